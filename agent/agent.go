@@ -1,0 +1,110 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// Agent is a node at work. Its methods are called by one goroutine at a time.
+type Agent struct {
+	config   Config
+	build    string // the version of pullet
+	instance string // of this process
+	log      *logrus.Entry
+	puller   *puller.Puller
+	actions  []apply.Spec
+
+	mu     sync.Mutex
+	store  *state.Store       // nil: not open, or unreachable when it was tried last
+	leased context.CancelFunc // ends the renewal of the lease
+	parsed *render.Repository // of the last snapshot, kept while its version stays
+	at     string             // the version of parsed
+}
+
+// New prepares a node's agent. It makes the state directory and checks the repositories' settings; nothing is fetched yet.
+func New(c Config, build string, log *logrus.Entry) (*Agent, error) {
+	if err := os.MkdirAll(c.Paths.State, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	p, err := puller.Open(filepath.Join(c.Paths.State, "repositories"), c.Repositories, log)
+	if err != nil {
+		return nil, err
+	}
+	return &Agent{config: c, build: build, instance: randomID(), log: log, puller: p, actions: action.All()}, nil
+}
+
+// Close lets go of the store and the repositories.
+func (a *Agent) Close() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return errors.Join(a.closeStore(), a.puller.Close())
+}
+
+func (a *Agent) closeStore() error {
+	if a.leased != nil {
+		a.leased()
+		a.leased = nil
+	}
+	if a.store == nil {
+		return nil
+	}
+	err := a.store.Close()
+	a.store = nil
+	return err
+}
+
+// openStore opens the fleet's record, or gives the one that is open.
+func (a *Agent) openStore(ctx context.Context) (*state.Store, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.store != nil {
+		return a.store, nil
+	}
+	s, err := a.config.OpenStore(ctx)
+	if err != nil {
+		return nil, err
+	}
+	a.store = s
+	return s, nil
+}
+
+// host is what actions work on.
+func (a *Agent) host(version string, fence int64) *apply.Host {
+	env := map[string]string{"PULLET_NODE": a.config.Node.Name, "PULLET_VERSION": version}
+	if fence != 0 {
+		env["PULLET_FENCE"] = fmt.Sprint(fence)
+	}
+	return &apply.Host{Root: a.config.Root, Env: env, Backups: filepath.Join(a.config.Paths.State, "backups")}
+}
+
+// owner proves that this is the same state directory as before, without giving the secret away.
+func (a *Agent) owner(secret string) state.Alive {
+	sum := sha256.Sum256([]byte(a.config.Fleet + "/" + a.config.Node.Name + "/" + secret))
+	return state.Alive{Instance: a.instance, Owner: hex.EncodeToString(sum[:16])}
+}
+
+// runID names a run: its time, so that names sort, and some chance.
+func runID() string { return time.Now().UTC().Format("20060102T150405Z") + "-" + randomID()[:6] }
+
+// randomID is 16 random hexadecimal digits.
+func randomID() string {
+	b := make([]byte, 8)
+	rand.Read(b) // never fails: crypto/rand ends the program instead
+	return hex.EncodeToString(b)
+}

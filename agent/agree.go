@@ -1,0 +1,258 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/state"
+)
+
+// join opens the fleet's record and registers the node. A store that does not answer is got around: the pull goes on with what the
+// node knows.
+func (p *pull) join(ctx context.Context) error {
+	store, err := p.openStore(ctx)
+	var away *state.UnreachableError
+	if errors.As(err, &away) {
+		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("%w; until then no new version and no gated step, but drift is corrected", err))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	self := p.node()
+	node := state.Node{
+		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: p.build,
+	}
+	presence, err := store.Register(ctx, node, p.owner(p.local.Secret), p.facts(), p.leaseTime())
+	if err != nil {
+		return err
+	}
+	p.store, p.presence = store, presence
+	p.local.LastPull = node.LastSeen
+	return p.renew(ctx, presence)
+}
+
+// leaseTime is how long the node counts as alive after this pull: until the next one is surely overdue.
+func (p *pull) leaseTime() time.Duration {
+	if p.loop {
+		return agentLease
+	}
+	interval := p.config.Agent.Interval.Std()
+	if !p.local.LastPull.IsZero() {
+		interval = max(interval, min(time.Since(p.local.LastPull), maxInterval))
+	}
+	return max(pullLease, 3*interval)
+}
+
+// The times to live of leases: an agent renews its own, a single pull leaves it to run out.
+const (
+	agentLease  = 60 * time.Second
+	pullLease   = 90 * time.Second
+	maxInterval = 24 * time.Hour
+)
+
+// renew keeps the lease alive: in the loop until the next pull replaces it, else for this pull.
+func (p *pull) renew(ctx context.Context, presence *state.Presence) error {
+	if p.loop {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.leased != nil {
+		p.leased()
+	}
+	p.leased = cancel
+	return p.Agent.store.KeepAlive(ctx, presence)
+}
+
+// agree finds the version that the fleet works on, and proposes a newer one when this node sees it first. It returns no version when
+// there is nothing that the node can do now; the outcome says why.
+func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, error) {
+	if p.store == nil {
+		return p.withoutFleet(own), nil
+	}
+	refused := map[string]bool{} // versions that did not compile here
+	for {
+		current, rev, err := p.store.Current(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if own, err = p.accepted(ctx, current, own); err != nil {
+			return nil, err
+		}
+		next, err := p.newer(ctx, current, own)
+		if err != nil {
+			return nil, err
+		}
+		if current != nil && (next.Same(current) && next.Release == current.Release || refused[next.ID]) {
+			p.agreed = rev
+			p.noteProblems(own)
+			return current, nil
+		}
+		if !next.Same(current) {
+			if _, err := p.compile(ctx, next); err != nil {
+				refused[next.ID] = true
+				p.out.Failures = append(p.out.Failures, fmt.Errorf("version %s is not proposed to the fleet:\n%w", next, err))
+				if current == nil {
+					return nil, p.tellConfigured(ctx, next)
+				}
+				continue
+			}
+		}
+		if _, err := p.store.Propose(ctx, *next, rev); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// withoutFleet is the version to keep in force while the store is away: the one that runs here.
+func (p *pull) withoutFleet(own []puller.Head) *state.Version {
+	p.noteProblems(own)
+	running := p.local.Running
+	if running == nil || running.ID != puller.Version(own) {
+		p.out.Wait = &lock.Wait{Gate: "etcd", Reason: "it is unreachable, and a new version needs it", Clear: "see the warning above", Since: time.Now()}
+	}
+	if running != nil && p.local.Failed != "" { // half of a newer version may be here: neither is in force
+		return nil
+	}
+	return running
+}
+
+func (p *pull) noteProblems(own []puller.Head) {
+	for _, h := range own {
+		if h.Problem != nil {
+			p.out.problem(h.Problem)
+		}
+	}
+}
+
+// newer is the version that takes the newer commit of the fleet's and this node's own, for each repository: never back in any.
+func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.Head) (*state.Version, error) {
+	next := &state.Version{By: p.config.Node.Name, At: time.Now().UTC()}
+	if current != nil {
+		next.Previous, next.Rewound = current.ID, current.Rewound
+	}
+	best := make([]puller.Head, len(own))
+	for i, h := range own {
+		best[i] = h
+		if current == nil {
+			continue
+		}
+		at, known := current.Commit(h.Repo)
+		if !known || p.justAccepted(current, h) {
+			continue
+		}
+		theirs := puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}
+		relation, err := p.puller.Relate(ctx, theirs, h)
+		if err != nil {
+			return nil, err
+		}
+		switch relation {
+		case puller.Newer:
+		case puller.Same:
+			if h.Tag == "" {
+				best[i].Tag = at.Tag
+			}
+		default:
+			best[i] = theirs
+		}
+	}
+	for _, h := range best {
+		next.Commits = append(next.Commits, state.Commit{Repo: h.Repo, Commit: h.Commit, Tag: h.Tag})
+	}
+	if p.AcceptRewind {
+		next.Rewound, next.By = next.Commits, p.By
+	}
+	next.ID, next.Release = puller.Version(best), release(best)
+	if current != nil && current.ID == next.ID && next.Release == "" {
+		next.Release = current.Release
+	}
+	return next, nil
+}
+
+// release names a version by its tags.
+func release(heads []puller.Head) string {
+	if len(heads) == 1 {
+		return heads[0].Tag
+	}
+	out := ""
+	for _, h := range heads {
+		if h.Tag != "" {
+			out += " " + h.Repo + "=" + h.Tag
+		}
+	}
+	if out == "" {
+		return ""
+	}
+	return out[1:]
+}
+
+// accepted takes rewritten histories that an operator accepted, here and now or for the fleet before, and asks the repositories again.
+func (p *pull) accepted(ctx context.Context, current *state.Version, own []puller.Head) ([]puller.Head, error) {
+	changed := false
+	for _, h := range own {
+		to := refusedCommit(h.Problem)
+		if to == "" {
+			continue
+		}
+		by := p.By
+		if !p.AcceptRewind {
+			if by = p.acceptedBy(ctx, current, h, to); by == "" {
+				continue
+			}
+		}
+		if err := p.puller.Accept(h.Repo, to, by); err != nil {
+			return nil, err
+		}
+		p.log.WithField("repo", h.Repo).Warnf("rewritten history accepted by %s: %s", by, h.Problem)
+		changed = true
+	}
+	if !changed {
+		return own, nil
+	}
+	return p.puller.Pull(ctx)
+}
+
+// refusedCommit is the commit that a repository offers and verification refused, or "".
+func refusedCommit(problem error) string {
+	var rewritten *puller.RewrittenError
+	var behind *puller.BehindError
+	switch {
+	case errors.As(problem, &rewritten):
+		return rewritten.To
+	case errors.As(problem, &behind):
+		return behind.To
+	}
+	return ""
+}
+
+// acceptedBy says who accepted for the fleet the rewrite that this node just met: what is offered follows the accepted commit, and
+// what the node had does not.
+func (p *pull) acceptedBy(ctx context.Context, current *state.Version, had puller.Head, offered string) string {
+	if current == nil {
+		return ""
+	}
+	c, ok := current.RewoundTo(had.Repo)
+	if !ok {
+		return ""
+	}
+	follows := func(commit string) bool {
+		r, err := p.puller.Relate(ctx, puller.Head{Repo: c.Repo, Commit: c.Commit}, puller.Head{Repo: c.Repo, Commit: commit})
+		return err == nil && (r == puller.Same || r == puller.Newer)
+	}
+	if !follows(offered) || follows(had.Commit) {
+		return ""
+	}
+	return "the fleet (" + current.By + ")"
+}
+
+// justAccepted reports a head that this pull accepts over the fleet's own.
+func (p *pull) justAccepted(current *state.Version, h puller.Head) bool {
+	c, done := current.RewoundTo(h.Repo)
+	return p.AcceptRewind && !(done && c.Commit == h.Commit)
+}

@@ -1,0 +1,173 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/render/facts"
+	"github.com/pullet/pullet/state"
+)
+
+// compiled is a program with the catalog that it came from.
+type compiled struct {
+	*apply.Program
+	catalog *render.Catalog
+}
+
+// facts are this host's.
+func (a *Agent) facts() render.Facts { return facts.Gather(a.config.Root) }
+
+// compile makes the program of a version for this node: everything that can be wrong with a commit is wrong here.
+func (p *pull) compile(ctx context.Context, v *state.Version) (*compiled, error) {
+	view, err := p.view(ctx)
+	if err != nil {
+		return nil, err
+	}
+	repo, err := p.repository(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	program, err := p.bind(repo, v, view)
+	if err != nil {
+		return nil, err
+	}
+	return program, p.relabel(ctx, program.catalog.Node.Labels)
+}
+
+// relabel remembers the labels that the inventory gives the node, and tells the fleet. They hold from the next registration on, which
+// comes before the inventory is read.
+func (p *pull) relabel(ctx context.Context, labels map[string]string) error {
+	if p.presence == nil || maps.Equal(labels, p.presence.Node.Labels) {
+		return nil
+	}
+	p.local.Labels = labels
+	if err := p.local.Save(p.config.Paths.State); err != nil {
+		return err
+	}
+	return p.store.Relabel(ctx, p.presence, labels)
+}
+
+// node is this node with the labels that the inventory gave it last.
+func (p *pull) node() render.Node {
+	n := p.config.Node
+	if p.local.Labels != nil {
+		n.Labels = p.local.Labels
+	}
+	return n
+}
+
+// bind compiles a repository for this node and gives its steps their actions.
+func (a *Agent) bind(repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
+	dir := a.config.Paths.HostVars
+	vars, err := render.HostVars(os.DirFS(dir), dir)
+	if err != nil {
+		return nil, err
+	}
+	cat, err := repo.Compile(render.Input{
+		Node: a.config.Node, Facts: a.facts(), View: view, HostVars: vars, Version: v.ID, Release: v.Release,
+	})
+	if err != nil {
+		return nil, err
+	}
+	program, err := apply.Bind(cat, a.actions)
+	return &compiled{program, cat}, err
+}
+
+// repository is a version's content; what was parsed of the last one is kept.
+func (a *Agent) repository(ctx context.Context, v *state.Version) (*render.Repository, error) {
+	if a.parsed != nil && a.at == v.ID {
+		return a.parsed, nil
+	}
+	snapshot, err := a.puller.Snapshot(ctx, heads(v))
+	if err != nil {
+		return nil, err
+	}
+	layers := make([]render.Layer, len(snapshot.Layers))
+	for i, l := range snapshot.Layers {
+		layers[i] = render.Layer{Name: l.Name, FS: l.FS}
+	}
+	a.parsed, a.at = render.Open(layers...), v.ID
+	return a.parsed, nil
+}
+
+// view is the fleet as its record shows it, at one revision; empty while the store is away.
+func (p *pull) view(ctx context.Context) (render.View, error) {
+	if p.store == nil {
+		return render.View{}, nil
+	}
+	return fleetView(ctx, p.store)
+}
+
+func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
+	o, err := store.Overview(ctx, true)
+	if err != nil {
+		return render.View{}, err
+	}
+	v := render.View{Revision: o.Revision, Nodes: map[string]render.Node{}, Facts: map[string]render.Facts{}}
+	for name, n := range o.Nodes {
+		v.Nodes[name] = render.Node{Name: name, Labels: n.Labels}
+		var f render.Facts
+		if raw := o.Facts[name]; raw != nil {
+			if err := json.Unmarshal(raw, &f); err != nil {
+				return v, fmt.Errorf("facts of %s: %w", name, err)
+			}
+		}
+		v.Facts[name] = f
+	}
+	return v, nil
+}
+
+// cannotCompile records that the fleet's version cannot be used on this node: it has failed here before anything was touched. A
+// commit that the node's remote does not have yet is waited for instead.
+func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) error {
+	var missing *puller.MissingCommitError
+	if errors.As(err, &missing) {
+		p.out.Version = v
+		p.out.Wait = &lock.Wait{
+			Gate:   "repository " + missing.Repo,
+			Reason: fmt.Sprintf("its remote does not have %s yet, which %s proposed as %s", state.Short(missing.Commit), v.By, v),
+			Clear:  "it goes on when the remote has it", Since: time.Now(),
+		}
+		return p.tellConfigured(ctx, v)
+	}
+	p.out.Version = v
+	p.out.Failures = append(p.out.Failures, err)
+	if p.store == nil {
+		return nil
+	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	return errors.Join(p.tellConfigured(ctx, v), p.tellRollout(ctx, v, firstLine(err)))
+}
+
+// tellRollout fails the rollout here, unless the node runs the version already: then it is no matter of the rollout.
+func (p *pull) tellRollout(ctx context.Context, v *state.Version, reason string) error {
+	if v.Same(p.local.Running) {
+		return nil
+	}
+	return lock.Fail(ctx, p.store, p.request(v, p.node(), render.Fleet{}, nil), reason)
+}
+
+// tellConfigured records the node's configured state when there was no run.
+func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
+	if p.store == nil {
+		return nil
+	}
+	reason := ""
+	if p.out.Wait != nil {
+		reason = p.out.Wait.Error()
+	}
+	for _, err := range p.out.Failures {
+		reason = firstLine(err)
+	}
+	return p.store.SetStatus(ctx, p.config.Node.Name, state.Configured, stateOf(p.out), p.status(v, reason))
+}

@@ -1,0 +1,137 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// Config is /etc/pullet/pullet.yaml: what a node must know before it can pull. Every key but repositories has a default.
+type Config struct {
+	Node         render.Node     `yaml:"node"`  // name: the host's name
+	Fleet        string          `yaml:"fleet"` // default: default
+	Repositories []puller.Source `yaml:"repositories"`
+	Etcd         Etcd            `yaml:"etcd"` // no endpoints: embedded, for this node alone
+	Agent        Loop            `yaml:"agent"`
+	Paths        Paths           `yaml:"paths"`
+
+	Root string `yaml:"-"` // below which everything is applied; default /
+	file string // that was read
+}
+
+// Etcd says how the fleet's record is reached.
+type Etcd struct {
+	Endpoints    render.Strings `yaml:"endpoints"`
+	TLS          state.TLS      `yaml:"tls"`
+	Username     string         `yaml:"username"`
+	PasswordFile string         `yaml:"passwordFile"`
+}
+
+// Loop says how often and how long.
+type Loop struct {
+	Interval render.Duration `yaml:"interval"` // between pulls of the agent; default 5m
+	Splay    render.Duration `yaml:"splay"`    // at most so much is added to an interval, by chance; default 30s
+	Wait     render.Duration `yaml:"wait"`     // how long a pull waits at gates; default 10m
+	Deadline render.Duration `yaml:"deadline"` // of a run, waits not counted; default 1h
+}
+
+// Paths are where a node keeps things.
+type Paths struct {
+	State    string `yaml:"state"`    // default /var/lib/pullet
+	HostVars string `yaml:"hostVars"` // default /etc/pullet/vars.d
+}
+
+// DefaultConfig is where the configuration is when nothing else is said.
+const DefaultConfig = "/etc/pullet/pullet.yaml"
+
+// Default is the configuration of a node that says nothing.
+func Default() Config {
+	return Config{
+		Fleet: "default", Root: "/",
+		Agent: Loop{
+			Interval: render.Duration(5 * time.Minute), Splay: render.Duration(30 * time.Second),
+			Wait: render.Duration(10 * time.Minute), Deadline: render.Duration(time.Hour),
+		},
+		Paths: Paths{State: "/var/lib/pullet", HostVars: "/etc/pullet/vars.d"},
+	}
+}
+
+// ReadConfig reads a configuration file and, over it, the files of conf.d beside it in their order. Unknown keys are errors.
+func ReadConfig(file string) (Config, error) {
+	c := Default()
+	c.file = file
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, fmt.Errorf("there is no configuration %s: write one (see README.md), or name it with --config", file)
+	}
+	if err != nil {
+		return c, err
+	}
+	if err := render.DecodeFile(file, text, &c); err != nil {
+		return c, err
+	}
+	dropIns, err := filepath.Glob(filepath.Join(filepath.Dir(file), "conf.d", "*.yaml"))
+	if err != nil {
+		return c, err
+	}
+	for _, name := range dropIns {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return c, err
+		}
+		if err := render.DecodeFile(name, text, &c); err != nil {
+			return c, err
+		}
+	}
+	return c, c.complete()
+}
+
+var nodeName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
+
+// complete fills in the defaults that depend on the host, and checks what is there.
+func (c *Config) complete() error {
+	if c.Node.Name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return fmt.Errorf("node.name is not set and the host has no name: %w", err)
+		}
+		c.Node.Name = host
+	}
+	var errs []error
+	if !nodeName.MatchString(c.Node.Name) {
+		errs = append(errs, fmt.Errorf("%s: node.name %q: use letters, digits, dots, dashes and underscores", c.file, c.Node.Name))
+	}
+	if !nodeName.MatchString(c.Fleet) {
+		errs = append(errs, fmt.Errorf("%s: fleet %q: use letters, digits, dots, dashes and underscores", c.file, c.Fleet))
+	}
+	if role := c.Node.Role(); strings.ContainsAny(role, "/ \t\n") {
+		errs = append(errs, fmt.Errorf("%s: the role %q cannot contain a slash or blanks", c.file, role))
+	}
+	if len(c.Repositories) == 0 {
+		errs = append(errs, fmt.Errorf("%s: repositories is empty: name at least one, such as {name: main, url: ..., ref: main}", c.file))
+	}
+	return errors.Join(errs...)
+}
+
+// store is how to open the fleet's record.
+func (c Config) store() state.Config {
+	return state.Config{
+		Endpoints: c.Etcd.Endpoints, TLS: c.Etcd.TLS, Username: c.Etcd.Username, PasswordFile: c.Etcd.PasswordFile,
+		Fleet: c.Fleet, Dir: c.Paths.State,
+	}
+}
+
+// OpenStore opens the fleet's record as the configuration says.
+func (c Config) OpenStore(ctx context.Context) (*state.Store, error) {
+	return state.Open(ctx, c.store())
+}

@@ -1,0 +1,127 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/state"
+)
+
+// ErrReload says that the configuration changed: read it again, and start a new agent.
+var ErrReload = errors.New("the configuration changed")
+
+// Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version changes, and when
+// a file changes that the node depends on. Each outcome is handed to seen. It returns ErrReload when the configuration changed.
+func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), seen func(*Outcome, error)) error {
+	files, err := a.watchFiles(ctx)
+	if err != nil {
+		return err
+	}
+	fleet := &fleetWatch{agent: a, woken: make(chan struct{}, 1)}
+	wait := min(a.config.Agent.Wait.Std(), max(a.config.Agent.Interval.Std(), time.Minute))
+	for {
+		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: waiting, loop: true})
+		if ctx.Err() != nil {
+			return nil
+		}
+		seen(out, err)
+		a.afterFailure(err)
+		fleet.follow(ctx, out.Version)
+		timer := time.NewTimer(a.pause())
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-fleet.woken:
+		case changed := <-files:
+			if changed == configuration {
+				return ErrReload
+			}
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// afterFailure reopens the store before the next pull when this one could not be made: its connection may be what is broken.
+func (a *Agent) afterFailure(err error) {
+	if err == nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := a.closeStore(); err != nil {
+		a.log.WithError(err).Warn("closing the store")
+	}
+}
+
+// maxBackoff is the longest pause of a node whose upgrade fails again and again.
+const maxBackoff = time.Hour
+
+// pause is how long the agent sleeps: its interval and some splay, doubled with each failure in a row.
+func (a *Agent) pause() time.Duration {
+	interval := a.config.Agent.Interval.Std()
+	local, err := state.LoadLocal(a.config.Paths.State)
+	if err != nil {
+		a.log.WithError(err).Warn("the node's record")
+	}
+	pause := backoff(interval, local.Failures)
+	if splay := a.config.Agent.Splay.Std(); splay > 0 {
+		pause += rand.N(splay)
+	}
+	return pause
+}
+
+// backoff doubles an interval with each failure after the first, up to maxBackoff.
+func backoff(interval time.Duration, failures int) time.Duration {
+	for range failures - 1 {
+		if interval >= maxBackoff {
+			break
+		}
+		interval = min(2*interval, maxBackoff)
+	}
+	return interval
+}
+
+// fleetWatch wakes the loop when the fleet's version is another than the one that the node worked on.
+type fleetWatch struct {
+	agent  *Agent
+	woken  chan struct{}
+	store  *state.Store
+	cancel context.CancelFunc
+	worked string
+}
+
+// follow watches the store that is open now. A store that went away is followed again after the pull that reopened it; until then the
+// timer is what wakes the loop.
+func (f *fleetWatch) follow(ctx context.Context, worked *state.Version) {
+	f.agent.mu.Lock()
+	store := f.agent.store
+	f.agent.mu.Unlock()
+	if worked != nil {
+		f.worked = worked.ID
+	}
+	if f.cancel != nil {
+		f.cancel()
+	}
+	if store == nil {
+		return
+	}
+	ctx, f.cancel = context.WithCancel(ctx)
+	go f.watch(ctx, store, f.worked)
+}
+
+// watch rings once when the version is, or becomes, another one.
+func (f *fleetWatch) watch(ctx context.Context, store *state.Store, worked string) {
+	if err := store.AwaitOther(ctx, worked); err != nil {
+		return
+	}
+	select {
+	case f.woken <- struct{}{}:
+	default:
+	}
+}

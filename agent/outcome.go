@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"errors"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/state"
+)
+
+// Outcome is what came of one pull.
+type Outcome struct {
+	Run      string
+	Version  *state.Version // that the node was brought to, or is to be
+	Upgrade  bool           // the version was new here
+	Report   *apply.Report  // of the last run; nil when nothing was applied
+	Wait     *lock.Wait     // the gate that the node still waits at
+	Refused  []error        // what verification refused: rewritten history, moved tags
+	Failures []error        // what is wrong beside the report, such as a newer commit that does not compile
+	Warnings []error        // what was got around: an unreachable remote or store
+}
+
+// Exit codes of a pull, as the command line documents them.
+const (
+	ExitOK      = 0
+	ExitError   = 1
+	ExitWaiting = 3
+	ExitRefused = 5
+)
+
+// ExitCode is what the process that made the pull exits with: failed beats refused beats waiting.
+func (o *Outcome) ExitCode() int {
+	switch {
+	case len(o.Failures) > 0 || o.Report != nil && o.Report.Failed():
+		return ExitError
+	case len(o.Refused) > 0:
+		return ExitRefused
+	case o.Wait != nil || o.Report != nil && o.Report.Pending():
+		return ExitWaiting
+	}
+	return ExitOK
+}
+
+// problem files why a repository could not be followed.
+func (o *Outcome) problem(err error) {
+	var rewritten *puller.RewrittenError
+	if errors.As(err, &rewritten) {
+		o.Refused = append(o.Refused, err)
+		return
+	}
+	o.Warnings = append(o.Warnings, err)
+}

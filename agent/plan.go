@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"os"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// Plan compares the node with the version that a pull would bring it to, or, where dir is given, with the state repository that stands in
+// that directory. Nothing is touched: not the host, not the fleet's record, not the journal.
+func (a *Agent) Plan(ctx context.Context, dir string) (*Outcome, error) {
+	p := &pull{Agent: a, out: &Outcome{Run: runID()}, log: a.log}
+	journal, err := state.OpenJournal(a.config.Paths.State)
+	if err != nil {
+		return p.out, err
+	}
+	p.journal = journal
+	store, err := a.openStore(ctx)
+	var away *state.UnreachableError
+	if errors.As(err, &away) {
+		p.out.Warnings = append(p.out.Warnings, err)
+	} else if err != nil {
+		return p.out, err
+	}
+	p.store = store
+	program, err := p.planned(ctx, dir)
+	if err != nil {
+		return p.out, err
+	}
+	p.out.Report = program.Plan(ctx, apply.Options{
+		Run: p.out.Run, Host: a.host(p.out.Version.ID, 0), Journal: journal, Upgrade: true, Log: a.log,
+	})
+	return p.out, nil
+}
+
+// planned is the program to compare the node with.
+func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
+	if dir != "" {
+		p.out.Version = &state.Version{ID: "worktree", Release: dir}
+		view, err := p.view(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return p.bind(render.Open(render.Layer{Name: "main", FS: os.DirFS(dir)}), p.out.Version, view)
+	}
+	own, err := p.puller.Pull(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.noteProblems(own)
+	var current *state.Version
+	if p.store != nil {
+		if current, _, err = p.store.Current(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if p.out.Version, err = p.newer(ctx, current, own); err != nil {
+		return nil, err
+	}
+	return p.compile(ctx, p.out.Version)
+}

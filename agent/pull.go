@@ -1,0 +1,244 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/state"
+)
+
+// Options are what one pull may be told.
+type Options struct {
+	Wait         time.Duration           // how long to wait at gates
+	AcceptRewind bool                    // accept a rewritten history of the repositories, for the whole fleet
+	By           string                  // who asked, for the record
+	Watch        func(*apply.StepReport) // sees each step as it ends; may be nil
+	Waiting      func(*lock.Wait)        // sees each reason to wait; may be nil
+	loop         bool                    // the agent's loop: the lease is short and renewed
+}
+
+// pull is one pull in progress.
+type pull struct {
+	*Agent
+	Options
+	out      *Outcome
+	local    state.Local
+	journal  *state.Journal
+	store    *state.Store // nil: unreachable
+	presence *state.Presence
+	agreed   int64 // the revision at which the version was agreed
+	log      *logrus.Entry
+}
+
+// Pull brings the node to the fleet's version, once. What went wrong with the commit, the host or the fleet is in the Outcome; an
+// error means that the pull could not be made at all.
+func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
+	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}}
+	p.log = a.log.WithField("run", p.out.Run)
+	held, err := state.LockRun(a.config.Paths.State, p.out.Run)
+	if err != nil {
+		return p.out, err
+	}
+	defer p.unlock(held)
+	if err := p.remember(); err != nil {
+		return p.out, err
+	}
+	heads, err := a.puller.Pull(ctx)
+	if err != nil {
+		return p.out, err
+	}
+	if err := p.join(ctx); err != nil {
+		return p.out, err
+	}
+	version, err := p.agree(ctx, heads)
+	if version == nil || err != nil {
+		return p.out, err
+	}
+	program, err := p.compile(ctx, version)
+	if err != nil {
+		return p.out, p.cannotCompile(ctx, version, err)
+	}
+	if p.store == nil || p.upToDate(version) {
+		return p.out, p.converge(ctx, version, program)
+	}
+	slot, err := p.gate(ctx, version, program)
+	if slot == nil || err != nil {
+		return p.out, err
+	}
+	return p.out, p.upgrade(ctx, version, program, slot)
+}
+
+func (p *pull) unlock(held *state.RunLock) {
+	if err := errors.Join(p.closeJournal(), held.Release()); err != nil {
+		p.log.WithError(err).Warn("run lock")
+	}
+}
+
+func (p *pull) closeJournal() error {
+	if p.journal == nil {
+		return nil
+	}
+	return p.journal.Close()
+}
+
+// remember reads what the node knows of itself.
+func (p *pull) remember() error {
+	dir := p.config.Paths.State
+	var err error
+	if p.local, err = state.LoadLocal(dir); err != nil {
+		return err
+	}
+	if p.journal, err = state.OpenJournal(dir); err != nil {
+		return err
+	}
+	if p.local.Secret != "" {
+		return nil
+	}
+	p.local.Secret = randomID() + randomID()
+	return p.local.Save(dir)
+}
+
+// upToDate reports that the node runs the version and its last run was validated.
+func (p *pull) upToDate(v *state.Version) bool { return v.Same(p.local.Running) && p.local.Validated }
+
+// converge corrects drift of the version that the node runs. It takes no slot.
+func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled) error {
+	p.out.Version = v
+	report, err := p.run(ctx, v, program, nil)
+	if err != nil {
+		return err
+	}
+	return p.publish(ctx, v, report)
+}
+
+// upgrade brings the node to a version under its slot.
+func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled, slot *lock.Slot) error {
+	p.out.Version, p.out.Upgrade = v, true
+	p.log.WithFields(logrus.Fields{"version": v.String(), "from": p.local.Running.String()}).Info("upgrading")
+	report, err := p.run(ctx, v, program, slot)
+	if err != nil {
+		return errors.Join(err, p.settle(ctx, v, slot, &apply.Report{Stopped: err.Error()}))
+	}
+	if err := p.settle(ctx, v, slot, report); err != nil {
+		return err
+	}
+	return p.publish(ctx, v, report)
+}
+
+// run applies a program to the host.
+func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, slot *lock.Slot) (*apply.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.config.Agent.Deadline.Std())
+	defer cancel()
+	o := apply.Options{
+		Run: p.out.Run, Host: p.host(v.ID, 0), Journal: p.journal, Watch: p.Watch, Log: p.log,
+		Upgrade: !p.upToDate(v) && slot != nil,
+	}
+	if slot != nil {
+		o.Host, o.Hold = p.host(v.ID, slot.Fence()), slot.Check
+	}
+	report, err := program.Run(ctx, o)
+	p.out.Report = report
+	return report, err
+}
+
+// settle records how an upgrade ended: in the fleet first, then on disk. A pull that is killed in between finds the fleet's record
+// ahead of its own, and takes a slot again only to find nothing to do.
+func (p *pull) settle(ctx context.Context, v *state.Version, slot *lock.Slot, report *apply.Report) error {
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	switch {
+	case report.Failed():
+		p.local.Failed, p.local.Failures, p.local.LastFailure = v.ID, p.local.Failures+1, time.Now().UTC()
+		return errors.Join(slot.Fail(ctx, report.Why()), p.local.Save(p.config.Paths.State))
+	case report.Pending():
+		return p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, p.status(v, report.Why()))
+	}
+	if err := slot.Succeed(ctx); err != nil {
+		return fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
+	}
+	p.local.Running, p.local.Validated = v, true
+	p.local.Failed, p.local.Failures, p.local.LastFailure = "", 0, time.Time{}
+	return p.local.Save(p.config.Paths.State)
+}
+
+// publish tells the fleet and the disk what came of the run.
+func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Report) error {
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	dir := p.config.Paths.State
+	validated := !report.Failed()
+	if v.Same(p.local.Running) && p.local.Validated != validated && !report.Pending() {
+		p.local.Validated = validated
+		if err := p.local.Save(dir); err != nil {
+			return err
+		}
+	}
+	if report.Changed() > 0 || report.Failed() || p.out.Upgrade {
+		if err := state.SaveReport(dir, report.Run, report); err != nil {
+			return err
+		}
+	}
+	if p.store == nil {
+		return nil
+	}
+	st := p.status(v, report.Why())
+	for _, e := range p.out.Failures { // a newer commit that this node cannot use is why it lags
+		st.Reason = e.Error()
+	}
+	ops := append(p.store.StatusOps(p.config.Node.Name, state.Configured, stateOf(p.out), st),
+		p.store.StatusOps(p.config.Node.Name, state.Validated, validationOf(report), st)...)
+	_, err := p.store.Client.Txn(ctx).Then(ops...).Commit()
+	return err
+}
+
+// stateOf is the configured state of a node after a pull.
+func stateOf(o *Outcome) string {
+	switch o.ExitCode() {
+	case ExitError:
+		return state.Failed
+	case ExitWaiting:
+		return state.Pending
+	}
+	return state.Success
+}
+
+// validationOf is the validated state: that of the validation steps alone.
+func validationOf(r *apply.Report) string {
+	for _, s := range r.Steps {
+		if s.Validation && (s.Outcome == apply.Failed || s.Outcome == apply.Unmet) {
+			return state.Failed
+		}
+	}
+	if r.Failed() || r.Pending() {
+		return state.Pending
+	}
+	return state.Success
+}
+
+func (p *pull) status(v *state.Version, reason string) state.Status {
+	return state.Status{Version: v.ID, Release: v.Release, Run: p.out.Run, Reason: reason, Time: time.Now().UTC()}
+}
+
+// recordTime is how long the end of a pull may take to be recorded, also when the pull itself was told to stop.
+const recordTime = 10 * time.Second
+
+// afterwards is a context for recording what happened.
+func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), recordTime)
+}
+
+// heads are a version's commits as the puller names them.
+func heads(v *state.Version) []puller.Head {
+	out := make([]puller.Head, len(v.Commits))
+	for i, c := range v.Commits {
+		out[i] = puller.Head{Repo: c.Repo, Commit: c.Commit, Tag: c.Tag}
+	}
+	return out
+}

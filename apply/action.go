@@ -1,0 +1,73 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/pullet/pullet/render"
+)
+
+// Action is the desired state of one thing on a host. Its fields are the parameters, named by yaml tags. A value is bound once
+// and used by one goroutine.
+type Action interface {
+	// Check compares the host with what is desired. It never writes. An empty Change means that nothing is to be done.
+	Check(ctx context.Context, h *Host) (Change, error)
+	// Apply makes the change that Check found, after which Check finds none. When ctx ends it returns soon, with its children gone.
+	Apply(ctx context.Context, h *Host, c Change) (Output, error)
+}
+
+// Change is what an action would do. The zero Change is none.
+type Change struct {
+	Summary string // a few words: "create", "content, mode 0644 -> 0600"
+	Diff    string // a unified diff where there is text to compare
+}
+
+// Empty reports that nothing is to be done.
+func (c Change) Empty() bool { return c.Summary == "" }
+
+// Output is what applying an action returned, for the conditions of later steps.
+type Output struct {
+	State    string // the resource's own word, if it has one
+	ExitCode int
+	StdOut   string
+	StdErr   string
+}
+
+// Binder is implemented by actions that check their parameters, or read the catalog, before anything is touched.
+type Binder interface {
+	Bind(b Binding) error
+}
+
+// Binding is what an action may use while it is bound.
+type Binding struct {
+	Catalog *render.Catalog
+	Step    *render.Step
+}
+
+// ParamError is a mistake in one parameter, which the message then points to.
+type ParamError struct {
+	Param string
+	Err   error
+}
+
+func (e *ParamError) Error() string { return e.Param + ": " + e.Err.Error() }
+func (e *ParamError) Unwrap() error { return e.Err }
+
+// BadParam makes a ParamError.
+func BadParam(param, format string, args ...any) error {
+	return &ParamError{param, fmt.Errorf(format, args...)}
+}
+
+// Unchecked is implemented by actions that cannot always tell whether they are needed, such as a command. When Unchecked is true, a
+// recorded success for the same version and parameters stands for the check.
+type Unchecked interface {
+	Unchecked() bool
+}
+
+// Spec describes an action: one line of action.All().
+type Spec struct {
+	Name    string        // "file.managed"
+	Summary string        // one sentence
+	Passive bool          // never counts as a change: waits, expressions
+	New     func() Action // a new value with the parameters' defaults
+}

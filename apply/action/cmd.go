@@ -1,0 +1,102 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/render"
+)
+
+// CmdRun runs a command. A text is a line for /bin/sh; a list is a program with its arguments, without a shell. It succeeds with
+// exit code 0.
+//
+// With creates, removes, unless or onlyif it runs whenever they say so. Without, it runs once for each version and set of
+// parameters; runs: always makes it run at every pull.
+type CmdRun struct {
+	Cmd     render.Line       `yaml:"cmd,required"`
+	Cwd     string            `yaml:"cwd"` // default: the root
+	Env     map[string]string `yaml:"env"` // added to a clean environment
+	User    string            `yaml:"user"`
+	Timeout render.Duration   `yaml:"timeout"` // default: the run's deadline
+	Creates string            `yaml:"creates"` // do not run when this path exists
+	Removes string            `yaml:"removes"` // do not run when this path does not exist
+	Unless  string            `yaml:"unless"`  // do not run when this command succeeds
+	OnlyIf  string            `yaml:"onlyif"`  // run only when this command succeeds
+}
+
+// Bind checks the parameters.
+func (a *CmdRun) Bind(apply.Binding) error {
+	for param, path := range map[string]string{"cwd": a.Cwd, "creates": a.Creates, "removes": a.Removes} {
+		if path != "" {
+			if err := apply.AbsPath(param, path); err != nil {
+				return err
+			}
+		}
+	}
+	if len(a.Cmd.Args) == 0 {
+		return apply.BadParam("cmd", "is empty")
+	}
+	return nil
+}
+
+// Unchecked reports a command without a guard.
+func (a *CmdRun) Unchecked() bool {
+	return a.Creates == "" && a.Removes == "" && a.Unless == "" && a.OnlyIf == ""
+}
+
+// Check asks the guards. They are commands that only read.
+func (a *CmdRun) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
+	run := apply.Change{Summary: "run " + a.Cmd.String()}
+	for path, wanted := range map[string]bool{a.Creates: false, a.Removes: true} {
+		if path == "" {
+			continue
+		}
+		at, err := h.Path(path)
+		if err != nil {
+			return apply.Change{}, err
+		}
+		if exists(at) != wanted {
+			return apply.Change{}, nil
+		}
+	}
+	for line, wanted := range map[string]bool{a.Unless: false, a.OnlyIf: true} {
+		if line == "" {
+			continue
+		}
+		out, err := h.Run(ctx, a.command(h, apply.Shell(line)))
+		if err != nil {
+			return apply.Change{}, fmt.Errorf("%s: %w", line, err)
+		}
+		if (out.ExitCode == 0) != wanted {
+			return apply.Change{}, nil
+		}
+	}
+	return run, nil
+}
+
+// Apply runs the command.
+func (a *CmdRun) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	if a.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.Timeout.Std())
+		defer cancel()
+	}
+	args := a.Cmd.Args
+	if a.Cmd.Shell {
+		args = apply.Shell(args[0])
+	}
+	out, err := h.Run(ctx, a.command(h, args))
+	if err != nil {
+		return out, fmt.Errorf("%s: %w", a.Cmd.String(), err)
+	}
+	if out.ExitCode != 0 {
+		return out, fmt.Errorf("%s: exit code %d: %s", a.Cmd.String(), out.ExitCode, apply.LastLines(out))
+	}
+	return out, nil
+}
+
+func (a *CmdRun) command(h *apply.Host, args []string) apply.Command {
+	return apply.Command{Args: args, Dir: filepath.Join(h.Root, a.Cwd), Env: a.Env, User: a.User}
+}

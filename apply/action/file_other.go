@@ -1,0 +1,172 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/state"
+)
+
+// FileDirectory is a directory with this owner and mode. Missing parents are made with mode 0755.
+type FileDirectory struct {
+	Name        string `yaml:"name,required"` // absolute path
+	Permissions `yaml:",inline"`
+}
+
+// Bind checks the parameters.
+func (a *FileDirectory) Bind(apply.Binding) error {
+	return errors.Join(apply.AbsPath("name", a.Name), a.check())
+}
+
+// Check compares type, owner and mode.
+func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
+	path, err := h.Path(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	w, err := a.wanted(h)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case missing(err):
+		return apply.Change{Summary: "create"}, nil
+	case err != nil:
+		return apply.Change{}, err
+	case !info.IsDir():
+		return apply.Change{}, fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
+	}
+	return apply.Change{Summary: strings.Join(w.differs(info), ", ")}, nil
+}
+
+// Apply makes the directory and sets its owner and mode.
+func (a *FileDirectory) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	path, err := h.Path(a.Name)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	w, err := a.wanted(h)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return apply.Output{}, err
+	}
+	if err := w.set(path); err != nil {
+		return apply.Output{}, err
+	}
+	return apply.Output{}, state.SyncDir(filepath.Dir(path))
+}
+
+// FileSymlink is a symbolic link to this target. The target need not exist.
+type FileSymlink struct {
+	Name   string `yaml:"name,required"`   // absolute path of the link
+	Target string `yaml:"target,required"` // what it says, absolute or relative
+	Force  bool   `yaml:"force"`           // replace a regular file that stands there
+}
+
+// Bind checks the parameters.
+func (a *FileSymlink) Bind(apply.Binding) error {
+	if a.Target == "" {
+		return apply.BadParam("target", "is empty")
+	}
+	return apply.AbsPath("name", a.Name)
+}
+
+// Check compares what the link says.
+func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
+	path, err := h.Path(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case missing(err):
+		return apply.Change{Summary: "create, to " + a.Target}, nil
+	case err != nil:
+		return apply.Change{}, err
+	case info.Mode()&fs.ModeSymlink == 0 && (!a.Force || info.IsDir()):
+		return apply.Change{}, fmt.Errorf("%s is there and is no symbolic link: use force: true for a file, file.absent for a directory", a.Name)
+	case info.Mode()&fs.ModeSymlink == 0:
+		return apply.Change{Summary: "replace a file by a link to " + a.Target}, nil
+	}
+	have, err := os.Readlink(path)
+	if err != nil || have == a.Target {
+		return apply.Change{}, err
+	}
+	return apply.Change{Summary: "target " + have + " -> " + a.Target}, nil
+}
+
+// Apply makes the link under another name and renames it into place.
+func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	path, err := h.Path(a.Name)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	candidate := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".pullet")
+	if err := os.Remove(candidate); err != nil && !missing(err) {
+		return apply.Output{}, err
+	}
+	if err := os.Symlink(a.Target, candidate); err != nil {
+		return apply.Output{}, err
+	}
+	if err := os.Rename(candidate, path); err != nil {
+		return apply.Output{}, errors.Join(err, os.Remove(candidate))
+	}
+	return apply.Output{}, state.SyncDir(filepath.Dir(path))
+}
+
+// FileAbsent removes a file, a link, or a directory with everything in it.
+type FileAbsent struct {
+	Name string `yaml:"name,required"` // absolute path, at least two levels deep
+}
+
+// Bind refuses to remove a top-level directory.
+func (a *FileAbsent) Bind(apply.Binding) error {
+	if err := apply.AbsPath("name", a.Name); err != nil {
+		return err
+	}
+	if strings.Count(filepath.Clean(a.Name), "/") < 2 {
+		return apply.BadParam("name", "%s is too near the root to be removed", a.Name)
+	}
+	return nil
+}
+
+// Check looks whether something is there.
+func (a *FileAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
+	path, err := h.Path(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case missing(err):
+		return apply.Change{}, nil
+	case err != nil:
+		return apply.Change{}, err
+	case info.IsDir():
+		return apply.Change{Summary: "remove the directory and what is in it"}, nil
+	}
+	return apply.Change{Summary: "remove"}, nil
+}
+
+// Apply removes what is there.
+func (a *FileAbsent) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	path, err := h.Path(a.Name)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	return apply.Output{}, os.RemoveAll(path)
+}
+
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}

@@ -1,0 +1,148 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// maxCommandOutput is how much of each of a command's two outputs is kept.
+const maxCommandOutput = 1 << 20
+
+// killGrace is how long a command has to end after its process group was told to.
+const killGrace = 5 * time.Second
+
+// Command is a program to run on a host.
+type Command struct {
+	Args []string // the program and its arguments
+	Dir  string   // default: the host's root
+	Env  map[string]string
+	User string // default: the agent's own
+}
+
+// Shell is the command line of /bin/sh.
+func Shell(line string) []string { return []string{"/bin/sh", "-c", line} }
+
+// Run runs a command to its end, in a process group of its own. When ctx ends, the whole group is told to stop and then killed. A
+// command that ran and failed is no error of Run: the exit code tells.
+func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
+	cmd := exec.Command(c.Args[0], c.Args[1:]...)
+	cmd.Dir, cmd.Env = c.Dir, h.environment(c.Env)
+	if cmd.Dir == "" {
+		cmd.Dir = h.Root
+	}
+	var out, errs tail
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = killGrace
+	if c.User != "" {
+		cred, err := credential(c.User)
+		if err != nil {
+			return Output{}, err
+		}
+		cmd.SysProcAttr.Credential = cred
+	}
+	if err := cmd.Start(); err != nil {
+		return Output{}, fmt.Errorf("cannot start %s: %w", c.Args[0], err)
+	}
+	err := waitGroup(ctx, cmd)
+	output := Output{ExitCode: cmd.ProcessState.ExitCode(), StdOut: out.String(), StdErr: errs.String()}
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return output, fmt.Errorf("%w; it was ended with its children", stopCause(ctx))
+	case err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay):
+		return output, nil
+	}
+	return output, err
+}
+
+// waitGroup waits for the command, and ends its process group when ctx ends first.
+func waitGroup(ctx context.Context, cmd *exec.Cmd) error {
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	group := -cmd.Process.Pid
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	// The group may be gone already, which is what is wanted.
+	_ = syscall.Kill(group, syscall.SIGTERM)
+	select {
+	case err := <-done:
+		_ = syscall.Kill(group, syscall.SIGKILL)
+		return err
+	case <-time.After(killGrace):
+		_ = syscall.Kill(group, syscall.SIGKILL)
+		return <-done
+	}
+}
+
+// stopCause says why ctx ended in words for a report.
+func stopCause(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return errors.New("timed out")
+	}
+	return errStopped
+}
+
+// credential is the user that a command runs as.
+func credential(name string) (*syscall.Credential, error) {
+	u, err := user.Lookup(name)
+	if err != nil {
+		return nil, fmt.Errorf("user %q: %w", name, err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+// tail keeps the last part of what is written to it.
+type tail struct {
+	buf     bytes.Buffer
+	dropped int
+}
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.buf.Write(p)
+	if over := t.buf.Len() - maxCommandOutput; over > maxCommandOutput {
+		t.dropped += over
+		t.buf.Next(over)
+	}
+	return len(p), nil
+}
+
+// String is what was kept, with a word about what was not.
+func (t *tail) String() string {
+	over := max(0, t.buf.Len()-maxCommandOutput)
+	kept := string(t.buf.Bytes()[over:])
+	if t.dropped+over > 0 {
+		return fmt.Sprintf("[%d bytes left out]\n%s", t.dropped+over, kept)
+	}
+	return kept
+}
+
+// LastLines is the end of a command's output in one line, for a message.
+func LastLines(out Output) string {
+	text := strings.TrimSpace(out.StdErr)
+	if text == "" {
+		text = strings.TrimSpace(out.StdOut)
+	}
+	lines := strings.Split(text, "\n")
+	lines = lines[max(0, len(lines)-3):]
+	return strings.Join(lines, " | ")
+}

@@ -1,0 +1,78 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/pullet/pullet/render"
+)
+
+// defaultRetry is how long a condition with a retry waits between attempts when it does not say.
+const defaultRetry = 10 * time.Second
+
+// ask evaluates a condition, again and again where it has a retry. An empty outcome means yes; else Skipped without a retry,
+// Pending when the attempts are used up, Failed when it cannot be evaluated.
+func (x *execution) ask(ctx context.Context, c *render.Condition, job string) (Outcome, string) {
+	for attempt := 1; ; attempt++ {
+		yes, err := x.catalog.Eval(c.Expression, x.results(job), x.runMacro(ctx))
+		switch {
+		case err != nil:
+			return Failed, err.Error()
+		case yes:
+			return "", ""
+		case c.Retry == nil:
+			return Skipped, "condition is false: " + c.Expression.Text
+		case x.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit:
+			return Pending, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
+		}
+		interval := defaultRetry
+		if c.Retry.Interval > 0 {
+			interval = time.Duration(c.Retry.Interval)
+		}
+		select {
+		case <-ctx.Done():
+			return Pending, "waiting for: " + c.Expression.Text
+		case <-time.After(interval):
+		}
+	}
+}
+
+// results are the steps' results as a job names them.
+func (x *execution) results(job string) render.Results {
+	return func(name string) (render.StepResult, bool) {
+		for _, id := range []string{name, job + "/" + name} {
+			if r, ok := x.reports[id]; ok {
+				return r.Result, true
+			}
+		}
+		for id, r := range x.reports { // a short name that only one job has: checked when the catalog was compiled
+			if strings.HasSuffix(id, "/"+name) {
+				return r.Result, true
+			}
+		}
+		return render.StepResult{}, false
+	}
+}
+
+// runMacro executes the command of a macro, which only reads. In a plan nothing is executed.
+func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, error) {
+	if x.plan {
+		return nil
+	}
+	return func(m *render.Macro) (string, error) {
+		line := m.Params.Text("cmd")
+		if m.Action != "cmd.run" || line == "" {
+			return "", fmt.Errorf("macro %q: action %q cannot be a macro: use cmd.run or template.expression", m.Name, m.Action)
+		}
+		out, err := x.Host.Run(ctx, Command{Args: Shell(line)})
+		if err == nil && out.ExitCode != 0 {
+			err = fmt.Errorf("exit code %d: %s", out.ExitCode, LastLines(out))
+		}
+		if err != nil {
+			return "", fmt.Errorf("macro %q: %w", m.Name, err)
+		}
+		return strings.TrimSpace(out.StdOut), nil
+	}
+}

@@ -1,0 +1,63 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	securejoin "github.com/cyphar/filepath-securejoin"
+)
+
+// Host is the machine that actions work on: everything below Root.
+type Host struct {
+	Root    string            // "/", or a directory that stands for it
+	Env     map[string]string // of commands, in addition to a clean environment
+	Backups string            // where replaced files are kept
+}
+
+// Path is where a path of the repository lies on this machine. Links in its parents are followed beneath the root, so nothing
+// leads out of it; its last element is not followed.
+func (h *Host) Path(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("%q is not an absolute path", path)
+	}
+	clean := filepath.Clean(path)
+	parent, err := securejoin.SecureJoin(h.Root, filepath.Dir(clean))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return filepath.Join(parent, filepath.Base(clean)), nil
+}
+
+// AbsPath is the check of a path parameter while an action is bound.
+func AbsPath(param, path string) error {
+	if !filepath.IsAbs(path) {
+		return BadParam(param, "%q is not an absolute path", path)
+	}
+	if strings.ContainsRune(path, 0) {
+		return BadParam(param, "a path cannot contain a zero byte")
+	}
+	return nil
+}
+
+// environment is what commands see: nothing of the agent's own.
+func (h *Host) environment(extra map[string]string) []string {
+	env := map[string]string{
+		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"HOME": "/root", "LANG": "C.UTF-8", "PULLET_ROOT": h.Root,
+	}
+	for _, more := range []map[string]string{h.Env, extra} {
+		for k, v := range more {
+			env[k] = v
+		}
+	}
+	out := make([]string, 0, len(env))
+	for k, v := range env {
+		out = append(out, k+"="+v)
+	}
+	return out
+}
+
+// errStopped is the cause of a context that ended because the run was told to stop.
+var errStopped = errors.New("the run was stopped")

@@ -1,0 +1,84 @@
+package apply
+
+import (
+	"time"
+
+	"github.com/pullet/pullet/render"
+)
+
+// Outcome is what became of a step.
+type Outcome string
+
+// The outcomes of a step.
+const (
+	OK      Outcome = "ok"      // right already, or done in this run before it was cut off
+	Changed Outcome = "changed" // changed; in a plan: would change
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped" // its condition said no
+	Unmet   Outcome = "unmet"   // what it requires did not succeed
+	Pending Outcome = "pending" // its condition was not met in time
+)
+
+// StepReport is what became of one step.
+type StepReport struct {
+	Job        string            `json:"job"`
+	Step       string            `json:"step"`
+	Action     string            `json:"action"`
+	Validation bool              `json:"validation,omitempty"`
+	Pos        render.Position   `json:"pos"`
+	Outcome    Outcome           `json:"outcome"`
+	Summary    string            `json:"summary,omitempty"` // what changed or would change
+	Diff       string            `json:"diff,omitempty"`
+	Reason     string            `json:"reason,omitempty"` // why it failed, was skipped or waits
+	Result     render.StepResult `json:"result"`
+	Seconds    float64           `json:"seconds,omitempty"`
+}
+
+// Report is what came of one run, or of a plan.
+type Report struct {
+	Run     string          `json:"run"`
+	Node    string          `json:"node"`
+	Version string          `json:"version"`
+	Release string          `json:"release,omitempty"`
+	Plan    bool            `json:"plan,omitempty"` // nothing was touched
+	Resumed bool            `json:"resumed,omitempty"`
+	Started time.Time       `json:"started"`
+	Ended   time.Time       `json:"ended"`
+	Stopped string          `json:"stopped,omitempty"` // why steps were left out at the end
+	Steps   []*StepReport   `json:"steps"`
+	Counts  map[Outcome]int `json:"counts"`
+}
+
+func (r *Report) add(s *StepReport) {
+	r.Steps = append(r.Steps, s)
+	r.Counts[s.Outcome]++
+}
+
+// Failed reports that a step failed, or could not run because of one that did.
+func (r *Report) Failed() bool { return r.Counts[Failed] > 0 || r.Counts[Unmet] > 0 }
+
+// Pending reports that something is waited for and nothing failed.
+func (r *Report) Pending() bool { return !r.Failed() && (r.Counts[Pending] > 0 || r.Stopped != "") }
+
+// Changed is the number of steps that changed the host.
+func (r *Report) Changed() int { return r.Counts[Changed] }
+
+// First is the first step with an outcome, or nil.
+func (r *Report) First(o Outcome) *StepReport {
+	for _, s := range r.Steps {
+		if s.Outcome == o {
+			return s
+		}
+	}
+	return nil
+}
+
+// Why is a failed or waiting run in one line: the step, its place, and the reason.
+func (r *Report) Why() string {
+	for _, o := range []Outcome{Failed, Unmet, Pending} {
+		if s := r.First(o); s != nil {
+			return s.Job + "/" + s.Step + " (" + s.Pos.String() + "): " + s.Reason
+		}
+	}
+	return r.Stopped
+}

@@ -1,0 +1,168 @@
+// Command pullet keeps hosts at what git says. See README.md.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"golang.org/x/term"
+
+	"github.com/pullet/pullet/agent"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+// exitUsage is the code of a command line that cannot be understood.
+const exitUsage = 64
+
+// exit is an error with the code that the process ends with. A nil err says nothing.
+type exit struct {
+	code int
+	err  error
+}
+
+func (e *exit) Error() string { return fmt.Sprint(e.err) }
+func (e *exit) Unwrap() error { return e.err }
+
+// run executes one command line and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	a := &app{out: stdout, err: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	var ended *exit
+	switch {
+	case err == nil:
+		return agent.ExitOK
+	case errors.As(err, &ended) && ended.err == nil:
+		return ended.code
+	case errors.As(err, &ended):
+		fmt.Fprintf(stderr, "pullet: %v\n", ended.err)
+		return ended.code
+	case strings.HasPrefix(err.Error(), "unknown command"):
+		fmt.Fprintf(stderr, "pullet: %v\n", err)
+		return exitUsage
+	}
+	fmt.Fprintf(stderr, "pullet: %v\n", err)
+	return agent.ExitError
+}
+
+// app is what every command shares: its outputs and the global flags.
+type app struct {
+	out, err  io.Writer
+	config    string
+	rootDir   string
+	output    string
+	logFormat string
+	verbose   int
+}
+
+// root is the command line: the list below is the order of the help.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "pullet",
+		Short:         "Keep hosts at what git says: pull, render, apply, one after another",
+		SilenceErrors: true, SilenceUsage: true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return flagsFromEnvironment(cmd) },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exit{exitUsage, err} })
+	f := root.PersistentFlags()
+	f.StringVar(&a.config, "config", agent.DefaultConfig, "the node's configuration")
+	f.StringVar(&a.rootDir, "root", "/", "apply everything below this directory")
+	f.StringVarP(&a.output, "output", "o", "table", "how to print: table, wide, json or yaml")
+	f.StringVar(&a.logFormat, "log-format", "text", "how to log: text or json")
+	f.CountVarP(&a.verbose, "verbose", "v", "log more; twice for everything")
+	root.AddGroup(
+		&cobra.Group{ID: "node", Title: "On a node:"},
+		&cobra.Group{ID: "fleet", Title: "Over the fleet:"},
+		&cobra.Group{ID: "repo", Title: "On a laptop or in CI:"},
+	)
+	for _, c := range []*cobra.Command{
+		a.pullCommand(), a.agentCommand(), a.planCommand(), a.factsCommand(),
+		a.statusCommand(), a.decommissionCommand(),
+		a.initCommand(), a.validateCommand(), a.renderCommand(), a.demoCommand(), a.versionCommand(),
+	} {
+		root.AddCommand(c)
+	}
+	return root
+}
+
+// flagsFromEnvironment gives every flag that was not set its PULLET_* twin.
+func flagsFromEnvironment(cmd *cobra.Command) error {
+	var errs []error
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		name := "PULLET_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, set := os.LookupEnv(name)
+		if !set || f.Changed || f.Name == "help" {
+			return
+		}
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", name, err))
+		}
+	})
+	if err := errors.Join(errs...); err != nil {
+		return &exit{exitUsage, err}
+	}
+	return nil
+}
+
+// noArgs and upTo are cobra's argument checks with our exit code.
+func noArgs(cmd *cobra.Command, args []string) error { return usage(cobra.NoArgs(cmd, args)) }
+
+func upToOne(cmd *cobra.Command, args []string) error {
+	return usage(cobra.MaximumNArgs(1)(cmd, args))
+}
+
+func usage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &exit{exitUsage, err}
+}
+
+// logger is the one logger, on stderr.
+func (a *app) logger() *logrus.Entry {
+	l := logrus.New()
+	l.SetOutput(a.err)
+	l.SetLevel([]logrus.Level{logrus.WarnLevel, logrus.InfoLevel, logrus.DebugLevel}[min(a.verbose, 2)])
+	if a.logFormat == "json" {
+		l.SetFormatter(&logrus.JSONFormatter{})
+	} else {
+		l.SetFormatter(&logrus.TextFormatter{DisableColors: !colour(a.err), FullTimestamp: true})
+	}
+	return logrus.NewEntry(l)
+}
+
+// readConfig reads the node's configuration with the flags that override it.
+func (a *app) readConfig() (agent.Config, error) {
+	c, err := agent.ReadConfig(a.config)
+	c.Root = a.rootDir
+	return c, err
+}
+
+// terminal reports that a writer is a terminal.
+func terminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// colour reports that a writer may be written to in colour.
+func colour(w io.Writer) bool {
+	return terminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/agent"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	var detailed bool
+	c := &cobra.Command{
+		Use: "plan [DIR]", GroupID: "node", Args: upToOne,
+		Short: "Show what a pull would change on this node, with diffs",
+		Long: "Plan fetches and renders as a pull does, and compares the result with the node. It touches nothing, here or in the fleet's record.\n" +
+			"With DIR it takes a state repository as it stands in that directory instead.\n" +
+			"\nEXIT STATUS\n  0  nothing is wrong\n  1  an error, or a step that could not be compared\n" +
+			"With --detailed-exitcode: 0 nothing would change, 2 something would, 4 failed, 6 both.",
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			config, err := a.readConfig()
+			if err != nil && len(args) == 0 {
+				return err
+			}
+			node, err := agent.New(config, build().Version, a.logger())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, node.Close()) }()
+			dir := ""
+			if len(args) > 0 {
+				if _, dir, err = openDir(args); err != nil {
+					return err
+				}
+			}
+			out, err := node.Plan(cmd.Context(), dir)
+			if err != nil {
+				return err
+			}
+			return a.printPlan(out, detailed)
+		},
+	}
+	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "tell by the exit code whether something would change")
+	return c
+}
+
+func (a *app) printPlan(out *agent.Outcome, detailed bool) error {
+	for _, w := range out.Warnings {
+		fmt.Fprintf(a.err, "pullet: warning: %v\n", w)
+	}
+	done, err := a.structured(out.Report)
+	if err != nil {
+		return err
+	}
+	if !done {
+		a.printReport(out.Report, true)
+		fmt.Fprintf(a.out, "Plan for %s: %s\n", out.Version, counts(out.Report))
+	}
+	if code := exitCode(out, detailed); code != 0 && (detailed || code == agent.ExitError) {
+		return &exit{code, nil}
+	}
+	return nil
+}

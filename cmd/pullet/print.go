@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// structured prints a value as JSON or YAML where that was asked for; false means that a table is wanted.
+func (a *app) structured(v any) (bool, error) {
+	switch a.output {
+	case "table", "wide":
+		return false, nil
+	case "json":
+		enc := json.NewEncoder(a.out)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false)
+		return true, enc.Encode(v)
+	case "yaml":
+		return true, printYAML(a.out, v)
+	}
+	return true, &exit{exitUsage, fmt.Errorf("--output %q: use table, wide, json or yaml", a.output)}
+}
+
+// printYAML prints a value with the names that its JSON form has.
+func printYAML(w io.Writer, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	var plain any
+	if err := yaml.Load(data, &plain); err != nil { // JSON is YAML
+		return err
+	}
+	out, err := yaml.Dump(plain, yaml.WithIndent(2))
+	if err != nil {
+		return err
+	}
+	_, err = w.Write(out)
+	return err
+}
+
+// columns is a table whose cells are separated by tabs.
+func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
+
+// mark is the sign before a step, never colour alone.
+func mark(o apply.Outcome) string {
+	return map[apply.Outcome]string{
+		apply.OK: " ", apply.Changed: "~", apply.Failed: "!", apply.Skipped: "-", apply.Unmet: "!", apply.Pending: "?",
+	}[o]
+}
+
+// printStep is a step in a line or, with its diff, in several.
+func printStep(w io.Writer, s *apply.StepReport, diff bool) {
+	text := s.Summary
+	if s.Reason != "" {
+		text = s.Reason
+	}
+	fmt.Fprintf(w, "%s %-8s %s/%s: %s\n", mark(s.Outcome), s.Outcome, s.Job, s.Step, text)
+	if diff && s.Diff != "" {
+		fmt.Fprint(w, s.Diff)
+	}
+}
+
+// printReport shows what is not as it should be, and counts the rest.
+func (a *app) printReport(r *apply.Report, diff bool) {
+	for _, s := range r.Steps {
+		if s.Outcome != apply.OK && (s.Outcome != apply.Skipped || a.verbose > 0) {
+			printStep(a.out, s, diff)
+		}
+		if s.Outcome == apply.Failed {
+			fmt.Fprintf(a.out, "           at %s\n", s.Pos)
+		}
+	}
+	if r.Stopped != "" {
+		fmt.Fprintf(a.out, "stopped: %s\n", r.Stopped)
+	}
+}
+
+// counts is a report's last line.
+func counts(r *apply.Report) string {
+	changed := "changed"
+	if r.Plan {
+		changed = "to change"
+	}
+	line := fmt.Sprintf("%d %s, %d unchanged", r.Counts[apply.Changed], changed, r.Counts[apply.OK])
+	for _, o := range []apply.Outcome{apply.Failed, apply.Unmet, apply.Skipped, apply.Pending} {
+		if n := r.Counts[o]; n > 0 {
+			line += fmt.Sprintf(", %d %s", n, o)
+		}
+	}
+	return line + fmt.Sprintf(" in %s", r.Ended.Sub(r.Started).Round(time.Millisecond))
+}
+
+// ago is how long since a time, in one unit.
+func ago(t time.Time) string {
+	d := time.Since(t)
+	switch {
+	case t.IsZero():
+		return "-"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", max(0, int(d.Seconds())))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}

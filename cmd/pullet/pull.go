@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/user"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+const exitStatusHelp = `
+EXIT STATUS
+  0   the node is at the fleet's version
+  1   an error, or a step that failed
+  3   the node still waits: at a gate, for its repository, or for another pull on this node
+  5   the repository was refused: its history was rewritten, or a tag was moved
+  64  the command line is wrong
+With --detailed-exitcode: 0 nothing changed, 2 changed, 4 failed, 6 changed and failed.`
+
+func (a *app) pullCommand() *cobra.Command {
+	var wait time.Duration
+	var acceptRewind, detailed bool
+	c := &cobra.Command{
+		Use: "pull", GroupID: "node", Args: noArgs,
+		Short: "Bring this node to the fleet's version, once",
+		Long: "Pull fetches the state repositories, agrees with the fleet on a version, renders it for this node and applies it. A version that\n" +
+			"is new to the node waits for its turn; one that it runs already is checked, and drift is corrected. For cron and timers.\n" + exitStatusHelp,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o := agent.Options{Wait: wait, AcceptRewind: acceptRewind}
+			return a.pull(cmd, o, detailed)
+		},
+	}
+	f := c.Flags()
+	f.DurationVar(&wait, "wait", 0, "how long to wait at gates (default: agent.wait of the configuration, 10m)")
+	f.BoolVar(&acceptRewind, "accept-rewind", false, "accept a rewritten history or a moved tag, for the whole fleet; it is recorded")
+	f.BoolVar(&detailed, "detailed-exitcode", false, "tell changed from unchanged by the exit code")
+	return c
+}
+
+func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err error) {
+	config, err := a.readConfig()
+	if err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("wait") {
+		o.Wait = config.Agent.Wait.Std()
+	}
+	node, err := agent.New(config, build().Version, a.logger())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, node.Close()) }()
+	o.By = operator()
+	reasons, stop := a.tellWaits(cmd.Context())
+	defer stop()
+	o.Waiting = reasons
+	out, err := node.Pull(cmd.Context(), o)
+	var locked *state.LockedError
+	if errors.As(err, &locked) {
+		return &exit{agent.ExitWaiting, err}
+	}
+	if err != nil {
+		return err
+	}
+	if err := a.printOutcome(out, config); err != nil {
+		return err
+	}
+	if code := exitCode(out, detailed); code != 0 {
+		return &exit{code, nil}
+	}
+	return nil
+}
+
+// exitCode is that of a pull; the detailed form tells changes apart.
+func exitCode(o *agent.Outcome, detailed bool) int {
+	code := o.ExitCode()
+	changed := o.Report != nil && o.Report.Changed() > 0
+	if !detailed {
+		return code
+	}
+	switch {
+	case code == agent.ExitError && changed:
+		return 6
+	case code == agent.ExitError:
+		return 4
+	case code == agent.ExitOK && changed:
+		return 2
+	}
+	return code
+}
+
+// tellWaits shows each reason to wait when it is new, and again every half minute.
+func (a *app) tellWaits(ctx context.Context) (tell func(*lock.Wait), stop func()) {
+	reasons, done := make(chan *lock.Wait, 1), make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		defer close(done)
+		again := time.NewTicker(30 * time.Second)
+		defer again.Stop()
+		var last *lock.Wait
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case last = <-reasons:
+				fmt.Fprintln(a.err, last.Error())
+			case <-again.C:
+				if last != nil {
+					fmt.Fprintf(a.err, "still %s (for %s)\n", last.Error(), ago(last.Since))
+				}
+			}
+		}
+	}()
+	tell = func(w *lock.Wait) {
+		select {
+		case reasons <- w:
+		case <-ctx.Done():
+		}
+	}
+	return tell, func() { cancel(); <-done }
+}
+
+// printOutcome shows what came of a pull.
+func (a *app) printOutcome(o *agent.Outcome, c agent.Config) error {
+	for _, w := range o.Warnings {
+		fmt.Fprintf(a.err, "pullet: warning: %v\n", w)
+	}
+	for _, e := range append(append([]error(nil), o.Refused...), o.Failures...) {
+		fmt.Fprintf(a.err, "pullet: %v\n", e)
+	}
+	if done, err := a.structured(outcomeJSON(o)); done || err != nil {
+		return err
+	}
+	if o.Report != nil {
+		a.printReport(o.Report, a.verbose > 0)
+		what := state.Short(o.Report.Version)
+		if o.Report.Release != "" {
+			what = o.Report.Release + " (" + what + ")"
+		}
+		fmt.Fprintf(a.out, "%s: %s: %s\n", c.Node.Name, what, counts(o.Report))
+	}
+	if o.Wait != nil {
+		fmt.Fprintf(a.out, "%s: %s: %v\n", c.Node.Name, o.Version, o.Wait)
+	}
+	return nil
+}
+
+// outcomeJSON is a pull's result for programs.
+func outcomeJSON(o *agent.Outcome) map[string]any {
+	texts := func(errs []error) []string {
+		out := []string{}
+		for _, e := range errs {
+			out = append(out, e.Error())
+		}
+		return out
+	}
+	out := map[string]any{
+		"run": o.Run, "version": o.Version, "upgrade": o.Upgrade, "report": o.Report, "exitCode": o.ExitCode(),
+		"refused": texts(o.Refused), "failures": texts(o.Failures), "warnings": texts(o.Warnings),
+	}
+	if o.Wait != nil {
+		out["waiting"] = map[string]any{"gate": o.Wait.Gate, "reason": o.Wait.Reason, "clear": o.Wait.Clear, "since": o.Wait.Since}
+	}
+	return out
+}
+
+// operator is who runs the command, for the record.
+func operator() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "unknown"
+}
+
+func (a *app) agentCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "agent", GroupID: "node", Args: noArgs,
+		Short: "Pull again and again: on a timer, when a file changes, when the fleet moves on",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for {
+				err := a.agent(cmd.Context())
+				if !errors.Is(err, agent.ErrReload) {
+					return err
+				}
+			}
+		},
+	}
+}
+
+// agent runs the loop until it is told to stop or the configuration changes.
+func (a *app) agent(ctx context.Context) (err error) {
+	config, err := a.readConfig()
+	if err != nil {
+		return err
+	}
+	a.verbose = max(a.verbose, 1)
+	log := a.logger().WithField("node", config.Node.Name)
+	node, err := agent.New(config, build().Version, log)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, node.Close()) }()
+	waiting := func(w *lock.Wait) { log.WithField("gate", w.Gate).Info(w.Error()) }
+	return node.Loop(ctx, waiting, func(o *agent.Outcome, err error) {
+		for _, w := range o.Warnings {
+			log.Warn(w)
+		}
+		for _, e := range append(o.Refused, o.Failures...) {
+			log.Error(e)
+		}
+		switch {
+		case err != nil:
+			log.WithError(err).Error("pull")
+		case o.Report != nil && o.Report.Failed():
+			log.WithField("run", o.Run).Error(o.Report.Why())
+		case o.Report != nil:
+			log.WithField("run", o.Run).Infof("%s: %s", o.Version, counts(o.Report))
+		}
+	})
+}
+
+func (a *app) factsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "facts [NAME]", GroupID: "node", Args: upToOne,
+		Short: "What is true of this host: what templates see as server.NAME",
+		RunE: func(_ *cobra.Command, args []string) error {
+			all := gatherFacts(a.rootDir)
+			if len(args) == 1 {
+				value, ok := all[args[0]]
+				if !ok {
+					return fmt.Errorf("there is no fact %q%s", args[0], suggestion(args[0], factNames()))
+				}
+				return printYAML(a.out, value)
+			}
+			if done, err := a.structured(all); done || err != nil {
+				return err
+			}
+			return printYAML(a.out, all)
+		},
+	}
+}
+
+// suggestion is a hint with the nearest known name.
+func suggestion(name string, known []string) string {
+	if near := render.Nearest(name, known); near != "" {
+		return fmt.Sprintf(" (did you mean %q?)", near)
+	}
+	return ""
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// screen shows a fleet that changes: on a terminal a table that is redrawn, elsewhere a line for each change.
+type screen struct {
+	w       io.Writer
+	live    bool
+	colours bool
+	drawn   int // lines of the table that are on the terminal
+	last    map[string]string
+	started time.Time
+}
+
+func newScreen(w io.Writer) *screen {
+	return &screen{w: w, live: terminal(w), colours: colour(w), last: map[string]string{}, started: time.Now()}
+}
+
+// say prints a paragraph above what follows.
+func (s *screen) say(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if s.colours {
+		text = "\x1b[1m" + text + "\x1b[0m"
+	}
+	fmt.Fprintf(s.w, "\n%s\n", text)
+}
+
+// show brings the fleet's picture up to date.
+func (s *screen) show(v *fleetStatus) {
+	if s.live {
+		s.redraw(v)
+		return
+	}
+	for _, n := range v.Nodes {
+		line := fmt.Sprintf("%-7s %-7s %-9s %s", n.Node, v.shown(n.Version), n.State, n.Why)
+		if s.last[n.Node] != line {
+			s.last[n.Node] = line
+			fmt.Fprintf(s.w, "%5.1fs  %s\n", time.Since(s.started).Seconds(), strings.TrimSpace(line))
+		}
+	}
+	for _, h := range v.Halted {
+		if line := "halted: role " + h.Group + ": " + h.Reason; s.last[h.Group+"!"] != line {
+			s.last[h.Group+"!"] = line
+			fmt.Fprintf(s.w, "%5.1fs  %s\n", time.Since(s.started).Seconds(), line)
+		}
+	}
+}
+
+// redraw writes the table over the one before.
+func (s *screen) redraw(v *fleetStatus) {
+	var b bytes.Buffer
+	t := columns(&b)
+	fmt.Fprintln(t, "  NODE\tROLE\tRUNS\tSTATE\tWHY")
+	for _, n := range v.Nodes {
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, shorten(n.Why, 90))
+	}
+	t.Flush()
+	for _, h := range v.Halted {
+		fmt.Fprintf(&b, "  HALTED  role %s: %s\n", h.Group, shorten(h.Reason, 100))
+	}
+	if s.drawn > 0 {
+		fmt.Fprintf(s.w, "\x1b[%dA\x1b[J", s.drawn)
+	}
+	s.drawn = bytes.Count(b.Bytes(), []byte("\n"))
+	text := b.String()
+	if s.colours {
+		text = paint(text)
+	}
+	fmt.Fprint(s.w, text)
+}
+
+// settle leaves the table as it is and goes on below.
+func (s *screen) settle() { s.drawn = 0 }
+
+// paint colours the states; the words say the same.
+func paint(text string) string {
+	return strings.NewReplacer(
+		" "+upgrading+" ", " \x1b[33m"+upgrading+"\x1b[0m ", " "+waiting+" ", " \x1b[36m"+waiting+"\x1b[0m ",
+		" "+failed+" ", " \x1b[31m"+failed+"\x1b[0m ", "HALTED", "\x1b[31;1mHALTED\x1b[0m", " "+upToDate+" ", " \x1b[32m"+upToDate+"\x1b[0m ",
+	).Replace(text)
+}
+
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
+	}
+	return s[:most-3] + "..."
+}

@@ -1,0 +1,74 @@
+package puller
+
+import "fmt"
+
+// UnreachableError says that a repository could not be read, or does not have
+// what is to be followed.
+type UnreachableError struct {
+	Repo, URL string // URL without secrets
+	Err       error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("repository %q: cannot read %s: %v; try: git ls-remote %s", e.Repo, e.URL, e.Err, e.URL)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// RewrittenError says that a repository offers something that does not follow
+// from the last good commit. Puller.Accept of To lets it pass.
+type RewrittenError struct {
+	Repo     string
+	What     string // what happened, in words
+	From, To string // full commit ids: the last good one, the refused one
+}
+
+func (e *RewrittenError) Error() string {
+	return fmt.Sprintf("repository %q: %s: refused to move from %s to %s; if that is intended: pullet pull --accept-rewind",
+		e.Repo, e.What, short(e.From), short(e.To))
+}
+
+// BehindError says that a branch is at an ancestor of the last good commit.
+// Puller.Accept of To lets it pass.
+type BehindError struct {
+	Repo     string
+	From, To string // full commit ids: the last good one, the older one offered
+}
+
+func (e *BehindError) Error() string {
+	return fmt.Sprintf("repository %q: the remote is behind: a stale mirror, or the branch was reset: it offers %s, an ancestor of the last good %s; if that is intended: pullet pull --accept-rewind",
+		e.Repo, short(e.To), short(e.From))
+}
+
+// MissingCommitError says that a commit is not in the store, and that its
+// remote does not have it or could not be asked.
+type MissingCommitError struct {
+	Repo, Commit string
+	Err          error // why the remote could not help; nil: it does not have it
+}
+
+func (e *MissingCommitError) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("commit %s of repository %q is not on this node and could not be fetched: %v", short(e.Commit), e.Repo, e.Err)
+	}
+	return fmt.Sprintf("commit %s of repository %q is not on this node, and its remote does not offer it: it may not be pushed yet, or only to another remote, or its branch was deleted", short(e.Commit), e.Repo)
+}
+
+func (e *MissingCommitError) Unwrap() error { return e.Err }
+
+// CorruptError says that an object of a store cannot be read. The store is
+// marked; the next pull builds it anew.
+type CorruptError struct {
+	Repo string
+	What string // the path or object that was wanted
+	Err  error
+}
+
+func (e *CorruptError) Error() string {
+	return fmt.Sprintf("the store of repository %q is damaged: cannot read %s: %v; the next pull rebuilds the store", e.Repo, e.What, e.Err)
+}
+
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// short is a commit id as people write it.
+func short(commit string) string { return commit[:min(len(commit), 10)] }

@@ -1,0 +1,69 @@
+package puller
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// info describes a node.
+type info struct {
+	*node
+	when time.Time
+}
+
+func (i info) Name() string       { return i.name }
+func (i info) Size() int64        { return i.size }
+func (i info) Mode() fs.FileMode  { return i.mode }
+func (i info) ModTime() time.Time { return i.when }
+func (i info) IsDir() bool        { return i.mode.IsDir() }
+func (i info) Sys() any           { return nil }
+
+// openFile is a file that was opened.
+type openFile struct {
+	info fs.FileInfo
+	load func() ([]byte, error)
+	data *bytes.Reader
+}
+
+func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *openFile) Close() error               { return nil }
+
+func (f *openFile) Read(p []byte) (int, error) {
+	if f.data == nil {
+		data, err := f.load()
+		if err != nil {
+			return 0, err
+		}
+		f.data = bytes.NewReader(data)
+	}
+	return f.data.Read(p)
+}
+
+// openDir is a directory that was opened; left is what was not listed yet.
+type openDir struct {
+	info fs.FileInfo
+	path string
+	left []fs.DirEntry
+}
+
+func (d *openDir) Stat() (fs.FileInfo, error) { return d.info, nil }
+func (d *openDir) Close() error               { return nil }
+
+func (d *openDir) Read([]byte) (int, error) {
+	return 0, &fs.PathError{Op: "read", Path: d.path, Err: errors.New("is a directory")}
+}
+
+func (d *openDir) ReadDir(n int) ([]fs.DirEntry, error) {
+	if n <= 0 {
+		n = len(d.left)
+	} else if len(d.left) == 0 {
+		return nil, io.EOF
+	}
+	n = min(n, len(d.left))
+	list := d.left[:n:n]
+	d.left = d.left[n:]
+	return list, nil
+}

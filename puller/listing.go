@@ -1,0 +1,173 @@
+package puller
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// listing is what a remote says it has.
+type listing struct {
+	branches map[string]string // name -> commit
+	tags     []tag
+}
+
+// tag is a tag of a remote; for an annotated one commit is what it points to.
+type tag struct {
+	name, commit string
+	annotated    bool
+}
+
+// offer is what a source selects from a listing.
+type offer struct {
+	commit, tag string
+	ref         plumbing.ReferenceName // where the remote has it
+}
+
+func (o offer) hash() plumbing.Hash { return plumbing.NewHash(o.commit) }
+
+// newListing sorts advertised references. Only an annotated tag is followed by
+// a peeled entry, NAME^{}, with the commit that it points to.
+func newListing(refs []*plumbing.Reference) listing {
+	l := listing{branches: map[string]string{}}
+	peeled := map[string]string{}
+	for _, ref := range refs {
+		if name, ok := strings.CutSuffix(ref.Name().String(), "^{}"); ok {
+			peeled[name] = ref.Hash().String()
+		}
+	}
+	for _, ref := range refs {
+		name := ref.Name()
+		switch {
+		case strings.HasSuffix(name.String(), "^{}") || ref.Type() != plumbing.HashReference:
+		case name.IsBranch():
+			l.branches[name.Short()] = ref.Hash().String()
+		case name.IsTag():
+			commit, annotated := peeled[name.String()]
+			l.tags = append(l.tags, tag{name: name.Short(), commit: commit, annotated: annotated})
+		}
+	}
+	return l
+}
+
+// hasTag says whether there is an annotated tag of a name.
+func (l listing) hasTag(name string) bool {
+	return slices.ContainsFunc(l.tags, func(t tag) bool { return t.name == name && t.annotated })
+}
+
+// pick selects what a source follows.
+func (s Source) pick(l listing) (offer, error) {
+	if s.tagged() {
+		return s.pickTag(l)
+	}
+	commit, ok := l.branches[s.branch()]
+	if !ok {
+		return offer{}, fmt.Errorf("there is no branch %q; it has: %s", s.branch(), some(l.branchNames()))
+	}
+	o := offer{commit: commit, ref: plumbing.NewBranchReferenceName(s.branch())}
+	for _, t := range l.tags {
+		if t.annotated && t.commit == commit && (o.tag == "" || s.newer(t.name, o.tag)) {
+			o.tag = t.name
+		}
+	}
+	return o, nil
+}
+
+// pickTag selects the newest annotated tag that matches.
+func (s Source) pickTag(l listing) (offer, error) {
+	var best tag
+	var light, unversioned []string
+	for _, t := range l.tags {
+		switch {
+		case !s.matches(t.name):
+		case !t.annotated:
+			light = append(light, t.name)
+		case s.version(t.name) == nil:
+			unversioned = append(unversioned, t.name)
+		case best.name == "" || s.newer(t.name, best.name):
+			best = t
+		}
+	}
+	switch {
+	case best.name != "":
+		return offer{commit: best.commit, tag: best.name, ref: plumbing.NewTagReferenceName(best.name)}, nil
+	case len(unversioned) > 0:
+		return offer{}, fmt.Errorf("no tag that matches %q is a version after %q: %s", s.Tag, literalPrefix(s.Tag), some(unversioned))
+	case len(light) > 0:
+		return offer{}, fmt.Errorf("no annotated tag matches %s; %d lightweight ones do (%s), which are not releases: make one with: git tag -a -m MESSAGE NAME COMMIT",
+			s.follow(), len(light), some(light))
+	}
+	return offer{}, fmt.Errorf("no annotated tag matches %s: make one with: git tag -a -m MESSAGE NAME COMMIT", s.follow())
+}
+
+// matches says whether a tag is one that the source follows. A glob also
+// matches names that turn out to be no versions, a constraint does not.
+func (s Source) matches(name string) bool {
+	if s.Tag != "" {
+		ok, _ := path.Match(s.Tag, name) // check has parsed the glob
+		return ok
+	}
+	v := s.version(name)
+	c, err := semver.NewConstraint(s.Semver)
+	return err == nil && v != nil && c.Check(v)
+}
+
+// version is a tag's name as a version, nil if it is none.
+func (s Source) version(name string) *semver.Version {
+	if rest, ok := strings.CutPrefix(name, literalPrefix(s.Tag)); ok {
+		if v, err := semver.NewVersion(rest); err == nil {
+			return v
+		}
+	}
+	v, err := semver.NewVersion(name)
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// newer says whether tag a is a higher version than tag b; names decide
+// between equal versions, so that every node chooses the same.
+func (s Source) newer(a, b string) bool {
+	va, vb := s.version(a), s.version(b)
+	switch {
+	case va == nil && vb == nil:
+		return a > b
+	case va == nil || vb == nil:
+		return vb == nil // a version before any other name
+	}
+	return cmp.Or(va.Compare(vb), cmp.Compare(a, b)) > 0
+}
+
+// literalPrefix is the part of a glob before its first special character.
+func literalPrefix(glob string) string {
+	if i := strings.IndexAny(glob, `*?[\`); i >= 0 {
+		return glob[:i]
+	}
+	return ""
+}
+
+func (l listing) branchNames() []string {
+	var names []string
+	for name := range l.branches {
+		names = append(names, name)
+	}
+	return names
+}
+
+// some names the first few of a list.
+func some(names []string) string {
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return "none"
+	case len(names) > 5:
+		return strings.Join(names[:5], ", ") + ", ..."
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,293 @@
+package puller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"path/filepath"
+	"testing"
+)
+
+// sources serves one repository over every transport.
+func sources(t *testing.T, u *upstream) map[string]Source {
+	s := serveSSH(t)
+	return map[string]Source{
+		"path":     {Name: "main", URL: u.dir},
+		"file":     {Name: "main", URL: "file://" + u.dir},
+		"worktree": {Name: "main", URL: u.work},
+		"http":     {Name: "main", URL: serveHTTP(t, u).url},
+		"ssh":      {Name: "main", URL: "ssh://git@" + s.addr + u.dir, Auth: s.auth},
+	}
+}
+
+func TestEveryTransport(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "0", "old", "back", "dir/b", "1")
+	u.commit("old", "gone")
+	for name, src := range sources(t, u) {
+		t.Run(name, func(t *testing.T) {
+			u.t = t
+			first := u.commit("a", "1")
+			p := open(t, t.TempDir(), src)
+			h := pull(t, p)
+			if h.Problem != nil || h.Commit != first {
+				t.Fatalf("first: %+v, want %s", h, first)
+			}
+			second := u.commit("a", "2", "old", "back")
+			h2 := pull(t, p)
+			if h2.Problem != nil || h2.Commit != second {
+				t.Fatalf("second: %+v, want %s", h2, second)
+			}
+			for _, c := range []struct {
+				head       Head
+				path, want string
+			}{{h, "a", "1"}, {h2, "a", "2"}, {h2, "old", "back"}, {h2, "dir/b", "1"}} {
+				if got := content(t, p, c.head, c.path); got != c.want {
+					t.Errorf("%s at %s is %q, want %q", c.path, short(c.head.Commit), got, c.want)
+				}
+			}
+		})
+	}
+}
+
+func TestNoChangeIsOneListing(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "1")
+	w := serveHTTP(t, u)
+	dir := t.TempDir()
+	p := open(t, dir, Source{Name: "main", URL: w.url})
+	pull(t, p)
+	must(t, p.Close())
+	p = open(t, dir, Source{Name: "main", URL: w.url})
+	before := w.requests.Load()
+	pull(t, p)
+	if n := w.requests.Load() - before; n != 1 {
+		t.Errorf("%d requests, want 1", n)
+	}
+}
+
+// A server with reachability bitmaps leaves out files that it believes a
+// shallow store to have.
+func TestShallowFromBitmaps(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "old", "b", "x")
+	u.commit("a", "new")
+	u.run(u.dir, "repack", "-adbq")
+	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url})
+	pull(t, p)
+	if !p.repos[0].store.shallow() {
+		t.Fatal("the first clone is not shallow")
+	}
+	u.commit("a", "old")
+	u.run(u.dir, "repack", "-adbq")
+	if got := content(t, p, pull(t, p), "a"); got != "old" {
+		t.Errorf("a is %q", got)
+	}
+	if p.repos[0].store.shallow() {
+		t.Error("the store did not get its history, so the server did not leave anything out: this test proves nothing")
+	}
+}
+
+func TestRewritten(t *testing.T) {
+	for _, kind := range []string{"file", "http"} {
+		t.Run(kind, func(t *testing.T) {
+			u := newUpstream(t)
+			u.commit("a", "1")
+			good := u.commit("a", "2")
+			dir, src := t.TempDir(), sources(t, u)[kind]
+			p := open(t, dir, src)
+			pull(t, p)
+			u.write("a", "3")
+			u.git("commit", "-q", "-a", "--amend", "-m", "again")
+			bad := u.push()
+
+			h := pull(t, p)
+			rewritten, ok := errors.AsType[*RewrittenError](h.Problem)
+			if h.Commit != good || !ok || rewritten.From != good || rewritten.To != bad {
+				t.Fatalf("%+v", h)
+			}
+			expect(t, h.Problem, `repository "main"`, `branch "main" was rewritten`, short(good), short(bad), "pullet pull --accept-rewind")
+			if got := content(t, p, h, "a"); got != "2" {
+				t.Errorf("a is %q", got)
+			}
+
+			expect(t, p.Accept("main", good, "root"), "not what the latest pull refused")
+			must(t, p.Close())
+			p = open(t, dir, src)
+			must(t, p.Accept("main", bad, "root"))
+			h = pull(t, p)
+			if h.Commit != bad || h.Problem != nil {
+				t.Fatalf("after Accept: %+v", h)
+			}
+			if got := content(t, p, h, "a"); got != "3" {
+				t.Errorf("a is %q", got)
+			}
+			rec, err := readRecord(filepath.Join(dir, "main.json"))
+			must(t, err)
+			if r := rec.Rewinds; len(r) != 1 || r[0].From != good || r[0].To != bad || r[0].By != "root" || r[0].Time.IsZero() {
+				t.Errorf("rewinds: %+v", r)
+			}
+			next := u.commit("a", "4")
+			if h := pull(t, p); h.Commit != next || h.Problem != nil {
+				t.Errorf("%+v", h)
+			}
+		})
+	}
+}
+
+func TestBehind(t *testing.T) {
+	for _, kind := range []string{"file", "http"} {
+		t.Run(kind, func(t *testing.T) {
+			u := newUpstream(t)
+			old := u.commit("a", "1")
+			good := u.commit("a", "2")
+			p := open(t, t.TempDir(), sources(t, u)[kind])
+			pull(t, p)
+			u.git("reset", "-q", "--hard", old)
+			u.push()
+			h := pull(t, p)
+			if _, ok := errors.AsType[*BehindError](h.Problem); !ok || h.Commit != good {
+				t.Fatalf("%+v", h)
+			}
+			expect(t, h.Problem, "the remote is behind: a stale mirror, or the branch was reset", short(old), short(good), "--accept-rewind")
+			if got := content(t, p, h, "a"); got != "2" {
+				t.Errorf("a is %q", got)
+			}
+			must(t, p.Accept("main", old, "root"))
+			if h := pull(t, p); h.Commit != old || h.Problem != nil {
+				t.Errorf("after Accept: %+v", h)
+			}
+		})
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	u := newUpstream(t)
+	good := u.commit("a", "1")
+	w := serveHTTP(t, u)
+	dir, src := t.TempDir(), Source{Name: "main", URL: w.url}
+	pull(t, open(t, dir, src))
+	w.down.Store(true)
+	p := open(t, dir, src)
+	h := pull(t, p)
+	if _, ok := errors.AsType[*UnreachableError](h.Problem); !ok || h.Commit != good {
+		t.Fatalf("%+v", h)
+	}
+	expect(t, h.Problem, `repository "main": cannot read `+w.url, "503", "try: git ls-remote "+w.url)
+	if got := content(t, p, h, "a"); got != "1" {
+		t.Errorf("a is %q", got)
+	}
+	_, err := open(t, t.TempDir(), src).Pull(t.Context())
+	expect(t, err, `repository "main"`, "git ls-remote")
+
+	w.down.Store(false)
+	u.git("push", "-q", "origin", "HEAD:other")
+	u.run(u.dir, "symbolic-ref", "HEAD", "refs/heads/other")
+	u.git("push", "-q", "origin", ":main")
+	expect(t, pull(t, p).Problem, `no branch "main"`, "it has: other")
+}
+
+func TestSnapshotOfLaterCommit(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "1")
+	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url})
+	pull(t, p)
+	later := u.commit("a", "2")
+	if got := content(t, p, Head{Repo: "main", Commit: later}, "a"); got != "2" {
+		t.Errorf("a is %q", got)
+	}
+	nowhere := "0123456789012345678901234567890123456789"
+	_, err := p.Snapshot(t.Context(), []Head{{Repo: "main", Commit: nowhere}})
+	if _, ok := errors.AsType[*MissingCommitError](err); !ok {
+		t.Fatal(err)
+	}
+	expect(t, err, "0123456789", `repository "main"`, "not on this node")
+}
+
+func TestSnapshotBeforeShallowClone(t *testing.T) {
+	u := newUpstream(t)
+	old := u.commit("a", "1")
+	u.commit("a", "2")
+	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url})
+	pull(t, p)
+	if got := content(t, p, Head{Repo: "main", Commit: old}, "a"); got != "1" {
+		t.Errorf("a is %q", got)
+	}
+}
+
+func TestTwoRepositories(t *testing.T) {
+	a, b := newUpstream(t), newUpstream(t)
+	ca, cb := a.commit("a", "1"), b.commit("b", "2")
+	b.release("v7")
+	p := open(t, t.TempDir(), Source{Name: "base", URL: a.dir}, Source{Name: "site", URL: b.dir})
+	heads, err := p.Pull(t.Context())
+	must(t, err)
+	s, err := p.Snapshot(t.Context(), heads)
+	must(t, err)
+	if s.Layers[0].Name != "base" || s.Layers[1].Name != "site" || s.Release != "site=v7" {
+		t.Errorf("%+v", s)
+	}
+	if s.Version != Version([]Head{{Repo: "base", Commit: ca}, {Repo: "site", Commit: cb}}) || len(s.Version) != 64 {
+		t.Errorf("version %s", s.Version)
+	}
+	if s.Version == Version([]Head{{Repo: "site", Commit: cb}, {Repo: "base", Commit: ca}}) {
+		t.Error("the order does not matter")
+	}
+	// printf 'a=1\nb=2\n' | sha256sum
+	if got := Version([]Head{{Repo: "a", Commit: "1"}, {Repo: "b", Commit: "2"}}); got != "4a73850fde34aad40ff8649b93a66523a5fe744357a3931caea0f10609d0d930" {
+		t.Error(got)
+	}
+}
+
+// A server that takes the connection and says nothing.
+func TestSilentServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	s := serveSSH(t)
+	p := open(t, t.TempDir(), Source{Name: "main", URL: "ssh://git@" + l.Addr().String() + "/x", Auth: s.auth})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		conn, _ := l.Accept()
+		cancel()
+		<-t.Context().Done()
+		conn.Close()
+	}()
+	_, err = p.Pull(ctx)
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	expect(t, err, "pulling was stopped")
+}
+
+// Many small fetches do not leave many packs, and lose nothing.
+func TestCompact(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "first", "b/c", "1")
+	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url})
+	heads := []Head{pull(t, p)}
+	var all []Head
+	dir := p.repos[0].store.dir
+	for i := range maxPacks + 1 {
+		u.write("a", fmt.Sprint(i))
+		u.git("commit", "-q", "-a", "-m", "change")
+		commit := u.push()
+		all = append(all, Head{Repo: "main", Commit: commit})
+		heads = []Head{pull(t, p)}
+	}
+	files, err := packs(dir)
+	must(t, err)
+	if len(files) > 3 {
+		t.Errorf("%d packs", len(files))
+	}
+	u.run(dir, "fsck", "--full", "--strict")
+	if heads[0].Commit != all[len(all)-1].Commit {
+		t.Errorf("%+v", heads)
+	}
+	for i, h := range all {
+		if got := content(t, p, h, "a"); got != fmt.Sprint(i) {
+			t.Errorf("a at %d is %q", i, got)
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package puller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/sirupsen/logrus"
+)
+
+// repository is one source with its store and its record.
+type repository struct {
+	src        Source
+	store      *store
+	rec        record
+	recordFile string
+	log        *logrus.Entry
+}
+
+// openRepository brings the files of a source into order after a crash.
+func openRepository(base string, src Source, log *logrus.Entry) (*repository, error) {
+	r := &repository{
+		src:        src,
+		store:      newStore(src.Name, base+".git"),
+		recordFile: base + ".json",
+		log:        log.WithField("repository", src.Name),
+	}
+	if err := recoverSwap(r.store.dir); err != nil {
+		return nil, fmt.Errorf("repository %q: cannot recover its store: %w", src.Name, err)
+	}
+	if r.store.exists() {
+		if err := tidy(r.store.dir); err != nil {
+			return nil, fmt.Errorf("repository %q: cannot tidy its store: %w", src.Name, err)
+		}
+	}
+	if err := tidyRecord(r.recordFile); err != nil {
+		return nil, fmt.Errorf("repository %q: cannot tidy its record: %w", src.Name, err)
+	}
+	var err error
+	r.rec, err = readRecord(r.recordFile)
+	return r, err
+}
+
+// look lists the remote and selects what to follow.
+func (r *repository) look(ctx context.Context) (listing, offer, error) {
+	l, err := r.src.list(ctx)
+	if err != nil {
+		return l, offer{}, &UnreachableError{Repo: r.src.Name, URL: r.src.shown(), Err: err}
+	}
+	o, err := r.src.pick(l)
+	if err != nil {
+		return l, o, &UnreachableError{Repo: r.src.Name, URL: r.src.shown(), Err: err}
+	}
+	return l, o, nil
+}
+
+// obtain reads the directories of a commit, with the help of the remote where
+// it must: as things are, or after a fetch, or after building the store anew.
+// The commit need not be the offered one; extra names a tag to fetch besides.
+func (r *repository) obtain(ctx context.Context, o offer, extra string, commit plumbing.Hash) (*tree, error) {
+	if err := r.usable(ctx, o, extra); err != nil {
+		return nil, err
+	}
+	t, err := r.store.tree(ctx, commit)
+	if damage(err) {
+		if err := r.rebuild(ctx, o, extra, err); err != nil {
+			return nil, err
+		}
+		return r.store.tree(ctx, commit)
+	}
+	if !errors.Is(err, plumbing.ErrObjectNotFound) {
+		return t, err
+	}
+	if err := r.fetch(ctx, o, extra); err != nil {
+		return nil, err
+	}
+	t, err = r.store.tree(ctx, commit)
+	if !errors.Is(err, plumbing.ErrObjectNotFound) || r.store.lacks(commit) && !r.store.shallow() {
+		return t, err
+	}
+	// It is older than a shallow store. Or it is there in part: a server that
+	// answers from reachability bitmaps takes a shallow store for a full one
+	// and leaves out what it believes to be there.
+	r.log.Infof("fetching the whole history: the store lacks commit %s or a part of it", short(commit.String()))
+	if err := r.build(ctx, o, extra, 0); err != nil {
+		return nil, err
+	}
+	return r.store.tree(ctx, commit)
+}
+
+// usable builds the store if there is none, or if it is damaged.
+func (r *repository) usable(ctx context.Context, o offer, extra string) error {
+	if !r.store.exists() {
+		return r.build(ctx, o, extra, r.firstDepth())
+	}
+	if err := r.store.sound(); err != nil {
+		return r.rebuild(ctx, o, extra, err)
+	}
+	return nil
+}
+
+// rebuild replaces a damaged store.
+func (r *repository) rebuild(ctx context.Context, o offer, extra string, cause error) error {
+	r.log.WithError(cause).Warn("the store is damaged: building it anew")
+	return r.build(ctx, o, extra, 0)
+}
+
+// firstDepth is how much history the first clone takes: none where the
+// transport can do that. It comes later, when something asks for it.
+func (r *repository) firstDepth() int {
+	if r.src.isLocal() {
+		return 0
+	}
+	return 1
+}
+
+// fetch adds what is new.
+func (r *repository) fetch(ctx context.Context, o offer, extra string) error {
+	if err := r.src.fetch(ctx, r.store.dir, o, extra, 0); err != nil {
+		return err
+	}
+	if err := r.store.compact(); err != nil {
+		r.log.WithError(err).Warn("cannot put the packs of the store together; it goes on with many")
+	}
+	return r.store.reset()
+}
+
+// find reads the directories of a commit that need not be offered now. It asks
+// the remote only if it must.
+func (r *repository) find(ctx context.Context, h Head) (*tree, error) {
+	if r.store.exists() {
+		t, err := r.store.tree(ctx, h.hash())
+		if !damage(err) && !errors.Is(err, plumbing.ErrObjectNotFound) {
+			return t, err
+		}
+	}
+	t, err := r.seek(ctx, h)
+	switch {
+	case err == nil || atFault(err) || ctx.Err() != nil:
+		return t, err
+	case !r.store.exists() || r.store.lacks(h.hash()):
+		if errors.Is(err, plumbing.ErrObjectNotFound) {
+			err = nil // the remote was asked
+		}
+		return nil, &MissingCommitError{Repo: h.Repo, Commit: h.Commit, Err: err}
+	}
+	return nil, r.store.damaged("commit "+short(h.Commit), err)
+}
+
+// seek asks the remote for a commit, and for the commit's tag.
+func (r *repository) seek(ctx context.Context, h Head) (*tree, error) {
+	l, o, err := r.look(ctx)
+	if err != nil {
+		return nil, err
+	}
+	extra := ""
+	if l.hasTag(h.Tag) {
+		extra = h.Tag
+	}
+	return r.obtain(ctx, o, extra, h.hash())
+}
+
+// damage says whether an error means that the store cannot be read, as opposed
+// to not having something.
+func damage(err error) bool {
+	for _, other := range []error{plumbing.ErrObjectNotFound, fs.ErrClosed, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, other) {
+			return false
+		}
+	}
+	return err != nil && !atFault(err)
+}

@@ -1,0 +1,137 @@
+package puller
+
+import "testing"
+
+func TestTagGlob(t *testing.T) {
+	for _, kind := range []string{"file", "http"} {
+		t.Run(kind, func(t *testing.T) { testTagGlob(t, kind) })
+	}
+}
+
+func testTagGlob(t *testing.T, kind string) {
+	u := newUpstream(t)
+	src := sources(t, u)[kind]
+	src.Tag = "v*"
+	u.commit("a", "1")
+	u.release("v1.9.0")
+	want := u.commit("a", "2")
+	u.release("v1.10.0")
+	u.commit("a", "3")
+	u.release("other-7")
+	u.git("tag", "v2.0.0") // lightweight
+	u.push()
+	p := open(t, t.TempDir(), src)
+	h := pull(t, p)
+	if h.Commit != want || h.Tag != "v1.10.0" || h.Problem != nil {
+		t.Errorf("%+v, want v1.10.0 at %s", h, want)
+	}
+	next := u.commit("a", "4")
+	u.release("v1.11")
+	if h := pull(t, p); h.Commit != next || h.Tag != "v1.11" || h.Problem != nil {
+		t.Errorf("%+v, want v1.11 at %s", h, next)
+	}
+	if got := content(t, p, h, "a"); got != "2" {
+		t.Errorf("a at v1.10.0 is %q", got)
+	}
+}
+
+func TestSemver(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "1")
+	u.release("v1.2.0")
+	u.release("nightly")
+	u.commit("a", "2")
+	u.release("v2.0.0")
+	src := Source{Name: "main", URL: u.dir, Semver: ">=1.0 <2"}
+	if h := pull(t, open(t, t.TempDir(), src)); h.Tag != "v1.2.0" {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestTagErrors(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "1")
+	u.git("tag", "v1")
+	u.git("tag", "v2")
+	u.release("x-latest")
+	for _, c := range []struct {
+		src   Source
+		parts []string
+	}{
+		{Source{Tag: "v*"}, []string{"no annotated tag matches tag v*", "2 lightweight ones", "v1, v2", "git tag -a"}},
+		{Source{Tag: "x-*"}, []string{`"x-*"`, "x-latest", "is a version"}},
+		{Source{Semver: ">=9"}, []string{"no annotated tag matches semver >=9", "git tag -a"}},
+		{Source{Ref: "prod"}, []string{`no branch "prod"`, "it has: main", `repository "main"`, "git ls-remote " + u.dir}},
+	} {
+		c.src.Name, c.src.URL = "main", u.dir
+		_, err := open(t, t.TempDir(), c.src).Pull(t.Context())
+		expect(t, err, c.parts...)
+	}
+}
+
+func TestBranchRelease(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "1")
+	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url})
+	if h := pull(t, p); h.Tag != "" {
+		t.Errorf("tag %q", h.Tag)
+	}
+	u.release("v1.2")
+	u.release("v1.10")
+	u.git("tag", "v9")
+	u.push()
+	h := pull(t, p)
+	if h.Tag != "v1.10" {
+		t.Errorf("tag %q", h.Tag)
+	}
+	if fresh := pull(t, open(t, t.TempDir(), p.repos[0].src)); fresh.Tag != "v1.10" {
+		t.Errorf("a fresh clone: %+v", fresh)
+	}
+	s, err := p.Snapshot(t.Context(), []Head{h})
+	must(t, err)
+	if s.Release != "v1.10" || s.Version != h.Commit {
+		t.Errorf("%q %q", s.Release, s.Version)
+	}
+}
+
+func TestMovedAndDeletedTag(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "1")
+	u.release("v1.0")
+	good := u.commit("a", "2")
+	u.release("v1.1")
+	p := open(t, t.TempDir(), Source{Name: "main", URL: u.dir, Tag: "v*"})
+	pull(t, p)
+
+	moved := u.commit("a", "3")
+	u.release("v1.1")
+	h := pull(t, p)
+	expect(t, h.Problem, `tag "v1.1" was moved`, short(good), short(moved), "--accept-rewind")
+	if h.Commit != good || h.Tag != "v1.1" {
+		t.Errorf("%+v", h)
+	}
+	must(t, p.Accept("main", moved, "root"))
+	if h := pull(t, p); h.Commit != moved || h.Problem != nil {
+		t.Errorf("after Accept: %+v", h)
+	}
+
+	u.git("push", "-q", "origin", ":refs/tags/v1.1")
+	h = pull(t, p)
+	expect(t, h.Problem, `release "v1.1" is gone, the newest is "v1.0" now`, "--accept-rewind")
+	if h.Commit != moved {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestFollowSomethingElse(t *testing.T) {
+	u := newUpstream(t)
+	old := u.commit("a", "1")
+	u.release("v1.0")
+	u.commit("a", "2")
+	dir := t.TempDir()
+	pull(t, open(t, dir, Source{Name: "main", URL: u.dir}))
+	h := pull(t, open(t, dir, Source{Name: "main", URL: u.dir, Tag: "v*"}))
+	if h.Commit != old || h.Problem != nil {
+		t.Errorf("%+v", h)
+	}
+}

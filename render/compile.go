@@ -1,0 +1,230 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// Catalog is what a snapshot says for one node. It is immutable.
+type Catalog struct {
+	Node      Node
+	Version   string
+	Release   string
+	Vars      map[string]any
+	Jobs      []*Job // in order; validations last
+	Fleet     Fleet
+	Inventory Inventory
+	Digest    string // of all that a run depends on: equal digests, equal runs
+
+	repo  *Repository
+	scope *scope
+}
+
+// compiler collects a catalog and every mistake on the way.
+type compiler struct {
+	repo      *Repository
+	scope     *scope
+	jobs      []*Job
+	fleet     Fleet
+	inventory Inventory
+	errs      ErrorList
+}
+
+// Compile says what the repository means for one node. The error is an ErrorList with every mistake that this node can meet.
+// Nodes of the inventory have the labels that it gives them, whatever they claim themselves.
+func (r *Repository) Compile(in Input) (*Catalog, error) {
+	c := &compiler{repo: r, scope: &scope{in: in, vars: map[string]any{}}}
+	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, funcs: r.funcs}
+	release := r.enter(c.scope)
+	defer release()
+
+	c.compileFleet()
+	if listed, ok := c.inventory[in.Node.Name]; ok {
+		c.scope.in.Node.Labels = listed.Labels
+	}
+	c.scope.server = c.scope.in.server()
+	c.compileVars()
+	c.compileMacros()
+	c.compileJobs()
+	slices.SortStableFunc(c.jobs, validationsLast)
+	c.checkReferences()
+	if err := c.errs.Err(); err != nil {
+		return nil, err
+	}
+	cat := &Catalog{
+		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.vars, Jobs: c.jobs,
+		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
+	}
+	cat.Digest = cat.digest()
+	return cat, nil
+}
+
+func validationsLast(a, b *Job) int {
+	switch {
+	case a.Validation == b.Validation:
+		return 0
+	case b.Validation:
+		return -1
+	}
+	return 1
+}
+
+func (c *compiler) fail(e *Error) { c.errs = append(c.errs, e) }
+
+// checkReferences finds names of steps that nothing has.
+func (c *compiler) checkReferences() {
+	for _, j := range c.jobs {
+		c.checkConditions(j.Conditions, j.Name)
+		for _, s := range j.Steps {
+			c.checkConditions(s.Conditions, j.Name)
+		}
+	}
+}
+
+func (c *compiler) checkConditions(cond Conditions, job string) {
+	for _, one := range []*Condition{cond.When, cond.Success, cond.Continue} {
+		if one != nil {
+			c.checkSteps(one.Expression, job)
+		}
+	}
+}
+
+// baseFiles are a base file of every layer that has it, rendered.
+func (c *compiler) baseFiles(name string) []*document {
+	var out []*document
+	for _, l := range c.repo.layers {
+		if _, err := fs.Stat(l.FS, name); err != nil {
+			continue
+		}
+		if doc := c.render(place{l, name}, true); doc != nil && doc.root != nil {
+			out = append(out, doc)
+		}
+	}
+	return out
+}
+
+// document is a named file, rendered; nil after a mistake, which is recorded.
+func (c *compiler) document(name string) *document {
+	p, _ := c.repo.locate(name)
+	return c.render(p, true)
+}
+
+// plainDocument is a named file that is no template.
+func (c *compiler) plainDocument(name string) *document {
+	p, _ := c.repo.locate(name)
+	return c.render(p, false)
+}
+
+func (c *compiler) render(p place, isTemplate bool) *document {
+	funcs := c.repo.funcs
+	if !isTemplate {
+		funcs = nil
+	}
+	src, bad := c.repo.load(p, funcs)
+	if bad != nil {
+		c.fail(bad)
+		return nil
+	}
+	out, bad := src.execute(nil)
+	if bad != nil {
+		c.fail(bad)
+		return nil
+	}
+	doc, errs := parseYAML(out)
+	c.errs = append(c.errs, errs...)
+	return doc
+}
+
+// decode fills v from a document and reports whether that went without a mistake.
+func (c *compiler) decode(doc *document, v any) bool {
+	if doc.root == nil {
+		return false
+	}
+	d := &decoder{doc: doc}
+	d.into(unwrapSpec(doc.root), v)
+	c.errs = append(c.errs, d.errs...)
+	return len(d.errs) == 0
+}
+
+// digest is over everything that a run depends on.
+func (c *Catalog) digest() string {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	for _, j := range c.Jobs {
+		for _, s := range j.Steps {
+			// Encoding cannot fail: parameters are plain data from YAML.
+			_ = enc.Encode([]any{j.Name, j.Validation, conditionTexts(j.Conditions), s.Name, s.Action, s.Params.Value(), s.Requires,
+				conditionTexts(s.Conditions), s.Options})
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func conditionTexts(c Conditions) []string {
+	out := make([]string, 3)
+	for i, one := range []*Condition{c.When, c.Success, c.Continue} {
+		if one != nil {
+			out[i] = one.Expression.Text
+		}
+	}
+	return out
+}
+
+// File is the content of a file under files/ in the repository, and how messages name it.
+func (c *Catalog) File(name string) ([]byte, error) {
+	full := path.Join("files", name)
+	if !strings.HasPrefix(full, "files/") {
+		return nil, fmt.Errorf("source %q leads out of files/", name)
+	}
+	p, ok := c.repo.locate(full)
+	if !ok {
+		hint := didYouMean(name, c.repo.filesBelow("files"))
+		return nil, fmt.Errorf("there is no %s in the repository%s", full, inBrackets(hint))
+	}
+	data, err := fs.ReadFile(p.layer.FS, p.path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.repo.shown(p), plainFSError(err))
+	}
+	return data, nil
+}
+
+// Template executes the text of a file template with the catalog's roots. The name is for messages.
+func (c *Catalog) Template(name, text string, results Results) ([]byte, error) {
+	s := *c.scope
+	s.results = results
+	release := c.repo.enter(&s)
+	defer release()
+	src := &source{path: name, text: text, keys: c.repo.nearKey}
+	out, err := src.run(c.repo.funcs, nil)
+	if err != nil {
+		return nil, ErrorList{err}
+	}
+	return out, nil
+}
+
+// filesBelow are the regular files below a folder, relative to it.
+func (r *Repository) filesBelow(dir string) []string {
+	var out []string
+	for _, l := range r.layers {
+		_ = fs.WalkDir(l.FS, dir, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				out = append(out, strings.TrimPrefix(p, dir+"/"))
+			}
+			return nil
+		})
+	}
+	return out
+}
+
+func inBrackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}

@@ -1,0 +1,319 @@
+package render
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// decoder fills Go values from a document. Fields are matched by their yaml tags; an unknown field, a wrong type and a missing
+// required field are mistakes, and all of them are reported. The library's own decoder is not used because its messages name
+// Go types and carry no position in the template's source.
+//
+// Tags: `yaml:"name"`; `yaml:"name,required"`; `yaml:",inline"` for an embedded struct.
+type decoder struct {
+	doc  *document
+	errs ErrorList
+}
+
+// selfDecoding is implemented by types with a YAML form of their own.
+type selfDecoding interface {
+	decode(d *decoder, n *yaml.Node)
+}
+
+func (d *decoder) failf(n *yaml.Node, format string, args ...any) {
+	d.errs = append(d.errs, d.doc.errorAt(n, format, args...))
+}
+
+// into decodes a node into the value that v points to.
+func (d *decoder) into(n *yaml.Node, v any) { d.value(n, reflect.ValueOf(v).Elem(), "") }
+
+// value decodes a node; what names the field for messages.
+func (d *decoder) value(n *yaml.Node, v reflect.Value, what string) {
+	n = resolve(n)
+	if v.CanAddr() {
+		if own, ok := v.Addr().Interface().(selfDecoding); ok {
+			own.decode(d, n)
+			return
+		}
+	}
+	if isNull(n) && v.Kind() != reflect.Interface {
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.value(n, v.Elem(), what)
+	case reflect.Struct:
+		d.object(n, v, what)
+	case reflect.Map:
+		d.table(n, v, what)
+	case reflect.Slice:
+		d.list(n, v, what)
+	case reflect.Interface:
+		if x := d.any(n); x != nil {
+			v.Set(reflect.ValueOf(x))
+		}
+	default:
+		d.scalar(n, v, what)
+	}
+}
+
+// field is one field of a struct as its tag describes it.
+type field struct {
+	index    []int
+	required bool
+}
+
+// fieldsOf lists a struct's fields by their names in YAML, in order.
+func fieldsOf(t reflect.Type) (map[string]field, []string) {
+	fields, names := map[string]field{}, []string{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, options, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		if options == "inline" {
+			inner, innerNames := fieldsOf(f.Type)
+			for _, n := range innerNames {
+				fields[n] = field{append([]int{i}, inner[n].index...), inner[n].required}
+			}
+			names = append(names, innerNames...)
+			continue
+		}
+		if name == "" || name == "-" {
+			continue
+		}
+		fields[name] = field{[]int{i}, options == "required"}
+		names = append(names, name)
+	}
+	return fields, names
+}
+
+func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
+	if n.Kind != yaml.MappingNode {
+		d.failf(n, "%sexpected a map, found %s", prefix(what), kindName(n))
+		return
+	}
+	fields, names := fieldsOf(v.Type())
+	seen := map[string]bool{}
+	for _, e := range entries(n) {
+		f, ok := fields[e.key.Value]
+		if !ok {
+			d.unknown(e.key, what, names)
+			continue
+		}
+		seen[e.key.Value] = true
+		d.value(e.value, v.FieldByIndex(f.index), e.key.Value)
+	}
+	for _, name := range names {
+		if fields[name].required && !seen[name] {
+			d.failf(n, "%s%q is missing", prefix(what), name)
+		}
+	}
+}
+
+// unknown reports a field that does not exist, with the nearest that does.
+func (d *decoder) unknown(key *yaml.Node, what string, names []string) {
+	e := d.doc.errorAt(key, "%sunknown field %q", prefix(what), key.Value)
+	e.Hint = didYouMean(key.Value, append([]string(nil), names...))
+	d.errs = append(d.errs, e)
+}
+
+func (d *decoder) table(n *yaml.Node, v reflect.Value, what string) {
+	if n.Kind != yaml.MappingNode {
+		d.failf(n, "%sexpected a map, found %s", prefix(what), kindName(n))
+		return
+	}
+	out := reflect.MakeMap(v.Type())
+	for _, e := range entries(n) {
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.value(e.value, item, e.key.Value)
+		out.SetMapIndex(reflect.ValueOf(e.key.Value).Convert(v.Type().Key()), item)
+	}
+	v.Set(out)
+}
+
+func (d *decoder) list(n *yaml.Node, v reflect.Value, what string) {
+	if n.Kind != yaml.SequenceNode {
+		d.failf(n, "%sexpected a list, found %s", prefix(what), kindName(n))
+		return
+	}
+	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	for i, c := range n.Content {
+		d.value(c, out.Index(i), what)
+	}
+	v.Set(out)
+}
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, what string) {
+	if n.Kind != yaml.ScalarNode {
+		d.failf(n, "%sexpected %s, found %s", prefix(what), typeName(v), kindName(n))
+		return
+	}
+	if err := setScalar(n.Value, v); err != nil {
+		d.failf(n, "%sexpected %s, found %q", prefix(what), typeName(v), n.Value)
+	}
+}
+
+// setScalar reads a scalar's text, so that a mode of 0644 stays as it was written.
+func setScalar(text string, v reflect.Value) error {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(text)
+	case reflect.Bool:
+		b, ok := map[string]bool{"true": true, "yes": true, "on": true, "false": false, "no": false, "off": false}[strings.ToLower(text)]
+		if !ok {
+			return fmt.Errorf("not a boolean")
+		}
+		v.SetBool(b)
+	case reflect.Int, reflect.Int64:
+		i, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return err
+		}
+		v.SetInt(i)
+	default:
+		return fmt.Errorf("cannot hold %s", v.Type())
+	}
+	return nil
+}
+
+// any decodes free YAML: maps with text keys, lists, strings, numbers, booleans.
+func (d *decoder) any(n *yaml.Node) any {
+	n = resolve(n)
+	switch n.Kind {
+	case yaml.MappingNode:
+		out := map[string]any{}
+		for _, e := range entries(n) {
+			out[e.key.Value] = d.any(e.value)
+		}
+		return out
+	case yaml.SequenceNode:
+		out := make([]any, len(n.Content))
+		for i, c := range n.Content {
+			out[i] = d.any(c)
+		}
+		return out
+	}
+	switch tag := n.ShortTag(); {
+	case tag == "!!timestamp": // dates stay as they were written
+		return n.Value
+	case tag == "!!int" && len(n.Value) > 1 && n.Value[0] == '0': // so do modes: 0644 must not become 420
+		return n.Value
+	}
+	var out any
+	if err := n.Load(&out); err != nil {
+		d.failf(n, "invalid value %q: %v", n.Value, err)
+	}
+	return out
+}
+
+func prefix(what string) string {
+	if what == "" {
+		return ""
+	}
+	return what + ": "
+}
+
+func typeName(v reflect.Value) string {
+	switch v.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int64:
+		return "a number"
+	}
+	return "a text"
+}
+
+// Duration is a length of time, written as in Go ("90s", "1h30m") or with days and weeks ("2d", "1w").
+type Duration time.Duration
+
+func (v *Duration) decode(d *decoder, n *yaml.Node) {
+	t, err := ParseDuration(n.Value)
+	if err != nil || n.Kind != yaml.ScalarNode {
+		d.failf(n, "%s is not a duration: write 30s, 5m, 1h30m or 2d", kindName(n))
+		return
+	}
+	*v = Duration(t)
+}
+
+// UnmarshalYAML reads a duration in files that are no templates, such as the agent's own configuration.
+func (v *Duration) UnmarshalYAML(n *yaml.Node) error {
+	t, err := ParseDuration(n.Value)
+	*v = Duration(t)
+	return err
+}
+
+// ParseDuration reads a duration as time.ParseDuration does, and also whole days (d) and weeks (w) before the rest.
+func ParseDuration(text string) (time.Duration, error) {
+	var total time.Duration
+	rest := strings.ReplaceAll(text, " ", "")
+	for _, unit := range []struct {
+		name string
+		size time.Duration
+	}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}} {
+		number, after, found := strings.Cut(rest, unit.name)
+		if !found {
+			continue
+		}
+		n, err := strconv.ParseInt(number, 10, 32)
+		if err != nil {
+			return 0, fmt.Errorf("%q is not a duration: write 30s, 5m, 1h30m or 2d", text)
+		}
+		total, rest = total+time.Duration(n)*unit.size, after
+	}
+	if rest == "" && total != 0 {
+		return total, nil
+	}
+	d, err := time.ParseDuration(rest)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is not a duration: write 30s, 5m, 1h30m or 2d", text)
+	}
+	return total + d, nil
+}
+
+// Std is the duration in Go's type.
+func (v Duration) Std() time.Duration { return time.Duration(v) }
+
+// Strings is a list of texts; a single text is a list of one.
+type Strings []string
+
+func (v *Strings) decode(d *decoder, n *yaml.Node) {
+	switch {
+	case isNull(n):
+	case n.Kind == yaml.ScalarNode:
+		*v = Strings{n.Value}
+	default:
+		d.value(n, reflect.ValueOf((*[]string)(v)).Elem(), "")
+	}
+}
+
+// Line is a command: a text for the shell, or a list of a program and its arguments.
+type Line struct {
+	Args  []string
+	Shell bool
+}
+
+func (l *Line) decode(d *decoder, n *yaml.Node) {
+	if n.Kind == yaml.SequenceNode {
+		d.value(n, reflect.ValueOf(&l.Args).Elem(), "")
+		return
+	}
+	var line string
+	d.scalar(n, reflect.ValueOf(&line).Elem(), "")
+	if line != "" {
+		*l = Line{[]string{line}, true}
+	}
+}
+
+// String is the command in one line, shortened, for people.
+func (l Line) String() string {
+	text := strings.Join(strings.Fields(strings.Join(l.Args, " ")), " ")
+	if len(text) > 80 {
+		return text[:77] + "..."
+	}
+	return text
+}

@@ -1,0 +1,151 @@
+package render
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// Position is a place in a file of a state repository. Line and Col count from 1; a zero Line means the file as a whole.
+type Position struct {
+	File string `json:"file"`
+	Line int    `json:"line,omitempty"`
+	Col  int    `json:"col,omitempty"`
+}
+
+// String is "file:line:col", which editors and terminals make clickable.
+func (p Position) String() string {
+	if p.Line == 0 {
+		return p.File
+	}
+	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
+}
+
+// Error is one mistake in a state repository.
+type Error struct {
+	Pos     Position `json:"pos"`
+	Message string   `json:"message"`
+	Hint    string   `json:"hint,omitempty"` // what to do about it
+	Excerpt string   `json:"-"`              // the source line, with a caret below the place
+}
+
+// Error is the mistake in one line.
+func (e *Error) Error() string {
+	msg := e.Pos.String() + ": " + e.Message
+	if e.Hint != "" {
+		msg += " (" + e.Hint + ")"
+	}
+	return msg
+}
+
+// ErrorList is every mistake that was found, in the order of the files.
+type ErrorList []*Error
+
+// Error shows all mistakes, each with its source line.
+func (l ErrorList) Error() string {
+	var b strings.Builder
+	for i, e := range l {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(e.Error())
+		if e.Excerpt != "" {
+			b.WriteString("\n" + e.Excerpt)
+		}
+	}
+	return b.String()
+}
+
+// Err is the list as an error: nil when it is empty.
+func (l ErrorList) Err() error {
+	if len(l) == 0 {
+		return nil
+	}
+	return l.sorted()
+}
+
+// sorted orders by position and drops what was said twice.
+func (l ErrorList) sorted() ErrorList {
+	out := append(ErrorList(nil), l...)
+	sort.SliceStable(out, func(i, j int) bool {
+		a, b := out[i].Pos, out[j].Pos
+		if a.File != b.File {
+			return a.File < b.File
+		}
+		if a.Line != b.Line {
+			return a.Line < b.Line
+		}
+		return a.Col < b.Col
+	})
+	seen := map[string]bool{}
+	kept := out[:0]
+	for _, e := range out {
+		if !seen[e.Error()] {
+			seen[e.Error()] = true
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}
+
+// excerpt is the line of text with a caret under col. Tabs become single blanks so that the caret stands right.
+func excerpt(text string, line, col int) string {
+	lines := strings.Split(text, "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	const most = 160
+	src := strings.ReplaceAll(strings.TrimRight(lines[line-1], "\r"), "\t", " ")
+	if len(src) > most || col < 1 {
+		return ""
+	}
+	number := fmt.Sprintf("%5d | ", line)
+	return number + src + "\n" + strings.Repeat(" ", len(number)+min(col-1, len(src))) + "^"
+}
+
+// Nearest is the known name that a misspelt one most likely means, or "" when none is near.
+func Nearest(name string, known []string) string {
+	best, bestDistance := "", max(1, len(name)/3)+1
+	for _, k := range known {
+		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < bestDistance {
+			best, bestDistance = k, d
+		}
+	}
+	return best
+}
+
+// didYouMean is the hint for a name that is not known.
+func didYouMean(name string, known []string) string {
+	if near := Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	if len(known) == 0 || len(known) > 24 {
+		return ""
+	}
+	sort.Strings(known)
+	return "known: " + strings.Join(known, ", ")
+}
+
+// distance counts the edits between a and b: Damerau-Levenshtein, in its optimal string alignment form.
+func distance(a, b string) int {
+	prev2, prev := []int(nil), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(prev[j]+1, row[j-1]+1, prev[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], prev2[j-2]+1)
+			}
+		}
+		prev2, prev = prev, row
+	}
+	return prev[len(b)]
+}

@@ -1,0 +1,180 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/ast"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/parser/lexer"
+	"github.com/expr-lang/expr/vm"
+	"go.yaml.in/yaml/v4"
+)
+
+// Expression is a condition in the language of expr-lang/expr over the roots that templates have.
+type Expression struct {
+	Text  string
+	doc   *document
+	node  *yaml.Node
+	code  *vm.Program
+	steps []stepRef // the steps that it names literally
+}
+
+// stepRef is a literal name in steps['name'], at an offset in the expression.
+type stepRef struct {
+	name string
+	at   int
+}
+
+func (e *Expression) decode(d *decoder, n *yaml.Node) {
+	e.doc, e.node, e.Text = d.doc, n, n.Value
+	if n.Kind != yaml.ScalarNode || n.Value == "" {
+		d.failf(n, "expected an expression, found %s", kindName(n))
+		return
+	}
+	refs := &references{}
+	code, err := expr.Compile(callMacros(e.Text), expr.Env(environment(&scope{macros: &macroSet{}})), expr.AsBool(), expr.Patch(refs))
+	if err != nil {
+		d.errs = append(d.errs, e.error(err))
+		return
+	}
+	e.code, e.steps = code, refs.steps
+}
+
+// error gives an expression's error its position in the source.
+func (e *Expression) error(err error) *Error {
+	var at *file.Error
+	if !errors.As(err, &at) {
+		return e.doc.errorAt(e.node, "expression %q: %v", e.Text, err)
+	}
+	col := e.node.Column + at.From
+	if e.node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
+		col++
+	}
+	return e.doc.from.errorAt(e.node.Line, col, "expression: %s", at.Message)
+}
+
+// environment is what an expression sees.
+func environment(s *scope) map[string]any {
+	macro := func(name string, args ...any) (any, error) { return s.macros.call(s, name, args) }
+	servers := func(target string) ([]string, error) { return s.in.View.Servers(target) }
+	fleet := map[string]any{"version": s.in.Version, "release": s.in.Release, "servers": servers}
+	hasLabel := func(target string) (bool, error) {
+		t, err := ParseTarget(target)
+		return err == nil && t.Matches(s.in.Node.Name, s.in.Node.Labels), err
+	}
+	step := func(name string) StepResult {
+		if s.results == nil {
+			return StepResult{}
+		}
+		r, _ := s.results(name)
+		return r
+	}
+	return map[string]any{
+		"server": s.server, "Server": s.server, "vars": s.vars, "variables": s.vars,
+		"servervars": serverVars(s.in.View), "pullet": fleet, "eden": fleet,
+		"macro": macro, "step": step, "hasLabel": hasLabel,
+		"steps": map[string]StepResult{}, "macros": map[string]any{},
+	}
+}
+
+// references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are reached, and
+// remembers the steps that are named literally.
+type references struct{ steps []stepRef }
+
+// Visit is called for every node of an expression's tree.
+func (r *references) Visit(node *ast.Node) {
+	member, ok := (*node).(*ast.MemberNode)
+	if !ok {
+		return
+	}
+	root, ok := member.Node.(*ast.IdentifierNode)
+	if !ok {
+		return
+	}
+	callee := map[string]string{"steps": "step", "macros": "macro"}[root.Value]
+	if callee == "" {
+		return
+	}
+	if name, ok := member.Property.(*ast.StringNode); ok && root.Value == "steps" {
+		r.steps = append(r.steps, stepRef{name.Value, name.Location().From})
+	}
+	ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: callee}, Arguments: []ast.Node{member.Property}})
+}
+
+// callMacros rewrites macros['name'](args) into macro('name', args), which the language's grammar can parse. The text keeps its
+// length, so that columns in messages stay right.
+func callMacros(text string) string {
+	tokens, err := lexer.Lex(file.NewSource(text))
+	if err != nil {
+		return text
+	}
+	runes := []rune(text)
+	for i := 0; i+5 < len(tokens); i++ {
+		t := tokens[i:]
+		if !t[0].Is(lexer.Identifier, "macros") || !t[1].Is(lexer.Bracket, "[") || t[2].Kind != lexer.String ||
+			!t[3].Is(lexer.Bracket, "]") || !t[4].Is(lexer.Bracket, "(") {
+			continue
+		}
+		runes[t[0].From+5], runes[t[1].From], runes[t[3].From], runes[t[4].From] = ' ', '(', ' ', ','
+		if t[5].Is(lexer.Bracket, ")") {
+			runes[t[4].From] = ' '
+		}
+	}
+	return string(runes)
+}
+
+// Eval evaluates a condition of a catalog. Results are those of the steps so far; run executes a macro's command, nil where
+// nothing may be executed. Macros are evaluated afresh.
+func (c *Catalog) Eval(e Expression, results Results, run func(*Macro) (string, error)) (bool, error) {
+	macros := &macroSet{all: c.scope.macros.all, funcs: c.scope.macros.funcs, values: map[string]any{}, run: run}
+	s := *c.scope
+	s.results, s.macros = results, macros
+	release := c.repo.enter(&s)
+	defer release()
+	out, err := expr.Run(e.code, environment(&s))
+	if err != nil {
+		return false, e.error(err)
+	}
+	yes, ok := out.(bool)
+	if !ok {
+		return false, fmt.Errorf("expression %q: the value is %v, not true or false", e.Text, out)
+	}
+	return yes, nil
+}
+
+// checkSteps reports literal step names that the catalog does not have.
+func (c *compiler) checkSteps(e Expression, job string) {
+	for _, ref := range e.steps {
+		if _, err := c.find(ref.name, job); err != "" {
+			bad := e.error(&file.Error{Location: file.Location{From: ref.at}, Message: err})
+			c.fail(bad)
+		}
+	}
+}
+
+// find is the step that a name means in a job: "job/step", a step of the job, or of the only other job that has one so named.
+func (c *compiler) find(name, job string) (*Step, string) {
+	var found []*Step
+	var names []string
+	for _, j := range c.jobs {
+		for _, s := range j.Steps {
+			if s.ID() == name || s.Job == job && s.Name == name {
+				return s, ""
+			}
+			if s.Name == name {
+				found = append(found, s)
+			}
+			names = append(names, s.Name)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], ""
+	case 0:
+		return nil, strings.TrimSuffix(fmt.Sprintf("there is no step %q: %s", name, didYouMean(name, names)), ": ")
+	}
+	return nil, fmt.Sprintf("several jobs have a step %q: write %q", name, found[0].ID())
+}

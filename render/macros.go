@@ -1,0 +1,198 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"text/template"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// macrosBase is base/macros.yaml: which nodes get which macro files.
+type macrosBase struct {
+	Metadata *Metadata            `yaml:"metadata"`
+	Macros   targeted[macroEntry] `yaml:"macros,required"`
+}
+
+type macroEntry struct {
+	Name string `yaml:"name,required"`
+}
+
+// Macro is a named value that a repository defines: the text of a template, or what a command prints.
+type Macro struct {
+	Name   string
+	Action string // template.expression, or an action that reads
+	Params Params
+	Args   Strings // the names of its arguments, which the text reads as {{ .name }}
+	pos    Position
+}
+
+// templateExpression is the action of macros that only compute.
+const templateExpression = "template.expression"
+
+// macroBody is the long form of a macro.
+type macroBody struct {
+	Action     string  `yaml:"action,required"`
+	Parameters Params  `yaml:"parameters"`
+	Params     Strings `yaml:"params"`
+}
+
+// compileMacros collects the node's macros. Macro files are plain YAML: the texts in them are templates, executed at each use.
+func (c *compiler) compileMacros() {
+	for _, base := range c.baseFiles("base/macros.yaml") {
+		var body macrosBase
+		if !c.decode(base, &body) {
+			continue
+		}
+		for _, t := range body.Macros {
+			if !t.target.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels) {
+				continue
+			}
+			for i, e := range t.entries {
+				path := "macros/" + e.Name + ".yaml"
+				if !c.repo.exists(path) {
+					err := base.errorAt(t.nodes[i], "macros %q: there is no %s", e.Name, path)
+					err.Hint = didYouMean(e.Name, c.repo.names("macros"))
+					c.fail(err)
+					continue
+				}
+				c.macroFile(c.plainDocument(path))
+			}
+		}
+	}
+}
+
+func (c *compiler) macroFile(doc *document) {
+	if doc == nil || doc.root == nil {
+		return
+	}
+	d := &decoder{doc: doc}
+	defer func() { c.errs = append(c.errs, d.errs...) }()
+	if doc.root.Kind != yaml.MappingNode {
+		d.failf(doc.root, "expected a map of macros, found %s", kindName(doc.root))
+		return
+	}
+	for _, e := range entries(doc.root) {
+		if e.key.Value == "metadata" {
+			d.into(e.value, &Metadata{})
+			continue
+		}
+		m := d.macro(e)
+		m.Name, m.pos = e.key.Value, doc.pos(e.key)
+		c.scope.macros.all[m.Name] = m
+	}
+}
+
+// macro reads the long form (action and parameters) or the short one (the action's name as the only key).
+func (d *decoder) macro(e entry) *Macro {
+	if e.value.Kind == yaml.MappingNode && len(e.value.Content) >= 2 && strings.Contains(e.value.Content[0].Value, ".") {
+		m := &Macro{Action: e.value.Content[0].Value}
+		m.Params.decode(d, resolve(e.value.Content[1]))
+		for _, more := range entries(e.value)[1:] {
+			if more.key.Value != "params" {
+				d.unknown(more.key, e.key.Value, []string{"params"})
+				continue
+			}
+			d.into(more.value, &m.Args)
+		}
+		return m
+	}
+	var body macroBody
+	d.value(e.value, reflect.ValueOf(&body).Elem(), e.key.Value)
+	return &Macro{Action: body.Action, Params: body.Parameters, Args: body.Params}
+}
+
+// macroSet evaluates macros, each at most once per rendering and set of arguments.
+type macroSet struct {
+	all    map[string]*Macro
+	values map[string]any
+	active []string // the macros that are being evaluated, to tell recursion
+	funcs  template.FuncMap
+	// run executes a macro's command and returns what it prints. It is nil where nothing may be executed.
+	run func(m *Macro) (string, error)
+}
+
+// names are the macros that the node has, sorted.
+func (s *macroSet) names() []string { return slices.Sorted(maps.Keys(s.all)) }
+
+// call is the value of a macro.
+func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
+	m, ok := s.all[name]
+	if !ok {
+		hint := didYouMean(name, s.names())
+		if hint == "" {
+			hint = "this node has no macros: see base/macros.yaml"
+		}
+		return nil, fmt.Errorf("there is no macro %q (%s)", name, hint)
+	}
+	if len(args) != len(m.Args) {
+		return nil, fmt.Errorf("macro %q wants %d arguments, got %d", name, len(m.Args), len(args))
+	}
+	if slices.Contains(s.active, name) {
+		return nil, fmt.Errorf("macro %q calls itself: %s", name, strings.Join(append(s.active, name), " -> "))
+	}
+	key := fmt.Sprintf("%s%q", name, args)
+	if v, ok := s.values[key]; ok {
+		return v, nil
+	}
+	s.active = append(s.active, name)
+	defer func() { s.active = s.active[:len(s.active)-1] }()
+	text, err := s.evaluate(m, args)
+	if err != nil {
+		return nil, err
+	}
+	value := scalarValue(text)
+	s.values[key] = value
+	return value, nil
+}
+
+func (s *macroSet) evaluate(m *Macro, args []any) (string, error) {
+	if m.Action != templateExpression {
+		if s.run == nil {
+			return "", fmt.Errorf("macro %q runs a command (%s), which is not known when the catalog is compiled: use it in a condition", m.Name, m.Action)
+		}
+		return s.run(m)
+	}
+	content := m.Params.lookup("content")
+	if content == nil {
+		return "", m.Params.errorAt(m.pos, "macro %q: \"content\" is missing", m.Name)
+	}
+	dot := map[string]any{"args": args}
+	for i, name := range m.Args {
+		dot[name] = args[i]
+	}
+	src := &source{path: m.pos.File, text: content.Value}
+	out, bad := src.run(s.funcs, dot)
+	if bad != nil {
+		return "", fmt.Errorf("macro %q (%s): %s", m.Name, m.pos, bad.Message)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// run parses and executes the source.
+func (s *source) run(funcs template.FuncMap, dot any) ([]byte, *Error) {
+	if err := s.parse(funcs); err != nil {
+		return nil, err
+	}
+	r, err := s.execute(dot)
+	if err != nil {
+		return nil, err
+	}
+	return r.text, nil
+}
+
+// scalarValue reads a macro's text as a YAML scalar, so that numbers and booleans compare as such.
+func scalarValue(text string) any {
+	var v any
+	if err := yaml.Load([]byte(text), &v); err != nil {
+		return text
+	}
+	switch v.(type) {
+	case bool, int, float64:
+		return v
+	}
+	return text
+}

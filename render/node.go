@@ -1,0 +1,67 @@
+package render
+
+import (
+	"maps"
+	"slices"
+)
+
+// Node is a host as its own configuration or the inventory describes it.
+type Node struct {
+	Name   string            `json:"name" yaml:"name"`
+	Labels map[string]string `json:"labels,omitempty" yaml:"labels"`
+}
+
+// Role is the label "role": the group in which the node takes its turn in a rollout. It may be empty.
+func (n Node) Role() string { return n.Labels["role"] }
+
+// Facts are what is true of a host: flat names with values as in JSON. Package facts gathers them.
+type Facts map[string]any
+
+// View is what a catalog may know of the fleet, read at one revision of its store. The zero View is a fleet of one.
+type View struct {
+	Revision int64
+	Nodes    map[string]Node  // every registered node
+	Facts    map[string]Facts // what each node published
+}
+
+// Servers are the names of the registered nodes that a target matches, sorted.
+func (v View) Servers(target string) ([]string, error) {
+	t, err := ParseTarget(target)
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for _, name := range slices.Sorted(maps.Keys(v.Nodes)) {
+		if t.Matches(name, v.Nodes[name].Labels) {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// Input is everything that a catalog depends on beside the repository.
+type Input struct {
+	Node     Node
+	Facts    Facts
+	View     View
+	HostVars map[string]any // the node's own variables: they override those of git
+	Version  string         // the version that the repository is at
+	Release  string
+}
+
+// server is the root of the same name: facts and identity, flat and as the source documents spell them.
+func (in Input) server() map[string]any {
+	labels := map[string]any{}
+	for k, v := range in.Node.Labels {
+		labels[k] = v
+	}
+	out := map[string]any{}
+	maps.Copy(out, in.Facts)
+	out["name"], out["labels"] = in.Node.Name, labels
+	if _, ok := out["fqdn"]; !ok {
+		out["fqdn"] = in.Node.Name
+	}
+	out["ObjectMetadata"] = map[string]any{"Name": in.Node.Name, "Labels": labels}
+	out["Spec"] = map[string]any{"FQDN": out["fqdn"]}
+	return out
+}

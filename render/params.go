@@ -1,0 +1,116 @@
+package render
+
+import (
+	"fmt"
+	"reflect"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Params are the parameters of an action, rendered and with their positions, before the action gives them types. They are
+// written as a map, or as a list of maps with one key each.
+type Params struct {
+	doc   *document
+	pairs []entry
+}
+
+func (p *Params) decode(d *decoder, n *yaml.Node) {
+	p.doc = d.doc
+	switch {
+	case isNull(n):
+	case n.Kind == yaml.MappingNode:
+		p.pairs = entries(n)
+	case n.Kind == yaml.SequenceNode:
+		for _, item := range n.Content {
+			item = resolve(item)
+			if item.Kind != yaml.MappingNode || len(item.Content) != 2 {
+				d.failf(item, "expected a map with one key such as \"- name: value\", found %s", kindName(item))
+				continue
+			}
+			p.pairs = append(p.pairs, entries(item)...)
+		}
+	default:
+		d.failf(n, "parameters: expected a map or a list of maps with one key, found %s", kindName(n))
+	}
+	seen := map[string]bool{}
+	for _, e := range p.pairs {
+		if seen[e.key.Value] {
+			d.failf(e.key, "parameter %q stands here twice", e.key.Value)
+		}
+		seen[e.key.Value] = true
+	}
+}
+
+// lookup is the value of one parameter, nil where it is not set.
+func (p Params) lookup(name string) *yaml.Node {
+	for _, e := range p.pairs {
+		if e.key.Value == name {
+			return e.value
+		}
+	}
+	return nil
+}
+
+// take removes a parameter and returns its pair.
+func (p *Params) take(name string) (entry, bool) {
+	for i, e := range p.pairs {
+		if e.key.Value == name {
+			p.pairs = append(p.pairs[:i:i], p.pairs[i+1:]...)
+			return e, true
+		}
+	}
+	return entry{}, false
+}
+
+// Text is a parameter that is a single text, or "".
+func (p Params) Text(name string) string {
+	if n := p.lookup(name); n != nil && n.Kind == yaml.ScalarNode {
+		return n.Value
+	}
+	return ""
+}
+
+// Position is where a parameter stands, or the fallback where it is not set.
+func (p Params) Position(name string, fallback Position) Position {
+	for _, e := range p.pairs {
+		if e.key.Value == name {
+			return p.doc.pos(e.value)
+		}
+	}
+	return fallback
+}
+
+// Into fills the struct that v points to, whose fields carry yaml tags. Unknown parameters, wrong types and missing required
+// ones are all reported, those without a place of their own at the fallback position.
+func (p Params) Into(v any, fallback Position) ErrorList {
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	for _, e := range p.pairs {
+		root.Content = append(root.Content, e.key, e.value)
+	}
+	d := &decoder{doc: p.doc}
+	d.object(root, reflect.ValueOf(v).Elem(), "")
+	for i, e := range d.errs {
+		if e.Pos == p.doc.pos(root) { // what is missing has no place of its own
+			d.errs[i] = p.errorAt(fallback, "%s", e.Message)
+		}
+	}
+	return d.errs
+}
+
+// Value is the parameters as plain data: maps, lists and scalars.
+func (p Params) Value() map[string]any {
+	out := map[string]any{}
+	d := &decoder{doc: p.doc}
+	for _, e := range p.pairs {
+		out[e.key.Value] = d.any(e.value)
+	}
+	return out
+}
+
+// errorAt is a mistake at a position, with its source line.
+func (p Params) errorAt(pos Position, format string, args ...any) *Error {
+	if p.doc == nil {
+		return &Error{Pos: pos, Message: fmt.Sprintf(format, args...)}
+	}
+	return p.doc.from.src.errorAt(pos, format, args...)
+}

@@ -1,0 +1,145 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"text/template"
+)
+
+// Layer is one state repository at one commit.
+type Layer struct {
+	Name string
+	FS   fs.FS
+}
+
+// Repository is the layers of a snapshot with what was parsed of them. It is safe for concurrent use; catalogs are compiled one
+// at a time.
+type Repository struct {
+	layers []Layer
+	mu     sync.Mutex
+	now    *scope // what template functions see while mu is held
+	funcs  template.FuncMap
+	parsed map[string]*source
+	broken map[string]*Error
+}
+
+// Open makes a repository of the layers, which are read when a catalog needs them.
+func Open(layers ...Layer) *Repository {
+	r := &Repository{layers: layers, parsed: map[string]*source{}, broken: map[string]*Error{}}
+	r.funcs = pureFuncs()
+	for name, f := range roots(func() *scope { return r.now }) {
+		r.funcs[name] = f
+	}
+	return r
+}
+
+// enter makes a scope the one that templates see, until release is called.
+func (r *Repository) enter(s *scope) (release func()) {
+	r.mu.Lock()
+	r.now = s
+	return func() {
+		r.now = nil
+		r.mu.Unlock()
+	}
+}
+
+// place is a file in a layer.
+type place struct {
+	layer Layer
+	path  string
+}
+
+// shown is how messages name the file.
+func (r *Repository) shown(p place) string {
+	if len(r.layers) > 1 {
+		return p.layer.Name + ":" + p.path
+	}
+	return p.path
+}
+
+// locate finds a file in the last layer that has it.
+func (r *Repository) locate(name string) (place, bool) {
+	for _, l := range slices.Backward(r.layers) {
+		if info, err := fs.Stat(l.FS, name); err == nil && info.Mode().IsRegular() {
+			return place{l, name}, true
+		}
+	}
+	return place{}, false
+}
+
+func (r *Repository) exists(name string) bool {
+	_, ok := r.locate(name)
+	return ok
+}
+
+// list are the YAML files below a folder, of all layers.
+func (r *Repository) list(dir string) []string {
+	seen := map[string]bool{}
+	for _, l := range r.layers {
+		// A folder that a layer does not have is an empty one.
+		_ = fs.WalkDir(l.FS, dir, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() && (path.Ext(p) == ".yaml" || path.Ext(p) == ".yml") {
+				seen[p] = true
+			}
+			return nil
+		})
+	}
+	out := []string{}
+	for p := range seen {
+		out = append(out, p)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// names are the files below a folder as base files name them.
+func (r *Repository) names(dir string) []string {
+	out := r.list(dir)
+	for i, p := range out {
+		out[i] = strings.TrimSuffix(strings.TrimPrefix(p, dir+"/"), path.Ext(p))
+	}
+	return out
+}
+
+// load reads and parses a file once. With no functions it is a plain file.
+func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
+	key := p.layer.Name + "\x00" + p.path
+	if s, ok := r.parsed[key]; ok {
+		return s, r.broken[key]
+	}
+	s := &source{path: r.shown(p), keys: r.nearKey}
+	text, err := fs.ReadFile(p.layer.FS, p.path)
+	if err != nil {
+		return nil, &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))}
+	}
+	s.text = string(text)
+	if funcs != nil && strings.Contains(s.text, "{{") {
+		if bad := s.parse(funcs); bad != nil {
+			r.broken[key] = bad
+		}
+	}
+	r.parsed[key] = s
+	return s, r.broken[key]
+}
+
+// nearKey names the key that a missing one most likely means.
+func (r *Repository) nearKey(e *execErr) string {
+	if m := missingKey.FindStringSubmatch(e.msg); m != nil && r.now != nil {
+		return r.now.nearKey(e.at, m[1])
+	}
+	return ""
+}
+
+// plainFSError drops the operation and path that the message has already.
+func plainFSError(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

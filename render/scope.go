@@ -1,0 +1,95 @@
+package render
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// scope is what templates and expressions of one catalog see. The template functions of a Repository read it through a
+// pointer, so that a template is parsed once and executed for any number of catalogs.
+type scope struct {
+	in      Input
+	server  map[string]any
+	vars    map[string]any
+	macros  *macroSet
+	results Results
+}
+
+// Results gives what steps returned so far, by "job/step" or a short name. It is nil while a catalog is compiled.
+type Results func(name string) (StepResult, bool)
+
+// StepResult is what `steps['name']` holds in an expression. The zero value is a step that has not run.
+type StepResult struct {
+	State    string `json:"state,omitempty"`  // the resource's own word, such as systemd's; else the result
+	Result   string `json:"result,omitempty"` // ok, failed, skipped, pending; empty before it ran
+	Changed  bool   `json:"changed,omitempty"`
+	ExitCode int    `json:"exitCode,omitempty"`
+	StdOut   string `json:"stdOut,omitempty"`
+	StdErr   string `json:"stdErr,omitempty"`
+}
+
+// fleetRoot is the root "pullet" (alias "eden").
+type fleetRoot struct {
+	Version, Release string
+	view             View
+}
+
+// Servers are the registered nodes that a target matches.
+func (f fleetRoot) Servers(target string) ([]string, error) { return f.view.Servers(target) }
+
+// roots are the names of DESIGN's table as template functions over the current scope.
+func roots(current func() *scope) template.FuncMap {
+	server := func() map[string]any { return current().server }
+	vars := func() map[string]any { return current().vars }
+	fleet := func() fleetRoot {
+		in := current().in
+		return fleetRoot{in.Version, in.Release, in.View}
+	}
+	notYet := func(name string) (any, error) {
+		return nil, fmt.Errorf("what step %q returns is not known when the catalog is compiled: use it in a condition", name)
+	}
+	return template.FuncMap{
+		"server": server, "Server": server,
+		"vars": vars, "variables": vars,
+		"servervars": func() map[string]any { return serverVars(current().in.View) },
+		"pullet":     fleet, "eden": fleet,
+		"macro": func(name string, args ...any) (any, error) { return current().macros.call(current(), name, args) },
+		"step":  notYet,
+	}
+}
+
+// serverVars is the root of the same name: node name -> its facts and labels.
+func serverVars(v View) map[string]any {
+	out := map[string]any{}
+	for name, node := range v.Nodes {
+		out[name] = Input{Node: node, Facts: v.Facts[name]}.server()
+	}
+	return out
+}
+
+// nearKey names the key that a missing one most likely means: at is the failing action's text, such as vars.ntp.server.
+func (s *scope) nearKey(at, missing string) string {
+	parts := strings.Split(at, ".")
+	var here any
+	switch parts[0] {
+	case "vars", "variables":
+		here = s.vars
+	case "server", "Server":
+		here = s.server
+	}
+	for _, p := range parts[1:] {
+		m, ok := here.(map[string]any)
+		if !ok {
+			return ""
+		}
+		next, ok := m[p]
+		if !ok {
+			return didYouMean(missing, slices.Collect(maps.Keys(m)))
+		}
+		here = next
+	}
+	return ""
+}

@@ -1,0 +1,225 @@
+package render
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"text/template"
+	"text/template/parse"
+)
+
+// maxOutput bounds what one template may produce: far above any real file, far below what would hurt a node.
+const maxOutput = 16 << 20
+
+// source is one file of a layer. Its template is parsed once and executed for each catalog.
+type source struct {
+	path  string // as shown to the user, "repository:path" where there are several
+	text  string
+	tmpl  *template.Template      // nil: a plain file
+	texts map[*byte]parse.Pos     // first byte of each literal text of the template -> its offset in text
+	keys  func(e *execErr) string // names a near miss for a missing key
+}
+
+// pos is the position of a byte offset in the source.
+func (s *source) pos(offset int) Position {
+	offset = min(max(offset, 0), len(s.text))
+	before := s.text[:offset]
+	line := strings.Count(before, "\n") + 1
+	return Position{File: s.path, Line: line, Col: offset - strings.LastIndexByte(before, '\n')}
+}
+
+// errorAt is a mistake at a position of the source, with its line.
+func (s *source) errorAt(pos Position, format string, args ...any) *Error {
+	return &Error{Pos: pos, Message: fmt.Sprintf(format, args...), Excerpt: excerpt(s.text, pos.Line, pos.Col)}
+}
+
+// parse reads the source as a template with these functions.
+func (s *source) parse(funcs template.FuncMap) *Error {
+	t, err := template.New(s.path).Funcs(funcs).Option("missingkey=error").Parse(s.text)
+	if err != nil {
+		return s.templateError(err)
+	}
+	s.tmpl, s.texts = t, map[*byte]parse.Pos{}
+	for _, t := range t.Templates() {
+		if t.Tree == nil || t.Root == nil {
+			continue
+		}
+		walkNodes(t.Root, func(n parse.Node) {
+			switch n := n.(type) {
+			case *parse.TextNode:
+				if len(n.Text) > 0 {
+					s.texts[&n.Text[0]] = n.Pos
+				}
+			case *parse.ChainNode:
+				exportMethods(n)
+			}
+		})
+	}
+	return nil
+}
+
+// literal is the offset of a text of the template, which is known by its address.
+func (s *source) literal(p []byte) (int, bool) {
+	if len(p) == 0 {
+		return 0, false
+	}
+	at, ok := s.texts[&p[0]]
+	return int(at), ok
+}
+
+// rendered is a template's output, with the way back from an offset in it to the source.
+type rendered struct {
+	src  *source
+	text []byte
+	segs []segment
+}
+
+// segment is a run of output: literal text starting at an offset in the source, or what an action that stands there wrote.
+type segment struct {
+	out, src int
+	literal  bool
+}
+
+// Write receives each literal text of the template as the very slice that the parse tree holds, so its address tells where it
+// stands in the source. Everything else was written by the action after the text before it.
+func (r *rendered) Write(p []byte) (int, error) {
+	if len(r.text)+len(p) > maxOutput {
+		return 0, fmt.Errorf("the output is larger than %d MiB", maxOutput>>20)
+	}
+	seg := segment{out: len(r.text)}
+	if at, ok := r.src.literal(p); ok {
+		seg.src, seg.literal = at, true
+	} else if n := len(r.segs); n > 0 {
+		last := r.segs[n-1]
+		seg.src = last.src
+		if last.literal {
+			seg.src += len(r.text) - last.out
+		}
+	}
+	r.segs = append(r.segs, seg)
+	r.text = append(r.text, p...)
+	return len(p), nil
+}
+
+// position maps a line and column of the output (both from 1) to the source.
+func (r *rendered) position(line, col int) Position {
+	offset := 0
+	for range line - 1 {
+		next := bytes.IndexByte(r.text[offset:], '\n')
+		if next < 0 {
+			break
+		}
+		offset += next + 1
+	}
+	offset += max(col-1, 0)
+	if r.segs == nil { // a plain file: the text is the source
+		return r.src.pos(offset)
+	}
+	i := len(r.segs) - 1
+	for i > 0 && r.segs[i].out > offset {
+		i--
+	}
+	at := r.segs[i].src
+	if r.segs[i].literal {
+		at += offset - r.segs[i].out
+	}
+	return r.src.pos(at)
+}
+
+// errorAt is a mistake at a line and column of the output, told in terms of the source.
+func (r *rendered) errorAt(line, col int, format string, args ...any) *Error {
+	return r.src.errorAt(r.position(line, col), format, args...)
+}
+
+// execute renders the template. A plain source renders as itself.
+func (s *source) execute(dot any) (*rendered, *Error) {
+	if s.tmpl == nil {
+		return &rendered{src: s, text: []byte(s.text)}, nil
+	}
+	r := &rendered{src: s, segs: make([]segment, 0, len(s.texts)+1)}
+	if err := s.tmpl.Execute(r, dot); err != nil {
+		return nil, s.templateError(err)
+	}
+	return r, nil
+}
+
+// execErr is a template error taken apart: text/template has no typed form of it.
+type execErr struct {
+	line, col int
+	at        string // the action's text, as text/template shortens it
+	msg       string
+}
+
+var templateErr = regexp.MustCompile(`(?s)^template: (.*?):(\d+)(?::(\d+))?: (?:executing ".*?" at <(.*?)>: )?(.*)$`)
+
+// templateError gives an error of text/template its position in the source.
+func (s *source) templateError(err error) *Error {
+	var known *Error
+	if errors.As(err, &known) { // from a macro: it has a better position of its own
+		return known
+	}
+	m := templateErr.FindStringSubmatch(err.Error())
+	if m == nil {
+		return &Error{Pos: Position{File: s.path}, Message: err.Error()}
+	}
+	e := &execErr{at: m[4], msg: m[5]}
+	e.line, _ = strconv.Atoi(m[2])
+	e.col, _ = strconv.Atoi(m[3])
+	pos := Position{File: s.path, Line: e.line, Col: s.column(e)}
+	e.at = s.wholeField(pos, e.at)
+	out := s.errorAt(pos, "%s", plainMessage(e))
+	if s.keys != nil {
+		out.Hint = s.keys(e)
+	}
+	return out
+}
+
+// column is where the failing action stands in its line. Parse errors have none: the line's first action stands in for it.
+func (s *source) column(e *execErr) int {
+	lines := strings.Split(s.text, "\n")
+	if e.line < 1 || e.line > len(lines) {
+		return 1
+	}
+	line := lines[e.line-1]
+	if i := strings.Index(line, strings.TrimSuffix(e.at, "...")); e.at != "" && i >= 0 {
+		return i + 1
+	}
+	if e.col > 0 {
+		return e.col + 1
+	}
+	return strings.Index(line, "{{") + 1
+}
+
+var fieldChain = regexp.MustCompile(`^[A-Za-z_][\w.]*`)
+
+// wholeField is the action's text with its fields: text/template names only the root of vars.a.b.
+func (s *source) wholeField(pos Position, at string) string {
+	lines := strings.Split(s.text, "\n")
+	if pos.Line < 1 || pos.Line > len(lines) || pos.Col < 1 || pos.Col > len(lines[pos.Line-1]) {
+		return at
+	}
+	whole := fieldChain.FindString(lines[pos.Line-1][pos.Col-1:])
+	if strings.HasPrefix(whole, at+".") {
+		return strings.TrimSuffix(whole, ".")
+	}
+	return at
+}
+
+var errorCalling = regexp.MustCompile(`^error calling \w+: `)
+
+var missingKey = regexp.MustCompile(`^map has no entry for key "(.*)"$`)
+
+// plainMessage says in plain words what text/template says in its own.
+func plainMessage(e *execErr) string {
+	if m := missingKey.FindStringSubmatch(e.msg); m != nil {
+		return fmt.Sprintf("%s: there is no %q", e.at, m[1])
+	}
+	msg := errorCalling.ReplaceAllString(e.msg, "")
+	if e.at != "" && !strings.Contains(msg, e.at) {
+		return e.at + ": " + msg
+	}
+	return msg
+}

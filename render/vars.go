@@ -1,0 +1,155 @@
+package render
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// varsBase is base/vars.yaml: which nodes get which variables.
+type varsBase struct {
+	Metadata *Metadata           `yaml:"metadata"`
+	Files    targeted[varsEntry] `yaml:"files,required"`
+}
+
+type varsEntry struct {
+	Name     string  `yaml:"name,required"`
+	Paths    Strings `yaml:"paths"` // all that exist are merged, earlier ones win; none: the name is the path
+	Optional bool    `yaml:"optional"`
+	pos      *yaml.Node
+}
+
+// Metadata may stand at the head of every file. It is checked and kept, and changes nothing.
+type Metadata struct {
+	APIVersion  string            `yaml:"apiVersion"`
+	Kind        string            `yaml:"kind"`
+	Name        string            `yaml:"name"`
+	Labels      map[string]string `yaml:"labels"`
+	Annotations map[string]string `yaml:"annotations"`
+	UUID        string            `yaml:"uuid"`
+}
+
+// targeted is the body of a base file: targets in the file's order, each with its entries.
+type targeted[E any] []targetEntries[E]
+
+type targetEntries[E any] struct {
+	target  Target
+	entries []E
+	nodes   []*yaml.Node // where each entry stands
+}
+
+func (t *targeted[E]) decode(d *decoder, n *yaml.Node) {
+	if n.Kind != yaml.MappingNode {
+		d.failf(n, "expected a map of targets, found %s: for every node write '*'", kindName(n))
+		return
+	}
+	for _, e := range entries(n) {
+		target, err := ParseTarget(e.key.Value)
+		if err != nil {
+			d.failf(e.key, "%v", err)
+			continue
+		}
+		one := targetEntries[E]{target: target}
+		if e.value.Kind != yaml.SequenceNode {
+			if !isNull(e.value) {
+				d.failf(e.value, "expected a list of entries such as \"- name: common\", found %s", kindName(e.value))
+			}
+			continue
+		}
+		for _, item := range e.value.Content {
+			var entry E
+			d.into(item, &entry)
+			one.entries, one.nodes = append(one.entries, entry), append(one.nodes, item)
+		}
+		*t = append(*t, one)
+	}
+}
+
+// compileVars merges the node's variables: later targets override earlier ones, the host's own override git.
+func (c *compiler) compileVars() {
+	for _, base := range c.baseFiles("base/vars.yaml") {
+		var body varsBase
+		if !c.decode(base, &body) {
+			continue
+		}
+		for _, t := range body.Files {
+			if !t.target.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels) {
+				continue
+			}
+			for i, e := range t.entries {
+				e.pos = t.nodes[i]
+				c.scope.vars = merge(c.scope.vars, c.varsOf(base, e))
+			}
+		}
+	}
+	c.scope.vars = merge(c.scope.vars, c.scope.in.HostVars)
+}
+
+// varsOf reads the files of one entry, the earlier ones winning.
+func (c *compiler) varsOf(base *document, e varsEntry) map[string]any {
+	paths := []string(e.Paths)
+	if len(paths) == 0 {
+		paths = []string{e.Name + ".yaml"}
+	}
+	out, found := map[string]any{}, false
+	for _, p := range paths {
+		path := "vars/" + strings.TrimPrefix(p, "/")
+		if !strings.HasSuffix(path, ".yaml") && !strings.HasSuffix(path, ".yml") {
+			path += ".yaml"
+		}
+		if !c.repo.exists(path) {
+			continue
+		}
+		found = true
+		out = merge(c.varsFile(path), out)
+	}
+	if !found && !e.Optional {
+		err := base.errorAt(e.pos, "variables %q: there is no %s", e.Name, "vars/"+strings.Join(paths, " and no vars/"))
+		err.Hint = didYouMean(e.Name, c.repo.names("vars"))
+		if len(e.Paths) > 0 {
+			err.Hint = "at least one of the paths must exist; optional: true allows none"
+		}
+		c.fail(err)
+	}
+	return out
+}
+
+// varsFile is the content of one variables file: free YAML, or under spec.variables where it has metadata.
+func (c *compiler) varsFile(path string) map[string]any {
+	doc := c.document(path)
+	if doc == nil || doc.root == nil {
+		return map[string]any{}
+	}
+	if doc.root.Kind != yaml.MappingNode {
+		c.fail(doc.errorAt(doc.root, "expected a map of variables, found %s", kindName(doc.root)))
+		return map[string]any{}
+	}
+	d := &decoder{doc: doc}
+	vars, _ := d.any(doc.root).(map[string]any)
+	c.errs = append(c.errs, d.errs...)
+	if _, described := vars["metadata"]; described {
+		delete(vars, "metadata")
+		if spec, ok := vars["spec"].(map[string]any); ok {
+			if inner, ok := spec["variables"].(map[string]any); ok {
+				return inner
+			}
+		}
+	}
+	return vars
+}
+
+// merge lays over on top of base: maps merge deeply, everything else is replaced. Neither argument is changed.
+func merge(base, over map[string]any) map[string]any {
+	out := make(map[string]any, len(base)+len(over))
+	for k, v := range base {
+		out[k] = v
+	}
+	for k, v := range over {
+		below, isMap := out[k].(map[string]any)
+		if above, ok := v.(map[string]any); ok && isMap {
+			v = merge(below, above)
+		}
+		out[k] = v
+	}
+	return out
+}

@@ -1,0 +1,168 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// document is a rendered file as a YAML tree.
+type document struct {
+	from *rendered
+	root *yaml.Node // nil: an empty file
+}
+
+// parseYAML reads the output of a template, which holds one YAML document. It reports every key that stands twice in a map.
+func parseYAML(r *rendered) (*document, ErrorList) {
+	doc, bad := loadYAML(r)
+	if bad != nil {
+		return nil, ErrorList{bad}
+	}
+	var errs ErrorList
+	if doc.root != nil {
+		doc.duplicates(doc.root, &errs)
+	}
+	return doc, errs
+}
+
+// duplicates finds keys that stand twice in a map. Aliases are not followed: what they name was looked at where it stands.
+func (d *document) duplicates(n *yaml.Node, errs *ErrorList) {
+	seen := map[string]int{}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 0 && c.Kind == yaml.ScalarNode && c.Tag != "!!merge" {
+			if line, again := seen[c.Value]; again {
+				*errs = append(*errs, d.errorAt(c, "key %q stands here twice: first in line %d", c.Value, line))
+			} else {
+				seen[c.Value] = d.pos(c).Line
+			}
+		}
+		if len(c.Content) > 0 {
+			d.duplicates(c, errs)
+		}
+	}
+}
+
+func loadYAML(r *rendered) (*document, *Error) {
+	var n yaml.Node
+	err := yaml.Load(r.text, &n)
+	if err != nil && strings.TrimSpace(string(r.text)) == "" {
+		return &document{from: r}, nil
+	}
+	var bad *yaml.LoadError
+	var several *yaml.LoadErrors
+	if errors.As(err, &several) && len(several.Errors) > 0 {
+		bad = several.Errors[0]
+	}
+	switch {
+	case bad != nil || errors.As(err, &bad):
+		e := r.errorAt(bad.Mark.Line, bad.Mark.Column, "%s", yamlMessage(bad))
+		e.Hint = yamlHint(r, bad.Mark.Line)
+		return nil, e
+	case err != nil:
+		return nil, r.errorAt(1, 1, "%v", err)
+	}
+	doc := &document{from: r, root: &n}
+	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
+		doc.root = n.Content[0]
+	}
+	if doc.root.Kind == yaml.ScalarNode && doc.root.Tag == "!!null" {
+		doc.root = nil
+	}
+	return doc, nil
+}
+
+// yamlMessage is the library's message without its stage and position, which stand elsewhere.
+func yamlMessage(e *yaml.LoadError) string {
+	if e.ContextMsg != "" && !strings.Contains(e.Message, e.ContextMsg) {
+		return "invalid YAML: " + e.ContextMsg + ": " + e.Message
+	}
+	return "invalid YAML: " + e.Message
+}
+
+// yamlHint shows the rendered line where it is not what stands in the source.
+func yamlHint(r *rendered, line int) string {
+	lines := strings.Split(string(r.text), "\n")
+	if line < 1 || line > len(lines) {
+		return ""
+	}
+	text := strings.TrimSpace(lines[line-1])
+	if text == "" || strings.Contains(r.src.text, text) {
+		return ""
+	}
+	return fmt.Sprintf("rendered: %.100s", text)
+}
+
+// errorAt is a mistake at a node.
+func (d *document) errorAt(n *yaml.Node, format string, args ...any) *Error {
+	return d.from.errorAt(n.Line, n.Column, format, args...)
+}
+
+// pos is where a node stands in the source.
+func (d *document) pos(n *yaml.Node) Position { return d.from.position(n.Line, n.Column) }
+
+// entry is one key of a mapping with its value.
+type entry struct{ key, value *yaml.Node }
+
+// entries are the pairs of a mapping in the file's order, with merge keys (<<) resolved.
+func entries(n *yaml.Node) []entry {
+	var out, merged []entry
+	own := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], resolve(n.Content[i+1])
+		if key.Tag == "!!merge" {
+			for _, m := range mergeSources(value) {
+				merged = append(merged, entries(m)...)
+			}
+			continue
+		}
+		own[key.Value] = true
+		out = append(out, entry{key, value})
+	}
+	for _, e := range merged {
+		if !own[e.key.Value] {
+			own[e.key.Value] = true
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// mergeSources are the mappings that a merge key names: one, or a list of them.
+func mergeSources(n *yaml.Node) []*yaml.Node {
+	if n.Kind != yaml.SequenceNode {
+		return []*yaml.Node{n}
+	}
+	var out []*yaml.Node
+	for _, c := range n.Content {
+		out = append(out, resolve(c))
+	}
+	return out
+}
+
+// resolve follows an alias to what it stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// isNull reports an empty value, such as what follows "runOptions:" with nothing behind it.
+func isNull(n *yaml.Node) bool {
+	return n == nil || n.Kind == 0 || n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null"
+}
+
+// kindName is a node's kind in the words of the documentation.
+func kindName(n *yaml.Node) string {
+	switch {
+	case isNull(n):
+		return "nothing"
+	case n.Kind == yaml.MappingNode:
+		return "a map"
+	case n.Kind == yaml.SequenceNode:
+		return "a list"
+	}
+	return fmt.Sprintf("%q", n.Value)
+}

@@ -1,0 +1,159 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+)
+
+// Local is what a node knows of itself without its fleet.
+type Local struct {
+	Running     *Version          `json:"running,omitempty"` // what was applied and validated last
+	Digest      string            `json:"digest,omitempty"`  // of its catalog
+	Validated   bool              `json:"validated"`         // false: the last run of Running failed somewhere
+	Failed      string            `json:"failed,omitempty"`  // the version whose upgrade failed last
+	Failures    int               `json:"failures,omitempty"`
+	LastFailure time.Time         `json:"lastFailure,omitzero"`
+	Labels      map[string]string `json:"labels,omitempty"` // as the inventory gave them last
+	LastPull    time.Time         `json:"lastPull,omitzero"`
+	Secret      string            `json:"secret"` // proves to the fleet that this is the same state directory
+}
+
+// LoadLocal reads the node's record; a node without one is new.
+func LoadLocal(dir string) (Local, error) {
+	var l Local
+	err := readJSON(filepath.Join(dir, "node.json"), &l)
+	return l, err
+}
+
+// Save writes the node's record, whole and durable.
+func (l Local) Save(dir string) error { return writeJSON(filepath.Join(dir, "node.json"), l) }
+
+// readJSON leaves v alone where the file does not exist.
+func readJSON(path string, v any) error {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("%s is damaged: %w; move it away to start anew", path, err)
+	}
+	return nil
+}
+
+func writeJSON(path string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(path, append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// SyncDir makes the names in a directory durable: a rename is on disk only then.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}
+
+// RunLock keeps two runs on a node apart. The kernel releases it when the holder ends, however it ends.
+type RunLock struct{ file *flock.Flock }
+
+// LockedError says who holds the run lock.
+type LockedError struct {
+	PID   int       `json:"pid"`
+	Run   string    `json:"run"`
+	Since time.Time `json:"since"`
+}
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("another pull runs on this node: process %d, run %s, since %s; wait for it, or look with: ps -p %d",
+		e.PID, e.Run, e.Since.Format(time.TimeOnly), e.PID)
+}
+
+// LockRun takes the node's run lock for a run, or fails with a *LockedError.
+func LockRun(dir, run string) (*RunLock, error) {
+	path := filepath.Join(dir, "run.lock")
+	l := flock.New(path, flock.SetPermissions(0o600))
+	ok, err := l.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("run lock %s: %w", path, err)
+	}
+	if !ok {
+		held := &LockedError{}
+		// The holder may be about to write its name: an empty one is still an answer.
+		_ = readJSON(path, held)
+		return nil, held
+	}
+	data, err := json.Marshal(LockedError{os.Getpid(), run, time.Now()})
+	if err != nil {
+		return nil, err
+	}
+	// In place: a rename would leave the lock on a file that nobody else opens.
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		return nil, errors.Join(err, l.Unlock())
+	}
+	return &RunLock{l}, nil
+}
+
+// Release lets the next run in.
+func (l *RunLock) Release() error { return l.file.Unlock() }
+
+// keptReports is how many reports of runs a node keeps.
+const keptReports = 50
+
+// SaveReport keeps the report of a run, and drops the oldest ones.
+func SaveReport(dir, run string, report any) error {
+	reports := filepath.Join(dir, "reports")
+	if err := os.MkdirAll(reports, 0o700); err != nil {
+		return err
+	}
+	if err := writeJSON(filepath.Join(reports, run+".json"), report); err != nil {
+		return err
+	}
+	names, err := reportNames(reports)
+	if err != nil {
+		return err
+	}
+	for len(names) > keptReports {
+		if err := os.Remove(filepath.Join(reports, names[0])); err != nil {
+			return err
+		}
+		names = names[1:]
+	}
+	return nil
+}
+
+// reportNames are the reports, oldest first: run ids begin with their time.
+func reportNames(dir string) ([]string, error) {
+	found, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range found {
+		if strings.HasSuffix(e.Name(), ".json") && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}

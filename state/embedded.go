@@ -1,0 +1,142 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/google/renameio/v2"
+	"go.etcd.io/etcd/server/v3/embed"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+)
+
+// embedded is the single etcd member in a node's state directory: run by this process, or by another one of the node.
+type embedded struct {
+	endpoint string
+	server   *embed.Etcd // nil: another process runs it
+	lock     *flock.Flock
+	sockets  string // a directory made for the sockets, where the state directory's path is too long for one
+}
+
+// Limits of the embedded member. One node writes a few keys at each pull.
+const (
+	tick             = 10 * time.Millisecond
+	election         = 100 * time.Millisecond
+	walSegment       = 1 << 20
+	startTimeout     = 20 * time.Second
+	maxSocketPath    = 90 // of the 108 bytes that the kernel allows, less the names
+	compactRetention = "1h"
+)
+
+// openEmbedded starts the member below dir, or finds the one that runs.
+func openEmbedded(ctx context.Context, dir string) (*embedded, error) {
+	data := embeddedDir(dir)
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, fmt.Errorf("embedded etcd: %w", err)
+	}
+	e := &embedded{lock: flock.New(filepath.Join(data, "lock"), flock.SetPermissions(0o600))}
+	mine, err := e.lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("embedded etcd: %w", err)
+	}
+	if !mine {
+		return e, e.find(ctx, data)
+	}
+	if err := e.start(ctx, data); err != nil {
+		return nil, errors.Join(fmt.Errorf("embedded etcd in %s: %w", data, err), e.stop())
+	}
+	return e, nil
+}
+
+// find reads where the running member listens. It may be starting still.
+func (e *embedded) find(ctx context.Context, data string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	path := filepath.Join(data, "endpoint")
+	for {
+		text, err := os.ReadFile(path)
+		if err == nil {
+			e.endpoint = strings.TrimSpace(string(text))
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("embedded etcd: another process holds %s but does not say where it listens: %w", filepath.Join(data, "lock"), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// start runs the member in this process and waits until it serves.
+func (e *embedded) start(ctx context.Context, data string) error {
+	sockets, err := e.socketDir(data)
+	if err != nil {
+		return err
+	}
+	// A shorter log than for a fleet: it is written out at every start.
+	wal.SegmentSizeBytes = walSegment
+	c := embed.NewConfig()
+	c.Dir = filepath.Join(data, "member")
+	c.LogLevel, c.LogOutputs = "panic", []string{os.DevNull}
+	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint(election.Milliseconds())
+	c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", compactRetention
+	client, peer := socketURL(sockets, "client"), socketURL(sockets, "peer")
+	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
+	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	c.InitialCluster = c.Name + "=" + peer.String()
+	if e.server, err = embed.StartEtcd(c); err != nil {
+		return err
+	}
+	select {
+	case <-e.server.Server.ReadyNotify():
+	case err := <-e.server.Err():
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(startTimeout):
+		return fmt.Errorf("not ready after %s", startTimeout)
+	}
+	e.endpoint = client.String()
+	return renameio.WriteFile(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"), 0o600)
+}
+
+// socketDir is where the sockets lie: beside the data, or in a private directory of its own when that path is too long.
+func (e *embedded) socketDir(data string) (string, error) {
+	abs, err := filepath.Abs(data)
+	if err != nil {
+		return "", err
+	}
+	for _, old := range []string{"client.sock", "peer.sock", "endpoint"} { // of a member that was killed
+		if err := os.RemoveAll(filepath.Join(abs, old)); err != nil {
+			return "", err
+		}
+	}
+	if len(abs) <= maxSocketPath {
+		return abs, nil
+	}
+	e.sockets, err = os.MkdirTemp("", "pullet-etcd-")
+	return e.sockets, err
+}
+
+// socketURL is a unix socket as etcd spells it: the port is part of its form and means nothing.
+func socketURL(dir, name string) url.URL {
+	return url.URL{Scheme: "unix", Path: filepath.Join(dir, name+".sock:0")}
+}
+
+// stop ends the member if this process runs it.
+func (e *embedded) stop() error {
+	if e.server != nil {
+		e.server.Close()
+	}
+	var err error
+	if e.sockets != "" {
+		err = os.RemoveAll(e.sockets)
+	}
+	return errors.Join(err, e.lock.Unlock())
+}

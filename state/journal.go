@@ -1,0 +1,200 @@
+package state
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Journal is a node's memory of what it did, written before and after every step that changes something. It has two parts: the
+// run in progress (journal.jsonl, appended and synced line by line), and what is done for good (done.json): results of actions
+// that cannot check whether they are needed. A Journal is not safe for concurrent use; the run lock guards its files.
+type Journal struct {
+	dir   string
+	file  *os.File
+	head  journalLine
+	steps map[string]journalLine // the run in progress, by step
+	done  map[string]doneLine
+	dirty bool
+}
+
+// journalLine is a line of journal.jsonl: the first names the run, the others a step's start or end.
+type journalLine struct {
+	Run     string          `json:"run,omitempty"`
+	Version string          `json:"version,omitempty"`
+	Digest  string          `json:"digest,omitempty"`
+	Step    string          `json:"step,omitempty"`
+	End     bool            `json:"end,omitempty"`
+	OK      bool            `json:"ok,omitempty"`
+	Key     string          `json:"key,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+}
+
+type doneLine struct {
+	Key    string          `json:"key"`
+	Result json.RawMessage `json:"result"`
+}
+
+// OpenJournal reads the journal below a state directory. A line that was cut off in mid-write does not count.
+func OpenJournal(dir string) (*Journal, error) {
+	j := &Journal{dir: dir, steps: map[string]journalLine{}, done: map[string]doneLine{}}
+	if err := readJSON(j.path("done.json"), &j.done); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(j.path("journal.jsonl"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return j, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	scan := bufio.NewScanner(f)
+	scan.Buffer(nil, 64<<20)
+	for scan.Scan() {
+		var line journalLine
+		if json.Unmarshal(scan.Bytes(), &line) == nil {
+			j.remember(line)
+		}
+	}
+	return j, scan.Err()
+}
+
+func (j *Journal) path(name string) string { return filepath.Join(j.dir, name) }
+
+func (j *Journal) remember(line journalLine) {
+	if line.Step == "" {
+		j.head = line
+		return
+	}
+	j.steps[line.Step] = line
+	if line.End && line.OK && line.Key != "" {
+		j.done[line.Step] = doneLine{line.Key, line.Result}
+		j.dirty = true
+	}
+}
+
+// Begin starts a run, or goes on with the unfinished one if that was for the same version and catalog. It returns the id of the
+// run that goes on. Nothing is written before the first step starts.
+func (j *Journal) Begin(run, version, digest string) string {
+	if j.head.Run != "" && j.head.Version == version && j.head.Digest == digest {
+		return j.head.Run
+	}
+	j.head = journalLine{Run: run, Version: version, Digest: digest}
+	j.steps = map[string]journalLine{}
+	return run
+}
+
+// Unfinished names the run that was cut off, and its version; empty when there is none.
+func (j *Journal) Unfinished() (run, version string) { return j.head.Run, j.head.Version }
+
+// Ended reports whether the run in progress has a successful end of a step on record, and reads its result.
+func (j *Journal) Ended(step string, result any) bool {
+	line, ok := j.steps[step]
+	return ok && line.End && line.OK && json.Unmarshal(line.Result, result) == nil
+}
+
+// CutOff reports a step that was started and has no end on record.
+func (j *Journal) CutOff(step string) bool {
+	line, ok := j.steps[step]
+	return ok && !line.End
+}
+
+// Done reports whether a step succeeded once and for all under a key, and reads its result.
+func (j *Journal) Done(step, key string, result any) bool {
+	line, ok := j.done[step]
+	return ok && line.Key == key && json.Unmarshal(line.Result, result) == nil
+}
+
+// Start records that a step begins to change the host. It is on disk when Start returns.
+func (j *Journal) Start(step string) error {
+	if j.file == nil {
+		if err := j.create(); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+	return j.append(journalLine{Step: step})
+}
+
+// End records how a step ended. A success with a key is remembered beyond the run.
+func (j *Journal) End(step, key string, ok bool, result any) error {
+	data, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	return j.append(journalLine{Step: step, End: true, OK: ok, Key: key, Result: data})
+}
+
+// create opens the file of the run in progress: a new one, or that of the run which goes on.
+func (j *Journal) create() error {
+	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
+	if len(j.steps) == 0 {
+		flags |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(j.path("journal.jsonl"), flags, 0o600)
+	if err != nil {
+		return err
+	}
+	j.file = f
+	if len(j.steps) > 0 {
+		_, err := f.WriteString("\n") // ends a line that was cut off
+		return err
+	}
+	if err := j.append(j.head); err != nil {
+		return err
+	}
+	return SyncDir(j.dir)
+}
+
+func (j *Journal) append(line journalLine) error {
+	data, err := json.Marshal(line)
+	if err != nil {
+		return err
+	}
+	if _, err := j.file.Write(append(data, '\n')); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if err := j.file.Sync(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	j.remember(line)
+	return nil
+}
+
+// Finish ends the run: what is done for good is kept, the rest forgotten. Steps that the catalog no longer has are dropped.
+func (j *Journal) Finish(has func(step string) bool) error {
+	for step := range j.done {
+		if !has(step) {
+			delete(j.done, step)
+			j.dirty = true
+		}
+	}
+	if j.dirty {
+		if err := writeJSON(j.path("done.json"), j.done); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+		j.dirty = false
+	}
+	j.head, j.steps = journalLine{}, map[string]journalLine{}
+	if err := j.Close(); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	if err := os.Remove(j.path("journal.jsonl")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}
+
+// Close lets go of the file; the run can be resumed.
+func (j *Journal) Close() error {
+	if j.file == nil {
+		return nil
+	}
+	err := j.file.Close()
+	j.file = nil
+	return err
+}

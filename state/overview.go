@@ -1,0 +1,137 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Overview is the fleet's record at one revision.
+type Overview struct {
+	Revision int64
+	Current  *Version
+	Nodes    map[string]Node
+	Alive    map[string]bool
+	Facts    map[string]json.RawMessage
+	Running  map[string]string                // node -> version
+	Statuses map[string]map[string]StatusLine // node -> category -> status
+	Slots    map[string]map[string]Claim      // group -> index -> claim
+	Gates    map[string]Gate                  // of the current version, by group
+}
+
+// StatusLine is a status with its state.
+type StatusLine struct {
+	State string `json:"state"`
+	Status
+}
+
+// Gate is the switch of a group in one version: admissions compare it, so that none slips past a halt.
+type Gate struct {
+	State  string   `json:"state"` // open, halted
+	Node   string   `json:"node,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+	Failed []string `json:"failed,omitempty"` // the nodes whose upgrade failed
+}
+
+// Halted is the state of a gate that admits nobody.
+const Halted = "halted"
+
+// Overview reads the fleet's record at one revision. Facts are read only where they are asked for.
+func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
+	prefixes := []string{"node/", "alive/", "running_version/", "status/", "slot/"}
+	if facts {
+		prefixes = append(prefixes, "facts/")
+	}
+	ops := []clientv3.Op{clientv3.OpGet(s.CurrentKey())}
+	for _, p := range prefixes {
+		ops = append(ops, clientv3.OpGet(s.prefix+p, clientv3.WithPrefix()))
+	}
+	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return nil, err
+	}
+	o := &Overview{
+		Revision: got.Header.Revision, Nodes: map[string]Node{}, Alive: map[string]bool{}, Facts: map[string]json.RawMessage{},
+		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{},
+	}
+	for _, r := range got.Responses {
+		for _, kv := range r.GetResponseRange().Kvs {
+			if err := o.take(strings.TrimPrefix(string(kv.Key), s.prefix), kv.Value); err != nil {
+				return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+			}
+		}
+	}
+	return o, s.gates(ctx, o)
+}
+
+// take files one key under what it says.
+func (o *Overview) take(key string, value []byte) error {
+	parts := strings.Split(key, "/")
+	last := parts[len(parts)-1]
+	switch parts[0] {
+	case "current_version":
+		return json.Unmarshal(value, &o.Current)
+	case "node":
+		var n Node
+		err := json.Unmarshal(value, &n)
+		if !n.Decommissioned {
+			o.Nodes[last] = n
+		}
+		return err
+	case "alive":
+		o.Alive[last] = true
+	case "facts":
+		o.Facts[last] = value
+	case "running_version":
+		o.Running[last] = parts[1]
+	case "slot":
+		var c Claim
+		err := json.Unmarshal(value, &c)
+		if o.Slots[parts[1]] == nil {
+			o.Slots[parts[1]] = map[string]Claim{}
+		}
+		o.Slots[parts[1]][last] = c
+		return err
+	case "status":
+		line := StatusLine{State: parts[2]}
+		err := json.Unmarshal(value, &line.Status)
+		if o.Statuses[last] == nil {
+			o.Statuses[last] = map[string]StatusLine{}
+		}
+		o.Statuses[last][parts[1]] = line
+		return err
+	}
+	return nil
+}
+
+// gates reads the gates of the current version, at the same revision.
+func (s *Store) gates(ctx context.Context, o *Overview) error {
+	if o.Current == nil {
+		return nil
+	}
+	got, err := s.Client.Get(ctx, s.GateKey(o.Current.ID, ""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
+	if err != nil {
+		return err
+	}
+	for _, kv := range got.Kvs {
+		var g Gate
+		if err := json.Unmarshal(kv.Value, &g); err != nil {
+			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		}
+		o.Gates[name(kv.Key)] = g
+	}
+	return nil
+}
+
+// GateKey is the gate of a group in a version.
+func (s *Store) GateKey(version, group string) string {
+	return s.key("rollout", version, "gate", group)
+}
+
+// RosterKey is the frozen roster of a group in a version.
+func (s *Store) RosterKey(version, group string) string {
+	return s.key("rollout", version, "roster", group)
+}

@@ -1,0 +1,175 @@
+package state
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+)
+
+// Config says where the fleet's record is.
+type Config struct {
+	Endpoints    []string // none: a single embedded member in Dir
+	TLS          TLS
+	Username     string
+	PasswordFile string
+	Fleet        string // names the fleet: several can share an etcd
+	Dir          string // the node's state directory
+}
+
+// TLS are the files of a client certificate and of the authority that signed the servers'.
+type TLS struct {
+	CA   string `yaml:"ca"`
+	Cert string `yaml:"cert"`
+	Key  string `yaml:"key"`
+}
+
+// Store is the fleet's record. It is safe for concurrent use.
+type Store struct {
+	Client   *clientv3.Client
+	prefix   string
+	embedded *embedded // nil: the store is elsewhere
+}
+
+// UnreachableError says that the store did not answer in time.
+type UnreachableError struct {
+	Endpoints []string
+	Err       error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("etcd is unreachable at %s: %v; try: etcdctl --endpoints %s endpoint health",
+		strings.Join(e.Endpoints, ", "), e.Err, strings.Join(e.Endpoints, ","))
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// dialTimeout is how long the first answer of a store may take.
+const dialTimeout = 5 * time.Second
+
+// Open reaches the store and checks that it answers: an *UnreachableError tells that it did not. With no endpoints it starts the
+// embedded member of Dir, or connects to it where another process of this node runs it.
+func Open(ctx context.Context, c Config) (*Store, error) {
+	s := &Store{prefix: "/pullet/" + c.Fleet + "/"}
+	endpoints := c.Endpoints
+	if len(endpoints) == 0 {
+		var err error
+		if s.embedded, err = openEmbedded(ctx, c.Dir); err != nil {
+			return nil, err
+		}
+		endpoints = []string{s.embedded.endpoint}
+	}
+	config, err := c.client(endpoints)
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	if s.Client, err = clientv3.New(config); err != nil {
+		return nil, errors.Join(&UnreachableError{endpoints, err}, s.Close())
+	}
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	if _, err := s.Client.Get(ctx, s.key("current_version"), clientv3.WithCountOnly()); err != nil {
+		return nil, errors.Join(&UnreachableError{endpoints, err}, s.Close())
+	}
+	return s, nil
+}
+
+// Endpoint is the address at which other processes of this machine reach an embedded store.
+func (s *Store) Endpoint() string {
+	if s.embedded == nil {
+		return ""
+	}
+	return s.embedded.endpoint
+}
+
+// Close lets go of the store, and stops an embedded member that this process runs.
+func (s *Store) Close() error {
+	var err error
+	if s.Client != nil {
+		err = s.Client.Close()
+	}
+	if s.embedded != nil {
+		err = errors.Join(err, s.embedded.stop())
+	}
+	return err
+}
+
+// client is the configuration of the etcd client.
+func (c Config) client(endpoints []string) (clientv3.Config, error) {
+	out := clientv3.Config{
+		Endpoints: endpoints, DialTimeout: dialTimeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+		Logger: zap.NewNop(), // what goes wrong is in the errors
+	}
+	if c.Username != "" {
+		password, err := os.ReadFile(c.PasswordFile)
+		if err != nil {
+			return out, fmt.Errorf("etcd.passwordFile: %w", err)
+		}
+		out.Username, out.Password = c.Username, strings.TrimSpace(string(password))
+	}
+	if c.TLS == (TLS{}) {
+		return out, nil
+	}
+	var err error
+	out.TLS, err = c.TLS.config()
+	return out, err
+}
+
+func (t TLS) config() (*tls.Config, error) {
+	out := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t.CA != "" {
+		pem, err := os.ReadFile(t.CA)
+		if err != nil {
+			return nil, fmt.Errorf("etcd.tls.ca: %w", err)
+		}
+		out.RootCAs = x509.NewCertPool()
+		if !out.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("etcd.tls.ca: %s holds no certificate", t.CA)
+		}
+	}
+	if t.Cert != "" || t.Key != "" {
+		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			return nil, fmt.Errorf("etcd.tls.cert and key: %w", err)
+		}
+		out.Certificates = []tls.Certificate{pair}
+	}
+	return out, nil
+}
+
+// key is a key of this fleet.
+func (s *Store) key(parts ...string) string { return s.prefix + strings.Join(parts, "/") }
+
+// put is an operation that writes a value as JSON.
+func put(key string, value any, opts ...clientv3.OpOption) clientv3.Op {
+	// Encoding cannot fail: the values are this package's own plain structs.
+	data, _ := json.Marshal(value)
+	return clientv3.OpPut(key, string(data), opts...)
+}
+
+// read decodes a key's value and returns its revision: 0 where there is none.
+func (s *Store) read(ctx context.Context, key string, v any) (int64, error) {
+	got, err := s.Client.Get(ctx, key)
+	if err != nil || len(got.Kvs) == 0 {
+		return 0, err
+	}
+	if err := json.Unmarshal(got.Kvs[0].Value, v); err != nil {
+		return 0, fmt.Errorf("etcd key %s: %w", key, err)
+	}
+	return got.Kvs[0].ModRevision, nil
+}
+
+// name is the last part of a key.
+func name(key []byte) string { return string(key[strings.LastIndexByte(string(key), '/')+1:]) }
+
+// embeddedDir is where the embedded member keeps its data.
+func embeddedDir(dir string) string { return filepath.Join(dir, "etcd") }

@@ -32,6 +32,7 @@ type Config struct {
 // Etcd says how the fleet's record is reached.
 type Etcd struct {
 	Endpoints    render.Strings `yaml:"endpoints"`
+	Dir          string         `yaml:"dir"` // of the embedded member; default: etcd in the state directory
 	TLS          state.TLS      `yaml:"tls"`
 	Username     string         `yaml:"username"`
 	PasswordFile string         `yaml:"passwordFile"`
@@ -117,6 +118,9 @@ func (c *Config) complete() error {
 	if role := c.Node.Role(); strings.ContainsAny(role, "/ \t\n") {
 		errs = append(errs, fmt.Errorf("%s: the role %q cannot contain a slash or blanks", c.file, role))
 	}
+	if len(c.Etcd.Endpoints) > 0 && c.Etcd.Dir != "" {
+		errs = append(errs, fmt.Errorf("%s: etcd.endpoints and etcd.dir exclude each other: dir is for an embedded member", c.file))
+	}
 	if len(c.Repositories) == 0 {
 		errs = append(errs, fmt.Errorf("%s: repositories is empty: name at least one, such as {name: main, url: ..., ref: main}", c.file))
 	}
@@ -125,9 +129,13 @@ func (c *Config) complete() error {
 
 // store is how to open the fleet's record.
 func (c Config) store() state.Config {
+	dir := c.Etcd.Dir
+	if dir == "" {
+		dir = filepath.Join(c.Paths.State, "etcd")
+	}
 	return state.Config{
 		Endpoints: c.Etcd.Endpoints, TLS: c.Etcd.TLS, Username: c.Etcd.Username, PasswordFile: c.Etcd.PasswordFile,
-		Fleet: c.Fleet, Dir: c.Paths.State,
+		Fleet: c.Fleet, Dir: dir,
 	}
 }
 

@@ -136,6 +136,9 @@ func (x *execution) step(ctx context.Context, s *boundStep, r *StepReport) {
 	}
 	change, err := x.check(ctx, s, r)
 	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		x.stop(r)
+		return
 	case err != nil:
 		r.fail(err)
 		return
@@ -278,7 +281,7 @@ func (x *execution) apply(ctx context.Context, s *boundStep, r *StepReport, chan
 		x.after(ctx, s, r)
 	}
 	if r.Outcome == Failed && errors.Is(ctx.Err(), context.Canceled) {
-		x.report.Stopped = errStopped.Error() // no end on record: the next pull runs it again
+		x.stop(r) // no end on record: the next pull runs it again
 		return
 	}
 	x.record(s, r, r.Outcome != Failed)
@@ -315,6 +318,12 @@ func (x *execution) record(s *boundStep, r *StepReport, kept bool) {
 		r.fail(err)
 		x.report.Stopped = err.Error()
 	}
+}
+
+// stop ends the run because it was told to: that is no failure of the step.
+func (x *execution) stop(r *StepReport) {
+	r.Outcome, r.Reason = Pending, errStopped.Error()
+	x.report.Stopped = errStopped.Error()
 }
 
 func (r *StepReport) fail(err error) { r.Outcome, r.Reason = Failed, err.Error() }

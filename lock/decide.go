@@ -16,7 +16,7 @@ type View struct {
 	Limit   int      // nodes of the group that may change at a time; 0 freezes
 	Roster  []string // of the group, frozen
 	Claims  map[int]state.Claim
-	Version string // that the node wants to change to
+	Version string          // that the node wants to change to
 	Known   map[string]bool // nodes that were ever registered
 	Alive   map[string]bool
 	Gate    state.Gate

@@ -16,7 +16,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
 
-// embedded is the single etcd member in a node's state directory: run by this process, or by another one of the node.
+// embedded is the single etcd member in a directory of this machine: run by this process, or by another one of the node.
 type embedded struct {
 	endpoint string
 	server   *embed.Etcd // nil: another process runs it
@@ -34,9 +34,8 @@ const (
 	compactRetention = "1h"
 )
 
-// openEmbedded starts the member below dir, or finds the one that runs.
-func openEmbedded(ctx context.Context, dir string) (*embedded, error) {
-	data := embeddedDir(dir)
+// openEmbedded starts the member that keeps its data in a directory, or finds the one that runs.
+func openEmbedded(ctx context.Context, data string) (*embedded, error) {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return nil, fmt.Errorf("embedded etcd: %w", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -23,7 +22,7 @@ type Config struct {
 	Username     string
 	PasswordFile string
 	Fleet        string // names the fleet: several can share an etcd
-	Dir          string // the node's state directory
+	Dir          string // of the embedded member
 }
 
 // TLS are the files of a client certificate and of the authority that signed the servers'.
@@ -81,14 +80,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(&UnreachableError{endpoints, err}, s.Close())
 	}
 	return s, nil
-}
-
-// Endpoint is the address at which other processes of this machine reach an embedded store.
-func (s *Store) Endpoint() string {
-	if s.embedded == nil {
-		return ""
-	}
-	return s.embedded.endpoint
 }
 
 // Close lets go of the store, and stops an embedded member that this process runs.
@@ -170,6 +161,3 @@ func (s *Store) read(ctx context.Context, key string, v any) (int64, error) {
 
 // name is the last part of a key.
 func name(key []byte) string { return string(key[strings.LastIndexByte(string(key), '/')+1:]) }
-
-// embeddedDir is where the embedded member keeps its data.
-func embeddedDir(dir string) string { return filepath.Join(dir, "etcd") }

@@ -167,7 +167,8 @@ func (a *FileManaged) validate(ctx context.Context, h *apply.Host, candidate str
 		return fmt.Errorf("validate: %w; the old file is untouched", err)
 	}
 	if out.ExitCode != 0 {
-		return fmt.Errorf("validate: %s: exit code %d: %s; the old file is untouched", a.Validate, out.ExitCode, apply.LastLines(out))
+		said := strings.ReplaceAll(apply.LastLines(out), candidate, a.Name)
+		return fmt.Errorf("validate: exit code %d: %s; the old file is untouched", out.ExitCode, said)
 	}
 	return nil
 }

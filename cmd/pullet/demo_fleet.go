@@ -57,7 +57,7 @@ func newDemoFleet(ctx context.Context, dir string, fast bool) (f *demoFleet, err
 	if f.work, err = demoRepository(dir); err != nil {
 		return f, err
 	}
-	if f.store, err = state.Open(ctx, state.Config{Fleet: "demo", Dir: dir}); err != nil {
+	if f.store, err = state.Open(ctx, state.Config{Fleet: "demo", Dir: filepath.Join(dir, "etcd")}); err != nil {
 		return f, err
 	}
 	for _, name := range demoHosts() {
@@ -83,10 +83,10 @@ node: {name: %s}
 fleet: demo
 repositories:
   - {name: main, url: "file://%s/state.git", tag: 'v*'}
-etcd: {endpoints: ["%s"]}
+etcd: {dir: %s/etcd}          # one store for all five; a real fleet names endpoints
 agent: {interval: 5s, splay: 200ms}
 paths: {state: %s/state, hostVars: %s/vars.d}
-`, name, name, f.dir, f.store.Endpoint(), home, home),
+`, name, name, f.dir, f.dir, home, home),
 	}
 	if fast {
 		files["vars.d/demo.yaml"] = "drain: 10ms\n"

@@ -169,10 +169,14 @@ func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.H
 		next.Rewound, next.By = next.Commits, p.By
 	}
 	next.ID, next.Release = puller.Version(best), release(best)
-	if current != nil && current.ID == next.ID && next.Release == "" {
-		next.Release = current.Release
+	if !next.Same(current) {
+		return next, nil
 	}
-	return next, nil
+	same := *current // a tag that is seen later only names the version
+	if same.Release == "" {
+		same.Release = next.Release
+	}
+	return &same, nil
 }
 
 // release names a version by its tags.

@@ -3,7 +3,6 @@ package apply
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/pullet/pullet/render"
 )
@@ -98,66 +97,5 @@ func bindErrors(s *render.Step, err error) render.ErrorList {
 	return render.ErrorList{s.ErrorAt(s.Pos, "%v", err)}
 }
 
-// references resolves what the steps require.
-func (b *binder) references() {
-	for _, s := range b.program.steps {
-		for _, r := range s.Requires {
-			found := b.matches(s, r)
-			if len(found) == 0 {
-				b.errs = append(b.errs, b.noMatch(s, r))
-			}
-			s.requires = append(s.requires, found...)
-		}
-	}
-}
-
-// matches are the steps that a requisite means: by name or by the parameter name, in its own job first for bare names. A step of a
-// job cannot require a validation, which runs later.
-func (b *binder) matches(from *boundStep, r render.Requisite) []*boundStep {
-	var own, all []*boundStep
-	for _, s := range b.program.steps {
-		if s == from || s.job.Validation && !from.job.Validation || !refersTo(r, s) {
-			continue
-		}
-		all = append(all, s)
-		if s.job == from.job {
-			own = append(own, s)
-		}
-	}
-	if len(own) > 0 && (r.Module == "" || r.Module == "step") {
-		return own
-	}
-	return all
-}
-
-// refersTo reports whether a requisite names a step.
-func refersTo(r render.Requisite, s *boundStep) bool {
-	byName := s.Name == r.Name || s.ID() == r.Name
-	switch r.Module {
-	case "", "step":
-		return byName
-	case s.Action, strings.SplitN(s.Action, ".", 2)[0]:
-		return byName || s.Params.Text("name") == r.Name
-	}
-	return false
-}
-
-func (b *binder) noMatch(s *boundStep, r render.Requisite) *render.Error {
-	e := s.ErrorAt(r.Pos, "require: there is no step %q", r.Name)
-	if r.Module != "" && r.Module != "step" {
-		e.Message = fmt.Sprintf("require: no step of %s is named %q or manages it", r.Module, r.Name)
-	}
-	var names []string
-	for _, other := range b.program.steps {
-		if other != s {
-			names = append(names, other.Name, other.Params.Text("name"))
-		}
-	}
-	if near := render.Nearest(r.Name, names); near != "" {
-		e.Hint = fmt.Sprintf("did you mean %q?", near)
-	}
-	return e
-}
-
-// Step is the bound step of an id, for the journal and results.
+// has reports whether the program has a step of this id.
 func (p *Program) has(id string) bool { return p.byID[id] != nil }

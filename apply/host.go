@@ -30,6 +30,18 @@ func (h *Host) Path(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(clean)), nil
 }
 
+// Resolve is Path for what is used rather than replaced, such as a directory: its last element is followed too, beneath the root.
+func (h *Host) Resolve(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("%q is not an absolute path", path)
+	}
+	at, err := securejoin.SecureJoin(h.Root, path)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
+	}
+	return at, nil
+}
+
 // AbsPath is the check of a path parameter while an action is bound.
 func AbsPath(param, path string) error {
 	if !filepath.IsAbs(path) {

@@ -88,7 +88,7 @@ func (p Params) Into(v any, fallback Position) ErrorList {
 		root.Content = append(root.Content, e.key, e.value)
 	}
 	d := &decoder{doc: p.doc}
-	d.object(root, reflect.ValueOf(v).Elem(), "")
+	d.object(root, reflect.ValueOf(v).Elem(), "parameters")
 	for i, e := range d.errs {
 		if e.Pos == p.doc.pos(root) { // what is missing has no place of its own
 			d.errs[i] = p.errorAt(fallback, "%s", e.Message)

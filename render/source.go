@@ -1,10 +1,10 @@
 package render
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"regexp"
+	"sort"
 	"strconv"
 	"strings"
 	"text/template"
@@ -20,15 +20,29 @@ type source struct {
 	text  string
 	tmpl  *template.Template      // nil: a plain file
 	texts map[*byte]parse.Pos     // first byte of each literal text of the template -> its offset in text
+	lines []int                   // offsets of the lines of text; made when first needed
 	keys  func(e *execErr) string // names a near miss for a missing key
 }
 
 // pos is the position of a byte offset in the source.
 func (s *source) pos(offset int) Position {
+	if s.lines == nil {
+		s.lines = lineStarts([]byte(s.text))
+	}
 	offset = min(max(offset, 0), len(s.text))
-	before := s.text[:offset]
-	line := strings.Count(before, "\n") + 1
-	return Position{File: s.path, Line: line, Col: offset - strings.LastIndexByte(before, '\n')}
+	line := sort.Search(len(s.lines), func(i int) bool { return s.lines[i] > offset })
+	return Position{File: s.path, Line: line, Col: offset - s.lines[line-1] + 1}
+}
+
+// lineStarts are the offsets at which the lines of a text begin.
+func lineStarts(text []byte) []int {
+	out := []int{0}
+	for i, c := range text {
+		if c == '\n' {
+			out = append(out, i+1)
+		}
+	}
+	return out
 }
 
 // errorAt is a mistake at a position of the source, with its line.
@@ -72,9 +86,10 @@ func (s *source) literal(p []byte) (int, bool) {
 
 // rendered is a template's output, with the way back from an offset in it to the source.
 type rendered struct {
-	src  *source
-	text []byte
-	segs []segment
+	src   *source
+	text  []byte
+	segs  []segment
+	lines []int // offsets of the lines of text; made when first needed
 }
 
 // segment is a run of output: literal text starting at an offset in the source, or what an action that stands there wrote.
@@ -106,22 +121,14 @@ func (r *rendered) Write(p []byte) (int, error) {
 
 // position maps a line and column of the output (both from 1) to the source.
 func (r *rendered) position(line, col int) Position {
-	offset := 0
-	for range line - 1 {
-		next := bytes.IndexByte(r.text[offset:], '\n')
-		if next < 0 {
-			break
-		}
-		offset += next + 1
+	if r.lines == nil {
+		r.lines = lineStarts(r.text)
 	}
-	offset += max(col-1, 0)
+	offset := r.lines[min(max(line, 1), len(r.lines))-1] + max(col-1, 0)
 	if r.segs == nil { // a plain file: the text is the source
 		return r.src.pos(offset)
 	}
-	i := len(r.segs) - 1
-	for i > 0 && r.segs[i].out > offset {
-		i--
-	}
+	i := max(sort.Search(len(r.segs), func(i int) bool { return r.segs[i].out > offset })-1, 0)
 	at := r.segs[i].src
 	if r.segs[i].literal {
 		at += offset - r.segs[i].out
@@ -190,7 +197,7 @@ func (s *source) column(e *execErr) int {
 	if e.col > 0 {
 		return e.col + 1
 	}
-	return strings.Index(line, "{{") + 1
+	return max(strings.Index(line, "{{")+1, 1)
 }
 
 var fieldChain = regexp.MustCompile(`^[A-Za-z_][\w.]*`)
@@ -216,6 +223,9 @@ var missingKey = regexp.MustCompile(`^map has no entry for key "(.*)"$`)
 func plainMessage(e *execErr) string {
 	if m := missingKey.FindStringSubmatch(e.msg); m != nil {
 		return fmt.Sprintf("%s: there is no %q", e.at, m[1])
+	}
+	if e.msg == "unexpected EOF" {
+		return "the file ends inside a template action: an if, range or with has no end"
 	}
 	msg := errorCalling.ReplaceAllString(e.msg, "")
 	if e.at != "" && !strings.Contains(msg, e.at) {

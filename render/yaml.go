@@ -57,8 +57,9 @@ func loadYAML(r *rendered) (*document, *Error) {
 	}
 	switch {
 	case bad != nil || errors.As(err, &bad):
-		e := r.errorAt(bad.Mark.Line, bad.Mark.Column, "%s", yamlMessage(bad))
-		e.Hint = yamlHint(r, bad.Mark.Line)
+		at := yamlPlace(r, bad)
+		e := r.errorAt(at.Line, at.Column, "%s", yamlMessage(bad))
+		e.Hint = yamlHint(r, at.Line)
 		return nil, e
 	case err != nil:
 		return nil, r.errorAt(1, 1, "%v", err)
@@ -71,6 +72,16 @@ func loadYAML(r *rendered) (*document, *Error) {
 		doc.root = nil
 	}
 	return doc, nil
+}
+
+// yamlPlace is where a mistake is best shown: what is not closed is noticed only at the end of the file, where there is nothing to see.
+func yamlPlace(r *rendered, e *yaml.LoadError) yaml.Mark {
+	lines := strings.Split(string(r.text), "\n")
+	atEnd := e.Mark.Line >= len(lines) || strings.TrimSpace(strings.Join(lines[e.Mark.Line-1:], "")) == ""
+	if atEnd && e.ContextMark.Line > 0 {
+		return e.ContextMark
+	}
+	return e.Mark
 }
 
 // yamlMessage is the library's message without its stage and position, which stand elsewhere.

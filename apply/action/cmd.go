@@ -65,7 +65,7 @@ func (a *CmdRun) Check(ctx context.Context, h *apply.Host) (apply.Change, error)
 		if line == "" {
 			continue
 		}
-		out, err := h.Run(ctx, a.command(h, apply.Shell(line)))
+		out, err := a.run(ctx, h, apply.Shell(line))
 		if err != nil {
 			return apply.Change{}, fmt.Errorf("%s: %w", line, err)
 		}
@@ -87,7 +87,7 @@ func (a *CmdRun) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (appl
 	if a.Cmd.Shell {
 		args = apply.Shell(args[0])
 	}
-	out, err := h.Run(ctx, a.command(h, args))
+	out, err := a.run(ctx, h, args)
 	if err != nil {
 		return out, fmt.Errorf("%s: %w", a.Cmd.String(), err)
 	}
@@ -97,6 +97,11 @@ func (a *CmdRun) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (appl
 	return out, nil
 }
 
-func (a *CmdRun) command(h *apply.Host, args []string) apply.Command {
-	return apply.Command{Args: args, Dir: filepath.Join(h.Root, a.Cwd), Env: a.Env, User: a.User}
+// run runs a command where and as whom the parameters say.
+func (a *CmdRun) run(ctx context.Context, h *apply.Host, args []string) (apply.Output, error) {
+	dir, err := h.Resolve(filepath.Join("/", a.Cwd))
+	if err != nil {
+		return apply.Output{}, err
+	}
+	return h.Run(ctx, apply.Command{Args: args, Dir: dir, Env: a.Env, User: a.User})
 }

@@ -120,14 +120,15 @@ func (a *FileManaged) Apply(ctx context.Context, h *apply.Host, c apply.Change) 
 	if err != nil {
 		return apply.Output{}, err
 	}
-	if c.Diff == "" && exists(path) && !strings.HasPrefix(c.Summary, "content") { // owner and mode only
+	old, err := os.Lstat(path)
+	regular := err == nil && old.Mode().IsRegular()
+	if regular && c.Diff == "" && !strings.HasPrefix(c.Summary, "content") { // owner and mode only
 		return apply.Output{}, w.set(path)
 	}
 	if err := a.makeParents(path); err != nil {
 		return apply.Output{}, err
 	}
-	old, oldErr := os.Lstat(path)
-	if oldErr == nil && a.Backup {
+	if regular && a.Backup { // a link is not followed: it may lead out of the root
 		if err := backup(h, a.Name, path); err != nil {
 			return apply.Output{}, fmt.Errorf("backup: %w", err)
 		}
@@ -218,7 +219,7 @@ func backup(h *apply.Host, name, path string) error {
 	if err != nil {
 		return err
 	}
-	dir := filepath.Join(h.Backups, name)
+	dir := filepath.Join(h.Backups, filepath.Clean(name)) // clean: no .. leads out of it
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}

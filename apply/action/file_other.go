@@ -14,7 +14,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// FileDirectory is a directory with this owner and mode. Missing parents are made with mode 0755.
+// FileDirectory is a directory with this owner and mode. Missing parents are made with mode 0755. A link to a directory is followed,
+// beneath the root.
 type FileDirectory struct {
 	Name        string `yaml:"name,required"` // absolute path
 	Permissions `yaml:",inline"`
@@ -27,7 +28,7 @@ func (a *FileDirectory) Bind(apply.Binding) error {
 
 // Check compares type, owner and mode.
 func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	path, err := h.Path(a.Name)
+	path, err := h.Resolve(a.Name)
 	if err != nil {
 		return apply.Change{}, err
 	}
@@ -49,7 +50,7 @@ func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, e
 
 // Apply makes the directory and sets its owner and mode.
 func (a *FileDirectory) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	path, err := h.Path(a.Name)
+	path, err := h.Resolve(a.Name)
 	if err != nil {
 		return apply.Output{}, err
 	}

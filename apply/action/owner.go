@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -75,7 +74,11 @@ func lookup(h *apply.Host, file, kind, name string) (int, error) {
 	if id, err := strconv.Atoi(name); err == nil && id >= 0 {
 		return id, nil
 	}
-	data, err := os.ReadFile(filepath.Join(h.Root, "etc", file))
+	path, err := h.Resolve("/etc/" + file)
+	if err != nil {
+		return -1, err
+	}
+	data, err := os.ReadFile(path)
 	if err != nil {
 		return -1, fmt.Errorf("%s %q: %w", kind, name, err)
 	}

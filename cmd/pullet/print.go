@@ -98,6 +98,14 @@ func counts(r *apply.Report) string {
 	return line + fmt.Sprintf(" in %s", r.Ended.Sub(r.Started).Round(time.Millisecond))
 }
 
+// count is a number of things: 1 node, 2 nodes.
+func count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return fmt.Sprintf("%d %s", n, thing)
+}
+
 // ago is how long since a time, in one unit.
 func ago(t time.Time) string {
 	d := time.Since(t)

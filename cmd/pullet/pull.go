@@ -58,10 +58,10 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
 	o.By = operator()
-	reasons, stop := a.tellWaits(cmd.Context())
-	defer stop()
-	o.Waiting = reasons
+	shown, stop := newProgress(cmd.Context(), a.err)
+	o.Waiting, o.Watch = shown.Waiting, shown.Step
 	out, err := node.Pull(cmd.Context(), o)
+	stop()
 	var locked *state.LockedError
 	if errors.As(err, &locked) {
 		return &exit{agent.ExitWaiting, err}
@@ -94,37 +94,6 @@ func exitCode(o *agent.Outcome, detailed bool) int {
 		return 2
 	}
 	return code
-}
-
-// tellWaits shows each reason to wait when it is new, and again every half minute.
-func (a *app) tellWaits(ctx context.Context) (tell func(*lock.Wait), stop func()) {
-	reasons, done := make(chan *lock.Wait, 1), make(chan struct{})
-	ctx, cancel := context.WithCancel(ctx)
-	go func() {
-		defer close(done)
-		again := time.NewTicker(30 * time.Second)
-		defer again.Stop()
-		var last *lock.Wait
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case last = <-reasons:
-				fmt.Fprintln(a.err, last.Error())
-			case <-again.C:
-				if last != nil {
-					fmt.Fprintf(a.err, "still %s (for %s)\n", last.Error(), ago(last.Since))
-				}
-			}
-		}
-	}()
-	tell = func(w *lock.Wait) {
-		select {
-		case reasons <- w:
-		case <-ctx.Done():
-		}
-	}
-	return tell, func() { cancel(); <-done }
 }
 
 // printOutcome shows what came of a pull.

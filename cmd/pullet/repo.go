@@ -147,10 +147,10 @@ func (a *app) printMistakes(checked int, mistakes render.ErrorList) error {
 		return &exit{exitUsage, fmt.Errorf("--output %q: use table, json or github", a.output)}
 	}
 	if len(mistakes) > 0 {
-		return &exit{agent.ExitError, fmt.Errorf("%d mistakes, checked for %d nodes", len(mistakes), checked)}
+		return &exit{agent.ExitError, fmt.Errorf("%s, checked for %s", count(len(mistakes), "mistake"), count(checked, "node"))}
 	}
 	if a.output == "table" {
-		fmt.Fprintf(a.out, "ok: checked for %d nodes\n", checked)
+		fmt.Fprintf(a.out, "ok: checked for %s\n", count(checked, "node"))
 	}
 	return nil
 }

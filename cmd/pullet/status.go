@@ -165,7 +165,7 @@ func (v *fleetStatus) print(w io.Writer) {
 			counts = append(counts, fmt.Sprintf("%d %s", n, s))
 		}
 	}
-	fmt.Fprintf(w, "%d nodes: %s\n\n", len(v.Nodes), strings.Join(counts, ", "))
+	fmt.Fprintf(w, "%s: %s\n\n", count(len(v.Nodes), "node"), strings.Join(counts, ", "))
 	t := columns(w)
 	fmt.Fprintln(t, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY")
 	for _, n := range v.Nodes {

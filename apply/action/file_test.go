@@ -1,0 +1,350 @@
+package action_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// TestReadersSeeWholeFiles: while a file is replaced again and again, every reader sees one content as a whole.
+func TestReadersSeeWholeFiles(t *testing.T) {
+	s := newScene(t)
+	whole := map[string]bool{}
+	var programs []*apply.Program
+	for _, c := range []string{"a", "b"} {
+		s.files[c] = strings.Repeat(c, 1<<20)
+		whole[s.files[c]] = true
+	}
+	for _, c := range []string{"a", "b"} {
+		programs = append(programs, s.mustBind("file.managed", "{name: /f, source: "+c+"}"))
+	}
+	s.run(programs[0])
+	stop, bad := make(chan struct{}), make(chan string, 1)
+	go func() {
+		defer close(bad)
+		for reads := 0; ; reads++ {
+			select {
+			case <-stop:
+				if reads < 2 {
+					bad <- "the reader hardly read"
+				}
+				return
+			default:
+			}
+			data, err := os.ReadFile(s.path("f"))
+			if err != nil || !whole[string(data)] {
+				bad <- fmt.Sprintf("read %d bytes, %v", len(data), err)
+				return
+			}
+		}
+	}()
+	for i := range 30 {
+		if r := s.run(programs[(i+1)%2]); r.Outcome != apply.Changed {
+			t.Fatalf("%s %s", r.Outcome, r.Reason)
+		}
+	}
+	close(stop)
+	for b := range bad {
+		t.Error(b)
+	}
+}
+
+// TestModes: all twelve bits arrive, on new files and on replaced ones.
+func TestModes(t *testing.T) {
+	for text, want := range map[string]fs.FileMode{
+		"'0600'": 0o600, "0644": 0o644, "0o755": 0o755, "'4755'": 0o755 | fs.ModeSetuid, "'2750'": 0o750 | fs.ModeSetgid,
+		"'1777'": 0o777 | fs.ModeSticky, "'6711'": 0o711 | fs.ModeSetuid | fs.ModeSetgid, "'0'": 0,
+	} {
+		for _, before := range [][]string{nil, {"f f 644 old"}, {"f f 644 new"}} {
+			for _, params := range []string{"{name: /f, content: new, mode: %s}", "{name: /d, mode: %s}"} {
+				s := newScene(t, before...)
+				name, act := "f", "file.managed"
+				if strings.Contains(params, "/d") {
+					name, act = "d", "file.directory"
+				}
+				s.mustRun(act, fmt.Sprintf(params, text))
+				info, err := os.Stat(s.path(name))
+				if err != nil || info.Mode()&^fs.ModeDir != want {
+					t.Errorf("mode %s over %q: %v %v, want %v", text, before, info.Mode(), err, want)
+				}
+			}
+		}
+	}
+}
+
+// TestDefaultMode: a new file has 0644 whatever the umask; a replaced one keeps its mode and owner.
+func TestDefaultMode(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	s := newScene(t, "f kept 4750 old")
+	s.mustRun("file.managed", "{name: /new, content: x}")
+	s.mustRun("file.managed", "{name: /kept, content: x}")
+	for name, want := range map[string]fs.FileMode{"new": 0o644, "kept": 0o750 | fs.ModeSetuid} {
+		if info, err := os.Stat(s.path(name)); err != nil || info.Mode() != want {
+			t.Errorf("%s: %v %v, want %v", name, info.Mode(), err, want)
+		}
+	}
+}
+
+func ownerOf(t *testing.T, path string) (uid, gid int) {
+	t.Helper()
+	info, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	st := info.Sys().(*syscall.Stat_t)
+	return int(st.Uid), int(st.Gid)
+}
+
+// TestOwners: names are those of the root's own passwd and group files, and links to those stay beneath the root.
+func TestOwners(t *testing.T) {
+	needRoot(t)
+	users := []string{"f files/passwd 644 root:x:0:0::/:/bin/sh\nsvc:x:4711:4712::/:/bin/sh\n", "f files/group 644 grp:x:4713:\n", "l etc /files"}
+	s := newScene(t, append(users, "f kept 600 old")...)
+	if err := os.Chown(s.path("kept"), 4000, 4001); err != nil {
+		t.Fatal(err)
+	}
+	s.mustRun("file.managed", "{name: /f, content: x, owner: svc, group: grp, mode: '4755'}")
+	s.mustRun("file.managed", "{name: /n, content: x, owner: 4800, group: '4801'}")
+	s.mustRun("file.managed", "{name: /kept, content: new}")
+	s.mustRun("file.directory", "{name: /d, owner: svc}")
+	for name, want := range map[string][2]int{"f": {4711, 4713}, "n": {4800, 4801}, "kept": {4000, 4001}, "d": {4711, os.Getegid()}} {
+		if uid, gid := ownerOf(t, s.path(name)); uid != want[0] || gid != want[1] {
+			t.Errorf("%s: owner %d:%d, want %v", name, uid, gid, want)
+		}
+	}
+	if info, _ := os.Stat(s.path("f")); info.Mode() != 0o755|fs.ModeSetuid {
+		t.Errorf("the setuid bit did not outlive the change of owner: %v", info.Mode())
+	}
+	r := s.run(s.mustBind("file.managed", "{name: /f, owner: root, group: '0'}"))
+	if r.Summary != "owner 4711 -> 0, group 4713 -> 0" {
+		t.Errorf("summary %q", r.Summary)
+	}
+}
+
+// TestNothingLeadsOut: whatever links a root has, an action works beneath it. The directory beside the root must stay as it is.
+func TestNothingLeadsOut(t *testing.T) {
+	links := []string{"l link /", "l up ../../../..", "l outside ../outside", "l abs %s", "l chain link/up/abs", "f passwd 644 x"}
+	actions := map[string]string{
+		"file.managed":   "{name: /%s/x/victim, content: evil, mode: 0600, makeDirs: true, backup: true}",
+		"file.directory": "{name: /%s/x, mode: 0700}",
+		"file.symlink":   "{name: /%s/victim-link, target: evil}",
+		"file.absent":    "{name: /%s/victim}",
+		"cmd.run":        "{cmd: touch victim-cmd, cwd: /%s}",
+	}
+	for act, params := range actions {
+		for _, via := range []string{"link", "up", "outside", "abs", "chain", "../../..", "link/../outside"} {
+			t.Run(act+" "+via, func(t *testing.T) {
+				s := newScene(t)
+				outside := s.root + "/../outside"
+				for _, err := range []error{os.Mkdir(outside, 0o755), os.WriteFile(outside+"/victim", []byte("whole"), 0o644)} {
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				for _, l := range links {
+					s.plant(strings.ReplaceAll(l, "%s", filepath.Clean(outside)))
+				}
+				before := tree(t, outside)
+				report := s.run(s.mustBind(act, fmt.Sprintf(params, via)))
+				t.Logf("%s %s", report.Outcome, report.Reason)
+				for _, d := range differences(before, tree(t, outside)) {
+					t.Errorf("it led out: %s", d)
+				}
+				s.onlyKnown()
+			})
+		}
+	}
+}
+
+// onlyKnown: nothing new stands beside the root and the state directory.
+func (s *scene) onlyKnown() {
+	s.t.Helper()
+	found, err := os.ReadDir(s.root + "/..")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, e := range found {
+		if name := e.Name(); name != "root" && name != "state" && name != "outside" {
+			s.t.Errorf("%s appeared beside the root", name)
+		}
+	}
+}
+
+// TestFinalLinks: a link in place of a file is replaced; what it names is neither read, nor changed, nor given another mode.
+func TestFinalLinks(t *testing.T) {
+	for _, params := range []string{
+		"{name: /l, content: new, mode: 0600}", "{name: /l, mode: 0600}", "{name: /l, content: ''}", "{name: /l, content: new, backup: true}",
+		"{name: /l, content: secret}",
+	} {
+		s := newScene(t, "f target 644 secret")
+		if err := os.Symlink(s.path("target"), s.path("l")); err != nil {
+			t.Fatal(err)
+		}
+		before := tree(t, s.path("target"))
+		r := s.run(s.mustBind("file.managed", params))
+		info, err := os.Lstat(s.path("l"))
+		if err != nil || !info.Mode().IsRegular() {
+			t.Errorf("%s: %v %v (%s %s), want a regular file", params, info.Mode(), err, r.Outcome, r.Reason)
+		}
+		if d := differences(before, tree(t, s.path("target"))); len(d) > 0 {
+			t.Errorf("%s: %v", params, d)
+		}
+		if len(backups(t, s)) > 0 {
+			t.Errorf("%s: the link was followed for a backup", params)
+		}
+		if strings.Contains(r.Diff, "-secret") {
+			t.Errorf("%s: the diff shows what the link names", params)
+		}
+	}
+}
+
+// backups are the contents below the directory of backups.
+func backups(t *testing.T, s *scene) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(s.host().Backups, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		out = append(out, string(data))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestBackup: what was replaced is kept, below the state directory also where the path climbs.
+func TestBackup(t *testing.T) {
+	for _, name := range []string{"/etc/f", "/../../etc/f", "/etc/x/../f"} {
+		s := newScene(t, "f etc/f 644 old")
+		s.mustRun("file.managed", "{name: "+name+", content: new, backup: true}")
+		if got := backups(t, s); len(got) != 1 || got[0] != "old" {
+			t.Errorf("%s: backups %q, want the old content", name, got)
+		}
+		if s.read("etc/f") != "new" {
+			t.Errorf("%s: %q", name, s.read("etc/f"))
+		}
+		s.onlyKnown()
+	}
+}
+
+// TestValidate: the command sees the candidate beside the file, with its mode, before anything is replaced.
+func TestValidate(t *testing.T) {
+	s := newScene(t, "f d/f 600 old")
+	s.mustRun("file.managed", `{name: /d/f, content: new, mode: 0640, validate: "stat -c %a %s > seen; cat %s d/f >> seen; echo %s >> seen"}`)
+	lines := strings.Split(s.read("seen"), "\n")
+	if lines[0] != "640" || lines[1] != "newold" || filepath.Dir(lines[2]) != s.path("d") || !strings.HasPrefix(filepath.Base(lines[2]), ".") {
+		t.Errorf("the command saw %q", lines)
+	}
+	s.justOne("d", "new")
+}
+
+// TestValidateFails: the old file is whole, nothing else is in its directory, and the message names the file, not the candidate.
+func TestValidateFails(t *testing.T) {
+	s := newScene(t, "f d/f 600 old")
+	before := tree(t, s.path("d/f"))
+	r := s.run(s.mustBind("file.managed", `{name: /d/f, content: new, mode: 0640, validate: "echo %s is bad >&2; exit 9"}`))
+	want := "validate: exit code 9: /d/f is bad; the old file is untouched"
+	if r.Outcome != apply.Failed || r.Reason != want {
+		t.Errorf("%s %q, want %q", r.Outcome, r.Reason, want)
+	}
+	if d := differences(before, tree(t, s.path("d/f"))); len(d) > 0 {
+		t.Errorf("%v", d)
+	}
+	s.justOne("d", "old")
+}
+
+// justOne: a directory holds the file f and nothing else.
+func (s *scene) justOne(dir, content string) {
+	s.t.Helper()
+	found, err := os.ReadDir(s.path(dir))
+	if err != nil || len(found) != 1 {
+		s.t.Errorf("%s holds %v %v, want one file", dir, found, err)
+	}
+	if got := s.read(dir + "/f"); got != content {
+		s.t.Errorf("%s/f holds %.40q, want %q", dir, got, content)
+	}
+}
+
+// TestFullDisk: on a full disk the old file stays whole and no candidate is left behind.
+func TestFullDisk(t *testing.T) {
+	needRoot(t)
+	s := newScene(t, "d d 755")
+	if err := syscall.Mount("pullet-test", s.path("d"), "tmpfs", 0, "size=64k"); err != nil {
+		t.Skipf("needs the right to mount a tmpfs: %v", err)
+	}
+	defer func() {
+		if err := syscall.Unmount(s.path("d"), 0); err != nil {
+			t.Errorf("unmount: %v", err)
+		}
+	}()
+	s.plant("f d/f 600 old")
+	s.files["big"] = strings.Repeat("x", 1<<20)
+	r := s.run(s.mustBind("file.managed", "{name: /d/f, source: big}"))
+	if r.Outcome != apply.Failed || !strings.Contains(r.Reason, "no space left on device") || !strings.Contains(r.Reason, "the old file is untouched") {
+		t.Errorf("%s %q", r.Outcome, r.Reason)
+	}
+	s.justOne("d", "old")
+}
+
+// TestDiffs: text line by line, everything else by size and digest, and no more of it than a page can bear.
+func TestDiffs(t *testing.T) {
+	many := strings.Repeat("line\n", 2000)
+	for _, c := range []struct {
+		name, old, new string
+		want, not      string
+	}{
+		{"text", "a\nb\n", "a\nc\n", "-b\n+c\n", "binary"},
+		{"binary now", "a\x00b", "text\n", "binary: 3 bytes sha256:", "text"},
+		{"binary then", "text\n", "a\xff\xfe", "binary: 5 bytes sha256:", "text"},
+		{"long", "", many, "more lines\n", ""},
+		{"huge", "", strings.Repeat("x", 1<<20+1), "binary: 0 bytes sha256:", "xxx"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t, "f f 644")
+			if err := os.WriteFile(s.path("f"), []byte(c.old), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			s.files["new"] = c.new
+			r := s.plan(s.mustBind("file.managed", "{name: /f, source: new}"))
+			if !strings.Contains(r.Diff, c.want) || c.not != "" && strings.Contains(r.Diff, c.not) || strings.Count(r.Diff, "\n") > 401 {
+				t.Errorf("diff of %d lines: %.200q", strings.Count(r.Diff, "\n"), r.Diff)
+			}
+			s.mustRun("file.managed", "{name: /f, source: new}")
+			if s.read("f") != c.new {
+				t.Error("the content is not what was asked for")
+			}
+		})
+	}
+}
+
+// TestTemplateSource: a template is executed, a plain source with braces is not.
+func TestTemplateSource(t *testing.T) {
+	s := newScene(t)
+	s.files["f"] = "{{ server.name }}"
+	s.mustRun("file.managed", "{name: /plain, source: f}")
+	s.mustRun("file.managed", "{name: /made, source: f, template: true}")
+	if s.read("plain") != "{{ server.name }}" || s.read("made") != "n1" {
+		t.Errorf("plain %q, template %q", s.read("plain"), s.read("made"))
+	}
+}
+
+// TestLinkLeavesNothing: a link that cannot be made leaves nothing behind, and one candidate of an earlier crash is no obstacle.
+func TestLinkLeavesNothing(t *testing.T) {
+	s := newScene(t, "f d/.l.pullet 644 left by a crash")
+	s.mustRun("file.symlink", "{name: /d/l, target: x}")
+	found, err := os.ReadDir(s.path("d"))
+	if err != nil || len(found) != 1 || found[0].Name() != "l" {
+		t.Errorf("%v %v, want the link alone", found, err)
+	}
+}

@@ -1,0 +1,216 @@
+package action_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/fstest"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// scene is a host below a temporary directory, with a state directory outside of it.
+type scene struct {
+	t           *testing.T
+	root, state string
+	files       map[string]string // below files/ of the repository
+}
+
+// newScene plants a tree. An entry is "d PATH MODE", "f PATH MODE CONTENT" or "l PATH TARGET".
+func newScene(t *testing.T, entries ...string) *scene {
+	t.Helper()
+	base := t.TempDir()
+	s := &scene{t: t, root: filepath.Join(base, "root"), state: filepath.Join(base, "state"), files: map[string]string{}}
+	for _, dir := range []string{s.root, s.state} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, e := range entries {
+		s.plant(e)
+	}
+	return s
+}
+
+func (s *scene) plant(entry string) {
+	s.t.Helper()
+	f := append(strings.SplitN(entry, " ", 4), "", "")
+	path := s.path(f[1])
+	err := os.MkdirAll(filepath.Dir(path), 0o755)
+	if f[0] == "l" {
+		err = errors.Join(err, os.Symlink(f[2], path))
+	} else {
+		bits, bad := strconv.ParseUint(f[2], 8, 32)
+		mode := fs.FileMode(bits & 0o777)
+		if bits&0o4000 != 0 {
+			mode |= fs.ModeSetuid
+		}
+		err = errors.Join(err, bad)
+		if f[0] == "d" {
+			err = errors.Join(err, os.Mkdir(path, 0o755))
+		} else {
+			err = errors.Join(err, os.WriteFile(path, []byte(f[3]), 0o600))
+		}
+		err = errors.Join(err, os.Chmod(path, mode))
+	}
+	if err != nil {
+		s.t.Fatalf("plant %q: %v", entry, err)
+	}
+}
+
+func (s *scene) path(name string) string { return filepath.Join(s.root, name) }
+
+func (s *scene) host() *apply.Host {
+	return &apply.Host{Root: s.root, Backups: filepath.Join(s.state, "backups")}
+}
+
+// bind makes the program of one step.
+func (s *scene) bind(actionName, params string) (*apply.Program, error) {
+	return s.bindText(fmt.Sprintf("steps:\n- name: it\n  action: %s\n  parameters: %s\n", actionName, params))
+}
+
+func (s *scene) bindText(job string) (*apply.Program, error) {
+	m := fstest.MapFS{
+		"base/jobs.yaml": {Data: []byte("jobs:\n  '*': [{name: a}]\n")}, "jobs/a.yaml": {Data: []byte(job)},
+	}
+	for name, text := range s.files {
+		m["files/"+name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	in := render.Input{Node: render.Node{Name: "n1"}, Facts: render.Facts{"fqdn": "n1.example.org"}, Version: "v1"}
+	cat, err := render.Open(render.Layer{Name: "main", FS: m}).Compile(in)
+	if err != nil {
+		return nil, err
+	}
+	return apply.Bind(cat, action.All())
+}
+
+func (s *scene) mustBind(actionName, params string) *apply.Program {
+	s.t.Helper()
+	p, err := s.bind(actionName, params)
+	if err != nil {
+		s.t.Fatalf("bind: %v", err)
+	}
+	return p
+}
+
+// plan and run give the report of the only step.
+func (s *scene) plan(p *apply.Program) *apply.StepReport {
+	s.t.Helper()
+	return s.only(p.Plan(context.Background(), s.options()))
+}
+
+func (s *scene) run(p *apply.Program) *apply.StepReport {
+	s.t.Helper()
+	return s.only(s.runAll(context.Background(), p))
+}
+
+func (s *scene) only(r *apply.Report) *apply.StepReport {
+	s.t.Helper()
+	if len(r.Steps) != 1 {
+		s.t.Fatalf("the report has %d steps, want 1: stopped %q", len(r.Steps), r.Stopped)
+	}
+	return r.Steps[0]
+}
+
+func (s *scene) runAll(ctx context.Context, p *apply.Program) *apply.Report {
+	s.t.Helper()
+	r, err := p.Run(ctx, s.options())
+	if err != nil {
+		s.t.Fatalf("run: %v", err)
+	}
+	return r
+}
+
+func (s *scene) options() apply.Options {
+	s.t.Helper()
+	j, err := state.OpenJournal(s.state)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return apply.Options{Run: "r", Host: s.host(), Journal: j, Upgrade: true}
+}
+
+// mustRun is a step that changed the host.
+func (s *scene) mustRun(actionName, params string) {
+	s.t.Helper()
+	if r := s.run(s.mustBind(actionName, params)); r.Outcome != apply.Changed {
+		s.t.Fatalf("%s %s: %s, %s; want changed", actionName, params, r.Outcome, r.Reason)
+	}
+}
+
+func (s *scene) read(name string) string {
+	s.t.Helper()
+	data, err := os.ReadFile(s.path(name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// tree is everything below a directory, file by file: type, mode, owner, time, and content or target.
+func tree(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := os.Lstat(path)
+		if err != nil {
+			return err
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		what := ""
+		switch {
+		case info.Mode().IsRegular():
+			data, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			what = string(data)
+		case info.Mode()&fs.ModeSymlink != 0:
+			if what, err = os.Readlink(path); err != nil {
+				return err
+			}
+		}
+		out[path] = fmt.Sprintf("%s %d:%d ino %d mtime %d %q", info.Mode(), st.Uid, st.Gid, st.Ino, info.ModTime().UnixNano(), what)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// differences are the paths at which two trees are not the same.
+func differences(before, after map[string]string) []string {
+	var out []string
+	for path, was := range before {
+		if after[path] != was {
+			out = append(out, fmt.Sprintf("%s: %s -> %s", path, was, after[path]))
+		}
+	}
+	for path, is := range after {
+		if _, was := before[path]; !was {
+			out = append(out, fmt.Sprintf("%s: new %s", path, is))
+		}
+	}
+	return out
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it changes owners, users or mounts")
+	}
+}

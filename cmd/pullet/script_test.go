@@ -1,0 +1,201 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	// Scripts wait more than they compute: for leases, locks and gates. The command line overrides this.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	testscript.Main(m, map[string]func(){"pullet": main})
+}
+
+// TestScripts runs the specification of the command line. testdata/script/README.md says how to read and write a script.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:   "testdata/script",
+		Setup: setupScript,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"as": asNode, "commit": commitAll, "exits": exits, "node": writeNode, "subst": substFiles, "tag": tagHead, "waitfor": waitFor,
+		},
+	})
+}
+
+// defaultNode is the configuration of a script that brings none.
+const defaultNode = `node: {name: web1, labels: {role: web}}
+repositories:
+  - {name: main, url: "file://$WORK/repo"}
+paths: {state: $WORK/state, hostVars: $WORK/vars.d}
+`
+
+// fleetNode is the configuration of a node that shares its store with others: its name, role and, last, the repository.
+const fleetNode = `node: {name: %[1]s, labels: {role: %[2]s}}
+repositories:
+  - {name: main, url: "file://%[3]s"}
+etcd: {dir: $WORK/etcd}
+agent: {wait: 0s}
+paths: {state: $WORK/%[1]s/state, hostVars: $WORK/%[1]s/vars.d}
+`
+
+// setupScript gives a script its node, unless it brings its own, and a git that does not know its user.
+func setupScript(env *testscript.Env) error {
+	config := filepath.Join(env.WorkDir, "pullet.yaml")
+	text, err := os.ReadFile(config)
+	if errors.Is(err, os.ErrNotExist) {
+		text = []byte(defaultNode)
+	} else if err != nil {
+		return err
+	}
+	text = bytes.ReplaceAll(text, []byte("$WORK"), []byte(env.WorkDir))
+	if err := os.WriteFile(config, text, 0o644); err != nil {
+		return err
+	}
+	root := filepath.Join(env.WorkDir, "root")
+	if err := os.MkdirAll(filepath.Join(root, "etc"), 0o755); err != nil {
+		return err
+	}
+	env.Setenv("PULLET_CONFIG", config)
+	env.Setenv("PULLET_ROOT", root)
+	for name, value := range map[string]string{
+		"HOME": env.WorkDir, "GIT_CONFIG_NOSYSTEM": "1",
+		"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.org",
+	} {
+		env.Setenv(name, value)
+	}
+	setDate(env.Setenv, 0)
+	return nil
+}
+
+// setDate sets the time of the next commit: a minute after the one before, so that hashes are the same in every run.
+func setDate(setenv func(name, value string), commits int) {
+	date := fmt.Sprintf("@%d +0000", 1700000000+60*commits)
+	setenv("COMMITS", strconv.Itoa(commits))
+	setenv("GIT_AUTHOR_DATE", date)
+	setenv("GIT_COMMITTER_DATE", date)
+}
+
+// runGit runs git in a repository and returns what it prints.
+func runGit(ts *testscript.TestScript, repo string, args ...string) string {
+	cmd := exec.Command("git", append([]string{"-C", ts.MkAbs(repo)}, args...)...)
+	cmd.Env = os.Environ()
+	for _, name := range []string{"HOME", "GIT_CONFIG_NOSYSTEM", "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME",
+		"GIT_COMMITTER_EMAIL", "GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"} {
+		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		ts.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// commit REPO MESSAGE commits everything in a directory, which becomes a repository with the first commit. $HEAD is then the short id.
+func commitAll(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: commit REPO MESSAGE")
+	}
+	repo := args[0]
+	if _, err := os.Stat(filepath.Join(ts.MkAbs(repo), ".git")); err != nil {
+		runGit(ts, repo, "init", "-q", "-b", "main")
+	}
+	runGit(ts, repo, "add", "-A")
+	runGit(ts, repo, "commit", "-q", "--allow-empty", "-m", args[1])
+	ts.Setenv("HEAD", runGit(ts, repo, "rev-parse", "HEAD")[:8])
+	commits, err := strconv.Atoi(ts.Getenv("COMMITS"))
+	ts.Check(err)
+	setDate(ts.Setenv, commits+1)
+}
+
+// tag REPO NAME [-lightweight] tags the last commit.
+func tagHead(ts *testscript.TestScript, neg bool, args []string) {
+	switch {
+	case !neg && len(args) == 2:
+		runGit(ts, args[0], "tag", "-a", "-m", args[1], args[1])
+	case !neg && len(args) == 3 && args[2] == "-lightweight":
+		runGit(ts, args[0], "tag", args[1])
+	default:
+		ts.Fatalf("usage: tag REPO NAME [-lightweight]")
+	}
+}
+
+// node NAME ROLE [REPO] writes the configuration NAME.yaml of a node of a fleet whose nodes share one store.
+func writeNode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: node NAME ROLE [REPO]")
+	}
+	repo := append(args, "repo")[2]
+	text := strings.ReplaceAll(fmt.Sprintf(fleetNode, args[0], args[1], ts.MkAbs(repo)), "$WORK", ts.Getenv("WORK"))
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]+".yaml"), []byte(text), 0o644))
+	ts.Check(os.MkdirAll(ts.MkAbs(args[0]+"/root/etc"), 0o755))
+}
+
+// as NAME makes the commands that follow run on this node.
+func asNode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: as NODE")
+	}
+	ts.Setenv("PULLET_CONFIG", ts.MkAbs(args[0]+".yaml"))
+	ts.Setenv("PULLET_ROOT", ts.MkAbs(args[0]+"/root"))
+}
+
+// exits CODE COMMAND... runs a command that ends with this exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	code := 0
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		code = exit.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if code != want {
+		ts.Fatalf("exit code %d, want %d", code, want)
+	}
+}
+
+// subst FILE... expands $WORK in files.
+func substFiles(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: subst FILE...")
+	}
+	for _, file := range args {
+		text := strings.ReplaceAll(ts.ReadFile(file), "$WORK", ts.Getenv("WORK"))
+		ts.Check(os.WriteFile(ts.MkAbs(file), []byte(text), 0o644))
+	}
+}
+
+// waitFor PATTERN FILE waits until a file is there and matches; it is a deadline, not a pause.
+func waitFor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: waitfor PATTERN FILE")
+	}
+	pattern, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	var text []byte
+	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if text, err = os.ReadFile(ts.MkAbs(args[1])); err == nil && pattern.Match(text) {
+			return
+		}
+	}
+	ts.Fatalf("%s never matched %s; it holds:\n%s", args[1], args[0], text)
+}

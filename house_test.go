@@ -1,0 +1,88 @@
+package pullet
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pullet/pullet"
+
+// mayImport is the table of CONTRIBUTING.md: what each package may know of ours.
+var mayImport = map[string][]string{
+	"":             {},
+	"puller":       {},
+	"render":       {},
+	"render/facts": {"render"},
+	"state":        {},
+	"apply":        {"render", "state"},
+	"apply/action": {"apply", "render", "state"},
+	"lock":         {"state"},
+	"agent":        {"puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+	"cmd/pullet":   {"", "agent", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+}
+
+// TestImportsRunOneWay holds the packages to the table.
+func TestImportsRunOneWay(t *testing.T) {
+	out, err := exec.Command("go", "list", "-f", `{{.ImportPath}} {{join .Imports " "}}`, "./...").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Fields(line)
+		pkg := ours(fields[0])
+		allowed, known := mayImport[pkg]
+		if !known {
+			t.Errorf("package %q is not in the table", pkg)
+		}
+		for _, imported := range fields[1:] {
+			if !strings.HasPrefix(imported, module) {
+				continue
+			}
+			if !slices.Contains(allowed, ours(imported)) {
+				t.Errorf("%s imports %s", pkg, ours(imported))
+			}
+		}
+	}
+}
+
+func ours(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, module), "/") }
+
+// TestSizes holds functions to 80 lines and files to 350: what is longer is two things.
+func TestSizes(t *testing.T) {
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if n := strings.Count(string(text), "\n"); n > 350 {
+			t.Errorf("%s has %d lines", path, n)
+		}
+		files := token.NewFileSet()
+		parsed, err := parser.ParseFile(files, path, text, 0)
+		if err != nil {
+			return err
+		}
+		for _, decl := range parsed.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				if n := files.Position(f.End()).Line - files.Position(f.Pos()).Line; n > 80 {
+					t.Errorf("%s: %s has %d lines", path, f.Name.Name, n)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -115,7 +115,10 @@ func (p *pull) withoutFleet(own []puller.Head) *state.Version {
 	p.noteProblems(own)
 	running := p.local.Running
 	if running == nil || running.ID != puller.Version(own) {
-		p.out.Wait = &lock.Wait{Gate: "etcd", Reason: "it is unreachable, and a new version needs it", Clear: "see the warning above", Since: time.Now()}
+		next := state.Version{ID: puller.Version(own), Release: release(own)}
+		p.out.Wait = &lock.Wait{
+			Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Clear: "see the warning above", Since: time.Now(),
+		}
 	}
 	if running != nil && p.local.Failed != "" { // half of a newer version may be here: neither is in force
 		return nil

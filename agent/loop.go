@@ -23,6 +23,7 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), seen func(*O
 	fleet := &fleetWatch{agent: a, woken: make(chan struct{}, 1)}
 	wait := min(a.config.Agent.Wait.Std(), max(a.config.Agent.Interval.Std(), time.Minute))
 	for {
+		began := time.Now()
 		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: waiting, loop: true})
 		if ctx.Err() != nil {
 			return nil
@@ -30,7 +31,7 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), seen func(*O
 		seen(out, err)
 		a.afterFailure(err)
 		fleet.follow(ctx, out.Version)
-		timer := time.NewTimer(a.pause())
+		timer := time.NewTimer(a.pause() - time.Since(began))
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -62,7 +63,8 @@ func (a *Agent) afterFailure(err error) {
 // maxBackoff is the longest pause of a node whose upgrade fails again and again.
 const maxBackoff = time.Hour
 
-// pause is how long the agent sleeps: its interval and some splay, doubled with each failure in a row.
+// pause is how long it is from one pull's start to the next: the interval and some splay, doubled with each failure in a row. A pull that
+// waited at a gate for longer is followed by the next at once.
 func (a *Agent) pause() time.Duration {
 	interval := a.config.Agent.Interval.Std()
 	local, err := state.LoadLocal(a.config.Paths.State)

@@ -37,7 +37,7 @@ type pull struct {
 	log      *logrus.Entry
 }
 
-// Pull brings the node to the fleet's version, once. What went wrong with the commit, the host or the fleet is in the Outcome; an
+// Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the fleet is in the Outcome; an
 // error means that the pull could not be made at all.
 func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}}
@@ -47,32 +47,41 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 		return p.out, err
 	}
 	defer p.unlock(held)
-	if err := p.remember(); err != nil {
-		return p.out, err
+	err = p.do(ctx)
+	if p.store != nil {
+		err = p.store.Explain(err)
 	}
-	heads, err := a.puller.Pull(ctx)
+	return p.out, err
+}
+
+// do is the one pull, from start to end.
+func (p *pull) do(ctx context.Context) error {
+	if err := p.remember(); err != nil {
+		return err
+	}
+	heads, err := p.puller.Pull(ctx)
 	if err != nil {
-		return p.out, err
+		return err
 	}
 	if err := p.join(ctx); err != nil {
-		return p.out, err
+		return err
 	}
 	version, err := p.agree(ctx, heads)
 	if version == nil || err != nil {
-		return p.out, err
+		return err
 	}
 	program, err := p.compile(ctx, version)
 	if err != nil {
-		return p.out, p.cannotCompile(ctx, version, err)
+		return p.cannotCompile(ctx, version, err)
 	}
 	if p.store == nil || p.upToDate(version) {
-		return p.out, p.converge(ctx, version, program)
+		return p.converge(ctx, version, program)
 	}
 	slot, err := p.gate(ctx, version, program)
 	if slot == nil || err != nil {
-		return p.out, err
+		return err
 	}
-	return p.out, p.upgrade(ctx, version, program, slot)
+	return p.upgrade(ctx, version, program, slot)
 }
 
 func (p *pull) unlock(held *state.RunLock) {

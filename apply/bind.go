@@ -20,6 +20,7 @@ type boundStep struct {
 	spec     Spec
 	act      Action
 	requires []*boundStep
+	reads    []*boundStep // whose results its conditions read
 }
 
 // Bind gives every step its action and the steps their order. The error is a render.ErrorList with every mistake.

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"os/user"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -33,8 +35,9 @@ func Shell(line string) []string { return []string{"/bin/sh", "-c", line} }
 // Run runs a command to its end, in a process group of its own. When ctx ends, the whole group is told to stop and then killed. A
 // command that ran and failed is no error of Run: the exit code tells.
 func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
-	cmd := exec.Command(c.Args[0], c.Args[1:]...)
-	cmd.Dir, cmd.Env = c.Dir, h.environment(c.Env)
+	env := h.environment(c.Env)
+	cmd := exec.Command(program(c.Args[0], env), c.Args[1:]...)
+	cmd.Dir, cmd.Env = c.Dir, env
 	if cmd.Dir == "" {
 		cmd.Dir = h.Root
 	}
@@ -62,6 +65,24 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 		return output, nil
 	}
 	return output, err
+}
+
+// program is where a program lies by the PATH of the command's own environment, which need not be the agent's. What is not found keeps
+// its name: starting it says what is wrong.
+func program(name string, env []string) string {
+	if strings.Contains(name, "/") {
+		return name
+	}
+	for _, e := range env {
+		path, ok := strings.CutPrefix(e, "PATH=")
+		for _, dir := range filepath.SplitList(path) {
+			at := filepath.Join(dir, name)
+			if info, err := os.Stat(at); ok && filepath.IsAbs(at) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+				return at
+			}
+		}
+	}
+	return name
 }
 
 // waitGroup waits for the command, and ends its process group when ctx ends first.

@@ -7,7 +7,7 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// order sorts steps so that each comes after what it requires, and otherwise as they stand in the files. It returns the loop
+// order sorts steps so that each comes after what it requires or reads, and otherwise as they stand in the files. It returns the loop
 // instead when steps require each other.
 func order(steps []*boundStep) (sorted, loop []*boundStep) {
 	done := map[*boundStep]bool{}
@@ -22,7 +22,7 @@ func order(steps []*boundStep) (sorted, loop []*boundStep) {
 			return true
 		}
 		path = append(path, s)
-		for _, r := range s.requires {
+		for _, r := range slices.Concat(s.requires, s.reads) {
 			if !visit(r) {
 				return false
 			}

@@ -15,7 +15,7 @@ func (x *execution) carried(s *boundStep, r *StepReport) bool {
 	}
 	var before StepReport
 	if x.Journal.Ended(s.ID(), &before) {
-		r.Outcome, r.Summary, r.Result = before.Outcome, before.Summary, before.Result
+		r.Outcome, r.Summary, r.Reason, r.Result = before.Outcome, before.Summary, before.Reason, before.Result
 		return true
 	}
 	if !s.repeatable() && x.Journal.CutOff(s.ID()) {
@@ -75,6 +75,9 @@ func (x *execution) record(s *boundStep, r *StepReport, kept bool) {
 	}
 	line := *r
 	line.Diff = ""
+	if s.Sensitive {
+		line.hide()
+	}
 	if err := x.Journal.End(s.ID(), s.doneKey(x.catalog.Version), kept, line); err != nil {
 		r.fail(err)
 		x.report.Stopped = err.Error()

@@ -19,6 +19,24 @@ func (b *binder) references() {
 			}
 			s.requires = append(s.requires, found...)
 		}
+		b.reads(s, named)
+	}
+}
+
+// reads finds the steps whose results a step's conditions and those of its job read: they run before it, and need not succeed.
+func (b *binder) reads(s *boundStep, named map[string][]*boundStep) {
+	own, job := s.Conditions, s.job.Conditions
+	for _, c := range []*render.Condition{own.When, own.Success, own.Continue, job.When} {
+		if c == nil {
+			continue
+		}
+		for _, name := range c.Expression.Steps() {
+			for _, read := range matches(named[name], s, render.Requisite{Name: name}) {
+				if c != job.When || read.job != s.job { // a job's condition is asked before all of its steps
+					s.reads = append(s.reads, read)
+				}
+			}
+		}
 	}
 }
 

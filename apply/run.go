@@ -152,6 +152,9 @@ func (x *execution) step(ctx context.Context, s *boundStep, r *StepReport) {
 		return
 	}
 	x.after(ctx, s, r)
+	if r.Outcome == Failed && errors.Is(ctx.Err(), context.Canceled) {
+		x.stop(r)
+	}
 }
 
 // admitted asks the job's condition, what the step requires, and its own condition.

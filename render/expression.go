@@ -43,6 +43,15 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 	e.code, e.steps = code, refs.steps
 }
 
+// Steps are the steps that the expression names literally: it is evaluated after they ran.
+func (e Expression) Steps() []string {
+	var out []string
+	for _, ref := range e.steps {
+		out = append(out, ref.name)
+	}
+	return out
+}
+
 // error gives an expression's error its position in the source.
 func (e *Expression) error(err error) *Error {
 	var at *file.Error

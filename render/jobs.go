@@ -185,9 +185,7 @@ func (c *compiler) compileJobs() {
 	known := map[string]bool{}
 	for _, base := range c.baseFiles("base/jobs.yaml") {
 		var body jobsBase
-		if !c.decode(base, &body) {
-			continue
-		}
+		c.decode(base, &body) // what is wrong here does not hide what is wrong in the jobs
 		c.jobsFor(base, body.Jobs, false, known)
 		c.jobsFor(base, body.Validations, true, known)
 	}
@@ -199,7 +197,7 @@ func (c *compiler) jobsFor(base *document, targets targeted[jobEntry], validatio
 			continue
 		}
 		for i, e := range t.entries {
-			if known[e.Name] { // several targets may name the same job: it runs once
+			if e.Name == "" || known[e.Name] { // a missing name was reported; several targets may name the same job: it runs once
 				continue
 			}
 			known[e.Name] = true

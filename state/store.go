@@ -13,6 +13,9 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // Config says where the fleet's record is.
@@ -34,9 +37,10 @@ type TLS struct {
 
 // Store is the fleet's record. It is safe for concurrent use.
 type Store struct {
-	Client   *clientv3.Client
-	prefix   string
-	embedded *embedded // nil: the store is elsewhere
+	Client    *clientv3.Client
+	prefix    string
+	endpoints []string
+	embedded  *embedded // nil: the store is elsewhere
 }
 
 // UnreachableError says that the store did not answer in time.
@@ -67,6 +71,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		}
 		endpoints = []string{s.embedded.endpoint}
 	}
+	s.endpoints = endpoints
 	config, err := c.client(endpoints)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -77,9 +82,20 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	if _, err := s.Client.Get(ctx, s.key("current_version"), clientv3.WithCountOnly()); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = fmt.Errorf("no answer within %s", dialTimeout)
+		}
 		return nil, errors.Join(&UnreachableError{endpoints, err}, s.Close())
 	}
 	return s, nil
+}
+
+// Explain turns the error of an operation into an *UnreachableError where that is what it means.
+func (s *Store) Explain(err error) error {
+	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded {
+		return &UnreachableError{s.endpoints, err}
+	}
+	return err
 }
 
 // Close lets go of the store, and stops an embedded member that this process runs.
@@ -98,7 +114,8 @@ func (s *Store) Close() error {
 func (c Config) client(endpoints []string) (clientv3.Config, error) {
 	out := clientv3.Config{
 		Endpoints: endpoints, DialTimeout: dialTimeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
-		Logger: zap.NewNop(), // what goes wrong is in the errors
+		Logger:      zap.NewNop(), // what goes wrong is in the errors
+		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(bounded)},
 	}
 	if c.Username != "" {
 		password, err := os.ReadFile(c.PasswordFile)
@@ -113,6 +130,16 @@ func (c Config) client(endpoints []string) (clientv3.Config, error) {
 	var err error
 	out.TLS, err = c.TLS.config()
 	return out, err
+}
+
+// operationTimeout is how long one read or write may take.
+const operationTimeout = 10 * time.Second
+
+// bounded ends an operation that gets no answer: the client alone would wait as long as its caller.
+func bounded(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	defer cancel()
+	return invoke(ctx, method, req, reply, conn, opts...)
 }
 
 func (t TLS) config() (*tls.Config, error) {

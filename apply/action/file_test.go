@@ -61,7 +61,7 @@ func TestModes(t *testing.T) {
 		"'0600'": 0o600, "0644": 0o644, "0o755": 0o755, "'4755'": 0o755 | fs.ModeSetuid, "'2750'": 0o750 | fs.ModeSetgid,
 		"'1777'": 0o777 | fs.ModeSticky, "'6711'": 0o711 | fs.ModeSetuid | fs.ModeSetgid, "'0'": 0,
 	} {
-		for _, before := range [][]string{nil, {"f f 644 old"}, {"f f 644 new"}} {
+		for _, before := range [][]string{nil, {"f f 644 old"}, {"f f 640 new"}} {
 			for _, params := range []string{"{name: /f, content: new, mode: %s}", "{name: /d, mode: %s}"} {
 				s := newScene(t, before...)
 				name, act := "f", "file.managed"
@@ -152,7 +152,14 @@ func TestNothingLeadsOut(t *testing.T) {
 					s.plant(strings.ReplaceAll(l, "%s", filepath.Clean(outside)))
 				}
 				before := tree(t, outside)
-				report := s.run(s.mustBind(act, fmt.Sprintf(params, via)))
+				p, err := s.bind(act, fmt.Sprintf(params, via))
+				if err != nil && strings.Contains(err.Error(), "too near the root") {
+					return // refused, which is as good
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				report := s.run(p)
 				t.Logf("%s %s", report.Outcome, report.Reason)
 				for _, d := range differences(before, tree(t, outside)) {
 					t.Errorf("it led out: %s", d)
@@ -241,7 +248,7 @@ func TestBackup(t *testing.T) {
 // TestValidate: the command sees the candidate beside the file, with its mode, before anything is replaced.
 func TestValidate(t *testing.T) {
 	s := newScene(t, "f d/f 600 old")
-	s.mustRun("file.managed", `{name: /d/f, content: new, mode: 0640, validate: "stat -c %a %s > seen; cat %s d/f >> seen; echo %s >> seen"}`)
+	s.mustRun("file.managed", `{name: /d/f, content: new, mode: 0640, validate: "stat -c %a %s > seen; cat %s d/f >> seen; echo >> seen; echo %s >> seen"}`)
 	lines := strings.Split(s.read("seen"), "\n")
 	if lines[0] != "640" || lines[1] != "newold" || filepath.Dir(lines[2]) != s.path("d") || !strings.HasPrefix(filepath.Base(lines[2]), ".") {
 		t.Errorf("the command saw %q", lines)

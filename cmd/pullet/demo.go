@@ -75,8 +75,8 @@ func (s *stage) pause(ctx context.Context, d time.Duration) {
 
 // play is the demo in one function.
 func (s *stage) play(ctx context.Context) error {
-	s.screen.say("Five hosts, one git repository, one etcd, no controller. Each host is a real agent with its own root in\n%s", s.fleet.dir)
-	s.screen.say("git push: release v1.0.0. Rules: the canary first, then db, then web, one host of a role at a time.")
+	s.screen.say("Five hosts, one git repository, one etcd, no controller. Each host is a real\nagent with its own root below %s", s.fleet.dir)
+	s.screen.say("git push: release v1.0.0. The canary goes first, then db, then web, one at a time.")
 	if err := s.fleet.release("v1.0.0", nil); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (s *stage) play(ctx context.Context) error {
 	}
 	s.pause(ctx, time.Second)
 
-	s.screen.say("git push: release v1.1.0, a new site and a new nameserver. Nobody is told: the hosts see it.")
+	s.screen.say("git push: release v1.1.0, a new site and a nameserver. Nobody is told: they see it.")
 	if err := s.fleet.release("v1.1.0", goodChange); err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (s *stage) play(ctx context.Context) error {
 	if err := s.untouched(ctx, "v1.1.0"); err != nil {
 		return err
 	}
-	s.screen.say("The canary's test refused the file, the old one is still in force there, and the rollout halted: the other four hosts\n" +
-		"run v1.1.0, untouched. The fix is a commit like any other.")
+	s.screen.say("The canary's test refused the file: the old one is still in force there, and the\n" +
+		"rollout halted. The other four hosts run v1.1.0, untouched. The fix is a commit.")
 	s.pause(ctx, 2*time.Second)
 
 	s.screen.say("git push: release v1.2.1, port 8080.")

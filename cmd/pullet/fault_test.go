@@ -82,7 +82,6 @@ func (v *victim) release(version int) {
 
 func (v *victim) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(v.binary, append(args, "--config", v.home+"/pullet.yaml", "--root", v.home+"/root")...)
-	cmd.Env = append(os.Environ())
 	return cmd
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -21,6 +22,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the first signal ends the pull in order, the second one at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
@@ -79,7 +81,12 @@ func (a *app) root() *cobra.Command {
 		Use:           "pullet",
 		Short:         "Keep hosts at what git says: pull, render, apply, one after another",
 		SilenceErrors: true, SilenceUsage: true,
-		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return flagsFromEnvironment(cmd) },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flagsFromEnvironment(cmd); err != nil {
+				return err
+			}
+			return a.checkOutput(cmd.Name())
+		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exit{exitUsage, err} })
 	f := root.PersistentFlags()
@@ -120,6 +127,19 @@ func flagsFromEnvironment(cmd *cobra.Command) error {
 		return &exit{exitUsage, err}
 	}
 	return nil
+}
+
+// checkOutput refuses a form of output that a command does not have, before it does anything.
+func (a *app) checkOutput(command string) error {
+	forms := []string{"table", "wide", "json", "yaml"}
+	if command == "validate" {
+		forms = []string{"table", "json", "github"}
+	}
+	if slices.Contains(forms, a.output) {
+		return nil
+	}
+	last := len(forms) - 1
+	return &exit{exitUsage, fmt.Errorf("--output %q: use %s or %s", a.output, strings.Join(forms[:last], ", "), forms[last])}
 }
 
 // noArgs and upTo are cobra's argument checks with our exit code.

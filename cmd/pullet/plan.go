@@ -3,10 +3,14 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/puller"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -19,21 +23,22 @@ func (a *app) planCommand() *cobra.Command {
 			"\nEXIT STATUS\n  0  nothing is wrong\n  1  an error, or a step that could not be compared\n" +
 			"With --detailed-exitcode: 0 nothing would change, 2 something would, 4 failed, 6 both.",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			config, err := a.readConfig()
-			if err != nil && len(args) == 0 {
-				return err
-			}
-			node, err := agent.New(config, build().Version, a.logger())
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, node.Close()) }()
 			dir := ""
 			if len(args) > 0 {
 				if _, dir, err = openDir(args); err != nil {
 					return err
 				}
 			}
+			config, done, err := a.planConfig(dir)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, done()) }()
+			node, err := agent.New(config, build().Version, a.logger())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, node.Close()) }()
 			out, err := node.Plan(cmd.Context(), dir)
 			if err != nil {
 				return err
@@ -43,6 +48,27 @@ func (a *app) planCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "tell by the exit code whether something would change")
 	return c
+}
+
+// planConfig is the node's configuration. A directory can be planned on a host that has none, such as a laptop: with a state directory
+// that done removes.
+func (a *app) planConfig(dir string) (c agent.Config, done func() error, err error) {
+	done = func() error { return nil }
+	if _, err := os.Stat(a.config); dir == "" || !errors.Is(err, fs.ErrNotExist) {
+		c, err := a.readConfig()
+		return c, done, err
+	}
+	c = agent.Default()
+	c.Root = a.rootDir
+	if c.Node.Name, err = os.Hostname(); err != nil {
+		return c, done, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return c, done, err
+	}
+	c.Repositories = []puller.Source{{Name: "main", URL: "file://" + dir}}
+	c.Paths.State, err = os.MkdirTemp("", "pullet-plan-")
+	return c, func() error { return os.RemoveAll(c.Paths.State) }, err
 }
 
 func (a *app) printPlan(out *agent.Outcome, detailed bool) error {

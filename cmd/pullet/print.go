@@ -15,8 +15,6 @@ import (
 // structured prints a value as JSON or YAML where that was asked for; false means that a table is wanted.
 func (a *app) structured(v any) (bool, error) {
 	switch a.output {
-	case "table", "wide":
-		return false, nil
 	case "json":
 		enc := json.NewEncoder(a.out)
 		enc.SetIndent("", "  ")
@@ -25,7 +23,7 @@ func (a *app) structured(v any) (bool, error) {
 	case "yaml":
 		return true, printYAML(a.out, v)
 	}
-	return true, &exit{exitUsage, fmt.Errorf("--output %q: use table, wide, json or yaml", a.output)}
+	return false, nil
 }
 
 // printYAML prints a value with the names that its JSON form has.

@@ -143,8 +143,6 @@ func (a *app) printMistakes(checked int, mistakes render.ErrorList) error {
 		if len(mistakes) > 0 {
 			fmt.Fprintln(a.out, mistakes.Error())
 		}
-	default:
-		return &exit{exitUsage, fmt.Errorf("--output %q: use table, json or github", a.output)}
 	}
 	if len(mistakes) > 0 {
 		return &exit{agent.ExitError, fmt.Errorf("%s, checked for %s", count(len(mistakes), "mistake"), count(checked, "node"))}

@@ -1,11 +1,13 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // screen shows a fleet that changes: on a terminal a table that is redrawn, elsewhere a line for each change.
@@ -54,25 +56,53 @@ func (s *screen) show(v *fleetStatus) {
 
 // redraw writes the table over the one before.
 func (s *screen) redraw(v *fleetStatus) {
-	var b bytes.Buffer
+	width := s.width()
+	var b strings.Builder
 	t := columns(&b)
 	fmt.Fprintln(t, "  NODE\tROLE\tRUNS\tSTATE\tWHY")
 	for _, n := range v.Nodes {
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, shorten(n.Why, 90))
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, n.Why)
 	}
 	t.Flush()
+	var lines []string
+	for line := range strings.Lines(b.String()) {
+		lines = append(lines, shorten(strings.TrimRight(line, " \n"), width))
+	}
 	for _, h := range v.Halted {
-		fmt.Fprintf(&b, "  HALTED  role %s: %s\n", h.Group, shorten(h.Reason, 100))
+		lines = append(lines, wrap("  HALTED  role "+h.Group+": "+h.Reason, width)...)
 	}
 	if s.drawn > 0 {
 		fmt.Fprintf(s.w, "\x1b[%dA\x1b[J", s.drawn)
 	}
-	s.drawn = bytes.Count(b.Bytes(), []byte("\n"))
-	text := b.String()
+	s.drawn = len(lines)
+	text := strings.Join(lines, "\n") + "\n"
 	if s.colours {
 		text = paint(text)
 	}
 	fmt.Fprint(s.w, text)
+}
+
+// width is how many columns a line may have without being broken by the terminal.
+func (s *screen) width() int {
+	if f, ok := s.w.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
+			return w - 1
+		}
+	}
+	return 79
+}
+
+// wrap breaks a text into lines.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, shorten(line, width)), "         "
+		}
+		line += " " + word
+	}
+	return append(lines, shorten(line, width))
 }
 
 // settle leaves the table as it is and goes on below.

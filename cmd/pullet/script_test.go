@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,7 +32,8 @@ func TestScripts(t *testing.T) {
 		Dir:   "testdata/script",
 		Setup: setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"as": asNode, "commit": commitAll, "exits": exits, "node": writeNode, "subst": substFiles, "tag": tagHead, "waitfor": waitFor,
+			"as": asNode, "commit": commitAll, "exits": exits, "milestones": milestones, "node": writeNode, "subst": substFiles,
+			"tag": tagHead, "waitfor": waitFor,
 		},
 	})
 }
@@ -198,4 +200,21 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s never matched %s; it holds:\n%s", args[1], args[0], text)
+}
+
+// milestones FILE PATTERNS checks that a file has lines that match the patterns of another file, in their order.
+func milestones(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: milestones FILE PATTERNS")
+	}
+	rest := strings.Split(ts.ReadFile(args[0]), "\n")
+	for line := range strings.Lines(ts.ReadFile(args[1])) {
+		pattern, err := regexp.Compile(strings.TrimSuffix(line, "\n"))
+		ts.Check(err)
+		at := slices.IndexFunc(rest, pattern.MatchString)
+		if at < 0 {
+			ts.Fatalf("%s: no line matches %s after the ones before it", args[0], pattern)
+		}
+		rest = rest[at+1:]
+	}
 }

@@ -129,7 +129,8 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed, state.Success: upToDate}[rollout.State]
 		out.Since, out.Why, out.Clear = rollout.Time, rollout.Reason, rollout.Clear
 	}
-	if c := o.Statuses[n.Name][state.Configured]; out.State == upToDate && (c.State == state.Failed || c.State == state.Pending) {
+	settled := out.State == upToDate || o.Current == nil // a first version that did not compile is nobody's rollout
+	if c := o.Statuses[n.Name][state.Configured]; settled && (c.State == state.Failed || c.State == state.Pending) {
 		out.State = map[string]string{state.Failed: failed, state.Pending: waiting}[c.State]
 		out.Since, out.Why, out.Clear = c.Time, c.Reason, c.Clear
 	}

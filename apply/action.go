@@ -64,6 +64,12 @@ type Unchecked interface {
 	Unchecked() bool
 }
 
+// Reactor is implemented by actions that can do something when what they watch or listen to changed and they had nothing to do
+// themselves: a service restarts, a command runs.
+type Reactor interface {
+	React(ctx context.Context, h *Host) (Output, error)
+}
+
 // Spec describes an action: one line of action.All().
 type Spec struct {
 	Name    string        // "file.managed"

@@ -10,17 +10,24 @@ import (
 // Program is a catalog whose steps have their actions and their order.
 type Program struct {
 	catalog *render.Catalog
-	steps   []*boundStep // in the order in which they run
+	steps   []*boundStep // in the order in which they run, one at a time: jobs, then validations
 	byID    map[string]*boundStep
 }
 
 type boundStep struct {
 	*render.Step
-	job      *render.Job
-	spec     Spec
-	act      Action
-	requires []*boundStep
-	reads    []*boundStep // whose results its conditions read
+	job   *render.Job
+	spec  Spec
+	act   Action
+	needs map[string][]*boundStep // by kind of requisite, the ones declared from the other end included
+	after []edge                  // what has to end before this one starts
+	index int                     // in Program.steps
+}
+
+// edge says that a step comes after another, and why.
+type edge struct {
+	step *boundStep
+	why  string
 }
 
 // Bind gives every step its action and the steps their order. The error is a render.ErrorList with every mistake.
@@ -32,18 +39,19 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 	}
 	for _, j := range cat.Jobs {
 		for _, s := range j.Steps {
-			b.step(j, s)
+			b.add(j, s)
 		}
 	}
 	b.references()
+	for _, s := range b.program.steps {
+		b.errs = append(b.errs, s.bind(cat)...)
+	}
 	if err := b.errs.Err(); err != nil {
 		return nil, err
 	}
-	ordered, loop := order(b.program.steps)
-	if loop != nil {
+	if loop := b.program.sort(); loop != nil {
 		return nil, render.ErrorList{cycleError(loop)}
 	}
-	b.program.steps = ordered
 	return b.program, nil
 }
 
@@ -55,8 +63,8 @@ type binder struct {
 	errs    render.ErrorList
 }
 
-// step binds one step to its action.
-func (b *binder) step(j *render.Job, s *render.Step) {
+// add takes a step into the program if its action exists.
+func (b *binder) add(j *render.Job, s *render.Step) {
 	spec, ok := b.specs[s.Action]
 	if !ok {
 		if s.Action != "" { // a missing one was reported when it was read
@@ -69,19 +77,26 @@ func (b *binder) step(j *render.Job, s *render.Step) {
 		}
 		return
 	}
-	bound := &boundStep{Step: s, job: j, spec: spec, act: spec.New()}
-	if errs := s.Params.Into(bound.act, s.Pos); len(errs) > 0 {
-		b.errs = append(b.errs, errs...)
-		return
-	}
-	if binder, ok := bound.act.(Binder); ok {
-		if err := binder.Bind(Binding{b.cat, s}); err != nil {
-			b.errs = append(b.errs, bindErrors(s, err)...)
-			return
-		}
-	}
+	bound := &boundStep{Step: s, job: j, spec: spec, needs: map[string][]*boundStep{}}
 	b.program.steps = append(b.program.steps, bound)
 	b.program.byID[s.ID()] = bound
+}
+
+// bind gives the step its action with typed parameters. Parameters that wait for other steps get their values when the step runs, and
+// only then can the action look at them.
+func (s *boundStep) bind(cat *render.Catalog) render.ErrorList {
+	s.act = s.spec.New()
+	if errs := s.Params.Into(s.act, s.Pos); len(errs) > 0 {
+		return errs
+	}
+	binder, ok := s.act.(Binder)
+	if !ok || s.Waits() {
+		return nil
+	}
+	if err := binder.Bind(Binding{cat, s.Step}); err != nil {
+		return bindErrors(s.Step, err)
+	}
+	return nil
 }
 
 // bindErrors gives what an action found wrong its place.

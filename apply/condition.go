@@ -14,9 +14,9 @@ const defaultRetry = 10 * time.Second
 
 // ask evaluates a condition, again and again where it has a retry. An empty outcome means yes; else Skipped without a retry,
 // Pending when the attempts are used up, Failed when it cannot be evaluated.
-func (x *execution) ask(ctx context.Context, c *render.Condition, job string) (Outcome, string) {
+func (s *running) ask(ctx context.Context, c *render.Condition) (Outcome, string) {
 	for attempt := 1; ; attempt++ {
-		yes, err := x.catalog.Eval(c.Expression, x.results(job), x.runMacro(ctx))
+		yes, err := s.catalog.Eval(c.Expression, s.results(s.Job), s.runMacro(ctx))
 		switch {
 		case err != nil:
 			return Failed, err.Error()
@@ -24,17 +24,21 @@ func (x *execution) ask(ctx context.Context, c *render.Condition, job string) (O
 			return "", ""
 		case c.Retry == nil:
 			return Skipped, "condition is false: " + c.Expression.Text
-		case x.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit:
+		case s.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit:
 			return Pending, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
 		}
 		interval := defaultRetry
 		if c.Retry.Interval > 0 {
 			interval = time.Duration(c.Retry.Interval)
 		}
-		select {
-		case <-ctx.Done():
+		s.schedule.aside(s.boundStep, func() {
+			select {
+			case <-ctx.Done():
+			case <-time.After(interval):
+			}
+		})
+		if ctx.Err() != nil {
 			return Pending, "waiting for: " + c.Expression.Text
-		case <-time.After(interval):
 		}
 	}
 }
@@ -42,14 +46,16 @@ func (x *execution) ask(ctx context.Context, c *render.Condition, job string) (O
 // results are the steps' results as a job names them.
 func (x *execution) results(job string) render.Results {
 	return func(name string) (render.StepResult, bool) {
-		for _, id := range []string{name, job + "/" + name} {
-			if r, ok := x.reports[id]; ok {
-				return r.Result, true
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		for _, id := range []string{job + "/" + name, name} {
+			if r, ok := x.values[id]; ok {
+				return r, true
 			}
 		}
-		for id, r := range x.reports { // a short name that only one job has: checked when the catalog was compiled
+		for id, r := range x.values { // a short name that only one job has: checked when the catalog was compiled
 			if strings.HasSuffix(id, "/"+name) {
-				return r.Result, true
+				return r, true
 			}
 		}
 		return render.StepResult{}, false

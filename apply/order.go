@@ -1,14 +1,49 @@
 package apply
 
 import (
+	"path"
 	"slices"
 	"strings"
 
 	"github.com/pullet/pullet/render"
 )
 
-// order sorts steps so that each comes after what it requires or reads, and otherwise as they stand in the files. It returns the loop
-// instead when steps require each other.
+// The ordering modes: how a step stands to the others of its file beside what it refers to.
+const (
+	oneByOne = "ansible"  // after the step before it; the default
+	atOnce   = "justdoit" // after nothing else
+	implied  = "genius"   // after what it obviously needs: its directory, its package, its user
+)
+
+func (s *boundStep) ordering() string {
+	if s.Options.Ordering == "" {
+		return oneByOne
+	}
+	return s.Options.Ordering
+}
+
+// sort puts the steps into an order in which each comes after all that it has to, and otherwise as they stand in the files: jobs first,
+// then validations. It returns the loop instead when steps have to come after each other.
+func (p *Program) sort() (loop []*boundStep) {
+	p.imply()
+	if p.steps, loop = order(p.steps); loop != nil {
+		return loop
+	}
+	last := map[*render.Job]*boundStep{}
+	for i, s := range p.steps {
+		s.index = i
+		if s.ordering() != oneByOne {
+			continue
+		}
+		if before := last[s.job]; before != nil {
+			s.after = append(s.after, edge{before, "order of the file"})
+		}
+		last[s.job] = s
+	}
+	return nil
+}
+
+// order is a depth-first sort along the edges.
 func order(steps []*boundStep) (sorted, loop []*boundStep) {
 	done := map[*boundStep]bool{}
 	var path []*boundStep
@@ -22,8 +57,8 @@ func order(steps []*boundStep) (sorted, loop []*boundStep) {
 			return true
 		}
 		path = append(path, s)
-		for _, r := range slices.Concat(s.requires, s.reads) {
-			if !visit(r) {
+		for _, e := range s.after {
+			if !visit(e.step) {
 				return false
 			}
 		}
@@ -39,11 +74,106 @@ func order(steps []*boundStep) (sorted, loop []*boundStep) {
 	return sorted, nil
 }
 
-// cycleError shows a loop of requirements with the place of each step.
+// cycleError shows a loop of steps with the place of each.
 func cycleError(loop []*boundStep) *render.Error {
 	parts := make([]string, len(loop))
 	for i, s := range loop {
 		parts[i] = s.ID() + " (" + s.Pos.String() + ")"
 	}
 	return loop[0].ErrorAt(loop[0].Pos, "these steps require each other: %s", strings.Join(parts, " -> "))
+}
+
+// imply adds the edges of steps whose order is left to what they obviously need. An edge against what the files say is left out.
+func (p *Program) imply() {
+	provided := map[string][]*boundStep{}
+	for _, s := range p.steps {
+		provided[s.provides()] = append(provided[s.provides()], s)
+	}
+	for _, s := range p.steps {
+		if s.ordering() != implied {
+			continue
+		}
+		for _, need := range s.obviousNeeds() {
+			for _, t := range provided[need] {
+				if t != s && t.job.Validation == s.job.Validation && !t.comesAfter(s) {
+					s.after = append(s.after, edge{t, "implied: " + need})
+				}
+			}
+		}
+	}
+}
+
+func (s *boundStep) module() string { return strings.SplitN(s.Action, ".", 2)[0] }
+
+// provides is what other steps may obviously need of this one.
+func (s *boundStep) provides() string {
+	name := s.Params.Text("name")
+	switch {
+	case s.module() == "pkgrepo":
+		return "package repository"
+	case s.module() == "pkg":
+		return "package " + name
+	case s.Action == "file.directory":
+		return "directory " + path.Clean(name)
+	case s.Action == "user.present":
+		return "user " + name
+	case s.Action == "group.present":
+		return "group " + name
+	}
+	return ""
+}
+
+// obviousNeeds are the things that the step cannot do without, in the words of provides.
+func (s *boundStep) obviousNeeds() []string {
+	name := s.Params.Text("name")
+	switch s.module() {
+	case "pkg":
+		return []string{"package repository"}
+	case "service":
+		return []string{"package " + name}
+	case "file":
+		var needs []string
+		for dir := path.Dir(path.Clean(name)); path.IsAbs(dir) && dir != "/"; dir = path.Dir(dir) {
+			needs = append(needs, "directory "+dir)
+		}
+		for _, who := range []string{"owner", "group"} {
+			if value := s.Params.Text(who); value != "" {
+				needs = append(needs, strings.Replace(who, "owner", "user", 1)+" "+value)
+			}
+		}
+		return needs
+	}
+	return nil
+}
+
+// comesAfter reports that a step has to come after another, directly or not.
+func (s *boundStep) comesAfter(other *boundStep) bool {
+	seen := map[*boundStep]bool{}
+	var visit func(s *boundStep) bool
+	visit = func(s *boundStep) bool {
+		if seen[s] {
+			return false
+		}
+		seen[s] = true
+		return slices.ContainsFunc(s.after, func(e edge) bool { return e.step == other || visit(e.step) })
+	}
+	return visit(s)
+}
+
+// Edge is one reason why a step comes after another.
+type Edge struct {
+	Before string `json:"before"`
+	After  string `json:"after"`
+	Why    string `json:"why"`
+}
+
+// Graph is what runs after what and why, and the steps in the order in which they run one by one.
+func (p *Program) Graph() (steps []string, edges []Edge) {
+	for _, s := range p.steps {
+		steps = append(steps, s.ID())
+		for _, e := range s.after {
+			edges = append(edges, Edge{e.step.ID(), s.ID(), e.why})
+		}
+	}
+	return steps, edges
 }

@@ -9,22 +9,52 @@ import (
 )
 
 // carried takes over what a run that was cut off has on record of the step.
-func (x *execution) carried(s *boundStep, r *StepReport) bool {
-	if x.plan {
+func (s *running) carried() bool {
+	if s.plan {
 		return false
 	}
+	s.mu.Lock()
 	var before StepReport
-	if x.Journal.Ended(s.ID(), &before) {
-		r.Outcome, r.Summary, r.Reason, r.Result = before.Outcome, before.Summary, before.Reason, before.Result
+	ended, cutOff := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID())
+	s.mu.Unlock()
+	if ended {
+		s.r.Outcome, s.r.Summary, s.r.Reason, s.r.Result = before.Outcome, before.Summary, before.Reason, before.Result
 		return true
 	}
-	if !s.repeatable() && x.Journal.CutOff(s.ID()) {
-		r.fail(errors.New("it was started before and its end is not on record, so its result is unknown; " +
+	if cutOff && !s.repeatable() {
+		s.r.fail(errors.New("it was started before and its end is not on record, so its result is unknown; " +
 			"it is idempotent: false and is not repeated: look at the host, then commit a change to the step"))
-		x.record(s, r, true)
+		s.record(true)
 		return true
 	}
 	return false
+}
+
+// check compares the step with the host. For an action that cannot check, a result on record stands for it.
+func (s *running) check(ctx context.Context) (Change, error) {
+	if s.boundStep.Options.Runs == "onUpdate" && !s.Upgrade {
+		s.r.Outcome, s.r.Reason = Skipped, "runs: onUpdate, and the version is the same"
+		return Change{}, nil
+	}
+	if before, ok := s.done(); ok {
+		s.r.Outcome, s.r.Result = OK, before.Result
+		if before.Outcome == Failed {
+			s.r.Outcome, s.r.Reason = Failed, before.Reason
+		}
+		return Change{}, nil
+	}
+	return s.act.Check(ctx, s.Host)
+}
+
+// done is the result on record that stands for the step.
+func (s *running) done() (before StepReport, ok bool) {
+	key := s.doneKey(s.catalog.Version)
+	if key == "" {
+		return before, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return before, s.Journal.Done(s.ID(), key, &before)
 }
 
 // repeatable reports a step that may run again when its end is not on record.
@@ -49,37 +79,41 @@ func (s *boundStep) doneKey(version string) string {
 }
 
 // begin asks whether the step may change the host now, and writes that it starts. Validations change nothing.
-func (x *execution) begin(ctx context.Context, s *boundStep, r *StepReport) bool {
+func (s *running) begin(ctx context.Context) bool {
 	if s.job.Validation {
 		return true
 	}
-	if x.Hold != nil {
-		if err := x.Hold(ctx); err != nil {
-			r.Outcome, r.Reason = Pending, "not started: "+err.Error()
-			x.report.Stopped = err.Error()
+	if s.Hold != nil {
+		if err := s.Hold(ctx); err != nil {
+			s.r.Outcome, s.r.Reason = Pending, "not started: "+err.Error()
+			s.stopBecause(err)
 			return false
 		}
 	}
-	if err := x.Journal.Start(s.ID()); err != nil {
-		r.fail(err)
-		x.report.Stopped = err.Error()
+	s.mu.Lock()
+	err := s.Journal.Start(s.ID())
+	s.mu.Unlock()
+	if err != nil {
+		s.r.fail(err)
+		s.stopBecause(err)
 		return false
 	}
 	return true
 }
 
-// record writes how the step ended; what is kept stands for the step until its parameters or the version change.
-func (x *execution) record(s *boundStep, r *StepReport, kept bool) {
+// record writes how the step ended; what is kept stands for the step until its parameters or the version change. Output of a sensitive
+// step is on record too, because a run that resumes needs it: the journal is for the agent's user alone.
+func (s *running) record(kept bool) {
 	if s.job.Validation {
 		return
 	}
-	line := *r
+	line := *s.r
 	line.Diff = ""
-	if s.Sensitive {
-		line.hide()
-	}
-	if err := x.Journal.End(s.ID(), s.doneKey(x.catalog.Version), kept, line); err != nil {
-		r.fail(err)
-		x.report.Stopped = err.Error()
+	s.mu.Lock()
+	err := s.Journal.End(s.ID(), s.doneKey(s.catalog.Version), kept, line)
+	s.mu.Unlock()
+	if err != nil {
+		s.r.fail(err)
+		s.stopBecause(err)
 	}
 }

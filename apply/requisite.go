@@ -2,49 +2,93 @@ package apply
 
 import (
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pullet/pullet/render"
 )
 
-// references resolves what the steps require.
+// references resolves what the steps refer to.
 func (b *binder) references() {
 	named := b.index()
 	for _, s := range b.program.steps {
-		for _, r := range s.Requires {
-			found := matches(named[r.Name], s, r)
+		for _, r := range s.Requisites {
+			found := b.matches(named[r.Name], s, r)
 			if len(found) == 0 {
 				b.errs = append(b.errs, b.noMatch(s, r))
 			}
-			s.requires = append(s.requires, found...)
+			for _, t := range found {
+				relate(s, t, r.Kind)
+			}
 		}
 		b.reads(s, named)
 	}
+	for _, s := range b.program.steps {
+		s.use()
+	}
 }
 
-// reads finds the steps whose results a step's conditions and those of its job read: they run before it, and need not succeed.
+// relate files a requisite under the step that it holds for, and the order that follows from it.
+func relate(s, t *boundStep, kind string) {
+	if base, in := strings.CutSuffix(kind, "_in"); in { // declared from the other end
+		s, t, kind = t, s, base
+	}
+	switch kind {
+	case "onchanges_any": // both forms want one change
+		kind = "onchanges"
+	case "onfail_any":
+		kind = "onfail"
+	}
+	s.needs[kind] = append(s.needs[kind], t)
+	switch kind {
+	case "listen", "use": // neither changes the order
+	case "prereq":
+		t.needs["prereq of"] = append(t.needs["prereq of"], s)
+		t.after = append(t.after, edge{s, kind})
+	default:
+		s.after = append(s.after, edge{t, kind})
+	}
+}
+
+// use copies the parameters of other steps that the step does not set itself. It is not chained: theirs are as they were written.
+func (s *boundStep) use() {
+	for _, t := range s.needs["use"] {
+		copied := *s.Step
+		copied.Params = s.Params.Or(t.Params)
+		s.Step = &copied
+	}
+}
+
+// reads finds the steps whose results a step's parameters and conditions, and its job's condition, read: they run before it, and need
+// not succeed.
 func (b *binder) reads(s *boundStep, named map[string][]*boundStep) {
-	own, job := s.Conditions, s.job.Conditions
-	for _, c := range []*render.Condition{own.When, own.Success, own.Continue, job.When} {
-		if c == nil {
-			continue
-		}
-		for _, name := range c.Expression.Steps() {
-			for _, read := range matches(named[name], s, render.Requisite{Name: name}) {
-				if c != job.When || read.job != s.job { // a job's condition is asked before all of its steps
-					s.reads = append(s.reads, read)
-				}
+	add := func(name string, ofJob bool) {
+		for _, t := range b.matches(named[name], s, render.Requisite{Name: name}) {
+			if !ofJob || t.job != s.job { // a job's condition is asked before all of its steps
+				s.after = append(s.after, edge{t, "reads its result"})
 			}
+		}
+	}
+	for _, name := range s.After() {
+		add(name, false)
+	}
+	if when := s.job.Conditions.When; when != nil {
+		for _, name := range when.Expression.Steps() {
+			add(name, true)
 		}
 	}
 }
 
-// index finds steps by what a requisite can call them: name, id, or the parameter name.
+var instance = regexp.MustCompile(`\[\d+\]$`)
+
+// index finds steps by what a requisite can call them: name, id, the name of the forEach that they are an instance of, or the parameter
+// name.
 func (b *binder) index() map[string][]*boundStep {
 	out := map[string][]*boundStep{}
 	for _, s := range b.program.steps {
-		names := []string{s.Name, s.ID(), s.Params.Text("name")}
+		names := []string{s.Name, s.ID(), s.Params.Text("name"), instance.ReplaceAllString(s.Name, ""), instance.ReplaceAllString(s.ID(), "")}
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
 			out[name] = append(out[name], s)
@@ -53,9 +97,12 @@ func (b *binder) index() map[string][]*boundStep {
 	return out
 }
 
-// matches are the steps among those of a name that a requisite means. For bare names those of its own job come first. A step of a job
-// cannot require a validation, which runs later.
-func matches(candidates []*boundStep, from *boundStep, r render.Requisite) []*boundStep {
+// matches are the steps that a requisite means: among those of its name, or, with a pattern, among all. For bare names those of its own
+// job come first. A step of a job cannot refer to a validation, which runs later.
+func (b *binder) matches(candidates []*boundStep, from *boundStep, r render.Requisite) []*boundStep {
+	if len(candidates) == 0 && strings.ContainsAny(r.Name, "*?[") {
+		candidates = b.program.steps
+	}
 	var own, all []*boundStep
 	for _, s := range candidates {
 		if s == from || s.job.Validation && !from.job.Validation || !refersTo(r, s) {
@@ -74,20 +121,25 @@ func matches(candidates []*boundStep, from *boundStep, r render.Requisite) []*bo
 
 // refersTo reports whether a requisite names a step.
 func refersTo(r render.Requisite, s *boundStep) bool {
-	byName := s.Name == r.Name || s.ID() == r.Name
+	same := func(name string) bool {
+		ok, err := path.Match(r.Name, name)
+		return r.Name == name || err == nil && ok
+	}
+	base := instance.ReplaceAllString(s.Name, "")
+	byName := same(s.Name) || same(s.ID()) || same(base) || same(s.Job+"/"+base)
 	switch r.Module {
 	case "", "step":
 		return byName
 	case s.Action, strings.SplitN(s.Action, ".", 2)[0]:
-		return byName || s.Params.Text("name") == r.Name
+		return byName || same(s.Params.Text("name"))
 	}
 	return false
 }
 
 func (b *binder) noMatch(s *boundStep, r render.Requisite) *render.Error {
-	e := s.ErrorAt(r.Pos, "require: there is no step %q", r.Name)
+	e := s.ErrorAt(r.Pos, "%s: there is no step %q", r.Kind, r.Name)
 	if r.Module != "" && r.Module != "step" {
-		e.Message = fmt.Sprintf("require: no step of %s is named %q or manages it", r.Module, r.Name)
+		e.Message = fmt.Sprintf("%s: no step of %s is named %q or manages it", r.Kind, r.Module, r.Name)
 	}
 	var names []string
 	for _, other := range b.program.steps {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -20,26 +21,36 @@ type Options struct {
 	Upgrade bool // the version is new here, or its last run failed: steps that run onUpdate do
 	// Hold is asked before each step that would change the host; an error stops the run there. Nil: nothing is held.
 	Hold func(ctx context.Context) error
-	// Watch sees each step's report as it comes. It may be nil.
+	// Watch sees each step's report as it comes, one at a time. It may be nil.
 	Watch func(*StepReport)
 	Log   *logrus.Entry
 }
 
-// execution is one walk through a program.
+// execution is one walk through a program. Steps may run at once: what they share is guarded by mu.
 type execution struct {
 	*Program
 	Options
-	plan    bool
-	reports map[string]*StepReport
-	skipped map[*render.Job]*StepReport // jobs whose condition said no
+	plan bool
+
+	mu      sync.Mutex
+	reports map[string]*StepReport       // of the steps that have ended
+	values  map[string]render.StepResult // their results, those of sensitive steps as they are
+	answers map[*render.Job]*answer
 	report  *Report
+}
+
+// answer is what a job's condition said; it is asked once in a run.
+type answer struct {
+	once    sync.Once
+	outcome Outcome
+	reason  string
 }
 
 // Plan compares the program with the host. Nothing is touched.
 func (p *Program) Plan(ctx context.Context, o Options) *Report {
 	x := p.execution(o)
 	x.plan, x.report.Plan = true, true
-	x.walk(ctx)
+	x.phases(ctx)
 	return x.report
 }
 
@@ -49,7 +60,7 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 	id := o.Journal.Begin(o.Run, p.catalog.Version, p.catalog.Digest)
 	x := p.execution(o)
 	x.report.Resumed = id != o.Run
-	x.walk(ctx)
+	x.phases(ctx)
 	if x.report.Stopped != "" {
 		return x.report, o.Journal.Close()
 	}
@@ -57,49 +68,82 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func (p *Program) execution(o Options) *execution {
-	return &execution{
-		Program: p, Options: o, reports: map[string]*StepReport{}, skipped: map[*render.Job]*StepReport{},
+	x := &execution{
+		Program: p, Options: o, reports: map[string]*StepReport{}, values: map[string]render.StepResult{}, answers: map[*render.Job]*answer{},
 		report: &Report{
 			Run: o.Run, Node: p.catalog.Node.Name, Version: p.catalog.Version, Release: p.catalog.Release,
 			Started: time.Now(), Counts: map[Outcome]int{},
 		},
 	}
+	for _, j := range p.catalog.Jobs {
+		x.answers[j] = &answer{}
+	}
+	return x
 }
 
-// walk takes the steps in order.
-func (x *execution) walk(ctx context.Context) {
-	defer func() { x.report.Ended = time.Now() }()
+// phases takes the jobs, then what listens to their changes, then the validations.
+func (x *execution) phases(ctx context.Context) {
+	var jobs, validations []*boundStep
 	for _, s := range x.steps {
-		if ctx.Err() != nil {
-			x.report.Stopped = stopCause(ctx).Error()
-			return
-		}
-		r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
-		started := time.Now()
-		x.step(ctx, s, r)
-		r.Seconds = time.Since(started).Seconds()
-		if s.Sensitive {
-			r.hide()
-		}
-		x.finish(s, r)
-		if x.report.Stopped != "" {
-			return
+		if s.job.Validation {
+			validations = append(validations, s)
+		} else {
+			jobs = append(jobs, s)
 		}
 	}
+	x.walk(ctx, jobs)
+	x.listeners(ctx, jobs)
+	x.walk(ctx, validations)
+	if ctx.Err() != nil {
+		x.stopBecause(stopCause(ctx))
+	}
+	x.report.Ended = time.Now()
+}
+
+// stopped reports that no further step is started.
+func (x *execution) stopped() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.report.Stopped != ""
+}
+
+func (x *execution) stopBecause(why error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.report.Stopped == "" {
+		x.report.Stopped = why.Error()
+	}
+}
+
+// of is the report of a step that has ended; nil for another.
+func (x *execution) of(id string) *StepReport {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.reports[id]
+}
+
+// one takes one step from start to end.
+func (x *execution) one(ctx context.Context, s *boundStep, c *schedule) {
+	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
+	started := time.Now()
+	x.step(ctx, &running{execution: x, boundStep: s, r: r, schedule: c})
+	r.Seconds = time.Since(started).Seconds()
+	x.finish(s, r)
 }
 
 // finish records a step's report and lets its watcher see it.
 func (x *execution) finish(s *boundStep, r *StepReport) {
-	if r.Result.Result == "" {
-		r.Result.Result = map[Outcome]string{OK: "ok", Changed: "ok", Failed: "failed", Pending: "pending"}[r.Outcome]
-		if r.Result.Result == "" {
-			r.Result.Result = "skipped"
-		}
-	}
+	r.Result.Result = result(r.Outcome)
 	if r.Result.State == "" {
 		r.Result.State = r.Result.Result
 	}
 	r.Result.Changed = r.Outcome == Changed
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.values[s.ID()] = r.Result
+	if s.Sensitive {
+		r.hide()
+	}
 	x.reports[s.ID()] = r
 	x.report.add(r)
 	if x.Watch != nil {
@@ -109,6 +153,131 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 		x.report.Stopped = "step " + s.ID() + " failed and is failHard"
 	}
 }
+
+// result is an outcome in the words of conditions.
+func result(o Outcome) string {
+	switch o {
+	case OK, Changed:
+		return "ok"
+	case Failed, Pending:
+		return string(o)
+	}
+	return "skipped"
+}
+
+// running is one step while it runs.
+type running struct {
+	*execution
+	*boundStep
+	r        *StepReport
+	schedule *schedule
+}
+
+// step decides what becomes of one step.
+func (x *execution) step(ctx context.Context, s *running) {
+	if s.boundStep.Options.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.boundStep.Options.Timeout.Std())
+		defer cancel()
+	}
+	if !s.admitted(ctx) || s.carried() {
+		return
+	}
+	if done, err := s.resolve(ctx); done || err != nil {
+		if err != nil {
+			s.r.fail(err)
+		}
+		return
+	}
+	change, err := s.check(ctx)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		s.stop()
+		return
+	case err != nil:
+		s.r.fail(err)
+		return
+	case s.r.Outcome != "": // done for good
+	case change.Empty() && s.watched():
+		s.react(ctx)
+		return
+	case change.Empty():
+		s.r.Outcome = OK
+	case x.plan:
+		s.r.Outcome, s.r.Summary, s.r.Diff = Changed, change.Summary, change.Diff
+		if s.passive() {
+			s.r.Outcome = OK
+		}
+	default:
+		s.apply(ctx, change.Summary, change.Diff, func() (Output, error) { return s.act.Apply(ctx, s.Host, change) })
+		return
+	}
+	s.afterwards(ctx)
+}
+
+// resolve fills in what the step's parameters wait for. In a plan a value that only a run makes is not known: the step is said to change.
+func (s *running) resolve(ctx context.Context) (done bool, err error) {
+	if !s.Waits() {
+		return false, nil
+	}
+	for _, e := range s.after {
+		if r := s.of(e.step.ID()); s.plan && r != nil && r.Outcome == Changed && e.why == "reads its result" {
+			s.r.Outcome, s.r.Summary = Changed, "depends on what "+e.step.ID()+" returns"
+			return true, nil
+		}
+	}
+	params, err := s.catalog.Fill(s.Step, s.results(s.Job), s.runMacro(ctx))
+	if err != nil {
+		return false, err
+	}
+	step := *s.Step
+	step.Params = params
+	bound := *s.boundStep
+	bound.Step, bound.act = &step, s.spec.New()
+	s.boundStep = &bound
+	if errs := params.Into(bound.act, s.Pos); len(errs) > 0 {
+		return false, errs
+	}
+	if binder, ok := bound.act.(Binder); ok {
+		return false, binder.Bind(Binding{s.catalog, &step})
+	}
+	return false, nil
+}
+
+// passive reports a step that never counts as a change.
+func (s *boundStep) passive() bool { return s.spec.Passive || s.job.Validation }
+
+// apply makes a change, with the journal written before and after.
+func (s *running) apply(ctx context.Context, summary, diff string, act func() (Output, error)) {
+	if !s.begin(ctx) {
+		return
+	}
+	out, err := act()
+	r := s.r
+	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr = out.State, out.ExitCode, out.StdOut, out.StdErr
+	r.Outcome, r.Summary, r.Diff = Changed, summary, diff
+	if s.passive() {
+		r.Outcome = OK
+	}
+	if err != nil {
+		r.fail(err)
+	} else {
+		s.afterwards(ctx)
+	}
+	if errors.Is(ctx.Err(), context.Canceled) && r.Outcome != Changed && r.Outcome != OK {
+		s.stop() // no end on record: the next pull runs it again
+		return
+	}
+	s.record(r.Outcome != Failed)
+}
+
+// stop ends the run because it was told to: that is no failure of the step.
+func (s *running) stop() {
+	s.r.Outcome, s.r.Reason = Pending, errStopped.Error()
+	s.stopBecause(errStopped)
+}
+
+func (r *StepReport) fail(err error) { r.Outcome, r.Reason = Failed, err.Error() }
 
 // hide keeps what a sensitive step read and wrote out of reports.
 func (r *StepReport) hide() {
@@ -121,147 +290,18 @@ func (r *StepReport) hide() {
 	}
 }
 
-// step decides what becomes of one step.
-func (x *execution) step(ctx context.Context, s *boundStep, r *StepReport) {
-	if s.Options.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(s.Options.Timeout))
-		defer cancel()
-	}
-	if !x.admitted(ctx, s, r) || x.carried(s, r) {
+// afterwards asks the conditions that follow the action.
+func (s *running) afterwards(ctx context.Context) {
+	if s.plan || s.r.Outcome == Skipped {
 		return
 	}
-	change, err := x.check(ctx, s, r)
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
-		x.stop(r)
-		return
-	case err != nil:
-		r.fail(err)
-		return
-	case r.Outcome != "": // done for good
-	case change.Empty():
-		r.Outcome = OK
-	case x.plan:
-		r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
-		if s.passive() {
-			r.Outcome = OK
-		}
-	default:
-		x.apply(ctx, s, r, change)
-		return
+	s.r.Result.Result, s.r.Result.Changed = "ok", s.r.Outcome == Changed
+	if s.r.Result.State == "" {
+		s.r.Result.State = s.r.Result.Result
 	}
-	x.after(ctx, s, r)
-	if r.Outcome == Failed && errors.Is(ctx.Err(), context.Canceled) {
-		x.stop(r)
-	}
-}
-
-// admitted asks the job's condition, what the step requires, and its own condition.
-func (x *execution) admitted(ctx context.Context, s *boundStep, r *StepReport) bool {
-	if no, ok := x.jobCondition(ctx, s); ok && no != nil {
-		r.Outcome, r.Reason = no.Outcome, no.Reason
-		return false
-	}
-	for _, need := range s.requires {
-		switch x.reports[need.ID()].Outcome {
-		case Failed, Unmet:
-			r.Outcome, r.Reason = Unmet, "requires "+need.ID()+", which "+past(x.reports[need.ID()].Outcome)
-			return false
-		case Pending:
-			r.Outcome, r.Reason = Pending, "requires "+need.ID()+", which waits"
-			return false
-		}
-	}
-	if s.Conditions.When == nil {
-		return true
-	}
-	r.Outcome, r.Reason = x.ask(ctx, s.Conditions.When, s.Job)
-	return r.Outcome == ""
-}
-
-func past(o Outcome) string {
-	if o == Unmet {
-		return "did not run"
-	}
-	return "failed"
-}
-
-// jobCondition is the answer to the condition of the step's job, asked once in a run.
-func (x *execution) jobCondition(ctx context.Context, s *boundStep) (*StepReport, bool) {
-	if s.job.Conditions.When == nil {
-		return nil, false
-	}
-	if no, asked := x.skipped[s.job]; asked {
-		return no, true
-	}
-	outcome, reason := x.ask(ctx, s.job.Conditions.When, s.Job)
-	var no *StepReport
-	if outcome != "" {
-		no = &StepReport{Outcome: outcome, Reason: reason}
-	}
-	x.skipped[s.job] = no
-	return no, true
-}
-
-// check compares the step with the host. For an action that cannot check, a result on record stands for it.
-func (x *execution) check(ctx context.Context, s *boundStep, r *StepReport) (Change, error) {
-	if s.Options.Runs == "onUpdate" && !x.Upgrade {
-		r.Outcome, r.Reason = Skipped, "runs: onUpdate, and the version is the same"
-		return Change{}, nil
-	}
-	var before StepReport
-	if key := s.doneKey(x.catalog.Version); key != "" && x.Journal.Done(s.ID(), key, &before) {
-		r.Outcome, r.Result = OK, before.Result
-		if before.Outcome == Failed {
-			r.Outcome, r.Reason = Failed, before.Reason
-		}
-		return Change{}, nil
-	}
-	return s.act.Check(ctx, x.Host)
-}
-
-// passive reports a step that never counts as a change.
-func (s *boundStep) passive() bool { return s.spec.Passive || s.job.Validation }
-
-// apply makes the change, with the journal written before and after.
-func (x *execution) apply(ctx context.Context, s *boundStep, r *StepReport, change Change) {
-	if !x.begin(ctx, s, r) {
-		return
-	}
-	out, err := s.act.Apply(ctx, x.Host, change)
-	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr = out.State, out.ExitCode, out.StdOut, out.StdErr
-	r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
-	if s.passive() {
-		r.Outcome = OK
-	}
-	if err != nil {
-		r.fail(err)
-	} else {
-		x.after(ctx, s, r)
-	}
-	if r.Outcome == Failed && errors.Is(ctx.Err(), context.Canceled) {
-		x.stop(r) // no end on record: the next pull runs it again
-		return
-	}
-	x.record(s, r, r.Outcome != Failed)
-}
-
-// stop ends the run because it was told to: that is no failure of the step.
-func (x *execution) stop(r *StepReport) {
-	r.Outcome, r.Reason = Pending, errStopped.Error()
-	x.report.Stopped = errStopped.Error()
-}
-
-func (r *StepReport) fail(err error) { r.Outcome, r.Reason = Failed, err.Error() }
-
-// after asks the conditions that follow the action.
-func (x *execution) after(ctx context.Context, s *boundStep, r *StepReport) {
-	if x.plan || r.Outcome == Skipped {
-		return
-	}
-	x.reports[s.ID()] = r // its own result counts in its conditions
-	r.Result.Result, r.Result.Changed = "ok", r.Outcome == Changed
+	s.mu.Lock()
+	s.values[s.ID()] = s.r.Result // its own result counts in its conditions
+	s.mu.Unlock()
 	for _, c := range []struct {
 		name string
 		*render.Condition
@@ -269,9 +309,14 @@ func (x *execution) after(ctx context.Context, s *boundStep, r *StepReport) {
 		if c.Condition == nil {
 			continue
 		}
-		if outcome, reason := x.ask(ctx, c.Condition, s.Job); outcome != "" {
-			r.Outcome, r.Reason = Failed, fmt.Sprintf("%s: %s", c.name, reason)
-			r.Result.Result = "failed"
+		outcome, reason := s.ask(ctx, c.Condition)
+		if errors.Is(ctx.Err(), context.Canceled) {
+			s.stop()
+			return
+		}
+		if outcome != "" {
+			s.r.Outcome, s.r.Reason = Failed, fmt.Sprintf("%s: %s", c.name, reason)
+			s.r.Result.Result = "failed"
 			return
 		}
 	}

@@ -83,15 +83,14 @@ func (c *compiler) checkReferences() {
 		c.checkConditions(j.Conditions, j.Name)
 		for _, s := range j.Steps {
 			c.checkConditions(s.Conditions, j.Name)
+			c.checkWaits(s)
 		}
 	}
 }
 
 func (c *compiler) checkConditions(cond Conditions, job string) {
-	for _, one := range []*Condition{cond.When, cond.Success, cond.Continue} {
-		if one != nil {
-			c.checkSteps(one.Expression, job)
-		}
+	for _, one := range cond.all() {
+		c.checkSteps(one.Expression, job)
 	}
 }
 
@@ -138,6 +137,12 @@ func (c *compiler) render(p place, isTemplate bool) *document {
 	}
 	doc, errs := parseYAML(out)
 	c.errs = append(c.errs, errs...)
+	if doc != nil && doc.root != nil {
+		doc.waits = strings.HasPrefix(p.path, "jobs/")
+		if !doc.waits { // the steps of a job are looked at one by one, when their forEach is expanded
+			c.checkPlaces(doc, doc.root, false)
+		}
+	}
 	return doc
 }
 
@@ -159,7 +164,7 @@ func (c *Catalog) digest() string {
 	for _, j := range c.Jobs {
 		for _, s := range j.Steps {
 			// Encoding cannot fail: parameters are plain data from YAML.
-			_ = enc.Encode([]any{j.Name, j.Validation, conditionTexts(j.Conditions), s.Name, s.Action, s.Params.Value(), s.Requires,
+			_ = enc.Encode([]any{j.Name, j.Validation, conditionTexts(j.Conditions), s.Name, s.Action, s.Params.Value(), s.Requisites,
 				conditionTexts(s.Conditions), s.Options})
 		}
 	}
@@ -195,10 +200,8 @@ func (c *Catalog) File(name string) ([]byte, error) {
 }
 
 // Template executes the text of a file template with the catalog's roots. The name is for messages.
-func (c *Catalog) Template(name, text string, results Results) ([]byte, error) {
-	s := *c.scope
-	s.results = results
-	release := c.repo.enter(&s)
+func (c *Catalog) Template(name, text string, results Results, run func(*Macro) (string, error)) ([]byte, error) {
+	release := c.repo.enter(c.scope.at(results, run))
 	defer release()
 	src := &source{path: name, text: text, keys: c.repo.nearKey}
 	out, err := src.run(c.repo.funcs, nil)

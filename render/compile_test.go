@@ -61,7 +61,7 @@ steps:
 		t.Fatalf("jobs: %+v", cat.Jobs)
 	}
 	s := cat.Jobs[0].Steps[1]
-	if s.Name != "motd b" || s.Params.Text("content") != "hi b of web1" || len(s.Requires) != 1 {
+	if s.Name != "motd b" || s.Params.Text("content") != "hi b of web1" || len(s.Requisites) != 1 {
 		t.Errorf("step: %+v", s)
 	}
 	if s.Pos.Line != 4 {

@@ -153,6 +153,9 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, what string) {
 		d.failf(n, "%sexpected %s, found %s", prefix(what), typeName(v), kindName(n))
 		return
 	}
+	if v.Kind() != reflect.String && placeholder.MatchString(n.Value) {
+		return // checked when its value is known
+	}
 	if err := setScalar(n.Value, v); err != nil {
 		d.failf(n, "%sexpected %s, found %q", prefix(what), typeName(v), n.Value)
 	}
@@ -232,6 +235,9 @@ func typeName(v reflect.Value) string {
 type Duration time.Duration
 
 func (v *Duration) decode(d *decoder, n *yaml.Node) {
+	if placeholder.MatchString(n.Value) {
+		return // checked when its value is known
+	}
 	t, err := ParseDuration(n.Value)
 	if err != nil || n.Kind != yaml.ScalarNode {
 		d.failf(n, "%s is not a duration: write 30s, 5m, 1h30m or 2d", kindName(n))

@@ -65,6 +65,20 @@ func (e *Expression) error(err error) *Error {
 	return e.doc.from.errorAt(e.node.Line, col, "expression: %s", at.Message)
 }
 
+// evalValue evaluates an expression while the catalog is compiled.
+func evalValue(doc *document, n *yaml.Node, s *scope) (any, *Error) {
+	e := Expression{Text: n.Value, doc: doc, node: n}
+	code, err := expr.Compile(callMacros(e.Text), expr.Env(environment(&scope{macros: &macroSet{}})), expr.Patch(&references{}))
+	if err != nil {
+		return nil, e.error(err)
+	}
+	value, err := expr.Run(code, environment(s))
+	if err != nil {
+		return nil, e.error(err)
+	}
+	return value, nil
+}
+
 // environment is what an expression sees.
 func environment(s *scope) map[string]any {
 	macro := func(name string, args ...any) (any, error) { return s.macros.call(s, name, args) }
@@ -138,12 +152,10 @@ func callMacros(text string) string {
 // Eval evaluates a condition of a catalog. Results are those of the steps so far; run executes a macro's command, nil where
 // nothing may be executed. Macros are evaluated afresh.
 func (c *Catalog) Eval(e Expression, results Results, run func(*Macro) (string, error)) (bool, error) {
-	macros := &macroSet{all: c.scope.macros.all, funcs: c.scope.macros.funcs, values: map[string]any{}, run: run}
-	s := *c.scope
-	s.results, s.macros = results, macros
-	release := c.repo.enter(&s)
+	s := c.scope.at(results, run)
+	release := c.repo.enter(s)
 	defer release()
-	out, err := expr.Run(e.code, environment(&s))
+	out, err := expr.Run(e.code, environment(s))
 	if err != nil {
 		return false, e.error(err)
 	}

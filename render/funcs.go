@@ -109,6 +109,14 @@ func length(v any) (int, error) {
 // index is text/template's, but that a key which is not there is an error: use dig or get for what is optional.
 func index(v any, keys ...any) (any, error) {
 	for _, key := range keys {
+		if steps, ok := v.(stepsRoot); ok {
+			found, err := steps.scope.result(fmt.Sprint(key))
+			if err != nil {
+				return nil, err
+			}
+			v = found
+			continue
+		}
 		r := reflect.ValueOf(v)
 		switch r.Kind() {
 		case reflect.Map:

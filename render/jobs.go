@@ -37,10 +37,13 @@ type Step struct {
 	ActionPos  Position
 	Params     Params
 	Sensitive  bool // what it reads and writes stays out of reports and logs
-	Requires   []Requisite
+	Requisites []Requisite
 	Conditions Conditions
 	Options    RunOptions
 	Pos        Position
+
+	waits []int    // placeholders in Params
+	after []string // steps that Params and Conditions name
 }
 
 // ID names the step in its catalog: "job/step".
@@ -51,18 +54,22 @@ func (s *Step) ErrorAt(pos Position, format string, args ...any) *Error {
 	return s.Params.errorAt(pos, format, args...)
 }
 
-// Requisite is a reference to another step of the run: `{step: name}`, a bare name, or `{module: name-or-id}` as Salt has it.
-type Requisite struct {
-	Module string // the action's part before the dot; "" means any, "step" a step's name only
-	Name   string
-	Pos    Position
-}
-
 // Conditions are the expressions around a step or a job.
 type Conditions struct {
 	When     *Condition `yaml:"when"`     // before: false skips
 	Success  *Condition `yaml:"success"`  // after: false fails
 	Continue *Condition `yaml:"continue"` // after success: holds what follows until true
+}
+
+// all are the conditions that are set.
+func (c Conditions) all() []*Condition {
+	var out []*Condition
+	for _, one := range []*Condition{c.When, c.Success, c.Continue} {
+		if one != nil {
+			out = append(out, one)
+		}
+	}
+	return out
 }
 
 // Condition is an expression, evaluated once or until it holds.
@@ -94,7 +101,7 @@ func (o *RunOptions) decode(d *decoder, n *yaml.Node) {
 	d.object(n, reflect.ValueOf(o).Elem(), "runOptions")
 	o.Explicit = o.Runs == "always"
 	d.oneOf(n, "runs", o.Runs, "always", "onUpdate", "once")
-	d.oneOf(n, "ordering", o.Ordering, "ansible")
+	d.oneOf(n, "ordering", o.Ordering, "ansible", "justdoit", "genius")
 }
 
 // oneOf checks a field that has only a few values.
@@ -106,77 +113,6 @@ func (d *decoder) oneOf(n *yaml.Node, field, value string, allowed ...string) {
 		if e.key.Value == field {
 			d.failf(e.value, "%s: expected %s, found %q", field, strings.Join(allowed, " or "), value)
 		}
-	}
-}
-
-// jobFile is the body of jobs/NAME.yaml.
-type jobFile struct {
-	Metadata   *Metadata  `yaml:"metadata"`
-	RunOptions RunOptions `yaml:"runOptions"`
-	Steps      []stepBody `yaml:"steps,required"`
-}
-
-// stepBody is a step as it is written: flat, or with all but its name under spec.
-type stepBody struct {
-	Name     string    `yaml:"name,required"`
-	Spec     *stepSpec `yaml:"spec"`
-	stepSpec `yaml:",inline"`
-	node     *yaml.Node
-}
-
-type stepSpec struct {
-	Action     actionName  `yaml:"action"`
-	Parameters Params      `yaml:"parameters"`
-	Require    requisites  `yaml:"require"`
-	Conditions Conditions  `yaml:"conditions"`
-	RunOptions stepOptions `yaml:"runOptions"`
-	Sensitive  bool        `yaml:"sensitive"`
-}
-
-// actionName is an action with its place.
-type actionName struct {
-	name string
-	node *yaml.Node
-}
-
-func (a *actionName) decode(d *decoder, n *yaml.Node) {
-	d.value(n, reflect.ValueOf(&a.name).Elem(), "action")
-	a.node = n
-}
-
-// stepOptions keeps the node of a step's options: they are decoded over the file's defaults.
-type stepOptions struct{ node *yaml.Node }
-
-func (o *stepOptions) decode(_ *decoder, n *yaml.Node) { o.node = n }
-
-func (b *stepBody) decode(d *decoder, n *yaml.Node) {
-	b.node = n
-	d.object(n, reflect.ValueOf(b).Elem(), "step")
-}
-
-// requisites are references under one requisite key: one, or a list.
-type requisites []Requisite
-
-func (r *requisites) decode(d *decoder, n *yaml.Node) {
-	items := []*yaml.Node{n}
-	if n.Kind == yaml.SequenceNode {
-		items = n.Content
-	}
-	for _, item := range items {
-		item = resolve(item)
-		one := Requisite{Pos: d.doc.pos(item)}
-		switch {
-		case isNull(item):
-			continue
-		case item.Kind == yaml.ScalarNode:
-			one.Name = item.Value
-		case item.Kind == yaml.MappingNode && len(item.Content) == 2 && item.Content[1].Kind == yaml.ScalarNode:
-			one.Module, one.Name = item.Content[0].Value, item.Content[1].Value
-		default:
-			d.failf(item, "require: expected a step's name or a map such as {file: /etc/motd}, found %s", kindName(item))
-			continue
-		}
-		*r = append(*r, one)
 	}
 }
 
@@ -197,42 +133,27 @@ func (c *compiler) jobsFor(base *document, targets targeted[jobEntry], validatio
 			continue
 		}
 		for i, e := range t.entries {
-			if e.Name == "" || known[e.Name] { // a missing name was reported; several targets may name the same job: it runs once
-				continue
-			}
-			known[e.Name] = true
-			path := "jobs/" + e.Name + ".yaml"
-			if !c.repo.exists(path) {
-				err := base.errorAt(t.nodes[i], "job %q: there is no %s", e.Name, path)
-				err.Hint = didYouMean(e.Name, c.repo.names("jobs"))
-				c.fail(err)
-				continue
-			}
 			job := &Job{Name: e.Name, Validation: validation, Conditions: e.Conditions, Pos: base.pos(t.nodes[i])}
-			c.jobFile(c.document(path), job)
-			c.jobs = append(c.jobs, job)
+			c.addJob(base, t.nodes[i], job, known)
 		}
 	}
 }
 
-// jobFile reads the steps of a job.
-func (c *compiler) jobFile(doc *document, job *Job) {
-	if doc == nil || doc.root == nil {
+// addJob reads a job that stands at a node of a document. Several targets and includes may name the same one: it runs once.
+func (c *compiler) addJob(from *document, at *yaml.Node, job *Job, known map[string]bool) {
+	if job.Name == "" || known[job.Name] { // a missing name was reported
 		return
 	}
-	d := &decoder{doc: doc}
-	defer func() { c.errs = append(c.errs, d.errs...) }()
-	var body jobFile
-	d.value(unwrapSpec(doc.root), reflect.ValueOf(&body).Elem(), "")
-	names := map[string]bool{}
-	for i := range body.Steps {
-		step := d.step(&body.Steps[i], job, body.RunOptions)
-		if names[step.Name] {
-			d.failf(body.Steps[i].node, "there are two steps named %q in this job: names are how steps refer to each other", step.Name)
-		}
-		names[step.Name] = true
-		job.Steps = append(job.Steps, step)
+	known[job.Name] = true
+	path := "jobs/" + job.Name + ".yaml"
+	if !c.repo.exists(path) {
+		err := from.errorAt(at, "job %q: there is no %s", job.Name, path)
+		err.Hint = didYouMean(job.Name, c.repo.names("jobs"))
+		c.fail(err)
+		return
 	}
+	c.jobFile(c.document(path), job, known)
+	c.jobs = append(c.jobs, job)
 }
 
 // unwrapSpec gives the body of a file whose fields stand under spec beside its metadata.
@@ -248,36 +169,4 @@ func unwrapSpec(root *yaml.Node) *yaml.Node {
 		}
 	}
 	return root
-}
-
-// step gives a written step its final shape.
-func (d *decoder) step(b *stepBody, job *Job, defaults RunOptions) *Step {
-	spec := b.stepSpec
-	if b.Spec != nil {
-		if spec.Action.name != "" {
-			d.failf(b.node, "step %q has an action beside spec and one in it: keep one", b.Name)
-		}
-		spec = *b.Spec
-	}
-	if spec.Action.name == "" {
-		d.failf(b.node, "step %q: \"action\" is missing", b.Name)
-	}
-	options := defaults
-	if spec.RunOptions.node != nil {
-		options.decode(d, spec.RunOptions.node)
-	}
-	if spec.Parameters.doc == nil {
-		spec.Parameters.doc = d.doc
-	}
-	if e, ok := spec.Parameters.take("require"); ok { // among the parameters, as Salt has it
-		spec.Require.decode(d, e.value)
-	}
-	step := &Step{
-		Job: job.Name, Name: b.Name, Action: spec.Action.name, Params: spec.Parameters, Requires: spec.Require,
-		Conditions: spec.Conditions, Options: options, Sensitive: spec.Sensitive, Pos: d.doc.pos(b.node),
-	}
-	if spec.Action.node != nil {
-		step.ActionPos = d.doc.pos(spec.Action.node)
-	}
-	return step
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -115,6 +116,30 @@ type macroSet struct {
 	run func(m *Macro) (string, error)
 }
 
+// runsCommand reports that one of these macros runs a command, itself or through another.
+func (s *macroSet) runsCommand(names []string) bool {
+	seen := map[string]bool{}
+	for len(names) > 0 {
+		name := names[0]
+		names = names[1:]
+		m := s.all[name]
+		if m == nil || seen[name] {
+			continue
+		}
+		seen[name] = true
+		if m.Action != templateExpression {
+			return true
+		}
+		for _, call := range macroCalls.FindAllStringSubmatch(m.Params.Text("content"), -1) {
+			names = append(names, call[1])
+		}
+	}
+	return false
+}
+
+// macroCalls finds the macros that a macro's text names.
+var macroCalls = regexp.MustCompile("macro\\s+[\"`]([^\"`]+)[\"`]")
+
 // names are the macros that the node has, sorted.
 func (s *macroSet) names() []string { return slices.Sorted(maps.Keys(s.all)) }
 
@@ -174,7 +199,7 @@ func (s *macroSet) evaluate(m *Macro, args []any) (string, error) {
 
 // run parses and executes the source.
 func (s *source) run(funcs template.FuncMap, dot any) ([]byte, *Error) {
-	if err := s.parse(funcs); err != nil {
+	if err := s.parse(funcs, false); err != nil {
 		return nil, err
 	}
 	r, err := s.execute(dot)

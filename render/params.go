@@ -62,6 +62,22 @@ func (p *Params) take(name string) (entry, bool) {
 	return entry{}, false
 }
 
+// defaults adds parameters that are not set.
+func (p *Params) defaults(more Params) {
+	for _, e := range more.pairs {
+		if p.lookup(e.key.Value) == nil {
+			p.pairs = append(p.pairs, e)
+		}
+	}
+}
+
+// Or is the parameters with those of more that they do not set.
+func (p Params) Or(more Params) Params {
+	out := Params{p.doc, append([]entry(nil), p.pairs...)}
+	out.defaults(more)
+	return out
+}
+
 // Text is a parameter that is a single text, or "".
 func (p Params) Text(name string) string {
 	if n := p.lookup(name); n != nil && n.Kind == yaml.ScalarNode {

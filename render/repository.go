@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"text/template"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // Layer is one state repository at one commit.
@@ -25,13 +27,15 @@ type Repository struct {
 	now    *scope // what template functions see while mu is held
 	funcs  template.FuncMap
 	parsed map[string]*source
+	byPath map[string]*source // by the name that messages have
 	broken map[string]*Error
 }
 
 // Open makes a repository of the layers, which are read when a catalog needs them.
 func Open(layers ...Layer) *Repository {
-	r := &Repository{layers: layers, parsed: map[string]*source{}, broken: map[string]*Error{}}
+	r := &Repository{layers: layers, parsed: map[string]*source{}, byPath: map[string]*source{}, broken: map[string]*Error{}}
 	r.funcs = pureFuncs()
+	r.funcs["deferred"], r.funcs["local"] = deferredFunc(r), r.local
 	for name, f := range roots(func() *scope { return r.now }) {
 		r.funcs[name] = f
 	}
@@ -119,11 +123,11 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 	}
 	s.text = string(text)
 	if funcs != nil && strings.Contains(s.text, "{{") {
-		if bad := s.parse(funcs); bad != nil {
+		if bad := s.parse(funcs, true); bad != nil {
 			r.broken[key] = bad
 		}
 	}
-	r.parsed[key] = s
+	r.parsed[key], r.byPath[s.path] = s, s
 	return s, r.broken[key]
 }
 
@@ -142,4 +146,13 @@ func plainFSError(err error) error {
 		return p.Err
 	}
 	return err
+}
+
+// asError gives an error a place, unless it has one.
+func (r *Repository) asError(doc *document, n *yaml.Node, err error) *Error {
+	var known *Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return doc.errorAt(n, "%v", err)
 }

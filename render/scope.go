@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,6 +17,9 @@ type scope struct {
 	vars    map[string]any
 	macros  *macroSet
 	results Results
+	item    any              // of the forEach that is being expanded
+	waiting []*deferred      // actions that were deferred, by the number in their placeholders
+	local   []map[string]any // variables of the deferred actions that are being executed
 }
 
 // Results gives what steps returned so far, by "job/step" or a short name. It is nil while a catalog is compiled.
@@ -48,18 +52,41 @@ func roots(current func() *scope) template.FuncMap {
 		in := current().in
 		return fleetRoot{in.Version, in.Release, in.View}
 	}
-	notYet := func(name string) (any, error) {
-		return nil, fmt.Errorf("what step %q returns is not known when the catalog is compiled: use it in a condition", name)
-	}
+	step := func(name string) (StepResult, error) { return current().result(name) }
 	return template.FuncMap{
 		"server": server, "Server": server,
 		"vars": vars, "variables": vars,
 		"servervars": func() map[string]any { return serverVars(current().in.View) },
 		"pullet":     fleet, "eden": fleet,
 		"macro": func(name string, args ...any) (any, error) { return current().macros.call(current(), name, args) },
-		"step":  notYet,
+		"step":  step,
+		"item":  func() (any, error) { return current().theItem() },
+		"steps": func() stepsRoot { return stepsRoot{current()} },
 	}
 }
+
+// result is what a step returned.
+func (s *scope) result(name string) (StepResult, error) {
+	if s.results == nil {
+		return StepResult{}, fmt.Errorf("what step %q returns is not known when the catalog is compiled", name)
+	}
+	r, ok := s.results(name)
+	if !ok {
+		return r, fmt.Errorf("step %q has not run", name)
+	}
+	return r, nil
+}
+
+// theItem is the item of the forEach that is being expanded.
+func (s *scope) theItem() (any, error) {
+	if s.item == nil {
+		return nil, errors.New("item is known only in a step with forEach")
+	}
+	return s.item, nil
+}
+
+// stepsRoot is the root "steps": (index steps "name").StdOut.
+type stepsRoot struct{ scope *scope }
 
 // serverVars is the root of the same name: node name -> its facts and labels.
 func serverVars(v View) map[string]any {

@@ -16,12 +16,13 @@ const maxOutput = 16 << 20
 
 // source is one file of a layer. Its template is parsed once and executed for each catalog.
 type source struct {
-	path  string // as shown to the user, "repository:path" where there are several
-	text  string
-	tmpl  *template.Template      // nil: a plain file
-	texts map[*byte]parse.Pos     // first byte of each literal text of the template -> its offset in text
-	lines []int                   // offsets of the lines of text; made when first needed
-	keys  func(e *execErr) string // names a near miss for a missing key
+	path        string // as shown to the user, "repository:path" where there are several
+	text        string
+	tmpl        *template.Template      // nil: a plain file
+	texts       map[*byte]parse.Pos     // first byte of each literal text of the template -> its offset in text
+	lines       []int                   // offsets of the lines of text; made when first needed
+	deferrables []*deferrable           // actions that may have to wait for a step
+	keys        func(e *execErr) string // names a near miss for a missing key
 }
 
 // pos is the position of a byte offset in the source.
@@ -51,7 +52,9 @@ func (s *source) errorAt(pos Position, format string, args ...any) *Error {
 }
 
 // parse reads the source as a template with these functions.
-func (s *source) parse(funcs template.FuncMap) *Error {
+// Actions that ask for a step's result wait where the file's values are kept apart by YAML; in a text that is executed when it is used,
+// they do not.
+func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 	t, err := template.New(s.path).Funcs(funcs).Option("missingkey=error").Parse(s.text)
 	if err != nil {
 		return s.templateError(err)
@@ -71,6 +74,11 @@ func (s *source) parse(funcs template.FuncMap) *Error {
 				exportMethods(n)
 			}
 		})
+		if mayWait {
+			if bad := s.deferActions(t, funcs); bad != nil {
+				return bad
+			}
+		}
 	}
 	return nil
 }

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"text/template/parse"
 )
@@ -53,4 +55,15 @@ func exportMethods(n *parse.ChainNode) {
 		return
 	}
 	n.Field[0] = strings.ToUpper(n.Field[0][:1]) + n.Field[0][1:]
+}
+
+// mapEntries is a map as a list of its entries, sorted by key.
+func mapEntries(m reflect.Value) []any {
+	keys := m.MapKeys()
+	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	out := make([]any, len(keys))
+	for i, k := range keys {
+		out[i] = map[string]any{"key": k.Interface(), "value": m.MapIndex(k).Interface()}
+	}
+	return out
 }

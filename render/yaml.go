@@ -10,8 +10,9 @@ import (
 
 // document is a rendered file as a YAML tree.
 type document struct {
-	from *rendered
-	root *yaml.Node // nil: an empty file
+	from  *rendered
+	root  *yaml.Node // nil: an empty file
+	waits bool       // values of parameters may wait for steps
 }
 
 // parseYAML reads the output of a template, which holds one YAML document. It reports every key that stands twice in a map.

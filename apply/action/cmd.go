@@ -105,3 +105,8 @@ func (a *CmdRun) run(ctx context.Context, h *apply.Host, args []string) (apply.O
 	}
 	return h.Run(ctx, apply.Command{Args: args, Dir: dir, Env: a.Env, User: a.User})
 }
+
+// React runs the command again because something that it watches changed.
+func (a *CmdRun) React(ctx context.Context, h *apply.Host) (apply.Output, error) {
+	return a.Apply(ctx, h, apply.Change{})
+}

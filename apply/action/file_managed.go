@@ -60,7 +60,7 @@ func (a *FileManaged) Bind(b apply.Binding) error {
 		return &apply.ParamError{Param: "source", Err: err}
 	}
 	if a.Template {
-		data, err = b.Catalog.Template("files/"+a.Source, string(data), nil)
+		data, err = b.Catalog.Template("files/"+a.Source, string(data), nil, nil)
 	}
 	a.want = data
 	return err

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -232,13 +231,9 @@ func catalogJSON(cat *render.Catalog) map[string]any {
 			if s.Conditions.When != nil {
 				step["when"] = s.Conditions.When.Expression.Text
 			}
-			if len(s.Requires) > 0 {
-				var names []string
-				for _, r := range s.Requires {
-					names = append(names, r.Name)
-				}
-				slices.Sort(names)
-				step["require"] = names
+			for _, r := range s.Requisites {
+				refs, _ := step[r.Kind].([]string)
+				step[r.Kind] = append(refs, r.Name)
 			}
 			steps = append(steps, step)
 		}

@@ -1,0 +1,203 @@
+package apply
+
+import (
+	"context"
+	"slices"
+)
+
+// admitted asks the job's condition, the requisites, and the step's own condition. It leaves the outcome of a step that does not run.
+func (s *running) admitted(ctx context.Context) bool {
+	for _, ask := range []func(context.Context) (Outcome, string){s.jobCondition, s.requisites, s.ownCondition} {
+		if outcome, reason := ask(ctx); outcome != "" {
+			s.r.Outcome, s.r.Reason = outcome, reason
+			return false
+		}
+	}
+	return true
+}
+
+func (s *running) ownCondition(ctx context.Context) (Outcome, string) {
+	if s.Conditions.When == nil {
+		return "", ""
+	}
+	return s.ask(ctx, s.Conditions.When)
+}
+
+// jobCondition is the answer to the condition of the step's job.
+func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
+	if s.job.Conditions.When == nil {
+		return "", ""
+	}
+	a := s.answers[s.job]
+	a.once.Do(func() { a.outcome, a.reason = s.ask(ctx, s.job.Conditions.When) })
+	return a.outcome, a.reason
+}
+
+// requisites asks what the step refers to, with Salt's meaning. A step that its own condition skipped satisfies what requires it; one
+// that was skipped for an unmet requisite does not.
+func (s *running) requisites(ctx context.Context) (Outcome, string) {
+	for _, rule := range []func(context.Context) (Outcome, string){s.required, s.anyRequired, s.onFailure, s.onChanges, s.prerequired} {
+		if outcome, reason := rule(ctx); outcome != "" {
+			return outcome, reason
+		}
+	}
+	return "", ""
+}
+
+// required: all targets of require, watch and prereq (seen from its target) succeeded.
+func (s *running) required(context.Context) (Outcome, string) {
+	for _, t := range slices.Concat(s.needs["require"], s.needs["watch"], s.needs["prereq of"]) {
+		switch outcome := s.outcome(t); outcome {
+		case Failed, Unmet:
+			return Unmet, "requires " + t.ID() + ", which " + past(outcome)
+		case Pending, "":
+			return Pending, "requires " + t.ID() + ", which waits"
+		}
+	}
+	return "", ""
+}
+
+// anyRequired: at least one target of require_any, and of watch_any, succeeded.
+func (s *running) anyRequired(context.Context) (Outcome, string) {
+	for _, kind := range []string{"require_any", "watch_any"} {
+		targets := s.needs[kind]
+		met := slices.ContainsFunc(targets, func(t *boundStep) bool {
+			return slices.Contains([]Outcome{OK, Changed, Skipped}, s.outcome(t))
+		})
+		if len(targets) > 0 && !met {
+			return Unmet, "requires any of " + names(targets) + ", and none succeeded"
+		}
+	}
+	return "", ""
+}
+
+// onFailure: with onfail any target failed, with onfail_all all did.
+func (s *running) onFailure(context.Context) (Outcome, string) {
+	failed := func(t *boundStep) bool { return s.outcome(t) == Failed }
+	if targets := s.needs["onfail"]; len(targets) > 0 && !slices.ContainsFunc(targets, failed) {
+		return Skipped, "runs only when one of " + names(targets) + " fails"
+	}
+	for _, t := range s.needs["onfail_all"] {
+		if !failed(t) {
+			return Skipped, "runs only when all of " + names(s.needs["onfail_all"]) + " fail"
+		}
+	}
+	return "", ""
+}
+
+// onChanges: any target changed something.
+func (s *running) onChanges(context.Context) (Outcome, string) {
+	targets := s.needs["onchanges"]
+	if len(targets) > 0 && !s.anyChanged(targets) {
+		return Skipped, "runs only when one of " + names(targets) + " changes"
+	}
+	return "", ""
+}
+
+// prerequired: a target of prereq is about to change.
+func (s *running) prerequired(ctx context.Context) (Outcome, string) {
+	targets := s.needs["prereq"]
+	if len(targets) == 0 {
+		return "", ""
+	}
+	for _, t := range targets {
+		would, err := s.wouldChange(ctx, t)
+		if err != nil {
+			return Failed, "prereq " + t.ID() + ": " + err.Error()
+		}
+		if would {
+			return "", ""
+		}
+	}
+	return Skipped, "runs only when one of " + names(targets) + " is about to change"
+}
+
+// wouldChange compares a step that has not run with the host.
+func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
+	if t.Waits() {
+		return true, nil // not known before the steps that it reads have run
+	}
+	trial := &running{execution: s.execution, boundStep: t, r: &StepReport{}, schedule: s.schedule}
+	if trial.Conditions.When != nil {
+		if outcome, _ := trial.ownCondition(ctx); outcome != "" {
+			return false, nil
+		}
+	}
+	change, err := trial.check(ctx)
+	return !change.Empty(), err
+}
+
+// watched reports that a target of watch or watch_any changed, and that the action can react.
+func (s *running) watched() bool {
+	_, can := s.act.(Reactor)
+	return can && s.anyChanged(slices.Concat(s.needs["watch"], s.needs["watch_any"]))
+}
+
+// react lets the action react to a change of what it watches: it restarts, reloads, runs again.
+func (s *running) react(ctx context.Context) {
+	summary := "react to a change of what it watches"
+	if s.plan {
+		s.r.Outcome, s.r.Summary = Changed, summary
+		return
+	}
+	reactor, _ := s.act.(Reactor)
+	s.apply(ctx, summary, "", func() (Output, error) { return reactor.React(ctx, s.Host) })
+}
+
+// listeners lets the steps that listen to changes react once, after all jobs.
+func (x *execution) listeners(ctx context.Context, steps []*boundStep) {
+	for _, t := range steps {
+		s := &running{execution: x, boundStep: t.listener(), r: &StepReport{
+			Job: t.Job, Step: t.Name + " (listen)", Action: t.Action, Pos: t.Pos,
+		}}
+		_, can := t.act.(Reactor)
+		own := s.outcome(t)
+		if x.stopped() || !can || own == Failed || own == Unmet || own == "" || !s.anyChanged(t.needs["listen"]) {
+			continue
+		}
+		if !s.carried() {
+			s.react(ctx)
+		}
+		x.finish(s.boundStep, s.r)
+	}
+}
+
+// listener is a copy of the step under the name of its reaction at the end.
+func (s *boundStep) listener() *boundStep {
+	step := *s.Step
+	step.Name += " (listen)"
+	step.Conditions.Success, step.Conditions.Continue = nil, nil
+	out := *s
+	out.Step = &step
+	return &out
+}
+
+// outcome is what became of a step; "" when it has not run.
+func (s *running) outcome(t *boundStep) Outcome {
+	if r := s.of(t.ID()); r != nil {
+		return r.Outcome
+	}
+	return ""
+}
+
+func (s *running) anyChanged(targets []*boundStep) bool {
+	return slices.ContainsFunc(targets, func(t *boundStep) bool { return s.outcome(t) == Changed })
+}
+
+func past(o Outcome) string {
+	if o == Unmet {
+		return "did not run"
+	}
+	return "failed"
+}
+
+func names(steps []*boundStep) string {
+	out := ""
+	for i, s := range steps {
+		if i > 0 {
+			out += ", "
+		}
+		out += s.ID()
+	}
+	return out
+}

@@ -1,0 +1,121 @@
+package apply
+
+import (
+	"context"
+	"slices"
+)
+
+// atMostAtOnce bounds the steps that run at once where the order leaves it free.
+const atMostAtOnce = 8
+
+// schedule runs steps in an order that keeps their edges. Steps in the order of their file run one at a time over the whole run; the
+// others a few at once. A step that waits for a condition makes room: only what comes after it is held up.
+type schedule struct {
+	x      *execution
+	open   map[*boundStep]int          // edges to steps that have not ended
+	next   map[*boundStep][]*boundStep // the steps that come after a step
+	ready  []*turn
+	lane   bool // a step in the order of its file runs
+	others int  // steps that run beside it
+	alive  int  // steps that were started and have not ended, the waiting ones included
+	events chan event
+}
+
+// turn is a step that may run, or go on, as soon as there is room.
+type turn struct {
+	step *boundStep
+	goOn chan struct{} // nil: it has not started
+}
+
+// event is what a running step tells the schedule.
+type event struct {
+	step *boundStep
+	turn *turn // it wants to go on; nil: it ended, or made room
+	end  bool
+}
+
+// walk runs the steps of one phase until all have ended or the run is stopped.
+func (x *execution) walk(ctx context.Context, steps []*boundStep) {
+	c := &schedule{x: x, open: map[*boundStep]int{}, next: map[*boundStep][]*boundStep{}, events: make(chan event)}
+	for _, s := range steps {
+		c.open[s] = 0
+	}
+	for _, s := range steps {
+		for _, e := range s.after {
+			if _, here := c.open[e.step]; here {
+				c.open[s]++
+				c.next[e.step] = append(c.next[e.step], s)
+			}
+		}
+		if c.open[s] == 0 {
+			c.ready = append(c.ready, &turn{step: s})
+		}
+	}
+	for c.grant(ctx); c.alive > 0; c.grant(ctx) {
+		c.take(<-c.events)
+	}
+}
+
+// grant lets the first of the ready steps run for which there is room, and so on. A run that is stopped starts nothing new.
+func (c *schedule) grant(ctx context.Context) {
+	slices.SortStableFunc(c.ready, func(a, b *turn) int { return a.step.index - b.step.index })
+	c.ready = slices.DeleteFunc(c.ready, func(t *turn) bool {
+		stopped := ctx.Err() != nil || c.x.stopped()
+		if t.goOn == nil && stopped || !c.room(t.step) && !stopped {
+			return false
+		}
+		c.occupy(t.step, 1)
+		if t.goOn != nil {
+			close(t.goOn)
+			return true
+		}
+		c.alive++
+		go func() {
+			c.x.one(ctx, t.step, c)
+			c.events <- event{step: t.step, end: true}
+		}()
+		return true
+	})
+}
+
+func (c *schedule) room(s *boundStep) bool {
+	if s.ordering() == oneByOne {
+		return !c.lane
+	}
+	return c.others < atMostAtOnce
+}
+
+func (c *schedule) occupy(s *boundStep, n int) {
+	if s.ordering() == oneByOne {
+		c.lane = n > 0
+		return
+	}
+	c.others += n
+}
+
+// take brings the schedule up to date with an event.
+func (c *schedule) take(e event) {
+	if e.turn != nil {
+		c.ready = append(c.ready, e.turn)
+		return
+	}
+	c.occupy(e.step, -1)
+	if !e.end {
+		return
+	}
+	c.alive--
+	for _, s := range c.next[e.step] {
+		if c.open[s]--; c.open[s] == 0 {
+			c.ready = append(c.ready, &turn{step: s})
+		}
+	}
+}
+
+// aside lets other steps run while this one waits, and returns when there is room again.
+func (c *schedule) aside(s *boundStep, wait func()) {
+	c.events <- event{step: s}
+	wait()
+	t := &turn{step: s, goOn: make(chan struct{})}
+	c.events <- event{step: s, turn: t}
+	<-t.goOn
+}

@@ -1,0 +1,336 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"text/template/parse"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// What a step returns is not known when a catalog is compiled. A template action that asks for it is replaced, in the parse tree, by a
+// call of "deferred" with its number, dot, and the variables that it uses. When the file is rendered, that call leaves a placeholder in
+// the output and remembers the values. When the step that has the placeholder in its parameters runs, the original action is executed
+// with them, and what it writes takes the placeholder's place: in the decoded value, as text, so that nothing of it is read as YAML.
+//
+// An action that calls a macro is deferred too, and decides when it is rendered: a macro that runs a command has to wait, any other does not.
+
+// deferrable is a template action that may have to wait.
+type deferrable struct {
+	src   *source
+	tmpl  *template.Template // the action alone
+	at    parse.Pos
+	text  string   // as it is written
+	vars  []string // the variables that it uses
+	steps []string // the steps that it names
+	waits bool     // it asks for a step's result; else it calls macros
+	names []string // the macros that it names
+	item  bool     // it reads the item of a forEach
+}
+
+// deferred is a deferrable with the values of its place.
+type deferred struct {
+	*deferrable
+	dot   any
+	vars  map[string]any
+	value any // the item; nil until its forEach is expanded
+}
+
+// placeholder marks a deferred action in rendered text: private characters that no real text has.
+var placeholder = regexp.MustCompile("\uE000([0-9]+)\uE001")
+
+// deferActions replaces the actions of a template tree that may have to wait. Where one cannot wait it is a mistake.
+func (s *source) deferActions(t *template.Template, funcs template.FuncMap) *Error {
+	var actions []*parse.ActionNode
+	var bad *Error
+	walkNodes(t.Root, func(n parse.Node) {
+		var pipe *parse.PipeNode
+		switch n := n.(type) {
+		case *parse.ActionNode:
+			actions = append(actions, n)
+		case *parse.IfNode:
+			pipe = n.Pipe
+		case *parse.RangeNode:
+			pipe = n.Pipe
+		case *parse.WithNode:
+			pipe = n.Pipe
+		case *parse.TemplateNode:
+			pipe = n.Pipe
+		}
+		if bad == nil && pipe != nil && s.deferrable(pipe).waits {
+			bad = s.cannotWait(pipe)
+		}
+	})
+	for _, n := range actions {
+		if bad == nil {
+			bad = s.deferAction(n, funcs)
+		}
+	}
+	return bad
+}
+
+func (s *source) deferAction(n *parse.ActionNode, funcs template.FuncMap) *Error {
+	d := s.deferrable(n.Pipe)
+	switch {
+	case d.waits && len(n.Pipe.Decl) > 0:
+		return s.cannotWait(n.Pipe)
+	case len(n.Pipe.Decl) > 0 || !d.waits && !d.item && len(d.names) == 0:
+		return nil
+	}
+	call, err := d.compile(len(s.deferrables), funcs)
+	if err != nil { // cannot happen: the text was parsed before
+		return s.errorAt(s.pos(int(d.at)), "%s: %v", d.text, err)
+	}
+	s.deferrables = append(s.deferrables, d)
+	n.Pipe = call
+	return nil
+}
+
+// compile makes the action a template of its own, whose variables come from the function "local", and returns the call that takes its
+// place. Both are parsed from text: nodes that were made by hand would lack their tree.
+func (d *deferrable) compile(number int, funcs template.FuncMap) (call *parse.PipeNode, err error) {
+	var declare strings.Builder
+	for _, v := range d.vars {
+		fmt.Fprintf(&declare, "{{ %s := local %q }}", v, v)
+	}
+	t := template.New(d.src.path).Funcs(funcs).Option("missingkey=error")
+	if d.tmpl, err = t.Parse(declare.String() + "{{" + d.text + "}}"); err != nil {
+		return nil, err
+	}
+	walkNodes(d.tmpl.Root, func(n parse.Node) {
+		if chain, ok := n.(*parse.ChainNode); ok {
+			exportMethods(chain)
+		}
+	})
+	text := fmt.Sprintf("%s{{ deferred %q %d . %s }}", declare.String(), d.src.path, number, strings.Join(d.vars, " "))
+	t, err = template.New(d.src.path).Funcs(funcs).Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	last, _ := t.Root.Nodes[len(t.Root.Nodes)-1].(*parse.ActionNode)
+	return last.Pipe, nil
+}
+
+// deferrable looks at what a pipeline asks for.
+func (s *source) deferrable(pipe *parse.PipeNode) *deferrable {
+	d := &deferrable{src: s, at: pipe.Pos, text: pipe.String()}
+	walkNodes(pipe, func(n parse.Node) {
+		switch n := n.(type) {
+		case *parse.IdentifierNode:
+			d.waits = d.waits || n.Ident == "step" || n.Ident == "steps"
+			d.item = d.item || n.Ident == "item"
+		case *parse.CommandNode:
+			d.call(n)
+		case *parse.VariableNode:
+			if !slices.Contains(d.vars, n.Ident[0]) && n.Ident[0] != "$" {
+				d.vars = append(d.vars, n.Ident[0])
+			}
+		}
+	})
+	return d
+}
+
+// call notes the literal names of steps and macros: step "x", index steps "x", macro "x".
+func (d *deferrable) call(n *parse.CommandNode) {
+	callee, ok := n.Args[0].(*parse.IdentifierNode)
+	if !ok || len(n.Args) < 2 {
+		return
+	}
+	at := 1
+	if callee.Ident == "index" && len(n.Args) > 2 && strings.Trim(n.Args[1].String(), "()") == "steps" {
+		callee, at = &parse.IdentifierNode{Ident: "step"}, 2
+	}
+	name, literal := n.Args[at].(*parse.StringNode)
+	switch {
+	case callee.Ident == "step" && literal:
+		d.steps = append(d.steps, name.Text)
+	case callee.Ident == "macro" && literal:
+		d.names = append(d.names, name.Text)
+	}
+}
+
+func (s *source) cannotWait(pipe *parse.PipeNode) *Error {
+	e := s.errorAt(s.pos(int(pipe.Pos)), "%s: what a step returns is not known when the catalog is compiled, so nothing can depend on it here", pipe)
+	e.Hint = "use conditions.when on the step, or the value alone in a parameter"
+	return e
+}
+
+// deferredFunc is the template function "deferred".
+func deferredFunc(r *Repository) func(path string, number int, dot any, vars ...any) (any, error) {
+	return func(path string, number int, dot any, vars ...any) (any, error) {
+		d := &deferred{deferrable: r.byPath[path].deferrables[number], dot: dot, vars: map[string]any{}}
+		for i, v := range vars {
+			d.vars[d.deferrable.vars[i]] = v
+		}
+		if !d.waits && !d.item && !r.now.macros.runsCommand(d.names) {
+			return d.execute(r)
+		}
+		r.now.waiting = append(r.now.waiting, d)
+		return fmt.Sprintf("\uE000%d\uE001", len(r.now.waiting)-1), nil
+	}
+}
+
+// execute runs the original action with the values of its place.
+func (d *deferred) execute(r *Repository) (string, error) {
+	outer := r.now.item
+	r.now.item = d.value
+	defer func() { r.now.item = outer }()
+	r.now.local = append(r.now.local, d.vars)
+	defer func() { r.now.local = r.now.local[:len(r.now.local)-1] }()
+	var out strings.Builder
+	if err := d.tmpl.Execute(&out, d.dot); err != nil {
+		return "", d.failed(err)
+	}
+	return out.String(), nil
+}
+
+// local is the template function of the same name: a variable of the place that a deferred action was taken from.
+func (r *Repository) local(name string) any { return r.now.local[len(r.now.local)-1][name] }
+
+// failed gives an error of the action its place: the tree that was executed has no text to tell it from.
+func (d *deferred) failed(err error) *Error {
+	message := err.Error()
+	if i := strings.LastIndex(message, ">: "); i >= 0 {
+		message = errorCalling.ReplaceAllString(message[i+3:], "")
+	}
+	return d.src.errorAt(d.src.pos(int(d.at)), "%s: %s", d.text, message)
+}
+
+// placeholders are the numbers of the deferred actions in a node and below it.
+func placeholders(n *yaml.Node) []int {
+	var out []int
+	for _, m := range placeholder.FindAllStringSubmatch(n.Value, -1) {
+		number, _ := strconv.Atoi(m[1]) // digits, as the pattern says
+		out = append(out, number)
+	}
+	for _, c := range n.Content {
+		out = append(out, placeholders(c)...)
+	}
+	return out
+}
+
+// filled is a copy of a node with its placeholders replaced.
+func filled(n *yaml.Node, value func(number int) (string, error)) (*yaml.Node, error) {
+	out := *n
+	var failed error
+	out.Value = placeholder.ReplaceAllStringFunc(n.Value, func(mark string) string {
+		number, _ := strconv.Atoi(placeholder.FindStringSubmatch(mark)[1])
+		text, err := value(number)
+		if err != nil && failed == nil {
+			failed = err
+		}
+		return text
+	})
+	if failed != nil {
+		return nil, failed
+	}
+	if out.Value != n.Value {
+		out.Tag = "!!str" // it is text, whatever it looks like
+	}
+	out.Content = nil
+	for _, c := range n.Content {
+		child, err := filled(c, value)
+		if err != nil {
+			return nil, err
+		}
+		out.Content = append(out.Content, child)
+	}
+	return &out, nil
+}
+
+// checkPlaces reports placeholders that stand where a value must be known when the catalog is compiled: everywhere but in the values of
+// a step's parameters.
+func (c *compiler) checkPlaces(doc *document, n *yaml.Node, allowed bool) {
+	if !allowed && n.Kind == yaml.ScalarNode {
+		for _, number := range placeholders(n) {
+			c.fail(c.misplaced(doc, n, number))
+		}
+	}
+	for i, child := range n.Content {
+		inner := allowed
+		if n.Kind == yaml.MappingNode {
+			key := n.Content[i-i%2].Value
+			inner = i%2 == 1 && (allowed || doc.waits && key == "parameters") && !isRequisite(key)
+		}
+		c.checkPlaces(doc, child, inner)
+	}
+}
+
+func (c *compiler) misplaced(doc *document, n *yaml.Node, number int) *Error {
+	if number >= len(c.scope.waiting) { // a text of the repository that looks like a placeholder
+		return doc.errorAt(n, "the characters U+E000 and U+E001 are kept for pullet")
+	}
+	d := c.scope.waiting[number]
+	if d.item && d.value == nil {
+		return d.src.errorAt(d.src.pos(int(d.at)), "%s: item is known only in a step with forEach", d.text)
+	}
+	e := d.src.errorAt(d.src.pos(int(d.at)), "%s: this is not known before its step has run, and stands where it must be known", d.text)
+	e.Hint = "it can stand in the values of a step's parameters; for a decision use conditions.when"
+	return e
+}
+
+// Waits reports that parameters of the step hold what other steps return: they are known only when it runs.
+func (s *Step) Waits() bool { return len(s.waits) > 0 }
+
+// After are the steps whose results the step's parameters and conditions name literally, as its job names them.
+func (s *Step) After() []string { return s.after }
+
+// waitsFor notes the deferred actions of a step's parameters, and the steps that they and the conditions name.
+func (c *compiler) waitsFor(s *Step) {
+	for _, e := range s.Params.pairs {
+		s.waits = append(s.waits, placeholders(e.value)...)
+	}
+	for _, number := range s.waits {
+		if number < len(c.scope.waiting) {
+			s.after = append(s.after, c.scope.waiting[number].steps...)
+		}
+	}
+	for _, one := range s.Conditions.all() {
+		for _, ref := range one.Expression.steps {
+			if ref.name != s.Name && ref.name != s.ID() { // its own result, in success and continue
+				s.after = append(s.after, ref.name)
+			}
+		}
+	}
+}
+
+// checkWaits finds names of steps that nothing has in the deferred actions of a step.
+func (c *compiler) checkWaits(s *Step) {
+	for _, number := range s.waits {
+		d := c.scope.waiting[number]
+		for _, name := range d.steps {
+			if _, missing := c.find(name, s.Job); missing != "" {
+				c.fail(d.src.errorAt(d.src.pos(int(d.at)), "%s", missing))
+			}
+		}
+	}
+}
+
+// Fill is the step's parameters with what other steps returned in its place. Results are those so far; run executes the command of a
+// macro, nil where nothing may be executed.
+func (c *Catalog) Fill(s *Step, results Results, run func(*Macro) (string, error)) (Params, error) {
+	scope := c.scope.at(results, run)
+	release := c.repo.enter(scope)
+	defer release()
+	out := Params{doc: s.Params.doc}
+	for _, e := range s.Params.pairs {
+		value, err := filled(e.value, func(number int) (string, error) { return c.scope.waiting[number].execute(c.repo) })
+		if err != nil {
+			return out, err
+		}
+		out.pairs = append(out.pairs, entry{e.key, value})
+	}
+	return out, nil
+}
+
+// at is a copy of the scope at a moment of a run: macros are evaluated afresh.
+func (s *scope) at(results Results, run func(*Macro) (string, error)) *scope {
+	out := *s
+	out.results = results
+	out.macros = &macroSet{all: s.macros.all, funcs: s.macros.funcs, values: map[string]any{}, run: run}
+	return &out
+}

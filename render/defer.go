@@ -265,9 +265,6 @@ func (c *compiler) misplaced(doc *document, n *yaml.Node, number int) *Error {
 		return doc.errorAt(n, "the characters U+E000 and U+E001 are kept for pullet")
 	}
 	d := c.scope.waiting[number]
-	if d.item && d.value == nil {
-		return d.src.errorAt(d.src.pos(int(d.at)), "%s: item is known only in a step with forEach", d.text)
-	}
 	e := d.src.errorAt(d.src.pos(int(d.at)), "%s: this is not known before its step has run, and stands where it must be known", d.text)
 	e.Hint = "it can stand in the values of a step's parameters; for a decision use conditions.when"
 	return e
@@ -285,9 +282,15 @@ func (c *compiler) waitsFor(s *Step) {
 		s.waits = append(s.waits, placeholders(e.value)...)
 	}
 	for _, number := range s.waits {
-		if number < len(c.scope.waiting) {
-			s.after = append(s.after, c.scope.waiting[number].steps...)
+		if number >= len(c.scope.waiting) {
+			c.fail(s.ErrorAt(s.Pos, "the characters U+E000 and U+E001 are kept for pullet"))
+			continue
 		}
+		d := c.scope.waiting[number]
+		if d.item && d.value == nil {
+			c.fail(d.src.errorAt(d.src.pos(int(d.at)), "%s: item is known only in a step with forEach", d.text))
+		}
+		s.after = append(s.after, d.steps...)
 	}
 	for _, one := range s.Conditions.all() {
 		for _, ref := range one.Expression.steps {

@@ -2,7 +2,7 @@
 // fleet's current_version, renders the repository's files with Go templates, and applies the result when its turn has come.
 //
 // The program is cmd/pullet; the packages beside it are its stages. This one only carries the example repository, which is what the
-// demo runs.
+// demo runs, and the sources whose comments are the reference.
 package pullet
 
 import "embed"
@@ -11,3 +11,9 @@ import "embed"
 //
 //go:embed all:example-repo
 var Example embed.FS
+
+// Source is the Go files that declare what can be written in a state repository and in a host's configuration: package reference reads
+// their comments.
+//
+//go:embed agent/config.go apply/action/*.go puller/source.go render/*.go state/store.go
+var Source embed.FS

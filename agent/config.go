@@ -18,12 +18,12 @@ import (
 
 // Config is /etc/pullet/pullet.yaml: what a node must know before it can pull. Every key but repositories has a default.
 type Config struct {
-	Node         render.Node     `yaml:"node"`  // name: the host's name
-	Fleet        string          `yaml:"fleet"` // default: default
-	Repositories []puller.Source `yaml:"repositories"`
-	Etcd         Etcd            `yaml:"etcd"` // no endpoints: embedded, for this node alone
-	Agent        Loop            `yaml:"agent"`
-	Paths        Paths           `yaml:"paths"`
+	Node         render.Node     `yaml:"node"`         // this host
+	Fleet        string          `yaml:"fleet"`        // several fleets can share an etcd
+	Repositories []puller.Source `yaml:"repositories"` // the same list in the same order on every host; at least one
+	Etcd         Etcd            `yaml:"etcd"`         // no endpoints: embedded, for this node alone
+	Agent        Loop            `yaml:"agent"`        // how often and how long
+	Paths        Paths           `yaml:"paths"`        // where things are kept
 
 	Root string `yaml:"-"` // below which everything is applied; default /
 	file string // that was read
@@ -31,25 +31,25 @@ type Config struct {
 
 // Etcd says how the fleet's record is reached.
 type Etcd struct {
-	Endpoints    render.Strings `yaml:"endpoints"`
-	Dir          string         `yaml:"dir"` // of the embedded member; default: etcd in the state directory
-	TLS          state.TLS      `yaml:"tls"`
-	Username     string         `yaml:"username"`
-	PasswordFile string         `yaml:"passwordFile"`
+	Endpoints    render.Strings `yaml:"endpoints"`    // URLs of its members
+	Dir          string         `yaml:"dir"`          // of the embedded member; default: etcd in the state directory
+	TLS          state.TLS      `yaml:"tls"`          // for https endpoints
+	Username     string         `yaml:"username"`     // of a user of etcd
+	PasswordFile string         `yaml:"passwordFile"` // that holds the user's password
 }
 
 // Loop says how often and how long.
 type Loop struct {
-	Interval render.Duration `yaml:"interval"` // between pulls of the agent; default 5m
-	Splay    render.Duration `yaml:"splay"`    // at most so much is added to an interval, by chance; default 30s
-	Wait     render.Duration `yaml:"wait"`     // how long a pull waits at gates; default 10m
-	Deadline render.Duration `yaml:"deadline"` // of a run, waits not counted; default 1h
+	Interval render.Duration `yaml:"interval"` // between pulls of the agent
+	Splay    render.Duration `yaml:"splay"`    // at most so much is added to an interval, by chance
+	Wait     render.Duration `yaml:"wait"`     // how long a pull waits at gates
+	Deadline render.Duration `yaml:"deadline"` // of a run, waits not counted
 }
 
 // Paths are where a node keeps things.
 type Paths struct {
-	State    string `yaml:"state"`    // default /var/lib/pullet
-	HostVars string `yaml:"hostVars"` // default /etc/pullet/vars.d
+	State    string `yaml:"state"`    // what pullet keeps for itself: for root only
+	HostVars string `yaml:"hostVars"` // variables of this host, *.yaml: they override those of git
 }
 
 // DefaultConfig is where the configuration is when nothing else is said.

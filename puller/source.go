@@ -23,7 +23,7 @@ type Source struct {
 	// URL is an https, http, ssh or file URL, user@host:path, or an absolute
 	// path to a repository on this machine.
 	URL string `yaml:"url"`
-	// Ref is the branch to follow, "main" by default.
+	// Ref is the branch to follow; default main.
 	Ref string `yaml:"ref"`
 	// Tag is a glob (as in path.Match) over annotated tags. The newest by
 	// semantic version is followed; the version is what comes after the
@@ -46,7 +46,7 @@ type Auth struct {
 	// KnownHosts is the only place where an ssh server's host key is looked
 	// up; a server that is not in it is refused.
 	KnownHosts string `yaml:"knownHosts"`
-	// Username for http; "git" by default with TokenFile.
+	// Username is the user for https; with TokenFile default git.
 	Username string `yaml:"username"`
 	// PasswordFile holds the password of Username.
 	PasswordFile string `yaml:"passwordFile"`

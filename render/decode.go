@@ -14,7 +14,7 @@ import (
 // required field are mistakes, and all of them are reported. The library's own decoder is not used because its messages name
 // Go types and carry no position in the template's source.
 //
-// Tags: `yaml:"name"`; `yaml:"name,required"`; `yaml:",inline"` for an embedded struct.
+// Tags: `yaml:"name"`; `yaml:"name,required"`; `yaml:",inline"` for an embedded struct; `words:"a b"` for a text that is one of these.
 type decoder struct {
 	doc  *document
 	errs ErrorList
@@ -67,6 +67,7 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, what string) {
 type field struct {
 	index    []int
 	required bool
+	words    []string // the only texts that it can be
 }
 
 // fieldsOf lists a struct's fields by their names in YAML, in order.
@@ -78,7 +79,7 @@ func fieldsOf(t reflect.Type) (map[string]field, []string) {
 		if options == "inline" {
 			inner, innerNames := fieldsOf(f.Type)
 			for _, n := range innerNames {
-				fields[n] = field{append([]int{i}, inner[n].index...), inner[n].required}
+				fields[n] = field{append([]int{i}, inner[n].index...), inner[n].required, inner[n].words}
 			}
 			names = append(names, innerNames...)
 			continue
@@ -86,7 +87,7 @@ func fieldsOf(t reflect.Type) (map[string]field, []string) {
 		if name == "" || name == "-" {
 			continue
 		}
-		fields[name] = field{[]int{i}, options == "required"}
+		fields[name] = field{[]int{i}, options == "required", strings.Fields(f.Tag.Get("words"))}
 		names = append(names, name)
 	}
 	return fields, names
@@ -107,6 +108,9 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 		}
 		seen[e.key.Value] = true
 		d.value(e.value, v.FieldByIndex(f.index), e.key.Value)
+		if len(f.words) > 0 {
+			d.oneOf(e, v.FieldByIndex(f.index).String(), f.words)
+		}
 	}
 	for _, name := range names {
 		if fields[name].required && !seen[name] {

@@ -21,17 +21,38 @@ func (p Position) String() string {
 	return fmt.Sprintf("%s:%d:%d", p.File, p.Line, p.Col)
 }
 
+// Severity says whether a finding stops a version. The zero Severity does.
+type Severity bool
+
+// Warning is the severity of what works, and still is most likely not what was meant.
+const Warning Severity = true
+
+// String is "error" or "warning", also as JSON.
+func (s Severity) String() string {
+	if s == Warning {
+		return "warning"
+	}
+	return "error"
+}
+
+// MarshalText is String.
+func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
 // Error is one mistake in a state repository.
 type Error struct {
-	Pos     Position `json:"pos"`
-	Message string   `json:"message"`
-	Hint    string   `json:"hint,omitempty"` // what to do about it
-	Excerpt string   `json:"-"`              // the source line, with a caret below the place
+	Pos      Position `json:"pos"`
+	Severity Severity `json:"severity"`
+	Message  string   `json:"message"`
+	Hint     string   `json:"hint,omitempty"` // what to do about it
+	Excerpt  string   `json:"-"`              // the source line, with a caret below the place
 }
 
 // Error is the mistake in one line.
 func (e *Error) Error() string {
 	msg := e.Pos.String() + ": " + e.Message
+	if e.Severity == Warning {
+		msg = e.Pos.String() + ": warning: " + e.Message
+	}
 	if e.Hint != "" {
 		msg += " (" + e.Hint + ")"
 	}
@@ -62,6 +83,17 @@ func (l ErrorList) Err() error {
 		return nil
 	}
 	return l.sorted()
+}
+
+// Count is how many findings are of a severity.
+func (l ErrorList) Count(s Severity) int {
+	n := 0
+	for _, e := range l {
+		if e.Severity == s {
+			n++
+		}
+	}
+	return n
 }
 
 // sorted orders by position and drops what was said twice.

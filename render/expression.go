@@ -98,8 +98,9 @@ func environment(s *scope) map[string]any {
 	return map[string]any{
 		"server": s.server, "Server": s.server, "vars": s.vars, "variables": s.vars,
 		"servervars": serverVars(s.in.View), "pullet": fleet, "eden": fleet,
-		"macro": macro, "step": step, "hasLabel": hasLabel,
-		"steps": map[string]StepResult{}, "macros": map[string]any{},
+		"macro": macro, "step": step, "steps": map[string]StepResult{},
+		"macros":   map[string]any{}, // in expressions, macros by name: macros['banner'], or macros['banner']('resolver')
+		"hasLabel": hasLabel,         // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }
 

@@ -10,13 +10,13 @@ import (
 
 // Fleet is pullet.yaml: what holds for all nodes.
 type Fleet struct {
-	Metadata *Metadata `yaml:"metadata"`
-	Rollout  Rollout   `yaml:"rollout"`
+	Metadata *Metadata `yaml:"metadata"` // names the file; it changes nothing
+	Rollout  Rollout   `yaml:"rollout"`  // how a new version spreads
 }
 
 // Rollout says how a new version spreads.
 type Rollout struct {
-	RollingRules     RollingRules       `yaml:"rollingRules"`
+	RollingRules     RollingRules       `yaml:"rollingRules"`     // how many nodes change at a time
 	RoleDependencies map[string]Strings `yaml:"roleDependencies"` // role -> the roles that must be done before it
 	RoleOrder        map[string]Strings `yaml:"roleOrder"`        // the older name of roleDependencies
 	MaxFailures      int                `yaml:"maxFailures"`      // failures that a group survives; default 0
@@ -25,7 +25,7 @@ type Rollout struct {
 // RollingRules limit how many nodes of a role change at a time.
 type RollingRules struct {
 	Global Limit            `yaml:"global"` // for every role without a rule of its own; default 1
-	Roles  map[string]Limit `yaml:"roles"`
+	Roles  map[string]Limit `yaml:"roles"`  // by role
 }
 
 // Limit is a number of nodes, or a percentage of a roster: "3", "25%". The zero Limit is not set; a literal 0 freezes.
@@ -77,12 +77,13 @@ type Inventory map[string]Node
 
 // inventoryFile is one file under nodes/.
 type inventoryFile struct {
-	Metadata *Metadata                `yaml:"metadata"`
-	Nodes    map[string]inventoryNode `yaml:"nodes,required"`
+	Metadata *Metadata                `yaml:"metadata"`       // names the file; it changes nothing
+	Nodes    map[string]inventoryNode `yaml:"nodes,required"` // by host name
 }
 
+// inventoryNode is a host that must exist.
 type inventoryNode struct {
-	Labels map[string]string `yaml:"labels"`
+	Labels map[string]string `yaml:"labels"` // whatever the host's own configuration says; role is the group of its rollouts
 }
 
 // compileFleet reads pullet.yaml, of the last layer that has one, and the inventory of all layers. Neither is a template.

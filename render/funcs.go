@@ -79,17 +79,20 @@ func fits(f reflect.Type, in []reflect.Value) error {
 	return nil
 }
 
+// toYAML is a value as YAML: {{ toYaml vars.app | indent 2 }}.
 func toYAML(v any) (string, error) {
 	out, err := yaml.Dump(v, yaml.WithV3Defaults(), yaml.WithIndent(2))
 	return strings.TrimSuffix(string(out), "\n"), err
 }
 
+// fromYAML is what a YAML text holds.
 func fromYAML(text string) (any, error) {
 	var out any
 	err := yaml.Load([]byte(text), &out)
 	return out, err
 }
 
+// required is the value, or a mistake with this message where it is empty: {{ required "set app.port" vars.port }}.
 func required(message string, v any) (any, error) {
 	if s, ok := v.(string); v == nil || ok && s == "" {
 		return nil, errors.New(message)
@@ -97,6 +100,7 @@ func required(message string, v any) (any, error) {
 	return v, nil
 }
 
+// length is the number of elements of a map, a list or a text.
 func length(v any) (int, error) {
 	r := reflect.ValueOf(v)
 	switch r.Kind() {

@@ -10,14 +10,15 @@ import (
 
 // jobsBase is base/jobs.yaml: who runs which jobs, and which validations afterwards.
 type jobsBase struct {
-	Metadata    *Metadata          `yaml:"metadata"`
-	Jobs        targeted[jobEntry] `yaml:"jobs"`
-	Validations targeted[jobEntry] `yaml:"validations"`
+	Metadata    *Metadata          `yaml:"metadata"`    // names the file; it changes nothing
+	Jobs        targeted[jobEntry] `yaml:"jobs"`        // by target
+	Validations targeted[jobEntry] `yaml:"validations"` // by target; run last, at every pull: a host is done when they succeed
 }
 
+// jobEntry is a job of a target.
 type jobEntry struct {
-	Name       string     `yaml:"name,required"`
-	Conditions Conditions `yaml:"conditions"`
+	Name       string     `yaml:"name,required"` // web for jobs/web.yaml
+	Conditions Conditions `yaml:"conditions"`    // around the job as a whole
 }
 
 // Job is one file of steps as a node runs it.
@@ -74,23 +75,27 @@ func (c Conditions) all() []*Condition {
 
 // Condition is an expression, evaluated once or until it holds.
 type Condition struct {
-	Expression Expression `yaml:"condition,required"`
-	Retry      *Retry     `yaml:"retry"`
+	Expression Expression `yaml:"condition,required"` // in the language of https://expr-lang.org: server.memory > 1024
+	Retry      *Retry     `yaml:"retry"`              // ask again until it holds
 }
 
 // Retry says how often a condition is tried again.
 type Retry struct {
 	Interval Duration `yaml:"interval"` // default 10s
-	Limit    int      `yaml:"limit"`    // attempts in all; 0: until the run's deadline
+	Limit    int      `yaml:"limit"`    // attempts in all; 0: until the run's deadline; default 0
 }
 
 // RunOptions are how a step runs. Those of a file are the defaults of its steps.
 type RunOptions struct {
-	Runs       string   `yaml:"runs"`       // always (default), onUpdate, once
-	Ordering   string   `yaml:"ordering"`   // ansible: one after another
+	// Runs: always is checked at every pull; onUpdate only when the version is new or its last run failed; once is done once for these
+	// parameters, whatever the version; default always.
+	Runs string `yaml:"runs" words:"always onUpdate once"`
+	// Ordering: ansible is one step after another, in the order of the file; justdoit starts all at once that require nothing; genius
+	// too, after what they obviously need: a directory, a package, a user; default ansible.
+	Ordering   string   `yaml:"ordering" words:"ansible justdoit genius"`
 	Timeout    Duration `yaml:"timeout"`    // of the step; 0: the action's own default
 	FailHard   bool     `yaml:"failHard"`   // a failure stops the run
-	Idempotent *bool    `yaml:"idempotent"` // false: a command that was cut off is never repeated
+	Idempotent *bool    `yaml:"idempotent"` // false: a command that was cut off is never repeated; default true
 	Explicit   bool     `yaml:"-"`          // runs: always was written, not defaulted
 }
 
@@ -100,19 +105,12 @@ func (o *RunOptions) decode(d *decoder, n *yaml.Node) {
 	}
 	d.object(n, reflect.ValueOf(o).Elem(), "runOptions")
 	o.Explicit = o.Runs == "always"
-	d.oneOf(n, "runs", o.Runs, "always", "onUpdate", "once")
-	d.oneOf(n, "ordering", o.Ordering, "ansible", "justdoit", "genius")
 }
 
 // oneOf checks a field that has only a few values.
-func (d *decoder) oneOf(n *yaml.Node, field, value string, allowed ...string) {
-	if value == "" || slices.Contains(allowed, value) {
-		return
-	}
-	for _, e := range entries(n) {
-		if e.key.Value == field {
-			d.failf(e.value, "%s: expected %s, found %q", field, strings.Join(allowed, " or "), value)
-		}
+func (d *decoder) oneOf(e entry, value string, allowed []string) {
+	if value != "" && !slices.Contains(allowed, value) {
+		d.failf(e.value, "%s: expected %s, found %q", e.key.Value, strings.Join(allowed, " or "), value)
 	}
 }
 

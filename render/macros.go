@@ -14,12 +14,13 @@ import (
 
 // macrosBase is base/macros.yaml: which nodes get which macro files.
 type macrosBase struct {
-	Metadata *Metadata            `yaml:"metadata"`
-	Macros   targeted[macroEntry] `yaml:"macros,required"`
+	Metadata *Metadata            `yaml:"metadata"`        // names the file; it changes nothing
+	Macros   targeted[macroEntry] `yaml:"macros,required"` // by target
 }
 
+// macroEntry is a macro file of a target.
 type macroEntry struct {
-	Name string `yaml:"name,required"`
+	Name string `yaml:"name,required"` // fleet for macros/fleet.yaml
 }
 
 // Macro is a named value that a repository defines: the text of a template, or what a command prints.
@@ -36,9 +37,9 @@ const templateExpression = "template.expression"
 
 // macroBody is the long form of a macro.
 type macroBody struct {
-	Action     string  `yaml:"action,required"`
-	Parameters Params  `yaml:"parameters"`
-	Params     Strings `yaml:"params"`
+	Action     actionName `yaml:"action,required"` // template.expression, or one that reads, such as cmd.run
+	Parameters Params     `yaml:"parameters"`      // of the action
+	Params     Strings    `yaml:"params"`          // names of the arguments, which the text reads as {{ .name }}
 }
 
 // compileMacros collects the node's macros. Macro files are plain YAML: the texts in them are templates, executed at each use.
@@ -103,7 +104,7 @@ func (d *decoder) macro(e entry) *Macro {
 	}
 	var body macroBody
 	d.value(e.value, reflect.ValueOf(&body).Elem(), e.key.Value)
-	return &Macro{Action: body.Action, Params: body.Parameters, Args: body.Params}
+	return &Macro{Action: body.Action.name, Params: body.Parameters, Args: body.Params}
 }
 
 // macroSet evaluates macros, each at most once per rendering and set of arguments.

@@ -7,8 +7,8 @@ import (
 
 // Node is a host as its own configuration or the inventory describes it.
 type Node struct {
-	Name   string            `json:"name" yaml:"name"`
-	Labels map[string]string `json:"labels,omitempty" yaml:"labels"`
+	Name   string            `json:"name" yaml:"name"`               // default: the host name
+	Labels map[string]string `json:"labels,omitempty" yaml:"labels"` // for targets; those under nodes/ of the repository win
 }
 
 // Role is the label "role": the group in which the node takes its turn in a rollout. It may be empty.

@@ -54,31 +54,39 @@ func (d *decoder) requisites(kind string, n *yaml.Node) []Requisite {
 
 // requisiteFields are the requisite keys beside a step's parameters.
 type requisiteFields struct {
-	Require      anyNode `yaml:"require"`
-	RequireIn    anyNode `yaml:"require_in"`
-	RequireAny   anyNode `yaml:"require_any"`
-	Watch        anyNode `yaml:"watch"`
-	WatchIn      anyNode `yaml:"watch_in"`
-	WatchAny     anyNode `yaml:"watch_any"`
-	OnChanges    anyNode `yaml:"onchanges"`
-	OnChangesIn  anyNode `yaml:"onchanges_in"`
-	OnChangesAny anyNode `yaml:"onchanges_any"`
-	OnFail       anyNode `yaml:"onfail"`
-	OnFailIn     anyNode `yaml:"onfail_in"`
-	OnFailAny    anyNode `yaml:"onfail_any"`
-	OnFailAll    anyNode `yaml:"onfail_all"`
-	Prereq       anyNode `yaml:"prereq"`
-	PrereqIn     anyNode `yaml:"prereq_in"`
-	Listen       anyNode `yaml:"listen"`
-	ListenIn     anyNode `yaml:"listen_in"`
-	Use          anyNode `yaml:"use"`
-	UseIn        anyNode `yaml:"use_in"`
+	Require      requisiteNode `yaml:"require"`       // steps that must succeed before
+	RequireIn    requisiteNode `yaml:"require_in"`    // steps that require this one
+	RequireAny   requisiteNode `yaml:"require_any"`   // of these one must succeed before
+	Watch        requisiteNode `yaml:"watch"`         // like require, and when one of these changed this step reacts: a service restarts, a command runs
+	WatchIn      requisiteNode `yaml:"watch_in"`      // steps that watch this one
+	WatchAny     requisiteNode `yaml:"watch_any"`     // like watch, met by one of these
+	OnChanges    requisiteNode `yaml:"onchanges"`     // run only when one of these changed
+	OnChangesIn  requisiteNode `yaml:"onchanges_in"`  // steps that run only when this one changed
+	OnChangesAny requisiteNode `yaml:"onchanges_any"` // the same as onchanges
+	OnFail       requisiteNode `yaml:"onfail"`        // run only when one of these failed
+	OnFailIn     requisiteNode `yaml:"onfail_in"`     // steps that run only when this one failed
+	OnFailAny    requisiteNode `yaml:"onfail_any"`    // the same as onfail
+	OnFailAll    requisiteNode `yaml:"onfail_all"`    // run only when all of these failed
+	Prereq       requisiteNode `yaml:"prereq"`        // run before these, and only when they are going to change
+	PrereqIn     requisiteNode `yaml:"prereq_in"`     // steps that have this one as prereq
+	Listen       requisiteNode `yaml:"listen"`        // like watch, but react at the end of the run
+	ListenIn     requisiteNode `yaml:"listen_in"`     // steps that listen to this one
+	Use          requisiteNode `yaml:"use"`           // take the parameters of these that are not set here
+	UseIn        requisiteNode `yaml:"use_in"`        // steps that take their parameters from this one
 }
 
 // anyNode is a value that is decoded later.
 type anyNode struct{ node *yaml.Node }
 
 func (a *anyNode) decode(_ *decoder, n *yaml.Node) { a.node = n }
+
+// The kinds of what is decoded later.
+type (
+	nameNode      struct{ anyNode } // a text
+	stepNode      struct{ anyNode } // a stepBody
+	itemsNode     struct{ anyNode } // a list, or an expression that gives one
+	requisiteNode struct{ anyNode } // one reference, or a list
+)
 
 // stepRequisites gathers what a step refers to: beside its parameters, and among them, where Salt has them.
 func (d *decoder) stepRequisites(body *yaml.Node, params *Params) []Requisite {

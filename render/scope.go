@@ -27,21 +27,22 @@ type Results func(name string) (StepResult, bool)
 
 // StepResult is what `steps['name']` holds in an expression. The zero value is a step that has not run.
 type StepResult struct {
-	State    string `json:"state,omitempty"`  // the resource's own word, such as systemd's; else the result
-	Result   string `json:"result,omitempty"` // ok, failed, skipped, pending; empty before it ran
-	Changed  bool   `json:"changed,omitempty"`
-	ExitCode int    `json:"exitCode,omitempty"`
-	StdOut   string `json:"stdOut,omitempty"`
-	StdErr   string `json:"stdErr,omitempty"`
+	State    string `json:"state,omitempty"`    // the resource's own word, such as systemd's; else the result
+	Result   string `json:"result,omitempty"`   // ok, failed, skipped, pending; empty before it ran
+	Changed  bool   `json:"changed,omitempty"`  // it changed something
+	ExitCode int    `json:"exitCode,omitempty"` // of its command
+	StdOut   string `json:"stdOut,omitempty"`   // what its command wrote, or what template.expression computed
+	StdErr   string `json:"stdErr,omitempty"`   // what its command wrote to standard error
 }
 
 // fleetRoot is the root "pullet" (alias "eden").
 type fleetRoot struct {
-	Version, Release string
-	view             View
+	Version string // the commit
+	Release string // its tag, or empty
+	view    View
 }
 
-// Servers are the registered nodes that a target matches.
+// Servers are the names of the registered nodes that a target matches: {{ pullet.servers "role=web" | join "," }}.
 func (f fleetRoot) Servers(target string) ([]string, error) { return f.view.Servers(target) }
 
 // roots are the names of DESIGN's table as template functions over the current scope.
@@ -53,15 +54,22 @@ func roots(current func() *scope) template.FuncMap {
 		return fleetRoot{in.Version, in.Release, in.View}
 	}
 	step := func(name string) (StepResult, error) { return current().result(name) }
-	return template.FuncMap{
-		"server": server, "Server": server,
-		"vars": vars, "variables": vars,
-		"servervars": func() map[string]any { return serverVars(current().in.View) },
-		"pullet":     fleet, "eden": fleet,
-		"macro": func(name string, args ...any) (any, error) { return current().macros.call(current(), name, args) },
-		"step":  step,
-		"item":  func() (any, error) { return current().theItem() },
-		"steps": func() stepsRoot { return stepsRoot{current()} },
+	servers := func() map[string]any { return serverVars(current().in.View) }
+	macro := func(name string, args ...any) (any, error) { return current().macros.call(current(), name, args) }
+	steps := func() stepsRoot { return stepsRoot{current()} }
+	item := func() (any, error) { return current().theItem() }
+	return template.FuncMap{ // the comments are what pullet explain says
+		"server":     server,  // this host: its name, its labels and its facts
+		"Server":     server,  // the same as server
+		"servervars": servers, // host name -> what server holds there, for every registered host
+		"vars":       vars,    // the merged variables
+		"variables":  vars,    // the same as vars
+		"pullet":     fleet,   // the version, and who is registered
+		"eden":       fleet,   // the same as pullet
+		"macro":      macro,   // the value of a macro: {{ macro "banner" "resolver" }}; in expressions macros['banner']('resolver')
+		"step":       step,    // what a step returned, once it has run: {{ (step "name").StdOut }}
+		"steps":      steps,   // what the steps returned: {{ (index steps "name").StdOut }}; in expressions steps['name'].StdOut
+		"item":       item,    // the item of a step with forEach
 	}
 }
 

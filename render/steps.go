@@ -9,28 +9,29 @@ import (
 
 // jobFile is the body of jobs/NAME.yaml.
 type jobFile struct {
-	Metadata   *Metadata         `yaml:"metadata"`
-	Include    []anyNode         `yaml:"include"`    // jobs that run before this one
-	RunOptions RunOptions        `yaml:"runOptions"` // of the steps that do not say
-	Defaults   map[string]Params `yaml:"defaults"`   // parameters by action, of the steps that do not say
-	Steps      []anyNode         `yaml:"steps,required"`
+	Metadata   *Metadata         `yaml:"metadata"`       // names the file; it changes nothing
+	Include    []nameNode        `yaml:"include"`        // jobs that run before this one
+	RunOptions RunOptions        `yaml:"runOptions"`     // of the steps that do not say
+	Defaults   map[string]Params `yaml:"defaults"`       // parameters by action, of the steps that do not say
+	Steps      []stepNode        `yaml:"steps,required"` // in their order
 }
 
 // stepBody is a step as it is written: flat, or with all but its name under spec.
 type stepBody struct {
-	Name     string    `yaml:"name,required"`
-	Spec     *stepSpec `yaml:"spec"`
-	ForEach  anyNode   `yaml:"forEach"`
+	Name     string    `yaml:"name,required"` // unique in the job
+	Spec     *stepSpec `yaml:"spec"`          // all but the name may stand here instead
+	ForEach  itemsNode `yaml:"forEach"`       // a list, or an expression that gives one: a step for each item, which its templates see as item
 	stepSpec `yaml:",inline"`
 	node     *yaml.Node
 }
 
+// stepSpec is what a step says.
 type stepSpec struct {
-	Action          actionName  `yaml:"action"`
-	Parameters      Params      `yaml:"parameters"`
-	Conditions      Conditions  `yaml:"conditions"`
-	RunOptions      stepOptions `yaml:"runOptions"`
-	Sensitive       bool        `yaml:"sensitive"`
+	Action          actionName  `yaml:"action"`     // what should be: one of the actions
+	Parameters      Params      `yaml:"parameters"` // of the action: a map, or a list of maps with one key each
+	Conditions      Conditions  `yaml:"conditions"` // what must hold before and after
+	RunOptions      stepOptions `yaml:"runOptions"` // when and how long it runs
+	Sensitive       bool        `yaml:"sensitive"`  // keep what it reads and writes out of reports
 	requisiteFields `yaml:",inline"`
 }
 

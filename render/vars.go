@@ -8,25 +8,26 @@ import (
 
 // varsBase is base/vars.yaml: which nodes get which variables.
 type varsBase struct {
-	Metadata *Metadata           `yaml:"metadata"`
-	Files    targeted[varsEntry] `yaml:"files,required"`
+	Metadata *Metadata           `yaml:"metadata"`       // names the file; it changes nothing
+	Files    targeted[varsEntry] `yaml:"files,required"` // by target; later targets override earlier ones
 }
 
+// varsEntry is a variables file of a target.
 type varsEntry struct {
-	Name     string  `yaml:"name,required"`
-	Paths    Strings `yaml:"paths"` // all that exist are merged, earlier ones win; none: the name is the path
-	Optional bool    `yaml:"optional"`
+	Name     string  `yaml:"name,required"` // common for vars/common.yaml
+	Paths    Strings `yaml:"paths"`         // below vars/: all that exist are merged, earlier ones win; none: the name is the path
+	Optional bool    `yaml:"optional"`      // none of the files need exist
 	pos      *yaml.Node
 }
 
 // Metadata may stand at the head of every file. It is checked and kept, and changes nothing.
 type Metadata struct {
-	APIVersion  string            `yaml:"apiVersion"`
-	Kind        string            `yaml:"kind"`
-	Name        string            `yaml:"name"`
-	Labels      map[string]string `yaml:"labels"`
-	Annotations map[string]string `yaml:"annotations"`
-	UUID        string            `yaml:"uuid"`
+	APIVersion  string            `yaml:"apiVersion"`  // of whoever made the file
+	Kind        string            `yaml:"kind"`        // of the file, in the words of whoever made it
+	Name        string            `yaml:"name"`        // of the file
+	Labels      map[string]string `yaml:"labels"`      // for programs that look for files
+	Annotations map[string]string `yaml:"annotations"` // for people and programs
+	UUID        string            `yaml:"uuid"`        // of the file
 }
 
 // targeted is the body of a base file: targets in the file's order, each with its entries.

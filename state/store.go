@@ -30,9 +30,9 @@ type Config struct {
 
 // TLS are the files of a client certificate and of the authority that signed the servers'.
 type TLS struct {
-	CA   string `yaml:"ca"`
-	Cert string `yaml:"cert"`
-	Key  string `yaml:"key"`
+	CA   string `yaml:"ca"`   // certificate of the authority that signed the servers'
+	Cert string `yaml:"cert"` // certificate of this host
+	Key  string `yaml:"key"`  // private key of this host
 }
 
 // Store is the fleet's record. It is safe for concurrent use.

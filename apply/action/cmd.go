@@ -14,16 +14,26 @@ import (
 //
 // With creates, removes, unless or onlyif it runs whenever they say so. Without, it runs once for each version and set of
 // parameters; runs: always makes it run at every pull.
+//
+// Example:
+//
+//	steps:
+//	  - name: search index
+//	    action: cmd.run
+//	    parameters:
+//	      cmd: /usr/local/bin/make-index --all
+//	      creates: /srv/index/current
+//	      timeout: 10m
 type CmdRun struct {
-	Cmd     render.Line       `yaml:"cmd,required"`
-	Cwd     string            `yaml:"cwd"` // default: the root
-	Env     map[string]string `yaml:"env"` // added to a clean environment
-	User    string            `yaml:"user"`
-	Timeout render.Duration   `yaml:"timeout"` // default: the run's deadline
-	Creates string            `yaml:"creates"` // do not run when this path exists
-	Removes string            `yaml:"removes"` // do not run when this path does not exist
-	Unless  string            `yaml:"unless"`  // do not run when this command succeeds
-	OnlyIf  string            `yaml:"onlyif"`  // run only when this command succeeds
+	Cmd     render.Line       `yaml:"cmd,required"` // a line for /bin/sh, or a list without a shell
+	Cwd     string            `yaml:"cwd"`          // where it runs; default: the root
+	Env     map[string]string `yaml:"env"`          // added to a clean environment
+	User    string            `yaml:"user"`         // who runs it; default: the agent's own user
+	Timeout render.Duration   `yaml:"timeout"`      // after which it is killed; default: the run's deadline
+	Creates string            `yaml:"creates"`      // do not run when this path exists
+	Removes string            `yaml:"removes"`      // do not run when this path does not exist
+	Unless  string            `yaml:"unless"`       // do not run when this command succeeds
+	OnlyIf  string            `yaml:"onlyif"`       // run only when this command succeeds
 }
 
 // Bind checks the parameters.

@@ -21,6 +21,19 @@ import (
 // FileManaged is a regular file with this content, owner and mode. It is replaced as a whole, by a rename: readers see the old
 // file or the new one. Without content and source only the owner and mode of an existing file are managed, and a missing one is
 // made empty.
+//
+// Example:
+//
+//	steps:
+//	  - name: sshd
+//	    action: file.managed
+//	    parameters:
+//	      name: /etc/ssh/sshd_config.d/fleet.conf
+//	      content: |
+//	        PermitRootLogin no
+//	        Banner "{{ server.name }}"
+//	      mode: 0600
+//	      validate: sshd -t -f %s
 type FileManaged struct {
 	Name        string  `yaml:"name,required"` // absolute path
 	Content     *string `yaml:"content"`       // the text itself

@@ -16,6 +16,13 @@ import (
 
 // FileDirectory is a directory with this owner and mode. Missing parents are made with mode 0755. A link to a directory is followed,
 // beneath the root.
+//
+// Example:
+//
+//	steps:
+//	  - name: spool
+//	    action: file.directory
+//	    parameters: {name: /var/spool/app, mode: 0750, owner: app, group: app}
 type FileDirectory struct {
 	Name        string `yaml:"name,required"` // absolute path
 	Permissions `yaml:",inline"`
@@ -68,6 +75,13 @@ func (a *FileDirectory) Apply(_ context.Context, h *apply.Host, _ apply.Change) 
 }
 
 // FileSymlink is a symbolic link to this target. The target need not exist.
+//
+// Example:
+//
+//	steps:
+//	  - name: time zone
+//	    action: file.symlink
+//	    parameters: {name: /etc/localtime, target: ../usr/share/zoneinfo/Europe/Berlin}
 type FileSymlink struct {
 	Name   string `yaml:"name,required"`   // absolute path of the link
 	Target string `yaml:"target,required"` // what it says, absolute or relative
@@ -126,6 +140,13 @@ func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (a
 }
 
 // FileAbsent removes a file, a link, or a directory with everything in it.
+//
+// Example:
+//
+//	steps:
+//	  - name: no old configuration
+//	    action: file.absent
+//	    parameters: {name: /etc/app/old.conf}
 type FileAbsent struct {
 	Name string `yaml:"name,required"` // absolute path, at least two levels deep
 }

@@ -16,7 +16,7 @@ import (
 type Permissions struct {
 	Mode  string `yaml:"mode"`  // octal: 0644
 	Owner string `yaml:"owner"` // name or number
-	Group string `yaml:"group"`
+	Group string `yaml:"group"` // name or number
 }
 
 // wanted is Permissions in the kernel's numbers: -1 leaves a value alone.

@@ -103,7 +103,7 @@ func (a *app) root() *cobra.Command {
 	for _, c := range []*cobra.Command{
 		a.pullCommand(), a.agentCommand(), a.planCommand(), a.factsCommand(),
 		a.statusCommand(), a.decommissionCommand(),
-		a.initCommand(), a.validateCommand(), a.renderCommand(), a.demoCommand(), a.versionCommand(),
+		a.initCommand(), a.validateCommand(), a.renderCommand(), a.graphCommand(), a.evalCommand(), a.demoCommand(), a.versionCommand(),
 	} {
 		root.AddCommand(c)
 	}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/render/facts"
+)
+
+func (a *app) graphCommand() *cobra.Command {
+	var of nodeFlags
+	c := &cobra.Command{
+		Use: "graph [DIR] --node NAME", GroupID: "repo", Args: upToOne,
+		Short: "Draw what runs after what on a node, and why",
+		Long: "Graph compiles the repository in DIR (default: here) for a node and draws its steps with their order: -o dot for graphviz, -o mermaid\n" +
+			"for Markdown, -o table as text.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, cat, err := of.compile(args)
+			if err != nil {
+				return err
+			}
+			program, err := apply.Bind(cat, action.All())
+			if err != nil {
+				return err
+			}
+			return a.printGraph(program)
+		},
+	}
+	of.add(c)
+	return c
+}
+
+func (a *app) printGraph(p *apply.Program) error {
+	steps, edges := p.Graph()
+	switch a.output {
+	case "dot":
+		printDot(a.out, steps, edges)
+	case "mermaid":
+		printMermaid(a.out, steps, edges)
+	case "table":
+		t := columns(a.out)
+		fmt.Fprintln(t, "STEP\tRUNS AFTER\tWHY")
+		for _, e := range edges {
+			fmt.Fprintf(t, "%s\t%s\t%s\n", e.After, e.Before, e.Why)
+		}
+		return t.Flush()
+	default:
+		_, err := a.structured(map[string]any{"steps": steps, "edges": edges})
+		return err
+	}
+	return nil
+}
+
+func printDot(w io.Writer, steps []string, edges []apply.Edge) {
+	fmt.Fprintln(w, "digraph steps {\n  node [shape=box];")
+	for _, s := range steps {
+		fmt.Fprintf(w, "  %q;\n", s)
+	}
+	for _, e := range edges {
+		fmt.Fprintf(w, "  %q -> %q [label=%q];\n", e.Before, e.After, e.Why)
+	}
+	fmt.Fprintln(w, "}")
+}
+
+func printMermaid(w io.Writer, steps []string, edges []apply.Edge) {
+	number := map[string]int{}
+	fmt.Fprintln(w, "flowchart TD")
+	for i, s := range steps {
+		number[s] = i
+		fmt.Fprintf(w, "  s%d[%q]\n", i, s)
+	}
+	for _, e := range edges {
+		fmt.Fprintf(w, "  s%d -->|%s| s%d\n", number[e.Before], e.Why, number[e.After])
+	}
+}
+
+func (a *app) evalCommand() *cobra.Command {
+	var of nodeFlags
+	c := &cobra.Command{
+		Use: "eval EXPRESSION|TEMPLATE [DIR] --node NAME", GroupID: "repo",
+		Args:  func(cmd *cobra.Command, args []string) error { return usage(cobra.RangeArgs(1, 2)(cmd, args)) },
+		Short: "Evaluate an expression or a template against a node's data",
+		Example: "  pullet eval --node web1 \"hasLabel('role=web') and vars.drain != ''\"\n" +
+			"  pullet eval --node web1 '{{ macro \"banner\" \"x\" }}'",
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, cat, err := of.compile(args[1:])
+			if err != nil {
+				return err
+			}
+			value, err := cat.Value(args[0])
+			if err != nil {
+				return err
+			}
+			if text, ok := value.(string); ok && a.output == "table" {
+				_, err := fmt.Fprintln(a.out, text)
+				return err
+			}
+			if done, err := a.structured(value); done || err != nil {
+				return err
+			}
+			return printYAML(a.out, value)
+		},
+	}
+	of.add(c)
+	return c
+}
+
+// nodeFlags name the node that a repository is compiled for.
+type nodeFlags struct {
+	node, facts string
+	labels      map[string]string
+}
+
+func (f *nodeFlags) add(c *cobra.Command) {
+	c.Flags().StringVar(&f.node, "node", "", "the node")
+	c.Flags().StringVar(&f.facts, "facts", "", "its facts, as pullet facts -o json prints them (default: those of a made-up Debian host)")
+	c.Flags().StringToStringVar(&f.labels, "label", nil, "labels of a node that is not under nodes/: role=web,env=prod")
+}
+
+// compile makes the catalog of the repository in a directory for the node.
+func (f *nodeFlags) compile(args []string) (*render.Repository, *render.Catalog, error) {
+	repo, _, err := openDir(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, err := f.input(repo)
+	if err != nil {
+		return nil, nil, err
+	}
+	cat, err := repo.Compile(in)
+	return repo, cat, err
+}
+
+// input is the node with its facts, in a fleet in which every node has reported.
+func (f *nodeFlags) input(repo *render.Repository) (render.Input, error) {
+	if f.node == "" {
+		return render.Input{}, &exit{exitUsage, errors.New("--node is missing: name a node of nodes/")}
+	}
+	n, err := nodeNamed(repo, f.node, f.labels)
+	if err != nil {
+		return render.Input{}, err
+	}
+	nodes, err := repo.Nodes()
+	if err != nil {
+		return render.Input{}, err
+	}
+	in := render.Input{Node: n, View: sampleView(nodes)}
+	in.Facts, err = readFacts(f.facts, facts.Sample(n.Name))
+	return in, err
+}

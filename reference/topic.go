@@ -1,0 +1,241 @@
+// Package reference tells what can be written: in a state repository, in a host's configuration, and in templates. It reads the types
+// that the decoder fills and the comments in their sources, so that it cannot drift from what pullet does. Topics are for people, Schema
+// is for editors.
+package reference
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/pullet/pullet"
+	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/render"
+)
+
+// Topic is one thing that can be explained.
+type Topic struct {
+	Name     string   `json:"name"` // file.managed.mode
+	Group    string   `json:"group"`
+	Summary  string   `json:"summary,omitempty"`
+	Type     string   `json:"type,omitempty"`
+	Required bool     `json:"required,omitempty"`
+	Default  string   `json:"default,omitempty"`
+	Values   []string `json:"values,omitempty"` // the only ones
+	Text     string   `json:"text,omitempty"`
+	Example  string   `json:"example,omitempty"`
+	Fields   []Topic  `json:"fields,omitempty"`
+}
+
+// The groups of topics, in their order.
+const (
+	actionGroup   = "action"
+	fileGroup     = "file of a state repository"
+	configGroup   = "configuration of a host"
+	rootGroup     = "root of templates and conditions"
+	factGroup     = "fact of a host"
+	functionGroup = "template function"
+	sprigGroup    = "template function of sprig"
+	builtinGroup  = "template function of Go"
+)
+
+// Topics are all topics, group by group; fields stand in what they belong to.
+func Topics() ([]Topic, error) {
+	w, err := newWriter()
+	if err != nil {
+		return nil, err
+	}
+	var out []Topic
+	for _, spec := range action.All() {
+		out = append(out, w.action(spec))
+	}
+	for _, k := range kinds() {
+		out = append(out, w.kind(k))
+	}
+	out = append(out, w.roots()...)
+	return append(out, w.functions()...), nil
+}
+
+// configKind is the one kind of file that is no part of a state repository.
+const configKind = "config"
+
+// kinds are the kinds of files with the host's configuration.
+func kinds() []render.Kind {
+	config := render.ShapeOf(reflect.TypeFor[agent.Config]())
+	return append(render.Kinds(), render.Kind{Name: configKind, Files: "/etc/pullet/pullet.yaml, /etc/pullet/conf.d/*.yaml", Shape: config})
+}
+
+// writer makes topics of types and comments.
+type writer struct{ comments }
+
+func newWriter() (writer, error) {
+	c, err := readComments(pullet.Source)
+	return writer{c}, err
+}
+
+func (w writer) action(spec apply.Spec) Topic {
+	value := reflect.ValueOf(spec.New()).Elem()
+	t := Topic{Name: spec.Name, Group: actionGroup, Summary: spec.Summary}
+	t.Text, t.Example = cutExample(w.ofType(value.Type(), spec.Name))
+	t.Fields = w.fields(t, render.ShapeOf(value.Type()), value)
+	return t
+}
+
+// cutExample takes the indented block after "Example:" out of a comment.
+func cutExample(text string) (rest, example string) {
+	rest, block, _ := strings.Cut(text, "\nExample:\n")
+	var b strings.Builder
+	for line := range strings.Lines(block) {
+		b.WriteString(strings.TrimPrefix(line, "\t"))
+	}
+	return strings.TrimSpace(rest), strings.TrimSpace(b.String())
+}
+
+func (w writer) kind(k render.Kind) Topic {
+	t := Topic{Name: k.Name, Group: fileGroup, Summary: k.Files, Type: typeOf(k.Shape)}
+	defaults := reflect.Value{}
+	if k.Name == configKind {
+		t.Group, defaults = configGroup, reflect.ValueOf(agent.Default())
+	}
+	t.Text = w.text(k.Shape, k.Name)
+	t.Fields = w.fields(t, k.Shape, defaults)
+	return t
+}
+
+// text is what the comment of a shape's type says.
+func (w writer) text(s *render.Shape, name string) string {
+	if s.Type == nil {
+		return ""
+	}
+	return strings.TrimSpace(w.ofType(s.Type, name))
+}
+
+// fields are the topics below one: the fields of the object that its shape is, or has elements of. Values are the defaults.
+func (w writer) fields(of Topic, s *render.Shape, value reflect.Value) []Topic {
+	var out []Topic
+	for _, f := range s.Fields {
+		out = append(out, w.field(of, f, value))
+	}
+	if s.Elem != nil {
+		out = append(out, w.fields(of, s.Elem, reflect.Value{})...)
+	}
+	for _, one := range s.Either {
+		for _, t := range w.fields(of, one, reflect.Value{}) {
+			if !has(out, t.Name) {
+				out = append(out, t)
+			}
+		}
+	}
+	return out
+}
+
+func has(topics []Topic, name string) bool {
+	for _, t := range topics {
+		if t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (w writer) field(of Topic, f render.ShapeField, value reflect.Value) Topic {
+	t := Topic{Name: of.Name + "." + f.Name, Group: of.Group, Required: f.Required, Type: typeOf(f.Shape), Values: f.Shape.Words}
+	t.Text, t.Default = cutDefault(strings.TrimSpace(w.ofField(f.Owner, f.Go, f.Name)))
+	if value.IsValid() {
+		value = value.FieldByName(f.Go)
+		if t.Default == "" && !value.IsZero() && value.Kind() != reflect.Struct {
+			t.Default = plain(value)
+		}
+	}
+	if t.Default == "" && f.Shape.Kind == render.Truth {
+		t.Default = "false"
+	}
+	if value.Kind() != reflect.Struct {
+		value = reflect.Value{}
+	}
+	t.Fields = w.fields(t, f.Shape, value)
+	return t
+}
+
+// plain is a value as it is written in YAML.
+func plain(v reflect.Value) string {
+	if d, ok := v.Interface().(render.Duration); ok {
+		text := d.Std().String()
+		text = strings.TrimSuffix(strings.TrimSuffix(text, "0s"), "0m")
+		return text
+	}
+	out, err := yaml.Dump(v.Interface())
+	if err != nil {
+		return fmt.Sprint(v.Interface())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+var defaultAtEnd = regexp.MustCompile(`(?:^|[;,] )(with [^;,]+ )?default:? ([^;]+?)\.?$`)
+
+// cutDefault takes what a comment says last of the default out of it.
+func cutDefault(text string) (rest, value string) {
+	m := defaultAtEnd.FindStringSubmatchIndex(text)
+	if m == nil {
+		return text, ""
+	}
+	value = text[m[4]:m[5]]
+	if m[2] >= 0 { // it depends
+		value += " " + strings.TrimSpace(text[m[2]:m[3]])
+	}
+	return strings.TrimSpace(text[:m[0]]), value
+}
+
+// typeOf is a shape in words.
+func typeOf(s *render.Shape) string {
+	switch {
+	case s.Name != "":
+		return s.Name
+	case len(s.Words) > 0:
+		return "word"
+	}
+	switch s.Kind {
+	case render.Text:
+		return "text"
+	case render.Number:
+		return "number"
+	case render.Truth:
+		return "true or false"
+	case render.List:
+		return "list of " + plural(typeOf(s.Elem))
+	case render.Table:
+		return "map of " + plural(typeOf(s.Elem))
+	case render.Object:
+		return "map"
+	case render.Action:
+		return "name of an action"
+	case render.Parameters:
+		return "parameters"
+	case render.Either:
+		return "text or map"
+	}
+	return "any YAML"
+}
+
+func plural(name string) string {
+	switch name {
+	case "any YAML", "parameters", "true or false":
+		return name
+	}
+	head, rest, more := strings.Cut(name, ", ")
+	if head, of, ok := strings.Cut(name, " of "); ok {
+		return head + "s of " + of
+	}
+	if head, _, ok := strings.Cut(name, ": "); ok {
+		return head + "s"
+	}
+	if more {
+		return head + "s, " + rest
+	}
+	return name + "s"
+}

@@ -19,10 +19,11 @@ func TestMain(m *testing.M) {
 	case "":
 		os.Exit(m.Run())
 	case "lock":
-		other(func() error { _, err := LockRun(dir, "theirs"); return err })
+		other(func() (err error) { held, err = LockRun(dir, "theirs"); return err })
 	case "store":
 		other(func() error {
 			s, err := Open(context.Background(), Config{Fleet: "f", Dir: dir})
+			held = s
 			if err == nil {
 				_, err = s.Propose(context.Background(), Version{ID: "theirs"}, 0)
 			}
@@ -30,6 +31,9 @@ func TestMain(m *testing.M) {
 		})
 	}
 }
+
+// held keeps what the other process holds: a file that nobody refers to is closed, and its lock gone with it.
+var held any
 
 // other is the body of the other process.
 func other(do func() error) {

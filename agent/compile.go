@@ -137,12 +137,17 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 			Reason: fmt.Sprintf("its remote does not have %s yet, which %s proposed as %s", state.Short(missing.Commit), v.By, v),
 			Clear:  "it goes on when the remote has it", Since: time.Now(),
 		}
-		return p.tellConfigured(ctx, v)
+		return errors.Join(p.keepRunning(ctx), p.tellConfigured(ctx, v))
 	}
 	p.out.Version = v
 	p.out.Failures = append(p.out.Failures, err)
 	if p.store == nil {
 		return nil
+	}
+	if !v.Same(p.local.Running) {
+		if err := p.keepRunning(ctx); err != nil {
+			return err
+		}
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
@@ -162,12 +167,12 @@ func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
 	if p.store == nil {
 		return nil
 	}
-	reason := ""
-	if p.out.Wait != nil {
-		reason = p.out.Wait.Error()
+	st := p.status(v, "")
+	if w := p.out.Wait; w != nil {
+		st.Reason, st.Clear = w.Gate+": "+w.Reason, w.Clear
 	}
 	for _, err := range p.out.Failures {
-		reason = firstLine(err)
+		st.Reason, st.Clear = firstLine(err), ""
 	}
-	return p.store.SetStatus(ctx, p.config.Node.Name, state.Configured, stateOf(p.out), p.status(v, reason))
+	return p.store.SetStatus(ctx, p.config.Node.Name, state.Configured, stateOf(p.out), st)
 }

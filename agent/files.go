@@ -93,7 +93,7 @@ func relevant(name, config string, kinds map[string]change) bool {
 	}
 	dir := filepath.Dir(name)
 	if kinds[dir] == configuration && filepath.Base(dir) != "conf.d" {
-		return name == config
+		return filepath.Clean(name) == filepath.Clean(config) // a relative one is reported as ./NAME
 	}
 	return true
 }

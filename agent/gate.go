@@ -56,6 +56,7 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	}
 	p.out.Version = v
 	if wait != nil {
+		wait.Since = time.Now()
 		req.Waiting(wait)
 		if err := p.keepRunning(ctx); err != nil {
 			return nil, err
@@ -63,6 +64,9 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 		waiting, cancel := context.WithTimeout(ctx, p.Wait)
 		defer cancel()
 		slot, err = lock.Acquire(waiting, p.store, req)
+		if err != nil && errors.Is(err, waiting.Err()) { // no time was left to ask again
+			err = wait
+		}
 	}
 	switch {
 	case slot != nil:
@@ -97,9 +101,14 @@ func (p *pull) keepRunning(ctx context.Context) error {
 	return p.publish(ctx, running, report)
 }
 
-// firstLine is the head of a message that may have many.
+// firstLine is the head of a message that may have many, and what follows it where it is a heading.
 func firstLine(err error) string {
-	line, _, more := strings.Cut(err.Error(), "\n")
+	line, rest, more := strings.Cut(err.Error(), "\n")
+	if more && strings.HasSuffix(line, ":") {
+		var next string
+		next, _, more = strings.Cut(rest, "\n")
+		line += " " + next
+	}
 	if more {
 		line += " ..."
 	}

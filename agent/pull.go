@@ -199,10 +199,13 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	}
 	st := p.status(v, report.Why())
 	for _, e := range p.out.Failures { // a newer commit that this node cannot use is why it lags
-		st.Reason = e.Error()
+		st.Reason = firstLine(e)
 	}
 	ops := append(p.store.StatusOps(p.config.Node.Name, state.Configured, stateOf(p.out), st),
 		p.store.StatusOps(p.config.Node.Name, state.Validated, validationOf(report), st)...)
+	if v.Same(p.local.Running) && !p.out.Upgrade && p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
+		ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())
+	}
 	_, err := p.store.Client.Txn(ctx).Then(ops...).Commit()
 	return err
 }

@@ -16,10 +16,11 @@ import (
 
 // lab is a host of two kinds of things: values that can be compared (t.put), and commands that cannot (t.cmd).
 type lab struct {
-	t       testing.TB
+	t       tb
 	dir     string // of the journal
 	version string
 	upgrade bool
+	runs    int // names the runs apart
 	values  map[string]string
 	ran     []string          // what was applied, in order
 	fails   map[string]string // by name: what applying it says
@@ -30,9 +31,19 @@ type lab struct {
 	onApply func(name string)
 }
 
-func newLab(t testing.TB) *lab {
+// tb is what the lab needs of a test: rapid's are none of package testing's.
+type tb interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+}
+
+func newLab(t testing.TB) *lab { return newLabIn(t, t.TempDir()) }
+
+func newLabIn(t tb, dir string) *lab {
 	return &lab{
-		t: t, dir: t.TempDir(), version: "v1", upgrade: true,
+		t: t, dir: dir, version: "v1", upgrade: true,
 		values: map[string]string{}, fails: map[string]string{}, checks: map[string]string{},
 	}
 }
@@ -141,12 +152,13 @@ func (l *lab) program(js jobs) *apply.Program {
 
 func (l *lab) options() apply.Options {
 	l.t.Helper()
+	l.runs++
 	j, err := state.OpenJournal(l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	return apply.Options{
-		Run: "run", Host: &apply.Host{Root: l.root}, Journal: j, Upgrade: l.upgrade,
+		Run: fmt.Sprint("run", l.runs), Host: &apply.Host{Root: l.root}, Journal: j, Upgrade: l.upgrade,
 		Hold: func(context.Context) error { return l.held },
 	}
 }
@@ -190,7 +202,7 @@ func (l *lab) wantRan(names ...string) {
 }
 
 // step is a report's step by name.
-func step(t testing.TB, r *apply.Report, name string) *apply.StepReport {
+func step(t tb, r *apply.Report, name string) *apply.StepReport {
 	t.Helper()
 	for _, s := range r.Steps {
 		if s.Step == name {

@@ -284,6 +284,9 @@ func (r *StepReport) hide() {
 	if r.Diff != "" {
 		r.Diff = "(sensitive: not shown)\n"
 	}
+	if r.Summary != "" { // it may quote a command
+		r.Summary = "(sensitive: not shown)"
+	}
 	r.Result.StdOut, r.Result.StdErr = "", ""
 	if r.Outcome == Failed {
 		r.Reason = "failed (sensitive: the output is not shown)"

@@ -219,7 +219,7 @@ func TestNoChangeWritesNothing(t *testing.T) {
 }
 
 // files are a directory's entries, and itself, with their times and contents.
-func files(t testing.TB, dir string) map[string]string {
+func files(t tb, dir string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
 	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {

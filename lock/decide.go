@@ -2,6 +2,7 @@ package lock
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -111,10 +112,10 @@ func (d Dependency) wait(v View) *Wait {
 		}
 	}
 	switch {
+	case d.Gate.State == state.Halted: // also when only a node that joined later failed: nobody follows into a halt
+		return halted(d.Group, d.Gate)
 	case len(missing) == 0:
 		return nil
-	case d.Gate.State == state.Halted:
-		return halted(d.Group, d.Gate)
 	case len(missing) > 5:
 		missing = append(missing[:5], fmt.Sprintf("%d more", len(missing)-5))
 	}
@@ -144,8 +145,8 @@ func (v View) unavailable() []string {
 
 // clear is what an operator can do about the nodes in the way.
 func (v View) clear() string {
-	for _, c := range v.Claims {
-		if !v.Alive[c.Node] && c.Node != v.Node {
+	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
+		if c := v.Claims[i]; !v.Alive[c.Node] && c.Node != v.Node {
 			return fmt.Sprintf("start %s again, or give it up: pullet decommission %s", c.Node, c.Node)
 		}
 	}

@@ -49,7 +49,7 @@ const poll = 15 * time.Second
 // Try claims a slot if the node is admitted now; else it says why not.
 func Try(ctx context.Context, store *state.Store, req Request) (*Slot, *Wait, error) {
 	for {
-		r := &reader{store: store, req: req, fences: map[int]int64{}}
+		r := newReader(store, req)
 		slot, wait, err := r.try(ctx)
 		if slot != nil || wait != nil || err != nil {
 			return slot, wait, err
@@ -58,22 +58,28 @@ func Try(ctx context.Context, store *state.Store, req Request) (*Slot, *Wait, er
 }
 
 // Acquire waits until the node is admitted, and claims a slot. A claim that the node holds already, also of an older version, is
-// adopted. It returns the *Wait that stood in the way when ctx ends first, and ErrSuperseded when the version changes.
+// adopted. When ctx ends first it returns the *Wait that stood in the way, or ctx's error if it was not told one; and ErrSuperseded when
+// the version changes.
 func Acquire(ctx context.Context, store *state.Store, req Request) (*Slot, error) {
 	began := time.Now()
 	var said string
+	var last *Wait
 	for {
-		r := &reader{store: store, req: req, fences: map[int]int64{}}
+		r := newReader(store, req)
 		slot, wait, err := r.try(ctx)
 		switch {
 		case slot != nil || errors.Is(err, ErrSuperseded):
 			return slot, err
+		case err != nil && ctx.Err() != nil && last != nil: // it ended while the store was asked: the last answer stands
+			return nil, last
+		case err != nil && ctx.Err() != nil:
+			return nil, ctx.Err()
 		case err != nil:
 			wait = &Wait{Gate: "etcd", Reason: err.Error(), Clear: "no gated step is started without it"}
 			r.revision = 0
 		}
 		if wait != nil {
-			wait.Since = began
+			wait.Since, last = began, wait
 			if req.Waiting != nil && wait.Error() != said {
 				said = wait.Error()
 				req.Waiting(wait)
@@ -90,8 +96,13 @@ type reader struct {
 	store    *state.Store
 	req      Request
 	revision int64
-	gateRev  int64
-	fences   map[int]int64 // create revisions of the claims; 0: free
+	gates    map[string]int64 // revisions of the gates of the group and of those that it depends on; 0: nothing was said
+	fences   map[int]int64    // create revisions of the claims; 0: free
+	leased   bool             // the node's registration is the one that it made, on a lease that lives
+}
+
+func newReader(store *state.Store, req Request) *reader {
+	return &reader{store: store, req: req, gates: map[string]int64{}, fences: map[int]int64{}}
 }
 
 // try reads, decides and claims. Neither a slot nor a wait means that something moved in between: try again.
@@ -100,12 +111,16 @@ func (r *reader) try(ctx context.Context) (*Slot, *Wait, error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	if !r.leased {
+		return nil, &Wait{Gate: "lease of " + view.Node, Reason: "it ended, or another host took the name", Clear: "the next pull registers anew"}, nil
+	}
 	index, wait := Decide(view)
 	if wait != nil {
 		return nil, wait, nil
 	}
 	key, fence := r.store.SlotPrefix(r.req.Group)+strconv.Itoa(index), r.fences[index]
-	done, err := r.claim(ctx, key, fence)
+	retried := fence != 0 && view.Claims[index].Version == view.Version
+	done, err := r.claim(ctx, key, fence, retried)
 	if err != nil || !done.Succeeded {
 		return nil, nil, err
 	}
@@ -115,17 +130,23 @@ func (r *reader) try(ctx context.Context) (*Slot, *Wait, error) {
 	return &Slot{r.store, r.req, key, fence}, nil, nil
 }
 
-// claim commits the admission if nothing moved: the slot is free (or still ours), the gate and the version are as they were
-// read, and our lease lives.
-func (r *reader) claim(ctx context.Context, key string, fence int64) (*clientv3.TxnResponse, error) {
-	gate := r.store.GateKey(r.req.Version.ID, r.req.Group)
+// claim commits the admission if nothing moved: the slot is free (or still ours), the gates and the version are as they were
+// read, and our lease lives. A claim for the same version is retried whatever the gates say.
+func (r *reader) claim(ctx context.Context, key string, fence int64, retried bool) (*clientv3.TxnResponse, error) {
 	conditions := []clientv3.Cmp{
 		clientv3.Compare(clientv3.CreateRevision(key), "=", fence),
 		clientv3.Compare(clientv3.ModRevision(r.store.CurrentKey()), "=", r.req.VersionRev),
-		clientv3.Compare(clientv3.CreateRevision(r.req.Presence.Key), ">", 0),
+		clientv3.Compare(clientv3.ModRevision(r.req.Presence.Key), "=", r.req.Presence.Revision),
 	}
-	if fence == 0 { // an own claim is kept and retried inside also while its group is halted
-		conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(gate), "=", r.gateRev))
+	if fence == 0 { // of two that count the same nodes, and find room for one, one is admitted
+		moved := clientv3.Compare(clientv3.ModRevision(r.store.SlotPrefix(r.req.Group)), "<", r.revision+1)
+		conditions = append(conditions, moved.WithPrefix())
+	}
+	if !retried {
+		for _, group := range append([]string{r.req.Group}, r.req.Depends...) {
+			gate := r.store.GateKey(r.req.Version.ID, group)
+			conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(gate), "=", r.gates[group]))
+		}
 	}
 	node := r.req.Presence.Node.Name
 	value, err := json.Marshal(state.Claim{Node: node, Version: r.req.Version.ID, Release: r.req.Version.Release, Since: time.Now().UTC()})
@@ -156,6 +177,7 @@ func (r *reader) view(ctx context.Context) (View, error) {
 		clientv3.OpGet(s.AliveKey(""), keysOnly...),
 		clientv3.OpGet(s.RunningKey(q.Version.ID, ""), keysOnly...),
 		clientv3.OpGet(s.GateKey(q.Version.ID, ""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.DecommissionedKey(""), keysOnly...),
 	}
 	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
@@ -166,13 +188,17 @@ func (r *reader) view(ctx context.Context) (View, error) {
 	if current := kvs(0); len(current) == 0 || current[0].ModRevision != q.VersionRev {
 		return View{}, ErrSuperseded
 	}
+	leave(rosters, lastParts(kvs(6)))
 	v := View{Node: q.Presence.Node.Name, Group: q.Group, Version: q.Version.ID, Roster: rosters[q.Group], Claims: map[int]state.Claim{}}
 	v.Limit = q.Limit(len(v.Roster))
 	v.Known, v.Alive = lastParts(kvs(2)), lastParts(kvs(3))
+	for _, kv := range kvs(3) {
+		r.leased = r.leased || string(kv.Key) == q.Presence.Key && kv.ModRevision == q.Presence.Revision
+	}
 	if err := r.claims(&v, kvs(1)); err != nil {
 		return View{}, err
 	}
-	gates, err := r.gates(kvs(5))
+	gates, err := r.readGates(kvs(5))
 	if err != nil {
 		return View{}, err
 	}
@@ -182,6 +208,13 @@ func (r *reader) view(ctx context.Context) (View, error) {
 		v.Depends = append(v.Depends, Dependency{Group: g, Roster: rosters[g], Done: done, Gate: gates[g]})
 	}
 	return v, nil
+}
+
+// leave takes nodes that were given up out of frozen rosters.
+func leave(rosters map[string][]string, gone map[string]bool) {
+	for group, roster := range rosters {
+		rosters[group] = slices.DeleteFunc(roster, func(node string) bool { return gone[node] })
+	}
 }
 
 func (r *reader) claims(v *View, kvs []*keyValue) error {
@@ -199,7 +232,7 @@ func (r *reader) claims(v *View, kvs []*keyValue) error {
 	return nil
 }
 
-func (r *reader) gates(kvs []*keyValue) (map[string]state.Gate, error) {
+func (r *reader) readGates(kvs []*keyValue) (map[string]state.Gate, error) {
 	out := map[string]state.Gate{}
 	for _, kv := range kvs {
 		var g state.Gate
@@ -207,10 +240,7 @@ func (r *reader) gates(kvs []*keyValue) (map[string]state.Gate, error) {
 			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
 		}
 		group := lastPart(kv.Key)
-		out[group] = g
-		if group == r.req.Group {
-			r.gateRev = kv.ModRevision
-		}
+		out[group], r.gates[group] = g, kv.ModRevision
 	}
 	return out, nil
 }

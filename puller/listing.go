@@ -99,8 +99,11 @@ func (s Source) pickTag(l listing) (offer, error) {
 	case len(unversioned) > 0:
 		return offer{}, fmt.Errorf("no tag that matches %q is a version after %q: %s", s.Tag, literalPrefix(s.Tag), some(unversioned))
 	case len(light) > 0:
-		return offer{}, fmt.Errorf("no annotated tag matches %s; %d lightweight ones do (%s), which are not releases: make one with: git tag -a -m MESSAGE NAME COMMIT",
-			s.follow(), len(light), some(light))
+		ones := fmt.Sprintf("%d lightweight ones do (%s), which are not releases", len(light), some(light))
+		if len(light) == 1 {
+			ones = fmt.Sprintf("the lightweight %s does, which is no release", light[0])
+		}
+		return offer{}, fmt.Errorf("no annotated tag matches %s; %s: make one with: git tag -a -m MESSAGE NAME COMMIT", s.follow(), ones)
 	}
 	return offer{}, fmt.Errorf("no annotated tag matches %s: make one with: git tag -a -m MESSAGE NAME COMMIT", s.follow())
 }

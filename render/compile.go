@@ -22,8 +22,9 @@ type Catalog struct {
 	Inventory Inventory
 	Digest    string // of all that a run depends on: equal digests, equal runs
 
-	repo  *Repository
-	scope *scope
+	repo    *Repository
+	scope   *scope
+	targets []targetUse // for Lint
 }
 
 // compiler collects a catalog and every mistake on the way.
@@ -33,6 +34,7 @@ type compiler struct {
 	jobs      []*Job
 	fleet     Fleet
 	inventory Inventory
+	targets   []targetUse
 	errs      ErrorList
 }
 
@@ -60,6 +62,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	cat := &Catalog{
 		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.vars, Jobs: c.jobs,
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
+		targets: c.targets,
 	}
 	cat.Digest = cat.digest()
 	return cat, nil

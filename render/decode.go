@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"strconv"
 	"strings"
@@ -257,10 +258,11 @@ func (v *Duration) UnmarshalYAML(n *yaml.Node) error {
 	return err
 }
 
-// ParseDuration reads a duration as time.ParseDuration does, and also whole days (d) and weeks (w) before the rest.
+// ParseDuration reads a duration as time.ParseDuration does, and also whole days (d) and weeks (w) before the rest. It is never negative.
 func ParseDuration(text string) (time.Duration, error) {
+	bad := fmt.Errorf("%q is not a duration: write 30s, 5m, 1h30m or 2d", text)
 	var total time.Duration
-	rest := strings.ReplaceAll(text, " ", "")
+	rest, whole := strings.ReplaceAll(text, " ", ""), false
 	for _, unit := range []struct {
 		name string
 		size time.Duration
@@ -269,18 +271,18 @@ func ParseDuration(text string) (time.Duration, error) {
 		if !found {
 			continue
 		}
-		n, err := strconv.ParseInt(number, 10, 32)
-		if err != nil {
-			return 0, fmt.Errorf("%q is not a duration: write 30s, 5m, 1h30m or 2d", text)
+		n, err := strconv.ParseUint(number, 10, 32)
+		if err != nil || n > uint64((math.MaxInt64-total)/unit.size) {
+			return 0, bad
 		}
-		total, rest = total+time.Duration(n)*unit.size, after
+		total, rest, whole = total+time.Duration(n)*unit.size, after, true
 	}
-	if rest == "" && total != 0 {
+	if rest == "" && whole {
 		return total, nil
 	}
 	d, err := time.ParseDuration(rest)
-	if err != nil || d < 0 {
-		return 0, fmt.Errorf("%q is not a duration: write 30s, 5m, 1h30m or 2d", text)
+	if err != nil || d < 0 || d > math.MaxInt64-total {
+		return 0, bad
 	}
 	return total + d, nil
 }

@@ -20,6 +20,7 @@ type Expression struct {
 	node  *yaml.Node
 	code  *vm.Program
 	steps []stepRef // the steps that it names literally
+	keys  []keyRef  // the variables and macros that it names literally
 }
 
 // stepRef is a literal name in steps['name'], at an offset in the expression.
@@ -40,7 +41,7 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 		d.errs = append(d.errs, e.error(err))
 		return
 	}
-	e.code, e.steps = code, refs.steps
+	e.code, e.steps, e.keys = code, refs.steps, refs.certain()
 }
 
 // Steps are the steps that the expression names literally: it is evaluated after they ran.
@@ -105,11 +106,16 @@ func environment(s *scope) map[string]any {
 }
 
 // references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are reached, and
-// remembers the steps that are named literally.
-type references struct{ steps []stepRef }
+// remembers the steps, variables and macros that are named literally.
+type references struct {
+	steps  []stepRef
+	keys   []keyRef
+	guards []keyRef // keys that may be missing: 'x' in vars, vars.x ?? 0
+}
 
 // Visit is called for every node of an expression's tree.
 func (r *references) Visit(node *ast.Node) {
+	r.noteKeys(*node)
 	member, ok := (*node).(*ast.MemberNode)
 	if !ok {
 		return

@@ -120,7 +120,7 @@ func (c *compiler) checkRoles(doc *document) {
 		r.RoleDependencies, r.RoleOrder = r.RoleOrder, nil
 	}
 	at := func(role string) *yaml.Node { return doc.find("rollout", "roleDependencies", role) }
-	if loop := roleCycle(r.RoleDependencies); loop != nil {
+	if loop := cycle(r.RoleDependencies); loop != nil {
 		c.fail(doc.errorAt(at(loop[0]), "the roles wait for each other: %s", strings.Join(loop, " -> ")))
 	}
 	c.checkRoleNames(doc, at)
@@ -160,12 +160,12 @@ func (d *document) find(path ...string) *yaml.Node {
 	return at
 }
 
-// roleCycle is a loop in the dependencies, from a role back to itself, or nil.
-func roleCycle(deps map[string]Strings) []string {
+// cycle is a loop in what depends on what, from a name back to itself, or nil.
+func cycle(deps map[string]Strings) []string {
 	done := map[string]bool{}
 	var path []string
-	var visit func(role string) []string
-	visit = func(role string) []string {
+	var visit func(name string) []string
+	visit = func(name string) []string {
 		if i := slices.Index(path, role); i >= 0 {
 			return append(slices.Clone(path[i:]), role)
 		}

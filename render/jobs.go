@@ -127,7 +127,7 @@ func (c *compiler) compileJobs() {
 
 func (c *compiler) jobsFor(base *document, targets targeted[jobEntry], validation bool, known map[string]bool) {
 	for _, t := range targets {
-		if !t.target.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels) {
+		if !c.matches(base, t.key, t.target) {
 			continue
 		}
 		for i, e := range t.entries {

@@ -50,7 +50,7 @@ func (c *compiler) compileMacros() {
 			continue
 		}
 		for _, t := range body.Macros {
-			if !t.target.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels) {
+			if !c.matches(base, t.key, t.target) {
 				continue
 			}
 			for i, e := range t.entries {
@@ -64,6 +64,19 @@ func (c *compiler) compileMacros() {
 				c.macroFile(c.plainDocument(path))
 			}
 		}
+	}
+	c.checkMacros()
+}
+
+// checkMacros refuses macros that would never end.
+func (c *compiler) checkMacros() {
+	calls := map[string]Strings{}
+	for name, m := range c.scope.macros.all {
+		calls[name] = m.calls()
+	}
+	if loop := cycle(calls); loop != nil {
+		m := c.scope.macros.all[loop[0]]
+		c.fail(m.Params.errorAt(m.pos, "macro %q calls itself: %s", m.Name, strings.Join(loop, " -> ")))
 	}
 }
 
@@ -131,11 +144,18 @@ func (s *macroSet) runsCommand(names []string) bool {
 		if m.Action != templateExpression {
 			return true
 		}
-		for _, call := range macroCalls.FindAllStringSubmatch(m.Params.Text("content"), -1) {
-			names = append(names, call[1])
-		}
+		names = append(names, m.calls()...)
 	}
 	return false
+}
+
+// calls are the macros that the macro's text names.
+func (m *Macro) calls() []string {
+	var out []string
+	for _, call := range macroCalls.FindAllStringSubmatch(m.Params.Text("content"), -1) {
+		out = append(out, call[1])
+	}
+	return out
 }
 
 // macroCalls finds the macros that a macro's text names.

@@ -35,6 +35,7 @@ type targeted[E any] []targetEntries[E]
 
 type targetEntries[E any] struct {
 	target  Target
+	key     *yaml.Node
 	entries []E
 	nodes   []*yaml.Node // where each entry stands
 }
@@ -50,7 +51,7 @@ func (t *targeted[E]) decode(d *decoder, n *yaml.Node) {
 			d.failf(e.key, "%v", err)
 			continue
 		}
-		one := targetEntries[E]{target: target}
+		one := targetEntries[E]{target: target, key: e.key}
 		if e.value.Kind != yaml.SequenceNode {
 			if !isNull(e.value) {
 				d.failf(e.value, "expected a list of entries such as \"- name: common\", found %s", kindName(e.value))
@@ -74,7 +75,7 @@ func (c *compiler) compileVars() {
 			continue
 		}
 		for _, t := range body.Files {
-			if !t.target.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels) {
+			if !c.matches(base, t.key, t.target) {
 				continue
 			}
 			for i, e := range t.entries {

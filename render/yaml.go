@@ -23,6 +23,9 @@ func parseYAML(r *rendered) (*document, ErrorList) {
 	}
 	var errs ErrorList
 	if doc.root != nil {
+		if bad := doc.checkAliases(); bad != nil {
+			return nil, ErrorList{bad}
+		}
 		doc.duplicates(doc.root, &errs)
 	}
 	return doc, errs
@@ -78,7 +81,7 @@ func loadYAML(r *rendered) (*document, *Error) {
 // yamlPlace is where a mistake is best shown: what is not closed is noticed only at the end of the file, where there is nothing to see.
 func yamlPlace(r *rendered, e *yaml.LoadError) yaml.Mark {
 	lines := strings.Split(string(r.text), "\n")
-	atEnd := e.Mark.Line >= len(lines) || strings.TrimSpace(strings.Join(lines[e.Mark.Line-1:], "")) == ""
+	atEnd := e.Mark.Line >= len(lines) || strings.TrimSpace(strings.Join(lines[max(e.Mark.Line, 1)-1:], "")) == "" // some mistakes have no line
 	if atEnd && e.ContextMark.Line > 0 {
 		return e.ContextMark
 	}

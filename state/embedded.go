@@ -21,7 +21,7 @@ type embedded struct {
 	endpoint string
 	server   *embed.Etcd // nil: another process runs it
 	lock     *flock.Flock
-	sockets  string // a directory made for the sockets, where the state directory's path is too long for one
+	sockets  string // a directory made for the sockets, where the state directory's path is too long or too odd for one
 }
 
 // Limits of the embedded member. One node writes a few keys at each pull.
@@ -105,7 +105,7 @@ func (e *embedded) start(ctx context.Context, data string) error {
 	return renameio.WriteFile(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"), 0o600)
 }
 
-// socketDir is where the sockets lie: beside the data, or in a private directory of its own when that path is too long.
+// socketDir is where the sockets lie: beside the data, or in a private directory of its own when that path is too long or too odd.
 func (e *embedded) socketDir(data string) (string, error) {
 	abs, err := filepath.Abs(data)
 	if err != nil {
@@ -116,7 +116,7 @@ func (e *embedded) socketDir(data string) (string, error) {
 			return "", err
 		}
 	}
-	if len(abs) <= maxSocketPath {
+	if len(abs) <= maxSocketPath && !strings.ContainsAny(abs, ",=%?# ") { // which mean something in etcd's lists of URLs
 		return abs, nil
 	}
 	e.sockets, err = os.MkdirTemp("", "pullet-etcd-")

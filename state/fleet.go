@@ -127,7 +127,8 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		}
 		done, err := s.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(key), "=", seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", nodeSeen)).
-			Then(put(key, owner, clientv3.WithLease(lease.ID)), put(s.NodeKey(n.Name), n), put(s.key("facts", n.Name), facts)).Commit()
+			Then(put(key, owner, clientv3.WithLease(lease.ID)), put(s.NodeKey(n.Name), n), put(s.key("facts", n.Name), facts),
+				clientv3.OpDelete(s.DecommissionedKey(n.Name))).Commit()
 		if err != nil {
 			return nil, err
 		}
@@ -143,6 +144,9 @@ func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]stri
 	_, err := s.Client.Txn(ctx).Then(put(s.NodeKey(p.Node.Name), p.Node)).Commit()
 	return err
 }
+
+// DecommissionedKey is there while a node is given up: it stops to count also where rosters name it.
+func (s *Store) DecommissionedKey(node string) string { return s.key("decommissioned", node) }
 
 // NodeKey is the key of a node's lasting record.
 func (s *Store) NodeKey(node string) string { return s.key("node", node) }
@@ -207,13 +211,14 @@ func (s *Store) Decommission(ctx context.Context, node, by string) ([]string, er
 	if seen == 0 {
 		return nil, fmt.Errorf("there is no node %q in this fleet: see pullet status", node)
 	}
-	n.Decommissioned = true
+	running := n.Running
+	n.Decommissioned, n.Running = true, ""
 	ops := []clientv3.Op{
 		put(s.NodeKey(node), n), clientv3.OpDelete(s.key("alive", node)), clientv3.OpDelete(s.key("facts", node)),
-		put(s.key("decommissioned", node), map[string]any{"by": by, "time": time.Now().UTC()}), s.RingOp(),
+		put(s.DecommissionedKey(node), map[string]any{"by": by, "time": time.Now().UTC()}), s.RingOp(),
 	}
-	if n.Running != "" {
-		ops = append(ops, clientv3.OpDelete(s.RunningKey(n.Running, node)))
+	if running != "" {
+		ops = append(ops, clientv3.OpDelete(s.RunningKey(running, node)))
 	}
 	for _, c := range Categories() {
 		for _, state := range states {

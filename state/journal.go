@@ -67,7 +67,10 @@ func OpenJournal(dir string) (*Journal, error) {
 func (j *Journal) path(name string) string { return filepath.Join(j.dir, name) }
 
 func (j *Journal) remember(line journalLine) {
-	if line.Step == "" {
+	switch {
+	case line.Step == "" && line.Run == "": // damage that happens to be JSON
+		return
+	case line.Step == "":
 		j.head = line
 		return
 	}
@@ -112,11 +115,6 @@ func (j *Journal) Done(step, key string, result any) bool {
 
 // Start records that a step begins to change the host. It is on disk when Start returns.
 func (j *Journal) Start(step string) error {
-	if j.file == nil {
-		if err := j.create(); err != nil {
-			return fmt.Errorf("journal: %w", err)
-		}
-	}
 	return j.append(journalLine{Step: step})
 }
 
@@ -144,13 +142,23 @@ func (j *Journal) create() error {
 		_, err := f.WriteString("\n") // ends a line that was cut off
 		return err
 	}
-	if err := j.append(j.head); err != nil {
+	if err := j.write(j.head); err != nil {
 		return err
 	}
 	return SyncDir(j.dir)
 }
 
+// append writes a line of a step, the first of which makes the file.
 func (j *Journal) append(line journalLine) error {
+	if j.file == nil {
+		if err := j.create(); err != nil {
+			return fmt.Errorf("journal: %w", err)
+		}
+	}
+	return j.write(line)
+}
+
+func (j *Journal) write(line journalLine) error {
 	data, err := json.Marshal(line)
 	if err != nil {
 		return err

@@ -114,8 +114,9 @@ func (s *Store) Close() error {
 func (c Config) client(endpoints []string) (clientv3.Config, error) {
 	out := clientv3.Config{
 		Endpoints: endpoints, DialTimeout: dialTimeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
-		Logger:      zap.NewNop(), // what goes wrong is in the errors
-		DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(bounded)},
+		Logger:          zap.NewNop(), // what goes wrong is in the errors
+		MaxUnaryRetries: 2,            // the client's own 100 would make minutes of operationTimeout
+		DialOptions:     []grpc.DialOption{grpc.WithChainUnaryInterceptor(bounded)},
 	}
 	if c.Username != "" {
 		password, err := os.ReadFile(c.PasswordFile)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -124,6 +125,9 @@ func sampleView(nodes []render.Node) render.View {
 	return v
 }
 
+// githubEscape is how a message stands in one line of a GitHub workflow command.
+var githubEscape = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+
 // printMistakes prints what validate found, in the form that was asked for.
 func (a *app) printMistakes(checked int, mistakes render.ErrorList) error {
 	switch a.output {
@@ -136,7 +140,8 @@ func (a *app) printMistakes(checked int, mistakes render.ErrorList) error {
 		}
 	case "github":
 		for _, m := range mistakes {
-			fmt.Fprintf(a.out, "::error file=%s,line=%d,col=%d::%s\n", m.Pos.File, m.Pos.Line, m.Pos.Col, m.Message)
+			text := strings.TrimPrefix(m.Error(), m.Pos.String()+": ")
+			fmt.Fprintf(a.out, "::error file=%s,line=%d,col=%d::%s\n", m.Pos.File, m.Pos.Line, m.Pos.Col, githubEscape.Replace(text))
 		}
 	case "table":
 		if len(mistakes) > 0 {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pullet/pullet/state"
 )
 
 func TestMain(m *testing.M) {
@@ -33,7 +36,7 @@ func TestScripts(t *testing.T) {
 		Setup: setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"as": asNode, "commit": commitAll, "exits": exits, "milestones": milestones, "node": writeNode, "subst": substFiles,
-			"tag": tagHead, "waitfor": waitFor,
+			"store": runStore, "tag": tagHead, "waitfor": waitFor,
 		},
 	})
 }
@@ -146,6 +149,16 @@ func writeNode(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.MkdirAll(ts.MkAbs(args[0]+"/root/etc"), 0o755))
 }
 
+// store runs the store of a fleet's nodes until the script ends. Without it each pull runs it for itself, one after another.
+func runStore(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: store")
+	}
+	s, err := state.Open(context.Background(), state.Config{Fleet: "default", Dir: ts.MkAbs("etcd")})
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(s.Close()) })
+}
+
 // as NAME makes the commands that follow run on this node.
 func asNode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
@@ -155,7 +168,7 @@ func asNode(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("PULLET_ROOT", ts.MkAbs(args[0]+"/root"))
 }
 
-// exits CODE COMMAND... runs a command that ends with this exit code.
+// exits CODE COMMAND... runs a command that ends with this exit code; -1 is for one that a signal ended.
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE COMMAND...")

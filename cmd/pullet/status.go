@@ -129,8 +129,10 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed, state.Success: upToDate}[rollout.State]
 		out.Since, out.Why, out.Clear = rollout.Time, rollout.Reason, rollout.Clear
 	}
-	settled := out.State == upToDate || o.Current == nil // a first version that did not compile is nobody's rollout
-	if c := o.Statuses[n.Name][state.Configured]; settled && (c.State == state.Failed || c.State == state.Pending) {
+	c := o.Statuses[n.Name][state.Configured]
+	settled := out.State == upToDate || o.Current == nil || // a first version that did not compile is nobody's rollout
+		out.State == pending && c.Version == o.Current.ID // nor is one that the node's remote does not have
+	if settled && (c.State == state.Failed || c.State == state.Pending) {
 		out.State = map[string]string{state.Failed: failed, state.Pending: waiting}[c.State]
 		out.Since, out.Why, out.Clear = c.Time, c.Reason, c.Clear
 	}

@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pullet/pullet/render"
+)
+
+func TestBackoff(t *testing.T) {
+	for _, c := range []struct {
+		interval time.Duration
+		failures int
+		want     time.Duration
+	}{
+		{5 * time.Minute, 0, 5 * time.Minute}, {5 * time.Minute, 1, 5 * time.Minute}, {5 * time.Minute, 2, 10 * time.Minute},
+		{5 * time.Minute, 4, 40 * time.Minute}, {5 * time.Minute, 5, time.Hour}, {5 * time.Minute, 1 << 30, time.Hour},
+		{2 * time.Hour, 7, 2 * time.Hour}, {time.Hour, 3, time.Hour},
+	} {
+		if got := backoff(c.interval, c.failures); got != c.want {
+			t.Errorf("%s after %d failures: %s, want %s", c.interval, c.failures, got, c.want)
+		}
+	}
+}
+
+func TestLeaseTime(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		loop     bool
+		interval time.Duration
+		gap      time.Duration // since the last pull; 0: there was none
+		want     time.Duration
+	}{
+		{"an agent", true, time.Hour, time.Hour, 60 * time.Second},
+		{"the first pull", false, 5 * time.Minute, 0, 15 * time.Minute},
+		{"a short interval", false, 10 * time.Second, 0, 90 * time.Second},
+		{"pulls are rarer than configured", false, 5 * time.Minute, time.Hour, 3 * time.Hour},
+		{"pulls are more frequent", false, time.Hour, time.Minute, 3 * time.Hour},
+		{"after a long time", false, 5 * time.Minute, 1000 * time.Hour, 72 * time.Hour},
+	} {
+		p := &pull{Agent: &Agent{}, Options: Options{loop: c.loop}}
+		p.config.Agent.Interval = render.Duration(c.interval)
+		if c.gap > 0 {
+			p.local.LastPull = time.Now().Add(-c.gap)
+		}
+		if got := p.leaseTime(); got < c.want || got > c.want+time.Minute {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+const repositories = "repositories: [{name: main, url: /srv/state.git, ref: main}]\n"
+
+func TestConfigErrors(t *testing.T) {
+	for name, c := range map[string]struct{ text, dropIn, want string }{
+		"unknown key":        {"nod: {name: x}\n" + repositories, "", `pullet.yaml:1:1: unknown field "nod" (did you mean "node"?)`},
+		"bad yaml":           {"node: {name: x\n", "", "pullet.yaml:1:"},
+		"bad duration":       {repositories + "agent: {interval: often}\n", "", `pullet.yaml:2:19: "often" is not a duration`},
+		"no repositories":    {"node: {name: x}\n", "", "repositories is empty"},
+		"a bad node name":    {repositories + "node: {name: 'a/b'}\n", "", `node.name "a/b"`},
+		"a bad fleet name":   {repositories + "fleet: ../x\n", "", `fleet "../x"`},
+		"a bad role":         {repositories + "node: {name: x, labels: {role: a/b}}\n", "", `the role "a/b"`},
+		"two places of etcd": {repositories + "etcd: {endpoints: [http://e:2379], dir: /x}\n", "", "exclude each other"},
+		"in conf.d":          {repositories, "agnt: {}\n", filepath.Join("conf.d", "10.yaml") + ":1:1: unknown field"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ReadConfig(writeConfig(t, c.text, c.dropIn))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %s", err, c.want)
+			}
+		})
+	}
+	if _, err := ReadConfig(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "--config") {
+		t.Errorf("no file: %v", err)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	c, err := ReadConfig(writeConfig(t, repositories+"node: {name: web1}\nagent: {interval: 1m}\n", "agent: {wait: 2h}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := c.Agent
+	if c.Node.Name != "web1" || a.Interval.Std() != time.Minute || a.Wait.Std() != 2*time.Hour || a.Splay.Std() != 30*time.Second || c.Root != "/" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func writeConfig(t *testing.T, text, dropIn string) string {
+	t.Helper()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "pullet.yaml")
+	err := os.Mkdir(filepath.Join(dir, "conf.d"), 0o755)
+	if err == nil {
+		err = os.WriteFile(file, []byte(text), 0o644)
+	}
+	if err == nil && dropIn != "" {
+		err = os.WriteFile(filepath.Join(dir, "conf.d", "10.yaml"), []byte(dropIn), 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestRelevant(t *testing.T) {
+	kinds := map[string]change{"/etc/pullet": configuration, "/etc/pullet/conf.d": configuration, "/etc/pullet/vars.d": variables, "/srv/x.git": variables}
+	for name, want := range map[string]bool{
+		"/etc/pullet/pullet.yaml": true, "/etc/pullet/other.yaml": false, "/etc/pullet/conf.d/a.yaml": true, "/etc/pullet/vars.d/a.yaml": true,
+		"/etc/pullet/vars.d/.a.yaml.swp": false, "/etc/pullet/vars.d/a.yaml~": false, "/srv/x.git/packed-refs": true, "/srv/x.git/packed-refs.lock": false,
+	} {
+		if got := relevant(name, "/etc/pullet/pullet.yaml", kinds); got != want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// TestWatchFiles: the configuration is watched however its path is written.
+func TestWatchFiles(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for _, file := range []string{filepath.Join(dir, "pullet.yaml"), "pullet.yaml", "./pullet.yaml"} {
+		log := logrus.New()
+		log.SetOutput(io.Discard)
+		a := &Agent{log: logrus.NewEntry(log)}
+		a.config.file, a.config.Paths.HostVars = file, filepath.Join(dir, "vars.d")
+		ctx, cancel := context.WithCancel(context.Background())
+		changes, err := a.watchFiles(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "pullet.yaml"), []byte("x"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-changes:
+			if got != configuration {
+				t.Errorf("%s: %v", file, got)
+			}
+		case <-time.After(3 * time.Second):
+			t.Errorf("%s: the change was not seen", file)
+		}
+		cancel()
+	}
+}

@@ -1,0 +1,153 @@
+package render
+
+import (
+	"path"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Lint finds what compiles and is most likely not what was meant. It learns from the catalogs of a repository's nodes, one after another,
+// and keeps little of them.
+type Lint struct {
+	repo      *Repository
+	inventory bool
+	targets   map[Position]*targetUse
+	keys      map[string]keyUse
+	vars      keyTree
+	macros    keyTree
+	found     ErrorList
+}
+
+// Lint is an empty Lint of the repository.
+func (r *Repository) Lint() *Lint {
+	return &Lint{repo: r, targets: map[Position]*targetUse{}, keys: map[string]keyUse{}, vars: keyTree{}, macros: keyTree{}}
+}
+
+// Add learns from the catalog of one node.
+func (l *Lint) Add(c *Catalog) {
+	l.inventory = l.inventory || len(c.Inventory) > 0
+	for _, t := range c.targets {
+		if known := l.targets[t.at.Pos]; known != nil {
+			known.matched = known.matched || t.matched
+			continue
+		}
+		l.targets[t.at.Pos] = &t
+	}
+	l.vars.unite(c.Vars)
+	for name := range c.scope.macros.all {
+		l.macros[name] = nil
+	}
+	for _, j := range c.Jobs {
+		l.noteConditions(j.Conditions)
+		for _, s := range j.Steps {
+			l.noteConditions(s.Conditions)
+		}
+	}
+	l.found = append(l.found, c.duplicatePaths()...)
+}
+
+func (l *Lint) noteConditions(c Conditions) {
+	for _, one := range c.all() {
+		for _, ref := range one.Expression.keys {
+			use := keyUse{one.Expression, ref}
+			at := one.Expression.doc.pos(one.Expression.node).String()
+			l.keys[at+"\x00"+one.Expression.Text+"\x00"+strings.Join(ref.path, "\x00")] = use
+		}
+	}
+}
+
+// Findings is all that was found. What can be said only when every node was added is left out unless complete is true.
+func (l *Lint) Findings(complete bool) ErrorList {
+	out := append(l.found, l.repo.secrets()...)
+	if complete {
+		out = append(out, l.unknownKeys()...)
+		out = append(out, l.idleTargets()...)
+		out = append(out, l.repo.unused()...)
+	}
+	return out.sorted()
+}
+
+// targetUse is a target of a base file, and whether a node matched it.
+type targetUse struct {
+	at      *Error // a warning, for the case that none does
+	matched bool
+}
+
+// matches asks a target about the node, and remembers the answer.
+func (c *compiler) matches(base *document, key *yaml.Node, t Target) bool {
+	yes := t.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels)
+	e := base.errorAt(key, "no node of the inventory matches the target %q", key.Value)
+	e.Severity, e.Hint = Warning, "nobody gets what stands below it"
+	c.targets = append(c.targets, targetUse{e, yes})
+	return yes
+}
+
+// idleTargets are the targets that no node of the inventory matches.
+func (l *Lint) idleTargets() ErrorList {
+	var out ErrorList
+	for _, t := range l.targets {
+		if l.inventory && !t.matched {
+			out = append(out, t.at)
+		}
+	}
+	return out
+}
+
+// duplicatePaths are the files that two steps own: each would undo what the other does, at every pull.
+func (c *Catalog) duplicatePaths() ErrorList {
+	var out ErrorList
+	owners := map[string]*Step{}
+	for _, j := range c.Jobs {
+		for _, s := range j.Steps {
+			name := ownedPath(s)
+			first := owners[name]
+			switch {
+			case name == "" || first != nil && sameDirectory(first, s):
+			case first == nil:
+				owners[name] = s
+			default:
+				out = append(out, c.twoOwners(name, first, s))
+			}
+		}
+	}
+	return out
+}
+
+// ownedPath is the file that a step manages as a whole; "" where it manages none, or where its name is known only when the step runs.
+func ownedPath(s *Step) string {
+	switch s.Action {
+	case "file.managed", "file.directory", "file.symlink", "file.absent":
+		name := s.Params.Text("name")
+		if path.IsAbs(name) && !placeholder.MatchString(name) {
+			return path.Clean(name)
+		}
+	}
+	return ""
+}
+
+func sameDirectory(a, b *Step) bool {
+	return a.Action == "file.directory" && b.Action == a.Action && reflect.DeepEqual(a.Params.Value(), b.Params.Value())
+}
+
+// twoOwners is an error, but a warning where conditions may keep the steps apart.
+func (c *Catalog) twoOwners(name string, first, second *Step) *Error {
+	at := func(s *Step) Position { return s.Params.Position("name", s.Pos) }
+	e := second.ErrorAt(at(second), "%s belongs to two steps: %s (%s) and %s", name, first.ID(), at(first), second.ID())
+	e.Hint = "keep one of them"
+	if c.conditional(first) || c.conditional(second) {
+		e.Severity, e.Hint = Warning, "their conditions must exclude each other"
+	}
+	return e
+}
+
+// conditional reports that a step may not run.
+func (c *Catalog) conditional(s *Step) bool {
+	for _, j := range c.Jobs {
+		if j.Name == s.Job && j.Conditions.When != nil {
+			return true
+		}
+	}
+	return s.Conditions.When != nil
+}

@@ -1,0 +1,252 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// journal opens the journal of a directory.
+func journal(t *testing.T, dir string) *Journal {
+	t.Helper()
+	j, err := OpenJournal(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestJournalResumes: what was written is read again, and only the same version and catalog go on.
+func TestJournalResumes(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir)
+	if run := j.Begin("r1", "v1", "d1"); run != "r1" {
+		t.Errorf("begins %s", run)
+	}
+	must(t, j.Start("a"), j.End("a", "", true, "result of a"), j.Start("b"), j.End("b", "", false, "bad"), j.Start("c"), j.Close())
+	for _, c := range []struct{ version, digest, want string }{{"v1", "d1", "r1"}, {"v2", "d1", "r2"}, {"v1", "d2", "r2"}} {
+		j := journal(t, dir)
+		if run, version := j.Unfinished(); run != "r1" || version != "v1" {
+			t.Errorf("unfinished: %s %s", run, version)
+		}
+		if run := j.Begin("r2", c.version, c.digest); run != c.want {
+			t.Errorf("%v: goes on with %s", c, run)
+		}
+		var result string
+		resumed := c.want == "r1"
+		if j.Ended("a", &result) != resumed || j.Ended("b", &result) || j.CutOff("c") != resumed || j.CutOff("a") || j.CutOff("b") || j.CutOff("never") {
+			t.Errorf("%v: a ended %v, c cut off %v", c, j.Ended("a", &result), j.CutOff("c"))
+		}
+		if resumed && result != "result of a" {
+			t.Errorf("result %q", result)
+		}
+	}
+}
+
+// TestJournalIsDamaged: a line that was cut off, and garbage, count as not written; what follows them is found.
+func TestJournalIsDamaged(t *testing.T) {
+	head := `{"run":"r1","version":"v","digest":"d"}` + "\n"
+	start := func(s string) string { return `{"step":"` + s + `"}` + "\n" }
+	end := func(s string) string { return `{"step":"` + s + `","end":true,"ok":true,"result":"x"}` + "\n" }
+	for _, c := range []struct {
+		name, text, want string // run, ended, cut off
+	}{
+		{"whole", head + start("a") + end("a"), "r1 [a] []"},
+		{"no end", head + start("a"), "r1 [] [a]"},
+		{"torn end", head + start("a") + `{"step":"a","end":true,"ok":tr`, "r1 [] [a]"},
+		{"torn end without its newline", head + start("a") + strings.TrimSpace(end("a")), "r1 [a] []"},
+		{"torn start", head + start("a") + end("a") + `{"step":"`, "r1 [a] []"},
+		{"torn head", `{"run":"r1","vers`, "new [] []"},
+		{"empty", "", "new [] []"},
+		{"zeros at the end", head + start("a") + strings.Repeat("\x00", 4096), "r1 [] [a]"},
+		{"garbage in the middle", head + start("a") + "!?\xff\n" + end("a") + start("b"), "r1 [a] [b]"},
+		{"an empty line in the middle", head + start("a") + "\n" + end("a"), "r1 [a] []"},
+		{"json that is none of ours", head + start("a") + "{}\nnull\n[]\n7\n" + start("b"), "r1 [] [a b]"},
+		{"a garbled end", head + start("a") + strings.Replace(end("a"), `"end"`, "\x00\x00\x00\x00\x00", 1) + start("b"), "r1 [] [a b]"},
+		{"a long line", head + start("a") + strings.Replace(end("a"), `"x"`, `"`+strings.Repeat("x", 3<<20)+`"`, 1), "r1 [a] []"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			must(t, os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte(c.text), 0o600))
+			if got := found(journal(t, dir)); got != c.want {
+				t.Errorf("got %s, want %s", got, c.want)
+			}
+			j := journal(t, dir) // it can be written on, and nothing of before is lost
+			run := j.Begin("new", "v", "d")
+			must(t, j.Start("z"), j.End("z", "", true, "x"), j.Close())
+			want := strings.Replace(strings.Replace(c.want, "]", " z]", 1), "[ z]", "[z]", 1)
+			if got := found(journal(t, dir)); got != want {
+				t.Errorf("written on (%s): got %s, want %s", run, got, want)
+			}
+		})
+	}
+}
+
+// found is what a journal has on record of a run.
+func found(j *Journal) string {
+	run := j.Begin("new", "v", "d")
+	var ended, cutOff []string
+	for _, s := range []string{"a", "b", "z"} {
+		var result string
+		if j.Ended(s, &result) {
+			ended = append(ended, s)
+		}
+		if j.CutOff(s) {
+			cutOff = append(cutOff, s)
+		}
+	}
+	return fmt.Sprint(run, " ", ended, " ", cutOff)
+}
+
+// TestJournalFinishes: the run is forgotten, what is done for good is kept as long as the catalog has the step.
+func TestJournalFinishes(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir)
+	j.Begin("r1", "v", "d")
+	must(t, j.Start("a"), j.End("a", "key", true, 1), j.End("b", "key", true, 2), j.End("c", "key", false, 3), j.End("d", "", true, 4))
+	must(t, j.Finish(func(string) bool { return true }))
+	if _, err := os.Stat(filepath.Join(dir, "journal.jsonl")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the file of the run is left: %v", err)
+	}
+	j = journal(t, dir)
+	if run, _ := j.Unfinished(); run != "" {
+		t.Errorf("unfinished: %s", run)
+	}
+	var n int
+	for step, want := range map[string]bool{"a": true, "b": true, "c": false, "d": false} {
+		if j.Done(step, "key", &n) != want {
+			t.Errorf("%s: done %v, want %v", step, !want, want)
+		}
+	}
+	if j.Done("a", "another key", &n) {
+		t.Error("done under another key")
+	}
+	j.Begin("r2", "v", "d")
+	must(t, j.Finish(func(step string) bool { return step != "b" }))
+	if j = journal(t, dir); j.Done("b", "key", &n) || !j.Done("a", "key", &n) {
+		t.Error("b is not in the catalog any more, a is")
+	}
+}
+
+// TestEndWithoutStart: an end can be the first line that is written.
+func TestEndWithoutStart(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir)
+	j.Begin("r1", "v", "d")
+	must(t, j.End("a", "", true, "x"), j.Close())
+	if got := found(journal(t, dir)); got != "r1 [a] []" {
+		t.Errorf("found %s", got)
+	}
+}
+
+// TestFinishWritesNothing where nothing was written.
+func TestFinishWritesNothing(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir)
+	j.Begin("r1", "v", "d")
+	must(t, j.Finish(func(string) bool { return true }))
+	if found, err := os.ReadDir(dir); err != nil || len(found) > 0 {
+		t.Errorf("%v %v", found, err)
+	}
+}
+
+// TestDamagedFiles: what cannot be read is an error that names the file and says what helps.
+func TestDamagedFiles(t *testing.T) {
+	dir := t.TempDir()
+	for name, read := range map[string]func() error{
+		"done.json": func() error { _, err := OpenJournal(dir); return err },
+		"node.json": func() error { _, err := LoadLocal(dir); return err },
+	} {
+		path := filepath.Join(dir, name)
+		must(t, os.WriteFile(path, []byte(`{"a`), 0o600))
+		err := read()
+		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move it away") {
+			t.Errorf("%s: %v", name, err)
+		}
+		must(t, os.Remove(path))
+	}
+}
+
+// TestLocal: a record is read as it was saved, privately; a new node has none.
+func TestLocal(t *testing.T) {
+	dir := t.TempDir()
+	if l, err := LoadLocal(dir); err != nil || !reflect.DeepEqual(l, Local{}) {
+		t.Errorf("new: %+v %v", l, err)
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	want := Local{
+		Running: &Version{ID: "abc", Release: "v1", Commits: []Commit{{Repo: "main", Commit: "abc"}}}, Validated: true,
+		Failed: "def", Failures: 3, LastFailure: at, Labels: map[string]string{"role": "web"}, LastPull: at, Secret: "s",
+	}
+	must(t, want.Save(dir))
+	got, err := LoadLocal(dir)
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v %v\nwant %+v", got, err, want)
+	}
+	info, err := os.Stat(filepath.Join(dir, "node.json"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v %v", info.Mode(), err)
+	}
+}
+
+// TestRunLock: a second run says who holds the lock, in this process or another one; it is free when the holder ends, however it ends.
+func TestRunLock(t *testing.T) {
+	dir := t.TempDir()
+	mine, err := LockRun(dir, "mine")
+	must(t, err)
+	wantHeld(t, dir, os.Getpid(), "mine")
+	must(t, mine.Release())
+	p := startOther(t, "lock", dir)
+	wantHeld(t, dir, p.Process.Pid, "theirs")
+	p.kill()
+	again, err := LockRun(dir, "again")
+	must(t, err)
+	must(t, again.Release())
+	if _, err := LockRun(filepath.Join(dir, "nowhere"), "x"); err == nil || !strings.Contains(err.Error(), "run.lock") {
+		t.Errorf("no directory: %v", err)
+	}
+}
+
+func wantHeld(t *testing.T, dir string, pid int, run string) {
+	t.Helper()
+	_, err := LockRun(dir, "second")
+	var held *LockedError
+	if !errors.As(err, &held) || held.PID != pid || held.Run != run || time.Since(held.Since) > time.Minute {
+		t.Errorf("got %v, want held by %d, run %s", err, pid, run)
+	}
+}
+
+// TestReports: the last fifty are kept, by their names.
+func TestReports(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 60 {
+		must(t, SaveReport(dir, fmt.Sprintf("2026010%dT%06dZ", i/30, i), map[string]int{"n": i}))
+	}
+	must(t, os.WriteFile(filepath.Join(dir, "reports", ".tmp.json"), nil, 0o600))
+	names, err := reportNames(filepath.Join(dir, "reports"))
+	if err != nil || len(names) != 50 || !slices.IsSorted(names) || names[0] != "20260100T000010Z.json" || names[49] != "20260101T000059Z.json" {
+		t.Errorf("%d reports, %v", len(names), err)
+	}
+	var back map[string]int
+	if err := readJSON(filepath.Join(dir, "reports", names[49]), &back); err != nil || back["n"] != 59 {
+		t.Errorf("%v %v", back, err)
+	}
+}

@@ -26,7 +26,8 @@ var mayImport = map[string][]string{
 	"apply/action": {"apply", "render", "state"},
 	"lock":         {"state"},
 	"agent":        {"puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
-	"cmd/pullet":   {"", "agent", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+	"reference":    {"", "agent", "render", "render/facts", "apply", "apply/action"},
+	"cmd/pullet":   {"", "agent", "reference", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 }
 
 // TestImportsRunOneWay holds the packages to the table.

@@ -72,13 +72,9 @@ func (a *Agent) bind(repo *render.Repository, v *state.Version, view render.View
 	if err != nil {
 		return nil, err
 	}
-	cat, err := repo.Compile(render.Input{
+	program, cat, err := apply.Compile(repo, render.Input{
 		Node: a.config.Node, Facts: a.facts(), View: view, HostVars: vars, Version: v.ID, Release: v.Release,
-	})
-	if err != nil {
-		return nil, err
-	}
-	program, err := apply.Bind(cat, a.actions)
+	}, a.actions)
 	return &compiled{program, cat}, err
 }
 

@@ -30,6 +30,24 @@ type edge struct {
 	why  string
 }
 
+// Compile compiles a repository for a node and binds its steps. The error is a render.ErrorList with the mistakes of both.
+func Compile(repo *render.Repository, in render.Input, specs []Spec) (*Program, *render.Catalog, error) {
+	cat, err := repo.Compile(in)
+	var mistakes render.ErrorList
+	if err != nil && (!errors.As(err, &mistakes) || cat == nil) {
+		return nil, nil, err
+	}
+	program, err := Bind(cat, specs)
+	var more render.ErrorList
+	if err != nil && !errors.As(err, &more) {
+		return nil, nil, err
+	}
+	if err := append(mistakes, more...).Err(); err != nil {
+		return nil, nil, err
+	}
+	return program, cat, nil
+}
+
 // Bind gives every step its action and the steps their order. The error is a render.ErrorList with every mistake.
 func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 	b := &binder{cat: cat, specs: map[string]Spec{}, program: &Program{catalog: cat, byID: map[string]*boundStep{}}}
@@ -44,7 +62,9 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 	}
 	b.references()
 	for _, s := range b.program.steps {
-		b.errs = append(b.errs, s.bind(cat)...)
+		if !s.Broken() {
+			b.errs = append(b.errs, s.bind(cat)...)
+		}
 	}
 	if err := b.errs.Err(); err != nil {
 		return nil, err

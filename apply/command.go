@@ -35,7 +35,11 @@ func Shell(line string) []string { return []string{"/bin/sh", "-c", line} }
 // Run runs a command to its end, in a process group of its own. When ctx ends, the whole group is told to stop and then killed. A
 // command that ran and failed is no error of Run: the exit code tells.
 func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
-	env := h.environment(c.Env)
+	who, err := credential(c.User)
+	if err != nil {
+		return Output{}, err
+	}
+	env := h.environment(who.home, c.Env)
 	cmd := exec.Command(program(c.Args[0], env), c.Args[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, env
 	if cmd.Dir == "" {
@@ -43,19 +47,12 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	}
 	var out, errs tail
 	cmd.Stdout, cmd.Stderr = &out, &errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: who.cred}
 	cmd.WaitDelay = killGrace
-	if c.User != "" {
-		cred, err := credential(c.User)
-		if err != nil {
-			return Output{}, err
-		}
-		cmd.SysProcAttr.Credential = cred
-	}
 	if err := cmd.Start(); err != nil {
 		return Output{}, fmt.Errorf("cannot start %s: %w", c.Args[0], err)
 	}
-	err := waitGroup(ctx, cmd)
+	err = waitGroup(ctx, cmd)
 	output := Output{ExitCode: cmd.ProcessState.ExitCode(), StdOut: out.String(), StdErr: errs.String()}
 	var exit *exec.ExitError
 	switch {
@@ -115,21 +112,40 @@ func stopCause(ctx context.Context) error {
 	return errStopped
 }
 
-// credential is the user that a command runs as.
-func credential(name string) (*syscall.Credential, error) {
+// identity is the user that a command runs as, with the home directory that it sees.
+type identity struct {
+	cred *syscall.Credential // nil: the agent's own
+	home string
+}
+
+// credential looks a user of this machine up, with all of its groups.
+func credential(name string) (identity, error) {
+	if name == "" {
+		return identity{home: "/root"}, nil
+	}
 	u, err := user.Lookup(name)
 	if err != nil {
-		return nil, fmt.Errorf("user %q: %w", name, err)
+		return identity{}, fmt.Errorf("user %q: %w", name, err)
 	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	groups, err := u.GroupIds()
 	if err != nil {
-		return nil, err
+		return identity{}, fmt.Errorf("groups of user %q: %w", name, err)
 	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return nil, err
+	cred := &syscall.Credential{}
+	for i, text := range append([]string{u.Uid, u.Gid}, groups...) {
+		id, err := strconv.ParseUint(text, 10, 32)
+		switch {
+		case err != nil:
+			return identity{}, fmt.Errorf("user %q: %w", name, err)
+		case i == 0:
+			cred.Uid = uint32(id)
+		case i == 1:
+			cred.Gid = uint32(id)
+		default:
+			cred.Groups = append(cred.Groups, uint32(id))
+		}
 	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+	return identity{cred, u.HomeDir}, nil
 }
 
 // tail keeps the last part of what is written to it.

@@ -62,11 +62,8 @@ func (x *execution) results(job string) render.Results {
 	}
 }
 
-// runMacro executes the command of a macro, which only reads. In a plan nothing is executed.
+// runMacro executes the command of a macro. It only reads, so a plan does it too.
 func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, error) {
-	if x.plan {
-		return nil
-	}
 	return func(m *render.Macro) (string, error) {
 		line := m.Params.Text("cmd")
 		if m.Action != "cmd.run" || line == "" {

@@ -54,10 +54,10 @@ func AbsPath(param, path string) error {
 }
 
 // environment is what commands see: nothing of the agent's own.
-func (h *Host) environment(extra map[string]string) []string {
+func (h *Host) environment(home string, extra map[string]string) []string {
 	env := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"HOME": "/root", "LANG": "C.UTF-8", "PULLET_ROOT": h.Root,
+		"HOME": home, "LANG": "C.UTF-8", "PULLET_ROOT": h.Root,
 	}
 	for _, more := range []map[string]string{h.Env, extra} {
 		for k, v := range more {

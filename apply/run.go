@@ -37,6 +37,8 @@ type execution struct {
 	values  map[string]render.StepResult // their results, those of sensitive steps as they are
 	answers map[*render.Job]*answer
 	report  *Report
+
+	failedHard bool // the run was stopped by its own step: it is over, not cut off
 }
 
 // answer is what a job's condition said; it is asked once in a run.
@@ -61,7 +63,7 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 	x := p.execution(o)
 	x.report.Resumed = id != o.Run
 	x.phases(ctx)
-	if x.report.Stopped != "" {
+	if x.report.Stopped != "" && !x.failedHard {
 		return x.report, o.Journal.Close()
 	}
 	return x.report, o.Journal.Finish(p.has)
@@ -150,7 +152,7 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 		x.Watch(r)
 	}
 	if r.Outcome == Failed && s.Options.FailHard && x.report.Stopped == "" {
-		x.report.Stopped = "step " + s.ID() + " failed and is failHard"
+		x.report.Stopped, x.failedHard = "step "+s.ID()+" failed and is failHard", true
 	}
 }
 

@@ -261,7 +261,7 @@ func TestWaitHoldsOnlyItsJob(t *testing.T) {
 	log := &notes{done: map[string]bool{}}
 	repo := render.Open(render.Layer{Name: "main", FS: fstest.MapFS{
 		"base/jobs.yaml": {Data: []byte("jobs:\n  '*': [{name: a}, {name: b}]\n")},
-		"jobs/a.yaml": {Data: []byte("steps:\n- {name: waits, action: t.t, parameters: {name: waits}, conditions: {when: {condition: \"step('made').Changed\", retry: {interval: 1ms}}}}\n" +
+		"jobs/a.yaml": {Data: []byte("steps:\n- {name: waits, action: t.t, parameters: {name: waits}, conditions: {when: {condition: \"step('b/' + 'made').Changed\", retry: {interval: 1ms}}}}\n" +
 			"- {name: after, action: t.t, parameters: {name: after}}\n")},
 		"jobs/b.yaml": {Data: []byte("steps:\n- {name: first, action: t.t, parameters: {name: first}}\n- {name: made, action: t.t, parameters: {name: made}}\n")},
 	}})
@@ -316,5 +316,32 @@ func TestForEachRequisite(t *testing.T) {
 		"- {name: each, action: t.t, forEach: [ok, change, fail], parameters: {name: 'i{{ item }}', does: '{{ item }}'}}\n")
 	if outcomes["s"] != apply.Unmet || did != "ichange ifail" {
 		t.Errorf("did %q, outcomes %v", did, slices.Sorted(maps.Keys(outcomes)))
+	}
+}
+
+// TestJobConditionAtOnce: many steps of a job at once ask its condition, which waits: one answer serves all, and nothing is stuck.
+func TestJobConditionAtOnce(t *testing.T) {
+	log := &notes{}
+	log.done = map[string]bool{}
+	files := fstest.MapFS{
+		"base/jobs.yaml": {Data: []byte("jobs:\n  '*':\n    - {name: a, conditions: {when: {condition: \"step('b/' + 'made').Changed\", retry: {interval: 1ms}}}}\n    - {name: b}\n")},
+		"jobs/a.yaml":    {Data: []byte("runOptions: {ordering: justdoit}\nsteps: [{name: many, forEach: '1..40', action: t.t, parameters: {name: 'm{{ item }}'}}]\n")},
+		"jobs/b.yaml":    {Data: []byte("steps:\n- {name: first, action: t.t, parameters: {name: first}}\n- {name: made, action: t.t, parameters: {name: made}}\n")},
+	}
+	cat, err := render.Open(render.Layer{Name: "main", FS: files}).Compile(render.Input{Node: render.Node{Name: "n"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := apply.Bind(cat, []apply.Spec{{Name: "t.t", New: func() apply.Action { return &part{log: log, Does: "change"} }}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	journal, err := state.OpenJournal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	report, err := program.Run(context.Background(), apply.Options{Run: "r", Host: &apply.Host{Root: "/"}, Journal: journal})
+	if err != nil || report.Changed() != 42 || log.most > 8 {
+		t.Errorf("%v, %d at once, %v", report.Counts, log.most, err)
 	}
 }

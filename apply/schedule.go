@@ -61,7 +61,7 @@ func (c *schedule) grant(ctx context.Context) {
 	slices.SortStableFunc(c.ready, func(a, b *turn) int { return a.step.index - b.step.index })
 	c.ready = slices.DeleteFunc(c.ready, func(t *turn) bool {
 		stopped := ctx.Err() != nil || c.x.stopped()
-		if t.goOn == nil && stopped || !c.room(t.step) && !stopped {
+		if t.goOn == nil && stopped || !c.room(t) && !stopped {
 			return false
 		}
 		c.occupy(t.step, 1)
@@ -78,11 +78,12 @@ func (c *schedule) grant(ctx context.Context) {
 	})
 }
 
-func (c *schedule) room(s *boundStep) bool {
-	if s.ordering() == oneByOne {
+// room reports that a step may run now. One that goes on beside the others always may: they may be waiting for its answer.
+func (c *schedule) room(t *turn) bool {
+	if t.step.ordering() == oneByOne {
 		return !c.lane
 	}
-	return c.others < atMostAtOnce
+	return c.others < atMostAtOnce || t.goOn != nil
 }
 
 func (c *schedule) occupy(s *boundStep, n int) {

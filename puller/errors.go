@@ -71,4 +71,4 @@ func (e *CorruptError) Error() string {
 func (e *CorruptError) Unwrap() error { return e.Err }
 
 // short is a commit id as people write it.
-func short(commit string) string { return commit[:min(len(commit), 10)] }
+func short(commit string) string { return commit[:min(len(commit), 8)] }

@@ -202,7 +202,7 @@ func TestSnapshotOfLaterCommit(t *testing.T) {
 	if _, ok := errors.AsType[*MissingCommitError](err); !ok {
 		t.Fatal(err)
 	}
-	expect(t, err, "0123456789", `repository "main"`, "not on this node")
+	expect(t, err, "01234567", `repository "main"`, "not on this node")
 }
 
 func TestSnapshotBeforeShallowClone(t *testing.T) {

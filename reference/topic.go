@@ -54,7 +54,7 @@ func Topics() ([]Topic, error) {
 	for _, spec := range action.All() {
 		out = append(out, w.action(spec))
 	}
-	for _, k := range kinds() {
+	for _, k := range Kinds() {
 		out = append(out, w.kind(k))
 	}
 	out = append(out, w.roots()...)
@@ -64,25 +64,47 @@ func Topics() ([]Topic, error) {
 // configKind is the one kind of file that is no part of a state repository.
 const configKind = "config"
 
-// kinds are the kinds of files with the host's configuration.
-func kinds() []render.Kind {
+// Kinds are the kinds of files of a state repository, and the host's configuration.
+func Kinds() []render.Kind {
 	config := render.ShapeOf(reflect.TypeFor[agent.Config]())
 	return append(render.Kinds(), render.Kind{Name: configKind, Files: "/etc/pullet/pullet.yaml, /etc/pullet/conf.d/*.yaml", Shape: config})
 }
 
 // writer makes topics of types and comments.
-type writer struct{ comments }
-
-func newWriter() (writer, error) {
-	c, err := readComments(pullet.Source)
-	return writer{c}, err
+type writer struct {
+	comments
+	defaults map[string]string // by the names that comments have
 }
 
-func (w writer) action(spec apply.Spec) Topic {
-	value := reflect.ValueOf(spec.New()).Elem()
+func newWriter() (*writer, error) {
+	c, err := readComments(pullet.Source)
+	w := &writer{c, map[string]string{}}
+	w.addDefaults(reflect.ValueOf(agent.Default()))
+	for _, spec := range action.All() {
+		w.addDefaults(reflect.ValueOf(spec.New()).Elem())
+	}
+	return w, err
+}
+
+// addDefaults notes what is set in a value that nobody has changed yet.
+func (w *writer) addDefaults(v reflect.Value) {
+	for i := range v.NumField() {
+		f, value := v.Type().Field(i), v.Field(i)
+		switch {
+		case f.Tag.Get("yaml") == "" || value.IsZero():
+		case value.Kind() == reflect.Struct:
+			w.addDefaults(value)
+		default:
+			w.defaults[typeName(v.Type())+"."+f.Name] = plain(value)
+		}
+	}
+}
+
+func (w *writer) action(spec apply.Spec) Topic {
+	of := reflect.TypeOf(spec.New()).Elem()
 	t := Topic{Name: spec.Name, Group: actionGroup, Summary: spec.Summary}
-	t.Text, t.Example = cutExample(w.ofType(value.Type(), spec.Name))
-	t.Fields = w.fields(t, render.ShapeOf(value.Type()), value)
+	t.Text, t.Example = cutExample(w.ofType(of, spec.Name))
+	t.Fields = w.fields(t, render.ShapeOf(of))
 	return t
 }
 
@@ -96,36 +118,35 @@ func cutExample(text string) (rest, example string) {
 	return strings.TrimSpace(rest), strings.TrimSpace(b.String())
 }
 
-func (w writer) kind(k render.Kind) Topic {
+func (w *writer) kind(k render.Kind) Topic {
 	t := Topic{Name: k.Name, Group: fileGroup, Summary: k.Files, Type: typeOf(k.Shape)}
-	defaults := reflect.Value{}
 	if k.Name == configKind {
-		t.Group, defaults = configGroup, reflect.ValueOf(agent.Default())
+		t.Group = configGroup
 	}
 	t.Text = w.text(k.Shape, k.Name)
-	t.Fields = w.fields(t, k.Shape, defaults)
+	t.Fields = w.fields(t, k.Shape)
 	return t
 }
 
 // text is what the comment of a shape's type says.
-func (w writer) text(s *render.Shape, name string) string {
+func (w *writer) text(s *render.Shape, name string) string {
 	if s.Type == nil {
 		return ""
 	}
 	return strings.TrimSpace(w.ofType(s.Type, name))
 }
 
-// fields are the topics below one: the fields of the object that its shape is, or has elements of. Values are the defaults.
-func (w writer) fields(of Topic, s *render.Shape, value reflect.Value) []Topic {
+// fields are the topics below one: the fields of the object that its shape is, or has elements of.
+func (w *writer) fields(of Topic, s *render.Shape) []Topic {
 	var out []Topic
 	for _, f := range s.Fields {
-		out = append(out, w.field(of, f, value))
+		out = append(out, w.field(of, f))
 	}
 	if s.Elem != nil {
-		out = append(out, w.fields(of, s.Elem, reflect.Value{})...)
+		out = append(out, w.fields(of, s.Elem)...)
 	}
 	for _, one := range s.Either {
-		for _, t := range w.fields(of, one, reflect.Value{}) {
+		for _, t := range w.fields(of, one) {
 			if !has(out, t.Name) {
 				out = append(out, t)
 			}
@@ -143,31 +164,23 @@ func has(topics []Topic, name string) bool {
 	return false
 }
 
-func (w writer) field(of Topic, f render.ShapeField, value reflect.Value) Topic {
+func (w *writer) field(of Topic, f render.ShapeField) Topic {
 	t := Topic{Name: of.Name + "." + f.Name, Group: of.Group, Required: f.Required, Type: typeOf(f.Shape), Values: f.Shape.Words}
 	t.Text, t.Default = cutDefault(strings.TrimSpace(w.ofField(f.Owner, f.Go, f.Name)))
-	if value.IsValid() {
-		value = value.FieldByName(f.Go)
-		if t.Default == "" && !value.IsZero() && value.Kind() != reflect.Struct {
-			t.Default = plain(value)
-		}
+	if set := w.defaults[typeName(f.Owner)+"."+f.Go]; set != "" {
+		t.Default = set
 	}
 	if t.Default == "" && f.Shape.Kind == render.Truth {
 		t.Default = "false"
 	}
-	if value.Kind() != reflect.Struct {
-		value = reflect.Value{}
-	}
-	t.Fields = w.fields(t, f.Shape, value)
+	t.Fields = w.fields(t, f.Shape)
 	return t
 }
 
 // plain is a value as it is written in YAML.
 func plain(v reflect.Value) string {
 	if d, ok := v.Interface().(render.Duration); ok {
-		text := d.Std().String()
-		text = strings.TrimSuffix(strings.TrimSuffix(text, "0s"), "0m")
-		return text
+		return strings.Replace(strings.Replace(d.Std().String(), "m0s", "m", 1), "h0m", "h", 1)
 	}
 	out, err := yaml.Dump(v.Interface())
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // roots are what templates and conditions see, with the facts below server.
-func (w writer) roots() []Topic {
+func (w *writer) roots() []Topic {
 	found := w.entries("render.roots")
 	maps.Copy(found, w.entries("render.environment"))
 	var out []Topic
@@ -32,16 +32,15 @@ func (w writer) roots() []Topic {
 }
 
 // server is what the root of the same name holds: who the host is, and its facts.
-func (w writer) server() []Topic {
+func (w *writer) server() []Topic {
 	node := render.ShapeOf(reflect.TypeFor[render.Node]())
-	out := w.fields(Topic{Name: "server", Group: rootGroup}, node, reflect.Value{})
+	out := w.fields(Topic{Name: "server", Group: rootGroup}, node)
+	for i := range out {
+		out[i].Default = "" // that is one of the configuration
+	}
 	sample := facts.Sample("host1")
 	for _, f := range facts.All() {
-		t := Topic{Name: "server." + f.Name, Group: factGroup, Text: f.Doc, Type: factType(sample[f.Name])}
-		if example := fmt.Sprint(sample[f.Name]); t.Type == "number" {
-			t.Text += ": " + example
-		}
-		out = append(out, t)
+		out = append(out, Topic{Name: "server." + f.Name, Group: factGroup, Text: f.Doc, Type: factType(sample[f.Name])})
 	}
 	return out
 }
@@ -61,7 +60,7 @@ func factType(v any) string {
 }
 
 // members are the fields and methods of a Go type that templates use as they are; lower ones are written with a small letter.
-func (w writer) members(root, prefix string, lower bool) []Topic {
+func (w *writer) members(root, prefix string, lower bool) []Topic {
 	var out []Topic
 	for _, full := range slices.Sorted(maps.Keys(w.comments)) {
 		name, ok := strings.CutPrefix(full, prefix)
@@ -81,7 +80,7 @@ func (w writer) members(root, prefix string, lower bool) []Topic {
 const builtins = "and call eq ge gt html js le len lt ne not or print printf println slice urlquery"
 
 // functions are the template functions that are no roots: our own, sprig's, and Go's.
-func (w writer) functions() []Topic {
+func (w *writer) functions() []Topic {
 	own := w.entries("render.pureFuncs")
 	var out, others []Topic
 	for _, name := range render.Functions() {
@@ -99,7 +98,7 @@ func (w writer) functions() []Topic {
 	return append(out, others...)
 }
 
-// aliases are the names that people try for a topic.
+// alias is the topic that people mean: a job is a file of jobs.
 func alias(name string) string {
 	head, rest, _ := strings.Cut(name, ".")
 	if head == "job" {

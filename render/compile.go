@@ -22,9 +22,10 @@ type Catalog struct {
 	Inventory Inventory
 	Digest    string // of all that a run depends on: equal digests, equal runs
 
-	repo    *Repository
-	scope   *scope
-	targets []targetUse // for Lint
+	repo       *Repository
+	scope      *scope
+	targets    []targetUse // for Lint
+	incomplete bool
 }
 
 // compiler collects a catalog and every mistake on the way.
@@ -32,41 +33,59 @@ type compiler struct {
 	repo      *Repository
 	scope     *scope
 	jobs      []*Job
+	steps     int
 	fleet     Fleet
 	inventory Inventory
 	targets   []targetUse
+	tracing   bool           // keep the places of variables
+	places    map[string]any // the variables, each with its place instead of its value
 	errs      ErrorList
 }
 
-// Compile says what the repository means for one node. The error is an ErrorList with every mistake that this node can meet.
+// Compile says what the repository means for one node. The error is an ErrorList with every mistake that this node can meet; the
+// catalog is Incomplete then.
 // Nodes of the inventory have the labels that it gives them, whatever they claim themselves.
 func (r *Repository) Compile(in Input) (*Catalog, error) {
-	c := &compiler{repo: r, scope: &scope{in: in, vars: map[string]any{}}}
-	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, funcs: r.funcs}
+	c := r.compiler(in)
 	release := r.enter(c.scope)
 	defer release()
 
-	c.compileFleet()
-	if listed, ok := c.inventory[in.Node.Name]; ok {
-		c.scope.in.Node.Labels = listed.Labels
-	}
-	c.scope.server = c.scope.in.server()
+	c.identify()
 	c.compileVars()
 	c.compileMacros()
 	c.compileJobs()
 	slices.SortStableFunc(c.jobs, validationsLast)
 	c.checkReferences()
-	if err := c.errs.Err(); err != nil {
-		return nil, err
-	}
 	cat := &Catalog{
 		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.vars, Jobs: c.jobs,
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
 		targets: c.targets,
 	}
+	if err := c.errs.Err(); err != nil {
+		cat.incomplete = true
+		return cat, err
+	}
 	cat.Digest = cat.digest()
 	return cat, nil
 }
+
+func (r *Repository) compiler(in Input) *compiler {
+	c := &compiler{repo: r, scope: &scope{in: in, vars: map[string]any{}}}
+	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, funcs: r.funcs}
+	return c
+}
+
+// identify reads the fleet's files, and what they say of the node.
+func (c *compiler) identify() {
+	c.compileFleet()
+	if listed, ok := c.inventory[c.scope.in.Node.Name]; ok {
+		c.scope.in.Node.Labels = listed.Labels
+	}
+	c.scope.server = c.scope.in.server()
+}
+
+// Incomplete reports a catalog with mistakes: what could be read of it, in which more can be found. It cannot be run.
+func (c *Catalog) Incomplete() bool { return c.incomplete }
 
 func validationsLast(a, b *Job) int {
 	switch {
@@ -133,6 +152,7 @@ func (c *compiler) render(p place, isTemplate bool) *document {
 		c.fail(bad)
 		return nil
 	}
+	c.repo.meter.reset()
 	out, bad := src.execute(nil)
 	if bad != nil {
 		c.fail(bad)
@@ -141,6 +161,7 @@ func (c *compiler) render(p place, isTemplate bool) *document {
 	doc, errs := parseYAML(out)
 	c.errs = append(c.errs, errs...)
 	if doc != nil && doc.root != nil {
+		doc.broken = len(errs) > 0
 		doc.waits = strings.HasPrefix(p.path, "jobs/")
 		if !doc.waits { // the steps of a job are looked at one by one, when their forEach is expanded
 			c.checkPlaces(doc, doc.root, false)

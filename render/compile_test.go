@@ -87,7 +87,7 @@ func TestMistakes(t *testing.T) {
 		{"missing variable", "jobs/a.yaml", "steps:\n- name: x\n  action: '{{ vars.nope }}'\n", `jobs/a.yaml:3:15: vars.nope: there is no "nope"`},
 		{"missing through index", "jobs/a.yaml", "steps:\n- name: '{{ index vars \"nope\" }}'\n  action: x\n", `jobs/a.yaml:2:13: index vars "nope": `},
 		{"template syntax", "jobs/a.yaml", "steps:\n- name: x {{ if }}\n", `jobs/a.yaml:2:11: missing value for if`},
-		{"unknown function", "jobs/a.yaml", "steps:\n- name: x {{ envv \"A\" }}\n", `function "envv" not defined`},
+		{"unknown function", "jobs/a.yaml", "steps:\n- name: x {{ envv \"A\" }}\n", `jobs/a.yaml:2:14: there is no function "envv"`},
 		{"type", "jobs/a.yaml", "steps:\n- name: x\n  action: y\n  runOptions: {timeout: soon}\n", `jobs/a.yaml:4:25: "soon" is not a duration`},
 		{"position after a loop", "jobs/a.yaml", "steps:\n{{- range until 3 }}\n- name: n{{ . }}\n  action: x\n  bad: 1\n{{- end }}\n", `jobs/a.yaml:5:3: step: unknown field "bad"`},
 		{"duplicate key", "jobs/a.yaml", "steps:\n- name: x\n  name: y\n", `jobs/a.yaml:3:3: key "name" stands here twice: first in line 2`},

@@ -197,7 +197,10 @@ func (d *deferred) failed(err error) *Error {
 	if i := strings.LastIndex(message, ">: "); i >= 0 {
 		message = errorCalling.ReplaceAllString(message[i+3:], "")
 	}
-	return d.src.errorAt(d.src.pos(int(d.at)), "%s: %s", d.text, message)
+	if !strings.HasPrefix(message, "macro ") && !strings.Contains(message, d.text) {
+		message = d.text + ": " + message
+	}
+	return d.src.errorAt(d.src.pos(int(d.at)), "%s", message)
 }
 
 // placeholders are the numbers of the deferred actions in a node and below it.

@@ -24,8 +24,11 @@ func (p Position) String() string {
 // Severity says whether a finding stops a version. The zero Severity does.
 type Severity bool
 
-// Warning is the severity of what works, and still is most likely not what was meant.
-const Warning Severity = true
+// The severities. A Warning is about what works, and still is most likely not what was meant.
+const (
+	Mistake Severity = false
+	Warning Severity = true
+)
 
 // String is "error" or "warning", also as JSON.
 func (s Severity) String() string {

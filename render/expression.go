@@ -3,6 +3,8 @@ package render
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/expr-lang/expr"
@@ -23,6 +25,9 @@ type Expression struct {
 	keys  []keyRef  // the variables and macros that it names literally
 }
 
+// maxExpression bounds what the parser of expressions has on its stack.
+const maxExpression = 10_000
+
 // stepRef is a literal name in steps['name'], at an offset in the expression.
 type stepRef struct {
 	name string
@@ -33,6 +38,10 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 	e.doc, e.node, e.Text = d.doc, n, n.Value
 	if n.Kind != yaml.ScalarNode || n.Value == "" {
 		d.failf(n, "expected an expression, found %s", kindName(n))
+		return
+	}
+	if len(n.Value) > maxExpression {
+		d.failf(n, "the expression is longer than %d bytes", maxExpression)
 		return
 	}
 	refs := &references{}
@@ -63,7 +72,11 @@ func (e *Expression) error(err error) *Error {
 	if e.node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
 		col++
 	}
-	return e.doc.from.errorAt(e.node.Line, col, "expression: %s", at.Message)
+	out := e.doc.from.errorAt(e.node.Line, col, "expression: %s", at.Message)
+	if name, unknown := strings.CutPrefix(at.Message, "unknown name "); unknown {
+		out.Hint = didYouMean(name, slices.Collect(maps.Keys(environment(&scope{macros: &macroSet{}}))))
+	}
+	return out
 }
 
 // evalValue evaluates an expression while the catalog is compiled.

@@ -166,23 +166,23 @@ func cycle(deps map[string]Strings) []string {
 	var path []string
 	var visit func(name string) []string
 	visit = func(name string) []string {
-		if i := slices.Index(path, role); i >= 0 {
-			return append(slices.Clone(path[i:]), role)
+		if i := slices.Index(path, name); i >= 0 {
+			return append(slices.Clone(path[i:]), name)
 		}
-		if done[role] {
+		if done[name] {
 			return nil
 		}
-		path = append(path, role)
-		for _, next := range deps[role] {
+		path = append(path, name)
+		for _, next := range deps[name] {
 			if loop := visit(next); loop != nil {
 				return loop
 			}
 		}
-		path, done[role] = path[:len(path)-1], true
+		path, done[name] = path[:len(path)-1], true
 		return nil
 	}
-	for _, role := range slices.Sorted(maps.Keys(deps)) {
-		if loop := visit(role); loop != nil {
+	for _, name := range slices.Sorted(maps.Keys(deps)) {
+		if loop := visit(name); loop != nil {
 			return loop
 		}
 	}

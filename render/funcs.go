@@ -88,7 +88,10 @@ func toYAML(v any) (string, error) {
 // fromYAML is what a YAML text holds.
 func fromYAML(text string) (any, error) {
 	var out any
-	err := yaml.Load([]byte(text), &out)
+	if len(text) > maxDocument {
+		return nil, fmt.Errorf("the text is larger than %d MiB", maxDocument>>20)
+	}
+	err := yaml.Load([]byte(text), &out, shallow())
 	return out, err
 }
 

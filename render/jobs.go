@@ -45,7 +45,12 @@ type Step struct {
 
 	waits []int    // placeholders in Params
 	after []string // steps that Params and Conditions name
+
+	broken bool // it has mistakes of its own
 }
+
+// Broken reports a step in which mistakes were found: what else seems wrong with it may come from them.
+func (s *Step) Broken() bool { return s.broken }
 
 // ID names the step in its catalog: "job/step".
 func (s *Step) ID() string { return s.Job + "/" + s.Name }
@@ -81,7 +86,7 @@ type Condition struct {
 
 // Retry says how often a condition is tried again.
 type Retry struct {
-	Interval Duration `yaml:"interval"` // default 10s
+	Interval Duration `yaml:"interval"` // between two attempts; default 10s
 	Limit    int      `yaml:"limit"`    // attempts in all; 0: until the run's deadline; default 0
 }
 

@@ -1,9 +1,9 @@
 package render
 
 import (
+	"fmt"
 	"path"
 	"reflect"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -29,11 +29,11 @@ func (r *Repository) Lint() *Lint {
 func (l *Lint) Add(c *Catalog) {
 	l.inventory = l.inventory || len(c.Inventory) > 0
 	for _, t := range c.targets {
-		if known := l.targets[t.at.Pos]; known != nil {
+		if known := l.targets[t.pos]; known != nil {
 			known.matched = known.matched || t.matched
 			continue
 		}
-		l.targets[t.at.Pos] = &t
+		l.targets[t.pos] = &t
 	}
 	l.vars.unite(c.Vars)
 	for name := range c.scope.macros.all {
@@ -53,7 +53,7 @@ func (l *Lint) noteConditions(c Conditions) {
 		for _, ref := range one.Expression.keys {
 			use := keyUse{one.Expression, ref}
 			at := one.Expression.doc.pos(one.Expression.node).String()
-			l.keys[at+"\x00"+one.Expression.Text+"\x00"+strings.Join(ref.path, "\x00")] = use
+			l.keys[fmt.Sprint(at, one.Expression.Text, ref)] = use
 		}
 	}
 }
@@ -71,16 +71,15 @@ func (l *Lint) Findings(complete bool) ErrorList {
 
 // targetUse is a target of a base file, and whether a node matched it.
 type targetUse struct {
-	at      *Error // a warning, for the case that none does
+	pos     Position
+	text    string
 	matched bool
 }
 
 // matches asks a target about the node, and remembers the answer.
 func (c *compiler) matches(base *document, key *yaml.Node, t Target) bool {
 	yes := t.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels)
-	e := base.errorAt(key, "no node of the inventory matches the target %q", key.Value)
-	e.Severity, e.Hint = Warning, "nobody gets what stands below it"
-	c.targets = append(c.targets, targetUse{e, yes})
+	c.targets = append(c.targets, targetUse{base.pos(key), key.Value, yes})
 	return yes
 }
 
@@ -89,7 +88,9 @@ func (l *Lint) idleTargets() ErrorList {
 	var out ErrorList
 	for _, t := range l.targets {
 		if l.inventory && !t.matched {
-			out = append(out, t.at)
+			e := l.repo.byPath[t.pos.File].errorAt(t.pos, "no node of the inventory matches the target %q", t.text)
+			e.Severity, e.Hint = Warning, "nobody gets what stands below it"
+			out = append(out, e)
 		}
 	}
 	return out

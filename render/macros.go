@@ -175,7 +175,7 @@ func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 		return nil, fmt.Errorf("there is no macro %q (%s)", name, hint)
 	}
 	if len(args) != len(m.Args) {
-		return nil, fmt.Errorf("macro %q wants %d arguments, got %d", name, len(m.Args), len(args))
+		return nil, fmt.Errorf("macro %q takes %s, got %d", name, argumentNames(m.Args), len(args))
 	}
 	if slices.Contains(s.active, name) {
 		return nil, fmt.Errorf("macro %q calls itself: %s", name, strings.Join(append(s.active, name), " -> "))
@@ -193,6 +193,14 @@ func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 	value := scalarValue(text)
 	s.values[key] = value
 	return value, nil
+}
+
+// argumentNames says which arguments a macro takes.
+func argumentNames(names []string) string {
+	if len(names) == 0 {
+		return "no arguments"
+	}
+	return "the arguments " + strings.Join(names, ", ")
 }
 
 func (s *macroSet) evaluate(m *Macro, args []any) (string, error) {
@@ -233,6 +241,9 @@ func (s *source) run(funcs template.FuncMap, dot any) ([]byte, *Error) {
 // scalarValue reads a macro's text as a YAML scalar, so that numbers and booleans compare as such.
 func scalarValue(text string) any {
 	var v any
+	if len(text) > 64 { // no number is that long
+		return text
+	}
 	if err := yaml.Load([]byte(text), &v); err != nil {
 		return text
 	}

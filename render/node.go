@@ -7,7 +7,7 @@ import (
 
 // Node is a host as its own configuration or the inventory describes it.
 type Node struct {
-	Name   string            `json:"name" yaml:"name"`               // default: the host name
+	Name   string            `json:"name" yaml:"name"`               // what the fleet knows it by; default: the host name
 	Labels map[string]string `json:"labels,omitempty" yaml:"labels"` // for targets; those under nodes/ of the repository win
 }
 

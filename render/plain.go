@@ -26,6 +26,13 @@ func DecodeFile(path string, text []byte, v any) error {
 // HostVars reads a node's own variables: every YAML file of a directory, later names over earlier ones. A directory that is not there
 // holds none. Messages name files below dir.
 func HostVars(files fs.FS, dir string) (map[string]any, error) {
+	return hostVars(files, dir, func(d *decoder) map[string]any {
+		vars, _ := d.any(d.doc.root).(map[string]any)
+		return vars
+	})
+}
+
+func hostVars(files fs.FS, dir string, read func(*decoder) map[string]any) (map[string]any, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
 		return nil, err
@@ -36,7 +43,7 @@ func HostVars(files fs.FS, dir string) (map[string]any, error) {
 		if err != nil {
 			return nil, err
 		}
-		vars, err := plainVars(path.Join(dir, name), text)
+		vars, err := plainVars(path.Join(dir, name), text, read)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +53,7 @@ func HostVars(files fs.FS, dir string) (map[string]any, error) {
 }
 
 // plainVars is a map of variables in a file that is no template.
-func plainVars(path string, text []byte) (map[string]any, error) {
+func plainVars(path string, text []byte, read func(*decoder) map[string]any) (map[string]any, error) {
 	doc, errs := parseYAML(&rendered{src: &source{path: path, text: string(text)}, text: text})
 	if len(errs) > 0 || doc.root == nil {
 		return nil, errs.Err()
@@ -55,6 +62,5 @@ func plainVars(path string, text []byte) (map[string]any, error) {
 		return nil, ErrorList{doc.errorAt(doc.root, "expected a map of variables, found %s", kindName(doc.root))}
 	}
 	d := &decoder{doc: doc}
-	vars, _ := d.any(doc.root).(map[string]any)
-	return vars, d.errs.Err()
+	return read(d), d.errs.Err()
 }

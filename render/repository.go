@@ -25,6 +25,7 @@ type Repository struct {
 	layers []Layer
 	mu     sync.Mutex
 	now    *scope // what template functions see while mu is held
+	meter  meter  // of the file that is being executed
 	funcs  template.FuncMap
 	parsed map[string]*source
 	byPath map[string]*source // by the name that messages have
@@ -35,10 +36,12 @@ type Repository struct {
 func Open(layers ...Layer) *Repository {
 	r := &Repository{layers: layers, parsed: map[string]*source{}, byPath: map[string]*source{}, broken: map[string]*Error{}}
 	r.funcs = pureFuncs()
+	r.meter.install(r.funcs)
 	r.funcs["deferred"], r.funcs["local"] = deferredFunc(r), r.local
 	for name, f := range roots(func() *scope { return r.now }) {
 		r.funcs[name] = f
 	}
+	r.funcs["macro"] = r.meter.metered("macro", r.funcs["macro"])
 	return r
 }
 
@@ -46,6 +49,7 @@ func Open(layers ...Layer) *Repository {
 func (r *Repository) enter(s *scope) (release func()) {
 	r.mu.Lock()
 	r.now = s
+	r.meter.reset()
 	return func() {
 		r.now = nil
 		r.mu.Unlock()

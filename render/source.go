@@ -3,7 +3,9 @@ package render
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -55,9 +57,15 @@ func (s *source) errorAt(pos Position, format string, args ...any) *Error {
 // Actions that ask for a step's result wait where the file's values are kept apart by YAML; in a text that is executed when it is used,
 // they do not.
 func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
+	if len(s.text) > maxDocument {
+		return &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("the template is larger than %d MiB", maxDocument>>20)}
+	}
+	if at := tooDeep(s.text); at >= 0 {
+		return s.errorAt(s.pos(at), "more than %d blocks are open here", maxBlocks)
+	}
 	t, err := template.New(s.path).Funcs(funcs).Option("missingkey=error").Parse(s.text)
 	if err != nil {
-		return s.templateError(err)
+		return s.unknownFunction(s.templateError(err), funcs)
 	}
 	s.tmpl, s.texts = t, map[*byte]parse.Pos{}
 	for _, t := range t.Templates() {
@@ -79,8 +87,35 @@ func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 				return bad
 			}
 		}
+		if err := meterTree(t, funcs); err != nil {
+			return s.templateError(err)
+		}
 	}
 	return nil
+}
+
+var notDefined = regexp.MustCompile(`^function "(\w+)" not defined$`)
+
+// unknownFunction gives the mistake of a function that does not exist its column and the nearest that does.
+func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
+	m := notDefined.FindStringSubmatch(e.Message)
+	if m == nil {
+		return e
+	}
+	if line := s.line(e.Pos.Line); strings.Contains(line, m[1]) {
+		e = s.errorAt(Position{File: s.path, Line: e.Pos.Line, Col: strings.Index(line, m[1]) + 1}, "there is no function %q", m[1])
+	}
+	e.Hint = didYouMean(m[1], slices.Collect(maps.Keys(funcs)))
+	return e
+}
+
+// line is a line of the source, "" where there is none.
+func (s *source) line(number int) string {
+	lines := strings.Split(s.text, "\n")
+	if number < 1 || number > len(lines) {
+		return ""
+	}
+	return lines[number-1]
 }
 
 // literal is the offset of a text of the template, which is known by its address.
@@ -176,6 +211,10 @@ func (s *source) templateError(err error) *Error {
 	if errors.As(err, &known) { // from a macro: it has a better position of its own
 		return known
 	}
+	var limit *limitError
+	if errors.As(err, &limit) {
+		return s.errorAt(s.pos(limit.at), "%v", limit)
+	}
 	m := templateErr.FindStringSubmatch(err.Error())
 	if m == nil {
 		return &Error{Pos: Position{File: s.path}, Message: err.Error()}
@@ -183,12 +222,30 @@ func (s *source) templateError(err error) *Error {
 	e := &execErr{at: m[4], msg: m[5]}
 	e.line, _ = strconv.Atoi(m[2])
 	e.col, _ = strconv.Atoi(m[3])
+	if bad := s.escapedQuote(e); bad != nil {
+		return bad
+	}
 	pos := Position{File: s.path, Line: e.line, Col: s.column(e)}
 	e.at = s.wholeField(pos, e.at)
 	out := s.errorAt(pos, "%s", plainMessage(e))
 	if s.keys != nil {
 		out.Hint = s.keys(e)
 	}
+	return out
+}
+
+var actionWithEscapes = regexp.MustCompile(`\{\{[^}]*?(\\")(?:[^}]|\}[^}])*\}\}`)
+
+// escapedQuote explains an action that escapes its quotes because it stands in a double-quoted text: templates are executed before the
+// file is read as YAML, so to them the backslash is one too many.
+func (s *source) escapedQuote(e *execErr) *Error {
+	line := s.line(e.line)
+	m := actionWithEscapes.FindStringSubmatchIndex(line)
+	if e.at != "" || m == nil {
+		return nil
+	}
+	out := s.errorAt(Position{File: s.path, Line: e.line, Col: m[2] + 1}, `\" has no meaning in a template action`)
+	out.Hint = "write " + strings.ReplaceAll(line[m[0]:m[1]], `\"`, "`")
 	return out
 }
 

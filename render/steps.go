@@ -82,17 +82,23 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 			}
 			names[step.Name] = true
 			job.Steps = append(job.Steps, step)
+			if c.steps++; c.steps > maxSteps {
+				d.failf(node, "the node has more than %d steps", maxSteps)
+				return
+			}
 		}
 	}
 }
 
 // step decodes one step.
 func (c *compiler) step(d *decoder, node *yaml.Node, job *Job, file *jobFile) *Step {
+	before := len(d.errs)
 	var body stepBody
 	d.value(node, reflect.ValueOf(&body).Elem(), "step")
 	step := d.step(&body, job, file)
 	c.checkPlaces(d.doc, node, false)
 	c.waitsFor(step)
+	step.broken = d.doc.broken || len(d.errs) > before
 	return step
 }
 

@@ -80,20 +80,24 @@ func (c *compiler) compileVars() {
 			}
 			for i, e := range t.entries {
 				e.pos = t.nodes[i]
-				c.scope.vars = merge(c.scope.vars, c.varsOf(base, e))
+				vars := c.varsOf(base, e)
+				c.scope.vars, c.places = merge(c.scope.vars, vars.values), merge(c.places, vars.places)
 			}
 		}
 	}
 	c.scope.vars = merge(c.scope.vars, c.scope.in.HostVars)
 }
 
+// located are variables and, where that was asked for, the same with a place in each value's stead.
+type located struct{ values, places map[string]any }
+
 // varsOf reads the files of one entry, the earlier ones winning.
-func (c *compiler) varsOf(base *document, e varsEntry) map[string]any {
+func (c *compiler) varsOf(base *document, e varsEntry) located {
 	paths := []string(e.Paths)
 	if len(paths) == 0 {
 		paths = []string{e.Name + ".yaml"}
 	}
-	out, found := map[string]any{}, false
+	out, found := located{}, false
 	for _, p := range paths {
 		path := "vars/" + strings.TrimPrefix(p, "/")
 		if !strings.HasSuffix(path, ".yaml") && !strings.HasSuffix(path, ".yml") {
@@ -103,7 +107,8 @@ func (c *compiler) varsOf(base *document, e varsEntry) map[string]any {
 			continue
 		}
 		found = true
-		out = merge(c.varsFile(path), out)
+		vars := c.varsFile(path)
+		out = located{merge(vars.values, out.values), merge(vars.places, out.places)}
 	}
 	if !found && !e.Optional {
 		err := base.errorAt(e.pos, "variables %q: there is no %s", e.Name, "vars/"+strings.Join(paths, " and no vars/"))
@@ -117,18 +122,26 @@ func (c *compiler) varsOf(base *document, e varsEntry) map[string]any {
 }
 
 // varsFile is the content of one variables file: free YAML, or under spec.variables where it has metadata.
-func (c *compiler) varsFile(path string) map[string]any {
+func (c *compiler) varsFile(path string) located {
 	doc := c.document(path)
 	if doc == nil || doc.root == nil {
-		return map[string]any{}
+		return located{}
 	}
 	if doc.root.Kind != yaml.MappingNode {
 		c.fail(doc.errorAt(doc.root, "expected a map of variables, found %s", kindName(doc.root)))
-		return map[string]any{}
+		return located{}
 	}
 	d := &decoder{doc: doc}
 	vars, _ := d.any(doc.root).(map[string]any)
 	c.errs = append(c.errs, d.errs...)
+	if !c.tracing {
+		return located{values: varsBody(vars)}
+	}
+	return located{varsBody(vars), varsBody(doc.places(doc.root))}
+}
+
+// varsBody is the variables of a file without what describes it.
+func varsBody(vars map[string]any) map[string]any {
 	if _, described := vars["metadata"]; described {
 		delete(vars, "metadata")
 		if spec, ok := vars["spec"].(map[string]any); ok {

@@ -6,13 +6,15 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+	"go.yaml.in/yaml/v4/plugin/loaderlimits"
 )
 
 // document is a rendered file as a YAML tree.
 type document struct {
-	from  *rendered
-	root  *yaml.Node // nil: an empty file
-	waits bool       // values of parameters may wait for steps
+	from   *rendered
+	root   *yaml.Node // nil: an empty file
+	waits  bool       // values of parameters may wait for steps
+	broken bool       // keys stand twice in it
 }
 
 // parseYAML reads the output of a template, which holds one YAML document. It reports every key that stands twice in a map.
@@ -50,7 +52,10 @@ func (d *document) duplicates(n *yaml.Node, errs *ErrorList) {
 
 func loadYAML(r *rendered) (*document, *Error) {
 	var n yaml.Node
-	err := yaml.Load(r.text, &n)
+	if len(r.text) > maxDocument {
+		return nil, r.errorAt(1, 1, "the document is larger than %d MiB", maxDocument>>20)
+	}
+	err := yaml.Load(r.text, &n, shallow())
 	if err != nil && strings.TrimSpace(string(r.text)) == "" {
 		return &document{from: r}, nil
 	}
@@ -64,6 +69,9 @@ func loadYAML(r *rendered) (*document, *Error) {
 		at := yamlPlace(r, bad)
 		e := r.errorAt(at.Line, at.Column, "%s", yamlMessage(bad))
 		e.Hint = yamlHint(r, at.Line)
+		if strings.HasPrefix(r.line(at.Line), "\t") {
+			e.Hint = "indent with blanks: YAML does not allow tabs there"
+		}
 		return nil, e
 	case err != nil:
 		return nil, r.errorAt(1, 1, "%v", err)
@@ -77,6 +85,9 @@ func loadYAML(r *rendered) (*document, *Error) {
 	}
 	return doc, nil
 }
+
+// shallow bounds the depth of a document.
+func shallow() yaml.Option { return yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth))) }
 
 // yamlPlace is where a mistake is best shown: what is not closed is noticed only at the end of the file, where there is nothing to see.
 func yamlPlace(r *rendered, e *yaml.LoadError) yaml.Mark {
@@ -98,15 +109,16 @@ func yamlMessage(e *yaml.LoadError) string {
 
 // yamlHint shows the rendered line where it is not what stands in the source.
 func yamlHint(r *rendered, line int) string {
-	lines := strings.Split(string(r.text), "\n")
-	if line < 1 || line > len(lines) {
-		return ""
-	}
-	text := strings.TrimSpace(lines[line-1])
+	text := strings.TrimSpace(r.line(line))
 	if text == "" || strings.Contains(r.src.text, text) {
 		return ""
 	}
 	return fmt.Sprintf("rendered: %.100s", text)
+}
+
+// line is a line of the output, "" where there is none.
+func (r *rendered) line(number int) string {
+	return (&source{text: string(r.text)}).line(number)
 }
 
 // errorAt is a mistake at a node.

@@ -225,23 +225,24 @@ func (s *Store) Decommission(ctx context.Context, node, by string) ([]string, er
 			ops = append(ops, clientv3.OpDelete(s.key("status", c, state, node)))
 		}
 	}
-	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen)}
 	slots, err := s.Client.Get(ctx, s.SlotPrefix(""), clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
+	// No claim is made or moved in between: one of this node would be left behind.
+	still := clientv3.Compare(clientv3.ModRevision(s.SlotPrefix("")), "<", slots.Header.Revision+1)
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen), still.WithPrefix()}
 	var freed []string
 	for _, kv := range slots.Kvs {
 		var c Claim
 		if json.Unmarshal(kv.Value, &c) == nil && c.Node == node {
 			freed = append(freed, string(kv.Key[len(s.prefix):]))
-			conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(string(kv.Key)), "=", kv.CreateRevision))
 			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
 		}
 	}
 	done, err := s.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
 	if err == nil && !done.Succeeded {
-		err = errors.New("the node was active just now: try again")
+		err = errors.New("the fleet's slots moved just now: try again")
 	}
 	return freed, err
 }

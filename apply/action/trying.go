@@ -16,6 +16,13 @@ type Trying struct {
 func (a Trying) say() (apply.Output, error) { return apply.Output{StdOut: a.Message}, nil }
 
 // TestSucceed is always as it should be. It reacts when something that it watches changed.
+//
+// Example:
+//
+//	steps:
+//	  - name: reload
+//	    action: test.succeed
+//	    parameters: {message: would reload}
 type TestSucceed struct {
 	Trying `yaml:",inline"`
 }
@@ -34,6 +41,12 @@ func (a *TestSucceed) Apply(context.Context, *apply.Host, apply.Change) (apply.O
 func (a *TestSucceed) React(context.Context, *apply.Host) (apply.Output, error) { return a.say() }
 
 // TestChange says that something changed, once for each version.
+//
+// Example:
+//
+//	steps:
+//	  - name: something new
+//	    action: test.change
 type TestChange struct {
 	Trying `yaml:",inline"`
 }
@@ -52,6 +65,13 @@ func (a *TestChange) Apply(context.Context, *apply.Host, apply.Change) (apply.Ou
 }
 
 // TestFail fails with the message.
+//
+// Example:
+//
+//	steps:
+//	  - name: not here
+//	    action: test.fail
+//	    parameters: {message: "{{ server.name }} has no disk for this"}
 type TestFail struct {
 	Trying `yaml:",inline"`
 }
@@ -70,6 +90,13 @@ func (a *TestFail) Apply(context.Context, *apply.Host, apply.Change) (apply.Outp
 }
 
 // TestEcho says a message, which later steps read as steps['name'].StdOut. It never counts as a change.
+//
+// Example:
+//
+//	steps:
+//	  - name: who
+//	    action: test.echo
+//	    parameters: {message: "{{ server.name }}"}
 type TestEcho struct {
 	Trying `yaml:",inline"`
 }

@@ -14,6 +14,9 @@ import (
 //go:embed all:starter
 var starter embed.FS
 
+// schemaDir is where the first lines of the starter's files look for their schemas.
+const schemaDir = ".pullet/schema"
+
 func (a *app) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "init [DIR]", GroupID: "repo", Args: upToOne,
@@ -28,6 +31,9 @@ func (a *app) initCommand() *cobra.Command {
 				return err
 			}
 			if err := copyNew(files, dir); err != nil {
+				return err
+			}
+			if err := writeSchemas(filepath.Join(dir, schemaDir)); err != nil {
 				return err
 			}
 			fmt.Fprintf(a.out, "wrote a state repository to %s; next:\n  pullet validate %s\n  pullet plan %s\n", dir, dir, dir)

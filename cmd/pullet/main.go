@@ -21,6 +21,8 @@ import (
 )
 
 func main() {
+	// What a step makes has the mode that it says, or the usual one: not what the service manager left in the process.
+	syscall.Umask(0o022)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the first signal ends the pull in order, the second one at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -103,7 +105,7 @@ func (a *app) root() *cobra.Command {
 	for _, c := range []*cobra.Command{
 		a.pullCommand(), a.agentCommand(), a.planCommand(), a.factsCommand(),
 		a.statusCommand(), a.decommissionCommand(),
-		a.initCommand(), a.validateCommand(), a.renderCommand(), a.graphCommand(), a.evalCommand(), a.demoCommand(), a.versionCommand(),
+		a.initCommand(), a.validateCommand(), a.renderCommand(), a.explainCommand(), a.schemaCommand(), a.graphCommand(), a.evalCommand(), a.demoCommand(), a.versionCommand(),
 	} {
 		root.AddCommand(c)
 	}

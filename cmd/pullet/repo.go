@@ -4,14 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
 )
@@ -60,107 +57,10 @@ func nodeNamed(repo *render.Repository, name string, labels map[string]string) (
 	return render.Node{}, fmt.Errorf("there is no node %q under nodes/%s; give a new one its labels with --label role=web", name, suggestion(name, names))
 }
 
-func (a *app) validateCommand() *cobra.Command {
-	var only string
-	c := &cobra.Command{
-		Use: "validate [DIR]", GroupID: "repo", Args: upToOne,
-		Short: "Find everything that is wrong with a state repository, without a node",
-		Long: "Validate compiles the repository in DIR (default: here) for every node of its inventory; without an inventory, for a made-up node\n" +
-			"for each target of its base files. It prints every mistake with its place. -o json and -o github are for programs.\n\n" +
-			"EXIT STATUS\n  0  nothing is wrong\n  1  something is\n  64 the command line is wrong",
-		RunE: func(_ *cobra.Command, args []string) error {
-			repo, _, err := openDir(args)
-			if err != nil {
-				return err
-			}
-			checked, mistakes, err := validate(repo, only)
-			if err != nil {
-				return err
-			}
-			return a.printMistakes(checked, mistakes)
-		},
-	}
-	c.Flags().StringVar(&only, "node", "", "check for this node only")
-	return c
-}
-
-// validate compiles and binds for each node and gathers the mistakes.
-func validate(repo *render.Repository, only string) (checked int, mistakes render.ErrorList, err error) {
-	nodes, err := repo.Nodes()
-	if errors.As(err, &mistakes) {
-		return 0, mistakes, nil
-	}
-	if only != "" {
-		n, err := nodeNamed(repo, only, nil)
-		if err != nil {
-			return 0, nil, err
-		}
-		nodes = []render.Node{n}
-	}
-	for _, n := range nodes {
-		cat, err := repo.Compile(render.Input{Node: n, Facts: facts.Sample(n.Name), View: sampleView(nodes)})
-		if err == nil {
-			_, err = apply.Bind(cat, action.All())
-		}
-		var list render.ErrorList
-		if errors.As(err, &list) {
-			mistakes = append(mistakes, list...)
-		} else if err != nil {
-			return checked, nil, err
-		}
-		checked++
-	}
-	if sorted, ok := mistakes.Err().(render.ErrorList); ok {
-		mistakes = sorted
-	}
-	return checked, mistakes, nil
-}
-
-// sampleView is a fleet in which every node has reported.
-func sampleView(nodes []render.Node) render.View {
-	v := render.View{Nodes: map[string]render.Node{}, Facts: map[string]render.Facts{}}
-	for _, n := range nodes {
-		v.Nodes[n.Name], v.Facts[n.Name] = n, facts.Sample(n.Name)
-	}
-	return v
-}
-
-// githubEscape is how a message stands in one line of a GitHub workflow command.
-var githubEscape = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
-
-// printMistakes prints what validate found, in the form that was asked for.
-func (a *app) printMistakes(checked int, mistakes render.ErrorList) error {
-	switch a.output {
-	case "json":
-		if mistakes == nil {
-			mistakes = render.ErrorList{}
-		}
-		if _, err := a.structured(mistakes); err != nil {
-			return err
-		}
-	case "github":
-		for _, m := range mistakes {
-			text := strings.TrimPrefix(m.Error(), m.Pos.String()+": ")
-			fmt.Fprintf(a.out, "::error file=%s,line=%d,col=%d::%s\n", m.Pos.File, m.Pos.Line, m.Pos.Col, githubEscape.Replace(text))
-		}
-	case "table":
-		if len(mistakes) > 0 {
-			fmt.Fprintln(a.out, mistakes.Error())
-		}
-	}
-	if len(mistakes) > 0 {
-		return &exit{agent.ExitError, fmt.Errorf("%s, checked for %s", count(len(mistakes), "mistake"), count(checked, "node"))}
-	}
-	if a.output == "table" {
-		fmt.Fprintf(a.out, "ok: checked for %s\n", count(checked, "node"))
-	}
-	return nil
-}
-
 func (a *app) renderCommand() *cobra.Command {
-	var node, factsFile string
+	var node, factsFile, hostVars string
 	var labels map[string]string
-	var varsOnly bool
+	var varsOnly, origin bool
 	c := &cobra.Command{
 		Use: "render [DIR] --node NAME", GroupID: "repo", Args: upToOne,
 		Short: "Show the catalog of a state repository for any node",
@@ -169,8 +69,11 @@ func (a *app) renderCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if node == "" {
+			switch {
+			case node == "":
 				return &exit{exitUsage, errors.New("--node is missing: name a node of nodes/")}
+			case origin && !varsOnly:
+				return &exit{exitUsage, errors.New("--origin is for variables: add --vars")}
 			}
 			n, err := nodeNamed(repo, node, labels)
 			if err != nil {
@@ -180,6 +83,14 @@ func (a *app) renderCommand() *cobra.Command {
 			if in.Facts, err = readFacts(factsFile, in.Facts); err != nil {
 				return err
 			}
+			if origin {
+				return a.printOrigins(repo, in, hostVars)
+			}
+			if hostVars != "" {
+				if in.HostVars, err = render.HostVars(os.DirFS(hostVars), hostVars); err != nil {
+					return err
+				}
+			}
 			return a.printCatalog(repo, in, varsOnly)
 		},
 	}
@@ -187,7 +98,9 @@ func (a *app) renderCommand() *cobra.Command {
 	f.StringVar(&node, "node", "", "the node")
 	f.StringVar(&factsFile, "facts", "", "its facts, as pullet facts -o json prints them (default: those of a made-up Debian host)")
 	f.StringToStringVar(&labels, "label", nil, "labels of a node that is not under nodes/: role=web,env=prod")
+	f.StringVar(&hostVars, "host-vars", "", "a directory with the host's own variables, such as /etc/pullet/vars.d")
 	f.BoolVar(&varsOnly, "vars", false, "only the merged variables")
+	f.BoolVar(&origin, "origin", false, "with --vars, a line for each variable: its value, and the file and line that it came from")
 	return c
 }
 
@@ -204,6 +117,35 @@ func readFacts(file string, sample render.Facts) (render.Facts, error) {
 		return nil, fmt.Errorf("%s: %w; write it with: pullet facts -o json", file, err)
 	}
 	return sample, nil
+}
+
+// printOrigins shows where each variable came from.
+func (a *app) printOrigins(repo *render.Repository, in render.Input, hostVars string) error {
+	nodes, err := repo.Nodes()
+	if err != nil {
+		return err
+	}
+	in.View = sampleView(nodes)
+	var own fs.FS
+	if hostVars != "" {
+		own = os.DirFS(hostVars)
+	}
+	list, err := repo.Origins(in, own, hostVars)
+	if err != nil {
+		return err
+	}
+	if done, err := a.structured(list); done || err != nil {
+		return err
+	}
+	w := columns(a.out)
+	for _, o := range list {
+		value, err := json.Marshal(o.Value)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", o.Path, o.Pos, value)
+	}
+	return w.Flush()
 }
 
 func (a *app) printCatalog(repo *render.Repository, in render.Input, varsOnly bool) error {

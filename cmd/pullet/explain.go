@@ -1,0 +1,174 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/reference"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "explain [NAME]", GroupID: "repo", Args: upToOne,
+		Short: "Explain an action, a field, a fact or a template function",
+		Long:  "Explain shows what NAME means: its type, default, values and, for an action, an example. Without NAME it lists what there is.",
+		Example: "  pullet explain file.managed\n  pullet explain file.managed.mode\n  pullet explain job.steps.conditions.when.retry\n" +
+			"  pullet explain pullet.rollout.rollingRules\n  pullet explain config.agent.splay\n  pullet explain server.os\n  pullet explain toYaml",
+		ValidArgsFunction: completeTopics,
+		RunE: func(_ *cobra.Command, args []string) error {
+			topics, err := reference.Topics()
+			if err != nil {
+				return err
+			}
+			if len(args) > 0 {
+				if topics, err = reference.Find(topics, args[0]); err != nil {
+					return err
+				}
+			}
+			if done, err := a.structured(topics); done || err != nil {
+				return err
+			}
+			if len(args) == 0 {
+				listTopics(a.out, topics)
+				return nil
+			}
+			for i, t := range topics {
+				if i > 0 {
+					fmt.Fprintln(a.out)
+				}
+				explain(a.out, t)
+			}
+			return nil
+		},
+	}
+}
+
+// completeTopics offers the topics at the level of what was typed.
+func completeTopics(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	topics, err := reference.Topics()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var out []string
+	var walk func([]reference.Topic)
+	walk = func(list []reference.Topic) {
+		for _, t := range list {
+			if strings.HasPrefix(t.Name, typed) {
+				out = append(out, t.Name)
+			}
+			if strings.HasPrefix(typed, t.Name+".") {
+				walk(t.Fields)
+			}
+		}
+	}
+	walk(topics)
+	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// maxShown is up to how many characters a topic of a list is described in.
+const maxShown = 90
+
+// listTopics lists topics by their groups. Of functions that are not ours the names are enough.
+func listTopics(w io.Writer, topics []reference.Topic) {
+	group, names := "", []string(nil)
+	t := columns(w)
+	flush := func() {
+		if len(names) > 0 {
+			fmt.Fprintf(t, "  %s\n", strings.ReplaceAll(paragraphs(strings.Join(names, " "), 100), "\n", "\n  "))
+		}
+		names = nil
+	}
+	for _, topic := range topics {
+		if topic.Group != group {
+			flush()
+			t.Flush()
+			fmt.Fprintf(w, "%s%s\n", map[bool]string{false: "\n"}[group == ""], strings.ToUpper(topic.Group))
+			group = topic.Group
+		}
+		if strings.Contains(group, "function of") {
+			names = append(names, topic.Name)
+			continue
+		}
+		fmt.Fprintf(t, "  %s\t%s\n", topic.Name, shortened(topic))
+	}
+	flush()
+	t.Flush()
+	fmt.Fprintln(w, "\nMore of one: pullet explain NAME, and of what is in it: pullet explain NAME.FIELD")
+}
+
+// shortened is the first sentence of what there is to say.
+func shortened(t reference.Topic) string {
+	text := t.Summary
+	if text == "" {
+		text, _, _ = strings.Cut(strings.Join(strings.Fields(t.Text), " "), ". ")
+	}
+	if runes := []rune(text); len(runes) > maxShown {
+		return string(runes[:maxShown-3]) + "..."
+	}
+	return text
+}
+
+// explain shows one topic.
+func explain(w io.Writer, t reference.Topic) {
+	fmt.Fprintf(w, "%s - %s\n", t.Name, t.Group)
+	if t.Summary != "" {
+		fmt.Fprintf(w, "  %s\n", t.Summary)
+	}
+	facts := [][2]string{{"type", t.Type}, {"default", t.Default}, {"values", strings.Join(t.Values, ", ")}}
+	if t.Required {
+		facts = append(facts, [2]string{"required", "yes"})
+	}
+	for _, f := range facts {
+		if f[1] != "" {
+			fmt.Fprintf(w, "  %-9s %s\n", f[0]+":", f[1])
+		}
+	}
+	if t.Text != "" {
+		fmt.Fprintf(w, "\n%s\n", paragraphs(t.Text, 90))
+	}
+	if len(t.Fields) > 0 {
+		fmt.Fprintln(w)
+		listFields(w, t)
+	}
+	if t.Example != "" {
+		fmt.Fprintf(w, "\nEXAMPLE\n  %s\n", strings.ReplaceAll(t.Example, "\n", "\n  "))
+	}
+}
+
+// listFields is the table of what is in a topic.
+func listFields(w io.Writer, t reference.Topic) {
+	c := columns(w)
+	title := "FIELD"
+	if t.Group == "action" {
+		title = "PARAMETER"
+	}
+	fmt.Fprintf(c, "%s\tTYPE\tDEFAULT\tMEANING\n", title)
+	for _, f := range t.Fields {
+		value := orDash(f.Default)
+		if f.Required {
+			value = "required"
+		}
+		fmt.Fprintf(c, "%s\t%s\t%s\t%s\n", strings.TrimPrefix(f.Name, t.Name+"."), orDash(f.Type), value, shortened(f))
+	}
+	c.Flush()
+}
+
+// paragraphs breaks the paragraphs of a text into lines.
+func paragraphs(text string, width int) string {
+	var out []string
+	for paragraph := range strings.SplitSeq(text, "\n\n") {
+		line := ""
+		for _, word := range strings.Fields(paragraph) {
+			if line != "" && len(line)+1+len(word) > width {
+				out = append(out, line)
+				line = ""
+			}
+			line = strings.TrimPrefix(line+" "+word, " ")
+		}
+		out = append(out, line, "")
+	}
+	return strings.Join(out[:len(out)-1], "\n")
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/pullet/pullet/render"
+)
+
+var update = flag.Bool("update", false, "write docs/errors.md anew")
+
+// wrong is a repository with one mistake: a file of it, and what to do about it.
+type wrong struct {
+	title, file, text, advice string
+	more                      map[string]string // files that the mistake needs beside it
+}
+
+const galleryHead = `# Wrong files and what is said about them
+
+Every mistake has its place: the file of the repository, line and column, also when it shows only after templates were executed. ` + "`pullet\nvalidate`" + ` finds all of these on a laptop; a pull finds the errors before it touches anything, and the fleet never gets the version.
+
+This file is made by a test: ` + "`go test ./cmd/pullet -run TestGallery -update`" + `.
+`
+
+// TestGallery holds docs/errors.md against what validate says.
+func TestGallery(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(galleryHead)
+	for _, w := range slices.Concat(wrongYAML(), wrongTemplates(), wrongReferences(), wrongFleets()) {
+		message := validated(t, w)
+		fmt.Fprintf(&b, "\n## %s\n\n`%s`\n\n```yaml\n%s```\n\n```text\n%s\n```\n\n%s\n", w.title, w.file, w.text, message, w.advice)
+		if strings.Count(message, w.file+":") == 0 {
+			t.Errorf("%s: no finding in %s:\n%s", w.title, w.file, message)
+		}
+	}
+	const path = "../../docs/errors.md"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	have, err := os.ReadFile(path)
+	if err != nil || string(have) != b.String() {
+		t.Errorf("docs/errors.md is not what validate says (%v): go test ./cmd/pullet -run TestGallery -update", err)
+	}
+}
+
+// validated is what validate says of a repository that is right but for one file.
+func validated(t *testing.T, w wrong) string {
+	t.Helper()
+	files := map[string]string{
+		"nodes/hosts.yaml": "nodes: {web1: {labels: {role: web}}, db1: {labels: {role: db}}}\n",
+		"base/jobs.yaml":   "jobs: {'*': [{name: site}]}\n", "jobs/site.yaml": "steps: []\n",
+		"base/vars.yaml": "files: {'*': [{name: site}]}\n", "vars/site.yaml": "server_port: 8080\n",
+	}
+	maps.Copy(files, w.more)
+	files[w.file] = w.text
+	m := fstest.MapFS{}
+	for name, text := range files {
+		m[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	_, found, err := validate(render.Open(render.Layer{Name: "main", FS: m}), "")
+	if err != nil {
+		t.Fatalf("%s: %v", w.title, err)
+	}
+	found = slices.DeleteFunc(found, func(e *render.Error) bool { // what the scene itself leaves unused
+		return strings.Contains(e.Message, `mentions the variable "server_port"`)
+	})
+	return found.Error()
+}
+
+// site is a job of one step with these lines.
+func site(lines ...string) string {
+	return "steps:\n  - name: settings\n    " + strings.Join(lines, "\n    ") + "\n"
+}
+
+func wrongYAML() []wrong {
+	job := "jobs/site.yaml"
+	managed := "action: file.managed"
+	return []wrong{
+		{"YAML that is none", job, "steps:\n  - name: settings\n   action: file.managed\n", "Put the keys of one map into one column.", nil},
+		{"A tab", job, "steps:\n\t- name: settings\n", "Indent with blanks.", nil},
+		{"A bracket that is never closed", job, "steps:\n  - name: settings\n    action: cmd.run\n    parameters: {cmd: [echo, hello}\n", "Close it; the caret shows where what is open begins.", nil},
+		{"A key that stands twice", job, site(managed, "parameters: {name: /etc/app.conf}", "parameters: {name: /etc/other.conf}"), "Keep one: which of them would count?", nil},
+		{"A field that does not exist", job, site(managed, "parameters: {name: /etc/app.conf}", "conditons: {}"), "Take the field of the hint, or see `pullet explain`.", nil},
+		{"An action that is nearly right", job, site("action: file.manged", "parameters: {name: /etc/app.conf}"), "Take the name of the hint.", nil},
+		{"A parameter that is missing", job, site(managed, "parameters: {content: hello}"), "Add it.", nil},
+		{"A parameter of the wrong type", job, site(managed, "parameters: {name: /etc/app.conf, backup: perhaps}"), "Write what is expected.", nil},
+		{"A list where a map is expected", "vars/site.yaml", "- server_port: 8080\n", "Variables have names: write a map.", nil},
+		{"A length of time that is none", job, site("action: cmd.run", "parameters: {cmd: make, creates: /x/y}", "runOptions: {timeout: 5 minutes}"), "Write a number with its unit.", nil},
+		{"An alias inside of what it names", "vars/site.yaml", "server_port: &port [*port]\n", "Write the value out.", nil},
+	}
+}
+
+func wrongTemplates() []wrong {
+	job := "jobs/site.yaml"
+	run := "action: cmd.run"
+	before := "steps:\n  - {name: ask, action: cmd.run, parameters: {cmd: hostname}}\n  - "
+	return []wrong{
+		{"A variable that does not exist", job, site(run, "parameters: {cmd: 'listen {{ vars.server_prot }}'}"), "Take the name of the hint, or set the variable; `get vars \"name\"` is for what may be missing.", nil},
+		{"A template that does not parse", job, site(run, "parameters: {cmd: 'echo {{ if }}'}"), "Give the `if` a value to decide on.", nil},
+		{"An if without an end", job, "steps:\n{{- if vars.server_port }}\n  - name: settings\n", "Close every `if`, `range` and `with` with `{{ end }}`.", nil},
+		{"A function that does not exist", job, site(run, "parameters: {cmd: 'echo {{ vars.server_port | uppper }}'}"), "Use a function of `pullet explain functions`; those that read the clock, chance or the environment are left out on purpose.", nil},
+		{"Escaped quotes in an action", job, before + "name: tell\n    action: cmd.run\n    parameters: {cmd: \"echo {{ (step \\\"ask\\\").StdOut }}\"}\n", "Templates are executed before YAML is read: use backquotes within double quotes, or single quotes around the text.", nil},
+		{"A decision on what a step returns", job, before + "name: tell\n    action: cmd.run\n    parameters:\n      cmd: echo {{ if (step \"ask\").Changed }}new{{ end }}\n", "The catalog is complete before anything runs: decide in `conditions.when`.", nil},
+		{"A result in a step's name", job, before + "name: tell {{ (step \"ask\").StdOut }}\n    action: cmd.run\n    parameters: {cmd: echo}\n", "Names, actions and requisites must be known before anything runs: use the result in the parameters.", nil},
+		{"A result in a requisite", job, before + "name: tell\n    action: cmd.run\n    parameters: {cmd: echo}\n    require: ['{{ (step \"ask\").StdOut }}']\n", "Require the step by its name.", nil},
+		{"item where there is none", job, site(run, "parameters: {cmd: 'echo {{ item }}'}"), "Add `forEach` to the step.", nil},
+		{"A macro with the wrong arguments", job, site(run, "parameters: {cmd: 'echo {{ macro \"greet\" }}'}"), "Give as many arguments as `params` names.", macroFiles("greet:\n  template.expression: [{content: 'hello {{ .who }}'}]\n  params: [who]\n")},
+		{"Macros that call each other", "macros/site.yaml", "a: {template.expression: [{content: '{{ macro \"b\" }}'}]}\nb: {template.expression: [{content: '{{ macro \"a\" }}'}]}\n", "Let one of them hold the text.", macroFiles("")},
+		{"A file template that fails", "files/app.conf", "port = {{ vars.server_prot }}\n", "Sources with `template: true` are executed when the catalog is made: their mistakes are found as early as all others.",
+			map[string]string{job: site("action: file.managed", "parameters: {name: /etc/app.conf, source: app.conf, template: true}")}},
+	}
+}
+
+// macroFiles is a macro file that every node gets.
+func macroFiles(text string) map[string]string {
+	return map[string]string{"base/macros.yaml": "macros: {'*': [{name: site}]}\n", "macros/site.yaml": text}
+}
+
+func wrongReferences() []wrong {
+	job := "jobs/site.yaml"
+	run, echo := "action: cmd.run", "parameters: {cmd: echo}"
+	when := func(text string) string { return site(run, echo, `conditions: {when: {condition: "`+text+`"}}`) }
+	return []wrong{
+		{"An expression that does not parse", job, when("server.memory >"), "Finish the expression; its language is that of expr-lang.org.", nil},
+		{"A name that no expression has", job, when("variable.server_port == 1"), "The roots are those of templates: `vars`, `server`, `steps`, `macros` and so on.", nil},
+		{"A variable in an expression that no node has", job, when("vars.server_prot == 1"), "Take the name of the hint; `vars?.name` and `??` are for what may be missing.", nil},
+		{"A macro in an expression that no node has", job, when("macros['helthy'] == 'yes'"), "Take the name of the hint.", macroFiles("healthy: {template.expression: [{content: 'yes'}]}\n# healthy is for later\n")},
+		{"A step that does not exist", job, when("steps['setings'].Changed"), "Name a step of the run: `name`, or `job/name`.", nil},
+		{"A requisite to nothing", job, site(run, echo, "require: [{file: /etc/app}]"), "Add the step, or drop the requisite.", nil},
+		{"Steps that wait for each other", job, "steps:\n  - {name: a, action: cmd.run, parameters: {cmd: echo}, require: [b]}\n  - {name: b, action: cmd.run, parameters: {cmd: echo}, require: [a]}\n", "Drop one of the requisites.", nil},
+		{"Two owners of one file", job, "steps:\n  - {name: settings, action: file.managed, parameters: {name: /etc/app.conf, content: a}}\n  - {name: tidy, action: file.absent, parameters: {name: /etc/app.conf}}\n", "Each would undo the other at every pull: keep one.", nil},
+		{"A source that does not exist", job, site("action: file.managed", "parameters: {name: /etc/app.conf, source: app.cnf}"), "Sources are below files/.", map[string]string{"files/app.conf": "a\n"}},
+		{"A job that does not exist", "base/jobs.yaml", "jobs: {'*': [{name: stie}]}\n", "Name a file below jobs/, without .yaml.", nil},
+		{"Variables that do not exist", "base/vars.yaml", "files: {'*': [{name: stie}]}\n", "Name a file below vars/; `paths` with `optional: true` is for files that may be missing.", nil},
+		{"A macro file that does not exist", "base/macros.yaml", "macros: {'*': [{name: flet}]}\n", "Name a file below macros/.", map[string]string{"macros/fleet.yaml": "banner: {template.expression: [{content: x}]}\n"}},
+	}
+}
+
+func wrongFleets() []wrong {
+	return []wrong{
+		{"A target that is none", "base/jobs.yaml", "jobs:\n  'role=[web': [{name: site}]\n", "Write `*`, a host's name, `key=value`, `key!=value` or `!key`, each with * ? [].", nil},
+		{"A target that nobody matches", "base/jobs.yaml", "jobs:\n  '*': [{name: site}]\n  'role=wbe': [{name: site}]\n", "A warning: give a node of nodes/ that label, or mend the target.", nil},
+		{"A role that no node has", "pullet.yaml", "rollout:\n  roleDependencies: {web: [dbs]}\n", "Take the name of the hint.", nil},
+		{"Roles that wait for each other", "pullet.yaml", "rollout:\n  roleDependencies: {web: [db], db: [web]}\n", "Nobody could begin: drop one of the dependencies.", nil},
+		{"A limit that is none", "pullet.yaml", "rollout:\n  rollingRules: {global: half}\n", "Write a number of hosts, or a share.", nil},
+		{"A secret in clear", "vars/site.yaml", "server_port: 8080\ndatabase: {password: \"correct horse\"} # for the database\n", "A warning, in which the value is not shown: give the secret to the hosts in /etc/pullet/vars.d, and change it, for git remembers.", map[string]string{"jobs/site.yaml": site("action: cmd.run", "parameters: {cmd: 'echo {{ vars.database.password }}'}")}},
+		{"A file that nothing refers to", "jobs/old.yaml", "steps: []\n", "A warning: remove it, or name it in base/jobs.yaml.", nil},
+		{"A variable that nothing uses", "vars/site.yaml", "server_port: 8080\nold_port: 80\n", "A warning: remove it, or use it.", nil},
+	}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/render/facts"
+)
+
+func (a *app) validateCommand() *cobra.Command {
+	var only string
+	var strict bool
+	c := &cobra.Command{
+		Use: "validate [DIR]", GroupID: "repo", Args: upToOne,
+		Short: "Find everything that is wrong with a state repository, without a node",
+		Long: "Validate compiles the repository in DIR (default: here) for every node of its inventory; without an inventory, for a made-up node\n" +
+			"for each target of its base files. It prints every mistake with its place. Warnings are about what works and is most likely not\n" +
+			"what was meant. With --node, what can be said only of all nodes together is left out. -o json and -o github are for programs.\n\n" +
+			"EXIT STATUS\n  0  nothing is wrong; there may be warnings\n  1  something is, or --strict and there are warnings\n  64 the command line is wrong",
+		RunE: func(_ *cobra.Command, args []string) error {
+			repo, _, err := openDir(args)
+			if err != nil {
+				return err
+			}
+			checked, mistakes, err := validate(repo, only)
+			if err != nil {
+				return err
+			}
+			if strict {
+				for _, m := range mistakes {
+					m.Severity = render.Mistake
+				}
+			}
+			return a.printMistakes(checked, mistakes)
+		},
+	}
+	c.Flags().StringVar(&only, "node", "", "check for this node only")
+	c.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
+	return c
+}
+
+// validate compiles and binds for each node and gathers the mistakes and warnings.
+func validate(repo *render.Repository, only string) (checked int, mistakes render.ErrorList, err error) {
+	nodes, err := repo.Nodes()
+	if errors.As(err, &mistakes) {
+		return 0, mistakes, nil
+	}
+	view := sampleView(nodes)
+	if only != "" {
+		n, err := nodeNamed(repo, only, nil)
+		if err != nil {
+			return 0, nil, err
+		}
+		nodes = []render.Node{n}
+	}
+	lint, complete := repo.Lint(), only == ""
+	for _, n := range nodes {
+		cat, err := repo.Compile(render.Input{Node: n, Facts: facts.Sample(n.Name), View: view})
+		for _, err := range []error{err, bind(lint, cat)} {
+			var list render.ErrorList
+			if errors.As(err, &list) {
+				mistakes = append(mistakes, list...)
+			} else if err != nil {
+				return checked, nil, err
+			}
+		}
+		complete = complete && err == nil
+		checked++
+	}
+	mistakes = append(mistakes, lint.Findings(complete)...)
+	if sorted, ok := mistakes.Err().(render.ErrorList); ok {
+		mistakes = sorted
+	}
+	return checked, mistakes, nil
+}
+
+// bind looks at what could be compiled for a node.
+func bind(lint *render.Lint, cat *render.Catalog) error {
+	if cat == nil {
+		return nil
+	}
+	lint.Add(cat)
+	_, err := apply.Bind(cat, action.All())
+	return err
+}
+
+// sampleView is a fleet in which every node has reported.
+func sampleView(nodes []render.Node) render.View {
+	v := render.View{Nodes: map[string]render.Node{}, Facts: map[string]render.Facts{}}
+	for _, n := range nodes {
+		v.Nodes[n.Name], v.Facts[n.Name] = n, facts.Sample(n.Name)
+	}
+	return v
+}
+
+// githubEscape is how a message stands in one line of a GitHub workflow command.
+var githubEscape = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
+
+// printMistakes prints what validate found, in the form that was asked for.
+func (a *app) printMistakes(checked int, mistakes render.ErrorList) error {
+	switch a.output {
+	case "json":
+		if mistakes == nil {
+			mistakes = render.ErrorList{}
+		}
+		if _, err := a.structured(mistakes); err != nil {
+			return err
+		}
+	case "github":
+		for _, m := range mistakes {
+			fmt.Fprintln(a.out, githubLine(m))
+		}
+	case "table":
+		if len(mistakes) > 0 {
+			fmt.Fprintln(a.out, mistakes.Error())
+		}
+	}
+	warnings := ""
+	if n := mistakes.Count(render.Warning); n > 0 {
+		warnings = " with " + count(n, "warning")
+	}
+	if n := mistakes.Count(render.Mistake); n > 0 {
+		return &exit{agent.ExitError, fmt.Errorf("%s%s, checked for %s", count(n, "mistake"), warnings, count(checked, "node"))}
+	}
+	if a.output == "table" {
+		fmt.Fprintf(a.out, "ok%s: checked for %s\n", warnings, count(checked, "node"))
+	}
+	return nil
+}
+
+// githubLine is a finding as a workflow command of GitHub.
+func githubLine(m *render.Error) string {
+	at := "file=" + m.Pos.File
+	if m.Pos.Line > 0 {
+		at += fmt.Sprintf(",line=%d,col=%d", m.Pos.Line, m.Pos.Col)
+	}
+	text := strings.TrimPrefix(m.Error(), m.Pos.String()+": ")
+	return fmt.Sprintf("::%s %s::%s", m.Severity, at, githubEscape.Replace(strings.TrimPrefix(text, "warning: ")))
+}

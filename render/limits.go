@@ -1,0 +1,118 @@
+package render
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"text/template"
+	"text/template/parse"
+)
+
+// A repository is written by people who mean well, and read by every node of the fleet: what is written by mistake, such as a loop in a
+// loop, has to end with a message, in bounded memory. text/template cannot be interrupted, so it counts: every range, template and function
+// call spends some of the work that one file may cost. Counting, unlike a clock, gives the same answer on every node.
+
+const (
+	maxWork     = 5_000_000 // of one file: some seconds
+	maxDocument = 4 << 20   // bytes of a YAML document, and of a template
+	maxDepth    = 100       // of values in values, and of templates that call templates
+	maxBlocks   = 500      // of blocks in blocks: each costs the parser stack
+	maxGrowth   = 64 << 20  // bytes that one call may make or look through
+	maxPattern  = 1000      // bytes of a regular expression
+	maxSteps    = 100_000   // of a catalog
+)
+
+// meter is the work that is left for the file that is being executed. Its functions are called by templates.
+type meter struct{ left, depth int }
+
+func (m *meter) reset() { *m = meter{left: maxWork} }
+
+// spend counts work.
+func (m *meter) spend(work int) error {
+	if m.left -= work; m.left < 0 {
+		return fmt.Errorf("the file takes too much work: more than %d steps of its templates", maxWork)
+	}
+	return nil
+}
+
+// limitError is a limit that was met by a block of a template, at an offset in its source.
+type limitError struct {
+	error
+	at int
+}
+
+// tick is called by every turn of a range, and by every template, with the number of nodes in it.
+func (m *meter) tick(at, nodes int) (string, error) {
+	if err := m.spend(nodes); err != nil {
+		return "", &limitError{err, at}
+	}
+	return "", nil
+}
+
+// down and up are called before and after a template that a template calls.
+func (m *meter) down(at int) (string, error) {
+	if m.depth++; m.depth > maxDepth {
+		return "", &limitError{fmt.Errorf("templates call templates more than %d deep", maxDepth), at}
+	}
+	return "", nil
+}
+
+func (m *meter) up() string { m.depth--; return "" }
+
+// meterTree makes the blocks of a template count.
+func meterTree(t *template.Template, funcs template.FuncMap) error {
+	var failed error
+	call := func(format string, args ...any) parse.Node {
+		c, err := template.New("").Funcs(funcs).Parse(fmt.Sprintf("{{ $_ := "+format+" }}", args...))
+		if err != nil {
+			failed = err
+			return nil
+		}
+		return c.Root.Nodes[0]
+	}
+	nodes := 0
+	walkNodes(t.Root, func(n parse.Node) { nodes++ })
+	walkNodes(t.Root, func(n parse.Node) {
+		switch n := n.(type) {
+		case *parse.RangeNode:
+			inner := 1
+			walkNodes(n.List, func(parse.Node) { inner++ })
+			n.List.Nodes = append([]parse.Node{call("tick %d %d", n.Pos, inner)}, n.List.Nodes...)
+		case *parse.ListNode:
+			for i := 0; i < len(n.Nodes); i++ {
+				if c, ok := n.Nodes[i].(*parse.TemplateNode); ok {
+					around := []parse.Node{call("down %d", c.Pos), c, call("up")}
+					n.Nodes = append(n.Nodes[:i:i], append(around, n.Nodes[i+1:]...)...)
+					i += 2
+				}
+			}
+		}
+	})
+	t.Root.Nodes = append([]parse.Node{call("tick %d %d", t.Root.Pos, nodes)}, t.Root.Nodes...)
+	return failed
+}
+
+var block = regexp.MustCompile(`\{\{-?\s*(if|range|with|block|define|else\s+(?:if|with)|end)\b`)
+
+// tooDeep is the offset of a block that is in too many others, or -1: the parser would use up its stack.
+func tooDeep(text string) int {
+	var open []int // for each open block, how many it counts for
+	depth := 0
+	for _, m := range block.FindAllStringSubmatchIndex(text, -1) {
+		switch word := text[m[2]:m[3]]; {
+		case word == "end" && len(open) > 0:
+			depth -= open[len(open)-1]
+			open = open[:len(open)-1]
+		case strings.HasPrefix(word, "else") && len(open) > 0:
+			open[len(open)-1]++
+			depth++
+		case word != "end":
+			open = append(open, 1)
+			depth++
+		}
+		if depth > maxBlocks {
+			return m[0]
+		}
+	}
+	return -1
+}

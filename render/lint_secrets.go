@@ -1,0 +1,79 @@
+package render
+
+import (
+	"regexp"
+	"strings"
+)
+
+// secretPattern is one way in which a secret looks. Its first group, or all of it, is what must not be shown.
+type secretPattern struct {
+	what    string
+	pattern *regexp.Regexp
+	literal bool // only a literal value counts
+}
+
+// secretPatterns: the key names are those that people give to secrets; a long text of base64 under some of them is what they look like.
+func secretPatterns() []secretPattern {
+	value := `["']?[ \t]*[:=][ \t]*(?:!!str[ \t]+)?("[^"\n]+"|'[^'\n]+'|[^\s"',}\]#][^\s,}\]]*)`
+	return []secretPattern{
+		{"a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), false},
+		{"an AWS access key", regexp.MustCompile(`\b((?:AKIA|ASIA)[0-9A-Z]{16})\b`), false},
+		{"a password", regexp.MustCompile(`(?i)\b[\w.-]*(?:password|passwd|passphrase)` + value), true},
+		{"a secret", regexp.MustCompile(`(?i)\b[\w.-]*(?:token|secret|secret_?key|access_?key|api_?key|private_?key)["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9+/_-]{20,}=*)`), true},
+	}
+}
+
+// secrets are warnings about secrets in clear. No message shows the value.
+func (r *Repository) secrets() ErrorList {
+	var out ErrorList
+	patterns := secretPatterns()
+	for _, f := range r.texts() {
+		for _, p := range patterns {
+			out = append(out, p.find(f)...)
+		}
+	}
+	return out
+}
+
+func (p secretPattern) find(f textFile) ErrorList {
+	var out ErrorList
+	src := &source{path: f.shown, text: f.text}
+	for _, m := range p.pattern.FindAllStringSubmatchIndex(f.text, -1) {
+		from, to := m[len(m)-2], m[len(m)-1]
+		if p.literal && (!literalSecret(strings.Trim(f.text[from:to], `"'`)) || isComment(f.text, from)) {
+			continue
+		}
+		pos := src.pos(from)
+		e := &Error{Pos: pos, Severity: Warning, Message: p.what + " stands here in clear, for everybody who can read the repository"}
+		e.Hint = "give it to the hosts as a variable of their own, in /etc/pullet/vars.d"
+		e.Excerpt = excerpt(f.text[:from]+"..."+afterLine(f.text[to:]), pos.Line, pos.Col)
+		out = append(out, e)
+	}
+	return out
+}
+
+// afterLine is a text without the rest of its first line, which may belong to the secret.
+func afterLine(text string) string {
+	if i := strings.IndexByte(text, '\n'); i >= 0 {
+		return text[i:]
+	}
+	return ""
+}
+
+// literalSecret reports that a value is a secret itself, not a reference to one, a hash of one, or a switch.
+func literalSecret(value string) bool {
+	lower := strings.ToLower(value)
+	for _, known := range []string{"true", "false", "yes", "no", "null", "none", "~", "|", ">", "|-", ">-", "prompt", "ask"} {
+		if lower == known {
+			return false
+		}
+	}
+	// $ is a shell's variable or a crypt hash, * an alias, & an anchor, / a path, < a hint to fill something in.
+	return value != "" && !strings.ContainsAny(value[:1], "$*&!/<%@|>{[") && !strings.ContainsAny(value, "{}()")
+}
+
+// isComment reports that an offset stands behind a # in its line.
+func isComment(text string, at int) bool {
+	line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
+	return comment.MatchString(line)
+}

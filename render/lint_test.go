@@ -1,0 +1,130 @@
+package render
+
+import (
+	"maps"
+	"strings"
+	"testing"
+)
+
+// linted is what Lint finds in a repository for web1 and db1, a line for each finding.
+func linted(t *testing.T, files map[string]string) []string {
+	t.Helper()
+	all := map[string]string{"nodes/all.yaml": "nodes:\n  web1: {labels: {role: web}}\n  db1: {labels: {role: db}}\n"}
+	maps.Copy(all, files)
+	r := repo(all)
+	lint := r.Lint()
+	for _, name := range []string{"web1", "db1"} {
+		cat, err := r.Compile(Input{Node: Node{Name: name}, Facts: Facts{"os": "debian", "fqdn": name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lint.Add(cat)
+	}
+	var out []string
+	for _, e := range lint.Findings(true) {
+		out = append(out, e.Error())
+	}
+	return out
+}
+
+const oneJob = "jobs: {'*': [{name: a}]}\n"
+
+// oneStep is a job of one step with these parameters and this condition.
+func oneStep(params, when string) string {
+	text := "steps:\n- name: s\n  action: cmd.run\n  parameters: {" + params + "}\n"
+	if when != "" {
+		text += "  conditions: {when: {condition: \"" + when + "\"}}\n"
+	}
+	return text
+}
+
+// TestLint shows every finding, and what must not be one.
+func TestLint(t *testing.T) {
+	two := func(a, b string) string {
+		return "steps:\n- {name: a, " + a + "}\n- {name: b, " + b + "}\n"
+	}
+	vars := "files: {'*': [{name: v}]}\n"
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		want  []string
+	}{
+		{"two owners", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.managed, parameters: {name: /etc/x}", "action: file.absent, parameters: {name: /etc//x/}")},
+			[]string{`jobs/a.yaml:3:53: /etc/x belongs to two steps: a/a (jobs/a.yaml:2:54) and a/b (keep one of them)`}},
+		{"one directory twice", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.directory, parameters: {name: /x/y, mode: 0755}", "action: file.directory, parameters: {mode: 0755, name: /x/y}")}, nil},
+		{"one directory with two modes", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.directory, parameters: {name: /x/y, mode: 0755}", "action: file.directory, parameters: {mode: 0700, name: /x/y}")},
+			[]string{"jobs/a.yaml:3:68: /x/y belongs to two steps: a/a (jobs/a.yaml:2:56) and a/b (keep one of them)"}},
+		{"two owners under conditions", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.managed, parameters: {name: /x/y}, conditions: {when: {condition: \"hasLabel('role=web')\"}}", "action: file.absent, parameters: {name: /x/y}")},
+			[]string{"jobs/a.yaml:3:53: warning: /x/y belongs to two steps"}},
+		{"a name that is known later", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.managed, parameters: {name: '/x/{{ (step \"c\").StdOut }}'}", "action: file.managed, parameters: {name: '/x/{{ (step \"c\").StdOut }}'}") + "- {name: c, action: cmd.run, parameters: {cmd: x}}\n"}, nil},
+
+		{"unknown key", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "vars.ntp.prot == 1"), "base/vars.yaml": vars, "vars/v.yaml": "ntp: {port: 1}\n"},
+			[]string{`jobs/a.yaml:5:44: expression: no node has the variable "prot" (did you mean "port"?)`}},
+		{"unknown first key", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "vars['ntpp'].port == 1"), "base/vars.yaml": vars, "vars/v.yaml": "ntp: {port: 1}\n"},
+			[]string{`jobs/a.yaml:5:40: expression: no node has the variable "ntpp" (did you mean "ntp"?)`, `vars/v.yaml:1:1: warning: nothing in the repository mentions the variable "ntp" (remove it, or use it)`}},
+		{"keys that some node has, or that may be missing", map[string]string{
+			"base/jobs.yaml": oneJob, "base/vars.yaml": "files: {'role=db': [{name: v}]}\n", "vars/v.yaml": "ntp: {port: 1, list: [1]}\n",
+			"jobs/a.yaml": oneStep("cmd: x", "vars.ntp.port == 1 && vars?.x == 1 && (vars.y.z ?? 1) == 1 && ('q' in vars ? vars.q : 1) == 1 && vars.ntp.list[0] == 1")}, nil},
+		{"unknown macro", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "macros['helthy'] == 1 || macros['helthy']('x') == 1"), "base/macros.yaml": "macros: {'*': [{name: m}]}\n", "macros/m.yaml": "healthy: {template.expression: [{content: '1'}]}\n"},
+			[]string{`jobs/a.yaml:5:42: expression: no node has the macro "helthy" (did you mean "healthy"?)`, `jobs/a.yaml:5:67: expression: no node has the macro "helthy"`, `macros/m.yaml:1:1: warning: nothing in the repository mentions the macro "healthy"`}},
+
+		{"idle target", map[string]string{"base/jobs.yaml": "jobs:\n  '*': [{name: a}]\n  'role=wbe': [{name: a}]\n", "jobs/a.yaml": "steps: []\n"},
+			[]string{`base/jobs.yaml:3:3: warning: no node of the inventory matches the target "role=wbe" (nobody gets what stands below it)`}},
+
+		{"unused files", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": "steps: []\n", "jobs/b.yaml": "steps: []\n", "vars/x.yaml": "metadata: {name: x}\n", "macros/m.yaml": "{}\n", "files/web/x": "x", "files/.keep": ""},
+			[]string{"files/web/x: warning: nothing refers to this file", "jobs/b.yaml: warning: nothing", "macros/m.yaml: warning: nothing", "vars/x.yaml: warning: nothing refers to this file (remove it, or name it in base/vars.yaml)"}},
+		{"used files", map[string]string{
+			"base/jobs.yaml": "jobs: {'*': [{name: a}]}\n", "jobs/a.yaml": "include: [b]\nsteps:\n- {name: s, action: file.managed, parameters: {name: /etc/x, source: web/x}}\n- {name: t, action: file.managed, parameters: {name: /etc/y, source: 'y/{{ server.os }}.conf'}}\n",
+			"jobs/b.yaml": "steps: []\n", "files/web/x": "x", "files/y/rhel.conf": "",
+			"base/vars.yaml": "files:\n  '*':\n  - {name: net, paths: ['net/{{ server.os }}.yaml', net/default.yaml]}\n", "vars/net/debian.yaml": "{}\n", "vars/net/rhel.yaml": "{}\n", "vars/net/default.yaml": "{}\n"}, nil},
+		{"variables that templates take by other means", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: '{{ range $k, $v := vars }}{{ $k }}{{ end }}'", ""), "base/vars.yaml": vars, "vars/v.yaml": "unseen: 1\n"}, nil},
+		{"variables that are used", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: '{{ vars.a }}{{ index vars \"b\" }}{{ get vars \"c\" }}'", ""), "base/vars.yaml": vars, "vars/v.yaml": "a: 1\nb: 2\nc: 3\nd: 4\n"},
+			[]string{`vars/v.yaml:4:1: warning: nothing in the repository mentions the variable "d"`}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := linted(t, c.files)
+			if len(got) != len(c.want) {
+				t.Fatalf("got %d findings, want %d:\n%s", len(got), len(c.want), strings.Join(got, "\n"))
+			}
+			for i, want := range c.want {
+				if !strings.HasPrefix(got[i], want) {
+					t.Errorf("got  %s\nwant %s", got[i], want)
+				}
+			}
+		})
+	}
+}
+
+// TestSecrets: secrets in clear are found, and never shown.
+func TestSecrets(t *testing.T) {
+	for text, want := range map[string]string{
+		"db_password: hunter2\n": "vars/v.yaml:1:14: warning: a password stands here in clear", "a: {password: \"hunter2\", b: 1}\n": "vars/v.yaml:1:15: warning: a password",
+		"api_token: hunter2hunter2hunter2aaaa==\n": "a secret stands",
+		"aws: AKIA" + "IOSFODNN7HUNTER2\n":         "vars/v.yaml:1:6: warning: an AWS access key", "k: |\n  -----BEGIN RSA PRIVATE KEY-----\n  hunter2\n": "vars/v.yaml:2:3: warning: a private key",
+		"secret: short\n": "", "password: '{{ vars.x }}'\n": "", "password: true\n": "", "password_file: /etc/x\n": "", "password: $6$abc\n": "",
+		"password:\n  min: 3\n": "", "# the password: see the wiki\n": "", "password: /run/secrets/db\n": "", "password: \"\"\n": "",
+	} {
+		var got []string
+		for _, e := range repo(map[string]string{"vars/v.yaml": text}).secrets() {
+			if strings.Contains(e.Error()+e.Excerpt, "hunter2") {
+				t.Errorf("%q: the value is shown: %s\n%s", text, e, e.Excerpt)
+			}
+			got = append(got, e.Error())
+		}
+		all := strings.Join(got, "\n")
+		if (want == "") != (all == "") || !strings.Contains(all, want) {
+			t.Errorf("%q: got %q, want %q", text, all, want)
+		}
+	}
+}
+
+// TestMacroCycle: macros that call each other are refused when they are read.
+func TestMacroCycle(t *testing.T) {
+	_, err := repo(map[string]string{
+		"base/macros.yaml": "macros: {'*': [{name: m}]}\n",
+		"macros/m.yaml":    "a: {template.expression: [{content: '{{ macro \"b\" }}'}]}\nb: {template.expression: [{content: '{{ macro `a` }}'}]}\n",
+	}).Compile(web1)
+	if err == nil || !strings.Contains(err.Error(), `macros/m.yaml:1:1: macro "a" calls itself: a -> b -> a`) {
+		t.Error(err)
+	}
+}

@@ -42,6 +42,15 @@ type Binder interface {
 type Binding struct {
 	Catalog *render.Catalog
 	Step    *render.Step
+
+	results render.Results // nil before the run
+	run     func(*render.Macro) (string, error)
+}
+
+// Template executes the text of a file template. Before the run it fails with render.ErrNotYet where the template needs what only a run
+// can tell; an action that hands this error on is bound again when its step runs.
+func (b Binding) Template(name, text string) ([]byte, error) {
+	return b.Catalog.Template(name, text, b.results, b.run)
 }
 
 // ParamError is a mistake in one parameter, which the message then points to.

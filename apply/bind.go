@@ -21,6 +21,7 @@ type boundStep struct {
 	act   Action
 	needs map[string][]*boundStep // by kind of requisite, the ones declared from the other end included
 	after []edge                  // what has to end before this one starts
+	late  bool                    // the action can be bound only when the step runs
 	index int                     // in Program.steps
 }
 
@@ -113,10 +114,11 @@ func (s *boundStep) bind(cat *render.Catalog) render.ErrorList {
 	if !ok || s.Waits() {
 		return nil
 	}
-	if err := binder.Bind(Binding{cat, s.Step}); err != nil {
-		return bindErrors(s.Step, err)
+	err := binder.Bind(Binding{Catalog: cat, Step: s.Step})
+	if s.late = errors.Is(err, render.ErrNotYet); s.late || err == nil {
+		return nil
 	}
-	return nil
+	return bindErrors(s.Step, err)
 }
 
 // bindErrors gives what an action found wrong its place.

@@ -61,13 +61,16 @@ func (s *boundStep) use() {
 	}
 }
 
+// readsResult is why a step comes after one whose result it reads.
+const readsResult = "reads its result"
+
 // reads finds the steps whose results a step's parameters and conditions, and its job's condition, read: they run before it, and need
 // not succeed.
 func (b *binder) reads(s *boundStep, named map[string][]*boundStep) {
 	add := func(name string, ofJob bool) {
 		for _, t := range b.matches(named[name], s, render.Requisite{Name: name}) {
 			if !ofJob || t.job != s.job { // a job's condition is asked before all of its steps
-				s.after = append(s.after, edge{t, "reads its result"})
+				s.after = append(s.after, edge{t, readsResult})
 			}
 		}
 	}

@@ -217,18 +217,18 @@ func (x *execution) step(ctx context.Context, s *running) {
 	s.afterwards(ctx)
 }
 
-// resolve fills in what the step's parameters wait for. In a plan a value that only a run makes is not known: the step is said to change.
+// resolve fills in what the step's parameters or its file template wait for. In a plan a value that only a run makes is not known: the
+// step is said to change.
 func (s *running) resolve(ctx context.Context) (done bool, err error) {
-	if !s.Waits() {
+	if !s.Waits() && !s.late {
 		return false, nil
 	}
-	for _, e := range s.after {
-		if r := s.of(e.step.ID()); s.plan && r != nil && r.Outcome == Changed && e.why == "reads its result" {
-			s.r.Outcome, s.r.Summary = Changed, "depends on what "+e.step.ID()+" returns"
-			return true, nil
-		}
+	if from := s.unknown(); from != "" {
+		s.r.Outcome, s.r.Summary = Changed, "depends on what "+from+" returns"
+		return true, nil
 	}
-	params, err := s.catalog.Fill(s.Step, s.results(s.Job), s.runMacro(ctx))
+	results, run := s.results(s.Job), s.runMacro(ctx)
+	params, err := s.catalog.Fill(s.Step, results, run)
 	if err != nil {
 		return false, err
 	}
@@ -241,9 +241,23 @@ func (s *running) resolve(ctx context.Context) (done bool, err error) {
 		return false, errs
 	}
 	if binder, ok := bound.act.(Binder); ok {
-		return false, binder.Bind(Binding{s.catalog, &step})
+		err = binder.Bind(Binding{Catalog: s.catalog, Step: &step, results: results, run: run})
 	}
-	return false, nil
+	return false, err
+}
+
+// unknown is, in a plan, a step that would change and whose result this one may read.
+func (s *running) unknown() string {
+	if !s.plan {
+		return ""
+	}
+	for _, e := range s.after {
+		r := s.of(e.step.ID())
+		if r != nil && r.Outcome == Changed && (e.why == readsResult || s.late) {
+			return e.step.ID()
+		}
+	}
+	return ""
 }
 
 // passive reports a step that never counts as a change.

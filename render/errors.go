@@ -48,7 +48,11 @@ type Error struct {
 	Message  string   `json:"message"`
 	Hint     string   `json:"hint,omitempty"` // what to do about it
 	Excerpt  string   `json:"-"`              // the source line, with a caret below the place
+	notYet   bool     // it is no mistake in the source: only a run can tell
 }
+
+// Is tells a template that needs what only a run can tell from one with a mistake.
+func (e *Error) Is(target error) bool { return target == ErrNotYet && e.notYet }
 
 // Error is the mistake in one line.
 func (e *Error) Error() string {
@@ -78,6 +82,15 @@ func (l ErrorList) Error() string {
 		}
 	}
 	return b.String()
+}
+
+// Unwrap gives the mistakes one by one, for errors.Is and errors.As.
+func (l ErrorList) Unwrap() []error {
+	out := make([]error, len(l))
+	for i, e := range l {
+		out[i] = e
+	}
+	return out
 }
 
 // Err is the list as an error: nil when it is empty.

@@ -82,6 +82,9 @@ func (e *Expression) error(err error) *Error {
 // evalValue evaluates an expression while the catalog is compiled.
 func evalValue(doc *document, n *yaml.Node, s *scope) (any, *Error) {
 	e := Expression{Text: n.Value, doc: doc, node: n}
+	if len(n.Value) > maxExpression {
+		return nil, doc.errorAt(n, "the expression is longer than %d bytes", maxExpression)
+	}
 	code, err := expr.Compile(callMacros(e.Text), expr.Env(environment(&scope{macros: &macroSet{}})), expr.Patch(&references{}))
 	if err != nil {
 		return nil, e.error(err)

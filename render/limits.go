@@ -16,7 +16,7 @@ const (
 	maxWork     = 5_000_000 // of one file: some seconds
 	maxDocument = 4 << 20   // bytes of a YAML document, and of a template
 	maxDepth    = 100       // of values in values, and of templates that call templates
-	maxBlocks   = 500      // of blocks in blocks: each costs the parser stack
+	maxBlocks   = 500       // of blocks in blocks: each costs the parser stack
 	maxGrowth   = 64 << 20  // bytes that one call may make or look through
 	maxPattern  = 1000      // bytes of a regular expression
 	maxSteps    = 100_000   // of a catalog

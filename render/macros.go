@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -206,7 +207,7 @@ func argumentNames(names []string) string {
 func (s *macroSet) evaluate(m *Macro, args []any) (string, error) {
 	if m.Action != templateExpression {
 		if s.run == nil {
-			return "", fmt.Errorf("macro %q runs a command (%s), which is not known when the catalog is compiled: use it in a condition", m.Name, m.Action)
+			return "", fmt.Errorf("macro %q runs a command (%s), and what it prints %w", m.Name, m.Action, ErrNotYet)
 		}
 		return s.run(m)
 	}
@@ -221,6 +222,9 @@ func (s *macroSet) evaluate(m *Macro, args []any) (string, error) {
 	src := &source{path: m.pos.File, text: content.Value}
 	out, bad := src.run(s.funcs, dot)
 	if bad != nil {
+		if errors.Is(bad, ErrNotYet) {
+			return "", fmt.Errorf("macro %q (%s): it uses what %w", m.Name, m.pos, ErrNotYet)
+		}
 		return "", fmt.Errorf("macro %q (%s): %s", m.Name, m.pos, bad.Message)
 	}
 	return strings.TrimSpace(string(out)), nil

@@ -73,10 +73,13 @@ func roots(current func() *scope) template.FuncMap {
 	}
 }
 
+// ErrNotYet says that a template needs what only a run can tell: the result of a step, or what a command prints.
+var ErrNotYet = errors.New("is not known when the catalog is compiled")
+
 // result is what a step returned.
 func (s *scope) result(name string) (StepResult, error) {
 	if s.results == nil {
-		return StepResult{}, fmt.Errorf("what step %q returns is not known when the catalog is compiled", name)
+		return StepResult{}, fmt.Errorf("what step %q returns %w", name, ErrNotYet)
 	}
 	r, ok := s.results(name)
 	if !ok {

@@ -87,7 +87,9 @@ func loadYAML(r *rendered) (*document, *Error) {
 }
 
 // shallow bounds the depth of a document.
-func shallow() yaml.Option { return yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth))) }
+func shallow() yaml.Option {
+	return yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth)))
+}
 
 // yamlPlace is where a mistake is best shown: what is not closed is noticed only at the end of the file, where there is nothing to see.
 func yamlPlace(r *rendered, e *yaml.LoadError) yaml.Mark {

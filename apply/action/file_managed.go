@@ -73,7 +73,7 @@ func (a *FileManaged) Bind(b apply.Binding) error {
 		return &apply.ParamError{Param: "source", Err: err}
 	}
 	if a.Template {
-		data, err = b.Catalog.Template("files/"+a.Source, string(data), nil, nil)
+		data, err = b.Template("files/"+a.Source, string(data))
 	}
 	a.want = data
 	return err

@@ -13,7 +13,7 @@ import (
 // call spends some of the work that one file may cost. Counting, unlike a clock, gives the same answer on every node.
 
 const (
-	maxWork     = 5_000_000 // of one file: some seconds
+	maxWork     = 2_000_000 // of one file: a few seconds
 	maxDocument = 4 << 20   // bytes of a YAML document, and of a template
 	maxDepth    = 100       // of values in values, and of templates that call templates
 	maxBlocks   = 500       // of blocks in blocks: each costs the parser stack

@@ -191,7 +191,11 @@ func (s *source) execute(dot any) (*rendered, *Error) {
 	}
 	r := &rendered{src: s, segs: make([]segment, 0, len(s.texts)+1)}
 	if err := s.tmpl.Execute(r, dot); err != nil {
-		return nil, s.templateError(err)
+		bad := s.templateError(err)
+		if n := len(r.segs); bad.Pos.Line == 0 && n > 0 { // from Write: it is where the output ends
+			bad = s.errorAt(s.pos(r.segs[n-1].src), "%s", bad.Message)
+		}
+		return nil, bad
 	}
 	return r, nil
 }

@@ -143,7 +143,11 @@ func (a *app) printOrigins(repo *render.Repository, in render.Input, hostVars st
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", o.Path, o.Pos, value)
+		from := o.Pos.String()
+		if from == "" {
+			from = "-"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", o.Path, from, value)
 	}
 	return w.Flush()
 }

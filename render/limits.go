@@ -62,6 +62,7 @@ func (m *meter) up() string { m.depth--; return "" }
 // meterTree makes the blocks of a template count.
 func meterTree(t *template.Template, funcs template.FuncMap) error {
 	var failed error
+	funcs = template.FuncMap{"tick": funcs["tick"], "down": funcs["down"], "up": funcs["up"]} // the parser copies them for each call
 	call := func(format string, args ...any) parse.Node {
 		c, err := template.New("").Funcs(funcs).Parse(fmt.Sprintf("{{ $_ := "+format+" }}", args...))
 		if err != nil {

@@ -168,7 +168,7 @@ func (s *boundStep) listener() *boundStep {
 	step.Name += " (listen)"
 	step.Conditions.Success, step.Conditions.Continue = nil, nil
 	out := *s
-	out.Step = &step
+	out.Step, out.id = &step, step.ID()
 	return &out
 }
 

@@ -17,6 +17,8 @@ type Program struct {
 type boundStep struct {
 	*render.Step
 	job   *render.Job
+	id    string // "job/name"
+	base  string // the name, without the number of a forEach's instance
 	spec  Spec
 	act   Action
 	needs map[string][]*boundStep // by kind of requisite, the ones declared from the other end included
@@ -24,6 +26,9 @@ type boundStep struct {
 	late  bool                    // the action can be bound only when the step runs
 	index int                     // in Program.steps
 }
+
+// ID is the step's id. It shadows the one that is made anew at each call.
+func (s *boundStep) ID() string { return s.id }
 
 // edge says that a step comes after another, and why.
 type edge struct {
@@ -98,9 +103,9 @@ func (b *binder) add(j *render.Job, s *render.Step) {
 		}
 		return
 	}
-	bound := &boundStep{Step: s, job: j, spec: spec, needs: map[string][]*boundStep{}}
+	bound := &boundStep{Step: s, job: j, spec: spec, id: s.ID(), base: instance.ReplaceAllString(s.Name, ""), needs: map[string][]*boundStep{}}
 	b.program.steps = append(b.program.steps, bound)
-	b.program.byID[s.ID()] = bound
+	b.program.byID[bound.id] = bound
 }
 
 // bind gives the step its action with typed parameters. Parameters that wait for other steps get their values when the step runs, and

@@ -91,7 +91,7 @@ var instance = regexp.MustCompile(`\[\d+\]$`)
 func (b *binder) index() map[string][]*boundStep {
 	out := map[string][]*boundStep{}
 	for _, s := range b.program.steps {
-		names := []string{s.Name, s.ID(), s.Params.Text("name"), instance.ReplaceAllString(s.Name, ""), instance.ReplaceAllString(s.ID(), "")}
+		names := []string{s.Name, s.id, s.Params.Text("name"), s.base, s.Job + "/" + s.base}
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
 			out[name] = append(out[name], s)
@@ -124,12 +124,15 @@ func (b *binder) matches(candidates []*boundStep, from *boundStep, r render.Requ
 
 // refersTo reports whether a requisite names a step.
 func refersTo(r render.Requisite, s *boundStep) bool {
+	pattern := strings.ContainsAny(r.Name, "*?[")
 	same := func(name string) bool {
+		if r.Name == name || !pattern {
+			return r.Name == name
+		}
 		ok, err := path.Match(r.Name, name)
-		return r.Name == name || err == nil && ok
+		return err == nil && ok
 	}
-	base := instance.ReplaceAllString(s.Name, "")
-	byName := same(s.Name) || same(s.ID()) || same(base) || same(s.Job+"/"+base)
+	byName := same(s.Name) || same(s.id) || same(s.base) || same(s.Job+"/"+s.base)
 	switch r.Module {
 	case "", "step":
 		return byName

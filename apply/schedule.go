@@ -59,8 +59,8 @@ func (x *execution) walk(ctx context.Context, steps []*boundStep) {
 // grant lets the first of the ready steps run for which there is room, and so on. A run that is stopped starts nothing new.
 func (c *schedule) grant(ctx context.Context) {
 	slices.SortStableFunc(c.ready, func(a, b *turn) int { return a.step.index - b.step.index })
+	stopped := ctx.Err() != nil || c.x.stopped()
 	c.ready = slices.DeleteFunc(c.ready, func(t *turn) bool {
-		stopped := ctx.Err() != nil || c.x.stopped()
 		if t.goOn == nil && stopped || !c.room(t) && !stopped {
 			return false
 		}

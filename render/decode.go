@@ -71,6 +71,28 @@ type field struct {
 	words    []string // the only texts that it can be
 }
 
+// structShape is a struct's fields by their names in YAML, and the names in order.
+type structShape struct {
+	fields map[string]field
+	names  []string
+}
+
+// shape is that of a struct type. A repository keeps what was worked out: thousands of steps have the same few types.
+func (d *decoder) shape(t reflect.Type) structShape {
+	kept := d.doc.from.src.shapes
+	if kept == nil {
+		fields, names := fieldsOf(t)
+		return structShape{fields, names}
+	}
+	if found, ok := kept.Load(t); ok {
+		shape, _ := found.(structShape)
+		return shape
+	}
+	fields, names := fieldsOf(t)
+	kept.Store(t, structShape{fields, names})
+	return structShape{fields, names}
+}
+
 // fieldsOf lists a struct's fields by their names in YAML, in order.
 func fieldsOf(t reflect.Type) (map[string]field, []string) {
 	fields, names := map[string]field{}, []string{}
@@ -99,7 +121,8 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 		d.failf(n, "%sexpected a map, found %s", prefix(what), kindName(n))
 		return
 	}
-	fields, names := fieldsOf(v.Type())
+	shape := d.shape(v.Type())
+	fields, names := shape.fields, shape.names
 	seen := map[string]bool{}
 	for _, e := range entries(n) {
 		f, ok := fields[e.key.Value]

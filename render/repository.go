@@ -24,6 +24,7 @@ type Layer struct {
 type Repository struct {
 	layers []Layer
 	mu     sync.Mutex
+	shapes sync.Map
 	now    *scope // what template functions see while mu is held
 	meter  meter  // of the file that is being executed
 	funcs  template.FuncMap
@@ -120,7 +121,7 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 	if s, ok := r.parsed[key]; ok {
 		return s, r.broken[key]
 	}
-	s := &source{path: r.shown(p), keys: r.nearKey}
+	s := &source{path: r.shown(p), shapes: &r.shapes, keys: r.nearKey}
 	text, err := fs.ReadFile(p.layer.FS, p.path)
 	if err != nil {
 		return nil, &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))}

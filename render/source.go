@@ -9,6 +9,7 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+	"sync"
 	"text/template"
 	"text/template/parse"
 )
@@ -18,7 +19,8 @@ const maxOutput = 16 << 20
 
 // source is one file of a layer. Its template is parsed once and executed for each catalog.
 type source struct {
-	path        string // as shown to the user, "repository:path" where there are several
+	shapes      *sync.Map // of the structs that it is decoded into, by type; nil: not kept
+	path        string    // as shown to the user, "repository:path" where there are several
 	text        string
 	tmpl        *template.Template      // nil: a plain file
 	texts       map[*byte]parse.Pos     // first byte of each literal text of the template -> its offset in text

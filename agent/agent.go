@@ -69,6 +69,13 @@ func (a *Agent) closeStore() error {
 	return err
 }
 
+// dropStore closes the fleet's record: the next pull opens it anew.
+func (a *Agent) dropStore() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.closeStore()
+}
+
 // openStore opens the fleet's record, or gives the one that is open.
 func (a *Agent) openStore(ctx context.Context) (*state.Store, error) {
 	a.mu.Lock()
@@ -90,8 +97,11 @@ func (a *Agent) host(version string, fence int64) *apply.Host {
 	if fence != 0 {
 		env["PULLET_FENCE"] = fmt.Sprint(fence)
 	}
-	return &apply.Host{Root: a.config.Root, Env: env, Backups: filepath.Join(a.config.Paths.State, "backups")}
+	return &apply.Host{Root: a.config.Root, Env: env, Backups: filepath.Join(a.config.Paths.State, "backups"), Notes: a.notes()}
 }
+
+// notes is where commands are noted while they run.
+func (a *Agent) notes() string { return filepath.Join(a.config.Paths.State, "commands") }
 
 // owner proves that this is the same state directory as before, without giving the secret away.
 func (a *Agent) owner(secret string) state.Alive {

@@ -17,7 +17,7 @@ func (p *pull) join(ctx context.Context) error {
 	store, err := p.openStore(ctx)
 	var away *state.UnreachableError
 	if errors.As(err, &away) {
-		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("%w; until then no new version and no gated step, but drift is corrected", err))
+		p.goOnWithout(err)
 		return nil
 	}
 	if err != nil {
@@ -28,12 +28,21 @@ func (p *pull) join(ctx context.Context) error {
 		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: p.build,
 	}
 	presence, err := store.Register(ctx, node, p.owner(p.local.Secret), p.facts(), p.leaseTime())
+	if err = store.Explain(err); errors.As(err, &away) {
+		p.goOnWithout(err)
+		return p.dropStore()
+	}
 	if err != nil {
 		return err
 	}
 	p.store, p.presence = store, presence
 	p.local.LastPull = node.LastSeen
 	return p.renew(ctx, presence)
+}
+
+// goOnWithout says that the pull goes on without the fleet's record.
+func (p *pull) goOnWithout(err error) {
+	p.out.Warnings = append(p.out.Warnings, fmt.Errorf("%w; until then no new version and no gated step, but drift is corrected", err))
 }
 
 // leaseTime is how long the node counts as alive after this pull: until the next one is surely overdue.

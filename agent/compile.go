@@ -95,12 +95,19 @@ func (a *Agent) repository(ctx context.Context, v *state.Version) (*render.Repos
 	return a.parsed, nil
 }
 
-// view is the fleet as its record shows it, at one revision; empty while the store is away.
+// view is the fleet as its record shows it, at one revision. While the store is away it is what the node saw last: files that name
+// other hosts must not lose them because etcd does not answer.
 func (p *pull) view(ctx context.Context) (render.View, error) {
+	dir := p.config.Paths.State
 	if p.store == nil {
-		return render.View{}, nil
+		var kept render.View
+		return kept, state.LoadView(dir, &kept)
 	}
-	return fleetView(ctx, p.store)
+	v, err := fleetView(ctx, p.store)
+	if err != nil {
+		return v, err
+	}
+	return v, state.SaveView(dir, v)
 }
 
 func fleetView(ctx context.Context, store *state.Store) (render.View, error) {

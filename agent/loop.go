@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
@@ -14,8 +15,8 @@ import (
 var ErrReload = errors.New("the configuration changed")
 
 // Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version changes, and when
-// a file changes that the node depends on. Each outcome is handed to seen. It returns ErrReload when the configuration changed.
-func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), seen func(*Outcome, error)) error {
+// a file changes that the node depends on. Each step that ended is handed to step, each outcome to seen. It returns ErrReload when the configuration changed.
+func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*apply.StepReport), seen func(*Outcome, error)) error {
 	files, err := a.watchFiles(ctx)
 	if err != nil {
 		return err
@@ -24,7 +25,7 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), seen func(*O
 	wait := min(a.config.Agent.Wait.Std(), max(a.config.Agent.Interval.Std(), time.Minute))
 	for {
 		began := time.Now()
-		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: waiting, loop: true})
+		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: waiting, Watch: step, loop: true})
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -53,9 +54,7 @@ func (a *Agent) afterFailure(err error) {
 	if err == nil {
 		return
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err := a.closeStore(); err != nil {
+	if err := a.dropStore(); err != nil {
 		a.log.WithError(err).Warn("closing the store")
 	}
 }
@@ -109,6 +108,10 @@ func (f *fleetWatch) follow(ctx context.Context, worked *state.Version) {
 	}
 	if f.cancel != nil {
 		f.cancel()
+	}
+	select { // what woke the loop during the pull is what it worked on
+	case <-f.woken:
+	default:
 	}
 	if store == nil {
 		return

@@ -59,6 +59,9 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.remember(); err != nil {
 		return err
 	}
+	if err := p.awaitOrphans(ctx); err != nil {
+		return err
+	}
 	heads, err := p.puller.Pull(ctx)
 	if err != nil {
 		return err
@@ -82,6 +85,29 @@ func (p *pull) do(ctx context.Context) error {
 		return err
 	}
 	return p.upgrade(ctx, version, program, slot)
+}
+
+// awaitOrphans waits for commands of a pull that was killed: to start them once more beside themselves would make two.
+func (p *pull) awaitOrphans(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(p.Wait, time.Second)) // one that just lost its pull is about to end
+	defer cancel()
+	told := false
+	for {
+		err := apply.Orphans(p.notes())
+		var orphan *apply.OrphanError
+		if !errors.As(err, &orphan) {
+			return err
+		}
+		if !told && p.Waiting != nil {
+			p.Waiting(&lock.Wait{Gate: "a command that outlived its pull", Reason: orphan.What(), Clear: orphan.Clear(), Since: time.Now()})
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 func (p *pull) unlock(held *state.RunLock) {
@@ -198,6 +224,9 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 		return nil
 	}
 	st := p.status(v, report.Why())
+	for _, e := range append(p.out.Warnings, p.out.Refused...) { // also of a node that is fine: it may not hear of the next version
+		st.Reason = firstLine(e)
+	}
 	for _, e := range p.out.Failures { // a newer commit that this node cannot use is why it lags
 		st.Reason = firstLine(e)
 	}

@@ -52,7 +52,9 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	if err := cmd.Start(); err != nil {
 		return Output{}, fmt.Errorf("cannot start %s: %w", c.Args[0], err)
 	}
+	forget := h.note(cmd.Process.Pid, c.Args)
 	err = waitGroup(ctx, cmd)
+	forget()
 	output := Output{ExitCode: cmd.ProcessState.ExitCode(), StdOut: out.String(), StdErr: errs.String()}
 	var exit *exec.ExitError
 	switch {

@@ -14,6 +14,7 @@ type Host struct {
 	Root    string            // "/", or a directory that stands for it
 	Env     map[string]string // of commands, in addition to a clean environment
 	Backups string            // where replaced files are kept
+	Notes   string            // where commands are noted while they run: see Orphans
 }
 
 // Path is where a path of the repository lies on this machine. Links in its parents are followed beneath the root, so nothing

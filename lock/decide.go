@@ -56,7 +56,7 @@ func Decide(v View) (index int, wait *Wait) {
 	switch {
 	case holds && v.Claims[own].Version == v.Version:
 		return own, nil
-	case v.Gate.State == state.Halted:
+	case v.Gate.State == state.Halted && !slices.Contains(v.Gate.Failed, v.Node): // one that failed may try again
 		return 0, halted(v.Group, v.Gate)
 	case v.Limit == 0:
 		return 0, &Wait{Gate: "slot " + v.Group, Reason: "the role is frozen: its limit is 0", Clear: "raise rollout.rollingRules in pullet.yaml"}
@@ -99,7 +99,7 @@ func halted(group string, g state.Gate) *Wait {
 	return &Wait{
 		Gate:   "role " + group + " (halted)",
 		Reason: fmt.Sprintf("the upgrade of %s failed: %s", g.Node, g.Reason),
-		Clear:  "push a commit that mends it",
+		Clear:  "push a commit that mends it, or, when it was the host: pullet rollout resume",
 	}
 }
 
@@ -119,7 +119,21 @@ func (d Dependency) wait(v View) *Wait {
 	case len(missing) > 5:
 		missing = append(missing[:5], fmt.Sprintf("%d more", len(missing)-5))
 	}
-	return &Wait{Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(missing, ", "), Clear: "see pullet status"}
+	return &Wait{Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(missing, ", "), Clear: d.clear(v)}
+}
+
+// clear is what an operator can do about the nodes of the group that are not done.
+func (d Dependency) clear(v View) string {
+	for _, n := range d.Roster {
+		switch {
+		case d.Done[n] || v.Alive[n]:
+		case v.Known[n]:
+			return fmt.Sprintf("start %s again, or give it up: pullet decommission %s", n, n)
+		default:
+			return fmt.Sprintf("start %s, or remove it from nodes/ in the repository", n)
+		}
+	}
+	return "it goes on by itself"
 }
 
 // unavailable describes the nodes of the roster that count against the limit.

@@ -2,11 +2,9 @@ package render
 
 import (
 	"fmt"
-	"math"
 	"reflect"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -257,98 +255,4 @@ func typeName(v reflect.Value) string {
 		return "a number"
 	}
 	return "a text"
-}
-
-// Duration is a length of time, written as in Go ("90s", "1h30m") or with days and weeks ("2d", "1w").
-type Duration time.Duration
-
-func (v *Duration) decode(d *decoder, n *yaml.Node) {
-	if placeholder.MatchString(n.Value) {
-		return // checked when its value is known
-	}
-	t, err := ParseDuration(n.Value)
-	if err != nil || n.Kind != yaml.ScalarNode {
-		d.failf(n, "%s is not a duration: write 30s, 5m, 1h30m or 2d", kindName(n))
-		return
-	}
-	*v = Duration(t)
-}
-
-// UnmarshalYAML reads a duration in files that are no templates, such as the agent's own configuration.
-func (v *Duration) UnmarshalYAML(n *yaml.Node) error {
-	t, err := ParseDuration(n.Value)
-	*v = Duration(t)
-	return err
-}
-
-// ParseDuration reads a duration as time.ParseDuration does, and also whole days (d) and weeks (w) before the rest. It is never negative.
-func ParseDuration(text string) (time.Duration, error) {
-	bad := fmt.Errorf("%q is not a duration: write 30s, 5m, 1h30m or 2d", text)
-	var total time.Duration
-	rest, whole := strings.ReplaceAll(text, " ", ""), false
-	for _, unit := range []struct {
-		name string
-		size time.Duration
-	}{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}} {
-		number, after, found := strings.Cut(rest, unit.name)
-		if !found {
-			continue
-		}
-		n, err := strconv.ParseUint(number, 10, 32)
-		if err != nil || n > uint64((math.MaxInt64-total)/unit.size) {
-			return 0, bad
-		}
-		total, rest, whole = total+time.Duration(n)*unit.size, after, true
-	}
-	if rest == "" && whole {
-		return total, nil
-	}
-	d, err := time.ParseDuration(rest)
-	if err != nil || d < 0 || d > math.MaxInt64-total {
-		return 0, bad
-	}
-	return total + d, nil
-}
-
-// Std is the duration in Go's type.
-func (v Duration) Std() time.Duration { return time.Duration(v) }
-
-// Strings is a list of texts; a single text is a list of one.
-type Strings []string
-
-func (v *Strings) decode(d *decoder, n *yaml.Node) {
-	switch {
-	case isNull(n):
-	case n.Kind == yaml.ScalarNode:
-		*v = Strings{n.Value}
-	default:
-		d.value(n, reflect.ValueOf((*[]string)(v)).Elem(), "")
-	}
-}
-
-// Line is a command: a text for the shell, or a list of a program and its arguments.
-type Line struct {
-	Args  []string
-	Shell bool
-}
-
-func (l *Line) decode(d *decoder, n *yaml.Node) {
-	if n.Kind == yaml.SequenceNode {
-		d.value(n, reflect.ValueOf(&l.Args).Elem(), "")
-		return
-	}
-	var line string
-	d.scalar(n, reflect.ValueOf(&line).Elem(), "")
-	if line != "" {
-		*l = Line{[]string{line}, true}
-	}
-}
-
-// String is the command in one line, shortened, for people.
-func (l Line) String() string {
-	text := strings.Join(strings.Fields(strings.Join(l.Args, " ")), " ")
-	if len(text) > 80 {
-		return text[:77] + "..."
-	}
-	return text
 }

@@ -263,7 +263,7 @@ func (s *source) column(e *execErr) int {
 		return 1
 	}
 	line := lines[e.line-1]
-	if i := strings.Index(line, strings.TrimSuffix(e.at, "...")); e.at != "" && i >= 0 {
+	if i := nearest(line, strings.TrimSuffix(e.at, "..."), e.col); e.at != "" && i >= 0 {
 		return i + 1
 	}
 	if e.col > 0 {
@@ -271,6 +271,19 @@ func (s *source) column(e *execErr) int {
 	}
 	return max(strings.Index(line, "{{")+1, 1)
 }
+
+// nearest is where a text stands in a line next to a column, or -1.
+func nearest(line, text string, col int) int {
+	best := -1
+	for i := 0; text != "" && i <= len(line)-len(text); i++ {
+		if line[i:i+len(text)] == text && (best < 0 || abs(i-col) < abs(best-col)) {
+			best = i
+		}
+	}
+	return best
+}
+
+func abs(n int) int { return max(n, -n) }
 
 var fieldChain = regexp.MustCompile(`^[A-Za-z_][\w.]*`)
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,11 +33,30 @@ type Local struct {
 func LoadLocal(dir string) (Local, error) {
 	var l Local
 	err := readJSON(filepath.Join(dir, "node.json"), &l)
+	if err != nil {
+		err = fmt.Errorf("%w, and tell the fleet that this is a new node: pullet decommission --force NODE", err)
+	}
 	return l, err
 }
 
 // Save writes the node's record, whole and durable.
 func (l Local) Save(dir string) error { return writeJSON(filepath.Join(dir, "node.json"), l) }
+
+// LoadView reads the fleet as the node saw it last; a node that never saw one leaves v alone.
+func LoadView(dir string, v any) error { return readJSON(filepath.Join(dir, "view.json"), v) }
+
+// SaveView keeps the fleet as the node sees it. What is on disk already is not written again.
+func SaveView(dir string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, "view.json")
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
+		return nil
+	}
+	return renameio.WriteFile(path, data, 0o600)
+}
 
 // readJSON leaves v alone where the file does not exist.
 func readJSON(path string, v any) error {

@@ -111,7 +111,7 @@ func (e *embedded) socketDir(data string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, old := range []string{"client.sock", "peer.sock", "endpoint"} { // of a member that was killed
+	for _, old := range []string{"client.sock:0", "peer.sock:0", "endpoint"} { // of a member that was killed
 		if err := os.RemoveAll(filepath.Join(abs, old)); err != nil {
 			return "", err
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -200,9 +201,36 @@ func (s *Store) RunningKey(version, node string) string {
 	return s.key("running_version", version, node)
 }
 
+// Resume opens the halted gates of the current version, of one group or of all for "". It is recorded with who did it, and reports the
+// groups.
+func (s *Store) Resume(ctx context.Context, group, by string) ([]string, error) {
+	o, err := s.Overview(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	var opened []string
+	for name, g := range o.Gates {
+		if g.State != Halted || group != "" && name != group {
+			continue
+		}
+		key := s.GateKey(o.Current.ID, name)
+		still := clientv3.Compare(clientv3.ModRevision(key), "<", o.Revision+1)
+		done, err := s.Client.Txn(ctx).If(still).Then(put(key, Gate{State: "open", Resumed: by}), s.RingOp()).Commit()
+		if err == nil && !done.Succeeded {
+			err = fmt.Errorf("role %s moved just now: look at pullet status and try again", name)
+		}
+		if err != nil {
+			return opened, err
+		}
+		opened = append(opened, name)
+	}
+	slices.Sort(opened)
+	return opened, nil
+}
+
 // Decommission removes a node from the fleet: its lease, its claims and its place in rosters that are not frozen yet. It is
 // recorded, and undone by the node's next pull. It reports the claims that were freed.
-func (s *Store) Decommission(ctx context.Context, node, by string) ([]string, error) {
+func (s *Store) Decommission(ctx context.Context, node, by string, force bool) ([]string, error) {
 	var n Node
 	seen, err := s.read(ctx, s.NodeKey(node), &n)
 	if err != nil {
@@ -210,6 +238,11 @@ func (s *Store) Decommission(ctx context.Context, node, by string) ([]string, er
 	}
 	if seen == 0 {
 		return nil, fmt.Errorf("there is no node %q in this fleet: see pullet status", node)
+	}
+	if alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly()); err != nil {
+		return nil, err
+	} else if alive.Count > 0 && !force {
+		return nil, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
 	}
 	running := n.Running
 	n.Decommissioned, n.Running = true, ""

@@ -14,12 +14,14 @@ type Overview struct {
 	Revision int64
 	Current  *Version
 	Nodes    map[string]Node
+	Gone     map[string]bool // decommissioned
 	Alive    map[string]bool
 	Facts    map[string]json.RawMessage
 	Running  map[string]string                // node -> version
 	Statuses map[string]map[string]StatusLine // node -> category -> status
 	Slots    map[string]map[string]Claim      // group -> index -> claim
 	Gates    map[string]Gate                  // of the current version, by group
+	Rosters  map[string][]string              // of the current version, by group: as far as somebody asked
 }
 
 // StatusLine is a status with its state.
@@ -30,10 +32,11 @@ type StatusLine struct {
 
 // Gate is the switch of a group in one version: admissions compare it, so that none slips past a halt.
 type Gate struct {
-	State  string   `json:"state"` // open, halted
-	Node   string   `json:"node,omitempty"`
-	Reason string   `json:"reason,omitempty"`
-	Failed []string `json:"failed,omitempty"` // the nodes whose upgrade failed
+	State   string   `json:"state"` // open, halted
+	Node    string   `json:"node,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
+	Failed  []string `json:"failed,omitempty"`  // the nodes whose upgrade failed
+	Resumed string   `json:"resumed,omitempty"` // who opened it again
 }
 
 // Halted is the state of a gate that admits nobody.
@@ -54,8 +57,8 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 		return nil, err
 	}
 	o := &Overview{
-		Revision: got.Header.Revision, Nodes: map[string]Node{}, Alive: map[string]bool{}, Facts: map[string]json.RawMessage{},
-		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{},
+		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]json.RawMessage{},
+		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string][]string{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
@@ -77,7 +80,7 @@ func (o *Overview) take(key string, value []byte) error {
 	case "node":
 		var n Node
 		err := json.Unmarshal(value, &n)
-		if !n.Decommissioned {
+		if o.Gone[last] = n.Decommissioned; !n.Decommissioned {
 			o.Nodes[last] = n
 		}
 		return err
@@ -107,7 +110,7 @@ func (o *Overview) take(key string, value []byte) error {
 	return nil
 }
 
-// gates reads the gates of the current version, at the same revision.
+// gates reads the gates and rosters of the current version, at the same revision.
 func (s *Store) gates(ctx context.Context, o *Overview) error {
 	if o.Current == nil {
 		return nil
@@ -122,6 +125,17 @@ func (s *Store) gates(ctx context.Context, o *Overview) error {
 			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
 		}
 		o.Gates[name(kv.Key)] = g
+	}
+	got, err = s.Client.Get(ctx, s.RosterKey(o.Current.ID, ""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
+	if err != nil {
+		return err
+	}
+	for _, kv := range got.Kvs {
+		var roster []string
+		if err := json.Unmarshal(kv.Value, &roster); err != nil {
+			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		}
+		o.Rosters[name(kv.Key)] = roster
 	}
 	return nil
 }

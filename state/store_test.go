@@ -218,7 +218,7 @@ func TestDecommission(t *testing.T) {
 	if _, err := s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
 		t.Fatal(err)
 	}
-	freed, err := s.Decommission(ctx, "n1", "somebody")
+	freed, err := s.Decommission(ctx, "n1", "somebody", true)
 	slices.Sort(freed)
 	if err != nil || !slices.Equal(freed, []string{"slot/db/0", "slot/web/0"}) {
 		t.Errorf("freed %q, %v", freed, err)
@@ -233,7 +233,7 @@ func TestDecommission(t *testing.T) {
 	if want := map[string]map[string]Claim{"web": {"1": {Node: "n2"}}}; !reflect.DeepEqual(o.Slots, want) || !o.Alive["n2"] {
 		t.Errorf("slots %v, want %v", o.Slots, want)
 	}
-	if _, err := s.Decommission(ctx, "nobody", "x"); err == nil || !strings.Contains(err.Error(), `no node "nobody"`) {
+	if _, err := s.Decommission(ctx, "nobody", "x", true); err == nil || !strings.Contains(err.Error(), `no node "nobody"`) {
 		t.Errorf("nobody: %v", err)
 	}
 	register(t, s, "n1", "web", "a new host", time.Minute)
@@ -248,7 +248,7 @@ func TestFreezeRoster(t *testing.T) {
 	for _, n := range []string{"a", "b", "gone", "db1"} {
 		register(t, s, n, map[bool]string{true: "db", false: "web"}[n == "db1"], n, time.Minute)
 	}
-	_, err := s.Decommission(ctx, "gone", "x")
+	_, err := s.Decommission(ctx, "gone", "x", true)
 	must(t, err)
 	inventory := map[string]string{"b": "web", "never": "web", "gone": "web", "db2": "db"}
 	want := []string{"a", "b", "never"}

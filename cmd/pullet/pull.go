@@ -7,9 +7,11 @@ import (
 	"os/user"
 	"time"
 
+	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -63,7 +65,8 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 	out, err := node.Pull(cmd.Context(), o)
 	stop()
 	var locked *state.LockedError
-	if errors.As(err, &locked) {
+	var orphan *apply.OrphanError
+	if errors.As(err, &locked) || errors.As(err, &orphan) {
 		return &exit{agent.ExitWaiting, err}
 	}
 	if err != nil {
@@ -109,10 +112,7 @@ func (a *app) printOutcome(o *agent.Outcome, c agent.Config) error {
 	}
 	if o.Report != nil {
 		a.printReport(o.Report, a.verbose > 0)
-		what := state.Short(o.Report.Version)
-		if o.Report.Release != "" {
-			what = o.Report.Release + " (" + what + ")"
-		}
+		what := withCommit(&state.Version{ID: o.Report.Version, Release: o.Report.Release})
 		fmt.Fprintf(a.out, "%s: %s: %s\n", c.Node.Name, what, counts(o.Report))
 	}
 	if o.Wait != nil {
@@ -177,7 +177,9 @@ func (a *app) agent(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
 	waiting := func(w *lock.Wait) { log.WithField("gate", w.Gate).Info(w.Error()) }
-	return node.Loop(ctx, waiting, func(o *agent.Outcome, err error) {
+	log.WithField("version", build().Version).Info("the agent starts")
+	defer log.Info("the agent ends")
+	return node.Loop(ctx, waiting, logStep(log), func(o *agent.Outcome, err error) {
 		for _, w := range o.Warnings {
 			log.Warn(w)
 		}
@@ -190,9 +192,27 @@ func (a *app) agent(ctx context.Context) (err error) {
 		case o.Report != nil && o.Report.Failed():
 			log.WithField("run", o.Run).Error(o.Report.Why())
 		case o.Report != nil:
-			log.WithField("run", o.Run).Infof("%s: %s", o.Version, counts(o.Report))
+			log.WithField("run", o.Run).Infof("%s: %s", ran(o.Report), counts(o.Report))
 		}
 	})
+}
+
+// ran is the version that a report is about: while a node waits, not the one that it waits for.
+func ran(r *apply.Report) string {
+	return (&state.Version{ID: r.Version, Release: r.Release}).String()
+}
+
+// logStep logs what was changed, and what failed.
+func logStep(log *logrus.Entry) func(*apply.StepReport) {
+	return func(s *apply.StepReport) {
+		line := log.WithFields(logrus.Fields{"step": s.Job + "/" + s.Step, "at": s.Pos.String()})
+		switch s.Outcome {
+		case apply.Changed:
+			line.Info("changed: " + s.Summary)
+		case apply.Failed:
+			line.Error("failed: " + s.Reason)
+		}
+	}
 }
 
 func (a *app) factsCommand() *cobra.Command {

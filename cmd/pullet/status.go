@@ -33,7 +33,7 @@ func (a *app) statusCommand() *cobra.Command {
 			if done, err := a.structured(v); done || err != nil {
 				return err
 			}
-			v.print(a.out)
+			v.print(a.out, a.whyWidth())
 			return nil
 		},
 	}
@@ -82,7 +82,16 @@ const (
 	failed    = "failed"
 	pending   = "pending" // an update is available and the node has not looked yet
 	lost      = "lost"
+	missing   = "missing" // listed under nodes/ and never seen
 )
+
+// whyWidth is how much of a reason fits on a terminal beside the other columns; elsewhere, and with -o wide, all of it.
+func (a *app) whyWidth() int {
+	if a.output == "wide" || !terminal(a.out) {
+		return 1 << 20
+	}
+	return max(40, newScreen(a.out).width()-50)
+}
 
 // viewOf sums the fleet's record up.
 func viewOf(o *state.Overview) *fleetStatus {
@@ -91,6 +100,17 @@ func viewOf(o *state.Overview) *fleetStatus {
 		n := v.node(o, o.Nodes[name])
 		v.Nodes = append(v.Nodes, n)
 		v.Counts[n.State]++
+	}
+	for _, group := range slices.Sorted(maps.Keys(o.Rosters)) {
+		for _, name := range o.Rosters[group] {
+			if _, known := o.Nodes[name]; !known && !o.Gone[name] {
+				v.Nodes = append(v.Nodes, nodeStatus{
+					Node: name, Role: group, State: missing, Why: "it is listed under nodes/ and was never seen",
+					Clear: "start it, or remove it there",
+				})
+				v.Counts[missing]++
+			}
+		}
 	}
 	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
 		if g := o.Gates[group]; g.State == state.Halted {
@@ -121,15 +141,17 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	out := nodeStatus{Node: n.Name, Role: n.Role, Version: o.Running[n.Name], Alive: o.Alive[n.Name], Since: n.LastSeen, State: pending}
 	out.Release = v.names[out.Version]
 	current := o.Current != nil && out.Version == o.Current.ID
+	rollout, c := o.Statuses[n.Name][state.Rollout], o.Statuses[n.Name][state.Configured]
 	if current {
-		out.State = upToDate
+		out.State, out.Why = upToDate, c.Reason
+		if rollout.Version == out.Version {
+			out.Since = rollout.Time
+		}
 	}
-	rollout := o.Statuses[n.Name][state.Rollout]
 	if o.Current != nil && rollout.Version == o.Current.ID && !current {
 		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed, state.Success: upToDate}[rollout.State]
 		out.Since, out.Why, out.Clear = rollout.Time, rollout.Reason, rollout.Clear
 	}
-	c := o.Statuses[n.Name][state.Configured]
 	settled := out.State == upToDate || o.Current == nil || // a first version that did not compile is nobody's rollout
 		out.State == pending && c.Version == o.Current.ID // nor is one that the node's remote does not have
 	if settled && (c.State == state.Failed || c.State == state.Pending) {
@@ -156,14 +178,14 @@ func (v *fleetStatus) shown(version string) string {
 }
 
 // print shows the fleet in one screen: the version, the counts, the nodes, and what stands still.
-func (v *fleetStatus) print(w io.Writer) {
+func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 	if v.Current == nil {
 		fmt.Fprintln(w, "the fleet has no version yet: the first pull that compiles sets it")
 	} else {
-		fmt.Fprintf(w, "version %s (%s), set by %s %s ago\n", v.Current, state.Short(v.Current.ID), v.Current.By, ago(v.Current.At))
+		fmt.Fprintf(w, "version %s, set by %s %s ago\n", withCommit(v.Current), v.Current.By, ago(v.Current.At))
 	}
 	var counts []string
-	for _, s := range []string{upToDate, upgrading, waiting, pending, failed, lost} {
+	for _, s := range []string{upToDate, upgrading, waiting, pending, failed, lost, missing} {
 		if n := v.Counts[s]; n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, s))
 		}
@@ -176,13 +198,22 @@ func (v *fleetStatus) print(w io.Writer) {
 		if n.Clear != "" {
 			why += "; " + n.Clear
 		}
+		why = shorten(why, whyWidth)
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since), why)
 	}
 	t.Flush()
 	for _, h := range v.Halted {
-		fmt.Fprintf(w, "\nrole %s is halted at %s: the upgrade of %s failed: %s\n  no other node goes on; push a commit that mends it\n",
+		fmt.Fprintf(w, "\nrole %s is halted at %s: the upgrade of %s failed: %s\n  no other node goes on; push a commit that mends it, or, when it was the host: pullet rollout resume\n",
 			h.Group, v.Current, h.Node, h.Reason)
 	}
+}
+
+// withCommit is a version with its short id, where it has a name beside it.
+func withCommit(v *state.Version) string {
+	if v.Release == "" {
+		return state.Short(v.ID)
+	}
+	return v.Release + " (" + state.Short(v.ID) + ")"
 }
 
 func orDash(s string) string {
@@ -190,32 +221,4 @@ func orDash(s string) string {
 		return "-"
 	}
 	return s
-}
-
-func (a *app) decommissionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "decommission NODE", GroupID: "fleet",
-		Args:  func(cmd *cobra.Command, args []string) error { return usage(cobra.ExactArgs(1)(cmd, args)) },
-		Short: "Give a node up: free its slot and forget that it should answer",
-		Long: "Decommission takes a node that will not come back out of the fleet's record: its slot is freed and nobody waits for it any more.\n" +
-			"It is recorded. A node that comes back registers again at its next pull; one that is listed under nodes/ stays expected\n" +
-			"by later versions until it is removed there.",
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			store, err := a.openStore(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, store.Close()) }()
-			freed, err := store.Decommission(cmd.Context(), args[0], operator())
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(a.out, "%s is decommissioned", args[0])
-			if len(freed) > 0 {
-				fmt.Fprintf(a.out, "; freed %s", strings.Join(freed, ", "))
-			}
-			fmt.Fprintln(a.out)
-			return nil
-		},
-	}
 }

@@ -1,0 +1,107 @@
+package apply
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Orphan is a command that outlived the pull which started it: the pull was killed. Its process group still runs.
+type Orphan struct {
+	PID     int    `json:"pid"`     // of the group's leader
+	Started string `json:"started"` // of the leader, in the kernel's clock ticks: tells it from a later process of the same number
+	Command string `json:"command"`
+}
+
+// OrphanError says that a command of a pull that was killed still runs: starting it once more would make two.
+type OrphanError struct{ Orphan }
+
+func (e *OrphanError) Error() string {
+	return "a command of a pull that was killed still runs: " + e.What() + "; " + e.Clear()
+}
+
+// What is the command and its process group.
+func (o Orphan) What() string { return fmt.Sprintf("%.80s (process group %d)", o.Command, o.PID) }
+
+// Clear is how to get rid of it.
+func (o Orphan) Clear() string { return fmt.Sprintf("wait for it, or end it with: kill -- -%d", o.PID) }
+
+// Orphans reports the commands noted in a directory that still run, as an *OrphanError for the first, and forgets the others.
+func Orphans(dir string) error {
+	files, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(dir, f.Name())
+		var o Orphan
+		data, err := os.ReadFile(path)
+		if err == nil && json.Unmarshal(data, &o) == nil && o.alive() {
+			return &OrphanError{o}
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// alive reports that a process of the group still runs. While the group has a process, even one that nobody has waited for, no other
+// process gets its number; once it has none, another may.
+func (o Orphan) alive() bool {
+	if o.PID <= 1 || errors.Is(syscall.Kill(-o.PID, 0), syscall.ESRCH) {
+		return false
+	}
+	if leader, ok := readStat(strconv.Itoa(o.PID)); ok && leader.started != o.Started {
+		return false
+	}
+	processes, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return true
+	}
+	return slices.ContainsFunc(processes, func(dir string) bool {
+		p, ok := readStat(filepath.Base(dir))
+		return ok && p.group == strconv.Itoa(o.PID) && p.state != "Z" && p.state != "X"
+	})
+}
+
+// note remembers a command while it runs, and returns how to forget it. A note that cannot be written is no reason not to run.
+func (h *Host) note(pid int, args []string) (forget func()) {
+	if h.Notes == "" || os.MkdirAll(h.Notes, 0o700) != nil {
+		return func() {}
+	}
+	path := filepath.Join(h.Notes, strconv.Itoa(pid))
+	leader, _ := readStat(strconv.Itoa(pid))
+	// Encoding cannot fail: numbers and texts.
+	data, _ := json.Marshal(Orphan{pid, leader.started, strings.Join(args, " ")})
+	if os.WriteFile(path, data, 0o600) != nil {
+		return func() {}
+	}
+	return func() { _ = os.Remove(path) } // a note of a process that is gone is dropped by the next pull
+}
+
+// stat is what /proc says of a process; see proc(5).
+type stat struct{ state, group, started string }
+
+func readStat(pid string) (stat, bool) {
+	data, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return stat{}, false
+	}
+	// The name in brackets may hold anything: the fields are counted behind it.
+	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
+	if len(fields) < 20 {
+		return stat{}, false
+	}
+	return stat{fields[0], fields[2], fields[19]}, true
+}

@@ -106,7 +106,7 @@ func TestUnknownRequisites(t *testing.T) {
 		{"right name, wrong module", one(puts("a", "require: [{pkg: b}]"), puts("b")), `require: no step of pkg is named "b" or manages it`},
 		{"parameter by a bare name", one(puts("a", "require: [/etc/b]"), "{name: b, action: t.put, parameters: {name: /etc/b}}"),
 			`require: there is no step "/etc/b"`},
-		{"itself", one(puts("a", "require: [a]")), `require: there is no step "a"`},
+		{"itself", one(puts("a", "require: [a]")), `require: "a" is this step itself`},
 		{"a validation from a job", jobs{{"one", list(puts("a", "require: [v]"))}, {"check", list(puts("v"))}}, `require: there is no step "v"`},
 		{"nothing near", one(puts("a", "require: [zzzzzzzz]")), `require: there is no step "zzzzzzzz"`},
 	} {

@@ -143,6 +143,9 @@ func refersTo(r render.Requisite, s *boundStep) bool {
 }
 
 func (b *binder) noMatch(s *boundStep, r render.Requisite) *render.Error {
+	if refersTo(r, s) {
+		return s.ErrorAt(r.Pos, "%s: %q is this step itself", r.Kind, r.Name)
+	}
 	e := s.ErrorAt(r.Pos, "%s: there is no step %q", r.Kind, r.Name)
 	if r.Module != "" && r.Module != "step" {
 		e.Message = fmt.Sprintf("%s: no step of %s is named %q or manages it", r.Kind, r.Module, r.Name)

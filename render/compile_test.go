@@ -6,9 +6,9 @@ import (
 	"testing/fstest"
 )
 
-// repo makes a repository of one layer from the texts of its files.
+// repo makes a repository of one layer from the texts of its files; without base/jobs.yaml it has no jobs.
 func repo(files map[string]string) *Repository {
-	m := fstest.MapFS{}
+	m := fstest.MapFS{"base/jobs.yaml": {Data: []byte("jobs: {}\n")}}
 	for name, text := range files {
 		m[name] = &fstest.MapFile{Data: []byte(text)}
 	}

@@ -117,6 +117,9 @@ func fieldsOf(t reflect.Type) (map[string]field, []string) {
 func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 	if n.Kind != yaml.MappingNode {
 		d.failf(n, "%sexpected a map, found %s", prefix(what), kindName(n))
+		if _, named := d.shape(v.Type()).fields["name"]; named && n.Kind == yaml.ScalarNode {
+			d.errs[len(d.errs)-1].Hint = fmt.Sprintf("write {name: %s}", n.Value)
+		}
 		return
 	}
 	shape := d.shape(v.Type())

@@ -136,6 +136,13 @@ func (c *compiler) checkRoleNames(doc *document, at func(string) *yaml.Node) {
 		known[n.Role()] = true
 	}
 	names := slices.Sorted(maps.Keys(known))
+	for _, role := range slices.Sorted(maps.Keys(c.fleet.Rollout.RollingRules.Roles)) {
+		if !known[role] {
+			err := doc.errorAt(doc.find("rollout", "rollingRules", "roles", role), "rollingRules: no node of the inventory has the role %q", role)
+			err.Hint = didYouMean(role, append([]string(nil), names...))
+			c.fail(err)
+		}
+	}
 	for _, role := range slices.Sorted(maps.Keys(c.fleet.Rollout.RoleDependencies)) {
 		for _, name := range append([]string{role}, c.fleet.Rollout.RoleDependencies[role]...) {
 			if !known[name] {

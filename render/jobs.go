@@ -122,6 +122,13 @@ func (d *decoder) oneOf(e entry, value string, allowed []string) {
 // compileJobs collects the node's jobs, then its validations.
 func (c *compiler) compileJobs() {
 	known := map[string]bool{}
+	if !c.repo.exists("base/jobs.yaml") { // an empty catalog would count as applied
+		e := &Error{Pos: Position{File: "base/jobs.yaml"}, Message: "there is no such file, so nothing would be applied"}
+		if c.repo.exists("base/jobs.yml") {
+			e.Hint = "base/jobs.yml is not read: rename it"
+		}
+		c.fail(e)
+	}
 	for _, base := range c.baseFiles("base/jobs.yaml") {
 		var body jobsBase
 		c.decode(base, &body) // what is wrong here does not hide what is wrong in the jobs

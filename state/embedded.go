@@ -111,16 +111,32 @@ func (e *embedded) socketDir(data string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for _, old := range []string{"client.sock:0", "peer.sock:0", "endpoint"} { // of a member that was killed
-		if err := os.RemoveAll(filepath.Join(abs, old)); err != nil {
-			return "", err
-		}
+	if err := tidySockets(abs); err != nil {
+		return "", err
 	}
 	if len(abs) <= maxSocketPath && !strings.ContainsAny(abs, ",=%?# ") { // which mean something in etcd's lists of URLs
 		return abs, nil
 	}
-	e.sockets, err = os.MkdirTemp("", "pullet-etcd-")
+	e.sockets, err = os.MkdirTemp("", socketsPrefix)
 	return e.sockets, err
+}
+
+const socketsPrefix = "pullet-etcd-"
+
+// tidySockets removes what a member that was killed left behind.
+func tidySockets(abs string) error {
+	old := []string{filepath.Join(abs, "client.sock:0"), filepath.Join(abs, "peer.sock:0"), filepath.Join(abs, "endpoint")}
+	text, err := os.ReadFile(filepath.Join(abs, "endpoint"))
+	elsewhere := filepath.Dir(strings.TrimPrefix(strings.TrimSpace(string(text)), "unix://"))
+	if err == nil && filepath.Dir(elsewhere) == filepath.Clean(os.TempDir()) && strings.HasPrefix(filepath.Base(elsewhere), socketsPrefix) {
+		old = append(old, elsewhere)
+	}
+	for _, path := range old {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // socketURL is a unix socket as etcd spells it: the port is part of its form and means nothing.

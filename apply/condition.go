@@ -62,6 +62,9 @@ func (x *execution) results(job string) render.Results {
 	}
 }
 
+// macroTimeout is how long a macro's command may take when it does not say: other steps wait for its answer.
+const macroTimeout = time.Minute
+
 // runMacro executes the command of a macro. It only reads, so a plan does it too.
 func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, error) {
 	return func(m *render.Macro) (string, error) {
@@ -69,6 +72,15 @@ func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, e
 		if m.Action != "cmd.run" || line == "" {
 			return "", fmt.Errorf("macro %q: action %q cannot be a macro: use cmd.run or template.expression", m.Name, m.Action)
 		}
+		limit := macroTimeout
+		if text := m.Params.Text("timeout"); text != "" {
+			var err error
+			if limit, err = render.ParseDuration(text); err != nil {
+				return "", fmt.Errorf("macro %q: timeout: %w", m.Name, err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
 		out, err := x.Host.Run(ctx, Command{Args: Shell(line)})
 		if err == nil && out.ExitCode != 0 {
 			err = fmt.Errorf("exit code %d: %s", out.ExitCode, LastLines(out))

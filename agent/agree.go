@@ -129,7 +129,7 @@ func (p *pull) withoutFleet(own []puller.Head) *state.Version {
 			Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Clear: "see the warning above", Since: time.Now(),
 		}
 	}
-	if running != nil && p.local.Failed != "" { // half of a newer version may be here: neither is in force
+	if running != nil && p.halfway() { // half of a newer version may be here: neither is in force
 		return nil
 	}
 	return running
@@ -257,11 +257,12 @@ func (p *pull) acceptedBy(ctx context.Context, current *state.Version, had pulle
 	if !ok {
 		return ""
 	}
-	follows := func(commit string) bool {
-		r, err := p.puller.Relate(ctx, puller.Head{Repo: c.Repo, Commit: c.Commit}, puller.Head{Repo: c.Repo, Commit: commit})
+	follows := func(from, commit string) bool {
+		r, err := p.puller.Relate(ctx, puller.Head{Repo: c.Repo, Commit: from}, puller.Head{Repo: c.Repo, Commit: commit})
 		return err == nil && (r == puller.Same || r == puller.Newer)
 	}
-	if !follows(offered) || follows(had.Commit) {
+	at, _ := current.Commit(had.Repo)
+	if !follows(c.Commit, offered) || follows(had.Commit, at.Commit) {
 		return ""
 	}
 	return "the fleet (" + current.By + ")"

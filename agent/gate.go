@@ -85,8 +85,7 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 // of a newer version is, which would be turned back.
 func (p *pull) keepRunning(ctx context.Context) error {
 	running := p.local.Running
-	_, cutOff := p.journal.Unfinished()
-	if running == nil || p.local.Failed != "" || cutOff != "" && cutOff != running.ID {
+	if running == nil || p.halfway() {
 		return nil
 	}
 	program, err := p.compile(ctx, running)

@@ -141,7 +141,13 @@ func (p *pull) remember() error {
 }
 
 // upToDate reports that the node runs the version and its last run was validated.
-func (p *pull) upToDate(v *state.Version) bool { return v.Same(p.local.Running) && p.local.Validated }
+func (p *pull) upToDate(v *state.Version) bool { return v.Same(p.local.Running) && p.local.Validated && !p.halfway() }
+
+// halfway reports that half of another version than the one that runs here may be on the host.
+func (p *pull) halfway() bool {
+	_, cutOff := p.journal.Unfinished()
+	return p.local.Failed != "" || cutOff != "" && (p.local.Running == nil || cutOff != p.local.Running.ID)
+}
 
 // converge corrects drift of the version that the node runs. It takes no slot.
 func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled) error {

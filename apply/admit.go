@@ -152,11 +152,15 @@ func (x *execution) listeners(ctx context.Context, steps []*boundStep) {
 		}}
 		_, can := t.act.(Reactor)
 		own := s.outcome(t)
-		if x.stopped() || !can || own == Failed || own == Unmet || own == "" || !s.anyChanged(t.needs["listen"]) {
+		if x.stopped() || !can || own != OK && own != Changed || !s.anyChanged(t.needs["listen"]) {
 			continue
 		}
 		if !s.carried() {
-			s.react(ctx)
+			if _, err := s.resolve(ctx); err != nil {
+				s.r.fail(err)
+			} else {
+				s.react(ctx)
+			}
 		}
 		x.finish(s.boundStep, s.r)
 	}

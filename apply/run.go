@@ -199,10 +199,10 @@ func (x *execution) step(ctx context.Context, s *running) {
 	case err != nil:
 		s.r.fail(err)
 		return
-	case s.r.Outcome != "": // done for good
-	case change.Empty() && s.watched():
+	case s.r.Outcome == "" && change.Empty() && s.watched(), s.r.Outcome == OK && s.watched():
 		s.react(ctx)
 		return
+	case s.r.Outcome != "": // done for good
 	case change.Empty():
 		s.r.Outcome = OK
 	case x.plan:
@@ -253,7 +253,7 @@ func (s *running) unknown() string {
 	}
 	for _, e := range s.after {
 		r := s.of(e.step.ID())
-		if r != nil && r.Outcome == Changed && (e.why == readsResult || s.late) {
+		if r != nil && (r.Outcome == Changed || r.Summary != "") && (e.why == readsResult || s.late) {
 			return e.step.ID()
 		}
 	}

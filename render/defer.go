@@ -206,6 +206,7 @@ func (d *deferred) failed(err error) *Error {
 // placeholders are the numbers of the deferred actions in a node and below it.
 func placeholders(n *yaml.Node) []int {
 	var out []int
+	n = resolve(n)
 	for _, m := range placeholder.FindAllStringSubmatch(n.Value, -1) {
 		number, _ := strconv.Atoi(m[1]) // digits, as the pattern says
 		out = append(out, number)
@@ -218,6 +219,7 @@ func placeholders(n *yaml.Node) []int {
 
 // filled is a copy of a node with its placeholders replaced.
 func filled(n *yaml.Node, value func(number int) (string, error)) (*yaml.Node, error) {
+	n = resolve(n)
 	out := *n
 	var failed error
 	out.Value = placeholder.ReplaceAllStringFunc(n.Value, func(mark string) string {
@@ -274,7 +276,7 @@ func (c *compiler) misplaced(doc *document, n *yaml.Node, number int) *Error {
 }
 
 // Waits reports that parameters of the step hold what other steps return: they are known only when it runs.
-func (s *Step) Waits() bool { return len(s.waits) > 0 }
+func (s *Step) Waits() bool { return s.Params.waits() }
 
 // After are the steps whose results the step's parameters and conditions name literally, as its job names them.
 func (s *Step) After() []string { return s.after }
@@ -339,4 +341,9 @@ func (s *scope) at(results Results, run func(*Macro) (string, error)) *scope {
 	out.results = results
 	out.macros = &macroSet{all: s.macros.all, funcs: s.macros.funcs, values: map[string]any{}, run: run}
 	return &out
+}
+
+// waits reports placeholders in the parameters.
+func (p Params) waits() bool {
+	return slices.ContainsFunc(p.pairs, func(e entry) bool { return len(placeholders(e.value)) > 0 })
 }

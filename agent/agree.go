@@ -8,6 +8,7 @@ import (
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
@@ -37,6 +38,11 @@ func (p *pull) join(ctx context.Context) error {
 	}
 	p.store, p.presence = store, presence
 	p.local.LastPull = node.LastSeen
+	if !p.loop { // the next pull tells from it how long the gap was
+		if err := p.local.Save(p.config.Paths.State); err != nil {
+			return err
+		}
+	}
 	return p.renew(ctx, presence)
 }
 
@@ -104,7 +110,12 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 			return current, nil
 		}
 		if !next.Same(current) {
-			if _, err := p.compile(ctx, next); err != nil {
+			var mistakes render.ErrorList
+			_, err := p.compile(ctx, next)
+			if err != nil && !errors.As(err, &mistakes) {
+				return nil, err
+			}
+			if err != nil {
 				refused[next.ID] = true
 				p.out.Failures = append(p.out.Failures, fmt.Errorf("version %s is not proposed to the fleet:\n%w", next, err))
 				if current == nil {

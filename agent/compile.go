@@ -36,11 +36,7 @@ func (p *pull) compile(ctx context.Context, v *state.Version) (*compiled, error)
 	if err != nil {
 		return nil, err
 	}
-	program, err := p.bind(repo, v, view)
-	if err != nil {
-		return nil, err
-	}
-	return program, p.relabel(ctx, program.catalog.Node.Labels)
+	return p.bind(repo, v, view)
 }
 
 // relabel remembers the labels that the inventory gives the node, and tells the fleet. They hold from the next registration on, which
@@ -107,6 +103,9 @@ func (p *pull) view(ctx context.Context) (render.View, error) {
 	if err != nil {
 		return v, err
 	}
+	if p.presence == nil { // a plan, which writes nothing
+		return v, nil
+	}
 	return v, state.SaveView(dir, v)
 }
 
@@ -141,6 +140,10 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 			Clear:  "it goes on when the remote has it", Since: time.Now(),
 		}
 		return errors.Join(p.keepRunning(ctx), p.tellConfigured(ctx, v))
+	}
+	var mistakes render.ErrorList
+	if !errors.As(err, &mistakes) { // the disk or the store is at fault, not the commit: nobody is halted for it
+		return err
 	}
 	p.out.Version = v
 	p.out.Failures = append(p.out.Failures, err)

@@ -17,6 +17,8 @@ var ErrReload = errors.New("the configuration changed")
 // Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version changes, and when
 // a file changes that the node depends on. Each step that ended is handed to step, each outcome to seen. It returns ErrReload when the configuration changed.
 func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*apply.StepReport), seen func(*Outcome, error)) error {
+	ctx, cancel := context.WithCancel(ctx) // ends what the loop started, also when it returns to be started anew
+	defer cancel()
 	files, err := a.watchFiles(ctx)
 	if err != nil {
 		return err

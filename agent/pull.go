@@ -77,6 +77,9 @@ func (p *pull) do(ctx context.Context) error {
 	if err != nil {
 		return p.cannotCompile(ctx, version, err)
 	}
+	if err := p.relabel(ctx, program.catalog.Node.Labels); err != nil {
+		return err
+	}
 	if p.store == nil || p.upToDate(version) {
 		return p.converge(ctx, version, program)
 	}
@@ -141,7 +144,9 @@ func (p *pull) remember() error {
 }
 
 // upToDate reports that the node runs the version and its last run was validated.
-func (p *pull) upToDate(v *state.Version) bool { return v.Same(p.local.Running) && p.local.Validated && !p.halfway() }
+func (p *pull) upToDate(v *state.Version) bool {
+	return v.Same(p.local.Running) && p.local.Validated && !p.halfway()
+}
 
 // halfway reports that half of another version than the one that runs here may be on the host.
 func (p *pull) halfway() bool {

@@ -23,13 +23,14 @@ func (s *running) ownCondition(ctx context.Context) (Outcome, string) {
 	return s.ask(ctx, s.Conditions.When)
 }
 
-// jobCondition is the answer to the condition of the step's job.
-func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
+// jobCondition is the answer to the condition of the step's job. It is asked in the time of the run: the step that asks first may have
+// less.
+func (s *running) jobCondition(context.Context) (Outcome, string) {
 	if s.job.Conditions.When == nil {
 		return "", ""
 	}
 	a := s.answers[s.job]
-	a.once.Do(func() { a.outcome, a.reason = s.ask(ctx, s.job.Conditions.When) })
+	a.once.Do(func() { a.outcome, a.reason = s.ask(s.whole, s.job.Conditions.When) })
 	return a.outcome, a.reason
 }
 
@@ -114,10 +115,10 @@ func (s *running) prerequired(ctx context.Context) (Outcome, string) {
 
 // wouldChange compares a step that has not run with the host.
 func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
-	if t.Waits() {
+	if t.Waits() || t.late {
 		return true, nil // not known before the steps that it reads have run
 	}
-	trial := &running{execution: s.execution, boundStep: t, r: &StepReport{}, schedule: s.schedule}
+	trial := &running{execution: s.execution, boundStep: t, whole: s.whole, r: &StepReport{}, schedule: s.schedule}
 	if trial.Conditions.When != nil {
 		if outcome, _ := trial.ownCondition(ctx); outcome != "" {
 			return false, nil
@@ -147,7 +148,7 @@ func (s *running) react(ctx context.Context) {
 // listeners lets the steps that listen to changes react once, after all jobs.
 func (x *execution) listeners(ctx context.Context, steps []*boundStep) {
 	for _, t := range steps {
-		s := &running{execution: x, boundStep: t.listener(), r: &StepReport{
+		s := &running{execution: x, boundStep: t.listener(), whole: ctx, r: &StepReport{
 			Job: t.Job, Step: t.Name + " (listen)", Action: t.Action, Pos: t.Pos,
 		}}
 		_, can := t.act.(Reactor)

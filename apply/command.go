@@ -52,7 +52,7 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	if err := cmd.Start(); err != nil {
 		return Output{}, fmt.Errorf("cannot start %s: %w", c.Args[0], err)
 	}
-	forget := h.note(cmd.Process.Pid, c.Args)
+	forget := h.note(cmd.Process.Pid)
 	err = waitGroup(ctx, cmd)
 	forget()
 	output := Output{ExitCode: cmd.ProcessState.ExitCode(), StdOut: out.String(), StdErr: errs.String()}

@@ -17,7 +17,6 @@ import (
 type Orphan struct {
 	PID     int    `json:"pid"`     // of the group's leader
 	Started string `json:"started"` // of the leader, in the kernel's clock ticks: tells it from a later process of the same number
-	Command string `json:"command"`
 }
 
 // OrphanError says that a command of a pull that was killed still runs: starting it once more would make two.
@@ -27,8 +26,8 @@ func (e *OrphanError) Error() string {
 	return "a command of a pull that was killed still runs: " + e.What() + "; " + e.Clear()
 }
 
-// What is the command and its process group.
-func (o Orphan) What() string { return fmt.Sprintf("%.80s (process group %d)", o.Command, o.PID) }
+// What names its process group. The command itself may hold a secret: ps shows it to who may see it.
+func (o Orphan) What() string { return fmt.Sprintf("process group %d", o.PID) }
 
 // Clear is how to get rid of it.
 func (o Orphan) Clear() string { return fmt.Sprintf("wait for it, or end it with: kill -- -%d", o.PID) }
@@ -76,14 +75,14 @@ func (o Orphan) alive() bool {
 }
 
 // note remembers a command while it runs, and returns how to forget it. A note that cannot be written is no reason not to run.
-func (h *Host) note(pid int, args []string) (forget func()) {
+func (h *Host) note(pid int) (forget func()) {
 	if h.Notes == "" || os.MkdirAll(h.Notes, 0o700) != nil {
 		return func() {}
 	}
 	path := filepath.Join(h.Notes, strconv.Itoa(pid))
 	leader, _ := readStat(strconv.Itoa(pid))
 	// Encoding cannot fail: numbers and texts.
-	data, _ := json.Marshal(Orphan{pid, leader.started, strings.Join(args, " ")})
+	data, _ := json.Marshal(Orphan{pid, leader.started})
 	if os.WriteFile(path, data, 0o600) != nil {
 		return func() {}
 	}

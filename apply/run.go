@@ -128,7 +128,7 @@ func (x *execution) of(id string) *StepReport {
 func (x *execution) one(ctx context.Context, s *boundStep, c *schedule) {
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
 	started := time.Now()
-	x.step(ctx, &running{execution: x, boundStep: s, r: r, schedule: c})
+	x.step(ctx, &running{execution: x, boundStep: s, whole: ctx, r: r, schedule: c})
 	r.Seconds = time.Since(started).Seconds()
 	x.finish(s, r)
 }
@@ -171,6 +171,7 @@ func result(o Outcome) string {
 type running struct {
 	*execution
 	*boundStep
+	whole    context.Context // of the run: the step's own may end sooner
 	r        *StepReport
 	schedule *schedule
 }

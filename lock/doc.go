@@ -4,6 +4,7 @@
 // its holder lives: a holder that dies keeps its claim until somebody takes it back on purpose, so that a commit that kills hosts
 // cannot walk through the fleet slot by slot.
 //
-// Admission reads everything at one revision, decides with a pure function (Decide), and commits only if nothing that the decision
-// rests on has moved. Every later write by the holder compares its fence, the revision at which the claim was made.
+// Admission reads everything at one revision, decides with a pure function (Decide), and commits only if no claim of the group, no gate
+// that counts, not the fleet's version and not its own lease has moved. What ends a claim compares its fence, the revision at which
+// it was made.
 package lock

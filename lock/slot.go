@@ -76,7 +76,6 @@ func Acquire(ctx context.Context, store *state.Store, req Request) (*Slot, error
 			return nil, ctx.Err()
 		case err != nil:
 			wait = &Wait{Gate: "etcd", Reason: err.Error(), Clear: "no gated step is started without it"}
-			r.revision = 0
 		}
 		if wait != nil {
 			wait.Since, last = began, wait
@@ -98,6 +97,7 @@ type reader struct {
 	revision int64
 	gates    map[string]int64 // revisions of the gates of the group and of those that it depends on; 0: nothing was said
 	fences   map[int]int64    // create revisions of the claims; 0: free
+	frozen   int              // nodes in the frozen roster of the group
 	leased   bool             // the node's registration is the one that it made, on a lease that lives
 }
 
@@ -190,7 +190,7 @@ func (r *reader) view(ctx context.Context) (View, error) {
 	}
 	leave(rosters, lastParts(kvs(6)))
 	v := View{Node: q.Presence.Node.Name, Group: q.Group, Version: q.Version.ID, Roster: rosters[q.Group], Claims: map[int]state.Claim{}}
-	v.Limit = q.Limit(len(v.Roster))
+	v.Limit = q.Limit(r.frozen)
 	v.Known, v.Alive = lastParts(kvs(2)), lastParts(kvs(3))
 	for _, kv := range kvs(3) {
 		r.leased = r.leased || string(kv.Key) == q.Presence.Key && kv.ModRevision == q.Presence.Revision
@@ -262,6 +262,9 @@ func (r *reader) rosters(ctx context.Context) (map[string][]string, error) {
 		roster, err := r.store.FreezeRoster(ctx, r.req.Version.ID, g, r.req.Members)
 		if err != nil {
 			return nil, err
+		}
+		if g == r.req.Group {
+			r.frozen = len(roster)
 		}
 		if g == r.req.Group && !slices.Contains(roster, r.req.Presence.Node.Name) {
 			roster = append(roster, r.req.Presence.Node.Name) // joined after the roster was frozen

@@ -51,6 +51,17 @@ func (r *Repository) enter(s *scope) (release func()) {
 	r.mu.Lock()
 	r.now = s
 	r.meter.reset()
+	if run := s.macros.run; run != nil { // a command takes its time: others may enter meanwhile
+		s.macros.run = func(m *Macro) (string, error) {
+			left := r.meter
+			r.mu.Unlock()
+			defer func() {
+				r.mu.Lock()
+				r.now, r.meter = s, left
+			}()
+			return run(m)
+		}
+	}
 	return func() {
 		r.now = nil
 		r.mu.Unlock()

@@ -26,13 +26,6 @@ func (v *Duration) decode(d *decoder, n *yaml.Node) {
 	*v = Duration(t)
 }
 
-// UnmarshalYAML reads a duration in files that are no templates, such as the agent's own configuration.
-func (v *Duration) UnmarshalYAML(n *yaml.Node) error {
-	t, err := ParseDuration(n.Value)
-	*v = Duration(t)
-	return err
-}
-
 // ParseDuration reads a duration as time.ParseDuration does, and also whole days (d) and weeks (w) before the rest. It is never negative.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := fmt.Errorf("%q is not a duration: write 30s, 5m, 1h30m or 2d", text)

@@ -19,7 +19,6 @@ import (
 // Local is what a node knows of itself without its fleet.
 type Local struct {
 	Running     *Version          `json:"running,omitempty"` // what was applied and validated last
-	Digest      string            `json:"digest,omitempty"`  // of its catalog
 	Validated   bool              `json:"validated"`         // false: the last run of Running failed somewhere
 	Failed      string            `json:"failed,omitempty"`  // the version whose upgrade failed last
 	Failures    int               `json:"failures,omitempty"`

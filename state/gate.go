@@ -35,8 +35,12 @@ func (s *Store) GateOp(version, group string, g Gate) clientv3.Op {
 func (s *Store) Listen(ctx context.Context, after int64, poll time.Duration) bool {
 	watch, cancel := context.WithTimeout(ctx, poll)
 	defer cancel()
+	var from []clientv3.OpOption
+	if after > 0 { // 0: nothing could be read, and what is to come counts
+		from = append(from, clientv3.WithRev(after+1))
+	}
 	select {
-	case <-s.Client.Watch(watch, s.BellKey(), clientv3.WithRev(after+1)):
+	case <-s.Client.Watch(watch, s.BellKey(), from...):
 	case <-watch.Done():
 	}
 	return ctx.Err() == nil

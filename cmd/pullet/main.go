@@ -137,6 +137,9 @@ func (a *app) checkOutput(command string) error {
 	if command == "validate" {
 		forms = []string{"table", "json", "github"}
 	}
+	if command == "graph" {
+		forms = []string{"table", "dot", "mermaid", "json", "yaml"}
+	}
 	if slices.Contains(forms, a.output) {
 		return nil
 	}
@@ -144,7 +147,7 @@ func (a *app) checkOutput(command string) error {
 	return &exit{exitUsage, fmt.Errorf("--output %q: use %s or %s", a.output, strings.Join(forms[:last], ", "), forms[last])}
 }
 
-// noArgs and upTo are cobra's argument checks with our exit code.
+// noArgs and upToOne are cobra's argument checks with our exit code.
 func noArgs(cmd *cobra.Command, args []string) error { return usage(cobra.NoArgs(cmd, args)) }
 
 func upToOne(cmd *cobra.Command, args []string) error {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// admitted asks the job's condition, the requisites, and the step's own condition. It leaves the outcome of a step that does not run.
+// admitted asks the requisites and the step's own condition. It leaves the outcome of a step that does not run.
 func (s *running) admitted(ctx context.Context) bool {
-	for _, ask := range []func(context.Context) (Outcome, string){s.jobCondition, s.requisites, s.ownCondition} {
+	for _, ask := range []func(context.Context) (Outcome, string){s.requisites, s.ownCondition} {
 		if outcome, reason := ask(ctx); outcome != "" {
 			s.r.Outcome, s.r.Reason = outcome, reason
 			return false
@@ -23,14 +23,13 @@ func (s *running) ownCondition(ctx context.Context) (Outcome, string) {
 	return s.ask(ctx, s.Conditions.When)
 }
 
-// jobCondition is the answer to the condition of the step's job. It is asked in the time of the run: the step that asks first may have
-// less.
-func (s *running) jobCondition(context.Context) (Outcome, string) {
+// jobCondition is the answer to the condition of the step's job.
+func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
 	if s.job.Conditions.When == nil {
 		return "", ""
 	}
 	a := s.answers[s.job]
-	a.once.Do(func() { a.outcome, a.reason = s.ask(s.whole, s.job.Conditions.When) })
+	a.once.Do(func() { a.outcome, a.reason = s.ask(ctx, s.job.Conditions.When) })
 	return a.outcome, a.reason
 }
 
@@ -118,7 +117,7 @@ func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
 	if t.Waits() || t.late {
 		return true, nil // not known before the steps that it reads have run
 	}
-	trial := &running{execution: s.execution, boundStep: t, whole: s.whole, r: &StepReport{}, schedule: s.schedule}
+	trial := &running{execution: s.execution, boundStep: t, r: &StepReport{}, schedule: s.schedule}
 	if trial.Conditions.When != nil {
 		if outcome, _ := trial.ownCondition(ctx); outcome != "" {
 			return false, nil
@@ -148,7 +147,7 @@ func (s *running) react(ctx context.Context) {
 // listeners lets the steps that listen to changes react once, after all jobs.
 func (x *execution) listeners(ctx context.Context, steps []*boundStep) {
 	for _, t := range steps {
-		s := &running{execution: x, boundStep: t.listener(), whole: ctx, r: &StepReport{
+		s := &running{execution: x, boundStep: t.listener(), r: &StepReport{
 			Job: t.Job, Step: t.Name + " (listen)", Action: t.Action, Pos: t.Pos,
 		}}
 		_, can := t.act.(Reactor)

@@ -128,7 +128,7 @@ func (x *execution) of(id string) *StepReport {
 func (x *execution) one(ctx context.Context, s *boundStep, c *schedule) {
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
 	started := time.Now()
-	x.step(ctx, &running{execution: x, boundStep: s, whole: ctx, r: r, schedule: c})
+	x.step(ctx, &running{execution: x, boundStep: s, r: r, schedule: c})
 	r.Seconds = time.Since(started).Seconds()
 	x.finish(s, r)
 }
@@ -171,14 +171,17 @@ func result(o Outcome) string {
 type running struct {
 	*execution
 	*boundStep
-	whole    context.Context // of the run: the step's own may end sooner
 	r        *StepReport
 	schedule *schedule
 }
 
 // step decides what becomes of one step.
 func (x *execution) step(ctx context.Context, s *running) {
-	if s.boundStep.Options.Timeout > 0 {
+	if outcome, reason := s.jobCondition(ctx); outcome != "" {
+		s.r.Outcome, s.r.Reason = outcome, reason
+		return
+	}
+	if s.boundStep.Options.Timeout > 0 { // from here on: what the whole job waits for is not the step's time
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, s.boundStep.Options.Timeout.Std())
 		defer cancel()

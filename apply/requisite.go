@@ -25,9 +25,7 @@ func (b *binder) references() {
 		}
 		b.reads(s, named)
 	}
-	for _, s := range b.program.steps {
-		s.use()
-	}
+	b.use()
 }
 
 // relate files a requisite under the step that it holds for, and the order that follows from it.
@@ -52,12 +50,25 @@ func relate(s, t *boundStep, kind string) {
 	}
 }
 
-// use copies the parameters of other steps that the step does not set itself. It is not chained: theirs are as they were written.
-func (s *boundStep) use() {
-	for _, t := range s.needs["use"] {
-		copied := *s.Step
-		copied.Params = s.Params.Or(t.Params)
-		s.Step = &copied
+// use copies the parameters of other steps that a step does not set itself. It is not chained: theirs are as they were written.
+func (b *binder) use() {
+	taken := map[*boundStep]*render.Step{}
+	for _, s := range b.program.steps {
+		for _, t := range s.needs["use"] {
+			if taken[s] == nil {
+				copied := *s.Step
+				taken[s] = &copied
+			}
+			taken[s].Params = taken[s].Params.Or(t.Params)
+			for _, e := range t.after { // what its parameters wait for
+				if e.why == readsResult && e.step != s {
+					s.after = append(s.after, e)
+				}
+			}
+		}
+	}
+	for s, step := range taken {
+		s.Step = step
 	}
 }
 

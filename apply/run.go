@@ -245,9 +245,11 @@ func (s *running) resolve(ctx context.Context) (done bool, err error) {
 		return false, errs
 	}
 	if binder, ok := bound.act.(Binder); ok {
-		err = binder.Bind(Binding{Catalog: s.catalog, Step: &step, results: results, run: run})
+		if err := binder.Bind(Binding{Catalog: s.catalog, Step: &step, results: results, run: run}); err != nil {
+			return false, bindErrors(&step, err)
+		}
 	}
-	return false, err
+	return false, nil
 }
 
 // unknown is, in a plan, a step that would change and whose result this one may read.

@@ -45,7 +45,7 @@ type fleetRoot struct {
 // Servers are the names of the registered nodes that a target matches: {{ pullet.servers "role=web" | join "," }}.
 func (f fleetRoot) Servers(target string) ([]string, error) { return f.view.Servers(target) }
 
-// roots are the names of DESIGN's table as template functions over the current scope.
+// roots are the names that templates read data by, as functions over the current scope.
 func roots(current func() *scope) template.FuncMap {
 	server := func() map[string]any { return current().server }
 	vars := func() map[string]any { return current().vars }

@@ -175,9 +175,9 @@ func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.H
 		if err != nil {
 			return nil, err
 		}
-		switch relation {
-		case puller.Newer:
-		case puller.Same:
+		switch {
+		case relation == puller.Newer && !p.leftBehind(ctx, current, h):
+		case relation == puller.Same:
 			if h.Tag == "" {
 				best[i].Tag = at.Tag
 			}
@@ -189,7 +189,7 @@ func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.H
 		next.Commits = append(next.Commits, state.Commit{Repo: h.Repo, Commit: h.Commit, Tag: h.Tag})
 	}
 	if p.AcceptRewind {
-		next.Rewound, next.By = next.Commits, p.By
+		next.Rewound, next.By = leaving(current, next.Commits), p.By
 	}
 	next.ID, next.Release = puller.Version(best), release(best)
 	if !next.Same(current) {
@@ -200,6 +200,30 @@ func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.H
 		same.Release = next.Release
 	}
 	return &same, nil
+}
+
+// leaving are the commits of an accepted rewrite with those that they were taken for.
+func leaving(current *state.Version, commits []state.Commit) []state.Commit {
+	out := append([]state.Commit(nil), commits...)
+	for i := range out {
+		if current == nil {
+			break
+		}
+		if at, ok := current.Commit(out[i].Repo); ok {
+			out[i].Left = at.Commit
+		}
+	}
+	return out
+}
+
+// leftBehind reports a commit that the fleet left when a rewrite was accepted: a mirror that still serves it does not bring it back.
+func (p *pull) leftBehind(ctx context.Context, current *state.Version, own puller.Head) bool {
+	c, ok := current.RewoundTo(own.Repo)
+	if !ok || c.Left == "" || c.Left == c.Commit {
+		return false
+	}
+	r, err := p.puller.Relate(ctx, puller.Head{Repo: own.Repo, Commit: own.Commit}, puller.Head{Repo: own.Repo, Commit: c.Left})
+	return err == nil && (r == puller.Same || r == puller.Newer)
 }
 
 // release names a version by its tags.

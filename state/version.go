@@ -19,6 +19,7 @@ type Commit struct {
 	Repo   string `json:"repo"`
 	Commit string `json:"commit"`
 	Tag    string `json:"tag,omitempty"`
+	Left   string `json:"left,omitempty"` // of an accepted rewrite: the commit that was left for this one
 }
 
 // Commit is where a repository is in this version.

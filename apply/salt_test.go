@@ -81,11 +81,7 @@ func parts(t *testing.T, log *notes, text string) (outcomes map[string]apply.Out
 	if err != nil {
 		t.Fatal(err)
 	}
-	journal, err := state.OpenJournal(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := program.Run(context.Background(), apply.Options{Run: "r", Host: &apply.Host{Root: "/"}, Journal: journal})
+	report, err := runParts(t, program)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +90,16 @@ func parts(t *testing.T, log *notes, text string) (outcomes map[string]apply.Out
 		outcomes[s.Step] = s.Outcome
 	}
 	return outcomes, strings.Join(log.said, " ")
+}
+
+// runParts runs a program on a host with an empty journal.
+func runParts(t *testing.T, program *apply.Program) (*apply.Report, error) {
+	t.Helper()
+	journal, err := state.OpenJournal(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program.Run(context.Background(), apply.Options{Run: "r", Host: &apply.Host{Root: "/"}, Journal: journal})
 }
 
 func bindParts(log *notes, text string) (*apply.Program, error) {
@@ -274,11 +280,7 @@ func TestWaitHoldsOnlyItsJob(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	journal, err := state.OpenJournal(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := program.Run(context.Background(), apply.Options{Run: "r", Host: &apply.Host{Root: "/"}, Journal: journal})
+	report, err := runParts(t, program)
 	if did := strings.Join(log.said, " "); err != nil || did != "first made waits after" || report.Changed() != 4 {
 		t.Errorf("did %q, %v, %v", did, report.Counts, err)
 	}
@@ -337,11 +339,7 @@ func TestJobConditionAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	journal, err := state.OpenJournal(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	report, err := program.Run(context.Background(), apply.Options{Run: "r", Host: &apply.Host{Root: "/"}, Journal: journal})
+	report, err := runParts(t, program)
 	if err != nil || report.Changed() != 42 || log.most > 8 {
 		t.Errorf("%v, %d at once, %v", report.Counts, log.most, err)
 	}

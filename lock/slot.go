@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -223,7 +222,7 @@ func (r *reader) claims(v *View, kvs []*keyValue) error {
 		if err := json.Unmarshal(kv.Value, &c); err != nil {
 			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
 		}
-		index, err := strconv.Atoi(lastPart(kv.Key))
+		index, err := strconv.Atoi(state.LastPart(kv.Key))
 		if err != nil {
 			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
 		}
@@ -239,18 +238,16 @@ func (r *reader) readGates(kvs []*keyValue) (map[string]state.Gate, error) {
 		if err := json.Unmarshal(kv.Value, &g); err != nil {
 			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
 		}
-		group := lastPart(kv.Key)
+		group := state.LastPart(kv.Key)
 		out[group], r.gates[group] = g, kv.ModRevision
 	}
 	return out, nil
 }
 
-func lastPart(key []byte) string { return string(key[strings.LastIndexByte(string(key), '/')+1:]) }
-
 func lastParts(kvs []*keyValue) map[string]bool {
 	out := map[string]bool{}
 	for _, kv := range kvs {
-		out[lastPart(kv.Key)] = true
+		out[state.LastPart(kv.Key)] = true
 	}
 	return out
 }

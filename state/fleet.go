@@ -107,7 +107,7 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 	if err != nil {
 		return nil, err
 	}
-	key := s.key("alive", n.Name)
+	key := s.AliveKey(n.Name)
 	for {
 		var holder Alive
 		seen, err := s.read(ctx, key, &holder)
@@ -247,7 +247,7 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 	running := n.Running
 	n.Decommissioned, n.Running = true, ""
 	ops := []clientv3.Op{
-		put(s.NodeKey(node), n), clientv3.OpDelete(s.key("alive", node)), clientv3.OpDelete(s.key("facts", node)),
+		put(s.NodeKey(node), n), clientv3.OpDelete(s.AliveKey(node)), clientv3.OpDelete(s.key("facts", node)),
 		put(s.DecommissionedKey(node), map[string]any{"by": by, "time": time.Now().UTC()}), s.RingOp(),
 	}
 	if running != "" {

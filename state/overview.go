@@ -124,7 +124,7 @@ func (s *Store) gates(ctx context.Context, o *Overview) error {
 		if err := json.Unmarshal(kv.Value, &g); err != nil {
 			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
 		}
-		o.Gates[name(kv.Key)] = g
+		o.Gates[LastPart(kv.Key)] = g
 	}
 	got, err = s.Client.Get(ctx, s.RosterKey(o.Current.ID, ""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
 	if err != nil {
@@ -135,7 +135,7 @@ func (s *Store) gates(ctx context.Context, o *Overview) error {
 		if err := json.Unmarshal(kv.Value, &roster); err != nil {
 			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
 		}
-		o.Rosters[name(kv.Key)] = roster
+		o.Rosters[LastPart(kv.Key)] = roster
 	}
 	return nil
 }

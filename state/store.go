@@ -187,5 +187,5 @@ func (s *Store) read(ctx context.Context, key string, v any) (int64, error) {
 	return got.Kvs[0].ModRevision, nil
 }
 
-// name is the last part of a key.
-func name(key []byte) string { return string(key[strings.LastIndexByte(string(key), '/')+1:]) }
+// LastPart is the last part of a key: a node, a group, an index.
+func LastPart(key []byte) string { return string(key[strings.LastIndexByte(string(key), '/')+1:]) }

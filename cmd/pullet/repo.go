@@ -58,8 +58,8 @@ func nodeNamed(repo *render.Repository, name string, labels map[string]string) (
 }
 
 func (a *app) renderCommand() *cobra.Command {
-	var node, factsFile, hostVars string
-	var labels map[string]string
+	var of nodeFlags
+	var hostVars string
 	var varsOnly, origin bool
 	c := &cobra.Command{
 		Use: "render [DIR] --node NAME", GroupID: "repo", Args: upToOne,
@@ -69,18 +69,11 @@ func (a *app) renderCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			switch {
-			case node == "":
-				return &exit{exitUsage, errors.New("--node is missing: name a node of nodes/")}
-			case origin && !varsOnly:
+			if origin && !varsOnly {
 				return &exit{exitUsage, errors.New("--origin is for variables: add --vars")}
 			}
-			n, err := nodeNamed(repo, node, labels)
+			in, err := of.input(repo)
 			if err != nil {
-				return err
-			}
-			in := render.Input{Node: n, Facts: facts.Sample(n.Name)}
-			if in.Facts, err = readFacts(factsFile, in.Facts); err != nil {
 				return err
 			}
 			if origin {
@@ -94,10 +87,8 @@ func (a *app) renderCommand() *cobra.Command {
 			return a.printCatalog(repo, in, varsOnly)
 		},
 	}
+	of.add(c)
 	f := c.Flags()
-	f.StringVar(&node, "node", "", "the node")
-	f.StringVar(&factsFile, "facts", "", "its facts, as pullet facts -o json prints them (default: those of a made-up Debian host)")
-	f.StringToStringVar(&labels, "label", nil, "labels of a node that is not under nodes/: role=web,env=prod")
 	f.StringVar(&hostVars, "host-vars", "", "a directory with the host's own variables, such as /etc/pullet/vars.d")
 	f.BoolVar(&varsOnly, "vars", false, "only the merged variables")
 	f.BoolVar(&origin, "origin", false, "with --vars, a line for each variable: its value, and the file and line that it came from")
@@ -121,11 +112,6 @@ func readFacts(file string, sample render.Facts) (render.Facts, error) {
 
 // printOrigins shows where each variable came from.
 func (a *app) printOrigins(repo *render.Repository, in render.Input, hostVars string) error {
-	nodes, err := repo.Nodes()
-	if err != nil {
-		return err
-	}
-	in.View = sampleView(nodes)
 	var own fs.FS
 	if hostVars != "" {
 		own = os.DirFS(hostVars)
@@ -153,11 +139,6 @@ func (a *app) printOrigins(repo *render.Repository, in render.Input, hostVars st
 }
 
 func (a *app) printCatalog(repo *render.Repository, in render.Input, varsOnly bool) error {
-	nodes, err := repo.Nodes()
-	if err != nil {
-		return err
-	}
-	in.View = sampleView(nodes)
 	cat, err := repo.Compile(in)
 	if err != nil {
 		return err

@@ -31,6 +31,8 @@ type Output struct {
 	ExitCode int
 	StdOut   string
 	StdErr   string
+	Data     any  // what a reader needs as more than text: plain data, as JSON has it
+	Same     bool // it ran, and nothing is different after all
 }
 
 // Binder is implemented by actions that check their parameters, or read the catalog, before anything is touched.
@@ -85,4 +87,15 @@ type Spec struct {
 	Summary string        // one sentence
 	Passive bool          // never counts as a change: waits, expressions
 	New     func() Action // a new value with the parameters' defaults
+}
+
+// Joiner is implemented by actions whose steps can be made in one go, such as packages in one transaction. Where the order leaves it free,
+// steps of one Join are made together first; then each checks for itself, and applies alone what is still to be done.
+type Joiner interface {
+	Action
+	// Join names what can be made together with it; "" is nothing.
+	Join() string
+	// ApplyTogether makes the changes of several actions of the same Join, this one included. An error is no step's failure: each finds
+	// out for itself.
+	ApplyTogether(ctx context.Context, h *Host, all []Action) error
 }

@@ -27,6 +27,9 @@ type Command struct {
 	Dir  string   // default: the host's root
 	Env  map[string]string
 	User string // default: the agent's own
+	// Chroot makes a command of the host's own system, such as its package manager, see the host's root as /.
+	Chroot bool
+	Stdin  string // what it reads; a secret goes here and never among Args, where ps shows it
 }
 
 // Shell is the command line of /bin/sh.
@@ -40,7 +43,11 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 		return Output{}, err
 	}
 	env := h.environment(who.home, c.Env)
-	cmd := exec.Command(program(c.Args[0], env), c.Args[1:]...)
+	inside := "" // the directory that the command sees as /
+	if c.Chroot && h.Root != "/" {
+		inside = h.Root
+	}
+	cmd := exec.Command(program(inside, c.Args[0], env), c.Args[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, env
 	if cmd.Dir == "" {
 		cmd.Dir = h.Root
@@ -48,6 +55,12 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	var out, errs tail
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: who.cred}
+	if c.Stdin != "" {
+		cmd.Stdin = strings.NewReader(c.Stdin)
+	}
+	if inside != "" {
+		cmd.SysProcAttr.Chroot, cmd.Dir = inside, "/"
+	}
 	cmd.WaitDelay = killGrace
 	if err := cmd.Start(); err != nil {
 		return Output{}, fmt.Errorf("cannot start %s: %w", c.Args[0], err)
@@ -66,9 +79,9 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	return output, err
 }
 
-// program is where a program lies by the PATH of the command's own environment, which need not be the agent's. What is not found keeps
-// its name: starting it says what is wrong.
-func program(name string, env []string) string {
+// program is where a program lies by the PATH of the command's own environment, which need not be the agent's, as seen from inside a
+// directory. What is not found keeps its name: starting it says what is wrong.
+func program(inside, name string, env []string) string {
 	if strings.Contains(name, "/") {
 		return name
 	}
@@ -76,7 +89,7 @@ func program(name string, env []string) string {
 		path, ok := strings.CutPrefix(e, "PATH=")
 		for _, dir := range filepath.SplitList(path) {
 			at := filepath.Join(dir, name)
-			if info, err := os.Stat(at); ok && filepath.IsAbs(at) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			if info, err := os.Stat(inside + at); ok && filepath.IsAbs(at) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 				return at
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
 )
@@ -15,6 +16,32 @@ type Host struct {
 	Env     map[string]string // of commands, in addition to a clean environment
 	Backups string            // where replaced files are kept
 	Notes   string            // where commands are noted while they run: see Orphans
+
+	mu   sync.Mutex
+	once map[string]*onceOnly
+}
+
+// onceOnly is something that is done at most once in a run.
+type onceOnly struct {
+	sync.Once
+	err error
+}
+
+// Once does something at most once in a run, however many steps ask for it, such as refreshing package lists. All of them wait for it
+// and get its error.
+func (h *Host) Once(key string, do func() error) error {
+	h.mu.Lock()
+	o := h.once[key]
+	if o == nil {
+		o = &onceOnly{}
+		if h.once == nil {
+			h.once = map[string]*onceOnly{}
+		}
+		h.once[key] = o
+	}
+	h.mu.Unlock()
+	o.Do(func() { o.err = do() })
+	return o.err
 }
 
 // Path is where a path of the repository lies on this machine. Links in its parents are followed beneath the root, so nothing

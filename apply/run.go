@@ -276,9 +276,9 @@ func (s *running) apply(ctx context.Context, summary, diff string, act func() (O
 	}
 	out, err := act()
 	r := s.r
-	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr = out.State, out.ExitCode, out.StdOut, out.StdErr
+	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
 	r.Outcome, r.Summary, r.Diff = Changed, summary, diff
-	if s.passive() {
+	if s.passive() || out.Same {
 		r.Outcome = OK
 	}
 	if err != nil {
@@ -309,7 +309,7 @@ func (r *StepReport) hide() {
 	if r.Summary != "" { // it may quote a command
 		r.Summary = "(sensitive: not shown)"
 	}
-	r.Result.StdOut, r.Result.StdErr = "", ""
+	r.Result.StdOut, r.Result.StdErr, r.Result.Data = "", "", nil
 	if r.Outcome == Failed {
 		r.Reason = "failed (sensitive: the output is not shown)"
 	}

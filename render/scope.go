@@ -33,6 +33,7 @@ type StepResult struct {
 	ExitCode int    `json:"exitCode,omitempty"` // of its command
 	StdOut   string `json:"stdOut,omitempty"`   // what its command wrote, or what template.expression computed
 	StdErr   string `json:"stdErr,omitempty"`   // what its command wrote to standard error
+	Data     any    `json:"data,omitempty"`     // what the action returned beside text, such as a decoded JSON answer
 }
 
 // fleetRoot is the root "pullet" (alias "eden").

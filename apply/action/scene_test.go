@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -24,6 +26,53 @@ type scene struct {
 	t           *testing.T
 	root, state string
 	files       map[string]string // below files/ of the repository
+	whole       bool              // the root is / of a host of the lab
+}
+
+// scene is where an example runs.
+func (c example) scene(t *testing.T) *scene {
+	t.Helper()
+	if !c.whole {
+		return newScene(t, c.host...)
+	}
+	if os.Getenv(wholeHost) == "" {
+		t.Skipf("needs a whole host: the lab's tests run it with %s=1, where it may change anything", wholeHost)
+	}
+	s := newScene(t)
+	s.root, s.whole = "/", true
+	if out, err := exec.Command("/bin/sh", "-ec", c.setup).CombinedOutput(); err != nil {
+		t.Fatalf("setup: %v\n%s", err, out)
+	}
+	return s
+}
+
+// wholeHost is set in the environment on a host of the lab.
+const wholeHost = "PULLET_WHOLE_HOST"
+
+// watched are the directories of a whole host in which actions leave something.
+var watched = []string{"/etc", "/home", "/opt", "/root", "/srv", "/usr/local", "/var/lib/apt", "/var/lib/dpkg", "/var/spool"}
+
+// tree is what an action may change.
+func (s *scene) tree() map[string]string {
+	s.t.Helper()
+	if !s.whole {
+		return tree(s.t, s.root)
+	}
+	out := map[string]string{}
+	for _, dir := range watched {
+		if _, err := os.Stat(dir); err == nil {
+			maps.Copy(out, tree(s.t, dir))
+		}
+	}
+	return out
+}
+
+// all is tree with the state directory.
+func (s *scene) all() map[string]string {
+	s.t.Helper()
+	out := s.tree()
+	maps.Copy(out, tree(s.t, filepath.Dir(s.state)))
+	return out
 }
 
 // newScene plants a tree. An entry is "d PATH MODE", "f PATH MODE CONTENT" or "l PATH TARGET".

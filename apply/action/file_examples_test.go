@@ -1,0 +1,76 @@
+package action_test
+
+import "maps"
+
+func init() {
+	maps.Copy(examples, map[string][]example{
+		"file.managed": {
+			{name: "create", params: "{name: /motd, content: hello}", want: "create"},
+			{name: "create an empty one", params: "{name: /motd}", want: "create"},
+			{name: "create with empty content", params: "{name: /motd, content: ''}", want: "create"},
+			{name: "with its parents", params: "{name: /a/b/motd, content: hello, makeDirs: true}", want: "create"},
+			{name: "right already", params: "{name: /motd, content: hello, mode: 0644}", host: []string{"f motd 644 hello"}},
+			{name: "only there", params: "{name: /motd}", host: []string{"f motd 600 anything"}},
+			{name: "content", params: "{name: /motd, content: hello}", host: []string{"f motd 600 old"}, want: "content"},
+			{name: "emptied", params: "{name: /motd, content: ''}", host: []string{"f motd 600 old"}, want: "content"},
+			{name: "mode", params: "{name: /motd, content: hello, mode: 0600}", host: []string{"f motd 644 hello"}, want: "mode 0644 -> 0600"},
+			{name: "mode alone", params: "{name: /motd, mode: '4755'}", host: []string{"f motd 644 hello"}, want: "mode 0644 -> 4755"},
+			{name: "content and mode", params: "{name: /motd, content: new, mode: 0o600}", host: []string{"f motd 644 old"}, want: "content, mode 0644 -> 0600"},
+			{name: "a link stands there", params: "{name: /motd, content: new}", host: []string{"f other 644 x", "l motd other"}, want: "replace a symbolic link by a file"},
+			{name: "a link stands there, no content", params: "{name: /motd, mode: 0600}", host: []string{"f other 644 x", "l motd other"}, want: "replace a symbolic link by a file"},
+			{name: "a dangling link", params: "{name: /motd, content: new}", host: []string{"l motd gone"}, want: "replace a symbolic link by a file"},
+			{name: "validate", params: "{name: /motd, content: hello, validate: grep -q hello %s}", want: "create"},
+			{name: "validate fails", params: "{name: /motd, content: hello, validate: 'exit 7 # %s'}", want: "create", fails: "validate: exit code 7"},
+			{name: "no parent", params: "{name: /a/b, content: hello}", want: "create", fails: "there is no directory /a"},
+			{name: "a directory stands there", params: "{name: /d, content: x}", host: []string{"d d 755"}, fails: "/d is a directory"},
+			{name: "no such owner", params: "{name: /motd, content: x, owner: nobody-has-this}", host: []string{"f etc/passwd 644 root:x:0:0::/:/bin/sh"}, fails: `there is no user "nobody-has-this"`},
+			{name: "backup", params: "{name: /motd, content: new, backup: true}", host: []string{"f motd 644 old"}, want: "content"},
+			{name: "backup of a link", params: "{name: /motd, content: new, backup: true}", host: []string{"l motd gone"}, want: "replace a symbolic link by a file"},
+		},
+		"file.directory": {
+			{name: "create", params: "{name: /a/b}", want: "create"},
+			{name: "create with a mode", params: "{name: /a, mode: 0700}", want: "create"},
+			{name: "right already", params: "{name: /a, mode: 0700}", host: []string{"d a 700"}},
+			{name: "mode", params: "{name: /a, mode: 0700}", host: []string{"d a 755"}, want: "mode 0755 -> 0700"},
+			{name: "a link to one", params: "{name: /l, mode: 0700}", host: []string{"d a 755", "l l /a"}, want: "mode 0755 -> 0700"},
+			{name: "a file stands there", params: "{name: /a}", host: []string{"f a 644"}, fails: "/a is not a directory"},
+		},
+		"file.symlink": {
+			{name: "create", params: "{name: /l, target: /x}", want: "create, to /x"},
+			{name: "right already", params: "{name: /l, target: /x}", host: []string{"l l /x"}},
+			{name: "another target", params: "{name: /l, target: /x}", host: []string{"l l /y"}, want: "target /y -> /x"},
+			{name: "a file stands there", params: "{name: /l, target: /x}", host: []string{"f l 644"}, fails: "is no symbolic link"},
+			{name: "force", params: "{name: /l, target: /x, force: true}", host: []string{"f l 644"}, want: "replace a file by a link to /x"},
+			{name: "force does not remove a directory", params: "{name: /l, target: /x, force: true}", host: []string{"d l 755"}, fails: "is no symbolic link"},
+		},
+		"file.absent": {
+			{name: "not there", params: "{name: /a/b}"},
+			{name: "a file", params: "{name: /a/b}", host: []string{"f a/b 644"}, want: "remove"},
+			{name: "a link, not what it names", params: "{name: /a/l}", host: []string{"f a/b 644", "l a/l b"}, want: "remove"},
+			{name: "a directory", params: "{name: /a/d}", host: []string{"f a/d/e/f 644"}, want: "remove the directory and what is in it"},
+			{name: "below a file", params: "{name: /a/b/c}", host: []string{"f a/b 644"}},
+		},
+	})
+	mistakes = append(mistakes, []mistake{
+		{"file.managed", "{content: x}", `jobs/a.yaml:2:3: parameters: "name" is missing`},
+		{"file.managed", "{name: motd}", `jobs/a.yaml:4:22: name: "motd" is not an absolute path`},
+		{"file.managed", "{name: /m, mode: rw}", `jobs/a.yaml:4:32: mode: "rw" is not a mode`},
+		{"file.managed", "{name: /m, mode: 0888}", `jobs/a.yaml:4:32: mode: "0888" is not a mode`},
+		{"file.managed", "{name: /m, mode: '17777'}", `jobs/a.yaml:4:32: mode: "17777" is not a mode`},
+		{"file.managed", "{name: /m, content: a, source: b}", "jobs/a.yaml:4:46: source: content and source exclude each other"},
+		{"file.managed", "{name: /m, template: true}", "jobs/a.yaml:4:36: template: only a source can be a template"},
+		{"file.managed", "{name: /m, validate: 'true'}", "jobs/a.yaml:4:36: validate: %s is missing"},
+		{"file.managed", "{name: /m, source: nope}", "jobs/a.yaml:4:34: source: there is no files/nope"},
+		{"file.managed", "{name: /m, source: ../jobs/a.yaml}", "jobs/a.yaml:4:34: source: source \"../jobs/a.yaml\" leads out of files/"},
+		{"file.managed", "{name: /m, source: bad, template: true}", "files/bad:2:4: vars.nope: there is no \"nope\""},
+		{"file.managed", "{name: /m, backup: maybe}", `jobs/a.yaml:4:34: backup: expected true or false, found "maybe"`},
+		{"file.directory", "{name: d}", `jobs/a.yaml:4:22: name: "d" is not an absolute path`},
+		{"file.directory", "{name: /d, mode: x}", `jobs/a.yaml:4:32: mode: "x" is not a mode`},
+		{"file.symlink", "{name: l, target: x}", `jobs/a.yaml:4:22: name: "l" is not an absolute path`},
+		{"file.symlink", "{name: /l, target: ''}", "jobs/a.yaml:4:34: target: is empty"},
+		{"file.symlink", "{name: /l}", `jobs/a.yaml:2:3: parameters: "target" is missing`},
+		{"file.absent", "{name: a/b}", `jobs/a.yaml:4:22: name: "a/b" is not an absolute path`},
+		{"file.absent", "{name: /etc}", "jobs/a.yaml:4:22: name: /etc is too near the root"},
+		{"file.absent", "{name: /etc/x/..}", "jobs/a.yaml:4:22: name: /etc/x/.. is too near the root"},
+	}...)
+}

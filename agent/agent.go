@@ -97,7 +97,7 @@ func (a *Agent) host(version string, fence int64) *apply.Host {
 	if fence != 0 {
 		env["PULLET_FENCE"] = fmt.Sprint(fence)
 	}
-	return &apply.Host{Root: a.config.Root, Env: env, Backups: filepath.Join(a.config.Paths.State, "backups"), Notes: a.notes()}
+	return &apply.Host{Root: a.config.Root, Env: env, Backups: filepath.Join(a.config.Paths.State, "backups"), Notes: a.notes(), Boot: apply.Boot()}
 }
 
 // notes is where commands are noted while they run.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -44,6 +45,8 @@ type Loop struct {
 	Splay    render.Duration `yaml:"splay"`    // at most so much is added to an interval, by chance
 	Wait     render.Duration `yaml:"wait"`     // how long a pull waits at gates
 	Deadline render.Duration `yaml:"deadline"` // of a run, waits not counted
+	// PruneLimit is how many things that jobs with prune: true no longer declare one run removes; more are left until pull --prune-all.
+	PruneLimit int `yaml:"pruneLimit"`
 }
 
 // Paths are where a node keeps things.
@@ -62,6 +65,7 @@ func Default() Config {
 		Agent: Loop{
 			Interval: render.Duration(5 * time.Minute), Splay: render.Duration(30 * time.Second),
 			Wait: render.Duration(10 * time.Minute), Deadline: render.Duration(time.Hour),
+			PruneLimit: apply.DefaultPruneLimit,
 		},
 		Paths: Paths{State: "/var/lib/pullet", HostVars: "/etc/pullet/vars.d"},
 	}
@@ -120,6 +124,9 @@ func (c *Config) complete() error {
 	}
 	if len(c.Etcd.Endpoints) > 0 && c.Etcd.Dir != "" {
 		errs = append(errs, fmt.Errorf("%s: etcd.endpoints and etcd.dir exclude each other: dir is for an embedded member", c.file))
+	}
+	if c.Agent.PruneLimit < 1 {
+		errs = append(errs, fmt.Errorf("%s: agent.pruneLimit: %d is not a number of things from 1 on; what is pruned is said by the jobs", c.file, c.Agent.PruneLimit))
 	}
 	if len(c.Repositories) == 0 {
 		errs = append(errs, fmt.Errorf("%s: repositories is empty: name at least one, such as {name: main, url: ..., ref: main}", c.file))

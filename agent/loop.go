@@ -33,6 +33,9 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 		}
 		seen(out, err)
 		a.afterFailure(err)
+		if err == nil && out.Rebooting() && !a.awaitBoot(ctx) {
+			return nil
+		}
 		fleet.follow(ctx, out.Version)
 		timer := time.NewTimer(a.pause() - time.Since(began))
 		select {
@@ -48,6 +51,20 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 		if ctx.Err() != nil {
 			return nil
 		}
+	}
+}
+
+// bootTime is how long a boot that was asked for may take to end this agent.
+const bootTime = 10 * time.Minute
+
+// awaitBoot waits for the boot to end this agent; true means that it did not come, and the next pull asks again.
+func (a *Agent) awaitBoot(ctx context.Context) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(bootTime):
+		a.log.Warn("the host did not boot, although it was asked to")
+		return true
 	}
 }
 

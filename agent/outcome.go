@@ -21,6 +21,9 @@ type Outcome struct {
 	Warnings []error        // what was got around: an unreachable remote or store
 }
 
+// Rebooting reports that the host is about to boot: the run goes on after it.
+func (o *Outcome) Rebooting() bool { return o.Report != nil && o.Report.Reboot }
+
 // Exit codes of a pull, as the command line documents them.
 const (
 	ExitOK      = 0

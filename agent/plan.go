@@ -33,6 +33,7 @@ func (a *Agent) Plan(ctx context.Context, dir string) (*Outcome, error) {
 	}
 	p.out.Report = program.Plan(ctx, apply.Options{
 		Run: p.out.Run, Host: a.host(p.out.Version.ID, 0), Journal: journal, Upgrade: true, Log: a.log,
+		PruneLimit: a.config.Agent.PruneLimit,
 	})
 	return p.out, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -18,6 +19,7 @@ import (
 type Options struct {
 	Wait         time.Duration           // how long to wait at gates
 	AcceptRewind bool                    // accept a rewritten history of the repositories, for the whole fleet
+	PruneAll     bool                    // remove what jobs no longer declare also where it is more than the limit
 	By           string                  // who asked, for the record
 	Watch        func(*apply.StepReport) // sees each step as it ends; may be nil
 	Waiting      func(*lock.Wait)        // sees each reason to wait; may be nil
@@ -48,6 +50,9 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	}
 	defer p.unlock(held)
 	err = p.do(ctx)
+	if err == nil && p.out.Rebooting() {
+		err = p.host("", 0).Reboot(ctx)
+	}
 	if p.store != nil {
 		err = p.store.Explain(err)
 	}
@@ -183,7 +188,8 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, slo
 	ctx, cancel := context.WithTimeout(ctx, p.config.Agent.Deadline.Std())
 	defer cancel()
 	o := apply.Options{
-		Run: p.out.Run, Host: p.host(v.ID, 0), Journal: p.journal, Watch: p.Watch, Log: p.log,
+		Run: p.out.Run, Host: p.host(v.ID, 0), Journal: p.journal, Watch: p.Watch, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"),
+		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll,
 		Upgrade: !p.upToDate(v) && slot != nil,
 	}
 	if slot != nil {

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"hash"
 
 	"github.com/pullet/pullet/render"
 )
@@ -20,6 +21,8 @@ type Action interface {
 type Change struct {
 	Summary string // a few words: "create", "content, mode 0644 -> 0600"
 	Diff    string // a unified diff where there is text to compare
+	State   string // the resource's own word, as Check found it
+	New     bool   // what is desired was not there at all
 }
 
 // Empty reports that nothing is to be done.
@@ -33,6 +36,7 @@ type Output struct {
 	StdErr   string
 	Data     any  // what a reader needs as more than text: plain data, as JSON has it
 	Same     bool // it ran, and nothing is different after all
+	Reboot   bool // the host has to boot before the step is done: the run ends, the host boots, and the run goes on behind the step
 }
 
 // Binder is implemented by actions that check their parameters, or read the catalog, before anything is touched.
@@ -45,6 +49,7 @@ type Binding struct {
 	Catalog *render.Catalog
 	Step    *render.Step
 
+	read    hash.Hash      // of what the action read
 	results render.Results // nil before the run
 	run     func(*render.Macro) (string, error)
 }
@@ -52,7 +57,16 @@ type Binding struct {
 // Template executes the text of a file template. Before the run it fails with render.ErrNotYet where the template needs what only a run
 // can tell; an action that hands this error on is bound again when its step runs.
 func (b Binding) Template(name, text string) ([]byte, error) {
-	return b.Catalog.Template(name, text, b.results, b.run)
+	data, err := b.Catalog.Template(name, text, b.results, b.run)
+	b.read.Write(data) // never fails
+	return data, err
+}
+
+// File is the content of a file below files/ of the repository.
+func (b Binding) File(name string) ([]byte, error) {
+	data, err := b.Catalog.File(name)
+	b.read.Write(data)
+	return data, err
 }
 
 // ParamError is a mistake in one parameter, which the message then points to.
@@ -79,6 +93,39 @@ type Unchecked interface {
 // themselves: a service restarts, a command runs.
 type Reactor interface {
 	React(ctx context.Context, h *Host) (Output, error)
+}
+
+// Judge is implemented by actions whose parameters say what came of them. Where failed is set, an *ExitError is no failure by itself.
+type Judge interface {
+	Verdict() (changed, failed *render.Expression)
+}
+
+// ExitError is a command that ran and said no.
+type ExitError struct {
+	Command string
+	Output  Output
+}
+
+func (e *ExitError) Error() string {
+	return fmt.Sprintf("%s: exit code %d: %s", e.Command, e.Output.ExitCode, LastLines(e.Output))
+}
+
+// Resource is a thing on a host that a step manages.
+type Resource struct {
+	ID     string         // "file /etc/motd": equal ones are the same thing, whoever declares it
+	Path   string         // of a file or link, which can be put back; "" for another thing
+	Absent string         // the action that removes it; "" if none does
+	Params map[string]any // of that action
+}
+
+// Manager is implemented by actions that bring things to a host: what is no longer declared can be told, and removed.
+type Manager interface {
+	Manages() []Resource
+}
+
+// Rebooter is implemented by actions that make the host boot. Such a step is done when it was started before the host booted last.
+type Rebooter interface {
+	Reboots()
 }
 
 // Spec describes an action: one line of action.All().

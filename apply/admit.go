@@ -136,25 +136,37 @@ func (s *running) watched() bool {
 // react lets the action react to a change of what it watches: it restarts, reloads, runs again.
 func (s *running) react(ctx context.Context) {
 	summary := "react to a change of what it watches"
+	s.r.reacted = true
 	if s.plan {
 		s.r.Outcome, s.r.Summary = Changed, summary
 		return
 	}
 	reactor, _ := s.act.(Reactor)
-	s.apply(ctx, summary, "", func() (Output, error) { return reactor.React(ctx, s.Host) })
+	s.apply(ctx, Change{Summary: summary}, func() (Output, error) { return reactor.React(ctx, s.Host) })
 }
 
 // listeners lets the steps that listen to changes react once, after all jobs.
 func (x *execution) listeners(ctx context.Context, steps []*boundStep) {
+	listening := map[string]bool{}
 	for _, t := range steps {
-		s := &running{execution: x, boundStep: t.listener(), r: &StepReport{
-			Job: t.Job, Step: t.Name + " (listen)", Action: t.Action, Pos: t.Pos,
-		}}
+		if x.anyChanged(t.needs["listen"]) {
+			listening[t.ID()] = true
+		}
+	}
+	x.reactions(ctx, "listen", listening)
+}
+
+// reactions lets steps that are in order react, once each, to what happened behind them.
+func (x *execution) reactions(ctx context.Context, why string, ids map[string]bool) {
+	for _, t := range x.steps {
+		own := x.outcome(t)
 		_, can := t.act.(Reactor)
-		own := s.outcome(t)
-		if x.stopped() || !can || own != OK && own != Changed || !s.anyChanged(t.needs["listen"]) {
+		if !ids[t.ID()] || !can || x.stopped() && !x.failedHard || own != OK && own != Changed {
 			continue
 		}
+		s := &running{execution: x, boundStep: t.reaction(why), r: &StepReport{
+			Job: t.Job, Step: t.Name + " (" + why + ")", Action: t.Action, Pos: t.Pos,
+		}}
 		if !s.carried() {
 			if _, err := s.resolve(ctx); err != nil {
 				s.r.fail(err)
@@ -166,10 +178,10 @@ func (x *execution) listeners(ctx context.Context, steps []*boundStep) {
 	}
 }
 
-// listener is a copy of the step under the name of its reaction at the end.
-func (s *boundStep) listener() *boundStep {
+// reaction is a copy of the step under the name of its reaction.
+func (s *boundStep) reaction(why string) *boundStep {
 	step := *s.Step
-	step.Name += " (listen)"
+	step.Name += " (" + why + ")"
 	step.Conditions.Success, step.Conditions.Continue = nil, nil
 	out := *s
 	out.Step, out.id = &step, step.ID()
@@ -177,15 +189,15 @@ func (s *boundStep) listener() *boundStep {
 }
 
 // outcome is what became of a step; "" when it has not run.
-func (s *running) outcome(t *boundStep) Outcome {
-	if r := s.of(t.ID()); r != nil {
+func (x *execution) outcome(t *boundStep) Outcome {
+	if r := x.of(t.ID()); r != nil {
 		return r.Outcome
 	}
 	return ""
 }
 
-func (s *running) anyChanged(targets []*boundStep) bool {
-	return slices.ContainsFunc(targets, func(t *boundStep) bool { return s.outcome(t) == Changed })
+func (x *execution) anyChanged(targets []*boundStep) bool {
+	return slices.ContainsFunc(targets, func(t *boundStep) bool { return x.outcome(t) == Changed })
 }
 
 func past(o Outcome) string {

@@ -1,8 +1,10 @@
 package apply
 
 import (
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
 
 	"github.com/pullet/pullet/render"
 )
@@ -12,6 +14,7 @@ type Program struct {
 	catalog *render.Catalog
 	steps   []*boundStep // in the order in which they run, one at a time: jobs, then validations
 	byID    map[string]*boundStep
+	specs   map[string]Spec
 }
 
 type boundStep struct {
@@ -24,6 +27,7 @@ type boundStep struct {
 	needs map[string][]*boundStep // by kind of requisite, the ones declared from the other end included
 	after []edge                  // what has to end before this one starts
 	late  bool                    // the action can be bound only when the step runs
+	read  hash.Hash               // of the files that the action read when it was bound
 	index int                     // in Program.steps
 }
 
@@ -56,9 +60,9 @@ func Compile(repo *render.Repository, in render.Input, specs []Spec) (*Program, 
 
 // Bind gives every step its action and the steps their order. The error is a render.ErrorList with every mistake.
 func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
-	b := &binder{cat: cat, specs: map[string]Spec{}, program: &Program{catalog: cat, byID: map[string]*boundStep{}}}
+	b := &binder{cat: cat, program: &Program{catalog: cat, byID: map[string]*boundStep{}, specs: map[string]Spec{}}}
 	for _, s := range specs {
-		b.specs[s.Name] = s
+		b.program.specs[s.Name] = s
 		b.names = append(b.names, s.Name)
 	}
 	for _, j := range cat.Jobs {
@@ -83,7 +87,6 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 
 type binder struct {
 	cat     *render.Catalog
-	specs   map[string]Spec
 	names   []string
 	program *Program
 	errs    render.ErrorList
@@ -91,7 +94,7 @@ type binder struct {
 
 // add takes a step into the program if its action exists.
 func (b *binder) add(j *render.Job, s *render.Step) {
-	spec, ok := b.specs[s.Action]
+	spec, ok := b.program.specs[s.Action]
 	if !ok {
 		if s.Action != "" { // a missing one was reported when it was read
 			near := render.Nearest(s.Action, b.names)
@@ -119,7 +122,8 @@ func (s *boundStep) bind(cat *render.Catalog) render.ErrorList {
 	if !ok || s.Waits() {
 		return nil
 	}
-	err := binder.Bind(Binding{Catalog: cat, Step: s.Step})
+	s.read = sha256.New()
+	err := binder.Bind(Binding{Catalog: cat, Step: s.Step, read: s.read})
 	if s.late = errors.Is(err, render.ErrNotYet); s.late || err == nil {
 		return nil
 	}

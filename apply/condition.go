@@ -16,7 +16,7 @@ const defaultRetry = 10 * time.Second
 // Pending when the attempts are used up, Failed when it cannot be evaluated.
 func (s *running) ask(ctx context.Context, c *render.Condition) (Outcome, string) {
 	for attempt := 1; ; attempt++ {
-		yes, err := s.catalog.Eval(c.Expression, s.results(s.Job), s.runMacro(ctx))
+		yes, err := s.catalog.Eval(c.Expression, s.r.Result, s.results(s.Job), s.runMacro(ctx))
 		switch {
 		case err != nil:
 			return Failed, err.Error()
@@ -27,20 +27,26 @@ func (s *running) ask(ctx context.Context, c *render.Condition) (Outcome, string
 		case s.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit:
 			return Pending, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
 		}
-		interval := defaultRetry
-		if c.Retry.Interval > 0 {
-			interval = time.Duration(c.Retry.Interval)
-		}
-		s.schedule.aside(s.boundStep, func() {
-			select {
-			case <-ctx.Done():
-			case <-time.After(interval):
-			}
-		})
-		if ctx.Err() != nil {
+		if !s.pause(ctx, c.Retry) {
 			return Pending, "waiting for: " + c.Expression.Text
 		}
 	}
+}
+
+// pause waits until it is time for another attempt, while other steps run. It reports false when ctx ended.
+func (s *running) pause(ctx context.Context, r *render.Retry) bool {
+	s.alone()
+	interval := defaultRetry
+	if r.Interval > 0 {
+		interval = time.Duration(r.Interval)
+	}
+	s.schedule.aside(s.boundStep, func() {
+		select {
+		case <-ctx.Done():
+		case <-time.After(interval):
+		}
+	})
+	return ctx.Err() == nil
 }
 
 // results are the steps' results as a job names them.

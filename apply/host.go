@@ -16,6 +16,7 @@ type Host struct {
 	Env     map[string]string // of commands, in addition to a clean environment
 	Backups string            // where replaced files are kept
 	Notes   string            // where commands are noted while they run: see Orphans
+	Boot    string            // of the machine, as Boot says; changes with every boot
 
 	mu   sync.Mutex
 	once map[string]*onceOnly

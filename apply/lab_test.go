@@ -29,6 +29,7 @@ type lab struct {
 	root    string            // in which macros run their commands
 	macros  string            // macros/m.yaml
 	onApply func(name string)
+	more    []apply.Spec
 }
 
 // tb is what the lab needs of a test: rapid's are none of package testing's.
@@ -49,12 +50,12 @@ func newLabIn(t tb, dir string) *lab {
 }
 
 func (l *lab) specs() []apply.Spec {
-	return []apply.Spec{
+	return append([]apply.Spec{
 		{Name: "t.put", New: func() apply.Action { return &put{lab: l} }},
 		{Name: "t.cmd", New: func() apply.Action { return &command{lab: l} }},
 		{Name: "u.put", New: func() apply.Action { return &put{lab: l} }},
 		{Name: "t.wait", Passive: true, New: func() apply.Action { return &command{lab: l} }},
-	}
+	}, l.more...)
 }
 
 // put is a value that is to be there.

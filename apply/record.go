@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+
+	"github.com/pullet/pullet/render"
 )
 
 // carried takes over what a run that was cut off has on record of the step.
@@ -18,7 +20,7 @@ func (s *running) carried() bool {
 	ended, cutOff := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID())
 	s.mu.Unlock()
 	if ended {
-		s.r.Outcome, s.r.Summary, s.r.Reason, s.r.Result = before.Outcome, before.Summary, before.Reason, before.Result
+		s.r.Outcome, s.r.Summary, s.r.Reason, s.r.Result, s.r.New = before.Outcome, before.Summary, before.Reason, before.Result, before.New
 		return true
 	}
 	if cutOff && !s.repeatable() {
@@ -91,7 +93,7 @@ func (s *running) begin(ctx context.Context) bool {
 		}
 	}
 	s.mu.Lock()
-	err := s.Journal.Start(s.ID())
+	err := s.start()
 	s.mu.Unlock()
 	if err != nil {
 		s.r.fail(err)
@@ -99,6 +101,16 @@ func (s *running) begin(ctx context.Context) bool {
 		return false
 	}
 	return true
+}
+
+// start writes that the step starts. One that makes the host boot ends with the boot.
+func (s *running) start() error {
+	if _, ok := s.act.(Rebooter); !ok {
+		return s.Journal.Start(s.ID())
+	}
+	line := *s.r
+	line.Outcome, line.Summary, line.Result = Changed, "reboot", render.StepResult{State: "booted"}
+	return s.Journal.StartBoot(s.ID(), s.Host.Boot, s.doneKey(s.catalog.Version), line)
 }
 
 // record writes how the step ended; what is kept stands for the step until its parameters or the version change. Output of a sensitive

@@ -30,8 +30,12 @@ type StepReport struct {
 	Summary    string            `json:"summary,omitempty"` // what changed or would change
 	Diff       string            `json:"diff,omitempty"`
 	Reason     string            `json:"reason,omitempty"` // why it failed, was skipped or waits
+	Drift      bool              `json:"drift,omitempty"`  // the host was changed by something else: the step says what it said before
+	New        bool              `json:"new,omitempty"`    // what it made was not there
 	Result     render.StepResult `json:"result"`
 	Seconds    float64           `json:"seconds,omitempty"`
+
+	reacted bool // it did what it does when something that it watches changed
 }
 
 // Report is what came of one run, or of a plan.
@@ -45,8 +49,12 @@ type Report struct {
 	Started time.Time       `json:"started"`
 	Ended   time.Time       `json:"ended"`
 	Stopped string          `json:"stopped,omitempty"` // why steps were left out at the end
+	Reboot  bool            `json:"reboot,omitempty"`  // the host has to boot before the run goes on
 	Steps   []*StepReport   `json:"steps"`
 	Counts  map[Outcome]int `json:"counts"`
+
+	Leftovers []Leftover `json:"leftovers,omitempty"` // on the host, and no longer declared
+	NotUndone []string   `json:"notUndone,omitempty"` // steps whose changes stayed when their job's files were restored
 }
 
 func (r *Report) add(s *StepReport) {

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -18,7 +17,11 @@ type Options struct {
 	Run     string
 	Host    *Host
 	Journal *state.Journal
-	Upgrade bool // the version is new here, or its last run failed: steps that run onUpdate do
+	Upgrade bool   // the version is new here, or its last run failed: steps that run onUpdate do
+	Keep    string // a directory in which files are kept until the run succeeded, to put them back if it does not
+	// PruneLimit is how many things that are no longer declared are removed at once; 0 is DefaultPruneLimit. PruneAll removes any number.
+	PruneLimit int
+	PruneAll   bool
 	// Hold is asked before each step that would change the host; an error stops the run there. Nil: nothing is held.
 	Hold func(ctx context.Context) error
 	// Watch sees each step's report as it comes, one at a time. It may be nil.
@@ -37,6 +40,10 @@ type execution struct {
 	values  map[string]render.StepResult // their results, those of sensitive steps as they are
 	answers map[*render.Job]*answer
 	report  *Report
+
+	resolved map[string]*boundStep // steps whose parameters waited for others, as they ran
+	restored map[string]bool       // steps whose files were put back
+	keeper   *keeper
 
 	failedHard bool // the run was stopped by its own step: it is over, not cut off
 }
@@ -59,19 +66,31 @@ func (p *Program) Plan(ctx context.Context, o Options) *Report {
 // Run applies the program to the host. What went wrong is in the report; an error means that the journal could not be written. A
 // run that was cut off goes on where it was: a step with a successful end on record is not repeated.
 func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
+	if err := o.Journal.Booted(o.Host.Boot); err != nil {
+		return nil, err
+	}
 	id := o.Journal.Begin(o.Run, p.catalog.Version, p.catalog.Digest)
 	x := p.execution(o)
 	x.report.Resumed = id != o.Run
+	var err error
+	if x.keeper, err = openKeeper(o.Keep); err != nil {
+		return nil, err
+	}
 	x.phases(ctx)
 	if x.report.Stopped != "" && !x.failedHard {
 		return x.report, o.Journal.Close()
 	}
-	return x.report, o.Journal.Finish(p.has)
+	err = x.remember()
+	if !x.report.Failed() && !x.report.Pending() {
+		err = errors.Join(err, x.keeper.forget())
+	}
+	return x.report, errors.Join(err, o.Journal.Finish(p.has))
 }
 
 func (p *Program) execution(o Options) *execution {
 	x := &execution{
 		Program: p, Options: o, reports: map[string]*StepReport{}, values: map[string]render.StepResult{}, answers: map[*render.Job]*answer{},
+		resolved: map[string]*boundStep{}, restored: map[string]bool{}, keeper: &keeper{},
 		report: &Report{
 			Run: o.Run, Node: p.catalog.Node.Name, Version: p.catalog.Version, Release: p.catalog.Release,
 			Started: time.Now(), Counts: map[Outcome]int{},
@@ -94,8 +113,10 @@ func (x *execution) phases(ctx context.Context) {
 		}
 	}
 	x.walk(ctx, jobs)
+	x.prune(ctx)
 	x.listeners(ctx, jobs)
 	x.walk(ctx, validations)
+	x.lastGood(ctx)
 	if ctx.Err() != nil {
 		x.stopBecause(stopCause(ctx))
 	}
@@ -125,12 +146,15 @@ func (x *execution) of(id string) *StepReport {
 }
 
 // one takes one step from start to end.
-func (x *execution) one(ctx context.Context, s *boundStep, c *schedule) {
+func (x *execution) one(ctx context.Context, t *turn, c *schedule) {
+	s := t.step
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
 	started := time.Now()
-	x.step(ctx, &running{execution: x, boundStep: s, r: r, schedule: c})
+	step := &running{execution: x, boundStep: s, r: r, schedule: c, joint: t.joint}
+	x.step(ctx, step)
+	step.alone()
 	r.Seconds = time.Since(started).Seconds()
-	x.finish(s, r)
+	x.finish(step.boundStep, r)
 }
 
 // finish records a step's report and lets its watcher see it.
@@ -142,6 +166,10 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	r.Result.Changed = r.Outcome == Changed
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	r.Drift = r.Outcome == Changed && !r.reacted && x.drifted(s)
+	if s.late || s.Waits() {
+		x.resolved[s.ID()] = s
+	}
 	x.values[s.ID()] = r.Result
 	if s.Sensitive {
 		r.hide()
@@ -165,184 +193,4 @@ func result(o Outcome) string {
 		return string(o)
 	}
 	return "skipped"
-}
-
-// running is one step while it runs.
-type running struct {
-	*execution
-	*boundStep
-	r        *StepReport
-	schedule *schedule
-}
-
-// step decides what becomes of one step.
-func (x *execution) step(ctx context.Context, s *running) {
-	if outcome, reason := s.jobCondition(ctx); outcome != "" {
-		s.r.Outcome, s.r.Reason = outcome, reason
-		return
-	}
-	if s.boundStep.Options.Timeout > 0 { // from here on: what the whole job waits for is not the step's time
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.boundStep.Options.Timeout.Std())
-		defer cancel()
-	}
-	if !s.admitted(ctx) || s.carried() {
-		return
-	}
-	if done, err := s.resolve(ctx); done || err != nil {
-		if err != nil {
-			s.r.fail(err)
-		}
-		return
-	}
-	change, err := s.check(ctx)
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
-		s.stop()
-		return
-	case err != nil:
-		s.r.fail(err)
-		return
-	case s.r.Outcome == "" && change.Empty() && s.watched(), s.r.Outcome == OK && s.watched():
-		s.react(ctx)
-		return
-	case s.r.Outcome != "": // done for good
-	case change.Empty():
-		s.r.Outcome = OK
-	case x.plan:
-		s.r.Outcome, s.r.Summary, s.r.Diff = Changed, change.Summary, change.Diff
-		if s.passive() {
-			s.r.Outcome = OK
-		}
-	default:
-		s.apply(ctx, change.Summary, change.Diff, func() (Output, error) { return s.act.Apply(ctx, s.Host, change) })
-		return
-	}
-	s.afterwards(ctx)
-}
-
-// resolve fills in what the step's parameters or its file template wait for. In a plan a value that only a run makes is not known: the
-// step is said to change.
-func (s *running) resolve(ctx context.Context) (done bool, err error) {
-	if !s.Waits() && !s.late {
-		return false, nil
-	}
-	if from := s.unknown(); from != "" {
-		s.r.Outcome, s.r.Summary = Changed, "depends on what "+from+" returns"
-		return true, nil
-	}
-	results, run := s.results(s.Job), s.runMacro(ctx)
-	params, err := s.catalog.Fill(s.Step, results, run)
-	if err != nil {
-		return false, err
-	}
-	step := *s.Step
-	step.Params = params
-	bound := *s.boundStep
-	bound.Step, bound.act = &step, s.spec.New()
-	s.boundStep = &bound
-	if errs := params.Into(bound.act, s.Pos); len(errs) > 0 {
-		return false, errs
-	}
-	if binder, ok := bound.act.(Binder); ok {
-		if err := binder.Bind(Binding{Catalog: s.catalog, Step: &step, results: results, run: run}); err != nil {
-			return false, bindErrors(&step, err)
-		}
-	}
-	return false, nil
-}
-
-// unknown is, in a plan, a step that would change and whose result this one may read.
-func (s *running) unknown() string {
-	if !s.plan {
-		return ""
-	}
-	for _, e := range s.after {
-		r := s.of(e.step.ID())
-		if r != nil && (r.Outcome == Changed || r.Summary != "") && (e.why == readsResult || s.late) {
-			return e.step.ID()
-		}
-	}
-	return ""
-}
-
-// passive reports a step that never counts as a change.
-func (s *boundStep) passive() bool { return s.spec.Passive || s.job.Validation }
-
-// apply makes a change, with the journal written before and after.
-func (s *running) apply(ctx context.Context, summary, diff string, act func() (Output, error)) {
-	if !s.begin(ctx) {
-		return
-	}
-	out, err := act()
-	r := s.r
-	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
-	r.Outcome, r.Summary, r.Diff = Changed, summary, diff
-	if s.passive() || out.Same {
-		r.Outcome = OK
-	}
-	if err != nil {
-		r.fail(err)
-	} else {
-		s.afterwards(ctx)
-	}
-	if errors.Is(ctx.Err(), context.Canceled) && r.Outcome != Changed && r.Outcome != OK {
-		s.stop() // no end on record: the next pull runs it again
-		return
-	}
-	s.record(r.Outcome != Failed)
-}
-
-// stop ends the run because it was told to: that is no failure of the step.
-func (s *running) stop() {
-	s.r.Outcome, s.r.Reason = Pending, errStopped.Error()
-	s.stopBecause(errStopped)
-}
-
-func (r *StepReport) fail(err error) { r.Outcome, r.Reason = Failed, err.Error() }
-
-// hide keeps what a sensitive step read and wrote out of reports.
-func (r *StepReport) hide() {
-	if r.Diff != "" {
-		r.Diff = "(sensitive: not shown)\n"
-	}
-	if r.Summary != "" { // it may quote a command
-		r.Summary = "(sensitive: not shown)"
-	}
-	r.Result.StdOut, r.Result.StdErr, r.Result.Data = "", "", nil
-	if r.Outcome == Failed {
-		r.Reason = "failed (sensitive: the output is not shown)"
-	}
-}
-
-// afterwards asks the conditions that follow the action.
-func (s *running) afterwards(ctx context.Context) {
-	if s.plan || s.r.Outcome == Skipped {
-		return
-	}
-	s.r.Result.Result, s.r.Result.Changed = "ok", s.r.Outcome == Changed
-	if s.r.Result.State == "" {
-		s.r.Result.State = s.r.Result.Result
-	}
-	s.mu.Lock()
-	s.values[s.ID()] = s.r.Result // its own result counts in its conditions
-	s.mu.Unlock()
-	for _, c := range []struct {
-		name string
-		*render.Condition
-	}{{"success", s.Conditions.Success}, {"continue", s.Conditions.Continue}} {
-		if c.Condition == nil {
-			continue
-		}
-		outcome, reason := s.ask(ctx, c.Condition)
-		if errors.Is(ctx.Err(), context.Canceled) {
-			s.stop()
-			return
-		}
-		if outcome != "" {
-			s.r.Outcome, s.r.Reason = Failed, fmt.Sprintf("%s: %s", c.name, reason)
-			s.r.Result.Result = "failed"
-			return
-		}
-	}
 }

@@ -23,8 +23,9 @@ type schedule struct {
 
 // turn is a step that may run, or go on, as soon as there is room.
 type turn struct {
-	step *boundStep
-	goOn chan struct{} // nil: it has not started
+	step  *boundStep
+	goOn  chan struct{} // nil: it has not started
+	joint *joint        // with whom it starts
 }
 
 // event is what a running step tells the schedule.
@@ -60,6 +61,9 @@ func (x *execution) walk(ctx context.Context, steps []*boundStep) {
 func (c *schedule) grant(ctx context.Context) {
 	slices.SortStableFunc(c.ready, func(a, b *turn) int { return a.step.index - b.step.index })
 	stopped := ctx.Err() != nil || c.x.stopped()
+	if !stopped {
+		joints(c.ready)
+	}
 	c.ready = slices.DeleteFunc(c.ready, func(t *turn) bool {
 		if t.goOn == nil && stopped || !c.room(t) && !stopped {
 			return false
@@ -71,19 +75,20 @@ func (c *schedule) grant(ctx context.Context) {
 		}
 		c.alive++
 		go func() {
-			c.x.one(ctx, t.step, c)
+			c.x.one(ctx, t, c)
 			c.events <- event{step: t.step, end: true}
 		}()
 		return true
 	})
 }
 
-// room reports that a step may run now. One that goes on beside the others always may: they may be waiting for its answer.
+// room reports that a step may run now. One that goes on beside the others always may, they may be waiting for its answer; so may those that
+// start together, which wait for each other.
 func (c *schedule) room(t *turn) bool {
 	if t.step.ordering() == oneByOne {
 		return !c.lane
 	}
-	return c.others < atMostAtOnce || t.goOn != nil
+	return c.others < atMostAtOnce || t.goOn != nil || t.joint != nil
 }
 
 func (c *schedule) occupy(s *boundStep, n int) {

@@ -117,6 +117,7 @@ func environment(s *scope) map[string]any {
 		"servervars": serverVars(s.in.View), "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
 		"macros":   map[string]any{}, // in expressions, macros by name: macros['banner'], or macros['banner']('resolver')
+		"result":   s.own,            // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
 		"hasLabel": hasLabel,         // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }
@@ -172,10 +173,11 @@ func callMacros(text string) string {
 	return string(runes)
 }
 
-// Eval evaluates a condition of a catalog. Results are those of the steps so far; run executes a macro's command, nil where
-// nothing may be executed. Macros are evaluated afresh.
-func (c *Catalog) Eval(e Expression, results Results, run func(*Macro) (string, error)) (bool, error) {
+// Eval evaluates a condition of a catalog. Own is what the step's own action returned, if it ran, and results are those of the steps so far;
+// run executes a macro's command, nil where nothing may be executed. Macros are evaluated afresh.
+func (c *Catalog) Eval(e Expression, own StepResult, results Results, run func(*Macro) (string, error)) (bool, error) {
 	s := c.scope.at(results, run)
+	s.own = own
 	release := c.repo.enter(s)
 	defer release()
 	out, err := expr.Run(e.code, environment(s))

@@ -25,6 +25,8 @@ type jobEntry struct {
 type Job struct {
 	Name       string
 	Validation bool // runs after all jobs, at every pull, and never counts as a change
+	Prune      bool // what it brought to a host and no longer declares is removed
+	Restore    bool // its files are put back as they were when an upgrade fails
 	Conditions Conditions
 	Steps      []*Step
 	Pos        Position
@@ -101,6 +103,7 @@ type RunOptions struct {
 	Timeout    Duration `yaml:"timeout"`    // of the step; 0: the action's own default
 	FailHard   bool     `yaml:"failHard"`   // a failure stops the run
 	Idempotent *bool    `yaml:"idempotent"` // false: a command that was cut off is never repeated; default true
+	Retry      *Retry   `yaml:"retry"`      // try again when the action fails; limit counts all attempts
 	Explicit   bool     `yaml:"-"`          // runs: always was written, not defaulted
 }
 

@@ -130,3 +130,12 @@ func (p Params) errorAt(pos Position, format string, args ...any) *Error {
 	}
 	return p.doc.from.src.errorAt(pos, format, args...)
 }
+
+// ParamsOf makes parameters of plain data.
+func ParamsOf(values map[string]any) (Params, error) {
+	var node yaml.Node
+	if err := node.Encode(values); err != nil {
+		return Params{}, err
+	}
+	return Params{doc: &document{from: &rendered{src: &source{}}}, pairs: entries(&node)}, nil
+}

@@ -17,6 +17,7 @@ type scope struct {
 	vars    map[string]any
 	macros  *macroSet
 	results Results
+	own     StepResult       // of the step whose expression is evaluated
 	item    any              // of the forEach that is being expanded
 	waiting []*deferred      // actions that were deferred, by the number in their placeholders
 	local   []map[string]any // variables of the deferred actions that are being executed

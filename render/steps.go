@@ -9,11 +9,13 @@ import (
 
 // jobFile is the body of jobs/NAME.yaml.
 type jobFile struct {
-	Metadata   *Metadata         `yaml:"metadata"`       // names the file; it changes nothing
-	Include    []nameNode        `yaml:"include"`        // jobs that run before this one
-	RunOptions RunOptions        `yaml:"runOptions"`     // of the steps that do not say
-	Defaults   map[string]Params `yaml:"defaults"`       // parameters by action, of the steps that do not say
-	Steps      []stepNode        `yaml:"steps,required"` // in their order
+	Metadata   *Metadata         `yaml:"metadata"`                  // names the file; it changes nothing
+	Include    []nameNode        `yaml:"include"`                   // jobs that run before this one
+	RunOptions RunOptions        `yaml:"runOptions"`                // of the steps that do not say
+	Prune      bool              `yaml:"prune"`                     // remove what the job brought to a host and no longer declares; without it that is reported only
+	OnFailure  string            `yaml:"onFailure" words:"restore"` // restore puts the job's files back as they were when an upgrade's steps of this job or its validations fail
+	Defaults   map[string]Params `yaml:"defaults"`                  // parameters by action, of the steps that do not say
+	Steps      []stepNode        `yaml:"steps,required"`            // in their order
 }
 
 // stepBody is a step as it is written: flat, or with all but its name under spec.
@@ -65,6 +67,7 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 	defer func() { c.errs = append(c.errs, d.errs...) }()
 	var file jobFile
 	d.value(unwrapSpec(doc.root), reflect.ValueOf(&file).Elem(), "")
+	job.Prune, job.Restore = file.Prune, file.OnFailure == "restore"
 	for _, e := range entries(doc.root) {
 		if e.key.Value != "steps" && e.key.Value != "spec" {
 			c.checkPlaces(doc, e.value, false)

@@ -20,6 +20,8 @@ type Journal struct {
 	steps map[string]journalLine // the run in progress, by step
 	done  map[string]doneLine
 	dirty bool
+
+	managed Managed
 }
 
 // journalLine is a line of journal.jsonl: the first names the run, the others a step's start or end.
@@ -31,6 +33,7 @@ type journalLine struct {
 	End     bool            `json:"end,omitempty"`
 	OK      bool            `json:"ok,omitempty"`
 	Key     string          `json:"key,omitempty"`
+	Boot    string          `json:"boot,omitempty"` // in which a step started that ends with the next one
 	Result  json.RawMessage `json:"result,omitempty"`
 }
 
@@ -43,6 +46,9 @@ type doneLine struct {
 func OpenJournal(dir string) (*Journal, error) {
 	j := &Journal{dir: dir, steps: map[string]journalLine{}, done: map[string]doneLine{}}
 	if err := readJSON(j.path("done.json"), &j.done); err != nil {
+		return nil, err
+	}
+	if err := j.loadManaged(); err != nil {
 		return nil, err
 	}
 	f, err := os.Open(j.path("journal.jsonl"))
@@ -92,6 +98,17 @@ func (j *Journal) Begin(run, version, digest string) string {
 	return run
 }
 
+// Booted ends the steps that were to make the host boot, if it did: their start was in another boot. It comes before Begin.
+func (j *Journal) Booted(boot string) error {
+	for _, line := range j.steps {
+		if line.Boot != "" && line.Boot != boot && !line.End {
+			line.End, line.OK = true, true
+			j.remember(line)
+		}
+	}
+	return j.saveDone()
+}
+
 // Unfinished names the run that was cut off, and its version; empty when there is none.
 func (j *Journal) Unfinished() (run, version string) { return j.head.Run, j.head.Version }
 
@@ -116,6 +133,15 @@ func (j *Journal) Done(step, key string, result any) bool {
 // Start records that a step begins to change the host. It is on disk when Start returns.
 func (j *Journal) Start(step string) error {
 	return j.append(journalLine{Step: step})
+}
+
+// StartBoot records that a step makes the host boot. Once it booted, the step has succeeded with the result, under the key.
+func (j *Journal) StartBoot(step, boot, key string, result any) error {
+	data, err := json.Marshal(result)
+	if err != nil {
+		return err
+	}
+	return j.append(journalLine{Step: step, Boot: boot, Key: key, Result: data})
 }
 
 // End records how a step ended. A success with a key is remembered beyond the run.
@@ -181,11 +207,8 @@ func (j *Journal) Finish(has func(step string) bool) error {
 			j.dirty = true
 		}
 	}
-	if j.dirty {
-		if err := writeJSON(j.path("done.json"), j.done); err != nil {
-			return fmt.Errorf("journal: %w", err)
-		}
-		j.dirty = false
+	if err := j.saveDone(); err != nil {
+		return err
 	}
 	j.head, j.steps = journalLine{}, map[string]journalLine{}
 	if err := j.Close(); err != nil {
@@ -194,6 +217,18 @@ func (j *Journal) Finish(has func(step string) bool) error {
 	if err := os.Remove(j.path("journal.jsonl")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("journal: %w", err)
 	}
+	return nil
+}
+
+// saveDone writes what is done for good, where that is not on disk yet.
+func (j *Journal) saveDone() error {
+	if !j.dirty {
+		return nil
+	}
+	if err := writeJSON(j.path("done.json"), j.done); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	j.dirty = false
 	return nil
 }
 

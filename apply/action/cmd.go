@@ -34,7 +34,14 @@ type CmdRun struct {
 	Removes string            `yaml:"removes"`      // do not run when this path does not exist
 	Unless  string            `yaml:"unless"`       // do not run when this command succeeds
 	OnlyIf  string            `yaml:"onlyif"`       // run only when this command succeeds
+	// Changed says from result whether the command changed something: "result.StdOut contains 'created'"; default: it did
+	Changed *render.Expression `yaml:"changed"`
+	// Failed says from result whether the command failed: "result.ExitCode not in [0, 2]"; default: any exit code but 0
+	Failed *render.Expression `yaml:"failed"`
 }
+
+// Verdict gives the expressions that judge the command.
+func (a *CmdRun) Verdict() (changed, failed *render.Expression) { return a.Changed, a.Failed }
 
 // Bind checks the parameters.
 func (a *CmdRun) Bind(apply.Binding) error {
@@ -102,7 +109,7 @@ func (a *CmdRun) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (appl
 		return out, fmt.Errorf("%s: %w", a.Cmd.String(), err)
 	}
 	if out.ExitCode != 0 {
-		return out, fmt.Errorf("%s: exit code %d: %s", a.Cmd.String(), out.ExitCode, apply.LastLines(out))
+		return out, &apply.ExitError{Command: a.Cmd.String(), Output: out}
 	}
 	return out, nil
 }

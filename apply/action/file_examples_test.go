@@ -49,6 +49,9 @@ func init() {
 			{name: "a link, not what it names", params: "{name: /a/l}", host: []string{"f a/b 644", "l a/l b"}, want: "remove"},
 			{name: "a directory", params: "{name: /a/d}", host: []string{"f a/d/e/f 644"}, want: "remove the directory and what is in it"},
 			{name: "below a file", params: "{name: /a/b/c}", host: []string{"f a/b 644"}},
+			{name: "backup", params: "{name: /a/b, backup: true}", host: []string{"f a/b 644 x"}, want: "remove"},
+			{name: "only empty, and it is", params: "{name: /a/d, onlyEmpty: true}", host: []string{"d a/d 755"}, want: "remove the empty directory"},
+			{name: "only empty, and it is not", params: "{name: /a/d, onlyEmpty: true}", host: []string{"f a/d/f 644"}},
 		},
 	})
 	mistakes = append(mistakes, []mistake{

@@ -68,7 +68,7 @@ func (a *FileManaged) Bind(b apply.Binding) error {
 	case a.Source == "":
 		return nil
 	}
-	data, err := b.Catalog.File(a.Source)
+	data, err := b.File(a.Source)
 	if err != nil {
 		return &apply.ParamError{Param: "source", Err: err}
 	}
@@ -92,7 +92,7 @@ func (a *FileManaged) Check(_ context.Context, h *apply.Host) (apply.Change, err
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR):
-		return apply.Change{Summary: "create", Diff: textDiff(a.Name, nil, a.want)}, nil
+		return apply.Change{Summary: "create", Diff: textDiff(a.Name, nil, a.want), New: true}, nil
 	case err != nil:
 		return apply.Change{}, err
 	case info.IsDir():
@@ -104,6 +104,9 @@ func (a *FileManaged) Check(_ context.Context, h *apply.Host) (apply.Change, err
 	}
 	return a.compare(path, info, w)
 }
+
+// Manages is the file.
+func (a *FileManaged) Manages() []apply.Resource { return resource(a.Name) }
 
 func (a *FileManaged) compare(path string, info fs.FileInfo, w wanted) (apply.Change, error) {
 	differs := w.differs(info)

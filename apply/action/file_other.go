@@ -46,7 +46,7 @@ func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, e
 	info, err := os.Stat(path)
 	switch {
 	case missing(err):
-		return apply.Change{Summary: "create"}, nil
+		return apply.Change{Summary: "create", New: true}, nil
 	case err != nil:
 		return apply.Change{}, err
 	case !info.IsDir():
@@ -105,7 +105,7 @@ func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, err
 	info, err := os.Lstat(path)
 	switch {
 	case missing(err):
-		return apply.Change{Summary: "create, to " + a.Target}, nil
+		return apply.Change{Summary: "create, to " + a.Target, New: true}, nil
 	case err != nil:
 		return apply.Change{}, err
 	case info.Mode()&fs.ModeSymlink == 0 && (!a.Force || info.IsDir()):
@@ -139,7 +139,7 @@ func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (a
 	return apply.Output{}, state.SyncDir(filepath.Dir(path))
 }
 
-// FileAbsent removes a file, a link, or a directory with everything in it.
+// FileAbsent removes a file, a link, or a directory with everything in it. A link is removed, never what it names.
 //
 // Example:
 //
@@ -148,7 +148,9 @@ func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (a
 //	    action: file.absent
 //	    parameters: {name: /etc/app/old.conf}
 type FileAbsent struct {
-	Name string `yaml:"name,required"` // absolute path, at least two levels deep
+	Name      string `yaml:"name,required"` // absolute path, at least two levels deep
+	OnlyEmpty bool   `yaml:"onlyEmpty"`     // leave a directory that is not empty
+	Backup    bool   `yaml:"backup"`        // keep a file that is removed, in the state directory
 }
 
 // Bind refuses to remove a top-level directory.
@@ -174,6 +176,12 @@ func (a *FileAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, erro
 		return apply.Change{}, nil
 	case err != nil:
 		return apply.Change{}, err
+	case info.IsDir() && a.OnlyEmpty:
+		inside, err := os.ReadDir(path)
+		if err != nil || len(inside) > 0 {
+			return apply.Change{}, err
+		}
+		return apply.Change{Summary: "remove the empty directory"}, nil
 	case info.IsDir():
 		return apply.Change{Summary: "remove the directory and what is in it"}, nil
 	}
@@ -186,9 +194,35 @@ func (a *FileAbsent) Apply(_ context.Context, h *apply.Host, _ apply.Change) (ap
 	if err != nil {
 		return apply.Output{}, err
 	}
-	return apply.Output{}, os.RemoveAll(path)
+	info, err := os.Lstat(path)
+	if err == nil && a.Backup && info.Mode().IsRegular() {
+		if err := backup(h, a.Name, path); err != nil {
+			return apply.Output{}, fmt.Errorf("backup: %w", err)
+		}
+	}
+	if err == nil && a.OnlyEmpty { // something may be in it by now
+		err = os.Remove(path)
+	} else {
+		err = os.RemoveAll(path)
+	}
+	if missing(err) {
+		err = nil
+	}
+	return apply.Output{}, err
 }
 
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
+
+// resource is a path that a step manages.
+func resource(path string) []apply.Resource {
+	path = filepath.Clean(path)
+	return []apply.Resource{{ID: "file " + path, Path: path, Absent: "file.absent", Params: map[string]any{"name": path, "onlyEmpty": true, "backup": true}}}
+}
+
+// Manages is the directory.
+func (a *FileDirectory) Manages() []apply.Resource { return resource(a.Name) }
+
+// Manages is the link.
+func (a *FileSymlink) Manages() []apply.Resource { return resource(a.Name) }

@@ -12,6 +12,10 @@ func init() {
 			{name: "a moment", params: "{time: 1ms}", want: "wait up to 1ms"},
 			{name: "none", params: "{time: 0s}", want: "wait up to 0s"},
 		},
+		"system.reboot": {
+			{name: "below a root", params: "{}"},
+			{name: "when a command says so", params: "{onlyif: test -e /run/reboot-required}"},
+		},
 		"test.succeed": {
 			{name: "silent", params: "{}"},
 			{name: "with a message", params: "{name: x, message: fine}"},

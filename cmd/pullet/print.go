@@ -60,6 +60,9 @@ func printStep(w io.Writer, s *apply.StepReport, diff bool) {
 	if s.Reason != "" {
 		text = s.Reason
 	}
+	if s.Drift { // the host was changed, not the repository
+		text += " (drift)"
+	}
 	fmt.Fprintf(w, "%s %-8s %s/%s: %s\n", mark(s.Outcome), s.Outcome, s.Job, s.Step, text)
 	if diff && s.Diff != "" {
 		fmt.Fprint(w, s.Diff)
@@ -75,6 +78,12 @@ func (a *app) printReport(r *apply.Report, diff bool) {
 		if s.Outcome == apply.Failed {
 			fmt.Fprintf(a.out, "           at %s\n", s.Pos)
 		}
+	}
+	for _, step := range r.NotUndone {
+		fmt.Fprintf(a.out, "! what %s changed cannot be undone and stays\n", step)
+	}
+	for _, l := range r.Leftovers {
+		fmt.Fprintf(a.out, "  left     %s of job %s, which no job declares any longer: %s\n", l.ID, l.Job, l.Why)
 	}
 	if r.Stopped != "" {
 		fmt.Fprintf(a.out, "stopped: %s\n", r.Stopped)

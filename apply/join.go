@@ -1,0 +1,110 @@
+package apply
+
+import (
+	"context"
+	"sync"
+)
+
+// joint makes the changes of several steps in one go, such as packages in one transaction. Its steps start together. Each comes when it has
+// something to change, or leaves when it has not; when none is left out, the first that came acts for all.
+type joint struct {
+	mu     sync.Mutex
+	absent int // steps that neither came nor left
+	acts   []Action
+	full   chan struct{} // closed: none is absent
+	acted  chan struct{} // closed: the first has acted
+}
+
+func newJoint(steps int) *joint {
+	return &joint{absent: steps, full: make(chan struct{}), acted: make(chan struct{})}
+}
+
+// come adds an action and returns when the change was made for all, or ctx ended.
+func (j *joint) come(ctx context.Context, h *Host, act Joiner) error {
+	j.mu.Lock()
+	j.acts = append(j.acts, act)
+	first := len(j.acts) == 1
+	j.mu.Unlock()
+	j.leave()
+	if !first {
+		select {
+		case <-j.acted:
+		case <-ctx.Done():
+		}
+		return nil
+	}
+	defer close(j.acted)
+	select {
+	case <-j.full:
+	case <-ctx.Done():
+		return nil
+	}
+	if len(j.acts) == 1 {
+		return nil
+	}
+	return act.ApplyTogether(ctx, h, j.acts)
+}
+
+// leave says that a step is not waited for any longer.
+func (j *joint) leave() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.absent--; j.absent == 0 {
+		close(j.full)
+	}
+}
+
+// together applies the step's action, together with those that it can be joined with. What is still to be done afterwards it does alone, so
+// that a mistake in one of them fails that one.
+func (s *running) together(ctx context.Context, change Change) (Output, error) {
+	act, ok := s.act.(Joiner)
+	if !ok || s.joint == nil {
+		return s.act.Apply(ctx, s.Host, change)
+	}
+	j := s.joint
+	s.joint = nil
+	if err := j.come(ctx, s.Host, act); err != nil && s.Log != nil {
+		s.Log.WithError(err).Info("steps could not be made together: each is tried alone")
+	}
+	left, err := s.act.Check(ctx, s.Host)
+	if err != nil || left.Empty() {
+		return Output{State: left.State}, err
+	}
+	return s.act.Apply(ctx, s.Host, left)
+}
+
+// alone takes the step out of its joint: it waits, or has nothing to change.
+func (s *running) alone() {
+	if s.joint != nil {
+		s.joint.leave()
+		s.joint = nil
+	}
+}
+
+// joinKey names what a step can be made together with; "" is nothing. Only where the order is left free are steps joined.
+func (s *boundStep) joinKey() string {
+	act, ok := s.act.(Joiner)
+	if !ok || s.ordering() != implied || s.Waits() || s.late {
+		return ""
+	}
+	return act.Join()
+}
+
+// joints finds the steps that are about to start and can be made together.
+func joints(ready []*turn) {
+	byKey := map[string][]*turn{}
+	for _, t := range ready {
+		if key := t.step.joinKey(); key != "" && t.goOn == nil {
+			byKey[key] = append(byKey[key], t)
+		}
+	}
+	for _, turns := range byKey {
+		if len(turns) < 2 {
+			continue
+		}
+		j := newJoint(len(turns))
+		for _, t := range turns {
+			t.joint = j
+		}
+	}
+}

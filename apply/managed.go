@@ -1,0 +1,98 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/pullet/pullet/state"
+)
+
+// fingerprint is what the step says, as a digest: its parameters, and the files of the repository that it reads.
+func (s *boundStep) fingerprint() string {
+	h := sha256.New()
+	// Encoding cannot fail: parameters are plain data from YAML.
+	data, _ := json.Marshal([]any{s.Action, s.Params.Value()})
+	h.Write(data)
+	if s.read != nil {
+		h.Write(s.read.Sum(nil))
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// drifted reports that the host changed, and not the repository: the step said the same when it was applied last.
+func (x *execution) drifted(s *boundStep) bool {
+	m := x.Journal.Managed()
+	before, applied := m.Steps[s.ID()]
+	u, ok := s.act.(Unchecked)
+	return applied && !(ok && u.Unchecked()) && (m.Digest == x.catalog.Digest || before == s.fingerprint())
+}
+
+// manages are the resources of a step.
+func (s *boundStep) manages() []Resource {
+	if m, ok := s.act.(Manager); ok && !s.job.Validation {
+		return m.Manages()
+	}
+	return nil
+}
+
+// remember writes what the run brought to the host.
+func (x *execution) remember() error {
+	m := x.Journal.Managed()
+	whole := !x.report.Failed() && !x.report.Pending()
+	left := x.leftIDs()
+	if whole && m.Digest == x.catalog.Digest && x.report.Counts[Changed] == 0 && slices.Equal(left, m.Left) {
+		return nil
+	}
+	m.Left, m.Digest = left, ""
+	if whole {
+		m.Digest = x.catalog.Digest
+	}
+	steps := map[string]string{}
+	watchers := x.watchers()
+	for _, s := range x.steps {
+		if resolved := x.resolved[s.ID()]; resolved != nil {
+			s = resolved
+		}
+		if before, ok := m.Steps[s.ID()]; ok {
+			steps[s.ID()] = before
+		}
+		r := x.reports[s.ID()]
+		if s.job.Validation || r == nil || r.Outcome != OK && r.Outcome != Changed {
+			continue
+		}
+		if x.restored[s.ID()] {
+			delete(steps, s.ID())
+			continue
+		}
+		steps[s.ID()] = s.fingerprint()
+		for _, what := range s.manages() {
+			m.Things[what.ID] = state.Thing{
+				Job: s.Job, Step: s.Name, Order: s.index, New: r.New || m.Things[what.ID].New, Prune: s.job.Prune,
+				Path: what.Path, Absent: what.Absent, Params: what.Params, Watchers: watchers[s.ID()],
+			}
+		}
+	}
+	m.Steps = steps
+	return x.Journal.SaveManaged()
+}
+
+// watchers are, for each step, those that react to its change.
+func (x *execution) watchers() map[string][]string {
+	out := map[string][]string{}
+	for _, s := range x.steps {
+		if _, can := s.act.(Reactor); !can {
+			continue
+		}
+		for _, t := range s.reactsTo() {
+			out[t.ID()] = append(out[t.ID()], s.ID())
+		}
+	}
+	return out
+}
+
+// reactsTo are the steps whose changes this one reacts to.
+func (s *boundStep) reactsTo() []*boundStep {
+	return slices.Concat(s.needs["watch"], s.needs["watch_any"], s.needs["listen"])
+}

@@ -1,0 +1,181 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// DefaultPruneLimit is how many things one run removes when nothing else is said.
+const DefaultPruneLimit = 10
+
+// Leftover is a thing on the host that a job brought there and no job declares any longer.
+type Leftover struct {
+	ID  string `json:"id"`  // "file /etc/motd"
+	Job string `json:"job"` // that brought it
+	Why string `json:"why"` // it is left there
+}
+
+// prune removes what the jobs no longer declare, where they say so, and reports the rest. It waits for a run in which nothing failed: what
+// replaces the thing may be what failed.
+func (x *execution) prune(ctx context.Context) {
+	ids := x.leftovers()
+	if len(ids) == 0 {
+		return
+	}
+	var remove []string
+	for _, id := range ids {
+		thing := x.Journal.Managed().Things[id]
+		if !x.onHost(ctx, id, thing) {
+			delete(x.Journal.Managed().Things, id)
+			continue
+		}
+		if why := x.leave(thing); why != "" {
+			x.left(id, why)
+			continue
+		}
+		remove = append(remove, id)
+	}
+	if most := x.pruneLimit(); len(remove) > most {
+		for _, id := range remove {
+			x.left(id, fmt.Sprintf("%d things at once are more than the limit of %d: look at them with pullet plan, and remove them with pullet pull --prune-all",
+				len(remove), most))
+		}
+		return
+	}
+	react := map[string]bool{}
+	for _, id := range remove {
+		thing := x.Journal.Managed().Things[id]
+		if x.remove(ctx, id, thing) {
+			for _, watcher := range thing.Watchers {
+				react[watcher] = true
+			}
+		}
+	}
+	x.reactions(ctx, "prune", react)
+}
+
+// leftovers are the things that no step declares any longer, the last that came first.
+func (x *execution) leftovers() []string {
+	m := x.Journal.Managed()
+	if len(m.Things) == 0 || m.Digest == x.catalog.Digest && len(m.Left) == 0 {
+		return nil
+	}
+	declared := map[string]bool{}
+	for _, s := range x.steps {
+		if resolved := x.resolved[s.ID()]; resolved != nil {
+			s = resolved
+		}
+		for _, what := range s.manages() {
+			declared[what.ID] = true
+		}
+	}
+	var out []string
+	for id := range m.Things {
+		if !declared[id] {
+			out = append(out, id)
+		}
+	}
+	slices.SortFunc(out, func(a, b string) int {
+		if d := m.Things[b].Order - m.Things[a].Order; d != 0 {
+			return d
+		}
+		return strings.Compare(b, a)
+	})
+	return out
+}
+
+// leave says why a leftover is not removed; "" is to remove it.
+func (x *execution) leave(t state.Thing) string {
+	prune := t.Prune
+	for _, j := range x.catalog.Jobs {
+		if j.Name == t.Job {
+			prune = j.Prune
+		}
+	}
+	_, known := x.specs[t.Absent]
+	switch {
+	case !prune:
+		return "job " + t.Job + " does not say prune: true"
+	case !t.New:
+		return "it was on the host before job " + t.Job + " managed it"
+	case !known:
+		return "no action removes it"
+	case x.report.Failed() || x.report.Pending():
+		return "this run did not succeed so far"
+	}
+	return ""
+}
+
+func (x *execution) pruneLimit() int {
+	switch {
+	case x.PruneAll:
+		return len(x.Journal.Managed().Things)
+	case x.PruneLimit > 0:
+		return x.PruneLimit
+	}
+	return DefaultPruneLimit
+}
+
+func (x *execution) left(id, why string) {
+	x.report.Leftovers = append(x.report.Leftovers, Leftover{id, x.Journal.Managed().Things[id].Job, why})
+}
+
+// leftIDs are the leftovers of the report.
+func (x *execution) leftIDs() []string {
+	var out []string
+	for _, l := range x.report.Leftovers {
+		out = append(out, l.ID)
+	}
+	return out
+}
+
+// removal is the step that removes a thing; nil when nothing does.
+func (x *execution) removal(id string, t state.Thing) *boundStep {
+	spec, ok := x.specs[t.Absent]
+	if !ok {
+		return nil
+	}
+	params, err := render.ParamsOf(t.Params)
+	if err != nil {
+		return nil
+	}
+	step := &render.Step{Job: t.Job, Name: "prune " + id, Action: t.Absent, Params: params}
+	s := &boundStep{Step: step, job: &render.Job{Name: t.Job}, id: step.ID(), spec: spec, needs: map[string][]*boundStep{}}
+	if len(s.bind(x.catalog)) > 0 { // of a version of pullet that wrote other parameters
+		return nil
+	}
+	return s
+}
+
+// onHost reports that there is something to remove. Where that cannot be told, there may be.
+func (x *execution) onHost(ctx context.Context, id string, t state.Thing) bool {
+	s := x.removal(id, t)
+	if s == nil {
+		return t.Absent == "" || x.specs[t.Absent].New != nil
+	}
+	change, err := s.act.Check(ctx, x.Host)
+	return err != nil || !change.Empty()
+}
+
+// remove takes a thing off the host, as a step of the report, and reports that it changed something.
+func (x *execution) remove(ctx context.Context, id string, t state.Thing) bool {
+	s := x.removal(id, t)
+	if s == nil || x.stopped() || ctx.Err() != nil {
+		x.left(id, "it could not be removed in this run")
+		return false
+	}
+	x.one(ctx, &turn{step: s}, nil)
+	r := x.of(s.ID())
+	switch {
+	case r.Outcome != Changed && r.Outcome != OK:
+		x.left(id, "it could not be removed: "+r.Reason)
+	case !x.plan:
+		delete(x.Journal.Managed().Things, id)
+	}
+	return r.Outcome == Changed
+}

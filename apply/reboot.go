@@ -1,0 +1,40 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// errReboot is why a run ends that goes on after a boot.
+var errReboot = errors.New("the host boots, and the run goes on behind this step")
+
+// Boot identifies the boot of this machine. A container or a namespace that starts anew has booted too: the kernel's boot_id alone would
+// not tell.
+func Boot() string {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "unknown"
+	}
+	init, _ := readStat("1")
+	return strings.TrimSpace(string(id)) + "/" + init.started
+}
+
+// Reboot makes the machine boot. It returns when that was asked for, some moments before everything ends.
+func (h *Host) Reboot(ctx context.Context) error {
+	for _, command := range [][]string{{"systemctl", "reboot"}, {"reboot"}} {
+		out, err := h.Run(ctx, Command{Args: command})
+		if err == nil && out.ExitCode == 0 {
+			return nil
+		}
+		if err == nil {
+			err = fmt.Errorf("exit code %d: %s", out.ExitCode, LastLines(out))
+		}
+		if command[0] == "reboot" {
+			return fmt.Errorf("the host cannot be made to boot: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"github.com/pullet/pullet/render"
+)
+
+// running is one step while it runs.
+type running struct {
+	*execution
+	*boundStep
+	r        *StepReport
+	schedule *schedule
+	joint    *joint // the steps that are made together with this one; nil: none, or it came or left
+}
+
+// step decides what becomes of one step.
+func (x *execution) step(ctx context.Context, s *running) {
+	if outcome, reason := s.jobCondition(ctx); outcome != "" {
+		s.r.Outcome, s.r.Reason = outcome, reason
+		return
+	}
+	if s.boundStep.Options.Timeout > 0 { // from here on: what the whole job waits for is not the step's time
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.boundStep.Options.Timeout.Std())
+		defer cancel()
+	}
+	if !s.admitted(ctx) || s.carried() {
+		return
+	}
+	if done, err := s.resolve(ctx); done || err != nil {
+		if err != nil {
+			s.r.fail(err)
+		}
+		return
+	}
+	change, err := s.check(ctx)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		s.stop()
+		return
+	case err != nil:
+		s.r.fail(err)
+		return
+	case s.r.Outcome == "" && change.Empty() && s.watched(), s.r.Outcome == OK && s.watched():
+		s.react(ctx)
+		return
+	case s.r.Outcome != "": // done for good
+	case change.Empty():
+		s.r.Outcome, s.r.Result.State = OK, change.State
+	case x.plan:
+		s.r.Outcome, s.r.Summary, s.r.Diff, s.r.New = Changed, change.Summary, change.Diff, change.New
+		if s.passive() {
+			s.r.Outcome = OK
+		}
+	default:
+		s.apply(ctx, change, func() (Output, error) { return s.together(ctx, change) })
+		return
+	}
+	s.afterwards(ctx)
+}
+
+// resolve fills in what the step's parameters or its file template wait for. In a plan a value that only a run makes is not known: the
+// step is said to change.
+func (s *running) resolve(ctx context.Context) (done bool, err error) {
+	if !s.Waits() && !s.late {
+		return false, nil
+	}
+	if from := s.unknown(); from != "" {
+		s.r.Outcome, s.r.Summary = Changed, "depends on what "+from+" returns"
+		return true, nil
+	}
+	results, run := s.results(s.Job), s.runMacro(ctx)
+	params, err := s.catalog.Fill(s.Step, results, run)
+	if err != nil {
+		return false, err
+	}
+	step := *s.Step
+	step.Params = params
+	bound := *s.boundStep
+	bound.Step, bound.act = &step, s.spec.New()
+	s.boundStep = &bound
+	if errs := params.Into(bound.act, s.Pos); len(errs) > 0 {
+		return false, errs
+	}
+	if binder, ok := bound.act.(Binder); ok {
+		bound.read = sha256.New()
+		if err := binder.Bind(Binding{Catalog: s.catalog, Step: &step, read: bound.read, results: results, run: run}); err != nil {
+			return false, bindErrors(&step, err)
+		}
+	}
+	return false, nil
+}
+
+// unknown is, in a plan, a step that would change and whose result this one may read.
+func (s *running) unknown() string {
+	if !s.plan {
+		return ""
+	}
+	for _, e := range s.after {
+		r := s.of(e.step.ID())
+		if r != nil && (r.Outcome == Changed || r.Summary != "") && (e.why == readsResult || s.late) {
+			return e.step.ID()
+		}
+	}
+	return ""
+}
+
+// passive reports a step that never counts as a change.
+func (s *boundStep) passive() bool { return s.spec.Passive || s.job.Validation }
+
+// apply makes a change, with the journal written before and after.
+func (s *running) apply(ctx context.Context, change Change, act func() (Output, error)) {
+	if err := s.keep(); err != nil {
+		s.r.fail(err)
+		return
+	}
+	if !s.begin(ctx) {
+		return
+	}
+	out, err := s.persist(ctx, act)
+	r := s.r
+	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
+	r.Outcome, r.Summary, r.Diff, r.New = Changed, change.Summary, change.Diff, change.New
+	if s.passive() || out.Same {
+		r.Outcome = OK
+	}
+	switch {
+	case err != nil:
+		r.fail(err)
+	case out.Reboot:
+		s.reboot()
+		return // no end on record: the run goes on behind this step after the boot
+	default:
+		s.afterwards(ctx)
+	}
+	if errors.Is(ctx.Err(), context.Canceled) && r.Outcome != Changed && r.Outcome != OK {
+		s.stop() // no end on record: the next pull runs it again
+		return
+	}
+	s.record(r.Outcome != Failed)
+}
+
+// persist acts, and again as often as the step's retry says while that fails.
+func (s *running) persist(ctx context.Context, act func() (Output, error)) (Output, error) {
+	out, err := s.verdict(ctx, act)
+	retry := s.boundStep.Options.Retry
+	for attempt := 2; err != nil && retry != nil && (retry.Limit == 0 || attempt <= retry.Limit) && s.pause(ctx, retry); attempt++ {
+		if change, bad := s.act.Check(ctx, s.Host); bad == nil && change.Empty() {
+			return Output{State: change.State}, nil // the failed attempt got there all the same
+		}
+		out, err = s.verdict(ctx, act)
+		if err != nil {
+			err = fmt.Errorf("%w (attempt %d)", err, attempt)
+		}
+	}
+	return out, err
+}
+
+// verdict acts, and asks what the step's own expressions make of what came of it.
+func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Output, error) {
+	out, err := act()
+	judge, ok := s.act.(Judge)
+	var exit *ExitError
+	if !ok || err != nil && !errors.As(err, &exit) {
+		return out, err
+	}
+	changed, failed := judge.Verdict()
+	result := render.StepResult{State: out.State, ExitCode: out.ExitCode, StdOut: out.StdOut, StdErr: out.StdErr, Data: out.Data}
+	says := func(e *render.Expression) (bool, error) {
+		return s.catalog.Eval(*e, result, s.results(s.Job), s.runMacro(ctx))
+	}
+	if failed != nil {
+		bad, broken := says(failed)
+		switch {
+		case broken != nil:
+			return out, fmt.Errorf("failed: %w", broken)
+		case bad:
+			return out, fmt.Errorf("failed: %s: exit code %d: %s", failed.Text, out.ExitCode, LastLines(out))
+		}
+		err = nil
+	}
+	if err == nil && changed != nil {
+		yes, broken := says(changed)
+		if broken != nil {
+			return out, fmt.Errorf("changed: %w", broken)
+		}
+		out.Same = !yes
+	}
+	return out, err
+}
+
+// reboot ends the run for a boot: the journal has the step's start, and the next pull after the boot goes on behind it.
+func (s *running) reboot() {
+	s.r.Outcome, s.r.Reason = Pending, errReboot.Error()
+	s.mu.Lock()
+	s.report.Reboot = true
+	s.mu.Unlock()
+	s.stopBecause(errReboot)
+}
+
+// stop ends the run because it was told to: that is no failure of the step.
+func (s *running) stop() {
+	s.r.Outcome, s.r.Reason = Pending, errStopped.Error()
+	s.stopBecause(errStopped)
+}
+
+func (r *StepReport) fail(err error) { r.Outcome, r.Reason = Failed, err.Error() }
+
+// hide keeps what a sensitive step read and wrote out of reports.
+func (r *StepReport) hide() {
+	if r.Diff != "" {
+		r.Diff = "(sensitive: not shown)\n"
+	}
+	if r.Summary != "" { // it may quote a command
+		r.Summary = "(sensitive: not shown)"
+	}
+	r.Result.StdOut, r.Result.StdErr, r.Result.Data = "", "", nil
+	if r.Outcome == Failed {
+		r.Reason = "failed (sensitive: the output is not shown)"
+	}
+}
+
+// afterwards asks the conditions that follow the action.
+func (s *running) afterwards(ctx context.Context) {
+	if s.plan || s.r.Outcome == Skipped {
+		return
+	}
+	s.r.Result.Result, s.r.Result.Changed = "ok", s.r.Outcome == Changed
+	if s.r.Result.State == "" {
+		s.r.Result.State = s.r.Result.Result
+	}
+	s.mu.Lock()
+	s.values[s.ID()] = s.r.Result // its own result counts in its conditions
+	s.mu.Unlock()
+	for _, c := range []struct {
+		name string
+		*render.Condition
+	}{{"success", s.Conditions.Success}, {"continue", s.Conditions.Continue}} {
+		if c.Condition == nil {
+			continue
+		}
+		outcome, reason := s.ask(ctx, c.Condition)
+		if errors.Is(ctx.Err(), context.Canceled) {
+			s.stop()
+			return
+		}
+		if outcome != "" {
+			s.r.Outcome, s.r.Reason = Failed, fmt.Sprintf("%s: %s", c.name, reason)
+			s.r.Result.Result = "failed"
+			return
+		}
+	}
+}

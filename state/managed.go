@@ -1,0 +1,41 @@
+package state
+
+import "fmt"
+
+// Managed is what the catalog of a node brought to it: how drift is told from a change by git, and what is no longer declared is found.
+type Managed struct {
+	Digest string            `json:"digest"`           // of the catalog that was applied as a whole
+	Steps  map[string]string `json:"steps,omitempty"`  // what each step said when it was applied last, as a digest
+	Things map[string]Thing  `json:"things,omitempty"` // by the id of the resource
+	Left   []string          `json:"left,omitempty"`   // the ids of those that no step declares any longer
+}
+
+// Thing is a resource that a step brought to the node.
+type Thing struct {
+	Job      string         `json:"job"`
+	Step     string         `json:"step"`
+	Order    int            `json:"order"`              // of the step in its run: what came last goes first
+	New      bool           `json:"new,omitempty"`      // it was not there before
+	Prune    bool           `json:"prune,omitempty"`    // what the job said of things that it no longer declares
+	Path     string         `json:"path,omitempty"`     // of a file
+	Absent   string         `json:"absent,omitempty"`   // the action that removes it
+	Params   map[string]any `json:"params,omitempty"`   // of that action
+	Watchers []string       `json:"watchers,omitempty"` // the steps that react when it changes
+}
+
+// loadManaged reads what is managed.
+func (j *Journal) loadManaged() error {
+	j.managed = Managed{Steps: map[string]string{}, Things: map[string]Thing{}}
+	return readJSON(j.path("managed.json"), &j.managed)
+}
+
+// Managed is what the node's last runs brought to it. It is the journal's own: change it and SaveManaged.
+func (j *Journal) Managed() *Managed { return &j.managed }
+
+// SaveManaged writes what is managed, whole and durable.
+func (j *Journal) SaveManaged() error {
+	if err := writeJSON(j.path("managed.json"), j.managed); err != nil {
+		return fmt.Errorf("journal: %w", err)
+	}
+	return nil
+}

@@ -114,7 +114,7 @@ func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
 	if err != nil {
 		return render.View{}, err
 	}
-	v := render.View{Revision: o.Revision, Nodes: map[string]render.Node{}, Facts: map[string]render.Facts{}}
+	v := render.View{Revision: o.Revision, Nodes: map[string]render.Node{}, Facts: map[string]render.Facts{}, Services: map[string][]render.Service{}}
 	for name, n := range o.Nodes {
 		v.Nodes[name] = render.Node{Name: name, Labels: n.Labels}
 		var f render.Facts
@@ -124,6 +124,9 @@ func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
 			}
 		}
 		v.Facts[name] = f
+	}
+	for name, byNode := range o.Services {
+		v.Services[name] = instances(name, byNode)
 	}
 	return v, nil
 }

@@ -31,8 +31,10 @@ func (a *Agent) Plan(ctx context.Context, dir string) (*Outcome, error) {
 	if err != nil {
 		return p.out, err
 	}
+	host := a.host(p.out.Version.ID, 0)
+	host.Fleet = p.fleet()
 	p.out.Report = program.Plan(ctx, apply.Options{
-		Run: p.out.Run, Host: a.host(p.out.Version.ID, 0), Journal: journal, Upgrade: true, Log: a.log,
+		Run: p.out.Run, Host: host, Journal: journal, Upgrade: true, Log: a.log,
 		PruneLimit: a.config.Agent.PruneLimit,
 	})
 	return p.out, nil

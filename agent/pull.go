@@ -195,6 +195,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, slo
 	if slot != nil {
 		o.Host, o.Hold = p.host(v.ID, slot.Fence()), slot.Check
 	}
+	o.Host.Fleet = p.fleet()
 	report, err := program.Run(ctx, o)
 	p.out.Report = report
 	return report, err
@@ -252,8 +253,13 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	if v.Same(p.local.Running) && !p.out.Upgrade && p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
 		ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())
 	}
-	_, err := p.store.Client.Txn(ctx).Then(ops...).Commit()
-	return err
+	if _, err := p.store.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+		return err
+	}
+	if report.Pending() { // what was ready stays so while the node waits
+		return nil
+	}
+	return p.setReady(ctx, validated)
 }
 
 // stateOf is the configured state of a node after a pull.

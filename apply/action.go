@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash"
+	"time"
 
 	"github.com/pullet/pullet/render"
 )
@@ -122,6 +123,15 @@ type Resource struct {
 type Manager interface {
 	Manages() []Resource
 }
+
+// PendingError says that what a step waits for is not there yet: no failure. Apply is asked again after Every until Within is over; then the
+// step is pending, and the next pull goes on with it.
+type PendingError struct {
+	Reason        string
+	Every, Within time.Duration
+}
+
+func (e *PendingError) Error() string { return e.Reason }
 
 // Rebooter is implemented by actions that make the host boot. Such a step is done when it was started before the host booted last.
 type Rebooter interface {

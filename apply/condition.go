@@ -40,12 +40,17 @@ func (s *running) pause(ctx context.Context, r *render.Retry) bool {
 	if r.Interval > 0 {
 		interval = time.Duration(r.Interval)
 	}
-	s.schedule.aside(s.boundStep, func() {
+	wait := func() {
 		select {
 		case <-ctx.Done():
 		case <-time.After(interval):
 		}
-	})
+	}
+	if s.schedule == nil { // a reaction, behind all other steps
+		wait()
+	} else {
+		s.schedule.aside(s.boundStep, wait)
+	}
 	return ctx.Err() == nil
 }
 

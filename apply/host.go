@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"sync"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
+
+	"github.com/pullet/pullet/render"
 )
 
 // Host is the machine that actions work on: everything below Root.
@@ -16,10 +19,21 @@ type Host struct {
 	Env     map[string]string // of commands, in addition to a clean environment
 	Backups string            // where replaced files are kept
 	Notes   string            // where commands are noted while they run: see Orphans
+	Fleet   Fleet             // nil: its record cannot be reached
 	Boot    string            // of the machine, as Boot says; changes with every boot
 
 	mu   sync.Mutex
 	once map[string]*onceOnly
+}
+
+// Fleet is what steps need of the fleet's record.
+type Fleet interface {
+	// Services are the instances of a service, sorted by node.
+	Services(ctx context.Context, name string) ([]render.Service, error)
+	// Announce publishes this node's instance. It is ready when the node is validated.
+	Announce(ctx context.Context, s render.Service) error
+	// Withdraw takes this node's instance back.
+	Withdraw(ctx context.Context, name string) error
 }
 
 // onceOnly is something that is done at most once in a run.

@@ -26,8 +26,11 @@ func (x *execution) drifted(s *boundStep) bool {
 	m := x.Journal.Managed()
 	before, applied := m.Steps[s.ID()]
 	u, ok := s.act.(Unchecked)
-	return applied && !(ok && u.Unchecked()) && (m.Digest == x.catalog.Digest || before == s.fingerprint())
+	return applied && !(ok && u.Unchecked()) && (m.Digest == x.applied() || before == s.fingerprint())
 }
+
+// applied names what was applied when all of it was: the version, which has the files, and the catalog, which has what the fleet said.
+func (x *execution) applied() string { return x.catalog.Version + " " + x.catalog.Digest }
 
 // manages are the resources of a step.
 func (s *boundStep) manages() []Resource {
@@ -42,12 +45,12 @@ func (x *execution) remember() error {
 	m := x.Journal.Managed()
 	whole := !x.report.Failed() && !x.report.Pending()
 	left := x.leftIDs()
-	if whole && m.Digest == x.catalog.Digest && x.report.Counts[Changed] == 0 && slices.Equal(left, m.Left) {
+	if whole && m.Digest == x.applied() && x.report.Counts[Changed] == 0 && slices.Equal(left, m.Left) {
 		return nil
 	}
 	m.Left, m.Digest = left, ""
 	if whole {
-		m.Digest = x.catalog.Digest
+		m.Digest = x.applied()
 	}
 	steps := map[string]string{}
 	watchers := x.watchers()

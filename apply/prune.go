@@ -62,7 +62,7 @@ func (x *execution) prune(ctx context.Context) {
 // leftovers are the things that no step declares any longer, the last that came first.
 func (x *execution) leftovers() []string {
 	m := x.Journal.Managed()
-	if len(m.Things) == 0 || m.Digest == x.catalog.Digest && len(m.Left) == 0 {
+	if len(m.Things) == 0 || m.Digest == x.applied() && len(m.Left) == 0 {
 		return nil
 	}
 	declared := map[string]bool{}

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/pullet/pullet/render"
 )
@@ -39,7 +40,11 @@ func (x *execution) step(ctx context.Context, s *running) {
 		return
 	}
 	change, err := s.check(ctx)
+	var pending *PendingError
 	switch {
+	case errors.As(err, &pending):
+		s.r.Outcome, s.r.Reason = Pending, pending.Reason
+		return
 	case errors.Is(ctx.Err(), context.Canceled):
 		s.stop()
 		return
@@ -129,7 +134,10 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 	if s.passive() || out.Same {
 		r.Outcome = OK
 	}
+	var pending *PendingError
 	switch {
+	case errors.As(err, &pending):
+		r.Outcome, r.Reason = Pending, pending.Reason
 	case err != nil:
 		r.fail(err)
 	case out.Reboot:
@@ -142,12 +150,16 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 		s.stop() // no end on record: the next pull runs it again
 		return
 	}
-	s.record(r.Outcome != Failed)
+	s.record(r.Outcome == Changed || r.Outcome == OK)
 }
 
 // persist acts, and again as often as the step's retry says while that fails.
 func (s *running) persist(ctx context.Context, act func() (Output, error)) (Output, error) {
-	out, err := s.verdict(ctx, act)
+	out, err := s.await(ctx, act)
+	var pending *PendingError
+	if errors.As(err, &pending) {
+		return out, err
+	}
 	retry := s.boundStep.Options.Retry
 	for attempt := 2; err != nil && retry != nil && (retry.Limit == 0 || attempt <= retry.Limit) && s.pause(ctx, retry); attempt++ {
 		if change, bad := s.act.Check(ctx, s.Host); bad == nil && change.Empty() {
@@ -159,6 +171,17 @@ func (s *running) persist(ctx context.Context, act func() (Output, error)) (Outp
 		}
 	}
 	return out, err
+}
+
+// await acts, and again while what the action waits for is not there.
+func (s *running) await(ctx context.Context, act func() (Output, error)) (Output, error) {
+	for began := time.Now(); ; {
+		out, err := s.verdict(ctx, act)
+		var pending *PendingError
+		if !errors.As(err, &pending) || time.Since(began) >= pending.Within || !s.pause(ctx, &render.Retry{Interval: render.Duration(pending.Every)}) {
+			return out, err
+		}
+	}
 }
 
 // verdict acts, and asks what the step's own expressions make of what came of it.

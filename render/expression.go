@@ -105,6 +105,7 @@ func environment(s *scope) map[string]any {
 		t, err := ParseTarget(target)
 		return err == nil && t.Matches(s.in.Node.Name, s.in.Node.Labels), err
 	}
+	services := func(name string) []map[string]any { return s.in.View.services(name) }
 	step := func(name string) StepResult {
 		if s.results == nil {
 			return StepResult{}
@@ -118,6 +119,7 @@ func environment(s *scope) map[string]any {
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
 		"macros":   map[string]any{}, // in expressions, macros by name: macros['banner'], or macros['banner']('resolver')
 		"result":   s.own,            // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
+		"services": services,         // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
 		"hasLabel": hasLabel,         // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }

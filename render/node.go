@@ -19,9 +19,10 @@ type Facts map[string]any
 
 // View is what a catalog may know of the fleet, read at one revision of its store. The zero View is a fleet of one.
 type View struct {
-	Revision int64            `json:"-"`
-	Nodes    map[string]Node  `json:"nodes"` // every registered node
-	Facts    map[string]Facts `json:"facts"` // what each node published
+	Revision int64                `json:"-"`
+	Nodes    map[string]Node      `json:"nodes"`              // every registered node
+	Facts    map[string]Facts     `json:"facts"`              // what each node published
+	Services map[string][]Service `json:"services,omitempty"` // by name
 }
 
 // Servers are the names of the registered nodes that a target matches, sorted.

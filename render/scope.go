@@ -58,20 +58,22 @@ func roots(current func() *scope) template.FuncMap {
 	step := func(name string) (StepResult, error) { return current().result(name) }
 	servers := func() map[string]any { return serverVars(current().in.View) }
 	macro := func(name string, args ...any) (any, error) { return current().macros.call(current(), name, args) }
+	services := func(name string) []map[string]any { return current().in.View.services(name) }
 	steps := func() stepsRoot { return stepsRoot{current()} }
 	item := func() (any, error) { return current().theItem() }
 	return template.FuncMap{ // the comments are what pullet explain says
-		"server":     server,  // this host: its name, its labels and its facts
-		"Server":     server,  // the same as server
-		"servervars": servers, // host name -> what server holds there, for every registered host
-		"vars":       vars,    // the merged variables
-		"variables":  vars,    // the same as vars
-		"pullet":     fleet,   // the version, and who is registered
-		"eden":       fleet,   // the same as pullet
-		"macro":      macro,   // the value of a macro: {{ macro "banner" "resolver" }}; in expressions macros['banner']('resolver')
-		"step":       step,    // what a step returned, once it has run: {{ (step "name").StdOut }}
-		"steps":      steps,   // what the steps returned: {{ (index steps "name").StdOut }}; in expressions steps['name'].StdOut
-		"item":       item,    // the item of a step with forEach
+		"server":     server,   // this host: its name, its labels and its facts
+		"Server":     server,   // the same as server
+		"servervars": servers,  // host name -> what server holds there, for every registered host
+		"vars":       vars,     // the merged variables
+		"variables":  vars,     // the same as vars
+		"pullet":     fleet,    // the version, and who is registered
+		"eden":       fleet,    // the same as pullet
+		"macro":      macro,    // the value of a macro: {{ macro "banner" "resolver" }}; in expressions macros['banner']('resolver')
+		"services":   services, // the instances of a service, sorted: {{ range services "db" }}{{ .address }}:{{ .port }} {{ end }}
+		"step":       step,     // what a step returned, once it has run: {{ (step "name").StdOut }}
+		"steps":      steps,    // what the steps returned: {{ (index steps "name").StdOut }}; in expressions steps['name'].StdOut
+		"item":       item,     // the item of a step with forEach
 	}
 }
 

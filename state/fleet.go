@@ -262,6 +262,15 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 	if err != nil {
 		return nil, err
 	}
+	services, err := s.Client.Get(ctx, s.key("service")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range services.Kvs {
+		if LastPart(kv.Key) == node {
+			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
+		}
+	}
 	// No claim is made or moved in between: one of this node would be left behind.
 	still := clientv3.Compare(clientv3.ModRevision(s.SlotPrefix("")), "<", slots.Header.Revision+1)
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen), still.WithPrefix()}

@@ -4,7 +4,7 @@ import "fmt"
 
 // Managed is what the catalog of a node brought to it: how drift is told from a change by git, and what is no longer declared is found.
 type Managed struct {
-	Digest string            `json:"digest"`           // of the catalog that was applied as a whole
+	Digest string            `json:"digest"`           // of the catalog that was applied as a whole, with its version
 	Steps  map[string]string `json:"steps,omitempty"`  // what each step said when it was applied last, as a digest
 	Things map[string]Thing  `json:"things,omitempty"` // by the id of the resource
 	Left   []string          `json:"left,omitempty"`   // the ids of those that no step declares any longer

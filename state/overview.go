@@ -17,6 +17,7 @@ type Overview struct {
 	Gone     map[string]bool // decommissioned
 	Alive    map[string]bool
 	Facts    map[string]json.RawMessage
+	Services map[string]map[string]Service    // name -> node -> instance
 	Running  map[string]string                // node -> version
 	Statuses map[string]map[string]StatusLine // node -> category -> status
 	Slots    map[string]map[string]Claim      // group -> index -> claim
@@ -42,11 +43,11 @@ type Gate struct {
 // Halted is the state of a gate that admits nobody.
 const Halted = "halted"
 
-// Overview reads the fleet's record at one revision. Facts are read only where they are asked for.
+// Overview reads the fleet's record at one revision. Facts and services are read only where they are asked for.
 func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 	prefixes := []string{"node/", "alive/", "running_version/", "status/", "slot/"}
 	if facts {
-		prefixes = append(prefixes, "facts/")
+		prefixes = append(prefixes, "facts/", "service/")
 	}
 	ops := []clientv3.Op{clientv3.OpGet(s.CurrentKey())}
 	for _, p := range prefixes {
@@ -59,6 +60,7 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 	o := &Overview{
 		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]json.RawMessage{},
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string][]string{},
+		Services: map[string]map[string]Service{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
@@ -88,6 +90,14 @@ func (o *Overview) take(key string, value []byte) error {
 		o.Alive[last] = true
 	case "facts":
 		o.Facts[last] = value
+	case "service":
+		var one Service
+		err := json.Unmarshal(value, &one)
+		if o.Services[parts[1]] == nil {
+			o.Services[parts[1]] = map[string]Service{}
+		}
+		o.Services[parts[1]][last] = one
+		return err
 	case "running_version":
 		o.Running[last] = parts[1]
 	case "slot":

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,6 +27,7 @@ type scene struct {
 	t           *testing.T
 	root, state string
 	files       map[string]string // below files/ of the repository
+	fleet       *fleet            // nil: its record is away
 	whole       bool              // the root is / of a host of the lab
 }
 
@@ -33,7 +35,12 @@ type scene struct {
 func (c example) scene(t *testing.T) *scene {
 	t.Helper()
 	if !c.whole {
-		return newScene(t, c.host...)
+		s := newScene(t, c.host...)
+		if c.fleet != nil {
+			known := slices.Clone(c.fleet)
+			s.fleet = &known
+		}
+		return s
 	}
 	if os.Getenv(wholeHost) == "" {
 		t.Skipf("needs a whole host: the lab's tests run it with %s=1, where it may change anything", wholeHost)
@@ -120,7 +127,11 @@ func (s *scene) plant(entry string) {
 func (s *scene) path(name string) string { return filepath.Join(s.root, name) }
 
 func (s *scene) host() *apply.Host {
-	return &apply.Host{Root: s.root, Backups: filepath.Join(s.state, "backups")}
+	h := &apply.Host{Root: s.root, Backups: filepath.Join(s.state, "backups")}
+	if s.fleet != nil {
+		h.Fleet = s.fleet
+	}
+	return h
 }
 
 // bind makes the program of one step.
@@ -135,7 +146,7 @@ func (s *scene) bindText(job string) (*apply.Program, error) {
 	for name, text := range s.files {
 		m["files/"+name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	in := render.Input{Node: render.Node{Name: "n1"}, Facts: render.Facts{"fqdn": "n1.example.org"}, Version: "v1"}
+	in := render.Input{Node: render.Node{Name: "n1"}, Facts: facts(), Version: "v1"}
 	cat, err := render.Open(render.Layer{Name: "main", FS: m}).Compile(in)
 	if err != nil {
 		return nil, err
@@ -187,6 +198,14 @@ func (s *scene) options() apply.Options {
 		s.t.Fatal(err)
 	}
 	return apply.Options{Run: "r", Host: s.host(), Journal: j, Upgrade: true}
+}
+
+// facts are the host's.
+func facts() render.Facts {
+	return render.Facts{
+		"fqdn": "n1.example.org", "address": "192.0.2.7",
+		"addresses": map[string]any{"eth0": []any{"192.0.2.7"}, "eth1": []any{"198.51.100.7"}},
+	}
 }
 
 // mustRun is a step that changed the host.

@@ -1,0 +1,52 @@
+package render
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Service is one node's instance of a service.
+type Service struct {
+	Name      string         `json:"name"`
+	Node      string         `json:"node"`
+	Address   string         `json:"address"`             // the one to use
+	Addresses map[string]any `json:"addresses,omitempty"` // by interface
+	Port      int            `json:"port,omitempty"`
+	Tags      []string       `json:"tags,omitempty"`
+	Ready     bool           `json:"ready"` // the node was validated since it offers the service
+}
+
+// data is the instance as templates and expressions see it.
+func (s Service) data() map[string]any {
+	tags := make([]any, len(s.Tags))
+	for i, t := range s.Tags {
+		tags[i] = t
+	}
+	return map[string]any{
+		"name": s.Name, "node": s.Node, "address": s.Address, "addresses": s.Addresses, "port": s.Port, "tags": tags, "ready": s.Ready,
+	}
+}
+
+// services are the instances of a service, sorted by node.
+func (v View) services(name string) []map[string]any {
+	list := slices.SortedFunc(slices.Values(v.Services[name]), func(a, b Service) int { return cmp.Compare(a.Node, b.Node) })
+	out := make([]map[string]any, len(list))
+	for i, s := range list {
+		out[i] = s.data()
+	}
+	return out
+}
+
+// Addresses are the node's addresses by interface, and the one to use: that of an interface, or of the default route for "".
+func (c *Catalog) Addresses(of string) (use string, all map[string]any) {
+	server := c.scope.server
+	all, _ = server["addresses"].(map[string]any)
+	if of == "" {
+		use, _ = server["address"].(string)
+		return use, all
+	}
+	if list, ok := all[of].([]any); ok && len(list) > 0 {
+		use, _ = list[0].(string)
+	}
+	return use, all
+}

@@ -17,17 +17,18 @@ const module = "github.com/pullet/pullet"
 
 // mayImport is the table of CONTRIBUTING.md: what each package may know of ours.
 var mayImport = map[string][]string{
-	"":             {},
-	"puller":       {},
-	"render":       {},
-	"render/facts": {"render"},
-	"state":        {},
-	"apply":        {"render", "state"},
-	"apply/action": {"apply", "render", "state"},
-	"lock":         {"state"},
-	"agent":        {"puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
-	"reference":    {"", "agent", "render", "render/facts", "apply", "apply/action"},
-	"cmd/pullet":   {"", "agent", "reference", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+	"":                  {},
+	"puller":            {},
+	"render":            {},
+	"render/facts":      {"render"},
+	"state":             {},
+	"apply":             {"render", "state"},
+	"apply/action":      {"apply", "render", "state"},
+	"lock":              {"state"},
+	"agent":             {"puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
+	"scripts/lab.d/web": {},
+	"cmd/pullet":        {"", "agent", "reference", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 }
 
 // TestImportsRunOneWay holds the packages to the table.

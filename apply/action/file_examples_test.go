@@ -5,6 +5,7 @@ import "maps"
 func init() {
 	maps.Copy(examples, map[string][]example{
 		"file.managed": {
+			{name: "on a whole host", params: "{name: /etc/lab.conf, content: x, owner: root, group: adm, mode: 0640}", whole: true, setup: "rm -f /etc/lab.conf", want: "create"},
 			{name: "create", params: "{name: /motd, content: hello}", want: "create"},
 			{name: "create an empty one", params: "{name: /motd}", want: "create"},
 			{name: "create with empty content", params: "{name: /motd, content: ''}", want: "create"},

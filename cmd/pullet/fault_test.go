@@ -14,13 +14,16 @@ import (
 	"time"
 )
 
-// binary builds pullet once for the tests that kill it.
+// binary builds pullet for the tests that kill it, or need it on other hosts: bin/pullet in a directory of its own.
 func binary(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("kills real processes for a minute: run without -short")
 	}
-	path := filepath.Join(t.TempDir(), "pullet")
+	path := filepath.Join(t.TempDir(), "bin", "pullet")
+	if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if out, err := exec.Command("go", "build", "-o", path, ".").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

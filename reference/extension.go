@@ -29,6 +29,9 @@ func OfExtension(e *render.Extension) Topic {
 		for _, v := range values {
 			field.Values = append(field.Values, fmt.Sprint(v))
 		}
+		if len(values) > 0 && field.Type == "" {
+			field.Type = "word"
+		}
 		if set, ok := schema["default"]; ok {
 			field.Default = fmt.Sprint(set)
 		}

@@ -258,6 +258,15 @@ func (e *Extension) ErrorAt(at []string, format string, args ...any) *Error {
 	return e.doc.errorAt(below(e.body, at).value, format, args...)
 }
 
+// ErrorAtKey is a mistake in the manifest, at the last key of a path.
+func (e *Extension) ErrorAtKey(at []string, format string, args ...any) *Error {
+	found := below(e.body, at)
+	if found.key != nil {
+		return e.doc.errorAt(found.key, format, args...)
+	}
+	return e.doc.errorAt(found.value, format, args...)
+}
+
 // below is the entry that a path of keys and numbers leads to, or the last one on the way.
 func below(n *yaml.Node, at []string) entry {
 	last := entry{value: n}

@@ -136,15 +136,54 @@ func flatten(e *jsonschema.ValidationError) []mismatch {
 		}
 	case *kind.Required:
 		m.text, m.structural = missing1(k.Missing), true
-	case *kind.Type:
-		m.text = "expected " + strings.Join(typeWords(k.Want), " or ") + ", found " + typeWords([]string{k.Got})[0]
 	case *kind.AnyOf, *kind.OneOf:
 		m.text = forms(e)
 	default:
-		plain := jsonschema.ValidationError{ErrorKind: e.ErrorKind}
-		m.text = strings.TrimPrefix(plain.Error(), "at '': ")
+		m.text = inWords(k)
 	}
 	return []mismatch{m}
+}
+
+// inWords is one thing that is not allowed. For what is rare the library's words do.
+func inWords(k jsonschema.ErrorKind) string {
+	switch k := k.(type) {
+	case *kind.Type:
+		return "expected " + strings.Join(typeWords(k.Want), " or ") + ", found " + typeWords([]string{k.Got})[0]
+	case *kind.Enum:
+		return "expected " + strings.Join(shown(k.Want...), " or ") + ", found " + shown(k.Got)[0]
+	case *kind.Const:
+		return "expected " + shown(k.Want)[0] + ", found " + shown(k.Got)[0]
+	case *kind.Pattern:
+		return shown(k.Got)[0] + " does not match " + k.Want
+	case *kind.Format:
+		return fmt.Sprintf("%s is no %s: %v", shown(k.Got)[0], k.Want, k.Err)
+	case *kind.MinLength:
+		return fmt.Sprintf("expected at least %d characters, found %d", k.Want, k.Got)
+	case *kind.MaxLength:
+		return fmt.Sprintf("expected at most %d characters, found %d", k.Want, k.Got)
+	case *kind.Minimum:
+		return "expected at least " + k.Want.RatString() + ", found " + k.Got.RatString()
+	case *kind.Maximum:
+		return "expected at most " + k.Want.RatString() + ", found " + k.Got.RatString()
+	}
+	plain := jsonschema.ValidationError{ErrorKind: k}
+	return strings.TrimPrefix(plain.Error(), "at '': ")
+}
+
+// shown are values as JSON, shortened.
+func shown(values ...any) []string {
+	var out []string
+	for _, v := range values {
+		text, err := json.Marshal(v)
+		if err != nil {
+			text = []byte(fmt.Sprint(v))
+		}
+		if runes := []rune(string(text)); len(runes) > 40 {
+			text = []byte(string(runes[:40]) + "...")
+		}
+		out = append(out, string(text))
+	}
+	return out
 }
 
 // missing1 names the keys that are not there.

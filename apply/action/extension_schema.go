@@ -171,10 +171,8 @@ const (
 		" required dependentRequired title description default deprecated readOnly writeOnly examples format contentEncoding contentMediaType "
 )
 
-func (r *schemaReader) fail(at []string, format string, args ...any) *render.Error {
-	bad := r.e.ErrorAt(at, format, args...)
-	r.errs = append(r.errs, bad)
-	return bad
+func (r *schemaReader) fail(at []string, format string, args ...any) {
+	r.errs = append(r.errs, r.e.ErrorAt(at, format, args...))
 }
 
 // object looks at a schema and those below it. What is no schema is told by the library.
@@ -214,8 +212,9 @@ func (r *schemaReader) word(word string, value any, at []string) {
 	case has(otherWords, word), strings.HasPrefix(word, "x-"):
 	default:
 		if near := render.Nearest(word, strings.Fields(schemaMaps+schemaLists+schemaOnes+otherWords)); near != "" {
-			bad := r.fail(at, "parameters: JSON Schema has no keyword %q", word)
+			bad := r.e.ErrorAtKey(at, "parameters: JSON Schema has no keyword %q", word)
 			bad.Hint = fmt.Sprintf("did you mean %q? What is yours begins with x-", near)
+			r.errs = append(r.errs, bad)
 		}
 	}
 }

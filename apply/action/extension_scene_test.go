@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -140,5 +141,26 @@ func TestDocumentedResults(t *testing.T) {
 	want := "--- /a.json (current)\n+++ /a.json (desired)\n@@ -1 +1,6 @@\n-{\"a\": {\"b\": [1]}, \"z\": 0}\n+{\n+  \"a\": {\n+    \"b\": 2\n+  },\n+  \"z\": 0\n+}\n"
 	if r.Diff != want {
 		t.Errorf("%q", r.Diff)
+	}
+}
+
+// TestDocumentation: docs/extensions.md shows the files that are tested here.
+func TestDocumentation(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/extensions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := fs.Glob(documented(), "extensions/*")
+	if err != nil || len(names) != 4 {
+		t.Fatalf("%q %v", names, err)
+	}
+	for _, name := range names {
+		text, err := fs.ReadFile(documented(), name)
+		if err != nil || !strings.Contains(string(doc), "\n"+string(text)+"```\n") {
+			t.Errorf("docs/extensions.md does not show %s as it is: %v", name, err)
+		}
+	}
+	if _, err := newScene(t).bindLayers(documented()); err != nil {
+		t.Error(err)
 	}
 }

@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
@@ -36,7 +39,7 @@ func (p *pull) compile(ctx context.Context, v *state.Version) (*compiled, error)
 	if err != nil {
 		return nil, err
 	}
-	return p.bind(repo, v, view)
+	return p.bind(ctx, repo, v, view)
 }
 
 // relabel remembers the labels that the inventory gives the node, and tells the fleet. They hold from the next registration on, which
@@ -61,17 +64,24 @@ func (p *pull) node() render.Node {
 	return n
 }
 
-// bind compiles a repository for this node and gives its steps their actions.
-func (a *Agent) bind(repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
+// bind compiles a repository for this node, gives its steps their actions, and fetches what extensions need.
+func (a *Agent) bind(ctx context.Context, repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
 	dir := a.config.Paths.HostVars
 	vars, err := render.HostVars(os.DirFS(dir), dir)
 	if err != nil {
 		return nil, err
 	}
+	extensions, mistakes := action.LoadExtensions(repo)
+	if err := mistakes.Err(); err != nil {
+		return nil, err
+	}
 	program, cat, err := apply.Compile(repo, render.Input{
 		Node: a.config.Node, Facts: a.facts(), View: view, HostVars: vars, Version: v.ID, Release: v.Release,
-	}, a.actions)
-	return &compiled{program, cat}, err
+	}, slices.Concat(a.actions, extensions.Specs()))
+	if err != nil {
+		return nil, err
+	}
+	return &compiled{program, cat}, extensions.Fetch(ctx, filepath.Join(a.config.Paths.State, "extensions"), cat)
 }
 
 // repository is a version's content; what was parsed of the last one is kept.

@@ -48,7 +48,7 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.bind(render.Open(render.Layer{Name: "main", FS: os.DirFS(dir)}), p.out.Version, view)
+		return p.bind(ctx, render.Open(render.Layer{Name: "main", FS: os.DirFS(dir)}), p.out.Version, view)
 	}
 	own, err := p.puller.Pull(ctx)
 	if err != nil {

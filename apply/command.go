@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -187,6 +188,11 @@ func (t *tail) String() string {
 	}
 	return kept
 }
+
+var leftOut = regexp.MustCompile(`^\[\d+ bytes left out\]\n`)
+
+// Truncated reports that a command printed more than is kept.
+func (o Output) Truncated() bool { return leftOut.MatchString(o.StdOut) }
 
 // LastLines is the end of a command's output in one line, for a message.
 func LastLines(out Output) string {

@@ -13,12 +13,13 @@ import (
 type object = map[string]any
 
 // Schemas are the JSON Schemas (draft 2020-12) of the kinds of files, by kind. They accept what the decoder accepts: files that are
-// templates are checked as they stand, so whatever has a form of its own may be a text with a template action in it instead.
-func Schemas() (map[string]map[string]any, error) {
+// templates are checked as they stand, so whatever has a form of its own may be a text with a template action in it instead. Extensions
+// are the names of actions that the repository brings itself, whose parameters are not checked.
+func Schemas(extensions ...string) (map[string]map[string]any, error) {
 	w, err := newWriter()
 	out := map[string]map[string]any{}
 	for _, k := range Kinds() {
-		g := &generator{w, k.Template, object{}}
+		g := &generator{w, k.Template, object{}, extensions}
 		out[k.Name] = g.file(k)
 	}
 	return out, err
@@ -27,8 +28,9 @@ func Schemas() (map[string]map[string]any, error) {
 // generator makes the schema of one kind of file. Objects are definitions, which are made once.
 type generator struct {
 	*writer
-	template bool
-	defs     object
+	template   bool
+	defs       object
+	extensions []string
 }
 
 func (g *generator) file(k render.Kind) object {
@@ -108,7 +110,7 @@ func (g *generator) form(s *render.Shape) object {
 		for _, spec := range action.All() {
 			names = append(names, spec.Name)
 		}
-		return g.orTemplate(&render.Shape{NotNull: true}, object{"enum": names})
+		return g.orTemplate(&render.Shape{NotNull: true}, object{"enum": append(names, g.extensions...)})
 	case render.Parameters:
 		return object{"type": g.types(s, "object", "array")}
 	}

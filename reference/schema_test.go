@@ -23,9 +23,9 @@ type checker struct {
 }
 
 // newChecker compiles the schemas, which holds them against the draft's own schema, too.
-func newChecker(t *testing.T) *checker {
+func newChecker(t *testing.T, extensions ...string) *checker {
 	t.Helper()
-	made, err := reference.Schemas()
+	made, err := reference.Schemas(extensions...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -176,6 +176,10 @@ func TestSchemas(t *testing.T) {
 			"!" + step("action: time.sleep, parameters: {time: soon}"), "!" + step("action: cmd.run, parameters: {cmd: x}, runOptions: {runs: sometimes}"),
 			"!" + step("spec: {action: cmd.run}"), "!" + step("action: cmd.run, parameters: {cmd: x}, conditions: {when: {retry: {}}}"),
 			"!steps: {a: b}", "!include: [a]", "!spec: {" + step("action: cmd.run") + "}", "!defaults: {file.managed: {mod: 1}}\nsteps: []",
+		},
+		"extensions": {
+			"name: a.b\nfile: c\ndigest: sha256:0", "metadata: {name: x}\nspec: {name: a.b, url: c, digest: d, check: no, timeout: 1m, interpreter: [sh, -e], parameters: {}}",
+			"!name: a.b\nfile: c", "!name: a.b\ndigest: c\nparam: {}", "!name: a.b\ndigest: c\ntimeout: soon", "!name: a.b\ndigest: c\ncheck: '{{ x }}'",
 		},
 		"config": {
 			"repositories: [{name: main, url: /a, ref: main, auth: {sshKey: /k}}]\nagent: {splay: 30s}\nnode: {labels: {role: web}}", "etcd: {endpoints: https://a}",

@@ -276,7 +276,7 @@ func (c *compiler) misplaced(doc *document, n *yaml.Node, number int) *Error {
 }
 
 // Waits reports that parameters of the step hold what other steps return: they are known only when it runs.
-func (s *Step) Waits() bool { return s.Params.waits() }
+func (s *Step) Waits() bool { return s.Params.Waits() }
 
 // After are the steps whose results the step's parameters and conditions name literally, as its job names them.
 func (s *Step) After() []string { return s.after }
@@ -341,9 +341,4 @@ func (s *scope) at(results Results, run func(*Macro) (string, error)) *scope {
 	out.results = results
 	out.macros = &macroSet{all: s.macros.all, funcs: s.macros.funcs, values: map[string]any{}, run: run}
 	return &out
-}
-
-// waits reports placeholders in the parameters.
-func (p Params) waits() bool {
-	return slices.ContainsFunc(p.pairs, func(e entry) bool { return len(placeholders(e.value)) > 0 })
 }

@@ -65,6 +65,7 @@ func (l *Lint) Findings(complete bool) ErrorList {
 		out = append(out, l.unknownKeys()...)
 		out = append(out, l.idleTargets()...)
 		out = append(out, l.repo.unused()...)
+		out = append(out, l.repo.unusedExtensions()...)
 	}
 	return out.sorted()
 }

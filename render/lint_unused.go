@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -173,6 +174,21 @@ func (r *Repository) unusedFiles(files []textFile) ErrorList {
 			e.Hint = "remove it, or make it the source of a step"
 		}
 		out = append(out, e)
+	}
+	return out
+}
+
+// unusedExtensions are the actions of the repository that no other file names.
+func (r *Repository) unusedExtensions() ErrorList {
+	files := r.texts()
+	var out ErrorList
+	list, _ := r.Extensions() // its mistakes are told elsewhere
+	for _, e := range list {
+		if !slices.ContainsFunc(files, func(f textFile) bool { return strings.Contains(f.text, e.Name) }) {
+			bad := e.ErrorAt([]string{"name"}, "no job uses the action %q", e.Name)
+			bad.Severity, bad.Hint = Warning, "remove it, or use it"
+			out = append(out, bad)
+		}
 	}
 	return out
 }

@@ -96,13 +96,19 @@ func (p Params) Position(name string, fallback Position) Position {
 	return fallback
 }
 
-// Into fills the struct that v points to, whose fields carry yaml tags. Unknown parameters, wrong types and missing required
-// ones are all reported, those without a place of their own at the fallback position.
+// ParamTaker is implemented by what takes its parameters itself, such as an action whose parameters no struct of ours describes. They may
+// still wait for steps: see Params.Waits. Mistakes without a place of their own are at the fallback position.
+type ParamTaker interface {
+	Take(p Params, fallback Position) ErrorList
+}
+
+// Into fills the struct that v points to, whose fields carry yaml tags, unless v is a ParamTaker. Unknown parameters, wrong types and
+// missing required ones are all reported, those without a place of their own at the fallback position.
 func (p Params) Into(v any, fallback Position) ErrorList {
-	root := &yaml.Node{Kind: yaml.MappingNode}
-	for _, e := range p.pairs {
-		root.Content = append(root.Content, e.key, e.value)
+	if own, ok := v.(ParamTaker); ok {
+		return own.Take(p, fallback)
 	}
+	root := p.node()
 	d := &decoder{doc: p.doc}
 	d.object(root, reflect.ValueOf(v).Elem(), "parameters")
 	for i, e := range d.errs {
@@ -119,6 +125,33 @@ func (p Params) Value() map[string]any {
 	d := &decoder{doc: p.doc}
 	for _, e := range p.pairs {
 		out[e.key.Value] = d.any(e.value)
+	}
+	return out
+}
+
+// Waits reports that the value that a path of keys and numbers leads to holds what other steps return, and is known only when its step
+// runs. Without a path it is about all parameters.
+func (p Params) Waits(at ...string) bool {
+	return len(placeholders(below(p.node(), at).value)) > 0
+}
+
+// Mistake is a mistake in the value that a path of keys and numbers leads to, or as near to it as there is a place; with onKey it is the
+// last key of the path that is wrong. Without a path it is at the fallback position.
+func (p Params) Mistake(at []string, onKey bool, fallback Position, format string, args ...any) *Error {
+	if found := below(p.node(), at); len(at) > 0 && found.value.Line > 0 {
+		fallback = p.doc.pos(found.value)
+		if onKey && found.key != nil {
+			fallback = p.doc.pos(found.key)
+		}
+	}
+	return p.errorAt(fallback, format, args...)
+}
+
+// node is the parameters as one map.
+func (p Params) node() *yaml.Node {
+	out := &yaml.Node{Kind: yaml.MappingNode}
+	for _, e := range p.pairs {
+		out.Content = append(out.Content, e.key, e.value)
 	}
 	return out
 }

@@ -31,6 +31,8 @@ type Repository struct {
 	parsed map[string]*source
 	byPath map[string]*source // by the name that messages have
 	broken map[string]*Error
+
+	brought *extensions // nil: not read yet
 }
 
 // Open makes a repository of the layers, which are read when a catalog needs them.

@@ -71,6 +71,7 @@ func Kinds() []Kind {
 		{"vars", "vars/**.yaml", true, false, &Shape{Kind: Table, Name: "variables by name", Type: reflect.TypeFor[varsFile](), Elem: &Shape{}}},
 		{"macros", "macros/**.yaml", true, false, macros},
 		{"jobs", "jobs/**.yaml", true, true, of(jobFile{})},
+		{"extensions", "extensions/**.yaml", false, true, of(extensionFile{})},
 	}
 }
 

@@ -8,18 +8,20 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/reference"
+	"github.com/pullet/pullet/render"
 )
 
 func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "explain [NAME]", GroupID: "repo", Args: upToOne,
 		Short: "Explain an action, a field, a fact or a template function",
-		Long:  "Explain shows what NAME means: its type, default, values and, for an action, an example. Without NAME it lists what there is.",
+		Long: "Explain shows what NAME means: its type, default, values and, for an action, an example. Without NAME it lists what there is.\n" +
+			"In a state repository it knows the repository's extensions, too.",
 		Example: "  pullet explain file.managed\n  pullet explain file.managed.mode\n  pullet explain job.steps.conditions.when.retry\n" +
 			"  pullet explain pullet.rollout.rollingRules\n  pullet explain config.agent.splay\n  pullet explain server.os\n  pullet explain toYaml",
 		ValidArgsFunction: completeTopics,
 		RunE: func(_ *cobra.Command, args []string) error {
-			topics, err := reference.Topics()
+			topics, err := allTopics()
 			if err != nil {
 				return err
 			}
@@ -46,9 +48,28 @@ func (a *app) explainCommand() *cobra.Command {
 	}
 }
 
+// allTopics are those of pullet, and the extensions of the repository in the current directory.
+func allTopics() ([]reference.Topic, error) {
+	topics, err := reference.Topics()
+	for _, e := range extensionsHere() {
+		topics = append(topics, reference.OfExtension(e))
+	}
+	return topics, err
+}
+
+// extensionsHere are those of the repository in the current directory, if it is one. What is wrong with them is for validate to say.
+func extensionsHere() []*render.Extension {
+	repo, _, err := openDir(nil)
+	if err != nil {
+		return nil
+	}
+	list, _ := repo.Extensions()
+	return list
+}
+
 // completeTopics offers the topics at the level of what was typed.
 func completeTopics(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-	topics, err := reference.Topics()
+	topics, err := allTopics()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
@@ -142,7 +163,7 @@ func explain(w io.Writer, t reference.Topic) {
 func listFields(w io.Writer, t reference.Topic) {
 	c := columns(w)
 	title := "FIELD"
-	if t.Group == "action" {
+	if strings.HasPrefix(t.Group, "action") {
 		title = "PARAMETER"
 	}
 	fmt.Fprintf(c, "%s\tTYPE\tDEFAULT\tMEANING\n", title)

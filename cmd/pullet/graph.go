@@ -21,11 +21,15 @@ func (a *app) graphCommand() *cobra.Command {
 		Long: "Graph compiles the repository in DIR (default: here) for a node and draws its steps with their order: -o dot for graphviz, -o mermaid\n" +
 			"for Markdown, -o table as text.",
 		RunE: func(_ *cobra.Command, args []string) error {
-			_, cat, err := of.compile(args)
+			repo, cat, err := of.compile(args)
 			if err != nil {
 				return err
 			}
-			program, err := apply.Bind(cat, action.All())
+			extensions, mistakes := action.LoadExtensions(repo)
+			if err := mistakes.Err(); err != nil {
+				return err
+			}
+			program, err := apply.Bind(cat, append(action.All(), extensions.Specs()...))
 			if err != nil {
 				return err
 			}

@@ -21,7 +21,8 @@ func (a *app) schemaCommand() *cobra.Command {
 		Short: "Print the JSON Schema of a kind of file, for editors",
 		Long: "Schema prints the JSON Schema of a kind of file; without KIND it lists the kinds and the files that they are for. Editors check and\n" +
 			"complete a file that names its schema in its first line:\n\n" +
-			"  # yaml-language-server: $schema=../.pullet/schema/jobs.schema.json",
+			"  # yaml-language-server: $schema=../.pullet/schema/jobs.schema.json\n\n" +
+			"In a state repository the names of its extensions are known, too: write the schemas again when there is a new one.",
 		Example:           "  pullet schema jobs\n  pullet schema --write .pullet/schema",
 		ValidArgsFunction: completeKinds,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -33,7 +34,7 @@ func (a *app) schemaCommand() *cobra.Command {
 			case len(args) == 0:
 				return a.listKinds()
 			}
-			schemas, err := reference.Schemas()
+			schemas, err := reference.Schemas(extensionNames()...)
 			if err != nil {
 				return err
 			}
@@ -64,6 +65,15 @@ func completeKinds(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 		out = append(out, k.Name+"\t"+k.Files)
 	}
 	return out, cobra.ShellCompDirectiveNoFileComp
+}
+
+// extensionNames are the actions that the repository in the current directory brings itself.
+func extensionNames() []string {
+	var out []string
+	for _, e := range extensionsHere() {
+		out = append(out, e.Name)
+	}
+	return out
 }
 
 // fileKind is a kind of file for programs.
@@ -104,7 +114,7 @@ func writeSchemas(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	schemas, err := reference.Schemas()
+	schemas, err := reference.Schemas(extensionNames()...)
 	if err != nil {
 		return err
 	}

@@ -61,9 +61,12 @@ func validate(repo *render.Repository, only string) (checked int, mistakes rende
 		nodes = []render.Node{n}
 	}
 	lint, complete := repo.Lint(), only == ""
+	extensions, wrong := action.LoadExtensions(repo)
+	mistakes = append(mistakes, wrong...)
+	specs := append(action.All(), extensions.Specs()...)
 	for _, n := range nodes {
 		cat, err := repo.Compile(render.Input{Node: n, Facts: facts.Sample(n.Name), View: view})
-		for _, err := range []error{err, bind(lint, cat)} {
+		for _, err := range []error{err, bind(lint, cat, specs)} {
 			var list render.ErrorList
 			if errors.As(err, &list) {
 				mistakes = append(mistakes, list...)
@@ -82,12 +85,12 @@ func validate(repo *render.Repository, only string) (checked int, mistakes rende
 }
 
 // bind looks at what could be compiled for a node.
-func bind(lint *render.Lint, cat *render.Catalog) error {
+func bind(lint *render.Lint, cat *render.Catalog, specs []apply.Spec) error {
 	if cat == nil {
 		return nil
 	}
 	lint.Add(cat)
-	_, err := apply.Bind(cat, action.All())
+	_, err := apply.Bind(cat, specs)
 	return err
 }
 

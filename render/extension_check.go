@@ -1,0 +1,120 @@
+package render
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"io/fs"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+)
+
+var (
+	actionOfOwn = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*\.[A-Za-z][A-Za-z0-9_-]*$`)
+	sha256Hex   = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+)
+
+// check finds what the manifest says and cannot mean.
+func (e *Extension) check(file extensionFile) ErrorList {
+	var errs ErrorList
+	fail := func(field, format string, args ...any) {
+		errs = append(errs, e.ErrorAt([]string{field}, field+": "+format, args...))
+	}
+	if file.Name != "" && !actionOfOwn.MatchString(file.Name) {
+		fail("name", "%q is not the name of an action: two words with a dot between them, such as motd.banner", file.Name)
+	}
+	if file.Digest != "" && !sha256Hex.MatchString(file.Digest) {
+		fail("digest", "expected sha256: and 64 hexadecimal digits, found %q", file.Digest)
+	}
+	full := path.Join("extensions", file.File)
+	switch at, err := url.Parse(file.URL); {
+	case file.File == "" && file.URL == "":
+		errs = append(errs, e.ErrorAt(nil, `one of "file" and "url" is missing: where the executable is`))
+	case file.File != "" && file.URL != "":
+		fail("url", "file and url exclude each other")
+	case file.File != "" && !strings.HasPrefix(full, "extensions/"):
+		fail("file", "%q leads out of extensions/", file.File)
+	case file.URL != "" && (err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http"):
+		fail("url", "expected an address that begins with https:// or http://")
+	case file.URL != "" && at.User != nil:
+		fail("url", "a password does not belong into a repository; the digest is what protects the file")
+	}
+	if len(file.Interpreter) > 0 && file.Interpreter[0] == "" {
+		fail("interpreter", "the program is missing")
+	}
+	return errs
+}
+
+// hint says how to print the digest where something is wrong with it.
+func (e *Extension) hint(errs ErrorList) {
+	if e.File == "" && e.URL == "" {
+		return
+	}
+	for _, one := range errs {
+		if strings.HasPrefix(one.Message, "digest:") || one.Message == `"digest" is missing` {
+			one.Hint = "print the right one with: " + e.PrintDigest()
+		}
+	}
+}
+
+// Source is where the executable comes from.
+func (e *Extension) Source() string {
+	if e.URL != "" {
+		return e.URL
+	}
+	return path.Join("extensions", e.File)
+}
+
+// PrintDigest is the command that prints the digest.
+func (e *Extension) PrintDigest() string {
+	if e.URL != "" {
+		return "curl -fsSL " + e.URL + " | sha256sum"
+	}
+	return "sha256sum " + e.Source()
+}
+
+// MaxExecutable is how large the executable of an extension may be.
+const MaxExecutable = 64 << 20
+
+// locateExecutable finds the file of an extension and holds it against its digest.
+func (r *Repository) locateExecutable(e *Extension) ErrorList {
+	name := e.Source()
+	p, ok := r.locate(name)
+	if !ok {
+		bad := e.ErrorAt([]string{"file"}, "file: there is no %s in the repository", name)
+		bad.Hint = didYouMean(e.File, r.filesBelow("extensions"))
+		return ErrorList{bad}
+	}
+	e.executable = p
+	fail := func(field, format string, args ...any) ErrorList {
+		return ErrorList{e.ErrorAt([]string{field}, field+": "+format, args...)}
+	}
+	info, err := fs.Stat(p.layer.FS, p.path)
+	if err == nil && info.Size() > MaxExecutable {
+		return fail("file", "%s is larger than %d MiB", name, MaxExecutable>>20)
+	}
+	digest, err := fileDigest(p)
+	switch {
+	case err != nil:
+		return fail("file", "%s: %v", name, plainFSError(err))
+	case digest != e.Digest:
+		return fail("digest", "%s has sha256:%s, and the manifest wants sha256:%s", name, digest, e.Digest)
+	}
+	return nil
+}
+
+// fileDigest is the SHA-256 of a file, in hexadecimal digits.
+func fileDigest(p place) (string, error) {
+	f, err := p.layer.FS.Open(p.path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

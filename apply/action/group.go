@@ -1,8 +1,8 @@
 package action
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -38,7 +38,7 @@ func (a *GroupPresent) Bind(apply.Binding) error {
 			return err
 		}
 	}
-	return errors.Join(checkAccountName("name", a.Name), checkID("gid", a.GID))
+	return cmp.Or(checkAccountName("name", a.Name), checkID("gid", a.GID))
 }
 
 // Check compares number and members.

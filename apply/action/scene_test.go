@@ -32,6 +32,9 @@ type scene struct {
 // scene is where an example runs.
 func (c example) scene(t *testing.T) *scene {
 	t.Helper()
+	if c.root {
+		needRoot(t)
+	}
 	if !c.whole {
 		return newScene(t, c.host...)
 	}

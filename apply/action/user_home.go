@@ -13,8 +13,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// makeHome makes the missing home of a user that is there, as useradd makes that of a new one: with the files of /etc/skel.
-// It gets its name when it is complete.
+// makeHome makes the missing home of a user, as useradd does: with the files of /etc/skel. It gets its name when it is complete.
 func makeHome(h *apply.Host, name string) error {
 	all, err := readAccounts(h, "passwd")
 	if err != nil {
@@ -29,6 +28,9 @@ func makeHome(h *apply.Host, name string) error {
 	home, err := h.Resolve(user.field(homeField))
 	if err != nil {
 		return err
+	}
+	if exists(home) {
+		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
 		return err

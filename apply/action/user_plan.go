@@ -23,7 +23,7 @@ type userPlan struct {
 	args                  []string // of the tool, without the name
 	password              string   // the new field of the shadow file; "" leaves it
 	lock                  string   // usermod's flag
-	makeHome              bool     // of a user that is there
+	makeHome              bool     // when the user is there
 }
 
 // plan compares.
@@ -42,7 +42,7 @@ func (a *UserPresent) plan(h *apply.Host) (*userPlan, error) {
 	}
 	have := p.passwd.named(a.Name)
 	if have == nil {
-		return p, p.create()
+		return p, p.create(h)
 	}
 	p.tool = "usermod"
 	p.numbers(have)
@@ -59,7 +59,7 @@ func (p *userPlan) option(flag, value, summary string) {
 }
 
 // create is the plan for a user that is not there.
-func (p *userPlan) create() error {
+func (p *userPlan) create(h *apply.Host) error {
 	a := p.want
 	p.tool, p.summary = "useradd", []string{"create"}
 	if a.UID != nil {
@@ -87,11 +87,7 @@ func (p *userPlan) create() error {
 			p.args = append(p.args, o[0], o[1])
 		}
 	}
-	home := "-M"
-	if a.wantsHome() {
-		home = "-m"
-	}
-	p.args = append(p.args, home)
+	p.args = append(p.args, p.homeFlag(h))
 	if a.System {
 		p.args = append(p.args, "-r")
 	}
@@ -100,6 +96,18 @@ func (p *userPlan) create() error {
 	}
 	p.summary = []string{"create"}
 	return nil
+}
+
+// homeFlag says whether useradd makes the home. Below another root, where it finds no /proc, it would leave out directories of /etc/skel.
+func (p *userPlan) homeFlag(h *apply.Host) string {
+	switch {
+	case !p.want.wantsHome():
+		return "-M"
+	case h.Root == "/":
+		return "-m"
+	}
+	p.makeHome = true
+	return "-M"
 }
 
 // numbers compares the user's number and primary group.
@@ -301,7 +309,7 @@ func (p *userPlan) make(ctx context.Context, h *apply.Host) error {
 
 // busyHint says what to do about a user with running processes.
 func busyHint(err error, name string) error {
-	if strings.Contains(err.Error(), "currently used by process") {
+	if err != nil && strings.Contains(err.Error(), "currently used by process") {
 		return fmt.Errorf("%w; end its processes first: loginctl terminate-user %s, or stop the service that runs as it", err, name)
 	}
 	return err

@@ -1,8 +1,8 @@
 package action
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -68,12 +68,12 @@ func (a *UserPresent) Bind(b apply.Binding) error {
 	if _, err := a.expiry(); err != nil {
 		return err
 	}
-	refs := a.Groups
 	if a.Group != "" {
-		refs = []string{a.Group}
+		if err := checkAccountRefs("group", a.Group); err != nil {
+			return err
+		}
 	}
-	return errors.Join(checkAccountName("name", a.Name), checkID("uid", a.UID),
-		checkAccountRefs("group", refs...), checkAccountRefs("groups", a.Groups...), a.checkTexts())
+	return cmp.Or(checkAccountName("name", a.Name), checkID("uid", a.UID), checkAccountRefs("groups", a.Groups...), a.checkTexts())
 }
 
 // checkTexts finds what would break the line in the passwd file.

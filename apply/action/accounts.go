@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -165,7 +166,7 @@ func accountTool(ctx context.Context, h *apply.Host, stdin, tool string, args ..
 	for {
 		out, err := h.Run(ctx, apply.Command{Args: append([]string{tool}, args...), Stdin: stdin})
 		switch {
-		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%w; the tools for accounts are missing: install the package passwd (Debian) or shadow-utils (Fedora)", err)
 		case err != nil:
 			return fmt.Errorf("%s: %w", tool, err)

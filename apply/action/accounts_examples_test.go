@@ -40,6 +40,7 @@ func init() {
 			{name: "a new home", params: "{name: alice, home: /srv/alice}", host: people("f home/alice/.rc 644 x"), want: "home /home/alice -> /srv/alice, make /srv/alice", root: true},
 			{name: "a home that moves", params: "{name: alice, home: /home/al, moveHome: true}", host: people("f home/alice/.rc 644 x"), want: "home /home/alice -> /home/al", root: true},
 			{name: "a home that is missing", params: "{name: alice}", host: people("f etc/skel/.rc 640 x", "d etc/skel/bin 700", "l etc/skel/l .rc"), want: "make /home/alice", root: true},
+			{name: "a home where others write", params: "{name: alice}", host: people("d home 777"), want: "make /home/alice", root: true, fails: "home of alice: others than root can write to /home or above it"},
 			{name: "a home that may be missing", params: "{name: alice, createHome: false}", host: people()},
 			{name: "password", params: "{name: alice, password: '" + other + "'}", host: people(home), want: "password", root: true},
 			{name: "no password", params: "{name: alice, password: '*'}", host: people(home), want: "password", root: true},
@@ -58,7 +59,7 @@ func init() {
 			{name: "no account files", params: "{name: alice}", fails: "etc/passwd: no such file"},
 			{name: "on a host", whole: true, setup: "userdel -r pt1 || true; groupadd -f ptg", params: "{name: pt1, groups: [ptg], shell: /bin/bash, password: '" + hash + "'}", want: "create"},
 			{name: "changed on a host", whole: true, setup: "userdel -r pt2 || true; groupadd -f ptg; useradd -u 4241 -m -G ptg pt2",
-				params: "{name: pt2, uid: 4242, groups: [], appendGroups: false, locked: true, password: '" + hash + "'}", want: "uid 4241 -> 4242, only its home follows, groups -ptg, password"},
+				params: "{name: pt2, uid: 3900, groups: [], appendGroups: false, locked: true, password: '" + hash + "'}", want: "uid 4241 -> 3900, only its home follows, groups -ptg, password"},
 		},
 		"user.absent": {
 			{name: "not there", params: "{name: bob}", host: people()},

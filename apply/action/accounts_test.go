@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -220,5 +221,27 @@ func TestNoTools(t *testing.T) {
 	report, err := s.mustBind("group.present", "{name: ops}").Run(context.Background(), o)
 	if err != nil || !strings.Contains(report.Steps[0].Reason, "install the package passwd") {
 		t.Errorf("%v %+v", err, report.Steps[0])
+	}
+}
+
+// TestAccountsInTheirOrder: in genius order a group comes before its users, and a user before its keys and its jobs.
+func TestAccountsInTheirOrder(t *testing.T) {
+	p, err := newScene(t).bindText(`runOptions: {ordering: genius}
+steps:
+- {name: cron, action: cron.present, parameters: {name: a, schedule: '@daily', user: bob, command: x}}
+- {name: key, action: ssh.authorized_key, parameters: {user: bob, key: ` + key1 + `}}
+- {name: ops, action: group.present, parameters: {name: ops, members: [bob]}}
+- {name: bob, action: user.present, parameters: {name: bob, group: main, groups: [wheel]}}
+- {name: wheel, action: group.present, parameters: {name: wheel}}
+- {name: main, action: group.present, parameters: {name: main}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order, _ := p.Graph()
+	for _, pair := range [][2]string{{"bob", "cron"}, {"bob", "key"}, {"bob", "ops"}, {"wheel", "bob"}, {"main", "bob"}} {
+		if slices.Index(order, "a/"+pair[0]) > slices.Index(order, "a/"+pair[1]) {
+			t.Errorf("%s comes before %s: %v", pair[1], pair[0], order)
+		}
 	}
 }

@@ -35,6 +35,9 @@ func makeHome(h *apply.Host, name string) error {
 	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
 		return err
 	}
+	if !onlyOwn(h.Root, filepath.Dir(home)) { // they could put a link in the place of what is given to the user
+		return fmt.Errorf("home of %s: others than root can write to %s or above it: make %s with file.directory", name, filepath.Dir(user.field(homeField)), user.field(homeField))
+	}
 	part, err := os.MkdirTemp(filepath.Dir(home), ".pullet-home-")
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -142,8 +143,31 @@ func (s *boundStep) obviousNeeds() []string {
 			}
 		}
 		return needs
+	case "user":
+		return s.named("group ", "group", "groups")
+	case "group":
+		return s.named("user ", "members")
+	case "ssh", "cron":
+		return s.named("user ", "user")
 	}
 	return nil
+}
+
+// named are needs of a kind, by what stands in parameters: a text, or a list of texts.
+func (s *boundStep) named(kind string, params ...string) []string {
+	var needs []string
+	values := s.Params.Value()
+	for _, param := range params {
+		switch value := values[param].(type) {
+		case []any:
+			for _, v := range value {
+				needs = append(needs, fmt.Sprint(kind, v))
+			}
+		case string:
+			needs = append(needs, kind+value)
+		}
+	}
+	return needs
 }
 
 // comesAfter reports that a step has to come after another, directly or not.

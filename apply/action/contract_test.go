@@ -19,6 +19,7 @@ type example struct {
 	want         string   // the summary; "": nothing is to be done
 	fails        string   // what the reason says, where the host does not allow it
 	unseen       bool     // it says that it changed something, and the host does not show it
+	root         bool     // it changes owners or users, as only root can
 	whole        bool     // it needs a whole host, with / as its root: it runs on the hosts of the lab
 	fleet        fleet    // the services that the fleet knows; nil: its record is away
 	setup        string   // a shell command that prepares the whole host

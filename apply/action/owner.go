@@ -74,19 +74,12 @@ func lookup(h *apply.Host, file, kind, name string) (int, error) {
 	if id, err := strconv.Atoi(name); err == nil && id >= 0 {
 		return id, nil
 	}
-	path, err := h.Resolve("/etc/" + file)
-	if err != nil {
-		return -1, err
-	}
-	data, err := os.ReadFile(path)
+	all, err := readAccounts(h, file)
 	if err != nil {
 		return -1, fmt.Errorf("%s %q: %w", kind, name, err)
 	}
-	for line := range strings.Lines(string(data)) {
-		f := strings.Split(line, ":")
-		if len(f) > 2 && f[0] == name {
-			return strconv.Atoi(f[2])
-		}
+	if found := all.named(name); len(found) > idField {
+		return strconv.Atoi(found[idField])
 	}
 	return -1, fmt.Errorf("there is no %s %q on this host", kind, name)
 }

@@ -34,6 +34,9 @@ type scene struct {
 // scene is where an example runs.
 func (c example) scene(t *testing.T) *scene {
 	t.Helper()
+	if c.root {
+		needRoot(t)
+	}
 	if !c.whole {
 		s := newScene(t, c.host...)
 		if c.fleet != nil {

@@ -32,8 +32,9 @@ func TestMain(m *testing.M) {
 // TestScripts runs the specification of the command line. testdata/script/README.md says how to read and write a script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
-		Dir:   "testdata/script",
-		Setup: setupScript,
+		Condition: condition,
+		Dir:       "testdata/script",
+		Setup:     setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"as": asNode, "commit": commitAll, "exits": exits, "milestones": milestones, "node": writeNode, "subst": substFiles,
 			"store": runStore, "tag": tagHead, "waitfor": waitFor,
@@ -84,6 +85,14 @@ func setupScript(env *testscript.Env) error {
 	}
 	setDate(env.Setenv, 0)
 	return nil
+}
+
+// condition tells scripts who runs them: [root].
+func condition(name string) (bool, error) {
+	if name != "root" {
+		return false, fmt.Errorf("there is no condition %q", name)
+	}
+	return os.Geteuid() == 0, nil
 }
 
 // setDate sets the time of the next commit: a minute after the one before, so that hashes are the same in every run.

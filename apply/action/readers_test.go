@@ -1,0 +1,154 @@
+package action
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// FuzzAccounts: whatever stands in an account file, each line that is one is found by its name, and numbers are what they say.
+func FuzzAccounts(f *testing.F) {
+	for _, text := range []string{"root:x:0:0:root:/root:/bin/sh\n", "wheel:x:10:a,,b\n", "#c\n\n:::\n", "a", "a:x:99999999999999999999:\na:x:-1:", "+::::::\n"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		all := parseAccounts(text)
+		for _, a := range all {
+			if len(a) == 0 || all.named(a[0]) == nil || strings.Contains(strings.Join(a, ""), "\n") {
+				t.Fatalf("%q gives %q", text, a)
+			}
+			if n, ok := a.number(idField); ok && (n < 0 || all.numbered(n) == nil) {
+				t.Fatalf("%q: number %d", text, n)
+			}
+			for _, m := range a.members() {
+				if m == "" || !slices.Contains(all.groupsOf(m), a[0]) {
+					t.Fatalf("%q: member %q of %q", text, m, a[0])
+				}
+			}
+			a.field(expiresField)
+		}
+	})
+}
+
+// FuzzHosts: edits are done after one time, do what they say, and leave every other line as it is.
+func FuzzHosts(f *testing.F) {
+	for _, text := range []string{"127.0.0.1 localhost\n::1 localhost # both\n", "10.0.0.5\tdb\t#x", "10.0.0.5 a a\n10.0.0.5 b\n\n# 10.0.0.5 c\n", "10.0.0.5#", "10.0.0.5\r\n", " 10.0.0.5 \v db \f\n"} {
+		f.Add(text, true, false)
+		f.Add(text, false, true)
+	}
+	f.Fuzz(func(t *testing.T, text string, exact, unique bool) {
+		if parseHosts(text).String() != text {
+			t.Fatalf("%q is not kept", text)
+		}
+		ip := netip.MustParseAddr("10.0.0.5")
+		a := &HostPresent{Names: []string{"db.example.org", "db"}, Exact: exact, Unique: unique, ip: ip}
+		once := a.edit(text)
+		if again := a.edit(once); again != once {
+			t.Fatalf("%q -> %q -> %q", text, once, again)
+		}
+		var at []string
+		for _, line := range parseHosts(once) {
+			if line.ip == ip {
+				at = append(at, line.names...)
+			} else if unique && line.ip.Is4() && line.has("db") {
+				t.Fatalf("%q: db is still at %s", once, line.ip)
+			}
+		}
+		if !slices.Contains(lower(at), "db") || exact && !slices.Equal(at, a.Names) {
+			t.Fatalf("%q -> %q: names %q", text, once, at)
+		}
+		sameOthers(t, text, once, func(l hostsLine) bool { return l.ip == ip || unique && l.ip.Is4() })
+
+		gone := &HostAbsent{Names: []string{"db"}}
+		after := gone.edit(once)
+		if slices.ContainsFunc(parseHosts(after), func(l hostsLine) bool { return l.has("db") }) || gone.edit(after) != after {
+			t.Fatalf("%q -> %q", once, after)
+		}
+		sameOthers(t, once, after, func(l hostsLine) bool { return l.has("db") || l.ip == ip })
+	})
+}
+
+func lower(names []string) []string {
+	var out []string
+	for _, n := range names {
+		out = append(out, strings.ToLower(n))
+	}
+	return out
+}
+
+// sameOthers: the lines that an edit has nothing to do with still stand there, in their order.
+func sameOthers(t *testing.T, before, after string, mine func(hostsLine) bool) {
+	t.Helper()
+	rest := parseHosts(after)
+	for _, line := range parseHosts(before) {
+		if mine(line) {
+			continue
+		}
+		i := slices.IndexFunc(rest, func(l hostsLine) bool { return strings.TrimSuffix(l.text, "\n") == strings.TrimSuffix(line.text, "\n") })
+		if i < 0 {
+			t.Fatalf("%q -> %q: the line %q is gone", before, after, line.text)
+		}
+		rest = rest[i+1:]
+	}
+}
+
+// FuzzAuthorizedKeys: an edit is done after one time, and with exclusive nothing stands there but the key and comments.
+func FuzzAuthorizedKeys(f *testing.F) {
+	const key = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIMpNaqXbdv4j6vc211VA+HyrG5m+9yq0zmX24cJXuoDa"
+	for _, text := range []string{"", key, "no-pty " + key + " c\n" + key, "# x\nnonsense\n", "a=\"" + key, key + "\r\n\r\n"} {
+		f.Add(text, "c", true)
+		f.Add(text, "", false)
+	}
+	want, err := parseKey("no-pty " + key)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, text, comment string, exclusive bool) {
+		line := *want
+		line.comment = comment
+		if again, err := parseKey(line.String()); err != nil || again.comment != comment {
+			return // Bind refuses it
+		}
+		a := &SSHAuthorizedKey{want: []*keyLine{&line}, Exclusive: exclusive}
+		once, _ := a.edit(text)
+		if again, did := a.edit(once); again != once || len(did) > 0 {
+			t.Fatalf("%q -> %q -> %q %q", text, once, again, did)
+		}
+		keys := 0
+		for l := range strings.Lines(once) {
+			l = strings.TrimSpace(l)
+			have, err := parseKey(l)
+			switch {
+			case l == "" || l[0] == '#':
+			case err == nil && have.id() == line.id() && slices.Equal(have.options, line.options):
+				keys++
+			case exclusive || err == nil && have.id() == line.id():
+				t.Fatalf("%q -> %q", text, once)
+			}
+		}
+		if keys != 1 {
+			t.Fatalf("%q -> %q: the key stands there %d times", text, once, keys)
+		}
+		absent := &SSHAuthorizedKey{want: []*keyLine{&line}, State: "absent"}
+		gone, _ := absent.edit(once)
+		if strings.Contains(gone, line.String()) {
+			t.Fatalf("%q -> %q", once, gone)
+		}
+	})
+}
+
+// FuzzSchedule: what is taken has five words or a name, and no character that would end its line.
+func FuzzSchedule(f *testing.F) {
+	for _, text := range []string{"*/5 * * * *", "@daily", "0,30 8-18/2 1-31 jan-dec sun", "", "* * * *", "*-* * * * *", "1-2-3 * * * *"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if checkSchedule(text) != nil {
+			return
+		}
+		if n := len(strings.Fields(text)); n != 5 && (n != 1 || text[0] != '@') || strings.ContainsAny(text, "\n\r\t#=%") {
+			t.Fatalf("%q is taken", text)
+		}
+	})
+}

@@ -1,0 +1,121 @@
+package action_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// TestAuthorizedKeysFile: what stands in the file, that all of it is the user's, and that OpenSSH reads it.
+func TestAuthorizedKeysFile(t *testing.T) {
+	needRoot(t)
+	s := newScene(t, keysOf("")[0], "d home/alice 755")
+	s.mustRun("ssh.authorized_key", "{user: alice, key: "+key1+" a b}")
+	s.mustRun("ssh.authorized_key", "{user: alice, key: "+key2+", options: [no-pty, 'command=\"x, y\"'], comment: c}")
+	const file = "home/alice/.ssh/authorized_keys"
+	if want, have := key1+" a b\nno-pty,command=\"x, y\" "+key2+" c\n", s.read(file); have != want {
+		t.Errorf("have\n%swant\n%s", have, want)
+	}
+	for path, mode := range map[string]string{"home/alice/.ssh": "drwx------", file: "-rw-------"} {
+		info, err := os.Lstat(s.path(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if uid, gid := ownerOf(t, s.path(path)); uid != 1500 || gid != 1500 || info.Mode().String() != mode {
+			t.Errorf("%s: %s %d:%d", path, info.Mode(), uid, gid)
+		}
+	}
+	if out, err := exec.Command("ssh-keygen", "-lf", s.path(file)).CombinedOutput(); err != nil || strings.Count(string(out), "ED25519") != 2 {
+		t.Errorf("ssh-keygen: %v %s", err, out)
+	}
+	for path, links := range map[string]int{"home/alice": 0, "home/alice/.ssh": 0} {
+		entries, err := os.ReadDir(s.path(path))
+		if err != nil || len(entries) != 1+links {
+			t.Errorf("%s has %v, %v", path, entries, err)
+		}
+	}
+}
+
+// TestForeignFiles: a file that is also another's, or another's altogether, is neither read nor replaced.
+func TestForeignFiles(t *testing.T) {
+	needRoot(t)
+	const file = "home/alice/.ssh/authorized_keys"
+	for name, c := range map[string]struct {
+		plant func(s *scene) error
+		want  string
+	}{
+		"a hard link": {func(s *scene) error { return os.Link(s.path("etc/passwd"), s.path(file)) }, "has 2 names (hard links)"},
+		"another's": {func(s *scene) error {
+			s.plant("f " + file + " 600 x")
+			return os.Chown(s.path(file), 1501, 1501)
+		}, "belongs to uid 1501"},
+		"a home of another's":       {func(s *scene) error { return os.Chown(s.path("home/alice"), 1501, 1501) }, "/home/alice, the home of alice, belongs to uid 1501"},
+		"a home where others write": {func(s *scene) error { return os.Chmod(s.path("home"), 0o777) }, "/home/alice, the home of alice, belongs to uid 0"},
+	} {
+		s := newScene(t, keysOf("")[0], "d home/alice 755", "d home/alice/.ssh 700")
+		if err := os.Chown(s.path("home/alice/.ssh"), 1500, 1500); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.plant(s); err != nil {
+			t.Fatal(err)
+		}
+		before := s.tree()
+		r := s.run(s.mustBind("ssh.authorized_key", "{user: alice, key: "+key1+"}"))
+		if r.Outcome != apply.Failed || !strings.Contains(r.Reason, c.want) || strings.Contains(r.Diff, "root:x") {
+			t.Errorf("%s: %s %s %s", name, r.Outcome, r.Reason, r.Diff)
+		}
+		if d := differences(before, s.tree()); len(d) > 0 {
+			t.Errorf("%s: it changed %v", name, d)
+		}
+	}
+}
+
+// TestLinksAtAnyMoment: a user who swaps .ssh and the file for links while the agent works does not get a file elsewhere written, nor
+// the owner of a directory changed.
+func TestLinksAtAnyMoment(t *testing.T) {
+	needRoot(t)
+	s := newScene(t, keysOf("")[0], "d victim 700", "f victim/authorized_keys 600 mine\n", "d home/alice/spare 700")
+	for _, dir := range []string{"home/alice", "home/alice/spare"} {
+		if err := os.Chown(s.path(dir), 1500, 1500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	victim := tree(t, s.path("victim"))
+	stop, done := make(chan struct{}), make(chan int)
+	go func() { // what only changes names in a directory of the user's, the user could do
+		swaps := 0
+		defer func() { done <- swaps }()
+		for ; ; swaps++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			_ = os.Remove(s.path("home/alice/.ssh"))
+			_ = os.Symlink(s.path("victim"), s.path("home/alice/.ssh"))
+			_ = os.Remove(s.path("home/alice/.ssh"))
+			_ = os.Symlink("../../../victim", s.path("home/alice/.ssh"))
+			_ = os.Remove(s.path("home/alice/.ssh"))
+			_ = os.Rename(s.path("home/alice/spare"), s.path("home/alice/.ssh"))
+			_ = os.Remove(s.path("home/alice/.ssh/authorized_keys"))
+			_ = os.Symlink(s.path("victim/authorized_keys"), s.path("home/alice/.ssh/authorized_keys"))
+			_ = os.Remove(s.path("home/alice/.ssh/authorized_keys"))
+			_ = os.Rename(s.path("home/alice/.ssh"), s.path("home/alice/spare"))
+		}
+	}()
+	p := s.mustBind("ssh.authorized_key", "{user: alice, key: "+key1+"}")
+	outcomes := map[apply.Outcome]int{}
+	for range 300 {
+		outcomes[s.run(p).Outcome]++
+	}
+	close(stop)
+	if swaps := <-done; swaps < 100 || outcomes[apply.Changed] == 0 || outcomes[apply.Failed] == 0 {
+		t.Errorf("%d swaps, outcomes %v: the race was not run", swaps, outcomes)
+	}
+	for _, d := range differences(victim, tree(t, s.path("victim"))) {
+		t.Errorf("the victim: %s", d)
+	}
+}

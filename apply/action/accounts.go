@@ -149,6 +149,9 @@ func checkID(param string, id *int) error {
 	return nil
 }
 
+// accountFiles is what steps lock, so that none counts on what another is changing.
+const accountFiles = "/etc/passwd"
+
 // How long the tools are tried again while another program holds the account files, and how often.
 const (
 	accountLockWait  = 30 * time.Second

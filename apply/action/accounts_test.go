@@ -245,3 +245,48 @@ steps:
 		}
 	}
 }
+
+// TestEditsAtTheSameTime: steps that run at once and edit one file lose nothing of each other's.
+func TestEditsAtTheSameTime(t *testing.T) {
+	needRoot(t)
+	s := newScene(t, append(people(home), "d root 700", "d etc/ssh 755")...)
+	job, want := "runOptions: {ordering: justdoit}\nsteps:\n", 0
+	for i := range 8 {
+		key := key1
+		if i%2 == 1 {
+			key = key2
+		}
+		for action, params := range map[string]string{
+			"host.present":       fmt.Sprintf("{ip: 10.0.0.%d, names: [n%d]}", i, i),
+			"group.present":      fmt.Sprintf("{name: wheel, members: [u%d]}", i),
+			"user.present":       fmt.Sprintf("{name: u%d, groups: [docker]}", i),
+			"ssh.authorized_key": "{user: root, key: " + key + "}",
+			"ssh.known_host":     fmt.Sprintf("{host: h%d, key: %s}", i, key),
+		} {
+			job += fmt.Sprintf("- {name: %s %d, action: %s, parameters: %s", action, i, action, params)
+			if action == "group.present" {
+				job += fmt.Sprintf(", require: [user.present %d]", i)
+			}
+			job += "}\n"
+			want++
+		}
+	}
+	p, err := s.bindText(job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range s.runAll(context.Background(), p).Steps {
+		if r.Outcome == apply.Failed {
+			t.Errorf("%s: %s", r.Step, r.Reason)
+		}
+	}
+	again := s.runAll(context.Background(), p)
+	for _, r := range again.Steps {
+		if r.Outcome != apply.OK {
+			t.Errorf("then %s: %s %s %s", r.Step, r.Outcome, r.Summary, r.Reason)
+		}
+	}
+	if len(again.Steps) != want {
+		t.Errorf("%d steps, want %d", len(again.Steps), want)
+	}
+}

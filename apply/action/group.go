@@ -85,6 +85,11 @@ func (a *GroupPresent) members(have account) (want, differs []string) {
 
 // Apply makes or changes the group.
 func (a *GroupPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	unlock, err := h.Lock(ctx, accountFiles)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	defer unlock()
 	all, err := readAccounts(h, "group")
 	if err == nil {
 		err = a.possible(h, all)
@@ -173,6 +178,11 @@ func (a *GroupAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, err
 
 // Apply removes the group.
 func (a *GroupAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	unlock, err := h.Lock(ctx, accountFiles)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	defer unlock()
 	groups, err := readAccounts(h, "group")
 	if err != nil {
 		return apply.Output{}, err

@@ -121,13 +121,11 @@ func (a *SSHAuthorizedKey) Check(_ context.Context, h *apply.Host) (apply.Change
 }
 
 // Apply writes the file.
-func (a *SSHAuthorizedKey) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	f, err := openSSH(h, a.User, authorizedKeys)
-	if err != nil {
-		return apply.Output{}, err
-	}
-	text, _ := a.edit(string(f.data))
-	return apply.Output{State: a.State}, errors.Join(f.write([]byte(text)), f.close())
+func (a *SSHAuthorizedKey) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	return apply.Output{State: a.State}, editSSH(ctx, h, a.User, authorizedKeys, func(text string) string {
+		text, _ = a.edit(text)
+		return text
+	})
 }
 
 // edit gives the text of the file as it should be, and in words what is different.

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -204,6 +205,20 @@ func (f *sshFile) differs() []string {
 		out = append(out, wanted{mode: sshFileMode, setMode: true, uid: f.uid, gid: -1}.differs(f.info)...)
 	}
 	return out
+}
+
+// editSSH replaces a file in a user's .ssh by what an edit makes of it.
+func editSSH(ctx context.Context, h *apply.Host, user, name string, edit func(string) string) error {
+	unlock, err := h.Lock(ctx, "~"+user+"/.ssh/"+name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	f, err := openSSH(h, user, name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.write([]byte(edit(string(f.data)))), f.close())
 }
 
 // write replaces the file by a rename, and makes .ssh where it is missing.

@@ -106,21 +106,14 @@ func (a *SSHKnownHost) read(h *apply.Host) (name, text string, err error) {
 
 // Apply writes the file.
 func (a *SSHKnownHost) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	out := apply.Output{State: a.State}
-	if a.User == "" {
-		_, have, err := a.read(h)
-		if err != nil {
-			return apply.Output{}, err
-		}
-		text, _ := a.edit(have)
-		return out, writeText(ctx, h, sshKnownHosts, text, Permissions{})
+	edit := func(text string) string {
+		text, _ = a.edit(text)
+		return text
 	}
-	f, err := openSSH(h, a.User, "known_hosts")
-	if err != nil {
-		return apply.Output{}, err
+	if a.User != "" {
+		return apply.Output{State: a.State}, editSSH(ctx, h, a.User, "known_hosts", edit)
 	}
-	text, _ := a.edit(string(f.data))
-	return out, errors.Join(f.write([]byte(text)), f.close())
+	return apply.Output{State: a.State}, editText(ctx, h, sshKnownHosts, edit)
 }
 
 // edit gives the text of the file as it should be, and in words what is different.

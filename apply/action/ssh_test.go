@@ -4,7 +4,9 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pullet/pullet/apply"
 )
@@ -84,11 +86,11 @@ func TestLinksAtAnyMoment(t *testing.T) {
 		}
 	}
 	victim := tree(t, s.path("victim"))
-	stop, done := make(chan struct{}), make(chan int)
+	stop, done := make(chan struct{}), make(chan struct{})
+	var swaps atomic.Int64
 	go func() { // what only changes names in a directory of the user's, the user could do
-		swaps := 0
-		defer func() { done <- swaps }()
-		for ; ; swaps++ {
+		defer close(done)
+		for ; ; swaps.Add(1) {
 			select {
 			case <-stop:
 				return
@@ -108,12 +110,15 @@ func TestLinksAtAnyMoment(t *testing.T) {
 	}()
 	p := s.mustBind("ssh.authorized_key", "{user: alice, key: "+key1+"}")
 	outcomes := map[apply.Outcome]int{}
-	for range 300 {
+	deadline := time.Now().Add(time.Minute)
+	enough := func() bool { return swaps.Load() > 500 && outcomes[apply.Changed] > 0 && outcomes[apply.Failed] > 100 }
+	for !enough() && time.Now().Before(deadline) {
 		outcomes[s.run(p).Outcome]++
 	}
 	close(stop)
-	if swaps := <-done; swaps < 100 || outcomes[apply.Changed] == 0 || outcomes[apply.Failed] == 0 {
-		t.Errorf("%d swaps, outcomes %v: the race was not run", swaps, outcomes)
+	<-done
+	if !enough() {
+		t.Errorf("%d swaps, outcomes %v: the race was not run", swaps.Load(), outcomes)
 	}
 	for _, d := range differences(victim, tree(t, s.path("victim"))) {
 		t.Errorf("the victim: %s", d)

@@ -24,20 +24,14 @@ func readText(h *apply.Host, name string) (string, error) {
 	return string(data), err
 }
 
-// textFile is file.managed for a text that another action has made. A link that stands there is followed.
-func textFile(h *apply.Host, name, text string, p Permissions) (*FileManaged, error) {
+// writeText replaces a text file as file.managed does. A link that stands there is followed.
+func writeText(ctx context.Context, h *apply.Host, name, text string) error {
 	path, err := h.Resolve(name)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	f := &FileManaged{Name: filepath.Join("/", strings.TrimPrefix(path, filepath.Clean(h.Root))), Content: &text, Permissions: p}
-	return f, f.Bind(apply.Binding{})
-}
-
-// writeText replaces a text file as file.managed does.
-func writeText(ctx context.Context, h *apply.Host, name, text string, p Permissions) error {
-	f, err := textFile(h, name, text, p)
-	if err != nil {
+	f := &FileManaged{Name: filepath.Join("/", strings.TrimPrefix(path, filepath.Clean(h.Root))), Content: &text}
+	if err := f.Bind(apply.Binding{}); err != nil {
 		return err
 	}
 	c, err := f.Check(ctx, h)
@@ -62,9 +56,14 @@ func checkText(h *apply.Host, name, summary string, edit func(string) string) (a
 
 // editText replaces a text file by what an edit makes of it.
 func editText(ctx context.Context, h *apply.Host, name string, edit func(string) string) error {
+	unlock, err := h.Lock(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	have, err := readText(h, name)
 	if err != nil {
 		return err
 	}
-	return writeText(ctx, h, name, edit(have), Permissions{})
+	return writeText(ctx, h, name, edit(have))
 }

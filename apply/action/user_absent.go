@@ -65,6 +65,11 @@ func (a *UserAbsent) find(h *apply.Host) (account, error) {
 
 // Apply removes the user.
 func (a *UserAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	unlock, err := h.Lock(ctx, accountFiles)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	defer unlock()
 	user, err := a.find(h)
 	if err != nil || user == nil {
 		return apply.Output{State: "absent"}, err

@@ -45,7 +45,7 @@ type UserPresent struct {
 	Shell        string   `yaml:"shell"`         // absolute path of its shell; default: the host's
 	Comment      *string  `yaml:"comment"`       // its full name, or what it is for
 	Password     string   `yaml:"password"`      // a hash of crypt(3), never clear text; '*' is none; it is nowhere shown
-	Locked       *bool    `yaml:"locked"`        // lock the password, or unlock it; keys still work
+	Locked       *bool    `yaml:"locked"`        // lock the password, or unlock it; keys still work; default: as it is
 	Expires      string   `yaml:"expires"`       // the day from which nobody can log in: 2030-12-31, or never
 	System       bool     `yaml:"system"`        // a number from those of the system, when it is made
 }
@@ -122,6 +122,11 @@ func (a *UserPresent) Check(_ context.Context, h *apply.Host) (apply.Change, err
 
 // Apply makes or changes the user.
 func (a *UserPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	unlock, err := h.Lock(ctx, accountFiles)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	defer unlock()
 	p, err := a.plan(h)
 	if err == nil {
 		err = p.possible()

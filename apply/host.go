@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -17,8 +18,9 @@ type Host struct {
 	Backups string            // where replaced files are kept
 	Notes   string            // where commands are noted while they run: see Orphans
 
-	mu   sync.Mutex
-	once map[string]*onceOnly
+	mu    sync.Mutex
+	once  map[string]*onceOnly
+	locks map[string]chan struct{} // by what is locked: whoever can send has it
 }
 
 // onceOnly is something that is done at most once in a run.
@@ -42,6 +44,27 @@ func (h *Host) Once(key string, do func() error) error {
 	h.mu.Unlock()
 	o.Do(func() { o.err = do() })
 	return o.err
+}
+
+// Lock keeps apart the steps of a run that edit one thing, such as lines of the same file: to read it, change it and replace it is one. It
+// waits for whoever has it, until ctx ends.
+func (h *Host) Lock(ctx context.Context, what string) (unlock func(), err error) {
+	h.mu.Lock()
+	if h.locks == nil {
+		h.locks = map[string]chan struct{}{}
+	}
+	lock := h.locks[what]
+	if lock == nil {
+		lock = make(chan struct{}, 1)
+		h.locks[what] = lock
+	}
+	h.mu.Unlock()
+	select {
+	case lock <- struct{}{}:
+		return func() { <-lock }, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%s: another step edits it: %w", what, stopCause(ctx))
+	}
 }
 
 // Path is where a path of the repository lies on this machine. Links in its parents are followed beneath the root, so nothing

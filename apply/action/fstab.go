@@ -95,20 +95,20 @@ func findFstab(lines []string, dir string) (fstabEntry, int, error) {
 	return found, at, nil
 }
 
-// setFstab is the text with this entry, every other line as it was, and the options that the entry had; "" where there was none.
-func setFstab(text string, want fstabEntry) (changed, options string, err error) {
+// setFstab is the text with this entry, every other line as it was, and the entry that was there.
+func setFstab(text string, want fstabEntry) (changed string, have fstabEntry, err error) {
 	lines := strings.Split(text, "\n")
 	have, at, err := findFstab(lines, want.dir)
 	switch {
 	case err != nil:
-		return "", "", err
+		return "", have, err
 	case at < 0:
-		return withLine(text, want.line()), "", nil
+		return withLine(text, want.line()), have, nil
 	case have == want:
-		return text, have.options, nil
+		return text, have, nil
 	}
 	lines[at] = withFields(lines[at], want.fields())
-	return strings.Join(lines, "\n"), have.options, nil
+	return strings.Join(lines, "\n"), have, nil
 }
 
 // withFields puts fields into a line, with the blanks that are there, and with what follows the last.

@@ -21,7 +21,7 @@ import (
 // that systemd mounts on demand (x-systemd.automount) counts as mounted. Below another root nothing is mounted, and the boot does this.
 //
 // At boot: /etc/fstab has one entry for the mount point; other lines and comments stay as they are. systemd is told of the change. When the
-// mount fails, /etc/fstab is put back.
+// mount fails, /etc/fstab stays as it was.
 //
 // Example:
 //
@@ -95,6 +95,7 @@ type mountPlan struct {
 	remount []string   // options that it does not have
 	fstab   textFile
 	text    string // of fstab
+	stale   bool   // fstab has another device for the mount point
 }
 
 // plan compares everything with the host.
@@ -108,14 +109,15 @@ func (a *MountMounted) plan(ctx context.Context, h *apply.Host) (mountPlan, erro
 		return p, err
 	}
 	p.text = p.fstab.text
-	before := a.entry.options // as if the entry had been right
+	have := a.entry // a file that is left alone is as good as right
 	if a.Persist {
-		if p.text, before, err = setFstab(p.fstab.text, a.entry); err != nil {
+		if p.text, have, err = setFstab(p.fstab.text, a.entry); err != nil {
 			return p, err
 		}
 	}
+	p.stale = have.dir != "" && have.device != a.Device
 	if live(h) {
-		if err := a.planLive(ctx, h, &p, before != a.entry.options); err != nil {
+		if err := a.planLive(ctx, h, &p, have.options != a.entry.options); err != nil {
 			return p, err
 		}
 	}
@@ -145,7 +147,8 @@ func (a *MountMounted) Check(ctx context.Context, h *apply.Host) (apply.Change, 
 	return apply.Change{Summary: strings.Join(append(parts, "entry in /etc/fstab"), ", "), Diff: p.fstab.diff(p.text)}, nil
 }
 
-// Apply remounts before it writes /etc/fstab, and mounts after that: systemd may still have the unit of an old entry and end what it mounts.
+// Apply mounts before it writes /etc/fstab, unless that has another device: systemd would know the mount point by the old entry, and end what
+// is mounted there when the old device is gone.
 func (a *MountMounted) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
 	unlock, err := h.Lock(ctx, "/etc/fstab")
 	if err != nil {
@@ -156,26 +159,46 @@ func (a *MountMounted) Apply(ctx context.Context, h *apply.Host, _ apply.Change)
 	if err != nil {
 		return apply.Output{}, err
 	}
+	undo := func() error { return nil }
 	if p.makeDir {
 		if err := a.makePoint(p.point); err != nil {
 			return apply.Output{}, err
 		}
+		undo = func() error { return os.Remove(p.point) }
 	}
-	if len(p.remount) > 0 {
-		if err := a.remountNow(ctx, h, p); err != nil {
-			return apply.Output{}, err
-		}
+	if p.mount && p.stale {
+		err = a.replaceDevice(ctx, h, p)
+	} else if err = a.setNow(ctx, h, p); err == nil {
+		_, err = writeFstab(ctx, h, p.fstab, p.text)
+		undo = func() error { return nil } // it is mounted
 	}
+	if err != nil {
+		return apply.Output{}, putBack(err, undo)
+	}
+	return apply.Output{State: a.state(h)}, nil
+}
+
+// setNow mounts or remounts, where that is to be done.
+func (a *MountMounted) setNow(ctx context.Context, h *apply.Host, p mountPlan) error {
+	switch {
+	case p.mount:
+		return a.mountNow(ctx, h, p)
+	case len(p.remount) > 0:
+		return a.remountNow(ctx, h, p)
+	}
+	return nil
+}
+
+// replaceDevice mounts after the entry was replaced, which is put back when that fails.
+func (a *MountMounted) replaceDevice(ctx context.Context, h *apply.Host, p mountPlan) error {
 	undo, err := writeFstab(ctx, h, p.fstab, p.text)
-	if err == nil && p.mount {
-		if err = a.mountNow(ctx, h, p); err != nil {
-			err = putBack(err, undo)
-		}
+	if err != nil {
+		return err
 	}
-	if err != nil && p.makeDir {
-		err = putBack(err, func() error { return os.Remove(p.point) })
+	if err := a.mountNow(ctx, h, p); err != nil {
+		return putBack(err, undo)
 	}
-	return apply.Output{State: a.state(h)}, err
+	return nil
 }
 
 func (a *MountMounted) state(h *apply.Host) string {

@@ -16,9 +16,12 @@ type Host struct {
 	Env     map[string]string // of commands, in addition to a clean environment
 	Backups string            // where replaced files are kept
 	Notes   string            // where commands are noted while they run: see Orphans
+	// Live is told the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.
+	Live func(step, line string)
 
-	mu   sync.Mutex
-	once map[string]*onceOnly
+	mu     sync.Mutex
+	once   map[string]*onceOnly
+	liveMu sync.Mutex
 }
 
 // onceOnly is something that is done at most once in a run.

@@ -215,7 +215,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 			s.r.Outcome = OK
 		}
 	default:
-		s.apply(ctx, change.Summary, change.Diff, func() (Output, error) { return s.act.Apply(ctx, s.Host, change) })
+		s.apply(ctx, change.Summary, change.Diff, func() (Output, error) { return s.act.Apply(s.live(ctx), s.Host, change) })
 		return
 	}
 	s.afterwards(ctx)

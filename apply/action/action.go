@@ -13,6 +13,7 @@ import "github.com/pullet/pullet/apply"
 func All() []apply.Spec {
 	return []apply.Spec{
 		{Name: "cmd.run", Summary: "run a command", New: func() apply.Action { return &CmdRun{} }},
+		{Name: "cmd.script", Summary: "run a script", New: func() apply.Action { return &CmdScript{} }},
 		{Name: "file.managed", Summary: "a regular file with this content, owner and mode", New: func() apply.Action { return &FileManaged{} }},
 		{Name: "file.directory", Summary: "a directory with this owner and mode", New: func() apply.Action { return &FileDirectory{} }},
 		{Name: "file.symlink", Summary: "a symbolic link to this target", New: func() apply.Action { return &FileSymlink{} }},

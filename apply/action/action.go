@@ -18,6 +18,7 @@ func All() []apply.Spec {
 		{Name: "file.directory", Summary: "a directory with this owner and mode", New: func() apply.Action { return &FileDirectory{} }},
 		{Name: "file.symlink", Summary: "a symbolic link to this target", New: func() apply.Action { return &FileSymlink{} }},
 		{Name: "file.absent", Summary: "nothing at this path", New: func() apply.Action { return &FileAbsent{} }},
+		{Name: "git.checkout", Summary: "a directory with the files of a git repository", New: newGitCheckout},
 		{Name: "http.request", Summary: "a request to a web server", New: newHTTPRequest},
 		{Name: "time.sleep", Summary: "wait for a time", Passive: true, New: func() apply.Action { return &TimeSleep{} }},
 		{Name: "time.sleep_rand", Summary: "wait for a random time", Passive: true, New: func() apply.Action { return &TimeSleepRand{} }},

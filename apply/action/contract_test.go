@@ -21,6 +21,8 @@ type example struct {
 	unseen       bool     // it says that it changed something, and the host does not show it
 	whole        bool     // it needs a whole host, with / as its root: it runs on the hosts of the lab
 	setup        string   // a shell command that prepares the whole host
+	// prepare plants below the root what host has no words for, such as a repository.
+	prepare func(*scene)
 }
 
 // examples are the cases of each action, by its name. Each test file adds its own.

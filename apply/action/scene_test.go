@@ -33,7 +33,11 @@ type scene struct {
 func (c example) scene(t *testing.T) *scene {
 	t.Helper()
 	if !c.whole {
-		return newScene(t, c.host...)
+		s := newScene(t, c.host...)
+		if c.prepare != nil {
+			c.prepare(s)
+		}
+		return s
 	}
 	if os.Getenv(wholeHost) == "" {
 		t.Skipf("needs a whole host: the lab's tests run it with %s=1, where it may change anything", wholeHost)

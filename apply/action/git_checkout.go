@@ -300,7 +300,7 @@ func (a *GitCheckout) update(ctx context.Context, h *apply.Host, dir string, wha
 
 // fetch gets what the target needs. A branch may have moved on since the remote was asked: what came is the target then.
 func (a *GitCheckout) fetch(ctx context.Context, h *apply.Host, tree *gitTree, t *gitTarget) error {
-	if err := tree.setURL(a.URL); err != nil {
+	if err := errors.Join(tree.setURL(a.URL), tree.tidyPacks()); err != nil {
 		return err
 	}
 	if t.ref == "" && tree.has(t.commit) {

@@ -69,7 +69,10 @@ func (r *gitRemote) list(ctx context.Context) ([]*plumbing.Reference, error) {
 		refs, err = r.origin(memory.NewStorage()).ListContext(ctx, o)
 		return err
 	})
-	return refs, err
+	if err != nil { // one that is left behind may still write to refs
+		return nil, err
+	}
+	return refs, nil
 }
 
 func (r *gitRemote) origin(st storage.Storer) *git.Remote {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"maps"
 	"math"
 	"os"
 	"path"
@@ -20,23 +21,22 @@ import (
 
 // checkout makes the work tree that of the target. Files that the repository does not know are left alone, unless they are in the way.
 func (g *gitTree) checkout(t gitTarget) error {
-	own := filepath.Join(g.dir, ".git")
-	if err := os.WriteFile(filepath.Join(own, gitHalfway), []byte(t.commit.String()+"\n"), 0o600); err != nil {
+	root, err := os.OpenRoot(g.dir) // no link leads out of it
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	before, err := g.before(root)
+	if err != nil {
 		return err
 	}
 	files, err := g.files(t.commit)
 	if err != nil {
 		return err
 	}
-	before, err := g.before()
-	if err != nil {
+	if err := g.mark(root, t.commit); err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(g.dir) // no link leads out of it
-	if err != nil {
-		return err
-	}
-	defer root.Close()
 	for name := range before {
 		if _, stays := files[name]; !stays {
 			if err := removeFile(root, name); err != nil {
@@ -58,21 +58,59 @@ func (g *gitTree) checkout(t gitTarget) error {
 	return g.storage.SetIndex(idx)
 }
 
-// before are the files that the checkout knew. Half of an index is none: the commit that was checked out last tells, too.
-func (g *gitTree) before() (gitFiles, error) {
+// mark notes that from now on the work tree may hold a part of a commit, beside parts of those that are noted already.
+func (g *gitTree) mark(root *os.Root, commit plumbing.Hash) error {
+	f, err := root.OpenFile(path.Join(".git", gitHalfway), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(commit.String() + "\n")
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// before are the files that may be in the work tree: those that the index knows, if it is a whole one, those of the commit that was
+// checked out last, and those of checkouts that were cut off, whose files that had no place yet are removed.
+func (g *gitTree) before(root *os.Root) (gitFiles, error) {
 	known, _, err := g.indexed()
 	if err != nil {
 		known = gitFiles{}
 	}
-	done, err := g.Reference(gitDone, true)
-	if err != nil || !g.has(done.Hash()) {
-		return known, nil // it is the first
+	if done, err := g.Reference(gitDone, true); err == nil {
+		if _, err := g.addFiles(known, done.Hash()); err != nil {
+			return nil, err
+		}
 	}
-	files, err := g.files(done.Hash())
-	for name, f := range files {
-		known[name] = f
+	marked, err := root.ReadFile(path.Join(".git", gitHalfway))
+	if err != nil && !missing(err) {
+		return nil, err
 	}
-	return known, err
+	for line := range strings.Lines(string(marked)) {
+		files, err := g.addFiles(known, plumbing.NewHash(strings.TrimSpace(line)))
+		if err != nil {
+			return nil, err
+		}
+		for name, f := range files {
+			if err := root.Remove(candidate(name, f)); err != nil && !missing(err) {
+				return nil, err
+			}
+		}
+	}
+	return known, nil
+}
+
+// addFiles adds the files of a commit, if it is here, and returns them.
+func (g *gitTree) addFiles(to gitFiles, commit plumbing.Hash) (gitFiles, error) {
+	if !g.has(commit) {
+		return nil, nil
+	}
+	files, err := g.files(commit)
+	maps.Copy(to, files)
+	return files, err
+}
+
+// candidate is the name that a file has before it is renamed into place.
+func candidate(name string, f gitFile) string {
+	return path.Join(path.Dir(name), ".pullet-"+f.hash.String())
 }
 
 // removeFile removes a file and the directories that are empty then. What became a directory is not what the repository knew.
@@ -152,14 +190,11 @@ func (g *gitTree) write(root *os.Root, name string, f gitFile) error {
 			return err
 		}
 	}
-	candidate := path.Join(path.Dir(name), ".pullet-"+f.hash.String())
-	if err := root.Remove(candidate); err != nil && !missing(err) { // of a run that was cut off
-		return err
+	from := candidate(name, f)
+	if err := g.writeCandidate(root, from, f); err != nil {
+		return errors.Join(err, root.Remove(from))
 	}
-	if err := g.writeCandidate(root, candidate, f); err != nil {
-		return errors.Join(err, root.Remove(candidate))
-	}
-	return root.Rename(candidate, name)
+	return root.Rename(from, name)
 }
 
 func (g *gitTree) writeCandidate(root *os.Root, name string, f gitFile) (err error) {
@@ -240,6 +275,25 @@ func (g *gitTree) wholeDepth() int {
 func (g *gitTree) isWhole() error {
 	if err := os.Remove(filepath.Join(g.dir, ".git", "shallow")); !missing(err) {
 		return err
+	}
+	return nil
+}
+
+// tidyPacks removes what a fetch that was cut off leaves: half of a pack, and an index whose pack never came, which the library would not
+// write again.
+func (g *gitTree) tidyPacks() error {
+	dir := filepath.Join(g.dir, ".git", "objects", "pack")
+	entries, err := os.ReadDir(dir)
+	if err != nil && !missing(err) {
+		return err
+	}
+	for _, e := range entries {
+		base, isIndex := strings.CutSuffix(e.Name(), ".idx")
+		if strings.HasPrefix(e.Name(), "tmp_") || isIndex && !exists(filepath.Join(dir, base+".pack")) {
+			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

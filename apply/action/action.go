@@ -13,6 +13,7 @@ import "github.com/pullet/pullet/apply"
 func All() []apply.Spec {
 	return []apply.Spec{
 		{Name: "cmd.run", Summary: "run a command", New: func() apply.Action { return &CmdRun{} }},
+		{Name: "cmd.script", Summary: "run a script", New: func() apply.Action { return &CmdScript{} }},
 		{Name: "file.managed", Summary: "a regular file with this content, owner and mode", New: func() apply.Action { return &FileManaged{} }},
 		{Name: "file.directory", Summary: "a directory with this owner and mode", New: func() apply.Action { return &FileDirectory{} }},
 		{Name: "file.symlink", Summary: "a symbolic link to this target", New: func() apply.Action { return &FileSymlink{} }},
@@ -38,6 +39,8 @@ func All() []apply.Spec {
 		{Name: "mount.unmounted", Summary: "a directory where nothing is mounted", New: func() apply.Action { return &MountUnmounted{Persist: true} }},
 		{Name: "system.hostname", Summary: "the host's name, now and at boot", New: func() apply.Action { return &SystemHostname{} }},
 		{Name: "system.timezone", Summary: "the host's time zone", New: func() apply.Action { return &SystemTimezone{} }},
+		{Name: "git.checkout", Summary: "a directory with the files of a git repository", New: newGitCheckout},
+		{Name: "http.request", Summary: "a request to a web server", New: newHTTPRequest},
 		{Name: "time.sleep", Summary: "wait for a time", Passive: true, New: func() apply.Action { return &TimeSleep{} }},
 		{Name: "time.sleep_rand", Summary: "wait for a random time", Passive: true, New: func() apply.Action { return &TimeSleepRand{} }},
 		{Name: "template.expression", Summary: "compute a text for later steps", Passive: true, New: func() apply.Action { return &TemplateExpression{} }},

@@ -20,6 +20,7 @@ type Action interface {
 type Change struct {
 	Summary string // a few words: "create", "content, mode 0644 -> 0600"
 	Diff    string // a unified diff where there is text to compare
+	State   string // the resource's own word as Check found it, which is the result's where nothing is to be done
 }
 
 // Empty reports that nothing is to be done.

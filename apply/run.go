@@ -208,7 +208,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 		return
 	case s.r.Outcome != "": // done for good
 	case change.Empty():
-		s.r.Outcome = OK
+		s.r.Outcome, s.r.Result.State = OK, change.State
 	case x.plan:
 		s.r.Outcome, s.r.Summary, s.r.Diff = Changed, change.Summary, change.Diff
 		if s.passive() {

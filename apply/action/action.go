@@ -17,6 +17,7 @@ func All() []apply.Spec {
 		{Name: "file.directory", Summary: "a directory with this owner and mode", New: func() apply.Action { return &FileDirectory{} }},
 		{Name: "file.symlink", Summary: "a symbolic link to this target", New: func() apply.Action { return &FileSymlink{} }},
 		{Name: "file.absent", Summary: "nothing at this path", New: func() apply.Action { return &FileAbsent{} }},
+		{Name: "service.ensure", Summary: "a unit of systemd that runs or not, now and after a boot", New: func() apply.Action { return &ServiceEnsure{Settle: serviceSettle} }},
 		{Name: "time.sleep", Summary: "wait for a time", Passive: true, New: func() apply.Action { return &TimeSleep{} }},
 		{Name: "time.sleep_rand", Summary: "wait for a random time", Passive: true, New: func() apply.Action { return &TimeSleepRand{} }},
 		{Name: "template.expression", Summary: "compute a text for later steps", Passive: true, New: func() apply.Action { return &TemplateExpression{} }},

@@ -74,7 +74,7 @@ func (s *scene) checkPlan(p *apply.Program, c example, passive bool) *apply.Step
 // checkRun: a run does what the plan said, or fails and leaves the host as it was.
 func (s *scene) checkRun(p *apply.Program, c example, planned *apply.StepReport) {
 	s.t.Helper()
-	before := tree(s.t, s.root)
+	before := s.tree()
 	r := s.run(p)
 	changed := differences(before, s.tree())
 	if c.fails != "" {

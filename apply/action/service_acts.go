@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -15,16 +16,14 @@ import (
 
 // act is one thing that is to be done with a unit.
 type act struct {
-	verb    string // of systemctl
-	runtime bool   // what is undone holds only until the next boot
-	words   string
+	verb, words string // of systemctl, of the summary
 }
 
 // acts are what is to be done, in their order. It fails where the unit can never be as wanted.
 func (a *ServiceEnsure) acts(ctx context.Context, h *apply.Host, m units, u unit) ([]act, error) {
 	var acts []act
 	if a.Masked != nil && !*a.Masked && u.masked() {
-		acts = append(acts, act{verb: "unmask", runtime: u.file == "masked-runtime", words: "unmask"})
+		acts = append(acts, act{"unmask", "unmask"})
 		u.load, u.file = "loaded", "disabled" // what its links say, enabling finds out
 		if len(wantedBy(h, u.name)) > 0 {
 			u.file = "enabled"
@@ -59,9 +58,9 @@ func (a *ServiceEnsure) enabling(ctx context.Context, h *apply.Host, m units, u 
 	on := u.file == "enabled" || u.file == "alias"
 	switch {
 	case *a.Enabled && !on:
-		return act{verb: "enable", words: "enable" + inBrackets(installedBy(h, u))}, nil
+		return act{"enable", "enable" + inBrackets(installedBy(h, u))}, nil
 	case !*a.Enabled && (on || u.file == "enabled-runtime"):
-		return act{verb: "disable", runtime: u.file == "enabled-runtime", words: "disable" + inBrackets(wantedBy(h, u.name))}, nil
+		return act{"disable", "disable" + inBrackets(wantedBy(h, u.name))}, nil
 	}
 	return act{}, nil
 }
@@ -82,7 +81,7 @@ func (a *ServiceEnsure) enablingOthers(ctx context.Context, h *apply.Host, m uni
 	if len(differ) == 0 {
 		return act{}, nil
 	}
-	return act{verb: verb, words: verb + " " + strings.Join(differ, " and ")}, nil
+	return act{verb, verb + " " + strings.Join(differ, " and ")}, nil
 }
 
 // neverEnabled says why nothing can enable a unit.
@@ -122,7 +121,7 @@ func (a *ServiceEnsure) running(ctx context.Context, h *apply.Host, _ units, u u
 	case u.masked():
 		return act{}, maskedUnit(h, u, verb+"ed")
 	}
-	return act{verb: verb, words: verb}, nil
+	return act{verb, verb}, nil
 }
 
 // ran reports that a oneshot unit ended well since the host booted. systemd forgets units that nothing refers to; then the journal tells.
@@ -130,22 +129,34 @@ func ran(ctx context.Context, h *apply.Host, u unit) bool {
 	if u.ended > 0 {
 		return u.result == "success"
 	}
-	found, err := journalTells(ctx, h, u, "--boot")
-	return found && err == nil
+	well, err := journalTells(ctx, h, u, "--boot")
+	return well && err == nil
 }
 
-// unitStarted is the journal's id of the message that a unit started, or a oneshot ended well.
-const unitStarted = "39f53479d3a045ac8e11786248231fbf"
+// The journal's ids of the messages that a unit started, or a oneshot ended well, and that it failed to.
+const unitStarted, unitFailed = "39f53479d3a045ac8e11786248231fbf", "be02cf6855d2428ba40df7e9d022f03d"
 
-// journalTells asks the journal whether a unit was started since a time.
+// journalTells asks the journal whether a unit was started last, since a time, and did not fail. One that its conditions kept from
+// starting has a message too, of no invocation.
 func journalTells(ctx context.Context, h *apply.Host, u unit, since string) (bool, error) {
 	out, err := h.Run(ctx, apply.Command{Args: []string{
-		"journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=1", since, "UNIT=" + u.name, "MESSAGE_ID=" + unitStarted,
+		"journalctl", "--quiet", "--no-pager", "--output=json", "--output-fields=MESSAGE_ID,INVOCATION_ID", "--lines=1", since,
+		"UNIT=" + u.name, "MESSAGE_ID=" + unitStarted, "MESSAGE_ID=" + unitFailed,
 	}})
-	if err == nil && out.ExitCode != 0 {
-		err = fmt.Errorf("journalctl: %s", apply.LastLines(out))
+	switch {
+	case err != nil:
+		return false, err
+	case out.ExitCode != 0:
+		return false, fmt.Errorf("journalctl: %s", apply.LastLines(out))
+	case strings.TrimSpace(out.StdOut) == "":
+		return false, nil
 	}
-	return strings.TrimSpace(out.StdOut) != "", err
+	var last struct {
+		Message    string `json:"MESSAGE_ID"`
+		Invocation string `json:"INVOCATION_ID"`
+	}
+	err = json.Unmarshal([]byte(out.StdOut), &last)
+	return last.Message == unitStarted && last.Invocation != "", err
 }
 
 // masking compares whether it is masked. A mask lies where people put unit files, and does not replace one.
@@ -161,23 +172,26 @@ func (a *ServiceEnsure) masking(_ context.Context, h *apply.Host, _ units, u uni
 	if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink == 0 {
 		return act{}, fmt.Errorf("%s cannot be masked: its unit file is %s, where the mask would be; move it to %s", u.name, own, unitDirs[2])
 	}
-	return act{verb: "mask", words: "mask"}, nil
+	return act{"mask", "mask"}, nil
 }
 
 // maskedUnit is the error for a masked unit, with the file that masks it.
 func maskedUnit(h *apply.Host, u unit, wanted string) error {
-	by := ""
+	return fmt.Errorf("%s is masked%s and cannot be %s: add masked: false, or leave it alone", u.name, maskedBy(h, u.name), wanted)
+}
+
+// maskedBy names what masks a unit; nothing where that is not found.
+func maskedBy(h *apply.Host, name string) string {
 	for _, dir := range unitDirs {
-		at, err := h.Path(path.Join(dir, u.name))
+		at, err := h.Path(path.Join(dir, name))
 		if err != nil {
-			return err
+			continue
 		}
 		if target, err := os.Readlink(at); err == nil && target == "/dev/null" {
-			by = " by " + path.Join(dir, u.name) + " -> /dev/null"
-			break
+			return " by " + path.Join(dir, name) + " -> /dev/null"
 		}
 	}
-	return fmt.Errorf("%s is masked%s and cannot be %s: add masked: false, or leave it alone", u.name, by, wanted)
+	return ""
 }
 
 // install is the [Install] section of a unit file.

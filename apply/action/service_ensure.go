@@ -35,8 +35,8 @@ import (
 type ServiceEnsure struct {
 	Name    string          `yaml:"name,required"` // the unit: nginx, backup.timer, app@one; .service is added to a name without a type
 	State   render.Strings  `yaml:"state"`         // started, stopped, restarted or reloaded; also enabled, disabled, masked or unmasked; a list for several
-	Enabled *bool           `yaml:"enabled"`       // whether it starts with the host
-	Masked  *bool           `yaml:"masked"`        // whether nothing can start it, neither people nor other units
+	Enabled *bool           `yaml:"enabled"`       // whether it starts with the host; default: as it is
+	Masked  *bool           `yaml:"masked"`        // whether nothing can start it, neither people nor other units; default: as it is
 	Reload  bool            `yaml:"reload"`        // what it watches reloads it and does not restart it
 	Timeout render.Duration `yaml:"timeout"`       // how long it may take to start, stop or reload; default: the unit's own and the run's deadline
 	Settle  render.Duration `yaml:"settle"`        // how long it must stay up before it counts as started
@@ -176,6 +176,6 @@ func (a *ServiceEnsure) react(ctx context.Context, h *apply.Host, m units) (appl
 		verb = "reload"
 	}
 	s := &serving{ServiceEnsure: a, h: h, units: m, u: u}
-	err = s.carry(ctx, []act{{verb: verb}})
+	err = s.carry(ctx, []act{{verb, verb}})
 	return apply.Output{State: s.u.word()}, err
 }

@@ -17,6 +17,12 @@ const (
 	disablesWeb = "disable (multi-user.target)"
 )
 
+// wholeUnit is a setup on a whole host: a unit of this name, stopped, that its [Service] section describes.
+func wholeUnit(name, section string) string {
+	path := "/etc/systemd/system/" + name
+	return "systemctl disable -q --now " + name + " 2>/dev/null || true; printf '%s\\n' '[Service]' '" + section + "' '[Install]' WantedBy=multi-user.target >" + path + "; systemctl daemon-reload"
+}
+
 func init() {
 	maps.Copy(examples, map[string][]example{
 		"service.ensure": {
@@ -40,7 +46,7 @@ func init() {
 			{name: "masked already", params: "{name: web, state: masked}", host: []string{webUnit, webMasked}},
 			{name: "a masked template", params: "{name: app@.service, masked: true}", host: []string{appUnit}, want: "mask"},
 			{name: "unmasked", params: "{name: web, masked: false}", host: []string{webUnit, webMasked}, want: "unmask"},
-			{name: "unmasked and enabled", params: "{name: web, state: [unmasked, enabled]}", host: []string{target, webUnit, webMasked}, want: "unmask, " + enablesWeb[:6]},
+			{name: "unmasked and enabled", params: "{name: web, state: [unmasked, enabled]}", host: []string{target, webUnit, webMasked}, want: "unmask, enable"},
 			{name: "masked, to be enabled", params: "{name: web, enabled: true}", host: []string{webUnit, webMasked}, fails: "web.service is masked by /etc/systemd/system/web.service -> /dev/null and cannot be enabled: add masked: false"},
 			{name: "masked, its file in the way", params: "{name: own, masked: true}", host: []string{ownUnit}, fails: "own.service cannot be masked: its unit file is /etc/systemd/system/own.service, where the mask would be"},
 			{name: "static", params: "{name: fixed, enabled: true}", host: []string{staticUnit}, fails: "fixed.service cannot be enabled: it is static"},
@@ -48,6 +54,17 @@ func init() {
 			{name: "not there", params: "{name: wbe, enabled: true}", host: []string{webUnit}, want: "enable", fails: `there is no unit wbe.service on this host (did you mean "web"?)`},
 			{name: "no such template", params: "{name: ap@one, enabled: true}", host: []string{appUnit}, want: "enable", fails: `there is no unit ap@one.service on this host (did you mean "app@one"?)`},
 			{name: "nothing is there", params: "{name: web, enabled: true}", want: "enable", fails: "there is no unit web.service on this host: install what brings it"},
+
+			{name: "started", params: "{name: c-web, state: started}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "start", unseen: true},
+			{name: "started and enabled", params: "{name: c-web, state: [started, enabled]}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "enable (multi-user.target), start"},
+			{name: "started already", params: "{name: c-web, state: started, enabled: true}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl enable -q --now c-web", whole: true},
+			{name: "stopped and disabled", params: "{name: c-web, state: stopped, enabled: false}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl enable -q --now c-web", whole: true, want: "disable (multi-user.target), stop"},
+			{name: "stopped already", params: "{name: c-web, state: stopped}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true},
+			{name: "without a check: restarted", params: "{name: c-web, state: restarted}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "restart", unseen: true},
+			{name: "without a check: reloaded", params: "{name: c-web, state: reloaded}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d\nExecReload=/bin/true") + "; systemctl start c-web", whole: true, want: "reload", unseen: true},
+			{name: "reloaded, which it cannot", params: "{name: c-web, state: reloaded}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl start c-web", whole: true, want: "reload", fails: "c-web.service cannot reload: its unit has no ExecReload="},
+			{name: "does not stay up", params: "{name: c-web, state: started}", setup: wholeUnit("c-web.service", "ExecStart=/bin/false"), whole: true, want: "start", fails: "c-web.service started and did not stay up: it is failed (failed), exit-code, exit status 1"},
+			{name: "no such unit", params: "{name: c-wbe, state: started}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "start", fails: `there is no unit c-wbe.service on this host (did you mean "c-web"?)`},
 		},
 	})
 	mistakes = append(mistakes, []mistake{

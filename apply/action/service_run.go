@@ -62,20 +62,25 @@ func (s *serving) carry(ctx context.Context, acts []act) error {
 	return nil
 }
 
-// file enables, disables, masks or unmasks.
+// file enables, disables, masks or unmasks. What holds until the next boot is undone too.
 func (s *serving) file(ctx context.Context, t act) error {
-	said, err := s.units.manage(ctx, t.verb, s.u.name, t.runtime)
-	if err != nil {
-		return s.failed(ctx, t.verb, err)
-	}
-	if said != "" {
-		s.said = append(s.said, said)
-	}
-	if err := s.look(ctx); err != nil {
-		return err
+	for _, runtime := range []bool{false, true} {
+		said, err := s.units.manage(ctx, t.verb, s.u.name, runtime)
+		if err != nil {
+			return s.failed(ctx, t.verb, err)
+		}
+		if said != "" {
+			s.said = append(s.said, said)
+		}
+		if err := s.look(ctx); err != nil {
+			return err
+		}
+		if t.verb != "disable" && t.verb != "unmask" || !strings.HasSuffix(s.u.file, "-runtime") {
+			break
+		}
 	}
 	if t.verb == "unmask" && s.u.masked() {
-		return maskedUnit(s.h, s.u, "unmasked")
+		return fmt.Errorf("%s is still masked%s: systemd takes away only masks below /etc and /run", s.u.name, maskedBy(s.h, s.u.name))
 	}
 	return nil
 }

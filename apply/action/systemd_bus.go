@@ -186,16 +186,22 @@ func (b *systemBus) files(ctx context.Context) ([]string, error) {
 type linkChange struct{ Type, Link, Target string }
 
 func (b *systemBus) manage(ctx context.Context, verb, name string, runtime bool) (string, error) {
-	state, err := b.ownState(ctx, name)
-	switch {
-	case err != nil:
+	if err := b.alive(ctx); err != nil {
 		return "", err
-	case verb == "daemon-reload":
+	}
+	switch verb {
+	case "daemon-reload":
 		return "", busError(b.conn.ReloadContext(ctx))
-	case verb == "reset-failed":
+	case "reset-failed":
 		return "", busError(b.conn.ResetFailedUnitContext(ctx, name))
-	case ofSysV(name, state) && (verb == "enable" || verb == "disable"):
-		return b.systemctl.manage(ctx, verb, name, runtime)
+	case "enable", "disable":
+		state, err := b.ownState(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		if ofSysV(name, state) {
+			return b.systemctl.manage(ctx, verb, name, runtime)
+		}
 	}
 	changes, err := b.link(ctx, verb, []string{name}, runtime)
 	if err != nil || len(changes) == 0 {

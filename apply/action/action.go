@@ -41,6 +41,7 @@ func All() []apply.Spec {
 		{Name: "system.timezone", Summary: "the host's time zone", New: func() apply.Action { return &SystemTimezone{} }},
 		{Name: "git.checkout", Summary: "a directory with the files of a git repository", New: newGitCheckout},
 		{Name: "http.request", Summary: "a request to a web server", New: newHTTPRequest},
+		{Name: "service.ensure", Summary: "a unit of systemd that runs or not, now and after a boot", New: func() apply.Action { return &ServiceEnsure{Settle: serviceSettle} }},
 		{Name: "time.sleep", Summary: "wait for a time", Passive: true, New: func() apply.Action { return &TimeSleep{} }},
 		{Name: "time.sleep_rand", Summary: "wait for a random time", Passive: true, New: func() apply.Action { return &TimeSleepRand{} }},
 		{Name: "template.expression", Summary: "compute a text for later steps", Passive: true, New: func() apply.Action { return &TemplateExpression{} }},

@@ -13,10 +13,14 @@ import "github.com/pullet/pullet/apply"
 func All() []apply.Spec {
 	return []apply.Spec{
 		{Name: "cmd.run", Summary: "run a command", New: func() apply.Action { return &CmdRun{} }},
-		{Name: "file.managed", Summary: "a regular file with this content, owner and mode", New: func() apply.Action { return &FileManaged{} }},
+		{Name: "file.managed", Summary: "a regular file with this content, owner and mode", New: func() apply.Action { return &FileManaged{Replace: true} }},
+		{Name: "file.line", Summary: "a line in a text file", New: func() apply.Action { return &FileLine{State: present} }},
+		{Name: "file.block", Summary: "a text between two marker lines of a file", New: func() apply.Action { return &FileBlock{State: present} }},
 		{Name: "file.directory", Summary: "a directory with this owner and mode", New: func() apply.Action { return &FileDirectory{} }},
+		{Name: "file.content", Summary: "a file of this host, read for later steps", Passive: true, New: func() apply.Action { return &FileContent{} }},
 		{Name: "file.symlink", Summary: "a symbolic link to this target", New: func() apply.Action { return &FileSymlink{} }},
 		{Name: "file.absent", Summary: "nothing at this path", New: func() apply.Action { return &FileAbsent{} }},
+		{Name: "archive.extracted", Summary: "a directory with what an archive holds", New: func() apply.Action { return &ArchiveExtracted{} }},
 		{Name: "time.sleep", Summary: "wait for a time", Passive: true, New: func() apply.Action { return &TimeSleep{} }},
 		{Name: "time.sleep_rand", Summary: "wait for a random time", Passive: true, New: func() apply.Action { return &TimeSleepRand{} }},
 		{Name: "template.expression", Summary: "compute a text for later steps", Passive: true, New: func() apply.Action { return &TemplateExpression{} }},

@@ -14,66 +14,6 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// FileDirectory is a directory with this owner and mode. Missing parents are made with mode 0755. A link to a directory is followed,
-// beneath the root.
-//
-// Example:
-//
-//	steps:
-//	  - name: spool
-//	    action: file.directory
-//	    parameters: {name: /var/spool/app, mode: 0750, owner: app, group: app}
-type FileDirectory struct {
-	Name        string `yaml:"name,required"` // absolute path
-	Permissions `yaml:",inline"`
-}
-
-// Bind checks the parameters.
-func (a *FileDirectory) Bind(apply.Binding) error {
-	return errors.Join(apply.AbsPath("name", a.Name), a.check())
-}
-
-// Check compares type, owner and mode.
-func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	path, err := h.Resolve(a.Name)
-	if err != nil {
-		return apply.Change{}, err
-	}
-	w, err := a.wanted(h)
-	if err != nil {
-		return apply.Change{}, err
-	}
-	info, err := os.Stat(path)
-	switch {
-	case missing(err):
-		return apply.Change{Summary: "create"}, nil
-	case err != nil:
-		return apply.Change{}, err
-	case !info.IsDir():
-		return apply.Change{}, fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
-	}
-	return apply.Change{Summary: strings.Join(w.differs(info), ", ")}, nil
-}
-
-// Apply makes the directory and sets its owner and mode.
-func (a *FileDirectory) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	path, err := h.Resolve(a.Name)
-	if err != nil {
-		return apply.Output{}, err
-	}
-	w, err := a.wanted(h)
-	if err != nil {
-		return apply.Output{}, err
-	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return apply.Output{}, err
-	}
-	if err := w.set(path); err != nil {
-		return apply.Output{}, err
-	}
-	return apply.Output{}, state.SyncDir(filepath.Dir(path))
-}
-
 // FileSymlink is a symbolic link to this target. The target need not exist.
 //
 // Example:
@@ -83,9 +23,12 @@ func (a *FileDirectory) Apply(_ context.Context, h *apply.Host, _ apply.Change) 
 //	    action: file.symlink
 //	    parameters: {name: /etc/localtime, target: ../usr/share/zoneinfo/Europe/Berlin}
 type FileSymlink struct {
-	Name   string `yaml:"name,required"`   // absolute path of the link
-	Target string `yaml:"target,required"` // what it says, absolute or relative
-	Force  bool   `yaml:"force"`           // replace a regular file that stands there
+	Name     string `yaml:"name,required"`   // absolute path of the link
+	Target   string `yaml:"target,required"` // what it says, absolute or relative
+	Force    bool   `yaml:"force"`           // replace a regular file that stands there
+	Owner    string `yaml:"owner"`           // of the link itself: name or number
+	Group    string `yaml:"group"`           // of the link itself: name or number
+	MakeDirs bool   `yaml:"makeDirs"`        // make missing parents, mode 0755
 }
 
 // Bind checks the parameters.
@@ -96,9 +39,13 @@ func (a *FileSymlink) Bind(apply.Binding) error {
 	return apply.AbsPath("name", a.Name)
 }
 
-// Check compares what the link says.
+// Check compares what the link says, and its owner.
 func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	path, err := h.Path(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	w, err := a.owners().wanted(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
@@ -114,17 +61,34 @@ func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, err
 		return apply.Change{Summary: "replace a file by a link to " + a.Target}, nil
 	}
 	have, err := os.Readlink(path)
-	if err != nil || have == a.Target {
+	if err != nil {
 		return apply.Change{}, err
 	}
-	return apply.Change{Summary: "target " + have + " -> " + a.Target}, nil
+	differs := w.differs(info)
+	if have != a.Target {
+		differs = append([]string{"target " + have + " -> " + a.Target}, differs...)
+	}
+	return apply.Change{Summary: strings.Join(differs, ", ")}, nil
 }
 
-// Apply makes the link under another name and renames it into place.
+func (a *FileSymlink) owners() Permissions { return Permissions{Owner: a.Owner, Group: a.Group} }
+
+// Apply makes the link under another name and renames it into place. What is not said of its owner stays as it was.
 func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
 	path, err := h.Path(a.Name)
 	if err != nil {
 		return apply.Output{}, err
+	}
+	w, err := a.owners().wanted(h)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	if err := makeParents(a.Name, path, a.MakeDirs); err != nil {
+		return apply.Output{}, err
+	}
+	if old, err := os.Lstat(path); err == nil && old.Mode()&fs.ModeSymlink != 0 {
+		st, _ := statOf(old)
+		w.uid, w.gid = or(w.uid, int(st.Uid)), or(w.gid, int(st.Gid))
 	}
 	candidate := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".pullet")
 	if err := os.Remove(candidate); err != nil && !missing(err) {
@@ -133,13 +97,22 @@ func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (a
 	if err := os.Symlink(a.Target, candidate); err != nil {
 		return apply.Output{}, err
 	}
-	if err := os.Rename(candidate, path); err != nil {
+	if err := errors.Join(w.set(candidate), os.Rename(candidate, path)); err != nil {
 		return apply.Output{}, errors.Join(err, os.Remove(candidate))
 	}
 	return apply.Output{}, state.SyncDir(filepath.Dir(path))
 }
 
-// FileAbsent removes a file, a link, or a directory with everything in it.
+// or is a number, or another where it says nothing.
+func or(id, other int) int {
+	if id < 0 {
+		return other
+	}
+	return id
+}
+
+// FileAbsent removes a file, a link, or a directory with everything in it. A link is removed, not what it names. A directory in which
+// something is mounted is not: what is mounted may be anything.
 //
 // Example:
 //
@@ -175,9 +148,22 @@ func (a *FileAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, erro
 	case err != nil:
 		return apply.Change{}, err
 	case info.IsDir():
-		return apply.Change{Summary: "remove the directory and what is in it"}, nil
+		return apply.Change{Summary: "remove the directory and what is in it"}, a.noMounts(path)
 	}
 	return apply.Change{Summary: "remove"}, nil
+}
+
+// noMounts reports a mount point at a path or below it.
+func (a *FileAbsent) noMounts(path string) error {
+	return filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if mounted, err := isMount(at); err != nil || !mounted {
+			return err
+		}
+		return fmt.Errorf("%s is a mount point: unmount it first", filepath.Join(a.Name, strings.TrimPrefix(at, path)))
+	})
 }
 
 // Apply removes what is there.
@@ -186,7 +172,15 @@ func (a *FileAbsent) Apply(_ context.Context, h *apply.Host, _ apply.Change) (ap
 	if err != nil {
 		return apply.Output{}, err
 	}
-	return apply.Output{}, os.RemoveAll(path)
+	if info, err := os.Lstat(path); err == nil && info.IsDir() {
+		if err := a.noMounts(path); err != nil {
+			return apply.Output{}, err
+		}
+	}
+	if err := os.RemoveAll(path); err != nil {
+		return apply.Output{}, err
+	}
+	return apply.Output{}, state.SyncDir(filepath.Dir(path))
 }
 
 func missing(err error) bool {

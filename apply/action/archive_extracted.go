@@ -283,7 +283,7 @@ func (x *extraction) run(ctx context.Context, h *apply.Host) error {
 			return x.failed(err)
 		}
 	}
-	return x.finish(p.current, p.old)
+	return x.finish(p.current, p.old, p.diff.content)
 }
 
 func (x *extraction) failed(err error) error {

@@ -14,6 +14,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/state"
 )
 
 // archiveData is an archive that can be read.
@@ -173,7 +175,7 @@ func (s *writer) make(temp string, e archiveEntry, content io.Reader) error {
 }
 
 // finish sets what is left of owners and modes, removes what an earlier archive of this step left, and writes the record.
-func (x *extraction) finish(rec, old *archiveRecord) error {
+func (x *extraction) finish(rec, old *archiveRecord, written map[string]bool) error {
 	for i, e := range rec.Entries {
 		info, err := os.Lstat(x.at(e.Path))
 		if err != nil {
@@ -205,21 +207,41 @@ func (x *extraction) finish(rec, old *archiveRecord) error {
 			return err
 		}
 	}
-	if err := x.sync(); err != nil {
+	if err := x.sync(rec.Entries, written); err != nil {
 		return err
 	}
 	return rec.save(x.record())
 }
 
+// manyFiles are so many that the whole file system is made durable at once, rather than each of them.
+const manyFiles = 200
+
 // sync makes all that was written durable: only then may the record say that it is there.
-func (x *extraction) sync() error {
-	dir, err := os.Open(x.root)
-	if err != nil {
-		return err
+func (x *extraction) sync(entries []archiveEntry, written map[string]bool) error {
+	if len(written) > manyFiles {
+		dir, err := os.Open(x.root)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		return unix.Syncfs(int(dir.Fd()))
 	}
-	defer dir.Close()
-	if err := unix.Syncfs(int(dir.Fd())); err != nil {
-		return fmt.Errorf("%s: %w", x.Name, err)
+	dirs := map[string]bool{x.root: true}
+	for _, e := range entries {
+		if !written[e.Path] {
+			continue
+		}
+		dirs[filepath.Dir(x.at(e.Path))] = true
+		if e.Kind == aFile {
+			if err := state.SyncDir(x.at(e.Path)); err != nil { // a file is synced as a directory is
+				return err
+			}
+		}
+	}
+	for dir := range dirs {
+		if err := state.SyncDir(dir); err != nil {
+			return err
+		}
 	}
 	return nil
 }

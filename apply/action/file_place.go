@@ -206,7 +206,11 @@ func backup(h *apply.Host, name, path string) (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", err
 	}
-	at := filepath.Join(dir, time.Now().UTC().Format("20060102T150405.000Z"))
+	now := filepath.Join(dir, time.Now().UTC().Format("20060102T150405.000Z"))
+	at := now
+	for i := 2; exists(at); i++ { // no backup replaces another
+		at = fmt.Sprintf("%s-%d", now, i)
+	}
 	c, err := newCandidate(at)
 	if err != nil {
 		return "", err

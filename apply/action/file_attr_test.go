@@ -126,3 +126,12 @@ func TestLeftCandidate(t *testing.T) {
 	s := newScene(t, "d d 755")
 	s.mustRun("file.managed", "{name: /d/"+strings.Repeat("x", 250)+".conf, content: new}")
 }
+
+// TestCandidateSuffix: a check that goes by the end of a name sees the one that the file has.
+func TestCandidateSuffix(t *testing.T) {
+	s := newScene(t)
+	s.mustRun("file.managed", "{name: /app.service, content: x, validate: 'echo %s > seen'}")
+	if seen := strings.TrimSpace(s.read("seen")); filepath.Base(seen) != ".app.pullet.service" {
+		t.Errorf("the command saw %q", seen)
+	}
+}

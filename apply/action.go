@@ -23,7 +23,6 @@ type Change struct {
 	Summary string // a few words: "create", "content, mode 0644 -> 0600"
 	Diff    string // a unified diff where there is text to compare
 	State   string // the resource's own word, as Check found it
-	New     bool   // what is desired was not there at all
 	Same    bool   // it only reads: nothing will be different
 }
 
@@ -115,7 +114,8 @@ func (e *ExitError) Error() string {
 // Resource is a thing on a host that a step manages.
 type Resource struct {
 	ID     string         // "file /etc/motd": equal ones are the same thing, whoever declares it
-	Path   string         // of a file or link, which can be put back; "" for another thing
+	Path   string         // of the file or link that it is or stands in, which can be put back; "" for another thing
+	Part   bool           // it stands in the file, and is not the file
 	Absent string         // the action that removes it; "" if none does
 	Params map[string]any // of that action
 }

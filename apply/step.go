@@ -58,7 +58,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 	case change.Empty():
 		s.r.Outcome, s.r.Result.State = OK, change.State
 	case x.plan:
-		s.r.Outcome, s.r.Summary, s.r.Diff, s.r.New = Changed, change.Summary, change.Diff, change.New
+		s.r.Outcome, s.r.Summary, s.r.Diff = Changed, change.Summary, change.Diff
 		if s.passive() || change.Same {
 			s.r.Outcome = OK
 		}
@@ -127,10 +127,11 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 	if !s.begin(ctx) {
 		return
 	}
-	out, err := s.persist(ctx, act)
 	r := s.r
+	r.Made = s.absent(ctx)
+	out, err := s.persist(ctx, act)
 	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
-	r.Outcome, r.Summary, r.Diff, r.New = Changed, change.Summary, change.Diff, change.New
+	r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
 	if s.passive() || change.Same || out.Same {
 		r.Outcome = OK
 	}

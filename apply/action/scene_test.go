@@ -31,6 +31,9 @@ type scene struct {
 	whole       bool              // the root is / of a host of the lab
 }
 
+// repository is what examples find below files/. Each test file adds its own.
+var repository = map[string]string{}
+
 // scene is where an example runs.
 func (c example) scene(t *testing.T) *scene {
 	t.Helper()
@@ -93,7 +96,7 @@ func (s *scene) all() map[string]string {
 func newScene(t *testing.T, entries ...string) *scene {
 	t.Helper()
 	base := t.TempDir()
-	s := &scene{t: t, root: filepath.Join(base, "root"), state: filepath.Join(base, "state"), files: map[string]string{}}
+	s := &scene{t: t, root: filepath.Join(base, "root"), state: filepath.Join(base, "state"), files: maps.Clone(repository)}
 	for _, dir := range []string{s.root, s.state} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)

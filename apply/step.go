@@ -63,7 +63,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 			s.r.Outcome = OK
 		}
 	default:
-		s.apply(ctx, change, func() (Output, error) { return s.together(ctx, change) })
+		s.apply(ctx, change, func() (Output, error) { return s.answered(ctx, change) })
 		return
 	}
 	s.afterwards(ctx)
@@ -152,6 +152,15 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 		return
 	}
 	s.record(r.Outcome == Changed || r.Outcome == OK)
+}
+
+// answered applies the action, and lets it react to a change of what it watches where applying was no answer to that.
+func (s *running) answered(ctx context.Context, change Change) (Output, error) {
+	out, err := s.together(ctx, change)
+	if reactor, ok := s.act.(Reactor); ok && err == nil && out.Late && s.watched() {
+		return reactor.React(s.live(ctx), s.Host)
+	}
+	return out, err
 }
 
 // persist acts, and again as often as the step's retry says while that fails.

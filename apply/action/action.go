@@ -21,6 +21,18 @@ func All() []apply.Spec {
 		{Name: "file.content", Summary: "a file of this host, read for later steps", Passive: true, New: func() apply.Action { return &FileContent{} }},
 		{Name: "file.symlink", Summary: "a symbolic link to this target", New: func() apply.Action { return &FileSymlink{} }},
 		{Name: "file.absent", Summary: "nothing at this path", New: func() apply.Action { return &FileAbsent{} }},
+		{Name: "pkg.installed", Summary: "packages that are installed, in this version", New: func() apply.Action { return &PkgInstalled{PkgConfFiles: newPkgConfFiles(), PkgLock: newPkgLock()} }},
+		{Name: "pkg.latest", Summary: "packages in the newest version", New: func() apply.Action {
+			return &PkgLatest{PkgAge: newPkgAge(), PkgConfFiles: newPkgConfFiles(), PkgLock: newPkgLock()}
+		}},
+		{Name: "pkg.removed", Summary: "packages that are not installed", New: func() apply.Action { return &PkgRemoved{PkgLock: newPkgLock()} }},
+		{Name: "pkg.uptodate", Summary: "all packages in the newest version", New: func() apply.Action {
+			return &PkgUptodate{PkgAge: newPkgAge(), PkgConfFiles: newPkgConfFiles(), PkgLock: newPkgLock()}
+		}},
+		{Name: "pkgrepo.managed", Summary: "a package repository that the host uses", New: func() apply.Action {
+			return &PkgrepoManaged{Enabled: true, Refresh: true, PkgLock: newPkgLock()}
+		}},
+		{Name: "pkgrepo.absent", Summary: "a package repository that the host does not use", New: func() apply.Action { return &PkgrepoAbsent{PkgLock: newPkgLock()} }},
 		{Name: "service.publish", Summary: "this host's instance of a service, known to the fleet", New: func() apply.Action { return &ServicePublish{} }},
 		{Name: "service.withdraw", Summary: "no instance of a service on this host", New: func() apply.Action { return &ServiceWithdraw{} }},
 		{Name: "service.wait", Summary: "wait until enough hosts offer a service", Passive: true, New: func() apply.Action { return &ServiceWait{} }},

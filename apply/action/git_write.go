@@ -39,7 +39,7 @@ func (g *gitTree) checkout(t gitTarget) error {
 	}
 	for name := range before {
 		if _, stays := files[name]; !stays {
-			if err := removeFile(root, name); err != nil {
+			if err := removeTracked(root, name); err != nil {
 				return err
 			}
 		}
@@ -113,8 +113,8 @@ func besideFile(name string, f gitFile) string {
 	return path.Join(path.Dir(name), ".pullet-"+f.hash.String())
 }
 
-// removeFile removes a file and the directories that are empty then. What became a directory is not what the repository knew.
-func removeFile(root *os.Root, name string) error {
+// removeTracked removes a file and the directories that are empty then. What became a directory is not what the repository knew.
+func removeTracked(root *os.Root, name string) error {
 	info, err := root.Lstat(name)
 	switch {
 	case missing(err) || err == nil && info.IsDir():

@@ -42,6 +42,7 @@ func (c example) scene(t *testing.T) *scene {
 	}
 	if !c.whole {
 		s := newScene(t, c.host...)
+		maps.Copy(s.files, c.files)
 		if c.fleet != nil {
 			known := slices.Clone(c.fleet)
 			s.fleet = &known
@@ -59,6 +60,9 @@ func (c example) scene(t *testing.T) *scene {
 	s.root, s.whole = "/", true
 	if out, err := exec.Command("/bin/sh", "-ec", c.setup).CombinedOutput(); err != nil {
 		t.Fatalf("setup: %v\n%s", err, out)
+	}
+	for name, from := range c.files {
+		s.files[name] = s.read(from)
 	}
 	return s
 }

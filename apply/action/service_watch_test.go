@@ -119,7 +119,7 @@ steps:
 // TestServiceEnabledAndChanged: a service that is enabled in the same pull in which a file of it changes restarts as well.
 func TestServiceEnabledAndChanged(t *testing.T) {
 	s := wholeScene(t, "rm -f /run/w-starts; "+wholeUnit("w-vnstat.service",
-		`ExecStart=/bin/sh -c "echo started >>/run/w-starts; exec sleep 1d"`, "[Install]", "WantedBy=multi-user.target"))
+		`ExecStart=/bin/sh -c "echo started >>/run/w-starts; exec sleep 1d"`))
 	job := strings.NewReplacer("A", "1", "B", "1").Replace(watching)
 	s.pull(job)
 	got := s.pull(strings.NewReplacer("state: started", "state: [started, enabled]", `"1"`, `"2"`).Replace(job))

@@ -25,9 +25,6 @@ type Expression struct {
 	keys  []keyRef  // the variables and macros that it names literally
 }
 
-// maxExpression bounds what the parser of expressions has on its stack.
-const maxExpression = 10_000
-
 // stepRef is a literal name in steps['name'], at an offset in the expression.
 type stepRef struct {
 	name string
@@ -45,7 +42,7 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 		return
 	}
 	refs := &references{}
-	code, err := expr.Compile(callMacros(e.Text), expr.Env(environment(&scope{macros: &macroSet{}})), expr.AsBool(), expr.Patch(refs))
+	code, err := compileExpression(e.Text, refs, expr.AsBool())
 	if err != nil {
 		d.errs = append(d.errs, e.error(err))
 		return
@@ -85,11 +82,11 @@ func evalValue(doc *document, n *yaml.Node, s *scope) (any, *Error) {
 	if len(n.Value) > maxExpression {
 		return nil, doc.errorAt(n, "the expression is longer than %d bytes", maxExpression)
 	}
-	code, err := expr.Compile(callMacros(e.Text), expr.Env(environment(&scope{macros: &macroSet{}})), expr.Patch(&references{}))
+	code, err := compileExpression(e.Text, &references{}, expr.DisableBuiltin("now")) // the same snapshot gives the same catalog at any time
 	if err != nil {
 		return nil, e.error(err)
 	}
-	value, err := expr.Run(code, environment(s))
+	value, err := runExpression(code, s)
 	if err != nil {
 		return nil, e.error(err)
 	}
@@ -182,7 +179,7 @@ func (c *Catalog) Eval(e Expression, own StepResult, results Results, run func(*
 	s.own = own
 	release := c.repo.enter(s)
 	defer release()
-	out, err := expr.Run(e.code, environment(s))
+	out, err := runExpression(e.code, s)
 	if err != nil {
 		return false, e.error(err)
 	}

@@ -114,10 +114,10 @@ func environment(s *scope) map[string]any {
 		"server": s.server, "Server": s.server, "vars": s.vars, "variables": s.vars,
 		"servervars": serverVars(s.in.View), "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
-		"macros":   map[string]any{}, // in expressions, macros by name: macros['banner'], or macros['banner']('resolver')
-		"result":   s.own,            // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
-		"services": services,         // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
-		"hasLabel": hasLabel,         // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
+		"macros":   map[string]any{},
+		"result":   s.own,    // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
+		"services": services, // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
+		"hasLabel": hasLabel, // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }
 

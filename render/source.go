@@ -62,10 +62,15 @@ func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 	if len(s.text) > maxDocument {
 		return &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("the template is larger than %d MiB", maxDocument>>20)}
 	}
-	if at := tooDeep(s.text); at >= 0 {
+	open, at := blocks(s.text)
+	if at >= 0 {
 		return s.errorAt(s.pos(at), "more than %d blocks are open here", maxBlocks)
 	}
 	t, err := template.New(s.path).Funcs(funcs).Option("missingkey=error").Parse(s.text)
+	if err != nil && strings.HasSuffix(err.Error(), ": unexpected EOF") && len(open) > 0 { // the parser says where the file ends
+		last := open[len(open)-1].at
+		return s.errorAt(s.pos(last), "%s has no {{ end }}", openingAction.FindString(s.text[last:]))
+	}
 	if err != nil {
 		return s.unknownFunction(s.templateError(err), funcs)
 	}
@@ -95,6 +100,8 @@ func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 	}
 	return nil
 }
+
+var openingAction = regexp.MustCompile(`^\{\{.{0,60}?\}\}|^\{\{-?\s*\w+`)
 
 var notDefined = regexp.MustCompile(`^function "(\w+)" not defined$`)
 

@@ -29,6 +29,8 @@ type Agent struct {
 	log      *logrus.Entry
 	puller   *puller.Puller
 	actions  []apply.Spec
+	// Live is told what commands of steps print, as it comes; nil: nobody watches. It is set before the first pull.
+	Live func(step, line string)
 
 	mu     sync.Mutex
 	store  *state.Store       // nil: not open, or unreachable when it was tried last
@@ -97,7 +99,8 @@ func (a *Agent) host(version string, fence int64) *apply.Host {
 	if fence != 0 {
 		env["PULLET_FENCE"] = fmt.Sprint(fence)
 	}
-	return &apply.Host{Root: a.config.Root, Env: env, Backups: filepath.Join(a.config.Paths.State, "backups"), Notes: a.notes(), Boot: apply.Boot()}
+	backups := filepath.Join(a.config.Paths.State, "backups")
+	return &apply.Host{Root: a.config.Root, Env: env, Backups: backups, Notes: a.notes(), Boot: apply.Boot(), Live: a.Live}
 }
 
 // notes is where commands are noted while they run.

@@ -24,6 +24,7 @@ type Change struct {
 	Diff    string // a unified diff where there is text to compare
 	State   string // the resource's own word, as Check found it
 	New     bool   // what is desired was not there at all
+	Same    bool   // it only reads: nothing will be different
 }
 
 // Empty reports that nothing is to be done.

@@ -142,7 +142,7 @@ func (s *running) react(ctx context.Context) {
 		return
 	}
 	reactor, _ := s.act.(Reactor)
-	s.apply(ctx, Change{Summary: summary}, func() (Output, error) { return reactor.React(ctx, s.Host) })
+	s.apply(ctx, Change{Summary: summary}, func() (Output, error) { return reactor.React(s.live(ctx), s.Host) })
 }
 
 // listeners lets the steps that listen to changes react once, after all jobs.

@@ -31,6 +31,7 @@ type Command struct {
 	// Chroot makes a command of the host's own system, such as its package manager, see the host's root as /.
 	Chroot bool
 	Stdin  string // what it reads; a secret goes here and never among Args, where ps shows it
+	Quiet  bool   // what it prints is for the action alone: it is not shown while it runs
 }
 
 // Shell is the command line of /bin/sh.
@@ -54,7 +55,9 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 		cmd.Dir = h.Root
 	}
 	var out, errs tail
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	var shown func()
+	cmd.Stdout, cmd.Stderr, shown = h.show(ctx, c, &out, &errs)
+	defer shown()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: who.cred}
 	if c.Stdin != "" {
 		cmd.Stdin = strings.NewReader(c.Stdin)

@@ -21,10 +21,14 @@ type Host struct {
 	Notes   string            // where commands are noted while they run: see Orphans
 	Fleet   Fleet             // nil: its record cannot be reached
 	Boot    string            // of the machine, as Boot says; changes with every boot
+	// Live is told the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.
+	Live func(step, line string)
 
 	mu    sync.Mutex
 	once  map[string]*onceOnly
 	locks map[string]chan struct{} // by what is locked: whoever can send has it
+
+	liveMu sync.Mutex
 }
 
 // Fleet is what steps need of the fleet's record.

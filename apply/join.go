@@ -59,18 +59,18 @@ func (j *joint) leave() {
 func (s *running) together(ctx context.Context, change Change) (Output, error) {
 	act, ok := s.act.(Joiner)
 	if !ok || s.joint == nil {
-		return s.act.Apply(ctx, s.Host, change)
+		return s.act.Apply(s.live(ctx), s.Host, change)
 	}
 	j := s.joint
 	s.joint = nil
-	if err := j.come(ctx, s.Host, act); err != nil && s.Log != nil {
+	if err := j.come(s.live(ctx), s.Host, act); err != nil && s.Log != nil {
 		s.Log.WithError(err).Info("steps could not be made together: each is tried alone")
 	}
 	left, err := s.act.Check(ctx, s.Host)
 	if err != nil || left.Empty() {
 		return Output{State: left.State}, err
 	}
-	return s.act.Apply(ctx, s.Host, left)
+	return s.act.Apply(s.live(ctx), s.Host, left)
 }
 
 // alone takes the step out of its joint: it waits, or has nothing to change.

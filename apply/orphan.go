@@ -32,7 +32,8 @@ func (o Orphan) What() string { return fmt.Sprintf("process group %d", o.PID) }
 // Clear is how to get rid of it.
 func (o Orphan) Clear() string { return fmt.Sprintf("wait for it, or end it with: kill -- -%d", o.PID) }
 
-// Orphans reports the commands noted in a directory that still run, as an *OrphanError for the first, and forgets the others.
+// Orphans reports the commands noted in a directory that still run, as an *OrphanError for the first, and forgets the others. What they
+// were given to read in private is removed when none runs any more: their notes, which are numbers, sort before it.
 func Orphans(dir string) error {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -43,12 +44,16 @@ func Orphans(dir string) error {
 	}
 	for _, f := range files {
 		path := filepath.Join(dir, f.Name())
-		var o Orphan
+		var n noted
 		data, err := os.ReadFile(path)
-		if err == nil && json.Unmarshal(data, &o) == nil && o.alive() {
-			return &OrphanError{o}
+		if err == nil && json.Unmarshal(data, &n) == nil && n.alive() {
+			return &OrphanError{n.Orphan}
 		}
-		if err := os.Remove(path); err != nil {
+		var left error
+		if n.Dir != "" {
+			left = os.RemoveAll(n.Dir)
+		}
+		if err := errors.Join(left, os.Remove(path)); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 
 	"github.com/pullet/pullet/render"
@@ -74,9 +73,7 @@ func (s *boundStep) doneKey(version string) string {
 	case !unchecked:
 		return ""
 	}
-	// Encoding cannot fail: parameters are plain data from YAML.
-	data, _ := json.Marshal([]any{version, s.Action, s.Params.Value()})
-	sum := sha256.Sum256(data)
+	sum := sha256.Sum256([]byte(version + " " + s.fingerprint()))
 	return hex.EncodeToString(sum[:16])
 }
 

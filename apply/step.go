@@ -59,7 +59,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 		s.r.Outcome, s.r.Result.State = OK, change.State
 	case x.plan:
 		s.r.Outcome, s.r.Summary, s.r.Diff, s.r.New = Changed, change.Summary, change.Diff, change.New
-		if s.passive() {
+		if s.passive() || change.Same {
 			s.r.Outcome = OK
 		}
 	default:
@@ -131,7 +131,7 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 	r := s.r
 	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
 	r.Outcome, r.Summary, r.Diff, r.New = Changed, change.Summary, change.Diff, change.New
-	if s.passive() || out.Same {
+	if s.passive() || change.Same || out.Same {
 		r.Outcome = OK
 	}
 	var pending *PendingError

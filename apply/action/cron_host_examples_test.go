@@ -36,7 +36,7 @@ func init() {
 			{name: "these names only", params: "{ip: 10.0.0.5, names: [db.example.org, db], exact: true}", host: []string{hosts}, want: "10.0.0.5 db.example.org db"},
 			{name: "moved", params: "{ip: 10.0.0.7, names: [web, db], unique: true}", host: []string{hosts}, want: "10.0.0.7 web db"},
 			{name: "a link", params: "{ip: 10.0.0.7, names: [x]}", host: []string{"f etc/hosts.site 644 127.0.0.1 localhost\n", "l etc/hosts hosts.site"}, want: "10.0.0.7 x"},
-			{name: "no etc", params: "{ip: 10.0.0.7, names: [x]}", want: "10.0.0.7 x", fails: "there is no directory /etc"},
+			{name: "no etc", params: "{ip: 10.0.0.7, names: [x]}", want: "10.0.0.7 x"},
 		},
 		"host.absent": {
 			{name: "not there", params: "{names: [nope]}", host: []string{hosts}},

@@ -43,6 +43,9 @@ func (c example) scene(t *testing.T) *scene {
 			known := slices.Clone(c.fleet)
 			s.fleet = &known
 		}
+		if c.prepare != nil {
+			c.prepare(s)
+		}
 		return s
 	}
 	if os.Getenv(wholeHost) == "" {

@@ -1,147 +1,85 @@
 package action_test
 
-import (
-	"context"
-	"maps"
-	"net"
-	"net/http"
-	"net/http/httptest"
-	"strconv"
-	"strings"
-	"testing"
+import "maps"
 
-	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/render"
+// Unit files that examples plant: below a root they lie where packages put them.
+const (
+	webUnit     = "f usr/lib/systemd/system/web.service 644 [Service]\nExecStart=/usr/bin/sleep 1d\n[Install]\nWantedBy=multi-user.target\nAlias=www.service\n"
+	staticUnit  = "f usr/lib/systemd/system/fixed.service 644 [Service]\nExecStart=/usr/bin/sleep 1d\n"
+	appUnit     = "f usr/lib/systemd/system/app@.service 644 [Service]\nExecStart=/usr/bin/sleep 1d\n[Install]\nWantedBy=multi-user.target\n"
+	alsoUnit    = "f usr/lib/systemd/system/front.service 644 [Service]\nExecStart=/usr/bin/sleep 1d\n[Install]\nAlso=web.service\n"
+	ownUnit     = "f etc/systemd/system/own.service 644 [Service]\nExecStart=/usr/bin/sleep 1d\n[Install]\nWantedBy=multi-user.target\n"
+	webEnabled  = "l etc/systemd/system/multi-user.target.wants/web.service /usr/lib/systemd/system/web.service"
+	webAlias    = "l etc/systemd/system/www.service /usr/lib/systemd/system/web.service"
+	webMasked   = "l etc/systemd/system/web.service /dev/null"
+	target      = "f usr/lib/systemd/system/multi-user.target 644 [Unit]\n"
+	enablesWeb  = "enable (multi-user.target, www.service)"
+	disablesWeb = "disable (multi-user.target)"
 )
 
+// wholeUnit is a setup on a whole host: a unit of this name, stopped, that its [Service] section describes.
+func wholeUnit(name, section string) string {
+	path := "/etc/systemd/system/" + name
+	return "systemctl disable -q --now " + name + " 2>/dev/null || true; printf '%s\\n' '[Service]' '" + section + "' '[Install]' WantedBy=multi-user.target >" + path + "; systemctl daemon-reload"
+}
+
 func init() {
-	db1 := render.Service{Name: "db", Node: "db1", Address: "192.0.2.1", Port: 5432, Tags: []string{"primary"}, Ready: true}
-	db2 := render.Service{Name: "db", Node: "db2", Address: "192.0.2.2", Port: 5432}
-	own := render.Service{Name: "db", Node: "n1", Address: "192.0.2.9", Port: 5432}
 	maps.Copy(examples, map[string][]example{
-		"service.publish": {
-			{name: "announce", params: "{name: db, port: 5432, address: 192.0.2.9}", fleet: fleet{db1}, want: "announce 192.0.2.9:5432", unseen: true},
-			{name: "announced already", params: "{name: db, port: 5432, address: 192.0.2.9}", fleet: fleet{db1, own}},
-			{name: "another port", params: "{name: db, port: 5433, address: 192.0.2.9}", fleet: fleet{own}, want: "announce 192.0.2.9:5433 instead of 192.0.2.9:5432", unseen: true},
-			{name: "of the default route", params: "{name: db, tags: [a, b]}", fleet: fleet{}, want: "announce 192.0.2.7", unseen: true},
-			{name: "of an interface", params: "{name: db, interface: eth1}", fleet: fleet{}, want: "announce 198.51.100.7", unseen: true},
-			{name: "of an interface without an address", params: "{name: db, interface: eth9}", fleet: fleet{}, fails: "interface eth9 has no address on this host"},
-		},
-		"service.withdraw": {
-			{name: "not announced", params: "{name: db}", fleet: fleet{db1}},
-			{name: "announced", params: "{name: db}", fleet: fleet{db1, own}, want: "withdraw 192.0.2.9:5432", unseen: true},
-		},
-		"service.wait": {
-			{name: "enough", params: "{name: db}", fleet: fleet{db1}},
-			{name: "announced is enough", params: "{name: db, kind: announced, count: 2}", fleet: fleet{db1, db2}},
-			{name: "with a tag", params: "{name: db, tag: primary}", fleet: fleet{db1, db2}},
+		"service.ensure": {
+			{name: "enabled", params: "{name: web, enabled: true}", host: []string{target, webUnit}, want: enablesWeb},
+			{name: "enabled, as a state", params: "{name: web, state: enabled}", host: []string{target, webUnit}, want: enablesWeb},
+			{name: "enabled already", params: "{name: web.service, enabled: true}", host: []string{target, webUnit, webEnabled}},
+			{name: "what runs is left to the boot", params: "{name: web, state: [started, enabled]}", host: []string{target, webUnit}, want: enablesWeb},
+			{name: "only what runs", params: "{name: web, state: started}", host: []string{webUnit}},
+			{name: "disabled", params: "{name: web, enabled: false}", host: []string{target, webUnit, webEnabled}, want: disablesWeb},
+			{name: "disabled already", params: "{name: web, state: disabled}", host: []string{webUnit}},
+			{name: "disabled, and not there", params: "{name: web, state: disabled}"},
+			{name: "disabled by its alias", params: "{name: www, enabled: false}", host: []string{target, webUnit, webEnabled, webAlias}, want: disablesWeb},
+			{name: "enabled by its alias", params: "{name: www, enabled: true}", host: []string{target, webUnit, webEnabled, webAlias}},
+			{name: "an instance", params: "{name: app@one, enabled: true}", host: []string{target, appUnit}, want: "enable (multi-user.target)"},
+			{name: "by another unit", params: "{name: front, enabled: true}", host: []string{target, webUnit, alsoUnit}, want: "enable web.service"},
+			{name: "by another unit, enabled already", params: "{name: front, enabled: true}", host: []string{target, webUnit, alsoUnit, webEnabled}},
+			{name: "by another unit, to be disabled", params: "{name: front, enabled: false}", host: []string{target, webUnit, alsoUnit, webEnabled}, want: "disable web.service"},
+			{name: "masked", params: "{name: web, masked: true}", host: []string{webUnit}, want: "mask"},
+			{name: "masked and disabled", params: "{name: web, state: [disabled, masked]}", host: []string{target, webUnit, webEnabled}, want: disablesWeb + ", mask"},
+			{name: "masked before it is installed", params: "{name: web, masked: true}", host: []string{"d etc/systemd/system 755"}, want: "mask"},
+			{name: "masked already", params: "{name: web, state: masked}", host: []string{webUnit, webMasked}},
+			{name: "a masked template", params: "{name: app@.service, masked: true}", host: []string{appUnit}, want: "mask"},
+			{name: "unmasked", params: "{name: web, masked: false}", host: []string{webUnit, webMasked}, want: "unmask"},
+			{name: "unmasked and enabled", params: "{name: web, state: [unmasked, enabled]}", host: []string{target, webUnit, webMasked}, want: "unmask, enable"},
+			{name: "masked, to be enabled", params: "{name: web, enabled: true}", host: []string{webUnit, webMasked}, fails: "web.service is masked by /etc/systemd/system/web.service -> /dev/null and cannot be enabled: add masked: false"},
+			{name: "masked, its file in the way", params: "{name: own, masked: true}", host: []string{ownUnit}, fails: "own.service cannot be masked: its unit file is /etc/systemd/system/own.service, where the mask would be"},
+			{name: "static", params: "{name: fixed, enabled: true}", host: []string{staticUnit}, fails: "fixed.service cannot be enabled: it is static"},
+			{name: "static, disabled", params: "{name: fixed, enabled: false}", host: []string{staticUnit}},
+			{name: "not there", params: "{name: wbe, enabled: true}", host: []string{webUnit}, want: "enable", fails: `there is no unit wbe.service on this host (did you mean "web"?)`},
+			{name: "no such template", params: "{name: ap@one, enabled: true}", host: []string{appUnit}, want: "enable", fails: `there is no unit ap@one.service on this host (did you mean "app@one"?)`},
+			{name: "nothing is there", params: "{name: web, enabled: true}", want: "enable", fails: "there is no unit web.service on this host: install what brings it"},
+
+			{name: "started", params: "{name: c-web, state: started}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "start", unseen: true},
+			{name: "started and enabled", params: "{name: c-web, state: [started, enabled]}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "enable (multi-user.target), start"},
+			{name: "started already", params: "{name: c-web, state: started, enabled: true}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl enable -q --now c-web", whole: true},
+			{name: "stopped and disabled", params: "{name: c-web, state: stopped, enabled: false}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl enable -q --now c-web", whole: true, want: "disable (multi-user.target), stop"},
+			{name: "stopped already", params: "{name: c-web, state: stopped}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true},
+			{name: "without a check: restarted", params: "{name: c-web, state: restarted}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "restart", unseen: true},
+			{name: "without a check: reloaded", params: "{name: c-web, state: reloaded}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d\nExecReload=/bin/true") + "; systemctl start c-web", whole: true, want: "reload", unseen: true},
+			{name: "reloaded, which it cannot", params: "{name: c-web, state: reloaded}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl start c-web", whole: true, want: "reload", fails: "c-web.service cannot reload: its unit has no ExecReload="},
+			{name: "does not stay up", params: "{name: c-web, state: started}", setup: wholeUnit("c-web.service", "ExecStart=/bin/false"), whole: true, want: "start", fails: "c-web.service started and did not stay up: it is failed (failed), exit-code, exit status 1"},
+			{name: "no such unit", params: "{name: c-wbe, state: started}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "start", fails: `there is no unit c-wbe.service on this host (did you mean "c-web"?)`},
 		},
 	})
 	mistakes = append(mistakes, []mistake{
-		{"service.publish", "{name: 'a b'}", `jobs/a.yaml:4:22: name: "a b": a service is named with letters, digits and dashes`},
-		{"service.publish", "{name: a, port: 70000}", "jobs/a.yaml:4:31: port: 70000 is no port"},
-		{"service.publish", "{name: a, address: x, interface: y}", "jobs/a.yaml:4:48: interface: address and interface exclude each other"},
-		{"service.withdraw", "{name: -a}", `jobs/a.yaml:4:22: name: "-a": a service is named with letters, digits and dashes`},
-		{"service.wait", "{name: ''}", `jobs/a.yaml:4:22: name: "": a service is named`},
-		{"service.wait", "{name: a, count: -1}", "jobs/a.yaml:4:32: count: -1 is no number of instances"},
-		{"service.wait", "{name: a, path: /x}", "jobs/a.yaml:4:31: path: path is for reachable: http"},
-		{"service.wait", "{name: a, kind: up}", `jobs/a.yaml:4:31: kind: expected announced or ready, found "up"`},
+		{"service.ensure", "{state: started}", `jobs/a.yaml:2:3: parameters: "name" is missing`},
+		{"service.ensure", "{name: web}", "jobs/a.yaml:4:22: name: nothing is asked of web.service: give state (such as started), enabled or masked"},
+		{"service.ensure", "{name: /etc/web, state: started}", `jobs/a.yaml:4:22: name: "/etc/web.service" is not the name of a unit`},
+		{"service.ensure", "{name: 'web*', state: started}", `jobs/a.yaml:4:22: name: "web*.service" is not the name of a unit`},
+		{"service.ensure", "{name: app@.service, state: started}", "jobs/a.yaml:4:22: name: app@.service is a template: name an instance of it, such as app@one.service"},
+		{"service.ensure", "{name: web, state: start}", `jobs/a.yaml:4:34: state: "start" is not a state: it is one of started, stopped, restarted, reloaded, enabled, disabled, masked, unmasked`},
+		{"service.ensure", "{name: web, state: [started, stopped]}", "jobs/a.yaml:4:34: state: started and stopped exclude each other"},
+		{"service.ensure", "{name: web, state: disabled, enabled: true}", "jobs/a.yaml:4:34: state: disabled and enabled: true contradict each other"},
+		{"service.ensure", "{name: web, state: [masked, unmasked]}", "jobs/a.yaml:4:34: state: unmasked and masked: true contradict each other"},
+		{"service.ensure", "{name: web, state: started, masked: true}", "jobs/a.yaml:4:34: state: a masked unit cannot be started: keep one of the two"},
+		{"service.ensure", "{name: web, state: [enabled, masked]}", "jobs/a.yaml:4:34: state: a unit cannot be both enabled and masked"},
+		{"service.ensure", "{name: web, state: restarted, reload: true}", "jobs/a.yaml:4:53: reload: the state restarted and reload: true exclude each other"},
+		{"service.ensure", "{name: web, state: started, settle: soon}", `jobs/a.yaml:4:51: "soon" is not a duration`},
 	}...)
-}
-
-// fleet is the services that a fleet knows, without the fleet.
-type fleet []render.Service
-
-func (f *fleet) Services(_ context.Context, name string) ([]render.Service, error) {
-	var out []render.Service
-	for _, s := range *f {
-		if s.Name == name {
-			out = append(out, s)
-		}
-	}
-	return out, nil
-}
-
-func (f *fleet) Announce(ctx context.Context, s render.Service) error {
-	err := f.Withdraw(ctx, s.Name)
-	*f = append(*f, s)
-	return err
-}
-
-func (f *fleet) Withdraw(_ context.Context, name string) error {
-	var out fleet
-	for _, s := range *f {
-		if s.Name != name || s.Node != "n1" {
-			out = append(out, s)
-		}
-	}
-	*f = out
-	return nil
-}
-
-// TestServiceWaitSays who is missing and why, and is no failure.
-func TestServiceWaitSays(t *testing.T) {
-	answer := http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/health" {
-			w.WriteHeader(answer)
-			return
-		}
-		w.WriteHeader(http.StatusNotFound)
-	}))
-	defer server.Close()
-	host, text, err := net.SplitHostPort(strings.TrimPrefix(server.URL, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closedPort := closed.Addr().(*net.TCPAddr).Port
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
-	up := render.Service{Name: "web", Node: "web1", Address: host, Port: port, Ready: true}
-	down := render.Service{Name: "web", Node: "web2", Address: host, Port: closedPort, Ready: true}
-	fresh := render.Service{Name: "web", Node: "web3"}
-	for _, c := range []struct {
-		params, reason string
-		fleet          fleet
-	}{
-		{"{name: web, timeout: 1ms}", "0 of 1 instances of service web", fleet{}},
-		{"{name: web, count: 2, timeout: 1ms}", "1 of 2 instances of service web: web1; not yet web3 (announced, not ready)", fleet{up, fresh}},
-		{"{name: web, tag: x, timeout: 1ms}", "0 of 1 instances of service web; not yet web1 (no tag x)", fleet{up}},
-		{"{name: web, count: 2, reachable: tcp, timeout: 1ms}", "connection refused", fleet{up, down}},
-		{"{name: web, kind: announced, reachable: tcp, timeout: 1ms}", "web3 (no address and port to ask)", fleet{fresh}},
-		{"{name: web, reachable: http, timeout: 1ms}", "answers 404 Not Found", fleet{up}},
-		{"{name: web, reachable: http, path: /health}", "", fleet{up}},
-		{"{name: web, reachable: tcp}", "", fleet{up}},
-	} {
-		t.Run(c.params, func(t *testing.T) {
-			s := example{fleet: c.fleet}.scene(t)
-			r := s.run(s.mustBind("service.wait", c.params))
-			want := apply.Pending
-			if c.reason == "" {
-				want = apply.OK
-			}
-			if r.Outcome != want || !strings.Contains(r.Reason, c.reason) {
-				t.Errorf("%s %q, want %s %q", r.Outcome, r.Reason, want, c.reason)
-			}
-		})
-	}
-}
-
-// TestServicesWithoutFleet: that the fleet's record is away is no fault of the step.
-func TestServicesWithoutFleet(t *testing.T) {
-	for _, name := range []string{"service.publish", "service.withdraw", "service.wait"} {
-		s := newScene(t)
-		if r := s.run(s.mustBind(name, "{name: db}")); r.Outcome != apply.Pending || !strings.Contains(r.Reason, "the fleet's record cannot be reached") {
-			t.Errorf("%s: %s %q", name, r.Outcome, r.Reason)
-		}
-	}
 }

@@ -91,8 +91,8 @@ func (a *SSHKnownHost) Check(_ context.Context, h *apply.Host) (apply.Change, er
 // read is the file, and its name for messages.
 func (a *SSHKnownHost) read(h *apply.Host) (name, text string, err error) {
 	if a.User == "" {
-		text, err := readText(h, sshKnownHosts)
-		return sshKnownHosts, text, err
+		file, err := readText(h, sshKnownHosts)
+		return sshKnownHosts, file.text, err
 	}
 	f, err := openSSH(h, a.User, "known_hosts")
 	if errors.Is(err, errNoUser) || errors.Is(err, errNoHome) { // an earlier step may make them

@@ -3,7 +3,7 @@ package action
 import (
 	"context"
 	"errors"
-	"io/fs"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,59 +11,120 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// readText is a text file of the host, whose links are followed beneath the root; "" where it is missing.
-func readText(h *apply.Host, name string) (string, error) {
-	path, err := h.Resolve(name)
-	if err != nil {
-		return "", err
-	}
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	return string(data), err
+// textFile is a file of the host as it was found, of which an action changes a part. A link is followed, beneath the root.
+type textFile struct {
+	name  string // as messages name it
+	path  string // on this machine
+	text  string
+	there bool
 }
 
-// writeText replaces a text file as file.managed does. A link that stands there is followed.
-func writeText(ctx context.Context, h *apply.Host, name, text string) error {
+// readText reads a file that need not be there.
+func readText(h *apply.Host, name string) (textFile, error) {
 	path, err := h.Resolve(name)
+	if err != nil {
+		return textFile{}, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil && !missing(err) {
+		return textFile{}, fmt.Errorf("%s: %w", name, errors.Unwrap(err))
+	}
+	return textFile{name, path, string(data), err == nil}, nil
+}
+
+// replace gives the file another text. Its owner and mode stay; a new file and missing directories get the usual ones. Undo puts back what
+// was there.
+func (f textFile) replace(ctx context.Context, h *apply.Host, text string) (undo func() error, err error) {
+	if f.there && f.text == text {
+		return func() error { return nil }, nil
+	}
+	if err := f.write(ctx, h, text); err != nil {
+		return nil, err
+	}
+	if !f.there {
+		return func() error { return os.Remove(f.path) }, nil
+	}
+	return func() error { return f.write(context.WithoutCancel(ctx), h, f.text) }, nil
+}
+
+func (f textFile) write(ctx context.Context, h *apply.Host, text string) error {
+	below, err := filepath.Rel(h.Root, f.path)
 	if err != nil {
 		return err
 	}
-	f := &FileManaged{Name: filepath.Join("/", strings.TrimPrefix(path, filepath.Clean(h.Root))), Content: &text}
-	if err := f.Bind(apply.Binding{}); err != nil {
+	whole := &FileManaged{Name: "/" + below, Content: &text, MakeDirs: true}
+	if err := whole.Bind(apply.Binding{}); err != nil {
 		return err
 	}
-	c, err := f.Check(ctx, h)
-	if err != nil || c.Empty() {
+	change, err := whole.Check(ctx, h)
+	if err != nil || change.Empty() {
 		return err
 	}
-	_, err = f.Apply(ctx, h, c)
+	_, err = whole.Apply(ctx, h, change)
 	return err
 }
 
+// remove takes the file away. Undo puts it back.
+func (f textFile) remove(ctx context.Context, h *apply.Host) (undo func() error, err error) {
+	if !f.there {
+		return func() error { return nil }, nil
+	}
+	if err := os.Remove(f.path); err != nil {
+		return nil, err
+	}
+	return func() error { return f.write(context.WithoutCancel(ctx), h, f.text) }, nil
+}
+
+// diff is from what the file says to another text.
+func (f textFile) diff(text string) string {
+	if f.there && f.text == text {
+		return ""
+	}
+	return textDiff(f.name, []byte(f.text), []byte(text))
+}
+
+// withLine is a text with one more line at its end.
+func withLine(text, line string) string {
+	if text != "" && !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + line + "\n"
+}
+
+// putBack is an error after which things were put back, or not.
+func putBack(err error, undo func() error) error {
+	if failed := undo(); failed != nil {
+		return fmt.Errorf("%w; and what was there could not be put back: %w", err, failed)
+	}
+	return err
+}
+
+// live reports that the root is the machine itself and not a directory that stands for one.
+func live(h *apply.Host) bool { return h.Root == "/" }
+
 // checkText compares a text file with what an edit makes of it.
 func checkText(h *apply.Host, name, summary string, edit func(string) string) (apply.Change, error) {
-	have, err := readText(h, name)
+	file, err := readText(h, name)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	if want := edit(have); want != have {
-		return apply.Change{Summary: strings.Join(strings.Fields(summary), " "), Diff: textDiff(name, []byte(have), []byte(want))}, nil
+	if want := edit(file.text); want != file.text {
+		return apply.Change{Summary: strings.Join(strings.Fields(summary), " "), Diff: file.diff(want)}, nil
 	}
 	return apply.Change{}, nil
 }
 
-// editText replaces a text file by what an edit makes of it.
+// editText replaces a text file by what an edit makes of it, which nobody else of this run edits meanwhile.
 func editText(ctx context.Context, h *apply.Host, name string, edit func(string) string) error {
 	unlock, err := h.Lock(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	have, err := readText(h, name)
+	file, err := readText(h, name)
 	if err != nil {
 		return err
 	}
-	return writeText(ctx, h, name, edit(have))
+	_, err = file.replace(ctx, h, edit(file.text))
+	return err
 }

@@ -96,7 +96,7 @@ func (a *app) root() *cobra.Command {
 	f.StringVar(&a.rootDir, "root", "/", "apply everything below this directory")
 	f.StringVarP(&a.output, "output", "o", "table", "how to print: table, wide, json or yaml")
 	f.StringVar(&a.logFormat, "log-format", "text", "how to log: text or json")
-	f.CountVarP(&a.verbose, "verbose", "v", "log more; twice for everything")
+	f.CountVarP(&a.verbose, "verbose", "v", "log more, and what commands print; twice for everything")
 	root.AddGroup(
 		&cobra.Group{ID: "node", Title: "On a node:"},
 		&cobra.Group{ID: "fleet", Title: "Over the fleet:"},

@@ -107,6 +107,14 @@ func (p *progress) Step(s *apply.StepReport) {
 	}
 }
 
+// Line is told what a command of a step prints, as it comes.
+func (p *progress) Line(step, line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+	fmt.Fprintf(p.w, "%s: %s\n", step, line)
+}
+
 // clear takes the live line away.
 func (p *progress) clear() {
 	if p.live {

@@ -63,6 +63,9 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 	o.By = operator()
 	shown, stop := newProgress(cmd.Context(), a.err)
 	o.Waiting, o.Watch = shown.Waiting, shown.Step
+	if a.verbose > 0 {
+		node.Live = shown.Line
+	}
 	out, err := node.Pull(cmd.Context(), o)
 	stop()
 	var locked *state.LockedError
@@ -170,6 +173,7 @@ func (a *app) agent(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	live := a.verbose > 0
 	a.verbose = max(a.verbose, 1)
 	log := a.logger().WithField("node", config.Node.Name)
 	node, err := agent.New(config, build().Version, log)
@@ -177,6 +181,9 @@ func (a *app) agent(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
+	if live {
+		node.Live = func(step, line string) { log.WithField("step", step).Info(line) }
+	}
 	waiting := func(w *lock.Wait) { log.WithField("gate", w.Gate).Info(w.Error()) }
 	log.WithField("version", build().Version).Info("the agent starts")
 	defer log.Info("the agent ends")

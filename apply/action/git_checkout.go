@@ -1,0 +1,317 @@
+package action
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// GitCheckout is a directory with the files of a git repository at a branch, a tag or a commit. A branch is followed: each check asks the
+// remote where it is, and a remote that does not answer is an error. A commit id that is checked out needs no remote. State is the commit.
+// No git program is needed.
+//
+// A directory that is not there appears as a whole, when all of it was fetched; later changes are made in place. What is interrupted, the next
+// run finishes. Files that the repository does not know stay as they are. Changes of those that it knows, and commits that the
+// remote does not have, are an error that names them; with force they are discarded. Submodules and large files (LFS) are not fetched.
+//
+// A url that is a path, or file://, is a repository on the host itself.
+//
+// Example:
+//
+//	steps:
+//	  - name: shop
+//	    action: git.checkout
+//	    parameters:
+//	      name: /srv/shop
+//	      url: git@git.example.org:web/shop.git
+//	      ref: v1.4.2
+//	      depth: 1
+//	      owner: shop
+//	      auth: {sshKey: /etc/pullet/shop_key, knownHosts: /etc/pullet/known_hosts}
+type GitCheckout struct {
+	Name    string          `yaml:"name,required"` // absolute path of the directory
+	URL     string          `yaml:"url,required"`  // ssh, https, http, file:// or a path
+	Ref     string          `yaml:"ref"`           // a branch, a tag or a whole commit id; default: the branch that the remote's HEAD names
+	Depth   int             `yaml:"depth"`         // how many commits back are fetched, of remotes; 0: all
+	Force   bool            `yaml:"force"`         // discard what was changed in the directory
+	Owner   string          `yaml:"owner"`         // of all files: name or number
+	Group   string          `yaml:"group"`         // of all files: name or number
+	Timeout render.Duration `yaml:"timeout"`       // how long a fetch may take; default 5m
+	Auth    GitAuth         `yaml:"auth"`          // how to log in
+
+	endpoint *transport.Endpoint
+}
+
+// GitAuth names files on the host with credentials, which are read at each use. Those with a secret have mode 0600.
+type GitAuth struct {
+	SSHKey       string `yaml:"sshKey"`       // a private key without a passphrase
+	KnownHosts   string `yaml:"knownHosts"`   // the only place where a server's host key is looked up
+	Username     string `yaml:"username"`     // for https; with a token default git
+	PasswordFile string `yaml:"passwordFile"` // the password of username
+	TokenFile    string `yaml:"tokenFile"`    // an access token
+}
+
+func newGitCheckout() apply.Action { return &GitCheckout{Timeout: render.Duration(5 * time.Minute)} }
+
+// Bind checks the parameters.
+func (a *GitCheckout) Bind(apply.Binding) error {
+	if err := apply.AbsPath("name", a.Name); err != nil {
+		return err
+	}
+	if err := a.checkURL(); err != nil {
+		return err
+	}
+	switch {
+	case a.Depth < 0:
+		return apply.BadParam("depth", "is less than 0")
+	case a.Timeout <= 0:
+		return apply.BadParam("timeout", "must be more than 0")
+	case a.Ref != "" && plumbing.NewBranchReferenceName(a.Ref).Validate() != nil:
+		return apply.BadParam("ref", "%q is neither a branch nor a tag nor a commit", a.Ref)
+	}
+	return a.Auth.check(a.endpoint.Protocol)
+}
+
+// checkURL reads the URL. It is kept in the checkout and shown in messages, so it holds no secret.
+func (a *GitCheckout) checkURL() error {
+	var err error
+	if a.endpoint, err = transport.NewEndpoint(a.URL); err != nil { // it quotes the whole url
+		return apply.BadParam("url", "cannot be parsed: write https://HOST/PATH, git@HOST:PATH, or an absolute path")
+	}
+	switch web := strings.HasPrefix(a.endpoint.Protocol, "http"); {
+	case a.endpoint.Password != "" || web && a.endpoint.User != "":
+		return apply.BadParam("url", "holds a user or password: put them into auth, the secret in a file")
+	case web || a.endpoint.Protocol == "ssh":
+		return nil
+	case a.endpoint.Protocol == "file" && (filepath.IsAbs(a.URL) || strings.HasPrefix(a.URL, "file:///")):
+		return nil
+	}
+	return apply.BadParam("url", "%q is not supported: write https://HOST/PATH, git@HOST:PATH, or an absolute path", a.shownURL())
+}
+
+func (a *GitCheckout) shownURL() string {
+	if u, err := url.Parse(a.URL); err == nil {
+		return shownURL(u)
+	}
+	return a.URL
+}
+
+func (g GitAuth) check(protocol string) error {
+	paths := map[string]string{"sshKey": g.SSHKey, "knownHosts": g.KnownHosts, "passwordFile": g.PasswordFile, "tokenFile": g.TokenFile}
+	for param, path := range paths {
+		if path != "" && !filepath.IsAbs(path) {
+			return apply.BadParam("auth", "%s: %q is not an absolute path", param, path)
+		}
+	}
+	ssh, web := protocol == "ssh", strings.HasPrefix(protocol, "http")
+	switch {
+	case ssh && (g.SSHKey == "" || g.KnownHosts == ""):
+		return apply.BadParam("auth", "an ssh url needs sshKey, a private key, and knownHosts, a file made with ssh-keyscan")
+	case !ssh && (g.SSHKey != "" || g.KnownHosts != ""):
+		return apply.BadParam("auth", "sshKey and knownHosts are for ssh urls")
+	case !web && (g.Username != "" || g.PasswordFile != "" || g.TokenFile != ""):
+		return apply.BadParam("auth", "username, passwordFile and tokenFile are for https urls")
+	case g.PasswordFile != "" && g.TokenFile != "":
+		return apply.BadParam("auth", "passwordFile and tokenFile exclude each other: keep one")
+	case g.PasswordFile != "" && g.Username == "":
+		return apply.BadParam("auth", "passwordFile needs username")
+	}
+	return nil
+}
+
+var commitID = regexp.MustCompile("^[0-9a-f]{40}$")
+
+// target is what is to be checked out. Only a commit id needs no question to the remote.
+func (a *GitCheckout) target(ctx context.Context, h *apply.Host) (gitTarget, error) {
+	if commitID.MatchString(a.Ref) {
+		return gitTarget{commit: plumbing.NewHash(a.Ref)}, nil
+	}
+	r, err := a.remote(h)
+	if err != nil {
+		return gitTarget{}, err
+	}
+	refs, err := r.list(ctx)
+	if err != nil {
+		return gitTarget{}, err
+	}
+	return r.pick(refs, a.Ref)
+}
+
+// Check compares the directory with the remote.
+func (a *GitCheckout) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
+	dir, err := h.Resolve(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	w, err := a.permissions().wanted(h)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	what, err := a.look(dir)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	t, err := a.target(ctx, h)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	switch what {
+	case gitNothing:
+		return apply.Change{Summary: "clone " + t.String()}, nil
+	case gitHalf:
+		return apply.Change{Summary: "finish what was cut off: " + t.String()}, nil
+	}
+	tree, err := openGitTree(dir)
+	if err != nil {
+		return apply.Change{}, fmt.Errorf("%s: %w", a.Name, err)
+	}
+	defer tree.Close()
+	return a.compare(tree, t, w)
+}
+
+func (a *GitCheckout) permissions() Permissions { return Permissions{Owner: a.Owner, Group: a.Group} }
+
+// compare names what of a checkout is not as it should be.
+func (a *GitCheckout) compare(tree *gitTree, t gitTarget, w wanted) (apply.Change, error) {
+	var differs []string
+	if have := tree.url(); have != a.URL {
+		differs = append(differs, fmt.Sprintf("url %s -> %s", (&GitCheckout{URL: have}).shownURL(), a.shownURL()))
+	}
+	head, err := tree.head()
+	if err != nil {
+		return apply.Change{}, fmt.Errorf("%s: %w", a.Name, err)
+	}
+	if head != t.commit {
+		differs = append(differs, fmt.Sprintf("%s -> %s", shortCommit(head), t))
+	}
+	local, err := tree.local(t)
+	if err != nil {
+		return apply.Change{}, fmt.Errorf("%s: %w", a.Name, err)
+	}
+	if local != "" && !a.Force {
+		return apply.Change{}, a.localError(local)
+	}
+	if local != "" {
+		differs = append(differs, "discard "+local)
+	}
+	n, err := differentOwners(tree.dir, w, false)
+	if n > 0 {
+		differs = append(differs, fmt.Sprintf("owner of %d files", n))
+	}
+	return apply.Change{Summary: strings.Join(differs, ", ")}, err
+}
+
+func (a *GitCheckout) localError(local string) error {
+	return fmt.Errorf("%s has %s: take them away, or discard them with force: true", a.Name, local)
+}
+
+// Apply fetches and checks out.
+func (a *GitCheckout) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	dir, err := h.Resolve(a.Name)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	w, err := a.permissions().wanted(h)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	what, err := a.look(dir)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	t, err := a.target(ctx, h)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	if what == gitNothing && !exists(dir) {
+		err = a.clone(ctx, h, dir, &t, w)
+	} else {
+		err = a.update(ctx, h, dir, what, &t, w)
+	}
+	if err != nil {
+		return apply.Output{}, err
+	}
+	return apply.Output{State: t.commit.String()}, nil
+}
+
+// clone makes the directory beside its place and renames it.
+func (a *GitCheckout) clone(ctx context.Context, h *apply.Host, dir string, t *gitTarget, w wanted) error {
+	parent := filepath.Dir(dir)
+	candidate := filepath.Join(parent, "."+filepath.Base(dir)+".pullet")
+	if err := os.RemoveAll(candidate); err != nil { // of a run that was cut off
+		return err
+	}
+	if err := os.MkdirAll(candidate, 0o755); err != nil {
+		return err
+	}
+	err := a.update(ctx, h, candidate, gitNothing, t, w)
+	if err == nil {
+		err = os.Rename(candidate, dir)
+	}
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(candidate))
+	}
+	return state.SyncDir(parent)
+}
+
+// update brings a directory to the target. From the moment at which it may hold half of another version it says so, for the next run.
+func (a *GitCheckout) update(ctx context.Context, h *apply.Host, dir string, what gitPlace, t *gitTarget, w wanted) error {
+	tree, err := openGitTree(dir)
+	if what != gitCheckout && err != nil {
+		tree, err = initGitTree(dir)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", a.Name, err)
+	}
+	defer tree.Close()
+	if err := a.fetch(ctx, h, tree, t); err != nil {
+		return err
+	}
+	if what == gitCheckout && !a.Force {
+		local, err := tree.inTheWay(*t)
+		if err != nil {
+			return fmt.Errorf("%s: %w", a.Name, err)
+		}
+		if local != "" {
+			return a.localError(local)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := tree.checkout(*t); err != nil {
+		return fmt.Errorf("%s: %w; the next run goes on", a.Name, err)
+	}
+	return tree.finish(t.commit, w)
+}
+
+// fetch gets what the target needs. A branch may have moved on since the remote was asked: what came is the target then.
+func (a *GitCheckout) fetch(ctx context.Context, h *apply.Host, tree *gitTree, t *gitTarget) error {
+	if err := errors.Join(tree.setURL(a.URL), tree.tidyPacks()); err != nil {
+		return err
+	}
+	if t.ref == "" && tree.has(t.commit) {
+		return nil
+	}
+	r, err := a.remote(h)
+	if err != nil {
+		return err
+	}
+	if err := r.fetch(ctx, tree, *t, a.Depth); err != nil {
+		return err
+	}
+	return tree.resolve(t)
+}

@@ -1,0 +1,101 @@
+package action_test
+
+import (
+	"bufio"
+	"fmt"
+	"io/fs"
+	"math/rand"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// checkoutRoot in the environment makes this binary the process that TestCheckoutKilled kills.
+const checkoutRoot = "PULLET_TEST_CHECKOUT"
+
+// TestCheckoutForever is that process: it checks out one branch after the other, in a directory that it sometimes removes.
+func TestCheckoutForever(t *testing.T) {
+	root := os.Getenv(checkoutRoot)
+	if root == "" {
+		return
+	}
+	s := newScene(t)
+	s.root = root
+	fmt.Println("ready")
+	for i := 1; ; i++ {
+		if i%8 == 0 {
+			if err := os.RemoveAll(s.path("srv/app")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.checkout("/srv/up.git", []string{"", ", ref: other"}[i%2], apply.Changed)
+	}
+}
+
+// TestCheckoutKilled: wherever a checkout is killed, the next run makes it whole, without force, and what git does not know is kept.
+func TestCheckoutKilled(t *testing.T) {
+	s := newScene(t)
+	u := s.upstream()
+	u.commit("for i in $(seq 60); do mkdir -p d$i; seq $i 2000 > d$i/f; done; echo main > which")
+	u.git("checkout", "-q", "-b", "other")
+	u.commit("for i in $(seq 1 2 60); do seq $i 2001 > d$i/f; git rm -q d$((i+1))/f; mkdir -p n$i; seq $i 99 > n$i/g; done; rm which; mkdir which; echo > which/one")
+	u.git("checkout", "-q", "main")
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	random, halves := rand.New(rand.NewSource(seed)), 0
+	for round := 0; halves < 3; round++ { // three of those that were killed while they placed files
+		if round == 60 {
+			t.Fatalf("only %d of %d were cut off in the middle of a checkout", halves, round)
+		}
+		cmd := exec.Command(os.Args[0], "-test.run", "^TestCheckoutForever$")
+		cmd.Env = append(os.Environ(), checkoutRoot+"="+s.root)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+			t.Fatalf("%q %v", line, err)
+		}
+		<-time.After(time.Duration(random.Int63n(int64(400 * time.Millisecond))))
+		_ = cmd.Process.Kill()
+		if err := cmd.Wait(); cmd.ProcessState.Exited() {
+			t.Fatalf("it ended by itself: %v", err)
+		}
+		commit := u.commit(fmt.Sprintf("echo %d > round", round))
+		s.state = t.TempDir()
+		r := s.run(s.mustBind("git.checkout", "{name: /srv/app, url: /srv/up.git, ref: main}"))
+		if r.Outcome != apply.Changed {
+			t.Fatalf("round %d: %s %q %s", round, r.Outcome, r.Summary, r.Reason)
+		}
+		if strings.HasPrefix(r.Summary, "finish") {
+			halves++
+		}
+		u.isWhole(s.path("srv/app"), commit)
+		if got := u.in(s.path("srv/app"), "status", "--porcelain"); got != "" {
+			t.Errorf("round %d, %s: left behind: %s", round, r.Summary, got)
+		}
+		s.noCandidates()
+	}
+}
+
+// noCandidates: no file is left under the name that it has before it is in place.
+func (s *scene) noCandidates() {
+	s.t.Helper()
+	err := filepath.WalkDir(s.path("srv"), func(path string, d fs.DirEntry, err error) error {
+		if strings.Contains(d.Name(), ".pullet") || strings.HasPrefix(d.Name(), "tmp_") {
+			s.t.Errorf("left behind: %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}

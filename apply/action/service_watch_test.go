@@ -1,0 +1,117 @@
+package action_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// pull runs a job on a whole host, with the state directory of the scene, and gives the reports of its steps.
+func (s *scene) pull(job string) map[string]*apply.StepReport {
+	s.t.Helper()
+	p, err := s.bindText(job)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	out := map[string]*apply.StepReport{}
+	for _, r := range s.runAll(context.Background(), p).Steps {
+		out[r.Step] = r
+	}
+	return out
+}
+
+// wholeScene is a host of the lab.
+func wholeScene(t *testing.T, setup string) *scene {
+	t.Helper()
+	return example{whole: true, setup: setup}.scene(t)
+}
+
+const watching = `
+steps:
+- name: start vnstat
+  action: service.ensure
+  parameters: {name: w-vnstat, state: started, watch: [{file: /etc/w-vnstat.a}, {file: /etc/w-vnstat.b}]}
+- name: a
+  action: file.managed
+  parameters: {name: /etc/w-vnstat.a, content: "A"}
+- name: b
+  action: file.managed
+  parameters: {name: /etc/w-vnstat.b, content: "B"}
+- name: look
+  action: test.succeed
+  parameters: {require: [{service: w-vnstat}]}
+  conditions:
+    success: {condition: "steps['start vnstat'].State == 'running'"}
+`
+
+// TestServiceWatches: what it watches restarts a service once, however much of it changed, and not when it was just started. Conditions
+// read its state also when nothing was to be done.
+func TestServiceWatches(t *testing.T) {
+	s := wholeScene(t, "rm -f /run/w-starts; "+wholeUnit("w-vnstat.service", `ExecStart=/bin/sh -c "echo started >>/run/w-starts; exec sleep 1d"`))
+	for _, c := range []struct {
+		name, a, b string
+		outcome    apply.Outcome
+		starts     int
+	}{
+		{"started", "1", "1", apply.Changed, 1},
+		{"nothing changed", "1", "1", apply.OK, 1},
+		{"both files changed", "2", "2", apply.Changed, 2},
+		{"one file changed", "2", "3", apply.Changed, 3},
+		{"nothing changed again", "2", "3", apply.OK, 3},
+	} {
+		got := s.pull(strings.NewReplacer("A", c.a, "B", c.b).Replace(watching))
+		starts, err := os.ReadFile("/run/w-starts")
+		if err != nil {
+			t.Fatal(err)
+		}
+		step := got["start vnstat"]
+		if n := strings.Count(string(starts), "started"); n != c.starts || step.Outcome != c.outcome || step.Result.State != "running" {
+			t.Errorf("%s: %d starts, %s, state %q (%s); want %d, %s, running", c.name, n, step.Outcome, step.Result.State, step.Reason, c.starts, c.outcome)
+		}
+		if r := got["look"]; r.Outcome != apply.OK {
+			t.Errorf("%s: the condition on the state: %s %s", c.name, r.Outcome, r.Reason)
+		}
+	}
+}
+
+// TestServiceFromNothing is a service from its unit file on, as a job describes it: the file is read, the service started, and
+// restarted when the file changes; when it does not stay up the step fails, and what requires it does not run.
+func TestServiceFromNothing(t *testing.T) {
+	s := wholeScene(t, "systemctl disable -q --now w-new 2>/dev/null || true; rm -f /etc/systemd/system/w-new.service; systemctl daemon-reload")
+	job := func(program string) string {
+		return `
+steps:
+- name: unit
+  action: file.managed
+  parameters:
+    name: /etc/systemd/system/w-new.service
+    content: "[Service]\nExecStart=` + program + `\n[Install]\nWantedBy=multi-user.target\n"
+- name: service
+  action: service.ensure
+  parameters: {name: w-new, state: [started, enabled], watch: [{file: unit}]}
+- name: after
+  action: test.succeed
+  parameters: {require: [{service: w-new}]}
+`
+	}
+	for _, c := range []struct {
+		program, summary, state string
+		outcome, after          apply.Outcome
+	}{
+		{"/usr/bin/sleep 1d", "enable (multi-user.target), start", "running", apply.Changed, apply.OK},
+		{"/usr/bin/sleep 2d", "react to a change of what it watches", "running", apply.Changed, apply.OK},
+		{"/bin/false", "react to a change of what it watches", "failed", apply.Failed, apply.Unmet},
+		{"/bin/false", "start", "failed", apply.Failed, apply.Unmet},
+		{"/usr/bin/sleep 3d", "start", "running", apply.Changed, apply.OK},
+	} {
+		got := s.pull(job(c.program))
+		r := got["service"]
+		if r.Summary != c.summary || r.Outcome != c.outcome || r.Result.State != c.state || got["after"].Outcome != c.after {
+			t.Errorf("%s: %q %s, state %q (%s), then %s; want %q %s, %q, then %s",
+				c.program, r.Summary, r.Outcome, r.Result.State, r.Reason, got["after"].Outcome, c.summary, c.outcome, c.state, c.after)
+		}
+	}
+}

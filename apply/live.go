@@ -1,0 +1,83 @@
+package apply
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// maxLiveLine is how much of a line is shown while a command runs, in bytes.
+const maxLiveLine = 1000
+
+// liveStep is the key of a context's step: the one for which commands run.
+type liveStep struct{}
+
+// live is the context of what a step does to the host: what commands print there may be shown, unless it is a secret. What compares the
+// host with the step, and what conditions ask, is done without it.
+func (s *running) live(ctx context.Context) context.Context {
+	if s.Sensitive {
+		return ctx
+	}
+	return context.WithValue(ctx, liveStep{}, s.ID())
+}
+
+// show makes what is written to out and errs also go to whoever watches the host, line by line. The last lines may have no end: finish
+// shows them.
+func (h *Host) show(ctx context.Context, c Command, out, errs io.Writer) (toOut, toErrs io.Writer, finish func()) {
+	step, ok := ctx.Value(liveStep{}).(string)
+	if !ok || h.Live == nil || c.Quiet {
+		return out, errs, func() {}
+	}
+	say := func(line string) {
+		h.liveMu.Lock()
+		defer h.liveMu.Unlock()
+		h.Live(step, line)
+	}
+	outLines, errLines := &lines{say: say}, &lines{say: say}
+	return io.MultiWriter(out, outLines), io.MultiWriter(errs, errLines), func() {
+		outLines.end()
+		errLines.end()
+	}
+}
+
+// lines hands on what is written to it by the line, without what is no text: it may be shown on a terminal.
+type lines struct {
+	say  func(line string)
+	rest []byte // of a line that has no end yet, as much as is shown
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		part, after, whole := bytes.Cut(rest, []byte("\n"))
+		room := maxLiveLine + 1 - len(l.rest)
+		l.rest = append(l.rest, part[:min(len(part), room)]...)
+		if rest = after; whole {
+			l.flush()
+		}
+	}
+	return len(p), nil
+}
+
+// end shows a last line without an end.
+func (l *lines) end() {
+	if len(l.rest) > 0 {
+		l.flush()
+	}
+}
+
+func (l *lines) flush() {
+	text := strings.TrimRight(string(l.rest), "\r")
+	l.rest = l.rest[:0]
+	if len(text) > maxLiveLine {
+		text = text[:maxLiveLine] + "..."
+	}
+	text = text[strings.LastIndexByte(text, '\r')+1:] // of a line that was drawn over, what stood there last
+	l.say(strings.Map(func(r rune) rune {
+		if r == '\t' || unicode.IsPrint(r) {
+			return r
+		}
+		return -1
+	}, text))
+}

@@ -81,13 +81,24 @@ func (s *source) deferAction(n *parse.ActionNode, funcs template.FuncMap) *Error
 	case len(n.Pipe.Decl) > 0 || !d.waits && !d.item && len(d.names) == 0:
 		return nil
 	}
-	call, err := d.compile(len(s.deferrables), funcs)
+	call, err := d.compile(len(s.deferrables), usedBy(n, funcs))
 	if err != nil { // cannot happen: the text was parsed before
 		return s.errorAt(s.pos(int(d.at)), "%s: %v", d.text, err)
 	}
 	s.deferrables = append(s.deferrables, d)
 	n.Pipe = call
 	return nil
+}
+
+// usedBy are the functions that a node calls, with those of deferred actions: the parser copies all that it is given.
+func usedBy(n parse.Node, funcs template.FuncMap) template.FuncMap {
+	out := template.FuncMap{"deferred": funcs["deferred"], "local": funcs["local"]}
+	walkNodes(n, func(n parse.Node) {
+		if ident, ok := n.(*parse.IdentifierNode); ok && funcs[ident.Ident] != nil {
+			out[ident.Ident] = funcs[ident.Ident]
+		}
+	})
+	return out
 }
 
 // compile makes the action a template of its own, whose variables come from the function "local", and returns the call that takes its

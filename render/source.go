@@ -20,6 +20,7 @@ const maxOutput = 16 << 20
 // source is one file of a layer. Its template is parsed once and executed for each catalog.
 type source struct {
 	shapes      *sync.Map // of the structs that it is decoded into, by type; nil: not kept
+	conditions  *sync.Map // that were compiled, by their texts; nil: not kept
 	path        string    // as shown to the user, "repository:path" where there are several
 	text        string
 	tmpl        *template.Template      // nil: a plain file

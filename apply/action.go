@@ -23,7 +23,6 @@ type Change struct {
 	Summary string // a few words: "create", "content, mode 0644 -> 0600"
 	Diff    string // a unified diff where there is text to compare
 	State   string // the resource's own word, as Check found it
-	New     bool   // what is desired was not there at all
 	Same    bool   // it only reads: nothing will be different
 }
 
@@ -38,6 +37,7 @@ type Output struct {
 	StdErr   string
 	Data     any  // what a reader needs as more than text: plain data, as JSON has it
 	Same     bool // it ran, and nothing is different after all
+	Late     bool // what it did does not answer a change of what the step watches: it has to react as well
 	Reboot   bool // the host has to boot before the step is done: the run ends, the host boots, and the run goes on behind the step
 }
 
@@ -115,7 +115,8 @@ func (e *ExitError) Error() string {
 // Resource is a thing on a host that a step manages.
 type Resource struct {
 	ID     string         // "file /etc/motd": equal ones are the same thing, whoever declares it
-	Path   string         // of a file or link, which can be put back; "" for another thing
+	Path   string         // of the file or link that it is or stands in, which can be put back; "" for another thing
+	Part   bool           // it stands in the file, and is not the file
 	Absent string         // the action that removes it; "" if none does
 	Params map[string]any // of that action
 }

@@ -1,10 +1,15 @@
 package apply
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
 	"slices"
+	"syscall"
 
 	"github.com/pullet/pullet/state"
 )
@@ -40,6 +45,33 @@ func (s *boundStep) manages() []Resource {
 	return nil
 }
 
+// absent are the resources of the step that are not on the host. Where that cannot be told they count as being there: only what pullet
+// brought is ever removed.
+func (s *running) absent(ctx context.Context) []string {
+	var out []string
+	for _, what := range s.manages() {
+		if what.Path != "" && !what.Part {
+			if at, err := s.Host.Path(what.Path); err == nil && notThere(at) {
+				out = append(out, what.ID)
+			}
+			continue
+		}
+		removal := s.removal(what.ID, state.Thing{Job: s.Job, Absent: what.Absent, Params: what.Params})
+		if removal == nil {
+			continue
+		}
+		if change, err := removal.act.Check(ctx, s.Host); err == nil && change.Empty() {
+			out = append(out, what.ID)
+		}
+	}
+	return out
+}
+
+func notThere(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
 // remember writes what the run brought to the host.
 func (x *execution) remember() error {
 	m := x.Journal.Managed()
@@ -72,7 +104,7 @@ func (x *execution) remember() error {
 		steps[s.ID()] = s.fingerprint()
 		for _, what := range s.manages() {
 			m.Things[what.ID] = state.Thing{
-				Job: s.Job, Step: s.Name, Order: s.index, New: r.New || m.Things[what.ID].New, Prune: s.job.Prune,
+				Job: s.Job, Step: s.Name, Order: s.index, New: m.Things[what.ID].New || slices.Contains(r.Made, what.ID), Prune: s.job.Prune,
 				Path: what.Path, Absent: what.Absent, Params: what.Params, Watchers: watchers[s.ID()],
 			}
 		}

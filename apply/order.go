@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -88,7 +87,9 @@ func cycleError(loop []*boundStep) *render.Error {
 func (p *Program) imply() {
 	provided := map[string][]*boundStep{}
 	for _, s := range p.steps {
-		provided[s.provides()] = append(provided[s.provides()], s)
+		for _, what := range s.provides() {
+			provided[what] = append(provided[what], s)
+		}
 	}
 	for _, s := range p.steps {
 		if s.ordering() != implied {
@@ -107,21 +108,20 @@ func (p *Program) imply() {
 func (s *boundStep) module() string { return strings.SplitN(s.Action, ".", 2)[0] }
 
 // provides is what other steps may obviously need of this one.
-func (s *boundStep) provides() string {
-	name := s.Params.Text("name")
+func (s *boundStep) provides() []string {
 	switch {
 	case s.module() == "pkgrepo":
-		return "package repository"
+		return []string{"package repository"}
 	case s.module() == "pkg":
-		return "package " + name
+		return s.named("package ", "name", "pkgs")
 	case s.Action == "file.directory":
-		return "directory " + path.Clean(name)
+		return []string{"directory " + path.Clean(s.Params.Text("name"))}
 	case s.Action == "user.present":
-		return "user " + name
+		return s.named("user ", "name")
 	case s.Action == "group.present":
-		return "group " + name
+		return s.named("group ", "name")
 	}
-	return ""
+	return nil
 }
 
 // obviousNeeds are the things that the step cannot do without, in the words of provides.
@@ -153,21 +153,15 @@ func (s *boundStep) obviousNeeds() []string {
 	return nil
 }
 
-// named are needs of a kind, by what stands in parameters: a text, or a list of texts.
+// named are things of a kind, by what stands in parameters: a text, or a list of texts.
 func (s *boundStep) named(kind string, params ...string) []string {
-	var needs []string
-	values := s.Params.Value()
+	var out []string
 	for _, param := range params {
-		switch value := values[param].(type) {
-		case []any:
-			for _, v := range value {
-				needs = append(needs, fmt.Sprint(kind, v))
-			}
-		case string:
-			needs = append(needs, kind+value)
+		for _, name := range s.Params.Texts(param) {
+			out = append(out, kind+name)
 		}
 	}
-	return needs
+	return out
 }
 
 // comesAfter reports that a step has to come after another, directly or not.

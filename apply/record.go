@@ -19,7 +19,7 @@ func (s *running) carried() bool {
 	ended, cutOff := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID())
 	s.mu.Unlock()
 	if ended {
-		s.r.Outcome, s.r.Summary, s.r.Reason, s.r.Result, s.r.New = before.Outcome, before.Summary, before.Reason, before.Result, before.New
+		s.r.Outcome, s.r.Summary, s.r.Reason, s.r.Result, s.r.Made = before.Outcome, before.Summary, before.Reason, before.Result, before.Made
 		return true
 	}
 	if cutOff && !s.repeatable() {

@@ -31,7 +31,7 @@ type StepReport struct {
 	Diff       string            `json:"diff,omitempty"`
 	Reason     string            `json:"reason,omitempty"` // why it failed, was skipped or waits
 	Drift      bool              `json:"drift,omitempty"`  // the host was changed by something else: the step says what it said before
-	New        bool              `json:"new,omitempty"`    // what it made was not there
+	Made       []string          `json:"made,omitempty"`   // the resources that were not on the host before
 	Result     render.StepResult `json:"result"`
 	Seconds    float64           `json:"seconds,omitempty"`
 

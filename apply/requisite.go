@@ -97,12 +97,12 @@ func (b *binder) reads(s *boundStep, named map[string][]*boundStep) {
 
 var instance = regexp.MustCompile(`\[\d+\]$`)
 
-// index finds steps by what a requisite can call them: name, id, the name of the forEach that they are an instance of, or the parameter
+// index finds steps by what a requisite can call them: name, id, the name of the forEach that they are an instance of, or what the parameters
 // name.
 func (b *binder) index() map[string][]*boundStep {
 	out := map[string][]*boundStep{}
 	for _, s := range b.program.steps {
-		names := []string{s.Name, s.id, s.Params.Text("name"), s.base, s.Job + "/" + s.base}
+		names := append([]string{s.Name, s.id, s.base, s.Job + "/" + s.base}, s.named("", "name", "pkgs")...)
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
 			out[name] = append(out[name], s)
@@ -148,7 +148,7 @@ func refersTo(r render.Requisite, s *boundStep) bool {
 	case "", "step":
 		return byName
 	case s.Action, strings.SplitN(s.Action, ".", 2)[0]:
-		return byName || same(s.Params.Text("name"))
+		return byName || slices.ContainsFunc(s.named("", "name", "pkgs"), same)
 	}
 	return false
 }

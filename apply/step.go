@@ -58,12 +58,12 @@ func (x *execution) step(ctx context.Context, s *running) {
 	case change.Empty():
 		s.r.Outcome, s.r.Result.State = OK, change.State
 	case x.plan:
-		s.r.Outcome, s.r.Summary, s.r.Diff, s.r.New = Changed, change.Summary, change.Diff, change.New
+		s.r.Outcome, s.r.Summary, s.r.Diff = Changed, change.Summary, change.Diff
 		if s.passive() || change.Same {
 			s.r.Outcome = OK
 		}
 	default:
-		s.apply(ctx, change, func() (Output, error) { return s.together(ctx, change) })
+		s.apply(ctx, change, func() (Output, error) { return s.answered(ctx, change) })
 		return
 	}
 	s.afterwards(ctx)
@@ -127,10 +127,11 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 	if !s.begin(ctx) {
 		return
 	}
-	out, err := s.persist(ctx, act)
 	r := s.r
+	r.Made = s.absent(ctx)
+	out, err := s.persist(ctx, act)
 	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
-	r.Outcome, r.Summary, r.Diff, r.New = Changed, change.Summary, change.Diff, change.New
+	r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
 	if s.passive() || change.Same || out.Same {
 		r.Outcome = OK
 	}
@@ -151,6 +152,15 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 		return
 	}
 	s.record(r.Outcome == Changed || r.Outcome == OK)
+}
+
+// answered applies the action, and lets it react to a change of what it watches where applying was no answer to that.
+func (s *running) answered(ctx context.Context, change Change) (Output, error) {
+	out, err := s.together(ctx, change)
+	if reactor, ok := s.act.(Reactor); ok && err == nil && out.Late && s.watched() {
+		return reactor.React(s.live(ctx), s.Host)
+	}
+	return out, err
 }
 
 // persist acts, and again as often as the step's retry says while that fails.

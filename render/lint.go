@@ -119,8 +119,12 @@ func (c *Catalog) duplicatePaths() ErrorList {
 	return out
 }
 
-// ownedPath is the file that a step manages as a whole; "" where it manages none, or where its name is known only when the step runs.
+// ownedPath is the file that a step manages as a whole; "" where it manages none, or where its name is known only when the step runs. A
+// step that fills a directory shares it.
 func ownedPath(s *Step) string {
+	if recurse := s.Params.Text("recurse"); s.Action == "file.managed" && recurse != "" && recurse != "false" {
+		return ""
+	}
 	switch s.Action {
 	case "file.managed", "file.directory", "file.symlink", "file.absent":
 		name := s.Params.Text("name")

@@ -262,5 +262,20 @@ func (n *names) has(name string) bool {
 			return true
 		}
 	}
+	return n.text != "" && n.hasDirectory(path.Dir(name))
+}
+
+// hasDirectory reports a directory that is a source as a whole, or one above it.
+func (n *names) hasDirectory(dir string) bool {
+	for ; dir != "."; dir = path.Dir(dir) {
+		if n.words[dir] {
+			return true
+		}
+		for _, p := range n.patterns {
+			if p.MatchString(dir) {
+				return true
+			}
+		}
+	}
 	return false
 }

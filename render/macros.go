@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -45,6 +46,7 @@ type macroBody struct {
 
 // compileMacros collects the node's macros. Macro files are plain YAML: the texts in them are templates, executed at each use.
 func (c *compiler) compileMacros() {
+	c.shipMacros()
 	for _, base := range c.baseFiles("base/macros.yaml") {
 		var body macrosBase
 		if !c.decode(base, &body) {
@@ -169,11 +171,7 @@ func (s *macroSet) names() []string { return slices.Sorted(maps.Keys(s.all)) }
 func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 	m, ok := s.all[name]
 	if !ok {
-		hint := didYouMean(name, s.names())
-		if hint == "" {
-			hint = "this node has no macros: see base/macros.yaml"
-		}
-		return nil, fmt.Errorf("there is no macro %q (%s)", name, hint)
+		return nil, fmt.Errorf("there is no macro %q (%s)", name, cmp.Or(didYouMean(name, s.names()), "see base/macros.yaml"))
 	}
 	if len(args) != len(m.Args) {
 		return nil, fmt.Errorf("macro %q takes %s, got %d", name, argumentNames(m.Args), len(args))

@@ -86,6 +86,25 @@ func (p Params) Text(name string) string {
 	return ""
 }
 
+// Texts is a parameter that is a text, or a list of texts; what is no text is left out.
+func (p Params) Texts(name string) []string {
+	n := p.lookup(name)
+	if n == nil {
+		return nil
+	}
+	items := []*yaml.Node{n}
+	if n.Kind == yaml.SequenceNode {
+		items = n.Content
+	}
+	var out []string
+	for _, item := range items {
+		if item.Kind == yaml.ScalarNode && item.Value != "" {
+			out = append(out, item.Value)
+		}
+	}
+	return out
+}
+
 // Position is where a parameter stands, or the fallback where it is not set.
 func (p Params) Position(name string, fallback Position) Position {
 	for _, e := range p.pairs {

@@ -14,10 +14,25 @@ func All() []apply.Spec {
 	return []apply.Spec{
 		{Name: "cmd.run", Summary: "run a command", New: func() apply.Action { return &CmdRun{} }},
 		{Name: "cmd.script", Summary: "run a script", New: func() apply.Action { return &CmdScript{} }},
-		{Name: "file.managed", Summary: "a regular file with this content, owner and mode", New: func() apply.Action { return &FileManaged{} }},
+		{Name: "file.managed", Summary: "a regular file with this content, owner and mode", New: func() apply.Action { return &FileManaged{Replace: true} }},
+		{Name: "file.line", Summary: "a line in a text file", New: func() apply.Action { return &FileLine{State: present} }},
+		{Name: "file.block", Summary: "a text between two marker lines of a file", New: func() apply.Action { return &FileBlock{State: present} }},
 		{Name: "file.directory", Summary: "a directory with this owner and mode", New: func() apply.Action { return &FileDirectory{} }},
+		{Name: "file.content", Summary: "a file of this host, read for later steps", Passive: true, New: func() apply.Action { return &FileContent{} }},
 		{Name: "file.symlink", Summary: "a symbolic link to this target", New: func() apply.Action { return &FileSymlink{} }},
 		{Name: "file.absent", Summary: "nothing at this path", New: func() apply.Action { return &FileAbsent{} }},
+		{Name: "pkg.installed", Summary: "packages that are installed, in this version", New: func() apply.Action { return &PkgInstalled{PkgConfFiles: newPkgConfFiles(), PkgLock: newPkgLock()} }},
+		{Name: "pkg.latest", Summary: "packages in the newest version", New: func() apply.Action {
+			return &PkgLatest{PkgAge: newPkgAge(), PkgConfFiles: newPkgConfFiles(), PkgLock: newPkgLock()}
+		}},
+		{Name: "pkg.removed", Summary: "packages that are not installed", New: func() apply.Action { return &PkgRemoved{PkgLock: newPkgLock()} }},
+		{Name: "pkg.uptodate", Summary: "all packages in the newest version", New: func() apply.Action {
+			return &PkgUptodate{PkgAge: newPkgAge(), PkgConfFiles: newPkgConfFiles(), PkgLock: newPkgLock()}
+		}},
+		{Name: "pkgrepo.managed", Summary: "a package repository that the host uses", New: func() apply.Action {
+			return &PkgrepoManaged{Enabled: true, Refresh: true, PkgLock: newPkgLock()}
+		}},
+		{Name: "pkgrepo.absent", Summary: "a package repository that the host does not use", New: func() apply.Action { return &PkgrepoAbsent{PkgLock: newPkgLock()} }},
 		{Name: "service.publish", Summary: "this host's instance of a service, known to the fleet", New: func() apply.Action { return &ServicePublish{} }},
 		{Name: "service.withdraw", Summary: "no instance of a service on this host", New: func() apply.Action { return &ServiceWithdraw{} }},
 		{Name: "service.wait", Summary: "wait until enough hosts offer a service", Passive: true, New: func() apply.Action { return &ServiceWait{} }},
@@ -42,6 +57,7 @@ func All() []apply.Spec {
 		{Name: "git.checkout", Summary: "a directory with the files of a git repository", New: newGitCheckout},
 		{Name: "http.request", Summary: "a request to a web server", New: newHTTPRequest},
 		{Name: "service.ensure", Summary: "a unit of systemd that runs or not, now and after a boot", New: func() apply.Action { return &ServiceEnsure{Settle: serviceSettle} }},
+		{Name: "archive.extracted", Summary: "a directory with what an archive holds", New: func() apply.Action { return &ArchiveExtracted{} }},
 		{Name: "time.sleep", Summary: "wait for a time", Passive: true, New: func() apply.Action { return &TimeSleep{} }},
 		{Name: "time.sleep_rand", Summary: "wait for a random time", Passive: true, New: func() apply.Action { return &TimeSleepRand{} }},
 		{Name: "template.expression", Summary: "compute a text for later steps", Passive: true, New: func() apply.Action { return &TemplateExpression{} }},

@@ -68,18 +68,6 @@ func (a *CmdScript) Bind(b apply.Binding) error {
 	return a.checkText()
 }
 
-// readSource is a file below files/, executed where it is a template.
-func readSource(b apply.Binding, source string, template bool) ([]byte, error) {
-	data, err := b.File(source)
-	if err != nil {
-		return nil, &apply.ParamError{Param: "source", Err: err}
-	}
-	if template {
-		return b.Template("files/"+source, string(data))
-	}
-	return data, nil
-}
-
 // checkText refuses what no interpreter would read.
 func (a *CmdScript) checkText() error {
 	param := "script"

@@ -26,6 +26,7 @@ type example struct {
 	setup        string   // a shell command that prepares the whole host
 	// prepare plants below the root what host has no words for, such as a repository.
 	prepare func(*scene)
+	files   map[string]string // below files/ of the repository; what begins with / is a file of the whole host
 }
 
 // examples are the cases of each action, by its name. Each test file adds its own.

@@ -153,7 +153,7 @@ func (a *CronPresent) text() string {
 // file is the file as file.managed keeps it.
 func (a *CronPresent) file() (*FileManaged, error) {
 	text := a.text()
-	f := &FileManaged{Name: cronDir + "/" + a.Name, Content: &text, Permissions: a.permissions()}
+	f := &FileManaged{Name: cronDir + "/" + a.Name, Content: &text, Replace: true, Placing: Placing{Permissions: a.permissions()}}
 	return f, f.Bind(apply.Binding{})
 }
 

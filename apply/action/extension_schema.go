@@ -111,12 +111,12 @@ func (noLoader) Load(at string) (any, error) {
 	return nil, fmt.Errorf("it refers to %s, and only what stands in the manifest itself can be referred to", at)
 }
 
-// maxPattern bounds a regular expression. Go's run in linear time.
-const maxPattern = 1000
+// maxSchemaPattern bounds a regular expression. Go's run in linear time.
+const maxSchemaPattern = 1000
 
 func boundedRegexp(text string) (jsonschema.Regexp, error) {
-	if len(text) > maxPattern {
-		return nil, fmt.Errorf("the regular expression is longer than %d bytes", maxPattern)
+	if len(text) > maxSchemaPattern {
+		return nil, fmt.Errorf("the regular expression is longer than %d bytes", maxSchemaPattern)
 	}
 	return regexp.Compile(text)
 }

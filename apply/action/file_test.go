@@ -132,11 +132,15 @@ func TestOwners(t *testing.T) {
 func TestNothingLeadsOut(t *testing.T) {
 	links := []string{"l link /", "l up ../../../..", "l outside ../outside", "l abs %s", "l chain link/up/abs", "f passwd 644 x"}
 	actions := map[string]string{
-		"file.managed":   "{name: /%s/x/victim, content: evil, mode: 0600, makeDirs: true, backup: true}",
-		"file.directory": "{name: /%s/x, mode: 0700}",
-		"file.symlink":   "{name: /%s/victim-link, target: evil}",
-		"file.absent":    "{name: /%s/victim}",
-		"cmd.run":        "{cmd: touch victim-cmd, cwd: /%s}",
+		"file.managed":      "{name: /%s/x/victim, content: evil, mode: 0600, makeDirs: true, backup: true}",
+		"file.directory":    "{name: /%s/x, mode: 0700}",
+		"file.symlink":      "{name: /%s/victim-link, target: evil}",
+		"file.absent":       "{name: /%s/victim}",
+		"cmd.run":           "{cmd: touch victim-cmd, cwd: /%s}",
+		"file.line":         "{name: /%s/victim, line: evil, create: true, makeDirs: true, backup: true}",
+		"file.block":        "{name: /%s/victim-block, content: evil, create: true, makeDirs: true}",
+		"file.content":      "{name: /%s/victim}",
+		"archive.extracted": "{name: /%s/x, source: app.tgz}",
 	}
 	for act, params := range actions {
 		for _, via := range []string{"link", "up", "outside", "abs", "chain", "../../..", "link/../outside"} {
@@ -285,16 +289,11 @@ func (s *scene) justOne(dir, content string) {
 
 // TestFullDisk: on a full disk the old file stays whole and no candidate is left behind.
 func TestFullDisk(t *testing.T) {
-	needRoot(t)
-	s := newScene(t, "d d 755")
-	if err := syscall.Mount("pullet-test", s.path("d"), "tmpfs", 0, "size=64k"); err != nil {
-		t.Skipf("needs the right to mount a tmpfs: %v", err)
+	if !inPrivateMounts(t) {
+		return
 	}
-	defer func() {
-		if err := syscall.Unmount(s.path("d"), 0); err != nil {
-			t.Errorf("unmount: %v", err)
-		}
-	}()
+	s := newScene(t, "d d 755")
+	s.mount("small", "d", "tmpfs", 0, "size=64k")
 	s.plant("f d/f 600 old")
 	s.files["big"] = strings.Repeat("x", 1<<20)
 	r := s.run(s.mustBind("file.managed", "{name: /d/f, source: big}"))

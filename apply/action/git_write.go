@@ -39,7 +39,7 @@ func (g *gitTree) checkout(t gitTarget) error {
 	}
 	for name := range before {
 		if _, stays := files[name]; !stays {
-			if err := removeFile(root, name); err != nil {
+			if err := removeTracked(root, name); err != nil {
 				return err
 			}
 		}
@@ -90,7 +90,7 @@ func (g *gitTree) before(root *os.Root) (gitFiles, error) {
 			return nil, err
 		}
 		for name, f := range files {
-			if err := root.Remove(candidate(name, f)); err != nil && !missing(err) {
+			if err := root.Remove(besideFile(name, f)); err != nil && !missing(err) {
 				return nil, err
 			}
 		}
@@ -108,13 +108,13 @@ func (g *gitTree) addFiles(to gitFiles, commit plumbing.Hash) (gitFiles, error) 
 	return files, err
 }
 
-// candidate is the name that a file has before it is renamed into place.
-func candidate(name string, f gitFile) string {
+// besideFile is the name that a file has before it is renamed into place.
+func besideFile(name string, f gitFile) string {
 	return path.Join(path.Dir(name), ".pullet-"+f.hash.String())
 }
 
-// removeFile removes a file and the directories that are empty then. What became a directory is not what the repository knew.
-func removeFile(root *os.Root, name string) error {
+// removeTracked removes a file and the directories that are empty then. What became a directory is not what the repository knew.
+func removeTracked(root *os.Root, name string) error {
 	info, err := root.Lstat(name)
 	switch {
 	case missing(err) || err == nil && info.IsDir():
@@ -190,7 +190,7 @@ func (g *gitTree) write(root *os.Root, name string, f gitFile) error {
 			return err
 		}
 	}
-	from := candidate(name, f)
+	from := besideFile(name, f)
 	if err := g.writeCandidate(root, from, f); err != nil {
 		return errors.Join(err, root.Remove(from))
 	}

@@ -29,9 +29,13 @@ type wanted struct {
 // check finds a mode that is none.
 func (p Permissions) check() error {
 	if _, err := p.mode(); err != nil {
-		return apply.BadParam("mode", "%q is not a mode: write it in octal, such as 0644", p.Mode)
+		return badMode("mode", p.Mode)
 	}
 	return nil
+}
+
+func badMode(param, text string) error {
+	return apply.BadParam(param, "%q is not a mode: write it in octal, such as 0644", text)
 }
 
 // mode reads the octal mode with its setuid, setgid and sticky bits.
@@ -118,7 +122,11 @@ func (w wanted) differs(info fs.FileInfo) []string {
 
 // set gives a path its owner and mode. The owner comes first: changing it clears setuid.
 func (w wanted) set(path string) error {
-	if w.uid >= 0 || w.gid >= 0 {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	if st, ok := statOf(info); !ok || w.uid >= 0 && int(st.Uid) != w.uid || w.gid >= 0 && int(st.Gid) != w.gid {
 		if err := os.Lchown(path, w.uid, w.gid); err != nil {
 			return err
 		}

@@ -31,6 +31,9 @@ type scene struct {
 	whole       bool              // the root is / of a host of the lab
 }
 
+// repository is what examples find below files/. Each test file adds its own.
+var repository = map[string]string{}
+
 // scene is where an example runs.
 func (c example) scene(t *testing.T) *scene {
 	t.Helper()
@@ -39,6 +42,7 @@ func (c example) scene(t *testing.T) *scene {
 	}
 	if !c.whole {
 		s := newScene(t, c.host...)
+		maps.Copy(s.files, c.files)
 		if c.fleet != nil {
 			known := slices.Clone(c.fleet)
 			s.fleet = &known
@@ -56,6 +60,9 @@ func (c example) scene(t *testing.T) *scene {
 	s.root, s.whole = "/", true
 	if out, err := exec.Command("/bin/sh", "-ec", c.setup).CombinedOutput(); err != nil {
 		t.Fatalf("setup: %v\n%s", err, out)
+	}
+	for name, from := range c.files {
+		s.files[name] = s.read(from)
 	}
 	return s
 }
@@ -93,7 +100,7 @@ func (s *scene) all() map[string]string {
 func newScene(t *testing.T, entries ...string) *scene {
 	t.Helper()
 	base := t.TempDir()
-	s := &scene{t: t, root: filepath.Join(base, "root"), state: filepath.Join(base, "state"), files: map[string]string{}}
+	s := &scene{t: t, root: filepath.Join(base, "root"), state: filepath.Join(base, "state"), files: maps.Clone(repository)}
 	for _, dir := range []string{s.root, s.state} {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)

@@ -19,6 +19,11 @@ type act struct {
 	verb, words string // of systemctl, of the summary
 }
 
+// runs reports an act after which the unit runs with its files as they are now, or not at all.
+func (t act) runs() bool {
+	return slices.Contains([]string{"start", "stop", "restart", "reload"}, t.verb)
+}
+
 // acts are what is to be done, in their order. It fails where the unit can never be as wanted.
 func (a *ServiceEnsure) acts(ctx context.Context, h *apply.Host, m units, u unit) ([]act, error) {
 	var acts []act

@@ -149,7 +149,7 @@ func (a *ServiceEnsure) apply(ctx context.Context, h *apply.Host, m units) (appl
 	}
 	s := &serving{ServiceEnsure: a, h: h, units: m, u: u}
 	err = s.carry(ctx, acts)
-	return apply.Output{State: s.u.word(), StdOut: strings.Join(s.said, "\n")}, err
+	return apply.Output{State: s.u.word(), StdOut: strings.Join(s.said, "\n"), Late: !slices.ContainsFunc(acts, act.runs)}, err
 }
 
 // React restarts or reloads a service that runs, and starts one that is to run.

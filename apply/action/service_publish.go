@@ -77,7 +77,7 @@ func (a *ServicePublish) Check(ctx context.Context, h *apply.Host) (apply.Change
 	case err != nil:
 		return apply.Change{}, err
 	case have == nil:
-		return apply.Change{Summary: "announce " + at(a.service), New: true}, nil
+		return apply.Change{Summary: "announce " + at(a.service)}, nil
 	}
 	want := a.service
 	want.Ready = have.Ready

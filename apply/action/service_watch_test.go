@@ -115,3 +115,20 @@ steps:
 		}
 	}
 }
+
+// TestServiceEnabledAndChanged: a service that is enabled in the same pull in which a file of it changes restarts as well.
+func TestServiceEnabledAndChanged(t *testing.T) {
+	s := wholeScene(t, "rm -f /run/w-starts; "+wholeUnit("w-vnstat.service",
+		`ExecStart=/bin/sh -c "echo started >>/run/w-starts; exec sleep 1d"`))
+	job := strings.NewReplacer("A", "1", "B", "1").Replace(watching)
+	s.pull(job)
+	got := s.pull(strings.NewReplacer("state: started", "state: [started, enabled]", `"1"`, `"2"`).Replace(job))
+	starts, err := os.ReadFile("/run/w-starts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	step := got["start vnstat"]
+	if n := strings.Count(string(starts), "started"); n != 2 || step.Outcome != apply.Changed || step.Result.State != "running" {
+		t.Errorf("%d starts, want 2: %s %q %s", n, step.Outcome, step.Summary, step.Reason)
+	}
+}

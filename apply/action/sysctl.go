@@ -55,7 +55,7 @@ func (a *SysctlPresent) Bind(apply.Binding) error {
 	case strings.ContainsAny(a.want, "\n\x00"):
 		return apply.BadParam("value", "%q is more than one line", a.want)
 	case a.File == "":
-		a.File = "/etc/sysctl.d/60-pullet-" + strings.ReplaceAll(sysctlName(a.key), "/", ":") + ".conf"
+		a.File = ownSysctlFile(a.key)
 		return nil
 	}
 	if err := apply.AbsPath("file", a.File); err != nil {
@@ -66,6 +66,11 @@ func (a *SysctlPresent) Bind(apply.Binding) error {
 		return apply.BadParam("file", "%s is not read at boot: choose one such as /etc/sysctl.d/70-site.conf", a.File)
 	}
 	return nil
+}
+
+// ownSysctlFile is where a parameter stands that names no file.
+func ownSysctlFile(key string) string {
+	return "/etc/sysctl.d/60-pullet-" + strings.ReplaceAll(sysctlName(key), "/", ":") + ".conf"
 }
 
 // Check compares the kernel's value, the file's, and what the boot would make of both.

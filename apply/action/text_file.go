@@ -52,7 +52,7 @@ func (f textFile) write(ctx context.Context, h *apply.Host, text string) error {
 	if err != nil {
 		return err
 	}
-	whole := &FileManaged{Name: "/" + below, Content: &text, MakeDirs: true}
+	whole := &FileManaged{Name: "/" + below, Content: &text, Replace: true, Placing: Placing{MakeDirs: true}}
 	if err := whole.Bind(apply.Binding{}); err != nil {
 		return err
 	}

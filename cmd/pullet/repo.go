@@ -168,7 +168,7 @@ func catalogJSON(cat *render.Catalog) map[string]any {
 	for _, j := range cat.Jobs {
 		steps := []any{}
 		for _, s := range j.Steps {
-			step := map[string]any{"name": s.Name, "action": s.Action, "parameters": s.Params.Value(), "at": s.Pos.String()}
+			step := map[string]any{"name": s.Name, "action": s.Action, "parameters": cat.Shown(s).Value(), "at": s.Pos.String()}
 			if s.Conditions.When != nil {
 				step["when"] = s.Conditions.When.Expression.Text
 			}

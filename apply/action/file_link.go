@@ -14,66 +14,6 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// FileDirectory is a directory with this owner and mode. Missing parents are made with mode 0755. A link to a directory is followed,
-// beneath the root.
-//
-// Example:
-//
-//	steps:
-//	  - name: spool
-//	    action: file.directory
-//	    parameters: {name: /var/spool/app, mode: 0750, owner: app, group: app}
-type FileDirectory struct {
-	Name        string `yaml:"name,required"` // absolute path
-	Permissions `yaml:",inline"`
-}
-
-// Bind checks the parameters.
-func (a *FileDirectory) Bind(apply.Binding) error {
-	return errors.Join(apply.AbsPath("name", a.Name), a.check())
-}
-
-// Check compares type, owner and mode.
-func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	path, err := h.Resolve(a.Name)
-	if err != nil {
-		return apply.Change{}, err
-	}
-	w, err := a.wanted(h)
-	if err != nil {
-		return apply.Change{}, err
-	}
-	info, err := os.Stat(path)
-	switch {
-	case missing(err):
-		return apply.Change{Summary: "create", New: true}, nil
-	case err != nil:
-		return apply.Change{}, err
-	case !info.IsDir():
-		return apply.Change{}, fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
-	}
-	return apply.Change{Summary: strings.Join(w.differs(info), ", ")}, nil
-}
-
-// Apply makes the directory and sets its owner and mode.
-func (a *FileDirectory) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	path, err := h.Resolve(a.Name)
-	if err != nil {
-		return apply.Output{}, err
-	}
-	w, err := a.wanted(h)
-	if err != nil {
-		return apply.Output{}, err
-	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return apply.Output{}, err
-	}
-	if err := w.set(path); err != nil {
-		return apply.Output{}, err
-	}
-	return apply.Output{}, state.SyncDir(filepath.Dir(path))
-}
-
 // FileSymlink is a symbolic link to this target. The target need not exist.
 //
 // Example:
@@ -83,9 +23,12 @@ func (a *FileDirectory) Apply(_ context.Context, h *apply.Host, _ apply.Change) 
 //	    action: file.symlink
 //	    parameters: {name: /etc/localtime, target: ../usr/share/zoneinfo/Europe/Berlin}
 type FileSymlink struct {
-	Name   string `yaml:"name,required"`   // absolute path of the link
-	Target string `yaml:"target,required"` // what it says, absolute or relative
-	Force  bool   `yaml:"force"`           // replace a regular file that stands there
+	Name     string `yaml:"name,required"`   // absolute path of the link
+	Target   string `yaml:"target,required"` // what it says, absolute or relative
+	Force    bool   `yaml:"force"`           // replace a regular file that stands there
+	Owner    string `yaml:"owner"`           // of the link itself: name or number
+	Group    string `yaml:"group"`           // of the link itself: name or number
+	MakeDirs bool   `yaml:"makeDirs"`        // make missing parents, mode 0755
 }
 
 // Bind checks the parameters.
@@ -96,16 +39,20 @@ func (a *FileSymlink) Bind(apply.Binding) error {
 	return apply.AbsPath("name", a.Name)
 }
 
-// Check compares what the link says.
+// Check compares what the link says, and its owner.
 func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	path, err := h.Path(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	w, err := a.owners().wanted(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
 	info, err := os.Lstat(path)
 	switch {
 	case missing(err):
-		return apply.Change{Summary: "create, to " + a.Target, New: true}, nil
+		return apply.Change{Summary: "create, to " + a.Target}, nil
 	case err != nil:
 		return apply.Change{}, err
 	case info.Mode()&fs.ModeSymlink == 0 && (!a.Force || info.IsDir()):
@@ -114,17 +61,34 @@ func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, err
 		return apply.Change{Summary: "replace a file by a link to " + a.Target}, nil
 	}
 	have, err := os.Readlink(path)
-	if err != nil || have == a.Target {
+	if err != nil {
 		return apply.Change{}, err
 	}
-	return apply.Change{Summary: "target " + have + " -> " + a.Target}, nil
+	differs := w.differs(info)
+	if have != a.Target {
+		differs = append([]string{"target " + have + " -> " + a.Target}, differs...)
+	}
+	return apply.Change{Summary: strings.Join(differs, ", ")}, nil
 }
 
-// Apply makes the link under another name and renames it into place.
+func (a *FileSymlink) owners() Permissions { return Permissions{Owner: a.Owner, Group: a.Group} }
+
+// Apply makes the link under another name and renames it into place. What is not said of its owner stays as it was.
 func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
 	path, err := h.Path(a.Name)
 	if err != nil {
 		return apply.Output{}, err
+	}
+	w, err := a.owners().wanted(h)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	if err := makeParents(a.Name, path, a.MakeDirs); err != nil {
+		return apply.Output{}, err
+	}
+	if old, err := os.Lstat(path); err == nil && old.Mode()&fs.ModeSymlink != 0 {
+		st, _ := statOf(old)
+		w.uid, w.gid = or(w.uid, int(st.Uid)), or(w.gid, int(st.Gid))
 	}
 	candidate := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".pullet")
 	if err := os.Remove(candidate); err != nil && !missing(err) {
@@ -133,13 +97,22 @@ func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (a
 	if err := os.Symlink(a.Target, candidate); err != nil {
 		return apply.Output{}, err
 	}
-	if err := os.Rename(candidate, path); err != nil {
+	if err := errors.Join(w.set(candidate), os.Rename(candidate, path)); err != nil {
 		return apply.Output{}, errors.Join(err, os.Remove(candidate))
 	}
 	return apply.Output{}, state.SyncDir(filepath.Dir(path))
 }
 
-// FileAbsent removes a file, a link, or a directory with everything in it. A link is removed, never what it names.
+// or is a number, or another where it says nothing.
+func or(id, other int) int {
+	if id < 0 {
+		return other
+	}
+	return id
+}
+
+// FileAbsent removes a file, a link, or a directory with everything in it. A link is removed, never what it names. A directory in which
+// something is mounted is not: what is mounted may be anything.
 //
 // Example:
 //
@@ -183,9 +156,22 @@ func (a *FileAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, erro
 		}
 		return apply.Change{Summary: "remove the empty directory"}, nil
 	case info.IsDir():
-		return apply.Change{Summary: "remove the directory and what is in it"}, nil
+		return apply.Change{Summary: "remove the directory and what is in it"}, a.noMounts(path)
 	}
 	return apply.Change{Summary: "remove"}, nil
+}
+
+// noMounts reports a mount point at a path or below it.
+func (a *FileAbsent) noMounts(path string) error {
+	return filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if mounted, err := isMount(at); err != nil || !mounted {
+			return err
+		}
+		return fmt.Errorf("%s is a mount point: unmount it first", filepath.Join(a.Name, strings.TrimPrefix(at, path)))
+	})
 }
 
 // Apply removes what is there.
@@ -195,34 +181,29 @@ func (a *FileAbsent) Apply(_ context.Context, h *apply.Host, _ apply.Change) (ap
 		return apply.Output{}, err
 	}
 	info, err := os.Lstat(path)
-	if err == nil && a.Backup && info.Mode().IsRegular() {
-		if err := backup(h, a.Name, path); err != nil {
-			return apply.Output{}, fmt.Errorf("backup: %w", err)
-		}
+	switch {
+	case missing(err):
+		return apply.Output{}, nil
+	case err != nil:
+		return apply.Output{}, err
+	case info.IsDir() && !a.OnlyEmpty:
+		err = a.noMounts(path)
+	case info.Mode().IsRegular() && a.Backup:
+		_, err = backup(h, a.Name, path)
 	}
-	if err == nil && a.OnlyEmpty { // something may be in it by now
-		err = os.Remove(path)
-	} else {
-		err = os.RemoveAll(path)
+	if err != nil {
+		return apply.Output{}, err
 	}
-	if missing(err) {
-		err = nil
+	remove := os.RemoveAll
+	if a.OnlyEmpty { // something may be in it by now
+		remove = os.Remove
 	}
-	return apply.Output{}, err
+	if err := remove(path); err != nil {
+		return apply.Output{}, err
+	}
+	return apply.Output{}, state.SyncDir(filepath.Dir(path))
 }
 
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
-
-// resource is a path that a step manages.
-func resource(path string) []apply.Resource {
-	path = filepath.Clean(path)
-	return []apply.Resource{{ID: "file " + path, Path: path, Absent: "file.absent", Params: map[string]any{"name": path, "onlyEmpty": true, "backup": true}}}
-}
-
-// Manages is the directory.
-func (a *FileDirectory) Manages() []apply.Resource { return resource(a.Name) }
-
-// Manages is the link.
-func (a *FileSymlink) Manages() []apply.Resource { return resource(a.Name) }

@@ -1,0 +1,89 @@
+package action_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// TestCheckAsksNobody: comparing a file or an archive that comes from an address never uses the network.
+func TestCheckAsksNobody(t *testing.T) {
+	var asked atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		must(w.Write([]byte(served["app.tar.gz"])))
+	}))
+	defer server.Close()
+	from := ", source: " + server.URL + "/x?token=secret, digest: '" + sumOf(served["app.tar.gz"]) + "'}"
+	for _, step := range []string{"file.managed {name: /f", "archive.extracted {name: /opt"} {
+		act, params, _ := strings.Cut(step+from, " ")
+		s := newScene(t)
+		p := s.mustBind(act, params)
+		s.plan(p)
+		if n := asked.Swap(0); n != 0 {
+			t.Errorf("%s: the plan asked %d times", act, n)
+		}
+		if r := s.run(p); r.Outcome != apply.Changed || asked.Swap(0) != 1 || strings.Contains(r.Diff, "secret") {
+			t.Errorf("%s: %s %s %s", act, r.Outcome, r.Reason, r.Diff)
+		}
+		s.plan(p)
+		s.run(p)
+		if n := asked.Swap(0); n != 0 {
+			t.Errorf("%s: what is there was asked for %d times", act, n)
+		}
+	}
+}
+
+// TestBadServers: what ends early, is announced too large, or never comes leaves nothing behind, and says so without the address's secrets.
+func TestBadServers(t *testing.T) {
+	handlers := map[string]http.HandlerFunc{
+		"early": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			must(w.Write([]byte("begun")))
+		},
+		"large": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "99999999999")
+		},
+	}
+	for name, want := range map[string]string{"early": "unexpected EOF", "large": "it has 99999999999 bytes, more than the limit of"} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(handlers[name])
+			defer server.Close()
+			s := newScene(t, "f d/f 644 old")
+			address := strings.Replace(server.URL, "://", "://user:secret@", 1)
+			r := s.run(s.mustBind("file.managed", "{name: /d/f, source: '"+address+"/x?token=secret', digest: '"+noSum+"'}"))
+			if r.Outcome != apply.Failed || !strings.Contains(r.Reason, want) || strings.Contains(r.Reason, "secret") {
+				t.Errorf("%s %q, want %q", r.Outcome, r.Reason, want)
+			}
+			s.justOne("d", "old")
+		})
+	}
+}
+
+// TestDownloadIsCancelled: a download ends with its context, and leaves nothing.
+func TestDownloadIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	begun, over := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		must(w.Write(make([]byte, 1<<16)))
+		w.(http.Flusher).Flush()
+		close(begun)
+		<-over
+	}))
+	defer server.Close()
+	defer close(over)
+	go func() {
+		<-begun
+		cancel()
+	}()
+	s := newScene(t, "f d/f 644 old")
+	if r := s.runAll(ctx, s.mustBind("file.managed", "{name: /d/f, source: "+server.URL+"/x, digest: '"+noSum+"'}")); r.Stopped == "" {
+		t.Errorf("%+v", r)
+	}
+	s.justOne("d", "old")
+}

@@ -1,0 +1,278 @@
+package action
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// Cleaning is what is removed from a directory.
+type Cleaning struct {
+	Clean   bool     `yaml:"clean"`   // remove what is below the directory and no step of this host manages; what another step names is left to it, with all that is below
+	Exclude []string `yaml:"exclude"` // what is left alone: patterns of names (*.local), or of paths in the directory (cache/*)
+
+	others []string // the paths that other steps name; one that ends in * stands for all that begin so
+}
+
+// busy are directories whose content many share.
+var busy = []string{
+	"/etc/init.d", "/etc/pam.d", "/etc/ssl", "/etc/systemd", "/usr/bin", "/usr/games", "/usr/include", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec",
+	"/usr/local", "/usr/sbin", "/usr/share", "/usr/src", "/var/backups", "/var/cache", "/var/lib", "/var/local", "/var/log", "/var/mail", "/var/run",
+	"/var/spool", "/var/tmp",
+}
+
+// bind refuses to clean where much more than meant would go, and learns what other steps manage.
+func (c *Cleaning) bind(b apply.Binding, name string) error {
+	for _, pattern := range c.Exclude {
+		if _, err := path.Match(pattern, ""); err != nil || pattern == "" {
+			return apply.BadParam("exclude", "%q is no pattern: * ? and [a-z] match", pattern)
+		}
+	}
+	if !c.Clean {
+		return nil
+	}
+	dir := path.Clean(name)
+	if tooNear(dir) {
+		return apply.BadParam("clean", "%s is too near the root to be cleaned: everything else below it would be removed", dir)
+	}
+	if err := c.learn(b, dir); err != nil {
+		return err
+	}
+	for _, other := range c.others {
+		if start, open := strings.CutSuffix(other, "*"); open && strings.HasPrefix(dir+"/", start) {
+			return apply.BadParam("clean", "another step has a name that is known only when it runs, and may lie below %s: give it a name that begins with its directory", dir)
+		}
+	}
+	return nil
+}
+
+// learn notes what the other steps of the host manage.
+func (c *Cleaning) learn(b apply.Binding, dir string) error {
+	c.others = nil
+	for _, j := range b.Catalog.Jobs {
+		for _, s := range j.Steps {
+			if s.ID() == b.Step.ID() || s.Action == "file.absent" {
+				continue
+			}
+			paths, whole := managedBy(b.Catalog, s)
+			if name := path.Clean(s.Params.Text("name")); whole && (name == dir || strings.HasPrefix(dir, name+"/")) && c.Clean {
+				return apply.BadParam("clean", "step %q fills %s, and what it brings is not known here", s.ID(), name)
+			}
+			c.others = append(c.others, paths...)
+		}
+	}
+	return nil
+}
+
+// tooNear reports a directory of the system itself.
+func tooNear(dir string) bool { return strings.Count(dir, "/") < 2 || slices.Contains(busy, dir) }
+
+// managedBy are the paths that a step names, and whether it fills a whole directory with what only it knows. A path with a part that is
+// known only when the step runs ends there, with a *.
+func managedBy(cat *render.Catalog, s *render.Step) (paths []string, whole bool) {
+	named := []string{s.Params.Text("name"), s.Params.Text("creates")}
+	for _, spec := range All() {
+		if spec.Name != s.Action {
+			continue
+		}
+		act := spec.New()
+		_ = s.Params.Into(act, s.Pos) // its mistakes are said when it is bound
+		if act, ok := act.(apply.Manager); ok {
+			for _, what := range act.Manages() {
+				named = append(named, what.Path)
+			}
+		}
+		if act, ok := act.(*FileManaged); ok {
+			whole = len(act.From) > 0
+			if act.Recurse {
+				below, _ := cat.Below(act.Source) // likewise
+				for _, f := range below {
+					named = append(named, path.Join(act.Name, f.Path))
+				}
+			}
+		}
+	}
+	for _, p := range named {
+		start, _, open := strings.Cut(p, "\uE000") // what stands for a value that is not known
+		switch {
+		case open && (start == "" || path.IsAbs(start)) && strings.HasPrefix(s.Action, "file."):
+			paths = append(paths, start+"*")
+		case !open && path.IsAbs(p):
+			paths = append(paths, path.Clean(p))
+		}
+	}
+	return paths, whole || s.Action == "archive.extracted" || s.Action == "git.checkout"
+}
+
+// extra are the paths below a directory, relative to it, that are to be removed: what is neither kept nor excluded nor another step's. A
+// directory that goes as a whole is listed alone. Links are never followed, and what is mounted somewhere is not touched.
+func (c *Cleaning) extra(h *apply.Host, root, name string, keep func(rel string) bool) ([]string, error) {
+	if !c.Clean || !exists(root) {
+		return nil, nil
+	}
+	if rel, err := filepath.Rel(h.Root, root); err != nil || tooNear("/"+rel) {
+		return nil, fmt.Errorf("%s leads to /%s, which is too near the root to be cleaned", name, rel)
+	}
+	s, err := c.sweep(h, root, name, keep)
+	if err == nil {
+		_, err = s.below(".")
+	}
+	return s.extra, err
+}
+
+func (c *Cleaning) sweep(h *apply.Host, root, name string, keep func(rel string) bool) (*sweep, error) {
+	s := &sweep{Cleaning: c, h: h, root: root, name: name, keep: keep}
+	for _, other := range c.others {
+		if err := s.spare(other); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// sweep is one walk that looks for what is to be removed.
+type sweep struct {
+	*Cleaning
+	h      *apply.Host
+	root   string
+	name   string
+	keep   func(rel string) bool
+	spared []string // on this machine
+	starts []string // likewise, of which only the beginning is known
+	extra  []string
+}
+
+// spare leaves another step's path to it: where it stands, and where it leads.
+func (s *sweep) spare(other string) error {
+	if start, open := strings.CutSuffix(other, "*"); open {
+		if path.IsAbs(start) {
+			at, err := s.h.Path(start + "x")
+			s.starts = append(s.starts, strings.TrimSuffix(at, "x"))
+			return err
+		}
+		return nil
+	}
+	for _, where := range []func(string) (string, error){s.h.Path, s.h.Resolve} {
+		at, err := where(other)
+		if err != nil {
+			return err
+		}
+		s.spared = append(s.spared, at)
+	}
+	return nil
+}
+
+// below looks at what is in a directory, and reports whether something of it stays.
+func (s *sweep) below(dir string) (stays bool, err error) {
+	found, err := os.ReadDir(filepath.Join(s.root, dir))
+	if err != nil {
+		return true, err
+	}
+	var gone []string
+	for _, e := range found {
+		rel := path.Join(dir, e.Name())
+		left, err := s.one(rel, e)
+		if err != nil {
+			return true, err
+		}
+		stays = stays || left
+		if !left {
+			gone = append(gone, rel)
+		}
+	}
+	if stays || dir == "." || s.keep(dir) {
+		s.extra = append(s.extra, gone...)
+		return true, nil
+	}
+	return false, nil
+}
+
+// one decides about one entry: whether it, or something in it, stays.
+func (s *sweep) one(rel string, e fs.DirEntry) (stays bool, err error) {
+	at := filepath.Join(s.root, rel)
+	if s.passes(rel, at) {
+		return true, nil
+	}
+	mounted, err := isMount(at)
+	switch kept := s.keep(rel); {
+	case err != nil || mounted && kept:
+		return true, err
+	case mounted:
+		return true, fmt.Errorf("%s is a mount point: unmount it, or exclude it", path.Join(s.name, rel))
+	case !e.IsDir():
+		return kept, nil
+	}
+	return s.below(rel)
+}
+
+// passes reports what is not looked at: what is excluded, and what is another step's.
+func (s *sweep) passes(rel, at string) bool {
+	return s.leftAlone(rel) || slices.Contains(s.spared, at) ||
+		slices.ContainsFunc(s.starts, func(start string) bool { return strings.HasPrefix(at, start) })
+}
+
+// leftAlone reports an excluded path. A pattern without a slash is of names anywhere below the directory.
+func (c *Cleaning) leftAlone(rel string) bool {
+	return slices.ContainsFunc(c.Exclude, func(pattern string) bool {
+		what := rel
+		if !strings.Contains(pattern, "/") {
+			what = path.Base(rel)
+		}
+		yes, err := path.Match(strings.Trim(pattern, "/"), what)
+		return err == nil && yes // patterns were checked when the action was bound
+	})
+}
+
+// isMount reports that something is mounted on a directory.
+func isMount(at string) (bool, error) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, at, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &st)
+	if err != nil {
+		return false, &fs.PathError{Op: "statx", Path: at, Err: err}
+	}
+	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
+}
+
+// removeAll removes what extra found.
+func removeAll(h *apply.Host, root, name string, extra []string, keep bool) error {
+	for _, rel := range extra {
+		at := filepath.Join(root, rel)
+		if err := backupAll(h, path.Join(name, rel), at, keep); err != nil {
+			return err
+		}
+		if err := os.RemoveAll(at); err != nil {
+			return err
+		}
+		if err := state.SyncDir(filepath.Dir(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// backupAll keeps the regular files of what is going to be removed.
+func backupAll(h *apply.Host, name, at string, keep bool) error {
+	if !keep {
+		return nil
+	}
+	return filepath.WalkDir(at, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		rel, err := filepath.Rel(at, p)
+		if err == nil {
+			_, err = backup(h, path.Join(name, rel), p)
+		}
+		return err
+	})
+}

@@ -1,0 +1,187 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/state"
+)
+
+// FileDirectory is a directory with this owner and mode. Missing parents are made with mode 0755. A link to a directory is followed,
+// beneath the root; links in it never are.
+//
+// With recurse, owner, group, fileMode and dirMode hold for all that is below it. With clean, what is below it and no step of this host
+// manages is removed. Both leave alone what another step names, with all that is below that: a file.directory step in a cleaned
+// directory cleans for itself, or not at all. A mount point in it is never cleaned.
+//
+// Example:
+//
+//	steps:
+//	  - name: spool
+//	    action: file.directory
+//	    parameters: {name: /var/spool/app, mode: 0750, owner: app, group: app}
+//	  - name: only our sites
+//	    action: file.directory
+//	    parameters: {name: /etc/nginx/sites-enabled, clean: true, exclude: ['*.local']}
+type FileDirectory struct {
+	Name        string `yaml:"name,required"` // absolute path
+	Permissions `yaml:",inline"`
+	Recurse     bool `yaml:"recurse"` // owner, group, fileMode and dirMode of all that is below it, too
+	TreeModes   `yaml:",inline"`
+	Cleaning    `yaml:",inline"`
+}
+
+// Bind checks the parameters, and learns what other steps manage.
+func (a *FileDirectory) Bind(b apply.Binding) error {
+	if err := apply.AbsPath("name", a.Name); err != nil {
+		return err
+	}
+	if err := a.Permissions.check(); err != nil {
+		return err
+	}
+	if err := a.TreeModes.check(); err != nil {
+		return err
+	}
+	switch {
+	case a.FileMode != "" && !a.Recurse:
+		return apply.BadParam("fileMode", "is for what is below the directory: add recurse: true")
+	case a.DirMode != "" && !a.Recurse:
+		return apply.BadParam("dirMode", "is for what is below the directory: add recurse: true")
+	case len(a.Exclude) > 0 && !a.Recurse && !a.Clean:
+		return apply.BadParam("exclude", "is for clean and recurse")
+	}
+	if a.Recurse && !a.Clean { // it has to know of other steps, too
+		if err := a.learn(b, filepath.Clean(a.Name)); err != nil {
+			return err
+		}
+	}
+	return a.Cleaning.bind(b, a.Name)
+}
+
+// Check compares type, owner and mode, and with recurse and clean what is below.
+func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
+	path, err := h.Resolve(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	w, err := a.wanted(h)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	info, err := os.Stat(path)
+	switch {
+	case missing(err):
+		return apply.Change{Summary: "create"}, nil
+	case err != nil:
+		return apply.Change{}, err
+	case !info.IsDir():
+		return apply.Change{}, fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
+	}
+	own := w.differs(info)
+	below, err := a.below(h, path)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	if below.Summary != "" {
+		own = append(own, "below it: "+below.Summary)
+	}
+	return apply.Change{Summary: strings.Join(own, ", "), Diff: below.Diff}, nil
+}
+
+// below is what is to be done below the directory.
+func (a *FileDirectory) below(h *apply.Host, root string) (apply.Change, error) {
+	var c tally
+	extra, err := a.extra(h, root, a.Name, func(string) bool { return false })
+	if err != nil {
+		return apply.Change{}, err
+	}
+	err = a.walk(h, root, extra, func(rel, at string, info fs.FileInfo, w wanted) error {
+		c.note(strings.Join(w.differs(info), ", "), filepath.Join(a.Name, rel), "")
+		return nil
+	})
+	c.remove(a.Name, extra)
+	return c.change(), err
+}
+
+// Apply makes the directory, sets owners and modes, and removes what is too much.
+func (a *FileDirectory) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	path, err := h.Resolve(a.Name)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	w, err := a.wanted(h)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return apply.Output{}, err
+	}
+	if err := w.set(path); err != nil {
+		return apply.Output{}, err
+	}
+	extra, err := a.extra(h, path, a.Name, func(string) bool { return false })
+	if err != nil {
+		return apply.Output{}, err
+	}
+	if err := removeAll(h, path, a.Name, extra, false); err != nil {
+		return apply.Output{}, err
+	}
+	err = a.walk(h, path, nil, func(rel, at string, info fs.FileInfo, w wanted) error {
+		if len(w.differs(info)) == 0 {
+			return ctx.Err()
+		}
+		return w.set(at)
+	})
+	if err != nil {
+		return apply.Output{}, err
+	}
+	return apply.Output{}, state.SyncDir(filepath.Dir(path))
+}
+
+// walk visits what recurse holds for, with what it shall have. Links have owners of their own and no mode.
+func (a *FileDirectory) walk(h *apply.Host, root string, gone []string, visit func(rel, at string, info fs.FileInfo, w wanted) error) error {
+	if !a.Recurse {
+		return nil
+	}
+	w, err := Permissions{Owner: a.Owner, Group: a.Group}.tree(h, a.TreeModes)
+	if err != nil {
+		return err
+	}
+	s, err := a.sweep(h, root, a.Name, nil)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
+		if err != nil || at == root {
+			return err
+		}
+		rel, err := filepath.Rel(root, at)
+		if err != nil {
+			return err
+		}
+		if s.passes(rel, at) || slices.Contains(gone, rel) {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		want := w.file
+		switch {
+		case d.IsDir():
+			want = w.dir
+		case !info.Mode().IsRegular():
+			want.setMode = false
+		}
+		return visit(rel, at, info, want)
+	})
+}

@@ -1,0 +1,235 @@
+package action
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// Editing is a text file of which a part is managed. The other bytes stay as they are.
+type Editing struct {
+	Name    string `yaml:"name,required"` // absolute path; a link is followed, beneath the root
+	Create  bool   `yaml:"create"`        // make the file where there is none
+	Placing `yaml:",inline"`
+}
+
+// The states of a line and a block.
+const (
+	present = "present"
+	absent  = "absent"
+)
+
+// maxEdited bounds what is taken for a text.
+const maxEdited = 16 << 20
+
+// edit changes a text, and says what it did; "" is nothing.
+type edit func(t *text) (string, error)
+
+// placeError says that a place is not there yet. An earlier step may still make it, so a plan goes on.
+type placeError struct{ error }
+
+// check says what an edit would do.
+func (a *Editing) check(h *apply.Host, do edit) (apply.Change, error) {
+	path, w, err := a.find(h)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	have, info, err := readEdited(a.Name, path)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	want, summary, err := edited(have, do)
+	var noPlace placeError
+	switch {
+	case errors.As(err, &noPlace):
+		return apply.Change{Summary: summary}, nil
+	case err != nil:
+		return apply.Change{}, fmt.Errorf("%s: %w", a.Name, err)
+	case info == nil && summary == "":
+		return apply.Change{}, nil
+	case info == nil && a.Create:
+		return apply.Change{Summary: "create, " + summary, Diff: textDiff(a.Name, nil, want)}, nil
+	case info == nil:
+		return apply.Change{Summary: summary, Diff: textDiff(a.Name, nil, want)}, nil
+	}
+	differs := w.differs(info)
+	if summary == "" {
+		return apply.Change{Summary: strings.Join(differs, ", ")}, nil
+	}
+	return apply.Change{Summary: strings.Join(append([]string{summary}, differs...), ", "), Diff: textDiff(a.Name, have, want)}, nil
+}
+
+func (a *Editing) find(h *apply.Host) (path string, w wanted, err error) {
+	if path, err = h.Resolve(a.Name); err == nil {
+		w, err = a.wanted(h)
+	}
+	return path, w, err
+}
+
+// apply edits the file. Other steps may edit it at the same time: it is read, changed and replaced by one after another.
+func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
+	path, w, err := a.find(h)
+	if err != nil {
+		return err
+	}
+	if err := a.parents(a.Name, path); err != nil {
+		return err
+	}
+	release, err := h.Lock(ctx, filepath.Clean(a.Name))
+	if err != nil {
+		return err
+	}
+	defer release()
+	have, info, err := readEdited(a.Name, path)
+	if err != nil {
+		return err
+	}
+	want, summary, err := edited(have, do)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", a.Name, err)
+	case info == nil && summary == "":
+		return nil
+	case info == nil && !a.Create:
+		return fmt.Errorf("there is no file %s: add create: true, or a step that makes it before this one", a.Name)
+	case summary == "":
+		return w.set(path)
+	}
+	return a.place(ctx, h, a.Name, path, w, func(to io.Writer) error {
+		_, err := to.Write(want)
+		return err
+	})
+}
+
+// readEdited reads a file that is to be edited; no information means that there is none.
+func readEdited(name, path string) ([]byte, os.FileInfo, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case missing(err):
+		return nil, nil, nil
+	case err != nil:
+		return nil, nil, err
+	case !info.Mode().IsRegular():
+		return nil, nil, fmt.Errorf("%s is %s, not a file", name, kindOf(info))
+	case info.Size() > maxEdited:
+		return nil, nil, fmt.Errorf("%s has %d bytes, too many to be edited: the limit is %d", name, info.Size(), maxEdited)
+	}
+	data, err := os.ReadFile(path)
+	if at := bytes.IndexByte(data, 0); err == nil && at >= 0 {
+		return nil, nil, fmt.Errorf("%s is no text: there is a zero byte at offset %d; manage it as a whole with file.managed", name, at)
+	}
+	return data, info, err
+}
+
+// text is a text by lines, each with its own end.
+type text struct {
+	lines []textLine
+	end   string // of new lines: that of the first one
+	isNew bool   // there is nothing yet
+}
+
+type textLine struct{ text, end string }
+
+func edited(data []byte, do edit) ([]byte, string, error) {
+	t := &text{end: "\n", isNew: len(data) == 0}
+	for line := range strings.Lines(string(data)) {
+		bare := strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
+		if !strings.HasSuffix(line, "\n") { // a carriage return alone is no end
+			bare = line
+		}
+		t.lines = append(t.lines, textLine{bare, line[len(bare):]})
+	}
+	if len(t.lines) > 0 && t.lines[0].end != "" {
+		t.end = t.lines[0].end
+	}
+	summary, err := do(t)
+	var out strings.Builder
+	for _, l := range t.lines {
+		out.WriteString(l.text + l.end)
+	}
+	return []byte(out.String()), summary, err
+}
+
+// insert puts lines before the one with this number.
+func (t *text) insert(at int, lines ...string) {
+	if at == len(t.lines) && at > 0 && t.lines[at-1].end == "" {
+		t.lines[at-1].end = t.end
+	}
+	var added []textLine
+	for _, l := range lines {
+		added = append(added, textLine{l, t.end})
+	}
+	t.lines = slices.Insert(t.lines, at, added...)
+}
+
+// matching are the numbers of the lines that match.
+func (t *text) matching(is func(string) bool) []int {
+	var out []int
+	for i, l := range t.lines {
+		if is(l.text) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Where is the place of what is added to a text.
+type Where struct {
+	After  string `yaml:"after"`  // add it behind the last line that matches this regular expression; default: at the end
+	Before string `yaml:"before"` // add it in front of the first line that matches this regular expression
+
+	after, before *regexp.Regexp
+}
+
+// maxPattern bounds a regular expression.
+const maxPattern = 1000
+
+func pattern(param, expr string) (*regexp.Regexp, error) {
+	if expr == "" {
+		return nil, nil
+	}
+	if len(expr) > maxPattern {
+		return nil, apply.BadParam(param, "the regular expression is longer than %d bytes", maxPattern)
+	}
+	re, err := regexp.Compile(expr)
+	if err != nil {
+		return nil, apply.BadParam(param, "%w", err)
+	}
+	return re, nil
+}
+
+func (w *Where) bind() (err error) {
+	if w.After != "" && w.Before != "" {
+		return apply.BadParam("before", "after and before exclude each other: keep one")
+	}
+	if w.after, err = pattern("after", w.After); err == nil {
+		w.before, err = pattern("before", w.Before)
+	}
+	return err
+}
+
+// place is where the text has it. In a new file everything comes at the end.
+func (w *Where) place(t *text) (int, error) {
+	if t.isNew || w.after == nil && w.before == nil {
+		return len(t.lines), nil
+	}
+	if w.after != nil {
+		if found := t.matching(w.after.MatchString); len(found) > 0 {
+			return found[len(found)-1] + 1, nil
+		}
+		return 0, placeError{fmt.Errorf("no line matches after: %s", w.After)}
+	}
+	if found := t.matching(w.before.MatchString); len(found) > 0 {
+		return found[0], nil
+	}
+	return 0, placeError{fmt.Errorf("no line matches before: %s", w.Before)}
+}

@@ -1,0 +1,151 @@
+package action
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// FileContent reads a file of this host, or all files below a directory, for later steps: file.managed places them with from. It is for
+// small data, 1 MiB in all. The content is part of the step's result: what is secret needs sensitive: true.
+//
+// It reads once for each version and set of parameters; runs: always makes it read at every pull.
+//
+// Example:
+//
+//	steps:
+//	  - name: certificate
+//	    action: file.content
+//	    parameters: {name: /etc/ssl/certs/ca-certificates.crt}
+//	    runOptions: {runs: always}
+//	  - name: certificate of the container
+//	    action: file.managed
+//	    parameters:
+//	      name: /srv/container/etc/ssl/ca.crt
+//	      from: [{file: certificate}]
+type FileContent struct {
+	Name string `yaml:"name,required"` // absolute path of a file or a directory; links are followed, beneath the root
+}
+
+// maxPublished bounds what a step's result holds of files.
+const maxPublished = 1 << 20
+
+// published is the result of a step that read files.
+type published struct {
+	Directory bool            `json:"directory,omitempty"`
+	Files     []publishedFile `json:"files"`
+}
+
+// publishedFile has the content in base64; its path is relative to a directory, or the file's name.
+type publishedFile struct {
+	Path    string `json:"path"`
+	Mode    string `json:"mode"`
+	Content []byte `json:"content"`
+}
+
+// Bind checks the path.
+func (a *FileContent) Bind(apply.Binding) error { return apply.AbsPath("name", a.Name) }
+
+// Unchecked is true: what it read before stands until its parameters or the version change.
+func (a *FileContent) Unchecked() bool { return true }
+
+// Check always finds something to read.
+func (a *FileContent) Check(context.Context, *apply.Host) (apply.Change, error) {
+	return apply.Change{Summary: "read"}, nil
+}
+
+// Apply reads.
+func (a *FileContent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	path, err := h.Resolve(a.Name)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return apply.Output{}, fmt.Errorf("%s: %w", a.Name, plainError(err))
+	}
+	p := published{Directory: info.IsDir(), Files: []publishedFile{}}
+	left := int64(maxPublished)
+	if !p.Directory {
+		err = p.read(h, a.Name, filepath.Base(a.Name), &left)
+	} else {
+		err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return errors.Join(err, ctx.Err())
+			}
+			rel, err := filepath.Rel(path, at)
+			if err != nil {
+				return err
+			}
+			return p.read(h, filepath.Join(a.Name, rel), rel, &left)
+		})
+	}
+	if err != nil {
+		return apply.Output{}, err
+	}
+	data, err := plainData(p)
+	return apply.Output{Data: data}, err
+}
+
+// read takes one file in.
+func (p *published) read(h *apply.Host, name, rel string, left *int64) error {
+	at, err := h.Resolve(name)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(at)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, plainError(err))
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is %s, not a file", name, kindOf(info))
+	case info.Size() > *left:
+		return fmt.Errorf("%s: more than %d bytes in all: this is for small data, large files belong on a server", name, maxPublished)
+	}
+	data, err := os.ReadFile(at)
+	*left -= int64(len(data))
+	p.Files = append(p.Files, publishedFile{filepath.ToSlash(rel), modeBits(info.Mode()), data})
+	return err
+}
+
+// take adds files that a step returned to a tree. They may come from another host: no path leads out.
+func (t *fileTree) take(p published) error {
+	for _, f := range p.Files {
+		if !filepath.IsLocal(f.Path) || t.has(f.Path) {
+			return fmt.Errorf("%q is no path of a file, or is there twice", f.Path)
+		}
+		bits, err := strconv.ParseUint(f.Mode, 8, 16)
+		if err != nil {
+			return fmt.Errorf("%s: %q is no mode", f.Path, f.Mode)
+		}
+		t.add(treeFile{path: filepath.ToSlash(f.Path), data: f.Content, mode: fs.FileMode(bits & 0o777)})
+	}
+	return nil
+}
+
+// plainData is a value as JSON has it: maps, lists, texts and numbers.
+func plainData(v any) (any, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	err = json.Unmarshal(text, &out)
+	return out, err
+}
+
+// plainError is an error without the path on this machine, which the reader knows by another name.
+func plainError(err error) error {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}

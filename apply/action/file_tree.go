@@ -1,0 +1,227 @@
+package action
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/state"
+)
+
+// fileTree is a directory as it shall be: files, and the directories that they need.
+type fileTree struct {
+	files  []treeFile
+	dirs   []string        // parents before what is in them
+	known  map[string]bool // the paths of both
+	hidden bool            // it is not shown in a diff
+}
+
+// treeFile is a file of a tree; its path is relative, with slashes.
+type treeFile struct {
+	path string
+	data []byte
+	exec bool
+	mode fs.FileMode // where it comes from; 0: unknown
+}
+
+// add puts a file into the tree, with its directories.
+func (t *fileTree) add(f treeFile) {
+	if t.known == nil {
+		t.known = map[string]bool{}
+	}
+	var parents []string
+	for dir := path.Dir(f.path); dir != "." && !t.known[dir]; dir = path.Dir(dir) {
+		parents = append(parents, dir)
+		t.known[dir] = true
+	}
+	slices.Reverse(parents)
+	t.dirs = append(t.dirs, parents...)
+	if f.data == nil {
+		f.data = []byte{}
+	}
+	t.known[f.path] = true
+	t.files = append(t.files, f)
+}
+
+// has reports whether a path is part of the tree.
+func (t *fileTree) has(rel string) bool { return t.known[rel] }
+
+// placedTree is a tree that is put below a directory of this host.
+type placedTree struct {
+	*FileManaged
+	h    *apply.Host
+	root string
+	w    treeWanted
+}
+
+// inPlace is the tree on this host. A link in place of the directory is followed, beneath the root.
+func (a *FileManaged) inPlace(h *apply.Host) (placedTree, error) {
+	root, err := h.Resolve(a.Name)
+	if err != nil {
+		return placedTree{}, err
+	}
+	w, err := a.Permissions.tree(h, a.TreeModes)
+	return placedTree{a, h, root, w}, err
+}
+
+// check compares the tree with what is below the directory.
+func (t placedTree) check() (apply.Change, error) {
+	var c tally
+	for _, rel := range append([]string{"."}, t.tree.dirs...) {
+		summary, err := t.checkDir(rel)
+		if err != nil {
+			return apply.Change{}, err
+		}
+		c.note(summary, t.shown(rel), "")
+	}
+	for _, f := range t.tree.files {
+		is, err := t.one(f).check()
+		if err != nil {
+			return apply.Change{}, err
+		}
+		c.note(is.Summary, t.shown(f.path), is.Diff)
+	}
+	extra, err := t.extra(t.h, t.root, t.Name, t.tree.has)
+	c.remove(t.Name, extra)
+	return c.change(), err
+}
+
+// checkDir compares a directory of the tree. A link is not followed: it may lead anywhere.
+func (t placedTree) checkDir(rel string) (string, error) {
+	info, err := os.Lstat(filepath.Join(t.root, rel))
+	switch {
+	case missing(err):
+		return "create", nil
+	case err != nil:
+		return "", err
+	case !info.IsDir():
+		return "", fmt.Errorf("%s is no directory (%s), and the tree has one there: remove it with file.absent first", t.shown(rel), kindOf(info))
+	}
+	return strings.Join(t.w.dir.differs(info), ", "), nil
+}
+
+// apply makes the directories, writes the files, and removes what is too much.
+func (t placedTree) apply(ctx context.Context) error {
+	if err := t.parents(t.Name, t.root); err != nil {
+		return err
+	}
+	for _, rel := range append([]string{"."}, t.tree.dirs...) {
+		if err := t.makeDir(rel); err != nil {
+			return err
+		}
+	}
+	placing := t.Placing
+	placing.MakeDirs = false
+	for _, f := range t.tree.files {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := t.one(f).apply(ctx, t.h, placing); err != nil {
+			return err
+		}
+	}
+	extra, err := t.extra(t.h, t.root, t.Name, t.tree.has)
+	if err != nil {
+		return err
+	}
+	return removeAll(t.h, t.root, t.Name, extra, t.Backup)
+}
+
+func (t placedTree) makeDir(rel string) error {
+	at := filepath.Join(t.root, rel)
+	summary, err := t.checkDir(rel)
+	if err != nil || summary == "" {
+		return err
+	}
+	if summary == "create" {
+		if err := os.Mkdir(at, 0o755); err != nil {
+			return err
+		}
+	}
+	if err := t.w.dir.set(at); err != nil {
+		return err
+	}
+	return state.SyncDir(filepath.Dir(at))
+}
+
+// one is a file of the tree.
+func (t placedTree) one(f treeFile) oneFile {
+	return oneFile{
+		name: t.shown(f.path), path: filepath.Join(t.root, filepath.FromSlash(f.path)),
+		want: desired{data: f.data, hidden: t.tree.hidden}, w: t.w.of(f), keep: !t.Replace,
+	}
+}
+
+func (t placedTree) shown(rel string) string { return path.Join(t.Name, rel) }
+
+// kindOf is what a path is, in a word.
+func kindOf(info fs.FileInfo) string {
+	switch {
+	case info.IsDir():
+		return "a directory"
+	case info.Mode()&fs.ModeSymlink != 0:
+		return "a symbolic link"
+	case info.Mode().IsRegular():
+		return "a file"
+	}
+	return info.Mode().Type().String()
+}
+
+// tally sums up what is to be done to many files.
+type tally struct {
+	created, changed, removed int
+	lines                     int
+	diff                      strings.Builder
+}
+
+// note takes one file into account.
+func (c *tally) note(summary, name, diff string) {
+	switch summary {
+	case "":
+		return
+	case "create":
+		c.created++
+	default:
+		c.changed++
+	}
+	if diff == "" {
+		diff = name + ": " + summary + "\n"
+	}
+	c.add(diff)
+}
+
+func (c *tally) remove(name string, extra []string) {
+	for _, rel := range extra {
+		c.removed++
+		c.add(path.Join(name, rel) + ": remove\n")
+	}
+}
+
+func (c *tally) add(diff string) {
+	before := c.lines
+	c.lines += strings.Count(diff, "\n")
+	if c.lines <= maxDiffLines {
+		c.diff.WriteString(diff)
+	} else if before <= maxDiffLines {
+		c.diff.WriteString("... and more\n")
+	}
+}
+
+func (c *tally) change() apply.Change {
+	var parts []string
+	for _, p := range []struct {
+		word  string
+		count int
+	}{{"create", c.created}, {"change", c.changed}, {"remove", c.removed}} {
+		if p.count > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", p.word, p.count))
+		}
+	}
+	return apply.Change{Summary: strings.Join(parts, ", "), Diff: c.diff.String()}
+}

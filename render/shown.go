@@ -1,0 +1,25 @@
+package render
+
+import "strings"
+
+// Shown is the step's parameters for people: what only a run can tell is named, <macro load>.
+func (c *Catalog) Shown(s *Step) Params {
+	out := Params{doc: s.Params.doc}
+	for _, e := range s.Params.pairs {
+		// Naming cannot fail.
+		value, _ := filled(e.value, func(number int) (string, error) { return c.scope.waiting[number].shown(), nil })
+		out.pairs = append(out.pairs, entry{e.key, value})
+	}
+	return out
+}
+
+// shown is what stands for the action until it has a value.
+func (d *deferred) shown() string {
+	switch {
+	case len(d.steps) > 0:
+		return "<step " + d.steps[0] + ">"
+	case len(d.names) > 0:
+		return "<macro " + d.names[0] + ">"
+	}
+	return "<" + strings.Trim(d.text, "{-} ") + ">"
+}

@@ -90,17 +90,6 @@ func (s *source) deferAction(n *parse.ActionNode, funcs template.FuncMap) *Error
 	return nil
 }
 
-// usedBy are the functions that a node calls, with those of deferred actions: the parser copies all that it is given.
-func usedBy(n parse.Node, funcs template.FuncMap) template.FuncMap {
-	out := template.FuncMap{"deferred": funcs["deferred"], "local": funcs["local"]}
-	walkNodes(n, func(n parse.Node) {
-		if ident, ok := n.(*parse.IdentifierNode); ok && funcs[ident.Ident] != nil {
-			out[ident.Ident] = funcs[ident.Ident]
-		}
-	})
-	return out
-}
-
 // compile makes the action a template of its own, whose variables come from the function "local", and returns the call that takes its
 // place. Both are parsed from text: nodes that were made by hand would lack their tree.
 func (d *deferrable) compile(number int, funcs template.FuncMap) (call *parse.PipeNode, err error) {

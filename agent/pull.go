@@ -86,7 +86,9 @@ func (p *pull) do(ctx context.Context) error {
 		return err
 	}
 	if p.store == nil || p.upToDate(version) {
-		return p.converge(ctx, version, program)
+		if err := p.converge(ctx, version, program); err != nil || !p.needsTurn() {
+			return err
+		}
 	}
 	slot, err := p.gate(ctx, version, program)
 	if slot == nil || err != nil {
@@ -156,7 +158,12 @@ func (p *pull) upToDate(v *state.Version) bool {
 // halfway reports that half of another version than the one that runs here may be on the host.
 func (p *pull) halfway() bool {
 	_, cutOff := p.journal.Unfinished()
-	return p.local.Failed != "" || cutOff != "" && (p.local.Running == nil || cutOff != p.local.Running.ID)
+	return p.local.Failed != "" || p.local.Upgrading != "" || cutOff != "" && (p.local.Running == nil || cutOff != p.local.Running.ID)
+}
+
+// needsTurn reports that something is left for which this node has to have its turn although the version is the same: a boot.
+func (p *pull) needsTurn() bool {
+	return p.store != nil && p.out.Report != nil && p.out.Report.NeedsTurn
 }
 
 // converge corrects drift of the version that the node runs. It takes no slot.
@@ -173,6 +180,12 @@ func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled
 func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled, slot *lock.Slot) error {
 	p.out.Version, p.out.Upgrade = v, true
 	p.log.WithFields(logrus.Fields{"version": v.String(), "from": p.local.Running.String()}).Info("upgrading")
+	if p.local.Upgrading != v.ID {
+		p.local.Upgrading = v.ID
+		if err := p.local.Save(p.config.Paths.State); err != nil {
+			return err
+		}
+	}
 	report, err := p.run(ctx, v, program, slot)
 	if err != nil {
 		return errors.Join(err, p.settle(ctx, v, slot, &apply.Report{Stopped: err.Error()}))
@@ -188,7 +201,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, slo
 	ctx, cancel := context.WithTimeout(ctx, p.config.Agent.Deadline.Std())
 	defer cancel()
 	o := apply.Options{
-		Run: p.out.Run, Host: p.host(v.ID, 0), Journal: p.journal, Watch: p.Watch, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"),
+		Run: p.out.Run, Host: p.host(v.ID, 0), Journal: p.journal, Watch: p.Watch, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: slot != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll,
 		Upgrade: !p.upToDate(v) && slot != nil,
 	}
@@ -217,7 +230,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, slot *lock.Slot, re
 		return fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
 	p.local.Running, p.local.Validated = v, true
-	p.local.Failed, p.local.Failures, p.local.LastFailure = "", 0, time.Time{}
+	p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = "", "", 0, time.Time{}
 	return p.local.Save(p.config.Paths.State)
 }
 

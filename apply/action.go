@@ -24,6 +24,7 @@ type Change struct {
 	Diff    string // a unified diff where there is text to compare
 	State   string // the resource's own word, as Check found it
 	Same    bool   // it only reads: nothing will be different
+	Lost    bool   // it removes what cannot be put back
 }
 
 // Empty reports that nothing is to be done.
@@ -117,6 +118,7 @@ type Resource struct {
 	ID     string         // "file /etc/motd": equal ones are the same thing, whoever declares it
 	Path   string         // of the file or link that it is or stands in, which can be put back; "" for another thing
 	Part   bool           // it stands in the file, and is not the file
+	Fills  string         // a directory that is filled with what only the step knows
 	Absent string         // the action that removes it; "" if none does
 	Params map[string]any // of that action
 }

@@ -29,7 +29,29 @@ func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
 		return "", ""
 	}
 	a := s.answers[s.job]
-	a.once.Do(func() { a.outcome, a.reason = s.ask(ctx, s.job.Conditions.When) })
+	s.mu.Lock()
+	first := !a.asked
+	a.asked = true
+	s.mu.Unlock()
+	if first {
+		a.outcome, a.reason = s.ask(ctx, s.job.Conditions.When)
+		close(a.done)
+		return a.outcome, a.reason
+	}
+	select {
+	case <-a.done:
+	default: // others go on while the first step of the job waits
+		s.alone()
+		s.schedule.aside(s.place, func() {
+			select {
+			case <-a.done:
+			case <-ctx.Done():
+			}
+		})
+	}
+	if ctx.Err() != nil {
+		return Pending, "waiting for the condition of job " + s.Job
+	}
 	return a.outcome, a.reason
 }
 
@@ -88,7 +110,7 @@ func (s *running) onFailure(context.Context) (Outcome, string) {
 // onChanges: any target changed something.
 func (s *running) onChanges(context.Context) (Outcome, string) {
 	targets := s.needs["onchanges"]
-	if len(targets) > 0 && !s.anyChanged(targets) {
+	if len(targets) > 0 && !s.anyChanged(targets) && !s.owed(s.boundStep) {
 		return Skipped, "runs only when one of " + names(targets) + " changes"
 	}
 	return "", ""
@@ -117,7 +139,8 @@ func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
 	if t.Waits() || t.late {
 		return true, nil // not known before the steps that it reads have run
 	}
-	trial := &running{execution: s.execution, boundStep: t, r: &StepReport{}, schedule: s.schedule}
+	s.alone() // it may have to wait for the other's condition
+	trial := &running{execution: s.execution, boundStep: t, r: &StepReport{}, schedule: s.schedule, place: s.place}
 	if trial.Conditions.When != nil {
 		if outcome, _ := trial.ownCondition(ctx); outcome != "" {
 			return false, nil
@@ -130,13 +153,14 @@ func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
 // watched reports that a target of watch or watch_any changed, and that the action can react.
 func (s *running) watched() bool {
 	_, can := s.act.(Reactor)
-	return can && s.anyChanged(slices.Concat(s.needs["watch"], s.needs["watch_any"]))
+	targets := slices.Concat(s.needs["watch"], s.needs["watch_any"])
+	return can && len(targets) > 0 && (s.anyChanged(targets) || s.owed(s.boundStep))
 }
 
 // react lets the action react to a change of what it watches: it restarts, reloads, runs again.
 func (s *running) react(ctx context.Context) {
 	summary := "react to a change of what it watches"
-	s.r.reacted = true
+	s.r.Reacted = true
 	if s.plan {
 		s.r.Outcome, s.r.Summary = Changed, summary
 		return
@@ -149,7 +173,7 @@ func (s *running) react(ctx context.Context) {
 func (x *execution) listeners(ctx context.Context, steps []*boundStep) {
 	listening := map[string]bool{}
 	for _, t := range steps {
-		if x.anyChanged(t.needs["listen"]) {
+		if len(t.needs["listen"]) > 0 && (x.anyChanged(t.needs["listen"]) || x.owed(t)) {
 			listening[t.ID()] = true
 		}
 	}
@@ -167,7 +191,7 @@ func (x *execution) reactions(ctx context.Context, why string, ids map[string]bo
 		s := &running{execution: x, boundStep: t.reaction(why), r: &StepReport{
 			Job: t.Job, Step: t.Name + " (" + why + ")", Action: t.Action, Pos: t.Pos,
 		}}
-		if !s.carried() {
+		if !s.carried(ctx) {
 			if _, err := s.resolve(ctx); err != nil {
 				s.r.fail(err)
 			} else {

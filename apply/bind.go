@@ -106,6 +106,10 @@ func (b *binder) add(j *render.Job, s *render.Step) {
 		}
 		return
 	}
+	if _, boots := spec.New().(Rebooter); boots && j.Validation {
+		b.errs = append(b.errs, s.ErrorAt(s.ActionPos, "%s makes the host boot: it belongs in a job, not in a validation", s.Action))
+		return
+	}
 	bound := &boundStep{Step: s, job: j, spec: spec, id: s.ID(), base: instance.ReplaceAllString(s.Name, ""), needs: map[string][]*boundStep{}}
 	b.program.steps = append(b.program.steps, bound)
 	b.program.byID[bound.id] = bound

@@ -49,7 +49,7 @@ func (s *running) pause(ctx context.Context, r *render.Retry) bool {
 	if s.schedule == nil { // a reaction, behind all other steps
 		wait()
 	} else {
-		s.schedule.aside(s.boundStep, wait)
+		s.schedule.aside(s.place, wait)
 	}
 	return ctx.Err() == nil
 }

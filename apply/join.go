@@ -9,40 +9,39 @@ import (
 // something to change, or leaves when it has not; when none is left out, the first that came acts for all.
 type joint struct {
 	mu     sync.Mutex
-	absent int // steps that neither came nor left
+	run    context.Context // of the run
+	absent int             // steps that neither came nor left
 	acts   []Action
 	full   chan struct{} // closed: none is absent
 	acted  chan struct{} // closed: the first has acted
 }
 
-func newJoint(steps int) *joint {
-	return &joint{absent: steps, full: make(chan struct{}), acted: make(chan struct{})}
+func newJoint(run context.Context, steps int) *joint {
+	return &joint{run: run, absent: steps, full: make(chan struct{}), acted: make(chan struct{})}
 }
 
-// come adds an action and returns when the change was made for all, or ctx ended.
-func (j *joint) come(ctx context.Context, h *Host, act Joiner) error {
+// come adds an action and returns when the change was made for all. The context is that of the run: one step's end of time is not the end
+// of what is made for others too.
+func (j *joint) come(run context.Context, h *Host, act Joiner) error {
 	j.mu.Lock()
 	j.acts = append(j.acts, act)
 	first := len(j.acts) == 1
 	j.mu.Unlock()
 	j.leave()
 	if !first {
-		select {
-		case <-j.acted:
-		case <-ctx.Done():
-		}
+		<-j.acted
 		return nil
 	}
 	defer close(j.acted)
 	select {
 	case <-j.full:
-	case <-ctx.Done():
+	case <-run.Done():
 		return nil
 	}
 	if len(j.acts) == 1 {
 		return nil
 	}
-	return act.ApplyTogether(ctx, h, j.acts)
+	return act.ApplyTogether(run, h, j.acts)
 }
 
 // leave says that a step is not waited for any longer.
@@ -63,7 +62,7 @@ func (s *running) together(ctx context.Context, change Change) (Output, error) {
 	}
 	j := s.joint
 	s.joint = nil
-	if err := j.come(s.live(ctx), s.Host, act); err != nil && s.Log != nil {
+	if err := j.come(s.live(j.run), s.Host, act); err != nil && s.Log != nil {
 		s.Log.WithError(err).Info("steps could not be made together: each is tried alone")
 	}
 	left, err := s.act.Check(ctx, s.Host)
@@ -91,7 +90,7 @@ func (s *boundStep) joinKey() string {
 }
 
 // joints finds the steps that are about to start and can be made together.
-func joints(ready []*turn) {
+func joints(run context.Context, ready []*turn) {
 	byKey := map[string][]*turn{}
 	for _, t := range ready {
 		if key := t.step.joinKey(); key != "" && t.goOn == nil {
@@ -102,7 +101,7 @@ func joints(ready []*turn) {
 		if len(turns) < 2 {
 			continue
 		}
-		j := newJoint(len(turns))
+		j := newJoint(run, len(turns))
 		for _, t := range turns {
 			t.joint = j
 		}

@@ -160,7 +160,7 @@ func (l *lab) options() apply.Options {
 	}
 	return apply.Options{
 		Run: fmt.Sprint("run", l.runs), Host: &apply.Host{Root: l.root}, Journal: j, Upgrade: l.upgrade,
-		Hold: func(context.Context) error { return l.held },
+		Hold: func(context.Context) error { return l.held }, Turn: true,
 	}
 }
 

@@ -2,21 +2,28 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
 )
 
-// keep remembers the files that a step is about to change, where its job wants them back when an upgrade fails.
+// restoreTime is how long putting files back may take, with the reactions to that, in a run whose own time is over.
+const restoreTime = time.Minute
+
+// keep remembers the files that a step is about to change, where its job wants them back when an upgrade fails. What a step corrects that
+// says what it said before is no last good.
 func (s *running) keep() error {
-	if !s.job.Restore || !s.Upgrade {
-		return nil
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !s.job.Restore || !s.Upgrade || s.Journal.Managed().Steps[s.ID()] == s.fingerprint() {
+		return nil
+	}
 	for _, what := range s.manages() {
-		if what.Path == "" {
+		if what.Path == "" || what.Part {
 			continue
 		}
 		if err := s.keeper.keep(s.Host, s.ID(), what.Path); err != nil {
@@ -29,16 +36,42 @@ func (s *running) keep() error {
 // lastGood puts the files of jobs with onFailure: restore back as they were, when the upgrade failed in these jobs or in a validation. What
 // reads the files reacts to that. What else the jobs changed is named in the report: it cannot be undone.
 func (x *execution) lastGood(ctx context.Context) {
-	if x.plan || !x.Upgrade || x.stopped() && !x.failedHard || ctx.Err() != nil {
+	var failed []*render.Job
+	for _, j := range x.catalog.Jobs {
+		if j.Restore && x.failedFor(j) {
+			failed = append(failed, j)
+		}
+	}
+	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	if len(failed) == 0 || x.plan || !x.Upgrade || !late && (ctx.Err() != nil || x.stopped() && !x.failedHard) {
+		return
+	}
+	if late { // what hangs may be what the upgrade broke
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
+		defer cancel()
+		x.failedHard = true
+	}
+	if err := x.mayRestore(ctx); err != nil {
+		x.failedHard = false
+		x.stopBecause(err)
 		return
 	}
 	react := map[string]bool{}
-	for _, j := range x.catalog.Jobs {
-		if j.Restore && x.failedFor(j) {
-			x.restoreJob(j, react)
-		}
+	for _, j := range failed {
+		x.restoreJob(ctx, j, react)
 	}
 	x.reactions(ctx, "restore", react)
+}
+
+// mayRestore asks whether the host may be changed, and makes sure that no run goes on with this one: its steps will be due again.
+func (x *execution) mayRestore(ctx context.Context) error {
+	if x.Hold != nil {
+		if err := x.Hold(ctx); err != nil {
+			return err
+		}
+	}
+	return x.Journal.Abandon()
 }
 
 // failedFor reports a failure in a job or in a validation.
@@ -49,29 +82,56 @@ func (x *execution) failedFor(j *render.Job) bool {
 }
 
 // restoreJob puts back what a job changed, the last change first, and notes who reacts to it.
-func (x *execution) restoreJob(j *render.Job, react map[string]bool) {
+func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[string]bool) {
 	watchers := x.watchers()
-	for _, one := range slices.Backward(x.keeper.kept) {
-		s := x.byID[one.Step]
-		if s == nil || s.job != j {
-			continue
+	back := func(s *boundStep, what string, err error) {
+		r := &StepReport{Job: j.Name, Step: "restore " + what, Action: s.Action, Pos: s.Pos, Outcome: Changed, Summary: "put back as it was before the upgrade"}
+		if err != nil {
+			r.fail(fmt.Errorf("%s could not be put back: %w", what, err))
 		}
-		r := &StepReport{Job: j.Name, Step: "restore " + one.Path, Action: s.Action, Pos: s.Pos, Outcome: Changed, Summary: "put back as it was before the upgrade"}
-		if err := one.putBack(x.Host); err != nil {
-			r.fail(fmt.Errorf("%s could not be put back: %w", one.Path, err))
-		}
-		x.restored[one.Step] = true
+		x.restored[s.ID()] = true
 		x.report.add(r)
 		if x.Watch != nil {
 			x.Watch(r)
 		}
-		for _, w := range watchers[one.Step] {
+		for _, w := range watchers[s.ID()] {
 			react[w] = true
 		}
 	}
+	x.restoreParts(ctx, j, back)
+	for _, one := range slices.Backward(x.keeper.kept) {
+		if s := x.byID[one.Step]; s != nil && s.job == j {
+			back(s, one.Path, one.putBack(x.Host))
+		}
+	}
 	for _, r := range x.report.Steps {
-		if r.Job == j.Name && r.Outcome == Changed && x.byID[j.Name+"/"+r.Step] != nil && !x.restored[j.Name+"/"+r.Step] {
-			x.report.NotUndone = append(x.report.NotUndone, j.Name+"/"+r.Step)
+		id := j.Name + "/" + r.Step
+		if r.Job == j.Name && r.Outcome == Changed && x.byID[id] != nil && (!x.restored[id] || r.Lost) {
+			x.report.NotUndone = append(x.report.NotUndone, id)
+		}
+	}
+}
+
+// restoreParts takes the parts out of files that a job put there. The rest of such a file may be others'.
+func (x *execution) restoreParts(ctx context.Context, j *render.Job, back func(*boundStep, string, error)) {
+	for _, s := range slices.Backward(x.steps) {
+		if resolved := x.resolved[s.ID()]; resolved != nil {
+			s = resolved
+		}
+		r := x.of(s.ID())
+		if s.job != j || r == nil || s.late || s.Waits() {
+			continue
+		}
+		for _, what := range s.manages() {
+			removal := x.removal(what.ID, state.Thing{Job: s.Job, Absent: what.Absent, Params: what.Params})
+			if !what.Part || removal == nil || !slices.Contains(r.Made, what.ID) {
+				continue
+			}
+			change, err := removal.act.Check(ctx, x.Host)
+			if err == nil && !change.Empty() {
+				_, err = removal.act.Apply(ctx, x.Host, change)
+			}
+			back(s, what.ID, err)
 		}
 	}
 }

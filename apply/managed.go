@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/pullet/pullet/state"
@@ -37,12 +38,20 @@ func (x *execution) drifted(s *boundStep) bool {
 // applied names what was applied when all of it was: the version, which has the files, and the catalog, which has what the fleet said.
 func (x *execution) applied() string { return x.catalog.Version + " " + x.catalog.Digest }
 
-// manages are the resources of a step.
+// manages are the resources of a step. The text of a sensitive one is not in their ids, which reports show.
 func (s *boundStep) manages() []Resource {
-	if m, ok := s.act.(Manager); ok && !s.job.Validation {
-		return m.Manages()
+	m, ok := s.act.(Manager)
+	if !ok || s.job.Validation {
+		return nil
 	}
-	return nil
+	all := m.Manages()
+	for i, what := range all {
+		if s.Sensitive && what.Part {
+			sum := sha256.Sum256([]byte(what.ID))
+			all[i].ID = "file " + what.Path + ": sensitive " + hex.EncodeToString(sum[:4])
+		}
+	}
+	return all
 }
 
 // absent are the resources of the step that are not on the host. Where that cannot be told they count as being there: only what pullet
@@ -72,62 +81,132 @@ func notThere(path string) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// remember writes what the run brought to the host.
+// remember writes what the run brought to the host, and what is owed to it.
 func (x *execution) remember() error {
 	m := x.Journal.Managed()
 	whole := !x.report.Failed() && !x.report.Pending()
-	left := x.leftIDs()
-	if whole && m.Digest == x.applied() && x.report.Counts[Changed] == 0 && slices.Equal(left, m.Left) {
+	left, owed := x.leftIDs(), x.owes()
+	if whole && m.Digest == x.applied() && x.report.Counts[Changed] == 0 && slices.Equal(left, m.Left) && slices.Equal(owed, m.Owed) {
 		return nil
 	}
-	m.Left, m.Digest = left, ""
+	m.Left, m.Owed, m.Digest = left, owed, ""
 	if whole {
 		m.Digest = x.applied()
 	}
 	steps := map[string]string{}
 	watchers := x.watchers()
 	for _, s := range x.steps {
-		if resolved := x.resolved[s.ID()]; resolved != nil {
-			s = resolved
-		}
 		if before, ok := m.Steps[s.ID()]; ok {
 			steps[s.ID()] = before
 		}
+		if resolved := x.resolved[s.ID()]; resolved != nil {
+			s = resolved
+		} else if s.Waits() || s.late {
+			continue // what it says was not known in this run
+		}
 		r := x.reports[s.ID()]
-		if s.job.Validation || r == nil || r.Outcome != OK && r.Outcome != Changed {
-			continue
-		}
-		if x.restored[s.ID()] {
+		switch {
+		case s.job.Validation || r == nil:
+		case x.restored[s.ID()]:
 			delete(steps, s.ID())
-			continue
-		}
-		steps[s.ID()] = s.fingerprint()
-		for _, what := range s.manages() {
-			m.Things[what.ID] = state.Thing{
-				Job: s.Job, Step: s.Name, Order: s.index, New: m.Things[what.ID].New || slices.Contains(r.Made, what.ID), Prune: s.job.Prune,
-				Path: what.Path, Absent: what.Absent, Params: what.Params, Watchers: watchers[s.ID()],
-			}
+		case r.Outcome == OK || r.Outcome == Changed:
+			steps[s.ID()] = s.fingerprint()
+			x.take(s, r, watchers[s.ID()], s.manages())
+		case r.Outcome == Failed: // what it made before it failed
+			x.take(s, r, watchers[s.ID()], slices.DeleteFunc(s.manages(), func(what Resource) bool { return !slices.Contains(r.Made, what.ID) }))
 		}
 	}
 	m.Steps = steps
+	x.handOver()
 	return x.Journal.SaveManaged()
 }
 
-// watchers are, for each step, those that react to its change.
-func (x *execution) watchers() map[string][]string {
-	out := map[string][]string{}
-	for _, s := range x.steps {
-		if _, can := s.act.(Reactor); !can {
-			continue
-		}
-		for _, t := range s.reactsTo() {
-			out[t.ID()] = append(out[t.ID()], s.ID())
+// take notes resources as those of a step.
+func (x *execution) take(s *boundStep, r *StepReport, watchers []string, resources []Resource) {
+	things := x.Journal.Managed().Things
+	for _, what := range resources {
+		things[what.ID] = state.Thing{
+			Job: s.Job, Step: s.Name, Order: s.index, New: things[what.ID].New || slices.Contains(r.Made, what.ID), Prune: s.job.Prune,
+			Path: what.Path, Part: what.Part, Absent: what.Absent, Params: what.Params, Watchers: watchers, Sensitive: s.Sensitive,
 		}
 	}
-	return out
 }
 
-// reactsTo are the steps whose changes this one reacts to.
-func (s *boundStep) reactsTo() []*boundStep {
-	return slices.Concat(s.needs["watch"], s.needs["watch_any"], s.needs["listen"])
+// handOver drops things that something else stands for now: the same file by another path, a file of which they were a part, a
+// directory that an archive fills. What was restored to nothing is gone.
+func (x *execution) handOver() {
+	things, d := x.Journal.Managed().Things, x.declared()
+	for _, one := range x.keeper.kept {
+		if one.None && x.restored[one.Step] {
+			delete(things, "file "+one.Path)
+		}
+	}
+	for id, t := range things {
+		if d.ids[id] || d.steps[t.Job+"/"+t.Step] || t.Path == "" {
+			continue
+		}
+		by, covered := d.covers(x.Host, t.Path)
+		if !covered {
+			continue
+		}
+		if heir, ok := things[by]; ok && t.New && !t.Part {
+			heir.New = true
+			things[by] = heir
+		}
+		delete(things, id)
+	}
+}
+
+// declared is what the catalog declares, as far as this run knows.
+type declared struct {
+	ids   map[string]bool
+	whole map[string]string // where a file lies on this machine -> its id
+	fills []string          // directories that are filled by what only their step knows
+	steps map[string]bool   // steps of which it is not known what they say
+}
+
+func (x *execution) declared() *declared {
+	d := &declared{ids: map[string]bool{}, whole: map[string]string{}, steps: map[string]bool{}}
+	for _, s := range x.steps {
+		if resolved := x.resolved[s.ID()]; resolved != nil {
+			s = resolved
+		} else if s.Waits() || s.late {
+			d.steps[s.ID()] = true
+			continue
+		}
+		for _, what := range s.manages() {
+			d.ids[what.ID] = true
+			if at, err := x.Host.Path(what.Path); err == nil && !what.Part {
+				d.whole[at] = what.ID
+			}
+			if at, err := x.Host.Resolve(what.Fills); err == nil {
+				d.fills = append(d.fills, at+"/")
+			}
+		}
+	}
+	return d
+}
+
+// covers reports that a path is declared under another id, and under which if it has one.
+func (d *declared) covers(h *Host, path string) (id string, ok bool) {
+	at, err := h.Path(path)
+	if err != nil {
+		return "", false
+	}
+	if id, ok := d.whole[at]; ok {
+		return id, true
+	}
+	return "", slices.ContainsFunc(d.fills, func(dir string) bool { return strings.HasPrefix(at+"/", dir) })
+}
+
+// has reports that a thing is still declared.
+func (d *declared) has(h *Host, id string, t state.Thing) bool {
+	if d.ids[id] || d.steps[t.Job+"/"+t.Step] {
+		return true
+	}
+	if t.Path == "" {
+		return false
+	}
+	_, covered := d.covers(h, t.Path)
+	return covered
 }

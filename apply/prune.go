@@ -20,25 +20,20 @@ type Leftover struct {
 	Why string `json:"why"` // it is left there
 }
 
-// prune removes what the jobs no longer declare, where they say so, and reports the rest. It waits for a run in which nothing failed: what
-// replaces the thing may be what failed.
+// prune removes what the jobs no longer declare, where they say so, and reports the rest. It comes when everything else succeeded, the
+// validations included: what replaces a thing may be what failed.
 func (x *execution) prune(ctx context.Context) {
-	ids := x.leftovers()
-	if len(ids) == 0 {
-		return
-	}
 	var remove []string
-	for _, id := range ids {
+	for _, id := range x.leftovers() {
 		thing := x.Journal.Managed().Things[id]
-		if !x.onHost(ctx, id, thing) {
-			delete(x.Journal.Managed().Things, id)
-			continue
-		}
-		if why := x.leave(thing); why != "" {
+		switch why := x.leave(thing); {
+		case why == "":
+			remove = append(remove, id)
+		case x.onHost(ctx, id, thing):
 			x.left(id, why)
-			continue
+		default:
+			delete(x.Journal.Managed().Things, id)
 		}
-		remove = append(remove, id)
 	}
 	if most := x.pruneLimit(); len(remove) > most {
 		for _, id := range remove {
@@ -65,18 +60,10 @@ func (x *execution) leftovers() []string {
 	if len(m.Things) == 0 || m.Digest == x.applied() && len(m.Left) == 0 {
 		return nil
 	}
-	declared := map[string]bool{}
-	for _, s := range x.steps {
-		if resolved := x.resolved[s.ID()]; resolved != nil {
-			s = resolved
-		}
-		for _, what := range s.manages() {
-			declared[what.ID] = true
-		}
-	}
+	d := x.declared()
 	var out []string
-	for id := range m.Things {
-		if !declared[id] {
+	for id, t := range m.Things {
+		if !d.has(x.Host, id, t) {
 			out = append(out, id)
 		}
 	}
@@ -106,7 +93,7 @@ func (x *execution) leave(t state.Thing) string {
 	case !known:
 		return "no action removes it"
 	case x.report.Failed() || x.report.Pending():
-		return "this run did not succeed so far"
+		return "this run did not succeed"
 	}
 	return ""
 }
@@ -144,7 +131,7 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 	if err != nil {
 		return nil
 	}
-	step := &render.Step{Job: t.Job, Name: "prune " + id, Action: t.Absent, Params: params}
+	step := &render.Step{Job: t.Job, Name: "prune " + id, Action: t.Absent, Params: params, Sensitive: t.Sensitive}
 	s := &boundStep{Step: step, job: &render.Job{Name: t.Job}, id: step.ID(), spec: spec, needs: map[string][]*boundStep{}}
 	if len(s.bind(x.catalog)) > 0 { // of a version of pullet that wrote other parameters
 		return nil
@@ -152,22 +139,42 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 	return s
 }
 
-// onHost reports that there is something to remove. Where that cannot be told, there may be.
+// onHost reports that a thing is there. Where that cannot be told, it may be.
 func (x *execution) onHost(ctx context.Context, id string, t state.Thing) bool {
+	if t.Path != "" && !t.Part {
+		at, err := x.Host.Path(t.Path)
+		return err != nil || !notThere(at)
+	}
 	s := x.removal(id, t)
 	if s == nil {
-		return t.Absent == "" || x.specs[t.Absent].New != nil
+		return true
 	}
 	change, err := s.act.Check(ctx, x.Host)
 	return err != nil || !change.Empty()
 }
 
-// remove takes a thing off the host, as a step of the report, and reports that it changed something.
+// remove takes a thing off the host, as a step of the report, and reports that it changed something. What cannot be removed, such as a
+// directory in which others have something, is left and no failure.
 func (x *execution) remove(ctx context.Context, id string, t state.Thing) bool {
 	s := x.removal(id, t)
 	if s == nil || x.stopped() || ctx.Err() != nil {
 		x.left(id, "it could not be removed in this run")
 		return false
+	}
+	var before StepReport
+	if !x.Journal.Ended(s.ID(), &before) {
+		change, err := s.act.Check(ctx, x.Host)
+		switch {
+		case err != nil:
+			x.left(id, "it cannot be removed: "+err.Error())
+			return false
+		case change.Empty() && x.onHost(ctx, id, t):
+			x.left(id, "there is something in it that no job brought")
+			return false
+		case change.Empty():
+			delete(x.Journal.Managed().Things, id)
+			return false
+		}
 	}
 	x.one(ctx, &turn{step: s}, nil)
 	r := x.of(s.ID())

@@ -10,7 +10,7 @@ import (
 )
 
 // carried takes over what a run that was cut off has on record of the step.
-func (s *running) carried() bool {
+func (s *running) carried(ctx context.Context) bool {
 	if s.plan {
 		return false
 	}
@@ -19,9 +19,15 @@ func (s *running) carried() bool {
 	ended, cutOff := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID())
 	s.mu.Unlock()
 	if ended {
-		s.r.Outcome, s.r.Summary, s.r.Reason, s.r.Result, s.r.Made = before.Outcome, before.Summary, before.Reason, before.Result, before.Made
+		r := s.r
+		r.Outcome, r.Summary, r.Reason, r.Result = before.Outcome, before.Summary, before.Reason, before.Result
+		r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
+		if _, boot := s.act.(Rebooter); boot {
+			s.afterwards(ctx) // which could not be asked before the host booted
+		}
 		return true
 	}
+	s.r.Made = s.Journal.Making(s.ID())
 	if cutOff && !s.repeatable() {
 		s.r.fail(errors.New("it was started before and its end is not on record, so its result is unknown; " +
 			"it is idempotent: false and is not repeated: look at the host, then commit a change to the step"))
@@ -103,7 +109,7 @@ func (s *running) begin(ctx context.Context) bool {
 // start writes that the step starts. One that makes the host boot ends with the boot.
 func (s *running) start() error {
 	if _, ok := s.act.(Rebooter); !ok {
-		return s.Journal.Start(s.ID())
+		return s.Journal.Start(s.ID(), s.r.Made...)
 	}
 	line := *s.r
 	line.Outcome, line.Summary, line.Result = Changed, "reboot", render.StepResult{State: "booted"}

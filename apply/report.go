@@ -29,29 +29,31 @@ type StepReport struct {
 	Outcome    Outcome           `json:"outcome"`
 	Summary    string            `json:"summary,omitempty"` // what changed or would change
 	Diff       string            `json:"diff,omitempty"`
-	Reason     string            `json:"reason,omitempty"` // why it failed, was skipped or waits
-	Drift      bool              `json:"drift,omitempty"`  // the host was changed by something else: the step says what it said before
-	Made       []string          `json:"made,omitempty"`   // the resources that were not on the host before
+	Reason     string            `json:"reason,omitempty"`  // why it failed, was skipped or waits
+	Drift      bool              `json:"drift,omitempty"`   // the host was changed by something else: the step says what it said before
+	Made       []string          `json:"made,omitempty"`    // the resources that were not on the host before
+	Lost       bool              `json:"lost,omitempty"`    // it removed what cannot be put back
+	Reacted    bool              `json:"reacted,omitempty"` // it did what it does when something that it watches changed
 	Result     render.StepResult `json:"result"`
 	Seconds    float64           `json:"seconds,omitempty"`
-
-	reacted bool // it did what it does when something that it watches changed
 }
 
 // Report is what came of one run, or of a plan.
 type Report struct {
-	Run     string          `json:"run"`
-	Node    string          `json:"node"`
-	Version string          `json:"version"`
-	Release string          `json:"release,omitempty"`
-	Plan    bool            `json:"plan,omitempty"` // nothing was touched
-	Resumed bool            `json:"resumed,omitempty"`
-	Started time.Time       `json:"started"`
-	Ended   time.Time       `json:"ended"`
-	Stopped string          `json:"stopped,omitempty"` // why steps were left out at the end
-	Reboot  bool            `json:"reboot,omitempty"`  // the host has to boot before the run goes on
-	Steps   []*StepReport   `json:"steps"`
-	Counts  map[Outcome]int `json:"counts"`
+	Run     string    `json:"run"`
+	Node    string    `json:"node"`
+	Version string    `json:"version"`
+	Release string    `json:"release,omitempty"`
+	Plan    bool      `json:"plan,omitempty"` // nothing was touched
+	Resumed bool      `json:"resumed,omitempty"`
+	Started time.Time `json:"started"`
+	Ended   time.Time `json:"ended"`
+	Stopped string    `json:"stopped,omitempty"` // why steps were left out at the end
+	Reboot  bool      `json:"reboot,omitempty"`  // the host has to boot before the run goes on
+	// NeedsTurn is set when the host has to boot and it was not its turn.
+	NeedsTurn bool            `json:"needsTurn,omitempty"`
+	Steps     []*StepReport   `json:"steps"`
+	Counts    map[Outcome]int `json:"counts"`
 
 	Leftovers []Leftover `json:"leftovers,omitempty"` // on the host, and no longer declared
 	NotUndone []string   `json:"notUndone,omitempty"` // steps whose changes stayed when their job's files were restored

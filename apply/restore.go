@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -35,7 +36,7 @@ type keeper struct {
 	kept []kept
 }
 
-// openKeeper reads what was kept since the last run that succeeded.
+// openKeeper reads what was kept since the last run that succeeded. The first line of a path says how it was, the last one whose it is.
 func openKeeper(dir string) (*keeper, error) {
 	k := &keeper{dir: dir}
 	f, err := os.Open(k.index())
@@ -48,14 +49,23 @@ func openKeeper(dir string) (*keeper, error) {
 	defer f.Close()
 	for scan := bufio.NewScanner(f); scan.Scan(); {
 		var one kept
-		if json.Unmarshal(scan.Bytes(), &one) == nil { // a line that was cut off is of a step that did not start
-			k.kept = append(k.kept, one)
+		if json.Unmarshal(scan.Bytes(), &one) != nil { // a line that was cut off is of a step that did not start
+			continue
 		}
+		if at := k.find(one.Path); at >= 0 {
+			k.kept[at].Step = one.Step
+			continue
+		}
+		k.kept = append(k.kept, one)
 	}
 	return k, nil
 }
 
 func (k *keeper) index() string { return filepath.Join(k.dir, "index.jsonl") }
+
+func (k *keeper) find(path string) int {
+	return slices.IndexFunc(k.kept, func(one kept) bool { return one.Path == path })
+}
 
 // forget drops what was kept: the files are good as they are.
 func (k *keeper) forget() error {
@@ -63,25 +73,40 @@ func (k *keeper) forget() error {
 		return nil
 	}
 	k.kept = nil
-	return os.RemoveAll(k.dir)
+	// The index first: without it the copies mean nothing.
+	return errors.Join(os.Remove(k.index()), os.RemoveAll(k.dir))
 }
 
 // keep remembers how a path is, before a step changes it. The first time counts.
 func (k *keeper) keep(h *Host, step, path string) error {
-	for _, one := range k.kept {
-		if one.Path == path {
-			return nil
+	have := k.find(path)
+	if have >= 0 && k.kept[have].Step == step {
+		return nil
+	}
+	one := kept{Step: step, Path: path}
+	if have < 0 {
+		at, err := h.Path(path)
+		if err != nil {
+			return err
 		}
+		if one, err = k.look(at); err != nil {
+			return err
+		}
+		one.Step, one.Path = step, path
 	}
-	at, err := h.Path(path)
-	if err != nil {
+	if err := k.append(one); err != nil {
 		return err
 	}
-	one, err := k.look(at)
-	if err != nil {
-		return err
+	if have >= 0 {
+		k.kept[have].Step = step
+		return nil
 	}
-	one.Step, one.Path = step, path
+	k.kept = append(k.kept, one)
+	return nil
+}
+
+// append writes a line of the index. It is on disk when append returns.
+func (k *keeper) append(one kept) error {
 	line, err := json.Marshal(one)
 	if err != nil {
 		return err
@@ -93,8 +118,7 @@ func (k *keeper) keep(h *Host, step, path string) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(line, '\n'))
-	k.kept = append(k.kept, one)
+	_, err = f.Write([]byte("\n" + string(line) + "\n")) // the line before may have been cut off
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
@@ -129,7 +153,10 @@ func copyFile(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	return renameio.WriteFile(to, data, 0o600)
+	if err := renameio.WriteFile(to, data, 0o600); err != nil {
+		return err
+	}
+	return CopyAttributes(from, to)
 }
 
 // putBack makes a path what it was.
@@ -139,27 +166,35 @@ func (o kept) putBack(h *Host) error {
 		return err
 	}
 	switch {
-	case o.None: // a directory that others filled since stays
+	case o.None:
 		err = os.Remove(at)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTEMPTY) { // a directory that others filled since stays
 			return nil
 		}
 	case o.Link != "":
 		err = renameio.Symlink(o.Link, at)
 	case o.Mode.IsDir():
-		err = os.MkdirAll(at, o.Mode.Perm())
+		err = o.putBackDir(at)
 	default:
 		err = o.putBackFile(at)
 	}
 	if err != nil {
 		return err
 	}
-	if o.Mode.IsDir() {
-		if err := errors.Join(os.Lchown(at, o.UID, o.GID), os.Chmod(at, o.Mode)); err != nil {
-			return err
-		}
-	}
 	return state.SyncDir(filepath.Dir(at))
+}
+
+// putBackDir gives a directory its owner and mode. A link that stands there now is not followed: it may lead anywhere.
+func (o kept) putBackDir(at string) error {
+	if err := os.Mkdir(at, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	fd, err := syscall.Open(at, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: at, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), at)
+	return errors.Join(dir.Chown(o.UID, o.GID), dir.Chmod(o.Mode), dir.Close())
 }
 
 func (o kept) putBackFile(at string) error {
@@ -175,8 +210,13 @@ func (o kept) putBackFile(at string) error {
 	if _, err := t.Write(data); err != nil {
 		return err
 	}
-	if err := errors.Join(os.Lchown(t.Name(), o.UID, o.GID), os.Chmod(t.Name(), o.Mode)); err != nil { // the owner first: it clears setuid
+	// The owner first: it clears setuid.
+	if err := errors.Join(os.Lchown(t.Name(), o.UID, o.GID), os.Chmod(t.Name(), o.Mode), CopyAttributes(o.File, t.Name())); err != nil {
 		return err
 	}
-	return t.CloseAtomicallyReplace()
+	err = t.CloseAtomicallyReplace()
+	if errors.Is(err, syscall.EBUSY) { // something is mounted on it
+		return os.WriteFile(at, data, o.Mode.Perm())
+	}
+	return err
 }

@@ -18,6 +18,7 @@ type Options struct {
 	Host    *Host
 	Journal *state.Journal
 	Upgrade bool   // the version is new here, or its last run failed: steps that run onUpdate do
+	Turn    bool   // it is this host's turn: it may be gone for a while
 	Keep    string // a directory in which files are kept until the run succeeded, to put them back if it does not
 	// PruneLimit is how many things that are no longer declared are removed at once; 0 is DefaultPruneLimit. PruneAll removes any number.
 	PruneLimit int
@@ -50,7 +51,8 @@ type execution struct {
 
 // answer is what a job's condition said; it is asked once in a run.
 type answer struct {
-	once    sync.Once
+	asked   bool
+	done    chan struct{}
 	outcome Outcome
 	reason  string
 }
@@ -69,8 +71,11 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 	if err := o.Journal.Booted(o.Host.Boot); err != nil {
 		return nil, err
 	}
-	id := o.Journal.Begin(o.Run, p.catalog.Version, p.catalog.Digest)
 	x := p.execution(o)
+	if err := x.inherit(o.Journal.Resumes(p.catalog.Version, p.catalog.Digest)); err != nil {
+		return nil, err
+	}
+	id := o.Journal.Begin(o.Run, p.catalog.Version, p.catalog.Digest)
 	x.report.Resumed = id != o.Run
 	var err error
 	if x.keeper, err = openKeeper(o.Keep); err != nil {
@@ -78,7 +83,7 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	x.phases(ctx)
 	if x.report.Stopped != "" && !x.failedHard {
-		return x.report, o.Journal.Close()
+		return x.report, errors.Join(x.remember(), o.Journal.Close())
 	}
 	err = x.remember()
 	if !x.report.Failed() && !x.report.Pending() {
@@ -97,7 +102,7 @@ func (p *Program) execution(o Options) *execution {
 		},
 	}
 	for _, j := range p.catalog.Jobs {
-		x.answers[j] = &answer{}
+		x.answers[j] = &answer{done: make(chan struct{})}
 	}
 	return x
 }
@@ -113,9 +118,9 @@ func (x *execution) phases(ctx context.Context) {
 		}
 	}
 	x.walk(ctx, jobs)
-	x.prune(ctx)
 	x.listeners(ctx, jobs)
 	x.walk(ctx, validations)
+	x.prune(ctx)
 	x.lastGood(ctx)
 	if ctx.Err() != nil {
 		x.stopBecause(stopCause(ctx))
@@ -150,7 +155,7 @@ func (x *execution) one(ctx context.Context, t *turn, c *schedule) {
 	s := t.step
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
 	started := time.Now()
-	step := &running{execution: x, boundStep: s, r: r, schedule: c, joint: t.joint}
+	step := &running{execution: x, boundStep: s, r: r, schedule: c, place: s, joint: t.joint}
 	x.step(ctx, step)
 	step.alone()
 	r.Seconds = time.Since(started).Seconds()
@@ -166,10 +171,7 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	r.Result.Changed = r.Outcome == Changed
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	r.Drift = r.Outcome == Changed && !r.reacted && x.drifted(s)
-	if s.late || s.Waits() {
-		x.resolved[s.ID()] = s
-	}
+	r.Drift = r.Drift && r.Outcome == Changed && !r.Reacted
 	x.values[s.ID()] = r.Result
 	if s.Sensitive {
 		r.hide()
@@ -179,8 +181,8 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	if x.Watch != nil {
 		x.Watch(r)
 	}
-	if r.Outcome == Failed && s.Options.FailHard && x.report.Stopped == "" {
-		x.report.Stopped, x.failedHard = "step "+s.ID()+" failed and is failHard", true
+	if r.Outcome == Failed && s.Options.FailHard && (x.report.Stopped == "" || x.report.Reboot) {
+		x.report.Stopped, x.failedHard, x.report.Reboot = "step "+s.ID()+" failed and is failHard", true, false
 	}
 }
 

@@ -55,6 +55,14 @@ func (x *execution) walk(ctx context.Context, steps []*boundStep) {
 	for c.grant(ctx); c.alive > 0; c.grant(ctx) {
 		c.take(<-c.events)
 	}
+	for _, s := range steps {
+		if x.of(s.ID()) == nil && ctx.Err() == nil && !x.stopped() { // it must not look as if all were done
+			x.finish(s, &StepReport{
+				Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos,
+				Outcome: Failed, Reason: "it never had its turn: this is a fault of pullet",
+			})
+		}
+	}
 }
 
 // grant lets the first of the ready steps run for which there is room, and so on. A run that is stopped starts nothing new.
@@ -62,7 +70,7 @@ func (c *schedule) grant(ctx context.Context) {
 	slices.SortStableFunc(c.ready, func(a, b *turn) int { return a.step.index - b.step.index })
 	stopped := ctx.Err() != nil || c.x.stopped()
 	if !stopped {
-		joints(c.ready)
+		joints(ctx, c.ready)
 	}
 	c.ready = slices.DeleteFunc(c.ready, func(t *turn) bool {
 		if t.goOn == nil && stopped || !c.room(t) && !stopped {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pullet/pullet/render"
@@ -16,7 +17,8 @@ type running struct {
 	*boundStep
 	r        *StepReport
 	schedule *schedule
-	joint    *joint // the steps that are made together with this one; nil: none, or it came or left
+	place    *boundStep // the step whose place in the schedule it has: its own, but for a trial
+	joint    *joint     // the steps that are made together with this one; nil: none, or it came or left
 }
 
 // step decides what becomes of one step.
@@ -30,7 +32,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 		ctx, cancel = context.WithTimeout(ctx, s.boundStep.Options.Timeout.Std())
 		defer cancel()
 	}
-	if !s.admitted(ctx) || s.carried() {
+	if !s.admitted(ctx) || s.carried(ctx) {
 		return
 	}
 	if done, err := s.resolve(ctx); done || err != nil {
@@ -58,6 +60,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 	case change.Empty():
 		s.r.Outcome, s.r.Result.State = OK, change.State
 	case x.plan:
+		s.r.Drift = x.drifted(s.boundStep)
 		s.r.Outcome, s.r.Summary, s.r.Diff = Changed, change.Summary, change.Diff
 		if s.passive() || change.Same {
 			s.r.Outcome = OK
@@ -88,7 +91,6 @@ func (s *running) resolve(ctx context.Context) (done bool, err error) {
 	step.Params = params
 	bound := *s.boundStep
 	bound.Step, bound.act = &step, s.spec.New()
-	s.boundStep = &bound
 	if errs := params.Into(bound.act, s.Pos); len(errs) > 0 {
 		return false, errs
 	}
@@ -98,6 +100,10 @@ func (s *running) resolve(ctx context.Context) (done bool, err error) {
 			return false, bindErrors(&step, err)
 		}
 	}
+	s.boundStep = &bound
+	s.mu.Lock()
+	s.execution.resolved[s.ID()] = s.boundStep
+	s.mu.Unlock()
 	return false, nil
 }
 
@@ -120,15 +126,20 @@ func (s *boundStep) passive() bool { return s.spec.Passive || s.job.Validation }
 
 // apply makes a change, with the journal written before and after.
 func (s *running) apply(ctx context.Context, change Change, act func() (Output, error)) {
-	if err := s.keep(); err != nil {
-		s.r.fail(err)
-		return
-	}
-	if !s.begin(ctx) {
-		return
-	}
 	r := s.r
-	r.Made = s.absent(ctx)
+	r.Drift, r.Lost = s.drifted(s.boundStep), change.Lost
+	for _, id := range s.absent(ctx) {
+		if !slices.Contains(r.Made, id) {
+			r.Made = append(r.Made, id)
+		}
+	}
+	if err := s.keep(); err != nil {
+		r.fail(err)
+		return
+	}
+	if !s.turn() || !s.begin(ctx) {
+		return
+	}
 	out, err := s.persist(ctx, act)
 	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
 	r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
@@ -158,6 +169,7 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 func (s *running) answered(ctx context.Context, change Change) (Output, error) {
 	out, err := s.together(ctx, change)
 	if reactor, ok := s.act.(Reactor); ok && err == nil && out.Late && s.watched() {
+		s.r.Reacted = true // from here on the state does not tell whether it is done
 		return reactor.React(s.live(ctx), s.Host)
 	}
 	return out, err
@@ -172,7 +184,7 @@ func (s *running) persist(ctx context.Context, act func() (Output, error)) (Outp
 	}
 	retry := s.boundStep.Options.Retry
 	for attempt := 2; err != nil && retry != nil && (retry.Limit == 0 || attempt <= retry.Limit) && s.pause(ctx, retry); attempt++ {
-		if change, bad := s.act.Check(ctx, s.Host); bad == nil && change.Empty() {
+		if change, bad := s.act.Check(ctx, s.Host); bad == nil && change.Empty() && !s.r.Reacted {
 			return Output{State: change.State}, nil // the failed attempt got there all the same
 		}
 		out, err = s.verdict(ctx, act)
@@ -231,11 +243,23 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 	return out, err
 }
 
+// turn reports that the step may take the host away for a while, if that is what it does: only when it is the host's turn.
+func (s *running) turn() bool {
+	if _, boots := s.act.(Rebooter); !boots || s.Turn {
+		return true
+	}
+	s.mu.Lock()
+	s.report.NeedsTurn = true
+	s.mu.Unlock()
+	s.r.Outcome, s.r.Reason = Pending, "the host has to boot, and waits for its turn"
+	return false
+}
+
 // reboot ends the run for a boot: the journal has the step's start, and the next pull after the boot goes on behind it.
 func (s *running) reboot() {
 	s.r.Outcome, s.r.Reason = Pending, errReboot.Error()
 	s.mu.Lock()
-	s.report.Reboot = true
+	s.report.Reboot = !s.failedHard
 	s.mu.Unlock()
 	s.stopBecause(errReboot)
 }

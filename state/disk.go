@@ -18,9 +18,10 @@ import (
 
 // Local is what a node knows of itself without its fleet.
 type Local struct {
-	Running     *Version          `json:"running,omitempty"` // what was applied and validated last
-	Validated   bool              `json:"validated"`         // false: the last run of Running failed somewhere
-	Failed      string            `json:"failed,omitempty"`  // the version whose upgrade failed last
+	Running     *Version          `json:"running,omitempty"`   // what was applied and validated last
+	Validated   bool              `json:"validated"`           // false: the last run of Running failed somewhere
+	Upgrading   string            `json:"upgrading,omitempty"` // the version of which half may be on the host
+	Failed      string            `json:"failed,omitempty"`    // the version whose upgrade failed last
 	Failures    int               `json:"failures,omitempty"`
 	LastFailure time.Time         `json:"lastFailure,omitzero"`
 	Labels      map[string]string `json:"labels,omitempty"` // as the inventory gave them last

@@ -21,7 +21,8 @@ type Journal struct {
 	done  map[string]doneLine
 	dirty bool
 
-	managed Managed
+	managed     Managed
+	managedText []byte // as it is on disk
 }
 
 // journalLine is a line of journal.jsonl: the first names the run, the others a step's start or end.
@@ -33,6 +34,7 @@ type journalLine struct {
 	End     bool            `json:"end,omitempty"`
 	OK      bool            `json:"ok,omitempty"`
 	Key     string          `json:"key,omitempty"`
+	Made    []string        `json:"made,omitempty"` // the resources that a step is going to make
 	Boot    string          `json:"boot,omitempty"` // in which a step started that ends with the next one
 	Result  json.RawMessage `json:"result,omitempty"`
 }
@@ -90,12 +92,27 @@ func (j *Journal) remember(line journalLine) {
 // Begin starts a run, or goes on with the unfinished one if that was for the same version and catalog. It returns the id of the
 // run that goes on. Nothing is written before the first step starts.
 func (j *Journal) Begin(run, version, digest string) string {
-	if j.head.Run != "" && j.head.Version == version && j.head.Digest == digest {
+	if j.Resumes(version, digest) {
 		return j.head.Run
 	}
 	j.head = journalLine{Run: run, Version: version, Digest: digest}
 	j.steps = map[string]journalLine{}
 	return run
+}
+
+// Resumes reports that a run for this version and catalog goes on with the unfinished one.
+func (j *Journal) Resumes(version, digest string) bool {
+	return j.head.Run != "" && j.head.Version == version && j.head.Digest == digest
+}
+
+// Abandon makes sure that no run goes on with this one: what it did is about to be undone.
+func (j *Journal) Abandon() error {
+	if j.file == nil { // nothing was started
+		return nil
+	}
+	head := j.head
+	head.Digest = "abandoned"
+	return j.write(head)
 }
 
 // Booted ends the steps that were to make the host boot, if it did: their start was in another boot. It comes before Begin.
@@ -130,9 +147,17 @@ func (j *Journal) Done(step, key string, result any) bool {
 	return ok && line.Key == key && json.Unmarshal(line.Result, result) == nil
 }
 
-// Start records that a step begins to change the host. It is on disk when Start returns.
-func (j *Journal) Start(step string) error {
-	return j.append(journalLine{Step: step})
+// Start records that a step begins to change the host, and what it is going to make. It is on disk when Start returns.
+func (j *Journal) Start(step string, made ...string) error {
+	return j.append(journalLine{Step: step, Made: made})
+}
+
+// Making is what a step was going to make that has no end on record.
+func (j *Journal) Making(step string) []string {
+	if line := j.steps[step]; !line.End {
+		return line.Made
+	}
+	return nil
 }
 
 // StartBoot records that a step makes the host boot. Once it booted, the step has succeeded with the result, under the key.

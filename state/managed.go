@@ -1,6 +1,10 @@
 package state
 
-import "fmt"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
 
 // Managed is what the catalog of a node brought to it: how drift is told from a change by git, and what is no longer declared is found.
 type Managed struct {
@@ -8,6 +12,7 @@ type Managed struct {
 	Steps  map[string]string `json:"steps,omitempty"`  // what each step said when it was applied last, as a digest
 	Things map[string]Thing  `json:"things,omitempty"` // by the id of the resource
 	Left   []string          `json:"left,omitempty"`   // the ids of those that no step declares any longer
+	Owed   []string          `json:"owed,omitempty"`   // steps that have not answered a change of what they watch
 }
 
 // Thing is a resource that a step brought to the node.
@@ -18,22 +23,33 @@ type Thing struct {
 	New      bool           `json:"new,omitempty"`      // it was not there before
 	Prune    bool           `json:"prune,omitempty"`    // what the job said of things that it no longer declares
 	Path     string         `json:"path,omitempty"`     // of a file
+	Part     bool           `json:"part,omitempty"`     // it stands in the file
 	Absent   string         `json:"absent,omitempty"`   // the action that removes it
 	Params   map[string]any `json:"params,omitempty"`   // of that action
 	Watchers []string       `json:"watchers,omitempty"` // the steps that react when it changes
+
+	Sensitive bool `json:"sensitive,omitempty"` // what is said of it stays out of reports
 }
 
 // loadManaged reads what is managed.
 func (j *Journal) loadManaged() error {
 	j.managed = Managed{Steps: map[string]string{}, Things: map[string]Thing{}}
-	return readJSON(j.path("managed.json"), &j.managed)
+	err := readJSON(j.path("managed.json"), &j.managed)
+	// Encoding cannot fail: it came from JSON.
+	j.managedText, _ = json.Marshal(j.managed)
+	return err
 }
 
 // Managed is what the node's last runs brought to it. It is the journal's own: change it and SaveManaged.
 func (j *Journal) Managed() *Managed { return &j.managed }
 
-// SaveManaged writes what is managed, whole and durable.
+// SaveManaged writes what is managed, whole and durable, unless that is on disk already.
 func (j *Journal) SaveManaged() error {
+	text, err := json.Marshal(j.managed)
+	if err != nil || bytes.Equal(text, j.managedText) {
+		return err
+	}
+	j.managedText = text
 	if err := writeJSON(j.path("managed.json"), j.managed); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}

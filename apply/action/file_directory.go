@@ -91,7 +91,7 @@ func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, e
 	if below.Summary != "" {
 		own = append(own, "below it: "+below.Summary)
 	}
-	return apply.Change{Summary: strings.Join(own, ", "), Diff: below.Diff}, nil
+	return apply.Change{Summary: strings.Join(own, ", "), Diff: below.Diff, Lost: below.Lost}, nil
 }
 
 // below is what is to be done below the directory.

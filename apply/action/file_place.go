@@ -142,7 +142,7 @@ func (c *candidate) dress(path string, old fs.FileInfo, w wanted) error {
 		return err
 	}
 	if old != nil && old.Mode().IsRegular() {
-		if err := copyAttributes(path, c.Name()); err != nil {
+		if err := apply.CopyAttributes(path, c.Name()); err != nil {
 			return err
 		}
 	}

@@ -223,5 +223,5 @@ func (c *tally) change() apply.Change {
 			parts = append(parts, fmt.Sprintf("%s %d", p.word, p.count))
 		}
 	}
-	return apply.Change{Summary: strings.Join(parts, ", "), Diff: c.diff.String()}
+	return apply.Change{Summary: strings.Join(parts, ", "), Diff: c.diff.String(), Lost: c.removed > 0}
 }

@@ -218,7 +218,7 @@ func (a *PkgInstalled) Manages() []apply.Resource { return packageResources(a.wa
 func packageResources(wants []pkgWant) []apply.Resource {
 	var out []apply.Resource
 	for _, w := range wants {
-		out = append(out, apply.Resource{ID: "package " + w.name, Absent: "pkg.removed", Params: map[string]any{"name": w.name}})
+		out = append(out, apply.Resource{ID: "package " + w.name, Absent: "pkg.removed", Params: map[string]any{"name": w.name, "alone": true}})
 	}
 	return out
 }

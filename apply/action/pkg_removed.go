@@ -24,6 +24,7 @@ type PkgRemoved struct {
 	Pkgs       []string `yaml:"pkgs"`       // several packages, removed in one transaction
 	Purge      bool     `yaml:"purge"`      // remove the configuration files, too; dnf does so anyway, where they were not changed
 	AutoRemove bool     `yaml:"autoremove"` // remove with them everything that was installed as a dependency and that nothing needs any more
+	Alone      bool     `yaml:"alone"`      // fail when other packages need one of these
 	PkgLock    `yaml:",inline"`
 
 	names []string
@@ -73,6 +74,9 @@ func (a *PkgRemoved) Check(ctx context.Context, h *apply.Host) (apply.Change, er
 		also, err := p.dependents(ctx, installed)
 		if err != nil {
 			return apply.Change{}, err
+		}
+		if len(also) > 0 && a.Alone {
+			return apply.Change{}, fmt.Errorf("%s is needed by %s", strings.Join(installed, ", "), strings.Join(also, ", "))
 		}
 		if len(also) > 0 {
 			says = append(says, "and what needs it: "+strings.Join(also, ", "))

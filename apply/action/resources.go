@@ -42,9 +42,9 @@ func (a *FileDirectory) Manages() []apply.Resource { return []apply.Resource{fil
 // Manages is the link.
 func (a *FileSymlink) Manages() []apply.Resource { return []apply.Resource{file(a.Name)} }
 
-// Manages is the line, where it can be told from others.
+// Manages is the line, where it can be told from others: one that replaced another cannot be removed without it.
 func (a *FileLine) Manages() []apply.Resource {
-	return a.part("line "+a.Line, "file.line", a.State == absent || a.Line == "", map[string]any{"line": a.Line})
+	return a.part("line "+a.Line, "file.line", a.State == absent || a.Line == "" || a.Match != "", map[string]any{"line": a.Line})
 }
 
 // Manages is the block.
@@ -65,12 +65,12 @@ func (e *Editing) part(what, action string, absent bool, params map[string]any) 
 
 // Manages is the directory: what was extracted is not removed.
 func (a *ArchiveExtracted) Manages() []apply.Resource {
-	return []apply.Resource{{ID: "archive in " + path.Clean(a.Name)}}
+	return []apply.Resource{{ID: "archive in " + path.Clean(a.Name), Fills: path.Clean(a.Name)}}
 }
 
 // Manages is the directory: a checkout is not removed.
 func (a *GitCheckout) Manages() []apply.Resource {
-	return []apply.Resource{{ID: "checkout in " + path.Clean(a.Name)}}
+	return []apply.Resource{{ID: "checkout in " + path.Clean(a.Name), Fills: path.Clean(a.Name)}}
 }
 
 // Manages is the user.

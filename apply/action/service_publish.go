@@ -115,11 +115,19 @@ func (a *ServicePublish) Apply(ctx context.Context, h *apply.Host, _ apply.Chang
 	if h.Fleet == nil {
 		return apply.Output{}, errNoFleet
 	}
-	return apply.Output{State: "announced"}, h.Fleet.Announce(ctx, a.service)
+	return apply.Output{State: "announced"}, away(h.Fleet.Announce(ctx, a.service))
 }
 
 // errNoFleet: what is said of services needs etcd. That it is away is no fault of the step.
 var errNoFleet = &apply.PendingError{Reason: "the fleet's record cannot be reached, in which services are kept: the next pull looks again"}
+
+// away makes an error of the fleet's record what it is: nothing that the step can help.
+func away(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &apply.PendingError{Reason: errNoFleet.Reason + " (" + err.Error() + ")"}
+}
 
 // ownService is the node's instance; nil where there is none.
 func ownService(ctx context.Context, h *apply.Host, name, node string) (*render.Service, error) {
@@ -128,7 +136,7 @@ func ownService(ctx context.Context, h *apply.Host, name, node string) (*render.
 	}
 	all, err := h.Fleet.Services(ctx, name)
 	if err != nil {
-		return nil, err
+		return nil, away(err)
 	}
 	for _, s := range all {
 		if s.Node == node {
@@ -172,5 +180,5 @@ func (a *ServiceWithdraw) Check(ctx context.Context, h *apply.Host) (apply.Chang
 
 // Apply withdraws it.
 func (a *ServiceWithdraw) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	return apply.Output{}, h.Fleet.Withdraw(ctx, a.Name)
+	return apply.Output{}, away(h.Fleet.Withdraw(ctx, a.Name))
 }

@@ -86,8 +86,8 @@ func (a *ServiceWait) missing(ctx context.Context, h *apply.Host) (string, error
 		return "", errNoFleet
 	}
 	all, err := h.Fleet.Services(ctx, a.Name)
-	if err != nil {
-		return "", err
+	if err != nil { // it may be back before the wait is over
+		return "", &apply.PendingError{Reason: away(err).Error(), Every: a.Interval.Std(), Within: a.Timeout.Std()}
 	}
 	var good, bad []string
 	for _, s := range all {

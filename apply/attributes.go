@@ -1,4 +1,4 @@
-package action
+package apply
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 // accessList is the attribute that holds a file's POSIX access list.
 const accessList = "system.posix_acl_access"
 
-// copyAttributes gives a new file the extended attributes of the one that it replaces: access list, labels, and the users' own. An access
+// CopyAttributes gives a new file the extended attributes of the one that it replaces: access list, labels, and the users' own. An access
 // list that the new file has only because its directory says so is removed. Signatures and digests of the content are not copied: they
 // would be wrong.
-func copyAttributes(from, to string) error {
+func CopyAttributes(from, to string) error {
 	names, err := attributes(from)
 	if err != nil {
 		return err

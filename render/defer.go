@@ -24,7 +24,8 @@ type deferrable struct {
 	src   *source
 	tmpl  *template.Template // the action alone
 	at    parse.Pos
-	text  string   // as it is written
+	text  string   // as it is written; of a block, what it begins with
+	block string   // the whole block; empty for an action
 	vars  []string // the variables that it uses
 	steps []string // the steps that it names
 	waits bool     // it asks for a step's result; else it calls macros
@@ -47,6 +48,7 @@ var placeholder = regexp.MustCompile("\uE000([0-9]+)\uE001")
 func (s *source) deferActions(t *template.Template, funcs template.FuncMap) *Error {
 	var actions []*parse.ActionNode
 	var bad *Error
+	whole := s.itemBlocks(t.Root)
 	walkNodes(t.Root, func(n parse.Node) {
 		var pipe *parse.PipeNode
 		switch n := n.(type) {
@@ -67,15 +69,20 @@ func (s *source) deferActions(t *template.Template, funcs template.FuncMap) *Err
 	})
 	for _, n := range actions {
 		if bad == nil {
-			bad = s.deferAction(n, funcs)
+			bad = s.deferAction(n, whole[n], funcs)
 		}
 	}
 	return bad
 }
 
-func (s *source) deferAction(n *parse.ActionNode, funcs template.FuncMap) *Error {
+// deferAction replaces one action, or the block that it stands for.
+func (s *source) deferAction(n *parse.ActionNode, block parse.Node, funcs template.FuncMap) *Error {
 	d := s.deferrable(n.Pipe)
+	if block != nil {
+		d = s.deferrableBlock(n.Pipe, block)
+	}
 	switch {
+	case block != nil: // what it sets is its own
 	case d.waits && len(n.Pipe.Decl) > 0:
 		return s.cannotWait(n.Pipe)
 	case len(n.Pipe.Decl) > 0 || !d.waits && !d.item && len(d.names) == 0:
@@ -98,7 +105,15 @@ func (d *deferrable) compile(number int, funcs template.FuncMap) (call *parse.Pi
 		fmt.Fprintf(&declare, "{{ %s := local %q }}", v, v)
 	}
 	t := template.New(d.src.path).Funcs(funcs).Option("missingkey=error")
-	if d.tmpl, err = t.Parse(declare.String() + "{{" + d.text + "}}"); err != nil {
+	code := "{{" + d.text + "}}"
+	if d.block != "" {
+		code = d.block
+	}
+	d.tmpl, err = t.Parse(declare.String() + code)
+	if err == nil && d.block != "" {
+		err = meterTree(d.tmpl, funcs)
+	}
+	if err != nil {
 		return nil, err
 	}
 	walkNodes(d.tmpl.Root, func(n parse.Node) {
@@ -118,7 +133,13 @@ func (d *deferrable) compile(number int, funcs template.FuncMap) (call *parse.Pi
 // deferrable looks at what a pipeline asks for.
 func (s *source) deferrable(pipe *parse.PipeNode) *deferrable {
 	d := &deferrable{src: s, at: pipe.Pos, text: pipe.String()}
-	walkNodes(pipe, func(n parse.Node) {
+	d.look(pipe)
+	return d
+}
+
+// look notes what a node and those below it ask for.
+func (d *deferrable) look(n parse.Node) {
+	walkNodes(n, func(n parse.Node) {
 		switch n := n.(type) {
 		case *parse.IdentifierNode:
 			d.waits = d.waits || n.Ident == "step" || n.Ident == "steps"
@@ -131,7 +152,6 @@ func (s *source) deferrable(pipe *parse.PipeNode) *deferrable {
 			}
 		}
 	})
-	return d
 }
 
 // call notes the literal names of steps and macros: step "x", index steps "x", macro "x".
@@ -218,7 +238,8 @@ func placeholders(n *yaml.Node) []int {
 }
 
 // filled is a copy of a node with its placeholders replaced.
-func filled(n *yaml.Node, value func(number int) (string, error)) (*yaml.Node, error) {
+// With written, an item that is the whole of a text can be more than text.
+func filled(doc *document, n *yaml.Node, value func(number int) (string, error), written bool) (*yaml.Node, error) {
 	n = resolve(n)
 	out := *n
 	var failed error
@@ -234,11 +255,15 @@ func filled(n *yaml.Node, value func(number int) (string, error)) (*yaml.Node, e
 		return nil, failed
 	}
 	if out.Value != n.Value {
+		out.Value = doc.unindented(n, out.Value)
+		if more := doc.written(n, out.Value); written && more != nil {
+			return more, nil
+		}
 		out.Tag = "!!str" // it is text, whatever it looks like
 	}
 	out.Content = nil
 	for _, c := range n.Content {
-		child, err := filled(c, value)
+		child, err := filled(doc, c, value, written)
 		if err != nil {
 			return nil, err
 		}
@@ -326,7 +351,7 @@ func (c *Catalog) Fill(s *Step, results Results, run func(*Macro) (string, error
 	defer release()
 	out := Params{doc: s.Params.doc}
 	for _, e := range s.Params.pairs {
-		value, err := filled(e.value, func(number int) (string, error) { return c.scope.waiting[number].execute(c.repo) })
+		value, err := filled(s.Params.doc, e.value, func(number int) (string, error) { return c.scope.waiting[number].execute(c.repo) }, false)
 		if err != nil {
 			return out, err
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -23,6 +24,8 @@ type Expression struct {
 	code  *vm.Program
 	steps []stepRef // the steps that it names literally
 	keys  []keyRef  // the variables and macros that it names literally
+	item  any       // of the forEach that made its step
+	items bool      // it asks for the item
 }
 
 // maxExpression bounds what the parser of expressions has on its stack.
@@ -50,7 +53,15 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 		d.errs = append(d.errs, e.error(err))
 		return
 	}
-	e.code, e.steps, e.keys = code, refs.steps, refs.certain()
+	e.code, e.steps, e.keys, e.items = code, refs.steps, refs.certain(), refs.item
+}
+
+// withItem gives the expression the item that it asks for.
+func (e *Expression) withItem(d *decoder, item any) {
+	e.item = item
+	if e.items && item == nil {
+		d.failf(e.node, "item is known only in a step with forEach")
+	}
 }
 
 // Steps are the steps that the expression names literally: it is evaluated after they ran.
@@ -120,21 +131,32 @@ func environment(s *scope) map[string]any {
 		"macros":   map[string]any{}, // in expressions, macros by name: macros['banner'], or macros['banner']('resolver')
 		"result":   s.own,            // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
 		"services": services,         // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
+		"item":     s.theItem,        // the item of a step with forEach
+		"entries":  entriesOf,        // in expressions, a map as a list with key and value: filter(entries(vars.users), not (#.value.absent ?? false))
 		"hasLabel": hasLabel,         // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }
+
+// entriesOf is a map as forEach takes it: a list, sorted by key.
+func entriesOf(m map[string]any) []any { return mapEntries(reflect.ValueOf(m)) }
 
 // references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are reached, and
 // remembers the steps, variables and macros that are named literally.
 type references struct {
 	steps  []stepRef
 	keys   []keyRef
+	item   bool     // the item of a forEach is named
 	guards []keyRef // keys that may be missing: 'x' in vars, vars.x ?? 0
 }
 
 // Visit is called for every node of an expression's tree.
 func (r *references) Visit(node *ast.Node) {
 	r.noteKeys(*node)
+	if name, ok := (*node).(*ast.IdentifierNode); ok && name.Value == "item" {
+		r.item = true
+		ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: "item"}}) // it can be of any type
+		return
+	}
 	member, ok := (*node).(*ast.MemberNode)
 	if !ok {
 		return
@@ -179,7 +201,7 @@ func callMacros(text string) string {
 // run executes a macro's command, nil where nothing may be executed. Macros are evaluated afresh.
 func (c *Catalog) Eval(e Expression, own StepResult, results Results, run func(*Macro) (string, error)) (bool, error) {
 	s := c.scope.at(results, run)
-	s.own = own
+	s.own, s.item = own, e.item
 	release := c.repo.enter(s)
 	defer release()
 	out, err := expr.Run(e.code, environment(s))

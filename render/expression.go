@@ -84,6 +84,9 @@ func (e *Expression) error(err error) *Error {
 		col++
 	}
 	out := e.doc.from.errorAt(e.node.Line, col, "expression: %s", at.Message)
+	if e.node.Style == 0 && strings.Contains(at.Message, "EOF") && strings.Contains(e.doc.from.line(e.node.Line), e.Text+" #") {
+		out.Hint = "for YAML a comment begins at the #: write .name for #.name, or put the expression in quotes"
+	}
 	if name, unknown := strings.CutPrefix(at.Message, "unknown name "); unknown {
 		out.Hint = didYouMean(name, slices.Collect(maps.Keys(environment(&scope{macros: &macroSet{}}))))
 	}
@@ -132,7 +135,7 @@ func environment(s *scope) map[string]any {
 		"result":   s.own,            // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
 		"services": services,         // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
 		"item":     s.theItem,        // the item of a step with forEach
-		"entries":  entriesOf,        // in expressions, a map as a list with key and value: filter(entries(vars.users), not (#.value.absent ?? false))
+		"entries":  entriesOf,        // in expressions, a map as a list with key and value: filter(entries(vars.users), .value.state != 'absent')
 		"hasLabel": hasLabel,         // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }

@@ -143,6 +143,17 @@ func (d *document) written(n *yaml.Node, text string) *yaml.Node {
 	return doc.root
 }
 
+// leftOut is the content of a map without what an item has nothing for.
+func leftOut(before, after []*yaml.Node) []*yaml.Node {
+	var out []*yaml.Node
+	for i := 0; i+1 < len(after); i += 2 {
+		if !isNull(after[i+1]) || isNull(resolve(before[i+1])) {
+			out = append(out, after[i], after[i+1])
+		}
+	}
+	return out
+}
+
 // moveTo gives a node and all below it the place of another.
 func moveTo(n, at *yaml.Node) {
 	n.Line, n.Column = at.Line, at.Column

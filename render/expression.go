@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -99,11 +98,11 @@ func evalValue(doc *document, n *yaml.Node, s *scope) (any, *Error) {
 	if len(n.Value) > maxExpression {
 		return nil, doc.errorAt(n, "the expression is longer than %d bytes", maxExpression)
 	}
-	code, err := expr.Compile(callMacros(e.Text), expr.Env(environment(&scope{macros: &macroSet{}})), expr.Patch(&references{}))
+	code, err := expr.Compile(callMacros(e.Text), expr.Env(withoutClock(environment(&scope{macros: &macroSet{}}))), expr.Patch(&references{}))
 	if err != nil {
 		return nil, e.error(err)
 	}
-	value, err := expr.Run(code, environment(s))
+	value, err := expr.Run(code, withoutClock(environment(s)))
 	if err != nil {
 		return nil, e.error(err)
 	}
@@ -136,12 +135,12 @@ func environment(s *scope) map[string]any {
 		"services": services,         // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
 		"item":     s.theItem,        // the item of a step with forEach
 		"entries":  entriesOf,        // in expressions, a map as a list with key and value: filter(entries(vars.users), .value.state != 'absent')
+		"keys":     sortedKeys,       // in expressions, the keys of a map, sorted
+		"values":   sortedValues,     // in expressions, the values of a map, in the order of its keys
+		"toPairs":  sortedPairs,      // in expressions, a map as a list of [key, value], sorted
 		"hasLabel": hasLabel,         // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }
-
-// entriesOf is a map as forEach takes it: a list, sorted by key.
-func entriesOf(m map[string]any) []any { return mapEntries(reflect.ValueOf(m)) }
 
 // references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are reached, and
 // remembers the steps, variables and macros that are named literally.

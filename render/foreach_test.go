@@ -1,6 +1,7 @@
 package render
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -105,5 +106,48 @@ func TestItemMistakes(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
 		}
+	}
+}
+
+// TestSameOrder: what takes a map apart does it in the order of its keys, always; a catalog does not depend on the clock.
+func TestSameOrder(t *testing.T) {
+	vars := "m: {"
+	for _, key := range strings.Split("q w e r t y u i o p a s d f g h j k l", " ") {
+		vars += key + ": " + key + key + ", "
+	}
+	files := map[string]string{
+		"base/vars.yaml": "files:\n  '*': [{name: v}]\n", "vars/v.yaml": vars + "}\n", "base/jobs.yaml": "jobs:\n  '*': [{name: a}]\n",
+		"jobs/a.yaml": "steps: []\n",
+	}
+	cat := compile(t, files)
+	for text, want := range map[string]string{
+		"join(keys(vars.m), '')": "adefghijklopqrstuwy", "values(vars.m)[0]": "aa", "toPairs(vars.m)[1][1]": "dd", "entries(vars.m)[2].key": "e",
+		"map(filter(entries(vars.m), .value > 'w'), .key)[0]": "w",
+	} {
+		for range 10 {
+			if got, err := cat.Value(text); err != nil || got != want {
+				t.Fatalf("%s: got %v, %v, want %s", text, got, err, want)
+			}
+		}
+	}
+	if _, err := cat.Value("now()"); err == nil || !strings.Contains(err.Error(), "the same at any time") {
+		t.Errorf("now(): %v", err)
+	}
+}
+
+// TestMacroArguments: the arguments of a macro reach its command.
+func TestMacroArguments(t *testing.T) {
+	cat := compile(t, map[string]string{
+		"base/jobs.yaml": "jobs:\n  '*': [{name: a}]\n", "jobs/a.yaml": "steps: []\n", "base/macros.yaml": "macros:\n  '*': [{name: m}]\n",
+		"macros/m.yaml": "has:\n  action: cmd.run\n  parameters: {cmd: 'test -e {{ .unit }} # {{ server.name }}', timeout: 3s}\n  params: [unit]\n",
+	})
+	var ran []string
+	run := func(m *Macro) (string, error) {
+		ran = append(ran, m.Params.Text("cmd")+" "+m.Params.Text("timeout"))
+		return "true", nil
+	}
+	out, err := cat.Template(nil, "f", `{{ macro "has" "a" }} {{ macro "has" "b" }}`, nil, run)
+	if want := []string{"test -e a # web1 3s", "test -e b # web1 3s"}; err != nil || string(out) != "true true" || !slices.Equal(ran, want) {
+		t.Errorf("got %q, %v, ran %q", out, err, ran)
 	}
 }

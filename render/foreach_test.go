@@ -56,6 +56,29 @@ steps:
 	}
 }
 
+// TestItemBlockWaits: a block that decides by the item can hold what a step returns.
+func TestItemBlockWaits(t *testing.T) {
+	cat := compile(t, itemJob(`
+steps:
+- {name: first, action: x.y}
+- name: user
+  forEach: vars.users
+  action: x.y
+  parameters:
+    content: |
+      {{ if eq item.key "ada" }}
+      {{ (step "first").StdOut }} for {{ item.key }}
+      {{ end -}}
+      end
+`))
+	for i, want := range []string{"\n[out]\n for ada\nend\n", "end\n"} {
+		params, err := cat.Fill(cat.Jobs[0].Steps[i+1], func(string) (StepResult, bool) { return StepResult{StdOut: "[out]\n"}, true }, nil)
+		if got := params.Text("content"); err != nil || got != want {
+			t.Errorf("got %q, %v, want %q", got, err, want)
+		}
+	}
+}
+
 // TestItemElsewhere: conditions and file templates of a step with forEach know its item; a filter leaves out items.
 func TestItemElsewhere(t *testing.T) {
 	cat := compile(t, itemJob(`

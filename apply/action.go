@@ -60,7 +60,7 @@ type Binding struct {
 // Template executes the text of a file template. Before the run it fails with render.ErrNotYet where the template needs what only a run
 // can tell; an action that hands this error on is bound again when its step runs.
 func (b Binding) Template(name, text string) ([]byte, error) {
-	data, err := b.Catalog.Template(name, text, b.results, b.run)
+	data, err := b.Catalog.Template(b.Step, name, text, b.results, b.run)
 	b.read.Write(data) // never fails
 	return data, err
 }

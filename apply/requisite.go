@@ -16,7 +16,7 @@ func (b *binder) references() {
 	for _, s := range b.program.steps {
 		for _, r := range s.Requisites {
 			found := b.matches(named[r.Name], s, r)
-			if len(found) == 0 && !b.cat.Incomplete() { // it may be in a file that could not be read
+			if len(found) == 0 && !b.cat.Incomplete() && !b.cat.Idle(r.Name, s.Job) { // it may be in a file that could not be read
 				b.errs = append(b.errs, b.noMatch(s, r))
 			}
 			for _, t := range found {

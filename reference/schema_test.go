@@ -115,7 +115,7 @@ func (c *checker) checkRendered(repo *render.Repository, n render.Node, dir, nam
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	rendered, err := cat.Template(name, text, nil, nil)
+	rendered, err := cat.Template(nil, name, text, nil, nil)
 	if err != nil { // it is not for this node: it uses variables of another
 		return
 	}

@@ -225,9 +225,14 @@ func (c *Catalog) File(name string) ([]byte, error) {
 	return data, nil
 }
 
-// Template executes the text of a file template with the catalog's roots. The name is for messages.
-func (c *Catalog) Template(name, text string, results Results, run func(*Macro) (string, error)) ([]byte, error) {
-	release := c.repo.enter(c.scope.at(results, run))
+// Template executes the text of a file template with the catalog's roots, and the item of a step that a forEach made; the step may be nil.
+// The name is for messages.
+func (c *Catalog) Template(of *Step, name, text string, results Results, run func(*Macro) (string, error)) ([]byte, error) {
+	scope := c.scope.at(results, run)
+	if of != nil {
+		scope.item = of.item
+	}
+	release := c.repo.enter(scope)
 	defer release()
 	src := &source{path: name, text: text, keys: c.repo.nearKey}
 	out, err := src.run(c.repo.funcs, nil)

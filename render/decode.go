@@ -168,6 +168,9 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, what string) {
 func (d *decoder) list(n *yaml.Node, v reflect.Value, what string) {
 	if n.Kind != yaml.SequenceNode {
 		d.failf(n, "%sexpected a list, found %s", prefix(what), kindName(n))
+		if n.Kind == yaml.ScalarNode && strings.HasPrefix(n.Value, "[") {
+			d.errs[len(d.errs)-1].Hint = "in quotes it is text: write {{ toJson LIST }} without quotes"
+		}
 		return
 	}
 	out := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))

@@ -24,7 +24,8 @@ type deferrable struct {
 	src   *source
 	tmpl  *template.Template // the action alone
 	at    parse.Pos
-	text  string   // as it is written
+	text  string   // as it is written; of a block, what it begins with
+	block string   // the whole block; empty for an action
 	vars  []string // the variables that it uses
 	steps []string // the steps that it names
 	waits bool     // it asks for a step's result; else it calls macros
@@ -47,6 +48,7 @@ var placeholder = regexp.MustCompile("\uE000([0-9]+)\uE001")
 func (s *source) deferActions(t *template.Template, funcs template.FuncMap) *Error {
 	var actions []*parse.ActionNode
 	var bad *Error
+	whole := s.itemBlocks(t.Root)
 	walkNodes(t.Root, func(n parse.Node) {
 		var pipe *parse.PipeNode
 		switch n := n.(type) {
@@ -67,21 +69,26 @@ func (s *source) deferActions(t *template.Template, funcs template.FuncMap) *Err
 	})
 	for _, n := range actions {
 		if bad == nil {
-			bad = s.deferAction(n, funcs)
+			bad = s.deferAction(n, whole[n], funcs)
 		}
 	}
 	return bad
 }
 
-func (s *source) deferAction(n *parse.ActionNode, funcs template.FuncMap) *Error {
-	d := s.deferrable(n.Pipe)
+// deferAction replaces one action, or the block that it stands for.
+func (s *source) deferAction(n *parse.ActionNode, block parse.Node, funcs template.FuncMap) *Error {
+	d, used := s.deferrable(n.Pipe), usedBy(n, funcs)
+	if block != nil {
+		d, used = s.deferrableBlock(n.Pipe, block), funcs
+	}
 	switch {
+	case block != nil: // what it sets is its own
 	case d.waits && len(n.Pipe.Decl) > 0:
 		return s.cannotWait(n.Pipe)
 	case len(n.Pipe.Decl) > 0 || !d.waits && !d.item && len(d.names) == 0:
 		return nil
 	}
-	call, err := d.compile(len(s.deferrables), usedBy(n, funcs))
+	call, err := d.compile(len(s.deferrables), used)
 	if err != nil { // cannot happen: the text was parsed before
 		return s.errorAt(s.pos(int(d.at)), "%s: %v", d.text, err)
 	}
@@ -98,7 +105,15 @@ func (d *deferrable) compile(number int, funcs template.FuncMap) (call *parse.Pi
 		fmt.Fprintf(&declare, "{{ %s := local %q }}", v, v)
 	}
 	t := template.New(d.src.path).Funcs(funcs).Option("missingkey=error")
-	if d.tmpl, err = t.Parse(declare.String() + "{{" + d.text + "}}"); err != nil {
+	code := "{{" + d.text + "}}"
+	if d.block != "" {
+		code = d.block
+	}
+	d.tmpl, err = t.Parse(declare.String() + code)
+	if err == nil && d.block != "" {
+		err = meterTree(d.tmpl, funcs)
+	}
+	if err != nil {
 		return nil, err
 	}
 	walkNodes(d.tmpl.Root, func(n parse.Node) {
@@ -118,7 +133,13 @@ func (d *deferrable) compile(number int, funcs template.FuncMap) (call *parse.Pi
 // deferrable looks at what a pipeline asks for.
 func (s *source) deferrable(pipe *parse.PipeNode) *deferrable {
 	d := &deferrable{src: s, at: pipe.Pos, text: pipe.String()}
-	walkNodes(pipe, func(n parse.Node) {
+	d.look(pipe)
+	return d
+}
+
+// look notes what a node and those below it ask for.
+func (d *deferrable) look(n parse.Node) {
+	walkNodes(n, func(n parse.Node) {
 		switch n := n.(type) {
 		case *parse.IdentifierNode:
 			d.waits = d.waits || n.Ident == "step" || n.Ident == "steps"
@@ -131,7 +152,6 @@ func (s *source) deferrable(pipe *parse.PipeNode) *deferrable {
 			}
 		}
 	})
-	return d
 }
 
 // call notes the literal names of steps and macros: step "x", index steps "x", macro "x", index macros "x".
@@ -218,36 +238,6 @@ func placeholders(n *yaml.Node) []int {
 	return out
 }
 
-// filled is a copy of a node with its placeholders replaced.
-func filled(n *yaml.Node, value func(number int) (string, error)) (*yaml.Node, error) {
-	n = resolve(n)
-	out := *n
-	var failed error
-	out.Value = placeholder.ReplaceAllStringFunc(n.Value, func(mark string) string {
-		number, _ := strconv.Atoi(placeholder.FindStringSubmatch(mark)[1])
-		text, err := value(number)
-		if err != nil && failed == nil {
-			failed = err
-		}
-		return text
-	})
-	if failed != nil {
-		return nil, failed
-	}
-	if out.Value != n.Value {
-		out.Tag = "!!str" // it is text, whatever it looks like
-	}
-	out.Content = nil
-	for _, c := range n.Content {
-		child, err := filled(c, value)
-		if err != nil {
-			return nil, err
-		}
-		out.Content = append(out.Content, child)
-	}
-	return &out, nil
-}
-
 // checkPlaces reports placeholders that stand where a value must be known when the catalog is compiled: everywhere but in the values of
 // a step's parameters.
 func (c *compiler) checkPlaces(doc *document, n *yaml.Node, allowed bool) {
@@ -317,23 +307,6 @@ func (c *compiler) checkWaits(s *Step) {
 			}
 		}
 	}
-}
-
-// Fill is the step's parameters with what other steps returned in its place. Results are those so far; run executes the command of a
-// macro, nil where nothing may be executed.
-func (c *Catalog) Fill(s *Step, results Results, run func(*Macro) (string, error)) (Params, error) {
-	scope := c.scope.at(results, run)
-	release := c.repo.enter(scope)
-	defer release()
-	out := Params{doc: s.Params.doc}
-	for _, e := range s.Params.pairs {
-		value, err := filled(e.value, func(number int) (string, error) { return c.scope.waiting[number].execute(c.repo) })
-		if err != nil {
-			return out, err
-		}
-		out.pairs = append(out.pairs, entry{e.key, value})
-	}
-	return out, nil
 }
 
 // at is a copy of the scope at a moment of a run: macros are evaluated afresh.

@@ -10,7 +10,7 @@ import (
 // Value is what a template (a text with {{ }}) or an expression means for the catalog's node. Results of steps are not known.
 func (c *Catalog) Value(text string) (any, error) {
 	if strings.Contains(text, "{{") {
-		out, err := c.Template("template", text, nil, nil)
+		out, err := c.Template(nil, "template", text, nil, nil)
 		return string(out), err
 	}
 	scope := c.scope.at(nil, nil)

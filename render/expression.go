@@ -23,6 +23,8 @@ type Expression struct {
 	code  *vm.Program
 	steps []stepRef // the steps that it names literally
 	keys  []keyRef  // the variables and macros that it names literally
+	item  any       // of the forEach that made its step
+	items bool      // it asks for the item
 }
 
 // stepRef is a literal name in steps['name'], at an offset in the expression.
@@ -46,7 +48,7 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 		d.errs = append(d.errs, e.error(err))
 		return
 	}
-	e.code, e.steps, e.keys = made.code, made.steps, made.keys
+	e.code, e.steps, e.keys, e.items = made.code, made.steps, made.keys, made.items
 }
 
 // condition compiles an expression that is true or false. In a repository that is done once for a text.
@@ -59,11 +61,19 @@ func (s *source) condition(text string) (Expression, error) {
 	}
 	refs := &references{}
 	code, err := compileExpression(text, refs, expr.AsBool())
-	made := Expression{code: code, steps: refs.steps, keys: refs.certain()}
+	made := Expression{code: code, steps: refs.steps, keys: refs.certain(), items: refs.item}
 	if err == nil && s.conditions != nil {
 		s.conditions.Store(text, made)
 	}
 	return made, err
+}
+
+// withItem gives the expression the item that it asks for.
+func (e *Expression) withItem(d *decoder, item any) {
+	e.item = item
+	if e.items && item == nil {
+		d.failf(e.node, "item is known only in a step with forEach")
+	}
 }
 
 // Steps are the steps that the expression names literally: it is evaluated after they ran.
@@ -86,6 +96,9 @@ func (e *Expression) error(err error) *Error {
 		col++
 	}
 	out := e.doc.from.errorAt(e.node.Line, col, "expression: %s", at.Message)
+	if e.node.Style == 0 && strings.Contains(at.Message, "EOF") && strings.Contains(e.doc.from.line(e.node.Line), e.Text+" #") {
+		out.Hint = "for YAML a comment begins at the #: write .name for #.name, or put the expression in quotes"
+	}
 	if name, unknown := strings.CutPrefix(at.Message, "unknown name "); unknown {
 		out.Hint = didYouMean(name, slices.Collect(maps.Keys(environment(&scope{macros: &macroSet{}}))))
 	}
@@ -131,9 +144,11 @@ func environment(s *scope) map[string]any {
 		"servervars": serverVars(s.in.View), "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
 		"macros":   map[string]any{},
-		"result":   s.own,    // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
-		"services": services, // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
-		"hasLabel": hasLabel, // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
+		"item":     s.theItem, // the item of a step with forEach
+		"entries":  entriesOf, // in expressions, a map as a list with key and value: filter(entries(vars.users), .value.state != 'absent')
+		"result":   s.own,     // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
+		"services": services,  // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
+		"hasLabel": hasLabel,  // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }
 
@@ -142,12 +157,18 @@ func environment(s *scope) map[string]any {
 type references struct {
 	steps  []stepRef
 	keys   []keyRef
+	item   bool     // the item of a forEach is named
 	guards []keyRef // keys that may be missing: 'x' in vars, vars.x ?? 0
 }
 
 // Visit is called for every node of an expression's tree.
 func (r *references) Visit(node *ast.Node) {
 	r.noteKeys(*node)
+	if name, ok := (*node).(*ast.IdentifierNode); ok && name.Value == "item" {
+		r.item = true
+		ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: "item"}}) // it can be of any type
+		return
+	}
 	member, ok := (*node).(*ast.MemberNode)
 	if !ok {
 		return
@@ -192,7 +213,7 @@ func callMacros(text string) string {
 // run executes a macro's command, nil where nothing may be executed. Macros are evaluated afresh.
 func (c *Catalog) Eval(e Expression, own StepResult, results Results, run func(*Macro) (string, error)) (bool, error) {
 	s := c.scope.at(results, run)
-	s.own = own
+	s.own, s.item = own, e.item
 	release := c.repo.enter(s)
 	defer release()
 	out, err := runExpression(e.code, s)

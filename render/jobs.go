@@ -30,6 +30,8 @@ type Job struct {
 	Conditions Conditions
 	Steps      []*Step
 	Pos        Position
+
+	idle []string // steps with forEach that there are no items for
 }
 
 // Step is one statement of desired state: an action with its parameters, and what must hold before and after.
@@ -47,6 +49,7 @@ type Step struct {
 
 	waits []int    // placeholders in Params
 	after []string // steps that Params and Conditions name
+	item  any      // of the forEach that made it
 
 	broken bool // it has mistakes of its own
 }

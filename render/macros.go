@@ -203,21 +203,31 @@ func argumentNames(names []string) string {
 }
 
 func (s *macroSet) evaluate(m *Macro, args []any) (string, error) {
+	dot := map[string]any{"args": args}
+	for i, name := range m.Args {
+		dot[name] = args[i]
+	}
 	if m.Action != templateExpression {
 		if s.run == nil {
 			return "", fmt.Errorf("macro %q runs a command (%s), and what it prints %w", m.Name, m.Action, ErrNotYet)
 		}
-		return s.run(m)
+		called := *m
+		var err error
+		if called.Params, err = s.called(m, dot); err != nil {
+			return "", err
+		}
+		return s.run(&called)
 	}
 	content := m.Params.lookup("content")
 	if content == nil {
 		return "", m.Params.errorAt(m.pos, "macro %q: \"content\" is missing", m.Name)
 	}
-	dot := map[string]any{"args": args}
-	for i, name := range m.Args {
-		dot[name] = args[i]
-	}
-	src := &source{path: m.pos.File, text: content.Value}
+	return s.text(m, content.Value, dot)
+}
+
+// text executes a text of a macro.
+func (s *macroSet) text(m *Macro, text string, dot map[string]any) (string, error) {
+	src := &source{path: m.pos.File, text: text}
 	out, bad := src.run(s.funcs, dot)
 	if bad != nil {
 		if errors.Is(bad, ErrNotYet) {
@@ -226,6 +236,23 @@ func (s *macroSet) evaluate(m *Macro, args []any) (string, error) {
 		return "", fmt.Errorf("macro %q (%s): %s", m.Name, m.pos, bad.Message)
 	}
 	return strings.TrimSpace(string(out)), nil
+}
+
+// called are the parameters of a macro's command for these arguments.
+func (s *macroSet) called(m *Macro, dot map[string]any) (Params, error) {
+	out := Params{doc: m.Params.doc}
+	for _, e := range m.Params.pairs {
+		value := *resolve(e.value)
+		if value.Kind == yaml.ScalarNode && strings.Contains(value.Value, "{{") {
+			text, err := s.text(m, value.Value, dot)
+			if err != nil {
+				return out, err
+			}
+			value.Value = text
+		}
+		out.pairs = append(out.pairs, entry{e.key, &value})
+	}
+	return out, nil
 }
 
 // run parses and executes the source.

@@ -97,7 +97,7 @@ func (s *scope) result(name string) (StepResult, error) {
 // theItem is the item of the forEach that is being expanded.
 func (s *scope) theItem() (any, error) {
 	if s.item == nil {
-		return nil, errors.New("item is known only in a step with forEach")
+		return nil, errors.New("item is known only in a step with forEach, and there not in a variable: {{ with item }} can take its place")
 	}
 	return s.item, nil
 }

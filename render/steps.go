@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"reflect"
 
 	"go.yaml.in/yaml/v4"
@@ -78,8 +77,13 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 	}
 	names := map[string]bool{}
 	for _, body := range file.Steps {
-		for _, node := range c.instances(d, body.node) {
-			step := c.step(d, node, job, &file)
+		instances := c.instances(d, body.node)
+		if len(instances) == 0 {
+			job.idle = append(job.idle, nameIn(body.node))
+		}
+		for _, one := range instances {
+			node := one.node
+			step := c.step(d, one, job, &file)
 			if names[step.Name] {
 				d.failf(node, "there are two steps named %q in this job: names are how steps refer to each other", step.Name)
 			}
@@ -94,113 +98,19 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 }
 
 // step decodes one step.
-func (c *compiler) step(d *decoder, node *yaml.Node, job *Job, file *jobFile) *Step {
+func (c *compiler) step(d *decoder, one instance, job *Job, file *jobFile) *Step {
 	before := len(d.errs)
 	var body stepBody
-	d.value(node, reflect.ValueOf(&body).Elem(), "step")
+	d.value(one.node, reflect.ValueOf(&body).Elem(), "step")
 	step := d.step(&body, job, file)
-	c.checkPlaces(d.doc, node, false)
+	step.item = one.item
+	for _, condition := range step.Conditions.all() {
+		condition.Expression.withItem(d, one.item)
+	}
+	c.checkPlaces(d.doc, one.node, false)
 	c.waitsFor(step)
 	step.broken = d.doc.broken || len(d.errs) > before
 	return step
-}
-
-// instances are the steps that a step with forEach stands for, or the step itself. Their names have the number of the item behind them,
-// and item is filled in.
-func (c *compiler) instances(d *decoder, node *yaml.Node) []*yaml.Node {
-	node = resolve(node)
-	if node.Kind != yaml.MappingNode {
-		return []*yaml.Node{node}
-	}
-	var list *yaml.Node
-	plain := *node
-	plain.Content = nil
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == "forEach" {
-			list = resolve(node.Content[i+1])
-			continue
-		}
-		plain.Content = append(plain.Content, node.Content[i], node.Content[i+1])
-	}
-	if list == nil {
-		return []*yaml.Node{node}
-	}
-	var out []*yaml.Node
-	for i, item := range c.items(d, list) {
-		instance, err := filled(&plain, func(number int) (string, error) { return c.fillItem(number, item) })
-		if err != nil {
-			c.errs = append(c.errs, c.repo.asError(d.doc, node, err))
-			return nil
-		}
-		number(instance, i)
-		out = append(out, instance)
-	}
-	return out
-}
-
-// number puts the number of an item behind the name of its step.
-func number(step *yaml.Node, i int) {
-	for k := 0; k+1 < len(step.Content); k += 2 {
-		if step.Content[k].Value == "name" {
-			step.Content[k+1].Value += fmt.Sprintf("[%d]", i)
-		}
-	}
-}
-
-// maxInstances bounds what one forEach makes.
-const maxInstances = 10_000
-
-// items are the values of a forEach: a list as it stands there, or what an expression gives.
-func (c *compiler) items(d *decoder, n *yaml.Node) []any {
-	if n.Kind == yaml.SequenceNode {
-		list, _ := d.any(n).([]any)
-		return list
-	}
-	value, bad := evalValue(d.doc, n, c.scope)
-	if bad != nil {
-		c.fail(bad)
-		return nil
-	}
-	list, ok := asList(value)
-	switch {
-	case !ok:
-		d.failf(n, "forEach: expected a list or an expression that gives one, found %T", value)
-	case len(list) > maxInstances:
-		d.failf(n, "forEach: %d items are more than %d", len(list), maxInstances)
-		return nil
-	}
-	return list
-}
-
-// asList is a list of any kind, or a map as a list of its entries with key and value, sorted.
-func asList(value any) ([]any, bool) {
-	v := reflect.ValueOf(value)
-	switch v.Kind() {
-	case reflect.Slice:
-		out := make([]any, v.Len())
-		for i := range out {
-			out[i] = v.Index(i).Interface()
-		}
-		return out, true
-	case reflect.Map:
-		return mapEntries(v), true
-	}
-	return nil, false
-}
-
-// fillItem is what takes the place of a placeholder in an instance: the text of an action that only needs the item, else a placeholder
-// of its own that remembers it.
-func (c *compiler) fillItem(number int, item any) (string, error) {
-	if number >= len(c.scope.waiting) || !c.scope.waiting[number].item {
-		return fmt.Sprintf("\uE000%d\uE001", number), nil
-	}
-	d := *c.scope.waiting[number]
-	d.value = item
-	if !d.waits && !c.scope.macros.runsCommand(d.names) {
-		return d.execute(c.repo)
-	}
-	c.scope.waiting = append(c.scope.waiting, &d)
-	return fmt.Sprintf("\uE000%d\uE001", len(c.scope.waiting)-1), nil
 }
 
 // specNode is what stands under spec.

@@ -130,7 +130,7 @@ func TestCompileAtOnce(t *testing.T) {
 				}
 				step := cat.Jobs[0].Steps[0]
 				yes, err := cat.Eval(step.Conditions.When.Expression, StepResult{}, nil, nil)
-				text, bad := cat.Template("f", "{{ server.name }}", nil, nil)
+				text, bad := cat.Template(nil, "f", "{{ server.name }}", nil, nil)
 				if step.Name != name || yes != (i == 1) || string(text) != name || err != nil || bad != nil {
 					t.Errorf("%s: %s %v %s %v %v", name, step.Name, yes, text, err, bad)
 				}

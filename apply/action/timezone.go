@@ -129,6 +129,8 @@ func (a *SystemTimezone) known(h *apply.Host) error {
 		return err
 	case len(names) == 0:
 		return fmt.Errorf("there are no time zones below %s: install the package tzdata before this step", zones)
+	case near == a.Name:
+		return fmt.Errorf("%s%s is not the file of a time zone: install the package tzdata anew", zones, a.Name)
 	case near != "":
 		return fmt.Errorf("there is no time zone %q on this host: did you mean %q?", a.Name, near)
 	}

@@ -107,6 +107,7 @@ func setupLab(env *testscript.Env, share string) error {
 	for key, value := range map[string]string{
 		"LAB_SCRIPT": script, "PULLET_LAB": name, "PULLET_LAB_OWNER": fmt.Sprint(os.Getpid()), "PATH": env.Getenv("PATH") + ":/usr/sbin:/sbin",
 		"SYSTEMD": filepath.Join(filepath.Dir(script), "systemd"),
+		"PORTS":   filepath.Join(filepath.Dir(script), "../cmd/pullet/testdata/ports"),
 		"HOME":    env.WorkDir, "GIT_CONFIG_NOSYSTEM": "1",
 		"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.org",
 	} {

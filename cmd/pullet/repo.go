@@ -113,10 +113,11 @@ func readFacts(file string, sample render.Facts) (render.Facts, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(text, &sample); err != nil {
+	var given render.Facts
+	if err := json.Unmarshal(text, &given); err != nil {
 		return nil, fmt.Errorf("%s: %w; write it with: pullet facts -o json", file, err)
 	}
-	return sample, nil
+	return facts.Over(sample, given), nil
 }
 
 // printOrigins shows where each variable came from.

@@ -70,7 +70,7 @@ func unknownFields(found render.ErrorList) []string {
 // check is what validate says of a repository.
 func check(t *testing.T, files fs.FS, own map[string]any) render.ErrorList {
 	t.Helper()
-	_, found, err := validate(render.Open(render.Layer{Name: "main", FS: files}), "", own)
+	_, found, err := validate(render.Open(render.Layer{Name: "main", FS: files}), "", nil, own)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,14 +17,16 @@ import (
 func (a *app) validateCommand() *cobra.Command {
 	var only, hostVars string
 	var strict bool
+	var others []string
 	c := &cobra.Command{
 		Use: "validate [DIR]", GroupID: "repo", Args: upToOne,
 		Short: "Find everything that is wrong with a state repository, without a node",
 		Long: "Validate compiles the repository in DIR (default: here) for every node of its inventory; without an inventory, for a made-up node\n" +
 			"for each target of its base files. It prints every mistake with its place. Warnings are about what works and is most likely not\n" +
 			"what was meant. With --node, what can be said only of all nodes together is left out. -o json and -o github are for programs.\n\n" +
-			"What hosts keep for themselves in /etc/pullet/vars.d is not in the repository: --host-vars gives every node checked the variables of a\n" +
-			"directory, which override those of the repository.\n\n" +
+			"The nodes are taken for Debian hosts, or with --facts for what it says; given several times, each node is checked with each. What hosts\n" +
+			"keep for themselves in /etc/pullet/vars.d is not in the repository: --host-vars gives every node checked the variables of a directory,\n" +
+			"which override those of the repository.\n\n" +
 			"EXIT STATUS\n  0  nothing is wrong; there may be warnings\n  1  something is, or --strict and there are warnings\n  64 the command line is wrong",
 		RunE: func(_ *cobra.Command, args []string) error {
 			repo, _, err := openDir(args)
@@ -35,7 +37,7 @@ func (a *app) validateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			checked, mistakes, err := validate(repo, only, own)
+			checked, mistakes, err := validate(repo, only, others, own)
 			if err != nil {
 				return err
 			}
@@ -49,12 +51,13 @@ func (a *app) validateCommand() *cobra.Command {
 	}
 	c.Flags().StringVar(&only, "node", "", "check for this node only")
 	c.Flags().StringVar(&hostVars, "host-vars", "", "a directory with the hosts' own variables, such as /etc/pullet/vars.d")
+	c.Flags().StringArrayVar(&others, "facts", nil, "facts of the nodes, as pullet facts -o json prints them; several times for several systems")
 	c.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
 	return c
 }
 
 // validate compiles and binds for each node and gathers the mistakes and warnings. The own variables override those of the repository.
-func validate(repo *render.Repository, only string, own map[string]any) (checked int, mistakes render.ErrorList, err error) {
+func validate(repo *render.Repository, only string, factFiles []string, own map[string]any) (checked int, mistakes render.ErrorList, err error) {
 	nodes, err := repo.Nodes()
 	if errors.As(err, &mistakes) {
 		return 0, mistakes, nil
@@ -67,28 +70,50 @@ func validate(repo *render.Repository, only string, own map[string]any) (checked
 		}
 		nodes = []render.Node{n}
 	}
+	hosts, err := hostsOf(nodes, factFiles)
+	if err != nil {
+		return 0, nil, err
+	}
 	lint, complete := repo.Lint(), only == ""
 	extensions, wrong := action.LoadExtensions(repo)
 	mistakes = append(mistakes, wrong...)
 	specs := append(action.All(), extensions.Specs()...)
-	for _, n := range nodes {
-		cat, err := repo.Compile(render.Input{Node: n, Facts: facts.Sample(n.Name), View: view, HostVars: own})
+	for _, in := range hosts {
+		in.View, in.HostVars = view, own
+		cat, err := repo.Compile(in)
 		for _, err := range []error{err, bind(lint, cat, specs)} {
 			var list render.ErrorList
 			if errors.As(err, &list) {
 				mistakes = append(mistakes, list...)
 			} else if err != nil {
-				return checked, nil, err
+				return 0, nil, err
 			}
 		}
 		complete = complete && err == nil
-		checked++
 	}
 	mistakes = append(mistakes, lint.Findings(complete)...)
 	if sorted, ok := mistakes.Err().(render.ErrorList); ok {
 		mistakes = sorted
 	}
-	return checked, mistakes, nil
+	return len(nodes), mistakes, nil
+}
+
+// hostsOf are the nodes as hosts of the systems that the files describe, or as made-up Debian hosts.
+func hostsOf(nodes []render.Node, factFiles []string) ([]render.Input, error) {
+	if len(factFiles) == 0 {
+		factFiles = []string{""}
+	}
+	var out []render.Input
+	for _, file := range factFiles {
+		for _, n := range nodes {
+			known, err := readFacts(file, facts.Sample(n.Name))
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, render.Input{Node: n, Facts: known})
+		}
+	}
+	return out, nil
 }
 
 // bind looks at what could be compiled for a node.

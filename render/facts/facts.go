@@ -28,7 +28,9 @@ type Fact struct {
 func All() []Fact {
 	return []Fact{
 		{"os", "distribution, as in ID of os-release: debian, fedora", func(h *host) any { return h.release["ID"] }},
+		{"osFamily", "distribution whose package names and paths it has: debian, redhat, suse, arch, or os itself", func(h *host) any { return family(h.release["ID"], h.osLike()) }},
 		{"osVersion", "version of the distribution: 12, 41", func(h *host) any { return h.release["VERSION_ID"] }},
+		{"osMajor", "osVersion up to its first dot: 12, 24", func(h *host) any { return major(h.release["VERSION_ID"]) }},
 		{"osCodename", "code name of the distribution, or empty: bookworm", func(h *host) any { return h.release["VERSION_CODENAME"] }},
 		{"osLike", "the distributions that this one is like, a list", func(h *host) any { return h.osLike() }},
 		{"hostname", "host name without its domain", func(h *host) any { short, _, _ := strings.Cut(h.hostname, "."); return short }},
@@ -61,7 +63,7 @@ func Gather(root string) render.Facts {
 // Sample are the facts of a made-up host, for what is rendered without its node.
 func Sample(name string) render.Facts {
 	return render.Facts{
-		"os": "debian", "osVersion": "12", "osCodename": "bookworm", "osLike": []any{}, "hostname": name, "fqdn": name,
+		"os": "debian", "osFamily": "debian", "osVersion": "12", "osMajor": "12", "osCodename": "bookworm", "osLike": []any{}, "hostname": name, "fqdn": name,
 		"arch": "amd64", "kernel": "6.1.0", "cpus": 2, "memory": 4096, "machineId": "00000000000000000000000000000000",
 		"addresses": map[string]any{"eth0": []any{"192.0.2.10"}}, "defaultInterface": "eth0", "address": "192.0.2.10", "virtual": true,
 	}

@@ -1,0 +1,175 @@
+package render
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// instance is a step as it stands in a file, or one of those that a forEach makes of it.
+type instance struct {
+	node *yaml.Node
+	item any // nil: not of a forEach
+}
+
+// instances are the steps that a step with forEach stands for, or the step itself. Their names have the number of the item behind them,
+// and item is filled in.
+func (c *compiler) instances(d *decoder, node *yaml.Node) []instance {
+	node = resolve(node)
+	if node.Kind != yaml.MappingNode {
+		return []instance{{node: node}}
+	}
+	var list *yaml.Node
+	plain := *node
+	plain.Content = nil
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == "forEach" {
+			list = resolve(node.Content[i+1])
+			continue
+		}
+		plain.Content = append(plain.Content, node.Content[i], node.Content[i+1])
+	}
+	if list == nil {
+		return []instance{{node: node}}
+	}
+	var out []instance
+	for i, item := range c.items(d, list) {
+		fill := func(number int) (string, error) { return c.fillItem(number, item) }
+		one, err := filled(d.doc, &plain, fill, true)
+		if err != nil {
+			c.errs = append(c.errs, c.repo.asError(d.doc, node, err))
+			return nil
+		}
+		number(one, i)
+		out = append(out, instance{one, item})
+	}
+	return out
+}
+
+// number puts the number of an item behind the name of its step.
+func number(step *yaml.Node, i int) {
+	for k := 0; k+1 < len(step.Content); k += 2 {
+		if step.Content[k].Value == "name" {
+			step.Content[k+1].Value += fmt.Sprintf("[%d]", i)
+		}
+	}
+}
+
+// nameIn is the name of a step as it is written.
+func nameIn(step *yaml.Node) string {
+	for _, e := range entries(step) {
+		if e.key.Value == "name" {
+			return e.value.Value
+		}
+	}
+	return ""
+}
+
+// maxInstances bounds what one forEach makes.
+const maxInstances = 10_000
+
+// items are the values of a forEach: a list as it stands there, or what an expression gives.
+func (c *compiler) items(d *decoder, n *yaml.Node) []any {
+	if n.Kind == yaml.SequenceNode {
+		list, _ := d.any(n).([]any)
+		return list
+	}
+	value, bad := evalValue(d.doc, n, c.scope)
+	if bad != nil {
+		c.fail(bad)
+		return nil
+	}
+	list, ok := asList(value)
+	switch {
+	case !ok:
+		d.failf(n, "forEach: expected a list or an expression that gives one, found %T", value)
+	case len(list) > maxInstances:
+		d.failf(n, "forEach: %d items are more than %d", len(list), maxInstances)
+		return nil
+	}
+	return list
+}
+
+// asList is a list of any kind, or a map as a list of its entries with key and value, sorted.
+func asList(value any) ([]any, bool) {
+	v := reflect.ValueOf(value)
+	switch v.Kind() {
+	case reflect.Slice:
+		out := make([]any, v.Len())
+		for i := range out {
+			out[i] = v.Index(i).Interface()
+		}
+		return out, true
+	case reflect.Map:
+		return mapEntries(v), true
+	}
+	return nil, false
+}
+
+// fillItem is what takes the place of a placeholder in an instance: the text of an action that only needs the item, else a placeholder
+// of its own that remembers it.
+func (c *compiler) fillItem(number int, item any) (string, error) {
+	if number >= len(c.scope.waiting) || !c.scope.waiting[number].item {
+		return fmt.Sprintf("\uE000%d\uE001", number), nil
+	}
+	d := *c.scope.waiting[number]
+	d.value = item
+	if !d.waits && !c.scope.macros.runsCommand(d.names) {
+		return d.execute(c.repo)
+	}
+	c.scope.waiting = append(c.scope.waiting, &d)
+	return fmt.Sprintf("\uE000%d\uE001", len(c.scope.waiting)-1), nil
+}
+
+// written is what an item's text means where it stands alone and without quotes, as if it had been written there: a list, a map, or nothing at
+// all, which leaves the parameter to its default. Any other text stays text.
+func (d *document) written(n *yaml.Node, text string) *yaml.Node {
+	trimmed := strings.TrimSpace(text)
+	switch {
+	case n.Kind != yaml.ScalarNode || n.Style != 0 || placeholder.FindString(n.Value) != n.Value || placeholder.MatchString(text):
+		return nil
+	case trimmed == "":
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line, Column: n.Column}
+	case trimmed[0] != '[' && trimmed[0] != '{':
+		return nil
+	}
+	doc, bad := loadYAML(&rendered{src: d.from.src, text: []byte(trimmed)})
+	if bad != nil || doc.root == nil {
+		return nil
+	}
+	moveTo(doc.root, n)
+	return doc.root
+}
+
+// leftOut is the content of a map without what an item has nothing for.
+func leftOut(before, after []*yaml.Node) []*yaml.Node {
+	var out []*yaml.Node
+	for i := 0; i+1 < len(after); i += 2 {
+		if !isNull(after[i+1]) || isNull(resolve(before[i+1])) {
+			out = append(out, after[i], after[i+1])
+		}
+	}
+	return out
+}
+
+// moveTo gives a node and all below it the place of another.
+func moveTo(n, at *yaml.Node) {
+	n.Line, n.Column = at.Line, at.Column
+	for _, c := range n.Content {
+		moveTo(c, at)
+	}
+}
+
+// Idle reports a step with forEach that there are no items for: what refers to it has nothing to wait for.
+func (c *Catalog) Idle(name, from string) bool {
+	for _, j := range c.Jobs {
+		for _, idle := range j.idle {
+			if name == j.Name+"/"+idle || name == idle && (j.Name == from || !strings.Contains(name, "/")) {
+				return true
+			}
+		}
+	}
+	return false
+}

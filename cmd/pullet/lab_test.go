@@ -249,7 +249,7 @@ func TestLabContract(t *testing.T) {
 	if out, err := lab(t, name, "up", "host1"); err != nil {
 		t.Fatalf("up: %v\n%s", err, out)
 	}
-	out, err := lab(t, name, "gotest", "host1", "./apply/action", "-test.v", "-test.run", "^(TestContract|TestCheckedActions|TestCancelledBefore|TestPackage.*)$")
+	out, err := lab(t, name, "gotest", "host1", "./apply/action", "-test.v", "-test.run", "^(TestContract|TestCheckedActions|TestCancelledBefore|Test(Package|Service).*)$")
 	if err != nil {
 		t.Errorf("on the host: %v\n%s", err, out)
 	}

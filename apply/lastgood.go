@@ -70,8 +70,10 @@ func (x *execution) restoreJob(j *render.Job, react map[string]bool) {
 		}
 	}
 	for _, r := range x.report.Steps {
-		if r.Job == j.Name && r.Outcome == Changed && x.byID[j.Name+"/"+r.Step] != nil && !x.restored[j.Name+"/"+r.Step] {
-			x.report.NotUndone = append(x.report.NotUndone, j.Name+"/"+r.Step)
+		id := j.Name + "/" + r.Step
+		again := r.reacted && react[id] // all that it did is done once more, for the files as they were
+		if r.Job == j.Name && r.Outcome == Changed && x.byID[id] != nil && !x.restored[id] && !again {
+			x.report.NotUndone = append(x.report.NotUndone, id)
 		}
 	}
 }

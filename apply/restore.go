@@ -129,7 +129,7 @@ func copyFile(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	return renameio.WriteFile(to, data, 0o600)
+	return renameio.WriteFile(to, data, 0o600, renameio.WithTempDir(filepath.Dir(to)))
 }
 
 // putBack makes a path what it was.

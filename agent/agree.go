@@ -111,7 +111,13 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 		}
 		if !next.Same(current) {
 			var mistakes render.ErrorList
+			var missing *puller.MissingCommitError
 			_, err := p.compile(ctx, next)
+			if errors.As(err, &missing) && current != nil { // one mirror lags while another went on: the fleet's version waits for it
+				p.agreed = rev
+				p.noteProblems(own)
+				return current, nil
+			}
 			if err != nil && !errors.As(err, &mistakes) {
 				return nil, err
 			}

@@ -49,7 +49,11 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	if c.Chroot && h.Root != "/" {
 		inside = h.Root
 	}
-	cmd := exec.Command(program(inside, c.Args[0], env), c.Args[1:]...)
+	at, err := program(inside, c.Args[0], env)
+	if err != nil {
+		return Output{}, err
+	}
+	cmd := exec.Command(at, c.Args[1:]...)
 	cmd.Dir, cmd.Env = c.Dir, env
 	if cmd.Dir == "" {
 		cmd.Dir = h.Root
@@ -84,22 +88,34 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 }
 
 // program is where a program lies by the PATH of the command's own environment, which need not be the agent's, as seen from inside a
-// directory. What is not found keeps its name: starting it says what is wrong.
-func program(inside, name string, env []string) string {
+// directory.
+func program(inside, name string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
-		return name
+		return name, nil
 	}
+	var path string
 	for _, e := range env {
-		path, ok := strings.CutPrefix(e, "PATH=")
-		for _, dir := range filepath.SplitList(path) {
-			at := filepath.Join(dir, name)
-			if info, err := os.Stat(inside + at); ok && filepath.IsAbs(at) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				return at
-			}
+		if value, ok := strings.CutPrefix(e, "PATH="); ok {
+			path = value
 		}
 	}
-	return name
+	for _, dir := range filepath.SplitList(path) {
+		at := filepath.Join(dir, name)
+		if info, err := os.Stat(inside + at); filepath.IsAbs(at) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return at, nil
+		}
+	}
+	return "", &noProgram{name, path}
 }
+
+// noProgram says that a program is not there; it is an exec.ErrNotFound.
+type noProgram struct{ name, path string }
+
+func (e *noProgram) Error() string {
+	return fmt.Sprintf("cannot start %s: there is no such program on this host (PATH is %s)", e.name, e.path)
+}
+
+func (e *noProgram) Unwrap() error { return exec.ErrNotFound }
 
 // waitGroup waits for the command, and ends its process group when ctx ends first.
 func waitGroup(ctx context.Context, cmd *exec.Cmd) error {

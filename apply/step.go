@@ -188,7 +188,11 @@ func (s *running) await(ctx context.Context, act func() (Output, error)) (Output
 	for began := time.Now(); ; {
 		out, err := s.verdict(ctx, act)
 		var pending *PendingError
-		if !errors.As(err, &pending) || time.Since(began) >= pending.Within || !s.pause(ctx, &render.Retry{Interval: render.Duration(pending.Every)}) {
+		if !errors.As(err, &pending) {
+			return out, err
+		}
+		left := pending.Within - time.Since(began)
+		if left <= 0 || !s.pause(ctx, &render.Retry{Interval: render.Duration(min(pending.Every, left))}) {
 			return out, err
 		}
 	}

@@ -64,7 +64,9 @@ func (g *generator) parameters(name string, params *render.Shape) object {
 	}
 }
 
-// complete demands the required parameters of steps, unless the file has defaults.
+// complete demands the required parameters of steps in files whose steps say all themselves: a file with defaults, or with a step that
+// gives its parameters to others by use_in, is left to validate, which knows what each step ends up with. So are steps that take
+// parameters over by use. What a step of another file gives by use_in cannot be seen from here: write use in the step that takes it.
 func (g *generator) complete(file object) {
 	var cases []any
 	for _, spec := range action.All() {
@@ -76,16 +78,21 @@ func (g *generator) complete(file object) {
 		}
 		if len(required) > 0 {
 			when := hasAction(spec.Name)
-			when["not"] = usesOthers()
+			when["not"] = shares("use")
 			cases = append(cases, object{"if": when, "then": demand(required)})
 		}
 	}
 	g.defs["completeStep"] = object{"allOf": cases, "properties": object{"spec": object{"$ref": "#/$defs/completeStep"}}}
 	steps := object{"steps": object{"items": object{"$ref": "#/$defs/completeStep"}}}
-	withDefaults := object{"required": []string{"defaults"}}
-	file["if"] = object{"not": object{"anyOf": []any{
-		withDefaults, object{"required": []string{"spec"}, "properties": object{"spec": withDefaults}},
+	g.defs["givesParameters"] = shares("use_in")
+	gives := object{"required": []string{"steps"}, "properties": object{"steps": object{
+		"type": "array", "contains": object{"anyOf": []any{
+			object{"$ref": "#/$defs/givesParameters"},
+			object{"required": []string{"spec"}, "properties": object{"spec": object{"$ref": "#/$defs/givesParameters"}}},
+		}},
 	}}}
+	open := object{"anyOf": []any{object{"required": []string{"defaults"}}, gives}}
+	file["if"] = object{"not": object{"anyOf": []any{open, object{"required": []string{"spec"}, "properties": object{"spec": open}}}}}
 	file["then"] = object{"properties": object{"steps": steps["steps"], "spec": object{"properties": steps}}}
 }
 
@@ -99,11 +106,11 @@ func demand(names []string) object {
 	return object{"required": []string{"parameters"}, "properties": object{"parameters": there}}
 }
 
-// usesOthers is true of a step that takes parameters from others.
-func usesOthers() object {
-	use := object{"required": []string{"use"}}
+// shares is true of a step that has a requisite, beside its parameters or among them.
+func shares(requisite string) object {
+	has := object{"required": []string{requisite}}
 	among := object{"anyOf": []any{
-		object{"type": "object", "required": []string{"use"}}, object{"type": "array", "contains": use},
+		object{"type": "object", "required": []string{requisite}}, object{"type": "array", "contains": has},
 	}}
-	return object{"anyOf": []any{use, object{"required": []string{"parameters"}, "properties": object{"parameters": among}}}}
+	return object{"anyOf": []any{has, object{"required": []string{"parameters"}, "properties": object{"parameters": among}}}}
 }

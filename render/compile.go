@@ -34,6 +34,7 @@ type compiler struct {
 	scope     *scope
 	jobs      []*Job
 	steps     int
+	known     stepIndex // once all jobs are read
 	fleet     Fleet
 	inventory Inventory
 	targets   []targetUse
@@ -101,6 +102,7 @@ func (c *compiler) fail(e *Error) { c.errs = append(c.errs, e) }
 
 // checkReferences finds names of steps that nothing has.
 func (c *compiler) checkReferences() {
+	c.index()
 	for _, j := range c.jobs {
 		c.checkConditions(j.Conditions, j.Name)
 		for _, s := range j.Steps {

@@ -87,6 +87,8 @@ func TestMistakes(t *testing.T) {
 		{"missing variable", "jobs/a.yaml", "steps:\n- name: x\n  action: '{{ vars.nope }}'\n", `jobs/a.yaml:3:15: vars.nope: there is no "nope"`},
 		{"missing through index", "jobs/a.yaml", "steps:\n- name: '{{ index vars \"nope\" }}'\n  action: x\n", `jobs/a.yaml:2:13: index vars "nope": `},
 		{"template syntax", "jobs/a.yaml", "steps:\n- name: x {{ if }}\n", `jobs/a.yaml:2:11: missing value for if`},
+		{"block without an end", "jobs/a.yaml", "steps:\n{{- range until 2 }}\n- name: x{{ . }}\n  {{- if true }}\n  action: y\n{{- end }}\n# that ended the if\n", `jobs/a.yaml:2:1: {{- range until 2 }} has no {{ end }}`},
+		{"else without an end", "jobs/a.yaml", "steps: []\n  {{ if true }}{{ else if false }}\n\n\n", `jobs/a.yaml:2:3: {{ if true }} has no {{ end }}`},
 		{"unknown function", "jobs/a.yaml", "steps:\n- name: x {{ envv \"A\" }}\n", `jobs/a.yaml:2:14: there is no function "envv"`},
 		{"type", "jobs/a.yaml", "steps:\n- name: x\n  action: y\n  runOptions: {timeout: soon}\n", `jobs/a.yaml:4:25: "soon" is not a duration`},
 		{"position after a loop", "jobs/a.yaml", "steps:\n{{- range until 3 }}\n- name: n{{ . }}\n  action: x\n  bad: 1\n{{- end }}\n", `jobs/a.yaml:5:3: step: unknown field "bad"`},

@@ -81,7 +81,7 @@ func (s *source) deferAction(n *parse.ActionNode, funcs template.FuncMap) *Error
 	case len(n.Pipe.Decl) > 0 || !d.waits && !d.item && len(d.names) == 0:
 		return nil
 	}
-	call, err := d.compile(len(s.deferrables), funcs)
+	call, err := d.compile(len(s.deferrables), usedBy(n, funcs))
 	if err != nil { // cannot happen: the text was parsed before
 		return s.errorAt(s.pos(int(d.at)), "%s: %v", d.text, err)
 	}
@@ -134,21 +134,22 @@ func (s *source) deferrable(pipe *parse.PipeNode) *deferrable {
 	return d
 }
 
-// call notes the literal names of steps and macros: step "x", index steps "x", macro "x".
+// call notes the literal names of steps and macros: step "x", index steps "x", macro "x", index macros "x".
 func (d *deferrable) call(n *parse.CommandNode) {
 	callee, ok := n.Args[0].(*parse.IdentifierNode)
 	if !ok || len(n.Args) < 2 {
 		return
 	}
 	at := 1
-	if callee.Ident == "index" && len(n.Args) > 2 && strings.Trim(n.Args[1].String(), "()") == "steps" {
-		callee, at = &parse.IdentifierNode{Ident: "step"}, 2
+	called := callee.Ident
+	if called == "index" && len(n.Args) > 2 {
+		called, at = strings.TrimSuffix(strings.Trim(n.Args[1].String(), "()"), "s"), 2
 	}
 	name, literal := n.Args[at].(*parse.StringNode)
 	switch {
-	case callee.Ident == "step" && literal:
+	case called == "step" && literal:
 		d.steps = append(d.steps, name.Text)
-	case callee.Ident == "macro" && literal:
+	case called == "macro" && literal:
 		d.names = append(d.names, name.Text)
 	}
 }

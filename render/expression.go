@@ -25,9 +25,6 @@ type Expression struct {
 	keys  []keyRef  // the variables and macros that it names literally
 }
 
-// maxExpression bounds what the parser of expressions has on its stack.
-const maxExpression = 10_000
-
 // stepRef is a literal name in steps['name'], at an offset in the expression.
 type stepRef struct {
 	name string
@@ -44,13 +41,29 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 		d.failf(n, "the expression is longer than %d bytes", maxExpression)
 		return
 	}
-	refs := &references{}
-	code, err := expr.Compile(callMacros(e.Text), expr.Env(environment(&scope{macros: &macroSet{}})), expr.AsBool(), expr.Patch(refs))
+	made, err := d.doc.from.src.condition(e.Text)
 	if err != nil {
 		d.errs = append(d.errs, e.error(err))
 		return
 	}
-	e.code, e.steps, e.keys = code, refs.steps, refs.certain()
+	e.code, e.steps, e.keys = made.code, made.steps, made.keys
+}
+
+// condition compiles an expression that is true or false. In a repository that is done once for a text.
+func (s *source) condition(text string) (Expression, error) {
+	if s.conditions != nil {
+		kept, _ := s.conditions.Load(text)
+		if made, ok := kept.(Expression); ok {
+			return made, nil
+		}
+	}
+	refs := &references{}
+	code, err := compileExpression(text, refs, expr.AsBool())
+	made := Expression{code: code, steps: refs.steps, keys: refs.certain()}
+	if err == nil && s.conditions != nil {
+		s.conditions.Store(text, made)
+	}
+	return made, err
 }
 
 // Steps are the steps that the expression names literally: it is evaluated after they ran.
@@ -85,11 +98,11 @@ func evalValue(doc *document, n *yaml.Node, s *scope) (any, *Error) {
 	if len(n.Value) > maxExpression {
 		return nil, doc.errorAt(n, "the expression is longer than %d bytes", maxExpression)
 	}
-	code, err := expr.Compile(callMacros(e.Text), expr.Env(environment(&scope{macros: &macroSet{}})), expr.Patch(&references{}))
+	code, err := compileExpression(e.Text, &references{}, expr.DisableBuiltin("now")) // the same snapshot gives the same catalog at any time
 	if err != nil {
 		return nil, e.error(err)
 	}
-	value, err := expr.Run(code, environment(s))
+	value, err := runExpression(code, s)
 	if err != nil {
 		return nil, e.error(err)
 	}
@@ -117,10 +130,10 @@ func environment(s *scope) map[string]any {
 		"server": s.server, "Server": s.server, "vars": s.vars, "variables": s.vars,
 		"servervars": serverVars(s.in.View), "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
-		"macros":   map[string]any{}, // in expressions, macros by name: macros['banner'], or macros['banner']('resolver')
-		"result":   s.own,            // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
-		"services": services,         // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
-		"hasLabel": hasLabel,         // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
+		"macros":   map[string]any{},
+		"result":   s.own,    // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
+		"services": services, // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
+		"hasLabel": hasLabel, // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }
 
@@ -182,7 +195,7 @@ func (c *Catalog) Eval(e Expression, own StepResult, results Results, run func(*
 	s.own = own
 	release := c.repo.enter(s)
 	defer release()
-	out, err := expr.Run(e.code, environment(s))
+	out, err := runExpression(e.code, s)
 	if err != nil {
 		return false, e.error(err)
 	}
@@ -203,26 +216,56 @@ func (c *compiler) checkSteps(e Expression, job string) {
 	}
 }
 
-// find is the step that a name means in a job: "job/step", a step of the job, or of the only other job that has one so named.
-func (c *compiler) find(name, job string) (*Step, string) {
-	var found []*Step
-	var names []string
+// stepIndex are the steps of a catalog by their names: a search through all of them for each name would take longer than all else.
+type stepIndex struct {
+	byID   map[string]*Step
+	byName map[string][]*Step
+}
+
+// index makes the index when all steps are there.
+func (c *compiler) index() {
+	c.known = stepIndex{map[string]*Step{}, map[string][]*Step{}}
 	for _, j := range c.jobs {
 		for _, s := range j.Steps {
-			if s.ID() == name || s.Job == job && s.Name == name {
-				return s, ""
-			}
-			if s.Name == name {
-				found = append(found, s)
-			}
-			names = append(names, s.Name)
+			c.known.byID[s.ID()] = s
+			c.known.byName[s.Name] = append(c.known.byName[s.Name], s)
 		}
 	}
-	switch len(found) {
+}
+
+// find is the step that a name means in a job: a step of the job, "job/step", or of the only other job that has one so named.
+func (c *compiler) find(name, job string) (*Step, string) {
+	if s := c.known.byID[job+"/"+name]; s != nil {
+		return s, ""
+	}
+	if s := c.known.byID[name]; s != nil {
+		return s, ""
+	}
+	switch found := c.known.byName[name]; len(found) {
 	case 1:
 		return found[0], ""
 	case 0:
-		return nil, strings.TrimSuffix(fmt.Sprintf("there is no step %q: %s", name, didYouMean(name, names)), ": ")
+		return nil, strings.TrimSuffix(fmt.Sprintf("there is no step %q: %s", name, didYouMean(name, c.known.names(job))), ": ")
+	default:
+		return nil, fmt.Sprintf("several jobs have a step %q: write %q", name, found[0].ID())
 	}
-	return nil, fmt.Sprintf("several jobs have a step %q: write %q", name, found[0].ID())
+}
+
+// maxNear bounds the names that a misspelt one is held against.
+const maxNear = 1000
+
+// names are what a step may have been meant by: those of the job first, and no more than can be compared.
+func (i stepIndex) names(job string) []string {
+	all := slices.Sorted(maps.Keys(i.byName))
+	own := func(name string) bool { return i.byID[job+"/"+name] != nil }
+	slices.SortStableFunc(all, func(a, b string) int {
+		switch {
+		case own(a) == own(b):
+			return 0
+		case own(a):
+			return -1
+		}
+		return 1
+	})
+	return all[:min(len(all), maxNear)]
 }

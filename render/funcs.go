@@ -116,8 +116,10 @@ func length(v any) (int, error) {
 // index is text/template's, but that a key which is not there is an error: use dig or get for what is optional.
 func index(v any, keys ...any) (any, error) {
 	for _, key := range keys {
-		if steps, ok := v.(stepsRoot); ok {
-			found, err := steps.scope.result(fmt.Sprint(key))
+		if root, ok := v.(interface {
+			get(name string) (any, error)
+		}); ok {
+			found, err := root.get(fmt.Sprint(key))
 			if err != nil {
 				return nil, err
 			}

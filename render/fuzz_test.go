@@ -61,14 +61,19 @@ func FuzzDuration(f *testing.F) {
 	})
 }
 
-// FuzzExpression: the rewriting of macro calls keeps the length, so that columns stay right.
+// FuzzExpression: the rewriting of macro calls keeps the length, so that columns stay right; what is rewritten for the limits compiles
+// and runs, or says what is wrong.
 func FuzzExpression(f *testing.F) {
-	for _, seed := range []string{"macros['a']()", "macros['ü'](1) == 'ö'", "'ü' == macros['a'](1,2)", "macros[", "macros['a'](", "'macros[1]()'", "é macros['x'](y)"} {
+	for _, seed := range []string{"macros['a']()", "macros['ü'](1) == 'ö'", "'ü' == macros['a'](1,2)", "macros[", "macros['a'](", "'macros[1]()'", "é macros['x'](y)",
+		"all(1..9, {# in [1, vars.a] or vars.t matches 'x+'})", "join(map(keys(vars), # + 'x'), ',')", "reduce(1..9, #acc + #, 0) > len({'a': [1]})", "replace(vars.t, 'x', 'y')?.b ?? uniq([1])"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		if out := callMacros(text); utf8.RuneCountInString(out) != utf8.RuneCountInString(text) {
 			t.Errorf("%q became %q", text, out)
+		}
+		if code, err := compileExpression(text, &references{}); err == nil {
+			_, _ = runExpression(code, &scope{macros: &macroSet{}, vars: map[string]any{"a": 1, "t": "xx", "l": []any{1, "b"}}}) // its errors are its own
 		}
 	})
 }

@@ -95,25 +95,30 @@ func meterTree(t *template.Template, funcs template.FuncMap) error {
 
 var block = regexp.MustCompile(`\{\{-?\s*(if|range|with|block|define|else\s+(?:if|with)|end)\b`)
 
-// tooDeep is the offset of a block that is in too many others, or -1: the parser would use up its stack.
-func tooDeep(text string) int {
-	var open []int // for each open block, how many it counts for
+// openBlock is a block of a template that has no end yet.
+type openBlock struct {
+	at, arms int // where it begins, and for how many blocks it counts: each else if is one
+}
+
+// blocks looks at the blocks of a template as the parser would, without its stack: those that have no end, and the offset of one that is
+// in too many others, or -1.
+func blocks(text string) (open []openBlock, tooDeep int) {
 	depth := 0
 	for _, m := range block.FindAllStringSubmatchIndex(text, -1) {
 		switch word := text[m[2]:m[3]]; {
 		case word == "end" && len(open) > 0:
-			depth -= open[len(open)-1]
+			depth -= open[len(open)-1].arms
 			open = open[:len(open)-1]
 		case strings.HasPrefix(word, "else") && len(open) > 0:
-			open[len(open)-1]++
+			open[len(open)-1].arms++
 			depth++
 		case word != "end":
-			open = append(open, 1)
+			open = append(open, openBlock{m[0], 1})
 			depth++
 		}
 		if depth > maxBlocks {
-			return m[0]
+			return open, m[0]
 		}
 	}
-	return -1
+	return open, -1
 }

@@ -17,12 +17,13 @@ type Lint struct {
 	keys      map[string]keyUse
 	vars      keyTree
 	macros    keyTree
+	server    keyTree
 	found     ErrorList
 }
 
 // Lint is an empty Lint of the repository.
 func (r *Repository) Lint() *Lint {
-	return &Lint{repo: r, targets: map[Position]*targetUse{}, keys: map[string]keyUse{}, vars: keyTree{}, macros: keyTree{}}
+	return &Lint{repo: r, targets: map[Position]*targetUse{}, keys: map[string]keyUse{}, vars: keyTree{}, macros: keyTree{}, server: keyTree{}}
 }
 
 // Add learns from the catalog of one node.
@@ -36,6 +37,7 @@ func (l *Lint) Add(c *Catalog) {
 		l.targets[t.pos] = &t
 	}
 	l.vars.unite(c.Vars)
+	l.server.uniteServer(c.scope.server)
 	for name := range c.scope.macros.all {
 		l.macros[name] = nil
 	}

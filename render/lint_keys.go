@@ -9,11 +9,11 @@ import (
 	"github.com/expr-lang/expr/file"
 )
 
-// keyRef is vars.a.b, vars['a'] or macros['a'] in an expression, with the offset of each key.
+// keyRef is vars.a.b, vars['a'], macros['a'] or server.a in an expression, with the offset of each key.
 type keyRef struct {
-	macro bool
-	path  []string
-	at    []int
+	root string // vars, macros or server
+	path []string
+	at   []int
 }
 
 // noteKeys remembers the literal keys at a node of an expression.
@@ -29,7 +29,7 @@ func (r *references) noteKeys(node ast.Node) {
 			return
 		}
 		if name, ok := n.Arguments[0].(*ast.StringNode); ok {
-			r.keys = append(r.keys, keyRef{true, []string{name.Value}, []int{name.Location().From}})
+			r.keys = append(r.keys, keyRef{"macros", []string{name.Value}, []int{name.Location().From}})
 		}
 	case *ast.BinaryNode:
 		r.noteGuard(n)
@@ -46,15 +46,15 @@ func (r *references) noteGuard(n *ast.BinaryNode) {
 	case "in":
 		key, ok := n.Left.(*ast.StringNode)
 		if root, isRoot := n.Right.(*ast.IdentifierNode); ok && isRoot && rootKind(root.Value) != "" {
-			r.guards = append(r.guards, keyRef{path: []string{key.Value}, macro: rootKind(root.Value) == "macros"})
+			r.guards = append(r.guards, keyRef{root: rootKind(root.Value), path: []string{key.Value}})
 		} else if ref, isRef := literalKeys(n.Right); ok && isRef {
-			r.guards = append(r.guards, keyRef{path: append(ref.path, key.Value), macro: ref.macro})
+			r.guards = append(r.guards, keyRef{root: ref.root, path: append(ref.path, key.Value)})
 		}
 	}
 }
 
 func rootKind(name string) string {
-	return map[string]string{"vars": "vars", "variables": "vars", "macros": "macros"}[name]
+	return map[string]string{"vars": "vars", "variables": "vars", "macros": "macros", "server": "server", "Server": "server"}[name]
 }
 
 // literalKeys are the keys of vars.a['b'], when all of them are literal and none is optional.
@@ -74,8 +74,8 @@ func literalKeys(node ast.Node) (keyRef, bool) {
 		case *ast.IdentifierNode:
 			slices.Reverse(ref.path)
 			slices.Reverse(ref.at)
-			ref.macro = rootKind(n.Value) == "macros"
-			return ref, rootKind(n.Value) != "" && len(ref.path) > 0
+			ref.root = rootKind(n.Value)
+			return ref, ref.root != "" && len(ref.path) > 0
 		default:
 			return ref, false
 		}
@@ -87,7 +87,7 @@ func (r *references) certain() []keyRef {
 	return slices.DeleteFunc(r.keys, func(ref keyRef) bool {
 		return slices.ContainsFunc(r.guards, func(g keyRef) bool {
 			n := min(len(g.path), len(ref.path))
-			return g.macro == ref.macro && slices.Equal(g.path[:n], ref.path[:n])
+			return g.root == ref.root && slices.Equal(g.path[:n], ref.path[:n])
 		})
 	})
 }
@@ -108,6 +108,14 @@ func (t keyTree) unite(vars map[string]any) {
 			t[k].unite(inner)
 		}
 	}
+}
+
+// uniteServer adds the names of what the root server holds. What is below a fact, and which labels there are, differs from host to host.
+func (t keyTree) uniteServer(server map[string]any) {
+	for k := range server {
+		t[k] = nil
+	}
+	t["ObjectMetadata"], t["Spec"] = keyTree{"Name": nil, "Labels": nil}, keyTree{"FQDN": nil}
 }
 
 // missing is the number of the first key of a path that no node has, and the keys that are there in its stead; -1 where all are there.
@@ -136,8 +144,11 @@ func (l *Lint) unknownKeys() ErrorList {
 	var out ErrorList
 	for _, use := range l.keys {
 		tree, what := l.vars, "variable"
-		if use.ref.macro {
+		switch use.ref.root {
+		case "macros":
 			tree, what = l.macros, "macro"
+		case "server":
+			tree, what = l.server, "fact"
 		}
 		i, known := tree.missing(use.ref.path)
 		if i < 0 {

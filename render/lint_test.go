@@ -65,6 +65,10 @@ func TestLint(t *testing.T) {
 		{"keys that some node has, or that may be missing", map[string]string{
 			"base/jobs.yaml": oneJob, "base/vars.yaml": "files: {'role=db': [{name: v}]}\n", "vars/v.yaml": "ntp: {port: 1, list: [1]}\n",
 			"jobs/a.yaml": oneStep("cmd: x", "vars.ntp.port == 1 && vars?.x == 1 && (vars.y.z ?? 1) == 1 && ('q' in vars ? vars.q : 1) == 1 && vars.ntp.list[0] == 1")}, nil},
+		{"unknown fact", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "server.oss == 1 || Server['Spec'].FQND == 1")},
+			[]string{`jobs/a.yaml:5:42: expression: no node has the fact "oss" (did you mean "os"?)`, `jobs/a.yaml:5:69: expression: no node has the fact "FQND" (did you mean "FQDN"?)`}},
+		{"facts, and what may be missing of them", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x",
+			"server.os == 1 && Server.Spec.FQDN == 1 && 'x' in Server.ObjectMetadata.Labels && server.labels.rack == 1 && server?.x == 1 && ('gpu' in server ? server.gpu : 1) == 1 && (server.y ?? 1) == 1 && server.name == Server.ObjectMetadata.Name")}, nil},
 		{"unknown macro", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", "macros['helthy'] == 1 || macros['helthy']('x') == 1"), "base/macros.yaml": "macros: {'*': [{name: m}]}\n", "macros/m.yaml": "healthy: {template.expression: [{content: '1'}]}\n"},
 			[]string{`jobs/a.yaml:5:42: expression: no node has the macro "helthy" (did you mean "healthy"?)`, `jobs/a.yaml:5:67: expression: no node has the macro "helthy"`, `macros/m.yaml:1:1: warning: nothing in the repository mentions the macro "healthy"`}},
 

@@ -162,7 +162,7 @@ func (m *Macro) calls() []string {
 }
 
 // macroCalls finds the macros that a macro's text names.
-var macroCalls = regexp.MustCompile("macro\\s+[\"`]([^\"`]+)[\"`]")
+var macroCalls = regexp.MustCompile("macros?\\s+[\"`]([^\"`]+)[\"`]")
 
 // names are the macros that the node has, sorted.
 func (s *macroSet) names() []string { return slices.Sorted(maps.Keys(s.all)) }

@@ -3,7 +3,7 @@ package render
 // shippedMacros are the macros that every repository has. One of the same name in macros/ takes its place.
 //
 // pkg.uptodate asks what the package lists of the host know, as they are: it refreshes nothing. Like every macro it runs on the machine,
-// and PULLET_ROOT is the root that is meant.
+// and PULLET_ROOT is the root that is meant. reboot.required asks for the note that packages of Debian and Ubuntu leave.
 const shippedMacros = `
 pkg.uptodate:
   action: cmd.run
@@ -28,6 +28,10 @@ pkg.uptodate:
         echo 'this host has neither apt-get nor dnf' >&2
         exit 1
       fi
+reboot.required:
+  action: cmd.run
+  parameters:
+    cmd: if [ -e "${PULLET_ROOT:-/}/run/reboot-required" ]; then echo true; else echo false; fi
 servers_get_by_label:
   template.expression:
     - content: '{{ pullet.servers .label | join " " }}'

@@ -22,15 +22,16 @@ type Layer struct {
 // Repository is the layers of a snapshot with what was parsed of them. It is safe for concurrent use; catalogs are compiled one
 // at a time.
 type Repository struct {
-	layers []Layer
-	mu     sync.Mutex
-	shapes sync.Map
-	now    *scope // what template functions see while mu is held
-	meter  meter  // of the file that is being executed
-	funcs  template.FuncMap
-	parsed map[string]*source
-	byPath map[string]*source // by the name that messages have
-	broken map[string]*Error
+	layers     []Layer
+	mu         sync.Mutex
+	shapes     sync.Map // of structs, by type
+	conditions sync.Map // compiled, by text
+	now        *scope   // what template functions see while mu is held
+	meter      meter    // of the file that is being executed
+	funcs      template.FuncMap
+	parsed     map[string]*source
+	byPath     map[string]*source // by the name that messages have
+	broken     map[string]*Error
 
 	brought *extensions // nil: not read yet
 }
@@ -134,7 +135,7 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 	if s, ok := r.parsed[key]; ok {
 		return s, r.broken[key]
 	}
-	s := &source{path: r.shown(p), shapes: &r.shapes, keys: r.nearKey}
+	s := &source{path: r.shown(p), shapes: &r.shapes, conditions: &r.conditions, keys: r.nearKey}
 	text, err := fs.ReadFile(p.layer.FS, p.path)
 	if err != nil {
 		return nil, &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))}

@@ -60,6 +60,7 @@ func roots(current func() *scope) template.FuncMap {
 	macro := func(name string, args ...any) (any, error) { return current().macros.call(current(), name, args) }
 	services := func(name string) []map[string]any { return current().in.View.services(name) }
 	steps := func() stepsRoot { return stepsRoot{current()} }
+	macros := func() macrosRoot { return macrosRoot{current()} }
 	item := func() (any, error) { return current().theItem() }
 	return template.FuncMap{ // the comments are what pullet explain says
 		"server":     server,   // this host: its name, its labels and its facts
@@ -70,6 +71,7 @@ func roots(current func() *scope) template.FuncMap {
 		"pullet":     fleet,    // the version, and who is registered
 		"eden":       fleet,    // the same as pullet
 		"macro":      macro,    // the value of a macro: {{ macro "banner" "resolver" }}; in expressions macros['banner']('resolver')
+		"macros":     macros,   // the macros by name: {{ index macros "banner" }} is {{ macro "banner" }}; in expressions macros['banner']
 		"services":   services, // the instances of a service, sorted: {{ range services "db" }}{{ .address }}:{{ .port }} {{ end }}
 		"step":       step,     // what a step returned, once it has run: {{ (step "name").StdOut }}
 		"steps":      steps,    // what the steps returned: {{ (index steps "name").StdOut }}; in expressions steps['name'].StdOut
@@ -102,6 +104,14 @@ func (s *scope) theItem() (any, error) {
 
 // stepsRoot is the root "steps": (index steps "name").StdOut.
 type stepsRoot struct{ scope *scope }
+
+// get is what the index of a root is in templates.
+func (r stepsRoot) get(name string) (any, error) { return r.scope.result(name) }
+
+// macrosRoot is the root "macros": index macros "name" is the value of a macro without arguments.
+type macrosRoot struct{ scope *scope }
+
+func (r macrosRoot) get(name string) (any, error) { return r.scope.macros.call(r.scope, name, nil) }
 
 // serverVars is the root of the same name: node name -> its facts and labels.
 func serverVars(v View) map[string]any {

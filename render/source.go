@@ -20,6 +20,7 @@ const maxOutput = 16 << 20
 // source is one file of a layer. Its template is parsed once and executed for each catalog.
 type source struct {
 	shapes      *sync.Map // of the structs that it is decoded into, by type; nil: not kept
+	conditions  *sync.Map // that were compiled, by their texts; nil: not kept
 	path        string    // as shown to the user, "repository:path" where there are several
 	text        string
 	tmpl        *template.Template      // nil: a plain file
@@ -62,10 +63,15 @@ func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 	if len(s.text) > maxDocument {
 		return &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("the template is larger than %d MiB", maxDocument>>20)}
 	}
-	if at := tooDeep(s.text); at >= 0 {
+	open, at := blocks(s.text)
+	if at >= 0 {
 		return s.errorAt(s.pos(at), "more than %d blocks are open here", maxBlocks)
 	}
 	t, err := template.New(s.path).Funcs(funcs).Option("missingkey=error").Parse(s.text)
+	if err != nil && strings.HasSuffix(err.Error(), ": unexpected EOF") && len(open) > 0 { // the parser says where the file ends
+		last := open[len(open)-1].at
+		return s.errorAt(s.pos(last), "%s has no {{ end }}", openingAction.FindString(s.text[last:]))
+	}
 	if err != nil {
 		return s.unknownFunction(s.templateError(err), funcs)
 	}
@@ -95,6 +101,8 @@ func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 	}
 	return nil
 }
+
+var openingAction = regexp.MustCompile(`^\{\{.{0,60}?\}\}|^\{\{-?\s*\w+`)
 
 var notDefined = regexp.MustCompile(`^function "(\w+)" not defined$`)
 

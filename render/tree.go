@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"text/template"
 	"text/template/parse"
 )
 
@@ -55,6 +56,17 @@ func exportMethods(n *parse.ChainNode) {
 		return
 	}
 	n.Field[0] = strings.ToUpper(n.Field[0][:1]) + n.Field[0][1:]
+}
+
+// usedBy are the functions that a node calls, with those of deferred actions: the parser copies all that it is given.
+func usedBy(n parse.Node, funcs template.FuncMap) template.FuncMap {
+	out := template.FuncMap{"deferred": funcs["deferred"], "local": funcs["local"]}
+	walkNodes(n, func(n parse.Node) {
+		if ident, ok := n.(*parse.IdentifierNode); ok && funcs[ident.Ident] != nil {
+			out[ident.Ident] = funcs[ident.Ident]
+		}
+	})
+	return out
 }
 
 // mapEntries is a map as a list of its entries, sorted by key.

@@ -217,7 +217,6 @@ func TestNoTools(t *testing.T) {
 	s := newScene(t, people()...)
 	o := s.options()
 	o.Host.Env = map[string]string{"PATH": t.TempDir()}
-	t.Setenv("PATH", t.TempDir())
 	report, err := s.mustBind("group.present", "{name: ops}").Run(context.Background(), o)
 	if err != nil || !strings.Contains(report.Steps[0].Reason, "install the package passwd") {
 		t.Errorf("%v %+v", err, report.Steps[0])

@@ -44,8 +44,8 @@ func TestRepositoryKeyFromURL(t *testing.T) {
 	}
 	before := s.tree()
 	for params, want := range map[string]string{
-		params("key", "another"):  "keyDigest: the key has sha256:",
-		params("nope", "another"): "/nope: 404 Not Found",
+		params("key", "another"):  "/key: it serves sha256:",
+		params("nope", "another"): "/nope: the server says 404 Not Found",
 	} {
 		if r := s.run(s.mustBind("pkgrepo.managed", params)); r.Outcome != apply.Failed || !strings.Contains(r.Reason, want) {
 			t.Errorf("%s %q, want failed with %q", r.Outcome, r.Reason, want)

@@ -65,7 +65,7 @@ func validated(t *testing.T, w wrong) string {
 	for name, text := range files {
 		m[name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	_, found, err := validate(render.Open(render.Layer{Name: "main", FS: m}), "")
+	_, found, err := validate(render.Open(render.Layer{Name: "main", FS: m}), "", nil)
 	if err != nil {
 		t.Fatalf("%s: %v", w.title, err)
 	}
@@ -132,6 +132,7 @@ func wrongReferences() []wrong {
 		{"An expression that does not parse", job, when("server.memory >"), "Finish the expression; its language is that of expr-lang.org.", nil},
 		{"A name that no expression has", job, when("variable.server_port == 1"), "The roots are those of templates: `vars`, `server`, `steps`, `macros` and so on.", nil},
 		{"A variable in an expression that no node has", job, when("vars.server_prot == 1"), "Take the name of the hint; `vars?.name` and `??` are for what may be missing.", nil},
+		{"A fact in an expression that no node has", job, when("server.memmory > 1024"), "Take the name of the hint; `pullet facts` lists them.", nil},
 		{"A macro in an expression that no node has", job, when("macros['helthy'] == 'yes'"), "Take the name of the hint.", macroFiles("healthy: {template.expression: [{content: 'yes'}]}\n# healthy is for later\n")},
 		{"A step that does not exist", job, when("steps['setings'].Changed"), "Name a step of the run: `name`, or `job/name`.", nil},
 		{"A requisite to nothing", job, site(run, echo, "require: [{file: /etc/app}]"), "Add the step, or drop the requisite.", nil},

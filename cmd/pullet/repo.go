@@ -79,10 +79,8 @@ func (a *app) renderCommand() *cobra.Command {
 			if origin {
 				return a.printOrigins(repo, in, hostVars)
 			}
-			if hostVars != "" {
-				if in.HostVars, err = render.HostVars(os.DirFS(hostVars), hostVars); err != nil {
-					return err
-				}
+			if in.HostVars, err = ownVars(hostVars); err != nil {
+				return err
 			}
 			return a.printCatalog(repo, in, varsOnly)
 		},
@@ -93,6 +91,17 @@ func (a *app) renderCommand() *cobra.Command {
 	f.BoolVar(&varsOnly, "vars", false, "only the merged variables")
 	f.BoolVar(&origin, "origin", false, "with --vars, a line for each variable: its value, and the file and line that it came from")
 	return c
+}
+
+// ownVars are the variables of a host itself, in the files of a directory; none without one.
+func ownVars(dir string) (map[string]any, error) {
+	if dir == "" {
+		return nil, nil
+	}
+	if _, err := os.ReadDir(dir); err != nil {
+		return nil, err
+	}
+	return render.HostVars(os.DirFS(dir), dir)
 }
 
 // readFacts puts the facts of a file over made-up ones.

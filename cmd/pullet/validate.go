@@ -15,7 +15,7 @@ import (
 )
 
 func (a *app) validateCommand() *cobra.Command {
-	var only string
+	var only, hostVars string
 	var strict bool
 	c := &cobra.Command{
 		Use: "validate [DIR]", GroupID: "repo", Args: upToOne,
@@ -23,13 +23,19 @@ func (a *app) validateCommand() *cobra.Command {
 		Long: "Validate compiles the repository in DIR (default: here) for every node of its inventory; without an inventory, for a made-up node\n" +
 			"for each target of its base files. It prints every mistake with its place. Warnings are about what works and is most likely not\n" +
 			"what was meant. With --node, what can be said only of all nodes together is left out. -o json and -o github are for programs.\n\n" +
+			"What hosts keep for themselves in /etc/pullet/vars.d is not in the repository: --host-vars gives every node checked the variables of a\n" +
+			"directory, which override those of the repository.\n\n" +
 			"EXIT STATUS\n  0  nothing is wrong; there may be warnings\n  1  something is, or --strict and there are warnings\n  64 the command line is wrong",
 		RunE: func(_ *cobra.Command, args []string) error {
 			repo, _, err := openDir(args)
 			if err != nil {
 				return err
 			}
-			checked, mistakes, err := validate(repo, only)
+			own, err := ownVars(hostVars)
+			if err != nil {
+				return err
+			}
+			checked, mistakes, err := validate(repo, only, own)
 			if err != nil {
 				return err
 			}
@@ -42,12 +48,13 @@ func (a *app) validateCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&only, "node", "", "check for this node only")
+	c.Flags().StringVar(&hostVars, "host-vars", "", "a directory with the hosts' own variables, such as /etc/pullet/vars.d")
 	c.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
 	return c
 }
 
-// validate compiles and binds for each node and gathers the mistakes and warnings.
-func validate(repo *render.Repository, only string) (checked int, mistakes render.ErrorList, err error) {
+// validate compiles and binds for each node and gathers the mistakes and warnings. The own variables override those of the repository.
+func validate(repo *render.Repository, only string, own map[string]any) (checked int, mistakes render.ErrorList, err error) {
 	nodes, err := repo.Nodes()
 	if errors.As(err, &mistakes) {
 		return 0, mistakes, nil
@@ -65,7 +72,7 @@ func validate(repo *render.Repository, only string) (checked int, mistakes rende
 	mistakes = append(mistakes, wrong...)
 	specs := append(action.All(), extensions.Specs()...)
 	for _, n := range nodes {
-		cat, err := repo.Compile(render.Input{Node: n, Facts: facts.Sample(n.Name), View: view})
+		cat, err := repo.Compile(render.Input{Node: n, Facts: facts.Sample(n.Name), View: view, HostVars: own})
 		for _, err := range []error{err, bind(lint, cat, specs)} {
 			var list render.ErrorList
 			if errors.As(err, &list) {

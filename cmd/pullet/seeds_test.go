@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/render/facts"
+)
+
+// TestSeeds: the examples of the documents that the language comes from are valid, and mean for each host what is written in NAME.txt.
+func TestSeeds(t *testing.T) {
+	for _, c := range []struct {
+		name, hostVars string
+		later          []string // what the examples say and pullet does not know yet; what it knows leaves the list
+	}{
+		{"kubeadm", "kubeadm.vars.d", []string{"failAfterAllTargetsRan", "recursive", "serialize", "sync", "target"}},
+		{"cloud", "", []string{}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seeds := func(name string) string { return filepath.Join("testdata", "seeds", name) }
+			var own map[string]any
+			if c.hostVars != "" {
+				var err error
+				if own, err = ownVars(seeds(c.hostVars)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			files, missing := os.DirFS(seeds(c.name)), []string{}
+			rest, found := files, check(t, files, own)
+			for fields := unknownFields(found); len(fields) > 0; fields = unknownFields(found) { // a step with one is not looked at further
+				missing = append(missing, fields...)
+				rest = withoutKeys(t, files, missing)
+				found = check(t, rest, own)
+			}
+			slices.Sort(missing)
+			if !slices.Equal(missing, c.later) {
+				t.Errorf("not known: %v, want %v", missing, c.later)
+			}
+			for _, e := range found {
+				t.Error(e)
+			}
+			golden(t, seeds(c.name+".txt"), meaning(t, rest, own))
+		})
+	}
+}
+
+var unknownField = regexp.MustCompile(`unknown field "(\w+)"`)
+
+// unknownFields are the fields that are said to be unknown, each once.
+func unknownFields(found render.ErrorList) []string {
+	all := map[string]bool{}
+	for _, e := range found {
+		if m := unknownField.FindStringSubmatch(e.Message); m != nil {
+			all[m[1]] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(all))
+}
+
+// check is what validate says of a repository.
+func check(t *testing.T, files fs.FS, own map[string]any) render.ErrorList {
+	t.Helper()
+	_, found, err := validate(render.Open(render.Layer{Name: "main", FS: files}), "", own)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// withoutKeys is a copy of files in which the lines of some keys are left out, with what stands below them.
+func withoutKeys(t *testing.T, files fs.FS, keys []string) fs.FS {
+	t.Helper()
+	out := fstest.MapFS{}
+	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, name)
+		kept, above := "", -1
+		for line := range strings.Lines(string(text)) {
+			depth := len(line) - len(strings.TrimLeft(line, " "))
+			if above >= 0 && depth > above {
+				continue
+			}
+			above = -1
+			if key, _, _ := strings.Cut(strings.TrimPrefix(line[depth:], "- "), ":"); slices.Contains(keys, key) {
+				above = depth
+				continue
+			}
+			kept += line
+		}
+		out[name] = &fstest.MapFile{Data: []byte(kept)}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// meaning is what a repository means for each of its hosts: a line for each step. Every host offers what its role has.
+func meaning(t *testing.T, files fs.FS, own map[string]any) string {
+	t.Helper()
+	repo := render.Open(render.Layer{Name: "main", FS: files})
+	nodes, err := repo.Nodes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	view := sampleView(nodes)
+	view.Services = map[string][]render.Service{}
+	for i, n := range nodes {
+		for _, service := range map[string][]string{"db": {"mysql"}, "controller": {"keystone", "glance"}, "controller_load_balancer": {"controller-load-balancer"}}[n.Role()] {
+			at := fmt.Sprintf("192.0.2.%d", i+1)
+			one := render.Service{Name: service, Node: n.Name, Address: at, Addresses: map[string]any{"eth0": []any{at}}, Port: 80}
+			view.Services[service] = append(view.Services[service], one)
+		}
+	}
+	var b strings.Builder
+	for _, n := range nodes {
+		cat, err := repo.Compile(render.Input{Node: n, Facts: facts.Sample(n.Name), View: view, HostVars: own})
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%s\n", n.Name)
+		for _, j := range cat.Jobs {
+			for _, s := range j.Steps {
+				params, err := json.Marshal(cat.Shown(s).Value())
+				if err != nil {
+					t.Fatal(err)
+				}
+				plain := strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(string(params))
+				fmt.Fprintf(&b, "  %s: %s %s\n", s.ID(), s.Action, plain)
+			}
+		}
+	}
+	return b.String()
+}
+
+// golden holds a text against a file, or writes it with -update.
+func golden(t *testing.T, path, text string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || string(want) != text {
+		t.Errorf("%s is not what the repository means (%v): go test ./cmd/pullet -run TestSeeds -update\n%s", path, err, text)
+	}
+}

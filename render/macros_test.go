@@ -1,0 +1,53 @@
+package render
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestMacrosRoot: {{ index macros "name" }} is {{ macro "name" }}, also where it has to wait for a command, and in its mistakes.
+func TestMacrosRoot(t *testing.T) {
+	files := func(value string) map[string]string {
+		return map[string]string{
+			"base/macros.yaml": "macros:\n  '*': [{name: m}]\n",
+			"macros/m.yaml": "fleet: {template.expression: [{content: '{{ server.name }}s'}]}\nload: {action: cmd.run, parameters: {cmd: load}}\n" +
+				"both: {template.expression: [{content: '{{ index macros `fleet` }} {{ index macros `load` }}'}]}\n" +
+				"greet: {template.expression: [{content: 'hi {{ .who }}'}], params: [who]}\n",
+			"base/jobs.yaml": "jobs: {'*': [{name: a}]}\n",
+			"jobs/a.yaml":    "steps:\n- name: s\n  action: x\n  parameters:\n    value: '" + value + "'\n",
+		}
+	}
+	run := func(m *Macro) (string, error) { return "12", nil }
+	for _, c := range []struct {
+		value, want string
+		waits       bool
+	}{
+		{`{{ index macros "fleet" }}`, "web1s", false}, {`{{ index (macros) "fleet" | upper }}`, "WEB1S", false},
+		{`{{ $m := index macros "fleet" }}{{ $m }}`, "web1s", false}, {`{{ if eq (index macros "fleet") "web1s" }}yes{{ end }}`, "yes", false},
+		{`{{ index macros "load" }}`, "12", true}, {`{{ index macros "both" }}`, "web1s 12", true}, {`a {{ add 1 (index macros "load") }}`, "a 13", true},
+	} {
+		cat, err := repo(files(c.value)).Compile(web1)
+		if err != nil {
+			t.Errorf("%s: %v", c.value, err)
+			continue
+		}
+		step := cat.Jobs[0].Steps[0]
+		params, err := cat.Fill(step, nil, run)
+		if got := params.Text("value"); err != nil || got != c.want || step.Waits() != c.waits {
+			t.Errorf("%s: got %q, waits %v, %v; want %q, %v", c.value, got, step.Waits(), err, c.want, c.waits)
+		}
+	}
+	for value, want := range map[string]string{
+		`{{ index macros "flet" }}`:                      `jobs/a.yaml:5:16: index macros "flet": there is no macro "flet" (did you mean "fleet"?)`,
+		`{{ index macros "greet" }}`:                     `jobs/a.yaml:5:16: macro "greet" takes the arguments who, got 0`,
+		`{{ if index macros "load" }}x{{ end }}`:         `macro "load" runs a command (cmd.run), and what it prints is not known when the catalog is compiled`,
+		`{{ $x := index macros "load" }}{{ $x }}`:        `macro "load" runs a command`,
+		`{{ macro "flet" }}{{/* the same, by name */}}`:  `jobs/a.yaml:5:16: there is no macro "flet" (did you mean "fleet"?)`,
+		`{{ index macros "fleet" "x" }}{{/* no map */}}`: `there is no element x among 5`,
+	} {
+		_, err := repo(files(value)).Compile(web1)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s:\ngot  %v\nwant %s", value, err, want)
+		}
+	}
+}

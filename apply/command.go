@@ -221,5 +221,8 @@ func LastLines(out Output) string {
 	}
 	lines := strings.Split(text, "\n")
 	lines = lines[max(0, len(lines)-3):]
+	for i, line := range lines {
+		lines[i] = strings.TrimSpace(line) // of programs for terminals, such as sshd, lines end with a carriage return too
+	}
 	return strings.Join(lines, " | ")
 }

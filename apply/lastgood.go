@@ -106,7 +106,8 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 	}
 	for _, r := range x.report.Steps {
 		id := j.Name + "/" + r.Step
-		if r.Job == j.Name && r.Outcome == Changed && x.byID[id] != nil && (!x.restored[id] || r.Lost) {
+		again := r.Reacted && react[id] // all that it did is done once more, for the files as they were
+		if r.Job == j.Name && r.Outcome == Changed && x.byID[id] != nil && (!x.restored[id] || r.Lost) && !again {
 			x.report.NotUndone = append(x.report.NotUndone, id)
 		}
 	}

@@ -153,7 +153,7 @@ func copyFile(from, to string) error {
 	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(to, data, 0o600); err != nil {
+	if err := renameio.WriteFile(to, data, 0o600, renameio.WithTempDir(filepath.Dir(to))); err != nil {
 		return err
 	}
 	return CopyAttributes(from, to)

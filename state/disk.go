@@ -55,7 +55,7 @@ func SaveView(dir string, v any) error {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
 		return nil
 	}
-	return renameio.WriteFile(path, data, 0o600)
+	return writeFile(path, data)
 }
 
 // readJSON leaves v alone where the file does not exist.
@@ -78,10 +78,23 @@ func writeJSON(path string, v any) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(path, append(data, '\n'), 0o600); err != nil {
+	if err := writeFile(path, append(data, '\n')); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
+}
+
+// writeFile replaces a file as a whole. The new one is made beside it and not in /tmp: it may hold secrets, and that may be another disk.
+func writeFile(path string, data []byte) error {
+	err := renameio.WriteFile(path, data, 0o600, renameio.WithTempDir(filepath.Dir(path)))
+	var at *fs.PathError
+	switch {
+	case errors.As(err, &at):
+		return fmt.Errorf("%s cannot be written: %w", path, at.Err)
+	case err != nil:
+		return fmt.Errorf("%s cannot be written: %w", path, err)
+	}
+	return nil
 }
 
 // SyncDir makes the names in a directory durable: a rename is on disk only then.

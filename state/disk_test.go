@@ -250,3 +250,12 @@ func TestReports(t *testing.T) {
 		t.Errorf("%v %v", back, err)
 	}
 }
+
+// TestSaveSaysWhichFile: an error of a record names the record, and not a file beside it or in /tmp.
+func TestSaveSaysWhichFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "gone")
+	err := Local{}.Save(dir)
+	if want := dir + "/node.json cannot be written: no such file or directory"; err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
-	"github.com/google/renameio/v2"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 )
@@ -102,7 +101,7 @@ func (e *embedded) start(ctx context.Context, data string) error {
 		return fmt.Errorf("not ready after %s", startTimeout)
 	}
 	e.endpoint = client.String()
-	return renameio.WriteFile(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"), 0o600)
+	return writeFile(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"))
 }
 
 // socketDir is where the sockets lie: beside the data, or in a private directory of its own when that path is too long or too odd.

@@ -133,6 +133,7 @@ func init() {
 	there := []string{"d opt 755", "d opt/app 755", "d opt/app/bin 755", "f opt/app/bin/run 755 #!/bin/sh\n", "d opt/app/etc 755", "f opt/app/etc/app.conf 644 port = 1\n", "l opt/app/etc/current ../bin/run"}
 	with := func(list []string, more ...string) []string { return append(append([]string(nil), list...), more...) }
 	examples["archive.extracted"] = []example{
+		{name: "no such owner", params: "{name: /opt/app, source: app.tar, owner: app}", host: noAccounts, want: "extract: create 6", fails: `there is no user "app" on this host`},
 		{name: "tar", params: "{name: /opt, source: app.tar}", want: "extract: create 6"},
 		{name: "tar.gz, without its first directory", params: "{name: /opt/app, source: app.tgz, strip: 1}", want: "extract: create 5"},
 		{name: "tar.xz", params: "{name: /opt, source: app.xz}", want: "extract: create 6"},

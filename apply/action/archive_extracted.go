@@ -259,6 +259,9 @@ func (a *ArchiveExtracted) Apply(ctx context.Context, h *apply.Host, _ apply.Cha
 	if err != nil {
 		return apply.Output{}, err
 	}
+	if err := x.w.dir.known(); err != nil {
+		return apply.Output{}, err
+	}
 	return apply.Output{}, x.run(ctx, h)
 }
 

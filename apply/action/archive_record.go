@@ -75,7 +75,7 @@ func (r *archiveRecord) save(at string) error {
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(at, data, 0o600)
+	return renameio.WriteFile(at, data, 0o600, renameio.WithTempDir(filepath.Dir(at)))
 }
 
 // stampOf is when a file was touched last.

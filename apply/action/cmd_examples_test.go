@@ -15,6 +15,8 @@ func init() {
 			{name: "unless holds", params: "{cmd: touch made, unless: test -e made}", host: []string{"f made 644"}},
 			{name: "onlyif", params: "{cmd: rm x, onlyif: test -e x}", host: []string{"f x 644"}, want: "run rm x"},
 			{name: "onlyif does not hold", params: "{cmd: rm x, onlyif: test -e x}"},
+			{name: "no such user and a guard", params: "{cmd: 'true', user: nobody-has-this, unless: 'true'}", want: "run true", fails: `user "nobody-has-this": it is not on this host`},
+			{name: "no such directory and a guard", params: "{cmd: 'true', cwd: /later, onlyif: 'true'}", want: "run true", fails: "cwd /later: it is not on this host"},
 			{name: "cwd and env", params: "{cmd: 'echo $A > made', cwd: /d, env: {A: b}, creates: /d/made}", host: []string{"d d 755"}, want: "run echo $A > made"},
 			{name: "fails", params: "{cmd: exit 3}", want: "run exit 3", fails: "exit code 3"},
 		},

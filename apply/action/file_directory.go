@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -116,7 +117,7 @@ func (a *FileDirectory) Apply(ctx context.Context, h *apply.Host, _ apply.Change
 		return apply.Output{}, err
 	}
 	w, err := a.wanted(h)
-	if err != nil {
+	if err := errors.Join(err, w.known()); err != nil {
 		return apply.Output{}, err
 	}
 	if err := os.MkdirAll(path, 0o755); err != nil {

@@ -78,7 +78,7 @@ func (a *Editing) find(h *apply.Host) (path string, w wanted, err error) {
 // apply edits the file. Other steps may edit it at the same time: it is read, changed and replaced by one after another.
 func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 	path, w, err := a.find(h)
-	if err != nil {
+	if err := errors.Join(err, w.known()); err != nil {
 		return err
 	}
 	if err := a.parents(a.Name, path); err != nil {

@@ -2,6 +2,9 @@ package action_test
 
 import "maps"
 
+// noAccounts is a host with nobody but root.
+var noAccounts = []string{"f etc/passwd 644 root:x:0:0::/:/bin/sh", "f etc/group 644 root:x:0:"}
+
 func init() {
 	maps.Copy(examples, map[string][]example{
 		"file.managed": {
@@ -24,7 +27,11 @@ func init() {
 			{name: "validate fails", params: "{name: /motd, content: hello, validate: 'exit 7 # %s'}", want: "create", fails: "validate: exit code 7"},
 			{name: "no parent", params: "{name: /a/b, content: hello}", want: "create", fails: "there is no directory /a"},
 			{name: "a directory stands there", params: "{name: /d, content: x}", host: []string{"d d 755"}, fails: "/d is a directory"},
-			{name: "no such owner", params: "{name: /motd, content: x, owner: nobody-has-this}", host: []string{"f etc/passwd 644 root:x:0:0::/:/bin/sh"}, fails: `there is no user "nobody-has-this"`},
+			{name: "no such owner", params: "{name: /motd, content: x, owner: nobody-has-this}", host: noAccounts, want: "create", fails: `there is no user "nobody-has-this" on this host: make it with a user.present step before this one`},
+			{name: "no such owner and group of a file", params: "{name: /motd, content: x, mode: 0600, owner: app, group: web}", host: append(noAccounts, "f motd 644 x"),
+				want: "mode 0644 -> 0600, owner app (not there yet), group web (not there yet)", fails: `there is no user "app" on this host`},
+			{name: "no such owner of a tree", params: "{name: /site, source: site, recurse: true, owner: app}", host: noAccounts, files: map[string]string{"site/a": "a"},
+				want: "create 2", fails: `there is no user "app" on this host`},
 			{name: "backup", params: "{name: /motd, content: new, backup: true}", host: []string{"f motd 644 old"}, want: "content"},
 			{name: "backup of a link", params: "{name: /motd, content: new, backup: true}", host: []string{"l motd gone"}, want: "replace a symbolic link by a file"},
 		},
@@ -35,6 +42,11 @@ func init() {
 			{name: "mode", params: "{name: /a, mode: 0700}", host: []string{"d a 755"}, want: "mode 0755 -> 0700"},
 			{name: "a link to one", params: "{name: /l, mode: 0700}", host: []string{"d a 755", "l l /a"}, want: "mode 0755 -> 0700"},
 			{name: "a file stands there", params: "{name: /a}", host: []string{"f a 644"}, fails: "/a is not a directory"},
+			{name: "no such owner", params: "{name: /a/b, owner: app}", host: noAccounts, want: "create", fails: `there is no user "app" on this host`},
+			{name: "no such group", params: "{name: /a, group: web}", host: append(noAccounts, "d a 755"), want: "group web (not there yet)",
+				fails: `there is no group "web" on this host: make it with a group.present step before this one`},
+			{name: "no such owner of what is below", params: "{name: /a, owner: app, recurse: true}", host: append(noAccounts, "f a/b 644"),
+				want: "owner app (not there yet), below it: change 1", fails: `there is no user "app" on this host`},
 		},
 		"file.symlink": {
 			{name: "create", params: "{name: /l, target: /x}", want: "create, to /x"},
@@ -42,6 +54,7 @@ func init() {
 			{name: "another target", params: "{name: /l, target: /x}", host: []string{"l l /y"}, want: "target /y -> /x"},
 			{name: "a file stands there", params: "{name: /l, target: /x}", host: []string{"f l 644"}, fails: "is no symbolic link"},
 			{name: "force", params: "{name: /l, target: /x, force: true}", host: []string{"f l 644"}, want: "replace a file by a link to /x"},
+			{name: "no such owner", params: "{name: /l, target: /x, owner: app}", host: append(noAccounts, "l l /x"), want: "owner app (not there yet)", fails: `there is no user "app" on this host`},
 			{name: "force does not remove a directory", params: "{name: /l, target: /x, force: true}", host: []string{"d l 755"}, fails: "is no symbolic link"},
 		},
 		"file.absent": {

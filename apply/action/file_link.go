@@ -80,7 +80,7 @@ func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (a
 		return apply.Output{}, err
 	}
 	w, err := a.owners().wanted(h)
-	if err != nil {
+	if err := errors.Join(err, w.known()); err != nil {
 		return apply.Output{}, err
 	}
 	if err := makeParents(a.Name, path, a.MakeDirs); err != nil {

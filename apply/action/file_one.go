@@ -114,6 +114,9 @@ func (f oneFile) sameContent(info fs.FileInfo) (same bool, diff string, err erro
 // apply makes the file what it shall be.
 func (f oneFile) apply(ctx context.Context, h *apply.Host, p Placing) error {
 	is, err := f.check()
+	if err == nil {
+		err = f.w.known()
+	}
 	if err != nil {
 		return err
 	}

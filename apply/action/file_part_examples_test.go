@@ -42,6 +42,7 @@ func init() {
 	text := "# first\nport = 1\nname = a"
 	dos := strings.ReplaceAll(text, "\n", "\r\n")
 	examples["file.line"] = []example{
+		{name: "no such owner", params: "{name: /f, line: x, owner: app}", host: append(noAccounts, "f f 644 a"), want: "add the line, owner app (not there yet)", fails: `there is no user "app" on this host`},
 		{name: "add", params: "{name: /f, line: host = h}", host: []string{"f f 640 " + text}, want: "add the line"},
 		{name: "there already", params: "{name: /f, line: port = 1}", host: []string{"f f 640 " + text}},
 		{name: "there already, with its mode", params: "{name: /f, line: port = 1, mode: 0600}", host: []string{"f f 640 " + text}, want: "mode 0640 -> 0600"},

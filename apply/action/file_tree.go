@@ -108,6 +108,9 @@ func (t placedTree) checkDir(rel string) (string, error) {
 
 // apply makes the directories, writes the files, and removes what is too much.
 func (t placedTree) apply(ctx context.Context) error {
+	if err := t.w.dir.known(); err != nil {
+		return err
+	}
 	if err := t.parents(t.Name, t.root); err != nil {
 		return err
 	}

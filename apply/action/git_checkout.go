@@ -225,7 +225,7 @@ func (a *GitCheckout) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 		return apply.Output{}, err
 	}
 	w, err := a.permissions().wanted(h)
-	if err != nil {
+	if err := errors.Join(err, w.known()); err != nil {
 		return apply.Output{}, err
 	}
 	what, err := a.look(dir)

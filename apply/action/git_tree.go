@@ -237,7 +237,7 @@ func (g *gitTree) precedes(commit plumbing.Hash, others []plumbing.Hash) bool {
 
 // differentOwners counts the files of a tree that belong to others, and gives them to the wanted ones if it is told to.
 func differentOwners(dir string, w wanted, set bool) (n int, err error) {
-	if w.uid < 0 && w.gid < 0 {
+	if w.uid < 0 && w.gid < 0 && w.known() == nil {
 		return 0, nil
 	}
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

@@ -2,7 +2,9 @@ package action
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os/user"
 	"path/filepath"
 
 	"github.com/pullet/pullet/apply"
@@ -90,6 +92,9 @@ func (o CommandOptions) check() error {
 // due is the change that running would be, if the guards permit it.
 func (o CommandOptions) due(ctx context.Context, h *apply.Host, what string) (apply.Change, error) {
 	permitted, err := o.permit(h, func(args []string) (apply.Output, error) { return o.run(ctx, h, args) })
+	if errors.Is(err, errNotYet) {
+		permitted, err = true, nil
+	}
 	if err != nil || !permitted {
 		return apply.Change{}, err
 	}
@@ -113,11 +118,20 @@ func (o CommandOptions) execute(ctx context.Context, h *apply.Host, what string,
 	return out, nil
 }
 
+// errNotYet is a user or a directory that is not on the host, which an earlier step may still make: guards cannot be asked.
+var errNotYet = errors.New("it is not on this host")
+
 // run runs a command where and as whom the parameters say.
 func (o CommandOptions) run(ctx context.Context, h *apply.Host, args []string) (apply.Output, error) {
 	dir, err := h.Resolve(filepath.Join("/", o.Cwd))
 	if err != nil {
 		return apply.Output{}, err
+	}
+	if !exists(dir) {
+		return apply.Output{}, fmt.Errorf("cwd %s: %w", o.Cwd, errNotYet)
+	}
+	if _, err := user.Lookup(o.User); o.User != "" && errors.As(err, new(user.UnknownUserError)) {
+		return apply.Output{}, fmt.Errorf("user %q: %w", o.User, errNotYet)
 	}
 	return h.Run(ctx, apply.Command{Args: args, Dir: dir, Env: o.Env, User: o.User})
 }

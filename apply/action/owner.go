@@ -1,6 +1,7 @@
 package action
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -21,9 +22,10 @@ type Permissions struct {
 
 // wanted is Permissions in the kernel's numbers: -1 leaves a value alone.
 type wanted struct {
-	mode     fs.FileMode
-	setMode  bool
-	uid, gid int
+	mode            fs.FileMode
+	setMode         bool
+	uid, gid        int
+	noUser, noGroup string // names that the host does not have; an earlier step may still make them
 }
 
 // check finds a mode that is none.
@@ -56,19 +58,39 @@ func (p Permissions) mode() (fs.FileMode, error) {
 	return mode, nil
 }
 
-// wanted looks the names up in the host's own passwd and group files.
+// wanted looks the names up in the host's own passwd and group files. A name that the host does not have is a difference when the host is
+// compared; what applies asks known first.
 func (p Permissions) wanted(h *apply.Host) (wanted, error) {
 	w := wanted{uid: -1, gid: -1, setMode: p.Mode != ""}
 	var err error
 	if w.mode, err = p.mode(); err != nil {
 		return w, err
 	}
-	if w.uid, err = lookup(h, "passwd", "user", p.Owner); err != nil {
+	if w.uid, err = lookup(h, "passwd", "user", p.Owner); errors.Is(err, errNoAccount) {
+		w.noUser, err = p.Owner, nil
+	}
+	if err != nil {
 		return w, err
 	}
-	w.gid, err = lookup(h, "group", "group", p.Group)
+	if w.gid, err = lookup(h, "group", "group", p.Group); errors.Is(err, errNoAccount) {
+		w.noGroup, err = p.Group, nil
+	}
 	return w, err
 }
+
+// known is an error where nothing can be given to the owner or the group, because the host does not have them.
+func (w wanted) known() error {
+	switch {
+	case w.noUser != "":
+		return fmt.Errorf("there is no user %q on this host: make it with a user.present step before this one", w.noUser)
+	case w.noGroup != "":
+		return fmt.Errorf("there is no group %q on this host: make it with a group.present step before this one", w.noGroup)
+	}
+	return nil
+}
+
+// errNoAccount is a user or group that the host does not have.
+var errNoAccount = errors.New("not on this host")
 
 // lookup is the number of a user or group name; -1 for no name.
 func lookup(h *apply.Host, file, kind, name string) (int, error) {
@@ -85,7 +107,7 @@ func lookup(h *apply.Host, file, kind, name string) (int, error) {
 	if found := all.named(name); len(found) > idField {
 		return strconv.Atoi(found[idField])
 	}
-	return -1, fmt.Errorf("there is no %s %q on this host", kind, name)
+	return -1, fmt.Errorf("%s %q: %w", kind, name, errNoAccount)
 }
 
 // modeBits is a mode as it is written: 0644, 4755.
@@ -114,14 +136,23 @@ func (w wanted) differs(info fs.FileInfo) []string {
 	if w.uid >= 0 && int(st.Uid) != w.uid {
 		out = append(out, fmt.Sprintf("owner %d -> %d", st.Uid, w.uid))
 	}
+	if w.noUser != "" {
+		out = append(out, "owner "+w.noUser+" (not there yet)")
+	}
 	if w.gid >= 0 && int(st.Gid) != w.gid {
 		out = append(out, fmt.Sprintf("group %d -> %d", st.Gid, w.gid))
+	}
+	if w.noGroup != "" {
+		out = append(out, "group "+w.noGroup+" (not there yet)")
 	}
 	return out
 }
 
 // set gives a path its owner and mode. The owner comes first: changing it clears setuid.
 func (w wanted) set(path string) error {
+	if err := w.known(); err != nil {
+		return err
+	}
 	info, err := os.Lstat(path)
 	if err != nil {
 		return err

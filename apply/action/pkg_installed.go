@@ -42,7 +42,7 @@ type PkgInstalled struct {
 	Name           string   `yaml:"name"`           // a package, or pkgs; NAME:ARCH is one of another architecture
 	Version        string   `yaml:"version"`        // exactly this version, or how it begins: 1.2*
 	Pkgs           []string `yaml:"pkgs"`           // several packages, each NAME or NAME=VERSION
-	Refresh        bool     `yaml:"refresh"`        // refresh the package lists before something is installed; at most once a run
+	Refresh        bool     `yaml:"refresh"`        // refresh the package lists before something is installed, at most once a run; a host without any lists gets them always
 	Hold           *bool    `yaml:"hold"`           // true: nothing else changes its version (apt-mark hold); false: not held; default: as it is
 	AllowDowngrade bool     `yaml:"allowDowngrade"` // install a lower version than the installed one
 	Recommends     *bool    `yaml:"recommends"`     // install what the packages recommend, too; default: as the system is set up
@@ -156,8 +156,12 @@ func (a *PkgInstalled) install(ctx context.Context, h *apply.Host, p packager, p
 	if err := p.repair(ctx); err != nil {
 		return "", err
 	}
+	last, err := p.refreshed()
+	if err != nil {
+		return "", err
+	}
 	var old error
-	if a.Refresh {
+	if a.Refresh || last.IsZero() { // a new host has no lists at all
 		old = refreshOnce(ctx, h, p)
 	}
 	after := func() (pkgPlan, error) {

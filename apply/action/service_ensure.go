@@ -139,7 +139,7 @@ func (a *ServiceEnsure) Apply(ctx context.Context, h *apply.Host, _ apply.Change
 }
 
 func (a *ServiceEnsure) apply(ctx context.Context, h *apply.Host, m units) (apply.Output, error) {
-	u, err := a.fresh(ctx, m)
+	u, err := a.fresh(ctx, h, m)
 	if err != nil {
 		return apply.Output{}, err
 	}
@@ -168,7 +168,7 @@ func (a *ServiceEnsure) react(ctx context.Context, h *apply.Host, m units) (appl
 	if h.Root != "/" || a.run == "stopped" || masked || a.run == "" && !u.up() {
 		return apply.Output{State: u.word(), Same: true}, nil
 	}
-	if u, err = a.fresh(ctx, m); err != nil {
+	if u, err = a.fresh(ctx, h, m); err != nil {
 		return apply.Output{}, err
 	}
 	verb := "restart"

@@ -285,6 +285,13 @@ func TestServiceReadsFilesAnew(t *testing.T) {
 		if line := s.sh("tr '\\0' ' ' </proc/$(systemctl show -P MainPID p-web)/cmdline"); line != "/usr/bin/sleep 2d" {
 			s.Errorf("it runs %q", line)
 		}
+		// systemd knows of no directory that was not there when it read its files, and says that the unit is up to date.
+		s.sh("mkdir /etc/systemd/system/p-web.service.d; printf '[Service]\nEnvironment=DROPPED=in\n' >/etc/systemd/system/p-web.service.d/a.conf")
+		s.Cleanup(func() { s.sh("rm -r /etc/systemd/system/p-web.service.d; systemctl daemon-reload") })
+		if _, err := started.react(s.Context(), s.h, s.m); err != nil {
+			s.Fatal(err)
+		}
+		s.sh("tr '\\0' '\\n' </proc/$(systemctl show -P MainPID p-web)/environ | grep -x DROPPED=in")
 	})
 }
 

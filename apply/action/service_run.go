@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,9 +24,9 @@ type serving struct {
 }
 
 // fresh looks at the unit as its files are now: systemd reads them anew where they changed, or where it knows none.
-func (a *ServiceEnsure) fresh(ctx context.Context, m units) (unit, error) {
+func (a *ServiceEnsure) fresh(ctx context.Context, h *apply.Host, m units) (unit, error) {
 	u, err := look(ctx, m, a.unit)
-	if err == nil && (u.stale || !u.known()) {
+	if err == nil && (u.stale || !u.known() || newDropIn(h, u)) {
 		if _, err = m.manage(ctx, "daemon-reload", "", false); err == nil {
 			u, err = look(ctx, m, a.unit)
 		}
@@ -35,6 +38,23 @@ func (a *ServiceEnsure) fresh(ctx context.Context, m units) (unit, error) {
 		return u, unknownUnit(ctx, m, a.unit)
 	}
 	return u, nil
+}
+
+// newDropIn reports a file of the host's own in a directory NAME.d that systemd has not read. Of a directory that was not there when it read
+// its files last systemd knows nothing, and calls the unit up to date.
+func newDropIn(h *apply.Host, u unit) bool {
+	if h.Root != "/" {
+		return false
+	}
+	for _, dir := range unitDirs[:2] {
+		files, _ := filepath.Glob(filepath.Join(dir, u.name+".d", "*.conf")) // the pattern is right, and a directory that is not there has none
+		for _, f := range files {
+			if info, err := os.Stat(f); err == nil && info.Size() > 0 && !slices.Contains(u.dropIns, f) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // failed says what could not be done, and when the run was ended, that systemd was not.

@@ -90,7 +90,7 @@ func unitTemplate(name string) string {
 var unitProperties = []string{
 	"Id", "LoadState", "ActiveState", "SubState", "Result", "Type", "RemainAfterExit", "FragmentPath", "SourcePath", "NeedDaemonReload",
 	"CanReload", "InvocationID", "NRestarts", "ExecMainCode", "ExecMainStatus", "ExecMainExitTimestampMonotonic", "ConditionResult",
-	"ConditionTimestampMonotonic", "Job",
+	"ConditionTimestampMonotonic", "Job", "DropInPaths",
 }
 
 // unit is what is known of one.
@@ -98,12 +98,13 @@ type unit struct {
 	name                     string // its own, also when it was asked for by an alias
 	load, active, sub, file  string // systemd's words; file is that of systemctl is-enabled
 	result, kind, invocation string
-	fragment, source         string // the unit file, and what that was made from
-	stale                    bool   // its file changed since systemd read it
-	canReload, remains       bool   // remains: a oneshot that stays active when it has ended
-	unconditional            bool   // no condition kept it from starting
-	busy                     bool   // it has a job
-	code, status             int    // how the main process ended
+	fragment, source         string   // the unit file, and what that was made from
+	stale                    bool     // its file changed since systemd read it
+	dropIns                  []string // the files that change it, as systemd read them
+	canReload, remains       bool     // remains: a oneshot that stays active when it has ended
+	unconditional            bool     // no condition kept it from starting
+	busy                     bool     // it has a job
+	code, status             int      // how the main process ended
 	ended, restarts          int
 }
 
@@ -123,6 +124,7 @@ func look(ctx context.Context, m units, name string) (unit, error) {
 		invocation: p["InvocationID"], fragment: p["FragmentPath"], source: p["SourcePath"],
 		stale: p["NeedDaemonReload"] == "yes", canReload: p["CanReload"] == "yes", remains: p["RemainAfterExit"] == "yes",
 		unconditional: p["ConditionResult"] != "no" || number("ConditionTimestampMonotonic") == 0, // 0: not asked yet
+		dropIns:       strings.Fields(p["DropInPaths"]),
 		busy:          p["Job"] != "" && p["Job"] != "0",
 		code:          number("ExecMainCode"), status: number("ExecMainStatus"), ended: number("ExecMainExitTimestampMonotonic"), restarts: number("NRestarts"),
 	}

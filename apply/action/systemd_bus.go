@@ -125,6 +125,8 @@ func propertyText(v any) string {
 	switch v := v.(type) {
 	case bool:
 		return map[bool]string{true: "yes", false: "no"}[v]
+	case []string:
+		return strings.Join(v, " ")
 	case []byte:
 		return hex.EncodeToString(v)
 	case []any: // a job: its number and its path

@@ -238,7 +238,8 @@ func untilMatches(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestLabContract runs the contract test of the actions inside a host, where those that need a whole system run too.
+// TestLabContract runs the tests of the actions inside hosts, where those that need a whole system run too: the contract test on one, and on
+// another one those of packages and services, which mostly wait.
 func TestLabContract(t *testing.T) {
 	needLab(t)
 	name := labName("contract")
@@ -247,35 +248,47 @@ func TestLabContract(t *testing.T) {
 			t.Errorf("down: %v\n%s", err, out)
 		}
 	})
-	if out, err := lab(t, name, "up", "host1"); err != nil {
+	if out, err := lab(t, name, "up", "host1", "host2"); err != nil {
 		t.Fatalf("up: %v\n%s", err, out)
 	}
-	out, err := lab(t, name, "gotest", "host1", "./apply/action", "-test.v", "-test.run", "^(TestContract|TestCheckedActions|TestCancelledBefore|TestPackage.*)$")
-	if err != nil {
-		t.Errorf("on the host: %v\n%s", err, out)
-	}
-	whole := wholeExamples(t, out)
-	t.Logf("%d examples ran on a whole host", whole)
-	if whole == 0 {
-		t.Errorf("no example ran on a whole host:\n%s", out)
+	for host, tests := range map[string]string{
+		"host1": "^(TestContract|TestCheckedActions|TestCancelledBefore)$", "host2": "^Test(Package|Service).*$",
+	} {
+		t.Run(host, func(t *testing.T) {
+			t.Parallel()
+			out, err := lab(t, name, "gotest", host, "./apply/action", "-test.v", "-test.run", tests)
+			if err != nil {
+				t.Errorf("on the host: %v\n%s", err, out)
+			}
+			if whole := wholeTests(t, out); whole == 0 {
+				t.Errorf("nothing ran on a whole host:\n%s", out)
+			}
+		})
 	}
 }
 
-// wholeExamples counts the examples of TestContract that ran on a whole host, and passes on how each of them ended.
-func wholeExamples(t *testing.T, out string) int {
+// wholeTests counts what ran on a whole host, and passes on how each example of TestContract and each test ended.
+func wholeTests(t *testing.T, out string) int {
 	t.Helper()
 	whole := map[string]bool{}
-	ended := regexp.MustCompile(`^\s*--- (\w+): (TestContract/\S+) (\(.*\))$`)
+	ended := regexp.MustCompile(`^\s*--- (\w+): (\S+) (\(.*\))$`)
 	lines, n := bufio.NewScanner(bytes.NewReader([]byte(out))), 0
 	for lines.Scan() {
 		if f := strings.Fields(lines.Text()); len(f) == 5 && f[1] == "ATTR" && f[3] == "host" && f[4] == "whole" {
 			whole[f[2]] = true
 		}
-		if m := ended.FindStringSubmatch(lines.Text()); m != nil && whole[m[2]] {
-			t.Log(m[1], m[2], m[3])
+		m := ended.FindStringSubmatch(lines.Text())
+		if m == nil {
+			continue
+		}
+		if whole[m[2]] {
 			n++
 		}
+		if whole[m[2]] && strings.HasPrefix(m[2], "TestContract/") || !strings.Contains(m[2], "/") {
+			t.Log(m[1], m[2], m[3])
+		}
 	}
+	t.Logf("%d tests and examples ran on a whole host", n)
 	return n
 }
 

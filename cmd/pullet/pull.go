@@ -73,10 +73,10 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 	if errors.As(err, &locked) || errors.As(err, &orphan) {
 		return &exit{agent.ExitWaiting, err}
 	}
-	if err != nil {
+	if err != nil && out.Report == nil {
 		return err
 	}
-	if err := a.printOutcome(out, config); err != nil {
+	if err := errors.Join(a.printOutcome(out, config), err); err != nil { // what was done is shown also where it could not be recorded
 		return err
 	}
 	if code := exitCode(out, detailed); code != 0 {

@@ -1,10 +1,10 @@
-// Package action holds the built-in actions, a file each.
+// Package action holds the built-in actions; the files of an action begin with its name.
 //
 // An action is a struct whose fields are its parameters. Check compares the host with them and never writes; Apply makes the
 // next Check empty; Bind finds what is wrong with the parameters before anything is touched. Check of one action never relies on
 // what an earlier step would have made, so that a plan works on a host where nothing is there yet.
 //
-// To add one: a file with the type, a line in All, and the contract test runs it.
+// To add one: a file with the type, a line in All, what it brings to a host in resources.go, and examples for the contract test.
 package action
 
 import "github.com/pullet/pullet/apply"

@@ -143,6 +143,7 @@ func environment(s *scope) map[string]any {
 		"server": s.server, "Server": s.server, "vars": s.vars, "variables": s.vars,
 		"servervars": serverVars(s.in.View), "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
+		"event":    eventOf(s),
 		"macros":   map[string]any{},
 		"item":     s.theItem, // the item of a step with forEach
 		"entries":  entriesOf, // in expressions, a map as a list with key and value: filter(entries(vars.users), .value.state != 'absent')
@@ -150,6 +151,15 @@ func environment(s *scope) map[string]any {
 		"services": services,  // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
 		"hasLabel": hasLabel,  // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
+}
+
+// eventOf is the event that a reaction answers; expressions that ask for it outside of one find nothing.
+func eventOf(s *scope) map[string]any {
+	event, err := s.in.event()
+	if err != nil {
+		return map[string]any{}
+	}
+	return event
 }
 
 // references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are reached, and

@@ -45,6 +45,7 @@ type Input struct {
 	Node     Node
 	Facts    Facts
 	View     View
+	Event    map[string]any // what a reaction answers: name, occurrences, data; nil outside of one
 	HostVars map[string]any // the node's own variables: they override those of git
 	Version  string         // the version that the repository is at
 	Release  string

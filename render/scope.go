@@ -62,6 +62,7 @@ func roots(current func() *scope) template.FuncMap {
 	steps := func() stepsRoot { return stepsRoot{current()} }
 	macros := func() macrosRoot { return macrosRoot{current()} }
 	item := func() (any, error) { return current().theItem() }
+	event := func() (map[string]any, error) { return current().in.event() }
 	return template.FuncMap{ // the comments are what pullet explain says
 		"server":     server,   // this host: its name, its labels and its facts
 		"Server":     server,   // the same as server
@@ -75,6 +76,7 @@ func roots(current func() *scope) template.FuncMap {
 		"services":   services, // the instances of a service, sorted: {{ range services "db" }}{{ .address }}:{{ .port }} {{ end }}
 		"step":       step,     // what a step returned, once it has run: {{ (step "name").StdOut }}
 		"steps":      steps,    // what the steps returned: {{ (index steps "name").StdOut }}; in expressions steps['name'].StdOut
+		"event":      event,    // what a reaction answers: name, occurrences (also spelled occurences), data; pullet eval --event gives one
 		"item":       item,     // the item of a step with forEach
 	}
 }
@@ -92,6 +94,20 @@ func (s *scope) result(name string) (StepResult, error) {
 		return r, fmt.Errorf("step %q has not run", name)
 	}
 	return r, nil
+}
+
+// event is the event with both spellings of its count.
+func (in Input) event() (map[string]any, error) {
+	if in.Event == nil {
+		return nil, errors.New("there is an event only in a reaction; to try an expression out, give one with pullet eval --event FILE")
+	}
+	out := maps.Clone(in.Event)
+	for one, other := range map[string]string{"occurrences": "occurences", "occurences": "occurrences"} {
+		if count, ok := in.Event[one]; ok {
+			out[other] = count
+		}
+	}
+	return out, nil
 }
 
 // theItem is the item of the forEach that is being expanded.

@@ -21,7 +21,7 @@ func All() []apply.Spec {
 		{Name: "file.directory", Summary: "a directory with this owner and mode", New: func() apply.Action { return &FileDirectory{} }},
 		{Name: "file.symlink", Summary: "a symbolic link to this target", New: func() apply.Action { return &FileSymlink{} }},
 		{Name: "file.absent", Summary: "nothing at this path", New: func() apply.Action { return &FileAbsent{} }},
-		{Name: "file.content", Summary: "a file of this host, read for later steps", Passive: true, New: func() apply.Action { return &FileContent{} }},
+		{Name: "file.content", Summary: "a file of this host, read for later steps", Passive: true, New: func() apply.Action { return &FileContent{Recursive: true} }},
 		{Name: "archive.extracted", Summary: "a directory with what an archive holds", New: func() apply.Action { return &ArchiveExtracted{} }},
 		{Name: "git.checkout", Summary: "a directory with the files of a git repository", New: newGitCheckout},
 		{Name: "pkg.installed", Summary: "packages that are installed, in this version", New: func() apply.Action { return &PkgInstalled{PkgConfFiles: newPkgConfFiles(), PkgLock: newPkgLock()} }},

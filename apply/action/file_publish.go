@@ -31,7 +31,8 @@ import (
 //	      name: /srv/container/etc/ssl/ca.crt
 //	      from: [{file: certificate}]
 type FileContent struct {
-	Name string `yaml:"name,required"` // absolute path of a file or a directory; links are followed, beneath the root
+	Name      string `yaml:"name,required"` // absolute path of a file or a directory; links are followed, beneath the root
+	Recursive bool   `yaml:"recursive"`     // read what is in the directories below it, too; default true
 }
 
 // maxPublished bounds what a step's result holds of files.
@@ -77,6 +78,9 @@ func (a *FileContent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 		err = p.read(h, a.Name, filepath.Base(a.Name), &left)
 	} else {
 		err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() && at != path && !a.Recursive {
+				return fs.SkipDir
+			}
 			if err != nil || d.IsDir() {
 				return errors.Join(err, ctx.Err())
 			}

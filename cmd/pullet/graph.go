@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
@@ -86,6 +88,7 @@ func printMermaid(w io.Writer, steps []string, edges []apply.Edge) {
 
 func (a *app) evalCommand() *cobra.Command {
 	var of nodeFlags
+	var event string
 	c := &cobra.Command{
 		Use: "eval EXPRESSION|TEMPLATE [DIR] --node NAME", GroupID: "repo",
 		Args:  func(cmd *cobra.Command, args []string) error { return usage(cobra.RangeArgs(1, 2)(cmd, args)) },
@@ -93,6 +96,10 @@ func (a *app) evalCommand() *cobra.Command {
 		Example: "  pullet eval --node web1 \"hasLabel('role=web') and vars.drain != ''\"\n" +
 			"  pullet eval --node web1 '{{ macro \"banner\" \"x\" }}'",
 		RunE: func(_ *cobra.Command, args []string) error {
+			var err error
+			if of.event, err = readEvent(event); err != nil {
+				return err
+			}
 			_, cat, err := of.compile(args[1:])
 			if err != nil {
 				return err
@@ -112,13 +119,34 @@ func (a *app) evalCommand() *cobra.Command {
 		},
 	}
 	of.add(c)
+	c.Flags().StringVar(&event, "event", "", "a YAML or JSON file with the event that a reaction would answer: name, occurrences, data")
 	return c
+}
+
+// readEvent reads the file of an event; no file is no event.
+func readEvent(file string) (map[string]any, error) {
+	if file == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var event map[string]any
+	if err := yaml.Load(text, &event); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if event == nil {
+		return nil, fmt.Errorf("%s: an event is a map with name, occurrences and data", file)
+	}
+	return event, nil
 }
 
 // nodeFlags name the node that a repository is compiled for.
 type nodeFlags struct {
 	node, facts string
 	labels      map[string]string
+	event       map[string]any
 }
 
 func (f *nodeFlags) add(c *cobra.Command) {
@@ -154,7 +182,7 @@ func (f *nodeFlags) input(repo *render.Repository) (render.Input, error) {
 	if err != nil {
 		return render.Input{}, err
 	}
-	in := render.Input{Node: n, View: sampleView(nodes)}
+	in := render.Input{Node: n, View: sampleView(nodes), Event: f.event}
 	in.Facts, err = readFacts(f.facts, facts.Sample(n.Name))
 	return in, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/pullet/pullet/render"
@@ -85,6 +86,10 @@ func (x *execution) failedFor(j *render.Job) bool {
 func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[string]bool) {
 	watchers := x.watchers()
 	back := func(s *boundStep, what string, err error) {
+		if errors.Is(err, syscall.ENOTEMPTY) { // a directory that others filled since
+			x.report.NotUndone = append(x.report.NotUndone, s.ID())
+			return
+		}
 		r := &StepReport{Job: j.Name, Step: "restore " + what, Action: s.Action, Pos: s.Pos, Outcome: Changed, Summary: "put back as it was before the upgrade"}
 		if err != nil {
 			r.fail(fmt.Errorf("%s could not be put back: %w", what, err))
@@ -106,7 +111,7 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 	}
 	for _, r := range x.report.Steps {
 		id := j.Name + "/" + r.Step
-		if r.Job == j.Name && r.Outcome == Changed && x.byID[id] != nil && (!x.restored[id] || r.Lost) {
+		if r.Job == j.Name && r.Outcome == Changed && x.byID[id] != nil && (!x.restored[id] || r.Lost) && !slices.Contains(x.report.NotUndone, id) {
 			x.report.NotUndone = append(x.report.NotUndone, id)
 		}
 	}

@@ -109,7 +109,7 @@ func (s *running) begin(ctx context.Context) bool {
 // start writes that the step starts. One that makes the host boot ends with the boot.
 func (s *running) start() error {
 	if _, ok := s.act.(Rebooter); !ok {
-		return s.Journal.Start(s.ID(), s.r.Made...)
+		return s.Journal.Start(s.ID(), s.making())
 	}
 	line := *s.r
 	line.Outcome, line.Summary, line.Result = Changed, "reboot", render.StepResult{State: "booted"}

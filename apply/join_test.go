@@ -120,14 +120,14 @@ func packs(names string) []string {
 // slow is a package whose transaction takes longer than the time that some of its steps have.
 type slow struct {
 	Name  string `yaml:"name,required"`
-	looks int    // at the package: only one at a time may
+	done  bool   // it is shared: only one step at a time may look
 	alone func()
 }
 
 func (a *slow) Join() string { return "packages" }
 
 func (a *slow) Check(context.Context, *apply.Host) (apply.Change, error) {
-	if a.looks++; a.looks > 1 {
+	if a.done {
 		return apply.Change{}, nil
 	}
 	return apply.Change{Summary: "install"}, nil
@@ -140,10 +140,13 @@ func (a *slow) Apply(context.Context, *apply.Host, apply.Change) (apply.Output, 
 
 func (a *slow) ApplyTogether(ctx context.Context, _ *apply.Host, all []apply.Action) error {
 	time.Sleep(50 * time.Millisecond) // the steps' time is over
-	for _, one := range all {
-		one.(*slow).looks++
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	return ctx.Err()
+	for _, one := range all {
+		one.(*slow).done = true
+	}
+	return nil
 }
 
 // TestJoinTimeout: the time of one step is no limit for what is made for the others too, and no step goes on before that has ended.

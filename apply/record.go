@@ -16,7 +16,7 @@ func (s *running) carried(ctx context.Context) bool {
 	}
 	s.mu.Lock()
 	var before StepReport
-	ended, cutOff := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID())
+	ended, cutOff, making := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID()), s.Journal.Making(s.ID())
 	s.mu.Unlock()
 	if ended {
 		r := s.r
@@ -27,7 +27,7 @@ func (s *running) carried(ctx context.Context) bool {
 		}
 		return true
 	}
-	s.r.Made = s.Journal.Making(s.ID())
+	s.r.Made = making
 	if cutOff && !s.repeatable() {
 		s.r.fail(errors.New("it was started before and its end is not on record, so its result is unknown; " +
 			"it is idempotent: false and is not repeated: look at the host, then commit a change to the step"))

@@ -190,7 +190,7 @@ func (x *execution) reactions(ctx context.Context, why string, ids map[string]bo
 		}
 		reaction := t.reaction(why)
 		x.due[reaction.ID()] = true
-		if x.stopped() && !x.failedHard || ctx.Err() != nil {
+		if x.stopped() && !x.over || ctx.Err() != nil {
 			continue
 		}
 		s := &running{execution: x, boundStep: reaction, r: &StepReport{

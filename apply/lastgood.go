@@ -44,17 +44,17 @@ func (x *execution) lastGood(ctx context.Context) {
 		}
 	}
 	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
-	if len(failed) == 0 || x.plan || !x.Upgrade || !late && (ctx.Err() != nil || x.stopped() && !x.failedHard) {
+	if len(failed) == 0 || x.plan || !x.Upgrade || !late && (ctx.Err() != nil || x.stopped() && !x.over) {
 		return
 	}
 	if late { // what hangs may be what the upgrade broke
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
 		defer cancel()
-		x.failedHard = true
+		x.over = true
 	}
 	if err := x.mayRestore(ctx); err != nil {
-		x.failedHard = false
+		x.over = false
 		x.stopBecause(err)
 		return
 	}

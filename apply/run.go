@@ -47,7 +47,7 @@ type execution struct {
 	due      map[string]bool       // reactions to what was put back or removed
 	keeper   *keeper
 
-	failedHard bool // the run was stopped by its own step: it is over, not cut off
+	over bool // the run was stopped by its own step: it is over, not cut off
 }
 
 // answer is what a job's condition said; it is asked once in a run.
@@ -83,7 +83,7 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	x.phases(ctx)
-	if x.report.Stopped != "" && !x.failedHard {
+	if x.report.Stopped != "" && !x.over {
 		return x.report, errors.Join(x.remember(), o.Journal.Close())
 	}
 	err = x.remember()
@@ -183,7 +183,7 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 		x.Watch(r)
 	}
 	if r.Outcome == Failed && s.Options.FailHard && (x.report.Stopped == "" || x.report.Reboot) {
-		x.report.Stopped, x.failedHard, x.report.Reboot = "step "+s.ID()+" failed and is failHard", true, false
+		x.report.Stopped, x.over, x.report.Reboot = "step "+s.ID()+" failed and is failHard", true, false
 	}
 }
 

@@ -107,11 +107,14 @@ func TestRebootAlone(t *testing.T) {
 func TestRebootTurn(t *testing.T) {
 	l := newLab(t)
 	l.more = []apply.Spec{{Name: "t.boot", New: func() apply.Action { return &boots{lab: l} }}}
-	js := one(puts("before"), "{name: boot, action: t.boot}", puts("needs", "require: boot"))
+	js := jobs{{"a", list(puts("before"), "{name: boot, action: t.boot}", puts("behind"))}, {"check", list(cmds("v"))}}
 	for _, boot := range []string{"a", "b"} { // one by another's hand is not the one that the step asks for
 		r := l.booted(js, boot, func(o *apply.Options) { o.Turn = false })
-		if got := step(t, r, "boot"); !r.NeedsTurn || r.Reboot || !r.Pending() || got.Outcome != apply.Pending || got.Reason != "the host has to boot, and waits for its turn" {
+		if got := step(t, r, "boot"); len(r.Steps) != 2 || !r.NeedsTurn || r.Reboot || !r.Pending() || got.Outcome != apply.Pending || got.Reason != "the host has to boot, and waits for its turn" {
 			t.Errorf("needs turn %v, reboot %v: %s, %s", r.NeedsTurn, r.Reboot, outcomes(r), got.Reason)
+		}
+		if r.Resumed {
+			t.Error("it goes on with a run that was over: what drifts meanwhile is not seen")
 		}
 	}
 	l.wantRan("before")
@@ -119,8 +122,8 @@ func TestRebootTurn(t *testing.T) {
 		t.Errorf("its turn: needs turn %v, reboot %v: %s", r.NeedsTurn, r.Reboot, outcomes(r))
 	}
 	r := l.booted(js, "c", func(o *apply.Options) { o.Turn = false })
-	l.want(r, "before ok, boot changed, needs changed")
-	l.wantRan("boot", "needs")
+	l.want(r, "before ok, boot changed, behind changed, v ok")
+	l.wantRan("boot", "behind", "v")
 }
 
 // TestRebootFailHard: a run that ends for a step that is failHard does not boot the host, whichever of the two came first.

@@ -185,10 +185,15 @@ func (x *execution) reactions(ctx context.Context, why string, ids map[string]bo
 	for _, t := range x.steps {
 		own := x.outcome(t)
 		_, can := t.act.(Reactor)
-		if !ids[t.ID()] || !can || x.stopped() && !x.failedHard || own != OK && own != Changed {
+		if !ids[t.ID()] || !can || own != OK && own != Changed {
 			continue
 		}
-		s := &running{execution: x, boundStep: t.reaction(why), r: &StepReport{
+		reaction := t.reaction(why)
+		x.due[reaction.ID()] = true
+		if x.stopped() && !x.over || ctx.Err() != nil {
+			continue
+		}
+		s := &running{execution: x, boundStep: reaction, r: &StepReport{
 			Job: t.Job, Step: t.Name + " (" + why + ")", Action: t.Action, Pos: t.Pos,
 		}}
 		if !s.carried(ctx) {

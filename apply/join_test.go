@@ -3,10 +3,15 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/pullet/pullet/apply"
 )
@@ -110,4 +115,101 @@ func packs(names string) []string {
 		out = append(out, "{name: "+name+", action: t.pack, parameters: {name: "+name+", group: "+group+"}"+more[name]+"}")
 	}
 	return out
+}
+
+// slow is a package whose transaction takes longer than the time that some of its steps have.
+type slow struct {
+	Name  string `yaml:"name,required"`
+	done  bool   // it is shared: only one step at a time may look
+	alone func()
+}
+
+func (a *slow) Join() string { return "packages" }
+
+func (a *slow) Check(context.Context, *apply.Host) (apply.Change, error) {
+	if a.done {
+		return apply.Change{}, nil
+	}
+	return apply.Change{Summary: "install"}, nil
+}
+
+func (a *slow) Apply(context.Context, *apply.Host, apply.Change) (apply.Output, error) {
+	a.alone()
+	return apply.Output{}, nil
+}
+
+func (a *slow) ApplyTogether(ctx context.Context, _ *apply.Host, all []apply.Action) error {
+	time.Sleep(50 * time.Millisecond) // the steps' time is over
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	for _, one := range all {
+		one.(*slow).done = true
+	}
+	return nil
+}
+
+// TestJoinTimeout: the time of one step is no limit for what is made for the others too, and no step goes on before that has ended.
+func TestJoinTimeout(t *testing.T) {
+	l := newLab(t)
+	var alone atomic.Int32
+	l.more = []apply.Spec{{Name: "t.slow", New: func() apply.Action { return &slow{alone: func() { alone.Add(1) }} }}}
+	steps := []string{thing("t.slow", "a")}
+	for _, name := range []string{"b", "c", "d"} {
+		steps = append(steps, thing("t.slow", name, "runOptions: {timeout: 10ms}"))
+	}
+	r := l.run(jobs{{"a", "runOptions: {ordering: genius}\n" + list(steps...)}})
+	if len(r.Steps) != 4 || r.Counts[apply.Changed] != 4 || alone.Load() > 0 {
+		t.Errorf("%s, %d alone: %s", outcomes(r), alone.Load(), r.Why())
+	}
+}
+
+// marks makes a file for which others wait, once one of them has asked for it.
+type marks struct{ dir string }
+
+func (a *marks) Check(context.Context, *apply.Host) (apply.Change, error) {
+	return apply.Change{Summary: "mark"}, nil
+}
+
+func (a *marks) Apply(ctx context.Context, _ *apply.Host, _ apply.Change) (apply.Output, error) {
+	for {
+		if _, err := os.Stat(filepath.Join(a.dir, "asked")); err == nil || ctx.Err() != nil {
+			return apply.Output{}, os.WriteFile(filepath.Join(a.dir, "ready"), nil, 0o600)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestWaitsMakeRoom: what waits for a condition never holds up the step that makes it true, nor what comes behind.
+func TestWaitsMakeRoom(t *testing.T) {
+	ready := `conditions: {when: {condition: "macro('ready')", retry: {interval: 5ms, limit: 0}}}`
+	mark := "{name: mark, action: t.mark%s}"
+	for name, js := range map[string]jobs{
+		"the condition of a job with more steps than run at once": {
+			{"a , " + ready, "runOptions: {ordering: justdoit}\n" + list(packs("a1 a2 a3 a4 a5 a6 a7 a8 a9")...)},
+			{"b", "runOptions: {ordering: justdoit}\n" + list(fmt.Sprintf(mark, ""))}},
+		"the condition of a job whose steps are made together with others": {
+			{"a , " + ready, "runOptions: {ordering: genius}\n" + list(packs("a1 a2")...)},
+			{"b", "runOptions: {ordering: genius}\n" + list(append(packs("b1 b2"), fmt.Sprintf(mark, ", require: [b1]"))...)}},
+		"the condition of a step before which another one is to run": {
+			{"a", list(strings.Replace(packs("target")[0], "}}", "}, "+ready+"}", 1), packs("behind")[0])},
+			{"b", "runOptions: {ordering: justdoit}\n" + list("{name: drain, action: t.pack, parameters: {name: drain}, prereq: [a/target]}", fmt.Sprintf(mark, ""))}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, s := newLab(t), &store{installed: map[string]bool{}}
+			l.root = t.TempDir()
+			l.more = []apply.Spec{{Name: "t.pack", New: func() apply.Action { return &pack{store: s} }}, {Name: "t.mark", New: func() apply.Action { return &marks{l.root} }}}
+			l.macros = "ready: {cmd.run: [{cmd: 'touch asked; test -e ready && echo true || echo false'}]}\n"
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			r := l.runContext(ctx, js)
+			steps := 0
+			for _, j := range js {
+				steps += strings.Count(j.text, "{name: ") - strings.Count(j.text, "parameters: {name: ")
+			}
+			if len(r.Steps) != steps || r.Counts[apply.Changed] != steps {
+				t.Errorf("%d steps of %d, stopped %q: %s %s", len(r.Steps), steps, r.Stopped, outcomes(r), r.Why())
+			}
+		})
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
@@ -30,6 +31,7 @@ type lab struct {
 	macros  string            // macros/m.yaml
 	onApply func(name string)
 	more    []apply.Spec
+	mu      sync.Mutex
 }
 
 // tb is what the lab needs of a test: rapid's are none of package testing's.
@@ -98,8 +100,15 @@ func (a *command) Apply(_ context.Context, _ *apply.Host, _ apply.Change) (apply
 	return a.lab.apply(a.Name)
 }
 
-func (l *lab) apply(name string) (apply.Output, error) {
+// note takes down what was applied; steps may run at once.
+func (l *lab) note(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.ran = append(l.ran, name)
+}
+
+func (l *lab) apply(name string) (apply.Output, error) {
+	l.note(name)
 	if l.onApply != nil {
 		l.onApply(name)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/pullet/pullet/render"
@@ -43,17 +44,17 @@ func (x *execution) lastGood(ctx context.Context) {
 		}
 	}
 	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
-	if len(failed) == 0 || x.plan || !x.Upgrade || !late && (ctx.Err() != nil || x.stopped() && !x.failedHard) {
+	if len(failed) == 0 || x.plan || !x.Upgrade || !late && (ctx.Err() != nil || x.stopped() && !x.over) {
 		return
 	}
 	if late { // what hangs may be what the upgrade broke
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
 		defer cancel()
-		x.failedHard = true
+		x.over = true
 	}
 	if err := x.mayRestore(ctx); err != nil {
-		x.failedHard = false
+		x.over = false
 		x.stopBecause(err)
 		return
 	}
@@ -85,6 +86,10 @@ func (x *execution) failedFor(j *render.Job) bool {
 func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[string]bool) {
 	watchers := x.watchers()
 	back := func(s *boundStep, what string, err error) {
+		if errors.Is(err, syscall.ENOTEMPTY) { // a directory that others filled since
+			x.report.NotUndone = append(x.report.NotUndone, s.ID())
+			return
+		}
 		r := &StepReport{Job: j.Name, Step: "restore " + what, Action: s.Action, Pos: s.Pos, Outcome: Changed, Summary: "put back as it was before the upgrade"}
 		if err != nil {
 			r.fail(fmt.Errorf("%s could not be put back: %w", what, err))
@@ -107,7 +112,7 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 	for _, r := range x.report.Steps {
 		id := j.Name + "/" + r.Step
 		again := r.Reacted && react[id] // all that it did is done once more, for the files as they were
-		if r.Job == j.Name && r.Outcome == Changed && x.byID[id] != nil && (!x.restored[id] || r.Lost) && !again {
+		if r.Job == j.Name && r.Outcome == Changed && x.byID[id] != nil && (!x.restored[id] || r.Lost) && !again && !slices.Contains(x.report.NotUndone, id) {
 			x.report.NotUndone = append(x.report.NotUndone, id)
 		}
 	}

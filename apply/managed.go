@@ -125,11 +125,29 @@ func (x *execution) remember() error {
 func (x *execution) take(s *boundStep, r *StepReport, watchers []string, resources []Resource) {
 	things := x.Journal.Managed().Things
 	for _, what := range resources {
-		things[what.ID] = state.Thing{
-			Job: s.Job, Step: s.Name, Order: s.index, New: things[what.ID].New || slices.Contains(r.Made, what.ID), Prune: s.job.Prune,
-			Path: what.Path, Part: what.Part, Absent: what.Absent, Params: what.Params, Watchers: watchers, Sensitive: s.Sensitive,
+		things[what.ID] = s.thing(what, things[what.ID].New || slices.Contains(r.Made, what.ID), watchers)
+	}
+}
+
+func (s *boundStep) thing(what Resource, isNew bool, watchers []string) state.Thing {
+	return state.Thing{
+		Job: s.Job, Step: s.Name, Order: s.index, New: isNew, Prune: s.job.Prune, Sensitive: s.Sensitive, Watchers: watchers,
+		Path: what.Path, Part: what.Part, Absent: what.Absent, Params: what.Params,
+	}
+}
+
+// making are the things that the step is about to make.
+func (s *running) making() map[string]state.Thing {
+	if len(s.r.Made) == 0 {
+		return nil
+	}
+	out, watchers := map[string]state.Thing{}, s.watchers()[s.ID()]
+	for _, what := range s.manages() {
+		if slices.Contains(s.r.Made, what.ID) {
+			out[what.ID] = s.thing(what, true, watchers)
 		}
 	}
+	return out
 }
 
 // handOver drops things that something else stands for now: the same file by another path, a file of which they were a part, a
@@ -137,7 +155,8 @@ func (x *execution) take(s *boundStep, r *StepReport, watchers []string, resourc
 func (x *execution) handOver() {
 	things, d := x.Journal.Managed().Things, x.declared()
 	for _, one := range x.keeper.kept {
-		if one.None && x.restored[one.Step] {
+		at, err := x.Host.Path(one.Path)
+		if one.None && x.restored[one.Step] && err == nil && notThere(at) {
 			delete(things, "file "+one.Path)
 		}
 	}

@@ -1,6 +1,9 @@
 package apply
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // A step that watches another is owed a reaction from the moment the other changed until it has reacted, whatever happens in between: it
 // fails, waits for something else, or the run is killed.
@@ -24,29 +27,48 @@ func (s *boundStep) reactsTo() []*boundStep {
 	return slices.Concat(s.needs["watch"], s.needs["watch_any"], s.needs["listen"], s.needs["onchanges"])
 }
 
-// inherit notes what the steps are owed after a run that was cut off: those that it started may have changed something, and those that
-// watch them may not have seen it.
+// inherit takes over what a run that was cut off did not come to note: what it made, and what the steps are owed, which watch those that it
+// started and may not have seen what these changed.
 func (x *execution) inherit(resumes bool) error {
 	m := x.Journal.Managed()
-	before := len(m.Owed)
+	owed := map[string]bool{}
 	watchers := x.watchers()
 	for _, s := range x.steps {
-		var r StepReport
-		ended := x.Journal.Ended(s.ID(), &r)
-		if !x.Journal.CutOff(s.ID()) && (!ended || resumes || r.Outcome != Changed) {
-			continue // the run that goes on knows of its own changes
-		}
-		for _, w := range watchers[s.ID()] {
-			if !slices.Contains(m.Owed, w) {
-				m.Owed = append(m.Owed, w)
+		if x.unseen(s.ID(), resumes) {
+			for _, w := range watchers[s.ID()] {
+				owed[w] = true
 			}
 		}
 	}
-	if len(m.Owed) == before {
-		return nil
+	for id, t := range m.Things {
+		for _, w := range t.Watchers {
+			if s := x.byID[w]; s != nil && !resumes && x.unseen(t.Job+"/"+pruning+id, resumes) {
+				owed[s.reaction("prune").ID()] = true
+			}
+		}
 	}
-	slices.Sort(m.Owed)
+	for _, step := range m.Owed {
+		owed[step] = true
+	}
+	m.Owed = slices.Sorted(maps.Keys(owed))
+	for id, t := range x.Journal.Made() {
+		if resumes {
+			break // the run that goes on has it in its steps' results
+		}
+		if known, ok := m.Things[id]; ok {
+			t = known
+			t.New = true
+		}
+		m.Things[id], m.Digest = t, ""
+	}
 	return x.Journal.SaveManaged()
+}
+
+// unseen reports that a step of the run before may have changed something that those who watch it have not seen. The run that goes on knows
+// of its own changes.
+func (x *execution) unseen(step string, resumes bool) bool {
+	var r StepReport
+	return x.Journal.CutOff(step) || !resumes && x.Journal.Ended(step, &r) && r.Outcome == Changed
 }
 
 // owed reports that the step has not answered a change of an earlier run.
@@ -56,13 +78,25 @@ func (x *execution) owed(s *boundStep) bool { return slices.Contains(x.Journal.M
 func (x *execution) owes() []string {
 	var out []string
 	for _, s := range x.steps {
+		if s.job.Validation {
+			continue
+		}
 		due := x.anyChanged(s.reactsTo()) || x.owed(s)
-		if due && !s.job.Validation && !x.answeredTo(s) {
+		if due && !x.answeredTo(s) || x.open(s.reaction("restore")) {
 			out = append(out, s.ID())
+		}
+		if removed := s.reaction("prune"); x.open(removed) { // of what nobody declares nobody watches
+			out = append(out, removed.ID())
 		}
 	}
 	slices.Sort(out)
 	return out
+}
+
+// open reports a reaction that is due and did not succeed.
+func (x *execution) open(reaction *boundStep) bool {
+	r := x.of(reaction.ID())
+	return (x.due[reaction.ID()] || x.owed(reaction)) && (r == nil || r.Outcome != Changed && r.Outcome != OK)
 }
 
 // answeredTo reports that a step answered in this run what it watches.

@@ -13,6 +13,9 @@ import (
 // DefaultPruneLimit is how many things one run removes when nothing else is said.
 const DefaultPruneLimit = 10
 
+// pruning is what the names of steps begin with that remove things.
+const pruning = "prune "
+
 // Leftover is a thing on the host that a job brought there and no job declares any longer.
 type Leftover struct {
 	ID  string `json:"id"`  // "file /etc/motd"
@@ -43,6 +46,9 @@ func (x *execution) prune(ctx context.Context) {
 		return
 	}
 	react := map[string]bool{}
+	for _, s := range x.steps {
+		react[s.ID()] = x.owed(s.reaction("prune"))
+	}
 	for _, id := range remove {
 		thing := x.Journal.Managed().Things[id]
 		if x.remove(ctx, id, thing) {
@@ -131,7 +137,7 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 	if err != nil {
 		return nil
 	}
-	step := &render.Step{Job: t.Job, Name: "prune " + id, Action: t.Absent, Params: params, Sensitive: t.Sensitive}
+	step := &render.Step{Job: t.Job, Name: pruning + id, Action: t.Absent, Params: params, Sensitive: t.Sensitive}
 	s := &boundStep{Step: step, job: &render.Job{Name: t.Job}, id: step.ID(), spec: spec, needs: map[string][]*boundStep{}}
 	if len(s.bind(x.catalog)) > 0 { // of a version of pullet that wrote other parameters
 		return nil
@@ -173,7 +179,7 @@ func (x *execution) remove(ctx context.Context, id string, t state.Thing) bool {
 			return false
 		case change.Empty():
 			delete(x.Journal.Managed().Things, id)
-			return false
+			return x.Journal.CutOff(s.ID()) // the run that was cut off did it
 		}
 	}
 	x.one(ctx, &turn{step: s}, nil)

@@ -16,8 +16,7 @@ func (s *running) carried(ctx context.Context) bool {
 	}
 	s.mu.Lock()
 	var before StepReport
-	ended, cutOff := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID())
-	s.r.Made = s.Journal.Making(s.ID())
+	ended, cutOff, making := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID()), s.Journal.Making(s.ID())
 	s.mu.Unlock()
 	if ended {
 		r := s.r
@@ -28,6 +27,7 @@ func (s *running) carried(ctx context.Context) bool {
 		}
 		return true
 	}
+	s.r.Made = making
 	if cutOff && !s.repeatable() {
 		s.r.fail(errors.New("it was started before and its end is not on record, so its result is unknown; " +
 			"it is idempotent: false and is not repeated: look at the host, then commit a change to the step"))
@@ -109,7 +109,7 @@ func (s *running) begin(ctx context.Context) bool {
 // start writes that the step starts. One that makes the host boot ends with the boot.
 func (s *running) start() error {
 	if _, ok := s.act.(Rebooter); !ok {
-		return s.Journal.Start(s.ID(), s.r.Made...)
+		return s.Journal.Start(s.ID(), s.making())
 	}
 	line := *s.r
 	line.Outcome, line.Summary, line.Result = Changed, "reboot", render.StepResult{State: "booted"}

@@ -159,7 +159,7 @@ func copyFile(from, to string) error {
 	return CopyAttributes(from, to)
 }
 
-// putBack makes a path what it was.
+// putBack makes a path what it was. A directory that was not there stays when there is something in it: that is syscall.ENOTEMPTY.
 func (o kept) putBack(h *Host) error {
 	at, err := h.Path(o.Path)
 	if err != nil {
@@ -168,7 +168,7 @@ func (o kept) putBack(h *Host) error {
 	switch {
 	case o.None:
 		err = os.Remove(at)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTEMPTY) { // a directory that others filled since stays
+		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 	case o.Link != "":

@@ -44,9 +44,10 @@ type execution struct {
 
 	resolved map[string]*boundStep // steps whose parameters waited for others, as they ran
 	restored map[string]bool       // steps whose files were put back
+	due      map[string]bool       // reactions to what was put back or removed
 	keeper   *keeper
 
-	failedHard bool // the run was stopped by its own step: it is over, not cut off
+	over bool // the run was stopped by its own step: it is over, not cut off
 }
 
 // answer is what a job's condition said; it is asked once in a run.
@@ -82,7 +83,7 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	x.phases(ctx)
-	if x.report.Stopped != "" && !x.failedHard {
+	if x.report.Stopped != "" && !x.over {
 		return x.report, errors.Join(x.remember(), o.Journal.Close())
 	}
 	err = x.remember()
@@ -95,7 +96,7 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 func (p *Program) execution(o Options) *execution {
 	x := &execution{
 		Program: p, Options: o, reports: map[string]*StepReport{}, values: map[string]render.StepResult{}, answers: map[*render.Job]*answer{},
-		resolved: map[string]*boundStep{}, restored: map[string]bool{}, keeper: &keeper{},
+		resolved: map[string]*boundStep{}, restored: map[string]bool{}, due: map[string]bool{}, keeper: &keeper{},
 		report: &Report{
 			Run: o.Run, Node: p.catalog.Node.Name, Version: p.catalog.Version, Release: p.catalog.Release,
 			Started: time.Now(), Counts: map[Outcome]int{},
@@ -182,7 +183,7 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 		x.Watch(r)
 	}
 	if r.Outcome == Failed && s.Options.FailHard && (x.report.Stopped == "" || x.report.Reboot) {
-		x.report.Stopped, x.failedHard, x.report.Reboot = "step "+s.ID()+" failed and is failHard", true, false
+		x.report.Stopped, x.over, x.report.Reboot = "step "+s.ID()+" failed and is failHard", true, false
 	}
 }
 

@@ -243,15 +243,19 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 	return out, err
 }
 
-// turn reports that the step may take the host away for a while, if that is what it does: only when it is the host's turn.
+// turn reports that the step may take the host away for a while, if that is what it does: only when it is the host's turn. Until then the
+// run ends here, because what comes behind the step comes behind the boot.
 func (s *running) turn() bool {
 	if _, boots := s.act.(Rebooter); !boots || s.Turn {
 		return true
 	}
+	s.r.Outcome, s.r.Reason = Pending, errTurn.Error()
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.report.NeedsTurn = true
-	s.mu.Unlock()
-	s.r.Outcome, s.r.Reason = Pending, "the host has to boot, and waits for its turn"
+	if s.report.Stopped == "" {
+		s.report.Stopped, s.over = errTurn.Error(), true
+	}
 	return false
 }
 
@@ -259,7 +263,7 @@ func (s *running) turn() bool {
 func (s *running) reboot() {
 	s.r.Outcome, s.r.Reason = Pending, errReboot.Error()
 	s.mu.Lock()
-	s.report.Reboot = !s.failedHard
+	s.report.Reboot = !s.over
 	s.mu.Unlock()
 	s.stopBecause(errReboot)
 }

@@ -41,7 +41,7 @@ func TestJournalResumes(t *testing.T) {
 	if run := j.Begin("r1", "v1", "d1"); run != "r1" {
 		t.Errorf("begins %s", run)
 	}
-	must(t, j.Start("a"), j.End("a", "", true, "result of a"), j.Start("b"), j.End("b", "", false, "bad"), j.Start("c"), j.Close())
+	must(t, j.Start("a", nil), j.End("a", "", true, "result of a"), j.Start("b", nil), j.End("b", "", false, "bad"), j.Start("c", nil), j.Close())
 	for _, c := range []struct{ version, digest, want string }{{"v1", "d1", "r1"}, {"v2", "d1", "r2"}, {"v1", "d2", "r2"}} {
 		j := journal(t, dir)
 		if run, version := j.Unfinished(); run != "r1" || version != "v1" {
@@ -91,7 +91,7 @@ func TestJournalIsDamaged(t *testing.T) {
 			}
 			j := journal(t, dir) // it can be written on, and nothing of before is lost
 			run := j.Begin("new", "v", "d")
-			must(t, j.Start("z"), j.End("z", "", true, "x"), j.Close())
+			must(t, j.Start("z", nil), j.End("z", "", true, "x"), j.Close())
 			want := strings.Replace(strings.Replace(c.want, "]", " z]", 1), "[ z]", "[z]", 1)
 			if got := found(journal(t, dir)); got != want {
 				t.Errorf("written on (%s): got %s, want %s", run, got, want)
@@ -121,7 +121,7 @@ func TestJournalFinishes(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir)
 	j.Begin("r1", "v", "d")
-	must(t, j.Start("a"), j.End("a", "key", true, 1), j.End("b", "key", true, 2), j.End("c", "key", false, 3), j.End("d", "", true, 4))
+	must(t, j.Start("a", nil), j.End("a", "key", true, 1), j.End("b", "key", true, 2), j.End("c", "key", false, 3), j.End("d", "", true, 4))
 	must(t, j.Finish(func(string) bool { return true }))
 	if _, err := os.Stat(filepath.Join(dir, "journal.jsonl")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file of the run is left: %v", err)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 )
 
 // Journal is a node's memory of what it did, written before and after every step that changes something. It has two parts: the
@@ -34,9 +36,10 @@ type journalLine struct {
 	End     bool            `json:"end,omitempty"`
 	OK      bool            `json:"ok,omitempty"`
 	Key     string          `json:"key,omitempty"`
-	Made    []string        `json:"made,omitempty"` // the resources that a step is going to make
 	Boot    string          `json:"boot,omitempty"` // in which a step started that ends with the next one
 	Result  json.RawMessage `json:"result,omitempty"`
+
+	Made map[string]Thing `json:"made,omitempty"` // what a step is going to make
 }
 
 type doneLine struct {
@@ -82,6 +85,9 @@ func (j *Journal) remember(line journalLine) {
 		j.head = line
 		return
 	}
+	if line.Made == nil {
+		line.Made = j.steps[line.Step].Made
+	}
 	j.steps[line.Step] = line
 	if line.End && line.OK && line.Key != "" {
 		j.done[line.Step] = doneLine{line.Key, line.Result}
@@ -105,13 +111,21 @@ func (j *Journal) Resumes(version, digest string) bool {
 	return j.head.Run != "" && j.head.Version == version && j.head.Digest == digest
 }
 
+// abandoned is the digest of a run that no other goes on with.
+const abandoned = "abandoned"
+
 // Abandon makes sure that no run goes on with this one: what it did is about to be undone.
 func (j *Journal) Abandon() error {
-	if j.file == nil { // nothing was started
-		return nil
+	if j.file == nil {
+		if len(j.steps) == 0 { // nothing was started
+			return nil
+		}
+		if err := j.create(); err != nil { // all of it was done by the run that was cut off
+			return fmt.Errorf("journal: %w", err)
+		}
 	}
 	head := j.head
-	head.Digest = "abandoned"
+	head.Digest = abandoned
 	return j.write(head)
 }
 
@@ -148,16 +162,27 @@ func (j *Journal) Done(step, key string, result any) bool {
 }
 
 // Start records that a step begins to change the host, and what it is going to make. It is on disk when Start returns.
-func (j *Journal) Start(step string, made ...string) error {
+func (j *Journal) Start(step string, made map[string]Thing) error {
 	return j.append(journalLine{Step: step, Made: made})
 }
 
 // Making is what a step was going to make that has no end on record.
 func (j *Journal) Making(step string) []string {
 	if line := j.steps[step]; !line.End {
-		return line.Made
+		return slices.Sorted(maps.Keys(line.Made))
 	}
 	return nil
+}
+
+// Made is what the steps of the run were going to make. Of a run that was abandoned it is nothing: that was undone.
+func (j *Journal) Made() map[string]Thing {
+	out := map[string]Thing{}
+	for _, line := range j.steps {
+		if j.head.Digest != abandoned {
+			maps.Copy(out, line.Made)
+		}
+	}
+	return out
 }
 
 // StartBoot records that a step makes the host boot. Once it booted, the step has succeeded with the result, under the key.

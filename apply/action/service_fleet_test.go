@@ -2,6 +2,7 @@ package action_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net"
 	"net/http"
@@ -143,5 +144,54 @@ func TestServicesWithoutFleet(t *testing.T) {
 		if r := s.run(s.mustBind(name, "{name: db}")); r.Outcome != apply.Pending || !strings.Contains(r.Reason, "the fleet's record cannot be reached") {
 			t.Errorf("%s: %s %q", name, r.Outcome, r.Reason)
 		}
+	}
+}
+
+// lost is a fleet whose record went away after the pull began.
+type lost struct{}
+
+func (lost) Services(context.Context, string) ([]render.Service, error) { return nil, errLost }
+func (lost) Announce(context.Context, render.Service) error             { return errLost }
+func (lost) Withdraw(context.Context, string) error                     { return errLost }
+
+var errLost = errors.New("etcdserver: request timed out")
+
+// deaf is one that answers and takes nothing.
+type deaf struct {
+	lost
+	fleet
+}
+
+func (d *deaf) Services(ctx context.Context, name string) ([]render.Service, error) {
+	return d.fleet.Services(ctx, name)
+}
+func (d *deaf) Announce(ctx context.Context, s render.Service) error { return d.lost.Announce(ctx, s) }
+func (d *deaf) Withdraw(ctx context.Context, name string) error      { return d.lost.Withdraw(ctx, name) }
+
+// TestFleetLost: that the fleet's record goes away in the middle of a run is waited for, and no failure of the step.
+func TestFleetLost(t *testing.T) {
+	for _, c := range []struct {
+		name, action, params string
+		fleet                apply.Fleet
+	}{
+		{"wait", "service.wait", "{name: db, timeout: 5ms, interval: 1ms}", lost{}},
+		{"publish", "service.publish", "{name: db, address: 192.0.2.9}", lost{}},
+		{"publish, when it announces", "service.publish", "{name: db, address: 192.0.2.9}", &deaf{}},
+		{"withdraw", "service.withdraw", "{name: db}", lost{}},
+		{"withdraw, when it withdraws", "service.withdraw", "{name: db}", &deaf{fleet: fleet{{Name: "db", Node: "n1", Address: "192.0.2.9"}}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScene(t)
+			o := s.options()
+			o.Host.Fleet = c.fleet
+			report, err := s.mustBind(c.action, c.params).Run(context.Background(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := "the fleet's record cannot be reached, in which services are kept: the next pull looks again (etcdserver: request timed out)"
+			if r := s.only(report); r.Outcome != apply.Pending || r.Reason != want {
+				t.Errorf("%s %q, want pending %q", r.Outcome, r.Reason, want)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package action_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io/fs"
 	"math/rand"
@@ -29,7 +30,8 @@ func TestCheckoutForever(t *testing.T) {
 	fmt.Println("ready")
 	for i := 1; ; i++ {
 		if i%8 == 0 {
-			if err := os.RemoveAll(s.path("srv/app")); err != nil {
+			gone := s.path(fmt.Sprintf("gone/%d", time.Now().UnixNano())) // at once: half a removal is somebody's change
+			if err := errors.Join(os.MkdirAll(s.path("gone"), 0o755), os.Rename(s.path("srv/app"), gone)); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -70,7 +70,7 @@ type gitTree struct {
 func gitParts(dir string) (*filesystem.Storage, *osfs.BoundOS) {
 	files, _ := osfs.New(dir, osfs.WithBoundOS()).(*osfs.BoundOS)
 	own := osfs.New(filepath.Join(dir, ".git"), osfs.WithBoundOS())
-	return filesystem.NewStorage(own, cache.NewObjectLRUDefault()), files
+	return filesystem.NewStorage(wholeRefs{own}, cache.NewObjectLRUDefault()), files
 }
 
 func openGitTree(dir string) (*gitTree, error) {

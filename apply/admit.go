@@ -185,7 +185,8 @@ func (x *execution) reactions(ctx context.Context, why string, ids map[string]bo
 	for _, t := range x.steps {
 		own := x.outcome(t)
 		_, can := t.act.(Reactor)
-		if !ids[t.ID()] || !can || own != OK && own != Changed {
+		failed := why == "restore" && (own == Failed || own == Unmet) // for what is put back now
+		if !ids[t.ID()] || !can || own != OK && own != Changed && !failed {
 			continue
 		}
 		reaction := t.reaction(why)

@@ -105,7 +105,7 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 	}
 	x.restoreParts(ctx, j, back)
 	for _, one := range slices.Backward(x.keeper.kept) {
-		if s := x.byID[one.Step]; s != nil && s.job == j {
+		if s := x.byID[one.Step]; s != nil && s.job == j && !one.still(x.Host) {
 			back(s, one.Path, one.putBack(x.Host))
 		}
 	}

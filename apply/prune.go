@@ -94,10 +94,10 @@ func (x *execution) leave(t state.Thing) string {
 	switch {
 	case !prune:
 		return "job " + t.Job + " does not say prune: true"
+	case !known:
+		return "nothing removes it by itself: a step has to"
 	case !t.New:
 		return "it was on the host before job " + t.Job + " managed it"
-	case !known:
-		return "no action removes it"
 	case x.report.Failed() || x.report.Pending():
 		return "this run did not succeed"
 	}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -157,6 +158,32 @@ func copyFile(from, to string) error {
 		return err
 	}
 	return CopyAttributes(from, to)
+}
+
+// still reports that a path is as it was: the step failed before it changed anything.
+func (o kept) still(h *Host) bool {
+	at, err := h.Path(o.Path)
+	if err != nil {
+		return false
+	}
+	info, err := os.Lstat(at)
+	if err != nil {
+		return o.None && notThere(at)
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if o.None || !ok || info.Mode() != o.Mode || int(st.Uid) != o.UID || int(st.Gid) != o.GID {
+		return false
+	}
+	switch {
+	case o.Link != "":
+		now, err := os.Readlink(at)
+		return err == nil && now == o.Link
+	case o.File != "":
+		was, err := os.ReadFile(o.File)
+		now, other := os.ReadFile(at)
+		return err == nil && other == nil && bytes.Equal(was, now)
+	}
+	return true
 }
 
 // putBack makes a path what it was. A directory that was not there stays when there is something in it: that is syscall.ENOTEMPTY.

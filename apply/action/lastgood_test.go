@@ -26,12 +26,12 @@ func TestRestore(t *testing.T) {
 			pulls: []pull{
 				{job: site("good", reload), check: good}, {job: site("BAD", reload), check: good, cut: "restore /etc/site.conf"},
 				{job: site("BAD", reload), check: good, again: true}},
-			told: "a/conf changed, a/reload changed, check/c failed, a/restore /etc/site.conf changed, a/reload (restore) changed, not undone a/reload", want: was},
+			told: "a/conf changed, a/reload changed, check/c failed, a/restore /etc/site.conf changed, a/reload (restore) changed", want: was},
 		{name: "cut off before the validation, and while it was put back",
 			pulls: []pull{
 				{job: site("good", reload), check: good}, {job: site("BAD", reload), check: good, cut: "reload"},
 				{job: site("BAD", reload), check: good, cut: "restore /etc/site.conf", again: true}, {job: site("BAD", reload), check: good, again: true}},
-			told: "a/conf changed, a/reload changed, check/c failed, a/restore /etc/site.conf changed, a/reload (restore) changed, not undone a/reload", want: was},
+			told: "a/conf changed, a/reload changed, check/c failed, a/restore /etc/site.conf changed, a/reload (restore) changed", want: was},
 		{name: "by a step of another name",
 			pulls: []pull{
 				{job: site("good"), check: good}, {job: site("BAD"), check: good},
@@ -52,7 +52,7 @@ func TestRestore(t *testing.T) {
 			told: "a/conf changed, check/c failed, not undone a/conf", want: was},
 		{name: "what was removed is named", host: []string{"f /etc/conf.d/hand.conf 0644 by hand"}, pulls: []pull{
 			{job: text(restores, "{name: d, action: file.directory, parameters: {name: /etc/conf.d, clean: true}}"), check: failed}},
-			told: "a/d changed, check/c failed, a/restore /etc/conf.d changed, not undone a/d", want: map[string]string{"etc/conf.d/hand.conf": gone}},
+			told: "a/d changed, check/c failed, not undone a/d", want: map[string]string{"etc/conf.d/hand.conf": gone}},
 		{name: "a part of a file in which another job has one", host: []string{"f /etc/hosts 0644 127.0.0.1 localhost\n"}, pulls: []pull{
 			{job: text(restores, "{name: h, action: host.present, parameters: {ip: 192.0.2.1, names: [db]}}", sh("bad", "false")),
 				other: text("", "{name: h, action: host.present, parameters: {ip: 192.0.2.2, names: [web]}}")}},

@@ -39,7 +39,7 @@ func TestPrune(t *testing.T) {
 			told: "a/f ok", want: map[string]string{"opt/app/config": "new"}},
 		{name: "a line that replaced another", host: []string{"f /etc/app.conf 0644 Port 22\n"},
 			pulls: []pull{{job: text(prunes, "{name: l, action: file.line, parameters: {name: /etc/app.conf, line: Port 2222, match: ^Port }}")}, {job: none}},
-			told:  "left file /etc/app.conf: line Port 2222: it was on the host before job a managed it", want: map[string]string{"etc/app.conf": "Port 2222\n"}},
+			told:  "left file /etc/app.conf: line Port 2222: nothing removes it by itself: a step has to", want: map[string]string{"etc/app.conf": "Port 2222\n"}},
 		{name: "a directory and what is in it", host: []string{"d /etc 0755"},
 			pulls: []pull{{job: text(prunes, "{name: d, action: file.directory, parameters: {name: /etc/app}}", conf("f", "/etc/app/a.conf", "x"))}, {job: none}},
 			told:  "a/prune file /etc/app/a.conf changed, a/prune file /etc/app changed", want: map[string]string{"etc/app": gone}},

@@ -24,7 +24,7 @@ import (
 //
 // At boot: the assignment stands in a file of its own, or in the given file, whose other lines stay. A file that is read later and
 // says something else makes the step fail: correct it, or choose a later file. Patterns in such files are not looked at. What this step set
-// is not taken back when the step goes away: remove the file with file.absent.
+// is not taken back when the step goes away: with prune: true its own file goes, and the value stays until the next boot.
 //
 // Example:
 //

@@ -51,8 +51,9 @@ func (s *store) choose(r *pb.TxnRequest) *branch {
 	return b
 }
 
-// possible says whether nothing can fail once the transaction began.
+// possible says whether nothing can fail once the transaction began: what is wrong first counts.
 func (s *store) possible(b *branch) error {
+	nested := b.nested
 	for _, op := range b.ops {
 		var err error
 		switch r := op.Request.(type) {
@@ -60,13 +61,11 @@ func (s *store) possible(b *branch) error {
 			err = s.readable(r.RequestRange.Revision)
 		case *pb.RequestOp_RequestPut:
 			err = s.leased(r.RequestPut)
+		case *pb.RequestOp_RequestTxn:
+			err = s.possible(nested[0])
+			nested = nested[1:]
 		}
 		if err != nil {
-			return err
-		}
-	}
-	for _, n := range b.nested {
-		if err := s.possible(n); err != nil {
 			return err
 		}
 	}

@@ -14,9 +14,10 @@ import (
 
 // script is a list of things to do with an etcd, drawn once and done to several.
 type script struct {
-	rng     *rand.Rand
-	steps   []step
-	watched bool // some watch begins in the past: etcd reads it later, and a compaction could come first or not
+	rng       *rand.Rand
+	steps     []step
+	watched   bool // some watch begins in the past: etcd reads it later, and a compaction could come first or not
+	compacted bool
 }
 
 // step does a thing and says what came of it.
@@ -70,14 +71,14 @@ func (s *script) step() step {
 		return do(s.put())
 	case n < 40:
 		return do(s.delete())
-	case n < 75:
+	case n < 70:
 		return s.txn()
-	case n < 80:
-		ttl := []int64{0, 30, 600, maxTTL + 1}[s.rng.IntN(4)]
+	case n < 78:
+		ttl := []int64{300, 600, maxTTL + 1}[s.rng.IntN(3)] // long enough for a slow etcd
 		return func(r *runner) string { return r.grant(ttl) }
-	case n < 92:
+	case n < 88:
 		return s.lease()
-	case n < 95:
+	case n < 94:
 		return s.compact()
 	}
 	return s.watch()
@@ -85,7 +86,7 @@ func (s *script) step() step {
 
 // lease does something with a lease.
 func (s *script) lease() step {
-	n, what := s.rng.IntN(4), s.rng.IntN(3)
+	n, what := s.rng.IntN(3), s.rng.IntN(3)
 	return func(r *runner) string {
 		switch id := r.lease(n); what {
 		case 0:
@@ -106,7 +107,8 @@ func (s *script) compact() step {
 	if s.watched {
 		return do(s.get())
 	}
-	at := 1 + s.rng.Int64N(farRevision/2)
+	s.compacted = true
+	at := 1 + s.rng.Int64N(farRevision/4)
 	return func(r *runner) string {
 		got, err := r.client.Compact(r.ctx, r.base+at)
 		if err != nil {
@@ -120,8 +122,10 @@ func (s *script) watch() step {
 	key, rangeOption := s.target()
 	opts := []clientv3.OpOption{rangeOption}
 	filter := s.rng.IntN(8)
-	past := s.odds(4)
-	from := 1 + s.rng.Int64N(farRevision)
+	past, from := s.odds(5), 1+s.rng.Int64N(farRevision/2)
+	if s.compacted && s.odds(2) {
+		past, from = true, 1+s.rng.Int64N(3)
+	}
 	s.watched = s.watched || past
 	switch filter {
 	case 0:
@@ -182,7 +186,7 @@ func (s *script) put() opened {
 	key, value := s.one(keys), fmt.Sprint("v", s.rng.IntN(3))
 	lease, before := -1, s.odds(3)
 	if s.odds(3) {
-		lease = s.rng.IntN(4)
+		lease = s.rng.IntN(3)
 	}
 	return func(r *runner) clientv3.Op {
 		var opts []clientv3.OpOption

@@ -1,0 +1,435 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// inBubble runs a test in virtual time with a cluster and a connection.
+func inBubble(t *testing.T, f func(t *testing.T, c *cluster, n *connection)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(rand.New(rand.NewPCG(7, 7)))
+		defer c.close()
+		f(t, c, c.connect("n"))
+	})
+}
+
+// put writes a key's name into it and must succeed.
+func put(t *testing.T, n *connection, key string, opts ...clientv3.OpOption) int64 {
+	t.Helper()
+	got, err := n.client().Put(t.Context(), key, key, opts...)
+	must(t, err)
+	return got.Header.Revision
+}
+
+// count is how many keys there are below a prefix.
+func count(t *testing.T, n *connection, prefix string) int64 {
+	t.Helper()
+	got, err := n.client().Get(t.Context(), prefix, clientv3.WithPrefix(), clientv3.WithCountOnly())
+	must(t, err)
+	return got.Count
+}
+
+// took fails unless a time has passed since a start, or a little more.
+func took(t *testing.T, start time.Time, want time.Duration) {
+	t.Helper()
+	if d := time.Since(start); d < want || d > want+time.Second {
+		t.Errorf("it took %s, want %s", d, want)
+	}
+}
+
+// TestCut: calls through a cut line end with their context or after ten seconds, with an error that says "unreachable"; reads and
+// writes work again when it is whole.
+func TestCut(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		n.inflict(faults{cut: true})
+		start := time.Now()
+		_, err := n.client().Get(t.Context(), "a")
+		if code := status.Code(err); code != codes.Unavailable && code != codes.DeadlineExceeded {
+			t.Errorf("%v", err)
+		}
+		took(t, start, operationLimit)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		start = time.Now()
+		if _, err = n.client().Put(ctx, "a", ""); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		took(t, start, 2*time.Second)
+		put(t, c.connect("other"), "b")
+		time.AfterFunc(3*time.Second, func() { n.inflict(faults{}) })
+		start = time.Now()
+		put(t, n, "c") // it hangs until then
+		took(t, start, 3*time.Second)
+	})
+}
+
+// TestCutCluster: a cut of the whole cluster holds for all connections, also new ones, and does not heal one that is cut itself.
+func TestCutCluster(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		n.inflict(faults{cut: true})
+		c.inflict(faults{cut: true})
+		m := c.connect("m")
+		for _, one := range []*connection{n, m} {
+			if _, err := one.client().Get(t.Context(), "a"); err == nil {
+				t.Errorf("%s is not cut", one.name)
+			}
+		}
+		c.inflict(faults{})
+		put(t, m, "a")
+		if _, err := n.client().Get(t.Context(), "a"); err == nil {
+			t.Error("the connection's own cut was healed")
+		}
+	})
+}
+
+// TestLateRequest: what was sent into a cut line and given up may arrive when it is whole, or never.
+func TestLateRequest(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		const tries = 40
+		m := c.connect("m")
+		for i := range tries {
+			n.inflict(faults{cut: true})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := n.client().Put(ctx, fmt.Sprint("k/", i), ""); err == nil {
+				t.Error("it came through")
+			}
+			cancel()
+			if got := count(t, m, fmt.Sprint("k/", i)); got != 0 {
+				t.Error("written while the line is cut")
+			}
+			n.inflict(faults{})
+			time.Sleep(time.Second)
+		}
+		if got := count(t, m, "k/"); got == 0 || got == tries {
+			t.Errorf("%d of %d came late: want some", got, tries)
+		}
+	})
+}
+
+// TestLost: of a lost answer and a lost request the caller sees the same; one is done and one is not.
+func TestLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		seen := [2]map[string]bool{{}, {}}
+		for i, f := range []faults{{lostAnswer: 1}, {lostRequest: 1}} {
+			for try := range 20 {
+				n.inflict(f)
+				_, err := n.client().Put(t.Context(), fmt.Sprint(i, "/", try), "")
+				if status.Code(err) != codes.Unavailable && !errors.Is(err, rpctypes.ErrTimeout) {
+					t.Fatalf("%v", err)
+				}
+				seen[i][err.Error()] = true
+			}
+			n.inflict(faults{})
+			time.Sleep(time.Minute)
+			if got, want := count(t, n, fmt.Sprint(i, "/")), int64(20*(1-i)); got != want {
+				t.Errorf("faults %+v: %d written, want %d", f, got, want)
+			}
+		}
+		if fmt.Sprint(seen[0]) != fmt.Sprint(seen[1]) {
+			t.Errorf("they can be told apart: %v", seen)
+		}
+	})
+}
+
+// TestBusy: a write that is refused is not done; reads go through.
+func TestBusy(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		c.inflict(faults{busy: 1})
+		_, err := n.client().Txn(t.Context()).Then(clientv3.OpPut("a", "")).Commit()
+		_, granting := n.client().Grant(t.Context(), 10)
+		if !errors.Is(err, rpctypes.ErrTooManyRequests) || !errors.Is(granting, rpctypes.ErrTooManyRequests) {
+			t.Errorf("%v, %v", err, granting)
+		}
+		if got := count(t, n, "a"); got != 0 {
+			t.Error("it was done")
+		}
+	})
+}
+
+// TestSlow: everything takes longer by the factor.
+func TestSlow(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		start := time.Now()
+		put(t, n, "a")
+		quick := time.Since(start)
+		n.inflict(faults{slow: 10})
+		c.inflict(faults{slow: 4})
+		start = time.Now()
+		put(t, n, "a")
+		if d := time.Since(start); d < 40*latencyLeast || d < quick {
+			t.Errorf("%s, and %s when slow", quick, d)
+		}
+	})
+}
+
+// TestNoSpace: what takes space is refused, also in a branch that is not taken; what frees it, renews or reads works.
+func TestNoSpace(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		ctx, api := t.Context(), n.client()
+		lease, err := api.Grant(ctx, 60)
+		must(t, err)
+		put(t, n, "a", clientv3.WithLease(lease.ID))
+		put(t, n, "b")
+		c.inflict(faults{noSpace: true})
+		_, putting := api.Put(ctx, "c", "")
+		_, granting := api.Grant(ctx, 60)
+		nested := clientv3.OpTxn(nil, nil, []clientv3.Op{clientv3.OpPut("c", "")})
+		_, branching := api.Txn(ctx).Then(clientv3.OpDelete("b")).Else(nested).Commit()
+		for _, err := range []error{putting, granting, branching} {
+			if !errors.Is(err, rpctypes.ErrNoSpace) {
+				t.Errorf("%v", err)
+			}
+		}
+		_, err = api.KeepAliveOnce(ctx, lease.ID)
+		must(t, err)
+		_, err = api.Txn(ctx).Then(clientv3.OpDelete("b")).Commit()
+		must(t, err)
+		_, err = api.Revoke(ctx, lease.ID)
+		must(t, err)
+		if got := count(t, n, ""); got != 0 {
+			t.Errorf("%d keys are left", got)
+		}
+	})
+}
+
+// TestKill: from then on nothing of the process happens, but for what was on its way, of which some arrives.
+func TestKill(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		const tries = 100
+		other := c.connect("other")
+		written := 0
+		for i := range tries {
+			victim := c.connect("victim")
+			key := fmt.Sprint("k/", i)
+			watch := victim.client().Watch(t.Context(), key)
+			time.AfterFunc(time.Millisecond, victim.kill)
+			if _, err := victim.client().Put(t.Context(), key, ""); !errors.Is(err, context.Canceled) && err != nil {
+				t.Fatalf("%v", err)
+			}
+			start := time.Now()
+			_, err := victim.client().Put(t.Context(), "after", "")
+			_, renewing := victim.client().KeepAliveOnce(t.Context(), 1)
+			if !errors.Is(err, context.Canceled) || !errors.Is(renewing, context.Canceled) || time.Since(start) != 0 {
+				t.Fatalf("%v, %v after %s", err, renewing, time.Since(start))
+			}
+			for range watch { // it is closed
+			}
+			if _, open := <-victim.client().Watch(t.Context(), key); open {
+				t.Fatal("a watch of the dead")
+			}
+			written += int(count(t, other, key))
+		}
+		time.Sleep(time.Minute)
+		if late := int(count(t, other, "k/")); written == 0 || late == tries || count(t, other, "after") != 0 {
+			t.Errorf("%d and then %d of %d arrived: want some", written, late, tries)
+		}
+	})
+}
+
+// TestExpiry: a lease that nobody renews ends not before its term and at most a second later, with all its keys in one revision.
+func TestExpiry(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		lease, err := n.client().Grant(t.Context(), 10)
+		must(t, err)
+		put(t, n, "a", clientv3.WithLease(lease.ID))
+		put(t, n, "b", clientv3.WithLease(lease.ID))
+		put(t, n, "b") // it lets go of the lease
+		put(t, n, "c", clientv3.WithLease(lease.ID))
+		time.Sleep(8 * time.Second)
+		_, err = n.client().KeepAliveOnce(t.Context(), lease.ID)
+		must(t, err)
+		renewed := time.Now()
+		time.Sleep(20 * time.Second)
+		log := c.writes()
+		ends := log[len(log)-2:]
+		if len(log) != 6 || ends[0].Key != "a" || ends[1].Key != "c" || ends[0].Revision != ends[1].Revision || !ends[1].Deleted || ends[1].By != "" {
+			t.Errorf("%+v", ends)
+		}
+		if after := ends[0].Time.Sub(renewed); after < 9*time.Second || after > 11*time.Second {
+			t.Errorf("ended %s after the renewal", after)
+		}
+		if _, err = n.client().KeepAliveOnce(t.Context(), lease.ID); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestKeepAlive: a lease lives while it is renewed; the channel closes when the line is cut for longer than it lives.
+func TestKeepAlive(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		lease, err := n.client().Grant(t.Context(), 10)
+		must(t, err)
+		put(t, n, "a", clientv3.WithLease(lease.ID))
+		renewals, err := n.client().KeepAlive(t.Context(), lease.ID)
+		must(t, err)
+		time.Sleep(time.Hour)
+		if got := count(t, n, "a"); got != 1 {
+			t.Error("the lease ended")
+		}
+		n.inflict(faults{cut: true})
+		start := time.Now()
+		for range renewals {
+		}
+		if d := time.Since(start); d < 5*time.Second || d > 11*time.Second {
+			t.Errorf("closed after %s", d)
+		}
+		time.Sleep(10 * time.Second)
+		if log := c.writes(); !log[len(log)-1].Deleted {
+			t.Error("the lease lives")
+		}
+	})
+}
+
+// keysOf are the keys of the events that a watch has now.
+func keysOf(watch clientv3.WatchChan) []string {
+	var out []string
+	for {
+		synctest.Wait()
+		select {
+		case answer, open := <-watch:
+			if !open {
+				return append(out, "closed")
+			}
+			if answer.Err() != nil {
+				out = append(out, answer.Err().Error())
+			}
+			for _, e := range answer.Events {
+				out = append(out, string(e.Kv.Key))
+			}
+		default:
+			return out
+		}
+	}
+}
+
+// TestWatchInCut: a watch is silent while the line is cut, and then has everything, in order; also when it began in the cut.
+func TestWatchInCut(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		other := c.connect("other")
+		first := n.client().Watch(t.Context(), "k", clientv3.WithPrefix())
+		n.inflict(faults{cut: true})
+		began := make(chan clientv3.WatchChan)
+		go func() { began <- n.client().Watch(t.Context(), "k", clientv3.WithPrefix(), clientv3.WithRev(2)) }()
+		want := []string{"k1", "k2", "k3", "k4"}
+		for _, key := range want {
+			put(t, other, key)
+		}
+		time.Sleep(time.Minute)
+		if got := keysOf(first); got != nil {
+			t.Errorf("%q in the cut", got)
+		}
+		n.inflict(faults{})
+		second := <-began
+		time.Sleep(2 * time.Second)
+		for _, watch := range []clientv3.WatchChan{first, second} {
+			if got := keysOf(watch); !slices.Equal(got, want) {
+				t.Errorf("%q", got)
+			}
+		}
+	})
+}
+
+// TestWatchCompacted: a watch that fell behind a compaction, or asks for what is compacted, is told and closed; a watch that has seen
+// everything goes on.
+func TestWatchCompacted(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		other := c.connect("other")
+		behind, current := n.client().Watch(t.Context(), "a"), other.client().Watch(t.Context(), "b")
+		n.inflict(faults{cut: true})
+		put(t, other, "a")
+		put(t, other, "b")
+		time.Sleep(time.Second)
+		c.compact()
+		put(t, other, "b")
+		n.inflict(faults{})
+		old := n.client().Watch(t.Context(), "a", clientv3.WithRev(2))
+		time.Sleep(time.Second)
+		for _, watch := range []clientv3.WatchChan{behind, old} {
+			if got, want := keysOf(watch), []string{rpctypes.ErrCompacted.Error(), "closed"}; !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+		if got := keysOf(current); !slices.Equal(got, []string{"b", "b"}) {
+			t.Errorf("%q", got)
+		}
+		_, err := n.client().Get(t.Context(), "a", clientv3.WithRev(2))
+		if !errors.Is(err, rpctypes.ErrCompacted) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestDropEvents: some events of a watch are left out, the rest is in order.
+func TestDropEvents(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		c.inflict(faults{dropEvent: 0.5})
+		watch := n.client().Watch(t.Context(), "k", clientv3.WithPrefix())
+		for i := range 40 {
+			put(t, n, fmt.Sprint("k", 10+i))
+		}
+		time.Sleep(time.Second)
+		if got := keysOf(watch); len(got) < 5 || len(got) > 35 || !slices.IsSorted(got) {
+			t.Errorf("%q", got)
+		}
+	})
+}
+
+// TestRestore: the store is what it was at the revision: its keys, its leases with a new term, and its count of revisions. A watch that
+// saw more hears of nothing until the count is beyond that.
+func TestRestore(t *testing.T) {
+	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
+		ctx, api := t.Context(), n.client()
+		kept, err := api.Grant(ctx, 60)
+		must(t, err)
+		put(t, n, "a", clientv3.WithLease(kept.ID))
+		back := put(t, n, "b")
+		_, err = api.Revoke(ctx, kept.ID)
+		must(t, err)
+		undone, err := api.Grant(ctx, 60)
+		must(t, err)
+		put(t, n, "c", clientv3.WithLease(undone.ID))
+		last := put(t, n, "b")
+		watch := api.Watch(ctx, "d", clientv3.WithPrefix())
+		if got := c.restore(back); got != back || c.now() != back {
+			t.Errorf("restored to %d, want %d", got, back)
+		}
+		got, err := api.Get(ctx, "", clientv3.WithPrefix())
+		must(t, err)
+		if len(got.Kvs) != 2 || got.Kvs[0].Lease != int64(kept.ID) || got.Kvs[1].Version != 1 || got.Header.Revision != back {
+			t.Errorf("%v", got)
+		}
+		if _, err = api.Get(ctx, "a", clientv3.WithRev(last)); !errors.Is(err, rpctypes.ErrFutureRev) {
+			t.Errorf("%v", err)
+		}
+		if _, err = api.KeepAliveOnce(ctx, undone.ID); !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			t.Errorf("%v", err)
+		}
+		for rev := back; rev <= last; {
+			rev = put(t, n, fmt.Sprint("d", rev+1))
+		}
+		time.Sleep(time.Second)
+		if got, want := keysOf(watch), []string{fmt.Sprint("d", last+1)}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		time.Sleep(time.Minute)
+		if got := count(t, n, "a"); got != 0 {
+			t.Error("the lease that came back does not end")
+		}
+		if log := c.writes(); !slices.ContainsFunc(log, func(w write) bool { return w.Restored && w.Revision == back }) || len(log) < 8 {
+			t.Errorf("%+v", log)
+		}
+	})
+}

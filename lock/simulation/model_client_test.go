@@ -138,15 +138,18 @@ func (l *leaser) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *cl
 		close(out)
 		return out, clientv3.ErrKeepAliveHalted{Reason: context.Canceled}
 	}
-	go l.renew(ctx, id, out)
+	l.n.cluster.mu.Lock()
+	begin := l.n.instants.at(l.n.latency()) // an instant of its own: the caller goes on at this one
+	l.n.cluster.mu.Unlock()
+	go l.renew(ctx, id, begin, out)
 	return out, nil
 }
 
-func (l *leaser) renew(ctx context.Context, id clientv3.LeaseID, out chan<- *clientv3.LeaseKeepAliveResponse) {
+func (l *leaser) renew(ctx context.Context, id clientv3.LeaseID, next time.Time, out chan<- *clientv3.LeaseKeepAliveResponse) {
 	defer close(out)
-	deadline := 5 * time.Second // as etcd's client has it until it knows better
-	for {
-		one, cancel := context.WithTimeout(ctx, deadline)
+	patience := 5 * time.Second // as etcd's client has it until it knows better
+	for l.n.wait(ctx, &luck{}, next, nil) == nil {
+		one, cancel := context.WithTimeout(ctx, patience)
 		got, err := l.KeepAliveOnce(one, id)
 		cancel()
 		if err != nil {
@@ -156,15 +159,8 @@ func (l *leaser) renew(ctx context.Context, id clientv3.LeaseID, out chan<- *cli
 		case out <- got:
 		default: // nobody reads: the client goes on
 		}
-		deadline = time.Duration(got.TTL) * time.Second
-		next := time.NewTimer(deadline / 3)
-		select {
-		case <-next.C:
-		case <-ctx.Done():
-		case <-l.n.dead:
-		}
-		next.Stop()
-		deadline -= deadline / 3
+		ttl := time.Duration(got.TTL) * time.Second
+		next, patience = time.Now().Add((ttl / 3).Truncate(time.Microsecond)), ttl-ttl/3
 	}
 }
 

@@ -147,7 +147,7 @@ func (l *leaser) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *cl
 
 func (l *leaser) renew(ctx context.Context, id clientv3.LeaseID, next time.Time, out chan<- *clientv3.LeaseKeepAliveResponse) {
 	defer close(out)
-	patience := 5 * time.Second // as etcd's client has it until it knows better
+	patience := 6 * time.Second // as etcd's client has it in the product until it knows better
 	for l.n.wait(ctx, &luck{}, next, nil) == nil {
 		one, cancel := context.WithTimeout(ctx, patience)
 		got, err := l.KeepAliveOnce(one, id)

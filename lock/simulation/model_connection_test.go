@@ -135,7 +135,7 @@ func (n *connection) luck(limit time.Duration) *luck {
 	l := &luck{
 		there: n.latency(), back: n.latency(), afterThere: n.latency(), afterBack: n.latency(),
 		lostRequest: n.chance(f.lostRequest), lostAnswer: n.chance(f.lostAnswer), busy: n.chance(f.busy),
-		arrives: n.chance(0.5), coin: n.chance(0.5),
+		arrives: n.chance(0.5), coin: n.chance(0.5) && limit != streamLimit, // a stream breaks, and that is seen at once
 	}
 	if limit > 0 {
 		l.limit = time.Now().Add(limit)

@@ -80,10 +80,8 @@ func again(ctx context.Context, t *testing.T, do func() error) {
 	}
 }
 
-// turn registers a node, waits for its turn, and changes for a second.
+// turn registers a node, waits for its turn, and changes for a second. The node lives on until ctx ends.
 func turn(ctx context.Context, t *testing.T, n *connection) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	s := &state.Store{Client: n.client()}
 	q := lock.Request{Group: "web", Limit: func(int) int { return 2 }, Members: map[string]string{}}
 	again(ctx, t, func() (err error) {

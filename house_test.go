@@ -25,6 +25,7 @@ var mayImport = map[string][]string{
 	"apply":             {"render", "state"},
 	"apply/action":      {"apply", "render", "state"},
 	"lock":              {"state"},
+	"lock/simulation":   {},
 	"agent":             {"puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
 	"scripts/lab.d/web": {},

@@ -166,3 +166,10 @@ func (i *instants) at(after time.Duration) time.Time {
 	i.taken = append(i.taken, t)
 	return time.Unix(0, t)
 }
+
+// free gives an instant back at which nothing will happen.
+func (i *instants) free(t time.Time) {
+	if n := slices.Index(i.taken, t.UnixNano()); n >= 0 {
+		i.taken = slices.Delete(i.taken, n, n+1)
+	}
+}

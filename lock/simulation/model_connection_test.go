@@ -53,8 +53,9 @@ func (n *connection) inflict(f faults) {
 }
 
 // kill ends the process as kill -9 does: no call has any effect or succeeds any more; they return context.Canceled at once, and
-// watches are closed. What was on its way may or may not arrive. End the context of the process's code at the same time, before: code
-// that tries again while its context lives would try for ever without that time passes.
+// watches are closed. What was on its way may or may not arrive. Right behind it, at the same instant, end the context of the process's
+// code: code that tries again while its context lives would do so for ever, and no time would pass. The other order is not
+// exact: what the code does between the two would depend on the machine.
 func (n *connection) kill() {
 	n.cluster.mu.Lock()
 	defer n.cluster.mu.Unlock()

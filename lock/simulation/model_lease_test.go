@@ -19,7 +19,8 @@ type lease struct {
 	granted  int64 // the revision when it was granted
 	ended    int64 // the revision when it was revoked or had expired; 0: it lives
 	deadline time.Time
-	timer    *time.Timer // takes it back some time after the deadline
+	end      time.Time // when etcd notices the deadline
+	timer    *time.Timer
 	keys     map[string]bool
 }
 
@@ -84,7 +85,9 @@ func (c *cluster) grant(r *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error)
 // renew begins the term of a lease. etcd notices the end up to a second late, never early.
 func (c *cluster) renew(l *lease) {
 	l.deadline = time.Now().Add(time.Duration(l.ttl) * time.Second)
-	end := time.Until(c.instants.at(time.Until(l.deadline) + time.Duration(c.rng.Int64N(int64(time.Second)))))
+	c.instants.free(l.end)
+	l.end = c.instants.at(time.Until(l.deadline) + time.Duration(c.rng.Int64N(int64(time.Second))))
+	end := time.Until(l.end)
 	if l.timer == nil {
 		l.timer = time.AfterFunc(end, func() { c.expire(l) })
 	} else {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -37,6 +38,10 @@ type Agent struct {
 	leased context.CancelFunc // ends the renewal of the lease
 	parsed *render.Repository // of the last snapshot, kept while its version stays
 	at     string             // the version of parsed
+
+	due   atomic.Int64 // until when the agent is surely at work, in nanoseconds since began
+	began time.Time
+	nodes int // of the fleet, as it was seen last
 }
 
 // New prepares a node's agent. It makes the state directory and checks the repositories' settings; nothing is fetched yet.
@@ -48,7 +53,7 @@ func New(c Config, build string, log *logrus.Entry) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{config: c, build: build, instance: randomID(), log: log, puller: p, actions: action.All()}, nil
+	return &Agent{config: c, build: build, instance: randomID(), log: log, began: time.Now(), puller: p, actions: action.All()}, nil
 }
 
 // Close lets go of the store and the repositories.
@@ -93,12 +98,17 @@ func (a *Agent) openStore(ctx context.Context) (*state.Store, error) {
 	return s, nil
 }
 
+// work says that something of a length at most begins now: an agent that hangs for longer counts as dead.
+func (a *Agent) work(atMost time.Duration) {
+	a.due.Store(int64(time.Since(a.began) + atMost + time.Minute))
+}
+
+// atWork reports that the agent did not hang.
+func (a *Agent) atWork() bool { return time.Since(a.began) < time.Duration(a.due.Load()) }
+
 // host is what actions work on.
-func (a *Agent) host(version string, fence int64) *apply.Host {
+func (a *Agent) host(version string) *apply.Host {
 	env := map[string]string{"PULLET_NODE": a.config.Node.Name, "PULLET_VERSION": version}
-	if fence != 0 {
-		env["PULLET_FENCE"] = fmt.Sprint(fence)
-	}
 	backups := filepath.Join(a.config.Paths.State, "backups")
 	return &apply.Host{Root: a.config.Root, Env: env, Backups: backups, Notes: a.notes(), Boot: apply.Boot(), Live: a.Live}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pullet/pullet/lock"
@@ -36,14 +37,15 @@ func (p *pull) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.store, p.presence = store, presence
+	p.store, p.presence, p.out.seen = store, presence, presence.Revision
 	p.local.LastPull = node.LastSeen
 	if !p.loop { // the next pull tells from it how long the gap was
 		if err := p.local.Save(p.config.Paths.State); err != nil {
 			return err
 		}
 	}
-	return p.renew(ctx, presence)
+	p.renew(ctx, presence)
+	return nil
 }
 
 // goOnWithout says that the pull goes on without the fleet's record.
@@ -71,7 +73,7 @@ const (
 )
 
 // renew keeps the lease alive: in the loop until the next pull replaces it, else for this pull.
-func (p *pull) renew(ctx context.Context, presence *state.Presence) error {
+func (p *pull) renew(ctx context.Context, presence *state.Presence) {
 	if p.loop {
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -82,7 +84,7 @@ func (p *pull) renew(ctx context.Context, presence *state.Presence) error {
 		p.leased()
 	}
 	p.leased = cancel
-	return p.Agent.store.KeepAlive(ctx, presence)
+	p.Agent.store.KeepAlive(ctx, presence, p.atWork)
 }
 
 // agree finds the version that the fleet works on, and proposes a newer one when this node sees it first. It returns no version when
@@ -97,6 +99,7 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 		if err != nil {
 			return nil, err
 		}
+		p.current = current
 		if own, err = p.accepted(ctx, current, own); err != nil {
 			return nil, err
 		}
@@ -104,17 +107,21 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 		if err != nil {
 			return nil, err
 		}
-		if current != nil && (next.Same(current) && next.Release == current.Release || refused[next.ID]) {
-			p.agreed = rev
+		stays, err := p.stays(ctx, current, next)
+		if err != nil {
+			return nil, err
+		}
+		if current != nil && (next.Same(current) && next.Release == current.Release || refused[next.ID] || stays) {
+			p.agreed, p.out.seen = rev, max(rev, p.out.seen)
 			p.noteProblems(own)
 			return current, nil
 		}
 		if !next.Same(current) {
 			var mistakes render.ErrorList
 			var missing *puller.MissingCommitError
-			_, err := p.compile(ctx, next)
+			program, err := p.compile(ctx, next)
 			if errors.As(err, &missing) && current != nil { // one mirror lags while another went on: the fleet's version waits for it
-				p.agreed = rev
+				p.agreed, p.out.seen = rev, max(rev, p.out.seen)
 				p.noteProblems(own)
 				return current, nil
 			}
@@ -129,11 +136,31 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 				}
 				continue
 			}
+			rollout := program.catalog.Fleet.Rollout
+			next.Held, next.Canary = !rollout.Follows(), rollout.Canary != nil
 		}
-		if _, err := p.store.Propose(ctx, *next, rev); err != nil {
+		if _, err := p.store.Propose(ctx, *next, current, rev); err != nil {
 			return nil, err
 		}
 	}
+}
+
+// stays reports that the fleet does not follow to a newer version now: an operator holds it, that version was given up before, or the
+// canaries of the current one are not through.
+func (p *pull) stays(ctx context.Context, current, next *state.Version) (bool, error) {
+	switch {
+	case current == nil || next.Same(current) || p.AcceptRewind:
+		return false, nil
+	case current.Holds(time.Now()) || slices.Contains(current.Bad, next.ID):
+		return true, nil
+	case !current.Canary:
+		return false, nil
+	}
+	through, err := p.store.CanariesDone(ctx, current, render.CanaryGroup)
+	if err == nil && !through {
+		p.log.WithField("version", next.String()).Info("newer commits wait for the canaries of " + current.String())
+	}
+	return !through, err
 }
 
 // withoutFleet is the version to keep in force while the store is away: the one that runs here.
@@ -164,7 +191,7 @@ func (p *pull) noteProblems(own []puller.Head) {
 func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.Head) (*state.Version, error) {
 	next := &state.Version{By: p.config.Node.Name, At: time.Now().UTC()}
 	if current != nil {
-		next.Previous, next.Rewound = current.ID, current.Rewound
+		next.Previous, next.Rewound, next.Bad = current.ID, current.Rewound, current.Bad
 	}
 	best := make([]puller.Head, len(own))
 	for i, h := range own {

@@ -113,6 +113,7 @@ func (p *pull) view(ctx context.Context) (render.View, error) {
 	if err != nil {
 		return v, err
 	}
+	p.nodes = len(v.Nodes)
 	if p.presence == nil { // a plan, which writes nothing
 		return v, nil
 	}
@@ -178,7 +179,11 @@ func (p *pull) tellRollout(ctx context.Context, v *state.Version, reason string)
 	if v.Same(p.local.Running) {
 		return nil
 	}
-	return lock.Fail(ctx, p.store, p.request(v, p.node(), render.Fleet{}, nil), reason)
+	req, err := p.request(v, &render.Catalog{Node: p.node()})
+	if err != nil {
+		return err
+	}
+	return lock.NewTurn(p.store, req).Fail(ctx, reason, lock.Halting)
 }
 
 // tellConfigured records the node's configured state when there was no run.

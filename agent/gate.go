@@ -7,70 +7,37 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
-// request is the node's wish to change to a version, under the rules of that version.
-func (p *pull) request(v *state.Version, node render.Node, fleet render.Fleet, inventory render.Inventory) lock.Request {
-	members := map[string]string{}
-	for name, n := range inventory {
-		members[name] = n.Role()
-	}
-	return lock.Request{
-		Presence: p.presence, Version: v, VersionRev: p.agreed, Run: p.out.Run,
-		Group: state.GroupOf(node.Role()), Members: members, Depends: fleet.Rollout.RoleDependencies[node.Role()],
-		Limit:       func(roster int) int { return fleet.Rollout.LimitFor(node.Role(), roster) },
-		MaxFailures: fleet.Rollout.MaxFailures, Waiting: p.waiting(v),
-	}
-}
-
-// waiting tells everybody why the node waits.
-func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
-	said := ""
-	return func(w *lock.Wait) {
-		if w.Error() == said {
-			return
-		}
-		said = w.Error()
-		if p.Waiting != nil {
-			p.Waiting(w)
-		}
-		st := p.status(v, w.Gate+": "+w.Reason)
-		st.Clear = w.Clear
-		ctx, cancel := afterwards(context.Background())
-		defer cancel()
-		if err := p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, st); err != nil {
-			p.log.WithError(err).Warn("the reason to wait could not be recorded")
-		}
-	}
-}
-
 // gate takes a slot for the version. While the node is not admitted it keeps the version that it runs in force, and waits as long
-// as it was told to. No slot and no error: it still waits, and the outcome says for what.
-func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*lock.Slot, error) {
-	req := p.request(v, program.catalog.Node, program.catalog.Fleet, program.catalog.Inventory)
-	slot, wait, err := lock.Try(ctx, p.store, req)
-	if slot != nil || err != nil && !errors.Is(err, lock.ErrSuperseded) {
-		return slot, err
+// as it was told to. No turn and no error: it still waits, and the outcome says for what. A node that gave its slot back in mid-run goes on
+// without one: it takes a slot again before it changes anything.
+func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*lock.Turn, error) {
+	req, err := p.request(v, program.catalog)
+	if err != nil {
+		return nil, err
+	}
+	turn := lock.NewTurn(p.store, req)
+	if p.local.Parked == v.Rollout() {
+		return turn, nil
+	}
+	wait, err := turn.Try(ctx)
+	if wait == nil && err == nil {
+		return turn, nil
 	}
 	p.out.Version = v
 	if wait != nil {
-		wait.Since = time.Now()
-		req.Waiting(wait)
-		if err := p.keepRunning(ctx); err != nil {
-			return nil, err
+		if err := errors.Join(p.queued(v), p.keepRunning(ctx)); err != nil {
+			return nil, errors.Join(err, turn.Leave(ctx))
 		}
-		waiting, cancel := context.WithTimeout(ctx, p.Wait)
-		defer cancel()
-		slot, err = lock.Acquire(waiting, p.store, req)
-		if err != nil && errors.Is(err, waiting.Err()) { // no time was left to ask again
+		if err = p.waits(ctx, turn.Acquire); errors.Is(err, context.DeadlineExceeded) { // no time was left to ask again
 			err = wait
 		}
 	}
 	switch {
-	case slot != nil:
-		return slot, nil
+	case err == nil:
+		return turn, nil
 	case errors.As(err, &wait):
 		p.out.Wait = wait
 	case errors.Is(err, lock.ErrSuperseded):
@@ -79,6 +46,15 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 		return nil, err
 	}
 	return nil, nil
+}
+
+// queued remembers the node's place in the queue, which it has again at its next pull.
+func (p *pull) queued(v *state.Version) error {
+	if p.local.Order(v.Rollout()) != 0 {
+		return nil
+	}
+	p.local.Queued, p.local.Place = v.Rollout(), p.presence.Revision
+	return p.local.Save(p.config.Paths.State)
 }
 
 // keepRunning corrects drift of the version that the node runs while it waits for a newer one. It leaves a node alone on which half

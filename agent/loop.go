@@ -36,8 +36,10 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 		if err == nil && out.Rebooting() && !a.awaitBoot(ctx) {
 			return nil
 		}
-		fleet.follow(ctx, out.Version)
-		timer := time.NewTimer(a.pause() - time.Since(began))
+		fleet.follow(ctx, out)
+		pause := a.pause() - time.Since(began)
+		a.work(max(0, pause))
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
@@ -107,6 +109,9 @@ func backoff(interval time.Duration, failures int) time.Duration {
 	return interval
 }
 
+// atOnce is how many agents of a fleet start within a second when all are woken.
+const atOnce = 500
+
 // fleetWatch wakes the loop when the fleet's version is another than the one that the node worked on.
 type fleetWatch struct {
 	agent  *Agent
@@ -114,17 +119,19 @@ type fleetWatch struct {
 	store  *state.Store
 	cancel context.CancelFunc
 	worked string
+	seen   int64 // the revision up to which the last pull looked
 }
 
 // follow watches the store that is open now. A store that went away is followed again after the pull that reopened it; until then the
 // timer is what wakes the loop.
-func (f *fleetWatch) follow(ctx context.Context, worked *state.Version) {
+func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
 	f.agent.mu.Lock()
 	store := f.agent.store
 	f.agent.mu.Unlock()
-	if worked != nil {
-		f.worked = worked.ID
+	if out.Version != nil {
+		f.worked = out.Version.ID
 	}
+	f.seen = max(f.seen, out.seen)
 	if f.cancel != nil {
 		f.cancel()
 	}
@@ -136,12 +143,18 @@ func (f *fleetWatch) follow(ctx context.Context, worked *state.Version) {
 		return
 	}
 	ctx, f.cancel = context.WithCancel(ctx)
-	go f.watch(ctx, store, f.worked)
+	go f.watch(ctx, store, f.worked, f.seen, f.agent.nodes)
 }
 
-// watch rings once when the version is, or becomes, another one.
-func (f *fleetWatch) watch(ctx context.Context, store *state.Store, worked string) {
-	if err := store.AwaitOther(ctx, worked); err != nil {
+// watch rings once when the version is, or becomes, another one, or there is something else to do. Of a large fleet, not all come at
+// the same moment.
+func (f *fleetWatch) watch(ctx context.Context, store *state.Store, worked string, seen int64, nodes int) {
+	if err := store.AwaitWork(ctx, worked, seen); err != nil {
+		return
+	}
+	select {
+	case <-time.After(rand.N(max(1, time.Duration(nodes)*time.Second/atOnce))):
+	case <-ctx.Done():
 		return
 	}
 	select {

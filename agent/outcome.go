@@ -19,6 +19,8 @@ type Outcome struct {
 	Refused  []error        // what verification refused: rewritten history, moved tags
 	Failures []error        // what is wrong beside the report, such as a newer commit that does not compile
 	Warnings []error        // what was got around: an unreachable remote or store
+
+	seen int64 // the revision of the fleet's record up to which the pull looked
 }
 
 // Rebooting reports that the host is about to boot: the run goes on after it.

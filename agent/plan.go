@@ -31,7 +31,7 @@ func (a *Agent) Plan(ctx context.Context, dir string) (*Outcome, error) {
 	if err != nil {
 		return p.out, err
 	}
-	host := a.host(p.out.Version.ID, 0)
+	host := a.host(p.out.Version.ID)
 	host.Fleet = p.fleet()
 	p.out.Report = program.Plan(ctx, apply.Options{
 		Run: p.out.Run, Host: host, Journal: journal, Upgrade: true, Log: a.log,

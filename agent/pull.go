@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -35,23 +36,30 @@ type pull struct {
 	journal  *state.Journal
 	store    *state.Store // nil: unreachable
 	presence *state.Presence
-	agreed   int64 // the revision at which the version was agreed
-	log      *logrus.Entry
+	current  *state.Version  // the fleet's
+	agreed   int64           // the revision at which it was agreed
+	ctx      context.Context // of the pull, for what is recorded beside it
+
+	waitMu sync.Mutex
+	waited time.Duration // at gates, of Wait
+	said   *lock.Wait    // the last reason to wait inside the run
+	log    *logrus.Entry
 }
 
 // Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the fleet is in the Outcome; an
 // error means that the pull could not be made at all.
 func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
-	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}}
+	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, ctx: ctx}
 	p.log = a.log.WithField("run", p.out.Run)
 	held, err := state.LockRun(a.config.Paths.State, p.out.Run)
 	if err != nil {
 		return p.out, err
 	}
 	defer p.unlock(held)
+	p.work(p.config.Agent.Deadline.Std() + 2*p.Wait + time.Hour)
 	err = p.do(ctx)
 	if err == nil && p.out.Rebooting() {
-		err = p.host("", 0).Reboot(ctx)
+		err = p.host("").Reboot(ctx)
 	}
 	if p.store != nil {
 		err = p.store.Explain(err)
@@ -90,11 +98,11 @@ func (p *pull) do(ctx context.Context) error {
 			return err
 		}
 	}
-	slot, err := p.gate(ctx, version, program)
-	if slot == nil || err != nil {
+	turn, err := p.gate(ctx, version, program)
+	if turn == nil || err != nil {
 		return err
 	}
-	return p.upgrade(ctx, version, program, slot)
+	return p.upgrade(ctx, version, program, turn)
 }
 
 // awaitOrphans waits for commands of a pull that was killed: to start them once more beside themselves would make two.
@@ -177,7 +185,7 @@ func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled
 }
 
 // upgrade brings the node to a version under its slot.
-func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled, slot *lock.Slot) error {
+func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) error {
 	p.out.Version, p.out.Upgrade = v, true
 	p.log.WithFields(logrus.Fields{"version": v.String(), "from": p.local.Running.String()}).Info("upgrading")
 	if p.local.Upgrading != v.ID {
@@ -186,27 +194,31 @@ func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled,
 			return err
 		}
 	}
-	report, err := p.run(ctx, v, program, slot)
+	report, err := p.run(ctx, v, program, turn)
 	if err != nil {
-		return errors.Join(err, p.settle(ctx, v, slot, &apply.Report{Stopped: err.Error()}))
+		return errors.Join(err, p.settle(ctx, v, turn, &apply.Report{Stopped: err.Error()}))
 	}
-	if err := p.settle(ctx, v, slot, report); err != nil {
+	if err := p.settle(ctx, v, turn, report); err != nil {
 		return err
 	}
 	return p.publish(ctx, v, report)
 }
 
 // run applies a program to the host.
-func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, slot *lock.Slot) (*apply.Report, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.config.Agent.Deadline.Std())
+func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) (*apply.Report, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.config.Agent.Deadline.Std()+p.Wait) // waits are not counted
 	defer cancel()
-	o := apply.Options{
-		Run: p.out.Run, Host: p.host(v.ID, 0), Journal: p.journal, Watch: p.Watch, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: slot != nil,
-		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll,
-		Upgrade: !p.upToDate(v) && slot != nil,
+	gates, err := p.gatesFor(v, program, turn)
+	if err != nil {
+		return nil, err
 	}
-	if slot != nil {
-		o.Host, o.Hold = p.host(v.ID, slot.Fence()), slot.Check
+	o := apply.Options{
+		Run: p.out.Run, Host: p.host(v.ID), Journal: p.journal, Watch: p.Watch, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
+		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll,
+		Upgrade: !p.upToDate(v) && turn != nil,
+	}
+	if gates != nil { // an interface that holds a nil pointer would not be nil
+		o.Gates, o.Host.Fence = gates, gates.Fence
 	}
 	o.Host.Fleet = p.fleet()
 	report, err := program.Run(ctx, o)
@@ -216,22 +228,49 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, slo
 
 // settle records how an upgrade ended: in the fleet first, then on disk. A pull that is killed in between finds the fleet's record
 // ahead of its own, and takes a slot again only to find nothing to do.
-func (p *pull) settle(ctx context.Context, v *state.Version, slot *lock.Slot, report *apply.Report) error {
+func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	switch {
 	case report.Failed():
 		p.local.Failed, p.local.Failures, p.local.LastFailure = v.ID, p.local.Failures+1, time.Now().UTC()
-		return errors.Join(slot.Fail(ctx, report.Why()), p.local.Save(p.config.Paths.State))
+		return errors.Join(turn.Fail(ctx, report.Why(), p.howItFailed(v, report)), p.local.Save(p.config.Paths.State))
 	case report.Pending():
-		return p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, p.status(v, report.Why()))
+		return p.pause(ctx, v, turn, report)
 	}
-	if err := slot.Succeed(ctx); err != nil {
+	if err := turn.Succeed(ctx); err != nil {
 		return fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
 	p.local.Running, p.local.Validated = v, true
-	p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = "", "", 0, time.Time{}
+	p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = "", "", "", 0, time.Time{}
 	return p.local.Save(p.config.Paths.State)
+}
+
+// howItFailed says what the failure of a run means for the other nodes.
+func (p *pull) howItFailed(v *state.Version, report *apply.Report) lock.Failure {
+	switch {
+	case report.Late():
+		return lock.Late
+	case v.Same(p.local.Running): // the version did work here: it is this host that broke
+		return lock.Broken
+	}
+	return lock.Halting
+}
+
+// pause records that the run waits. What only other nodes can end is waited for without the slot; a boot, and a pull that was told to stop,
+// keep it.
+func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
+	w := p.out.Wait
+	if w == nil {
+		w = &lock.Wait{Gate: "a step", Reason: report.Why(), Clear: "the next pull goes on with it"}
+	}
+	if report.Stopped != "" || report.Reboot {
+		return p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, p.status(v, report.Why()))
+	}
+	st := p.waitStatus(v, w)
+	st.Parked = true
+	p.local.Parked = v.Rollout()
+	return errors.Join(turn.Park(ctx, w), p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, st), p.local.Save(p.config.Paths.State))
 }
 
 // publish tells the fleet and the disk what came of the run.

@@ -20,7 +20,7 @@ func (s *running) ownCondition(ctx context.Context) (Outcome, string) {
 	if s.Conditions.When == nil {
 		return "", ""
 	}
-	return s.ask(ctx, s.Conditions.When)
+	return s.ask(ctx, true, s.Conditions.When)
 }
 
 // jobCondition is the answer to the condition of the step's job.
@@ -34,15 +34,14 @@ func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
 	a.asked = true
 	s.mu.Unlock()
 	if first {
-		a.outcome, a.reason = s.ask(ctx, s.job.Conditions.When)
+		a.outcome, a.reason = s.ask(ctx, true, s.job.Conditions.When)
 		close(a.done)
 		return a.outcome, a.reason
 	}
 	select {
 	case <-a.done:
 	default: // others go on while the first step of the job waits
-		s.alone()
-		s.schedule.aside(s.place, func() {
+		s.aside(true, func() {
 			select {
 			case <-a.done:
 			case <-ctx.Done():
@@ -140,7 +139,7 @@ func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
 		return true, nil // not known before the steps that it reads have run
 	}
 	s.alone() // it may have to wait for the other's condition
-	trial := &running{execution: s.execution, boundStep: t, r: &StepReport{}, schedule: s.schedule, place: s.place}
+	trial := &running{execution: s.execution, boundStep: t, r: &StepReport{}, schedule: s.schedule, place: s.place, run: s.run}
 	if trial.Conditions.When != nil {
 		if outcome, _ := trial.ownCondition(ctx); outcome != "" {
 			return false, nil
@@ -194,7 +193,7 @@ func (x *execution) reactions(ctx context.Context, why string, ids map[string]bo
 		if x.stopped() && !x.over || ctx.Err() != nil {
 			continue
 		}
-		s := &running{execution: x, boundStep: reaction, r: &StepReport{
+		s := &running{execution: x, boundStep: reaction, run: ctx, r: &StepReport{
 			Job: t.Job, Step: t.Name + " (" + why + ")", Action: t.Action, Pos: t.Pos,
 		}}
 		if !s.carried(ctx) {

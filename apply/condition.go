@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -14,10 +15,19 @@ const defaultRetry = 10 * time.Second
 
 // ask evaluates a condition, again and again where it has a retry. An empty outcome means yes; else Skipped without a retry,
 // Pending when the attempts are used up, Failed when it cannot be evaluated.
-func (s *running) ask(ctx context.Context, c *render.Condition) (Outcome, string) {
+//
+// A wait before the step is one for others: the node gives its slot back when nothing else is left to do.
+func (s *running) ask(ctx context.Context, before bool, c *render.Condition) (Outcome, string) {
 	for attempt := 1; ; attempt++ {
-		yes, err := s.catalog.Eval(c.Expression, s.r.Result, s.results(s.Job), s.runMacro(ctx))
+		var yes bool
+		err := s.reading(ctx, func() (err error) {
+			yes, err = s.catalog.Eval(c.Expression, s.r.Result, s.results(s.Job), s.runMacro(ctx))
+			return err
+		})
+		var pending *PendingError
 		switch {
+		case errors.As(err, &pending):
+			return Pending, pending.Reason
 		case err != nil:
 			return Failed, err.Error()
 		case yes:
@@ -27,50 +37,53 @@ func (s *running) ask(ctx context.Context, c *render.Condition) (Outcome, string
 		case s.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit:
 			return Pending, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
 		}
-		if !s.pause(ctx, c.Retry) {
+		if !s.pause(ctx, before, c.Retry) {
 			return Pending, "waiting for: " + c.Expression.Text
 		}
 	}
 }
 
 // pause waits until it is time for another attempt, while other steps run. It reports false when ctx ended.
-func (s *running) pause(ctx context.Context, r *render.Retry) bool {
-	s.alone()
+func (s *running) pause(ctx context.Context, forOthers bool, r *render.Retry) bool {
 	interval := defaultRetry
 	if r.Interval > 0 {
 		interval = time.Duration(r.Interval)
 	}
-	wait := func() {
+	s.aside(forOthers, func() {
 		select {
 		case <-ctx.Done():
 		case <-time.After(interval):
 		}
-	}
-	if s.schedule == nil { // a reaction, behind all other steps
-		wait()
-	} else {
-		s.schedule.aside(s.place, wait)
-	}
+	})
 	return ctx.Err() == nil
 }
 
-// results are the steps' results as a job names them.
-func (x *execution) results(job string) render.Results {
+// results are the steps' results as a job names them. One of a step that another node takes is wanted from there.
+func (s *running) results(job string) render.Results {
 	return func(name string) (render.StepResult, bool) {
-		x.mu.Lock()
-		defer x.mu.Unlock()
-		for _, id := range []string{job + "/" + name, name} {
-			if r, ok := x.values[id]; ok {
-				return r, true
-			}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		id, ok := s.resultID(job, name)
+		if t := s.foreign[id]; ok && t != nil && t.ID() != s.ID() {
+			s.wanted = append(s.wanted, t)
 		}
-		for id, r := range x.values { // a short name that only one job has: checked when the catalog was compiled
-			if strings.HasSuffix(id, "/"+name) {
-				return r, true
-			}
-		}
-		return render.StepResult{}, false
+		return s.values[id], ok
 	}
+}
+
+// resultID is the step that a job means by a name, if it has ended.
+func (x *execution) resultID(job, name string) (string, bool) {
+	for _, id := range []string{job + "/" + name, name} {
+		if _, ok := x.values[id]; ok {
+			return id, true
+		}
+	}
+	for id := range x.values { // a short name that only one job has: checked when the catalog was compiled
+		if strings.HasSuffix(id, "/"+name) {
+			return id, true
+		}
+	}
+	return "", false
 }
 
 // macroTimeout is how long a macro's command may take when it does not say: other steps wait for its answer.

@@ -20,6 +20,7 @@ type Host struct {
 	Backups string            // where replaced files are kept
 	Notes   string            // where commands are noted while they run: see Orphans
 	Fleet   Fleet             // nil: its record cannot be reached
+	Fence   func() int64      // of the claim under which commands run; 0 or nil without one
 	Boot    string            // of the machine, as Boot says; changes with every boot
 	// Live is told the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.
 	Live func(step, line string)
@@ -127,6 +128,9 @@ func (h *Host) environment(home string, extra map[string]string) []string {
 	env := map[string]string{
 		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"HOME": home, "LANG": "C.UTF-8", "PULLET_ROOT": h.Root,
+	}
+	if h.Fence != nil && h.Fence() != 0 {
+		env["PULLET_FENCE"] = fmt.Sprint(h.Fence())
 	}
 	for _, more := range []map[string]string{h.Env, extra} {
 		for k, v := range more {

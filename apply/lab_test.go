@@ -169,7 +169,7 @@ func (l *lab) options() apply.Options {
 	}
 	return apply.Options{
 		Run: fmt.Sprint("run", l.runs), Host: &apply.Host{Root: l.root}, Journal: j, Upgrade: l.upgrade,
-		Hold: func(context.Context) error { return l.held }, Turn: true,
+		Gates: holds{ask: func(context.Context) error { return l.held }}, Turn: true,
 	}
 }
 
@@ -232,3 +232,12 @@ func cmds(name string, more ...string) string { return thing("t.cmd", name, more
 func thing(action, name string, more ...string) string {
 	return fmt.Sprintf("{name: %s, action: %s, parameters: {name: %s}%s}", name, action, name, strings.Join(append([]string{""}, more...), ", "))
 }
+
+// holds are gates that only ask before a step changes the host.
+type holds struct {
+	apply.Gates
+	ask func(context.Context) error
+}
+
+func (h holds) Hold(ctx context.Context, _ apply.GatedStep) error { return h.ask(ctx) }
+func (h holds) Park(context.Context) error                        { return nil }

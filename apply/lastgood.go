@@ -67,8 +67,8 @@ func (x *execution) lastGood(ctx context.Context) {
 
 // mayRestore asks whether the host may be changed, and makes sure that no run goes on with this one: its steps will be due again.
 func (x *execution) mayRestore(ctx context.Context) error {
-	if x.Hold != nil {
-		if err := x.Hold(ctx); err != nil {
+	if x.Gates != nil {
+		if err := x.Gates.Hold(ctx, GatedStep{}); err != nil {
 			return err
 		}
 	}

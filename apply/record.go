@@ -9,6 +9,9 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
+// unknown is the state of a step of which nobody can say what came of it.
+const unknown = "unknown"
+
 // carried takes over what a run that was cut off has on record of the step.
 func (s *running) carried(ctx context.Context) bool {
 	if s.plan {
@@ -29,6 +32,7 @@ func (s *running) carried(ctx context.Context) bool {
 	}
 	s.r.Made = making
 	if cutOff && !s.repeatable() {
+		s.r.Result.State = unknown
 		s.r.fail(errors.New("it was started before and its end is not on record, so its result is unknown; " +
 			"it is idempotent: false and is not repeated: look at the host, then commit a change to the step"))
 		s.record(true)
@@ -43,7 +47,7 @@ func (s *running) check(ctx context.Context) (Change, error) {
 		s.r.Outcome, s.r.Reason = Skipped, "runs: onUpdate, and the version is the same"
 		return Change{}, nil
 	}
-	if before, ok := s.done(); ok {
+	if before, ok := s.done(); ok && !s.stale {
 		s.r.Outcome, s.r.Result = OK, before.Result
 		if before.Outcome == Failed {
 			s.r.Outcome, s.r.Reason = Failed, before.Reason
@@ -65,7 +69,13 @@ func (s *running) done() (before StepReport, ok bool) {
 }
 
 // repeatable reports a step that may run again when its end is not on record.
-func (s *boundStep) repeatable() bool { return s.Options.Idempotent == nil || *s.Options.Idempotent }
+func (s *boundStep) repeatable() bool {
+	if s.Options.Idempotent != nil {
+		return *s.Options.Idempotent
+	}
+	u, unchecked := s.act.(Unchecked) // what one node does for all is not done twice by accident
+	return s.Options.Target == nil || !unchecked || !u.Unchecked()
+}
 
 // doneKey is under what a success of the step is remembered for good: "" for one that checks for itself or always runs.
 func (s *boundStep) doneKey(version string) string {
@@ -88,12 +98,8 @@ func (s *running) begin(ctx context.Context) bool {
 	if s.job.Validation {
 		return true
 	}
-	if s.Hold != nil {
-		if err := s.Hold(ctx); err != nil {
-			s.r.Outcome, s.r.Reason = Pending, "not started: "+err.Error()
-			s.stopBecause(err)
-			return false
-		}
+	if !s.hold(ctx) || !s.serialize(ctx) || !s.claimed(ctx) {
+		return false
 	}
 	s.mu.Lock()
 	err := s.start()
@@ -104,6 +110,37 @@ func (s *running) begin(ctx context.Context) bool {
 		return false
 	}
 	return true
+}
+
+// hold makes sure that it is the node's turn.
+func (s *running) hold(ctx context.Context) bool {
+	if s.Gates == nil {
+		return true
+	}
+	err := s.Gates.Hold(ctx, s.gated())
+	var pending *PendingError
+	switch {
+	case err == nil:
+		return true
+	case errors.As(err, &pending):
+		s.r.waitOrFail(err)
+	default:
+		s.r.Outcome, s.r.Reason = Pending, "not started: "+err.Error()
+		s.stopBecause(err)
+	}
+	return false
+}
+
+// claimed records with the others that this node, which was chosen for the step, starts it.
+func (s *running) claimed(ctx context.Context) bool {
+	if !s.elected {
+		return true
+	}
+	err := s.Gates.Begin(ctx, s.gated())
+	if err != nil {
+		s.waitOrFail(err)
+	}
+	return err == nil
 }
 
 // start writes that the step starts. One that makes the host boot ends with the boot.

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pullet/pullet/render"
@@ -33,6 +34,7 @@ type StepReport struct {
 	Drift      bool              `json:"drift,omitempty"`   // the host was changed by something else: the step says what it said before
 	Made       []string          `json:"made,omitempty"`    // the resources that were not on the host before
 	Lost       bool              `json:"lost,omitempty"`    // it removed what cannot be put back
+	Held       bool              `json:"held,omitempty"`    // it waits for other nodes, and so does what comes after it
 	Reacted    bool              `json:"reacted,omitempty"` // it did what it does when something that it watches changed
 	Result     render.StepResult `json:"result"`
 	Seconds    float64           `json:"seconds,omitempty"`
@@ -56,6 +58,7 @@ type Report struct {
 	Counts    map[Outcome]int `json:"counts"`
 
 	Leftovers []Leftover `json:"leftovers,omitempty"` // on the host, and no longer declared
+	late      int        // failures of steps whose failure stops nobody before every node ran them
 	NotUndone []string   `json:"notUndone,omitempty"` // steps whose changes stayed when their job's files were restored
 }
 
@@ -69,6 +72,14 @@ func (r *Report) Failed() bool { return r.Counts[Failed] > 0 || r.Counts[Unmet] 
 
 // Pending reports that something is waited for and nothing failed.
 func (r *Report) Pending() bool { return !r.Failed() && (r.Counts[Pending] > 0 || r.Stopped != "") }
+
+// Late reports that all that failed are steps whose failure stops nobody before every node ran them.
+func (r *Report) Late() bool { return r.Counts[Failed] > 0 && r.Counts[Failed] == r.late }
+
+// Waits reports a step that waits for other nodes at a gate.
+func (r *Report) Waits() bool {
+	return slices.ContainsFunc(r.Steps, func(s *StepReport) bool { return s.Held })
+}
 
 // Changed is the number of steps that changed the host.
 func (r *Report) Changed() int { return r.Counts[Changed] }

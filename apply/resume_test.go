@@ -42,7 +42,7 @@ func newKiller(l *lab, base string) *killer {
 func (k *killer) run(p *apply.Program) *apply.Report {
 	k.t.Helper()
 	o := k.options()
-	o.Hold = func(context.Context) error { k.take("before a start", 0); return nil }
+	o.Gates = holds{ask: func(context.Context) error { k.take("before a start", 0); return nil }}
 	k.onApply = func(name string) {
 		k.take("at the beginning of "+name, 0)
 		k.takeTorn("in the middle of writing the start of ", name)

@@ -23,8 +23,8 @@ type Options struct {
 	// PruneLimit is how many things that are no longer declared are removed at once; 0 is DefaultPruneLimit. PruneAll removes any number.
 	PruneLimit int
 	PruneAll   bool
-	// Hold is asked before each step that would change the host; an error stops the run there. Nil: nothing is held.
-	Hold func(ctx context.Context) error
+	// Gates are where steps wait for other nodes. Nil: nobody is waited for, and nothing is held.
+	Gates Gates
 	// Watch sees each step's report as it comes, one at a time. It may be nil.
 	Watch func(*StepReport)
 	Log   *logrus.Entry
@@ -44,6 +44,7 @@ type execution struct {
 
 	resolved map[string]*boundStep // steps whose parameters waited for others, as they ran
 	restored map[string]bool       // steps whose files were put back
+	foreign  map[string]*boundStep // steps that another node takes, and whose result was not asked for yet
 	due      map[string]bool       // reactions to what was put back or removed
 	keeper   *keeper
 
@@ -96,7 +97,7 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 func (p *Program) execution(o Options) *execution {
 	x := &execution{
 		Program: p, Options: o, reports: map[string]*StepReport{}, values: map[string]render.StepResult{}, answers: map[*render.Job]*answer{},
-		resolved: map[string]*boundStep{}, restored: map[string]bool{}, due: map[string]bool{}, keeper: &keeper{},
+		resolved: map[string]*boundStep{}, foreign: map[string]*boundStep{}, restored: map[string]bool{}, due: map[string]bool{}, keeper: &keeper{},
 		report: &Report{
 			Run: o.Run, Node: p.catalog.Node.Name, Version: p.catalog.Version, Release: p.catalog.Release,
 			Started: time.Now(), Counts: map[Outcome]int{},
@@ -120,7 +121,9 @@ func (x *execution) phases(ctx context.Context) {
 	}
 	x.walk(ctx, jobs)
 	x.listeners(ctx, jobs)
-	x.walk(ctx, validations)
+	if !x.report.Waits() { // half of the host is not there yet
+		x.walk(ctx, validations)
+	}
 	x.prune(ctx)
 	x.lastGood(ctx)
 	if ctx.Err() != nil {
@@ -156,9 +159,11 @@ func (x *execution) one(ctx context.Context, t *turn, c *schedule) {
 	s := t.step
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
 	started := time.Now()
-	step := &running{execution: x, boundStep: s, r: r, schedule: c, place: s, joint: t.joint}
+	step := &running{execution: x, boundStep: s, r: r, schedule: c, place: s, joint: t.joint, run: ctx}
 	x.step(ctx, step)
 	step.alone()
+	step.publish(ctx)
+	step.arrive(ctx)
 	r.Seconds = time.Since(started).Seconds()
 	x.finish(step.boundStep, r)
 }
@@ -179,6 +184,9 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	}
 	x.reports[s.ID()] = r
 	x.report.add(r)
+	if r.Outcome == Failed && s.Options.FailAfterAllTargetsRan {
+		x.report.late++
+	}
 	if x.Watch != nil {
 		x.Watch(r)
 	}

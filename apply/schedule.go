@@ -17,6 +17,7 @@ type schedule struct {
 	ready  []*turn
 	lane   bool // a step in the order of its file runs
 	others int  // steps that run beside it
+	apart  int  // steps that wait for other nodes
 	alive  int  // steps that were started and have not ended, the waiting ones included
 	events chan event
 }
@@ -30,9 +31,10 @@ type turn struct {
 
 // event is what a running step tells the schedule.
 type event struct {
-	step *boundStep
-	turn *turn // it wants to go on; nil: it ended, or made room
-	end  bool
+	step  *boundStep
+	turn  *turn // it wants to go on; nil: it ended, or made room
+	end   bool
+	apart int // 1: it waits for other nodes; -1: no longer
 }
 
 // walk runs the steps of one phase until all have ended or the run is stopped.
@@ -53,6 +55,7 @@ func (x *execution) walk(ctx context.Context, steps []*boundStep) {
 		}
 	}
 	for c.grant(ctx); c.alive > 0; c.grant(ctx) {
+		c.park(ctx)
 		c.take(<-c.events)
 	}
 	for _, s := range steps {
@@ -109,6 +112,7 @@ func (c *schedule) occupy(s *boundStep, n int) {
 
 // take brings the schedule up to date with an event.
 func (c *schedule) take(e event) {
+	c.apart += e.apart
 	if e.turn != nil {
 		c.ready = append(c.ready, e.turn)
 		return
@@ -126,10 +130,24 @@ func (c *schedule) take(e event) {
 }
 
 // aside lets other steps run while this one waits, and returns when there is room again.
-func (c *schedule) aside(s *boundStep, wait func()) {
-	c.events <- event{step: s}
+func (c *schedule) aside(s *boundStep, forOthers bool, wait func()) {
+	apart := 0
+	if forOthers {
+		apart = 1
+	}
+	c.events <- event{step: s, apart: apart}
 	wait()
 	t := &turn{step: s, goOn: make(chan struct{})}
-	c.events <- event{step: s, turn: t}
+	c.events <- event{step: s, turn: t, apart: -apart}
 	<-t.goOn
+}
+
+// park gives the node's slot to others when all that goes on here waits for other nodes.
+func (c *schedule) park(ctx context.Context) {
+	if c.x.Gates == nil || c.alive > c.apart {
+		return
+	}
+	if err := c.x.Gates.Park(ctx); err != nil && c.x.Log != nil {
+		c.x.Log.WithError(err).Warn("the slot could not be given back while the node waits for others")
+	}
 }

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -17,27 +16,34 @@ type running struct {
 	*boundStep
 	r        *StepReport
 	schedule *schedule
-	place    *boundStep // the step whose place in the schedule it has: its own, but for a trial
-	joint    *joint     // the steps that are made together with this one; nil: none, or it came or left
+	place    *boundStep      // the step whose place in the schedule it has: its own, but for a trial
+	run      context.Context // of the whole run: what waits for other nodes is not the step's time
+	joint    *joint          // the steps that are made together with this one; nil: none, or it came or left
+
+	elected   bool                                           // this node was chosen for the step
+	stale     bool                                           // its result is too old for the others
+	ran       bool                                           // its action was applied
+	wanted    []*boundStep                                   // whose results of other nodes it turned out to read
+	endSerial func(ctx context.Context, failed string) error // gives its place at a serialized step back
 }
 
 // step decides what becomes of one step.
 func (x *execution) step(ctx context.Context, s *running) {
+	if s.held() {
+		return
+	}
 	if outcome, reason := s.jobCondition(ctx); outcome != "" {
 		s.r.Outcome, s.r.Reason = outcome, reason
 		return
 	}
-	if s.boundStep.Options.Timeout > 0 { // from here on: what the whole job waits for is not the step's time
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, s.boundStep.Options.Timeout.Std())
-		defer cancel()
-	}
-	if !s.admitted(ctx) || s.carried(ctx) {
+	ctx, cancel := s.timed() // from here on: what the whole job waits for is not the step's time
+	defer cancel()
+	if !s.admitted(ctx) || s.elsewhere(s.run) || s.carried(ctx) {
 		return
 	}
-	if done, err := s.resolve(ctx); done || err != nil {
+	if done, err := s.resolve(s.run); done || err != nil {
 		if err != nil {
-			s.r.fail(err)
+			s.waitOrFail(err)
 		}
 		return
 	}
@@ -72,55 +78,6 @@ func (x *execution) step(ctx context.Context, s *running) {
 	s.afterwards(ctx)
 }
 
-// resolve fills in what the step's parameters or its file template wait for. In a plan a value that only a run makes is not known: the
-// step is said to change.
-func (s *running) resolve(ctx context.Context) (done bool, err error) {
-	if !s.Waits() && !s.late {
-		return false, nil
-	}
-	if from := s.unknown(); from != "" {
-		s.r.Outcome, s.r.Summary = Changed, "depends on what "+from+" returns"
-		return true, nil
-	}
-	results, run := s.results(s.Job), s.runMacro(ctx)
-	params, err := s.catalog.Fill(s.Step, results, run)
-	if err != nil {
-		return false, err
-	}
-	step := *s.Step
-	step.Params = params
-	bound := *s.boundStep
-	bound.Step, bound.act = &step, s.spec.New()
-	if errs := params.Into(bound.act, s.Pos); len(errs) > 0 {
-		return false, errs
-	}
-	if binder, ok := bound.act.(Binder); ok {
-		bound.read = sha256.New()
-		if err := binder.Bind(Binding{Catalog: s.catalog, Step: &step, read: bound.read, results: results, run: run}); err != nil {
-			return false, bindErrors(&step, err)
-		}
-	}
-	s.boundStep = &bound
-	s.mu.Lock()
-	s.execution.resolved[s.ID()] = s.boundStep
-	s.mu.Unlock()
-	return false, nil
-}
-
-// unknown is, in a plan, a step that would change and whose result this one may read.
-func (s *running) unknown() string {
-	if !s.plan {
-		return ""
-	}
-	for _, e := range s.after {
-		r := s.of(e.step.ID())
-		if r != nil && (r.Outcome == Changed || r.Summary != "") && (e.why == readsResult || s.late) {
-			return e.step.ID()
-		}
-	}
-	return ""
-}
-
 // passive reports a step that never counts as a change.
 func (s *boundStep) passive() bool { return s.spec.Passive || s.job.Validation }
 
@@ -137,9 +94,11 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 		r.fail(err)
 		return
 	}
-	if !s.turn() || !s.begin(ctx) {
+	if !s.turn() || !s.begin(s.run) {
 		return
 	}
+	defer s.serialized(s.run)
+	s.ran = true
 	out, err := s.persist(ctx, act)
 	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
 	r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
@@ -183,7 +142,7 @@ func (s *running) persist(ctx context.Context, act func() (Output, error)) (Outp
 		return out, err
 	}
 	retry := s.boundStep.Options.Retry
-	for attempt := 2; err != nil && retry != nil && (retry.Limit == 0 || attempt <= retry.Limit) && s.pause(ctx, retry); attempt++ {
+	for attempt := 2; err != nil && retry != nil && (retry.Limit == 0 || attempt <= retry.Limit) && s.pause(ctx, false, retry); attempt++ {
 		if change, bad := s.act.Check(ctx, s.Host); bad == nil && change.Empty() && !s.r.Reacted {
 			return Output{State: change.State}, nil // the failed attempt got there all the same
 		}
@@ -204,7 +163,7 @@ func (s *running) await(ctx context.Context, act func() (Output, error)) (Output
 			return out, err
 		}
 		left := pending.Within - time.Since(began)
-		if left <= 0 || !s.pause(ctx, &render.Retry{Interval: render.Duration(min(pending.Every, left))}) {
+		if left <= 0 || !s.pause(ctx, true, &render.Retry{Interval: render.Duration(min(pending.Every, left))}) {
 			return out, err
 		}
 	}
@@ -220,8 +179,12 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 	}
 	changed, failed := judge.Verdict()
 	result := render.StepResult{State: out.State, ExitCode: out.ExitCode, StdOut: out.StdOut, StdErr: out.StdErr, Data: out.Data}
-	says := func(e *render.Expression) (bool, error) {
-		return s.catalog.Eval(*e, result, s.results(s.Job), s.runMacro(ctx))
+	says := func(e *render.Expression) (yes bool, err error) {
+		err = s.reading(ctx, func() (err error) {
+			yes, err = s.catalog.Eval(*e, result, s.results(s.Job), s.runMacro(ctx))
+			return err
+		})
+		return yes, err
 	}
 	if failed != nil {
 		bad, broken := says(failed)
@@ -309,7 +272,7 @@ func (s *running) afterwards(ctx context.Context) {
 		if c.Condition == nil {
 			continue
 		}
-		outcome, reason := s.ask(ctx, c.Condition)
+		outcome, reason := s.ask(ctx, false, c.Condition)
 		if errors.Is(ctx.Err(), context.Canceled) {
 			s.stop()
 			return

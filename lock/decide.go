@@ -10,84 +10,137 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// View is what an admission is decided from, read at one revision.
+// View is what an admission is decided from.
 type View struct {
 	Node    string
-	Group   string
-	Limit   int      // nodes of the group that may change at a time; 0 freezes
-	Roster  []string // of the group, frozen
-	Claims  map[int]state.Claim
-	Version string          // that the node wants to change to
-	Known   map[string]bool // nodes that were ever registered
-	Alive   map[string]bool
-	Gate    state.Gate
+	Name    string // of what there are places in: "slot web"
+	Scope   string // of its gate: "role web"
+	Version string // that the node wants to change to
+	Ahead   string // who queues before it; "" is nobody
+
+	Limit  int                 // places; 0 freezes
+	Claims map[int]state.Claim // by place
+	Dead   map[int]bool        // claims whose holder's mark is gone
+	Away   []string            // nodes without a claim that were alive once and do not answer, itself left out
+
+	Total  int                 // places in the whole fleet; 0 is any number
+	Totals map[int]state.Claim // by place
+
+	Gate    state.Gate // of the group
+	All     state.Gate // of all groups
 	Depends []Dependency
+	Switch  *Switched // nil: nothing is switched off
+	Closed  string    // when the group's maintenance window opens; "" is now
+	OnLost  string
+	Timed   bool // there is a progress deadline
+	Ticking bool // which has not passed
 }
 
-// Dependency is a group that must be done before this one starts.
+// Dependency is a group that must be through before this one starts.
 type Dependency struct {
-	Group  string
-	Roster []string
-	Done   map[string]bool // nodes that run the version
-	Gate   state.Gate
+	Group   string
+	Closed  bool // all of it are through
+	Soaking bool // and it is still watched
+	Gate    state.Gate
+	Missing []state.Holder // who is not through, as far as that was asked
+	More    int            // beside those
 }
 
-// Wait says why a node is not admitted, in terms of who and what.
-type Wait struct {
-	Gate   string    // "slot web", "role canary"
-	Reason string    // who holds it, and how that one is
-	Clear  string    // the command or act that clears it
-	Since  time.Time // when this node began to wait
+// Switched is an operator's word that keeps a node where it is.
+type Switched struct {
+	What  string // "host web1", "role web", "pause"
+	Clear string
+	state.Switch
 }
 
-func (w *Wait) Error() string {
-	return fmt.Sprintf("waiting for %s: %s; %s", w.Gate, w.Reason, w.Clear)
+// Decision is what a node does about its admission: claim the place, wait, or first put something in order.
+type Decision struct {
+	Index   int   // the place to claim
+	Total   int   // the place in the whole fleet; -1 where none is needed
+	Wait    *Wait // why it waits
+	Reclaim []int // places to take back first, of holders that are lost
+	Stalled bool  // no holder finished in time: the group is to be halted
+	Disarm  bool  // the progress deadline does not count now
 }
 
-// Decide says whether the node of a view may change now: an index to claim, or why not. It is a pure function.
+// Decide says whether the node of a view may change now, or why not. It is a pure function.
 //
-// The limit bounds nodes that are changing or away: a node counts when it holds a claim, or was registered and does not live. A
-// node never seen costs nothing, and the one that asks is not counted.
+// The limit bounds nodes that are changing or away: a node counts when it holds a claim, or lived once and does not answer. A node never
+// seen costs nothing, and the one that asks is not counted.
 //
-// A node that holds a claim keeps its index. One for the same version is retried inside also while the group is halted; one of an
-// older version still has to wait for what the new version depends on.
-func Decide(v View) (index int, wait *Wait) {
-	own, holds := v.own()
+// A node that holds a claim keeps its place. One for the same version is retried inside also while the group is halted or paused; one
+// of an older version still has to wait for what the new version depends on.
+func Decide(v View) Decision {
+	own, holds := v.own(v.Claims)
 	switch {
+	case v.Switch != nil && v.Switch.What != "pause":
+		return v.wait(v.Switch.wait())
 	case holds && v.Claims[own].Version == v.Version:
-		return own, nil
-	case v.Gate.State == state.Halted && !slices.Contains(v.Gate.Failed, v.Node): // one that failed may try again
-		return 0, halted(v.Group, v.Gate)
-	case v.Limit == 0:
-		return 0, &Wait{Gate: "slot " + v.Group, Reason: "the role is frozen: its limit is 0", Clear: "raise rollout.rollingRules in pullet.yaml"}
+		return Decision{Index: own, Total: -1}
+	case v.Switch != nil:
+		return v.wait(v.Switch.wait())
+	}
+	if w := v.stopped(); w != nil {
+		return v.wait(w)
+	}
+	if v.Closed != "" {
+		return v.wait(&Wait{Gate: "maintenance window of " + v.Scope, Reason: "it is closed", Clear: "it opens " + v.Closed})
 	}
 	for _, d := range v.Depends {
-		if w := d.wait(v); w != nil {
-			return 0, w
+		if w := d.wait(); w != nil {
+			return v.wait(w)
 		}
 	}
+	total, room := v.total()
 	if holds {
-		return own, nil
+		return Decision{Index: own, Total: total}
 	}
-	away := v.unavailable()
-	if len(away) >= v.Limit {
-		return 0, &Wait{
-			Gate:   fmt.Sprintf("slot %s (%d at a time)", v.Group, v.Limit),
-			Reason: strings.Join(away, ", "), Clear: v.clear(),
-		}
+	if v.Ahead != "" {
+		return Decision{Wait: &Wait{Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: goesOn}}
 	}
-	for i := range v.Limit {
-		if _, taken := v.Claims[i]; !taken {
-			return i, nil
-		}
+	if !room {
+		return v.full(&Wait{Gate: fmt.Sprintf("slots of the fleet (%d at a time)", v.Total), Reason: holders(v.Totals), Clear: goesOn})
 	}
-	// Claims with a higher index than a limit that was lowered drain before anybody else is let in.
-	return 0, &Wait{Gate: "slot " + v.Group, Reason: "the limit was lowered: older claims drain first", Clear: "see pullet status"}
+	if len(v.Claims)+v.lost() >= v.Limit { // also claims of higher places, where the limit was lowered
+		return v.full(v.busy())
+	}
+	index := 0
+	for _, taken := v.Claims[index]; taken; _, taken = v.Claims[index] {
+		index++
+	}
+	return Decision{Index: index, Total: total}
 }
 
-// own is the index of the node's own claim.
-func (v View) own() (int, bool) {
-	for i, c := range v.Claims {
+// wait is a decision to wait for something that no holder can do anything about.
+func (v View) wait(w *Wait) Decision {
+	return Decision{Wait: w, Disarm: v.Gate.Clock && v.Gate.State != state.Halted}
+}
+
+// full is a decision to wait for holders: those that are lost are dealt with.
+func (v View) full(w *Wait) Decision {
+	d := Decision{Wait: w}
+	if v.OnLost == Release || v.OnLost == Fail {
+		for _, i := range slices.Sorted(maps.Keys(v.Dead)) {
+			if v.Claims[i].Node != v.Node {
+				d.Reclaim = append(d.Reclaim, i)
+			}
+		}
+	}
+	d.Stalled = v.Timed && v.Gate.Clock && !v.Ticking && len(v.Claims) > 0
+	return d
+}
+
+// lost is how many nodes count beside the holders. Where lost nodes are given up they do not.
+func (v View) lost() int {
+	if v.OnLost == Release || v.OnLost == Fail {
+		return 0
+	}
+	return len(v.Away)
+}
+
+// own is the place of the node's own claim.
+func (v View) own(claims map[int]state.Claim) (int, bool) {
+	for i, c := range claims {
 		if c.Node == v.Node {
 			return i, true
 		}
@@ -95,90 +148,145 @@ func (v View) own() (int, bool) {
 	return 0, false
 }
 
-func halted(group string, g state.Gate) *Wait {
-	return &Wait{
-		Gate:   "role " + group + " (halted)",
-		Reason: fmt.Sprintf("the upgrade of %s failed: %s", g.Node, g.Reason),
-		Clear:  "push a commit that mends it, or, when it was the host: pullet rollout resume",
+// total is the node's place among all of the fleet.
+func (v View) total() (index int, room bool) {
+	if v.Total == 0 {
+		return -1, true
 	}
-}
-
-// wait says which nodes of the group are not done yet.
-func (d Dependency) wait(v View) *Wait {
-	var missing []string
-	for _, n := range d.Roster {
-		if !d.Done[n] {
-			missing = append(missing, n+" ("+v.life(n)+")")
+	if i, holds := v.own(v.Totals); holds {
+		return i, true
+	}
+	for i := range v.Total {
+		if _, taken := v.Totals[i]; !taken && len(v.Totals) < v.Total {
+			return i, true
 		}
 	}
+	return 0, false
+}
+
+// stopped is why nobody of the group is admitted; one that failed may try again.
+func (v View) stopped() *Wait {
+	halts := func(g state.Gate) bool { return g.State == state.Halted && !slices.Contains(g.Failed, v.Node) }
+	switch {
+	case halts(v.All):
+		return halted("the rollout", v.All)
+	case halts(v.Gate):
+		return halted(v.Scope, v.Gate)
+	case v.Limit == 0:
+		return &Wait{Gate: v.Name, Reason: "the role is frozen: its limit is 0", Clear: "raise rollout.rollingRules in pullet.yaml"}
+	}
+	return nil
+}
+func halted(scope string, g state.Gate) *Wait {
+	reason := g.Reason
+	if g.Node != "" {
+		reason = fmt.Sprintf("the upgrade of %s failed: %s", g.Node, g.Reason)
+	}
+	return &Wait{Gate: scope + " (halted)", Reason: reason, Clear: "push a commit that mends it, or, when it was the host: pullet rollout resume"}
+}
+
+func (s *Switched) wait() *Wait {
+	w := &Wait{Gate: s.What + " (disabled)", Reason: "disabled", Clear: s.Clear}
+	switch {
+	case s.What == "pause":
+		w.Gate, w.Reason = "the rollout (paused)", "paused"
+	case s.Version != "":
+		w.Gate, w.Reason = s.What+" (one version)", "only version "+state.Short(s.Version)+" is admitted"
+	}
+	if s.By != "" {
+		w.Reason += " by " + s.By
+	}
+	if !s.Until.IsZero() {
+		w.Reason += " until " + s.Until.Local().Format(time.DateTime)
+	}
+	if s.Reason != "" {
+		w.Reason += ": " + s.Reason
+	}
+	return w
+}
+
+// wait says which nodes of the group are not through yet.
+func (d Dependency) wait() *Wait {
 	switch {
 	case d.Gate.State == state.Halted: // also when only a node that joined later failed: nobody follows into a halt
-		return halted(d.Group, d.Gate)
-	case len(missing) == 0:
+		return halted("role "+d.Group, d.Gate)
+	case d.Soaking:
+		return &Wait{Gate: "role " + d.Group, Reason: "it is through, and watched for a while before others follow", Clear: goesOn}
+	case d.Closed:
 		return nil
-	case len(missing) > 5:
-		missing = append(missing[:5], fmt.Sprintf("%d more", len(missing)-5))
 	}
-	return &Wait{Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(missing, ", "), Clear: d.clear(v)}
+	names := make([]string, 0, len(d.Missing)+1)
+	for _, h := range d.Missing {
+		names = append(names, h.Node+" ("+life(h)+")")
+	}
+	if d.More > 0 {
+		names = append(names, fmt.Sprintf("%d more", d.More))
+	}
+	return &Wait{Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(names, ", "), Clear: d.clear(), Holders: d.Missing}
 }
 
-// clear is what an operator can do about the nodes of the group that are not done.
-func (d Dependency) clear(v View) string {
-	for _, n := range d.Roster {
+// clear is what an operator can do about the nodes of the group that are not through.
+func (d Dependency) clear() string {
+	for _, h := range d.Missing {
 		switch {
-		case d.Done[n] || v.Alive[n]:
-		case v.Known[n]:
-			return fmt.Sprintf("start %s again, or give it up: pullet decommission %s", n, n)
+		case h.Alive:
+		case !h.Since.IsZero():
+			return startAgain(h.Node)
 		default:
-			return fmt.Sprintf("start %s, or remove it from nodes/ in the repository", n)
+			return fmt.Sprintf("start %s, or remove it from nodes/ in the repository", h.Node)
 		}
 	}
-	return "it goes on by itself"
+	return goesOn
 }
 
-// unavailable describes the nodes of the roster that count against the limit.
-func (v View) unavailable() []string {
-	holders := map[string]state.Claim{}
-	for _, c := range v.Claims {
-		holders[c.Node] = c
-	}
-	var out []string
-	for node, c := range holders {
-		if node != v.Node {
-			out = append(out, fmt.Sprintf("%s holds it since %s (%s)", node, c.Since.Local().Format(time.TimeOnly), v.life(node)))
-		}
-	}
-	for _, node := range v.Roster {
-		if _, holds := holders[node]; !holds && node != v.Node && v.Known[node] && !v.Alive[node] {
-			out = append(out, node+" does not answer")
-		}
-	}
-	slices.Sort(out)
-	return out
-}
-
-// clear is what an operator can do about the nodes in the way.
-func (v View) clear() string {
-	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
-		if c := v.Claims[i]; !v.Alive[c.Node] && c.Node != v.Node {
-			return fmt.Sprintf("start %s again, or give it up: pullet decommission %s", c.Node, c.Node)
-		}
-	}
-	for _, node := range v.Roster {
-		if v.Known[node] && !v.Alive[node] && node != v.Node {
-			return fmt.Sprintf("start %s again, or give it up: pullet decommission %s", node, node)
-		}
-	}
-	return "it goes on by itself"
-}
-
-// life is how a node is, in a word.
-func (v View) life(node string) string {
+// life is how a node is, in a word. One that was never seen has no time.
+func life(h state.Holder) string {
 	switch {
-	case v.Alive[node]:
+	case h.Alive:
 		return "alive"
-	case v.Known[node]:
+	case !h.Since.IsZero():
 		return "not answering"
 	}
 	return "never seen"
+}
+
+// busy is why there is no place: who holds them, and who is away.
+func (v View) busy() *Wait {
+	w := &Wait{Gate: fmt.Sprintf("%s (%d at a time)", v.Name, v.Limit), Clear: goesOn}
+	var parts []string
+	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
+		c := v.Claims[i]
+		h := state.Holder{Node: c.Node, Step: c.Step, Since: c.Since, Alive: !v.Dead[i]}
+		w.Holders = append(w.Holders, h)
+		parts = append(parts, held(h))
+		if v.Dead[i] {
+			w.Clear = startAgain(c.Node)
+		}
+	}
+	if v.lost() > 0 {
+		for _, node := range v.Away {
+			parts = append(parts, node+" does not answer")
+			w.Clear = startAgain(node)
+		}
+	}
+	w.Reason = strings.Join(parts, ", ")
+	return w
+}
+
+// held says since when and where a node holds a place.
+func held(h state.Holder) string {
+	at := ""
+	if h.Step != "" {
+		at = " in step " + h.Step
+	}
+	return fmt.Sprintf("%s holds it since %s%s (%s)", h.Node, h.Since.Local().Format(time.TimeOnly), at, life(h))
+}
+
+// holders are the nodes of claims.
+func holders(claims map[int]state.Claim) string {
+	names := map[string]bool{}
+	for _, c := range claims {
+		names[c.Node] = true
+	}
+	return "held by " + strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }

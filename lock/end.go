@@ -2,99 +2,154 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"slices"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
 )
 
-// keyValue is what etcd returns.
-type keyValue = mvccpb.KeyValue
-
-// ErrFenced says that the claim was taken back: what the node does now is not covered by it any more.
-var ErrFenced = errors.New("the slot was taken back from this node (see pullet status): no further step is started")
-
-// Check reports whether the claim is still this node's: nil, ErrFenced, or why the store could not tell.
-func (s *Slot) Check(ctx context.Context) error {
-	got, err := s.store.Client.Get(ctx, s.key, clientv3.WithKeysOnly())
+// Succeed records that the node runs the version, and frees its claim, in one transaction. The last of its group to get there closes it.
+func (t *Turn) Succeed(ctx context.Context) error {
+	var done int64
+	err := again(ctx, t.req.node(), func() (err error) {
+		done, err = t.succeed(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	if len(got.Kvs) == 0 || got.Kvs[0].CreateRevision != s.fence {
-		return ErrFenced
+	t.key, t.fence, t.total = "", 0, ""
+	if t.clock != 0 { // a holder finished: the deadline begins again. One that passed just now is seen by who waits.
+		_, _ = t.store.Client.KeepAliveOnce(ctx, t.clock)
+	}
+	if t.roster != nil && done >= int64(t.roster.Size) {
+		return t.close(ctx, t.req.Rules.Group)
 	}
 	return nil
 }
 
-// Succeed records that the node runs the version, and frees the slot, in one transaction.
-func (s *Slot) Succeed(ctx context.Context) error {
-	node := s.req.Presence.Node.Name
+// succeed makes one attempt for each state of the gate. It counts the nodes of the group that are through.
+func (t *Turn) succeed(ctx context.Context) (int64, error) {
+	s, q := t.store, t.req
+	node, group := q.node(), q.Rules.Group
 	for {
-		gate, gateRev, err := s.store.Gate(ctx, s.req.Version.ID, s.req.Group)
+		gate, gateRev, err := s.Gate(ctx, q.rollout(), group)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		ops := []clientv3.Op{clientv3.OpDelete(s.key), s.store.RingOp()}
-		ops = append(ops, s.store.RunningOps(s.req.Presence, s.req.Version.ID)...)
-		ops = append(ops, s.store.StatusOps(node, state.Rollout, state.Success, s.req.status(""))...)
-		if i := slices.Index(gate.Failed, node); i >= 0 { // success strikes the failure; a halt stays
-			gate.Failed = slices.Delete(gate.Failed, i, i+1)
-			ops = append(ops, s.store.GateOp(s.req.Version.ID, s.req.Group, gate))
+		ops := append(t.freeOps(), s.RunningOps(q.Presence, q.Version.ID)...)
+		ops = append(ops, s.StatusOps(node, state.Rollout, state.Success, q.status(""))...)
+		if slices.Contains(gate.Failed, node) { // success strikes the failure; a halt stays
+			gate.Failed = without(gate.Failed, node)
+			ops = append(ops, s.GateOp(q.rollout(), group, gate))
 		}
-		done, err := s.store.Client.Txn(ctx).If(
-			clientv3.Compare(clientv3.CreateRevision(s.key), "=", s.fence),
-			clientv3.Compare(clientv3.ModRevision(s.store.GateKey(s.req.Version.ID, s.req.Group)), "=", gateRev),
-		).Then(ops...).Commit()
+		if t.roster != nil && t.roster.Has(node) {
+			ops = append(ops, clientv3.OpPut(s.DoneKey(q.rollout(), group, node), ""))
+		}
+		ops = append(ops, clientv3.OpGet(s.DoneKey(q.rollout(), group, ""), clientv3.WithPrefix(), clientv3.WithCountOnly()))
+		done, err := s.Client.Txn(ctx).
+			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), group)), "=", gateRev))...).
+			Then(ops...).
+			Else(t.lookBack()...).Commit()
 		if err != nil {
-			return err
+			return 0, err
 		}
 		if done.Succeeded {
-			return nil
+			return done.Responses[len(done.Responses)-1].GetResponseRange().Count, nil
 		}
-		if err := s.Check(ctx); err != nil {
-			return err
+		if over, err := t.ended(done); over || err != nil {
+			return done.Responses[2].GetResponseRange().Count, err
 		}
 	}
 }
 
-// Fail records that the upgrade failed and why. The claim stays, the node retries inside it. When the group has more failures than
-// it survives, it is halted in the same transaction.
-func (s *Slot) Fail(ctx context.Context, reason string) error {
-	return fail(ctx, s.store, s.req, reason, clientv3.Compare(clientv3.CreateRevision(s.key), "=", s.fence))
+// lookBack reads whether the claim is still there, and whether an attempt whose answer was lost did it.
+func (t *Turn) lookBack() []clientv3.Op {
+	key := t.key
+	if key == "" {
+		key = t.req.Presence.Key
+	}
+	return []clientv3.Op{
+		clientv3.OpGet(key, clientv3.WithKeysOnly()),
+		clientv3.OpGet(t.store.RunningKey(t.req.Version.ID, t.req.node()), clientv3.WithKeysOnly()),
+		clientv3.OpGet(t.store.DoneKey(t.req.rollout(), t.req.Rules.Group, ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+	}
 }
 
-// Fail records that a node cannot even begin with the version, such as one that does not compile there. It holds no slot.
-func Fail(ctx context.Context, store *state.Store, req Request, reason string) error {
-	return fail(ctx, store, req, reason)
+// ended reports that it was done already; ErrFenced that the claim is gone; neither that the gate moved.
+func (t *Turn) ended(done *clientv3.TxnResponse) (bool, error) {
+	claim, running := done.Responses[0].GetResponseRange().Kvs, done.Responses[1].GetResponseRange().Kvs
+	switch {
+	case t.key == "" && len(claim) > 0 && claim[0].ModRevision == t.req.Presence.Revision:
+		return false, nil
+	case t.key == "":
+		return false, state.ErrLeaseLost
+	case len(claim) > 0 && claim[0].CreateRevision == t.fence:
+		return false, nil
+	case len(running) > 0 && running[0].ModRevision > t.fence:
+		return true, nil
+	}
+	return false, ErrFenced
 }
 
-func fail(ctx context.Context, store *state.Store, q Request, reason string, holds ...clientv3.Cmp) error {
-	node, gateKey := q.Presence.Node.Name, store.GateKey(q.Version.ID, q.Group)
+// Fail records that the upgrade failed and why. The claim stays, the node retries inside it. When the group has more failures than it
+// survives, it is halted in the same transaction.
+func (t *Turn) Fail(ctx context.Context, reason string, how Failure) error {
+	return again(ctx, t.req.node(), func() error { return t.fail(ctx, reason, how) })
+}
+
+// Failure is what a node's failure means for the others.
+type Failure int
+
+const (
+	Halting Failure = iota // it counts against what the group survives
+	Late                   // it stops nobody before all have run the step that failed: the claim is freed for them
+	Broken                 // the version worked here before: it is the host's own matter
+)
+
+func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
+	s, q := t.store, t.req
 	for {
-		gate, gateRev, err := store.Gate(ctx, q.Version.ID, q.Group)
+		gate, gateRev, err := s.Gate(ctx, q.rollout(), q.Rules.Group)
 		if err != nil {
 			return err
 		}
-		if !slices.Contains(gate.Failed, node) { // it counts once
-			gate.Failed = append(gate.Failed, node)
+		st := q.status(reason)
+		ops := append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), s.RingOp())
+		switch how {
+		case Late:
+			ops = append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), t.freeOps()...)
+		case Halting:
+			fails(&gate, q.node(), reason, q.Rules.MaxFailures)
+			ops = append(ops, s.GateOp(q.rollout(), q.Rules.Group, gate))
 		}
-		if len(gate.Failed) > q.MaxFailures && gate.State != state.Halted {
-			gate.State, gate.Node, gate.Reason = state.Halted, node, reason
-		}
-		ops := append([]clientv3.Op{store.GateOp(q.Version.ID, q.Group, gate), store.RingOp()},
-			store.StatusOps(node, state.Rollout, state.Failed, q.status(reason))...)
-		done, err := store.Client.Txn(ctx).
-			If(append(holds, clientv3.Compare(clientv3.ModRevision(gateKey), "=", gateRev))...).
+		gateKey := s.GateKey(q.rollout(), q.Rules.Group)
+		done, err := s.Client.Txn(ctx).
+			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(gateKey), "=", gateRev))...).
 			Then(ops...).
 			Else(clientv3.OpGet(gateKey, clientv3.WithKeysOnly())).Commit()
-		if err != nil || done.Succeeded {
+		if err != nil {
 			return err
 		}
-		if kvs := done.Responses[0].GetResponseRange().Kvs; len(kvs) == 0 && gateRev == 0 || len(kvs) > 0 && kvs[0].ModRevision == gateRev {
+		if done.Succeeded {
+			if how == Late {
+				t.key, t.fence, t.total = "", 0, ""
+			}
+			return nil
+		}
+		if revisionOf(done.Responses[0].GetResponseRange().Kvs) == gateRev {
 			return ErrFenced // the gate did not move: it was the claim
 		}
+	}
+}
+
+// fails counts a node's failure, once, and halts a group that has too many.
+func fails(gate *state.Gate, node, reason string, survives int) {
+	if !slices.Contains(gate.Failed, node) {
+		gate.Failed = append(gate.Failed, node)
+	}
+	if len(gate.Failed) > survives && gate.State != state.Halted {
+		gate.State, gate.Node, gate.Reason = state.Halted, node, reason
 	}
 }

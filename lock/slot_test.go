@@ -43,9 +43,9 @@ func newFleet(t *testing.T) *fleet {
 // propose makes a version the current one.
 func (f *fleet) propose(id string) {
 	f.t.Helper()
-	_, rev, err := f.Current(bg)
+	current, rev, err := f.Current(bg)
 	f.must(err)
-	ok, err := f.Propose(bg, state.Version{ID: id}, rev)
+	ok, err := f.Propose(bg, state.Version{ID: id}, current, rev)
 	f.must(err)
 	if !ok {
 		f.t.Fatalf("%s was not accepted", id)

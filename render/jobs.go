@@ -30,6 +30,9 @@ type Job struct {
 	Conditions Conditions
 	Steps      []*Step
 	Pos        Position
+	Repo       string   // the layer that its file is in; "" with a single one
+	Targets    []Target // whom the base files give it to; of an included job, whom they give the one that includes it
+	root       string   // the job of the base files that it came with
 
 	idle []string // steps with forEach that there are no items for
 }
@@ -107,7 +110,30 @@ type RunOptions struct {
 	FailHard   bool     `yaml:"failHard"`   // a failure stops the run
 	Idempotent *bool    `yaml:"idempotent"` // false: a command that was cut off is never repeated; default true
 	Retry      *Retry   `yaml:"retry"`      // try again when the action fails; limit counts all attempts
-	Explicit   bool     `yaml:"-"`          // runs: always was written, not defaulted
+	// Sync holds what depends on the step until every host that has it came so far.
+	Sync bool `yaml:"sync"`
+	// Serialize lets a number of hosts take the step at a time, through its conditions.
+	Serialize *Serialize `yaml:"serialize"`
+	// Target lets a few hosts take the step for all; the others skip it and can read its result.
+	Target *StepTarget `yaml:"target"`
+	// OnLost is what becomes of a host that stops to answer while others wait for it here; default that of the rollout.
+	OnLost string `yaml:"onLost" words:"hold release fail"`
+	// FailAfterAllTargetsRan lets a failure stop nobody before all hosts have run the step; it may stand under serialize as well.
+	FailAfterAllTargetsRan bool `yaml:"failAfterAllTargetsRan"`
+	Explicit               bool `yaml:"-"` // runs: always was written, not defaulted
+}
+
+// Serialize is how many hosts take a step at a time.
+type Serialize struct {
+	Count                  Limit `yaml:"count,required"`         // of hosts: 2, or a share of those that have the step: 10%
+	FailAfterAllTargetsRan bool  `yaml:"failAfterAllTargetsRan"` // a failure stops the others only when all have run the step
+}
+
+// StepTarget chooses the hosts that take a step for all. Steps with the same limit and hosts are taken by the same ones.
+type StepTarget struct {
+	Limit  int      `yaml:"limit"`  // how many; default 1
+	Hosts  Selector `yaml:"hosts"`  // who may be chosen; default every host that has the step
+	MaxAge Duration `yaml:"maxAge"` // a result that is older is made anew; default never
 }
 
 func (o *RunOptions) decode(d *decoder, n *yaml.Node) {
@@ -116,6 +142,12 @@ func (o *RunOptions) decode(d *decoder, n *yaml.Node) {
 	}
 	d.object(n, reflect.ValueOf(o).Elem(), "runOptions")
 	o.Explicit = o.Runs == "always"
+	if o.Serialize != nil && o.Serialize.FailAfterAllTargetsRan {
+		o.FailAfterAllTargetsRan = true
+	}
+	if o.Target != nil && o.Target.Limit == 0 {
+		o.Target.Limit = 1
+	}
 }
 
 // oneOf checks a field that has only a few values.
@@ -127,7 +159,7 @@ func (d *decoder) oneOf(e entry, value string, allowed []string) {
 
 // compileJobs collects the node's jobs, then its validations.
 func (c *compiler) compileJobs() {
-	known := map[string]bool{}
+	known, given := map[string]bool{}, map[string][]Target{}
 	if !c.repo.exists("base/jobs.yaml") { // an empty catalog would count as applied
 		e := &Error{Pos: Position{File: "base/jobs.yaml"}, Message: "there is no such file, so nothing would be applied"}
 		if c.repo.exists("base/jobs.yml") {
@@ -140,6 +172,14 @@ func (c *compiler) compileJobs() {
 		c.decode(base, &body) // what is wrong here does not hide what is wrong in the jobs
 		c.jobsFor(base, body.Jobs, false, known)
 		c.jobsFor(base, body.Validations, true, known)
+		for _, t := range slices.Concat(body.Jobs, body.Validations) {
+			for _, e := range t.entries {
+				given[e.Name] = append(given[e.Name], t.target)
+			}
+		}
+	}
+	for _, job := range c.jobs {
+		job.Targets = given[job.root]
 	}
 }
 
@@ -149,7 +189,7 @@ func (c *compiler) jobsFor(base *document, targets targeted[jobEntry], validatio
 			continue
 		}
 		for i, e := range t.entries {
-			job := &Job{Name: e.Name, Validation: validation, Conditions: e.Conditions, Pos: base.pos(t.nodes[i])}
+			job := &Job{Name: e.Name, Validation: validation, Conditions: e.Conditions, Pos: base.pos(t.nodes[i]), root: e.Name}
 			c.addJob(base, t.nodes[i], job, known)
 		}
 	}
@@ -168,8 +208,28 @@ func (c *compiler) addJob(from *document, at *yaml.Node, job *Job, known map[str
 		c.fail(err)
 		return
 	}
+	if place, _ := c.repo.locate(path); len(c.repo.layers) > 1 {
+		job.Repo = place.layer.Name
+	}
 	c.jobFile(c.document(path), job, known)
 	c.jobs = append(c.jobs, job)
+}
+
+// Has reports whether the base files give the job to another node, as far as this node's rendering of them tells.
+func (j *Job) Has(name string, labels map[string]string) bool {
+	return slices.ContainsFunc(j.Targets, func(t Target) bool { return t.Matches(name, labels) })
+}
+
+// GateID names a step of the job for gates that nodes share.
+func (j *Job) GateID(step *Step) string {
+	id := step.ID()
+	if j.root != j.Name {
+		id = j.root + ">" + id
+	}
+	if j.Repo != "" {
+		id = j.Repo + ":" + id
+	}
+	return id
 }
 
 // unwrapSpec gives the body of a file whose fields stand under spec beside its metadata.

@@ -35,6 +35,8 @@ type StepResult struct {
 	StdOut   string `json:"stdOut,omitempty"`   // what its command wrote, or what template.expression computed
 	StdErr   string `json:"stdErr,omitempty"`   // what its command wrote to standard error
 	Data     any    `json:"data,omitempty"`     // what the action returned beside text, such as a decoded JSON answer
+
+	ByNode map[string]StepResult `json:"byNode,omitempty"` // of a step with target that other nodes took: what each of them returned
 }
 
 // fleetRoot is the root "pullet" (alias "eden").

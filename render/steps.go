@@ -73,7 +73,7 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 		}
 	}
 	for _, include := range file.Include {
-		c.addJob(doc, include.node, &Job{Name: include.node.Value, Validation: job.Validation, Pos: doc.pos(include.node)}, known)
+		c.addJob(doc, include.node, &Job{Name: include.node.Value, Validation: job.Validation, Pos: doc.pos(include.node), root: job.root}, known)
 	}
 	names := map[string]bool{}
 	for _, body := range file.Steps {

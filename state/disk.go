@@ -24,6 +24,9 @@ type Local struct {
 	Failed      string            `json:"failed,omitempty"`    // the version whose upgrade failed last
 	Failures    int               `json:"failures,omitempty"`
 	LastFailure time.Time         `json:"lastFailure,omitzero"`
+	Parked      string            `json:"parked,omitempty"` // the rollout in which it waits for others in mid-run, without a slot
+	Queued      string            `json:"queued,omitempty"` // the rollout in whose queue it had Place
+	Place       int64             `json:"place,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"` // as the inventory gave them last
 	LastPull    time.Time         `json:"lastPull,omitzero"`
 	Secret      string            `json:"secret"` // proves to the fleet that this is the same state directory
@@ -37,6 +40,14 @@ func LoadLocal(dir string) (Local, error) {
 		err = fmt.Errorf("%w, and tell the fleet that this is a new node: pullet decommission --force NODE", err)
 	}
 	return l, err
+}
+
+// Order is the node's place in the queue of a rollout; 0 is none yet.
+func (l Local) Order(rollout string) int64 {
+	if l.Queued != rollout {
+		return 0
+	}
+	return l.Place
 }
 
 // Save writes the node's record, whole and durable.

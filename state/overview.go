@@ -22,7 +22,7 @@ type Overview struct {
 	Statuses map[string]map[string]StatusLine // node -> category -> status
 	Slots    map[string]map[string]Claim      // group -> index -> claim
 	Gates    map[string]Gate                  // of the current version, by group
-	Rosters  map[string][]string              // of the current version, by group: as far as somebody asked
+	Rosters  map[string]*Roster               // of the current version, by group: as far as somebody asked
 }
 
 // StatusLine is a status with its state.
@@ -30,18 +30,6 @@ type StatusLine struct {
 	State string `json:"state"`
 	Status
 }
-
-// Gate is the switch of a group in one version: admissions compare it, so that none slips past a halt.
-type Gate struct {
-	State   string   `json:"state"` // open, halted
-	Node    string   `json:"node,omitempty"`
-	Reason  string   `json:"reason,omitempty"`
-	Failed  []string `json:"failed,omitempty"`  // the nodes whose upgrade failed
-	Resumed string   `json:"resumed,omitempty"` // who opened it again
-}
-
-// Halted is the state of a gate that admits nobody.
-const Halted = "halted"
 
 // Overview reads the fleet's record at one revision. Facts and services are read only where they are asked for.
 func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
@@ -59,7 +47,7 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 	}
 	o := &Overview{
 		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]json.RawMessage{},
-		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string][]string{},
+		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
 		Services: map[string]map[string]Service{},
 	}
 	for _, r := range got.Responses {
@@ -125,7 +113,7 @@ func (s *Store) gates(ctx context.Context, o *Overview) error {
 	if o.Current == nil {
 		return nil
 	}
-	got, err := s.Client.Get(ctx, s.GateKey(o.Current.ID, ""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
+	got, err := s.Client.Get(ctx, s.GateKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
 	if err != nil {
 		return err
 	}
@@ -136,26 +124,16 @@ func (s *Store) gates(ctx context.Context, o *Overview) error {
 		}
 		o.Gates[LastPart(kv.Key)] = g
 	}
-	got, err = s.Client.Get(ctx, s.RosterKey(o.Current.ID, ""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
+	got, err = s.Client.Get(ctx, s.RosterKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
 	if err != nil {
 		return err
 	}
 	for _, kv := range got.Kvs {
-		var roster []string
-		if err := json.Unmarshal(kv.Value, &roster); err != nil {
+		roster, err := DecodeRoster(kv.Value)
+		if err != nil {
 			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
 		}
 		o.Rosters[LastPart(kv.Key)] = roster
 	}
 	return nil
-}
-
-// GateKey is the gate of a group in a version.
-func (s *Store) GateKey(version, group string) string {
-	return s.key("rollout", version, "gate", group)
-}
-
-// RosterKey is the frozen roster of a group in a version.
-func (s *Store) RosterKey(version, group string) string {
-	return s.key("rollout", version, "roster", group)
 }

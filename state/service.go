@@ -25,7 +25,7 @@ func (s *Store) ServiceKey(name, node string) string { return s.key("service", n
 
 // Announce publishes a node's instance of a service. One that was ready and is the same stays ready.
 func (s *Store) Announce(ctx context.Context, name, node string, service Service) error {
-	_, err := s.Client.Txn(ctx).Then(put(s.ServiceKey(name, node), service), s.RingOp()).Commit()
+	_, err := s.Client.Txn(ctx).Then(Put(s.ServiceKey(name, node), service), s.RingOp()).Commit()
 	return err
 }
 
@@ -64,6 +64,6 @@ func (s *Store) SetReady(ctx context.Context, name, node string, ready bool) err
 		one.Ready = time.Now().UTC()
 	}
 	// Announced anew in between: the next pull says it again.
-	_, err = s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(put(key, one), s.RingOp()).Commit()
+	_, err = s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(Put(key, one), s.RingOp()).Commit()
 	return err
 }

@@ -41,6 +41,12 @@ type Store struct {
 	prefix    string
 	endpoints []string
 	embedded  *embedded // nil: the store is elsewhere
+	clock     func() time.Duration
+}
+
+// Over is a store over a client that is open, with a clock that only goes forward. Close closes the client.
+func Over(client *clientv3.Client, fleet string, clock func() time.Duration) *Store {
+	return &Store{Client: client, prefix: "/pullet/" + fleet + "/", clock: clock}
 }
 
 // UnreachableError says that the store did not answer in time.
@@ -62,7 +68,7 @@ const dialTimeout = 5 * time.Second
 // Open reaches the store and checks that it answers: an *UnreachableError tells that it did not. With no endpoints it starts the
 // embedded member of Dir, or connects to it where another process of this node runs it.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	s := &Store{prefix: "/pullet/" + c.Fleet + "/"}
+	s := Over(nil, c.Fleet, bootClock)
 	endpoints := c.Endpoints
 	if len(endpoints) == 0 {
 		var err error
@@ -168,8 +174,8 @@ func (t TLS) config() (*tls.Config, error) {
 // key is a key of this fleet.
 func (s *Store) key(parts ...string) string { return s.prefix + strings.Join(parts, "/") }
 
-// put is an operation that writes a value as JSON.
-func put(key string, value any, opts ...clientv3.OpOption) clientv3.Op {
+// Put is an operation that writes a value as JSON.
+func Put(key string, value any, opts ...clientv3.OpOption) clientv3.Op {
 	// Encoding cannot fail: the values are this package's own plain structs.
 	data, _ := json.Marshal(value)
 	return clientv3.OpPut(key, string(data), opts...)

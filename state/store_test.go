@@ -75,7 +75,7 @@ func TestPropose(t *testing.T) {
 		var won []string
 		atOnce(t, 20, func(i int) error {
 			v := Version{ID: fmt.Sprintf("v%d-%d", round, i)}
-			ok, err := s.Propose(ctx, v, seen)
+			ok, err := s.Propose(ctx, v, nil, seen)
 			mu.Lock()
 			defer mu.Unlock()
 			if ok {
@@ -212,9 +212,9 @@ func TestDecommission(t *testing.T) {
 	register(t, s, "n2", "web", "other", time.Minute)
 	ops := append(s.RunningOps(p, "v1"), s.StatusOps("n1", Rollout, Running, Status{Version: "v1"})...)
 	for i, node := range []string{"n1", "n2"} {
-		ops = append(ops, put(s.SlotPrefix("web")+fmt.Sprint(i), Claim{Node: node}))
+		ops = append(ops, Put(s.SlotPrefix("web")+fmt.Sprint(i), Claim{Node: node}))
 	}
-	ops = append(ops, put(s.SlotPrefix("db")+"0", Claim{Node: "n1"}))
+	ops = append(ops, Put(s.SlotPrefix("db")+"0", Claim{Node: "n1"}))
 	if _, err := s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
 		t.Fatal(err)
 	}
@@ -288,7 +288,7 @@ func TestFreezeRoster(t *testing.T) {
 func TestOverview(t *testing.T) {
 	s := open(t, t.TempDir())
 	p := register(t, s, "n1", "web", "x", time.Minute)
-	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v"}, 0); return err }())
+	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v"}, nil, 0); return err }())
 	done := make(chan error, 1)
 	go func() {
 		var err error
@@ -324,7 +324,7 @@ func TestListen(t *testing.T) {
 	s := open(t, t.TempDir())
 	_, rev, err := s.Current(ctx)
 	must(t, err)
-	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v"}, rev); return err }())
+	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v"}, nil, rev); return err }())
 	began := time.Now()
 	if !s.Listen(ctx, 1, time.Minute) || time.Since(began) > 5*time.Second {
 		t.Errorf("it rang before, and nobody woke for %s", time.Since(began))
@@ -344,7 +344,7 @@ func TestAwaitOther(t *testing.T) {
 	s := open(t, t.TempDir())
 	woken := make(chan error, 1)
 	go func() { woken <- s.AwaitOther(ctx, "v1") }()
-	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v1"}, 0); return err }())
+	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0); return err }())
 	_, rev, err := s.Current(ctx)
 	must(t, err)
 	select {
@@ -352,7 +352,7 @@ func TestAwaitOther(t *testing.T) {
 		t.Fatalf("woken by its own version: %v", err)
 	default:
 	}
-	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v2"}, rev); return err }())
+	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v2"}, nil, rev); return err }())
 	select {
 	case err := <-woken:
 		must(t, err)
@@ -398,7 +398,7 @@ func TestLongPath(t *testing.T) {
 		t.Errorf("%q %v %v", sockets, info, err)
 	}
 	second := open(t, dir)
-	if _, err := second.Propose(ctx, Version{ID: "v"}, 0); err != nil {
+	if _, err := second.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
 		t.Error(err)
 	}
 	must(t, s.Close())
@@ -417,7 +417,7 @@ func TestOddPaths(t *testing.T) {
 			continue
 		}
 		second := open(t, dir)
-		if _, err := second.Propose(ctx, Version{ID: "v"}, 0); err != nil {
+		if _, err := second.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 		must(t, s.Close())
@@ -434,7 +434,7 @@ func TestReopened(t *testing.T) {
 		if err != nil || i > 0 && (v == nil || v.ID != fmt.Sprint(i-1)) {
 			t.Errorf("%d: %v %v", i, v, err)
 		}
-		if ok, err := s.Propose(ctx, Version{ID: fmt.Sprint(i)}, rev); !ok || err != nil {
+		if ok, err := s.Propose(ctx, Version{ID: fmt.Sprint(i)}, nil, rev); !ok || err != nil {
 			t.Errorf("%d: %v %v", i, ok, err)
 		}
 		must(t, s.Close())

@@ -1,6 +1,10 @@
 package state
 
-import "time"
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
 
 // Version is the identity of a snapshot: the commit id, or a digest over several repositories' commits. As the fleet's
 // current_version it also says who set it and what it follows.
@@ -12,6 +16,35 @@ type Version struct {
 	Rewound  []Commit  `json:"rewound,omitempty"` // the last rewritten history of each repository that an operator accepted
 	By       string    `json:"by,omitempty"`
 	At       time.Time `json:"at,omitzero"`
+
+	Seq int `json:"seq,omitempty"` // of the fleet's versions in their order
+
+	// Epoch tells the rollouts of a version apart that was set again, after the fleet had left it.
+	Epoch int `json:"epoch,omitempty"`
+	// Held keeps the fleet at this version: nobody proposes a newer one, before Until where that is set.
+	Held  bool      `json:"held,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+	// Reason is why an operator set it.
+	Reason string `json:"reason,omitempty"`
+	// Bad are versions that halted or were undone: following never proposes them again.
+	Bad []string `json:"bad,omitempty"`
+	// Canary: canaries go first, and newer commits wait for them.
+	Canary bool `json:"canary,omitempty"`
+	// Instructions are rules of this rollout that stand in for the repository's, as rollout start was given them.
+	Instructions json.RawMessage `json:"instructions,omitempty"`
+}
+
+// Rollout names the fleet's move to this version: what was frozen, halted or opened in an earlier move is not this one's.
+func (v *Version) Rollout() string {
+	if v.Epoch == 0 {
+		return v.ID
+	}
+	return v.ID + "." + strconv.Itoa(v.Epoch)
+}
+
+// Holds reports that nobody proposes a newer version now.
+func (v *Version) Holds(now time.Time) bool {
+	return v != nil && v.Held && (v.Until.IsZero() || now.Before(v.Until))
 }
 
 // Commit is where one state repository is.

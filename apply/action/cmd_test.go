@@ -123,7 +123,7 @@ func TestTimeSleepStops(t *testing.T) {
 	p := s.mustBind("time.sleep", "{time: 1h}")
 	ctx, cancel := context.WithCancel(context.Background())
 	o := s.options()
-	o.Hold = func(context.Context) error { cancel(); return nil } // just before it starts
+	o.Gates = holds{ask: func(context.Context) error { cancel(); return nil }} // just before it starts
 	began := time.Now()
 	r, err := p.Run(ctx, o)
 	if err != nil || r.Stopped == "" || r.Failed() || time.Since(began) > 2*time.Second {
@@ -241,3 +241,12 @@ func TestUser(t *testing.T) {
 		t.Errorf("%s %q", r.Outcome, r.Reason)
 	}
 }
+
+// holds are gates that only ask before a step changes the host.
+type holds struct {
+	apply.Gates
+	ask func(context.Context) error
+}
+
+func (h holds) Hold(ctx context.Context, _ apply.GatedStep) error { return h.ask(ctx) }
+func (h holds) Park(context.Context) error                        { return nil }

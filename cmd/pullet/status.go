@@ -102,7 +102,7 @@ func viewOf(o *state.Overview) *fleetStatus {
 		v.Counts[n.State]++
 	}
 	for _, group := range slices.Sorted(maps.Keys(o.Rosters)) {
-		for _, name := range o.Rosters[group] {
+		for _, name := range o.Rosters[group].Nodes() {
 			if _, known := o.Nodes[name]; !known && !o.Gone[name] {
 				v.Nodes = append(v.Nodes, nodeStatus{
 					Node: name, Role: group, State: missing, Why: "it is listed under nodes/ and was never seen",

@@ -1,0 +1,301 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// gates is where the steps of one run wait for other nodes: apply.Gates on etcd.
+type gates struct {
+	*pull
+	req     lock.Request
+	rollout render.Rollout
+	catalog *render.Catalog
+	steps   *lock.Steps
+	stale   bool // the version is not the fleet's any more: nobody is waited for
+
+	mu         sync.Mutex // guards turn and what follows
+	turn       *lock.Turn // nil: drift is corrected without a slot
+	candidates map[string]*lock.Candidate
+}
+
+// gatesFor are the gates of a run; nil while the store is away.
+func (p *pull) gatesFor(v *state.Version, program *compiled, turn *lock.Turn) (*gates, error) {
+	if p.store == nil {
+		return nil, nil
+	}
+	req, err := p.request(v, program.catalog)
+	if err != nil {
+		return nil, err
+	}
+	rollout, err := program.catalog.Fleet.Rollout.Instruct("the instructions of the rollout", v.Instructions, program.catalog.Inventory)
+	if err != nil {
+		return nil, err
+	}
+	return &gates{
+		pull: p, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
+		stale: v.Rollout() != p.current.Rollout(), candidates: map[string]*lock.Candidate{},
+	}, nil
+}
+
+// Fence is the number of the claim under which commands run; 0 without one.
+func (g *gates) Fence() int64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.turn == nil {
+		return 0
+	}
+	return g.turn.Fence()
+}
+
+func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.turn == nil {
+		return nil
+	}
+	if !g.turn.Holds() {
+		err := g.waits(ctx, g.turn.Acquire)
+		if errors.Is(err, lock.ErrSuperseded) {
+			return err
+		}
+		if err != nil {
+			return g.pending(err)
+		}
+	}
+	id := ""
+	if s.Step != nil {
+		id = s.ID()
+	}
+	return g.turn.Check(ctx, id)
+}
+
+func (g *gates) Park(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.turn == nil {
+		return nil
+	}
+	w := g.said
+	if w == nil {
+		w = &lock.Wait{Gate: "other nodes", Reason: "a condition of a step waits for them", Clear: "it goes on by itself"}
+	}
+	return g.turn.Park(ctx, w)
+}
+
+// waits waits as long as the pull may wait in all.
+func (p *pull) waits(ctx context.Context, wait func(context.Context) error) error {
+	p.waitMu.Lock()
+	left := p.Wait - p.waited
+	p.waitMu.Unlock()
+	limited, cancel := context.WithTimeout(ctx, max(0, left))
+	defer cancel()
+	began := time.Now()
+	err := wait(limited)
+	p.waitMu.Lock()
+	defer p.waitMu.Unlock()
+	p.waited += time.Since(began)
+	return err
+}
+
+// pending says in the words of steps that a wait ended too early.
+func (g *gates) pending(err error) error {
+	var wait *lock.Wait
+	switch {
+	case errors.As(err, &wait):
+	case errors.Is(err, lock.ErrSuperseded):
+		wait = &lock.Wait{Gate: "rollout of " + g.req.Version.String(), Reason: err.Error(), Clear: "the next pull follows", Since: time.Now()}
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		wait = &lock.Wait{Gate: "other nodes", Reason: "no time was left to wait", Clear: "the next pull goes on", Since: time.Now()}
+	default:
+		return err
+	}
+	g.waitMu.Lock()
+	defer g.waitMu.Unlock()
+	g.out.Wait = wait
+	return &apply.PendingError{Reason: "waiting for " + wait.Gate + ": " + wait.Reason}
+}
+
+// tell remembers and tells what is waited for.
+func (g *gates) tell(w *lock.Wait) {
+	g.waitMu.Lock()
+	g.said = w
+	g.waitMu.Unlock()
+	g.req.Waiting(w)
+}
+
+// step names a step with all who have it.
+func (g *gates) step(s apply.GatedStep) lock.Step {
+	return lock.Step{ID: s.Job.GateID(s.Step), Members: func(node string, m state.Member) (bool, string) { return s.Job.Has(node, m.Labels), "" }}
+}
+
+// staged names a step with those who come to it in the same stage of the rollout.
+func (g *gates) staged(s apply.GatedStep) lock.Step {
+	stage := g.stageOf(g.catalog.Node.Name, g.catalog.Node.Labels)
+	return lock.Step{ID: s.Job.GateID(s.Step), Stage: strconv.Itoa(stage), Members: func(node string, m state.Member) (bool, string) {
+		if !s.Job.Has(node, m.Labels) || g.stageOf(node, m.Labels) != stage {
+			return false, ""
+		}
+		if g.rollout.LimitFor(g.rollout.Group(node, m.Labels), 1) == 0 {
+			return false, "frozen"
+		}
+		return true, ""
+	}}
+}
+
+func (g *gates) stageOf(node string, labels map[string]string) int {
+	return g.rollout.Stage(g.rollout.Group(node, labels))
+}
+
+// with are the gates inside the run with the step's own word on lost nodes.
+func (g *gates) with(s apply.GatedStep) *lock.Steps {
+	if s.Options.OnLost == "" {
+		return g.steps
+	}
+	req := g.req
+	req.Rules.OnLost = s.Options.OnLost
+	return lock.NewSteps(g.store, req)
+}
+
+func (g *gates) election(s apply.GatedStep) lock.Election {
+	t := s.Options.Target
+	hosts := t.Hosts.Text
+	if hosts == "" {
+		hosts = "the nodes with job " + s.Job.Name
+	}
+	return lock.Election{ID: fmt.Sprintf("%d of %s", t.Limit, hosts), Limit: t.Limit, Candidates: func(node string, m state.Member) bool {
+		return s.Job.Has(node, m.Labels) && (t.Hosts.Text == "" || t.Hosts.Matches(node, m.Labels))
+	}}
+}
+
+// candidate is the node's part in the step's election; it is asked once in a run.
+func (g *gates) candidate(ctx context.Context, s apply.GatedStep) (*lock.Candidate, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	e := g.election(s)
+	if c := g.candidates[e.ID]; c != nil {
+		return c, nil
+	}
+	c, err := g.with(s).Elect(ctx, e)
+	if err == nil {
+		g.candidates[e.ID] = c
+	}
+	return c, err
+}
+
+func (g *gates) Chosen(ctx context.Context, s apply.GatedStep) (bool, string, error) {
+	c, err := g.candidate(ctx, s)
+	if err != nil {
+		return false, "", err
+	}
+	return c.Chosen(), c.Others(), nil
+}
+
+func (g *gates) Begin(ctx context.Context, s apply.GatedStep) error {
+	c, err := g.candidate(ctx, s)
+	if err != nil {
+		return err
+	}
+	return c.Start(ctx, g.step(s))
+}
+
+func (g *gates) Fresh(ctx context.Context, s apply.GatedStep) (published, fresh bool, err error) {
+	c, err := g.candidate(ctx, s)
+	if err != nil {
+		return false, false, err
+	}
+	return c.Fresh(ctx, g.step(s), s.Options.Target.MaxAge.Std())
+}
+
+func (g *gates) Publish(ctx context.Context, s apply.GatedStep, r render.StepResult, reason string) error {
+	c, err := g.candidate(ctx, s)
+	if err != nil {
+		return err
+	}
+	value, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	return c.Publish(ctx, g.step(s), state.StepResult{Result: r.Result, Reason: reason}, value, s.Options.Target.MaxAge.Std())
+}
+
+func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResult, error) {
+	var found map[string]state.StepResult
+	steps := g.with(s)
+	err := g.waits(ctx, func(ctx context.Context) (err error) {
+		found, err = steps.Results(ctx, g.step(s), g.election(s), s.Options.Target.MaxAge.Std(), s.Repeatable, g.tell)
+		return err
+	})
+	if err != nil {
+		return render.StepResult{}, g.pending(err)
+	}
+	byNode := map[string]render.StepResult{}
+	for _, node := range slices.Sorted(maps.Keys(found)) {
+		r := found[node]
+		if r.Result == "failed" || r.Result == "unknown" {
+			return render.StepResult{}, fmt.Errorf("it reads the result of %s, which is %s on %s: %s", s.ID(), r.Result, node, r.Reason)
+		}
+		var one render.StepResult
+		if err := steps.Value(ctx, r, &one); err != nil {
+			return render.StepResult{}, err
+		}
+		byNode[node] = one
+	}
+	first := byNode[slices.Min(slices.Collect(maps.Keys(byNode)))]
+	first.ByNode = byNode
+	return first, nil
+}
+
+func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.Context, string) error, error) {
+	count := s.Options.Serialize.Count
+	turn, err := g.with(s).Serialize(ctx, g.step(s), func(roster int) int { n, _ := count.Of(roster); return n })
+	if err != nil {
+		return nil, err
+	}
+	if err := g.waits(ctx, turn.Acquire); err != nil {
+		return nil, g.pending(err)
+	}
+	return func(ctx context.Context, failed string) error {
+		ctx, cancel := afterwards(ctx)
+		defer cancel()
+		switch {
+		case failed == "":
+			return turn.GoOnStep(ctx)
+		case s.Options.FailAfterAllTargetsRan:
+			return turn.Release(ctx)
+		}
+		return turn.StopStep(ctx, failed)
+	}, nil
+}
+
+func (g *gates) Arrive(ctx context.Context, s apply.GatedStep, how string) (bool, error) {
+	if g.stale {
+		return true, nil
+	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	return g.with(s).Arrive(ctx, g.staged(s), how)
+}
+
+func (g *gates) Await(ctx context.Context, s apply.GatedStep) error {
+	steps := g.with(s)
+	err := g.waits(ctx, func(ctx context.Context) error { return steps.AwaitOpen(ctx, g.staged(s), g.tell) })
+	if err != nil {
+		return g.pending(err)
+	}
+	return nil
+}

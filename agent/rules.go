@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"time"
+
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// request is the node's wish to change to a version, under the rules of that version or those that the rollout was started with.
+func (p *pull) request(v *state.Version, cat *render.Catalog) (lock.Request, error) {
+	rollout, err := cat.Fleet.Rollout.Instruct("the instructions of the rollout", v.Instructions, cat.Inventory)
+	if err != nil {
+		return lock.Request{}, err
+	}
+	return lock.Request{
+		Presence: p.presence, Version: v, VersionRev: p.agreed, Run: p.out.Run, Order: p.local.Order(v.Rollout()), Lasting: !p.loop,
+		Rules: rulesFor(rollout, cat.Node), Inventory: members(cat.Inventory), Waiting: p.waiting(v),
+	}, nil
+}
+
+// members are the inventory's nodes as rosters see them.
+func members(inventory render.Inventory) map[string]state.Member {
+	out := map[string]state.Member{}
+	for name, n := range inventory {
+		out[name] = state.Member{Role: n.Role(), Labels: n.Labels}
+	}
+	return out
+}
+
+// rulesFor are the rules of a rollout as they hold for a node.
+func rulesFor(r render.Rollout, node render.Node) lock.Rules {
+	own := r.Group(node.Name, node.Labels)
+	group := state.GroupOf(own)
+	out := lock.Rules{
+		Group: group, Role: node.Role(), Total: r.RollingRules.Total, MaxFailures: r.MaxFailures, OnLost: r.OnLost, Deadline: r.Progress(),
+		GroupOf: func(name string, m state.Member) string { return state.GroupOf(r.Group(name, m.Labels)) },
+		Limit:   func(roster int) int { return r.LimitFor(own, roster) },
+		Closed: func(now time.Time) string {
+			if at := r.Opens(own, now); !at.IsZero() {
+				return at.Format("Mon 15:04 MST")
+			}
+			return ""
+		},
+		Soak: func(g string) time.Duration {
+			if r.Canary == nil || g != render.CanaryGroup {
+				return 0
+			}
+			return r.Canary.Soak.Std()
+		},
+	}
+	for _, g := range r.Depends(own) {
+		out.Depends = append(out.Depends, state.GroupOf(g))
+	}
+	return out
+}
+
+// waiting tells everybody why the node waits.
+func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
+	said := ""
+	return func(w *lock.Wait) {
+		if w.Error() == said {
+			return
+		}
+		said = w.Error()
+		if p.Waiting != nil {
+			p.Waiting(w)
+		}
+		if p.upToDate(v) { // it is no matter of the rollout
+			return
+		}
+		st := p.waitStatus(v, w)
+		ctx, cancel := afterwards(p.ctx)
+		defer cancel()
+		if err := p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, st); err != nil {
+			p.log.WithError(err).Warn("the reason to wait could not be recorded")
+		}
+	}
+}
+
+// waitStatus is the status of a node that waits.
+func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
+	st := p.status(v, w.Gate+": "+w.Reason)
+	st.Clear, st.Gate, st.Holders = w.Clear, w.Gate, w.Holders
+	return st
+}

@@ -1,0 +1,233 @@
+package apply
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pullet/pullet/render"
+)
+
+// Gates are where the steps of a run wait for other nodes. Its methods are called by several steps at once. A wait that ends before what it
+// waits for is there returns a *PendingError.
+type Gates interface {
+	// Hold is asked before each step that changes the host: the node holds its slot, or takes one again that it gave back.
+	Hold(ctx context.Context, s GatedStep) error
+	// Park is told that nothing in the run can go on but by what other nodes do.
+	Park(ctx context.Context) error
+
+	// Chosen says whether this node takes a targeted step, else who does.
+	Chosen(ctx context.Context, s GatedStep) (yes bool, others string, err error)
+	// Begin records that the chosen node starts the step.
+	Begin(ctx context.Context, s GatedStep) error
+	// Fresh reports that the chosen node's result is with the others, and not too old.
+	Fresh(ctx context.Context, s GatedStep) (published, fresh bool, err error)
+	// Publish gives the others the step's result.
+	Publish(ctx context.Context, s GatedStep, r render.StepResult, reason string) error
+	// Result waits for that of the node that was chosen.
+	Result(ctx context.Context, s GatedStep) (render.StepResult, error)
+
+	// Serialize waits until the node is one of those that may take the step now. Its end says how that went: "" is well.
+	Serialize(ctx context.Context, s GatedStep) (end func(ctx context.Context, failed string) error, err error)
+	// Arrive records how the step ended here: done, skipped, failed. Await waits until everybody arrived.
+	Arrive(ctx context.Context, s GatedStep, how string) (open bool, err error)
+	Await(ctx context.Context, s GatedStep) error
+}
+
+// GatedStep is a step as gates know it.
+type GatedStep struct {
+	*render.Step
+	Job *render.Job
+	// Repeatable: when it was started and its end is not known, it may run again.
+	Repeatable bool
+}
+
+func (s *boundStep) gated() GatedStep { return GatedStep{s.Step, s.job, s.repeatable()} }
+
+// elsewhere asks whether another node takes the step for this one, and leaves the outcome then.
+func (s *running) elsewhere(ctx context.Context) bool {
+	target := s.boundStep.Options.Target
+	if target == nil || s.Gates == nil {
+		return false
+	}
+	labels := s.catalog.Node.Labels
+	if target.Hosts.Text != "" && !target.Hosts.Matches(s.catalog.Node.Name, labels) {
+		s.skipElsewhere("it is for " + target.Hosts.Text)
+		return true
+	}
+	if s.plan { // who will be chosen is not known before
+		return false
+	}
+	chosen, others, err := s.Gates.Chosen(ctx, s.gated())
+	if err != nil {
+		s.waitOrFail(err)
+		return true
+	}
+	if !chosen {
+		s.skipElsewhere(others + " takes it")
+		return true
+	}
+	s.elected = true
+	if target.MaxAge > 0 {
+		published, fresh, err := s.Gates.Fresh(ctx, s.gated())
+		if err != nil {
+			s.waitOrFail(err)
+			return true
+		}
+		s.stale = published && !fresh
+	}
+	return false
+}
+
+// skipElsewhere leaves a step to others.
+func (s *running) skipElsewhere(why string) {
+	s.r.Outcome, s.r.Reason = Skipped, why
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.foreign[s.ID()] = s.boundStep
+}
+
+// waitOrFail leaves the outcome of a gate that did not open.
+func (r *StepReport) waitOrFail(err error) {
+	var pending *PendingError
+	if errors.As(err, &pending) {
+		r.Outcome, r.Reason, r.Held = Pending, pending.Reason, true
+		return
+	}
+	r.fail(err)
+}
+
+func (s *running) waitOrFail(err error) { s.r.waitOrFail(err) }
+
+// reading does something that may read results of steps that other nodes took: those are waited for, and it is done again.
+func (s *running) reading(ctx context.Context, do func() error) error {
+	for {
+		s.mu.Lock()
+		s.wanted = nil
+		s.mu.Unlock()
+		err := do()
+		s.mu.Lock()
+		wanted := s.wanted
+		s.mu.Unlock()
+		if len(wanted) == 0 {
+			return err
+		}
+		for _, t := range wanted {
+			if err := s.fetch(ctx, t); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// fetch waits for the result of a step that another node took.
+func (s *running) fetch(ctx context.Context, t *boundStep) (err error) {
+	var result render.StepResult
+	s.aside(true, func() { result, err = s.Gates.Result(ctx, t.gated()) })
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.values[t.ID()] = result
+	delete(s.foreign, t.ID())
+	return nil
+}
+
+// aside waits while other steps run; for others says that only other nodes can end the wait.
+func (s *running) aside(forOthers bool, wait func()) {
+	s.alone()
+	if s.schedule == nil { // a reaction, behind all other steps
+		wait()
+		return
+	}
+	s.schedule.aside(s.place, forOthers, wait)
+}
+
+// arrive tells the barrier of the step how it ended here, and waits there until all have.
+func (s *running) arrive(ctx context.Context) {
+	o := s.boundStep.Options
+	if s.Gates == nil || s.plan || !o.Sync && !o.FailAfterAllTargetsRan || s.r.Outcome == Pending {
+		return
+	}
+	how := map[Outcome]string{Skipped: "skipped", Failed: "failed", Unmet: "failed"}[s.r.Outcome]
+	if how == "" {
+		how = "done"
+	}
+	open, err := s.Gates.Arrive(ctx, s.gated(), how)
+	if err != nil {
+		if how != "failed" {
+			s.waitOrFail(err)
+		}
+		return
+	}
+	if open || !o.Sync || how == "failed" {
+		return
+	}
+	s.aside(true, func() { err = s.Gates.Await(ctx, s.gated()) })
+	if err != nil {
+		s.waitOrFail(err)
+	}
+}
+
+// held reports a step that comes after one that waits at a gate: nothing goes on beyond that.
+func (s *running) held() bool {
+	for _, e := range s.after {
+		if r := s.of(e.step.ID()); r != nil && r.Held {
+			s.r.Outcome, s.r.Reason, s.r.Held = Pending, "behind "+e.step.ID()+", which waits", true
+			return true
+		}
+	}
+	return false
+}
+
+// serialize makes the node one of those that may take the step now.
+func (s *running) serialize(ctx context.Context) bool {
+	if s.Gates == nil || s.boundStep.Options.Serialize == nil {
+		return true
+	}
+	end, err := s.Gates.Serialize(ctx, s.gated())
+	if err != nil {
+		s.waitOrFail(err)
+		return false
+	}
+	s.endSerial = end
+	return true
+}
+
+// serialized lets the next node take the step. A step that was told to stop keeps its place, and goes on with it.
+func (s *running) serialized(ctx context.Context) {
+	if s.endSerial == nil || s.r.Outcome == Pending {
+		return
+	}
+	failed := ""
+	if s.r.Outcome == Failed {
+		failed = s.r.Reason
+	}
+	if err := s.endSerial(ctx, failed); err != nil && s.r.Outcome != Failed {
+		s.r.fail(err)
+	}
+}
+
+// publish gives the others the result of a step that this node was chosen for.
+func (s *running) publish(ctx context.Context) {
+	if !s.elected || s.r.Outcome == Pending {
+		return
+	}
+	published, fresh, err := s.Gates.Fresh(ctx, s.gated())
+	if err == nil && published && fresh && s.r.Outcome != Failed && !s.ran {
+		return
+	}
+	if err == nil {
+		r := s.r.Result
+		r.Result = result(s.r.Outcome)
+		if r.State == unknown {
+			r.Result = unknown
+		} else if r.State == "" {
+			r.State = r.Result
+		}
+		err = s.Gates.Publish(ctx, s.gated(), r, s.r.Reason)
+	}
+	if err != nil {
+		s.r.fail(err)
+	}
+}

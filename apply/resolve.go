@@ -1,0 +1,76 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+)
+
+// timed is the time that the step has.
+func (s *running) timed() (context.Context, context.CancelFunc) {
+	if s.boundStep.Options.Timeout > 0 {
+		return context.WithTimeout(s.run, s.boundStep.Options.Timeout.Std())
+	}
+	return context.WithCancel(s.run)
+}
+
+// resolve fills in what the step's parameters or its file template wait for. In a plan a value that only a run makes is not known: the
+// step is said to change.
+func (s *running) resolve(ctx context.Context) (done bool, err error) {
+	if !s.Waits() && !s.late {
+		return false, nil
+	}
+	if from := s.unknown(); from != "" {
+		s.r.Outcome, s.r.Summary = Changed, "depends on what "+from+" returns"
+		return true, nil
+	}
+	var bound *boundStep
+	err = s.reading(ctx, func() (err error) {
+		bound, err = s.rebound(ctx)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	s.boundStep = bound
+	s.mu.Lock()
+	s.execution.resolved[s.ID()] = s.boundStep
+	s.mu.Unlock()
+	return false, nil
+}
+
+// rebound is the step with its parameters and its action as they are now that it runs.
+func (s *running) rebound(ctx context.Context) (*boundStep, error) {
+	results, run := s.results(s.Job), s.runMacro(ctx)
+	params, err := s.catalog.Fill(s.Step, results, run)
+	if err != nil {
+		return nil, err
+	}
+	step := *s.Step
+	step.Params = params
+	bound := *s.boundStep
+	bound.Step, bound.act = &step, s.spec.New()
+	if errs := params.Into(bound.act, s.Pos); len(errs) > 0 {
+		return nil, errs
+	}
+	if binder, ok := bound.act.(Binder); ok {
+		bound.read = sha256.New()
+		if err := binder.Bind(Binding{Catalog: s.catalog, Step: &step, read: bound.read, results: results, run: run}); err != nil {
+			return nil, bindErrors(&step, err)
+		}
+	}
+	return &bound, nil
+}
+
+// unknown is, in a plan, a step that would change and whose result this one may read.
+func (s *running) unknown() string {
+	if !s.plan {
+		return ""
+	}
+	for _, e := range s.after {
+		r := s.of(e.step.ID())
+		if r != nil && (r.Outcome == Changed || r.Summary != "") && (e.why == readsResult || s.late) {
+			return e.step.ID()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,340 @@
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// Steps are the gates inside a node's run: what its steps share with those of other nodes, in one rollout. Its methods may be called
+// at once.
+type Steps struct {
+	store *state.Store
+	req   *Request
+}
+
+// NewSteps are the gates inside the run of a request.
+func NewSteps(store *state.Store, req Request) *Steps { return &Steps{store, &req} }
+
+// Step is a step that several nodes take together.
+type Step struct {
+	ID      string        // as people read it
+	Stage   string        // of the rollout: a barrier spans one
+	Members state.Belongs // who takes part
+}
+
+func (s *Steps) key(step Step, parts ...string) string {
+	return s.store.RunKey(s.req.rollout(), state.StepHash(step.ID+"\x00"+step.Stage), parts...)
+}
+
+// The ways to arrive at a barrier.
+const (
+	Done    = "done"
+	Skipped = "skipped"
+	Failed  = "failed"
+)
+
+// Arrive records that the node came to a barrier, and how. Whose arrival is the last one opens it, in the same transaction: every arrival
+// writes a key whose version etcd counts. A node outside the frozen roster does not count. It reports whether the barrier is open.
+func (s *Steps) Arrive(ctx context.Context, step Step, how string) (open bool, err error) {
+	roster, err := s.roster(ctx, step)
+	if err != nil {
+		return false, err
+	}
+	if !roster.Has(s.req.node()) {
+		return s.isOpen(ctx, step)
+	}
+	for attempt := 0; ; attempt++ {
+		open, err = s.arrive(ctx, step, roster, how)
+		if err == nil || !sleep(ctx, jitter(s.req.node(), attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 7)))) {
+			return open, err
+		}
+	}
+}
+
+func (s *Steps) isOpen(ctx context.Context, step Step) (bool, error) {
+	got, err := s.store.Client.Get(ctx, s.key(step, "open"), clientv3.WithCountOnly())
+	return err == nil && got.Count > 0, err
+}
+
+// roster is the barrier's, frozen when somebody first comes. Nodes that are switched off are left out.
+func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
+	var switches map[string]state.Switch
+	return s.store.FreezeRoster(ctx, s.key(step, "roster"), s.req.Inventory, func(node string, m state.Member) (bool, string) {
+		yes, left := step.Members(node, m)
+		if !yes {
+			return false, left
+		}
+		if switches == nil {
+			found, err := s.store.Switches(ctx)
+			if err != nil { // then nobody is left out, and they are waited for
+				found = map[string]state.Switch{}
+			}
+			switches = found
+		}
+		if node != s.req.node() && switchedOff(switches, node, m.Role, s.req.Version.ID) {
+			return false, "disabled"
+		}
+		return true, ""
+	})
+}
+
+// switchedOff reports a node that an operator keeps where it is.
+func switchedOff(switches map[string]state.Switch, node, role, version string) bool {
+	for _, c := range []state.Scope{state.HostScope(node), state.RoleScope(role), state.GlobalScope()} {
+		if w, ok := switches[c.String()]; ok {
+			return !w.Enabled || w.Version != "" && w.Version != version
+		}
+	}
+	return false
+}
+
+// arrive is one attempt to arrive.
+func (s *Steps) arrive(ctx context.Context, step Step, roster *state.Roster, how string) (bool, error) {
+	own, count, bad, open := s.key(step, "in", s.req.node()), s.key(step, "count"), s.key(step, "bad"), s.key(step, "open")
+	none := clientv3.Compare(clientv3.CreateRevision(bad+"/"), "=", 0) // of a whole prefix: none of it is there
+	last := []clientv3.Cmp{clientv3.Compare(clientv3.Version(count), "=", int64(roster.Size-1)), none.WithPrefix()}
+	ops := []clientv3.Op{clientv3.OpPut(own, how), clientv3.OpPut(count, "")}
+	if how == Failed {
+		ops = append(ops, clientv3.OpPut(bad+"/"+s.req.node(), ""))
+	} else {
+		ops = append(ops, clientv3.OpTxn(last, []clientv3.Op{state.Put(open, s.opened())}, nil))
+	}
+	ops = append(ops, clientv3.OpGet(s.key(step, "in")+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()), clientv3.OpGet(open, clientv3.WithCountOnly()))
+	done, err := s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(own), "=", 0), s.lives()).Then(ops...).
+		Else(clientv3.OpGet(own), clientv3.OpGet(open, clientv3.WithCountOnly())).Commit()
+	if err != nil {
+		return false, err
+	}
+	if !done.Succeeded {
+		return s.arriveAgain(ctx, step, roster, how, done)
+	}
+	n := len(done.Responses)
+	if done.Responses[n-1].GetResponseRange().Count > 0 {
+		return true, nil
+	}
+	if done.Responses[n-2].GetResponseRange().Count < int64(roster.Size) {
+		return false, nil
+	}
+	_, open2, err := s.settle(ctx, step, roster)
+	return open2, err
+}
+
+func (s *Steps) lives() clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(s.req.Presence.Key), "=", s.req.Presence.Revision)
+}
+
+func (s *Steps) opened() map[string]any {
+	return map[string]any{"by": s.req.node(), "time": time.Now().UTC()}
+}
+
+// arriveAgain is the arrival of a node that had arrived before: another end than the first time replaces it.
+func (s *Steps) arriveAgain(ctx context.Context, step Step, roster *state.Roster, how string, done *clientv3.TxnResponse) (bool, error) {
+	before := done.Responses[0].GetResponseRange().Kvs
+	if done.Responses[1].GetResponseRange().Count > 0 {
+		return true, nil
+	}
+	if len(before) == 0 {
+		return false, state.ErrLeaseLost
+	}
+	if string(before[0].Value) != how {
+		ops := []clientv3.Op{clientv3.OpPut(string(before[0].Key), how), clientv3.OpDelete(s.key(step, "bad", s.req.node()))}
+		if how == Failed {
+			ops[1] = clientv3.OpPut(s.key(step, "bad", s.req.node()), "")
+		}
+		still := clientv3.Compare(clientv3.ModRevision(string(before[0].Key)), "=", before[0].ModRevision)
+		if _, err := s.store.Client.Txn(ctx).If(still, s.lives()).Then(ops...).Commit(); err != nil {
+			return false, err
+		}
+	}
+	_, open, err := s.settle(ctx, step, roster)
+	return open, err
+}
+
+// stepPoll is how long a node that waits for others trusts that it would have been told.
+const stepPoll = time.Minute
+
+// AwaitOpen waits until a barrier opens. When ctx ends first it returns the *Wait; ErrSuperseded when the fleet moved on.
+func (s *Steps) AwaitOpen(ctx context.Context, step Step, told func(*Wait)) error {
+	roster, err := s.roster(ctx, step)
+	if err != nil {
+		return err
+	}
+	began, last := time.Now(), (*Wait)(nil)
+	for poll := 0; ; poll++ {
+		wait, revision, err := s.barrierWait(ctx, step, roster, poll)
+		switch {
+		case err == nil && wait == nil:
+			return nil
+		case ctx.Err() != nil && last != nil:
+			return last
+		case errors.Is(err, ErrSuperseded) || ctx.Err() != nil:
+			return err
+		case errors.Is(err, errMoved):
+			sleep(ctx, jitter(s.req.node(), poll, 20*time.Millisecond))
+			continue
+		case err != nil:
+			wait = &Wait{Gate: "etcd", Reason: err.Error(), Clear: goesOn}
+			sleep(ctx, jitter(s.req.node(), poll, 2*time.Second))
+		}
+		wait.Since = began
+		if last == nil || last.Error() != wait.Error() {
+			told(wait)
+		}
+		if last = wait; revision > 0 && !s.store.Await(ctx, s.key(step, "open"), revision, jitter(s.req.node(), poll, stepPoll)) {
+			return last
+		}
+	}
+}
+
+// barrierWait looks whether the barrier is open. Of a large roster only a few nodes look at everything each time: the others count.
+func (s *Steps) barrierWait(ctx context.Context, step Step, roster *state.Roster, poll int) (*Wait, int64, error) {
+	got, err := s.store.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.key(step, "open"), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.key(step, "in")+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.store.CurrentKey(), clientv3.WithKeysOnly()),
+	).Commit()
+	if err != nil {
+		return nil, 0, err
+	}
+	in := got.Responses[1].GetResponseRange().Count
+	switch {
+	case got.Responses[0].GetResponseRange().Count > 0:
+		return nil, 0, nil
+	case revisionOf(got.Responses[2].GetResponseRange().Kvs) != s.req.VersionRev:
+		return nil, 0, ErrSuperseded
+	case in < int64(roster.Size) && !s.looksAtAll(roster.Size, poll):
+		return s.waits(step, fmt.Sprintf("%d of %d nodes have not arrived yet", int64(roster.Size)-in, roster.Size), goesOn, nil), got.Header.Revision, nil
+	}
+	wait, open, err := s.settle(ctx, step, roster)
+	if err != nil || open {
+		return nil, 0, err
+	}
+	return wait, got.Header.Revision, nil
+}
+
+// looksAtAll picks about twenty nodes out of many, others each time.
+func (s *Steps) looksAtAll(nodes, poll int) bool {
+	h := fnv.New32a()
+	fmt.Fprint(h, s.req.node(), poll)
+	return nodes <= 100 || int(h.Sum32()%uint32(nodes)) < 20
+}
+
+func (s *Steps) waits(step Step, reason, clear string, holders []state.Holder) *Wait {
+	return &Wait{Gate: "barrier " + step.ID, Reason: reason, Clear: clear, Holders: holders}
+}
+
+// tally is how a roster stands at a barrier.
+type tally struct {
+	open     bool
+	in       map[string]string // node -> how it arrived
+	missing  []state.Holder
+	more     int
+	failed   []string
+	revision int64
+}
+
+// settle looks at all arrivals, and opens the barrier if everybody came and few enough failed. Else it says who is waited for, and halts
+// the node's group when everybody came and too many failed.
+func (s *Steps) settle(ctx context.Context, step Step, roster *state.Roster) (*Wait, bool, error) {
+	t, err := s.tally(ctx, step, roster)
+	if err != nil || t.open {
+		return nil, t.open, err
+	}
+	if len(t.missing) > 0 {
+		names := []string{}
+		for _, h := range t.missing {
+			names = append(names, h.Node+" ("+life(h)+")")
+		}
+		if t.more > 0 {
+			names = append(names, fmt.Sprintf("%d more", t.more))
+		}
+		reason := "not arrived yet: " + strings.Join(names, ", ")
+		if len(roster.Left) > 0 {
+			reason += "; left out: " + strings.Join(roster.Left[:min(5, len(roster.Left))], ", ")
+		}
+		return s.waits(step, reason, Dependency{Missing: t.missing}.clear(), t.missing), false, nil
+	}
+	if len(t.failed) > s.req.Rules.MaxFailures {
+		reason := fmt.Sprintf("step %s failed on %s", step.ID, strings.Join(t.failed, ", "))
+		return s.waits(step, reason, "mend it there, or push a commit that does; it opens when they succeed", nil), false, s.halt(ctx, t.failed[0], reason)
+	}
+	moved := clientv3.Compare(clientv3.ModRevision(s.key(step, "in")+"/"), "<", t.revision+1)
+	done, err := s.store.Client.Txn(ctx).If(moved.WithPrefix()).
+		Then(clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.key(step, "open")), "=", 0)},
+			[]clientv3.Op{state.Put(s.key(step, "open"), s.opened())}, nil)).Commit()
+	if err == nil && !done.Succeeded {
+		err = errMoved
+	}
+	return nil, err == nil, err
+}
+
+// tally reads who arrived and who is missing. Lost nodes are given up where the rules say so.
+func (s *Steps) tally(ctx context.Context, step Step, roster *state.Roster) (tally, error) {
+	keysOnly := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithKeysOnly()}
+	got, err := s.store.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.key(step, "open"), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.key(step, "in")+"/", clientv3.WithPrefix()),
+		clientv3.OpGet(s.store.DecommissionedKey(""), keysOnly...),
+		clientv3.OpGet(s.store.NodeKey(""), keysOnly...),
+		clientv3.OpGet(s.store.AliveKey(""), keysOnly...),
+	).Commit()
+	if err != nil {
+		return tally{}, err
+	}
+	t := tally{open: got.Responses[0].GetResponseRange().Count > 0, in: map[string]string{}, revision: got.Header.Revision}
+	arrived := map[string]bool{}
+	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
+		node := state.LastPart(kv.Key)
+		t.in[node], arrived[node] = string(kv.Value), true
+	}
+	sets := make([]map[string]bool, 3)
+	for i := range sets {
+		sets[i] = map[string]bool{}
+		for _, kv := range got.Responses[2+i].GetResponseRange().Kvs {
+			sets[i][state.LastPart(kv.Key)] = true
+		}
+	}
+	gone, known, alive := sets[0], sets[1], sets[2]
+	t.missing, t.more = missing(roster.Nodes(), arrived, gone, known, alive, s.req.Rules.OnLost)
+	for _, node := range slices.Sorted(maps.Keys(t.in)) {
+		if t.in[node] == Failed && !gone[node] {
+			t.failed = append(t.failed, node)
+		}
+	}
+	if s.req.Rules.OnLost == Fail {
+		for _, node := range roster.Nodes() {
+			if !arrived[node] && !gone[node] && known[node] && !alive[node] {
+				t.failed = append(t.failed, node)
+			}
+		}
+	}
+	return t, nil
+}
+
+// halt halts the node's group because of what failed on another node.
+func (s *Steps) halt(ctx context.Context, node, reason string) error {
+	group := s.req.Rules.Group
+	gate, rev, err := s.store.Gate(ctx, s.req.rollout(), group)
+	if err != nil || gate.State == state.Halted || gate.Resumed != "" && slices.Contains(gate.Failed, node) {
+		return err
+	}
+	gate.State, gate.Node, gate.Reason = state.Halted, node, reason
+	if !slices.Contains(gate.Failed, node) {
+		gate.Failed = append(gate.Failed, node)
+	}
+	_, err = s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(s.store.GateKey(s.req.rollout(), group)), "=", rev)).
+		Then(s.store.GateOp(s.req.rollout(), group, gate), s.store.RingOp()).Commit()
+	return err
+}

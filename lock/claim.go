@@ -1,0 +1,198 @@
+package lock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// claim commits the admission if nothing moved: the place is free (or the node's own), no other was claimed, the gates, the switches and the
+// version are as they were read, and the lease lives. A claim for the same version is retried whatever the gates say.
+func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
+	key, fence := t.claims+strconv.Itoa(d.Index), r.fences[d.Index]
+	retried := fence != 0 && r.view.Claims[d.Index].Version == t.req.Version.ID
+	ops, err := t.claimOps(ctx, r, d, key)
+	if err != nil {
+		return err
+	}
+	done, err := t.store.Client.Txn(ctx).If(t.unmoved(r, d, key, fence, retried)...).Then(ops...).Commit()
+	if err != nil {
+		return err
+	}
+	if !done.Succeeded {
+		return errMoved
+	}
+	if fence == 0 {
+		fence = done.Header.Revision
+	}
+	t.key, t.fence, t.total, t.queued, t.since, t.said = key, fence, "", false, time.Time{}, ""
+	if t.clock == 0 {
+		t.clock = clientv3.LeaseID(r.clock)
+	}
+	if i, holds := r.view.own(r.view.Totals); holds {
+		t.total = t.store.TotalPrefix() + strconv.Itoa(i)
+	} else if d.Total >= 0 {
+		t.total = t.store.TotalPrefix() + strconv.Itoa(d.Total)
+	}
+	return nil
+}
+
+// unmoved are the conditions of a claim.
+func (t *Turn) unmoved(r *reading, d Decision, key string, fence int64, retried bool) []clientv3.Cmp {
+	out := []clientv3.Cmp{
+		clientv3.Compare(clientv3.CreateRevision(key), "=", fence),
+		clientv3.Compare(clientv3.ModRevision(t.req.Presence.Key), "=", t.req.Presence.Revision),
+	}
+	if t.slots {
+		out = append(out, clientv3.Compare(clientv3.ModRevision(t.store.CurrentKey()), "=", t.req.VersionRev))
+	}
+	if fence == 0 { // of two that count the same nodes, and find room for one, one is admitted
+		none := clientv3.Compare(clientv3.CreateRevision(t.claims), "<", r.revision+1)
+		out = append(out, none.WithPrefix())
+	}
+	if d.Total >= 0 {
+		if _, holds := r.view.own(r.view.Totals); !holds {
+			out = append(out, clientv3.Compare(clientv3.CreateRevision(t.store.TotalPrefix()+strconv.Itoa(d.Total)), "=", 0))
+		}
+	}
+	if !retried {
+		out = append(out, r.moved...)
+	}
+	return out
+}
+
+// claimOps are the writes of a claim.
+func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string) ([]clientv3.Op, error) {
+	q := t.req
+	value, err := json.Marshal(state.Claim{
+		Node: q.node(), Version: q.Version.ID, Release: q.Version.Release, Rollout: q.rollout(), Since: time.Now().UTC(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	ops := []clientv3.Op{
+		clientv3.OpPut(key, string(value)), clientv3.OpDelete(t.ticket),
+		clientv3.OpPut(t.marks+strconv.Itoa(d.Index), q.node(), clientv3.WithLease(q.Presence.Lease)),
+	}
+	if d.Total >= 0 {
+		ops = append(ops, clientv3.OpPut(t.store.TotalPrefix()+strconv.Itoa(d.Total), string(value)))
+	}
+	if t.slots {
+		ops = append(ops, t.store.StatusOps(q.node(), state.Rollout, state.Running, q.status(""))...)
+	}
+	if !r.view.Timed || r.view.Gate.Clock {
+		return ops, nil
+	}
+	clock, err := t.wind(ctx) // the first that is admitted sets the progress deadline going
+	if err != nil {
+		return nil, err
+	}
+	gate := r.view.Gate
+	gate.Clock = true
+	return append(ops, clock, t.store.GateOp(q.rollout(), t.gate, gate)), nil
+}
+
+// wind writes the progress deadline anew.
+func (t *Turn) wind(ctx context.Context) (clientv3.Op, error) {
+	lease, err := t.store.Client.Grant(ctx, int64(t.req.Rules.Deadline.Seconds()))
+	if err != nil {
+		return clientv3.Op{}, err
+	}
+	t.clock = lease.ID
+	return clientv3.OpPut(t.store.ClockKey(t.req.rollout(), t.gate), "", clientv3.WithLease(lease.ID)), nil
+}
+
+// Check reports whether the node may go on with a step under its claim: nil, ErrFenced, state.ErrLeaseLost, or why the store could not
+// tell. The step is named for those that wait.
+func (t *Turn) Check(ctx context.Context, step string) error {
+	if t.store.CutOff(t.req.Presence) {
+		return state.ErrLeaseLost
+	}
+	value, err := json.Marshal(state.Claim{
+		Node: t.req.node(), Version: t.req.Version.ID, Release: t.req.Version.Release, Rollout: t.req.rollout(), Step: step, Since: time.Now().UTC(),
+	})
+	if err != nil {
+		return err
+	}
+	done, err := t.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(t.key), "=", t.fence), t.lives()).
+		Then(clientv3.OpPut(t.key, string(value))).
+		Else(clientv3.OpGet(t.key, clientv3.WithKeysOnly())).Commit()
+	if err != nil || done.Succeeded {
+		return err
+	}
+	if kvs := done.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 && kvs[0].CreateRevision == t.fence {
+		return state.ErrLeaseLost
+	}
+	return ErrFenced
+}
+
+func (t *Turn) lives() clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(t.req.Presence.Key), "=", t.req.Presence.Revision)
+}
+
+// freeOps give the claim back.
+func (t *Turn) freeOps() []clientv3.Op {
+	if t.key == "" {
+		return nil
+	}
+	ops := []clientv3.Op{clientv3.OpDelete(t.key), clientv3.OpDelete(t.marks + state.LastPart([]byte(t.key))), t.store.RingOp()}
+	if t.total != "" {
+		ops = append(ops, clientv3.OpDelete(t.total))
+	}
+	return ops
+}
+
+// holding are the conditions of what only a holder writes; without a claim, a node that lives may.
+func (t *Turn) holding() []clientv3.Cmp {
+	if t.key == "" {
+		return []clientv3.Cmp{t.lives()}
+	}
+	return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(t.key), "=", t.fence)}
+}
+
+// Release gives the claim back and records nothing else. One that was taken back already is no error.
+func (t *Turn) Release(ctx context.Context) error { return t.free(ctx) }
+
+// Park gives the claim back while the node waits for others in mid-run.
+func (t *Turn) Park(ctx context.Context, w *Wait) error {
+	st := t.req.status(w.Gate + ": " + w.Reason)
+	st.Clear, st.Gate, st.Holders, st.Parked = w.Clear, w.Gate, w.Holders, true
+	return t.free(ctx, t.store.StatusOps(t.req.node(), state.Rollout, state.Pending, st)...)
+}
+
+func (t *Turn) free(ctx context.Context, more ...clientv3.Op) error {
+	if t.key == "" {
+		return nil
+	}
+	err := again(ctx, t.req.node(), func() error {
+		_, err := t.store.Client.Txn(ctx).If(t.holding()...).Then(append(t.freeOps(), more...)...).Commit()
+		return err
+	})
+	if err == nil {
+		t.key, t.fence, t.total = "", 0, ""
+	}
+	return err
+}
+
+// again does something whose outcome an error leaves open, and which may be done twice, until there is an answer or ctx ends.
+func again(ctx context.Context, node string, do func() error) error {
+	for attempt := 0; ; attempt++ {
+		err := do()
+		if err == nil || errors.Is(err, ErrFenced) || !sleep(ctx, jitter(node, attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 7)))) {
+			return err
+		}
+	}
+}
+
+// without is a list less one of its items.
+func without(list []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == one })
+}

@@ -1,0 +1,234 @@
+package lock
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// pool is a number of places that nodes claim: the slots of a group, or those of a serialized step.
+type pool struct {
+	name, scope string // "slot web", "role web"
+	gate        string // the group of its gate
+	queue       string // prefixes of keys
+	claims      string
+	marks       string
+	limit       func(roster int) int
+	slots       bool // of a group: all the rules of a rollout hold
+}
+
+func slotPool(s *state.Store, q *Request) *pool {
+	g := q.Rules.Group
+	return &pool{
+		name: "slot " + g, scope: "role " + g, gate: g, queue: s.QueuePrefix(q.rollout(), g),
+		claims: s.SlotPrefix(g), marks: s.MarkPrefix(g), limit: q.Rules.Limit, slots: true,
+	}
+}
+
+// reading is what a look at the store found, at one revision.
+type reading struct {
+	view     View
+	revision int64
+	fences   map[int]int64 // create revisions of the claims
+	moved    []clientv3.Cmp
+	current  int64  // revision of the fleet's version
+	alive    int64  // revision of the node's registration; 0: its lease ended
+	ahead    string // the key of the ticket before the node's own
+	other    string // the key of an own claim in another group
+	clock    int64  // the lease of the progress deadline
+	gateRev  int64
+}
+
+// look reads what the decision rests on, with the writes of ops before it if any. Nothing is counted yet: see census.
+func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error) {
+	s, q := t.store, t.req
+	ops := append(first,
+		clientv3.OpGet(s.CurrentKey(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(q.Presence.Key, clientv3.WithKeysOnly()),
+		clientv3.OpGet(t.ticket+"\x00", clientv3.WithRange(clientv3.GetPrefixRangeEnd(t.queue)), clientv3.WithLimit(1), clientv3.WithKeysOnly()),
+		clientv3.OpGet(t.claims, clientv3.WithPrefix()),
+		clientv3.OpGet(t.marks, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.GateKey(q.rollout(), ""), clientv3.WithPrefix()),
+	)
+	plain := len(ops)
+	if t.slots {
+		ops = append(ops, t.rulesOps()...)
+	}
+	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return nil, err
+	}
+	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[len(first)+i].GetResponseRange().Kvs }
+	r := &reading{revision: got.Header.Revision, fences: map[int]int64{}}
+	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Version: q.Version.ID, Limit: t.limit(t.size), OnLost: q.Rules.OnLost}
+	r.current, r.alive = revisionOf(kvs(0)), revisionOf(kvs(1))
+	if next := kvs(2); len(next) > 0 {
+		r.ahead = string(next[0].Key)
+		r.view.Ahead = ticketNode(r.ahead)
+	}
+	if r.view.Claims, err = claimsOf(kvs(3), r.fences); err != nil {
+		return nil, err
+	}
+	r.view.Dead = deadOf(r.view.Claims, kvs(4))
+	gates, err := t.gates(r, kvs(5))
+	if err != nil {
+		return nil, err
+	}
+	if !t.slots {
+		return r, nil
+	}
+	return r, t.rules(r, gates, func(i int) []*mvccpb.KeyValue { return kvs(plain - len(first) + i) })
+}
+
+// rulesOps read what holds for slots alone.
+func (t *Turn) rulesOps() []clientv3.Op {
+	s, q := t.store, t.req
+	ops := []clientv3.Op{clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix()), clientv3.OpGet(s.ClockKey(q.rollout(), q.Rules.Group), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.PauseKey())}
+	for _, c := range t.scopes() {
+		ops = append(ops, clientv3.OpGet(s.SwitchKey(c)))
+	}
+	for _, g := range q.Rules.Depends {
+		ops = append(ops, clientv3.OpGet(s.ClosedKey(q.rollout(), g), clientv3.WithKeysOnly()), clientv3.OpGet(s.SoakKey(q.rollout(), g), clientv3.WithKeysOnly()))
+	}
+	return ops
+}
+
+// scopes are those of the switches that hold for the node, the nearest first.
+func (t *Turn) scopes() []state.Scope {
+	return []state.Scope{state.HostScope(t.req.node()), state.RoleScope(t.req.Rules.Role), state.GlobalScope()}
+}
+
+// rules files what rulesOps read.
+func (t *Turn) rules(r *reading, gates map[string]state.Gate, kvs func(i int) []*mvccpb.KeyValue) error {
+	q, v := t.req, &r.view
+	var err error
+	if v.Totals, err = claimsOf(kvs(0), nil); err != nil {
+		return err
+	}
+	v.Total, v.Timed = q.Rules.Total, q.Rules.Deadline > 0
+	if clock := kvs(1); len(clock) > 0 {
+		v.Ticking, r.clock = true, clock[0].Lease
+	}
+	if q.Rules.Closed != nil {
+		v.Closed = q.Rules.Closed(time.Now())
+	}
+	if err := t.switches(r, kvs); err != nil {
+		return err
+	}
+	v.All = gates[state.AllGroups]
+	for i, g := range q.Rules.Depends {
+		v.Depends = append(v.Depends, Dependency{
+			Group: g, Closed: len(kvs(6+2*i)) > 0, Soaking: len(kvs(7+2*i)) > 0, Gate: gates[g],
+		})
+	}
+	return nil
+}
+
+// switches finds the operator's word that holds: host over role over global; nothing lifts a pause.
+func (t *Turn) switches(r *reading, kvs func(i int) []*mvccpb.KeyValue) error {
+	s := t.store
+	r.unmoved(s.PauseKey(), kvs(2))
+	enabled := false // by a nearer scope
+	for i, c := range t.scopes() {
+		r.unmoved(s.SwitchKey(c), kvs(3+i))
+		if len(kvs(3+i)) == 0 || enabled || r.view.Switch != nil {
+			continue
+		}
+		w := &Switched{What: c.String(), Clear: "pullet enable --" + strings.Replace(c.String(), " ", " ", 1)}
+		if err := decode(kvs(3 + i)[0], &w.Switch); err != nil {
+			return err
+		}
+		if enabled = w.Enabled && (w.Version == "" || w.Version == t.req.Version.ID); !enabled {
+			r.view.Switch = w
+		}
+	}
+	if pause := kvs(2); len(pause) > 0 && r.view.Switch == nil {
+		w := &Switched{What: "pause", Clear: "pullet rollout resume"}
+		if err := decode(pause[0], &w.Switch); err != nil {
+			return err
+		}
+		r.view.Switch = w
+	}
+	return nil
+}
+
+// gates reads the gates, of which the pool's own and those of what it depends on are compared when the claim is made.
+func (t *Turn) gates(r *reading, kvs []*mvccpb.KeyValue) (map[string]state.Gate, error) {
+	out, at := map[string]state.Gate{}, map[string][]*mvccpb.KeyValue{}
+	for _, kv := range kvs {
+		var g state.Gate
+		if err := decode(kv, &g); err != nil {
+			return nil, err
+		}
+		group := state.LastPart(kv.Key)
+		out[group], at[group] = g, []*mvccpb.KeyValue{kv}
+	}
+	counts := []string{t.gate}
+	if t.slots {
+		counts = append(counts, state.AllGroups)
+		counts = append(counts, t.req.Rules.Depends...)
+	}
+	for _, group := range slices.Compact(slices.Sorted(slices.Values(counts))) {
+		r.unmoved(t.store.GateKey(t.req.rollout(), group), at[group])
+	}
+	r.view.Gate, r.gateRev = out[t.gate], revisionOf(at[t.gate])
+	return out, nil
+}
+
+// unmoved adds a key to those that must be as they were read.
+func (r *reading) unmoved(key string, kvs []*mvccpb.KeyValue) {
+	r.moved = append(r.moved, clientv3.Compare(clientv3.ModRevision(key), "=", revisionOf(kvs)))
+}
+
+func revisionOf(kvs []*mvccpb.KeyValue) int64 {
+	if len(kvs) == 0 {
+		return 0
+	}
+	return kvs[0].ModRevision
+}
+
+func decode(kv *mvccpb.KeyValue, v any) error {
+	if err := json.Unmarshal(kv.Value, v); err != nil {
+		return fmt.Errorf("etcd key %s: %w", kv.Key, err)
+	}
+	return nil
+}
+
+// claimsOf are the claims by place, and their fences where those are wanted.
+func claimsOf(kvs []*mvccpb.KeyValue, fences map[int]int64) (map[int]state.Claim, error) {
+	out := map[int]state.Claim{}
+	for _, kv := range kvs {
+		var c state.Claim
+		if err := decode(kv, &c); err != nil {
+			return nil, err
+		}
+		index, err := strconv.Atoi(state.LastPart(kv.Key))
+		if err != nil {
+			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		}
+		out[index] = c
+		if fences != nil {
+			fences[index] = kv.CreateRevision
+		}
+	}
+	return out, nil
+}
+
+// deadOf are the claims whose holders left no mark that lives.
+func deadOf(claims map[int]state.Claim, marks []*mvccpb.KeyValue) map[int]bool {
+	dead := map[int]bool{}
+	for i := range claims {
+		dead[i] = !slices.ContainsFunc(marks, func(kv *mvccpb.KeyValue) bool { return state.LastPart(kv.Key) == strconv.Itoa(i) })
+	}
+	return dead
+}

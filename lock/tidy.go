@@ -1,0 +1,160 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// tidy does what the first in the queue finds to be done while it waits: it takes claims back from lost nodes, halts a group that does
+// not get on, closes groups that are through, and finds out who is missing there. It reports that another look is worth it.
+func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, err error) {
+	for _, i := range d.Reclaim {
+		taken, err := t.reclaim(ctx, r, i)
+		if taken || err != nil {
+			return taken, err
+		}
+		r.view.Dead[i] = false // it registered anew, or somebody was faster
+	}
+	if d.Stalled {
+		return true, t.stall(ctx, r)
+	}
+	if d.Disarm {
+		gate := r.view.Gate
+		gate.Clock = false
+		return true, t.setGate(ctx, r, gate, clientv3.OpDelete(t.store.ClockKey(t.req.rollout(), t.gate)))
+	}
+	for i := range r.view.Depends {
+		dep := &r.view.Depends[i]
+		if dep.Closed || dep.Gate.State == state.Halted {
+			continue
+		}
+		closed, err := t.settle(ctx, dep)
+		if closed || err != nil {
+			return closed, err
+		}
+		*d = Decide(r.view) // now with who is missing
+		return false, nil
+	}
+	return false, nil
+}
+
+// setGate writes the pool's own gate if it did not move.
+func (t *Turn) setGate(ctx context.Context, r *reading, gate state.Gate, more ...clientv3.Op) error {
+	_, err := t.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(t.store.GateKey(t.req.rollout(), t.gate)), "=", r.gateRev)).
+		Then(append(more, t.store.GateOp(t.req.rollout(), t.gate, gate), t.store.RingOp())...).Commit()
+	return err
+}
+
+// stall halts the group because no holder finished within the progress deadline.
+func (t *Turn) stall(ctx context.Context, r *reading) error {
+	gate := r.view.Gate
+	gate.State, gate.Clock, gate.Node = state.Halted, false, ""
+	gate.Reason = fmt.Sprintf("no node finished within %s (rollout.progressDeadline); %s", t.req.Rules.Deadline, r.view.busy().Reason)
+	return t.setGate(ctx, r, gate)
+}
+
+// reclaim takes a claim back from a node that does not answer, and records it. The store itself says that the node's lease ended.
+func (t *Turn) reclaim(ctx context.Context, r *reading, index int) (bool, error) {
+	s, q, c := t.store, t.req, r.view.Claims[index]
+	key := t.claims + strconv.Itoa(index)
+	reason := fmt.Sprintf("it did not answer while it held %s: the slot was taken back (rollout.onLost: %s)", t.name, q.Rules.OnLost)
+	conditions := []clientv3.Cmp{
+		clientv3.Compare(clientv3.CreateRevision(key), "=", r.fences[index]),
+		clientv3.Compare(clientv3.CreateRevision(s.AliveKey(c.Node)), "=", 0),
+		clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), t.gate)), "=", r.gateRev),
+	}
+	record := map[string]any{"by": q.node(), "slot": key, "fence": r.fences[index], "claim": c, "onLost": q.Rules.OnLost, "time": time.Now().UTC()}
+	ops := []clientv3.Op{clientv3.OpDelete(key), state.Put(s.LostKey(q.rollout(), c.Node), record), s.RingOp()}
+	for i, other := range r.view.Totals {
+		if other.Node == c.Node {
+			ops = append(ops, clientv3.OpDelete(s.TotalPrefix()+strconv.Itoa(i)))
+		}
+	}
+	st := q.status(reason)
+	st.Version, st.Release, st.Clear = c.Version, c.Release, startAgain(c.Node)
+	if t.slots {
+		ops = append(ops, s.StatusOps(c.Node, state.Rollout, state.Failed, st)...)
+	}
+	if q.Rules.OnLost == Fail {
+		gate := r.view.Gate
+		fails(&gate, c.Node, reason, q.Rules.MaxFailures)
+		ops = append(ops, s.GateOp(q.rollout(), t.gate, gate))
+	}
+	done, err := s.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
+	return err == nil && done.Succeeded, err
+}
+
+// settle closes a group that is through; else it finds out who is missing.
+func (t *Turn) settle(ctx context.Context, dep *Dependency) (closed bool, err error) {
+	roster, err := freezeGroup(ctx, t.store, t.req, dep.Group)
+	if err != nil {
+		return false, err
+	}
+	s, rollout := t.store, t.req.rollout()
+	keysOnly := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithKeysOnly()}
+	got, err := s.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.DoneKey(rollout, dep.Group, ""), keysOnly...),
+		clientv3.OpGet(s.DecommissionedKey(""), keysOnly...),
+		clientv3.OpGet(s.NodeKey(""), keysOnly...),
+		clientv3.OpGet(s.AliveKey(""), keysOnly...),
+	).Commit()
+	if err != nil {
+		return false, err
+	}
+	sets := make([]map[string]bool, len(got.Responses))
+	for i, answer := range got.Responses {
+		sets[i] = map[string]bool{}
+		for _, kv := range answer.GetResponseRange().Kvs {
+			sets[i][state.LastPart(kv.Key)] = true
+		}
+	}
+	dep.Missing, dep.More = missing(roster.Nodes(), sets[0], sets[1], sets[2], sets[3], t.req.Rules.OnLost)
+	if len(dep.Missing) > 0 {
+		return false, nil
+	}
+	return true, t.close(ctx, dep.Group)
+}
+
+// shownMissing is how many missing nodes a reason names.
+const shownMissing = 5
+
+// missing are the nodes of a roster that are waited for. Where lost nodes are given up, those that were seen once are not.
+func missing(roster []string, done, gone, known, alive map[string]bool, onLost string) (out []state.Holder, more int) {
+	for _, node := range roster {
+		lost := known[node] && !alive[node]
+		if done[node] || gone[node] || lost && (onLost == Release || onLost == Fail) {
+			continue
+		}
+		h := state.Holder{Node: node, Alive: alive[node]}
+		if known[node] {
+			h.Since = time.Unix(0, 0) // it was seen
+		}
+		if out = append(out, h); len(out) > shownMissing {
+			out, more = out[:shownMissing], more+1
+		}
+	}
+	return out, more
+}
+
+// close records that all nodes of a group are through, and how long it is watched before others follow.
+func (t *Turn) close(ctx context.Context, group string) error {
+	s, rollout := t.store, t.req.rollout()
+	key := s.ClosedKey(rollout, group)
+	ops := []clientv3.Op{state.Put(key, map[string]any{"by": t.req.node(), "time": time.Now().UTC()}), s.RingOp()}
+	if t.req.Rules.Soak != nil && t.req.Rules.Soak(group) > 0 {
+		lease, err := s.Client.Grant(ctx, int64(t.req.Rules.Soak(group).Seconds()))
+		if err != nil {
+			return err
+		}
+		ops = append(ops, clientv3.OpPut(s.SoakKey(rollout, group), "", clientv3.WithLease(lease.ID)))
+	}
+	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(ops...).Commit()
+	return err
+}

@@ -1,0 +1,44 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+// Wait says why a node does not go on: at which gate, for whom, and what clears it.
+type Wait struct {
+	Gate    string         `json:"gate"`              // "slot web", "role canary", "barrier db/join"
+	Reason  string         `json:"reason"`            // who holds it, and how that one is
+	Clear   string         `json:"clear"`             // the command or act that clears it
+	Since   time.Time      `json:"since"`             // when this node began to wait
+	Holders []state.Holder `json:"holders,omitempty"` // who is waited for
+}
+
+func (w *Wait) Error() string {
+	return fmt.Sprintf("waiting for %s: %s; %s", w.Gate, w.Reason, w.Clear)
+}
+
+// ErrSuperseded says that the fleet moved on to another version while the node waited.
+var ErrSuperseded = errors.New("superseded: the fleet moved on to another version")
+
+// ErrFenced says that the claim was taken back: what the node does now is not covered by it any more.
+var ErrFenced = errors.New("the slot was taken back from this node (see pullet status): no further step is started")
+
+// jitter spreads what many nodes do over a time: it is between half of d and d, and another for each node and attempt.
+func jitter(node string, attempt int, d time.Duration) time.Duration {
+	h := fnv.New32a()
+	fmt.Fprint(h, node, attempt)
+	return d/2 + d/2*time.Duration(h.Sum32()%1024)/1024
+}
+
+// goesOn is what there is to do where nothing is wrong.
+const goesOn = "it goes on by itself"
+
+// startAgain is what helps against a node that does not answer.
+func startAgain(node string) string {
+	return fmt.Sprintf("start %s again, or give it up: pullet decommission %s", node, node)
+}

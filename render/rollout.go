@@ -1,0 +1,319 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Rollout says how a new version spreads.
+type Rollout struct {
+	Follow           *bool              `yaml:"follow"`                           // propose newer commits by itself; default true
+	RollingRules     RollingRules       `yaml:"rollingRules"`                     // how many nodes change at a time
+	RoleDependencies map[string]Strings `yaml:"roleDependencies"`                 // role -> the roles that must be done before it
+	RoleOrder        map[string]Strings `yaml:"roleOrder"`                        // the older name of roleDependencies
+	GroupMappings    map[string]Strings `yaml:"groupMappings"`                    // group -> patterns over roles, which then take turns as one
+	MaxFailures      int                `yaml:"maxFailures"`                      // failures that a group survives; default 0
+	Canary           *Canary            `yaml:"canary"`                           // nodes that go first
+	OnLost           string             `yaml:"onLost" words:"hold release fail"` // what becomes of a node that stops to answer while others wait for it; default hold
+	ProgressDeadline *Duration          `yaml:"progressDeadline"`                 // a group in which nobody finished for so long halts; 0 is never; default 30m
+	Windows          []Window           `yaml:"windows"`                          // when upgrades may begin; none: always
+}
+
+// RollingRules limit how many nodes of a role change at a time.
+type RollingRules struct {
+	Global Limit            `yaml:"global"` // for every role without a rule of its own; default 1
+	Roles  map[string]Limit `yaml:"roles"`  // by role, or group
+	Total  int              `yaml:"total"`  // of all roles together; 0 is any number; default 0
+}
+
+// Canary are the nodes that go first.
+type Canary struct {
+	Target Selector `yaml:"target,required"` // which nodes: canary=true
+	Soak   Duration `yaml:"soak"`            // how long they are watched before others follow; default 0
+}
+
+// CanaryGroup is the group of the canaries, whatever their role.
+const CanaryGroup = "canary"
+
+// defaultProgress is the progress deadline of fleets that do not say.
+const defaultProgress = 30 * time.Minute
+
+// Progress is how long a group may be without a node that finished; 0 is any time.
+func (r Rollout) Progress() time.Duration {
+	if r.ProgressDeadline == nil {
+		return defaultProgress
+	}
+	return r.ProgressDeadline.Std()
+}
+
+// Follows reports that newer commits are proposed without being asked for.
+func (r Rollout) Follows() bool { return r.Follow == nil || *r.Follow }
+
+// Limit is a number of nodes, or a percentage of a roster: "3", "25%". The zero Limit is not set; a literal 0 freezes.
+type Limit struct {
+	Text string
+}
+
+func (l *Limit) decode(d *decoder, n *yaml.Node) {
+	l.Text = n.Value
+	if _, ok := l.Of(1); !ok || n.Kind != yaml.ScalarNode {
+		d.failf(n, "%s is not a limit: write a number of nodes such as 2, or a share of the role such as 25%%", kindName(n))
+	}
+}
+
+// Of is the limit in nodes for a roster of n: a percentage is rounded down, but to no less than 1.
+func (l Limit) Of(n int) (int, bool) {
+	text, percent := strings.CutSuffix(l.Text, "%")
+	value := 0
+	if text == "" || len(text) > 6 {
+		return 0, false
+	}
+	for _, r := range text {
+		if r < '0' || r > '9' {
+			return 0, false
+		}
+		value = value*10 + int(r-'0')
+	}
+	if !percent {
+		return value, true
+	}
+	return max(1, n*value/100), value > 0 && value <= 100
+}
+
+// LimitFor is how many nodes of a group may change at a time, out of a roster of n.
+func (r Rollout) LimitFor(group string, n int) int {
+	limit, ok := r.RollingRules.Roles[group]
+	if !ok {
+		limit = r.RollingRules.Global
+	}
+	if limit.Text == "" {
+		return 1
+	}
+	nodes, _ := limit.Of(n)
+	return nodes
+}
+
+// Group is the group in which a node takes turns: that of the canaries, one that its role is mapped to, or its role; "" without a role.
+func (r Rollout) Group(name string, labels map[string]string) string {
+	if r.Canary != nil && r.Canary.Target.Matches(name, labels) {
+		return CanaryGroup
+	}
+	return r.groupOfRole(labels["role"])
+}
+
+func (r Rollout) groupOfRole(role string) string {
+	for _, group := range slices.Sorted(maps.Keys(r.GroupMappings)) {
+		if mapped(r.GroupMappings[group], role) {
+			return group
+		}
+	}
+	return role
+}
+
+// mapped reports a role that one of the patterns matches as a whole.
+func mapped(patterns Strings, role string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		re, err := regexp.Compile(`^(?:` + p + `)$`)
+		return err == nil && re.MatchString(role)
+	})
+}
+
+// Depends are the groups that must be through before a group starts: the canaries, and those of the roles that its roles depend on.
+func (r Rollout) Depends(group string) []string {
+	if r.Canary != nil && group == CanaryGroup {
+		return nil
+	}
+	seen := map[string]bool{}
+	for role, deps := range r.RoleDependencies {
+		if role != group && r.groupOfRole(role) != group {
+			continue
+		}
+		for _, dep := range deps {
+			if g := r.groupOfRole(dep); g != group {
+				seen[g] = true
+			}
+		}
+	}
+	if r.Canary != nil {
+		seen[CanaryGroup] = true
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// Stage is how many groups, one after another, come before a group. Canaries are stage 0.
+func (r Rollout) Stage(group string) int {
+	stage := 0
+	for _, g := range r.Depends(group) { // without a cycle: that is refused
+		stage = max(stage, r.Stage(g)+1)
+	}
+	return stage
+}
+
+// checkRoles refuses rules that could never be met, or that contradict each other.
+func (c *compiler) checkRoles(doc *document) {
+	r := &c.fleet.Rollout
+	if len(r.RoleOrder) > 0 {
+		if len(r.RoleDependencies) > 0 {
+			c.fail(doc.errorAt(doc.find("rollout", "roleOrder"), "roleOrder and roleDependencies say the same thing: keep roleDependencies"))
+			return
+		}
+		r.RoleDependencies, r.RoleOrder = r.RoleOrder, nil
+	}
+	at := func(role string) *yaml.Node { return doc.find("rollout", "roleDependencies", role) }
+	c.checkMappings(doc)
+	if loop := cycle(r.byGroup()); loop != nil {
+		c.fail(doc.errorAt(at(loop[0]), "the roles wait for each other: %s", strings.Join(loop, " -> ")))
+		r.RoleDependencies = nil
+	}
+	c.checkRoleNames(doc, at)
+}
+
+// byGroup are the dependencies between groups.
+func (r Rollout) byGroup() map[string]Strings {
+	out := map[string]Strings{}
+	for role, deps := range r.RoleDependencies {
+		group := r.groupOfRole(role)
+		for _, dep := range deps {
+			out[group] = append(out[group], r.groupOfRole(dep))
+		}
+	}
+	return out
+}
+
+// checkMappings refuses patterns that are none, and roles that two groups claim.
+func (c *compiler) checkMappings(doc *document) {
+	groups := c.fleet.Rollout.GroupMappings
+	names := slices.Sorted(maps.Keys(groups))
+	for _, group := range names {
+		at := doc.find("rollout", "groupMappings", group)
+		if strings.ContainsAny(group, "/ \t") || group == "" || len(group) > 128 {
+			c.fail(doc.errorAt(at, "groupMappings: %q is not a name for a group: no slashes and blanks, at most 128 letters", group))
+		}
+		for _, p := range groups[group] {
+			if _, err := regexp.Compile(p); err != nil {
+				c.fail(doc.errorAt(at, "groupMappings: %q is not a pattern: %v", p, err))
+			}
+		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(c.roles())) {
+		in := slices.DeleteFunc(slices.Clone(names), func(g string) bool { return !mapped(groups[g], role) })
+		if len(in) > 1 {
+			c.fail(doc.errorAt(doc.find("rollout", "groupMappings", in[1]), "groupMappings: the role %q is in two groups, %s and %s: a role takes turns in one", role, in[0], in[1]))
+		}
+	}
+}
+
+// roles are those of the inventory, and this node's.
+func (c *compiler) roles() map[string]bool {
+	known := map[string]bool{}
+	for _, n := range c.inventory {
+		known[n.Role()] = true
+	}
+	if role := c.scope.in.Node.Role(); role != "" {
+		known[role] = true
+	}
+	return known
+}
+
+// checkRoleNames finds roles that no node of the inventory has.
+func (c *compiler) checkRoleNames(doc *document, at func(string) *yaml.Node) {
+	if len(c.inventory) == 0 {
+		return
+	}
+	known := map[string]bool{}
+	for _, n := range c.inventory {
+		known[n.Role()] = true
+	}
+	for group := range c.fleet.Rollout.GroupMappings {
+		known[group] = true
+	}
+	if c.fleet.Rollout.Canary != nil {
+		known[CanaryGroup] = true
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for _, role := range slices.Sorted(maps.Keys(c.fleet.Rollout.RollingRules.Roles)) {
+		if !known[role] {
+			err := doc.errorAt(doc.find("rollout", "rollingRules", "roles", role), "rollingRules: no node of the inventory has the role %q", role)
+			err.Hint = didYouMean(role, append([]string(nil), names...))
+			c.fail(err)
+		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(c.fleet.Rollout.RoleDependencies)) {
+		for _, name := range append([]string{role}, c.fleet.Rollout.RoleDependencies[role]...) {
+			if !known[name] {
+				err := doc.errorAt(at(role), "roleDependencies: no node of the inventory has the role %q", name)
+				err.Hint = didYouMean(name, append([]string(nil), names...))
+				c.fail(err)
+			}
+		}
+	}
+}
+
+// instructionNames are the keys of rollout as instructions spell them.
+var instructionNames = map[string]string{
+	"rolling_rules": "rollingRules", "role_dependencies": "roleDependencies", "role_order": "roleOrder", "group_mappings": "groupMappings",
+	"max_failures": "maxFailures", "on_lost": "onLost", "progress_deadline": "progressDeadline",
+}
+
+// Instruct puts the rules of instructions in the place of those of the same name. Instructions are JSON with the keys of rollout in
+// pullet.yaml, in snake_case or as they are there. The name is for messages.
+func (r Rollout) Instruct(name string, instructions []byte, inventory Inventory) (Rollout, error) {
+	if len(instructions) == 0 {
+		return r, nil
+	}
+	var keys map[string]json.RawMessage
+	if err := json.Unmarshal(instructions, &keys); err != nil {
+		return r, fmt.Errorf("%s: it is not a JSON object: %w", name, err)
+	}
+	if _, both := keys["role_order"]; both {
+		r.RoleDependencies = nil // it is the same rule by its older name
+	}
+	named := map[string]json.RawMessage{}
+	for key, value := range keys {
+		if known := instructionNames[key]; known != "" {
+			key = known
+		}
+		named[key] = value
+	}
+	text, err := json.MarshalIndent(map[string]any{"rollout": named}, "", "  ")
+	if err != nil {
+		return r, err
+	}
+	doc, errs := parseYAML(&rendered{src: &source{path: name, text: string(text)}, text: text})
+	if len(errs) > 0 {
+		return r, errs.Err()
+	}
+	c := &compiler{inventory: inventory, fleet: Fleet{Rollout: r}, scope: &scope{}}
+	if !c.decode(doc, &c.fleet) || len(c.errs) > 0 {
+		return r, c.errs.Err()
+	}
+	c.checkRoles(doc)
+	return c.fleet.Rollout, c.errs.Err()
+}
+
+// Selector is a target in a file that is no template.
+type Selector struct {
+	Target
+	Text string
+}
+
+func (s *Selector) decode(d *decoder, n *yaml.Node) {
+	t, err := ParseTarget(n.Value)
+	if err == nil && n.Kind != yaml.ScalarNode {
+		err = errors.New("expected a target, such as role=web")
+	}
+	if err != nil {
+		d.failf(n, "%v", err)
+	}
+	s.Target, s.Text = t, n.Value
+}
+
+func (s *Selector) shape() *Shape { return &Shape{Kind: Text, Name: "target: role=web", NotNull: true} }

@@ -1,0 +1,111 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Decommission removes a node from the fleet: its lease, its claims and its place in rosters that are not frozen yet. It is
+// recorded, and undone by the node's next pull. It reports the claims that were freed.
+func (s *Store) Decommission(ctx context.Context, node, by string, force bool) ([]string, error) {
+	var n Node
+	seen, err := s.read(ctx, s.NodeKey(node), &n)
+	if err != nil {
+		return nil, err
+	}
+	if seen == 0 {
+		return nil, fmt.Errorf("there is no node %q in this fleet: see pullet status", node)
+	}
+	if alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly()); err != nil {
+		return nil, err
+	} else if alive.Count > 0 && !force {
+		return nil, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
+	}
+	running := n.Running
+	n.Decommissioned, n.Running = true, ""
+	ops := []clientv3.Op{
+		Put(s.NodeKey(node), n), clientv3.OpDelete(s.AliveKey(node)), clientv3.OpDelete(s.key("facts", node)),
+		clientv3.OpDelete(s.SeenKey(n.Role, node)), clientv3.OpDelete(s.LiveKey(n.Role, node)),
+		Put(s.DecommissionedKey(node), map[string]any{"by": by, "time": time.Now().UTC()}), s.RingOp(),
+	}
+	if running != "" {
+		ops = append(ops, clientv3.OpDelete(s.RunningKey(running, node)))
+	}
+	for _, c := range Categories() {
+		for _, state := range states {
+			ops = append(ops, clientv3.OpDelete(s.key("status", c, state, node)))
+		}
+	}
+	held, err := s.heldBy(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	ops = append(ops, held.ops...)
+	// No claim is made in between: one of this node would be left behind.
+	still := clientv3.Compare(clientv3.CreateRevision(s.SlotPrefix("")), "<", held.revision+1)
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen), still.WithPrefix()}
+	done, err := s.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
+	if err == nil && !done.Succeeded {
+		err = errors.New("the fleet's slots moved just now: try again")
+	}
+	return held.claims, err
+}
+
+// holdings is what a node has in the fleet's record beside itself.
+type holdings struct {
+	claims   []string      // slots and semaphores, as people read their keys
+	ops      []clientv3.Op // that give all of it up
+	revision int64         // at which it was read
+}
+
+// heldBy finds a node's claims, services, and places in the rosters of the rollout that goes on.
+func (s *Store) heldBy(ctx context.Context, node string) (holdings, error) {
+	var h holdings
+	current, _, err := s.Current(ctx)
+	if err != nil {
+		return h, err
+	}
+	rosters := s.RosterKey("none", "")
+	if current != nil {
+		rosters = s.RosterKey(current.Rollout(), "")
+	}
+	prefixes := []string{s.SlotPrefix(""), s.TotalPrefix(), s.SemaphorePrefix(""), s.key("service") + "/", rosters}
+	var ops []clientv3.Op
+	for _, p := range prefixes {
+		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix()))
+	}
+	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+	if err != nil {
+		return h, err
+	}
+	h.revision = got.Header.Revision
+	for i, r := range got.Responses {
+		for _, kv := range r.GetResponseRange().Kvs {
+			key := string(kv.Key)
+			switch i {
+			case 3:
+				if LastPart(kv.Key) == node {
+					h.ops = append(h.ops, clientv3.OpDelete(key))
+				}
+			case 4:
+				if roster, err := DecodeRoster(kv.Value); err == nil && roster.Has(node) {
+					h.ops = append(h.ops, clientv3.OpPut(s.DoneKey(current.Rollout(), LastPart(kv.Key), node), "decommissioned"))
+				}
+			default:
+				var c Claim
+				if json.Unmarshal(kv.Value, &c) == nil && c.Node == node {
+					h.ops = append(h.ops, clientv3.OpDelete(key))
+					if i != 1 {
+						h.claims = append(h.claims, key[len(s.prefix):])
+					}
+				}
+			}
+		}
+	}
+	return h, nil
+}

@@ -1,0 +1,80 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// keptVersions is how many of the fleet's last versions keep their rollouts, results and shared content.
+const keptVersions = 10
+
+// Propose sets the fleet's version if it is still the one that was read at a revision; false means that another node was faster. The
+// queues of the older rollout end with it. A version that the fleet had before gets an epoch of its own.
+func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen int64) (bool, error) {
+	history, err := s.History(ctx)
+	if err != nil {
+		return false, err
+	}
+	ops := []clientv3.Op{s.RingOp(), s.WakeOp()}
+	if current != nil {
+		v.Seq = current.Seq
+		if !v.Same(current) {
+			v.Seq++
+			v.Epoch = 0
+			ops = append(ops, clientv3.OpDelete(s.QueuesPrefix(current.Rollout()), clientv3.WithPrefix()))
+		}
+	}
+	for _, h := range history {
+		if h.Same(&v) && h.Seq != v.Seq {
+			v.Epoch = v.Seq
+		}
+	}
+	ops = append(ops, Put(s.CurrentKey(), v), Put(s.historyKey(v.Seq), v))
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", seen)).Then(ops...).Commit()
+	if err != nil || !done.Succeeded {
+		return false, err
+	}
+	return true, s.retire(ctx, append(history, v))
+}
+
+func (s *Store) historyKey(seq int) string { return s.key("history", fmt.Sprintf("%010d", seq)) }
+
+// History are the fleet's last versions, the oldest first.
+func (s *Store) History(ctx context.Context) ([]Version, error) {
+	got, err := s.Client.Get(ctx, s.key("history")+"/", clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	var out []Version
+	for _, kv := range got.Kvs {
+		var v Version
+		if err := json.Unmarshal(kv.Value, &v); err != nil {
+			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		}
+		out = append(out, v)
+	}
+	return out, nil
+}
+
+// retire forgets what belongs to versions that the fleet left long ago.
+func (s *Store) retire(ctx context.Context, history []Version) error {
+	for len(history) > keptVersions {
+		old := history[0]
+		history = history[1:]
+		ops := []clientv3.Op{clientv3.OpDelete(s.historyKey(old.Seq))}
+		kept := slices.ContainsFunc(history, func(v Version) bool { return v.Rollout() == old.Rollout() })
+		if !kept {
+			for _, prefix := range []string{s.key("rollout", old.Rollout()) + "/", s.key("run", old.Rollout()) + "/"} {
+				ops = append(ops, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
+			}
+		}
+		if _, err := s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+			return err
+		}
+	}
+	return s.sweepBlobs(ctx, history[0])
+}

@@ -1,0 +1,144 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"golang.org/x/sys/unix"
+)
+
+// Presence is a node's registration with its lease.
+type Presence struct {
+	Node     Node
+	Lease    clientv3.LeaseID
+	Time     time.Duration // to live of the lease
+	Key      string        // alive/<node>
+	Revision int64         // at which Key was written: comparing it proves that the lease lives
+
+	renewed atomic.Int64 // by the boot clock
+}
+
+// NameTakenError says that another host runs under this node's name.
+type NameTakenError struct{ Node string }
+
+func (e *NameTakenError) Error() string {
+	return fmt.Sprintf("another host runs as node %q: give this one a name of its own (node.name in pullet.yaml); "+
+		"if this host replaces it, run: pullet decommission %s", e.Node, e.Node)
+}
+
+// Register writes the node's record and facts, and its lease of ttl. It fails with a *NameTakenError while another state directory
+// holds the name.
+func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, ttl time.Duration) (*Presence, error) {
+	began := s.clock()
+	lease, err := s.Client.Grant(ctx, int64(ttl.Seconds()))
+	if err != nil {
+		return nil, err
+	}
+	key := s.AliveKey(n.Name)
+	for {
+		var holder Alive
+		seen, err := s.read(ctx, key, &holder)
+		if err != nil {
+			return nil, err
+		}
+		if seen != 0 && holder.Owner != owner.Owner {
+			return nil, &NameTakenError{n.Name}
+		}
+		var old Node
+		nodeSeen, err := s.read(ctx, s.NodeKey(n.Name), &old)
+		if err != nil {
+			return nil, err
+		}
+		n.FirstSeen, n.Running = n.LastSeen, old.Running
+		if nodeSeen != 0 {
+			n.FirstSeen = old.FirstSeen
+		}
+		ops := []clientv3.Op{Put(key, owner, clientv3.WithLease(lease.ID)), Put(s.NodeKey(n.Name), n), Put(s.key("facts", n.Name), facts),
+			clientv3.OpDelete(s.DecommissionedKey(n.Name))}
+		done, err := s.Client.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(key), "=", seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", nodeSeen)).
+			Then(append(ops, s.countOps(n.Name, old.Role, n.Role, lease.ID)...)...).Commit()
+		if err != nil {
+			return nil, err
+		}
+		if done.Succeeded {
+			p := &Presence{Node: n, Lease: lease.ID, Time: ttl, Key: key, Revision: done.Header.Revision}
+			p.renewed.Store(int64(began))
+			return p, nil
+		}
+	}
+}
+
+// countOps move a node to its role where nodes are counted: those that were ever seen, and those that live.
+func (s *Store) countOps(node, from, to string, lease clientv3.LeaseID) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpPut(s.SeenKey(to, node), ""), clientv3.OpPut(s.LiveKey(to, node), "", clientv3.WithLease(lease))}
+	if GroupOf(from) != GroupOf(to) {
+		ops = append(ops, clientv3.OpDelete(s.SeenKey(from, node)), clientv3.OpDelete(s.LiveKey(from, node)))
+	}
+	return ops
+}
+
+// SeenKey is there for a node of a role that was ever registered; with an empty node it is the prefix of all.
+func (s *Store) SeenKey(role, node string) string { return s.key("seen", GroupOf(role), node) }
+
+// LiveKey is on the lease of a node of a role; with an empty node it is the prefix of all.
+func (s *Store) LiveKey(role, node string) string { return s.key("live", GroupOf(role), node) }
+
+// Relabel changes the labels in a node's record.
+func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]string) error {
+	from := p.Node.Role
+	p.Node.Labels, p.Node.Role = labels, labels["role"]
+	ops := append(s.countOps(p.Node.Name, from, p.Node.Role, p.Lease), Put(s.NodeKey(p.Node.Name), p.Node))
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision)).Then(ops...).Commit()
+	if err == nil && !done.Succeeded {
+		err = ErrLeaseLost
+	}
+	return err
+}
+
+// ErrLeaseLost says that the node's lease ended, or that another host took its name: it counts as dead until it registers again.
+var ErrLeaseLost = errors.New("the lease of this node ended: the next pull registers anew")
+
+// KeepAlive renews the lease while wanted says so, at a third of its time, until ctx ends or the lease has. A node that hangs stops
+// to want it, and counts as dead.
+func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool) {
+	go func() {
+		for wanted() {
+			pause(ctx, p.Time/3)
+			if ctx.Err() != nil || errors.Is(s.renew(ctx, p), rpctypes.ErrLeaseNotFound) {
+				return
+			}
+		}
+	}()
+}
+
+func (s *Store) renew(ctx context.Context, p *Presence) error {
+	ctx, cancel := context.WithTimeout(ctx, p.Time/3)
+	defer cancel()
+	began := s.clock()
+	_, err := s.Client.KeepAliveOnce(ctx, p.Lease)
+	if err == nil {
+		p.renewed.Store(int64(began))
+	}
+	return err
+}
+
+// CutOff reports that the lease was not renewed for so long that it may be about to end. It is counted by the boot clock, which goes on
+// while the host is suspended and which nobody sets.
+func (s *Store) CutOff(p *Presence) bool {
+	return s.clock()-time.Duration(p.renewed.Load()) > p.Time*2/3
+}
+
+// bootClock is the time since the host booted, suspended times included.
+func bootClock() time.Duration {
+	var t unix.Timespec
+	if unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) != nil { // every Linux since 2.6.39 has it
+		return 0
+	}
+	return time.Duration(t.Nano())
+}

@@ -1,0 +1,142 @@
+package state
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// StepHash is a step's, or an election's, part of a key: names may have any letters and any length.
+func StepHash(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:10])
+}
+
+// RunKey is a key of a gate inside a run, in one rollout.
+func (s *Store) RunKey(rollout, hash string, parts ...string) string {
+	return s.key("run", rollout, hash) + "/" + strings.Join(parts, "/")
+}
+
+// SemaphorePrefix is where the claims of a serialized step are, of all for "". Like slots they outlive versions: two nodes on different
+// versions do not run the step side by side either.
+func (s *Store) SemaphorePrefix(hash string) string {
+	if hash == "" {
+		return s.key("semaphore") + "/"
+	}
+	return s.key("semaphore", hash) + "/"
+}
+
+// StepResult is what a chosen node's step returned to the others.
+type StepResult struct {
+	Node   string          `json:"node"`
+	Step   string          `json:"step"`   // its id, for people
+	Result string          `json:"result"` // ok, failed, unknown, skipped
+	Reason string          `json:"reason,omitempty"`
+	Value  json.RawMessage `json:"value,omitempty"` // the result itself where it is small
+	Blob   string          `json:"blob,omitempty"`  // the digest of its content where it is not
+	At     time.Time       `json:"at"`
+}
+
+const (
+	chunkSize = 256 << 10
+	inline    = 2 << 10 // a result up to here stands in its key
+	// MaxShared is how large a result may be that nodes share.
+	MaxShared = 1 << 20
+)
+
+// Share prepares a result for the others: what is large goes into chunks, named by its digest.
+func (s *Store) Share(ctx context.Context, r StepResult, value []byte) (StepResult, error) {
+	if len(value) > MaxShared+MaxShared/2 { // as JSON, bytes take more room
+		return r, fmt.Errorf("the result of %s is %d KiB: what nodes share is limited to %d KiB; large files belong into the repository or a file server",
+			r.Step, len(value)>>10, MaxShared>>10)
+	}
+	if len(value) <= inline {
+		r.Value = value
+		return r, nil
+	}
+	sum := sha256.Sum256(value)
+	r.Blob = hex.EncodeToString(sum[:])
+	for i := 0; len(value) > 0; i++ {
+		n := min(len(value), chunkSize)
+		key := s.blobKey(r.Blob, i)
+		if _, err := s.Client.Put(ctx, key, string(value[:n])); err != nil { // also where it is there: it is in use again
+			return r, err
+		}
+		value = value[n:]
+	}
+	return r, nil
+}
+
+func (s *Store) blobKey(digest string, i int) string {
+	return s.key("blob", digest, fmt.Sprintf("%03d", i))
+}
+
+// Shared is the value of a result, checked against its digest.
+func (s *Store) Shared(ctx context.Context, r StepResult) ([]byte, error) {
+	if r.Blob == "" {
+		return r.Value, nil
+	}
+	got, err := s.Client.Get(ctx, s.key("blob", r.Blob)+"/", clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	var value []byte
+	for _, kv := range got.Kvs {
+		value = append(value, kv.Value...)
+	}
+	sum := sha256.Sum256(value)
+	if hex.EncodeToString(sum[:]) != r.Blob {
+		return nil, fmt.Errorf("the shared result of %s from %s is not complete in etcd: commit a change to the step, or run it again", r.Step, r.Node)
+	}
+	return value, nil
+}
+
+// sweepBlobs removes shared content that no result of a kept version names and that is older than the oldest of them.
+func (s *Store) sweepBlobs(ctx context.Context, oldest Version) error {
+	got, err := s.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.key("blob")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.historyKey(oldest.Seq), clientv3.WithKeysOnly()),
+	).Commit()
+	if err != nil {
+		return err
+	}
+	blobs, first := got.Responses[0].GetResponseRange().Kvs, got.Responses[1].GetResponseRange().Kvs
+	if len(blobs) == 0 || len(first) == 0 {
+		return nil
+	}
+	named, err := s.namedBlobs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, kv := range blobs {
+		digest := strings.Split(string(kv.Key[len(s.prefix):]), "/")[1]
+		if kv.ModRevision < first[0].CreateRevision && !named[digest] {
+			if _, err := s.Client.Delete(ctx, string(kv.Key)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// namedBlobs are the digests that results name.
+func (s *Store) namedBlobs(ctx context.Context) (map[string]bool, error) {
+	got, err := s.Client.Get(ctx, s.key("run")+"/", clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	named := map[string]bool{}
+	for _, kv := range got.Kvs {
+		var r StepResult
+		if strings.Contains(string(kv.Key), "/result/") && json.Unmarshal(kv.Value, &r) == nil && r.Blob != "" {
+			named[r.Blob] = true
+		}
+	}
+	return named, nil
+}

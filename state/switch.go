@@ -1,0 +1,160 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Switch is an operator's word on who may change. Switches only restrict.
+type Switch struct {
+	Enabled bool      `json:"enabled"`
+	Version string    `json:"version,omitempty"` // the only one that is admitted; "" is any
+	Reason  string    `json:"reason,omitempty"`
+	By      string    `json:"by,omitempty"`
+	At      time.Time `json:"at"`
+	Until   time.Time `json:"until,omitzero"` // when it ends by itself, by the clock of etcd
+}
+
+// Scope is what a switch is for.
+type Scope struct{ Kind, Name string }
+
+// The scopes of switches: host over role over global.
+func HostScope(node string) Scope { return Scope{"host", node} }
+func RoleScope(role string) Scope { return Scope{"role", GroupOf(role)} }
+func GlobalScope() Scope          { return Scope{"global", ""} }
+
+func (c Scope) String() string {
+	if c.Name == "" {
+		return c.Kind
+	}
+	return c.Kind + " " + c.Name
+}
+
+// SwitchKey is the key of a scope's switch.
+func (s *Store) SwitchKey(c Scope) string {
+	if c.Name == "" {
+		return s.key("config_state", "enable", c.Kind)
+	}
+	return s.key("config_state", "enable", c.Kind, c.Name)
+}
+
+// PauseKey is there while all rollouts are paused.
+func (s *Store) PauseKey() string { return s.key("config_state", "pause") }
+
+// SetSwitch sets a scope's switch, for a time where that is not 0. One that enables and says nothing else is the same as none, but for
+// a host, where it lifts what holds for its role or for all.
+func (s *Store) SetSwitch(ctx context.Context, c Scope, w Switch, lasts time.Duration) error {
+	op := clientv3.OpDelete(s.SwitchKey(c))
+	if !w.Enabled || w.Version != "" || c.Kind == "host" {
+		var err error
+		if op, err = s.lasting(ctx, s.SwitchKey(c), &w, lasts); err != nil {
+			return err
+		}
+	}
+	_, err := s.Client.Txn(ctx).Then(op, s.RingOp()).Commit()
+	return err
+}
+
+// lasting writes a switch on a lease of its own where it ends by itself.
+func (s *Store) lasting(ctx context.Context, key string, w *Switch, lasts time.Duration) (clientv3.Op, error) {
+	if lasts <= 0 {
+		return Put(key, w), nil
+	}
+	lease, err := s.Client.Grant(ctx, int64(max(1, lasts.Seconds())))
+	if err != nil {
+		return clientv3.Op{}, err
+	}
+	w.Until = w.At.Add(lasts)
+	return Put(key, w, clientv3.WithLease(lease.ID)), nil
+}
+
+// Pause stops admissions everywhere, until Unpause or for a time. It reports false when it was paused already.
+func (s *Store) Pause(ctx context.Context, w Switch, lasts time.Duration) (bool, error) {
+	op, err := s.lasting(ctx, s.PauseKey(), &w, lasts)
+	if err != nil {
+		return false, err
+	}
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.PauseKey()), "=", 0)).Then(op, s.RingOp()).Commit()
+	if err != nil {
+		return false, err
+	}
+	return done.Succeeded, nil
+}
+
+// Unpause lets admissions go on; false when nothing was paused.
+func (s *Store) Unpause(ctx context.Context) (bool, error) {
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.PauseKey()), ">", 0)).
+		Then(clientv3.OpDelete(s.PauseKey()), s.RingOp()).Commit()
+	if err != nil {
+		return false, err
+	}
+	return done.Succeeded, nil
+}
+
+// Switches are all switches that are set, by scope ("host web1", "role web", "global"), with "pause" among them.
+func (s *Store) Switches(ctx context.Context) (map[string]Switch, error) {
+	got, err := s.Client.Get(ctx, s.key("config_state")+"/", clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]Switch{}
+	for _, kv := range got.Kvs {
+		var w Switch
+		if err := json.Unmarshal(kv.Value, &w); err != nil {
+			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		}
+		name := LastPart(kv.Key)
+		for _, kind := range []string{"host", "role"} {
+			if string(kv.Key) == s.SwitchKey(Scope{kind, name}) {
+				name = kind + " " + name
+			}
+		}
+		out[name] = w
+	}
+	return out, nil
+}
+
+// Resume opens the halted gates of the current rollout, of one group or of all for "", for every node that may be held by them. It is
+// recorded with who did it, and reports the groups.
+func (s *Store) Resume(ctx context.Context, group, by string) ([]string, error) {
+	current, _, err := s.Current(ctx)
+	if err != nil || current == nil {
+		return nil, err
+	}
+	prefix := s.GateKey(current.Rollout(), "")
+	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	var opened []string
+	ops := []clientv3.Op{s.RingOp()}
+	for _, kv := range got.Kvs {
+		var g Gate
+		if err := json.Unmarshal(kv.Value, &g); err != nil {
+			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		}
+		name := LastPart(kv.Key)
+		if g.State != Halted || group != "" && name != group && name != AllGroups {
+			continue
+		}
+		opened = append(opened, name)
+		ops = append(ops, Put(string(kv.Key), Gate{State: "open", Resumed: by}), clientv3.OpDelete(s.ClockKey(current.Rollout(), name)))
+	}
+	if len(opened) == 0 {
+		return nil, nil
+	}
+	still := clientv3.Compare(clientv3.ModRevision(prefix), "<", got.Header.Revision+1)
+	done, err := s.Client.Txn(ctx).If(still.WithPrefix()).Then(ops...).Commit()
+	if err == nil && !done.Succeeded {
+		err = errors.New("the rollout moved just now: look at pullet status and try again")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return opened, nil
+}

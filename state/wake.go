@@ -1,0 +1,81 @@
+package state
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// AliveKey is the key on a node's lease.
+func (s *Store) AliveKey(node string) string { return s.key("alive", node) }
+
+// BellKey is the one key that those watch who are first in a queue: it is written whenever something changed that a node may wait for.
+func (s *Store) BellKey() string { return s.key("bell") }
+
+// RingOp wakes the nodes that are first in a queue.
+func (s *Store) RingOp() clientv3.Op {
+	return clientv3.OpPut(s.BellKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
+}
+
+// Await waits until a key changes after a revision, or for as long as a poll takes: a watch is never trusted alone. It is false when ctx
+// ends first.
+func (s *Store) Await(ctx context.Context, key string, after int64, poll time.Duration, opts ...clientv3.OpOption) bool {
+	watch, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), poll)
+	defer cancel()
+	if after > 0 { // 0: nothing could be read, and what is to come counts
+		opts = append(opts, clientv3.WithRev(after+1))
+	}
+	select {
+	case _, open := <-s.Client.Watch(watch, key, opts...):
+		if !open && watch.Err() == nil { // the watch broke: not so fast again
+			pause(watch, time.Second)
+		}
+	case <-watch.Done():
+	}
+	return ctx.Err() == nil
+}
+
+// pause sleeps unless ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// AwaitWork returns nil as soon as the fleet's version is another than the given one, or there is something else to do; or why it cannot tell
+// any more. What was there at the revision woken is not new.
+func (s *Store) AwaitWork(ctx context.Context, version string, woken int64) error {
+	for {
+		got, err := s.Client.Get(ctx, s.WakeKey(), clientv3.WithKeysOnly())
+		if err != nil {
+			return err
+		}
+		now := int64(0)
+		if len(got.Kvs) > 0 {
+			now = got.Kvs[0].ModRevision
+		}
+		v, _, err := s.Current(ctx)
+		if err != nil {
+			return err
+		}
+		if now > woken || v != nil && v.ID != version {
+			return nil
+		}
+		if !s.Await(ctx, s.WakeKey(), got.Header.Revision, time.Minute) {
+			return ctx.Err()
+		}
+	}
+}
+
+// WakeKey is written when there is something new to do for agents: a version, a command to run.
+func (s *Store) WakeKey() string { return s.key("wake") }
+
+// WakeOp wakes the agents that wait for their next pull.
+func (s *Store) WakeOp() clientv3.Op {
+	return clientv3.OpPut(s.WakeKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
+}

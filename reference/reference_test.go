@@ -85,7 +85,7 @@ func TestTopics(t *testing.T) {
 		"file.managed.backup":                   {Type: "true or false", Default: "false", Text: "keep the file that is replaced, in the state directory"},
 		"job.steps.conditions.when.retry.limit": {Type: "number", Default: "0", Text: "attempts in all; 0: until the run's deadline"},
 		"job.steps.runOptions.timeout":          {Type: "duration", Text: "of the step; 0: the action's own default"},
-		"pullet.rollout.rollingRules.roles":     {Type: "map of limits", Text: "by role"},
+		"pullet.rollout.rollingRules.roles":     {Type: "map of limits", Text: "by role, or group"},
 		"config.agent.splay":                    {Type: "duration", Default: "30s", Text: "at most so much is added to an interval, by chance"},
 		"config.paths.state":                    {Type: "text", Default: "/var/lib/pullet", Text: "what pullet keeps for itself: for root only"},
 		"config.repositories.ref":               {Type: "text", Default: "main", Text: "ref is the branch to follow"},

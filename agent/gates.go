@@ -67,12 +67,8 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 		return nil
 	}
 	if !g.turn.Holds() {
-		err := g.waits(ctx, g.turn.Acquire)
-		if errors.Is(err, lock.ErrSuperseded) {
+		if err := g.acquire(ctx, g.turn); err != nil {
 			return err
-		}
-		if err != nil {
-			return g.pending(err)
 		}
 	}
 	id := ""
@@ -80,6 +76,21 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 		id = s.ID()
 	}
 	return g.turn.Check(ctx, id)
+}
+
+// acquire makes it the node's turn, within the time that the pull may wait.
+func (g *gates) acquire(ctx context.Context, turn *lock.Turn) error {
+	wait, err := turn.Try(ctx)
+	if wait != nil && err == nil {
+		err = g.waits(ctx, turn.Acquire)
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = wait
+		}
+	}
+	if err == nil || errors.Is(err, lock.ErrSuperseded) {
+		return err
+	}
+	return g.pending(err)
 }
 
 func (g *gates) Park(ctx context.Context) error {
@@ -95,12 +106,15 @@ func (g *gates) Park(ctx context.Context) error {
 	return g.turn.Park(ctx, w)
 }
 
+// aLook is the time for one look at a gate where no time is left to wait.
+const aLook = time.Second
+
 // waits waits as long as the pull may wait in all.
 func (p *pull) waits(ctx context.Context, wait func(context.Context) error) error {
 	p.waitMu.Lock()
 	left := p.Wait - p.waited
 	p.waitMu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, max(0, left))
+	limited, cancel := context.WithTimeout(ctx, max(aLook, left))
 	defer cancel()
 	began := time.Now()
 	err := wait(limited)
@@ -266,8 +280,8 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.
 	if err != nil {
 		return nil, err
 	}
-	if err := g.waits(ctx, turn.Acquire); err != nil {
-		return nil, g.pending(err)
+	if err := g.acquire(ctx, turn); err != nil {
+		return nil, err
 	}
 	return func(ctx context.Context, failed string) error {
 		ctx, cancel := afterwards(ctx)

@@ -260,17 +260,16 @@ func (p *pull) howItFailed(v *state.Version, report *apply.Report) lock.Failure 
 // pause records that the run waits. What only other nodes can end is waited for without the slot; a boot, and a pull that was told to stop,
 // keep it.
 func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
-	w := p.out.Wait
-	if w == nil {
-		w = &lock.Wait{Gate: "a step", Reason: report.Why(), Clear: "the next pull goes on with it"}
-	}
 	if report.Stopped != "" || report.Reboot {
 		return p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, p.status(v, report.Why()))
 	}
-	st := p.waitStatus(v, w)
+	st := p.status(v, report.Why())
+	if p.out.Wait != nil {
+		st = p.waitStatus(v, p.out.Wait)
+	}
 	st.Parked = true
 	p.local.Parked = v.Rollout()
-	return errors.Join(turn.Park(ctx, w), p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, st), p.local.Save(p.config.Paths.State))
+	return errors.Join(turn.Release(ctx), p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, st), p.local.Save(p.config.Paths.State))
 }
 
 // publish tells the fleet and the disk what came of the run.

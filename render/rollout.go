@@ -2,7 +2,6 @@ package render
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -298,22 +297,3 @@ func (r Rollout) Instruct(name string, instructions []byte, inventory Inventory)
 	c.checkRoles(doc)
 	return c.fleet.Rollout, c.errs.Err()
 }
-
-// Selector is a target in a file that is no template.
-type Selector struct {
-	Target
-	Text string
-}
-
-func (s *Selector) decode(d *decoder, n *yaml.Node) {
-	t, err := ParseTarget(n.Value)
-	if err == nil && n.Kind != yaml.ScalarNode {
-		err = errors.New("expected a target, such as role=web")
-	}
-	if err != nil {
-		d.failf(n, "%v", err)
-	}
-	s.Target, s.Text = t, n.Value
-}
-
-func (s *Selector) shape() *Shape { return &Shape{Kind: Text, Name: "target: role=web", NotNull: true} }

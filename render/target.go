@@ -3,7 +3,10 @@ package render
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // Target says which nodes something is for. It is written as a text of terms joined by commas, all of which must hold:
@@ -83,6 +86,36 @@ func (t term) matches(name string, labels map[string]string) bool {
 	}
 	_, isLabel := labels[t.glob]
 	return glob(t.glob, name) || isLabel
+}
+
+// Selector is a target as a value, or a list of targets of which any will do.
+type Selector struct {
+	Text    string // as people read it; "" is not set
+	targets []Target
+}
+
+func (s *Selector) decode(d *decoder, n *yaml.Node) {
+	var list Strings
+	list.decode(d, n)
+	for _, text := range list {
+		t, err := ParseTarget(text)
+		if err != nil {
+			d.failf(n, "%v", err)
+			return
+		}
+		s.targets = append(s.targets, t)
+	}
+	s.Text = strings.Join(list, " or ")
+}
+
+func (s *Selector) shape() *Shape {
+	one := &Shape{Kind: Text, NotNull: true}
+	return &Shape{Kind: Either, Name: "target, or list of targets", Either: []*Shape{one, {Kind: List, Elem: one}}}
+}
+
+// Matches reports whether a node belongs to one of the targets.
+func (s Selector) Matches(name string, labels map[string]string) bool {
+	return slices.ContainsFunc(s.targets, func(t Target) bool { return t.Matches(name, labels) })
 }
 
 // glob matches with * ? and []; a slash is an ordinary character.

@@ -4,14 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
@@ -19,13 +15,7 @@ import (
 
 // TestSeeds: the examples of the documents that the language comes from are valid, and mean for each host what is written in NAME.txt.
 func TestSeeds(t *testing.T) {
-	for _, c := range []struct {
-		name, hostVars string
-		later          []string // what the examples say and pullet does not know yet; what it knows leaves the list
-	}{
-		{"kubeadm", "kubeadm.vars.d", []string{"failAfterAllTargetsRan", "serialize", "sync", "target"}},
-		{"cloud", "", []string{}},
-	} {
+	for _, c := range []struct{ name, hostVars string }{{"kubeadm", "kubeadm.vars.d"}, {"cloud", ""}} {
 		t.Run(c.name, func(t *testing.T) {
 			seeds := func(name string) string { return filepath.Join("testdata", "seeds", name) }
 			var own map[string]any
@@ -35,36 +25,13 @@ func TestSeeds(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			files, missing := os.DirFS(seeds(c.name)), []string{}
-			rest, found := files, check(t, files, own)
-			for fields := unknownFields(found); len(fields) > 0; fields = unknownFields(found) { // a step with one is not looked at further
-				missing = append(missing, fields...)
-				rest = withoutKeys(t, files, missing)
-				found = check(t, rest, own)
-			}
-			slices.Sort(missing)
-			if !slices.Equal(missing, c.later) {
-				t.Errorf("not known: %v, want %v", missing, c.later)
-			}
-			for _, e := range found {
+			files := os.DirFS(seeds(c.name))
+			for _, e := range check(t, files, own) {
 				t.Error(e)
 			}
-			golden(t, seeds(c.name+".txt"), meaning(t, rest, own))
+			golden(t, seeds(c.name+".txt"), meaning(t, files, own))
 		})
 	}
-}
-
-var unknownField = regexp.MustCompile(`unknown field "(\w+)"`)
-
-// unknownFields are the fields that are said to be unknown, each once.
-func unknownFields(found render.ErrorList) []string {
-	all := map[string]bool{}
-	for _, e := range found {
-		if m := unknownField.FindStringSubmatch(e.Message); m != nil {
-			all[m[1]] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(all))
 }
 
 // check is what validate says of a repository.
@@ -75,37 +42,6 @@ func check(t *testing.T, files fs.FS, own map[string]any) render.ErrorList {
 		t.Fatal(err)
 	}
 	return found
-}
-
-// withoutKeys is a copy of files in which the lines of some keys are left out, with what stands below them.
-func withoutKeys(t *testing.T, files fs.FS, keys []string) fs.FS {
-	t.Helper()
-	out := fstest.MapFS{}
-	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		text, err := fs.ReadFile(files, name)
-		kept, above := "", -1
-		for line := range strings.Lines(string(text)) {
-			depth := len(line) - len(strings.TrimLeft(line, " "))
-			if above >= 0 && depth > above {
-				continue
-			}
-			above = -1
-			if key, _, _ := strings.Cut(strings.TrimPrefix(line[depth:], "- "), ":"); slices.Contains(keys, key) {
-				above = depth
-				continue
-			}
-			kept += line
-		}
-		out[name] = &fstest.MapFile{Data: []byte(kept)}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
 }
 
 // meaning is what a repository means for each of its hosts: a line for each step. Every host offers what its role has.

@@ -165,7 +165,9 @@ func (s *running) arrive(ctx context.Context) {
 	}
 	s.aside(true, func() { err = s.Gates.Await(ctx, s.gated()) })
 	if err != nil {
+		here := string(s.r.Outcome)
 		s.waitOrFail(err)
+		s.r.Reason = here + " here; " + s.r.Reason
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -46,6 +45,8 @@ type reading struct {
 	other    string // the key of an own claim in another group
 	clock    int64  // the lease of the progress deadline
 	gateRev  int64
+
+	switchKey string // of the switch that keeps the node where it is
 }
 
 // look reads what the decision rests on, with the writes of ops before it if any. Nothing is counted yet: see census.
@@ -144,12 +145,12 @@ func (t *Turn) switches(r *reading, kvs func(i int) []*mvccpb.KeyValue) error {
 		if len(kvs(3+i)) == 0 || enabled || r.view.Switch != nil {
 			continue
 		}
-		w := &Switched{What: c.String(), Clear: "pullet enable --" + strings.Replace(c.String(), " ", " ", 1)}
+		w := &Switched{What: c.String(), Clear: "pullet enable --" + c.String()}
 		if err := decode(kvs(3 + i)[0], &w.Switch); err != nil {
 			return err
 		}
 		if enabled = w.Enabled && (w.Version == "" || w.Version == t.req.Version.ID); !enabled {
-			r.view.Switch = w
+			r.view.Switch, r.switchKey = w, s.SwitchKey(c)
 		}
 	}
 	if pause := kvs(2); len(pause) > 0 && r.view.Switch == nil {
@@ -157,7 +158,7 @@ func (t *Turn) switches(r *reading, kvs func(i int) []*mvccpb.KeyValue) error {
 		if err := decode(pause[0], &w.Switch); err != nil {
 			return err
 		}
-		r.view.Switch = w
+		r.view.Switch, r.switchKey = w, s.PauseKey()
 	}
 	return nil
 }

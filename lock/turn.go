@@ -132,12 +132,7 @@ func (t *Turn) acquire(ctx context.Context) error {
 
 // await waits for the one key that matters: the ticket ahead, or for the first in the queue the bell. It reports that it polled.
 func (t *Turn) await(ctx context.Context, r *reading) (polled bool, err error) {
-	key, poll := t.store.BellKey(), headPoll
-	var opts []clientv3.OpOption
-	if r.ahead != "" {
-		key, poll = r.ahead, queuePoll
-		opts = append(opts, clientv3.WithFilterPut())
-	}
+	key, poll, opts := t.watched(r)
 	began := time.Now()
 	poll = jitter(t.req.node(), int(r.revision), poll)
 	for {
@@ -156,6 +151,22 @@ func (t *Turn) await(ctx context.Context, r *reading) (polled bool, err error) {
 			return false, nil
 		}
 	}
+}
+
+// watched is the key that ends the wait when it changes. What ends by itself does not ring the bell: it goes with its lease.
+func (t *Turn) watched(r *reading) (key string, poll time.Duration, opts []clientv3.OpOption) {
+	if r.ahead != "" {
+		return r.ahead, queuePoll, []clientv3.OpOption{clientv3.WithFilterPut()}
+	}
+	if w := r.view.Switch; w != nil && !w.Until.IsZero() {
+		return r.switchKey, headPoll, nil
+	}
+	for _, d := range r.view.Depends {
+		if d.Soaking {
+			return t.store.SoakKey(t.req.rollout(), d.Group), headPoll, nil
+		}
+	}
+	return t.store.BellKey(), headPoll, nil
 }
 
 // told tells a new reason to whoever wants to know.

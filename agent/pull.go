@@ -95,8 +95,11 @@ func (p *pull) do(ctx context.Context) error {
 	}
 	if p.store == nil || p.upToDate(version) {
 		if err := p.converge(ctx, version, program); err != nil || !p.needsTurn() {
-			return err
+			return errors.Join(err, p.commands(ctx, program.catalog))
 		}
+	}
+	if err := p.commands(ctx, program.catalog); err != nil {
+		return err
 	}
 	turn, err := p.gate(ctx, version, program)
 	if turn == nil || err != nil {

@@ -23,13 +23,14 @@ type pool struct {
 	marks       string
 	limit       func(roster int) int
 	slots       bool // of a group: all the rules of a rollout hold
+	switched    bool // the operator's switches hold
 }
 
 func slotPool(s *state.Store, q *Request) *pool {
 	g := q.Rules.Group
 	return &pool{
 		name: "slot " + g, scope: "role " + g, gate: g, queue: s.QueuePrefix(q.rollout(), g),
-		claims: s.SlotPrefix(g), marks: s.MarkPrefix(g), limit: q.Rules.Limit, slots: true,
+		claims: s.SlotPrefix(g), marks: s.MarkPrefix(g), limit: q.Rules.Limit, slots: true, switched: true,
 	}
 }
 
@@ -61,6 +62,9 @@ func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error)
 		clientv3.OpGet(s.GateKey(q.rollout(), ""), clientv3.WithPrefix()),
 	)
 	plain := len(ops)
+	if t.switched {
+		ops = append(ops, t.switchOps()...)
+	}
 	if t.slots {
 		ops = append(ops, t.rulesOps()...)
 	}
@@ -84,20 +88,31 @@ func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error)
 	if err != nil {
 		return nil, err
 	}
+	after := func(i int) []*mvccpb.KeyValue { return kvs(plain - len(first) + i) }
+	if t.switched {
+		if err := t.switches(r, after); err != nil {
+			return nil, err
+		}
+	}
 	if !t.slots {
 		return r, nil
 	}
-	return r, t.rules(r, gates, func(i int) []*mvccpb.KeyValue { return kvs(plain - len(first) + i) })
+	return r, t.rules(r, gates, func(i int) []*mvccpb.KeyValue { return after(4 + i) })
+}
+
+// switchOps read the pause, and the switches of the node, its role, and all.
+func (t *Turn) switchOps() []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpGet(t.store.PauseKey())}
+	for _, c := range t.scopes() {
+		ops = append(ops, clientv3.OpGet(t.store.SwitchKey(c)))
+	}
+	return ops
 }
 
 // rulesOps read what holds for slots alone.
 func (t *Turn) rulesOps() []clientv3.Op {
 	s, q := t.store, t.req
-	ops := []clientv3.Op{clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix()), clientv3.OpGet(s.ClockKey(q.rollout(), q.Rules.Group), clientv3.WithKeysOnly()),
-		clientv3.OpGet(s.PauseKey())}
-	for _, c := range t.scopes() {
-		ops = append(ops, clientv3.OpGet(s.SwitchKey(c)))
-	}
+	ops := []clientv3.Op{clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix()), clientv3.OpGet(s.ClockKey(q.rollout(), q.Rules.Group), clientv3.WithKeysOnly())}
 	for _, g := range q.Rules.Depends {
 		ops = append(ops, clientv3.OpGet(s.ClosedKey(q.rollout(), g), clientv3.WithKeysOnly()), clientv3.OpGet(s.SoakKey(q.rollout(), g), clientv3.WithKeysOnly()))
 	}
@@ -123,13 +138,10 @@ func (t *Turn) rules(r *reading, gates map[string]state.Gate, kvs func(i int) []
 	if q.Rules.Closed != nil {
 		v.Closed = q.Rules.Closed(time.Now())
 	}
-	if err := t.switches(r, kvs); err != nil {
-		return err
-	}
 	v.All = gates[state.AllGroups]
 	for i, g := range q.Rules.Depends {
 		v.Depends = append(v.Depends, Dependency{
-			Group: g, Closed: len(kvs(6+2*i)) > 0, Soaking: len(kvs(7+2*i)) > 0, Gate: gates[g],
+			Group: g, Closed: len(kvs(2+2*i)) > 0, Soaking: len(kvs(3+2*i)) > 0, Gate: gates[g],
 		})
 	}
 	return nil
@@ -138,22 +150,22 @@ func (t *Turn) rules(r *reading, gates map[string]state.Gate, kvs func(i int) []
 // switches finds the operator's word that holds: host over role over global; nothing lifts a pause.
 func (t *Turn) switches(r *reading, kvs func(i int) []*mvccpb.KeyValue) error {
 	s := t.store
-	r.unmoved(s.PauseKey(), kvs(2))
+	r.unmoved(s.PauseKey(), kvs(0))
 	enabled := false // by a nearer scope
 	for i, c := range t.scopes() {
-		r.unmoved(s.SwitchKey(c), kvs(3+i))
-		if len(kvs(3+i)) == 0 || enabled || r.view.Switch != nil {
+		r.unmoved(s.SwitchKey(c), kvs(1+i))
+		if len(kvs(1+i)) == 0 || enabled || r.view.Switch != nil {
 			continue
 		}
 		w := &Switched{What: c.String(), Clear: "pullet enable --" + c.String()}
-		if err := decode(kvs(3 + i)[0], &w.Switch); err != nil {
+		if err := decode(kvs(1 + i)[0], &w.Switch); err != nil {
 			return err
 		}
 		if enabled = w.Enabled && (w.Version == "" || w.Version == t.req.Version.ID); !enabled {
 			r.view.Switch, r.switchKey = w, s.SwitchKey(c)
 		}
 	}
-	if pause := kvs(2); len(pause) > 0 && r.view.Switch == nil {
+	if pause := kvs(0); len(pause) > 0 && r.view.Switch == nil {
 		w := &Switched{What: "pause", Clear: "pullet rollout resume"}
 		if err := decode(pause[0], &w.Switch); err != nil {
 			return err

@@ -57,7 +57,6 @@ func (x *execution) inherit(resumes bool) error {
 		}
 		if known, ok := m.Things[id]; ok {
 			t = known
-			t.New = true
 		}
 		m.Things[id], m.Digest = t, ""
 	}

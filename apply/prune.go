@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -58,6 +59,21 @@ func (x *execution) prune(ctx context.Context) {
 		}
 	}
 	x.reactions(ctx, "prune", react)
+	if len(remove) > 0 {
+		x.goneWith(ctx)
+	}
+}
+
+// goneWith drops leftovers that went with what was removed, as a unit with its package.
+func (x *execution) goneWith(ctx context.Context) {
+	things := x.Journal.Managed().Things
+	x.report.Leftovers = slices.DeleteFunc(x.report.Leftovers, func(l Leftover) bool {
+		gone := !x.onHost(ctx, l.ID, things[l.ID])
+		if gone {
+			delete(things, l.ID)
+		}
+		return gone
+	})
 }
 
 // leftovers are the things that no step declares any longer, the last that came first.
@@ -73,11 +89,11 @@ func (x *execution) leftovers() []string {
 			out = append(out, id)
 		}
 	}
+	serves := func(id string) int { // what runs ends before what it runs on goes
+		return map[bool]int{true: 1}[strings.HasPrefix(m.Things[id].Absent, "service.")]
+	}
 	slices.SortFunc(out, func(a, b string) int {
-		if d := m.Things[b].Order - m.Things[a].Order; d != 0 {
-			return d
-		}
-		return strings.Compare(b, a)
+		return cmp.Or(serves(b)-serves(a), m.Things[b].Order-m.Things[a].Order, strings.Compare(b, a))
 	})
 	return out
 }

@@ -20,6 +20,9 @@ import (
 // The states restarted and reloaded are not compared with anything: they are done once for each version and set of parameters, and
 // start what does not run. To keep a service running, and to restart it on a change, use started with watch.
 //
+// Where its job says prune: true, a unit that neither ran nor was enabled before pullet saw to it is stopped and disabled when no step declares
+// it any longer; another one stays as it is.
+//
 // Where systemd does not run, in a container or a chroot, units can only be enabled, disabled and masked. The same is done with --root;
 // what is to run there starts with the next boot.
 //

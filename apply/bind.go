@@ -29,6 +29,7 @@ type boundStep struct {
 	late  bool                    // the action can be bound only when the step runs
 	read  hash.Hash               // of the files that the action read when it was bound
 	index int                     // in Program.steps
+	why   string                  // what it reacts to, if it is the reaction of a step: listen, prune, restore
 }
 
 // ID is the step's id. It shadows the one that is made anew at each call.

@@ -130,6 +130,9 @@ func (a *unchecked) Check(context.Context, *apply.Host) (apply.Change, error) {
 	return apply.Change{Summary: "run " + a.Name}, nil
 }
 
+// Reaction is what React does.
+func (a *unchecked) Reaction() string { return "run again" }
+
 // React runs it again because something that it watches changed.
 func (a *unchecked) React(ctx context.Context, h *apply.Host) (apply.Output, error) {
 	return a.Apply(ctx, h, apply.Change{})

@@ -155,6 +155,14 @@ func (a *ServiceEnsure) apply(ctx context.Context, h *apply.Host, m units) (appl
 	return apply.Output{State: s.u.word(), StdOut: strings.Join(s.said, "\n"), Late: !slices.ContainsFunc(acts, act.runs)}, err
 }
 
+// Reaction is what a service does when something that it watches changed.
+func (a *ServiceEnsure) Reaction() string {
+	if a.Reload || a.run == "reloaded" {
+		return "reload"
+	}
+	return "restart"
+}
+
 // React restarts or reloads a service that runs, and starts one that is to run.
 func (a *ServiceEnsure) React(ctx context.Context, h *apply.Host) (apply.Output, error) {
 	m := openUnits(ctx, h)
@@ -174,11 +182,7 @@ func (a *ServiceEnsure) react(ctx context.Context, h *apply.Host, m units) (appl
 	if u, err = a.fresh(ctx, h, m); err != nil {
 		return apply.Output{}, err
 	}
-	verb := "restart"
-	if a.Reload || a.run == "reloaded" {
-		verb = "reload"
-	}
 	s := &serving{ServiceEnsure: a, h: h, units: m, u: u}
-	err = s.carry(ctx, []act{{verb, verb}})
+	err = s.carry(ctx, []act{{a.Reaction(), a.Reaction()}})
 	return apply.Output{State: s.u.word()}, err
 }

@@ -22,6 +22,8 @@ type Leftover struct {
 	ID  string `json:"id"`  // "file /etc/motd"
 	Job string `json:"job"` // that brought it
 	Why string `json:"why"` // it is left there
+	// Held is set for what would be removed if it were not so many at once.
+	Held bool `json:"held,omitempty"`
 }
 
 // prune removes what the jobs no longer declare, where they say so, and reports the rest. It comes when everything else succeeded, the
@@ -41,8 +43,11 @@ func (x *execution) prune(ctx context.Context) {
 	}
 	if most := x.pruneLimit(); len(remove) > most {
 		for _, id := range remove {
-			x.left(id, fmt.Sprintf("%d things at once are more than the limit of %d: look at them with pullet plan, and remove them with pullet pull --prune-all",
+			x.left(id, fmt.Sprintf("%d things at once are more than the limit of %d: look at them with pullet plan --prune-all, and remove them with pullet pull --prune-all",
 				len(remove), most))
+		}
+		for i := len(x.report.Leftovers) - len(remove); i < len(x.report.Leftovers); i++ {
+			x.report.Leftovers[i].Held = true
 		}
 		return
 	}
@@ -131,7 +136,7 @@ func (x *execution) pruneLimit() int {
 }
 
 func (x *execution) left(id, why string) {
-	x.report.Leftovers = append(x.report.Leftovers, Leftover{id, x.Journal.Managed().Things[id].Job, why})
+	x.report.Leftovers = append(x.report.Leftovers, Leftover{ID: id, Job: x.Journal.Managed().Things[id].Job, Why: why})
 }
 
 // leftIDs are the leftovers of the report.

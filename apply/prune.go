@@ -23,7 +23,8 @@ type Leftover struct {
 	Job string `json:"job"` // that brought it
 	Why string `json:"why"` // it is left there
 	// Held is set for what would be removed if it were not so many at once.
-	Held bool `json:"held,omitempty"`
+	Held  bool `json:"held,omitempty"`
+	thing string
 }
 
 // prune removes what the jobs no longer declare, where they say so, and reports the rest. It comes when everything else succeeded, the
@@ -73,9 +74,9 @@ func (x *execution) prune(ctx context.Context) {
 func (x *execution) goneWith(ctx context.Context) {
 	things := x.Journal.Managed().Things
 	x.report.Leftovers = slices.DeleteFunc(x.report.Leftovers, func(l Leftover) bool {
-		gone := !x.onHost(ctx, l.ID, things[l.ID])
+		gone := !x.onHost(ctx, l.thing, things[l.thing])
 		if gone {
-			delete(things, l.ID)
+			delete(things, l.thing)
 		}
 		return gone
 	})
@@ -136,7 +137,15 @@ func (x *execution) pruneLimit() int {
 }
 
 func (x *execution) left(id, why string) {
-	x.report.Leftovers = append(x.report.Leftovers, Leftover{ID: id, Job: x.Journal.Managed().Things[id].Job, Why: why})
+	x.report.Leftovers = append(x.report.Leftovers, Leftover{thing: id, ID: named(id), Job: x.Journal.Managed().Things[id].Job, Why: why})
+}
+
+// named is a thing's id for people: a service in the fleet's record is not one that runs.
+func named(id string) string {
+	if strings.HasPrefix(id, "service ") {
+		return "published " + id
+	}
+	return id
 }
 
 // leftIDs are the leftovers of the report.
@@ -158,7 +167,7 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 	if err != nil {
 		return nil
 	}
-	step := &render.Step{Job: t.Job, Name: pruning + id, Action: t.Absent, Params: params, Sensitive: t.Sensitive}
+	step := &render.Step{Job: t.Job, Name: pruning + named(id), Action: t.Absent, Params: params, Sensitive: t.Sensitive}
 	s := &boundStep{Step: step, job: &render.Job{Name: t.Job}, id: step.ID(), spec: spec, needs: map[string][]*boundStep{}}
 	if len(s.bind(x.catalog)) > 0 { // of a version of pullet that wrote other parameters
 		return nil

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -83,7 +85,8 @@ func (a *app) printReport(r *apply.Report, diff bool) {
 		fmt.Fprintf(a.out, "! what %s changed cannot be undone and stays\n", step)
 	}
 	printLeftovers(a.out, r.Leftovers)
-	if r.Stopped != "" {
+	said := slices.ContainsFunc(r.Steps, func(s *apply.StepReport) bool { return strings.HasSuffix(s.Reason, r.Stopped) })
+	if r.Stopped != "" && !said {
 		fmt.Fprintf(a.out, "stopped: %s\n", r.Stopped)
 	}
 }

@@ -198,7 +198,7 @@ func (a *app) agent(ctx context.Context) (err error) {
 		case err != nil:
 			log.WithError(err).Error("pull")
 		case o.Report != nil && o.Report.Failed():
-			log.WithField("run", o.Run).Error(o.Report.Why())
+			log.WithField("run", o.Run).Errorf("%s: %s", ran(o.Report), counts(o.Report)) // the steps said why
 		case o.Report != nil:
 			log.WithField("run", o.Run).Infof("%s: %s", ran(o.Report), counts(o.Report))
 		}

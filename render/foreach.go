@@ -162,6 +162,28 @@ func moveTo(n, at *yaml.Node) {
 	}
 }
 
+// maxItemName is how long a text may be that tells instances apart.
+const maxItemName = 40
+
+// ItemName is what tells the instance of a forEach from the others, where that is short: the item, or its name or key. It is "" for others.
+func (s *Step) ItemName() string {
+	value := s.item
+	if m, ok := value.(map[string]any); ok {
+		if value = m["name"]; value == nil {
+			value = m["key"]
+		}
+	}
+	switch value.(type) {
+	case string, bool, int, int64, uint64, float64:
+	default:
+		return ""
+	}
+	if name := fmt.Sprint(value); !s.Sensitive && len(name) <= maxItemName && !strings.ContainsAny(name, "\n\t") {
+		return name
+	}
+	return ""
+}
+
 // Idle reports a step with forEach that there are no items for: what refers to it has nothing to wait for.
 func (c *Catalog) Idle(name, from string) bool {
 	for _, j := range c.Jobs {

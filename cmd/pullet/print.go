@@ -65,7 +65,7 @@ func printStep(w io.Writer, s *apply.StepReport, diff bool) {
 	if s.Drift { // the host was changed, not the repository
 		text += " (drift)"
 	}
-	fmt.Fprintf(w, "%s %-8s %s/%s: %s\n", mark(s.Outcome), s.Outcome, s.Job, s.Step, text)
+	fmt.Fprintf(w, "%s %-8s %s: %s\n", mark(s.Outcome), s.Outcome, s.Title(), text)
 	if diff && s.Diff != "" {
 		fmt.Fprint(w, s.Diff)
 	}

@@ -99,7 +99,7 @@ func (p *progress) Waiting(w *lock.Wait) {
 func (p *progress) Step(s *apply.StepReport) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wait, p.last = nil, s.Job+"/"+s.Step
+	p.wait, p.last = nil, s.Title()
 	p.steps++
 	if p.live && time.Since(p.drawn) > redrawEvery {
 		p.tell()

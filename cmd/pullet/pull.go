@@ -213,7 +213,7 @@ func ran(r *apply.Report) string {
 // logStep logs what was changed, and what failed.
 func logStep(log *logrus.Entry) func(*apply.StepReport) {
 	return func(s *apply.StepReport) {
-		line := log.WithFields(logrus.Fields{"step": s.Job + "/" + s.Step, "at": s.Pos.String()})
+		line := log.WithFields(logrus.Fields{"step": s.Title(), "at": s.Pos.String()})
 		switch s.Outcome {
 		case apply.Changed:
 			line.Info("changed: " + s.Summary)

@@ -83,13 +83,26 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 	}
 	list, ok := asList(value)
 	switch {
+	case value == nil:
+		d.failf(n, "forEach: %s gives nothing: is there such a variable? For a list that need not be there write: %s ?? []", n.Value, n.Value)
 	case !ok:
-		d.failf(n, "forEach: expected a list or an expression that gives one, found %T", value)
+		d.failf(n, "forEach: expected a list or an expression that gives one, found %s", kindOf(value))
 	case len(list) > maxInstances:
 		d.failf(n, "forEach: %d items are more than %d", len(list), maxInstances)
 		return nil
 	}
 	return list
+}
+
+// kindOf is what a value is, in the words of YAML.
+func kindOf(value any) string {
+	switch value.(type) {
+	case string:
+		return "a text"
+	case bool:
+		return "true or false"
+	}
+	return "a number"
 }
 
 // asList is a list of any kind, or a map as a list of its entries with key and value, sorted.

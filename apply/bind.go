@@ -98,9 +98,9 @@ func (b *binder) add(j *render.Job, s *render.Step) {
 	spec, ok := b.program.specs[s.Action]
 	if !ok {
 		if s.Action != "" { // a missing one was reported when it was read
-			near := render.Nearest(s.Action, b.names)
 			e := s.ErrorAt(s.ActionPos, "there is no action %q", s.Action)
-			if near != "" {
+			e.Hint = render.ForeignAction(s.Action)
+			if near := render.Nearest(s.Action, b.names); near != "" && e.Hint == "" {
 				e.Hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			b.errs = append(b.errs, e)

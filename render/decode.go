@@ -147,7 +147,9 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 // unknown reports a field that does not exist, with the nearest that does.
 func (d *decoder) unknown(key *yaml.Node, what string, names []string) {
 	e := d.doc.errorAt(key, "%sunknown field %q", prefix(what), key.Value)
-	e.Hint = didYouMean(key.Value, append([]string(nil), names...))
+	if e.Hint = foreignField(key.Value, names); e.Hint == "" {
+		e.Hint = didYouMean(key.Value, append([]string(nil), names...))
+	}
 	d.errs = append(d.errs, e)
 }
 

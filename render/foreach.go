@@ -76,6 +76,9 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 		list, _ := d.any(n).([]any)
 		return list
 	}
+	if strings.Contains(n.Value, lost) {
+		return nil
+	}
 	value, bad := evalValue(d.doc, n, c.scope)
 	if bad != nil {
 		c.fail(bad)

@@ -28,8 +28,8 @@ var mayImport = map[string][]string{
 	"lock/simulation":   {},
 	"agent":             {"puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
-	"scripts/lab.d/web": {},
-	"cmd/pullet":        {"", "agent", "reference", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {},
+	"cmd/pullet": {"", "agent", "reference", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 }
 
 // TestImportsRunOneWay holds the packages to the table.

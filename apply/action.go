@@ -96,6 +96,8 @@ type Unchecked interface {
 // themselves: a service restarts, a command runs.
 type Reactor interface {
 	React(ctx context.Context, h *Host) (Output, error)
+	// Reaction is what React does, in a word or two: restart.
+	Reaction() string
 }
 
 // Judge is implemented by actions whose parameters say what came of them. Where failed is set, an *ExitError is no failure by itself.

@@ -158,13 +158,13 @@ func (s *running) watched() bool {
 
 // react lets the action react to a change of what it watches: it restarts, reloads, runs again.
 func (s *running) react(ctx context.Context) {
-	summary := "react to a change of what it watches"
+	reactor, _ := s.act.(Reactor)
+	summary := reactor.Reaction() + " (because " + s.because() + ")"
 	s.r.Reacted = true
 	if s.plan {
 		s.r.Outcome, s.r.Summary = Changed, summary
 		return
 	}
-	reactor, _ := s.act.(Reactor)
 	s.apply(ctx, Change{Summary: summary}, func() (Output, error) { return reactor.React(s.live(ctx), s.Host) })
 }
 
@@ -213,7 +213,7 @@ func (s *boundStep) reaction(why string) *boundStep {
 	step.Name += " (" + why + ")"
 	step.Conditions.Success, step.Conditions.Continue = nil, nil
 	out := *s
-	out.Step, out.id = &step, step.ID()
+	out.Step, out.id, out.why = &step, step.ID(), why
 	return &out
 }
 

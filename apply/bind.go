@@ -29,6 +29,7 @@ type boundStep struct {
 	late  bool                    // the action can be bound only when the step runs
 	read  hash.Hash               // of the files that the action read when it was bound
 	index int                     // in Program.steps
+	why   string                  // what it reacts to, if it is the reaction of a step: listen, prune, restore
 }
 
 // ID is the step's id. It shadows the one that is made anew at each call.
@@ -97,9 +98,9 @@ func (b *binder) add(j *render.Job, s *render.Step) {
 	spec, ok := b.program.specs[s.Action]
 	if !ok {
 		if s.Action != "" { // a missing one was reported when it was read
-			near := render.Nearest(s.Action, b.names)
 			e := s.ErrorAt(s.ActionPos, "there is no action %q", s.Action)
-			if near != "" {
+			e.Hint = render.ForeignAction(s.Action)
+			if near := render.Nearest(s.Action, b.names); near != "" && e.Hint == "" {
 				e.Hint = fmt.Sprintf("did you mean %q?", near)
 			}
 			b.errs = append(b.errs, e)

@@ -125,7 +125,8 @@ func (x *execution) remember() error {
 func (x *execution) take(s *boundStep, r *StepReport, watchers []string, resources []Resource) {
 	things := x.Journal.Managed().Things
 	for _, what := range resources {
-		things[what.ID] = s.thing(what, things[what.ID].New || slices.Contains(r.Made, what.ID), watchers)
+		known, ok := things[what.ID] // what was there before, and was put right since, is not new
+		things[what.ID] = s.thing(what, known.New || !ok && slices.Contains(r.Made, what.ID), watchers)
 	}
 }
 

@@ -42,7 +42,7 @@ func (x *execution) inherit(resumes bool) error {
 	}
 	for id, t := range m.Things {
 		for _, w := range t.Watchers {
-			if s := x.byID[w]; s != nil && !resumes && x.unseen(t.Job+"/"+pruning+id, resumes) {
+			if s := x.byID[w]; s != nil && !resumes && x.unseen(t.Job+"/"+pruning+named(id), resumes) {
 				owed[s.reaction("prune").ID()] = true
 			}
 		}
@@ -57,7 +57,6 @@ func (x *execution) inherit(resumes bool) error {
 		}
 		if known, ok := m.Things[id]; ok {
 			t = known
-			t.New = true
 		}
 		m.Things[id], m.Digest = t, ""
 	}

@@ -25,6 +25,9 @@ func (a *enabled) Apply(context.Context, *apply.Host, apply.Change) (apply.Outpu
 	return apply.Output{Late: true}, nil
 }
 
+// Reaction is what React does.
+func (a *enabled) Reaction() string { return "restart" }
+
 func (a *enabled) React(context.Context, *apply.Host) (apply.Output, error) {
 	_, err := a.lab.apply("restart")
 	return apply.Output{}, err

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -21,6 +22,9 @@ type Leftover struct {
 	ID  string `json:"id"`  // "file /etc/motd"
 	Job string `json:"job"` // that brought it
 	Why string `json:"why"` // it is left there
+	// Held is set for what would be removed if it were not so many at once.
+	Held  bool `json:"held,omitempty"`
+	thing string
 }
 
 // prune removes what the jobs no longer declare, where they say so, and reports the rest. It comes when everything else succeeded, the
@@ -40,8 +44,11 @@ func (x *execution) prune(ctx context.Context) {
 	}
 	if most := x.pruneLimit(); len(remove) > most {
 		for _, id := range remove {
-			x.left(id, fmt.Sprintf("%d things at once are more than the limit of %d: look at them with pullet plan, and remove them with pullet pull --prune-all",
+			x.left(id, fmt.Sprintf("%d things at once are more than the limit of %d: look at them with pullet plan --prune-all, and remove them with pullet pull --prune-all",
 				len(remove), most))
+		}
+		for i := len(x.report.Leftovers) - len(remove); i < len(x.report.Leftovers); i++ {
+			x.report.Leftovers[i].Held = true
 		}
 		return
 	}
@@ -58,6 +65,21 @@ func (x *execution) prune(ctx context.Context) {
 		}
 	}
 	x.reactions(ctx, "prune", react)
+	if len(remove) > 0 {
+		x.goneWith(ctx)
+	}
+}
+
+// goneWith drops leftovers that went with what was removed, as a unit with its package.
+func (x *execution) goneWith(ctx context.Context) {
+	things := x.Journal.Managed().Things
+	x.report.Leftovers = slices.DeleteFunc(x.report.Leftovers, func(l Leftover) bool {
+		gone := !x.onHost(ctx, l.thing, things[l.thing])
+		if gone {
+			delete(things, l.thing)
+		}
+		return gone
+	})
 }
 
 // leftovers are the things that no step declares any longer, the last that came first.
@@ -73,11 +95,11 @@ func (x *execution) leftovers() []string {
 			out = append(out, id)
 		}
 	}
+	serves := func(id string) int { // what runs ends before what it runs on goes
+		return map[bool]int{true: 1}[strings.HasPrefix(m.Things[id].Absent, "service.")]
+	}
 	slices.SortFunc(out, func(a, b string) int {
-		if d := m.Things[b].Order - m.Things[a].Order; d != 0 {
-			return d
-		}
-		return strings.Compare(b, a)
+		return cmp.Or(serves(b)-serves(a), m.Things[b].Order-m.Things[a].Order, strings.Compare(b, a))
 	})
 	return out
 }
@@ -115,7 +137,15 @@ func (x *execution) pruneLimit() int {
 }
 
 func (x *execution) left(id, why string) {
-	x.report.Leftovers = append(x.report.Leftovers, Leftover{id, x.Journal.Managed().Things[id].Job, why})
+	x.report.Leftovers = append(x.report.Leftovers, Leftover{thing: id, ID: named(id), Job: x.Journal.Managed().Things[id].Job, Why: why})
+}
+
+// named is a thing's id for people: a service in the fleet's record is not one that runs.
+func named(id string) string {
+	if strings.HasPrefix(id, "service ") {
+		return "published " + id
+	}
+	return id
 }
 
 // leftIDs are the leftovers of the report.
@@ -137,7 +167,7 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 	if err != nil {
 		return nil
 	}
-	step := &render.Step{Job: t.Job, Name: pruning + id, Action: t.Absent, Params: params, Sensitive: t.Sensitive}
+	step := &render.Step{Job: t.Job, Name: pruning + named(id), Action: t.Absent, Params: params, Sensitive: t.Sensitive}
 	s := &boundStep{Step: step, job: &render.Job{Name: t.Job}, id: step.ID(), spec: spec, needs: map[string][]*boundStep{}}
 	if len(s.bind(x.catalog)) > 0 { // of a version of pullet that wrote other parameters
 		return nil

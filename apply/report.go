@@ -2,6 +2,7 @@ package apply
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/pullet/pullet/render"
@@ -24,6 +25,7 @@ const (
 type StepReport struct {
 	Job        string            `json:"job"`
 	Step       string            `json:"step"`
+	Item       string            `json:"item,omitempty"` // of the forEach that made it, where its name is short
 	Action     string            `json:"action"`
 	Validation bool              `json:"validation,omitempty"`
 	Pos        render.Position   `json:"pos"`
@@ -38,6 +40,11 @@ type StepReport struct {
 	Reacted    bool              `json:"reacted,omitempty"` // it did what it does when something that it watches changed
 	Result     render.StepResult `json:"result"`
 	Seconds    float64           `json:"seconds,omitempty"`
+}
+
+// Title names the step for people: job/step, and the item of its forEach.
+func (r *StepReport) Title() string {
+	return strings.TrimSpace(r.Job + "/" + r.Step + " " + r.Item)
 }
 
 // Report is what came of one run, or of a plan.
@@ -98,7 +105,7 @@ func (r *Report) First(o Outcome) *StepReport {
 func (r *Report) Why() string {
 	for _, o := range []Outcome{Failed, Unmet, Pending} {
 		if s := r.First(o); s != nil {
-			return s.Job + "/" + s.Step + " (" + s.Pos.String() + "): " + s.Reason
+			return s.Title() + " (" + s.Pos.String() + "): " + s.Reason
 		}
 	}
 	return r.Stopped

@@ -174,7 +174,7 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	if r.Result.State == "" {
 		r.Result.State = r.Result.Result
 	}
-	r.Result.Changed = r.Outcome == Changed
+	r.Result.Changed, r.Item = r.Outcome == Changed, s.ItemName()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	r.Drift = r.Drift && r.Outcome == Changed && !r.Reacted

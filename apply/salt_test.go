@@ -69,6 +69,8 @@ func (a *part) Apply(context.Context, *apply.Host, apply.Change) (apply.Output, 
 	return apply.Output{StdOut: "out of " + a.Name}, nil
 }
 
+func (a *part) Reaction() string { return "s" }
+
 func (a *part) React(context.Context, *apply.Host) (apply.Output, error) {
 	a.log.say(a.Name + "!")
 	return apply.Output{}, nil

@@ -35,6 +35,7 @@ type Topic struct {
 // The groups of topics, in their order.
 const (
 	actionGroup   = "action"
+	moduleGroup   = "module"
 	fileGroup     = "file of a state repository"
 	configGroup   = "configuration of a host"
 	rootGroup     = "root of templates and conditions"

@@ -122,13 +122,31 @@ func Find(topics []Topic, name string) ([]Topic, error) {
 		}
 	}
 	walk(topics)
-	if len(found) > 0 {
+	if found = append(found, module(topics, name)...); len(found) > 0 {
 		return found, nil
+	}
+	if hint := render.ForeignAction(name); hint != "" {
+		return nil, fmt.Errorf("there is nothing named %q (%s)", name, hint)
 	}
 	if near := nearest(alias(name), names); near != "" {
 		return nil, fmt.Errorf("there is nothing named %q (did you mean %q?)", name, near)
 	}
 	return nil, fmt.Errorf("there is nothing named %q; pullet explain lists what there is", name)
+}
+
+// module is what actions have before the dot, with these actions; nothing for another name.
+func module(topics []Topic, name string) []Topic {
+	t := Topic{Name: name, Group: moduleGroup}
+	for _, one := range topics {
+		if strings.HasPrefix(one.Name, name+".") && strings.HasPrefix(one.Group, actionGroup) {
+			one.Fields = nil
+			t.Fields = append(t.Fields, one)
+		}
+	}
+	if t.Fields == nil {
+		return nil
+	}
+	return []Topic{t}
 }
 
 // nearest is the name that a misspelt one most likely means: its last word among its neighbours, if what is before is right.

@@ -41,6 +41,7 @@ type compiler struct {
 	tracing   bool           // keep the places of variables
 	places    map[string]any // the variables, each with its place instead of its value
 	errs      ErrorList
+	salvaged  []*Error // failures of templates of which the rest was looked at
 }
 
 // Compile says what the repository means for one node. The error is an ErrorList with every mistake that this node can meet; the
@@ -62,7 +63,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
 		targets: c.targets,
 	}
-	if err := c.errs.Err(); err != nil {
+	if err := c.ownMistakes().Err(); err != nil {
 		cat.incomplete = true
 		return cat, err
 	}
@@ -150,20 +151,28 @@ func (c *compiler) render(p place, isTemplate bool) *document {
 		funcs = nil
 	}
 	src, bad := c.repo.load(p, funcs)
-	if bad != nil {
-		c.fail(bad)
-		return nil
+	var out *rendered
+	if bad == nil {
+		c.repo.meter.reset()
+		out, bad = src.execute(nil)
 	}
-	c.repo.meter.reset()
-	out, bad := src.execute(nil)
-	if bad != nil {
+	salvaged, cut := bad != nil, false
+	switch {
+	case salvaged && src != nil && strings.HasPrefix(p.path, "jobs/"):
+		out, cut = c.salvage(src, funcs, bad)
+	case salvaged:
 		c.fail(bad)
+	}
+	if out == nil {
 		return nil
 	}
 	doc, errs := parseYAML(out)
+	if salvaged && doc == nil { // what was taken out may be what is missing
+		return nil
+	}
 	c.errs = append(c.errs, errs...)
 	if doc != nil && doc.root != nil {
-		doc.broken = len(errs) > 0
+		doc.salvaged, doc.cut, doc.broken = salvaged, cut, len(errs) > 0 || cut
 		doc.waits = strings.HasPrefix(p.path, "jobs/")
 		if !doc.waits { // the steps of a job are looked at one by one, when their forEach is expanded
 			c.checkPlaces(doc, doc.root, false)

@@ -147,7 +147,9 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 // unknown reports a field that does not exist, with the nearest that does.
 func (d *decoder) unknown(key *yaml.Node, what string, names []string) {
 	e := d.doc.errorAt(key, "%sunknown field %q", prefix(what), key.Value)
-	e.Hint = didYouMean(key.Value, append([]string(nil), names...))
+	if e.Hint = foreignField(key.Value, names); e.Hint == "" {
+		e.Hint = didYouMean(key.Value, append([]string(nil), names...))
+	}
 	d.errs = append(d.errs, e)
 }
 
@@ -165,7 +167,13 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, what string) {
 	v.Set(out)
 }
 
+// list decodes a list. A single text is a list of one where texts are expected, unless it looks like a list in quotes.
 func (d *decoder) list(n *yaml.Node, v reflect.Value, what string) {
+	if v.Type().Elem().Kind() == reflect.String && n.Kind == yaml.ScalarNode && !strings.HasPrefix(n.Value, "[") {
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		d.value(n, v.Index(0), what)
+		return
+	}
 	if n.Kind != yaml.SequenceNode {
 		d.failf(n, "%sexpected a list, found %s", prefix(what), kindName(n))
 		if n.Kind == yaml.ScalarNode && strings.HasPrefix(n.Value, "[") {

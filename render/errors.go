@@ -46,8 +46,9 @@ type Error struct {
 	Pos      Position `json:"pos"`
 	Severity Severity `json:"severity"`
 	Message  string   `json:"message"`
-	Hint     string   `json:"hint,omitempty"` // what to do about it
-	Excerpt  string   `json:"-"`              // the source line, with a caret below the place
+	Hint     string   `json:"hint,omitempty"`  // what to do about it
+	Hosts    []string `json:"hosts,omitempty"` // for which it was found, where others do not have it
+	Excerpt  string   `json:"-"`               // the source line, with a caret below the place
 	notYet   bool     // it is no mistake in the source: only a run can tell
 }
 
@@ -63,7 +64,19 @@ func (e *Error) Error() string {
 	if e.Hint != "" {
 		msg += " (" + e.Hint + ")"
 	}
+	if len(e.Hosts) > 0 {
+		msg += " [" + someHosts(e.Hosts) + "]"
+	}
 	return msg
+}
+
+// someHosts are the first hosts, and how many there are beside them.
+func someHosts(hosts []string) string {
+	const most = 3
+	if len(hosts) <= most {
+		return strings.Join(hosts, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:most], ", "), len(hosts)-most)
 }
 
 // ErrorList is every mistake that was found, in the order of the files.

@@ -76,6 +76,9 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 		list, _ := d.any(n).([]any)
 		return list
 	}
+	if strings.Contains(n.Value, lost) {
+		return nil
+	}
 	value, bad := evalValue(d.doc, n, c.scope)
 	if bad != nil {
 		c.fail(bad)
@@ -83,13 +86,26 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 	}
 	list, ok := asList(value)
 	switch {
+	case value == nil:
+		d.failf(n, "forEach: %s gives nothing: is there such a variable? For a list that need not be there write: %s ?? []", n.Value, n.Value)
 	case !ok:
-		d.failf(n, "forEach: expected a list or an expression that gives one, found %T", value)
+		d.failf(n, "forEach: expected a list or an expression that gives one, found %s", kindOf(value))
 	case len(list) > maxInstances:
 		d.failf(n, "forEach: %d items are more than %d", len(list), maxInstances)
 		return nil
 	}
 	return list
+}
+
+// kindOf is what a value is, in the words of YAML.
+func kindOf(value any) string {
+	switch value.(type) {
+	case string:
+		return "a text"
+	case bool:
+		return "true or false"
+	}
+	return "a number"
 }
 
 // asList is a list of any kind, or a map as a list of its entries with key and value, sorted.
@@ -160,6 +176,28 @@ func moveTo(n, at *yaml.Node) {
 	for _, c := range n.Content {
 		moveTo(c, at)
 	}
+}
+
+// maxItemName is how long a text may be that tells instances apart.
+const maxItemName = 40
+
+// ItemName is what tells the instance of a forEach from the others, where that is short: the item, or its name or key. It is "" for others.
+func (s *Step) ItemName() string {
+	value := s.item
+	if m, ok := value.(map[string]any); ok {
+		if value = m["name"]; value == nil {
+			value = m["key"]
+		}
+	}
+	switch value.(type) {
+	case string, bool, int, int64, uint64, float64:
+	default:
+		return ""
+	}
+	if name := fmt.Sprint(value); !s.Sensitive && len(name) <= maxItemName && !strings.ContainsAny(name, "\n\t") {
+		return name
+	}
+	return ""
 }
 
 // Idle reports a step with forEach that there are no items for: what refers to it has nothing to wait for.

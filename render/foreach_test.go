@@ -120,6 +120,8 @@ func TestIdle(t *testing.T) {
 // TestItemMistakes: where there is no item, and what its blocks cannot hold.
 func TestItemMistakes(t *testing.T) {
 	for text, want := range map[string]string{
+		"- {name: b, forEach: vars.missing, action: x}":                                                     "jobs/a.yaml:2:22: forEach: vars.missing gives nothing: is there such a variable? For a list that need not be there write: vars.missing ?? []",
+		"- {name: b, forEach: '1 + 1', action: x}":                                                          "jobs/a.yaml:2:22: forEach: expected a list or an expression that gives one, found a number",
 		"- {name: b, action: x, conditions: {when: {condition: item.x}}}":                                   "jobs/a.yaml:2:55: item is known only in a step with forEach",
 		"- {name: b, action: x, parameters: {cmd: '{{ if item.x }}a{{ end }}'}}":                            "jobs/a.yaml:2:49: item.x: item is known only in a step with forEach",
 		"- {name: b, forEach: [p], action: x, parameters: {cmd: '{{ $x := item }}{{ $x }}'}}":               "item is known only",

@@ -115,6 +115,9 @@ func ShapeOf(t reflect.Type) *Shape {
 	case reflect.Map:
 		return &Shape{Kind: Table, Elem: ShapeOf(t.Elem())}
 	case reflect.Slice:
+		if t.Elem().Kind() == reflect.String {
+			return (*Strings)(nil).shape()
+		}
 		return &Shape{Kind: List, Elem: ShapeOf(t.Elem())}
 	case reflect.Struct:
 		return &Shape{Kind: Object, Type: t, Fields: shapeFields(t)}

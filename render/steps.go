@@ -2,6 +2,8 @@ package render
 
 import (
 	"reflect"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -63,7 +65,12 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 		return
 	}
 	d := &decoder{doc: doc}
-	defer func() { c.errs = append(c.errs, d.errs...) }()
+	defer func() {
+		if doc.cut { // it may stand in the block
+			d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool { return strings.HasSuffix(e.Message, " is missing") })
+		}
+		c.errs = append(c.errs, d.errs...)
+	}()
 	var file jobFile
 	d.value(unwrapSpec(doc.root), reflect.ValueOf(&file).Elem(), "")
 	job.Prune, job.Restore = file.Prune, file.OnFailure == "restore"
@@ -109,7 +116,10 @@ func (c *compiler) step(d *decoder, one instance, job *Job, file *jobFile) *Step
 	}
 	c.checkPlaces(d.doc, one.node, false)
 	c.waitsFor(step)
-	step.broken = d.doc.broken || len(d.errs) > before
+	step.broken = d.doc.broken || len(d.errs) > before || d.doc.salvaged && loses(one.node)
+	if strings.Contains(step.Action, lost) {
+		step.Action = ""
+	}
 	return step
 }
 

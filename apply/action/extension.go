@@ -107,7 +107,7 @@ func (a *extension) Check(ctx context.Context, h *apply.Host) (apply.Change, err
 	if _, err := a.ask(ctx, h, "check", &answer); err != nil {
 		return apply.Change{}, err
 	}
-	return apply.Change{Summary: oneLine(answer.Change), Diff: answer.Diff}, nil
+	return apply.Change{Summary: oneLine(answer.Change), Diff: answer.Diff, State: answer.State}, nil
 }
 
 // Apply lets the executable make the change.
@@ -130,6 +130,9 @@ func (a *unchecked) Check(context.Context, *apply.Host) (apply.Change, error) {
 	return apply.Change{Summary: "run " + a.Name}, nil
 }
 
+// Reaction is what React does.
+func (a *unchecked) Reaction() string { return "run again" }
+
 // React runs it again because something that it watches changed.
 func (a *unchecked) React(ctx context.Context, h *apply.Host) (apply.Output, error) {
 	return a.Apply(ctx, h, apply.Change{})
@@ -138,7 +141,7 @@ func (a *unchecked) React(ctx context.Context, h *apply.Host) (apply.Output, err
 // ask starts the executable and reads its answer.
 func (a *extension) ask(ctx context.Context, h *apply.Host, mode string, answer any) (apply.Output, error) {
 	fail := func(out apply.Output, format string, args ...any) (apply.Output, error) {
-		return out, fmt.Errorf(a.Name+" "+mode+": "+format, args...)
+		return out, a.named(fmt.Errorf(a.Name+" "+mode+": "+format, args...))
 	}
 	if err := a.ready(); err != nil {
 		return fail(apply.Output{}, "%w", err)
@@ -167,6 +170,14 @@ func (a *extension) ask(ctx context.Context, h *apply.Host, mode string, answer 
 		return fail(out, "%w", err)
 	}
 	return out, nil
+}
+
+// named is an error that calls the executable what the repository does: on the host it is a file with a digest for a name.
+func (b *brought) named(err error) error {
+	if b.path == "" {
+		return err
+	}
+	return &renamed{err, b.path, b.Source()}
 }
 
 // whyNotStarted explains what the kernel says of an executable that is there.

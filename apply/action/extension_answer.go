@@ -38,7 +38,7 @@ type checkAnswer struct {
 	Protocol *int   `json:"protocol"`
 	Change   string `json:"change"`
 	Diff     string `json:"diff"`
-	State    string `json:"state"` // taken, and not kept: a step that changes nothing has no word of its own yet
+	State    string `json:"state"`
 }
 
 // applyAnswer is what it did.

@@ -151,9 +151,9 @@ func (b *brought) intact() error {
 	case err != nil:
 		return err
 	case digest != b.Digest:
-		return fmt.Errorf("%s was changed on this host: it has sha256:%s", b.path, digest)
+		return fmt.Errorf("the copy of %s on this host was changed: it has sha256:%s", b.Source(), digest)
 	case info.Mode().Perm() != 0o700:
-		return fmt.Errorf("%s was changed on this host: its mode is %s", b.path, modeBits(info.Mode()))
+		return fmt.Errorf("the copy of %s on this host was changed: its mode is %s", b.Source(), modeBits(info.Mode()))
 	}
 	return nil
 }

@@ -68,6 +68,7 @@ func TestExtensionAnswers(t *testing.T) {
 		{`echo '{"change": "x"}'; exit 3`, "", "acme.it check: exit code 3: "},
 		{"echo one >&2; echo two >&2; exit 1", "", "acme.it check: exit code 1: one | two"},
 		{"kill -9 $$", "", "acme.it check: exit code -1"},
+		{"no-such-program", "", "acme.it check: exit code 127: extensions/it: 4: no-such-program: not found"},
 		{"true", "", "acme.it check: it printed no answer: print a JSON object"},
 		{"echo '[]'", "", `the answer is no JSON object: it begins with "[]"`},
 		{"echo hello", "", `the answer is no JSON object: it begins with "hello"; what is meant for people belongs to stderr`},
@@ -92,6 +93,15 @@ func TestExtensionAnswers(t *testing.T) {
 				t.Errorf("%s %q\nwant %q", r.Outcome, r.Reason, c.want)
 			}
 		})
+	}
+}
+
+// TestExtensionState: the word of check is the step's state where nothing is to be done.
+func TestExtensionState(t *testing.T) {
+	s := newScene(t)
+	r := s.run(s.mustBindLayers(job(brings(answering(`echo '{"state": "framed"}'`, ""), ""), "acme.it", "{}")))
+	if r.Outcome != apply.OK || r.Result.State != "framed" {
+		t.Errorf("%s %s, state %q", r.Outcome, r.Reason, r.Result.State)
 	}
 }
 
@@ -262,9 +272,9 @@ func TestExecutableIsHeldAgainstItsDigest(t *testing.T) {
 	script := answering("echo '{}'", "")
 	files := job(brings(script, ""), "acme.it", "{}")
 	for want, damage := range map[string]func(path string) error{
-		"was changed on this host: it has " + digestOf("evil"):  func(path string) error { return os.WriteFile(path, []byte("evil"), 0o700) },
-		"was changed on this host: its mode is 0777":            func(path string) error { return os.Chmod(path, 0o777) },
-		"no such file or directory; the next pull puts it back": os.Remove,
+		"acme.it check: the copy of extensions/it on this host was changed: it has " + digestOf("evil"): func(path string) error { return os.WriteFile(path, []byte("evil"), 0o700) },
+		"the copy of extensions/it on this host was changed: its mode is 0777":                          func(path string) error { return os.Chmod(path, 0o777) },
+		"open extensions/it: no such file or directory; the next pull puts it back":                     os.Remove,
 	} {
 		s := newScene(t)
 		p := s.mustBindLayers(files)

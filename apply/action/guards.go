@@ -82,6 +82,9 @@ type CommandOptions struct {
 // Verdict gives the expressions that judge the command.
 func (o CommandOptions) Verdict() (changed, failed *render.Expression) { return o.Changed, o.Failed }
 
+// Reaction is what a command does when something that it watches changed.
+func (o CommandOptions) Reaction() string { return "run again" }
+
 func (o CommandOptions) check() error {
 	if err := absolute(map[string]string{"cwd": o.Cwd}); err != nil {
 		return err

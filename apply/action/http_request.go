@@ -202,6 +202,9 @@ func whyEnded(ctx context.Context) error {
 	return cause
 }
 
+// Reaction is what React does.
+func (a *HTTPRequest) Reaction() string { return "send again" }
+
 // React sends the request again because something that it watches changed.
 func (a *HTTPRequest) React(ctx context.Context, h *apply.Host) (apply.Output, error) {
 	return a.Apply(ctx, h, apply.Change{})

@@ -70,7 +70,7 @@ func TestDnf(t *testing.T) {
 		{"pkg.installed", "{pkgs: [pullet-hello=1.1, pullet-more], allowDowngrade: true}", "pullet-hello 2.0-1 -> 1.1", "1.1", "1.0"},
 		{"pkg.latest", "{pkgs: [pullet-hello, pullet-more]}", "pullet-hello 1.1-1 -> 2.0-1, pullet-more 1.0-1 -> 1.1-1", "2.0", "1.1"},
 		{"pkg.uptodate", "{full: true}", "", "2.0", "1.1"},
-		{"pkg.installed", "{name: pullet-web}", "install pullet-web", "2.0", "1.1"},
+		{"pkg.installed", "{name: pullet-web}", "install pullet-web 1.0-1", "2.0", "1.1"},
 		{"pkg.removed", "{name: pullet-hello}", "remove pullet-hello, and what needs it: pullet-web", "", "1.1"},
 		{"pkg.removed", "{pkgs: [pullet-hello, pullet-nope], purge: true}", "", "", "1.1"},
 	} {

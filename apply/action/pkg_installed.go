@@ -109,18 +109,46 @@ func (a *PkgInstalled) plan(ctx context.Context, p packager) (pkgPlan, pkgSet, e
 	if err != nil {
 		return pkgPlan{}, set, err
 	}
-	plan, err := pkgPlanner{p.rules(), set, a.AllowDowngrade, a.Hold}.plan(a.wants)
+	plan, err := a.planner(p, set).plan(a.wants)
 	return plan, set, err
 }
 
-// Check compares versions and marks with the package database.
+func (a *PkgInstalled) planner(p packager, set pkgSet) pkgPlanner {
+	return pkgPlanner{rules: p.rules(), set: set, allowDowngrade: a.AllowDowngrade, hold: a.Hold}
+}
+
+// Check compares versions and marks with the package database, and says which version would come by the lists that are there.
 func (a *PkgInstalled) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
 	p, err := a.packager(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	plan, _, err := a.plan(ctx, p)
+	plan, set, err := a.plan(ctx, p)
+	if err != nil || len(plan.install) == 0 {
+		return plan.change(), err
+	}
+	planner := a.planner(p, set)
+	planner.comes = a.comes(ctx, p, plan)
+	plan, err = planner.plan(a.wants)
 	return plan.change(), err
+}
+
+// comes are the versions of what a plan installs in any. That one is not known is no mistake: an earlier step may bring its repository.
+func (a *PkgInstalled) comes(ctx context.Context, p packager, plan pkgPlan) map[string]string {
+	names := wantNames(slices.DeleteFunc(slices.Clone(plan.install), func(w pkgWant) bool { return w.version != "" }))
+	if len(names) == 0 {
+		return nil
+	}
+	versions, err := p.candidates(ctx, names)
+	if err != nil {
+		return nil
+	}
+	for name, version := range versions {
+		if a.Refresh {
+			versions[name] = version + " or newer"
+		}
+	}
+	return versions
 }
 
 // Apply installs what is missing in one transaction, and sets the marks.

@@ -327,9 +327,11 @@ func TestPlan(t *testing.T) {
 		{want: pkgWant{"dpkg", "1.3.*"}, says: "error: dpkg is 1.21, and 1.3.* is lower: add allowDowngrade: true if that is meant"},
 		{want: pkgWant{"libc6:i386", ""}, says: "finish installing libc6:i386 (unpacked)"},
 		{want: pkgWant{"gone", ""}, says: "install gone"},
+		{want: pkgWant{"comes", ""}, says: "install comes 2.0"},
+		{want: pkgWant{"comes", "1.*"}, says: "install comes 1.*"},
 		{want: pkgWant{"waits", ""}},
 	} {
-		plan, err := pkgPlanner{rules, set, c.downgrade, c.hold}.plan([]pkgWant{c.want})
+		plan, err := pkgPlanner{rules, set, c.downgrade, c.hold, map[string]string{"comes": "2.0"}}.plan([]pkgWant{c.want})
 		got := plan.change().Summary
 		if err != nil {
 			got = "error: " + err.Error()

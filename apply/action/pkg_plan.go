@@ -1,6 +1,7 @@
 package action
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -27,7 +28,8 @@ type pkgPlanner struct {
 	rules          pkgRules
 	set            pkgSet
 	allowDowngrade bool
-	hold           *bool // nil leaves it
+	hold           *bool             // nil leaves it
+	comes          map[string]string // the versions that would be installed, as far as they are known
 }
 
 // plan compares all of them.
@@ -60,7 +62,7 @@ func (c pkgPlanner) one(p *pkgPlan, w pkgWant, have pkgState) error {
 	}
 	switch {
 	case !have.installed:
-		p.add(w, "install "+strings.TrimSpace(w.name+" "+w.version))
+		p.add(w, "install "+strings.TrimSpace(w.name+" "+cmp.Or(w.version, c.comes[w.name])))
 	case have.broken != "":
 		p.add(w, fmt.Sprintf("finish installing %s (%s)", w.name, have.broken))
 	case !c.fits(have.version, w.version):

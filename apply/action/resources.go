@@ -148,6 +148,17 @@ func (a *KmodPresent) Manages() []apply.Resource {
 	return out
 }
 
+// Manages is the unit, where it is to run or to start with the host: brought is one that did neither before.
+func (a *ServiceEnsure) Manages() []apply.Resource {
+	starts := a.run != "" && a.run != "stopped"
+	if !starts && (a.Enabled == nil || !*a.Enabled) {
+		return nil
+	}
+	return []apply.Resource{{
+		ID: "unit " + a.unit, Absent: "service.ensure", Params: map[string]any{"name": a.unit, "state": []string{"stopped", "disabled"}},
+	}}
+}
+
 // Manages is the mount.
 func (a *MountMounted) Manages() []apply.Resource {
 	return []apply.Resource{thing("mount", path.Clean(a.Name), "mount.unmounted")}

@@ -20,6 +20,9 @@ import (
 // The states restarted and reloaded are not compared with anything: they are done once for each version and set of parameters, and
 // start what does not run. To keep a service running, and to restart it on a change, use started with watch.
 //
+// Where its job says prune: true, a unit that neither ran nor was enabled before pullet saw to it is stopped and disabled when no step declares
+// it any longer; another one stays as it is.
+//
 // Where systemd does not run, in a container or a chroot, units can only be enabled, disabled and masked. The same is done with --root;
 // what is to run there starts with the next boot.
 //
@@ -152,6 +155,14 @@ func (a *ServiceEnsure) apply(ctx context.Context, h *apply.Host, m units) (appl
 	return apply.Output{State: s.u.word(), StdOut: strings.Join(s.said, "\n"), Late: !slices.ContainsFunc(acts, act.runs)}, err
 }
 
+// Reaction is what a service does when something that it watches changed.
+func (a *ServiceEnsure) Reaction() string {
+	if a.Reload || a.run == "reloaded" {
+		return "reload"
+	}
+	return "restart"
+}
+
 // React restarts or reloads a service that runs, and starts one that is to run.
 func (a *ServiceEnsure) React(ctx context.Context, h *apply.Host) (apply.Output, error) {
 	m := openUnits(ctx, h)
@@ -171,11 +182,7 @@ func (a *ServiceEnsure) react(ctx context.Context, h *apply.Host, m units) (appl
 	if u, err = a.fresh(ctx, h, m); err != nil {
 		return apply.Output{}, err
 	}
-	verb := "restart"
-	if a.Reload || a.run == "reloaded" {
-		verb = "reload"
-	}
 	s := &serving{ServiceEnsure: a, h: h, units: m, u: u}
-	err = s.carry(ctx, []act{{verb, verb}})
+	err = s.carry(ctx, []act{{a.Reaction(), a.Reaction()}})
 	return apply.Output{State: s.u.word()}, err
 }

@@ -102,8 +102,8 @@ steps:
 		outcome, after          apply.Outcome
 	}{
 		{"/usr/bin/sleep 1d", "enable (multi-user.target), start", "running", apply.Changed, apply.OK},
-		{"/usr/bin/sleep 2d", "react to a change of what it watches", "running", apply.Changed, apply.OK},
-		{"/bin/false", "react to a change of what it watches", "failed", apply.Failed, apply.Unmet},
+		{"/usr/bin/sleep 2d", "restart (because a/unit changed)", "running", apply.Changed, apply.OK},
+		{"/bin/false", "restart (because a/unit changed)", "failed", apply.Failed, apply.Unmet},
 		{"/bin/false", "start", "failed", apply.Failed, apply.Unmet},
 		{"/usr/bin/sleep 3d", "start", "running", apply.Changed, apply.OK},
 	} {

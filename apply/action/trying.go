@@ -37,6 +37,9 @@ func (a *TestSucceed) Apply(context.Context, *apply.Host, apply.Change) (apply.O
 	return a.say()
 }
 
+// Reaction is what React does.
+func (a *TestSucceed) Reaction() string { return "run again" }
+
 // React says the message.
 func (a *TestSucceed) React(context.Context, *apply.Host) (apply.Output, error) { return a.say() }
 

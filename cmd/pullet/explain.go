@@ -162,6 +162,14 @@ func explain(w io.Writer, t reference.Topic) {
 // listFields is the table of what is in a topic.
 func listFields(w io.Writer, t reference.Topic) {
 	c := columns(w)
+	defer c.Flush()
+	if t.Group == "module" {
+		fmt.Fprintln(c, "ACTION\tMEANING")
+		for _, f := range t.Fields {
+			fmt.Fprintf(c, "%s\t%s\n", f.Name, shortened(f))
+		}
+		return
+	}
 	title := "FIELD"
 	if strings.HasPrefix(t.Group, "action") {
 		title = "PARAMETER"
@@ -174,7 +182,6 @@ func listFields(w io.Writer, t reference.Topic) {
 		}
 		fmt.Fprintf(c, "%s\t%s\t%s\t%s\n", strings.TrimPrefix(f.Name, t.Name+"."), orDash(f.Type), value, shortened(f))
 	}
-	c.Flush()
 }
 
 // paragraphs breaks the paragraphs of a text into lines.

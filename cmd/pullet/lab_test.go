@@ -103,8 +103,14 @@ func setupLab(env *testscript.Env, share string) error {
 	if err != nil {
 		return err
 	}
+	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output() // scripts have a home of their own
+	if err != nil {
+		return err
+	}
+	build, modules, _ := strings.Cut(strings.TrimSpace(string(caches)), "\n")
 	name := labName(strings.TrimPrefix(filepath.Base(env.WorkDir), "script-"))
 	for key, value := range map[string]string{
+		"GOCACHE": build, "GOMODCACHE": modules,
 		"LAB_SCRIPT": script, "PULLET_LAB": name, "PULLET_LAB_OWNER": fmt.Sprint(os.Getpid()), "PATH": env.Getenv("PATH") + ":/usr/sbin:/sbin",
 		"SYSTEMD": filepath.Join(filepath.Dir(script), "systemd"),
 		"PORTS":   filepath.Join(filepath.Dir(script), "../cmd/pullet/testdata/ports"),

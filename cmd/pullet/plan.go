@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -14,7 +15,7 @@ import (
 )
 
 func (a *app) planCommand() *cobra.Command {
-	var detailed bool
+	var detailed, pruneAll bool
 	c := &cobra.Command{
 		Use: "plan [DIR]", GroupID: "node", Args: upToOne,
 		Short: "Show what a pull would change on this node, with diffs",
@@ -34,6 +35,9 @@ func (a *app) planCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, done()) }()
+			if pruneAll {
+				config.Agent.PruneLimit = math.MaxInt
+			}
 			node, err := agent.New(config, build().Version, a.logger())
 			if err != nil {
 				return err
@@ -47,6 +51,7 @@ func (a *app) planCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "tell by the exit code whether something would change")
+	c.Flags().BoolVar(&pruneAll, "prune-all", false, "show what pull --prune-all would remove")
 	return c
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -63,7 +65,7 @@ func printStep(w io.Writer, s *apply.StepReport, diff bool) {
 	if s.Drift { // the host was changed, not the repository
 		text += " (drift)"
 	}
-	fmt.Fprintf(w, "%s %-8s %s/%s: %s\n", mark(s.Outcome), s.Outcome, s.Job, s.Step, text)
+	fmt.Fprintf(w, "%s %-8s %s: %s\n", mark(s.Outcome), s.Outcome, s.Title(), text)
 	if diff && s.Diff != "" {
 		fmt.Fprint(w, s.Diff)
 	}
@@ -82,11 +84,25 @@ func (a *app) printReport(r *apply.Report, diff bool) {
 	for _, step := range r.NotUndone {
 		fmt.Fprintf(a.out, "! what %s changed cannot be undone and stays\n", step)
 	}
-	for _, l := range r.Leftovers {
-		fmt.Fprintf(a.out, "  left     %s of job %s, which no job declares any longer: %s\n", l.ID, l.Job, l.Why)
-	}
-	if r.Stopped != "" {
+	printLeftovers(a.out, r.Leftovers)
+	said := slices.ContainsFunc(r.Steps, func(s *apply.StepReport) bool { return strings.HasSuffix(s.Reason, r.Stopped) })
+	if r.Stopped != "" && !said {
 		fmt.Fprintf(a.out, "stopped: %s\n", r.Stopped)
+	}
+}
+
+// printLeftovers shows what is left on the host. What is held back because it is so much is said once.
+func printLeftovers(w io.Writer, all []apply.Leftover) {
+	var held []apply.Leftover
+	for _, l := range all {
+		if l.Held {
+			held = append(held, l)
+			continue
+		}
+		fmt.Fprintf(w, "  left     %s of job %s, which no job declares any longer: %s\n", l.ID, l.Job, l.Why)
+	}
+	if len(held) > 0 {
+		fmt.Fprintf(w, "  left     %s and %d more, which no job declares any longer: %s\n", held[0].ID, len(held)-1, held[0].Why)
 	}
 }
 

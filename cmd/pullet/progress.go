@@ -11,8 +11,8 @@ import (
 	"github.com/pullet/pullet/lock"
 )
 
-// progress shows what a long pull is at: on a terminal in one line that is drawn over, elsewhere a line for each new reason to wait and
-// one every half minute.
+// progress shows what a long pull is at: on a terminal in one line that is drawn over, elsewhere a line for each new reason to wait, and
+// every half minute one for the steps that came since.
 type progress struct {
 	w    io.Writer
 	live bool
@@ -21,6 +21,7 @@ type progress struct {
 	wait  *lock.Wait
 	steps int
 	last  string
+	told  string // the last line, but for how long it is so
 	drawn time.Time
 }
 
@@ -68,39 +69,37 @@ func (p *progress) repeat(ctx context.Context) {
 
 // tell writes the state as it is; p.mu is held.
 func (p *progress) tell() {
-	text := ""
+	text, since := "", ""
 	switch {
 	case p.wait != nil:
-		text = fmt.Sprintf("%s (for %s)", p.wait.Error(), ago(p.wait.Since))
+		text, since = p.wait.Error(), " (for "+ago(p.wait.Since)+")"
 	case p.steps > 0:
-		text = fmt.Sprintf("%d steps done, the last: %s", p.steps, p.last)
+		text = fmt.Sprintf("%s done, the last: %s", count(p.steps, "step"), p.last)
 	default:
 		return
 	}
 	p.drawn = time.Now()
 	if p.live {
-		fmt.Fprintf(p.w, "\r\x1b[K%s", shorten(text, 150))
-	} else {
+		fmt.Fprintf(p.w, "\r\x1b[K%s", shorten(text+since, 150))
+	} else if text != p.told {
 		fmt.Fprintln(p.w, text)
 	}
+	p.told = text
 }
 
 // Waiting is told each new reason to wait.
 func (p *progress) Waiting(w *lock.Wait) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.wait = w; p.live {
-		p.tell()
-		return
-	}
-	fmt.Fprintln(p.w, w.Error())
+	p.wait = w
+	p.tell()
 }
 
 // Step is told each step that ended.
 func (p *progress) Step(s *apply.StepReport) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wait, p.last = nil, s.Job+"/"+s.Step
+	p.wait, p.last = nil, s.Title()
 	p.steps++
 	if p.live && time.Since(p.drawn) > redrawEvery {
 		p.tell()

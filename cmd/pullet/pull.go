@@ -198,7 +198,7 @@ func (a *app) agent(ctx context.Context) (err error) {
 		case err != nil:
 			log.WithError(err).Error("pull")
 		case o.Report != nil && o.Report.Failed():
-			log.WithField("run", o.Run).Error(o.Report.Why())
+			log.WithField("run", o.Run).Errorf("%s: %s", ran(o.Report), counts(o.Report)) // the steps said why
 		case o.Report != nil:
 			log.WithField("run", o.Run).Infof("%s: %s", ran(o.Report), counts(o.Report))
 		}
@@ -213,7 +213,7 @@ func ran(r *apply.Report) string {
 // logStep logs what was changed, and what failed.
 func logStep(log *logrus.Entry) func(*apply.StepReport) {
 	return func(s *apply.StepReport) {
-		line := log.WithFields(logrus.Fields{"step": s.Job + "/" + s.Step, "at": s.Pos.String()})
+		line := log.WithFields(logrus.Fields{"step": s.Title(), "at": s.Pos.String()})
 		switch s.Outcome {
 		case apply.Changed:
 			line.Info("changed: " + s.Summary)

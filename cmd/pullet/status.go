@@ -194,11 +194,7 @@ func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 	t := columns(w)
 	fmt.Fprintln(t, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY")
 	for _, n := range v.Nodes {
-		why := n.Why
-		if n.Clear != "" {
-			why += "; " + n.Clear
-		}
-		why = shorten(why, whyWidth)
+		why := shorten(v.why(n), whyWidth)
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since), why)
 	}
 	t.Flush()
@@ -206,6 +202,24 @@ func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 		fmt.Fprintf(w, "\nrole %s is halted at %s: the upgrade of %s failed: %s\n  no other node goes on; push a commit that mends it, or, when it was the host: pullet rollout resume\n",
 			h.Group, v.Current, h.Node, h.Reason)
 	}
+}
+
+// why is why a node is as it is, and what clears it. A failure that halts a role is said once, below the nodes, and not with each that it is
+// or that waits for it.
+func (v *fleetStatus) why(n nodeStatus) string {
+	for _, h := range v.Halted {
+		switch {
+		case h.Reason == "":
+		case n.Why == h.Reason:
+			return "see role " + h.Group + " below"
+		case strings.Contains(n.Why, ": "+h.Reason):
+			return strings.Replace(n.Why, ": "+h.Reason, "", 1)
+		}
+	}
+	if n.Clear == "" {
+		return n.Why
+	}
+	return n.Why + "; " + n.Clear
 }
 
 // withCommit is a version with its short id, where it has a name beside it.

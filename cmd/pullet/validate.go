@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -78,24 +80,55 @@ func validate(repo *render.Repository, only string, factFiles []string, own map[
 	extensions, wrong := action.LoadExtensions(repo)
 	mistakes = append(mistakes, wrong...)
 	specs := append(action.All(), extensions.Specs()...)
+	found, listed := found{}, false
 	for _, in := range hosts {
 		in.View, in.HostVars = view, own
 		cat, err := repo.Compile(in)
+		listed = listed || cat != nil && len(cat.Inventory) > 0
 		for _, err := range []error{err, bind(lint, cat, specs)} {
 			var list render.ErrorList
 			if errors.As(err, &list) {
-				mistakes = append(mistakes, list...)
+				found.add(in.Node.Name, list)
 			} else if err != nil {
 				return 0, nil, err
 			}
 		}
 		complete = complete && err == nil
 	}
-	mistakes = append(mistakes, lint.Findings(complete)...)
+	mistakes = append(append(mistakes, found.once(len(nodes), listed)...), lint.Findings(complete)...)
 	if sorted, ok := mistakes.Err().(render.ErrorList); ok {
 		mistakes = sorted
 	}
 	return len(nodes), mistakes, nil
+}
+
+// found are the mistakes of all hosts. One that several hosts have is one, also where it names the host.
+type found map[string]*render.Error
+
+func (f found) add(host string, list render.ErrorList) {
+	for _, e := range list {
+		key := strings.ReplaceAll(e.Error(), host, "\x00")
+		if f[key] == nil {
+			one := *e
+			f[key] = &one
+		}
+		if !slices.Contains(f[key].Hosts, host) {
+			f[key].Hosts = append(f[key].Hosts, host)
+		}
+	}
+}
+
+// once are the mistakes, with their hosts where not all have them and they are not made up.
+func (f found) once(all int, listed bool) render.ErrorList {
+	var out render.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(f)) {
+		e := f[key]
+		if len(e.Hosts) == all || !listed {
+			e.Hosts = nil
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // hostsOf are the nodes as hosts of the systems that the files describe, or as made-up Debian hosts.

@@ -1,0 +1,28 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+)
+
+// because is what the step reacts to, in words.
+func (s *running) because() string {
+	switch s.why {
+	case "prune":
+		return "something that it watches was removed"
+	case "restore":
+		return "something that it watches was put back"
+	}
+	changed := slices.DeleteFunc(slices.Concat(s.needs["watch"], s.needs["watch_any"], s.needs["listen"]), func(t *boundStep) bool {
+		return s.outcome(t) != Changed
+	})
+	if len(changed) == 0 {
+		return "something that it watches changed before"
+	}
+	most := min(len(changed), 3)
+	more := ""
+	if n := len(changed) - most; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return names(changed[:most]) + more + " changed"
+}

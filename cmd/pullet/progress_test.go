@@ -1,0 +1,44 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
+)
+
+// TestProgressSaysOnce: where lines stay, a reason to wait is written when it changed and not with every tick.
+func TestProgressSaysOnce(t *testing.T) {
+	var out strings.Builder
+	p := &progress{w: &out}
+	first := &lock.Wait{Gate: "slot web", Reason: "web1 holds it", Clear: "it goes on by itself", Since: time.Now()}
+	second := *first
+	second.Reason = "web2 holds it"
+	for _, w := range []*lock.Wait{first, first, &second} {
+		p.Waiting(w)
+		p.tell()
+	}
+	p.Step(&apply.StepReport{Job: "site", Step: "motd"})
+	p.tell()
+	p.tell()
+	want := first.Error() + "\n" + second.Error() + "\n1 step done, the last: site/motd\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
+	}
+}
+
+// TestStoppedSaidOnce: why a run ended early is not said again below the step that said it.
+func TestStoppedSaidOnce(t *testing.T) {
+	for reason, times := range map[string]int{"not started: the slot is lost": 1, "another thing": 1} {
+		var out strings.Builder
+		a := &app{out: &out}
+		a.printReport(&apply.Report{
+			Stopped: "the slot is lost", Steps: []*apply.StepReport{{Job: "site", Step: "motd", Outcome: apply.Pending, Reason: reason}},
+		}, false)
+		if got := strings.Count(out.String(), "the slot is lost"); got != times {
+			t.Errorf("%s: said %d times in %q", reason, got, out.String())
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package render
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// A template that fails says nothing of what is behind the failure. So that a file's other mistakes are told with it, what failed is taken out
+// and the rest looked at: a value becomes a mark that no file has, and a block is left out. Nothing of this is ever run.
+
+// lost stands where a value would be that could not be made.
+const lost = "\uE002"
+
+// maxSalvaged bounds how many failures of one file are taken out.
+const maxSalvaged = 20
+
+// salvage executes what is left of a job's file without the actions that fail, and records each failure; nil where that cannot
+// be done. Cut tells that a block was left out: what seems to be missing may stand in it.
+func (c *compiler) salvage(src *source, funcs template.FuncMap, bad *Error) (out *rendered, cut bool) {
+	text := src.text
+	for range maxSalvaged {
+		if slices.ContainsFunc(c.salvaged, func(s *Error) bool { return s.Pos == bad.Pos }) { // it was no help
+			return nil, false
+		}
+		c.fail(bad)
+		c.salvaged = append(c.salvaged, bad)
+		if bad.Pos.File != src.path || bad.Pos.Line == 0 {
+			return nil, false
+		}
+		taken, block := without(text, lineStarts([]byte(text))[bad.Pos.Line-1]+bad.Pos.Col-1)
+		if taken == "" {
+			return nil, false
+		}
+		text, cut = taken, cut || block
+		rest := &source{path: src.path, text: text, shapes: src.shapes, conditions: src.conditions, keys: src.keys}
+		bad = rest.parse(funcs, true)
+		rest.text, rest.lines = src.text, nil // of the same length: messages show what is written
+		if bad != nil {
+			continue
+		}
+		c.repo.meter.reset()
+		if out, bad = rest.execute(nil); bad == nil {
+			return out, cut
+		}
+	}
+	return nil, false
+}
+
+var (
+	opensBlock = regexp.MustCompile(`^\{\{-?\s*(else\s+)?(if|with|range)\b`)
+	noValue    = regexp.MustCompile(`^\{\{-?\s*(\$\w+\s*(,\s*\$\w+\s*)?:?=|(else|end|define|block|template|break|continue)\b|/\*)`)
+)
+
+// without takes the action at an offset out of a template, which keeps its length: so all else keeps its place. It is "" where that cannot
+// be done.
+func without(text string, at int) (rest string, block bool) {
+	begin := strings.LastIndex(text[:min(at+2, len(text))], "{{")
+	if begin < 0 {
+		return "", false
+	}
+	action, _, closed := strings.Cut(text[begin:], "}}")
+	action += "}}"
+	if !closed || begin+len(action) <= at || strings.Contains(action, "\n") {
+		return "", false
+	}
+	instead := lost
+	switch {
+	case opensBlock.MatchString(action):
+		block = true
+		m := opensBlock.FindStringSubmatch(action)
+		instead = strings.TrimSuffix(m[0], m[2]) + "if 0"
+		closing := "}}"
+		if strings.HasSuffix(action, " -}}") {
+			closing = " -}}"
+		}
+		if len(instead)+len(closing) > len(action) {
+			return "", false
+		}
+		instead += strings.Repeat(" ", len(action)-len(instead)-len(closing)) + closing
+	case noValue.MatchString(action):
+		return "", false
+	default:
+		instead += strings.Repeat("_", len(action)-len(lost))
+	}
+	return text[:begin] + instead + text[begin+len(action):], block
+}
+
+// loses reports a mark below a node.
+func loses(n *yaml.Node) bool {
+	if strings.Contains(n.Value, lost) {
+		return true
+	}
+	for _, c := range n.Content {
+		if loses(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// ownMistakes are those that do not follow from what was taken out.
+func (c *compiler) ownMistakes() ErrorList {
+	return slices.DeleteFunc(slices.Clone(c.errs), func(e *Error) bool {
+		return !slices.Contains(c.salvaged, e) && slices.ContainsFunc(c.salvaged, func(s *Error) bool { return e.follows(s) })
+	})
+}
+
+// follows reports a mistake that the failure of a template makes: it names a mark, or stands at the text in which one is.
+func (e *Error) follows(failed *Error) bool {
+	if strings.Contains(e.Message, lost) {
+		return true
+	}
+	if e.Pos.File != failed.Pos.File || e.Pos.Line != failed.Pos.Line || e.Pos.Col > failed.Pos.Col {
+		return false
+	}
+	line, _, _ := strings.Cut(failed.Excerpt, "\n")
+	_, line, _ = strings.Cut(line, " | ")
+	between := line[min(e.Pos.Col-1, len(line)):min(failed.Pos.Col-1, len(line))]
+	before, _, _ := strings.Cut(between, "{{")
+	return !strings.ContainsAny(before, ":,{[")
+}

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	target  string
+	stages  []string
+	max     string
+	reason  string
+	fails   int
+	timeout time.Duration
+	expires time.Duration
+	wait    bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	var o runOptions
+	c := &cobra.Command{
+		Use: "run --target T [--max N] [--stage T]... [--wait] -- COMMAND [ARG...]", GroupID: "fleet",
+		Short: "Run a command on several nodes, so many at a time",
+		Long: "Run has every node of the target that answers run a command, once, at its next pull or at once where its agent runs. Nodes decide for\n" +
+			"themselves: they take turns, obey pauses and switches, and stop when it failed somewhere (--max-failures). With --stage, the nodes of each\n" +
+			"stage are through before the next begin; the rest of the target comes last. A node runs it only where its own configuration has\n" +
+			"agent.allowRun: true. A single argument is a line for the shell. Without a command it shows what was given lately.",
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			store, err := a.openStore(cmd.Context())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, store.Close()) }()
+			if len(args) == 0 && o.target == "" {
+				return a.showCommands(cmd.Context(), store)
+			}
+			c, err := o.command(cmd.Context(), store, args)
+			if err != nil {
+				return err
+			}
+			if err := errors.Join(store.ForgetCommands(cmd.Context(), time.Now()), store.Give(cmd.Context(), *c)); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "command %s given to %s, %d at a time\n", c.ID, count(len(slices.Concat(c.Stages...)), "node"), c.Max)
+			for _, n := range c.LeftOut {
+				fmt.Fprintf(a.out, "left out: %s does not answer\n", n)
+			}
+			if !o.wait {
+				return nil
+			}
+			return a.followCommand(cmd.Context(), store, c.ID)
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&o.target, "target", "", "which nodes: role=web, web*, '*'")
+	f.StringArrayVar(&o.stages, "stage", nil, "nodes that are through before others begin; may be repeated")
+	f.StringVar(&o.max, "max", "1", "nodes at a time, or a share of all of them: 2, 25%")
+	f.IntVar(&o.fails, "max-failures", 0, "failures that stop nobody")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "of the command on a node")
+	f.DurationVar(&o.expires, "expires", time.Hour, "no node begins later than this")
+	f.StringVar(&o.reason, "reason", "", "why, for the record")
+	f.BoolVar(&o.wait, "wait", false, "wait for all, and exit 1 when it failed somewhere")
+	return c
+}
+
+// command makes the command with its nodes frozen.
+func (o runOptions) command(ctx context.Context, store *state.Store, args []string) (*state.Command, error) {
+	limit, ok := render.Limit{Text: o.max}.Of(1)
+	switch {
+	case len(args) == 0:
+		return nil, usage(errors.New("name a command after --: pullet run --target role=web -- uptime"))
+	case o.target == "":
+		return nil, usage(errors.New("--target says which nodes: role=web, web*, '*'"))
+	case !ok || limit < 1:
+		return nil, usage(fmt.Errorf("--max %q: write a number of nodes from 1 on, or a share such as 25%%", o.max))
+	}
+	fleet, err := store.Overview(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	c := &state.Command{
+		ID: time.Now().UTC().Format("20060102T150405.000"), Args: args, Target: o.target, MaxFailures: o.fails, Timeout: o.timeout, Reason: o.reason,
+		By: operator(), At: time.Now().UTC(), Until: time.Now().UTC().Add(o.expires),
+	}
+	if err := o.freeze(c, fleet); err != nil {
+		return nil, err
+	}
+	n := len(slices.Concat(c.Stages...))
+	if n == 0 {
+		return nil, fmt.Errorf("no node that answers matches %s: see pullet nodes", o.target)
+	}
+	c.Max, _ = render.Limit{Text: o.max}.Of(n)
+	return c, nil
+}
+
+// freeze chooses the nodes of each stage, among those that answer.
+func (o runOptions) freeze(c *state.Command, fleet *state.Overview) error {
+	all, err := render.ParseTarget(o.target)
+	if err != nil {
+		return usage(err)
+	}
+	var stages []render.Target
+	for _, text := range o.stages {
+		t, err := render.ParseTarget(text)
+		if err != nil {
+			return usage(err)
+		}
+		stages = append(stages, t)
+	}
+	c.Stages = make([][]string, len(stages)+1)
+	for _, name := range slices.Sorted(maps.Keys(fleet.Nodes)) {
+		labels := fleet.Nodes[name].Labels
+		if !all.Matches(name, labels) {
+			continue
+		}
+		if !fleet.Alive[name] {
+			c.LeftOut = append(c.LeftOut, name)
+			continue
+		}
+		stage := slices.IndexFunc(stages, func(t render.Target) bool { return t.Matches(name, labels) })
+		if stage < 0 {
+			stage = len(stages)
+		}
+		c.Stages[stage] = append(c.Stages[stage], name)
+	}
+	return nil
+}
+
+// followCommand shows results as they come, until all are there or nobody goes on.
+func (a *app) followCommand(ctx context.Context, store *state.Store, id string) error {
+	shown := map[string]bool{}
+	for {
+		all, gone, err := store.Commands(ctx)
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(all, func(c state.CommandStatus) bool { return c.ID == id })
+		if i < 0 {
+			return fmt.Errorf("command %s is gone", id)
+		}
+		c := all[i]
+		for _, node := range slices.Sorted(maps.Keys(c.Results)) {
+			if r := c.Results[node]; r.Over() && !shown[node] {
+				shown[node] = true
+				a.printResult(r)
+			}
+		}
+		over := c.Stage(gone) == len(c.Stages)
+		running := slices.ContainsFunc(slices.Collect(maps.Values(c.Results)), func(r state.CommandResult) bool { return !r.Over() })
+		if over || c.Halted() && !running || time.Now().After(c.Until) && !running {
+			return endOf(c, over)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// endOf is what the command line says when nothing more comes.
+func endOf(c state.CommandStatus, over bool) error {
+	n := len(slices.Concat(c.Stages...))
+	failed := 0
+	for _, r := range c.Results {
+		if r.State != state.Ran {
+			failed++
+		}
+	}
+	switch {
+	case !over && c.Halted():
+		return fmt.Errorf("it failed on %d of %d nodes, and no other begins with it (--max-failures %d)", failed, n, c.MaxFailures)
+	case !over:
+		return fmt.Errorf("only %d of %d nodes ran it before it expired", len(c.Results), n)
+	case failed > 0:
+		return fmt.Errorf("it did not succeed on %d of %d nodes", failed, n)
+	}
+	return nil
+}
+
+func (a *app) printResult(r state.CommandResult) {
+	head := r.Node + ": " + r.State
+	if r.Reason != "" {
+		head += ": " + r.Reason
+	}
+	fmt.Fprintln(a.out, head)
+	for line := range strings.Lines(r.Output) {
+		fmt.Fprintf(a.out, "  %s\n", strings.TrimRight(line, "\n"))
+	}
+}
+
+// showCommands lists what was given lately.
+func (a *app) showCommands(ctx context.Context, store *state.Store) error {
+	all, gone, err := store.Commands(ctx)
+	if err != nil {
+		return err
+	}
+	if done, err := a.structured(all); done || err != nil {
+		return err
+	}
+	t := columns(a.out)
+	fmt.Fprintln(t, "COMMAND\tBY\tSTAGE\tRUNNING\tOK\tNOT OK\tWAITING\tLINE")
+	for _, c := range all {
+		counts := map[string]int{}
+		for _, r := range c.Results {
+			counts[r.State]++
+		}
+		stage := fmt.Sprintf("%d of %d", min(c.Stage(gone)+1, len(c.Stages)), len(c.Stages))
+		bad := counts[state.Failed] + counts[state.Refused] + counts[state.Unknown]
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", c.ID, c.By, stage, counts[state.Running], counts[state.Ran], bad,
+			len(slices.Concat(c.Stages...))-len(c.Results), shorten(strings.Join(c.Args, " "), 60))
+	}
+	return t.Flush()
+}

@@ -25,6 +25,15 @@ func (p *pull) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if !p.config.alone() {
+		var back *state.WentBackError
+		if p.local.Store, err = store.Guard(ctx, p.local.Store); errors.As(err, &back) {
+			p.goOnWithout(err)
+			return p.dropStore()
+		} else if err != nil {
+			return err
+		}
+	}
 	self := p.node()
 	node := state.Node{
 		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: p.build,
@@ -38,11 +47,9 @@ func (p *pull) join(ctx context.Context) error {
 		return err
 	}
 	p.store, p.presence, p.out.seen = store, presence, presence.Revision
-	p.local.LastPull = node.LastSeen
-	if !p.loop { // the next pull tells from it how long the gap was
-		if err := p.local.Save(p.config.Paths.State); err != nil {
-			return err
-		}
+	p.local.LastPull, p.local.Store.Revision = node.LastSeen, presence.Revision // the next pull tells from it how long the gap was
+	if err := p.local.Save(p.config.Paths.State); err != nil {
+		return err
 	}
 	p.renew(ctx, presence)
 	return nil

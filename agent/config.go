@@ -136,6 +136,9 @@ func (c *Config) complete() error {
 	return errors.Join(errs...)
 }
 
+// alone reports that the fleet's record is this node's own.
+func (c Config) alone() bool { return len(c.Etcd.Endpoints) == 0 && c.Etcd.Dir == "" }
+
 // store is how to open the fleet's record.
 func (c Config) store() state.Config {
 	dir := c.Etcd.Dir

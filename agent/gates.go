@@ -32,7 +32,7 @@ type gates struct {
 }
 
 // gatesFor are the gates of a run; nil while the store is away.
-func (p *pull) gatesFor(v *state.Version, program *compiled, turn *lock.Turn) (*gates, error) {
+func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) (*gates, error) {
 	if p.store == nil {
 		return nil, nil
 	}
@@ -44,10 +44,30 @@ func (p *pull) gatesFor(v *state.Version, program *compiled, turn *lock.Turn) (*
 	if err != nil {
 		return nil, err
 	}
-	return &gates{
+	g := &gates{
 		pull: p, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
 		stale: v.Rollout() != p.current.Rollout(), candidates: map[string]*lock.Candidate{},
-	}, nil
+	}
+	return g, g.releaseIdle(ctx)
+}
+
+// releaseIdle gives places at serialized steps back that a pull which was killed behind them left.
+func (g *gates) releaseIdle(ctx context.Context) error {
+	var steps []lock.Step
+	cutOff := map[string]bool{}
+	for _, job := range g.catalog.Jobs {
+		for _, s := range job.Steps {
+			if s.Options.Serialize != nil {
+				step := g.step(apply.GatedStep{Step: s, Job: job})
+				steps = append(steps, step)
+				cutOff[step.ID] = g.journal.CutOff(s.ID())
+			}
+		}
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	return g.steps.ReleaseIdle(ctx, steps, func(step lock.Step) bool { return cutOff[step.ID] })
 }
 
 // Fence is the number of the claim under which commands run; 0 without one.

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"sync"
 	"time"
@@ -211,7 +210,7 @@ func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled,
 func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) (*apply.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Agent.Deadline.Std()+p.Wait) // waits are not counted
 	defer cancel()
-	gates, err := p.gatesFor(v, program, turn)
+	gates, err := p.gatesFor(ctx, v, program, turn)
 	if err != nil {
 		return nil, err
 	}
@@ -227,129 +226,6 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	report, err := program.Run(ctx, o)
 	p.out.Report = report
 	return report, err
-}
-
-// settle records how an upgrade ended: in the fleet first, then on disk. A pull that is killed in between finds the fleet's record
-// ahead of its own, and takes a slot again only to find nothing to do.
-func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
-	ctx, cancel := afterwards(ctx)
-	defer cancel()
-	switch {
-	case report.Failed():
-		p.local.Failed, p.local.Failures, p.local.LastFailure = v.ID, p.local.Failures+1, time.Now().UTC()
-		return errors.Join(turn.Fail(ctx, report.Why(), p.howItFailed(v, report)), p.local.Save(p.config.Paths.State))
-	case report.Pending():
-		return p.pause(ctx, v, turn, report)
-	}
-	if err := turn.Succeed(ctx); err != nil {
-		return fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
-	}
-	p.local.Running, p.local.Validated = v, true
-	p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = "", "", "", 0, time.Time{}
-	return p.local.Save(p.config.Paths.State)
-}
-
-// howItFailed says what the failure of a run means for the other nodes.
-func (p *pull) howItFailed(v *state.Version, report *apply.Report) lock.Failure {
-	switch {
-	case report.Late():
-		return lock.Late
-	case v.Same(p.local.Running): // the version did work here: it is this host that broke
-		return lock.Broken
-	}
-	return lock.Halting
-}
-
-// pause records that the run waits. What only other nodes can end is waited for without the slot; a boot, and a pull that was told to stop,
-// keep it.
-func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
-	if report.Stopped != "" || report.Reboot {
-		return p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, p.status(v, report.Why()))
-	}
-	st := p.status(v, report.Why())
-	if p.out.Wait != nil {
-		st = p.waitStatus(v, p.out.Wait)
-	}
-	st.Parked = true
-	p.local.Parked = v.Rollout()
-	return errors.Join(turn.Release(ctx), p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, st), p.local.Save(p.config.Paths.State))
-}
-
-// publish tells the fleet and the disk what came of the run.
-func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Report) error {
-	ctx, cancel := afterwards(ctx)
-	defer cancel()
-	dir := p.config.Paths.State
-	validated := !report.Failed()
-	if v.Same(p.local.Running) && p.local.Validated != validated && !report.Pending() {
-		p.local.Validated = validated
-		if err := p.local.Save(dir); err != nil {
-			return err
-		}
-	}
-	if report.Changed() > 0 || report.Failed() || p.out.Upgrade {
-		if err := state.SaveReport(dir, report.Run, report); err != nil {
-			return err
-		}
-	}
-	if p.store == nil {
-		return nil
-	}
-	st := p.status(v, report.Why())
-	for _, e := range append(p.out.Warnings, p.out.Refused...) { // also of a node that is fine: it may not hear of the next version
-		st.Reason = firstLine(e)
-	}
-	for _, e := range p.out.Failures { // a newer commit that this node cannot use is why it lags
-		st.Reason = firstLine(e)
-	}
-	ops := append(p.store.StatusOps(p.config.Node.Name, state.Configured, stateOf(p.out), st),
-		p.store.StatusOps(p.config.Node.Name, state.Validated, validationOf(report), st)...)
-	if v.Same(p.local.Running) && !p.out.Upgrade && p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
-		ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())
-	}
-	if _, err := p.store.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
-		return err
-	}
-	if report.Pending() { // what was ready stays so while the node waits
-		return nil
-	}
-	return p.setReady(ctx, validated)
-}
-
-// stateOf is the configured state of a node after a pull.
-func stateOf(o *Outcome) string {
-	switch o.ExitCode() {
-	case ExitError:
-		return state.Failed
-	case ExitWaiting:
-		return state.Pending
-	}
-	return state.Success
-}
-
-// validationOf is the validated state: that of the validation steps alone.
-func validationOf(r *apply.Report) string {
-	for _, s := range r.Steps {
-		if s.Validation && (s.Outcome == apply.Failed || s.Outcome == apply.Unmet) {
-			return state.Failed
-		}
-	}
-	if r.Failed() || r.Pending() {
-		return state.Pending
-	}
-	return state.Success
-}
-
-func (p *pull) status(v *state.Version, reason string) state.Status {
-	return state.Status{Version: v.ID, Release: v.Release, Run: p.out.Run, Reason: reason, Time: time.Now().UTC()}
-}
-
-// recordTime is how long the end of a pull may take to be recorded, also when the pull itself was told to stop.
-const recordTime = 10 * time.Second
-
-// afterwards is a context for recording what happened.
-func afterwards(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 }
 
 // heads are a version's commits as the puller names them.

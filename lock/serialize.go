@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -23,6 +24,31 @@ func (s *Steps) Serialize(ctx context.Context, step Step, limit func(roster int)
 		t.size = roster.Size
 	}
 	return t, err
+}
+
+// ReleaseIdle frees places at serialized steps that the node left when it was killed behind the step: it goes on with none of them.
+func (s *Steps) ReleaseIdle(ctx context.Context, steps []Step, goesOn func(Step) bool) error {
+	got, err := s.store.Client.Get(ctx, s.store.SemaphorePrefix(""), clientv3.WithPrefix())
+	if err != nil {
+		return err
+	}
+	for _, kv := range got.Kvs {
+		var c state.Claim
+		if err := decode(kv, &c); err != nil {
+			return err
+		}
+		busy := slices.ContainsFunc(steps, func(step Step) bool {
+			return strings.HasPrefix(string(kv.Key), s.store.SemaphorePrefix(state.StepHash(step.ID))) && goesOn(step)
+		})
+		if c.Node != s.req.node() || busy {
+			continue
+		}
+		if _, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(string(kv.Key)), "=", kv.CreateRevision)).
+			Then(clientv3.OpDelete(string(kv.Key)), s.store.RingOp()).Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // StopStep frees a serialized step's claim because it failed, and keeps every other node from starting it.

@@ -111,6 +111,7 @@ func (c *compiler) checkReferences() {
 			c.checkWaits(s)
 		}
 	}
+	c.checkGates()
 }
 
 func (c *compiler) checkConditions(cond Conditions, job string) {

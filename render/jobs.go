@@ -33,6 +33,7 @@ type Job struct {
 	Repo       string   // the layer that its file is in; "" with a single one
 	Targets    []Target // whom the base files give it to; of an included job, whom they give the one that includes it
 	root       string   // the job of the base files that it came with
+	others     []string // further ones that include it
 
 	idle []string // steps with forEach that there are no items for
 }
@@ -198,6 +199,11 @@ func (c *compiler) jobsFor(base *document, targets targeted[jobEntry], validatio
 // addJob reads a job that stands at a node of a document. Several targets and includes may name the same one: it runs once.
 func (c *compiler) addJob(from *document, at *yaml.Node, job *Job, known map[string]bool) {
 	if job.Name == "" || known[job.Name] { // a missing name was reported
+		for _, first := range c.jobs {
+			if first.Name == job.Name && first.root != job.root && first.root != job.Name {
+				first.others = append(first.others, job.root)
+			}
+		}
 		return
 	}
 	known[job.Name] = true

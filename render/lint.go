@@ -48,6 +48,7 @@ func (l *Lint) Add(c *Catalog) {
 		}
 	}
 	l.found = append(l.found, c.duplicatePaths()...)
+	l.found = append(l.found, c.halfChanged()...)
 }
 
 func (l *Lint) noteConditions(c Conditions) {

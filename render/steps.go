@@ -149,6 +149,7 @@ func (d *decoder) step(b *stepBody, job *Job, file *jobFile) *Step {
 	if spec.RunOptions.node != nil {
 		options.decode(d, spec.RunOptions.node)
 	}
+	d.checkGateName(b, options)
 	if spec.Parameters.doc == nil {
 		spec.Parameters.doc = d.doc
 	}

@@ -27,6 +27,7 @@ type Local struct {
 	Parked      string            `json:"parked,omitempty"` // the rollout in which it waits for others in mid-run, without a slot
 	Queued      string            `json:"queued,omitempty"` // the rollout in whose queue it had Place
 	Place       int64             `json:"place,omitempty"`
+	Store       Origin            `json:"store,omitzero"`   // the fleet's record as it was seen last
 	Labels      map[string]string `json:"labels,omitempty"` // as the inventory gave them last
 	LastPull    time.Time         `json:"lastPull,omitzero"`
 	Secret      string            `json:"secret"` // proves to the fleet that this is the same state directory

@@ -20,6 +20,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 
 func (a *app) resumeCommand() *cobra.Command {
 	var role string
+	var accept bool
 	c := &cobra.Command{
 		Use: "resume", Args: noArgs,
 		Short: "Go on after a halt, when it was the host and not the commit",
@@ -31,6 +32,13 @@ func (a *app) resumeCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, store.Close()) }()
+			if accept {
+				if err := store.Accept(cmd.Context(), operator()); err != nil {
+					return err
+				}
+				_, err = fmt.Fprintln(a.out, "the fleet's record is accepted as it is: nodes that waited for that go on at their next pull")
+				return err
+			}
 			opened, err := store.Resume(cmd.Context(), role, operator())
 			if err != nil {
 				return err
@@ -42,6 +50,7 @@ func (a *app) resumeCommand() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().BoolVar(&accept, "store", false, "accept the fleet's record after it was restored from a backup or replaced")
 	c.Flags().StringVar(&role, "role", "", "only this role")
 	return c
 }

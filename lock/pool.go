@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -43,8 +42,6 @@ type reading struct {
 	current  int64  // revision of the fleet's version
 	alive    int64  // revision of the node's registration; 0: its lease ended
 	ahead    string // the key of the ticket before the node's own
-	other    string // the key of an own claim in another group
-	clock    int64  // the lease of the progress deadline
 	gateRev  int64
 }
 
@@ -116,9 +113,7 @@ func (t *Turn) rules(r *reading, gates map[string]state.Gate, kvs func(i int) []
 		return err
 	}
 	v.Total, v.Timed = q.Rules.Total, q.Rules.Deadline > 0
-	if clock := kvs(1); len(clock) > 0 {
-		v.Ticking, r.clock = true, clock[0].Lease
-	}
+	v.Ticking = len(kvs(1)) > 0
 	if q.Rules.Closed != nil {
 		v.Closed = q.Rules.Closed(time.Now())
 	}
@@ -144,7 +139,7 @@ func (t *Turn) switches(r *reading, kvs func(i int) []*mvccpb.KeyValue) error {
 		if len(kvs(3+i)) == 0 || enabled || r.view.Switch != nil {
 			continue
 		}
-		w := &Switched{What: c.String(), Clear: "pullet enable --" + strings.Replace(c.String(), " ", " ", 1)}
+		w := &Switched{What: c.String(), Clear: "pullet enable --" + c.String()}
 		if err := decode(kvs(3 + i)[0], &w.Switch); err != nil {
 			return err
 		}

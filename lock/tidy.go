@@ -24,6 +24,15 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 	if d.Stalled {
 		return true, t.stall(ctx, r)
 	}
+	if d.Arm {
+		clock, err := t.wind(ctx)
+		if err != nil {
+			return false, err
+		}
+		gate := r.view.Gate
+		gate.Clock = true
+		return true, t.setGate(ctx, r, gate, clock)
+	}
 	if d.Disarm {
 		gate := r.view.Gate
 		gate.Clock = false

@@ -25,6 +25,7 @@ type Turn struct {
 	roster  *state.Roster
 	ticket  string // the node's place in the queue
 	queued  bool
+	aside   bool             // it is out of the queue for its own reason
 	session clientv3.LeaseID // of the ticket, where the node's own lease outlives the process
 	renewed time.Time        // of the session
 	said    string
@@ -33,7 +34,6 @@ type Turn struct {
 	key   string // of the claim; "" while it holds none
 	fence int64
 	total string // of the second claim, for the fleet's cap
-	clock clientv3.LeaseID
 }
 
 // NewTurn is a node's turn at the slots of its group. Nothing is asked yet.
@@ -134,7 +134,7 @@ func (t *Turn) acquire(ctx context.Context) error {
 func (t *Turn) await(ctx context.Context, r *reading) (polled bool, err error) {
 	key, poll := t.store.BellKey(), headPoll
 	var opts []clientv3.OpOption
-	if r.ahead != "" {
+	if r.ahead != "" && !t.aside {
 		key, poll = r.ahead, queuePoll
 		opts = append(opts, clientv3.WithFilterPut())
 	}
@@ -190,6 +190,14 @@ func (t *Turn) attempt(ctx context.Context, overtake bool) (*Wait, *reading, err
 		r.view.Ahead = ""
 	}
 	d := Decide(r.view)
+	if d.Aside != t.aside {
+		if t.aside = d.Aside; !d.Aside { // now it queues
+			return nil, r, errMoved
+		}
+		if err := t.Leave(ctx); err != nil {
+			return nil, r, err
+		}
+	}
 	if d.Wait == nil && t.slots {
 		if _, holds := r.view.own(r.view.Claims); !holds { // only who would be admitted counts the others
 			if r.view.Away, err = t.census(ctx, r.view); err != nil {
@@ -228,7 +236,7 @@ func (t *Turn) enter(ctx context.Context) (*reading, error) {
 			return nil, err
 		}
 	}
-	if t.queued {
+	if t.queued || t.aside {
 		return t.look(ctx)
 	}
 	lease := t.req.Presence.Lease

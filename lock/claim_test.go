@@ -76,6 +76,7 @@ func TestMovedInBetween(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			f := newFleet(t)
 			q := f.request("me", "web")
 			q.Rules.Depends, q.Rules.Limit, q.Rules.Total = []string{"db"}, limit(2), 2
@@ -161,6 +162,7 @@ func TestFence(t *testing.T) {
 	} {
 		for _, gate := range []string{"no gate yet", "a gate"} {
 			t.Run(name+", "+gate, func(t *testing.T) {
+				t.Parallel()
 				f := newFleet(t)
 				turn := f.mustTry(f.request("me", "web"))
 				f.must(turn.Check(f.ctx, "a step"))

@@ -125,7 +125,7 @@ func (v View) full(w *Wait) Decision {
 	d := Decision{Wait: w}
 	if v.OnLost == Release || v.OnLost == Fail {
 		for _, i := range slices.Sorted(maps.Keys(v.Dead)) {
-			if v.Claims[i].Node != v.Node {
+			if v.Dead[i] && v.Claims[i].Node != v.Node {
 				d.Reclaim = append(d.Reclaim, i)
 			}
 		}

@@ -21,6 +21,9 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 		}
 		r.view.Dead[i] = false // it registered anew, or somebody was faster
 	}
+	if len(d.Reclaim) > 0 {
+		*d = Decide(r.view)
+	}
 	if d.Stalled {
 		return true, t.stall(ctx, r)
 	}

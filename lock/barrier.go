@@ -55,7 +55,7 @@ func (s *Steps) Arrive(ctx context.Context, step Step, how string) (open bool, e
 	}
 	for attempt := 0; ; attempt++ {
 		open, err = s.arrive(ctx, step, roster, how)
-		if err == nil || !sleep(ctx, jitter(s.req.node(), attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 7)))) {
+		if err == nil || final(err) || !sleep(ctx, jitter(s.req.node(), attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 7)))) {
 			return open, err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,7 +23,15 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 	if err != nil {
 		return err
 	}
-	done, err := t.store.Client.Txn(ctx).If(t.unmoved(r, d, key, fence, retried)...).Then(ops...).Commit()
+	conditions := t.unmoved(r, d, key, fence, retried)
+	if t.slots && !retried {
+		left, frees, err := t.elsewhere(ctx)
+		if err != nil {
+			return err
+		}
+		conditions, ops = append(conditions, left...), append(ops, frees...)
+	}
+	done, err := t.store.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
 	if err != nil {
 		return err
 	}
@@ -33,15 +42,38 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 		fence = done.Header.Revision
 	}
 	t.key, t.fence, t.total, t.queued, t.since, t.said = key, fence, "", false, time.Time{}, ""
-	if t.clock == 0 {
-		t.clock = clientv3.LeaseID(r.clock)
-	}
 	if i, holds := r.view.own(r.view.Totals); holds {
 		t.total = t.store.TotalPrefix() + strconv.Itoa(i)
 	} else if d.Total >= 0 {
 		t.total = t.store.TotalPrefix() + strconv.Itoa(d.Total)
 	}
 	return nil
+}
+
+// elsewhere frees what the node holds in the group in which it was in an older version.
+func (t *Turn) elsewhere(ctx context.Context) (conditions []clientv3.Cmp, ops []clientv3.Op, err error) {
+	all := t.store.SlotPrefix("")
+	got, err := t.store.Client.Get(ctx, all, clientv3.WithPrefix())
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, kv := range got.Kvs {
+		var c state.Claim
+		if err := decode(kv, &c); err != nil {
+			return nil, nil, err
+		}
+		key := string(kv.Key)
+		if c.Node != t.req.node() || strings.HasPrefix(key, t.claims) {
+			continue
+		}
+		group, index, _ := strings.Cut(key[len(all):], "/")
+		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(key), "=", kv.CreateRevision))
+		ops = append(ops, clientv3.OpDelete(key), clientv3.OpDelete(t.store.MarkPrefix(group)+index))
+	}
+	if len(ops) > 0 {
+		ops = append(ops, t.store.RingOp())
+	}
+	return conditions, ops, nil
 }
 
 // unmoved are the conditions of a claim.
@@ -87,7 +119,8 @@ func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string)
 	if t.slots {
 		ops = append(ops, t.store.StatusOps(q.node(), state.Rollout, state.Running, q.status(""))...)
 	}
-	if !r.view.Timed || r.view.Gate.Clock {
+	stale := !r.view.Ticking && len(r.view.Claims) == 0 // it passed while nobody was there to be late
+	if !r.view.Timed || r.view.Gate.Clock && !stale {
 		return ops, nil
 	}
 	clock, err := t.wind(ctx) // the first that is admitted sets the progress deadline going
@@ -105,7 +138,6 @@ func (t *Turn) wind(ctx context.Context) (clientv3.Op, error) {
 	if err != nil {
 		return clientv3.Op{}, err
 	}
-	t.clock = lease.ID
 	return clientv3.OpPut(t.store.ClockKey(t.req.rollout(), t.gate), "", clientv3.WithLease(lease.ID)), nil
 }
 
@@ -186,10 +218,15 @@ func (t *Turn) free(ctx context.Context, more ...clientv3.Op) error {
 func again(ctx context.Context, node string, do func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := do()
-		if err == nil || errors.Is(err, ErrFenced) || !sleep(ctx, jitter(node, attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 7)))) {
+		if err == nil || final(err) || !sleep(ctx, jitter(node, attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 7)))) {
 			return err
 		}
 	}
+}
+
+// final reports an error that stays the same however often it is tried.
+func final(err error) bool {
+	return errors.Is(err, ErrFenced) || errors.Is(err, state.ErrLeaseLost) || errors.Is(err, state.ErrTooLarge)
 }
 
 // without is a list less one of its items.

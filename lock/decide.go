@@ -61,6 +61,8 @@ type Decision struct {
 	Reclaim []int // places to take back first, of holders that are lost
 	Stalled bool  // no holder finished in time: the group is to be halted
 	Disarm  bool  // the progress deadline does not count now
+	Arm     bool  // it counts again, and nobody set it going
+	Aside   bool  // the node waits for its own reason: it is not to be in the way of the others
 }
 
 // Decide says whether the node of a view may change now, or why not. It is a pure function.
@@ -73,6 +75,8 @@ type Decision struct {
 func Decide(v View) Decision {
 	own, holds := v.own(v.Claims)
 	switch {
+	case v.Switch != nil && v.Switch.What == state.HostScope(v.Node).String():
+		return Decision{Wait: v.Switch.wait(), Aside: true}
 	case v.Switch != nil && v.Switch.What != "pause":
 		return v.wait(v.Switch.wait())
 	case holds && v.Claims[own].Version == v.Version:
@@ -92,10 +96,10 @@ func Decide(v View) Decision {
 		}
 	}
 	total, room := v.total()
-	if holds {
+	if holds && room {
 		return Decision{Index: own, Total: total}
 	}
-	if v.Ahead != "" {
+	if !holds && v.Ahead != "" {
 		return Decision{Wait: &Wait{Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: goesOn}}
 	}
 	if !room {
@@ -121,12 +125,14 @@ func (v View) full(w *Wait) Decision {
 	d := Decision{Wait: w}
 	if v.OnLost == Release || v.OnLost == Fail {
 		for _, i := range slices.Sorted(maps.Keys(v.Dead)) {
-			if v.Claims[i].Node != v.Node {
+			if v.Dead[i] && v.Claims[i].Node != v.Node {
 				d.Reclaim = append(d.Reclaim, i)
 			}
 		}
 	}
-	d.Stalled = v.Timed && v.Gate.Clock && !v.Ticking && len(v.Claims) > 0
+	if v.Timed && len(v.Claims) > 0 && v.Gate.State != state.Halted {
+		d.Stalled, d.Arm = v.Gate.Clock && !v.Ticking, !v.Gate.Clock
+	}
 	return d
 }
 

@@ -2,87 +2,75 @@ package lock
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/pullet/pullet/state"
 )
-
-// set makes a set of names.
-func set(names ...string) map[string]bool {
-	out := map[string]bool{}
-	for _, n := range names {
-		out[n] = true
-	}
-	return out
-}
 
 func claims(nodes ...string) map[int]state.Claim {
 	out := map[int]state.Claim{}
 	for i, n := range nodes {
 		node, version, _ := strings.Cut(n, "@")
 		if node != "" {
-			out[i] = state.Claim{Node: node, Version: version}
+			out[i] = state.Claim{Node: node, Version: version, Since: time.Unix(0, 0)}
 		}
 	}
 	return out
 }
 
-// TestDecide: the node is "me", the version "v2"; a claim is written node@version, "" is a free index.
-func TestDecide(t *testing.T) {
-	all := []string{"me", "a", "b", "c"}
-	halt := state.Gate{State: state.Halted, Node: "x", Reason: "it broke"}
-	for _, c := range []struct {
-		name string
-		view View
-		want string // the index, or parts of the reason to wait, divided by |
-	}{
-		{"nobody there", View{Limit: 1}, "0"},
-		{"the first free index", View{Limit: 3, Claims: claims("a@v2", "", "b@v2")}, "1"},
-		{"full", View{Limit: 2, Claims: claims("a@v2", "b@v2"), Alive: set("a", "b")}, "slot web (2 at a time)|a holds it|b holds it|alive|goes on by itself"},
-		{"full of an older version", View{Limit: 1, Claims: claims("a@v1"), Alive: set("a")}, "a holds it"},
-		{"a dead holder", View{Limit: 1, Claims: claims("a@v2"), Known: set("a")}, "a holds it|not answering|pullet decommission a"},
-		{"a dead node counts", View{Limit: 1, Known: set("a")}, "a does not answer|pullet decommission a"},
-		{"a dead node and a claim", View{Limit: 2, Known: set("a", "b"), Alive: set("b"), Claims: claims("b@v2")}, "a does not answer|b holds it|pullet decommission a"},
-		{"a dead node leaves room", View{Limit: 2, Known: set("a")}, "0"},
-		{"a dead holder counts once", View{Limit: 2, Known: set("a"), Claims: claims("a@v1")}, "1"},
-		{"a dead node outside the roster", View{Limit: 1, Known: set("z")}, "0"},
-		{"a node never seen costs nothing", View{Limit: 1, Known: set("me"), Alive: set("me")}, "0"},
-		{"itself never counts", View{Limit: 1, Known: set("me")}, "0"},
-		{"its own claim", View{Limit: 1, Claims: claims("me@v2")}, "0"},
-		{"its own claim, at a limit of 0", View{Limit: 0, Claims: claims("", "me@v2")}, "1"},
-		{"its own claim, halted", View{Limit: 1, Claims: claims("me@v2"), Gate: halt}, "0"},
-		{"its own claim, others over the limit", View{Limit: 1, Claims: claims("a@v2", "me@v2")}, "1"},
-		{"its own older claim", View{Limit: 1, Claims: claims("", "", "me@v1")}, "2"},
-		{"its own older claim, halted", View{Limit: 1, Claims: claims("me@v1"), Gate: halt}, "role web (halted)|x failed: it broke|push a commit"},
-		{"its own older claim, frozen", View{Limit: 0, Claims: claims("me@v1")}, "frozen"},
-		{"its own older claim, what it depends on", View{Limit: 1, Claims: claims("me@v1"), Depends: []Dependency{{Group: "db", Roster: []string{"d"}}}}, "role db|d (never seen)"},
-		{"halted", View{Limit: 5, Gate: halt}, "role web (halted)"},
-		{"frozen", View{Limit: 0}, "its limit is 0|raise rollout.rollingRules"},
-		{"lowered", View{Limit: 1, Claims: claims("", "", "", "a@v1"), Alive: set("a")}, "a holds it"},
-		{"a dependency is done", View{Limit: 1, Depends: []Dependency{{Group: "db", Roster: []string{"d", "e"}, Done: set("d", "e")}}}, "0"},
-		{"a dependency of nobody", View{Limit: 1, Depends: []Dependency{{Group: "db"}}}, "0"},
-		{"a dependency is not done", View{Limit: 1, Known: set("e"), Alive: set("d"), Depends: []Dependency{{Group: "db", Roster: []string{"d", "e", "f", "g"}, Done: set("g")}}},
-			"role db|d (alive)|e (not answering)|f (never seen)"},
-		{"many are not done", View{Limit: 1, Depends: []Dependency{{Group: "db", Roster: strings.Fields("a b c d e f g h")}}}, "a (never seen)|e (never seen)|3 more"},
-		{"a dependency is halted", View{Limit: 1, Depends: []Dependency{{Group: "db", Roster: []string{"d"}, Gate: halt}}}, "role db (halted)|x failed"},
-		{"a dependency is done and halted", View{Limit: 1, Depends: []Dependency{{Group: "db", Roster: []string{"d"}, Done: set("d"), Gate: halt}}}, "role db (halted)"},
-		{"the second dependency", View{Limit: 1, Depends: []Dependency{{Group: "db"}, {Group: "lb", Roster: []string{"l"}}}}, "role lb"},
+// dead are places whose holders left no mark.
+func dead(places ...int) map[int]bool {
+	out := map[int]bool{}
+	for _, i := range places {
+		out[i] = true
+	}
+	return out
+}
+
+var (
+	halt = state.Gate{State: state.Halted, Node: "x", Reason: "it broke", Failed: []string{"x"}}
+	mine = state.Gate{State: state.Halted, Node: "me", Reason: "it broke", Failed: []string{"me"}}
+	wind = state.Gate{State: "open", Clock: true}
+)
+
+// off is an operator's word against the scope of a name.
+func off(what string) *Switched {
+	return &Switched{What: what, Clear: "pullet enable --" + what, Switch: state.Switch{By: "op", Reason: "disk swap"}}
+}
+
+// decision is a line: the place and that in the fleet, or why it waits; then what is to be put in order.
+func (d Decision) String() string {
+	out := fmt.Sprintf("place %d of the group, %d of the fleet", d.Index, d.Total)
+	if d.Wait != nil {
+		out = d.Wait.Error()
+	}
+	for what, yes := range map[string]bool{
+		fmt.Sprint("; reclaim ", d.Reclaim): len(d.Reclaim) > 0, "; stalled": d.Stalled, "; disarm": d.Disarm, "; arm": d.Arm, "; aside": d.Aside,
 	} {
+		if yes {
+			out += what
+		}
+	}
+	return out
+}
+
+// decideCase is a view of the node "me", which wants "v2", and parts of the decision, divided by |; what begins with ! is not in it. A
+// claim is written node@version, "" is a free place.
+type decideCase struct {
+	name string
+	view View
+	want string
+}
+
+func TestDecide(t *testing.T) {
+	for _, c := range append(append(append(limitCases, holderCases...), ruleCases...), clockCases...) {
 		t.Run(c.name, func(t *testing.T) {
-			c.view.Node, c.view.Group, c.view.Version, c.view.Roster = "me", "web", "v2", all
-			index, wait := Decide(c.view)
-			got := fmt.Sprint(index)
-			if wait != nil {
-				got = wait.Error()
-			}
+			c.view.Node, c.view.Name, c.view.Scope, c.view.Version = "me", "slot web", "role web", "v2"
+			got := Decide(c.view).String()
 			for part := range strings.SplitSeq(c.want, "|") {
-				if wait == nil && got != part || !strings.Contains(got, part) {
+				if no, ok := strings.CutPrefix(part, "!"); ok && strings.Contains(got, no) || !ok && !strings.Contains(got, part) {
 					t.Errorf("got  %s\nwant %s", got, part)
 				}
 			}
@@ -90,97 +78,88 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// names are those of the nodes of random views.
-var names = []string{"me", "alfa", "bravo", "charlie", "delta", "echo"}
-
-func drawSet(t *rapid.T, what string) map[string]bool {
-	return set(rapid.SliceOfDistinct(rapid.SampledFrom(names), rapid.ID[string]).Draw(t, what)...)
+// limitCases are about who counts.
+var limitCases = []decideCase{
+	{"nobody there", View{Limit: 1}, "place 0 of the group, -1 of the fleet"},
+	{"the first free place", View{Limit: 3, Claims: claims("a@v2", "", "b@v2")}, "place 1 of"},
+	{"full", View{Limit: 2, Claims: claims("a@v2", "b@v2")}, "slot web (2 at a time)|a holds it|b holds it|(alive)|goes on by itself"},
+	{"full of an older version", View{Limit: 1, Claims: claims("a@v1")}, "a holds it"},
+	{"lowered", View{Limit: 1, Claims: claims("", "", "", "a@v1")}, "a holds it"},
+	{"frozen", View{Limit: 0}, "its limit is 0|raise rollout.rollingRules"},
+	{"a dead holder", View{Limit: 1, Claims: claims("a@v2"), Dead: dead(0)}, "a holds it|not answering|pullet decommission a|!reclaim"},
+	{"an away node counts", View{Limit: 1, Away: []string{"a"}}, "a does not answer|pullet decommission a"},
+	{"an away node and a claim", View{Limit: 2, Away: []string{"a"}, Claims: claims("b@v2")}, "a does not answer|b holds it|pullet decommission a"},
+	{"an away node leaves room", View{Limit: 2, Away: []string{"a"}}, "place 0 of"},
+	{"somebody comes first", View{Limit: 5, Ahead: "a"}, "slot web|a comes first in the queue|goes on by itself"},
+	{"the fleet has room", View{Limit: 5, Total: 3, Totals: claims("a@v2", "", "b@v2")}, "place 0 of the group, 1 of the fleet"},
+	{"the fleet is full", View{Limit: 5, Total: 2, Totals: claims("a@v2", "b@v2")}, "slots of the fleet (2 at a time)|held by a, b"},
+	{"the fleet's cap was lowered", View{Limit: 5, Total: 1, Totals: claims("", "", "b@v1")}, "slots of the fleet (1 at a time)|held by b"},
 }
 
-// drawView makes any view that a store could show.
-func drawView(t *rapid.T) View {
-	gates := rapid.SampledFrom([]state.Gate{{}, {State: "open"}, {State: "open", Failed: []string{"x"}}, {State: state.Halted, Node: "x", Reason: "broke"}})
-	v := View{
-		Node: "me", Group: "web", Version: "v2", Limit: rapid.IntRange(0, 4).Draw(t, "limit"), Claims: map[int]state.Claim{},
-		Roster: slices.Sorted(maps.Keys(drawSet(t, "roster"))), Known: drawSet(t, "known"), Alive: drawSet(t, "alive"), Gate: gates.Draw(t, "gate"),
-	}
-	if !slices.Contains(v.Roster, "me") {
-		v.Roster = append(v.Roster, "me")
-	}
-	indices := rapid.Permutation([]int{0, 1, 2, 3, 4, 5, 6}).Draw(t, "indices")
-	for i, node := range slices.Sorted(maps.Keys(drawSet(t, "holders"))) {
-		version := rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "claimed")
-		v.Claims[indices[i]] = state.Claim{Node: node, Version: version, Since: time.Unix(int64(i), 0)}
-	}
-	for i := range rapid.IntRange(0, 2).Draw(t, "depends") {
-		v.Depends = append(v.Depends, Dependency{
-			Group: fmt.Sprint("dep", i), Roster: slices.Sorted(maps.Keys(drawSet(t, "dep roster"))), Done: drawSet(t, "done"), Gate: gates.Draw(t, "dep gate"),
-		})
-	}
-	return v
+// holderCases are about the node's own claims, and those of lost nodes.
+var holderCases = []decideCase{
+	{"its own claim", View{Limit: 1, Claims: claims("me@v2")}, "place 0 of the group, -1"},
+	{"its own, at a limit of 0", View{Limit: 0, Claims: claims("", "me@v2")}, "place 1 of"},
+	{"its own, halted", View{Limit: 1, Claims: claims("me@v2"), Gate: halt}, "place 0 of"},
+	{"its own, paused", View{Limit: 1, Claims: claims("me@v2"), Switch: off("pause")}, "place 0 of"},
+	{"its own, out of the window", View{Limit: 1, Claims: claims("me@v2"), Closed: "Mon 22:00 UTC"}, "place 0 of"},
+	{"its own, disabled", View{Limit: 1, Claims: claims("me@v2"), Switch: off("host me")}, "host me (disabled)|; aside"},
+	{"its own, others over the limit", View{Limit: 1, Claims: claims("a@v2", "me@v2")}, "place 1 of"},
+	{"its older claim", View{Limit: 1, Claims: claims("", "", "me@v1"), Ahead: "a"}, "place 2 of"},
+	{"its older claim, halted", View{Limit: 1, Claims: claims("me@v1"), Gate: halt}, "role web (halted)|x failed: it broke|push a commit"},
+	{"its older claim, paused", View{Limit: 1, Claims: claims("me@v1"), Switch: off("pause")}, "the rollout (paused)"},
+	{"its older claim, frozen", View{Limit: 0, Claims: claims("me@v1")}, "frozen"},
+	{"its older claim, out of the window", View{Limit: 1, Claims: claims("me@v1"), Closed: "Mon 22:00 UTC"}, "maintenance window"},
+	{"its older claim, what it depends on", View{Limit: 1, Claims: claims("me@v1"), Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "d"}}}}}, "role db|d (never seen)"},
+	{"its older claim, a fleet's place too", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("", "", "me@v1")}, "place 0 of the group, 2 of the fleet"},
+	{"its older claim, no fleet's place", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("a@v2")}, "slots of the fleet (1 at a time)|held by a"},
+	{"lost holders are released", View{Limit: 2, Claims: claims("a@v2", "b@v2"), Dead: dead(1), OnLost: Release}, "b holds it|; reclaim [1]"},
+	{"lost holders fail", View{Limit: 1, Claims: claims("a@v1", "b@v1"), Dead: dead(0, 1), OnLost: Fail}, "; reclaim [0 1]"},
+	{"lost holders of the fleet's places", View{Limit: 5, Total: 1, Claims: claims("a@v2"), Totals: claims("a@v2"), Dead: dead(0), OnLost: Release}, "of the fleet (1|; reclaim [0]"},
+	{"room enough: nothing is taken back", View{Limit: 2, Claims: claims("a@v2"), Dead: dead(0), OnLost: Release}, "place 1 of|!reclaim"},
+	{"away nodes are released", View{Limit: 1, Away: []string{"a"}, OnLost: Release}, "place 0 of"},
+	{"away nodes fail", View{Limit: 1, Away: []string{"a"}, OnLost: Fail}, "place 0 of"},
+	{"away nodes are held", View{Limit: 1, Away: []string{"a"}, OnLost: Hold}, "a does not answer"},
 }
 
-// blockers are the other nodes that change or are away, counted anew.
-func blockers(v View) []string {
-	out := map[string]bool{}
-	for _, c := range v.Claims {
-		out[c.Node] = true
-	}
-	for _, n := range v.Roster {
-		if v.Known[n] && !v.Alive[n] {
-			out[n] = true
-		}
-	}
-	delete(out, v.Node)
-	return slices.Sorted(maps.Keys(out))
+// ruleCases are about who is let in at all.
+var ruleCases = []decideCase{
+	{"halted", View{Limit: 5, Gate: halt}, "role web (halted)|x failed: it broke|pullet rollout resume"},
+	{"halted by itself", View{Limit: 5, Gate: mine}, "place 0 of"},
+	{"all halted", View{Limit: 5, All: state.Gate{State: state.Halted, Reason: "stop"}}, "the rollout (halted): stop"},
+	{"all halted by itself", View{Limit: 5, All: mine}, "place 0 of"},
+	{"the host disabled", View{Limit: 5, Switch: off("host me")}, "host me (disabled): disabled by op: disk swap; pullet enable --host me|; aside"},
+	{"the role disabled", View{Limit: 5, Switch: off("role web")}, "role web (disabled)|!aside"},
+	{"all disabled", View{Limit: 5, Switch: off("global")}, "global (disabled)|!aside"},
+	{"one version", View{Limit: 5, Switch: &Switched{What: "role web", Switch: state.Switch{Enabled: true, Version: "0123456789"}}}, "role web (one version)|only version 01234567 is admitted"},
+	{"paused", View{Limit: 5, Switch: off("pause")}, "the rollout (paused): paused by op: disk swap"},
+	{"paused for a while", View{Limit: 5, Switch: &Switched{What: "pause", Switch: state.Switch{Until: time.Date(2026, 1, 2, 3, 4, 5, 0, time.Local)}}}, "paused until 2026-01-02 03:04:05"},
+	{"paused, before a halt", View{Limit: 5, Switch: off("pause"), Gate: halt}, "(paused)"},
+	{"halted, before the window", View{Limit: 5, Gate: halt, Closed: "Mon 22:00 UTC"}, "(halted)"},
+	{"out of the window", View{Limit: 5, Closed: "Mon 22:00 UTC"}, "maintenance window of role web: it is closed; it opens Mon 22:00 UTC"},
+	{"a dependency is through", View{Limit: 1, Depends: []Dependency{{Group: "db", Closed: true}}}, "place 0 of"},
+	{"a dependency is watched", View{Limit: 1, Depends: []Dependency{{Group: "db", Closed: true, Soaking: true}}}, "role db|watched for a while"},
+	{"a dependency is not through", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "d", Alive: true}, {Node: "e", Since: time.Unix(0, 0)}, {Node: "f"}}}}},
+		"role db|d (alive)|e (not answering)|f (never seen)|start e again"},
+	{"only one never seen is missing", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "f"}}}}}, "start f, or remove it from nodes/"},
+	{"many are missing", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "d"}}, More: 3}}}, "d (never seen), 3 more"},
+	{"a dependency is halted", View{Limit: 1, Depends: []Dependency{{Group: "db", Gate: halt}}}, "role db (halted)|x failed"},
+	{"a dependency is through and halted", View{Limit: 1, Depends: []Dependency{{Group: "db", Closed: true, Gate: halt}}}, "role db (halted)"},
+	{"the second dependency", View{Limit: 1, Depends: []Dependency{{Group: "db", Closed: true}, {Group: "lb"}}}, "role lb"},
 }
 
-// closed reports a view in which a rule other than the limit keeps newcomers out.
-func closed(v View) bool {
-	shut := v.Gate.State == state.Halted || v.Limit == 0
-	for _, d := range v.Depends {
-		shut = shut || d.Gate.State == state.Halted
-		for _, n := range d.Roster {
-			shut = shut || !d.Done[n]
-		}
-	}
-	return shut
-}
-
-// TestDecideAlways holds random views against the rules, told in another way than Decide has them.
-func TestDecideAlways(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		v := drawView(t)
-		index, wait := Decide(v)
-		own, holds := -1, false
-		for i, c := range v.Claims {
-			if c.Node == v.Node {
-				own, holds = i, true
-			}
-		}
-		retried, away := holds && v.Claims[own].Version == v.Version, blockers(v)
-		admitted := retried || !closed(v) && (holds || len(away) < v.Limit)
-		switch {
-		case (wait == nil) != admitted:
-			t.Fatalf("admitted %v, want %v; away %q; %v", wait == nil, admitted, away, wait)
-		case wait == nil && holds && index != own:
-			t.Fatalf("index %d, and it holds %d", index, own)
-		case wait == nil && !holds:
-			if _, taken := v.Claims[index]; taken || index < 0 || index >= v.Limit {
-				t.Fatalf("index %d of %d, taken %v", index, v.Limit, taken)
-			}
-		case wait != nil && !closed(v):
-			for _, n := range away {
-				if !strings.Contains(wait.Reason, n) {
-					t.Fatalf("%q stands in the way and is not named: %v", n, wait)
-				}
-			}
-		}
-		for range 3 { // maps are walked in another order each time
-			again, w := Decide(v)
-			if again != index || fmt.Sprint(w) != fmt.Sprint(wait) {
-				t.Fatalf("not the same twice: %d %v, %d %v", index, wait, again, w)
-			}
-		}
-	})
+// clockCases are about the progress deadline.
+var clockCases = []decideCase{
+	{"in time", View{Limit: 1, Claims: claims("a@v2"), Timed: true, Ticking: true, Gate: wind}, "a holds it|!stalled|!arm|!disarm"},
+	{"stalled", View{Limit: 1, Claims: claims("a@v2"), Timed: true, Gate: wind}, "a holds it|; stalled"},
+	{"stalled for the fleet's places", View{Limit: 5, Total: 1, Claims: claims("a@v2"), Totals: claims("a@v2"), Timed: true, Gate: wind}, "; stalled"},
+	{"nobody there to be late", View{Limit: 1, Away: []string{"a"}, Timed: true, Gate: wind}, "a does not answer|!stalled"},
+	{"not wound", View{Limit: 1, Claims: claims("a@v2"), Timed: true}, "a holds it|; arm|!stalled"},
+	{"halted already", View{Limit: 1, Claims: claims("a@v2"), Timed: true, Gate: mine}, "a holds it|!arm|!stalled"},
+	{"no deadline", View{Limit: 1, Claims: claims("a@v2")}, "!arm|!stalled"},
+	{"paused meanwhile", View{Limit: 1, Claims: claims("a@v2"), Timed: true, Gate: wind, Switch: off("pause")}, "paused|; disarm|!stalled"},
+	{"out of the window meanwhile", View{Limit: 1, Claims: claims("a@v2"), Timed: true, Gate: wind, Closed: "Mon"}, "; disarm|!stalled"},
+	{"the role disabled meanwhile", View{Limit: 1, Claims: claims("a@v2"), Timed: true, Gate: wind, Switch: off("role web")}, "; disarm"},
+	{"only this host disabled", View{Limit: 1, Claims: claims("a@v2"), Timed: true, Gate: wind, Switch: off("host me")}, "!disarm"},
+	{"halted meanwhile", View{Limit: 1, Timed: true, Gate: state.Gate{State: state.Halted, Clock: true}}, "(halted)|!disarm"},
 }

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +36,7 @@ func (s *Steps) electionKey(e Election, parts ...string) string {
 func (s *Steps) Elect(ctx context.Context, e Election) (*Candidate, error) {
 	for attempt := 0; ; attempt++ {
 		c, err := s.elect(ctx, e)
-		if err == nil || !errors.Is(err, errMoved) && ctx.Err() != nil || !sleep(ctx, jitter(s.req.node(), attempt, min(5*time.Second, 20*time.Millisecond<<min(attempt, 8)))) {
+		if err == nil || final(err) || !sleep(ctx, jitter(s.req.node(), attempt, min(5*time.Second, 20*time.Millisecond<<min(attempt, 8)))) {
 			return c, err
 		}
 	}
@@ -116,8 +115,7 @@ func (c *Candidate) take(ctx context.Context, key string, seen int64, more ...cl
 	return nil
 }
 
-// Start records that the node starts a step, before it does: from here on nobody else takes its place. It fails when the place was lost,
-// and with ErrStarted where the step must not run twice and was started before, by whoever had the node's name.
+// Start records that the node starts a step, before it does: from here on nobody else takes its place. It fails when the place was lost.
 func (c *Candidate) Start(ctx context.Context, step Step) error {
 	s := c.steps
 	own := s.electionKey(c.election, "started", s.req.node())

@@ -13,6 +13,11 @@ import (
 func (t *Turn) Succeed(ctx context.Context) error {
 	var done int64
 	err := again(ctx, t.req.node(), func() (err error) {
+		if t.roster == nil { // it parked, and had nothing to change afterwards
+			if err := t.freeze(ctx); err != nil {
+				return err
+			}
+		}
 		done, err = t.succeed(ctx)
 		return err
 	})
@@ -20,13 +25,22 @@ func (t *Turn) Succeed(ctx context.Context) error {
 		return err
 	}
 	t.key, t.fence, t.total = "", 0, ""
-	if t.clock != 0 { // a holder finished: the deadline begins again. One that passed just now is seen by who waits.
-		_, _ = t.store.Client.KeepAliveOnce(ctx, t.clock)
-	}
-	if t.roster != nil && done >= int64(t.roster.Size) {
+	t.prolong(ctx)
+	if done >= int64(t.roster.Size) {
 		return t.close(ctx, t.req.Rules.Group)
 	}
 	return nil
+}
+
+// prolong begins the progress deadline again: a holder finished. One that passed just now is seen by who waits.
+func (t *Turn) prolong(ctx context.Context) {
+	if t.req.Rules.Deadline == 0 {
+		return
+	}
+	clock, err := t.store.Client.Get(ctx, t.store.ClockKey(t.req.rollout(), t.gate), clientv3.WithKeysOnly())
+	if err == nil && len(clock.Kvs) > 0 {
+		_, _ = t.store.Client.KeepAliveOnce(ctx, clientv3.LeaseID(clock.Kvs[0].Lease))
+	}
 }
 
 // succeed makes one attempt for each state of the gate. It counts the nodes of the group that are through.
@@ -44,7 +58,7 @@ func (t *Turn) succeed(ctx context.Context) (int64, error) {
 			gate.Failed = without(gate.Failed, node)
 			ops = append(ops, s.GateOp(q.rollout(), group, gate))
 		}
-		if t.roster != nil && t.roster.Has(node) {
+		if t.roster.Has(node) {
 			ops = append(ops, clientv3.OpPut(s.DoneKey(q.rollout(), group, node), ""))
 		}
 		ops = append(ops, clientv3.OpGet(s.DoneKey(q.rollout(), group, ""), clientv3.WithPrefix(), clientv3.WithCountOnly()))
@@ -83,20 +97,26 @@ func (t *Turn) ended(done *clientv3.TxnResponse) (bool, error) {
 	switch {
 	case t.key == "" && len(claim) > 0 && claim[0].ModRevision == t.req.Presence.Revision:
 		return false, nil
-	case t.key == "":
-		return false, state.ErrLeaseLost
-	case len(claim) > 0 && claim[0].CreateRevision == t.fence:
+	case t.key != "" && len(claim) > 0 && claim[0].CreateRevision == t.fence:
 		return false, nil
-	case len(running) > 0 && running[0].ModRevision > t.fence:
+	case t.key != "" && len(running) > 0 && running[0].ModRevision > t.fence:
 		return true, nil
 	}
-	return false, ErrFenced
+	return false, t.lost()
 }
 
 // Fail records that the upgrade failed and why. The claim stays, the node retries inside it. When the group has more failures than it
 // survives, it is halted in the same transaction.
 func (t *Turn) Fail(ctx context.Context, reason string, how Failure) error {
 	return again(ctx, t.req.node(), func() error { return t.fail(ctx, reason, how) })
+}
+
+// lost is why a node may not write that held its claim, or lived where it has none.
+func (t *Turn) lost() error {
+	if t.key == "" {
+		return state.ErrLeaseLost
+	}
+	return ErrFenced
 }
 
 // Failure is what a node's failure means for the others.
@@ -138,8 +158,8 @@ func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 			}
 			return nil
 		}
-		if revisionOf(done.Responses[0].GetResponseRange().Kvs) == gateRev {
-			return ErrFenced // the gate did not move: it was the claim
+		if revisionOf(done.Responses[0].GetResponseRange().Kvs) == gateRev { // the gate did not move: it was the claim
+			return t.lost()
 		}
 	}
 }

@@ -43,8 +43,6 @@ type reading struct {
 	current  int64  // revision of the fleet's version
 	alive    int64  // revision of the node's registration; 0: its lease ended
 	ahead    string // the key of the ticket before the node's own
-	other    string // the key of an own claim in another group
-	clock    int64  // the lease of the progress deadline
 	gateRev  int64
 
 	switchKey string // of the switch that keeps the node where it is
@@ -132,9 +130,7 @@ func (t *Turn) rules(r *reading, gates map[string]state.Gate, kvs func(i int) []
 		return err
 	}
 	v.Total, v.Timed = q.Rules.Total, q.Rules.Deadline > 0
-	if clock := kvs(1); len(clock) > 0 {
-		v.Ticking, r.clock = true, clock[0].Lease
-	}
+	v.Ticking = len(kvs(1)) > 0
 	if q.Rules.Closed != nil {
 		v.Closed = q.Rules.Closed(time.Now())
 	}

@@ -60,30 +60,42 @@ func (t *Turn) StopStep(ctx context.Context, reason string) error {
 			return err
 		}
 		fails(&gate, node, reason, 0)
+		gateKey := t.store.GateKey(t.req.rollout(), t.gate)
 		done, err := t.store.Client.Txn(ctx).
-			If(clientv3.Compare(clientv3.ModRevision(t.store.GateKey(t.req.rollout(), t.gate)), "=", rev)).
-			Then(append(t.freeOps(), t.store.GateOp(t.req.rollout(), t.gate, gate))...).Commit()
-		if err == nil && !done.Succeeded {
-			err = errMoved
+			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(gateKey), "=", rev))...).
+			Then(append(t.freeOps(), t.store.GateOp(t.req.rollout(), t.gate, gate))...).
+			Else(clientv3.OpGet(gateKey, clientv3.WithKeysOnly())).Commit()
+		switch {
+		case err != nil:
+			return err
+		case !done.Succeeded && revisionOf(done.Responses[0].GetResponseRange().Kvs) == rev:
+			return t.lost()
+		case !done.Succeeded:
+			return errMoved
 		}
-		return err
+		t.key, t.fence = "", 0
+		return nil
 	})
 }
 
 // GoOnStep frees a serialized step's claim after it succeeded. A failure of this node before is struck, and lets the others go on.
 func (t *Turn) GoOnStep(ctx context.Context) error {
 	node := t.req.node()
-	gate, rev, err := t.store.Gate(ctx, t.req.rollout(), t.gate)
-	if err != nil || !slices.Contains(gate.Failed, node) {
-		return errors.Join(err, t.Release(ctx))
-	}
-	if gate.Failed = without(gate.Failed, node); len(gate.Failed) == 0 {
-		gate = state.Gate{State: "open"}
-	}
-	if _, err := t.store.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(t.store.GateKey(t.req.rollout(), t.gate)), "=", rev)).
-		Then(t.store.GateOp(t.req.rollout(), t.gate, gate), t.store.RingOp()).Commit(); err != nil {
+	err := again(ctx, node, func() error {
+		gate, rev, err := t.store.Gate(ctx, t.req.rollout(), t.gate)
+		if err != nil || !slices.Contains(gate.Failed, node) {
+			return err
+		}
+		if gate.Failed = without(gate.Failed, node); len(gate.Failed) == 0 {
+			gate = state.Gate{State: "open"}
+		}
+		done, err := t.store.Client.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(t.store.GateKey(t.req.rollout(), t.gate)), "=", rev)).
+			Then(t.store.GateOp(t.req.rollout(), t.gate, gate), t.store.RingOp()).Commit()
+		if err == nil && !done.Succeeded {
+			err = errMoved
+		}
 		return err
-	}
-	return t.Release(ctx)
+	})
+	return errors.Join(err, t.Release(ctx))
 }

@@ -21,8 +21,20 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 		}
 		r.view.Dead[i] = false // it registered anew, or somebody was faster
 	}
+	if len(d.Reclaim) > 0 {
+		*d = Decide(r.view)
+	}
 	if d.Stalled {
 		return true, t.stall(ctx, r)
+	}
+	if d.Arm {
+		clock, err := t.wind(ctx)
+		if err != nil {
+			return false, err
+		}
+		gate := r.view.Gate
+		gate.Clock = true
+		return true, t.setGate(ctx, r, gate, clock)
 	}
 	if d.Disarm {
 		gate := r.view.Gate

@@ -25,6 +25,7 @@ type Turn struct {
 	roster  *state.Roster
 	ticket  string // the node's place in the queue
 	queued  bool
+	aside   bool             // it is out of the queue for its own reason
 	session clientv3.LeaseID // of the ticket, where the node's own lease outlives the process
 	renewed time.Time        // of the session
 	said    string
@@ -33,7 +34,6 @@ type Turn struct {
 	key   string // of the claim; "" while it holds none
 	fence int64
 	total string // of the second claim, for the fleet's cap
-	clock clientv3.LeaseID
 }
 
 // NewTurn is a node's turn at the slots of its group. Nothing is asked yet.
@@ -155,7 +155,7 @@ func (t *Turn) await(ctx context.Context, r *reading) (polled bool, err error) {
 
 // watched is the key that ends the wait when it changes. What ends by itself does not ring the bell: it goes with its lease.
 func (t *Turn) watched(r *reading) (key string, poll time.Duration, opts []clientv3.OpOption) {
-	if r.ahead != "" {
+	if r.ahead != "" && !t.aside {
 		return r.ahead, queuePoll, []clientv3.OpOption{clientv3.WithFilterPut()}
 	}
 	if w := r.view.Switch; w != nil && !w.Until.IsZero() {
@@ -201,6 +201,14 @@ func (t *Turn) attempt(ctx context.Context, overtake bool) (*Wait, *reading, err
 		r.view.Ahead = ""
 	}
 	d := Decide(r.view)
+	if d.Aside != t.aside {
+		if t.aside = d.Aside; !d.Aside { // now it queues
+			return nil, r, errMoved
+		}
+		if err := t.Leave(ctx); err != nil {
+			return nil, r, err
+		}
+	}
 	if d.Wait == nil && t.slots {
 		if _, holds := r.view.own(r.view.Claims); !holds { // only who would be admitted counts the others
 			if r.view.Away, err = t.census(ctx, r.view); err != nil {
@@ -239,7 +247,7 @@ func (t *Turn) enter(ctx context.Context) (*reading, error) {
 			return nil, err
 		}
 	}
-	if t.queued {
+	if t.queued || t.aside {
 		return t.look(ctx)
 	}
 	lease := t.req.Presence.Lease

@@ -20,16 +20,16 @@ func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen i
 		return false, err
 	}
 	ops := []clientv3.Op{s.RingOp(), s.WakeOp()}
-	if current != nil {
-		v.Seq = current.Seq
-		if !v.Same(current) {
-			v.Seq++
-			v.Epoch = 0
-			ops = append(ops, clientv3.OpDelete(s.QueuesPrefix(current.Rollout()), clientv3.WithPrefix()))
-		}
+	stays := v.Same(current) // only what is said of it changes
+	switch {
+	case stays:
+		v.Seq, v.Epoch = current.Seq, current.Epoch
+	case current != nil:
+		v.Seq, v.Epoch = current.Seq+1, 0
+		ops = append(ops, clientv3.OpDelete(s.QueuesPrefix(current.Rollout()), clientv3.WithPrefix()))
 	}
 	for _, h := range history {
-		if h.Same(&v) && h.Seq != v.Seq {
+		if !stays && h.Same(&v) && h.Seq != v.Seq {
 			v.Epoch = v.Seq
 		}
 	}
@@ -37,6 +37,9 @@ func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen i
 	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", seen)).Then(ops...).Commit()
 	if err != nil || !done.Succeeded {
 		return false, err
+	}
+	if stays {
+		return true, nil
 	}
 	return true, s.retire(ctx, append(history, v))
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -50,11 +51,14 @@ const (
 	MaxShared = 1 << 20
 )
 
+// ErrTooLarge is about a result that cannot be shared.
+var ErrTooLarge = errors.New("what nodes share is limited")
+
 // Share prepares a result for the others: what is large goes into chunks, named by its digest.
 func (s *Store) Share(ctx context.Context, r StepResult, value []byte) (StepResult, error) {
 	if len(value) > MaxShared+MaxShared/2 { // as JSON, bytes take more room
-		return r, fmt.Errorf("the result of %s is %d KiB: what nodes share is limited to %d KiB; large files belong into the repository or a file server",
-			r.Step, len(value)>>10, MaxShared>>10)
+		return r, fmt.Errorf("the result of %s is %d KiB: %w to %d KiB; large files belong into the repository or a file server",
+			r.Step, len(value)>>10, ErrTooLarge, MaxShared>>10)
 	}
 	if len(value) <= inline {
 		r.Value = value

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"sync"
 	"time"
 
 	"github.com/pullet/pullet/lock"
@@ -56,10 +57,13 @@ func rulesFor(r render.Rollout, node render.Node) lock.Rules {
 	return out
 }
 
-// waiting tells everybody why the node waits.
+// waiting tells everybody why the node waits. Several steps may wait at once.
 func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 	said := ""
+	var mu sync.Mutex
 	return func(w *lock.Wait) {
+		mu.Lock()
+		defer mu.Unlock()
 		if w.Error() == said {
 			return
 		}

@@ -121,7 +121,7 @@ func (p *pull) view(ctx context.Context) (render.View, error) {
 }
 
 func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
-	o, err := store.Overview(ctx, true)
+	o, err := store.View(ctx)
 	if err != nil {
 		return render.View{}, err
 	}

@@ -37,6 +37,19 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
 	}
+	o, err := s.overview(ctx, prefixes...)
+	if err != nil {
+		return nil, err
+	}
+	return o, s.gates(ctx, o)
+}
+
+// View reads what templates see of the fleet, at one revision: nodes, facts, services.
+func (s *Store) View(ctx context.Context) (*Overview, error) {
+	return s.overview(ctx, "node/", "facts/", "service/")
+}
+
+func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, error) {
 	ops := []clientv3.Op{clientv3.OpGet(s.CurrentKey())}
 	for _, p := range prefixes {
 		ops = append(ops, clientv3.OpGet(s.prefix+p, clientv3.WithPrefix()))
@@ -57,7 +70,7 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 			}
 		}
 	}
-	return o, s.gates(ctx, o)
+	return o, nil
 }
 
 // take files one key under what it says.

@@ -46,6 +46,7 @@ func (p *pull) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	p.nodes = presence.Fleet
 	p.store, p.presence, p.out.seen = store, presence, presence.Revision
 	p.local.LastPull, p.local.Store.Revision = node.LastSeen, presence.Revision // the next pull tells from it how long the gap was
 	if err := p.local.Save(p.config.Paths.State); err != nil {

@@ -31,11 +31,17 @@ func (a *Agent) facts() render.Facts { return facts.Gather(a.config.Root) }
 
 // compile makes the program of a version for this node: everything that can be wrong with a commit is wrong here.
 func (p *pull) compile(ctx context.Context, v *state.Version) (*compiled, error) {
-	view, err := p.view(ctx)
+	repo, err := p.repository(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	repo, err := p.repository(ctx, v)
+	if !repo.AsksForFleet() { // most do not: then nobody else's facts are read
+		program, err := p.bind(ctx, repo, v, render.View{})
+		if !repo.AsksForFleet() {
+			return program, err
+		}
+	}
+	view, err := p.view(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +119,6 @@ func (p *pull) view(ctx context.Context) (render.View, error) {
 	if err != nil {
 		return v, err
 	}
-	p.nodes = len(v.Nodes)
 	if p.presence == nil { // a plan, which writes nothing
 		return v, nil
 	}

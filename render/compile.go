@@ -238,6 +238,7 @@ func (c *Catalog) File(name string) ([]byte, error) {
 // Template executes the text of a file template with the catalog's roots, and the item of a step that a forEach made; the step may be nil.
 // The name is for messages.
 func (c *Catalog) Template(of *Step, name, text string, results Results, run func(*Macro) (string, error)) ([]byte, error) {
+	c.repo.note(text)
 	scope := c.scope.at(results, run)
 	if of != nil {
 		scope.item = of.item

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"text/template"
 
 	"go.yaml.in/yaml/v4"
@@ -34,6 +36,20 @@ type Repository struct {
 	broken     map[string]*Error
 
 	brought *extensions // nil: not read yet
+	asks    atomic.Bool // something that was read may ask for the fleet
+}
+
+// asking is what templates and expressions ask for the fleet by. A word in a comment does no harm: the fleet is read for nothing then.
+var asking = regexp.MustCompile(`(?i)\b(servervars|services|servers|servers_get_by_label)\b`)
+
+// AsksForFleet reports that something of what was compiled so far, or a macro or condition of it, may ask who else there is. Without, the
+// View can be left empty.
+func (r *Repository) AsksForFleet() bool { return r.asks.Load() }
+
+func (r *Repository) note(text string) {
+	if !r.asks.Load() && asking.MatchString(text) {
+		r.asks.Store(true)
+	}
 }
 
 // Open makes a repository of the layers, which are read when a catalog needs them.
@@ -141,6 +157,7 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 		return nil, &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))}
 	}
 	s.text = string(text)
+	r.note(s.text)
 	if funcs != nil && strings.Contains(s.text, "{{") {
 		if bad := s.parse(funcs, true); bad != nil {
 			r.broken[key] = bad

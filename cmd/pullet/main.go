@@ -104,7 +104,7 @@ func (a *app) root() *cobra.Command {
 	)
 	for _, c := range []*cobra.Command{
 		a.pullCommand(), a.agentCommand(), a.planCommand(), a.factsCommand(),
-		a.statusCommand(), a.rolloutCommand(), a.decommissionCommand(),
+		a.statusCommand(), a.rolloutCommand(), a.enableCommand(), a.disableCommand(), a.waitCommand(), a.decommissionCommand(),
 		a.initCommand(), a.validateCommand(), a.renderCommand(), a.explainCommand(), a.schemaCommand(), a.graphCommand(), a.evalCommand(), a.demoCommand(), a.versionCommand(),
 	} {
 		root.AddCommand(c)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -76,7 +77,7 @@ func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, 
 	if err != nil {
 		return err
 	}
-	if !s.noop {
+	if !s.noop && !settled(p) {
 		p.Version.By, p.Version.Reason = operator(), s.reason
 		if err := store.Move(ctx, p.Version, p.Current, p.Seen); err != nil {
 			return err
@@ -99,6 +100,11 @@ func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, 
 	return a.await(ctx, store, v, s.timeout, s.retry)
 }
 
+// settled reports that the fleet is at the version already, as it is to be: to set it again would make who waits start anew.
+func settled(p *agent.Proposal) bool {
+	return p.Version.Same(p.Current) && p.Current.Held && p.Current.Until.IsZero() && bytes.Equal(p.Version.Instructions, p.Current.Instructions)
+}
+
 // readInstructions reads the rules of a rollout; without a name, those beside the configuration, where they are.
 func (a *app) readInstructions(file string) (json.RawMessage, error) {
 	name := file
@@ -112,10 +118,11 @@ func (a *app) readInstructions(file string) (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instructions: %w", err)
 	}
-	if !json.Valid(text) {
-		return nil, fmt.Errorf("instructions: %s is not JSON", name)
+	var out bytes.Buffer
+	if err := json.Compact(&out, text); err != nil {
+		return nil, fmt.Errorf("instructions: %s is not JSON: %w", name, err)
 	}
-	return text, nil
+	return out.Bytes(), nil
 }
 
 // plannedGroup is a group of nodes in the order of a rollout.
@@ -182,7 +189,7 @@ func (a *app) printStart(p *agent.Proposal, plan []plannedGroup, noop bool) {
 	case noop:
 		verb = "would be the fleet's version"
 	case p.Version.Same(p.Current):
-		verb = "was the fleet's version already; it is held now until: pullet rollout follow"
+		verb = "was the fleet's version already; it is held until: pullet rollout follow"
 	}
 	fmt.Fprintf(a.out, "%s %s\n%s to change\n", withCommit(&p.Version), verb, count(behind, "node"))
 	if behind == 0 {

@@ -177,6 +177,8 @@ func (g Gate) Said(group string) string {
 		return g.Reason
 	case g.Node == "":
 		return "role " + group + ": " + g.Reason
+	case strings.HasPrefix(group, "step-"):
+		return fmt.Sprintf("a serialized step: it failed on %s: %s", g.Node, g.Reason)
 	}
 	return fmt.Sprintf("role %s: the upgrade of %s failed: %s", group, g.Node, g.Reason)
 }

@@ -219,13 +219,11 @@ func (v *fleetStatus) printHalted(w io.Writer) {
 
 // said is what is halted and why.
 func (h haltedGroup) said(v *state.Version) string {
-	switch {
-	case h.Group == state.AllGroups:
+	if h.Group == state.AllGroups {
 		return fmt.Sprintf("the rollout of %s is %s", v, h.Reason)
-	case h.Node == "":
-		return fmt.Sprintf("role %s is halted at %s: %s", h.Group, v, h.Reason)
 	}
-	return fmt.Sprintf("role %s is halted at %s: the upgrade of %s failed: %s", h.Group, v, h.Node, h.Reason)
+	who, why, _ := strings.Cut(h.Said(h.Group), ": ")
+	return fmt.Sprintf("%s is halted at %s: %s", who, v, why)
 }
 
 // withCommit is a version with its short id, where it has a name beside it.

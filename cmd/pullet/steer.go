@@ -123,8 +123,11 @@ func (a *app) resume(ctx context.Context, store *state.Store, role string) error
 
 // groupName is what a gate is called.
 func groupName(group string) string {
-	if group == state.AllGroups {
+	switch {
+	case group == state.AllGroups:
 		return "the rollout"
+	case strings.HasPrefix(group, "step-"):
+		return "a serialized step"
 	}
 	return group
 }

@@ -55,6 +55,9 @@ const (
 	missing   = "missing" // listed under nodes/ and never seen
 )
 
+// neverSeen is why a node of the inventory is missing.
+const neverSeen = "it is listed under nodes/ and was never seen"
+
 // viewOf sums the fleet's record up.
 func viewOf(o *state.Overview) *fleetStatus {
 	v := &fleetStatus{Current: o.Current, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), Switches: map[string]state.Switch{}}
@@ -67,7 +70,7 @@ func viewOf(o *state.Overview) *fleetStatus {
 		for _, name := range o.Rosters[group].Nodes() {
 			if _, known := o.Nodes[name]; !known && !o.Gone[name] {
 				v.Nodes = append(v.Nodes, nodeStatus{
-					Node: name, Role: group, State: missing, Why: "it is listed under nodes/ and was never seen",
+					Node: name, Role: group, State: missing, Why: neverSeen,
 					Clear: "start it, or remove it there",
 				})
 				v.Counts[missing]++

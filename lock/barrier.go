@@ -103,7 +103,7 @@ func (s *Steps) arrive(ctx context.Context, step Step, roster *state.Roster, how
 	own, count, bad, open := s.key(step, "in", s.req.node()), s.key(step, "count"), s.key(step, "bad"), s.key(step, "open")
 	none := clientv3.Compare(clientv3.CreateRevision(bad+"/"), "=", 0) // of a whole prefix: none of it is there
 	last := []clientv3.Cmp{clientv3.Compare(clientv3.Version(count), "=", int64(roster.Size-1)), none.WithPrefix()}
-	ops := []clientv3.Op{clientv3.OpPut(own, how), clientv3.OpPut(count, "")}
+	ops := []clientv3.Op{clientv3.OpPut(own, how), clientv3.OpPut(count, step.ID)} // its name, for people
 	if how == Failed {
 		ops = append(ops, clientv3.OpPut(bad+"/"+s.req.node(), ""))
 	} else {

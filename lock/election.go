@@ -101,7 +101,7 @@ func (c *Candidate) take(ctx context.Context, key string, seen int64, more ...cl
 	s := c.steps
 	done, err := s.store.Client.Txn(ctx).
 		If(append(more, clientv3.Compare(clientv3.ModRevision(key), "=", seen), s.lives())...).
-		Then(clientv3.OpPut(key, s.req.node())).
+		Then(clientv3.OpPut(key, s.req.node()), clientv3.OpPut(s.electionKey(c.election, "name"), c.election.ID)).
 		Else(clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly())).Commit()
 	switch {
 	case err != nil:

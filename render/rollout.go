@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -262,6 +263,17 @@ var instructionNames = map[string]string{
 	"max_failures": "maxFailures", "on_lost": "onLost", "progress_deadline": "progressDeadline",
 }
 
+// drop empties the rules of the given names: what stands in their place is the whole of them.
+func (r *Rollout) drop(names map[string]json.RawMessage) {
+	v := reflect.ValueOf(r).Elem()
+	for i := range v.NumField() {
+		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		if _, ok := names[name]; ok {
+			v.Field(i).SetZero()
+		}
+	}
+}
+
 // Instruct puts the rules of instructions in the place of those of the same name. Instructions are JSON with the keys of rollout in
 // pullet.yaml, in snake_case or as they are there. The name is for messages.
 func (r Rollout) Instruct(name string, instructions []byte, inventory Inventory) (Rollout, error) {
@@ -282,6 +294,7 @@ func (r Rollout) Instruct(name string, instructions []byte, inventory Inventory)
 		}
 		named[key] = value
 	}
+	r.drop(named)
 	text, err := json.MarshalIndent(map[string]any{"rollout": named}, "", "  ")
 	if err != nil {
 		return r, err

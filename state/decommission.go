@@ -19,7 +19,7 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 		return nil, err
 	}
 	if seen == 0 {
-		return nil, fmt.Errorf("there is no node %q in this fleet: see pullet status", node)
+		return nil, s.forget(ctx, node)
 	}
 	if alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly()); err != nil {
 		return nil, err
@@ -36,11 +36,7 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 	if running != "" {
 		ops = append(ops, clientv3.OpDelete(s.RunningKey(running, node)))
 	}
-	for _, c := range Categories() {
-		for _, state := range states {
-			ops = append(ops, clientv3.OpDelete(s.key("status", c, state, node)))
-		}
-	}
+	ops = append(ops, s.noStatusOps(node)...)
 	held, err := s.heldBy(ctx, node)
 	if err != nil {
 		return nil, err
@@ -54,6 +50,31 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 		err = errors.New("the fleet's slots moved just now: try again")
 	}
 	return held.claims, err
+}
+
+// noStatusOps remove what is said of a node.
+func (s *Store) noStatusOps(node string) []clientv3.Op {
+	var ops []clientv3.Op
+	for _, c := range Categories() {
+		for _, state := range states {
+			ops = append(ops, clientv3.OpDelete(s.key("status", c, state, node)))
+		}
+	}
+	return ops
+}
+
+// forget removes a machine that was provisioned and never came.
+func (s *Store) forget(ctx context.Context, node string) error {
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.NodeKey(node)), "=", 0)).Then(s.noStatusOps(node)...).Commit()
+	if err != nil {
+		return err
+	}
+	for _, r := range done.Responses {
+		if r.GetResponseDeleteRange().Deleted > 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("there is no node %q in this fleet: see pullet status", node)
 }
 
 // holdings is what a node has in the fleet's record beside itself.

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -46,18 +45,40 @@ func (s *Store) SwitchKey(c Scope) string {
 // PauseKey is there while all rollouts are paused.
 func (s *Store) PauseKey() string { return s.key("config_state", "pause") }
 
-// SetSwitch sets a scope's switch, for a time where that is not 0. One that enables and says nothing else is the same as none, but for
-// a host, where it lifts what holds for its role or for all.
-func (s *Store) SetSwitch(ctx context.Context, c Scope, w Switch, lasts time.Duration) error {
-	op := clientv3.OpDelete(s.SwitchKey(c))
-	if !w.Enabled || w.Version != "" || c.Kind == "host" {
-		var err error
-		if op, err = s.lasting(ctx, s.SwitchKey(c), &w, lasts); err != nil {
+// SetSwitch sets a scope's switch, for a time where that is not 0; nil removes it. It is an error when the switch is another one than
+// was: somebody else was faster.
+func (s *Store) SetSwitch(ctx context.Context, c Scope, w, was *Switch, lasts time.Duration) error {
+	key := s.SwitchKey(c)
+	var have Switch
+	seen, err := s.read(ctx, key, &have)
+	if err != nil {
+		return err
+	}
+	if (was == nil) != (seen == 0) || was != nil && !was.At.Equal(have.At) {
+		return &MovedError{"the switch of " + c.String(), have.By}
+	}
+	op := clientv3.OpDelete(key)
+	if w != nil {
+		if op, err = s.lasting(ctx, key, w, lasts); err != nil {
 			return err
 		}
 	}
-	_, err := s.Client.Txn(ctx).Then(op, s.RingOp()).Commit()
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(op, s.RingOp()).Commit()
+	if err == nil && !done.Succeeded {
+		err = &MovedError{What: "the switch of " + c.String()}
+	}
 	return err
+}
+
+// MovedError says that somebody else changed something at the same moment.
+type MovedError struct{ What, By string }
+
+func (e *MovedError) Error() string {
+	by := ""
+	if e.By != "" {
+		by = " by " + e.By
+	}
+	return e.What + " was changed just now" + by + ": look at pullet status and try again"
 }
 
 // lasting writes a switch on a lease of its own where it ends by itself.
@@ -74,8 +95,8 @@ func (s *Store) lasting(ctx context.Context, key string, w *Switch, lasts time.D
 }
 
 // Pause stops admissions everywhere, until Unpause or for a time. It reports false when it was paused already.
-func (s *Store) Pause(ctx context.Context, w Switch, lasts time.Duration) (bool, error) {
-	op, err := s.lasting(ctx, s.PauseKey(), &w, lasts)
+func (s *Store) Pause(ctx context.Context, w *Switch, lasts time.Duration) (bool, error) {
+	op, err := s.lasting(ctx, s.PauseKey(), w, lasts)
 	if err != nil {
 		return false, err
 	}
@@ -119,8 +140,8 @@ func (s *Store) Switches(ctx context.Context) (map[string]Switch, error) {
 	return out, nil
 }
 
-// Resume opens the halted gates of the current rollout, of one group or of all for "", for every node that may be held by them. It is
-// recorded with who did it, and reports the groups.
+// Resume opens the halted gates of the current rollout, of one group or of all for "". It is recorded with who did it, and reports the
+// groups.
 func (s *Store) Resume(ctx context.Context, group, by string) ([]string, error) {
 	current, _, err := s.Current(ctx)
 	if err != nil || current == nil {
@@ -139,7 +160,7 @@ func (s *Store) Resume(ctx context.Context, group, by string) ([]string, error) 
 			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
 		}
 		name := LastPart(kv.Key)
-		if g.State != Halted || group != "" && name != group && name != AllGroups {
+		if g.State != Halted || group != "" && name != group {
 			continue
 		}
 		opened = append(opened, name)
@@ -151,7 +172,7 @@ func (s *Store) Resume(ctx context.Context, group, by string) ([]string, error) 
 	still := clientv3.Compare(clientv3.ModRevision(prefix), "<", got.Header.Revision+1)
 	done, err := s.Client.Txn(ctx).If(still.WithPrefix()).Then(ops...).Commit()
 	if err == nil && !done.Succeeded {
-		err = errors.New("the rollout moved just now: look at pullet status and try again")
+		err = &MovedError{What: "the rollout"}
 	}
 	if err != nil {
 		return nil, err

@@ -104,7 +104,8 @@ func (a *app) root() *cobra.Command {
 	)
 	for _, c := range []*cobra.Command{
 		a.pullCommand(), a.agentCommand(), a.planCommand(), a.factsCommand(),
-		a.statusCommand(), a.rolloutCommand(), a.runCommand(), a.decommissionCommand(),
+		a.statusCommand(), a.nodesCommand(), a.failuresCommand(), a.locksCommand(), a.servicesCommand(), a.rolloutCommand(), a.runCommand(), a.enableCommand(), a.disableCommand(),
+		a.verifyCommand(), a.pendingCommand(), a.waitCommand(), a.setStatusCommand(), a.decommissionCommand(),
 		a.initCommand(), a.validateCommand(), a.renderCommand(), a.explainCommand(), a.schemaCommand(), a.graphCommand(), a.evalCommand(), a.demoCommand(), a.versionCommand(),
 	} {
 		root.AddCommand(c)
@@ -137,14 +138,22 @@ func (a *app) checkOutput(command string) error {
 	if command == "validate" {
 		forms = []string{"table", "json", "github"}
 	}
+	if command == "services" {
+		forms = append(forms, "hosts", "hiera")
+	}
 	if command == "graph" {
 		forms = []string{"table", "dot", "mermaid", "json", "yaml"}
 	}
 	if slices.Contains(forms, a.output) {
 		return nil
 	}
-	last := len(forms) - 1
-	return &exit{exitUsage, fmt.Errorf("--output %q: use %s or %s", a.output, strings.Join(forms[:last], ", "), forms[last])}
+	return &exit{exitUsage, fmt.Errorf("--output %q: use %s", a.output, oneOf(forms))}
+}
+
+// oneOf lists words of which one is to be used.
+func oneOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 // noArgs and upToOne are cobra's argument checks with our exit code.

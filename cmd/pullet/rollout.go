@@ -14,44 +14,10 @@ func (a *app) rolloutCommand() *cobra.Command {
 		Short: "Steer the fleet's move to a version",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	c.AddCommand(a.resumeCommand())
-	return c
-}
-
-func (a *app) resumeCommand() *cobra.Command {
-	var role string
-	var accept bool
-	c := &cobra.Command{
-		Use: "resume", Args: noArgs,
-		Short: "Go on after a halt, when it was the host and not the commit",
-		Long: "Resume opens what a failure halted, for the version that the fleet is at. It is recorded. The node that failed tries again by itself\n" +
-			"also without it; the others go on with it.",
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			store, err := a.openStore(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, store.Close()) }()
-			if accept {
-				if err := store.Accept(cmd.Context(), operator()); err != nil {
-					return err
-				}
-				_, err = fmt.Fprintln(a.out, "the fleet's record is accepted as it is: nodes that waited for that go on at their next pull")
-				return err
-			}
-			opened, err := store.Resume(cmd.Context(), role, operator())
-			if err != nil {
-				return err
-			}
-			if len(opened) == 0 {
-				return errors.New("nothing is halted: see pullet status")
-			}
-			_, err = fmt.Fprintf(a.out, "resumed: %s\n", strings.Join(opened, ", "))
-			return err
-		},
-	}
-	c.Flags().BoolVar(&accept, "store", false, "accept the fleet's record after it was restored from a backup or replaced")
-	c.Flags().StringVar(&role, "role", "", "only this role")
+	c.AddCommand(
+		a.startCommand(), a.followCommand(), a.rolloutStatusCommand(), a.rolloutHistoryCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.failCommand(), a.undoCommand(),
+	)
 	return c
 }
 

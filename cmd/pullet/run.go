@@ -59,7 +59,7 @@ func (a *app) runCommand() *cobra.Command {
 			if !o.wait {
 				return nil
 			}
-			return a.followCommand(cmd.Context(), store, c.ID)
+			return a.awaitCommand(cmd.Context(), store, c.ID)
 		},
 	}
 	f := c.Flags()
@@ -137,8 +137,8 @@ func (o runOptions) freeze(c *state.Command, fleet *state.Overview) error {
 	return nil
 }
 
-// followCommand shows results as they come, until all are there or nobody goes on.
-func (a *app) followCommand(ctx context.Context, store *state.Store, id string) error {
+// awaitCommand shows results as they come, until all are there or nobody goes on.
+func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string) error {
 	shown := map[string]bool{}
 	for {
 		all, gone, err := store.Commands(ctx)

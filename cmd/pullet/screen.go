@@ -66,10 +66,21 @@ func (s *screen) redraw(v *fleetStatus) {
 	t.Flush()
 	var lines []string
 	for line := range strings.Lines(b.String()) {
-		lines = append(lines, shorten(strings.TrimRight(line, " \n"), width))
+		lines = append(lines, strings.TrimRight(line, "\n"))
 	}
 	for _, h := range v.Halted {
 		lines = append(lines, wrap("  HALTED  role "+h.Group+": "+h.Reason, width)...)
+	}
+	s.draw(lines)
+}
+
+// draw writes lines over those before. What has no room on the terminal is left out: it could not be drawn over.
+func (s *screen) draw(lines []string) {
+	for i, line := range lines {
+		lines[i] = shorten(strings.TrimRight(line, " "), s.width())
+	}
+	if room := s.height() - 1; len(lines) > room {
+		lines = append(lines[:room-1:room-1], fmt.Sprintf("... %d lines more", len(lines)-room+1))
 	}
 	if s.drawn > 0 {
 		fmt.Fprintf(s.w, "\x1b[%dA\x1b[J", s.drawn)
@@ -80,6 +91,16 @@ func (s *screen) redraw(v *fleetStatus) {
 		text = paint(text)
 	}
 	fmt.Fprint(s.w, text)
+}
+
+// height is how many lines the terminal has.
+func (s *screen) height() int {
+	if f, ok := s.w.(*os.File); ok {
+		if _, h, err := term.GetSize(int(f.Fd())); err == nil && h > 5 {
+			return h
+		}
+	}
+	return 1 << 20
 }
 
 // width is how many columns a line may have without being broken by the terminal.

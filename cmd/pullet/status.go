@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -16,27 +16,31 @@ import (
 )
 
 func (a *app) statusCommand() *cobra.Command {
-	return &cobra.Command{
+	var watch bool
+	c := &cobra.Command{
 		Use: "status", GroupID: "fleet", Args: noArgs,
 		Short: "Who runs what, who waits for whom and what clears it",
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			store, err := a.openStore(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, store.Close()) }()
-			o, err := store.Overview(cmd.Context(), false)
-			if err != nil {
-				return err
-			}
-			v := viewOf(o)
-			if done, err := a.structured(v); done || err != nil {
-				return err
-			}
-			v.print(a.out, a.whyWidth())
-			return nil
+		Long: "Status shows the fleet in one screen: its version and what holds it, how many nodes are in which state, and who stands still and why. Of a\n" +
+			"large fleet it shows the exceptions, and the waiting nodes by what they wait for; pullet nodes lists all.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+				if watch {
+					return a.watchStatus(ctx, store)
+				}
+				v, _, err := readStatus(ctx, store)
+				if err != nil {
+					return err
+				}
+				if done, err := a.structured(v); done || err != nil {
+					return err
+				}
+				v.print(a.out, a.whyWidth())
+				return nil
+			})
 		},
 	}
+	c.Flags().BoolVar(&watch, "watch", false, "show it again whenever something changes, until it is stopped")
+	return c
 }
 
 // openStore opens the fleet's record of the configuration.
@@ -48,42 +52,44 @@ func (a *app) openStore(ctx context.Context) (*state.Store, error) {
 	return config.OpenStore(ctx)
 }
 
-// fleetStatus is the fleet as status shows it.
-type fleetStatus struct {
-	Current *state.Version    `json:"current"`
-	Counts  map[string]int    `json:"counts"`
-	Nodes   []nodeStatus      `json:"nodes"`
-	Halted  []haltedGroup     `json:"halted"`
-	names   map[string]string // version -> release
+// readStatus reads the fleet's record with its switches, and the revision at which it was so.
+func readStatus(ctx context.Context, store *state.Store) (*fleetStatus, int64, error) {
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	v := viewOf(o)
+	v.Switches, err = store.Switches(ctx)
+	return v, o.Revision, err
 }
 
-type nodeStatus struct {
-	Node    string    `json:"node"`
-	Role    string    `json:"role,omitempty"`
-	Version string    `json:"version,omitempty"` // that it runs
-	Release string    `json:"release,omitempty"`
-	State   string    `json:"state"`
-	Alive   bool      `json:"alive"`
-	Since   time.Time `json:"since,omitzero"`
-	Why     string    `json:"why,omitempty"`
-	Clear   string    `json:"clear,omitempty"`
+// watchStatus shows the fleet as it changes: on a terminal it is drawn over, elsewhere each change is a line.
+func (a *app) watchStatus(ctx context.Context, store *state.Store) error {
+	s := newScreen(a.out)
+	for {
+		v, revision, err := readStatus(ctx, store)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil:
+			return err
+		}
+		done, err := a.structured(v)
+		if err != nil {
+			return err
+		}
+		if !done && s.live {
+			var text bytes.Buffer
+			v.print(&text, a.whyWidth())
+			s.draw(strings.Split(strings.TrimRight(text.String(), "\n"), "\n"))
+		} else if !done {
+			s.show(v)
+		}
+		if !store.Await(ctx, store.BellKey(), revision, lookEvery) {
+			return nil
+		}
+	}
 }
-
-type haltedGroup struct {
-	Group string `json:"group"`
-	state.Gate
-}
-
-// The states of a node as people see them.
-const (
-	upToDate  = "ok"
-	upgrading = "upgrading"
-	waiting   = "waiting"
-	failed    = "failed"
-	pending   = "pending" // an update is available and the node has not looked yet
-	lost      = "lost"
-	missing   = "missing" // listed under nodes/ and never seen
-)
 
 // whyWidth is how much of a reason fits on a terminal beside the other columns; elsewhere, and with -o wide, all of it.
 func (a *app) whyWidth() int {
@@ -93,115 +99,131 @@ func (a *app) whyWidth() int {
 	return max(40, newScreen(a.out).width()-50)
 }
 
-// viewOf sums the fleet's record up.
-func viewOf(o *state.Overview) *fleetStatus {
-	v := &fleetStatus{Current: o.Current, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o)}
-	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
-		n := v.node(o, o.Nodes[name])
-		v.Nodes = append(v.Nodes, n)
-		v.Counts[n.State]++
-	}
-	for _, group := range slices.Sorted(maps.Keys(o.Rosters)) {
-		for _, name := range o.Rosters[group].Nodes() {
-			if _, known := o.Nodes[name]; !known && !o.Gone[name] {
-				v.Nodes = append(v.Nodes, nodeStatus{
-					Node: name, Role: group, State: missing, Why: "it is listed under nodes/ and was never seen",
-					Clear: "start it, or remove it there",
-				})
-				v.Counts[missing]++
-			}
-		}
-	}
-	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
-		if g := o.Gates[group]; g.State == state.Halted {
-			v.Halted = append(v.Halted, haltedGroup{group, g})
-		}
-	}
-	return v
-}
+// The sizes up to which one screen has room for all.
+const (
+	smallFleet     = 50 // nodes that are listed one by one
+	mostExceptions = 20
+	mostWaits      = 15
+)
 
-// releases are the names of the versions that are known by one.
-func releases(o *state.Overview) map[string]string {
-	out := map[string]string{}
-	for _, categories := range o.Statuses {
-		for _, s := range categories {
-			if s.Release != "" {
-				out[s.Version] = s.Release
-			}
-		}
-	}
-	if o.Current != nil && o.Current.Release != "" {
-		out[o.Current.ID] = o.Current.Release
-	}
-	return out
-}
-
-// node is one node's line.
-func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
-	out := nodeStatus{Node: n.Name, Role: n.Role, Version: o.Running[n.Name], Alive: o.Alive[n.Name], Since: n.LastSeen, State: pending}
-	out.Release = v.names[out.Version]
-	current := o.Current != nil && out.Version == o.Current.ID
-	rollout, c := o.Statuses[n.Name][state.Rollout], o.Statuses[n.Name][state.Configured]
-	if current {
-		out.State, out.Why = upToDate, c.Reason
-		if rollout.Version == out.Version {
-			out.Since = rollout.Time
-		}
-	}
-	if o.Current != nil && rollout.Version == o.Current.ID && !current {
-		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed, state.Success: upToDate}[rollout.State]
-		out.Since, out.Why, out.Clear = rollout.Time, rollout.Reason, rollout.Clear
-	}
-	settled := out.State == upToDate || o.Current == nil || // a first version that did not compile is nobody's rollout
-		out.State == pending && c.Version == o.Current.ID // nor is one that the node's remote does not have
-	if settled && (c.State == state.Failed || c.State == state.Pending) {
-		out.State = map[string]string{state.Failed: failed, state.Pending: waiting}[c.State]
-		out.Since, out.Why, out.Clear = c.Time, c.Reason, c.Clear
-	}
-	if !out.Alive {
-		out.Why = strings.TrimSuffix("was "+out.State+": "+out.Why, ": ")
-		out.State, out.Since = lost, n.LastSeen
-		out.Clear = "start it again, or give it up: pullet decommission " + n.Name
-	}
-	return out
-}
-
-// shown is a version by its release or its short id.
-func (v *fleetStatus) shown(version string) string {
-	if version == "" {
-		return "-"
-	}
-	if name := v.names[version]; name != "" {
-		return name
-	}
-	return state.Short(version)
-}
-
-// print shows the fleet in one screen: the version, the counts, the nodes, and what stands still.
+// print shows the fleet in one screen: the version, what holds it, the counts, the nodes or the exceptions, and what stands still.
 func (v *fleetStatus) print(w io.Writer, whyWidth int) {
+	v.printVersion(w)
+	fmt.Fprintf(w, "%s: %s\n\n", count(len(v.Nodes), "node"), v.counts())
+	shown := v.Nodes
+	if len(v.Nodes) > smallFleet {
+		shown = v.exceptions()
+	}
+	more := 0
+	if len(v.Nodes) > smallFleet && len(shown) > mostExceptions {
+		shown, more = shown[:mostExceptions], len(shown)-mostExceptions
+	}
+	if len(shown) > 0 || len(v.Nodes) <= smallFleet {
+		v.printNodes(w, shown, whyWidth)
+	}
+	if more > 0 {
+		fmt.Fprintf(w, "and %d more: pullet nodes --state failed,lost,missing,upgrading\n", more)
+	}
+	if len(v.Nodes) > smallFleet {
+		v.printWaits(w)
+	}
+	v.printHalted(w)
+}
+
+// printVersion says at which version the fleet is, and what holds it there.
+func (v *fleetStatus) printVersion(w io.Writer) {
 	if v.Current == nil {
 		fmt.Fprintln(w, "the fleet has no version yet: the first pull that compiles sets it")
 	} else {
-		fmt.Fprintf(w, "version %s, set by %s %s ago\n", withCommit(v.Current), v.Current.By, ago(v.Current.At))
+		held := ""
+		if v.Current.Holds(time.Now()) {
+			held = ", held there" + until(v.Current.Until) + because(v.Current.Reason) + " (pullet rollout follow)"
+		}
+		fmt.Fprintf(w, "version %s, set by %s %s ago%s\n", withCommit(v.Current), v.Current.By, ago(v.Current.At), held)
 	}
+	if p, ok := v.Switches["pause"]; ok {
+		fmt.Fprintf(w, "paused by %s %s ago%s%s; to go on: pullet rollout resume\n", p.By, ago(p.At), until(p.Until), because(p.Reason))
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(v.Switches)) {
+		s := v.Switches[name]
+		if name == "pause" {
+			continue
+		}
+		names = append(names, name)
+		if len(names) <= mostWaits {
+			kind, of, _ := strings.Cut(name, " ")
+			fmt.Fprintf(w, "%s %s\n", scopeName(state.Scope{Kind: kind, Name: of}), switchText(s))
+		}
+	}
+	if len(names) > mostWaits {
+		fmt.Fprintf(w, "and %d switches more: pullet status -o json\n", len(names)-mostWaits)
+	}
+}
+
+// counts are how many nodes are in which state.
+func (v *fleetStatus) counts() string {
 	var counts []string
 	for _, s := range []string{upToDate, upgrading, waiting, pending, failed, lost, missing} {
 		if n := v.Counts[s]; n > 0 {
 			counts = append(counts, fmt.Sprintf("%d %s", n, s))
 		}
 	}
-	fmt.Fprintf(w, "%s: %s\n\n", count(len(v.Nodes), "node"), strings.Join(counts, ", "))
+	if v.Parked > 0 {
+		counts = append(counts, fmt.Sprintf("%d of them parked", v.Parked))
+	}
+	return strings.Join(counts, ", ")
+}
+
+// exceptions are the nodes at which something is wrong or goes on.
+func (v *fleetStatus) exceptions() []nodeStatus {
+	var out []nodeStatus
+	for _, s := range []string{failed, lost, missing, upgrading} {
+		for _, n := range v.Nodes {
+			if n.State == s {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+func (v *fleetStatus) printNodes(w io.Writer, nodes []nodeStatus, whyWidth int) {
 	t := columns(w)
 	fmt.Fprintln(t, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY")
-	for _, n := range v.Nodes {
-		why := shorten(v.why(n), whyWidth)
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since), why)
+	for _, n := range nodes {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since), shorten(v.why(n), whyWidth))
 	}
 	t.Flush()
-	for _, h := range v.Halted {
-		fmt.Fprintf(w, "\nrole %s is halted at %s: the upgrade of %s failed: %s\n  no other node goes on; push a commit that mends it, or, when it was the host: pullet rollout resume\n",
-			h.Group, v.Current, h.Node, h.Reason)
+}
+
+// printWaits says who waits for whom, and what clears it.
+func (v *fleetStatus) printWaits(w io.Writer) {
+	if len(v.Waits) > 0 {
+		fmt.Fprintln(w)
 	}
+	for i, g := range v.Waits {
+		if i == mostWaits {
+			fmt.Fprintf(w, "and %d waits more: pullet nodes --state waiting\n", len(v.Waits)-i)
+			return
+		}
+		fmt.Fprintln(w, g.String())
+	}
+}
+
+func (v *fleetStatus) printHalted(w io.Writer) {
+	for _, h := range v.Halted {
+		fmt.Fprintf(w, "\n%s\n  no other node goes on; push a commit that mends it, or, when it was the host: pullet rollout resume\n", h.said(v.Current))
+	}
+}
+
+// said is what is halted and why.
+func (h haltedGroup) said(v *state.Version) string {
+	if h.Group == state.AllGroups {
+		return fmt.Sprintf("the rollout of %s is %s", v, h.Reason)
+	}
+	who, why, _ := strings.Cut(h.Said(h.Group), ": ")
+	return fmt.Sprintf("%s is halted at %s: %s", who, v, why)
 }
 
 // why is why a node is as it is, and what clears it. A failure that halts a role is said once, below the nodes, and not with each that it is
@@ -216,10 +238,7 @@ func (v *fleetStatus) why(n nodeStatus) string {
 			return strings.Replace(n.Why, ": "+h.Reason, "", 1)
 		}
 	}
-	if n.Clear == "" {
-		return n.Why
-	}
-	return n.Why + "; " + n.Clear
+	return n.why()
 }
 
 // withCommit is a version with its short id, where it has a name beside it.

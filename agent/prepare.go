@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// Proposal is a version that an operator wants, as this node sees it: it exists, it compiles here, and it follows the fleet's.
+type Proposal struct {
+	Version   state.Version
+	Current   *state.Version   // the fleet's; nil when it has none
+	Seen      int64            // the revision at which that was read
+	Rollout   render.Rollout   // the rules of the version, with its instructions
+	Inventory render.Inventory // its nodes that must exist
+}
+
+// Prepare checks a version that an operator names by its revisions, one for the only repository or NAME=REV for each that is not to stay
+// where it is. Nothing is written in the fleet's record.
+func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, instructions []byte) (*Proposal, error) {
+	current, seen, err := store.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &pull{Agent: a, out: &Outcome{}, log: a.log, store: store, current: current}
+	heads, err := p.named(ctx, revs)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.follows(ctx, heads); err != nil {
+		return nil, err
+	}
+	v := state.Version{ID: puller.Version(heads), Release: release(heads), At: time.Now().UTC(), Held: true, Instructions: instructions}
+	for _, h := range heads {
+		v.Commits = append(v.Commits, state.Commit{Repo: h.Repo, Commit: h.Commit, Tag: h.Tag})
+	}
+	if current != nil {
+		v.Previous, v.Rewound = current.ID, current.Rewound
+		v.Bad = slices.DeleteFunc(slices.Clone(current.Bad), func(id string) bool { return id == v.ID })
+		if v.Same(current) { // its rollout goes on
+			v.Previous, v.Epoch, v.Canary = current.Previous, current.Epoch, current.Canary
+		}
+	}
+	rules, inventory, err := p.rules(ctx, &v)
+	if err != nil {
+		return nil, err
+	}
+	v.Canary = rules.Canary != nil
+	return &Proposal{v, current, seen, rules, inventory}, nil
+}
+
+// Rules are the rules and the inventory of a version, as this node's clone has them.
+func (a *Agent) Rules(ctx context.Context, store *state.Store, v *state.Version) (render.Rollout, render.Inventory, error) {
+	p := &pull{Agent: a, out: &Outcome{}, log: a.log, store: store}
+	return p.rules(ctx, v)
+}
+
+func (p *pull) rules(ctx context.Context, v *state.Version) (render.Rollout, render.Inventory, error) {
+	program, err := p.compile(ctx, v)
+	var mistakes render.ErrorList
+	if errors.As(err, &mistakes) {
+		return render.Rollout{}, nil, fmt.Errorf("version %s does not compile on this node:\n%w", v, err)
+	}
+	if err != nil {
+		return render.Rollout{}, nil, err
+	}
+	cat := program.catalog
+	rules, err := cat.Fleet.Rollout.Instruct("the instructions", v.Instructions, cat.Inventory)
+	return rules, cat.Inventory, err
+}
+
+// named are the heads that revisions stand for.
+func (p *pull) named(ctx context.Context, revs []string) ([]puller.Head, error) {
+	own, err := p.puller.Pull(ctx)
+	if err != nil {
+		return nil, err
+	}
+	heads := p.stay(own)
+	for _, rev := range revs {
+		i := 0
+		if name, rest, ok := strings.Cut(rev, "="); ok {
+			rev, i = rest, slices.IndexFunc(heads, func(h puller.Head) bool { return h.Repo == name })
+			if i < 0 {
+				return nil, fmt.Errorf("there is no repository %q in the configuration", name)
+			}
+		} else if len(heads) > 1 {
+			return nil, fmt.Errorf("the fleet has several repositories: write NAME=REV, such as %s=%s", heads[0].Repo, rev)
+		}
+		if heads[i], err = p.puller.Resolve(ctx, heads[i].Repo, rev); err != nil {
+			return nil, err
+		}
+	}
+	return heads, nil
+}
+
+// stay are the heads of repositories that nobody names: where the fleet is.
+func (p *pull) stay(own []puller.Head) []puller.Head {
+	heads := slices.Clone(own)
+	for i, h := range heads {
+		if p.current == nil {
+			break
+		}
+		if at, ok := p.current.Commit(h.Repo); ok {
+			heads[i] = puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}
+		}
+	}
+	return heads
+}
+
+// follows refuses heads that do not come after the fleet's.
+func (p *pull) follows(ctx context.Context, heads []puller.Head) error {
+	for _, h := range heads {
+		if p.current == nil {
+			return nil
+		}
+		at, ok := p.current.Commit(h.Repo)
+		if !ok {
+			continue
+		}
+		relation, err := p.puller.Relate(ctx, puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}, h)
+		if err != nil {
+			return err
+		}
+		name := state.Version{ID: h.Commit, Release: h.Tag}
+		switch relation {
+		case puller.Same, puller.Newer:
+		case puller.Older:
+			return fmt.Errorf("%s is older than the fleet's version, %s: to go back to the last good one, run: pullet rollout undo", &name, p.current)
+		default:
+			return fmt.Errorf("%s does not follow from the fleet's version %s: their histories went apart", &name, p.current)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// onFleet runs a command on the fleet's record.
+func (a *app) onFleet(cmd *cobra.Command, do func(ctx context.Context, store *state.Store) error) (err error) {
+	store, err := a.openStore(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	return store.Explain(do(cmd.Context(), store))
+}
+
+// steers is onFleet for commands that change something: when the answer is lost it says so.
+func (a *app) steers(cmd *cobra.Command, do func(ctx context.Context, store *state.Store) error) error {
+	asked := false
+	err := a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+		asked = true
+		return do(ctx, store)
+	})
+	var away *state.UnreachableError
+	if asked && errors.As(err, &away) {
+		return fmt.Errorf("%w; whether it was done is not known: look at pullet status", err)
+	}
+	return err
+}
+
+// onNode runs a command that needs this node's clone of the repositories beside the fleet's record.
+func (a *app) onNode(cmd *cobra.Command, do func(ctx context.Context, node *agent.Agent, store *state.Store) error) error {
+	return a.steers(cmd, func(ctx context.Context, store *state.Store) (err error) {
+		config, err := a.readConfig()
+		if err != nil {
+			return err
+		}
+		node, err := agent.New(config, build().Version, a.logger())
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, node.Close()) }()
+		return do(ctx, node, store)
+	})
+}
+
+// rulesOf are the rules and the inventory of the fleet's version from this node's clone; without it, it warns, and what the fleet's record
+// says has to do.
+func (a *app) rulesOf(ctx context.Context, node *agent.Agent, store *state.Store, v *state.Version) (render.Rollout, render.Inventory, bool) {
+	if v == nil {
+		return render.Rollout{}, nil, false
+	}
+	rules, inventory, err := node.Rules(ctx, store, v)
+	if err != nil {
+		fmt.Fprintf(a.err, "pullet: warning: the rules and the inventory of %s cannot be read here: %v\n", v, err)
+	}
+	return rules, inventory, err == nil
+}
+
+// lasting are the flags of what an operator sets for a while.
+type lasting struct {
+	reason string
+	lasts  time.Duration
+}
+
+func (l *lasting) flags(c *cobra.Command) {
+	c.Flags().StringVar(&l.reason, "reason", "", "why, for the others and for the record")
+	c.Flags().DurationVar(&l.lasts, "for", 0, "how long it holds, such as 2h (default: until somebody ends it)")
+}
+
+// check refuses a time that is none.
+func (l *lasting) check(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("for") && l.lasts < time.Second {
+		return usage(fmt.Errorf("--for %s: write a time from 1s on, such as 2h", l.lasts))
+	}
+	return nil
+}
+
+// unknown says that there is no such thing, with what was probably meant and where to look.
+func unknown(kind, name string, known []string, look string) error {
+	return fmt.Errorf("there is no %s %q in this fleet%s: see %s", kind, name, suggestion(name, known), look)
+}
+
+// rolesOf are the roles of the fleet's nodes, and the groups that take turns.
+func rolesOf(o *state.Overview) []string {
+	known := map[string]bool{}
+	for _, n := range o.Nodes {
+		known[state.GroupOf(n.Role)] = true
+	}
+	for group, roster := range o.Rosters {
+		known[group] = true
+		for _, role := range roster.Roles {
+			known[role] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(known))
+}
+
+// nodesOf are the nodes that the fleet's record names: those that registered, and those that rosters wait for.
+func nodesOf(o *state.Overview) []string {
+	known := map[string]bool{}
+	for name := range o.Nodes {
+		known[name] = true
+	}
+	for _, roster := range o.Rosters {
+		for _, name := range roster.Nodes() {
+			known[name] = !o.Gone[name]
+		}
+	}
+	maps.DeleteFunc(known, func(_ string, there bool) bool { return !there })
+	return slices.Sorted(maps.Keys(known))
+}
+
+// knownVersion finds a version that the fleet had, has or runs, by its release or its id, which may be cut off.
+func knownVersion(ctx context.Context, store *state.Store, o *state.Overview, name string) (state.Version, error) {
+	history, err := store.History(ctx)
+	if err != nil {
+		return state.Version{}, err
+	}
+	known := map[string]state.Version{}
+	for _, id := range o.Running {
+		known[id] = state.Version{ID: id, Release: releases(o)[id]}
+	}
+	for _, v := range history {
+		known[v.ID] = v
+	}
+	var names []string
+	var found []state.Version
+	for id, v := range known {
+		if v.Release == name || id == name {
+			return v, nil
+		}
+		names = append(names, v.String())
+		if len(name) >= 4 && strings.HasPrefix(id, name) {
+			found = append(found, v)
+		}
+	}
+	if len(found) == 1 {
+		return found[0], nil
+	}
+	slices.Sort(names)
+	return state.Version{}, unknown("version", name, names, "pullet rollout history")
+}
+
+// list prints a value as JSON or YAML where that was asked for, else its rows as a table with a heading.
+func (a *app) list(v any, heading string, rows func(w io.Writer)) error {
+	if done, err := a.structured(v); done || err != nil {
+		return err
+	}
+	t := columns(a.out)
+	fmt.Fprintln(t, heading)
+	rows(t)
+	return t.Flush()
+}
+
+// because adds a reason to a sentence.
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+// until says when something ends, where it does.
+func until(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return " until " + t.Local().Format(time.DateTime)
+}
+
+// shownNames are some names of many.
+func shownNames(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/state"
+)
+
+// heldLock is a gate with who waits at it.
+type heldLock struct {
+	state.Lock
+	Waiting []string `json:"waiting"`
+	Clear   string   `json:"clear,omitempty"`
+}
+
+func (a *app) locksCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "locks", GroupID: "fleet", Args: noArgs,
+		Short: "Who holds which gate, at which step, since when, and who waits for it",
+		Long: "Locks lists the slots and the serialized steps that nodes hold, the barriers (sync) to which not all have come, and the nodes that were\n" +
+			"chosen (target), for the fleet's version. A holder that does not answer keeps its gate.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+				locks, err := readLocks(ctx, store)
+				if err != nil {
+					return err
+				}
+				if len(locks) == 0 && (a.output == "table" || a.output == "wide") {
+					_, err := fmt.Fprintln(a.out, "nobody holds a gate")
+					return err
+				}
+				most := 5
+				if a.output == "wide" {
+					most = len(locks) + 1<<20
+				}
+				return a.list(locks, "KIND\tNAME\tHOLDER\tSTEP\tSINCE\tWAITING", func(w io.Writer) {
+					for _, l := range locks {
+						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", l.Kind, l.Name, l.holder(most), orDash(l.Step), clock(l.Since), l.waiters(most))
+					}
+				})
+			})
+		},
+	}
+}
+
+// readLocks are all gates, with who waits at each.
+func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	locks, err := store.Locks(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	waits := map[string]waitGroup{}
+	for _, g := range viewOf(o).Waits {
+		waits[gateName(g.Gate)] = g
+	}
+	out := []heldLock{}
+	for _, l := range locks {
+		gate := l.Kind + " " + l.Name
+		if l.Kind == "election" {
+			gate = "result of " + l.Step
+		}
+		h := heldLock{Lock: l, Waiting: []string{}}
+		if g, ok := waits[gate]; ok {
+			h.Waiting, h.Clear = g.Nodes, g.Clear
+		}
+		out = append(out, h)
+	}
+	slices.SortFunc(out, func(a, b heldLock) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Place, b.Place))
+	})
+	return out, nil
+}
+
+// holder is who holds the gate and how that one is; of a barrier, who has not come.
+func (l heldLock) holder(most int) string {
+	switch {
+	case l.Kind == "barrier":
+		return fmt.Sprintf("%d came; not yet: %s", l.In, shownNames(l.Missing, most))
+	case l.Alive:
+		return l.Node + " (alive)"
+	}
+	return l.Node + " (not answering)"
+}
+
+// waiters are who waits and what clears it.
+func (l heldLock) waiters(most int) string {
+	if len(l.Waiting) == 0 {
+		return "-"
+	}
+	text := shownNames(l.Waiting, most)
+	if l.Clear != "" && !strings.HasPrefix(l.Clear, "it goes on") {
+		text += "; " + l.Clear
+	}
+	return text
+}
+
+// clock is a time of day, or a date where that is another day.
+func clock(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return "-"
+	case time.Since(t) < 12*time.Hour:
+		return t.Local().Format(time.TimeOnly)
+	}
+	return t.Local().Format(time.DateTime)
+}

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/state"
+)
+
+// The exit codes of pending. Scripts that prepare a first node rely on them.
+const (
+	pendingUpdate   = 0
+	pendingNone     = 1
+	pendingAway     = 2
+	pendingNewAlone = 3
+)
+
+func (a *app) pendingCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "pending", GroupID: "node", Args: noArgs,
+		Short: "Does the fleet have another version than the one that this node runs? The exit code says it",
+		Long: "Pending compares what runs on this node with the fleet's record. It looks at no repository.\n" +
+			"\nEXIT STATUS\n" +
+			"  0   an update is available\n" +
+			"  1   the node is up to date\n" +
+			"  2   etcd is unreachable or has no version, and the node runs one\n" +
+			"  3   etcd is unreachable or has no version, and the node never ran one\n" +
+			"  64  the command line, the configuration or the node's own record is wrong",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := a.readConfig()
+			if err != nil {
+				return usage(err)
+			}
+			local, err := state.LoadLocal(config.Paths.State)
+			if err != nil {
+				return usage(err)
+			}
+			current, why, err := currentVersion(cmd.Context(), func() (*state.Store, error) { return config.OpenStore(cmd.Context()) })
+			if err != nil {
+				return usage(err)
+			}
+			return a.printPending(local.Running, current, why)
+		},
+	}
+}
+
+// currentVersion is the fleet's, or nil and why it is not known.
+func currentVersion(ctx context.Context, open func() (*state.Store, error)) (v *state.Version, why string, err error) {
+	store, err := open()
+	var away *state.UnreachableError
+	if errors.As(err, &away) {
+		return nil, err.Error(), nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	defer func() { err = errors.Join(err, store.Close()) }()
+	v, _, err = store.Current(ctx)
+	if err = store.Explain(err); errors.As(err, &away) {
+		return nil, err.Error(), nil
+	}
+	if v == nil {
+		why = "the fleet has no version yet"
+	}
+	return v, why, err
+}
+
+func (a *app) printPending(running, current *state.Version, why string) error {
+	code, text := pendingUpdate, fmt.Sprintf("%s is available; the node runs %s", current, running)
+	switch {
+	case current == nil && running == nil:
+		code, text = pendingNewAlone, why+"; this node never ran a version"
+	case current == nil:
+		code, text = pendingAway, fmt.Sprintf("%s; the node runs %s", why, running)
+	case running.Same(current):
+		code, text = pendingNone, fmt.Sprintf("up to date: %s", running)
+	}
+	done, err := a.structured(map[string]any{"running": running, "current": current, "pending": code == pendingUpdate, "exitCode": code, "text": text})
+	if err != nil {
+		return err
+	}
+	if !done {
+		fmt.Fprintln(a.out, text)
+	}
+	if code == pendingUpdate {
+		return nil
+	}
+	return &exit{code, nil}
+}

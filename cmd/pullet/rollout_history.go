@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/state"
+)
+
+// pastVersion is a version of the fleet with how it ended.
+type pastVersion struct {
+	state.Version
+	Ended  string       `json:"ended"` // current, finished, superseded, halted, undone
+	Detail string       `json:"detail,omitempty"`
+	Ending state.Ending `json:"ending"`
+}
+
+func (a *app) rolloutHistoryCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "history", Args: noArgs,
+		Short: "The fleet's last versions: who set them, when and why, and how they ended",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+				past, err := history(ctx, store)
+				if err != nil {
+					return err
+				}
+				return a.list(past, "VERSION\tSET\tBY\tENDED\tWHY", func(w io.Writer) {
+					for _, v := range past {
+						ended := v.Ended
+						if v.Detail != "" {
+							ended += " " + v.Detail
+						}
+						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", withCommit(&v.Version), v.At.Local().Format(time.DateTime), v.By, shorten(ended, a.whyWidth()), orDash(v.Reason))
+					}
+				})
+			})
+		},
+	}
+}
+
+// history are the fleet's versions, the newest first.
+func history(ctx context.Context, store *state.Store) ([]pastVersion, error) {
+	versions, err := store.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ends, err := store.Endings(ctx, versions)
+	if err != nil {
+		return nil, err
+	}
+	out := []pastVersion{}
+	for i, v := range versions {
+		p := pastVersion{Version: v, Ended: "superseded", Ending: ends[i]}
+		switch e := ends[i]; {
+		case e.Undone != "":
+			p.Ended, p.Detail = "undone", e.Undone
+		case e.Halted != "":
+			p.Ended, p.Detail = state.Halted, e.Halted
+		case i == len(versions)-1:
+			p.Ended = "current"
+		case e.Groups > 0 && e.Closed == e.Groups:
+			p.Ended = "finished"
+		}
+		out = append(out, p)
+	}
+	slices.Reverse(out)
+	return out, nil
+}

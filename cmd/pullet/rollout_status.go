@@ -1,0 +1,181 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/state"
+)
+
+// rolloutView is the fleet's move to its version, by group and by state.
+type rolloutView struct {
+	Version  *state.Version          `json:"version"`
+	State    string                  `json:"state"` // running, halted, paused, finished
+	Groups   []rolloutGroup          `json:"groups"`
+	Upgraded []nodeStatus            `json:"upgraded"`
+	States   map[string][]nodeStatus `json:"states"` // of the nodes that do not run it: upgrading, pending, failed, lost, parked
+	status   *fleetStatus
+}
+
+// rolloutGroup is a group of nodes that take turns.
+type rolloutGroup struct {
+	Group string `json:"group"`
+	Stage *int   `json:"stage,omitempty"` // not known: the rules could not be read
+	Limit *int   `json:"limit,omitempty"`
+	Nodes int    `json:"nodes"`
+	Done  int    `json:"done"`
+	State string `json:"state"` // open, halted, done
+}
+
+// parked is the state of a node that gave its slot back in mid-run.
+const parked = "parked"
+
+func (a *app) rolloutStatusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Args: noArgs,
+		Short: "How far the fleet's move to its version is: groups, and the nodes in each state with their reasons",
+		Long: "Status lists who is upgraded, upgrading, pending (with what it waits for), failed, lost and parked. Groups are shown with their stage and\n" +
+			"their limit, from the repository as this node has it.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.onNode(cmd, func(ctx context.Context, node *agent.Agent, store *state.Store) error {
+				v, err := a.readRollout(ctx, node, store)
+				if err != nil {
+					return err
+				}
+				if done, err := a.structured(v); done || err != nil {
+					return err
+				}
+				v.print(a.out, a.output == "wide")
+				return nil
+			})
+		},
+	}
+}
+
+func (a *app) readRollout(ctx context.Context, node *agent.Agent, store *state.Store) (*rolloutView, error) {
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	if o.Current == nil {
+		return nil, state.ErrNoVersion
+	}
+	v := &rolloutView{Version: o.Current, State: "running", Groups: []rolloutGroup{}, Upgraded: []nodeStatus{}, States: map[string][]nodeStatus{}, status: viewOf(o)}
+	if v.status.Switches, err = store.Switches(ctx); err != nil {
+		return nil, err
+	}
+	for _, n := range v.status.Nodes {
+		if n.Version == o.Current.ID {
+			v.Upgraded = append(v.Upgraded, n)
+		} else {
+			v.States[rolloutState(n)] = append(v.States[rolloutState(n)], n)
+		}
+	}
+	v.Groups = a.rolloutGroups(ctx, node, store, o)
+	_, paused := v.status.Switches["pause"]
+	switch {
+	case v.status.finished():
+		v.State = "finished"
+	case len(v.status.Halted) > 0:
+		v.State = "halted"
+	case paused:
+		v.State = "paused"
+	}
+	return v, nil
+}
+
+// rolloutState is the state of a node that does not run the version.
+func rolloutState(n nodeStatus) string {
+	switch {
+	case n.Parked:
+		return parked
+	case n.State == waiting, n.State == missing, n.State == upToDate:
+		return pending
+	}
+	return n.State
+}
+
+// rolloutGroups are the groups by stage; without the rules, those whose roster somebody asked for.
+func (a *app) rolloutGroups(ctx context.Context, node *agent.Agent, store *state.Store, o *state.Overview) []rolloutGroup {
+	out := []rolloutGroup{}
+	rules, inventory, ok := a.rulesOf(ctx, node, store, o.Current)
+	if ok {
+		for _, g := range groupsOf(o, rules, inventory, o.Current.ID) {
+			out = append(out, rolloutGroup{Group: g.Group, Stage: &g.Stage, Limit: &g.Limit, Nodes: g.Nodes, Done: g.Nodes - len(g.Behind)})
+		}
+	} else {
+		for group, roster := range o.Rosters {
+			g := rolloutGroup{Group: group, Nodes: roster.Size}
+			for _, name := range roster.Nodes() {
+				if o.Running[name] == o.Current.ID {
+					g.Done++
+				}
+			}
+			out = append(out, g)
+		}
+		slices.SortFunc(out, func(a, b rolloutGroup) int { return cmp.Compare(a.Group, b.Group) })
+	}
+	for i := range out {
+		g := &out[i]
+		switch {
+		case o.Gates[g.Group].State == state.Halted || o.Gates[state.AllGroups].State == state.Halted:
+			g.State = state.Halted
+		case g.Done == g.Nodes:
+			g.State = "done"
+		default:
+			g.State = "open"
+		}
+	}
+	return out
+}
+
+// print shows the groups, and the nodes of each state; with all, also those that are upgraded one by one.
+func (v *rolloutView) print(w io.Writer, all bool) {
+	v.status.printVersion(w)
+	fmt.Fprintf(w, "%s: %d of %s upgraded\n\n", v.State, len(v.Upgraded), count(len(v.status.Nodes), "node"))
+	t := columns(w)
+	fmt.Fprintln(t, "STAGE\tGROUP\tAT A TIME\tDONE\tSTATE")
+	for _, g := range v.Groups {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t%s\n", number(g.Stage), g.Group, number(g.Limit), g.Done, g.Nodes, g.State)
+	}
+	t.Flush()
+	for _, s := range []string{upgrading, pending, parked, failed, lost} {
+		nodes := v.States[s]
+		if len(nodes) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s (%d)\n", s, len(nodes))
+		most := mostExceptions
+		if all {
+			most = len(nodes)
+		}
+		for _, n := range nodes[:min(most, len(nodes))] {
+			fmt.Fprintf(w, "  %s%s\n", n.Node, because(n.why()))
+		}
+		if len(nodes) > most {
+			fmt.Fprintf(w, "  and %d more: pullet rollout status -o wide\n", len(nodes)-most)
+		}
+	}
+	v.status.printHalted(w)
+}
+
+// why is the node's reason with what clears it.
+func (n nodeStatus) why() string {
+	if n.Clear == "" {
+		return n.Why
+	}
+	return n.Why + "; " + n.Clear
+}
+
+func number(n *int) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprint(*n)
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/state"
+)
+
+// instance is one node's instance of a service.
+type instance struct {
+	Name string `json:"name"`
+	Node string `json:"node"`
+	state.Service
+	State string `json:"state"` // announced, ready
+	Alive bool   `json:"alive"`
+}
+
+func (a *app) servicesCommand() *cobra.Command {
+	var ready bool
+	c := &cobra.Command{
+		Use: "services [NAME]", GroupID: "fleet", Args: upToOne,
+		Short: "Which nodes offer which services, announced or ready; for other tools with -o hosts and -o hiera",
+		Long: "Services lists what nodes publish. An instance is announced as soon as its address is known, and ready when its node was validated.\n" +
+			"-o hosts prints lines for /etc/hosts, ADDRESS NODE SERVICE; -o hiera prints services::NAME::INTERFACE with a list of addresses.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+				o, err := store.Overview(ctx, true)
+				if err != nil {
+					return err
+				}
+				names := slices.Sorted(maps.Keys(o.Services))
+				if len(args) == 1 && !slices.Contains(names, args[0]) {
+					return unknown("service", args[0], names, "pullet services")
+				}
+				if len(args) == 1 {
+					names = args
+				}
+				return a.printServices(instancesOf(o, names, ready))
+			})
+		},
+	}
+	c.Flags().BoolVar(&ready, "ready", false, "only those that are ready")
+	return c
+}
+
+// instancesOf are the instances of services by name and node.
+func instancesOf(o *state.Overview, names []string, ready bool) []instance {
+	out := []instance{}
+	for _, name := range names {
+		for _, node := range slices.Sorted(maps.Keys(o.Services[name])) {
+			one := instance{Name: name, Node: node, Service: o.Services[name][node], State: "announced", Alive: o.Alive[node]}
+			if !one.Ready.IsZero() {
+				one.State = "ready"
+			}
+			if !ready || one.State == "ready" {
+				out = append(out, one)
+			}
+		}
+	}
+	return out
+}
+
+func (a *app) printServices(list []instance) error {
+	switch a.output {
+	case "hosts":
+		for _, s := range list {
+			if s.Address != "" {
+				fmt.Fprintf(a.out, "%s %s %s\n", s.Address, s.Node, s.Name)
+			}
+		}
+		return nil
+	case "hiera":
+		return printYAML(a.out, hiera(list))
+	case "wide":
+		return a.list(list, "SERVICE\tNODE\tADDRESS\tPORT\tSTATE\tNODE IS\tANNOUNCED\tREADY\tTAGS\tADDRESSES", func(w io.Writer) {
+			for _, s := range list {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Node, orDash(s.Address), s.Port, s.State, life(s.Alive), ago(s.Announced), ago(s.Ready),
+					orDash(strings.Join(s.Tags, ",")), orDash(interfaces(s.Addresses)))
+			}
+		})
+	}
+	return a.list(list, "SERVICE\tNODE\tADDRESS\tPORT\tSTATE\tNODE IS", func(w io.Writer) {
+		for _, s := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Name, s.Node, orDash(s.Address), s.Port, s.State, life(s.Alive))
+		}
+	})
+}
+
+func life(alive bool) string {
+	if alive {
+		return "alive"
+	}
+	return "not answering"
+}
+
+// hiera is the form that hiera looks up: services::NAME::INTERFACE with the addresses.
+func hiera(list []instance) map[string][]string {
+	out := map[string][]string{}
+	for _, s := range list {
+		for name, value := range s.Addresses {
+			key := "services::" + s.Name + "::" + name
+			out[key] = append(out[key], addresses(value)...)
+		}
+	}
+	return out
+}
+
+// addresses are those of an interface: one, or a list.
+func addresses(value any) []string {
+	list, ok := value.([]any)
+	if !ok {
+		return []string{fmt.Sprint(value)}
+	}
+	var out []string
+	for _, one := range list {
+		out = append(out, fmt.Sprint(one))
+	}
+	return out
+}
+
+func interfaces(byName map[string]any) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
+		out = append(out, name+"="+strings.Join(addresses(byName[name]), ","))
+	}
+	return strings.Join(out, " ")
+}

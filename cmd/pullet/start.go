@@ -1,0 +1,206 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// starting is what rollout start was told.
+type starting struct {
+	instructions      string
+	noop, wait, retry bool
+	timeout           time.Duration
+	reason            string
+}
+
+const waitExits = `
+EXIT STATUS
+  0   done
+  1   an error, or the rollout is halted
+  3   with --wait: not finished in time, or another version took its place
+  64  the command line is wrong`
+
+func (a *app) startCommand() *cobra.Command {
+	var s starting
+	c := &cobra.Command{
+		Use: "start REV | NAME=REV...", Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MinimumNArgs(1)(cmd, args)) },
+		Short: "Move the fleet to a tag, a branch or a commit, and hold it there",
+		Long: "Start makes a revision the fleet's version and holds it there until rollout follow. It is fetched and compiled on this node first, and must\n" +
+			"come after the version that the fleet has. Nodes take it at their next pull, under the rules of the rollout.\n" + waitExits,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onNode(cmd, func(ctx context.Context, node *agent.Agent, store *state.Store) error {
+				return a.start(ctx, node, store, args, s)
+			})
+		},
+	}
+	f := c.Flags()
+	f.StringVar(&s.instructions, "instructions", "", "rules of this rollout, JSON (default: upgrade.json beside the configuration, where it exists)")
+	f.BoolVar(&s.noop, "noop", false, "show what would happen, and change nothing")
+	f.BoolVar(&s.wait, "wait", false, "follow it to its end")
+	f.BoolVar(&s.retry, "retry", false, "as --wait, and go on after a halt when the nodes that failed have succeeded")
+	f.DurationVar(&s.timeout, "timeout", 0, "with --wait: how long (default: any time)")
+	f.StringVar(&s.reason, "reason", "", "why, for the others and for the record")
+	return c
+}
+
+func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, revs []string, s starting) error {
+	rules, err := a.readInstructions(s.instructions)
+	if err != nil {
+		return err
+	}
+	p, err := node.Prepare(ctx, store, revs, rules)
+	var revision *puller.RevisionError
+	if errors.As(err, &revision) {
+		return fmt.Errorf("%w%s", err, suggestion(revision.Rev, revision.Known))
+	}
+	if err != nil {
+		return err
+	}
+	plan, err := planOf(ctx, store, p)
+	if err != nil {
+		return err
+	}
+	if !s.noop && !settled(p) {
+		p.Version.By, p.Version.Reason = operator(), s.reason
+		if err := store.Move(ctx, p.Version, p.Current, p.Seen); err != nil {
+			return err
+		}
+	}
+	done, err := a.structured(map[string]any{"version": p.Version, "noop": s.noop, "groups": plan})
+	if err != nil {
+		return err
+	}
+	if !done {
+		a.printStart(p, plan, s.noop)
+	}
+	if s.noop || !s.wait && !s.retry {
+		return nil
+	}
+	v, _, err := store.Current(ctx)
+	if err != nil {
+		return err
+	}
+	return a.await(ctx, store, v, s.timeout, s.retry)
+}
+
+// settled reports that the fleet is at the version already, as it is to be: to set it again would make who waits start anew.
+func settled(p *agent.Proposal) bool {
+	return p.Version.Same(p.Current) && p.Current.Held && p.Current.Until.IsZero() && bytes.Equal(p.Version.Instructions, p.Current.Instructions)
+}
+
+// readInstructions reads the rules of a rollout; without a name, those beside the configuration, where they are.
+func (a *app) readInstructions(file string) (json.RawMessage, error) {
+	name := file
+	if name == "" {
+		name = filepath.Join(filepath.Dir(a.config), "upgrade.json")
+	}
+	text, err := os.ReadFile(name)
+	if file == "" && errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("instructions: %w", err)
+	}
+	var out bytes.Buffer
+	if err := json.Compact(&out, text); err != nil {
+		return nil, fmt.Errorf("instructions: %s is not JSON: %w", name, err)
+	}
+	return out.Bytes(), nil
+}
+
+// plannedGroup is a group of nodes in the order of a rollout.
+type plannedGroup struct {
+	Stage  int      `json:"stage"`
+	Group  string   `json:"group"`
+	Limit  int      `json:"limit"`
+	Nodes  int      `json:"nodes"`
+	Behind []string `json:"behind"` // those that do not run the version
+}
+
+// planOf are the groups of a version in the order in which they start.
+func planOf(ctx context.Context, store *state.Store, p *agent.Proposal) ([]plannedGroup, error) {
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	return groupsOf(o, p.Rollout, p.Inventory, p.Version.ID), nil
+}
+
+// groupsOf sorts the nodes of the inventory and those that registered into the groups of a rollout.
+func groupsOf(o *state.Overview, rules render.Rollout, inventory render.Inventory, version string) []plannedGroup {
+	labels := map[string]map[string]string{}
+	for name, n := range o.Nodes {
+		labels[name] = n.Labels
+	}
+	for name, n := range inventory {
+		if !o.Gone[name] {
+			labels[name] = n.Labels
+		}
+	}
+	groups := map[string]*plannedGroup{}
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		own := rules.Group(name, labels[name])
+		g := groups[own]
+		if g == nil {
+			g = &plannedGroup{Group: state.GroupOf(own), Stage: rules.Stage(own), Behind: []string{}}
+			groups[own] = g
+		}
+		if g.Nodes++; o.Running[name] != version {
+			g.Behind = append(g.Behind, name)
+		}
+	}
+	var out []plannedGroup
+	for own, g := range groups {
+		g.Limit = rules.LimitFor(own, g.Nodes)
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(x, y plannedGroup) int {
+		return cmp.Or(cmp.Compare(x.Stage, y.Stage), cmp.Compare(x.Group, y.Group))
+	})
+	return out
+}
+
+func (a *app) printStart(p *agent.Proposal, plan []plannedGroup, noop bool) {
+	behind := 0
+	for _, g := range plan {
+		behind += len(g.Behind)
+	}
+	verb := "is the fleet's version, and held until: pullet rollout follow"
+	switch {
+	case noop && p.Version.Same(p.Current):
+		verb = "is the fleet's version already, and would be held"
+	case noop:
+		verb = "would be the fleet's version"
+	case p.Version.Same(p.Current):
+		verb = "was the fleet's version already; it is held until: pullet rollout follow"
+	}
+	fmt.Fprintf(a.out, "%s %s\n%s to change\n", withCommit(&p.Version), verb, count(behind, "node"))
+	if behind == 0 {
+		return
+	}
+	t := columns(a.out)
+	fmt.Fprintln(t, "STAGE\tGROUP\tAT A TIME\tNODES")
+	for _, g := range plan {
+		if len(g.Behind) > 0 {
+			fmt.Fprintf(t, "%d\t%s\t%d of %d\t%s\n", g.Stage, g.Group, g.Limit, g.Nodes, shownNames(g.Behind, 20))
+		}
+	}
+	t.Flush()
+}

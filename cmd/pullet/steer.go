@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/state"
+)
+
+func (a *app) pauseCommand() *cobra.Command {
+	var l lasting
+	c := &cobra.Command{
+		Use: "pause", Args: noArgs,
+		Short: "Let no further node start to change",
+		Long: "Pause keeps every node that has not started where it is, until resume. Nodes that change just now finish. Nothing lifts it for a host or\n" +
+			"a role. What a node runs is kept in force.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := l.check(cmd); err != nil {
+				return err
+			}
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.pause(ctx, store, l) })
+		},
+	}
+	l.flags(c)
+	return c
+}
+
+func (a *app) pause(ctx context.Context, store *state.Store, l lasting) error {
+	w := &state.Switch{Reason: l.reason, By: operator(), At: time.Now().UTC()}
+	done, err := store.Pause(ctx, w, l.lasts)
+	if err != nil {
+		return err
+	}
+	if !done {
+		set, err := store.Switches(ctx)
+		if err != nil {
+			return err
+		}
+		have := set["pause"]
+		return fmt.Errorf("the rollout is paused already, by %s %s ago%s%s: to change that, resume it first", have.By, ago(have.At), until(have.Until), because(have.Reason))
+	}
+	if done, err := a.structured(w); done || err != nil {
+		return err
+	}
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "paused%s%s; %s; to go on: pullet rollout resume\n", until(w.Until), because(l.reason), changing(o))
+	return err
+}
+
+// changing names who changes just now and is not interrupted.
+func changing(o *state.Overview) string {
+	var names []string
+	for _, claims := range o.Slots {
+		for _, c := range claims {
+			names = append(names, c.Node)
+		}
+	}
+	if len(names) == 0 {
+		return "nobody changes now"
+	}
+	slices.Sort(names)
+	return "who changes now may finish: " + shownNames(slices.Compact(names), 10)
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	var role string
+	var accept bool
+	c := &cobra.Command{
+		Use: "resume", Args: noArgs,
+		Short: "Go on after a pause, or after a halt when it was the host and not the commit",
+		Long: "Resume lifts a pause, and opens what a failure or rollout fail halted, for the version that the fleet is at. It is recorded. The node that\n" +
+			"failed tries again by itself also without it; the others go on with it.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
+				if accept {
+					return a.acceptStore(ctx, store)
+				}
+				return a.resume(ctx, store, role)
+			})
+		},
+	}
+	c.Flags().StringVar(&role, "role", "", "only this role or group; a pause stays")
+	c.Flags().BoolVar(&accept, "store", false, "accept the fleet's record after it was restored from a backup or replaced")
+	return c
+}
+
+func (a *app) acceptStore(ctx context.Context, store *state.Store) error {
+	if err := store.Accept(ctx, operator()); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(a.out, "the fleet's record is accepted as it is: nodes that waited for that go on at their next pull")
+	return err
+}
+
+func (a *app) resume(ctx context.Context, store *state.Store, role string) error {
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return err
+	}
+	if role != "" && !slices.Contains(rolesOf(o), role) {
+		return unknown("role", role, rolesOf(o), "pullet nodes")
+	}
+	paused := false
+	if role == "" {
+		if paused, err = store.Unpause(ctx); err != nil {
+			return err
+		}
+	}
+	opened, err := store.Resume(ctx, role, operator())
+	if err != nil {
+		return err
+	}
+	if !paused && len(opened) == 0 {
+		return errors.New("nothing is halted: see pullet status")
+	}
+	if done, err := a.structured(map[string]any{"paused": paused, "halted": opened}); done || err != nil {
+		return err
+	}
+	var what []string
+	if paused {
+		what = append(what, "the pause")
+	}
+	for _, group := range opened {
+		what = append(what, groupName(group))
+	}
+	_, err = fmt.Fprintf(a.out, "resumed: %s\n", strings.Join(what, ", "))
+	return err
+}
+
+// groupName is what a gate is called.
+func groupName(group string) string {
+	switch {
+	case group == state.AllGroups:
+		return "the rollout"
+	case strings.HasPrefix(group, "step-"):
+		return "a serialized step"
+	}
+	return group
+}
+
+func (a *app) failCommand() *cobra.Command {
+	var reason string
+	c := &cobra.Command{
+		Use: "fail", Args: noArgs,
+		Short: "Halt the current rollout by hand",
+		Long: "Fail halts the fleet's move to its current version, as a failed node would, for all roles. A newer version clears it, and so does\n" +
+			"rollout resume; rollout undo goes back. Nodes that change just now finish.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.failRollout(ctx, store, reason) })
+		},
+	}
+	c.Flags().StringVar(&reason, "reason", "", "why, for the others and for the record")
+	return c
+}
+
+func (a *app) failRollout(ctx context.Context, store *state.Store, reason string) error {
+	v, done, err := store.Halt(ctx, operator(), reason)
+	if err != nil {
+		return err
+	}
+	if !done {
+		gate, _, err := store.Gate(ctx, v.Rollout(), state.AllGroups)
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("the rollout of %s is halted already: %s", v, gate.Reason)
+	}
+	if done, err := a.structured(v); done || err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "the rollout of %s is halted%s; push a commit that mends it, or: pullet rollout undo, pullet rollout resume\n", v, because(reason))
+	return err
+}
+
+func (a *app) undoCommand() *cobra.Command {
+	var l lasting
+	c := &cobra.Command{
+		Use: "undo", Args: noArgs,
+		Short: "Go back to the last good version, and stay there",
+		Long: "Undo sets the fleet's version back to the newest one of its history that was neither halted nor undone, and holds it there: until\n" +
+			"rollout follow or rollout start, or for the time of --for. The version that it leaves is not followed again; a newer commit is.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := l.check(cmd); err != nil {
+				return err
+			}
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.undo(ctx, store, l) })
+		},
+	}
+	l.flags(c)
+	return c
+}
+
+func (a *app) undo(ctx context.Context, store *state.Store, l lasting) error {
+	left, set, err := store.Undo(ctx, operator(), l.reason, l.lasts)
+	if err != nil {
+		return err
+	}
+	if done, err := a.structured(map[string]any{"left": left, "version": set}); done || err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "the fleet goes back from %s to %s and is held there%s%s; to let it follow newer commits: pullet rollout follow\n",
+		left, withCommit(set), until(set.Until), because(l.reason))
+	return err
+}
+
+func (a *app) followCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "follow", Args: noArgs,
+		Short: "Let the fleet follow its repositories again",
+		Long: "Follow ends what rollout start or rollout undo set: the next node that sees a newer commit proposes it. Versions that were undone are left\n" +
+			"out. Where the repository says follow: false, one newer version is taken, and held again.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
+				v, held, err := store.Follow(ctx)
+				if err != nil {
+					return err
+				}
+				if done, err := a.structured(v); done || err != nil {
+					return err
+				}
+				text := "the fleet follows again from %s on\n"
+				if !held {
+					text = "nothing holds the fleet: it follows from %s on\n"
+				}
+				_, err = fmt.Fprintf(a.out, text, v)
+				return err
+			})
+		},
+	}
+}

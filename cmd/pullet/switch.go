@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/state"
+)
+
+// switching is a change of one switch.
+type switching struct {
+	host, role, version string
+	global              bool
+	lasting
+}
+
+func (a *app) disableCommand() *cobra.Command {
+	return a.switchCommand("disable", "Keep a host, a role or all where they are", false,
+		"Disable keeps hosts from changing to another version. What they run is kept in force. A switch of a host counts before that of its role,\n"+
+			"and that before the one for all. A host that changes just now is not interrupted.")
+}
+
+func (a *app) enableCommand() *cobra.Command {
+	return a.switchCommand("enable", "Let a host, a role or all go on", true,
+		"Enable lifts what disable set. For a host whose role, or the whole fleet, is disabled it makes an exception. It lifts no pause, no limit of 0\n"+
+			"and no maintenance window. With --role and --version it admits one version only.")
+}
+
+func (a *app) switchCommand(name, short string, enabled bool, long string) *cobra.Command {
+	var w switching
+	c := &cobra.Command{
+		Use: name + " --host NODE | --role ROLE | --global", GroupID: "fleet", Args: noArgs, Short: short, Long: long,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := w.check(cmd); err != nil {
+				return err
+			}
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.setSwitch(ctx, store, &w, enabled) })
+		},
+	}
+	c.Flags().StringVar(&w.host, "host", "", "this node")
+	c.Flags().StringVar(&w.role, "role", "", "the nodes of this role; none: those without one")
+	c.Flags().BoolVar(&w.global, "global", false, "all nodes")
+	if enabled {
+		c.Flags().StringVar(&w.version, "version", "", "with --role: admit only this version")
+	}
+	w.flags(c)
+	return c
+}
+
+// check refuses a scope that is none, or two.
+func (w *switching) check(cmd *cobra.Command) error {
+	n := 0
+	for _, name := range []string{"host", "role", "global"} {
+		if cmd.Flags().Changed(name) {
+			n++
+		}
+	}
+	if n != 1 || w.host == "" && w.role == "" && !w.global {
+		return usage(errors.New("say for whom: one of --host NODE, --role ROLE and --global"))
+	}
+	if w.version != "" && w.role == "" {
+		return usage(errors.New("--version goes with --role"))
+	}
+	return w.lasting.check(cmd)
+}
+
+// scope is what the switch is for; it must be known.
+func (w *switching) scope(o *state.Overview) (state.Scope, error) {
+	switch {
+	case w.host != "" && !slices.Contains(nodesOf(o), w.host):
+		return state.Scope{}, unknown("node", w.host, nodesOf(o), "pullet nodes")
+	case w.host != "":
+		return state.HostScope(w.host), nil
+	case w.role != "" && !slices.Contains(rolesOf(o), w.role):
+		return state.Scope{}, unknown("role", w.role, rolesOf(o), "pullet nodes")
+	case w.role != "":
+		return state.RoleScope(w.role), nil
+	}
+	return state.GlobalScope(), nil
+}
+
+func (a *app) setSwitch(ctx context.Context, store *state.Store, w *switching, enabled bool) error {
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return err
+	}
+	scope, err := w.scope(o)
+	if err != nil {
+		return err
+	}
+	set, err := store.Switches(ctx)
+	if err != nil {
+		return err
+	}
+	next := &state.Switch{Enabled: enabled, Reason: w.reason, By: operator(), At: time.Now().UTC()}
+	if w.version != "" {
+		v, err := knownVersion(ctx, store, o, w.version)
+		if err != nil {
+			return err
+		}
+		next.Version = v.ID
+	}
+	if enabled && next.Version == "" && !restricted(o, scope, set) {
+		next = nil // an exception that nothing needs would surprise whoever disables the role later
+	}
+	var was *state.Switch
+	if s, ok := set[scope.String()]; ok {
+		was = &s
+	}
+	if err := store.SetSwitch(ctx, scope, next, was, w.lasts); err != nil {
+		return err
+	}
+	return a.printSwitch(o, scope, next, was, set)
+}
+
+// restricted reports a host whose role or the whole fleet is disabled.
+func restricted(o *state.Overview, scope state.Scope, set map[string]state.Switch) bool {
+	if scope.Kind != "host" {
+		return false
+	}
+	if role, ok := set[state.RoleScope(o.Nodes[scope.Name].Role).String()]; ok {
+		return !role.Enabled || role.Version != ""
+	}
+	global, ok := set[state.GlobalScope().String()]
+	return ok && !global.Enabled
+}
+
+// printSwitch says what was done, to whom, what it replaced, and what else holds.
+func (a *app) printSwitch(o *state.Overview, scope state.Scope, now, was *state.Switch, set map[string]state.Switch) error {
+	if done, err := a.structured(map[string]any{"scope": scope.String(), "switch": now, "was": was}); done || err != nil {
+		return err
+	}
+	line := scopeName(scope) + " is enabled"
+	switch {
+	case now == nil && was == nil:
+		line = scopeName(scope) + " was not disabled"
+	case now != nil:
+		line = scopeName(scope) + " " + switchText(*now)
+	}
+	if was != nil {
+		line += fmt.Sprintf(" (before: %s, %s ago)", switchText(*was), ago(was.At))
+	}
+	fmt.Fprintln(a.out, line)
+	if now != nil && !now.Enabled {
+		if others := exceptions(o, scope, set); len(others) > 0 {
+			fmt.Fprintf(a.out, "  not so, by switches of their own: %s\n", shownNames(others, 10))
+		}
+	}
+	if pause, ok := set["pause"]; ok && (now == nil || now.Enabled) {
+		fmt.Fprintf(a.out, "  the rollout is still paused by %s%s%s: pullet rollout resume\n", pause.By, until(pause.Until), because(pause.Reason))
+	}
+	return nil
+}
+
+// scopeName is a scope at the beginning of a sentence.
+func scopeName(c state.Scope) string {
+	if c.Kind == "global" {
+		return "the fleet"
+	}
+	return c.String()
+}
+
+// switchText is what a switch says, by whom, until when and why.
+func switchText(w state.Switch) string {
+	text := "is disabled"
+	switch {
+	case w.Version != "":
+		text = "is enabled for version " + state.Short(w.Version) + " only"
+	case w.Enabled:
+		text = "is enabled"
+	}
+	return text + " by " + w.By + until(w.Until) + because(w.Reason)
+}
+
+// exceptions are the nearer scopes that are enabled although a scope is disabled.
+func exceptions(o *state.Overview, scope state.Scope, set map[string]state.Switch) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		host, isHost := strings.CutPrefix(name, "host ")
+		inRole := scope.Kind == "role" && isHost && state.GroupOf(o.Nodes[host].Role) == scope.Name
+		inAll := scope.Kind == "global" && (isHost || strings.HasPrefix(name, "role "))
+		if set[name].Enabled && (inRole || inAll) {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+// fleetStatus is the fleet as status shows it.
+type fleetStatus struct {
+	Current *state.Version `json:"current"`
+	Counts  map[string]int `json:"counts"`
+	Nodes   []nodeStatus   `json:"nodes"`
+	Halted  []haltedGroup  `json:"halted"`
+	Waits   []waitGroup    `json:"waits"`
+	Parked  int            `json:"parked"` // waiting nodes that gave their slot back in mid-run
+
+	Switches map[string]state.Switch `json:"switches"` // by scope, with "pause"
+
+	names map[string]string // version -> release
+}
+
+type nodeStatus struct {
+	Node    string    `json:"node"`
+	Role    string    `json:"role,omitempty"`
+	Version string    `json:"version,omitempty"` // that it runs
+	Release string    `json:"release,omitempty"`
+	State   string    `json:"state"`
+	Alive   bool      `json:"alive"`
+	Since   time.Time `json:"since,omitzero"`
+	Why     string    `json:"why,omitempty"`
+	Clear   string    `json:"clear,omitempty"`
+
+	Gate    string         `json:"gate,omitempty"`    // at which it waits
+	Holders []state.Holder `json:"holders,omitempty"` // for whom
+	Parked  bool           `json:"parked,omitempty"`
+}
+
+type haltedGroup struct {
+	Group string `json:"group"`
+	state.Gate
+}
+
+// The states of a node as people see them.
+const (
+	upToDate  = "ok"
+	upgrading = "upgrading"
+	waiting   = "waiting"
+	failed    = "failed"
+	pending   = "pending" // an update is available and the node has not looked yet
+	lost      = "lost"
+	missing   = "missing" // listed under nodes/ and never seen
+)
+
+// neverSeen is why a node of the inventory is missing.
+const neverSeen = "it is listed under nodes/ and was never seen"
+
+// viewOf sums the fleet's record up.
+func viewOf(o *state.Overview) *fleetStatus {
+	v := &fleetStatus{Current: o.Current, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), Switches: map[string]state.Switch{}}
+	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
+		n := v.node(o, o.Nodes[name])
+		v.Nodes = append(v.Nodes, n)
+		v.Counts[n.State]++
+	}
+	for _, group := range slices.Sorted(maps.Keys(o.Rosters)) {
+		for _, name := range o.Rosters[group].Nodes() {
+			if _, known := o.Nodes[name]; !known && !o.Gone[name] {
+				v.Nodes = append(v.Nodes, nodeStatus{
+					Node: name, Role: group, State: missing, Why: neverSeen,
+					Clear: "start it, or remove it there",
+				})
+				v.Counts[missing]++
+			}
+		}
+	}
+	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
+		if g := o.Gates[group]; g.State == state.Halted {
+			v.Halted = append(v.Halted, haltedGroup{group, g})
+		}
+	}
+	v.Waits = waitsOf(o, v.Nodes)
+	for _, n := range v.Nodes {
+		if n.Parked {
+			v.Parked++
+		}
+	}
+	return v
+}
+
+// releases are the names of the versions that are known by one.
+func releases(o *state.Overview) map[string]string {
+	out := map[string]string{}
+	for _, categories := range o.Statuses {
+		for _, s := range categories {
+			if s.Release != "" {
+				out[s.Version] = s.Release
+			}
+		}
+	}
+	if o.Current != nil && o.Current.Release != "" {
+		out[o.Current.ID] = o.Current.Release
+	}
+	return out
+}
+
+// node is one node's line.
+func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
+	out := nodeStatus{Node: n.Name, Role: n.Role, Version: o.Running[n.Name], Alive: o.Alive[n.Name], Since: n.LastSeen, State: pending}
+	out.Release = v.names[out.Version]
+	current := o.Current != nil && out.Version == o.Current.ID
+	rollout, c := o.Statuses[n.Name][state.Rollout], o.Statuses[n.Name][state.Configured]
+	if current {
+		out.State, out.Why = upToDate, c.Reason
+		if rollout.Version == out.Version {
+			out.Since = rollout.Time
+		}
+	}
+	if o.Current != nil && rollout.Version == o.Current.ID && !current {
+		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed, state.Success: upToDate}[rollout.State]
+		out.waitsAt(rollout)
+	}
+	settled := out.State == upToDate || o.Current == nil || // a first version that did not compile is nobody's rollout
+		out.State == pending && c.Version == o.Current.ID // nor is one that the node's remote does not have
+	if settled && (c.State == state.Failed || c.State == state.Pending) {
+		out.State = map[string]string{state.Failed: failed, state.Pending: waiting}[c.State]
+		out.waitsAt(c)
+	}
+	if !out.Alive {
+		out.Why = strings.TrimSuffix("was "+out.State+": "+out.Why, ": ")
+		out.State, out.Since = lost, n.LastSeen
+		out.Clear = startAgain(n.Name)
+	}
+	return out
+}
+
+// waitsAt takes what a status says of the node.
+func (n *nodeStatus) waitsAt(s state.StatusLine) {
+	n.Since, n.Why, n.Clear, n.Gate, n.Holders, n.Parked = s.Time, s.Reason, s.Clear, s.Gate, s.Holders, s.Parked && s.State == state.Pending
+}
+
+// shown is a version by its release or its short id.
+func (v *fleetStatus) shown(version string) string {
+	if version == "" {
+		return "-"
+	}
+	if name := v.names[version]; name != "" {
+		return name
+	}
+	return state.Short(version)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/state"
+)
+
+func (a *app) waitCommand() *cobra.Command {
+	var timeout time.Duration
+	c := &cobra.Command{
+		Use: "wait [VERSION]", GroupID: "fleet", Args: upToOne,
+		Short: "Wait until the rollout is finished: every node runs the version, and nothing else",
+		Long: "Wait ends when every node of the fleet, and every one that the rollout expects, runs the fleet's version. With VERSION that must be it.\n" +
+			strings.Replace(waitExits, "with --wait: not", "not", 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+				v, err := a.awaited(ctx, store, args)
+				if err != nil {
+					return err
+				}
+				return a.await(ctx, store, v, timeout, false)
+			})
+		},
+	}
+	c.Flags().DurationVar(&timeout, "timeout", 0, "how long (default: any time); 1ms only looks")
+	return c
+}
+
+// awaited is the version to wait for.
+func (a *app) awaited(ctx context.Context, store *state.Store, args []string) (*state.Version, error) {
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	if o.Current == nil {
+		return nil, state.ErrNoVersion
+	}
+	if len(args) == 0 {
+		return o.Current, nil
+	}
+	v, err := knownVersion(ctx, store, o, args[0])
+	if err == nil && !v.Same(o.Current) {
+		err = fmt.Errorf("%s is not the fleet's version, which is %s: nothing moves to it", &v, o.Current)
+	}
+	return o.Current, err
+}
+
+// lookEvery is how often a rollout is looked at while nobody rings.
+const lookEvery = 2 * time.Second
+
+// await follows a rollout to its end.
+func (a *app) await(ctx context.Context, store *state.Store, v *state.Version, timeout time.Duration, retry bool) error {
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	said, told := "", time.Now()
+	for {
+		// A look is finished also when the time just ran out: its answer is what is reported.
+		o, err := store.Overview(context.WithoutCancel(ctx), false)
+		if err != nil {
+			return err
+		}
+		fleet := viewOf(o)
+		line := fmt.Sprintf("%s: %s", v, fleet.counts())
+		if o.Current == nil || o.Current.Rollout() != v.Rollout() {
+			return &exit{agent.ExitWaiting, fmt.Errorf("superseded: the fleet moved on to %s", o.Current)}
+		}
+		if fleet.finished() {
+			return a.printEnd(v, fleet)
+		}
+		if stays, err := a.afterHalt(ctx, store, o, fleet, retry); stays || err != nil {
+			return err
+		}
+		if line != said || time.Since(told) > tellEvery {
+			fmt.Fprintln(a.err, line)
+			said, told = line, time.Now()
+		}
+		if !store.Await(ctx, store.BellKey(), o.Revision, lookEvery) {
+			return &exit{agent.ExitWaiting, errors.New("not finished: " + line + "; see pullet status")}
+		}
+	}
+}
+
+// afterHalt ends the wait at a halt, or opens groups again whose failed nodes have succeeded since.
+func (a *app) afterHalt(ctx context.Context, store *state.Store, o *state.Overview, fleet *fleetStatus, retry bool) (ends bool, err error) {
+	if len(fleet.Halted) == 0 {
+		return false, nil
+	}
+	if !retry {
+		fleet.printHalted(a.err)
+		return true, &exit{agent.ExitError, fmt.Errorf("the rollout of %s is halted", o.Current)}
+	}
+	for _, h := range fleet.Halted {
+		if h.Node == "" || len(h.Failed) > 0 { // by hand or by its deadline, or not mended yet
+			continue
+		}
+		opened, err := store.Resume(ctx, h.Group, operator())
+		var moved *state.MovedError
+		if err != nil && !errors.As(err, &moved) {
+			return true, err
+		}
+		for _, group := range opened {
+			fmt.Fprintf(a.err, "resumed: %s, where %s succeeded\n", groupName(group), h.Node)
+		}
+	}
+	return false, nil
+}
+
+// finished reports that every node runs the fleet's version.
+func (v *fleetStatus) finished() bool {
+	for _, n := range v.Nodes {
+		if n.Version != v.Current.ID {
+			return false
+		}
+	}
+	return len(v.Nodes) > 0
+}
+
+func (a *app) printEnd(v *state.Version, fleet *fleetStatus) error {
+	if done, err := a.structured(map[string]any{"version": v, "counts": fleet.Counts}); done || err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(a.out, "finished: %s run %s\n", count(len(fleet.Nodes), "node"), withCommit(v))
+	return err
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+// waitGroup are the nodes that wait for the same thing.
+type waitGroup struct {
+	Gate    string         `json:"gate"`
+	Reason  string         `json:"reason"`
+	Clear   string         `json:"clear,omitempty"`
+	Holders []state.Holder `json:"holders,omitempty"`
+	Since   time.Time      `json:"since"` // the first of them
+	Nodes   []string       `json:"nodes"`
+}
+
+// waitsOf groups the waiting nodes by gate, those with most nodes first.
+func waitsOf(o *state.Overview, nodes []nodeStatus) []waitGroup {
+	groups := map[string]*waitGroup{}
+	for _, n := range nodes {
+		if n.State != waiting {
+			continue
+		}
+		key := gateName(n.Gate)
+		if key == "" {
+			key = n.Why
+		}
+		g := groups[key]
+		if g == nil {
+			g = &waitGroup{Since: n.Since}
+			groups[key] = g
+		}
+		if g.Gate == "" || len(n.Holders) > 0 && n.Since.After(g.Since) || len(g.Holders) == 0 && len(n.Holders) > 0 {
+			g.Gate, g.Reason, g.Clear, g.Holders = n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Clear, n.Holders
+		}
+		if n.Since.Before(g.Since) {
+			g.Since = n.Since
+		}
+		g.Nodes = append(g.Nodes, n.Node)
+	}
+	out := []waitGroup{}
+	for key, g := range groups {
+		g.refresh(o, key)
+		out = append(out, *g)
+	}
+	slices.SortFunc(out, func(a, b waitGroup) int {
+		return cmp.Or(cmp.Compare(len(b.Nodes), len(a.Nodes)), cmp.Compare(a.Gate+a.Reason, b.Gate+b.Reason))
+	})
+	return out
+}
+
+// gateName is a gate without its limit.
+func gateName(gate string) string {
+	if strings.HasSuffix(gate, "at a time)") {
+		gate, _, _ = strings.Cut(gate, " (")
+	}
+	return gate
+}
+
+// refresh takes the holders as they are now, where the record has them: reasons are as old as the last look of who waits.
+func (g *waitGroup) refresh(o *state.Overview, name string) {
+	if slot, ok := strings.CutPrefix(name, "slot "); ok {
+		claims := o.Slots[slot]
+		if len(claims) > 0 {
+			g.Holders = nil
+		}
+		for _, i := range slices.Sorted(maps.Keys(claims)) {
+			c := claims[i]
+			g.Holders = append(g.Holders, state.Holder{Node: c.Node, Step: c.Step, Since: c.Since})
+		}
+	}
+	for i := range g.Holders {
+		h := &g.Holders[i]
+		if h.Alive = o.Alive[h.Node]; !h.Alive && holds(name) {
+			g.Clear = startAgain(h.Node)
+		}
+	}
+}
+
+// holds reports a gate that nodes hold.
+func holds(gate string) bool {
+	return strings.HasPrefix(gate, "slot ") || strings.HasPrefix(gate, "serialize ")
+}
+
+// startAgain is what helps against a node that does not answer.
+func startAgain(node string) string {
+	return "start it again, or give it up: pullet decommission " + node
+}
+
+// String is a line: how many nodes wait for what, who holds it, and what clears it.
+func (g waitGroup) String() string {
+	who, wait := count(len(g.Nodes), "node"), "wait"
+	if len(g.Nodes) == 1 {
+		who, wait = g.Nodes[0], "waits"
+	}
+	line := who + " " + wait
+	if g.Gate != "" {
+		line += " for " + g.Gate
+	}
+	if holds(g.Gate) && len(g.Holders) > 0 {
+		line += ": " + heldBy(g.Holders)
+	} else {
+		line += ": " + g.Reason
+	}
+	if g.Clear != "" {
+		line += "; " + g.Clear
+	}
+	return line
+}
+
+// heldBy names holders with where they are and how.
+func heldBy(holders []state.Holder) string {
+	var parts []string
+	for i, h := range holders {
+		if i == 5 {
+			parts = append(parts, fmt.Sprintf("%d more", len(holders)-i))
+			break
+		}
+		parts = append(parts, holderText(h))
+	}
+	return "held by " + strings.Join(parts, ", ")
+}
+
+func holderText(h state.Holder) string {
+	text := h.Node
+	if h.Step != "" {
+		text += " in step " + h.Step
+	}
+	if !h.Since.IsZero() {
+		text += " since " + h.Since.Local().Format(time.TimeOnly)
+	}
+	if h.Alive {
+		return text + " (alive)"
+	}
+	return text + " (not answering)"
+}

@@ -1,0 +1,116 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Lock is one gate that nodes hold, or have to come to.
+type Lock struct {
+	Kind  string    `json:"kind"` // slot, serialize, barrier, election
+	Name  string    `json:"name"` // the group, or the step
+	Place string    `json:"place,omitempty"`
+	Node  string    `json:"node,omitempty"` // the holder
+	Step  string    `json:"step,omitempty"` // that it started last
+	Since time.Time `json:"since,omitzero"`
+	Alive bool      `json:"alive"`
+
+	In      int      `json:"in,omitempty"`      // nodes that came to a barrier
+	Missing []string `json:"missing,omitempty"` // and those that did not
+	Left    []string `json:"left,omitempty"`    // out of its roster, and why
+}
+
+// Locks are the slots, the claims of serialized steps, the barriers that are not open and the elections of the current rollout, at the
+// revision of an overview.
+func (s *Store) Locks(ctx context.Context, o *Overview) ([]Lock, error) {
+	var out []Lock
+	for group, claims := range o.Slots {
+		for place, c := range claims {
+			out = append(out, o.claimed("slot", group, place, c))
+		}
+	}
+	got, err := s.Client.Get(ctx, s.SemaphorePrefix(""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range got.Kvs {
+		var c Claim
+		if err := json.Unmarshal(kv.Value, &c); err != nil {
+			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		}
+		name := c.Step
+		if name == "" { // it is about to start it
+			name = strings.Split(string(kv.Key[len(s.prefix):]), "/")[1]
+		}
+		out = append(out, o.claimed("serialize", name, LastPart(kv.Key), c))
+	}
+	if o.Current == nil {
+		return out, nil
+	}
+	prefix := s.key("run", o.Current.Rollout()) + "/"
+	if got, err = s.Client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(o.Revision)); err != nil {
+		return nil, err
+	}
+	byHash := map[string]map[string]*mvccpb.KeyValue{}
+	for _, kv := range got.Kvs {
+		hash, rest, _ := strings.Cut(string(kv.Key[len(prefix):]), "/")
+		if byHash[hash] == nil {
+			byHash[hash] = map[string]*mvccpb.KeyValue{}
+		}
+		byHash[hash][rest] = kv
+	}
+	for hash, keys := range byHash {
+		locks, err := o.stepLocks(hash, keys)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, locks...)
+	}
+	return out, nil
+}
+
+func (o *Overview) claimed(kind, name, place string, c Claim) Lock {
+	return Lock{Kind: kind, Name: name, Place: place, Node: c.Node, Step: c.Step, Since: c.Since, Alive: o.Alive[c.Node]}
+}
+
+// stepLocks are the gates that the keys of one step, or of one election, show.
+func (o *Overview) stepLocks(hash string, keys map[string]*mvccpb.KeyValue) ([]Lock, error) {
+	name := hash
+	if kv := keys["name"]; kv != nil {
+		name = string(kv.Value)
+	}
+	var out []Lock
+	for key, kv := range keys {
+		place, ok := strings.CutPrefix(key, "place/")
+		if !ok {
+			continue
+		}
+		l := Lock{Kind: "election", Name: name, Place: place, Node: string(kv.Value), Alive: o.Alive[string(kv.Value)]}
+		if started := keys["started/"+l.Node]; started != nil {
+			l.Step = string(started.Value)
+		}
+		out = append(out, l)
+	}
+	if keys["roster"] == nil || keys["open"] != nil || keys["count"] == nil { // nobody came yet, or all did
+		return out, nil
+	}
+	roster, err := DecodeRoster(keys["roster"].Value)
+	if err != nil {
+		return nil, fmt.Errorf("etcd key %s: %w", keys["roster"].Key, err)
+	}
+	l := Lock{Kind: "barrier", Name: string(keys["count"].Value), Left: roster.Left}
+	for _, node := range roster.Nodes() {
+		if keys["in/"+node] != nil {
+			l.In++
+		} else if !o.Gone[node] {
+			l.Missing = append(l.Missing, node)
+		}
+	}
+	return append(out, l), nil
+}

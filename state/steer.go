@@ -1,0 +1,184 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// ErrNoVersion says that nothing was ever rolled out.
+var ErrNoVersion = errors.New("the fleet has no version yet: the first pull that compiles sets it")
+
+// Halt halts the current rollout by hand: no group admits anybody. It reports the version, and false when it was halted already.
+func (s *Store) Halt(ctx context.Context, by, reason string) (*Version, bool, error) {
+	current, rev, err := s.Current(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	if current == nil {
+		return nil, false, ErrNoVersion
+	}
+	gate, seen, err := s.Gate(ctx, current.Rollout(), AllGroups)
+	if err != nil || gate.State == Halted {
+		return current, false, err
+	}
+	said := "halted by " + by
+	if reason != "" {
+		said += ": " + reason
+	}
+	done, err := s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", rev),
+			clientv3.Compare(clientv3.ModRevision(s.GateKey(current.Rollout(), AllGroups)), "=", seen)).
+		Then(s.GateOp(current.Rollout(), AllGroups, Gate{State: Halted, Reason: said}), s.RingOp()).Commit()
+	if err == nil && !done.Succeeded {
+		err = &MovedError{What: "the rollout"}
+	}
+	return current, err == nil, err
+}
+
+// Undo pins the fleet to the newest version of its history that was neither halted nor undone, for a time where that is not 0. It
+// reports the version that it left and the one that it set.
+func (s *Store) Undo(ctx context.Context, by, reason string, lasts time.Duration) (left, set *Version, err error) {
+	current, rev, err := s.Current(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if current == nil {
+		return nil, nil, ErrNoVersion
+	}
+	history, err := s.History(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	bad := current.Bad
+	if !slices.Contains(bad, current.ID) {
+		bad = append(slices.Clone(bad), current.ID)
+	}
+	good, err := s.lastGood(ctx, history, bad)
+	if err != nil {
+		return nil, nil, err
+	}
+	next := Version{
+		ID: good.ID, Release: good.Release, Commits: good.Commits, Previous: current.ID, Rewound: current.Rewound,
+		By: by, At: time.Now().UTC(), Held: true, Reason: reason, Bad: bad,
+	}
+	if lasts > 0 {
+		next.Until = next.At.Add(lasts)
+	}
+	return current, &next, s.Move(ctx, next, current, rev)
+}
+
+// lastGood is the newest version that is not bad and did not halt.
+func (s *Store) lastGood(ctx context.Context, history []Version, bad []string) (Version, error) {
+	ends, err := s.Endings(ctx, history)
+	if err != nil {
+		return Version{}, err
+	}
+	for i := len(history) - 1; i >= 0; i-- {
+		if !slices.Contains(bad, history[i].ID) && ends[i].Halted == "" {
+			return history[i], nil
+		}
+	}
+	return Version{}, errors.New("there is no earlier version that was neither halted nor undone: see pullet rollout history")
+}
+
+// Move sets the fleet's version as an operator wants it, if it is still the one that was read at a revision: the second of two operators
+// is told.
+func (s *Store) Move(ctx context.Context, v Version, current *Version, seen int64) error {
+	done, err := s.Propose(ctx, v, current, seen)
+	if err != nil || done {
+		return err
+	}
+	now, _, err := s.Current(ctx)
+	if err != nil || now == nil {
+		return errors.Join(err, &MovedError{What: "the fleet's version"})
+	}
+	return &MovedError{What: "the fleet's version", By: now.By + " (to " + now.String() + ")"}
+}
+
+// Follow lets the fleet follow its repositories again. It reports the version, and false when nothing held it.
+func (s *Store) Follow(ctx context.Context) (*Version, bool, error) {
+	current, rev, err := s.Current(ctx)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case current == nil:
+		return nil, false, ErrNoVersion
+	case !current.Holds(time.Now()):
+		return current, false, nil
+	}
+	next := *current
+	next.Held, next.Until = false, time.Time{}
+	return &next, true, s.Move(ctx, next, current, rev)
+}
+
+// Ending is how the fleet's move to a version ended.
+type Ending struct {
+	Halted string `json:"halted,omitempty"` // why it is or was left halted
+	Undone string `json:"undone,omitempty"` // by whom, and why
+	Groups int    `json:"groups"`           // that took part
+	Closed int    `json:"closed"`           // of them, those whose nodes are all through
+}
+
+// Endings say of each version of the history how it ended.
+func (s *Store) Endings(ctx context.Context, history []Version) ([]Ending, error) {
+	out := make([]Ending, len(history))
+	for i, v := range history {
+		got, err := s.Client.Txn(ctx).Then(
+			clientv3.OpGet(s.GateKey(v.Rollout(), ""), clientv3.WithPrefix()),
+			clientv3.OpGet(s.RosterKey(v.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+			clientv3.OpGet(s.ClosedKey(v.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		).Commit()
+		if err != nil {
+			return nil, err
+		}
+		var halts []string
+		for _, kv := range got.Responses[0].GetResponseRange().Kvs {
+			var g Gate
+			if err := json.Unmarshal(kv.Value, &g); err != nil {
+				return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+			}
+			if g.State == Halted {
+				halts = append(halts, g.Said(LastPart(kv.Key)))
+			}
+		}
+		out[i] = Ending{
+			Halted: strings.Join(halts, "; "),
+			Groups: int(got.Responses[1].GetResponseRange().Count), Closed: int(got.Responses[2].GetResponseRange().Count),
+		}
+		if i+1 < len(history) {
+			out[i].Undone = undone(&v, &history[i+1])
+		}
+	}
+	return out, nil
+}
+
+// undone says who left a version for good with the one that came after it, and why.
+func undone(v, next *Version) string {
+	if slices.Contains(v.Bad, v.ID) || !slices.Contains(next.Bad, v.ID) {
+		return ""
+	}
+	if next.Reason == "" {
+		return "by " + next.By
+	}
+	return "by " + next.By + ": " + next.Reason
+}
+
+// Said is why a gate is halted, in words.
+func (g Gate) Said(group string) string {
+	switch {
+	case group == AllGroups:
+		return g.Reason
+	case g.Node == "":
+		return "role " + group + ": " + g.Reason
+	case strings.HasPrefix(group, "step-"):
+		return fmt.Sprintf("a serialized step: it failed on %s: %s", g.Node, g.Reason)
+	}
+	return fmt.Sprintf("role %s: the upgrade of %s failed: %s", group, g.Node, g.Reason)
+}

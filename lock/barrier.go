@@ -241,6 +241,7 @@ type tally struct {
 	missing  []state.Holder
 	more     int
 	failed   []string
+	news     int64 // the revision of the last failure
 	revision int64
 }
 
@@ -267,7 +268,7 @@ func (s *Steps) settle(ctx context.Context, step Step, roster *state.Roster) (*W
 	}
 	if len(t.failed) > s.req.Rules.MaxFailures {
 		reason := fmt.Sprintf("step %s failed on %s", step.ID, strings.Join(t.failed, ", "))
-		return s.waits(step, reason, "mend it there, or push a commit that does; it opens when they succeed", nil), false, s.halt(ctx, t.failed[0], reason)
+		return s.waits(step, reason, "mend it there, or push a commit that does; it opens when they succeed", nil), false, s.halt(ctx, t.failed[0], reason, t.news)
 	}
 	moved := clientv3.Compare(clientv3.ModRevision(s.key(step, "in")+"/"), "<", t.revision+1)
 	done, err := s.store.Client.Txn(ctx).If(moved.WithPrefix()).
@@ -296,7 +297,9 @@ func (s *Steps) tally(ctx context.Context, step Step, roster *state.Roster) (tal
 	arrived := map[string]bool{}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
 		node := state.LastPart(kv.Key)
-		t.in[node], arrived[node] = string(kv.Value), true
+		if t.in[node], arrived[node] = string(kv.Value), true; t.in[node] == Failed {
+			t.news = max(t.news, kv.ModRevision)
+		}
 	}
 	sets := make([]map[string]bool, 3)
 	for i := range sets {
@@ -322,11 +325,11 @@ func (s *Steps) tally(ctx context.Context, step Step, roster *state.Roster) (tal
 	return t, nil
 }
 
-// halt halts the node's group because of what failed on another node.
-func (s *Steps) halt(ctx context.Context, node, reason string) error {
+// halt halts the node's group because of what failed on another node, unless an operator resumed it since.
+func (s *Steps) halt(ctx context.Context, node, reason string, news int64) error {
 	group := s.req.Rules.Group
 	gate, rev, err := s.store.Gate(ctx, s.req.rollout(), group)
-	if err != nil || gate.State == state.Halted || gate.Resumed != "" && slices.Contains(gate.Failed, node) {
+	if err != nil || gate.State == state.Halted || gate.Resumed != "" && news < rev {
 		return err
 	}
 	gate.State, gate.Node, gate.Reason = state.Halted, node, reason

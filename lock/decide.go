@@ -99,14 +99,13 @@ func Decide(v View) Decision {
 	if holds && room {
 		return Decision{Index: own, Total: total}
 	}
-	if !holds && v.Ahead != "" {
+	switch {
+	case !holds && v.Ahead != "":
 		return Decision{Wait: &Wait{Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: goesOn}}
-	}
-	if !room {
-		return v.full(&Wait{Gate: fmt.Sprintf("slots of the fleet (%d at a time)", v.Total), Reason: holders(v.Totals), Clear: goesOn})
-	}
-	if len(v.Claims)+v.lost() >= v.Limit { // also claims of higher places, where the limit was lowered
+	case !holds && len(v.Claims)+v.lost() >= v.Limit: // also claims of higher places, where the limit was lowered
 		return v.full(v.busy())
+	case !room:
+		return v.full(&Wait{Gate: fmt.Sprintf("slots of the fleet (%d at a time)", v.Total), Reason: holders(v.Totals), Clear: goesOn})
 	}
 	index := 0
 	for _, taken := v.Claims[index]; taken; _, taken = v.Claims[index] {

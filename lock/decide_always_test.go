@@ -139,7 +139,7 @@ func (m model) places(t *rapid.T, v View, d Decision) {
 func (m model) waits(t *rapid.T, v View, d Decision) {
 	full := !shut(v) && (m.own >= 0 || v.Ahead == "") // then it is for places
 	for _, n := range m.away {
-		if full && m.fleetRoom && !strings.Contains(d.Wait.Reason, n) {
+		if full && (m.fleetRoom || m.own < 0 && len(m.away) >= v.Limit) && !strings.Contains(d.Wait.Reason, n) {
 			t.Fatalf("%q stands in the way and is not named: %v", n, d)
 		}
 	}

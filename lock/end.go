@@ -37,7 +37,7 @@ func (t *Turn) prolong(ctx context.Context) {
 	if t.req.Rules.Deadline == 0 {
 		return
 	}
-	clock, err := t.store.Client.Get(ctx, t.store.ClockKey(t.req.rollout(), t.gate), clientv3.WithKeysOnly())
+	clock, err := t.store.Client.Get(ctx, t.store.ClockKey(t.req.rollout(), t.gate)) // with the keys alone etcd leaves their lease out
 	if err == nil && len(clock.Kvs) > 0 {
 		_, _ = t.store.Client.KeepAliveOnce(ctx, clientv3.LeaseID(clock.Kvs[0].Lease))
 	}

@@ -190,7 +190,9 @@ func (t *Turn) gates(r *reading, kvs []*mvccpb.KeyValue) (map[string]state.Gate,
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(counts))) {
 		r.unmoved(t.store.GateKey(t.req.rollout(), group), at[group])
 	}
-	r.view.Gate, r.gateRev = out[t.gate], revisionOf(at[t.gate])
+	if r.view.Gate, r.gateRev = out[t.gate], revisionOf(at[t.gate]); r.gateRev == 0 {
+		r.view.Gate.State = "open"
+	}
 	return out, nil
 }
 

@@ -128,12 +128,13 @@ func (s *Steps) unknown(ctx context.Context, step Step, node string) error {
 	reason := fmt.Sprintf("it was started on %s, which does not answer, and it must not run twice (idempotent: false): look at %s", node, node)
 	r := state.StepResult{Node: node, Step: step.ID, Result: "unknown", Reason: reason, At: time.Now().UTC()}
 	key := s.key(step, "result", node)
-	if _, err := s.store.Client.Txn(ctx).
+	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(node)), "=", 0)).
-		Then(state.Put(key, r)).Commit(); err != nil {
+		Then(state.Put(key, r)).Commit()
+	if err != nil || !done.Succeeded { // it is back, or another node was faster
 		return err
 	}
-	return s.halt(ctx, node, "the result of step "+step.ID+" is unknown: "+reason)
+	return s.halt(ctx, node, "the result of step "+step.ID+" is unknown: "+reason, done.Header.Revision)
 }
 
 // Value is the content of a shared result.

@@ -217,7 +217,7 @@ func (t *Turn) attempt(ctx context.Context, overtake bool) (*Wait, *reading, err
 			d = Decide(r.view)
 		}
 	}
-	if d.Wait != nil && t.slots {
+	if d.Wait != nil {
 		if again, err := t.tidy(ctx, r, &d); again || err != nil {
 			return nil, r, errors.Join(err, when(again, errMoved))
 		}

@@ -106,13 +106,18 @@ func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]stri
 // ErrLeaseLost says that the node's lease ended, or that another host took its name: it counts as dead until it registers again.
 var ErrLeaseLost = errors.New("the lease of this node ended: the next pull registers anew")
 
-// KeepAlive renews the lease while wanted says so, at a third of its time, until ctx ends or the lease has. A node that hangs stops
-// to want it, and counts as dead.
+// KeepAlive renews the lease while wanted says so, at a third of its time and sooner after a failure, until ctx ends or the lease has. A
+// node that hangs stops to want it, and counts as dead.
 func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool) {
 	go func() {
+		var err error
 		for wanted() {
-			pause(ctx, p.Time/3)
-			if ctx.Err() != nil || errors.Is(s.renew(ctx, p), rpctypes.ErrLeaseNotFound) {
+			next := p.Time / 3
+			if err != nil {
+				next = p.Time / 20
+			}
+			pause(ctx, next)
+			if err = s.renew(ctx, p); ctx.Err() != nil || errors.Is(err, rpctypes.ErrLeaseNotFound) {
 				return
 			}
 		}
@@ -120,7 +125,7 @@ func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool) 
 }
 
 func (s *Store) renew(ctx context.Context, p *Presence) error {
-	ctx, cancel := context.WithTimeout(ctx, p.Time/3)
+	ctx, cancel := context.WithTimeout(ctx, p.Time/6)
 	defer cancel()
 	began := s.clock()
 	_, err := s.Client.KeepAliveOnce(ctx, p.Lease)

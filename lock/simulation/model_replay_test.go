@@ -44,9 +44,9 @@ func history(t *testing.T, seed uint64) []write {
 		c.inflict(faults{lostAnswer: 0.02, lostRequest: 0.02, busy: 0.02, dropEvent: 0.1})
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
-		admin := &state.Store{Client: c.connect("admin").client()}
+		admin := storeOf(c.connect("admin"))
 		again(ctx, t, func() error {
-			_, err := admin.Propose(ctx, state.Version{ID: "v1"}, 0)
+			_, err := admin.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
 			return err
 		})
 		var wait sync.WaitGroup
@@ -63,6 +63,12 @@ func history(t *testing.T, seed uint64) []write {
 		out = c.writes()
 	})
 	return out
+}
+
+// storeOf is the fleet's record over a connection. Its clock is the bubble's, so that a node notices in virtual time that it is cut off.
+func storeOf(n *connection) *state.Store {
+	began := time.Now()
+	return state.Over(n.client(), "f", func() time.Duration { return time.Since(began) })
 }
 
 // again does something until it succeeds.
@@ -82,8 +88,8 @@ func again(ctx context.Context, t *testing.T, do func() error) {
 
 // turn registers a node, waits for its turn, and changes for a second. The node lives on until ctx ends.
 func turn(ctx context.Context, t *testing.T, n *connection) {
-	s := &state.Store{Client: n.client()}
-	q := lock.Request{Group: "web", Limit: func(int) int { return 2 }, Members: map[string]string{}}
+	s := storeOf(n)
+	q := request("web", 2)
 	again(ctx, t, func() (err error) {
 		q.Version, q.VersionRev, err = s.Current(ctx)
 		return err
@@ -92,15 +98,20 @@ func turn(ctx context.Context, t *testing.T, n *connection) {
 		q.Presence, err = s.Register(ctx, state.Node{Name: n.name, Role: "web"}, state.Alive{Owner: n.name}, nil, time.Minute)
 		return err
 	})
-	again(ctx, t, func() error { return s.KeepAlive(ctx, q.Presence) })
-	var slot *lock.Slot
-	again(ctx, t, func() (err error) {
-		slot, err = lock.Acquire(ctx, s, q)
-		return err
-	})
-	if slot == nil {
+	s.KeepAlive(ctx, q.Presence, func() bool { return true })
+	slot := lock.NewTurn(s, q)
+	again(ctx, t, func() error { return slot.Acquire(ctx) })
+	if !slot.Holds() {
 		return
 	}
 	time.Sleep(time.Second)
 	again(ctx, t, func() error { return slot.Succeed(ctx) })
+}
+
+// request is a node's wish in a group of which so many change at a time. Its node and version are to be filled in.
+func request(group string, limit int) lock.Request {
+	return lock.Request{Rules: lock.Rules{
+		Group: group, Role: group, Limit: func(int) int { return limit },
+		GroupOf: func(_ string, m state.Member) string { return state.GroupOf(m.Role) },
+	}}
 }

@@ -1,0 +1,337 @@
+package lock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// of is an election of so many nodes of role master.
+func of(n int) Election {
+	return Election{ID: fmt.Sprintf("%d of role=master", n), Limit: n, Candidates: func(_ string, m state.Member) bool { return m.Role == "master" }}
+}
+
+// chosenStep is a step that chosen nodes take.
+func chosenStep(id string) Step {
+	return Step{ID: id, Members: func(_ string, m state.Member) (bool, string) { return true, "" }}
+}
+
+func (f *fleet) elect(q Request, e Election) *Candidate {
+	f.t.Helper()
+	c, err := NewSteps(f.Store, q).Elect(f.ctx, e)
+	f.must(err)
+	return c
+}
+
+func (f *fleet) publish(c *Candidate, step, value string, maxAge time.Duration) {
+	f.t.Helper()
+	f.must(c.Start(f.ctx, chosenStep(step)))
+	f.must(c.Publish(f.ctx, chosenStep(step), state.StepResult{Result: "ok"}, []byte(value), maxAge))
+}
+
+// results is what a node reads now: the nodes that have a result, or why it waits.
+func (f *fleet) results(q Request, step string, e Election, maxAge time.Duration, repeatable bool) (map[string]state.StepResult, string) {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	found, err := NewSteps(f.Store, q).Results(ctx, chosenStep(step), e, maxAge, repeatable, func(*Wait) { cancel() })
+	if err != nil && asWait(err) == nil {
+		f.t.Fatal(err)
+	}
+	if err != nil {
+		return nil, err.Error()
+	}
+	return found, ""
+}
+
+// TestElection: of many at once as many are chosen as there are places, and everybody knows who.
+func TestElection(t *testing.T) {
+	for _, places := range []int{1, 3} {
+		f := newFleet(t)
+		all := f.requests(30, "master")
+		candidates := make([]*Candidate, len(all))
+		f.atOnce(len(all), func(i int) (err error) {
+			candidates[i], err = NewSteps(f.Store, all[i]).Elect(f.ctx, of(places))
+			return err
+		})
+		var chosen []string
+		for i, c := range candidates {
+			if c.Chosen() {
+				chosen = append(chosen, all[i].node())
+			}
+		}
+		if len(chosen) != places {
+			t.Errorf("%d places: %q", places, chosen)
+		}
+		for i, c := range candidates {
+			if others := strings.Split(c.Others(), ", "); !c.Chosen() && !slices.Equal(slices.Sorted(slices.Values(others)), chosen) {
+				t.Errorf("%s says %q, chosen are %q", all[i].node(), others, chosen)
+			}
+		}
+		for _, e := range f.events(NewSteps(f.Store, all[0]).electionKey(of(places), "place")) {
+			if !e.IsCreate() {
+				t.Errorf("%s was taken twice", e.Kv.Key)
+			}
+		}
+	}
+}
+
+// TestElectionIsShared: steps with the same election are one node's, in all its pulls; another election is another choice.
+func TestElectionIsShared(t *testing.T) {
+	f := newFleet(t)
+	all := f.requests(3, "master")
+	first := f.elect(all[0], of(1))
+	if !first.Chosen() || f.elect(all[1], of(1)).Chosen() || !f.elect(all[0], of(1)).Chosen() {
+		t.Error("not one node")
+	}
+	f.publish(first, "init", `"a"`, 0)
+	f.publish(first, "token", `"b"`, 0)
+	for step, want := range map[string]string{"init": `"a"`, "token": `"b"`} {
+		found, wait := f.results(all[2], step, of(1), 0, true)
+		if wait != "" || len(found) != 1 || string(found["master000"].Value) != want || found["master000"].Step != step {
+			t.Errorf("%s: %v %s", step, found, wait)
+		}
+	}
+	if !f.elect(all[1], of(2)).Chosen() {
+		t.Error("one election stands for another")
+	}
+	f.propose("v2")
+	q := f.request("master001", "master")
+	if _, wait := f.results(q, "init", of(1), 0, true); !strings.Contains(wait, "no node was chosen yet for 1 of role=master") {
+		t.Errorf("the result of another version is read: %q", wait)
+	}
+}
+
+// TestElectionTakeOver: whose place is given to another, and when.
+func TestElectionTakeOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		do     func(f *fleet, first *Candidate, q Request)
+		onLost string
+		taken  bool
+	}{
+		"it lives":                 {func(*fleet, *Candidate, Request) {}, Release, false},
+		"it is lost, hold":         {func(f *fleet, _ *Candidate, q Request) { f.die(q) }, "", false},
+		"it is lost, release":      {func(f *fleet, _ *Candidate, q Request) { f.die(q) }, Release, true},
+		"it is lost, fail":         {func(f *fleet, _ *Candidate, q Request) { f.die(q) }, Fail, true},
+		"it started and is lost":   {func(f *fleet, c *Candidate, q Request) { f.must(c.Start(f.ctx, chosenStep("init"))); f.die(q) }, Release, false},
+		"it lost, and came back":   {func(f *fleet, c *Candidate, q Request) { f.die(q); f.request("master000", "master") }, Release, false},
+		"it was decommissioned":    {func(f *fleet, _ *Candidate, q Request) { f.decommission("master000") }, Hold, true},
+		"decommissioned, and back": {func(f *fleet, _ *Candidate, q Request) { f.decommission("master000"); f.request("master000", "master") }, Hold, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			all := f.requests(3, "master")
+			first := f.elect(all[0], of(1))
+			c.do(f, first, all[0])
+			all[1].Rules.OnLost, all[2].Rules.OnLost = c.onLost, c.onLost
+			if second := f.elect(all[1], of(1)); second.Chosen() != c.taken {
+				t.Fatalf("taken over %v", second.Chosen())
+			}
+			if !c.taken {
+				return
+			}
+			if err := first.Start(f.ctx, chosenStep("init")); !errors.Is(err, ErrFenced) {
+				t.Errorf("the first one starts all the same: %v", err)
+			}
+			if err := first.Publish(f.ctx, chosenStep("init"), state.StepResult{Result: "ok"}, []byte("1"), 0); !errors.Is(err, ErrFenced) {
+				t.Errorf("the first one's result counts: %v", err)
+			}
+			if third := f.elect(all[2], of(1)); third.Chosen() || !strings.Contains(third.Others(), "master001") {
+				t.Errorf("%v %s", third.Chosen(), third.Others())
+			}
+		})
+	}
+}
+
+func (f *fleet) decommission(node string) {
+	f.t.Helper()
+	_, err := f.Decommission(f.ctx, node, "op", true)
+	f.must(err)
+}
+
+// TestElectionLeaseGone: a node that counts as dead is not chosen, and learns it at once.
+func TestElectionLeaseGone(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("m1", "master")
+	f.die(q)
+	began := time.Now()
+	if _, err := NewSteps(f.Store, q).Elect(f.ctx, of(1)); !errors.Is(err, state.ErrLeaseLost) || time.Since(began) > 5*time.Second {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+}
+
+// TestResults: who reads waits for all that were chosen, is told for whom, and is woken.
+func TestResults(t *testing.T) {
+	f := newFleet(t)
+	all := f.requests(3, "master")
+	reader := f.request("worker1", "worker")
+	first, second := f.elect(all[0], of(2)), f.elect(all[1], of(2))
+	_, wait := f.results(reader, "init", of(2), 0, true)
+	f.contains(wait, "result of init|was chosen (2 of role=master) and has no result yet (alive)|it goes on by itself")
+	f.publish(first, "init", `{"StdOut": "a"}`, 0)
+	_, wait = f.results(reader, "init", of(2), 0, true)
+	f.contains(wait, "master001 was chosen")
+	told, woken := make(chan struct{}, 10), make(chan map[string]state.StepResult, 1)
+	go func() {
+		found, err := NewSteps(f.Store, reader).Results(f.ctx, chosenStep("init"), of(2), 0, true, func(*Wait) { told <- struct{}{} })
+		if err != nil {
+			t.Error(err)
+		}
+		woken <- found
+	}()
+	<-told
+	f.publish(second, "init", `{"StdOut": "b"}`, 0)
+	found := <-woken
+	var value struct{ StdOut string }
+	f.must(NewSteps(f.Store, reader).Value(f.ctx, found["master001"], &value))
+	if len(found) != 2 || value.StdOut != "b" {
+		t.Errorf("%v %v", found, value)
+	}
+}
+
+// TestResultsOfFewer: where fewer nodes match than there are places, all of them are all.
+func TestResultsOfFewer(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("m1", "master")
+	f.publish(f.elect(q, of(3)), "init", `1`, 0)
+	if found, wait := f.results(q, "init", of(3), 0, true); len(found) != 1 {
+		t.Errorf("%v %s", found, wait)
+	}
+}
+
+// TestResultsFailed: a failed result is read like another, also where it is old.
+func TestResultsFailed(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("m1", "master")
+	c := f.elect(q, of(1))
+	f.must(c.Publish(f.ctx, chosenStep("init"), state.StepResult{Result: "failed", Reason: "exit status 1"}, nil, 0))
+	found, wait := f.results(q, "init", of(1), time.Hour, true)
+	if r := found["m1"]; r.Result != "failed" || r.Reason != "exit status 1" || wait != "" {
+		t.Errorf("%v %s", found, wait)
+	}
+	if published, fresh, err := c.Fresh(f.ctx, chosenStep("init"), 0); published || fresh || err != nil {
+		t.Errorf("it is not tried again: %v %v %v", published, fresh, err)
+	}
+}
+
+// TestResultsUnknown: a chosen node that died in a step: one that may run twice is waited for, of another nobody knows what came of it.
+func TestResultsUnknown(t *testing.T) {
+	for _, repeatable := range []bool{true, false} {
+		f := newFleet(t)
+		q, reader := f.request("m1", "master"), f.request("web1", "web")
+		f.must(f.elect(q, of(1)).Start(f.ctx, chosenStep("init")))
+		_, wait := f.results(reader, "init", of(1), 0, repeatable)
+		f.contains(wait, "m1 was chosen|(alive)")
+		f.die(q)
+		_, wait = f.results(reader, "init", of(1), 0, repeatable)
+		f.contains(wait, "(not answering); start m1 again")
+		found, wait := f.results(reader, "init", of(1), 0, repeatable)
+		gate := f.gate("web")
+		if repeatable {
+			if wait == "" || gate.State == state.Halted {
+				t.Errorf("%v %+v", found, gate)
+			}
+			continue
+		}
+		f.contains(found["m1"].Reason, "it was started on m1, which does not answer, and it must not run twice")
+		f.contains(gate.Reason, "the result of step init is unknown")
+		if found["m1"].Result != "unknown" || gate.State != state.Halted || gate.Node != "m1" {
+			t.Errorf("%v %+v", found, gate)
+		}
+	}
+}
+
+// TestResultsNotStarted: a step that was never started may be begun by its node when it comes back, whatever it is.
+func TestResultsNotStarted(t *testing.T) {
+	f := newFleet(t)
+	q, reader := f.request("m1", "master"), f.request("web1", "web")
+	f.elect(q, of(1))
+	f.die(q)
+	for range 2 {
+		_, wait := f.results(reader, "init", of(1), 0, false)
+		f.contains(wait, "(not answering); start m1 again")
+	}
+	if g := f.gate("web"); g.State == state.Halted {
+		t.Errorf("%+v", g)
+	}
+}
+
+// TestMaxAge: a result that is too old is not read, and made anew.
+func TestMaxAge(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	q := f.request("m1", "master")
+	c := f.elect(q, of(1))
+	f.publish(c, "token", `"old"`, time.Second)
+	want := func(published, fresh bool) {
+		t.Helper()
+		if p, fr, err := c.Fresh(f.ctx, chosenStep("token"), time.Second); p != published || fr != fresh || err != nil {
+			t.Errorf("published %v, fresh %v, %v", p, fr, err)
+		}
+	}
+	want(true, true)
+	if found, wait := f.results(q, "token", of(1), time.Second, true); len(found) != 1 {
+		t.Errorf("%v %s", found, wait)
+	}
+	f.gone(c.steps.key(chosenStep("token"), "fresh", "m1"))
+	want(true, false)
+	if found, wait := f.results(q, "token", of(1), time.Second, true); len(found) != 0 || !strings.Contains(wait, "m1 was chosen") {
+		t.Errorf("too old, and read: %v", found)
+	}
+	if found, _ := f.results(q, "token", of(1), 0, true); len(found) != 1 {
+		t.Error("without an age it is read")
+	}
+	f.publish(c, "token", `"new"`, time.Minute)
+	want(true, true)
+	if found, _ := f.results(q, "token", of(1), time.Second, true); string(found["m1"].Value) != `"new"` {
+		t.Errorf("%v", found)
+	}
+}
+
+// TestResultsSuperseded: who waits for a result leaves when the fleet moves on.
+func TestResultsSuperseded(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("m1", "master")
+	f.propose("v2")
+	if _, err := NewSteps(f.Store, q).Results(f.ctx, chosenStep("init"), of(1), 0, true, func(*Wait) {}); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestPublishLarge: what is large is shared whole; what is too large is refused at once.
+func TestPublishLarge(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("m1", "master")
+	c := f.elect(q, of(1))
+	large, err := json.Marshal(strings.Repeat("pullet ", 100_000))
+	f.must(err)
+	f.publish(c, "file", string(large), 0)
+	found, _ := f.results(q, "file", of(1), 0, true)
+	var got string
+	f.must(NewSteps(f.Store, q).Value(f.ctx, found["m1"], &got))
+	if len(got) != 700_000 || found["m1"].Value != nil {
+		t.Errorf("%d bytes, %d in its key", len(got), len(found["m1"].Value))
+	}
+	kv, err := f.Client.Get(f.ctx, c.steps.key(chosenStep("file"), "result", "m1"))
+	f.must(err)
+	if n := len(kv.Kvs[0].Value); n > 1000 {
+		t.Errorf("%d bytes in a watched key", n)
+	}
+	began := time.Now()
+	err = c.Publish(f.ctx, chosenStep("huge"), state.StepResult{Result: "ok"}, make([]byte, 2<<20), 0)
+	if !errors.Is(err, state.ErrTooLarge) || time.Since(began) > 5*time.Second {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+	if got, err := f.Client.Get(f.ctx, c.steps.key(chosenStep("huge"), ""), clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil || got.Count != 0 {
+		t.Errorf("%v %v", got, err)
+	}
+}

@@ -1,0 +1,181 @@
+package lock
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+// record is what is kept of a claim that was taken back.
+type record struct {
+	By, Slot, OnLost string
+	Fence            int64
+	Claim            state.Claim
+}
+
+func (f *fleet) lost(node string) record {
+	f.t.Helper()
+	got, err := f.Client.Get(f.ctx, f.LostKey("v1", node))
+	f.must(err)
+	var r record
+	if len(got.Kvs) > 0 {
+		f.must(json.Unmarshal(got.Kvs[0].Value, &r))
+	}
+	return r
+}
+
+// TestLostHolder: what becomes of a claim whose node does not answer, by the rules; its node learns it when it comes back.
+func TestLostHolder(t *testing.T) {
+	for _, c := range []struct {
+		onLost   string
+		survives int
+		waits    string // "": the next is admitted
+		gate     string
+		failed   int
+	}{
+		{"", 0, "holder holds it|(not answering)|pullet decommission holder", "open", 0},
+		{Hold, 0, "holder holds it|(not answering)", "open", 0},
+		{Release, 0, "", "open", 0},
+		{Fail, 0, "role web (halted)|holder failed|rollout.onLost: fail", state.Halted, 1},
+		{Fail, 1, "", "open", 1},
+	} {
+		f := newFleet(t)
+		holder, next := f.request("holder", "web"), f.request("next", "web")
+		for _, q := range []*Request{&holder, &next} {
+			q.Rules.OnLost, q.Rules.MaxFailures, q.Rules.Total = c.onLost, c.survives, 1
+		}
+		turn := f.mustTry(holder)
+		f.must(turn.Check(f.ctx, "restart"))
+		f.die(holder)
+		if c.waits == "" {
+			f.mustTry(next)
+		} else {
+			f.mustWait(next, c.waits)
+		}
+		if g := f.gate("web"); g.State != c.gate || len(g.Failed) != c.failed {
+			t.Errorf("%s: %+v", c.onLost, g)
+		}
+		r := f.lost("holder")
+		if c.onLost == "" || c.onLost == Hold {
+			if r != (record{}) {
+				t.Errorf("%s: %+v", c.onLost, r)
+			}
+			continue
+		}
+		if r.By != "next" || r.Slot != turn.key || r.Fence != turn.Fence() || r.OnLost != c.onLost || r.Claim.Step != "restart" || r.Claim.Node != "holder" {
+			t.Errorf("%s: recorded %+v", c.onLost, r)
+		}
+		o, err := f.Overview(f.ctx, false)
+		f.must(err)
+		if st := o.Statuses["holder"][state.Rollout]; st.State != state.Failed || st.Version != "v1" || st.Clear == "" {
+			t.Errorf("%s: %+v", c.onLost, st)
+		}
+		for _, err := range []error{turn.Check(f.ctx, "next step"), turn.Fail(f.ctx, "broke", Halting), turn.Succeed(f.ctx)} {
+			if !errors.Is(err, ErrFenced) {
+				t.Errorf("%s: it came back: %v", c.onLost, err)
+			}
+		}
+	}
+}
+
+// TestLivingHolder: nothing is taken from a node that registered anew, although its mark is gone with its lease of before.
+func TestLivingHolder(t *testing.T) {
+	f := newFleet(t)
+	holder, next := f.request("holder", "web"), f.request("next", "web")
+	next.Rules.OnLost = Release
+	turn := f.mustTry(holder)
+	again := f.request("holder", "web")
+	f.die(holder)
+	f.mustWait(next, "holder holds it|(alive)|goes on by itself")
+	if adopted := f.mustTry(again); adopted.Fence() != turn.Fence() {
+		t.Errorf("fence %d, want %d", adopted.Fence(), turn.Fence())
+	}
+	f.mustWait(next, "holder holds it|(alive)")
+}
+
+// TestLostWithoutAClaim: a node that lived once and does not answer counts as one that changes, unless lost nodes are given up; one never
+// seen, and one of another role, costs nothing.
+func TestLostWithoutAClaim(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("me", "web")
+	q.Inventory = map[string]state.Member{"never": {Role: "web"}}
+	f.die(f.request("other", "db"))
+	f.must(f.mustTry(q).Release(f.ctx))
+	f.die(f.request("gone", "web"))
+	f.mustWait(q, "gone does not answer|start gone again")
+	q.Rules.OnLost = Release
+	f.must(f.mustTry(q).Release(f.ctx))
+	q.Rules.OnLost = Hold
+	_, err := f.Decommission(f.ctx, "gone", "op", false)
+	f.must(err)
+	f.must(f.mustTry(q).Release(f.ctx))
+	f.die(f.request("gone", "web")) // it came back, and went
+	f.mustWait(q, "gone does not answer")
+	q.Rules.Limit = limit(2)
+	f.mustTry(q)
+}
+
+// TestLostInADependency: who is waited for in a group that others depend on.
+func TestLostInADependency(t *testing.T) {
+	f := newFleet(t)
+	f.must(f.mustTry(f.request("db1", "db")).Succeed(f.ctx)) // alone in its roster's time
+	f.propose("v2")
+	db1, db2, web := f.request("db1", "db"), f.request("db2", "db"), f.request("web1", "web")
+	web.Rules.Depends = []string{"db"}
+	f.must(f.mustTry(db1).Succeed(f.ctx))
+	f.die(db2)
+	f.mustWait(web, "role db: not upgraded yet: db2 (not answering)|decommission db2")
+	web.Rules.OnLost = Release
+	f.mustTry(web)
+}
+
+// TestDecommissionedHolder: its claims are free at once, it is not waited for, and it learns it when it comes back.
+func TestDecommissionedHolder(t *testing.T) {
+	f := newFleet(t)
+	holder, next, lb := f.request("holder", "web"), f.request("next", "web"), f.request("lb1", "lb")
+	holder.Rules.Total, next.Rules.Total, lb.Rules.Depends = 1, 1, []string{"web"}
+	turn := f.mustTry(holder)
+	f.mustWait(lb, "holder (alive), next (alive)")
+	if _, err := f.Decommission(f.ctx, "holder", "op", false); err == nil {
+		t.Error("a living node was given up without force")
+	}
+	woken, told := make(chan error, 1), make(chan struct{}, 10)
+	next.Waiting = func(*Wait) { told <- struct{}{} }
+	waiter := NewTurn(f.Store, next)
+	go func() { woken <- waiter.Acquire(f.ctx) }()
+	<-told
+	freed, err := f.Decommission(f.ctx, "holder", "op", true)
+	if err != nil || len(freed) != 1 || freed[0] != "slot/web/0" {
+		t.Errorf("%q %v", freed, err)
+	}
+	f.must(<-woken)
+	if err := turn.Check(f.ctx, "a step"); !errors.Is(err, ErrFenced) {
+		t.Errorf("%v", err)
+	}
+	f.mustWait(lb, "not upgraded yet: next (alive)")
+	f.must(waiter.Succeed(f.ctx))
+	f.mustTry(lb)
+}
+
+// TestDecommissionedLast: a group is through when who is missing is given up.
+func TestDecommissionedLast(t *testing.T) {
+	f := newFleet(t)
+	db1, db2, web := f.request("db1", "db"), f.request("db2", "db"), f.request("web1", "web")
+	web.Rules.Depends = []string{"db"}
+	f.must(f.mustTry(db1).Succeed(f.ctx))
+	f.mustWait(web, "db2 (alive)")
+	told, woken := make(chan struct{}, 10), make(chan error, 1)
+	web.Waiting = func(*Wait) { told <- struct{}{} }
+	go func() { woken <- NewTurn(f.Store, web).Acquire(f.ctx) }()
+	<-told
+	f.die(db2)
+	began := time.Now()
+	_, err := f.Decommission(f.ctx, "db2", "op", false)
+	f.must(err)
+	if err := <-woken; err != nil || time.Since(began) > 5*time.Second {
+		t.Errorf("after %s: %v", time.Since(began), err)
+	}
+}

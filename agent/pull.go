@@ -181,7 +181,28 @@ func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled
 	if err != nil {
 		return err
 	}
+	if err := p.through(ctx, v, program, report); err != nil {
+		return err
+	}
 	return p.publish(ctx, v, report)
+}
+
+// through tells a rollout that comes back to the version which already runs here that this node is through: others may wait for it.
+func (p *pull) through(ctx context.Context, v *state.Version, program *compiled, report *apply.Report) error {
+	if p.store == nil || p.local.Through == v.Rollout() || report.Failed() || report.Pending() {
+		return nil
+	}
+	req, err := p.request(v, program.catalog)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	if err := lock.NewTurn(p.store, req).Succeed(ctx); err != nil {
+		return err
+	}
+	p.local.Through = v.Rollout()
+	return p.local.Save(p.config.Paths.State)
 }
 
 // upgrade brings the node to a version under its slot.
@@ -241,7 +262,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 	if err := turn.Succeed(ctx); err != nil {
 		return fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
-	p.local.Running, p.local.Validated = v, true
+	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
 	p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = "", "", "", 0, time.Time{}
 	return p.local.Save(p.config.Paths.State)
 }

@@ -107,7 +107,7 @@ func (p *process) agree(ctx context.Context) (*state.Version, error) {
 			p.seen = max(p.seen, rev)
 			return current, nil
 		}
-		next := state.Version{ID: head.id, By: p.name, Canary: head.canary, At: time.Now().UTC()}
+		next := state.Version{ID: head.id, By: p.name, Canary: head.waitsForCanaries(), At: time.Now().UTC()}
 		if current != nil {
 			next.Previous, next.Bad = current.ID, current.Bad
 		}
@@ -206,7 +206,24 @@ func (p *process) converge(ctx context.Context, v *state.Version, r *release) er
 	p.out = v
 	x := p.execution(v, r, nil)
 	x.run(ctx)
+	if err := x.through(ctx); err != nil {
+		return err
+	}
 	return p.publish(ctx, v, x)
+}
+
+// through tells a rollout that came back to the version which runs here that this node is through.
+func (x *execution) through(ctx context.Context) error {
+	rollout := x.version.Rollout()
+	if x.disk.Through == rollout || x.failed != "" || x.pending != "" || x.stopped != nil {
+		return nil
+	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	if err := lock.NewTurn(x.store, x.request(x.version, x.release)).Succeed(ctx); err != nil {
+		return err
+	}
+	return x.save(func(d *disk) { d.Through = rollout })
 }
 
 // upgrade brings the node to a version under its turn.
@@ -239,7 +256,7 @@ func (x *execution) settle(ctx context.Context) error {
 		return err
 	}
 	return x.save(func(d *disk) {
-		d.Running, d.Validated, d.run = x.version, true, ""
+		d.Running, d.Validated, d.Through, d.run = x.version, true, x.version.Rollout(), ""
 		d.Parked, d.Upgrading, d.Failed, d.Failures = "", "", "", 0
 	})
 }

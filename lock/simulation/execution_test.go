@@ -105,7 +105,7 @@ func (x *execution) step(ctx context.Context, s *task) (how string, elected bool
 }
 
 func (x *execution) candidate(ctx context.Context, s *task) (*lock.Candidate, error) {
-	e := x.release.election(s)
+	e := x.election(s)
 	if c := x.candidates[e.ID]; c != nil {
 		return c, nil
 	}
@@ -114,6 +114,10 @@ func (x *execution) candidate(ctx context.Context, s *task) (*lock.Candidate, er
 		x.candidates[e.ID] = c
 	}
 	return c, err
+}
+
+func (x *execution) election(s *task) lock.Election {
+	return x.release.election(s, x.release.stage(x.release.group(x.name, x.role)))
 }
 
 // waitOrFail is what becomes of a step whose gate did not open.
@@ -149,7 +153,7 @@ func (x *execution) apply(ctx context.Context, s *task, elected bool) string {
 		}
 	}
 	if elected {
-		if err := x.candidates[x.release.election(s).ID].Start(ctx, x.release.gate(s)); err != nil {
+		if err := x.candidates[x.election(s).ID].Start(ctx, x.release.gate(s)); err != nil {
 			return x.waitOrFail(s, err)
 		}
 	}
@@ -230,7 +234,7 @@ func (x *execution) serialized(ctx context.Context, s *task, semaphore *lock.Tur
 
 // publishResult gives the others what came of a step that this node was chosen for.
 func (x *execution) publishResult(ctx context.Context, s *task, how string) string {
-	c := x.candidates[x.release.election(s).ID]
+	c := x.candidates[x.election(s).ID]
 	published, fresh, err := c.Fresh(ctx, x.release.gate(s), 0)
 	if err == nil && published && fresh && how != failed {
 		return how
@@ -260,7 +264,7 @@ func (x *execution) result(ctx context.Context, s *task) error {
 	x.park(ctx)
 	var found map[string]state.StepResult
 	err := x.waits(ctx, func(ctx context.Context) (err error) {
-		found, err = x.steps.Results(ctx, x.release.gate(s), x.release.election(s), 0, s.repeatable, x.waiting(x.version))
+		found, err = x.steps.Results(ctx, x.release.gate(s), x.election(s), 0, s.repeatable, x.waiting(x.version))
 		return err
 	})
 	if err != nil {

@@ -226,7 +226,7 @@ func (o *operator) back(ctx context.Context) error {
 		return err
 	}
 	bad := append(slices.Clone(current.Bad), current.ID)
-	v := state.Version{ID: current.Previous, Previous: current.ID, Held: true, By: "operator", Bad: bad, Canary: o.find(current.Previous).canary}
+	v := state.Version{ID: current.Previous, Previous: current.ID, Held: true, By: "operator", Bad: bad, Canary: o.find(current.Previous).waitsForCanaries()}
 	ok, err := o.store.Propose(ctx, v, current, rev)
 	if err == nil && !ok {
 		err = errors.New("another was faster")

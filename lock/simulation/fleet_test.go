@@ -65,6 +65,9 @@ func (r *release) before(group string) []string {
 	return out
 }
 
+// waitsForCanaries: newer commits wait for canaries that can ever be through.
+func (r *release) waitsForCanaries() bool { return r.canary && r.limit(canaries, 1) > 0 }
+
 func (r *release) stage(group string) int {
 	stage := 0
 	for _, g := range r.before(group) {
@@ -120,8 +123,12 @@ func (r *release) staged(s *task, node, role string) lock.Step {
 	}}
 }
 
-func (r *release) election(s *task) lock.Election {
-	return lock.Election{ID: fmt.Sprint(s.target, " of ", s.roles), Limit: s.target, Candidates: func(_ string, m state.Member) bool { return s.of(m.Role) }}
+// election is the choice of those who take a step for all. Who comes in a later stage waits for this node, and who is frozen never comes.
+func (r *release) election(s *task, stage int) lock.Election {
+	return lock.Election{ID: fmt.Sprint(s.target, " of ", s.roles), Limit: s.target, Candidates: func(node string, m state.Member) bool {
+		group := r.group(node, m.Role)
+		return s.of(m.Role) && r.stage(group) <= stage && r.limit(group, 1) > 0
+	}}
 }
 
 // mended is a release whose steps do not fail and whose roles are not frozen.

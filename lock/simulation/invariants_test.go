@@ -167,6 +167,9 @@ func (c *checker) slot(w write, group string) {
 			c.claims[w.Key] = map[int64]*life{}
 		}
 		c.claims[w.Key][w.Revision] = &life{from: w.Time, checks: map[string][]time.Time{}}
+		if c.moved(now) {
+			return
+		}
 		c.limits(w, group, now)
 	} else if l := c.claims[w.Key][old.created]; l != nil && now.Step != "" {
 		l.checks[now.Step] = append(l.checks[now.Step], w.Time)
@@ -174,6 +177,17 @@ func (c *checker) slot(w write, group string) {
 	if w.Created || now.Rollout != then.Rollout {
 		c.admission(w, group, now)
 	}
+}
+
+// moved reports a claim that its node had in another group until now: it may be above the limit.
+func (c *checker) moved(now state.Claim) bool {
+	for key, old := range c.before {
+		var then state.Claim
+		if parse(old.write, &then); strings.HasPrefix(key, prefix+"slot/") && then.Node == now.Node && then.Rollout == now.Rollout {
+			return true
+		}
+	}
+	return false
 }
 
 // limits: a claim that is made leaves the group, and the fleet, within what is allowed (I1).

@@ -211,8 +211,13 @@ func (g *gates) election(s apply.GatedStep) lock.Election {
 	if hosts == "" {
 		hosts = "the nodes with job " + s.Job.Name
 	}
+	stage := g.stageOf(g.catalog.Node.Name, g.catalog.Node.Labels)
 	return lock.Election{ID: fmt.Sprintf("%d of %s", t.Limit, hosts), Limit: t.Limit, Candidates: func(node string, m state.Member) bool {
-		return s.Job.Has(node, m.Labels) && (t.Hosts.Text == "" || t.Hosts.Matches(node, m.Labels))
+		if !s.Job.Has(node, m.Labels) || t.Hosts.Text != "" && !t.Hosts.Matches(node, m.Labels) {
+			return false
+		}
+		// Who comes in a later stage waits for this node, and who is frozen never comes.
+		return g.stageOf(node, m.Labels) <= stage && g.rollout.LimitFor(g.rollout.Group(node, m.Labels), 1) > 0
 	}}
 }
 

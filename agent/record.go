@@ -26,7 +26,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 	if err := turn.Succeed(ctx); err != nil {
 		return fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
-	p.local.Running, p.local.Validated = v, true
+	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
 	p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = "", "", "", 0, time.Time{}
 	return p.local.Save(p.config.Paths.State)
 }

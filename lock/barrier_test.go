@@ -346,7 +346,7 @@ func TestRosterIsFrozenOnce(t *testing.T) {
 	sizes := make([]int, len(all))
 	f.atOnce(len(all), func(i int) error {
 		if i%3 == 0 {
-			if err := f.SetSwitch(f.ctx, state.HostScope(all[i].node()), state.Switch{}, 0); err != nil {
+			if err := setSwitch(f.ctx, f.Store, state.HostScope(all[i].node()), state.Switch{}, 0); err != nil {
 				return err
 			}
 		}

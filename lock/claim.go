@@ -6,7 +6,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -23,15 +22,7 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 	if err != nil {
 		return err
 	}
-	conditions := t.unmoved(r, d, key, fence, retried)
-	if t.slots && !retried {
-		left, frees, err := t.elsewhere(ctx)
-		if err != nil {
-			return err
-		}
-		conditions, ops = append(conditions, left...), append(ops, frees...)
-	}
-	done, err := t.store.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
+	done, err := t.store.Client.Txn(ctx).If(t.unmoved(r, d, key, fence, retried)...).Then(ops...).Commit()
 	if err != nil {
 		return err
 	}
@@ -48,32 +39,6 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 		t.total = t.store.TotalPrefix() + strconv.Itoa(d.Total)
 	}
 	return nil
-}
-
-// elsewhere frees what the node holds in the group in which it was in an older version.
-func (t *Turn) elsewhere(ctx context.Context) (conditions []clientv3.Cmp, ops []clientv3.Op, err error) {
-	all := t.store.SlotPrefix("")
-	got, err := t.store.Client.Get(ctx, all, clientv3.WithPrefix())
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, kv := range got.Kvs {
-		var c state.Claim
-		if err := decode(kv, &c); err != nil {
-			return nil, nil, err
-		}
-		key := string(kv.Key)
-		if c.Node != t.req.node() || strings.HasPrefix(key, t.claims) {
-			continue
-		}
-		group, index, _ := strings.Cut(key[len(all):], "/")
-		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(key), "=", kv.CreateRevision))
-		ops = append(ops, clientv3.OpDelete(key), clientv3.OpDelete(t.store.MarkPrefix(group)+index))
-	}
-	if len(ops) > 0 {
-		ops = append(ops, t.store.RingOp())
-	}
-	return conditions, ops, nil
 }
 
 // unmoved are the conditions of a claim.

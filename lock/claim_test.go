@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -18,12 +19,12 @@ func (f *fleet) broken(node, group string) {
 // switchOff is an operator's word against a scope.
 func (f *fleet) switchOff(c state.Scope) {
 	f.t.Helper()
-	f.must(f.SetSwitch(f.ctx, c, state.Switch{Reason: "disk swap", By: "op"}, 0))
+	f.must(setSwitch(f.ctx, f.Store, c, state.Switch{Reason: "disk swap", By: "op"}, 0))
 }
 
 func (f *fleet) pause() {
 	f.t.Helper()
-	if ok, err := f.Pause(f.ctx, state.Switch{Reason: "incident", By: "op"}, 0); !ok || err != nil {
+	if ok, err := f.Pause(f.ctx, &state.Switch{Reason: "incident", By: "op"}, 0); !ok || err != nil {
 		f.t.Fatalf("pause: %v %v", ok, err)
 	}
 }
@@ -210,4 +211,21 @@ func TestCutOff(t *testing.T) {
 	if err := turn.Check(f.ctx, "a step"); !errors.Is(err, state.ErrLeaseLost) {
 		t.Errorf("%v", err)
 	}
+}
+
+// setSwitch sets a switch whatever it was before.
+func setSwitch(ctx context.Context, s *state.Store, c state.Scope, w state.Switch, lasts time.Duration) error {
+	all, err := s.Switches(ctx)
+	if err != nil {
+		return err
+	}
+	var was *state.Switch
+	if have, there := all[c.String()]; there {
+		was = &have
+	}
+	to := &w
+	if w.Enabled && w.Version == "" && c.Kind != "host" { // as if it had never been set
+		to = nil
+	}
+	return s.SetSwitch(ctx, c, to, was, lasts)
 }

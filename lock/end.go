@@ -48,11 +48,11 @@ func (t *Turn) succeed(ctx context.Context) (int64, error) {
 	s, q := t.store, t.req
 	node, group := q.node(), q.Rules.Group
 	for {
-		gate, gateRev, err := s.Gate(ctx, q.rollout(), group)
+		gate, gateRev, left, err := t.leftovers(ctx)
 		if err != nil {
 			return 0, err
 		}
-		ops := append(t.freeOps(), s.RunningOps(q.Presence, q.Version.ID)...)
+		ops := append(append(t.freeOps(), left...), s.RunningOps(q.Presence, q.Version.ID)...)
 		ops = append(ops, s.StatusOps(node, state.Rollout, state.Success, q.status(""))...)
 		if slices.Contains(gate.Failed, node) { // success strikes the failure; a halt stays
 			gate.Failed = without(gate.Failed, node)
@@ -76,6 +76,30 @@ func (t *Turn) succeed(ctx context.Context) (int64, error) {
 			return done.Responses[2].GetResponseRange().Count, err
 		}
 	}
+}
+
+// leftovers reads the group's gate, and finds the places at serialized steps that a run left behind which was killed: all steps are done now.
+func (t *Turn) leftovers(ctx context.Context) (gate state.Gate, gateRev int64, ops []clientv3.Op, err error) {
+	s := t.store
+	gate.State = "open"
+	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.GateKey(t.req.rollout(), t.req.Rules.Group)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix())).Commit()
+	if err != nil {
+		return gate, 0, nil, err
+	}
+	kvs := got.Responses[0].GetResponseRange().Kvs
+	if len(kvs) > 0 {
+		err = decode(kvs[0], &gate)
+	}
+	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
+		var c state.Claim
+		if err := decode(kv, &c); err != nil {
+			return gate, 0, nil, err
+		}
+		if c.Node == t.req.node() { // nobody else writes it while it is there
+			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
+		}
+	}
+	return gate, revisionOf(kvs), ops, err
 }
 
 // lookBack reads whether the claim is still there, and whether an attempt whose answer was lost did it.

@@ -40,9 +40,10 @@ type reading struct {
 	revision int64
 	fences   map[int]int64 // create revisions of the claims
 	moved    []clientv3.Cmp
-	current  int64  // revision of the fleet's version
-	alive    int64  // revision of the node's registration; 0: its lease ended
-	ahead    string // the key of the ticket before the node's own
+	current  int64              // revision of the fleet's version
+	alive    int64              // revision of the node's registration; 0: its lease ended
+	ahead    string             // the key of the ticket before the node's own
+	others   []*mvccpb.KeyValue // own claims in other groups
 	gateRev  int64
 
 	switchKey string // of the switch that keeps the node where it is
@@ -114,6 +115,9 @@ func (t *Turn) rulesOps() []clientv3.Op {
 	for _, g := range q.Rules.Depends {
 		ops = append(ops, clientv3.OpGet(s.ClosedKey(q.rollout(), g), clientv3.WithKeysOnly()), clientv3.OpGet(s.SoakKey(q.rollout(), g), clientv3.WithKeysOnly()))
 	}
+	if !t.queued { // once is enough
+		ops = append(ops, clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()))
+	}
 	return ops
 }
 
@@ -140,7 +144,11 @@ func (t *Turn) rules(r *reading, gates map[string]state.Gate, kvs func(i int) []
 			Group: g, Closed: len(kvs(2+2*i)) > 0, Soaking: len(kvs(3+2*i)) > 0, Gate: gates[g],
 		})
 	}
-	return nil
+	if t.queued {
+		return nil
+	}
+	r.others, err = t.elsewhere(kvs(2 + 2*len(q.Rules.Depends)))
+	return err
 }
 
 // switches finds the operator's word that holds: host over role over global; nothing lifts a pause.

@@ -134,7 +134,7 @@ func TestDisabledHostStepsAside(t *testing.T) {
 	if wait, err := turns[1].Try(f.ctx); err != nil || !strings.Contains(wait.Reason, "holder holds it") {
 		t.Errorf("%v %v", wait, err)
 	}
-	f.must(f.SetSwitch(f.ctx, hostOf(turns[0]), enabled, 0))
+	f.must(setSwitch(f.ctx, f.Store, hostOf(turns[0]), enabled, 0))
 	if wait, err := turns[0].Try(f.ctx); err != nil || !strings.Contains(wait.Reason, "holder holds it") {
 		t.Errorf("%v %v", wait, err)
 	}

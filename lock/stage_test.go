@@ -179,7 +179,7 @@ func TestDeadlinePauses(t *testing.T) {
 	if f.lease(clock) != first {
 		t.Error("stopped for one host")
 	}
-	f.must(f.SetSwitch(f.ctx, state.HostScope("next"), enabled, 0))
+	f.must(setSwitch(f.ctx, f.Store, state.HostScope("next"), enabled, 0))
 	f.pause()
 	f.mustWait(next, "paused")
 	if f.there(clock) || f.gate("web").Clock {

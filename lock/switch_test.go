@@ -21,7 +21,7 @@ func hostOf(t *Turn) state.Scope { return state.HostScope(t.req.node()) }
 func TestSwitchPrecedence(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("me", "web")
-	set := func(c state.Scope, w state.Switch) { t.Helper(); f.must(f.SetSwitch(f.ctx, c, w, 0)) }
+	set := func(c state.Scope, w state.Switch) { t.Helper(); f.must(setSwitch(f.ctx, f.Store, c, w, 0)) }
 	want := func(parts string) {
 		t.Helper()
 		if parts != "" {
@@ -61,8 +61,8 @@ func TestSwitchPrecedence(t *testing.T) {
 func TestSwitchWakes(t *testing.T) {
 	for name, c := range map[string]struct{ set, lift func(f *fleet) }{
 		"pause":  {(*fleet).pause, func(f *fleet) { _, err := f.Unpause(f.ctx); f.must(err) }},
-		"host":   {func(f *fleet) { f.switchOff(state.HostScope("me")) }, func(f *fleet) { f.must(f.SetSwitch(f.ctx, state.HostScope("me"), enabled, 0)) }},
-		"global": {func(f *fleet) { f.switchOff(state.GlobalScope()) }, func(f *fleet) { f.must(f.SetSwitch(f.ctx, state.GlobalScope(), enabled, 0)) }},
+		"host":   {func(f *fleet) { f.switchOff(state.HostScope("me")) }, func(f *fleet) { f.must(setSwitch(f.ctx, f.Store, state.HostScope("me"), enabled, 0)) }},
+		"global": {func(f *fleet) { f.switchOff(state.GlobalScope()) }, func(f *fleet) { f.must(setSwitch(f.ctx, f.Store, state.GlobalScope(), enabled, 0)) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t)

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -196,6 +197,10 @@ func (t *Turn) attempt(ctx context.Context, overtake bool) (*Wait, *reading, err
 	}
 	if r.alive != t.req.Presence.Revision {
 		return leaseGone(t.req.node()), r, nil
+	}
+	if len(r.others) > 0 {
+		t.queued = false // look for more
+		return nil, r, cmp.Or(t.regroup(ctx, r), errMoved)
 	}
 	if overtake {
 		r.view.Ahead = ""

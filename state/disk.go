@@ -24,8 +24,9 @@ type Local struct {
 	Failed      string            `json:"failed,omitempty"`    // the version whose upgrade failed last
 	Failures    int               `json:"failures,omitempty"`
 	LastFailure time.Time         `json:"lastFailure,omitzero"`
-	Parked      string            `json:"parked,omitempty"` // the rollout in which it waits for others in mid-run, without a slot
-	Queued      string            `json:"queued,omitempty"` // the rollout in whose queue it had Place
+	Through     string            `json:"through,omitempty"` // the rollout in which the fleet knows that it runs the version
+	Parked      string            `json:"parked,omitempty"`  // the rollout in which it waits for others in mid-run, without a slot
+	Queued      string            `json:"queued,omitempty"`  // the rollout in whose queue it had Place
 	Place       int64             `json:"place,omitempty"`
 	Store       Origin            `json:"store,omitzero"`   // the fleet's record as it was seen last
 	Labels      map[string]string `json:"labels,omitempty"` // as the inventory gave them last

@@ -203,7 +203,7 @@ func TestDisabledHead(t *testing.T) {
 		s.must(<-done)
 		_, admitted := s.queues(off)
 		turn, ended := s.queues(next)
-		s.must(s.admin.SetSwitch(s.ctx, state.HostScope("off"), state.Switch{}, 0))
+		s.must(setSwitch(s.ctx, s.admin, state.HostScope("off"), state.Switch{}, 0))
 		time.Sleep(time.Second)
 		s.must(held.Succeed(s.ctx))
 		began := time.Now()
@@ -211,7 +211,7 @@ func TestDisabledHead(t *testing.T) {
 			t.Errorf("after %s", time.Since(began))
 		}
 		s.must(turn.Succeed(s.ctx))
-		s.must(s.admin.SetSwitch(s.ctx, state.HostScope("off"), state.Switch{Enabled: true}, 0))
+		s.must(setSwitch(s.ctx, s.admin, state.HostScope("off"), state.Switch{Enabled: true}, 0))
 		s.must(<-admitted)
 	})
 }

@@ -1,0 +1,342 @@
+package simulation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/state"
+)
+
+// canaries is the group of the nodes that go first.
+const canaries = "canaries"
+
+// release is what one version of the repository says: the rules of its rollout, and the steps.
+type release struct {
+	id      string
+	limits  map[string]int // of groups; a negative number is a percentage
+	total   int
+	canary  bool
+	soak    time.Duration
+	onLost  string
+	failing int // failures that a group survives
+	within  time.Duration
+	depends map[string][]string
+	steps   []*task
+}
+
+// task is a step of a release.
+type task struct {
+	name       string
+	roles      []string // that have it
+	takes      time.Duration
+	fails      float64 // how likely
+	sync       bool
+	serialize  int // nodes at a time; 0 is any
+	late       bool
+	target     int // nodes that take it for all; 0 is each for itself
+	repeatable bool
+	reads      *task // whose result it needs
+}
+
+func (s *task) of(role string) bool { return slices.Contains(s.roles, role) }
+
+// group is where a node takes its turns under a release.
+func (r *release) group(node, role string) string {
+	if r.canary && strings.HasSuffix(node, "0") {
+		return canaries
+	}
+	return state.GroupOf(role)
+}
+
+// before are the groups that must be through before a group.
+func (r *release) before(group string) []string {
+	if group == canaries {
+		return nil
+	}
+	out := slices.Clone(r.depends[group])
+	if r.canary {
+		out = append(out, canaries)
+	}
+	return out
+}
+
+// waitsForCanaries: newer commits wait for canaries that can ever be through.
+func (r *release) waitsForCanaries() bool { return r.canary && r.limit(canaries, 1) > 0 }
+
+func (r *release) stage(group string) int {
+	stage := 0
+	for _, g := range r.before(group) {
+		stage = max(stage, r.stage(g)+1)
+	}
+	return stage
+}
+
+// limit is how many of a group may change at a time.
+func (r *release) limit(group string, roster int) int {
+	n, set := r.limits[group]
+	switch {
+	case !set:
+		return 1
+	case n < 0:
+		return max(1, roster*-n/100)
+	}
+	return n
+}
+
+// rules are those of the release for a node.
+func (r *release) rules(node, role string) lock.Rules {
+	group := r.group(node, role)
+	return lock.Rules{
+		Group: group, Role: role, Total: r.total, MaxFailures: r.failing, OnLost: r.onLost, Deadline: r.within, Depends: r.before(group),
+		GroupOf: func(node string, m state.Member) string { return r.group(node, m.Role) },
+		Limit:   func(roster int) int { return r.limit(group, roster) },
+		Soak: func(group string) time.Duration {
+			if group != canaries {
+				return 0
+			}
+			return r.soak
+		},
+	}
+}
+
+// gate names a step with all who have it; staged with those who come to it in one stage.
+func (r *release) gate(s *task) lock.Step {
+	return lock.Step{ID: s.name, Members: func(_ string, m state.Member) (bool, string) { return s.of(m.Role), "" }}
+}
+
+func (r *release) staged(s *task, node, role string) lock.Step {
+	stage := r.stage(r.group(node, role))
+	return lock.Step{ID: s.name, Stage: fmt.Sprint(stage), Members: func(other string, m state.Member) (bool, string) {
+		group := r.group(other, m.Role)
+		switch {
+		case !s.of(m.Role) || r.stage(group) != stage:
+			return false, ""
+		case r.limit(group, 1) == 0:
+			return false, "frozen"
+		}
+		return true, ""
+	}}
+}
+
+// election is the choice of those who take a step for all. Who comes in a later stage waits for this node, and who is frozen never comes.
+func (r *release) election(s *task, stage int) lock.Election {
+	return lock.Election{ID: fmt.Sprint(s.target, " of ", s.roles), Limit: s.target, Candidates: func(node string, m state.Member) bool {
+		group := r.group(node, m.Role)
+		return s.of(m.Role) && r.stage(group) <= stage && r.limit(group, 1) > 0
+	}}
+}
+
+// mended is a release whose steps do not fail and whose roles are not frozen.
+func (r *release) mended(id string) *release {
+	out := *r
+	out.id, out.limits, out.steps = id, map[string]int{}, nil
+	for g, n := range r.limits {
+		if n != 0 {
+			out.limits[g] = n
+		}
+	}
+	for _, s := range r.steps {
+		if s.target == 0 && s.reads == nil {
+			one := *s
+			one.fails = 0
+			out.steps = append(out.steps, &one)
+		}
+	}
+	return &out
+}
+
+// fleet is a fleet with its repository, as a seed draws it.
+type fleet struct {
+	seed  uint64
+	rng   *rand.Rand
+	began time.Time
+	c     *cluster
+	roles []string
+	hosts []*host
+
+	mu       sync.Mutex // guards what follows
+	releases []*release // the head of the repository is the last
+	coming   []*release // that will be committed
+	calm     bool       // nothing fails any more
+	over     bool
+	log      []event
+	broken   []string // promises, as agents find out
+}
+
+// event is something that a node did to itself.
+type event struct {
+	at       time.Time
+	node     string
+	rollout  string
+	version  string
+	group    string
+	step     *task
+	what     string // start, ok, failed, skipped, open
+	fence    int64
+	gated    bool // under a turn
+	released bool
+	stage    int
+}
+
+func (f *fleet) record(e event) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e.at = time.Now()
+	f.log = append(f.log, e)
+}
+
+// breaks notes a promise that was broken.
+func (f *fleet) breaks(format string, args ...any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.broken) < 5 {
+		f.broken = append(f.broken, fmt.Sprintf("%s: ", f.clock())+fmt.Sprintf(format, args...))
+	}
+}
+
+func (f *fleet) clock() time.Duration { return time.Since(f.began) }
+
+func (f *fleet) isOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.over
+}
+
+func (f *fleet) isCalm() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.calm
+}
+
+// head is the newest release, and find one by its version.
+func (f *fleet) head() *release {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.releases[len(f.releases)-1]
+}
+
+func (f *fleet) push(r *release) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.releases = append(f.releases, r)
+}
+
+func (f *fleet) find(id string) *release {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, r := range f.releases {
+		if r.id == id {
+			return r
+		}
+	}
+	return nil
+}
+
+// newer reports that a release is behind another in the repository's history.
+func newer(a, b string) bool { return a > b }
+
+func (f *fleet) inventory() map[string]state.Member {
+	out := map[string]state.Member{}
+	for _, h := range f.hosts {
+		out[h.name] = state.Member{Role: h.role}
+	}
+	return out
+}
+
+func newFleet(seed uint64) *fleet {
+	f := &fleet{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now()}
+	f.c = newCluster(rand.New(rand.NewPCG(seed, 2)))
+	f.roles = []string{"app", "db", "web"}[:1+f.rng.IntN(3)]
+	for _, role := range f.roles {
+		for n := range 1 + f.rng.IntN(5) {
+			f.hosts = append(f.hosts, newHost(f, fmt.Sprint(role, n), role, len(f.hosts)))
+		}
+	}
+	for n := range 2 + f.rng.IntN(3) {
+		f.coming = append(f.coming, f.draw(fmt.Sprintf("v%02d", n+1)))
+	}
+	f.pushNext()
+	return f
+}
+
+// pushNext commits what was drawn to be committed.
+func (f *fleet) pushNext() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.releases, f.coming = append(f.releases, f.coming[0]), f.coming[1:]
+}
+
+// draw makes a release.
+func (f *fleet) draw(id string) *release {
+	rng := f.rng
+	r := &release{
+		id: id, limits: map[string]int{}, depends: map[string][]string{},
+		onLost: []string{lock.Hold, lock.Release, lock.Fail}[rng.IntN(3)], failing: rng.IntN(3) * rng.IntN(2),
+	}
+	for _, role := range append(slices.Clone(f.roles), canaries) {
+		switch rng.IntN(6) {
+		case 0, 1, 2:
+			r.limits[role] = 1 + rng.IntN(3)
+		case 3:
+			r.limits[role] = -(10 + rng.IntN(80))
+		case 4:
+			r.limits[role] = rng.IntN(2) // sometimes frozen
+		}
+	}
+	for i, role := range f.roles {
+		if i > 0 && rng.IntN(2) == 0 {
+			r.depends[role] = []string{f.roles[rng.IntN(i)]}
+		}
+	}
+	if rng.IntN(3) == 0 {
+		r.total = 1 + rng.IntN(3)
+	}
+	if rng.IntN(3) == 0 {
+		r.canary, r.soak = true, time.Duration(rng.IntN(3))*2*time.Minute
+	}
+	if rng.IntN(3) == 0 {
+		r.within = time.Duration(3+rng.IntN(15)) * time.Minute
+	}
+	f.drawSteps(r)
+	return r
+}
+
+// drawSteps gives each role a few steps, and sometimes all of them one in common.
+func (f *fleet) drawSteps(r *release) {
+	rng := f.rng
+	fails := 0.0
+	if rng.IntN(2) == 0 {
+		fails = 0.05
+	}
+	shared := &task{name: "all/sync", roles: f.roles, sync: true, repeatable: true, takes: 2 * time.Second}
+	common := len(f.roles) > 1 && rng.IntN(3) == 0
+	at := rng.IntN(3)
+	for first, role := range f.roles {
+		n := 2 + rng.IntN(4)
+		for i := range n {
+			s := &task{name: fmt.Sprint(role, "/step", i), roles: []string{role}, repeatable: true, fails: fails}
+			s.takes = time.Duration(1+rng.IntN(40_000_000)) * time.Microsecond
+			switch rng.IntN(8) {
+			case 0, 1:
+				s.sync = true
+			case 2:
+				s.serialize = 1 + rng.IntN(2)
+				s.late = rng.IntN(3) == 0
+			case 3:
+				s.target, s.repeatable = 1+rng.IntN(2), rng.IntN(2) == 0
+				reader := &task{name: s.name + "-reader", roles: s.roles, repeatable: true, reads: s, takes: time.Second, sync: rng.IntN(4) == 0}
+				r.steps = append(r.steps, s, reader)
+				continue
+			}
+			r.steps = append(r.steps, s)
+			if common && first == 0 && i == at {
+				r.steps = append(r.steps, shared)
+			}
+		}
+	}
+}

@@ -1,0 +1,575 @@
+package simulation
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/state"
+)
+
+const prefix = "/pullet/f/"
+
+// kept is a key as it is at a revision.
+type kept struct {
+	write
+	created int64
+}
+
+// checker goes through all that was ever written, and holds it to what is promised.
+type checker struct {
+	*fleet
+	keys    map[string]kept
+	lost    map[string]time.Time       // nodes that were seen once and do not live now: since when
+	never   map[string]bool            // nodes that were lost at some time
+	opened  map[string]time.Time       // barriers
+	claims  map[string]map[int64]*life // slots by key and fence
+	current *state.Version
+	before  map[string]kept // the keys that the revision under way changed, as they were
+}
+
+// life is that of one claim.
+type life struct {
+	from, until time.Time // until: zero while it lasts
+	takenBy     string    // who ended it
+	checks      map[string][]time.Time
+}
+
+// check looks at the whole history.
+func (f *fleet) check() {
+	c := &checker{
+		fleet: f, keys: map[string]kept{}, lost: map[string]time.Time{}, never: map[string]bool{}, opened: map[string]time.Time{},
+		claims: map[string]map[int64]*life{},
+	}
+	log := f.c.writes()
+	for len(log) > 0 {
+		n := 1
+		for n < len(log) && log[n].Revision == log[0].Revision {
+			n++
+		}
+		c.revision(log[:n])
+		log = log[n:]
+	}
+	c.starts()
+	c.onlyOnce()
+}
+
+// revision takes one transaction: what it is is judged by what was before, and then by what is.
+func (c *checker) revision(writes []write) {
+	c.before = map[string]kept{}
+	for _, w := range writes {
+		if _, seen := c.before[w.Key]; !seen {
+			c.before[w.Key] = c.keys[w.Key]
+		}
+		if w.Deleted {
+			delete(c.keys, w.Key)
+			continue
+		}
+		k := kept{w, c.keys[w.Key].created}
+		if w.Created {
+			k.created = w.Revision
+		}
+		c.keys[w.Key] = k
+	}
+	for _, w := range writes {
+		parts := strings.Split(strings.TrimPrefix(w.Key, prefix), "/")
+		switch parts[0] {
+		case "alive":
+			c.alive(w, parts[1])
+		case "current_version":
+			c.version(w)
+		case "slot":
+			c.slot(w, parts[1])
+		case "total":
+			c.total(w)
+		case "semaphore":
+			c.semaphore(w, parts[1])
+		case "rollout":
+			c.closing(w, parts[1:])
+		case "run":
+			c.shared(w, parts[1:])
+		case "running_version":
+			c.running(w, parts[1], parts[2])
+		}
+	}
+}
+
+func (c *checker) fail(w write, format string, args ...any) {
+	c.breaks("@%d at %s by %q: "+format, append([]any{w.Revision, w.Time.Sub(c.began), w.By}, args...)...)
+}
+
+// was is a key before the revision under way.
+func (c *checker) was(key string) (kept, bool) {
+	k, touched := c.before[key]
+	if !touched {
+		k = c.keys[key]
+	}
+	return k, k.Key != ""
+}
+
+func (c *checker) alive(w write, node string) {
+	if w.Deleted {
+		c.lost[node], c.never[node] = w.Time, true
+		return
+	}
+	delete(c.lost, node)
+}
+
+// version: the fleet never goes back but by an operator (I6).
+func (c *checker) version(w write) {
+	var v state.Version
+	parse(w, &v)
+	if c.current != nil && !newer(v.ID, c.current.ID) && v.ID != c.current.ID && v.By != "operator" {
+		c.fail(w, "I6: the fleet goes back from %s to %s", c.current.ID, v.ID)
+	}
+	c.current = &v
+}
+
+func parse(w write, v any) { _ = json.Unmarshal([]byte(w.Value), v) } // what the product wrote
+
+// under are the values of a kind of key.
+func under[T any](c *checker, below string) map[string]T {
+	out := map[string]T{}
+	for key, k := range c.keys {
+		if strings.HasPrefix(key, prefix+below) {
+			var v T
+			parse(k.write, &v)
+			out[key] = v
+		}
+	}
+	return out
+}
+
+// slot: never more than the limit, never two nodes at one place (I1); nobody is admitted who may not be (I4, I5).
+func (c *checker) slot(w write, group string) {
+	if w.Deleted {
+		old := c.before[w.Key]
+		if l := c.claims[w.Key][old.created]; l != nil {
+			l.until, l.takenBy = w.Time, w.By
+		}
+		return
+	}
+	var now, then state.Claim
+	parse(w, &now)
+	old, had := c.was(w.Key)
+	if had {
+		parse(old.write, &then)
+	}
+	if had && then.Node != now.Node {
+		c.fail(w, "I1: %s takes the place of %s in %s", now.Node, then.Node, group)
+	}
+	if w.Created {
+		if c.claims[w.Key] == nil {
+			c.claims[w.Key] = map[int64]*life{}
+		}
+		c.claims[w.Key][w.Revision] = &life{from: w.Time, checks: map[string][]time.Time{}}
+		if c.moved(now) {
+			return
+		}
+		c.limits(w, group, now)
+	} else if l := c.claims[w.Key][old.created]; l != nil && now.Step != "" {
+		l.checks[now.Step] = append(l.checks[now.Step], w.Time)
+	}
+	if w.Created || now.Rollout != then.Rollout {
+		c.admission(w, group, now)
+	}
+}
+
+// moved reports a claim that its node had in another group until now: it may be above the limit.
+func (c *checker) moved(now state.Claim) bool {
+	for key, old := range c.before {
+		var then state.Claim
+		if parse(old.write, &then); strings.HasPrefix(key, prefix+"slot/") && then.Node == now.Node && then.Rollout == now.Rollout {
+			return true
+		}
+	}
+	return false
+}
+
+// limits: a claim that is made leaves the group, and the fleet, within what is allowed (I1).
+func (c *checker) limits(w write, group string, claim state.Claim) {
+	r := c.find(claim.Version)
+	roster, err := state.DecodeRoster([]byte(c.keys[prefix+"rollout/"+claim.Rollout+"/roster/"+group].Value))
+	if err != nil {
+		c.fail(w, "I1: a claim of %s without a roster: %v", group, err)
+		return
+	}
+	limit, away := r.limit(group, roster.Size), []string{}
+	claims := under[state.Claim](c, "slot/"+group+"/")
+	holds := map[string]int{}
+	for _, one := range claims {
+		if holds[one.Node]++; holds[one.Node] > 1 {
+			c.fail(w, "I1: %s holds two slots of %s", one.Node, group)
+		}
+	}
+	if r.onLost == lock.Hold {
+		for _, h := range c.hosts {
+			since, lost := c.lost[h.name]
+			_, seen := c.was(prefix + "seen/" + state.GroupOf(h.role) + "/" + h.name)
+			if lost && seen && holds[h.name] == 0 && roster.Has(h.name) && w.Time.Sub(since) > 16*time.Minute {
+				away = append(away, h.name)
+			}
+		}
+	}
+	if len(claims)+len(away) > limit {
+		c.fail(w, "I1: %s is admitted to %s: %d claims and %q away, of %d", claim.Node, group, len(claims), away, limit)
+	}
+	if r.total > 0 && !slices.ContainsFunc(c.totals(), func(one state.Claim) bool { return one.Node == claim.Node }) {
+		c.fail(w, "I1: %s is admitted to %s outside the total of %d", claim.Node, group, r.total)
+	}
+}
+
+func (c *checker) totals() []state.Claim {
+	var out []state.Claim
+	for _, one := range under[state.Claim](c, "total/") {
+		out = append(out, one)
+	}
+	return out
+}
+
+// total: as many as the fleet may change at a time, each under a slot (I1).
+func (c *checker) total(w write) {
+	if w.Deleted {
+		return
+	}
+	var claim, then state.Claim
+	parse(w, &claim)
+	if old, had := c.was(w.Key); had {
+		if parse(old.write, &then); then.Node != claim.Node {
+			c.fail(w, "I1: %s takes the place of %s in the total", claim.Node, then.Node)
+		}
+	}
+	if all := c.totals(); w.Created && len(all) > c.find(claim.Version).total {
+		c.fail(w, "I1: %d change at a time in the fleet, of %d", len(all), c.find(claim.Version).total)
+	}
+	for _, one := range c.totals() {
+		if !c.holdsSlot(one.Node) {
+			c.fail(w, "I1: %s counts in the total and holds no slot", one.Node)
+		}
+	}
+}
+
+func (c *checker) holdsSlot(node string) bool {
+	for _, one := range under[state.Claim](c, "slot/") {
+		if one.Node == node {
+			return true
+		}
+	}
+	return false
+}
+
+// admission: nobody is admitted while a gate is halted, or an operator keeps the node where it is (I4), or before what it depends on is
+// through (I5).
+func (c *checker) admission(w write, group string, claim state.Claim) {
+	r := c.find(claim.Version)
+	for _, g := range append([]string{group, state.AllGroups}, r.before(group)...) {
+		var gate state.Gate
+		k, set := c.was(prefix + "rollout/" + claim.Rollout + "/gate/" + g)
+		if set {
+			parse(k.write, &gate)
+		}
+		own := g == group || g == state.AllGroups
+		if gate.State == state.Halted && !(own && slices.Contains(gate.Failed, claim.Node)) {
+			c.fail(w, "I4: %s is admitted to %s while %s is halted (%s)", claim.Node, group, g, gate.Reason)
+		}
+	}
+	if _, paused := c.was(prefix + "config_state/pause"); paused {
+		c.fail(w, "I4: %s is admitted while all is paused", claim.Node)
+	}
+	c.switched(w, claim)
+	if c.current == nil || c.current.Rollout() != claim.Rollout {
+		c.fail(w, "I6: %s is admitted for %s, and the fleet is at %s", claim.Node, claim.Rollout, c.current.Rollout())
+	}
+	for _, g := range r.before(group) {
+		_, closed := c.was(prefix + "rollout/" + claim.Rollout + "/closed/" + g)
+		_, soaking := c.was(prefix + "rollout/" + claim.Rollout + "/soak/" + g)
+		if !closed || soaking {
+			c.fail(w, "I5: %s is admitted to %s, and %s is closed %t, soaking %t", claim.Node, group, g, closed, soaking)
+		}
+	}
+}
+
+// switched: the nearest switch holds (I4).
+func (c *checker) switched(w write, claim state.Claim) {
+	role := ""
+	for _, h := range c.hosts {
+		if h.name == claim.Node {
+			role = h.role
+		}
+	}
+	for _, scope := range []string{"host/" + claim.Node, "role/" + role, "global"} {
+		k, set := c.was(prefix + "config_state/enable/" + scope)
+		if !set {
+			continue
+		}
+		var s state.Switch
+		parse(k.write, &s)
+		if !s.Enabled || s.Version != "" && s.Version != claim.Version {
+			c.fail(w, "I4: %s is admitted for %s while %s is switched off", claim.Node, claim.Version, scope)
+		}
+		return
+	}
+}
+
+// semaphore: never more than may take a step at a time, never two nodes at one place (I1).
+func (c *checker) semaphore(w write, hash string) {
+	if w.Deleted {
+		return
+	}
+	var claim, then state.Claim
+	parse(w, &claim)
+	if old, had := c.was(w.Key); had {
+		if parse(old.write, &then); then.Node != claim.Node {
+			c.fail(w, "I1: %s takes the place of %s in a serialized step", claim.Node, then.Node)
+		}
+		return
+	}
+	for _, s := range c.find(claim.Version).steps {
+		if n := len(under[state.Claim](c, "semaphore/"+hash+"/")); state.StepHash(s.name) == hash && n > s.serialize {
+			c.fail(w, "I1: %d nodes take %s, of %d", n, s.name, s.serialize)
+		}
+	}
+}
+
+// through reports that nobody waits for a node any more.
+func (c *checker) through(node, onLost string) bool {
+	_, gone := c.keys[prefix+"decommissioned/"+node]
+	return gone || c.never[node] && onLost != lock.Hold
+}
+
+// closing: a group is closed when all of its nodes are through (I5).
+func (c *checker) closing(w write, parts []string) {
+	if parts[1] != "closed" || !w.Created {
+		return
+	}
+	rollout, group := parts[0], parts[2]
+	r := c.find(strings.Split(rollout, ".")[0])
+	roster, err := state.DecodeRoster([]byte(c.keys[prefix+"rollout/"+rollout+"/roster/"+group].Value))
+	if err != nil {
+		c.fail(w, "I5: %s is closed without a roster: %v", group, err)
+		return
+	}
+	for _, node := range roster.Nodes() {
+		_, done := c.keys[prefix+"rollout/"+rollout+"/done/"+group+"/"+node]
+		if !done && !c.through(node, r.onLost) {
+			c.fail(w, "I5: %s of %s is closed, and %s is not through", group, rollout, node)
+		}
+	}
+	if _, soaking := c.keys[prefix+"rollout/"+rollout+"/soak/"+group]; group == canaries && r.soak > 0 && !soaking {
+		c.fail(w, "I5: the canaries of %s are closed and not watched", rollout)
+	}
+}
+
+// shared: barriers open when all arrived (I2), places of elections and results are not taken from who started (I3).
+func (c *checker) shared(w write, parts []string) {
+	rollout, hash, kind := parts[0], parts[1], parts[2]
+	key := prefix + "run/" + rollout + "/" + hash + "/"
+	switch {
+	case w.Deleted:
+	case kind == "open" && w.Created:
+		c.opened[rollout+"/"+hash] = w.Time
+		c.barrier(w, rollout, key)
+	case kind == "place" && !w.Created:
+		old, _ := c.was(w.Key)
+		if _, started := c.was(key + "started/" + old.Value); started && old.Value != w.Value {
+			c.fail(w, "I3: %s takes the place of %s, which started", w.Value, old.Value)
+		}
+	case kind == "result" && !w.Created && w.By != parts[3]:
+		c.fail(w, "I3: the result of %s is replaced", parts[3])
+	}
+}
+
+func (c *checker) barrier(w write, rollout, key string) {
+	r := c.find(strings.Split(rollout, ".")[0])
+	roster, err := state.DecodeRoster([]byte(c.keys[key+"roster"].Value))
+	if err != nil {
+		c.fail(w, "I2: a barrier without a roster opens: %v", err)
+		return
+	}
+	bad := 0
+	for _, node := range roster.Nodes() {
+		in, arrived := c.keys[key+"in/"+node]
+		switch {
+		case arrived && in.Value == lock.Failed:
+			if !c.through(node, lock.Hold) {
+				bad++
+			}
+		case !arrived && !c.through(node, r.onLost):
+			c.fail(w, "I2: the barrier %s opens, and %s did not arrive", key, node)
+		}
+	}
+	if bad > r.failing {
+		c.fail(w, "I2: the barrier %s opens although %d failed", key, bad)
+	}
+}
+
+// running: who is said to run a version has taken all of its steps (I7).
+func (c *checker) running(w write, version, node string) {
+	if w.Deleted {
+		return
+	}
+	role, ended := "", map[*task]bool{}
+	for _, h := range c.hosts {
+		if h.name == node {
+			role = h.role
+		}
+	}
+	for _, e := range c.log {
+		if e.node == node && e.version == version && !e.at.After(w.Time) && (e.what == "ok" || e.what == skipped) {
+			ended[e.step] = true
+		}
+	}
+	for _, s := range c.find(version).steps {
+		if s.of(role) && !ended[s] {
+			c.fail(w, "I7: %s is said to run %s and did not take %s", node, version, s.name)
+		}
+	}
+}
+
+// starts: no step starts but under a claim that was asked for it just then (I1, I13), and behind open barriers (I2).
+func (c *checker) starts() {
+	last := map[string]time.Time{}
+	for _, e := range c.log {
+		if e.what != "start" {
+			if e.step != nil {
+				last[e.node] = e.at
+			}
+			continue
+		}
+		if e.gated {
+			c.covered(e, last[e.node])
+		}
+		last[e.node] = e.at
+		for _, s := range c.find(e.version).steps {
+			if s == e.step {
+				break
+			}
+			if !s.sync || !slices.Contains(s.roles, c.roleOf(e.node)) {
+				continue
+			}
+			at, open := c.opened[e.rollout+"/"+state.StepHash(s.name+"\x00"+strconv.Itoa(e.stage))]
+			if !open || at.After(e.at) {
+				c.breaks("I2: %s starts %s in %s at %s, behind the barrier of %s, which is open %t since %s", e.node, e.step.name, e.rollout, e.at.Sub(c.began), s.name, open, at.Sub(c.began))
+			}
+		}
+	}
+}
+
+func (c *checker) roleOf(node string) string {
+	for _, h := range c.hosts {
+		if h.name == node {
+			return h.role
+		}
+	}
+	return ""
+}
+
+// covered: the store said, after the step before, that the node has its claim; and if it has it no more, somebody took it back.
+func (c *checker) covered(e event, after time.Time) {
+	for key, lives := range c.claims {
+		l := lives[e.fence]
+		if l == nil || !strings.HasPrefix(key, prefix+"slot/"+e.group+"/") {
+			continue
+		}
+		asked := slices.ContainsFunc(l.checks[e.step.name], func(t time.Time) bool { return !t.Before(after) && !t.After(e.at) })
+		ended := !l.until.IsZero() && l.until.Before(e.at)
+		if !asked || ended && l.takenBy == e.node {
+			c.breaks("I1: %s starts %s in %s at %s: asked %t, and its claim of fence %d ended %t by %s", e.node, e.step.name, e.rollout, e.at.Sub(c.began), asked, e.fence, ended, l.takenBy)
+		}
+		return
+	}
+	c.breaks("I1: %s starts %s in %s at %s without a claim (fence %d)", e.node, e.step.name, e.rollout, e.at.Sub(c.began), e.fence)
+}
+
+// onlyOnce: a step that must not run twice starts once for each place, unless its failure is on record (I3).
+func (c *checker) onlyOnce() {
+	type where struct{ rollout, step string }
+	nodes, last := map[where]map[string]bool{}, map[string]string{}
+	for _, e := range c.log {
+		if e.step == nil || e.step.target == 0 || e.step.repeatable {
+			continue
+		}
+		at := where{e.rollout, e.step.name}
+		one := e.node + " " + e.rollout + " " + e.step.name
+		if e.what == "start" {
+			if nodes[at] == nil {
+				nodes[at] = map[string]bool{}
+			}
+			if nodes[at][e.node] = true; len(nodes[at]) > e.step.target {
+				c.breaks("I3: %d nodes start %s in %s, of %d", len(nodes[at]), e.step.name, e.rollout, e.step.target)
+			}
+			if last[one] == "start" || last[one] == "ok" {
+				c.breaks("I3: %s starts %s in %s again at %s", e.node, e.step.name, e.rollout, e.at.Sub(c.began))
+			}
+		}
+		last[one] = e.what
+	}
+}
+
+// present are the keys as they are now.
+func (f *fleet) present() map[string]write {
+	out := map[string]write{}
+	for _, w := range f.c.writes() {
+		if out[w.Key] = w; w.Deleted {
+			delete(out, w.Key)
+		}
+	}
+	return out
+}
+
+func (f *fleet) current() *state.Version {
+	w, set := f.present()[prefix+"current_version"]
+	if !set {
+		return nil
+	}
+	v := &state.Version{}
+	parse(w, v)
+	return v
+}
+
+// told reports that the store has a node's failure since a revision.
+func (f *fleet) told(s *state.Store, node string, since int64) bool {
+	f.c.mu.Lock()
+	defer f.c.mu.Unlock()
+	for i := len(f.c.store.log) - 1; i >= 0 && f.c.store.log[i].Revision > since; i-- {
+		w := f.c.store.log[i]
+		if w.Key == prefix+"status/rollout/failed/"+node && !w.Deleted {
+			return true
+		}
+	}
+	return false
+}
+
+// tidy: when all is done nobody holds anything (I12).
+func (f *fleet) tidy() {
+	for key := range f.present() {
+		for _, kind := range []string{"slot/", "total/", "semaphore/"} {
+			if strings.HasPrefix(key, prefix+kind) {
+				f.breaks("I12: all run the version, and %s is still held: %s", key, f.present()[key].Value)
+			}
+		}
+	}
+}
+
+// reasons is why nodes wait, as the fleet says it.
+func (f *fleet) reasons() string {
+	var out []string
+	for key, w := range f.present() {
+		if strings.HasPrefix(key, prefix+"status/rollout/") && !strings.Contains(key, "/success/") {
+			out = append(out, strings.TrimPrefix(key, prefix)+" "+w.Value)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(out, "\n")
+}
+
+func (e event) tell(began time.Time) string {
+	if e.step == nil {
+		return fmt.Sprintf("%s ## %s %s", e.at.Sub(began), e.what, e.node)
+	}
+	return fmt.Sprintf("%s ** %s: %s %s in %s, fence %d, gated %t", e.at.Sub(began), e.node, e.what, e.step.name, e.rollout, e.fence, e.gated)
+}

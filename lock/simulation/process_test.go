@@ -1,0 +1,259 @@
+package simulation
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+
+	"github.com/pullet/pullet/state"
+)
+
+// errKilled ends what a process does that is no more.
+var errKilled = errors.New("killed")
+
+// disk is what outlives a process.
+type disk struct {
+	state.Local
+	steps map[string]journaled
+	run   string // the version that the steps in progress belong to
+}
+
+// journaled is what a journal says of a step.
+type journaled struct {
+	version string // for which it was started last
+	ended   bool
+	how     string // ok, failed, unknown
+}
+
+// host is a node, and whoever starts its process again.
+type host struct {
+	fleet    *fleet
+	name     string
+	role     string
+	class    int
+	loop     bool // it runs the agent; else it pulls now and then
+	interval time.Duration
+	wait     time.Duration
+	rng      *rand.Rand
+	disk     disk
+
+	mu   sync.Mutex // guards what follows
+	proc *process   // nil: none runs
+	gone bool       // it never comes back
+	arm  int        // calls until the next process is killed; 0 is never
+}
+
+func newHost(f *fleet, name, role string, class int) *host {
+	h := &host{fleet: f, name: name, role: role, class: class, rng: rand.New(rand.NewPCG(f.seed, uint64(100+class)))}
+	h.loop = h.rng.IntN(3) > 0
+	h.interval = time.Duration(1+h.rng.IntN(5)) * time.Minute
+	h.wait = min(10*time.Minute, max(h.interval, time.Minute))
+	h.disk = disk{Local: state.Local{Secret: name}, steps: map[string]journaled{}}
+	return h
+}
+
+// process is one life of a host's pullet.
+type process struct {
+	*host
+	n      *connection
+	store  *state.Store
+	ctx    context.Context
+	end    context.CancelFunc
+	killed bool          // with mu of the host
+	paused chan struct{} // closed when it goes on; nil: it runs
+	left   int           // arrows until it is killed; 0 is never
+
+	presence *state.Presence
+	leased   context.CancelFunc
+	current  *state.Version
+	agreed   int64
+	waited   time.Duration
+	worked   string
+	seen     int64
+	out      *state.Version // that the last pull worked on
+}
+
+// run keeps the host's process alive until the fleet is over.
+func (h *host) run(ctx context.Context) {
+	h.nap(ctx, h.upTo(30*time.Second))
+	for ctx.Err() == nil {
+		p := h.boot(ctx)
+		p.work()
+		p.end()
+		h.mu.Lock()
+		h.proc = nil
+		gone := h.gone
+		h.mu.Unlock()
+		if gone {
+			return
+		}
+		rest := h.upTo(20 * time.Second)
+		if h.rng.IntN(3) == 0 && !h.fleet.isCalm() {
+			rest = h.upTo(15 * time.Minute)
+		}
+		h.nap(ctx, rest)
+	}
+}
+
+// upTo is a time of whole microseconds.
+func (h *host) upTo(d time.Duration) time.Duration {
+	return time.Duration(1+h.rng.Int64N(int64(d/time.Microsecond))) * time.Microsecond
+}
+
+// nap sleeps for a while, and to a nanosecond that is this host's alone.
+func (h *host) nap(ctx context.Context, d time.Duration) {
+	until := time.Now().Add(d).Truncate(time.Microsecond).Add(time.Microsecond + time.Duration(900+h.class))
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// boot starts the host's process.
+func (h *host) boot(ctx context.Context) *process {
+	p := &process{host: h, n: h.fleet.c.connect(h.name)}
+	p.ctx, p.end = context.WithCancel(ctx)
+	api := p.n.client()
+	api.KV = clientv3.NewKVFromKVClient(&arrows{kvClient: &kvClient{n: p.n}, p: p}, nil)
+	api.Lease = &leaseArrows{Lease: api.Lease, p: p}
+	p.store = state.Over(api, "f", h.fleet.clock)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.proc, p.left, h.arm = p, h.arm, 0
+	return p
+}
+
+// kill is kill -9. What the process did not write is not written any more.
+func (h *host) kill() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.proc != nil {
+		h.proc.die()
+	}
+}
+
+func (p *process) die() {
+	if p.killed {
+		return
+	}
+	p.killed = true
+	if p.paused != nil {
+		close(p.paused)
+		p.paused = nil
+	}
+	p.n.kill()
+	p.end()
+}
+
+// pause is kill -STOP, and resume kill -CONT.
+func (h *host) pause() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.proc != nil && h.proc.paused == nil && !h.proc.killed {
+		h.proc.paused = make(chan struct{})
+	}
+}
+
+func (h *host) resume() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.proc != nil && h.proc.paused != nil {
+		close(h.proc.paused)
+		h.proc.paused = nil
+	}
+}
+
+// arrow is a point where a process may be killed or stands still.
+func (p *process) arrow() error {
+	p.mu.Lock()
+	if p.left > 0 {
+		if p.left--; p.left == 0 {
+			p.die()
+		}
+	}
+	killed, paused := p.killed, p.paused
+	p.mu.Unlock()
+	if killed {
+		return errKilled
+	}
+	if paused != nil {
+		<-paused
+		return p.arrow()
+	}
+	return nil
+}
+
+// save writes to the disk, if the process lives to do so.
+func (p *process) save(write func(d *disk)) error {
+	if err := p.arrow(); err != nil {
+		return err
+	}
+	write(&p.disk)
+	return p.arrow()
+}
+
+// sleep does something that takes a while.
+func (p *process) sleep(ctx context.Context, d time.Duration) error {
+	p.nap(ctx, d)
+	if err := p.arrow(); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// around lets a call begin and end at arrows.
+func around[T any](ctx context.Context, p *process, do func() (T, error)) (T, error) {
+	var none T
+	if p.arrow() != nil {
+		return none, context.Canceled
+	}
+	out, err := do()
+	if p.arrow() != nil {
+		return none, context.Canceled
+	}
+	return out, err
+}
+
+// arrows is the server with an arrow at both ends of each call.
+type arrows struct {
+	*kvClient
+	p *process
+}
+
+func (a *arrows) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
+	return around(ctx, a.p, func() (*pb.RangeResponse, error) { return a.kvClient.Range(ctx, r) })
+}
+
+func (a *arrows) Put(ctx context.Context, r *pb.PutRequest, _ ...grpc.CallOption) (*pb.PutResponse, error) {
+	return around(ctx, a.p, func() (*pb.PutResponse, error) { return a.kvClient.Put(ctx, r) })
+}
+
+func (a *arrows) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest, _ ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
+	return around(ctx, a.p, func() (*pb.DeleteRangeResponse, error) { return a.kvClient.DeleteRange(ctx, r) })
+}
+
+func (a *arrows) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
+	return around(ctx, a.p, func() (*pb.TxnResponse, error) { return a.kvClient.Txn(ctx, r) })
+}
+
+// leaseArrows is the same for leases.
+type leaseArrows struct {
+	clientv3.Lease
+	p *process
+}
+
+func (a *leaseArrows) Grant(ctx context.Context, ttl int64) (*clientv3.LeaseGrantResponse, error) {
+	return around(ctx, a.p, func() (*clientv3.LeaseGrantResponse, error) { return a.Lease.Grant(ctx, ttl) })
+}
+
+func (a *leaseArrows) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	return around(ctx, a.p, func() (*clientv3.LeaseKeepAliveResponse, error) { return a.Lease.KeepAliveOnce(ctx, id) })
+}

@@ -1,0 +1,164 @@
+package simulation
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+var (
+	oneSeed   = flag.Int64("seed", -1, "the only seed to simulate")
+	manySeeds = flag.Int64("seeds", 1000, "how many seeds to simulate")
+	firstSeed = flag.Int64("from", 0, "the first seed to simulate")
+)
+
+// patience is how long a fleet that nothing troubles any more may take until all run its version.
+const patience = 6 * time.Hour
+
+// TestFleet holds fleets to what is promised of gates, a fleet for each seed.
+func TestFleet(t *testing.T) {
+	first, n := *firstSeed, *manySeeds
+	if testing.Short() {
+		n = min(n, 100)
+	}
+	if *oneSeed >= 0 {
+		first, n = *oneSeed, 1
+	}
+	for seed := first; seed < first+n; seed++ {
+		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
+			t.Parallel()
+			if broken := simulate(t, uint64(seed)); len(broken) > 0 {
+				t.Errorf("%s\nrun it alone: go test ./lock/simulation -run TestFleet -seed %d", strings.Join(broken, "\n"), seed)
+			}
+		})
+	}
+}
+
+// simulate is one fleet's life. It says which promises were broken.
+func simulate(t *testing.T, seed uint64) (broken []string) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFleet(seed)
+		defer f.c.close()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var hosts sync.WaitGroup
+		for _, h := range f.hosts {
+			hosts.Go(func() { h.run(ctx) })
+		}
+		o := &operator{f, state.Over(f.c.connect("operator").client(), "f", f.clock), ctx}
+		f.storming(ctx, o)
+		f.settles(o)
+		cancel()
+		for _, h := range f.hosts {
+			h.kill()
+		}
+		hosts.Wait()
+		f.check()
+		broken = f.broken
+		if *oneSeed >= 0 {
+			f.tell(t)
+		}
+	})
+	return broken
+}
+
+// settles waits until every host that lives runs the fleet's version, with the help that an operator can give.
+func (f *fleet) settles(o *operator) {
+	began, mended := time.Now(), false
+	for time.Since(began) < patience {
+		o.help()
+		time.Sleep(time.Minute)
+		late := f.late()
+		if len(late) == 0 {
+			f.tidy()
+			return
+		}
+		if !mended && (f.hopeless() || time.Since(began) > 30*time.Minute && f.unknown()) {
+			mended = true
+			f.push(f.head().mended(fmt.Sprintf("v%02d", len(f.releases)+1)))
+		}
+	}
+	f.breaks("%s wait for ever: %s", strings.Join(f.late(), ", "), f.reasons())
+}
+
+// late are the hosts that live and do not run the fleet's version.
+func (f *fleet) late() (out []string) {
+	current := f.current()
+	for _, h := range f.hosts {
+		h.mu.Lock()
+		if !h.gone && (current == nil || !current.Same(h.disk.Running) || !h.disk.Validated || h.disk.Failed != "" || h.disk.Upgrading != "") {
+			out = append(out, h.name)
+		}
+		h.mu.Unlock()
+	}
+	return out
+}
+
+// hopeless reports that only a commit can let the fleet go on: somebody is frozen.
+func (f *fleet) hopeless() bool {
+	current := f.current()
+	if current == nil {
+		return false
+	}
+	r := f.find(current.ID)
+	for _, h := range f.hosts {
+		if r.limit(r.group(h.name, h.role), 1) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// unknown reports a result that nobody knows, or the like: an operator would commit a change.
+func (f *fleet) unknown() bool {
+	for _, h := range f.hosts {
+		for _, j := range h.disk.steps {
+			if j.how == "unknown" || !j.ended {
+				return true
+			}
+		}
+	}
+	for key, kv := range f.present() {
+		if strings.Contains(key, "/result/") && strings.Contains(kv.Value, `"result":"unknown"`) {
+			return true
+		}
+	}
+	return false
+}
+
+// tell prints what happened.
+func (f *fleet) tell(t *testing.T) {
+	for _, h := range f.hosts {
+		t.Logf("%s: loop %t, every %s, gone %t, %+v", h.name, h.loop, h.interval, h.gone, h.disk.Local)
+	}
+	for _, r := range f.releases {
+		t.Logf("%+v", *r)
+		for _, s := range r.steps {
+			t.Logf("    %+v", *s)
+		}
+	}
+	log, n := f.log, 0
+	for _, w := range f.c.writes() {
+		for n < len(log) && log[n].at.Before(w.Time) {
+			t.Log(log[n].tell(f.began))
+			n++
+		}
+		verb := "changed"
+		switch {
+		case w.Created:
+			verb = "created"
+		case w.Deleted:
+			verb = "deleted"
+		}
+		if !strings.Contains(w.Key, "/bell") && !strings.Contains(w.Key, "/facts/") {
+			t.Logf("%s @%d %s %s %s %.160s", w.Time.Sub(f.began), w.Revision, w.By, verb, strings.TrimPrefix(w.Key, "/pullet/f/"), w.Value)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func (s *boundStep) gated() GatedStep { return GatedStep{s.Step, s.job, s.repeat
 // elsewhere asks whether another node takes the step for this one, and leaves the outcome then.
 func (s *running) elsewhere(ctx context.Context) bool {
 	target := s.boundStep.Options.Target
-	if target == nil || s.Gates == nil {
+	if target == nil || s.Gates == nil && s.plan {
 		return false
 	}
 	labels := s.catalog.Node.Labels
@@ -56,6 +56,13 @@ func (s *running) elsewhere(ctx context.Context) bool {
 	}
 	if s.plan { // who will be chosen is not known before
 		return false
+	}
+	if s.Gates == nil {
+		if _, done := s.done(); done {
+			return false
+		}
+		s.skipElsewhere(noStore + ", so who takes it is not known")
+		return true
 	}
 	chosen, others, err := s.Gates.Chosen(ctx, s.gated())
 	if err != nil {
@@ -77,6 +84,9 @@ func (s *running) elsewhere(ctx context.Context) bool {
 	}
 	return false
 }
+
+// noStore is why nothing is done at a gate in a run without gates.
+const noStore = "etcd is unreachable"
 
 // skipElsewhere leaves a step to others.
 func (s *running) skipElsewhere(why string) {
@@ -121,6 +131,9 @@ func (s *running) reading(ctx context.Context, do func() error) error {
 
 // fetch waits for the result of a step that another node took.
 func (s *running) fetch(ctx context.Context, t *boundStep) (err error) {
+	if s.Gates == nil {
+		return &PendingError{Reason: "waiting for the result of " + t.ID() + ": " + noStore}
+	}
 	var result render.StepResult
 	s.aside(true, func() { result, err = s.Gates.Result(ctx, t.gated()) })
 	if err != nil {
@@ -184,8 +197,12 @@ func (s *running) held() bool {
 
 // serialize makes the node one of those that may take the step now.
 func (s *running) serialize(ctx context.Context) bool {
-	if s.Gates == nil || s.boundStep.Options.Serialize == nil {
+	if s.boundStep.Options.Serialize == nil {
 		return true
+	}
+	if s.Gates == nil {
+		s.waitOrFail(&PendingError{Reason: "waiting for its turn: " + noStore})
+		return false
 	}
 	end, err := s.Gates.Serialize(ctx, s.gated())
 	if err != nil {

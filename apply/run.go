@@ -23,7 +23,7 @@ type Options struct {
 	// PruneLimit is how many things that are no longer declared are removed at once; 0 is DefaultPruneLimit. PruneAll removes any number.
 	PruneLimit int
 	PruneAll   bool
-	// Gates are where steps wait for other nodes. Nil: nobody is waited for, and nothing is held.
+	// Gates are where steps wait for other nodes. Nil: the store is away. Steps that other nodes may take are left alone, and nothing is held.
 	Gates Gates
 	// Watch sees each step's report as it comes, one at a time. It may be nil.
 	Watch func(*StepReport)

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"pullet": main, "lab": runLab, "on": runOn})
+	testscript.Main(m, map[string]func(){"pullet": main, "lab": runLab, "on": runOn, etcdMember: runEtcdMember})
 }
 
 // TestScripts runs the specification of the command line. testdata/script/README.md says how to read and write a script.

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+// faults does things to the fleet for a time: in lanes, each a stream of faults from its own part of the seed. All of it is healed in the end.
+func (f *fleet) faults(last time.Duration) {
+	end := time.Now().Add(last)
+	lanes := []func(*rand.Rand){f.agentFault, f.agentFault, f.linkFault, f.linkFault, f.memberFault, f.pauseFault}
+	var running sync.WaitGroup
+	for i, do := range lanes {
+		r := rand.New(rand.NewPCG(f.seed, uint64(i)))
+		running.Go(func() {
+			for time.Now().Before(end) {
+				sleepFor(r, 500*time.Millisecond, 4*time.Second)
+				do(r)
+			}
+		})
+	}
+	if !testing.Short() {
+		r := rand.New(rand.NewPCG(f.seed, 100))
+		running.Go(func() { f.longStop(r) })
+		running.Go(func() { f.longStall(rand.New(rand.NewPCG(f.seed, 101))) })
+	}
+	f.releases(rand.New(rand.NewPCG(f.seed, 200)), end)
+	running.Wait()
+}
+
+// between is a time of a range.
+func between(r *rand.Rand, from, to time.Duration) time.Duration { return from + time.Duration(r.Int64N(int64(to-from))) }
+
+// sleepFor is how long a fault lasts, or how long there is none.
+func sleepFor(r *rand.Rand, from, to time.Duration) { time.Sleep(between(r, from, to)) }
+
+// releases commits a version every 10 to 15 seconds. Every third is bad in some way, and the next one mends it; now and then the operator believes that it was the host, and
+// resumes.
+func (f *fleet) releases(r *rand.Rand, end time.Time) {
+	bad := ""
+	for {
+		pause := min(between(r, 10*time.Second, 15*time.Second), max(time.Until(end), 0))
+		time.Sleep(pause / 2)
+		if resumes := r.IntN(2) == 0; bad != "" && resumes && f.halted() {
+			if _, err := f.operator("rollout", "resume"); err == nil {
+				f.count("resumes")
+			}
+		}
+		time.Sleep(pause - pause/2)
+		if !time.Now().Before(end) {
+			return
+		}
+		if bad == "" && r.IntN(3) == 0 {
+			bad = []string{"work", "restart", "validation", "syntax"}[r.IntN(4)]
+			f.count("bad versions")
+		} else {
+			bad = ""
+		}
+		f.count("versions")
+		f.release(bad, f.nodes[r.IntN(len(f.nodes))].name)
+	}
+}
+
+// agentFault kills an agent and starts it again, or stops it for a while: alone or with the commands of its steps.
+func (f *fleet) agentFault(r *rand.Rand) {
+	n, whole, kills := f.nodes[r.IntN(len(f.nodes))], r.IntN(2) == 0, r.IntN(3) > 0
+	lasts := between(r, 0, 6*time.Second)
+	if !n.busy.TryLock() {
+		return
+	}
+	defer n.busy.Unlock()
+	if kills {
+		f.count("agents killed")
+		n.kill(whole)
+		time.Sleep(lasts / 3)
+		n.start(f.t)
+		return
+	}
+	f.count("agents stopped")
+	all := n.stop(whole)
+	time.Sleep(lasts)
+	goOn(all)
+}
+
+// longStop stops a node for longer than its lease.
+func (f *fleet) longStop(r *rand.Rand) {
+	n := f.nodes[1+r.IntN(len(f.nodes)-1)] // not the canary: without it the whole fleet stands
+	sleepFor(r, 5*time.Second, 30*time.Second)
+	n.busy.Lock()
+	defer n.busy.Unlock()
+	f.count("stopped for longer than a lease")
+	all := n.stop(r.IntN(2) == 0)
+	sleepFor(r, 65*time.Second, 80*time.Second)
+	goOn(all)
+}
+
+// longStall cuts a node off for longer than its lease.
+func (f *fleet) longStall(r *rand.Rand) {
+	n := f.nodes[1+r.IntN(len(f.nodes)-1)]
+	sleepFor(r, 5*time.Second, 30*time.Second)
+	n.fault.Lock()
+	defer n.fault.Unlock()
+	f.count("cut off for longer than a lease")
+	n.set([]int{linkCut, linkStall, linkDeaf, linkMute}[r.IntN(4)])
+	sleepFor(r, 65*time.Second, 80*time.Second)
+	n.set(linkOpen)
+}
+
+// linkFault cuts an agent off from etcd in one of the ways of a network.
+func (f *fleet) linkFault(r *rand.Rand) {
+	n, way, lasts := f.nodes[r.IntN(len(f.nodes))], r.IntN(4), between(r, 200*time.Millisecond, 9*time.Second)
+	if !n.fault.TryLock() {
+		return
+	}
+	defer n.fault.Unlock()
+	f.count([]string{"links cut", "links stalled", "answers lost", "requests lost"}[way])
+	n.set([]int{linkCut, linkStall, linkDeaf, linkMute}[way])
+	time.Sleep(lasts)
+	n.set(linkOpen)
+}
+
+// memberFault kills a member of etcd and starts it again, or stops it for a while; often it is the leader.
+func (f *fleet) memberFault(r *rand.Rand) {
+	m, kills, lasts := f.cluster.members[r.IntN(len(f.cluster.members))], r.IntN(2) == 0, between(r, time.Second, 6*time.Second)
+	if r.IntN(2) == 0 {
+		m = f.cluster.members[f.cluster.leader(f.client)]
+		f.count("leaders of etcd hit")
+	}
+	if kills {
+		f.count("members of etcd killed")
+		m.kill(false)
+		time.Sleep(lasts / 2)
+		m.start(f.t)
+	} else {
+		f.count("members of etcd stopped")
+		all := m.stop(false)
+		time.Sleep(lasts)
+		goOn(all)
+	}
+	sleepFor(r, time.Second, 4*time.Second)
+}
+
+// pauseFault is an operator who pauses all rollouts for a moment. A pause that cannot be written is none.
+func (f *fleet) pauseFault(r *rand.Rand) {
+	sleepFor(r, 5*time.Second, 20*time.Second)
+	ctx := f.t.Context()
+	if done, err := f.store.Pause(ctx, state.Switch{By: "operator", At: time.Now().UTC()}, 0); err != nil || !done {
+		return
+	}
+	f.count("pauses")
+	sleepFor(r, time.Second, 3*time.Second)
+	for { // the outcome of one that failed is not known
+		if _, err := f.store.Unpause(ctx); err == nil || ctx.Err() != nil {
+			return
+		}
+	}
+}

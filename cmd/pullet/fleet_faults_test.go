@@ -148,7 +148,7 @@ func (f *fleet) memberFault(r *rand.Rand) {
 func (f *fleet) pauseFault(r *rand.Rand) {
 	sleepFor(r, 5*time.Second, 20*time.Second)
 	ctx := f.t.Context()
-	if done, err := f.store.Pause(ctx, state.Switch{By: "operator", At: time.Now().UTC()}, 0); err != nil || !done {
+	if done, err := f.store.Pause(ctx, &state.Switch{By: "operator", At: time.Now().UTC()}, 0); err != nil || !done {
 		return
 	}
 	f.count("pauses")

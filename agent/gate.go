@@ -3,10 +3,12 @@ package agent
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
@@ -28,7 +30,7 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	}
 	p.out.Version = v
 	if wait != nil {
-		if err := errors.Join(p.queued(v), p.keepRunning(ctx)); err != nil {
+		if err := errors.Join(p.queued(v), p.leaveSteps(ctx, p.halfway()), p.keepRunning(ctx)); err != nil {
 			return nil, errors.Join(err, turn.Leave(ctx))
 		}
 		if err = p.waits(ctx, turn.Acquire); errors.Is(err, context.DeadlineExceeded) { // no time was left to ask again
@@ -46,6 +48,21 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 		return nil, err
 	}
 	return nil, nil
+}
+
+// leaveSteps frees the places at serialized steps that the node may still have, while it is in none.
+func (p *pull) leaveSteps(ctx context.Context, may bool) error {
+	if !may {
+		return nil
+	}
+	return lock.LeaveSteps(ctx, p.store, p.config.Node.Name)
+}
+
+// serializes reports that a catalog has steps that few nodes take at a time.
+func serializes(c *render.Catalog) bool {
+	return slices.ContainsFunc(c.Jobs, func(j *render.Job) bool {
+		return slices.ContainsFunc(j.Steps, func(s *render.Step) bool { return s.Options.Serialize != nil })
+	})
 }
 
 // queued remembers the node's place in the queue, which it has again at its next pull.

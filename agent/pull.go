@@ -223,6 +223,9 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	o.Host.Fleet = p.fleet()
 	report, err := program.Run(ctx, o)
 	p.out.Report = report
+	if err == nil && gates != nil && report.Stopped == "" { // what was cut off there did its work, or is not in the catalog any more
+		err = p.leaveSteps(ctx, serializes(program.catalog))
+	}
 	return report, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -60,4 +61,30 @@ func (t *Turn) GoOnStep(ctx context.Context) error {
 		return err
 	}
 	return t.Release(ctx)
+}
+
+// LeaveSteps frees the places at serialized steps that a node which is in none of them still has: its run was cut off there, and others need
+// them.
+func LeaveSteps(ctx context.Context, s *state.Store, node string) error {
+	prefix := s.SemaphorePrefix("")
+	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return err
+	}
+	for _, kv := range got.Kvs {
+		var c state.Claim
+		if err := decode(kv, &c); err != nil {
+			return err
+		}
+		if c.Node != node {
+			continue
+		}
+		hash, place, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), prefix), "/")
+		if _, err := s.Client.Txn(ctx).
+			If(clientv3.Compare(clientv3.CreateRevision(string(kv.Key)), "=", kv.CreateRevision)).
+			Then(clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.MarkPrefix("step-"+hash)+place), s.RingOp()).Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -28,7 +28,7 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	}
 	p.out.Version = v
 	if wait != nil {
-		if err := errors.Join(p.queued(v), p.keepRunning(ctx)); err != nil {
+		if err := errors.Join(p.queued(v), p.leaveSteps(ctx), p.keepRunning(ctx)); err != nil {
 			return nil, errors.Join(err, turn.Leave(ctx))
 		}
 		if err = p.waits(ctx, turn.Acquire); errors.Is(err, context.DeadlineExceeded) { // no time was left to ask again
@@ -46,6 +46,15 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 		return nil, err
 	}
 	return nil, nil
+}
+
+// leaveSteps frees the places at serialized steps that a run which was killed left behind: while the node waits for its turn, those who have
+// theirs may wait for them.
+func (p *pull) leaveSteps(ctx context.Context) error {
+	if !p.halfway() {
+		return nil
+	}
+	return lock.LeaveSteps(ctx, p.store, p.config.Node.Name, func(string) bool { return false })
 }
 
 // queued remembers the node's place in the queue, which it has again at its next pull.

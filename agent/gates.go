@@ -48,26 +48,21 @@ func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled
 		pull: p, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
 		stale: v.Rollout() != p.current.Rollout(), candidates: map[string]*lock.Candidate{},
 	}
-	return g, g.releaseIdle(ctx)
+	return g, g.leaveSteps(ctx)
 }
 
-// releaseIdle gives places at serialized steps back that a pull which was killed behind them left.
-func (g *gates) releaseIdle(ctx context.Context) error {
-	var steps []lock.Step
-	cutOff := map[string]bool{}
-	for _, job := range g.catalog.Jobs {
-		for _, s := range job.Steps {
-			if s.Options.Serialize != nil {
-				step := g.step(apply.GatedStep{Step: s, Job: job})
-				steps = append(steps, step)
-				cutOff[step.ID] = g.journal.CutOff(s.ID())
-			}
-		}
-	}
-	if len(steps) == 0 {
+// leaveSteps frees the places at serialized steps that a run which was killed left behind, but for the steps that this one goes on with.
+func (g *gates) leaveSteps(ctx context.Context) error {
+	if run, _ := g.journal.Unfinished(); run == "" {
 		return nil
 	}
-	return g.steps.ReleaseIdle(ctx, steps, func(step lock.Step) bool { return cutOff[step.ID] })
+	goesOn := map[string]bool{}
+	for _, job := range g.catalog.Jobs {
+		for _, s := range job.Steps {
+			goesOn[state.StepHash(job.GateID(s))] = s.Options.Serialize != nil && g.journal.CutOff(s.ID())
+		}
+	}
+	return lock.LeaveSteps(ctx, g.store, g.config.Node.Name, func(hash string) bool { return goesOn[hash] })
 }
 
 // Fence is the number of the claim under which commands run; 0 without one.

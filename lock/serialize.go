@@ -26,31 +26,6 @@ func (s *Steps) Serialize(ctx context.Context, step Step, limit func(roster int)
 	return t, err
 }
 
-// ReleaseIdle frees places at serialized steps that the node left when it was killed behind the step: it goes on with none of them.
-func (s *Steps) ReleaseIdle(ctx context.Context, steps []Step, goesOn func(Step) bool) error {
-	got, err := s.store.Client.Get(ctx, s.store.SemaphorePrefix(""), clientv3.WithPrefix())
-	if err != nil {
-		return err
-	}
-	for _, kv := range got.Kvs {
-		var c state.Claim
-		if err := decode(kv, &c); err != nil {
-			return err
-		}
-		busy := slices.ContainsFunc(steps, func(step Step) bool {
-			return strings.HasPrefix(string(kv.Key), s.store.SemaphorePrefix(state.StepHash(step.ID))) && goesOn(step)
-		})
-		if c.Node != s.req.node() || busy {
-			continue
-		}
-		if _, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(string(kv.Key)), "=", kv.CreateRevision)).
-			Then(clientv3.OpDelete(string(kv.Key)), s.store.RingOp()).Commit(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // StopStep frees a serialized step's claim because it failed, and keeps every other node from starting it.
 func (t *Turn) StopStep(ctx context.Context, reason string) error {
 	node := t.req.node()
@@ -98,4 +73,30 @@ func (t *Turn) GoOnStep(ctx context.Context) error {
 		return err
 	})
 	return errors.Join(err, t.Release(ctx))
+}
+
+// LeaveSteps frees the places at serialized steps that a node still has from a run that was cut off, but for the steps that it goes on with:
+// others need them.
+func LeaveSteps(ctx context.Context, s *state.Store, node string, goesOn func(hash string) bool) error {
+	prefix := s.SemaphorePrefix("")
+	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix())
+	if err != nil {
+		return err
+	}
+	for _, kv := range got.Kvs {
+		var c state.Claim
+		if err := decode(kv, &c); err != nil {
+			return err
+		}
+		hash, place, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), prefix), "/")
+		if c.Node != node || goesOn(hash) {
+			continue
+		}
+		if _, err := s.Client.Txn(ctx).
+			If(clientv3.Compare(clientv3.CreateRevision(string(kv.Key)), "=", kv.CreateRevision)).
+			Then(clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.MarkPrefix("step-"+hash)+place), s.RingOp()).Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

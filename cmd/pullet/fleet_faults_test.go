@@ -1,10 +1,15 @@
 package main
 
 import (
+	"context"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
 )
@@ -33,7 +38,9 @@ func (f *fleet) faults(last time.Duration) {
 }
 
 // between is a time of a range.
-func between(r *rand.Rand, from, to time.Duration) time.Duration { return from + time.Duration(r.Int64N(int64(to-from))) }
+func between(r *rand.Rand, from, to time.Duration) time.Duration {
+	return from + time.Duration(r.Int64N(int64(to-from)))
+}
 
 // sleepFor is how long a fault lasts, or how long there is none.
 func sleepFor(r *rand.Rand, from, to time.Duration) { time.Sleep(between(r, from, to)) }
@@ -86,10 +93,10 @@ func (f *fleet) agentFault(r *rand.Rand) {
 	goOn(all)
 }
 
-// longStop stops a node for longer than its lease.
+// longStop stops a node in the middle of its upgrade, for longer than its lease.
 func (f *fleet) longStop(r *rand.Rand) {
-	n := f.nodes[1+r.IntN(len(f.nodes)-1)] // not the canary: without it the whole fleet stands
-	sleepFor(r, 5*time.Second, 30*time.Second)
+	sleepFor(r, 5*time.Second, 20*time.Second)
+	n := f.holder(time.Now().Add(20 * time.Second))
 	n.busy.Lock()
 	defer n.busy.Unlock()
 	f.count("stopped for longer than a lease")
@@ -98,10 +105,31 @@ func (f *fleet) longStop(r *rand.Rand) {
 	goOn(all)
 }
 
-// longStall cuts a node off for longer than its lease.
+// holder is a node that holds a slot, as soon as there is one; not the canary, without which the whole fleet stands.
+func (f *fleet) holder(end time.Time) *fleetNodeProcess {
+	for ; time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
+		got, err := f.client.Get(ctx, f.store.SlotPrefix(""), clientv3.WithPrefix())
+		cancel()
+		if err != nil {
+			continue
+		}
+		for _, kv := range got.Kvs {
+			i := slices.IndexFunc(f.nodes, func(n *fleetNodeProcess) bool {
+				return n.role != "can" && strings.Contains(string(kv.Value), `"`+n.name+`"`)
+			})
+			if i >= 0 {
+				return f.nodes[i]
+			}
+		}
+	}
+	return f.nodes[len(f.nodes)-1]
+}
+
+// longStall cuts a node off in the middle of its upgrade, for longer than its lease.
 func (f *fleet) longStall(r *rand.Rand) {
-	n := f.nodes[1+r.IntN(len(f.nodes)-1)]
-	sleepFor(r, 5*time.Second, 30*time.Second)
+	sleepFor(r, 5*time.Second, 20*time.Second)
+	n := f.holder(time.Now().Add(20 * time.Second))
 	n.fault.Lock()
 	defer n.fault.Unlock()
 	f.count("cut off for longer than a lease")
@@ -144,16 +172,15 @@ func (f *fleet) memberFault(r *rand.Rand) {
 	sleepFor(r, time.Second, 4*time.Second)
 }
 
-// pauseFault is an operator who pauses all rollouts for a moment. A pause that cannot be written is none.
+// pauseFault is an operator who pauses all rollouts for a moment.
 func (f *fleet) pauseFault(r *rand.Rand) {
 	sleepFor(r, 5*time.Second, 20*time.Second)
 	ctx := f.t.Context()
-	if done, err := f.store.Pause(ctx, &state.Switch{By: "operator", At: time.Now().UTC()}, 0); err != nil || !done {
-		return
+	if _, err := f.store.Pause(ctx, &state.Switch{By: "operator", At: time.Now().UTC()}, 0); err == nil {
+		f.count("pauses")
+		sleepFor(r, time.Second, 3*time.Second)
 	}
-	f.count("pauses")
-	sleepFor(r, time.Second, 3*time.Second)
-	for { // the outcome of one that failed is not known
+	for { // also what could not be written may have been
 		if _, err := f.store.Unpause(ctx); err == nil || ctx.Err() != nil {
 			return
 		}

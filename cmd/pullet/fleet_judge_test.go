@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -23,12 +25,18 @@ func (f *fleet) history() [][]*clientv3.Event {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	text, err := os.Create(filepath.Join(f.dir, "history")) // for people: one line for each change
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer text.Close()
 	var out [][]*clientv3.Event
 	for got := range f.client.Watch(ctx, "/", clientv3.WithPrefix(), clientv3.WithRev(1)) {
 		if got.Err() != nil {
 			f.t.Fatalf("the history of etcd: %v", got.Err())
 		}
 		for _, e := range got.Events {
+			fmt.Fprintf(text, "%d %s %s %s\n", e.Kv.ModRevision, e.Type, e.Kv.Key, e.Kv.Value)
 			if n := len(out); n == 0 || out[n-1][0].Kv.ModRevision != e.Kv.ModRevision {
 				out = append(out, nil)
 			}

@@ -65,7 +65,7 @@ func newFleet(t *testing.T, members int, roles map[string]string, seed uint64) *
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if t.Failed() {
+		if t.Failed() || os.Getenv("PULLET_TEST_KEEP") != "" {
 			t.Logf("logs and the repository are kept in %s", dir)
 		} else if err := os.RemoveAll(dir); err != nil {
 			t.Error(err)
@@ -221,10 +221,13 @@ func TestFleetUnderFaults(t *testing.T) {
 		t.Cleanup(func() { n.kill(true) })
 	}
 	f.faults(last)
-	f.settles(3 * time.Minute)
+	unsettled := f.settles(3 * time.Minute)
 	f.stopAll()
 	j := newJudge(f)
 	j.replay(f.history())
+	if unsettled != "" {
+		j.breach("%s", unsettled)
+	}
 	j.ledgers()
 	j.verdict()
 }
@@ -236,19 +239,18 @@ func (f *fleet) stopAll() {
 	}
 }
 
-// settles waits, after the faults, until all nodes run the last version and hold nothing. As the operator it commits a mending version where a halt stands in
-// the way: a step that was cut off and must not run twice leaves one.
-func (f *fleet) settles(atMost time.Duration) {
-	f.t.Helper()
+// settles waits, after the faults, until all nodes run the last version and hold nothing, or says why they do not. As the operator it commits a mending version
+// where a halt stands in the way: a step that was cut off and must not run twice leaves one.
+func (f *fleet) settles(atMost time.Duration) string {
 	f.release("", "")
 	end, mend := time.Now().Add(atMost), time.Now().Add(atMost/6)
 	for why := ""; ; time.Sleep(200 * time.Millisecond) {
 		if why = f.unsettled(); why == "" {
-			return
+			return ""
 		}
 		if time.Now().After(end) {
 			out, _ := f.operator("status")
-			f.t.Fatalf("%s after the faults the fleet has not settled: %s\n%s", atMost, why, out)
+			return fmt.Sprintf("%s after the faults the fleet has not settled: %s\n%s", atMost, why, out)
 		}
 		if time.Now().After(mend) && f.halted() {
 			f.release("", "")

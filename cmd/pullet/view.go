@@ -131,7 +131,7 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	}
 	if !out.Alive {
 		out.Why = strings.TrimSuffix("was "+out.State+": "+out.Why, ": ")
-		out.State, out.Since = lost, n.LastSeen
+		out.State, out.Since, out.Parked = lost, n.LastSeen, false
 		out.Clear = startAgain(n.Name)
 	}
 	return out

@@ -24,7 +24,7 @@ func (t *Turn) Succeed(ctx context.Context) error {
 		_, _ = t.store.Client.KeepAliveOnce(ctx, t.clock)
 	}
 	if t.roster != nil && done >= int64(t.roster.Size) {
-		return t.close(ctx, t.req.Rules.Group, true)
+		return t.close(ctx, t.req.Rules.Group)
 	}
 	return nil
 }

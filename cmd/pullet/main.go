@@ -103,9 +103,10 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: "repo", Title: "On a laptop or in CI:"},
 	)
 	for _, c := range []*cobra.Command{
-		a.pullCommand(), a.agentCommand(), a.planCommand(), a.factsCommand(), a.pendingCommand(), a.historyCommand(), a.journalCommand(), a.doctorCommand(),
+		a.pullCommand(), a.agentCommand(), a.planCommand(), a.factsCommand(),
 		a.statusCommand(), a.nodesCommand(), a.failuresCommand(), a.locksCommand(), a.servicesCommand(), a.rolloutCommand(), a.enableCommand(), a.disableCommand(),
-		a.verifyCommand(), a.waitCommand(), a.setStatusCommand(), a.decommissionCommand(),
+		a.verifyCommand(), a.pendingCommand(), a.waitCommand(), a.setStatusCommand(), a.decommissionCommand(),
+		a.historyCommand(), a.journalCommand(), a.doctorCommand(),
 		a.initCommand(), a.validateCommand(), a.renderCommand(), a.explainCommand(), a.schemaCommand(), a.graphCommand(), a.evalCommand(), a.demoCommand(), a.versionCommand(),
 	} {
 		root.AddCommand(c)

@@ -139,3 +139,6 @@ func (p *pull) follows(ctx context.Context, heads []puller.Head) error {
 	}
 	return nil
 }
+
+// Heads asks every repository for its head, as a pull does.
+func (a *Agent) Heads(ctx context.Context) ([]puller.Head, error) { return a.puller.Pull(ctx) }

@@ -131,7 +131,7 @@ func (t *Turn) settle(ctx context.Context, dep *Dependency) (closed bool, err er
 	if len(dep.Missing) > 0 {
 		return false, nil
 	}
-	return true, t.close(ctx, dep.Group)
+	return true, t.closeAfter(ctx, dep.Group, len(sets[0]))
 }
 
 // shownMissing is how many missing nodes a reason names.
@@ -155,12 +155,16 @@ func missing(roster []string, done, gone, known, alive map[string]bool, onLost s
 	return out, more
 }
 
-// close records that all nodes of a group are through, and how long it is watched before others follow.
-func (t *Turn) close(ctx context.Context, group string) error {
+// close records that all nodes of a group are through, of which this node was the last.
+func (t *Turn) close(ctx context.Context, group string) error { return t.closeAfter(ctx, group, 1) }
+
+// closeAfter records that all nodes of a group are through, and how long it is watched before others follow: where none of them changed
+// there is nothing to watch.
+func (t *Turn) closeAfter(ctx context.Context, group string, changed int) error {
 	s, rollout := t.store, t.req.rollout()
 	key := s.ClosedKey(rollout, group)
 	ops := []clientv3.Op{state.Put(key, map[string]any{"by": t.req.node(), "time": time.Now().UTC()}), s.RingOp()}
-	if t.req.Rules.Soak != nil && t.req.Rules.Soak(group) > 0 {
+	if changed > 0 && t.req.Rules.Soak != nil && t.req.Rules.Soak(group) > 0 {
 		lease, err := s.Client.Grant(ctx, int64(t.req.Rules.Soak(group).Seconds()))
 		if err != nil {
 			return err

@@ -106,6 +106,7 @@ func (a *app) root() *cobra.Command {
 		a.pullCommand(), a.agentCommand(), a.planCommand(), a.factsCommand(),
 		a.statusCommand(), a.nodesCommand(), a.failuresCommand(), a.locksCommand(), a.servicesCommand(), a.rolloutCommand(), a.runCommand(), a.enableCommand(), a.disableCommand(),
 		a.verifyCommand(), a.pendingCommand(), a.waitCommand(), a.setStatusCommand(), a.decommissionCommand(),
+		a.historyCommand(), a.journalCommand(), a.doctorCommand(),
 		a.initCommand(), a.validateCommand(), a.renderCommand(), a.explainCommand(), a.schemaCommand(), a.graphCommand(), a.evalCommand(), a.demoCommand(), a.versionCommand(),
 	} {
 		root.AddCommand(c)

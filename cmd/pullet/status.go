@@ -166,11 +166,12 @@ func (v *fleetStatus) counts() string {
 	var counts []string
 	for _, s := range []string{upToDate, upgrading, waiting, pending, failed, lost, missing} {
 		if n := v.Counts[s]; n > 0 {
-			counts = append(counts, fmt.Sprintf("%d %s", n, s))
+			text := fmt.Sprintf("%d %s", n, s)
+			if s == waiting && v.Parked > 0 {
+				text += fmt.Sprintf(" (%d parked)", v.Parked)
+			}
+			counts = append(counts, text)
 		}
-	}
-	if v.Parked > 0 {
-		counts = append(counts, fmt.Sprintf("%d of them parked", v.Parked))
 	}
 	return strings.Join(counts, ", ")
 }

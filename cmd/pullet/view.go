@@ -67,10 +67,14 @@ func viewOf(o *state.Overview) *fleetStatus {
 		v.Counts[n.State]++
 	}
 	for _, group := range slices.Sorted(maps.Keys(o.Rosters)) {
+		role := group
+		if roles := o.Rosters[group].Roles; len(roles) == 1 {
+			role = roles[0]
+		}
 		for _, name := range o.Rosters[group].Nodes() {
 			if _, known := o.Nodes[name]; !known && !o.Gone[name] {
 				v.Nodes = append(v.Nodes, nodeStatus{
-					Node: name, Role: group, State: missing, Why: neverSeen,
+					Node: name, Role: role, State: missing, Why: neverSeen,
 					Clear: "start it, or remove it there",
 				})
 				v.Counts[missing]++
@@ -131,7 +135,7 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	}
 	if !out.Alive {
 		out.Why = strings.TrimSuffix("was "+out.State+": "+out.Why, ": ")
-		out.State, out.Since = lost, n.LastSeen
+		out.State, out.Since, out.Parked = lost, n.LastSeen, false
 		out.Clear = startAgain(n.Name)
 	}
 	return out

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/dbus"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/state"
+)
+
+// finding is what one look of the doctor found.
+type finding struct {
+	Check string `json:"check"`
+	State string `json:"state"` // ok, warn, bad
+	What  string `json:"what"`
+	Do    string `json:"do,omitempty"`
+}
+
+// The states of a finding.
+const (
+	fine = "ok"
+	warn = "warn"
+	bad  = "bad"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "doctor", GroupID: "node", Args: noArgs,
+		Short: "Check what this node needs: etcd, clock, repositories, permissions, disk, systemd; and what to do",
+		Long: "Doctor looks at everything that a pull depends on and changes nothing of the host or the fleet.\n" +
+			"\nEXIT STATUS\n  0  nothing is bad\n  1  something is, or an error",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found := a.examine(cmd.Context())
+			err := a.list(found, "CHECK\tSTATE\tWHAT", func(w io.Writer) {
+				for _, f := range found {
+					do := ""
+					if f.Do != "" {
+						do = "; " + f.Do
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s%s\n", f.Check, f.State, f.What, do)
+				}
+			})
+			for _, f := range found {
+				if f.State == bad && err == nil {
+					err = &exit{agent.ExitError, nil}
+				}
+			}
+			return err
+		},
+	}
+}
+
+// examine makes all checks, the ones first without which the others say little.
+func (a *app) examine(ctx context.Context) []finding {
+	config, err := a.readConfig()
+	if err != nil {
+		return []finding{{"configuration", bad, err.Error(), "mend it, or name another with --config"}}
+	}
+	found := []finding{{Check: "configuration", State: fine, What: a.config}}
+	found = append(found, permissions(config.Paths.State), disk(config.Paths.State))
+	found = append(found, a.repositories(ctx, config)...)
+	store, err := config.OpenStore(ctx)
+	if err != nil {
+		found = append(found, finding{"etcd", bad, err.Error(), "until it answers no new version is taken, but drift is corrected"}, kernelClock())
+		return append(found, a.bus(ctx))
+	}
+	found = append(found, etcd(ctx, store)...)
+	found = append(found, clocks(ctx, store, config.Node.Name)...)
+	if err := store.Close(); err != nil {
+		found = append(found, finding{"etcd", warn, "closing it: " + err.Error(), ""})
+	}
+	return append(found, a.bus(ctx))
+}
+
+// permissions checks that the state directory is this user's alone and can be written.
+func permissions(dir string) finding {
+	f := finding{Check: "permissions", State: bad, Do: "run pullet as root"}
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return finding{"permissions", warn, dir + " is not there yet", "the first pull makes it"}
+	}
+	if err != nil {
+		f.What = err.Error()
+		return f
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid // Linux
+	switch {
+	case int(owner) != os.Geteuid():
+		f.What, f.Do = fmt.Sprintf("%s belongs to user %d, and this is user %d", dir, owner, os.Geteuid()), "run pullet as the user who pulls"
+		return f
+	case info.Mode().Perm()&0o077 != 0:
+		return finding{"permissions", bad, fmt.Sprintf("%s can be read by others (mode %04o); it may hold secrets", dir, info.Mode().Perm()), "chmod 700 " + dir}
+	}
+	probe, err := os.CreateTemp(dir, ".doctor-")
+	if err == nil {
+		err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+	}
+	if err != nil {
+		return finding{"permissions", bad, err.Error(), "make room, or mount it writable"}
+	}
+	return finding{Check: "permissions", State: fine, What: dir + " is writable, and nobody else's"}
+}
+
+// The room that a pull should find.
+const (
+	littleRoom = 512 << 20
+	noRoom     = 64 << 20
+)
+
+// disk checks the room where pullet keeps its things.
+func disk(dir string) finding {
+	var room unix.Statfs_t
+	if err := unix.Statfs(dir, &room); err != nil {
+		return finding{"disk", warn, dir + ": " + err.Error(), ""}
+	}
+	free := room.Bavail * uint64(room.Bsize)
+	what := fmt.Sprintf("%d MiB are free at %s", free>>20, dir)
+	switch {
+	case free < noRoom || room.Files > 0 && room.Ffree < 100:
+		return finding{"disk", bad, what + fmt.Sprintf(", and %d files", room.Ffree), "make room"}
+	case free < littleRoom:
+		return finding{"disk", warn, what, "make room"}
+	}
+	return finding{Check: "disk", State: fine, What: what}
+}
+
+// repositories asks each repository.
+func (a *app) repositories(ctx context.Context, config agent.Config) []finding {
+	node, err := agent.New(config, build().Version, a.logger())
+	if err != nil {
+		return []finding{{"repositories", bad, err.Error(), "mend the configuration"}}
+	}
+	defer node.Close() // nothing was written
+	heads, err := node.Heads(ctx)
+	if err != nil {
+		return []finding{{"repositories", bad, err.Error(), ""}}
+	}
+	var found []finding
+	for _, h := range heads {
+		v := state.Version{ID: h.Commit, Release: h.Tag}
+		f := finding{Check: "repository " + h.Repo, State: fine, What: "at " + withCommit(&v)}
+		if h.Problem != nil {
+			f.State, f.What = bad, h.Problem.Error()
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// etcd checks each endpoint and the room of the store.
+func etcd(ctx context.Context, store *state.Store) []finding {
+	members, full, err := store.Health(ctx)
+	var found []finding
+	for _, m := range members {
+		f := finding{Check: "etcd", State: fine, What: fmt.Sprintf("%s answers in %s (%s, %d MiB)", m.URL, m.Took.Round(time.Millisecond), m.Version, m.Size>>20)}
+		switch {
+		case m.Err != nil:
+			f.State, f.What, f.Do = bad, m.URL+": "+m.Err.Error(), "etcdctl --endpoints "+m.URL+" endpoint health"
+		case m.Took > time.Second:
+			f.State, f.Do = warn, "a slow etcd makes nodes lose their leases: look at its disk and the network"
+		case m.Quota > 0 && m.Size > m.Quota*8/10:
+			f.State, f.Do = warn, "it is nearly full: etcdctl compact and defrag"
+		}
+		found = append(found, f)
+	}
+	if full {
+		found = append(found, finding{"etcd", bad, "it is out of space and takes no writes", "etcdctl compact, defrag, then alarm disarm"})
+	}
+	if err != nil {
+		found = append(found, finding{"etcd", bad, "its alarms cannot be read: " + store.Explain(err).Error(), ""})
+	}
+	return found
+}
+
+// clocks compares this node's clock with what others wrote, and asks the kernel.
+func clocks(ctx context.Context, store *state.Store, self string) []finding {
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return []finding{{"clock", bad, store.Explain(err).Error(), ""}}
+	}
+	var ahead []string
+	for name, n := range o.Nodes {
+		if off := time.Until(n.LastSeen); off > time.Minute {
+			if name == self {
+				return []finding{{"clock", bad, fmt.Sprintf("this clock went back: the node was seen %s from now", off.Round(time.Second)), "set it: chronyc makestep, or timedatectl set-ntp true"}}
+			}
+			ahead = append(ahead, fmt.Sprintf("%s (%s)", name, off.Round(time.Second)))
+		}
+	}
+	if len(ahead) > 0 {
+		return []finding{{"clock", bad, "nodes were seen in the future: " + shownNames(ahead, 5), "this clock is behind, or theirs are ahead: compare them with date -u"}}
+	}
+	return []finding{kernelClock()}
+}
+
+// kernelClock asks the kernel whether somebody keeps its clock.
+func kernelClock() finding {
+	now := time.Now().UTC().Format(time.RFC3339)
+	var t unix.Timex
+	if _, err := unix.Adjtimex(&t); err != nil {
+		return finding{"clock", warn, now + "; the kernel does not say whether it is synchronised: " + err.Error(), ""}
+	}
+	if t.Status&unix.STA_UNSYNC != 0 {
+		return finding{"clock", warn, now + "; nothing synchronises it", "run chronyd or systemd-timesyncd"}
+	}
+	return finding{Check: "clock", State: fine, What: now + ", synchronised"}
+}
+
+// bus checks that services can be managed.
+func (a *app) bus(ctx context.Context) finding {
+	if a.rootDir != "/" {
+		return finding{Check: "systemd", State: fine, What: "not asked: everything is applied below " + a.rootDir}
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	conn, err := dbus.NewWithContext(ctx)
+	if err != nil {
+		return finding{"systemd", warn, "its bus does not answer: " + err.Error(), "steps that manage services fail; is systemd the first process, and the user root?"}
+	}
+	conn.Close()
+	return finding{Check: "systemd", State: fine, What: "its bus answers"}
+}

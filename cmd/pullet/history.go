@@ -1,0 +1,165 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/state"
+)
+
+func (a *app) historyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "history [RUN]", GroupID: "node", Args: upToOne,
+		Short: "The last runs on this node that changed something or failed; with RUN all that one did",
+		Long: "History lists the reports that are kept in the state directory, the newest first: runs that changed something, failed, or upgraded. RUN is\n" +
+			"the id of one, or the beginning of it; last is the newest. With -v diffs and what was skipped are shown, too.",
+		RunE: func(_ *cobra.Command, args []string) error {
+			config, err := a.readConfig()
+			if err != nil {
+				return err
+			}
+			runs, err := state.Runs(config.Paths.State)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return a.showRun(config.Paths.State, runs, args[0])
+			}
+			return a.listRuns(config.Paths.State, runs)
+		},
+	}
+	return c
+}
+
+// pastRun is a run in a line.
+type pastRun struct {
+	Run     string                `json:"run"`
+	Started time.Time             `json:"started"`
+	Seconds float64               `json:"seconds"`
+	Version string                `json:"version"`
+	Release string                `json:"release,omitempty"`
+	Result  string                `json:"result"` // ok, failed, pending
+	Counts  map[apply.Outcome]int `json:"counts"`
+	Why     string                `json:"why,omitempty"`
+}
+
+func (a *app) listRuns(dir string, runs []string) error {
+	list := []pastRun{}
+	for _, run := range runs {
+		var r apply.Report
+		err := state.LoadReport(dir, run, &r)
+		if errors.Is(err, fs.ErrNotExist) { // just now it was dropped for a newer one
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		one := pastRun{run, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Version, r.Release, "ok", r.Counts, r.Why()}
+		switch {
+		case r.Failed():
+			one.Result = "failed"
+		case r.Pending():
+			one.Result = "pending"
+		}
+		list = append(list, one)
+	}
+	return a.list(list, "RUN\tSTARTED\tVERSION\tRESULT\tCHANGED\tFAILED\tTOOK\tWHY", func(w io.Writer) {
+		for _, r := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", r.Run, r.Started.Local().Format(time.DateTime), &state.Version{ID: r.Version, Release: r.Release},
+				r.Result, r.Counts[apply.Changed], r.Counts[apply.Failed], time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond), shorten(r.Why, a.whyWidth()))
+		}
+	})
+}
+
+// showRun prints a report as the pull did.
+func (a *app) showRun(dir string, runs []string, name string) error {
+	i := slices.IndexFunc(runs, func(run string) bool { return run == name || strings.HasPrefix(run, name) })
+	if name == "last" && len(runs) > 0 {
+		i = 0
+	}
+	if i < 0 {
+		return fmt.Errorf("there is no report of a run %q on this node%s: see pullet history", name, suggestion(name, runs))
+	}
+	var r apply.Report
+	if err := state.LoadReport(dir, runs[i], &r); err != nil {
+		return err
+	}
+	if done, err := a.structured(&r); done || err != nil {
+		return err
+	}
+	a.printReport(&r, a.verbose > 0)
+	for _, s := range r.Steps {
+		if s.Outcome == apply.Failed || a.verbose > 0 {
+			a.printOutput(s)
+		}
+	}
+	_, err := fmt.Fprintf(a.out, "%s: %s: %s\n", r.Node, withCommit(&state.Version{ID: r.Version, Release: r.Release}), counts(&r))
+	return err
+}
+
+// printOutput shows what a step's command printed.
+func (a *app) printOutput(s *apply.StepReport) {
+	for _, text := range []string{s.Result.StdOut, s.Result.StdErr} {
+		for line := range strings.Lines(text) {
+			fmt.Fprintf(a.out, "  %s/%s: %s\n", s.Job, s.Step, strings.TrimRight(line, "\n"))
+		}
+	}
+}
+
+// inProgress is the journal as it is shown.
+type inProgress struct {
+	Run     string        `json:"run,omitempty"`
+	Version string        `json:"version,omitempty"`
+	Steps   []state.Entry `json:"steps"`
+	Done    []string      `json:"done"` // for good, by earlier runs too
+}
+
+func (a *app) journalCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "journal", GroupID: "node", Args: noArgs,
+		Short: "The run in progress on this node, or the one that was cut off: which steps started and ended",
+		Long: "Journal shows what a pull that runs now, waits, or was killed has on record. The next pull goes on with it: steps that are done are not\n" +
+			"repeated. -o wide also lists the commands that succeeded for good and do not run again.",
+		RunE: func(_ *cobra.Command, _ []string) error {
+			config, err := a.readConfig()
+			if err != nil {
+				return err
+			}
+			j, err := state.OpenJournal(config.Paths.State)
+			if err != nil {
+				return err
+			}
+			p := inProgress{Steps: j.Entries(), Done: j.DoneForGood()}
+			p.Run, p.Version = j.Unfinished()
+			if done, err := a.structured(p); done || err != nil {
+				return err
+			}
+			return a.printJournal(p)
+		},
+	}
+}
+
+func (a *app) printJournal(p inProgress) error {
+	if p.Run == "" {
+		fmt.Fprintln(a.out, "no run is unfinished on this node: pullet history has those that ended")
+	} else {
+		fmt.Fprintf(a.out, "run %s, version %s, is not finished; the next pull goes on with it\n", p.Run, state.Short(p.Version))
+		for _, e := range p.Steps {
+			fmt.Fprintf(a.out, "  %-8s %s\n", e.State, e.Step)
+		}
+	}
+	if a.output == "wide" {
+		for _, step := range p.Done {
+			fmt.Fprintf(a.out, "  for good %s\n", step)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+// TestTwins holds the README's table of the source documents' commands to the script that runs each of them.
+func TestTwins(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := os.ReadFile("testdata/script/twins.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := map[string]string{} // the documents' command -> what the script runs
+	for _, section := range strings.Split(string(script), "\n# ")[1:] {
+		name, body, _ := strings.Cut(section, "\n")
+		sections[name] = body
+	}
+	_, table, found := strings.Cut(string(readme), "| the source documents | pullet |\n")
+	if !found {
+		t.Fatal("the README has no table of the source documents' commands")
+	}
+	rows := 0
+	for line := range strings.Lines(table) {
+		if strings.TrimSpace(line) == "" {
+			break
+		}
+		code := strings.Split(line, "`")
+		if len(code) < 4 { // the rule below the heading
+			continue
+		}
+		rows++
+		old, twin := code[1], code[3]
+		if !strings.HasPrefix(twin, "pullet ") {
+			twin = code[5]
+		}
+		words := strings.Fields(twin)
+		command := strings.Join(words[:min(2, len(words))], " ")
+		if !strings.Contains(sections[old], " "+command) {
+			t.Errorf("README: `%s`: its section of twins.txtar runs no %q:\n%s", old, command, sections[old])
+		}
+		delete(sections, old)
+	}
+	if rows < 20 || len(sections) > 0 {
+		t.Errorf("%d rows; sections of twins.txtar without a row: %v", rows, sections)
+	}
+}
+
+// TestOperatorsAtOnce: of two operators who change the same thing at the same moment, one is told.
+func TestOperatorsAtOnce(t *testing.T) {
+	ctx := context.Background()
+	s, err := state.Open(ctx, state.Config{Fleet: "f", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var current *state.Version
+	rev := int64(0)
+	for _, id := range []string{"v1", "v2"} {
+		if done, err := s.Propose(ctx, state.Version{ID: id, By: "web1"}, current, rev); err != nil || !done {
+			t.Fatal(done, err)
+		}
+		if current, rev, err = s.Current(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	told := atOnce(t, func(i int) error {
+		return s.Move(ctx, state.Version{ID: fmt.Sprint("v", 3+i), By: fmt.Sprint("operator", i)}, current, rev)
+	})
+	if want := "the fleet's version was changed just now by operator"; !strings.HasPrefix(told.Error(), want) {
+		t.Errorf("%q does not begin with %q", told, want)
+	}
+	web := state.RoleScope("web")
+	told = atOnce(t, func(i int) error {
+		return s.SetSwitch(ctx, web, &state.Switch{By: fmt.Sprint("operator", i), At: time.Now()}, nil, 0)
+	})
+	if want := "the switch of role web was changed just now"; !strings.HasPrefix(told.Error(), want) {
+		t.Errorf("%q does not begin with %q", told, want)
+	}
+}
+
+// atOnce does something twice at the same time, of which one must succeed, and returns what the other is told.
+func atOnce(t *testing.T, do func(i int) error) error {
+	t.Helper()
+	var errs [2]error
+	var both sync.WaitGroup
+	for i := range errs {
+		both.Go(func() { errs[i] = do(i) })
+	}
+	both.Wait()
+	told := errors.Join(errs[:]...)
+	var moved *state.MovedError
+	if (errs[0] == nil) == (errs[1] == nil) || !errors.As(told, &moved) {
+		t.Fatalf("one is to succeed and the other to be told: %v, %v", errs[0], errs[1])
+	}
+	return told
+}
+
+// TestStatusOfManyNodes: ten thousand nodes fit on a screen, with what is wrong and who waits for whom.
+func TestStatusOfManyNodes(t *testing.T) {
+	now := time.Now()
+	o := &state.Overview{
+		Current: &state.Version{ID: "0123456789", Release: "v2", By: "ada", At: now, Held: true, Reason: "the announced release"},
+		Nodes:   map[string]state.Node{}, Alive: map[string]bool{}, Running: map[string]string{}, Statuses: map[string]map[string]state.StatusLine{},
+		Slots: map[string]map[string]state.Claim{"web": {"0": {Node: "web0007", Step: "site/reload", Since: now}}},
+	}
+	for i := range 10000 {
+		name := fmt.Sprintf("web%04d", i)
+		o.Nodes[name], o.Alive[name], o.Running[name] = state.Node{Name: name, Role: "web", LastSeen: now}, i%100 != 99, "0123456789"
+		says := func(value string, s state.Status) {
+			s.Version, s.Time, o.Running[name] = "0123456789", now, "old"
+			o.Statuses[name] = map[string]state.StatusLine{state.Rollout: {State: value, Status: s}}
+		}
+		holder := []state.Holder{{Node: "web0007", Alive: true}}
+		switch {
+		case i == 7:
+			says(state.Running, state.Status{})
+		case i == 8:
+			says(state.Failed, state.Status{Reason: "site/motd: no disk"})
+		case i < 320:
+			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0007 holds it", Holders: holder, Clear: "it goes on by itself", Parked: i < 12})
+		case i < 330:
+			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0100 comes first in the queue", Clear: "it goes on by itself"})
+		}
+	}
+	v := viewOf(o)
+	var b strings.Builder
+	v.print(&b, 200)
+	text := b.String()
+	for _, want := range []string{
+		"version v2 (01234567), set by ada 0s ago, held there: the announced release (pullet rollout follow)\n",
+		"10000 nodes: 9573 ok, 1 upgrading, 325 waiting (10 parked), 1 failed, 100 lost\n",
+		"web0008  web   old",
+		"and 82 more: pullet nodes --state failed,lost,missing,upgrading\n",
+		"325 nodes wait for slot web (1 at a time): held by web0007 in step site/reload since " + now.Format(time.TimeOnly) + " (alive); it goes on by itself\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("there is no %q in:\n%s", want, text)
+		}
+	}
+	if lines := strings.Count(text, "\n"); lines > 40 {
+		t.Errorf("%d lines do not fit on a screen", lines)
+	}
+}
+
+// TestRolloutsPage: every command and file that docs/rollouts.md shows stands in the script that runs them.
+func TestRolloutsPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/rollouts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("testdata/script/rollouts_page.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := string(text)
+	blocks := strings.Split(string(page), "```")
+	if len(blocks) < 19 {
+		t.Fatalf("only %d blocks", len(blocks)/2)
+	}
+	for i := 1; i < len(blocks); i += 2 {
+		kind, block, _ := strings.Cut(blocks[i], "\n")
+		if kind != "sh" {
+			if !strings.Contains(script, "--\n"+block) {
+				t.Errorf("no file of the script begins with\n%s", block)
+			}
+			continue
+		}
+		for line := range strings.Lines(block) {
+			command, _, _ := strings.Cut(line, "  #")
+			command = strings.TrimSpace(command)
+			if command != "" && !strings.Contains(script, " "+command+"\n") {
+				t.Errorf("the script does not run %q", command)
+			}
+		}
+	}
+}

@@ -29,6 +29,18 @@ func (f *fleet) pause() {
 	}
 }
 
+// overtakes claims a place whoever comes first in the queue.
+func (f *fleet) overtakes(node string, q Request) *Turn {
+	f.t.Helper()
+	other := f.request(node, q.Rules.Role)
+	other.Rules.Limit = q.Rules.Limit
+	turn := NewTurn(f.Store, other)
+	if wait, _, err := turn.attempt(f.ctx, true); wait != nil || err != nil {
+		f.t.Fatalf("%v %v", wait, err)
+	}
+	return turn
+}
+
 // decided is a turn that looked and may claim.
 func (f *fleet) decided(q Request) (*Turn, *reading, Decision) {
 	f.t.Helper()
@@ -63,12 +75,11 @@ func TestMovedInBetween(t *testing.T) {
 			_, err := f.Register(f.ctx, state.Node{Name: "me"}, state.Alive{Owner: "another host"}, nil, time.Minute)
 			f.must(err)
 		},
-		"the slots": func(f *fleet, q Request) {
-			other := f.request("other", "web")
-			other.Rules.Limit = q.Rules.Limit
-			if wait, _, err := NewTurn(f.Store, other).attempt(f.ctx, true); wait != nil || err != nil {
-				f.t.Fatalf("%v %v", wait, err)
-			}
+		"the slots": func(f *fleet, q Request) { f.overtakes("other", q) },
+		"another of the slots": func(f *fleet, q Request) {
+			first := f.overtakes("first", q)
+			f.overtakes("other", q)
+			f.must(first.Release(f.ctx)) // the place that was seen is free again, and another is not
 		},
 		"the fleet's slots": func(f *fleet, q Request) {
 			other := f.request("other", "lb")

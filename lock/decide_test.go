@@ -114,6 +114,7 @@ var holderCases = []decideCase{
 	{"its older claim, a fleet's place too", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("", "", "me@v1")}, "place 0 of the group, 2 of the fleet"},
 	{"its older claim, no fleet's place", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("a@v2")}, "slots of the fleet (1 at a time)|held by a"},
 	{"lost holders are released", View{Limit: 2, Claims: claims("a@v2", "b@v2"), Dead: dead(1), OnLost: Release}, "b holds it|; reclaim [1]"},
+	{"only lost ones are", View{Limit: 2, Claims: claims("a@v2", "b@v2"), Dead: map[int]bool{0: false, 1: true}, OnLost: Fail}, "; reclaim [1]"},
 	{"lost holders fail", View{Limit: 1, Claims: claims("a@v1", "b@v1"), Dead: dead(0, 1), OnLost: Fail}, "; reclaim [0 1]"},
 	{"lost holders of the fleet's places", View{Limit: 5, Total: 1, Claims: claims("a@v2"), Totals: claims("a@v2"), Dead: dead(0), OnLost: Release}, "of the fleet (1|; reclaim [0]"},
 	{"room enough: nothing is taken back", View{Limit: 2, Claims: claims("a@v2"), Dead: dead(0), OnLost: Release}, "place 1 of|!reclaim"},

@@ -1,0 +1,94 @@
+package state
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDecommission: claims are freed, nothing of the node is shown, its name is free, and its next pull brings it back.
+func TestDecommission(t *testing.T) {
+	s := open(t, t.TempDir())
+	p := register(t, s, "n1", "web", "secret", time.Minute)
+	register(t, s, "n2", "web", "other", time.Minute)
+	ops := append(s.RunningOps(p, "v1"), s.StatusOps("n1", Rollout, Running, Status{Version: "v1"})...)
+	for i, node := range []string{"n1", "n2"} {
+		ops = append(ops, Put(s.SlotPrefix("web")+fmt.Sprint(i), Claim{Node: node}))
+	}
+	ops = append(ops, Put(s.SlotPrefix("db")+"0", Claim{Node: "n1"}))
+	if _, err := s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+		t.Fatal(err)
+	}
+	freed, err := s.Decommission(ctx, "n1", "somebody", true)
+	slices.Sort(freed)
+	if err != nil || !slices.Equal(freed, []string{"slot/db/0", "slot/web/0"}) {
+		t.Errorf("freed %q, %v", freed, err)
+	}
+	o, err := s.Overview(ctx, true)
+	must(t, err)
+	_, node := o.Nodes["n1"]
+	_, facts := o.Facts["n1"]
+	if node || facts || o.Alive["n1"] || o.Running["n1"] != "" || len(o.Statuses["n1"]) > 0 || len(o.Slots["db"]) > 0 {
+		t.Errorf("something is left: %+v", o)
+	}
+	if want := map[string]map[string]Claim{"web": {"1": {Node: "n2"}}}; !reflect.DeepEqual(o.Slots, want) || !o.Alive["n2"] {
+		t.Errorf("slots %v, want %v", o.Slots, want)
+	}
+	if _, err := s.Decommission(ctx, "nobody", "x", true); err == nil || !strings.Contains(err.Error(), `no node "nobody"`) {
+		t.Errorf("nobody: %v", err)
+	}
+	register(t, s, "n1", "web", "a new host", time.Minute)
+	if o, err = s.Overview(ctx, false); err != nil || !o.Alive["n1"] || o.Nodes["n1"].Name != "n1" {
+		t.Errorf("it is not back: %+v %v", o, err)
+	}
+}
+
+// TestDecommissionIsCareful: a living node is given up by force only, and what it holds of every kind is freed: its places in the fleet,
+// in serialized steps, and in frozen rosters.
+func TestDecommissionIsCareful(t *testing.T) {
+	s := open(t, t.TempDir())
+	propose(t, s, "v1")
+	p := register(t, s, "n1", "web", "secret", time.Minute)
+	register(t, s, "n2", "web", "other", time.Minute)
+	for _, group := range []string{"web", "canaries"} {
+		_, err := s.FreezeRoster(ctx, s.RosterKey("v1", group), nil, func(string, Member) (bool, string) { return true, "" })
+		must(t, err)
+	}
+	_, err := s.FreezeRoster(ctx, s.RosterKey("v1", "db"), nil, ofRole("db"))
+	must(t, err)
+	claim := Claim{Node: "n1"}
+	_, err = s.Client.Txn(ctx).Then(Put(s.SlotPrefix("web")+"0", claim), Put(s.TotalPrefix()+"0", claim), Put(s.SemaphorePrefix("abc")+"3", claim),
+		Put(s.TotalPrefix()+"1", Claim{Node: "n2"}), Put(s.SemaphorePrefix("abc")+"4", Claim{Node: "n2"})).Commit()
+	must(t, err)
+	before := count(t, s, s.prefix)
+	if freed, err := s.Decommission(ctx, "n1", "op", false); err == nil || !strings.Contains(err.Error(), "pullet decommission --force n1") || len(freed) > 0 {
+		t.Errorf("%q %v", freed, err)
+	}
+	if after := count(t, s, s.prefix); after != before {
+		t.Errorf("%d keys, before %d", after, before)
+	}
+	_, err = s.Client.Revoke(ctx, p.Lease)
+	must(t, err)
+	freed, err := s.Decommission(ctx, "n1", "op", false)
+	if slices.Sort(freed); err != nil || !slices.Equal(freed, []string{"semaphore/abc/3", "slot/web/0"}) {
+		t.Errorf("%q %v", freed, err)
+	}
+	for prefix, want := range map[string]int64{
+		s.SlotPrefix(""): 0, s.TotalPrefix(): 1, s.SemaphorePrefix(""): 1, s.DoneKey("v1", "web", "n1"): 1, s.DoneKey("v1", "canaries", "n1"): 1,
+		s.DoneKey("v1", "db", ""): 0, s.DecommissionedKey("n1"): 1, s.SeenKey("web", "n1"): 0, s.SeenKey("web", "n2"): 1,
+	} {
+		if n := count(t, s, prefix); n != want {
+			t.Errorf("%s: %d, want %d", prefix, n, want)
+		}
+	}
+	if m, err := s.Members(ctx, map[string]Member{"n1": {Role: "web"}}); err != nil || len(m) != 1 {
+		t.Errorf("members %v %v", m, err)
+	}
+	register(t, s, "n1", "web", "secret", time.Minute) // it is back
+	if m, err := s.Members(ctx, nil); err != nil || len(m) != 2 || count(t, s, s.DecommissionedKey("n1")) != 0 {
+		t.Errorf("members %v %v", m, err)
+	}
+}

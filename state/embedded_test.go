@@ -1,0 +1,90 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSecondProcess: a command finds the member that another process runs, and both see one record.
+func TestSecondProcess(t *testing.T) {
+	dir := t.TempDir()
+	startOther(t, "store", dir)
+	s := open(t, dir)
+	v, _, err := s.Current(ctx)
+	if err != nil || v == nil || v.ID != "theirs" {
+		t.Errorf("%v %v", v, err)
+	}
+	if s.embedded.server != nil {
+		t.Error("two processes run the member")
+	}
+}
+
+// TestKilledMember: what the member of a killed process wrote is there when the next one starts it.
+func TestKilledMember(t *testing.T) {
+	for _, name := range []string{"short", strings.Repeat("long", 30)} {
+		dir := filepath.Join(t.TempDir(), name)
+		startOther(t, "store", dir).kill()
+		s := open(t, dir)
+		if v, _, err := s.Current(ctx); err != nil || v == nil || v.ID != "theirs" {
+			t.Errorf("%.10s: %v %v", name, v, err)
+		}
+	}
+}
+
+// TestLongPath: sockets go to a short directory, which is private and gone afterwards.
+func TestLongPath(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
+	s, err := Open(ctx, Config{Fleet: "f", Dir: dir})
+	must(t, err)
+	sockets := s.embedded.sockets
+	info, err := os.Stat(sockets)
+	if err != nil || info.Mode().Perm() != 0o700 || len(sockets) > maxSocketPath {
+		t.Errorf("%q %v %v", sockets, info, err)
+	}
+	second := open(t, dir)
+	if _, err := second.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
+		t.Error(err)
+	}
+	must(t, s.Close())
+	if _, err := os.Stat(sockets); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the sockets are left: %v", err)
+	}
+}
+
+// TestOddPaths: characters that mean something in etcd's lists of URLs do not in a path.
+func TestOddPaths(t *testing.T) {
+	for _, name := range []string{"a,b", "a b", "a=b", "50%", "a%41", "what?", "no#1", "ü"} {
+		dir := filepath.Join(t.TempDir(), name)
+		s, err := Open(ctx, Config{Fleet: "f", Dir: dir})
+		if err != nil {
+			t.Errorf("%q: %v", name, err)
+			continue
+		}
+		second := open(t, dir)
+		if _, err := second.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		must(t, s.Close())
+	}
+}
+
+// TestReopened: the record outlives the store, and one member runs at a time.
+func TestReopened(t *testing.T) {
+	dir := t.TempDir()
+	for i := range 3 {
+		s, err := Open(ctx, Config{Fleet: "f", Dir: dir})
+		must(t, err)
+		v, rev, err := s.Current(ctx)
+		if err != nil || i > 0 && (v == nil || v.ID != fmt.Sprint(i-1)) {
+			t.Errorf("%d: %v %v", i, v, err)
+		}
+		if ok, err := s.Propose(ctx, Version{ID: fmt.Sprint(i)}, nil, rev); !ok || err != nil {
+			t.Errorf("%d: %v %v", i, ok, err)
+		}
+		must(t, s.Close())
+	}
+}

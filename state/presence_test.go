@@ -1,0 +1,120 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+func register(t *testing.T, s *Store, node, role, owner string, ttl time.Duration) *Presence {
+	t.Helper()
+	p, err := s.Register(ctx, Node{Name: node, Role: role, LastSeen: time.Now().UTC()}, Alive{Owner: owner}, map[string]string{"os": "linux"}, ttl)
+	if err != nil {
+		t.Fatalf("register %s: %v", node, err)
+	}
+	return p
+}
+
+// TestRegister: a name belongs to one state directory while its lease lives; the same one takes it over; what lasts is kept.
+func TestRegister(t *testing.T) {
+	s := open(t, t.TempDir())
+	first := register(t, s, "n1", "web", "secret", time.Minute)
+	_, err := s.Register(ctx, Node{Name: "n1"}, Alive{Owner: "another"}, nil, time.Minute)
+	var taken *NameTakenError
+	if !errors.As(err, &taken) || taken.Node != "n1" || !strings.Contains(err.Error(), "pullet decommission n1") {
+		t.Fatalf("a second host: %v", err)
+	}
+	if _, err := s.Client.Txn(ctx).Then(s.RunningOps(first, "v1")...).Commit(); err != nil {
+		t.Fatal(err)
+	}
+	second := register(t, s, "n1", "db", "secret", time.Minute)
+	if second.Lease == first.Lease || second.Revision <= first.Revision || second.Node.Running != "v1" || !second.Node.FirstSeen.Equal(first.Node.FirstSeen) {
+		t.Errorf("first %+v\nsecond %+v", first, second)
+	}
+	if _, err := s.Client.Revoke(ctx, first.Lease); err != nil { // the lease of before ends: the node lives on
+		t.Fatal(err)
+	}
+	o, err := s.Overview(ctx, true)
+	if err != nil || !o.Alive["n1"] || o.Nodes["n1"].Role != "db" || string(o.Facts["n1"]) != `{"os":"linux"}` {
+		t.Errorf("%+v %v", o, err)
+	}
+	if _, err := s.Client.Revoke(ctx, second.Lease); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := s.Register(ctx, Node{Name: "n1"}, Alive{Owner: "another"}, nil, time.Minute); err != nil || p.Node.Running != "v1" {
+		t.Errorf("the lease ended, the name is free: %+v %v", p, err)
+	}
+}
+
+// TestRegisterAtOnce: of several hosts with one name one wins.
+func TestRegisterAtOnce(t *testing.T) {
+	s := open(t, t.TempDir())
+	var mu sync.Mutex
+	won := 0
+	atOnce(t, 10, func(i int) error {
+		_, err := s.Register(ctx, Node{Name: "n1"}, Alive{Owner: fmt.Sprint(i)}, nil, time.Minute)
+		var taken *NameTakenError
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			won++
+		} else if !errors.As(err, &taken) {
+			return err
+		}
+		return nil
+	})
+	if won != 1 {
+		t.Errorf("%d hosts run under one name", won)
+	}
+}
+
+// TestCounts: a node is counted where its role is, as one that was seen, and as one that lives while it does.
+func TestCounts(t *testing.T) {
+	s := open(t, t.TempDir())
+	want := func(when string, counts ...int64) {
+		t.Helper()
+		got := []int64{}
+		for _, role := range []string{"web", "db"} {
+			got = append(got, count(t, s, s.SeenKey(role, "")), count(t, s, s.LiveKey(role, "")))
+		}
+		if !slices.Equal(got, counts) {
+			t.Errorf("%s: %v, want %v", when, got, counts)
+		}
+	}
+	p := register(t, s, "n1", "web", "x", time.Minute)
+	want("registered", 1, 1, 0, 0)
+	must(t, s.Relabel(ctx, p, map[string]string{"role": "db"}))
+	want("relabeled", 0, 0, 1, 1)
+	p = register(t, s, "n1", "web", "x", time.Minute)
+	want("registered with another role", 1, 1, 0, 0)
+	_, err := s.Client.Revoke(ctx, p.Lease)
+	must(t, err)
+	want("away", 1, 0, 0, 0)
+	if err := s.Relabel(ctx, p, map[string]string{"role": "db"}); !errors.Is(err, ErrLeaseLost) {
+		t.Error("relabeled without a lease")
+	}
+	want("still away", 1, 0, 0, 0)
+}
+
+// TestKeepAlive: a lease is kept while the node wants it, and ends when it hangs.
+func TestKeepAlive(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	p, hung := register(t, s, "n1", "web", "x", time.Second), register(t, s, "n2", "web", "y", time.Second)
+	living, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.KeepAlive(living, p, func() bool { return true })
+	s.KeepAlive(living, hung, func() bool { return false })
+	must(t, ended(s, s.AliveKey("n")))
+	if a, b := count(t, s, s.AliveKey("n1")), count(t, s, s.AliveKey("n2")); a != 1 || b != 0 {
+		t.Errorf("kept %d, hung %d", a, b)
+	}
+	if s.CutOff(p) || !s.CutOff(hung) {
+		t.Errorf("cut off: kept %v, hung %v", s.CutOff(p), s.CutOff(hung))
+	}
+}

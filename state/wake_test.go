@@ -1,0 +1,77 @@
+package state
+
+import (
+	"context"
+	"testing"
+	"time"
+)
+
+// TestAwait: the bell wakes at once, also when it rang before anybody listened; a context that ends says so.
+func TestAwait(t *testing.T) {
+	s := open(t, t.TempDir())
+	_, rev, err := s.Current(ctx)
+	must(t, err)
+	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v"}, nil, rev); return err }())
+	began := time.Now()
+	if !s.Await(ctx, s.BellKey(), 1, time.Minute) || time.Since(began) > 5*time.Second {
+		t.Errorf("it rang before, and nobody woke for %s", time.Since(began))
+	}
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if s.Await(ended, s.BellKey(), 1<<40, time.Minute) {
+		t.Error("the context ended")
+	}
+	if !s.Await(ctx, s.BellKey(), 1<<40, 10*time.Millisecond) {
+		t.Error("a poll that is over is no end")
+	}
+}
+
+// TestAwaitWork wakes for another version, or a command, and not for its own version.
+func TestAwaitWork(t *testing.T) {
+	s := open(t, t.TempDir())
+	woken := make(chan error, 1)
+	go func() { woken <- s.AwaitWork(ctx, "v1", 1<<40) }()
+	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0); return err }())
+	_, rev, err := s.Current(ctx)
+	must(t, err)
+	select {
+	case err := <-woken:
+		t.Fatalf("woken by its own version: %v", err)
+	default:
+	}
+	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v2"}, nil, rev); return err }())
+	select {
+	case err := <-woken:
+		must(t, err)
+	case <-time.After(10 * time.Second):
+		t.Fatal("not woken")
+	}
+}
+
+// TestAwaitCommand: what was there when the node looked last is not new, and what comes after is.
+func TestAwaitCommand(t *testing.T) {
+	s := open(t, t.TempDir())
+	propose(t, s, "v1")
+	got, err := s.Client.Get(ctx, s.WakeKey())
+	must(t, err)
+	seen := got.Kvs[0].ModRevision
+	if err := s.AwaitWork(ctx, "v1", seen-1); err != nil { // it came in between
+		t.Error(err)
+	}
+	woken := make(chan error, 1)
+	go func() { woken <- s.AwaitWork(ctx, "v1", seen) }()
+	must(t, put(s, s.BellKey()))
+	select {
+	case err := <-woken:
+		t.Fatalf("woken by nothing: %v", err)
+	default:
+	}
+	_, err = s.Client.Do(ctx, s.WakeOp())
+	must(t, err)
+	must(t, <-woken)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	if err := s.AwaitWork(ended, "v1", 1<<40); err == nil {
+		t.Error("the context ended")
+	}
+}

@@ -61,6 +61,7 @@ type Decision struct {
 	Reclaim []int // places to take back first, of holders that are lost
 	Stalled bool  // no holder finished in time: the group is to be halted
 	Disarm  bool  // the progress deadline does not count now
+	Yield   bool  // its place in the whole fleet is given back: those for whom it waits may need it
 }
 
 // Decide says whether the node of a view may change now, or why not. It is a pure function.
@@ -88,14 +89,16 @@ func Decide(v View) Decision {
 	}
 	for _, d := range v.Depends {
 		if w := d.wait(); w != nil {
-			return v.wait(w)
+			out := v.wait(w)
+			_, out.Yield = v.own(v.Totals)
+			return out
 		}
 	}
 	total, room := v.total()
-	if holds {
+	if holds && room {
 		return Decision{Index: own, Total: total}
 	}
-	if v.Ahead != "" {
+	if v.Ahead != "" && !holds {
 		return Decision{Wait: &Wait{Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: goesOn}}
 	}
 	if !room {

@@ -63,6 +63,7 @@ type Decision struct {
 	Disarm  bool  // the progress deadline does not count now
 	Arm     bool  // it counts again, and nobody set it going
 	Aside   bool  // the node waits for its own reason: it is not to be in the way of the others
+	Yield   bool  // its place in the whole fleet is given back: those for whom it waits may need it
 }
 
 // Decide says whether the node of a view may change now, or why not. It is a pure function.
@@ -92,7 +93,9 @@ func Decide(v View) Decision {
 	}
 	for _, d := range v.Depends {
 		if w := d.wait(); w != nil {
-			return v.wait(w)
+			out := v.wait(w)
+			_, out.Yield = v.own(v.Totals)
+			return out
 		}
 	}
 	total, room := v.total()

@@ -78,11 +78,13 @@ func (t *Turn) succeed(ctx context.Context) (int64, error) {
 	}
 }
 
-// leftovers reads the group's gate, and finds the places at serialized steps that a run left behind which was killed: all steps are done now.
+// leftovers reads the group's gate, and finds what runs left behind that were killed: a claim that this one did not need, and places at
+// serialized steps. All steps are done now.
 func (t *Turn) leftovers(ctx context.Context) (gate state.Gate, gateRev int64, ops []clientv3.Op, err error) {
 	s := t.store
 	gate.State = "open"
-	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.GateKey(t.req.rollout(), t.req.Rules.Group)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix())).Commit()
+	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.GateKey(t.req.rollout(), t.req.Rules.Group)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()),
+		clientv3.OpGet(t.claims, clientv3.WithPrefix()), clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix())).Commit()
 	if err != nil {
 		return gate, 0, nil, err
 	}
@@ -90,13 +92,21 @@ func (t *Turn) leftovers(ctx context.Context) (gate state.Gate, gateRev int64, o
 	if len(kvs) > 0 {
 		err = decode(kvs[0], &gate)
 	}
-	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
-		var c state.Claim
-		if err := decode(kv, &c); err != nil {
-			return gate, 0, nil, err
-		}
-		if c.Node == t.req.node() { // nobody else writes it while it is there
-			ops = append(ops, clientv3.OpDelete(string(kv.Key)))
+	for i := range 3 {
+		for _, kv := range got.Responses[1+i].GetResponseRange().Kvs {
+			var c state.Claim
+			if err := decode(kv, &c); err != nil {
+				return gate, 0, nil, err
+			}
+			switch key := string(kv.Key); {
+			case c.Node != t.req.node():
+			case i == 0: // nobody else writes it while it is there
+				ops = append(ops, clientv3.OpDelete(key))
+			case i == 1 && t.key == "":
+				t.key, t.fence = key, kv.CreateRevision
+			case i == 2 && t.key != "":
+				t.total = key
+			}
 		}
 	}
 	return gate, revisionOf(kvs), ops, err

@@ -36,6 +36,9 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 		gate.Clock = true
 		return true, t.setGate(ctx, r, gate, clock)
 	}
+	if d.Yield {
+		return true, t.yield(ctx, r)
+	}
 	if d.Disarm {
 		gate := r.view.Gate
 		gate.Clock = false
@@ -54,6 +57,15 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 		return false, nil
 	}
 	return false, nil
+}
+
+// yield gives the node's place in the whole fleet back. It keeps that in its group, where it is half changed.
+func (t *Turn) yield(ctx context.Context, r *reading) error {
+	index, _ := r.view.own(r.view.Totals)
+	key := t.store.TotalPrefix() + strconv.Itoa(index)
+	_, err := t.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "<", r.revision+1)).
+		Then(clientv3.OpDelete(key), t.store.RingOp()).Commit()
+	return err
 }
 
 // setGate writes the pool's own gate if it did not move.

@@ -126,7 +126,7 @@ func TestResume(t *testing.T) {
 	}
 	halt("v1", "web", "db", AllGroups)
 	halt("v0", "web")
-	for _, c := range []struct{ group, want string }{{"web", "* web"}, {"web", ""}, {"", "db"}, {"", ""}} {
+	for _, c := range []struct{ group, want string }{{"web", "web"}, {"web", ""}, {"", "* db"}, {"", ""}} {
 		opened, err := s.Resume(ctx, c.group, "op")
 		if strings.Join(opened, " ") != c.want || err != nil {
 			t.Errorf("%s: %q %v", c.group, opened, err)

@@ -14,7 +14,7 @@ import (
 // TestSwitches: each scope has its own, and what restricts nothing is not kept.
 func TestSwitches(t *testing.T) {
 	s := open(t, t.TempDir())
-	set := func(c Scope, w Switch) { t.Helper(); must(t, s.SetSwitch(ctx, c, w, 0)) }
+	set := func(c Scope, w Switch) { t.Helper(); must(t, setSwitch(s, c, w, 0)) }
 	want := func(scopes ...string) map[string]Switch {
 		t.Helper()
 		got, err := s.Switches(ctx)
@@ -49,8 +49,8 @@ func TestPause(t *testing.T) {
 		want bool
 	}{
 		{func() (bool, error) { return s.Unpause(ctx) }, false},
-		{func() (bool, error) { return s.Pause(ctx, Switch{By: "first"}, 0) }, true},
-		{func() (bool, error) { return s.Pause(ctx, Switch{By: "second"}, time.Hour) }, false},
+		{func() (bool, error) { return s.Pause(ctx, &Switch{By: "first"}, 0) }, true},
+		{func() (bool, error) { return s.Pause(ctx, &Switch{By: "second"}, time.Hour) }, false},
 		{func() (bool, error) { return s.Unpause(ctx) }, true},
 		{func() (bool, error) { return s.Unpause(ctx) }, false},
 	} {
@@ -68,8 +68,8 @@ func TestSwitchesEnd(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	now := time.Now().UTC()
-	must(t, s.SetSwitch(ctx, HostScope("web1"), Switch{At: now}, time.Second), s.SetSwitch(ctx, GlobalScope(), Switch{At: now}, time.Hour))
-	if ok, err := s.Pause(ctx, Switch{At: now}, time.Second); !ok || err != nil {
+	must(t, setSwitch(s, HostScope("web1"), Switch{At: now}, time.Second), setSwitch(s, GlobalScope(), Switch{At: now}, time.Hour))
+	if ok, err := s.Pause(ctx, &Switch{At: now}, time.Second); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
 	got, err := s.Switches(ctx)
@@ -87,7 +87,7 @@ func TestSwitchesEnd(t *testing.T) {
 	if _, there := got["global"]; !there {
 		t.Errorf("%v", got)
 	}
-	if ok, err := s.Pause(ctx, Switch{}, 0); !ok || err != nil {
+	if ok, err := s.Pause(ctx, &Switch{}, 0); !ok || err != nil {
 		t.Errorf("the pause ended, and nobody can pause: %v %v", ok, err)
 	}
 }
@@ -104,4 +104,21 @@ func ended(s *Store, prefix string) error {
 		return errors.New("nothing ends")
 	}
 	return nil
+}
+
+// setSwitch sets a switch whatever it was before.
+func setSwitch(s *Store, c Scope, w Switch, lasts time.Duration) error {
+	all, err := s.Switches(ctx)
+	if err != nil {
+		return err
+	}
+	var was *Switch
+	if have, there := all[c.String()]; there {
+		was = &have
+	}
+	to := &w
+	if w.Enabled && w.Version == "" && c.Kind != "host" { // as if it had never been set
+		to = nil
+	}
+	return s.SetSwitch(ctx, c, to, was, lasts)
 }

@@ -9,18 +9,24 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
-// Runs are the ids of the runs whose reports the node kept, the newest first.
+// Runs are the ids of the runs whose reports the node kept, the newest first: by when they ended, for ids of the same second do not tell.
 func Runs(dir string) ([]string, error) {
-	names, err := reportNames(filepath.Join(dir, "reports"))
+	dir = filepath.Join(dir, "reports")
+	names, err := reportNames(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	slices.Reverse(names)
-	for i := range names {
-		names[i] = strings.TrimSuffix(names[i], ".json")
+	ended := map[string]time.Time{}
+	for i, name := range names {
+		names[i] = strings.TrimSuffix(name, ".json")
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil { // else it was dropped just now
+			ended[names[i]] = info.ModTime()
+		}
 	}
+	slices.SortStableFunc(names, func(a, b string) int { return ended[b].Compare(ended[a]) })
 	return names, err
 }
 

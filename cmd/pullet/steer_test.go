@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/pullet/pullet/state"
 )
 
@@ -185,5 +187,34 @@ func TestRolloutsPage(t *testing.T) {
 				t.Errorf("the script does not run %q", command)
 			}
 		}
+	}
+}
+
+// TestAnswerLost: when etcd goes away while a command changes something, nobody knows whether it was done, and that is said.
+func TestAnswerLost(t *testing.T) {
+	config := t.TempDir() + "/pullet.yaml"
+	text := fmt.Sprintf("node: {name: web1}\nrepositories: [{name: main, url: /nowhere}]\npaths: {state: %s}\n", t.TempDir())
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{config: config, rootDir: "/"}
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	err := a.steers(cmd, func(context.Context, *state.Store) error { return context.DeadlineExceeded })
+	var away *state.UnreachableError
+	if !errors.As(err, &away) || !strings.HasSuffix(err.Error(), "; whether it was done is not known: look at pullet status") {
+		t.Error(err)
+	}
+}
+
+// TestScreenDrawsOver: on a terminal what was there is drawn over, and no line is broken.
+func TestScreenDrawsOver(t *testing.T) {
+	var b strings.Builder
+	s := newScreen(&b)
+	s.draw([]string{"one", strings.Repeat("x", 200)})
+	s.draw([]string{"two"})
+	want := "one\n" + strings.Repeat("x", 76) + "...\n\x1b[2A\x1b[Jtwo\n"
+	if b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
 	}
 }

@@ -25,7 +25,7 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 	}
 	conditions := t.unmoved(r, d, key, fence, retried)
 	if t.slots && !retried {
-		left, frees, err := t.elsewhere(ctx)
+		left, frees, err := t.elsewhere(r)
 		if err != nil {
 			return err
 		}
@@ -41,6 +41,7 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 	if fence == 0 {
 		fence = done.Header.Revision
 	}
+	t.seen, t.seenRev = &r.view.Gate, r.gateRev
 	t.key, t.fence, t.total, t.queued, t.since, t.said = key, fence, "", false, time.Time{}, ""
 	if i, holds := r.view.own(r.view.Totals); holds {
 		t.total = t.store.TotalPrefix() + strconv.Itoa(i)
@@ -51,13 +52,9 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 }
 
 // elsewhere frees what the node holds in the group in which it was in an older version.
-func (t *Turn) elsewhere(ctx context.Context) (conditions []clientv3.Cmp, ops []clientv3.Op, err error) {
+func (t *Turn) elsewhere(r *reading) (conditions []clientv3.Cmp, ops []clientv3.Op, err error) {
 	all := t.store.SlotPrefix("")
-	got, err := t.store.Client.Get(ctx, all, clientv3.WithPrefix())
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, kv := range got.Kvs {
+	for _, kv := range r.slots {
 		var c state.Claim
 		if err := decode(kv, &c); err != nil {
 			return nil, nil, err

@@ -141,7 +141,7 @@ const shownMissing = 5
 func missing(roster []string, done, gone, known, alive map[string]bool, onLost string) (out []state.Holder, more int) {
 	for _, node := range roster {
 		lost := known[node] && !alive[node]
-		if done[node] || gone[node] || lost && (onLost == Release || onLost == Fail) {
+		if done[node] || gone[node] || lost && givesUp(onLost) {
 			continue
 		}
 		h := state.Holder{Node: node, Alive: alive[node]}

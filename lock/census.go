@@ -1,0 +1,116 @@
+package lock
+
+import (
+	"context"
+	"slices"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// freeze reads the roster of the group, or makes it.
+func (t *Turn) freeze(ctx context.Context) (err error) {
+	t.roster, err = freezeGroup(ctx, t.store, t.req, t.req.Rules.Group)
+	if err == nil {
+		t.size = t.roster.Size
+	}
+	return err
+}
+
+func freezeGroup(ctx context.Context, s *state.Store, q *Request, group string) (*state.Roster, error) {
+	return s.FreezeRoster(ctx, s.RosterKey(q.rollout(), group), q.Inventory, func(node string, m state.Member) (bool, string) {
+		return q.Rules.GroupOf(node, m) == group, ""
+	})
+}
+
+// takeRoster files the roster that was read, if it is frozen yet.
+func (t *Turn) takeRoster(answer *pb.ResponseOp) (err error) {
+	t.roster, err = state.RosterOf(answer)
+	if t.roster != nil {
+		t.size = t.roster.Size
+	}
+	return err
+}
+
+// rosterless reports that the roster is to be frozen now: by the first in the queue, so that not all make it who come at once.
+func (t *Turn) rosterless(r *reading) bool {
+	_, holds := r.view.own(r.view.Claims)
+	return t.slots && t.roster == nil && (holds || r.view.Ahead == "")
+}
+
+// survey reads what only who would be admitted asks: the claims of all groups, and who is away.
+func (t *Turn) survey(ctx context.Context, r *reading) error {
+	if r.surveyed {
+		return nil
+	}
+	got, err := t.store.Client.Txn(ctx).Then(t.surveyOps()...).Commit()
+	if err != nil {
+		return err
+	}
+	return t.surveyOf(ctx, r, got.Responses)
+}
+
+func (t *Turn) surveyOps() []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpGet(t.store.SlotPrefix(""), clientv3.WithPrefix())}
+	if givesUp(t.req.Rules.OnLost) {
+		return ops
+	}
+	return append(ops, t.censusOps(clientv3.WithCountOnly())...)
+}
+
+// surveyOf files what surveyOps read. Where somebody is away, it names them.
+func (t *Turn) surveyOf(ctx context.Context, r *reading, answers []*pb.ResponseOp) error {
+	r.surveyed, r.slots = true, answers[0].GetResponseRange().Kvs
+	away := int64(0)
+	for i, answer := range answers[1:] {
+		away += answer.GetResponseRange().Count * int64(1-2*(i%2))
+	}
+	if away == 0 {
+		return nil
+	}
+	var err error
+	r.view.Away, err = t.census(ctx, r.view)
+	return err
+}
+
+// censusOps read, for each role of the group, who was ever seen, and who lives.
+func (t *Turn) censusOps(opts ...clientv3.OpOption) (ops []clientv3.Op) {
+	roles := t.roster.Roles
+	if own := state.GroupOf(t.req.Rules.Role); !slices.Contains(roles, own) { // it joined later
+		roles = append(slices.Clone(roles), own)
+	}
+	for _, role := range roles {
+		ops = append(ops, clientv3.OpGet(t.store.SeenKey(role, ""), append(opts, clientv3.WithPrefix())...),
+			clientv3.OpGet(t.store.LiveKey(role, ""), append(opts, clientv3.WithPrefix())...))
+	}
+	return ops
+}
+
+// census names who of the group's roles was ever seen, does not live now and holds no claim.
+func (t *Turn) census(ctx context.Context, v View) ([]string, error) {
+	got, err := t.store.Client.Txn(ctx).Then(t.censusOps(clientv3.WithKeysOnly())...).Commit()
+	if err != nil {
+		return nil, err
+	}
+	sets := []map[string]bool{{}, {}}
+	for i, r := range got.Responses {
+		for _, kv := range r.GetResponseRange().Kvs {
+			sets[i%2][state.LastPart(kv.Key)] = true
+		}
+	}
+	seen, live := sets[0], sets[1]
+	holds := map[string]bool{v.Node: true}
+	for _, c := range v.Claims {
+		holds[c.Node] = true
+	}
+	var away []string
+	for node := range seen {
+		if !live[node] && !holds[node] {
+			away = append(away, node)
+		}
+	}
+	slices.Sort(away)
+	return away, nil
+}

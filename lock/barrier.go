@@ -67,50 +67,6 @@ func (s *Steps) isOpen(ctx context.Context, step Step) (bool, error) {
 	return err == nil && got.Count > 0, err
 }
 
-// roster is the barrier's, frozen when somebody first comes, as far as the node needs it. Nodes that are switched off are left out.
-func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
-	got, err := s.store.Client.Txn(ctx).Then(s.store.RosterOp(s.key(step, "roster"), s.req.node())).Commit()
-	if err != nil {
-		return nil, err
-	}
-	if roster, err := state.RosterOf(got.Responses[0]); roster != nil || err != nil {
-		return roster, err
-	}
-	return s.wholeRoster(ctx, step)
-}
-
-// wholeRoster is the barrier's with all names.
-func (s *Steps) wholeRoster(ctx context.Context, step Step) (*state.Roster, error) {
-	var switches map[string]state.Switch
-	return s.store.FreezeRoster(ctx, s.key(step, "roster"), s.req.Inventory, func(node string, m state.Member) (bool, string) {
-		yes, left := step.Members(node, m)
-		if !yes {
-			return false, left
-		}
-		if switches == nil {
-			found, err := s.store.Switches(ctx)
-			if err != nil { // then nobody is left out, and they are waited for
-				found = map[string]state.Switch{}
-			}
-			switches = found
-		}
-		if node != s.req.node() && switchedOff(switches, node, m.Role, s.req.Version.ID) {
-			return false, "disabled"
-		}
-		return true, ""
-	})
-}
-
-// switchedOff reports a node that an operator keeps where it is.
-func switchedOff(switches map[string]state.Switch, node, role, version string) bool {
-	for _, c := range []state.Scope{state.HostScope(node), state.RoleScope(role), state.GlobalScope()} {
-		if w, ok := switches[c.String()]; ok {
-			return !w.Enabled || w.Version != "" && w.Version != version
-		}
-	}
-	return false
-}
-
 // arrive is one attempt to arrive.
 func (s *Steps) arrive(ctx context.Context, step Step, roster *state.Roster, how string) (bool, error) {
 	own, count, bad, open := s.key(step, "in", s.req.node()), s.key(step, "count"), s.key(step, "bad"), s.key(step, "open")
@@ -303,7 +259,7 @@ func (s *Steps) settle(ctx context.Context, step Step) (*Wait, bool, error) {
 
 // tally reads who arrived and who is missing. Lost nodes are given up where the rules say so.
 func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
-	roster, err := s.wholeRoster(ctx, step)
+	roster, err := s.store.FreezeRoster(ctx, s.key(step, "roster"), s.req.Inventory, s.belongs(ctx, step))
 	if err != nil {
 		return tally{}, err
 	}

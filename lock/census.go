@@ -10,36 +10,6 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// freeze reads the roster of the group, or makes it.
-func (t *Turn) freeze(ctx context.Context) (err error) {
-	t.roster, err = freezeGroup(ctx, t.store, t.req, t.req.Rules.Group)
-	if err == nil {
-		t.size = t.roster.Size
-	}
-	return err
-}
-
-func freezeGroup(ctx context.Context, s *state.Store, q *Request, group string) (*state.Roster, error) {
-	return s.FreezeRoster(ctx, s.RosterKey(q.rollout(), group), q.Inventory, func(node string, m state.Member) (bool, string) {
-		return q.Rules.GroupOf(node, m) == group, ""
-	})
-}
-
-// takeRoster files the roster that was read, if it is frozen yet.
-func (t *Turn) takeRoster(answer *pb.ResponseOp) (err error) {
-	t.roster, err = state.RosterOf(answer)
-	if t.roster != nil {
-		t.size = t.roster.Size
-	}
-	return err
-}
-
-// rosterless reports that the roster is to be frozen now: by the first in the queue, so that not all make it who come at once.
-func (t *Turn) rosterless(r *reading) bool {
-	_, holds := r.view.own(r.view.Claims)
-	return t.slots && t.roster == nil && (holds || r.view.Ahead == "")
-}
-
 // survey reads what only who would be admitted asks: the claims of all groups, and who is away.
 func (t *Turn) survey(ctx context.Context, r *reading) error {
 	if r.surveyed {

@@ -97,23 +97,56 @@ type Belongs func(node string, m Member) (yes bool, left string)
 
 // FreezeRoster is the roster at a key: what it was when somebody first asked. A new one has the members that belong.
 func (s *Store) FreezeRoster(ctx context.Context, key string, inventory map[string]Member, belongs Belongs) (*Roster, error) {
+	return s.freeze(ctx, key, clientv3.OpTxn(nil, s.wholeOps(key), nil), inventory, belongs)
+}
+
+// RosterFor is the same as far as one node needs it: how large the roster is, and whether the node is of it.
+func (s *Store) RosterFor(ctx context.Context, key, node string, inventory map[string]Member, belongs Belongs) (*Roster, error) {
+	return s.freeze(ctx, key, s.RosterOp(key, node), inventory, belongs)
+}
+
+// freeze reads a roster. While there is none, one of those that come at once makes it, for which it reads all nodes; the others wait for that
+// one, for a while.
+func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, inventory map[string]Member, belongs Belongs) (*Roster, error) {
 	for attempt := 0; ; attempt++ {
-		got, err := s.Client.Get(ctx, key)
+		got, err := s.Client.Txn(ctx).Then(read).Commit()
 		if err != nil {
 			return nil, err
 		}
-		if len(got.Kvs) > 0 {
-			return DecodeRoster(got.Kvs[0].Value)
+		if roster, err := RosterOf(got.Responses[0]); roster != nil || err != nil {
+			return roster, err
 		}
-		if attempt > 0 { // who had begun it did not get done
+		mine, since := attempt > 0, got.Header.Revision
+		if !mine && got.Responses[0].GetResponseTxn().Responses[1].GetResponseRange().Count == 0 {
+			if mine, since, err = s.begin(ctx, key); err != nil {
+				return nil, err
+			}
+		}
+		if mine {
 			return s.makeRoster(ctx, key, inventory, belongs)
 		}
-		if mine, err := s.makesRoster(ctx, key); err != nil {
-			return nil, err
-		} else if mine {
-			return s.makeRoster(ctx, key, inventory, belongs)
+		if since > 0 && !s.Await(ctx, s.partKey(key, "maker"), since, makerTime, clientv3.WithFilterPut()) {
+			return nil, ctx.Err()
 		}
 	}
+}
+
+// makerTime is how long one who makes a roster is waited for.
+const makerTime = 3 * time.Second
+
+// begin says that the caller makes the roster, unless somebody else does, since a revision; 0: that one is done.
+func (s *Store) begin(ctx context.Context, key string) (mine bool, since int64, err error) {
+	maker := s.partKey(key, "maker")
+	done, err := s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(maker), "=", 0)).
+		Then(clientv3.OpPut(maker, "")).Else(clientv3.OpGet(maker, clientv3.WithKeysOnly())).Commit()
+	if err != nil || done.Succeeded {
+		return err == nil, 0, err
+	}
+	for _, kv := range done.Responses[0].GetResponseRange().Kvs {
+		since = kv.ModRevision
+	}
+	return false, since, nil
 }
 
 func (s *Store) makeRoster(ctx context.Context, key string, inventory map[string]Member, belongs Belongs) (*Roster, error) {
@@ -159,11 +192,16 @@ func partOf(node string) string {
 	return strconv.Itoa(int(h.Sum32() % parts))
 }
 
-// RosterOp reads the roster at a key as far as one node needs it, for RosterOf: how large it is, and whether the node is of it.
+// RosterOp reads the roster at a key as RosterFor does, for RosterOf.
 func (s *Store) RosterOp(key, node string) clientv3.Op {
 	part := s.partKey(key, partOf(node))
 	cut := clientv3.Compare(clientv3.CreateRevision(part), ">", 0)
-	return clientv3.OpTxn([]clientv3.Cmp{cut}, []clientv3.Op{clientv3.OpGet(part)}, []clientv3.Op{clientv3.OpGet(key)})
+	return clientv3.OpTxn([]clientv3.Cmp{cut}, []clientv3.Op{clientv3.OpGet(part)}, s.wholeOps(key))
+}
+
+// wholeOps read a roster with all names, and whether somebody makes it now.
+func (s *Store) wholeOps(key string) []clientv3.Op {
+	return []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(s.partKey(key, "maker"), clientv3.WithCountOnly())}
 }
 
 // RosterOf is what a RosterOp found; nil while there is none.
@@ -192,22 +230,4 @@ func (s *Store) rosterOps(key string, r *Roster) []clientv3.Op {
 		ops = append(ops, clientv3.OpPut(s.partKey(key, part), own.encode()))
 	}
 	return ops
-}
-
-// makerTime is how long one who makes a roster is waited for.
-const makerTime = 3 * time.Second
-
-// makesRoster lets one of many that come at once make the roster: all nodes are read for it. The others wait until it is made.
-func (s *Store) makesRoster(ctx context.Context, key string) (bool, error) {
-	maker := s.partKey(key, "maker")
-	done, err := s.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(maker), "=", 0)).
-		Then(clientv3.OpPut(maker, "")).Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
-	if err != nil || done.Succeeded || done.Responses[0].GetResponseRange().Count > 0 {
-		return err == nil && done.Succeeded, err
-	}
-	if !s.Await(ctx, maker, done.Header.Revision, makerTime) {
-		return false, ctx.Err()
-	}
-	return false, nil
 }

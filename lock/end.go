@@ -60,7 +60,7 @@ func (t *Turn) succeed(ctx context.Context) (through, clock int64, err error) {
 		}
 		n := len(ops)
 		ops = append(ops, clientv3.OpGet(s.DoneKey(q.rollout(), group, ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
-			clientv3.OpGet(s.ClockKey(q.rollout(), t.gate), clientv3.WithKeysOnly()))
+			clientv3.OpGet(s.ClockKey(q.rollout(), t.gate))) // its keys alone would come without the lease
 		done, err := s.Client.Txn(ctx).
 			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), group)), "=", gateRev))...).
 			Then(ops...).

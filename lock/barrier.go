@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
@@ -66,38 +67,6 @@ func (s *Steps) isOpen(ctx context.Context, step Step) (bool, error) {
 	return err == nil && got.Count > 0, err
 }
 
-// roster is the barrier's, frozen when somebody first comes. Nodes that are switched off are left out.
-func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
-	var switches map[string]state.Switch
-	return s.store.FreezeRoster(ctx, s.key(step, "roster"), s.req.Inventory, func(node string, m state.Member) (bool, string) {
-		yes, left := step.Members(node, m)
-		if !yes {
-			return false, left
-		}
-		if switches == nil {
-			found, err := s.store.Switches(ctx)
-			if err != nil { // then nobody is left out, and they are waited for
-				found = map[string]state.Switch{}
-			}
-			switches = found
-		}
-		if node != s.req.node() && switchedOff(switches, node, m.Role, s.req.Version.ID) {
-			return false, "disabled"
-		}
-		return true, ""
-	})
-}
-
-// switchedOff reports a node that an operator keeps where it is.
-func switchedOff(switches map[string]state.Switch, node, role, version string) bool {
-	for _, c := range []state.Scope{state.HostScope(node), state.RoleScope(role), state.GlobalScope()} {
-		if w, ok := switches[c.String()]; ok {
-			return !w.Enabled || w.Version != "" && w.Version != version
-		}
-	}
-	return false
-}
-
 // arrive is one attempt to arrive.
 func (s *Steps) arrive(ctx context.Context, step Step, roster *state.Roster, how string) (bool, error) {
 	own, count, bad, open := s.key(step, "in", s.req.node()), s.key(step, "count"), s.key(step, "bad"), s.key(step, "open")
@@ -109,7 +78,7 @@ func (s *Steps) arrive(ctx context.Context, step Step, roster *state.Roster, how
 	} else {
 		ops = append(ops, clientv3.OpTxn(last, []clientv3.Op{state.Put(open, s.opened())}, nil))
 	}
-	ops = append(ops, clientv3.OpGet(s.key(step, "in")+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()), clientv3.OpGet(open, clientv3.WithCountOnly()))
+	ops = append(ops, clientv3.OpGet(count, clientv3.WithKeysOnly()), clientv3.OpGet(open, clientv3.WithCountOnly()))
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(own), "=", 0), s.lives()).Then(ops...).
 		Else(clientv3.OpGet(own), clientv3.OpGet(open, clientv3.WithCountOnly())).Commit()
@@ -117,17 +86,25 @@ func (s *Steps) arrive(ctx context.Context, step Step, roster *state.Roster, how
 		return false, err
 	}
 	if !done.Succeeded {
-		return s.arriveAgain(ctx, step, roster, how, done)
+		return s.arriveAgain(ctx, step, how, done)
 	}
 	n := len(done.Responses)
 	if done.Responses[n-1].GetResponseRange().Count > 0 {
 		return true, nil
 	}
-	if done.Responses[n-2].GetResponseRange().Count < int64(roster.Size) {
+	if arrived(done.Responses[n-2]) < int64(roster.Size) {
 		return false, nil
 	}
-	_, open2, err := s.settle(ctx, step, roster)
+	_, open2, err := s.settle(ctx, step)
 	return open2, err
+}
+
+// arrived is how many nodes came: each wrote the counted key once.
+func arrived(count *pb.ResponseOp) int64 {
+	for _, kv := range count.GetResponseRange().Kvs {
+		return kv.Version
+	}
+	return 0
 }
 
 func (s *Steps) lives() clientv3.Cmp {
@@ -139,7 +116,7 @@ func (s *Steps) opened() map[string]any {
 }
 
 // arriveAgain is the arrival of a node that had arrived before: another end than the first time replaces it.
-func (s *Steps) arriveAgain(ctx context.Context, step Step, roster *state.Roster, how string, done *clientv3.TxnResponse) (bool, error) {
+func (s *Steps) arriveAgain(ctx context.Context, step Step, how string, done *clientv3.TxnResponse) (bool, error) {
 	before := done.Responses[0].GetResponseRange().Kvs
 	if done.Responses[1].GetResponseRange().Count > 0 {
 		return true, nil
@@ -157,7 +134,7 @@ func (s *Steps) arriveAgain(ctx context.Context, step Step, roster *state.Roster
 			return false, err
 		}
 	}
-	_, open, err := s.settle(ctx, step, roster)
+	_, open, err := s.settle(ctx, step)
 	return open, err
 }
 
@@ -201,13 +178,13 @@ func (s *Steps) AwaitOpen(ctx context.Context, step Step, told func(*Wait)) erro
 func (s *Steps) barrierWait(ctx context.Context, step Step, roster *state.Roster, poll int) (*Wait, int64, error) {
 	got, err := s.store.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.key(step, "open"), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.key(step, "in")+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.key(step, "count"), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.store.CurrentKey(), clientv3.WithKeysOnly()),
 	).Commit()
 	if err != nil {
 		return nil, 0, err
 	}
-	in := got.Responses[1].GetResponseRange().Count
+	in := arrived(got.Responses[1])
 	switch {
 	case got.Responses[0].GetResponseRange().Count > 0:
 		return nil, 0, nil
@@ -216,7 +193,7 @@ func (s *Steps) barrierWait(ctx context.Context, step Step, roster *state.Roster
 	case in < int64(roster.Size) && !s.looksAtAll(roster.Size, poll):
 		return s.waits(step, fmt.Sprintf("%d of %d nodes have not arrived yet", int64(roster.Size)-in, roster.Size), goesOn, nil), got.Header.Revision, nil
 	}
-	wait, open, err := s.settle(ctx, step, roster)
+	wait, open, err := s.settle(ctx, step)
 	if err != nil || open {
 		return nil, 0, err
 	}
@@ -241,14 +218,15 @@ type tally struct {
 	missing  []state.Holder
 	more     int
 	failed   []string
-	news     int64 // the revision of the last failure
+	news     int64    // the revision of the last failure
+	left     []string // out of the roster
 	revision int64
 }
 
 // settle looks at all arrivals, and opens the barrier if everybody came and few enough failed. Else it says who is waited for, and halts
 // the node's group when everybody came and too many failed.
-func (s *Steps) settle(ctx context.Context, step Step, roster *state.Roster) (*Wait, bool, error) {
-	t, err := s.tally(ctx, step, roster)
+func (s *Steps) settle(ctx context.Context, step Step) (*Wait, bool, error) {
+	t, err := s.tally(ctx, step)
 	if err != nil || t.open {
 		return nil, t.open, err
 	}
@@ -261,8 +239,8 @@ func (s *Steps) settle(ctx context.Context, step Step, roster *state.Roster) (*W
 			names = append(names, fmt.Sprintf("%d more", t.more))
 		}
 		reason := "not arrived yet: " + strings.Join(names, ", ")
-		if len(roster.Left) > 0 {
-			reason += "; left out: " + strings.Join(roster.Left[:min(5, len(roster.Left))], ", ")
+		if len(t.left) > 0 {
+			reason += "; left out: " + strings.Join(t.left[:min(5, len(t.left))], ", ")
 		}
 		return s.waits(step, reason, Dependency{Missing: t.missing}.clear(), t.missing), false, nil
 	}
@@ -281,7 +259,11 @@ func (s *Steps) settle(ctx context.Context, step Step, roster *state.Roster) (*W
 }
 
 // tally reads who arrived and who is missing. Lost nodes are given up where the rules say so.
-func (s *Steps) tally(ctx context.Context, step Step, roster *state.Roster) (tally, error) {
+func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
+	roster, err := s.store.FreezeRoster(ctx, s.key(step, "roster"), s.req.Inventory, s.belongs(ctx, step))
+	if err != nil {
+		return tally{}, err
+	}
 	keysOnly := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithKeysOnly()}
 	got, err := s.store.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.key(step, "open"), clientv3.WithCountOnly()),
@@ -293,7 +275,7 @@ func (s *Steps) tally(ctx context.Context, step Step, roster *state.Roster) (tal
 	if err != nil {
 		return tally{}, err
 	}
-	t := tally{open: got.Responses[0].GetResponseRange().Count > 0, in: map[string]string{}, revision: got.Header.Revision}
+	t := tally{left: roster.Left, open: got.Responses[0].GetResponseRange().Count > 0, in: map[string]string{}, revision: got.Header.Revision}
 	arrived := map[string]bool{}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
 		node := state.LastPart(kv.Key)

@@ -125,7 +125,7 @@ func (v View) wait(w *Wait) Decision {
 // full is a decision to wait for holders: those that are lost are dealt with.
 func (v View) full(w *Wait) Decision {
 	d := Decision{Wait: w}
-	if v.OnLost == Release || v.OnLost == Fail {
+	if givesUp(v.OnLost) {
 		for _, i := range slices.Sorted(maps.Keys(v.Dead)) {
 			if v.Dead[i] && v.Claims[i].Node != v.Node {
 				d.Reclaim = append(d.Reclaim, i)
@@ -140,7 +140,7 @@ func (v View) full(w *Wait) Decision {
 
 // lost is how many nodes count beside the holders. Where lost nodes are given up they do not.
 func (v View) lost() int {
-	if v.OnLost == Release || v.OnLost == Fail {
+	if givesUp(v.OnLost) {
 		return 0
 	}
 	return len(v.Away)

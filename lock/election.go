@@ -92,7 +92,7 @@ func (s *Steps) abandoned(ctx context.Context, e Election, kv *mvccpb.KeyValue) 
 		return false, err
 	}
 	count := func(i int) int64 { return got.Responses[i].GetResponseRange().Count }
-	givenUp := count(2) > 0 || s.req.Rules.OnLost == Release || s.req.Rules.OnLost == Fail
+	givenUp := count(2) > 0 || givesUp(s.req.Rules.OnLost)
 	return count(0) == 0 && count(1) == 0 && givenUp, nil
 }
 

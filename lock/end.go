@@ -11,21 +11,21 @@ import (
 
 // Succeed records that the node runs the version, and frees its claim, in one transaction. The last of its group to get there closes it.
 func (t *Turn) Succeed(ctx context.Context) error {
-	var done int64
+	var done, clock int64
 	err := again(ctx, t.req.node(), func() (err error) {
 		if t.roster == nil { // it parked, and had nothing to change afterwards
 			if err := t.freeze(ctx); err != nil {
 				return err
 			}
 		}
-		done, err = t.succeed(ctx)
+		done, clock, err = t.succeed(ctx)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	t.key, t.fence, t.total = "", 0, ""
-	t.prolong(ctx)
+	t.prolong(ctx, clock)
 	if done >= int64(t.roster.Size) {
 		return t.close(ctx, t.req.Rules.Group)
 	}
@@ -33,24 +33,21 @@ func (t *Turn) Succeed(ctx context.Context) error {
 }
 
 // prolong begins the progress deadline again: a holder finished. One that passed just now is seen by who waits.
-func (t *Turn) prolong(ctx context.Context) {
-	if t.req.Rules.Deadline == 0 {
-		return
-	}
-	clock, err := t.store.Client.Get(ctx, t.store.ClockKey(t.req.rollout(), t.gate)) // with the keys alone etcd leaves their lease out
-	if err == nil && len(clock.Kvs) > 0 {
-		_, _ = t.store.Client.KeepAliveOnce(ctx, clientv3.LeaseID(clock.Kvs[0].Lease))
+func (t *Turn) prolong(ctx context.Context, clock int64) {
+	if t.req.Rules.Deadline > 0 && clock != 0 {
+		_, _ = t.store.Client.KeepAliveOnce(ctx, clientv3.LeaseID(clock))
 	}
 }
 
-// succeed makes one attempt for each state of the gate. It counts the nodes of the group that are through.
-func (t *Turn) succeed(ctx context.Context) (int64, error) {
+// succeed makes one attempt for each state of the gate. It counts the nodes of the group that are through, and finds the lease of its progress
+// deadline.
+func (t *Turn) succeed(ctx context.Context) (through, clock int64, err error) {
 	s, q := t.store, t.req
 	node, group := q.node(), q.Rules.Group
 	for {
 		gate, gateRev, left, err := t.leftovers(ctx)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		ops := append(append(t.freeOps(), left...), s.RunningOps(q.Presence, q.Version.ID)...)
 		ops = append(ops, s.StatusOps(node, state.Rollout, state.Success, q.status(""))...)
@@ -61,19 +58,24 @@ func (t *Turn) succeed(ctx context.Context) (int64, error) {
 		if t.roster.Has(node) {
 			ops = append(ops, clientv3.OpPut(s.DoneKey(q.rollout(), group, node), ""))
 		}
-		ops = append(ops, clientv3.OpGet(s.DoneKey(q.rollout(), group, ""), clientv3.WithPrefix(), clientv3.WithCountOnly()))
+		n := len(ops)
+		ops = append(ops, clientv3.OpGet(s.DoneKey(q.rollout(), group, ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+			clientv3.OpGet(s.ClockKey(q.rollout(), t.gate))) // its keys alone would come without the lease
 		done, err := s.Client.Txn(ctx).
 			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), group)), "=", gateRev))...).
 			Then(ops...).
 			Else(t.lookBack()...).Commit()
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		if done.Succeeded {
-			return done.Responses[len(done.Responses)-1].GetResponseRange().Count, nil
+			for _, kv := range done.Responses[n+1].GetResponseRange().Kvs {
+				clock = kv.Lease
+			}
+			return done.Responses[n].GetResponseRange().Count, clock, nil
 		}
 		if over, err := t.ended(done); over || err != nil {
-			return done.Responses[2].GetResponseRange().Count, err
+			return done.Responses[2].GetResponseRange().Count, 0, err
 		}
 	}
 }
@@ -81,6 +83,10 @@ func (t *Turn) succeed(ctx context.Context) (int64, error) {
 // leftovers reads the group's gate, and finds what runs left behind that were killed: a claim that this one did not need, and places at
 // serialized steps. All steps are done now.
 func (t *Turn) leftovers(ctx context.Context) (gate state.Gate, gateRev int64, ops []clientv3.Op, err error) {
+	if seen := t.seen; seen != nil && t.key != "" { // this process made the claim: it left nothing since, and knows the gate
+		t.seen = nil
+		return *seen, t.seenRev, nil, nil
+	}
 	s := t.store
 	gate.State = "open"
 	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.GateKey(t.req.rollout(), t.req.Rules.Group)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()),

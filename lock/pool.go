@@ -42,6 +42,7 @@ type reading struct {
 	moved    []clientv3.Cmp
 	current  int64              // revision of the fleet's version
 	alive    int64              // revision of the node's registration; 0: its lease ended
+	surveyed bool               // it was counted who is away
 	ahead    string             // the key of the ticket before the node's own
 	others   []*mvccpb.KeyValue // own claims in other groups
 	gateRev  int64
@@ -49,7 +50,8 @@ type reading struct {
 	switchKey string // of the switch that keeps the node where it is
 }
 
-// look reads what the decision rests on, with the writes of ops before it if any. Nothing is counted yet: see census.
+// look reads what the decision rests on, with the writes of ops before it if any. Only the first in the queue, which heard the bell, counts in
+// the same request who is away: see survey.
 func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error) {
 	s, q := t.store, t.req
 	ops := append(first,
@@ -67,13 +69,27 @@ func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error)
 	if t.slots {
 		ops = append(ops, t.rulesOps()...)
 	}
+	ruled := len(ops)
+	switch {
+	case t.slots && t.roster == nil:
+		ops = append(ops, s.RosterOp(s.RosterKey(q.rollout(), q.Rules.Group), q.node()))
+	case t.slots && t.bell != nil:
+		ops = append(ops, t.surveyOps()...)
+	}
 	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
 		return nil, err
 	}
 	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[len(first)+i].GetResponseRange().Kvs }
 	r := &reading{revision: got.Header.Revision, fences: map[int]int64{}}
-	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Version: q.Version.ID, Limit: t.limit(t.size), OnLost: q.Rules.OnLost}
+	more := got.Responses[ruled:]
+	if t.slots && t.roster == nil {
+		if err := t.takeRoster(more[0]); err != nil {
+			return nil, err
+		}
+		more = nil
+	}
+	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Version: q.Version.ID, Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost}
 	r.current, r.alive = revisionOf(kvs(0)), revisionOf(kvs(1))
 	if next := kvs(2); len(next) > 0 {
 		r.ahead = string(next[0].Key)
@@ -96,7 +112,10 @@ func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error)
 	if !t.slots {
 		return r, nil
 	}
-	return r, t.rules(r, gates, func(i int) []*mvccpb.KeyValue { return after(4 + i) })
+	if err := t.rules(r, gates, func(i int) []*mvccpb.KeyValue { return after(4 + i) }); err != nil || len(more) == 0 {
+		return r, err
+	}
+	return r, t.surveyOf(ctx, r, more)
 }
 
 // switchOps read the pause, and the switches of the node, its role, and all.

@@ -41,6 +41,9 @@ const (
 	Fail    = "fail"    // the same, and it counts as failed
 )
 
+// givesUp reports that lost nodes are not waited for.
+func givesUp(onLost string) bool { return onLost == Release || onLost == Fail }
+
 func (q *Request) node() string    { return q.Presence.Node.Name }
 func (q *Request) rollout() string { return q.Version.Rollout() }
 

@@ -117,11 +117,11 @@ func (t *Turn) reclaim(ctx context.Context, r *reading, index int) (bool, error)
 
 // settle closes a group that is through; else it finds out who is missing.
 func (t *Turn) settle(ctx context.Context, dep *Dependency) (closed bool, err error) {
-	roster, err := freezeGroup(ctx, t.store, t.req, dep.Group)
+	s, rollout := t.store, t.req.rollout()
+	roster, err := s.FreezeRoster(ctx, s.RosterKey(rollout, dep.Group), t.req.Inventory, t.req.ofGroup(dep.Group))
 	if err != nil {
 		return false, err
 	}
-	s, rollout := t.store, t.req.rollout()
 	keysOnly := []clientv3.OpOption{clientv3.WithPrefix(), clientv3.WithKeysOnly()}
 	got, err := s.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.DoneKey(rollout, dep.Group, ""), keysOnly...),
@@ -153,7 +153,7 @@ const shownMissing = 5
 func missing(roster []string, done, gone, known, alive map[string]bool, onLost string) (out []state.Holder, more int) {
 	for _, node := range roster {
 		lost := known[node] && !alive[node]
-		if done[node] || gone[node] || lost && (onLost == Release || onLost == Fail) {
+		if done[node] || gone[node] || lost && givesUp(onLost) {
 			continue
 		}
 		h := state.Holder{Node: node, Alive: alive[node]}

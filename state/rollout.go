@@ -1,12 +1,7 @@
 package state
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -97,117 +92,6 @@ type Claim struct {
 	Rollout string    `json:"rollout,omitempty"`
 	Step    string    `json:"step,omitempty"` // the last one that it started
 	Since   time.Time `json:"since"`
-}
-
-// Member is a node as rosters see it.
-type Member struct {
-	Role   string
-	Labels map[string]string
-}
-
-// Roster is the list of a group's nodes in a rollout, frozen when somebody first asked.
-type Roster struct {
-	Size  int      `json:"size"`
-	Roles []string `json:"roles"`          // that its nodes have
-	Left  []string `json:"left,omitempty"` // who was left out, and why
-	names []byte   // "\nweb1\nweb2\n"
-}
-
-// Has reports a node of the roster.
-func (r *Roster) Has(node string) bool { return bytes.Contains(r.names, []byte("\n"+node+"\n")) }
-
-// Nodes are the roster's, sorted.
-func (r *Roster) Nodes() []string { return strings.Fields(string(r.names)) }
-
-// newRoster makes a roster of nodes with their roles.
-func newRoster(members map[string]string) *Roster {
-	roles := map[string]bool{}
-	for _, role := range members {
-		roles[role] = true
-	}
-	names := slices.Sorted(maps.Keys(members))
-	return &Roster{Size: len(names), Roles: slices.Sorted(maps.Keys(roles)), names: []byte("\n" + strings.Join(names, "\n") + "\n")}
-}
-
-// encode is a line of JSON and then the names, a line each: large rosters are searched and never decoded.
-func (r *Roster) encode() string {
-	head, _ := json.Marshal(r) // plain data
-	return string(head) + string(r.names)
-}
-
-// DecodeRoster reads the value of a roster's key.
-func DecodeRoster(value []byte) (*Roster, error) {
-	r := &Roster{}
-	end := bytes.IndexByte(value, '\n')
-	if end < 0 {
-		return nil, fmt.Errorf("it is no roster")
-	}
-	r.names = value[end:]
-	return r, json.Unmarshal(value[:end], r)
-}
-
-// RosterKey is the frozen roster of a group in a rollout.
-func (s *Store) RosterKey(rollout, group string) string {
-	return s.rolloutKey(rollout, "roster", group)
-}
-
-// Members are the nodes that count: those of the inventory, and every registered one outside it, less the decommissioned.
-func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[string]Member, error) {
-	got, err := s.Client.Get(ctx, s.NodeKey(""), clientv3.WithPrefix())
-	if err != nil {
-		return nil, err
-	}
-	out := maps.Clone(inventory)
-	if out == nil {
-		out = map[string]Member{}
-	}
-	for _, kv := range got.Kvs {
-		var n Node
-		if err := json.Unmarshal(kv.Value, &n); err != nil {
-			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
-		}
-		if _, listed := out[n.Name]; n.Decommissioned {
-			delete(out, n.Name)
-		} else if !listed {
-			out[n.Name] = Member{n.Role, n.Labels}
-		}
-	}
-	return out, nil
-}
-
-// Belongs says whether a member belongs to a roster, and, where one that would is left out, why.
-type Belongs func(node string, m Member) (yes bool, left string)
-
-// FreezeRoster is the roster at a key: what it was when somebody first asked. A new one has the members that belong.
-func (s *Store) FreezeRoster(ctx context.Context, key string, inventory map[string]Member, belongs Belongs) (*Roster, error) {
-	got, err := s.Client.Get(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	if len(got.Kvs) > 0 {
-		return DecodeRoster(got.Kvs[0].Value)
-	}
-	members, err := s.Members(ctx, inventory)
-	if err != nil {
-		return nil, err
-	}
-	roles, out := map[string]string{}, []string{}
-	for node, m := range members {
-		yes, left := belongs(node, m)
-		if yes {
-			roles[node] = GroupOf(m.Role)
-		} else if left != "" {
-			out = append(out, node+" ("+left+")")
-		}
-	}
-	roster := newRoster(roles)
-	roster.Left = slices.Sorted(slices.Values(out))
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
-		Then(clientv3.OpPut(key, roster.encode())).Else(clientv3.OpGet(key)).Commit()
-	if err != nil || done.Succeeded {
-		return roster, err
-	}
-	return DecodeRoster(done.Responses[0].GetResponseRange().Kvs[0].Value) // another node was faster: its list holds
 }
 
 // GroupOf is the group in which nodes of a role take turns; nodes without a role share one.

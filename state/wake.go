@@ -37,6 +37,44 @@ func (s *Store) Await(ctx context.Context, key string, after int64, poll time.Du
 	return ctx.Err() == nil
 }
 
+// Listener is a watch of a key that stays open from one wait to the next. One that is opened at a revision which is past already, as Await's
+// mostly is, hears of what comes only when etcd has looked for what it missed, each 100 ms.
+type Listener struct {
+	events clientv3.WatchChan
+	Close  context.CancelFunc
+}
+
+// Listen begins to listen to what happens to a key from now on: what was there before is to be read afterwards.
+func (s *Store) Listen(ctx context.Context, key string) *Listener {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	late := time.AfterFunc(operationTimeout, cancel) // it waits for the store
+	defer late.Stop()
+	return &Listener{s.Client.Watch(ctx, key), cancel}
+}
+
+// Await waits until the key changes after a revision, or for as long as a poll takes. It is false when nothing is heard any more.
+func (l *Listener) Await(ctx context.Context, after int64, poll time.Duration) bool {
+	timer := time.NewTimer(poll)
+	defer timer.Stop()
+	for {
+		select {
+		case answer, open := <-l.events:
+			if !open || answer.Err() != nil {
+				return false
+			}
+			for _, e := range answer.Events {
+				if e.Kv.ModRevision > after {
+					return true
+				}
+			}
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return true
+		}
+	}
+}
+
 // pause sleeps unless ctx ends.
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)

@@ -1,0 +1,85 @@
+package lock
+
+import (
+	"context"
+	"slices"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// survey counts who is away, which only who would be admitted asks.
+func (t *Turn) survey(ctx context.Context, r *reading) error {
+	if r.surveyed || givesUp(t.req.Rules.OnLost) {
+		return nil
+	}
+	got, err := t.store.Client.Txn(ctx).Then(t.surveyOps()...).Commit()
+	if err != nil {
+		return err
+	}
+	return t.surveyOf(ctx, r, got.Responses)
+}
+
+func (t *Turn) surveyOps() []clientv3.Op {
+	if givesUp(t.req.Rules.OnLost) { // then nobody counts who is away
+		return nil
+	}
+	return t.censusOps(clientv3.WithCountOnly())
+}
+
+// surveyOf files what surveyOps read. Where somebody is away, it names them.
+func (t *Turn) surveyOf(ctx context.Context, r *reading, answers []*pb.ResponseOp) error {
+	r.surveyed = true
+	away := int64(0)
+	for i, answer := range answers {
+		away += answer.GetResponseRange().Count * int64(1-2*(i%2))
+	}
+	if away == 0 {
+		return nil
+	}
+	var err error
+	r.view.Away, err = t.census(ctx, r.view)
+	return err
+}
+
+// censusOps read, for each role of the group, who was ever seen, and who lives.
+func (t *Turn) censusOps(opts ...clientv3.OpOption) (ops []clientv3.Op) {
+	roles := t.roster.Roles
+	if own := state.GroupOf(t.req.Rules.Role); !slices.Contains(roles, own) { // it joined later
+		roles = append(slices.Clone(roles), own)
+	}
+	for _, role := range roles {
+		ops = append(ops, clientv3.OpGet(t.store.SeenKey(role, ""), append(opts, clientv3.WithPrefix())...),
+			clientv3.OpGet(t.store.LiveKey(role, ""), append(opts, clientv3.WithPrefix())...))
+	}
+	return ops
+}
+
+// census names who of the group's roles was ever seen, does not live now and holds no claim.
+func (t *Turn) census(ctx context.Context, v View) ([]string, error) {
+	got, err := t.store.Client.Txn(ctx).Then(t.censusOps(clientv3.WithKeysOnly())...).Commit()
+	if err != nil {
+		return nil, err
+	}
+	sets := []map[string]bool{{}, {}}
+	for i, r := range got.Responses {
+		for _, kv := range r.GetResponseRange().Kvs {
+			sets[i%2][state.LastPart(kv.Key)] = true
+		}
+	}
+	seen, live := sets[0], sets[1]
+	holds := map[string]bool{v.Node: true}
+	for _, c := range v.Claims {
+		holds[c.Node] = true
+	}
+	var away []string
+	for node := range seen {
+		if !live[node] && !holds[node] {
+			away = append(away, node)
+		}
+	}
+	slices.Sort(away)
+	return away, nil
+}

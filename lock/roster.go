@@ -1,0 +1,76 @@
+package lock
+
+import (
+	"context"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"github.com/pullet/pullet/state"
+)
+
+// freeze reads the roster of the group, or makes it.
+func (t *Turn) freeze(ctx context.Context) (err error) {
+	group := t.req.Rules.Group
+	t.roster, err = t.store.RosterFor(ctx, t.store.RosterKey(t.req.rollout(), group), t.req.node(), t.req.Inventory, t.req.ofGroup(group))
+	if err == nil {
+		t.size = t.roster.Size
+	}
+	return err
+}
+
+// ofGroup are the members of a group.
+func (q *Request) ofGroup(group string) state.Belongs {
+	return func(node string, m state.Member) (bool, string) { return q.Rules.GroupOf(node, m) == group, "" }
+}
+
+// takeRoster files the roster that was read, if it is frozen yet.
+func (t *Turn) takeRoster(answer *pb.ResponseOp) (err error) {
+	t.roster, err = state.RosterOf(answer)
+	if t.roster != nil {
+		t.size = t.roster.Size
+	}
+	return err
+}
+
+// rosterless reports that the roster is to be frozen now: by the first in the queue, so that not all make it who come at once.
+func (t *Turn) rosterless(r *reading) bool {
+	_, holds := r.view.own(r.view.Claims)
+	return t.slots && t.roster == nil && (holds || r.view.Ahead == "")
+}
+
+// roster is the barrier's, frozen when somebody first comes, as far as the node needs it.
+func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
+	return s.store.RosterFor(ctx, s.key(step, "roster"), s.req.node(), s.req.Inventory, s.belongs(ctx, step))
+}
+
+// belongs leaves nodes that are switched off out of a roster.
+func (s *Steps) belongs(ctx context.Context, step Step) state.Belongs {
+	var switches map[string]state.Switch
+	return func(node string, m state.Member) (bool, string) {
+		yes, left := step.Members(node, m)
+		if !yes {
+			return false, left
+		}
+		if switches == nil {
+			found, err := s.store.Switches(ctx)
+			if err != nil { // then nobody is left out, and they are waited for
+				found = map[string]state.Switch{}
+			}
+			switches = found
+		}
+		if node != s.req.node() && switchedOff(switches, node, m.Role, s.req.Version.ID) {
+			return false, "disabled"
+		}
+		return true, ""
+	}
+}
+
+// switchedOff reports a node that an operator keeps where it is.
+func switchedOff(switches map[string]state.Switch, node, role, version string) bool {
+	for _, c := range []state.Scope{state.HostScope(node), state.RoleScope(role), state.GlobalScope()} {
+		if w, ok := switches[c.String()]; ok {
+			return !w.Enabled || w.Version != "" && w.Version != version
+		}
+	}
+	return false
+}

@@ -1,0 +1,233 @@
+package state
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Member is a node as rosters see it.
+type Member struct {
+	Role   string
+	Labels map[string]string
+}
+
+// Roster is the list of a group's nodes in a rollout, frozen when somebody first asked.
+type Roster struct {
+	Size  int      `json:"size"`
+	Roles []string `json:"roles"`          // that its nodes have
+	Left  []string `json:"left,omitempty"` // who was left out, and why
+	names []byte   // "\nweb1\nweb2\n"
+}
+
+// Has reports a node of the roster.
+func (r *Roster) Has(node string) bool { return bytes.Contains(r.names, []byte("\n"+node+"\n")) }
+
+// Nodes are the roster's, sorted.
+func (r *Roster) Nodes() []string { return strings.Fields(string(r.names)) }
+
+// newRoster makes a roster of nodes with their roles.
+func newRoster(members map[string]string) *Roster {
+	roles := map[string]bool{}
+	for _, role := range members {
+		roles[role] = true
+	}
+	names := slices.Sorted(maps.Keys(members))
+	return &Roster{Size: len(names), Roles: slices.Sorted(maps.Keys(roles)), names: []byte("\n" + strings.Join(names, "\n") + "\n")}
+}
+
+// encode is a line of JSON and then the names, a line each: large rosters are searched and never decoded.
+func (r *Roster) encode() string {
+	head, _ := json.Marshal(r) // plain data
+	return string(head) + string(r.names)
+}
+
+// DecodeRoster reads the value of a roster's key.
+func DecodeRoster(value []byte) (*Roster, error) {
+	r := &Roster{}
+	end := bytes.IndexByte(value, '\n')
+	if end < 0 {
+		return nil, fmt.Errorf("it is no roster")
+	}
+	r.names = value[end:]
+	return r, json.Unmarshal(value[:end], r)
+}
+
+// RosterKey is the frozen roster of a group in a rollout.
+func (s *Store) RosterKey(rollout, group string) string {
+	return s.rolloutKey(rollout, "roster", group)
+}
+
+// Members are the nodes that count: those of the inventory, and every registered one outside it, less the decommissioned.
+func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[string]Member, error) {
+	got, err := s.Client.Get(ctx, s.NodeKey(""), clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	out := maps.Clone(inventory)
+	if out == nil {
+		out = map[string]Member{}
+	}
+	for _, kv := range got.Kvs {
+		var n Node
+		if err := json.Unmarshal(kv.Value, &n); err != nil {
+			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		}
+		if _, listed := out[n.Name]; n.Decommissioned {
+			delete(out, n.Name)
+		} else if !listed {
+			out[n.Name] = Member{n.Role, n.Labels}
+		}
+	}
+	return out, nil
+}
+
+// Belongs says whether a member belongs to a roster, and, where one that would is left out, why.
+type Belongs func(node string, m Member) (yes bool, left string)
+
+// FreezeRoster is the roster at a key: what it was when somebody first asked. A new one has the members that belong.
+func (s *Store) FreezeRoster(ctx context.Context, key string, inventory map[string]Member, belongs Belongs) (*Roster, error) {
+	return s.freeze(ctx, key, clientv3.OpTxn(nil, s.wholeOps(key), nil), inventory, belongs)
+}
+
+// RosterFor is the same as far as one node needs it: how large the roster is, and whether the node is of it.
+func (s *Store) RosterFor(ctx context.Context, key, node string, inventory map[string]Member, belongs Belongs) (*Roster, error) {
+	return s.freeze(ctx, key, s.RosterOp(key, node), inventory, belongs)
+}
+
+// freeze reads a roster. While there is none, one of those that come at once makes it, for which it reads all nodes; the others wait for that
+// one, for a while.
+func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, inventory map[string]Member, belongs Belongs) (*Roster, error) {
+	for attempt := 0; ; attempt++ {
+		got, err := s.Client.Txn(ctx).Then(read).Commit()
+		if err != nil {
+			return nil, err
+		}
+		if roster, err := RosterOf(got.Responses[0]); roster != nil || err != nil {
+			return roster, err
+		}
+		mine, since := attempt > 0, got.Header.Revision
+		if !mine && got.Responses[0].GetResponseTxn().Responses[1].GetResponseRange().Count == 0 {
+			if mine, since, err = s.begin(ctx, key); err != nil {
+				return nil, err
+			}
+		}
+		if mine {
+			return s.makeRoster(ctx, key, inventory, belongs)
+		}
+		if since > 0 && !s.Await(ctx, s.partKey(key, "maker"), since, makerTime, clientv3.WithFilterPut()) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// makerTime is how long one who makes a roster is waited for.
+const makerTime = 3 * time.Second
+
+// begin says that the caller makes the roster, unless somebody else does, since a revision; 0: that one is done.
+func (s *Store) begin(ctx context.Context, key string) (mine bool, since int64, err error) {
+	maker := s.partKey(key, "maker")
+	done, err := s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(maker), "=", 0)).
+		Then(clientv3.OpPut(maker, "")).Else(clientv3.OpGet(maker, clientv3.WithKeysOnly())).Commit()
+	if err != nil || done.Succeeded {
+		return err == nil, 0, err
+	}
+	for _, kv := range done.Responses[0].GetResponseRange().Kvs {
+		since = kv.ModRevision
+	}
+	return false, since, nil
+}
+
+func (s *Store) makeRoster(ctx context.Context, key string, inventory map[string]Member, belongs Belongs) (*Roster, error) {
+	members, err := s.Members(ctx, inventory)
+	if err != nil {
+		return nil, err
+	}
+	roles, out := map[string]string{}, []string{}
+	for node, m := range members {
+		yes, left := belongs(node, m)
+		if yes {
+			roles[node] = GroupOf(m.Role)
+		} else if left != "" {
+			out = append(out, node+" ("+left+")")
+		}
+	}
+	roster := newRoster(roles)
+	roster.Left = slices.Sorted(slices.Values(out))
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+		Then(s.rosterOps(key, roster)...).Else(clientv3.OpGet(key)).Commit()
+	if err != nil || done.Succeeded {
+		return roster, err
+	}
+	return DecodeRoster(done.Responses[0].GetResponseRange().Kvs[0].Value) // another node was faster: its list holds
+}
+
+// The roster of a large fleet is cut: ten thousand nodes that read all names at once would move gigabytes.
+const (
+	cutAbove = 200 // nodes
+	parts    = 64
+)
+
+// partKey is a part of a roster that is cut. It lies below what is forgotten together with the roster.
+func (s *Store) partKey(key string, part string) string {
+	in := strings.SplitN(strings.TrimPrefix(key, s.prefix), "/", 3)
+	return s.key(in[0], in[1], "part", in[2], part)
+}
+
+// partOf is the part in which a node is.
+func partOf(node string) string {
+	h := fnv.New32a()
+	fmt.Fprint(h, node)
+	return strconv.Itoa(int(h.Sum32() % parts))
+}
+
+// RosterOp reads the roster at a key as RosterFor does, for RosterOf.
+func (s *Store) RosterOp(key, node string) clientv3.Op {
+	part := s.partKey(key, partOf(node))
+	cut := clientv3.Compare(clientv3.CreateRevision(part), ">", 0)
+	return clientv3.OpTxn([]clientv3.Cmp{cut}, []clientv3.Op{clientv3.OpGet(part)}, s.wholeOps(key))
+}
+
+// wholeOps read a roster with all names, and whether somebody makes it now.
+func (s *Store) wholeOps(key string) []clientv3.Op {
+	return []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(s.partKey(key, "maker"), clientv3.WithCountOnly())}
+}
+
+// RosterOf is what a RosterOp found; nil while there is none.
+func RosterOf(answer *pb.ResponseOp) (*Roster, error) {
+	kvs := answer.GetResponseTxn().Responses[0].GetResponseRange().Kvs
+	if len(kvs) == 0 {
+		return nil, nil
+	}
+	return DecodeRoster(kvs[0].Value)
+}
+
+// rosterOps write a roster, and its parts where it is cut.
+func (s *Store) rosterOps(key string, r *Roster) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpPut(key, r.encode()), clientv3.OpDelete(s.partKey(key, "maker"))}
+	if r.Size <= cutAbove {
+		return ops
+	}
+	names := map[string][]byte{}
+	for _, node := range r.Nodes() {
+		part := partOf(node)
+		names[part] = append(append(names[part], node...), '\n')
+	}
+	for i := range parts {
+		part := strconv.Itoa(i)
+		own := &Roster{Size: r.Size, Roles: r.Roles, names: append([]byte("\n"), names[part]...)}
+		ops = append(ops, clientv3.OpPut(s.partKey(key, part), own.encode()))
+	}
+	return ops
+}

@@ -60,7 +60,8 @@ type judge struct {
 	opened   map[string]string   // barriers: rollout and node -> when it opened for that node
 	claims   map[int64][]checked // fence -> what was checked under it
 	lost     map[int64]time.Time
-	seen     map[string]int // what the history holds
+	seen     map[string]int  // what the history holds
+	told     map[string]bool // of what it was said that it happens
 	breaches []string
 }
 

@@ -22,13 +22,16 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	if p.local.Parked == v.Rollout() {
 		return turn, nil
 	}
+	if err := p.queued(v); err != nil {
+		return nil, err
+	}
 	wait, err := turn.Try(ctx)
 	if wait == nil && err == nil {
 		return turn, nil
 	}
 	p.out.Version = v
 	if wait != nil {
-		if err := errors.Join(p.queued(v), p.leaveSteps(ctx), p.keepRunning(ctx)); err != nil {
+		if err := errors.Join(p.leaveSteps(ctx), p.keepRunning(ctx)); err != nil {
 			return nil, errors.Join(err, turn.Leave(ctx))
 		}
 		if err = p.waits(ctx, turn.Acquire); errors.Is(err, context.DeadlineExceeded) { // no time was left to ask again
@@ -57,7 +60,8 @@ func (p *pull) leaveSteps(ctx context.Context) error {
 	return lock.LeaveSteps(ctx, p.store, p.config.Node.Name, func(string) bool { return false })
 }
 
-// queued remembers the node's place in the queue, which it has again at its next pull.
+// queued remembers the node's place in the queue, which it has again at its next pull. It is on disk before the node queues: one that is
+// killed right then would come back with another place, and wait for itself.
 func (p *pull) queued(v *state.Version) error {
 	if p.local.Order(v.Rollout()) != 0 {
 		return nil

@@ -17,6 +17,10 @@ import (
 // faults does things to the fleet for a time: in lanes, each a stream of faults from its own part of the seed. All of it is healed in the end.
 func (f *fleet) faults(last time.Duration) {
 	end := time.Now().Add(last)
+	f.restless = time.Now().Add(last / 4)
+	if f.seed&2 != 0 {
+		f.restless = end
+	}
 	lanes := []func(*rand.Rand){f.agentFault, f.agentFault, f.linkFault, f.linkFault, f.memberFault, f.pauseFault}
 	var running sync.WaitGroup
 	for i, do := range lanes {
@@ -95,13 +99,13 @@ func (f *fleet) agentFault(r *rand.Rand) {
 
 // longStop stops a node in the middle of its upgrade, for longer than its lease.
 func (f *fleet) longStop(r *rand.Rand) {
-	sleepFor(r, 5*time.Second, 20*time.Second)
-	n := f.holder(time.Now().Add(20 * time.Second))
+	sleepFor(r, 15*time.Second, 30*time.Second)
+	n := f.holder(time.Now().Add(10 * time.Second))
 	n.busy.Lock()
 	defer n.busy.Unlock()
 	f.count("stopped for longer than a lease")
 	all := n.stop(r.IntN(2) == 0)
-	sleepFor(r, 65*time.Second, 80*time.Second)
+	sleepFor(r, 75*time.Second, 85*time.Second)
 	goOn(all)
 }
 
@@ -128,13 +132,13 @@ func (f *fleet) holder(end time.Time) *fleetNodeProcess {
 
 // longStall cuts a node off in the middle of its upgrade, for longer than its lease.
 func (f *fleet) longStall(r *rand.Rand) {
-	sleepFor(r, 5*time.Second, 20*time.Second)
-	n := f.holder(time.Now().Add(20 * time.Second))
+	sleepFor(r, 15*time.Second, 30*time.Second)
+	n := f.holder(time.Now().Add(10 * time.Second))
 	n.fault.Lock()
 	defer n.fault.Unlock()
 	f.count("cut off for longer than a lease")
 	n.set([]int{linkCut, linkStall, linkDeaf, linkMute}[r.IntN(4)])
-	sleepFor(r, 65*time.Second, 80*time.Second)
+	sleepFor(r, 75*time.Second, 85*time.Second)
 	n.set(linkOpen)
 }
 
@@ -151,13 +155,17 @@ func (f *fleet) linkFault(r *rand.Rand) {
 	n.set(linkOpen)
 }
 
-// memberFault kills a member of etcd and starts it again, or stops it for a while; often it is the leader.
+// memberFault kills a member of etcd and starts it again, or stops it for a while. At first, or in every other seed all the time, it is often the leader: the next
+// one gives every lease its full time again, so without that some leases end.
 func (f *fleet) memberFault(r *rand.Rand) {
-	m, kills, lasts := f.cluster.members[r.IntN(len(f.cluster.members))], r.IntN(2) == 0, between(r, time.Second, 6*time.Second)
-	if r.IntN(2) == 0 {
-		m = f.cluster.members[f.cluster.leader(f.client)]
+	n, leads, kills, lasts := len(f.cluster.members), r.IntN(2) == 0, r.IntN(2) == 0, between(r, time.Second, 6*time.Second)
+	i := f.cluster.leader(f.client)
+	if n > 1 && !(leads && time.Now().Before(f.restless)) {
+		i = (i + 1 + r.IntN(n-1)) % n
+	} else {
 		f.count("leaders of etcd hit")
 	}
+	m := f.cluster.members[i]
 	if kills {
 		f.count("members of etcd killed")
 		m.kill(false)

@@ -60,7 +60,8 @@ type judge struct {
 	opened   map[string]string   // barriers: rollout and node -> when it opened for that node
 	claims   map[int64][]checked // fence -> what was checked under it
 	lost     map[int64]time.Time
-	seen     map[string]int // what the history holds
+	seen     map[string]int  // what the history holds
+	told     map[string]bool // of what it was said that it happens
 	breaches []string
 }
 
@@ -72,7 +73,7 @@ type checked struct {
 
 func newJudge(f *fleet) *judge {
 	j := &judge{fleet: f, keys: map[string]*mvccpb.KeyValue{}, roles: map[string]string{}, order: map[string]int{}, opened: map[string]string{},
-		claims: map[int64][]checked{}, lost: map[int64]time.Time{}, seen: map[string]int{}}
+		claims: map[int64][]checked{}, lost: map[int64]time.Time{}, seen: map[string]int{}, told: map[string]bool{}}
 	for _, n := range f.nodes {
 		j.roles[n.name] = n.role
 	}
@@ -331,7 +332,7 @@ func (j *judge) place(key, rollout, hash string, kv *mvccpb.KeyValue) {
 func (j *judge) after(changed map[string]*clientv3.Event) {
 	held := map[string]map[string]int{} // group -> node -> claims
 	status := map[string][]string{}
-	runs := map[string]int{}
+	runs, tickets := map[string]int{}, map[string]int{}
 	for key, kv := range j.keys {
 		parts := strings.Split(key, "/")
 		switch parts[0] {
@@ -341,6 +342,11 @@ func (j *judge) after(changed map[string]*clientv3.Event) {
 				held[group] = map[string]int{}
 			}
 			held[group][j.claim(kv).Node]++
+		case "rollout":
+			if parts[2] == "queue" {
+				_, node, _ := strings.Cut(parts[4], "-")
+				tickets[parts[3]+" of "+parts[1]+" by "+node]++
+			}
 		case "status":
 			status[parts[1]+" "+parts[3]] = append(status[parts[1]+" "+parts[3]], parts[2])
 		case "running_version":
@@ -362,6 +368,12 @@ func (j *judge) after(changed map[string]*clientv3.Event) {
 			j.breach("%s has %d claims, the limit is %d: %v", group, sum, limit, nodes)
 		}
 		j.seen["most at a time of "+group] = max(sum, j.seen["most at a time of "+group])
+	}
+	for which, n := range tickets {
+		if n > 1 && !j.told[which] {
+			j.told[which] = true
+			j.breach("%d tickets in the queue %s", n, which)
+		}
 	}
 	for who, states := range status {
 		if len(states) != 1 {

@@ -151,4 +151,7 @@ func (j *judge) verdict() {
 	if j.seen["claims"] < len(j.nodes) || j.seen["barriers"] == 0 || j.seen["tokens"] == 0 || j.seen["commands behind barriers"] == 0 {
 		j.t.Error("hardly anything happened: this run judges nothing")
 	}
+	if 3*j.seen["versions"] < len(j.versions) {
+		j.t.Errorf("the fleet stood still: it came to %d of %d versions", j.seen["versions"], len(j.versions))
+	}
 }

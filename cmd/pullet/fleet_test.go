@@ -34,6 +34,7 @@ type fleet struct {
 	versions []release
 	mu       sync.Mutex
 	counts   map[string]int // what was done to it
+	restless time.Time      // until when leaders of etcd are hit
 }
 
 // fleetNodeProcess is one node: its agent, and its way to etcd.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,29 +45,35 @@ func TestFleet(t *testing.T) {
 // simulate is one fleet's life. It says which promises were broken.
 func simulate(t *testing.T, seed uint64) (broken []string) {
 	synctest.Test(t, func(t *testing.T) {
-		f := newFleet(seed)
-		defer f.c.close()
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var hosts sync.WaitGroup
-		for _, h := range f.hosts {
-			hosts.Go(func() { h.run(ctx) })
-		}
-		o := &operator{f, state.Over(f.c.connect("operator").client(), "f", f.clock), ctx}
-		f.storming(ctx, o)
-		f.settles(o)
-		cancel()
-		for _, h := range f.hosts {
-			h.kill()
-		}
-		hosts.Wait()
-		f.check()
+		f, _ := live(t, seed)
 		broken = f.broken
 		if *oneSeed >= 0 {
 			f.tell(t)
 		}
 	})
 	return broken
+}
+
+// live takes a fleet through its storm, and through the calm after it.
+func live(t *testing.T, seed uint64) (*fleet, []write) {
+	f := newFleet(seed)
+	defer f.c.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var hosts sync.WaitGroup
+	for _, h := range f.hosts {
+		hosts.Go(func() { h.run(ctx) })
+	}
+	o := &operator{f, state.Over(f.c.connect("operator").client(), "f", f.clock), ctx}
+	f.storming(ctx, o)
+	f.settles(o)
+	cancel()
+	for _, h := range f.hosts {
+		h.kill()
+	}
+	hosts.Wait()
+	f.check()
+	return f, f.c.writes()
 }
 
 // settles waits until every host that lives runs the fleet's version, with the help that an operator can give.
@@ -159,6 +166,19 @@ func (f *fleet) tell(t *testing.T) {
 		}
 		if !strings.Contains(w.Key, "/bell") && !strings.Contains(w.Key, "/facts/") {
 			t.Logf("%s @%d %s %s %s %.160s", w.Time.Sub(f.began), w.Revision, w.By, verb, strings.TrimPrefix(w.Key, "/pullet/f/"), w.Value)
+		}
+	}
+}
+
+// TestSeedReplays: what a seed shows it shows again, to the nanosecond.
+func TestSeedReplays(t *testing.T) {
+	for seed := range uint64(4) {
+		var lives [2][]write
+		for i := range lives {
+			synctest.Test(t, func(t *testing.T) { _, lives[i] = live(t, seed) })
+		}
+		if !slices.Equal(lives[0], lives[1]) {
+			t.Errorf("seed %d: two histories", seed)
 		}
 	}
 }

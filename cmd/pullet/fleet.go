@@ -41,9 +41,9 @@ func (a *app) steers(cmd *cobra.Command, do func(ctx context.Context, store *sta
 	return err
 }
 
-// onNode runs a command that needs this node's clone of the repositories beside the fleet's record.
-func (a *app) onNode(cmd *cobra.Command, do func(ctx context.Context, node *agent.Agent, store *state.Store) error) error {
-	return a.steers(cmd, func(ctx context.Context, store *state.Store) (err error) {
+// withNode is for commands that need this node's clone of the repositories beside the fleet's record.
+func (a *app) withNode(do func(ctx context.Context, node *agent.Agent, store *state.Store) error) func(context.Context, *state.Store) error {
+	return func(ctx context.Context, store *state.Store) (err error) {
 		config, err := a.readConfig()
 		if err != nil {
 			return err
@@ -54,7 +54,7 @@ func (a *app) onNode(cmd *cobra.Command, do func(ctx context.Context, node *agen
 		}
 		defer func() { err = errors.Join(err, node.Close()) }()
 		return do(ctx, node, store)
-	})
+	}
 }
 
 // rulesOf are the rules and the inventory of the fleet's version from this node's clone; without it, it warns, and what the fleet's record

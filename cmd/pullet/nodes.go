@@ -47,9 +47,9 @@ func (a *app) nodesCommand() *cobra.Command {
 				}
 			}
 			if l.missing {
-				return a.onNode(cmd, func(ctx context.Context, node *agent.Agent, store *state.Store) error {
+				return a.onFleet(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
 					return a.listMissing(ctx, node, store, l)
-				})
+				}))
 			}
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				o, err := store.Overview(ctx, false)

@@ -43,7 +43,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 		Long: "Status lists who is upgraded, upgrading, pending (with what it waits for), failed, lost and parked. Groups are shown with their stage and\n" +
 			"their limit, from the repository as this node has it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.onNode(cmd, func(ctx context.Context, node *agent.Agent, store *state.Store) error {
+			return a.onFleet(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
 				v, err := a.readRollout(ctx, node, store)
 				if err != nil {
 					return err
@@ -53,7 +53,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 				}
 				v.print(a.out, a.output == "wide")
 				return nil
-			})
+			}))
 		},
 	}
 }

@@ -45,9 +45,9 @@ func (a *app) startCommand() *cobra.Command {
 		Long: "Start makes a revision the fleet's version and holds it there until rollout follow. It is fetched and compiled on this node first, and must\n" +
 			"come after the version that the fleet has. Nodes take it at their next pull, under the rules of the rollout.\n" + waitExits,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onNode(cmd, func(ctx context.Context, node *agent.Agent, store *state.Store) error {
+			return a.steers(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
 				return a.start(ctx, node, store, args, s)
-			})
+			}))
 		},
 	}
 	f := c.Flags()

@@ -1,0 +1,50 @@
+package puller
+
+import (
+	"errors"
+	"testing"
+)
+
+// TestResolve: a revision is found over every transport, also where the store began without its history; what other nodes could not fetch
+// is refused.
+func TestResolve(t *testing.T) {
+	for _, kind := range []string{"file", "http", "ssh"} {
+		t.Run(kind, func(t *testing.T) {
+			u := newUpstream(t)
+			old := u.commit("a", "1")
+			u.release("v1")
+			middle := u.commit("a", "2")
+			head := u.commit("a", "3")
+			u.git("checkout", "-q", "-b", "side", old)
+			stray := u.commit("b", "1")
+			u.git("checkout", "-q", "-b", "tagged", old)
+			aside := u.commit("c", "1")
+			u.release("v2")
+			u.git("checkout", "-q", "main")
+			p := open(t, t.TempDir(), sources(t, u)[kind])
+			pull(t, p)
+			for rev, want := range map[string]Head{
+				"main": {Commit: head}, head: {Commit: head}, middle[:8]: {Commit: middle}, middle: {Commit: middle},
+				"v1": {Commit: old, Tag: "v1"}, old[:9]: {Commit: old, Tag: "v1"}, "v2": {Commit: aside, Tag: "v2"}, "tagged": {Commit: aside, Tag: "v2"},
+			} {
+				want.Repo = "main"
+				got, err := p.Resolve(t.Context(), "main", rev)
+				must(t, err)
+				if got != want {
+					t.Errorf("%s is %+v, want %+v", rev, got, want)
+				}
+				if _, err := p.Snapshot(t.Context(), []Head{got}); err != nil {
+					t.Errorf("%s: %v", rev, err)
+				}
+			}
+			for _, rev := range []string{"side", stray, "v3", "0123456789", "abc", "zzzzzzzz", "0123456789012345678901234567890123456789"} {
+				var revision *RevisionError
+				if got, err := p.Resolve(t.Context(), "main", rev); !errors.As(err, &revision) {
+					t.Errorf("%s: %+v, %v", rev, got, err)
+				}
+			}
+			_, err := p.Resolve(t.Context(), "other", "main")
+			expect(t, err, `no repository "other"`)
+		})
+	}
+}

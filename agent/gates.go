@@ -53,14 +53,16 @@ func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled
 
 // leaveSteps frees the places at serialized steps that a run which was killed left behind, but for the steps that this one goes on with.
 func (g *gates) leaveSteps(ctx context.Context) error {
-	if run, _ := g.journal.Unfinished(); run == "" {
-		return nil
-	}
 	goesOn := map[string]bool{}
 	for _, job := range g.catalog.Jobs {
 		for _, s := range job.Steps {
-			goesOn[state.StepHash(job.GateID(s))] = s.Options.Serialize != nil && g.journal.CutOff(s.ID())
+			if s.Options.Serialize != nil {
+				goesOn[state.StepHash(job.GateID(s))] = g.journal.CutOff(s.ID())
+			}
 		}
+	}
+	if g.turn == nil && len(goesOn) == 0 { // a newer version gives back what an older one took
+		return nil
 	}
 	return lock.LeaveSteps(ctx, g.store, g.config.Node.Name, func(hash string) bool { return goesOn[hash] })
 }

@@ -188,6 +188,11 @@ func (p *process) gate(ctx context.Context, v *state.Version, r *release) (*lock
 				return nil, err
 			}
 		}
+		if p.halfway() {
+			if err := lock.LeaveSteps(ctx, p.store, p.name, func(string) bool { return false }); err != nil {
+				return nil, err
+			}
+		}
 		if err = p.waits(ctx, turn.Acquire); errors.Is(err, context.DeadlineExceeded) {
 			err = wait
 		}

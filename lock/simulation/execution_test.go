@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
@@ -43,6 +44,10 @@ const (
 func (x *execution) run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, deadline+x.wait)
 	defer cancel()
+	if err := lock.LeaveSteps(ctx, x.store, x.name, x.cutOff); err != nil {
+		x.stopped = err
+		return
+	}
 	for _, s := range x.release.steps {
 		if !s.of(x.role) {
 			continue
@@ -66,6 +71,14 @@ func (x *execution) run(ctx context.Context) {
 			x.stopped = err
 		}
 	}
+}
+
+// cutOff reports a serialized step that was started and did not end.
+func (x *execution) cutOff(hash string) bool {
+	return slices.ContainsFunc(x.release.steps, func(s *task) bool {
+		j, started := x.disk.steps[s.name]
+		return state.StepHash(x.release.gate(s).ID) == hash && started && !j.ended
+	})
 }
 
 // step decides what becomes of one step, and whether this node takes it for others.

@@ -189,24 +189,6 @@ func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled
 	return p.publish(ctx, v, report)
 }
 
-// through tells a rollout that comes back to the version which already runs here that this node is through: others may wait for it.
-func (p *pull) through(ctx context.Context, v *state.Version, program *compiled, report *apply.Report) error {
-	if p.store == nil || p.local.Through == v.Rollout() || report.Failed() || report.Pending() {
-		return nil
-	}
-	req, err := p.request(v, program.catalog)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := afterwards(ctx)
-	defer cancel()
-	if err := lock.NewTurn(p.store, req).Succeed(ctx); err != nil {
-		return err
-	}
-	p.local.Through = v.Rollout()
-	return p.local.Save(p.config.Paths.State)
-}
-
 // upgrade brings the node to a version under its slot.
 func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) error {
 	p.out.Version, p.out.Upgrade = v, true

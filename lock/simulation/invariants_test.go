@@ -344,6 +344,9 @@ func (c *checker) through(node, onLost string) bool {
 
 // closing: a group is closed when all of its nodes are through (I5).
 func (c *checker) closing(w write, parts []string) {
+	if parts[1] == "gate" && !w.Deleted {
+		c.gate(w, parts[0], parts[2])
+	}
 	if parts[1] != "closed" || !w.Created {
 		return
 	}
@@ -364,6 +367,18 @@ func (c *checker) closing(w write, parts []string) {
 	}
 	if _, soaking := c.keys[prefix+"rollout/"+rollout+"/soak/"+group]; group == canaries && changed && r.soak > 0 && !soaking {
 		c.fail(w, "I5: the canaries of %s are closed and not watched", rollout)
+	}
+}
+
+// gate: a group that has more failures than it survives is halted (I4).
+func (c *checker) gate(w write, rollout, group string) {
+	survives := c.find(strings.Split(rollout, ".")[0]).failing
+	if strings.HasPrefix(group, "step-") {
+		survives = 0
+	}
+	var gate state.Gate
+	if parse(w, &gate); len(gate.Failed) > survives && gate.State != state.Halted {
+		c.fail(w, "I4: %s of %s goes on after failures of %q, of %d", group, rollout, gate.Failed, survives)
 	}
 }
 

@@ -26,7 +26,7 @@ func (p *pull) join(ctx context.Context) error {
 	}
 	if !p.config.alone() {
 		var back *state.WentBackError
-		if p.local.Store, err = store.Guard(ctx, p.local.Store); errors.As(err, &back) {
+		if p.local.Store, err = store.Guard(ctx, p.config.Node.Name, p.local.Store); errors.As(err, &back) {
 			p.goOnWithout(err)
 			return p.dropStore()
 		} else if err != nil {

@@ -17,7 +17,7 @@ import (
 // version are as they were read, and the lease lives. A claim for the same version is retried whatever the gates say.
 func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 	key, fence := t.claims+strconv.Itoa(d.Index), r.fences[d.Index]
-	retried := fence != 0 && r.view.Claims[d.Index].Version == t.req.Version.ID
+	retried := fence != 0 && r.view.Claims[d.Index].Rollout == t.req.rollout()
 	ops, err := t.claimOps(ctx, r, d, key)
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ type View struct {
 	Node    string
 	Name    string // of what there are places in: "slot web"
 	Scope   string // of its gate: "role web"
-	Version string // that the node wants to change to
+	Rollout string // of the version that the node wants to change to
 	Ahead   string // who queues before it; "" is nobody
 
 	Limit  int                 // places; 0 freezes
@@ -71,7 +71,7 @@ type Decision struct {
 // The limit bounds nodes that are changing or away: a node counts when it holds a claim, or lived once and does not answer. A node never
 // seen costs nothing, and the one that asks is not counted.
 //
-// A node that holds a claim keeps its place. One for the same version is retried inside also while the group is halted or paused; one
+// A node that holds a claim keeps its place. One for the same rollout is retried inside also while the group is halted or paused; one
 // of an older version still has to wait for what the new version depends on.
 func Decide(v View) Decision {
 	own, holds := v.own(v.Claims)
@@ -80,7 +80,7 @@ func Decide(v View) Decision {
 		return Decision{Wait: v.Switch.wait(), Aside: true}
 	case v.Switch != nil && v.Switch.What != "pause":
 		return v.wait(v.Switch.wait())
-	case holds && v.Claims[own].Version == v.Version:
+	case holds && v.Claims[own].Rollout == v.Rollout:
 		return Decision{Index: own, Total: -1}
 	case v.Switch != nil:
 		return v.wait(v.Switch.wait())

@@ -25,7 +25,7 @@ func drawClaims(t *rapid.T, what string) map[int]state.Claim {
 	places := rapid.Permutation([]int{0, 1, 2, 3, 4, 5, 6}).Draw(t, what)
 	for i, node := range drawNames(t, what) {
 		version := rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, what)
-		out[places[i]] = state.Claim{Node: node, Version: version, Since: time.Unix(int64(i), 0)}
+		out[places[i]] = state.Claim{Node: node, Version: version, Rollout: version, Since: time.Unix(int64(i), 0)}
 	}
 	return out
 }
@@ -34,7 +34,7 @@ func drawClaims(t *rapid.T, what string) map[int]state.Claim {
 func drawView(t *rapid.T) View {
 	gates := rapid.SampledFrom([]state.Gate{{}, {State: "open"}, {State: "open", Failed: []string{"x"}, Clock: true}, halt, mine, {State: state.Halted, Clock: true, Reason: "stop"}})
 	v := View{
-		Node: "me", Name: "slot web", Scope: "role web", Version: "v2",
+		Node: "me", Name: "slot web", Scope: "role web", Rollout: "v2",
 		Limit: rapid.IntRange(0, 4).Draw(t, "limit"), Claims: drawClaims(t, "claims"), Dead: map[int]bool{},
 		Ahead: rapid.SampledFrom([]string{"", "", "alfa"}).Draw(t, "ahead"),
 		Total: rapid.IntRange(0, 3).Draw(t, "total"), Totals: drawClaims(t, "totals"),
@@ -90,7 +90,7 @@ func modelOf(v View) model {
 	m := model{own: -1, total: -1, gives: v.OnLost == Release || v.OnLost == Fail}
 	for i, c := range v.Claims {
 		if c.Node == v.Node {
-			m.own, m.retried = i, c.Version == v.Version
+			m.own, m.retried = i, c.Rollout == v.Rollout
 		} else {
 			m.away = append(m.away, c.Node)
 		}

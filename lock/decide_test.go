@@ -14,7 +14,7 @@ func claims(nodes ...string) map[int]state.Claim {
 	for i, n := range nodes {
 		node, version, _ := strings.Cut(n, "@")
 		if node != "" {
-			out[i] = state.Claim{Node: node, Version: version, Since: time.Unix(0, 0)}
+			out[i] = state.Claim{Node: node, Version: version, Rollout: version, Since: time.Unix(0, 0)}
 		}
 	}
 	return out
@@ -67,7 +67,7 @@ type decideCase struct {
 func TestDecide(t *testing.T) {
 	for _, c := range append(append(append(limitCases, holderCases...), ruleCases...), clockCases...) {
 		t.Run(c.name, func(t *testing.T) {
-			c.view.Node, c.view.Name, c.view.Scope, c.view.Version = "me", "slot web", "role web", "v2"
+			c.view.Node, c.view.Name, c.view.Scope, c.view.Rollout = "me", "slot web", "role web", "v2"
 			got := Decide(c.view).String()
 			for part := range strings.SplitSeq(c.want, "|") {
 				if no, ok := strings.CutPrefix(part, "!"); ok && strings.Contains(got, no) || !ok && !strings.Contains(got, part) {

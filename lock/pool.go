@@ -89,7 +89,7 @@ func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error)
 		}
 		more = nil
 	}
-	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Version: q.Version.ID, Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost}
+	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost}
 	r.current, r.alive = revisionOf(kvs(0)), revisionOf(kvs(1))
 	if next := kvs(2); len(next) > 0 {
 		r.ahead = string(next[0].Key)

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 // backup: claims that were made since are forgotten there.
 type Origin struct {
 	Cluster  uint64 `json:"cluster,omitempty"`
-	Revision int64  `json:"revision,omitempty"`
+	Revision int64  `json:"revision,omitempty"` // at which the node's own record was written
 	Accepted string `json:"accepted,omitempty"` // the operator's acceptance that was seen last
 }
 
@@ -22,8 +23,8 @@ type WentBackError struct {
 }
 
 func (e *WentBackError) Error() string {
-	what := fmt.Sprintf("it went back in time, from revision %d to %d", e.Seen.Revision, e.Is.Revision)
-	if e.Seen.Cluster != e.Is.Cluster {
+	what := fmt.Sprintf("this node's record went back in time, from revision %d to %d", e.Seen.Revision, e.Is.Revision)
+	if e.Seen.Cluster != e.Is.Cluster || e.Is.Revision == 0 {
 		what = "it is another one than this node knows"
 	}
 	return "the fleet's record in etcd was restored or replaced: " + what +
@@ -33,26 +34,32 @@ func (e *WentBackError) Error() string {
 func (s *Store) acceptedKey() string { return s.key("store_accepted") }
 
 // Guard compares the fleet's record with what the node saw last; a *WentBackError tells that it is not to be trusted. It returns where it is
-// now.
-func (s *Store) Guard(ctx context.Context, seen Origin) (Origin, error) {
-	got, err := s.Client.Get(ctx, s.acceptedKey())
+// now. What is compared is the node's own record: others may have written a lot since the store went back. The rollouts are paused then, so
+// that nobody goes on who saw less.
+func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, error) {
+	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.NodeKey(node), clientv3.WithKeysOnly())).Commit()
 	if err != nil {
 		return seen, err
 	}
-	now := Origin{Cluster: got.Header.ClusterId, Revision: got.Header.Revision}
-	if len(got.Kvs) > 0 {
-		now.Accepted = string(got.Kvs[0].Value)
+	now := Origin{Cluster: got.Header.ClusterId}
+	if accepted := got.Responses[0].GetResponseRange().Kvs; len(accepted) > 0 {
+		now.Accepted = string(accepted[0].Value)
 	}
-	back := seen.Cluster != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision)
+	if own := got.Responses[1].GetResponseRange().Kvs; len(own) > 0 {
+		now.Revision = own[0].ModRevision
+	}
+	back := seen.Revision != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision)
 	if back && (now.Accepted == "" || now.Accepted == seen.Accepted) {
-		return seen, &WentBackError{seen, now}
+		back := &WentBackError{seen, now}
+		_, err := s.Pause(ctx, &Switch{Reason: back.Error(), By: node, At: time.Now().UTC()}, 0)
+		return seen, errors.Join(back, err)
 	}
 	return now, nil
 }
 
-// Accept tells every node that the fleet's record is to be trusted as it is.
+// Accept tells every node that the fleet's record is to be trusted as it is, and lifts the pause.
 func (s *Store) Accept(ctx context.Context, by string) error {
 	_, err := s.Client.Txn(ctx).Then(
-		clientv3.OpPut(s.acceptedKey(), by+" "+time.Now().UTC().Format(time.RFC3339Nano)), s.WakeOp(), s.RingOp()).Commit()
+		clientv3.OpPut(s.acceptedKey(), by+" "+time.Now().UTC().Format(time.RFC3339Nano)), clientv3.OpDelete(s.PauseKey()), s.WakeOp(), s.RingOp()).Commit()
 	return err
 }

@@ -75,12 +75,20 @@ func (p *process) join(ctx context.Context) error {
 	if !p.loop {
 		ttl = max(pullLease, 3*p.interval)
 	}
+	origin, err := p.store.Guard(ctx, p.name, p.disk.Store)
+	if err != nil {
+		return err
+	}
 	node := state.Node{Name: p.name, Role: p.role, LastSeen: time.Now().UTC()}
 	presence, err := p.store.Register(ctx, node, state.Alive{Instance: p.name, Owner: p.disk.Secret}, nil, ttl)
 	if err != nil {
 		return err
 	}
 	p.presence, p.seen = presence, presence.Revision
+	origin.Revision = presence.Revision
+	if err := p.save(func(d *disk) { d.Store = origin }); err != nil {
+		return err
+	}
 	if p.leased != nil {
 		p.leased()
 	}

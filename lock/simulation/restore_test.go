@@ -2,20 +2,18 @@ package simulation
 
 import (
 	"context"
-	"flag"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pullet/pullet/state"
 )
 
-var restores = flag.Bool("restore", false, "also restore the store to an older revision: nothing guards the fleet against that yet")
-
-// TestFleetRestored: in a store that went back in time no gated step starts until an operator says that it may.
+// TestFleetRestored: in a store that went back in time no gated step starts until an operator says that it may; then all go on.
 func TestFleetRestored(t *testing.T) {
-	if !*restores {
-		t.Skip("there is no guard yet: go test ./lock/simulation -run TestFleetRestored -restore")
-	}
+	seen := 0
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(seed)
@@ -31,13 +29,36 @@ func TestFleetRestored(t *testing.T) {
 			f.c.restore(then)
 			restored := time.Now().Add(time.Second) // what was asked before may start still
 			time.Sleep(20 * time.Minute)
+			accepted := time.Now()
+			operator := state.Over(f.c.connect("operator").client(), "f", f.clock)
+			for operator.Accept(ctx, "operator") != nil {
+				time.Sleep(time.Second)
+			}
+			time.Sleep(20 * time.Minute)
 			cancel()
 			hosts.Wait()
+			noticed := accepted // by the first that saw more
+			for _, w := range f.c.writes() {
+				if strings.HasSuffix(w.Key, "/config_state/pause") && !w.Deleted && w.Time.After(restored) && w.Time.Before(noticed) {
+					noticed = w.Time
+				}
+			}
+			if noticed.Before(accepted) {
+				seen++
+			}
+			holds := map[string]bool{} // since before
 			for _, e := range f.log {
-				if e.what == "start" && e.gated && e.at.After(restored) {
+				switch {
+				case e.what != "start" || !e.gated:
+				case !e.at.After(noticed.Add(time.Second)):
+					holds[e.node+" "+e.rollout] = true
+				case e.at.Before(accepted) && !holds[e.node+" "+e.rollout]:
 					t.Fatalf("seed %d: %s", seed, e.tell(f.began))
 				}
 			}
 		})
+	}
+	if seen < 10 {
+		t.Errorf("the restore was noticed in %d fleets only", seen)
 	}
 }

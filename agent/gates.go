@@ -150,6 +150,10 @@ func (g *gates) pending(err error) error {
 	case errors.As(err, &wait):
 	case errors.Is(err, lock.ErrSuperseded):
 		wait = &lock.Wait{Gate: "rollout of " + g.req.Version.String(), Reason: err.Error(), Clear: "the next pull follows", Since: time.Now()}
+	case err == nil:
+		return nil
+	case state.Unanswered(err), errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced): // neither the commit nor the host is at fault
+		wait = &lock.Wait{Gate: "etcd", Reason: err.Error(), Clear: "the next pull goes on", Since: time.Now()}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		wait = &lock.Wait{Gate: "other nodes", Reason: "no time was left to wait", Clear: "the next pull goes on", Since: time.Now()}
 	default:
@@ -236,7 +240,7 @@ func (g *gates) candidate(ctx context.Context, s apply.GatedStep) (*lock.Candida
 func (g *gates) Chosen(ctx context.Context, s apply.GatedStep) (bool, string, error) {
 	c, err := g.candidate(ctx, s)
 	if err != nil {
-		return false, "", err
+		return false, "", g.pending(err)
 	}
 	return c.Chosen(), c.Others(), nil
 }
@@ -244,23 +248,23 @@ func (g *gates) Chosen(ctx context.Context, s apply.GatedStep) (bool, string, er
 func (g *gates) Begin(ctx context.Context, s apply.GatedStep) error {
 	c, err := g.candidate(ctx, s)
 	if err != nil {
-		return err
+		return g.pending(err)
 	}
-	return c.Start(ctx, g.step(s))
+	return g.pending(c.Start(ctx, g.step(s)))
 }
 
 func (g *gates) Fresh(ctx context.Context, s apply.GatedStep) (published, fresh bool, err error) {
 	c, err := g.candidate(ctx, s)
-	if err != nil {
-		return false, false, err
+	if err == nil {
+		published, fresh, err = c.Fresh(ctx, g.step(s), s.Options.Target.MaxAge.Std())
 	}
-	return c.Fresh(ctx, g.step(s), s.Options.Target.MaxAge.Std())
+	return published, fresh, g.pending(err)
 }
 
 func (g *gates) Publish(ctx context.Context, s apply.GatedStep, r render.StepResult, reason string) error {
 	c, err := g.candidate(ctx, s)
 	if err != nil {
-		return err
+		return g.pending(err)
 	}
 	value, err := json.Marshal(r)
 	if err != nil {
@@ -268,7 +272,7 @@ func (g *gates) Publish(ctx context.Context, s apply.GatedStep, r render.StepRes
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return c.Publish(ctx, g.step(s), state.StepResult{Result: r.Result, Reason: reason}, value, s.Options.Target.MaxAge.Std())
+	return g.pending(c.Publish(ctx, g.step(s), state.StepResult{Result: r.Result, Reason: reason}, value, s.Options.Target.MaxAge.Std()))
 }
 
 func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResult, error) {
@@ -302,7 +306,7 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.
 	count := s.Options.Serialize.Count
 	turn, err := g.with(s).Serialize(ctx, g.step(s), func(roster int) int { n, _ := count.Of(roster); return n })
 	if err != nil {
-		return nil, err
+		return nil, g.pending(err)
 	}
 	if err := g.acquire(ctx, turn); err != nil {
 		return nil, err
@@ -312,7 +316,7 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.
 		defer cancel()
 		switch {
 		case failed == "":
-			return turn.GoOnStep(ctx)
+			return g.pending(turn.GoOnStep(ctx))
 		case s.Options.FailAfterAllTargetsRan:
 			return turn.Release(ctx)
 		}
@@ -326,7 +330,8 @@ func (g *gates) Arrive(ctx context.Context, s apply.GatedStep, how string) (bool
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return g.with(s).Arrive(ctx, g.staged(s), how)
+	open, err := g.with(s).Arrive(ctx, g.staged(s), how)
+	return open, g.pending(err)
 }
 
 func (g *gates) Await(ctx context.Context, s apply.GatedStep) error {

@@ -223,7 +223,7 @@ func (s *running) serialized(ctx context.Context) {
 		failed = s.r.Reason
 	}
 	if err := s.endSerial(ctx, failed); err != nil && s.r.Outcome != Failed {
-		s.r.fail(err)
+		s.waitOrFail(err)
 	}
 }
 
@@ -246,7 +246,7 @@ func (s *running) publish(ctx context.Context) {
 		}
 		err = s.Gates.Publish(ctx, s.gated(), r, s.r.Reason)
 	}
-	if err != nil {
-		s.r.fail(err)
+	if err != nil && s.r.Outcome != Failed {
+		s.waitOrFail(err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
@@ -102,6 +103,16 @@ func (s *Store) Explain(err error) error {
 		return &UnreachableError{s.endpoints, err}
 	}
 	return err
+}
+
+// Unanswered reports an error of a store that did not answer, or could not now: what was asked is not refused.
+func Unanswered(err error) bool {
+	code := status.Code(err)
+	var known rpctypes.EtcdError
+	if errors.As(err, &known) {
+		code = known.Code()
+	}
+	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.ResourceExhausted
 }
 
 // Close lets go of the store, and stops an embedded member that this process runs.

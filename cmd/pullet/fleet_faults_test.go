@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,7 +95,7 @@ func (f *fleet) agentFault(r *rand.Rand) {
 	f.count("agents stopped")
 	all := n.stop(whole)
 	time.Sleep(lasts)
-	goOn(all)
+	all.signal(syscall.SIGCONT)
 }
 
 // longStop stops a node in the middle of its upgrade, for longer than its lease.
@@ -106,7 +107,7 @@ func (f *fleet) longStop(r *rand.Rand) {
 	f.count("stopped for longer than a lease")
 	all := n.stop(r.IntN(2) == 0)
 	sleepFor(r, 75*time.Second, 85*time.Second)
-	goOn(all)
+	all.signal(syscall.SIGCONT)
 }
 
 // holder is a node that holds a slot, as soon as there is one; not the canary, without which the whole fleet stands.
@@ -175,7 +176,7 @@ func (f *fleet) memberFault(r *rand.Rand) {
 		f.count("members of etcd stopped")
 		all := m.stop(false)
 		time.Sleep(lasts)
-		goOn(all)
+		all.signal(syscall.SIGCONT)
 	}
 	sleepFor(r, time.Second, 4*time.Second)
 }

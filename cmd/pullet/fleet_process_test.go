@@ -56,28 +56,35 @@ func (p *process) start(t *testing.T) {
 
 // kill ends the process as kill -9 does: alone, or with all that it started.
 func (p *process) kill(whole bool) {
-	for _, pid := range p.stop(whole) {
-		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
-	}
+	p.stop(whole).signal(syscall.SIGKILL)
 	<-p.done
 }
 
 // stop freezes the process, alone or with all that it started, and returns who that is.
-func (p *process) stop(whole bool) []int {
-	all := []int{p.cmd.Process.Pid}
-	for i := 0; i < len(all); i++ {
-		_ = syscall.Kill(all[i], syscall.SIGSTOP) // from here on it starts nothing
-		if whole {
-			all = append(all, children(all[i])...)
-		}
+func (p *process) stop(whole bool) frozen {
+	f := frozen{p.cmd.Process, nil}
+	if p.cmd.Process.Signal(syscall.SIGSTOP) != nil || !whole { // it has ended: its number may be another's
+		return f
 	}
-	return all
+	f.children = children(p.cmd.Process.Pid) // from here on it starts none, and forgets none that ends
+	for i := 0; i < len(f.children); i++ {
+		_ = syscall.Kill(f.children[i], syscall.SIGSTOP)
+		f.children = append(f.children, children(f.children[i])...)
+	}
+	return f
 }
 
-func goOn(all []int) {
-	for _, pid := range all {
-		_ = syscall.Kill(pid, syscall.SIGCONT)
+// frozen is a process that was stopped, with what it started.
+type frozen struct {
+	process  *os.Process
+	children []int
+}
+
+func (f frozen) signal(s syscall.Signal) {
+	for _, pid := range f.children {
+		_ = syscall.Kill(pid, s) // it may have ended
 	}
+	_ = f.process.Signal(s)
 }
 
 // children are the processes that a process started and that have not ended.

@@ -250,13 +250,21 @@ func TestFreezeRoster(t *testing.T) {
 	}
 	_, err := s.Decommission(ctx, "gone", "x", true)
 	must(t, err)
-	inventory := map[string]string{"b": "web", "never": "web", "gone": "web", "db2": "db"}
+	inventory := map[string]Member{"b": {Role: "web"}, "never": {Role: "web"}, "gone": {Role: "web"}, "db2": {Role: "db"}}
+	of := func(role string) Belongs { return func(_ string, m Member) (bool, string) { return m.Role == role, "" } }
+	freeze := func(rollout, role string, inventory map[string]Member) ([]string, error) {
+		roster, err := s.FreezeRoster(ctx, s.RosterKey(rollout, role), inventory, of(role))
+		if err != nil {
+			return nil, err
+		}
+		return roster.Nodes(), nil
+	}
 	want := []string{"a", "b", "never"}
 	lists := make([][]string, 10)
 	atOnce(t, 10, func(i int) error {
 		register(t, s, fmt.Sprint("late", i), "web", "x", time.Minute)
 		var err error
-		lists[i], err = s.FreezeRoster(ctx, "v1", "web", inventory)
+		lists[i], err = freeze("v1", "web", inventory)
 		return err
 	})
 	for _, l := range lists {
@@ -273,13 +281,13 @@ func TestFreezeRoster(t *testing.T) {
 		}
 	}
 	register(t, s, "later", "web", "x", time.Minute)
-	if l, err := s.FreezeRoster(ctx, "v1", "web", nil); err != nil || !slices.Equal(l, lists[0]) {
+	if l, err := freeze("v1", "web", nil); err != nil || !slices.Equal(l, lists[0]) {
 		t.Errorf("it is not frozen: %q %v", l, err)
 	}
-	if l, err := s.FreezeRoster(ctx, "v2", "web", nil); err != nil || !slices.Contains(l, "later") {
+	if l, err := freeze("v2", "web", nil); err != nil || !slices.Contains(l, "later") {
 		t.Errorf("another version asks anew: %q %v", l, err)
 	}
-	if l, err := s.FreezeRoster(ctx, "v1", "none", nil); err != nil || l == nil || len(l) != 0 {
+	if l, err := freeze("v1", "none", nil); err != nil || len(l) != 0 {
 		t.Errorf("nobody: %q %v", l, err)
 	}
 }
@@ -319,40 +327,41 @@ func TestOverview(t *testing.T) {
 	}
 }
 
-// TestListen: the bell wakes at once, also when it rang before anybody listened; a context that ends says so.
-func TestListen(t *testing.T) {
+// TestAwait: the bell wakes at once, also when it rang before anybody listened; a context that ends says so.
+func TestAwait(t *testing.T) {
 	s := open(t, t.TempDir())
 	_, rev, err := s.Current(ctx)
 	must(t, err)
 	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v"}, nil, rev); return err }())
 	began := time.Now()
-	if !s.Listen(ctx, 1, time.Minute) || time.Since(began) > 5*time.Second {
+	if !s.Await(ctx, s.BellKey(), 1, time.Minute) || time.Since(began) > 5*time.Second {
 		t.Errorf("it rang before, and nobody woke for %s", time.Since(began))
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if s.Listen(ended, 1<<40, time.Minute) {
+	if s.Await(ended, s.BellKey(), 1<<40, time.Minute) {
 		t.Error("the context ended")
 	}
-	if !s.Listen(ctx, 1<<40, 10*time.Millisecond) {
+	if !s.Await(ctx, s.BellKey(), 1<<40, 10*time.Millisecond) {
 		t.Error("a poll that is over is no end")
 	}
 }
 
-// TestAwaitOther wakes for another version only.
-func TestAwaitOther(t *testing.T) {
+// TestAwaitWork wakes for another version only.
+func TestAwaitWork(t *testing.T) {
 	s := open(t, t.TempDir())
-	woken := make(chan error, 1)
-	go func() { woken <- s.AwaitOther(ctx, "v1") }()
 	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0); return err }())
-	_, rev, err := s.Current(ctx)
+	current, rev, err := s.Current(ctx)
 	must(t, err)
+	woken := make(chan error, 1)
+	go func() { woken <- s.AwaitWork(ctx, "v1", rev) }()
+	must(t, s.SetStatus(ctx, "n1", Configured, Running, Status{Version: "v1"}))
 	select {
 	case err := <-woken:
 		t.Fatalf("woken by its own version: %v", err)
 	default:
 	}
-	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v2"}, nil, rev); return err }())
+	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v2"}, current, rev); return err }())
 	select {
 	case err := <-woken:
 		must(t, err)

@@ -75,36 +75,34 @@ func (c *Config) target(run, version string) (put, shown string) {
 // sendLogs sends the logs of failed runs, the last one first, within the time that is given to that. What cannot be sent is tried again
 // at the next pull: the pull itself did not fail for it.
 func (p *pull) sendLogs(ctx context.Context) {
-	l := p.config.Agent.Logs
-	if l.Put == "" || ctx.Err() != nil {
+	if p.config.Agent.Logs.Put == "" || ctx.Err() != nil {
 		return
 	}
-	err := func() error {
-		files, err := state.Reports(p.config.Paths.State)
-		if err != nil {
-			return err
-		}
-		files = slices.DeleteFunc(files, func(f state.ReportFile) bool { return !f.ToSend })
-		if len(files) == 0 && p.unkept == nil {
-			return nil
-		}
-		ctx, cancel := context.WithTimeout(ctx, l.Timeout.Std())
-		defer cancel()
-		client, err := l.client()
-		if err != nil {
-			return err
-		}
-		defer client.CloseIdleConnections()
-		if p.unkept != nil {
-			if err := p.send(ctx, client, p.unkept); err != nil {
-				return err
-			}
-		}
-		return p.sendKept(ctx, client, files)
-	}()
-	if err != nil {
+	if err := p.sendAll(ctx); err != nil {
 		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("logs: %w; the next pull tries again", err))
 	}
+}
+
+func (p *pull) sendAll(ctx context.Context) error {
+	files, unread := state.Reports(p.config.Paths.State)
+	files = slices.DeleteFunc(files, func(f state.ReportFile) bool { return !f.ToSend })
+	if len(files) == 0 && p.unkept == nil {
+		return unread
+	}
+	l := p.config.Agent.Logs
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout.Std())
+	defer cancel()
+	client, err := l.client()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	if p.unkept != nil {
+		if err := p.send(ctx, client, p.unkept); err != nil {
+			return err
+		}
+	}
+	return errors.Join(unread, p.sendKept(ctx, client, files))
 }
 
 // sendKept sends what the reports on disk say. A report that cannot be read is not tried again.

@@ -81,15 +81,20 @@ func (h *host) pull() *Outcome {
 
 func (h *host) tryPull(ctx context.Context) (*Outcome, error) {
 	h.t.Helper()
-	log := logrus.New()
-	log.SetOutput(&h.log)
-	log.SetLevel(logrus.TraceLevel)
-	a, err := New(h.Config, "test", logrus.NewEntry(log))
+	a, err := New(h.Config, "test", h.entry())
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	out, err := a.Pull(ctx, Options{Waiting: func(*lock.Wait) {}})
 	return out, errors.Join(err, a.Close())
+}
+
+// entry is the log of the host's agent.
+func (h *host) entry() *logrus.Entry {
+	log := logrus.New()
+	log.SetOutput(&h.log)
+	log.SetLevel(logrus.TraceLevel)
+	return logrus.NewEntry(log)
 }
 
 // statuses are what the fleet's record says of the host.

@@ -22,7 +22,7 @@ func (p *pull) begin(ctx context.Context, v *state.Version) {
 	if p.store == nil {
 		return
 	}
-	if err := p.store.BeginRun(ctx, p.presence, p.status(v, "")); err != nil {
+	if err := p.store.BeginRun(ctx, p.presence, p.status(v, "in the middle of a run")); err != nil {
 		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("the begin of the run is not recorded: %w", p.store.Explain(err)))
 	}
 }

@@ -251,7 +251,9 @@ func TestFreezeRoster(t *testing.T) {
 	_, err := s.Decommission(ctx, "gone", "x", true)
 	must(t, err)
 	inventory := map[string]Member{"b": {Role: "web"}, "never": {Role: "web"}, "gone": {Role: "web"}, "db2": {Role: "db"}}
-	of := func(role string) Belongs { return func(_ string, m Member) (bool, string) { return m.Role == role, "" } }
+	of := func(role string) Belongs {
+		return func(_ string, m Member) (bool, string) { return m.Role == role, "" }
+	}
 	freeze := func(rollout, role string, inventory map[string]Member) ([]string, error) {
 		roster, err := s.FreezeRoster(ctx, s.RosterKey(rollout, role), inventory, of(role))
 		if err != nil {

@@ -53,6 +53,22 @@ type Loop struct {
 	Logs       Logs    `yaml:"logs"`    // of failed runs: where they are sent
 }
 
+// Reports says how many reports of runs a host keeps. The last one is kept whatever its size.
+type Reports struct {
+	Keep int         `yaml:"keep"` // how many
+	Size render.Size `yaml:"size"` // of all together
+}
+
+// Logs says where the logs of failed runs are sent.
+type Logs struct {
+	// URL for the log of a failed run; {fleet}, {node}, {run} and {version} in it are replaced. Nothing: logs stay on the host.
+	Put         string          `yaml:"put"`
+	HeadersFile string          `yaml:"headersFile"` // with headers of the request, one a line: "Name: value"; mode 0600
+	TokenFile   string          `yaml:"tokenFile"`   // that holds a token, sent as "Authorization: Bearer TOKEN"; mode 0600
+	CA          string          `yaml:"ca"`          // certificates of the authority that signed the server's; nothing: those of the host
+	Timeout     render.Duration `yaml:"timeout"`     // how long all logs of one pull may take
+}
+
 // Paths are where a node keeps things.
 type Paths struct {
 	State    string `yaml:"state"`    // what pullet keeps for itself: for root only

@@ -17,19 +17,8 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/puller"
-	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
-
-// Logs says where the logs of failed runs are sent.
-type Logs struct {
-	// Put is the URL to which the log of a failed run is put; {fleet}, {node}, {run} and {version} in it are replaced. Nothing: logs stay on the host.
-	Put         string          `yaml:"put"`
-	HeadersFile string          `yaml:"headersFile"` // with headers of the request, one a line: "Name: value"; mode 0600
-	TokenFile   string          `yaml:"tokenFile"`   // that holds a token, sent as "Authorization: Bearer TOKEN"; mode 0600
-	CA          string          `yaml:"ca"`          // certificates of the authority that signed the server's; nothing: those of the host
-	Timeout     render.Duration `yaml:"timeout"`     // how long all logs of one pull may take
-}
 
 var logWord = regexp.MustCompile(`\{[^{}]*\}`)
 

@@ -7,15 +7,8 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
-
-// Reports says how many reports of runs a host keeps. The last one is kept whatever its size.
-type Reports struct {
-	Keep int         `yaml:"keep"` // how many
-	Size render.Size `yaml:"size"` // of all together
-}
 
 // begin tells the fleet that a run begins. A fleet that cannot be told does not keep the host from being put right.
 func (p *pull) begin(ctx context.Context, v *state.Version) {
@@ -29,13 +22,13 @@ func (p *pull) begin(ctx context.Context, v *state.Version) {
 
 // keep writes the report of a run, and marks it when its log is to be sent. A report that cannot be written is said and stops nothing:
 // drift is corrected on a full disk too.
-func (p *pull) keep(report *apply.Report) {
+func (p *pull) keep(report *apply.Report, beside ...error) {
 	p.kept = true
 	kept := *report
-	for _, err := range p.out.Failures {
+	for _, err := range append(beside, p.out.Failures...) {
 		kept.Errors = append(kept.Errors, err.Error())
 	}
-	send := stateOf(p.out) == state.Failed && p.config.Agent.Logs.Put != ""
+	send := p.config.Agent.Logs.Put != "" && (len(beside) > 0 || stateOf(p.out) == state.Failed)
 	if err := p.write(&kept, send); err != nil {
 		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("the report of run %s is not kept: %w", p.out.Run, err))
 		if send {
@@ -69,20 +62,29 @@ func (p *pull) write(report *apply.Report, send bool) error {
 	return err
 }
 
-// account sees to it that a pull which failed without a run leaves its reasons, here and with the fleet.
+// account sees to it that a pull which ended before or beside its run leaves its reasons, here and with the fleet.
 func (p *pull) account(ctx context.Context, err error) {
 	if err != nil {
 		p.cannotPull(ctx, err)
 	}
-	if len(p.out.Failures) > 0 && !p.kept { // the commit cannot be used here
-		now := time.Now()
-		report := apply.Report{Run: p.out.Run, Node: p.config.Node.Name, Started: now, Ended: now, Steps: []*apply.StepReport{}, Counts: map[apply.Outcome]int{}}
-		if v := p.out.Version; v != nil {
-			report.Version, report.Release = v.ID, v.Release
-		}
-		p.keep(&report)
+	switch {
+	case p.kept:
+	case err != nil && p.out.Report != nil:
+		p.keep(p.out.Report, err)
+	case len(p.out.Failures) > 0: // the commit cannot be used here
+		p.keep(p.nothingRan())
 	}
 	p.sendLogs(ctx)
+}
+
+// nothingRan is the report of a pull without a run.
+func (p *pull) nothingRan() *apply.Report {
+	now := time.Now()
+	r := &apply.Report{Run: p.out.Run, Node: p.config.Node.Name, Started: now, Ended: now, Steps: []*apply.StepReport{}, Counts: map[apply.Outcome]int{}}
+	if v := p.out.Version; v != nil {
+		r.Version, r.Release = v.ID, v.Release
+	}
+	return r
 }
 
 // cannotPull tells the fleet that the pull could not be made: else the node would look as it was left, or as if a run went on.

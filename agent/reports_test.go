@@ -248,6 +248,20 @@ func TestPullThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// TestRunThatCannotBeRecorded: what the run did is in its report, with why the pull failed nevertheless.
+func TestRunThatCannotBeRecorded(t *testing.T) {
+	h := newHost(t, "")
+	h.commit(job("one", "mkdir -p "+h.Paths.State+"/done.json/x"))
+	out, err := h.tryPull(context.Background())
+	all := h.reports()
+	if err == nil || len(all) != 1 || all[0].Run != out.Run || all[0].Changed() != 2 || len(all[0].Errors) != 1 || !strings.Contains(all[0].Errors[0], "done.json cannot be written") {
+		t.Fatalf("%v, reports %+v", err, all)
+	}
+	if got := h.statuses()[state.Configured]; got.State != state.Failed || got.Version != all[0].Version || !strings.Contains(got.Reason, "done.json cannot be written") {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestReportCannotBeWritten: the drift is corrected, and the pull says what is missing.
 func TestReportCannotBeWritten(t *testing.T) {
 	h := newHost(t, job("one", "true"))

@@ -1,7 +1,9 @@
 package state
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -83,8 +85,11 @@ func TestLoadReport(t *testing.T) {
 			t.Errorf("%s: %v %v, want %d", id, got, err, want)
 		}
 	}
+	if runs, err := Runs(dir); err != nil || !slices.Equal(runs, []string{"y", "x"}) {
+		t.Errorf("%q %v", runs, err)
+	}
 	var got any
-	if err := LoadReport(dir, "../node", &got); err == nil || !strings.Contains(err.Error(), `no report of a run "../node" on this node: 3 are kept in `) {
+	if err := LoadReport(dir, "../node", &got); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `no report of a run "../node" on this node: 3 are kept in `) {
 		t.Errorf("%v", err)
 	}
 	if all, err := Reports(t.TempDir()); err != nil || len(all) != 0 {

@@ -60,6 +60,16 @@ func Reports(dir string) ([]ReportFile, error) {
 	return out, nil
 }
 
+// Runs are the runs whose reports the node keeps, the newest first.
+func Runs(dir string) ([]string, error) {
+	all, err := Reports(dir)
+	var out []string
+	for _, f := range slices.Backward(all) {
+		out = append(out, f.Run)
+	}
+	return slices.Compact(out), err
+}
+
 // LoadReport reads a report into v, by its run or its number. Of a run with two reports it is the later one.
 func LoadReport(dir, id string, v any) error {
 	all, err := Reports(dir)
@@ -71,7 +81,7 @@ func LoadReport(dir, id string, v any) error {
 			return f.Load(v)
 		}
 	}
-	return fmt.Errorf("there is no report of a run %q on this node: %d are kept in %s; agent.reports says how many", id, len(all), filepath.Join(dir, "reports"))
+	return fmt.Errorf("there is no report of a run %q on this node: %d are kept in %s; agent.reports says how many: %w", id, len(all), filepath.Join(dir, "reports"), fs.ErrNotExist)
 }
 
 // Load reads the report into v.

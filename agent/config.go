@@ -48,7 +48,25 @@ type Loop struct {
 	// AllowRun lets operators run commands on this host with pullet run; default false.
 	AllowRun bool `yaml:"allowRun"`
 	// PruneLimit is how many things that jobs with prune: true no longer declare one run removes; more are left until pull --prune-all.
-	PruneLimit int `yaml:"pruneLimit"`
+	PruneLimit int     `yaml:"pruneLimit"`
+	Reports    Reports `yaml:"reports"` // of runs, with all that steps printed: they are in the state directory
+	Logs       Logs    `yaml:"logs"`    // of failed runs: where they are sent
+}
+
+// Reports says how many reports of runs a host keeps. The last one is kept whatever its size.
+type Reports struct {
+	Keep int         `yaml:"keep"` // how many
+	Size render.Size `yaml:"size"` // of all together
+}
+
+// Logs says where the logs of failed runs are sent.
+type Logs struct {
+	// URL for the log of a failed run; {fleet}, {node}, {run} and {version} in it are replaced. Nothing: logs stay on the host.
+	Put         string          `yaml:"put"`
+	HeadersFile string          `yaml:"headersFile"` // with headers of the request, one a line: "Name: value"; mode 0600
+	TokenFile   string          `yaml:"tokenFile"`   // that holds a token, sent as "Authorization: Bearer TOKEN"; mode 0600
+	CA          string          `yaml:"ca"`          // certificates of the authority that signed the server's; nothing: those of the host
+	Timeout     render.Duration `yaml:"timeout"`     // how long all logs of one pull may take
 }
 
 // Paths are where a node keeps things.
@@ -68,6 +86,8 @@ func Default() Config {
 			Interval: render.Duration(5 * time.Minute), Splay: render.Duration(30 * time.Second),
 			Wait: render.Duration(10 * time.Minute), Deadline: render.Duration(time.Hour),
 			PruneLimit: apply.DefaultPruneLimit,
+			Reports:    Reports{Keep: 50, Size: 50 << 20},
+			Logs:       Logs{Timeout: render.Duration(10 * time.Second)},
 		},
 		Paths: Paths{State: "/var/lib/pullet", HostVars: "/etc/pullet/vars.d"},
 	}
@@ -129,6 +149,12 @@ func (c *Config) complete() error {
 	}
 	if c.Agent.PruneLimit < 1 {
 		errs = append(errs, fmt.Errorf("%s: agent.pruneLimit: %d is not a number of things from 1 on; what is pruned is said by the jobs", c.file, c.Agent.PruneLimit))
+	}
+	if c.Agent.Reports.Keep < 1 {
+		errs = append(errs, fmt.Errorf("%s: agent.reports.keep: %d is not a number of reports from 1 on", c.file, c.Agent.Reports.Keep))
+	}
+	if err := c.Agent.Logs.check(); err != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
 	}
 	if len(c.Repositories) == 0 {
 		errs = append(errs, fmt.Errorf("%s: repositories is empty: name at least one, such as {name: main, url: ..., ref: main}", c.file))

@@ -42,6 +42,8 @@ type pull struct {
 	waitMu sync.Mutex
 	waited time.Duration // at gates, of Wait
 	said   *lock.Wait    // the last reason to wait inside the run
+	kept   bool          // a report of this pull is kept
+	unkept *apply.Report // that could not be written, and whose log is to be sent
 	log    *logrus.Entry
 }
 
@@ -57,6 +59,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	defer p.unlock(held)
 	p.work(p.config.Agent.Deadline.Std() + 2*p.Wait + time.Hour)
 	err = p.do(ctx)
+	p.account(ctx, err)
 	if err == nil && p.out.Rebooting() {
 		err = p.host("").Reboot(ctx)
 	}
@@ -226,6 +229,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 		o.Gates, o.Host.Fence = gates, gates.Fence
 	}
 	o.Host.Fleet = p.fleet()
+	p.begin(ctx, v)
 	report, err := program.Run(ctx, o)
 	p.out.Report = report
 	return report, err

@@ -69,22 +69,24 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 			return err
 		}
 	}
-	if report.Changed() > 0 || report.Failed() || p.out.Upgrade {
-		if err := state.SaveReport(dir, report.Run, report); err != nil {
-			return err
-		}
+	if report.Changed() > 0 || report.Failed() || p.out.Upgrade || len(p.out.Failures) > 0 {
+		p.keep(report)
 	}
 	if p.store == nil {
 		return nil
 	}
 	st := p.status(v, report.Why())
-	for _, e := range append(p.out.Warnings, p.out.Refused...) { // also of a node that is fine: it may not hear of the next version
-		st.Reason = firstLine(e)
+	if st.Reason == "" {
+		for _, e := range append(p.out.Warnings, p.out.Refused...) { // also of a node that is fine: it may not hear of the next version
+			st.Reason = firstLine(e)
+		}
 	}
 	for _, e := range p.out.Failures { // a newer commit that this node cannot use is why it lags
 		st.Reason = firstLine(e)
 	}
-	ops := append(p.store.StatusOps(p.config.Node.Name, state.Configured, stateOf(p.out), st),
+	configured := st
+	configured.Digest = digest(report)
+	ops := append(p.store.StatusOps(p.config.Node.Name, state.Configured, stateOf(p.out), configured),
 		p.store.StatusOps(p.config.Node.Name, state.Validated, validationOf(report), st)...)
 	if v.Same(p.local.Running) && !p.out.Upgrade && p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
 		ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())

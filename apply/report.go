@@ -57,6 +57,7 @@ type Report struct {
 	Resumed bool      `json:"resumed,omitempty"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`
+	Seconds float64   `json:"seconds"`           // that it took, also where the clock was set meanwhile
 	Stopped string    `json:"stopped,omitempty"` // why steps were left out at the end
 	Reboot  bool      `json:"reboot,omitempty"`  // the host has to boot before the run goes on
 	// NeedsTurn is set when the host has to boot and it was not its turn.
@@ -67,6 +68,24 @@ type Report struct {
 	Leftovers []Leftover `json:"leftovers,omitempty"` // on the host, and no longer declared
 	late      int        // failures of steps whose failure stops nobody before every node ran them
 	NotUndone []string   `json:"notUndone,omitempty"` // steps whose changes stayed when their job's files were restored
+	// Errors are what was wrong beside the steps, in a report that is kept: a commit that does not compile.
+	Errors []string `json:"errors,omitempty"`
+	// Repeated is how many runs just before this one failed in the same way, in a report that is kept.
+	Repeated int `json:"repeated,omitempty"`
+}
+
+// Repeats reports that a run failed as the last one did, and changed nothing.
+func (r *Report) Repeats(last *Report) bool {
+	said := func(r *Report) (all []string) {
+		for _, s := range r.Steps {
+			if s.Outcome != OK {
+				all = append(all, s.Title()+" "+string(s.Outcome)+" "+s.Reason)
+			}
+		}
+		return append(all, r.Errors...)
+	}
+	failed := r.Failed() || len(r.Errors) > 0
+	return failed && r.Changed() == 0 && r.Version == last.Version && slices.Equal(said(r), said(last))
 }
 
 func (r *Report) add(s *StepReport) {

@@ -130,6 +130,7 @@ func (x *execution) phases(ctx context.Context) {
 		x.stopBecause(stopCause(ctx))
 	}
 	x.report.Ended = time.Now()
+	x.report.Seconds = x.report.Ended.Sub(x.report.Started).Seconds()
 }
 
 // stopped reports that no further step is started.

@@ -33,7 +33,7 @@ func (a Auth) check(protocol string) (errs []error) {
 		if file == "" {
 			continue
 		}
-		if _, err := readSecret(file); err != nil {
+		if _, err := ReadSecret(file); err != nil {
 			errs = append(errs, err)
 		}
 	}
@@ -43,8 +43,8 @@ func (a Auth) check(protocol string) (errs []error) {
 	return errs
 }
 
-// readSecret reads a file that only its owner may read.
-func readSecret(file string) ([]byte, error) {
+// ReadSecret reads a file that only its owner may read.
+func ReadSecret(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read credentials: %w", err)
@@ -88,7 +88,7 @@ func (s Source) httpLogin() (string, transport.AuthMethod, error) {
 	file := s.Auth.TokenFile + s.Auth.PasswordFile // check allows one of them
 	switch {
 	case file != "":
-		secret, err := readSecret(file)
+		secret, err := ReadSecret(file)
 		if err != nil {
 			return "", nil, err
 		}

@@ -22,7 +22,7 @@ type sshLogin struct {
 }
 
 func newSSHLogin(ep *transport.Endpoint, auth Auth) (*sshLogin, error) {
-	key, err := readSecret(auth.SSHKey)
+	key, err := ReadSecret(auth.SSHKey)
 	if err != nil {
 		return nil, err
 	}

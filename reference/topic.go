@@ -183,6 +183,9 @@ func plain(v reflect.Value) string {
 	if d, ok := v.Interface().(render.Duration); ok {
 		return strings.Replace(strings.Replace(d.Std().String(), "m0s", "m", 1), "h0m", "h", 1)
 	}
+	if s, ok := v.Interface().(render.Size); ok {
+		return s.String()
+	}
 	out, err := yaml.Dump(v.Interface())
 	if err != nil {
 		return fmt.Sprint(v.Interface())

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,37 @@ func FuzzExpression(f *testing.F) {
 			_, _ = runExpression(code, &scope{macros: &macroSet{}, vars: map[string]any{"a": 1, "t": "xx", "l": []any{1, "b"}}}) // its errors are its own
 		}
 	})
+}
+
+func TestSizes(t *testing.T) {
+	pattern := regexp.MustCompile((*Size)(nil).shape().Pattern)
+	for text, want := range map[string]Size{
+		"0B": 0, "1B": 1, "1023B": 1023, "500KiB": 500 << 10, "1024KiB": 1 << 20, "50MiB": 50 << 20, "50 MiB": 50 << 20, "1GiB": 1 << 30, "999999999GiB": 999999999 << 30,
+	} {
+		var got struct {
+			Size Size `yaml:"size"`
+		}
+		err := DecodeFile("f", []byte("size: "+text+"\n"), &got)
+		if err != nil || got.Size != want || !pattern.MatchString(text) || !pattern.MatchString(got.Size.String()) {
+			t.Errorf("%q: %s %v, want %d", text, got.Size, err, want)
+		}
+	}
+	for text, want := range map[Size]string{0: "0B", 1: "1B", 1 << 10: "1KiB", 1 << 20: "1MiB", 50 << 20: "50MiB", 3 << 29: "1536MiB", 1<<30 + 1: "1073741825B"} {
+		if got := text.String(); got != want {
+			t.Errorf("%d: %s, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{"", "5", "50M", "50MB", "-1MiB", "1.5MiB", "1000000000B", "MiB", "[1MiB]", "50mib"} {
+		var got struct {
+			Size Size `yaml:"size"`
+		}
+		if err := DecodeFile("f", []byte("size: "+text+"\n"), &got); err == nil || !strings.Contains(err.Error(), "is not a size: write 500KiB, 50MiB or 1GiB") {
+			t.Errorf("%q: %s %v, want an error", text, got.Size, err)
+		}
+		if pattern.MatchString(text) {
+			t.Errorf("%q: the pattern takes it", text)
+		}
+	}
 }
 
 func TestDurations(t *testing.T) {

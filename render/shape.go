@@ -150,6 +150,10 @@ func (v *Duration) shape() *Shape {
 	return &Shape{Kind: Text, Name: "duration", Pattern: `^([0-9]+w ?([0-9]+d ?)?(` + clock + `)?|[0-9]+d ?(` + clock + `)?|` + clock + `|0)$`, NotNull: true}
 }
 
+func (v *Size) shape() *Shape {
+	return &Shape{Kind: Text, Name: "size", Pattern: sizeText.String(), NotNull: true}
+}
+
 func (v *Strings) shape() *Shape {
 	one := &Shape{Kind: Text}
 	return &Shape{Kind: Either, Name: "text, or list of texts", Either: []*Shape{one, {Kind: List, Elem: one}}}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -57,6 +58,32 @@ func ParseDuration(text string) (time.Duration, error) {
 
 // Std is the duration in Go's type.
 func (v Duration) Std() time.Duration { return time.Duration(v) }
+
+// Size is a number of bytes, as YAML writes it: 500KiB, 50MiB, 1GiB.
+type Size int64
+
+var sizeText = regexp.MustCompile(`^([0-9]{1,9}) ?(B|KiB|MiB|GiB)$`)
+
+func (v *Size) decode(d *decoder, n *yaml.Node) {
+	m := sizeText.FindStringSubmatch(n.Value)
+	if m == nil || n.Kind != yaml.ScalarNode {
+		d.failf(n, "%s is not a size: write 500KiB, 50MiB or 1GiB", kindName(n))
+		return
+	}
+	number, _ := strconv.ParseInt(m[1], 10, 64) // nine digits are a number
+	*v = Size(number << map[string]int{"B": 0, "KiB": 10, "MiB": 20, "GiB": 30}[m[2]])
+}
+
+// String is the size in the largest unit in which it is a whole number.
+func (v Size) String() string {
+	shift, unit := 0, "B"
+	for i, larger := range []string{"KiB", "MiB", "GiB"} {
+		if v != 0 && v&(1<<(10*(i+1))-1) == 0 {
+			shift, unit = 10*(i+1), larger
+		}
+	}
+	return strconv.FormatInt(int64(v)>>shift, 10) + unit
+}
 
 // Strings is a list of texts; a single text is a list of one.
 type Strings []string

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -162,44 +160,3 @@ func LockRun(dir, run string) (*RunLock, error) {
 
 // Release lets the next run in.
 func (l *RunLock) Release() error { return l.file.Unlock() }
-
-// keptReports is how many reports of runs a node keeps.
-const keptReports = 50
-
-// SaveReport keeps the report of a run, and drops the oldest ones.
-func SaveReport(dir, run string, report any) error {
-	reports := filepath.Join(dir, "reports")
-	if err := os.MkdirAll(reports, 0o700); err != nil {
-		return err
-	}
-	if err := writeJSON(filepath.Join(reports, run+".json"), report); err != nil {
-		return err
-	}
-	names, err := reportNames(reports)
-	if err != nil {
-		return err
-	}
-	for len(names) > keptReports {
-		if err := os.Remove(filepath.Join(reports, names[0])); err != nil {
-			return err
-		}
-		names = names[1:]
-	}
-	return nil
-}
-
-// reportNames are the reports, oldest first: run ids begin with their time.
-func reportNames(dir string) ([]string, error) {
-	found, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, e := range found {
-		if strings.HasSuffix(e.Name(), ".json") && !strings.HasPrefix(e.Name(), ".") {
-			names = append(names, e.Name())
-		}
-	}
-	slices.Sort(names)
-	return names, nil
-}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,23 +230,6 @@ func wantHeld(t *testing.T, dir string, pid int, run string) {
 	var held *LockedError
 	if !errors.As(err, &held) || held.PID != pid || held.Run != run || time.Since(held.Since) > time.Minute {
 		t.Errorf("got %v, want held by %d, run %s", err, pid, run)
-	}
-}
-
-// TestReports: the last fifty are kept, by their names.
-func TestReports(t *testing.T) {
-	dir := t.TempDir()
-	for i := range 60 {
-		must(t, SaveReport(dir, fmt.Sprintf("2026010%dT%06dZ", i/30, i), map[string]int{"n": i}))
-	}
-	must(t, os.WriteFile(filepath.Join(dir, "reports", ".tmp.json"), nil, 0o600))
-	names, err := reportNames(filepath.Join(dir, "reports"))
-	if err != nil || len(names) != 50 || !slices.IsSorted(names) || names[0] != "20260100T000010Z.json" || names[49] != "20260101T000059Z.json" {
-		t.Errorf("%d reports, %v", len(names), err)
-	}
-	var back map[string]int
-	if err := readJSON(filepath.Join(dir, "reports", names[49]), &back); err != nil || back["n"] != 59 {
-		t.Errorf("%v %v", back, err)
 	}
 }
 

@@ -35,7 +35,9 @@ type Status struct {
 	Gate    string    `json:"gate,omitempty"`    // at which it waits
 	Holders []Holder  `json:"holders,omitempty"` // for whom it waits
 	Parked  bool      `json:"parked,omitempty"`  // it gave its slot back while it waits for others in mid-run
-	Time    time.Time `json:"time"`
+	Log     string    `json:"log,omitempty"`     // where the whole log of the run is, when it was sent somewhere
+	Digest  *Digest   `json:"digest,omitempty"`  // of the run, with the configured state
+	Time    time.Time `json:"time"`              // by the node's clock
 }
 
 // Holder is a node that others wait for.
@@ -85,10 +87,11 @@ func (s *Store) NodeKey(node string) string { return s.key("node", node) }
 
 // StatusOps move a node to a state of a category, out of every other one.
 func (s *Store) StatusOps(node, category, state string, st Status) []clientv3.Op {
-	ops := []clientv3.Op{Put(s.key("status", category, state, node), st)}
+	st.Reason = cut(st.Reason, maxReason)
+	ops := []clientv3.Op{Put(s.statusKey(category, state, node), st)}
 	for _, other := range states {
 		if other != state {
-			ops = append(ops, clientv3.OpDelete(s.key("status", category, other, node)))
+			ops = append(ops, clientv3.OpDelete(s.statusKey(category, other, node)))
 		}
 	}
 	return ops

@@ -60,7 +60,7 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 			n.FirstSeen = old.FirstSeen
 		}
 		ops := []clientv3.Op{Put(key, owner, clientv3.WithLease(lease.ID)), Put(s.NodeKey(n.Name), n), Put(s.key("facts", n.Name), facts),
-			clientv3.OpDelete(s.DecommissionedKey(n.Name))}
+			clientv3.OpDelete(s.DecommissionedKey(n.Name)), s.provisionOp(n.Name, n.LastSeen)}
 		done, err := s.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(key), "=", seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", nodeSeen)).
 			Then(append(append(ops, s.countOps(n.Name, old.Role, n.Role, lease.ID)...), clientv3.OpGet(s.NodeKey(""), clientv3.WithPrefix(), clientv3.WithCountOnly()))...).Commit()

@@ -118,7 +118,7 @@ func counts(r *apply.Report) string {
 			line += fmt.Sprintf(", %d %s", n, o)
 		}
 	}
-	return line + fmt.Sprintf(" in %s", r.Ended.Sub(r.Started).Round(time.Millisecond))
+	return line + fmt.Sprintf(" in %s", time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond))
 }
 
 // count is a number of things: 1 node, 2 nodes.

@@ -1,0 +1,200 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/state"
+)
+
+var logWord = regexp.MustCompile(`\{[^{}]*\}`)
+
+// check finds what is wrong with the URL before it is needed.
+func (l Logs) check() error {
+	if l.Put == "" {
+		if l != (Logs{Timeout: l.Timeout}) {
+			return errors.New("agent.logs.put is missing: it says where logs are sent")
+		}
+		return nil
+	}
+	for _, word := range logWord.FindAllString(l.Put, -1) {
+		if !slices.Contains([]string{"{fleet}", "{node}", "{run}", "{version}"}, word) {
+			return fmt.Errorf("agent.logs.put: there is no %s: use {fleet}, {node}, {run} and {version}", word)
+		}
+	}
+	u, err := url.Parse(logWord.ReplaceAllString(l.Put, "x"))
+	switch secret := l.HeadersFile + l.TokenFile; {
+	case err != nil: // the cause quotes the URL, which may be a secret
+		return errors.New("agent.logs.put is no URL")
+	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
+		return errors.New("agent.logs.put: write an https or http URL, such as https://logs.example.org/{fleet}/{node}/{run}.log")
+	case u.Scheme == "http" && secret != "":
+		return errors.New("agent.logs: headersFile and tokenFile hold secrets: put has to be an https URL")
+	case l.Timeout <= 0:
+		return errors.New("agent.logs.timeout: it has to be some time, such as 10s")
+	}
+	return nil
+}
+
+// target is where the log of a run goes, and how that is shown: without what may be a secret, such as the signature of a presigned URL.
+func (c *Config) target(run, version string) (put, shown string) {
+	put = strings.NewReplacer("{fleet}", url.PathEscape(c.Fleet), "{node}", url.PathEscape(c.Node.Name), "{run}", run, "{version}", version).
+		Replace(c.Agent.Logs.Put)
+	u, err := url.Parse(put)
+	if err != nil { // checked with the configuration
+		return put, "agent.logs.put"
+	}
+	u.User, u.RawQuery, u.Fragment = nil, "", ""
+	return put, u.String()
+}
+
+// sendLogs sends the logs of failed runs, the last one first, within the time that is given to that. What cannot be sent is tried again
+// at the next pull: the pull itself did not fail for it.
+func (p *pull) sendLogs(ctx context.Context) {
+	if p.config.Agent.Logs.Put == "" || ctx.Err() != nil {
+		return
+	}
+	if err := p.sendAll(ctx); err != nil {
+		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("logs: %w; the next pull tries again", err))
+	}
+}
+
+func (p *pull) sendAll(ctx context.Context) error {
+	files, unread := state.Reports(p.config.Paths.State)
+	files = slices.DeleteFunc(files, func(f state.ReportFile) bool { return !f.ToSend })
+	if len(files) == 0 && p.unkept == nil {
+		return unread
+	}
+	l := p.config.Agent.Logs
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout.Std())
+	defer cancel()
+	client, err := l.client()
+	if err != nil {
+		return err
+	}
+	defer client.CloseIdleConnections()
+	if p.unkept != nil {
+		if err := p.send(ctx, client, p.unkept); err != nil {
+			return err
+		}
+	}
+	return errors.Join(unread, p.sendKept(ctx, client, files))
+}
+
+// sendKept sends what the reports on disk say. A report that cannot be read is not tried again.
+func (p *pull) sendKept(ctx context.Context, client *http.Client, files []state.ReportFile) error {
+	for _, f := range slices.Backward(files) {
+		var report apply.Report
+		err := f.Load(&report)
+		if err == nil {
+			if err := p.send(ctx, client, &report); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(err, f.Sent()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// send puts the log of one run where it is wanted, and tells the fleet where that is.
+func (p *pull) send(ctx context.Context, client *http.Client, report *apply.Report) error {
+	put, shown := p.config.target(report.Run, report.Version)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPut, put, strings.NewReader(report.Log()))
+	if err != nil {
+		return fmt.Errorf("%s is no URL", shown)
+	}
+	req.Header.Set("Content-Type", "text/plain; charset=utf-8")
+	if err := p.config.Agent.Logs.login(req.Header); err != nil {
+		return err
+	}
+	answer, err := client.Do(req)
+	var inURL *url.Error
+	if errors.As(err, &inURL) { // it quotes the whole URL
+		err = inURL.Err
+	}
+	if err != nil {
+		return fmt.Errorf("the log of run %s cannot be put to %s: %w", report.Run, shown, err)
+	}
+	if err := answer.Body.Close(); err != nil {
+		p.log.WithError(err).Debug("the answer of the log store")
+	}
+	if answer.StatusCode/100 != 2 {
+		return fmt.Errorf("the log of run %s was refused by %s: %s", report.Run, shown, answer.Status)
+	}
+	p.log.WithField("log", shown).Info("the log was sent")
+	if p.store == nil {
+		return nil
+	}
+	if err := p.store.LinkLog(ctx, p.config.Node.Name, report.Run, shown); err != nil {
+		return fmt.Errorf("the log of run %s is at %s, but the fleet does not know it: %w", report.Run, shown, p.store.Explain(err))
+	}
+	return nil
+}
+
+// client does what is asked and nothing else: a redirect would hand the headers on to another server.
+func (l Logs) client() (*http.Client, error) {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if l.CA != "" {
+		pem, err := os.ReadFile(l.CA)
+		if err != nil {
+			return nil, fmt.Errorf("agent.logs.ca: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("agent.logs.ca: %s holds no certificate", l.CA)
+		}
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool}
+	}
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Transport: transport, CheckRedirect: stay}, nil
+}
+
+// login adds the headers and the token, as the files have them now. An error names the file and the line, never what is in it.
+func (l Logs) login(header http.Header) error {
+	if l.HeadersFile != "" {
+		text, err := puller.ReadSecret(l.HeadersFile)
+		if err != nil {
+			return fmt.Errorf("agent.logs.headersFile: %w", err)
+		}
+		lines := bufio.NewScanner(bytes.NewReader(text))
+		for n := 1; lines.Scan(); n++ {
+			line := strings.TrimSpace(lines.Text())
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			name, value, ok := strings.Cut(line, ":")
+			if !ok || !headerName.MatchString(name) {
+				return fmt.Errorf("agent.logs.headersFile: %s:%d is no header: write it as Name: value", l.HeadersFile, n)
+			}
+			header.Set(name, strings.TrimSpace(value))
+		}
+		if err := lines.Err(); err != nil {
+			return fmt.Errorf("agent.logs.headersFile: %w", err)
+		}
+	}
+	if l.TokenFile != "" {
+		token, err := puller.ReadSecret(l.TokenFile)
+		if err != nil {
+			return fmt.Errorf("agent.logs.tokenFile: %w", err)
+		}
+		header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	}
+	return nil
+}
+
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")

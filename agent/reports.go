@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/state"
+)
+
+// begin tells the fleet that a run begins. A fleet that cannot be told does not keep the host from being put right.
+func (p *pull) begin(ctx context.Context, v *state.Version) {
+	if p.store == nil {
+		return
+	}
+	if err := p.store.BeginRun(ctx, p.presence, p.status(v, "in the middle of a run")); err != nil {
+		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("the begin of the run is not recorded: %w", p.store.Explain(err)))
+	}
+}
+
+// keep writes the report of a run, and marks it when its log is to be sent. A report that cannot be written is said and stops nothing:
+// drift is corrected on a full disk too.
+func (p *pull) keep(report *apply.Report, beside ...error) {
+	p.kept = true
+	kept := *report
+	for _, err := range append(beside, p.out.Failures...) {
+		kept.Errors = append(kept.Errors, err.Error())
+	}
+	send := p.config.Agent.Logs.Put != "" && (len(beside) > 0 || stateOf(p.out) == state.Failed)
+	if err := p.write(&kept, send); err != nil {
+		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("the report of run %s is not kept: %w", p.out.Run, err))
+		if send {
+			p.unkept = &kept
+		}
+	}
+}
+
+// write writes a report. Of runs in a row that fail in the same way, the first and the last are kept: else a night of them would leave
+// nothing of what was before.
+func (p *pull) write(report *apply.Report, send bool) error {
+	dir := p.config.Paths.State
+	files, err := state.Reports(dir)
+	if err != nil {
+		return err
+	}
+	var last apply.Report
+	if n := len(files); n > 0 && files[n-1].Load(&last) == nil && report.Repeats(&last) {
+		report.Repeated = last.Repeated + 1
+		if last.Repeated > 0 {
+			if err := files[n-1].Remove(); err != nil {
+				return err
+			}
+		}
+	}
+	limits := state.ReportLimits{Keep: p.config.Agent.Reports.Keep, Size: int64(p.config.Agent.Reports.Size)}
+	file, err := state.SaveReport(dir, report.Run, report, limits)
+	if err == nil && send {
+		err = file.Send()
+	}
+	return err
+}
+
+// account sees to it that a pull which ended before or beside its run leaves its reasons, here and with the fleet.
+func (p *pull) account(ctx context.Context, err error) {
+	if err != nil {
+		p.cannotPull(ctx, err)
+	}
+	switch {
+	case p.kept:
+	case err != nil && p.out.Report != nil:
+		p.keep(p.out.Report, err)
+	case len(p.out.Failures) > 0: // the commit cannot be used here
+		p.keep(p.nothingRan())
+	}
+	p.sendLogs(ctx)
+}
+
+// nothingRan is the report of a pull without a run.
+func (p *pull) nothingRan() *apply.Report {
+	now := time.Now()
+	r := &apply.Report{Run: p.out.Run, Node: p.config.Node.Name, Started: now, Ended: now, Steps: []*apply.StepReport{}, Counts: map[apply.Outcome]int{}}
+	if v := p.out.Version; v != nil {
+		r.Version, r.Release = v.ID, v.Release
+	}
+	return r
+}
+
+// cannotPull tells the fleet that the pull could not be made: else the node would look as it was left, or as if a run went on.
+func (p *pull) cannotPull(ctx context.Context, err error) {
+	var away *state.UnreachableError
+	if p.store == nil || ctx.Err() != nil || errors.As(p.store.Explain(err), &away) {
+		return
+	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	st := state.Status{Run: p.out.Run, Reason: firstLine(err), Time: time.Now().UTC()}
+	if v := p.out.Version; v != nil {
+		st.Version, st.Release = v.ID, v.Release
+	}
+	if err := p.store.FailPull(ctx, p.presence, st); err != nil {
+		p.log.WithError(err).Warn("that the pull could not be made is not recorded")
+	}
+}
+
+// digest is what the fleet keeps of a report.
+func digest(r *apply.Report) *state.Digest {
+	d := state.Digest{Counts: map[string]int{}, Seconds: r.Seconds}
+	for outcome, n := range r.Counts {
+		d.Counts[string(outcome)] = n
+	}
+	if r.Failed() {
+		d.Failed = r.Why()
+	}
+	return d.Fit()
+}

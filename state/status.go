@@ -1,0 +1,117 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Digest is what the fleet keeps of a run: the rest is in the run's report on the node.
+type Digest struct {
+	Counts  map[string]int `json:"counts"`           // steps by outcome
+	Failed  string         `json:"failed,omitempty"` // the first failure: step, place and reason
+	Seconds float64        `json:"seconds"`
+}
+
+// The fleet's statuses are read all at once: what one may hold is bounded. A digest as JSON, and the reason of a status as it is.
+const (
+	maxDigest = 1 << 10
+	maxReason = 1000
+)
+
+// Fit is the digest, with as much of the first failure as it may hold.
+func (d Digest) Fit() *Digest {
+	failed := d.Failed
+	for most := maxDigest; ; most /= 2 {
+		d.Failed = cut(failed, most)
+		// Encoding cannot fail: it is a plain struct.
+		if data, _ := json.Marshal(d); len(data) <= maxDigest || most == 0 {
+			return &d
+		}
+	}
+}
+
+// cut is a text of so many bytes at most, with dots where something is left out.
+func cut(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	end := max(0, most-len("..."))
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "..."
+}
+
+// BeginRun says that a run began: the node's configured state is running. A node that failed stays so until a run of it ended
+// otherwise: it would be missing in lists of failures each time it tries again. Nothing is written when another host has the name by now.
+func (s *Store) BeginRun(ctx context.Context, p *Presence, st Status) error {
+	_, err := s.Client.Txn(ctx).If(
+		clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision),
+		clientv3.Compare(clientv3.CreateRevision(s.statusKey(Configured, Failed, p.Node.Name)), "=", 0),
+	).Then(s.StatusOps(p.Node.Name, Configured, Running, st)...).Commit()
+	return err
+}
+
+// FailPull says that a node could not make its pull, unless another host has the name by now.
+func (s *Store) FailPull(ctx context.Context, p *Presence, st Status) error {
+	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision)).
+		Then(s.StatusOps(p.Node.Name, Configured, Failed, st)...).Commit()
+	return err
+}
+
+// provisionOp says of a node that it is provisioned, because it pulls; unless something else said how far that is.
+func (s *Store) provisionOp(node string, at time.Time) clientv3.Op {
+	var unsaid []clientv3.Cmp
+	for _, state := range states {
+		unsaid = append(unsaid, clientv3.Compare(clientv3.CreateRevision(s.statusKey(Provisioned, state, node)), "=", 0))
+	}
+	st := Status{Reason: "it pulls, and nothing else said how far it is", Time: at}
+	return clientv3.OpTxn(unsaid, []clientv3.Op{Put(s.statusKey(Provisioned, Success, node), st)}, nil)
+}
+
+// LinkLog says where the log of a run is, in all that the run says of its node.
+func (s *Store) LinkLog(ctx context.Context, node, run, log string) error {
+	var reads []clientv3.Op
+	for _, category := range Categories() {
+		for _, state := range states {
+			reads = append(reads, clientv3.OpGet(s.statusKey(category, state, node)))
+		}
+	}
+	for {
+		got, err := s.Client.Txn(ctx).Then(reads...).Commit()
+		if err != nil {
+			return err
+		}
+		var same []clientv3.Cmp
+		var ops []clientv3.Op
+		for _, r := range got.Responses {
+			for _, kv := range r.GetResponseRange().Kvs {
+				var st Status
+				if err := json.Unmarshal(kv.Value, &st); err != nil {
+					return fmt.Errorf("etcd key %s: %w", kv.Key, err)
+				}
+				if st.Run == run {
+					st.Log = log
+					same = append(same, clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision))
+					ops = append(ops, Put(string(kv.Key), st))
+				}
+			}
+		}
+		if len(ops) == 0 { // the node went on: what it says now is of another run
+			return nil
+		}
+		done, err := s.Client.Txn(ctx).If(same...).Then(ops...).Commit()
+		if err != nil || done.Succeeded {
+			return err
+		}
+	}
+}
+
+func (s *Store) statusKey(category, state, node string) string {
+	return s.key("status", category, state, node)
+}

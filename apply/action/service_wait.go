@@ -43,7 +43,7 @@ const (
 // Bind checks the parameters.
 func (a *ServiceWait) Bind(apply.Binding) error {
 	switch {
-	case !validServiceName(a.Name):
+	case !render.ValidServiceName(a.Name):
 		return apply.BadParam("name", "%q: a service is named with letters, digits and dashes", a.Name)
 	case a.Count < 0:
 		return apply.BadParam("count", "%d is no number of instances", a.Count)

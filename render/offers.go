@@ -25,6 +25,7 @@ type Offer struct {
 	Name      string        `yaml:"name,required"` // of the service: letters, digits and dashes
 	Port      int           `yaml:"port"`          // on which it answers
 	Interface string        `yaml:"interface"`     // whose first address is the one to use; default: that of the default route
+	Address   string        `yaml:"address"`       // the one to use, instead of an interface's
 	Tags      Strings       `yaml:"tags"`          // words for those who choose among instances
 	Check     *ServiceCheck `yaml:"check"`         // asked after the validations of every pull; without one, a host that is validated is ready
 
@@ -103,6 +104,9 @@ func (c *compiler) compileServices() {
 // offer works the addresses out.
 func (c *compiler) offer(o Offer) Offer {
 	use, all := c.scope.addresses(o.Interface)
+	if o.Address != "" {
+		use = o.Address
+	}
 	o.instance = Service{Name: o.Name, Node: c.scope.in.Node.Name, Address: use, Addresses: all, Port: o.Port, Tags: slices.Clone(o.Tags)}
 	return o
 }
@@ -124,6 +128,9 @@ func (c *compiler) checkOffer(doc *document, at *yaml.Node, o Offer) bool {
 	}
 	if o.Port < 0 || o.Port > 65535 {
 		wrong("port", "%d is no port", o.Port)
+	}
+	if o.Address != "" && o.Interface != "" {
+		wrong("interface", "address and interface exclude each other: keep one")
 	}
 	if o.Check == nil {
 		return before == len(c.errs) && o.Name != ""

@@ -47,10 +47,10 @@ func (s *Store) Services(ctx context.Context, name string) (map[string]Service, 
 }
 
 // Announce publishes a node's instance of a service. One that is the same stays as it is, and ready where it was; what changed has to
-// prove itself anew.
-func (s *Store) Announce(ctx context.Context, name, node string, service Service) error {
+// prove itself anew. With keep, one that is there stays, whatever it says.
+func (s *Store) Announce(ctx context.Context, name, node string, service Service, keep bool) error {
 	return s.editService(ctx, name, node, "", func(have *Service) *Service {
-		if have != nil && have.same(service) {
+		if have != nil && (keep || have.same(service)) {
 			return have
 		}
 		service.Announced = time.Now().UTC()

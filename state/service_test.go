@@ -33,9 +33,9 @@ func inDNS(t *testing.T, s *Store) string {
 func TestServiceInDNS(t *testing.T) {
 	s := open(t, t.TempDir())
 	db := Service{Address: "192.0.2.1", Port: 5432, Tags: []string{"primary"}}
-	must(t, s.Announce(ctx, "db", "DB1.example.org", db))
-	must(t, s.Announce(ctx, "db", "db2", Service{Address: "2001:db8::a1"}))
-	must(t, s.Announce(ctx, "db", "db3", Service{Address: "elsewhere.example.org"}))
+	must(t, s.Announce(ctx, "db", "DB1.example.org", db, false))
+	must(t, s.Announce(ctx, "db", "db2", Service{Address: "2001:db8::a1"}, false))
+	must(t, s.Announce(ctx, "db", "db3", Service{Address: "elsewhere.example.org"}, false))
 	if got := inDNS(t, s); got != "" {
 		t.Errorf("announced, and in DNS already:\n%s", got)
 	}
@@ -53,7 +53,7 @@ func TestServiceInDNS(t *testing.T) {
 		t.Errorf("in DNS\n%s\nwant\n%s", got, want)
 	}
 	db.Port = 5433
-	must(t, s.Announce(ctx, "db", "DB1.example.org", db))
+	must(t, s.Announce(ctx, "db", "DB1.example.org", db, false))
 	if got := inDNS(t, s); strings.Contains(got, "db1") {
 		t.Errorf("another port, which nobody has tried:\n%s", got)
 	}
@@ -73,7 +73,7 @@ func TestDecommissionedServices(t *testing.T) {
 	s := open(t, t.TempDir())
 	_, err := s.Register(ctx, Node{Name: "db1", LastSeen: time.Now()}, Alive{Owner: "me"}, nil, time.Minute)
 	must(t, err)
-	must(t, s.Announce(ctx, "db", "db1", Service{Address: "192.0.2.1"}))
+	must(t, s.Announce(ctx, "db", "db1", Service{Address: "192.0.2.1"}, false))
 	must(t, s.SetReady(ctx, "db", "db1", "fleet.example", true, ""))
 	before, _, err := s.lastRung(ctx, []string{"db"})
 	must(t, err)
@@ -90,16 +90,16 @@ func TestDecommissionedServices(t *testing.T) {
 func TestServiceStaysReady(t *testing.T) {
 	s := open(t, t.TempDir())
 	db := Service{Address: "192.0.2.1", Addresses: map[string]any{"eth0": []any{"192.0.2.1"}}, Tags: []string{"a"}}
-	must(t, s.Announce(ctx, "db", "n1", db))
+	must(t, s.Announce(ctx, "db", "n1", db, false))
 	must(t, s.SetReady(ctx, "db", "n1", "", true, ""))
 	must(t, s.SetReady(ctx, "db", "n1", "", true, ""))
-	must(t, s.Announce(ctx, "db", "n1", db))
+	must(t, s.Announce(ctx, "db", "n1", db, false))
 	must(t, s.SetReady(ctx, "db", "unknown", "", true, ""))
 	if writes := history(t, s, s.key("service")); len(writes) != 2 {
 		t.Errorf("%d writes, want 2: announced and ready", len(writes))
 	}
 	db.Tags = nil
-	must(t, s.Announce(ctx, "db", "n1", db))
+	must(t, s.Announce(ctx, "db", "n1", db, false))
 	all, err := s.Services(ctx, "db")
 	if err != nil || !all["n1"].Ready.IsZero() || all["n1"].Announced.IsZero() {
 		t.Errorf("%+v, %v", all, err)
@@ -114,7 +114,7 @@ func TestServiceStaysReady(t *testing.T) {
 // than one transaction reads.
 func TestAwaitServices(t *testing.T) {
 	s := open(t, t.TempDir())
-	must(t, s.Announce(ctx, "db", "n1", Service{Address: "192.0.2.1"}))
+	must(t, s.Announce(ctx, "db", "n1", Service{Address: "192.0.2.1"}, false))
 	_, seen, err := s.lastRung(ctx, []string{"db"})
 	must(t, err)
 	many := []string{"web"}
@@ -125,7 +125,7 @@ func TestAwaitServices(t *testing.T) {
 	woken, asleep := make(chan error, 1), make(chan error, 1)
 	go func() { woken <- s.AwaitServices(ctx, many, seen) }()
 	go func() { asleep <- s.AwaitServices(other, []string{"db", "cache"}, seen) }()
-	must(t, s.Announce(ctx, "s150", "n1", Service{Address: "192.0.2.1"}))
+	must(t, s.Announce(ctx, "s150", "n1", Service{Address: "192.0.2.1"}, false))
 	if err := <-woken; err != nil {
 		t.Error(err)
 	}

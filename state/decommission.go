@@ -96,7 +96,7 @@ func (s *Store) heldBy(ctx context.Context, node string) (holdings, error) {
 						return h, fmt.Errorf("etcd key %s: %w", key, err)
 					}
 					name := strings.TrimSuffix(strings.TrimPrefix(key, s.key("service")+"/"), "/"+node)
-					h.ops = append(append(h.ops, clientv3.OpDelete(key), s.serviceBell(name)), one.leaveDNS(nil)...)
+					h.ops = append(append(h.ops, clientv3.OpDelete(key), s.serviceBell(name)), one.leaveDNS()...)
 				}
 			case 4:
 				if roster, err := DecodeRoster(kv.Value); err == nil && roster.Has(node) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -23,7 +22,7 @@ type Service struct {
 	Announced time.Time      `json:"announced"`
 	Ready     time.Time      `json:"ready,omitzero"` // since when the node is validated with it; zero: it is not
 	Why       string         `json:"why,omitempty"`  // it is not ready although the node was validated
-	DNS       []string       `json:"dns,omitempty"`  // the keys that stand for it in DNS
+	DNS       string         `json:"dns,omitempty"`  // its name there
 }
 
 // ServiceKey is the key of a node's instance; with an empty node, the prefix of all.
@@ -91,7 +90,8 @@ func (s *Store) SetReady(ctx context.Context, name, node, zone string, ready boo
 	})
 }
 
-// editService changes a node's instance, and in the same transaction what stands for it in DNS. Nobody is woken where nothing changes.
+// editService changes a node's instance, and in the same transaction takes out of DNS what does not hold any longer. Nobody is woken where
+// nothing changes.
 func (s *Store) editService(ctx context.Context, name, node, zone string, edit func(have *Service) *Service) error {
 	key := s.ServiceKey(name, node)
 	for {
@@ -104,24 +104,24 @@ func (s *Store) editService(ctx context.Context, name, node, zone string, edit f
 		if want == have {
 			return nil
 		}
-		var ops []clientv3.Op
-		if want == nil {
-			ops = append(ops, clientv3.OpDelete(key))
-		} else {
-			records := want.records(name, node, zone)
-			want.DNS = slices.Sorted(maps.Keys(records))
-			if have != nil && reflect.DeepEqual(*have, *want) {
-				return nil
-			}
-			for _, at := range want.DNS {
-				ops = append(ops, Put(at, records[at]))
-			}
-			ops = append(ops, Put(key, want))
+		ops := []clientv3.Op{clientv3.OpDelete(key)}
+		if want != nil {
+			want.DNS = want.nameInDNS(name, node, zone)
+			ops = []clientv3.Op{Put(key, want)}
 		}
-		ops = append(append(ops, have.leaveDNS(want)...), s.RingOp(), s.serviceBell(name))
+		if have != nil && want != nil && reflect.DeepEqual(*have, *want) {
+			return s.standInDNS(ctx, key, want)
+		}
+		if have != nil && (want == nil || want.DNS != have.DNS || want.Address != have.Address) {
+			ops = append(ops, have.leaveDNS()...)
+		}
+		ops = append(ops, s.RingOp(), s.serviceBell(name))
 		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(ops...).Commit()
-		if err != nil || done.Succeeded {
+		if err != nil {
 			return err
+		}
+		if done.Succeeded {
+			return s.standInDNS(ctx, key, want)
 		}
 	}
 }

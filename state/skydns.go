@@ -1,6 +1,8 @@
 package state
 
 import (
+	"context"
+	"encoding/json"
 	"net/netip"
 	"slices"
 	"strconv"
@@ -23,19 +25,51 @@ type dnsRecord struct {
 	TTL  int    `json:"ttl"`
 }
 
-// records are what stands for an instance in DNS, by key: NODE.NAME.service.ZONE, which NAME.service.ZONE finds as well, and its
-// reverse. Only what is ready is there.
-func (s *Service) records(name, node, zone string) map[string]dnsRecord {
-	out := map[string]dnsRecord{}
+// nameInDNS is what an instance is called there: NODE.NAME.service.ZONE, which NAME.service.ZONE finds as well. Only what is ready has one.
+func (s *Service) nameInDNS(name, node, zone string) string {
 	if zone == "" || s.Ready.IsZero() || s.Address == "" {
-		return out
+		return ""
 	}
-	full := strings.ToLower(node + "." + name + ".service." + zone)
-	out[dnsKey(full)] = dnsRecord{s.Address, s.Port, dnsTTL}
+	return strings.ToLower(node + "." + name + ".service." + zone)
+}
+
+// inDNS is what stands for an instance: its name, and the reverse of its address. CoreDNS has one name for an address: of several instances
+// with one address the first has it.
+func (s *Service) inDNS() map[string]dnsRecord {
+	if s == nil || s.DNS == "" {
+		return nil
+	}
+	out := map[string]dnsRecord{dnsKey(s.DNS): {s.Address, s.Port, dnsTTL}}
 	if ip, err := netip.ParseAddr(s.Address); err == nil { // a name has no reverse
-		out[reverseKey(ip)+"/"+strings.ToLower(name)] = dnsRecord{Host: full + ".", TTL: dnsTTL}
+		out[reverseKey(ip)] = dnsRecord{Host: s.DNS + ".", TTL: dnsTTL}
 	}
 	return out
+}
+
+// standInDNS puts what stands for an instance where nothing stands.
+func (s *Store) standInDNS(ctx context.Context, key string, service *Service) error {
+	var ops []clientv3.Op
+	for at, record := range service.inDNS() {
+		free := clientv3.Compare(clientv3.CreateRevision(at), "=", 0)
+		ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{free}, []clientv3.Op{Put(at, record)}, nil))
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).Then(ops...).Commit()
+	return err
+}
+
+// leaveDNS takes out what stands for an instance, but not what stands for another one with its address.
+func (s *Service) leaveDNS() []clientv3.Op {
+	var ops []clientv3.Op
+	for at, record := range s.inDNS() {
+		// Encoding cannot fail: it is plain data.
+		value, _ := json.Marshal(record)
+		own := clientv3.Compare(clientv3.Value(at), "=", string(value))
+		ops = append(ops, clientv3.OpTxn([]clientv3.Cmp{own}, []clientv3.Op{clientv3.OpDelete(at)}, nil))
+	}
+	return ops
 }
 
 // dnsKey is the key of a name.
@@ -60,18 +94,4 @@ func reverseKey(ip netip.Addr) string {
 		parts = append(parts, digits[b>>4:b>>4+1], digits[b&15:b&15+1])
 	}
 	return dnsPath + "/arpa/ip6/" + strings.Join(parts, "/")
-}
-
-// leaveDNS deletes what stood for an instance and does not any longer.
-func (s *Service) leaveDNS(now *Service) []clientv3.Op {
-	if s == nil {
-		return nil
-	}
-	var ops []clientv3.Op
-	for _, key := range s.DNS {
-		if now == nil || !slices.Contains(now.DNS, key) {
-			ops = append(ops, clientv3.OpDelete(key))
-		}
-	}
-	return ops
 }

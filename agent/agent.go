@@ -42,6 +42,8 @@ type Agent struct {
 	due   atomic.Int64 // until when the agent is surely at work, in nanoseconds since began
 	began time.Time
 	nodes int // of the fleet, as it was seen last
+
+	checks []recheck // of services, between two pulls
 }
 
 // New prepares a node's agent. It makes the state directory and checks the repositories' settings; nothing is fetched yet.

@@ -126,7 +126,7 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 		if !next.Same(current) {
 			var mistakes render.ErrorList
 			var missing *puller.MissingCommitError
-			program, err := p.compile(ctx, next)
+			program, err := p.prepare(ctx, next)
 			if errors.As(err, &missing) && current != nil { // one mirror lags while another went on: the fleet's version waits for it
 				p.agreed, p.out.seen = rev, max(rev, p.out.seen)
 				p.noteProblems(own)

@@ -45,7 +45,11 @@ func (p *pull) compile(ctx context.Context, v *state.Version) (*compiled, error)
 	if err != nil {
 		return nil, err
 	}
-	return p.bind(ctx, repo, v, view)
+	program, err := p.bind(ctx, repo, v, view)
+	if err == nil {
+		p.offers[v.ID] = offered{program.catalog.Offers(), program.catalog.Fleet.Services.Zone()}
+	}
+	return program, err
 }
 
 // relabel remembers the labels that the inventory gives the node, and tells the fleet. They hold from the next registration on, which
@@ -110,19 +114,21 @@ func (a *Agent) repository(ctx context.Context, v *state.Version) (*render.Repos
 // view is the fleet as its record shows it, at one revision. While the store is away it is what the node saw last: files that name
 // other hosts must not lose them because etcd does not answer.
 func (p *pull) view(ctx context.Context) (render.View, error) {
-	dir := p.config.Paths.State
 	if p.store == nil {
-		var kept render.View
-		return kept, state.LoadView(dir, &kept)
+		return p.lastView()
 	}
 	v, err := fleetView(ctx, p.store)
 	if err != nil {
 		return v, err
 	}
+	v.Asked = p.asked.note
+	if p.out.viewed == 0 {
+		p.out.viewed = v.Revision
+	}
 	if p.presence == nil { // a plan, which writes nothing
 		return v, nil
 	}
-	return v, state.SaveView(dir, v)
+	return v, state.SaveView(p.config.Paths.State, v)
 }
 
 func fleetView(ctx context.Context, store *state.Store) (render.View, error) {

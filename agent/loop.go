@@ -23,10 +23,12 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 	if err != nil {
 		return err
 	}
-	fleet := &fleetWatch{agent: a, woken: make(chan struct{}, 1)}
+	fleet := &fleetWatch{agent: a, woken: make(chan struct{}, 1), changed: make(chan struct{}, 1)}
+	defer fleet.rest()
 	wait := min(a.config.Agent.Wait.Std(), max(a.config.Agent.Interval.Std(), time.Minute))
 	for {
 		began := time.Now()
+		fleet.rest()
 		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: waiting, Watch: step, loop: true})
 		if ctx.Err() != nil {
 			return nil
@@ -43,7 +45,10 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
+			fleet.eager = 0
 		case <-fleet.woken:
+		case <-fleet.changed:
+			fleet.eager++
 		case changed := <-files:
 			if changed == configuration {
 				return ErrReload
@@ -107,58 +112,4 @@ func backoff(interval time.Duration, failures int) time.Duration {
 		interval = min(2*interval, maxBackoff)
 	}
 	return interval
-}
-
-// atOnce is how many agents of a fleet start within a second when all are woken.
-const atOnce = 500
-
-// fleetWatch wakes the loop when the fleet's version is another than the one that the node worked on.
-type fleetWatch struct {
-	agent  *Agent
-	woken  chan struct{}
-	store  *state.Store
-	cancel context.CancelFunc
-	worked string
-	seen   int64 // the revision up to which the last pull looked
-}
-
-// follow watches the store that is open now. A store that went away is followed again after the pull that reopened it; until then the
-// timer is what wakes the loop.
-func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
-	f.agent.mu.Lock()
-	store := f.agent.store
-	f.agent.mu.Unlock()
-	if out.Version != nil {
-		f.worked = out.Version.ID
-	}
-	f.seen = max(f.seen, out.seen)
-	if f.cancel != nil {
-		f.cancel()
-	}
-	select { // what woke the loop during the pull is what it worked on
-	case <-f.woken:
-	default:
-	}
-	if store == nil {
-		return
-	}
-	ctx, f.cancel = context.WithCancel(ctx)
-	go f.watch(ctx, store, f.worked, f.seen, f.agent.nodes)
-}
-
-// watch rings once when the version is, or becomes, another one, or there is something else to do. Of a large fleet, not all come at
-// the same moment.
-func (f *fleetWatch) watch(ctx context.Context, store *state.Store, worked string, seen int64, nodes int) {
-	if err := store.AwaitWork(ctx, worked, seen); err != nil {
-		return
-	}
-	select {
-	case <-time.After(rand.N(max(1, time.Duration(nodes)*time.Second/atOnce))):
-	case <-ctx.Done():
-		return
-	}
-	select {
-	case f.woken <- struct{}{}:
-	default:
-	}
 }

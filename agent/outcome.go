@@ -20,7 +20,9 @@ type Outcome struct {
 	Failures []error        // what is wrong beside the report, such as a newer commit that does not compile
 	Warnings []error        // what was got around: an unreachable remote or store
 
-	seen int64 // the revision of the fleet's record up to which the pull looked
+	seen   int64    // the revision of the fleet's record up to which the pull looked
+	viewed int64    // the revision at which it read the services first
+	asked  []string // the services that it read
 }
 
 // Rebooting reports that the host is about to boot: the run goes on after it.

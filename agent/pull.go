@@ -39,6 +39,11 @@ type pull struct {
 	agreed   int64           // the revision at which it was agreed
 	ctx      context.Context // of the pull, for what is recorded beside it
 
+	offers map[string]offered // by version, as far as it was compiled
+	early  map[string]bool    // services that were announced before their version was compiled
+	asked  asked              // the services that were read
+	kept   *kept              // what is known of the fleet while its record is away
+
 	waitMu sync.Mutex
 	waited time.Duration // at gates, of Wait
 	said   *lock.Wait    // the last reason to wait inside the run
@@ -50,7 +55,7 @@ type pull struct {
 // Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the fleet is in the Outcome; an
 // error means that the pull could not be made at all.
 func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
-	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, ctx: ctx}
+	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, ctx: ctx, offers: map[string]offered{}, early: map[string]bool{}}
 	p.log = a.log.WithField("run", p.out.Run)
 	held, err := state.LockRun(a.config.Paths.State, p.out.Run)
 	if err != nil {
@@ -60,6 +65,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.work(p.config.Agent.Deadline.Std() + 2*p.Wait + time.Hour)
 	err = p.do(ctx)
 	p.account(ctx, err)
+	p.out.asked = p.asked.sorted()
 	if err == nil && p.out.Rebooting() {
 		err = p.host("").Reboot(ctx)
 	}
@@ -88,7 +94,7 @@ func (p *pull) do(ctx context.Context) error {
 	if version == nil || err != nil {
 		return err
 	}
-	program, err := p.compile(ctx, version)
+	program, err := p.prepare(ctx, version)
 	if err != nil {
 		return p.cannotCompile(ctx, version, err)
 	}

@@ -59,6 +59,8 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 
 // publish tells the fleet and the disk what came of the run.
 func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Report) error {
+	broken := p.check(ctx, v, report)
+	p.checks = p.rechecks(v, !report.Failed() && !report.Pending())
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	dir := p.config.Paths.State
@@ -97,7 +99,7 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	if report.Pending() { // what was ready stays so while the node waits
 		return nil
 	}
-	return p.setReady(ctx, validated)
+	return p.offer(ctx, v, validated, broken)
 }
 
 // stateOf is the configured state of a node after a pull.

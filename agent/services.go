@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -17,29 +19,39 @@ import (
 type services struct {
 	store *state.Store
 	node  string
+	asked *asked
 }
 
-// fleet is what steps may ask; nil while the store is away.
+// fleet is what steps may ask: while the store is away, what the node saw last; nil where it never saw a fleet.
 func (p *pull) fleet() apply.Fleet {
-	if p.store == nil {
+	if p.store != nil {
+		return services{p.store, p.config.Node.Name, &p.asked}
+	}
+	if p.kept == nil {
 		return nil
 	}
-	return services{p.store, p.config.Node.Name}
+	return p.kept
 }
 
 func (s services) Services(ctx context.Context, name string) ([]render.Service, error) {
+	s.asked.note(name)
 	found, err := s.store.Services(ctx, name)
 	return instances(name, found), err
 }
 
+func (s services) Stale() string { return "" }
+
 func (s services) Announce(ctx context.Context, one render.Service) error {
-	return s.store.Announce(ctx, one.Name, s.node, state.Service{
-		Address: one.Address, Addresses: one.Addresses, Port: one.Port, Tags: one.Tags, Announced: time.Now().UTC(),
-	})
+	return s.store.Announce(ctx, one.Name, s.node, instance(one), false)
 }
 
 func (s services) Withdraw(ctx context.Context, name string) error {
 	return s.store.Withdraw(ctx, name, s.node)
+}
+
+// instance is a service as the fleet's record has it.
+func instance(one render.Service) state.Service {
+	return state.Service{Address: one.Address, Addresses: one.Addresses, Port: one.Port, Tags: one.Tags}
 }
 
 // instances are a service's, sorted by node.
@@ -47,20 +59,79 @@ func instances(name string, byNode map[string]state.Service) []render.Service {
 	var out []render.Service
 	for node, s := range byNode {
 		out = append(out, render.Service{
-			Name: name, Node: node, Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags, Ready: !s.Ready.IsZero(),
+			Name: name, Node: node, Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags, Ready: !s.Ready.IsZero(), Why: s.Why,
 		})
 	}
 	slices.SortFunc(out, func(a, b render.Service) int { return cmp.Compare(a.Node, b.Node) })
 	return out
 }
 
-// setReady tells the fleet whether what this node offers works: when its last run was validated.
-func (p *pull) setReady(ctx context.Context, ready bool) error {
-	var errs []error
-	for id := range p.journal.Managed().Things {
-		if name, ok := strings.CutPrefix(id, "service "); ok {
-			errs = append(errs, p.store.SetReady(ctx, name, p.config.Node.Name, ready))
-		}
+// asked are the services that a pull read: templates and expressions, steps that wait.
+type asked struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (a *asked) note(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.names == nil {
+		a.names = map[string]bool{}
 	}
-	return errors.Join(errs...)
+	a.names[name] = true
+}
+
+func (a *asked) sorted() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Sorted(maps.Keys(a.names))
+}
+
+// kept is the fleet as the node saw it last, for steps that ask while its record is away.
+type kept struct {
+	view render.View
+	at   time.Time
+}
+
+var errAway = errors.New("etcd is away")
+
+func (k *kept) Services(_ context.Context, name string) ([]render.Service, error) {
+	return k.view.Services[name], nil
+}
+
+func (k *kept) Announce(context.Context, render.Service) error { return errAway }
+func (k *kept) Withdraw(context.Context, string) error         { return errAway }
+
+func (k *kept) Stale() string {
+	return fmt.Sprintf("as this host saw the fleet %s ago, at %s: etcd is away", time.Since(k.at).Round(time.Second), k.at.Format(time.RFC3339))
+}
+
+// CachedView is the fleet as a node saw it last, and when that was; the time is zero where it never saw one. It serves while the fleet's
+// record is away.
+func CachedView(stateDir string) (render.View, time.Time, error) {
+	var v render.View
+	local, err := state.LoadLocal(stateDir)
+	if err != nil {
+		return v, time.Time{}, err
+	}
+	if err := state.LoadView(stateDir, &v); err != nil || v.Nodes == nil {
+		return v, time.Time{}, err
+	}
+	return v, local.LastPull, nil
+}
+
+// lastView is what serves while the fleet's record is away, and says so once.
+func (p *pull) lastView() (render.View, error) {
+	if p.kept != nil {
+		return p.kept.view, nil
+	}
+	v, at, err := CachedView(p.config.Paths.State)
+	if err != nil || at.IsZero() {
+		return v, err
+	}
+	p.kept = &kept{v, at}
+	if len(v.Nodes) > 1 || len(v.Services) > 0 {
+		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("what is read of other nodes and of services is stale: %s", p.kept.Stale()))
+	}
+	return v, nil
 }

@@ -184,11 +184,11 @@ func (s *running) arrive(ctx context.Context) {
 	}
 }
 
-// held reports a step that comes after one that waits at a gate: nothing goes on beyond that.
+// held reports a step that comes after one that waits, at a gate or for what others offer: nothing goes on beyond that.
 func (s *running) held() bool {
 	for _, e := range s.after {
-		if r := s.of(e.step.ID()); r != nil && r.Held {
-			s.r.Outcome, s.r.Reason, s.r.Held = Pending, "behind "+e.step.ID()+", which waits", true
+		if r := s.of(e.step.ID()); r != nil && (r.Held || r.stays) {
+			s.r.Outcome, s.r.Reason, s.r.Held, s.r.stays = Pending, "behind "+e.step.ID()+", which waits", r.Held, r.stays
 			return true
 		}
 	}

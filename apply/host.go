@@ -36,6 +36,8 @@ type Host struct {
 type Fleet interface {
 	// Services are the instances of a service, sorted by node.
 	Services(ctx context.Context, name string) ([]render.Service, error)
+	// Stale says since when what is known of the fleet is not current, while its record is away; "" is current.
+	Stale() string
 	// Announce publishes this node's instance. It is ready when the node is validated.
 	Announce(ctx context.Context, s render.Service) error
 	// Withdraw takes this node's instance back.

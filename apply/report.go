@@ -32,11 +32,12 @@ type StepReport struct {
 	Outcome    Outcome           `json:"outcome"`
 	Summary    string            `json:"summary,omitempty"` // what changed or would change
 	Diff       string            `json:"diff,omitempty"`
-	Reason     string            `json:"reason,omitempty"`  // why it failed, was skipped or waits
-	Drift      bool              `json:"drift,omitempty"`   // the host was changed by something else: the step says what it said before
-	Made       []string          `json:"made,omitempty"`    // the resources that were not on the host before
-	Lost       bool              `json:"lost,omitempty"`    // it removed what cannot be put back
-	Held       bool              `json:"held,omitempty"`    // it waits for other nodes, and so does what comes after it
+	Reason     string            `json:"reason,omitempty"` // why it failed, was skipped or waits
+	Drift      bool              `json:"drift,omitempty"`  // the host was changed by something else: the step says what it said before
+	Made       []string          `json:"made,omitempty"`   // the resources that were not on the host before
+	Lost       bool              `json:"lost,omitempty"`   // it removed what cannot be put back
+	Held       bool              `json:"held,omitempty"`   // it waits for other nodes, and so does what comes after it
+	stays      bool              // it waits for what others offer, and what comes after it stays behind; validations do not
 	Reacted    bool              `json:"reacted,omitempty"` // it did what it does when something that it watches changed
 	Result     render.StepResult `json:"result"`
 	Seconds    float64           `json:"seconds,omitempty"`

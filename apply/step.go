@@ -51,7 +51,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 	var pending *PendingError
 	switch {
 	case errors.As(err, &pending):
-		s.r.Outcome, s.r.Reason = Pending, pending.Reason
+		s.r.Outcome, s.r.Reason, s.r.stays = Pending, pending.Reason, s.spec.Passive
 		return
 	case errors.Is(ctx.Err(), context.Canceled):
 		s.stop()
@@ -108,7 +108,7 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 	var pending *PendingError
 	switch {
 	case errors.As(err, &pending):
-		r.Outcome, r.Reason = Pending, pending.Reason
+		r.Outcome, r.Reason, r.stays = Pending, pending.Reason, s.spec.Passive // what comes after a wait was written to come after it
 	case err != nil:
 		r.fail(err)
 	case out.Reboot:

@@ -9,6 +9,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"text/template"
 )
 
 // Catalog is what a snapshot says for one node. It is immutable.
@@ -21,6 +22,9 @@ type Catalog struct {
 	Fleet     Fleet
 	Inventory Inventory
 	Digest    string // of all that a run depends on: equal digests, equal runs
+
+	offers   []Offer
+	offering offering
 
 	repo       *Repository
 	scope      *scope
@@ -37,6 +41,8 @@ type compiler struct {
 	known     stepIndex // once all jobs are read
 	fleet     Fleet
 	inventory Inventory
+	offers    []Offer
+	offering  offering
 	targets   []targetUse
 	tracing   bool           // keep the places of variables
 	places    map[string]any // the variables, each with its place instead of its value
@@ -53,15 +59,17 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	defer release()
 
 	c.identify()
+	c.compileServices()
 	c.compileVars()
 	c.compileMacros()
 	c.compileJobs()
 	slices.SortStableFunc(c.jobs, validationsLast)
 	c.checkReferences()
+	c.checkOwners()
 	cat := &Catalog{
 		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.vars, Jobs: c.jobs,
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
-		targets: c.targets,
+		targets: c.targets, offers: c.offers, offering: c.offering,
 	}
 	if err := c.ownMistakes().Err(); err != nil {
 		cat.incomplete = true
@@ -127,7 +135,7 @@ func (c *compiler) baseFiles(name string) []*document {
 		if _, err := fs.Stat(l.FS, name); err != nil {
 			continue
 		}
-		if doc := c.render(place{l, name}, true); doc != nil && doc.root != nil {
+		if doc := c.render(place{l, name}, c.repo.funcs); doc != nil && doc.root != nil {
 			out = append(out, doc)
 		}
 	}
@@ -137,20 +145,17 @@ func (c *compiler) baseFiles(name string) []*document {
 // document is a named file, rendered; nil after a mistake, which is recorded.
 func (c *compiler) document(name string) *document {
 	p, _ := c.repo.locate(name)
-	return c.render(p, true)
+	return c.render(p, c.repo.funcs)
 }
 
 // plainDocument is a named file that is no template.
 func (c *compiler) plainDocument(name string) *document {
 	p, _ := c.repo.locate(name)
-	return c.render(p, false)
+	return c.render(p, nil)
 }
 
-func (c *compiler) render(p place, isTemplate bool) *document {
-	funcs := c.repo.funcs
-	if !isTemplate {
-		funcs = nil
-	}
+// render makes a document of a file. Without functions it is no template.
+func (c *compiler) render(p place, funcs template.FuncMap) *document {
 	src, bad := c.repo.load(p, funcs)
 	var out *rendered
 	if bad == nil {

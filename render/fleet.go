@@ -3,14 +3,41 @@ package render
 import (
 	"maps"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
 
 // Fleet is pullet.yaml: what holds for all nodes.
 type Fleet struct {
-	Metadata *Metadata `yaml:"metadata"` // names the file; it changes nothing
-	Rollout  Rollout   `yaml:"rollout"`  // how a new version spreads
+	Metadata *Metadata       `yaml:"metadata"` // names the file; it changes nothing
+	Rollout  Rollout         `yaml:"rollout"`  // how a new version spreads
+	Services ServiceSettings `yaml:"services"` // how services are shown to others than pullet
+}
+
+// ServiceSettings are how services are shown to others than pullet.
+type ServiceSettings struct {
+	SkyDNS bool   `yaml:"skydns"` // also write them as the etcd plugin of CoreDNS reads them: NAME.service.DOMAIN has the addresses of those that are ready
+	Domain string `yaml:"domain"` // of these names: example.org
+}
+
+// Zone is the domain under which services are in DNS; "" is nowhere.
+func (s ServiceSettings) Zone() string {
+	if !s.SkyDNS {
+		return ""
+	}
+	return strings.ToLower(strings.Trim(s.Domain, "."))
+}
+
+// checkServices finds what is wrong with the settings of services.
+func (c *compiler) checkServices(doc *document) {
+	s := c.fleet.Services
+	switch labels := strings.Split(strings.Trim(s.Domain, "."), "."); {
+	case s.SkyDNS && s.Domain == "":
+		c.fail(doc.errorAt(doc.find("services", "skydns"), "skydns needs the domain of the names: add domain: example.org"))
+	case s.Domain != "" && slices.ContainsFunc(labels, func(l string) bool { return !ValidServiceName(l) }):
+		c.fail(doc.errorAt(doc.find("services", "domain"), "%q is no domain: write one such as example.org", s.Domain))
+	}
 }
 
 // Inventory are the nodes that must exist, by name.
@@ -48,6 +75,7 @@ func (c *compiler) compileFleet() {
 		return
 	}
 	c.checkRoles(doc)
+	c.checkServices(doc)
 }
 
 // find is the key at a path of keys below the root, or the nearest one above it.

@@ -19,6 +19,8 @@ type jobsBase struct {
 type jobEntry struct {
 	Name       string     `yaml:"name,required"` // web for jobs/web.yaml
 	Conditions Conditions `yaml:"conditions"`    // around the job as a whole
+	// Runs is how often its steps run that do not say themselves: always, onUpdate or once, as in runOptions; default what its file says.
+	Runs string `yaml:"runs" words:"always onUpdate once"`
 }
 
 // Job is one file of steps as a node runs it.
@@ -34,6 +36,7 @@ type Job struct {
 	Targets    []Target // whom the base files give it to; of an included job, whom they give the one that includes it
 	root       string   // the job of the base files that it came with
 	others     []string // further ones that include it
+	runs       string   // of its steps that do not say
 
 	idle []string // steps with forEach that there are no items for
 }
@@ -190,7 +193,10 @@ func (c *compiler) jobsFor(base *document, targets targeted[jobEntry], validatio
 			continue
 		}
 		for i, e := range t.entries {
-			job := &Job{Name: e.Name, Validation: validation, Conditions: e.Conditions, Pos: base.pos(t.nodes[i]), root: e.Name}
+			job := &Job{Name: e.Name, Validation: validation, Conditions: e.Conditions, Pos: base.pos(t.nodes[i]), root: e.Name, runs: e.Runs}
+			if validation && e.Runs != "" && e.Runs != "always" {
+				c.fail(base.errorAt(t.nodes[i], "validation %q: runs: %s would leave it out, and a validation runs at every pull", e.Name, e.Runs))
+			}
 			c.addJob(base, t.nodes[i], job, known)
 		}
 	}

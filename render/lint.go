@@ -18,12 +18,14 @@ type Lint struct {
 	vars      keyTree
 	macros    keyTree
 	server    keyTree
+	services  serviceUse
 	found     ErrorList
 }
 
 // Lint is an empty Lint of the repository.
 func (r *Repository) Lint() *Lint {
-	return &Lint{repo: r, targets: map[Position]*targetUse{}, keys: map[string]keyUse{}, vars: keyTree{}, macros: keyTree{}, server: keyTree{}}
+	return &Lint{repo: r, targets: map[Position]*targetUse{}, keys: map[string]keyUse{}, vars: keyTree{}, macros: keyTree{}, server: keyTree{},
+		services: serviceUse{offered: map[string]bool{}, waits: map[string]*Error{}, names: map[string]string{}}}
 }
 
 // Add learns from the catalog of one node.
@@ -38,6 +40,7 @@ func (l *Lint) Add(c *Catalog) {
 	}
 	l.vars.unite(c.Vars)
 	l.server.uniteServer(c.scope.server)
+	l.services.note(c)
 	for name := range c.scope.macros.all {
 		l.macros[name] = nil
 	}
@@ -67,6 +70,7 @@ func (l *Lint) Findings(complete bool) ErrorList {
 	if complete {
 		out = append(out, l.unknownKeys()...)
 		out = append(out, l.idleTargets()...)
+		out = append(out, l.unoffered()...)
 		out = append(out, l.repo.unused()...)
 		out = append(out, l.repo.unusedExtensions()...)
 	}

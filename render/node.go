@@ -23,6 +23,7 @@ type View struct {
 	Nodes    map[string]Node      `json:"nodes"`              // every registered node
 	Facts    map[string]Facts     `json:"facts"`              // what each node published
 	Services map[string][]Service `json:"services,omitempty"` // by name
+	Asked    func(service string) `json:"-"`                  // is told which services are asked for; may be nil
 }
 
 // Servers are the names of the registered nodes that a target matches, sorted.

@@ -31,6 +31,7 @@ type Repository struct {
 	now        *scope   // what template functions see while mu is held
 	meter      meter    // of the file that is being executed
 	funcs      template.FuncMap
+	early      template.FuncMap // of base/services.yaml
 	parsed     map[string]*source
 	byPath     map[string]*source // by the name that messages have
 	broken     map[string]*Error
@@ -62,6 +63,7 @@ func Open(layers ...Layer) *Repository {
 		r.funcs[name] = f
 	}
 	r.funcs["macro"] = r.meter.metered("macro", r.funcs["macro"])
+	r.early = earlyFuncs(r.funcs)
 	return r
 }
 

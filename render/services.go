@@ -13,7 +13,8 @@ type Service struct {
 	Addresses map[string]any `json:"addresses,omitempty"` // by interface
 	Port      int            `json:"port,omitempty"`
 	Tags      []string       `json:"tags,omitempty"`
-	Ready     bool           `json:"ready"` // the node was validated since it offers the service
+	Ready     bool           `json:"ready"`         // the node was validated since it offers the service, and the service's own check succeeded
+	Why       string         `json:"why,omitempty"` // it is not ready although the node was validated
 }
 
 // data is the instance as templates and expressions see it.
@@ -29,6 +30,9 @@ func (s Service) data() map[string]any {
 
 // services are the instances of a service, sorted by node.
 func (v View) services(name string) []map[string]any {
+	if v.Asked != nil {
+		v.Asked(name)
+	}
 	list := slices.SortedFunc(slices.Values(v.Services[name]), func(a, b Service) int { return cmp.Compare(a.Node, b.Node) })
 	out := make([]map[string]any, len(list))
 	for i, s := range list {
@@ -38,11 +42,12 @@ func (v View) services(name string) []map[string]any {
 }
 
 // Addresses are the node's addresses by interface, and the one to use: that of an interface, or of the default route for "".
-func (c *Catalog) Addresses(of string) (use string, all map[string]any) {
-	server := c.scope.server
-	all, _ = server["addresses"].(map[string]any)
+func (c *Catalog) Addresses(of string) (use string, all map[string]any) { return c.scope.addresses(of) }
+
+func (s *scope) addresses(of string) (use string, all map[string]any) {
+	all, _ = s.server["addresses"].(map[string]any)
 	if of == "" {
-		use, _ = server["address"].(string)
+		use, _ = s.server["address"].(string)
 		return use, all
 	}
 	if list, ok := all[of].([]any); ok && len(list) > 0 {

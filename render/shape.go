@@ -68,6 +68,7 @@ func Kinds() []Kind {
 		{"base-vars", "base/vars.yaml", true, true, of(varsBase{})},
 		{"base-macros", "base/macros.yaml", true, true, of(macrosBase{})},
 		{"base-jobs", "base/jobs.yaml", true, true, of(jobsBase{})},
+		{"base-services", servicesFile, true, true, of(servicesBase{})},
 		{"vars", "vars/**.yaml", true, false, &Shape{Kind: Table, Name: "variables by name", Type: reflect.TypeFor[varsFile](), Elem: &Shape{}}},
 		{"macros", "macros/**.yaml", true, false, macros},
 		{"jobs", "jobs/**.yaml", true, true, of(jobFile{})},

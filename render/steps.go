@@ -73,6 +73,9 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 	}()
 	var file jobFile
 	d.value(unwrapSpec(doc.root), reflect.ValueOf(&file).Elem(), "")
+	if job.runs != "" {
+		file.RunOptions.Runs, file.RunOptions.Explicit = job.runs, job.runs == "always"
+	}
 	job.Prune, job.Restore = file.Prune, file.OnFailure == "restore"
 	for _, e := range entries(doc.root) {
 		if e.key.Value != "steps" && e.key.Value != "spec" {
@@ -80,7 +83,7 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 		}
 	}
 	for _, include := range file.Include {
-		c.addJob(doc, include.node, &Job{Name: include.node.Value, Validation: job.Validation, Pos: doc.pos(include.node), root: job.root}, known)
+		c.addJob(doc, include.node, &Job{Name: include.node.Value, Validation: job.Validation, Pos: doc.pos(include.node), root: job.root, runs: job.runs}, known)
 	}
 	names := map[string]bool{}
 	for _, body := range file.Steps {

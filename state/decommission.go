@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -111,7 +112,12 @@ func (s *Store) heldBy(ctx context.Context, node string) (holdings, error) {
 			switch i {
 			case 3:
 				if LastPart(kv.Key) == node {
-					h.ops = append(h.ops, clientv3.OpDelete(key))
+					var one Service
+					if err := json.Unmarshal(kv.Value, &one); err != nil {
+						return h, fmt.Errorf("etcd key %s: %w", key, err)
+					}
+					name := strings.TrimSuffix(strings.TrimPrefix(key, s.key("service")+"/"), "/"+node)
+					h.ops = append(append(h.ops, clientv3.OpDelete(key), s.serviceBell(name)), one.leaveDNS()...)
 				}
 			case 4:
 				if roster, err := DecodeRoster(kv.Value); err == nil && roster.Has(node) {

@@ -28,6 +28,7 @@ type Local struct {
 	Place       int64             `json:"place,omitempty"`
 	Store       Origin            `json:"store,omitzero"`   // the fleet's record as it was seen last
 	Labels      map[string]string `json:"labels,omitempty"` // as the inventory gave them last
+	Offers      []string          `json:"offers,omitempty"` // the services that it announced because base/services.yaml says so
 	LastPull    time.Time         `json:"lastPull,omitzero"`
 	Secret      string            `json:"secret"` // proves to the fleet that this is the same state directory
 }

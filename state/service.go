@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -18,22 +21,12 @@ type Service struct {
 	Tags      []string       `json:"tags,omitempty"`
 	Announced time.Time      `json:"announced"`
 	Ready     time.Time      `json:"ready,omitzero"` // since when the node is validated with it; zero: it is not
+	Why       string         `json:"why,omitempty"`  // it is not ready although the node was validated
+	DNS       string         `json:"dns,omitempty"`  // its name there
 }
 
 // ServiceKey is the key of a node's instance; with an empty node, the prefix of all.
 func (s *Store) ServiceKey(name, node string) string { return s.key("service", name, node) }
-
-// Announce publishes a node's instance of a service. One that was ready and is the same stays ready.
-func (s *Store) Announce(ctx context.Context, name, node string, service Service) error {
-	_, err := s.Client.Txn(ctx).Then(Put(s.ServiceKey(name, node), service), s.RingOp()).Commit()
-	return err
-}
-
-// Withdraw takes a node's instance of a service back.
-func (s *Store) Withdraw(ctx context.Context, name, node string) error {
-	_, err := s.Client.Txn(ctx).Then(clientv3.OpDelete(s.ServiceKey(name, node)), s.RingOp()).Commit()
-	return err
-}
 
 // Services are the instances of a service by node.
 func (s *Store) Services(ctx context.Context, name string) (map[string]Service, error) {
@@ -52,18 +45,150 @@ func (s *Store) Services(ctx context.Context, name string) (map[string]Service, 
 	return out, nil
 }
 
-// SetReady says of a node's instance whether it works. One that is not announced stays unknown.
-func (s *Store) SetReady(ctx context.Context, name, node string, ready bool) error {
+// Announce publishes a node's instance of a service. One that is the same stays as it is, and ready where it was; what changed has to
+// prove itself anew. With keep, one that is there stays, whatever it says.
+func (s *Store) Announce(ctx context.Context, name, node string, service Service, keep bool) error {
+	return s.editService(ctx, name, node, "", func(have *Service) *Service {
+		if have != nil && (keep || have.same(service)) {
+			return have
+		}
+		service.Announced = time.Now().UTC()
+		return &service
+	})
+}
+
+// same compares what a node says of its instance.
+func (s Service) same(other Service) bool {
+	plain := func(s Service) any { // as it comes out of etcd
+		data, _ := json.Marshal(Service{Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags}) // plain data
+		return string(data)
+	}
+	return plain(s) == plain(other)
+}
+
+// Withdraw takes a node's instance of a service back.
+func (s *Store) Withdraw(ctx context.Context, name, node string) error {
+	return s.editService(ctx, name, node, "", func(*Service) *Service { return nil })
+}
+
+// SetReady says of a node's instance whether it works, or else why not. One that is not announced stays unknown. With a zone, what works
+// stands in DNS too.
+func (s *Store) SetReady(ctx context.Context, name, node, zone string, ready bool, why string) error {
+	return s.editService(ctx, name, node, zone, func(have *Service) *Service {
+		if have == nil {
+			return nil
+		}
+		one := *have
+		one.Why = why
+		switch {
+		case !ready:
+			one.Ready = time.Time{}
+		case have.Ready.IsZero():
+			one.Ready = time.Now().UTC()
+		}
+		return &one
+	})
+}
+
+// editService changes a node's instance, and in the same transaction takes out of DNS what does not hold any longer. Nobody is woken where
+// nothing changes.
+func (s *Store) editService(ctx context.Context, name, node, zone string, edit func(have *Service) *Service) error {
 	key := s.ServiceKey(name, node)
-	var one Service
-	seen, err := s.read(ctx, key, &one)
-	if seen == 0 || err != nil || ready == !one.Ready.IsZero() {
-		return err
+	for {
+		var have *Service
+		seen, err := s.read(ctx, key, &have)
+		if err != nil {
+			return err
+		}
+		want := edit(have)
+		if want == have {
+			return nil
+		}
+		ops := []clientv3.Op{clientv3.OpDelete(key)}
+		if want != nil {
+			want.DNS = want.nameInDNS(name, node, zone)
+			ops = []clientv3.Op{Put(key, want)}
+		}
+		if have != nil && want != nil && reflect.DeepEqual(*have, *want) {
+			return s.standInDNS(ctx, key, want)
+		}
+		if have != nil && (want == nil || want.DNS != have.DNS || want.Address != have.Address) {
+			ops = append(ops, have.leaveDNS()...)
+		}
+		ops = append(ops, s.RingOp(), s.serviceBell(name))
+		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(ops...).Commit()
+		if err != nil {
+			return err
+		}
+		if done.Succeeded {
+			return s.standInDNS(ctx, key, want)
+		}
 	}
-	if one.Ready = (time.Time{}); ready {
-		one.Ready = time.Now().UTC()
+}
+
+// ServiceBellKey is written when something about a service changed: the nodes that read it watch it.
+func (s *Store) ServiceBellKey(name string) string { return s.key("wake_service", name) }
+
+func (s *Store) serviceBell(name string) clientv3.Op {
+	return clientv3.OpPut(s.ServiceBellKey(name), strconv.FormatInt(time.Now().UnixNano(), 36))
+}
+
+// bellsAtOnce is how many bells one transaction reads: etcd allows 128 operations.
+const bellsAtOnce = 100
+
+// AwaitServices returns nil as soon as something changed about one of these services after a revision, or why it cannot tell any more.
+func (s *Store) AwaitServices(ctx context.Context, names []string, seen int64) error {
+	for {
+		rung, now, err := s.lastRung(ctx, names)
+		if err != nil {
+			return err
+		}
+		if rung > seen {
+			return nil
+		}
+		if !s.awaitAny(ctx, names, now) {
+			return ctx.Err()
+		}
 	}
-	// Announced anew in between: the next pull says it again.
-	_, err = s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(Put(key, one), s.RingOp()).Commit()
-	return err
+}
+
+// lastRung is the revision of the last change of any of the services, and the one at which that was read.
+func (s *Store) lastRung(ctx context.Context, names []string) (rung, now int64, err error) {
+	for some := range slices.Chunk(names, bellsAtOnce) {
+		var ops []clientv3.Op
+		for _, name := range some {
+			ops = append(ops, clientv3.OpGet(s.ServiceBellKey(name), clientv3.WithKeysOnly()))
+		}
+		got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+		if err != nil {
+			return 0, 0, err
+		}
+		if now == 0 { // what is read later is newer, and watched from here on
+			now = got.Header.Revision
+		}
+		for _, r := range got.Responses {
+			for _, kv := range r.GetResponseRange().Kvs {
+				rung = max(rung, kv.ModRevision)
+			}
+		}
+	}
+	return rung, now, nil
+}
+
+// awaitAny waits for the bell of any of the services, or for as long as a poll takes.
+func (s *Store) awaitAny(ctx context.Context, names []string, after int64) bool {
+	watch, cancel := context.WithCancel(ctx)
+	defer cancel()
+	rung := make(chan struct{}, len(names))
+	for _, name := range names {
+		go func() {
+			s.Await(watch, s.ServiceBellKey(name), after, time.Minute)
+			rung <- struct{}{}
+		}()
+	}
+	select {
+	case <-rung:
+	case <-ctx.Done():
+	}
+	return ctx.Err() == nil
 }

@@ -63,6 +63,8 @@ func (f *fleet) Services(_ context.Context, name string) ([]render.Service, erro
 	return out, nil
 }
 
+func (f *fleet) Stale() string { return "" }
+
 func (f *fleet) Announce(ctx context.Context, s render.Service) error {
 	err := f.Withdraw(ctx, s.Name)
 	*f = append(*f, s)
@@ -152,6 +154,7 @@ type lost struct{}
 
 func (lost) Services(context.Context, string) ([]render.Service, error) { return nil, errLost }
 func (lost) Announce(context.Context, render.Service) error             { return errLost }
+func (lost) Stale() string                                              { return "" }
 func (lost) Withdraw(context.Context, string) error                     { return errLost }
 
 var errLost = errors.New("etcdserver: request timed out")
@@ -166,6 +169,7 @@ func (d *deaf) Services(ctx context.Context, name string) ([]render.Service, err
 	return d.fleet.Services(ctx, name)
 }
 func (d *deaf) Announce(ctx context.Context, s render.Service) error { return d.lost.Announce(ctx, s) }
+func (d *deaf) Stale() string                                        { return "" }
 func (d *deaf) Withdraw(ctx context.Context, name string) error      { return d.lost.Withdraw(ctx, name) }
 
 // TestFleetLost: that the fleet's record goes away in the middle of a run is waited for, and no failure of the step.

@@ -32,7 +32,7 @@ type ServicePublish struct {
 
 // Bind works the addresses out.
 func (a *ServicePublish) Bind(b apply.Binding) error {
-	if !validServiceName(a.Name) {
+	if !render.ValidServiceName(a.Name) {
 		return apply.BadParam("name", "%q: a service is named with letters, digits and dashes", a.Name)
 	}
 	if a.Port < 0 || a.Port > 65535 {
@@ -49,17 +49,6 @@ func (a *ServicePublish) Bind(b apply.Binding) error {
 		Name: a.Name, Node: b.Catalog.Node.Name, Address: address, Addresses: addresses, Port: a.Port, Tags: slices.Clone(a.Tags),
 	}
 	return nil
-}
-
-// validServiceName: the name is a part of a key, and of a name in DNS.
-func validServiceName(name string) bool {
-	for i, r := range name {
-		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
-		if !letter && (r != '-' || i == 0 || i == len(name)-1) {
-			return false
-		}
-	}
-	return name != "" && len(name) <= 63
 }
 
 // Manages is the instance of the service.
@@ -80,7 +69,7 @@ func (a *ServicePublish) Check(ctx context.Context, h *apply.Host) (apply.Change
 		return apply.Change{Summary: "announce " + at(a.service)}, nil
 	}
 	want := a.service
-	want.Ready = have.Ready
+	want.Ready, want.Why = have.Ready, have.Why
 	if reflect.DeepEqual(plainService(want), plainService(*have)) {
 		return apply.Change{State: serviceState(*have)}, nil
 	}
@@ -162,7 +151,7 @@ type ServiceWithdraw struct {
 
 // Bind checks the name.
 func (a *ServiceWithdraw) Bind(b apply.Binding) error {
-	if !validServiceName(a.Name) {
+	if !render.ValidServiceName(a.Name) {
 		return apply.BadParam("name", "%q: a service is named with letters, digits and dashes", a.Name)
 	}
 	a.node = b.Catalog.Node.Name

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,9 @@ import (
 )
 
 // ServiceWait waits until enough instances of a service are known to the fleet. Too few is no failure: the step is pending, says what is
-// missing, and the next pull goes on with it. Put it before the smallest step that needs the service: what does not need it goes on.
+// missing, and which hosts should offer it by base/services.yaml and do not; the next pull goes on with it. What comes after it in its job waits
+// with it, so that nothing is written from half of the data; in other orders than ansible, what requires it. Other jobs go on. While etcd is
+// away, what the host saw last counts.
 //
 // Example:
 //
@@ -31,6 +34,8 @@ type ServiceWait struct {
 	Tag       string          `yaml:"tag"`                          // only instances with this tag count
 	Timeout   render.Duration `yaml:"timeout"`                      // how long to wait in one pull; default 10m
 	Interval  render.Duration `yaml:"interval"`                     // between two looks; default 5s
+
+	offerers []string // who should offer it
 }
 
 // How long service.wait waits, how often it looks, and how long an instance has to answer.
@@ -41,9 +46,9 @@ const (
 )
 
 // Bind checks the parameters.
-func (a *ServiceWait) Bind(apply.Binding) error {
+func (a *ServiceWait) Bind(b apply.Binding) error {
 	switch {
-	case !validServiceName(a.Name):
+	case !render.ValidServiceName(a.Name):
 		return apply.BadParam("name", "%q: a service is named with letters, digits and dashes", a.Name)
 	case a.Count < 0:
 		return apply.BadParam("count", "%d is no number of instances", a.Count)
@@ -59,6 +64,7 @@ func (a *ServiceWait) Bind(apply.Binding) error {
 	if a.Interval == 0 {
 		a.Interval = render.Duration(defaultServiceLook)
 	}
+	a.offerers = b.Catalog.Offerers(a.Name)
 	return nil
 }
 
@@ -76,6 +82,9 @@ func (a *ServiceWait) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 	missing, err := a.missing(ctx, h)
 	if err != nil || missing == "" {
 		return apply.Output{}, err
+	}
+	if h.Fleet.Stale() != "" { // to look again would show the same
+		return apply.Output{}, &apply.PendingError{Reason: missing}
 	}
 	return apply.Output{}, &apply.PendingError{Reason: missing, Every: a.Interval.Std(), Within: a.Timeout.Std()}
 }
@@ -103,12 +112,39 @@ func (a *ServiceWait) missing(ctx context.Context, h *apply.Host) (string, error
 	}
 	text := fmt.Sprintf("%d of %d instances of service %s", len(good), a.Count, a.Name)
 	if len(good) > 0 {
-		text += ": " + strings.Join(good, ", ")
+		text += ": " + someOf(good)
 	}
 	if len(bad) > 0 {
-		text += "; not yet " + strings.Join(bad, ", ")
+		text += "; not yet " + someOf(bad)
+	}
+	if absent := a.absent(all); len(absent) > 0 {
+		text += "; not there " + someOf(absent)
+	}
+	if stale := h.Fleet.Stale(); stale != "" {
+		text += " (" + stale + ")"
 	}
 	return text, nil
+}
+
+// absent are those who should offer the service and did not announce it.
+func (a *ServiceWait) absent(all []render.Service) []string {
+	var out []string
+	for _, node := range a.offerers {
+		if !slices.ContainsFunc(all, func(s render.Service) bool { return s.Node == node }) {
+			out = append(out, node)
+		}
+	}
+	return out
+}
+
+// maxHosts is how many hosts a message names.
+const maxHosts = 10
+
+func someOf(names []string) string {
+	if len(names) <= maxHosts {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxHosts], ", "), len(names)-maxHosts)
 }
 
 // wrong says why an instance does not count; "" if it does.
@@ -120,6 +156,8 @@ func (a *ServiceWait) wrong(ctx context.Context, s render.Service) string {
 	switch {
 	case !hasTag:
 		return "no tag " + a.Tag
+	case a.Kind != "announced" && !s.Ready && s.Why != "":
+		return "announced, not ready: " + s.Why
 	case a.Kind != "announced" && !s.Ready:
 		return "announced, not ready"
 	case a.Reachable == "":
@@ -138,13 +176,23 @@ func (a *ServiceWait) wrong(ctx context.Context, s render.Service) string {
 // reach asks an instance.
 func (a *ServiceWait) reach(ctx context.Context, address string) error {
 	if a.Reachable == "tcp" {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
-		if err != nil {
-			return err
-		}
-		return conn.Close()
+		return connect(ctx, address)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/"+strings.TrimPrefix(a.Path, "/"), nil)
+	return get(ctx, "http://"+address+"/"+strings.TrimPrefix(a.Path, "/"))
+}
+
+// connect asks for a connection.
+func connect(ctx context.Context, address string) error {
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}
+
+// get asks for an answer with a status below 400.
+func get(ctx context.Context, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
@@ -154,7 +202,7 @@ func (a *ServiceWait) reach(ctx context.Context, address string) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= 400 {
-		return fmt.Errorf("http://%s answers %s", address, answer.Status)
+		return fmt.Errorf("%s answers %s", url, answer.Status)
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ func validate(repo *render.Repository, only string, factFiles []string, own map[
 		return 0, mistakes, nil
 	}
 	view := sampleView(nodes)
+	view.Services = sampleServices(repo, nodes)
 	if only != "" {
 		n, err := nodeNamed(repo, only, nil)
 		if err != nil {

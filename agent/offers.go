@@ -1,0 +1,159 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// offered is what a version has this node offer.
+type offered struct {
+	list []render.Offer
+	zone string // in which services stand in DNS; "" is nowhere
+}
+
+// prepare announces what a version has this node offer, and makes its program. In that order: what cannot be compiled yet may lack
+// nothing but the address of another node, which may lack this one's.
+func (p *pull) prepare(ctx context.Context, v *state.Version) (*compiled, error) {
+	if err := p.announceEarly(ctx, v); err != nil {
+		return nil, err
+	}
+	return p.compile(ctx, v)
+}
+
+// announceEarly announces what is new in a version. What the node offers already stays as it is until it runs that version.
+func (p *pull) announceEarly(ctx context.Context, v *state.Version) error {
+	if p.store == nil {
+		return nil
+	}
+	repo, err := p.repository(ctx, v)
+	if err != nil || !repo.HasServices() {
+		return err
+	}
+	list, _, err := repo.Offers(render.Input{Node: p.config.Node, Facts: p.facts(), Version: v.ID, Release: v.Release})
+	var mistakes render.ErrorList
+	if errors.As(err, &mistakes) { // told when it is compiled
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		p.early[o.Name] = true
+	}
+	return p.announce(ctx, list, !v.Same(p.local.Running))
+}
+
+// announce publishes services, or, with keep, those that are not there yet. On disk first: what is announced and forgotten would never be
+// withdrawn.
+func (p *pull) announce(ctx context.Context, list []render.Offer, keep bool) error {
+	names := slices.Clone(p.local.Offers)
+	for _, o := range list {
+		switch {
+		case o.Instance().Address == "":
+			p.warnOnce(fmt.Errorf("service %s is not announced: this host has no address%s", o.Name, onInterface(o.Interface)))
+		case !slices.Contains(names, o.Name):
+			names = append(names, o.Name)
+		}
+	}
+	if err := p.saveOffers(names); err != nil {
+		return err
+	}
+	var errs []error
+	for _, o := range list {
+		if one := o.Instance(); one.Address != "" {
+			errs = append(errs, p.store.Announce(ctx, o.Name, p.config.Node.Name, instance(one), keep))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func onInterface(name string) string {
+	if name == "" {
+		return " for its default route"
+	}
+	return " on interface " + name
+}
+
+func (p *pull) warnOnce(err error) {
+	if !slices.ContainsFunc(p.out.Warnings, func(w error) bool { return w.Error() == err.Error() }) {
+		p.out.Warnings = append(p.out.Warnings, err)
+	}
+}
+
+// saveOffers remembers the services that the node announced.
+func (p *pull) saveOffers(names []string) error {
+	slices.Sort(names)
+	if slices.Equal(names, p.local.Offers) {
+		return nil
+	}
+	p.local.Offers = names
+	return p.local.Save(p.config.Paths.State)
+}
+
+// check asks the checks of what the node offers, after its validations: name -> why it does not work.
+func (p *pull) check(ctx context.Context, v *state.Version, report *apply.Report) map[string]string {
+	if p.store == nil || report.Pending() || report.Failed() {
+		return nil
+	}
+	broken := map[string]string{}
+	for _, o := range p.offers[v.ID].list {
+		if o.Instance().Address == "" {
+			continue
+		}
+		if err := action.CheckService(ctx, p.host(v.ID), o); err != nil {
+			broken[o.Name] = err.Error()
+			p.warnOnce(fmt.Errorf("service %s is not ready: %w", o.Name, err))
+		}
+	}
+	return broken
+}
+
+// offer tells the fleet what this node offers and whether it works, once a run has ended. What works is what was validated, and whose check
+// succeeded.
+func (p *pull) offer(ctx context.Context, v *state.Version, validated bool, broken map[string]string) error {
+	offered := p.offers[v.ID]
+	if validated && v.Same(p.local.Running) {
+		if err := errors.Join(p.announce(ctx, offered.list, false), p.withdrawAllBut(ctx, offered.list)); err != nil {
+			return err
+		}
+	}
+	names := map[string]bool{} // whether the version that was run has it
+	for id := range p.journal.Managed().Things {
+		if name, ok := strings.CutPrefix(id, "service "); ok {
+			names[name] = true
+		}
+	}
+	for _, name := range p.local.Offers {
+		names[name] = slices.ContainsFunc(offered.list, func(o render.Offer) bool { return o.Name == name })
+	}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		why := broken[name]
+		errs = append(errs, p.store.SetReady(ctx, name, p.config.Node.Name, offered.zone, validated && names[name] && why == "", why))
+	}
+	return errors.Join(errs...)
+}
+
+// withdrawAllBut takes back what the node announced and the version that it runs does not have it offer.
+func (p *pull) withdrawAllBut(ctx context.Context, list []render.Offer) error {
+	var stays []string
+	for _, name := range p.local.Offers {
+		if p.early[name] || slices.ContainsFunc(list, func(o render.Offer) bool { return o.Name == name && o.Instance().Address != "" }) {
+			stays = append(stays, name)
+			continue
+		}
+		if err := p.store.Withdraw(ctx, name, p.config.Node.Name); err != nil {
+			return err
+		}
+	}
+	return p.saveOffers(stays)
+}

@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// recheck is a check that is asked between two pulls of the loop.
+type recheck struct {
+	offer render.Offer
+	zone  string
+	host  *apply.Host
+}
+
+// rechecks are the checks of a run that was validated, as far as they are asked between pulls. Without one, nothing is ready, and stays so.
+func (p *pull) rechecks(v *state.Version, validated bool) []recheck {
+	if !validated || !v.Same(p.local.Running) {
+		return nil
+	}
+	var out []recheck
+	for _, o := range p.offers[v.ID].list {
+		if o.Check != nil && o.Check.Interval > 0 && o.Instance().Address != "" {
+			out = append(out, recheck{o, p.offers[v.ID].zone, p.host(v.ID)})
+		}
+	}
+	return out
+}
+
+// recheck asks a check again and again until ctx ends, and tells the fleet what changed.
+func (a *Agent) recheck(ctx context.Context, store *state.Store, c recheck) {
+	log := a.log.WithField("service", c.offer.Name)
+	tick := time.NewTicker(c.offer.Check.Interval.Std())
+	defer tick.Stop()
+	before := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		why := ""
+		if err := action.CheckService(ctx, c.host, c.offer); err != nil {
+			why = err.Error()
+		}
+		if ctx.Err() != nil { // the next pull asks: what was cut off tells nothing
+			return
+		}
+		if why != before && why != "" {
+			log.Warn("not ready: " + why)
+		}
+		before = why
+		if err := store.SetReady(ctx, c.offer.Name, a.config.Node.Name, c.zone, why == "", why); err != nil && ctx.Err() == nil {
+			log.WithError(err).Warn("whether it is ready could not be told to the fleet")
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// etcd PREFIX prints the keys below a prefix of the store that the nodes of a script share, with their values.
+func showEtcd(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: etcd PREFIX")
+	}
+	s, err := state.Open(context.Background(), state.Config{Fleet: "default", Dir: ts.MkAbs("etcd")})
+	ts.Check(err)
+	defer func() { ts.Check(s.Close()) }()
+	got, err := s.Client.Get(context.Background(), args[0], clientv3.WithPrefix())
+	ts.Check(err)
+	out := ts.Stdout() // what was there before is gone, also where there is nothing to print
+	for _, kv := range got.Kvs {
+		fmt.Fprintf(out, "%s %s\n", kv.Key, kv.Value)
+	}
+}

@@ -23,7 +23,7 @@ func (p *pull) begin(ctx context.Context, v *state.Version) {
 // keep writes the report of a run, and marks it when its log is to be sent. A report that cannot be written is said and stops nothing:
 // drift is corrected on a full disk too.
 func (p *pull) keep(report *apply.Report, beside ...error) {
-	p.kept = true
+	p.reported = true
 	kept := *report
 	for _, err := range append(beside, p.out.Failures...) {
 		kept.Errors = append(kept.Errors, err.Error())
@@ -68,7 +68,7 @@ func (p *pull) account(ctx context.Context, err error) {
 		p.cannotPull(ctx, err)
 	}
 	switch {
-	case p.kept:
+	case p.reported:
 	case err != nil && p.out.Report != nil:
 		p.keep(p.out.Report, err)
 	case len(p.out.Failures) > 0: // the commit cannot be used here

@@ -20,7 +20,9 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	}
 	turn := lock.NewTurn(p.store, req)
 	if p.local.Parked == v.Rollout() {
-		return turn, nil
+		if left, err := turn.Left(ctx); !left || err != nil { // else it was killed before it gave its slot back
+			return turn, err
+		}
 	}
 	if err := p.queued(v); err != nil {
 		return nil, err
@@ -57,7 +59,8 @@ func (p *pull) leaveSteps(ctx context.Context) error {
 	if !p.halfway() {
 		return nil
 	}
-	return lock.LeaveSteps(ctx, p.store, p.config.Node.Name, func(string) bool { return false })
+	_, err := lock.LeaveSteps(ctx, p.store, p.config.Node.Name, func(string) bool { return false })
+	return err
 }
 
 // queued remembers the node's place in the queue, which it has again at its next pull. It is on disk before the node queues: one that is

@@ -29,6 +29,7 @@ type gates struct {
 	mu         sync.Mutex // guards turn and what follows
 	turn       *lock.Turn // nil: drift is corrected without a slot
 	candidates map[string]*lock.Candidate
+	keptSteps  int // places at serialized steps that a run which was killed left, and this one goes on with
 }
 
 // gatesFor are the gates of a run; nil while the store is away.
@@ -64,7 +65,20 @@ func (g *gates) leaveSteps(ctx context.Context) error {
 	if g.turn == nil && len(goesOn) == 0 { // a newer version gives back what an older one took
 		return nil
 	}
-	return lock.LeaveSteps(ctx, g.store, g.config.Node.Name, func(hash string) bool { return goesOn[hash] })
+	var err error
+	g.keptSteps, err = lock.LeaveSteps(ctx, g.store, g.config.Node.Name, func(hash string) bool { return goesOn[hash] })
+	return err
+}
+
+// leftSteps frees, behind a run that ended, the places of steps that it was to go on with and that turned out to be done.
+func (g *gates) leftSteps(ctx context.Context) error {
+	if g == nil || g.keptSteps == 0 {
+		return nil
+	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	_, err := lock.LeaveSteps(ctx, g.store, g.config.Node.Name, func(string) bool { return false })
+	return err
 }
 
 // Fence is the number of the claim under which commands run; 0 without one.

@@ -238,6 +238,9 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	p.begin(ctx, v)
 	report, err := program.Run(ctx, o)
 	p.out.Report = report
+	if err == nil && report.Stopped == "" {
+		err = gates.leftSteps(ctx)
+	}
 	return report, err
 }
 

@@ -76,27 +76,31 @@ func (t *Turn) GoOnStep(ctx context.Context) error {
 }
 
 // LeaveSteps frees the places at serialized steps that a node still has from a run that was cut off, but for the steps that it goes on with:
-// others need them.
-func LeaveSteps(ctx context.Context, s *state.Store, node string, goesOn func(hash string) bool) error {
+// others need them. It reports how many it kept.
+func LeaveSteps(ctx context.Context, s *state.Store, node string, goesOn func(hash string) bool) (kept int, err error) {
 	prefix := s.SemaphorePrefix("")
 	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, kv := range got.Kvs {
 		var c state.Claim
 		if err := decode(kv, &c); err != nil {
-			return err
+			return kept, err
 		}
 		hash, place, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), prefix), "/")
-		if c.Node != node || goesOn(hash) {
+		if c.Node != node {
+			continue
+		}
+		if goesOn(hash) {
+			kept++
 			continue
 		}
 		if _, err := s.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.CreateRevision(string(kv.Key)), "=", kv.CreateRevision)).
 			Then(clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.MarkPrefix("step-"+hash)+place), s.RingOp()).Commit(); err != nil {
-			return err
+			return kept, err
 		}
 	}
-	return nil
+	return kept, nil
 }

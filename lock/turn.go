@@ -63,6 +63,21 @@ func (t *Turn) Holds() bool { return t.key != "" }
 // Fence is the revision at which the claim was made, 0 without one. It grows with each claim and names the holder for good.
 func (t *Turn) Fence() int64 { return t.fence }
 
+// Left reports that the node still has a claim of the rollout, which a run that was killed left behind.
+func (t *Turn) Left(ctx context.Context) (bool, error) {
+	got, err := t.store.Client.Get(ctx, t.claims, clientv3.WithPrefix())
+	if err != nil {
+		return false, err
+	}
+	claims, err := claimsOf(got.Kvs, nil)
+	for _, c := range claims {
+		if c.Node == t.req.node() && c.Rollout == t.req.rollout() {
+			return true, err
+		}
+	}
+	return false, err
+}
+
 // Try claims a place if the node is admitted now; else it says why not, and the node keeps its place in the queue.
 func (t *Turn) Try(ctx context.Context) (*Wait, error) {
 	for attempt := 0; ; attempt++ {
@@ -122,14 +137,14 @@ func (t *Turn) attempt(ctx context.Context, overtake bool) (*Wait, *reading, err
 	if r.alive != t.req.Presence.Revision {
 		return leaseGone(t.req.node()), r, nil
 	}
-	if len(r.others) > 0 {
+	if len(r.others) > 0 && t.roster != nil { // no claim is made in a group without a roster
 		t.queued = false // look for more
 		return nil, r, cmp.Or(t.regroup(ctx, r), errMoved)
 	}
 	if overtake {
 		r.view.Ahead = ""
 	}
-	if t.rosterless(r) {
+	if t.rosterless(r) || len(r.others) > 0 {
 		return nil, r, errors.Join(t.freeze(ctx), errMoved)
 	}
 	d := Decide(r.view)

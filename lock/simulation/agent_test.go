@@ -186,7 +186,9 @@ func (p *process) waits(ctx context.Context, wait func(context.Context) error) e
 func (p *process) gate(ctx context.Context, v *state.Version, r *release) (*lock.Turn, error) {
 	turn := lock.NewTurn(p.store, p.request(v, r))
 	if p.disk.Parked == v.Rollout() {
-		return turn, nil
+		if left, err := turn.Left(ctx); !left || err != nil {
+			return turn, err
+		}
 	}
 	wait, err := turn.Try(ctx)
 	p.out = v
@@ -197,7 +199,7 @@ func (p *process) gate(ctx context.Context, v *state.Version, r *release) (*lock
 			}
 		}
 		if p.halfway() {
-			if err := lock.LeaveSteps(ctx, p.store, p.name, func(string) bool { return false }); err != nil {
+			if _, err := lock.LeaveSteps(ctx, p.store, p.name, func(string) bool { return false }); err != nil {
 				return nil, err
 			}
 		}

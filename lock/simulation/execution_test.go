@@ -44,9 +44,17 @@ const (
 func (x *execution) run(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, deadline+x.wait)
 	defer cancel()
-	if err := lock.LeaveSteps(ctx, x.store, x.name, x.cutOff); err != nil {
+	kept, err := lock.LeaveSteps(ctx, x.store, x.name, x.cutOff)
+	if err != nil {
 		x.stopped = err
 		return
+	}
+	if kept > 0 {
+		defer func() {
+			if x.stopped == nil {
+				_, x.stopped = lock.LeaveSteps(ctx, x.store, x.name, func(string) bool { return false })
+			}
+		}()
 	}
 	for _, s := range x.release.steps {
 		if !s.of(x.role) {

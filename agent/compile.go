@@ -115,7 +115,7 @@ func (p *pull) view(ctx context.Context) (render.View, error) {
 	if err != nil {
 		return v, err
 	}
-	p.nodes, v.Asked = len(v.Nodes), p.asked.note
+	p.nodes, v.Asked, p.known = len(v.Nodes), p.asked.note, v.Services
 	if p.out.viewed == 0 {
 		p.out.viewed = v.Revision
 	}
@@ -165,6 +165,10 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		return err
 	}
 	p.out.Version = v
+	if w := p.lacks(mistakes); w != nil && p.store != nil {
+		p.out.Wait = w
+		return errors.Join(p.keepRunning(ctx), p.tellConfigured(ctx, v))
+	}
 	p.out.Failures = append(p.out.Failures, err)
 	if p.store == nil {
 		return nil

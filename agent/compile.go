@@ -165,11 +165,10 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		return err
 	}
 	p.out.Version = v
-	if w := p.lacks(mistakes); w != nil && p.store != nil {
-		p.out.Wait = w
-		return errors.Join(p.keepRunning(ctx), p.tellConfigured(ctx, v))
+	lacking := p.lacks(mistakes)
+	if lacking == nil || p.store == nil {
+		p.out.Failures = append(p.out.Failures, err)
 	}
-	p.out.Failures = append(p.out.Failures, err)
 	if p.store == nil {
 		return nil
 	}
@@ -177,6 +176,10 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		if err := p.keepRunning(ctx); err != nil {
 			return err
 		}
+	}
+	if lacking != nil {
+		p.out.Version, p.out.Wait = v, lacking
+		return p.tellConfigured(ctx, v)
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()

@@ -121,7 +121,11 @@ func (p *pull) view(ctx context.Context) (render.View, error) {
 	if err != nil {
 		return v, err
 	}
+<<<<<<< HEAD
 	v.Asked = p.asked.note
+=======
+	p.nodes, v.Asked, p.known = len(v.Nodes), p.asked.note, v.Services
+>>>>>>> services
 	if p.out.viewed == 0 {
 		p.out.viewed = v.Revision
 	}
@@ -171,7 +175,10 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		return err
 	}
 	p.out.Version = v
-	p.out.Failures = append(p.out.Failures, err)
+	lacking := p.lacks(mistakes)
+	if lacking == nil || p.store == nil {
+		p.out.Failures = append(p.out.Failures, err)
+	}
 	if p.store == nil {
 		return nil
 	}
@@ -179,6 +186,10 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		if err := p.keepRunning(ctx); err != nil {
 			return err
 		}
+	}
+	if lacking != nil {
+		p.out.Version, p.out.Wait = v, lacking
+		return p.tellConfigured(ctx, v)
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()

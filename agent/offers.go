@@ -7,9 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -156,4 +158,23 @@ func (p *pull) withdrawAllBut(ctx context.Context, list []render.Offer) error {
 		}
 	}
 	return p.saveOffers(stays)
+}
+
+// lacks is the wait of a node that cannot compile a version because nobody has announced a service yet: all that is wrong stands where
+// services are read. That needs more time, and is no fault of the commit or of the node.
+func (p *pull) lacks(mistakes render.ErrorList) *lock.Wait {
+	for _, m := range mistakes {
+		if !strings.Contains(m.Excerpt, "services") {
+			return nil
+		}
+	}
+	for _, name := range p.asked.sorted() {
+		if len(p.known[name]) == 0 {
+			return &lock.Wait{
+				Gate: "service " + name, Reason: "nobody has announced it, and without it this does not compile: " + firstLine(mistakes),
+				Clear: "it goes on when a host offers it, by base/services.yaml or service.publish", Since: time.Now(),
+			}
+		}
+	}
+	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
@@ -42,7 +43,8 @@ type pull struct {
 	offers map[string]offered // by version, as far as it was compiled
 	early  map[string]bool    // services that were announced before their version was compiled
 	asked  asked              // the services that were read
-	kept   *kept              // what is known of the fleet while its record is away
+	known  map[string][]render.Service
+	kept   *kept // what is known of the fleet while its record is away
 
 	waitMu   sync.Mutex
 	waited   time.Duration // at gates, of Wait

@@ -68,7 +68,7 @@ func TestOfferMistakes(t *testing.T) {
 		{"services: {'*': [{port: 1}]}", `base/services.yaml:1:18: "name" is missing`},
 		{"services: {'*': [{name: a, prot: 1}]}", `unknown field "prot" (did you mean "port"?)`},
 		{"services: {role=web: [{name: a, port: 70000}]}", "base/services.yaml:1:39: 70000 is no port"},
-		{"services: {'*': [{name: a, address: x, interface: y}]}", "base/services.yaml:1:52: address and interface exclude each other"},
+		{"services: {'*': [{name: a, address: x, interface: y}]}", "base/services.yaml:1:51: address and interface exclude each other"},
 		{"services: {'*': [{name: a, check: {interval: 1s}}]}", "the check of service a says nothing: give tcp (a port), http"},
 		{"services: {'*': [{name: a, check: {tcp: 1, cmd: x}}]}", "the check of service a is to be cmd and tcp: keep one"},
 		{"services: {'*': [{name: a, check: {http: health}}]}", `http: "health" is neither a path such as /health nor a URL`},

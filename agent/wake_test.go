@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// TestPatience: the first change of a service is answered at once; one that goes on changing takes longer and longer.
+func TestPatience(t *testing.T) {
+	for eager, want := range map[int]time.Duration{0: 0, 1: time.Second, 2: 2 * time.Second, 5: 16 * time.Second, 100: maxBackoff} {
+		if got := (&fleetWatch{eager: eager}).patience(); got != want {
+			t.Errorf("after %d: %s, want %s", eager, got, want)
+		}
+	}
+}
+
+// TestSpread: ten thousand agents do not come at once, and few do not wait.
+func TestSpread(t *testing.T) {
+	late := time.Duration(0)
+	for range 1000 {
+		late = max(late, spread(10000))
+		if few := spread(5); few > 10*time.Millisecond {
+			t.Fatalf("one of five waits %s", few)
+		}
+	}
+	if late > 20*time.Second || late < 15*time.Second {
+		t.Errorf("the last of a thousand comes after %s", late)
+	}
+}
+
+// TestRemember: a pull that ended shows what is read; one that waits may have left some out, and one that saw nothing says nothing.
+func TestRemember(t *testing.T) {
+	done, waiting := &apply.Report{}, &apply.Report{Stopped: "for db"}
+	f := &fleetWatch{}
+	for _, c := range []struct {
+		out   Outcome
+		names []string
+		at    int64
+	}{
+		{Outcome{Report: done, asked: []string{"a", "b"}, viewed: 5}, []string{"a", "b"}, 5},
+		{Outcome{Report: waiting, asked: []string{"b", "c"}, viewed: 7}, []string{"a", "b", "c"}, 7},
+		{Outcome{asked: []string{"d"}, viewed: 8}, []string{"a", "b", "c", "d"}, 8},
+		{Outcome{}, []string{"a", "b", "c", "d"}, 8},
+		{Outcome{Report: done, asked: []string{"c"}, viewed: 9}, []string{"c"}, 9},
+	} {
+		f.remember(&c.out)
+		if !reflect.DeepEqual(f.names, c.names) || f.viewed != c.at {
+			t.Errorf("%v at %d, want %v at %d", f.names, f.viewed, c.names, c.at)
+		}
+	}
+}

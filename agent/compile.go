@@ -121,11 +121,7 @@ func (p *pull) view(ctx context.Context) (render.View, error) {
 	if err != nil {
 		return v, err
 	}
-<<<<<<< HEAD
-	v.Asked = p.asked.note
-=======
-	p.nodes, v.Asked, p.known = len(v.Nodes), p.asked.note, v.Services
->>>>>>> services
+	v.Asked, p.known = p.asked.note, v.Services
 	if p.out.viewed == 0 {
 		p.out.viewed = v.Revision
 	}

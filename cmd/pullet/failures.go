@@ -83,7 +83,11 @@ func (a *app) printFailures(byCategory map[string][]failure) error {
 		for _, c := range state.Categories() {
 			for _, f := range byCategory[c] {
 				version := state.Version{ID: f.Version, Release: f.Release}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c, f.Node, ago(f.Time), &version, orDash(f.Run), shorten(f.Reason, a.whyWidth()))
+				reason := f.Reason
+				if f.Log != "" {
+					reason += "; log: " + f.Log
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c, f.Node, ago(f.Time), &version, orDash(f.Run), shorten(reason, a.whyWidth()))
 			}
 		}
 	})

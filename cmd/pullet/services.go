@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/state"
 )
 
@@ -30,24 +32,55 @@ func (a *app) servicesCommand() *cobra.Command {
 		Long: "Services lists what nodes publish. An instance is announced as soon as its address is known, and ready when its node was validated.\n" +
 			"-o hosts prints lines for /etc/hosts, ADDRESS NODE SERVICE; -o hiera prints services::NAME::INTERFACE with a list of addresses.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
-				o, err := store.Overview(ctx, true)
-				if err != nil {
-					return err
-				}
-				names := slices.Sorted(maps.Keys(o.Services))
-				if len(args) == 1 && !slices.Contains(names, args[0]) {
-					return unknown("service", args[0], names, "pullet services")
-				}
-				if len(args) == 1 {
-					names = args
-				}
-				return a.printServices(instancesOf(o, names, ready))
+			var o *state.Overview
+			err := a.onFleet(cmd, func(ctx context.Context, store *state.Store) (err error) {
+				o, err = store.Overview(ctx, true)
+				return err
 			})
+			var away *state.UnreachableError
+			if errors.As(err, &away) {
+				o, err = a.servicesSeen(away)
+			}
+			if err != nil {
+				return err
+			}
+			names := slices.Sorted(maps.Keys(o.Services))
+			if len(args) == 1 && !slices.Contains(names, args[0]) {
+				return unknown("service", args[0], names, "pullet services")
+			}
+			if len(args) == 1 {
+				names = args
+			}
+			return a.printServices(instancesOf(o, names, ready))
 		},
 	}
 	c.Flags().BoolVar(&ready, "ready", false, "only those that are ready")
 	return c
+}
+
+// servicesSeen are the services as this node saw them last, while the fleet's record is away. It says how old that is.
+func (a *app) servicesSeen(away error) (*state.Overview, error) {
+	config, err := a.readConfig()
+	if err != nil {
+		return nil, err
+	}
+	v, at, err := agent.CachedView(config.Paths.State)
+	if err != nil || at.IsZero() {
+		return nil, errors.Join(away, err)
+	}
+	fmt.Fprintf(a.err, "pullet: warning: %v\npullet: warning: this is what the node saw %s ago: who is alive is not known\n", away, ago(at))
+	o := &state.Overview{Services: map[string]map[string]state.Service{}}
+	for name, list := range v.Services {
+		o.Services[name] = map[string]state.Service{}
+		for _, s := range list {
+			one := state.Service{Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags}
+			if s.Ready {
+				one.Ready = at
+			}
+			o.Services[name][s.Node] = one
+		}
+	}
+	return o, nil
 }
 
 // instancesOf are the instances of services by name and node.

@@ -9,11 +9,11 @@ import (
 )
 
 // freeze reads the roster of the group, or makes it.
-func (t *Turn) freeze(ctx context.Context) (err error) {
+func (t *Turn) freeze(ctx context.Context) error {
 	group := t.req.Rules.Group
-	t.roster, err = t.store.RosterFor(ctx, t.store.RosterKey(t.req.rollout(), group), t.req.node(), t.req.Inventory, t.req.ofGroup(group))
-	if err == nil {
-		t.size = t.roster.Size
+	roster, err := t.store.RosterFor(ctx, t.store.RosterKey(t.req.rollout(), group), t.req.node(), t.req.Inventory, t.req.ofGroup(group))
+	if err == nil { // one that could not be written is not frozen
+		t.roster, t.size = roster, roster.Size
 	}
 	return err
 }

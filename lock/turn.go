@@ -145,6 +145,7 @@ func (t *Turn) attempt(ctx context.Context, overtake bool) (*Wait, *reading, err
 		r.view.Ahead = ""
 	}
 	if t.rosterless(r) || len(r.others) > 0 {
+		t.queued = t.queued && len(r.others) == 0
 		return nil, r, errors.Join(t.freeze(ctx), errMoved)
 	}
 	d := Decide(r.view)

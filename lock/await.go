@@ -87,17 +87,21 @@ func (t *Turn) await(ctx context.Context, r *reading) (polled bool, err error) {
 	for {
 		step := poll - time.Since(began)
 		if t.session != 0 {
-			step = min(step, session/3)
+			step = min(step, session/3-time.Since(t.renewed))
 		}
-		if !t.listen(ctx, key, r.revision, step, opts) {
+		asked := time.Now()
+		if step > 0 && !t.listen(ctx, key, r.revision, step, opts) {
 			return false, ctx.Err()
 		}
-		if over := time.Since(began) >= poll; over || t.session == 0 || time.Since(began) < step {
-			return over, nil
+		if t.session != 0 && time.Since(t.renewed) >= session/3 {
+			if _, err := t.store.Client.KeepAliveOnce(ctx, t.session); err != nil {
+				t.queued, t.session = false, 0 // the ticket is gone with it: queue again
+				return false, nil
+			}
+			t.renewed = time.Now()
 		}
-		if _, err := t.store.Client.KeepAliveOnce(ctx, t.session); err != nil {
-			t.queued, t.session = false, 0 // the ticket is gone with it: queue again
-			return false, nil
+		if over := time.Since(began) >= poll; over || time.Since(asked) < step {
+			return over, nil
 		}
 	}
 }

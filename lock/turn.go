@@ -197,7 +197,7 @@ func (t *Turn) enter(ctx context.Context) (*reading, error) {
 		if err != nil {
 			return nil, err
 		}
-		lease, t.session = granted.ID, granted.ID
+		lease, t.session, t.renewed = granted.ID, granted.ID, time.Now()
 	}
 	r, err := t.look(ctx, clientv3.OpPut(t.ticket, "", clientv3.WithLease(lease)))
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) && !t.req.Lasting {

@@ -27,7 +27,7 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) error {
 		if own.State == state.Running && own.Instance != p.out.Run {
 			own.State, own.Ended = state.Unknown, time.Now().UTC()
 			own.Reason = "the agent ended while it ran: look at the host; it is not run again"
-			if err := p.store.EndCommand(ctx, c.ID, own); err != nil {
+			if err := p.store.AbandonCommand(ctx, c.ID, own); err != nil {
 				return err
 			}
 			continue
@@ -37,7 +37,7 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) error {
 		if own.State != "" || !mine || c.Halted() || time.Now().After(c.Until) {
 			continue
 		}
-		if err := p.command(ctx, c.Command, cat); err != nil {
+		if err := p.command(ctx, c, stage, cat); err != nil {
 			return fmt.Errorf("command %s: %w", c.ID, err)
 		}
 	}
@@ -45,18 +45,18 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) error {
 }
 
 // command takes its turn and runs one command. Where there is no turn to be had now, the next pull asks again.
-func (p *pull) command(ctx context.Context, c state.Command, cat *render.Catalog) error {
+func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, cat *render.Catalog) error {
 	result := state.CommandResult{Node: p.config.Node.Name, State: state.Running, Instance: p.out.Run, Started: time.Now().UTC()}
 	if !p.config.Agent.AllowRun {
 		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+p.config.file
-		return p.store.EndCommand(ctx, c.ID, result)
+		return p.store.EndCommand(ctx, c.ID, result, stage)
 	}
 	req, err := p.request(&state.Version{ID: c.ID}, cat)
 	if err != nil {
 		return err
 	}
 	req.Waiting = func(w *lock.Wait) { p.log.Info(w.Error()) }
-	turn := lock.NewCommandTurn(p.store, req, c)
+	turn := lock.NewCommandTurn(p.store, req, c.Command)
 	wait, err := turn.Try(ctx)
 	if wait != nil && err == nil {
 		err = p.waits(ctx, turn.Acquire)
@@ -78,10 +78,10 @@ func (p *pull) command(ctx context.Context, c state.Command, cat *render.Catalog
 		return err
 	}
 	p.log.WithField("command", c.ID).Infof("running for %s: %q", c.By, c.Args)
-	p.runCommand(ctx, c, &result)
+	p.runCommand(ctx, c.Command, &result)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return p.store.EndCommand(ctx, c.ID, result)
+	return p.store.EndCommand(ctx, c.ID, result, stage)
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

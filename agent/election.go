@@ -38,6 +38,8 @@ func (g *gates) candidate(ctx context.Context, s apply.GatedStep) (*lock.Candida
 	if c := g.candidates[e.ID]; c != nil {
 		return c, nil
 	}
+	ctx, cancel := afterwards(ctx) // while etcd is away nobody is chosen, and others do not wait for that
+	defer cancel()
 	c, err := g.with(s).Elect(ctx, e)
 	if err == nil {
 		g.candidates[e.ID] = c

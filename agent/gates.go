@@ -132,6 +132,8 @@ func (g *gates) Park(ctx context.Context) error {
 	if w == nil {
 		w = &lock.Wait{Gate: "other nodes", Reason: "a condition of a step waits for them", Clear: "it goes on by itself"}
 	}
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
 	return g.turn.Park(ctx, w)
 }
 

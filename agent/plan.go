@@ -13,7 +13,7 @@ import (
 // Plan compares the node with the version that a pull would bring it to, or, where dir is given, with the state repository that stands in
 // that directory. Nothing is touched: not the host, not the fleet's record, not the journal.
 func (a *Agent) Plan(ctx context.Context, dir string) (*Outcome, error) {
-	p := &pull{Agent: a, out: &Outcome{Run: runID()}, log: a.log, offers: map[string]offered{}}
+	p := a.pull(ctx, Options{})
 	journal, err := state.OpenJournal(a.config.Paths.State)
 	if err != nil {
 		return p.out, err

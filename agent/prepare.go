@@ -29,7 +29,8 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 	if err != nil {
 		return nil, err
 	}
-	p := &pull{Agent: a, out: &Outcome{}, log: a.log, store: store, current: current}
+	p := a.pull(ctx, Options{})
+	p.store, p.current = store, current
 	heads, err := p.named(ctx, revs)
 	if err != nil {
 		return nil, err
@@ -58,7 +59,8 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 
 // Rules are the rules and the inventory of a version, as this node's clone has them.
 func (a *Agent) Rules(ctx context.Context, store *state.Store, v *state.Version) (render.Rollout, render.Inventory, error) {
-	p := &pull{Agent: a, out: &Outcome{}, log: a.log, store: store}
+	p := a.pull(ctx, Options{})
+	p.store = store
 	return p.rules(ctx, v)
 }
 

@@ -57,8 +57,7 @@ type pull struct {
 // Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the fleet is in the Outcome; an
 // error means that the pull could not be made at all.
 func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
-	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, ctx: ctx, offers: map[string]offered{}, early: map[string]bool{}}
-	p.log = a.log.WithField("run", p.out.Run)
+	p := a.pull(ctx, o)
 	held, err := state.LockRun(a.config.Paths.State, p.out.Run)
 	if err != nil {
 		return p.out, err
@@ -75,6 +74,13 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 		err = p.store.Explain(err)
 	}
 	return p.out, err
+}
+
+// pull is a pull, or what looks like one without writing, that nothing was done for yet.
+func (a *Agent) pull(ctx context.Context, o Options) *pull {
+	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, ctx: ctx, offers: map[string]offered{}, early: map[string]bool{}}
+	p.log = a.log.WithField("run", p.out.Run)
+	return p
 }
 
 // do is the one pull, from start to end.

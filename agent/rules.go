@@ -59,7 +59,7 @@ func rulesFor(r render.Rollout, node render.Node) lock.Rules {
 
 // waiting tells everybody why the node waits. Several steps may wait at once.
 func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
-	said := ""
+	said, settled := "", p.upToDate(v) // asked now: steps write the journal later
 	var mu sync.Mutex
 	return func(w *lock.Wait) {
 		mu.Lock()
@@ -71,7 +71,7 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 		if p.Waiting != nil {
 			p.Waiting(w)
 		}
-		if p.upToDate(v) { // it is no matter of the rollout
+		if settled { // it is no matter of the rollout
 			return
 		}
 		st := p.waitStatus(v, w)

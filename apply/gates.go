@@ -170,6 +170,8 @@ func (s *running) arrive(ctx context.Context) {
 	if err != nil {
 		if how != "failed" {
 			s.waitOrFail(err)
+		} else {
+			s.also(err)
 		}
 		return
 	}
@@ -222,8 +224,28 @@ func (s *running) serialized(ctx context.Context) {
 	if s.r.Outcome == Failed {
 		failed = s.r.Reason
 	}
-	if err := s.endSerial(ctx, failed); err != nil && s.r.Outcome != Failed {
+	if err := s.endSerial(ctx, failed); err != nil {
+		s.also(err)
+	}
+}
+
+// notSerialized gives the place at a serialized step back that does not start after all.
+func (s *running) notSerialized(ctx context.Context) {
+	if s.endSerial == nil {
+		return
+	}
+	if err := s.endSerial(ctx, ""); err != nil {
+		s.also(err)
+	}
+	s.endSerial = nil
+}
+
+// also is an error at a gate behind what came of the step: it does not hide a failure.
+func (s *running) also(err error) {
+	if s.r.Outcome != Failed {
 		s.waitOrFail(err)
+	} else if s.Log != nil {
+		s.Log.WithError(err).Warn("step " + s.ID() + " failed, and so did telling the others")
 	}
 }
 
@@ -246,7 +268,7 @@ func (s *running) publish(ctx context.Context) {
 		}
 		err = s.Gates.Publish(ctx, s.gated(), r, s.r.Reason)
 	}
-	if err != nil && s.r.Outcome != Failed {
-		s.waitOrFail(err)
+	if err != nil {
+		s.also(err)
 	}
 }

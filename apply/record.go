@@ -99,12 +99,14 @@ func (s *running) begin(ctx context.Context) bool {
 		return true
 	}
 	if !s.hold(ctx) || !s.serialize(ctx) || !s.claimed(ctx) {
+		s.notSerialized(ctx)
 		return false
 	}
 	s.mu.Lock()
 	err := s.start()
 	s.mu.Unlock()
 	if err != nil {
+		s.notSerialized(ctx)
 		s.r.fail(err)
 		s.stopBecause(err)
 		return false

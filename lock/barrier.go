@@ -130,8 +130,12 @@ func (s *Steps) arriveAgain(ctx context.Context, step Step, how string, done *cl
 			ops[1] = clientv3.OpPut(s.key(step, "bad", s.req.node()), "")
 		}
 		still := clientv3.Compare(clientv3.ModRevision(string(before[0].Key)), "=", before[0].ModRevision)
-		if _, err := s.store.Client.Txn(ctx).If(still, s.lives()).Then(ops...).Commit(); err != nil {
+		again, err := s.store.Client.Txn(ctx).If(still, s.lives()).Then(ops...).Else(clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly())).Commit()
+		switch {
+		case err != nil:
 			return false, err
+		case !again.Succeeded && revisionOf(again.Responses[0].GetResponseRange().Kvs) != s.req.Presence.Revision:
+			return false, state.ErrLeaseLost
 		}
 	}
 	_, open, err := s.settle(ctx, step)
@@ -184,12 +188,16 @@ func (s *Steps) barrierWait(ctx context.Context, step Step, roster *state.Roster
 	if err != nil {
 		return nil, 0, err
 	}
+	if got.Responses[0].GetResponseRange().Count > 0 {
+		return nil, 0, nil
+	}
+	if revisionOf(got.Responses[2].GetResponseRange().Kvs) != s.req.VersionRev {
+		if _, err := superseded(ctx, s.store, s.req); err != nil {
+			return nil, 0, err
+		}
+	}
 	in := arrived(got.Responses[1])
 	switch {
-	case got.Responses[0].GetResponseRange().Count > 0:
-		return nil, 0, nil
-	case revisionOf(got.Responses[2].GetResponseRange().Kvs) != s.req.VersionRev:
-		return nil, 0, ErrSuperseded
 	case in < int64(roster.Size) && !s.looksAtAll(roster.Size, poll):
 		return s.waits(step, fmt.Sprintf("%d of %d nodes have not arrived yet", int64(roster.Size)-in, roster.Size), goesOn, nil), got.Header.Revision, nil
 	}
@@ -309,6 +317,11 @@ func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
 
 // halt halts the node's group because of what failed on another node, unless an operator resumed it since.
 func (s *Steps) halt(ctx context.Context, node, reason string, news int64) error {
+	return again(ctx, s.req.node(), func() error { return s.haltOnce(ctx, node, reason, news) })
+}
+
+// haltOnce is one attempt for each state of the gate.
+func (s *Steps) haltOnce(ctx context.Context, node, reason string, news int64) error {
 	group := s.req.Rules.Group
 	gate, rev, err := s.store.Gate(ctx, s.req.rollout(), group)
 	if err != nil || gate.State == state.Halted || gate.Resumed != "" && news < rev {
@@ -318,8 +331,11 @@ func (s *Steps) halt(ctx context.Context, node, reason string, news int64) error
 	if !slices.Contains(gate.Failed, node) {
 		gate.Failed = append(gate.Failed, node)
 	}
-	_, err = s.store.Client.Txn(ctx).
+	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(s.store.GateKey(s.req.rollout(), group)), "=", rev)).
 		Then(s.store.GateOp(s.req.rollout(), group, gate), s.store.RingOp()).Commit()
+	if err == nil && !done.Succeeded {
+		err = errMoved
+	}
 	return err
 }

@@ -223,6 +223,9 @@ func (d Dependency) wait() *Wait {
 	case d.Closed:
 		return nil
 	}
+	if len(d.Missing) == 0 { // nobody asked who
+		return &Wait{Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Clear: goesOn}
+	}
 	names := make([]string, 0, len(d.Missing)+1)
 	for _, h := range d.Missing {
 		names = append(names, h.Node+" ("+life(h)+")")

@@ -198,10 +198,20 @@ func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 			}
 			return nil
 		}
+		if how == Late && t.toldBefore(ctx) { // an attempt whose answer was lost did it
+			t.key, t.fence, t.total = "", 0, ""
+			return nil
+		}
 		if revisionOf(done.Responses[0].GetResponseRange().Kvs) == gateRev { // the gate did not move: it was the claim
 			return t.lost()
 		}
 	}
+}
+
+// toldBefore reports that this run's failure is on record.
+func (t *Turn) toldBefore(ctx context.Context) bool {
+	st, err := t.store.StatusOf(ctx, t.req.node(), state.Rollout, state.Failed)
+	return err == nil && st.Run == t.req.Run && t.req.Run != ""
 }
 
 // fails counts a node's failure, once, and halts a group that has too many.

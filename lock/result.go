@@ -46,6 +46,9 @@ func (s *Steps) Results(ctx context.Context, step Step, e Election, maxAge time.
 
 // candidates is how many results there will be.
 func (s *Steps) candidates(ctx context.Context, e Election) (int, error) {
+	if e.Limit <= 1 {
+		return 1, nil
+	}
 	members, err := s.store.Members(ctx, s.req.Inventory)
 	if err != nil {
 		return 0, err
@@ -84,11 +87,13 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 			found[r.Node] = r
 		}
 	}
-	switch {
-	case len(found) >= want:
+	if len(found) >= want {
 		return found, nil, 0, nil
-	case revisionOf(kvs(4)) != s.req.VersionRev:
-		return nil, nil, 0, ErrSuperseded
+	}
+	if revisionOf(kvs(4)) != s.req.VersionRev {
+		if _, err := superseded(ctx, s.store, s.req); err != nil {
+			return nil, nil, 0, err
+		}
 	}
 	wait := &Wait{Gate: "result of " + step.ID, Reason: "no node was chosen yet for " + e.ID, Clear: goesOn}
 	for _, kv := range kvs(2) {

@@ -132,7 +132,11 @@ func (t *Turn) attempt(ctx context.Context, overtake bool) (*Wait, *reading, err
 		return nil, r, err
 	}
 	if r.current != t.req.VersionRev && t.slots {
-		return nil, r, ErrSuperseded
+		rev, err := superseded(ctx, t.store, t.req)
+		if err == nil { // only what is said of the version is new, such as its release
+			t.req.VersionRev, err = rev, errMoved
+		}
+		return nil, r, err
 	}
 	if r.alive != t.req.Presence.Revision {
 		return leaseGone(t.req.node()), r, nil

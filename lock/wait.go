@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -24,6 +25,15 @@ func (w *Wait) Error() string {
 
 // ErrSuperseded says that the fleet moved on to another version while the node waited.
 var ErrSuperseded = errors.New("superseded: the fleet moved on to another version")
+
+// superseded returns ErrSuperseded when the fleet is at another rollout than the request's; else the revision at which that was set.
+func superseded(ctx context.Context, s *state.Store, q *Request) (int64, error) {
+	current, rev, err := s.Current(ctx)
+	if err == nil && (current == nil || current.Rollout() != q.rollout()) {
+		err = ErrSuperseded
+	}
+	return rev, err
+}
 
 // ErrFenced says that the claim was taken back: what the node does now is not covered by it any more.
 var ErrFenced = errors.New("the slot was taken back from this node (see pullet status): no further step is started")

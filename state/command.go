@@ -142,9 +142,40 @@ func (s *Store) BeginCommand(ctx context.Context, id string, r CommandResult) er
 	return err
 }
 
-// EndCommand records what came of a command on a node, and wakes those whose stage may begin now.
-func (s *Store) EndCommand(ctx context.Context, id string, r CommandResult) error {
-	_, err := s.Client.Txn(ctx).Then(Put(s.commandKey(id, "result", r.Node), r), s.WakeOp(), s.RingOp()).Commit()
+// EndCommand records what came of a command on a node. Whoever finds the stage complete then wakes those of the next one.
+func (s *Store) EndCommand(ctx context.Context, id string, r CommandResult, stage int) error {
+	if _, err := s.Client.Txn(ctx).Then(Put(s.commandKey(id, "result", r.Node), r), s.RingOp()).Commit(); err != nil {
+		return err
+	}
+	all, gone, err := s.Commands(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if now := c.Stage(gone); c.ID == id && now > stage && now < len(c.Stages) {
+			_, err = s.Client.Txn(ctx).Then(s.WakeOp()).Commit()
+		}
+	}
+	return err
+}
+
+// AbandonCommand records the end of a command whose agent was killed, and gives back the place that it had.
+func (s *Store) AbandonCommand(ctx context.Context, id string, r CommandResult) error {
+	claims, err := s.Client.Get(ctx, s.CommandPrefix(id, "claim"), clientv3.WithPrefix())
+	if err != nil {
+		return err
+	}
+	ops := []clientv3.Op{Put(s.commandKey(id, "result", r.Node), r), s.RingOp(), s.WakeOp()}
+	for _, kv := range claims.Kvs {
+		var c Claim
+		if err := json.Unmarshal(kv.Value, &c); err != nil {
+			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		}
+		if c.Node == r.Node {
+			ops = append(ops, clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.CommandPrefix(id, "mark")+LastPart(kv.Key)))
+		}
+	}
+	_, err = s.Client.Txn(ctx).Then(ops...).Commit()
 	return err
 }
 

@@ -121,3 +121,10 @@ func (s *Store) RunningOps(p *Presence, to string) []clientv3.Op {
 func (s *Store) RunningKey(version, node string) string {
 	return s.key("running_version", version, node)
 }
+
+// StatusOf is a node's status in a state of a category; the zero Status where it is in another state.
+func (s *Store) StatusOf(ctx context.Context, node, category, state string) (Status, error) {
+	var st Status
+	_, err := s.read(ctx, s.key("status", category, state, node), &st)
+	return st, err
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -22,12 +23,15 @@ type WentBackError struct {
 	Seen, Is Origin
 }
 
+// wentBack begins the reason of a pause that a node made because the record is not to be trusted.
+const wentBack = "the fleet's record in etcd was restored or replaced: "
+
 func (e *WentBackError) Error() string {
 	what := fmt.Sprintf("this node's record went back in time, from revision %d to %d", e.Seen.Revision, e.Is.Revision)
 	if e.Seen.Cluster != e.Is.Cluster || e.Is.Revision == 0 {
 		what = "it is another one than this node knows"
 	}
-	return "the fleet's record in etcd was restored or replaced: " + what +
+	return wentBack + what +
 		"; look whether anybody is in the middle of an upgrade, then accept it: pullet rollout resume --store"
 }
 
@@ -59,7 +63,15 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 
 // Accept tells every node that the fleet's record is to be trusted as it is, and lifts the pause.
 func (s *Store) Accept(ctx context.Context, by string) error {
-	_, err := s.Client.Txn(ctx).Then(
-		clientv3.OpPut(s.acceptedKey(), by+" "+time.Now().UTC().Format(time.RFC3339Nano)), clientv3.OpDelete(s.PauseKey()), s.WakeOp(), s.RingOp()).Commit()
+	ops := []clientv3.Op{clientv3.OpPut(s.acceptedKey(), by+" "+time.Now().UTC().Format(time.RFC3339Nano)), s.WakeOp(), s.RingOp()}
+	var pause Switch
+	seen, err := s.read(ctx, s.PauseKey(), &pause)
+	if err != nil {
+		return err
+	}
+	if seen != 0 && strings.HasPrefix(pause.Reason, wentBack) { // an operator's own pause stays
+		ops = append(ops, clientv3.OpDelete(s.PauseKey()))
+	}
+	_, err = s.Client.Txn(ctx).Then(ops...).Commit()
 	return err
 }

@@ -121,7 +121,8 @@ func (s *Store) sweepBlobs(ctx context.Context, oldest Version) error {
 	for _, kv := range blobs {
 		digest := strings.Split(string(kv.Key[len(s.prefix):]), "/")[1]
 		if kv.ModRevision < first[0].CreateRevision && !named[digest] {
-			if _, err := s.Client.Delete(ctx, string(kv.Key)); err != nil {
+			unused := clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision) // nobody shares the same content just now
+			if _, err := s.Client.Txn(ctx).If(unused).Then(clientv3.OpDelete(string(kv.Key))).Commit(); err != nil {
 				return err
 			}
 		}

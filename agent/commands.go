@@ -74,6 +74,9 @@ func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, ca
 			p.log.WithError(err).Warn("the place of a command could not be given back")
 		}
 	}()
+	if over, err := p.commandOver(ctx, c.ID); over || err != nil { // it failed elsewhere while this node waited
+		return err
+	}
 	if err := p.store.BeginCommand(ctx, c.ID, result); err != nil {
 		return err
 	}
@@ -82,6 +85,13 @@ func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, ca
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	return p.store.EndCommand(ctx, c.ID, result, stage)
+}
+
+// commandOver reports a command with which no further node begins.
+func (p *pull) commandOver(ctx context.Context, id string) (bool, error) {
+	all, _, err := p.store.Commands(ctx)
+	i := slices.IndexFunc(all, func(c state.CommandStatus) bool { return c.ID == id })
+	return err == nil && (i < 0 || all[i].Halted() || time.Now().After(all[i].Until)), err
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

@@ -67,6 +67,9 @@ func (s *running) results(job string) render.Results {
 		if t := s.foreign[id]; ok && t != nil && t.ID() != s.ID() {
 			s.wanted = append(s.wanted, t)
 		}
+		if t, r := s.byID[id], s.reports[id]; ok && r != nil && r.Outcome == Failed && t != nil && t.Options.Target != nil {
+			s.refused = fmt.Errorf("it reads the result of %s, which failed here: %s", id, r.Reason) // as it does on the other nodes
+		}
 		return s.values[id], ok
 	}
 }

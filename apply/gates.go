@@ -116,8 +116,11 @@ func (s *running) reading(ctx context.Context, do func() error) error {
 		s.mu.Unlock()
 		err := do()
 		s.mu.Lock()
-		wanted := s.wanted
+		wanted, refused := s.wanted, s.refused
 		s.mu.Unlock()
+		if refused != nil {
+			return refused
+		}
 		if len(wanted) == 0 {
 			return err
 		}

@@ -23,6 +23,7 @@ type running struct {
 	elected   bool                                           // this node was chosen for the step
 	stale     bool                                           // its result is too old for the others
 	ran       bool                                           // its action was applied
+	refused   error                                          // what it reads failed for all
 	wanted    []*boundStep                                   // whose results of other nodes it turned out to read
 	endSerial func(ctx context.Context, failed string) error // gives its place at a serialized step back
 }

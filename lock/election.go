@@ -29,7 +29,12 @@ type Candidate struct {
 }
 
 func (s *Steps) electionKey(e Election, parts ...string) string {
-	return s.store.RunKey(s.req.rollout(), state.StepHash("election\x00"+e.ID), parts...)
+	return s.store.RunKey(s.req.Version.ID, state.StepHash("election\x00"+e.ID), parts...)
+}
+
+// resultKey is a key of what a chosen node made: it is the version's, also when the fleet comes back to it.
+func (s *Steps) resultKey(step Step, parts ...string) string {
+	return s.store.RunKey(s.req.Version.ID, state.StepHash(step.ID), parts...)
 }
 
 // Elect claims a free place, for this rollout. Nobody gives a place back: all steps of an election are one node's.
@@ -121,7 +126,7 @@ func (c *Candidate) Start(ctx context.Context, step Step) error {
 	own := s.electionKey(c.election, "started", s.req.node())
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision), s.lives()).
-		Then(clientv3.OpPut(own, step.ID), clientv3.OpPut(s.key(step, "started", s.req.node()), time.Now().UTC().Format(time.RFC3339))).Commit()
+		Then(clientv3.OpPut(own, step.ID), clientv3.OpPut(s.resultKey(step, "started", s.req.node()), time.Now().UTC().Format(time.RFC3339))).Commit()
 	if err == nil && !done.Succeeded {
 		err = ErrFenced
 	}
@@ -132,8 +137,8 @@ func (c *Candidate) Start(ctx context.Context, step Step) error {
 func (c *Candidate) Fresh(ctx context.Context, step Step, maxAge time.Duration) (published, fresh bool, err error) {
 	s := c.steps
 	got, err := s.store.Client.Txn(ctx).Then(
-		clientv3.OpGet(s.key(step, "result", s.req.node())),
-		clientv3.OpGet(s.key(step, "fresh", s.req.node()), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.resultKey(step, "result", s.req.node())),
+		clientv3.OpGet(s.resultKey(step, "fresh", s.req.node()), clientv3.WithCountOnly()),
 	).Commit()
 	if err != nil {
 		return false, false, err
@@ -157,13 +162,13 @@ func (c *Candidate) Publish(ctx context.Context, step Step, r state.StepResult, 
 		if err != nil {
 			return err
 		}
-		ops := []clientv3.Op{state.Put(s.key(step, "result", s.req.node()), shared)}
+		ops := []clientv3.Op{state.Put(s.resultKey(step, "result", s.req.node()), shared)}
 		if maxAge > 0 {
 			lease, err := s.store.Client.Grant(ctx, int64(max(1, maxAge.Seconds())))
 			if err != nil {
 				return err
 			}
-			ops = append(ops, clientv3.OpPut(s.key(step, "fresh", s.req.node()), "", clientv3.WithLease(lease.ID)))
+			ops = append(ops, clientv3.OpPut(s.resultKey(step, "fresh", s.req.node()), "", clientv3.WithLease(lease.ID)))
 		}
 		done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision)).Then(ops...).Commit()
 		if err == nil && !done.Succeeded {

@@ -282,7 +282,7 @@ func TestMaxAge(t *testing.T) {
 	if found, wait := f.results(q, "token", of(1), time.Second, true); len(found) != 1 {
 		t.Errorf("%v %s", found, wait)
 	}
-	f.gone(c.steps.key(chosenStep("token"), "fresh", "m1"))
+	f.gone(c.steps.resultKey(chosenStep("token"), "fresh", "m1"))
 	want(true, false)
 	if found, wait := f.results(q, "token", of(1), time.Second, true); len(found) != 0 || !strings.Contains(wait, "m1 was chosen") {
 		t.Errorf("too old, and read: %v", found)
@@ -321,7 +321,7 @@ func TestPublishLarge(t *testing.T) {
 	if len(got) != 700_000 || found["m1"].Value != nil {
 		t.Errorf("%d bytes, %d in its key", len(got), len(found["m1"].Value))
 	}
-	kv, err := f.Client.Get(f.ctx, c.steps.key(chosenStep("file"), "result", "m1"))
+	kv, err := f.Client.Get(f.ctx, c.steps.resultKey(chosenStep("file"), "result", "m1"))
 	f.must(err)
 	if n := len(kv.Kvs[0].Value); n > 1000 {
 		t.Errorf("%d bytes in a watched key", n)
@@ -331,7 +331,7 @@ func TestPublishLarge(t *testing.T) {
 	if !errors.Is(err, state.ErrTooLarge) || time.Since(began) > 5*time.Second {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
-	if got, err := f.Client.Get(f.ctx, c.steps.key(chosenStep("huge"), ""), clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil || got.Count != 0 {
+	if got, err := f.Client.Get(f.ctx, c.steps.resultKey(chosenStep("huge"), ""), clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil || got.Count != 0 {
 		t.Errorf("%v %v", got, err)
 	}
 }

@@ -38,7 +38,7 @@ func (s *Steps) Results(ctx context.Context, step Step, e Election, maxAge time.
 		if last == nil || last.Error() != wait.Error() {
 			told(wait)
 		}
-		if last = wait; revision > 0 && !s.store.Await(ctx, s.key(step, "result")+"/", revision, jitter(s.req.node(), poll, stepPoll), clientv3.WithPrefix()) {
+		if last = wait; revision > 0 && !s.store.Await(ctx, s.resultKey(step, "result")+"/", revision, jitter(s.req.node(), poll, stepPoll), clientv3.WithPrefix()) {
 			return nil, last
 		}
 	}
@@ -66,10 +66,10 @@ func (s *Steps) candidates(ctx context.Context, e Election) (int, error) {
 func (s *Steps) results(ctx context.Context, step Step, e Election, want int, maxAge time.Duration, repeatable bool) (map[string]state.StepResult, *Wait, int64, error) {
 	prefix := []clientv3.OpOption{clientv3.WithPrefix()}
 	got, err := s.store.Client.Txn(ctx).Then(
-		clientv3.OpGet(s.key(step, "result")+"/", prefix...),
-		clientv3.OpGet(s.key(step, "fresh")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.resultKey(step, "result")+"/", prefix...),
+		clientv3.OpGet(s.resultKey(step, "fresh")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.electionKey(e, "place")+"/", prefix...),
-		clientv3.OpGet(s.key(step, "started")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.resultKey(step, "started")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.store.CurrentKey(), clientv3.WithKeysOnly()),
 	).Commit()
 	if err != nil {
@@ -132,7 +132,7 @@ func (s *Steps) chosen(ctx context.Context, step Step, e Election, node string, 
 func (s *Steps) unknown(ctx context.Context, step Step, node string) error {
 	reason := fmt.Sprintf("it was started on %s, which does not answer, and it must not run twice (idempotent: false): look at %s", node, node)
 	r := state.StepResult{Node: node, Step: step.ID, Result: "unknown", Reason: reason, At: time.Now().UTC()}
-	key := s.key(step, "result", node)
+	key := s.resultKey(step, "result", node)
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(node)), "=", 0)).
 		Then(state.Put(key, r)).Commit()

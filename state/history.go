@@ -69,11 +69,17 @@ func (s *Store) retire(ctx context.Context, history []Version) error {
 		old := history[0]
 		history = history[1:]
 		ops := []clientv3.Op{clientv3.OpDelete(s.historyKey(old.Seq))}
-		kept := slices.ContainsFunc(history, func(v Version) bool { return v.Rollout() == old.Rollout() })
-		if !kept {
-			for _, prefix := range []string{s.key("rollout", old.Rollout()) + "/", s.key("run", old.Rollout()) + "/"} {
-				ops = append(ops, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
-			}
+		named := func(name string) bool { // results are the version's, the rest is the rollout's
+			return slices.ContainsFunc(history, func(v Version) bool { return v.Rollout() == name || v.ID == name })
+		}
+		if !slices.ContainsFunc(history, func(v Version) bool { return v.Rollout() == old.Rollout() }) {
+			ops = append(ops, clientv3.OpDelete(s.key("rollout", old.Rollout())+"/", clientv3.WithPrefix()))
+		}
+		if !named(old.Rollout()) {
+			ops = append(ops, clientv3.OpDelete(s.key("run", old.Rollout())+"/", clientv3.WithPrefix()))
+		}
+		if old.Epoch != 0 && !named(old.ID) {
+			ops = append(ops, clientv3.OpDelete(s.key("run", old.ID)+"/", clientv3.WithPrefix()))
 		}
 		if _, err := s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
 			return err

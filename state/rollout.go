@@ -105,9 +105,10 @@ func GroupOf(role string) string {
 // CanariesDone reports that the canaries of a version are through and were watched long enough, or that they are halted: then nobody
 // waits for them.
 func (s *Store) CanariesDone(ctx context.Context, v *Version, group string) (bool, error) {
-	gate, _, err := s.Gate(ctx, v.Rollout(), group)
-	if err != nil || gate.State == Halted {
-		return true, err
+	for _, name := range []string{group, AllGroups} {
+		if gate, _, err := s.Gate(ctx, v.Rollout(), name); err != nil || gate.State == Halted {
+			return true, err
+		}
 	}
 	got, err := s.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.ClosedKey(v.Rollout(), group), clientv3.WithCountOnly()),

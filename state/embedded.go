@@ -81,6 +81,9 @@ func (e *embedded) start(ctx context.Context, data string) error {
 	wal.SegmentSizeBytes = walSegment
 	c := embed.NewConfig()
 	c.Dir = filepath.Join(data, "member")
+	if err := conceive(data, c.Dir); err != nil {
+		return err
+	}
 	c.LogLevel, c.LogOutputs = "panic", []string{os.DevNull}
 	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint(election.Milliseconds())
 	c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", compactRetention
@@ -98,10 +101,41 @@ func (e *embedded) start(ctx context.Context, data string) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(startTimeout):
-		return fmt.Errorf("not ready after %s", startTimeout)
+		return fmt.Errorf("not ready after %s; where its files are damaged, move %s away: this node's record then starts anew", startTimeout, c.Dir)
+	}
+	if err := born(data); err != nil {
+		return err
 	}
 	e.endpoint = client.String()
 	return writeFile(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"))
+}
+
+// unborn marks a member that never served. One that is killed in its very first start has a log without the record of itself: etcd then
+// waits for a leader for good.
+const unborn = "unborn"
+
+// conceive marks a member that starts for the first time, and clears away what an earlier first start left: nothing was ever written to it.
+func conceive(data, member string) error {
+	mark := filepath.Join(data, unborn)
+	_, marked := os.Stat(mark)
+	_, made := os.Stat(member)
+	switch {
+	case marked == nil:
+		return os.RemoveAll(member)
+	case errors.Is(made, os.ErrNotExist):
+		return errors.Join(writeFile(mark, nil), SyncDir(data))
+	default:
+		return made
+	}
+}
+
+// born removes the mark for good, before the first client comes.
+func born(data string) error {
+	err := os.Remove(filepath.Join(data, unborn))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, SyncDir(data))
 }
 
 // socketDir is where the sockets lie: beside the data, or in a private directory of its own when that path is too long or too odd.
@@ -146,6 +180,11 @@ func socketURL(dir, name string) url.URL {
 // stop ends the member if this process runs it.
 func (e *embedded) stop() error {
 	if e.server != nil {
+		select {
+		case <-e.server.Server.ReadyNotify():
+		default: // Close alone would wait until it is
+			e.server.Server.HardStop()
+		}
 		e.server.Close()
 	}
 	var err error

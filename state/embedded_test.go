@@ -1,12 +1,19 @@
 package state
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/pkg/v3/pbutil"
+	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
 )
 
 // TestSecondProcess: a command finds the member that another process runs, and both see one record.
@@ -32,6 +39,43 @@ func TestKilledMember(t *testing.T) {
 		if v, _, err := s.Current(ctx); err != nil || v == nil || v.ID != "theirs" {
 			t.Errorf("%.10s: %v %v", name, v, err)
 		}
+	}
+}
+
+// logOnly is what a kill in the very first start of a member leaves: a log that does not say of whom.
+func logOnly(t *testing.T, data string) {
+	t.Helper()
+	metadata := pbutil.MustMarshalMessage(&etcdserverpb.Metadata{NodeID: new(uint64(1)), ClusterID: new(uint64(2))})
+	w, err := wal.Create(zap.NewNop(), filepath.Join(data, "member", "member", "wal"), metadata)
+	must(t, err)
+	must(t, w.Close())
+}
+
+// TestKilledFirstStart: a member that was killed before it served for the first time starts anew.
+func TestKilledFirstStart(t *testing.T) {
+	dir := t.TempDir()
+	must(t, writeFile(filepath.Join(dir, unborn), nil))
+	logOnly(t, dir)
+	s := open(t, dir)
+	if _, err := s.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, unborn)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the next start would drop what is written: %v", err)
+	}
+}
+
+// TestNeverReady: a member that does not get ready is an error, and what was started of it ends.
+func TestNeverReady(t *testing.T) {
+	dir := t.TempDir()
+	logOnly(t, dir)
+	hurry, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if _, err := Open(hurry, Config{Fleet: "f", Dir: dir}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "member")); err != nil {
+		t.Error("what it does not know is gone:", err)
 	}
 }
 

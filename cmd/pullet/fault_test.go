@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -83,8 +85,12 @@ func (v *victim) release(version int) {
 	v.git("commit", "-qm", fmt.Sprint("version ", version))
 }
 
+// command is pullet for the node. One that hangs is asked where: its goroutines are in its output.
 func (v *victim) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(v.binary, append(args, "--config", v.home+"/pullet.yaml", "--root", v.home+"/root")...)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	v.t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, v.binary, append(args, "--config", v.home+"/pullet.yaml", "--root", v.home+"/root")...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
 	return cmd
 }
 
@@ -221,7 +227,7 @@ func (v *victim) converged(version int) {
 func TestManyKills(t *testing.T) {
 	v := newVictim(t)
 	v.release(1)
-	for life := 40 * time.Millisecond; v.pullKilled(life); life += 5 * time.Millisecond {
+	for life := 40 * time.Millisecond; v.pullKilled(life); life += max(5*time.Millisecond, life/20) {
 		v.whole()
 	}
 	v.converged(1)

@@ -79,8 +79,14 @@ func (s *scene) must(err error) {
 func (s *scene) queues(a *actor) (turn *lock.Turn, ended chan error) {
 	turn, ended = lock.NewTurn(a.Store, a.Request), make(chan error, 1)
 	go func() { ended <- turn.Acquire(s.ctx) }()
-	time.Sleep(time.Second)
+	s.settles()
 	return turn, ended
+}
+
+// settles lets a second pass; what the actors wrote until then may be read.
+func (s *scene) settles() {
+	time.Sleep(time.Second)
+	synctest.Wait()
 }
 
 // TestStaleHead: who is first in the queue and does not ask is overtaken by the next, after that one's poll and not before.
@@ -183,7 +189,7 @@ func TestOneIsWoken(t *testing.T) {
 		}
 		s.must(held.Succeed(s.ctx))
 		s.must(<-last)
-		time.Sleep(time.Second)
+		s.settles()
 		for i, a := range all[2:] {
 			if len(a.told) != before[i+2] {
 				t.Errorf("%s was told %q", a.name, a.told)
@@ -204,7 +210,7 @@ func TestDisabledHead(t *testing.T) {
 		_, admitted := s.queues(off)
 		turn, ended := s.queues(next)
 		s.must(setSwitch(s.ctx, s.admin, state.HostScope("off"), state.Switch{}, 0))
-		time.Sleep(time.Second)
+		s.settles()
 		s.must(held.Succeed(s.ctx))
 		began := time.Now()
 		if s.must(<-ended); time.Since(began) > 2*time.Second {

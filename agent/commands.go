@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -18,21 +17,20 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) error {
 	if p.store == nil {
 		return nil
 	}
-	all, gone, err := p.store.Commands(ctx)
+	all, gone, err := p.store.OpenCommands(ctx)
 	if err != nil {
 		return err
 	}
 	for _, c := range all {
-		own := c.Results[p.config.Node.Name]
+		own, stage := c.Results[p.config.Node.Name], c.Stage(gone)
 		if own.State == state.Running && own.Instance != p.out.Run {
 			own.State, own.Ended = state.Unknown, time.Now().UTC()
 			own.Reason = "the agent ended while it ran: look at the host; it is not run again"
-			if err := p.store.AbandonCommand(ctx, c.ID, own); err != nil {
+			if err := p.store.AbandonCommand(ctx, c.ID, own, stage); err != nil {
 				return err
 			}
 			continue
 		}
-		stage := c.Stage(gone)
 		mine := stage < len(c.Stages) && slices.Contains(c.Stages[stage], p.config.Node.Name)
 		if own.State != "" || !mine || c.Halted() || time.Now().After(c.Until) {
 			continue
@@ -57,14 +55,7 @@ func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, ca
 	}
 	req.Waiting = func(w *lock.Wait) { p.log.Info(w.Error()) }
 	turn := lock.NewCommandTurn(p.store, req, c.Command)
-	wait, err := turn.Try(ctx)
-	if wait != nil && err == nil {
-		err = p.waits(ctx, turn.Acquire)
-		if errors.As(err, &wait) || errors.Is(err, context.DeadlineExceeded) {
-			return nil
-		}
-	}
-	if err != nil {
+	if wait, err := p.admit(ctx, turn, nil); wait != nil || err != nil {
 		return err
 	}
 	defer func() {
@@ -89,9 +80,8 @@ func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, ca
 
 // commandOver reports a command with which no further node begins.
 func (p *pull) commandOver(ctx context.Context, id string) (bool, error) {
-	all, _, err := p.store.Commands(ctx)
-	i := slices.IndexFunc(all, func(c state.CommandStatus) bool { return c.ID == id })
-	return err == nil && (i < 0 || all[i].Halted() || time.Now().After(all[i].Until)), err
+	c, _, err := p.store.Command(ctx, id)
+	return err == nil && (c == nil || c.Halted() || time.Now().After(c.Until)), err
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

@@ -27,30 +27,23 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	if err := p.queued(v); err != nil {
 		return nil, err
 	}
-	wait, err := turn.Try(ctx)
+	wait, err := p.admit(ctx, turn, func() error {
+		p.out.Version = v
+		return errors.Join(p.leaveSteps(ctx), p.keepRunning(ctx))
+	})
+	if errors.Is(err, lock.ErrSuperseded) {
+		wait, err = newerComes(v, err), nil
+	}
 	if wait == nil && err == nil {
 		return turn, nil
 	}
-	p.out.Version = v
-	if wait != nil {
-		if err := errors.Join(p.leaveSteps(ctx), p.keepRunning(ctx)); err != nil {
-			return nil, errors.Join(err, turn.Leave(ctx))
-		}
-		if err = p.waits(ctx, turn.Acquire); errors.Is(err, context.DeadlineExceeded) { // no time was left to ask again
-			err = wait
-		}
-	}
-	switch {
-	case err == nil:
-		return turn, nil
-	case errors.As(err, &wait):
-		p.out.Wait = wait
-	case errors.Is(err, lock.ErrSuperseded):
-		p.out.Wait = &lock.Wait{Gate: "rollout of " + v.String(), Reason: err.Error(), Clear: "the next pull follows", Since: time.Now()}
-	default:
-		return nil, err
-	}
-	return nil, nil
+	p.out.Version, p.out.Wait = v, wait
+	return nil, err
+}
+
+// newerComes is the wait of a node whose version was superseded meanwhile.
+func newerComes(v *state.Version, err error) *lock.Wait {
+	return &lock.Wait{Gate: "rollout of " + v.String(), Reason: err.Error(), Clear: "the next pull follows", Since: time.Now()}
 }
 
 // leaveSteps frees the places at serialized steps that a run which was killed left behind: while the node waits for its turn, those who have

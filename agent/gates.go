@@ -20,7 +20,7 @@ type gates struct {
 	rollout render.Rollout
 	catalog *render.Catalog
 	steps   *lock.Steps
-	stale   bool // the version is not the fleet's any more: nobody is waited for
+	passed  bool // the node came through here before, or its version is not the fleet's any more: nobody waits for it
 
 	mu         sync.Mutex // guards turn and what follows
 	turn       *lock.Turn // nil: drift is corrected without a slot
@@ -43,7 +43,7 @@ func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled
 	}
 	g := &gates{
 		pull: p, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
-		stale: v.Rollout() != p.current.Rollout(), candidates: map[string]*lock.Candidate{},
+		passed: turn == nil && (req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{},
 	}
 	return g, g.leaveSteps(ctx)
 }
@@ -107,14 +107,11 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 
 // acquire makes it the node's turn, within the time that the pull may wait.
 func (g *gates) acquire(ctx context.Context, turn *lock.Turn) error {
-	wait, err := turn.Try(ctx)
-	if wait != nil && err == nil {
-		err = g.waits(ctx, turn.Acquire)
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = wait
-		}
-	}
-	if err == nil || errors.Is(err, lock.ErrSuperseded) {
+	wait, err := g.admit(ctx, turn, nil)
+	switch {
+	case wait != nil:
+		return g.pending(wait)
+	case err == nil || errors.Is(err, lock.ErrSuperseded):
 		return err
 	}
 	return g.pending(err)
@@ -123,7 +120,7 @@ func (g *gates) acquire(ctx context.Context, turn *lock.Turn) error {
 func (g *gates) Park(ctx context.Context) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.turn == nil {
+	if g.turn == nil || !g.turn.Holds() {
 		return nil
 	}
 	g.waitMu.Lock()
@@ -134,25 +131,58 @@ func (g *gates) Park(ctx context.Context) error {
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return g.turn.Park(ctx, w)
+	return g.turn.Park(ctx, g.waitStatus(g.req.Version, w))
 }
 
 // aLook is the time for one look at a gate where no time is left to wait.
 const aLook = time.Second
 
-// waits waits as long as the pull may wait in all.
-func (p *pull) waits(ctx context.Context, wait func(context.Context) error) error {
-	p.waitMu.Lock()
-	left := p.Wait - p.waited
-	p.waitMu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, max(aLook, left))
-	defer cancel()
-	began := time.Now()
-	err := wait(limited)
+// admit makes it the node's turn, within the time that the pull may wait: else it says what stood in the way at last. What there is to do
+// meanwhile is done when the node is not admitted at once.
+func (p *pull) admit(ctx context.Context, turn *lock.Turn, meanwhile func() error) (*lock.Wait, error) {
+	wait, err := turn.Try(ctx)
+	if wait == nil || err != nil {
+		return nil, err
+	}
+	if meanwhile != nil {
+		if err := meanwhile(); err != nil {
+			return nil, errors.Join(err, turn.Leave(ctx))
+		}
+	}
+	err = p.waits(ctx, turn.Acquire)
+	if err == nil {
+		return nil, nil
+	}
+	if errors.As(err, &wait) || errors.Is(err, context.DeadlineExceeded) { // no time was left to ask again
+		return wait, nil
+	}
+	return nil, err
+}
+
+// beginWait counts one that waits at a gate, and returns how long the pull has waited: the time of several that wait at once counts once.
+func (p *pull) beginWait() (waited time.Duration) {
 	p.waitMu.Lock()
 	defer p.waitMu.Unlock()
-	p.waited += time.Since(began)
-	return err
+	if p.waiters++; p.waiters == 1 {
+		p.waitsFrom = time.Now()
+	}
+	return p.waited + time.Since(p.waitsFrom)
+}
+
+func (p *pull) endWait() {
+	p.waitMu.Lock()
+	defer p.waitMu.Unlock()
+	if p.waiters--; p.waiters == 0 {
+		p.waited, p.said = p.waited+time.Since(p.waitsFrom), nil
+	}
+}
+
+// waits waits as long as the pull may wait in all.
+func (p *pull) waits(ctx context.Context, wait func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, max(aLook, p.Wait-p.beginWait()))
+	defer cancel()
+	defer p.endWait()
+	return wait(limited)
 }
 
 // pending says in the words of steps that a wait ended too early.
@@ -161,7 +191,7 @@ func (g *gates) pending(err error) error {
 	switch {
 	case errors.As(err, &wait):
 	case errors.Is(err, lock.ErrSuperseded):
-		wait = &lock.Wait{Gate: "rollout of " + g.req.Version.String(), Reason: err.Error(), Clear: "the next pull follows", Since: time.Now()}
+		wait = newerComes(g.req.Version, err)
 	case err == nil:
 		return nil
 	case state.Unanswered(err), errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced): // neither the commit nor the host is at fault
@@ -225,7 +255,7 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.
 		return nil, g.pending(err)
 	}
 	if err := g.acquire(ctx, turn); err != nil {
-		return nil, err
+		return nil, g.pending(err)
 	}
 	return func(ctx context.Context, failed string) error {
 		ctx, cancel := afterwards(ctx)
@@ -241,7 +271,7 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.
 }
 
 func (g *gates) Arrive(ctx context.Context, s apply.GatedStep, how string) (bool, error) {
-	if g.stale {
+	if g.passed {
 		return true, nil
 	}
 	ctx, cancel := afterwards(ctx)

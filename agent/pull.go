@@ -46,12 +46,14 @@ type pull struct {
 	known  map[string][]render.Service
 	kept   *kept // what is known of the fleet while its record is away
 
-	waitMu   sync.Mutex
-	waited   time.Duration // at gates, of Wait
-	said     *lock.Wait    // the last reason to wait inside the run
-	reported bool          // a report of this pull is kept
-	unkept   *apply.Report // that could not be written, and whose log is to be sent
-	log      *logrus.Entry
+	waitMu    sync.Mutex
+	waited    time.Duration // at gates, of Wait
+	waiters   int           // steps that wait now
+	waitsFrom time.Time     // since when any does
+	said      *lock.Wait    // the last reason to wait inside the run; nil when nothing waits
+	reported  bool          // a report of this pull is kept
+	unkept    *apply.Report // that could not be written, and whose log is to be sent
+	log       *logrus.Entry
 }
 
 // Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the fleet is in the Outcome; an

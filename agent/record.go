@@ -46,15 +46,14 @@ func (p *pull) howItFailed(v *state.Version, report *apply.Report) lock.Failure 
 // keep it.
 func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
 	if report.Stopped != "" || report.Reboot {
-		return p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, p.status(v, report.Why()))
+		return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, p.status(v, report.Why()))...)
 	}
 	st := p.status(v, report.Why())
 	if p.out.Wait != nil {
 		st = p.waitStatus(v, p.out.Wait)
 	}
-	st.Parked = true
 	p.local.Parked = v.Rollout()
-	return errors.Join(turn.Release(ctx), p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, st), p.local.Save(p.config.Paths.State))
+	return errors.Join(turn.Park(ctx, st), p.local.Save(p.config.Paths.State))
 }
 
 // publish tells the fleet and the disk what came of the run.
@@ -93,7 +92,7 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	if v.Same(p.local.Running) && !p.out.Upgrade && p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
 		ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())
 	}
-	if _, err := p.store.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+	if err := p.store.Tell(ctx, p.presence, ops...); err != nil {
 		return err
 	}
 	if report.Pending() { // what was ready stays so while the node waits

@@ -99,7 +99,7 @@ func (p *pull) cannotPull(ctx context.Context, err error) {
 	if v := p.out.Version; v != nil {
 		st.Version, st.Release = v.ID, v.Release
 	}
-	if err := p.store.FailPull(ctx, p.presence, st); err != nil {
+	if err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, state.Failed, st)...); err != nil {
 		p.log.WithError(err).Warn("that the pull could not be made is not recorded")
 	}
 }

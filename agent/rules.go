@@ -16,7 +16,7 @@ func (p *pull) request(v *state.Version, cat *render.Catalog) (lock.Request, err
 		return lock.Request{}, err
 	}
 	return lock.Request{
-		Presence: p.presence, Version: v, VersionRev: p.agreed, Run: p.out.Run, Order: p.local.Order(v.Rollout()), Lasting: !p.loop,
+		Presence: p.presence, Version: v, VersionRev: p.agreed, Stale: v.Rollout() != p.current.Rollout(), Run: p.out.Run, Order: p.local.Order(v.Rollout()), Lasting: !p.loop,
 		Rules: rulesFor(rollout, cat.Node), Inventory: members(cat.Inventory), Waiting: p.waiting(v),
 	}, nil
 }
@@ -77,7 +77,7 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 		st := p.waitStatus(v, w)
 		ctx, cancel := afterwards(p.ctx)
 		defer cancel()
-		if err := p.store.SetStatus(ctx, p.config.Node.Name, state.Rollout, state.Pending, st); err != nil {
+		if err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...); err != nil {
 			p.log.WithError(err).Warn("the reason to wait could not be recorded")
 		}
 	}

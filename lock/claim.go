@@ -48,7 +48,7 @@ func (t *Turn) unmoved(r *reading, d Decision, key string, fence int64, retried 
 		clientv3.Compare(clientv3.CreateRevision(key), "=", fence),
 		clientv3.Compare(clientv3.ModRevision(t.req.Presence.Key), "=", t.req.Presence.Revision),
 	}
-	if t.slots {
+	if t.follows {
 		out = append(out, clientv3.Compare(clientv3.ModRevision(t.store.CurrentKey()), "=", t.req.VersionRev))
 	}
 	if fence == 0 { // of two that count the same nodes, and find room for one, one is admitted
@@ -159,15 +159,14 @@ func (t *Turn) holding() []clientv3.Cmp {
 // Release gives the claim back and records nothing else. One that was taken back already is no error.
 func (t *Turn) Release(ctx context.Context) error { return t.free(ctx) }
 
-// Park gives the claim back while the node waits for others in mid-run.
-func (t *Turn) Park(ctx context.Context, w *Wait) error {
-	st := t.req.status(w.Gate + ": " + w.Reason)
-	st.Clear, st.Gate, st.Holders, st.Parked = w.Clear, w.Gate, w.Holders, true
+// Park gives the claim back, if the node has one, and records what it waits for in mid-run.
+func (t *Turn) Park(ctx context.Context, st state.Status) error {
+	st.Parked = true
 	return t.free(ctx, t.store.StatusOps(t.req.node(), state.Rollout, state.Pending, st)...)
 }
 
 func (t *Turn) free(ctx context.Context, more ...clientv3.Op) error {
-	if t.key == "" {
+	if t.key == "" && len(more) == 0 {
 		return nil
 	}
 	err := again(ctx, t.req.node(), func() error {

@@ -170,7 +170,7 @@ func TestFence(t *testing.T) {
 		"late":    func(f *fleet, s *Turn) error { return s.Fail(f.ctx, "broke", Late) },
 		"broken":  func(f *fleet, s *Turn) error { return s.Fail(f.ctx, "broke", Broken) },
 		"release": func(f *fleet, s *Turn) error { return errors.Join(s.Release(f.ctx), ErrFenced) }, // it wanted to be rid of it anyway
-		"park":    func(f *fleet, s *Turn) error { return errors.Join(s.Park(f.ctx, &Wait{}), ErrFenced) },
+		"park":    func(f *fleet, s *Turn) error { return errors.Join(s.Park(f.ctx, state.Status{}), ErrFenced) },
 	} {
 		for _, gate := range []string{"no gate yet", "a gate"} {
 			t.Run(name+", "+gate, func(t *testing.T) {

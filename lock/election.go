@@ -126,11 +126,15 @@ func (c *Candidate) Start(ctx context.Context, step Step) error {
 	own := s.electionKey(c.election, "started", s.req.node())
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision), s.lives()).
-		Then(clientv3.OpPut(own, step.ID), clientv3.OpPut(s.resultKey(step, "started", s.req.node()), time.Now().UTC().Format(time.RFC3339))).Commit()
-	if err == nil && !done.Succeeded {
-		err = ErrFenced
+		Then(clientv3.OpPut(own, step.ID), clientv3.OpPut(s.resultKey(step, "started", s.req.node()), time.Now().UTC().Format(time.RFC3339))).
+		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly())).Commit()
+	switch {
+	case err != nil || done.Succeeded:
+		return err
+	case revisionOf(done.Responses[0].GetResponseRange().Kvs) == c.revision:
+		return state.ErrLeaseLost
 	}
-	return err
+	return ErrFenced
 }
 
 // Fresh reports that the node's own result of a step is there and not too old.

@@ -27,7 +27,7 @@ func (t *Turn) Succeed(ctx context.Context) error {
 	t.key, t.fence, t.total = "", 0, ""
 	t.prolong(ctx, clock)
 	if done >= int64(t.roster.Size) {
-		return t.close(ctx, t.req.Rules.Group)
+		_ = t.close(ctx, t.req.Rules.Group) // the success is on record, and who waits for the group closes it as well
 	}
 	return nil
 }
@@ -45,11 +45,11 @@ func (t *Turn) succeed(ctx context.Context) (through, clock int64, err error) {
 	s, q := t.store, t.req
 	node, group := q.node(), q.Rules.Group
 	for {
-		gate, gateRev, left, err := t.leftovers(ctx)
+		gate, gateRev, err := t.leftovers(ctx)
 		if err != nil {
 			return 0, 0, err
 		}
-		ops := append(append(t.freeOps(), left...), s.RunningOps(q.Presence, q.Version.ID)...)
+		ops := append(t.freeOps(), s.RunningOps(q.Presence, q.Version.ID)...)
 		ops = append(ops, s.StatusOps(node, state.Rollout, state.Success, q.status(""))...)
 		if slices.Contains(gate.Failed, node) { // success strikes the failure; a halt stays
 			gate.Failed = without(gate.Failed, node)
@@ -80,42 +80,39 @@ func (t *Turn) succeed(ctx context.Context) (through, clock int64, err error) {
 	}
 }
 
-// leftovers reads the group's gate, and finds what runs left behind that were killed: a claim that this one did not need, and places at
-// serialized steps. All steps are done now.
-func (t *Turn) leftovers(ctx context.Context) (gate state.Gate, gateRev int64, ops []clientv3.Op, err error) {
+// leftovers reads the group's gate, and finds a claim that a run which was killed left behind, and this one did not need.
+func (t *Turn) leftovers(ctx context.Context) (gate state.Gate, gateRev int64, err error) {
 	if seen := t.seen; seen != nil && t.key != "" { // this process made the claim: it left nothing since, and knows the gate
 		t.seen = nil
-		return *seen, t.seenRev, nil, nil
+		return *seen, t.seenRev, nil
 	}
 	s := t.store
 	gate.State = "open"
-	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.GateKey(t.req.rollout(), t.req.Rules.Group)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()),
+	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.GateKey(t.req.rollout(), t.req.Rules.Group)),
 		clientv3.OpGet(t.claims, clientv3.WithPrefix()), clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix())).Commit()
 	if err != nil {
-		return gate, 0, nil, err
+		return gate, 0, err
 	}
 	kvs := got.Responses[0].GetResponseRange().Kvs
 	if len(kvs) > 0 {
 		err = decode(kvs[0], &gate)
 	}
-	for i := range 3 {
+	for i := range 2 {
 		for _, kv := range got.Responses[1+i].GetResponseRange().Kvs {
 			var c state.Claim
 			if err := decode(kv, &c); err != nil {
-				return gate, 0, nil, err
+				return gate, 0, err
 			}
-			switch key := string(kv.Key); {
+			switch {
 			case c.Node != t.req.node():
-			case i == 0: // nobody else writes it while it is there
-				ops = append(ops, clientv3.OpDelete(key))
-			case i == 1 && t.key == "":
-				t.key, t.fence = key, kv.CreateRevision
-			case i == 2 && t.key != "":
-				t.total = key
+			case i == 0 && t.key == "":
+				t.key, t.fence = string(kv.Key), kv.CreateRevision
+			case i == 1 && t.key != "":
+				t.total = string(kv.Key)
 			}
 		}
 	}
-	return gate, revisionOf(kvs), ops, err
+	return gate, revisionOf(kvs), err
 }
 
 // lookBack reads whether the claim is still there, and whether an attempt whose answer was lost did it.

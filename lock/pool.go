@@ -24,13 +24,14 @@ type pool struct {
 	limit       func(roster int) int
 	slots       bool // of a group: all the rules of a rollout hold
 	switched    bool // the operator's switches hold
+	follows     bool // nobody is admitted for another version than the fleet's
 }
 
 func slotPool(s *state.Store, q *Request) *pool {
 	g := q.Rules.Group
 	return &pool{
 		name: "slot " + g, scope: "role " + g, gate: g, queue: s.QueuePrefix(q.rollout(), g),
-		claims: s.SlotPrefix(g), marks: s.MarkPrefix(g), limit: q.Rules.Limit, slots: true, switched: true,
+		claims: s.SlotPrefix(g), marks: s.MarkPrefix(g), limit: q.Rules.Limit, slots: true, switched: true, follows: true,
 	}
 }
 

@@ -11,6 +11,7 @@ type Request struct {
 	Presence   *state.Presence
 	Version    *state.Version
 	VersionRev int64 // the revision at which the version was agreed: admission compares it
+	Stale      bool  // the version is not the fleet's any more, and drift of it is corrected: the fleet may move on
 	Run        string
 	Order      int64 // the node's place in queues: the lower the earlier; 0 is the revision of its registration
 	Lasting    bool  // the lease outlives the process: a place in a queue needs one of its own

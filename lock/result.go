@@ -90,7 +90,7 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 	if len(found) >= want {
 		return found, nil, 0, nil
 	}
-	if revisionOf(kvs(4)) != s.req.VersionRev {
+	if revisionOf(kvs(4)) != s.req.VersionRev && !s.req.Stale {
 		if _, err := superseded(ctx, s.store, s.req); err != nil {
 			return nil, nil, 0, err
 		}

@@ -17,7 +17,7 @@ func (s *Steps) Serialize(ctx context.Context, step Step, limit func(roster int)
 	req := *s.req
 	t := newTurn(s.store, &req, &pool{
 		name: "serialize " + step.ID, scope: "step " + step.ID, gate: "step-" + hash, limit: limit,
-		queue: s.store.QueuePrefix(s.req.rollout(), "step-"+hash), claims: s.store.SemaphorePrefix(hash), marks: s.store.MarkPrefix("step-" + hash),
+		queue: s.store.QueuePrefix(s.req.rollout(), "step-"+hash), claims: s.store.SemaphorePrefix(hash), marks: s.store.MarkPrefix("step-" + hash), follows: !s.req.Stale,
 	})
 	roster, err := s.roster(ctx, step)
 	if err == nil {
@@ -34,6 +34,7 @@ func (t *Turn) StopStep(ctx context.Context, reason string) error {
 		if err != nil {
 			return err
 		}
+		told := slices.Contains(gate.Failed, node) // also by an attempt whose answer was lost, which freed the claim
 		fails(&gate, node, reason, 0)
 		gateKey := t.store.GateKey(t.req.rollout(), t.gate)
 		done, err := t.store.Client.Txn(ctx).
@@ -43,10 +44,10 @@ func (t *Turn) StopStep(ctx context.Context, reason string) error {
 		switch {
 		case err != nil:
 			return err
-		case !done.Succeeded && revisionOf(done.Responses[0].GetResponseRange().Kvs) == rev:
-			return t.lost()
-		case !done.Succeeded:
+		case !done.Succeeded && revisionOf(done.Responses[0].GetResponseRange().Kvs) != rev:
 			return errMoved
+		case !done.Succeeded && !told:
+			return t.lost()
 		}
 		t.key, t.fence = "", 0
 		return nil

@@ -73,7 +73,7 @@ func TestParkedDependency(t *testing.T) {
 	f := newFleet(t)
 	db, web := f.request("db1", "db"), f.request("web1", "web")
 	web.Rules.Depends = []string{"db"}
-	f.must(f.mustTry(db).Park(f.ctx, &Wait{}))
+	f.must(f.mustTry(db).Park(f.ctx, state.Status{}))
 	f.must(NewTurn(f.Store, db).Succeed(f.ctx)) // another process
 	f.mustTry(web)
 }

@@ -131,7 +131,7 @@ func (t *Turn) attempt(ctx context.Context, overtake bool) (*Wait, *reading, err
 	if err != nil {
 		return nil, r, err
 	}
-	if r.current != t.req.VersionRev && t.slots {
+	if r.current != t.req.VersionRev && t.follows {
 		rev, err := superseded(ctx, t.store, t.req)
 		if err == nil { // only what is said of the version is new, such as its release
 			t.req.VersionRev, err = rev, errMoved

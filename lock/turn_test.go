@@ -87,7 +87,7 @@ func TestTotalIsFull(t *testing.T) {
 	turn := f.mustTry(web)
 	f.mustWait(db, "slots of the fleet (1 at a time)|held by web1")
 	f.mustTry(web) // retried inside
-	f.must(turn.Park(f.ctx, &Wait{Gate: "barrier x", Reason: "not arrived yet: db1"}))
+	f.must(turn.Park(f.ctx, state.Status{Gate: "barrier x", Reason: "barrier x: not arrived yet: db1"}))
 	if got := f.keys(f.TotalPrefix()); len(got) != 0 || turn.Holds() {
 		t.Errorf("parked, and it holds %q", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -54,13 +55,27 @@ func (s *Store) commandKey(parts ...string) string {
 	return s.key(append([]string{"command"}, parts...)...)
 }
 
-// CommandPrefix is where the gates of a command are.
-func (s *Store) CommandPrefix(id, what string) string { return s.commandKey(id, what) + "/" }
+// CommandPrefix is where a command has its "queue", the "claim"s to its places, their "mark"s, and its "output". They are not among the results,
+// which every node reads.
+func (s *Store) CommandPrefix(id, what string) string { return s.key("command_"+what, id) + "/" }
+
+// commandClaims are the places of all commands.
+func (s *Store) commandClaims() string { return s.key("command_claim") + "/" }
+
+// openKey is there while nodes may have to do something about a command; with an empty id it is the prefix of all.
+func (s *Store) openKey(id string) string { return s.key("command_open", id) }
+
+// answerTime is how long after its last moment a command is kept open for a node whose agent was killed.
+const answerTime = time.Hour
 
 // Give makes a command known to the nodes, and wakes them.
 func (s *Store) Give(ctx context.Context, c Command) error {
-	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.commandKey(c.ID, "given")), "=", 0)).
-		Then(Put(s.commandKey(c.ID, "given"), c), s.WakeOp()).Commit()
+	lease, err := s.Client.Grant(ctx, int64((time.Until(c.Until) + c.Timeout + answerTime).Seconds()))
+	if err != nil {
+		return err
+	}
+	_, err = s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.commandKey(c.ID, "given")), "=", 0)).
+		Then(Put(s.commandKey(c.ID, "given"), c), clientv3.OpPut(s.openKey(c.ID), "", clientv3.WithLease(lease.ID)), s.WakeOp()).Commit()
 	return err
 }
 
@@ -91,42 +106,84 @@ func (c CommandStatus) Halted() bool {
 	return n > c.MaxFailures
 }
 
-// Commands are those that were given, the oldest first, and the decommissioned nodes.
+// OpenCommands are those that nodes may have to do something about, without their output. It is one small request where there are none.
+func (s *Store) OpenCommands(ctx context.Context) ([]CommandStatus, map[string]bool, error) {
+	got, err := s.Client.Get(ctx, s.openKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil || len(got.Kvs) == 0 {
+		return nil, nil, err
+	}
+	var prefixes []string
+	for _, kv := range got.Kvs {
+		prefixes = append(prefixes, s.commandKey(LastPart(kv.Key))+"/")
+	}
+	return s.commands(ctx, prefixes...)
+}
+
+// Commands are those that were given lately, the oldest first, with their output, and the decommissioned nodes.
 func (s *Store) Commands(ctx context.Context) ([]CommandStatus, map[string]bool, error) {
-	got, err := s.Client.Txn(ctx).Then(
-		clientv3.OpGet(s.key("command")+"/", clientv3.WithPrefix()),
-		clientv3.OpGet(s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-	).Commit()
+	return s.commands(ctx, s.commandKey(""), s.key("command_output")+"/")
+}
+
+// Command is one command with its output; nil when it is gone.
+func (s *Store) Command(ctx context.Context, id string) (*CommandStatus, map[string]bool, error) {
+	all, gone, err := s.commands(ctx, s.commandKey(id)+"/", s.CommandPrefix(id, "output"))
+	if err != nil || len(all) == 0 {
+		return nil, gone, err
+	}
+	return &all[0], gone, nil
+}
+
+// commands reads what is below some prefixes: those of outputs come last.
+func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStatus, map[string]bool, error) {
+	ops := []clientv3.Op{clientv3.OpGet(s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
+	for _, p := range prefixes {
+		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix()))
+	}
+	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
 		return nil, nil, err
 	}
 	gone := map[string]bool{}
-	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
+	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
 		gone[LastPart(kv.Key)] = true
 	}
 	var out []CommandStatus
 	results := map[string]map[string]CommandResult{}
-	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
-		parts := strings.Split(strings.TrimPrefix(string(kv.Key), s.key("command")+"/"), "/")
-		switch parts[1] {
-		case "given":
-			c := CommandStatus{Results: map[string]CommandResult{}}
-			if err := json.Unmarshal(kv.Value, &c.Command); err != nil {
+	for _, answer := range got.Responses[1:] {
+		for _, kv := range answer.GetResponseRange().Kvs {
+			if err := s.fileCommand(kv, &out, results); err != nil {
 				return nil, nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
-			}
-			results[c.ID] = c.Results
-			out = append(out, c)
-		case "result": // after given in the order of keys
-			var r CommandResult
-			if err := json.Unmarshal(kv.Value, &r); err != nil {
-				return nil, nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
-			}
-			if m := results[parts[0]]; m != nil {
-				m[r.Node] = r
 			}
 		}
 	}
 	return out, gone, nil
+}
+
+// fileCommand files one key of a command. In the order of keys, what was given comes before the results.
+func (s *Store) fileCommand(kv *mvccpb.KeyValue, out *[]CommandStatus, results map[string]map[string]CommandResult) error {
+	parts := strings.Split(strings.TrimPrefix(string(kv.Key), s.prefix), "/")
+	id, node := parts[1], parts[len(parts)-1]
+	switch {
+	case parts[0] == "command" && parts[2] == "given":
+		c := CommandStatus{Results: map[string]CommandResult{}}
+		if err := json.Unmarshal(kv.Value, &c.Command); err != nil {
+			return err
+		}
+		results[id] = c.Results
+		*out = append(*out, c)
+	case results[id] == nil: // it was forgotten meanwhile
+	case parts[0] == "command":
+		var r CommandResult
+		if err := json.Unmarshal(kv.Value, &r); err != nil {
+			return err
+		}
+		results[id][node] = r
+	default:
+		r := results[id][node]
+		r.Output = string(kv.Value)
+		results[id][node] = r
+	}
+	return nil
 }
 
 // ErrBegun says that a node began with a command before.
@@ -142,30 +199,38 @@ func (s *Store) BeginCommand(ctx context.Context, id string, r CommandResult) er
 	return err
 }
 
-// EndCommand records what came of a command on a node. Whoever finds the stage complete then wakes those of the next one.
+// EndCommand records what came of a command on a node.
 func (s *Store) EndCommand(ctx context.Context, id string, r CommandResult, stage int) error {
-	if _, err := s.Client.Txn(ctx).Then(Put(s.commandKey(id, "result", r.Node), r), s.RingOp()).Commit(); err != nil {
+	ops := []clientv3.Op{clientv3.OpPut(s.CommandPrefix(id, "output")+r.Node, r.Output), s.RingOp()}
+	r.Output = ""
+	if _, err := s.Client.Txn(ctx).Then(append(ops, Put(s.commandKey(id, "result", r.Node), r))...).Commit(); err != nil {
 		return err
 	}
-	all, gone, err := s.Commands(ctx)
-	if err != nil {
+	return s.proceed(ctx, id, stage)
+}
+
+// proceed wakes the nodes of the next stage when one is complete. Behind the last the command is not open any more.
+func (s *Store) proceed(ctx context.Context, id string, stage int) error {
+	all, gone, err := s.commands(ctx, s.commandKey(id)+"/")
+	if err != nil || len(all) == 0 {
 		return err
 	}
-	for _, c := range all {
-		if now := c.Stage(gone); c.ID == id && now > stage && now < len(c.Stages) {
-			_, err = s.Client.Txn(ctx).Then(s.WakeOp()).Commit()
-		}
+	switch now := all[0].Stage(gone); {
+	case now == len(all[0].Stages):
+		_, err = s.Client.Delete(ctx, s.openKey(id))
+	case now > stage:
+		_, err = s.Client.Txn(ctx).Then(s.WakeOp()).Commit()
 	}
 	return err
 }
 
 // AbandonCommand records the end of a command whose agent was killed, and gives back the place that it had.
-func (s *Store) AbandonCommand(ctx context.Context, id string, r CommandResult) error {
+func (s *Store) AbandonCommand(ctx context.Context, id string, r CommandResult, stage int) error {
 	claims, err := s.Client.Get(ctx, s.CommandPrefix(id, "claim"), clientv3.WithPrefix())
 	if err != nil {
 		return err
 	}
-	ops := []clientv3.Op{Put(s.commandKey(id, "result", r.Node), r), s.RingOp(), s.WakeOp()}
+	ops := []clientv3.Op{Put(s.commandKey(id, "result", r.Node), r), s.RingOp()}
 	for _, kv := range claims.Kvs {
 		var c Claim
 		if err := json.Unmarshal(kv.Value, &c); err != nil {
@@ -175,8 +240,10 @@ func (s *Store) AbandonCommand(ctx context.Context, id string, r CommandResult) 
 			ops = append(ops, clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.CommandPrefix(id, "mark")+LastPart(kv.Key)))
 		}
 	}
-	_, err = s.Client.Txn(ctx).Then(ops...).Commit()
-	return err
+	if _, err = s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+		return err
+	}
+	return s.proceed(ctx, id, stage)
 }
 
 // keptCommands is how long a command's results are kept.
@@ -184,10 +251,11 @@ const keptCommands = 7 * 24 * time.Hour
 
 // ForgetCommands removes commands that were given long ago.
 func (s *Store) ForgetCommands(ctx context.Context, now time.Time) error {
-	all, _, err := s.Commands(ctx)
+	all, _, err := s.commands(ctx, s.commandKey(""))
 	for _, c := range all {
 		if err == nil && now.Sub(c.At) > keptCommands {
-			_, err = s.Client.Delete(ctx, s.commandKey(c.ID)+"/", clientv3.WithPrefix())
+			_, err = s.Client.Txn(ctx).Then(clientv3.OpDelete(s.commandKey(c.ID)+"/", clientv3.WithPrefix()),
+				clientv3.OpDelete(s.CommandPrefix(c.ID, "output"), clientv3.WithPrefix())).Commit()
 		}
 	}
 	return err

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -38,19 +37,35 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 		ops = append(ops, clientv3.OpDelete(s.RunningKey(running, node)))
 	}
 	ops = append(ops, s.noStatusOps(node)...)
-	held, err := s.heldBy(ctx, node)
-	if err != nil {
-		return nil, err
+	for range decommissionAttempts {
+		held, err := s.heldBy(ctx, node)
+		if err != nil {
+			return nil, err
+		}
+		conditions := append(s.noneSince(held.revision), clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen))
+		done, err := s.Client.Txn(ctx).If(conditions...).Then(append(held.ops, ops...)...).Commit()
+		if err != nil || done.Succeeded {
+			return held.claims, err
+		}
 	}
-	ops = append(ops, held.ops...)
-	// No claim is made in between: one of this node would be left behind.
-	still := clientv3.Compare(clientv3.CreateRevision(s.SlotPrefix("")), "<", held.revision+1)
-	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen), still.WithPrefix()}
-	done, err := s.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
-	if err == nil && !done.Succeeded {
-		err = errors.New("the fleet's slots moved just now: try again")
+	return nil, fmt.Errorf("%s, or the fleet's claims, moved just now: try again", node)
+}
+
+// decommissionAttempts are made while other nodes claim places: one that this node made in between would be left behind.
+const decommissionAttempts = 10
+
+// claimPrefixes are where nodes claim places.
+func (s *Store) claimPrefixes() []string {
+	return []string{s.SlotPrefix(""), s.TotalPrefix(), s.SemaphorePrefix(""), s.commandClaims()}
+}
+
+// noneSince are the conditions that no claim was made since a revision.
+func (s *Store) noneSince(revision int64) []clientv3.Cmp {
+	var out []clientv3.Cmp
+	for _, prefix := range s.claimPrefixes() {
+		out = append(out, clientv3.Compare(clientv3.CreateRevision(prefix), "<", revision+1).WithPrefix())
 	}
-	return held.claims, err
+	return out
 }
 
 // noStatusOps remove what is said of a node.
@@ -80,7 +95,7 @@ func (s *Store) forget(ctx context.Context, node string) error {
 
 // holdings is what a node has in the fleet's record beside itself.
 type holdings struct {
-	claims   []string      // slots and semaphores, as people read their keys
+	claims   []string      // slots, semaphores and places of commands, as people read their keys
 	ops      []clientv3.Op // that give all of it up
 	revision int64         // at which it was read
 }
@@ -96,7 +111,7 @@ func (s *Store) heldBy(ctx context.Context, node string) (holdings, error) {
 	if current != nil {
 		rosters = s.RosterKey(current.Rollout(), "")
 	}
-	prefixes := []string{s.SlotPrefix(""), s.TotalPrefix(), s.SemaphorePrefix(""), s.key("service") + "/", rosters}
+	prefixes := append(s.claimPrefixes(), s.key("service")+"/", rosters)
 	var ops []clientv3.Op
 	for _, p := range prefixes {
 		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix()))
@@ -110,7 +125,7 @@ func (s *Store) heldBy(ctx context.Context, node string) (holdings, error) {
 		for _, kv := range r.GetResponseRange().Kvs {
 			key := string(kv.Key)
 			switch i {
-			case 3:
+			case len(prefixes) - 2:
 				if LastPart(kv.Key) == node {
 					var one Service
 					if err := json.Unmarshal(kv.Value, &one); err != nil {
@@ -119,7 +134,7 @@ func (s *Store) heldBy(ctx context.Context, node string) (holdings, error) {
 					name := strings.TrimSuffix(strings.TrimPrefix(key, s.key("service")+"/"), "/"+node)
 					h.ops = append(append(h.ops, clientv3.OpDelete(key), s.serviceBell(name)), one.leaveDNS()...)
 				}
-			case 4:
+			case len(prefixes) - 1:
 				if roster, err := DecodeRoster(kv.Value); err == nil && roster.Has(node) {
 					h.ops = append(h.ops, clientv3.OpPut(s.DoneKey(current.Rollout(), LastPart(kv.Key), node), "decommissioned"))
 				}

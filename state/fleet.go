@@ -97,7 +97,7 @@ func (s *Store) StatusOps(node, category, state string, st Status) []clientv3.Op
 	return ops
 }
 
-// SetStatus moves a node to a state of a category.
+// SetStatus moves a node to a state of a category, whoever says so. A node says it of itself with Tell.
 func (s *Store) SetStatus(ctx context.Context, node, category, state string, st Status) error {
 	_, err := s.Client.Txn(ctx).Then(s.StatusOps(node, category, state, st)...).Commit()
 	return err

@@ -95,12 +95,7 @@ func (s *Store) LiveKey(role, node string) string { return s.key("live", GroupOf
 func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]string) error {
 	from := p.Node.Role
 	p.Node.Labels, p.Node.Role = labels, labels["role"]
-	ops := append(s.countOps(p.Node.Name, from, p.Node.Role, p.Lease), Put(s.NodeKey(p.Node.Name), p.Node))
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision)).Then(ops...).Commit()
-	if err == nil && !done.Succeeded {
-		err = ErrLeaseLost
-	}
-	return err
+	return s.Tell(ctx, p, append(s.countOps(p.Node.Name, from, p.Node.Role, p.Lease), Put(s.NodeKey(p.Node.Name), p.Node))...)
 }
 
 // ErrLeaseLost says that the node's lease ended, or that another host took its name: it counts as dead until it registers again.

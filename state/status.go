@@ -57,10 +57,13 @@ func (s *Store) BeginRun(ctx context.Context, p *Presence, st Status) error {
 	return err
 }
 
-// FailPull says that a node could not make its pull, unless another host has the name by now.
-func (s *Store) FailPull(ctx context.Context, p *Presence, st Status) error {
-	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision)).
-		Then(s.StatusOps(p.Node.Name, Configured, Failed, st)...).Commit()
+// Tell writes what a node says of itself. It is ErrLeaseLost, and nothing is written, when the node was decommissioned or another host has
+// its name by now.
+func (s *Store) Tell(ctx context.Context, p *Presence, ops ...clientv3.Op) error {
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision)).Then(ops...).Commit()
+	if err == nil && !done.Succeeded {
+		err = ErrLeaseLost
+	}
 	return err
 }
 

@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -87,11 +88,13 @@ func TestBeginRun(t *testing.T) {
 			t.Errorf("%s became %+v, want %s", c.was, got, c.now)
 		}
 	}
-	must(t, s.FailPull(ctx, old, Status{Reason: "x"}))
+	if err := s.Tell(ctx, old, s.StatusOps("n1", Configured, Failed, Status{Reason: "x"})...); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("another host has the name: %v", err)
+	}
 	if got := statusOf(t, s, "n1", Configured); got.State != Pending {
 		t.Errorf("another host has the name: %+v", got)
 	}
-	must(t, s.FailPull(ctx, p, Status{Reason: strings.Repeat("x", 1<<20)}))
+	must(t, s.Tell(ctx, p, s.StatusOps("n1", Configured, Failed, Status{Reason: strings.Repeat("x", 1<<20)})...))
 	if got := statusOf(t, s, "n1", Configured); got.State != Failed || len(got.Reason) != maxReason {
 		t.Errorf("%.100v", got)
 	}

@@ -141,15 +141,13 @@ func (o runOptions) freeze(c *state.Command, fleet *state.Overview) error {
 func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string) error {
 	shown := map[string]bool{}
 	for {
-		all, gone, err := store.Commands(ctx)
+		c, gone, err := store.Command(ctx, id)
 		if err != nil {
 			return err
 		}
-		i := slices.IndexFunc(all, func(c state.CommandStatus) bool { return c.ID == id })
-		if i < 0 {
+		if c == nil {
 			return fmt.Errorf("command %s is gone", id)
 		}
-		c := all[i]
 		for _, node := range slices.Sorted(maps.Keys(c.Results)) {
 			if r := c.Results[node]; r.Over() && !shown[node] {
 				shown[node] = true
@@ -159,7 +157,7 @@ func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string) e
 		over := c.Stage(gone) == len(c.Stages)
 		running := slices.ContainsFunc(slices.Collect(maps.Values(c.Results)), func(r state.CommandResult) bool { return !r.Over() })
 		if over || c.Halted() && !running || time.Now().After(c.Until) && !running {
-			return endOf(c, over)
+			return endOf(*c, over)
 		}
 		select {
 		case <-ctx.Done():

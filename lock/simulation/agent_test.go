@@ -293,14 +293,12 @@ func (x *execution) settleFailed(ctx context.Context) error {
 }
 
 func (x *execution) settlePending(ctx context.Context) error {
-	st := state.Status{Version: x.version.ID, Reason: x.pending, Gate: "a step", Clear: "it goes on by itself", Parked: true}
+	st := state.Status{Version: x.version.ID, Reason: x.pending, Gate: "a step", Clear: "it goes on by itself"}
 	if x.stopped != nil {
-		st.Reason, st.Parked = x.stopped.Error(), false
+		st.Reason = x.stopped.Error()
 		return x.store.SetStatus(ctx, x.name, state.Rollout, state.Pending, st)
 	}
-	return errors.Join(x.turn.Park(ctx, &lock.Wait{Gate: st.Gate, Reason: st.Reason, Clear: st.Clear}),
-		x.store.SetStatus(ctx, x.name, state.Rollout, state.Pending, st),
-		x.save(func(d *disk) { d.Parked = x.version.Rollout() }))
+	return errors.Join(x.turn.Park(ctx, st), x.save(func(d *disk) { d.Parked = x.version.Rollout() }))
 }
 
 // publish tells the fleet what came of a run.

@@ -99,7 +99,7 @@ func (s *Steps) arrive(ctx context.Context, step Step, roster *state.Roster, how
 	return open2, err
 }
 
-// arrived is how many nodes came: each wrote the counted key once.
+// arrived is how many nodes came to a barrier, or are through: each wrote the counted key once.
 func arrived(count *pb.ResponseOp) int64 {
 	for _, kv := range count.GetResponseRange().Kvs {
 		return kv.Version
@@ -224,6 +224,7 @@ type tally struct {
 	open     bool
 	in       map[string]string // node -> how it arrived
 	missing  []state.Holder
+	roles    []string // of the roster
 	more     int
 	failed   []string
 	news     int64    // the revision of the last failure
@@ -239,6 +240,9 @@ func (s *Steps) settle(ctx context.Context, step Step) (*Wait, bool, error) {
 		return nil, t.open, err
 	}
 	if len(t.missing) > 0 {
+		if err := trouble(ctx, s.store, s.req, t.roles, t.missing); err != nil {
+			return nil, false, err
+		}
 		names := []string{}
 		for _, h := range t.missing {
 			names = append(names, h.Node+" ("+life(h)+")")
@@ -250,7 +254,7 @@ func (s *Steps) settle(ctx context.Context, step Step) (*Wait, bool, error) {
 		if len(t.left) > 0 {
 			reason += "; left out: " + strings.Join(t.left[:min(5, len(t.left))], ", ")
 		}
-		return s.waits(step, reason, Dependency{Missing: t.missing}.clear(), t.missing), false, nil
+		return s.waits(step, reason, clearOf(t.missing), t.missing), false, nil
 	}
 	if len(t.failed) > s.req.Rules.MaxFailures {
 		reason := fmt.Sprintf("step %s failed on %s", step.ID, strings.Join(t.failed, ", "))
@@ -283,7 +287,7 @@ func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
 	if err != nil {
 		return tally{}, err
 	}
-	t := tally{left: roster.Left, open: got.Responses[0].GetResponseRange().Count > 0, in: map[string]string{}, revision: got.Header.Revision}
+	t := tally{left: roster.Left, roles: roster.Roles, open: got.Responses[0].GetResponseRange().Count > 0, in: map[string]string{}, revision: got.Header.Revision}
 	arrived := map[string]bool{}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
 		node := state.LastPart(kv.Key)

@@ -233,32 +233,7 @@ func (d Dependency) wait() *Wait {
 	if d.More > 0 {
 		names = append(names, fmt.Sprintf("%d more", d.More))
 	}
-	return &Wait{Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(names, ", "), Clear: d.clear(), Holders: d.Missing}
-}
-
-// clear is what an operator can do about the nodes of the group that are not through.
-func (d Dependency) clear() string {
-	for _, h := range d.Missing {
-		switch {
-		case h.Alive:
-		case !h.Since.IsZero():
-			return startAgain(h.Node)
-		default:
-			return fmt.Sprintf("start %s, or remove it from nodes/ in the repository", h.Node)
-		}
-	}
-	return goesOn
-}
-
-// life is how a node is, in a word. One that was never seen has no time.
-func life(h state.Holder) string {
-	switch {
-	case h.Alive:
-		return "alive"
-	case !h.Since.IsZero():
-		return "not answering"
-	}
-	return "never seen"
+	return &Wait{Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(names, ", "), Clear: clearOf(d.Missing), Holders: d.Missing}
 }
 
 // busy is why there is no place: who holds them, and who is away.

@@ -223,6 +223,17 @@ func TestResultsFailed(t *testing.T) {
 	}
 }
 
+// TestStartWithoutLease: a chosen node whose lease ended keeps its place, and does not start.
+func TestStartWithoutLease(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("m1", "master")
+	c := f.elect(q, of(1))
+	f.die(q)
+	if err := c.Start(f.ctx, chosenStep("init")); !errors.Is(err, state.ErrLeaseLost) {
+		t.Errorf("%v", err)
+	}
+}
+
 // TestResultsUnknown: a chosen node that died in a step: one that may run twice is waited for, of another nobody knows what came of it.
 func TestResultsUnknown(t *testing.T) {
 	for _, repeatable := range []bool{true, false} {

@@ -56,10 +56,10 @@ func (t *Turn) succeed(ctx context.Context) (through, clock int64, err error) {
 			ops = append(ops, s.GateOp(q.rollout(), group, gate))
 		}
 		if t.roster.Has(node) {
-			ops = append(ops, clientv3.OpPut(s.DoneKey(q.rollout(), group, node), ""))
+			ops = append(ops, s.DoneOp(q.rollout(), group, node, ""))
 		}
 		n := len(ops)
-		ops = append(ops, clientv3.OpGet(s.DoneKey(q.rollout(), group, ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		ops = append(ops, clientv3.OpGet(s.ThroughKey(q.rollout(), group), clientv3.WithKeysOnly()),
 			clientv3.OpGet(s.ClockKey(q.rollout(), t.gate))) // its keys alone would come without the lease
 		done, err := s.Client.Txn(ctx).
 			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), group)), "=", gateRev))...).
@@ -72,10 +72,10 @@ func (t *Turn) succeed(ctx context.Context) (through, clock int64, err error) {
 			for _, kv := range done.Responses[n+1].GetResponseRange().Kvs {
 				clock = kv.Lease
 			}
-			return done.Responses[n].GetResponseRange().Count, clock, nil
+			return arrived(done.Responses[n]), clock, nil
 		}
 		if over, err := t.ended(done); over || err != nil {
-			return done.Responses[2].GetResponseRange().Count, 0, err
+			return arrived(done.Responses[2]), 0, err
 		}
 	}
 }
@@ -124,7 +124,7 @@ func (t *Turn) lookBack() []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(key, clientv3.WithKeysOnly()),
 		clientv3.OpGet(t.store.RunningKey(t.req.Version.ID, t.req.node()), clientv3.WithKeysOnly()),
-		clientv3.OpGet(t.store.DoneKey(t.req.rollout(), t.req.Rules.Group, ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		clientv3.OpGet(t.store.ThroughKey(t.req.rollout(), t.req.Rules.Group), clientv3.WithKeysOnly()),
 	}
 }
 

@@ -115,14 +115,14 @@ func (s *Steps) chosen(ctx context.Context, step Step, e Election, node string, 
 	if err != nil {
 		return err
 	}
-	h := state.Holder{Node: node, Step: step.ID, Since: time.Unix(0, 0), Alive: got.Count > 0}
-	wait.Holders = append(wait.Holders, h)
-	wait.Reason = fmt.Sprintf("%s was chosen (%s) and has no result yet (%s)", node, e.ID, life(h))
-	if h.Alive {
-		return nil
+	h := []state.Holder{{Node: node, Step: step.ID, Since: time.Unix(0, 0), Alive: got.Count > 0}}
+	if err := trouble(ctx, s.store, s.req, nil, h); err != nil {
+		return err
 	}
-	wait.Clear = startAgain(node)
-	if !unrepeatable {
+	wait.Holders = append(wait.Holders, h...)
+	wait.Reason = fmt.Sprintf("%s was chosen (%s) and has no result yet (%s)", node, e.ID, life(h[0]))
+	wait.Clear = clearOf(wait.Holders)
+	if h[0].Alive || !unrepeatable {
 		return nil
 	}
 	return s.unknown(ctx, step, node)
@@ -130,7 +130,7 @@ func (s *Steps) chosen(ctx context.Context, step Step, e Election, node string, 
 
 // unknown records that nobody knows what came of a step on a node that does not answer, and halts the group.
 func (s *Steps) unknown(ctx context.Context, step Step, node string) error {
-	reason := fmt.Sprintf("it was started on %s, which does not answer, and it must not run twice (idempotent: false): look at %s", node, node)
+	reason := fmt.Sprintf("it was started on %s, which does not answer, and it must not run twice (idempotent: false): look at %s; it is done anew with the next commit, and not by resuming", node, node)
 	r := state.StepResult{Node: node, Step: step.ID, Result: "unknown", Reason: reason, At: time.Now().UTC()}
 	key := s.resultKey(step, "result", node)
 	done, err := s.store.Client.Txn(ctx).

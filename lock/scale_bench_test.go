@@ -28,7 +28,7 @@ const hold = 500 * time.Millisecond
 
 const places = 20
 
-var sizes = []int{500, 2000, 10000}
+var sizes = []int{500, 2000, 4000, 10000}
 
 func BenchmarkRollout(b *testing.B) {
 	for _, n := range sizes {

@@ -177,3 +177,39 @@ func TestSerializeIsNoSlot(t *testing.T) {
 	f.switchOff(state.RoleScope("db"))
 	f.mustSerialize(q)
 }
+
+// TestSerializeSuperseded: who waits for its turn at a step leaves when the fleet moves on; who corrects drift of an older version waits.
+func TestSerializeSuperseded(t *testing.T) {
+	f := newFleet(t)
+	all := f.requests(3, "db")
+	holder := f.mustSerialize(all[0])
+	all[2].Stale = true
+	ended, told := make([]chan error, 3), make(chan string, 10)
+	for i := range all[1:] {
+		q := &all[1+i]
+		q.Waiting = func(w *Wait) { told <- q.node() }
+		waiter := f.serialize(*q, limit(1))
+		ended[1+i] = make(chan error, 1)
+		go func() { ended[1+i] <- waiter.Acquire(f.ctx) }()
+		<-told
+	}
+	f.propose("v2")
+	f.must(holder.GoOnStep(f.ctx))
+	if err := <-ended[1]; !errors.Is(err, ErrSuperseded) {
+		t.Errorf("%v", err)
+	}
+	f.must(<-ended[2])
+}
+
+// TestStopStepTwice: a failure whose record was not confirmed is no lost claim.
+func TestStopStepTwice(t *testing.T) {
+	f := newFleet(t)
+	turn := f.mustSerialize(f.request("db1", "db"))
+	key, fence := turn.key, turn.fence
+	f.must(turn.StopStep(f.ctx, "it broke"))
+	turn.key, turn.fence = key, fence // as when the answer is lost
+	f.must(turn.StopStep(f.ctx, "it broke"))
+	if turn.Holds() {
+		t.Error("it still has its place")
+	}
+}

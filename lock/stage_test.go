@@ -240,3 +240,17 @@ func (f *fleet) ends(lease int64, within time.Duration) {
 		}
 	}
 }
+
+// TestWhoDoesNotGoOn: of nodes that are waited for, those that are switched off or failed are said, with what clears it.
+func TestWhoDoesNotGoOn(t *testing.T) {
+	f := newFleet(t)
+	web, db := f.request("web1", "web"), f.request("db1", "db")
+	web.Rules.Depends, db.Rules.MaxFailures = []string{"db"}, 1
+	f.mustWait(web, "role db: not upgraded yet: db1 (alive); it goes on by itself")
+	f.must(f.mustTry(db).Fail(f.ctx, "it broke", Halting))
+	f.mustWait(web, "db1 (failed); mend db1, or push a commit that does")
+	f.switchOff(state.RoleScope("db"))
+	f.mustWait(web, "db1 (disabled); pullet enable --role db")
+	f.switchOff(state.HostScope("db1"))
+	f.mustWait(web, "db1 (disabled); pullet enable --host db1")
+}

@@ -144,7 +144,7 @@ func (t *Turn) settle(ctx context.Context, dep *Dependency) (closed bool, err er
 	}
 	dep.Missing, dep.More = missing(roster.Nodes(), sets[0], sets[1], sets[2], sets[3], t.req.Rules.OnLost)
 	if len(dep.Missing) > 0 {
-		return false, nil
+		return false, trouble(ctx, s, t.req, roster.Roles, dep.Missing)
 	}
 	return true, t.closeAfter(ctx, dep.Group, len(sets[0]))
 }

@@ -136,7 +136,7 @@ func (s *Store) heldBy(ctx context.Context, node string) (holdings, error) {
 				}
 			case len(prefixes) - 1:
 				if roster, err := DecodeRoster(kv.Value); err == nil && roster.Has(node) {
-					h.ops = append(h.ops, clientv3.OpPut(s.DoneKey(current.Rollout(), LastPart(kv.Key), node), "decommissioned"))
+					h.ops = append(h.ops, s.DoneOp(current.Rollout(), LastPart(kv.Key), node, "decommissioned"))
 				}
 			default:
 				var c Claim

@@ -61,6 +61,7 @@ func TestDecommissionIsCareful(t *testing.T) {
 	must(t, err)
 	claim := Claim{Node: "n1"}
 	_, err = s.Client.Txn(ctx).Then(Put(s.SlotPrefix("web")+"0", claim), Put(s.TotalPrefix()+"0", claim), Put(s.SemaphorePrefix("abc")+"3", claim),
+		Put(s.CommandPrefix("c1", "claim")+"0", claim), Put(s.CommandPrefix("c1", "claim")+"1", Claim{Node: "n2"}),
 		Put(s.TotalPrefix()+"1", Claim{Node: "n2"}), Put(s.SemaphorePrefix("abc")+"4", Claim{Node: "n2"})).Commit()
 	must(t, err)
 	before := count(t, s, s.prefix)
@@ -73,11 +74,11 @@ func TestDecommissionIsCareful(t *testing.T) {
 	_, err = s.Client.Revoke(ctx, p.Lease)
 	must(t, err)
 	freed, err := s.Decommission(ctx, "n1", "op", false)
-	if slices.Sort(freed); err != nil || !slices.Equal(freed, []string{"semaphore/abc/3", "slot/web/0"}) {
+	if slices.Sort(freed); err != nil || !slices.Equal(freed, []string{"command_claim/c1/0", "semaphore/abc/3", "slot/web/0"}) {
 		t.Errorf("%q %v", freed, err)
 	}
 	for prefix, want := range map[string]int64{
-		s.SlotPrefix(""): 0, s.TotalPrefix(): 1, s.SemaphorePrefix(""): 1, s.DoneKey("v1", "web", "n1"): 1, s.DoneKey("v1", "canaries", "n1"): 1,
+		s.SlotPrefix(""): 0, s.TotalPrefix(): 1, s.SemaphorePrefix(""): 1, s.commandClaims(): 1, s.DoneKey("v1", "web", "n1"): 1, s.DoneKey("v1", "canaries", "n1"): 1,
 		s.DoneKey("v1", "db", ""): 0, s.DecommissionedKey("n1"): 1, s.SeenKey("web", "n1"): 0, s.SeenKey("web", "n2"): 1,
 	} {
 		if n := count(t, s, prefix); n != want {

@@ -42,10 +42,12 @@ type Status struct {
 
 // Holder is a node that others wait for.
 type Holder struct {
-	Node  string    `json:"node"`
-	Step  string    `json:"step,omitempty"` // the last one that it started
-	Since time.Time `json:"since,omitzero"`
-	Alive bool      `json:"alive"`
+	Node   string    `json:"node"`
+	Step   string    `json:"step,omitempty"` // the last one that it started
+	Since  time.Time `json:"since,omitzero"`
+	Alive  bool      `json:"alive"`
+	Off    string    `json:"off,omitempty"`    // the switch that keeps it where it is: "host web1", "role web", "global"
+	Failed bool      `json:"failed,omitempty"` // at the version that others wait for
 }
 
 // Categories and states of a status: a node is in exactly one state of each category.

@@ -56,6 +56,19 @@ func (s *Store) DoneKey(rollout, group, node string) string {
 	return s.rolloutKey(rollout, "done", group, node)
 }
 
+// DoneOp says that a node of the frozen roster is through. Each node is counted once, in the version of ThroughKey: to count the keys would
+// take etcd the longer, the more they are.
+func (s *Store) DoneOp(rollout, group, node, how string) clientv3.Op {
+	done := s.DoneKey(rollout, group, node)
+	return clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(done), "=", 0)},
+		[]clientv3.Op{clientv3.OpPut(done, how), clientv3.OpPut(s.ThroughKey(rollout, group), "")}, nil)
+}
+
+// ThroughKey has the number of nodes that are through as its version.
+func (s *Store) ThroughKey(rollout, group string) string {
+	return s.rolloutKey(rollout, "through", group)
+}
+
 // ClosedKey says that all nodes of a group are through.
 func (s *Store) ClosedKey(rollout, group string) string {
 	return s.rolloutKey(rollout, "closed", group)

@@ -14,14 +14,17 @@ const (
 	queuePoll = 90 * time.Second      // the others
 	eachPoll  = 30 * time.Millisecond // of a large group, for each of its nodes: all of them together look no more often than that
 	session   = 60 * time.Second      // how long a ticket outlives its process
+
+	overtakeAfter = 4 * time.Second // a place that is free for so long: who comes first does not ask for it
 )
 
 func (t *Turn) acquire(ctx context.Context) error {
 	defer t.hush()
 	var last *Wait
-	polled := false // then it looks whether there is room whoever comes first: that one may be gone
+	var idle *reading // where it polled and saw room although others come first: they may be gone
+	polled := false
 	for attempt := 0; ; attempt++ {
-		wait, r, err := t.attempt(ctx, polled)
+		wait, r, err := t.attempt(ctx, idle)
 		switch {
 		case err == nil && wait == nil || errors.Is(err, ErrSuperseded):
 			return err
@@ -40,10 +43,12 @@ func (t *Turn) acquire(ctx context.Context) error {
 		if r.alive != t.req.Presence.Revision { // waiting would not help
 			return wait
 		}
-		if !polled || last == nil {
-			last = t.told(wait)
+		if polled && r.view.roomBehind() {
+			polled, idle = false, r
+			sleep(ctx, jitter(t.req.node(), attempt, overtakeAfter))
+			continue
 		}
-		attempt = 0
+		last, idle, attempt = t.told(wait), nil, 0
 		if polled, err = t.await(ctx, r); err != nil {
 			return last
 		}

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -22,6 +23,9 @@ func (t *Turn) survey(ctx context.Context, r *reading) error {
 	return t.surveyOf(ctx, r, got.Responses)
 }
 
+// namedAway is the size up to which it is asked who is away, and not only how many: as many keys are read.
+const namedAway = 500
+
 func (t *Turn) surveyOps() []clientv3.Op {
 	if givesUp(t.req.Rules.OnLost) { // then nobody counts who is away
 		return nil
@@ -29,7 +33,8 @@ func (t *Turn) surveyOps() []clientv3.Op {
 	return t.censusOps(clientv3.WithCountOnly())
 }
 
-// surveyOf files what surveyOps read. Where somebody is away, it names them.
+// surveyOf files what surveyOps read. It names who is away, unless that would mean to read a large group: where all holders live, their number
+// is the same.
 func (t *Turn) surveyOf(ctx context.Context, r *reading, answers []*pb.ResponseOp) error {
 	r.surveyed = true
 	away := int64(0)
@@ -37,6 +42,10 @@ func (t *Turn) surveyOf(ctx context.Context, r *reading, answers []*pb.ResponseO
 		away += answer.GetResponseRange().Count * int64(1-2*(i%2))
 	}
 	if away == 0 {
+		return nil
+	}
+	if t.size > namedAway && !slices.Contains(slices.Collect(maps.Values(r.view.Dead)), true) {
+		r.view.More = int(away)
 		return nil
 	}
 	var err error

@@ -35,7 +35,9 @@ func (f *fleet) overtakes(node string, q Request) *Turn {
 	other := f.request(node, q.Rules.Role)
 	other.Rules.Limit = q.Rules.Limit
 	turn := NewTurn(f.Store, other)
-	if wait, _, err := turn.attempt(f.ctx, true); wait != nil || err != nil {
+	_, before, err := turn.attempt(f.ctx, nil)
+	f.must(err)
+	if wait, _, err := turn.attempt(f.ctx, before); wait != nil || err != nil {
 		f.t.Fatalf("%v %v", wait, err)
 	}
 	return turn

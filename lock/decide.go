@@ -22,6 +22,7 @@ type View struct {
 	Claims map[int]state.Claim // by place
 	Dead   map[int]bool        // claims whose holder's mark is gone
 	Away   []string            // nodes without a claim that were alive once and do not answer, itself left out
+	More   int                 // of those, beside the ones that are named
 
 	Total  int                 // places in the whole fleet; 0 is any number
 	Totals map[int]state.Claim // by place
@@ -117,6 +118,13 @@ func Decide(v View) Decision {
 	return Decision{Index: index, Total: total}
 }
 
+// roomBehind reports a place for the node were it not for those who come first.
+func (v View) roomBehind() bool {
+	behind := v.Ahead != ""
+	v.Ahead = ""
+	return behind && Decide(v).Wait == nil
+}
+
 // wait is a decision to wait for something that no holder can do anything about.
 func (v View) wait(w *Wait) Decision {
 	return Decision{Wait: w, Disarm: v.Gate.Clock && v.Gate.State != state.Halted}
@@ -143,7 +151,7 @@ func (v View) lost() int {
 	if givesUp(v.OnLost) {
 		return 0
 	}
-	return len(v.Away)
+	return len(v.Away) + v.More
 }
 
 // own is the place of the node's own claim.
@@ -253,6 +261,10 @@ func (v View) busy() *Wait {
 		for _, node := range v.Away {
 			parts = append(parts, node+" does not answer")
 			w.Clear = startAgain(node)
+		}
+		if v.More > 0 {
+			parts = append(parts, fmt.Sprintf("nodes that do not answer: %d", v.More))
+			w.Clear = "see pullet nodes --missing: start them again, or give them up with pullet decommission"
 		}
 	}
 	w.Reason = strings.Join(parts, ", ")

@@ -49,6 +49,7 @@ func drawView(t *rapid.T) View {
 			v.Away = append(v.Away, n)
 		}
 	}
+	v.More = rapid.SampledFrom([]int{0, 0, 0, 1, 2}).Draw(t, "more")
 	for i := range v.Claims {
 		v.Dead[i] = rapid.Bool().Draw(t, "dead")
 	}
@@ -102,6 +103,9 @@ func modelOf(v View) model {
 	}
 	if !m.gives {
 		m.away = append(m.away, v.Away...)
+		for range v.More {
+			m.away = append(m.away, "nodes that do not answer")
+		}
 	}
 	m.fleetRoom = v.Total == 0 || m.total >= 0 || len(v.Totals) < v.Total
 	return m

@@ -89,6 +89,8 @@ var limitCases = []decideCase{
 	{"a dead holder", View{Limit: 1, Claims: claims("a@v2"), Dead: dead(0)}, "a holds it|not answering|pullet decommission a|!reclaim"},
 	{"an away node counts", View{Limit: 1, Away: []string{"a"}}, "a does not answer|pullet decommission a"},
 	{"an away node and a claim", View{Limit: 2, Away: []string{"a"}, Claims: claims("b@v2")}, "a does not answer|b holds it|pullet decommission a"},
+	{"many away nodes count", View{Limit: 9, More: 9}, "nodes that do not answer: 9|pullet nodes --missing"},
+	{"many away nodes leave room", View{Limit: 10, More: 9}, "place 0 of"},
 	{"an away node leaves room", View{Limit: 2, Away: []string{"a"}}, "place 0 of"},
 	{"somebody comes first", View{Limit: 5, Ahead: "a"}, "slot web|a comes first in the queue|goes on by itself"},
 	{"the fleet has room", View{Limit: 5, Total: 3, Totals: claims("a@v2", "", "b@v2")}, "place 0 of the group, 1 of the fleet"},

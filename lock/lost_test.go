@@ -3,6 +3,7 @@ package lock
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -178,4 +179,38 @@ func TestDecommissionedLast(t *testing.T) {
 	if err := <-woken; err != nil || time.Since(began) > 5*time.Second {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}
+}
+
+// TestAwayOfMany: of a large group it is only counted who is away, and nobody is counted twice: neither as a holder nor as away.
+func TestAwayOfMany(t *testing.T) {
+	const nodes = namedAway + 20
+	c := newCrowd(t, member.Client.Endpoints(), nodes, 3)
+	dies := func(i int) {
+		_, err := c.fleet.Client.Revoke(c.ctx, c.nodes[i].req.Presence.Lease)
+		c.must(err)
+	}
+	tries := func(i int) string {
+		t.Helper()
+		turn := NewTurn(c.nodes[i].store, c.nodes[i].req)
+		wait, err := turn.Try(c.ctx)
+		c.must(errors.Join(err, turn.Leave(c.ctx)))
+		if wait == nil {
+			return ""
+		}
+		return wait.Error()
+	}
+	says := func(i int, want string) {
+		t.Helper()
+		if got := tries(i); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("node %d: %q, want %q", i, got, want)
+		}
+	}
+	says(0, "")
+	dies(1)
+	says(2, "")
+	says(3, "nodes that do not answer: 1")
+	dies(0)
+	says(3, "web00001 does not answer") // the holder that died is named as such, and counted once
+	dies(4)
+	says(3, "web00004 does not answer")
 }

@@ -81,7 +81,9 @@ func TestSerializeStops(t *testing.T) {
 	go func() { woken <- waiter.Acquire(f.ctx) }()
 	<-told
 	again := f.serialize(all[0], limit(1))
-	if wait, _, err := again.attempt(f.ctx, true); wait != nil || err != nil { // the first of the queue is let by after its poll
+	_, before, err := again.attempt(f.ctx, nil)
+	f.must(err)
+	if wait, _, err := again.attempt(f.ctx, before); wait != nil || err != nil { // the first of the queue is let by after its poll
 		t.Fatalf("%v %v", wait, err)
 	}
 	f.must(again.GoOnStep(f.ctx))

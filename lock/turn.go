@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 	"time"
@@ -81,7 +82,7 @@ func (t *Turn) Left(ctx context.Context) (bool, error) {
 // Try claims a place if the node is admitted now; else it says why not, and the node keeps its place in the queue.
 func (t *Turn) Try(ctx context.Context) (*Wait, error) {
 	for attempt := 0; ; attempt++ {
-		wait, _, err := t.attempt(ctx, false)
+		wait, _, err := t.attempt(ctx, nil)
 		if !errors.Is(err, errMoved) {
 			return t.told(wait), err
 		}
@@ -125,8 +126,9 @@ func (t *Turn) told(w *Wait) *Wait {
 	return w
 }
 
-// attempt looks, decides and claims. No wait and no error: the node holds its place.
-func (t *Turn) attempt(ctx context.Context, overtake bool) (*Wait, *reading, error) {
+// attempt looks, decides and claims. No wait and no error: the node holds its place. Where nothing moved since an earlier look, it does not
+// matter who comes first.
+func (t *Turn) attempt(ctx context.Context, earlier *reading) (*Wait, *reading, error) {
 	r, err := t.enter(ctx)
 	if err != nil {
 		return nil, r, err
@@ -145,7 +147,7 @@ func (t *Turn) attempt(ctx context.Context, overtake bool) (*Wait, *reading, err
 		t.queued = false // look for more
 		return nil, r, cmp.Or(t.regroup(ctx, r), errMoved)
 	}
-	if overtake {
+	if earlier != nil && maps.Equal(earlier.fences, r.fences) {
 		r.view.Ahead = ""
 	}
 	if t.rosterless(r) || len(r.others) > 0 {

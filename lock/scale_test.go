@@ -125,7 +125,7 @@ func newCrowd(t testing.TB, endpoints []string, n, places int) *crowd {
 	c := &crowd{TB: t, ctx: ctx, counter: &counter{kinds: map[string]int{}}, name: fmt.Sprint("crowd", fleets.Add(1))}
 	c.fleet = state.Over(c.client(endpoints), c.name, clock)
 	for range max(1, n/100) {
-		c.clients = append(c.clients, c.client(endpoints, grpc.WithChainUnaryInterceptor(c.counter.unary), grpc.WithChainStreamInterceptor(c.counter.stream)))
+		c.clients = append(c.clients, c.client(endpoints, grpc.WithChainUnaryInterceptor(state.Bounded, c.counter.unary), grpc.WithChainStreamInterceptor(c.counter.stream)))
 	}
 	_, err := c.fleet.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
 	c.must(err)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
@@ -133,7 +134,7 @@ func (c Config) client(endpoints []string) (clientv3.Config, error) {
 		Endpoints: endpoints, DialTimeout: dialTimeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
 		Logger:          zap.NewNop(), // what goes wrong is in the errors
 		MaxUnaryRetries: 2,            // the client's own 100 would make minutes of operationTimeout
-		DialOptions:     []grpc.DialOption{grpc.WithChainUnaryInterceptor(bounded)},
+		DialOptions:     []grpc.DialOption{grpc.WithChainUnaryInterceptor(Bounded)},
 	}
 	if c.Username != "" {
 		password, err := os.ReadFile(c.PasswordFile)
@@ -153,11 +154,18 @@ func (c Config) client(endpoints []string) (clientv3.Config, error) {
 // operationTimeout is how long one read or write may take.
 const operationTimeout = 10 * time.Second
 
-// bounded ends an operation that gets no answer: the client alone would wait as long as its caller.
-func bounded(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// Bounded is an interceptor for the operations of a client. One that gets no answer ends: the client alone would wait as long as its caller.
+// One that etcd did not begin with, because too many are on their way, is tried again, later each time.
+func Bounded(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	return invoke(ctx, method, req, reply, conn, opts...)
+	for later := 50 * time.Millisecond; ; later = min(2*later, time.Second) {
+		err := invoke(ctx, method, req, reply, conn, opts...)
+		if rpctypes.ErrorDesc(err) != rpctypes.ErrorDesc(rpctypes.ErrGRPCRequestTooManyRequests) {
+			return err
+		}
+		pause(ctx, later/2+rand.N(later/2))
+	}
 }
 
 func (t TLS) config() (*tls.Config, error) {

@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 )
 
 var ctx = context.Background()
@@ -154,5 +156,27 @@ func TestUnreachable(t *testing.T) {
 	var away *UnreachableError
 	if !errors.As(err, &away) || !strings.Contains(err.Error(), "etcdctl --endpoints http://127.0.0.1:1 endpoint health") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestTooManyRequests: what etcd did not begin with is tried again; any other answer is one.
+func TestTooManyRequests(t *testing.T) {
+	for _, c := range []struct {
+		answers []error
+		tries   int
+		want    error
+	}{
+		{[]error{rpctypes.ErrGRPCRequestTooManyRequests, rpctypes.ErrGRPCRequestTooManyRequests, nil}, 3, nil},
+		{[]error{rpctypes.ErrGRPCRequestTooManyRequests, rpctypes.ErrGRPCNoSpace}, 2, rpctypes.ErrGRPCNoSpace},
+		{[]error{rpctypes.ErrGRPCTimeout}, 1, rpctypes.ErrGRPCTimeout},
+	} {
+		tries := 0
+		err := Bounded(ctx, "Txn", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			tries++
+			return c.answers[tries-1]
+		})
+		if tries != c.tries || !errors.Is(err, c.want) {
+			t.Errorf("%v: %d tries, %v", c.answers, tries, err)
+		}
 	}
 }

@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -149,4 +151,32 @@ func TestWatchFiles(t *testing.T) {
 		}
 		cancel()
 	}
+}
+
+// TestWaits: the time of steps that wait at once counts once against what the pull may wait.
+func TestWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pull{Options: Options{Wait: time.Minute}}
+		wait := func(d time.Duration) (waited time.Duration) {
+			began := time.Now()
+			_ = p.waits(t.Context(), func(ctx context.Context) error {
+				select {
+				case <-ctx.Done():
+				case <-time.After(d):
+				}
+				return nil
+			})
+			return time.Since(began)
+		}
+		var all sync.WaitGroup
+		for range 5 {
+			all.Go(func() { wait(40 * time.Second) })
+		}
+		all.Wait()
+		for _, want := range []time.Duration{20 * time.Second, aLook} {
+			if got := wait(time.Hour); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+		}
+	})
 }

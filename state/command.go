@@ -75,7 +75,7 @@ func (s *Store) Give(ctx context.Context, c Command) error {
 		return err
 	}
 	_, err = s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.commandKey(c.ID, "given")), "=", 0)).
-		Then(Put(s.commandKey(c.ID, "given"), c), clientv3.OpPut(s.openKey(c.ID), "", clientv3.WithLease(lease.ID)), s.WakeOp()).Commit()
+		Then(Put(s.commandKey(c.ID, "given"), c), clientv3.OpPut(s.openKey(c.ID), "", clientv3.WithLease(lease.ID)), s.wakeOp()).Commit()
 	return err
 }
 
@@ -186,15 +186,15 @@ func (s *Store) fileCommand(kv *mvccpb.KeyValue, out *[]CommandStatus, results m
 	return nil
 }
 
-// ErrBegun says that a node began with a command before.
-var ErrBegun = errors.New("the command was begun before")
+// errBegun says that a node began with a command before.
+var errBegun = errors.New("the command was begun before")
 
 // BeginCommand records that a node begins with a command: it happens once.
 func (s *Store) BeginCommand(ctx context.Context, id string, r CommandResult) error {
 	key := s.commandKey(id, "result", r.Node)
 	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(Put(key, r)).Commit()
 	if err == nil && !done.Succeeded {
-		err = ErrBegun
+		err = errBegun
 	}
 	return err
 }
@@ -219,7 +219,7 @@ func (s *Store) proceed(ctx context.Context, id string, stage int) error {
 	case now == len(all[0].Stages):
 		_, err = s.Client.Delete(ctx, s.openKey(id))
 	case now > stage:
-		_, err = s.Client.Txn(ctx).Then(s.WakeOp()).Commit()
+		_, err = s.Client.Txn(ctx).Then(s.wakeOp()).Commit()
 	}
 	return err
 }

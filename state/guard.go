@@ -63,7 +63,7 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 
 // Accept tells every node that the fleet's record is to be trusted as it is, and lifts the pause.
 func (s *Store) Accept(ctx context.Context, by string) error {
-	ops := []clientv3.Op{clientv3.OpPut(s.acceptedKey(), by+" "+time.Now().UTC().Format(time.RFC3339Nano)), s.WakeOp(), s.RingOp()}
+	ops := []clientv3.Op{clientv3.OpPut(s.acceptedKey(), by+" "+time.Now().UTC().Format(time.RFC3339Nano)), s.wakeOp(), s.RingOp()}
 	var pause Switch
 	seen, err := s.read(ctx, s.PauseKey(), &pause)
 	if err != nil {

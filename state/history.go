@@ -19,7 +19,7 @@ func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen i
 	if err != nil {
 		return false, err
 	}
-	ops := []clientv3.Op{s.RingOp(), s.WakeOp()}
+	ops := []clientv3.Op{s.RingOp(), s.wakeOp()}
 	stays := v.Same(current) // only what is said of it changes
 	switch {
 	case stays:

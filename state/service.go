@@ -25,12 +25,12 @@ type Service struct {
 	DNS       string         `json:"dns,omitempty"`  // its name there
 }
 
-// ServiceKey is the key of a node's instance; with an empty node, the prefix of all.
-func (s *Store) ServiceKey(name, node string) string { return s.key("service", name, node) }
+// serviceKey is the key of a node's instance; with an empty node, the prefix of all.
+func (s *Store) serviceKey(name, node string) string { return s.key("service", name, node) }
 
 // Services are the instances of a service by node.
 func (s *Store) Services(ctx context.Context, name string) (map[string]Service, error) {
-	got, err := s.Client.Get(ctx, s.ServiceKey(name, ""), clientv3.WithPrefix())
+	got, err := s.Client.Get(ctx, s.serviceKey(name, ""), clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (s *Store) SetReady(ctx context.Context, name, node, zone string, ready boo
 // editService changes a node's instance, and in the same transaction takes out of DNS what does not hold any longer. Nobody is woken where
 // nothing changes.
 func (s *Store) editService(ctx context.Context, name, node, zone string, edit func(have *Service) *Service) error {
-	key := s.ServiceKey(name, node)
+	key := s.serviceKey(name, node)
 	for {
 		var have *Service
 		seen, err := s.read(ctx, key, &have)
@@ -126,11 +126,11 @@ func (s *Store) editService(ctx context.Context, name, node, zone string, edit f
 	}
 }
 
-// ServiceBellKey is written when something about a service changed: the nodes that read it watch it.
-func (s *Store) ServiceBellKey(name string) string { return s.key("wake_service", name) }
+// serviceBellKey is written when something about a service changed: the nodes that read it watch it.
+func (s *Store) serviceBellKey(name string) string { return s.key("wake_service", name) }
 
 func (s *Store) serviceBell(name string) clientv3.Op {
-	return clientv3.OpPut(s.ServiceBellKey(name), strconv.FormatInt(time.Now().UnixNano(), 36))
+	return clientv3.OpPut(s.serviceBellKey(name), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
 // bellsAtOnce is how many bells one transaction reads: etcd allows 128 operations.
@@ -157,7 +157,7 @@ func (s *Store) lastRung(ctx context.Context, names []string) (rung, now int64, 
 	for some := range slices.Chunk(names, bellsAtOnce) {
 		var ops []clientv3.Op
 		for _, name := range some {
-			ops = append(ops, clientv3.OpGet(s.ServiceBellKey(name), clientv3.WithKeysOnly()))
+			ops = append(ops, clientv3.OpGet(s.serviceBellKey(name), clientv3.WithKeysOnly()))
 		}
 		got, err := s.Client.Txn(ctx).Then(ops...).Commit()
 		if err != nil {
@@ -182,7 +182,7 @@ func (s *Store) awaitAny(ctx context.Context, names []string, after int64) bool 
 	rung := make(chan struct{}, len(names))
 	for _, name := range names {
 		go func() {
-			s.Await(watch, s.ServiceBellKey(name), after, time.Minute)
+			s.Await(watch, s.serviceBellKey(name), after, time.Minute)
 			rung <- struct{}{}
 		}()
 	}

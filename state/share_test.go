@@ -11,7 +11,7 @@ import (
 // TestShare: small results stand in their key, larger ones in chunks named by their digest; both come back whole.
 func TestShare(t *testing.T) {
 	s := open(t, t.TempDir())
-	for size, chunks := range map[int]int64{0: 0, 1: 0, inline: 0, inline + 1: 1, chunkSize: 1, chunkSize + 1: 2, MaxShared: 4, MaxShared + MaxShared/2: 6} {
+	for size, chunks := range map[int]int64{0: 0, 1: 0, inline: 0, inline + 1: 1, chunkSize: 1, chunkSize + 1: 2, maxShared: 4, maxShared + maxShared/2: 6} {
 		value := bytes.Repeat([]byte{byte('a' + size%26)}, size)
 		r, err := s.Share(ctx, StepResult{Step: "init", Node: "m1"}, value)
 		must(t, err)
@@ -27,7 +27,7 @@ func TestShare(t *testing.T) {
 // TestShareTooMuch: the error says how large it is, how large it may be, and what to do.
 func TestShareTooMuch(t *testing.T) {
 	s := open(t, t.TempDir())
-	_, err := s.Share(ctx, StepResult{Step: "fetch image"}, make([]byte, MaxShared+MaxShared/2+1))
+	_, err := s.Share(ctx, StepResult{Step: "fetch image"}, make([]byte, maxShared+maxShared/2+1))
 	want := "the result of fetch image is 1536 KiB: what nodes share is limited to 1024 KiB; large files belong into the repository or a file server"
 	if err == nil || err.Error() != want || !errors.Is(err, ErrTooLarge) {
 		t.Errorf("%v", err)

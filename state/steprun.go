@@ -47,8 +47,8 @@ type StepResult struct {
 const (
 	chunkSize = 256 << 10
 	inline    = 2 << 10 // a result up to here stands in its key
-	// MaxShared is how large a result may be that nodes share.
-	MaxShared = 1 << 20
+	// maxShared is how large a result may be that nodes share.
+	maxShared = 1 << 20
 )
 
 // ErrTooLarge is about a result that cannot be shared.
@@ -56,9 +56,9 @@ var ErrTooLarge = errors.New("what nodes share is limited")
 
 // Share prepares a result for the others: what is large goes into chunks, named by its digest.
 func (s *Store) Share(ctx context.Context, r StepResult, value []byte) (StepResult, error) {
-	if len(value) > MaxShared+MaxShared/2 { // as JSON, bytes take more room
+	if len(value) > maxShared+maxShared/2 { // as JSON, bytes take more room
 		return r, fmt.Errorf("the result of %s is %d KiB: %w to %d KiB; large files belong into the repository or a file server",
-			r.Step, len(value)>>10, ErrTooLarge, MaxShared>>10)
+			r.Step, len(value)>>10, ErrTooLarge, maxShared>>10)
 	}
 	if len(value) <= inline {
 		r.Value = value

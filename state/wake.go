@@ -89,7 +89,7 @@ func pause(ctx context.Context, d time.Duration) {
 // any more. What was there at the revision woken is not new.
 func (s *Store) AwaitWork(ctx context.Context, version string, woken int64) error {
 	for {
-		got, err := s.Client.Get(ctx, s.WakeKey(), clientv3.WithKeysOnly())
+		got, err := s.Client.Get(ctx, s.wakeKey(), clientv3.WithKeysOnly())
 		if err != nil {
 			return err
 		}
@@ -104,16 +104,16 @@ func (s *Store) AwaitWork(ctx context.Context, version string, woken int64) erro
 		if now > woken || v != nil && v.ID != version {
 			return nil
 		}
-		if !s.Await(ctx, s.WakeKey(), got.Header.Revision, time.Minute) {
+		if !s.Await(ctx, s.wakeKey(), got.Header.Revision, time.Minute) {
 			return ctx.Err()
 		}
 	}
 }
 
-// WakeKey is written when there is something new to do for agents: a version, a command to run.
-func (s *Store) WakeKey() string { return s.key("wake") }
+// wakeKey is written when there is something new to do for agents: a version, a command to run.
+func (s *Store) wakeKey() string { return s.key("wake") }
 
-// WakeOp wakes the agents that wait for their next pull.
-func (s *Store) WakeOp() clientv3.Op {
-	return clientv3.OpPut(s.WakeKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
+// wakeOp wakes the agents that wait for their next pull.
+func (s *Store) wakeOp() clientv3.Op {
+	return clientv3.OpPut(s.wakeKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
 }

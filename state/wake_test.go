@@ -52,7 +52,7 @@ func TestAwaitWork(t *testing.T) {
 func TestAwaitCommand(t *testing.T) {
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
-	got, err := s.Client.Get(ctx, s.WakeKey())
+	got, err := s.Client.Get(ctx, s.wakeKey())
 	must(t, err)
 	seen := got.Kvs[0].ModRevision
 	if err := s.AwaitWork(ctx, "v1", seen-1); err != nil { // it came in between
@@ -66,7 +66,7 @@ func TestAwaitCommand(t *testing.T) {
 		t.Fatalf("woken by nothing: %v", err)
 	default:
 	}
-	_, err = s.Client.Do(ctx, s.WakeOp())
+	_, err = s.Client.Do(ctx, s.wakeOp())
 	must(t, err)
 	must(t, <-woken)
 	ended, cancel := context.WithCancel(ctx)

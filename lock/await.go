@@ -15,6 +15,7 @@ const (
 	eachPoll  = 30 * time.Millisecond // of a large group, for each of its nodes: all of them together look no more often than that
 	session   = 60 * time.Second      // how long a ticket outlives its process
 
+	triedFor      = 20 * time.Second
 	overtakeAfter = 4 * time.Second // a place that is free for so long: who comes first does not ask for it
 )
 
@@ -24,7 +25,7 @@ func (t *Turn) acquire(ctx context.Context) error {
 	var idle *reading // where it polled and saw room although others come first: they may be gone
 	polled := false
 	for attempt := 0; ; attempt++ {
-		wait, r, err := t.attempt(ctx, idle)
+		wait, r, err := t.next(ctx, idle)
 		switch {
 		case err == nil && wait == nil || errors.Is(err, ErrSuperseded):
 			return err
@@ -53,6 +54,15 @@ func (t *Turn) acquire(ctx context.Context) error {
 			return last
 		}
 	}
+}
+
+// next is an attempt. What Try saw just now is not asked again.
+func (t *Turn) next(ctx context.Context, idle *reading) (*Wait, *reading, error) {
+	tried := t.tried
+	if t.tried = nil; tried != nil && time.Since(tried.at) < triedFor {
+		return tried.wait, tried, nil
+	}
+	return t.attempt(ctx, idle)
 }
 
 // hush ends listening to the bell.

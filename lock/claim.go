@@ -33,7 +33,7 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 		fence = done.Header.Revision
 	}
 	t.seen, t.seenRev = &r.view.Gate, r.gateRev
-	t.key, t.fence, t.total, t.queued, t.since, t.said = key, fence, "", false, time.Time{}, ""
+	t.key, t.fence, t.total, t.queued, t.ticketed, t.since, t.said = key, fence, "", false, false, time.Time{}, ""
 	if i, holds := r.view.own(r.view.Totals); holds {
 		t.total = t.store.TotalPrefix() + strconv.Itoa(i)
 	} else if d.Total >= 0 {

@@ -49,20 +49,22 @@ type reading struct {
 	gateRev  int64
 
 	switchKey string // of the switch that keeps the node where it is
+
+	wait *Wait     // what Try made of it
+	at   time.Time // and when
 }
 
-// look reads what the decision rests on, with the writes of ops before it if any. Only the first in the queue, which heard the bell, counts in
-// the same request who is away: see survey.
-func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error) {
+// look reads what the decision rests on. Only the first in the queue, which heard the bell, counts in the same request who is away: see survey.
+func (t *Turn) look(ctx context.Context) (*reading, error) {
 	s, q := t.store, t.req
-	ops := append(first,
+	ops := []clientv3.Op{
 		clientv3.OpGet(s.CurrentKey(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(q.Presence.Key, clientv3.WithKeysOnly()),
 		clientv3.OpGet(t.ticket+"\x00", clientv3.WithRange(clientv3.GetPrefixRangeEnd(t.queue)), clientv3.WithLimit(1), clientv3.WithKeysOnly()),
 		clientv3.OpGet(t.claims, clientv3.WithPrefix()),
 		clientv3.OpGet(t.marks, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.GateKey(q.rollout(), ""), clientv3.WithPrefix()),
-	)
+	}
 	plain := len(ops)
 	if t.switched {
 		ops = append(ops, t.switchOps()...)
@@ -81,7 +83,7 @@ func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error)
 	if err != nil {
 		return nil, err
 	}
-	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[len(first)+i].GetResponseRange().Kvs }
+	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[i].GetResponseRange().Kvs }
 	r := &reading{revision: got.Header.Revision, fences: map[int]int64{}}
 	more := got.Responses[ruled:]
 	if t.slots && t.roster == nil {
@@ -104,7 +106,7 @@ func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error)
 	if err != nil {
 		return nil, err
 	}
-	after := func(i int) []*mvccpb.KeyValue { return kvs(plain - len(first) + i) }
+	after := func(i int) []*mvccpb.KeyValue { return kvs(plain + i) }
 	if t.switched {
 		if err := t.switches(r, after); err != nil {
 			return nil, err
@@ -135,7 +137,7 @@ func (t *Turn) rulesOps() []clientv3.Op {
 	for _, g := range q.Rules.Depends {
 		ops = append(ops, clientv3.OpGet(s.ClosedKey(q.rollout(), g), clientv3.WithKeysOnly()), clientv3.OpGet(s.SoakKey(q.rollout(), g), clientv3.WithKeysOnly()))
 	}
-	if !t.queued { // once is enough
+	if !t.alone { // once is enough
 		ops = append(ops, clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()))
 	}
 	return ops
@@ -164,10 +166,11 @@ func (t *Turn) rules(r *reading, gates map[string]state.Gate, kvs func(i int) []
 			Group: g, Closed: len(kvs(2+2*i)) > 0, Soaking: len(kvs(3+2*i)) > 0, Gate: gates[g],
 		})
 	}
-	if t.queued {
+	if t.alone {
 		return nil
 	}
 	r.others, err = t.elsewhere(kvs(2 + 2*len(q.Rules.Depends)))
+	t.alone = err == nil && len(r.others) == 0
 	return err
 }
 

@@ -23,15 +23,18 @@ type Turn struct {
 	req   *Request
 	size  int // nodes in the roster of which the limit may be a share
 
-	roster  *state.Roster
-	ticket  string // the node's place in the queue
-	queued  bool
-	aside   bool             // it is out of the queue for its own reason
-	session clientv3.LeaseID // of the ticket, where the node's own lease outlives the process
-	renewed time.Time        // of the session
-	said    string
-	since   time.Time       // when it began to wait
-	bell    *state.Listener // while it is the first in the queue
+	roster   *state.Roster
+	ticket   string           // the node's place in the queue
+	ticketed bool             // it may be there
+	queued   bool             // it is
+	aside    bool             // it is out of the queue for its own reason
+	alone    bool             // it has no claim in another group
+	session  clientv3.LeaseID // of the ticket, where the node's own lease outlives the process
+	renewed  time.Time        // of the session
+	said     string
+	tried    *reading        // by Try, just now
+	since    time.Time       // when it began to wait
+	bell     *state.Listener // while it is the first in the queue
 
 	key   string // of the claim; "" while it holds none
 	fence int64
@@ -82,9 +85,12 @@ func (t *Turn) Left(ctx context.Context) (bool, error) {
 // Try claims a place if the node is admitted now; else it says why not, and the node keeps its place in the queue.
 func (t *Turn) Try(ctx context.Context) (*Wait, error) {
 	for attempt := 0; ; attempt++ {
-		wait, _, err := t.attempt(ctx, nil)
+		wait, r, err := t.attempt(ctx, nil)
+		if err == nil && wait != nil {
+			r.wait, r.at, t.tried = wait, time.Now(), r
+		}
 		if !errors.Is(err, errMoved) {
-			return t.told(wait), err
+			return t.told(wait), t.orLeave(ctx, err)
 		}
 		if !sleep(ctx, jitter(t.req.node(), attempt, 20*time.Millisecond)) {
 			return nil, ctx.Err()
@@ -99,13 +105,18 @@ var errMoved = errors.New("something moved in between")
 // When ctx ends first it returns the *Wait that stood in the way, or ctx's error if it was not told one; and ErrSuperseded when the version
 // changes. The node then has left the queue.
 func (t *Turn) Acquire(ctx context.Context) error {
-	err := t.acquire(ctx)
-	if err != nil {
-		after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		if left := t.Leave(after); left != nil && ctx.Err() == nil {
-			err = errors.Join(err, left)
-		}
+	return t.orLeave(ctx, t.acquire(ctx))
+}
+
+// orLeave gives the place in the queue up when the node does not go on.
+func (t *Turn) orLeave(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if left := t.Leave(after); left != nil && ctx.Err() == nil {
+		err = errors.Join(err, left)
 	}
 	return err
 }
@@ -144,14 +155,12 @@ func (t *Turn) attempt(ctx context.Context, earlier *reading) (*Wait, *reading, 
 		return leaseGone(t.req.node()), r, nil
 	}
 	if len(r.others) > 0 && t.roster != nil { // no claim is made in a group without a roster
-		t.queued = false // look for more
 		return nil, r, cmp.Or(t.regroup(ctx, r), errMoved)
 	}
 	if earlier != nil && maps.Equal(earlier.fences, r.fences) {
 		r.view.Ahead = ""
 	}
 	if t.rosterless(r) || len(r.others) > 0 {
-		t.queued = t.queued && len(r.others) == 0
 		return nil, r, errors.Join(t.freeze(ctx), errMoved)
 	}
 	d := Decide(r.view)
@@ -192,33 +201,42 @@ func when(yes bool, err error) error {
 	return nil
 }
 
-// enter looks; the first time it takes a ticket in the same transaction.
+// enter looks; the first time it takes a ticket before. The write is small: etcd makes one after the other, and reads many at once.
 func (t *Turn) enter(ctx context.Context) (*reading, error) {
-	if t.queued || t.aside {
-		return t.look(ctx)
+	if !t.queued && !t.aside {
+		err := t.queueUp(ctx)
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) && !t.req.Lasting {
+			return &reading{current: t.req.VersionRev}, nil // the node does not live: that is what is wrong
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
+	return t.look(ctx)
+}
+
+// queueUp takes a ticket.
+func (t *Turn) queueUp(ctx context.Context) error {
 	lease := t.req.Presence.Lease
 	if t.req.Lasting {
 		granted, err := t.store.Client.Grant(ctx, int64(session.Seconds()))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		lease, t.session, t.renewed = granted.ID, granted.ID, time.Now()
 	}
-	r, err := t.look(ctx, clientv3.OpPut(t.ticket, "", clientv3.WithLease(lease)))
-	if errors.Is(err, rpctypes.ErrLeaseNotFound) && !t.req.Lasting {
-		return &reading{current: t.req.VersionRev}, nil // the node does not live: that is what is wrong
-	}
+	t.ticketed = true // it may be, also where no answer comes
+	_, err := t.store.Client.Put(ctx, t.ticket, "", clientv3.WithLease(lease))
 	t.queued = err == nil
-	return r, err
+	return err
 }
 
 // Leave gives the place in the queue up.
 func (t *Turn) Leave(ctx context.Context) error {
-	if !t.queued {
+	if !t.ticketed {
 		return nil
 	}
-	t.queued = false
+	t.queued, t.ticketed = false, false
 	_, err := t.store.Client.Delete(ctx, t.ticket)
 	return err
 }

@@ -35,6 +35,7 @@ type Agent struct {
 
 	mu     sync.Mutex
 	store  *state.Store       // nil: not open, or unreachable when it was tried last
+	broken error              // why no store can be opened by this process any more
 	leased context.CancelFunc // ends the renewal of the lease
 	parsed *render.Repository // of the last snapshot, kept while its version stays
 	at     string             // the version of parsed
@@ -73,6 +74,7 @@ func (a *Agent) closeStore() error {
 	if a.store == nil {
 		return nil
 	}
+	a.broken = a.store.Broken()
 	err := a.store.Close()
 	a.store = nil
 	return err
@@ -85,6 +87,16 @@ func (a *Agent) dropStore() error {
 	return a.closeStore()
 }
 
+// brokenStore is why this process can open no store any more; nil while it can.
+func (a *Agent) brokenStore() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.store != nil {
+		return a.store.Broken()
+	}
+	return a.broken
+}
+
 // openStore opens the fleet's record, or gives the one that is open.
 func (a *Agent) openStore(ctx context.Context) (*state.Store, error) {
 	a.mu.Lock()
@@ -93,6 +105,9 @@ func (a *Agent) openStore(ctx context.Context) (*state.Store, error) {
 		return a.store, nil
 	}
 	s, err := a.config.OpenStore(ctx)
+	if broken, ok := errors.AsType[*state.BrokenError](err); ok {
+		a.broken = broken
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -279,7 +279,7 @@ func (p *pull) accepted(ctx context.Context, current *state.Version, own []pulle
 				continue
 			}
 		}
-		if err := p.puller.Accept(h.Repo, to, by); err != nil {
+		if err := p.puller.Accept(ctx, h.Repo, to, by); err != nil {
 			return nil, err
 		}
 		p.log.WithField("repo", h.Repo).Warnf("rewritten history accepted by %s: %s", by, h.Problem)

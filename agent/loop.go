@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 var ErrReload = errors.New("the configuration changed")
 
 // Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version changes, and when
-// a file changes that the node depends on. Each step that ended is handed to step, each outcome to seen. It returns ErrReload when the configuration changed.
+// a file changes that the node depends on. Each step that ended is handed to step, each outcome to seen. It returns ErrReload when the configuration changed, and an
+// error when only another process can go on.
 func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*apply.StepReport), seen func(*Outcome, error)) error {
 	ctx, cancel := context.WithCancel(ctx) // ends what the loop started, also when it returns to be started anew
 	defer cancel()
@@ -50,13 +52,16 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 		case <-fleet.changed:
 			fleet.eager++
 		case changed := <-files:
-			if changed == configuration {
+			if changed == configuration && a.brokenStore() == nil {
 				return ErrReload
 			}
 		}
 		timer.Stop()
 		if ctx.Err() != nil {
 			return nil
+		}
+		if err := a.brokenStore(); err != nil {
+			return fmt.Errorf("this agent has to be started anew: %w", err)
 		}
 	}
 }

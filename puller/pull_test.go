@@ -112,10 +112,10 @@ func TestRewritten(t *testing.T) {
 				t.Errorf("a is %q", got)
 			}
 
-			expect(t, p.Accept("main", good, "root"), "not what the latest pull refused")
+			expect(t, p.Accept(t.Context(), "main", good, "root"), "not what the latest pull refused")
 			must(t, p.Close())
 			p = open(t, dir, src)
-			must(t, p.Accept("main", bad, "root"))
+			must(t, p.Accept(t.Context(), "main", bad, "root"))
 			h = pull(t, p)
 			if h.Commit != bad || h.Problem != nil {
 				t.Fatalf("after Accept: %+v", h)
@@ -154,7 +154,7 @@ func TestBehind(t *testing.T) {
 			if got := content(t, p, h, "a"); got != "2" {
 				t.Errorf("a is %q", got)
 			}
-			must(t, p.Accept("main", old, "root"))
+			must(t, p.Accept(t.Context(), "main", old, "root"))
 			if h := pull(t, p); h.Commit != old || h.Problem != nil {
 				t.Errorf("after Accept: %+v", h)
 			}

@@ -11,19 +11,25 @@ import (
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/gofrs/flock"
 	"github.com/sirupsen/logrus"
 )
 
 // Puller follows a list of sources. Its methods may be called from several
-// goroutines; all but the reading of snapshots take turns.
+// goroutines, and several processes may share a directory; all but the reading
+// of snapshots take turns.
 type Puller struct {
 	mu    sync.Mutex
+	dir   string
+	lock  *flock.Flock // of dir, against other processes
 	repos []*repository
+	log   *logrus.Entry
 }
 
 // Open checks the sources, and reports all mistakes at once, then brings the
-// stores in dir into order. It does not use the network. The caller makes sure
-// that no other process uses dir; Open creates it with mode 0700.
+// stores in dir into order, unless another process is at work there: then the
+// first turn does. It does not use the network. Open creates dir with mode
+// 0700.
 func Open(dir string, sources []Source, log *logrus.Entry) (*Puller, error) {
 	if err := checkSources(sources); err != nil {
 		return nil, err
@@ -32,13 +38,20 @@ func Open(dir string, sources []Source, log *logrus.Entry) (*Puller, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the directory for repositories: %w", err)
 	}
-	p := &Puller{}
+	p := &Puller{dir: dir, lock: newLock(dir), log: log}
+	mine, err := p.lock.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("cannot lock the repositories: %w", err)
+	}
 	for _, src := range sources {
-		r, err := openRepository(filepath.Join(dir, src.Name), src, log)
-		if err != nil {
-			return nil, err
+		r := newRepository(filepath.Join(dir, src.Name), src, log)
+		if mine {
+			err = errors.Join(err, r.catchUp())
 		}
 		p.repos = append(p.repos, r)
+	}
+	if err := errors.Join(err, p.lock.Unlock()); err != nil {
+		return nil, err
 	}
 	return p, nil
 }
@@ -59,8 +72,14 @@ func (p *Puller) Close() error {
 // the last good one. Where nothing is new it costs one listing a source. It
 // fails only where a repository has no good commit at all, or when ctx ends.
 func (p *Puller) Pull(ctx context.Context) ([]Head, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	over, err := p.turn(ctx)
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("pulling was stopped: %w", context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer over()
 	var heads []Head
 	var errs []error
 	for _, r := range p.repos {
@@ -166,9 +185,12 @@ func (r *repository) save(next record) error {
 // history, a moved or deleted tag, a branch that went back. The commit, a full
 // id, becomes the last good one, and who let it pass is recorded. Nothing else
 // can be accepted.
-func (p *Puller) Accept(repo, commit, by string) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (p *Puller) Accept(ctx context.Context, repo, commit, by string) error {
+	over, err := p.turn(ctx)
+	if err != nil {
+		return err
+	}
+	defer over()
 	r, err := p.repository(repo)
 	if err != nil {
 		return err
@@ -195,8 +217,11 @@ func (p *Puller) Accept(repo, commit, by string) error {
 // lacks. Unknown without an error means that the remote does not have one of
 // the commits either; with one, that it could not be asked.
 func (p *Puller) Relate(ctx context.Context, from, to Head) (Relation, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	over, err := p.turn(ctx)
+	if err != nil {
+		return Unknown, err
+	}
+	defer over()
 	if from.Repo != to.Repo {
 		return Unknown, fmt.Errorf("cannot compare heads of the repositories %q and %q", from.Repo, to.Repo)
 	}

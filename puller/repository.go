@@ -3,7 +3,6 @@ package puller
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -16,31 +15,18 @@ type repository struct {
 	store      *store
 	rec        record
 	recordFile string
+	tidied     bool // once
 	log        *logrus.Entry
 }
 
-// openRepository brings the files of a source into order after a crash.
-func openRepository(base string, src Source, log *logrus.Entry) (*repository, error) {
-	r := &repository{
+// newRepository is a source whose files nobody has looked at yet.
+func newRepository(base string, src Source, log *logrus.Entry) *repository {
+	return &repository{
 		src:        src,
 		store:      newStore(src.Name, base+".git"),
 		recordFile: base + ".json",
 		log:        log.WithField("repository", src.Name),
 	}
-	if err := recoverSwap(r.store.dir); err != nil {
-		return nil, fmt.Errorf("repository %q: cannot recover its store: %w", src.Name, err)
-	}
-	if r.store.exists() {
-		if err := tidy(r.store.dir); err != nil {
-			return nil, fmt.Errorf("repository %q: cannot tidy its store: %w", src.Name, err)
-		}
-	}
-	if err := tidyRecord(r.recordFile); err != nil {
-		return nil, fmt.Errorf("repository %q: cannot tidy its record: %w", src.Name, err)
-	}
-	var err error
-	r.rec, err = readRecord(r.recordFile)
-	return r, err
 }
 
 // look lists the remote and selects what to follow.

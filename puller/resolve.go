@@ -26,8 +26,11 @@ func (e *RevisionError) Error() string {
 // which may be cut off, stands for, and fetches it. Every node can have it: it
 // is in the history of what the source follows, or it bears an annotated tag.
 func (p *Puller) Resolve(ctx context.Context, repo, rev string) (Head, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	over, err := p.turn(ctx)
+	if err != nil {
+		return Head{}, err
+	}
+	defer over()
 	r, err := p.repository(repo)
 	if err != nil {
 		return Head{}, err

@@ -56,8 +56,11 @@ type Layer struct {
 // ones: commits that were fetched once stay. It asks a remote only for a
 // commit that is missing, and fails with a *MissingCommitError if it stays so.
 func (p *Puller) Snapshot(ctx context.Context, heads []Head) (*Snapshot, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	over, err := p.turn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer over()
 	if len(heads) == 0 {
 		return nil, errors.New("cannot make a snapshot of no repositories")
 	}

@@ -27,14 +27,16 @@ const (
 	damagedFile = "pullet-damaged"
 )
 
-// store is a bare repository on disk, used by this process only. Its methods
-// may be called from several goroutines.
+// store is a bare repository on disk. Its methods may be called from several
+// goroutines; another process may put packs together or swap the store while
+// this one reads.
 type store struct {
 	repo, dir string
 	limit     int64 // bytes of one object, maxObject
 
 	mu     sync.Mutex // go-git's storage does not bear concurrent readers
 	st     *filesystem.Storage
+	opened fs.FileInfo // the directory of packs, when st was opened
 	closed bool
 }
 
@@ -67,6 +69,7 @@ func (s *store) with(read func(*filesystem.Storage) error) (err error) {
 		return fs.ErrClosed
 	}
 	if s.st == nil {
+		s.opened = s.packDir()
 		if s.st, err = openStorage(s.dir); err != nil {
 			return err
 		}

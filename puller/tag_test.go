@@ -110,7 +110,7 @@ func TestMovedAndDeletedTag(t *testing.T) {
 	if h.Commit != good || h.Tag != "v1.1" {
 		t.Errorf("%+v", h)
 	}
-	must(t, p.Accept("main", moved, "root"))
+	must(t, p.Accept(t.Context(), "main", moved, "root"))
 	if h := pull(t, p); h.Commit != moved || h.Problem != nil {
 		t.Errorf("after Accept: %+v", h)
 	}

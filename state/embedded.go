@@ -8,17 +8,24 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // embedded is the single etcd member in a directory of this machine: run by this process, or by another one of the node.
 type embedded struct {
+	dir      string
 	endpoint string
 	server   *embed.Etcd // nil: another process runs it
+	fall     *fall       // of the member that this process runs
+	follows  sync.WaitGroup
+	rest     context.CancelFunc // ends follow; nil: nobody follows
 	lock     *flock.Flock
 	sockets  string // a directory made for the sockets, where the state directory's path is too long or too odd for one
 }
@@ -33,44 +40,6 @@ const (
 	compactRetention = "1h"
 )
 
-// openEmbedded starts the member that keeps its data in a directory, or finds the one that runs.
-func openEmbedded(ctx context.Context, data string) (*embedded, error) {
-	if err := os.MkdirAll(data, 0o700); err != nil {
-		return nil, fmt.Errorf("embedded etcd: %w", err)
-	}
-	e := &embedded{lock: flock.New(filepath.Join(data, "lock"), flock.SetPermissions(0o600))}
-	mine, err := e.lock.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("embedded etcd: %w", err)
-	}
-	if !mine {
-		return e, e.find(ctx, data)
-	}
-	if err := e.start(ctx, data); err != nil {
-		return nil, errors.Join(fmt.Errorf("embedded etcd in %s: %w", data, err), e.stop())
-	}
-	return e, nil
-}
-
-// find reads where the running member listens. It may be starting still.
-func (e *embedded) find(ctx context.Context, data string) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	path := filepath.Join(data, "endpoint")
-	for {
-		text, err := os.ReadFile(path)
-		if err == nil {
-			e.endpoint = strings.TrimSpace(string(text))
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("embedded etcd: another process holds %s but does not say where it listens: %w", filepath.Join(data, "lock"), err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
-}
-
 // start runs the member in this process and waits until it serves.
 func (e *embedded) start(ctx context.Context, data string) error {
 	sockets, err := e.socketDir(data)
@@ -84,30 +53,59 @@ func (e *embedded) start(ctx context.Context, data string) error {
 	if err := conceive(data, c.Dir); err != nil {
 		return err
 	}
-	c.LogLevel, c.LogOutputs = "panic", []string{os.DevNull}
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewNopCore(), zap.WithFatalHook(e.fall), zap.WithPanicHook(e.fall)))
 	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint(election.Milliseconds())
 	c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", compactRetention
 	client, peer := socketURL(sockets, "client"), socketURL(sockets, "peer")
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	c.InitialCluster = c.Name + "=" + peer.String()
-	if e.server, err = embed.StartEtcd(c); err != nil {
+	if err := e.launch(c); err != nil {
 		return err
 	}
 	select {
 	case <-e.server.Server.ReadyNotify():
 	case err := <-e.server.Err():
 		return err
+	case <-e.fall.Done():
+		return e.fall.broken()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(startTimeout):
-		return fmt.Errorf("not ready after %s; where its files are damaged, move %s away: this node's record then starts anew", startTimeout, c.Dir)
+		return fmt.Errorf("not ready after %s", startTimeout)
 	}
 	if err := born(data); err != nil {
 		return err
 	}
 	e.endpoint = client.String()
 	return writeFile(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"))
+}
+
+// launch starts the member. Damaged files can make etcd end or hang instead of returning.
+func (e *embedded) launch(c *embed.Config) error {
+	failed := make(chan error, 1)
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				e.fall.because(fmt.Errorf("%v", p))
+			}
+		}()
+		if err := readable(c.Dir); err != nil {
+			failed <- err
+			return
+		}
+		server, err := embed.StartEtcd(c)
+		e.server = server
+		failed <- err
+	}()
+	select {
+	case err := <-failed:
+		return err
+	case <-e.fall.Done():
+	case <-time.After(startTimeout):
+		e.fall.because(fmt.Errorf("it does not start within %s", startTimeout))
+	}
+	return e.fall.broken()
 }
 
 // unborn marks a member that never served. One that is killed in its very first start has a log without the record of itself: etcd then
@@ -177,19 +175,47 @@ func socketURL(dir, name string) url.URL {
 	return url.URL{Scheme: "unix", Path: filepath.Join(dir, name+".sock:0")}
 }
 
-// stop ends the member if this process runs it.
-func (e *embedded) stop() error {
-	if e.server != nil {
+// settle ends what may still make this process run the member.
+func (e *embedded) settle() {
+	if e.rest != nil {
+		e.rest()
+		e.follows.Wait()
+	}
+}
+
+// end stops the member in order, as far as that goes.
+func (e *embedded) end() error {
+	if e.server == nil {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
 		select {
 		case <-e.server.Server.ReadyNotify():
 		default: // Close alone would wait until it is
 			e.server.Server.HardStop()
 		}
 		e.server.Close()
+	}()
+	select {
+	case <-done:
+	case <-e.fall.Done():
 	}
-	var err error
+	return e.fall.broken()
+}
+
+// stop ends the member if this process runs it.
+func (e *embedded) stop() error {
+	if e.fall.broken() != nil { // nothing of it can be ended in order
+		return nil
+	}
+	if err := e.end(); err != nil {
+		return err
+	}
+	err := e.rested()
 	if e.sockets != "" {
-		err = os.RemoveAll(e.sockets)
+		err = errors.Join(err, os.RemoveAll(e.sockets))
 	}
 	return errors.Join(err, e.lock.Unlock())
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // TestMain lets the test binary be the other process of a test: it does what the variable says, reports "ready", and stays until its
-// input ends.
+// input ends; a store it closes then.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("PULLET_TEST_DIR")
 	switch os.Getenv("PULLET_TEST_ROLE") {
@@ -43,6 +43,12 @@ func other(do func() error) {
 	}
 	fmt.Println("ready")
 	_, _ = io.Copy(io.Discard, os.Stdin)
+	if s, ok := held.(*Store); ok {
+		if err := s.Close(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
 	os.Exit(0)
 }
 

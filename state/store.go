@@ -53,11 +53,14 @@ func Over(client *clientv3.Client, fleet string, clock func() time.Duration) *St
 
 // UnreachableError says that the store did not answer in time.
 type UnreachableError struct {
-	Endpoints []string
+	Endpoints []string // none: the embedded member cannot go on
 	Err       error
 }
 
 func (e *UnreachableError) Error() string {
+	if len(e.Endpoints) == 0 {
+		return e.Err.Error()
+	}
 	return fmt.Sprintf("etcd is unreachable at %s: %v; try: etcdctl --endpoints %s endpoint health",
 		strings.Join(e.Endpoints, ", "), e.Err, strings.Join(e.Endpoints, ","))
 }
@@ -75,7 +78,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if len(endpoints) == 0 {
 		var err error
 		if s.embedded, err = openEmbedded(ctx, c.Dir); err != nil {
-			return nil, err
+			return nil, s.Explain(err)
 		}
 		endpoints = []string{s.embedded.endpoint}
 	}
@@ -84,22 +87,35 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	if s.embedded != nil {
+		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)
+	}
 	if s.Client, err = clientv3.New(config); err != nil {
 		return nil, errors.Join(&UnreachableError{endpoints, err}, s.Close())
 	}
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	patience := s.embedded.answerTime()
+	if s.embedded != nil && s.embedded.server == nil {
+		s.embedded.follow(func(endpoint string) { s.Client.SetEndpoints(endpoint) })
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	if _, err := s.Client.Get(ctx, s.key("current_version"), clientv3.WithCountOnly()); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer within %s", dialTimeout)
+			err = fmt.Errorf("no answer within %s", patience)
 		}
-		return nil, errors.Join(&UnreachableError{endpoints, err}, s.Close())
+		if s.Broken() == nil {
+			err = &UnreachableError{endpoints, err}
+		}
+		return nil, errors.Join(s.Explain(err), s.Close())
 	}
 	return s, nil
 }
 
 // Explain turns the error of an operation into an *UnreachableError where that is what it means.
 func (s *Store) Explain(err error) error {
+	if broken, ok := errors.AsType[*BrokenError](err); ok {
+		return &UnreachableError{nil, broken}
+	}
 	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded {
 		return &UnreachableError{s.endpoints, err}
 	}
@@ -116,9 +132,20 @@ func Unanswered(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.ResourceExhausted
 }
 
+// Broken is why an embedded member that this process ran cannot go on: only another process can start it again. It is nil otherwise.
+func (s *Store) Broken() error {
+	if s.embedded == nil {
+		return nil
+	}
+	return s.embedded.fall.broken()
+}
+
 // Close lets go of the store, and stops an embedded member that this process runs.
 func (s *Store) Close() error {
 	var err error
+	if s.embedded != nil {
+		s.embedded.settle()
+	}
 	if s.Client != nil {
 		err = s.Client.Close()
 	}

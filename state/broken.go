@@ -1,0 +1,75 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"syscall"
+
+	"go.uber.org/zap/zapcore"
+	"google.golang.org/grpc"
+)
+
+// BrokenError says that the embedded member cannot go on, and with it nothing of this process that needs it: the next process starts it anew.
+type BrokenError struct {
+	Dir string // of the member
+	Err error
+}
+
+func (e *BrokenError) Error() string {
+	do := fmt.Sprintf("where its files are damaged, move %s away: this node's record then starts anew", filepath.Join(e.Dir, "member"))
+	if errors.Is(e.Err, syscall.ENOSPC) {
+		do = "make room: the next pull starts it again"
+	}
+	return fmt.Sprintf("the embedded etcd in %s stopped: %v; %s", e.Dir, e.Err, do)
+}
+
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// fall is the end of a member that cannot go on, such as on a full disk. etcd would end the whole process then, without a word.
+type fall struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	member *embedded // its lock stays this process's: what is left of the member has the files
+}
+
+func newFall(e *embedded) *fall {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	return &fall{ctx, cancel, e}
+}
+
+// OnWrite is called by etcd's logger in place of os.Exit and of a panic. The goroutine goes no further: what it holds is in no order.
+func (f *fall) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	err := errors.New(entry.Message)
+	for _, field := range fields {
+		if cause, ok := field.Interface.(error); ok {
+			err = fmt.Errorf("%s: %w", entry.Message, cause)
+		}
+	}
+	f.because(err)
+	select {}
+}
+
+// because tells everybody why. The first reason counts.
+func (f *fall) because(err error) { f.cancel(&BrokenError{f.member.dir, err}) }
+
+// broken is why the member cannot go on; nil while it does.
+func (f *fall) broken() error {
+	if f.Err() == nil {
+		return nil
+	}
+	return context.Cause(f)
+}
+
+// guard ends an operation at once that the member would never answer.
+func (f *fall) guard(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(f, cancel)()
+	err := invoke(ctx, method, req, reply, conn, opts...)
+	if err != nil && f.broken() != nil {
+		return f.broken()
+	}
+	return err
+}

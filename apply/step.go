@@ -66,6 +66,8 @@ func (x *execution) step(ctx context.Context, s *running) {
 	case s.r.Outcome != "": // done for good
 	case change.Empty():
 		s.r.Outcome, s.r.Result.State = OK, change.State
+	case x.plan && s.lacks(change):
+		s.r.fail(change.Lacks)
 	case x.plan:
 		s.r.Drift = x.drifted(s.boundStep)
 		s.r.Outcome, s.r.Summary, s.r.Diff = Changed, change.Summary, change.Diff

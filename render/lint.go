@@ -19,13 +19,15 @@ type Lint struct {
 	macros    keyTree
 	server    keyTree
 	services  serviceUse
+	first     *firstRollout
 	found     ErrorList
 }
 
 // Lint is an empty Lint of the repository.
 func (r *Repository) Lint() *Lint {
 	return &Lint{repo: r, targets: map[Position]*targetUse{}, keys: map[string]keyUse{}, vars: keyTree{}, macros: keyTree{}, server: keyTree{},
-		services: serviceUse{offered: map[string]bool{}, waits: map[string]*Error{}, names: map[string]string{}}}
+		services: serviceUse{offered: map[string]bool{}, waits: map[string]*Error{}, names: map[string]string{}},
+		first:    newFirstRollout()}
 }
 
 // Add learns from the catalog of one node.
@@ -41,6 +43,7 @@ func (l *Lint) Add(c *Catalog) {
 	l.vars.unite(c.Vars)
 	l.server.uniteServer(c.scope.server)
 	l.services.note(c)
+	l.first.note(c)
 	for name := range c.scope.macros.all {
 		l.macros[name] = nil
 	}
@@ -71,6 +74,9 @@ func (l *Lint) Findings(complete bool) ErrorList {
 		out = append(out, l.unknownKeys()...)
 		out = append(out, l.idleTargets()...)
 		out = append(out, l.unoffered()...)
+		if !l.services.unknown {
+			out = append(out, l.first.findings()...)
+		}
 		out = append(out, l.repo.unused()...)
 		out = append(out, l.repo.unusedExtensions()...)
 	}

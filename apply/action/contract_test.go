@@ -71,8 +71,8 @@ func (s *scene) checkPlan(p *apply.Program, c example, passive bool) *apply.Step
 	case c.want == "" || passive || c.reads:
 		want = apply.OK
 	}
-	if r.Outcome != want {
-		s.t.Errorf("plan: %s (%s), want %s", r.Outcome, r.Reason, want)
+	if r.Outcome != want || want == apply.Failed && !strings.Contains(r.Reason, c.fails) {
+		s.t.Errorf("plan: %s (%s), want %s %s", r.Outcome, r.Reason, want, c.fails)
 	}
 	return r
 }
@@ -89,6 +89,9 @@ func (s *scene) checkRun(p *apply.Program, c example, planned *apply.StepReport)
 		}
 		for _, d := range withoutTimes(changed) {
 			s.t.Errorf("a failed run changed: %s", d)
+		}
+		if planned.Outcome == apply.Failed && r.Reason != planned.Reason {
+			s.t.Errorf("run: %q; the plan said %q", r.Reason, planned.Reason)
 		}
 		return
 	}

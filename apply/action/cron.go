@@ -163,13 +163,22 @@ func (a *CronPresent) Check(ctx context.Context, h *apply.Host) (apply.Change, e
 	if err != nil {
 		return apply.Change{}, err
 	}
-	return f.Check(ctx, h)
+	change, err := f.Check(ctx, h)
+	if change.Lacks != nil {
+		change.Lacks = noCron()
+	}
+	return change, err
+}
+
+// noCron is the directory that only the package brings.
+func noCron() *apply.LackError {
+	return &apply.LackError{Path: cronDir, Text: fmt.Sprintf("there is no directory %s: install cron with a pkg step before this one", cronDir)}
 }
 
 // Apply writes the file.
 func (a *CronPresent) Apply(ctx context.Context, h *apply.Host, c apply.Change) (apply.Output, error) {
 	if !isThere(h, cronDir) {
-		return apply.Output{}, fmt.Errorf("there is no directory %s: install cron with a pkg step before this one", cronDir)
+		return apply.Output{}, noCron()
 	}
 	if err := a.userThere(ctx, h); err != nil {
 		return apply.Output{}, err

@@ -20,7 +20,7 @@ func init() {
 				host: append(cron, "f etc/cron.d/b 644 # Managed by pullet: changes are overwritten.\n@daily root x\n")},
 			{name: "another time", params: "{name: b, schedule: '@hourly', command: x}", want: "content, mode 0600 -> 0644", root: true,
 				host: append(cron, "f etc/cron.d/b 600 # Managed by pullet: changes are overwritten.\n@daily root x\n")},
-			{name: "no cron", params: "{name: b, schedule: '@daily', command: x}", want: "create", fails: "there is no directory /etc/cron.d: install cron"},
+			{name: "no cron", params: "{name: b, schedule: '@daily', command: x}", fails: "there is no directory /etc/cron.d: install cron"},
 			{name: "no such user", params: "{name: b, schedule: '@daily', command: x, user: bob}", host: cron, want: "create", fails: `there is no user "bob" on this host`},
 		},
 		"cron.absent": {

@@ -57,15 +57,28 @@ func (a *Editing) check(h *apply.Host, do edit) (apply.Change, error) {
 	case info == nil && summary == "":
 		return apply.Change{}, nil
 	case info == nil && a.Create:
-		return apply.Change{Summary: "create, " + summary, Diff: textDiff(a.Name, nil, want)}, nil
+		return apply.Change{Summary: "create, " + summary, Diff: textDiff(a.Name, nil, want), Lacks: a.lacks(path)}, nil
 	case info == nil:
-		return apply.Change{Summary: summary, Diff: textDiff(a.Name, nil, want)}, nil
+		return apply.Change{Summary: summary, Diff: textDiff(a.Name, nil, want), Lacks: a.lacks(path)}, nil
 	}
 	differs := w.differs(info)
 	if summary == "" {
 		return apply.Change{Summary: strings.Join(differs, ", ")}, nil
 	}
 	return apply.Change{Summary: strings.Join(append([]string{summary}, differs...), ", "), Diff: textDiff(a.Name, have, want)}, nil
+}
+
+// lacks is what has to be there for an edit: the file, or, where that is made, its directory.
+func (a *Editing) lacks(path string) *apply.LackError {
+	lack := lacksParent(a.Name, path, a.MakeDirs)
+	if lack == nil && !a.Create {
+		return a.noFile()
+	}
+	return lack
+}
+
+func (a *Editing) noFile() *apply.LackError {
+	return &apply.LackError{Path: filepath.Clean(a.Name), Text: fmt.Sprintf("there is no file %s: add create: true, or a step that makes it before this one", a.Name)}
 }
 
 func (a *Editing) find(h *apply.Host) (path string, w wanted, err error) {
@@ -100,7 +113,7 @@ func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 	case info == nil && summary == "":
 		return nil
 	case info == nil && !a.Create:
-		return fmt.Errorf("there is no file %s: add create: true, or a step that makes it before this one", a.Name)
+		return a.noFile()
 	case summary == "":
 		return w.set(path)
 	}

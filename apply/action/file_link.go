@@ -52,7 +52,7 @@ func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, err
 	info, err := os.Lstat(path)
 	switch {
 	case missing(err):
-		return apply.Change{Summary: "create, to " + a.Target}, nil
+		return apply.Change{Summary: "create, to " + a.Target, Lacks: lacksParent(a.Name, path, a.MakeDirs)}, nil
 	case err != nil:
 		return apply.Change{}, err
 	case info.Mode()&fs.ModeSymlink == 0 && (!a.Force || info.IsDir()):

@@ -97,6 +97,9 @@ func (a *FileManaged) Check(_ context.Context, h *apply.Host) (apply.Change, err
 		return apply.Change{}, err
 	}
 	is, err := one.check()
+	if is.content {
+		is.Lacks = lacksParent(a.Name, one.path, a.MakeDirs)
+	}
 	return is.Change, err
 }
 

@@ -96,10 +96,19 @@ func makeParents(name, path string, make bool) error {
 	if make {
 		return os.MkdirAll(dir, 0o755)
 	}
-	if !exists(dir) {
-		return fmt.Errorf("there is no directory %s: add makeDirs: true, or a file.directory step before this one", filepath.Dir(name))
+	if lack := lacksParent(name, path, false); lack != nil {
+		return lack
 	}
 	return nil
+}
+
+// lacksParent is the directory in which a path would be made and which is not there; nil where it is, or is made with it.
+func lacksParent(name, path string, made bool) *apply.LackError {
+	if made || exists(filepath.Dir(path)) {
+		return nil
+	}
+	dir := filepath.Dir(filepath.Clean(name))
+	return &apply.LackError{Path: dir, Text: fmt.Sprintf("there is no directory %s: add makeDirs: true, or a file.directory step before this one", dir)}
 }
 
 // candidate is a file beside the one that it is going to replace.

@@ -89,7 +89,11 @@ func (t placedTree) check() (apply.Change, error) {
 	}
 	extra, err := t.extra(t.h, t.root, t.Name, t.tree.has)
 	c.remove(t.Name, extra)
-	return c.change(), err
+	change := c.change()
+	if !change.Empty() {
+		change.Lacks = lacksParent(t.Name, t.root, t.MakeDirs)
+	}
+	return change, err
 }
 
 // checkDir compares a directory of the tree. A link is not followed: it may lead anywhere.

@@ -34,7 +34,7 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) error {
 		}
 		stage := c.Stage(gone)
 		mine := stage < len(c.Stages) && slices.Contains(c.Stages[stage], p.config.Node.Name)
-		if own.State != "" || !mine || c.Halted() || time.Now().After(c.Until) {
+		if own.State != "" || !mine || c.Halted() || !c.Open {
 			continue
 		}
 		if err := p.command(ctx, c, stage, cat); err != nil {
@@ -91,7 +91,7 @@ func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, ca
 func (p *pull) commandOver(ctx context.Context, id string) (bool, error) {
 	all, _, err := p.store.Commands(ctx)
 	i := slices.IndexFunc(all, func(c state.CommandStatus) bool { return c.ID == id })
-	return err == nil && (i < 0 || all[i].Halted() || time.Now().After(all[i].Until)), err
+	return err == nil && (i < 0 || all[i].Halted() || !all[i].Open), err
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

@@ -25,7 +25,7 @@ type Command struct {
 	Reason      string        `json:"reason,omitempty"`
 	By          string        `json:"by"`
 	At          time.Time     `json:"at"`
-	Until       time.Time     `json:"until"` // no node begins with it later
+	Until       time.Time     `json:"until"` // no node begins with it later, by the clock of etcd
 }
 
 // CommandResult is what came of a command on a node.
@@ -57,16 +57,30 @@ func (s *Store) commandKey(parts ...string) string {
 // CommandPrefix is where the gates of a command are.
 func (s *Store) CommandPrefix(id, what string) string { return s.commandKey(id, what) + "/" }
 
-// Give makes a command known to the nodes, and wakes them.
+// Give makes a command known to the nodes, and wakes them. Its name is its time: of two that are given in the same moment the second is told.
 func (s *Store) Give(ctx context.Context, c Command) error {
-	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.commandKey(c.ID, "given")), "=", 0)).
-		Then(Put(s.commandKey(c.ID, "given"), c), s.WakeOp()).Commit()
-	return err
+	key := s.commandKey(c.ID, "given")
+	ops := []clientv3.Op{Put(key, c), s.WakeOp()}
+	if lasts := c.Until.Sub(c.At); lasts > 0 {
+		lease, err := s.Client.Grant(ctx, int64(max(1, lasts.Seconds())))
+		if err != nil {
+			return err
+		}
+		ops = append(ops, clientv3.OpPut(s.commandKey(c.ID, "open"), "", clientv3.WithLease(lease.ID)))
+	}
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(ops...).Commit()
+	if err != nil || done.Succeeded {
+		return err
+	}
+	var other Command
+	_, err = s.read(ctx, key, &other)
+	return errors.Join(err, fmt.Errorf("nothing was given: %s gave a command at the very same moment (%s); look at pullet run and try again", other.By, c.ID))
 }
 
 // CommandStatus is a command with what came of it so far, by node.
 type CommandStatus struct {
 	Command
+	Open    bool                     `json:"open"` // nodes may begin with it: it has not expired
 	Results map[string]CommandResult `json:"results"`
 }
 
@@ -106,6 +120,7 @@ func (s *Store) Commands(ctx context.Context) ([]CommandStatus, map[string]bool,
 	}
 	var out []CommandStatus
 	results := map[string]map[string]CommandResult{}
+	open := map[string]bool{}
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
 		parts := strings.Split(strings.TrimPrefix(string(kv.Key), s.key("command")+"/"), "/")
 		switch parts[1] {
@@ -116,6 +131,8 @@ func (s *Store) Commands(ctx context.Context) ([]CommandStatus, map[string]bool,
 			}
 			results[c.ID] = c.Results
 			out = append(out, c)
+		case "open":
+			open[parts[0]] = true
 		case "result": // after given in the order of keys
 			var r CommandResult
 			if err := json.Unmarshal(kv.Value, &r); err != nil {
@@ -125,6 +142,9 @@ func (s *Store) Commands(ctx context.Context) ([]CommandStatus, map[string]bool,
 				m[r.Node] = r
 			}
 		}
+	}
+	for i := range out {
+		out[i].Open = open[out[i].ID]
 	}
 	return out, gone, nil
 }

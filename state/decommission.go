@@ -11,28 +11,47 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// GivenUp is what came of a node that was decommissioned.
+type GivenUp struct {
+	Freed []string  // the claims that it had
+	By    string    // who had given it up before, since its last pull; "" is nobody
+	At    time.Time // when that was
+}
+
+// gone is what is recorded of a node that was given up.
+type gone struct {
+	By   string    `json:"by"`
+	Time time.Time `json:"time"`
+}
+
 // Decommission removes a node from the fleet: its lease, its claims and its place in rosters that are not frozen yet. It is
-// recorded, and undone by the node's next pull. It reports the claims that were freed.
-func (s *Store) Decommission(ctx context.Context, node, by string, force bool) ([]string, error) {
+// recorded, and undone by the node's next pull.
+func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (GivenUp, error) {
 	var n Node
 	seen, err := s.read(ctx, s.NodeKey(node), &n)
 	if err != nil {
-		return nil, err
+		return GivenUp{}, err
 	}
 	if seen == 0 {
-		return nil, s.forget(ctx, node)
+		return GivenUp{}, s.forget(ctx, node)
 	}
 	if alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly()); err != nil {
-		return nil, err
+		return GivenUp{}, err
 	} else if alive.Count > 0 && !force {
-		return nil, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
+		return GivenUp{}, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
+	}
+	var was gone
+	if n.Decommissioned { // read behind the node's record, which is compared
+		if _, err := s.read(ctx, s.DecommissionedKey(node), &was); err != nil {
+			return GivenUp{}, err
+		}
 	}
 	running := n.Running
 	n.Decommissioned, n.Running = true, ""
 	ops := []clientv3.Op{
 		Put(s.NodeKey(node), n), clientv3.OpDelete(s.AliveKey(node)), clientv3.OpDelete(s.key("facts", node)),
 		clientv3.OpDelete(s.SeenKey(n.Role, node)), clientv3.OpDelete(s.LiveKey(n.Role, node)),
-		Put(s.DecommissionedKey(node), map[string]any{"by": by, "time": time.Now().UTC()}), s.RingOp(),
+		Put(s.DecommissionedKey(node), gone{by, time.Now().UTC()}), s.RingOp(),
 	}
 	if running != "" {
 		ops = append(ops, clientv3.OpDelete(s.RunningKey(running, node)))
@@ -40,17 +59,22 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 	ops = append(ops, s.noStatusOps(node)...)
 	held, err := s.heldBy(ctx, node)
 	if err != nil {
-		return nil, err
+		return GivenUp{}, err
 	}
 	ops = append(ops, held.ops...)
 	// No claim is made in between: one of this node would be left behind.
 	still := clientv3.Compare(clientv3.CreateRevision(s.SlotPrefix("")), "<", held.revision+1)
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen), still.WithPrefix()}
 	done, err := s.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
-	if err == nil && !done.Succeeded {
-		err = errors.New("the fleet's slots moved just now: try again")
+	if err != nil {
+		return GivenUp{}, err
 	}
-	return held.claims, err
+	var before gone
+	if !done.Succeeded {
+		_, err := s.read(ctx, s.DecommissionedKey(node), &before)
+		return GivenUp{}, errors.Join(err, &MovedError{"the record of " + node + " or of the slots", before.By})
+	}
+	return GivenUp{held.claims, was.By, was.Time}, nil
 }
 
 // noStatusOps remove what is said of a node.

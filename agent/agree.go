@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
@@ -47,7 +48,8 @@ func (p *pull) join(ctx context.Context) error {
 	}
 	p.nodes = presence.Fleet
 	p.store, p.presence, p.out.seen = store, presence, presence.Revision
-	p.local.LastPull, p.local.Store.Revision = node.LastSeen, presence.Revision // the next pull tells from it how long the gap was
+	p.local.Store.Revision = presence.Revision
+	p.local.Pulls(node.LastSeen, apply.Boot()) // the next pull tells from it how long the gap was
 	if err := p.local.Save(p.config.Paths.State); err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (p *pull) leaseTime() time.Duration {
 	}
 	interval := p.config.Agent.Interval.Std()
 	if !p.local.LastPull.IsZero() {
-		interval = max(interval, min(time.Since(p.local.LastPull), maxInterval))
+		interval = max(interval, min(p.local.SincePull(apply.Boot()), maxInterval))
 	}
 	return max(pullLease, 3*interval)
 }

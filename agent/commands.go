@@ -17,7 +17,7 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) error {
 	if p.store == nil {
 		return nil
 	}
-	all, gone, err := p.store.OpenCommands(ctx)
+	all, gone, err := p.store.PendingCommands(ctx)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) error {
 			continue
 		}
 		mine := stage < len(c.Stages) && slices.Contains(c.Stages[stage], p.config.Node.Name)
-		if own.State != "" || !mine || c.Halted() || time.Now().After(c.Until) {
+		if own.State != "" || !mine || c.Halted() || !c.Open {
 			continue
 		}
 		if err := p.command(ctx, c, stage, cat); err != nil {
@@ -81,7 +81,7 @@ func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, ca
 // commandOver reports a command with which no further node begins.
 func (p *pull) commandOver(ctx context.Context, id string) (bool, error) {
 	c, _, err := p.store.Command(ctx, id)
-	return err == nil && (c == nil || c.Halted() || time.Now().After(c.Until)), err
+	return err == nil && (c == nil || c.Halted() || !c.Open), err
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

@@ -148,7 +148,7 @@ func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
 		v.Facts[name] = f
 	}
 	for name, byNode := range o.Services {
-		v.Services[name] = instances(name, byNode)
+		v.Services[name] = instances(name, byNode, state.Unanswering(byNode, o.Alive))
 	}
 	return v, nil
 }

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -12,12 +11,13 @@ import (
 // stays reports that the fleet does not follow to a newer version now: an operator holds it, that version was given up before, or the
 // canaries of the current one are not through.
 func (p *pull) stays(ctx context.Context, current, next *state.Version) (bool, error) {
-	switch {
-	case current == nil || next.Same(current) || p.AcceptRewind:
+	if current == nil || next.Same(current) || p.AcceptRewind {
 		return false, nil
-	case current.Holds(time.Now()) || slices.Contains(current.Bad, next.ID):
-		return true, nil
-	case !current.Canary:
+	}
+	if held, err := p.store.Holds(ctx, current); err != nil || held || slices.Contains(current.Bad, next.ID) {
+		return true, err
+	}
+	if !current.Canary {
 		return false, nil
 	}
 	through, err := p.store.CanariesDone(ctx, current, render.CanaryGroup)

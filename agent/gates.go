@@ -131,7 +131,7 @@ func (g *gates) Park(ctx context.Context) error {
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return g.turn.Park(ctx, g.waitStatus(g.req.Version, w))
+	return g.turn.Park(ctx, g.waitStatus(ctx, g.req.Version, w))
 }
 
 // aLook is the time for one look at a gate where no time is left to wait.

@@ -141,6 +141,9 @@ func (p *pull) offer(ctx context.Context, v *state.Version, validated bool, brok
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		why := broken[name]
 		errs = append(errs, p.store.SetReady(ctx, name, p.config.Node.Name, offered.zone, validated && names[name] && why == "", why))
+		if offered.zone != "" {
+			errs = append(errs, p.store.SweepDNS(ctx, name))
+		}
 	}
 	return errors.Join(errs...)
 }

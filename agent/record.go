@@ -50,7 +50,7 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 	}
 	st := p.status(v, report.Why())
 	if p.out.Wait != nil {
-		st = p.waitStatus(v, p.out.Wait)
+		st = p.waitStatus(ctx, v, p.out.Wait)
 	}
 	p.local.Parked = v.Rollout()
 	return errors.Join(turn.Park(ctx, st), p.local.Save(p.config.Paths.State))

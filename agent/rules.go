@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -74,18 +75,25 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 		if settled { // it is no matter of the rollout
 			return
 		}
-		st := p.waitStatus(v, w)
 		ctx, cancel := afterwards(p.ctx)
 		defer cancel()
+		st := p.waitStatus(ctx, v, w)
 		if err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...); err != nil {
 			p.log.WithError(err).Warn("the reason to wait could not be recorded")
 		}
 	}
 }
 
-// waitStatus is the status of a node that waits.
-func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
+// waitStatus is the status of a node that waits. It began to wait when an earlier pull said so that came to the same gate.
+func (p *pull) waitStatus(ctx context.Context, v *state.Version, w *lock.Wait) state.Status {
 	st := p.status(v, w.Gate+": "+w.Reason)
-	st.Clear, st.Gate, st.Holders = w.Clear, w.Gate, w.Holders
+	st.Clear, st.Gate, st.Holders, st.Since = w.Clear, w.Gate, w.Holders, st.Time
+	before, err := p.store.StatusOf(ctx, p.config.Node.Name, state.Rollout, state.Pending)
+	if err == nil && before.Version == v.ID && before.Gate == w.Gate { // without an answer it counts from now on
+		st.Since = before.Time
+		if !before.Since.IsZero() {
+			st.Since = before.Since
+		}
+	}
 	return st
 }

@@ -36,7 +36,7 @@ func (p *pull) fleet() apply.Fleet {
 func (s services) Services(ctx context.Context, name string) ([]render.Service, error) {
 	s.asked.note(name)
 	found, err := s.store.Services(ctx, name)
-	return instances(name, found), err
+	return instances(name, found, nil), err
 }
 
 func (s services) Stale() string { return "" }
@@ -54,12 +54,12 @@ func instance(one render.Service) state.Service {
 	return state.Service{Address: one.Address, Addresses: one.Addresses, Port: one.Port, Tags: one.Tags}
 }
 
-// instances are a service's, sorted by node.
-func instances(name string, byNode map[string]state.Service) []render.Service {
+// instances are a service's, sorted by node, with those nodes marked that do not answer.
+func instances(name string, byNode map[string]state.Service, away map[string]bool) []render.Service {
 	var out []render.Service
 	for node, s := range byNode {
 		out = append(out, render.Service{
-			Name: name, Node: node, Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags, Ready: !s.Ready.IsZero(), Why: s.Why,
+			Name: name, Node: node, Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags, Ready: !s.Ready.IsZero(), Why: s.Why, Lost: away[node],
 		})
 	}
 	slices.SortFunc(out, func(a, b render.Service) int { return cmp.Compare(a.Node, b.Node) })
@@ -103,7 +103,7 @@ func (k *kept) Announce(context.Context, render.Service) error { return errAway 
 func (k *kept) Withdraw(context.Context, string) error         { return errAway }
 
 func (k *kept) Stale() string {
-	return fmt.Sprintf("as this host saw the fleet %s ago, at %s: etcd is away", time.Since(k.at).Round(time.Second), k.at.Format(time.RFC3339))
+	return fmt.Sprintf("as this host saw the fleet %s ago, at %s: etcd is away", max(0, time.Since(k.at)).Round(time.Second), k.at.Format(time.RFC3339))
 }
 
 // CachedView is the fleet as a node saw it last, and when that was; the time is zero where it never saw one. It serves while the fleet's

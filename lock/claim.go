@@ -70,7 +70,7 @@ func (t *Turn) unmoved(r *reading, d Decision, key string, fence int64, retried 
 func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string) ([]clientv3.Op, error) {
 	q := t.req
 	value, err := json.Marshal(state.Claim{
-		Node: q.node(), Version: q.Version.ID, Release: q.Version.Release, Rollout: q.rollout(), Since: time.Now().UTC(),
+		Node: q.node(), Version: q.Version.ID, Release: q.Version.Release, Rollout: q.rollout(), Step: t.step, Since: time.Now().UTC(),
 	})
 	if err != nil {
 		return nil, err

@@ -148,7 +148,8 @@ func TestDecommissionedHolder(t *testing.T) {
 	waiter := NewTurn(f.Store, next)
 	go func() { woken <- waiter.Acquire(f.ctx) }()
 	<-told
-	freed, err := f.Decommission(f.ctx, "holder", "op", true)
+	done, err := f.Decommission(f.ctx, "holder", "op", true)
+	freed := done.Freed
 	if err != nil || len(freed) != 1 || freed[0] != "slot/web/0" {
 		t.Errorf("%q %v", freed, err)
 	}

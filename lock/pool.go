@@ -17,6 +17,7 @@ import (
 // pool is a number of places that nodes claim: the slots of a group, or those of a serialized step.
 type pool struct {
 	name, scope string // "slot web", "role web"
+	step        string // that a claim is for; "" where it is for a run
 	gate        string // the group of its gate
 	queue       string // prefixes of keys
 	claims      string

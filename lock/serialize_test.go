@@ -163,7 +163,8 @@ func TestSerializeAcrossVersions(t *testing.T) {
 	f.propose("v2")
 	q := f.request("db2", "db")
 	f.contains(f.stops(q), "serialize db/join|db1 holds it")
-	freed, err := f.Decommission(f.ctx, "db1", "op", true)
+	done, err := f.Decommission(f.ctx, "db1", "op", true)
+	freed := done.Freed
 	if err != nil || len(freed) != 1 || freed[0] != fmt.Sprintf("semaphore/%s/0", state.StepHash("db/join")) {
 		t.Errorf("%q %v", freed, err)
 	}

@@ -26,7 +26,7 @@ type Command struct {
 	Reason      string        `json:"reason,omitempty"`
 	By          string        `json:"by"`
 	At          time.Time     `json:"at"`
-	Until       time.Time     `json:"until"` // no node begins with it later
+	Until       time.Time     `json:"until"` // no node begins with it later, by the clock of etcd
 }
 
 // CommandResult is what came of a command on a node.
@@ -62,26 +62,41 @@ func (s *Store) CommandPrefix(id, what string) string { return s.key("command_"+
 // commandClaims are the places of all commands.
 func (s *Store) commandClaims() string { return s.key("command_claim") + "/" }
 
-// openKey is there while nodes may have to do something about a command; with an empty id it is the prefix of all.
-func (s *Store) openKey(id string) string { return s.key("command_open", id) }
+// pendingKey is there while nodes may have to do something about a command; with an empty id it is the prefix of all.
+func (s *Store) pendingKey(id string) string { return s.key("command_pending", id) }
 
 // answerTime is how long after its last moment a command is kept open for a node whose agent was killed.
 const answerTime = time.Hour
 
-// Give makes a command known to the nodes, and wakes them.
+// Give makes a command known to the nodes, and wakes them. Its name is its time: of two that are given in the same moment the second is told.
 func (s *Store) Give(ctx context.Context, c Command) error {
-	lease, err := s.Client.Grant(ctx, int64((time.Until(c.Until) + c.Timeout + answerTime).Seconds()))
-	if err != nil {
+	key := s.commandKey(c.ID, "given")
+	lasts := c.Until.Sub(c.At)
+	leases := make([]clientv3.LeaseID, 2)
+	for i, d := range []time.Duration{lasts, lasts + c.Timeout + answerTime} {
+		lease, err := s.Client.Grant(ctx, int64(max(1, d.Seconds())))
+		if err != nil {
+			return err
+		}
+		leases[i] = lease.ID
+	}
+	ops := []clientv3.Op{Put(key, c), clientv3.OpPut(s.pendingKey(c.ID), "", clientv3.WithLease(leases[1])), s.wakeOp()}
+	if lasts > 0 {
+		ops = append(ops, clientv3.OpPut(s.commandKey(c.ID, "open"), "", clientv3.WithLease(leases[0])))
+	}
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(ops...).Commit()
+	if err != nil || done.Succeeded {
 		return err
 	}
-	_, err = s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.commandKey(c.ID, "given")), "=", 0)).
-		Then(Put(s.commandKey(c.ID, "given"), c), clientv3.OpPut(s.openKey(c.ID), "", clientv3.WithLease(lease.ID)), s.wakeOp()).Commit()
-	return err
+	var other Command
+	_, err = s.read(ctx, key, &other)
+	return errors.Join(err, fmt.Errorf("nothing was given: %s gave a command at the very same moment (%s); look at pullet run and try again", other.By, c.ID))
 }
 
 // CommandStatus is a command with what came of it so far, by node.
 type CommandStatus struct {
 	Command
+	Open    bool                     `json:"open"` // nodes may begin with it: it has not expired
 	Results map[string]CommandResult `json:"results"`
 }
 
@@ -106,9 +121,9 @@ func (c CommandStatus) Halted() bool {
 	return n > c.MaxFailures
 }
 
-// OpenCommands are those that nodes may have to do something about, without their output. It is one small request where there are none.
-func (s *Store) OpenCommands(ctx context.Context) ([]CommandStatus, map[string]bool, error) {
-	got, err := s.Client.Get(ctx, s.openKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+// PendingCommands are those that nodes may have to do something about, without their output. It is one small request where there are none.
+func (s *Store) PendingCommands(ctx context.Context) ([]CommandStatus, map[string]bool, error) {
+	got, err := s.Client.Get(ctx, s.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil || len(got.Kvs) == 0 {
 		return nil, nil, err
 	}
@@ -172,6 +187,8 @@ func (s *Store) fileCommand(kv *mvccpb.KeyValue, out *[]CommandStatus, results m
 		results[id] = c.Results
 		*out = append(*out, c)
 	case results[id] == nil: // it was forgotten meanwhile
+	case parts[0] == "command" && parts[2] == "open":
+		(*out)[len(*out)-1].Open = true
 	case parts[0] == "command":
 		var r CommandResult
 		if err := json.Unmarshal(kv.Value, &r); err != nil {
@@ -217,7 +234,7 @@ func (s *Store) proceed(ctx context.Context, id string, stage int) error {
 	}
 	switch now := all[0].Stage(gone); {
 	case now == len(all[0].Stages):
-		_, err = s.Client.Delete(ctx, s.openKey(id))
+		_, err = s.Client.Delete(ctx, s.pendingKey(id))
 	case now > stage:
 		_, err = s.Client.Txn(ctx).Then(s.wakeOp()).Commit()
 	}

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// TestOpenCommands: nodes read what they may have to do something about, without what others wrote; people read it all.
-func TestOpenCommands(t *testing.T) {
+// TestPendingCommands: nodes read what they may have to do something about, without what others wrote; people read it all.
+func TestPendingCommands(t *testing.T) {
 	s := open(t, t.TempDir())
 	opened := func(want ...string) {
 		t.Helper()
-		all, _, err := s.OpenCommands(ctx)
+		all, _, err := s.PendingCommands(ctx)
 		must(t, err)
 		var ids []string
 		for _, c := range all {

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -10,28 +11,47 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
+// GivenUp is what came of a node that was decommissioned.
+type GivenUp struct {
+	Freed []string  // the claims that it had
+	By    string    // who had given it up before, since its last pull; "" is nobody
+	At    time.Time // when that was
+}
+
+// gone is what is recorded of a node that was given up.
+type gone struct {
+	By   string    `json:"by"`
+	Time time.Time `json:"time"`
+}
+
 // Decommission removes a node from the fleet: its lease, its claims and its place in rosters that are not frozen yet. It is
-// recorded, and undone by the node's next pull. It reports the claims that were freed.
-func (s *Store) Decommission(ctx context.Context, node, by string, force bool) ([]string, error) {
+// recorded, and undone by the node's next pull.
+func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (GivenUp, error) {
 	var n Node
 	seen, err := s.read(ctx, s.NodeKey(node), &n)
 	if err != nil {
-		return nil, err
+		return GivenUp{}, err
 	}
 	if seen == 0 {
-		return nil, s.forget(ctx, node)
+		return GivenUp{}, s.forget(ctx, node)
 	}
 	if alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly()); err != nil {
-		return nil, err
+		return GivenUp{}, err
 	} else if alive.Count > 0 && !force {
-		return nil, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
+		return GivenUp{}, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
+	}
+	var was gone
+	if n.Decommissioned { // read behind the node's record, which is compared
+		if _, err := s.read(ctx, s.DecommissionedKey(node), &was); err != nil {
+			return GivenUp{}, err
+		}
 	}
 	running := n.Running
 	n.Decommissioned, n.Running = true, ""
 	ops := []clientv3.Op{
 		Put(s.NodeKey(node), n), clientv3.OpDelete(s.AliveKey(node)), clientv3.OpDelete(s.key("facts", node)),
 		clientv3.OpDelete(s.SeenKey(n.Role, node)), clientv3.OpDelete(s.LiveKey(n.Role, node)),
-		Put(s.DecommissionedKey(node), map[string]any{"by": by, "time": time.Now().UTC()}), s.RingOp(),
+		Put(s.DecommissionedKey(node), gone{by, time.Now().UTC()}), s.RingOp(),
 	}
 	if running != "" {
 		ops = append(ops, clientv3.OpDelete(s.RunningKey(running, node)))
@@ -40,15 +60,20 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 	for range decommissionAttempts {
 		held, err := s.heldBy(ctx, node)
 		if err != nil {
-			return nil, err
+			return GivenUp{}, err
 		}
 		conditions := append(s.noneSince(held.revision), clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen))
 		done, err := s.Client.Txn(ctx).If(conditions...).Then(append(held.ops, ops...)...).Commit()
-		if err != nil || done.Succeeded {
-			return held.claims, err
+		if err != nil {
+			return GivenUp{}, err
+		}
+		if done.Succeeded {
+			return GivenUp{held.claims, was.By, was.Time}, nil
 		}
 	}
-	return nil, fmt.Errorf("%s, or the fleet's claims, moved just now: try again", node)
+	var before gone
+	_, err = s.read(ctx, s.DecommissionedKey(node), &before)
+	return GivenUp{}, errors.Join(err, &MovedError{"the record of " + node + ", or the fleet's claims,", before.By})
 }
 
 // decommissionAttempts are made while other nodes claim places: one that this node made in between would be left behind.

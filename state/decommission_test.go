@@ -22,7 +22,8 @@ func TestDecommission(t *testing.T) {
 	if _, err := s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
 		t.Fatal(err)
 	}
-	freed, err := s.Decommission(ctx, "n1", "somebody", true)
+	done, err := s.Decommission(ctx, "n1", "somebody", true)
+	freed := done.Freed
 	slices.Sort(freed)
 	if err != nil || !slices.Equal(freed, []string{"slot/db/0", "slot/web/0"}) {
 		t.Errorf("freed %q, %v", freed, err)
@@ -65,15 +66,16 @@ func TestDecommissionIsCareful(t *testing.T) {
 		Put(s.TotalPrefix()+"1", Claim{Node: "n2"}), Put(s.SemaphorePrefix("abc")+"4", Claim{Node: "n2"})).Commit()
 	must(t, err)
 	before := count(t, s, s.prefix)
-	if freed, err := s.Decommission(ctx, "n1", "op", false); err == nil || !strings.Contains(err.Error(), "pullet decommission --force n1") || len(freed) > 0 {
-		t.Errorf("%q %v", freed, err)
+	if done, err := s.Decommission(ctx, "n1", "op", false); err == nil || !strings.Contains(err.Error(), "pullet decommission --force n1") || len(done.Freed) > 0 {
+		t.Errorf("%v %v", done, err)
 	}
 	if after := count(t, s, s.prefix); after != before {
 		t.Errorf("%d keys, before %d", after, before)
 	}
 	_, err = s.Client.Revoke(ctx, p.Lease)
 	must(t, err)
-	freed, err := s.Decommission(ctx, "n1", "op", false)
+	done, err := s.Decommission(ctx, "n1", "op", false)
+	freed := done.Freed
 	if slices.Sort(freed); err != nil || !slices.Equal(freed, []string{"command_claim/c1/0", "semaphore/abc/3", "slot/web/0"}) {
 		t.Errorf("%q %v", freed, err)
 	}

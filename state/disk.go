@@ -30,7 +30,9 @@ type Local struct {
 	Labels      map[string]string `json:"labels,omitempty"` // as the inventory gave them last
 	Offers      []string          `json:"offers,omitempty"` // the services that it announced because base/services.yaml says so
 	LastPull    time.Time         `json:"lastPull,omitzero"`
-	Secret      string            `json:"secret"` // proves to the fleet that this is the same state directory
+	PullBoot    string            `json:"pullBoot,omitempty"` // the boot of the last pull
+	PullUp      time.Duration     `json:"pullUp,omitempty"`   // and the time since that
+	Secret      string            `json:"secret"`             // proves to the fleet that this is the same state directory
 }
 
 // LoadLocal reads the node's record; a node without one is new.
@@ -49,6 +51,19 @@ func (l Local) Order(rollout string) int64 {
 		return 0
 	}
 	return l.Place
+}
+
+// SincePull is how long ago the last pull was. Within one boot the clock that somebody may have set does not count.
+func (l Local) SincePull(boot string) time.Duration {
+	if l.PullBoot == boot {
+		return bootClock() - l.PullUp
+	}
+	return time.Since(l.LastPull)
+}
+
+// Pulls remembers that a pull is made now.
+func (l *Local) Pulls(at time.Time, boot string) {
+	l.LastPull, l.PullBoot, l.PullUp = at, boot, bootClock()
 }
 
 // Save writes the node's record, whole and durable.

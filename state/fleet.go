@@ -38,6 +38,7 @@ type Status struct {
 	Log     string    `json:"log,omitempty"`     // where the whole log of the run is, when it was sent somewhere
 	Digest  *Digest   `json:"digest,omitempty"`  // of the run, with the configured state
 	Time    time.Time `json:"time"`              // by the node's clock
+	Since   time.Time `json:"since,omitzero"`    // when it began to wait at this gate, over all of its pulls
 }
 
 // Holder is a node that others wait for.
@@ -102,6 +103,19 @@ func (s *Store) StatusOps(node, category, state string, st Status) []clientv3.Op
 // SetStatus moves a node to a state of a category, whoever says so. A node says it of itself with Tell.
 func (s *Store) SetStatus(ctx context.Context, node, category, state string, st Status) error {
 	_, err := s.Client.Txn(ctx).Then(s.StatusOps(node, category, state, st)...).Commit()
+	return err
+}
+
+// ChangeStatus is SetStatus for those who looked before, at a revision: it is an error when the state was changed since.
+func (s *Store) ChangeStatus(ctx context.Context, node, category, state string, st Status, seen int64) error {
+	var same []clientv3.Cmp
+	for _, one := range states {
+		same = append(same, clientv3.Compare(clientv3.ModRevision(s.statusKey(category, one, node)), "<", seen+1))
+	}
+	done, err := s.Client.Txn(ctx).If(same...).Then(s.StatusOps(node, category, state, st)...).Commit()
+	if err == nil && !done.Succeeded {
+		err = &MovedError{What: "the state " + category + " of " + node}
+	}
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,24 +54,40 @@ func (s *Store) Locks(ctx context.Context, o *Overview) ([]Lock, error) {
 	if o.Current == nil {
 		return out, nil
 	}
-	prefix := s.key("run", o.Current.Rollout()) + "/"
-	if got, err = s.Client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(o.Revision)); err != nil {
-		return nil, err
-	}
-	byHash := map[string]map[string]*mvccpb.KeyValue{}
-	for _, kv := range got.Kvs {
-		hash, rest, _ := strings.Cut(string(kv.Key[len(prefix):]), "/")
-		if byHash[hash] == nil {
-			byHash[hash] = map[string]*mvccpb.KeyValue{}
-		}
-		byHash[hash][rest] = kv
-	}
-	for hash, keys := range byHash {
-		locks, err := o.stepLocks(hash, keys)
+	// Elections are the version's, barriers the rollout's.
+	for _, of := range slices.Compact([]string{o.Current.ID, o.Current.Rollout()}) {
+		byHash, err := s.stepKeys(ctx, of, o.Revision)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, locks...)
+		for hash, keys := range byHash {
+			if of != o.Current.Rollout() { // a barrier of an earlier move to this version
+				delete(keys, "roster")
+			}
+			locks, err := o.stepLocks(hash, keys)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, locks...)
+		}
+	}
+	return out, nil
+}
+
+// stepKeys are the keys of the steps and elections of a version or a rollout, by their hash.
+func (s *Store) stepKeys(ctx context.Context, of string, revision int64) (map[string]map[string]*mvccpb.KeyValue, error) {
+	prefix := s.key("run", of) + "/"
+	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision))
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]map[string]*mvccpb.KeyValue{}
+	for _, kv := range got.Kvs {
+		hash, rest, _ := strings.Cut(string(kv.Key[len(prefix):]), "/")
+		if out[hash] == nil {
+			out[hash] = map[string]*mvccpb.KeyValue{}
+		}
+		out[hash][rest] = kv
 	}
 	return out, nil
 }

@@ -19,6 +19,7 @@ type Overview struct {
 	Facts    map[string]json.RawMessage
 	Services map[string]map[string]Service    // name -> node -> instance
 	Running  map[string]string                // node -> version
+	Releases map[string]string                // version -> release, of the last versions that have one
 	Statuses map[string]map[string]StatusLine // node -> category -> status
 	Slots    map[string]map[string]Claim      // group -> index -> claim
 	Gates    map[string]Gate                  // of the current version, by group
@@ -33,7 +34,7 @@ type StatusLine struct {
 
 // Overview reads the fleet's record at one revision. Facts and services are read only where they are asked for.
 func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
-	prefixes := []string{"node/", "alive/", "running_version/", "status/", "slot/"}
+	prefixes := []string{"node/", "alive/", "running_version/", "status/", "slot/", "history/"}
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
 	}
@@ -44,9 +45,9 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 	return o, s.gates(ctx, o)
 }
 
-// View reads what templates see of the fleet, at one revision: nodes, facts, services.
+// View reads what templates see of the fleet, at one revision: nodes and who of them answers, facts, services.
 func (s *Store) View(ctx context.Context) (*Overview, error) {
-	return s.overview(ctx, "node/", "facts/", "service/")
+	return s.overview(ctx, "node/", "alive/", "facts/", "service/")
 }
 
 func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, error) {
@@ -61,7 +62,7 @@ func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, er
 	o := &Overview{
 		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]json.RawMessage{},
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
-		Services: map[string]map[string]Service{},
+		Services: map[string]map[string]Service{}, Releases: map[string]string{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
@@ -98,6 +99,13 @@ func (o *Overview) take(key string, value []byte) error {
 			o.Services[parts[1]] = map[string]Service{}
 		}
 		o.Services[parts[1]][last] = one
+		return err
+	case "history":
+		var v Version
+		err := json.Unmarshal(value, &v)
+		if v.Release != "" {
+			o.Releases[v.ID] = v.Release
+		}
 		return err
 	case "running_version":
 		o.Running[last] = parts[1]

@@ -119,6 +119,19 @@ func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool) 
 	}()
 }
 
+// LeaseAge is how long ago a node that answers registered or renewed its lease, by the clock of etcd.
+func (s *Store) LeaseAge(ctx context.Context, node string) (time.Duration, error) {
+	got, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithKeysOnly())
+	if err != nil || len(got.Kvs) == 0 {
+		return 0, err
+	}
+	left, err := s.Client.TimeToLive(ctx, clientv3.LeaseID(got.Kvs[0].Lease))
+	if err != nil {
+		return 0, err
+	}
+	return time.Duration(left.GrantedTTL-left.TTL) * time.Second, nil
+}
+
 func (s *Store) renew(ctx context.Context, p *Presence) error {
 	ctx, cancel := context.WithTimeout(ctx, p.Time/6)
 	defer cancel()

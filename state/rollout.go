@@ -103,7 +103,7 @@ type Claim struct {
 	Version string    `json:"version"`
 	Release string    `json:"release,omitempty"`
 	Rollout string    `json:"rollout,omitempty"`
-	Step    string    `json:"step,omitempty"` // the last one that it started
+	Step    string    `json:"step,omitempty"` // the last one that it started; at a serialized step that one, from the beginning
 	Since   time.Time `json:"since"`
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,19 +43,12 @@ func (s *Store) Halt(ctx context.Context, by, reason string) (*Version, bool, er
 	return current, err == nil, err
 }
 
-// Undo pins the fleet to the newest version of its history that was neither halted nor undone, for a time where that is not 0. It
-// reports the version that it left and the one that it set.
-func (s *Store) Undo(ctx context.Context, by, reason string, lasts time.Duration) (left, set *Version, err error) {
-	current, rev, err := s.Current(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if current == nil {
-		return nil, nil, ErrNoVersion
-	}
+// Undo pins the fleet to the newest version of its history that was neither halted nor undone, for a time where that is not 0, if it is still
+// at the version that was read at a revision. It reports the one that it set.
+func (s *Store) Undo(ctx context.Context, current *Version, rev int64, by, reason string, lasts time.Duration) (*Version, error) {
 	history, err := s.History(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	bad := current.Bad
 	if !slices.Contains(bad, current.ID) {
@@ -62,7 +56,7 @@ func (s *Store) Undo(ctx context.Context, by, reason string, lasts time.Duration
 	}
 	good, err := s.lastGood(ctx, history, bad)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	next := Version{
 		ID: good.ID, Release: good.Release, Commits: good.Commits, Previous: current.ID, Rewound: current.Rewound,
@@ -70,8 +64,31 @@ func (s *Store) Undo(ctx context.Context, by, reason string, lasts time.Duration
 	}
 	if lasts > 0 {
 		next.Until = next.At.Add(lasts)
+		if next.Hold, err = s.hold(ctx, by, lasts); err != nil {
+			return nil, err
+		}
 	}
-	return current, &next, s.Move(ctx, next, current, rev)
+	return &next, s.Move(ctx, next, current, rev)
+}
+
+// hold writes a key that is there for a time, by the clock of etcd.
+func (s *Store) hold(ctx context.Context, by string, lasts time.Duration) (string, error) {
+	lease, err := s.Client.Grant(ctx, int64(max(1, lasts.Seconds())))
+	if err != nil {
+		return "", err
+	}
+	name := strconv.FormatInt(int64(lease.ID), 36)
+	_, err = s.Client.Put(ctx, s.key("hold", name), by, clientv3.WithLease(lease.ID))
+	return name, err
+}
+
+// Holds reports that nobody proposes a newer version than this one now. The clocks of hosts do not count.
+func (s *Store) Holds(ctx context.Context, v *Version) (bool, error) {
+	if v == nil || !v.Held || v.Hold == "" {
+		return v != nil && v.Held, nil
+	}
+	got, err := s.Client.Get(ctx, s.key("hold", v.Hold), clientv3.WithCountOnly())
+	return err == nil && got.Count > 0, err
 }
 
 // lastGood is the newest version that is not bad and did not halt.
@@ -85,7 +102,8 @@ func (s *Store) lastGood(ctx context.Context, history []Version, bad []string) (
 			return history[i], nil
 		}
 	}
-	return Version{}, errors.New("there is no earlier version that was neither halted nor undone: see pullet rollout history")
+	return Version{}, errors.New("there is no earlier version that was neither halted nor undone (pullet rollout history): " +
+		"keep nodes from taking this one with pullet rollout fail, and push a commit that mends it")
 }
 
 // Move sets the fleet's version as an operator wants it, if it is still the one that was read at a revision: the second of two operators
@@ -105,16 +123,17 @@ func (s *Store) Move(ctx context.Context, v Version, current *Version, seen int6
 // Follow lets the fleet follow its repositories again. It reports the version, and false when nothing held it.
 func (s *Store) Follow(ctx context.Context) (*Version, bool, error) {
 	current, rev, err := s.Current(ctx)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, false, err
-	case current == nil:
+	}
+	if current == nil {
 		return nil, false, ErrNoVersion
-	case !current.Holds(time.Now()):
-		return current, false, nil
+	}
+	if held, err := s.Holds(ctx, current); err != nil || !held {
+		return current, false, err
 	}
 	next := *current
-	next.Held, next.Until = false, time.Time{}
+	next.Held, next.Until, next.Hold = false, time.Time{}, ""
 	return &next, true, s.Move(ctx, next, current, rev)
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -101,7 +102,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	defer cancel()
 	if _, err := s.Client.Get(ctx, s.key("current_version"), clientv3.WithCountOnly()); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer within %s", patience)
+			err = cmp.Or(refusedTLS(endpoints, config.TLS), fmt.Errorf("no answer within %s", patience))
 		}
 		if s.Broken() == nil {
 			err = &UnreachableError{endpoints, err}

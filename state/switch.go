@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -64,10 +65,12 @@ func (s *Store) SetSwitch(ctx context.Context, c Scope, w, was *Switch, lasts ti
 		}
 	}
 	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(op, s.RingOp()).Commit()
-	if err == nil && !done.Succeeded {
-		err = &MovedError{What: "the switch of " + c.String()}
+	if err != nil || done.Succeeded {
+		return err
 	}
-	return err
+	var now Switch
+	_, err = s.read(ctx, key, &now)
+	return errors.Join(err, &MovedError{"the switch of " + c.String(), now.By})
 }
 
 // MovedError says that somebody else changed something at the same moment.

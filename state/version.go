@@ -24,6 +24,8 @@ type Version struct {
 	// Held keeps the fleet at this version: nobody proposes a newer one, before Until where that is set.
 	Held  bool      `json:"held,omitempty"`
 	Until time.Time `json:"until,omitzero"`
+	// Hold is the key on a lease that ends with Until: etcd counts the time, and not the clock of a host.
+	Hold string `json:"hold,omitempty"`
 	// Reason is why an operator set it.
 	Reason string `json:"reason,omitempty"`
 	// Bad are versions that halted or were undone: following never proposes them again.

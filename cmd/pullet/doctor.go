@@ -71,7 +71,11 @@ func (a *app) examine(ctx context.Context) []finding {
 	found = append(found, a.repositories(ctx, config)...)
 	store, err := config.OpenStore(ctx)
 	if err != nil {
-		found = append(found, finding{"etcd", bad, err.Error(), "until it answers no new version is taken, but drift is corrected"}, kernelClock())
+		do := "until it answers no new version is taken, but drift is corrected"
+		if clock := expired(err); clock != "" {
+			do = clock + "; " + do
+		}
+		found = append(found, finding{"etcd", bad, err.Error(), do}, kernelClock())
 		return append(found, a.bus(ctx))
 	}
 	found = append(found, etcd(ctx, store)...)
@@ -143,14 +147,14 @@ func (a *app) repositories(ctx context.Context, config agent.Config) []finding {
 	defer node.Close() // nothing was written
 	heads, err := node.Heads(ctx)
 	if err != nil {
-		return []finding{{"repositories", bad, err.Error(), ""}}
+		return []finding{{"repositories", bad, err.Error(), expired(err)}}
 	}
 	var found []finding
 	for _, h := range heads {
 		v := state.Version{ID: h.Commit, Release: h.Tag}
 		f := finding{Check: "repository " + h.Repo, State: fine, What: "at " + withCommit(&v)}
 		if h.Problem != nil {
-			f.State, f.What = bad, h.Problem.Error()
+			f.State, f.What, f.Do = bad, h.Problem.Error(), expired(h.Problem)
 		}
 		found = append(found, f)
 	}
@@ -180,40 +184,6 @@ func etcd(ctx context.Context, store *state.Store) []finding {
 		found = append(found, finding{"etcd", bad, "its alarms cannot be read: " + store.Explain(err).Error(), ""})
 	}
 	return found
-}
-
-// clocks compares this node's clock with what others wrote, and asks the kernel.
-func clocks(ctx context.Context, store *state.Store, self string) []finding {
-	o, err := store.Overview(ctx, false)
-	if err != nil {
-		return []finding{{"clock", bad, store.Explain(err).Error(), ""}}
-	}
-	var ahead []string
-	for name, n := range o.Nodes {
-		if off := time.Until(n.LastSeen); off > time.Minute {
-			if name == self {
-				return []finding{{"clock", bad, fmt.Sprintf("this clock went back: the node was seen %s from now", off.Round(time.Second)), "set it: chronyc makestep, or timedatectl set-ntp true"}}
-			}
-			ahead = append(ahead, fmt.Sprintf("%s (%s)", name, off.Round(time.Second)))
-		}
-	}
-	if len(ahead) > 0 {
-		return []finding{{"clock", bad, "nodes were seen in the future: " + shownNames(ahead, 5), "this clock is behind, or theirs are ahead: compare them with date -u"}}
-	}
-	return []finding{kernelClock()}
-}
-
-// kernelClock asks the kernel whether somebody keeps its clock.
-func kernelClock() finding {
-	now := time.Now().UTC().Format(time.RFC3339)
-	var t unix.Timex
-	if _, err := unix.Adjtimex(&t); err != nil {
-		return finding{"clock", warn, now + "; the kernel does not say whether it is synchronised: " + err.Error(), ""}
-	}
-	if t.Status&unix.STA_UNSYNC != 0 {
-		return finding{"clock", warn, now + "; nothing synchronises it", "run chronyd or systemd-timesyncd"}
-	}
-	return finding{Check: "clock", State: fine, What: now + ", synchronised"}
 }
 
 // bus checks that services can be managed.

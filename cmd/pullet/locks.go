@@ -61,19 +61,12 @@ func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	waits := map[string]waitGroup{}
-	for _, g := range viewOf(o).Waits {
-		waits[gateName(g.Gate)] = g
-	}
+	waits := viewOf(o).Waits
 	out := []heldLock{}
 	for _, l := range locks {
-		gate := l.Kind + " " + l.Name
-		if l.Kind == "election" {
-			gate = "result of " + l.Step
-		}
 		h := heldLock{Lock: l, Waiting: []string{}}
-		if g, ok := waits[gate]; ok {
-			h.Waiting, h.Clear = g.Nodes, g.Clear
+		if i := slices.IndexFunc(waits, func(g waitGroup) bool { return g.waitsFor(l) }); i >= 0 {
+			h.Waiting, h.Clear = waits[i].Nodes, waits[i].Clear
 		}
 		out = append(out, h)
 	}
@@ -81,6 +74,15 @@ func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Place, b.Place))
 	})
 	return out, nil
+}
+
+// waitsFor reports nodes that wait at a gate. Those that wait for a chosen node which has not got to the step name it.
+func (g waitGroup) waitsFor(l state.Lock) bool {
+	if l.Kind != "election" {
+		return gateName(g.Gate) == l.Kind+" "+l.Name
+	}
+	step, result := strings.CutPrefix(g.Gate, "result of ")
+	return result && (step == l.Step || l.Step == "" && slices.ContainsFunc(g.Holders, func(h state.Holder) bool { return h.Node == l.Node }))
 }
 
 // holder is who holds the gate and how that one is; of a barrier, who has not come.

@@ -127,7 +127,7 @@ func (a *app) printNodes(v *fleetStatus, nodes []fullNode) error {
 	if a.output != "wide" {
 		return a.list(nodes, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY", func(w io.Writer) {
 			for _, n := range nodes {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since), shorten(n.why(), a.whyWidth()))
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since), n.why(a.whyWidth()))
 			}
 		})
 	}
@@ -137,7 +137,7 @@ func (a *app) printNodes(v *fleetStatus, nodes []fullNode) error {
 			for _, c := range state.Categories() {
 				fmt.Fprintf(w, "\t%s", orDash(n.Statuses[c].State))
 			}
-			fmt.Fprintf(w, "\t%s\t%s\t%s\t%s\n", ago(n.First), ago(n.Last), orDash(n.Agent), n.why())
+			fmt.Fprintf(w, "\t%s\t%s\t%s\t%s\n", ago(n.First), ago(n.Last), orDash(n.Agent), n.why(a.whyWidth()))
 		}
 	})
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/state"
 )
 
 func (a *app) rolloutCommand() *cobra.Command {
@@ -30,24 +32,26 @@ func (a *app) decommissionCommand() *cobra.Command {
 		Long: "Decommission takes a node that will not come back out of the fleet's record: its slot is freed and nobody waits for it any more.\n" +
 			"It is recorded. A node that comes back registers again at its next pull; one that is listed under nodes/ stays expected\n" +
 			"by later versions until it is removed there.",
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			store, err := a.openStore(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, store.Close()) }()
-			freed, err := store.Decommission(cmd.Context(), args[0], operator(), force)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(a.out, "%s is decommissioned", args[0])
-			if len(freed) > 0 {
-				fmt.Fprintf(a.out, "; freed %s", strings.Join(freed, ", "))
-			}
-			fmt.Fprintln(a.out)
-			return nil
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.decommission(ctx, store, args[0], force) })
 		},
 	}
 	c.Flags().BoolVar(&force, "force", false, "also a node that counts as alive: its lease has not ended")
 	return c
+}
+
+func (a *app) decommission(ctx context.Context, store *state.Store, node string, force bool) error {
+	done, err := store.Decommission(ctx, node, operator(), force)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "%s is decommissioned", node)
+	if done.By != "" {
+		fmt.Fprintf(a.out, " (it was already, by %s %s ago)", done.By, ago(done.At))
+	}
+	if len(done.Freed) > 0 {
+		fmt.Fprintf(a.out, "; freed %s", strings.Join(done.Freed, ", "))
+	}
+	_, err = fmt.Fprintln(a.out)
+	return err
 }

@@ -30,18 +30,31 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				most := a.reasonWidth()
 				return a.list(past, "VERSION\tSET\tBY\tENDED\tWHY", func(w io.Writer) {
 					for _, v := range past {
 						ended := v.Ended
 						if v.Detail != "" {
 							ended += " " + v.Detail
 						}
-						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", withCommit(&v.Version), v.At.Local().Format(time.DateTime), v.By, shorten(ended, a.whyWidth()), orDash(v.Reason))
+						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", withCommit(&v.Version), v.At.Local().Format(time.DateTime), v.By,
+							shorten(ended, most), shorten(orDash(v.Reason), most))
 					}
 				})
 			})
 		},
 	}
+}
+
+// reasonWidth is how wide each of the two columns with reasons may be: one that is long would push the other one far away.
+func (a *app) reasonWidth() int {
+	switch {
+	case a.output == "wide":
+		return 1 << 20
+	case terminal(a.out):
+		return max(20, (newScreen(a.out).width()-55)/2)
+	}
+	return 60
 }
 
 // history are the fleet's versions, the newest first.

@@ -156,21 +156,13 @@ func (v *rolloutView) print(w io.Writer, all bool) {
 			most = len(nodes)
 		}
 		for _, n := range nodes[:min(most, len(nodes))] {
-			fmt.Fprintf(w, "  %s%s\n", n.Node, because(n.why()))
+			fmt.Fprintf(w, "  %s%s\n", n.Node, because(n.why(1<<20)))
 		}
 		if len(nodes) > most {
 			fmt.Fprintf(w, "  and %d more: pullet rollout status -o wide\n", len(nodes)-most)
 		}
 	}
 	v.status.printHalted(w)
-}
-
-// why is the node's reason with what clears it.
-func (n nodeStatus) why() string {
-	if n.Clear == "" {
-		return n.Why
-	}
-	return n.Why + "; " + n.Clear
 }
 
 func number(n *int) string {

@@ -36,30 +36,13 @@ func (a *app) runCommand() *cobra.Command {
 			"themselves: they take turns, obey pauses and switches, and stop when it failed somewhere (--max-failures). With --stage, the nodes of each\n" +
 			"stage are through before the next begin; the rest of the target comes last. A node runs it only where its own configuration has\n" +
 			"agent.allowRun: true. A single argument is a line for the shell. Without a command it shows what was given lately.",
-		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			store, err := a.openStore(cmd.Context())
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, store.Close()) }()
-			if len(args) == 0 && o.target == "" {
-				return a.showCommands(cmd.Context(), store)
-			}
-			c, err := o.command(cmd.Context(), store, args)
-			if err != nil {
-				return err
-			}
-			if err := errors.Join(store.ForgetCommands(cmd.Context(), time.Now()), store.Give(cmd.Context(), *c)); err != nil {
-				return err
-			}
-			fmt.Fprintf(a.out, "command %s given to %s, %d at a time\n", c.ID, count(len(slices.Concat(c.Stages...)), "node"), c.Max)
-			for _, n := range c.LeftOut {
-				fmt.Fprintf(a.out, "left out: %s does not answer\n", n)
-			}
-			if !o.wait {
-				return nil
-			}
-			return a.awaitCommand(cmd.Context(), store, c.ID)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+				if len(args) == 0 && o.target == "" {
+					return a.showCommands(ctx, store)
+				}
+				return a.give(ctx, store, o, args)
+			})
 		},
 	}
 	f := c.Flags()
@@ -72,6 +55,40 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVar(&o.reason, "reason", "", "why, for the record")
 	f.BoolVar(&o.wait, "wait", false, "wait for all, and exit 1 when it failed somewhere")
 	return c
+}
+
+// give gives a command, says what else is under way, and waits for its end where that was asked for.
+func (a *app) give(ctx context.Context, store *state.Store, o runOptions, args []string) error {
+	c, err := o.command(ctx, store, args)
+	if err != nil {
+		return err
+	}
+	if err := store.ForgetCommands(ctx, time.Now()); err != nil {
+		return err
+	}
+	var away *state.UnreachableError
+	if err := store.Explain(store.Give(ctx, *c)); errors.As(err, &away) {
+		return fmt.Errorf("%w; whether it was given is not known: look at pullet run", err)
+	} else if err != nil {
+		return err
+	}
+	fmt.Fprintf(a.out, "command %s given to %s, %d at a time\n", c.ID, count(len(slices.Concat(c.Stages...)), "node"), c.Max)
+	for _, n := range c.LeftOut {
+		fmt.Fprintf(a.out, "left out: %s does not answer\n", n)
+	}
+	all, gone, err := store.Commands(ctx)
+	if err != nil {
+		return err
+	}
+	for _, other := range all {
+		if other.ID != c.ID && other.Open && !other.Halted() && other.Stage(gone) < len(other.Stages) {
+			fmt.Fprintf(a.out, "under way besides: command %s of %s: %s\n", other.ID, other.By, shorten(strings.Join(other.Args, " "), 60))
+		}
+	}
+	if !o.wait {
+		return nil
+	}
+	return a.awaitCommand(ctx, store, c.ID)
 }
 
 // command makes the command with its nodes frozen.
@@ -156,7 +173,7 @@ func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string) e
 		}
 		over := c.Stage(gone) == len(c.Stages)
 		running := slices.ContainsFunc(slices.Collect(maps.Values(c.Results)), func(r state.CommandResult) bool { return !r.Over() })
-		if over || c.Halted() && !running || time.Now().After(c.Until) && !running {
+		if over || (c.Halted() || !c.Open) && !running {
 			return endOf(*c, over)
 		}
 		select {

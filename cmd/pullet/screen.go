@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -137,9 +138,10 @@ func paint(text string) string {
 	).Replace(text)
 }
 
+// shorten is as much of a text as has room in so many columns.
 func shorten(s string, most int) string {
-	if len(s) <= most {
+	if utf8.RuneCountInString(s) <= most {
 		return s
 	}
-	return s[:most-3] + "..."
+	return string([]rune(s)[:max(0, most-3)]) + "..."
 }

@@ -10,6 +10,23 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
+// lose NODE ends the lease of a node, as its silence does after a while.
+func loseNode(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: lose NODE")
+	}
+	s, err := state.Open(context.Background(), state.Config{Fleet: "default", Dir: ts.MkAbs("etcd")})
+	ts.Check(err)
+	defer func() { ts.Check(s.Close()) }()
+	got, err := s.Client.Get(context.Background(), s.AliveKey(args[0]))
+	ts.Check(err)
+	if len(got.Kvs) == 0 {
+		ts.Fatalf("%s does not live", args[0])
+	}
+	_, err = s.Client.Revoke(context.Background(), clientv3.LeaseID(got.Kvs[0].Lease))
+	ts.Check(err)
+}
+
 // etcd PREFIX prints the keys below a prefix of the store that the nodes of a script share, with their values.
 func showEtcd(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

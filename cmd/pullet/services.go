@@ -20,8 +20,10 @@ type instance struct {
 	Name string `json:"name"`
 	Node string `json:"node"`
 	state.Service
-	State string `json:"state"` // announced, ready
+	State string `json:"state"` // announced, ready, lost
 	Alive bool   `json:"alive"`
+
+	unused bool // lists for other tools leave it out
 }
 
 func (a *app) servicesCommand() *cobra.Command {
@@ -29,8 +31,10 @@ func (a *app) servicesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "services [NAME]", GroupID: "fleet", Args: upToOne,
 		Short: "Which nodes offer which services, announced or ready; for other tools with -o hosts and -o hiera",
-		Long: "Services lists what nodes publish. An instance is announced as soon as its address is known, and ready when its node was validated.\n" +
-			"-o hosts prints lines for /etc/hosts, ADDRESS NODE SERVICE; -o hiera prints services::NAME::INTERFACE with a list of addresses.",
+		Long: "Services lists what nodes publish. An instance is announced as soon as its address is known, ready when its node was validated, and lost\n" +
+			"when its node does not answer. Lists for other tools leave lost ones out, unless more than half of a service's instances are lost.\n" +
+			"-o hosts prints lines for /etc/hosts, ADDRESS NODE SERVICE; -o hiera prints services::NAME::address with a list of the\n" +
+			"addresses to use, and services::NAME::INTERFACE with those of an interface.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var o *state.Overview
 			err := a.onFleet(cmd, func(ctx context.Context, store *state.Store) (err error) {
@@ -51,7 +55,11 @@ func (a *app) servicesCommand() *cobra.Command {
 			if len(args) == 1 {
 				names = args
 			}
-			return a.printServices(instancesOf(o, names, ready))
+			list := instancesOf(o, names, ready)
+			if a.output == "hosts" || a.output == "hiera" {
+				list = a.used(list)
+			}
+			return a.printServices(list)
 		},
 	}
 	c.Flags().BoolVar(&ready, "ready", false, "only those that are ready")
@@ -68,11 +76,12 @@ func (a *app) servicesSeen(away error) (*state.Overview, error) {
 	if err != nil || at.IsZero() {
 		return nil, errors.Join(away, err)
 	}
-	fmt.Fprintf(a.err, "pullet: warning: %v\npullet: warning: this is what the node saw %s ago: who is alive is not known\n", away, ago(at))
-	o := &state.Overview{Services: map[string]map[string]state.Service{}}
+	fmt.Fprintf(a.err, "pullet: warning: %v\npullet: warning: this is what the node saw %s ago, also of who answers\n", away, ago(at))
+	o := &state.Overview{Services: map[string]map[string]state.Service{}, Alive: map[string]bool{}}
 	for name, list := range v.Services {
 		o.Services[name] = map[string]state.Service{}
 		for _, s := range list {
+			o.Alive[s.Node] = !s.Lost
 			one := state.Service{Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags}
 			if s.Ready {
 				one.Ready = at
@@ -87,15 +96,37 @@ func (a *app) servicesSeen(away error) (*state.Overview, error) {
 func instancesOf(o *state.Overview, names []string, ready bool) []instance {
 	out := []instance{}
 	for _, name := range names {
+		away := state.Unanswering(o.Services[name], o.Alive)
 		for _, node := range slices.Sorted(maps.Keys(o.Services[name])) {
-			one := instance{Name: name, Node: node, Service: o.Services[name][node], State: "announced", Alive: o.Alive[node]}
-			if !one.Ready.IsZero() {
+			one := instance{Name: name, Node: node, Service: o.Services[name][node], State: "announced", Alive: o.Alive[node], unused: away[node]}
+			switch {
+			case !one.Alive:
+				one.State = lost
+			case !one.Ready.IsZero():
 				one.State = "ready"
 			}
-			if !ready || one.State == "ready" {
+			if !ready || !one.Ready.IsZero() && !one.unused {
 				out = append(out, one)
 			}
 		}
+	}
+	return out
+}
+
+// used are the instances that other tools are given. It says where some are among them that do not answer.
+func (a *app) used(list []instance) []instance {
+	var out []instance
+	var doubtful []string
+	for _, s := range list {
+		if !s.unused {
+			out = append(out, s)
+		}
+		if !s.unused && !s.Alive {
+			doubtful = append(doubtful, s.Name+" on "+s.Node)
+		}
+	}
+	if len(doubtful) > 0 {
+		fmt.Fprintf(a.err, "pullet: warning: listed although it does not answer, as more than half of the service's nodes do not: %s\n", shownNames(doubtful, 5))
 	}
 	return out
 }
@@ -133,10 +164,15 @@ func life(alive bool) string {
 	return "not answering"
 }
 
-// hiera is the form that hiera looks up: services::NAME::INTERFACE with the addresses.
+// hiera is the form that hiera looks up: services::NAME::INTERFACE with the addresses, and services::NAME::address with the one of each
+// instance that is to be used.
 func hiera(list []instance) map[string][]string {
 	out := map[string][]string{}
 	for _, s := range list {
+		if s.Address != "" {
+			key := "services::" + s.Name + "::address"
+			out[key] = append(out[key], s.Address)
+		}
 		for name, value := range s.Addresses {
 			key := "services::" + s.Name + "::" + name
 			out[key] = append(out[key], addresses(value)...)

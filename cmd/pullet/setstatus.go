@@ -67,7 +67,7 @@ func (a *app) setStatus(ctx context.Context, store *state.Store, category, value
 		return usage(fmt.Errorf("--node %q: a name has no slash and no blanks", node))
 	}
 	st := state.Status{Version: o.Running[node], Reason: reason, Time: time.Now().UTC()}
-	if err := store.SetStatus(ctx, node, category, value, st); err != nil {
+	if err := store.ChangeStatus(ctx, node, category, value, st, o.Revision); err != nil {
 		return err
 	}
 	before := o.Statuses[node][category].State

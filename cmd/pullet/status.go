@@ -109,7 +109,11 @@ const (
 // print shows the fleet in one screen: the version, what holds it, the counts, the nodes or the exceptions, and what stands still.
 func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 	v.printVersion(w)
-	fmt.Fprintf(w, "%s: %s\n\n", count(len(v.Nodes), "node"), v.counts())
+	fmt.Fprintf(w, "%s: %s\n", count(len(v.Nodes), "node"), v.counts())
+	if len(v.Ahead) > 0 {
+		fmt.Fprintf(w, "clocks: %s seen in the future: their clocks are ahead, or this one is behind; pullet doctor\n", shownNames(v.Ahead, 5))
+	}
+	fmt.Fprintln(w)
 	shown := v.Nodes
 	if len(v.Nodes) > smallFleet {
 		shown = v.exceptions()
@@ -124,7 +128,8 @@ func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 	if more > 0 {
 		fmt.Fprintf(w, "and %d more: pullet nodes --state failed,lost,missing,upgrading\n", more)
 	}
-	if len(v.Nodes) > smallFleet {
+	if len(v.Nodes) > smallFleet && len(v.Waits) > 0 {
+		fmt.Fprintln(w)
 		v.printWaits(w)
 	}
 	v.printHalted(w)
@@ -193,16 +198,13 @@ func (v *fleetStatus) printNodes(w io.Writer, nodes []nodeStatus, whyWidth int) 
 	t := columns(w)
 	fmt.Fprintln(t, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY")
 	for _, n := range nodes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since), shorten(v.why(n), whyWidth))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since), v.why(n, whyWidth))
 	}
 	t.Flush()
 }
 
 // printWaits says who waits for whom, and what clears it.
 func (v *fleetStatus) printWaits(w io.Writer) {
-	if len(v.Waits) > 0 {
-		fmt.Fprintln(w)
-	}
 	for i, g := range v.Waits {
 		if i == mostWaits {
 			fmt.Fprintf(w, "and %d waits more: pullet nodes --state waiting\n", len(v.Waits)-i)
@@ -229,17 +231,17 @@ func (h haltedGroup) said(v *state.Version) string {
 
 // why is why a node is as it is, and what clears it. A failure that halts a role is said once, below the nodes, and not with each that it is
 // or that waits for it.
-func (v *fleetStatus) why(n nodeStatus) string {
+func (v *fleetStatus) why(n nodeStatus, width int) string {
 	for _, h := range v.Halted {
 		switch {
 		case h.Reason == "":
 		case n.Why == h.Reason:
-			return "see role " + h.Group + " below"
+			n.Why, n.Clear = "see role "+h.Group+" below", ""
 		case strings.Contains(n.Why, ": "+h.Reason):
-			return strings.Replace(n.Why, ": "+h.Reason, "", 1)
+			n.Why, n.Clear = strings.Replace(n.Why, ": "+h.Reason, "", 1), ""
 		}
 	}
-	return n.why()
+	return n.why(width)
 }
 
 // withCommit is a version with its short id, where it has a name beside it.

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -120,7 +120,10 @@ func (a *app) resume(ctx context.Context, store *state.Store, role string) error
 		return err
 	}
 	if !paused && len(opened) == 0 {
-		return errors.New("nothing is halted: see pullet status")
+		if o, err = store.Overview(ctx, false); err != nil { // somebody else may have done it just now
+			return err
+		}
+		return fmt.Errorf("nothing is paused or halted%s: see pullet status", resumedBy(o))
 	}
 	if done, err := a.structured(map[string]any{"paused": paused, "halted": opened}); done || err != nil {
 		return err
@@ -134,6 +137,16 @@ func (a *app) resume(ctx context.Context, store *state.Store, role string) error
 	}
 	_, err = fmt.Fprintf(a.out, "resumed: %s\n", strings.Join(what, ", "))
 	return err
+}
+
+// resumedBy says who was faster.
+func resumedBy(o *state.Overview) string {
+	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
+		if g := o.Gates[group]; g.Resumed != "" {
+			return "; " + g.Resumed + " resumed " + groupName(group)
+		}
+	}
+	return ""
 }
 
 // groupName is what a gate is called.
@@ -184,31 +197,66 @@ func (a *app) failRollout(ctx context.Context, store *state.Store, reason string
 func (a *app) undoCommand() *cobra.Command {
 	var l lasting
 	c := &cobra.Command{
-		Use: "undo", Args: noArgs,
+		Use: "undo [VERSION]", Args: upToOne,
 		Short: "Go back to the last good version, and stay there",
 		Long: "Undo sets the fleet's version back to the newest one of its history that was neither halted nor undone, and holds it there: until\n" +
-			"rollout follow or rollout start, or for the time of --for. The version that it leaves is not followed again; a newer commit is.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
+			"rollout follow or rollout start, or for the time of --for. The version that it leaves is not followed again; a newer commit is.\n" +
+			"With VERSION it leaves that one and no other. It must be named when somebody just went back: two who undo the same one would go back twice.",
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := l.check(cmd); err != nil {
 				return err
 			}
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.undo(ctx, store, l) })
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.undo(ctx, store, args, l) })
 		},
 	}
 	l.flags(c)
 	return c
 }
 
-func (a *app) undo(ctx context.Context, store *state.Store, l lasting) error {
-	left, set, err := store.Undo(ctx, operator(), l.reason, l.lasts)
+// justUndone is for how long a version that somebody went back to is left only by its name.
+const justUndone = 10 * time.Minute
+
+// leaves checks which version is to be left, and returns it with its revision.
+func (a *app) leaves(ctx context.Context, store *state.Store, args []string) (*state.Version, int64, error) {
+	current, rev, err := store.Current(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	if current == nil {
+		return nil, 0, state.ErrNoVersion
+	}
+	back := slices.Contains(current.Bad, current.Previous)
+	if len(args) == 0 && back && time.Since(current.At) < justUndone {
+		return nil, 0, fmt.Errorf("%s took the fleet back to %s %s ago: to leave that one too, name it: pullet rollout undo %s", current.By, current, ago(current.At), current)
+	}
+	if len(args) == 0 {
+		return current, rev, nil
+	}
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	v, err := knownVersion(ctx, store, o, args[0])
+	if err == nil && !v.Same(current) {
+		err = fmt.Errorf("the fleet is at %s and not at %s: %s set it %s ago", current, &v, current.By, ago(current.At))
+	}
+	return current, rev, err
+}
+
+func (a *app) undo(ctx context.Context, store *state.Store, args []string, l lasting) error {
+	current, rev, err := a.leaves(ctx, store, args)
 	if err != nil {
 		return err
 	}
-	if done, err := a.structured(map[string]any{"left": left, "version": set}); done || err != nil {
+	set, err := store.Undo(ctx, current, rev, operator(), l.reason, l.lasts)
+	if err != nil {
+		return err
+	}
+	if done, err := a.structured(map[string]any{"left": current, "version": set}); done || err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.out, "the fleet goes back from %s to %s and is held there%s%s; to let it follow newer commits: pullet rollout follow\n",
-		left, withCommit(set), until(set.Until), because(l.reason))
+		current, withCommit(set), until(set.Until), because(l.reason))
 	return err
 }
 
@@ -219,21 +267,23 @@ func (a *app) followCommand() *cobra.Command {
 		Long: "Follow ends what rollout start or rollout undo set: the next node that sees a newer commit proposes it. Versions that were undone are left\n" +
 			"out. Where the repository says follow: false, one newer version is taken, and held again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
-				v, held, err := store.Follow(ctx)
-				if err != nil {
-					return err
-				}
-				if done, err := a.structured(v); done || err != nil {
-					return err
-				}
-				text := "the fleet follows again from %s on\n"
-				if !held {
-					text = "nothing holds the fleet: it follows from %s on\n"
-				}
-				_, err = fmt.Fprintf(a.out, text, v)
-				return err
-			})
+			return a.steers(cmd, a.follow)
 		},
 	}
+}
+
+func (a *app) follow(ctx context.Context, store *state.Store) error {
+	v, held, err := store.Follow(ctx)
+	if err != nil {
+		return err
+	}
+	if done, err := a.structured(v); done || err != nil {
+		return err
+	}
+	text := "the fleet follows again from %s on\n"
+	if !held {
+		text = "nothing holds the fleet: it follows from %s on\n"
+	}
+	_, err = fmt.Fprintf(a.out, text, v)
+	return err
 }

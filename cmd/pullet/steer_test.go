@@ -132,7 +132,7 @@ func TestStatusOfManyNodes(t *testing.T) {
 		case i == 8:
 			says(state.Failed, state.Status{Reason: "site/motd: no disk"})
 		case i < 320:
-			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0007 holds it", Holders: holder, Clear: "it goes on by itself", Parked: i < 12})
+			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0007 holds it", Holders: holder, Clear: "it goes on by itself", Parked: i < 12, Since: now.Add(-12 * time.Minute)})
 		case i < 330:
 			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0100 comes first in the queue", Clear: "it goes on by itself"})
 		}
@@ -146,7 +146,7 @@ func TestStatusOfManyNodes(t *testing.T) {
 		"10000 nodes: 9573 ok, 1 upgrading, 325 waiting (10 parked), 1 failed, 100 lost\n",
 		"web0008  web   old",
 		"and 82 more: pullet nodes --state failed,lost,missing,upgrading\n",
-		"325 nodes wait for slot web (1 at a time): held by web0007 in step site/reload since " + now.Format(time.TimeOnly) + " (alive); it goes on by itself\n",
+		"325 nodes wait for slot web (1 at a time): held by web0007 in step site/reload since " + now.Format(time.TimeOnly) + " (alive) (the first for 12m); it goes on by itself\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in:\n%s", want, text)
@@ -154,6 +154,29 @@ func TestStatusOfManyNodes(t *testing.T) {
 	}
 	if lines := strings.Count(text, "\n"); lines > 40 {
 		t.Errorf("%d lines do not fit on a screen", lines)
+	}
+}
+
+// TestWhyHasItsAge: for how long a node waits, and when it failed, is said also where the reason is cut to fit on a line.
+func TestWhyHasItsAge(t *testing.T) {
+	at := time.Now().Add(-12 * time.Minute)
+	long := strings.Repeat("no disk ", 30)
+	for _, c := range []struct {
+		node  nodeStatus
+		width int
+		want  string
+	}{
+		{nodeStatus{State: waiting, Why: "slot web: web1 holds it", Clear: "wait", Since: at, lasts: true}, 80, "slot web: web1 holds it (for 12m); wait"},
+		{nodeStatus{State: waiting, Why: "0 of 2 instances", Since: at}, 80, "0 of 2 instances (12m ago)"},
+		{nodeStatus{State: failed, Why: long, Clear: "mend it", Since: at}, 40, "no disk no disk no disk no ... (12m ago)"},
+		{nodeStatus{State: failed, Why: "größer " + long, Since: at}, 40, "größer no disk no disk no d... (12m ago)"},
+		{nodeStatus{State: failed, Why: long, Since: at}, 5, "no disk no disk n... (12m ago)"},
+		{nodeStatus{State: upToDate, Why: "a warning", Since: at}, 80, "a warning"},
+		{nodeStatus{State: waiting, Why: "never told when"}, 80, "never told when"},
+	} {
+		if got := c.node.why(c.width); got != c.want {
+			t.Errorf("in %d columns %q, want %q", c.width, got, c.want)
+		}
 	}
 }
 

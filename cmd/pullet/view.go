@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/pullet/pullet/state"
 )
@@ -18,7 +19,8 @@ type fleetStatus struct {
 	Waits   []waitGroup    `json:"waits"`
 	Parked  int            `json:"parked"` // waiting nodes that gave their slot back in mid-run
 
-	Switches map[string]state.Switch `json:"switches"` // by scope, with "pause"
+	Ahead    []string                `json:"ahead,omitempty"` // nodes that were seen in the future, by their clocks
+	Switches map[string]state.Switch `json:"switches"`        // by scope, with "pause"
 
 	names map[string]string // version -> release
 }
@@ -37,6 +39,8 @@ type nodeStatus struct {
 	Gate    string         `json:"gate,omitempty"`    // at which it waits
 	Holders []state.Holder `json:"holders,omitempty"` // for whom
 	Parked  bool           `json:"parked,omitempty"`
+
+	lasts bool // Since is the beginning of what Why says, and not just the last time that it was said
 }
 
 type haltedGroup struct {
@@ -65,6 +69,9 @@ func viewOf(o *state.Overview) *fleetStatus {
 		n := v.node(o, o.Nodes[name])
 		v.Nodes = append(v.Nodes, n)
 		v.Counts[n.State]++
+		if inFuture(o.Nodes[name].LastSeen) {
+			v.Ahead = append(v.Ahead, name)
+		}
 	}
 	for _, group := range slices.Sorted(maps.Keys(o.Rosters)) {
 		role := group
@@ -95,9 +102,13 @@ func viewOf(o *state.Overview) *fleetStatus {
 	return v
 }
 
+// inFuture reports a time that is yet to come, and not because clocks differ a little.
+func inFuture(t time.Time) bool { return time.Until(t) > time.Minute }
+
 // releases are the names of the versions that are known by one.
 func releases(o *state.Overview) map[string]string {
 	out := map[string]string{}
+	maps.Copy(out, o.Releases) // what a node runs that changes is named nowhere else
 	for _, categories := range o.Statuses {
 		for _, s := range categories {
 			if s.Release != "" {
@@ -144,6 +155,33 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 // waitsAt takes what a status says of the node.
 func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Since, n.Why, n.Clear, n.Gate, n.Holders, n.Parked = s.Time, s.Reason, s.Clear, s.Gate, s.Holders, s.Parked && s.State == state.Pending
+	if !s.Since.IsZero() {
+		n.Since, n.lasts = s.Since, true
+	}
+}
+
+// why is the node's reason with its age and, as far as it has room, what clears it. The age is not cut off.
+func (n nodeStatus) why(width int) string {
+	age := n.age()
+	text := shorten(n.Why, max(width-len(age), minReason)) + age
+	if room := width - utf8.RuneCountInString(text); n.Clear != "" && room >= minReason {
+		text += shorten("; "+n.Clear, room)
+	}
+	return text
+}
+
+// minReason is how much of a reason is shown however narrow the terminal is, and how much room is worth a word on what clears it.
+const minReason = 20
+
+// age is for how long a node waits, or when it failed.
+func (n nodeStatus) age() string {
+	switch {
+	case n.Why == "" || n.Since.IsZero() || n.State != waiting && n.State != failed:
+		return ""
+	case n.lasts:
+		return " (for " + ago(n.Since) + ")"
+	}
+	return " (" + ago(n.Since) + " ago)"
 }
 
 // shown is a version by its release or its short id.

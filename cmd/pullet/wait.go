@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -86,6 +87,7 @@ func (a *app) await(ctx context.Context, store *state.Store, v *state.Version, t
 			said, told = line, time.Now()
 		}
 		if !store.Await(ctx, store.BellKey(), o.Revision, lookEvery) {
+			fleet.printBehind(a.err)
 			return &exit{agent.ExitWaiting, errors.New("not finished: " + line + "; see pullet status")}
 		}
 	}
@@ -124,6 +126,31 @@ func (v *fleetStatus) finished() bool {
 		}
 	}
 	return len(v.Nodes) > 0
+}
+
+// printBehind says who does not run the fleet's version, why, and what to do about it.
+func (v *fleetStatus) printBehind(w io.Writer) {
+	var lines, unaware []string
+	for _, n := range v.exceptions() {
+		if n.Version != v.Current.ID {
+			lines = append(lines, n.Node+" is "+n.State+because(n.why(1<<20)))
+		}
+	}
+	if more := len(lines) - mostExceptions; more > 0 {
+		lines = append(lines[:mostExceptions], fmt.Sprintf("and %d more: pullet nodes --state failed,lost,missing,upgrading", more))
+	}
+	for _, line := range lines {
+		fmt.Fprintln(w, line)
+	}
+	v.printWaits(w)
+	for _, n := range v.Nodes {
+		if n.State == pending && n.Version != v.Current.ID {
+			unaware = append(unaware, n.Node)
+		}
+	}
+	if len(unaware) > 0 {
+		fmt.Fprintf(w, "%s: no pull there since the version was set; it comes with the timer or the agent, or at once with: pullet pull\n", shownNames(unaware, 10))
+	}
 }
 
 func (a *app) printEnd(v *state.Version, fleet *fleetStatus) error {

@@ -109,6 +109,13 @@ func (g waitGroup) String() string {
 	} else {
 		line += ": " + g.Reason
 	}
+	switch {
+	case g.Since.IsZero():
+	case len(g.Nodes) == 1:
+		line += " (for " + ago(g.Since) + ")"
+	default:
+		line += " (the first for " + ago(g.Since) + ")"
+	}
 	if g.Clear != "" {
 		line += "; " + g.Clear
 	}

@@ -1,0 +1,89 @@
+package state
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Unanswering are the nodes of a service's instances that lists leave out: they do not answer, while at least half of the instances do. When more are
+// away it is the network or the fleet's record that is at fault, or the power: a list that empties itself then would make it worse.
+func Unanswering(instances map[string]Service, alive map[string]bool) map[string]bool {
+	away := map[string]bool{}
+	for node := range instances {
+		if !alive[node] {
+			away[node] = true
+		}
+	}
+	if 2*len(away) > len(instances) {
+		return nil
+	}
+	return away
+}
+
+// sweepers is how many of a service's nodes look at each round of pulls who of them is away: all of a large service would look at all.
+const sweepers = 3
+
+// SweepDNS takes the instances of a service out of DNS whose nodes do not answer. Who offers the service does it for the others; a node that comes
+// back puts itself in again.
+func (s *Store) SweepDNS(ctx context.Context, name string) error {
+	count, err := s.Client.Get(ctx, s.serviceKey(name, ""), clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil || count.Count == 0 || rand.Int64N(count.Count) >= sweepers {
+		return err
+	}
+	instances, err := s.Services(ctx, name)
+	if err != nil {
+		return err
+	}
+	alive, err := s.answering(ctx, instances)
+	if err != nil {
+		return err
+	}
+	for node := range Unanswering(instances, alive) {
+		if err := s.leaveDNS(ctx, name, node); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// answering are the nodes of instances whose lease lives.
+func (s *Store) answering(ctx context.Context, instances map[string]Service) (map[string]bool, error) {
+	alive := map[string]bool{}
+	var nodes []string
+	for node := range instances {
+		nodes = append(nodes, node)
+	}
+	for some := range slices.Chunk(nodes, bellsAtOnce) {
+		var ops []clientv3.Op
+		for _, node := range some {
+			ops = append(ops, clientv3.OpGet(s.AliveKey(node), clientv3.WithCountOnly()))
+		}
+		got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+		if err != nil {
+			return nil, err
+		}
+		for i, r := range got.Responses {
+			alive[some[i]] = r.GetResponseRange().Count > 0
+		}
+	}
+	return alive, nil
+}
+
+// leaveDNS takes a node's instance out of DNS, unless the node answers again or somebody else was faster. Who reads the service is woken.
+func (s *Store) leaveDNS(ctx context.Context, name, node string) error {
+	key := s.serviceKey(name, node)
+	var have Service
+	seen, err := s.read(ctx, key, &have)
+	if err != nil || have.DNS == "" {
+		return err
+	}
+	ops := append(have.leaveDNS(), s.RingOp(), s.serviceBell(name))
+	have.DNS = ""
+	_, err = s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", seen), clientv3.Compare(clientv3.CreateRevision(s.AliveKey(node)), "=", 0)).
+		Then(append(ops, Put(key, have))...).Commit()
+	return err
+}

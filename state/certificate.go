@@ -1,0 +1,48 @@
+package state
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net/url"
+	"time"
+)
+
+// probeTime is how long one endpoint has to show its certificate.
+const probeTime = 2 * time.Second
+
+// refusedTLS is why an endpoint of a store that does not answer refuses the connection, or is refused: the etcd client only says that time ran out.
+// Nil: that is not it.
+func refusedTLS(endpoints []string, c *tls.Config) error {
+	if c == nil {
+		return nil
+	}
+	for _, endpoint := range endpoints {
+		at, err := url.Parse(endpoint)
+		if err != nil || at.Scheme != "https" {
+			continue
+		}
+		var bad *tls.CertificateVerificationError
+		var alert tls.AlertError
+		if err := shakeHands(at.Host, c); errors.As(err, &bad) || errors.As(err, &alert) {
+			return err
+		}
+	}
+	return nil
+}
+
+// shakeHands connects, and waits a moment for a server that refuses this host's certificate: it says so behind its own part.
+func shakeHands(host string, c *tls.Config) error {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	conn, err := (&tls.Dialer{Config: c.Clone()}).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() // nothing was written
+	if err := conn.SetReadDeadline(time.Now().Add(probeTime / 4)); err != nil {
+		return err
+	}
+	_, err = conn.Read(make([]byte, 1))
+	return err
+}

@@ -224,6 +224,10 @@ func (c *crowd) rollout(hold time.Duration) {
 		a := c.nodes[i]
 		turn := NewTurn(a.store, a.req)
 		wait, err := turn.Try(c.ctx)
+		for state.Unanswered(err) { // the next pull asks again
+			time.Sleep(time.Second)
+			wait, err = turn.Try(c.ctx)
+		}
 		if err == nil && wait != nil {
 			err = turn.Acquire(c.ctx)
 		}

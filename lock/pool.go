@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -42,12 +43,13 @@ type reading struct {
 	revision int64
 	fences   map[int]int64 // create revisions of the claims
 	moved    []clientv3.Cmp
-	current  int64              // revision of the fleet's version
-	alive    int64              // revision of the node's registration; 0: its lease ended
-	surveyed bool               // it was counted who is away
-	ahead    string             // the key of the ticket before the node's own
-	others   []*mvccpb.KeyValue // own claims in other groups
-	gateRev  int64
+	current  int64                 // revision of the fleet's version
+	alive    int64                 // revision of the node's registration; 0: its lease ended
+	surveyed bool                  // it was counted who is away
+	ahead    string                // the key of the ticket before the node's own
+	others   []*mvccpb.KeyValue    // own claims in other groups
+	gates    map[string]state.Gate // of all groups
+	gateRev  int64                 // of the pool's own
 
 	switchKey string // of the switch that keeps the node where it is
 
@@ -55,71 +57,84 @@ type reading struct {
 	at   time.Time // and when
 }
 
+// answers are what a request found, in the order in which it was asked.
+type answers struct{ left []*pb.ResponseOp }
+
+func (a *answers) next() *pb.ResponseOp {
+	one := a.left[0]
+	a.left = a.left[1:]
+	return one
+}
+
+func (a *answers) kvs() []*mvccpb.KeyValue { return a.next().GetResponseRange().Kvs }
+
 // look reads what the decision rests on. Only the first in the queue, which heard the bell, counts in the same request who is away: see survey.
 func (t *Turn) look(ctx context.Context) (*reading, error) {
-	s, q := t.store, t.req
-	ops := []clientv3.Op{
-		clientv3.OpGet(s.CurrentKey(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(q.Presence.Key, clientv3.WithKeysOnly()),
-		clientv3.OpGet(t.ticket+"\x00", clientv3.WithRange(clientv3.GetPrefixRangeEnd(t.queue)), clientv3.WithLimit(1), clientv3.WithKeysOnly()),
-		clientv3.OpGet(t.claims, clientv3.WithPrefix()),
-		clientv3.OpGet(t.marks, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(s.GateKey(q.rollout(), ""), clientv3.WithPrefix()),
+	rosterless := t.slots && t.roster == nil
+	var ops []clientv3.Op
+	if rosterless {
+		ops = append(ops, t.store.RosterOp(t.store.RosterKey(t.req.rollout(), t.req.Rules.Group), t.req.node()))
 	}
-	plain := len(ops)
+	ops = append(ops, t.placeOps()...)
 	if t.switched {
 		ops = append(ops, t.switchOps()...)
 	}
 	if t.slots {
 		ops = append(ops, t.rulesOps()...)
 	}
-	ruled := len(ops)
-	switch {
-	case t.slots && t.roster == nil:
-		ops = append(ops, s.RosterOp(s.RosterKey(q.rollout(), q.Rules.Group), q.node()))
-	case t.slots && t.bell != nil:
+	if t.slots && !rosterless && t.bell != nil {
 		ops = append(ops, t.surveyOps()...)
 	}
-	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+	got, err := t.store.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
 		return nil, err
 	}
-	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[i].GetResponseRange().Kvs }
-	r := &reading{revision: got.Header.Revision, fences: map[int]int64{}}
-	more := got.Responses[ruled:]
-	if t.slots && t.roster == nil {
-		if err := t.takeRoster(more[0]); err != nil {
+	a := &answers{got.Responses}
+	if rosterless {
+		if err := t.takeRoster(a.next()); err != nil {
 			return nil, err
 		}
-		more = nil
 	}
+	r := &reading{revision: got.Header.Revision, fences: map[int]int64{}}
+	err = t.place(r, a)
+	if err == nil && t.switched {
+		err = t.switches(r, a)
+	}
+	if err == nil && t.slots {
+		err = t.rules(r, a)
+	}
+	if err == nil && len(a.left) > 0 {
+		err = t.surveyOf(ctx, r, a.left)
+	}
+	return r, err
+}
+
+// placeOps read the version, the node's own registration, its place in the queue, and who holds what.
+func (t *Turn) placeOps() []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(t.store.CurrentKey(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(t.req.Presence.Key, clientv3.WithKeysOnly()),
+		clientv3.OpGet(t.ticket+"\x00", clientv3.WithRange(clientv3.GetPrefixRangeEnd(t.queue)), clientv3.WithLimit(1), clientv3.WithKeysOnly()),
+		clientv3.OpGet(t.claims, clientv3.WithPrefix()),
+		clientv3.OpGet(t.marks, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(t.store.GateKey(t.req.rollout(), ""), clientv3.WithPrefix()),
+	}
+}
+
+// place files what placeOps read.
+func (t *Turn) place(r *reading, a *answers) (err error) {
+	q := t.req
 	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost}
-	r.current, r.alive = revisionOf(kvs(0)), revisionOf(kvs(1))
-	if next := kvs(2); len(next) > 0 {
+	r.current, r.alive = revisionOf(a.kvs()), revisionOf(a.kvs())
+	if next := a.kvs(); len(next) > 0 {
 		r.ahead = string(next[0].Key)
 		r.view.Ahead = ticketNode(r.ahead)
 	}
-	if r.view.Claims, err = claimsOf(kvs(3), r.fences); err != nil {
-		return nil, err
+	if r.view.Claims, err = claimsOf(a.kvs(), r.fences); err != nil {
+		return err
 	}
-	r.view.Dead = deadOf(r.view.Claims, kvs(4))
-	gates, err := t.gates(r, kvs(5))
-	if err != nil {
-		return nil, err
-	}
-	after := func(i int) []*mvccpb.KeyValue { return kvs(plain + i) }
-	if t.switched {
-		if err := t.switches(r, after); err != nil {
-			return nil, err
-		}
-	}
-	if !t.slots {
-		return r, nil
-	}
-	if err := t.rules(r, gates, func(i int) []*mvccpb.KeyValue { return after(4 + i) }); err != nil || len(more) == 0 {
-		return r, err
-	}
-	return r, t.surveyOf(ctx, r, more)
+	r.view.Dead = deadOf(r.view.Claims, a.kvs())
+	return t.gates(r, a.kvs())
 }
 
 // switchOps read the pause, and the switches of the node, its role, and all.
@@ -150,50 +165,48 @@ func (t *Turn) scopes() []state.Scope {
 }
 
 // rules files what rulesOps read.
-func (t *Turn) rules(r *reading, gates map[string]state.Gate, kvs func(i int) []*mvccpb.KeyValue) error {
+func (t *Turn) rules(r *reading, a *answers) (err error) {
 	q, v := t.req, &r.view
-	var err error
-	if v.Totals, err = claimsOf(kvs(0), nil); err != nil {
+	if v.Totals, err = claimsOf(a.kvs(), nil); err != nil {
 		return err
 	}
 	v.Total, v.Timed = q.Rules.Total, q.Rules.Deadline > 0
-	v.Ticking = len(kvs(1)) > 0
+	v.Ticking = len(a.kvs()) > 0
 	if q.Rules.Closed != nil {
 		v.Closed = q.Rules.Closed(time.Now())
 	}
-	v.All = gates[state.AllGroups]
-	for i, g := range q.Rules.Depends {
-		v.Depends = append(v.Depends, Dependency{
-			Group: g, Closed: len(kvs(2+2*i)) > 0, Soaking: len(kvs(3+2*i)) > 0, Gate: gates[g],
-		})
+	v.All = r.gates[state.AllGroups]
+	for _, g := range q.Rules.Depends {
+		v.Depends = append(v.Depends, Dependency{Group: g, Closed: len(a.kvs()) > 0, Soaking: len(a.kvs()) > 0, Gate: r.gates[g]})
 	}
 	if t.alone {
 		return nil
 	}
-	r.others, err = t.elsewhere(kvs(2 + 2*len(q.Rules.Depends)))
+	r.others, err = t.elsewhere(a.kvs())
 	t.alone = err == nil && len(r.others) == 0
 	return err
 }
 
 // switches finds the operator's word that holds: host over role over global; nothing lifts a pause.
-func (t *Turn) switches(r *reading, kvs func(i int) []*mvccpb.KeyValue) error {
-	s := t.store
-	r.unmoved(s.PauseKey(), kvs(0))
+func (t *Turn) switches(r *reading, a *answers) error {
+	s, pause := t.store, a.kvs()
+	r.unmoved(s.PauseKey(), pause)
 	enabled := false // by a nearer scope
-	for i, c := range t.scopes() {
-		r.unmoved(s.SwitchKey(c), kvs(1+i))
-		if len(kvs(1+i)) == 0 || enabled || r.view.Switch != nil {
+	for _, c := range t.scopes() {
+		kvs := a.kvs()
+		r.unmoved(s.SwitchKey(c), kvs)
+		if len(kvs) == 0 || enabled || r.view.Switch != nil {
 			continue
 		}
 		w := &Switched{What: c.String(), Clear: "pullet enable --" + c.String()}
-		if err := decode(kvs(1 + i)[0], &w.Switch); err != nil {
+		if err := decode(kvs[0], &w.Switch); err != nil {
 			return err
 		}
 		if enabled = w.Enabled && (w.Version == "" || w.Version == t.req.Version.ID); !enabled {
 			r.view.Switch, r.switchKey = w, s.SwitchKey(c)
 		}
 	}
-	if pause := kvs(0); len(pause) > 0 && r.view.Switch == nil {
+	if len(pause) > 0 && r.view.Switch == nil {
 		w := &Switched{What: "pause", Clear: "pullet rollout resume"}
 		if err := decode(pause[0], &w.Switch); err != nil {
 			return err
@@ -204,15 +217,16 @@ func (t *Turn) switches(r *reading, kvs func(i int) []*mvccpb.KeyValue) error {
 }
 
 // gates reads the gates, of which the pool's own and those of what it depends on are compared when the claim is made.
-func (t *Turn) gates(r *reading, kvs []*mvccpb.KeyValue) (map[string]state.Gate, error) {
-	out, at := map[string]state.Gate{}, map[string][]*mvccpb.KeyValue{}
+func (t *Turn) gates(r *reading, kvs []*mvccpb.KeyValue) error {
+	at := map[string][]*mvccpb.KeyValue{}
+	r.gates = map[string]state.Gate{}
 	for _, kv := range kvs {
 		var g state.Gate
 		if err := decode(kv, &g); err != nil {
-			return nil, err
+			return err
 		}
 		group := state.LastPart(kv.Key)
-		out[group], at[group] = g, []*mvccpb.KeyValue{kv}
+		r.gates[group], at[group] = g, []*mvccpb.KeyValue{kv}
 	}
 	counts := []string{t.gate}
 	if t.slots {
@@ -222,10 +236,10 @@ func (t *Turn) gates(r *reading, kvs []*mvccpb.KeyValue) (map[string]state.Gate,
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(counts))) {
 		r.unmoved(t.store.GateKey(t.req.rollout(), group), at[group])
 	}
-	if r.view.Gate, r.gateRev = out[t.gate], revisionOf(at[t.gate]); r.gateRev == 0 {
+	if r.view.Gate, r.gateRev = r.gates[t.gate], revisionOf(at[t.gate]); r.gateRev == 0 {
 		r.view.Gate.State = "open"
 	}
-	return out, nil
+	return nil
 }
 
 // unmoved adds a key to those that must be as they were read.

@@ -141,64 +141,82 @@ func (t *Turn) told(w *Wait) *Wait {
 // matter who comes first.
 func (t *Turn) attempt(ctx context.Context, earlier *reading) (*Wait, *reading, error) {
 	r, err := t.enter(ctx)
-	if err != nil {
-		return nil, r, err
+	if err == nil {
+		err = t.current(ctx, r)
 	}
-	if r.current != t.req.VersionRev && t.follows {
-		rev, err := superseded(ctx, t.store, t.req)
-		if err == nil { // only what is said of the version is new, such as its release
-			t.req.VersionRev, err = rev, errMoved
-		}
+	if err != nil {
 		return nil, r, err
 	}
 	if r.alive != t.req.Presence.Revision {
 		return leaseGone(t.req.node()), r, nil
 	}
-	if len(r.others) > 0 && t.roster != nil { // no claim is made in a group without a roster
-		return nil, r, cmp.Or(t.regroup(ctx, r), errMoved)
+	if err := t.frozen(ctx, r); err != nil {
+		return nil, r, err
 	}
 	if earlier != nil && maps.Equal(earlier.fences, r.fences) {
 		r.view.Ahead = ""
 	}
-	if t.rosterless(r) || len(r.others) > 0 {
-		return nil, r, errors.Join(t.freeze(ctx), errMoved)
+	d, err := t.decide(ctx, r)
+	if err != nil || d.Wait != nil {
+		return d.Wait, r, err
 	}
+	return nil, r, t.claim(ctx, r, d)
+}
+
+// current reports a version that is not the fleet's any more: ErrSuperseded; errMoved where only what is said of it is new, such as its release.
+func (t *Turn) current(ctx context.Context, r *reading) error {
+	if r.current == t.req.VersionRev || !t.follows {
+		return nil
+	}
+	rev, err := superseded(ctx, t.store, t.req)
+	if err != nil {
+		return err
+	}
+	t.req.VersionRev = rev
+	return errMoved
+}
+
+// frozen sees to it that the group has a roster, and the node no claim in another group: errMoved when there was something to do.
+func (t *Turn) frozen(ctx context.Context, r *reading) error {
+	switch {
+	case len(r.others) > 0 && t.roster != nil: // no claim is made in a group without a roster
+		return cmp.Or(t.regroup(ctx, r), errMoved)
+	case len(r.others) > 0 || t.rosterless(r):
+		return cmp.Or(t.freeze(ctx), errMoved)
+	}
+	return nil
+}
+
+// decide decides, and does what is to be put in order first: errMoved when it did something. Where it keeps the node waiting for a reason of its
+// own, the node leaves the queue.
+func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 	d := Decide(r.view)
 	if d.Aside != t.aside {
 		if t.aside = d.Aside; !d.Aside { // now it queues
-			return nil, r, errMoved
+			return Decision{}, errMoved
 		}
 		if err := t.Leave(ctx); err != nil {
-			return nil, r, err
+			return Decision{}, err
 		}
 	}
 	if d.Wait == nil && t.slots {
 		if err := t.survey(ctx, r); err != nil {
-			return nil, r, err
+			return Decision{}, err
 		}
 		d = Decide(r.view)
 	}
-	if d.Wait != nil {
-		if again, err := t.tidy(ctx, r, &d); again || err != nil {
-			return nil, r, errors.Join(err, when(again, errMoved))
-		}
+	if d.Wait == nil {
+		return d, nil
 	}
-	if d.Wait != nil {
-		return d.Wait, r, nil
+	if again, err := t.tidy(ctx, r, &d); again || err != nil {
+		return Decision{}, cmp.Or(err, errMoved)
 	}
-	return nil, r, t.claim(ctx, r, d)
+	return d, nil
 }
 
 // leaseGone is the wait of a node that counts as dead.
 func leaseGone(node string) *Wait {
 	return &Wait{Gate: "lease of " + node, Reason: "it ended, or another host took the name", Clear: "the next pull registers anew"}
-}
-
-func when(yes bool, err error) error {
-	if yes {
-		return err
-	}
-	return nil
 }
 
 // enter looks; the first time it takes a ticket before. The write is small: etcd makes one after the other, and reads many at once.

@@ -184,6 +184,16 @@ func TestDamagedFiles(t *testing.T) {
 	}
 }
 
+// TestNull: JSON that says nothing is a journal of a node that did nothing.
+func TestNull(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "done.json"), []byte("null"), 0o600), os.WriteFile(filepath.Join(dir, "managed.json"), []byte(`{"steps":null,"things":null}`), 0o600))
+	j := journal(t, dir)
+	j.Managed().Steps["a"], j.Managed().Things["b"] = "digest", Thing{}
+	j.Begin("r1", "v", "d")
+	must(t, j.Start("a", nil), j.End("a", "key", true, 1), j.Finish(func(string) bool { return true }))
+}
+
 // TestLocal: a record is read as it was saved, privately; a new node has none.
 func TestLocal(t *testing.T) {
 	dir := t.TempDir()

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -181,6 +182,10 @@ func TestDamagedFiles(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		must(t, os.Remove(path))
+	}
+	must(t, os.Mkdir(filepath.Join(dir, "node.json"), 0o700)) // nobody is to be given up for what only cannot be read
+	if _, err := LoadLocal(dir); !errors.Is(err, syscall.EISDIR) || strings.Contains(err.Error(), "decommission") {
+		t.Errorf("%v", err)
 	}
 }
 

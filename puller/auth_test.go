@@ -142,9 +142,11 @@ func TestOpenMode(t *testing.T) {
 
 func TestBadRecord(t *testing.T) {
 	dir := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(dir, "main.json"), []byte("{"), 0o600))
-	_, err := Open(dir, []Source{{Name: "main", URL: "/x"}}, quiet())
-	expect(t, err, "main.json is damaged", "remove it")
+	for _, text := range []string{"", "{", `{"commit": "12345678"}`} {
+		must(t, os.WriteFile(filepath.Join(dir, "main.json"), []byte(text), 0o600))
+		_, err := Open(dir, []Source{{Name: "main", URL: "/x"}}, quiet())
+		expect(t, err, "main.json is damaged", "remove it")
+	}
 }
 
 func TestShown(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/google/renameio/v2"
 )
 
@@ -51,9 +52,16 @@ func readRecord(file string) (record, error) {
 		return rec, fmt.Errorf("cannot read the record of a repository: %w", err)
 	}
 	if err := json.Unmarshal(data, &rec); err != nil {
-		return rec, fmt.Errorf("the record %s is damaged: %w: remove it to let the next pull trust whatever the remote offers", file, err)
+		return rec, damagedRecord(file, err)
+	}
+	if rec.Commit != "" && !plumbing.IsHash(rec.Commit) {
+		return rec, damagedRecord(file, fmt.Errorf("%q is not a full commit id", rec.Commit))
 	}
 	return rec, nil
+}
+
+func damagedRecord(file string, cause error) error {
+	return fmt.Errorf("the record %s is damaged: %w: remove it to let the next pull trust whatever the remote offers", file, cause)
 }
 
 // write replaces the record: the old one or the new one survives a crash.

@@ -19,8 +19,12 @@ type BrokenError struct {
 
 func (e *BrokenError) Error() string {
 	do := fmt.Sprintf("where its files are damaged, move %s away: this node's record then starts anew", filepath.Join(e.Dir, "member"))
-	if errors.Is(e.Err, syscall.ENOSPC) {
+	var host syscall.Errno
+	switch {
+	case errors.Is(e.Err, syscall.ENOSPC), errors.Is(e.Err, syscall.EDQUOT):
 		do = "make room: the next pull starts it again"
+	case errors.As(e.Err, &host): // its files are not to blame
+		do = "mend that: the next pull starts it again"
 	}
 	return fmt.Sprintf("the embedded etcd in %s stopped: %v; %s", e.Dir, e.Err, do)
 }

@@ -3,11 +3,13 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,6 +62,17 @@ func TestDamagedMember(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		})
+	}
+}
+
+// TestBrokenBecauseOf: what to do depends on why.
+func TestBrokenBecauseOf(t *testing.T) {
+	for want, err := range map[string]error{
+		"move /x/member away: ": errors.New("crc mismatch"), "; make room: ": fmt.Errorf("write: %w", syscall.ENOSPC), "; mend that: ": fmt.Errorf("open: %w", syscall.EROFS),
+	} {
+		if got := (&BrokenError{"/x", err}).Error(); !strings.Contains(got, want) {
+			t.Errorf("%v: %s", err, got)
+		}
 	}
 }
 

@@ -39,8 +39,8 @@ type Local struct {
 func LoadLocal(dir string) (Local, error) {
 	var l Local
 	err := readJSON(filepath.Join(dir, "node.json"), &l)
-	if err != nil {
-		err = fmt.Errorf("%w, and tell the fleet that this is a new node: pullet decommission --force NODE", err)
+	if damaged, ok := errors.AsType[*damagedError](err); ok {
+		err = fmt.Errorf("%w, and tell the fleet that this is a new node: pullet decommission --force NODE", damaged)
 	}
 	return l, err
 }
@@ -85,6 +85,16 @@ func SaveView(dir string, v any) error {
 	return writeFile(path, data)
 }
 
+// damagedError says that a file is there and does not say what it should.
+type damagedError struct {
+	path string
+	err  error
+}
+
+func (e *damagedError) Error() string {
+	return fmt.Sprintf("%s is damaged: %v; move it away to start anew", e.path, e.err)
+}
+
 // readJSON leaves v alone where the file does not exist.
 func readJSON(path string, v any) error {
 	data, err := os.ReadFile(path)
@@ -95,7 +105,7 @@ func readJSON(path string, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return fmt.Errorf("%s is damaged: %w; move it away to start anew", path, err)
+		return &damagedError{path, err}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -182,6 +183,20 @@ func TestDamagedFiles(t *testing.T) {
 		}
 		must(t, os.Remove(path))
 	}
+	must(t, os.Mkdir(filepath.Join(dir, "node.json"), 0o700)) // nobody is to be given up for what only cannot be read
+	if _, err := LoadLocal(dir); !errors.Is(err, syscall.EISDIR) || strings.Contains(err.Error(), "decommission") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestNull: JSON that says nothing is a journal of a node that did nothing.
+func TestNull(t *testing.T) {
+	dir := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(dir, "done.json"), []byte("null"), 0o600), os.WriteFile(filepath.Join(dir, "managed.json"), []byte(`{"steps":null,"things":null}`), 0o600))
+	j := journal(t, dir)
+	j.Managed().Steps["a"], j.Managed().Things["b"] = "digest", Thing{}
+	j.Begin("r1", "v", "d")
+	must(t, j.Start("a", nil), j.End("a", "key", true, 1), j.Finish(func(string) bool { return true }))
 }
 
 // TestLocal: a record is read as it was saved, privately; a new node has none.

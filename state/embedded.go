@@ -7,11 +7,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/gofrs/flock"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
@@ -32,12 +34,13 @@ type embedded struct {
 
 // Limits of the embedded member. One node writes a few keys at each pull.
 const (
-	tick             = 10 * time.Millisecond
-	election         = 50 * time.Millisecond // alone, the member wins at once: this is what a start waits for
-	walSegment       = 1 << 20
-	startTimeout     = 20 * time.Second
-	maxSocketPath    = 90 // of the 108 bytes that the kernel allows, less the names
-	compactRetention = "1h"
+	tick          = 10 * time.Millisecond
+	election      = 50 * time.Millisecond // alone, the member wins at once: this is what a start waits for
+	walSegment    = 1 << 20
+	startTimeout  = 20 * time.Second
+	maxSocketPath = 90  // of the 108 bytes that the kernel allows, less the names
+	snapshotEvery = 500 // entries of the log: those behind the last snapshot are gone through at every start
+	keptRevisions = 1000
 )
 
 // start runs the member in this process and waits until it serves.
@@ -55,7 +58,8 @@ func (e *embedded) start(ctx context.Context, data string) error {
 	}
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewNopCore(), zap.WithFatalHook(e.fall), zap.WithPanicHook(e.fall)))
 	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint(election.Milliseconds())
-	c.AutoCompactionMode, c.AutoCompactionRetention = "periodic", compactRetention
+	c.AutoCompactionMode, c.AutoCompactionRetention = "revision", strconv.Itoa(keptRevisions)
+	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, snapshotEvery
 	client, peer := socketURL(sockets, "client"), socketURL(sockets, "peer")
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
@@ -74,11 +78,21 @@ func (e *embedded) start(ctx context.Context, data string) error {
 	case <-time.After(startTimeout):
 		return fmt.Errorf("not ready after %s", startTimeout)
 	}
-	if err := born(data); err != nil {
+	if err := errors.Join(born(data), e.compact(ctx)); err != nil {
 		return err
 	}
 	e.endpoint = client.String()
 	return writeFile(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"))
+}
+
+// compact forgets how keys were long ago. etcd does so every five minutes only, for which single pulls do not run it.
+func (e *embedded) compact(ctx context.Context) error {
+	kv := e.server.Server.KV()
+	if kv.Rev()-kv.FirstRev() < 2*keptRevisions {
+		return nil
+	}
+	_, err := e.server.Server.Compact(ctx, &etcdserverpb.CompactionRequest{Revision: kv.Rev() - keptRevisions})
+	return err
 }
 
 // launch starts the member. Damaged files can make etcd end or hang instead of returning.

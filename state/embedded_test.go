@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -130,5 +131,32 @@ func TestReopened(t *testing.T) {
 			t.Errorf("%d: %v %v", i, ok, err)
 		}
 		must(t, s.Close())
+	}
+}
+
+// TestHistoryIsForgotten: what was written long ago is neither kept nor gone through at each start, although nobody ran the member for hours.
+func TestHistoryIsForgotten(t *testing.T) {
+	dir := t.TempDir()
+	s, err := Open(ctx, Config{Fleet: "f", Dir: dir})
+	must(t, err)
+	var writers sync.WaitGroup
+	for i := range 20 { // side by side, they share what is synced
+		writers.Go(func() {
+			for n := range 2*keptRevisions/20 + 1 {
+				if _, err := s.Client.Put(ctx, fmt.Sprint("key", i), fmt.Sprint(n)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	must(t, s.Close())
+	kv := open(t, dir).embedded.server.Server.KV()
+	if left := kv.Rev() - kv.FirstRev(); left > keptRevisions {
+		t.Errorf("%d revisions are kept", left)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "member", "member", "snap", "*.snap"))
+	if err != nil || len(found) == 0 {
+		t.Errorf("the log is gone through from its begin: %v %v", found, err)
 	}
 }

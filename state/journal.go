@@ -53,6 +53,9 @@ func OpenJournal(dir string) (*Journal, error) {
 	if err := readJSON(j.path("done.json"), &j.done); err != nil {
 		return nil, err
 	}
+	if j.done == nil { // null is JSON, too
+		j.done = map[string]doneLine{}
+	}
 	if err := j.loadManaged(); err != nil {
 		return nil, err
 	}

@@ -84,6 +84,18 @@ func LoadReport(dir, id string, v any) error {
 	return fmt.Errorf("there is no report of a run %q on this node: %d are kept in %s; agent.reports says how many: %w", id, len(all), filepath.Join(dir, "reports"), fs.ErrNotExist)
 }
 
+// DamagedReportError says that a report cannot be read. It goes as it gets old, like the others.
+type DamagedReportError struct {
+	File string
+	Err  error
+}
+
+func (e *DamagedReportError) Error() string {
+	return fmt.Sprintf("the report %s is damaged: %v; remove it, or leave it: nothing needs it", e.File, e.Err)
+}
+
+func (e *DamagedReportError) Unwrap() error { return e.Err }
+
 // Load reads the report into v.
 func (f ReportFile) Load(v any) error {
 	text, err := os.ReadFile(f.base + ".json")
@@ -91,7 +103,7 @@ func (f ReportFile) Load(v any) error {
 		return err
 	}
 	if err := json.Unmarshal(text, v); err != nil {
-		return fmt.Errorf("%s.json is damaged: %w", f.base, err)
+		return &DamagedReportError{f.base + ".json", err}
 	}
 	return nil
 }

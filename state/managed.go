@@ -33,8 +33,13 @@ type Thing struct {
 
 // loadManaged reads what is managed.
 func (j *Journal) loadManaged() error {
-	j.managed = Managed{Steps: map[string]string{}, Things: map[string]Thing{}}
 	err := readJSON(j.path("managed.json"), &j.managed)
+	if j.managed.Steps == nil {
+		j.managed.Steps = map[string]string{}
+	}
+	if j.managed.Things == nil {
+		j.managed.Things = map[string]Thing{}
+	}
 	// Encoding cannot fail: it came from JSON.
 	j.managedText, _ = json.Marshal(j.managed)
 	return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (a *app) examine(ctx context.Context) []finding {
 		return []finding{{"configuration", bad, err.Error(), "mend it, or name another with --config"}}
 	}
 	found := []finding{{Check: "configuration", State: fine, What: a.config}}
-	found = append(found, permissions(config.Paths.State), disk(config.Paths.State))
+	found = append(found, permissions(config.Paths.State), disk(config.Paths.State), memory(config.Paths.State))
 	found = append(found, a.repositories(ctx, config)...)
 	store, err := config.OpenStore(ctx)
 	if err != nil {
@@ -136,6 +137,16 @@ func disk(dir string) finding {
 		return finding{"disk", warn, what, "make room"}
 	}
 	return finding{Check: "disk", State: fine, What: what}
+}
+
+// memory checks that what the node knows of itself can be read.
+func memory(dir string) finding {
+	_, local := state.LoadLocal(dir)
+	_, journal := state.OpenJournal(dir)
+	if err := cmp.Or(local, journal); err != nil {
+		return finding{"memory", bad, err.Error(), "until then no pull can be made"}
+	}
+	return finding{Check: "memory", State: fine, What: "the node's record and journal can be read"}
 }
 
 // repositories asks each repository.

@@ -59,6 +59,10 @@ func (a *app) listRuns(dir string, runs []string) error {
 		if errors.Is(err, fs.ErrNotExist) { // just now it was dropped for a newer one
 			continue
 		}
+		if damaged, ok := errors.AsType[*state.DamagedReportError](err); ok { // the others are there all the same
+			fmt.Fprintf(a.err, "pullet: warning: %v\n", damaged)
+			continue
+		}
 		if err != nil {
 			return err
 		}

@@ -91,6 +91,8 @@ type binder struct {
 	names   []string
 	program *Program
 	errs    render.ErrorList
+
+	edges, looked int // that requisites made, and names that their patterns were held against
 }
 
 // add takes a step into the program if its action exists.

@@ -10,12 +10,24 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
+// What requisites may cost: patterns that mean thousands of steps, on thousands of steps, would fill the memory.
+const (
+	maxEdges  = 1_000_000  // from step to step
+	maxLooked = 10_000_000 // names that patterns are held against
+	maxNear   = 1000       // names that a misspelt one is held against
+)
+
 // references resolves what the steps refer to.
 func (b *binder) references() {
 	named := b.index()
 	for _, s := range b.program.steps {
 		for _, r := range s.Requisites {
 			found := b.matches(named[r.Name], s, r)
+			if b.edges += len(found); b.edges > maxEdges || b.looked > maxLooked {
+				b.errs = append(b.errs, s.ErrorAt(r.Pos, "the requisites of this host mean too many steps: more than %d in all, or patterns that are held against more than %d names; require one step that comes after the others",
+					maxEdges, maxLooked))
+				return
+			}
 			if len(found) == 0 && !b.cat.Incomplete() && !b.cat.Idle(r.Name, s.Job) { // it may be in a file that could not be read
 				b.errs = append(b.errs, b.noMatch(s, r))
 			}
@@ -116,6 +128,7 @@ func (b *binder) index() map[string][]*boundStep {
 func (b *binder) matches(candidates []*boundStep, from *boundStep, r render.Requisite) []*boundStep {
 	if len(candidates) == 0 && strings.ContainsAny(r.Name, "*?[") {
 		candidates = b.program.steps
+		b.looked += len(candidates)
 	}
 	var own, all []*boundStep
 	for _, s := range candidates {
@@ -163,7 +176,7 @@ func (b *binder) noMatch(s *boundStep, r render.Requisite) *render.Error {
 	}
 	var names []string
 	for _, other := range b.program.steps {
-		if other != s {
+		if other != s && len(names) < maxNear {
 			names = append(names, other.Name, other.Params.Text("name"))
 		}
 	}

@@ -13,10 +13,10 @@ type aliases struct {
 	bad   *Error
 }
 
-// checkAliases finds an alias inside of what it names, and aliases that multiply beyond all measure.
+// checkAliases counts the values of a document, and finds an alias inside of what it names, and aliases that multiply beyond all measure.
 func (d *document) checkAliases() *Error {
 	a := &aliases{doc: d, open: map[*yaml.Node]bool{}, sizes: map[*yaml.Node]int{}}
-	a.size(d.root)
+	d.values = a.size(d.root)
 	return a.bad
 }
 

@@ -80,7 +80,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 }
 
 func (r *Repository) compiler(in Input) *compiler {
-	c := &compiler{repo: r, scope: &scope{in: in, vars: map[string]any{}}}
+	c := &compiler{repo: r, scope: &scope{in: in, vars: map[string]any{}, all: newPool()}}
 	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, funcs: r.funcs}
 	return c
 }
@@ -160,7 +160,9 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 	var out *rendered
 	if bad == nil {
 		c.repo.meter.reset()
-		out, bad = src.execute(nil)
+		if out, bad = src.execute(nil); bad == nil {
+			bad = c.countOutput(src, out)
+		}
 	}
 	salvaged, cut := bad != nil, false
 	switch {
@@ -169,7 +171,7 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 	case salvaged:
 		c.fail(bad)
 	}
-	if out == nil {
+	if out == nil || c.scope.all.full() {
 		return nil
 	}
 	doc, errs := parseYAML(out)
@@ -177,6 +179,12 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 		return nil
 	}
 	c.errs = append(c.errs, errs...)
+	if doc != nil {
+		if err := c.scope.all.hold(doc.values); err != nil {
+			c.fail(out.errorAt(1, 1, "%v", err))
+			return nil
+		}
+	}
 	if doc != nil && doc.root != nil {
 		doc.salvaged, doc.cut, doc.broken = salvaged, cut, len(errs) > 0 || cut
 		doc.waits = strings.HasPrefix(p.path, "jobs/")
@@ -185,6 +193,17 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 		}
 	}
 	return doc
+}
+
+// countOutput refuses what a template wrote where there is too much of it already.
+func (c *compiler) countOutput(src *source, out *rendered) *Error {
+	if src.tmpl == nil {
+		return nil
+	}
+	if err := c.scope.all.written(len(out.text)); err != nil {
+		return src.errorAt(Position{File: src.path, Line: 1, Col: 1}, "%v", err)
+	}
+	return nil
 }
 
 // decode fills v from a document and reports whether that went without a mistake.
@@ -254,6 +273,9 @@ func (c *Catalog) Template(of *Step, name, text string, results Results, run fun
 	out, err := src.run(c.repo.funcs, nil)
 	if err != nil {
 		return nil, ErrorList{err}
+	}
+	if bad := scope.all.written(len(out)); bad != nil {
+		return nil, ErrorList{{Pos: Position{File: name}, Message: bad.Error()}}
 	}
 	return out, nil
 }

@@ -313,6 +313,9 @@ func (c *compiler) checkWaits(s *Step) {
 func (s *scope) at(results Results, run func(*Macro) (string, error)) *scope {
 	out := *s
 	out.results = results
+	if results != nil {
+		out.all = nil
+	}
 	out.macros = &macroSet{all: s.macros.all, funcs: s.macros.funcs, values: map[string]any{}, run: run}
 	return &out
 }

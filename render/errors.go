@@ -151,12 +151,11 @@ func (l ErrorList) sorted() ErrorList {
 
 // excerpt is the line of text with a caret under col. Tabs become single blanks so that the caret stands right.
 func excerpt(text string, line, col int) string {
-	lines := strings.Split(text, "\n")
-	if line < 1 || line > len(lines) {
+	if line < 1 || strings.Count(text, "\n") < line-1 {
 		return ""
 	}
 	const most = 160
-	src := strings.ReplaceAll(strings.TrimRight(lines[line-1], "\r"), "\t", " ")
+	src := strings.ReplaceAll(strings.TrimRight(lineOf(text, line), "\r"), "\t", " ")
 	if len(src) > most || col < 1 {
 		return ""
 	}
@@ -164,10 +163,32 @@ func excerpt(text string, line, col int) string {
 	return number + src + "\n" + strings.Repeat(" ", len(number)+min(col-1, len(src))) + "^"
 }
 
+// lineOf is a line of a text, "" where there is none.
+func lineOf(text string, number int) string {
+	for ; number > 1; number-- {
+		_, rest, more := strings.Cut(text, "\n")
+		if !more {
+			return ""
+		}
+		text = rest
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return line
+}
+
+// maxName is the longest name for which a near one is looked for.
+const maxName = 200
+
 // Nearest is the known name that a misspelt one most likely means, or "" when none is near.
 func Nearest(name string, known []string) string {
 	best, bestDistance := "", max(1, len(name)/3)+1
+	if len(name) > maxName {
+		return ""
+	}
 	for _, k := range known {
+		if abs(len(k)-len(name)) >= bestDistance { // so many letters are to be added
+			continue
+		}
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < bestDistance {
 			best, bestDistance = k, d
 		}

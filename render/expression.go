@@ -125,8 +125,7 @@ func evalValue(doc *document, n *yaml.Node, s *scope) (any, *Error) {
 // environment is what an expression sees.
 func environment(s *scope) map[string]any {
 	macro := func(name string, args ...any) (any, error) { return s.macros.call(s, name, args) }
-	servers := func(target string) ([]string, error) { return s.in.View.Servers(target) }
-	fleet := map[string]any{"version": s.in.Version, "release": s.in.Release, "servers": servers}
+	fleet := map[string]any{"version": s.in.Version, "release": s.in.Release, "servers": s.servers}
 	hasLabel := func(target string) (bool, error) {
 		t, err := ParseTarget(target)
 		return err == nil && t.Matches(s.in.Node.Name, s.in.Node.Labels), err
@@ -141,7 +140,7 @@ func environment(s *scope) map[string]any {
 	}
 	return map[string]any{
 		"server": s.server, "Server": s.server, "vars": s.vars, "variables": s.vars,
-		"servervars": serverVars(s.in.View), "pullet": fleet, "eden": fleet,
+		"servervars": s.serverVars, "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
 		"event":    eventOf(s),
 		"macros":   map[string]any{},
@@ -174,9 +173,9 @@ type references struct {
 // Visit is called for every node of an expression's tree.
 func (r *references) Visit(node *ast.Node) {
 	r.noteKeys(*node)
-	if name, ok := (*node).(*ast.IdentifierNode); ok && name.Value == "item" {
-		r.item = true
-		ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: "item"}}) // it can be of any type
+	if name, ok := (*node).(*ast.IdentifierNode); ok && (name.Value == "item" || name.Value == "servervars") {
+		r.item = r.item || name.Value == "item"
+		ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: name.Value}}) // an item can be of any type; the others are many
 		return
 	}
 	member, ok := (*node).(*ast.MemberNode)

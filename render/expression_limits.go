@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,18 +26,23 @@ const (
 
 // compileExpression parses an expression. The refs note what it names.
 func compileExpression(text string, refs *references, options ...expr.Option) (*vm.Program, error) {
-	options = append(options, expr.Env((&budget{}).limit(environment(&scope{macros: &macroSet{}}))), expr.Patch(refs), expr.Patch(bounds{}),
+	limits := &bounds{}
+	options = append(options, expr.Env((&budget{}).limit(environment(&scope{macros: &macroSet{}}))), expr.Patch(refs), expr.Patch(limits),
 		expr.DisableBuiltin("repeat"), // it makes the text before anybody can ask for its size
 		inOrder("keys", func(e map[string]any) any { return e["key"] }),
 		inOrder("values", func(e map[string]any) any { return e["value"] }),
 		inOrder("toPairs", func(e map[string]any) any { return []any{e["key"], e["value"]} }))
-	return expr.Compile(callMacros(text), options...)
+	code, err := expr.Compile(callMacros(text), options...)
+	if err == nil && limits.bad != nil {
+		return nil, limits.bad
+	}
+	return code, err
 }
 
 // runExpression evaluates an expression within its limits.
 func runExpression(code *vm.Program, s *scope) (any, error) {
 	machine := vm.VM{MemoryBudget: maxMade}
-	value, err := machine.Run(code, (&budget{maxWork}).limit(environment(s)))
+	value, err := machine.Run(code, (&budget{maxWork, s.all}).limit(environment(s)))
 	var at *file.Error
 	if errors.As(err, &at) && at.Message == "memory budget exceeded" {
 		at.Message = fmt.Sprintf("the expression makes more than %d values", maxMade)
@@ -62,7 +68,7 @@ func inOrder(name string, part func(entry map[string]any) any) expr.Option {
 }
 
 // bounds rewrites an expression so that it spends its budget: at every turn of a loop, and for what could grow.
-type bounds struct{}
+type bounds struct{ bad *file.Error }
 
 // The functions of a budget, by names that nobody can write.
 const (
@@ -72,10 +78,13 @@ const (
 	joinCall  = "\x00join"
 	swapCall  = "\x00replace"
 	uniqCall  = "\x00uniq"
+	seenCall  = "\x00seen"
+	matchCall = "\x00match"
+	thereCall = "\x00there"
 )
 
 // Visit is called for every node of an expression's tree, after those below it.
-func (bounds) Visit(node *ast.Node) {
+func (b *bounds) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
 	case *ast.PredicateNode:
 		turn := callOf(n.Node.Location(), turnCall, &ast.IntegerNode{Value: size(n.Node)})
@@ -89,7 +98,9 @@ func (bounds) Visit(node *ast.Node) {
 		case "in":
 			measure(&n.Right)
 		case "matches":
-			measure(&n.Left)
+			b.match(node, n)
+		case "==", "!=", "<", "<=", ">", ">=", "contains", "startsWith", "endsWith":
+			see(&n.Left)
 		}
 	case *ast.ArrayNode, *ast.MapNode:
 		measure(node)
@@ -107,8 +118,39 @@ func boundBuiltin(node *ast.Node, n *ast.BuiltinNode) {
 		*node = callOf(n.Location(), swapCall, n.Arguments...)
 	case "uniq":
 		n.Arguments = []ast.Node{callOf(n.Location(), uniqCall, n.Arguments...)}
-	default:
+	case "get", "first", "last":
 		measure(node)
+	default:
+		if len(n.Arguments) > 0 {
+			see(&n.Arguments[0])
+		}
+		measure(node)
+	}
+}
+
+// match bounds the work of a regular expression. One that stands in the expression is compiled once.
+func (b *bounds) match(node *ast.Node, n *ast.BinaryNode) {
+	pattern, ok := n.Right.(*ast.StringNode)
+	if !ok {
+		*node = callOf(n.Location(), matchCall, n.Left, n.Right)
+		return
+	}
+	each, err := searched(pattern.Value, "x", 0)
+	if err != nil && b.bad == nil {
+		b.bad = &file.Error{Location: pattern.Location(), Message: err.Error()}
+	}
+	n.Left = callOf(n.Left.Location(), thereCall, n.Left, &ast.IntegerNode{Value: each})
+}
+
+// see wraps a node whose value is looked through, and may be long.
+func see(node *ast.Node) {
+	switch (*node).(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NilNode, *ast.ArrayNode, *ast.MapNode, *ast.PredicateNode:
+		return
+	}
+	t := (*node).Type()
+	if t == nil || t.Kind() == reflect.Interface {
+		*node = callOf((*node).Location(), seenCall, *node)
 	}
 }
 
@@ -155,13 +197,16 @@ func callOf(at file.Location, name string, args ...ast.Node) ast.Node {
 }
 
 // budget is the work that is left for one evaluation.
-type budget struct{ left int }
+type budget struct {
+	left int
+	all  *pool
+}
 
 func (b *budget) spend(work int) error {
 	if b.left -= work; b.left < 0 {
 		return fmt.Errorf("the expression takes too much work: more than %d steps", maxWork)
 	}
-	return nil
+	return b.all.spend(work)
 }
 
 // limit adds the functions that bounds calls to what an expression sees.
@@ -170,6 +215,12 @@ func (b *budget) limit(env map[string]any) map[string]any {
 	out[turnCall] = func(nodes int) (bool, error) { return true, b.spend(nodes) }
 	out[sizedCall] = func(v any) (any, error) { return v, b.sized(v) }
 	out[textCall] = func(v string) (string, error) { return v, b.sized(v) }
+	out[seenCall] = func(v any) (any, error) { return v, b.spend(shallowSize(v)) }
+	out[thereCall] = func(v any, each int) (any, error) {
+		text, _ := v.(string)
+		return v, b.search(times(each, len(text)))
+	}
+	out[matchCall] = b.match
 	out[joinCall] = b.join
 	out[swapCall] = b.replace
 	out[uniqCall] = func(v any) (any, error) { return v, b.spend(times(items(v), items(v)) / 10) }
@@ -204,6 +255,34 @@ func (b *budget) replace(text, old, with string, counts ...int) (string, error) 
 		return "", err
 	}
 	return strings.Replace(text, old, with, count), nil
+}
+
+// shallowSize is what it costs to look through a text or a list; what stands in the list is looked at no further.
+func shallowSize(v any) int {
+	if text, ok := v.(string); ok {
+		return 1 + len(text)/100
+	}
+	return 1 + items(v)/10
+}
+
+// search spends what a regular expression looks through.
+func (b *budget) search(steps int) error {
+	if steps > maxGrowth {
+		return fmt.Errorf("matches: this looks through more than %d MB", maxGrowth>>20)
+	}
+	return b.spend(1 + steps/100)
+}
+
+// match is the language's matches for a pattern that is not known before, but that it asks for the work first.
+func (b *budget) match(text, pattern string) (bool, error) {
+	steps, err := searched(pattern, text, 0)
+	if err == nil {
+		err = b.search(steps)
+	}
+	if err != nil {
+		return false, err
+	}
+	return regexp.MatchString(pattern, text)
 }
 
 // sized refuses values that are too large.

@@ -42,10 +42,23 @@ func (c *compiler) instances(d *decoder, node *yaml.Node) []instance {
 			c.errs = append(c.errs, c.repo.asError(d.doc, node, err))
 			return nil
 		}
+		if err := c.scope.all.written(textIn(one)); err != nil {
+			d.failf(list, "forEach: %v", err)
+			return nil
+		}
 		number(one, i)
 		out = append(out, instance{one, item})
 	}
 	return out
+}
+
+// textIn is how many bytes the texts of a step have.
+func textIn(n *yaml.Node) int {
+	bytes := len(n.Value)
+	for _, c := range n.Content {
+		bytes += textIn(c)
+	}
+	return bytes
 }
 
 // number puts the number of an item behind the name of its step.

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -20,7 +21,7 @@ func (m *meter) install(funcs template.FuncMap) {
 	for name, f := range funcs {
 		funcs[name] = m.metered(name, f)
 	}
-	funcs["tick"], funcs["down"], funcs["up"] = m.tick, m.down, m.up
+	funcs["tick"], funcs["down"], funcs["up"], funcs["weighed"] = m.tick, m.down, m.up, m.weighed
 }
 
 // metered is a function that spends work, and refuses to make what would be too large.
@@ -77,7 +78,35 @@ func (m *meter) before(name string, variadic bool, in []reflect.Value) error {
 	if most > maxGrowth {
 		return fmt.Errorf("%s: this makes or looks through more than %d MB", name, maxGrowth>>20)
 	}
-	return m.spend(1 + most/100)
+	work := 1 + most/100
+	if !slices.Contains(partOf, strings.TrimPrefix(name, "must")) {
+		left := maxNodes
+		for _, a := range in {
+			bytes, err := weigh(a, 0, &left)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			work += bytes / 100
+		}
+		work += (maxNodes - left) / 10
+	}
+	return m.spend(work)
+}
+
+// partOf are the functions that give a part of what is there.
+var partOf = []string{
+	"get", "dig", "default", "coalesce", "ternary", "required", "index", "first", "last", "rest", "initial", "slice", "hasKey", "list", "tuple", "dict", "set",
+	"macro", "kindOf", "kindIs", "typeOf", "typeIs", "length", "empty", "add", "sub", "int",
+}
+
+// weighed is its argument, of which it counts what it takes to look through it.
+func (m *meter) weighed(v any) (any, error) {
+	left := maxNodes
+	bytes, err := weigh(reflect.ValueOf(v), 0, &left)
+	if err != nil {
+		return v, err
+	}
+	return v, m.spend(bytes/100 + (maxNodes-left)/10)
 }
 
 // after refuses values that are too large, and maps that contain themselves.
@@ -94,7 +123,7 @@ func (m *meter) after(name string, out reflect.Value) error {
 	if err != nil {
 		return err
 	}
-	return m.spend((maxNodes - left) / 10)
+	return m.spend((maxNodes-left)/10 + bytes/100)
 }
 
 // weigh is the size of the texts in a value.

@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -20,19 +21,79 @@ const (
 	maxGrowth   = 64 << 20  // bytes that one call may make or look through
 	maxPattern  = 1000      // bytes of a regular expression
 	maxSteps    = 100_000   // of a catalog
+	maxActions  = 50_000    // of one template: each costs the parser a kilobyte
+
+	maxAllWork    = 10_000_000 // of all files and expressions of a catalog: some seconds
+	maxAllValues  = 2_000_000  // of all documents of a catalog
+	maxAllActions = 200_000    // of all templates of a repository
 )
 
 // meter is the work that is left for the file that is being executed. Its functions are called by templates.
-type meter struct{ left, depth int }
+type meter struct {
+	left, depth int
+	all         *pool
+}
 
-func (m *meter) reset() { *m = meter{left: maxWork} }
+func (m *meter) reset() { *m = meter{left: maxWork, all: m.all} }
 
 // spend counts work.
 func (m *meter) spend(work int) error {
 	if m.left -= work; m.left < 0 {
 		return fmt.Errorf("the file takes too much work: more than %d steps of its templates", maxWork)
 	}
+	return m.all.spend(work)
+}
+
+// pool is what is left for all files of a catalog while it is compiled. Nil is for what a run evaluates, which has a deadline.
+type pool struct{ work, values int }
+
+func newPool() *pool { return &pool{maxAllWork, maxAllValues} }
+
+// What everything says that comes after the one who took the last. It is told once.
+const (
+	allSpent      = "the templates and expressions of this host take too much work together"
+	tooManyValues = "the files of this host have too many values together"
+)
+
+func (p *pool) spend(work int) error {
+	if p == nil {
+		return nil
+	}
+	if p.work -= work; p.work < 0 {
+		return fmt.Errorf("%s: more than %d steps", allSpent, maxAllWork)
+	}
 	return nil
+}
+
+// written counts what a template wrote: it stays in the memory.
+func (p *pool) written(bytes int) error { return p.spend(bytes / 50) }
+
+// full reports that no more values may come.
+func (p *pool) full() bool { return p != nil && p.values < 0 }
+
+// hold refuses more values in documents than a catalog may have in all.
+func (p *pool) hold(values int) error {
+	if p == nil {
+		return nil
+	}
+	if p.values -= values; p.values < 0 {
+		return fmt.Errorf("%s: more than %d", tooManyValues, maxAllValues)
+	}
+	return nil
+}
+
+// Spent reports a catalog that takes more work than is allowed.
+func Spent(err error) bool { return err != nil && strings.Contains(err.Error(), allSpent) }
+
+// onlyFirst leaves one of the mistakes that say that all is spent.
+func onlyFirst(errs ErrorList) ErrorList {
+	seen := false
+	return slices.DeleteFunc(errs, func(e *Error) bool {
+		spent := strings.Contains(e.Message, allSpent) || strings.Contains(e.Message, tooManyValues)
+		drop := spent && seen
+		seen = seen || spent
+		return drop
+	})
 }
 
 // limitError is a limit that was met by a block of a template, at an offset in its source.
@@ -79,6 +140,8 @@ func meterTree(t *template.Template, funcs template.FuncMap) error {
 			inner := 1
 			walkNodes(n.List, func(parse.Node) { inner++ })
 			n.List.Nodes = append([]parse.Node{call("tick %d %d", n.Pos, inner)}, n.List.Nodes...)
+		case *parse.PipeNode:
+			weighCompared(n)
 		case *parse.ListNode:
 			for i := 0; i < len(n.Nodes); i++ {
 				if c, ok := n.Nodes[i].(*parse.TemplateNode); ok {
@@ -91,6 +154,27 @@ func meterTree(t *template.Template, funcs template.FuncMap) error {
 	})
 	t.Root.Nodes = append([]parse.Node{call("tick %d %d", t.Root.Pos, nodes)}, t.Root.Nodes...)
 	return failed
+}
+
+// compares are the functions of text/template that look through their arguments and cannot be wrapped.
+var compares = []string{"eq", "ne", "lt", "le", "gt", "ge"}
+
+// weighCompared makes the comparisons of a pipeline count what they look through: eq A B becomes eq (weighed A) B.
+func weighCompared(n *parse.PipeNode) {
+	for _, c := range n.Cmds {
+		ident, ok := c.Args[0].(*parse.IdentifierNode)
+		if !ok || !slices.Contains(compares, ident.Ident) || len(c.Args) < 2 {
+			continue
+		}
+		call, ok := c.Copy().(*parse.CommandNode)
+		if !ok {
+			continue
+		}
+		call.Args = []parse.Node{parse.NewIdentifier("weighed").SetPos(ident.Pos), c.Args[1]}
+		around := n.CopyPipe()
+		around.Decl, around.Cmds = nil, []*parse.CommandNode{call}
+		c.Args[1] = around
+	}
 }
 
 var block = regexp.MustCompile(`\{\{-?\s*(if|range|with|block|define|else\s+(?:if|with)|end)\b`)

@@ -2,6 +2,7 @@ package render
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -9,17 +10,18 @@ import (
 type secretPattern struct {
 	what    string
 	pattern *regexp.Regexp
-	literal bool // only a literal value counts
+	literal bool     // only a literal value counts
+	words   []string // of which a line with one has at least one, in small letters
 }
 
 // secretPatterns: the key names are those that people give to secrets; a long text of base64 under some of them is what they look like.
 func secretPatterns() []secretPattern {
 	value := `["']?[ \t]*[:=][ \t]*(?:!!str[ \t]+)?("[^"\n]+"|'[^'\n]+'|[^\s"',}\]#][^\s,}\]]*)`
 	return []secretPattern{
-		{"a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), false},
-		{"an AWS access key", regexp.MustCompile(`\b((?:AKIA|ASIA)[0-9A-Z]{16})\b`), false},
-		{"a password", regexp.MustCompile(`(?i)\b[\w.-]*(?:password|passwd|passphrase)` + value), true},
-		{"a secret", regexp.MustCompile(`(?i)\b[\w.-]*(?:token|secret|secret_?key|access_?key|api_?key|private_?key)["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9+/_-]{20,}=*)`), true},
+		{"a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), false, []string{"-----begin"}},
+		{"an AWS access key", regexp.MustCompile(`\b((?:AKIA|ASIA)[0-9A-Z]{16})\b`), false, []string{"akia", "asia"}},
+		{"a password", regexp.MustCompile(`(?i)\b[\w.-]*(?:password|passwd|passphrase)` + value), true, []string{"passw", "passphrase"}},
+		{"a secret", regexp.MustCompile(`(?i)\b[\w.-]*(?:token|secret|secret_?key|access_?key|api_?key|private_?key)["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9+/_-]{20,}=*)`), true, []string{"token", "secret", "key"}},
 	}
 }
 
@@ -35,10 +37,33 @@ func (r *Repository) secrets() ErrorList {
 	return out
 }
 
+// maxSecretLine bounds what is searched of a line: what is longer is data.
+const maxSecretLine = 20_000
+
+// matches are those of all lines. The pattern is slow: it sees only lines in which it may find something.
+func (p secretPattern) matches(text string) [][]int {
+	var out [][]int
+	at := 0
+	for line := range strings.Lines(text) {
+		part := line[:min(len(line), maxSecretLine)]
+		lower := strings.ToLower(part)
+		if slices.ContainsFunc(p.words, func(w string) bool { return strings.Contains(lower, w) }) {
+			for _, m := range p.pattern.FindAllStringSubmatchIndex(part, -1) {
+				for i := range m {
+					m[i] += at
+				}
+				out = append(out, m)
+			}
+		}
+		at += len(line)
+	}
+	return out
+}
+
 func (p secretPattern) find(f textFile) ErrorList {
 	var out ErrorList
 	src := &source{path: f.shown, text: f.text}
-	for _, m := range p.pattern.FindAllStringSubmatchIndex(f.text, -1) {
+	for _, m := range p.matches(f.text) {
 		from, to := m[len(m)-2], m[len(m)-1]
 		if p.literal && (!literalSecret(strings.Trim(f.text[from:to], `"'`)) || isComment(f.text, from)) {
 			continue

@@ -61,7 +61,7 @@ func TestLint(t *testing.T) {
 				`jobs/a.yaml:2:54: warning: nobody offers the service "db" that this step waits for (offer it in base/services.yaml, or with service.publish in a job)`,
 				`jobs/a.yaml:3:139: warning: nobody offers the service "dbs" that is read here`}},
 		{"services that a job publishes", map[string]string{"base/jobs.yaml": oneJob,
-			"jobs/a.yaml": "steps:\n- {name: w, action: service.wait, parameters: {name: db}}\n- {name: p, action: service.publish, parameters: {name: db}}\n"}, nil},
+			"jobs/a.yaml": "steps:\n- {name: w, action: service.wait, parameters: {name: db, kind: announced}}\n- {name: p, action: service.publish, parameters: {name: db}}\n"}, nil},
 		{"a service whose name is known later", map[string]string{"base/jobs.yaml": oneJob,
 			"jobs/a.yaml": "steps:\n- {name: w, action: service.wait, parameters: {name: db}}\n- {name: c, action: cmd.run, parameters: {cmd: x}}\n- {name: p, action: service.publish, parameters: {name: '{{ (step \"c\").StdOut }}'}}\n"}, nil},
 		{"two owners under conditions", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": two("action: file.managed, parameters: {name: /x/y}, conditions: {when: {condition: \"hasLabel('role=web')\"}}", "action: file.absent, parameters: {name: /x/y}")},

@@ -208,7 +208,11 @@ type names struct {
 	words    map[string]bool
 	patterns map[string]*regexp.Regexp
 	text     string // of files, which anything may mention
+	looked   int    // bytes of it, for all names
 }
+
+// maxLooked bounds the search for names in texts; beyond it every file counts as mentioned.
+const maxLooked = 1 << 29
 
 var (
 	control  = regexp.MustCompile(`(?s)^\{\{-?\s*(range|if|else|end|with|define|block|template|break|continue|/\*|\$\w+\s*:?=)`)
@@ -254,7 +258,10 @@ func (n *names) add(token string) {
 
 func (n *names) has(name string) bool {
 	plain := strings.TrimSuffix(name, path.Ext(name))
-	if n.words[name] || n.words[plain] || n.text != "" && strings.Contains(n.text, name) {
+	if n.words[name] || n.words[plain] {
+		return true
+	}
+	if n.looked += len(n.text); n.looked > maxLooked || n.text != "" && strings.Contains(n.text, name) {
 		return true
 	}
 	for _, p := range n.patterns {

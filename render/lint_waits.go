@@ -321,7 +321,16 @@ func groupName(group string) string {
 
 // comesAfter reports a group that starts only when the other is through, directly or not.
 func (f *firstRollout) comesAfter(group, other string) bool {
-	return slices.ContainsFunc(f.rules.Depends(group), func(g string) bool { return g == other || f.comesAfter(g, other) }) // there is no cycle
+	seen, open := map[string]bool{}, []string{group}
+	for len(open) > 0 {
+		for _, g := range f.rules.Depends(open[0]) {
+			if !seen[g] {
+				seen[g], open = true, append(open, g)
+			}
+		}
+		open = open[1:]
+	}
+	return seen[other]
 }
 
 func (w *serviceWait) warning(message, hint string) *Error {

@@ -35,6 +35,7 @@ type Repository struct {
 	parsed     map[string]*source
 	byPath     map[string]*source // by the name that messages have
 	broken     map[string]*Error
+	actions    int // of all templates that were read
 
 	brought *extensions // nil: not read yet
 	asks    atomic.Bool // something that was read may ask for the fleet
@@ -71,6 +72,7 @@ func Open(layers ...Layer) *Repository {
 func (r *Repository) enter(s *scope) (release func()) {
 	r.mu.Lock()
 	r.now = s
+	r.meter.all = s.all
 	r.meter.reset()
 	if run := s.macros.run; run != nil { // a command takes its time: others may enter meanwhile
 		s.macros.run = func(m *Macro) (string, error) {
@@ -163,6 +165,10 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 	if funcs != nil && strings.Contains(s.text, "{{") {
 		if bad := s.parse(funcs, true); bad != nil {
 			r.broken[key] = bad
+		}
+		if r.actions += strings.Count(s.text, "{{"); r.actions > maxAllActions && r.broken[key] == nil {
+			s.tmpl = nil
+			r.broken[key] = s.errorAt(Position{File: s.path, Line: 1, Col: 1}, "the templates of the repository have too many actions together: more than %d", maxAllActions)
 		}
 	}
 	r.parsed[key], r.byPath[s.path] = s, s

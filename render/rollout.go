@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -15,16 +14,16 @@ import (
 
 // Rollout says how a new version spreads.
 type Rollout struct {
-	Follow           *bool              `yaml:"follow"`                           // propose newer commits by itself; default true
-	RollingRules     RollingRules       `yaml:"rollingRules"`                     // how many nodes change at a time
-	RoleDependencies map[string]Strings `yaml:"roleDependencies"`                 // role -> the roles that must be done before it
-	RoleOrder        map[string]Strings `yaml:"roleOrder"`                        // the older name of roleDependencies
-	GroupMappings    map[string]Strings `yaml:"groupMappings"`                    // group -> patterns over roles, which then take turns as one
-	MaxFailures      int                `yaml:"maxFailures"`                      // failures that a group survives; default 0
-	Canary           *Canary            `yaml:"canary"`                           // nodes that go first
-	OnLost           string             `yaml:"onLost" words:"hold release fail"` // what becomes of a node that stops to answer while others wait for it; default hold
-	ProgressDeadline *Duration          `yaml:"progressDeadline"`                 // a group in which nobody finished for so long halts; 0 is never; default 30m
-	Windows          []Window           `yaml:"windows"`                          // when upgrades may begin; none: always
+	Follow           *bool                   `yaml:"follow"`                           // propose newer commits by itself; default true
+	RollingRules     RollingRules            `yaml:"rollingRules"`                     // how many nodes change at a time
+	RoleDependencies map[string]Strings      `yaml:"roleDependencies"`                 // role -> the roles that must be done before it
+	RoleOrder        map[string]Strings      `yaml:"roleOrder"`                        // the older name of roleDependencies
+	GroupMappings    map[string]RolePatterns `yaml:"groupMappings"`                    // group -> patterns over roles, which then take turns as one
+	MaxFailures      int                     `yaml:"maxFailures"`                      // failures that a group survives; default 0
+	Canary           *Canary                 `yaml:"canary"`                           // nodes that go first
+	OnLost           string                  `yaml:"onLost" words:"hold release fail"` // what becomes of a node that stops to answer while others wait for it; default hold
+	ProgressDeadline *Duration               `yaml:"progressDeadline"`                 // a group in which nobody finished for so long halts; 0 is never; default 30m
+	Windows          []Window                `yaml:"windows"`                          // when upgrades may begin; none: always
 }
 
 // RollingRules limit how many nodes of a role change at a time.
@@ -111,19 +110,11 @@ func (r Rollout) Group(name string, labels map[string]string) string {
 
 func (r Rollout) groupOfRole(role string) string {
 	for _, group := range slices.Sorted(maps.Keys(r.GroupMappings)) {
-		if mapped(r.GroupMappings[group], role) {
+		if r.GroupMappings[group].match(role) {
 			return group
 		}
 	}
 	return role
-}
-
-// mapped reports a role that one of the patterns matches as a whole.
-func mapped(patterns Strings, role string) bool {
-	return slices.ContainsFunc(patterns, func(p string) bool {
-		re, err := regexp.Compile(`^(?:` + p + `)$`)
-		return err == nil && re.MatchString(role)
-	})
 }
 
 // Depends are the groups that must be through before a group starts: the canaries, and those of the roles that its roles depend on.
@@ -149,11 +140,18 @@ func (r Rollout) Depends(group string) []string {
 }
 
 // Stage is how many groups, one after another, come before a group. Canaries are stage 0.
-func (r Rollout) Stage(group string) int {
-	stage := 0
-	for _, g := range r.Depends(group) { // without a cycle: that is refused
-		stage = max(stage, r.Stage(g)+1)
+func (r Rollout) Stage(group string) int { return r.stage(group, map[string]int{}) }
+
+// stage remembers what it worked out: many roles that depend on many would be looked at again for every way between them.
+func (r Rollout) stage(group string, known map[string]int) int {
+	stage, ok := known[group]
+	if ok {
+		return stage
 	}
+	for _, g := range r.Depends(group) { // without a cycle: that is refused
+		stage = max(stage, r.stage(g, known)+1)
+	}
+	known[group] = stage
 	return stage
 }
 
@@ -198,13 +196,13 @@ func (c *compiler) checkMappings(doc *document) {
 			c.fail(doc.errorAt(at, "groupMappings: %q is not a name for a group: no slashes and blanks, at most 128 letters", group))
 		}
 		for _, p := range groups[group] {
-			if _, err := regexp.Compile(p); err != nil {
-				c.fail(doc.errorAt(at, "groupMappings: %q is not a pattern: %v", p, err))
+			if p.bad != nil {
+				c.fail(doc.errorAt(at, "groupMappings: %q is not a pattern: %v", shortened(p.text), p.bad))
 			}
 		}
 	}
 	for _, role := range slices.Sorted(maps.Keys(c.roles())) {
-		in := slices.DeleteFunc(slices.Clone(names), func(g string) bool { return !mapped(groups[g], role) })
+		in := slices.DeleteFunc(slices.Clone(names), func(g string) bool { return !groups[g].match(role) })
 		if len(in) > 1 {
 			c.fail(doc.errorAt(doc.find("rollout", "groupMappings", in[1]), "groupMappings: the role %q is in two groups, %s and %s: a role takes turns in one", role, in[0], in[1]))
 		}

@@ -104,9 +104,9 @@ func loses(n *yaml.Node) bool {
 
 // ownMistakes are those that do not follow from what was taken out.
 func (c *compiler) ownMistakes() ErrorList {
-	return slices.DeleteFunc(slices.Clone(c.errs), func(e *Error) bool {
+	return onlyFirst(slices.DeleteFunc(slices.Clone(c.errs), func(e *Error) bool {
 		return !slices.Contains(c.salvaged, e) && slices.ContainsFunc(c.salvaged, func(s *Error) bool { return e.follows(s) })
-	})
+	}))
 }
 
 // follows reports a mistake that the failure of a template makes: it names a mark, or stands at the text in which one is.

@@ -21,6 +21,8 @@ type scope struct {
 	item    any              // of the forEach that is being expanded
 	waiting []*deferred      // actions that were deferred, by the number in their placeholders
 	local   []map[string]any // variables of the deferred actions that are being executed
+	all     *pool            // what is left for all files; nil while steps run
+	others  map[string]any   // what serverVars made
 }
 
 // Results gives what steps returned so far, by "job/step" or a short name. It is nil while a catalog is compiled.
@@ -43,11 +45,22 @@ type StepResult struct {
 type fleetRoot struct {
 	Version string // the commit
 	Release string // its tag, or empty
-	view    View
+	scope   *scope
 }
 
+// String is the version.
+func (f fleetRoot) String() string { return f.Version }
+
 // Servers are the names of the registered nodes that a target matches: {{ pullet.servers "role=web" | join "," }}.
-func (f fleetRoot) Servers(target string) ([]string, error) { return f.view.Servers(target) }
+func (f fleetRoot) Servers(target string) ([]string, error) { return f.scope.servers(target) }
+
+// servers counts that all nodes are looked at.
+func (s *scope) servers(target string) ([]string, error) {
+	if err := s.all.spend(len(s.in.View.Nodes) / 2); err != nil {
+		return nil, err
+	}
+	return s.in.View.Servers(target)
+}
 
 // roots are the names that templates read data by, as functions over the current scope.
 func roots(current func() *scope) template.FuncMap {
@@ -55,10 +68,10 @@ func roots(current func() *scope) template.FuncMap {
 	vars := func() map[string]any { return current().vars }
 	fleet := func() fleetRoot {
 		in := current().in
-		return fleetRoot{in.Version, in.Release, in.View}
+		return fleetRoot{in.Version, in.Release, current()}
 	}
 	step := func(name string) (StepResult, error) { return current().result(name) }
-	servers := func() map[string]any { return serverVars(current().in.View) }
+	servers := func() map[string]any { return current().serverVars() }
 	macro := func(name string, args ...any) (any, error) { return current().macros.call(current(), name, args) }
 	services := func(name string) []map[string]any { return current().in.View.services(name) }
 	steps := func() stepsRoot { return stepsRoot{current()} }
@@ -131,13 +144,16 @@ type macrosRoot struct{ scope *scope }
 
 func (r macrosRoot) get(name string) (any, error) { return r.scope.macros.call(r.scope, name, nil) }
 
-// serverVars is the root of the same name: node name -> its facts and labels.
-func serverVars(v View) map[string]any {
-	out := map[string]any{}
-	for name, node := range v.Nodes {
-		out[name] = Input{Node: node, Facts: v.Facts[name]}.server()
+// serverVars is the root of the same name: node name -> its facts and labels. It is made once: it may be long.
+func (s *scope) serverVars() map[string]any {
+	if s.others != nil {
+		return s.others
 	}
-	return out
+	s.others = map[string]any{}
+	for name, node := range s.in.View.Nodes {
+		s.others[name] = Input{Node: node, Facts: s.in.View.Facts[name]}.server()
+	}
+	return s.others
 }
 
 // nearKey names the key that a missing one most likely means: at is the failing action's text, such as vars.ntp.server.

@@ -53,8 +53,15 @@ func lineStarts(text []byte) []int {
 
 // errorAt is a mistake at a position of the source, with its line.
 func (s *source) errorAt(pos Position, format string, args ...any) *Error {
-	return &Error{Pos: pos, Message: fmt.Sprintf(format, args...), Excerpt: excerpt(s.text, pos.Line, pos.Col)}
+	message := fmt.Sprintf(format, args...)
+	if len(message) > maxMessage {
+		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
+	}
+	return &Error{Pos: pos, Message: message, Excerpt: excerpt(s.text, pos.Line, pos.Col)}
 }
+
+// maxMessage bounds what a mistake quotes.
+const maxMessage = 2000
 
 // parse reads the source as a template with these functions.
 // Actions that ask for a step's result wait where the file's values are kept apart by YAML; in a text that is executed when it is used,
@@ -62,6 +69,9 @@ func (s *source) errorAt(pos Position, format string, args ...any) *Error {
 func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 	if len(s.text) > maxDocument {
 		return &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("the template is larger than %d MiB", maxDocument>>20)}
+	}
+	if strings.Count(s.text, "{{") > maxActions {
+		return s.errorAt(Position{File: s.path, Line: 1, Col: 1}, "the template has more than %d actions", maxActions)
 	}
 	open, at := blocks(s.text)
 	if at >= 0 {
@@ -121,11 +131,7 @@ func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
 
 // line is a line of the source, "" where there is none.
 func (s *source) line(number int) string {
-	lines := strings.Split(s.text, "\n")
-	if number < 1 || number > len(lines) {
-		return ""
-	}
-	return lines[number-1]
+	return lineOf(s.text, number)
 }
 
 // literal is the offset of a text of the template, which is known by its address.
@@ -233,7 +239,7 @@ func (s *source) templateError(err error) *Error {
 	if m == nil {
 		return &Error{Pos: Position{File: s.path}, Message: err.Error()}
 	}
-	e := &execErr{at: m[4], msg: m[5]}
+	e := &execErr{at: strings.TrimPrefix(m[4], "weighed "), msg: m[5]}
 	e.line, _ = strconv.Atoi(m[2])
 	e.col, _ = strconv.Atoi(m[3])
 	if bad := s.escapedQuote(e); bad != nil {
@@ -266,11 +272,7 @@ func (s *source) escapedQuote(e *execErr) *Error {
 
 // column is where the failing action stands in its line. Parse errors have none: the line's first action stands in for it.
 func (s *source) column(e *execErr) int {
-	lines := strings.Split(s.text, "\n")
-	if e.line < 1 || e.line > len(lines) {
-		return 1
-	}
-	line := lines[e.line-1]
+	line := s.line(e.line)
 	if i := nearest(line, strings.TrimSuffix(e.at, "..."), e.col); e.at != "" && i >= 0 {
 		return i + 1
 	}
@@ -297,11 +299,11 @@ var fieldChain = regexp.MustCompile(`^[A-Za-z_][\w.]*`)
 
 // wholeField is the action's text with its fields: text/template names only the root of vars.a.b.
 func (s *source) wholeField(pos Position, at string) string {
-	lines := strings.Split(s.text, "\n")
-	if pos.Line < 1 || pos.Line > len(lines) || pos.Col < 1 || pos.Col > len(lines[pos.Line-1]) {
+	line := s.line(pos.Line)
+	if pos.Col < 1 || pos.Col > len(line) {
 		return at
 	}
-	whole := fieldChain.FindString(lines[pos.Line-1][pos.Col-1:])
+	whole := fieldChain.FindString(line[pos.Col-1:])
 	if strings.HasPrefix(whole, at+".") {
 		return strings.TrimSuffix(whole, ".")
 	}

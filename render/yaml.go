@@ -13,6 +13,7 @@ import (
 type document struct {
 	from   *rendered
 	root   *yaml.Node // nil: an empty file
+	values int        // how many there are, with aliases followed
 	waits  bool       // values of parameters may wait for steps
 	broken bool       // keys stand twice in it, or a block was left out
 

@@ -45,6 +45,7 @@ type Agent struct {
 	nodes int // of the fleet, as it was seen last
 
 	checks []recheck // of services, between two pulls
+	away   *outage   // of the fleet's record, as the loop says it
 }
 
 // New prepares a node's agent. It makes the state directory and checks the repositories' settings; nothing is fetched yet.
@@ -56,7 +57,7 @@ func New(c Config, build string, log *logrus.Entry) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{config: c, build: build, instance: randomID(), log: log, began: time.Now(), puller: p, actions: action.All()}, nil
+	return &Agent{config: c, build: build, instance: randomID(), log: log, began: time.Now(), puller: p, actions: action.All(), away: &outage{log: log}}, nil
 }
 
 // Close lets go of the store and the repositories.

@@ -16,10 +16,11 @@ import (
 // join opens the fleet's record and registers the node. A store that does not answer is got around: the pull goes on with what the
 // node knows.
 func (p *pull) join(ctx context.Context) error {
+	began := time.Now()
 	store, err := p.openStore(ctx)
 	var away *state.UnreachableError
 	if errors.As(err, &away) {
-		p.goOnWithout(err)
+		p.goOnWithout(err, began)
 		return nil
 	}
 	if err != nil {
@@ -27,8 +28,9 @@ func (p *pull) join(ctx context.Context) error {
 	}
 	if !p.config.alone() {
 		var back *state.WentBackError
-		if p.local.Store, err = store.Guard(ctx, p.config.Node.Name, p.local.Store); errors.As(err, &back) {
-			p.goOnWithout(err)
+		p.local.Store, err = store.Guard(ctx, p.config.Node.Name, p.local.Store)
+		if err = store.Explain(err); errors.As(err, &back) || errors.As(err, &away) {
+			p.goOnWithout(err, began)
 			return p.dropStore()
 		} else if err != nil {
 			return err
@@ -40,12 +42,13 @@ func (p *pull) join(ctx context.Context) error {
 	}
 	presence, err := store.Register(ctx, node, p.owner(p.local.Secret), p.facts(), p.leaseTime())
 	if err = store.Explain(err); errors.As(err, &away) {
-		p.goOnWithout(err)
+		p.goOnWithout(err, began)
 		return p.dropStore()
 	}
 	if err != nil {
 		return err
 	}
+	p.away.ends()
 	p.nodes = presence.Fleet
 	p.store, p.presence, p.out.seen = store, presence, presence.Revision
 	p.local.Store.Revision = presence.Revision
@@ -57,8 +60,11 @@ func (p *pull) join(ctx context.Context) error {
 	return nil
 }
 
-// goOnWithout says that the pull goes on without the fleet's record.
-func (p *pull) goOnWithout(err error) {
+// goOnWithout says that the pull goes on without the fleet's record. The loop says it once.
+func (p *pull) goOnWithout(err error, since time.Time) {
+	if p.quiet = p.loop && p.away.lasts(); p.loop && p.away.begins(err, since) {
+		return
+	}
 	p.out.Warnings = append(p.out.Warnings, fmt.Errorf("%w; until then no new version and no gated step, but drift is corrected", err))
 }
 

@@ -195,7 +195,7 @@ func (g *gates) pending(err error) error {
 	case err == nil:
 		return nil
 	case state.Unanswered(err), errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced): // neither the commit nor the host is at fault
-		wait = &lock.Wait{Gate: "etcd", Reason: err.Error(), Clear: "the next pull goes on", Since: time.Now()}
+		wait = &lock.Wait{Gate: "etcd", Reason: g.store.Explain(err).Error(), Clear: "the next pull goes on", Since: time.Now()}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		wait = &lock.Wait{Gate: "other nodes", Reason: "no time was left to wait", Clear: "the next pull goes on", Since: time.Now()}
 	default:

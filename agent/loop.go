@@ -35,7 +35,9 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 		if ctx.Err() != nil {
 			return nil
 		}
-		seen(out, err)
+		if !a.away.begins(err, began) {
+			seen(out, err)
+		}
 		a.afterFailure(err)
 		if err == nil && out.Rebooting() && !a.awaitBoot(ctx) {
 			return nil

@@ -45,6 +45,7 @@ type pull struct {
 	asked  asked              // the services that were read
 	known  map[string][]render.Service
 	kept   *kept // what is known of the fleet while its record is away
+	quiet  bool  // that was said before
 
 	waitMu    sync.Mutex
 	waited    time.Duration // at gates, of Wait

@@ -54,7 +54,9 @@ func (a *Agent) recheck(ctx context.Context, store *state.Store, c recheck) {
 			log.Warn("not ready: " + why)
 		}
 		before = why
-		if err := store.SetReady(ctx, c.offer.Name, a.config.Node.Name, c.zone, why == "", why); err != nil && ctx.Err() == nil {
+		asked := time.Now()
+		err := store.Explain(store.SetReady(ctx, c.offer.Name, a.config.Node.Name, c.zone, why == "", why))
+		if err != nil && ctx.Err() == nil && !a.away.begins(err, asked) {
 			log.WithError(err).Warn("whether it is ready could not be told to the fleet")
 		}
 	}

@@ -72,13 +72,15 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 		if p.Waiting != nil {
 			p.Waiting(w)
 		}
-		if settled { // it is no matter of the rollout
+		if settled || w.Gate == "etcd" { // it is no matter of the rollout, or cannot be recorded
 			return
 		}
 		ctx, cancel := afterwards(p.ctx)
 		defer cancel()
 		st := p.waitStatus(ctx, v, w)
-		if err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...); err != nil {
+		asked := time.Now()
+		err := p.store.Explain(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...))
+		if err != nil && !(p.loop && p.away.begins(err, asked)) {
 			p.log.WithError(err).Warn("the reason to wait could not be recorded")
 		}
 	}

@@ -130,7 +130,7 @@ func (p *pull) lastView() (render.View, error) {
 		return v, err
 	}
 	p.kept = &kept{v, at}
-	if len(v.Nodes) > 1 || len(v.Services) > 0 {
+	if !p.quiet && (len(v.Nodes) > 1 || len(v.Services) > 0) {
 		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("what is read of other nodes and of services is stale: %s", p.kept.Stale()))
 	}
 	return v, nil

@@ -165,7 +165,7 @@ func (s *Steps) AwaitOpen(ctx context.Context, step Step, told func(*Wait)) erro
 			sleep(ctx, jitter(s.req.node(), poll, 20*time.Millisecond))
 			continue
 		case err != nil:
-			wait = &Wait{Gate: "etcd", Reason: err.Error(), Clear: goesOn}
+			wait = &Wait{Gate: "etcd", Reason: s.store.Explain(err).Error(), Clear: goesOn}
 			sleep(ctx, jitter(s.req.node(), poll, 2*time.Second))
 		}
 		wait.Since = began

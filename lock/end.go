@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"slices"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -167,17 +168,26 @@ const (
 
 func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 	s, q := t.store, t.req
-	for {
+	told := false
+	for attempt := 0; ; attempt++ {
 		gate, gateRev, err := s.Gate(ctx, q.rollout(), q.Rules.Group)
 		if err != nil {
 			return err
 		}
 		st := q.status(reason)
 		ops := append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), s.RingOp())
-		switch how {
-		case Late:
+		if how == Halting && gate.State == state.Halted && !told { // it is on record at once, however many fail at the same moment
+			if err := t.tell(ctx, ops); err != nil {
+				return err
+			}
+			told = true
+		}
+		switch {
+		case told && (slices.Contains(gate.Failed, q.node()) || attempt > listing && gate.State == state.Halted):
+			return nil // the next failure tries to be listed again
+		case how == Late:
 			ops = append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), t.freeOps()...)
-		case Halting:
+		case how == Halting:
 			fails(&gate, q.node(), reason, q.Rules.MaxFailures)
 			ops = append(ops, s.GateOp(q.rollout(), q.Rules.Group, gate))
 		}
@@ -202,7 +212,23 @@ func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 		if revisionOf(done.Responses[0].GetResponseRange().Kvs) == gateRev { // the gate did not move: it was the claim
 			return t.lost()
 		}
+		if !sleep(ctx, jitter(q.node(), attempt, min(2*time.Second, 40*time.Millisecond<<min(attempt, 6)))) {
+			return ctx.Err()
+		}
 	}
+}
+
+// listing is how often a node tries to be among the failed ones of a gate that is halted already. All of a large group may want that at once; what they failed of is
+// on record beside it.
+const listing = 3
+
+// tell records a failure by which nothing more stops.
+func (t *Turn) tell(ctx context.Context, ops []clientv3.Op) error {
+	done, err := t.store.Client.Txn(ctx).If(t.holding()...).Then(ops...).Commit()
+	if err == nil && !done.Succeeded {
+		err = t.lost()
+	}
+	return err
 }
 
 // toldBefore reports that this run's failure is on record.

@@ -31,7 +31,7 @@ func (s *Steps) Results(ctx context.Context, step Step, e Election, maxAge time.
 		case errors.Is(err, ErrSuperseded) || ctx.Err() != nil:
 			return nil, err
 		case err != nil:
-			wait = &Wait{Gate: "etcd", Reason: err.Error(), Clear: goesOn}
+			wait = &Wait{Gate: "etcd", Reason: s.store.Explain(err).Error(), Clear: goesOn}
 			sleep(ctx, jitter(s.req.node(), poll, 2*time.Second))
 		}
 		wait.Since = began

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -112,16 +113,35 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	return s, nil
 }
 
-// Explain turns the error of an operation into an *UnreachableError where that is what it means.
+// Explain turns the error of an operation into an *UnreachableError where that is what it means, in words that do not change from one
+// attempt to the next.
 func (s *Store) Explain(err error) error {
 	if broken, ok := errors.AsType[*BrokenError](err); ok {
 		return &UnreachableError{nil, broken}
 	}
+	if _, known := errors.AsType[*UnreachableError](err); known {
+		return err
+	}
 	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded {
-		return &UnreachableError{s.endpoints, err}
+		return &UnreachableError{s.endpoints, plain(err)}
 	}
 	return err
 }
+
+// jargon is what the client puts around why it has no connection.
+var jargon = regexp.MustCompile(`rpc error: code = \w+ desc = (?:latest balancer error: )?(?:connection error: desc = )?` +
+	`(?:"?transport: (?:Error while dialing: )?(?:dial \S+ \S+: )?(?:connect: )?([^"]+)"?)?`)
+
+// plainError is an error in fewer words.
+type plainError struct {
+	error
+	text string
+}
+
+func (e *plainError) Error() string { return e.text }
+func (e *plainError) Unwrap() error { return e.error }
+
+func plain(err error) error { return &plainError{err, jargon.ReplaceAllString(err.Error(), "$1")} }
 
 // Unanswered reports an error of a store that did not answer, or could not now: what was asked is not refused.
 func Unanswered(err error) bool {

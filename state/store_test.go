@@ -12,6 +12,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 var ctx = context.Background()
@@ -178,5 +180,28 @@ func TestTooManyRequests(t *testing.T) {
 		if tries != c.tries || !errors.Is(err, c.want) {
 			t.Errorf("%v: %d tries, %v", c.answers, tries, err)
 		}
+	}
+}
+
+// TestExplainIsPlain: why etcd does not answer is said in words that people read, and the same each time; what else is said stays.
+func TestExplainIsPlain(t *testing.T) {
+	s := &Store{endpoints: []string{"http://etcd1:2379"}}
+	for _, c := range []struct {
+		code       codes.Code
+		text, want string
+	}{
+		{codes.DeadlineExceeded, `latest balancer error: connection error: desc = "transport: Error while dialing: dial unix /x/client.sock:0: connect: connection refused"`, "connection refused"},
+		{codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp: lookup etcd1: no such host"`, "dial tcp: lookup etcd1: no such host"},
+		{codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: EOF"`, "authentication handshake failed: EOF"},
+		{codes.Unavailable, "etcdserver: no leader", "etcdserver: no leader"},
+	} {
+		err := s.Explain(fmt.Errorf("it was done, but not recorded: %w", status.Error(c.code, c.text)))
+		want := "etcd is unreachable at http://etcd1:2379: it was done, but not recorded: " + c.want + "; try: etcdctl --endpoints http://etcd1:2379 endpoint health"
+		if err.Error() != want || status.Code(err) != c.code || s.Explain(err) != err {
+			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+	if err := errors.New("no"); s.Explain(err) != err || s.Explain(nil) != nil {
+		t.Error("other errors stay")
 	}
 }

@@ -216,7 +216,7 @@ func waitFor(ts *testscript.TestScript, neg bool, args []string) {
 	pattern, err := regexp.Compile("(?m)" + args[0])
 	ts.Check(err)
 	var text []byte
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if text, err = os.ReadFile(ts.MkAbs(args[1])); err == nil && pattern.Match(text) {
 			return
 		}

@@ -43,6 +43,7 @@ type Store struct {
 	endpoints []string
 	embedded  *embedded // nil: the store is elsewhere
 	clock     func() time.Duration
+	why       reason // there is no connection
 }
 
 // Over is a store over a client that is open, with a clock that only goes forward. Close closes the client.
@@ -86,6 +87,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note))
 	if s.embedded != nil {
 		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)
 	}
@@ -100,7 +102,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	defer cancel()
 	if _, err := s.Client.Get(ctx, s.key("current_version"), clientv3.WithCountOnly()); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer within %s", patience)
+			err = s.why.of(fmt.Errorf("no answer within %s", patience))
 		}
 		if s.Broken() == nil {
 			err = &UnreachableError{endpoints, err}
@@ -116,7 +118,7 @@ func (s *Store) Explain(err error) error {
 		return &UnreachableError{nil, broken}
 	}
 	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded {
-		return &UnreachableError{s.endpoints, err}
+		return &UnreachableError{s.endpoints, s.why.of(err)}
 	}
 	return err
 }

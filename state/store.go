@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -46,6 +45,7 @@ type Store struct {
 	endpoints []string
 	embedded  *embedded // nil: the store is elsewhere
 	clock     func() time.Duration
+	why       reason // there is no connection
 }
 
 // Over is a store over a client that is open, with a clock that only goes forward. Close closes the client.
@@ -89,6 +89,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note))
 	if s.embedded != nil {
 		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)
 	}
@@ -103,7 +104,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	defer cancel()
 	if _, err := s.Client.Get(ctx, s.key("current_version"), clientv3.WithCountOnly()); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = cmp.Or(refusedTLS(endpoints, config.TLS), fmt.Errorf("no answer within %s", patience))
+			err = cmp.Or(refusedTLS(endpoints, config.TLS), s.why.of(fmt.Errorf("no answer within %s", patience)))
 		}
 		if s.Broken() == nil {
 			err = &UnreachableError{endpoints, err}
@@ -123,25 +124,10 @@ func (s *Store) Explain(err error) error {
 		return err
 	}
 	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded {
-		return &UnreachableError{s.endpoints, plain(err)}
+		return &UnreachableError{s.endpoints, s.why.of(err)}
 	}
 	return err
 }
-
-// jargon is what the client puts around why it has no connection.
-var jargon = regexp.MustCompile(`rpc error: code = \w+ desc = (?:latest balancer error: )?(?:connection error: desc = )?` +
-	`(?:"?transport: (?:Error while dialing: )?(?:dial \S+ \S+: )?(?:connect: )?([^"]+)"?)?`)
-
-// plainError is an error in fewer words.
-type plainError struct {
-	error
-	text string
-}
-
-func (e *plainError) Error() string { return e.text }
-func (e *plainError) Unwrap() error { return e.error }
-
-func plain(err error) error { return &plainError{err, jargon.ReplaceAllString(err.Error(), "$1")} }
 
 // Unanswered reports an error of a store that did not answer, or could not now: what was asked is not refused.
 func Unanswered(err error) bool {

@@ -74,15 +74,23 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 		return &exit{agent.ExitWaiting, err}
 	}
 	if err != nil && out.Report == nil {
-		return err
+		return stopped(cmd.Context(), err)
 	}
 	if err := errors.Join(a.printOutcome(out, config), err); err != nil { // what was done is shown also where it could not be recorded
-		return err
+		return stopped(cmd.Context(), err)
 	}
 	if code := exitCode(out, detailed); code != 0 {
 		return &exit{code, nil}
 	}
 	return nil
+}
+
+// stopped is the error of a pull that could not be made, or none of its own where it was told to stop.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return &exit{agent.ExitWaiting, fmt.Errorf("told to stop (%w): the next pull goes on", err)}
 }
 
 // exitCode is that of a pull; the detailed form tells changes apart.

@@ -1,0 +1,59 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc"
+)
+
+// reason is why there is no connection, such as a certificate that expired: etcd's client says only that time is over.
+type reason struct {
+	mu   sync.Mutex
+	text string
+}
+
+// note keeps what was said of the connection since an operation had an answer.
+func (r *reason) note(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	err := invoke(ctx, method, req, reply, conn, opts...)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil:
+		r.text = ""
+	case strings.Contains(err.Error(), "connection error: desc = "):
+		r.text = plain(err).Error()
+	}
+	return err
+}
+
+// of is an error in plain words, with why there is no connection where only that is known.
+func (r *reason) of(err error) error {
+	if said := plain(err); said.Error() != err.Error() {
+		return said
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.text == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, r.text)
+}
+
+// jargon is what the client puts around why it has no connection.
+var jargon = regexp.MustCompile(`rpc error: code = \w+ desc = (?:latest balancer error: )?(?:connection error: desc = )?` +
+	`(?:"?transport: (?:Error while dialing: )?(?:dial \S+ \S+: )?(?:connect: )?([^"]+)"?)?`)
+
+// plainError is an error in fewer words.
+type plainError struct {
+	error
+	text string
+}
+
+func (e *plainError) Error() string { return e.text }
+func (e *plainError) Unwrap() error { return e.error }
+
+func plain(err error) error { return &plainError{err, jargon.ReplaceAllString(err.Error(), "$1")} }

@@ -194,7 +194,7 @@ func (g *gates) pending(err error) error {
 		wait = newerComes(g.req.Version, err)
 	case err == nil:
 		return nil
-	case state.Unanswered(err), errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced): // neither the commit nor the host is at fault
+	case state.Unanswered(err), errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced), errors.Is(err, lock.ErrMoved): // neither the commit nor the host is at fault
 		wait = &lock.Wait{Gate: "etcd", Reason: g.store.Explain(err).Error(), Clear: "the next pull goes on", Since: time.Now()}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		wait = &lock.Wait{Gate: "other nodes", Reason: "no time was left to wait", Clear: "the next pull goes on", Since: time.Now()}
@@ -248,7 +248,7 @@ func (g *gates) with(s apply.GatedStep) *lock.Steps {
 	return lock.NewSteps(g.store, req)
 }
 
-func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.Context, string) error, error) {
+func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.Context, apply.Outcome, string) error, error) {
 	count := s.Options.Serialize.Count
 	turn, err := g.with(s).Serialize(ctx, g.step(s), func(roster int) int { n, _ := count.Of(roster); return n })
 	if err != nil {
@@ -257,16 +257,16 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.
 	if err := g.acquire(ctx, turn); err != nil {
 		return nil, g.pending(err)
 	}
-	return func(ctx context.Context, failed string) error {
+	return func(ctx context.Context, how apply.Outcome, why string) error {
 		ctx, cancel := afterwards(ctx)
 		defer cancel()
 		switch {
-		case failed == "":
-			return g.pending(turn.GoOnStep(ctx))
-		case s.Options.FailAfterAllTargetsRan:
+		case how == apply.Pending, how == apply.Failed && s.Options.FailAfterAllTargetsRan:
 			return turn.Release(ctx)
+		case how == apply.Failed:
+			return g.pending(turn.StopStep(ctx, why))
 		}
-		return turn.StopStep(ctx, failed)
+		return g.pending(turn.GoOnStep(ctx))
 	}, nil
 }
 

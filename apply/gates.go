@@ -26,8 +26,9 @@ type Gates interface {
 	// Result waits for that of the node that was chosen.
 	Result(ctx context.Context, s GatedStep) (render.StepResult, error)
 
-	// Serialize waits until the node is one of those that may take the step now. Its end says how that went: "" is well.
-	Serialize(ctx context.Context, s GatedStep) (end func(ctx context.Context, failed string) error, err error)
+	// Serialize waits until the node is one of those that may take the step now. Its end says how that went: Failed and why, or Pending when it
+	// was not started after all.
+	Serialize(ctx context.Context, s GatedStep) (end func(ctx context.Context, how Outcome, why string) error, err error)
 	// Arrive records how the step ended here: done, skipped, failed. Await waits until everybody arrived.
 	Arrive(ctx context.Context, s GatedStep, how string) (open bool, err error)
 	Await(ctx context.Context, s GatedStep) error
@@ -223,11 +224,7 @@ func (s *running) serialized(ctx context.Context) {
 	if s.endSerial == nil || s.r.Outcome == Pending {
 		return
 	}
-	failed := ""
-	if s.r.Outcome == Failed {
-		failed = s.r.Reason
-	}
-	if err := s.endSerial(ctx, failed); err != nil {
+	if err := s.endSerial(ctx, s.r.Outcome, s.r.Reason); err != nil {
 		s.also(err)
 	}
 }
@@ -237,7 +234,7 @@ func (s *running) notSerialized(ctx context.Context) {
 	if s.endSerial == nil {
 		return
 	}
-	if err := s.endSerial(ctx, ""); err != nil {
+	if err := s.endSerial(ctx, Pending, ""); err != nil {
 		s.also(err)
 	}
 	s.endSerial = nil

@@ -20,12 +20,12 @@ type running struct {
 	run      context.Context // of the whole run: what waits for other nodes is not the step's time
 	joint    *joint          // the steps that are made together with this one; nil: none, or it came or left
 
-	elected   bool                                           // this node was chosen for the step
-	stale     bool                                           // its result is too old for the others
-	ran       bool                                           // its action was applied
-	refused   error                                          // what it reads failed for all
-	wanted    []*boundStep                                   // whose results of other nodes it turned out to read
-	endSerial func(ctx context.Context, failed string) error // gives its place at a serialized step back
+	elected   bool                                                     // this node was chosen for the step
+	stale     bool                                                     // its result is too old for the others
+	ran       bool                                                     // its action was applied
+	refused   error                                                    // what it reads failed for all
+	wanted    []*boundStep                                             // whose results of other nodes it turned out to read
+	endSerial func(ctx context.Context, how Outcome, why string) error // gives its place at a serialized step back
 }
 
 // step decides what becomes of one step.

@@ -33,7 +33,7 @@ func (t *Turn) acquire(ctx context.Context) error {
 			return last // it ended while the store was asked: the last answer stands
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, errMoved):
+		case errors.Is(err, ErrMoved):
 			sleep(ctx, jitter(t.req.node(), attempt, 20*time.Millisecond))
 			continue
 		case err != nil:
@@ -126,7 +126,7 @@ func (t *Turn) watched(r *reading) (key string, poll time.Duration, opts []clien
 	if r.ahead != "" && !t.aside {
 		return r.ahead, max(queuePoll, time.Duration(t.size)*eachPoll), []clientv3.OpOption{clientv3.WithFilterPut()}
 	}
-	if w := r.view.Switch; w != nil && !w.Until.IsZero() {
+	if w := r.view.Switch; w != nil && (t.aside || !w.Until.IsZero()) {
 		return r.switchKey, headPoll, nil
 	}
 	for _, d := range r.view.Depends {

@@ -161,7 +161,7 @@ func (s *Steps) AwaitOpen(ctx context.Context, step Step, told func(*Wait)) erro
 			return last
 		case errors.Is(err, ErrSuperseded) || ctx.Err() != nil:
 			return err
-		case errors.Is(err, errMoved):
+		case errors.Is(err, ErrMoved):
 			sleep(ctx, jitter(s.req.node(), poll, 20*time.Millisecond))
 			continue
 		case err != nil:
@@ -265,14 +265,14 @@ func (s *Steps) settle(ctx context.Context, step Step) (*Wait, bool, error) {
 		Then(clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.key(step, "open")), "=", 0)},
 			[]clientv3.Op{state.Put(s.key(step, "open"), s.opened())}, nil)).Commit()
 	if err == nil && !done.Succeeded {
-		err = errMoved
+		err = ErrMoved
 	}
 	return nil, err == nil, err
 }
 
 // tally reads who arrived and who is missing. Lost nodes are given up where the rules say so.
 func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
-	roster, err := s.store.FreezeRoster(ctx, s.key(step, "roster"), s.req.Inventory, s.belongs(ctx, step))
+	roster, err := s.store.FreezeRoster(ctx, s.key(step, "roster"), s.req.Inventory, s.chooses(step))
 	if err != nil {
 		return tally{}, err
 	}
@@ -339,7 +339,7 @@ func (s *Steps) haltOnce(ctx context.Context, node, reason string, news int64) e
 		If(clientv3.Compare(clientv3.ModRevision(s.store.GateKey(s.req.rollout(), group)), "=", rev)).
 		Then(s.store.GateOp(s.req.rollout(), group, gate), s.store.RingOp()).Commit()
 	if err == nil && !done.Succeeded {
-		err = errMoved
+		err = ErrMoved
 	}
 	return err
 }

@@ -27,7 +27,7 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 		return err
 	}
 	if !done.Succeeded {
-		return errMoved
+		return ErrMoved
 	}
 	if fence == 0 {
 		fence = done.Header.Revision

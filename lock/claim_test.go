@@ -101,7 +101,7 @@ func TestMovedInBetween(t *testing.T) {
 			switch err := turn.claim(f.ctx, r, d); {
 			case name == "nothing" && (err != nil || !turn.Holds()):
 				t.Errorf("%v", err)
-			case name != "nothing" && (!errors.Is(err, errMoved) || turn.Holds()):
+			case name != "nothing" && (!errors.Is(err, ErrMoved) || turn.Holds()):
 				t.Errorf("admitted: %v", err)
 			}
 		})
@@ -116,7 +116,7 @@ func TestOlderClaimMeetsAHalt(t *testing.T) {
 	q := f.request("me", "web")
 	turn, r, d := f.decided(q)
 	f.broken("other", "web")
-	if err := turn.claim(f.ctx, r, d); !errors.Is(err, errMoved) {
+	if err := turn.claim(f.ctx, r, d); !errors.Is(err, ErrMoved) {
 		t.Errorf("admitted to a version that was halted in between: %v", err)
 	}
 	f.mustWait(q, "role web (halted)|other failed: it broke")

@@ -110,11 +110,11 @@ func (c *Candidate) take(ctx context.Context, key string, seen int64, more ...cl
 		Else(clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly())).Commit()
 	switch {
 	case err != nil:
-		return errMoved // it may be there all the same: look again
+		return err // it may be there all the same: Elect looks again
 	case !done.Succeeded && revisionOf(done.Responses[0].GetResponseRange().Kvs) != s.req.Presence.Revision:
 		return state.ErrLeaseLost
 	case !done.Succeeded:
-		return errMoved
+		return ErrMoved
 	}
 	c.place, c.revision = key, done.Header.Revision
 	return nil

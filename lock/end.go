@@ -176,7 +176,7 @@ func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 		}
 		st := q.status(reason)
 		ops := append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), s.RingOp())
-		if how == Halting && gate.State == state.Halted && !told { // it is on record at once, however many fail at the same moment
+		if how == Halting && (gate.State == state.Halted || attempt > 0) && !told { // it is on record at once, however many fail at the same moment
 			if err := t.tell(ctx, ops); err != nil {
 				return err
 			}

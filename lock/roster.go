@@ -19,8 +19,8 @@ func (t *Turn) freeze(ctx context.Context) error {
 }
 
 // ofGroup are the members of a group.
-func (q *Request) ofGroup(group string) state.Belongs {
-	return func(node string, m state.Member) (bool, string) { return q.Rules.GroupOf(node, m) == group, "" }
+func (q *Request) ofGroup(group string) state.Choose {
+	return state.Belongs(func(node string, m state.Member) (bool, string) { return q.Rules.GroupOf(node, m) == group, "" }).Always()
 }
 
 // takeRoster files the roster that was read, if it is frozen yet.
@@ -40,28 +40,20 @@ func (t *Turn) rosterless(r *reading) bool {
 
 // roster is the barrier's, frozen when somebody first comes, as far as the node needs it.
 func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
-	return s.store.RosterFor(ctx, s.key(step, "roster"), s.req.node(), s.req.Inventory, s.belongs(ctx, step))
+	return s.store.RosterFor(ctx, s.key(step, "roster"), s.req.node(), s.req.Inventory, s.chooses(step))
 }
 
-// belongs leaves nodes that are switched off out of a roster.
-func (s *Steps) belongs(ctx context.Context, step Step) state.Belongs {
-	var switches map[string]state.Switch
-	return func(node string, m state.Member) (bool, string) {
-		yes, left := step.Members(node, m)
-		if !yes {
-			return false, left
-		}
-		if switches == nil {
-			found, err := s.store.Switches(ctx)
-			if err != nil { // then nobody is left out, and they are waited for
-				found = map[string]state.Switch{}
+// chooses leaves nodes that are switched off out of a roster.
+func (s *Steps) chooses(step Step) state.Choose {
+	return func(ctx context.Context) (state.Belongs, error) {
+		switches, err := s.store.Switches(ctx)
+		return func(node string, m state.Member) (bool, string) {
+			yes, left := step.Members(node, m)
+			if yes && node != s.req.node() && switchedOff(switches, node, m.Role, s.req.Version.ID) {
+				return false, "disabled"
 			}
-			switches = found
-		}
-		if node != s.req.node() && switchedOff(switches, node, m.Role, s.req.Version.ID) {
-			return false, "disabled"
-		}
-		return true, ""
+			return yes, left
+		}, err
 	}
 }
 

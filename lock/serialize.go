@@ -45,7 +45,7 @@ func (t *Turn) StopStep(ctx context.Context, reason string) error {
 		case err != nil:
 			return err
 		case !done.Succeeded && revisionOf(done.Responses[0].GetResponseRange().Kvs) != rev:
-			return errMoved
+			return ErrMoved
 		case !done.Succeeded && !told:
 			return t.lost()
 		}
@@ -65,13 +65,18 @@ func (t *Turn) GoOnStep(ctx context.Context) error {
 		if gate.Failed = without(gate.Failed, node); len(gate.Failed) == 0 {
 			gate = state.Gate{State: "open"}
 		}
+		gateKey := t.store.GateKey(t.req.rollout(), t.gate)
 		done, err := t.store.Client.Txn(ctx).
-			If(clientv3.Compare(clientv3.ModRevision(t.store.GateKey(t.req.rollout(), t.gate)), "=", rev)).
-			Then(t.store.GateOp(t.req.rollout(), t.gate, gate), t.store.RingOp()).Commit()
-		if err == nil && !done.Succeeded {
-			err = errMoved
+			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(gateKey), "=", rev))...).
+			Then(t.store.GateOp(t.req.rollout(), t.gate, gate), t.store.RingOp()).
+			Else(clientv3.OpGet(gateKey, clientv3.WithKeysOnly())).Commit()
+		switch {
+		case err != nil || done.Succeeded:
+			return err
+		case revisionOf(done.Responses[0].GetResponseRange().Kvs) == rev:
+			return t.lost()
 		}
-		return err
+		return ErrMoved
 	})
 	return errors.Join(err, t.Release(ctx))
 }

@@ -46,7 +46,7 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 	}
 	for i := range r.view.Depends {
 		dep := &r.view.Depends[i]
-		if r.view.Ahead != "" && !t.aside { // the first in the queue finds out
+		if r.view.Ahead != "" || t.aside { // the first in the queue finds out
 			break
 		}
 		if dep.Closed || dep.Gate.State == state.Halted {

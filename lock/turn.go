@@ -89,17 +89,17 @@ func (t *Turn) Try(ctx context.Context) (*Wait, error) {
 		if err == nil && wait != nil {
 			r.wait, r.at, t.tried = wait, time.Now(), r
 		}
-		if !errors.Is(err, errMoved) {
+		if !errors.Is(err, ErrMoved) {
 			return t.told(wait), t.orLeave(ctx, err)
 		}
 		if !sleep(ctx, jitter(t.req.node(), attempt, 20*time.Millisecond)) {
-			return nil, ctx.Err()
+			return nil, t.orLeave(ctx, ctx.Err())
 		}
 	}
 }
 
-// errMoved says that something changed between a look and the claim: look again.
-var errMoved = errors.New("something moved in between")
+// ErrMoved says that something changed between a look and a write, each time until no time was left: it is to be tried again.
+var ErrMoved = errors.New("the fleet's record moved in between each time")
 
 // Acquire waits until the node is admitted, and claims a place. A claim that the node holds already, also of an older version, is adopted.
 // When ctx ends first it returns the *Wait that stood in the way, or ctx's error if it was not told one; and ErrSuperseded when the version
@@ -163,7 +163,7 @@ func (t *Turn) attempt(ctx context.Context, earlier *reading) (*Wait, *reading, 
 	return nil, r, t.claim(ctx, r, d)
 }
 
-// current reports a version that is not the fleet's any more: ErrSuperseded; errMoved where only what is said of it is new, such as its release.
+// current reports a version that is not the fleet's any more: ErrSuperseded; ErrMoved where only what is said of it is new, such as its release.
 func (t *Turn) current(ctx context.Context, r *reading) error {
 	if r.current == t.req.VersionRev || !t.follows {
 		return nil
@@ -173,27 +173,27 @@ func (t *Turn) current(ctx context.Context, r *reading) error {
 		return err
 	}
 	t.req.VersionRev = rev
-	return errMoved
+	return ErrMoved
 }
 
-// frozen sees to it that the group has a roster, and the node no claim in another group: errMoved when there was something to do.
+// frozen sees to it that the group has a roster, and the node no claim in another group: ErrMoved when there was something to do.
 func (t *Turn) frozen(ctx context.Context, r *reading) error {
 	switch {
 	case len(r.others) > 0 && t.roster != nil: // no claim is made in a group without a roster
-		return cmp.Or(t.regroup(ctx, r), errMoved)
+		return cmp.Or(t.regroup(ctx, r), ErrMoved)
 	case len(r.others) > 0 || t.rosterless(r):
-		return cmp.Or(t.freeze(ctx), errMoved)
+		return cmp.Or(t.freeze(ctx), ErrMoved)
 	}
 	return nil
 }
 
-// decide decides, and does what is to be put in order first: errMoved when it did something. Where it keeps the node waiting for a reason of its
+// decide decides, and does what is to be put in order first: ErrMoved when it did something. Where it keeps the node waiting for a reason of its
 // own, the node leaves the queue.
 func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 	d := Decide(r.view)
 	if d.Aside != t.aside {
 		if t.aside = d.Aside; !d.Aside { // now it queues
-			return Decision{}, errMoved
+			return Decision{}, ErrMoved
 		}
 		if err := t.Leave(ctx); err != nil {
 			return Decision{}, err
@@ -209,7 +209,7 @@ func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 		return d, nil
 	}
 	if again, err := t.tidy(ctx, r, &d); again || err != nil {
-		return Decision{}, cmp.Or(err, errMoved)
+		return Decision{}, cmp.Or(err, ErrMoved)
 	}
 	return d, nil
 }

@@ -55,7 +55,7 @@ func TestDecommissionIsCareful(t *testing.T) {
 	p := register(t, s, "n1", "web", "secret", time.Minute)
 	register(t, s, "n2", "web", "other", time.Minute)
 	for _, group := range []string{"web", "canaries"} {
-		_, err := s.FreezeRoster(ctx, s.RosterKey("v1", group), nil, func(string, Member) (bool, string) { return true, "" })
+		_, err := s.FreezeRoster(ctx, s.RosterKey("v1", group), nil, Belongs(everybody).Always())
 		must(t, err)
 	}
 	_, err := s.FreezeRoster(ctx, s.RosterKey("v1", "db"), nil, ofRole("db"))

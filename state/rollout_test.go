@@ -12,8 +12,8 @@ import (
 )
 
 // ofRole says who belongs to a roster of one role.
-func ofRole(role string) Belongs {
-	return func(_ string, m Member) (bool, string) { return m.Role == role, "" }
+func ofRole(role string) Choose {
+	return Belongs(func(_ string, m Member) (bool, string) { return m.Role == role, "" }).Always()
 }
 
 // TestFreezeRoster: everybody who asks at once gets one list, which stays whatever comes later.
@@ -74,7 +74,7 @@ func TestRosterLeavesOut(t *testing.T) {
 	s := open(t, t.TempDir())
 	inventory := map[string]Member{"a": {Role: "web"}, "b": {Role: "web", Labels: map[string]string{"frozen": "yes"}}, "c": {Role: "web"}, "d": {Role: "db"}}
 	for range 2 { // made, and read
-		l, err := s.FreezeRoster(ctx, s.RunKey("v1", "x", "roster"), inventory, func(node string, m Member) (bool, string) {
+		l, err := s.FreezeRoster(ctx, s.RunKey("v1", "x", "roster"), inventory, Belongs(func(node string, m Member) (bool, string) {
 			switch {
 			case node == "c":
 				return false, "disabled"
@@ -82,7 +82,7 @@ func TestRosterLeavesOut(t *testing.T) {
 				return false, "frozen"
 			}
 			return m.Role == "web", ""
-		})
+		}).Always())
 		must(t, err)
 		if !slices.Equal(l.Nodes(), []string{"a"}) || !slices.Equal(l.Left, []string{"b (frozen)", "c (disabled)"}) {
 			t.Errorf("%q, left out %q", l.Nodes(), l.Left)

@@ -95,19 +95,25 @@ func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[s
 // Belongs says whether a member belongs to a roster, and, where one that would is left out, why.
 type Belongs func(node string, m Member) (yes bool, left string)
 
+// Choose is asked by whoever makes a roster, for what that rests on. Without an answer no roster is made.
+type Choose func(ctx context.Context) (Belongs, error)
+
+// Always chooses by the node alone.
+func (b Belongs) Always() Choose { return func(context.Context) (Belongs, error) { return b, nil } }
+
 // FreezeRoster is the roster at a key: what it was when somebody first asked. A new one has the members that belong.
-func (s *Store) FreezeRoster(ctx context.Context, key string, inventory map[string]Member, belongs Belongs) (*Roster, error) {
-	return s.freeze(ctx, key, clientv3.OpTxn(nil, s.wholeOps(key), nil), inventory, belongs)
+func (s *Store) FreezeRoster(ctx context.Context, key string, inventory map[string]Member, choose Choose) (*Roster, error) {
+	return s.freeze(ctx, key, clientv3.OpTxn(nil, s.wholeOps(key), nil), inventory, choose)
 }
 
 // RosterFor is the same as far as one node needs it: how large the roster is, and whether the node is of it.
-func (s *Store) RosterFor(ctx context.Context, key, node string, inventory map[string]Member, belongs Belongs) (*Roster, error) {
-	return s.freeze(ctx, key, s.RosterOp(key, node), inventory, belongs)
+func (s *Store) RosterFor(ctx context.Context, key, node string, inventory map[string]Member, choose Choose) (*Roster, error) {
+	return s.freeze(ctx, key, s.RosterOp(key, node), inventory, choose)
 }
 
 // freeze reads a roster. While there is none, one of those that come at once makes it, for which it reads all nodes; the others wait for that
 // one, for a while.
-func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, inventory map[string]Member, belongs Belongs) (*Roster, error) {
+func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, inventory map[string]Member, choose Choose) (*Roster, error) {
 	for attempt := 0; ; attempt++ {
 		got, err := s.Client.Txn(ctx).Then(read).Commit()
 		if err != nil {
@@ -123,7 +129,7 @@ func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, invent
 			}
 		}
 		if mine {
-			return s.makeRoster(ctx, key, inventory, belongs)
+			return s.makeRoster(ctx, key, inventory, choose)
 		}
 		if since > 0 && !s.Await(ctx, s.partKey(key, "maker"), since, makerTime, clientv3.WithFilterPut()) {
 			return nil, ctx.Err()
@@ -149,8 +155,12 @@ func (s *Store) begin(ctx context.Context, key string) (mine bool, since int64, 
 	return false, since, nil
 }
 
-func (s *Store) makeRoster(ctx context.Context, key string, inventory map[string]Member, belongs Belongs) (*Roster, error) {
+func (s *Store) makeRoster(ctx context.Context, key string, inventory map[string]Member, choose Choose) (*Roster, error) {
 	members, err := s.Members(ctx, inventory)
+	if err != nil {
+		return nil, err
+	}
+	belongs, err := choose(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -20,13 +20,13 @@ func TestRosterFor(t *testing.T) {
 			inventory[fmt.Sprint("web", i)] = Member{Role: "web"}
 		}
 		key := s.RosterKey(fmt.Sprint("v", n), "web")
-		whole, err := s.FreezeRoster(ctx, key, inventory, everybody)
+		whole, err := s.FreezeRoster(ctx, key, inventory, Belongs(everybody).Always())
 		must(t, err)
 		if len(whole.Nodes()) != n {
 			t.Errorf("%d of %d nodes", len(whole.Nodes()), n)
 		}
 		for _, node := range []string{"web0", "web199", "web200", "web2999", "web", "other"} {
-			part, err := s.RosterFor(ctx, key, node, nil, everybody)
+			part, err := s.RosterFor(ctx, key, node, nil, Belongs(everybody).Always())
 			must(t, err)
 			if part.Size != n || part.Has(node) != whole.Has(node) || !slices.Equal(part.Roles, whole.Roles) {
 				t.Errorf("%s of %d: %d nodes, %v, has it: %v", node, n, part.Size, part.Roles, part.Has(node))
@@ -45,7 +45,7 @@ func TestRosterIsMadeOnce(t *testing.T) {
 	key := s.RosterKey("v1", "web")
 	made := make([]int, 20)
 	atOnce(t, len(made), func(i int) error {
-		_, err := s.RosterFor(ctx, key, "web1", inventory, func(node string, m Member) (bool, string) { made[i]++; return everybody(node, m) })
+		_, err := s.RosterFor(ctx, key, "web1", inventory, Belongs(func(node string, m Member) (bool, string) { made[i]++; return everybody(node, m) }).Always())
 		return err
 	})
 	total := 0
@@ -64,7 +64,7 @@ func TestRosterIsMadeOnce(t *testing.T) {
 	if mine, _, err := s.begin(ctx, key); !mine || err != nil { // and dies
 		t.Fatalf("%v %v", mine, err)
 	}
-	if r, err := s.RosterFor(ctx, key, "web1", inventory, everybody); err != nil || !r.Has("web1") {
+	if r, err := s.RosterFor(ctx, key, "web1", inventory, Belongs(everybody).Always()); err != nil || !r.Has("web1") {
 		t.Errorf("%v %v", r, err)
 	}
 }

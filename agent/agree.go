@@ -152,7 +152,7 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 				continue
 			}
 			rollout := program.catalog.Fleet.Rollout
-			next.Held, next.Canary = !rollout.Follows(), rollout.Canary != nil && rollout.LimitFor(render.CanaryGroup, 1) > 0 // frozen ones are never through
+			next.Held, next.Canary = !rollout.Follows(), rollout.HasCanaries()
 		}
 		if _, err := p.store.Propose(ctx, *next, current, rev); err != nil {
 			return nil, err

@@ -46,14 +46,14 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 		v.Previous, v.Rewound = current.ID, current.Rewound
 		v.Bad = slices.DeleteFunc(slices.Clone(current.Bad), func(id string) bool { return id == v.ID })
 		if v.Same(current) { // its rollout goes on
-			v.Previous, v.Epoch, v.Canary = current.Previous, current.Epoch, current.Canary
+			v.Previous, v.Epoch = current.Previous, current.Epoch
 		}
 	}
 	rules, inventory, err := p.rules(ctx, &v)
 	if err != nil {
 		return nil, err
 	}
-	v.Canary = rules.Canary != nil
+	v.Canary = rules.HasCanaries()
 	return &Proposal{v, current, seen, rules, inventory}, nil
 }
 

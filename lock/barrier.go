@@ -224,7 +224,6 @@ type tally struct {
 	open     bool
 	in       map[string]string // node -> how it arrived
 	missing  []state.Holder
-	roles    []string // of the roster
 	more     int
 	failed   []string
 	news     int64    // the revision of the last failure
@@ -240,7 +239,7 @@ func (s *Steps) settle(ctx context.Context, step Step) (*Wait, bool, error) {
 		return nil, t.open, err
 	}
 	if len(t.missing) > 0 {
-		if err := trouble(ctx, s.store, s.req, t.roles, t.missing); err != nil {
+		if err := trouble(ctx, s.store, s.req, t.missing); err != nil {
 			return nil, false, err
 		}
 		names := []string{}
@@ -287,7 +286,7 @@ func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
 	if err != nil {
 		return tally{}, err
 	}
-	t := tally{left: roster.Left, roles: roster.Roles, open: got.Responses[0].GetResponseRange().Count > 0, in: map[string]string{}, revision: got.Header.Revision}
+	t := tally{left: roster.Left, open: got.Responses[0].GetResponseRange().Count > 0, in: map[string]string{}, revision: got.Header.Revision}
 	arrived := map[string]bool{}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
 		node := state.LastPart(kv.Key)

@@ -30,13 +30,26 @@ func (t *Turn) surveyOps() []clientv3.Op {
 	if givesUp(t.req.Rules.OnLost) { // then nobody counts who is away
 		return nil
 	}
+	if t.byName() {
+		return t.store.PresenceOps(t.roster.Nodes())
+	}
 	return t.censusOps(clientv3.WithCountOnly())
+}
+
+// byName reports a small group that is not just a role, such as a few canaries: it is asked of its own nodes who is away.
+func (t *Turn) byName() bool {
+	return t.roster.Size <= state.PresencesAtOnce && !slices.Equal(t.roster.Roles, []string{t.req.Rules.Group})
 }
 
 // surveyOf files what surveyOps read. It names who is away, unless that would mean to read a large group: where all holders live, their number
 // is the same.
 func (t *Turn) surveyOf(ctx context.Context, r *reading, answers []*pb.ResponseOp) error {
 	r.surveyed = true
+	if t.byName() {
+		known, alive, err := state.PresenceOf(t.roster.Nodes(), answers)
+		r.view.Away = r.view.absent(known, alive)
+		return err
+	}
 	away := int64(0)
 	for i, answer := range answers {
 		away += answer.GetResponseRange().Count * int64(1-2*(i%2))
@@ -78,17 +91,21 @@ func (t *Turn) census(ctx context.Context, v View) ([]string, error) {
 			sets[i%2][state.LastPart(kv.Key)] = true
 		}
 	}
-	seen, live := sets[0], sets[1]
-	holds := map[string]bool{v.Node: true}
+	return v.absent(sets[0], sets[1]), nil
+}
+
+// absent are the nodes that were seen and do not live, less those that count anyhow: the node itself and who holds a claim.
+func (v View) absent(seen, live map[string]bool) []string {
+	counts := map[string]bool{v.Node: true}
 	for _, c := range v.Claims {
-		holds[c.Node] = true
+		counts[c.Node] = true
 	}
 	var away []string
 	for node := range seen {
-		if !live[node] && !holds[node] {
+		if seen[node] && !live[node] && !counts[node] {
 			away = append(away, node)
 		}
 	}
 	slices.Sort(away)
-	return away, nil
+	return away
 }

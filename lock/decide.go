@@ -27,6 +27,9 @@ type View struct {
 	Total  int                 // places in the whole fleet; 0 is any number
 	Totals map[int]state.Claim // by place
 
+	Trouble map[string]state.Holder // what was found out about holders
+	Mixed   bool                    // nodes of several roles take turns
+
 	Gate    state.Gate // of the group
 	All     state.Gate // of all groups
 	Depends []Dependency
@@ -65,6 +68,8 @@ type Decision struct {
 	Arm     bool  // it counts again, and nobody set it going
 	Aside   bool  // the node waits for its own reason: it is not to be in the way of the others
 	Yield   bool  // its place in the whole fleet is given back: those for whom it waits may need it
+	Full    bool  // it waits for those who hold places
+	Fleet   bool  // those of the whole fleet
 }
 
 // Decide says whether the node of a view may change now, or why not. It is a pure function.
@@ -77,7 +82,7 @@ type Decision struct {
 func Decide(v View) Decision {
 	own, holds := v.own(v.Claims)
 	switch {
-	case v.Switch != nil && v.Switch.What == state.HostScope(v.Node).String():
+	case v.Switch != nil && (v.Switch.What == state.HostScope(v.Node).String() || v.Mixed && strings.HasPrefix(v.Switch.What, "role ")):
 		return Decision{Wait: v.Switch.wait(), Aside: true}
 	case v.Switch != nil && v.Switch.What != "pause":
 		return v.wait(v.Switch.wait())
@@ -109,7 +114,9 @@ func Decide(v View) Decision {
 	case !holds && len(v.Claims)+v.lost() >= v.Limit: // also claims of higher places, where the limit was lowered
 		return v.full(v.busy())
 	case !room:
-		return v.full(&Wait{Gate: fmt.Sprintf("slots of the fleet (%d at a time)", v.Total), Reason: holders(v.Totals), Clear: goesOn})
+		d := v.full(v.busyFleet())
+		d.Fleet = true
+		return d
 	}
 	index := 0
 	for _, taken := v.Claims[index]; taken; _, taken = v.Claims[index] {
@@ -132,7 +139,7 @@ func (v View) wait(w *Wait) Decision {
 
 // full is a decision to wait for holders: those that are lost are dealt with.
 func (v View) full(w *Wait) Decision {
-	d := Decision{Wait: w}
+	d := Decision{Wait: w, Full: true}
 	if givesUp(v.OnLost) {
 		for _, i := range slices.Sorted(maps.Keys(v.Dead)) {
 			if v.Dead[i] && v.Claims[i].Node != v.Node {
@@ -246,17 +253,15 @@ func (d Dependency) wait() *Wait {
 
 // busy is why there is no place: who holds them, and who is away.
 func (v View) busy() *Wait {
-	w := &Wait{Gate: fmt.Sprintf("%s (%d at a time)", v.Name, v.Limit), Clear: goesOn}
+	w := &Wait{Gate: fmt.Sprintf("%s (%d at a time)", v.Name, v.Limit)}
 	var parts []string
 	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
 		c := v.Claims[i]
-		h := state.Holder{Node: c.Node, Step: c.Step, Since: c.Since, Alive: !v.Dead[i]}
+		h := v.holder(c, !v.Dead[i])
 		w.Holders = append(w.Holders, h)
 		parts = append(parts, held(h))
-		if v.Dead[i] {
-			w.Clear = startAgain(c.Node)
-		}
 	}
+	w.Clear = clearOf(w.Holders)
 	if v.lost() > 0 {
 		for _, node := range v.Away {
 			parts = append(parts, node+" does not answer")
@@ -271,6 +276,28 @@ func (v View) busy() *Wait {
 	return w
 }
 
+// busyFleet is why there is no place in the whole fleet: who holds them, of all groups.
+func (v View) busyFleet() *Wait {
+	w := &Wait{Gate: fmt.Sprintf("slots of the fleet (%d at a time)", v.Total)}
+	var parts []string
+	for _, i := range slices.Sorted(maps.Keys(v.Totals)) {
+		h := v.holder(v.Totals[i], true)
+		w.Holders = append(w.Holders, h)
+		parts = append(parts, held(h))
+	}
+	w.Reason, w.Clear = strings.Join(parts, ", "), clearOf(w.Holders)
+	return w
+}
+
+// holder is who has a claim, as far as it is known how that one is.
+func (v View) holder(c state.Claim, alive bool) state.Holder {
+	h := state.Holder{Node: c.Node, Step: c.Step, Since: c.Since, Alive: alive}
+	if found, ok := v.Trouble[c.Node]; ok {
+		h.Alive, h.Off, h.Failed = found.Alive, found.Off, found.Failed
+	}
+	return h
+}
+
 // held says since when and where a node holds a place.
 func held(h state.Holder) string {
 	at := ""
@@ -278,13 +305,4 @@ func held(h state.Holder) string {
 		at = " in step " + h.Step
 	}
 	return fmt.Sprintf("%s holds it since %s%s (%s)", h.Node, h.Since.Local().Format(time.TimeOnly), at, life(h))
-}
-
-// holders are the nodes of claims.
-func holders(claims map[int]state.Claim) string {
-	names := map[string]bool{}
-	for _, c := range claims {
-		names[c.Node] = true
-	}
-	return "held by " + strings.Join(slices.Sorted(maps.Keys(names)), ", ")
 }

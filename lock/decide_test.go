@@ -94,8 +94,8 @@ var limitCases = []decideCase{
 	{"an away node leaves room", View{Limit: 2, Away: []string{"a"}}, "place 0 of"},
 	{"somebody comes first", View{Limit: 5, Ahead: "a"}, "slot web|a comes first in the queue|goes on by itself"},
 	{"the fleet has room", View{Limit: 5, Total: 3, Totals: claims("a@v2", "", "b@v2")}, "place 0 of the group, 1 of the fleet"},
-	{"the fleet is full", View{Limit: 5, Total: 2, Totals: claims("a@v2", "b@v2")}, "slots of the fleet (2 at a time)|held by a, b"},
-	{"the fleet's cap was lowered", View{Limit: 5, Total: 1, Totals: claims("", "", "b@v1")}, "slots of the fleet (1 at a time)|held by b"},
+	{"the fleet is full", View{Limit: 5, Total: 2, Totals: claims("a@v2", "b@v2")}, "slots of the fleet (2 at a time)|a holds it|b holds it"},
+	{"the fleet's cap was lowered", View{Limit: 5, Total: 1, Totals: claims("", "", "b@v1")}, "slots of the fleet (1 at a time)|b holds it"},
 }
 
 // holderCases are about the node's own claims, and those of lost nodes.
@@ -114,7 +114,7 @@ var holderCases = []decideCase{
 	{"its older claim, out of the window", View{Limit: 1, Claims: claims("me@v1"), Closed: "Mon 22:00 UTC"}, "maintenance window"},
 	{"its older claim, what it depends on", View{Limit: 1, Claims: claims("me@v1"), Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "d"}}}}}, "role db|d (never seen)"},
 	{"its older claim, a fleet's place too", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("", "", "me@v1")}, "place 0 of the group, 2 of the fleet"},
-	{"its older claim, no fleet's place", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("a@v2")}, "slots of the fleet (1 at a time)|held by a"},
+	{"its older claim, no fleet's place", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("a@v2")}, "slots of the fleet (1 at a time)|a holds it"},
 	{"lost holders are released", View{Limit: 2, Claims: claims("a@v2", "b@v2"), Dead: dead(1), OnLost: Release}, "b holds it|; reclaim [1]"},
 	{"only lost ones are", View{Limit: 2, Claims: claims("a@v2", "b@v2"), Dead: map[int]bool{0: false, 1: true}, OnLost: Fail}, "; reclaim [1]"},
 	{"lost holders fail", View{Limit: 1, Claims: claims("a@v1", "b@v1"), Dead: dead(0, 1), OnLost: Fail}, "; reclaim [0 1]"},

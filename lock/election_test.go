@@ -176,10 +176,10 @@ func TestResults(t *testing.T) {
 	reader := f.request("worker1", "worker")
 	first, second := f.elect(all[0], of(2)), f.elect(all[1], of(2))
 	_, wait := f.results(reader, "init", of(2), 0, true)
-	f.contains(wait, "result of init|was chosen (2 of role=master) and has no result yet (alive)|it goes on by itself")
+	f.contains(wait, "result of init|no result yet of master000 (alive), master001 (alive), chosen for it (2 of role=master)|it goes on by itself")
 	f.publish(first, "init", `{"StdOut": "a"}`, 0)
 	_, wait = f.results(reader, "init", of(2), 0, true)
-	f.contains(wait, "master001 was chosen")
+	f.contains(wait, "no result yet of master001 (alive)")
 	told, woken := make(chan struct{}, 10), make(chan map[string]state.StepResult, 1)
 	go func() {
 		found, err := NewSteps(f.Store, reader).Results(f.ctx, chosenStep("init"), of(2), 0, true, func(*Wait) { told <- struct{}{} })
@@ -241,10 +241,10 @@ func TestResultsUnknown(t *testing.T) {
 		q, reader := f.request("m1", "master"), f.request("web1", "web")
 		f.must(f.elect(q, of(1)).Start(f.ctx, chosenStep("init")))
 		_, wait := f.results(reader, "init", of(1), 0, repeatable)
-		f.contains(wait, "m1 was chosen|(alive)")
+		f.contains(wait, "no result yet of m1 (alive)")
 		f.die(q)
 		_, wait = f.results(reader, "init", of(1), 0, repeatable)
-		f.contains(wait, "(not answering); start m1 again")
+		f.contains(wait, "(not answering)|start m1 again")
 		found, wait := f.results(reader, "init", of(1), 0, repeatable)
 		gate := f.gate("web")
 		if repeatable {
@@ -269,7 +269,7 @@ func TestResultsNotStarted(t *testing.T) {
 	f.die(q)
 	for range 2 {
 		_, wait := f.results(reader, "init", of(1), 0, false)
-		f.contains(wait, "(not answering); start m1 again")
+		f.contains(wait, "(not answering)|start m1 again")
 	}
 	if g := f.gate("web"); g.State == state.Halted {
 		t.Errorf("%+v", g)
@@ -295,7 +295,7 @@ func TestMaxAge(t *testing.T) {
 	}
 	f.gone(c.steps.resultKey(chosenStep("token"), "fresh", "m1"))
 	want(true, false)
-	if found, wait := f.results(q, "token", of(1), time.Second, true); len(found) != 0 || !strings.Contains(wait, "m1 was chosen") {
+	if found, wait := f.results(q, "token", of(1), time.Second, true); len(found) != 0 || !strings.Contains(wait, "no result yet of m1") {
 		t.Errorf("too old, and read: %v", found)
 	}
 	if found, _ := f.results(q, "token", of(1), 0, true); len(found) != 1 {

@@ -28,7 +28,7 @@ func (t *Turn) Succeed(ctx context.Context) error {
 	t.key, t.fence, t.total = "", 0, ""
 	t.prolong(ctx, clock)
 	if done >= int64(t.roster.Size) {
-		_ = t.close(ctx, t.req.Rules.Group) // the success is on record, and who waits for the group closes it as well
+		_ = again(ctx, t.req.node(), func() error { return t.close(ctx, t.req.Rules.Group) }) // the success is on record; else who waits for the group does it
 	}
 	return nil
 }

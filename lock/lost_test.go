@@ -215,3 +215,61 @@ func TestAwayOfMany(t *testing.T) {
 	dies(4)
 	says(3, "web00004 does not answer")
 }
+
+// TestFleetPlaceOfAnotherGroup: a place in the whole fleet whose holder does not answer, failed or is disabled is told as such to who waits for
+// it in another group; where lost nodes are given up it is taken back.
+func TestFleetPlaceOfAnotherGroup(t *testing.T) {
+	f := newFleet(t)
+	a, b := f.request("a1", "a"), f.request("b1", "b")
+	for _, q := range []*Request{&a, &b} {
+		q.Rules.Total, q.Rules.MaxFailures, q.Lasting = 1, 1, true
+	}
+	turn := f.mustTry(a)
+	f.mustWait(b, "slots of the fleet (1 at a time): a1 holds it|(alive); it goes on by itself")
+	f.must(turn.Fail(f.ctx, "it broke", Halting))
+	f.mustWait(b, "a1 holds it|(failed); mend a1, or push a commit")
+	f.switchOff(state.HostScope("a1"))
+	f.mustWait(b, "a1 holds it|(disabled); pullet enable --host a1")
+	f.must(setSwitch(f.ctx, f.Store, state.HostScope("a1"), enabled, 0))
+	f.die(a)
+	f.mustWait(b, "a1 holds it|(not answering); start a1 again")
+	b.Rules.OnLost = Release
+	f.mustTry(b)
+	if got := f.lost("a1"); got.By != "b1" || got.Slot != f.SlotPrefix("a")+"0" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestCanariesCountThemselves: a dead node of a role does not count in a group of a few nodes of that role.
+func TestCanariesCountThemselves(t *testing.T) {
+	f := newFleet(t)
+	groups := func(node string, _ state.Member) string {
+		if strings.HasPrefix(node, "canary") {
+			return "canaries"
+		}
+		return "web"
+	}
+	all := []Request{f.request("canary1", "web"), f.request("canary2", "web"), f.request("web7", "web")}
+	for i := range all {
+		all[i].Rules.GroupOf, all[i].Rules.Group = groups, groups(all[i].Presence.Node.Name, state.Member{})
+	}
+	f.die(all[2])
+	f.must(f.mustTry(all[0]).Release(f.ctx))
+	f.die(all[1])
+	f.mustWait(all[0], "canary2 does not answer")
+}
+
+// TestMixedGroup: of a group of several roles, one that is disabled is not in the way of the others.
+func TestMixedGroup(t *testing.T) {
+	f := newFleet(t)
+	mon, osd := f.request("mon1", "mon"), f.request("osd1", "osd")
+	for _, q := range []*Request{&mon, &osd} {
+		q.Rules.Group, q.Rules.GroupOf = "ceph", func(string, state.Member) string { return "ceph" }
+	}
+	f.must(f.mustTry(mon).Release(f.ctx)) // the roster is there
+	f.switchOff(state.RoleScope("mon"))
+	if _, wait := f.try(mon); wait == nil {
+		t.Fatal("it is disabled")
+	}
+	f.mustTry(osd)
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -95,37 +96,39 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 			return nil, nil, 0, err
 		}
 	}
-	wait := &Wait{Gate: "result of " + step.ID, Reason: "no node was chosen yet for " + e.ID, Clear: goesOn}
+	var missing []state.Holder
 	for _, kv := range kvs(2) {
-		node := string(kv.Value)
-		if _, there := found[node]; there {
-			continue
-		}
-		if err := s.chosen(ctx, step, e, node, started[node] && !repeatable, wait); err != nil {
-			return nil, nil, 0, err
+		if node := string(kv.Value); found[node].Node == "" && len(missing) < askedAtOnce {
+			missing = append(missing, state.Holder{Node: node, Step: step.ID, Since: time.Unix(0, 0)})
 		}
 	}
-	return nil, wait, got.Header.Revision, nil
+	if err := trouble(ctx, s.store, s.req, missing); err != nil {
+		return nil, nil, 0, err
+	}
+	for _, h := range missing {
+		if !h.Alive && started[h.Node] && !repeatable {
+			if err := s.unknown(ctx, step, h.Node); err != nil {
+				return nil, nil, 0, err
+			}
+		}
+	}
+	return nil, resultWait(step, e, missing), got.Header.Revision, nil
 }
 
-// chosen says how a chosen node is whose result is not there. One that is gone in the middle of a step that must not run twice leaves an
-// unknown result.
-func (s *Steps) chosen(ctx context.Context, step Step, e Election, node string, unrepeatable bool, wait *Wait) error {
-	got, err := s.store.Client.Get(ctx, s.store.AliveKey(node), clientv3.WithCountOnly())
-	if err != nil {
-		return err
+// askedAtOnce is of how many chosen nodes it is asked how they are: their results come, and then the next are asked.
+const askedAtOnce = 20
+
+// resultWait says which chosen nodes have no result.
+func resultWait(step Step, e Election, missing []state.Holder) *Wait {
+	w := &Wait{Gate: "result of " + step.ID, Reason: "no node was chosen yet for " + e.ID, Clear: clearOf(missing), Holders: missing}
+	var names []string
+	for _, h := range missing {
+		names = append(names, h.Node+" ("+life(h)+")")
 	}
-	h := []state.Holder{{Node: node, Step: step.ID, Since: time.Unix(0, 0), Alive: got.Count > 0}}
-	if err := trouble(ctx, s.store, s.req, nil, h); err != nil {
-		return err
+	if len(names) > 0 {
+		w.Reason = fmt.Sprintf("no result yet of %s, chosen for it (%s)", strings.Join(names, ", "), e.ID)
 	}
-	wait.Holders = append(wait.Holders, h...)
-	wait.Reason = fmt.Sprintf("%s was chosen (%s) and has no result yet (%s)", node, e.ID, life(h[0]))
-	wait.Clear = clearOf(wait.Holders)
-	if h[0].Alive || !unrepeatable {
-		return nil
-	}
-	return s.unknown(ctx, step, node)
+	return w
 }
 
 // unknown records that nobody knows what came of a step on a node that does not answer, and halts the group.

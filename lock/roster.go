@@ -49,20 +49,10 @@ func (s *Steps) chooses(step Step) state.Choose {
 		switches, err := s.store.Switches(ctx)
 		return func(node string, m state.Member) (bool, string) {
 			yes, left := step.Members(node, m)
-			if yes && node != s.req.node() && switchedOff(switches, node, m.Role, s.req.Version.ID) {
+			if yes && node != s.req.node() && offScope(switches, node, m.Role, s.req.Version.ID) != "" {
 				return false, "disabled"
 			}
 			return yes, left
 		}, err
 	}
-}
-
-// switchedOff reports a node that an operator keeps where it is.
-func switchedOff(switches map[string]state.Switch, node, role, version string) bool {
-	for _, c := range []state.Scope{state.HostScope(node), state.RoleScope(role), state.GlobalScope()} {
-		if w, ok := switches[c.String()]; ok {
-			return !w.Enabled || w.Version != "" && w.Version != version
-		}
-	}
-	return false
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -15,7 +16,7 @@ import (
 // not get on, closes groups that are through, and finds out who is missing there. It reports that another look is worth it.
 func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, err error) {
 	for _, i := range d.Reclaim {
-		taken, err := t.reclaim(ctx, r, i)
+		taken, err := t.reclaim(ctx, r, lostClaim{t.claims + strconv.Itoa(i), r.fences[i], r.view.Claims[i], t.gate, t.name})
 		if taken || err != nil {
 			return taken, err
 		}
@@ -23,6 +24,9 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 	}
 	if len(d.Reclaim) > 0 {
 		*d = Decide(r.view)
+	}
+	if again, err := t.holders(ctx, r, d); again || err != nil {
+		return again, err
 	}
 	if d.Stalled {
 		return true, t.stall(ctx, r)
@@ -62,6 +66,58 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 	return false, nil
 }
 
+// holders finds out how those are who hold the places for which the node waits: not before it waited at the head of the queue for a while. Places
+// in the whole fleet are taken back from lost nodes of any group: in theirs nobody may queue.
+func (t *Turn) holders(ctx context.Context, r *reading, d *Decision) (again bool, err error) {
+	if !d.Full {
+		t.full = time.Time{}
+		return false, nil
+	}
+	if t.full.IsZero() {
+		t.full = time.Now()
+	}
+	if time.Since(t.full) < headPoll/2 && !t.req.Lasting {
+		return false, nil
+	}
+	if err := trouble(ctx, t.store, t.req, d.Wait.Holders); err != nil {
+		return false, err
+	}
+	r.view.Trouble = map[string]state.Holder{}
+	for _, h := range d.Wait.Holders {
+		r.view.Trouble[h.Node] = h
+	}
+	if d.Fleet && givesUp(t.req.Rules.OnLost) {
+		if taken, err := t.reclaimFleet(ctx, r); taken || err != nil {
+			return taken, err
+		}
+	}
+	*d = Decide(r.view)
+	return false, nil
+}
+
+// reclaimFleet takes slots of any group back whose holders do not answer, with their places in the whole fleet.
+func (t *Turn) reclaimFleet(ctx context.Context, r *reading) (taken bool, err error) {
+	got, err := t.store.Client.Get(ctx, t.store.SlotPrefix(""), clientv3.WithPrefix())
+	if err != nil {
+		return false, err
+	}
+	for _, kv := range got.Kvs {
+		var c state.Claim
+		if err := decode(kv, &c); err != nil {
+			return false, err
+		}
+		if h, asked := r.view.Trouble[c.Node]; !asked || h.Alive {
+			continue
+		}
+		group, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), t.store.SlotPrefix("")), "/")
+		one, err := t.reclaim(ctx, r, lostClaim{string(kv.Key), kv.CreateRevision, c, group, "slot " + group})
+		if taken = taken || one; err != nil {
+			return taken, err
+		}
+	}
+	return taken, nil
+}
+
 // yield gives the node's place in the whole fleet back. It keeps that in its group, where it is half changed.
 func (t *Turn) yield(ctx context.Context, r *reading) error {
 	index, _ := r.view.own(r.view.Totals)
@@ -87,18 +143,29 @@ func (t *Turn) stall(ctx context.Context, r *reading) error {
 	return t.setGate(ctx, r, gate)
 }
 
+// lostClaim is a claim whose holder does not answer.
+type lostClaim struct {
+	key   string
+	fence int64
+	state.Claim
+	gate, name string // of the group
+}
+
 // reclaim takes a claim back from a node that does not answer, and records it. The store itself says that the node's lease ended.
-func (t *Turn) reclaim(ctx context.Context, r *reading, index int) (bool, error) {
-	s, q, c := t.store, t.req, r.view.Claims[index]
-	key := t.claims + strconv.Itoa(index)
-	reason := fmt.Sprintf("it did not answer while it held %s: the slot was taken back (rollout.onLost: %s)", t.name, q.Rules.OnLost)
-	conditions := []clientv3.Cmp{
-		clientv3.Compare(clientv3.CreateRevision(key), "=", r.fences[index]),
-		clientv3.Compare(clientv3.CreateRevision(s.AliveKey(c.Node)), "=", 0),
-		clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), t.gate)), "=", r.gateRev),
+func (t *Turn) reclaim(ctx context.Context, r *reading, c lostClaim) (bool, error) {
+	s, q := t.store, t.req
+	gate, gateRev, err := s.Gate(ctx, q.rollout(), c.gate)
+	if err != nil {
+		return false, err
 	}
-	record := map[string]any{"by": q.node(), "slot": key, "fence": r.fences[index], "claim": c, "onLost": q.Rules.OnLost, "time": time.Now().UTC()}
-	ops := []clientv3.Op{clientv3.OpDelete(key), state.Put(s.LostKey(q.rollout(), c.Node), record), s.RingOp()}
+	reason := fmt.Sprintf("it did not answer while it held %s: the slot was taken back (rollout.onLost: %s)", c.name, q.Rules.OnLost)
+	conditions := []clientv3.Cmp{
+		clientv3.Compare(clientv3.CreateRevision(c.key), "=", c.fence),
+		clientv3.Compare(clientv3.CreateRevision(s.AliveKey(c.Node)), "=", 0),
+		clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), c.gate)), "=", gateRev),
+	}
+	record := map[string]any{"by": q.node(), "slot": c.key, "fence": c.fence, "claim": c.Claim, "onLost": q.Rules.OnLost, "time": time.Now().UTC()}
+	ops := []clientv3.Op{clientv3.OpDelete(c.key), state.Put(s.LostKey(q.rollout(), c.Node), record), s.RingOp()}
 	for i, other := range r.view.Totals {
 		if other.Node == c.Node {
 			ops = append(ops, clientv3.OpDelete(s.TotalPrefix()+strconv.Itoa(i)))
@@ -110,9 +177,8 @@ func (t *Turn) reclaim(ctx context.Context, r *reading, index int) (bool, error)
 		ops = append(ops, s.StatusOps(c.Node, state.Rollout, state.Failed, st)...)
 	}
 	if q.Rules.OnLost == Fail {
-		gate := r.view.Gate
 		fails(&gate, c.Node, reason, q.Rules.MaxFailures)
-		ops = append(ops, s.GateOp(q.rollout(), t.gate, gate))
+		ops = append(ops, s.GateOp(q.rollout(), c.gate, gate))
 	}
 	done, err := s.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
 	return err == nil && done.Succeeded, err
@@ -144,7 +210,7 @@ func (t *Turn) settle(ctx context.Context, dep *Dependency) (closed bool, err er
 	}
 	dep.Missing, dep.More = missing(roster.Nodes(), sets[0], sets[1], sets[2], sets[3], t.req.Rules.OnLost)
 	if len(dep.Missing) > 0 {
-		return false, trouble(ctx, s, t.req, roster.Roles, dep.Missing)
+		return false, trouble(ctx, s, t.req, dep.Missing)
 	}
 	return true, t.closeAfter(ctx, dep.Group, len(sets[0]))
 }

@@ -3,46 +3,47 @@ package lock
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pullet/pullet/state"
 )
 
-// trouble finds out which of the nodes that are waited for do not go on by themselves: an operator keeps them where they are, or they failed.
-// Roles are those that all of them may have.
-func trouble(ctx context.Context, s *state.Store, q *Request, roles []string, holders []state.Holder) error {
+// trouble finds out which of the nodes that are waited for do not go on by themselves: an operator keeps them where they are, they failed, or do
+// not answer.
+func trouble(ctx context.Context, s *state.Store, q *Request, holders []state.Holder) error {
 	if len(holders) == 0 {
 		return nil
 	}
-	switches, err := s.Switches(ctx)
+	nodes := make([]string, len(holders))
+	for i, h := range holders {
+		nodes[i] = h.Node
+	}
+	plight, err := s.PlightOf(ctx, nodes)
 	if err != nil {
 		return err
 	}
 	for i := range holders {
-		h := &holders[i]
-		if h.Off = offScope(switches, h.Node, roles, q.Version.ID); h.Off != "" || !h.Alive {
-			continue
+		h, p := &holders[i], plight.Nodes[holders[i].Node]
+		h.Alive, h.Off = p.Alive, offScope(plight.Switches, h.Node, p.Role, q.Version.ID)
+		if _, paused := plight.Switches[state.PauseScope]; paused && h.Off == "" {
+			h.Off = state.PauseScope
 		}
-		failed, err := s.StatusOf(ctx, h.Node, state.Rollout, state.Failed)
-		if err != nil {
-			return err
+		h.Failed = p.Failed == q.Version.ID
+		if p.Known && h.Since.IsZero() {
+			h.Since = time.Unix(0, 0) // it was seen
 		}
-		h.Failed = failed.Version == q.Version.ID
 	}
 	return nil
 }
 
-// offScope is the switch that keeps a node where it is: "host web1", "role web", "global"; "" is none. A role's is known where there is one role.
-func offScope(switches map[string]state.Switch, node string, roles []string, version string) string {
-	scopes := []state.Scope{state.HostScope(node)}
-	if len(roles) == 1 {
-		scopes = append(scopes, state.RoleScope(roles[0]))
-	}
-	for _, c := range append(scopes, state.GlobalScope()) {
+// offScope is the switch that keeps a node where it is: "host web1", "role web", "global"; "" is none.
+func offScope(switches map[string]state.Switch, node, role, version string) string {
+	for _, c := range []state.Scope{state.HostScope(node), state.RoleScope(role), state.GlobalScope()} {
 		if w, ok := switches[c.String()]; ok {
-			if w.Enabled && (w.Version == "" || w.Version == version) {
-				return ""
+			if !w.Enabled || w.Version != "" && w.Version != version {
+				return c.String()
 			}
-			return c.String()
+			return ""
 		}
 	}
 	return ""
@@ -52,9 +53,11 @@ func offScope(switches map[string]state.Switch, node string, roles []string, ver
 func clearOf(holders []state.Holder) string {
 	for _, h := range holders {
 		switch {
+		case h.Off == state.PauseScope:
+			return "pullet rollout resume"
 		case h.Off != "":
 			return "pullet enable --" + h.Off
-		case h.Failed:
+		case h.Alive && h.Failed:
 			return fmt.Sprintf("mend %s, or push a commit that does (see pullet failures)", h.Node)
 		case h.Alive:
 		case !h.Since.IsZero():
@@ -69,9 +72,11 @@ func clearOf(holders []state.Holder) string {
 // life is how a node is, in a word. One that was never seen has no time.
 func life(h state.Holder) string {
 	switch {
+	case h.Off == state.PauseScope:
+		return "paused"
 	case h.Off != "":
 		return "disabled"
-	case h.Failed:
+	case h.Alive && h.Failed:
 		return "failed"
 	case h.Alive:
 		return "alive"

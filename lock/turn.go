@@ -35,6 +35,7 @@ type Turn struct {
 	tried    *reading        // by Try, just now
 	since    time.Time       // when it began to wait
 	bell     *state.Listener // while it is the first in the queue
+	full     time.Time       // since when it waits there for those who hold places
 
 	key   string // of the claim; "" while it holds none
 	fence int64

@@ -85,7 +85,7 @@ func TestTotalIsFull(t *testing.T) {
 	web, db := f.request("web1", "web"), f.request("db1", "db")
 	web.Rules.Total, db.Rules.Total = 1, 1
 	turn := f.mustTry(web)
-	f.mustWait(db, "slots of the fleet (1 at a time)|held by web1")
+	f.mustWait(db, "slots of the fleet (1 at a time)|web1 holds it")
 	f.mustTry(web) // retried inside
 	f.must(turn.Park(f.ctx, state.Status{Gate: "barrier x", Reason: "barrier x: not arrived yet: db1"}))
 	if got := f.keys(f.TotalPrefix()); len(got) != 0 || turn.Holds() {
@@ -116,7 +116,7 @@ func TestTotalIsFullForAnOlderClaim(t *testing.T) {
 	if err != nil || wait == nil {
 		t.Fatalf("%v %v", wait, err)
 	}
-	f.contains(wait.Error(), "slots of the fleet (1 at a time)|held by db1")
+	f.contains(wait.Error(), "slots of the fleet (1 at a time)|db1 holds it")
 }
 
 // TestSuperseded: who waits leaves at once when the fleet moves on.

@@ -53,6 +53,9 @@ func (r Rollout) Progress() time.Duration {
 	return r.ProgressDeadline.Std()
 }
 
+// HasCanaries reports canaries that go first. Frozen ones would never be through.
+func (r Rollout) HasCanaries() bool { return r.Canary != nil && r.LimitFor(CanaryGroup, 1) > 0 }
+
 // Follows reports that newer commits are proposed without being asked for.
 func (r Rollout) Follows() bool { return r.Follow == nil || *r.Follow }
 

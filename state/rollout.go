@@ -126,9 +126,19 @@ func (s *Store) CanariesDone(ctx context.Context, v *Version, group string) (boo
 	got, err := s.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.ClosedKey(v.Rollout(), group), clientv3.WithCountOnly()),
 		clientv3.OpGet(s.SoakKey(v.Rollout(), group), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.ThroughKey(v.Rollout(), group), clientv3.WithKeysOnly()),
+		s.RosterOp(s.RosterKey(v.Rollout(), group), ""),
 	).Commit()
 	if err != nil {
 		return false, err
 	}
-	return got.Responses[0].GetResponseRange().Count > 0 && got.Responses[1].GetResponseRange().Count == 0, nil
+	roster, err := RosterOf(got.Responses[3])
+	if err != nil {
+		return false, err
+	}
+	closed := got.Responses[0].GetResponseRange().Count > 0
+	for _, kv := range got.Responses[2].GetResponseRange().Kvs { // the last one may have been decommissioned, or killed before it said so
+		closed = closed || roster != nil && kv.Version >= int64(roster.Size)
+	}
+	return closed && got.Responses[1].GetResponseRange().Count == 0, nil
 }

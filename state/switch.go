@@ -28,6 +28,9 @@ func HostScope(node string) Scope { return Scope{"host", node} }
 func RoleScope(role string) Scope { return Scope{"role", GroupOf(role)} }
 func GlobalScope() Scope          { return Scope{"global", ""} }
 
+// PauseScope is where a pause stands among switches.
+const PauseScope = "pause"
+
 func (c Scope) String() string {
 	if c.Name == "" {
 		return c.Kind

@@ -1,0 +1,97 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Plight is what may keep nodes from going on by themselves.
+type Plight struct {
+	Switches map[string]Switch // all that operators set, by scope, with "pause"
+	Nodes    map[string]NodePlight
+}
+
+// NodePlight is that of one node.
+type NodePlight struct {
+	Known  bool // it was registered, and is not decommissioned
+	Alive  bool
+	Role   string
+	Failed string // the version that failed there
+}
+
+// PlightOf reads what may keep nodes from going on.
+func (s *Store) PlightOf(ctx context.Context, nodes []string) (*Plight, error) {
+	switches, err := s.Switches(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p := &Plight{Switches: switches, Nodes: map[string]NodePlight{}}
+	for some := range slices.Chunk(nodes, PresencesAtOnce) {
+		var ops []clientv3.Op
+		for _, node := range some {
+			ops = append(ops, s.plightOps(node)...)
+		}
+		got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+		if err != nil {
+			return nil, err
+		}
+		for i, node := range some {
+			if p.Nodes[node], err = plightOf(got.Responses[3*i].GetResponseRange().Kvs, got.Responses[3*i+1].GetResponseRange().Kvs, got.Responses[3*i+2].GetResponseRange().Kvs); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return p, nil
+}
+
+func (s *Store) plightOps(node string) []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(s.NodeKey(node)), clientv3.OpGet(s.AliveKey(node), clientv3.WithKeysOnly()), clientv3.OpGet(s.statusKey(Rollout, Failed, node)),
+	}
+}
+
+func plightOf(record, alive, failed []*mvccpb.KeyValue) (p NodePlight, err error) {
+	var n Node
+	var st Status
+	for _, one := range []struct {
+		kvs  []*mvccpb.KeyValue
+		into any
+	}{{record, &n}, {failed, &st}} {
+		for _, kv := range one.kvs {
+			if err := json.Unmarshal(kv.Value, one.into); err != nil {
+				return p, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+			}
+		}
+	}
+	return NodePlight{Known: len(record) > 0 && !n.Decommissioned, Alive: len(alive) > 0, Role: n.Role, Failed: st.Version}, nil
+}
+
+// PresencesAtOnce is about how many nodes one request asks at most: etcd takes 128 operations, and there may be others.
+const PresencesAtOnce = 40
+
+// PresenceOps read which of some nodes are known and which live, for PresenceOf.
+func (s *Store) PresenceOps(nodes []string) (ops []clientv3.Op) {
+	for _, node := range nodes {
+		ops = append(ops, clientv3.OpGet(s.NodeKey(node)), clientv3.OpGet(s.AliveKey(node), clientv3.WithKeysOnly()))
+	}
+	return ops
+}
+
+// PresenceOf is what PresenceOps found.
+func PresenceOf(nodes []string, answers []*pb.ResponseOp) (known, alive map[string]bool, err error) {
+	known, alive = map[string]bool{}, map[string]bool{}
+	for i, node := range nodes {
+		p, err := plightOf(answers[2*i].GetResponseRange().Kvs, answers[2*i+1].GetResponseRange().Kvs, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		known[node], alive[node] = p.Known, p.Alive
+	}
+	return known, alive, nil
+}

@@ -16,8 +16,8 @@ import (
 var ErrReload = errors.New("the configuration changed")
 
 // Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version changes, and when
-// a file changes that the node depends on. Each step that ended is handed to step, each outcome to seen. It returns ErrReload when the configuration changed, and an
-// error when only another process can go on.
+// a file changes that the node depends on. Each step that ended is handed to step, each outcome to seen; that the fleet's record is away it says
+// itself. It returns ErrReload when the configuration changed, and an error when only another process can go on.
 func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*apply.StepReport), seen func(*Outcome, error)) error {
 	ctx, cancel := context.WithCancel(ctx) // ends what the loop started, also when it returns to be started anew
 	defer cancel()
@@ -35,9 +35,8 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 		if ctx.Err() != nil {
 			return nil
 		}
-		if !a.away.begins(err, began) {
-			seen(out, err)
-		}
+		a.away.begins(err, began)
+		seen(out, err)
 		a.afterFailure(err)
 		if err == nil && out.Rebooting() && !a.awaitBoot(ctx) {
 			return nil

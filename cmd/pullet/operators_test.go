@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"sync"
 	"testing"
@@ -26,6 +28,8 @@ func TestOperatorsTold(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	config := filepath.Join(t.TempDir(), "pullet.yaml")
+	must(os.WriteFile(config, []byte("node: {name: web1}\nrepositories: [{name: main, url: /nowhere}]\n"), 0o600))
 	var current *state.Version
 	rev := int64(0)
 	for _, id := range []string{"v1", "v2", "v3"} {
@@ -50,6 +54,9 @@ func TestOperatorsTold(t *testing.T) {
 		{"set-status", func(_ *app, i int) error {
 			return s.ChangeStatus(ctx, "web1", state.Validated, []string{state.Failed, state.Success}[i], state.Status{}, rev+1)
 		}, "the state validated of web1" + moved},
+		{"set-status, both looked", func(a *app, i int) error {
+			return a.setStatus(ctx, s, state.Provisioned, []string{state.Failed, state.Success}[i], "web9", "")
+		}, `(the state provisioned of web9` + moved + `|web9: provisioned is \S+ \(before: \S+\))`},
 		{"run", func(_ *app, _ int) error { return s.Give(ctx, given) }, "nothing was given: ada gave a command at the very same moment .*; look at pullet run and try again"},
 		{"undo", func(a *app, _ int) error { return a.undo(ctx, s, nil, lasting{}) }, `(\S+ took the fleet back to v2 \d+s ago: to leave that one too, name it: pullet rollout undo v2|the fleet's version` + moved + ")"},
 		{"follow", func(a *app, _ int) error { return a.follow(ctx, s) }, "(nothing holds the fleet: .*|the fleet's version" + moved + ")"},
@@ -60,7 +67,7 @@ func TestOperatorsTold(t *testing.T) {
 		for i := range said {
 			both.Go(func() {
 				var out bytes.Buffer
-				if err := c.do(&app{out: &out, err: &out, output: "table"}, i); err != nil {
+				if err := c.do(&app{out: &out, err: &out, output: "table", config: config, rootDir: "/"}, i); err != nil {
 					out.Reset()
 					fmt.Fprintln(&out, err)
 				}

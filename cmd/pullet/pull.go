@@ -202,7 +202,9 @@ func (a *app) agent(ctx context.Context) (err error) {
 		for _, e := range append(o.Refused, o.Failures...) {
 			log.Error(e)
 		}
+		var away *state.UnreachableError
 		switch {
+		case errors.As(err, &away): // the loop said it
 		case err != nil:
 			log.WithError(err).Error("pull")
 		case o.Report != nil && o.Report.Failed():

@@ -180,6 +180,29 @@ func TestWhyHasItsAge(t *testing.T) {
 	}
 }
 
+// TestWhoWaitsForALock: those who wait for the result of a chosen node are shown with it, also before it has got to the step.
+func TestWhoWaitsForALock(t *testing.T) {
+	result := waitGroup{Gate: "result of site/token", Holders: []state.Holder{{Node: "web1"}}}
+	slot := waitGroup{Gate: "slot web (1 at a time)"}
+	for _, c := range []struct {
+		wait waitGroup
+		lock state.Lock
+		want bool
+	}{
+		{result, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web1"}, true},
+		{result, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web1", Step: "site/token"}, true},
+		{result, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web1", Step: "site/other"}, false},
+		{result, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web2"}, false},
+		{slot, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web1"}, false},
+		{slot, state.Lock{Kind: "slot", Name: "web", Node: "web1"}, true},
+		{slot, state.Lock{Kind: "slot", Name: "db", Node: "web1"}, false},
+	} {
+		if got := c.wait.waitsFor(c.lock); got != c.want {
+			t.Errorf("%s at %+v: %v", c.wait.Gate, c.lock, got)
+		}
+	}
+}
+
 // TestRolloutsPage: every command and file that docs/rollouts.md shows stands in the script that runs them.
 func TestRolloutsPage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/rollouts.md")

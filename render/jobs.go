@@ -216,7 +216,7 @@ func (c *compiler) addJob(from *document, at *yaml.Node, job *Job, known map[str
 	path := "jobs/" + job.Name + ".yaml"
 	if !c.repo.exists(path) {
 		err := from.errorAt(at, "job %q: there is no %s", job.Name, path)
-		err.Hint = didYouMean(job.Name, c.repo.names("jobs"))
+		err.Hint = c.repo.fileHint("jobs", job.Name)
 		c.fail(err)
 		return
 	}

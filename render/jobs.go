@@ -112,7 +112,7 @@ type RunOptions struct {
 	Ordering   string   `yaml:"ordering" words:"ansible justdoit genius"`
 	Timeout    Duration `yaml:"timeout"`    // of the step; 0: the action's own default
 	FailHard   bool     `yaml:"failHard"`   // a failure stops the run
-	Idempotent *bool    `yaml:"idempotent"` // false: a command that was cut off is never repeated; default true
+	Idempotent *bool    `yaml:"idempotent"` // false: a command that was cut off is never repeated, as is the rule for commands with target; default true
 	Retry      *Retry   `yaml:"retry"`      // try again when the action fails; limit counts all attempts
 	// Sync holds what depends on the step until every host that has it came so far.
 	Sync bool `yaml:"sync"`

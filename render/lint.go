@@ -100,6 +100,7 @@ func (l *Lint) Findings(complete bool) ErrorList {
 		}
 		out = append(out, l.repo.unused()...)
 		out = append(out, l.repo.unusedExtensions()...)
+		out = append(out, l.repo.strays()...)
 	}
 	return out.sorted()
 }

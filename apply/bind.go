@@ -71,9 +71,10 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 			b.add(j, s)
 		}
 	}
+	b.macros()
 	b.references()
 	for _, s := range b.program.steps {
-		if !s.Broken() {
+		if !s.Broken() && len(b.errs) < maxMistakes {
 			b.errs = append(b.errs, s.bind(cat)...)
 		}
 	}
@@ -86,6 +87,9 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 	return b.program, nil
 }
 
+// maxMistakes bounds the mistakes of one host that are looked into: each is held against all names.
+const maxMistakes = 500
+
 type binder struct {
 	cat     *render.Catalog
 	names   []string
@@ -95,17 +99,30 @@ type binder struct {
 	edges, looked int // that requisites made, and names that their patterns were held against
 }
 
+// macros finds those that run an action which does not exist: one that is asked for late would fail late.
+func (b *binder) macros() {
+	for _, m := range b.cat.Macros() {
+		if _, ok := b.program.specs[m.Action]; !ok && m.Action != "" {
+			b.errs = append(b.errs, b.noAction(m.ErrorAt("macro %q: there is no action %q", m.Name, m.Action), m.Action))
+		}
+	}
+}
+
+// noAction adds what may have been meant by an action that does not exist.
+func (b *binder) noAction(e *render.Error, name string) *render.Error {
+	e.Hint = render.ForeignAction(name)
+	if near := render.Nearest(name, b.names); near != "" && e.Hint == "" {
+		e.Hint = fmt.Sprintf("did you mean %q?", near)
+	}
+	return e
+}
+
 // add takes a step into the program if its action exists.
 func (b *binder) add(j *render.Job, s *render.Step) {
 	spec, ok := b.program.specs[s.Action]
 	if !ok {
 		if s.Action != "" { // a missing one was reported when it was read
-			e := s.ErrorAt(s.ActionPos, "there is no action %q", s.Action)
-			e.Hint = render.ForeignAction(s.Action)
-			if near := render.Nearest(s.Action, b.names); near != "" && e.Hint == "" {
-				e.Hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			b.errs = append(b.errs, e)
+			b.errs = append(b.errs, b.noAction(s.ErrorAt(s.ActionPos, "there is no action %q", s.Action), s.Action))
 		}
 		return
 	}

@@ -117,8 +117,9 @@ func fieldsOf(t reflect.Type) (map[string]field, []string) {
 func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 	if n.Kind != yaml.MappingNode {
 		d.failf(n, "%sexpected a map, found %s", prefix(what), kindName(n))
-		if _, named := d.shape(v.Type()).fields["name"]; named && n.Kind == yaml.ScalarNode {
-			d.errs[len(d.errs)-1].Hint = fmt.Sprintf("write {name: %s}", n.Value)
+		d.errs[len(d.errs)-1].Hint = valueHint(n, d.shape(v.Type()))
+		if n.Kind == yaml.SequenceNode && v.Type() == reflect.TypeFor[jobFile]() {
+			d.errs[len(d.errs)-1].Hint = "a job is a map: its list stands below steps"
 		}
 		return
 	}
@@ -156,6 +157,9 @@ func (d *decoder) unknown(key *yaml.Node, what string, names []string) {
 func (d *decoder) table(n *yaml.Node, v reflect.Value, what string) {
 	if n.Kind != yaml.MappingNode {
 		d.failf(n, "%sexpected a map, found %s", prefix(what), kindName(n))
+		if n.Kind == yaml.SequenceNode && len(n.Content) > 0 && n.Content[0].Kind == yaml.ScalarNode {
+			d.errs[len(d.errs)-1].Hint = entryHint(n.Content[0].Value, v.Type().Elem().Kind() == reflect.String)
+		}
 		return
 	}
 	out := reflect.MakeMap(v.Type())

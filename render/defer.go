@@ -31,6 +31,9 @@ type deferrable struct {
 	waits bool     // it asks for a step's result; else it calls macros
 	names []string // the macros that it names
 	item  bool     // it reads the item of a forEach
+
+	badField string // a field that no result has
+	badAt    parse.Pos
 }
 
 // deferred is a deferrable with the values of its place.
@@ -80,6 +83,12 @@ func (s *source) deferAction(n *parse.ActionNode, block parse.Node, funcs templa
 	d, used := s.deferrable(n.Pipe), usedBy(n, funcs)
 	if block != nil {
 		d, used = s.deferrableBlock(n.Pipe, block), funcs
+	}
+	if d.badField != "" {
+		message, hint := noResultField(d.badField)
+		e := s.errorAt(s.pos(int(d.badAt)), "%s", message)
+		e.Hint = hint
+		return e
 	}
 	switch {
 	case block != nil: // what it sets is its own
@@ -146,12 +155,27 @@ func (d *deferrable) look(n parse.Node) {
 			d.item = d.item || n.Ident == "item"
 		case *parse.CommandNode:
 			d.call(n)
+		case *parse.ChainNode:
+			d.fields(n)
 		case *parse.VariableNode:
 			if !slices.Contains(d.vars, n.Ident[0]) && n.Ident[0] != "$" {
 				d.vars = append(d.vars, n.Ident[0])
 			}
 		}
 	})
+}
+
+// fields notes a field that no result has: (step "x").Stdout would fail only when its step runs.
+func (d *deferrable) fields(n *parse.ChainNode) {
+	pipe, ok := n.Node.(*parse.PipeNode)
+	if !ok || len(pipe.Cmds) != 1 || len(n.Field) == 0 || slices.Contains(resultFields(), n.Field[0]) {
+		return
+	}
+	of := &deferrable{}
+	of.call(pipe.Cmds[0])
+	if len(of.steps) > 0 && d.badField == "" {
+		d.badField, d.badAt = n.Field[0], n.Pos
+	}
 }
 
 // call notes the literal names of steps and macros: step "x", index steps "x", macro "x", index macros "x".

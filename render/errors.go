@@ -156,6 +156,7 @@ func excerpt(text string, line, col int) string {
 	}
 	const most = 160
 	src := strings.ReplaceAll(strings.TrimRight(lineOf(text, line), "\r"), "\t", " ")
+	src = strings.ToValidUTF8(src, "?")
 	if len(src) > most || col < 1 {
 		return ""
 	}

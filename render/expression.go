@@ -99,8 +99,12 @@ func (e *Expression) error(err error) *Error {
 	if e.node.Style == 0 && strings.Contains(at.Message, "EOF") && strings.Contains(e.doc.from.line(e.node.Line), e.Text+" #") {
 		out.Hint = "for YAML a comment begins at the #: write .name for #.name, or put the expression in quotes"
 	}
-	if name, unknown := strings.CutPrefix(at.Message, "unknown name "); unknown {
-		out.Hint = didYouMean(name, slices.Collect(maps.Keys(environment(&scope{macros: &macroSet{}}))))
+	if m := noField.FindStringSubmatch(at.Message); m != nil {
+		message, hint := noResultField(m[1])
+		out.Message, out.Hint = "expression: "+message, hint
+	}
+	if said := expressionHint(at.Message, e.Text, e.doc.from.src.line(out.Pos.Line), slices.Collect(maps.Keys(environment(&scope{macros: &macroSet{}})))); said != "" {
+		out.Hint = said
 	}
 	return out
 }

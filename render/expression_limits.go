@@ -135,7 +135,7 @@ func (b *bounds) match(node *ast.Node, n *ast.BinaryNode) {
 		*node = callOf(n.Location(), matchCall, n.Left, n.Right)
 		return
 	}
-	each, err := searched(pattern.Value, "x", 0)
+	each, err := programSize(pattern.Value)
 	if err != nil && b.bad == nil {
 		b.bad = &file.Error{Location: pattern.Location(), Message: err.Error()}
 	}

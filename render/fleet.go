@@ -76,6 +76,13 @@ func (c *compiler) compileFleet() {
 	}
 	c.checkRoles(doc)
 	c.checkServices(doc)
+	if canary := c.fleet.Rollout.Canary; canary != nil {
+		yes := canary.Target.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels)
+		if listed, ok := c.inventory[c.scope.in.Node.Name]; ok {
+			yes = canary.Target.Matches(listed.Name, listed.Labels)
+		}
+		c.targets = append(c.targets, targetUse{doc.pos(doc.find("rollout", "canary", "target")), canary.Target.Text, yes, "nobody goes first"})
+	}
 }
 
 // find is the key at a path of keys below the root, or the nearest one above it.

@@ -1,8 +1,10 @@
 package render
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // foreignActions are what people who come from Ansible or Salt write, and what is written here.
@@ -45,7 +47,7 @@ var foreignFields = map[string]string{
 	"ignore_errors": "a failed step stops only what requires it", "no_log": "sensitive", "tasks": "steps", "roles": "include", "import_tasks": "include",
 	"dest": "name", "path": "name", "src": "source", "text": "content", "pkg": "name", "chdir": "cwd",
 	"tags": "targets of base files choose hosts; there are no tags", "delegate_to": "a step runs on its own host", "order": "runOptions: {ordering: genius}, or require",
-	"enable": "enabled", "daemon_reload": "unit files that changed are read anew by itself",
+	"enable": "enabled", "ensure": "state", "daemon_reload": "unit files that changed are read anew by itself",
 }
 
 // oneWord is a field that has the place of another.
@@ -53,10 +55,19 @@ var oneWord = regexp.MustCompile(`^[A-Za-z]+$`)
 
 // ForeignAction is the hint for an action that Ansible or Salt has and pullet calls otherwise; "" for others.
 func ForeignAction(name string) string {
+	name = withoutCollection(name)
 	if ours := foreignActions[name]; ours != "" {
 		return "here it is " + ours
 	}
 	return ""
+}
+
+// withoutCollection is the short name of an action of Ansible: apt for ansible.builtin.apt.
+func withoutCollection(name string) string {
+	if parts := strings.Split(name, "."); len(parts) == 3 {
+		return parts[2]
+	}
+	return name
 }
 
 // foreignField is the hint for a field that Ansible or Salt has, among fields of these names; "" for others.
@@ -68,8 +79,14 @@ func foreignField(name string, known []string) string {
 		return "here it is " + said
 	case ofJob && said != "" && !oneWord.MatchString(said):
 		return said
-	case slices.Contains(known, "action") && foreignActions[name] != "":
-		return "here it is action: " + foreignActions[name] + ", with its parameters below parameters"
+	case slices.Contains(known, "action") && foreignActions[withoutCollection(name)] != "":
+		return "here it is action: " + foreignActions[withoutCollection(name)] + ", with its parameters below parameters"
+	case slices.Contains(known, "action") && strings.Count(name, ".") == 1:
+		return "write action: " + name + ", with its parameters below parameters"
+	case slices.Contains(known, "steps") && strings.Contains("apiVersion kind labels annotations uuid", name):
+		return "it stands below metadata"
+	case len(known) == 1 && known[0] == "labels":
+		return fmt.Sprintf("a label stands below labels: {labels: {%s: ...}}", name)
 	}
 	return ""
 }

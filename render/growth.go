@@ -259,8 +259,17 @@ func printed(format string, args []any) int {
 	return total
 }
 
+// compileCost is what it costs to read a regular expression, in letters of a text.
+const compileCost = 200
+
 // searched bounds the work of a regular expression: its instructions for each byte of the text.
 func searched(pattern, text string, replacement int) (int, error) {
+	size, err := programSize(pattern)
+	return max(times(size, len(text)+compileCost), times(replacement, len(text)+1)), err
+}
+
+// programSize is the number of instructions of a regular expression.
+func programSize(pattern string) (int, error) {
 	if len(pattern) > maxPattern {
 		return 0, fmt.Errorf("the pattern is longer than %d bytes", maxPattern)
 	}
@@ -272,7 +281,7 @@ func searched(pattern, text string, replacement int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return max(times(len(program.Inst), len(text)), times(replacement, len(text)+1)), nil
+	return len(program.Inst), nil
 }
 
 // apart keeps functions that change a map from putting the map into itself: what prints it would never end.

@@ -112,7 +112,7 @@ type RunOptions struct {
 	Ordering   string   `yaml:"ordering" words:"ansible justdoit genius"`
 	Timeout    Duration `yaml:"timeout"`    // of the step; 0: the action's own default
 	FailHard   bool     `yaml:"failHard"`   // a failure stops the run
-	Idempotent *bool    `yaml:"idempotent"` // false: a command that was cut off is never repeated; default true
+	Idempotent *bool    `yaml:"idempotent"` // false: a command that was cut off is never repeated, as is the rule for commands with target; default true
 	Retry      *Retry   `yaml:"retry"`      // try again when the action fails; limit counts all attempts
 	// Sync holds what depends on the step until every host that has it came so far.
 	Sync bool `yaml:"sync"`
@@ -216,7 +216,7 @@ func (c *compiler) addJob(from *document, at *yaml.Node, job *Job, known map[str
 	path := "jobs/" + job.Name + ".yaml"
 	if !c.repo.exists(path) {
 		err := from.errorAt(at, "job %q: there is no %s", job.Name, path)
-		err.Hint = didYouMean(job.Name, c.repo.names("jobs"))
+		err.Hint = c.repo.fileHint("jobs", job.Name)
 		c.fail(err)
 		return
 	}

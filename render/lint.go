@@ -34,11 +34,10 @@ func (r *Repository) Lint() *Lint {
 func (l *Lint) Add(c *Catalog) {
 	l.inventory = l.inventory || len(c.Inventory) > 0
 	for _, t := range c.targets {
-		if known := l.targets[t.pos]; known != nil {
-			known.matched = known.matched || t.matched
-			continue
-		}
-		l.targets[t.pos] = &t
+		l.target(t)
+	}
+	for _, t := range c.chosen() {
+		l.target(t)
 	}
 	l.vars.unite(c.Vars)
 	l.server.uniteServer(c.scope.server)
@@ -55,6 +54,28 @@ func (l *Lint) Add(c *Catalog) {
 	}
 	l.found = append(l.found, c.duplicatePaths()...)
 	l.found = append(l.found, c.halfChanged()...)
+}
+
+func (l *Lint) target(t targetUse) {
+	if known := l.targets[t.pos]; known != nil {
+		known.matched = known.matched || t.matched
+		return
+	}
+	l.targets[t.pos] = &t
+}
+
+// chosen are the steps that a few nodes take for all, and whether this one may be one of them.
+func (c *Catalog) chosen() []targetUse {
+	var out []targetUse
+	for _, j := range c.Jobs {
+		for _, s := range j.Steps {
+			if t := s.Options.Target; t != nil && t.Hosts.Text != "" {
+				yes := t.Hosts.Matches(c.Node.Name, c.Node.Labels)
+				out = append(out, targetUse{s.Pos, t.Hosts.Text, yes, "nobody that has the step takes it, and who reads its result waits for ever"})
+			}
+		}
+	}
+	return out
 }
 
 func (l *Lint) noteConditions(c Conditions) {
@@ -79,6 +100,7 @@ func (l *Lint) Findings(complete bool) ErrorList {
 		}
 		out = append(out, l.repo.unused()...)
 		out = append(out, l.repo.unusedExtensions()...)
+		out = append(out, l.repo.strays()...)
 	}
 	return out.sorted()
 }
@@ -88,12 +110,13 @@ type targetUse struct {
 	pos     Position
 	text    string
 	matched bool
+	hint    string // what follows where nobody does
 }
 
 // matches asks a target about the node, and remembers the answer.
 func (c *compiler) matches(base *document, key *yaml.Node, t Target) bool {
 	yes := t.Matches(c.scope.in.Node.Name, c.scope.in.Node.Labels)
-	c.targets = append(c.targets, targetUse{base.pos(key), key.Value, yes})
+	c.targets = append(c.targets, targetUse{base.pos(key), key.Value, yes, "nobody gets what stands below it"})
 	return yes
 }
 
@@ -103,7 +126,7 @@ func (l *Lint) idleTargets() ErrorList {
 	for _, t := range l.targets {
 		if l.inventory && !t.matched {
 			e := l.repo.byPath[t.pos.File].errorAt(t.pos, "no node of the inventory matches the target %q", t.text)
-			e.Severity, e.Hint = Warning, "nobody gets what stands below it"
+			e.Severity, e.Hint = Warning, t.hint
 			out = append(out, e)
 		}
 	}

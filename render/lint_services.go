@@ -84,3 +84,30 @@ func (f textFile) asks(at int) bool {
 	}
 	return slices.ContainsFunc(templateAction.FindAllStringIndex(f.text, -1), func(m []int) bool { return m[0] < at && at < m[1] })
 }
+
+// ServicesIn are the services that a text of templates and expressions names literally.
+func ServicesIn(text string) []string {
+	var out []string
+	for _, m := range asksForService.FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// Publishes are the instances of services that the node's steps with service.publish announce, as far as they are known before the run.
+func (c *Catalog) Publishes() []Service {
+	var out []Service
+	for _, j := range c.Jobs {
+		for _, s := range j.Steps {
+			if s.Action != "service.publish" || s.broken || placeholder.MatchString(s.Params.Text("name")) {
+				continue
+			}
+			one := s.published(c.Node.Name)
+			if one.Address == "" {
+				one.Address, one.Addresses = c.Addresses(s.Params.Text("interface"))
+			}
+			out = append(out, one)
+		}
+	}
+	return out
+}

@@ -178,6 +178,32 @@ func (r *Repository) unusedFiles(files []textFile) ErrorList {
 	return out
 }
 
+// strays are files that nothing reads because their name, or that of their folder, is not quite one that is read.
+func (r *Repository) strays() ErrorList {
+	folders := []string{"base", "files", "nodes", "vars", "macros", "jobs", "extensions", "pullet.yaml"}
+	base := []string{"vars.yaml", "macros.yaml", "jobs.yaml", "services.yaml"}
+	var out ErrorList
+	look := func(l Layer, dir string, known []string) {
+		list, _ := fs.ReadDir(l.FS, dir) // a folder that a layer does not have is an empty one
+		for _, d := range list {
+			near := Nearest(d.Name(), known)
+			if near == "" && (dir == "." || path.Ext(d.Name()) != ".yaml") || near == d.Name() || strings.HasPrefix(d.Name(), ".") {
+				continue
+			}
+			e := &Error{Pos: Position{File: r.shown(place{l, path.Join(dir, d.Name())})}, Severity: Warning, Message: "nothing of this name is read"}
+			if near != "" {
+				e.Hint = fmt.Sprintf("did you mean %s?", path.Join(dir, near))
+			}
+			out = append(out, e)
+		}
+	}
+	for _, l := range r.layers {
+		look(l, ".", folders)
+		look(l, "base", base)
+	}
+	return out
+}
+
 // unusedExtensions are the actions of the repository that no other file names.
 func (r *Repository) unusedExtensions() ErrorList {
 	files := r.texts()

@@ -129,10 +129,7 @@ func (f *firstRollout) noteStep(c *Catalog, s *Step) {
 func (f *firstRollout) noteConditions(c *Catalog, conditions Conditions) {
 	for _, one := range conditions.all() {
 		e := one.Expression
-		var names []string
-		for _, m := range asksForService.FindAllStringSubmatch(e.Text, -1) {
-			names = append(names, m[1])
-		}
+		names := ServicesIn(e.Text)
 		if len(names) == 0 || e.code == nil {
 			continue
 		}

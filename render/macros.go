@@ -34,6 +34,22 @@ type Macro struct {
 	pos    Position
 }
 
+// ErrorAt is a mistake at the macro.
+func (m *Macro) ErrorAt(format string, args ...any) *Error {
+	return m.Params.errorAt(m.pos, format, args...)
+}
+
+// Macros are the macros that the node has and that run something, sorted.
+func (c *Catalog) Macros() []*Macro {
+	var out []*Macro
+	for _, name := range c.scope.macros.names() {
+		if m := c.scope.macros.all[name]; m.Action != templateExpression && m.pos.File != shippedFile {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
 // templateExpression is the action of macros that only compute.
 const templateExpression = "template.expression"
 
@@ -60,7 +76,7 @@ func (c *compiler) compileMacros() {
 				path := "macros/" + e.Name + ".yaml"
 				if !c.repo.exists(path) {
 					err := base.errorAt(t.nodes[i], "macros %q: there is no %s", e.Name, path)
-					err.Hint = didYouMean(e.Name, c.repo.names("macros"))
+					err.Hint = c.repo.fileHint("macros", e.Name)
 					c.fail(err)
 					continue
 				}

@@ -40,7 +40,10 @@ servers_get_by_label:
 
 // shipMacros gives the node the macros that pullet brings. They are read like those of a file.
 func (c *compiler) shipMacros() {
-	doc, errs := parseYAML(&rendered{src: &source{path: "shipped macros", text: shippedMacros}, text: []byte(shippedMacros)})
+	doc, errs := parseYAML(&rendered{src: &source{path: shippedFile, text: shippedMacros}, text: []byte(shippedMacros)})
 	c.errs = append(c.errs, errs...)
 	c.macroFile(doc)
 }
+
+// shippedFile stands for a file in messages.
+const shippedFile = "shipped macros"

@@ -26,7 +26,7 @@ func (v *RolePatterns) decode(d *decoder, n *yaml.Node) {
 	for _, text := range list {
 		p := rolePattern{text: text}
 		var size int
-		switch size, p.bad = searched(text, "x", 0); {
+		switch size, p.bad = programSize(text); {
 		case p.bad == nil && size > maxInstructions:
 			p.bad = fmt.Errorf("it is too large")
 		case p.bad == nil:

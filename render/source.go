@@ -120,12 +120,16 @@ var notDefined = regexp.MustCompile(`^function "(\w+)" not defined$`)
 func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
 	m := notDefined.FindStringSubmatch(e.Message)
 	if m == nil {
+		if e.Hint == "" {
+			e.Hint = parseHint(e.Message, s.line(e.Pos.Line))
+		}
 		return e
 	}
 	if line := s.line(e.Pos.Line); strings.Contains(line, m[1]) {
 		e = s.errorAt(Position{File: s.path, Line: e.Pos.Line, Col: strings.Index(line, m[1]) + 1}, "there is no function %q", m[1])
 	}
-	e.Hint = didYouMean(m[1], slices.Collect(maps.Keys(funcs)))
+	line := s.line(e.Pos.Line)
+	e.Hint = functionHint(m[1], line[min(e.Pos.Col-1, len(line)):], slices.Collect(maps.Keys(funcs)))
 	return e
 }
 
@@ -319,10 +323,22 @@ func plainMessage(e *execErr) string {
 	if m := missingKey.FindStringSubmatch(e.msg); m != nil {
 		return fmt.Sprintf("%s: there is no %q", e.at, m[1])
 	}
+	msg := errorCalling.ReplaceAllString(e.msg, "")
+	if m := missingKey.FindStringSubmatch(msg); m != nil {
+		return fmt.Sprintf("%s: there is no %q", e.at, m[1])
+	}
+	if emptyDot.MatchString(e.msg) {
+		return fmt.Sprintf("%s: nothing stands before this dot: variables are vars.NAME, facts server.NAME, and braces for another program are written {{ `{{` }}", e.at)
+	}
+	if m := macroField.FindStringSubmatch(e.msg); m != nil {
+		return fmt.Sprintf("%s: write macro %q", e.at, m[1])
+	}
+	if m := stepsField.FindStringSubmatch(e.msg); m != nil {
+		return fmt.Sprintf("%s: write (step %q).StdOut", e.at, m[1])
+	}
 	if e.msg == "unexpected EOF" {
 		return "the file ends inside a template action: an if, range or with has no end"
 	}
-	msg := errorCalling.ReplaceAllString(e.msg, "")
 	if e.at != "" && !strings.Contains(msg, e.at) {
 		return e.at + ": " + msg
 	}

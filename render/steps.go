@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -136,6 +137,13 @@ func (b *stepBody) specNode() *yaml.Node {
 	return b.node
 }
 
+func stepPrefix(name string) string {
+	if name == "" {
+		return "step: "
+	}
+	return fmt.Sprintf("step %q: ", name)
+}
+
 // step gives a written step its final shape.
 func (d *decoder) step(b *stepBody, job *Job, file *jobFile) *Step {
 	spec := b.stepSpec
@@ -146,7 +154,9 @@ func (d *decoder) step(b *stepBody, job *Job, file *jobFile) *Step {
 		spec = *b.Spec
 	}
 	if spec.Action.name == "" {
-		d.failf(b.node, "step %q: \"action\" is missing", b.Name)
+		if b.node.Kind == yaml.MappingNode { // else that was said
+			d.failf(b.node, "%s\"action\" is missing", stepPrefix(b.Name))
+		}
 	}
 	options := file.RunOptions
 	if spec.RunOptions.node != nil {

@@ -41,6 +41,10 @@ type targetEntries[E any] struct {
 }
 
 func (t *targeted[E]) decode(d *decoder, n *yaml.Node) {
+	if strings.HasPrefix(n.Tag, "!") && !strings.HasPrefix(n.Tag, "!!") {
+		d.failf(n, "for YAML a tag begins with the ! of %s: put the target in quotes, '%s'", strings.TrimSuffix(n.Tag, ":"), strings.TrimSuffix(n.Tag, ":"))
+		return
+	}
 	if n.Kind != yaml.MappingNode {
 		d.failf(n, "expected a map of targets, found %s: for every node write '*'", kindName(n))
 		return
@@ -112,7 +116,7 @@ func (c *compiler) varsOf(base *document, e varsEntry) located {
 	}
 	if !found && !e.Optional {
 		err := base.errorAt(e.pos, "variables %q: there is no %s", e.Name, "vars/"+strings.Join(paths, " and no vars/"))
-		err.Hint = didYouMean(e.Name, c.repo.names("vars"))
+		err.Hint = c.repo.fileHint("vars", e.Name)
 		if len(e.Paths) > 0 {
 			err.Hint = "at least one of the paths must exist; optional: true allows none"
 		}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -70,14 +71,17 @@ func loadYAML(r *rendered) (*document, *Error) {
 	switch {
 	case bad != nil || errors.As(err, &bad):
 		at := yamlPlace(r, bad)
-		e := r.errorAt(at.Line, at.Column, "%s", yamlMessage(bad))
-		e.Hint = yamlHint(r, at.Line)
-		if strings.HasPrefix(r.line(at.Line), "\t") {
-			e.Hint = "indent with blanks: YAML does not allow tabs there"
-		}
+		message := yamlMessage(bad)
+		line, col := realPlace(string(r.text), message, at.Line, at.Column)
+		e := r.errorAt(line, col, "%s", message)
+		e.Hint = cmp.Or(syntaxHint(message, r.line(line), col), yamlHint(r, line))
 		return nil, e
 	case err != nil:
-		return nil, r.errorAt(1, 1, "%v", err)
+		message := strings.TrimPrefix(err.Error(), "yaml: ")
+		line, col := realPlace(string(r.text), message, 1, 1)
+		e := r.errorAt(line, col, "invalid YAML: %s", message)
+		e.Hint = syntaxHint(message, "", 1)
+		return nil, e
 	}
 	doc := &document{from: r, root: &n}
 	if n.Kind == yaml.DocumentNode && len(n.Content) > 0 {
@@ -109,7 +113,7 @@ func yamlMessage(e *yaml.LoadError) string {
 	if e.ContextMsg != "" && !strings.Contains(e.Message, e.ContextMsg) {
 		return "invalid YAML: " + e.ContextMsg + ": " + e.Message
 	}
-	return "invalid YAML: " + e.Message
+	return "invalid YAML: " + strings.TrimPrefix(e.Message, "yaml: ")
 }
 
 // yamlHint shows the rendered line where it is not what stands in the source.

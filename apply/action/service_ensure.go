@@ -51,6 +51,9 @@ type ServiceEnsure struct {
 // serviceSettle finds most services that fail on their configuration, and costs little.
 const serviceSettle = render.Duration(1e9)
 
+// foreignStates are the words of other tools.
+var foreignStates = map[string]string{"running": "started", "up": "started", "dead": "stopped", "present": "enabled"}
+
 // serviceStates are the words of state.
 var serviceStates = []string{"started", "stopped", "restarted", "reloaded", "enabled", "disabled", "masked", "unmasked"}
 
@@ -98,6 +101,9 @@ func (a *ServiceEnsure) want(word string) error {
 	}
 	switch {
 	case !slices.Contains(serviceStates, word):
+		if ours := foreignStates[word]; ours != "" {
+			return apply.BadParam("state", "%q is not a state: here it is %s", word, ours)
+		}
 		return apply.BadParam("state", "%q is not a state: it is one of %s", word, strings.Join(serviceStates, ", "))
 	case a.run != "" && a.run != word:
 		return apply.BadParam("state", "%s and %s exclude each other", a.run, word)

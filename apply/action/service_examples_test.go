@@ -73,6 +73,7 @@ func init() {
 		{"service.ensure", "{name: /etc/web, state: started}", `jobs/a.yaml:4:22: name: "/etc/web.service" is not the name of a unit`},
 		{"service.ensure", "{name: 'web*', state: started}", `jobs/a.yaml:4:22: name: "web*.service" is not the name of a unit`},
 		{"service.ensure", "{name: app@.service, state: started}", "jobs/a.yaml:4:22: name: app@.service is a template: name an instance of it, such as app@one.service"},
+		{"service.ensure", "{name: web, state: running}", `jobs/a.yaml:4:34: state: "running" is not a state: here it is started`},
 		{"service.ensure", "{name: web, state: start}", `jobs/a.yaml:4:34: state: "start" is not a state: it is one of started, stopped, restarted, reloaded, enabled, disabled, masked, unmasked`},
 		{"service.ensure", "{name: web, state: [started, stopped]}", "jobs/a.yaml:4:34: state: started and stopped exclude each other"},
 		{"service.ensure", "{name: web, state: disabled, enabled: true}", "jobs/a.yaml:4:34: state: disabled and enabled: true contradict each other"},

@@ -32,7 +32,7 @@ This file is made by a test: ` + "`go test ./cmd/pullet -run TestGallery -update
 func TestGallery(t *testing.T) {
 	var b strings.Builder
 	b.WriteString(galleryHead)
-	for _, w := range slices.Concat(wrongYAML(), wrongTemplates(), wrongReferences(), wrongFleets()) {
+	for _, w := range slices.Concat(wrongYAML(), wrongTemplates(), wrongReferences(), wrongFleets(), wrongHabits()) {
 		message := validated(t, w)
 		fmt.Fprintf(&b, "\n## %s\n\n`%s`\n\n```yaml\n%s```\n\n```text\n%s\n```\n\n%s\n", w.title, w.file, w.text, message, w.advice)
 		if strings.Count(message, w.file+":") == 0 {
@@ -155,5 +155,42 @@ func wrongFleets() []wrong {
 		{"A secret in clear", "vars/site.yaml", "server_port: 8080\ndatabase: {password: \"correct horse\"} # for the database\n", "A warning, in which the value is not shown: give the secret to the hosts in /etc/pullet/vars.d, and change it, for git remembers.", map[string]string{"jobs/site.yaml": site("action: cmd.run", "parameters: {cmd: 'echo {{ vars.database.password }}'}")}},
 		{"A file that nothing refers to", "jobs/old.yaml", "steps: []\n", "A warning: remove it, or name it in base/jobs.yaml.", nil},
 		{"A variable that nothing uses", "vars/site.yaml", "server_port: 8080\nold_port: 80\n", "A warning: remove it, or use it.", nil},
+	}
+}
+
+// wrongHabits are what people write who use other tools every day.
+func wrongHabits() []wrong {
+	job := "jobs/site.yaml"
+	run, echo := "action: cmd.run", "parameters: {cmd: echo}"
+	managed := func(params string) string {
+		return site("action: file.managed", "parameters: {name: /etc/app.conf, "+params+"}")
+	}
+	return []wrong{
+		{"A playbook", job, "- hosts: all\n  tasks:\n    - name: web server\n      apt: {name: nginx}\n", "A job is a map with `steps`; who gets it stands in base/jobs.yaml.", nil},
+		{"An action as the key", job, site("pkg.installed:", "  - name: nginx"), "The action is a field of the step.", nil},
+		{"The name of a collection", job, site("ansible.builtin.copy:", "  dest: /etc/app.conf"), "Take the action of the hint.", nil},
+		{"Jinja", job, "steps:\n  {% if grains['os'] == 'Debian' %}\n", "Templates are those of Go.", nil},
+		{"Brackets in a template", job, managed("content: \"{{ pillar['port'] }}\""), "Maps are read by dots or `index`.", nil},
+		{"Grains", job, managed("content: '{{ grains.os }}'"), "Facts are `server`: `pullet facts` lists them.", nil},
+		{"A variable without its root", job, managed("content: '{{ server_port }}'"), "Variables are `vars`.", nil},
+		{"The values of a chart", job, managed("content: '{{ .Values.port }}'"), "Variables are `vars`; nothing is passed to a job in the dot.", nil},
+		{"A function that is left out", job, managed("content: '{{ now }}'"), "Let a command or a macro ask for what the commit does not say.", nil},
+		{"A condition without its key", job, site(run, echo, "conditions: {when: server.os == 'debian'}"), "A condition can also have `retry`.", nil},
+		{"A condition that compares with one =", job, site(run, echo, `conditions: {when: {condition: "server.os = 'debian'"}}`), "Write `==`.", nil},
+		{"A text without quotes in a condition", job, site(run, echo, `conditions: {when: {condition: "server.os == debian"}}`), "Texts in expressions stand in quotes.", nil},
+		{"A template in a forEach", job, "steps:\n  - name: settings\n    forEach: '{{ toJson vars.server_port }} items'\n    action: cmd.run\n    parameters: {cmd: echo}\n", "A forEach is a list, or an expression that gives one.", nil},
+		{"A field that no result has", job, "steps:\n  - {name: ask, action: cmd.run, parameters: {cmd: hostname}}\n  - name: tell\n    action: cmd.run\n    parameters: {cmd: 'echo {{ (step \"ask\").Stdout }}'}\n", "Take the name of the hint.", nil},
+		{"A macro whose action does not exist", "macros/site.yaml", "load: {action: cmd.rum, parameters: {cmd: uptime}}\n# load is for later\n", "Take the name of the hint.", macroFiles("")},
+		{"A text with a colon", job, site(run, "parameters: {cmd: echo a: b}"), "Put it in quotes.", nil},
+		{"A text that YAML keeps for itself", job, site(run, "parameters:", "  cmd: %d"), "Put it in quotes.", nil},
+		{"Two documents in one file", job, "steps: []\n---\nsteps: []\n", "One file is one job.", nil},
+		{"A star without quotes", "base/jobs.yaml", "jobs:\n  *: [{name: site}]\n", "Write '*'.", nil},
+		{"A target of words", "base/jobs.yaml", "jobs:\n  'G@os:debian and web*': [{name: site}]\n", "Join terms by commas.", nil},
+		{"The whole path of a job", "base/jobs.yaml", "jobs: {'*': [{name: jobs/site.yaml}]}\n", "Jobs are named by their path below jobs/, without .yaml.", nil},
+		{"Labels beside a host", "nodes/hosts.yaml", "nodes: {web1: {role: web}}\n", "Put them below `labels`.", nil},
+		{"Canaries that nobody is", "pullet.yaml", "rollout: {canary: {target: canary=true}}\n", "A warning: give a node of nodes/ the label, or drop the canary.", nil},
+		{"A step that nobody takes", job, site(run, echo, "runOptions: {target: {hosts: role=wbe}}"), "A warning: mend the target.", nil},
+		{"A wait for those who come later", job, "steps:\n  - {name: database, action: service.wait, parameters: {name: db}}\n", "A warning: in a fleet that is new nobody goes on; move the wait, or change the order.",
+			map[string]string{"pullet.yaml": "rollout: {roleDependencies: {db: [web]}}\n", "base/services.yaml": "services: {role=db: [{name: db, port: 5432}]}\n", "base/jobs.yaml": "jobs: {role=web: [{name: site}]}\n"}},
 	}
 }

@@ -77,21 +77,38 @@ func validate(repo *render.Repository, only string, factFiles []string, own map[
 	if err != nil {
 		return 0, nil, err
 	}
-	lint, complete := repo.Lint(), only == ""
 	extensions, wrong := action.LoadExtensions(repo)
-	mistakes = append(mistakes, wrong...)
 	specs := append(action.All(), extensions.Specs()...)
-	found, listed := found{}, false
+	mistakes, more, err := validateHosts(repo, hosts, view, own, specs, only == "")
+	if err == nil && len(more) > 0 { // what jobs publish is known now, and others may read it
+		maps.Copy(view.Services, more)
+		mistakes, _, err = validateHosts(repo, hosts, view, own, specs, only == "")
+	}
+	mistakes = append(mistakes, wrong...)
+	if sorted, ok := mistakes.Err().(render.ErrorList); ok {
+		mistakes = sorted
+	}
+	return len(nodes), mistakes, err
+}
+
+// validateHosts gathers the mistakes of all hosts, and the services that their jobs publish and the view does not have.
+func validateHosts(repo *render.Repository, hosts []render.Input, view render.View, own map[string]any, specs []apply.Spec, complete bool) (
+	mistakes render.ErrorList, more map[string][]render.Service, err error) {
+	lint, found, listed := repo.Lint(), found{}, false
+	more = map[string][]render.Service{}
+	names := map[string]bool{}
 	for _, in := range hosts {
 		in.View, in.HostVars = view, own
+		names[in.Node.Name] = true
 		cat, err := repo.Compile(in)
+		publishes(cat, view, more)
 		listed = listed || cat != nil && len(cat.Inventory) > 0
 		for _, err := range []error{err, bind(lint, cat, specs)} {
 			var list render.ErrorList
 			if errors.As(err, &list) {
 				found.add(in.Node.Name, list)
 			} else if err != nil {
-				return 0, nil, err
+				return nil, nil, err
 			}
 		}
 		complete = complete && err == nil
@@ -99,11 +116,11 @@ func validate(repo *render.Repository, only string, factFiles []string, own map[
 			break
 		}
 	}
-	mistakes = append(append(mistakes, found.once(len(nodes), listed)...), lint.Findings(complete)...)
-	if sorted, ok := mistakes.Err().(render.ErrorList); ok {
-		mistakes = sorted
+	mistakes = append(found.once(len(names), listed), lint.Findings(complete)...)
+	for _, m := range mistakes {
+		lacking(m, view)
 	}
-	return len(nodes), mistakes, nil
+	return mistakes, more, nil
 }
 
 // found are the mistakes of all hosts. One that several hosts have is one, also where it names the host.

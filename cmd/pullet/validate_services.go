@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
 )
@@ -23,4 +26,30 @@ func sampleServices(repo *render.Repository, nodes []render.Node) map[string][]r
 		}
 	}
 	return out
+}
+
+// publishes adds what the jobs of a node publish, of services that the view does not have.
+func publishes(cat *render.Catalog, view render.View, more map[string][]render.Service) {
+	if cat == nil {
+		return
+	}
+	for _, one := range cat.Publishes() {
+		if _, known := view.Services[one.Name]; !known {
+			one.Ready = true
+			more[one.Name] = append(more[one.Name], one)
+		}
+	}
+}
+
+// lacking says of a template that failed for want of a service what that means here, where only the repository is known.
+func lacking(m *render.Error, view render.View) {
+	if m.Severity == render.Warning || m.Hint != "" || !strings.Contains(m.Message, "no element") {
+		return
+	}
+	for _, name := range render.ServicesIn(m.Excerpt) {
+		if len(view.Services[name]) == 0 {
+			m.Hint = fmt.Sprintf("no host of nodes/ offers the service %q: offer it in base/services.yaml, or with service.publish in a job; "+
+				"a host with a role that stands only in its own configuration is not known here", name)
+		}
+	}
 }

@@ -1,0 +1,213 @@
+package render
+
+import (
+	"fmt"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// What the parsers of YAML, templates and expressions say is true, and names what they stumbled over. The hints here name what people most
+// likely meant who write other tools' files every day.
+
+// syntaxHint is the hint for a line that is no YAML, at a column; "" where nothing is known.
+func syntaxHint(message, line string, col int) string {
+	rest := line[min(max(col-1, 0), len(line)):]
+	switch {
+	case strings.Contains(line, "{%"):
+		return "templates are those of Go: {{ if server.os }} ... {{ end }}, with nothing like {% %}"
+	case strings.HasPrefix(line, "\t"):
+		return "indent with blanks: YAML does not allow tabs there"
+	case strings.Contains(message, "cannot start any token") && rest != "":
+		return fmt.Sprintf("put a text that begins with %c in quotes", []rune(rest)[0])
+	case strings.Contains(message, "scanning an alias"):
+		return "a star begins an alias: put the text in quotes, such as '*'"
+	case strings.Contains(message, "scanning an anchor"):
+		return "an ampersand begins an anchor: put the text in quotes"
+	case strings.Contains(message, "expected ',' or '}'") && strings.HasPrefix(rest, ":"):
+		return "a text with a colon and a blank has to be in quotes"
+	case strings.Contains(message, "mapping values are not allowed"):
+		return "keys of one map stand in one column, and a text with a colon and a blank in quotes"
+	case strings.Contains(message, "found multiple"):
+		return "a file is one document: put what stands behind the --- into a file of its own"
+	case strings.Contains(message, "UTF-8"):
+		return "save the file as UTF-8"
+	}
+	return ""
+}
+
+// realPlace is where something is that the parser of YAML gives no place for: what is no UTF-8, what nobody can read, a second document.
+func realPlace(text, message string, line, col int) (int, int) {
+	at := -1
+	switch {
+	case strings.Contains(message, "UTF-8"):
+		for i := 0; i < len(text) && at < 0; {
+			r, size := utf8.DecodeRuneInString(text[i:])
+			if r == utf8.RuneError && size == 1 {
+				at = i
+			}
+			i += size
+		}
+	case strings.Contains(message, "control characters"):
+		at = strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f })
+	case strings.Contains(message, "found multiple"):
+		if m := documentMark.FindAllStringIndex(text, -1); len(m) > 0 {
+			at = m[len(m)-1][0]
+			if m[0][0] > 0 && strings.TrimSpace(text[:m[0][0]]) != "" { // the first one ends the first document
+				at = m[0][0]
+			}
+		}
+	}
+	if at < 0 {
+		return line, col
+	}
+	return strings.Count(text[:at], "\n") + 1, at - strings.LastIndexByte(text[:at], '\n')
+}
+
+var documentMark = regexp.MustCompile(`(?m)^---`)
+
+// foreignFunctions are names that others have in templates, and how it is said here.
+var foreignFunctions = map[string]string{
+	"grains": "facts are server.NAME: see pullet facts", "ansible_facts": "facts are server.NAME: see pullet facts", "facts": "facts are server.NAME: see pullet facts",
+	"pillar": "variables are vars.NAME", "hostvars": "servervars has the facts of other hosts", "groups": `pullet.servers "role=web" are the hosts of a target`,
+	"lookup": "a macro with cmd.run reads what a host has", "include": "a macro is a text that several use", "inventory_hostname": "this host is server.name",
+	"Values": "variables are vars.NAME",
+}
+
+// functionHint is the hint for a function that does not exist, in the text from where it stands.
+func functionHint(name, from string, known []string) string {
+	switch {
+	case foreignFunctions[name] != "":
+		return foreignFunctions[name]
+	case strings.HasPrefix(name, "ansible_"):
+		return foreignFunctions["facts"]
+	case slices.Contains(impure, name):
+		return "it is left out: one commit has to mean the same on every host and at any time"
+	}
+	if near := Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	if rest := strings.TrimLeft(strings.TrimPrefix(from, name), " -"); rest != "" && strings.ContainsAny(rest[:1], "}|).") { // without arguments
+		return fmt.Sprintf("a variable is vars.%s, a fact server.%s", name, name)
+	}
+	return ""
+}
+
+// parseHint is the hint for a template that does not parse.
+func parseHint(message, line string) string {
+	switch {
+	case strings.HasPrefix(message, "bad character U+005B"):
+		return `there are no brackets: write vars.name, or index vars "name"`
+	case strings.HasPrefix(message, "bad character U+002D"):
+		return `a name with a dash is read by: index vars "my-name"`
+	case strings.HasPrefix(message, `unexpected "(" in operand`):
+		return `arguments follow a function with blanks: macro "name" "argument"`
+	case strings.HasPrefix(message, `unexpected "}" in operand`):
+		return "an action ends with }}"
+	case strings.HasPrefix(message, "bad character U+0027"), strings.Contains(message, "malformed character constant"):
+		return "texts in templates stand in double quotes or backquotes"
+	}
+	return ""
+}
+
+var (
+	emptyDot   = regexp.MustCompile(`^nil data; no entry for key "(.*)"$`)
+	macroField = regexp.MustCompile(`can't evaluate field (\S+) in type render\.macrosRoot`)
+	stepsField = regexp.MustCompile(`can't evaluate field (\S+) in type render\.stepsRoot`)
+	noField    = regexp.MustCompile(`(?:type render\.StepResult has no field |can't evaluate field )(\w+)(?: in type render\.StepResult)?$`)
+)
+
+// resultFields are the fields of what a step returned.
+func resultFields() []string {
+	var out []string
+	t := reflect.TypeFor[StepResult]()
+	for i := range t.NumField() {
+		out = append(out, t.Field(i).Name)
+	}
+	return out
+}
+
+func noResultField(name string) (message, hint string) {
+	return fmt.Sprintf("what a step returned has no %q", name), didYouMean(name, resultFields())
+}
+
+// expressionHint is the hint for an expression that does not compile, which stands in this line.
+func expressionHint(message, text, line string, known []string) string {
+	name, unknown := strings.CutPrefix(message, "unknown name ")
+	switch {
+	case strings.Contains(line, "{{") && !strings.Contains(line, text):
+		return fmt.Sprintf("rendered: %.100s; in an expression names stand without braces", text)
+	case message == `unexpected token Operator("=")`:
+		return "compare with =="
+	case !unknown:
+		return ""
+	}
+	if near := Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	if said := foreignFunctions[name]; said != "" || strings.HasPrefix(name, "ansible_") {
+		return functionHint(name, "", nil)
+	}
+	return fmt.Sprintf("a variable is vars.%s, a text stands in quotes: '%s'", name, name)
+}
+
+// valueHint shows how a value is written that stands where a map is expected with these fields.
+func valueHint(n *yaml.Node, s structShape) string {
+	if n.Kind != yaml.ScalarNode || isNull(n) || len(n.Value) > 80 {
+		return ""
+	}
+	if slices.Equal(s.names, []string{"action", "parameters", "params"}) {
+		return "write {template.expression: [{content: ...}]}"
+	}
+	only := ""
+	for _, name := range s.names {
+		if s.fields[name].required {
+			if only != "" && only != "name" {
+				only = ""
+				break
+			}
+			if only == "" {
+				only = name
+			}
+		}
+	}
+	value := n.Value
+	if strings.ContainsAny(value, " '\"{}[],:#*&!|>%@`") {
+		value = fmt.Sprintf("%q", value)
+	}
+	switch {
+	case only != "":
+		return fmt.Sprintf("write {%s: %s}", only, value)
+	case len(s.names) <= 6:
+		return "its fields are " + strings.Join(s.names, ", ")
+	}
+	return ""
+}
+
+// entryHint shows how an entry of a list is written where a map is expected.
+func entryHint(first string, text bool) string {
+	if key, value, ok := strings.Cut(first, "="); ok && text {
+		return fmt.Sprintf("write {%s: %s}", key, value)
+	}
+	if text {
+		return fmt.Sprintf("write {%s: ...}", first)
+	}
+	return fmt.Sprintf("write {%s: {}}", first)
+}
+
+// fileHint is the hint for a file that is not there under a folder, named by people who are used to write the whole path.
+func (r *Repository) fileHint(dir, name string) string {
+	bare := strings.TrimPrefix(strings.TrimPrefix(name, "/"), dir+"/")
+	bare = strings.TrimSuffix(strings.TrimSuffix(bare, ".yaml"), ".yml")
+	switch {
+	case bare != name && r.exists(dir+"/"+bare+".yaml"):
+		return fmt.Sprintf("write %s: the folder and .yaml are understood", bare)
+	case r.exists(dir + "/" + bare + ".yml"):
+		return fmt.Sprintf("rename %s/%s.yml to .yaml", dir, bare)
+	}
+	return didYouMean(name, r.names(dir))
+}

@@ -107,11 +107,16 @@ func ReadConfig(file string) (Config, error) {
 	if err := render.DecodeFile(file, text, &c); err != nil {
 		return c, err
 	}
-	dropIns, err := filepath.Glob(filepath.Join(filepath.Dir(file), "conf.d", "*.yaml"))
-	if err != nil {
+	dir := filepath.Join(filepath.Dir(file), "conf.d")
+	dropIns, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, err
 	}
-	for _, name := range dropIns {
+	for _, e := range dropIns {
+		if ok := strings.HasSuffix(e.Name(), ".yaml") && !strings.HasPrefix(e.Name(), "."); !ok {
+			continue
+		}
+		name := filepath.Join(dir, e.Name())
 		text, err := os.ReadFile(name)
 		if err != nil {
 			return c, err

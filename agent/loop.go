@@ -53,7 +53,7 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 		case <-fleet.changed:
 			fleet.eager++
 		case changed := <-files:
-			if changed == configuration && a.brokenStore() == nil {
+			if changed == configuration && a.brokenStore() == nil && a.reloads() {
 				return ErrReload
 			}
 		}
@@ -65,6 +65,23 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 			return fmt.Errorf("this agent has to be started anew: %w", err)
 		}
 	}
+}
+
+// reloads reports that an agent can be started with the configuration as it is now. While it cannot, this one goes on with its own: a slip of
+// an editor does not leave the host alone.
+func (a *Agent) reloads() bool {
+	c, err := ReadConfig(a.config.file)
+	var next *Agent
+	if err == nil {
+		next, err = New(c, a.build, a.log)
+	}
+	if err == nil {
+		err = next.Close()
+	}
+	if err != nil {
+		a.log.WithError(err).Error("the configuration changed and cannot be used: the agent goes on with the one before")
+	}
+	return err == nil
 }
 
 // bootTime is how long a boot that was asked for may take to end this agent.

@@ -37,8 +37,8 @@ type Command struct {
 // Shell is the command line of /bin/sh.
 func Shell(line string) []string { return []string{"/bin/sh", "-c", line} }
 
-// Run runs a command to its end, in a process group of its own. When ctx ends, the whole group is told to stop and then killed. A
-// command that ran and failed is no error of Run: the exit code tells.
+// Run runs a command to its end, in a process group of its own. When ctx ends, the whole group, and those of its children that left the group,
+// are told to stop and then killed. A command that ran and failed is no error of Run: the exit code tells.
 func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	who, err := credential(c.User)
 	if err != nil {
@@ -117,24 +117,23 @@ func (e *noProgram) Error() string {
 
 func (e *noProgram) Unwrap() error { return exec.ErrNotFound }
 
-// waitGroup waits for the command, and ends its process group when ctx ends first.
+// waitGroup waits for the command, and ends it with all that came of it when ctx ends first.
 func waitGroup(ctx context.Context, cmd *exec.Cmd) error {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
-	group := -cmd.Process.Pid
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 	}
-	// The group may be gone already, which is what is wanted.
-	_ = syscall.Kill(group, syscall.SIGTERM)
+	all := familyOf(cmd)
+	all.signal(syscall.SIGTERM)
 	select {
 	case err := <-done:
-		_ = syscall.Kill(group, syscall.SIGKILL)
+		all.signal(syscall.SIGKILL)
 		return err
 	case <-time.After(killGrace):
-		_ = syscall.Kill(group, syscall.SIGKILL)
+		all.signal(syscall.SIGKILL)
 		return <-done
 	}
 }

@@ -95,7 +95,7 @@ func (h *Host) note(pid int) (forget func()) {
 }
 
 // stat is what /proc says of a process; see proc(5).
-type stat struct{ state, group, started string }
+type stat struct{ state, parent, group, started string }
 
 func readStat(pid string) (stat, bool) {
 	data, err := os.ReadFile("/proc/" + pid + "/stat")
@@ -107,5 +107,5 @@ func readStat(pid string) (stat, bool) {
 	if len(fields) < 20 {
 		return stat{}, false
 	}
-	return stat{fields[0], fields[2], fields[19]}, true
+	return stat{fields[0], fields[1], fields[2], fields[19]}, true
 }

@@ -60,7 +60,7 @@ func TestDamagedStoreIsRebuilt(t *testing.T) {
 	w := serveHTTP(t, u)
 	for name, damage := range damages() {
 		t.Run(name, func(t *testing.T) {
-			dir, src := t.TempDir(), Source{Name: "main", URL: w.url}
+			dir, src := filepath.Join(t.TempDir(), "no [pattern"), Source{Name: "main", URL: w.url}
 			first := open(t, dir, src)
 			pull(t, first)
 			must(t, first.Close())

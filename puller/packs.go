@@ -7,16 +7,34 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing/format/idxfile"
 )
 
 // packs returns the pack files of a store.
 func packs(dir string) ([]string, error) {
-	return filepath.Glob(filepath.Join(dir, "objects", "pack", "pack-*.pack"))
+	return named(filepath.Join(dir, "objects", "pack"), "pack-", ".pack")
+}
+
+// named lists files of a directory by how their names begin and end; none
+// where there is no directory. A pattern would also be looked for in the names
+// of the directories above.
+func named(dir, prefix, suffix string) (files []string, err error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return nil, nil
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), prefix) && strings.HasSuffix(e.Name(), suffix) {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	return files, err
 }
 
 // checkPacks compares the end of each pack with its name: both are the pack's

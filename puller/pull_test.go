@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"testing"
 )
@@ -290,4 +292,21 @@ func TestCompact(t *testing.T) {
 			t.Errorf("a at %d is %q", i, got)
 		}
 	}
+}
+
+// A server whose list of references does not end is not listened to for ever.
+func TestEndlessListing(t *testing.T) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+		fmt.Fprintf(w, "001e# service=git-upload-pack\n0000003a%040x HEAD\x00agent=x\n", 1)
+		for i := 0; ; i++ {
+			line := fmt.Sprintf("%040x refs/heads/%0990d\n", i+1, i)
+			if _, err := fmt.Fprintf(w, "%04x%s", len(line)+4, line); err != nil {
+				return
+			}
+		}
+	}))
+	defer srv.Close()
+	_, err := open(t, t.TempDir(), Source{Name: "main", URL: srv.URL + "/x.git"}).Pull(t.Context())
+	expect(t, err, `repository "main": cannot read `, "its list of references is longer than 32 MiB")
 }

@@ -35,6 +35,7 @@ func Open(dir string, sources []Source, log *logrus.Entry) (*Puller, error) {
 		return nil, err
 	}
 	installLocal()
+	installBounded()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the directory for repositories: %w", err)
 	}

@@ -31,7 +31,7 @@ func tidy(dir string) error {
 
 // tidyRecord removes the halves of a record that a kill can leave beside it.
 func tidyRecord(file string) error {
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+"*"))
+	left, err := named(filepath.Dir(file), "."+filepath.Base(file), "")
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))
 	}

@@ -53,7 +53,7 @@ func Over(client *clientv3.Client, fleet string, clock func() time.Duration) *St
 	return &Store{Client: client, prefix: "/pullet/" + fleet + "/", clock: clock}
 }
 
-// UnreachableError says that the store did not answer in time.
+// UnreachableError says that the store did not answer in time, or takes no writes.
 type UnreachableError struct {
 	Endpoints []string // none: the embedded member cannot go on
 	Err       error
@@ -63,9 +63,15 @@ func (e *UnreachableError) Error() string {
 	if len(e.Endpoints) == 0 {
 		return e.Err.Error()
 	}
+	if e.Full() {
+		return fmt.Sprintf("etcd at %s is out of space and takes no writes: etcdctl compact, defrag, then alarm disarm", strings.Join(e.Endpoints, ", "))
+	}
 	return fmt.Sprintf("etcd is unreachable at %s: %v; try: etcdctl --endpoints %s endpoint health",
 		strings.Join(e.Endpoints, ", "), e.Err, strings.Join(e.Endpoints, ","))
 }
+
+// Full reports that the store is out of space: it answers, and what was to be written is not.
+func (e *UnreachableError) Full() bool { return errors.Is(e.Err, rpctypes.ErrNoSpace) }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
@@ -122,6 +128,9 @@ func (s *Store) Explain(err error) error {
 	}
 	if _, known := errors.AsType[*UnreachableError](err); known {
 		return err
+	}
+	if errors.Is(err, rpctypes.ErrNoSpace) {
+		return &UnreachableError{s.endpoints, err}
 	}
 	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded {
 		return &UnreachableError{s.endpoints, s.why.of(err)}

@@ -188,6 +188,7 @@ func running(t *testing.T, group int) []string {
 func TestTimeoutKillsGrandchildren(t *testing.T) {
 	for name, params := range map[string]string{
 		"the parameter": "  parameters: {cmd: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait', timeout: 300ms}\n",
+		"its own group": "  parameters: {cmd: 'setsid -w sh -c \"echo \\$\\$ > started; sleep 60; true\"', timeout: 300ms}\n",
 		"of the step":   "  parameters: {cmd: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait'}\n  runOptions: {timeout: 300ms}\n",
 		"of the guard":  "  parameters: {cmd: 'true', unless: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait'}\n  runOptions: {timeout: 300ms}\n",
 	} {

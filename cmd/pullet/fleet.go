@@ -35,7 +35,7 @@ func (a *app) steers(cmd *cobra.Command, do func(ctx context.Context, store *sta
 		return do(ctx, store)
 	})
 	var away *state.UnreachableError
-	if asked && errors.As(err, &away) {
+	if asked && errors.As(err, &away) && !away.Full() {
 		return fmt.Errorf("%w; whether it was done is not known: look at pullet status", err)
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
@@ -41,4 +42,20 @@ func showEtcd(ts *testscript.TestScript, neg bool, args []string) {
 	for _, kv := range got.Kvs {
 		fmt.Fprintf(out, "%s %s\n", kv.Key, kv.Value)
 	}
+}
+
+// nospace on|off makes the store that the nodes of a script share refuse what needs room, as it does when its quota is used up.
+func runNoSpace(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: nospace on|off")
+	}
+	s, err := state.Open(context.Background(), state.Config{Fleet: "default", Dir: ts.MkAbs("etcd")})
+	ts.Check(err)
+	defer func() { ts.Check(s.Close()) }()
+	req := &etcdserverpb.AlarmRequest{Action: etcdserverpb.AlarmRequest_ACTIVATE, Alarm: etcdserverpb.AlarmType_NOSPACE}
+	if args[0] == "off" {
+		req.Action = etcdserverpb.AlarmRequest_DEACTIVATE
+	}
+	_, err = etcdserverpb.NewMaintenanceClient(s.Client.ActiveConnection()).Alarm(context.Background(), req)
+	ts.Check(err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -22,8 +23,11 @@ type gates struct {
 	steps   *lock.Steps
 	passed  bool // the node came through here before, or its version is not the fleet's any more: nobody waits for it
 
-	mu         sync.Mutex // guards turn and what follows
-	turn       *lock.Turn // nil: drift is corrected without a slot
+	turn    *lock.Turn   // nil: drift is corrected without a slot
+	turning sync.Mutex   // guards turn, also while the node waits for it
+	fence   atomic.Int64 // of turn
+
+	mu         sync.Mutex // guards candidates
 	candidates map[string]*lock.Candidate
 	keptSteps  int // places at serialized steps that a run which was killed left, and this one goes on with
 }
@@ -78,26 +82,20 @@ func (g *gates) leftSteps(ctx context.Context) error {
 }
 
 // Fence is the number of the claim under which commands run; 0 without one.
-func (g *gates) Fence() int64 {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.turn == nil {
-		return 0
-	}
-	return g.turn.Fence()
-}
+func (g *gates) Fence() int64 { return g.fence.Load() }
 
 func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	if g.turn == nil {
 		return nil
 	}
+	g.turning.Lock()
+	defer g.turning.Unlock()
 	if !g.turn.Holds() {
 		if err := g.acquire(ctx, g.turn); err != nil {
 			return err
 		}
 	}
+	g.fence.Store(g.turn.Fence())
 	id := ""
 	if s.Step != nil {
 		id = s.ID()
@@ -118,9 +116,11 @@ func (g *gates) acquire(ctx context.Context, turn *lock.Turn) error {
 }
 
 func (g *gates) Park(ctx context.Context) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.turn == nil || !g.turn.Holds() {
+	if g.turn == nil || !g.turning.TryLock() { // a step waits for the slot: there is none to give back
+		return nil
+	}
+	defer g.turning.Unlock()
+	if !g.turn.Holds() {
 		return nil
 	}
 	g.waitMu.Lock()

@@ -151,9 +151,15 @@ func (s *Steps) AwaitOpen(ctx context.Context, step Step, told func(*Wait)) erro
 	if err != nil {
 		return err
 	}
+	return s.await(ctx, s.key(step, "open"), told, func(poll int) (*Wait, int64, error) { return s.barrierWait(ctx, step, roster, poll) })
+}
+
+// await looks until there is nothing to wait for, each time a key changes after the revision of the last look. When ctx ends first it returns the
+// *Wait; ErrSuperseded when the fleet moved on.
+func (s *Steps) await(ctx context.Context, key string, told func(*Wait), look func(poll int) (*Wait, int64, error), opts ...clientv3.OpOption) error {
 	began, last := time.Now(), (*Wait)(nil)
 	for poll := 0; ; poll++ {
-		wait, revision, err := s.barrierWait(ctx, step, roster, poll)
+		wait, revision, err := look(poll)
 		switch {
 		case err == nil && wait == nil:
 			return nil
@@ -165,14 +171,14 @@ func (s *Steps) AwaitOpen(ctx context.Context, step Step, told func(*Wait)) erro
 			sleep(ctx, jitter(s.req.node(), poll, 20*time.Millisecond))
 			continue
 		case err != nil:
-			wait = &Wait{Gate: "etcd", Reason: s.store.Explain(err).Error(), Clear: goesOn}
+			wait = &Wait{Gate: "etcd", Reason: err.Error(), Clear: goesOn}
 			sleep(ctx, jitter(s.req.node(), poll, 2*time.Second))
 		}
 		wait.Since = began
 		if last == nil || last.Error() != wait.Error() {
 			told(wait)
 		}
-		if last = wait; revision > 0 && !s.store.Await(ctx, s.key(step, "open"), revision, jitter(s.req.node(), poll, stepPoll)) {
+		if last = wait; revision > 0 && !s.store.Await(ctx, key, revision, jitter(s.req.node(), poll, stepPoll), opts...) {
 			return last
 		}
 	}

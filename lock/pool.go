@@ -150,8 +150,9 @@ func (t *Turn) switchOps() []clientv3.Op {
 func (t *Turn) rulesOps() []clientv3.Op {
 	s, q := t.store, t.req
 	ops := []clientv3.Op{clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix()), clientv3.OpGet(s.ClockKey(q.rollout(), q.Rules.Group), clientv3.WithKeysOnly())}
-	for _, g := range q.Rules.Depends {
-		ops = append(ops, clientv3.OpGet(s.ClosedKey(q.rollout(), g), clientv3.WithKeysOnly()), clientv3.OpGet(s.SoakKey(q.rollout(), g), clientv3.WithKeysOnly()))
+	if len(q.Rules.Depends) > 0 {
+		ops = append(ops, clientv3.OpGet(s.ClosedKey(q.rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+			clientv3.OpGet(s.SoakKey(q.rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 	}
 	if !t.alone { // once is enough
 		ops = append(ops, clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()))
@@ -176,8 +177,11 @@ func (t *Turn) rules(r *reading, a *answers) (err error) {
 		v.Closed = q.Rules.Closed(time.Now())
 	}
 	v.All = r.gates[state.AllGroups]
-	for _, g := range q.Rules.Depends {
-		v.Depends = append(v.Depends, Dependency{Group: g, Closed: len(a.kvs()) > 0, Soaking: len(a.kvs()) > 0, Gate: r.gates[g]})
+	if len(q.Rules.Depends) > 0 {
+		closed, soaking := lastParts(a.kvs()), lastParts(a.kvs())
+		for _, g := range q.Rules.Depends {
+			v.Depends = append(v.Depends, Dependency{Group: g, Closed: closed[g], Soaking: soaking[g], Gate: r.gates[g]})
+		}
 	}
 	if t.alone {
 		return nil
@@ -202,7 +206,7 @@ func (t *Turn) switches(r *reading, a *answers) error {
 		if err := decode(kvs[0], &w.Switch); err != nil {
 			return err
 		}
-		if enabled = w.Enabled && (w.Version == "" || w.Version == t.req.Version.ID); !enabled {
+		if enabled = w.Enabled && (w.Version == "" || !t.slots || w.Version == t.req.Version.ID); !enabled {
 			r.view.Switch, r.switchKey = w, s.SwitchKey(c)
 		}
 	}

@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,33 +15,16 @@ import (
 
 // Results waits for what the chosen nodes' step returned, by node. When ctx ends first it returns the *Wait. A chosen node that started the
 // step and does not answer has an unknown result where the step must not run twice: then the group is halted.
-func (s *Steps) Results(ctx context.Context, step Step, e Election, maxAge time.Duration, repeatable bool, told func(*Wait)) (map[string]state.StepResult, error) {
+func (s *Steps) Results(ctx context.Context, step Step, e Election, maxAge time.Duration, repeatable bool, told func(*Wait)) (found map[string]state.StepResult, err error) {
 	want, err := s.candidates(ctx, e)
 	if err != nil {
 		return nil, err
 	}
-	began, last := time.Now(), (*Wait)(nil)
-	for poll := 0; ; poll++ {
-		found, wait, revision, err := s.results(ctx, step, e, want, maxAge, repeatable)
-		switch {
-		case err == nil && wait == nil:
-			return found, nil
-		case ctx.Err() != nil && last != nil:
-			return nil, last
-		case errors.Is(err, ErrSuperseded) || ctx.Err() != nil:
-			return nil, err
-		case err != nil:
-			wait = &Wait{Gate: "etcd", Reason: s.store.Explain(err).Error(), Clear: goesOn}
-			sleep(ctx, jitter(s.req.node(), poll, 2*time.Second))
-		}
-		wait.Since = began
-		if last == nil || last.Error() != wait.Error() {
-			told(wait)
-		}
-		if last = wait; revision > 0 && !s.store.Await(ctx, s.resultKey(step, "result")+"/", revision, jitter(s.req.node(), poll, stepPoll), clientv3.WithPrefix()) {
-			return nil, last
-		}
-	}
+	err = s.await(ctx, s.resultKey(step, "result")+"/", told, func(int) (wait *Wait, revision int64, err error) {
+		found, wait, revision, err = s.results(ctx, step, e, want, maxAge, repeatable)
+		return wait, revision, err
+	}, clientv3.WithPrefix())
+	return found, err
 }
 
 // candidates is how many results there will be.

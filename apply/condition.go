@@ -13,6 +13,9 @@ import (
 // defaultRetry is how long a condition with a retry waits between attempts when it does not say.
 const defaultRetry = 10 * time.Second
 
+// macroAction is the action that a macro runs.
+const macroAction = "cmd.run"
+
 // ask evaluates a condition, again and again where it has a retry. An empty outcome means yes; else Skipped without a retry,
 // Pending when the attempts are used up, Failed when it cannot be evaluated.
 //
@@ -96,7 +99,7 @@ const macroTimeout = time.Minute
 func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, error) {
 	return func(m *render.Macro) (string, error) {
 		line := m.Params.Text("cmd")
-		if m.Action != "cmd.run" || line == "" {
+		if m.Action != macroAction || line == "" {
 			return "", fmt.Errorf("macro %q: action %q cannot be a macro: use cmd.run or template.expression", m.Name, m.Action)
 		}
 		limit := macroTimeout

@@ -58,21 +58,22 @@ func TestBadManifests(t *testing.T) {
 		manifest(lines{"timeout": "soon"}):                                                     `extensions/it.yaml:4:10: "soon" is not a duration`,
 		manifest(lines{"interpreter": "['']"}):                                                 "extensions/it.yaml:3:14: interpreter: the program is missing",
 		"metadata: {name: it}\nspec: {name: it, file: it, digest: '" + digestOf(script) + "'}": `extensions/it.yaml:2:14: name: "it" is not the name`,
-		schema("[a]"):                                                               "extensions/it.yaml:4:13: parameters: expected a JSON Schema, found a list",
-		schema("{type: array}"):                                                     "extensions/it.yaml:4:20: parameters: expected type: object, found array: parameters are a map",
-		schema("{type: objekt}"):                                                    "extensions/it.yaml:4:20: parameters: expected type: object, found objekt",
-		schema("{propertes: {}}"):                                                   `extensions/it.yaml:4:14: parameters: JSON Schema has no keyword "propertes" (did you mean "properties"? What is yours begins with x-)`,
-		schema("{properties: {a: {minimun: 1}}}"):                                   `extensions/it.yaml:4:31: parameters: JSON Schema has no keyword "minimun" (did you mean "minimum"?`,
-		schema("{properties: {a: {type: strin}}}"):                                  "extensions/it.yaml:4:37: parameters: no valid JSON Schema: properties.a.type: none of the forms fits: ",
-		schema("{properties: {a: {minimum: x}}}"):                                   "extensions/it.yaml:4:40: parameters: no valid JSON Schema: properties.a.minimum: expected a number, found a text",
-		schema("{properties: {a: {required: true}}}"):                               "extensions/it.yaml:4:41: parameters: no valid JSON Schema: properties.a.required: expected a list, found true or false",
-		schema("{properties: {a: {pattern: '('}}}"):                                 "extensions/it.yaml:4:40: parameters: ",
-		schema("{properties: {a: {pattern: '" + strings.Repeat("a", 1001) + "'}}}"): "extensions/it.yaml:4:40: parameters: no valid JSON Schema: properties.a.pattern: \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa... is no regex: the regular expression is longer than 1000 bytes",
-		schema("{properties: {a: {$ref: 'https://example.org/x'}}}"):                `extensions/it.yaml:4:37: parameters: $ref: "https://example.org/x" leads out of the manifest: a reference begins with #`,
-		schema("{properties: {a: {$ref: '#/$defs/b'}}}"):                            "extensions/it.yaml:4:13: parameters: no valid JSON Schema: ",
-		schema("{$schema: 'http://json-schema.org/draft-07/schema#'}"):              "extensions/it.yaml:4:23: parameters: expected a schema of the draft https://json-schema.org/draft/2020-12/schema, found",
-		schema("{properties: {a: {type: integer, default: x}}}"):                    `extensions/it.yaml:4:55: the default of "a" is not what its schema allows: expected a whole number, found a text`,
-		schema("{maximum: .nan}"):                                                   "extensions/it.yaml:4:13: parameters: no valid JSON Schema: ",
+		schema("[a]"):                                                                        "extensions/it.yaml:4:13: parameters: expected a JSON Schema, found a list",
+		schema("{type: array}"):                                                              "extensions/it.yaml:4:20: parameters: expected type: object, found array: parameters are a map",
+		schema("{type: objekt}"):                                                             "extensions/it.yaml:4:20: parameters: expected type: object, found objekt",
+		schema("{propertes: {}}"):                                                            `extensions/it.yaml:4:14: parameters: JSON Schema has no keyword "propertes" (did you mean "properties"? What is yours begins with x-)`,
+		schema("{properties: {a: {minimun: 1}}}"):                                            `extensions/it.yaml:4:31: parameters: JSON Schema has no keyword "minimun" (did you mean "minimum"?`,
+		schema("{properties: {a: {type: strin}}}"):                                           "extensions/it.yaml:4:37: parameters: no valid JSON Schema: properties.a.type: none of the forms fits: ",
+		schema("{properties: {a: {minimum: x}}}"):                                            "extensions/it.yaml:4:40: parameters: no valid JSON Schema: properties.a.minimum: expected a number, found a text",
+		schema("{properties: {a: {required: true}}}"):                                        "extensions/it.yaml:4:41: parameters: no valid JSON Schema: properties.a.required: expected a list, found true or false",
+		schema("{properties: {a: {pattern: '('}}}"):                                          "extensions/it.yaml:4:40: parameters: ",
+		schema("{properties: {a: {pattern: '" + strings.Repeat("a", 1001) + "'}}}"):          "extensions/it.yaml:4:40: parameters: no valid JSON Schema: properties.a.pattern: \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa... is no regex: the regular expression is longer than 1000 bytes",
+		schema("{properties: {a: {$ref: 'https://example.org/x'}}}"):                         `extensions/it.yaml:4:37: parameters: $ref: "https://example.org/x" leads out of the manifest: a reference begins with #`,
+		schema("{properties: {a: {$ref: '#/$defs/d0'}}, $defs: {" + doublingRefs(20) + "}}"): "parameters: no valid JSON Schema: with its references followed it has more than 20000 parts",
+		schema("{properties: {a: {$ref: '#/$defs/b'}}}"):                                     "extensions/it.yaml:4:13: parameters: no valid JSON Schema: ",
+		schema("{$schema: 'http://json-schema.org/draft-07/schema#'}"):                       "extensions/it.yaml:4:23: parameters: expected a schema of the draft https://json-schema.org/draft/2020-12/schema, found",
+		schema("{properties: {a: {type: integer, default: x}}}"):                             `extensions/it.yaml:4:55: the default of "a" is not what its schema allows: expected a whole number, found a text`,
+		schema("{maximum: .nan}"):                                                            "extensions/it.yaml:4:13: parameters: no valid JSON Schema: ",
 	} {
 		files := fstest.MapFS{"extensions/it": {Data: []byte(script)}, "extensions/it.yaml": {Data: []byte(text)}}
 		_, errs := action.LoadExtensions(render.Open(render.Layer{Name: "main", FS: files}))
@@ -233,4 +234,13 @@ func TestUnknownAction(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `there is no action "acme.ti" (did you mean "acme.it"?)`) {
 		t.Error(err)
 	}
+}
+
+// doublingRefs are definitions each of which refers to the next one twice.
+func doublingRefs(depth int) string {
+	out := fmt.Sprintf("d%d: {type: string}", depth)
+	for i := range depth {
+		out += fmt.Sprintf(", d%d: {allOf: [{$ref: '#/$defs/d%d'}, {$ref: '#/$defs/d%d'}]}", i, i+1, i+1)
+	}
+	return out
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -84,6 +85,9 @@ func compileText(text map[string]any) (*jsonschema.Schema, error) {
 	if err != nil {
 		return nil, err
 	}
+	if n := expanded(text, text, map[string]int{}); n > maxSchemaNodes {
+		return nil, fmt.Errorf("with its references followed it has more than %d parts", maxSchemaNodes)
+	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
@@ -93,6 +97,56 @@ func compileText(text map[string]any) (*jsonschema.Schema, error) {
 		return nil, err
 	}
 	return c.Compile(schemaURL)
+}
+
+// maxSchemaNodes bounds a schema with its references followed: a few that refer to two others each would never be done.
+const maxSchemaNodes = 20_000
+
+// expanded is the number of parts of a schema with its references below # followed. One inside of what it names is recursion, which ends
+// with the value.
+func expanded(root map[string]any, v any, known map[string]int) int {
+	total := 1
+	switch v := v.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			at, isRef := inner.(string)
+			if isRef && strings.HasSuffix(strings.ToLower(key), "ref") && strings.HasPrefix(at, "#/") {
+				if _, seen := known[at]; !seen {
+					known[at] = 1
+					known[at] = expanded(root, pointed(root, at), known)
+				}
+				total += known[at]
+			} else {
+				total += expanded(root, inner, known)
+			}
+			total = min(total, maxSchemaNodes+1)
+		}
+	case []any:
+		for _, inner := range v {
+			total = min(total+expanded(root, inner, known), maxSchemaNodes+1)
+		}
+	}
+	return total
+}
+
+// pointed is what a reference such as #/$defs/port names; nil is nothing.
+func pointed(root map[string]any, at string) any {
+	var here any = root
+	for key := range strings.SplitSeq(strings.TrimPrefix(at, "#/"), "/") {
+		switch v := here.(type) {
+		case map[string]any:
+			here = v[strings.NewReplacer("~1", "/", "~0", "~").Replace(key)]
+		case []any:
+			i, err := strconv.Atoi(key)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			here = v[i]
+		default:
+			return nil
+		}
+	}
+	return here
 }
 
 // plainJSON is a value as it comes out of JSON, with numbers as they are written.

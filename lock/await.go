@@ -12,7 +12,7 @@ import (
 const (
 	headPoll  = 30 * time.Second      // the first in the queue
 	queuePoll = 90 * time.Second      // the others
-	eachPoll  = 30 * time.Millisecond // of a large group, for each of its nodes: all of them together look no more often than that
+	eachPoll  = 60 * time.Millisecond // of a large group, for each of its nodes: all of them together look no more often than that
 	session   = 60 * time.Second      // how long a ticket outlives its process
 
 	triedFor      = 20 * time.Second

@@ -4,8 +4,10 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
@@ -23,15 +25,22 @@ func (t *Turn) survey(ctx context.Context, r *reading) error {
 	return t.surveyOf(ctx, r, got.Responses)
 }
 
-// namedAway is the size up to which it is asked who is away, and not only how many: as many keys are read.
-const namedAway = 500
+// Of a group of more than namedAway nodes it is only counted how many are away, and that holds for countedFor: etcd walks through all of their keys
+// to count them, and a lease takes longer to end.
+const (
+	namedAway  = 500
+	countedFor = 3 * time.Second
+)
 
 func (t *Turn) surveyOps() []clientv3.Op {
 	if givesUp(t.req.Rules.OnLost) { // then nobody counts who is away
 		return nil
 	}
-	if t.byName() {
+	switch {
+	case t.byName():
 		return t.store.PresenceOps(t.roster.Nodes())
+	case t.size > namedAway:
+		return []clientv3.Op{clientv3.OpGet(t.store.AwayKey(t.req.rollout(), t.gate))}
 	}
 	return t.censusOps(clientv3.WithCountOnly())
 }
@@ -41,8 +50,7 @@ func (t *Turn) byName() bool {
 	return t.roster.Size <= state.PresencesAtOnce && !slices.Equal(t.roster.Roles, []string{t.req.Rules.Group})
 }
 
-// surveyOf files what surveyOps read. It names who is away, unless that would mean to read a large group: where all holders live, their number
-// is the same.
+// surveyOf files what surveyOps read. Where somebody is away, it names them.
 func (t *Turn) surveyOf(ctx context.Context, r *reading, answers []*pb.ResponseOp) error {
 	r.surveyed = true
 	if t.byName() {
@@ -50,19 +58,47 @@ func (t *Turn) surveyOf(ctx context.Context, r *reading, answers []*pb.ResponseO
 		r.view.Away = r.view.absent(known, alive)
 		return err
 	}
-	away := int64(0)
-	for i, answer := range answers {
-		away += answer.GetResponseRange().Count * int64(1-2*(i%2))
+	if t.size > namedAway {
+		return t.awayOfMany(ctx, r, answers[0].GetResponseRange().Kvs)
 	}
-	if away == 0 {
-		return nil
-	}
-	if t.size > namedAway && !slices.Contains(slices.Collect(maps.Values(r.view.Dead)), true) {
-		r.view.More = int(away)
+	if awayIn(answers) == 0 {
 		return nil
 	}
 	var err error
 	r.view.Away, err = t.census(ctx, r.view)
+	return err
+}
+
+// awayIn is how many more nodes were seen than live.
+func awayIn(answers []*pb.ResponseOp) (away int) {
+	for i, answer := range answers {
+		away += int(answer.GetResponseRange().Count) * (1 - 2*(i%2))
+	}
+	return away
+}
+
+// awayOfMany takes the number of nodes that are away from who counted them last, or counts them. It names them only where a holder is among them:
+// it counts already.
+func (t *Turn) awayOfMany(ctx context.Context, r *reading, counted []*mvccpb.KeyValue) (err error) {
+	dead := slices.Contains(slices.Collect(maps.Values(r.view.Dead)), true)
+	if len(counted) > 0 && !dead {
+		return decode(counted[0], &r.view.More)
+	}
+	got, err := t.store.Client.Txn(ctx).Then(t.censusOps(clientv3.WithCountOnly())...).Commit()
+	if err != nil {
+		return err
+	}
+	away := awayIn(got.Responses)
+	if away > 0 && dead {
+		r.view.Away, err = t.census(ctx, r.view)
+		return err
+	}
+	lease, err := t.store.Client.Grant(ctx, int64(countedFor.Seconds()))
+	if err != nil {
+		return err
+	}
+	r.view.More = away
+	_, err = t.store.Client.Do(ctx, state.Put(t.store.AwayKey(t.req.rollout(), t.gate), away, clientv3.WithLease(lease.ID)))
 	return err
 }
 

@@ -189,6 +189,8 @@ func TestAwayOfMany(t *testing.T) {
 	dies := func(i int) {
 		_, err := c.fleet.Client.Revoke(c.ctx, c.nodes[i].req.Presence.Lease)
 		c.must(err)
+		_, err = c.fleet.Client.Delete(c.ctx, c.fleet.AwayKey("v1", "web")) // as after a few seconds
+		c.must(err)
 	}
 	tries := func(i int) string {
 		t.Helper()

@@ -69,6 +69,9 @@ func (s *Store) ThroughKey(rollout, group string) string {
 	return s.rolloutKey(rollout, "through", group)
 }
 
+// AwayKey has, for a moment, how many nodes of a large group do not answer.
+func (s *Store) AwayKey(rollout, group string) string { return s.rolloutKey(rollout, "away", group) }
+
 // ClosedKey says that all nodes of a group are through.
 func (s *Store) ClosedKey(rollout, group string) string {
 	return s.rolloutKey(rollout, "closed", group)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,38 +13,55 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// commands runs what operators gave this node to run: each once, in its stage, so many nodes at a time.
-func (p *pull) commands(ctx context.Context, cat *render.Catalog) error {
+// commands runs what operators gave this node to run: each once, in its stage, so many nodes at a time. What goes wrong there is told, and keeps the
+// node from nothing else.
+func (p *pull) commands(ctx context.Context, cat *render.Catalog) {
 	if p.store == nil {
-		return nil
+		return
 	}
+	asked := time.Now()
 	all, gone, err := p.store.PendingCommands(ctx)
 	if err != nil {
-		return err
+		p.troubled(ctx, fmt.Errorf("the commands of operators: %w", p.store.Explain(err)), asked)
 	}
 	for _, c := range all {
-		own, stage := c.Results[p.config.Node.Name], c.Stage(gone)
-		if own.State == state.Running && own.Instance != p.out.Run {
-			own.State, own.Ended = state.Unknown, time.Now().UTC()
-			own.Reason = "the agent ended while it ran: look at the host; it is not run again"
-			if err := p.store.AbandonCommand(ctx, c.ID, own, stage); err != nil {
-				return err
-			}
-			continue
-		}
-		mine := stage < len(c.Stages) && slices.Contains(c.Stages[stage], p.config.Node.Name)
-		if own.State != "" || !mine || c.Halted() || !c.Open {
-			continue
-		}
-		if err := p.command(ctx, c, stage, cat); err != nil {
-			return fmt.Errorf("command %s: %w", c.ID, err)
+		asked := time.Now()
+		if err := p.command(ctx, c, gone, cat); err != nil {
+			p.troubled(ctx, fmt.Errorf("command %s: %w", c.ID, p.store.Explain(err)), asked)
 		}
 	}
-	return nil
 }
 
-// command takes its turn and runs one command. Where there is no turn to be had now, the next pull asks again.
-func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, cat *render.Catalog) error {
+// troubled files what went wrong with commands. While the fleet's record is away, or where the pull was told to stop, nothing is wrong with them:
+// the next pull goes on.
+func (p *pull) troubled(ctx context.Context, err error, asked time.Time) {
+	var away *state.UnreachableError
+	switch {
+	case ctx.Err() != nil:
+	case !errors.As(err, &away):
+		p.out.Failures = append(p.out.Failures, err)
+	case !p.loop || !p.away.begins(err, asked):
+		p.out.Warnings = append(p.out.Warnings, err)
+	}
+}
+
+// command does what there is to do about one command now.
+func (p *pull) command(ctx context.Context, c state.CommandStatus, gone map[string]bool, cat *render.Catalog) error {
+	own, stage := c.Results[p.config.Node.Name], c.Stage(gone)
+	if own.State == state.Running && own.Instance != p.out.Run {
+		own.State, own.Ended = state.Unknown, time.Now().UTC()
+		own.Reason = "the agent ended while it ran: look at the host; it is not run again"
+		return p.store.AbandonCommand(ctx, c.ID, own, stage)
+	}
+	mine := stage < len(c.Stages) && slices.Contains(c.Stages[stage], p.config.Node.Name)
+	if own.State != "" || !mine || c.Halted() || !c.Open {
+		return nil
+	}
+	return p.take(ctx, c, stage, cat)
+}
+
+// take takes the node's turn and runs one command. Where there is no turn to be had now, the next pull asks again.
+func (p *pull) take(ctx context.Context, c state.CommandStatus, stage int, cat *render.Catalog) error {
 	result := state.CommandResult{Node: p.config.Node.Name, State: state.Running, Instance: p.out.Run, Started: time.Now().UTC()}
 	if !p.config.Agent.AllowRun {
 		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+p.config.file
@@ -68,7 +86,7 @@ func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, ca
 	if over, err := p.commandOver(ctx, c.ID); over || err != nil { // it failed elsewhere while this node waited
 		return err
 	}
-	if err := p.store.BeginCommand(ctx, c.ID, result); err != nil {
+	if begun, err := p.store.BeginCommand(ctx, c.ID, result); !begun || err != nil {
 		return err
 	}
 	p.log.WithField("command", c.ID).Infof("running for %s: %q", c.By, c.Args)

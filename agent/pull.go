@@ -114,12 +114,11 @@ func (p *pull) do(ctx context.Context) error {
 	}
 	if p.store == nil || p.upToDate(version) {
 		if err := p.converge(ctx, version, program); err != nil || !p.needsTurn() {
-			return errors.Join(err, p.commands(ctx, program.catalog))
+			p.commands(ctx, program.catalog)
+			return err
 		}
 	}
-	if err := p.commands(ctx, program.catalog); err != nil {
-		return err
-	}
+	p.commands(ctx, program.catalog)
 	turn, err := p.gate(ctx, version, program)
 	if turn == nil || err != nil {
 		return err

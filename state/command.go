@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -121,6 +122,16 @@ func (c CommandStatus) Halted() bool {
 	return n > c.MaxFailures
 }
 
+// Runs reports a command that a node is at.
+func (c CommandStatus) Runs() bool {
+	for _, r := range c.Results {
+		if !r.Over() {
+			return true
+		}
+	}
+	return false
+}
+
 // PendingCommands are those that nodes may have to do something about, without their output. It is one small request where there are none.
 func (s *Store) PendingCommands(ctx context.Context) ([]CommandStatus, map[string]bool, error) {
 	got, err := s.Client.Get(ctx, s.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
@@ -154,17 +165,17 @@ func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStat
 	for _, p := range prefixes {
 		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix()))
 	}
-	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+	answers, err := s.readMany(ctx, ops)
 	if err != nil {
 		return nil, nil, err
 	}
 	gone := map[string]bool{}
-	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
+	for _, kv := range answers[0].GetResponseRange().Kvs {
 		gone[LastPart(kv.Key)] = true
 	}
 	var out []CommandStatus
 	results := map[string]map[string]CommandResult{}
-	for _, answer := range got.Responses[1:] {
+	for _, answer := range answers[1:] {
 		for _, kv := range answer.GetResponseRange().Kvs {
 			if err := s.fileCommand(kv, &out, results); err != nil {
 				return nil, nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
@@ -172,6 +183,19 @@ func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStat
 		}
 	}
 	return out, gone, nil
+}
+
+// readMany reads more than one transaction may: etcd allows 128 operations. What comes later is as old or newer.
+func (s *Store) readMany(ctx context.Context, ops []clientv3.Op) ([]*pb.ResponseOp, error) {
+	var out []*pb.ResponseOp
+	for some := range slices.Chunk(ops, bellsAtOnce) {
+		got, err := s.Client.Txn(ctx).Then(some...).Commit()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, got.Responses...)
+	}
+	return out, nil
 }
 
 // fileCommand files one key of a command. In the order of keys, what was given comes before the results.
@@ -206,14 +230,17 @@ func (s *Store) fileCommand(kv *mvccpb.KeyValue, out *[]CommandStatus, results m
 // errBegun says that a node began with a command before.
 var errBegun = errors.New("the command was begun before")
 
-// BeginCommand records that a node begins with a command: it happens once.
-func (s *Store) BeginCommand(ctx context.Context, id string, r CommandResult) error {
+// BeginCommand records that a node begins with a command: it happens once. It is false for a command that is over.
+func (s *Store) BeginCommand(ctx context.Context, id string, r CommandResult) (bool, error) {
 	key := s.commandKey(id, "result", r.Node)
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(Put(key, r)).Commit()
-	if err == nil && !done.Succeeded {
+	done, err := s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(s.pendingKey(id)), ">", 0)).
+		Then(Put(key, r)).
+		Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
+	if err == nil && !done.Succeeded && done.Responses[0].GetResponseRange().Count > 0 {
 		err = errBegun
 	}
-	return err
+	return err == nil && done.Succeeded, err
 }
 
 // EndCommand records what came of a command on a node.
@@ -226,14 +253,15 @@ func (s *Store) EndCommand(ctx context.Context, id string, r CommandResult, stag
 	return s.proceed(ctx, id, stage)
 }
 
-// proceed wakes the nodes of the next stage when one is complete. Behind the last the command is not open any more.
+// proceed wakes the nodes of the next stage when one is complete. Behind the last, and when a command that failed runs nowhere any more, no node
+// has to do anything about it.
 func (s *Store) proceed(ctx context.Context, id string, stage int) error {
 	all, gone, err := s.commands(ctx, s.commandKey(id)+"/")
 	if err != nil || len(all) == 0 {
 		return err
 	}
 	switch now := all[0].Stage(gone); {
-	case now == len(all[0].Stages):
+	case now == len(all[0].Stages) || all[0].Halted() && !all[0].Runs():
 		_, err = s.Client.Delete(ctx, s.pendingKey(id))
 	case now > stage:
 		_, err = s.Client.Txn(ctx).Then(s.wakeOp()).Commit()

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -33,7 +34,10 @@ func TestPendingCommands(t *testing.T) {
 	}
 	opened("c1", "c2")
 	for stage, node := range []string{"n1", "n2"} {
-		must(t, s.BeginCommand(ctx, "c1", CommandResult{Node: node, State: Running}))
+		begun, err := s.BeginCommand(ctx, "c1", CommandResult{Node: node, State: Running})
+		if must(t, err); !begun {
+			t.Fatal(node)
+		}
 		must(t, s.EndCommand(ctx, "c1", CommandResult{Node: node, State: Ran, Output: "from " + node}, stage))
 		if node == "n1" {
 			opened("c1", "c2")
@@ -48,5 +52,42 @@ func TestPendingCommands(t *testing.T) {
 	must(t, s.ForgetCommands(ctx, time.Now().Add(2*keptCommands)))
 	if all, _, err := s.Commands(ctx); err != nil || len(all) != 0 || count(t, s, s.key("command_output")) != 0 {
 		t.Errorf("%+v %v", all, err)
+	}
+}
+
+// TestManyCommands: more are pending than etcd answers in one transaction.
+func TestManyCommands(t *testing.T) {
+	s := open(t, t.TempDir())
+	n := 2*bellsAtOnce + 1
+	for i := range n {
+		must(t, s.Give(ctx, Command{ID: fmt.Sprintf("c%03d", i), Stages: [][]string{{"n1"}}, At: time.Now(), Until: time.Now().Add(time.Hour)}))
+	}
+	if all, _, err := s.PendingCommands(ctx); err != nil || len(all) != n || all[n-1].ID != "c200" || !all[n-1].Open {
+		t.Errorf("%d %v", len(all), err)
+	}
+}
+
+// TestHaltedCommands: nodes look at a command that failed only as long as it runs somewhere, and none begins with it afterwards.
+func TestHaltedCommands(t *testing.T) {
+	s := open(t, t.TempDir())
+	must(t, s.Give(ctx, Command{ID: "c1", Stages: [][]string{{"n1", "n2", "n3"}}, At: time.Now(), Until: time.Now().Add(time.Hour)}))
+	for _, node := range []string{"n1", "n2"} {
+		begun, err := s.BeginCommand(ctx, "c1", CommandResult{Node: node, State: Running})
+		if must(t, err); !begun {
+			t.Fatal(node)
+		}
+	}
+	pending := func(want int) {
+		t.Helper()
+		if all, _, err := s.PendingCommands(ctx); err != nil || len(all) != want {
+			t.Errorf("%+v %v, want %d", all, err, want)
+		}
+	}
+	must(t, s.EndCommand(ctx, "c1", CommandResult{Node: "n1", State: Failed}, 0))
+	pending(1) // n2 is at it
+	must(t, s.EndCommand(ctx, "c1", CommandResult{Node: "n2", State: Ran}, 0))
+	pending(0)
+	if begun, err := s.BeginCommand(ctx, "c1", CommandResult{Node: "n3", State: Running}); begun || err != nil {
+		t.Errorf("n3 begins: %v %v", begun, err)
 	}
 }

@@ -20,13 +20,13 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) {
 		return
 	}
 	asked := time.Now()
-	all, gone, err := p.store.PendingCommands(ctx)
+	all, err := p.store.PendingCommands(ctx, p.config.Node.Name)
 	if err != nil {
 		p.troubled(ctx, fmt.Errorf("the commands of operators: %w", p.store.Explain(err)), asked)
 	}
 	for _, c := range all {
 		asked := time.Now()
-		if err := p.command(ctx, c, gone, cat); err != nil {
+		if err := p.command(ctx, c, cat); err != nil {
 			p.troubled(ctx, fmt.Errorf("command %s: %w", c.ID, p.store.Explain(err)), asked)
 		}
 	}
@@ -46,26 +46,26 @@ func (p *pull) troubled(ctx context.Context, err error, asked time.Time) {
 }
 
 // command does what there is to do about one command now.
-func (p *pull) command(ctx context.Context, c state.CommandStatus, gone map[string]bool, cat *render.Catalog) error {
-	own, stage := c.Results[p.config.Node.Name], c.Stage(gone)
+func (p *pull) command(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
+	own := c.Own
 	if own.State == state.Running && own.Instance != p.out.Run {
 		own.State, own.Ended = state.Unknown, time.Now().UTC()
 		own.Reason = "the agent ended while it ran: look at the host; it is not run again"
-		return p.store.AbandonCommand(ctx, c.ID, own, stage)
+		return p.store.AbandonCommand(ctx, c.ID, own, c.Stage)
 	}
-	mine := stage < len(c.Stages) && slices.Contains(c.Stages[stage], p.config.Node.Name)
-	if own.State != "" || !mine || c.Halted() || !c.Open {
+	mine := c.Stage < len(c.Stages) && slices.Contains(c.Stages[c.Stage], p.config.Node.Name)
+	if own.State != "" || !mine || c.Halted || !c.Open {
 		return nil
 	}
-	return p.take(ctx, c, stage, cat)
+	return p.take(ctx, c, cat)
 }
 
 // take takes the node's turn and runs one command. Where there is no turn to be had now, the next pull asks again.
-func (p *pull) take(ctx context.Context, c state.CommandStatus, stage int, cat *render.Catalog) error {
+func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
 	result := state.CommandResult{Node: p.config.Node.Name, State: state.Running, Instance: p.out.Run, Started: time.Now().UTC()}
 	if !p.config.Agent.AllowRun {
 		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+p.config.file
-		return p.store.EndCommand(ctx, c.ID, result, stage)
+		return p.store.EndCommand(ctx, c.ID, result, c.Stage)
 	}
 	req, err := p.request(&state.Version{ID: c.ID}, cat)
 	if err != nil {
@@ -83,23 +83,14 @@ func (p *pull) take(ctx context.Context, c state.CommandStatus, stage int, cat *
 			p.log.WithError(err).Warn("the place of a command could not be given back")
 		}
 	}()
-	if over, err := p.commandOver(ctx, c.ID); over || err != nil { // it failed elsewhere while this node waited
-		return err
-	}
-	if begun, err := p.store.BeginCommand(ctx, c.ID, result); !begun || err != nil {
+	if begun, err := p.store.BeginCommand(ctx, c.Command, result); !begun || err != nil { // false: it failed elsewhere while this node waited
 		return err
 	}
 	p.log.WithField("command", c.ID).Infof("running for %s: %q", c.By, c.Args)
 	p.runCommand(ctx, c.Command, &result)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return p.store.EndCommand(ctx, c.ID, result, stage)
-}
-
-// commandOver reports a command with which no further node begins.
-func (p *pull) commandOver(ctx context.Context, id string) (bool, error) {
-	c, _, err := p.store.Command(ctx, id)
-	return err == nil && (c == nil || c.Halted() || !c.Open), err
+	return p.store.EndCommand(ctx, c.ID, result, c.Stage)
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

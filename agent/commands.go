@@ -73,7 +73,7 @@ func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Cat
 	}
 	req.Waiting = func(w *lock.Wait) { p.log.Info(w.Error()) }
 	turn := lock.NewCommandTurn(p.store, req, c.Command)
-	if wait, err := p.admit(ctx, turn, nil); wait != nil || err != nil {
+	if admitted, err := p.awaitPlace(ctx, turn); !admitted || err != nil {
 		return err
 	}
 	defer func() {
@@ -91,6 +91,24 @@ func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Cat
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	return p.store.EndCommand(ctx, c.ID, result, c.Stage)
+}
+
+// awaitPlace waits for a place at a command, for as long in all commands together as the pull may wait: the time is not taken from the gates of the
+// rollout, which has nothing to do with a place that a dead node keeps.
+func (p *pull) awaitPlace(ctx context.Context, turn *lock.Turn) (bool, error) {
+	wait, err := turn.Try(ctx)
+	if wait == nil || err != nil {
+		return err == nil, err
+	}
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, max(aLook, p.Wait-p.stoodBy))
+	defer cancel()
+	err = turn.Acquire(limited)
+	p.stoodBy += time.Since(began)
+	if errors.As(err, &wait) || errors.Is(err, context.DeadlineExceeded) { // the next pull asks again
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

@@ -49,6 +49,7 @@ type pull struct {
 
 	waitMu    sync.Mutex
 	waited    time.Duration // at gates, of Wait
+	stoodBy   time.Duration // for places at commands, also of Wait
 	waiters   int           // steps that wait now
 	waitsFrom time.Time     // since when any does
 	said      *lock.Wait    // the last reason to wait inside the run; nil when nothing waits
@@ -66,7 +67,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 		return p.out, err
 	}
 	defer p.unlock(held)
-	p.work(p.config.Agent.Deadline.Std() + 2*p.Wait + time.Hour)
+	p.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
 	err = p.do(ctx)
 	p.account(ctx, err)
 	p.out.asked = p.asked.sorted()

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -117,6 +118,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 // Explain turns the error of an operation into an *UnreachableError where that is what it means, in words that do not change from one
 // attempt to the next.
 func (s *Store) Explain(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && errors.Join(joined.Unwrap()...).Error() == err.Error() { // what went wrong beside is said, too
+		return s.explainEach(joined.Unwrap())
+	}
 	if broken, ok := errors.AsType[*BrokenError](err); ok {
 		return &UnreachableError{nil, broken}
 	}
@@ -127,6 +131,19 @@ func (s *Store) Explain(err error) error {
 		return &UnreachableError{s.endpoints, s.why.of(err)}
 	}
 	return err
+}
+
+// explainEach explains errors that came together. That the store is away is said once.
+func (s *Store) explainEach(errs []error) error {
+	var out []error
+	for _, err := range errs {
+		err = s.Explain(err)
+		_, away := err.(*UnreachableError)
+		if !away || !slices.ContainsFunc(out, func(o error) bool { return o.Error() == err.Error() }) {
+			out = append(out, err)
+		}
+	}
+	return errors.Join(out...)
 }
 
 // Unanswered reports an error of a store that did not answer, or could not now: what was asked is not refused.

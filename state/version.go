@@ -44,6 +44,11 @@ func (v *Version) Rollout() string {
 	return v.ID + "." + strconv.Itoa(v.Epoch)
 }
 
+// Holds reports that nobody proposes a newer version now, by the clock of this host: Store.Holds is by that of etcd, and what counts.
+func (v *Version) Holds(now time.Time) bool {
+	return v != nil && v.Held && (v.Until.IsZero() || now.Before(v.Until))
+}
+
 // Commit is where one state repository is.
 type Commit struct {
 	Repo   string `json:"repo"`

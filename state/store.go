@@ -47,6 +47,7 @@ type Store struct {
 	embedded  *embedded // nil: the store is elsewhere
 	clock     func() time.Duration
 	why       reason // there is no connection
+	onward    onward
 }
 
 // Over is a store over a client that is open, with a clock that only goes forward. Close closes the client.
@@ -90,7 +91,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note))
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note, s.onward.note))
 	if s.embedded != nil {
 		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)
 	}
@@ -146,8 +147,11 @@ func (s *Store) explainEach(errs []error) error {
 	return errors.Join(out...)
 }
 
-// Unanswered reports an error of a store that did not answer, or could not now: what was asked is not refused.
+// Unanswered reports an error of a store that did not answer, could not now, or is not to be trusted: what was asked is not refused.
 func Unanswered(err error) bool {
+	if _, back := errors.AsType[*WentBackError](err); back {
+		return true
+	}
 	code := status.Code(err)
 	var known rpctypes.EtcdError
 	if errors.As(err, &known) {

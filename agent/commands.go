@@ -27,22 +27,27 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) {
 	for _, c := range all {
 		asked := time.Now()
 		if err := p.command(ctx, c, cat); err != nil {
-			p.troubled(ctx, fmt.Errorf("command %s: %w", c.ID, p.store.Explain(err)), asked)
+			if !p.troubled(ctx, fmt.Errorf("command %s: %w", c.ID, p.store.Explain(err)), asked) {
+				return
+			}
 		}
 	}
 }
 
-// troubled files what went wrong with commands. While the fleet's record is away, or where the pull was told to stop, nothing is wrong with them:
-// the next pull goes on.
-func (p *pull) troubled(ctx context.Context, err error, asked time.Time) {
+// troubled files what went wrong with commands, and reports that others may do better. While the fleet's record is away, or where the pull was told
+// to stop, nothing is wrong with any: the next pull goes on.
+func (p *pull) troubled(ctx context.Context, err error, asked time.Time) bool {
 	var away *state.UnreachableError
 	switch {
 	case ctx.Err() != nil:
+		return false
 	case !errors.As(err, &away):
 		p.out.Failures = append(p.out.Failures, err)
+		return true
 	case !p.loop || !p.away.begins(err, asked):
 		p.out.Warnings = append(p.out.Warnings, err)
 	}
+	return false
 }
 
 // command does what there is to do about one command now.
@@ -100,8 +105,12 @@ func (p *pull) awaitPlace(ctx context.Context, turn *lock.Turn) (bool, error) {
 	if wait == nil || err != nil {
 		return err == nil, err
 	}
+	left := max(aLook, p.Wait) - p.stoodBy
+	if left <= 0 {
+		return false, turn.Leave(ctx)
+	}
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, max(aLook, p.Wait-p.stoodBy))
+	limited, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
 	err = turn.Acquire(limited)
 	p.stoodBy += time.Since(began)

@@ -42,7 +42,9 @@ type Agent struct {
 
 	due   atomic.Int64 // until when the agent is surely at work, in nanoseconds since began
 	began time.Time
-	nodes int // of the fleet, as it was seen last
+
+	nodes   int       // of the fleet, as they were counted last
+	counted time.Time // and when
 
 	checks []recheck // of services, between two pulls
 	away   *outage   // of the fleet's record, as the loop says it

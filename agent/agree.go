@@ -41,6 +41,9 @@ func (p *pull) join(ctx context.Context) error {
 		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: p.build,
 	}
 	presence, err := store.Register(ctx, node, p.owner(p.local.Secret), p.facts(), p.leaseTime())
+	if err == nil && p.loop {
+		err = p.countFleet(ctx, store)
+	}
 	if err = store.Explain(err); errors.As(err, &away) {
 		p.goOnWithout(err, began)
 		return p.dropStore()
@@ -49,7 +52,6 @@ func (p *pull) join(ctx context.Context) error {
 		return err
 	}
 	p.away.ends()
-	p.nodes = presence.Fleet
 	p.store, p.presence, p.out.seen = store, presence, presence.Revision
 	p.local.Store.Revision = presence.Revision
 	p.local.Pulls(node.LastSeen, apply.Boot()) // the next pull tells from it how long the gap was

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,27 @@ func (o *outage) begins(err error, since time.Time) bool {
 			away, since.Local().Format(time.TimeOnly))
 	}
 	return true
+}
+
+// told is what is left to be said of a pull's error: nothing where it says no more than that the record is away.
+func (o *outage) told(err error, since time.Time) error {
+	if o.begins(err, since) && onlyAway(err) {
+		return nil
+	}
+	return err
+}
+
+// onlyAway reports an error that says nothing but that the record is away.
+func onlyAway(err error) bool {
+	switch e := err.(type) {
+	case *state.UnreachableError:
+		return true
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(one error) bool { return !onlyAway(one) })
+	case interface{ Unwrap() error }:
+		return onlyAway(e.Unwrap())
+	}
+	return false
 }
 
 // lasts reports that it was said before that the record is away.

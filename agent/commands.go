@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,42 +13,64 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// commands runs what operators gave this node to run: each once, in its stage, so many nodes at a time.
-func (p *pull) commands(ctx context.Context, cat *render.Catalog) error {
+// commands runs what operators gave this node to run: each once, in its stage, so many nodes at a time. What goes wrong there is told, and keeps the
+// node from nothing else.
+func (p *pull) commands(ctx context.Context, cat *render.Catalog) {
 	if p.store == nil {
-		return nil
+		return
 	}
-	all, gone, err := p.store.PendingCommands(ctx)
+	asked := time.Now()
+	all, err := p.store.PendingCommands(ctx, p.config.Node.Name)
 	if err != nil {
-		return err
+		p.troubled(ctx, fmt.Errorf("the commands of operators: %w", p.store.Explain(err)), asked)
 	}
 	for _, c := range all {
-		own, stage := c.Results[p.config.Node.Name], c.Stage(gone)
-		if own.State == state.Running && own.Instance != p.out.Run {
-			own.State, own.Ended = state.Unknown, time.Now().UTC()
-			own.Reason = "the agent ended while it ran: look at the host; it is not run again"
-			if err := p.store.AbandonCommand(ctx, c.ID, own, stage); err != nil {
-				return err
+		asked := time.Now()
+		if err := p.command(ctx, c, cat); err != nil {
+			if !p.troubled(ctx, fmt.Errorf("command %s: %w", c.ID, p.store.Explain(err)), asked) {
+				return
 			}
-			continue
-		}
-		mine := stage < len(c.Stages) && slices.Contains(c.Stages[stage], p.config.Node.Name)
-		if own.State != "" || !mine || c.Halted() || !c.Open {
-			continue
-		}
-		if err := p.command(ctx, c, stage, cat); err != nil {
-			return fmt.Errorf("command %s: %w", c.ID, err)
 		}
 	}
-	return nil
 }
 
-// command takes its turn and runs one command. Where there is no turn to be had now, the next pull asks again.
-func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, cat *render.Catalog) error {
+// troubled files what went wrong with commands, and reports that others may do better. While the fleet's record is away, or where the pull was told
+// to stop, nothing is wrong with any: the next pull goes on.
+func (p *pull) troubled(ctx context.Context, err error, asked time.Time) bool {
+	var away *state.UnreachableError
+	switch {
+	case ctx.Err() != nil:
+		return false
+	case !errors.As(err, &away):
+		p.out.Failures = append(p.out.Failures, err)
+		return true
+	case !p.loop || !p.away.begins(err, asked):
+		p.out.Warnings = append(p.out.Warnings, err)
+	}
+	return false
+}
+
+// command does what there is to do about one command now.
+func (p *pull) command(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
+	own := c.Own
+	if own.State == state.Running && own.Instance != p.out.Run {
+		own.State, own.Ended = state.Unknown, time.Now().UTC()
+		own.Reason = "the agent ended while it ran: look at the host; it is not run again"
+		return p.store.AbandonCommand(ctx, c.ID, own, c.Stage)
+	}
+	mine := c.Stage < len(c.Stages) && slices.Contains(c.Stages[c.Stage], p.config.Node.Name)
+	if own.State != "" || !mine || c.Halted || !c.Open {
+		return nil
+	}
+	return p.take(ctx, c, cat)
+}
+
+// take takes the node's turn and runs one command. Where there is no turn to be had now, the next pull asks again.
+func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
 	result := state.CommandResult{Node: p.config.Node.Name, State: state.Running, Instance: p.out.Run, Started: time.Now().UTC()}
 	if !p.config.Agent.AllowRun {
 		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+p.config.file
-		return p.store.EndCommand(ctx, c.ID, result, stage)
+		return p.store.EndCommand(ctx, c.ID, result, c.Stage)
 	}
 	req, err := p.request(&state.Version{ID: c.ID}, cat)
 	if err != nil {
@@ -55,7 +78,7 @@ func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, ca
 	}
 	req.Waiting = func(w *lock.Wait) { p.log.Info(w.Error()) }
 	turn := lock.NewCommandTurn(p.store, req, c.Command)
-	if wait, err := p.admit(ctx, turn, nil); wait != nil || err != nil {
+	if admitted, err := p.awaitPlace(ctx, turn); !admitted || err != nil {
 		return err
 	}
 	defer func() {
@@ -65,23 +88,36 @@ func (p *pull) command(ctx context.Context, c state.CommandStatus, stage int, ca
 			p.log.WithError(err).Warn("the place of a command could not be given back")
 		}
 	}()
-	if over, err := p.commandOver(ctx, c.ID); over || err != nil { // it failed elsewhere while this node waited
-		return err
-	}
-	if err := p.store.BeginCommand(ctx, c.ID, result); err != nil {
+	if begun, err := p.store.BeginCommand(ctx, c.Command, result); !begun || err != nil { // false: it failed elsewhere while this node waited
 		return err
 	}
 	p.log.WithField("command", c.ID).Infof("running for %s: %q", c.By, c.Args)
 	p.runCommand(ctx, c.Command, &result)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return p.store.EndCommand(ctx, c.ID, result, stage)
+	return p.store.EndCommand(ctx, c.ID, result, c.Stage)
 }
 
-// commandOver reports a command with which no further node begins.
-func (p *pull) commandOver(ctx context.Context, id string) (bool, error) {
-	c, _, err := p.store.Command(ctx, id)
-	return err == nil && (c == nil || c.Halted() || !c.Open), err
+// awaitPlace waits for a place at a command, for as long in all commands together as the pull may wait: the time is not taken from the gates of the
+// rollout, which has nothing to do with a place that a dead node keeps.
+func (p *pull) awaitPlace(ctx context.Context, turn *lock.Turn) (bool, error) {
+	wait, err := turn.Try(ctx)
+	if wait == nil || err != nil {
+		return err == nil, err
+	}
+	left := max(aLook, p.Wait) - p.stoodBy
+	if left <= 0 {
+		return false, turn.Leave(ctx)
+	}
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, left)
+	defer cancel()
+	err = turn.Acquire(limited)
+	p.stoodBy += time.Since(began)
+	if errors.As(err, &wait) || errors.Is(err, context.DeadlineExceeded) { // the next pull asks again
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

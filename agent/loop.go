@@ -35,8 +35,7 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 		if ctx.Err() != nil {
 			return nil
 		}
-		a.away.begins(err, began)
-		seen(out, err)
+		seen(out, a.away.told(err, began))
 		a.afterFailure(err)
 		if err == nil && out.Rebooting() && !a.awaitBoot(ctx) {
 			return nil

@@ -49,6 +49,7 @@ type pull struct {
 
 	waitMu    sync.Mutex
 	waited    time.Duration // at gates, of Wait
+	stoodBy   time.Duration // for places at commands, also of Wait
 	waiters   int           // steps that wait now
 	waitsFrom time.Time     // since when any does
 	said      *lock.Wait    // the last reason to wait inside the run; nil when nothing waits
@@ -66,7 +67,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 		return p.out, err
 	}
 	defer p.unlock(held)
-	p.work(p.config.Agent.Deadline.Std() + 2*p.Wait + time.Hour)
+	p.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
 	err = p.do(ctx)
 	p.account(ctx, err)
 	p.out.asked = p.asked.sorted()
@@ -114,12 +115,11 @@ func (p *pull) do(ctx context.Context) error {
 	}
 	if p.store == nil || p.upToDate(version) {
 		if err := p.converge(ctx, version, program); err != nil || !p.needsTurn() {
-			return errors.Join(err, p.commands(ctx, program.catalog))
+			p.commands(ctx, program.catalog)
+			return err
 		}
 	}
-	if err := p.commands(ctx, program.catalog); err != nil {
-		return err
-	}
+	p.commands(ctx, program.catalog)
 	turn, err := p.gate(ctx, version, program)
 	if turn == nil || err != nil {
 		return err

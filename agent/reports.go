@@ -71,6 +71,8 @@ func (p *pull) account(ctx context.Context, err error) {
 	case p.reported:
 	case err != nil && p.out.Report != nil:
 		p.keep(p.out.Report, err)
+	case len(p.out.Failures) > 0 && p.out.Report != nil: // a command of an operator behind the run
+		p.keep(p.out.Report)
 	case len(p.out.Failures) > 0: // the commit cannot be used here
 		p.keep(p.nothingRan())
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pullet/pullet/state"
 )
 
 // atOnce is how many agents of a fleet start within a second when all are woken.
@@ -91,6 +93,16 @@ func (f *fleetWatch) patience() time.Duration {
 		return 0
 	}
 	return backoff(time.Second, f.eager)
+}
+
+// countFleet counts the nodes, now and then: the agents spread over a time that grows with them when all are woken.
+func (p *pull) countFleet(ctx context.Context, store *state.Store) (err error) {
+	if p.nodes != 0 && time.Since(p.counted) < time.Hour {
+		return nil
+	}
+	p.nodes, err = store.Registered(ctx)
+	p.counted = time.Now()
+	return err
 }
 
 // spread is a moment within the time in which the agents of a fleet of so many nodes come.

@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"context"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/state"
 )
 
 // TestPatience: the first change of a service is answered at once; one that goes on changing takes longer and longer.
@@ -50,5 +53,34 @@ func TestRemember(t *testing.T) {
 		if !reflect.DeepEqual(f.names, c.names) || f.viewed != c.at {
 			t.Errorf("%v at %d, want %v at %d", f.names, f.viewed, c.names, c.at)
 		}
+	}
+}
+
+// TestCountFleet: the nodes of the fleet are counted at the loop's first pull and then rarely.
+func TestCountFleet(t *testing.T) {
+	h := newHost(t, job("one", "true"))
+	a, err := New(h.Config, "test", h.entry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pull := func(want int) {
+		t.Helper()
+		if _, err := a.Pull(context.Background(), Options{loop: true, Waiting: func(*lock.Wait) {}}); err != nil {
+			t.Fatal(err)
+		}
+		if a.nodes != want {
+			t.Errorf("%d nodes, want %d", a.nodes, want)
+		}
+	}
+	pull(1)
+	_, err = a.store.Register(context.Background(), state.Node{Name: "web2"}, state.Alive{Owner: "another"}, nil, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pull(1)
+	a.counted = a.counted.Add(-2 * time.Hour)
+	pull(2)
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

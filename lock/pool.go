@@ -55,6 +55,7 @@ type reading struct {
 
 	wait *Wait     // what Try made of it
 	at   time.Time // and when
+	took time.Duration
 }
 
 // answers are what a request found, in the order in which it was asked.

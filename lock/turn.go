@@ -86,9 +86,11 @@ func (t *Turn) Left(ctx context.Context) (bool, error) {
 // Try claims a place if the node is admitted now; else it says why not, and the node keeps its place in the queue.
 func (t *Turn) Try(ctx context.Context) (*Wait, error) {
 	for attempt := 0; ; attempt++ {
+		began := time.Now()
 		wait, r, err := t.attempt(ctx, nil)
 		if err == nil && wait != nil {
 			r.wait, r.at, t.tried = wait, time.Now(), r
+			r.took = r.at.Sub(began)
 		}
 		if !errors.Is(err, ErrMoved) {
 			return t.told(wait), t.orLeave(ctx, err)

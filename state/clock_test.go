@@ -16,6 +16,13 @@ func TestHoldEndsByEtcdsClock(t *testing.T) {
 	must(t, err)
 	set, err := s.Undo(ctx, current, rev, "ada", "", time.Hour)
 	must(t, err)
+	shown := func(want bool) {
+		t.Helper()
+		if o, err := s.Overview(ctx, false); err != nil || o.Held != want {
+			t.Errorf("shown as held: %v, %v", o.Held, err)
+		}
+	}
+	shown(true)
 	for _, until := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		set.Until = time.Now().Add(until) // as a clock that is a day off has it
 		if held, err := s.Holds(ctx, set); !held || err != nil {
@@ -26,6 +33,7 @@ func TestHoldEndsByEtcdsClock(t *testing.T) {
 	if held, err := s.Holds(ctx, set); held || err != nil {
 		t.Errorf("the time is over: %v %v", held, err)
 	}
+	shown(false)
 	if _, held, err := s.Follow(ctx); held || err != nil {
 		t.Errorf("it holds for nobody: %v %v", held, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -51,12 +52,14 @@ const (
 // Over reports an end: the node does no more about the command.
 func (r CommandResult) Over() bool { return r.State != "" && r.State != Running }
 
+// fails reports an end that halts the command when there are too many.
+func (r CommandResult) fails() bool { return r.State == Failed || r.State == Unknown }
+
 func (s *Store) commandKey(parts ...string) string {
 	return s.key(append([]string{"command"}, parts...)...)
 }
 
-// CommandPrefix is where a command has its "queue", the "claim"s to its places, their "mark"s, and its "output". They are not among the results,
-// which every node reads.
+// CommandPrefix is where a command has its "queue", the "claim"s to its places, their "mark"s, its "output", and by stage how many nodes "ended".
 func (s *Store) CommandPrefix(id, what string) string { return s.key("command_"+what, id) + "/" }
 
 // commandClaims are the places of all commands.
@@ -114,24 +117,21 @@ func (c CommandStatus) Stage(gone map[string]bool) int {
 func (c CommandStatus) Halted() bool {
 	n := 0
 	for _, r := range c.Results {
-		if r.State == Failed || r.State == Unknown {
+		if r.fails() {
 			n++
 		}
 	}
 	return n > c.MaxFailures
 }
 
-// PendingCommands are those that nodes may have to do something about, without their output. It is one small request where there are none.
-func (s *Store) PendingCommands(ctx context.Context) ([]CommandStatus, map[string]bool, error) {
-	got, err := s.Client.Get(ctx, s.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil || len(got.Kvs) == 0 {
-		return nil, nil, err
+// Runs reports a command that a node is at.
+func (c CommandStatus) Runs() bool {
+	for _, r := range c.Results {
+		if !r.Over() {
+			return true
+		}
 	}
-	var prefixes []string
-	for _, kv := range got.Kvs {
-		prefixes = append(prefixes, s.commandKey(LastPart(kv.Key))+"/")
-	}
-	return s.commands(ctx, prefixes...)
+	return false
 }
 
 // Commands are those that were given lately, the oldest first, with their output, and the decommissioned nodes.
@@ -154,17 +154,17 @@ func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStat
 	for _, p := range prefixes {
 		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix()))
 	}
-	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+	answers, err := s.readMany(ctx, ops)
 	if err != nil {
 		return nil, nil, err
 	}
 	gone := map[string]bool{}
-	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
+	for _, kv := range answers[0].GetResponseRange().Kvs {
 		gone[LastPart(kv.Key)] = true
 	}
 	var out []CommandStatus
 	results := map[string]map[string]CommandResult{}
-	for _, answer := range got.Responses[1:] {
+	for _, answer := range answers[1:] {
 		for _, kv := range answer.GetResponseRange().Kvs {
 			if err := s.fileCommand(kv, &out, results); err != nil {
 				return nil, nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
@@ -172,6 +172,19 @@ func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStat
 		}
 	}
 	return out, gone, nil
+}
+
+// readMany reads more than one transaction may: etcd allows 128 operations. What comes later is as old or newer.
+func (s *Store) readMany(ctx context.Context, ops []clientv3.Op) ([]*pb.ResponseOp, error) {
+	var out []*pb.ResponseOp
+	for some := range slices.Chunk(ops, bellsAtOnce) {
+		got, err := s.Client.Txn(ctx).Then(some...).Commit()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, got.Responses...)
+	}
+	return out, nil
 }
 
 // fileCommand files one key of a command. In the order of keys, what was given comes before the results.
@@ -203,66 +216,6 @@ func (s *Store) fileCommand(kv *mvccpb.KeyValue, out *[]CommandStatus, results m
 	return nil
 }
 
-// errBegun says that a node began with a command before.
-var errBegun = errors.New("the command was begun before")
-
-// BeginCommand records that a node begins with a command: it happens once.
-func (s *Store) BeginCommand(ctx context.Context, id string, r CommandResult) error {
-	key := s.commandKey(id, "result", r.Node)
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(Put(key, r)).Commit()
-	if err == nil && !done.Succeeded {
-		err = errBegun
-	}
-	return err
-}
-
-// EndCommand records what came of a command on a node.
-func (s *Store) EndCommand(ctx context.Context, id string, r CommandResult, stage int) error {
-	ops := []clientv3.Op{clientv3.OpPut(s.CommandPrefix(id, "output")+r.Node, r.Output), s.RingOp()}
-	r.Output = ""
-	if _, err := s.Client.Txn(ctx).Then(append(ops, Put(s.commandKey(id, "result", r.Node), r))...).Commit(); err != nil {
-		return err
-	}
-	return s.proceed(ctx, id, stage)
-}
-
-// proceed wakes the nodes of the next stage when one is complete. Behind the last the command is not open any more.
-func (s *Store) proceed(ctx context.Context, id string, stage int) error {
-	all, gone, err := s.commands(ctx, s.commandKey(id)+"/")
-	if err != nil || len(all) == 0 {
-		return err
-	}
-	switch now := all[0].Stage(gone); {
-	case now == len(all[0].Stages):
-		_, err = s.Client.Delete(ctx, s.pendingKey(id))
-	case now > stage:
-		_, err = s.Client.Txn(ctx).Then(s.wakeOp()).Commit()
-	}
-	return err
-}
-
-// AbandonCommand records the end of a command whose agent was killed, and gives back the place that it had.
-func (s *Store) AbandonCommand(ctx context.Context, id string, r CommandResult, stage int) error {
-	claims, err := s.Client.Get(ctx, s.CommandPrefix(id, "claim"), clientv3.WithPrefix())
-	if err != nil {
-		return err
-	}
-	ops := []clientv3.Op{Put(s.commandKey(id, "result", r.Node), r), s.RingOp()}
-	for _, kv := range claims.Kvs {
-		var c Claim
-		if err := json.Unmarshal(kv.Value, &c); err != nil {
-			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
-		}
-		if c.Node == r.Node {
-			ops = append(ops, clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.CommandPrefix(id, "mark")+LastPart(kv.Key)))
-		}
-	}
-	if _, err = s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
-		return err
-	}
-	return s.proceed(ctx, id, stage)
-}
-
 // keptCommands is how long a command's results are kept.
 const keptCommands = 7 * 24 * time.Hour
 
@@ -271,8 +224,12 @@ func (s *Store) ForgetCommands(ctx context.Context, now time.Time) error {
 	all, _, err := s.commands(ctx, s.commandKey(""))
 	for _, c := range all {
 		if err == nil && now.Sub(c.At) > keptCommands {
-			_, err = s.Client.Txn(ctx).Then(clientv3.OpDelete(s.commandKey(c.ID)+"/", clientv3.WithPrefix()),
-				clientv3.OpDelete(s.CommandPrefix(c.ID, "output"), clientv3.WithPrefix())).Commit()
+			ops := []clientv3.Op{clientv3.OpDelete(s.failuresKey(c.ID)), clientv3.OpDelete(s.pendingKey(c.ID))}
+			for _, prefix := range []string{s.commandKey(c.ID) + "/", s.CommandPrefix(c.ID, "output"), s.CommandPrefix(c.ID, "ended"),
+				s.CommandPrefix(c.ID, "queue"), s.CommandPrefix(c.ID, "claim"), s.CommandPrefix(c.ID, "mark"), s.rolloutKey(c.ID)} {
+				ops = append(ops, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
+			}
+			_, err = s.Client.Txn(ctx).Then(ops...).Commit()
 		}
 	}
 	return err

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -25,72 +24,126 @@ type gone struct {
 }
 
 // Decommission removes a node from the fleet: its lease, its claims and its place in rosters that are not frozen yet. It is
-// recorded, and undone by the node's next pull.
+// recorded, and undone by the node's next pull. First the node is marked and its registration deleted: claims compare that, and it makes none any
+// more. Then what it has is freed, one by one, so that nothing that others do in a busy fleet is in the way. Where this is killed in between it
+// is finished by doing it again.
 func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (GivenUp, error) {
-	var n Node
-	seen, err := s.read(ctx, s.NodeKey(node), &n)
+	was, mark, err := s.markGone(ctx, node, by, force)
+	if err != nil || mark == 0 {
+		return GivenUp{}, err
+	}
+	freed, err := s.freeAll(ctx, node, mark)
+	if err == nil {
+		err = s.unsay(ctx, node, mark)
+	}
 	if err != nil {
-		return GivenUp{}, err
+		return GivenUp{}, fmt.Errorf("%s is decommissioned, but not all that it had is freed: %w; to finish it: pullet decommission %s", node, err, node)
 	}
-	if seen == 0 {
-		return GivenUp{}, s.forget(ctx, node)
-	}
-	if alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly()); err != nil {
-		return GivenUp{}, err
-	} else if alive.Count > 0 && !force {
-		return GivenUp{}, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
-	}
-	var was gone
-	if n.Decommissioned { // read behind the node's record, which is compared
-		if _, err := s.read(ctx, s.DecommissionedKey(node), &was); err != nil {
-			return GivenUp{}, err
+	return GivenUp{freed, was.By, was.Time}, nil
+}
+
+// decommissionAttempts are made while the node's record moves under the hands of who gives it up.
+const decommissionAttempts = 10
+
+// markGone marks a node as given up, unless it is, and ends its registration. It returns who had marked it before, and the revision of the mark: 0
+// for a machine that never came.
+func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was gone, mark int64, err error) {
+	for range decommissionAttempts {
+		var n Node
+		seen, err := s.read(ctx, s.NodeKey(node), &n)
+		if err != nil {
+			return was, 0, err
+		}
+		if seen == 0 {
+			return was, 0, s.forget(ctx, node)
+		}
+		if n.Decommissioned {
+			if mark, err = s.read(ctx, s.DecommissionedKey(node), &was); mark != 0 || err != nil {
+				return was, mark, err
+			}
+		}
+		if alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly()); err != nil {
+			return was, 0, err
+		} else if alive.Count > 0 && !force {
+			return was, 0, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
+		}
+		ops := append(s.unsayOps(n), clientv3.OpDelete(s.AliveKey(node)), Put(s.DecommissionedKey(node), gone{by, time.Now().UTC()}), s.RingOp())
+		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen)).Then(ops...).Commit()
+		if err != nil {
+			return was, 0, err
+		}
+		if done.Succeeded {
+			return was, done.Header.Revision, nil
 		}
 	}
+	return was, 0, &MovedError{What: "the record of " + node}
+}
+
+// unsayOps remove what is said of a node, but for its name.
+func (s *Store) unsayOps(n Node) []clientv3.Op {
 	running := n.Running
 	n.Decommissioned, n.Running = true, ""
 	ops := []clientv3.Op{
-		Put(s.NodeKey(node), n), clientv3.OpDelete(s.AliveKey(node)), clientv3.OpDelete(s.key("facts", node)),
-		clientv3.OpDelete(s.SeenKey(n.Role, node)), clientv3.OpDelete(s.LiveKey(n.Role, node)),
-		Put(s.DecommissionedKey(node), gone{by, time.Now().UTC()}), s.RingOp(),
+		Put(s.NodeKey(n.Name), n), clientv3.OpDelete(s.key("facts", n.Name)), clientv3.OpDelete(s.SeenKey(n.Role, n.Name)), clientv3.OpDelete(s.LiveKey(n.Role, n.Name)),
 	}
 	if running != "" {
-		ops = append(ops, clientv3.OpDelete(s.RunningKey(running, node)))
+		ops = append(ops, clientv3.OpDelete(s.RunningKey(running, n.Name)))
 	}
-	ops = append(ops, s.noStatusOps(node)...)
-	for range decommissionAttempts {
-		held, err := s.heldBy(ctx, node)
-		if err != nil {
-			return GivenUp{}, err
-		}
-		conditions := append(s.noneSince(held.revision), clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen))
-		done, err := s.Client.Txn(ctx).If(conditions...).Then(append(held.ops, ops...)...).Commit()
-		if err != nil {
-			return GivenUp{}, err
-		}
-		if done.Succeeded {
-			return GivenUp{held.claims, was.By, was.Time}, nil
-		}
-	}
-	var before gone
-	_, err = s.read(ctx, s.DecommissionedKey(node), &before)
-	return GivenUp{}, errors.Join(err, &MovedError{"the record of " + node + ", or the fleet's claims,", before.By})
+	return append(ops, s.noStatusOps(n.Name)...)
 }
 
-// decommissionAttempts are made while other nodes claim places: one that this node made in between would be left behind.
-const decommissionAttempts = 10
+// unsay removes what the node said of itself between its mark and the end of its claims.
+func (s *Store) unsay(ctx context.Context, node string, mark int64) error {
+	for range decommissionAttempts {
+		var n Node
+		seen, err := s.read(ctx, s.NodeKey(node), &n)
+		if err != nil {
+			return err
+		}
+		if done, err := s.whileGone(ctx, node, mark, clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen), s.unsayOps(n)...); done || err != nil {
+			return err
+		}
+	}
+	return &MovedError{What: "the record of " + node}
+}
+
+// whileGone does something about a node as long as it is given up, if a condition holds, and reports that it did.
+func (s *Store) whileGone(ctx context.Context, node string, mark int64, condition clientv3.Cmp, ops ...clientv3.Op) (bool, error) {
+	key := s.DecommissionedKey(node)
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", mark), condition).Then(ops...).
+		Else(clientv3.OpGet(key, clientv3.WithKeysOnly())).Commit()
+	if err != nil || done.Succeeded {
+		return err == nil, err
+	}
+	for _, kv := range done.Responses[0].GetResponseRange().Kvs {
+		if kv.ModRevision == mark {
+			return false, nil
+		}
+	}
+	return false, &MovedError{"the record of " + node, node}
+}
+
+// freeAll frees what a node has, and names its claims as people read their keys.
+func (s *Store) freeAll(ctx context.Context, node string, mark int64) (freed []string, err error) {
+	held, err := s.heldBy(ctx, node)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range held {
+		done, err := s.whileGone(ctx, node, mark, clientv3.Compare(clientv3.CreateRevision(h.key), "=", h.fence), append(h.ops, s.RingOp())...)
+		if err != nil {
+			return freed, err
+		}
+		if done && h.claim {
+			freed = append(freed, h.key[len(s.prefix):])
+		}
+	}
+	return freed, nil
+}
 
 // claimPrefixes are where nodes claim places.
 func (s *Store) claimPrefixes() []string {
 	return []string{s.SlotPrefix(""), s.TotalPrefix(), s.SemaphorePrefix(""), s.commandClaims()}
-}
-
-// noneSince are the conditions that no claim was made since a revision.
-func (s *Store) noneSince(revision int64) []clientv3.Cmp {
-	var out []clientv3.Cmp
-	for _, prefix := range s.claimPrefixes() {
-		out = append(out, clientv3.Compare(clientv3.CreateRevision(prefix), "<", revision+1).WithPrefix())
-	}
-	return out
 }
 
 // noStatusOps remove what is said of a node.
@@ -118,19 +171,19 @@ func (s *Store) forget(ctx context.Context, node string) error {
 	return fmt.Errorf("there is no node %q in this fleet: see pullet status", node)
 }
 
-// holdings is what a node has in the fleet's record beside itself.
-type holdings struct {
-	claims   []string      // slots, semaphores and places of commands, as people read their keys
-	ops      []clientv3.Op // that give all of it up
-	revision int64         // at which it was read
+// holding is something that a node has in the fleet's record beside itself.
+type holding struct {
+	key   string
+	fence int64         // the revision at which the key was created
+	claim bool          // a slot, a semaphore or a place of a command
+	ops   []clientv3.Op // that give it up
 }
 
 // heldBy finds a node's claims, services, and places in the rosters of the rollout that goes on.
-func (s *Store) heldBy(ctx context.Context, node string) (holdings, error) {
-	var h holdings
+func (s *Store) heldBy(ctx context.Context, node string) ([]holding, error) {
 	current, _, err := s.Current(ctx)
 	if err != nil {
-		return h, err
+		return nil, err
 	}
 	rosters := s.RosterKey("none", "")
 	if current != nil {
@@ -143,36 +196,37 @@ func (s *Store) heldBy(ctx context.Context, node string) (holdings, error) {
 	}
 	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
-		return h, err
+		return nil, err
 	}
-	h.revision = got.Header.Revision
+	var out []holding
 	for i, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
 			key := string(kv.Key)
+			h := holding{key: key, fence: kv.CreateRevision}
 			switch i {
 			case len(prefixes) - 2:
 				if LastPart(kv.Key) == node {
 					var one Service
 					if err := json.Unmarshal(kv.Value, &one); err != nil {
-						return h, fmt.Errorf("etcd key %s: %w", key, err)
+						return nil, fmt.Errorf("etcd key %s: %w", key, err)
 					}
 					name := strings.TrimSuffix(strings.TrimPrefix(key, s.key("service")+"/"), "/"+node)
-					h.ops = append(append(h.ops, clientv3.OpDelete(key), s.serviceBell(name)), one.leaveDNS()...)
+					h.ops = append([]clientv3.Op{clientv3.OpDelete(key), s.serviceBell(name)}, one.leaveDNS()...)
 				}
 			case len(prefixes) - 1:
 				if roster, err := DecodeRoster(kv.Value); err == nil && roster.Has(node) {
-					h.ops = append(h.ops, s.DoneOp(current.Rollout(), LastPart(kv.Key), node, "decommissioned"))
+					h.ops = []clientv3.Op{s.DoneOp(current.Rollout(), LastPart(kv.Key), node, "decommissioned")}
 				}
 			default:
 				var c Claim
 				if json.Unmarshal(kv.Value, &c) == nil && c.Node == node {
-					h.ops = append(h.ops, clientv3.OpDelete(key))
-					if i != 1 {
-						h.claims = append(h.claims, key[len(s.prefix):])
-					}
+					h.claim, h.ops = prefixes[i] != s.TotalPrefix(), []clientv3.Op{clientv3.OpDelete(key)}
 				}
+			}
+			if len(h.ops) > 0 {
+				out = append(out, h)
 			}
 		}
 	}
-	return h, nil
+	return out, nil
 }

@@ -1,12 +1,17 @@
 package state
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 )
 
 // TestDecommission: claims are freed, nothing of the node is shown, its name is free, and its next pull brings it back.
@@ -93,5 +98,74 @@ func TestDecommissionIsCareful(t *testing.T) {
 	register(t, s, "n1", "web", "secret", time.Minute) // it is back
 	if m, err := s.Members(ctx, nil); err != nil || len(m) != 2 || count(t, s, s.DecommissionedKey("n1")) != 0 {
 		t.Errorf("members %v %v", m, err)
+	}
+}
+
+// TestDecommissionInABusyFleet: that others claim places all the time, and that the node's own record moves, is not in the way.
+func TestDecommissionInABusyFleet(t *testing.T) {
+	s := open(t, t.TempDir())
+	p := register(t, s, "n1", "web", "secret", time.Minute)
+	_, err := s.Client.Txn(ctx).Then(Put(s.SlotPrefix("web")+"0", Claim{Node: "n1"})).Commit()
+	must(t, err)
+	writes := 0
+	busy := func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		if strings.HasSuffix(method, "/Txn") {
+			ops := []clientv3.Op{Put(s.SlotPrefix("db")+fmt.Sprint(writes), Claim{Node: "n2"})}
+			if writes < 3 {
+				ops = append(ops, Put(s.NodeKey("n1"), p.Node))
+			}
+			writes++
+			if _, err := s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+				return err
+			}
+		}
+		return invoke(ctx, method, req, reply, conn, opts...)
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: s.endpoints, DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(busy)}})
+	must(t, err)
+	done, err := Over(client, "f", bootClock).Decommission(ctx, "n1", "op", true)
+	if must(t, client.Close()); err != nil || !slices.Equal(done.Freed, []string{"slot/web/0"}) || done.By != "" {
+		t.Errorf("%+v %v", done, err)
+	}
+	if n := count(t, s, s.SlotPrefix("db")); n != int64(writes) || writes == 0 {
+		t.Errorf("%d claims of others, want %d", n, writes)
+	}
+}
+
+// TestDecommissionIsFinished: one that was killed between its mark and the end is finished by the next, with what the node said of itself
+// meanwhile. A node that came back meanwhile keeps what it has.
+func TestDecommissionIsFinished(t *testing.T) {
+	s := open(t, t.TempDir())
+	p := register(t, s, "n1", "web", "secret", time.Minute)
+	_, err := s.Client.Txn(ctx).Then(Put(s.SlotPrefix("web")+"0", Claim{Node: "n1"})).Commit()
+	must(t, err)
+	_, _, err = s.markGone(ctx, "n1", "ada", true) // and no more
+	must(t, err)
+	if n := count(t, s, s.SlotPrefix("web")); n != 1 {
+		t.Fatalf("%d claims", n)
+	}
+	_, err = s.Client.Txn(ctx).Then(append(s.RunningOps(p, "v1"), s.StatusOps("n1", Rollout, Success, Status{Version: "v1"})...)...).Commit()
+	must(t, err)
+	done, err := s.Decommission(ctx, "n1", "bob", true)
+	if err != nil || !slices.Equal(done.Freed, []string{"slot/web/0"}) {
+		t.Errorf("%+v %v", done, err)
+	}
+	if again, err := s.Decommission(ctx, "n1", "bob", false); err != nil || again.By != "bob" || len(again.Freed) > 0 {
+		t.Errorf("%+v %v", again, err)
+	}
+	o, err := s.Overview(ctx, false)
+	if _, shown := o.Nodes["n1"]; err != nil || shown || len(o.Statuses) > 0 || len(o.Running) > 0 || len(o.Slots) > 0 {
+		t.Errorf("something is left: %+v %v", o, err)
+	}
+
+	register(t, s, "n1", "web", "secret", time.Minute)
+	_, mark, err := s.markGone(ctx, "n1", "ada", true)
+	must(t, err)
+	register(t, s, "n1", "web", "secret", time.Minute)
+	_, err = s.Client.Txn(ctx).Then(Put(s.SlotPrefix("web")+"0", Claim{Node: "n1"})).Commit()
+	must(t, err)
+	var moved *MovedError
+	if freed, err := s.freeAll(ctx, "n1", mark); !errors.As(err, &moved) || len(freed) > 0 || count(t, s, s.SlotPrefix("web")) != 1 {
+		t.Errorf("it came back: %q %v", freed, err)
 	}
 }

@@ -39,8 +39,9 @@ func (s *Store) acceptedKey() string { return s.key("store_accepted") }
 
 // Guard compares the fleet's record with what the node saw last; a *WentBackError tells that it is not to be trusted. It returns where it is
 // now. What is compared is the node's own record: others may have written a lot since the store went back. The rollouts are paused then, so
-// that nobody goes on who saw less.
+// that nobody goes on who saw less. What comes later in this process is compared by onward.
 func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, error) {
+	s.onward.begin()
 	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.NodeKey(node), clientv3.WithKeysOnly())).Commit()
 	if err != nil {
 		return seen, err

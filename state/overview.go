@@ -13,6 +13,7 @@ import (
 type Overview struct {
 	Revision int64
 	Current  *Version
+	Held     bool // at Current: nobody proposes a newer one now
 	Nodes    map[string]Node
 	Gone     map[string]bool // decommissioned
 	Alive    map[string]bool
@@ -40,6 +41,9 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 	}
 	o, err := s.overview(ctx, prefixes...)
 	if err != nil {
+		return nil, err
+	}
+	if o.Held, err = s.Holds(ctx, o.Current); err != nil {
 		return nil, err
 	}
 	return o, s.gates(ctx, o)

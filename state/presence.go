@@ -18,7 +18,6 @@ type Presence struct {
 	Lease    clientv3.LeaseID
 	Time     time.Duration // to live of the lease
 	Key      string        // alive/<node>
-	Fleet    int           // nodes that are registered
 	Revision int64         // at which Key was written: comparing it proves that the lease lives
 
 	renewed atomic.Int64 // by the boot clock
@@ -63,17 +62,25 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 			clientv3.OpDelete(s.DecommissionedKey(n.Name)), s.provisionOp(n.Name, n.LastSeen)}
 		done, err := s.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(key), "=", seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", nodeSeen)).
-			Then(append(append(ops, s.countOps(n.Name, old.Role, n.Role, lease.ID)...), clientv3.OpGet(s.NodeKey(""), clientv3.WithPrefix(), clientv3.WithCountOnly()))...).Commit()
+			Then(append(ops, s.countOps(n.Name, old.Role, n.Role, lease.ID)...)...).Commit()
 		if err != nil {
 			return nil, err
 		}
 		if done.Succeeded {
 			p := &Presence{Node: n, Lease: lease.ID, Time: ttl, Key: key, Revision: done.Header.Revision}
 			p.renewed.Store(int64(began))
-			p.Fleet = int(done.Responses[len(done.Responses)-1].GetResponseRange().Count)
 			return p, nil
 		}
 	}
+}
+
+// Registered is how many nodes the fleet has. It is read beside writes and rarely: etcd counts keys one by one.
+func (s *Store) Registered(ctx context.Context) (int, error) {
+	got, err := s.Client.Get(ctx, s.NodeKey(""), clientv3.WithPrefix(), clientv3.WithCountOnly())
+	if err != nil {
+		return 0, err
+	}
+	return int(got.Count), nil
 }
 
 // countOps move a node to its role where nodes are counted: those that were ever seen, and those that live.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,7 @@ type Store struct {
 	embedded  *embedded // nil: the store is elsewhere
 	clock     func() time.Duration
 	why       reason // there is no connection
+	onward    onward
 }
 
 // Over is a store over a client that is open, with a clock that only goes forward. Close closes the client.
@@ -95,7 +97,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note))
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note, s.onward.note))
 	if s.embedded != nil {
 		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)
 	}
@@ -123,6 +125,9 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 // Explain turns the error of an operation into an *UnreachableError where that is what it means, in words that do not change from one
 // attempt to the next.
 func (s *Store) Explain(err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok && errors.Join(joined.Unwrap()...).Error() == err.Error() { // what went wrong beside is said, too
+		return s.explainEach(joined.Unwrap())
+	}
 	if broken, ok := errors.AsType[*BrokenError](err); ok {
 		return &UnreachableError{nil, broken}
 	}
@@ -138,8 +143,24 @@ func (s *Store) Explain(err error) error {
 	return err
 }
 
-// Unanswered reports an error of a store that did not answer, or could not now: what was asked is not refused.
+// explainEach explains errors that came together. That the store is away is said once.
+func (s *Store) explainEach(errs []error) error {
+	var out []error
+	for _, err := range errs {
+		err = s.Explain(err)
+		_, away := err.(*UnreachableError)
+		if !away || !slices.ContainsFunc(out, func(o error) bool { return o.Error() == err.Error() }) {
+			out = append(out, err)
+		}
+	}
+	return errors.Join(out...)
+}
+
+// Unanswered reports an error of a store that did not answer, could not now, or is not to be trusted: what was asked is not refused.
 func Unanswered(err error) bool {
+	if _, back := errors.AsType[*WentBackError](err); back {
+		return true
+	}
 	code := status.Code(err)
 	var known rpctypes.EtcdError
 	if errors.As(err, &known) {

@@ -44,11 +44,6 @@ func (v *Version) Rollout() string {
 	return v.ID + "." + strconv.Itoa(v.Epoch)
 }
 
-// Holds reports that nobody proposes a newer version now.
-func (v *Version) Holds(now time.Time) bool {
-	return v != nil && v.Held && (v.Until.IsZero() || now.Before(v.Until))
-}
-
 // Commit is where one state repository is.
 type Commit struct {
 	Repo   string `json:"repo"`

@@ -28,7 +28,8 @@ func TestAgo(t *testing.T) {
 // TestStatusOfForeignClocks: nodes whose clocks are a day off, either way, are shown without times that make no sense.
 func TestStatusOfForeignClocks(t *testing.T) {
 	o := &state.Overview{
-		Current: &state.Version{ID: "0123456789abcdef", By: "ahead", At: time.Now().Add(24 * time.Hour)},
+		Current: &state.Version{ID: "0123456789abcdef", By: "ahead", At: time.Now().Add(24 * time.Hour), Held: true, Until: time.Now().Add(-time.Hour)},
+		Held:    true,
 		Nodes:   map[string]state.Node{}, Alive: map[string]bool{"ahead": true, "behind": true}, Running: map[string]string{},
 		Statuses: map[string]map[string]state.StatusLine{},
 	}
@@ -39,7 +40,7 @@ func TestStatusOfForeignClocks(t *testing.T) {
 	}
 	var out strings.Builder
 	viewOf(o).print(&out, 100)
-	for _, want := range []string{`set by ahead 0s ago`, `(?m)^ahead +- +\S+ +ok +0s`, `(?m)^behind +- +\S+ +ok +24h`, `(?m)^lost +- +\S+ +lost +0s`,
+	for _, want := range []string{`set by ahead 0s ago, held there until`, `(?m)^ahead +- +\S+ +ok +0s`, `(?m)^behind +- +\S+ +ok +24h`, `(?m)^lost +- +\S+ +lost +0s`,
 		`(?m)^clocks: ahead, lost seen in the future: their clocks are ahead, or this one is behind; pullet doctor$`} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {
 			t.Errorf("there is no %s in\n%s", want, &out)

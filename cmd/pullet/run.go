@@ -172,8 +172,7 @@ func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string) e
 			}
 		}
 		over := c.Stage(gone) == len(c.Stages)
-		running := slices.ContainsFunc(slices.Collect(maps.Values(c.Results)), func(r state.CommandResult) bool { return !r.Over() })
-		if over || (c.Halted() || !c.Open) && !running {
+		if over || (c.Halted() || !c.Open) && !c.Runs() {
 			return endOf(*c, over)
 		}
 		select {

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -141,7 +140,7 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 		fmt.Fprintln(w, "the fleet has no version yet: the first pull that compiles sets it")
 	} else {
 		held := ""
-		if v.Current.Holds(time.Now()) {
+		if v.Held {
 			held = ", held there" + until(v.Current.Until) + because(v.Current.Reason) + " (pullet rollout follow)"
 		}
 		fmt.Fprintf(w, "version %s, set by %s %s ago%s\n", withCommit(v.Current), v.Current.By, ago(v.Current.At), held)

@@ -115,6 +115,7 @@ func TestStatusOfManyNodes(t *testing.T) {
 	now := time.Now()
 	o := &state.Overview{
 		Current: &state.Version{ID: "0123456789", Release: "v2", By: "ada", At: now, Held: true, Reason: "the announced release"},
+		Held:    true,
 		Nodes:   map[string]state.Node{}, Alive: map[string]bool{}, Running: map[string]string{}, Statuses: map[string]map[string]state.StatusLine{},
 		Slots: map[string]map[string]state.Claim{"web": {"0": {Node: "web0007", Step: "site/reload", Since: now}}},
 	}

@@ -13,6 +13,7 @@ import (
 // fleetStatus is the fleet as status shows it.
 type fleetStatus struct {
 	Current *state.Version `json:"current"`
+	Held    bool           `json:"held"` // nobody proposes a newer version now, by the clock of etcd
 	Counts  map[string]int `json:"counts"`
 	Nodes   []nodeStatus   `json:"nodes"`
 	Halted  []haltedGroup  `json:"halted"`
@@ -64,7 +65,7 @@ const neverSeen = "it is listed under nodes/ and was never seen"
 
 // viewOf sums the fleet's record up.
 func viewOf(o *state.Overview) *fleetStatus {
-	v := &fleetStatus{Current: o.Current, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), Switches: map[string]state.Switch{}}
+	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), Switches: map[string]state.Switch{}}
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		n := v.node(o, o.Nodes[name])
 		v.Nodes = append(v.Nodes, n)

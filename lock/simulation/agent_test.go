@@ -129,7 +129,7 @@ func (p *process) stays(ctx context.Context, current *state.Version, head *relea
 	switch {
 	case current == nil:
 		return false, nil
-	case !newer(head.id, current.ID) || current.Holds(time.Now()) || slices.Contains(current.Bad, head.id):
+	case !newer(head.id, current.ID) || current.Held || slices.Contains(current.Bad, head.id):
 		return true, nil
 	case !current.Canary:
 		return false, nil

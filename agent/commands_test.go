@@ -1,0 +1,73 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/state"
+)
+
+// TestBrokenCommand: a command that cannot be read is told, and keeps the node from nothing.
+func TestBrokenCommand(t *testing.T) {
+	h := newHost(t, job("one", "true"))
+	ctx := context.Background()
+	s, err := h.OpenStore(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, _ := strings.CutSuffix(s.CommandPrefix("c1", ""), "command_/c1/")
+	for key, value := range map[string]string{"command/c1/given": "no JSON", "command_pending/c1": ""} {
+		if _, err := s.Client.Put(ctx, root+key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	out := h.pull()
+	if !out.Upgrade || h.statuses()[state.Rollout].State != state.Success {
+		t.Errorf("it did not upgrade: %+v", out)
+	}
+	if len(out.Failures) != 1 || !strings.Contains(out.Failures[0].Error(), "command/c1/given") || out.ExitCode() != ExitError {
+		t.Errorf("%q", out.Failures)
+	}
+}
+
+// TestCommandPlaces: a place at a command that a dead node keeps takes nothing of the time for the gates of the rollout.
+func TestCommandPlaces(t *testing.T) {
+	h := newHost(t, job("one", "true"))
+	h.Agent.AllowRun = true
+	ctx := context.Background()
+	s, err := h.OpenStore(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"c1", "c2"} {
+		c := state.Command{ID: id, Args: []string{"true"}, Stages: [][]string{{"dead", "web1"}}, Max: 1, Timeout: time.Minute, Until: time.Now().Add(time.Hour), At: time.Now()}
+		_, err := s.Client.Txn(ctx).Then(state.Put(s.CommandPrefix(id, "claim")+"0", state.Claim{Node: "dead"})).Commit()
+		if err := errors.Join(err, s.Give(ctx, c)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a, err := New(h.Config, "test", h.entry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := a.pull(ctx, Options{Wait: 3 * time.Second, Waiting: func(*lock.Wait) {}})
+	if err := errors.Join(p.do(ctx), p.closeJournal(), a.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if p.waited != 0 || p.stoodBy < p.Wait || p.stoodBy > 2*p.Wait {
+		t.Errorf("%s at gates, %s for commands", p.waited, p.stoodBy)
+	}
+	if !p.out.Upgrade || len(p.out.Failures) > 0 || p.out.Wait != nil {
+		t.Errorf("%+v", p.out)
+	}
+}

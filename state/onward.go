@@ -1,0 +1,69 @@
+package state
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+)
+
+// onward notices in the middle of a pull that the fleet's record went back in time: what was claimed since may be forgotten there. From then on
+// nothing is read or written any more, until the node joins anew and Guard judges.
+type onward struct {
+	mu   sync.Mutex
+	on   bool // since the node joined
+	seen Origin
+	back *WentBackError
+}
+
+// begin forgets what was seen: the node joins.
+func (o *onward) begin() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.on, o.seen, o.back = true, Origin{}, nil
+}
+
+// note is an interceptor for the operations of a client. Reads are linearizable, at whatever endpoint: an answer is never older than those that were
+// there before it was asked for. Of several that are asked at once an older one may well come last.
+func (o *onward) note(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+	if !strings.HasPrefix(method, "/etcdserverpb.KV/") { // leases are answered by one member from what it has
+		return invoke(ctx, method, req, reply, conn, opts...)
+	}
+	before, back := o.before()
+	if back != nil {
+		return back
+	}
+	err := invoke(ctx, method, req, reply, conn, opts...)
+	answer, ok := reply.(interface{ GetHeader() *pb.ResponseHeader })
+	if err != nil || !ok || answer.GetHeader() == nil {
+		return err
+	}
+	if back := o.see(before, Origin{Cluster: answer.GetHeader().ClusterId, Revision: answer.GetHeader().Revision}); back != nil {
+		return back
+	}
+	return nil
+}
+
+// before is what was seen before an operation.
+func (o *onward) before() (Origin, *WentBackError) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.seen, o.back
+}
+
+// see files an answer to what was asked after a moment.
+func (o *onward) see(before, is Origin) *WentBackError {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	switch {
+	case !o.on:
+		return nil
+	case before.Revision != 0 && (is.Cluster != before.Cluster || is.Revision < before.Revision):
+		o.back = &WentBackError{before, is}
+	case is.Revision > o.seen.Revision:
+		o.seen = is
+	}
+	return o.back
+}

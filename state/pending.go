@@ -1,0 +1,214 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// PendingCommand is a command as a node sees it: of the other nodes it reads only how many are through.
+type PendingCommand struct {
+	Command
+	Open   bool          // nodes may begin with it: it has not expired
+	Halted bool          // it failed on more nodes than it survives
+	Stage  int           // the first that is not complete; the number of stages when all are
+	Own    CommandResult // of the node
+}
+
+// endedKey has the number of a stage's nodes that are through as its version: to read all of their results would cost each node the more, the
+// more they are.
+func (s *Store) endedKey(id string, stage int) string {
+	return s.CommandPrefix(id, "ended") + strconv.Itoa(stage)
+}
+
+// failuresKey has the number of nodes on which a command failed as its version.
+func (s *Store) failuresKey(id string) string { return s.key("command_failed", id) }
+
+// PendingCommands are those that a node may have to do something about. It is one small request where there are none.
+func (s *Store) PendingCommands(ctx context.Context, node string) ([]PendingCommand, error) {
+	got, err := s.Client.Get(ctx, s.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil || len(got.Kvs) == 0 {
+		return nil, err
+	}
+	var ids []string
+	for _, kv := range got.Kvs {
+		ids = append(ids, LastPart(kv.Key))
+	}
+	return s.pending(ctx, node, ids...)
+}
+
+// pending reads commands as a node sees them, without those that were forgotten meanwhile.
+func (s *Store) pending(ctx context.Context, node string, ids ...string) ([]PendingCommand, error) {
+	ops := []clientv3.Op{clientv3.OpGet(s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
+	const each = 5
+	for _, id := range ids {
+		ops = append(ops, clientv3.OpGet(s.commandKey(id, "given")), clientv3.OpGet(s.commandKey(id, "open"), clientv3.WithCountOnly()),
+			clientv3.OpGet(s.commandKey(id, "result", node)), clientv3.OpGet(s.failuresKey(id), clientv3.WithKeysOnly()),
+			clientv3.OpGet(s.CommandPrefix(id, "ended"), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
+	}
+	answers, err := s.readMany(ctx, ops)
+	if err != nil {
+		return nil, err
+	}
+	gone := map[string]bool{}
+	for _, kv := range answers[0].GetResponseRange().Kvs {
+		gone[LastPart(kv.Key)] = true
+	}
+	var out []PendingCommand
+	for one := range slices.Chunk(answers[1:], each) {
+		c, ended, err := pendingOf(one)
+		if err != nil {
+			return nil, err
+		}
+		if c == nil {
+			continue
+		}
+		if c.Stage, err = s.stageOf(ctx, c.Command, ended, gone); err != nil {
+			return nil, err
+		}
+		out = append(out, *c)
+	}
+	return out, nil
+}
+
+// pendingOf files the answers about one command, and by stage how many nodes are through.
+func pendingOf(answers []*pb.ResponseOp) (*PendingCommand, map[string]int64, error) {
+	c := &PendingCommand{Open: answers[1].GetResponseRange().Count > 0}
+	for i, v := range map[int]any{0: &c.Command, 2: &c.Own} {
+		for _, kv := range answers[i].GetResponseRange().Kvs {
+			if err := json.Unmarshal(kv.Value, v); err != nil {
+				return nil, nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+			}
+		}
+	}
+	if answers[0].GetResponseRange().Count == 0 {
+		return nil, nil, nil
+	}
+	for _, kv := range answers[3].GetResponseRange().Kvs {
+		c.Halted = kv.Version > int64(c.MaxFailures)
+	}
+	ended := map[string]int64{}
+	for _, kv := range answers[4].GetResponseRange().Kvs {
+		ended[LastPart(kv.Key)] = kv.Version
+	}
+	return c, ended, nil
+}
+
+// stageOf is the first stage that is not complete. Where nodes of it were decommissioned it takes all results to know who is still waited for.
+func (s *Store) stageOf(ctx context.Context, c Command, ended map[string]int64, gone map[string]bool) (int, error) {
+	for i, nodes := range c.Stages {
+		if ended[strconv.Itoa(i)] >= int64(len(nodes)) {
+			continue
+		}
+		if !slices.ContainsFunc(nodes, func(n string) bool { return gone[n] }) {
+			return i, nil
+		}
+		all, gone, err := s.commands(ctx, s.commandKey(c.ID)+"/")
+		if err != nil || len(all) == 0 {
+			return i, err
+		}
+		return all[0].Stage(gone), nil
+	}
+	return len(c.Stages), nil
+}
+
+// errBegun says that a node began with a command before.
+var errBegun = errors.New("the command was begun before")
+
+// BeginCommand records that a node begins with a command: it happens once. It is false for a command with which no further node begins.
+func (s *Store) BeginCommand(ctx context.Context, c Command, r CommandResult) (bool, error) {
+	key := s.commandKey(c.ID, "result", r.Node)
+	done, err := s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(s.pendingKey(c.ID)), ">", 0),
+			clientv3.Compare(clientv3.CreateRevision(s.commandKey(c.ID, "open")), ">", 0),
+			clientv3.Compare(clientv3.Version(s.failuresKey(c.ID)), "<", c.MaxFailures+1)).
+		Then(Put(key, r)).
+		Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
+	if err == nil && !done.Succeeded && done.Responses[0].GetResponseRange().Count > 0 {
+		err = errBegun
+	}
+	return err == nil && done.Succeeded, err
+}
+
+// EndCommand records what came of a command on a node of a stage.
+func (s *Store) EndCommand(ctx context.Context, id string, r CommandResult, stage int) error {
+	if _, err := s.Client.Txn(ctx).Then(s.endOps(id, r, stage)...).Commit(); err != nil {
+		return err
+	}
+	return s.proceed(ctx, id, r.Node, stage)
+}
+
+// endOps record a node's end. It is counted once: with its output.
+func (s *Store) endOps(id string, r CommandResult, stage int) []clientv3.Op {
+	output := s.CommandPrefix(id, "output") + r.Node
+	counts := []clientv3.Op{clientv3.OpPut(output, r.Output), clientv3.OpPut(s.endedKey(id, stage), "")}
+	if r.fails() {
+		counts = append(counts, clientv3.OpPut(s.failuresKey(id), ""))
+	}
+	r.Output = ""
+	return []clientv3.Op{
+		Put(s.commandKey(id, "result", r.Node), r), s.RingOp(),
+		clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(output), "=", 0)}, counts, nil),
+	}
+}
+
+// proceed wakes the nodes of the next stage when one is complete. Behind the last, and when a command that failed runs nowhere any more, no node
+// has to do anything about it.
+func (s *Store) proceed(ctx context.Context, id, node string, stage int) error {
+	all, err := s.pending(ctx, node, id)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	c := all[0]
+	over := c.Stage == len(c.Stages)
+	if c.Halted && !over {
+		if over, err = s.runsNowhere(ctx, id); err != nil {
+			return err
+		}
+	}
+	switch {
+	case over:
+		_, err = s.Client.Delete(ctx, s.pendingKey(id))
+	case c.Stage > stage:
+		_, err = s.Client.Txn(ctx).Then(s.wakeOp()).Commit()
+	}
+	return err
+}
+
+// runsNowhere reports that all nodes which began with a command are through.
+func (s *Store) runsNowhere(ctx context.Context, id string) (bool, error) {
+	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.commandKey(id, "result")+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.CommandPrefix(id, "output"), clientv3.WithPrefix(), clientv3.WithCountOnly())).Commit()
+	if err != nil {
+		return false, err
+	}
+	return got.Responses[0].GetResponseRange().Count == got.Responses[1].GetResponseRange().Count, nil
+}
+
+// AbandonCommand records the end of a command whose agent was killed, and gives back the place that it had.
+func (s *Store) AbandonCommand(ctx context.Context, id string, r CommandResult, stage int) error {
+	claims, err := s.Client.Get(ctx, s.CommandPrefix(id, "claim"), clientv3.WithPrefix())
+	if err != nil {
+		return err
+	}
+	ops := s.endOps(id, r, stage)
+	for _, kv := range claims.Kvs {
+		var c Claim
+		if err := json.Unmarshal(kv.Value, &c); err != nil {
+			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		}
+		if c.Node == r.Node {
+			ops = append(ops, clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.CommandPrefix(id, "mark")+LastPart(kv.Key)))
+		}
+	}
+	if _, err = s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+		return err
+	}
+	return s.proceed(ctx, id, r.Node, stage)
+}

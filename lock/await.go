@@ -16,7 +16,7 @@ const (
 	session   = 60 * time.Second      // how long a ticket outlives its process
 
 	triedFor      = 20 * time.Second
-	herd          = 300 * time.Millisecond // longer than one attempt takes where few ask
+	herd          = 300 * time.Millisecond // longer than a ticket takes where few want one
 	overtakeAfter = 4 * time.Second        // a place that is free for so long: who comes first does not ask for it
 )
 
@@ -57,17 +57,12 @@ func (t *Turn) acquire(ctx context.Context) error {
 	}
 }
 
-// next is an attempt. What Try saw just now is not asked again, unless so many came at once that it was slow: who is ahead, and how many they are,
-// is known when all of them have come.
+// next is an attempt. What Try saw just now is not asked again.
 func (t *Turn) next(ctx context.Context, idle *reading) (*Wait, *reading, error) {
 	tried := t.tried
-	if t.tried = nil; tried == nil || time.Since(tried.at) > triedFor {
-		return t.attempt(ctx, idle)
-	}
-	if tried.took < herd {
+	if t.tried = nil; tried != nil && time.Since(tried.at) < triedFor {
 		return tried.wait, tried, nil
 	}
-	sleep(ctx, jitter(t.req.node(), 0, min(6*tried.took, 10*time.Second)))
 	return t.attempt(ctx, idle)
 }
 

@@ -55,7 +55,6 @@ type reading struct {
 
 	wait *Wait     // what Try made of it
 	at   time.Time // and when
-	took time.Duration
 }
 
 // answers are what a request found, in the order in which it was asked.

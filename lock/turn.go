@@ -86,11 +86,9 @@ func (t *Turn) Left(ctx context.Context) (bool, error) {
 // Try claims a place if the node is admitted now; else it says why not, and the node keeps its place in the queue.
 func (t *Turn) Try(ctx context.Context) (*Wait, error) {
 	for attempt := 0; ; attempt++ {
-		began := time.Now()
 		wait, r, err := t.attempt(ctx, nil)
 		if err == nil && wait != nil {
 			r.wait, r.at, t.tried = wait, time.Now(), r
-			r.took = r.at.Sub(began)
 		}
 		if !errors.Is(err, ErrMoved) {
 			return t.told(wait), t.orLeave(ctx, err)
@@ -225,7 +223,11 @@ func leaseGone(node string) *Wait {
 // enter looks; the first time it takes a ticket before. The write is small: etcd makes one after the other, and reads many at once.
 func (t *Turn) enter(ctx context.Context) (*reading, error) {
 	if !t.queued && !t.aside {
+		began := time.Now()
 		err := t.queueUp(ctx)
+		if took := time.Since(began); err == nil && took > herd { // who is ahead, and how many they are, is known when all of a herd have come
+			sleep(ctx, jitter(t.req.node(), 0, min(6*took, 10*time.Second)))
+		}
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) && !t.req.Lasting {
 			return &reading{current: t.req.VersionRev}, nil // the node does not live: that is what is wrong
 		}

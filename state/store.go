@@ -223,7 +223,7 @@ const operationTimeout = 10 * time.Second
 func Bounded(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
-	for later := 50 * time.Millisecond; ; later = min(2*later, time.Second) {
+	for later := 400 * time.Millisecond; ; later = min(2*later, 2*time.Second) {
 		err := invoke(ctx, method, req, reply, conn, opts...)
 		if rpctypes.ErrorDesc(err) != rpctypes.ErrorDesc(rpctypes.ErrGRPCRequestTooManyRequests) {
 			return err

@@ -194,7 +194,9 @@ func (g *gates) pending(err error) error {
 		wait = newerComes(g.req.Version, err)
 	case err == nil:
 		return nil
-	case state.Unanswered(err), errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced), errors.Is(err, lock.ErrMoved): // neither the commit nor the host is at fault
+	case errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced):
+		wait = &lock.Wait{Gate: "lease of " + g.config.Node.Name, Reason: err.Error(), Clear: "the next pull goes on", Since: time.Now()}
+	case state.Unanswered(err), errors.Is(err, lock.ErrMoved): // neither the commit nor the host is at fault
 		wait = &lock.Wait{Gate: "etcd", Reason: g.store.Explain(err).Error(), Clear: "the next pull goes on", Since: time.Now()}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		wait = &lock.Wait{Gate: "other nodes", Reason: "no time was left to wait", Clear: "the next pull goes on", Since: time.Now()}

@@ -125,7 +125,7 @@ func (t *Turn) await(ctx context.Context, r *reading) (polled bool, err error) {
 // watched is the key that ends the wait when it changes. What ends by itself does not ring the bell: it goes with its lease.
 func (t *Turn) watched(r *reading) (key string, poll time.Duration, opts []clientv3.OpOption) {
 	if r.ahead != "" && !t.aside {
-		return r.ahead, max(queuePoll, time.Duration(t.size)*eachPoll), []clientv3.OpOption{clientv3.WithFilterPut()}
+		return r.ahead, max(queuePoll, time.Duration(max(t.size, r.older))*eachPoll), []clientv3.OpOption{clientv3.WithFilterPut()}
 	}
 	if w := r.view.Switch; w != nil && (t.aside || !w.Until.IsZero()) {
 		return r.switchKey, headPoll, nil

@@ -47,6 +47,7 @@ type reading struct {
 	alive    int64                 // revision of the node's registration; 0: its lease ended
 	surveyed bool                  // it was counted who is away
 	ahead    string                // the key of the ticket before the node's own
+	older    int                   // tickets that come first
 	others   []*mvccpb.KeyValue    // own claims in other groups
 	gates    map[string]state.Gate // of all groups
 	gateRev  int64                 // of the pool's own
@@ -126,8 +127,9 @@ func (t *Turn) place(r *reading, a *answers) (err error) {
 	q := t.req
 	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost}
 	r.current, r.alive = revisionOf(a.kvs()), revisionOf(a.kvs())
-	if next := a.kvs(); len(next) > 0 {
-		r.ahead = string(next[0].Key)
+	tickets := a.next().GetResponseRange()
+	if next := tickets.Kvs; len(next) > 0 {
+		r.ahead, r.older = string(next[0].Key), int(tickets.Count)
 		r.view.Ahead = ticketNode(r.ahead)
 	}
 	if r.view.Claims, err = claimsOf(a.kvs(), r.fences); err != nil {

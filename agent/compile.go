@@ -164,6 +164,10 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 			Reason: fmt.Sprintf("its remote does not have %s yet, which %s proposed as %s", state.Short(missing.Commit), v.By, v),
 			Clear:  "it goes on when the remote has it", Since: time.Now(),
 		}
+		if missing.Err != nil {
+			p.out.Wait.Reason = fmt.Sprintf("%s, which %s proposed as %s, is not on this host, and could not be fetched: %v", state.Short(missing.Commit), v.By, v, missing.Err)
+			p.out.Wait.Clear = "it goes on when the remote can be read"
+		}
 		return errors.Join(p.keepRunning(ctx), p.tellConfigured(ctx, v))
 	}
 	var mistakes render.ErrorList

@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/gofrs/flock"
 	"github.com/sirupsen/logrus"
 )
@@ -243,10 +242,10 @@ func (p *Puller) Relate(ctx context.Context, from, to Head) (Relation, error) {
 		if r.store.holds(h.hash()) {
 			continue
 		}
-		if _, err := r.seek(ctx, h); errors.Is(err, plumbing.ErrObjectNotFound) {
-			return Unknown, nil
-		} else if err != nil {
+		if _, err := r.seek(ctx, h); atFault(err) || ctx.Err() != nil {
 			return Unknown, err
+		} else if err != nil { // the remote does not have it, or cannot be asked: Snapshot says so to who needs it
+			return Unknown, nil
 		}
 	}
 	return r.relation(ctx, from.Commit, to.Commit)

@@ -69,7 +69,7 @@ func TestBadManifests(t *testing.T) {
 		schema("{properties: {a: {pattern: '('}}}"):                                          "extensions/it.yaml:4:40: parameters: ",
 		schema("{properties: {a: {pattern: '" + strings.Repeat("a", 1001) + "'}}}"):          "extensions/it.yaml:4:40: parameters: no valid JSON Schema: properties.a.pattern: \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa... is no regex: the regular expression is longer than 1000 bytes",
 		schema("{properties: {a: {$ref: 'https://example.org/x'}}}"):                         `extensions/it.yaml:4:37: parameters: $ref: "https://example.org/x" leads out of the manifest: a reference begins with #`,
-		schema("{properties: {a: {$ref: '#/$defs/d0'}}, $defs: {" + doublingRefs(20) + "}}"): "parameters: no valid JSON Schema: with its references followed it has more than 20000 parts",
+		schema("{properties: {a: {$ref: '#/$defs/d0'}}, $defs: {" + doublingRefs(20) + "}}"): "extensions/it.yaml:4:13: parameters: no valid JSON Schema: with its references followed it has more than 20000 parts",
 		schema("{properties: {a: {$ref: '#/$defs/b'}}}"):                                     "extensions/it.yaml:4:13: parameters: no valid JSON Schema: ",
 		schema("{$schema: 'http://json-schema.org/draft-07/schema#'}"):                       "extensions/it.yaml:4:23: parameters: expected a schema of the draft https://json-schema.org/draft/2020-12/schema, found",
 		schema("{properties: {a: {type: integer, default: x}}}"):                             `extensions/it.yaml:4:55: the default of "a" is not what its schema allows: expected a whole number, found a text`,

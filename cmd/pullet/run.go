@@ -37,6 +37,9 @@ func (a *app) runCommand() *cobra.Command {
 			"stage are through before the next begin; the rest of the target comes last. A node runs it only where its own configuration has\n" +
 			"agent.allowRun: true. A single argument is a line for the shell. Without a command it shows what was given lately.",
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if before := cmd.ArgsLenAtDash(); len(args) > 0 && before != 0 {
+				return usage(fmt.Errorf("%q stands before --: put the command behind it, and targets with a star in quotes; --wait takes no time here", args[0]))
+			}
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				if len(args) == 0 && o.target == "" {
 					return a.showCommands(ctx, store)
@@ -99,6 +102,8 @@ func (o runOptions) command(ctx context.Context, store *state.Store, args []stri
 		return nil, usage(errors.New("name a command after --: pullet run --target role=web -- uptime"))
 	case o.target == "":
 		return nil, usage(errors.New("--target says which nodes: role=web, web*, '*'"))
+	case o.fails < 0:
+		return nil, usage(fmt.Errorf("--max-failures %d: write a number from 0 on", o.fails))
 	case !ok || limit < 1:
 		return nil, usage(fmt.Errorf("--max %q: write a number of nodes from 1 on, or a share such as 25%%", o.max))
 	}
@@ -150,6 +155,11 @@ func (o runOptions) freeze(c *state.Command, fleet *state.Overview) error {
 			stage = len(stages)
 		}
 		c.Stages[stage] = append(c.Stages[stage], name)
+	}
+	for i, text := range o.stages {
+		if len(c.Stages[i]) == 0 {
+			return fmt.Errorf("no node of %s that answers is in the stage %s: see pullet nodes", o.target, text)
+		}
 	}
 	return nil
 }

@@ -59,6 +59,9 @@ const lookEvery = 2 * time.Second
 
 // await follows a rollout to its end.
 func (a *app) await(ctx context.Context, store *state.Store, v *state.Version, timeout time.Duration, retry bool) error {
+	if timeout < 0 {
+		return usage(fmt.Errorf("%s: how long to wait is a time from 0 on", timeout))
+	}
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)

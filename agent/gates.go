@@ -115,7 +115,7 @@ func (g *gates) acquire(ctx context.Context, turn *lock.Turn) error {
 	return g.pending(err)
 }
 
-func (g *gates) Park(ctx context.Context) error {
+func (g *gates) Park(ctx context.Context, why string) error {
 	if g.turn == nil || !g.turning.TryLock() { // a step waits for the slot: there is none to give back
 		return nil
 	}
@@ -127,7 +127,7 @@ func (g *gates) Park(ctx context.Context) error {
 	w := g.said
 	g.waitMu.Unlock()
 	if w == nil {
-		w = &lock.Wait{Gate: "other nodes", Reason: "a condition of a step waits for them", Clear: "it goes on by itself"}
+		w = &lock.Wait{Gate: "other nodes", Reason: why, Clear: "it goes on when that is there"}
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
@@ -259,6 +259,7 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.
 	if err := g.acquire(ctx, turn); err != nil {
 		return nil, g.pending(err)
 	}
+	g.goesOn(ctx)
 	return func(ctx context.Context, how apply.Outcome, why string) error {
 		ctx, cancel := afterwards(ctx)
 		defer cancel()
@@ -270,6 +271,17 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.
 		}
 		return g.pending(turn.GoOnStep(ctx))
 	}, nil
+}
+
+// goesOn tells the fleet that the node changes again, if it was told that it waits.
+func (g *gates) goesOn(ctx context.Context) {
+	if g.turn == nil || !g.toldWait.Swap(false) {
+		return
+	}
+	v := g.req.Version
+	if err := g.store.Tell(ctx, g.presence, g.store.StatusOps(g.config.Node.Name, state.Rollout, state.Running, g.status(v, ""))...); err != nil {
+		g.log.WithError(err).Warn("that the node goes on could not be recorded")
+	}
 }
 
 func (g *gates) Arrive(ctx context.Context, s apply.GatedStep, how string) (bool, error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -53,6 +54,7 @@ type pull struct {
 	waiters   int           // steps that wait now
 	waitsFrom time.Time     // since when any does
 	said      *lock.Wait    // the last reason to wait inside the run; nil when nothing waits
+	toldWait  atomic.Bool   // the fleet's record says that the node waits
 	reported  bool          // a report of this pull is kept
 	unkept    *apply.Report // that could not be written, and whose log is to be sent
 	log       *logrus.Entry

@@ -80,6 +80,7 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 		st := p.waitStatus(ctx, v, w)
 		asked := time.Now()
 		err := p.store.Explain(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...))
+		p.toldWait.Store(err == nil)
 		if err != nil && !(p.loop && p.away.begins(err, asked)) {
 			p.log.WithError(err).Warn("the reason to wait could not be recorded")
 		}

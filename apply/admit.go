@@ -41,7 +41,7 @@ func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
 	select {
 	case <-a.done:
 	default: // others go on while the first step of the job waits
-		s.aside(true, func() {
+		s.aside("the condition of job "+s.Job, func() {
 			select {
 			case <-a.done:
 			case <-ctx.Done():

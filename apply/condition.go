@@ -40,19 +40,23 @@ func (s *running) ask(ctx context.Context, before bool, c *render.Condition) (Ou
 		case s.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit:
 			return Pending, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
 		}
-		if !s.pause(ctx, before, c.Retry) {
+		why := ""
+		if before {
+			why = s.ID() + ": " + c.Expression.Text
+		}
+		if !s.pause(ctx, why, c.Retry) {
 			return Pending, "waiting for: " + c.Expression.Text
 		}
 	}
 }
 
-// pause waits until it is time for another attempt, while other steps run. It reports false when ctx ended.
-func (s *running) pause(ctx context.Context, forOthers bool, r *render.Retry) bool {
+// pause waits until it is time for another attempt, while other steps run; why is what only other nodes can bring. It reports false when ctx ended.
+func (s *running) pause(ctx context.Context, why string, r *render.Retry) bool {
 	interval := defaultRetry
 	if r.Interval > 0 {
 		interval = time.Duration(r.Interval)
 	}
-	s.aside(forOthers, func() {
+	s.aside(why, func() {
 		select {
 		case <-ctx.Done():
 		case <-time.After(interval):

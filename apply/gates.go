@@ -12,8 +12,8 @@ import (
 type Gates interface {
 	// Hold is asked before each step that changes the host: the node holds its slot, or takes one again that it gave back.
 	Hold(ctx context.Context, s GatedStep) error
-	// Park is told that nothing in the run can go on but by what other nodes do.
-	Park(ctx context.Context) error
+	// Park is told that nothing in the run can go on but by what other nodes do, and what that is.
+	Park(ctx context.Context, why string) error
 
 	// Chosen says whether this node takes a targeted step, else who does.
 	Chosen(ctx context.Context, s GatedStep) (yes bool, others string, err error)
@@ -139,7 +139,7 @@ func (s *running) fetch(ctx context.Context, t *boundStep) (err error) {
 		return &PendingError{Reason: "waiting for the result of " + t.ID() + ": " + noStore}
 	}
 	var result render.StepResult
-	s.aside(true, func() { result, err = s.Gates.Result(ctx, t.gated()) })
+	s.aside("the result of "+t.ID(), func() { result, err = s.Gates.Result(ctx, t.gated()) })
 	if err != nil {
 		return err
 	}
@@ -150,14 +150,14 @@ func (s *running) fetch(ctx context.Context, t *boundStep) (err error) {
 	return nil
 }
 
-// aside waits while other steps run; for others says that only other nodes can end the wait.
-func (s *running) aside(forOthers bool, wait func()) {
+// aside waits while other steps run. Where only other nodes can end the wait, why says what it is for.
+func (s *running) aside(why string, wait func()) {
 	s.alone()
 	if s.schedule == nil { // a reaction, behind all other steps
 		wait()
 		return
 	}
-	s.schedule.aside(s.place, forOthers, wait)
+	s.schedule.aside(s.place, why, wait)
 }
 
 // arrive tells the barrier of the step how it ended here, and waits there until all have.
@@ -182,7 +182,7 @@ func (s *running) arrive(ctx context.Context) {
 	if open || !o.Sync || how == "failed" {
 		return
 	}
-	s.aside(true, func() { err = s.Gates.Await(ctx, s.gated()) })
+	s.aside("the barrier of "+s.ID(), func() { err = s.Gates.Await(ctx, s.gated()) })
 	if err != nil {
 		here := string(s.r.Outcome)
 		s.waitOrFail(err)

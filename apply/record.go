@@ -34,7 +34,7 @@ func (s *running) carried(ctx context.Context) bool {
 	if cutOff && !s.repeatable() {
 		s.r.Result.State = unknown
 		s.r.fail(errors.New("it was started before and its end is not on record, so its result is unknown; " +
-			"it is idempotent: false and is not repeated: look at the host, then commit a change to the step"))
+			"it is idempotent: false and is not repeated: look at the host; it is done anew with the next commit, and not by resuming"))
 		s.record(true)
 		return true
 	}

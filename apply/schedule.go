@@ -2,7 +2,9 @@ package apply
 
 import (
 	"context"
+	"maps"
 	"slices"
+	"strings"
 )
 
 // atMostAtOnce bounds the steps that run at once where the order leaves it free.
@@ -15,10 +17,10 @@ type schedule struct {
 	open   map[*boundStep]int          // edges to steps that have not ended
 	next   map[*boundStep][]*boundStep // the steps that come after a step
 	ready  []*turn
-	lane   bool // a step in the order of its file runs
-	others int  // steps that run beside it
-	apart  int  // steps that wait for other nodes
-	alive  int  // steps that were started and have not ended, the waiting ones included
+	lane   bool                  // a step in the order of its file runs
+	others int                   // steps that run beside it
+	alive  int                   // steps that were started and have not ended, the waiting ones included
+	apart  map[*boundStep]string // those that wait for other nodes, and what for
 	events chan event
 }
 
@@ -31,15 +33,15 @@ type turn struct {
 
 // event is what a running step tells the schedule.
 type event struct {
-	step  *boundStep
-	turn  *turn // it wants to go on; nil: it ended, or made room
-	end   bool
-	apart int // 1: it waits for other nodes; -1: no longer
+	step *boundStep
+	turn *turn // it wants to go on; nil: it ended, or made room
+	end  bool
+	why  string // it waits for other nodes, for this
 }
 
 // walk runs the steps of one phase until all have ended or the run is stopped.
 func (x *execution) walk(ctx context.Context, steps []*boundStep) {
-	c := &schedule{x: x, open: map[*boundStep]int{}, next: map[*boundStep][]*boundStep{}, events: make(chan event)}
+	c := &schedule{x: x, open: map[*boundStep]int{}, next: map[*boundStep][]*boundStep{}, apart: map[*boundStep]string{}, events: make(chan event)}
 	for _, s := range steps {
 		c.open[s] = 0
 	}
@@ -112,7 +114,9 @@ func (c *schedule) occupy(s *boundStep, n int) {
 
 // take brings the schedule up to date with an event.
 func (c *schedule) take(e event) {
-	c.apart += e.apart
+	if delete(c.apart, e.step); e.why != "" {
+		c.apart[e.step] = e.why
+	}
 	if e.turn != nil {
 		c.ready = append(c.ready, e.turn)
 		return
@@ -130,24 +134,24 @@ func (c *schedule) take(e event) {
 }
 
 // aside lets other steps run while this one waits, and returns when there is room again.
-func (c *schedule) aside(s *boundStep, forOthers bool, wait func()) {
-	apart := 0
-	if forOthers {
-		apart = 1
-	}
-	c.events <- event{step: s, apart: apart}
+func (c *schedule) aside(s *boundStep, why string, wait func()) {
+	c.events <- event{step: s, why: why}
 	wait()
 	t := &turn{step: s, goOn: make(chan struct{})}
-	c.events <- event{step: s, turn: t, apart: -apart}
+	c.events <- event{step: s, turn: t}
 	<-t.goOn
 }
 
 // park gives the node's slot to others when all that goes on here waits for other nodes.
 func (c *schedule) park(ctx context.Context) {
-	if c.x.Gates == nil || c.alive > c.apart {
+	if c.x.Gates == nil || c.alive > len(c.apart) {
 		return
 	}
-	if err := c.x.Gates.Park(ctx); err != nil && c.x.Log != nil {
+	var why []string
+	for _, s := range slices.SortedFunc(maps.Keys(c.apart), func(a, b *boundStep) int { return a.index - b.index }) {
+		why = append(why, c.apart[s])
+	}
+	if err := c.x.Gates.Park(ctx, strings.Join(why, "; ")); err != nil && c.x.Log != nil {
 		c.x.Log.WithError(err).Warn("the slot could not be given back while the node waits for others")
 	}
 }

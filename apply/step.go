@@ -145,7 +145,7 @@ func (s *running) persist(ctx context.Context, act func() (Output, error)) (Outp
 		return out, err
 	}
 	retry := s.boundStep.Options.Retry
-	for attempt := 2; err != nil && retry != nil && (retry.Limit == 0 || attempt <= retry.Limit) && s.pause(ctx, false, retry); attempt++ {
+	for attempt := 2; err != nil && retry != nil && (retry.Limit == 0 || attempt <= retry.Limit) && s.pause(ctx, "", retry); attempt++ {
 		if change, bad := s.act.Check(ctx, s.Host); bad == nil && change.Empty() && !s.r.Reacted {
 			return Output{State: change.State}, nil // the failed attempt got there all the same
 		}
@@ -166,7 +166,7 @@ func (s *running) await(ctx context.Context, act func() (Output, error)) (Output
 			return out, err
 		}
 		left := pending.Within - time.Since(began)
-		if left <= 0 || !s.pause(ctx, true, &render.Retry{Interval: render.Duration(min(pending.Every, left))}) {
+		if left <= 0 || !s.pause(ctx, s.ID()+": "+pending.Reason, &render.Retry{Interval: render.Duration(min(pending.Every, left))}) {
 			return out, err
 		}
 	}

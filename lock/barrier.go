@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -142,46 +141,13 @@ func (s *Steps) arriveAgain(ctx context.Context, step Step, how string, done *cl
 	return open, err
 }
 
-// stepPoll is how long a node that waits for others trusts that it would have been told.
-const stepPoll = time.Minute
-
 // AwaitOpen waits until a barrier opens. When ctx ends first it returns the *Wait; ErrSuperseded when the fleet moved on.
 func (s *Steps) AwaitOpen(ctx context.Context, step Step, told func(*Wait)) error {
 	roster, err := s.roster(ctx, step)
 	if err != nil {
 		return err
 	}
-	return s.await(ctx, s.key(step, "open"), told, func(poll int) (*Wait, int64, error) { return s.barrierWait(ctx, step, roster, poll) })
-}
-
-// await looks until there is nothing to wait for, each time a key changes after the revision of the last look. When ctx ends first it returns the
-// *Wait; ErrSuperseded when the fleet moved on.
-func (s *Steps) await(ctx context.Context, key string, told func(*Wait), look func(poll int) (*Wait, int64, error), opts ...clientv3.OpOption) error {
-	began, last := time.Now(), (*Wait)(nil)
-	for poll := 0; ; poll++ {
-		wait, revision, err := look(poll)
-		switch {
-		case err == nil && wait == nil:
-			return nil
-		case ctx.Err() != nil && last != nil:
-			return last
-		case errors.Is(err, ErrSuperseded) || ctx.Err() != nil:
-			return err
-		case errors.Is(err, ErrMoved):
-			sleep(ctx, jitter(s.req.node(), poll, 20*time.Millisecond))
-			continue
-		case err != nil:
-			wait = &Wait{Gate: "etcd", Reason: err.Error(), Clear: goesOn}
-			sleep(ctx, jitter(s.req.node(), poll, 2*time.Second))
-		}
-		wait.Since = began
-		if last == nil || last.Error() != wait.Error() {
-			told(wait)
-		}
-		if last = wait; revision > 0 && !s.store.Await(ctx, key, revision, jitter(s.req.node(), poll, stepPoll), opts...) {
-			return last
-		}
-	}
+	return s.await(ctx, s.key(step, "open"), pollOf(roster.Size), told, func(poll int) (*Wait, int64, error) { return s.barrierWait(ctx, step, roster, poll) })
 }
 
 // barrierWait looks whether the barrier is open. Of a large roster only a few nodes look at everything each time: the others count.

@@ -45,6 +45,7 @@ type Dependency struct {
 	Group   string
 	Closed  bool // all of it are through
 	Soaking bool // and it is still watched
+	Until   time.Time
 	Gate    state.Gate
 	Missing []state.Holder // who is not through, as far as that was asked
 	More    int            // beside those
@@ -234,12 +235,12 @@ func (d Dependency) wait() *Wait {
 	case d.Gate.State == state.Halted: // also when only a node that joined later failed: nobody follows into a halt
 		return halted("role "+d.Group, d.Gate)
 	case d.Soaking:
-		return &Wait{Gate: "role " + d.Group, Reason: "it is through, and watched for a while before others follow", Clear: goesOn}
+		return &Wait{Gate: "role " + d.Group, Reason: "it is through, and watched until " + d.Until.Local().Format(time.TimeOnly) + " before others follow", Clear: goesOn}
 	case d.Closed:
 		return nil
 	}
 	if len(d.Missing) == 0 { // nobody asked who
-		return &Wait{Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Clear: goesOn}
+		return &Wait{Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Clear: "pullet locks says who is missing"}
 	}
 	names := make([]string, 0, len(d.Missing)+1)
 	for _, h := range d.Missing {

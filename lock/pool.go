@@ -154,7 +154,7 @@ func (t *Turn) rulesOps() []clientv3.Op {
 	ops := []clientv3.Op{clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix()), clientv3.OpGet(s.ClockKey(q.rollout(), q.Rules.Group), clientv3.WithKeysOnly())}
 	if len(q.Rules.Depends) > 0 {
 		ops = append(ops, clientv3.OpGet(s.ClosedKey(q.rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-			clientv3.OpGet(s.SoakKey(q.rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
+			clientv3.OpGet(s.SoakKey(q.rollout(), ""), clientv3.WithPrefix()))
 	}
 	if !t.alone { // once is enough
 		ops = append(ops, clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()))
@@ -180,9 +180,19 @@ func (t *Turn) rules(r *reading, a *answers) (err error) {
 	}
 	v.All = r.gates[state.AllGroups]
 	if len(q.Rules.Depends) > 0 {
-		closed, soaking := lastParts(a.kvs()), lastParts(a.kvs())
+		closed, soaks := lastParts(a.kvs()), a.kvs()
 		for _, g := range q.Rules.Depends {
-			v.Depends = append(v.Depends, Dependency{Group: g, Closed: closed[g], Soaking: soaking[g], Gate: r.gates[g]})
+			d := Dependency{Group: g, Closed: closed[g], Gate: r.gates[g]}
+			for _, kv := range soaks {
+				if state.LastPart(kv.Key) != g {
+					continue
+				}
+				d.Soaking = true
+				if err := decode(kv, &d.Until); err != nil {
+					return err
+				}
+			}
+			v.Depends = append(v.Depends, d)
 		}
 	}
 	if t.alone {

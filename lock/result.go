@@ -20,7 +20,7 @@ func (s *Steps) Results(ctx context.Context, step Step, e Election, maxAge time.
 	if err != nil {
 		return nil, err
 	}
-	err = s.await(ctx, s.resultKey(step, "result")+"/", told, func(int) (wait *Wait, revision int64, err error) {
+	err = s.await(ctx, s.resultKey(step, "result")+"/", stepPoll, told, func(int) (wait *Wait, revision int64, err error) {
 		found, wait, revision, err = s.results(ctx, step, e, want, maxAge, repeatable)
 		return wait, revision, err
 	}, clientv3.WithPrefix())

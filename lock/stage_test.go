@@ -120,7 +120,7 @@ func TestSoak(t *testing.T) {
 		turn := f.mustTry(canary)
 		f.mustWait(web, "role canaries: not upgraded yet: canary1")
 		f.must(turn.Succeed(f.ctx))
-		f.mustWait(web, "role canaries|watched for a while")
+		f.mustWait(web, "role canaries|watched until")
 		if done, err := f.CanariesDone(f.ctx, f.version, "canaries"); done || err != nil {
 			t.Errorf("while it is watched: %v %v", done, err)
 		}

@@ -246,11 +246,12 @@ func (t *Turn) closeAfter(ctx context.Context, group string, changed int) error 
 	key := s.ClosedKey(rollout, group)
 	ops := []clientv3.Op{state.Put(key, map[string]any{"by": t.req.node(), "time": time.Now().UTC()}), s.RingOp()}
 	if changed > 0 && t.req.Rules.Soak != nil && t.req.Rules.Soak(group) > 0 {
-		lease, err := s.Client.Grant(ctx, int64(t.req.Rules.Soak(group).Seconds()))
+		soak := t.req.Rules.Soak(group)
+		lease, err := s.Client.Grant(ctx, int64(soak.Seconds()))
 		if err != nil {
 			return err
 		}
-		ops = append(ops, clientv3.OpPut(s.SoakKey(rollout, group), "", clientv3.WithLease(lease.ID)))
+		ops = append(ops, state.Put(s.SoakKey(rollout, group), time.Now().UTC().Add(soak), clientv3.WithLease(lease.ID)))
 	}
 	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(ops...).Commit()
 	return err

@@ -250,4 +250,4 @@ type holds struct {
 }
 
 func (h holds) Hold(ctx context.Context, _ apply.GatedStep) error { return h.ask(ctx) }
-func (h holds) Park(context.Context) error                        { return nil }
+func (h holds) Park(context.Context, string) error                { return nil }

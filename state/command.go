@@ -216,6 +216,16 @@ func (s *Store) fileCommand(kv *mvccpb.KeyValue, out *[]CommandStatus, results m
 	return nil
 }
 
+// CancelCommand keeps further nodes from beginning with a command. It is false when none may any more.
+func (s *Store) CancelCommand(ctx context.Context, id string) (bool, error) {
+	key := s.commandKey(id, "open")
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).Then(clientv3.OpDelete(key), s.RingOp()).Commit()
+	if err != nil {
+		return false, err
+	}
+	return done.Succeeded, nil
+}
+
 // keptCommands is how long a command's results are kept.
 const keptCommands = 7 * 24 * time.Hour
 

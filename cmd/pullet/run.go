@@ -25,6 +25,7 @@ type runOptions struct {
 	timeout time.Duration
 	expires time.Duration
 	wait    bool
+	cancel  string
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -41,7 +42,10 @@ func (a *app) runCommand() *cobra.Command {
 				return usage(fmt.Errorf("%q stands before --: put the command behind it, and targets with a star in quotes; --wait takes no time here", args[0]))
 			}
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
-				if len(args) == 0 && o.target == "" {
+				switch {
+				case o.cancel != "":
+					return a.cancelCommand(ctx, store, o.cancel)
+				case len(args) == 0 && o.target == "":
 					return a.showCommands(ctx, store)
 				}
 				return a.give(ctx, store, o, args)
@@ -57,6 +61,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.DurationVar(&o.expires, "expires", time.Hour, "no node begins later than this")
 	f.StringVar(&o.reason, "reason", "", "why, for the record")
 	f.BoolVar(&o.wait, "wait", false, "wait for all, and exit 1 when it failed somewhere")
+	f.StringVar(&o.cancel, "cancel", "", "take a command back: no further node begins with it")
 	return c
 }
 
@@ -187,10 +192,22 @@ func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string) e
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("command %s goes on without being waited for: pullet run shows it, pullet run --cancel %s takes it back", id, id)
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// cancelCommand takes a command back.
+func (a *app) cancelCommand(ctx context.Context, store *state.Store, id string) error {
+	taken, err := store.CancelCommand(ctx, id)
+	if err == nil && !taken {
+		err = fmt.Errorf("there is no command %s that nodes may still begin with: see pullet run", id)
+	}
+	if err == nil {
+		fmt.Fprintf(a.out, "command %s is taken back: no further node begins with it\n", id)
+	}
+	return err
 }
 
 // endOf is what the command line says when nothing more comes.
@@ -241,9 +258,27 @@ func (a *app) showCommands(ctx context.Context, store *state.Store) error {
 			counts[r.State]++
 		}
 		stage := fmt.Sprintf("%d of %d", min(c.Stage(gone)+1, len(c.Stages)), len(c.Stages))
+		switch {
+		case c.Stage(gone) == len(c.Stages):
+		case c.Halted():
+			stage = "stopped: it failed"
+		case !c.Open:
+			stage = "over"
+		}
 		bad := counts[state.Failed] + counts[state.Refused] + counts[state.Unknown]
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", c.ID, c.By, stage, counts[state.Running], counts[state.Ran], bad,
 			len(slices.Concat(c.Stages...))-len(c.Results), shorten(strings.Join(c.Args, " "), 60))
+	}
+	if a.output == "wide" {
+		for _, c := range all {
+			fmt.Fprintf(t, "\n%s\n", c.ID)
+			if err := t.Flush(); err != nil {
+				return err
+			}
+			for _, node := range slices.Sorted(maps.Keys(c.Results)) {
+				a.printResult(c.Results[node])
+			}
+		}
 	}
 	return t.Flush()
 }

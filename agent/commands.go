@@ -140,6 +140,6 @@ func (p *pull) runCommand(ctx context.Context, c state.Command, result *state.Co
 	case err != nil:
 		result.State, result.Reason = state.Failed, err.Error()
 	case out.ExitCode != 0:
-		result.State, result.Reason = state.Failed, fmt.Sprintf("exit code %d: %s", out.ExitCode, apply.LastLines(out))
+		result.State, result.Reason = state.Failed, out.Failure()
 	}
 }

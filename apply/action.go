@@ -114,7 +114,7 @@ type ExitError struct {
 }
 
 func (e *ExitError) Error() string {
-	return fmt.Sprintf("%s: exit code %d: %s", e.Command, e.Output.ExitCode, LastLines(e.Output))
+	return e.Command + ": " + e.Output.Failure()
 }
 
 // Resource is a thing on a host that a step manages.

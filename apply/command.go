@@ -212,6 +212,15 @@ var leftOut = regexp.MustCompile(`^\[\d+ bytes left out\]\n`)
 // Truncated reports that a command printed more than is kept.
 func (o Output) Truncated() bool { return leftOut.MatchString(o.StdOut) }
 
+// Failure is the exit code of a command that failed, and the end of what it wrote where it wrote anything.
+func (o Output) Failure() string {
+	text := fmt.Sprintf("exit code %d", o.ExitCode)
+	if said := LastLines(o); said != "" {
+		text += ": " + said
+	}
+	return text
+}
+
 // LastLines is the end of a command's output in one line, for a message.
 func LastLines(out Output) string {
 	text := strings.TrimSpace(out.StdErr)

@@ -117,7 +117,7 @@ func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, e
 		defer cancel()
 		out, err := x.Host.Run(ctx, Command{Args: Shell(line)})
 		if err == nil && out.ExitCode != 0 {
-			err = fmt.Errorf("exit code %d: %s", out.ExitCode, LastLines(out))
+			err = errors.New(out.Failure())
 		}
 		if err != nil {
 			return "", fmt.Errorf("macro %q: %w", m.Name, err)

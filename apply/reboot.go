@@ -33,7 +33,7 @@ func (h *Host) Reboot(ctx context.Context) error {
 			return nil
 		}
 		if err == nil {
-			err = fmt.Errorf("exit code %d: %s", out.ExitCode, LastLines(out))
+			err = errors.New(out.Failure())
 		}
 		if command[0] == "reboot" {
 			return fmt.Errorf("the host cannot be made to boot: %w", err)

@@ -195,7 +195,7 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 		case broken != nil:
 			return out, fmt.Errorf("failed: %w", broken)
 		case bad:
-			return out, fmt.Errorf("failed: %s: exit code %d: %s", failed.Text, out.ExitCode, LastLines(out))
+			return out, fmt.Errorf("failed: %s: %s", failed.Text, out.Failure())
 		}
 		err = nil
 	}

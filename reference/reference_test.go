@@ -113,6 +113,9 @@ func TestUnknownTopics(t *testing.T) {
 		"file.manged":                    `did you mean "file.managed"?`,
 		"file.managed.mod":               `did you mean "file.managed.mode"?`,
 		"job.steps.conditions.when.rety": `did you mean "jobs.steps.conditions.when.retry"?`,
+		"onLost":                         `(did you mean "jobs.runOptions.onLost", "pullet.rollout.onLost", "jobs.steps.runOptions.onLost"?)`,
+		"rollout.onLost":                 `there is nothing named "rollout.onLost" (did you mean "pullet.rollout.onLost"?)`,
+		"mode":                           `, ...?)`,
 		"xyzzy-and-more":                 `there is nothing named "xyzzy-and-more"; pullet explain lists what there is`,
 	} {
 		if _, err := reference.Find(topics(t), name); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,6 +1,7 @@
 package reference
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"reflect"
@@ -128,10 +129,34 @@ func Find(topics []Topic, name string) ([]Topic, error) {
 	if hint := render.ForeignAction(name); hint != "" {
 		return nil, fmt.Errorf("there is nothing named %q (%s)", name, hint)
 	}
+	if ends := endingIn(name, names); ends != "" {
+		return nil, fmt.Errorf("there is nothing named %q (did you mean %s?)", name, ends)
+	}
 	if near := nearest(alias(name), names); near != "" {
 		return nil, fmt.Errorf("there is nothing named %q (did you mean %q?)", name, near)
 	}
 	return nil, fmt.Errorf("there is nothing named %q; pullet explain lists what there is", name)
+}
+
+// endingIn lists the names that end in this one, the shortest first; "" where there is none. What stands below spec is what may stand
+// without it.
+func endingIn(name string, names []string) string {
+	const most = 4
+	var found []string
+	for _, n := range names {
+		if strings.HasSuffix(n, "."+name) && !strings.Contains(n, ".spec.") {
+			found = append(found, fmt.Sprintf("%q", n))
+		}
+	}
+	slices.SortFunc(found, func(a, b string) int {
+		return cmp.Or(strings.Count(a, ".")-strings.Count(b, "."), strings.Compare(a, b))
+	})
+	found = slices.Compact(found)
+	more := ""
+	if len(found) > most {
+		found, more = found[:most], ", ..."
+	}
+	return strings.Join(found, ", ") + more
 }
 
 // module is what actions have before the dot, with these actions; nothing for another name.

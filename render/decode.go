@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -129,7 +130,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 	for _, e := range entries(n) {
 		f, ok := fields[e.key.Value]
 		if !ok {
-			d.unknown(e.key, what, names)
+			d.unknown(e, n, what, names)
 			continue
 		}
 		seen[e.key.Value] = true
@@ -145,13 +146,16 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 	}
 }
 
-// unknown reports a field that does not exist, with the nearest that does.
-func (d *decoder) unknown(key *yaml.Node, what string, names []string) {
-	e := d.doc.errorAt(key, "%sunknown field %q", prefix(what), key.Value)
-	if e.Hint = foreignField(key.Value, names); e.Hint == "" {
-		e.Hint = didYouMean(key.Value, append([]string(nil), names...))
+// unknown reports an entry of a map whose field does not exist, with the nearest that does.
+func (d *decoder) unknown(e entry, in *yaml.Node, what string, names []string) {
+	bad := d.doc.errorAt(e.key, "%sunknown field %q", prefix(what), e.key.Value)
+	set := func(name string) bool {
+		return slices.ContainsFunc(entries(in), func(other entry) bool { return other.key.Value == name })
 	}
-	d.errs = append(d.errs, e)
+	if bad.Hint = foreignField(e, names, set); bad.Hint == "" {
+		bad.Hint = didYouMean(e.key.Value, append([]string(nil), names...))
+	}
+	d.errs = append(d.errs, bad)
 }
 
 func (d *decoder) table(n *yaml.Node, v reflect.Value, what string) {

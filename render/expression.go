@@ -17,14 +17,15 @@ import (
 
 // Expression is a condition in the language of expr-lang/expr over the roots that templates have.
 type Expression struct {
-	Text  string
-	doc   *document
-	node  *yaml.Node
-	code  *vm.Program
-	steps []stepRef // the steps that it names literally
-	keys  []keyRef  // the variables and macros that it names literally
-	item  any       // of the forEach that made its step
-	items bool      // it asks for the item
+	Text     string
+	doc      *document
+	node     *yaml.Node
+	code     *vm.Program
+	steps    []stepRef  // the steps that it names literally
+	keys     []keyRef   // the variables and macros that it names literally
+	capitals []capitals // the facts that it compares with what they never are
+	item     any        // of the forEach that made its step
+	items    bool       // it asks for the item
 }
 
 // stepRef is a literal name in steps['name'], at an offset in the expression.
@@ -48,7 +49,7 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 		d.errs = append(d.errs, e.error(err))
 		return
 	}
-	e.code, e.steps, e.keys, e.items = made.code, made.steps, made.keys, made.items
+	e.code, e.steps, e.keys, e.capitals, e.items = made.code, made.steps, made.keys, made.capitals, made.items
 }
 
 // condition compiles an expression that is true or false. In a repository that is done once for a text.
@@ -61,7 +62,7 @@ func (s *source) condition(text string) (Expression, error) {
 	}
 	refs := &references{}
 	code, err := compileExpression(text, refs, expr.AsBool())
-	made := Expression{code: code, steps: refs.steps, keys: refs.certain(), items: refs.item}
+	made := Expression{code: code, steps: refs.steps, keys: refs.certain(), capitals: refs.capitals, items: refs.item}
 	if err == nil && s.conditions != nil {
 		s.conditions.Store(text, made)
 	}
@@ -168,10 +169,11 @@ func eventOf(s *scope) map[string]any {
 // references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are reached, and
 // remembers the steps, variables and macros that are named literally.
 type references struct {
-	steps  []stepRef
-	keys   []keyRef
-	item   bool     // the item of a forEach is named
-	guards []keyRef // keys that may be missing: 'x' in vars, vars.x ?? 0
+	steps    []stepRef
+	keys     []keyRef
+	item     bool     // the item of a forEach is named
+	guards   []keyRef // keys that may be missing: 'x' in vars, vars.x ?? 0
+	capitals []capitals
 }
 
 // Visit is called for every node of an expression's tree.

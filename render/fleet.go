@@ -54,8 +54,14 @@ type inventoryNode struct {
 	Labels map[string]string `yaml:"labels"` // whatever the host's own configuration says; role is the group of its rollouts
 }
 
-// compileFleet reads pullet.yaml, of the last layer that has one, and the inventory of all layers. Neither is a template.
+// compileFleet reads the inventory and the rules. Neither is a template.
 func (c *compiler) compileFleet() {
+	c.compileInventory()
+	c.compileRules()
+}
+
+// compileInventory reads the inventory of all layers.
+func (c *compiler) compileInventory() {
 	c.inventory = Inventory{}
 	for _, path := range c.repo.list("nodes") {
 		doc := c.plainDocument(path)
@@ -67,13 +73,18 @@ func (c *compiler) compileFleet() {
 			c.inventory[name] = Node{Name: name, Labels: n.Labels}
 		}
 	}
+}
+
+// compileRules reads pullet.yaml, of the last layer that has one.
+func (c *compiler) compileRules() {
 	if !c.repo.exists("pullet.yaml") {
 		return
 	}
 	doc := c.plainDocument("pullet.yaml")
-	if doc == nil || !c.decode(doc, &c.fleet) {
+	if doc == nil || doc.root == nil {
 		return
 	}
+	c.decode(doc, &c.fleet) // a value that is none does not hide a role that nobody has
 	c.checkRoles(doc)
 	c.checkServices(doc)
 	if canary := c.fleet.Rollout.Canary; canary != nil {

@@ -2,9 +2,12 @@ package render
 
 import (
 	"fmt"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // foreignActions are what people who come from Ansible or Salt write, and what is written here.
@@ -45,10 +48,15 @@ var foreignFields = map[string]string{
 	"changed_when": "a command has the parameter changed", "failed_when": "a command has the parameter failed", "until": "conditions.continue with retry",
 	"retries": "runOptions: {retry: {interval: 10s, limit: 3}}", "delay": "runOptions: {retry: {interval: 10s, limit: 3}}",
 	"ignore_errors": "a failed step stops only what requires it", "no_log": "sensitive", "tasks": "steps", "roles": "include", "import_tasks": "include",
-	"dest": "name", "path": "name", "src": "source", "text": "content", "pkg": "name", "chdir": "cwd",
+	"dest": "name", "path": "name", "src": "source", "text": "content", "pkg": "name", "chdir": "cwd", "user": "owner",
+	"serial": "runOptions: {serialize: {count: 1}} for a step, rollout.rollingRules in pullet.yaml for a whole version", "throttle": "runOptions: {serialize: {count: 1}}",
+	"run_once": "runOptions: {target: {limit: 1}}", "context": "nothing is passed to a template: it sees the variables of vars/ as vars.NAME",
 	"tags": "targets of base files choose hosts; there are no tags", "delegate_to": "a step runs on its own host", "order": "runOptions: {ordering: genius}, or require",
 	"enable": "enabled", "ensure": "state", "daemon_reload": "unit files that changed are read anew by itself",
 }
+
+// ofActions are parameters that many actions have, as people know them.
+var ofActions = []string{"name", "source", "content", "owner", "user", "group", "mode", "template", "cmd", "cwd", "state", "enabled", "version", "validate"}
 
 // oneWord is a field that has the place of another.
 var oneWord = regexp.MustCompile(`^[A-Za-z]+$`)
@@ -70,23 +78,56 @@ func withoutCollection(name string) string {
 	return name
 }
 
-// foreignField is the hint for a field that Ansible or Salt has, among fields of these names; "" for others.
-func foreignField(name string, known []string) string {
+// foreignField is the hint for a field that Ansible or Salt has, in a map with fields of these names, of which some are set; "" for others.
+func foreignField(e entry, known []string, set func(name string) bool) string {
+	name := e.key.Value
 	said := foreignFields[name]
-	ofJob := slices.Contains(known, "action") || slices.Contains(known, "steps")
+	ofStep, ofJob := slices.Contains(known, "action"), slices.Contains(known, "steps")
 	switch {
+	case ofStep && set("action") && slices.Contains(ofActions, name):
+		return "it belongs below parameters"
+	case ofStep && set("action") && slices.Contains(ofActions, said):
+		return "it belongs below parameters, as " + said
 	case slices.Contains(known, said):
 		return "here it is " + said
-	case ofJob && said != "" && !oneWord.MatchString(said):
+	case said != "" && !oneWord.MatchString(said) && (ofStep || ofJob || slices.Contains(known, "serialize") || slices.Contains(known, "template")):
 		return said
-	case slices.Contains(known, "action") && foreignActions[withoutCollection(name)] != "":
+	case ofStep && foreignActions[withoutCollection(name)] != "":
 		return "here it is action: " + foreignActions[withoutCollection(name)] + ", with its parameters below parameters"
-	case slices.Contains(known, "action") && strings.Count(name, ".") == 1:
+	case ofStep && strings.Count(name, ".") == 1:
 		return "write action: " + name + ", with its parameters below parameters"
-	case slices.Contains(known, "steps") && strings.Contains("apiVersion kind labels annotations uuid", name):
+	case ofJob && strings.Contains("apiVersion kind labels annotations uuid", name):
 		return "it stands below metadata"
+	case ofJob:
+		return stateHint(name, e.value)
 	case len(known) == 1 && known[0] == "labels":
 		return fmt.Sprintf("a label stands below labels: {labels: {%s: ...}}", name)
 	}
 	return ""
 }
+
+// stateHint shows how a state of Salt is written, which has its name before its function: nginx: pkg.installed; "" for another value.
+func stateHint(name string, value *yaml.Node) string {
+	value = resolve(value)
+	function := value.Value
+	if value.Kind == yaml.MappingNode && len(value.Content) > 0 {
+		function = value.Content[0].Value
+		if first := resolve(value.Content[1]); first.Kind == yaml.SequenceNode && len(first.Content) > 0 && !strings.Contains(function, ".") {
+			function += "." + first.Content[0].Value // pkg: [installed]
+		}
+	}
+	if !stateFunction.MatchString(function) {
+		return ""
+	}
+	action, with := function, ""
+	if ours := foreignActions[function]; ours != "" {
+		action, with, _ = strings.Cut(ours, " with ")
+	}
+	parameters := "name: " + name
+	if strings.Contains(with, ": ") {
+		parameters += ", " + with
+	}
+	return fmt.Sprintf("a state is a step here: steps: [{name: %s, action: %s, parameters: {%s}}]", path.Base(name), action, parameters)
+}
+
+var stateFunction = regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)

@@ -2,8 +2,10 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"reflect"
+	"slices"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -15,6 +17,7 @@ type Lint struct {
 	inventory bool
 	targets   map[Position]*targetUse
 	keys      map[string]keyUse
+	capitals  map[string]*Error // by what they say
 	vars      keyTree
 	macros    keyTree
 	server    keyTree
@@ -25,7 +28,7 @@ type Lint struct {
 
 // Lint is an empty Lint of the repository.
 func (r *Repository) Lint() *Lint {
-	return &Lint{repo: r, targets: map[Position]*targetUse{}, keys: map[string]keyUse{}, vars: keyTree{}, macros: keyTree{}, server: keyTree{},
+	return &Lint{repo: r, targets: map[Position]*targetUse{}, keys: map[string]keyUse{}, capitals: map[string]*Error{}, vars: keyTree{}, macros: keyTree{}, server: keyTree{},
 		services: serviceUse{offered: map[string]bool{}, waits: map[string]*Error{}, names: map[string]string{}},
 		first:    newFirstRollout()}
 }
@@ -80,6 +83,9 @@ func (c *Catalog) chosen() []targetUse {
 
 func (l *Lint) noteConditions(c Conditions) {
 	for _, one := range c.all() {
+		for _, bad := range inCapitals(one.Expression) {
+			l.capitals[bad.Error()] = bad
+		}
 		for _, ref := range one.Expression.keys {
 			use := keyUse{one.Expression, ref}
 			at := one.Expression.doc.pos(one.Expression.node).String()
@@ -91,6 +97,7 @@ func (l *Lint) noteConditions(c Conditions) {
 // Findings is all that was found. What can be said only when every node was added is left out unless complete is true.
 func (l *Lint) Findings(complete bool) ErrorList {
 	out := append(l.found, l.repo.secrets()...)
+	out = slices.AppendSeq(out, maps.Values(l.capitals))
 	if complete {
 		out = append(out, l.unknownKeys()...)
 		out = append(out, l.idleTargets()...)

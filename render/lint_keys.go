@@ -33,6 +33,7 @@ func (r *references) noteKeys(node ast.Node) {
 		}
 	case *ast.BinaryNode:
 		r.noteGuard(n)
+		r.noteCapitals(n)
 	}
 }
 

@@ -142,3 +142,25 @@ func TestMacroCycle(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestCapitals: a fact that is in lower case is never what has capitals.
+func TestCapitals(t *testing.T) {
+	for when, want := range map[string]string{
+		"server.os == 'Debian'":                             `jobs/a.yaml:5:48: warning: expression: the fact "os" is never "Debian" (its values are in lower case: write 'debian')`,
+		"'Debian' != server['os']":                          `jobs/a.yaml:5:35: warning: expression: the fact "os" is never "Debian" (its values are in lower case: write 'debian')`,
+		"server.os in ['debian', 'Ubuntu']":                 `jobs/a.yaml:5:59: warning: expression: the fact "os" is never "Ubuntu" (its values are in lower case: write 'ubuntu')`,
+		"server.os == 'debian' and server.fqdn != 'Web1'":   "",
+		"upper(server.os) == 'DEBIAN' or vars?.os == 'Web'": "",
+		"server.os matches '^[^A-Z]+$'":                     "",
+	} {
+		files := map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": oneStep("cmd: x", when)}
+		var got string
+		for _, line := range linted(t, files) {
+			first, _, _ := strings.Cut(line, "\n")
+			got += first
+		}
+		if got != want {
+			t.Errorf("%s:\n got %s\nwant %s", when, got, want)
+		}
+	}
+}

@@ -127,7 +127,7 @@ func (d *decoder) macro(e entry) *Macro {
 		m.Params.decode(d, resolve(e.value.Content[1]))
 		for _, more := range entries(e.value)[1:] {
 			if more.key.Value != "params" {
-				d.unknown(more.key, e.key.Value, []string{"params"})
+				d.unknown(more, e.value, e.key.Value, []string{"params"})
 				continue
 			}
 			d.into(more.value, &m.Args)

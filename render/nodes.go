@@ -9,14 +9,15 @@ import (
 )
 
 // Nodes are the nodes that a repository can be checked for: those of its inventory, or, without one, a made-up node for each target of
-// its base files.
+// its base files. It is an error where the inventory has mistakes; those of the rules are left to Compile.
 func (r *Repository) Nodes() ([]Node, error) {
 	c := &compiler{repo: r, scope: &scope{macros: &macroSet{}}}
 	release := r.enter(c.scope)
 	defer release()
-	c.compileFleet()
-	if err := c.errs.Err(); err != nil {
-		return nil, err
+	c.compileInventory()
+	if len(c.errs) > 0 {
+		c.compileRules()
+		return nil, c.errs.Err()
 	}
 	var out []Node
 	for _, name := range slices.Sorted(maps.Keys(c.inventory)) {

@@ -164,6 +164,7 @@ func (c *compiler) checkRoles(doc *document) {
 	if len(r.RoleOrder) > 0 {
 		if len(r.RoleDependencies) > 0 {
 			c.fail(doc.errorAt(doc.find("rollout", "roleOrder"), "roleOrder and roleDependencies say the same thing: keep roleDependencies"))
+			r.RoleDependencies, r.RoleOrder = nil, nil // unchecked, they may be a circle
 			return
 		}
 		r.RoleDependencies, r.RoleOrder = r.RoleOrder, nil
@@ -239,7 +240,7 @@ func (c *compiler) checkRoleNames(doc *document, at func(string) *yaml.Node) {
 	if c.fleet.Rollout.Canary != nil {
 		known[CanaryGroup] = true
 	}
-	names := slices.Sorted(maps.Keys(known))
+	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return name == "" })
 	for _, role := range slices.Sorted(maps.Keys(c.fleet.Rollout.RollingRules.Roles)) {
 		if !known[role] {
 			err := doc.errorAt(doc.find("rollout", "rollingRules", "roles", role), "rollingRules: no node of the inventory has the role %q", role)
@@ -247,6 +248,7 @@ func (c *compiler) checkRoleNames(doc *document, at func(string) *yaml.Node) {
 			c.fail(err)
 		}
 	}
+	names = slices.DeleteFunc(names, func(name string) bool { return name == CanaryGroup }) // everybody comes after the canaries anyway
 	for _, role := range slices.Sorted(maps.Keys(c.fleet.Rollout.RoleDependencies)) {
 		for _, name := range append([]string{role}, c.fleet.Rollout.RoleDependencies[role]...) {
 			if !known[name] {

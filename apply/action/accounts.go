@@ -176,7 +176,7 @@ func accountTool(ctx context.Context, h *apply.Host, stdin, tool string, args ..
 		case out.ExitCode == 0:
 			return nil
 		}
-		failed := fmt.Errorf("%s: exit code %d: %s", tool, out.ExitCode, apply.LastLines(out))
+		failed := fmt.Errorf("%s: %s", tool, out.Failure())
 		if !isLocked(out) {
 			return failed
 		}

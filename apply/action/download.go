@@ -33,6 +33,9 @@ func isAddress(source string) bool { return strings.Contains(source, "://") }
 
 // newDownload reads the parameters source and digest.
 func newDownload(source, sum string) (*download, error) {
+	if err := fileServer(source); err != nil {
+		return nil, err
+	}
 	address, err := url.Parse(source)
 	switch {
 	case err != nil:

@@ -162,7 +162,7 @@ func (a *extension) ask(ctx context.Context, h *apply.Host, mode string, answer 
 	case err != nil:
 		return fail(out, "%w%s", err, a.whyNotStarted(err))
 	case out.ExitCode != 0:
-		return fail(out, "exit code %d: %s", out.ExitCode, apply.LastLines(out))
+		return fail(out, "%s", out.Failure())
 	case out.Truncated():
 		return fail(out, "the answer is larger than 1 MiB")
 	}

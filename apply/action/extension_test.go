@@ -65,7 +65,7 @@ func answering(check, apply string) string {
 func TestExtensionAnswers(t *testing.T) {
 	const fine = `echo '{"change": "x"}'`
 	for _, c := range []struct{ check, apply, want string }{
-		{`echo '{"change": "x"}'; exit 3`, "", "acme.it check: exit code 3: "},
+		{`echo '{"change": "x"}'; exit 3`, "", "acme.it check: exit code 3"},
 		{"echo one >&2; echo two >&2; exit 1", "", "acme.it check: exit code 1: one | two"},
 		{"kill -9 $$", "", "acme.it check: exit code -1"},
 		{"no-such-program", "", "acme.it check: exit code 127: extensions/it: 4: no-such-program: not found"},

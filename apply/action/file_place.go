@@ -82,8 +82,7 @@ func (p Placing) validate(ctx context.Context, h *apply.Host, name, candidate st
 		return fmt.Errorf("validate: %w; the old file is untouched", err)
 	}
 	if out.ExitCode != 0 {
-		said := strings.ReplaceAll(apply.LastLines(out), candidate, name)
-		return fmt.Errorf("validate: exit code %d: %s; the old file is untouched", out.ExitCode, said)
+		return fmt.Errorf("validate: %s; the old file is untouched", strings.ReplaceAll(out.Failure(), candidate, name))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/render"
@@ -26,9 +27,14 @@ func (a *FileManaged) excluded() error {
 			given = p.name
 		}
 	}
+	if err := fileServer(a.Source); err != nil {
+		return err
+	}
 	switch {
-	case a.Template && (a.Source == "" || isAddress(a.Source)):
+	case a.Template && a.Source == "":
 		return apply.BadParam("template", "only a source can be a template: content is rendered with the job")
+	case a.Template && isAddress(a.Source):
+		return apply.BadParam("template", "only a source below files/ can be a template: what an address serves is written as it is")
 	case a.Digest != "" && !isAddress(a.Source):
 		return apply.BadParam("digest", "is for a source at an address: a file of the repository is what its commit says")
 	case a.Format != "" && a.Data == nil:
@@ -69,8 +75,19 @@ func (a *FileManaged) read(b apply.Binding) (err error) {
 	return err
 }
 
+// fileServer refuses the scheme of Salt's file server: what it would serve stands in the repository here.
+func fileServer(source string) error {
+	if name, ok := strings.CutPrefix(source, "salt://"); ok {
+		return apply.BadParam("source", "salt:// is not a path: sources are files of the repository, below files/: write source: %s", name)
+	}
+	return nil
+}
+
 // readSource is a file below files/, executed where it is a template.
 func readSource(b apply.Binding, source string, template bool) ([]byte, error) {
+	if err := fileServer(source); err != nil {
+		return nil, err
+	}
 	data, err := b.File(source)
 	if err != nil {
 		if below, _ := b.Catalog.Below(source); len(below) > 0 {

@@ -244,7 +244,7 @@ func runOK(ctx context.Context, h *apply.Host, args ...string) error {
 	case err != nil:
 		return err
 	case out.ExitCode != 0:
-		return fmt.Errorf("%s: exit code %d: %s", strings.Join(args, " "), out.ExitCode, apply.LastLines(out))
+		return fmt.Errorf("%s: %s", strings.Join(args, " "), out.Failure())
 	}
 	return nil
 }

@@ -95,7 +95,7 @@ func aptSays(out apply.Output) string {
 	}
 	said = slices.Compact(said)
 	if len(said) == 0 {
-		return fmt.Sprintf("exit code %d: %s", out.ExitCode, apply.LastLines(out))
+		return out.Failure()
 	}
 	return strings.Join(said[max(0, len(said)-maxSaid):], " | ")
 }

@@ -311,7 +311,7 @@ func dnfSays(out apply.Output) string {
 		said = append(said, strings.TrimPrefix(line, "Error: "))
 	}
 	if len(said) == 0 {
-		return fmt.Sprintf("exit code %d: %s", out.ExitCode, apply.LastLines(out))
+		return out.Failure()
 	}
 	return strings.Join(said[max(0, len(said)-maxSaid):], " | ")
 }

@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strconv"
@@ -46,7 +47,7 @@ func ask(ctx context.Context, h *apply.Host, o render.Offer) error {
 	}
 	out, err := h.Run(ctx, apply.Command{Args: apply.Shell(o.Check.Cmd), Quiet: true})
 	if err == nil && out.ExitCode != 0 {
-		err = fmt.Errorf("exit code %d: %s", out.ExitCode, apply.LastLines(out))
+		err = errors.New(out.Failure())
 	}
 	return err
 }

@@ -168,6 +168,8 @@ func wrongHabits() []wrong {
 	return []wrong{
 		{"A playbook", job, "- hosts: all\n  tasks:\n    - name: web server\n      apt: {name: nginx}\n", "A job is a map with `steps`; who gets it stands in base/jobs.yaml.", nil},
 		{"An action as the key", job, site("pkg.installed:", "  - name: nginx"), "The action is a field of the step.", nil},
+		{"Parameters beside the action", job, site("action: file.managed", "dest: /etc/app.conf"), "Put them below `parameters`.", nil},
+		{"A state file", job, "web:\n  service.running:\n    - enable: true\n", "Write the step of the hint.", nil},
 		{"The name of a collection", job, site("ansible.builtin.copy:", "  dest: /etc/app.conf"), "Take the action of the hint.", nil},
 		{"Jinja", job, "steps:\n  {% if grains['os'] == 'Debian' %}\n", "Templates are those of Go.", nil},
 		{"Brackets in a template", job, managed("content: \"{{ pillar['port'] }}\""), "Maps are read by dots or `index`.", nil},
@@ -178,6 +180,7 @@ func wrongHabits() []wrong {
 		{"A condition without its key", job, site(run, echo, "conditions: {when: server.os == 'debian'}"), "A condition can also have `retry`.", nil},
 		{"A condition that compares with one =", job, site(run, echo, `conditions: {when: {condition: "server.os = 'debian'"}}`), "Write `==`.", nil},
 		{"A text without quotes in a condition", job, site(run, echo, `conditions: {when: {condition: "server.os == debian"}}`), "Texts in expressions stand in quotes.", nil},
+		{"A fact in capitals", job, site(run, echo, `conditions: {when: {condition: "server.osFamily == 'Debian'"}}`), "A warning: `pullet facts` shows how facts are written.", nil},
 		{"A template in a forEach", job, "steps:\n  - name: settings\n    forEach: '{{ toJson vars.server_port }} items'\n    action: cmd.run\n    parameters: {cmd: echo}\n", "A forEach is a list, or an expression that gives one.", nil},
 		{"A field that no result has", job, "steps:\n  - {name: ask, action: cmd.run, parameters: {cmd: hostname}}\n  - name: tell\n    action: cmd.run\n    parameters: {cmd: 'echo {{ (step \"ask\").Stdout }}'}\n", "Take the name of the hint.", nil},
 		{"A macro whose action does not exist", "macros/site.yaml", "load: {action: cmd.rum, parameters: {cmd: uptime}}\n# load is for later\n", "Take the name of the hint.", macroFiles("")},

@@ -91,7 +91,7 @@ func (a *app) evalCommand() *cobra.Command {
 	var event string
 	c := &cobra.Command{
 		Use: "eval EXPRESSION|TEMPLATE [DIR] --node NAME", GroupID: "repo",
-		Args:  func(cmd *cobra.Command, args []string) error { return usage(cobra.RangeArgs(1, 2)(cmd, args)) },
+		Args:  arguments(cobra.RangeArgs(1, 2)),
 		Short: "Evaluate an expression or a template against a node's data",
 		Example: "  pullet eval --node web1 \"hasLabel('role=web') and vars.drain != ''\"\n" +
 			"  pullet eval --node web1 '{{ macro \"banner\" \"x\" }}'",

@@ -161,7 +161,21 @@ func oneOf(words []string) string {
 func noArgs(cmd *cobra.Command, args []string) error { return usage(cobra.NoArgs(cmd, args)) }
 
 func upToOne(cmd *cobra.Command, args []string) error {
-	return usage(cobra.MaximumNArgs(1)(cmd, args))
+	return arguments(cobra.MaximumNArgs(1))(cmd, args)
+}
+
+// arguments is a check of cobra's that says what to write instead.
+func arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if check(cmd, args) == nil {
+			return nil
+		}
+		given := "nothing was given"
+		if len(args) > 0 {
+			given = fmt.Sprintf("%q is not what it takes", strings.Join(args, " "))
+		}
+		return usage(fmt.Errorf("%s: write %s %s", given, cmd.Parent().CommandPath(), cmd.Use))
+	}
 }
 
 func usage(err error) error {

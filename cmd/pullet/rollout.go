@@ -27,7 +27,7 @@ func (a *app) decommissionCommand() *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use: "decommission NODE", GroupID: "fleet",
-		Args:  func(cmd *cobra.Command, args []string) error { return usage(cobra.ExactArgs(1)(cmd, args)) },
+		Args:  arguments(cobra.ExactArgs(1)),
 		Short: "Give a node up: free its slot and forget that it should answer",
 		Long: "Decommission takes a node that will not come back out of the fleet's record: its slot is freed and nobody waits for it any more.\n" +
 			"It is recorded. A node that comes back registers again at its next pull; one that is listed under nodes/ stays expected\n" +

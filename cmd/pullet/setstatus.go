@@ -16,7 +16,7 @@ func (a *app) setStatusCommand() *cobra.Command {
 	var node, reason string
 	c := &cobra.Command{
 		Use: "set-status CATEGORY STATE", GroupID: "fleet",
-		Args:  func(cmd *cobra.Command, args []string) error { return usage(cobra.ExactArgs(2)(cmd, args)) },
+		Args:  arguments(cobra.ExactArgs(2)),
 		Short: "Say how a node is, for tools beside pullet such as cloud-init or monitoring",
 		Long: "Set-status moves a node to a state of a category, out of every other: provisioned, configured or validated; running, success, failed or\n" +
 			"pending. Pulls say configured and validated themselves, each time anew. Only provisioned may name a machine that never pulled:\n" +

@@ -40,7 +40,7 @@ EXIT STATUS
 func (a *app) startCommand() *cobra.Command {
 	var s starting
 	c := &cobra.Command{
-		Use: "start REV | NAME=REV...", Args: func(cmd *cobra.Command, args []string) error { return usage(cobra.MinimumNArgs(1)(cmd, args)) },
+		Use: "start REV | NAME=REV...", Args: arguments(cobra.MinimumNArgs(1)),
 		Short: "Move the fleet to a tag, a branch or a commit, and hold it there",
 		Long: "Start makes a revision the fleet's version and holds it there until rollout follow. It is fetched and compiled on this node first, and must\n" +
 			"come after the version that the fleet has. Nodes take it at their next pull, under the rules of the rollout.\n" + waitExits,

@@ -36,7 +36,7 @@ func (a *app) enableCommand() *cobra.Command {
 func (a *app) switchCommand(name, short string, enabled bool, long string) *cobra.Command {
 	var w switching
 	c := &cobra.Command{
-		Use: name + " --host NODE | --role ROLE | --global", GroupID: "fleet", Args: noArgs, Short: short, Long: long,
+		Use: name + " --host NODE | --role ROLE | --global", GroupID: "fleet", Args: named, Short: short, Long: long,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := w.check(cmd); err != nil {
 				return err
@@ -52,6 +52,14 @@ func (a *app) switchCommand(name, short string, enabled bool, long string) *cobr
 	}
 	w.flags(c)
 	return c
+}
+
+// named says how a host or a role is named, to those who write it without its flag.
+func named(_ *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage(fmt.Errorf("say for whom: --host %[1]s where %[1]s is a node, --role %[1]s where it is a role", args[0]))
 }
 
 // check refuses a scope that is none, or two.
@@ -139,6 +147,8 @@ func (a *app) printSwitch(o *state.Overview, scope state.Scope, now, was *state.
 	}
 	line := scopeName(scope) + " is enabled"
 	switch {
+	case now == nil && was != nil && was.Enabled && was.Version == "":
+		line += " as nothing disables it any more: its exception is removed"
 	case now == nil && was == nil:
 		line = scopeName(scope) + " was not disabled"
 	case now != nil:

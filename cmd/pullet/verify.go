@@ -17,7 +17,7 @@ import (
 func (a *app) verifyCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "verify VERSION [NODE...]", GroupID: "fleet",
-		Args:  func(cmd *cobra.Command, args []string) error { return usage(cobra.MinimumNArgs(1)(cmd, args)) },
+		Args:  arguments(cobra.MinimumNArgs(1)),
 		Short: "Check that nodes run a version; the ones that do not are named",
 		Long: "Verify takes the nodes as arguments, or from its input, one or more a line. An empty list is an error, so that a list that could not be made\n" +
 			"does not pass.\n\nEXIT STATUS\n  0  all of them run it\n  1  some do not, or an error\n  64 the command line is wrong, or the list is empty",

@@ -174,6 +174,21 @@ func (f *fleet) atOnce(n int, do func(i int) error) {
 	wait.Wait()
 }
 
+// meet lets the first n who come wait until they are n: so many places can be taken at once.
+func (f *fleet) meet(n int) func() {
+	var came atomic.Int64
+	all := make(chan struct{})
+	return func() {
+		if came.Add(1) == int64(n) {
+			close(all)
+		}
+		select {
+		case <-all:
+		case <-f.ctx.Done():
+		}
+	}
+}
+
 // requests registers many nodes of one role.
 func (f *fleet) requests(n int, role string) []Request {
 	out := make([]Request, n)

@@ -47,6 +47,7 @@ func TestSerialize(t *testing.T) {
 			f := newFleet(t)
 			all := f.requests(8, "db")
 			f.request("web1", "web") // has no part in it
+			meet := f.meet(2)
 			f.atOnce(len(all), func(i int) error {
 				turn, err := NewSteps(f.Store, all[i]).Serialize(f.ctx, joint("db"), count)
 				if err != nil {
@@ -55,6 +56,7 @@ func TestSerialize(t *testing.T) {
 				if err := turn.Acquire(f.ctx); err != nil {
 					return err
 				}
+				meet()
 				return errors.Join(turn.Check(f.ctx, "db/join"), turn.GoOnStep(f.ctx))
 			})
 			if most, made, left := f.mostClaims(f.semaphore(joint("db"))); most != 2 || made != 8 || left != 0 {

@@ -49,8 +49,6 @@ func (e *embedded) start(ctx context.Context, data string) error {
 	if err != nil {
 		return err
 	}
-	// A shorter log than for a fleet: it is written out at every start.
-	wal.SegmentSizeBytes = walSegment
 	c := embed.NewConfig()
 	c.Dir = filepath.Join(data, "member")
 	if err := conceive(data, c.Dir); err != nil {
@@ -125,6 +123,9 @@ func (e *embedded) launch(c *embed.Config) error {
 // unborn marks a member that never served. One that is killed in its very first start has a log without the record of itself: etcd then
 // waits for a leader for good.
 const unborn = "unborn"
+
+// A shorter log than for a fleet: it is written out at every start. It is etcd's own variable, which its members read at any time.
+func init() { wal.SegmentSizeBytes = walSegment }
 
 // conceive marks a member that starts for the first time, and clears away what an earlier first start left: nothing was ever written to it.
 func conceive(data, member string) error {

@@ -78,7 +78,7 @@ func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Cat
 	}
 	req.Waiting = func(w *lock.Wait) { p.log.Info(w.Error()) }
 	turn := lock.NewCommandTurn(p.store, req, c.Command)
-	if admitted, err := p.awaitPlace(ctx, turn); !admitted || err != nil {
+	if wait, err := p.admit(ctx, turn, p.standBy, nil); wait != nil || err != nil { // the next pull asks again
 		return err
 	}
 	defer func() {
@@ -98,26 +98,14 @@ func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Cat
 	return p.store.EndCommand(ctx, c.ID, result, c.Stage)
 }
 
-// awaitPlace waits for a place at a command, for as long in all commands together as the pull may wait: the time is not taken from the gates of the
+// standBy waits for a place at a command, for as long in all commands together as the pull may wait: the time is not taken from the gates of the
 // rollout, which has nothing to do with a place that a dead node keeps.
-func (p *pull) awaitPlace(ctx context.Context, turn *lock.Turn) (bool, error) {
-	wait, err := turn.Try(ctx)
-	if wait == nil || err != nil {
-		return err == nil, err
-	}
-	left := max(aLook, p.Wait) - p.stoodBy
-	if left <= 0 {
-		return false, turn.Leave(ctx)
-	}
+func (p *pull) standBy(ctx context.Context, wait func(context.Context) error) error {
 	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, left)
+	limited, cancel := context.WithTimeout(ctx, max(aLook, p.Wait)-p.stoodBy)
 	defer cancel()
-	err = turn.Acquire(limited)
-	p.stoodBy += time.Since(began)
-	if errors.As(err, &wait) || errors.Is(err, context.DeadlineExceeded) { // the next pull asks again
-		return false, nil
-	}
-	return err == nil, err
+	defer func() { p.stoodBy += time.Since(began) }()
+	return wait(limited)
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

@@ -27,7 +27,7 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	if err := p.queued(v); err != nil {
 		return nil, err
 	}
-	wait, err := p.admit(ctx, turn, func() error {
+	wait, err := p.admit(ctx, turn, p.waits, func() error {
 		p.out.Version = v
 		return errors.Join(p.leaveSteps(ctx), p.keepRunning(ctx))
 	})

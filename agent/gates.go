@@ -105,7 +105,7 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 
 // acquire makes it the node's turn, within the time that the pull may wait.
 func (g *gates) acquire(ctx context.Context, turn *lock.Turn) error {
-	wait, err := g.admit(ctx, turn, nil)
+	wait, err := g.admit(ctx, turn, g.waits, nil)
 	switch {
 	case wait != nil:
 		return g.pending(wait)
@@ -137,9 +137,9 @@ func (g *gates) Park(ctx context.Context, why string) error {
 // aLook is the time for one look at a gate where no time is left to wait.
 const aLook = time.Second
 
-// admit makes it the node's turn, within the time that the pull may wait: else it says what stood in the way at last. What there is to do
+// admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way at last. What there is to do
 // meanwhile is done when the node is not admitted at once.
-func (p *pull) admit(ctx context.Context, turn *lock.Turn, meanwhile func() error) (*lock.Wait, error) {
+func (p *pull) admit(ctx context.Context, turn *lock.Turn, within func(context.Context, func(context.Context) error) error, meanwhile func() error) (*lock.Wait, error) {
 	wait, err := turn.Try(ctx)
 	if wait == nil || err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ func (p *pull) admit(ctx context.Context, turn *lock.Turn, meanwhile func() erro
 			return nil, errors.Join(err, turn.Leave(ctx))
 		}
 	}
-	err = p.waits(ctx, turn.Acquire)
+	err = within(ctx, turn.Acquire)
 	if err == nil {
 		return nil, nil
 	}

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 
@@ -52,22 +53,17 @@ func (s *Store) SweepDNS(ctx context.Context, name string) error {
 // answering are the nodes of instances whose lease lives.
 func (s *Store) answering(ctx context.Context, instances map[string]Service) (map[string]bool, error) {
 	alive := map[string]bool{}
-	var nodes []string
-	for node := range instances {
-		nodes = append(nodes, node)
+	nodes := slices.Collect(maps.Keys(instances))
+	var ops []clientv3.Op
+	for _, node := range nodes {
+		ops = append(ops, clientv3.OpGet(s.AliveKey(node), clientv3.WithCountOnly()))
 	}
-	for some := range slices.Chunk(nodes, bellsAtOnce) {
-		var ops []clientv3.Op
-		for _, node := range some {
-			ops = append(ops, clientv3.OpGet(s.AliveKey(node), clientv3.WithCountOnly()))
-		}
-		got, err := s.Client.Txn(ctx).Then(ops...).Commit()
-		if err != nil {
-			return nil, err
-		}
-		for i, r := range got.Responses {
-			alive[some[i]] = r.GetResponseRange().Count > 0
-		}
+	answers, _, err := s.readMany(ctx, ops)
+	if err != nil {
+		return nil, err
+	}
+	for i, node := range nodes {
+		alive[node] = answers[i].GetResponseRange().Count > 0
 	}
 	return alive, nil
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
@@ -154,7 +153,7 @@ func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStat
 	for _, p := range prefixes {
 		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix()))
 	}
-	answers, err := s.readMany(ctx, ops)
+	answers, _, err := s.readMany(ctx, ops)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,19 +171,6 @@ func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStat
 		}
 	}
 	return out, gone, nil
-}
-
-// readMany reads more than one transaction may: etcd allows 128 operations. What comes later is as old or newer.
-func (s *Store) readMany(ctx context.Context, ops []clientv3.Op) ([]*pb.ResponseOp, error) {
-	var out []*pb.ResponseOp
-	for some := range slices.Chunk(ops, bellsAtOnce) {
-		got, err := s.Client.Txn(ctx).Then(some...).Commit()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, got.Responses...)
-	}
-	return out, nil
 }
 
 // fileCommand files one key of a command. In the order of keys, what was given comes before the results.

@@ -124,7 +124,7 @@ func TestCommandStages(t *testing.T) {
 // TestManyCommands: more are pending than etcd answers in one transaction.
 func TestManyCommands(t *testing.T) {
 	s := open(t, t.TempDir())
-	n := 2*bellsAtOnce + 1
+	n := 2*opsAtOnce + 1
 	for i := range n {
 		give(t, s, fmt.Sprintf("c%03d", i), []string{"n1"})
 	}

@@ -52,7 +52,7 @@ func (s *Store) pending(ctx context.Context, node string, ids ...string) ([]Pend
 			clientv3.OpGet(s.commandKey(id, "result", node)), clientv3.OpGet(s.failuresKey(id), clientv3.WithKeysOnly()),
 			clientv3.OpGet(s.CommandPrefix(id, "ended"), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 	}
-	answers, err := s.readMany(ctx, ops)
+	answers, _, err := s.readMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}

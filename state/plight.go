@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -32,19 +31,18 @@ func (s *Store) PlightOf(ctx context.Context, nodes []string) (*Plight, error) {
 		return nil, err
 	}
 	p := &Plight{Switches: switches, Nodes: map[string]NodePlight{}}
-	for some := range slices.Chunk(nodes, PresencesAtOnce) {
-		var ops []clientv3.Op
-		for _, node := range some {
-			ops = append(ops, s.plightOps(node)...)
-		}
-		got, err := s.Client.Txn(ctx).Then(ops...).Commit()
-		if err != nil {
+	var ops []clientv3.Op
+	for _, node := range nodes {
+		ops = append(ops, s.plightOps(node)...)
+	}
+	answers, _, err := s.readMany(ctx, ops)
+	if err != nil {
+		return nil, err
+	}
+	for i, node := range nodes {
+		kvs := func(k int) []*mvccpb.KeyValue { return answers[3*i+k].GetResponseRange().Kvs }
+		if p.Nodes[node], err = plightOf(kvs(0), kvs(1), kvs(2)); err != nil {
 			return nil, err
-		}
-		for i, node := range some {
-			if p.Nodes[node], err = plightOf(got.Responses[3*i].GetResponseRange().Kvs, got.Responses[3*i+1].GetResponseRange().Kvs, got.Responses[3*i+2].GetResponseRange().Kvs); err != nil {
-				return nil, err
-			}
 		}
 	}
 	return p, nil
@@ -72,7 +70,7 @@ func plightOf(record, alive, failed []*mvccpb.KeyValue) (p NodePlight, err error
 	return NodePlight{Known: len(record) > 0 && !n.Decommissioned, Alive: len(alive) > 0, Role: n.Role, Failed: st.Version}, nil
 }
 
-// PresencesAtOnce is about how many nodes one request asks at most: etcd takes 128 operations, and there may be others.
+// PresencesAtOnce is of how many nodes PresenceOps asks at most, beside other operations in a transaction.
 const PresencesAtOnce = 40
 
 // PresenceOps read which of some nodes are known and which live, for PresenceOf.

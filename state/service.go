@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"slices"
 	"strconv"
 	"time"
 
@@ -133,9 +132,6 @@ func (s *Store) serviceBell(name string) clientv3.Op {
 	return clientv3.OpPut(s.serviceBellKey(name), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
-// bellsAtOnce is how many bells one transaction reads: etcd allows 128 operations.
-const bellsAtOnce = 100
-
 // AwaitServices returns nil as soon as something changed about one of these services after a revision, or why it cannot tell any more.
 func (s *Store) AwaitServices(ctx context.Context, names []string, seen int64) error {
 	for {
@@ -154,22 +150,17 @@ func (s *Store) AwaitServices(ctx context.Context, names []string, seen int64) e
 
 // lastRung is the revision of the last change of any of the services, and the one at which that was read.
 func (s *Store) lastRung(ctx context.Context, names []string) (rung, now int64, err error) {
-	for some := range slices.Chunk(names, bellsAtOnce) {
-		var ops []clientv3.Op
-		for _, name := range some {
-			ops = append(ops, clientv3.OpGet(s.serviceBellKey(name), clientv3.WithKeysOnly()))
-		}
-		got, err := s.Client.Txn(ctx).Then(ops...).Commit()
-		if err != nil {
-			return 0, 0, err
-		}
-		if now == 0 { // what is read later is newer, and watched from here on
-			now = got.Header.Revision
-		}
-		for _, r := range got.Responses {
-			for _, kv := range r.GetResponseRange().Kvs {
-				rung = max(rung, kv.ModRevision)
-			}
+	var ops []clientv3.Op
+	for _, name := range names {
+		ops = append(ops, clientv3.OpGet(s.serviceBellKey(name), clientv3.WithKeysOnly()))
+	}
+	answers, now, err := s.readMany(ctx, ops) // what is read later is newer, and watched from here on
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, r := range answers {
+		for _, kv := range r.GetResponseRange().Kvs {
+			rung = max(rung, kv.ModRevision)
 		}
 	}
 	return rung, now, nil

@@ -138,7 +138,7 @@ func TestAwaitServices(t *testing.T) {
 	_, seen, err := s.lastRung(ctx, []string{"db"})
 	must(t, err)
 	many := []string{"web"}
-	for i := range 2 * bellsAtOnce {
+	for i := range 2 * opsAtOnce {
 		many = append(many, fmt.Sprint("s", i))
 	}
 	other, cancel := context.WithCancel(ctx)

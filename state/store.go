@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -252,6 +253,23 @@ func (t TLS) config() (*tls.Config, error) {
 		out.Certificates = []tls.Certificate{pair}
 	}
 	return out, nil
+}
+
+// opsAtOnce is how many operations one transaction is given: etcd allows 128.
+const opsAtOnce = 100
+
+// readMany reads more than one transaction may. It returns the revision of the first: what comes later is as old or newer.
+func (s *Store) readMany(ctx context.Context, ops []clientv3.Op) (out []*pb.ResponseOp, revision int64, err error) {
+	for some := range slices.Chunk(ops, opsAtOnce) {
+		got, err := s.Client.Txn(ctx).Then(some...).Commit()
+		if err != nil {
+			return nil, 0, err
+		}
+		if out = append(out, got.Responses...); revision == 0 {
+			revision = got.Header.Revision
+		}
+	}
+	return out, revision, nil
 }
 
 // key is a key of this fleet.

@@ -16,7 +16,6 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // pull is one of several on a host, of which each is an upgrade.
@@ -195,16 +194,6 @@ func (s *scene) program(version string, p pull) *apply.Program {
 		s.t.Fatalf("bind: %v", err)
 	}
 	return bound
-}
-
-// managed is what the node has on record as brought to it.
-func (s *scene) managed() *state.Managed {
-	s.t.Helper()
-	j, err := state.OpenJournal(s.state)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return j.Managed()
 }
 
 // text is the text of a job's file: what stands at its top, and its steps, each as a flow map.

@@ -201,12 +201,6 @@ func (f *fleet) breaks(format string, args ...any) {
 
 func (f *fleet) clock() time.Duration { return time.Since(f.began) }
 
-func (f *fleet) isOver() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.over
-}
-
 func (f *fleet) isCalm() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

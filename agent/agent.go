@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -135,12 +134,6 @@ func (a *Agent) host(version string) *apply.Host {
 
 // notes is where commands are noted while they run.
 func (a *Agent) notes() string { return filepath.Join(a.config.Paths.State, "commands") }
-
-// owner proves that this is the same state directory as before, without giving the secret away.
-func (a *Agent) owner(secret string) state.Alive {
-	sum := sha256.Sum256([]byte(a.config.Fleet + "/" + a.config.Node.Name + "/" + secret))
-	return state.Alive{Instance: a.instance, Owner: hex.EncodeToString(sum[:16])}
-}
 
 // runID names a run: its time, so that names sort, and some chance.
 func runID() string { return time.Now().UTC().Format("20060102T150405Z") + "-" + randomID()[:6] }

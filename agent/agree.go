@@ -40,7 +40,11 @@ func (p *pull) join(ctx context.Context) error {
 	node := state.Node{
 		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: p.build,
 	}
-	presence, err := store.Register(ctx, node, p.owner(p.local.Secret), p.facts(), p.leaseTime())
+	owner, err := p.owner()
+	if err != nil {
+		return err
+	}
+	presence, err := store.Register(ctx, node, owner, p.facts(), p.leaseTime())
 	if err == nil && p.loop {
 		err = p.countFleet(ctx, store)
 	}
@@ -75,11 +79,8 @@ func (p *pull) leaseTime() time.Duration {
 	if p.loop {
 		return agentLease
 	}
-	interval := p.config.Agent.Interval.Std()
-	if !p.local.LastPull.IsZero() {
-		interval = max(interval, min(p.local.SincePull(apply.Boot()), maxInterval))
-	}
-	return max(pullLease, 3*interval)
+	interval := max(p.config.Agent.Interval.Std(), min(p.local.Cadence(apply.Boot()), maxInterval))
+	return max(pullLease, min(3*interval, interval+overdue))
 }
 
 // The times to live of leases: an agent renews its own, a single pull leaves it to run out.
@@ -87,6 +88,7 @@ const (
 	agentLease  = 60 * time.Second
 	pullLease   = 90 * time.Second
 	maxInterval = 24 * time.Hour
+	overdue     = 2 * time.Hour // no pull is waited for longer than that: a host that pulls once a day would be said to live for three
 )
 
 // renew keeps the lease alive: in the loop until the next pull replaces it, else for this pull.

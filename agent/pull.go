@@ -172,6 +172,7 @@ func (p *pull) remember() error {
 	if p.local, err = state.LoadLocal(dir); err != nil {
 		return err
 	}
+	p.local.Rename(p.config.Node.Name)
 	if p.journal, err = state.OpenJournal(dir); err != nil {
 		return err
 	}

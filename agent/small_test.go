@@ -39,18 +39,22 @@ func TestLeaseTime(t *testing.T) {
 		interval time.Duration
 		gap      time.Duration // since the last pull; 0: there was none
 		want     time.Duration
+		before   []time.Duration // earlier gaps
 	}{
-		{"an agent", true, time.Hour, time.Hour, 60 * time.Second},
-		{"the first pull", false, 5 * time.Minute, 0, 15 * time.Minute},
-		{"a short interval", false, 10 * time.Second, 0, 90 * time.Second},
-		{"pulls are rarer than configured", false, 5 * time.Minute, time.Hour, 3 * time.Hour},
-		{"pulls are more frequent", false, time.Hour, time.Minute, 3 * time.Hour},
-		{"after a long time", false, 5 * time.Minute, 1000 * time.Hour, 72 * time.Hour},
+		{"an agent", true, time.Hour, time.Hour, 60 * time.Second, nil},
+		{"the first pull", false, 5 * time.Minute, 0, 15 * time.Minute, nil},
+		{"a short interval", false, 10 * time.Second, 0, 90 * time.Second, nil},
+		{"pulls are rarer than configured", false, 5 * time.Minute, time.Hour, 3 * time.Hour, nil},
+		{"pulls are more frequent", false, time.Hour, time.Minute, 3 * time.Hour, nil},
+		{"after a long time", false, 5 * time.Minute, 1000 * time.Hour, 26 * time.Hour, nil},
+		{"two days off", false, 5 * time.Minute, 48 * time.Hour, 15 * time.Minute, []time.Duration{5 * time.Minute, 5 * time.Minute}},
+		{"once a day, and once by hand", false, 5 * time.Minute, 23 * time.Hour, 26 * time.Hour, []time.Duration{24 * time.Hour, 24 * time.Hour, time.Hour}},
+		{"once a day", false, 5 * time.Minute, 24 * time.Hour, 26 * time.Hour, []time.Duration{24 * time.Hour, 24 * time.Hour, 24 * time.Hour}},
 	} {
 		p := &pull{Agent: &Agent{}, Options: Options{loop: c.loop}}
 		p.config.Agent.Interval = render.Duration(c.interval)
 		if c.gap > 0 {
-			p.local.LastPull = time.Now().Add(-c.gap)
+			p.local.LastPull, p.local.Gaps = time.Now().Add(-c.gap), c.before
 		}
 		if got := p.leaseTime(); got < c.want || got > c.want+time.Minute {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)

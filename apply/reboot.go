@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // errReboot is why a run ends that goes on after a boot.
@@ -24,6 +28,20 @@ func Boot() string {
 	init, _ := readStat("1")
 	return strings.TrimSpace(string(id)) + "/" + init.started
 }
+
+// Up is how long this boot lasts, suspended times included; see Boot.
+func Up() time.Duration {
+	var now unix.Timespec
+	init, ok := readStat("1")
+	ticks, err := strconv.ParseInt(init.started, 10, 64)
+	if !ok || err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &now) != nil { // every Linux since 2.6.39 has them
+		return 0
+	}
+	return time.Duration(now.Nano()) - time.Duration(ticks)*time.Second/ticksPerSecond
+}
+
+// ticksPerSecond is in what /proc counts: USER_HZ, which is 100 on every architecture that Go runs on.
+const ticksPerSecond = 100
 
 // Reboot makes the machine boot. It returns when that was asked for, some moments before everything ends.
 func (h *Host) Reboot(ctx context.Context) error {

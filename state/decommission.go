@@ -67,7 +67,7 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 		} else if alive.Count > 0 && !force {
 			return was, 0, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
 		}
-		ops := append(s.unsayOps(n), clientv3.OpDelete(s.AliveKey(node)), Put(s.DecommissionedKey(node), gone{by, time.Now().UTC()}), s.RingOp())
+		ops := append(s.unsayOps(n), clientv3.OpDelete(s.AliveKey(node)), clientv3.OpDelete(s.rivalKey(node, ""), clientv3.WithPrefix()), Put(s.DecommissionedKey(node), gone{by, time.Now().UTC()}), s.RingOp())
 		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen)).Then(ops...).Commit()
 		if err != nil {
 			return was, 0, err

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -16,6 +17,7 @@ import (
 
 // Local is what a node knows of itself without its fleet.
 type Local struct {
+	Name        string            `json:"name,omitempty"`      // under which it pulled last
 	Running     *Version          `json:"running,omitempty"`   // what was applied and validated last
 	Validated   bool              `json:"validated"`           // false: the last run of Running failed somewhere
 	Upgrading   string            `json:"upgrading,omitempty"` // the version of which half may be on the host
@@ -32,6 +34,7 @@ type Local struct {
 	LastPull    time.Time         `json:"lastPull,omitzero"`
 	PullBoot    string            `json:"pullBoot,omitempty"` // the boot of the last pull
 	PullUp      time.Duration     `json:"pullUp,omitempty"`   // and the time since that
+	Gaps        []time.Duration   `json:"gaps,omitempty"`     // between its last pulls, the newest last
 	Secret      string            `json:"secret"`             // proves to the fleet that this is the same state directory
 }
 
@@ -61,9 +64,38 @@ func (l Local) SincePull(boot string) time.Duration {
 	return time.Since(l.LastPull)
 }
 
+// keptGaps tell how often a node pulls.
+const keptGaps = 4
+
+// Cadence is how often the node pulls, this pull included: 0 before there were two. One long gap among its last ones is a time when it was off.
+func (l Local) Cadence(boot string) time.Duration {
+	if l.LastPull.IsZero() {
+		return 0
+	}
+	gaps := slices.Sorted(slices.Values(l.gaps(boot)))
+	return gaps[max(0, len(gaps)-2)]
+}
+
+// gaps are those between the last pulls and this one.
+func (l Local) gaps(boot string) []time.Duration {
+	all := append(slices.Clone(l.Gaps), max(0, l.SincePull(boot)))
+	return all[max(0, len(all)-keptGaps):]
+}
+
 // Pulls remembers that a pull is made now.
 func (l *Local) Pulls(at time.Time, boot string) {
+	if !l.LastPull.IsZero() {
+		l.Gaps = l.gaps(boot)
+	}
 	l.LastPull, l.PullBoot, l.PullUp = at, boot, bootClock()
+}
+
+// Rename makes it the record of a node of a name. What only its fleet's record gave it under another one is forgotten.
+func (l *Local) Rename(name string) {
+	if l.Name != "" && l.Name != name {
+		l.Store.Revision, l.Through, l.Parked, l.Queued, l.Place, l.Labels = 0, "", "", "", 0, nil
+	}
+	l.Name = name
 }
 
 // Save writes the node's record, whole and durable.

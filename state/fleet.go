@@ -15,14 +15,23 @@ type Node struct {
 	Running        string            `json:"running,omitempty"` // the version under running_version
 	FirstSeen      time.Time         `json:"firstSeen"`
 	LastSeen       time.Time         `json:"lastSeen"`
-	Agent          string            `json:"agent"` // version of pullet
+	Agent          string            `json:"agent"`           // version of pullet
+	Boots          []string          `json:"boots,omitempty"` // earlier ones: none of them comes back
 	Decommissioned bool              `json:"decommissioned,omitempty"`
 }
 
-// Alive is the record on a node's lease.
+// Alive is the record on a node's lease: who runs under its name.
 type Alive struct {
-	Instance string `json:"instance"` // of the process
-	Owner    string `json:"owner"`    // digest of the state directory's secret
+	Instance string    `json:"instance"`          // of the process
+	Owner    string    `json:"owner"`             // digest of the state directory's secret
+	Host     string    `json:"host,omitempty"`    // as the host calls itself, for people
+	Machine  string    `json:"machine,omitempty"` // its machine id
+	Dir      uint64    `json:"dir,omitempty"`     // the inode of its state directory: a copy has another one
+	Boot     string    `json:"boot,omitempty"`    // the boot it is in; empty where the fleet's record is this host's own
+	Booted   time.Time `json:"booted,omitzero"`   // when that began, by its clock, for people
+
+	Up    func() time.Duration `json:"-"` // since that boot
+	Every time.Duration        `json:"-"` // how often it pulls
 }
 
 // Status is what is said of a node in one category.

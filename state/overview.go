@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -17,6 +18,7 @@ type Overview struct {
 	Nodes    map[string]Node
 	Gone     map[string]bool // decommissioned
 	Alive    map[string]bool
+	Hosts    map[string][]Alive // node -> who runs under its name: more than one are copies of one state directory
 	Facts    map[string]json.RawMessage
 	Services map[string]map[string]Service    // name -> node -> instance
 	Running  map[string]string                // node -> version
@@ -35,7 +37,7 @@ type StatusLine struct {
 
 // Overview reads the fleet's record at one revision. Facts and services are read only where they are asked for.
 func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
-	prefixes := []string{"node/", "alive/", "running_version/", "status/", "slot/", "history/"}
+	prefixes := []string{"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/"}
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
 	}
@@ -64,7 +66,7 @@ func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, er
 		return nil, err
 	}
 	o := &Overview{
-		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]json.RawMessage{},
+		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]json.RawMessage{}, Hosts: map[string][]Alive{},
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
 		Services: map[string]map[string]Service{}, Releases: map[string]string{},
 	}
@@ -94,6 +96,9 @@ func (o *Overview) take(key string, value []byte) error {
 		return err
 	case "alive":
 		o.Alive[last] = true
+		return o.host(last, value)
+	case "rival":
+		return o.host(parts[1], value)
 	case "facts":
 		o.Facts[last] = value
 	case "service":
@@ -131,6 +136,16 @@ func (o *Overview) take(key string, value []byte) error {
 		return err
 	}
 	return nil
+}
+
+// host is one of those that use a node's name.
+func (o *Overview) host(node string, value []byte) error {
+	var a Alive
+	err := json.Unmarshal(value, &a)
+	if !slices.ContainsFunc(o.Hosts[node], func(b Alive) bool { return a.mark() == b.mark() }) {
+		o.Hosts[node] = append(o.Hosts[node], a)
+	}
+	return err
 }
 
 // gates reads the gates and rosters of the current version, at the same revision.

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -23,16 +22,8 @@ type Presence struct {
 	renewed atomic.Int64 // by the boot clock
 }
 
-// NameTakenError says that another host runs under this node's name.
-type NameTakenError struct{ Node string }
-
-func (e *NameTakenError) Error() string {
-	return fmt.Sprintf("another host runs as node %q: give this one a name of its own (node.name in pullet.yaml); "+
-		"if this host replaces it, run: pullet decommission %s", e.Node, e.Node)
-}
-
 // Register writes the node's record and facts, and its lease of ttl. It fails with a *NameTakenError while another state directory
-// holds the name.
+// holds the name, and with a *ClonedError while a copy of this one does.
 func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, ttl time.Duration) (*Presence, error) {
 	began := s.clock()
 	lease, err := s.Client.Grant(ctx, int64(ttl.Seconds()))
@@ -41,27 +32,22 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 	}
 	key := s.AliveKey(n.Name)
 	for {
-		var holder Alive
-		seen, err := s.read(ctx, key, &holder)
+		r, err := s.registration(ctx, n.Name)
 		if err != nil {
 			return nil, err
 		}
-		if seen != 0 && holder.Owner != owner.Owner {
-			return nil, &NameTakenError{n.Name}
-		}
-		var old Node
-		nodeSeen, err := s.read(ctx, s.NodeKey(n.Name), &old)
-		if err != nil {
+		if n.Boots, err = s.identify(ctx, r, owner); err != nil {
 			return nil, err
 		}
+		old := r.node
 		n.FirstSeen, n.Running = n.LastSeen, old.Running
-		if nodeSeen != 0 {
+		if r.nodeSeen != 0 {
 			n.FirstSeen = old.FirstSeen
 		}
 		ops := []clientv3.Op{Put(key, owner, clientv3.WithLease(lease.ID)), Put(s.NodeKey(n.Name), n), Put(s.key("facts", n.Name), facts),
-			clientv3.OpDelete(s.DecommissionedKey(n.Name)), s.provisionOp(n.Name, n.LastSeen)}
+			clientv3.OpDelete(s.DecommissionedKey(n.Name)), clientv3.OpDelete(s.rivalKey(n.Name, owner.mark())), s.provisionOp(n.Name, n.LastSeen)}
 		done, err := s.Client.Txn(ctx).
-			If(clientv3.Compare(clientv3.ModRevision(key), "=", seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", nodeSeen)).
+			If(clientv3.Compare(clientv3.ModRevision(key), "=", r.seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", r.nodeSeen)).
 			Then(append(ops, s.countOps(n.Name, old.Role, n.Role, lease.ID)...)...).Commit()
 		if err != nil {
 			return nil, err
@@ -108,15 +94,15 @@ func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]stri
 // ErrLeaseLost says that the node's lease ended, or that another host took its name: it counts as dead until it registers again.
 var ErrLeaseLost = errors.New("the lease of this node ended: the next pull registers anew")
 
-// KeepAlive renews the lease while wanted says so, at a third of its time and sooner after a failure, until ctx ends or the lease has. A
+// KeepAlive renews the lease while wanted says so, at a third of its time, at least every 20 seconds, and sooner after a failure, until ctx ends or the lease has. A
 // node that hangs stops to want it, and counts as dead.
 func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool) {
 	go func() {
 		var err error
 		for wanted() {
-			next := p.Time / 3
+			next := min(p.Time/3, renewEvery)
 			if err != nil {
-				next = p.Time / 20
+				next = min(p.Time/20, renewEvery/5)
 			}
 			pause(ctx, next)
 			if err = s.renew(ctx, p); ctx.Err() != nil || errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -126,9 +112,12 @@ func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool) 
 	}()
 }
 
+// renewEvery is the longest time between two renewals while a node is at work: a node that renewed nothing for longer does nothing.
+const renewEvery = 20 * time.Second
+
 // LeaseAge is how long ago a node that answers registered or renewed its lease, by the clock of etcd.
 func (s *Store) LeaseAge(ctx context.Context, node string) (time.Duration, error) {
-	got, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithKeysOnly())
+	got, err := s.Client.Get(ctx, s.AliveKey(node)) // its key alone would come without the lease
 	if err != nil || len(got.Kvs) == 0 {
 		return 0, err
 	}

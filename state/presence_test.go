@@ -26,7 +26,7 @@ func TestRegister(t *testing.T) {
 	first := register(t, s, "n1", "web", "secret", time.Minute)
 	_, err := s.Register(ctx, Node{Name: "n1"}, Alive{Owner: "another"}, nil, time.Minute)
 	var taken *NameTakenError
-	if !errors.As(err, &taken) || taken.Node != "n1" || !strings.Contains(err.Error(), "pullet decommission n1") {
+	if !errors.As(err, &taken) || taken.Node != "n1" || !strings.Contains(err.Error(), "pullet decommission --force n1") {
 		t.Fatalf("a second host: %v", err)
 	}
 	if _, err := s.Client.Txn(ctx).Then(s.RunningOps(first, "v1")...).Commit(); err != nil {
@@ -117,4 +117,19 @@ func TestKeepAlive(t *testing.T) {
 	if s.CutOff(p) || !s.CutOff(hung) {
 		t.Errorf("cut off: kept %v, hung %v", s.CutOff(p), s.CutOff(hung))
 	}
+}
+
+// TestLeaseAge: the age of a lease is counted from its last renewal.
+func TestLeaseAge(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	register(t, s, "n1", "web", "x", time.Minute)
+	for range 300 {
+		if age, err := s.LeaseAge(ctx, "n1"); err != nil || age >= 3*time.Second {
+			must(t, err)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Error("a lease that nobody renews stays young")
 }

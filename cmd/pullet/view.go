@@ -145,6 +145,11 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.State = map[string]string{state.Failed: failed, state.Pending: waiting}[c.State]
 		out.waitsAt(c)
 	}
+	if hosts := o.Hosts[n.Name]; len(hosts) > 1 {
+		out.State, out.Why, out.Clear = failed, state.Cloned(n.Name, hosts), state.ClonedClear(n.Name)
+		out.Since, out.Parked = n.LastSeen, false
+		return out
+	}
 	if !out.Alive {
 		out.Why = strings.TrimSuffix("was "+out.State+": "+out.Why, ": ")
 		out.State, out.Since, out.Parked = lost, n.LastSeen, false

@@ -1,0 +1,46 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/state"
+)
+
+// owner proves that this is the same state directory as before, without giving the secret away, and says which host it is on.
+func (p *pull) owner() (state.Alive, error) {
+	sum := sha256.Sum256([]byte(p.config.Fleet + "/" + p.config.Node.Name + "/" + p.local.Secret))
+	me := state.Alive{Instance: p.instance, Owner: hex.EncodeToString(sum[:16]), Every: p.config.Agent.Interval.Std()}
+	var err error
+	if me.Dir, err = inode(p.config.Paths.State); err != nil {
+		return me, err
+	}
+	me.Host, _ = os.Hostname() // for people only, as is what it lacks
+	id, _ := os.ReadFile(filepath.Join(p.config.Root, "etc/machine-id"))
+	me.Machine = strings.TrimSpace(string(id))
+	if len(p.config.Etcd.Endpoints) > 0 { // else all that share the record are on this host, and in this boot
+		up := apply.Up()
+		me.Boot, me.Up, me.Booted = apply.Boot(), apply.Up, time.Now().Add(-up).UTC().Truncate(time.Second)
+	}
+	return me, nil
+}
+
+// inode is the number of a directory: a copy of it has another one.
+func inode(dir string) (uint64, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0, fmt.Errorf("state directory: %w", err)
+	}
+	at, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, fmt.Errorf("state directory %s: the file system gives it no inode", dir)
+	}
+	return at.Ino, nil
+}

@@ -1,0 +1,185 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// NameTakenError says that a host with another state directory runs under this node's name.
+type NameTakenError struct{ Node string }
+
+func (e *NameTakenError) Error() string {
+	return fmt.Sprintf("another host runs as node %[1]q: give this one a name of its own (node.name in pullet.yaml); "+
+		"if this host replaces it, stop pullet there, then run: pullet decommission --force %[1]s", e.Node)
+}
+
+// ClonedError says that a copy of this host's state directory is in use under the same name. Nobody can tell which one is meant: neither
+// of them pulls until one is renamed or gone.
+type ClonedError struct {
+	Node   string
+	This   Alive
+	Others []Alive
+}
+
+func (e *ClonedError) Error() string {
+	return Cloned(e.Node, append([]Alive{e.This}, e.Others...)) + "; " + ClonedClear(e.Node)
+}
+
+// Cloned says which hosts use one name with copies of one state directory.
+func Cloned(node string, hosts []Alive) string {
+	var marks []string
+	for _, h := range hosts {
+		marks = append(marks, h.String())
+	}
+	slices.Sort(marks)
+	return fmt.Sprintf("%d hosts run as node %q with copies of one state directory, and none of them pulls: %s", len(hosts), node, strings.Join(marks, " and "))
+}
+
+// ClonedClear is what lets one of the hosts go on that use one name.
+func ClonedClear(node string) string {
+	return fmt.Sprintf("rename one (node.name in its pullet.yaml) or stop pullet there, then run: pullet decommission --force %s", node)
+}
+
+// String is a host by its marks, as people tell it from another.
+func (a Alive) String() string {
+	text := a.Host + " (machine " + Short(a.Machine)
+	if a.Machine == "" {
+		text = a.Host + " (no machine id"
+	}
+	if !a.Booted.IsZero() {
+		text += ", up since " + a.Booted.UTC().Format(time.DateTime)
+	}
+	return fmt.Sprintf("%s, state directory inode %d)", text, a.Dir)
+}
+
+// mark tells hosts with copies of one state directory apart.
+func (a Alive) mark() string {
+	return StepHash(fmt.Sprintf("%s\x00%d\x00%s", a.Machine, a.Dir, a.Boot))
+}
+
+// marked reports that it is known which host it is.
+func (a Alive) marked() bool { return a.Machine != "" || a.Dir != 0 }
+
+// sameHost compares what stays when a host boots.
+func (a Alive) sameHost(b Alive) bool {
+	return !a.marked() || !b.marked() || a.Machine == b.Machine && a.Dir == b.Dir
+}
+
+// rivalKey is there while a host is refused because another one uses its name and its secret; with an empty mark, the prefix of all.
+func (s *Store) rivalKey(node, mark string) string { return s.key("rival", node, mark) }
+
+// registration is what is on record of who uses a name.
+type registration struct {
+	name           string
+	holder         Alive
+	seen, nodeSeen int64 // the revisions of the holder and of the node; 0: there is none
+	node           Node
+	rivals         []Alive
+}
+
+func (s *Store) registration(ctx context.Context, node string) (r registration, err error) {
+	r.name = node
+	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.AliveKey(node)), clientv3.OpGet(s.NodeKey(node)),
+		clientv3.OpGet(s.rivalKey(node, ""), clientv3.WithPrefix())).Commit()
+	if err != nil {
+		return r, err
+	}
+	for i, response := range got.Responses {
+		for _, kv := range response.GetResponseRange().Kvs {
+			var into any
+			switch i {
+			case 0:
+				r.seen, into = kv.ModRevision, &r.holder
+			case 1:
+				r.nodeSeen, into = kv.ModRevision, &r.node
+			default:
+				r.rivals = append(r.rivals, Alive{})
+				into = &r.rivals[len(r.rivals)-1]
+			}
+			if err := json.Unmarshal(kv.Value, into); err != nil {
+				return r, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+			}
+		}
+	}
+	return r, nil
+}
+
+// identify refuses a host whose name another one uses. It returns the boots that the node's host was in before.
+func (s *Store) identify(ctx context.Context, r registration, me Alive) (boots []string, err error) {
+	boots = r.node.Boots
+	if r.seen != 0 && r.holder.Owner != me.Owner {
+		return nil, &NameTakenError{r.name}
+	}
+	others := slices.DeleteFunc(r.rivals, func(a Alive) bool { return a.Owner != me.Owner || a.mark() == me.mark() })
+	if r.seen != 0 && r.holder.mark() != me.mark() && !slices.ContainsFunc(others, func(a Alive) bool { return a.mark() == r.holder.mark() }) {
+		booted, err := s.booted(ctx, r, me)
+		if err != nil {
+			return nil, err
+		}
+		if booted && r.holder.Boot != "" {
+			boots = append(boots[max(0, len(boots)-keptBoots+1):len(boots):len(boots)], r.holder.Boot)
+		}
+		if !booted {
+			others = append(others, r.holder)
+		}
+	}
+	if len(others) == 0 {
+		return boots, nil
+	}
+	lease, err := s.Client.Grant(ctx, int64(max(3*me.Every, rivalTime).Seconds()))
+	if err == nil { // so that the other one learns of it, and status shows both
+		_, err = s.Client.Txn(ctx).Then(Put(s.rivalKey(r.name, me.mark()), me, clientv3.WithLease(lease.ID)), s.RingOp()).Commit()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, &ClonedError{r.name, me, others}
+}
+
+const (
+	keptBoots = 8
+	rivalTime = 90 * time.Second // at least: until the host that was refused pulls again
+)
+
+// booted reports that the holder of the name is this host, in an earlier boot or in this one. An earlier boot does not come back, and nothing of
+// it was alive after this one began: a holder whose lease was renewed since is another host.
+func (s *Store) booted(ctx context.Context, r registration, me Alive) (bool, error) {
+	switch {
+	case !r.holder.sameHost(me) || slices.Contains(r.node.Boots, me.Boot):
+		return false, nil
+	case r.holder.Boot == me.Boot || r.holder.Boot == "" || me.Boot == "" || me.Up == nil:
+		return true, nil
+	}
+	for {
+		age, err := s.LeaseAge(ctx, r.name)
+		if err != nil {
+			return false, err
+		}
+		booted, left := earlier(age, me.Up())
+		if left == 0 {
+			return booted, nil
+		}
+		if pause(ctx, left); ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+	}
+}
+
+// earlier reports that a lease of some age was left behind by an earlier boot of a host that is up for some time, or how long to wait to tell: one
+// that works renews its lease meanwhile.
+func earlier(age, up time.Duration) (yes bool, left time.Duration) {
+	if age+bootSlack < up {
+		return false, 0
+	}
+	left = max(0, renewEvery+bootSlack-age)
+	return left == 0, left
+}
+
+// bootSlack is by how much two clocks that count seconds may differ, and a renewal may be late.
+const bootSlack = 5 * time.Second

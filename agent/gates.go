@@ -58,7 +58,7 @@ func (g *gates) leaveSteps(ctx context.Context) error {
 	for _, job := range g.catalog.Jobs {
 		for _, s := range job.Steps {
 			if s.Options.Serialize != nil {
-				goesOn[state.StepHash(job.GateID(s))] = g.journal.CutOff(s.ID())
+				goesOn[state.StepHash(job.GateID(s))] = g.journal.CutOff(s.ID()) || g.journal.Open(s.ID())
 			}
 		}
 	}
@@ -183,6 +183,17 @@ func (p *pull) waits(ctx context.Context, wait func(context.Context) error) erro
 	defer cancel()
 	defer p.endWait()
 	return wait(limited)
+}
+
+// rest waits as long as the pull may wait in all, and fails at once when that time is up.
+func (p *pull) rest(ctx context.Context, wait func(context.Context)) error {
+	limited, cancel := context.WithTimeout(ctx, p.Wait-p.beginWait())
+	defer cancel()
+	defer p.endWait()
+	if limited.Err() == nil {
+		wait(limited)
+	}
+	return limited.Err()
 }
 
 // pending says in the words of steps that a wait ended too early.

@@ -243,7 +243,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	o := apply.Options{
 		Run: p.out.Run, Host: p.host(v.ID), Journal: p.journal, Watch: p.Watch, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll,
-		Upgrade: !p.upToDate(v) && turn != nil,
+		Upgrade: !p.upToDate(v) && turn != nil, Rest: p.rest, Look: p.look(),
 	}
 	if gates != nil { // an interface that holds a nil pointer would not be nil
 		o.Gates, o.Host.Fence = gates, gates.Fence

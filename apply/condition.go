@@ -16,17 +16,34 @@ const defaultRetry = 10 * time.Second
 // macroAction is the action that a macro runs.
 const macroAction = "cmd.run"
 
-// ask evaluates a condition, again and again where it has a retry. An empty outcome means yes; else Skipped without a retry,
-// Pending when the attempts are used up, Failed when it cannot be evaluated.
+// Look is one look at the fleet, for one attempt of a condition. It belongs to one goroutine.
+type Look interface {
+	// View is the fleet as it is at the first call.
+	View(ctx context.Context) (render.View, error)
+	// Changed returns when something that was read of the view may have changed, or when ctx ends. Where nothing was read it waits for ctx.
+	Changed(ctx context.Context)
+}
+
+// leastPause is the least time between two attempts of a condition, however often what it reads changes.
+const leastPause = time.Second
+
+// ask evaluates a condition, again and again where it has a retry: each attempt on a new view of the fleet, at the retry's interval and when
+// something changed that the attempt before read. An empty outcome means yes; else Skipped without a retry, and Failed when the condition
+// cannot be evaluated. It is Pending when the pull's time to wait is used up. When the attempts are, it is Pending before a step and Failed
+// after it.
 //
 // A wait before the step is one for others: the node gives its slot back when nothing else is left to do.
 func (s *running) ask(ctx context.Context, before bool, c *render.Condition) (Outcome, string) {
-	for attempt := 1; ; attempt++ {
-		var yes bool
-		err := s.reading(ctx, func() (err error) {
-			yes, err = s.catalog.Eval(c.Expression, s.r.Result, s.results(s.Job), s.runMacro(ctx))
-			return err
-		})
+	usedUp := Failed
+	if before {
+		usedUp = Pending
+	}
+	for attempt := 1; ; {
+		var look Look
+		if s.Look != nil {
+			look = s.Look()
+		}
+		yes, err := s.judge(ctx, c.Expression, look)
 		var pending *PendingError
 		switch {
 		case errors.As(err, &pending):
@@ -38,31 +55,86 @@ func (s *running) ask(ctx context.Context, before bool, c *render.Condition) (Ou
 		case c.Retry == nil:
 			return Skipped, "condition is false: " + c.Expression.Text
 		case s.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit:
-			return Pending, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
+			return usedUp, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
 		}
 		why := ""
 		if before {
 			why = s.ID() + ": " + c.Expression.Text
 		}
-		if !s.pause(ctx, why, c.Retry) {
+		due, err := s.pause(ctx, why, intervalOf(c.Retry), look)
+		switch {
+		case errors.Is(ctx.Err(), context.DeadlineExceeded): // the step's own time, or the run's
+			return usedUp, "waiting for: " + c.Expression.Text
+		case err != nil:
 			return Pending, "waiting for: " + c.Expression.Text
+		case due:
+			attempt++
 		}
 	}
 }
 
-// pause waits until it is time for another attempt, while other steps run; why is what only other nodes can bring. It reports false when ctx ended.
-func (s *running) pause(ctx context.Context, why string, r *render.Retry) bool {
-	interval := defaultRetry
-	if r.Interval > 0 {
-		interval = time.Duration(r.Interval)
-	}
-	s.aside(why, func() {
-		select {
-		case <-ctx.Done():
-		case <-time.After(interval):
+// judge evaluates a condition once.
+func (s *running) judge(ctx context.Context, e render.Expression, look Look) (yes bool, err error) {
+	err = s.reading(ctx, func() (err error) {
+		by := render.Judged{Own: s.r.Result, Results: s.results(s.Job), Run: s.runMacro(ctx)}
+		if look != nil {
+			by.Look = func() (render.View, error) { return look.View(ctx) }
 		}
+		yes, err = s.catalog.Eval(e, by)
+		return err
 	})
-	return ctx.Err() == nil
+	return yes, err
+}
+
+func intervalOf(r *render.Retry) time.Duration {
+	if r.Interval > 0 {
+		return time.Duration(r.Interval)
+	}
+	return defaultRetry
+}
+
+// pause waits for an interval while other steps run, or until what was looked at may have changed; why is what only other nodes can bring. Due says
+// that the interval is over. It is an error when ctx ended, or the pull's time to wait.
+func (s *running) pause(ctx context.Context, why string, interval time.Duration, look Look) (due bool, err error) {
+	wait := func(ctx context.Context) { due = pauseFor(ctx, interval, look) }
+	s.aside(why, func() {
+		if s.Rest == nil {
+			wait(ctx)
+			err = ctx.Err()
+			return
+		}
+		err = s.Rest(ctx, wait)
+	})
+	return due, err
+}
+
+// pauseFor waits for an interval, and reports that it is over; or until a look may have changed.
+func pauseFor(ctx context.Context, interval time.Duration, look Look) (due bool) {
+	began, timer := time.Now(), time.NewTimer(interval)
+	defer timer.Stop()
+	changed := make(chan struct{})
+	if look != nil && interval > leastPause {
+		watch, cancel := context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			defer close(changed)
+			look.Changed(watch)
+		}()
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	case <-changed:
+	}
+	select { // not at once again, however often it changes
+	case <-ctx.Done():
+	case <-timer.C:
+		return true
+	case <-time.After(leastPause - time.Since(began)):
+	}
+	return false
 }
 
 // results are the steps' results as a job names them. One of a step that another node takes is wanted from there.

@@ -190,10 +190,16 @@ func (s *running) arrive(ctx context.Context) {
 	}
 }
 
-// held reports a step that comes after one that waits, at a gate or for what others offer: nothing goes on beyond that.
+// held reports a step that comes after one that waits, at a gate or for what others offer, or whose continue did not hold: nothing goes on
+// beyond that.
 func (s *running) held() bool {
 	for _, e := range s.after {
-		if r := s.of(e.step.ID()); r != nil && (r.Held || r.stays) {
+		r := s.of(e.step.ID())
+		if r != nil && r.closed && e.step.job == s.job {
+			s.r.Outcome, s.r.Reason, s.r.closed = Unmet, "behind "+e.step.ID()+", which did not let the job continue", true
+			return true
+		}
+		if r != nil && (r.Held || r.stays) {
 			s.r.Outcome, s.r.Reason, s.r.Held, s.r.stays = Pending, "behind "+e.step.ID()+", which waits", r.Held, r.stays
 			return true
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
 )
 
 // unknown is the state of a step of which nobody can say what came of it.
@@ -93,6 +94,34 @@ func (s *boundStep) doneKey(version string) string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// acted reports that the action of the step succeeded.
+func (s *running) acted() bool {
+	return s.r.Outcome == Changed || s.r.Outcome == OK || s.r.open != ""
+}
+
+// continues goes on with a step whose action succeeded in an earlier pull that had no time left for the conditions after it. The action is not
+// repeated, and a serialized step keeps its place meanwhile.
+func (s *running) continues(ctx context.Context) bool {
+	s.mu.Lock()
+	var before StepReport
+	ok := !s.plan && s.Journal.Done(s.ID(), s.openKey(), &before)
+	s.mu.Unlock()
+	if !ok {
+		return false
+	}
+	s.r.Outcome, s.r.Summary, s.r.Result = before.Outcome, before.Summary, before.Result
+	if !s.serialize(ctx) {
+		return true
+	}
+	defer s.serialized(s.run)
+	s.afterwards(ctx)
+	s.record(s.acted())
+	return true
+}
+
+// openKey is under what a step is remembered whose action succeeded and whose conditions after it are still asked for.
+func (s *running) openKey() string { return state.OpenStep + s.applied() }
+
 // begin asks whether the step may change the host now, and writes that it starts. Validations change nothing.
 func (s *running) begin(ctx context.Context) bool {
 	if s.job.Validation {
@@ -161,10 +190,13 @@ func (s *running) record(kept bool) {
 	if s.job.Validation {
 		return
 	}
-	line := *s.r
+	line, key := *s.r, s.doneKey(s.catalog.Version)
 	line.Diff = ""
+	if s.r.open != "" {
+		line.Outcome, line.Reason, key = s.r.open, "", s.openKey()
+	}
 	s.mu.Lock()
-	err := s.Journal.End(s.ID(), s.doneKey(s.catalog.Version), kept, line)
+	err := s.Journal.End(s.ID(), key, kept, line)
 	s.mu.Unlock()
 	if err != nil {
 		s.r.fail(err)

@@ -25,6 +25,11 @@ type Options struct {
 	PruneAll   bool
 	// Gates are where steps wait for other nodes. Nil: the store is away. Steps that other nodes may take are left alone, and nothing is held.
 	Gates Gates
+	// Look is a new look at the fleet for a condition. Nil: the view that the catalog was compiled with stands.
+	Look func() Look
+	// Rest does something that waits, within the time that the pull may wait in all. It returns an error when that time is up, or ctx ended.
+	// Nil: there is no bound.
+	Rest func(ctx context.Context, wait func(context.Context)) error
 	// Watch sees each step's report as it comes, one at a time. It may be nil.
 	Watch func(*StepReport)
 	Log   *logrus.Entry

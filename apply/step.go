@@ -39,7 +39,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 	}
 	ctx, cancel := s.timed() // from here on: what the whole job waits for is not the step's time
 	defer cancel()
-	if !s.admitted(ctx) || s.elsewhere(s.run) || s.carried(ctx) {
+	if !s.admitted(ctx) || s.elsewhere(s.run) || s.continues(ctx) || s.carried(ctx) {
 		return
 	}
 	if done, err := s.resolve(s.run); done || err != nil {
@@ -124,7 +124,7 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 		s.stop() // no end on record: the next pull runs it again
 		return
 	}
-	s.record(r.Outcome == Changed || r.Outcome == OK)
+	s.record(s.acted())
 }
 
 // answered applies the action, and lets it react to a change of what it watches where applying was no answer to that.
@@ -145,7 +145,10 @@ func (s *running) persist(ctx context.Context, act func() (Output, error)) (Outp
 		return out, err
 	}
 	retry := s.boundStep.Options.Retry
-	for attempt := 2; err != nil && retry != nil && (retry.Limit == 0 || attempt <= retry.Limit) && s.pause(ctx, "", retry); attempt++ {
+	for attempt := 2; err != nil && retry != nil && (retry.Limit == 0 || attempt <= retry.Limit); attempt++ {
+		if _, over := s.pause(ctx, "", intervalOf(retry), nil); over != nil {
+			break
+		}
 		if change, bad := s.act.Check(ctx, s.Host); bad == nil && change.Empty() && !s.r.Reacted {
 			return Output{State: change.State}, nil // the failed attempt got there all the same
 		}
@@ -166,7 +169,10 @@ func (s *running) await(ctx context.Context, act func() (Output, error)) (Output
 			return out, err
 		}
 		left := pending.Within - time.Since(began)
-		if left <= 0 || !s.pause(ctx, s.ID()+": "+pending.Reason, &render.Retry{Interval: render.Duration(min(pending.Every, left))}) {
+		if left <= 0 {
+			return out, err
+		}
+		if _, over := s.pause(ctx, s.ID()+": "+pending.Reason, min(pending.Every, left), nil); over != nil {
 			return out, err
 		}
 	}
@@ -184,7 +190,7 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 	result := render.StepResult{State: out.State, ExitCode: out.ExitCode, StdOut: out.StdOut, StdErr: out.StdErr, Data: out.Data}
 	says := func(e *render.Expression) (yes bool, err error) {
 		err = s.reading(ctx, func() (err error) {
-			yes, err = s.catalog.Eval(*e, result, s.results(s.Job), s.runMacro(ctx))
+			yes, err = s.catalog.Eval(*e, render.Judged{Own: result, Results: s.results(s.Job), Run: s.runMacro(ctx)})
 			return err
 		})
 		return yes, err
@@ -280,9 +286,14 @@ func (s *running) afterwards(ctx context.Context) {
 			s.stop()
 			return
 		}
+		if outcome == Pending {
+			s.r.open = s.r.Outcome
+			s.r.Outcome, s.r.Reason, s.r.stays = Pending, fmt.Sprintf("%s: %s", c.name, reason), true
+			return
+		}
 		if outcome != "" {
 			s.r.Outcome, s.r.Reason = Failed, fmt.Sprintf("%s: %s", c.name, reason)
-			s.r.Result.Result = "failed"
+			s.r.Result.Result, s.r.closed = "failed", c.name == "continue"
 			return
 		}
 	}

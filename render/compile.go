@@ -91,6 +91,8 @@ func (c *compiler) identify() {
 	if listed, ok := c.inventory[c.scope.in.Node.Name]; ok {
 		c.scope.in.Node.Labels = listed.Labels
 	}
+	c.scope.inventory = c.inventory
+	c.scope.in.View = c.scope.in.View.over(c.inventory)
 	c.scope.server = c.scope.in.server()
 }
 

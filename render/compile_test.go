@@ -70,7 +70,7 @@ steps:
 	if cat.Node.Labels["env"] != "prod" {
 		t.Errorf("labels of the inventory are not used: %v", cat.Node.Labels)
 	}
-	ok, err := cat.Eval(cat.Jobs[1].Steps[0].Conditions.When.Expression, StepResult{}, func(string) (StepResult, bool) { return StepResult{Result: "ok"}, true }, nil)
+	ok, err := cat.Eval(cat.Jobs[1].Steps[0].Conditions.When.Expression, Judged{Results: func(string) (StepResult, bool) { return StepResult{Result: "ok"}, true }})
 	if !ok || err != nil {
 		t.Errorf("eval: %v %v", ok, err)
 	}

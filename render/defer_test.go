@@ -160,7 +160,7 @@ func TestSourceExpressions(t *testing.T) {
 				return map[string]string{"check": "true", "apt": "false"}[m.Params.Text("cmd")], nil
 			}
 			results := func(string) (StepResult, bool) { return StepResult{State: "running"}, true }
-			got, err := cat.Eval(cat.Jobs[0].Steps[1].Conditions.When.Expression, StepResult{}, results, run)
+			got, err := cat.Eval(cat.Jobs[0].Steps[1].Conditions.When.Expression, Judged{Results: results, Run: run})
 			if err != nil || got != want {
 				t.Errorf("got %v, %v", got, err)
 			}

@@ -135,7 +135,7 @@ func environment(s *scope) map[string]any {
 		t, err := ParseTarget(target)
 		return err == nil && t.Matches(s.in.Node.Name, s.in.Node.Labels), err
 	}
-	services := func(name string) []map[string]any { return s.in.View.services(name) }
+	services := func(name string) []map[string]any { return s.view().services(name) }
 	step := func(name string) StepResult {
 		if s.results == nil {
 			return StepResult{}
@@ -224,14 +224,24 @@ func callMacros(text string) string {
 	return string(runes)
 }
 
-// Eval evaluates a condition of a catalog. Own is what the step's own action returned, if it ran, and results are those of the steps so far;
-// run executes a macro's command, nil where nothing may be executed. Macros are evaluated afresh.
-func (c *Catalog) Eval(e Expression, own StepResult, results Results, run func(*Macro) (string, error)) (bool, error) {
-	s := c.scope.at(results, run)
-	s.own, s.item = own, e.item
+// Judged is what a condition is judged by, beside its catalog.
+type Judged struct {
+	Own     StepResult                   // what the step's own action returned, if it ran
+	Results Results                      // of the steps so far
+	Run     func(*Macro) (string, error) // executes a macro's command; nil: nothing may be executed
+	Look    func() (View, error)         // reads the fleet anew, at most once and only when it is asked for; nil: the catalog's view stands
+}
+
+// Eval evaluates a condition of a catalog. Macros are evaluated afresh.
+func (c *Catalog) Eval(e Expression, by Judged) (bool, error) {
+	s := c.scope.at(by.Results, by.Run)
+	s.own, s.item, s.look = by.Own, e.item, by.Look
 	release := c.repo.enter(s)
 	defer release()
 	out, err := runExpression(e.code, s)
+	if s.unseen != nil {
+		return false, s.unseen
+	}
 	if err != nil {
 		return false, e.error(err)
 	}

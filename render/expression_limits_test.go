@@ -20,7 +20,7 @@ func asked(t *testing.T, text string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return cat.Eval(cat.Jobs[0].Steps[0].Conditions.When.Expression, StepResult{}, nil, nil)
+	return cat.Eval(cat.Jobs[0].Steps[0].Conditions.When.Expression, Judged{})
 }
 
 // doubled is an expression in which each name holds twice the one before.

@@ -92,7 +92,7 @@ steps:
 		t.Fatalf("%d steps, want 2", len(cat.Jobs[0].Steps))
 	}
 	for i, s := range cat.Jobs[0].Steps {
-		yes, err := cat.Eval(s.Conditions.When.Expression, StepResult{}, nil, nil)
+		yes, err := cat.Eval(s.Conditions.When.Expression, Judged{})
 		if err != nil || yes != (i == 0) {
 			t.Errorf("%s: when is %t, %v", s.Name, yes, err)
 		}

@@ -24,6 +24,22 @@ type View struct {
 	Facts    map[string]Facts     `json:"facts"`              // what each node published
 	Services map[string][]Service `json:"services,omitempty"` // by name
 	Asked    func(service string) `json:"-"`                  // is told which services are asked for; may be nil
+	AskedAll func()               `json:"-"`                  // is told that nodes or their facts are asked for; may be nil
+}
+
+// over is the view with the inventory laid over it: its labels hold for every node that it lists, whatever that node registered with.
+func (v View) over(i Inventory) View {
+	if len(i) == 0 || len(v.Nodes) == 0 {
+		return v
+	}
+	nodes := maps.Clone(v.Nodes)
+	for name := range nodes {
+		if listed, ok := i[name]; ok {
+			nodes[name] = listed
+		}
+	}
+	v.Nodes = nodes
+	return v
 }
 
 // Servers are the names of the registered nodes that a target matches, sorted.
@@ -32,6 +48,7 @@ func (v View) Servers(target string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	v.askAll()
 	names := []string{}
 	for _, name := range slices.Sorted(maps.Keys(v.Nodes)) {
 		if t.Matches(name, v.Nodes[name].Labels) {
@@ -39,6 +56,12 @@ func (v View) Servers(target string) ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+func (v View) askAll() {
+	if v.AskedAll != nil {
+		v.AskedAll()
+	}
 }
 
 // Input is everything that a catalog depends on beside the repository.

@@ -146,7 +146,7 @@ func TestAsked(t *testing.T) {
 	if _, err := cat.Template(nil, "x", `{{ services "b" }}`, nil, nil); err != nil {
 		t.Error(err)
 	}
-	if _, err := cat.Eval(cat.Jobs[0].Conditions.When.Expression, StepResult{}, nil, nil); err != nil {
+	if _, err := cat.Eval(cat.Jobs[0].Conditions.When.Expression, Judged{}); err != nil {
 		t.Error(err)
 	}
 	if want := map[string]bool{"a": true, "b": true, "c": true}; !reflect.DeepEqual(asked, want) {

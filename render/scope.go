@@ -23,6 +23,22 @@ type scope struct {
 	local   []map[string]any // variables of the deferred actions that are being executed
 	all     *pool            // what is left for all files; nil while steps run
 	others  map[string]any   // what serverVars made
+
+	inventory Inventory            // is laid over every view
+	look      func() (View, error) // reads the fleet anew when it is asked for; nil: in.View stands
+	unseen    error                // why that failed
+}
+
+// view is what is known of the fleet: as it is now while a condition is judged, else as it was when the catalog was compiled.
+func (s *scope) view() View {
+	if s.look != nil {
+		var v View
+		if v, s.unseen = s.look(); s.unseen == nil {
+			s.in.View = v.over(s.inventory)
+		}
+		s.look, s.others = nil, nil
+	}
+	return s.in.View
 }
 
 // Results gives what steps returned so far, by "job/step" or a short name. It is nil while a catalog is compiled.
@@ -56,10 +72,11 @@ func (f fleetRoot) Servers(target string) ([]string, error) { return f.scope.ser
 
 // servers counts that all nodes are looked at.
 func (s *scope) servers(target string) ([]string, error) {
-	if err := s.all.spend(len(s.in.View.Nodes) / 2); err != nil {
+	view := s.view()
+	if err := s.all.spend(len(view.Nodes) / 2); err != nil {
 		return nil, err
 	}
-	return s.in.View.Servers(target)
+	return view.Servers(target)
 }
 
 // roots are the names that templates read data by, as functions over the current scope.
@@ -73,7 +90,7 @@ func roots(current func() *scope) template.FuncMap {
 	step := func(name string) (StepResult, error) { return current().result(name) }
 	servers := func() map[string]any { return current().serverVars() }
 	macro := func(name string, args ...any) (any, error) { return current().macros.call(current(), name, args) }
-	services := func(name string) []map[string]any { return current().in.View.services(name) }
+	services := func(name string) []map[string]any { return current().view().services(name) }
 	steps := func() stepsRoot { return stepsRoot{current()} }
 	macros := func() macrosRoot { return macrosRoot{current()} }
 	item := func() (any, error) { return current().theItem() }
@@ -146,12 +163,14 @@ func (r macrosRoot) get(name string) (any, error) { return r.scope.macros.call(r
 
 // serverVars is the root of the same name: node name -> its facts and labels. It is made once: it may be long.
 func (s *scope) serverVars() map[string]any {
+	view := s.view()
+	view.askAll()
 	if s.others != nil {
 		return s.others
 	}
 	s.others = map[string]any{}
-	for name, node := range s.in.View.Nodes {
-		s.others[name] = Input{Node: node, Facts: s.in.View.Facts[name]}.server()
+	for name, node := range view.Nodes {
+		s.others[name] = Input{Node: node, Facts: view.Facts[name]}.server()
 	}
 	return s.others
 }

@@ -129,7 +129,7 @@ func TestCompileAtOnce(t *testing.T) {
 					return
 				}
 				step := cat.Jobs[0].Steps[0]
-				yes, err := cat.Eval(step.Conditions.When.Expression, StepResult{}, nil, nil)
+				yes, err := cat.Eval(step.Conditions.When.Expression, Judged{})
 				text, bad := cat.Template(nil, "f", "{{ server.name }}", nil, nil)
 				if step.Name != name || yes != (i == 1) || string(text) != name || err != nil || bad != nil {
 					t.Errorf("%s: %s %v %s %v %v", name, step.Name, yes, text, err, bad)

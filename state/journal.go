@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // Journal is a node's memory of what it did, written before and after every step that changes something. It has two parts: the
@@ -163,6 +164,12 @@ func (j *Journal) Done(step, key string, result any) bool {
 	line, ok := j.done[step]
 	return ok && line.Key == key && json.Unmarshal(line.Result, result) == nil
 }
+
+// OpenStep begins the key of a step whose action succeeded and whose conditions after it are still asked for.
+const OpenStep = "open "
+
+// Open reports a step whose action succeeded and whose conditions after it are still asked for.
+func (j *Journal) Open(step string) bool { return strings.HasPrefix(j.done[step].Key, OpenStep) }
 
 // Start records that a step begins to change the host, and what it is going to make. It is on disk when Start returns.
 func (j *Journal) Start(step string, made map[string]Thing) error {

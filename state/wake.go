@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"time"
 
@@ -109,6 +110,28 @@ func (s *Store) AwaitWork(ctx context.Context, version string, woken int64) erro
 		}
 	}
 }
+
+// AwaitNodes returns nil as soon as a node registered, changed or left after a revision, or why it cannot tell any more.
+func (s *Store) AwaitNodes(ctx context.Context, seen int64) error {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel()
+	nodes := s.Client.Watch(ctx, s.key("node", ""), clientv3.WithPrefix(), clientv3.WithRev(seen+1))
+	facts := s.Client.Watch(ctx, s.key("facts", ""), clientv3.WithPrefix(), clientv3.WithRev(seen+1))
+	var answer clientv3.WatchResponse
+	select {
+	case answer = <-nodes:
+	case answer = <-facts:
+	}
+	if len(answer.Events) > 0 {
+		return nil
+	}
+	if err := errors.Join(answer.Err(), ctx.Err()); err != nil {
+		return err
+	}
+	return errWatchEnded
+}
+
+var errWatchEnded = errors.New("the watch ended")
 
 // wakeKey is written when there is something new to do for agents: a version, a command to run.
 func (s *Store) wakeKey() string { return s.key("wake") }

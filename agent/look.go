@@ -1,0 +1,76 @@
+package agent
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// look is one look at the fleet's record, for one attempt of a condition: apply.Look on etcd.
+type look struct {
+	store  *state.Store
+	pull   *asked // the services that the whole pull reads
+	own    asked  // those that were read of this view
+	all    bool   // nodes or their facts were read
+	view   render.View
+	loaded bool
+}
+
+// look is a new look at the fleet. While its record is away, what the node saw last stands.
+func (p *pull) look() func() apply.Look {
+	if p.store == nil {
+		return nil
+	}
+	return func() apply.Look { return &look{store: p.store, pull: &p.asked} }
+}
+
+func (l *look) View(ctx context.Context) (render.View, error) {
+	if l.loaded {
+		return l.view, nil
+	}
+	v, err := fleetView(ctx, l.store)
+	if state.Unanswered(err) {
+		return v, &apply.PendingError{Reason: "etcd: " + l.store.Explain(err).Error()}
+	}
+	if err != nil {
+		return v, err
+	}
+	v.Asked = func(name string) { l.pull.note(name); l.own.note(name) }
+	v.AskedAll = func() { l.all = true }
+	l.view, l.loaded = v, true
+	return v, nil
+}
+
+// Changed waits for a service that was read, or for a node where nodes were; then a while, so that a large fleet does not look all at once.
+func (l *look) Changed(ctx context.Context) {
+	l.await(ctx)
+	select {
+	case <-ctx.Done():
+	case <-time.After(spread(len(l.view.Nodes))):
+	}
+}
+
+func (l *look) await(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var watches sync.WaitGroup
+	if names := l.own.sorted(); len(names) > 0 {
+		watches.Go(func() { wakes(cancel, l.store.AwaitServices(ctx, names, l.view.Revision)) })
+	}
+	if l.all {
+		watches.Go(func() { wakes(cancel, l.store.AwaitNodes(ctx, l.view.Revision)) })
+	}
+	<-ctx.Done()
+	watches.Wait()
+}
+
+// wakes ends a wait when a watch saw what it waits for. One that failed leaves it to the next look.
+func wakes(cancel context.CancelFunc, failed error) {
+	if failed == nil {
+		cancel()
+	}
+}

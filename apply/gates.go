@@ -195,8 +195,8 @@ func (s *running) arrive(ctx context.Context) {
 func (s *running) held() bool {
 	for _, e := range s.after {
 		r := s.of(e.step.ID())
-		if r != nil && r.closed && e.step.job == s.job {
-			s.r.Outcome, s.r.Reason, s.r.closed = Unmet, "behind "+e.step.ID()+", which did not let the job continue", true
+		if r != nil && r.closed != "" && e.step.job == s.job {
+			s.r.Outcome, s.r.Reason, s.r.closed = Unmet, "behind "+r.closed+", which did not let the job continue", r.closed
 			return true
 		}
 		if r != nil && (r.Held || r.stays) {

@@ -293,7 +293,10 @@ func (s *running) afterwards(ctx context.Context) {
 		}
 		if outcome != "" {
 			s.r.Outcome, s.r.Reason = Failed, fmt.Sprintf("%s: %s", c.name, reason)
-			s.r.Result.Result, s.r.closed = "failed", c.name == "continue"
+			s.r.Result.Result = "failed"
+			if c.name == "continue" {
+				s.r.closed = s.ID()
+			}
 			return
 		}
 	}

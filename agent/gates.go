@@ -261,7 +261,7 @@ func (g *gates) with(s apply.GatedStep) *lock.Steps {
 	return lock.NewSteps(g.store, req)
 }
 
-func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.Context, apply.Outcome, string) error, error) {
+func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (apply.EndSerial, error) {
 	count := s.Options.Serialize.Count
 	turn, err := g.with(s).Serialize(ctx, g.step(s), func(roster int) int { n, _ := count.Of(roster); return n })
 	if err != nil {
@@ -271,14 +271,14 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (func(context.
 		return nil, g.pending(err)
 	}
 	g.goesOn(ctx)
-	return func(ctx context.Context, how apply.Outcome, why string) error {
+	return func(ctx context.Context, how apply.Outcome, fault apply.Fault, why string) error {
 		ctx, cancel := afterwards(ctx)
 		defer cancel()
 		switch {
 		case how == apply.Pending, how == apply.Failed && s.Options.FailAfterAllTargetsRan:
 			return turn.Release(ctx)
 		case how == apply.Failed:
-			return g.pending(turn.StopStep(ctx, why))
+			return g.pending(turn.StopStep(ctx, why, failureOf(fault)))
 		}
 		return g.pending(turn.GoOnStep(ctx))
 	}, nil
@@ -295,9 +295,12 @@ func (g *gates) goesOn(ctx context.Context) {
 	}
 }
 
-func (g *gates) Arrive(ctx context.Context, s apply.GatedStep, how string) (bool, error) {
+func (g *gates) Arrive(ctx context.Context, s apply.GatedStep, how string, fault apply.Fault) (bool, error) {
 	if g.passed {
 		return true, nil
+	}
+	if how == lock.Failed && fault == apply.HostFault {
+		how = lock.Faulty
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()

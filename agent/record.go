@@ -39,6 +39,14 @@ func (p *pull) howItFailed(v *state.Version, report *apply.Report) lock.Failure 
 	case v.Same(p.local.Running): // the version did work here: it is this host that broke
 		return lock.Broken
 	}
+	return failureOf(report.Fault())
+}
+
+// failureOf is what a fault means for the other nodes.
+func failureOf(fault apply.Fault) lock.Failure {
+	if fault == apply.HostFault {
+		return lock.Host
+	}
 	return lock.Halting
 }
 
@@ -77,6 +85,7 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 		return nil
 	}
 	st := p.status(v, report.Why())
+	st.Host = report.Fault() == apply.HostFault && len(p.out.Failures) == 0
 	if st.Reason == "" {
 		for _, e := range append(p.out.Warnings, p.out.Refused...) { // also of a node that is fine: it may not hear of the next version
 			st.Reason = firstLine(e)

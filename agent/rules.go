@@ -36,7 +36,7 @@ func rulesFor(r render.Rollout, node render.Node) lock.Rules {
 	own := r.Group(node.Name, node.Labels)
 	group := state.GroupOf(own)
 	out := lock.Rules{
-		Group: group, Role: node.Role(), Total: r.RollingRules.Total, MaxFailures: r.MaxFailures, OnLost: r.OnLost, Deadline: r.Progress(),
+		Group: group, Role: node.Role(), Total: r.RollingRules.Total, MaxFailures: r.MaxFailures, MaxHostFailures: r.HostFailuresFor, OnLost: r.OnLost, Deadline: r.Progress(),
 		GroupOf: func(name string, m state.Member) string { return state.GroupOf(r.Group(name, m.Labels)) },
 		Limit:   func(roster int) int { return r.LimitFor(own, roster) },
 		Closed: func(now time.Time) string {

@@ -39,6 +39,7 @@ type Output struct {
 	StdOut   string
 	StdErr   string
 	Data     any  // what a reader needs as more than text: plain data, as JSON has it
+	Killed   bool // another process ended the command with SIGKILL
 	Same     bool // it ran, and nothing is different after all
 	Late     bool // what it did does not answer a change of what the step watches: it has to react as well
 	Reboot   bool // the host has to boot before the step is done: the run ends, the host boots, and the run goes on behind the step

@@ -76,7 +76,7 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	forget := h.note(cmd.Process.Pid)
 	err = waitGroup(ctx, cmd)
 	forget()
-	output := Output{ExitCode: cmd.ProcessState.ExitCode(), StdOut: out.String(), StdErr: errs.String()}
+	output := Output{ExitCode: cmd.ProcessState.ExitCode(), StdOut: out.String(), StdErr: errs.String(), Killed: killedBy(cmd.ProcessState)}
 	var exit *exec.ExitError
 	switch {
 	case ctx.Err() != nil:
@@ -85,6 +85,12 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 		return output, nil
 	}
 	return output, err
+}
+
+// killedBy reports that a command, or the last one of a shell, ended by SIGKILL.
+func killedBy(ended *os.ProcessState) bool {
+	status, ok := ended.Sys().(syscall.WaitStatus)
+	return ok && (status.Signaled() && status.Signal() == syscall.SIGKILL || status.ExitStatus() == 128+int(syscall.SIGKILL))
 }
 
 // program is where a program lies by the PATH of the command's own environment, which need not be the agent's, as seen from inside a

@@ -28,11 +28,14 @@ type Gates interface {
 
 	// Serialize waits until the node is one of those that may take the step now. Its end says how that went: Failed and why, or Pending when it
 	// was not started after all.
-	Serialize(ctx context.Context, s GatedStep) (end func(ctx context.Context, how Outcome, why string) error, err error)
-	// Arrive records how the step ended here: done, skipped, failed. Await waits until everybody arrived.
-	Arrive(ctx context.Context, s GatedStep, how string) (open bool, err error)
+	Serialize(ctx context.Context, s GatedStep) (end EndSerial, err error)
+	// Arrive records how the step ended here: done, skipped, failed, and then whose fault it is. Await waits until everybody arrived.
+	Arrive(ctx context.Context, s GatedStep, how string, fault Fault) (open bool, err error)
 	Await(ctx context.Context, s GatedStep) error
 }
+
+// EndSerial gives a place at a serialized step back. It says how the step went and, where it failed, whose fault that is and why.
+type EndSerial func(ctx context.Context, how Outcome, fault Fault, why string) error
 
 // GatedStep is a step as gates know it.
 type GatedStep struct {
@@ -170,7 +173,7 @@ func (s *running) arrive(ctx context.Context) {
 	if how == "" {
 		how = "done"
 	}
-	open, err := s.Gates.Arrive(ctx, s.gated(), how)
+	open, err := s.Gates.Arrive(ctx, s.gated(), how, s.faultNow())
 	if err != nil {
 		if how != "failed" {
 			s.waitOrFail(err)
@@ -230,7 +233,8 @@ func (s *running) serialized(ctx context.Context) {
 	if s.endSerial == nil || s.r.Outcome == Pending {
 		return
 	}
-	if err := s.endSerial(ctx, s.r.Outcome, s.r.Reason); err != nil {
+	s.r.judge(s.boundStep)
+	if err := s.endSerial(ctx, s.r.Outcome, s.r.Fault, s.r.Reason); err != nil {
 		s.also(err)
 	}
 }
@@ -240,7 +244,7 @@ func (s *running) notSerialized(ctx context.Context) {
 	if s.endSerial == nil {
 		return
 	}
-	if err := s.endSerial(ctx, Pending, ""); err != nil {
+	if err := s.endSerial(ctx, Pending, "", ""); err != nil {
 		s.also(err)
 	}
 	s.endSerial = nil

@@ -24,7 +24,7 @@ func (s *running) carried(ctx context.Context) bool {
 	s.mu.Unlock()
 	if ended {
 		r := s.r
-		r.Outcome, r.Summary, r.Reason, r.Result = before.Outcome, before.Summary, before.Reason, before.Result
+		r.Outcome, r.Summary, r.Reason, r.Fault, r.Result = before.Outcome, before.Summary, before.Reason, before.Fault, before.Result
 		r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
 		if _, boot := s.act.(Rebooter); boot {
 			s.afterwards(ctx) // which could not be asked before the host booted
@@ -51,7 +51,7 @@ func (s *running) check(ctx context.Context) (Change, error) {
 	if before, ok := s.done(); ok && !s.stale {
 		s.r.Outcome, s.r.Result = OK, before.Result
 		if before.Outcome == Failed {
-			s.r.Outcome, s.r.Reason = Failed, before.Reason
+			s.r.Outcome, s.r.Reason, s.r.Fault = Failed, before.Reason, before.Fault
 		}
 		return Change{}, nil
 	}

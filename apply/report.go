@@ -33,6 +33,7 @@ type StepReport struct {
 	Summary    string            `json:"summary,omitempty"` // what changed or would change
 	Diff       string            `json:"diff,omitempty"`
 	Reason     string            `json:"reason,omitempty"` // why it failed, was skipped or waits
+	Fault      Fault             `json:"fault,omitempty"`  // whose fault a failure is
 	Drift      bool              `json:"drift,omitempty"`  // the host was changed by something else: the step says what it said before
 	Made       []string          `json:"made,omitempty"`   // the resources that were not on the host before
 	Lost       bool              `json:"lost,omitempty"`   // it removed what cannot be put back
@@ -123,11 +124,15 @@ func (r *Report) First(o Outcome) *StepReport {
 	return nil
 }
 
-// Why is a failed or waiting run in one line: the step, its place, and the reason.
+// Why is a failed or waiting run in one line: the step, its place, and the reason, and that the host is at fault.
 func (r *Report) Why() string {
 	for _, o := range []Outcome{Failed, Unmet, Pending} {
 		if s := r.First(o); s != nil {
-			return s.Title() + " (" + s.Pos.String() + "): " + s.Reason
+			why := s.Title() + " (" + s.Pos.String() + "): " + s.Reason
+			if r.Fault() == HostFault {
+				why = "host fault: " + why
+			}
+			return why
 		}
 	}
 	return r.Stopped

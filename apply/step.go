@@ -20,12 +20,12 @@ type running struct {
 	run      context.Context // of the whole run: what waits for other nodes is not the step's time
 	joint    *joint          // the steps that are made together with this one; nil: none, or it came or left
 
-	elected   bool                                                     // this node was chosen for the step
-	stale     bool                                                     // its result is too old for the others
-	ran       bool                                                     // its action was applied
-	refused   error                                                    // what it reads failed for all
-	wanted    []*boundStep                                             // whose results of other nodes it turned out to read
-	endSerial func(ctx context.Context, how Outcome, why string) error // gives its place at a serialized step back
+	elected   bool         // this node was chosen for the step
+	stale     bool         // its result is too old for the others
+	ran       bool         // its action was applied
+	refused   error        // what it reads failed for all
+	wanted    []*boundStep // whose results of other nodes it turned out to read
+	endSerial EndSerial    // gives its place at a serialized step back
 }
 
 // step decides what becomes of one step.
@@ -246,8 +246,6 @@ func (s *running) stop() {
 	s.stopBecause(errStopped)
 }
 
-func (r *StepReport) fail(err error) { r.Outcome, r.Reason = Failed, err.Error() }
-
 // hide keeps what a sensitive step read and wrote out of reports.
 func (r *StepReport) hide() {
 	if r.Diff != "" {
@@ -292,7 +290,7 @@ func (s *running) afterwards(ctx context.Context) {
 			return
 		}
 		if outcome != "" {
-			s.r.Outcome, s.r.Reason = Failed, fmt.Sprintf("%s: %s", c.name, reason)
+			s.r.fail(&conditionError{fmt.Errorf("%s: %s", c.name, reason)})
 			s.r.Result.Result = "failed"
 			if c.name == "continue" {
 				s.r.closed = s.ID()

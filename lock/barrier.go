@@ -41,6 +41,7 @@ const (
 	Done    = "done"
 	Skipped = "skipped"
 	Failed  = "failed"
+	Faulty  = "failed by a fault of the host"
 )
 
 // Arrive records that the node came to a barrier, and how. Whose arrival is the last one opens it, in the same transaction: every arrival
@@ -72,7 +73,7 @@ func (s *Steps) arrive(ctx context.Context, step Step, roster *state.Roster, how
 	none := clientv3.Compare(clientv3.CreateRevision(bad+"/"), "=", 0) // of a whole prefix: none of it is there
 	last := []clientv3.Cmp{clientv3.Compare(clientv3.Version(count), "=", int64(roster.Size-1)), none.WithPrefix()}
 	ops := []clientv3.Op{clientv3.OpPut(own, how), clientv3.OpPut(count, step.ID)} // its name, for people
-	if how == Failed {
+	if how == Failed || how == Faulty {
 		ops = append(ops, clientv3.OpPut(bad+"/"+s.req.node(), ""))
 	} else {
 		ops = append(ops, clientv3.OpTxn(last, []clientv3.Op{state.Put(open, s.opened())}, nil))
@@ -125,7 +126,7 @@ func (s *Steps) arriveAgain(ctx context.Context, step Step, how string, done *cl
 	}
 	if string(before[0].Value) != how {
 		ops := []clientv3.Op{clientv3.OpPut(string(before[0].Key), how), clientv3.OpDelete(s.key(step, "bad", s.req.node()))}
-		if how == Failed {
+		if how == Failed || how == Faulty {
 			ops[1] = clientv3.OpPut(s.key(step, "bad", s.req.node()), "")
 		}
 		still := clientv3.Compare(clientv3.ModRevision(string(before[0].Key)), "=", before[0].ModRevision)
@@ -198,6 +199,8 @@ type tally struct {
 	missing  []state.Holder
 	more     int
 	failed   []string
+	faulty   []string // by faults of their hosts
+	survives int      // host faults, of a roster of this size
 	news     int64    // the revision of the last failure
 	left     []string // out of the roster
 	revision int64
@@ -229,7 +232,11 @@ func (s *Steps) settle(ctx context.Context, step Step) (*Wait, bool, error) {
 	}
 	if len(t.failed) > s.req.Rules.MaxFailures {
 		reason := fmt.Sprintf("step %s failed on %s", step.ID, strings.Join(t.failed, ", "))
-		return s.waits(step, reason, "mend it there, or push a commit that does; it opens when they succeed", nil), false, s.halt(ctx, t.failed[0], reason, t.news)
+		return s.waits(step, reason, "mend it there, or push a commit that does; it opens when they succeed", nil), false, s.halt(ctx, state.Gate{Node: t.failed[0], Reason: reason, Failed: t.failed[:1]}, t.news)
+	}
+	if len(t.faulty) > t.survives {
+		reason := fmt.Sprintf("step %s failed on %s: %s", step.ID, strings.Join(t.faulty, ", "), tooManyHosts(len(t.faulty), t.survives))
+		return s.waits(step, reason, "repair these hosts; it opens when they succeed", nil), false, s.halt(ctx, state.Gate{Node: t.faulty[0], Reason: reason, Hosts: t.faulty[:1]}, t.news)
 	}
 	moved := clientv3.Compare(clientv3.ModRevision(s.key(step, "in")+"/"), "<", t.revision+1)
 	done, err := s.store.Client.Txn(ctx).If(moved.WithPrefix()).
@@ -258,11 +265,11 @@ func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
 	if err != nil {
 		return tally{}, err
 	}
-	t := tally{left: roster.Left, open: got.Responses[0].GetResponseRange().Count > 0, in: map[string]string{}, revision: got.Header.Revision}
+	t := tally{left: roster.Left, survives: s.req.Rules.hostFailures(roster.Size), open: got.Responses[0].GetResponseRange().Count > 0, in: map[string]string{}, revision: got.Header.Revision}
 	arrived := map[string]bool{}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
 		node := state.LastPart(kv.Key)
-		if t.in[node], arrived[node] = string(kv.Value), true; t.in[node] == Failed {
+		if t.in[node], arrived[node] = string(kv.Value), true; t.in[node] == Failed || t.in[node] == Faulty {
 			t.news = max(t.news, kv.ModRevision)
 		}
 	}
@@ -276,8 +283,12 @@ func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
 	gone, known, alive := sets[0], sets[1], sets[2]
 	t.missing, t.more = missing(roster.Nodes(), arrived, gone, known, alive, s.req.Rules.OnLost)
 	for _, node := range slices.Sorted(maps.Keys(t.in)) {
-		if t.in[node] == Failed && !gone[node] {
+		switch {
+		case gone[node]:
+		case t.in[node] == Failed:
 			t.failed = append(t.failed, node)
+		case t.in[node] == Faulty:
+			t.faulty = append(t.faulty, node)
 		}
 	}
 	if s.req.Rules.OnLost == Fail {
@@ -291,20 +302,20 @@ func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
 }
 
 // halt halts the node's group because of what failed on another node, unless an operator resumed it since.
-func (s *Steps) halt(ctx context.Context, node, reason string, news int64) error {
-	return again(ctx, s.req.node(), func() error { return s.haltOnce(ctx, node, reason, news) })
+func (s *Steps) halt(ctx context.Context, because state.Gate, news int64) error {
+	return again(ctx, s.req.node(), func() error { return s.haltOnce(ctx, because, news) })
 }
 
 // haltOnce is one attempt for each state of the gate.
-func (s *Steps) haltOnce(ctx context.Context, node, reason string, news int64) error {
+func (s *Steps) haltOnce(ctx context.Context, because state.Gate, news int64) error {
 	group := s.req.Rules.Group
 	gate, rev, err := s.store.Gate(ctx, s.req.rollout(), group)
 	if err != nil || gate.State == state.Halted || gate.Resumed != "" && news < rev {
 		return err
 	}
-	gate.State, gate.Node, gate.Reason = state.Halted, node, reason
-	if !slices.Contains(gate.Failed, node) {
-		gate.Failed = append(gate.Failed, node)
+	gate.State, gate.Node, gate.Reason = state.Halted, because.Node, because.Reason
+	if !counted(gate, because.Node) {
+		gate.Failed, gate.Hosts = append(gate.Failed, because.Failed...), append(gate.Hosts, because.Hosts...)
 	}
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(s.store.GateKey(s.req.rollout(), group)), "=", rev)).

@@ -19,6 +19,7 @@ type View struct {
 	Ahead   string // who queues before it; "" is nobody
 
 	Limit  int                 // places; 0 freezes
+	Spares int                 // how many hosts with a fault of their own hold places beside those
 	Claims map[int]state.Claim // by place
 	Dead   map[int]bool        // claims whose holder's mark is gone
 	Away   []string            // nodes without a claim that were alive once and do not answer, itself left out
@@ -76,7 +77,8 @@ type Decision struct {
 // Decide says whether the node of a view may change now, or why not. It is a pure function.
 //
 // The limit bounds nodes that are changing or away: a node counts when it holds a claim, or lived once and does not answer. A node never
-// seen costs nothing, and the one that asks is not counted.
+// seen costs nothing, and the one that asks is not counted. Hosts with a fault of their own keep their claims beside the limit, up to Spares of
+// them.
 //
 // A node that holds a claim keeps its place. One for the same rollout is retried inside also while the group is halted or paused; one
 // of an older version still has to wait for what the new version depends on.
@@ -112,7 +114,7 @@ func Decide(v View) Decision {
 	switch {
 	case !holds && v.Ahead != "":
 		return Decision{Wait: &Wait{Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: goesOn}}
-	case !holds && len(v.Claims)+v.lost() >= v.Limit: // also claims of higher places, where the limit was lowered
+	case !holds && len(v.Claims)-v.spared()+v.lost() >= v.Limit: // also claims of higher places, where the limit was lowered
 		return v.full(v.busy())
 	case !room:
 		d := v.full(v.busyFleet())
@@ -190,7 +192,7 @@ func (v View) total() (index int, room bool) {
 
 // stopped is why nobody of the group is admitted; one that failed may try again.
 func (v View) stopped() *Wait {
-	halts := func(g state.Gate) bool { return g.State == state.Halted && !slices.Contains(g.Failed, v.Node) }
+	halts := func(g state.Gate) bool { return g.State == state.Halted && !counted(g, v.Node) }
 	switch {
 	case halts(v.All):
 		return halted("the rollout", v.All)

@@ -32,10 +32,11 @@ func drawClaims(t *rapid.T, what string) map[int]state.Claim {
 
 // drawView makes any view that a store could show.
 func drawView(t *rapid.T) View {
-	gates := rapid.SampledFrom([]state.Gate{{}, {State: "open"}, {State: "open", Failed: []string{"x"}, Clock: true}, halt, mine, {State: state.Halted, Clock: true, Reason: "stop"}})
+	gates := rapid.SampledFrom([]state.Gate{{}, {State: "open"}, {State: "open", Failed: []string{"x"}, Clock: true}, halt, mine, {State: state.Halted, Clock: true, Reason: "stop"},
+		{State: "open", Hosts: []string{"alfa", "bravo"}}, {State: "open", Hosts: []string{"charlie", "me"}, Failed: []string{"alfa"}}, {State: state.Halted, Hosts: []string{"delta", "me"}}})
 	v := View{
 		Node: "me", Name: "slot web", Scope: "role web", Rollout: "v2",
-		Limit: rapid.IntRange(0, 4).Draw(t, "limit"), Claims: drawClaims(t, "claims"), Dead: map[int]bool{},
+		Limit: rapid.IntRange(0, 4).Draw(t, "limit"), Spares: rapid.IntRange(0, 2).Draw(t, "spares"), Claims: drawClaims(t, "claims"), Dead: map[int]bool{},
 		Ahead: rapid.SampledFrom([]string{"", "", "alfa"}).Draw(t, "ahead"),
 		Total: rapid.IntRange(0, 3).Draw(t, "total"), Totals: drawClaims(t, "totals"),
 		Gate: gates.Draw(t, "gate"), All: rapid.SampledFrom([]state.Gate{{}, {}, halt, mine}).Draw(t, "all"),
@@ -70,7 +71,7 @@ func drawView(t *rapid.T) View {
 func shut(v View) bool {
 	out := v.Switch != nil || v.Limit == 0 || v.Closed != ""
 	for _, g := range []state.Gate{v.Gate, v.All} {
-		out = out || g.State == state.Halted && !slices.Contains(g.Failed, v.Node)
+		out = out || g.State == state.Halted && !slices.Contains(g.Failed, v.Node) && !slices.Contains(g.Hosts, v.Node)
 	}
 	for _, d := range v.Depends {
 		out = out || d.Gate.State == state.Halted || !d.Closed || d.Soaking
@@ -83,6 +84,7 @@ type model struct {
 	own, total int // -1 is none
 	retried    bool
 	away       []string
+	beside     int // of those, hosts whose own fault does not count
 	fleetRoom  bool
 	gives      bool // lost nodes are given up
 }
@@ -94,6 +96,9 @@ func modelOf(v View) model {
 			m.own, m.retried = i, c.Rollout == v.Rollout
 		} else {
 			m.away = append(m.away, c.Node)
+			if m.beside < v.Spares && slices.Contains(v.Gate.Hosts, c.Node) {
+				m.beside++
+			}
 		}
 	}
 	for i, c := range v.Totals {
@@ -121,12 +126,12 @@ func (m model) admitted(v View) bool {
 	case shut(v) || !m.fleetRoom:
 		return false
 	}
-	return m.own >= 0 || v.Ahead == "" && len(m.away) < v.Limit
+	return m.own >= 0 || v.Ahead == "" && len(m.away)-m.beside < v.Limit
 }
 
 // places holds an admission against the places that are free.
 func (m model) places(t *rapid.T, v View, d Decision) {
-	if _, taken := v.Claims[d.Index]; m.own >= 0 && d.Index != m.own || m.own < 0 && (taken || d.Index < 0 || d.Index >= v.Limit) {
+	if _, taken := v.Claims[d.Index]; m.own >= 0 && d.Index != m.own || m.own < 0 && (taken || d.Index < 0 || d.Index >= v.Limit+m.beside) {
 		t.Fatalf("place %d of %d, taken %v; it holds %d", d.Index, v.Limit, taken, m.own)
 	}
 	_, taken := v.Totals[d.Total]
@@ -147,7 +152,7 @@ func (m model) places(t *rapid.T, v View, d Decision) {
 func (m model) waits(t *rapid.T, v View, d Decision) {
 	full := !shut(v) && (m.own >= 0 || v.Ahead == "") // then it is for places
 	for _, n := range m.away {
-		if full && (m.fleetRoom || m.own < 0 && len(m.away) >= v.Limit) && !strings.Contains(d.Wait.Reason, n) {
+		if full && (m.fleetRoom || m.own < 0 && len(m.away)-m.beside >= v.Limit) && !strings.Contains(d.Wait.Reason, n) {
 			t.Fatalf("%q stands in the way and is not named: %v", n, d)
 		}
 	}

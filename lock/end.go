@@ -52,8 +52,7 @@ func (t *Turn) succeed(ctx context.Context) (through, clock int64, err error) {
 		}
 		ops := append(t.freeOps(), s.RunningOps(q.Presence, q.Version.ID)...)
 		ops = append(ops, s.StatusOps(node, state.Rollout, state.Success, q.status(""))...)
-		if slices.Contains(gate.Failed, node) { // success strikes the failure; a halt stays
-			gate.Failed = without(gate.Failed, node)
+		if strike(&gate, node) { // success strikes the failure; a halt stays
 			ops = append(ops, s.GateOp(q.rollout(), group, gate))
 		}
 		if t.roster.Has(node) {
@@ -164,10 +163,16 @@ const (
 	Halting Failure = iota // it counts against what the group survives
 	Late                   // it stops nobody before all have run the step that failed: the claim is freed for them
 	Broken                 // the version worked here before: it is the host's own matter
+	Host                   // a fault of the host: it counts apart, against Rules.MaxHostFailures
 )
 
 func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 	s, q := t.store, t.req
+	if how == Host && t.roster == nil {
+		if err := t.freeze(ctx); err != nil {
+			return err
+		}
+	}
 	told := false
 	for attempt := 0; ; attempt++ {
 		gate, gateRev, err := s.Gate(ctx, q.rollout(), q.Rules.Group)
@@ -175,20 +180,27 @@ func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 			return err
 		}
 		st := q.status(reason)
+		st.Host = how == Host
 		ops := append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), s.RingOp())
-		if how == Halting && (gate.State == state.Halted || attempt > 0) && !told { // it is on record at once, however many fail at the same moment
+		if how == Host && !slices.Contains(gate.Failed, q.node()) {
+			ops = append(ops, t.freeTotal()...)
+		}
+		if counts := how == Halting || how == Host; counts && (gate.State == state.Halted || attempt > 0) && !told { // it is on record at once, however many fail at the same moment
 			if err := t.tell(ctx, ops); err != nil {
 				return err
 			}
 			told = true
 		}
 		switch {
-		case told && (slices.Contains(gate.Failed, q.node()) || attempt > listing && gate.State == state.Halted):
+		case told && (counted(gate, q.node()) && (how == Host || slices.Contains(gate.Failed, q.node())) || attempt > listing && gate.State == state.Halted):
 			return nil // the next failure tries to be listed again
 		case how == Late:
 			ops = append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), t.freeOps()...)
 		case how == Halting:
 			fails(&gate, q.node(), reason, q.Rules.MaxFailures)
+			ops = append(ops, s.GateOp(q.rollout(), q.Rules.Group, gate))
+		case how == Host:
+			faults(&gate, q.node(), reason, q.Rules.hostFailures(t.size))
 			ops = append(ops, s.GateOp(q.rollout(), q.Rules.Group, gate))
 		}
 		gateKey := s.GateKey(q.rollout(), q.Rules.Group)
@@ -235,14 +247,4 @@ func (t *Turn) tell(ctx context.Context, ops []clientv3.Op) error {
 func (t *Turn) toldBefore(ctx context.Context) bool {
 	st, err := t.store.StatusOf(ctx, t.req.node(), state.Rollout, state.Failed)
 	return err == nil && st.Run == t.req.Run && t.req.Run != ""
-}
-
-// fails counts a node's failure, once, and halts a group that has too many.
-func fails(gate *state.Gate, node, reason string, survives int) {
-	if !slices.Contains(gate.Failed, node) {
-		gate.Failed = append(gate.Failed, node)
-	}
-	if len(gate.Failed) > survives && gate.State != state.Halted {
-		gate.State, gate.Node, gate.Reason = state.Halted, node, reason
-	}
 }

@@ -173,6 +173,7 @@ func (t *Turn) rules(r *reading, a *answers) (err error) {
 	if v.Totals, err = claimsOf(a.kvs(), nil); err != nil {
 		return err
 	}
+	v.Spares = q.Rules.hostFailures(t.size)
 	v.Total, v.Timed, v.Mixed = q.Rules.Total, q.Rules.Deadline > 0, t.roster != nil && len(t.roster.Roles) > 1
 	v.Ticking = len(a.kvs()) > 0
 	if q.Rules.Closed != nil {

@@ -29,10 +29,12 @@ type Rules struct {
 	Total       int                  // nodes of the whole fleet that may change at a time; 0 is any number
 	Depends     []string             // groups that must be through first
 	MaxFailures int                  // failures that a group survives
-	OnLost      string               // what becomes of a node that does not answer: hold, release, fail; "" is hold
-	Deadline    time.Duration        // when no holder of the group finished for so long, it halts; 0 is never
-	Soak        func(group string) time.Duration
-	Closed      func(now time.Time) (until string) // outside the group's maintenance windows: when they open; "" is open
+	// MaxHostFailures is how many hosts of a group, of a roster of that size, may have a fault of their own before the group halts; nil is none.
+	MaxHostFailures func(roster int) int
+	OnLost          string        // what becomes of a node that does not answer: hold, release, fail; "" is hold
+	Deadline        time.Duration // when no holder of the group finished for so long, it halts; 0 is never
+	Soak            func(group string) time.Duration
+	Closed          func(now time.Time) (until string) // outside the group's maintenance windows: when they open; "" is open
 }
 
 // What becomes of a node that does not answer while others wait for it.

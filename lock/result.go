@@ -124,7 +124,8 @@ func (s *Steps) unknown(ctx context.Context, step Step, node string) error {
 	if err != nil || !done.Succeeded { // it is back, or another node was faster
 		return err
 	}
-	return s.halt(ctx, node, "the result of step "+step.ID+" is unknown: "+reason, done.Header.Revision)
+	because := state.Gate{Node: node, Reason: "the result of step " + step.ID + " is unknown: " + reason, Failed: []string{node}}
+	return s.halt(ctx, because, done.Header.Revision)
 }
 
 // Value is the content of a shared result.

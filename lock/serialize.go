@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -26,16 +25,21 @@ func (s *Steps) Serialize(ctx context.Context, step Step, limit func(roster int)
 	return t, err
 }
 
-// StopStep frees a serialized step's claim because it failed, and keeps every other node from starting it.
-func (t *Turn) StopStep(ctx context.Context, reason string) error {
+// StopStep frees a serialized step's claim because it failed, and keeps every other node from starting it. A host fault does that only where the group
+// has more of them than it survives.
+func (t *Turn) StopStep(ctx context.Context, reason string, how Failure) error {
 	node := t.req.node()
 	return again(ctx, node, func() error {
 		gate, rev, err := t.store.Gate(ctx, t.req.rollout(), t.gate)
 		if err != nil {
 			return err
 		}
-		told := slices.Contains(gate.Failed, node) // also by an attempt whose answer was lost, which freed the claim
-		fails(&gate, node, reason, 0)
+		told := counted(gate, node) // also by an attempt whose answer was lost, which freed the claim
+		if how == Host {
+			faults(&gate, node, reason, t.req.Rules.hostFailures(t.size))
+		} else {
+			fails(&gate, node, reason, 0)
+		}
 		gateKey := t.store.GateKey(t.req.rollout(), t.gate)
 		done, err := t.store.Client.Txn(ctx).
 			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(gateKey), "=", rev))...).
@@ -59,11 +63,12 @@ func (t *Turn) GoOnStep(ctx context.Context) error {
 	node := t.req.node()
 	err := again(ctx, node, func() error {
 		gate, rev, err := t.store.Gate(ctx, t.req.rollout(), t.gate)
-		if err != nil || !slices.Contains(gate.Failed, node) {
+		halted := gate.State == state.Halted
+		if err != nil || !strike(&gate, node) {
 			return err
 		}
-		if gate.Failed = without(gate.Failed, node); len(gate.Failed) == 0 {
-			gate = state.Gate{State: "open"}
+		if halted && len(gate.Failed) == 0 && len(gate.Hosts) <= t.req.Rules.hostFailures(t.size) {
+			gate = state.Gate{State: "open", Hosts: gate.Hosts}
 		}
 		gateKey := t.store.GateKey(t.req.rollout(), t.gate)
 		done, err := t.store.Client.Txn(ctx).

@@ -72,7 +72,7 @@ func TestSerializeStops(t *testing.T) {
 	all := f.requests(3, "db")
 	turn := f.mustSerialize(all[0])
 	f.contains(f.stops(all[1]), "serialize db/join (1 at a time)|db000 holds it")
-	f.must(turn.StopStep(f.ctx, "it broke"))
+	f.must(turn.StopStep(f.ctx, "it broke", Halting))
 	if turn.Holds() || len(f.keys(f.semaphore(joint("db")))) != 0 {
 		t.Error("its place is not free")
 	}
@@ -103,7 +103,7 @@ func TestSerializeTwoFailures(t *testing.T) {
 		f.must(turn.Acquire(f.ctx))
 	}
 	for _, turn := range two {
-		f.must(turn.StopStep(f.ctx, "it broke"))
+		f.must(turn.StopStep(f.ctx, "it broke", Halting))
 	}
 	f.must(f.mustSerialize(all[0]).GoOnStep(f.ctx))
 	f.contains(f.stops(all[2]), "(halted)")
@@ -120,7 +120,7 @@ func TestSerializeAtOnce(t *testing.T) {
 		turns[i] = f.serialize(all[i], limit(8))
 		f.must(turns[i].Acquire(f.ctx))
 	}
-	f.atOnce(len(all), func(i int) error { return turns[i].StopStep(f.ctx, "it broke") })
+	f.atOnce(len(all), func(i int) error { return turns[i].StopStep(f.ctx, "it broke", Halting) })
 	if g, _, err := f.Gate(f.ctx, "v1", turns[0].gate); err != nil || len(g.Failed) != 8 || g.State != state.Halted {
 		t.Errorf("%+v %v", g, err)
 	}
@@ -149,7 +149,7 @@ func TestSerializeFence(t *testing.T) {
 	if got := f.lost("db000"); got.By != "db001" {
 		t.Errorf("%+v", got)
 	}
-	if err := turn.StopStep(f.ctx, "it broke"); !errors.Is(err, ErrFenced) {
+	if err := turn.StopStep(f.ctx, "it broke", Halting); !errors.Is(err, ErrFenced) {
 		t.Errorf("%v", err)
 	}
 	f.must(turn.GoOnStep(f.ctx))
@@ -211,9 +211,9 @@ func TestStopStepTwice(t *testing.T) {
 	f := newFleet(t)
 	turn := f.mustSerialize(f.request("db1", "db"))
 	key, fence := turn.key, turn.fence
-	f.must(turn.StopStep(f.ctx, "it broke"))
+	f.must(turn.StopStep(f.ctx, "it broke", Halting))
 	turn.key, turn.fence = key, fence // as when the answer is lost
-	f.must(turn.StopStep(f.ctx, "it broke"))
+	f.must(turn.StopStep(f.ctx, "it broke", Halting))
 	if turn.Holds() {
 		t.Error("it still has its place")
 	}

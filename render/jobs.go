@@ -124,7 +124,10 @@ type RunOptions struct {
 	OnLost string `yaml:"onLost" words:"hold release fail"`
 	// FailAfterAllTargetsRan lets a failure stop nobody before all hosts have run the step; it may stand under serialize as well.
 	FailAfterAllTargetsRan bool `yaml:"failAfterAllTargetsRan"`
-	Explicit               bool `yaml:"-"` // runs: always was written, not defaulted
+	// FailureClass says whose fault a failure is: a host fault stops the other hosts only above rollout.maxHostFailures. It is host or commit, or one of
+	// them by exit code: {75: host}; default what the error says.
+	FailureClass FailureClass `yaml:"failureClass"`
+	Explicit     bool         `yaml:"-"` // runs: always was written, not defaulted
 }
 
 // Serialize is how many hosts take a step at a time.

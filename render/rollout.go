@@ -20,6 +20,7 @@ type Rollout struct {
 	RoleOrder        map[string]Strings      `yaml:"roleOrder"`                        // the older name of roleDependencies
 	GroupMappings    map[string]RolePatterns `yaml:"groupMappings"`                    // group -> patterns over roles, which then take turns as one
 	MaxFailures      int                     `yaml:"maxFailures"`                      // failures that a group survives; default 0
+	MaxHostFailures  Limit                   `yaml:"maxHostFailures"`                  // hosts of a group that may fail by faults of their own: 2, or a share such as 10%, which is at least 1; default 10%
 	Canary           *Canary                 `yaml:"canary"`                           // nodes that go first
 	OnLost           string                  `yaml:"onLost" words:"hold release fail"` // what becomes of a node that stops to answer while others wait for it; default hold
 	ProgressDeadline *Duration               `yaml:"progressDeadline"`                 // a group in which nobody finished for so long halts; 0 is never; default 30m
@@ -51,6 +52,19 @@ func (r Rollout) Progress() time.Duration {
 		return defaultProgress
 	}
 	return r.ProgressDeadline.Std()
+}
+
+// defaultHostFailures is the share of a group that may fail by faults of the hosts, in fleets that do not say.
+const defaultHostFailures = "10%"
+
+// HostFailuresFor is how many hosts of a roster of n may fail by faults of their own before their group halts.
+func (r Rollout) HostFailuresFor(n int) int {
+	limit := r.MaxHostFailures
+	if limit.Text == "" {
+		limit.Text = defaultHostFailures
+	}
+	hosts, _ := limit.Of(n)
+	return hosts
 }
 
 // HasCanaries reports canaries that go first. Frozen ones would never be through.
@@ -263,7 +277,7 @@ func (c *compiler) checkRoleNames(doc *document, at func(string) *yaml.Node) {
 // instructionNames are the keys of rollout as instructions spell them.
 var instructionNames = map[string]string{
 	"rolling_rules": "rollingRules", "role_dependencies": "roleDependencies", "role_order": "roleOrder", "group_mappings": "groupMappings",
-	"max_failures": "maxFailures", "on_lost": "onLost", "progress_deadline": "progressDeadline",
+	"max_failures": "maxFailures", "max_host_failures": "maxHostFailures", "on_lost": "onLost", "progress_deadline": "progressDeadline",
 }
 
 // drop empties the rules of the given names: what stands in their place is the whole of them.

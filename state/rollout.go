@@ -14,6 +14,7 @@ type Gate struct {
 	Node    string   `json:"node,omitempty"`
 	Reason  string   `json:"reason,omitempty"`
 	Failed  []string `json:"failed,omitempty"`  // the nodes whose upgrade failed
+	Hosts   []string `json:"hosts,omitempty"`   // those that failed by a fault of the host, not of the commit; no node is in both
 	Resumed string   `json:"resumed,omitempty"` // who opened it again
 	Clock   bool     `json:"clock,omitempty"`   // the progress deadline was set going
 }

@@ -155,6 +155,17 @@ type pkgRunner struct {
 	wait time.Duration // for its lock
 }
 
+// packageError is what a package manager said when it failed.
+type packageError struct {
+	text   string
+	locked bool // another program kept its lock
+}
+
+func (e *packageError) Error() string { return e.text }
+
+// HostFault is true where another program of the host kept the lock.
+func (e *packageError) HostFault() bool { return e.locked }
+
 // lockPoll is how often a lock is tried that its program does not wait for itself.
 const lockPoll = time.Second
 

@@ -71,7 +71,7 @@ func (a apt) update(ctx context.Context, more ...string) error {
 	case err != nil:
 		return err
 	case out.ExitCode != 0 || strings.Contains(out.StdErr, "Failed to fetch"):
-		return errors.New(aptSays(out))
+		return &packageError{aptSays(out), aptBusy(out)}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -34,7 +33,7 @@ func (a apt) explain(ctx context.Context, out apply.Output) error {
 		}
 		return noVersion(m[2], m[1], known)
 	}
-	return errors.New(aptSays(out))
+	return &packageError{aptSays(out), aptBusy(out)}
 }
 
 // noPackage is the error of a name that no list has.

@@ -34,7 +34,7 @@ func (d dnf) command(args ...string) apply.Command {
 func (d dnf) do(ctx context.Context, args ...string) error {
 	out, err := d.run(ctx, d.command(args...), dnfBusy)
 	if err == nil && out.ExitCode != 0 {
-		err = errors.New(dnfSays(out))
+		err = &packageError{dnfSays(out), dnfBusy(out)}
 	}
 	return err
 }
@@ -193,7 +193,7 @@ var dnfNoMatch = regexp.MustCompile(`(?m)^Error: Unable to find a match: (.*)$`)
 func (d dnf) explain(ctx context.Context, out apply.Output, wants []pkgWant) error {
 	m := dnfNoMatch.FindStringSubmatch(out.StdErr)
 	if m == nil {
-		return errors.New(dnfSays(out))
+		return &packageError{dnfSays(out), dnfBusy(out)}
 	}
 	for _, w := range wants {
 		if !slices.Contains(strings.Fields(m[1]), rpmSpec(w)) {
@@ -220,7 +220,7 @@ func (d dnf) explain(ctx context.Context, out apply.Output, wants []pkgWant) err
 		}
 		return noPackage(w.name, names)
 	}
-	return errors.New(dnfSays(out))
+	return &packageError{dnfSays(out), dnfBusy(out)}
 }
 
 func (d dnf) remove(ctx context.Context, names []string, _, autoremove bool) error {

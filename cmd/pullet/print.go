@@ -78,7 +78,11 @@ func (a *app) printReport(r *apply.Report, diff bool) {
 			printStep(a.out, s, diff)
 		}
 		if s.Outcome == apply.Failed {
-			fmt.Fprintf(a.out, "           at %s\n", s.Pos)
+			whose := ""
+			if s.Fault == apply.HostFault {
+				whose = " (host fault)"
+			}
+			fmt.Fprintf(a.out, "           at %s%s\n", s.Pos, whose)
 		}
 	}
 	for _, step := range r.NotUndone {

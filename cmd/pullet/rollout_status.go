@@ -31,6 +31,8 @@ type rolloutGroup struct {
 	Nodes int    `json:"nodes"`
 	Done  int    `json:"done"`
 	State string `json:"state"` // open, halted, done
+	// HostFaults are the hosts that failed by faults of their own.
+	HostFaults []string `json:"hostFaults,omitempty"`
 }
 
 // parked is the state of a node that gave its slot back in mid-run.
@@ -123,6 +125,7 @@ func (a *app) rolloutGroups(ctx context.Context, node *agent.Agent, store *state
 	}
 	for i := range out {
 		g := &out[i]
+		g.HostFaults = o.Gates[g.Group].Hosts
 		switch {
 		case o.Gates[g.Group].State == state.Halted || o.Gates[state.AllGroups].State == state.Halted:
 			g.State = state.Halted
@@ -135,6 +138,14 @@ func (a *app) rolloutGroups(ctx context.Context, node *agent.Agent, store *state
 	return out
 }
 
+// stateText is the group's state, with the number of host faults.
+func (g rolloutGroup) stateText() string {
+	if len(g.HostFaults) == 0 {
+		return g.State
+	}
+	return g.State + ", " + count(len(g.HostFaults), "host fault")
+}
+
 // print shows the groups, and the nodes of each state; with all, also those that are upgraded one by one.
 func (v *rolloutView) print(w io.Writer, all bool) {
 	v.status.printVersion(w)
@@ -142,7 +153,7 @@ func (v *rolloutView) print(w io.Writer, all bool) {
 	t := columns(w)
 	fmt.Fprintln(t, "STAGE\tGROUP\tAT A TIME\tDONE\tSTATE")
 	for _, g := range v.Groups {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t%s\n", number(g.Stage), g.Group, number(g.Limit), g.Done, g.Nodes, g.State)
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t%s\n", number(g.Stage), g.Group, number(g.Limit), g.Done, g.Nodes, g.stateText())
 	}
 	t.Flush()
 	for _, s := range []string{upgrading, pending, parked, failed, lost} {

@@ -36,6 +36,7 @@ type nodeStatus struct {
 	Since   time.Time `json:"since,omitzero"`
 	Why     string    `json:"why,omitempty"`
 	Clear   string    `json:"clear,omitempty"`
+	Host    bool      `json:"hostFault,omitempty"` // it failed by a fault of the host
 
 	Gate    string         `json:"gate,omitempty"`    // at which it waits
 	Holders []state.Holder `json:"holders,omitempty"` // for whom
@@ -160,6 +161,7 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 
 // waitsAt takes what a status says of the node.
 func (n *nodeStatus) waitsAt(s state.StatusLine) {
+	n.Host = s.Host && s.State == state.Failed
 	n.Since, n.Why, n.Clear, n.Gate, n.Holders, n.Parked = s.Time, s.Reason, s.Clear, s.Gate, s.Holders, s.Parked && s.State == state.Pending
 	if !s.Since.IsZero() {
 		n.Since, n.lasts = s.Since, true

@@ -283,6 +283,8 @@ func (x *execution) settleFailed(ctx context.Context) error {
 		how = lock.Late
 	case x.version.Same(x.disk.Running):
 		how = lock.Broken
+	case x.faulty:
+		how = lock.Host
 	}
 	began := x.fleet.c.now()
 	err := x.turn.Fail(ctx, x.failed, how)

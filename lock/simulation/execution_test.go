@@ -22,6 +22,7 @@ type execution struct {
 
 	failed  string // why the run failed
 	late    bool   // in a way that stops nobody
+	faulty  bool   // by a fault of the host
 	pending string // for what it waits
 	stopped error  // why it was stopped
 }
@@ -221,6 +222,8 @@ func (x *execution) change(ctx context.Context, s *task) string {
 	how := "ok"
 	if x.rng.Float64() < s.fails && !x.fleet.isCalm() {
 		how = failed
+	} else if s.faults > 0 && x.rng.Float64() < s.faults && !x.fleet.isCalm() {
+		how, x.faulty = failed, true
 	}
 	x.note(s, how)
 	if err := x.save(func(d *disk) { d.steps[s.name] = journaled{x.version.ID, true, how} }); err != nil {
@@ -244,7 +247,7 @@ func (x *execution) serialized(ctx context.Context, s *task, semaphore *lock.Tur
 	case s.late:
 		err = semaphore.Release(ctx)
 	default:
-		err = semaphore.StopStep(ctx, "it failed")
+		err = semaphore.StopStep(ctx, "it failed", map[bool]lock.Failure{true: lock.Host}[x.faulty])
 	}
 	if err != nil && how != failed {
 		x.failed = fmt.Sprint(s.name, ": ", err)
@@ -315,7 +318,11 @@ func (x *execution) arrive(ctx context.Context, s *task, how string) string {
 	gate := x.release.staged(s, x.name, x.role)
 	after, cancel := afterwards(ctx)
 	defer cancel()
-	open, err := x.steps.Arrive(after, gate, how)
+	word := how
+	if how == failed && x.faulty {
+		word = lock.Faulty
+	}
+	open, err := x.steps.Arrive(after, gate, word)
 	switch {
 	case err != nil && how == failed, how == failed:
 		return how

@@ -24,6 +24,7 @@ type release struct {
 	soak    time.Duration
 	onLost  string
 	failing int // failures that a group survives
+	faulty  int // host faults that it survives
 	within  time.Duration
 	depends map[string][]string
 	steps   []*task
@@ -35,6 +36,7 @@ type task struct {
 	roles      []string // that have it
 	takes      time.Duration
 	fails      float64 // how likely
+	faults     float64 // how likely by a fault of the host
 	sync       bool
 	serialize  int // nodes at a time; 0 is any
 	late       bool
@@ -92,7 +94,7 @@ func (r *release) limit(group string, roster int) int {
 func (r *release) rules(node, role string) lock.Rules {
 	group := r.group(node, role)
 	return lock.Rules{
-		Group: group, Role: role, Total: r.total, MaxFailures: r.failing, OnLost: r.onLost, Deadline: r.within, Depends: r.before(group),
+		Group: group, Role: role, Total: r.total, MaxFailures: r.failing, MaxHostFailures: func(int) int { return r.faulty }, OnLost: r.onLost, Deadline: r.within, Depends: r.before(group),
 		GroupOf: func(node string, m state.Member) string { return r.group(node, m.Role) },
 		Limit:   func(roster int) int { return r.limit(group, roster) },
 		Soak: func(group string) time.Duration {
@@ -143,7 +145,7 @@ func (r *release) mended(id string) *release {
 	for _, s := range r.steps {
 		if s.target == 0 && s.reads == nil {
 			one := *s
-			one.fails = 0
+			one.fails, one.faults = 0, 0
 			out.steps = append(out.steps, &one)
 		}
 	}
@@ -307,13 +309,17 @@ func (f *fleet) drawSteps(r *release) {
 	if rng.IntN(2) == 0 {
 		fails = 0.05
 	}
+	faults := 0.0
+	if f.seed%3 == 0 { // not drawn: the other seeds stay what they were
+		faults, r.faulty = 0.05, int(f.seed/3%3)
+	}
 	shared := &task{name: "all/sync", roles: f.roles, sync: true, repeatable: true, takes: 2 * time.Second}
 	common := len(f.roles) > 1 && rng.IntN(3) == 0
 	at := rng.IntN(3)
 	for first, role := range f.roles {
 		n := 2 + rng.IntN(4)
 		for i := range n {
-			s := &task{name: fmt.Sprint(role, "/step", i), roles: []string{role}, repeatable: true, fails: fails}
+			s := &task{name: fmt.Sprint(role, "/step", i), roles: []string{role}, repeatable: true, fails: fails, faults: faults}
 			s.takes = time.Duration(1+rng.IntN(40_000_000)) * time.Microsecond
 			switch rng.IntN(8) {
 			case 0, 1:

@@ -216,8 +216,16 @@ func (c *checker) limits(w write, group string, claim state.Claim) {
 			}
 		}
 	}
-	if len(claims)+len(away) > limit {
-		c.fail(w, "I1: %s is admitted to %s: %d claims and %q away, of %d", claim.Node, group, len(claims), away, limit)
+	beside := 0
+	var gate state.Gate
+	parse(c.keys[prefix+"rollout/"+claim.Rollout+"/gate/"+group].write, &gate)
+	for _, one := range claims {
+		if one.Node != claim.Node && slices.Contains(gate.Hosts, one.Node) {
+			beside++
+		}
+	}
+	if len(claims)-min(beside, r.faulty)+len(away) > limit {
+		c.fail(w, "I1: %s is admitted to %s: %d claims, %d of them beside the limit, and %q away, of %d", claim.Node, group, len(claims), min(beside, r.faulty), away, limit)
 	}
 	if r.total > 0 && !slices.ContainsFunc(c.totals(), func(one state.Claim) bool { return one.Node == claim.Node }) {
 		c.fail(w, "I1: %s is admitted to %s outside the total of %d", claim.Node, group, r.total)
@@ -274,7 +282,7 @@ func (c *checker) admission(w write, group string, claim state.Claim) {
 			parse(k.write, &gate)
 		}
 		own := g == group || g == state.AllGroups
-		if gate.State == state.Halted && !(own && slices.Contains(gate.Failed, claim.Node)) {
+		if gate.State == state.Halted && !(own && (slices.Contains(gate.Failed, claim.Node) || slices.Contains(gate.Hosts, claim.Node))) {
 			c.fail(w, "I4: %s is admitted to %s while %s is halted (%s)", claim.Node, group, g, gate.Reason)
 		}
 	}
@@ -380,6 +388,9 @@ func (c *checker) gate(w write, rollout, group string) {
 	if parse(w, &gate); len(gate.Failed) > survives && gate.State != state.Halted {
 		c.fail(w, "I4: %s of %s goes on after failures of %q, of %d", group, rollout, gate.Failed, survives)
 	}
+	if faulty := c.find(strings.Split(rollout, ".")[0]).faulty; len(gate.Hosts) > faulty && gate.State != state.Halted {
+		c.fail(w, "I4: %s of %s goes on after host faults of %q, of %d", group, rollout, gate.Hosts, faulty)
+	}
 }
 
 // shared: barriers open when all arrived (I2), places of elections and results are not taken from who started (I3).
@@ -408,7 +419,7 @@ func (c *checker) barrier(w write, rollout, key string) {
 		c.fail(w, "I2: a barrier without a roster opens: %v", err)
 		return
 	}
-	bad := 0
+	bad, faulty := 0, 0
 	for _, node := range roster.Nodes() {
 		in, arrived := c.keys[key+"in/"+node]
 		switch {
@@ -416,12 +427,16 @@ func (c *checker) barrier(w write, rollout, key string) {
 			if !c.through(node, lock.Hold) {
 				bad++
 			}
+		case arrived && in.Value == lock.Faulty:
+			if !c.through(node, lock.Hold) {
+				faulty++
+			}
 		case !arrived && !c.through(node, r.onLost):
 			c.fail(w, "I2: the barrier %s opens, and %s did not arrive", key, node)
 		}
 	}
-	if bad > r.failing {
-		c.fail(w, "I2: the barrier %s opens although %d failed", key, bad)
+	if bad > r.failing || faulty > r.faulty {
+		c.fail(w, "I2: the barrier %s opens although %d failed, and %d by faults of their hosts", key, bad, faulty)
 	}
 }
 

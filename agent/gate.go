@@ -73,6 +73,9 @@ func (p *pull) keepRunning(ctx context.Context) error {
 	if running == nil || p.halfway() {
 		return nil
 	}
+	if frozen, err := p.frozen(ctx); frozen || err != nil {
+		return err
+	}
 	program, err := p.compile(ctx, running)
 	if err != nil {
 		p.out.Warnings = append(p.out.Warnings, err)

@@ -115,6 +115,10 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.relabel(ctx, program.catalog.Node.Labels); err != nil {
 		return err
 	}
+	if frozen, err := p.frozen(ctx); frozen || err != nil {
+		p.out.Version = version
+		return errors.Join(err, p.tellConfigured(ctx, version))
+	}
 	if p.store == nil || p.upToDate(version) {
 		if err := p.converge(ctx, version, program); err != nil || !p.needsTurn() {
 			p.commands(ctx, program.catalog)

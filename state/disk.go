@@ -30,6 +30,7 @@ type Local struct {
 	Place       int64             `json:"place,omitempty"`
 	Store       Origin            `json:"store,omitzero"`   // the fleet's record as it was seen last
 	Labels      map[string]string `json:"labels,omitempty"` // as the inventory gave them last
+	Frozen      *Freeze           `json:"frozen,omitempty"` // the switch that stops all of its changes
 	Offers      []string          `json:"offers,omitempty"` // the services that it announced because base/services.yaml says so
 	LastPull    time.Time         `json:"lastPull,omitzero"`
 	PullBoot    string            `json:"pullBoot,omitempty"` // the boot of the last pull

@@ -12,12 +12,15 @@ import (
 
 // Switch is an operator's word on who may change. Switches only restrict.
 type Switch struct {
-	Enabled bool      `json:"enabled"`
-	Version string    `json:"version,omitempty"` // the only one that is admitted; "" is any
-	Reason  string    `json:"reason,omitempty"`
-	By      string    `json:"by,omitempty"`
-	At      time.Time `json:"at"`
-	Until   time.Time `json:"until,omitzero"` // when it ends by itself, by the clock of etcd
+	Enabled bool   `json:"enabled"`
+	Version string `json:"version,omitempty"` // the only one that is admitted; "" is any
+	// AllChanges, of a switch that is not enabled: drift is not corrected either.
+	AllChanges bool `json:"allChanges,omitempty"`
+
+	Reason string    `json:"reason,omitempty"`
+	By     string    `json:"by,omitempty"`
+	At     time.Time `json:"at"`
+	Until  time.Time `json:"until,omitzero"` // when it ends by itself, by the clock of etcd
 }
 
 // Scope is what a switch is for.

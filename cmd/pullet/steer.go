@@ -52,7 +52,8 @@ func (a *app) pause(ctx context.Context, store *state.Store, l lasting) error {
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "paused%s%s; %s; to go on: pullet rollout resume\n", until(w.Until), because(l.reason), changing(o))
+	_, err = fmt.Fprintf(a.out, "paused%s%s; %s; to go on: pullet rollout resume\n"+
+		"  drift is still corrected: pullet disable --global --all-changes stops that too\n", until(w.Until), because(l.reason), changing(o))
 	return err
 }
 

@@ -17,14 +17,15 @@ import (
 // switching is a change of one switch.
 type switching struct {
 	host, role, version string
-	global              bool
+	global, allChanges  bool
 	lasting
 }
 
 func (a *app) disableCommand() *cobra.Command {
 	return a.switchCommand("disable", "Keep a host, a role or all where they are", false,
-		"Disable keeps hosts from changing to another version. What they run is kept in force. A switch of a host counts before that of its role,\n"+
-			"and that before the one for all. A host that changes just now is not interrupted.")
+		"Disable keeps hosts from changing to another version. What they run is kept in force, unless --all-changes stops that too: then a pull\n"+
+			"looks, and changes nothing. A switch of a host counts before that of its role, and that before the one for all. A run in progress is not\n"+
+			"interrupted.")
 }
 
 func (a *app) enableCommand() *cobra.Command {
@@ -49,6 +50,8 @@ func (a *app) switchCommand(name, short string, enabled bool, long string) *cobr
 	c.Flags().BoolVar(&w.global, "global", false, "all nodes")
 	if enabled {
 		c.Flags().StringVar(&w.version, "version", "", "with --role: admit only this version")
+	} else {
+		c.Flags().BoolVar(&w.allChanges, "all-changes", false, "do not correct drift either, and run no commands of others")
 	}
 	w.flags(c)
 	return c
@@ -107,7 +110,7 @@ func (a *app) setSwitch(ctx context.Context, store *state.Store, w *switching, e
 	if err != nil {
 		return err
 	}
-	next := &state.Switch{Enabled: enabled, Reason: w.reason, By: operator(), At: time.Now().UTC()}
+	next := &state.Switch{Enabled: enabled, AllChanges: w.allChanges, Reason: w.reason, By: operator(), At: time.Now().UTC()}
 	if w.version != "" {
 		v, err := knownVersion(ctx, store, o, w.version)
 		if err != nil {
@@ -128,13 +131,15 @@ func (a *app) setSwitch(ctx context.Context, store *state.Store, w *switching, e
 	return a.printSwitch(o, scope, next, was, set)
 }
 
-// restricted reports a host whose role or the whole fleet is disabled.
+// restricted reports a host whose role or the whole fleet is disabled, or a role in a fleet that is.
 func restricted(o *state.Overview, scope state.Scope, set map[string]state.Switch) bool {
-	if scope.Kind != "host" {
-		return false
+	if scope.Kind == "host" {
+		if role, ok := set[state.RoleScope(o.Nodes[scope.Name].Role).String()]; ok {
+			return !role.Enabled || role.Version != ""
+		}
 	}
-	if role, ok := set[state.RoleScope(o.Nodes[scope.Name].Role).String()]; ok {
-		return !role.Enabled || role.Version != ""
+	if scope.Kind == "global" {
+		return false
 	}
 	global, ok := set[state.GlobalScope().String()]
 	return ok && !global.Enabled
@@ -185,6 +190,8 @@ func switchText(w state.Switch) string {
 		text = "is enabled for version " + state.Short(w.Version) + " only"
 	case w.Enabled:
 		text = "is enabled"
+	case w.AllChanges:
+		text = "is disabled for all changes, drift correction included,"
 	}
 	return text + " by " + w.By + until(w.Until) + because(w.Reason)
 }

@@ -10,6 +10,7 @@ import (
 
 	securejoin "github.com/cyphar/filepath-securejoin"
 
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
 
@@ -88,8 +89,25 @@ func (h *Host) Lock(ctx context.Context, what string) (unlock func(), err error)
 	}
 }
 
+// Entry opens the directory that holds a path of the repository on this machine. The last element is not followed; links before it are
+// followed by the rule of hostfile, beneath the root. This is how a host's files are changed.
+func (h *Host) Entry(path string) (*hostfile.Entry, error) {
+	if !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("%q is not an absolute path", path)
+	}
+	return hostfile.Root(h.Root).Entry(path)
+}
+
+// Follow is Entry for what is used rather than replaced: where the last element is a link, the entry is what it leads to.
+func (h *Host) Follow(path string) (*hostfile.Entry, error) {
+	if !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("%q is not an absolute path", path)
+	}
+	return hostfile.Root(h.Root).Follow(path)
+}
+
 // Path is where a path of the repository lies on this machine. Links in its parents are followed beneath the root, so nothing
-// leads out of it; its last element is not followed.
+// leads out of it; its last element is not followed. It is for reading what only root can change, and for comparing: see Entry.
 func (h *Host) Path(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("%q is not an absolute path", path)

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 	"syscall"
@@ -60,7 +59,7 @@ func (s *running) absent(ctx context.Context) []string {
 	var out []string
 	for _, what := range s.manages() {
 		if what.Path != "" && !what.Part {
-			if at, err := s.Host.Path(what.Path); err == nil && notThere(at) {
+			if s.Host.gone(what.Path) {
 				out = append(out, what.ID)
 			}
 			continue
@@ -76,8 +75,18 @@ func (s *running) absent(ctx context.Context) []string {
 	return out
 }
 
-func notThere(path string) bool {
-	_, err := os.Lstat(path)
+// gone reports that nothing stands at a path. Where that cannot be told, something may.
+func (h *Host) gone(path string) bool {
+	at, err := h.Entry(path)
+	if err != nil {
+		return false
+	}
+	defer at.Close()
+	_, err = at.Lstat()
+	return notThere(err)
+}
+
+func notThere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
@@ -156,8 +165,7 @@ func (s *running) making() map[string]state.Thing {
 func (x *execution) handOver() {
 	things, d := x.Journal.Managed().Things, x.declared()
 	for _, one := range x.keeper.kept {
-		at, err := x.Host.Path(one.Path)
-		if one.None && x.restored[one.Step] && err == nil && notThere(at) {
+		if one.None && x.restored[one.Step] && x.Host.gone(one.Path) {
 			delete(things, "file "+one.Path)
 		}
 	}

@@ -14,31 +14,42 @@ type noted struct {
 	Dir string `json:"dir,omitempty"`
 }
 
+// PrivateDir makes a directory that only the agent's user can enter. What remove does not take away because the agent is killed, the next
+// pull does.
+func (h *Host) PrivateDir() (dir string, remove func() error, err error) {
+	if dir, err = os.MkdirTemp("", "pullet-"); err != nil {
+		return "", nil, fmt.Errorf("cannot make a temporary directory: %w", err)
+	}
+	remove = func() error { return os.RemoveAll(dir) }
+	if h.Notes == "" {
+		return dir, remove, nil
+	}
+	note := filepath.Join(h.Notes, "dir-"+filepath.Base(dir)) // sorted behind the commands: see Orphans
+	remove = func() error { return errors.Join(os.RemoveAll(dir), os.Remove(note)) }
+	// Encoding cannot fail: a number and texts.
+	text, _ := json.Marshal(noted{Dir: dir})
+	if err = os.MkdirAll(h.Notes, 0o700); err == nil {
+		err = os.WriteFile(note, text, 0o600)
+	}
+	if err != nil {
+		return "", nil, errors.Join(fmt.Errorf("cannot note a temporary directory: %w", err), remove())
+	}
+	return dir, remove, nil
+}
+
 // PrivateFile writes what a command is to read and ps must not show. Only a user can read it, the agent's own by default; it lies in a
-// directory of its own. What remove does not take away because the agent is killed, the next pull does.
+// directory of its own.
 func (h *Host) PrivateFile(name, user string, data []byte) (path string, remove func() error, err error) {
 	who, err := credential(user)
 	if err != nil {
 		return "", nil, err
 	}
-	dir, err := os.MkdirTemp("", "pullet-")
+	dir, remove, err := h.PrivateDir()
 	if err != nil {
 		return "", nil, err
 	}
-	remove = func() error { return os.RemoveAll(dir) }
-	if h.Notes != "" {
-		note := filepath.Join(h.Notes, "dir-"+filepath.Base(dir)) // sorted behind the commands: see Orphans
-		remove = func() error { return errors.Join(os.RemoveAll(dir), os.Remove(note)) }
-		// Encoding cannot fail: a number and texts.
-		text, _ := json.Marshal(noted{Dir: dir})
-		if err = os.MkdirAll(h.Notes, 0o700); err == nil {
-			err = os.WriteFile(note, text, 0o600)
-		}
-	}
 	path = filepath.Join(dir, name)
-	if err == nil {
-		err = os.WriteFile(path, data, 0o400)
-	}
+	err = os.WriteFile(path, data, 0o400)
 	for _, at := range []string{path, dir} {
 		if err == nil && who.cred != nil {
 			err = os.Chown(at, int(who.cred.Uid), int(who.cred.Gid))

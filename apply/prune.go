@@ -178,8 +178,7 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 // onHost reports that a thing is there. Where that cannot be told, it may be.
 func (x *execution) onHost(ctx context.Context, id string, t state.Thing) bool {
 	if t.Path != "" && !t.Part {
-		at, err := x.Host.Path(t.Path)
-		return err != nil || !notThere(at)
+		return !x.Host.gone(t.Path)
 	}
 	s := x.removal(id, t)
 	if s == nil {

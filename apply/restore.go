@@ -3,19 +3,20 @@ package apply
 import (
 	"bufio"
 	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
 
-	"github.com/google/renameio/v2"
-
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // kept is how a path was before the run changed it.
@@ -86,10 +87,11 @@ func (k *keeper) keep(h *Host, step, path string) error {
 	}
 	one := kept{Step: step, Path: path}
 	if have < 0 {
-		at, err := h.Path(path)
+		at, err := h.Entry(path)
 		if err != nil {
 			return err
 		}
+		defer at.Close()
 		if one, err = k.look(at); err != nil {
 			return err
 		}
@@ -123,83 +125,126 @@ func (k *keeper) append(one kept) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
+// maxKept bounds the copy of a file.
+const maxKept = 1 << 30
+
 // look takes down what stands at a path, with a copy of its content.
-func (k *keeper) look(at string) (kept, error) {
-	info, err := os.Lstat(at)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+func (k *keeper) look(at *hostfile.Entry) (kept, error) {
+	info, err := at.Lstat()
+	if notThere(err) {
 		return kept{None: true}, nil
 	}
 	if err != nil {
 		return kept{}, err
 	}
-	one := kept{Mode: info.Mode(), UID: -1, GID: -1}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		one.UID, one.GID = int(st.Uid), int(st.Gid)
-	}
+	one := keptOf(info)
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		one.Link, err = os.Readlink(at)
+		one.Link, err = at.Readlink()
 	case info.Mode().IsRegular():
-		one.File = filepath.Join(k.dir, strconv.Itoa(len(k.kept)))
-		err = copyFile(at, one.File)
+		return k.copy(at, filepath.Join(k.dir, strconv.Itoa(len(k.kept))))
 	}
 	return one, err
 }
 
-func copyFile(from, to string) error {
-	data, err := os.ReadFile(from)
+func keptOf(info fs.FileInfo) kept {
+	one := kept{Mode: info.Mode(), UID: -1, GID: -1}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		one.UID, one.GID = int(st.Uid), int(st.Gid)
+	}
+	return one
+}
+
+// copy keeps a file. Owner and mode are those of the file whose content is kept, whatever stands at the path by then.
+func (k *keeper) copy(from *hostfile.Entry, to string) (kept, error) {
+	f, err := from.Open()
 	if err != nil {
-		return err
+		return kept{}, err
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-		return err
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return kept{}, err
 	}
-	if err := renameio.WriteFile(to, data, 0o600, renameio.WithTempDir(filepath.Dir(to))); err != nil {
-		return err
+	if info.Size() > maxKept {
+		return kept{}, fmt.Errorf("it has %d bytes, more than the %d that are kept", info.Size(), maxKept)
 	}
-	return CopyAttributes(from, to)
+	one := keptOf(info)
+	one.File = to
+	at, err := hostfile.Root("/").Entry(to)
+	if err != nil {
+		return kept{}, err
+	}
+	defer at.Close()
+	if err := at.MakeParents(0o700); err != nil {
+		return kept{}, err
+	}
+	c, err := at.Candidate()
+	if err != nil {
+		return kept{}, err
+	}
+	defer c.Drop()
+	if _, err := io.Copy(c, io.LimitReader(f, maxKept)); err != nil {
+		return kept{}, err
+	}
+	if err := errors.Join(hostfile.CopyAttributes(f, c.File), c.Place()); err != nil {
+		return kept{}, err
+	}
+	return one, at.SyncDir()
 }
 
 // still reports that a path is as it was: the step failed before it changed anything.
 func (o kept) still(h *Host) bool {
-	at, err := h.Path(o.Path)
+	at, err := h.Entry(o.Path)
 	if err != nil {
 		return false
 	}
-	info, err := os.Lstat(at)
+	defer at.Close()
+	info, err := at.Lstat()
 	if err != nil {
-		return o.None && notThere(at)
+		return o.None && notThere(err)
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if o.None || !ok || info.Mode() != o.Mode || int(st.Uid) != o.UID || int(st.Gid) != o.GID {
+	now := keptOf(info)
+	if o.None || now.Mode != o.Mode || now.UID != o.UID || now.GID != o.GID {
 		return false
 	}
 	switch {
 	case o.Link != "":
-		now, err := os.Readlink(at)
+		now, err := at.Readlink()
 		return err == nil && now == o.Link
 	case o.File != "":
-		was, err := os.ReadFile(o.File)
-		now, other := os.ReadFile(at)
-		return err == nil && other == nil && bytes.Equal(was, now)
+		return o.sameContent(at)
 	}
 	return true
 }
 
+func (o kept) sameContent(at *hostfile.Entry) bool {
+	was, err := hostfile.Root("/").Entry(o.File)
+	if err != nil {
+		return false
+	}
+	defer was.Close()
+	one, two := sha256.New(), sha256.New()
+	if was.CopyTo(one, maxKept) != nil || at.CopyTo(two, maxKept) != nil {
+		return false
+	}
+	return bytes.Equal(one.Sum(nil), two.Sum(nil))
+}
+
 // putBack makes a path what it was. A directory that was not there stays when there is something in it: that is syscall.ENOTEMPTY.
 func (o kept) putBack(h *Host) error {
-	at, err := h.Path(o.Path)
+	at, err := h.Entry(o.Path)
 	if err != nil {
 		return err
 	}
+	defer at.Close()
 	switch {
 	case o.None:
-		err = os.Remove(at)
-		if errors.Is(err, fs.ErrNotExist) {
+		if err = at.Remove(); notThere(err) {
 			return nil
 		}
 	case o.Link != "":
-		err = renameio.Symlink(o.Link, at)
+		err = at.Symlink(o.Link, o.UID, o.GID)
 	case o.Mode.IsDir():
 		err = o.putBackDir(at)
 	default:
@@ -208,42 +253,61 @@ func (o kept) putBack(h *Host) error {
 	if err != nil {
 		return err
 	}
-	return state.SyncDir(filepath.Dir(at))
+	return at.SyncDir()
 }
 
 // putBackDir gives a directory its owner and mode. A link that stands there now is not followed: it may lead anywhere.
-func (o kept) putBackDir(at string) error {
-	if err := os.Mkdir(at, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+func (o kept) putBackDir(at *hostfile.Entry) error {
+	dir, err := at.Dir()
+	if errors.Is(err, fs.ErrNotExist) {
+		dir, err = at.Mkdir(0o700)
+	}
+	if err != nil {
 		return err
 	}
-	fd, err := syscall.Open(at, syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return &fs.PathError{Op: "open", Path: at, Err: err}
-	}
-	dir := os.NewFile(uintptr(fd), at)
-	return errors.Join(dir.Chown(o.UID, o.GID), dir.Chmod(o.Mode), dir.Close())
+	defer dir.Close()
+	return dir.Set(hostfile.Attributes{UID: o.UID, GID: o.GID, Mode: o.Mode, SetMode: true})
 }
 
-func (o kept) putBackFile(at string) error {
-	data, err := os.ReadFile(o.File)
+func (o kept) putBackFile(at *hostfile.Entry) error {
+	copied, err := hostfile.Root("/").Entry(o.File)
+	if err != nil {
+		return err
+	}
+	defer copied.Close()
+	from, err := copied.Open()
 	if err != nil {
 		return fmt.Errorf("its copy is gone: %w", err)
 	}
-	t, err := renameio.NewPendingFile(at, renameio.WithTempDir(filepath.Dir(at)), renameio.WithPermissions(0o600))
+	defer from.Close()
+	c, err := at.Candidate()
 	if err != nil {
 		return err
 	}
-	defer t.Cleanup()
-	if _, err := t.Write(data); err != nil {
+	defer c.Drop()
+	if _, err := io.Copy(c, from); err != nil {
 		return err
 	}
-	// The owner first: it clears setuid.
-	if err := errors.Join(os.Lchown(t.Name(), o.UID, o.GID), os.Chmod(t.Name(), o.Mode), CopyAttributes(o.File, t.Name())); err != nil {
+	// The owner first: it clears setuid. The mode last: an access list changes it.
+	err = errors.Join(c.Set(hostfile.Attributes{UID: o.UID, GID: o.GID}), hostfile.CopyAttributes(from, c.File),
+		c.Set(hostfile.Attributes{UID: -1, GID: -1, Mode: o.Mode, SetMode: true}))
+	if err != nil {
 		return err
 	}
-	err = t.CloseAtomicallyReplace()
+	err = c.Place()
 	if errors.Is(err, syscall.EBUSY) { // something is mounted on it
-		return os.WriteFile(at, data, o.Mode.Perm())
+		return o.writeOver(at, c.File)
 	}
 	return err
+}
+
+// writeOver gives a file its old content where it stands.
+func (o kept) writeOver(at *hostfile.Entry, from *os.File) error {
+	to, err := at.OpenWrite()
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	n, err := io.Copy(to, io.NewSectionReader(from, 0, math.MaxInt64))
+	return errors.Join(err, to.Truncate(n), to.Sync())
 }

@@ -1,14 +1,10 @@
 package action
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/pullet/pullet/apply"
 )
@@ -108,6 +104,7 @@ func (a *ArchiveExtracted) Check(ctx context.Context, h *apply.Host) (apply.Chan
 	if err != nil {
 		return apply.Change{}, err
 	}
+	defer x.close()
 	p, err := x.plan(ctx, h)
 	if err != nil {
 		return apply.Change{}, err
@@ -119,18 +116,30 @@ func (a *ArchiveExtracted) created(h *apply.Host) (bool, error) {
 	if a.Creates == "" {
 		return false, nil
 	}
-	at, err := h.Path(a.Creates)
-	return err == nil && exists(at), err
+	return standsAt(h, a.Creates)
 }
 
 // extraction is the archive's way into the directory on this host. A link in its place is followed, beneath the root.
 func (a *ArchiveExtracted) extraction(h *apply.Host) (*extraction, error) {
-	root, err := h.Resolve(a.Name)
+	w, err := a.Permissions.tree(h, a.TreeModes)
 	if err != nil {
 		return nil, err
 	}
-	w, err := a.Permissions.tree(h, a.TreeModes)
-	return &extraction{ArchiveExtracted: a, root: root, w: w, limits: archiveLimits{entries: 1_000_000, bytes: 64 << 30}}, err
+	root, err := h.Follow(a.Name)
+	if err != nil {
+		return nil, err
+	}
+	x := &extraction{ArchiveExtracted: a, root: root, w: w, limits: archiveLimits{entries: 1_000_000, bytes: 64 << 30}}
+	if root.IsDir() {
+		x.dir, err = root.Dir()
+	} else if root.Exists() {
+		err = fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
+	}
+	if err != nil {
+		x.close()
+		return nil, err
+	}
+	return x, nil
 }
 
 // extractPlan is what is to be done.
@@ -159,11 +168,8 @@ func (p *extractPlan) change() apply.Change {
 func (x *extraction) plan(ctx context.Context, h *apply.Host) (*extractPlan, error) {
 	p := &extractPlan{}
 	var err error
-	if p.old, err = loadRecord(x.record()); err != nil {
+	if p.old, err = loadRecord(x.dir, recordName(x.step)); err != nil {
 		return nil, err
-	}
-	if info, err := os.Lstat(x.root); err == nil && !info.IsDir() {
-		return nil, fmt.Errorf("%s is not a directory: remove it with file.absent first", x.Name)
 	}
 	is, err := x.isOf(h, p.old)
 	if err != nil {
@@ -203,11 +209,12 @@ func (x *extraction) isOf(h *apply.Host, r *archiveRecord) (bool, error) {
 	case !filepath.IsAbs(x.Source):
 		return r.Archive == digest(sha256.Sum256(x.data)).String(), nil
 	}
-	at, err := h.Resolve(x.Source)
+	at, err := h.Follow(x.Source)
 	if err != nil {
 		return false, err
 	}
-	info, err := os.Stat(at)
+	defer at.Close()
+	info, err := at.Lstat()
 	if missing(err) {
 		return true, nil
 	}
@@ -218,47 +225,13 @@ func (x *extraction) isOf(h *apply.Host, r *archiveRecord) (bool, error) {
 	return have.String() == r.Archive, err
 }
 
-// local opens an archive that is at hand; nil for one that is not.
-func (x *extraction) local(h *apply.Host) (*archiveData, error) {
-	switch {
-	case x.remote != nil:
-		return nil, nil
-	case !filepath.IsAbs(x.Source):
-		return &archiveData{bytes.NewReader(x.data), int64(len(x.data)), sha256.Sum256(x.data), stamp{}, func() {}}, nil
-	}
-	at, err := h.Resolve(x.Source)
-	if err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(at)
-	switch {
-	case missing(err):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is %s, not a file", x.Source, kindOf(info))
-	}
-	sum, err := fileDigest(at)
-	switch {
-	case err != nil:
-		return nil, err
-	case x.want != nil && sum != *x.want:
-		return nil, fmt.Errorf("%s has %s, and digest says %s", x.Source, sum, *x.want)
-	}
-	f, err := os.Open(at)
-	if err != nil {
-		return nil, err
-	}
-	return &archiveData{f, info.Size(), sum, stampOf(info), func() { _ = f.Close() }}, nil // it was only read
-}
-
 // Apply extracts what is missing or different.
 func (a *ArchiveExtracted) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
 	x, err := a.extraction(h)
 	if err != nil {
 		return apply.Output{}, err
 	}
+	defer x.close()
 	if err := x.w.dir.known(); err != nil {
 		return apply.Output{}, err
 	}
@@ -295,30 +268,4 @@ func (x *extraction) failed(err error) error {
 		name = x.remote.String()
 	}
 	return fmt.Errorf("%s: %w", name, err)
-}
-
-// open gives the archive, fetched where it is at an address: into a file near the directory, as there has to be room for it anyway.
-func (x *extraction) open(ctx context.Context, h *apply.Host) (*archiveData, error) {
-	if x.remote == nil {
-		from, err := x.local(h)
-		if err == nil && from == nil {
-			err = fmt.Errorf("there is no archive %s on this host", x.Source)
-		}
-		return from, err
-	}
-	near := filepath.Dir(x.root)
-	for !exists(near) {
-		near = filepath.Dir(near)
-	}
-	c, err := newCandidate(filepath.Join(near, strings.TrimSuffix(recordName(x.step), ".json")))
-	if err != nil {
-		return nil, err
-	}
-	err = x.remote.fetch(ctx, c)
-	info, stat := c.Stat()
-	if err := errors.Join(err, stat); err != nil {
-		c.drop()
-		return nil, err
-	}
-	return &archiveData{c, info.Size(), x.remote.digest, stamp{}, c.drop}, nil
 }

@@ -3,16 +3,14 @@ package action
 import (
 	"crypto/sha256"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
-	"github.com/google/renameio/v2"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // recordPrefix begins the name of the record that stands in the directory.
@@ -39,25 +37,30 @@ const maxRecord = 256 << 20
 
 // loadRecord reads a record; nil where there is none that can be trusted. The directory may belong to somebody else: what is not the
 // agent's own file, or names paths that lead out, is no record.
-func loadRecord(at string) (*archiveRecord, error) {
-	f, err := os.OpenFile(at, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
-	if missing(err) || errors.Is(err, syscall.ELOOP) {
+func loadRecord(dir *hostfile.Dir, name string) (*archiveRecord, error) {
+	at, err := dir.Entry(name)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	info, err := at.Lstat()
+	if missing(err) || err == nil && !trusted(info) {
 		return nil, nil
 	}
+	if err != nil {
+		return nil, err
+	}
+	f, err := at.Open()
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
+	now, err := f.Stat()
+	if err != nil || !trusted(now) {
 		return nil, err
 	}
-	st, ok := statOf(info)
-	if !ok || !info.Mode().IsRegular() || int(st.Uid) != os.Geteuid() || info.Mode()&0o022 != 0 || info.Size() > maxRecord {
-		return nil, nil
-	}
 	var r archiveRecord
-	data, err := io.ReadAll(f)
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord))
 	if err != nil || json.Unmarshal(data, &r) != nil {
 		return nil, err
 	}
@@ -69,13 +72,23 @@ func loadRecord(at string) (*archiveRecord, error) {
 	return &r, nil
 }
 
+// trusted reports a record that only the agent can have written.
+func trusted(info fs.FileInfo) bool {
+	return info.Mode().IsRegular() && ownerID(info) == os.Geteuid() && info.Mode()&0o022 == 0 && info.Size() <= maxRecord
+}
+
 // save writes the record, for the agent alone: it names all files.
-func (r *archiveRecord) save(at string) error {
+func (r *archiveRecord) save(dir *hostfile.Dir, name string) error {
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	return renameio.WriteFile(at, data, 0o600, renameio.WithTempDir(filepath.Dir(at)))
+	at, err := dir.Entry(name)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	return putFile(at, data, hostfile.Attributes{UID: -1, GID: -1, Mode: 0o600, SetMode: true})
 }
 
 // stampOf is when a file was touched last.
@@ -111,7 +124,12 @@ func (x *extraction) compare(entries []archiveEntry) (*differences, error) {
 
 // compareOne says what is wrong with one entry, and whether it has to be written.
 func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err error) {
-	info, err := os.Lstat(x.at(e.Path))
+	at, err := x.dir.Entry(e.Path)
+	if err != nil {
+		return "", false, err
+	}
+	defer at.Close()
+	info, err := at.Lstat()
 	switch {
 	case missing(err):
 		return "create", true, nil
@@ -125,12 +143,12 @@ func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err
 	case e.Kind == aLink && info.Mode()&fs.ModeSymlink == 0, e.Kind == aFile && !info.Mode().IsRegular():
 		return "it is " + kindOf(info), true, nil
 	case e.Kind == aLink:
-		have, err := os.Readlink(x.at(e.Path))
+		have, err := at.Readlink()
 		if err != nil || have != e.Target {
 			return "target " + have + " -> " + e.Target, true, err
 		}
 	case e.Kind == aFile:
-		same, err := x.sameContent(e, info)
+		same, err := sameContent(at, e, info)
 		if err != nil || !same {
 			return "content", true, err
 		}
@@ -139,13 +157,13 @@ func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err
 }
 
 // sameContent reads a file only where the kernel says that it was touched.
-func (x *extraction) sameContent(e archiveEntry, info fs.FileInfo) (bool, error) {
+func sameContent(at *hostfile.Entry, e archiveEntry, info fs.FileInfo) (bool, error) {
 	if info.Size() != e.Size {
 		return false, nil
 	}
 	if e.Seen != (stamp{}) && e.Seen == stampOf(info) {
 		return true, nil
 	}
-	have, err := fileDigest(x.at(e.Path))
+	have, err := fileDigest(at)
 	return have.String() == e.Sum, err
 }

@@ -127,11 +127,11 @@ func TestLeftCandidate(t *testing.T) {
 	s.mustRun("file.managed", "{name: /d/"+strings.Repeat("x", 250)+".conf, content: new}")
 }
 
-// TestCandidateSuffix: a check that goes by the end of a name sees the one that the file has.
-func TestCandidateSuffix(t *testing.T) {
+// TestValidateName: a check that goes by a name sees the one that the file has.
+func TestValidateName(t *testing.T) {
 	s := newScene(t)
 	s.mustRun("file.managed", "{name: /app.service, content: x, validate: 'echo %s > seen'}")
-	if seen := strings.TrimSpace(s.read("seen")); filepath.Base(seen) != ".app.pullet.service" {
+	if seen := strings.TrimSpace(s.read("seen")); filepath.Base(seen) != "app.service" {
 		t.Errorf("the command saw %q", seen)
 	}
 }

@@ -1,19 +1,16 @@
 package action
 
 import (
+	"context"
+	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // Cleaning is what is removed from a directory.
@@ -115,23 +112,24 @@ func managedBy(cat *render.Catalog, s *render.Step) (paths []string, whole bool)
 }
 
 // extra are the paths below a directory, relative to it, that are to be removed: what is neither kept nor excluded nor another step's. A
-// directory that goes as a whole is listed alone. Links are never followed, and what is mounted somewhere is not touched.
-func (c *Cleaning) extra(h *apply.Host, root, name string, keep func(rel string) bool) ([]string, error) {
-	if !c.Clean || !exists(root) {
+// directory that goes as a whole is listed alone. Links are never followed, and what is mounted somewhere is not touched. The directory is
+// nil where it is not there.
+func (c *Cleaning) extra(h *apply.Host, dir *hostfile.Dir, name string, keep func(rel string) bool) ([]string, error) {
+	if !c.Clean || dir == nil {
 		return nil, nil
 	}
-	if rel, err := filepath.Rel(h.Root, root); err != nil || tooNear("/"+rel) {
-		return nil, fmt.Errorf("%s leads to /%s, which is too near the root to be cleaned", name, rel)
+	if tooNear(dir.Path()) {
+		return nil, fmt.Errorf("%s leads to %s, which is too near the root to be cleaned", name, dir.Path())
 	}
-	s, err := c.sweep(h, root, name, keep)
+	s, err := c.sweep(h, dir, name, keep)
 	if err == nil {
-		_, err = s.below(".")
+		_, err = s.below(dir, ".")
 	}
 	return s.extra, err
 }
 
-func (c *Cleaning) sweep(h *apply.Host, root, name string, keep func(rel string) bool) (*sweep, error) {
-	s := &sweep{Cleaning: c, h: h, root: root, name: name, keep: keep}
+func (c *Cleaning) sweep(h *apply.Host, dir *hostfile.Dir, name string, keep func(rel string) bool) (*sweep, error) {
+	s := &sweep{Cleaning: c, h: h, root: dir.Path(), name: name, keep: keep}
 	for _, other := range c.others {
 		if err := s.spare(other); err != nil {
 			return s, err
@@ -144,10 +142,10 @@ func (c *Cleaning) sweep(h *apply.Host, root, name string, keep func(rel string)
 type sweep struct {
 	*Cleaning
 	h      *apply.Host
-	root   string
+	root   string // the directory, beneath the host's root
 	name   string
 	keep   func(rel string) bool
-	spared []string // on this machine
+	spared []string // on this machine, beneath its root
 	starts []string // likewise, of which only the beginning is known
 	extra  []string
 }
@@ -156,14 +154,14 @@ type sweep struct {
 func (s *sweep) spare(other string) error {
 	if start, open := strings.CutSuffix(other, "*"); open {
 		if path.IsAbs(start) {
-			at, err := s.h.Path(start + "x")
+			at, err := whereIs(s.h.Entry, start+"x")
 			s.starts = append(s.starts, strings.TrimSuffix(at, "x"))
 			return err
 		}
 		return nil
 	}
-	for _, where := range []func(string) (string, error){s.h.Path, s.h.Resolve} {
-		at, err := where(other)
+	for _, find := range []func(string) (*hostfile.Entry, error){s.h.Entry, s.h.Follow} {
+		at, err := whereIs(find, other)
 		if err != nil {
 			return err
 		}
@@ -172,25 +170,36 @@ func (s *sweep) spare(other string) error {
 	return nil
 }
 
+// whereIs is where a path leads, beneath the host's root.
+func whereIs(find func(string) (*hostfile.Entry, error), name string) (string, error) {
+	at, err := find(name)
+	if err != nil {
+		return "", err
+	}
+	defer at.Close()
+	return at.Path(), nil
+}
+
 // below looks at what is in a directory, and reports whether something of it stays.
-func (s *sweep) below(dir string) (stays bool, err error) {
-	found, err := os.ReadDir(filepath.Join(s.root, dir))
+func (s *sweep) below(dir *hostfile.Dir, rel string) (stays bool, err error) {
+	names, err := dir.Names()
 	if err != nil {
 		return true, err
 	}
+	slices.Sort(names)
 	var gone []string
-	for _, e := range found {
-		rel := path.Join(dir, e.Name())
-		left, err := s.one(rel, e)
+	for _, name := range names {
+		in := path.Join(rel, name)
+		left, err := s.one(dir, name, in)
 		if err != nil {
 			return true, err
 		}
 		stays = stays || left
 		if !left {
-			gone = append(gone, rel)
+			gone = append(gone, in)
 		}
 	}
-	if stays || dir == "." || s.keep(dir) {
+	if stays || rel == "." || s.keep(rel) {
 		s.extra = append(s.extra, gone...)
 		return true, nil
 	}
@@ -198,21 +207,34 @@ func (s *sweep) below(dir string) (stays bool, err error) {
 }
 
 // one decides about one entry: whether it, or something in it, stays.
-func (s *sweep) one(rel string, e fs.DirEntry) (stays bool, err error) {
-	at := filepath.Join(s.root, rel)
-	if s.passes(rel, at) {
+func (s *sweep) one(dir *hostfile.Dir, name, rel string) (stays bool, err error) {
+	if s.passes(rel, path.Join(s.root, rel)) {
 		return true, nil
 	}
-	mounted, err := isMount(at)
-	switch kept := s.keep(rel); {
-	case err != nil || mounted && kept:
+	e, err := dir.Entry(name)
+	if err != nil {
 		return true, err
+	}
+	defer e.Close()
+	info, err := e.Lstat()
+	if missing(err) {
+		return false, nil
+	}
+	mounted, bad := e.IsMount()
+	switch kept := s.keep(rel); {
+	case err != nil || bad != nil || mounted && kept:
+		return true, errors.Join(err, bad)
 	case mounted:
 		return true, fmt.Errorf("%s is a mount point: unmount it, or exclude it", path.Join(s.name, rel))
-	case !e.IsDir():
+	case !info.IsDir():
 		return kept, nil
 	}
-	return s.below(rel)
+	in, err := e.Dir()
+	if err != nil {
+		return true, err
+	}
+	defer in.Close()
+	return s.below(in, rel)
 }
 
 // passes reports what is not looked at: what is excluded, and what is another step's.
@@ -233,46 +255,57 @@ func (c *Cleaning) leftAlone(rel string) bool {
 	})
 }
 
-// isMount reports that something is mounted on a directory.
-func isMount(at string) (bool, error) {
-	var st unix.Statx_t
-	err := unix.Statx(unix.AT_FDCWD, at, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &st)
-	if err != nil {
-		return false, &fs.PathError{Op: "statx", Path: at, Err: err}
-	}
-	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, nil
-}
-
 // removeAll removes what extra found.
-func removeAll(h *apply.Host, root, name string, extra []string, keep bool) error {
+func removeAll(ctx context.Context, h *apply.Host, dir *hostfile.Dir, name string, extra []string, keep bool) error {
 	for _, rel := range extra {
-		at := filepath.Join(root, rel)
-		if err := backupAll(h, path.Join(name, rel), at, keep); err != nil {
-			return err
-		}
-		if err := os.RemoveAll(at); err != nil {
-			return err
-		}
-		if err := state.SyncDir(filepath.Dir(at)); err != nil {
+		if err := removeOne(ctx, h, dir, name, rel, keep); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// backupAll keeps the regular files of what is going to be removed.
-func backupAll(h *apply.Host, name, at string, keep bool) error {
-	if !keep {
-		return nil
+func removeOne(ctx context.Context, h *apply.Host, dir *hostfile.Dir, name, rel string, keep bool) error {
+	at, err := dir.Entry(rel)
+	if err != nil {
+		return err
 	}
-	return filepath.WalkDir(at, func(p string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+	defer at.Close()
+	if keep {
+		if err := backupAll(ctx, h, path.Join(name, rel), at); err != nil {
 			return err
 		}
-		rel, err := filepath.Rel(at, p)
-		if err == nil {
-			_, err = backup(h, path.Join(name, rel), p)
+	}
+	if err := at.RemoveAll(ctx); err != nil {
+		return err
+	}
+	return at.SyncDir()
+}
+
+// backupAll keeps the regular files of what is going to be removed.
+func backupAll(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry) error {
+	info, err := at.Lstat()
+	switch {
+	case missing(err):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().IsRegular():
+		_, err := backup(h, name, at)
+		return err
+	case !info.IsDir():
+		return nil
+	}
+	dir, err := at.Dir()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Walk(ctx, func(rel string, e *hostfile.Entry, info hostfile.Info) error {
+		if !info.Mode().IsRegular() {
+			return nil
 		}
+		_, err := backup(h, path.Join(name, rel), e)
 		return err
 	})
 }

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // FileDirectory is a directory with this owner and mode. Missing parents are made with mode 0755. A link to a directory is followed,
@@ -66,16 +65,17 @@ func (a *FileDirectory) Bind(b apply.Binding) error {
 }
 
 // Check compares type, owner and mode, and with recurse and clean what is below.
-func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	path, err := h.Resolve(a.Name)
-	if err != nil {
-		return apply.Change{}, err
-	}
+func (a *FileDirectory) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
 	w, err := a.wanted(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	info, err := os.Stat(path)
+	at, err := h.Follow(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	defer at.Close()
+	info, err := at.Lstat()
 	switch {
 	case missing(err):
 		return apply.Change{Summary: "create"}, nil
@@ -85,7 +85,7 @@ func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, e
 		return apply.Change{}, fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
 	}
 	own := w.differs(info)
-	below, err := a.below(h, path)
+	below, err := a.below(ctx, h, at)
 	if err != nil {
 		return apply.Change{}, err
 	}
@@ -96,13 +96,21 @@ func (a *FileDirectory) Check(_ context.Context, h *apply.Host) (apply.Change, e
 }
 
 // below is what is to be done below the directory.
-func (a *FileDirectory) below(h *apply.Host, root string) (apply.Change, error) {
-	var c tally
-	extra, err := a.extra(h, root, a.Name, func(string) bool { return false })
+func (a *FileDirectory) below(ctx context.Context, h *apply.Host, at *hostfile.Entry) (apply.Change, error) {
+	if !a.Clean && !a.Recurse {
+		return apply.Change{}, nil
+	}
+	dir, err := at.Dir()
 	if err != nil {
 		return apply.Change{}, err
 	}
-	err = a.walk(h, root, extra, func(rel, at string, info fs.FileInfo, w wanted) error {
+	defer dir.Close()
+	var c tally
+	extra, err := a.extra(h, dir, a.Name, func(string) bool { return false })
+	if err != nil {
+		return apply.Change{}, err
+	}
+	err = a.walk(ctx, h, dir, extra, func(rel string, _ *hostfile.Entry, info hostfile.Info, w wanted) error {
 		c.note(strings.Join(w.differs(info), ", "), filepath.Join(a.Name, rel), "")
 		return nil
 	})
@@ -112,41 +120,48 @@ func (a *FileDirectory) below(h *apply.Host, root string) (apply.Change, error) 
 
 // Apply makes the directory, sets owners and modes, and removes what is too much.
 func (a *FileDirectory) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	path, err := h.Resolve(a.Name)
-	if err != nil {
-		return apply.Output{}, err
-	}
 	w, err := a.wanted(h)
 	if err := errors.Join(err, w.known()); err != nil {
 		return apply.Output{}, err
 	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return apply.Output{}, err
-	}
-	if err := w.set(path); err != nil {
-		return apply.Output{}, err
-	}
-	extra, err := a.extra(h, path, a.Name, func(string) bool { return false })
+	at, err := h.Follow(a.Name)
 	if err != nil {
 		return apply.Output{}, err
 	}
-	if err := removeAll(h, path, a.Name, extra, false); err != nil {
+	defer at.Close()
+	if err := at.MakeParents(0o755); err != nil {
 		return apply.Output{}, err
 	}
-	err = a.walk(h, path, nil, func(rel, at string, info fs.FileInfo, w wanted) error {
+	dir, err := openOrMake(at)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	defer dir.Close()
+	if err := w.set(dir); err != nil {
+		return apply.Output{}, err
+	}
+	extra, err := a.extra(h, dir, a.Name, func(string) bool { return false })
+	if err != nil {
+		return apply.Output{}, err
+	}
+	if err := removeAll(ctx, h, dir, a.Name, extra, false); err != nil {
+		return apply.Output{}, err
+	}
+	err = a.walk(ctx, h, dir, nil, func(_ string, e *hostfile.Entry, info hostfile.Info, w wanted) error {
 		if len(w.differs(info)) == 0 {
-			return ctx.Err()
+			return nil
 		}
-		return w.set(at)
+		return w.set(e)
 	})
 	if err != nil {
 		return apply.Output{}, err
 	}
-	return apply.Output{}, state.SyncDir(filepath.Dir(path))
+	return apply.Output{}, at.SyncDir()
 }
 
 // walk visits what recurse holds for, with what it shall have. Links have owners of their own and no mode.
-func (a *FileDirectory) walk(h *apply.Host, root string, gone []string, visit func(rel, at string, info fs.FileInfo, w wanted) error) error {
+func (a *FileDirectory) walk(ctx context.Context, h *apply.Host, dir *hostfile.Dir, gone []string,
+	visit func(rel string, e *hostfile.Entry, info hostfile.Info, w wanted) error) error {
 	if !a.Recurse {
 		return nil
 	}
@@ -154,35 +169,21 @@ func (a *FileDirectory) walk(h *apply.Host, root string, gone []string, visit fu
 	if err != nil {
 		return err
 	}
-	s, err := a.sweep(h, root, a.Name, nil)
+	s, err := a.sweep(h, dir, a.Name, nil)
 	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(root, func(at string, d fs.DirEntry, err error) error {
-		if err != nil || at == root {
-			return err
-		}
-		rel, err := filepath.Rel(root, at)
-		if err != nil {
-			return err
-		}
-		if s.passes(rel, at) || slices.Contains(gone, rel) {
-			if d.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		info, err := d.Info()
-		if err != nil {
-			return err
+	return dir.Walk(ctx, func(rel string, e *hostfile.Entry, info hostfile.Info) error {
+		if s.passes(rel, e.Path()) || slices.Contains(gone, rel) {
+			return fs.SkipDir
 		}
 		want := w.file
 		switch {
-		case d.IsDir():
+		case info.IsDir():
 			want = w.dir
 		case !info.Mode().IsRegular():
 			want.setMode = false
 		}
-		return visit(rel, at, info, want)
+		return visit(rel, e, info, want)
 	})
 }

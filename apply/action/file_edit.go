@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // Editing is a text file of which a part is managed. The other bytes stay as they are.
@@ -39,14 +39,17 @@ type placeError struct{ error }
 
 // check says what an edit would do.
 func (a *Editing) check(h *apply.Host, do edit) (apply.Change, error) {
-	path, w, err := a.find(h)
+	at, w, err := a.find(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	have, info, err := readEdited(a.Name, path)
+	defer at.Close()
+	old, have, err := readEdited(a.Name, at)
 	if err != nil {
 		return apply.Change{}, err
 	}
+	defer old.close()
+	info := old.info
 	want, summary, err := edited(have, do)
 	var noPlace placeError
 	switch {
@@ -57,9 +60,9 @@ func (a *Editing) check(h *apply.Host, do edit) (apply.Change, error) {
 	case info == nil && summary == "":
 		return apply.Change{}, nil
 	case info == nil && a.Create:
-		return apply.Change{Summary: "create, " + summary, Diff: textDiff(a.Name, nil, want), Lacks: a.lacks(path)}, nil
+		return apply.Change{Summary: "create, " + summary, Diff: textDiff(a.Name, nil, want), Lacks: a.lacks(at)}, nil
 	case info == nil:
-		return apply.Change{Summary: summary, Diff: textDiff(a.Name, nil, want), Lacks: a.lacks(path)}, nil
+		return apply.Change{Summary: summary, Diff: textDiff(a.Name, nil, want), Lacks: a.lacks(at)}, nil
 	}
 	differs := w.differs(info)
 	if summary == "" {
@@ -69,8 +72,8 @@ func (a *Editing) check(h *apply.Host, do edit) (apply.Change, error) {
 }
 
 // lacks is what has to be there for an edit: the file, or, where that is made, its directory.
-func (a *Editing) lacks(path string) *apply.LackError {
-	lack := lacksParent(a.Name, path, a.MakeDirs)
+func (a *Editing) lacks(at *hostfile.Entry) *apply.LackError {
+	lack := lacksParent(a.Name, at, a.MakeDirs)
 	if lack == nil && !a.Create {
 		return a.noFile()
 	}
@@ -81,20 +84,24 @@ func (a *Editing) noFile() *apply.LackError {
 	return &apply.LackError{Path: filepath.Clean(a.Name), Text: fmt.Sprintf("there is no file %s: add create: true, or a step that makes it before this one", a.Name)}
 }
 
-func (a *Editing) find(h *apply.Host) (path string, w wanted, err error) {
-	if path, err = h.Resolve(a.Name); err == nil {
-		w, err = a.wanted(h)
+func (a *Editing) find(h *apply.Host) (at *hostfile.Entry, w wanted, err error) {
+	if w, err = a.wanted(h); err == nil {
+		at, err = h.Follow(a.Name)
 	}
-	return path, w, err
+	return at, w, err
 }
 
 // apply edits the file. Other steps may edit it at the same time: it is read, changed and replaced by one after another.
 func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
-	path, w, err := a.find(h)
-	if err := errors.Join(err, w.known()); err != nil {
+	at, w, err := a.find(h)
+	if err != nil {
 		return err
 	}
-	if err := a.parents(a.Name, path); err != nil {
+	defer at.Close()
+	if err := w.known(); err != nil {
+		return err
+	}
+	if err := a.parents(a.Name, at); err != nil {
 		return err
 	}
 	release, err := h.Lock(ctx, filepath.Clean(a.Name))
@@ -102,10 +109,12 @@ func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 		return err
 	}
 	defer release()
-	have, info, err := readEdited(a.Name, path)
+	old, have, err := readEdited(a.Name, at)
 	if err != nil {
 		return err
 	}
+	defer old.close()
+	info := old.info
 	want, summary, err := edited(have, do)
 	switch {
 	case err != nil:
@@ -115,32 +124,39 @@ func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 	case info == nil && !a.Create:
 		return a.noFile()
 	case summary == "":
-		return w.set(path)
+		return w.set(at)
 	}
-	return a.place(ctx, h, a.Name, path, w, func(to io.Writer) error {
+	return a.replace(ctx, h, a.Name, at, old, w, func(to io.Writer) error {
 		_, err := to.Write(want)
 		return err
 	})
 }
 
-// readEdited reads a file that is to be edited; no information means that there is none.
-func readEdited(name, path string) ([]byte, os.FileInfo, error) {
-	info, err := os.Lstat(path)
+// readEdited opens a file that is to be edited, and reads it; no information means that there is none. It stays open: the new file gets
+// the owner and mode of the one whose text it has, whatever stands at the path by then.
+func readEdited(name string, at *hostfile.Entry) (old replacedFile, data []byte, err error) {
+	info, err := at.Lstat()
 	switch {
 	case missing(err):
-		return nil, nil, nil
+		return old, nil, nil
 	case err != nil:
-		return nil, nil, err
+		return old, nil, err
 	case !info.Mode().IsRegular():
-		return nil, nil, fmt.Errorf("%s is %s, not a file", name, kindOf(info))
+		return old, nil, fmt.Errorf("%s is %s, not a file", name, kindOf(info))
 	case info.Size() > maxEdited:
-		return nil, nil, fmt.Errorf("%s has %d bytes, too many to be edited: the limit is %d", name, info.Size(), maxEdited)
+		return old, nil, fmt.Errorf("%s has %d bytes, too many to be edited: the limit is %d", name, info.Size(), maxEdited)
 	}
-	data, err := os.ReadFile(path)
-	if at := bytes.IndexByte(data, 0); err == nil && at >= 0 {
-		return nil, nil, fmt.Errorf("%s is no text: there is a zero byte at offset %d; manage it as a whole with file.managed", name, at)
+	if old, err = oldFile(at); err != nil || old.file == nil {
+		return old, nil, err
 	}
-	return data, info, err
+	data, err = io.ReadAll(io.LimitReader(old.file, maxEdited))
+	if zero := bytes.IndexByte(data, 0); err == nil && zero >= 0 {
+		err = fmt.Errorf("%s is no text: there is a zero byte at offset %d; manage it as a whole with file.managed", name, zero)
+	}
+	if err != nil {
+		old.close()
+	}
+	return old, data, err
 }
 
 // text is a text by lines, each with its own end.

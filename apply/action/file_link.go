@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // FileSymlink is a symbolic link to this target. The target need not exist.
@@ -41,18 +40,19 @@ func (a *FileSymlink) Bind(apply.Binding) error {
 
 // Check compares what the link says, and its owner.
 func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	path, err := h.Path(a.Name)
-	if err != nil {
-		return apply.Change{}, err
-	}
 	w, err := a.owners().wanted(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	info, err := os.Lstat(path)
+	at, err := h.Entry(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	defer at.Close()
+	info, err := at.Lstat()
 	switch {
 	case missing(err):
-		return apply.Change{Summary: "create, to " + a.Target, Lacks: lacksParent(a.Name, path, a.MakeDirs)}, nil
+		return apply.Change{Summary: "create, to " + a.Target, Lacks: lacksParent(a.Name, at, a.MakeDirs)}, nil
 	case err != nil:
 		return apply.Change{}, err
 	case info.Mode()&fs.ModeSymlink == 0 && (!a.Force || info.IsDir()):
@@ -60,7 +60,7 @@ func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, err
 	case info.Mode()&fs.ModeSymlink == 0:
 		return apply.Change{Summary: "replace a file by a link to " + a.Target}, nil
 	}
-	have, err := os.Readlink(path)
+	have, err := at.Readlink()
 	if err != nil {
 		return apply.Change{}, err
 	}
@@ -75,32 +75,26 @@ func (a *FileSymlink) owners() Permissions { return Permissions{Owner: a.Owner, 
 
 // Apply makes the link under another name and renames it into place. What is not said of its owner stays as it was.
 func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	path, err := h.Path(a.Name)
-	if err != nil {
-		return apply.Output{}, err
-	}
 	w, err := a.owners().wanted(h)
 	if err := errors.Join(err, w.known()); err != nil {
 		return apply.Output{}, err
 	}
-	if err := makeParents(a.Name, path, a.MakeDirs); err != nil {
+	at, err := h.Entry(a.Name)
+	if err != nil {
 		return apply.Output{}, err
 	}
-	if old, err := os.Lstat(path); err == nil && old.Mode()&fs.ModeSymlink != 0 {
+	defer at.Close()
+	if err := makeParents(a.Name, at, a.MakeDirs); err != nil {
+		return apply.Output{}, err
+	}
+	if old, err := at.Lstat(); err == nil && old.Mode()&fs.ModeSymlink != 0 {
 		st, _ := statOf(old)
 		w.uid, w.gid = or(w.uid, int(st.Uid)), or(w.gid, int(st.Gid))
 	}
-	candidate := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".pullet")
-	if err := os.Remove(candidate); err != nil && !missing(err) {
+	if err := at.Symlink(a.Target, w.uid, w.gid); err != nil {
 		return apply.Output{}, err
 	}
-	if err := os.Symlink(a.Target, candidate); err != nil {
-		return apply.Output{}, err
-	}
-	if err := errors.Join(w.set(candidate), os.Rename(candidate, path)); err != nil {
-		return apply.Output{}, errors.Join(err, os.Remove(candidate))
-	}
-	return apply.Output{}, state.SyncDir(filepath.Dir(path))
+	return apply.Output{}, at.SyncDir()
 }
 
 // or is a number, or another where it says nothing.
@@ -138,70 +132,80 @@ func (a *FileAbsent) Bind(apply.Binding) error {
 }
 
 // Check looks whether something is there.
-func (a *FileAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	path, err := h.Path(a.Name)
+func (a *FileAbsent) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
+	at, err := h.Entry(a.Name)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	info, err := os.Lstat(path)
+	defer at.Close()
+	info, err := at.Lstat()
 	switch {
 	case missing(err):
 		return apply.Change{}, nil
 	case err != nil:
 		return apply.Change{}, err
-	case info.IsDir() && a.OnlyEmpty:
-		inside, err := os.ReadDir(path)
+	case !info.IsDir():
+		return apply.Change{Summary: "remove"}, nil
+	}
+	dir, err := at.Dir()
+	if err != nil {
+		return apply.Change{}, err
+	}
+	defer dir.Close()
+	if a.OnlyEmpty {
+		inside, err := dir.Names()
 		if err != nil || len(inside) > 0 {
 			return apply.Change{}, err
 		}
 		return apply.Change{Summary: "remove the empty directory"}, nil
-	case info.IsDir():
-		return apply.Change{Summary: "remove the directory and what is in it"}, a.noMounts(path)
 	}
-	return apply.Change{Summary: "remove"}, nil
+	return apply.Change{Summary: "remove the directory and what is in it"}, a.noMounts(ctx, at, dir)
 }
 
-// noMounts reports a mount point at a path or below it.
-func (a *FileAbsent) noMounts(path string) error {
-	return filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
-		if err != nil || !d.IsDir() {
+// noMounts reports a mount point at a directory or below it.
+func (a *FileAbsent) noMounts(ctx context.Context, at *hostfile.Entry, dir *hostfile.Dir) error {
+	one := func(rel string, e *hostfile.Entry) error {
+		if mounted, err := e.IsMount(); err != nil || !mounted {
 			return err
 		}
-		if mounted, err := isMount(at); err != nil || !mounted {
-			return err
+		return fmt.Errorf("%s is a mount point: unmount it first", filepath.Join(a.Name, rel))
+	}
+	if err := one(".", at); err != nil {
+		return err
+	}
+	return dir.Walk(ctx, func(rel string, e *hostfile.Entry, info hostfile.Info) error {
+		if !info.IsDir() {
+			return nil
 		}
-		return fmt.Errorf("%s is a mount point: unmount it first", filepath.Join(a.Name, strings.TrimPrefix(at, path)))
+		return one(rel, e)
 	})
 }
 
 // Apply removes what is there.
-func (a *FileAbsent) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	path, err := h.Path(a.Name)
+func (a *FileAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	change, err := a.Check(ctx, h)
+	if err != nil || change.Empty() {
+		return apply.Output{}, err
+	}
+	at, err := h.Entry(a.Name)
 	if err != nil {
 		return apply.Output{}, err
 	}
-	info, err := os.Lstat(path)
-	switch {
-	case missing(err):
-		return apply.Output{}, nil
-	case err != nil:
-		return apply.Output{}, err
-	case info.IsDir() && !a.OnlyEmpty:
-		err = a.noMounts(path)
-	case info.Mode().IsRegular() && a.Backup:
-		_, err = backup(h, a.Name, path)
+	defer at.Close()
+	if info, err := at.Lstat(); err == nil && info.Mode().IsRegular() && a.Backup {
+		if _, err := backup(h, a.Name, at); err != nil {
+			return apply.Output{}, err
+		}
 	}
-	if err != nil {
-		return apply.Output{}, err
-	}
-	remove := os.RemoveAll
 	if a.OnlyEmpty { // something may be in it by now
-		remove = os.Remove
+		err = at.Remove()
+	} else {
+		err = at.RemoveAll(ctx)
 	}
-	if err := remove(path); err != nil {
+	if err != nil {
 		return apply.Output{}, err
 	}
-	return apply.Output{}, state.SyncDir(filepath.Dir(path))
+	return apply.Output{}, at.SyncDir()
 }
 
 func missing(err error) bool {

@@ -90,15 +90,17 @@ func (a *FileManaged) Check(_ context.Context, h *apply.Host) (apply.Change, err
 		if err != nil {
 			return apply.Change{}, err
 		}
+		defer t.close()
 		return t.check()
 	}
 	one, err := a.one(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
+	defer one.at.Close()
 	is, err := one.check()
 	if is.content {
-		is.Lacks = lacksParent(a.Name, one.path, a.MakeDirs)
+		is.Lacks = lacksParent(a.Name, one.at, a.MakeDirs)
 	}
 	return is.Change, err
 }
@@ -110,21 +112,23 @@ func (a *FileManaged) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 		if err != nil {
 			return apply.Output{}, err
 		}
+		defer t.close()
 		return apply.Output{}, t.apply(ctx)
 	}
 	one, err := a.one(h)
 	if err != nil {
 		return apply.Output{}, err
 	}
+	defer one.at.Close()
 	return apply.Output{}, one.apply(ctx, h, a.Placing)
 }
 
 // one is the file of an action without a tree.
 func (a *FileManaged) one(h *apply.Host) (oneFile, error) {
-	path, err := h.Path(a.Name)
+	w, err := a.wanted(h)
 	if err != nil {
 		return oneFile{}, err
 	}
-	w, err := a.wanted(h)
-	return oneFile{name: a.Name, path: path, want: a.want, w: w, keep: !a.Replace}, err
+	at, err := h.Entry(a.Name)
+	return oneFile{name: a.Name, at: at, want: a.want, w: w, keep: !a.Replace}, err
 }

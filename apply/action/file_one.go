@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // desired is what a file shall hold.
@@ -44,10 +44,11 @@ func (d desired) diff(name string, have []byte) string {
 
 // oneFile is a regular file that shall be there.
 type oneFile struct {
-	name, path string // in the repository's words, and on this machine
-	want       desired
-	w          wanted
-	keep       bool // what is there may hold anything
+	name string          // in the repository's words
+	at   *hostfile.Entry // on this machine
+	want desired
+	w    wanted
+	keep bool // what is there may hold anything
 }
 
 // found is what of a file is not as it shall be.
@@ -55,14 +56,15 @@ type found struct {
 	apply.Change
 	isNew   bool
 	content bool // it has to be written; else only owner and mode are set
+	foreign bool // it is right, and belongs to a user who may have it open: its new owner gets a file that is written anew
 }
 
 // check compares type, content, owner and mode.
 func (f oneFile) check() (found, error) {
-	info, err := os.Lstat(f.path)
+	info, err := f.at.Lstat()
 	switch {
 	case missing(err):
-		return found{apply.Change{Summary: "create", Diff: f.want.diff(f.name, nil)}, true, true}, nil
+		return found{apply.Change{Summary: "create", Diff: f.want.diff(f.name, nil)}, true, true, false}, nil
 	case err != nil:
 		return found{}, err
 	case info.IsDir():
@@ -70,7 +72,7 @@ func (f oneFile) check() (found, error) {
 	case info.Mode()&fs.ModeSymlink != 0 && f.keep:
 		return found{}, nil
 	case info.Mode()&fs.ModeSymlink != 0:
-		return found{apply.Change{Summary: "replace a symbolic link by a file", Diff: f.want.diff(f.name, nil)}, false, true}, nil
+		return found{apply.Change{Summary: "replace a symbolic link by a file", Diff: f.want.diff(f.name, nil)}, false, true, false}, nil
 	case !info.Mode().IsRegular():
 		return found{}, fmt.Errorf("%s is neither a file nor a link (%s)", f.name, info.Mode().Type())
 	}
@@ -85,6 +87,7 @@ func (f oneFile) compare(info fs.FileInfo) (found, error) {
 	}
 	same, diff, err := f.sameContent(info)
 	if err != nil || same {
+		out.foreign = !f.w.keepsOwner(info)
 		return out, err
 	}
 	out.content = true
@@ -92,23 +95,38 @@ func (f oneFile) compare(info fs.FileInfo) (found, error) {
 	return out, nil
 }
 
+// maxCompared is the largest file that is read to show how it differs. A user can make one of any size.
+const maxCompared = 64 << 20
+
 // sameContent compares the content, and gives the diff where it is another.
 func (f oneFile) sameContent(info fs.FileInfo) (same bool, diff string, err error) {
 	if f.want.remote != nil {
-		have, err := fileDigest(f.path)
-		if err != nil || have == f.want.remote.digest {
-			return true, "", err
-		}
-		return false, fmt.Sprintf("%s -> %s %s\n", have, f.want.remote, f.want.remote.digest), nil
+		return f.sameDigest(info)
 	}
 	if info.Size() == 0 && len(f.want.data) == 0 {
 		return true, "", nil
 	}
-	have, err := os.ReadFile(f.path)
+	if size := info.Size(); size > maxCompared && size != int64(len(f.want.data)) {
+		return false, fmt.Sprintf("%s: %d bytes -> %s\n", f.name, size, describe(f.want.data)), nil
+	}
+	have, err := f.at.ReadFile(max(maxCompared, int64(len(f.want.data))))
 	if err != nil || bytes.Equal(have, f.want.data) {
 		return err == nil, "", err
 	}
 	return false, f.want.diff(f.name, have), nil
+}
+
+// sameDigest compares with what an address serves.
+func (f oneFile) sameDigest(info fs.FileInfo) (same bool, diff string, err error) {
+	had := fmt.Sprintf("%d bytes", info.Size())
+	if info.Size() <= maxDownload {
+		have, err := fileDigest(f.at)
+		if err != nil || have == f.want.remote.digest {
+			return true, "", err
+		}
+		had = have.String()
+	}
+	return false, fmt.Sprintf("%s -> %s %s\n", had, f.want.remote, f.want.remote.digest), nil
 }
 
 // apply makes the file what it shall be.
@@ -120,13 +138,13 @@ func (f oneFile) apply(ctx context.Context, h *apply.Host, p Placing) error {
 	if err != nil {
 		return err
 	}
-	if !is.content {
-		return f.w.set(f.path)
+	if !is.content && !is.foreign {
+		return f.w.set(f.at)
 	}
-	if err := p.parents(f.name, f.path); err != nil {
+	if err := p.parents(f.name, f.at); err != nil {
 		return err
 	}
-	return p.place(ctx, h, f.name, f.path, f.w, func(to io.Writer) error { return f.want.write(ctx, to) })
+	return p.place(ctx, h, f.name, f.at, f.w, func(to io.Writer) error { return f.want.write(ctx, to) })
 }
 
 // digest is a SHA-256 sum.
@@ -134,8 +152,8 @@ type digest [sha256.Size]byte
 
 func (d digest) String() string { return fmt.Sprintf("sha256:%x", d[:]) }
 
-func fileDigest(path string) (digest, error) {
+func fileDigest(at *hostfile.Entry) (digest, error) {
 	sum := sha256.New()
-	err := copyFrom(sum, path)
+	err := at.CopyTo(sum, maxDownload)
 	return digest(sum.Sum(nil)), err
 }

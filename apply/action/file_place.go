@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // Placing is how new content takes the place of a file: as a whole, by a rename, with the owner, mode, access lists and labels of the
 // old one.
 type Placing struct {
 	Permissions `yaml:",inline"`
-	Validate    string `yaml:"validate"` // a command that must succeed before the file is replaced; %s is the candidate's path
+	Validate    string `yaml:"validate"` // a command that must succeed before the file is replaced; %s is the path of a copy of it, with its name
 	Backup      bool   `yaml:"backup"`   // keep the file that is replaced, in the state directory
 	MakeDirs    bool   `yaml:"makeDirs"` // make missing parents, mode 0755
 }
@@ -35,147 +35,127 @@ func (p Placing) check() error {
 	return p.Permissions.check()
 }
 
-// place gives the file at path what fill writes: a candidate beside it gets owner and mode, is validated, and is renamed into place.
-// The name is for messages.
-func (p Placing) place(ctx context.Context, h *apply.Host, name, path string, w wanted, fill func(io.Writer) error) error {
-	old, err := os.Lstat(path)
-	if err != nil {
-		old = nil
-	}
-	regular := old != nil && old.Mode().IsRegular() // a link is not followed: it may lead out of the root
-	if regular && p.Backup {
-		if _, err := backup(h, name, path); err != nil {
-			return fmt.Errorf("backup: %w", err)
-		}
-	}
-	c, err := newCandidate(path)
+// place gives the entry what fill writes: a candidate beside it gets owner and mode and is renamed into place. What validate looks at is a
+// copy where nobody else can change it. The name is for messages.
+func (p Placing) place(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, w wanted, fill func(io.Writer) error) error {
+	old, err := oldFile(at)
 	if err != nil {
 		return err
 	}
-	defer c.drop()
+	defer old.close()
+	return p.replace(ctx, h, name, at, old, w, fill)
+}
+
+// replace is place for a file that is open: what is kept of it is not somebody else's by now.
+func (p Placing) replace(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, old replacedFile, w wanted, fill func(io.Writer) error) error {
+	if old.file != nil && p.Backup {
+		if _, err := backup(h, name, at); err != nil {
+			return fmt.Errorf("backup: %w", err)
+		}
+	}
+	w = w.orOf(old.info)
+	if p.Validate != "" {
+		checked, err := p.validated(ctx, h, name, w, fill)
+		if err != nil {
+			return err
+		}
+		defer checked.done()
+		fill = checked.copyTo
+	}
+	c, err := at.Candidate()
+	if err != nil {
+		return err
+	}
+	defer c.Drop()
 	if err := fill(c); err != nil {
 		return fmt.Errorf("%s: %w; the old file is untouched", name, err)
 	}
-	if err := c.dress(path, old, w.orOf(old)); err != nil {
+	if err := old.dress(c, w); err != nil {
 		return fmt.Errorf("%s: %w; the old file is untouched", name, err)
 	}
-	if p.Validate != "" {
-		if err := p.validate(ctx, h, name, c.Name()); err != nil {
+	err = c.Place()
+	if errors.Is(err, syscall.EBUSY) && old.file != nil { // something is mounted on it
+		return overwrite(h, name, at, c, w)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w; the old file is untouched", name, err)
+	}
+	return at.SyncDir()
+}
+
+// replacedFile is the regular file that new content takes the place of. A link is not followed: it may lead anywhere.
+type replacedFile struct {
+	info fs.FileInfo // nil: there is none
+	file *os.File
+}
+
+func oldFile(at *hostfile.Entry) (replacedFile, error) {
+	info, err := at.Lstat()
+	if missing(err) || err == nil && !info.Mode().IsRegular() {
+		return replacedFile{}, nil
+	}
+	if err != nil {
+		return replacedFile{}, err
+	}
+	f, err := at.Open()
+	if err != nil {
+		return replacedFile{}, err
+	}
+	now, err := f.Stat()
+	return replacedFile{now, f}, err
+}
+
+func (o replacedFile) close() {
+	if o.file != nil {
+		_ = o.file.Close() // it was only read
+	}
+}
+
+// dress gives the candidate the attributes of the old file, and the owner and mode that are wanted. The mode comes last: an access list
+// changes it. What a user allowed others for a file that is not the user's any more is not kept.
+func (o replacedFile) dress(c *hostfile.Candidate, w wanted) error {
+	owner := w
+	owner.setMode = false
+	if err := owner.set(c); err != nil {
+		return err
+	}
+	if o.file != nil && w.keepsOwner(o.info) {
+		if err := hostfile.CopyAttributes(o.file, c.File); err != nil {
 			return err
 		}
 	}
-	err = c.replace(path)
-	if errors.Is(err, syscall.EBUSY) && regular { // something is mounted on it
-		return overwrite(h, name, path, c.Name(), w)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w; the old file is untouched", name, err)
-	}
-	return state.SyncDir(filepath.Dir(path))
+	w.uid, w.gid = -1, -1
+	return w.set(c)
 }
 
-// validate runs the command on the candidate.
-func (p Placing) validate(ctx context.Context, h *apply.Host, name, candidate string) error {
-	line := strings.ReplaceAll(p.Validate, "%s", shellQuote(candidate))
-	out, err := h.Run(ctx, apply.Command{Args: apply.Shell(line)})
-	if err != nil {
-		return fmt.Errorf("validate: %w; the old file is untouched", err)
-	}
-	if out.ExitCode != 0 {
-		return fmt.Errorf("validate: %s; the old file is untouched", strings.ReplaceAll(out.Failure(), candidate, name))
-	}
-	return nil
+// keepsOwner reports that a file does not get another owner, or was root's before.
+func (w wanted) keepsOwner(old fs.FileInfo) bool {
+	have := ownerID(old)
+	return w.uid < 0 || w.uid == have || have == 0
 }
 
-// parents makes the directories above a path, or says that they are missing.
-func (p Placing) parents(name, path string) error { return makeParents(name, path, p.MakeDirs) }
+// parents makes the directories above an entry, or says that they are missing.
+func (p Placing) parents(name string, at *hostfile.Entry) error {
+	return makeParents(name, at, p.MakeDirs)
+}
 
-func makeParents(name, path string, make bool) error {
-	dir := filepath.Dir(path)
+func makeParents(name string, at *hostfile.Entry, make bool) error {
 	if make {
-		return os.MkdirAll(dir, 0o755)
+		return at.MakeParents(0o755)
 	}
-	if lack := lacksParent(name, path, false); lack != nil {
+	if lack := lacksParent(name, at, false); lack != nil {
 		return lack
 	}
 	return nil
 }
 
 // lacksParent is the directory in which a path would be made and which is not there; nil where it is, or is made with it.
-func lacksParent(name, path string, made bool) *apply.LackError {
-	if made || exists(filepath.Dir(path)) {
+func lacksParent(name string, at *hostfile.Entry, made bool) *apply.LackError {
+	if made || at.HasParent() {
 		return nil
 	}
 	dir := filepath.Dir(filepath.Clean(name))
 	return &apply.LackError{Path: dir, Text: fmt.Sprintf("there is no directory %s: add makeDirs: true, or a file.directory step before this one", dir)}
-}
-
-// candidate is a file beside the one that it is going to replace.
-type candidate struct {
-	*os.File
-	placed bool
-}
-
-// newCandidate makes an empty candidate, for its owner alone. The dot hides it from programs that read every file of a directory; the
-// suffix is kept for checks that go by it. Its name is always the same, so that what a killed run left is removed by the next.
-func newCandidate(path string) (*candidate, error) {
-	at := besides(path)
-	if err := os.Remove(at); err != nil && !missing(err) {
-		return nil, err
-	}
-	f, err := os.OpenFile(at, os.O_RDWR|os.O_CREATE|os.O_EXCL|syscall.O_NOFOLLOW, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	return &candidate{File: f}, nil
-}
-
-// besides is the name of a path's candidate.
-func besides(path string) string {
-	const longest = 200 // names have 255 bytes at most
-	base := filepath.Base(path)
-	suffix := filepath.Ext(base)
-	if len(base) > longest || suffix == base {
-		base, suffix = base[:min(len(base), longest)], ""
-	}
-	return filepath.Join(filepath.Dir(path), "."+strings.TrimSuffix(base, suffix)+".pullet"+suffix)
-}
-
-// dress gives the candidate the attributes of the old file, and the owner and mode that are wanted. The mode comes last: an access list
-// changes it.
-func (c *candidate) dress(path string, old fs.FileInfo, w wanted) error {
-	owner := w
-	owner.setMode = false
-	if err := owner.set(c.Name()); err != nil {
-		return err
-	}
-	if old != nil && old.Mode().IsRegular() {
-		if err := apply.CopyAttributes(path, c.Name()); err != nil {
-			return err
-		}
-	}
-	w.uid, w.gid = -1, -1
-	return w.set(c.Name())
-}
-
-// replace makes the candidate durable and gives it its name.
-func (c *candidate) replace(path string) error {
-	if err := c.Sync(); err != nil {
-		return err
-	}
-	if err := os.Rename(c.Name(), path); err != nil {
-		return err
-	}
-	c.placed = true
-	return nil
-}
-
-// drop closes the candidate, and removes it unless it has its place.
-func (c *candidate) drop() {
-	_ = c.Close() // it is on disk, or not wanted
-	if !c.placed {
-		_ = os.Remove(c.Name())
-	}
 }
 
 // orOf fills what is not asked for from the file that is replaced, or from the defaults of a new one.
@@ -187,7 +167,7 @@ func (w wanted) orOf(old fs.FileInfo) wanted {
 		if w.mode == 0 {
 			w.mode = newFileMode
 		}
-		if regular {
+		if regular && w.keepsOwner(old) {
 			w.mode = old.Mode() & modeMask
 		}
 	}
@@ -208,40 +188,39 @@ func statOf(info fs.FileInfo) (*syscall.Stat_t, bool) {
 	return st, ok
 }
 
-// backup copies a file into the state directory, named by its path and the time, and says where it is.
-func backup(h *apply.Host, name, path string) (string, error) {
-	dir := filepath.Join(h.Backups, filepath.Clean(name)) // clean: no .. leads out of it
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	now := filepath.Join(dir, time.Now().UTC().Format("20060102T150405.000Z"))
-	at := now
-	for i := 2; exists(at); i++ { // no backup replaces another
-		at = fmt.Sprintf("%s-%d", now, i)
-	}
-	c, err := newCandidate(at)
-	if err != nil {
-		return "", err
-	}
-	defer c.drop()
-	if err := copyFrom(c, path); err != nil {
-		return "", err
-	}
-	if err := c.replace(at); err != nil {
-		return "", err
-	}
-	return at, state.SyncDir(dir)
-}
+// maxKept bounds a copy of a file that is replaced.
+const maxKept = 1 << 30
 
-// copyFrom writes the content of a file.
-func copyFrom(to io.Writer, path string) error {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+// backup copies a file into the state directory, named by its path and the time, and gives the copy's path.
+func backup(h *apply.Host, name string, from *hostfile.Entry) (string, error) {
+	dir := filepath.Join(h.Backups, filepath.Clean(name)) // clean: no .. leads out of it
+	now := time.Now().UTC().Format("20060102T150405.000Z")
+	at, err := hostfile.Root("/").Entry(filepath.Join(dir, now))
 	if err != nil {
-		return err
+		return "", err
 	}
-	defer f.Close()
-	_, err = io.Copy(to, f)
-	return err
+	defer func() { at.Close() }()
+	if err := at.MakeParents(0o700); err != nil {
+		return "", err
+	}
+	for i := 2; at.Exists(); i++ { // no backup replaces another
+		at.Close()
+		if at, err = hostfile.Root("/").Entry(filepath.Join(dir, fmt.Sprintf("%s-%d", now, i))); err != nil {
+			return "", err
+		}
+	}
+	c, err := at.Candidate()
+	if err != nil {
+		return "", err
+	}
+	defer c.Drop()
+	if err := from.CopyTo(c, maxKept); err != nil {
+		return "", err
+	}
+	if err := c.Place(); err != nil {
+		return "", err
+	}
+	return at.Path(), at.SyncDir()
 }
 
 func exists(path string) bool {

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // FileContent reads a file of this host, or all files below a directory, for later steps: file.managed places them with from. It is for
@@ -64,32 +65,21 @@ func (a *FileContent) Check(context.Context, *apply.Host) (apply.Change, error) 
 
 // Apply reads.
 func (a *FileContent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	path, err := h.Resolve(a.Name)
+	at, err := h.Follow(a.Name)
 	if err != nil {
 		return apply.Output{}, err
 	}
-	info, err := os.Stat(path)
+	defer at.Close()
+	info, err := at.Lstat()
 	if err != nil {
 		return apply.Output{}, fmt.Errorf("%s: %w", a.Name, plainError(err))
 	}
 	p := published{Directory: info.IsDir(), Files: []publishedFile{}}
 	left := int64(maxPublished)
-	if !p.Directory {
-		err = p.read(h, a.Name, filepath.Base(a.Name), &left)
+	if p.Directory {
+		err = p.readAll(ctx, h, a, at, &left)
 	} else {
-		err = filepath.WalkDir(path, func(at string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() && at != path && !a.Recursive {
-				return fs.SkipDir
-			}
-			if err != nil || d.IsDir() {
-				return errors.Join(err, ctx.Err())
-			}
-			rel, err := filepath.Rel(path, at)
-			if err != nil {
-				return err
-			}
-			return p.read(h, filepath.Join(a.Name, rel), rel, &left)
-		})
+		err = p.read(a.Name, path.Base(a.Name), at, &left)
 	}
 	if err != nil {
 		return apply.Output{}, err
@@ -98,13 +88,35 @@ func (a *FileContent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 	return apply.Output{Data: data}, err
 }
 
-// read takes one file in.
-func (p *published) read(h *apply.Host, name, rel string, left *int64) error {
-	at, err := h.Resolve(name)
+// readAll takes in what is in a directory. A link in it is followed as any other on the host.
+func (p *published) readAll(ctx context.Context, h *apply.Host, a *FileContent, at *hostfile.Entry, left *int64) error {
+	dir, err := at.Dir()
 	if err != nil {
 		return err
 	}
-	info, err := os.Stat(at)
+	defer dir.Close()
+	return dir.Walk(ctx, func(rel string, e *hostfile.Entry, info hostfile.Info) error {
+		name := path.Join(a.Name, rel)
+		switch {
+		case info.IsDir() && !a.Recursive:
+			return fs.SkipDir
+		case info.IsDir():
+			return nil
+		case info.Mode()&fs.ModeSymlink == 0:
+			return p.read(name, rel, e, left)
+		}
+		target, err := h.Follow(name)
+		if err != nil {
+			return err
+		}
+		defer target.Close()
+		return p.read(name, rel, target, left)
+	})
+}
+
+// read takes one file in.
+func (p *published) read(name, rel string, at *hostfile.Entry, left *int64) error {
+	info, err := at.Lstat()
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s: %w", name, plainError(err))
@@ -113,9 +125,9 @@ func (p *published) read(h *apply.Host, name, rel string, left *int64) error {
 	case info.Size() > *left:
 		return fmt.Errorf("%s: more than %d bytes in all: this is for small data, large files belong on a server", name, maxPublished)
 	}
-	data, err := os.ReadFile(at)
+	data, err := at.ReadFile(*left)
 	*left -= int64(len(data))
-	p.Files = append(p.Files, publishedFile{filepath.ToSlash(rel), modeBits(info.Mode()), data})
+	p.Files = append(p.Files, publishedFile{rel, modeBits(info.Mode()), data})
 	return err
 }
 

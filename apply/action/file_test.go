@@ -1,6 +1,7 @@
 package action_test
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -249,13 +250,17 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestValidate: the command sees the candidate beside the file, with its mode, before anything is replaced.
+// TestValidate: the command sees the new content before anything is replaced, under the file's name and with its mode, in a directory that
+// only the agent can enter and that is gone afterwards.
 func TestValidate(t *testing.T) {
 	s := newScene(t, "f d/f 600 old")
-	s.mustRun("file.managed", `{name: /d/f, content: new, mode: 0640, validate: "stat -c %a %s > seen; cat %s d/f >> seen; echo >> seen; echo %s >> seen"}`)
+	s.mustRun("file.managed", `{name: /d/f, content: new, mode: 0640, validate: "stat -c %a %s > seen; cat %s d/f >> seen; echo >> seen; echo %s >> seen; stat -c %a $(dirname %s) >> seen"}`)
 	lines := strings.Split(s.read("seen"), "\n")
-	if lines[0] != "640" || lines[1] != "newold" || filepath.Dir(lines[2]) != s.path("d") || !strings.HasPrefix(filepath.Base(lines[2]), ".") {
+	if lines[0] != "640" || lines[1] != "newold" || filepath.Base(lines[2]) != "f" || lines[3] != "700" {
 		t.Errorf("the command saw %q", lines)
+	}
+	if _, err := os.Stat(filepath.Dir(lines[2])); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%s is left: %v", lines[2], err)
 	}
 	s.justOne("d", "new")
 }

@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // fileTree is a directory as it shall be: files, and the directories that they need.
@@ -56,18 +54,41 @@ func (t *fileTree) has(rel string) bool { return t.known[rel] }
 type placedTree struct {
 	*FileManaged
 	h    *apply.Host
-	root string
+	root *hostfile.Entry
+	dir  *hostfile.Dir // nil: it is not there
 	w    treeWanted
 }
 
-// inPlace is the tree on this host. A link in place of the directory is followed, beneath the root.
+// inPlace is the tree on this host. It is to be closed.
 func (a *FileManaged) inPlace(h *apply.Host) (placedTree, error) {
-	root, err := h.Resolve(a.Name)
+	w, err := a.Permissions.tree(h, a.TreeModes)
 	if err != nil {
 		return placedTree{}, err
 	}
-	w, err := a.Permissions.tree(h, a.TreeModes)
-	return placedTree{a, h, root, w}, err
+	root, err := h.Follow(a.Name)
+	if err != nil {
+		return placedTree{}, err
+	}
+	t := placedTree{FileManaged: a, h: h, root: root, w: w}
+	if root.IsDir() {
+		if t.dir, err = root.Dir(); err != nil {
+			t.close()
+		}
+	}
+	return t, err
+}
+
+func (t placedTree) close() {
+	t.dir.Close()
+	t.root.Close()
+}
+
+// at is a path of the tree on this host.
+func (t placedTree) at(rel string) (*hostfile.Entry, error) {
+	if rel == "." {
+		return t.root.Again(), nil
+	}
+	return t.dir.Entry(rel)
 }
 
 // check compares the tree with what is below the directory.
@@ -81,13 +102,13 @@ func (t placedTree) check() (apply.Change, error) {
 		c.note(summary, t.shown(rel), "")
 	}
 	for _, f := range t.tree.files {
-		is, err := t.one(f).check()
+		is, err := t.checkFile(f)
 		if err != nil {
 			return apply.Change{}, err
 		}
 		c.note(is.Summary, t.shown(f.path), is.Diff)
 	}
-	extra, err := t.extra(t.h, t.root, t.Name, t.tree.has)
+	extra, err := t.extra(t.h, t.dir, t.Name, t.tree.has)
 	c.remove(t.Name, extra)
 	change := c.change()
 	if !change.Empty() {
@@ -96,9 +117,32 @@ func (t placedTree) check() (apply.Change, error) {
 	return change, err
 }
 
+func (t placedTree) checkFile(f treeFile) (found, error) {
+	one, err := t.one(f)
+	if err != nil {
+		return found{}, err
+	}
+	defer one.at.Close()
+	return one.check()
+}
+
+func (t placedTree) applyFile(ctx context.Context, f treeFile, p Placing) error {
+	one, err := t.one(f)
+	if err != nil {
+		return err
+	}
+	defer one.at.Close()
+	return one.apply(ctx, t.h, p)
+}
+
 // checkDir compares a directory of the tree. A link is not followed: it may lead anywhere.
 func (t placedTree) checkDir(rel string) (string, error) {
-	info, err := os.Lstat(filepath.Join(t.root, rel))
+	at, err := t.at(rel)
+	if err != nil {
+		return "", err
+	}
+	defer at.Close()
+	info, err := at.Lstat()
 	switch {
 	case missing(err):
 		return "create", nil
@@ -111,7 +155,7 @@ func (t placedTree) checkDir(rel string) (string, error) {
 }
 
 // apply makes the directories, writes the files, and removes what is too much.
-func (t placedTree) apply(ctx context.Context) error {
+func (t *placedTree) apply(ctx context.Context) error {
 	if err := t.w.dir.known(); err != nil {
 		return err
 	}
@@ -129,40 +173,59 @@ func (t placedTree) apply(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := t.one(f).apply(ctx, t.h, placing); err != nil {
+		if err := t.applyFile(ctx, f, placing); err != nil {
 			return err
 		}
 	}
-	extra, err := t.extra(t.h, t.root, t.Name, t.tree.has)
+	extra, err := t.extra(t.h, t.dir, t.Name, t.tree.has)
 	if err != nil {
 		return err
 	}
-	return removeAll(t.h, t.root, t.Name, extra, t.Backup)
+	return removeAll(ctx, t.h, t.dir, t.Name, extra, t.Backup)
 }
 
-func (t placedTree) makeDir(rel string) error {
-	at := filepath.Join(t.root, rel)
+func (t *placedTree) makeDir(rel string) error {
 	summary, err := t.checkDir(rel)
 	if err != nil || summary == "" {
 		return err
 	}
-	if summary == "create" {
-		if err := os.Mkdir(at, 0o755); err != nil {
-			return err
-		}
-	}
-	if err := t.w.dir.set(at); err != nil {
+	at, err := t.at(rel)
+	if err != nil {
 		return err
 	}
-	return state.SyncDir(filepath.Dir(at))
+	defer at.Close()
+	dir, err := openOrMake(at)
+	if err != nil {
+		return err
+	}
+	if rel == "." {
+		t.dir.Close()
+		t.dir = dir
+	} else {
+		defer dir.Close()
+	}
+	if err := t.w.dir.set(dir); err != nil {
+		return err
+	}
+	return at.SyncDir()
+}
+
+// openOrMake opens a directory, which is made with mode 0755 where it is missing.
+func openOrMake(at *hostfile.Entry) (*hostfile.Dir, error) {
+	dir, err := at.Dir()
+	if missing(err) {
+		return at.Mkdir(0o755)
+	}
+	return dir, err
 }
 
 // one is a file of the tree.
-func (t placedTree) one(f treeFile) oneFile {
+func (t placedTree) one(f treeFile) (oneFile, error) {
+	at, err := t.at(f.path)
 	return oneFile{
-		name: t.shown(f.path), path: filepath.Join(t.root, filepath.FromSlash(f.path)),
+		name: t.shown(f.path), at: at,
 		want: desired{data: f.data, hidden: t.tree.hidden}, w: t.w.of(f), keep: !t.Replace,
-	}
+	}, err
 }
 
 func (t placedTree) shown(rel string) string { return path.Join(t.Name, rel) }

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -17,6 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // gitPlace is what stands where a checkout is to be.
@@ -240,20 +243,28 @@ func differentOwners(dir string, w wanted, set bool) (n int, err error) {
 	if w.uid < 0 && w.gid < 0 && w.known() == nil {
 		return 0, nil
 	}
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err != nil || len(w.differs(info)) == 0 {
-			return err
+	top, err := hostfile.Root(dir).Dir("/")
+	if err != nil {
+		return 0, err
+	}
+	defer top.Close()
+	one := func(info fs.FileInfo, on settable) error {
+		if len(w.differs(info)) == 0 {
+			return nil
 		}
 		n++
 		if !set {
 			return nil
 		}
-		return w.set(path)
-	})
+		return w.set(on)
+	}
+	info, err := top.Stat()
+	if err == nil {
+		err = one(info, top)
+	}
+	if err == nil {
+		err = top.Walk(context.Background(), func(_ string, e *hostfile.Entry, info hostfile.Info) error { return one(info, e) })
+	}
 	return n, err
 }
 

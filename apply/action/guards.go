@@ -40,14 +40,23 @@ func absolute(params map[string]string) error {
 	return nil
 }
 
+// standsAt reports that something is at a path.
+func standsAt(h *apply.Host, path string) (bool, error) {
+	at, err := h.Entry(path)
+	if err != nil {
+		return false, err
+	}
+	defer at.Close()
+	return at.Exists(), nil
+}
+
 // permit asks the guards. Their commands only read; run says where and as whom they do.
 func (g Guards) permit(h *apply.Host, run func(args []string) (apply.Output, error)) (bool, error) {
 	for path, wanted := range map[string]bool{g.Creates: false, g.Removes: true} {
 		if path == "" {
 			continue
 		}
-		at, err := h.Path(path)
-		if err != nil || exists(at) != wanted {
+		if there, err := standsAt(h, path); err != nil || there != wanted {
 			return false, err
 		}
 	}

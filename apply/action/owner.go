@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // Permissions are who owns a file and what its mode is. What is not given is left as it is; new files get a default mode and the
@@ -148,22 +148,15 @@ func (w wanted) differs(info fs.FileInfo) []string {
 	return out
 }
 
-// set gives a path its owner and mode. The owner comes first: changing it clears setuid.
-func (w wanted) set(path string) error {
+// settable is what owner and mode are set on.
+type settable interface {
+	Set(hostfile.Attributes) error
+}
+
+// set gives a file or a directory its owner and mode.
+func (w wanted) set(on settable) error {
 	if err := w.known(); err != nil {
 		return err
 	}
-	info, err := os.Lstat(path)
-	if err != nil {
-		return err
-	}
-	if st, ok := statOf(info); !ok || w.uid >= 0 && int(st.Uid) != w.uid || w.gid >= 0 && int(st.Gid) != w.gid {
-		if err := os.Lchown(path, w.uid, w.gid); err != nil {
-			return err
-		}
-	}
-	if w.setMode {
-		return os.Chmod(path, w.mode)
-	}
-	return nil
+	return on.Set(hostfile.Attributes{UID: w.uid, GID: w.gid, Mode: w.mode, SetMode: w.setMode})
 }

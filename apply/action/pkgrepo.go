@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 
@@ -262,11 +261,12 @@ func (a *PkgrepoManaged) Check(_ context.Context, h *apply.Host) (apply.Change, 
 
 // readIfThere is the content of a file, nil where there is none.
 func readIfThere(h *apply.Host, name string) ([]byte, error) {
-	path, err := h.Path(name)
+	at, err := h.Entry(name)
 	if err != nil {
 		return nil, err
 	}
-	data, err := os.ReadFile(path)
+	defer at.Close()
+	data, err := at.ReadFile(maxTextFile)
 	if missing(err) {
 		return nil, nil
 	}

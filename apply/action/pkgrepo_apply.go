@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // Apply writes the key, tries the repository with a candidate of its file, and puts that into place. When that fails, the key is as it was.
@@ -52,18 +49,17 @@ func writeKeys(h *apply.Host, keys []repoFile) (undo func() error, err error) {
 		if err != nil {
 			return undo, err
 		}
-		dir, err := h.Resolve(filepath.Dir(f.path))
+		made, err := lacksDir(h, f.path)
 		if err != nil {
 			return undo, err
 		}
-		made := !exists(dir)
 		undo = func() error {
 			if before != nil {
 				return writeFile(h, f.path, before)
 			}
 			err := removeFile(h, f.path)
 			if made {
-				err = errors.Join(err, os.Remove(dir))
+				err = errors.Join(err, removeFile(h, filepath.Dir(f.path)))
 			}
 			return err
 		}
@@ -74,28 +70,56 @@ func writeKeys(h *apply.Host, keys []repoFile) (undo func() error, err error) {
 	return undo, nil
 }
 
-// writeFile replaces a small file, and makes its directory.
-func writeFile(h *apply.Host, name string, data []byte) error {
-	path, err := h.Path(name)
+// lacksDir reports that the directory of a path is not there.
+func lacksDir(h *apply.Host, name string) (bool, error) {
+	at, err := h.Entry(name)
 	if err != nil {
-		return err
+		return false, err
 	}
-	dir := filepath.Dir(path)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	if err := renameio.WriteFile(path, data, newFileMode, renameio.WithTempDir(dir), renameio.IgnoreUmask()); err != nil {
-		return err
-	}
-	return state.SyncDir(dir)
+	defer at.Close()
+	return !at.HasParent(), nil
 }
 
-func removeFile(h *apply.Host, name string) error {
-	path, err := h.Path(name)
+// writeFile replaces a small file, and makes its directory.
+func writeFile(h *apply.Host, name string, data []byte) error {
+	at, err := h.Entry(name)
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(path); err != nil && !missing(err) {
+	defer at.Close()
+	if err := at.MakeParents(0o755); err != nil {
+		return err
+	}
+	return putFile(at, data, hostfile.Attributes{UID: -1, GID: -1, Mode: newFileMode, SetMode: true})
+}
+
+// putFile gives an entry a new file, as a whole.
+func putFile(at *hostfile.Entry, data []byte, a hostfile.Attributes) error {
+	c, err := at.Candidate()
+	if err != nil {
+		return err
+	}
+	defer c.Drop()
+	if _, err := c.Write(data); err != nil {
+		return err
+	}
+	if err := c.Set(a); err != nil {
+		return err
+	}
+	if err := c.Place(); err != nil {
+		return err
+	}
+	return at.SyncDir()
+}
+
+// removeFile removes a file, or an empty directory, that need not be there.
+func removeFile(h *apply.Host, name string) error {
+	at, err := h.Entry(name)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	if err := at.Remove(); err != nil && !missing(err) {
 		return err
 	}
 	return nil
@@ -169,11 +193,11 @@ func (a *PkgrepoAbsent) there(h *apply.Host) ([]string, error) {
 	}
 	var out []string
 	for _, name := range form.leftovers(a.Name) {
-		path, err := h.Path(name)
+		there, err := standsAt(h, name)
 		if err != nil {
 			return nil, err
 		}
-		if exists(path) {
+		if there {
 			out = append(out, name)
 		}
 	}

@@ -66,7 +66,7 @@ func init() {
 				want: "at boot old -> web1, 127.0.1.1 in /etc/hosts"},
 			{name: "no hosts at all", params: "{name: web1, hosts: true}", want: "at boot none -> web1, 127.0.1.1 in /etc/hosts"},
 			{name: "hosts without a last newline", params: "{name: web1, hosts: true}", host: []string{"f etc/hosts 644 127.0.0.1 localhost"}, want: "at boot none -> web1, 127.0.1.1 in /etc/hosts"},
-			{name: "a directory stands there", params: "{name: web1}", host: []string{"d etc/hostname 755"}, fails: "/etc/hostname: is a directory"},
+			{name: "a directory stands there", params: "{name: web1}", host: []string{"d etc/hostname 755"}, fails: "/etc/hostname is a directory, not a file"},
 
 			{name: "now and at boot", whole: true, setup: "hostname old; echo old >/etc/hostname", params: "{name: new.example.org}", want: "now old -> new.example.org, at boot old -> new.example.org"},
 			{name: "only now", whole: true, setup: "hostname old; echo new >/etc/hostname", params: "{name: new}", want: "now old -> new", unseen: true},

@@ -2,34 +2,43 @@ package action
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
 )
 
+// maxTextFile bounds the files of the system that are read.
+const maxTextFile = 64 << 20
+
 // textFile is a file of the host as it was found, of which an action changes a part. A link is followed, beneath the root.
 type textFile struct {
 	name  string // as messages name it
-	path  string // on this machine
+	path  string // where it leads, beneath the root
 	text  string
 	there bool
 }
 
 // readText reads a file that need not be there.
 func readText(h *apply.Host, name string) (textFile, error) {
-	path, err := h.Resolve(name)
+	at, err := h.Follow(name)
 	if err != nil {
 		return textFile{}, err
 	}
-	data, err := os.ReadFile(path)
+	defer at.Close()
+	data, err := at.ReadFile(maxTextFile)
 	if err != nil && !missing(err) {
-		return textFile{}, fmt.Errorf("%s: %w", name, errors.Unwrap(err))
+		return textFile{}, named(name, err)
 	}
-	return textFile{name, path, string(data), err == nil}, nil
+	return textFile{name, at.Path(), string(data), err == nil}, nil
+}
+
+// named says which file an error is about, if it does not.
+func named(name string, err error) error {
+	if plain := plainError(err); plain != err {
+		return fmt.Errorf("%s: %w", name, plain)
+	}
+	return err
 }
 
 // replace gives the file another text. Its owner and mode stay; a new file and missing directories get the usual ones. Undo puts back what
@@ -42,17 +51,13 @@ func (f textFile) replace(ctx context.Context, h *apply.Host, text string) (undo
 		return nil, err
 	}
 	if !f.there {
-		return func() error { return os.Remove(f.path) }, nil
+		return func() error { return removeFile(h, f.path) }, nil
 	}
 	return func() error { return f.write(context.WithoutCancel(ctx), h, f.text) }, nil
 }
 
 func (f textFile) write(ctx context.Context, h *apply.Host, text string) error {
-	below, err := filepath.Rel(h.Root, f.path)
-	if err != nil {
-		return err
-	}
-	whole := &FileManaged{Name: "/" + below, Content: &text, Replace: true, Placing: Placing{MakeDirs: true}}
+	whole := &FileManaged{Name: f.path, Content: &text, Replace: true, Placing: Placing{MakeDirs: true}}
 	if err := whole.Bind(apply.Binding{}); err != nil {
 		return err
 	}
@@ -69,7 +74,7 @@ func (f textFile) remove(ctx context.Context, h *apply.Host) (undo func() error,
 	if !f.there {
 		return func() error { return nil }, nil
 	}
-	if err := os.Remove(f.path); err != nil {
+	if err := removeFile(h, f.path); err != nil {
 		return nil, err
 	}
 	return func() error { return f.write(context.WithoutCancel(ctx), h, f.text) }, nil

@@ -1,20 +1,22 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // makeHome makes the missing home of a user, as useradd does: with the files of /etc/skel. It gets its name when it is complete.
-func makeHome(h *apply.Host, name string) error {
+func makeHome(ctx context.Context, h *apply.Host, name string) error {
 	all, err := readAccounts(h, "passwd")
 	if err != nil {
 		return err
@@ -25,93 +27,122 @@ func makeHome(h *apply.Host, name string) error {
 	if !ok || !ok2 {
 		return fmt.Errorf("user %s has no numbers in /etc/passwd", name)
 	}
-	home, err := h.Resolve(user.field(homeField))
+	home, err := h.Follow(user.field(homeField))
 	if err != nil {
 		return err
 	}
-	if exists(home) {
+	defer home.Close()
+	if home.Exists() {
 		return nil
 	}
-	if err := os.MkdirAll(filepath.Dir(home), 0o755); err != nil {
+	if err := home.MakeParents(0o755); err != nil {
 		return err
 	}
-	if !onlyOwn(h.Root, filepath.Dir(home)) { // they could put a link in the place of what is given to the user
-		return fmt.Errorf("home of %s: others than root can write to %s or above it: make %s with file.directory", name, filepath.Dir(user.field(homeField)), user.field(homeField))
+	if private, err := home.Private(); err != nil || !private {
+		return errors.Join(err, fmt.Errorf("home of %s: others than root can write to %s or above it: make %s with file.directory",
+			name, path.Dir(home.Path()), user.field(homeField)))
 	}
-	part, err := os.MkdirTemp(filepath.Dir(home), ".pullet-home-")
+	part, err := h.Entry(path.Join(path.Dir(home.Path()), ".pullet-home-"+name))
 	if err != nil {
 		return err
 	}
-	err = errors.Join(copySkel(h, part), ownTree(part, uid, gid), os.Chmod(part, homeMode(h)))
-	if err == nil {
-		err = os.Rename(part, home)
+	defer part.Close()
+	if err := part.RemoveAll(ctx); err != nil { // of a run that was cut off
+		return err
 	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("home of %s: %w", name, err), os.RemoveAll(part))
+	if err := fillHome(ctx, h, part, uid, gid); err != nil {
+		return errors.Join(fmt.Errorf("home of %s: %w", name, err), part.RemoveAll(ctx))
 	}
-	return state.SyncDir(filepath.Dir(home))
+	if err := part.Rename(home); err != nil {
+		return errors.Join(fmt.Errorf("home of %s: %w", name, err), part.RemoveAll(ctx))
+	}
+	return home.SyncDir()
 }
 
-// copySkel copies /etc/skel into a directory that only root can enter yet.
-func copySkel(h *apply.Host, to string) error {
-	from, err := h.Resolve("/etc/skel")
+// fillHome makes a home under another name, which only root can enter until it is complete.
+func fillHome(ctx context.Context, h *apply.Host, part *hostfile.Entry, uid, gid int) error {
+	dir, err := part.Mkdir(0o700)
 	if err != nil {
 		return err
 	}
-	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if missing(err) {
-			return nil
-		}
-		if err != nil || path == from {
-			return err
-		}
-		at := filepath.Join(to, strings.TrimPrefix(path, from))
-		info, err := d.Info()
+	defer dir.Close()
+	owner := hostfile.Attributes{UID: uid, GID: gid}
+	if err := copySkel(ctx, h, dir, owner); err != nil {
+		return err
+	}
+	owner.Mode, owner.SetMode = homeMode(h), true
+	return dir.Set(owner)
+}
+
+// maxSkel bounds a file of /etc/skel.
+const maxSkel = 64 << 20
+
+// copySkel copies /etc/skel into a directory. What is made belongs to the owner at the end, a directory after what is in it.
+func copySkel(ctx context.Context, h *apply.Host, to *hostfile.Dir, owner hostfile.Attributes) error {
+	from, err := h.Follow("/etc/skel")
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	skel, err := from.Dir()
+	if missing(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer skel.Close()
+	var made []string
+	err = skel.Walk(ctx, func(rel string, e *hostfile.Entry, info hostfile.Info) error {
+		at, err := to.Entry(rel)
 		if err != nil {
 			return err
 		}
-		return copyEntry(path, at, info)
+		defer at.Close()
+		made = append(made, rel)
+		return copyEntry(e, at, info)
 	})
+	for _, rel := range slices.Backward(made) {
+		if err == nil {
+			err = giveTo(to, rel, owner)
+		}
+	}
+	return err
 }
 
-func copyEntry(from, to string, info fs.FileInfo) error {
+func giveTo(dir *hostfile.Dir, rel string, owner hostfile.Attributes) error {
+	at, err := dir.Entry(rel)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	if err := at.Set(owner); !missing(err) { // a device or a socket was not copied
+		return err
+	}
+	return nil
+}
+
+func copyEntry(from, to *hostfile.Entry, info hostfile.Info) error {
+	mode := info.Mode().Perm()
 	switch info.Mode().Type() {
 	case fs.ModeDir:
-		return errors.Join(os.Mkdir(to, 0o700), os.Chmod(to, info.Mode().Perm()))
+		dir, err := to.Mkdir(mode)
+		dir.Close()
+		return err
 	case fs.ModeSymlink:
-		target, err := os.Readlink(from)
+		target, err := from.Readlink()
 		if err != nil {
 			return err
 		}
-		return os.Symlink(target, to)
+		return to.Symlink(target, -1, -1)
 	case 0:
-		data, err := os.ReadFile(from)
+		data, err := from.ReadFile(maxSkel)
 		if err != nil {
 			return err
 		}
-		return errors.Join(os.WriteFile(to, data, 0o600), os.Chmod(to, info.Mode().Perm()))
+		return putFile(to, data, hostfile.Attributes{UID: -1, GID: -1, Mode: mode, SetMode: true})
 	}
 	return nil // a device or a socket is nothing for a home
-}
-
-// ownTree gives a directory and what is in it to a user, the directory itself last.
-func ownTree(dir string, uid, gid int) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		path := filepath.Join(dir, e.Name())
-		if e.IsDir() {
-			err = ownTree(path, uid, gid)
-		} else {
-			err = os.Lchown(path, uid, gid)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return os.Lchown(dir, uid, gid)
 }
 
 // homeMode is the mode of a new home by the host's login.defs.

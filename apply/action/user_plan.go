@@ -302,7 +302,7 @@ func (p *userPlan) make(ctx context.Context, h *apply.Host) error {
 		}
 	}
 	if p.makeHome {
-		return makeHome(h, name)
+		return makeHome(ctx, h, name)
 	}
 	return nil
 }

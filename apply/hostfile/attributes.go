@@ -1,9 +1,10 @@
-package apply
+package hostfile
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 
@@ -16,7 +17,7 @@ const accessList = "system.posix_acl_access"
 // CopyAttributes gives a new file the extended attributes of the one that it replaces: access list, labels, and the users' own. An access
 // list that the new file has only because its directory says so is removed. Signatures and digests of the content are not copied: they
 // would be wrong.
-func CopyAttributes(from, to string) error {
+func CopyAttributes(from, to *os.File) error {
 	names, err := attributes(from)
 	if err != nil {
 		return err
@@ -29,7 +30,7 @@ func CopyAttributes(from, to string) error {
 	if slices.Contains(names, accessList) {
 		return nil
 	}
-	err = unix.Lremovexattr(to, accessList)
+	err = unix.Fremovexattr(int(to.Fd()), accessList)
 	if err == nil || errors.Is(err, unix.ENODATA) || errors.Is(err, unix.EOPNOTSUPP) {
 		return nil
 	}
@@ -37,14 +38,14 @@ func CopyAttributes(from, to string) error {
 }
 
 // attributes are the names of those extended attributes of a file that outlive its content.
-func attributes(path string) ([]string, error) {
-	size, err := unix.Llistxattr(path, nil)
+func attributes(f *os.File) ([]string, error) {
+	size, err := unix.Flistxattr(int(f.Fd()), nil)
 	if errors.Is(err, unix.EOPNOTSUPP) || err == nil && size == 0 {
 		return nil, nil
 	}
-	buf := make([]byte, size)
+	buf := make([]byte, max(size, 0))
 	if err == nil {
-		size, err = unix.Llistxattr(path, buf)
+		size, err = unix.Flistxattr(int(f.Fd()), buf)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("extended attributes: %w", err)
@@ -60,7 +61,7 @@ func attributes(path string) ([]string, error) {
 	return out, nil
 }
 
-func copyAttribute(from, to, name string) error {
+func copyAttribute(from, to *os.File, name string) error {
 	value, err := attribute(from, name)
 	if err != nil {
 		return err
@@ -68,21 +69,24 @@ func copyAttribute(from, to, name string) error {
 	if have, err := attribute(to, name); err == nil && bytes.Equal(have, value) {
 		return nil
 	}
-	err = unix.Lsetxattr(to, name, value, 0)
+	err = unix.Fsetxattr(int(to.Fd()), name, value, 0)
 	if errors.Is(err, unix.EOPNOTSUPP) { // the old file is a mount of another file system: it is written in place and keeps them
 		return nil
 	}
 	return err
 }
 
-func attribute(path, name string) ([]byte, error) {
-	size, err := unix.Lgetxattr(path, name, nil)
+func attribute(f *os.File, name string) ([]byte, error) {
+	size, err := unix.Fgetxattr(int(f.Fd()), name, nil)
 	if err != nil {
 		return nil, err
 	}
 	buf := make([]byte, size)
 	if size > 0 {
-		size, err = unix.Lgetxattr(path, name, buf)
+		size, err = unix.Fgetxattr(int(f.Fd()), name, buf)
 	}
-	return buf[:size], err
+	if err != nil {
+		return nil, err
+	}
+	return buf[:size], nil
 }

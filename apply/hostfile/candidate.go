@@ -1,0 +1,148 @@
+package hostfile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Candidate is a new file beside the one that it is going to replace. It is written, and gets owner, mode and attributes, through its
+// descriptor: what somebody puts under its name meanwhile is not touched.
+type Candidate struct {
+	*os.File
+	at     *Entry
+	to     *Entry
+	placed bool
+}
+
+// Candidate makes an empty file for its owner alone. The dot hides it from programs that read every file of a directory; the suffix is kept
+// for those that go by it. Its name is always the same, so that what a killed run left is removed by the next.
+func (e *Entry) Candidate() (*Candidate, error) {
+	return e.CandidateNamed(besides(e.base))
+}
+
+// CandidateNamed is Candidate under another name.
+func (e *Entry) CandidateNamed(name string) (*Candidate, error) {
+	if e.gone != nil {
+		return nil, e.failed("create", e.gone)
+	}
+	at := e.beside(name)
+	if err := at.Remove(); err != nil && !errors.Is(err, unix.ENOENT) {
+		return nil, err
+	}
+	var fd int
+	err := again(func() (err error) {
+		fd, err = unix.Openat(e.dir.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		return err
+	})
+	if err != nil {
+		return nil, at.failed("create", err)
+	}
+	c := &Candidate{File: os.NewFile(uintptr(fd), at.path), at: at, to: e}
+	if err := at.disown(fd); err != nil {
+		c.Drop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// disown takes away what a directory of another user hands down to what is made in it: its group and its access list.
+func (e *Entry) disown(fd int) error {
+	private, err := e.Private()
+	if err != nil || private {
+		return err
+	}
+	err = unix.Fremovexattr(fd, accessList)
+	if err != nil && !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.EOPNOTSUPP) {
+		return e.failed("removexattr", err)
+	}
+	info, err := statFD(fd, e.base)
+	if err != nil || int(info.st.Gid) == os.Getegid() {
+		return e.failed("stat", err)
+	}
+	return e.failed("chown", unix.Fchown(fd, -1, os.Getegid()))
+}
+
+// besides is the name of a file's candidate.
+func besides(base string) string {
+	const longest = 200 // names have 255 bytes at most
+	suffix := filepath.Ext(base)
+	if len(base) > longest || suffix == base {
+		base, suffix = base[:min(len(base), longest)], ""
+	}
+	return "." + strings.TrimSuffix(base, suffix) + ".pullet" + suffix
+}
+
+// CandidateNear is a file beside the entry, or in the deepest directory above it that is there. It gets no other name: it is dropped.
+func (e *Entry) CandidateNear(name string) (*Candidate, error) {
+	if e.dir == nil {
+		return nil, e.failed("create", e.gone)
+	}
+	return e.beside(name).CandidateNamed(name)
+}
+
+// Set gives the candidate owner and mode.
+func (c *Candidate) Set(a Attributes) error {
+	info, err := statFD(int(c.Fd()), c.at.base)
+	if err == nil {
+		err = setFD(int(c.Fd()), info, a)
+	}
+	return c.at.failed("chown", err)
+}
+
+// SetTime sets when the candidate was changed last.
+func (c *Candidate) SetTime(t time.Time) error {
+	ts := unix.NsecToTimespec(t.UnixNano())
+	name := "/proc/self/fd/" + strconv.Itoa(int(c.Fd())) // nobody else can change that name
+	return c.at.failed("utimensat", unix.UtimesNanoAt(unix.AT_FDCWD, name, []unix.Timespec{ts, ts}, 0))
+}
+
+// Place makes the candidate durable and gives it its name. The name is durable after SyncDir of the entry.
+func (c *Candidate) Place() error {
+	if err := c.Sync(); err != nil {
+		return err
+	}
+	return c.PlaceUnsynced()
+}
+
+// PlaceUnsynced is Place for many files that are made durable together later.
+func (c *Candidate) PlaceUnsynced() error {
+	if err := c.at.renamed(c.to, int(c.Fd())); err != nil {
+		return err
+	}
+	c.placed = true
+	return nil
+}
+
+// renamed renames what is open under the entry's name, and finds out whether it was that which got the name.
+func (e *Entry) renamed(to *Entry, fd int) error {
+	err := again(func() error { return unix.Renameat(e.dir.fd, e.base, to.dir.fd, to.base) })
+	if err != nil {
+		return to.failed("rename", err)
+	}
+	made, err := statFD(fd, to.base)
+	if err != nil {
+		return to.failed("stat", err)
+	}
+	now, err := to.Lstat()
+	if err != nil {
+		return err
+	}
+	if !made.same(now) {
+		return replaced(to.path)
+	}
+	return nil
+}
+
+// Drop closes the candidate, and removes it unless it has its place.
+func (c *Candidate) Drop() {
+	_ = c.Close() // it is on disk, or not wanted
+	if !c.placed {
+		_ = c.at.Remove() // the next candidate takes its place
+	}
+}

@@ -1,0 +1,248 @@
+package hostfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// Entry is a name in an open directory, which need not be there. What is done with it follows no link.
+type Entry struct {
+	dir     *Dir // nil: it is not there
+	base    string
+	path    string   // beneath the root, for messages and for comparing: no link leads to it
+	missing []string // directories below dir that are not there
+	gone    error    // why there is nothing; nil where dir holds the entry
+}
+
+// Close lets go of the directory.
+func (e *Entry) Close() {
+	if e != nil {
+		e.dir.Close()
+	}
+}
+
+// Again is the entry once more, to be closed for itself.
+func (e *Entry) Again() *Entry {
+	again := *e
+	if again.dir != nil {
+		again.dir.keep()
+	}
+	return &again
+}
+
+// Path is where the entry is, beneath the root.
+func (e *Entry) Path() string { return e.path }
+
+func (e *Entry) failed(op string, err error) error { return failed(op, e.path, err) }
+
+// Lstat says what is there. It is fs.ErrNotExist or ENOTDIR where nothing is.
+func (e *Entry) Lstat() (Info, error) {
+	if e.gone != nil {
+		return Info{}, e.failed("lstat", e.gone)
+	}
+	info, err := statAt(e.dir.fd, e.base)
+	return info, e.failed("lstat", err)
+}
+
+// Exists reports that something is there, a dangling link included.
+func (e *Entry) Exists() bool {
+	_, err := e.Lstat()
+	return err == nil
+}
+
+// HasParent reports that the directory is there in which the entry is, or would be.
+func (e *Entry) HasParent() bool { return e.gone == nil }
+
+// Readlink is what a symbolic link says.
+func (e *Entry) Readlink() (string, error) {
+	if e.gone != nil {
+		return "", e.failed("readlink", e.gone)
+	}
+	target, err := readLink(e.dir.fd, e.base)
+	return target, e.failed("readlink", err)
+}
+
+// Dir opens the directory that the entry is.
+func (e *Entry) Dir() (*Dir, error) {
+	if e.gone != nil {
+		return nil, e.failed("open", e.gone)
+	}
+	fd, err := openOne(e.dir.fd, e.base)
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+		if target, bad := readLink(e.dir.fd, e.base); bad == nil {
+			return nil, &LinkRefused{e.path, target, owner(e.dir.fd, e.base), "a directory is expected there", "remove the link"}
+		}
+	}
+	if err != nil {
+		return nil, e.failed("open", err)
+	}
+	return newDir(fd, e.path), nil
+}
+
+// Open opens a regular file for reading. What is not one, and a file that is another user's under a second name, is refused.
+func (e *Entry) Open() (*os.File, error) { return e.open(unix.O_RDONLY) }
+
+// OpenWrite opens a regular file to write into it where it stands.
+func (e *Entry) OpenWrite() (*os.File, error) { return e.open(unix.O_WRONLY) }
+
+func (e *Entry) open(how int) (*os.File, error) {
+	fd, _, err := e.openFD(how)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), e.path), nil
+}
+
+func (e *Entry) openFD(how int) (int, Info, error) {
+	found, err := e.Lstat()
+	if err != nil {
+		return -1, found, err
+	}
+	if !found.Mode().IsRegular() {
+		return -1, found, &FileRefused{e.path, fmt.Sprintf("is %s, not a file", found.kind()), "remove it"}
+	}
+	var fd int
+	err = again(func() (err error) { // it may be a pipe by now: opening one must not wait
+		fd, err = unix.Openat(e.dir.fd, e.base, how|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return -1, found, e.failed("open", err)
+	}
+	info, err := statFD(fd, e.base)
+	switch {
+	case err != nil:
+		err = e.failed("stat", err)
+	case !info.same(found):
+		err = replaced(e.path)
+	default:
+		err = e.oneName(info)
+	}
+	if err != nil {
+		_ = unix.Close(fd) // nothing was written
+		return -1, found, err
+	}
+	return fd, info, nil
+}
+
+// oneName refuses a file that may be somebody else's under a second name. Links and their number are looked at together, after the file was
+// opened: a name that went since then was not one in this directory.
+func (e *Entry) oneName(open Info) error {
+	dir, err := e.dir.Stat()
+	if err != nil || dir.private() || open.IsDir() || open.UID() == dir.UID() && !own(open.UID()) {
+		return err
+	}
+	now, err := statAt(e.dir.fd, e.base)
+	switch {
+	case err != nil:
+		return e.failed("lstat", err)
+	case !now.same(open):
+		return replaced(e.path)
+	case now.st.Nlink > 1:
+		return &FileRefused{e.path, fmt.Sprintf("belongs to uid %d and has %d names (hard links), in a directory of uid %d", now.UID(), now.st.Nlink, dir.UID()),
+			"it may be a file of the system: find the others with find / -xdev -samefile " + e.path + ", and remove this name"}
+	}
+	return nil
+}
+
+// ReadFile reads a regular file of at most so many bytes.
+func (e *Entry) ReadFile(most int64) ([]byte, error) {
+	fd, info, err := e.openFD(unix.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), e.path)
+	defer f.Close()
+	if info.Size() > most {
+		return nil, e.tooLarge(info.Size(), most)
+	}
+	data, err := readAll(f, info.Size(), most)
+	if err == nil && int64(len(data)) > most {
+		err = e.tooLarge(int64(len(data)), most)
+	}
+	return data, err
+}
+
+func (e *Entry) tooLarge(have, most int64) error {
+	return &FileRefused{e.path, fmt.Sprintf("has %d bytes, more than the %d that are read", have, most), "remove it"}
+}
+
+// readAll reads a file of about a size, and one byte more than most where there is more.
+func readAll(f io.Reader, size, most int64) ([]byte, error) {
+	data := make([]byte, 0, size+1)
+	for {
+		n, err := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case errors.Is(err, io.EOF):
+			return data, nil
+		case err != nil || int64(len(data)) > most:
+			return data, err
+		}
+		if len(data) == cap(data) {
+			data = append(data, 0)[:len(data)]
+		}
+	}
+}
+
+// CopyTo writes the content of a regular file of at most so many bytes.
+func (e *Entry) CopyTo(to io.Writer, most int64) error {
+	fd, info, err := e.openFD(unix.O_RDONLY)
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), e.path)
+	defer f.Close()
+	if info.Size() > most {
+		return e.tooLarge(info.Size(), most)
+	}
+	n, err := io.Copy(to, io.LimitReader(f, most+1))
+	if err == nil && n > most {
+		err = e.tooLarge(n, most)
+	}
+	return err
+}
+
+// IsMount reports that something is mounted there.
+func (e *Entry) IsMount() (bool, error) {
+	if e.gone != nil {
+		return false, e.failed("statx", e.gone)
+	}
+	var st unix.Statx_t
+	err := unix.Statx(e.dir.fd, e.base, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &st)
+	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, e.failed("statx", err)
+}
+
+// SyncDir makes the entry's name durable, or that it is gone.
+func (e *Entry) SyncDir() error {
+	if e.gone != nil {
+		return e.failed("sync", e.gone)
+	}
+	return e.dir.Sync()
+}
+
+// beside is another name in the entry's directory.
+func (e *Entry) beside(base string) *Entry {
+	return &Entry{dir: e.dir, base: base, path: path.Join(e.dir.path, base)}
+}
+
+// Private reports that only root can change what is in the entry's directory, or the agent's own user.
+func (e *Entry) Private() (bool, error) {
+	if e.gone != nil {
+		return false, e.failed("stat", e.gone)
+	}
+	info, err := e.dir.Stat()
+	return info.private(), err
+}
+
+// IsDir reports a directory.
+func (e *Entry) IsDir() bool {
+	info, err := e.Lstat()
+	return err == nil && info.Mode()&fs.ModeDir != 0
+}

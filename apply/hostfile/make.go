@@ -1,0 +1,152 @@
+package hostfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// MakeParents makes the directories that are missing on the way to the entry.
+func (e *Entry) MakeParents(mode fs.FileMode) error {
+	for len(e.missing) > 0 {
+		at := e.inside(e.missing[0])
+		dir, err := at.Mkdir(mode)
+		if errors.Is(err, fs.ErrExist) { // another step made it
+			dir, err = at.Dir()
+		}
+		if err != nil {
+			return err
+		}
+		e.dir.Close()
+		e.dir, e.missing = dir, e.missing[1:]
+		e.gone = nil
+	}
+	if e.gone != nil {
+		return e.failed("mkdir", e.gone)
+	}
+	return nil
+}
+
+// inside is a name in the deepest directory that is there.
+func (e *Entry) inside(base string) *Entry {
+	at := e.beside(base)
+	return at
+}
+
+// Mkdir makes a directory and opens it. It has the mode when it is there: what was put in its place meanwhile is refused.
+func (e *Entry) Mkdir(mode fs.FileMode) (*Dir, error) {
+	if e.gone != nil {
+		return nil, e.failed("mkdir", e.gone)
+	}
+	if err := again(func() error { return unix.Mkdirat(e.dir.fd, e.base, 0o700) }); err != nil {
+		return nil, e.failed("mkdir", err)
+	}
+	fd, err := openOne(e.dir.fd, e.base)
+	if err != nil {
+		return nil, e.failed("open", err)
+	}
+	d := newDir(fd, e.path)
+	if err := e.fresh(d, mode); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// fresh holds a directory that was just made against that, and gives it its mode.
+func (e *Entry) fresh(d *Dir, mode fs.FileMode) error {
+	info, err := statFD(d.fd, e.base)
+	if err != nil {
+		return e.failed("stat", err)
+	}
+	f, err := d.reopen()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := f.Readdirnames(1); !own(info.UID()) || info.st.Mode&0o077 != 0 || !errors.Is(err, io.EOF) {
+		return replaced(e.path)
+	}
+	if err := e.disown(int(f.Fd())); err != nil {
+		return err
+	}
+	return e.failed("chmod", chmodFD(d.fd, bits(mode)))
+}
+
+// Symlink makes a link in place of what is there, which must not be a directory. It appears with its owner: -1 is the agent's own.
+func (e *Entry) Symlink(target string, uid, gid int) error {
+	return e.linkAs(besides(e.base), target, uid, gid)
+}
+
+func (e *Entry) linkAs(name, target string, uid, gid int) error {
+	if e.gone != nil {
+		return e.failed("symlink", e.gone)
+	}
+	at := e.beside(name)
+	if err := at.Remove(); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	if err := again(func() error { return unix.Symlinkat(target, e.dir.fd, name) }); err != nil {
+		return e.failed("symlink", err)
+	}
+	fd, info, err := at.pin()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if have, err := readLink(fd, ""); err != nil || have != target || !own(info.UID()) || info.st.Nlink > 1 {
+		return replaced(e.path)
+	}
+	err = setFD(fd, info, Attributes{UID: uid, GID: gid})
+	if err == nil {
+		err = at.renamed(e, fd)
+	}
+	if err != nil {
+		return errors.Join(e.failed("symlink", err), at.Remove())
+	}
+	return nil
+}
+
+// Rename gives what is at the entry another name, in place of what is there.
+func (e *Entry) Rename(to *Entry) error {
+	fd, _, err := e.pin()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if to.gone != nil {
+		return to.failed("rename", to.gone)
+	}
+	return e.renamed(to, fd)
+}
+
+// LinkOver gives the regular file another name, in place of what is there.
+func (e *Entry) LinkOver(to *Entry) error {
+	fd, info, err := e.pin()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	switch {
+	case to.gone != nil:
+		return to.failed("link", to.gone)
+	case !info.Mode().IsRegular():
+		return replaced(e.path)
+	}
+	if now, err := to.Lstat(); err == nil && now.same(info) { // renaming one name of a file over another does nothing
+		return nil
+	}
+	at := to.beside(besides(to.base))
+	if err := at.Remove(); err != nil && !errors.Is(err, unix.ENOENT) {
+		return err
+	}
+	if err := again(func() error { return unix.Linkat(e.dir.fd, e.base, at.dir.fd, at.base, 0) }); err != nil {
+		return to.failed("link", err)
+	}
+	if err := at.renamed(to, fd); err != nil {
+		return errors.Join(err, at.Remove())
+	}
+	return nil
+}

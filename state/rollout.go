@@ -119,12 +119,16 @@ func GroupOf(role string) string {
 	return role
 }
 
-// CanariesDone reports that the canaries of a version are through and were watched long enough, or that they are halted: then nobody
-// waits for them.
+// CanariesDone reports that the canaries of a version are through and were watched long enough, or that the version is halted somewhere: then
+// nobody waits for them.
 func (s *Store) CanariesDone(ctx context.Context, v *Version, group string) (bool, error) {
-	for _, name := range []string{group, AllGroups} {
-		if gate, _, err := s.Gate(ctx, v.Rollout(), name); err != nil || gate.State == Halted {
-			return true, err
+	o := &Overview{Current: v, Gates: map[string]Gate{}, Rosters: map[string]*Roster{}}
+	if err := s.gates(ctx, o); err != nil {
+		return false, err
+	}
+	for _, gate := range o.Gates {
+		if gate.State == Halted {
+			return true, nil
 		}
 	}
 	got, err := s.Client.Txn(ctx).Then(

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -37,40 +36,29 @@ type Command struct {
 // Shell is the command line of /bin/sh.
 func Shell(line string) []string { return []string{"/bin/sh", "-c", line} }
 
-// Run runs a command to its end, in a process group of its own. When ctx ends, the whole group, and those of its children that left the group,
-// are told to stop and then killed. A command that ran and failed is no error of Run: the exit code tells.
+// Run runs a command to its end, in a session of its own: see process. When ctx ends, the whole session, and those of
+// its children that left it, are told to stop and then killed. A command that ran and failed is no error of Run: the exit code tells.
 func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	who, err := credential(c.User)
 	if err != nil {
 		return Output{}, err
 	}
-	env := h.environment(who.home, c.Env)
-	inside := "" // the directory that the command sees as /
+	p := process{args: c.Args[1:], dir: c.Dir, env: h.environment(who.home, c.Env), stdin: c.Stdin, user: who.cred}
+	if p.dir == "" {
+		p.dir = h.Root
+	}
 	if c.Chroot && h.Root != "/" {
-		inside = h.Root
+		p.inside, p.dir = h.Root, "/"
 	}
-	at, err := program(inside, c.Args[0], env)
-	if err != nil {
+	if p.program, err = p.find(c.Args[0]); err != nil {
 		return Output{}, err
-	}
-	cmd := exec.Command(at, c.Args[1:]...)
-	cmd.Dir, cmd.Env = c.Dir, env
-	if cmd.Dir == "" {
-		cmd.Dir = h.Root
 	}
 	var out, errs tail
 	var shown func()
-	cmd.Stdout, cmd.Stderr, shown = h.show(ctx, c, &out, &errs)
+	p.out, p.errs, shown = h.show(ctx, c, &out, &errs)
 	defer shown()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Credential: who.cred}
-	if c.Stdin != "" {
-		cmd.Stdin = strings.NewReader(c.Stdin)
-	}
-	if inside != "" {
-		cmd.SysProcAttr.Chroot, cmd.Dir = inside, "/"
-	}
-	cmd.WaitDelay = killGrace
-	if err := cmd.Start(); err != nil {
+	cmd, err := p.start()
+	if err != nil {
 		return Output{}, fmt.Errorf("cannot start %s: %w", c.Args[0], err)
 	}
 	forget := h.note(cmd.Process.Pid)
@@ -93,35 +81,12 @@ func killedBy(ended *os.ProcessState) bool {
 	return ok && (status.Signaled() && status.Signal() == syscall.SIGKILL || status.ExitStatus() == 128+int(syscall.SIGKILL))
 }
 
-// program is where a program lies by the PATH of the command's own environment, which need not be the agent's, as seen from inside a
-// directory.
-func program(inside, name string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
-		return name, nil
-	}
-	var path string
-	for _, e := range env {
-		if value, ok := strings.CutPrefix(e, "PATH="); ok {
-			path = value
-		}
-	}
-	for _, dir := range filepath.SplitList(path) {
-		at := filepath.Join(dir, name)
-		if info, err := os.Stat(inside + at); filepath.IsAbs(at) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return at, nil
-		}
-	}
-	return "", &noProgram{name, path}
-}
+// NoProgramError says that a program is not there.
+type NoProgramError struct{ name, path string }
 
-// noProgram says that a program is not there; it is an exec.ErrNotFound.
-type noProgram struct{ name, path string }
-
-func (e *noProgram) Error() string {
+func (e *NoProgramError) Error() string {
 	return fmt.Sprintf("cannot start %s: there is no such program on this host (PATH is %s)", e.name, e.path)
 }
-
-func (e *noProgram) Unwrap() error { return exec.ErrNotFound }
 
 // waitGroup waits for the command, and ends it with all that came of it when ctx ends first.
 func waitGroup(ctx context.Context, cmd *exec.Cmd) error {
@@ -132,7 +97,7 @@ func waitGroup(ctx context.Context, cmd *exec.Cmd) error {
 		return err
 	case <-ctx.Done():
 	}
-	all := familyOf(cmd)
+	all := familyOf(cmd.Process.Pid)
 	all.signal(syscall.SIGTERM)
 	select {
 	case err := <-done:

@@ -2,22 +2,21 @@ package apply
 
 import (
 	"maps"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"syscall"
 )
 
-// family are a command's process and those that came of it, in whatever group or session they are now. Who lost its parent before it was
-// looked for is not among them: that is how daemons leave.
+// family are a command's process and those that came of it: its session, and their children in whatever session they
+// are now. Who left the session and lost its parent before it was looked for is not among them: that is how daemons
+// leave.
 type family struct {
 	group   int
 	members map[Orphan]bool
 }
 
-func familyOf(cmd *exec.Cmd) *family {
-	pid := cmd.Process.Pid
+func familyOf(pid int) *family {
 	leader, _ := readStat(strconv.Itoa(pid))
 	return &family{pid, map[Orphan]bool{{pid, leader.started}: true}}
 }
@@ -41,11 +40,19 @@ func (f *family) look() {
 		return
 	}
 	there, children := map[Orphan]bool{}, map[string][]Orphan{}
+	leader, ok := readStat(strconv.Itoa(f.group))
+	session := strconv.Itoa(f.group)
+	if ok && !f.members[Orphan{f.group, leader.started}] { // the number is another's by now
+		session = ""
+	}
 	for _, dir := range found {
 		pid, notOne := strconv.Atoi(filepath.Base(dir))
 		if p, ok := readStat(filepath.Base(dir)); ok && notOne == nil {
 			there[Orphan{pid, p.started}] = true
 			children[p.parent] = append(children[p.parent], Orphan{pid, p.started})
+			if p.session == session {
+				f.members[Orphan{pid, p.started}] = true
+			}
 		}
 	}
 	parents := slices.Collect(maps.Keys(f.members))

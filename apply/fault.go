@@ -3,7 +3,6 @@ package apply
 import (
 	"errors"
 	"io/fs"
-	"os/exec"
 	"slices"
 	"syscall"
 )
@@ -38,7 +37,7 @@ func FaultRules() []FaultRule {
 			"a user (`ELOOP`, `ENOTDIR`, `EISDIR`, `ENOTEMPTY`, `EBUSY`, `ETXTBSY`, `EACCES`, `EPERM`, `ENOTCONN`, `ENXIO`)", HostFault, inTheWay},
 		{"a command that another process killed (`SIGKILL`, exit code 137), as the kernel does without memory", HostFault, killed},
 		{"the exit code of `cmd.run` and `cmd.script`", CommitFault, isExit},
-		{"a program that is not there", CommitFault, func(err error) bool { return errors.Is(err, exec.ErrNotFound) }},
+		{"a program that is not there", CommitFault, noProgram},
 		{"a condition that is false: `success`, `continue`", CommitFault, func(err error) bool { var no *conditionError; return errors.As(err, &no) }},
 		{"everything else: timeouts, the network, services that do not start, a result that is unknown", UnknownFault, func(error) bool { return true }},
 	}
@@ -76,6 +75,11 @@ func inTheWay(err error) bool {
 func killed(err error) bool {
 	var exit *ExitError
 	return errors.As(err, &exit) && exit.Output.Killed
+}
+
+func noProgram(err error) bool {
+	var no *NoProgramError
+	return errors.As(err, &no)
 }
 
 func isExit(err error) bool {

@@ -234,7 +234,7 @@ func (s *running) serialized(ctx context.Context) {
 		return
 	}
 	s.r.judge(s.boundStep)
-	if err := s.endSerial(ctx, s.r.Outcome, s.r.Fault, s.r.Reason); err != nil {
+	if err := s.endSerial(ctx, s.r.Outcome, s.r.Fault, s.publicReason()); err != nil {
 		s.also(err)
 	}
 }
@@ -276,7 +276,7 @@ func (s *running) publish(ctx context.Context) {
 		} else if r.State == "" {
 			r.State = r.Result
 		}
-		err = s.Gates.Publish(ctx, s.gated(), r, s.r.Reason)
+		err = s.Gates.Publish(ctx, s.gated(), r, s.publicReason())
 	}
 	if err != nil {
 		s.also(err)

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 )
 
 // Orphan is a command that outlived the pull which started it: the pull was killed. Its process group still runs.
@@ -60,10 +59,10 @@ func Orphans(dir string) error {
 	return nil
 }
 
-// alive reports that a process of the group still runs. While the group has a process, even one that nobody has waited for, no other
-// process gets its number; once it has none, another may.
+// alive reports that a process of the group, or of the session that the leader began, still runs. While they have a
+// process, even one that nobody has waited for, no other process gets their number; once they have none, another may.
 func (o Orphan) alive() bool {
-	if o.PID <= 1 || errors.Is(syscall.Kill(-o.PID, 0), syscall.ESRCH) {
+	if o.PID <= 1 {
 		return false
 	}
 	if leader, ok := readStat(strconv.Itoa(o.PID)); ok && leader.started != o.Started {
@@ -75,7 +74,7 @@ func (o Orphan) alive() bool {
 	}
 	return slices.ContainsFunc(processes, func(dir string) bool {
 		p, ok := readStat(filepath.Base(dir))
-		return ok && p.group == strconv.Itoa(o.PID) && p.state != "Z" && p.state != "X"
+		return ok && (p.group == strconv.Itoa(o.PID) || p.session == strconv.Itoa(o.PID)) && p.state != "Z" && p.state != "X"
 	})
 }
 
@@ -95,7 +94,7 @@ func (h *Host) note(pid int) (forget func()) {
 }
 
 // stat is what /proc says of a process; see proc(5).
-type stat struct{ state, parent, group, started string }
+type stat struct{ state, parent, group, session, started string }
 
 func readStat(pid string) (stat, bool) {
 	data, err := os.ReadFile("/proc/" + pid + "/stat")
@@ -107,5 +106,5 @@ func readStat(pid string) (stat, bool) {
 	if len(fields) < 20 {
 		return stat{}, false
 	}
-	return stat{fields[0], fields[1], fields[2], fields[19]}, true
+	return stat{fields[0], fields[1], fields[2], fields[3], fields[19]}, true
 }

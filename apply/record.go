@@ -195,6 +195,9 @@ func (s *running) record(kept bool) {
 	if s.r.open != "" {
 		line.Outcome, line.Reason, key = s.r.open, "", s.openKey()
 	}
+	if s.Sensitive { // they may quote the command; the output stays, for the steps that read it in a run that goes on
+		line.hideText()
+	}
 	s.mu.Lock()
 	err := s.Journal.End(s.ID(), key, kept, line)
 	s.mu.Unlock()

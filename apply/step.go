@@ -251,13 +251,27 @@ func (r *StepReport) hide() {
 	if r.Diff != "" {
 		r.Diff = "(sensitive: not shown)\n"
 	}
-	if r.Summary != "" { // it may quote a command
+	r.hideText()
+	r.Result.StdOut, r.Result.StdErr, r.Result.Data = "", "", nil
+}
+
+// hideText keeps the command of a sensitive step, which what is said about it may quote, out of reports and the journal.
+func (r *StepReport) hideText() {
+	if r.Summary != "" {
 		r.Summary = "(sensitive: not shown)"
 	}
-	r.Result.StdOut, r.Result.StdErr, r.Result.Data = "", "", nil
 	if r.Outcome == Failed {
 		r.Reason = "failed (sensitive: the output is not shown)"
 	}
+}
+
+// publicReason is why the step ended as it did, as others may know it.
+func (s *running) publicReason() string {
+	line := *s.r
+	if s.Sensitive {
+		line.hideText()
+	}
+	return line.Reason
 }
 
 // afterwards asks the conditions that follow the action.

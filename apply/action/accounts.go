@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"regexp"
 	"slices"
 	"strconv"
@@ -168,8 +167,9 @@ func accountTool(ctx context.Context, h *apply.Host, stdin, tool string, args ..
 	defer cancel()
 	for {
 		out, err := h.Run(ctx, apply.Command{Args: append([]string{tool}, args...), Stdin: stdin})
+		var missing *apply.NoProgramError
 		switch {
-		case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):
+		case errors.As(err, &missing) || errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%w; the tools for accounts are missing: install the package passwd (Debian) or shadow-utils (Fedora)", err)
 		case err != nil:
 			return fmt.Errorf("%s: %w", tool, err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -188,7 +187,8 @@ func (m kmod) load(ctx context.Context, h *apply.Host, options []string) error {
 
 func (m kmod) modprobe(ctx context.Context, h *apply.Host, args ...string) error {
 	err := runOK(ctx, h, append([]string{"modprobe"}, args...)...)
-	if errors.Is(err, exec.ErrNotFound) {
+	var missing *apply.NoProgramError
+	if errors.As(err, &missing) {
 		return fmt.Errorf("there is no modprobe on this host: install the package kmod (%w)", err)
 	}
 	return err

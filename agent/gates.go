@@ -92,7 +92,7 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 	defer g.turning.Unlock()
 	if !g.turn.Holds() {
 		if err := g.acquire(ctx, g.turn); err != nil {
-			return err
+			return g.leaves(err)
 		}
 	}
 	g.fence.Store(g.turn.Fence())
@@ -100,7 +100,17 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 	if s.Step != nil {
 		id = s.ID()
 	}
-	return g.turn.Check(ctx, id)
+	return g.leaves(g.turn.Check(ctx, id))
+}
+
+// leaves notes that the fleet moved on to another version: no further step of this one starts, and the next pull goes on inside the claim.
+func (g *gates) leaves(err error) error {
+	if errors.Is(err, lock.ErrSuperseded) {
+		g.waitMu.Lock()
+		defer g.waitMu.Unlock()
+		g.out.Wait, g.left = newerComes(g.req.Version, err), true
+	}
+	return err
 }
 
 // acquire makes it the node's turn, within the time that the pull may wait.

@@ -53,6 +53,7 @@ type pull struct {
 	stoodBy   time.Duration // for places at commands, also of Wait
 	waiters   int           // steps that wait now
 	waitsFrom time.Time     // since when any does
+	left      bool          // the fleet moved on to another version in mid-run
 	said      *lock.Wait    // the last reason to wait inside the run; nil when nothing waits
 	toldWait  atomic.Bool   // the fleet's record says that the node waits
 	reported  bool          // a report of this pull is kept

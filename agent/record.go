@@ -50,11 +50,15 @@ func failureOf(fault apply.Fault) lock.Failure {
 	return lock.Halting
 }
 
-// pause records that the run waits. What only other nodes can end is waited for without the slot; a boot, and a pull that was told to stop,
-// keep it.
+// pause records that the run waits. What only other nodes can end is waited for without the slot; a boot, a pull that was told to stop, and one
+// whose version the fleet left keep it.
 func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
 	if report.Stopped != "" || report.Reboot {
-		return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, p.status(v, report.Why()))...)
+		st := p.status(v, report.Why())
+		if p.left {
+			st = p.waitStatus(ctx, v, p.out.Wait)
+		}
+		return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...)
 	}
 	st := p.status(v, report.Why())
 	if p.out.Wait != nil {

@@ -15,6 +15,8 @@ const (
 	eachPoll  = 60 * time.Millisecond // of a large group, for each of its nodes: all of them together look no more often than that
 	session   = 60 * time.Second      // how long a ticket outlives its process
 
+	// Patience is how long a node waits for those who hold places before it asks how they are.
+	Patience      = headPoll / 2
 	triedFor      = 20 * time.Second
 	herd          = 300 * time.Millisecond // longer than a ticket takes where few want one
 	overtakeAfter = 4 * time.Second        // a place that is free for so long: who comes first does not ask for it

@@ -13,8 +13,11 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// survey counts who is away, which only who would be admitted asks.
+// survey finds out who of other groups belongs to this one, and counts who is away, which only who would be admitted asks.
 func (t *Turn) survey(ctx context.Context, r *reading) error {
+	if err := t.askUnlisted(ctx, r); err != nil {
+		return err
+	}
 	if r.surveyed || givesUp(t.req.Rules.OnLost) {
 		return nil
 	}
@@ -80,7 +83,7 @@ func awayIn(answers []*pb.ResponseOp) (away int) {
 // awayOfMany takes the number of nodes that are away from who counted them last, or counts them. It names them only where a holder is among them:
 // it counts already.
 func (t *Turn) awayOfMany(ctx context.Context, r *reading, counted []*mvccpb.KeyValue) (err error) {
-	dead := slices.Contains(slices.Collect(maps.Values(r.view.Dead)), true)
+	dead := slices.Contains(slices.Collect(maps.Values(r.view.Dead)), true) || len(deadOnes(r.view.Guests)) > 0
 	if len(counted) > 0 && !dead {
 		return decode(counted[0], &r.view.More)
 	}
@@ -135,6 +138,9 @@ func (v View) absent(seen, live map[string]bool) []string {
 	counts := map[string]bool{v.Node: true}
 	for _, c := range v.Claims {
 		counts[c.Node] = true
+	}
+	for _, g := range v.Guests {
+		counts[g.Node] = true
 	}
 	var away []string
 	for node := range seen {

@@ -2,7 +2,6 @@ package lock
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"strconv"
@@ -33,7 +32,8 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 		fence = done.Header.Revision
 	}
 	t.seen, t.seenRev = &r.view.Gate, r.gateRev
-	t.key, t.fence, t.total, t.queued, t.ticketed, t.since, t.said = key, fence, "", false, false, time.Time{}, ""
+	t.key, t.fence, t.total, t.groups, t.at = key, fence, "", r.view.Claims[d.Index].Groups, t.step
+	t.queued, t.ticketed, t.since, t.said = false, false, time.Time{}, ""
 	if i, holds := r.view.own(r.view.Totals); holds {
 		t.total = t.store.TotalPrefix() + strconv.Itoa(i)
 	} else if d.Total >= 0 {
@@ -69,18 +69,14 @@ func (t *Turn) unmoved(r *reading, d Decision, key string, fence int64, retried 
 // claimOps are the writes of a claim.
 func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string) ([]clientv3.Op, error) {
 	q := t.req
-	value, err := json.Marshal(state.Claim{
-		Node: q.node(), Version: q.Version.ID, Release: q.Version.Release, Rollout: q.rollout(), Step: t.step, Since: time.Now().UTC(),
-	})
-	if err != nil {
-		return nil, err
-	}
+	value := t.claimed(t.step)
+	value.Groups = r.view.Claims[d.Index].Groups
 	ops := []clientv3.Op{
-		clientv3.OpPut(key, string(value)), clientv3.OpDelete(t.ticket),
+		state.Put(key, value), clientv3.OpDelete(t.ticket),
 		clientv3.OpPut(t.marks+strconv.Itoa(d.Index), q.node(), clientv3.WithLease(q.Presence.Lease)),
 	}
 	if d.Total >= 0 {
-		ops = append(ops, clientv3.OpPut(t.store.TotalPrefix()+strconv.Itoa(d.Total), string(value)))
+		ops = append(ops, state.Put(t.store.TotalPrefix()+strconv.Itoa(d.Total), value))
 	}
 	if t.slots {
 		ops = append(ops, t.store.StatusOps(q.node(), state.Rollout, state.Running, q.status(""))...)
@@ -107,29 +103,33 @@ func (t *Turn) wind(ctx context.Context) (clientv3.Op, error) {
 	return clientv3.OpPut(t.store.ClockKey(t.req.rollout(), t.gate), "", clientv3.WithLease(lease.ID)), nil
 }
 
-// Check reports whether the node may go on with a step under its claim: nil, ErrFenced, state.ErrLeaseLost, or why the store could not
-// tell. The step is named for those that wait.
+// Check reports whether the node may go on with a step under its claim: nil, ErrFenced, state.ErrLeaseLost, ErrSuperseded when the fleet moved
+// on to another version, or why the store could not tell. The step is named for those that wait.
 func (t *Turn) Check(ctx context.Context, step string) error {
 	if t.store.CutOff(t.req.Presence) {
 		return state.ErrLeaseLost
 	}
-	value, err := json.Marshal(state.Claim{
-		Node: t.req.node(), Version: t.req.Version.ID, Release: t.req.Version.Release, Rollout: t.req.rollout(), Step: step, Since: time.Now().UTC(),
-	})
-	if err != nil {
-		return err
+	t.at = step
+	for {
+		conditions := append(t.holding(), t.lives())
+		if t.follows {
+			conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(t.store.CurrentKey()), "=", t.req.VersionRev))
+		}
+		done, err := t.store.Client.Txn(ctx).If(conditions...).Then(state.Put(t.key, t.claimed(step))).
+			Else(clientv3.OpGet(t.key, clientv3.WithKeysOnly()), clientv3.OpGet(t.req.Presence.Key, clientv3.WithKeysOnly())).Commit()
+		if err != nil || done.Succeeded {
+			return err
+		}
+		if kvs := done.Responses[0].GetResponseRange().Kvs; len(kvs) == 0 || kvs[0].CreateRevision != t.fence {
+			return ErrFenced
+		}
+		if revisionOf(done.Responses[1].GetResponseRange().Kvs) != t.req.Presence.Revision {
+			return state.ErrLeaseLost
+		}
+		if t.req.VersionRev, err = superseded(ctx, t.store, t.req); err != nil { // else only what is said of the version is new
+			return err
+		}
 	}
-	done, err := t.store.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(t.key), "=", t.fence), t.lives()).
-		Then(clientv3.OpPut(t.key, string(value))).
-		Else(clientv3.OpGet(t.key, clientv3.WithKeysOnly())).Commit()
-	if err != nil || done.Succeeded {
-		return err
-	}
-	if kvs := done.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 && kvs[0].CreateRevision == t.fence {
-		return state.ErrLeaseLost
-	}
-	return ErrFenced
 }
 
 func (t *Turn) lives() clientv3.Cmp {
@@ -174,10 +174,13 @@ func (t *Turn) free(ctx context.Context, more ...clientv3.Op) error {
 		return err
 	})
 	if err == nil {
-		t.key, t.fence, t.total = "", 0, ""
+		t.drop()
 	}
 	return err
 }
+
+// drop forgets the claim, which is given back.
+func (t *Turn) drop() { t.key, t.fence, t.total, t.groups, t.at = "", 0, "", nil, "" }
 
 // again does something whose outcome an error leaves open, and which may be done twice, until there is an answer or ctx ends.
 func again(ctx context.Context, node string, do func() error) error {

@@ -22,11 +22,13 @@ type View struct {
 	Spares int                 // how many hosts with a fault of their own hold places beside those
 	Claims map[int]state.Claim // by place
 	Dead   map[int]bool        // claims whose holder's mark is gone
+	Guests []Held              // claims in other groups whose nodes belong to this one too, now or since they made them
 	Away   []string            // nodes without a claim that were alive once and do not answer, itself left out
 	More   int                 // of those, beside the ones that are named
 
 	Total  int                 // places in the whole fleet; 0 is any number
 	Totals map[int]state.Claim // by place
+	Slots  []Held              // of all groups, where there is a total
 
 	Trouble map[string]state.Holder // what was found out about holders
 	Mixed   bool                    // nodes of several roles take turns
@@ -61,17 +63,17 @@ type Switched struct {
 
 // Decision is what a node does about its admission: claim the place, wait, or first put something in order.
 type Decision struct {
-	Index   int   // the place to claim
-	Total   int   // the place in the whole fleet; -1 where none is needed
-	Wait    *Wait // why it waits
-	Reclaim []int // places to take back first, of holders that are lost
-	Stalled bool  // no holder finished in time: the group is to be halted
-	Disarm  bool  // the progress deadline does not count now
-	Arm     bool  // it counts again, and nobody set it going
-	Aside   bool  // the node waits for its own reason: it is not to be in the way of the others
-	Yield   bool  // its place in the whole fleet is given back: those for whom it waits may need it
-	Full    bool  // it waits for those who hold places
-	Fleet   bool  // those of the whole fleet
+	Index   int    // the place to claim
+	Total   int    // the place in the whole fleet; -1 where none is needed
+	Wait    *Wait  // why it waits
+	Reclaim []int  // places to take back first, of holders that are lost
+	Expel   []Held // and claims in other groups
+	Stalled bool   // no holder finished in time: the group is to be halted
+	Disarm  bool   // the progress deadline does not count now
+	Arm     bool   // it counts again, and nobody set it going
+	Aside   bool   // the node waits for its own reason: it is not to be in the way of the others
+	Yield   bool   // its place in the whole fleet is given back: those for whom it waits may need it
+	Full    bool   // it waits for those who hold places
 }
 
 // Decide says whether the node of a view may change now, or why not. It is a pure function.
@@ -103,7 +105,7 @@ func Decide(v View) Decision {
 	for _, d := range v.Depends {
 		if w := d.wait(); w != nil {
 			out := v.wait(w)
-			_, out.Yield = v.own(v.Totals)
+			out.Yield = v.yields()
 			return out
 		}
 	}
@@ -114,12 +116,10 @@ func Decide(v View) Decision {
 	switch {
 	case !holds && v.Ahead != "":
 		return Decision{Wait: &Wait{Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: goesOn}}
-	case !holds && len(v.Claims)-v.spared()+v.lost() >= v.Limit: // also claims of higher places, where the limit was lowered
+	case !holds && len(v.Claims)-v.spared()+len(v.Guests)+v.lost() >= v.Limit: // also claims of higher places, where the limit was lowered
 		return v.full(v.busy())
 	case !room:
-		d := v.full(v.busyFleet())
-		d.Fleet = true
-		return d
+		return v.fullFleet()
 	}
 	index := 0
 	for _, taken := v.Claims[index]; taken; _, taken = v.Claims[index] {
@@ -149,9 +149,20 @@ func (v View) full(w *Wait) Decision {
 				d.Reclaim = append(d.Reclaim, i)
 			}
 		}
+		d.Expel = deadOnes(v.Guests)
 	}
 	if v.Timed && len(v.Claims) > 0 && v.Gate.State != state.Halted {
 		d.Stalled, d.Arm = v.Gate.Clock && !v.Ticking, !v.Gate.Clock
+	}
+	return d
+}
+
+// fullFleet is the same for the holders of all groups: in theirs nobody may queue.
+func (v View) fullFleet() Decision {
+	d := v.full(v.busyFleet())
+	if givesUp(v.OnLost) {
+		d.Expel = deadOnes(v.Slots)
+		d.Expel = slices.DeleteFunc(d.Expel, func(h Held) bool { return h.Idle || h.Node == v.Node })
 	}
 	return d
 }
@@ -182,12 +193,24 @@ func (v View) total() (index int, room bool) {
 	if i, holds := v.own(v.Totals); holds {
 		return i, true
 	}
-	for i := range v.Total {
-		if _, taken := v.Totals[i]; !taken && len(v.Totals) < v.Total {
-			return i, true
-		}
+	for _, taken := v.Totals[index]; taken; _, taken = v.Totals[index] {
+		index++
 	}
-	return 0, false
+	if own, holds := v.own(v.Claims); holds && !v.Claims[own].Idle { // it counts since before there was a total
+		return index, true
+	}
+	return index, len(v.Totals)+len(v.uncounted()) < v.Total
+}
+
+// yields reports that the node, which waits for another group before it begins with a newer version, counts where those for whom it waits may
+// need the place: in the total, or in a group that it left.
+func (v View) yields() bool {
+	if _, counts := v.own(v.Totals); counts {
+		return true
+	}
+	own, holds := v.own(v.Claims)
+	c := v.Claims[own]
+	return holds && (v.Total > 0 && !c.Idle || len(c.Groups) > 0)
 }
 
 // stopped is why nobody of the group is admitted; one that failed may try again.
@@ -264,6 +287,11 @@ func (v View) busy() *Wait {
 		w.Holders = append(w.Holders, h)
 		parts = append(parts, held(h))
 	}
+	for _, g := range v.Guests {
+		h := v.holder(g.Claim, !g.Dead)
+		w.Holders = append(w.Holders, h)
+		parts = append(parts, heldAs(h, g.Name)+" and counts here, too")
+	}
 	w.Clear = clearOf(w.Holders)
 	if v.lost() > 0 {
 		for _, node := range v.Away {
@@ -283,8 +311,16 @@ func (v View) busy() *Wait {
 func (v View) busyFleet() *Wait {
 	w := &Wait{Gate: fmt.Sprintf("slots of the fleet (%d at a time)", v.Total)}
 	var parts []string
+	var holders []state.Claim
 	for _, i := range slices.Sorted(maps.Keys(v.Totals)) {
-		h := v.holder(v.Totals[i], true)
+		holders = append(holders, v.Totals[i])
+	}
+	for _, h := range v.uncounted() {
+		holders = append(holders, h.Claim)
+	}
+	for _, c := range holders {
+		dead := slices.ContainsFunc(v.Slots, func(h Held) bool { return h.Node == c.Node && h.Dead })
+		h := v.holder(c, !dead)
 		w.Holders = append(w.Holders, h)
 		parts = append(parts, held(h))
 	}
@@ -302,10 +338,13 @@ func (v View) holder(c state.Claim, alive bool) state.Holder {
 }
 
 // held says since when and where a node holds a place.
-func held(h state.Holder) string {
+func held(h state.Holder) string { return heldAs(h, "it") }
+
+// heldAs is the same of a place with a name.
+func heldAs(h state.Holder, name string) string {
 	at := ""
 	if h.Step != "" {
 		at = " in step " + h.Step
 	}
-	return fmt.Sprintf("%s holds it since %s%s (%s)", h.Node, h.Since.Local().Format(time.TimeOnly), at, life(h))
+	return fmt.Sprintf("%s holds %s since %s%s (%s)", h.Node, name, h.Since.Local().Format(time.TimeOnly), at, life(h))
 }

@@ -25,7 +25,20 @@ func drawClaims(t *rapid.T, what string) map[int]state.Claim {
 	places := rapid.Permutation([]int{0, 1, 2, 3, 4, 5, 6}).Draw(t, what)
 	for i, node := range drawNames(t, what) {
 		version := rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, what)
-		out[places[i]] = state.Claim{Node: node, Version: version, Rollout: version, Since: time.Unix(int64(i), 0)}
+		out[places[i]] = state.Claim{
+			Node: node, Version: version, Rollout: version, Since: time.Unix(int64(i), 0), Idle: version == "v1" && rapid.Bool().Draw(t, "idle"),
+		}
+	}
+	return out
+}
+
+// drawSlots makes claims of other groups for nodes that hold none in this one.
+func drawSlots(t *rapid.T, own map[int]state.Claim) (out []Held) {
+	for i, node := range drawNames(t, "slots") {
+		if node != "me" && !slices.ContainsFunc(slices.Collect(maps.Values(own)), func(c state.Claim) bool { return c.Node == node }) {
+			c := state.Claim{Node: node, Rollout: "v1", Since: time.Unix(int64(i), 0), Idle: rapid.Bool().Draw(t, "idle")}
+			out = append(out, Held{Key: "slot/other/" + node, Fence: int64(100 + i), Group: "other", Name: "slot other", Claim: c, Dead: rapid.Bool().Draw(t, "dead")})
+		}
 	}
 	return out
 }
@@ -45,8 +58,15 @@ func drawView(t *rapid.T) View {
 		OnLost: rapid.SampledFrom([]string{"", Hold, Release, Fail}).Draw(t, "onLost"),
 		Timed:  rapid.Bool().Draw(t, "timed"), Ticking: rapid.Bool().Draw(t, "ticking"),
 	}
+	v.Slots = drawSlots(t, v.Claims)
+	for _, h := range v.Slots {
+		if rapid.Bool().Draw(t, "guest") {
+			v.Guests = append(v.Guests, h)
+		}
+	}
 	for _, n := range drawNames(t, "away") {
-		if !slices.ContainsFunc(slices.Collect(maps.Values(v.Claims)), func(c state.Claim) bool { return c.Node == n }) && n != "me" {
+		if !slices.ContainsFunc(slices.Collect(maps.Values(v.Claims)), func(c state.Claim) bool { return c.Node == n }) && n != "me" &&
+			!slices.ContainsFunc(v.Guests, func(h Held) bool { return h.Node == n }) {
 			v.Away = append(v.Away, n)
 		}
 	}
@@ -83,6 +103,7 @@ func shut(v View) bool {
 type model struct {
 	own, total int // -1 is none
 	retried    bool
+	counts     bool // in the total, by its own claim
 	away       []string
 	beside     int // of those, hosts whose own fault does not count
 	fleetRoom  bool
@@ -93,7 +114,7 @@ func modelOf(v View) model {
 	m := model{own: -1, total: -1, gives: v.OnLost == Release || v.OnLost == Fail}
 	for i, c := range v.Claims {
 		if c.Node == v.Node {
-			m.own, m.retried = i, c.Rollout == v.Rollout
+			m.own, m.retried, m.counts = i, c.Rollout == v.Rollout, !c.Idle
 		} else {
 			m.away = append(m.away, c.Node)
 			if m.beside < v.Spares && slices.Contains(v.Gate.Hosts, c.Node) {
@@ -101,9 +122,22 @@ func modelOf(v View) model {
 			}
 		}
 	}
+	for _, h := range v.Guests {
+		m.away = append(m.away, h.Node)
+	}
+	changing := map[string]bool{}
 	for i, c := range v.Totals {
-		if c.Node == v.Node {
+		if changing[c.Node] = true; c.Node == v.Node {
 			m.total = i
+		}
+	}
+	for _, h := range v.Slots {
+		changing[h.Node] = changing[h.Node] || !h.Idle
+	}
+	n := 0
+	for _, yes := range changing {
+		if yes {
+			n++
 		}
 	}
 	if !m.gives {
@@ -112,7 +146,7 @@ func modelOf(v View) model {
 			m.away = append(m.away, "nodes that do not answer")
 		}
 	}
-	m.fleetRoom = v.Total == 0 || m.total >= 0 || len(v.Totals) < v.Total
+	m.fleetRoom = v.Total == 0 || m.total >= 0 || m.counts || n < v.Total
 	return m
 }
 
@@ -140,10 +174,10 @@ func (m model) places(t *rapid.T, v View, d Decision) {
 		if d.Total != -1 {
 			t.Fatalf("place %d in the fleet, and none is needed", d.Total)
 		}
-	case m.total >= 0 && d.Total != m.total || m.total < 0 && (taken || d.Total < 0 || d.Total >= v.Total):
+	case m.total >= 0 && d.Total != m.total || m.total < 0 && (taken || d.Total < 0):
 		t.Fatalf("place %d of %d in the fleet, taken %v; it holds %d", d.Total, v.Total, taken, m.total)
 	}
-	if d.Reclaim != nil || d.Stalled || d.Disarm || d.Arm || d.Aside {
+	if d.Reclaim != nil || d.Expel != nil || d.Stalled || d.Disarm || d.Arm || d.Aside {
 		t.Fatalf("admitted, and something is to be put in order: %v", d)
 	}
 }
@@ -159,6 +193,11 @@ func (m model) waits(t *rapid.T, v View, d Decision) {
 	for _, i := range d.Reclaim {
 		if c, claimed := v.Claims[i]; !claimed || !v.Dead[i] || c.Node == v.Node || !m.gives {
 			t.Fatalf("place %d is taken back: %v", i, d)
+		}
+	}
+	for _, h := range d.Expel {
+		if !h.Dead || h.Node == v.Node || !m.gives {
+			t.Fatalf("%s is taken back: %v", h.Key, d)
 		}
 	}
 	late := full && v.Timed && len(v.Claims) > 0 && v.Gate.State != state.Halted

@@ -20,6 +20,24 @@ func claims(nodes ...string) map[int]state.Claim {
 	return out
 }
 
+// idle are claims whose nodes wait before they begin with a newer version.
+func idle(nodes ...string) map[int]state.Claim {
+	out := claims(nodes...)
+	for i, c := range out {
+		c.Idle = true
+		out[i] = c
+	}
+	return out
+}
+
+// slots are claims of another group.
+func slots(nodes ...string) (out []Held) {
+	for i, c := range claims(nodes...) {
+		out = append(out, Held{Key: fmt.Sprint("slot/other/", i), Group: "other", Name: "slot other", Claim: c})
+	}
+	return out
+}
+
 // dead are places whose holders left no mark.
 func dead(places ...int) map[int]bool {
 	out := map[int]bool{}
@@ -95,6 +113,12 @@ var limitCases = []decideCase{
 	{"somebody comes first", View{Limit: 5, Ahead: "a"}, "slot web|a comes first in the queue|goes on by itself"},
 	{"the fleet has room", View{Limit: 5, Total: 3, Totals: claims("a@v2", "", "b@v2")}, "place 0 of the group, 1 of the fleet"},
 	{"the fleet is full", View{Limit: 5, Total: 2, Totals: claims("a@v2", "b@v2")}, "slots of the fleet (2 at a time)|a holds it|b holds it"},
+	{"a claim of another group", View{Limit: 1, Guests: slots("a@v1")}, "slot web (1 at a time)|a holds slot other|counts here|goes on by itself"},
+	{"a claim of another group leaves room", View{Limit: 2, Guests: slots("a@v1")}, "place 0 of"},
+	{"a claim of another group and one of its own", View{Limit: 2, Guests: slots("a@v1"), Claims: claims("b@v2")}, "a holds slot other|b holds it"},
+	{"a claim without a place in the total", View{Limit: 5, Total: 2, Totals: claims("a@v2"), Slots: slots("a@v2", "b@v1")}, "slots of the fleet (2 at a time)|a holds it|b holds it"},
+	{"claims that count twice", View{Limit: 5, Total: 2, Totals: claims("a@v2"), Slots: slots("a@v2", "me@v1")}, "place 0 of the group, 1 of the fleet"},
+	{"an idle claim leaves room in the total", View{Limit: 5, Total: 1, Slots: []Held{{Claim: idle("a@v1")[0]}}}, "place 0 of the group, 0 of the fleet"},
 	{"the fleet's cap was lowered", View{Limit: 5, Total: 1, Totals: claims("", "", "b@v1")}, "slots of the fleet (1 at a time)|b holds it"},
 }
 
@@ -114,7 +138,9 @@ var holderCases = []decideCase{
 	{"its older claim, out of the window", View{Limit: 1, Claims: claims("me@v1"), Closed: "Mon 22:00 UTC"}, "maintenance window"},
 	{"its older claim, what it depends on", View{Limit: 1, Claims: claims("me@v1"), Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "d"}}}}}, "role db|d (never seen)"},
 	{"its older claim, a fleet's place too", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("", "", "me@v1")}, "place 0 of the group, 2 of the fleet"},
-	{"its older claim, no fleet's place", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("a@v2")}, "slots of the fleet (1 at a time)|a holds it"},
+	{"its older claim, which counts in the total", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("a@v2")}, "place 0 of the group, 1 of the fleet"},
+	{"its older claim, idle", View{Limit: 1, Total: 1, Claims: idle("me@v1"), Totals: claims("a@v2")}, "slots of the fleet (1 at a time)|a holds it"},
+	{"its older claim, idle, and room", View{Limit: 1, Total: 2, Claims: idle("me@v1"), Totals: claims("a@v2")}, "place 0 of the group, 1 of the fleet"},
 	{"lost holders are released", View{Limit: 2, Claims: claims("a@v2", "b@v2"), Dead: dead(1), OnLost: Release}, "b holds it|; reclaim [1]"},
 	{"only lost ones are", View{Limit: 2, Claims: claims("a@v2", "b@v2"), Dead: map[int]bool{0: false, 1: true}, OnLost: Fail}, "; reclaim [1]"},
 	{"lost holders fail", View{Limit: 1, Claims: claims("a@v1", "b@v1"), Dead: dead(0, 1), OnLost: Fail}, "; reclaim [0 1]"},

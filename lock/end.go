@@ -25,7 +25,7 @@ func (t *Turn) Succeed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	t.key, t.fence, t.total = "", 0, ""
+	t.drop()
 	t.prolong(ctx, clock)
 	if done >= int64(t.roster.Size) {
 		_ = again(ctx, t.req.node(), func() error { return t.close(ctx, t.req.Rules.Group) }) // the success is on record; else who waits for the group does it
@@ -213,12 +213,12 @@ func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 		}
 		if done.Succeeded {
 			if how == Late {
-				t.key, t.fence, t.total = "", 0, ""
+				t.drop()
 			}
 			return nil
 		}
 		if how == Late && t.toldBefore(ctx) { // an attempt whose answer was lost did it
-			t.key, t.fence, t.total = "", 0, ""
+			t.drop()
 			return nil
 		}
 		if revisionOf(done.Responses[0].GetResponseRange().Kvs) == gateRev { // the gate did not move: it was the claim

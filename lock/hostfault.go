@@ -77,8 +77,14 @@ func strike(g *state.Gate, node string) bool {
 // freeTotal gives the node's place in the whole fleet back, and keeps that in its group: a broken host must not keep
 // other groups waiting. It retries inside its place in the group.
 func (t *Turn) freeTotal() []clientv3.Op {
-	if t.total == "" {
+	if t.key == "" {
 		return nil
 	}
-	return []clientv3.Op{clientv3.OpDelete(t.total)}
+	idle := t.claimed(t.at)
+	idle.Idle = true
+	ops := []clientv3.Op{state.Put(t.key, idle)}
+	if t.total != "" {
+		ops = append(ops, clientv3.OpDelete(t.total))
+	}
+	return ops
 }

@@ -61,7 +61,7 @@ func TestLostHolder(t *testing.T) {
 		}
 		r := f.lost("holder")
 		if c.onLost == "" || c.onLost == Hold {
-			if r != (record{}) {
+			if r.By != "" {
 				t.Errorf("%s: %+v", c.onLost, r)
 			}
 			continue

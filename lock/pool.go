@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -48,7 +49,9 @@ type reading struct {
 	surveyed bool                  // it was counted who is away
 	ahead    string                // the key of the ticket before the node's own
 	older    int                   // tickets that come first
-	others   []*mvccpb.KeyValue    // own claims in other groups
+	slots    []Held                // all slots of the fleet
+	others   []Held                // own claims in other groups
+	unlisted []Held                // older claims whose nodes no inventory lists: their records say where they belong
 	gates    map[string]state.Gate // of all groups
 	gateRev  int64                 // of the pool's own
 
@@ -110,14 +113,19 @@ func (t *Turn) look(ctx context.Context) (*reading, error) {
 	return r, err
 }
 
-// placeOps read the version, the node's own registration, its place in the queue, and who holds what.
+// placeOps read the version, the node's own registration, its place in the queue, and who holds what: slots of all groups, because a holder
+// may count in several.
 func (t *Turn) placeOps() []clientv3.Op {
+	claims, marks := t.claims, t.marks
+	if t.slots {
+		claims, marks = t.store.SlotPrefix(""), t.store.MarkPrefix("")
+	}
 	return []clientv3.Op{
 		clientv3.OpGet(t.store.CurrentKey(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(t.req.Presence.Key, clientv3.WithKeysOnly()),
 		clientv3.OpGet(t.ticket+"\x00", clientv3.WithRange(clientv3.GetPrefixRangeEnd(t.queue)), clientv3.WithLimit(1), clientv3.WithKeysOnly()),
-		clientv3.OpGet(t.claims, clientv3.WithPrefix()),
-		clientv3.OpGet(t.marks, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(claims, clientv3.WithPrefix()),
+		clientv3.OpGet(marks, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(t.store.GateKey(t.req.rollout(), ""), clientv3.WithPrefix()),
 	}
 }
@@ -132,11 +140,13 @@ func (t *Turn) place(r *reading, a *answers) (err error) {
 		r.ahead, r.older = string(next[0].Key), int(tickets.Count)
 		r.view.Ahead = ticketNode(r.ahead)
 	}
-	if r.view.Claims, err = claimsOf(a.kvs(), r.fences); err != nil {
-		return err
+	claims, marks := a.kvs(), a.kvs()
+	if t.slots {
+		err = t.holdings(r, claims, marks)
+	} else if r.view.Claims, err = claimsOf(claims, r.fences); err == nil {
+		r.view.Dead = deadOf(r.view.Claims, marks)
 	}
-	r.view.Dead = deadOf(r.view.Claims, a.kvs())
-	return t.gates(r, a.kvs())
+	return errors.Join(err, t.gates(r, a.kvs()))
 }
 
 // switchOps read the pause, and the switches of the node, its role, and all.
@@ -156,9 +166,6 @@ func (t *Turn) rulesOps() []clientv3.Op {
 		ops = append(ops, clientv3.OpGet(s.ClosedKey(q.rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 			clientv3.OpGet(s.SoakKey(q.rollout(), ""), clientv3.WithPrefix()))
 	}
-	if !t.alone { // once is enough
-		ops = append(ops, clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()))
-	}
 	return ops
 }
 
@@ -175,6 +182,9 @@ func (t *Turn) rules(r *reading, a *answers) (err error) {
 	}
 	v.Spares = q.Rules.hostFailures(t.size)
 	v.Total, v.Timed, v.Mixed = q.Rules.Total, q.Rules.Deadline > 0, t.roster != nil && len(t.roster.Roles) > 1
+	if v.Total > 0 {
+		v.Slots = r.slots
+	}
 	v.Ticking = len(a.kvs()) > 0
 	if q.Rules.Closed != nil {
 		v.Closed = q.Rules.Closed(time.Now())
@@ -196,12 +206,7 @@ func (t *Turn) rules(r *reading, a *answers) (err error) {
 			v.Depends = append(v.Depends, d)
 		}
 	}
-	if t.alone {
-		return nil
-	}
-	r.others, err = t.elsewhere(a.kvs())
-	t.alone = err == nil && len(r.others) == 0
-	return err
+	return nil
 }
 
 // switches finds the operator's word that holds: host over role over global; nothing lifts a pause.

@@ -3,37 +3,22 @@ package lock
 import (
 	"context"
 	"strconv"
-	"strings"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
 )
 
-// elsewhere are the node's own claims in other groups than the one to which it belongs now.
-func (t *Turn) elsewhere(kvs []*mvccpb.KeyValue) ([]*mvccpb.KeyValue, error) {
-	for _, kv := range kvs {
-		var c state.Claim
-		if err := decode(kv, &c); err != nil {
-			return nil, err
-		}
-		if c.Node != t.req.node() || strings.HasPrefix(string(kv.Key), t.claims) {
-			continue
-		}
-		return []*mvccpb.KeyValue{kv}, nil // the next look finds the next one
-	}
-	return nil, nil
-}
-
 // regroup moves a claim that the node made in a group to which a newer version does not count it any more: there it would be in the way of
-// others for ever, and here it is as far from done. It may be above the limit.
+// others for ever, and here it is as far from done. It may be above the limit. It counts on in the group that it left until it is given back,
+// or the node is known to change nothing: see yield.
 func (t *Turn) regroup(ctx context.Context, r *reading) error {
-	old := r.others[0]
-	key, index := string(old.Key), state.LastPart(old.Key)
-	group := strings.TrimSuffix(strings.TrimPrefix(key, t.store.SlotPrefix("")), "/"+index)
-	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", old.CreateRevision), t.lives()}
-	ops := []clientv3.Op{clientv3.OpDelete(key), clientv3.OpDelete(t.store.MarkPrefix(group) + index), t.store.RingOp()}
+	old := r.others[0] // the next look finds the next one
+	index := state.LastPart([]byte(old.Key))
+	moved := old.Claim
+	moved.Groups = append(without(without(moved.Groups, t.gate), old.Group), old.Group)
+	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(old.Key), "=", old.Fence), t.lives()}
+	ops := []clientv3.Op{clientv3.OpDelete(old.Key), clientv3.OpDelete(t.store.MarkPrefix(old.Group) + index), t.store.RingOp()}
 	if _, holds := r.view.own(r.view.Claims); !holds {
 		free := 0
 		for _, taken := r.view.Claims[free]; taken; _, taken = r.view.Claims[free] {
@@ -41,7 +26,7 @@ func (t *Turn) regroup(ctx context.Context, r *reading) error {
 		}
 		place := strconv.Itoa(free)
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(t.claims+place), "=", 0))
-		ops = append(ops, clientv3.OpPut(t.claims+place, string(old.Value)), clientv3.OpPut(t.marks+place, t.req.node(), clientv3.WithLease(t.req.Presence.Lease)))
+		ops = append(ops, state.Put(t.claims+place, moved), clientv3.OpPut(t.marks+place, t.req.node(), clientv3.WithLease(t.req.Presence.Lease)))
 	}
 	_, err := t.store.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
 	return err

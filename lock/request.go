@@ -14,6 +14,7 @@ type Request struct {
 	Stale      bool  // the version is not the fleet's any more, and drift of it is corrected: the fleet may move on
 	Run        string
 	Order      int64 // the node's place in queues: the lower the earlier; 0 is the revision of its registration
+	Brief      bool  // it is not waited for longer than Patience
 	Lasting    bool  // the lease outlives the process: a place in a queue needs one of its own
 	Rules      Rules
 	Inventory  map[string]state.Member // the nodes that must exist

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
 )
@@ -43,16 +44,40 @@ func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
 	return s.store.RosterFor(ctx, s.key(step, "roster"), s.req.node(), s.req.Inventory, s.chooses(step))
 }
 
-// chooses leaves nodes that are switched off out of a roster.
+// chooses leaves nodes that are switched off out of a roster, unless they hold a claim of the rollout: they are in the middle of it. Who was admitted
+// before a switch is read behind it.
 func (s *Steps) chooses(step Step) state.Choose {
 	return func(ctx context.Context) (state.Belongs, error) {
 		switches, err := s.store.Switches(ctx)
+		if err != nil {
+			return nil, err
+		}
+		admitted, err := s.admitted(ctx)
 		return func(node string, m state.Member) (bool, string) {
 			yes, left := step.Members(node, m)
-			if yes && node != s.req.node() && offScope(switches, node, m.Role, s.req.Version.ID) != "" {
+			if yes && !admitted[node] && offScope(switches, node, m.Role, s.req.Version.ID) != "" {
 				return false, "disabled"
 			}
 			return yes, left
 		}, err
 	}
+}
+
+// admitted are the nodes that hold a slot for this rollout, and the node itself.
+func (s *Steps) admitted(ctx context.Context) (map[string]bool, error) {
+	got, err := s.store.Client.Get(ctx, s.store.SlotPrefix(""), clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]bool{s.req.node(): true}
+	for _, kv := range got.Kvs {
+		var c state.Claim
+		if err := decode(kv, &c); err != nil {
+			return nil, err
+		}
+		if c.Rollout == s.req.rollout() {
+			out[c.Node] = true
+		}
+	}
+	return out, nil
 }

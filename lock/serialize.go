@@ -53,7 +53,7 @@ func (t *Turn) StopStep(ctx context.Context, reason string, how Failure) error {
 		case !done.Succeeded && !told:
 			return t.lost()
 		}
-		t.key, t.fence = "", 0
+		t.drop()
 		return nil
 	})
 }

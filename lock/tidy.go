@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -15,18 +14,11 @@ import (
 // tidy does what the first in the queue finds to be done while it waits: it takes claims back from lost nodes, halts a group that does
 // not get on, closes groups that are through, and finds out who is missing there. It reports that another look is worth it.
 func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, err error) {
-	for _, i := range d.Reclaim {
-		taken, err := t.reclaim(ctx, r, lostClaim{t.claims + strconv.Itoa(i), r.fences[i], r.view.Claims[i], t.gate, t.name})
-		if taken || err != nil {
-			return taken, err
-		}
-		r.view.Dead[i] = false // it registered anew, or somebody was faster
+	if taken, err := t.reclaims(ctx, r, d); taken || err != nil {
+		return taken, err
 	}
-	if len(d.Reclaim) > 0 {
-		*d = Decide(r.view)
-	}
-	if again, err := t.holders(ctx, r, d); again || err != nil {
-		return again, err
+	if err := t.holders(ctx, r, d); err != nil {
+		return false, err
 	}
 	if d.Stalled {
 		return true, t.stall(ctx, r)
@@ -66,64 +58,82 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 	return false, nil
 }
 
-// holders finds out how those are who hold the places for which the node waits: not before it waited at the head of the queue for a while. Places
-// in the whole fleet are taken back from lost nodes of any group: in theirs nobody may queue.
-func (t *Turn) holders(ctx context.Context, r *reading, d *Decision) (again bool, err error) {
+// reclaims takes back what lost nodes hold for which the node waits. That they are lost is on record: etcd ended the leases of their marks.
+func (t *Turn) reclaims(ctx context.Context, r *reading, d *Decision) (taken bool, err error) {
+	lost := d.Expel
+	for _, i := range d.Reclaim {
+		lost = append(lost, Held{Key: t.claims + strconv.Itoa(i), Fence: r.fences[i], Group: t.gate, Name: t.name, Claim: r.view.Claims[i]})
+	}
+	for _, h := range lost {
+		if taken, err := t.reclaim(ctx, r, h); taken || err != nil {
+			return taken, err
+		}
+		r.spare(h) // it registered anew, or somebody was faster
+	}
+	if len(lost) > 0 {
+		*d = Decide(r.view)
+	}
+	return false, nil
+}
+
+// spare notes that a claim's holder is not lost.
+func (r *reading) spare(h Held) {
+	for i, fence := range r.fences {
+		if fence == h.Fence {
+			r.view.Dead[i] = false
+		}
+	}
+	for _, list := range [][]Held{r.view.Guests, r.view.Slots} {
+		for i := range list {
+			list[i].Dead = list[i].Dead && list[i].Key != h.Key
+		}
+	}
+}
+
+// holders finds out how those are who hold the places for which the node waits: not before it waited at the head of the queue for a while, unless
+// its pull waits no longer than that.
+func (t *Turn) holders(ctx context.Context, r *reading, d *Decision) error {
 	if !d.Full {
 		t.full = time.Time{}
-		return false, nil
+		return nil
 	}
 	if t.full.IsZero() {
 		t.full = time.Now()
 	}
-	if time.Since(t.full) < headPoll/2 && !t.req.Lasting {
-		return false, nil
+	if time.Since(t.full) < Patience && !t.req.Lasting && !t.req.Brief {
+		return nil
 	}
 	if err := trouble(ctx, t.store, t.req, d.Wait.Holders); err != nil {
-		return false, err
+		return err
 	}
 	r.view.Trouble = map[string]state.Holder{}
 	for _, h := range d.Wait.Holders {
 		r.view.Trouble[h.Node] = h
 	}
-	if d.Fleet && givesUp(t.req.Rules.OnLost) {
-		if taken, err := t.reclaimFleet(ctx, r); taken || err != nil {
-			return taken, err
-		}
-	}
 	*d = Decide(r.view)
-	return false, nil
+	return nil
 }
 
-// reclaimFleet takes slots of any group back whose holders do not answer, with their places in the whole fleet.
-func (t *Turn) reclaimFleet(ctx context.Context, r *reading) (taken bool, err error) {
-	got, err := t.store.Client.Get(ctx, t.store.SlotPrefix(""), clientv3.WithPrefix())
-	if err != nil {
-		return false, err
-	}
-	for _, kv := range got.Kvs {
-		var c state.Claim
-		if err := decode(kv, &c); err != nil {
-			return false, err
-		}
-		if h, asked := r.view.Trouble[c.Node]; !asked || h.Alive {
-			continue
-		}
-		group, _, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), t.store.SlotPrefix("")), "/")
-		one, err := t.reclaim(ctx, r, lostClaim{string(kv.Key), kv.CreateRevision, c, group, "slot " + group})
-		if taken = taken || one; err != nil {
-			return taken, err
-		}
-	}
-	return taken, nil
-}
-
-// yield gives the node's place in the whole fleet back. It keeps that in its group, where it is half changed.
+// yield gives the node's place in the total back, and stops to count in groups that it left: those for whom it waits may need that. It keeps its
+// place in its group, where it is half changed.
 func (t *Turn) yield(ctx context.Context, r *reading) error {
-	index, _ := r.view.own(r.view.Totals)
-	key := t.store.TotalPrefix() + strconv.Itoa(index)
-	_, err := t.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "<", r.revision+1)).
-		Then(clientv3.OpDelete(key), t.store.RingOp()).Commit()
+	var unmoved []clientv3.Cmp
+	var ops []clientv3.Op
+	as := func(key string) {
+		unmoved = append(unmoved, clientv3.Compare(clientv3.ModRevision(key), "<", r.revision+1))
+	}
+	if index, counts := r.view.own(r.view.Totals); counts {
+		key := t.store.TotalPrefix() + strconv.Itoa(index)
+		as(key)
+		ops = append(ops, clientv3.OpDelete(key))
+	}
+	if index, holds := r.view.own(r.view.Claims); holds {
+		key, idle := t.claims+strconv.Itoa(index), r.view.Claims[index]
+		idle.Idle, idle.Groups = true, nil
+		as(key)
+		ops = append(ops, state.Put(key, idle))
+	}
+	_, err := t.store.Client.Txn(ctx).If(unmoved...).Then(append(ops, t.store.RingOp())...).Commit()
 	return err
 }
 
@@ -143,29 +153,21 @@ func (t *Turn) stall(ctx context.Context, r *reading) error {
 	return t.setGate(ctx, r, gate)
 }
 
-// lostClaim is a claim whose holder does not answer.
-type lostClaim struct {
-	key   string
-	fence int64
-	state.Claim
-	gate, name string // of the group
-}
-
 // reclaim takes a claim back from a node that does not answer, and records it. The store itself says that the node's lease ended.
-func (t *Turn) reclaim(ctx context.Context, r *reading, c lostClaim) (bool, error) {
+func (t *Turn) reclaim(ctx context.Context, r *reading, c Held) (bool, error) {
 	s, q := t.store, t.req
-	gate, gateRev, err := s.Gate(ctx, q.rollout(), c.gate)
+	gate, gateRev, err := s.Gate(ctx, q.rollout(), c.Group)
 	if err != nil {
 		return false, err
 	}
-	reason := fmt.Sprintf("it did not answer while it held %s: the slot was taken back (rollout.onLost: %s)", c.name, q.Rules.OnLost)
+	reason := fmt.Sprintf("it did not answer while it held %s: the slot was taken back (rollout.onLost: %s)", c.Name, q.Rules.OnLost)
 	conditions := []clientv3.Cmp{
-		clientv3.Compare(clientv3.CreateRevision(c.key), "=", c.fence),
+		clientv3.Compare(clientv3.CreateRevision(c.Key), "=", c.Fence),
 		clientv3.Compare(clientv3.CreateRevision(s.AliveKey(c.Node)), "=", 0),
-		clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), c.gate)), "=", gateRev),
+		clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), c.Group)), "=", gateRev),
 	}
-	record := map[string]any{"by": q.node(), "slot": c.key, "fence": c.fence, "claim": c.Claim, "onLost": q.Rules.OnLost, "time": time.Now().UTC()}
-	ops := []clientv3.Op{clientv3.OpDelete(c.key), state.Put(s.LostKey(q.rollout(), c.Node), record), s.RingOp()}
+	record := map[string]any{"by": q.node(), "slot": c.Key, "fence": c.Fence, "claim": c.Claim, "onLost": q.Rules.OnLost, "time": time.Now().UTC()}
+	ops := []clientv3.Op{clientv3.OpDelete(c.Key), state.Put(s.LostKey(q.rollout(), c.Node), record), s.RingOp()}
 	for i, other := range r.view.Totals {
 		if other.Node == c.Node {
 			ops = append(ops, clientv3.OpDelete(s.TotalPrefix()+strconv.Itoa(i)))
@@ -178,7 +180,7 @@ func (t *Turn) reclaim(ctx context.Context, r *reading, c lostClaim) (bool, erro
 	}
 	if q.Rules.OnLost == Fail {
 		fails(&gate, c.Node, reason, q.Rules.MaxFailures)
-		ops = append(ops, s.GateOp(q.rollout(), c.gate, gate))
+		ops = append(ops, s.GateOp(q.rollout(), c.Group, gate))
 	}
 	done, err := s.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
 	return err == nil && done.Succeeded, err

@@ -28,7 +28,6 @@ type Turn struct {
 	ticketed bool             // it may be there
 	queued   bool             // it is
 	aside    bool             // it is out of the queue for its own reason
-	alone    bool             // it has no claim in another group
 	session  clientv3.LeaseID // of the ticket, where the node's own lease outlives the process
 	renewed  time.Time        // of the session
 	said     string
@@ -37,9 +36,11 @@ type Turn struct {
 	bell     *state.Listener // while it is the first in the queue
 	full     time.Time       // since when it waits there for those who hold places
 
-	key   string // of the claim; "" while it holds none
-	fence int64
-	total string // of the second claim, for the fleet's cap
+	key    string // of the claim; "" while it holds none
+	fence  int64
+	total  string   // of the second claim, for the fleet's cap
+	groups []string // that the node left since it made the claim
+	at     string   // the step that it started last under it
 
 	seen    *state.Gate // as it was when the claim was made, at revision seenRev
 	seenRev int64

@@ -104,23 +104,6 @@ func TestTotalIsFull(t *testing.T) {
 	}
 }
 
-// TestTotalIsFullForAnOlderClaim: a claim of a version without a cap is no way around the cap of the new one.
-func TestTotalIsFullForAnOlderClaim(t *testing.T) {
-	f := newFleet(t)
-	f.mustTry(f.request("web1", "web"))
-	f.propose("v2")
-	db, web := f.request("db1", "db"), f.request("web1", "web")
-	db.Rules.Total, web.Rules.Total = 1, 1
-	f.mustTry(db)
-	ctx, cancel := context.WithTimeout(f.ctx, 3*time.Second)
-	defer cancel()
-	wait, err := NewTurn(f.Store, web).Try(ctx)
-	if err != nil || wait == nil {
-		t.Fatalf("%v %v", wait, err)
-	}
-	f.contains(wait.Error(), "slots of the fleet (1 at a time)|db1 holds it")
-}
-
 // TestSuperseded: who waits leaves at once when the fleet moves on.
 func TestSuperseded(t *testing.T) {
 	f := newFleet(t)

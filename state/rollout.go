@@ -98,8 +98,13 @@ func (s *Store) SlotPrefix(group string) string {
 // TotalPrefix is where the claims of all groups are counted a second time, for the cap over the whole fleet.
 func (s *Store) TotalPrefix() string { return s.key("total") + "/" }
 
-// MarkPrefix is where holders of a group's claims leave a mark on their lease.
-func (s *Store) MarkPrefix(group string) string { return s.key("mark", group) + "/" }
+// MarkPrefix is where holders of a group's claims leave a mark on their lease; of all groups for "".
+func (s *Store) MarkPrefix(group string) string {
+	if group == "" {
+		return s.key("mark") + "/"
+	}
+	return s.key("mark", group) + "/"
+}
 
 // Claim is the value of a slot: who changes now, and for which version. It has no lease; its create revision is the fence.
 type Claim struct {
@@ -109,6 +114,12 @@ type Claim struct {
 	Rollout string    `json:"rollout,omitempty"`
 	Step    string    `json:"step,omitempty"` // the last one that it started; at a serialized step that one, from the beginning
 	Since   time.Time `json:"since"`
+
+	// Groups are those that the node left since it made the claim, by a change of rules, labels or role: it counts there, too.
+	Groups []string `json:"groups,omitempty"`
+	// Idle says that the node changes nothing now: it waits for others before it begins with a newer version, or has a fault of its own.
+	// It does not count in the total.
+	Idle bool `json:"idle,omitempty"`
 }
 
 // GroupOf is the group in which nodes of a role take turns; nodes without a role share one.

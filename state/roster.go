@@ -92,6 +92,31 @@ func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[s
 	return out, nil
 }
 
+// MembersOf are some nodes as their own records say, without those that are not registered or are decommissioned.
+func (s *Store) MembersOf(ctx context.Context, nodes []string) (map[string]Member, error) {
+	var ops []clientv3.Op
+	for _, node := range nodes {
+		ops = append(ops, clientv3.OpGet(s.NodeKey(node)))
+	}
+	answers, _, err := s.readMany(ctx, ops)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]Member{}
+	for _, a := range answers {
+		for _, kv := range a.GetResponseRange().Kvs {
+			var n Node
+			if err := json.Unmarshal(kv.Value, &n); err != nil {
+				return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+			}
+			if !n.Decommissioned {
+				out[n.Name] = Member{n.Role, n.Labels}
+			}
+		}
+	}
+	return out, nil
+}
+
 // Belongs says whether a member belongs to a roster, and, where one that would is left out, why.
 type Belongs func(node string, m Member) (yes bool, left string)
 

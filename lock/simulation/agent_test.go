@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,9 @@ func (p *process) pull(ctx context.Context) error {
 		return err
 	}
 	r := p.fleet.find(v.ID)
+	if err := p.relabel(ctx, r.role(p.name, p.role)); err != nil {
+		return err
+	}
 	if p.upToDate(v) {
 		return p.converge(ctx, v, r)
 	}
@@ -79,7 +83,7 @@ func (p *process) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	node := state.Node{Name: p.name, Role: p.role, LastSeen: time.Now().UTC()}
+	node := state.Node{Name: p.name, Role: cmp.Or(p.disk.label, p.role), LastSeen: time.Now().UTC()}
 	presence, err := p.store.Register(ctx, node, state.Alive{Instance: p.name, Owner: p.disk.Secret}, nil, ttl)
 	if err != nil {
 		return err
@@ -96,6 +100,17 @@ func (p *process) join(ctx context.Context) error {
 	p.leased = cancel
 	p.store.KeepAlive(renewing, presence, func() bool { return true })
 	return nil
+}
+
+// relabel takes the role that the version gives the node.
+func (p *process) relabel(ctx context.Context, role string) error {
+	if p.presence.Node.Role == role {
+		return nil
+	}
+	if err := p.store.Relabel(ctx, p.presence, map[string]string{"role": role}); err != nil {
+		return err
+	}
+	return p.save(func(d *disk) { d.label = role })
 }
 
 // agree finds the fleet's version, and proposes a newer one.

@@ -58,7 +58,7 @@ func (x *execution) run(ctx context.Context) {
 		}()
 	}
 	for _, s := range x.release.steps {
-		if !s.of(x.role) {
+		if !x.release.has(s, x.name, x.role) {
 			continue
 		}
 		if x.pending != "" || x.stopped != nil {

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -12,8 +13,11 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// canaries is the group of the nodes that go first.
-const canaries = "canaries"
+// canaries is the group of the nodes that go first, front one of several roles.
+const (
+	canaries = "canaries"
+	front    = "front"
+)
 
 // release is what one version of the repository says: the rules of its rollout, and the steps.
 type release struct {
@@ -21,6 +25,9 @@ type release struct {
 	limits  map[string]int // of groups; a negative number is a percentage
 	total   int
 	canary  bool
+	first   string            // how the names of its canaries end
+	front   []string          // roles that are one group
+	moved   map[string]string // nodes that have another role than before
 	soak    time.Duration
 	onLost  string
 	failing int // failures that a group survives
@@ -47,12 +54,26 @@ type task struct {
 
 func (s *task) of(role string) bool { return slices.Contains(s.roles, role) }
 
+// role is a node's under a release.
+func (r *release) role(node, role string) string { return cmp.Or(r.moved[node], role) }
+
+// has reports that a node takes a step.
+func (r *release) has(s *task, node, role string) bool { return s.of(r.role(node, role)) }
+
 // group is where a node takes its turns under a release.
 func (r *release) group(node, role string) string {
-	if r.canary && strings.HasSuffix(node, "0") {
+	if r.canary && strings.HasSuffix(node, r.first) {
 		return canaries
 	}
-	return state.GroupOf(role)
+	return r.mapped(state.GroupOf(r.role(node, role)))
+}
+
+// mapped is the group of a role.
+func (r *release) mapped(role string) string {
+	if slices.Contains(r.front, role) {
+		return front
+	}
+	return role
 }
 
 // before are the groups that must be through before a group.
@@ -60,7 +81,15 @@ func (r *release) before(group string) []string {
 	if group == canaries {
 		return nil
 	}
-	out := slices.Clone(r.depends[group])
+	var out []string
+	for role, first := range r.depends {
+		for _, other := range first {
+			if other = r.mapped(other); r.mapped(role) == group && other != group && !slices.Contains(out, other) {
+				out = append(out, other)
+			}
+		}
+	}
+	slices.Sort(out)
 	if r.canary {
 		out = append(out, canaries)
 	}
@@ -94,7 +123,8 @@ func (r *release) limit(group string, roster int) int {
 func (r *release) rules(node, role string) lock.Rules {
 	group := r.group(node, role)
 	return lock.Rules{
-		Group: group, Role: role, Total: r.total, MaxFailures: r.failing, MaxHostFailures: func(int) int { return r.faulty }, OnLost: r.onLost, Deadline: r.within, Depends: r.before(group),
+		Group: group, Role: r.role(node, role), Total: r.total, MaxFailures: r.failing, MaxHostFailures: func(int) int { return r.faulty },
+		OnLost: r.onLost, Deadline: r.within, Depends: r.before(group),
 		GroupOf: func(node string, m state.Member) string { return r.group(node, m.Role) },
 		Limit:   func(roster int) int { return r.limit(group, roster) },
 		Soak: func(group string) time.Duration {
@@ -108,7 +138,7 @@ func (r *release) rules(node, role string) lock.Rules {
 
 // gate names a step with all who have it; staged with those who come to it in one stage.
 func (r *release) gate(s *task) lock.Step {
-	return lock.Step{ID: s.name, Members: func(_ string, m state.Member) (bool, string) { return s.of(m.Role), "" }}
+	return lock.Step{ID: s.name, Members: func(node string, m state.Member) (bool, string) { return r.has(s, node, m.Role), "" }}
 }
 
 func (r *release) staged(s *task, node, role string) lock.Step {
@@ -116,7 +146,7 @@ func (r *release) staged(s *task, node, role string) lock.Step {
 	return lock.Step{ID: s.name, Stage: fmt.Sprint(stage), Members: func(other string, m state.Member) (bool, string) {
 		group := r.group(other, m.Role)
 		switch {
-		case !s.of(m.Role) || r.stage(group) != stage:
+		case !r.has(s, other, m.Role) || r.stage(group) != stage:
 			return false, ""
 		case r.limit(group, 1) == 0:
 			return false, "frozen"
@@ -129,7 +159,7 @@ func (r *release) staged(s *task, node, role string) lock.Step {
 func (r *release) election(s *task, stage int) lock.Election {
 	return lock.Election{ID: fmt.Sprint(s.target, " of ", s.roles), Limit: s.target, Candidates: func(node string, m state.Member) bool {
 		group := r.group(node, m.Role)
-		return s.of(m.Role) && r.stage(group) <= stage && r.limit(group, 1) > 0
+		return r.has(s, node, m.Role) && r.stage(group) <= stage && r.limit(group, 1) > 0
 	}}
 }
 
@@ -298,8 +328,24 @@ func (f *fleet) draw(id string) *release {
 	if rng.IntN(3) == 0 {
 		r.within = time.Duration(3+rng.IntN(15)) * time.Minute
 	}
+	f.drawGroups(r)
 	f.drawSteps(r)
 	return r
+}
+
+// drawGroups makes groups differ from version to version: who the canaries are, roles that are one group, nodes that change their role.
+func (f *fleet) drawGroups(r *release) {
+	rng := rand.New(rand.NewPCG(f.seed, 300+uint64(len(f.coming)))) // of its own: what else a seed draws stays
+	r.first, r.moved = "0", map[string]string{}
+	if rng.IntN(2) == 0 {
+		r.first = fmt.Sprint(rng.IntN(3))
+	}
+	if at := rng.IntN(6); at+1 < len(f.roles) { // neighbours: others might come to wait for each other
+		r.front, r.limits[front] = f.roles[at:at+2], 1+rng.IntN(3)
+	}
+	if h := f.hosts[rng.IntN(len(f.hosts))]; rng.IntN(3) == 0 {
+		r.moved[h.name] = f.roles[rng.IntN(len(f.roles))]
+	}
 }
 
 // drawSteps gives each role a few steps, and sometimes all of them one in common.

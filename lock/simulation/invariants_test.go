@@ -29,6 +29,8 @@ type checker struct {
 	never   map[string]bool            // nodes that were lost at some time
 	opened  map[string]time.Time       // barriers
 	claims  map[string]map[int64]*life // slots by key and fence
+	groups  map[string]map[string]bool // in which nodes that hold slots count, since they made the claim
+	idle    map[string]bool            // who of them changes nothing
 	current *state.Version
 	before  map[string]kept // the keys that the revision under way changed, as they were
 }
@@ -44,7 +46,7 @@ type life struct {
 func (f *fleet) check() {
 	c := &checker{
 		fleet: f, keys: map[string]kept{}, lost: map[string]time.Time{}, never: map[string]bool{}, opened: map[string]time.Time{},
-		claims: map[string]map[int64]*life{},
+		claims: map[string]map[int64]*life{}, groups: map[string]map[string]bool{}, idle: map[string]bool{},
 	}
 	log := f.c.writes()
 	for len(log) > 0 {
@@ -76,6 +78,8 @@ func (c *checker) revision(writes []write) {
 		}
 		c.keys[w.Key] = k
 	}
+	before := c.counted()
+	c.counting()
 	for _, w := range writes {
 		parts := strings.Split(strings.TrimPrefix(w.Key, prefix), "/")
 		switch parts[0] {
@@ -84,9 +88,9 @@ func (c *checker) revision(writes []write) {
 		case "current_version":
 			c.version(w)
 		case "slot":
-			c.slot(w, parts[1])
+			c.slot(w, parts[1], before)
 		case "total":
-			c.total(w)
+			c.total(w, before)
 		case "semaphore":
 			c.semaphore(w, parts[1])
 		case "rollout":
@@ -146,7 +150,7 @@ func under[T any](c *checker, below string) map[string]T {
 }
 
 // slot: never more than the limit, never two nodes at one place (I1); nobody is admitted who may not be (I4, I5).
-func (c *checker) slot(w write, group string) {
+func (c *checker) slot(w write, group string, before map[string]bool) {
 	if w.Deleted {
 		old := c.before[w.Key]
 		if l := c.claims[w.Key][old.created]; l != nil {
@@ -168,7 +172,7 @@ func (c *checker) slot(w write, group string) {
 			c.claims[w.Key] = map[int64]*life{}
 		}
 		c.claims[w.Key][w.Revision] = &life{from: w.Time, checks: map[string][]time.Time{}}
-		if c.moved(now) {
+		if _, held := before[now.Node]; held { // it had one in another group until now, and may be above the limit
 			return
 		}
 		c.limits(w, group, now)
@@ -177,18 +181,9 @@ func (c *checker) slot(w write, group string) {
 	}
 	if w.Created || now.Rollout != then.Rollout {
 		c.admission(w, group, now)
+	} else if !now.Since.Equal(then.Since) && c.current.Rollout() != now.Rollout {
+		c.fail(w, "I6: %s goes on with %s in %s, and the fleet is at %s", now.Node, now.Step, now.Rollout, c.current.Rollout())
 	}
-}
-
-// moved reports a claim that its node had in another group until now: it may be above the limit.
-func (c *checker) moved(now state.Claim) bool {
-	for key, old := range c.before {
-		var then state.Claim
-		if parse(old.write, &then); strings.HasPrefix(key, prefix+"slot/") && then.Node == now.Node && then.Rollout == now.Rollout {
-			return true
-		}
-	}
-	return false
 }
 
 // limits: a claim that is made leaves the group, and the fleet, within what is allowed (I1).
@@ -207,10 +202,15 @@ func (c *checker) limits(w write, group string, claim state.Claim) {
 			c.fail(w, "I1: %s holds two slots of %s", one.Node, group)
 		}
 	}
+	for _, h := range c.hosts {
+		if c.groups[h.name][group] || len(c.groups[h.name]) > 0 && r.group(h.name, h.role) == group {
+			holds[h.name] = 1
+		}
+	}
 	if r.onLost == lock.Hold {
 		for _, h := range c.hosts {
 			since, lost := c.lost[h.name]
-			_, seen := c.was(prefix + "seen/" + state.GroupOf(h.role) + "/" + h.name)
+			_, seen := c.was(prefix + "seen/" + state.GroupOf(r.role(h.name, h.role)) + "/" + h.name)
 			if lost && seen && holds[h.name] == 0 && roster.Has(h.name) && w.Time.Sub(since) > 16*time.Minute {
 				away = append(away, h.name)
 			}
@@ -224,8 +224,8 @@ func (c *checker) limits(w write, group string, claim state.Claim) {
 			beside++
 		}
 	}
-	if len(claims)-min(beside, r.faulty)+len(away) > limit {
-		c.fail(w, "I1: %s is admitted to %s: %d claims, %d of them beside the limit, and %q away, of %d", claim.Node, group, len(claims), min(beside, r.faulty), away, limit)
+	if len(holds)-min(beside, r.faulty)+len(away) > limit {
+		c.fail(w, "I1: %s is admitted to %s: %q count there, %d of them beside the limit, and %q are away, of %d", claim.Node, group, slices.Sorted(maps.Keys(holds)), min(beside, r.faulty), away, limit)
 	}
 	if r.total > 0 && !slices.ContainsFunc(c.totals(), func(one state.Claim) bool { return one.Node == claim.Node }) {
 		c.fail(w, "I1: %s is admitted to %s outside the total of %d", claim.Node, group, r.total)
@@ -240,8 +240,50 @@ func (c *checker) totals() []state.Claim {
 	return out
 }
 
+// changing is how many change now in the whole fleet, under whatever rules they began.
+func (c *checker) changing() int {
+	out := map[string]bool{}
+	for _, one := range c.totals() {
+		out[one.Node] = true
+	}
+	for node := range c.groups {
+		if !c.idle[node] {
+			out[node] = true
+		}
+	}
+	return len(out)
+}
+
+// counted are the nodes that hold slots, and whether they count in the total.
+func (c *checker) counted() map[string]bool {
+	out := map[string]bool{}
+	for node := range c.groups {
+		out[node] = !c.idle[node]
+	}
+	return out
+}
+
+// counting keeps where nodes count that hold slots: in all groups to which they belonged since they made the claim, until they are known to
+// change nothing.
+func (c *checker) counting() {
+	groups, idle := map[string]map[string]bool{}, map[string]bool{}
+	for key, claim := range under[state.Claim](c, "slot/") {
+		now := groups[claim.Node]
+		if now == nil {
+			now = map[string]bool{}
+		}
+		if idle[claim.Node] = claim.Idle; !claim.Idle || len(claim.Groups) > 0 {
+			maps.Copy(now, c.groups[claim.Node])
+			now[c.find(claim.Version).group(claim.Node, c.roleOf(claim.Node))] = true
+		}
+		now[strings.Split(strings.TrimPrefix(key, prefix+"slot/"), "/")[0]] = true
+		groups[claim.Node] = now
+	}
+	c.groups, c.idle = groups, idle
+}
+
 // total: as many as the fleet may change at a time, each under a slot (I1).
-func (c *checker) total(w write) {
+func (c *checker) total(w write, before map[string]bool) {
 	if w.Deleted {
 		return
 	}
@@ -252,8 +294,8 @@ func (c *checker) total(w write) {
 			c.fail(w, "I1: %s takes the place of %s in the total", claim.Node, then.Node)
 		}
 	}
-	if all := c.totals(); w.Created && len(all) > c.find(claim.Version).total {
-		c.fail(w, "I1: %d change at a time in the fleet, of %d", len(all), c.find(claim.Version).total)
+	if n := c.changing(); w.Created && !before[claim.Node] && n > c.find(claim.Version).total {
+		c.fail(w, "I1: %d change at a time in the fleet, of %d", n, c.find(claim.Version).total)
 	}
 	for _, one := range c.totals() {
 		if !c.holdsSlot(one.Node) {
@@ -304,12 +346,7 @@ func (c *checker) admission(w write, group string, claim state.Claim) {
 
 // switched: the nearest switch holds (I4).
 func (c *checker) switched(w write, claim state.Claim) {
-	role := ""
-	for _, h := range c.hosts {
-		if h.name == claim.Node {
-			role = h.role
-		}
-	}
+	role := c.find(claim.Version).role(claim.Node, c.roleOf(claim.Node))
 	for _, scope := range []string{"host/" + claim.Node, "role/" + role, "global"} {
 		k, set := c.was(prefix + "config_state/enable/" + scope)
 		if !set {
@@ -399,6 +436,8 @@ func (c *checker) shared(w write, parts []string) {
 	key := prefix + "run/" + rollout + "/" + hash + "/"
 	switch {
 	case w.Deleted:
+	case kind == "roster" && w.Created:
+		c.rostered(w, rollout, hash)
 	case kind == "open" && w.Created:
 		c.opened[rollout+"/"+hash] = w.Time
 		c.barrier(w, rollout, key)
@@ -409,6 +448,26 @@ func (c *checker) shared(w write, parts []string) {
 		}
 	case kind == "result" && !w.Created && w.By != parts[3]:
 		c.fail(w, "I3: the result of %s is replaced", parts[3])
+	}
+}
+
+// rostered: who is in the middle of the rollout belongs to its barriers, whatever an operator switched off (I2).
+func (c *checker) rostered(w write, rollout, hash string) {
+	roster, err := state.DecodeRoster([]byte(w.Value))
+	if err != nil {
+		c.fail(w, "I2: %v", err)
+		return
+	}
+	r := c.find(strings.Split(rollout, ".")[0])
+	for _, claim := range under[state.Claim](c, "slot/") {
+		role := c.roleOf(claim.Node)
+		for _, s := range r.steps {
+			gate := r.staged(s, claim.Node, role)
+			yes, _ := gate.Members(claim.Node, state.Member{Role: role})
+			if claim.Rollout == rollout && state.StepHash(gate.ID+"\x00"+gate.Stage) == hash && yes && !roster.Has(claim.Node) {
+				c.fail(w, "I2: %s is in the middle of %s, and left out at %s", claim.Node, rollout, s.name)
+			}
+		}
 	}
 }
 
@@ -445,19 +504,14 @@ func (c *checker) running(w write, version, node string) {
 	if w.Deleted {
 		return
 	}
-	role, ended := "", map[*task]bool{}
-	for _, h := range c.hosts {
-		if h.name == node {
-			role = h.role
-		}
-	}
+	ended := map[*task]bool{}
 	for _, e := range c.log {
 		if e.node == node && e.version == version && !e.at.After(w.Time) && (e.what == "ok" || e.what == skipped) {
 			ended[e.step] = true
 		}
 	}
 	for _, s := range c.find(version).steps {
-		if s.of(role) && !ended[s] {
+		if c.find(version).has(s, node, c.roleOf(node)) && !ended[s] {
 			c.fail(w, "I7: %s is said to run %s and did not take %s", node, version, s.name)
 		}
 	}
@@ -481,7 +535,7 @@ func (c *checker) starts() {
 			if s == e.step {
 				break
 			}
-			if !s.sync || !slices.Contains(s.roles, c.roleOf(e.node)) {
+			if !s.sync || !c.find(e.version).has(s, e.node, c.roleOf(e.node)) {
 				continue
 			}
 			at, open := c.opened[e.rollout+"/"+state.StepHash(s.name+"\x00"+strconv.Itoa(e.stage))]

@@ -21,6 +21,7 @@ var errKilled = errors.New("killed")
 type disk struct {
 	state.Local
 	steps map[string]journaled
+	label string // the role that a version gave the node last
 	run   string // the version that the steps in progress belong to
 }
 

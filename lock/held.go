@@ -1,0 +1,130 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/pullet/pullet/state"
+)
+
+// Held is a claim with where it is.
+type Held struct {
+	Key   string
+	Fence int64  // the revision at which it was made
+	Group string // of its gate
+	Name  string // of what it is a place in: "slot web"
+	Dead  bool   // the mark that its holder left is gone
+	state.Claim
+}
+
+// deadOnes are the claims whose holders are lost.
+func deadOnes(all []Held) (out []Held) {
+	for _, h := range all {
+		if h.Dead {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// slotOf is a claim of a slot.
+func slotOf(s *state.Store, kv *mvccpb.KeyValue, marked map[string]bool) (Held, error) {
+	place := strings.TrimPrefix(string(kv.Key), s.SlotPrefix(""))
+	group := place[:max(0, strings.LastIndexByte(place, '/'))]
+	h := Held{Key: string(kv.Key), Fence: kv.CreateRevision, Group: group, Name: "slot " + group, Dead: !marked[place]}
+	return h, decode(kv, &h.Claim)
+}
+
+// holdings files who holds slots, of whatever group: those of the node's own group by their place, the node's own in other groups, and of
+// the others those that count in this group all the same.
+func (t *Turn) holdings(r *reading, claims, marks []*mvccpb.KeyValue) error {
+	marked := map[string]bool{}
+	for _, kv := range marks {
+		marked[strings.TrimPrefix(string(kv.Key), t.store.MarkPrefix(""))] = true
+	}
+	r.view.Claims, r.view.Dead = map[int]state.Claim{}, map[int]bool{}
+	for _, kv := range claims {
+		h, err := slotOf(t.store, kv, marked)
+		if err != nil {
+			return err
+		}
+		r.slots = append(r.slots, h)
+		switch {
+		case h.Group == t.gate:
+			index, err := strconv.Atoi(state.LastPart(kv.Key))
+			if err != nil {
+				return fmt.Errorf("etcd key %s: %w", kv.Key, err)
+			}
+			r.view.Claims[index], r.view.Dead[index], r.fences[index] = h.Claim, h.Dead, h.Fence
+		case h.Node == t.req.node():
+			r.others = append(r.others, h)
+		default:
+			t.guest(r, h)
+		}
+	}
+	return nil
+}
+
+// guest files a claim in another group that counts in this one, because its node belongs here by the rules of today, or did since it made the
+// claim: rules, labels and roles change between versions, and a node that changes does so in every group that it was ever counted in.
+func (t *Turn) guest(r *reading, h Held) {
+	m, listed := t.req.Inventory[h.Node]
+	switch {
+	case slices.Contains(h.Groups, t.gate), listed && t.req.Rules.GroupOf(h.Node, m) == t.gate:
+		r.view.Guests = append(r.view.Guests, h)
+	case !listed && h.Rollout != t.req.rollout(): // else it is where it belongs
+		r.unlisted = append(r.unlisted, h)
+	}
+}
+
+// askUnlisted finds out who of the holders belongs to this group by its own record. Only a node that would be admitted asks.
+func (t *Turn) askUnlisted(ctx context.Context, r *reading) error {
+	if len(r.unlisted) == 0 {
+		return nil
+	}
+	names := make([]string, len(r.unlisted))
+	for i, h := range r.unlisted {
+		names[i] = h.Node
+	}
+	members, err := t.store.MembersOf(ctx, names)
+	if err != nil {
+		return err
+	}
+	for _, h := range r.unlisted {
+		if m, known := members[h.Node]; known && t.req.Rules.GroupOf(h.Node, m) == t.gate {
+			r.view.Guests = append(r.view.Guests, h)
+		}
+	}
+	r.unlisted = nil
+	return nil
+}
+
+// uncounted are the slots of other nodes without a place in the total: they were claimed when there was none. They count there all the same,
+// unless their node changes nothing.
+func (v View) uncounted() (out []Held) {
+	counted := map[string]bool{v.Node: true}
+	for _, c := range v.Totals {
+		counted[c.Node] = true
+	}
+	for _, h := range v.Slots {
+		if !counted[h.Node] && !h.Idle {
+			out = append(out, h)
+		}
+		counted[h.Node] = true
+	}
+	return out
+}
+
+// claimed is the claim as the node writes it at a step.
+func (t *Turn) claimed(step string) state.Claim {
+	q := t.req
+	return state.Claim{
+		Node: q.node(), Version: q.Version.ID, Release: q.Version.Release, Rollout: q.rollout(), Step: step, Since: time.Now().UTC(), Groups: t.groups,
+	}
+}

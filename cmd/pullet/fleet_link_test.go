@@ -4,6 +4,7 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // What a link does with what goes through it.
@@ -13,6 +14,7 @@ const (
 	linkStall // nothing goes through until it heals; then all of it does
 	linkDeaf  // what etcd answers is lost: the outcome of every request is unknown
 	linkMute  // what the agent says is lost
+	linkSlow  // each piece of what goes through takes 100 ms
 )
 
 // link is the way of one agent to etcd.
@@ -109,6 +111,9 @@ func (l *link) pump(to, from net.Conn, lost int) {
 		}
 		if mode == lost {
 			continue
+		}
+		if mode == linkSlow {
+			time.Sleep(100 * time.Millisecond)
 		}
 		if _, err := to.Write(buf[:n]); err != nil {
 			return

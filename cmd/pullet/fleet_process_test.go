@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
@@ -101,7 +102,8 @@ func children(pid int) (out []int) {
 	return out
 }
 
-// etcdMember is the name under which the test binary is a member of an etcd cluster: NAME DIR CLIENT PEER CLUSTER.
+// etcdMember is the name under which the test binary is a member of an etcd cluster: NAME DIR CLIENT PEER CLUSTER QUOTA. An https CLIENT has its
+// certificate in the directory above its own.
 const etcdMember = "etcd-member"
 
 func runEtcdMember() {
@@ -110,6 +112,14 @@ func runEtcdMember() {
 	client, peer := mustURL(os.Args[3]), mustURL(os.Args[4])
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
+	if client.Scheme == "https" {
+		home := filepath.Dir(c.Dir)
+		c.ClientTLSInfo = transport.TLSInfo{CertFile: home + "/cert.pem", KeyFile: home + "/key.pem"}
+	}
+	var err error
+	if c.QuotaBackendBytes, err = strconv.ParseInt(os.Args[6], 10, 64); err != nil {
+		panic(err)
+	}
 	c.LogLevel = "warn"
 	c.UnsafeNoFsync = true // a kill leaves what the kernel has
 	e, err := embed.StartEtcd(c)
@@ -132,12 +142,14 @@ func mustURL(s string) url.URL {
 // cluster is an etcd whose members are processes.
 type cluster struct {
 	t       *testing.T
+	scheme  string
 	members []*process
 	clients []string // addresses
 }
 
-func newCluster(t *testing.T, dir string, size int) *cluster {
-	c := &cluster{t: t}
+// newCluster starts a cluster: the scheme of its clients is http or https, and it takes so many bytes, 0 for etcd's own quota.
+func newCluster(t *testing.T, dir string, size int, scheme string, quota int64) *cluster {
+	c := &cluster{t: t, scheme: scheme}
 	var peers, all []string
 	for i := range size {
 		c.clients, peers = append(c.clients, freePort(t)), append(peers, freePort(t))
@@ -145,7 +157,7 @@ func newCluster(t *testing.T, dir string, size int) *cluster {
 	}
 	for i := range size {
 		name := fmt.Sprint("m", i)
-		args := []string{etcdMember, name, filepath.Join(dir, name), "http://" + c.clients[i], "http://" + peers[i], strings.Join(all, ",")}
+		args := []string{etcdMember, name, filepath.Join(dir, name), scheme + "://" + c.clients[i], "http://" + peers[i], strings.Join(all, ","), strconv.FormatInt(quota, 10)}
 		p := &process{name: name, args: args, log: filepath.Join(dir, name+".log")}
 		c.members = append(c.members, p)
 		p.start(t)
@@ -180,7 +192,7 @@ func (c *cluster) client() *clientv3.Client {
 func (c *cluster) leader(client *clientv3.Client) int {
 	for i, address := range c.clients {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		got, err := client.Status(ctx, "http://"+address)
+		got, err := client.Status(ctx, c.scheme+"://"+address)
 		cancel()
 		if err == nil && got.Leader == got.Header.MemberId {
 			return i

@@ -73,7 +73,7 @@ func newFleet(t *testing.T, members int, roles map[string]string, seed uint64) *
 		}
 	})
 	f := &fleet{t: t, dir: dir, seed: seed, onLost: []string{"hold", "release"}[seed%2], counts: map[string]int{}}
-	f.cluster = newCluster(t, dir, members)
+	f.cluster = newCluster(t, dir, members, "http", 0)
 	f.client = f.cluster.client()
 	f.store = state.Over(f.client, "default", nil)
 	f.repository(roles)

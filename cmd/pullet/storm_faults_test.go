@@ -1,0 +1,248 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// rage does things to the fleet for its time, in lanes. What each lane does is drawn from its own part of the seed; when, is up to the machine.
+func (s *storm) rage() {
+	end := time.Now().Add(s.kind.last)
+	lanes := [][]func(*rand.Rand){
+		{s.killed, s.killed, s.orphaned, s.stepsKilled, s.stopped, s.reinstalled, s.reverted, s.cloned},
+		{s.killed, s.stopped, s.orphaned, s.stepsKilled},
+		{s.cut, s.cut, s.cut, s.revoke, s.diskFull},
+		{s.memberFault, s.memberFault, s.compact, s.blackout, s.noSpace},
+		{s.pushes},
+		{s.operates},
+	}
+	var running sync.WaitGroup
+	for i, faults := range lanes {
+		x := rand.New(rand.NewPCG(s.seed, uint64(i+1)))
+		running.Go(func() {
+			for time.Now().Before(end) {
+				sleepFor(x, 500*time.Millisecond, 5*time.Second)
+				faults[x.IntN(len(faults))](x)
+			}
+		})
+	}
+	if s.kind.last >= 2*time.Minute && s.seed%3 == 0 {
+		x := rand.New(rand.NewPCG(s.seed, 100))
+		running.Go(func() { s.restores(x, end) })
+	}
+	running.Wait()
+}
+
+// restores takes etcd back now and then, in every third storm: each time it is forgotten what was promised.
+func (s *storm) restores(x *rand.Rand, end time.Time) {
+	for {
+		pause := between(x, 30*time.Second, 90*time.Second)
+		if time.Now().Add(pause).After(end) {
+			return
+		}
+		time.Sleep(pause)
+		s.restore(x)
+	}
+}
+
+// any is a host to which nothing happens now, and what is called when that is over.
+func (s *storm) any(x *rand.Rand) (h *stormHost, done func()) {
+	if h = s.hosts[x.IntN(len(s.hosts))]; !h.busy.TryLock() {
+		return nil, nil
+	}
+	return h, h.busy.Unlock
+}
+
+// down is a host that is down from here on, for do, and up again then.
+func (s *storm) whileDown(x *rand.Rand, what string, lasts time.Duration, do func(h *stormHost) error) {
+	h, done := s.any(x)
+	if h == nil {
+		return
+	}
+	defer done()
+	s.did(what, "%s for %s", h.name, lasts)
+	h.down()
+	if err := do(h); err != nil {
+		s.t.Error(err)
+	}
+	time.Sleep(lasts)
+	h.up()
+}
+
+func (s *storm) killed(x *rand.Rand) {
+	s.whileDown(x, "host killed", between(x, 0, 3*time.Second), func(*stormHost) error { return nil })
+}
+
+// orphaned kills pullet alone: the command of its step goes on.
+func (s *storm) orphaned(x *rand.Rand) {
+	lasts := between(x, 0, 2*time.Second)
+	h, done := s.any(x)
+	if h == nil {
+		return
+	}
+	defer done()
+	s.did("pullet killed", "%s for %s", h.name, lasts)
+	again := h.orphan()
+	time.Sleep(lasts)
+	again()
+}
+
+func (s *storm) stepsKilled(x *rand.Rand) {
+	h, done := s.any(x)
+	if h == nil || x.IntN(2) == 0 { // it halts the group, and an operator has to look
+		if h != nil {
+			done()
+		}
+		return
+	}
+	defer done()
+	if h.killSteps() {
+		s.did("commands killed", "%s", h.name)
+	}
+}
+
+// stopped stops a host, alone or with its steps; now and then for longer than the lease of an agent.
+func (s *storm) stopped(x *rand.Rand) {
+	lasts, whole := between(x, 500*time.Millisecond, 8*time.Second), x.IntN(2) == 0
+	if x.IntN(12) == 0 && s.kind.last >= 2*time.Minute {
+		lasts = 70 * time.Second
+	}
+	h, done := s.any(x)
+	if h == nil {
+		return
+	}
+	defer done()
+	s.did("host stopped", "%s for %s, with its steps: %v", h.name, lasts, whole)
+	all := h.stop(whole)
+	time.Sleep(lasts)
+	all.signal(syscall.SIGCONT)
+}
+
+// reinstalled takes a host's state directory away. An operator tells the fleet that the host behind the name is a new one, once it says so.
+func (s *storm) reinstalled(x *rand.Rand) {
+	s.whileDown(x, "host reinstalled", 0, func(h *stormHost) error {
+		s.log.say("reverted %s", h.name)
+		s.log.say("decommission %s", h.node)
+		for range 10 {
+			if _, err := s.operator("decommission", "--force", h.node); err == nil {
+				break
+			}
+			time.Sleep(500 * time.Millisecond)
+		}
+		return h.emptied()
+	})
+}
+
+// reverted takes a host's state directory back to an older copy, and makes the copy for the next time.
+func (s *storm) reverted(x *rand.Rand) {
+	s.whileDown(x, "host reverted", 0, func(h *stormHost) error {
+		if h.disk {
+			return nil
+		}
+		if h.old == "" {
+			h.old = h.home + "/old"
+			return copyState(h.state(), h.old)
+		}
+		s.log.say("reverted %s", h.name)
+		return copyState(h.old, h.state())
+	})
+}
+
+// cloned starts a copy of a host beside it, with its name, for a while.
+func (s *storm) cloned(x *rand.Rand) {
+	h, done := s.any(x)
+	if h == nil {
+		return
+	}
+	defer done()
+	if h.disk {
+		return
+	}
+	s.mu.Lock()
+	s.counts["clones"]++
+	name := fmt.Sprintf("%s-clone%d", h.name, s.counts["clones"])
+	s.mu.Unlock()
+	clone := s.host(name, h.node, h.role, false)
+	h.down()
+	if err := copyState(h.state(), clone.state()); err != nil {
+		s.t.Error(err)
+	}
+	s.did("host cloned", "%s as %s", h.name, name)
+	h.up()
+	clone.up()
+	sleepFor(x, 3*time.Second, 15*time.Second)
+	clone.down()
+	s.did("clone removed", "%s", name)
+}
+
+// cut hurts the way of a host to etcd.
+func (s *storm) cut(x *rand.Rand) {
+	way, lasts := x.IntN(5), between(x, 200*time.Millisecond, 9*time.Second)
+	h := s.hosts[x.IntN(len(s.hosts))]
+	if !h.fault.TryLock() {
+		return
+	}
+	defer h.fault.Unlock()
+	s.did([]string{"link cut", "link stalled", "answers lost", "requests lost", "link slow"}[way], "%s for %s", h.name, lasts)
+	h.set([]int{linkCut, linkStall, linkDeaf, linkMute, linkSlow}[way])
+	time.Sleep(lasts)
+	h.set(linkOpen)
+}
+
+// diskFull leaves no room in the state directory of the one host that has a disk of its own.
+func (s *storm) diskFull(x *rand.Rand) {
+	h := s.hosts[len(s.hosts)-1]
+	if !h.disk || !h.busy.TryLock() {
+		return
+	}
+	defer h.busy.Unlock()
+	lasts := between(x, time.Second, 10*time.Second)
+	s.did("disk full", "%s for %s", h.name, lasts)
+	free, err := h.fillDisk()
+	if err != nil {
+		s.t.Error(err)
+		return
+	}
+	time.Sleep(lasts)
+	if err := free(); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// pushes commits the next version.
+func (s *storm) pushes(x *rand.Rand) {
+	sleepFor(x, 3*time.Second, 10*time.Second)
+	if len(s.repos) > 1 && x.IntN(4) == 0 {
+		s.pushing.Lock()
+		defer s.pushing.Unlock()
+		s.did("second repository pushed", "")
+		s.pushExtra(x.Int())
+		return
+	}
+	rewrite := x.IntN(12) == 0
+	s.rules = s.rules.change(x)
+	if rewrite {
+		s.did("branch rewritten", "")
+	}
+	s.did("push", "")
+	s.push(s.rules, rewrite)
+	if rewrite {
+		s.acceptRewind(x)
+	}
+}
+
+// acceptRewind is an operator on some host, who accepts the rewritten branch.
+func (s *storm) acceptRewind(x *rand.Rand) {
+	for range 20 {
+		h := s.hosts[x.IntN(len(s.hosts))]
+		out, err := s.operatorOn(h, "pull", "--accept-rewind", "--wait", "0s")
+		if err == nil || strings.Contains(out, "waits") {
+			return
+		}
+		time.Sleep(300 * time.Millisecond)
+	}
+}

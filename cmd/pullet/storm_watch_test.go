@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/state"
+)
+
+// watch writes into the log what the fleet and its operators decided, with etcd's revisions: those order claims, whose fences are revisions, against
+// versions, halts and switches. What came of it the judge reads from the steps. It begins anew for each era of etcd, and ends with ctx.
+func (s *storm) watch(ctx context.Context, client *clientv3.Client, era int, from int64) {
+	for ctx.Err() == nil {
+		for got := range client.Watch(clientv3.WithRequireLeader(ctx), "/pullet/default/", clientv3.WithPrefix(), clientv3.WithRev(from)) {
+			if got.CompactRevision > from {
+				s.t.Errorf("the storm's own watch fell behind a compaction: %d, at %d", got.CompactRevision, from)
+				return
+			}
+			for _, e := range got.Events {
+				s.fact(era, e)
+				from = e.Kv.ModRevision + 1
+			}
+			s.watched.Store(from - 1)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// fact is one change of the fleet's record.
+func (s *storm) fact(era int, e *clientv3.Event) {
+	key := strings.Split(strings.TrimPrefix(string(e.Kv.Key), "/pullet/default/"), "/")
+	put := e.Type == clientv3.EventTypePut
+	say := func(what string, args ...any) {
+		s.log.say("%s %d %d %s", what, era, e.Kv.ModRevision, strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
+	}
+	switch {
+	case key[0] == "current_version" && put:
+		var v state.Version
+		s.decode(e, &v)
+		s.alias(v)
+		say("current", v.ID, v.Rollout())
+	case key[0] == "rollout" && key[2] == "gate" && put:
+		var g state.Gate
+		s.decode(e, &g)
+		s.halted.Store(key[1]+"/"+key[3], g.State == state.Halted)
+		say("gate", key[1], key[3], g.State, g.Node, strings.Join(strings.Fields(g.Reason), " "))
+	case key[0] == "rollout" && key[2] == "soak":
+		say("soak", key[1], key[3], map[bool]string{true: "on", false: "off"}[put])
+	case key[0] == "rollout" && key[2] == "lost" && put:
+		var record struct {
+			Fence int64
+			Claim state.Claim
+		}
+		s.decode(e, &record)
+		say("lost", record.Claim.Node, record.Fence)
+	case key[0] == "alive" && !put:
+		say("silent", key[1])
+	case key[0] == "config_state":
+		s.switchFact(key, put, e, say)
+	}
+}
+
+func (s *storm) switchFact(key []string, put bool, e *clientv3.Event, say func(string, ...any)) {
+	scope := strings.TrimPrefix(strings.Join(key[1:], "/"), "enable/")
+	to := "-"
+	if put {
+		var w state.Switch
+		s.decode(e, &w)
+		switch {
+		case w.Version != "":
+			to = w.Version
+		case w.Enabled:
+			to = "on"
+		default:
+			to = "off"
+		}
+	}
+	say("switch", scope, to)
+}
+
+// alias tells the judge of a version of several repositories: it has the rules of the first one's commit.
+func (s *storm) alias(v state.Version) {
+	if len(v.Commits) > 1 {
+		s.log.say("alias %s %s", v.ID, v.Commits[0].Commit)
+	}
+}
+
+func (s *storm) decode(e *clientv3.Event, into any) {
+	if err := json.Unmarshal(e.Kv.Value, into); err != nil {
+		s.t.Errorf("%s: %v", e.Kv.Key, err)
+	}
+}
+
+// tip is the version of what is pushed.
+func (s *storm) tip() string {
+	var heads []puller.Head
+	for _, repo := range s.repos {
+		heads = append(heads, puller.Head{Repo: repo, Commit: s.git(repo, "rev-parse", "HEAD")})
+	}
+	return puller.Version(heads)
+}

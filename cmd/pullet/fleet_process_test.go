@@ -25,7 +25,8 @@ import (
 type process struct {
 	name string
 	args []string
-	log  string // file that its outputs are appended to
+	env  []string // beside the test's own
+	log  string   // file that its outputs are appended to
 
 	busy sync.Mutex // held while a fault is done to it
 	cmd  *exec.Cmd
@@ -41,6 +42,7 @@ func (p *process) start(t *testing.T) {
 	}
 	defer out.Close()
 	p.cmd = exec.Command(p.args[0], p.args[1:]...)
+	p.cmd.Env = append(os.Environ(), p.env...)
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := p.cmd.Start(); err != nil {

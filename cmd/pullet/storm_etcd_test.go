@@ -245,20 +245,11 @@ func (s *storm) restore(x *mrand.Rand) {
 	s.accept()
 }
 
-// lookAgain watches a restored etcd from its first revision that it still has.
+// lookAgain watches a restored etcd from the first revision that it still has: what holds there is of the new era, too.
 func (s *storm) lookAgain() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	s.stop = cancel
-	got, err := s.client.Get(ctx, "/pullet/default/current_version")
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	for _, kv := range got.Kvs {
-		s.fact(s.era, &clientv3.Event{Type: clientv3.EventTypePut, Kv: kv})
-	}
-	s.watched.Store(got.Header.Revision)
-	go s.watch(ctx, s.client, s.era, got.Header.Revision+1)
+	go s.watch(ctx, s.client, s.era, 1)
 }
 
 // accept is the operator's word that the fleet goes on with a restored etcd: after a look that nobody is in the middle of an upgrade.

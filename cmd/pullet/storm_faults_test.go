@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -13,16 +14,19 @@ import (
 func (s *storm) rage() {
 	end := time.Now().Add(s.kind.last)
 	lanes := [][]func(*rand.Rand){
-		{s.killed, s.killed, s.orphaned, s.stepsKilled, s.stopped, s.reinstalled, s.reverted, s.cloned},
+		{s.killed, s.killed, s.orphaned, s.stepsKilled, s.stopped, s.reinstalled, s.reverted, s.cloned, s.emptiedUnder},
 		{s.killed, s.stopped, s.orphaned, s.stepsKilled},
 		{s.cut, s.cut, s.cut, s.revoke, s.diskFull},
 		{s.memberFault, s.memberFault, s.compact, s.blackout, s.noSpace},
 		{s.pushes},
 		{s.operates},
 	}
+	if s.kind.clocks {
+		lanes = append(lanes, []func(*rand.Rand){s.clockJumps})
+	}
 	var running sync.WaitGroup
 	for i, faults := range lanes {
-		x := rand.New(rand.NewPCG(s.seed, uint64(i+1)))
+		x := stormRand(s.seed, i+1)
 		running.Go(func() {
 			for time.Now().Before(end) {
 				sleepFor(x, 500*time.Millisecond, 5*time.Second)
@@ -31,7 +35,7 @@ func (s *storm) rage() {
 		})
 	}
 	if s.kind.last >= 2*time.Minute && s.seed%3 == 0 {
-		x := rand.New(rand.NewPCG(s.seed, 100))
+		x := stormRand(s.seed, 100)
 		running.Go(func() { s.restores(x, end) })
 	}
 	running.Wait()
@@ -126,15 +130,33 @@ func (s *storm) stopped(x *rand.Rand) {
 func (s *storm) reinstalled(x *rand.Rand) {
 	s.whileDown(x, "host reinstalled", 0, func(h *stormHost) error {
 		s.log.say("reverted %s", h.name)
-		s.log.say("decommission %s", h.node)
-		for range 10 {
-			if _, err := s.operator("decommission", "--force", h.node); err == nil {
-				break
-			}
-			time.Sleep(500 * time.Millisecond)
-		}
+		s.giveUp(h)
 		return h.emptied()
 	})
+}
+
+// emptiedUnder removes the state directory under pullet while it runs. An agent that ends then is started again, as its unit does.
+func (s *storm) emptiedUnder(x *rand.Rand) {
+	h, done := s.any(x)
+	if h == nil {
+		return
+	}
+	defer done()
+	if h.disk || x.IntN(2) == 0 {
+		return
+	}
+	s.did("state directory removed", "%s, which runs", h.name)
+	s.log.say("reverted %s", h.name)
+	if err := os.RemoveAll(h.state()); err != nil { // it may write there at the same moment
+		_ = os.RemoveAll(h.state())
+	}
+	sleepFor(x, time.Second, 5*time.Second)
+	s.giveUp(h)
+	select {
+	case <-h.process.done:
+		h.up()
+	default:
+	}
 }
 
 // reverted takes a host's state directory back to an older copy, and makes the copy for the next time.
@@ -191,6 +213,13 @@ func (s *storm) cut(x *rand.Rand) {
 	h.set([]int{linkCut, linkStall, linkDeaf, linkMute, linkSlow}[way])
 	time.Sleep(lasts)
 	h.set(linkOpen)
+}
+
+// clockJumps sets the time of day of a host: by seconds, hours or years, forward or back.
+func (s *storm) clockJumps(x *rand.Rand) {
+	h, by := s.hosts[x.IntN(len(s.hosts))], []int{-3, 40, -90, 3600, -7200, 86400, -100000, 40000000}[x.IntN(8)]
+	s.did("clock set", "%s by %d s", h.name, by)
+	s.write(h.name+"/clock", fmt.Sprint(by))
 }
 
 // diskFull leaves no room in the state directory of the one host that has a disk of its own.

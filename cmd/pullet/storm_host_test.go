@@ -25,8 +25,8 @@ type stormHost struct {
 	disk       bool   // its state directory is on a small disk of its own
 }
 
-// cronLoop pulls again and again, each time as a process of its own. $0 is the host's directory.
-const cronLoop = `while :; do pullet pull --wait 5s --config "$0/pullet.yaml" --root "$0/root"; sleep 1; done`
+// cronLoop pulls again and again, each time as a process of its own. $0 is the host's directory, $1 pullet.
+const cronLoop = `while :; do "$1" pull --wait 5s --config "$0/pullet.yaml" --root "$0/root"; sleep 1; done`
 
 // host makes a host of a node, which nothing runs on yet.
 func (s *storm) host(name, node, role string, cron bool) *stormHost {
@@ -37,9 +37,9 @@ func (s *storm) host(name, node, role string, cron bool) *stormHost {
 	}
 	s.write(name+"/pullet.yaml", s.config(name, node, role, endpoints))
 	s.write(name+"/root/etc/machine-id", fmt.Sprintf("%032x\n", name))
-	h.process = &process{name: name, log: h.home + "/pullet.log", args: []string{"pullet", "agent", "--config", h.home + "/pullet.yaml", "--root", h.home + "/root"}}
+	h.process = &process{name: name, log: h.home + "/pullet.log", env: []string{"PULLET_TEST_CLOCK=" + h.home + "/clock"}, args: []string{s.kind.pullet, "agent", "--config", h.home + "/pullet.yaml", "--root", h.home + "/root"}}
 	if cron {
-		h.process.args = []string{"sh", "-c", cronLoop, h.home}
+		h.process.args = []string{"sh", "-c", cronLoop, h.home, s.kind.pullet}
 	}
 	return h
 }

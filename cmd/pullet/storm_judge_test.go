@@ -30,6 +30,7 @@ func judgeStorm(l *stormLog) *stormJudge {
 		j.limits(h)
 		j.order(h)
 		j.stopped(h)
+		j.turns(h)
 	}
 	for _, s := range l.stints {
 		j.known(s)
@@ -209,7 +210,7 @@ func (j *stormJudge) stopped(h *stormHold) {
 	}
 	group := v.Groups[h.node]
 	for _, scope := range []string{group, "*"} {
-		if f := j.asOf("gate", h, func(w []string) bool { return baseVersion(w[0]) == h.version && j.isCurrent(h, w[0]) && w[1] == scope }); f != nil && f.what[2] == "halted" {
+		if f := j.asOf("gate", h, func(w []string) bool { return baseVersion(w[0]) == h.version && j.isCurrent(h, w[0]) && w[1] == scope }); f != nil && f.what[2] == "halted" && !j.failed(h) {
 			j.breach("halt", []int{f.line, h.from}, "%s is admitted to version %d at revision %d although %s is halted there since revision %d", h.node, v.Number, h.fence, scope, f.rev)
 		}
 	}
@@ -227,6 +228,14 @@ func (j *stormJudge) stopped(h *stormHold) {
 			j.breach("soak", []int{f.line, h.from}, "%s is admitted at revision %d while %s is watched since revision %d", h.node, h.fence, before, f.rev)
 		}
 	}
+}
+
+// failed reports a node on which something of the version failed before: it may try again under a halt.
+func (j *stormJudge) failed(h *stormHold) bool {
+	return slices.ContainsFunc(j.stints, func(s *stormStint) bool {
+		bad := s.code != 0 || s.step == stormLast && j.versions[h.version].Bad == "validation"
+		return s.node == h.node && s.version == h.version && s.from < h.from && bad
+	})
 }
 
 // baseVersion is the version of a rollout: one that was set again has a number behind it.
@@ -352,6 +361,19 @@ func (j *stormJudge) alone(s *stormStint) {
 			j.breach("one host a node", []int{o.from, s.from, o.to}, "%s runs %s on %s while it runs %s on %s", s.node, s.step, s.host, o.step, o.host)
 			return
 		}
+	}
+}
+
+// turns judges that one host goes on under a claim, and does not take turns with another one that has its name.
+func (j *stormJudge) turns(h *stormHold) {
+	var hosts []*stormStint
+	for _, s := range h.stints {
+		if n := len(hosts); n == 0 || hosts[n-1].host != s.host {
+			hosts = append(hosts, s)
+		}
+	}
+	if len(hosts) > 2 {
+		j.breach("one host a node", []int{hosts[0].from, hosts[1].from, hosts[2].from}, "%s runs steps on %s and on %s under claim %d", h.node, hosts[0].host, hosts[1].host, h.fence)
 	}
 }
 

@@ -139,6 +139,7 @@ func TestStormJudge(t *testing.T) {
 		{"restore: who goes on is not counted", "limit", same, same, both(canary, "db1+ work v1 #20", "restored 1", "accepted", "current 1 10 v1 v1", "db2 work v1 #15", "db1- work")},
 		{"restore: before it was accepted", "restore", same, same, both(canary, "restored 1", "current 1 10 v1 v1", "edge2 work v1 #15", "edge2 last", "accepted")},
 		{"one host a node: a clone", "one host a node", same, same, both(canary, "db1+ work v1 #20", "db1@clone work v1 #20", "db1- work")},
+		{"one host a node: in turns", "one host a node", same, same, both(canary, "db1 work v1 #20", "db1@clone token v1 #20", "db1 join")},
 		{"one host a node: beside the command of a pull that was killed", "one host a node", same, same, both(canary, "db1+ work v1 #20", "db1 work v1 #20")},
 		{"run: three at a time", "run", same, same, both(canary, "db1+ run1 - #0", "db2+ run1 - #0", "edge2+ run1 - #0", "db1- run1", "db2- run1", "edge2- run1")},
 		{"run: twice on a host", "run", same, same, both(canary, "db1 run1 - #0", "db1 run1 - #0")},

@@ -20,7 +20,7 @@ func (s *storm) operates(x *rand.Rand) {
 func (s *storm) operatorOn(h *stormHost, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "pullet", append([]string{"--config", h.home + "/pullet.yaml", "--root", h.home + "/root"}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, s.kind.pullet, append([]string{"--config", h.home + "/pullet.yaml", "--root", h.home + "/root"}, args...)...).CombinedOutput()
 	s.log.say("operator on %s, %s: %v", h.name, strings.Join(args, " "), err)
 	return string(out), err
 }
@@ -84,10 +84,20 @@ func (s *storm) fails(x *rand.Rand) {
 // decommissions gives a host up that is down; it comes back later.
 func (s *storm) decommissions(x *rand.Rand) {
 	s.whileDown(x, "host decommissioned", between(x, time.Second, 5*time.Second), func(h *stormHost) error {
-		s.log.say("decommission %s", h.node)
-		s.insist("decommission", "--force", h.node)
+		s.giveUp(h)
 		return nil
 	})
+}
+
+// giveUp tells the fleet that nobody waits for a host any more, or that the one that comes under its name is another.
+func (s *storm) giveUp(h *stormHost) {
+	s.log.say("decommission %s", h.node)
+	for range 30 {
+		if out, err := s.operator("decommission", "--force", h.node); err == nil || strings.Contains(out, "there is no node") {
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
 }
 
 // commands has nodes run a command: db before the others, two at a time.

@@ -18,6 +18,10 @@ import (
 func (s *storm) watch(ctx context.Context, client *clientv3.Client, era int, from int64) {
 	for ctx.Err() == nil {
 		for got := range client.Watch(clientv3.WithRequireLeader(ctx), "/pullet/default/", clientv3.WithPrefix(), clientv3.WithRev(from)) {
+			if got.CompactRevision > from && from == 1 {
+				from = got.CompactRevision
+				break
+			}
 			if got.CompactRevision > from {
 				s.t.Errorf("the storm's own watch fell behind a compaction: %d, at %d", got.CompactRevision, from)
 				return

@@ -18,7 +18,8 @@ const module = "github.com/pullet/pullet"
 // mayImport is the table of CONTRIBUTING.md: what each package may know of ours.
 var mayImport = map[string][]string{
 	"":                  {},
-	"puller":            {},
+	"gitremote":         {},
+	"puller":            {"gitremote"},
 	"render":            {},
 	"render/facts":      {"render"},
 	"state":             {},
@@ -27,10 +28,10 @@ var mayImport = map[string][]string{
 	"apply/hostfile":    {},
 	"lock":              {"state"},
 	"lock/simulation":   {},
-	"agent":             {"puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+	"agent":             {"gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
 	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {},
-	"cmd/pullet": {"", "agent", "reference", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+	"cmd/pullet": {"", "agent", "reference", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 }
 
 // TestImportsRunOneWay holds the packages to the table.

@@ -54,7 +54,7 @@ func New(c Config, build string, log *logrus.Entry) (*Agent, error) {
 	if err := os.MkdirAll(c.Paths.State, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
-	p, err := puller.Open(filepath.Join(c.Paths.State, "repositories"), c.Repositories, log)
+	p, err := puller.Open(filepath.Join(c.Paths.State, "repositories"), c.Repositories, c.Agent.Git.limits(), log)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -51,6 +52,19 @@ type Loop struct {
 	PruneLimit int     `yaml:"pruneLimit"`
 	Reports    Reports `yaml:"reports"` // of runs, with all that steps printed: they are in the state directory
 	Logs       Logs    `yaml:"logs"`    // of failed runs: where they are sent
+	Git        Git     `yaml:"git"`     // what one fetch from a git server may take
+}
+
+// Git bounds what one fetch may take, of a state repository or of git.checkout. Nothing is the default, enough for a repository of 1 GB.
+type Git struct {
+	Memory  render.Size     `yaml:"memory"`  // of the process that reads what was fetched; default 1GiB
+	Disk    render.Size     `yaml:"disk"`    // received; default 4GiB
+	Objects int             `yaml:"objects"` // received; default 4000000
+	Time    render.Duration `yaml:"time"`    // that it takes; default 10m
+}
+
+func (g Git) limits() gitremote.Limits {
+	return gitremote.Limits{Memory: int64(g.Memory), Disk: int64(g.Disk), Objects: g.Objects, Time: g.Time.Std()}
 }
 
 // Reports says how many reports of runs a host keeps. The last one is kept whatever its size.

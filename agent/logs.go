@@ -16,7 +16,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/state"
 )
 
@@ -167,7 +167,7 @@ func (l Logs) client() (*http.Client, error) {
 // login adds the headers and the token, as the files have them now. An error names the file and the line, never what is in it.
 func (l Logs) login(header http.Header) error {
 	if l.HeadersFile != "" {
-		text, err := puller.ReadSecret(l.HeadersFile)
+		text, err := gitremote.ReadSecret(l.HeadersFile)
 		if err != nil {
 			return fmt.Errorf("agent.logs.headersFile: %w", err)
 		}
@@ -188,7 +188,7 @@ func (l Logs) login(header http.Header) error {
 		}
 	}
 	if l.TokenFile != "" {
-		token, err := puller.ReadSecret(l.TokenFile)
+		token, err := gitremote.ReadSecret(l.TokenFile)
 		if err != nil {
 			return fmt.Errorf("agent.logs.tokenFile: %w", err)
 		}

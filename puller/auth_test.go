@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
 func secret(t *testing.T, content string, mode os.FileMode) string {
@@ -22,7 +24,7 @@ func TestToken(t *testing.T) {
 	w := serveHTTP(t, u)
 	w.token = "s3cret"
 	file := secret(t, "s3cret\n", 0o600)
-	dir, src := t.TempDir(), Source{Name: "main", URL: w.url, Auth: Auth{TokenFile: file}}
+	dir, src := t.TempDir(), Source{Name: "main", URL: w.url, Auth: gitremote.Auth{TokenFile: file}}
 	p := open(t, dir, src)
 	if h := pull(t, p); h.Problem != nil {
 		t.Fatal(h.Problem)
@@ -43,7 +45,7 @@ func TestPasswordsStayOut(t *testing.T) {
 	dir := t.TempDir()
 	for _, user := range []string{"me:s3cret@", "s3cret@", "me:s3%zzcret@"} {
 		src := Source{Name: "main", URL: strings.Replace(w.url, "http://", "http://"+user, 1)}
-		p, err := Open(dir, []Source{src}, quiet())
+		p, err := Open(dir, []Source{src}, gitremote.Limits{}, quiet())
 		if err == nil {
 			_, err = p.Pull(t.Context())
 		}
@@ -108,12 +110,12 @@ func TestOpenErrors(t *testing.T) {
 		{Name: "c", URL: "/x", Tag: "v[", Ref: ""},
 		{Name: "d", URL: "/x", Semver: "newest"},
 		{Name: "e", URL: "git@example.org:ops/state.git"},
-		{Name: "f", URL: "https://example.org/x", Auth: Auth{TokenFile: wide}},
-		{Name: "g", URL: "https://example.org/x", Auth: Auth{TokenFile: "/does/not/exist"}},
+		{Name: "f", URL: "https://example.org/x", Auth: gitremote.Auth{TokenFile: wide}},
+		{Name: "g", URL: "https://example.org/x", Auth: gitremote.Auth{TokenFile: "/does/not/exist"}},
 		{Name: "h", URL: "git://example.org/x"},
 		{Name: "i", URL: "/x", Ref: "a..b"},
-		{Name: "j", URL: "https://example.org/x", Auth: Auth{PasswordFile: secret(t, "x", 0o600)}},
-	}, quiet())
+		{Name: "j", URL: "https://example.org/x", Auth: gitremote.Auth{PasswordFile: secret(t, "x", 0o600)}},
+	}, gitremote.Limits{}, quiet())
 	expect(t, err,
 		`repository "Bad Name": name must be`, `repository "": name must be`,
 		`repository "a": url is missing`, `repository "a": the name is used twice`, `relative/path is neither a URL nor an absolute path`,
@@ -126,7 +128,7 @@ func TestOpenErrors(t *testing.T) {
 		`repository "h"`, "git is not supported: use https",
 		`repository "i": ref "a..b" is not a branch name`,
 		`repository "j": auth.passwordFile needs auth.username`)
-	_, err = Open(t.TempDir(), nil, quiet())
+	_, err = Open(t.TempDir(), nil, gitremote.Limits{}, quiet())
 	expect(t, err, "no repositories")
 }
 
@@ -144,7 +146,7 @@ func TestBadRecord(t *testing.T) {
 	dir := t.TempDir()
 	for _, text := range []string{"", "{", `{"commit": "12345678"}`} {
 		must(t, os.WriteFile(filepath.Join(dir, "main.json"), []byte(text), 0o600))
-		_, err := Open(dir, []Source{{Name: "main", URL: "/x"}}, quiet())
+		_, err := Open(dir, []Source{{Name: "main", URL: "/x"}}, gitremote.Limits{}, quiet())
 		expect(t, err, "main.json is damaged", "remove it")
 	}
 }
@@ -157,14 +159,14 @@ func TestShown(t *testing.T) {
 		"/srv/x":                            "/srv/x",
 		"https://a:%zz@example.org/x":       "https://example.org/x",
 	} {
-		if got := (Source{URL: url}).shown(); got != want {
+		if got := (Source{URL: url}).remote().Shown(); got != want {
 			t.Errorf("%s is shown as %s, want %s", url, got, want)
 		}
 	}
 }
 
 func TestScpLikeURL(t *testing.T) {
-	ep, err := Source{URL: "git@example.org:ops/state.git"}.endpoint()
+	ep, err := Source{URL: "git@example.org:ops/state.git"}.remote().Endpoint()
 	must(t, err)
 	if ep.Protocol != "ssh" || ep.User != "git" || ep.Host != "example.org" || ep.Port != 22 || ep.Path != "ops/state.git" {
 		t.Errorf("%+v", ep)

@@ -20,7 +20,6 @@
 // a head stays readable. A damaged store is found when it is used and built
 // anew from its remote, together with whatever is still sound in the old one.
 //
-// No git binary is needed. Git configuration, hooks, credential helpers, the
-// ssh agent and known hosts of whoever runs it are not consulted; of
-// ~/.ssh/config only Hostname and Port are.
+// Package gitremote talks to the remotes; nothing of a fetch is in a store
+// before it was checked there.
 package puller

@@ -6,11 +6,12 @@ import "fmt"
 // what is to be followed.
 type UnreachableError struct {
 	Repo, URL string // URL without secrets
+	Try       string // a command that helps
 	Err       error
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("repository %q: cannot read %s: %v; try: git ls-remote %s", e.Repo, e.URL, e.Err, e.URL)
+	return fmt.Sprintf("repository %q: cannot read %s: %v; try: %s", e.Repo, e.URL, e.Err, e.Try)
 }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }

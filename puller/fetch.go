@@ -7,59 +7,109 @@ import (
 	"path/filepath"
 
 	"github.com/go-git/go-billy/v5/osfs"
-	git "github.com/go-git/go-git/v5"
-	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
-	"github.com/go-git/go-git/v5/storage/memory"
 	"github.com/google/renameio/v2"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
-// list asks the remote for its references: one request.
-func (s Source) list(ctx context.Context) (listing, error) {
-	refs, err := talk(ctx, s, listTimeout, memory.NewStorage(), func(ctx context.Context, t session) ([]*plumbing.Reference, error) {
-		return t.remote.ListContext(ctx, &git.ListOptions{Auth: t.auth, PeelingOption: git.AppendPeeled})
-	})
-	return newListing(refs), err
-}
-
-// fetch gets refs and the objects behind them into a store. A depth of 0 adds
-// what is new, in full for a store that has nothing; any other depth downloads
-// everything to that depth again. What it returns nil for is on disk.
-func (s Source) fetch(ctx context.Context, dir string, o offer, extra string, depth int) error {
-	st := filesystem.NewStorage(osfs.New(dir), cache.NewObjectLRU(cacheSize))
+// fetchInto gets an offer, and another tag if one is given, with the objects
+// behind them into a store. A depth of 0 adds what is new, in full for a store
+// that has nothing; any other depth is for a store that has nothing. What it
+// returns nil for is on disk.
+func (r *repository) fetchInto(ctx context.Context, s *store, o offer, extra tag, depth int) error {
+	q := gitremote.Request{Depth: depth, Into: filepath.Join(s.dir, "objects", "pack"), Haves: s.haves()}
+	refs := refsOf(o, extra)
+	for name, id := range refs {
+		if name != headRef {
+			q.Wants = append(q.Wants, id)
+		}
+	}
+	st := filesystem.NewStorage(osfs.New(s.dir), cache.NewObjectLRU(cacheSize))
 	defer st.Close()
-	_, err := talk(ctx, s, fetchTimeout, st, func(ctx context.Context, t session) (none struct{}, err error) {
-		err = t.remote.FetchContext(ctx, &git.FetchOptions{
-			RefSpecs: specs(o, extra), Depth: depth, Auth: t.auth, Tags: git.NoTags, Force: true,
-		})
-		if errors.Is(err, git.NoErrAlreadyUpToDate) {
-			return none, nil
+	var err error
+	if q.Shallow, err = st.Shallow(); err != nil {
+		return err
+	}
+	got, err := r.git.Fetch(ctx, r.src.remote(), q)
+	if err != nil {
+		return err
+	}
+	if len(got.Shallow) > 0 {
+		if err := st.SetShallow(got.Shallow); err != nil {
+			return err
 		}
-		return none, err
-	})
-	if err := errors.Join(err, tidy(dir)); err != nil {
-		return err
 	}
-	// go-git tells the remote which commits it has by refs that are commits;
-	// one that follows a tag would have none, and download everything again.
-	head := filepath.Join(dir, "refs", "pullet", "head")
-	if err := renameio.WriteFile(head, []byte(o.commit+"\n"), 0o644, renameio.WithTempDir(filepath.Dir(head))); err != nil {
-		return err
+	for name, id := range refs {
+		if err := writeRef(s.dir, name, id); err != nil {
+			return err
+		}
 	}
-	return syncTree(dir)
+	return errors.Join(syncTree(s.dir), s.reset())
 }
 
-// specs maps what is wanted to fixed local names: tags and branches that come
-// and go cannot get into each other's way, and old ones do not pile up.
-func specs(o offer, extra string) []config.RefSpec {
-	specs := []config.RefSpec{config.RefSpec("+" + o.ref.String() + ":refs/pullet/followed")}
-	for i, name := range []string{o.tag, extra} {
-		ref := plumbing.NewTagReferenceName(name)
-		if name != "" && ref != o.ref {
-			specs = append(specs, config.RefSpec(fmt.Sprintf("+%s:refs/pullet/tag%d", ref, i)))
-		}
+// headRef is the commit of an offer: a tag that is followed is not one.
+const headRef = "refs/pullet/head"
+
+// refsOf are the references that a store has for what was fetched. Their names
+// are fixed: tags and branches that come and go cannot get into each other's
+// way, and old ones do not pile up.
+func refsOf(o offer, extra tag) map[string]plumbing.Hash {
+	refs := map[string]plumbing.Hash{headRef: o.hash(), "refs/pullet/followed": o.id}
+	if o.tag != "" && o.tagID != o.id {
+		refs["refs/pullet/tag0"] = o.tagID
 	}
-	return specs
+	if extra.name != "" && extra.id != o.id {
+		refs["refs/pullet/tag1"] = extra.id
+	}
+	return refs
+}
+
+func writeRef(dir, name string, id plumbing.Hash) error {
+	file := filepath.Join(dir, filepath.FromSlash(name))
+	return renameio.WriteFile(file, fmt.Appendln(nil, id), 0o644, renameio.WithTempDir(filepath.Dir(file)))
+}
+
+const maxHaves = 64
+
+// haves are commits that the store has, for the remote to leave out: the latest
+// one and those before it, in case that it was taken back.
+func (s *store) haves() []plumbing.Hash {
+	if !s.exists() || s.sound() != nil {
+		return nil
+	}
+	var next plumbing.Hash
+	err := s.with(func(st *filesystem.Storage) error {
+		ref, err := st.Reference(headRef)
+		if err == nil {
+			next = ref.Hash()
+		}
+		return err
+	})
+	var haves []plumbing.Hash
+	for err == nil && len(haves) < maxHaves {
+		c, bad := s.commit(next)
+		if bad != nil {
+			break // the history ends here, or is cut off
+		}
+		haves = append(haves, next)
+		if len(c.ParentHashes) == 0 {
+			break
+		}
+		next = c.ParentHashes[0]
+	}
+	return haves
+}
+
+// unreachable is an error about a remote, with what a person can try.
+func (s Source) unreachable(err error) error {
+	e := &UnreachableError{Repo: s.Name, URL: s.remote().Shown(), Err: err, Try: s.remote().Try()}
+	_, limit := errors.AsType[*gitremote.LimitError](err)
+	_, child := errors.AsType[*gitremote.ChildError](err)
+	if limit || child {
+		e.Try = "pullet doctor"
+	}
+	return e
 }

@@ -20,6 +20,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
 // upstream is a bare repository that tests push to with the real git, through
@@ -111,7 +113,7 @@ func quiet() *logrus.Entry {
 // open opens a puller in a directory, until the test ends.
 func open(t testing.TB, dir string, sources ...Source) *Puller {
 	t.Helper()
-	p, err := Open(dir, sources, quiet())
+	p, err := Open(dir, sources, gitremote.Limits{}, quiet())
 	must(t, err)
 	t.Cleanup(func() { p.Close() })
 	return p
@@ -187,7 +189,7 @@ func serveHTTP(t testing.TB, u *upstream) *webServer {
 type sshServer struct {
 	addr string
 	host ssh.PublicKey
-	auth Auth // with a key that the server accepts and its host key
+	auth gitremote.Auth // with a key that the server accepts and its host key
 }
 
 func serveSSH(t testing.TB) *sshServer {
@@ -215,7 +217,7 @@ func serveSSH(t testing.TB) *sshServer {
 	}()
 	dir := t.TempDir()
 	s := &sshServer{addr: l.Addr().String(), host: hostKey.PublicKey()}
-	s.auth = Auth{SSHKey: filepath.Join(dir, "key"), KnownHosts: filepath.Join(dir, "known_hosts")}
+	s.auth = gitremote.Auth{SSHKey: filepath.Join(dir, "key"), KnownHosts: filepath.Join(dir, "known_hosts")}
 	must(t, os.WriteFile(s.auth.SSHKey, userPEM, 0o600))
 	s.know(t, s.host)
 	return s

@@ -71,5 +71,5 @@ func (r *repository) deepen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.build(ctx, o, "", 0)
+	return r.build(ctx, o, tag{}, 0)
 }

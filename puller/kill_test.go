@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
 // TestMain lets the test binary be the process that TestKill kills.
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) {
 func pullForever(dir, url string) {
 	fmt.Println("ready")
 	for {
-		p, err := Open(dir, []Source{{Name: "main", URL: url}}, quiet())
+		p, err := Open(dir, []Source{{Name: "main", URL: url}}, gitremote.Limits{}, quiet())
 		if err == nil {
 			_, err = p.Pull(context.Background())
 			p.Close()

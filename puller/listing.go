@@ -9,6 +9,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/go-git/go-git/v5/plumbing"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
 // listing is what a remote says it has.
@@ -20,44 +22,45 @@ type listing struct {
 // tag is a tag of a remote; for an annotated one commit is what it points to.
 type tag struct {
 	name, commit string
+	id           plumbing.Hash
 	annotated    bool
 }
 
 // offer is what a source selects from a listing.
 type offer struct {
 	commit, tag string
-	ref         plumbing.ReferenceName // where the remote has it
+	id          plumbing.Hash // of what the remote has: the commit, or an annotated tag
+	tagID       plumbing.Hash // of tag
 }
 
 func (o offer) hash() plumbing.Hash { return plumbing.NewHash(o.commit) }
 
-// newListing sorts advertised references. Only an annotated tag is followed by
-// a peeled entry, NAME^{}, with the commit that it points to.
-func newListing(refs []*plumbing.Reference) listing {
+// newListing sorts what a remote advertises.
+func newListing(remote gitremote.Listing) listing {
 	l := listing{branches: map[string]string{}}
-	peeled := map[string]string{}
-	for _, ref := range refs {
-		if name, ok := strings.CutSuffix(ref.Name().String(), "^{}"); ok {
-			peeled[name] = ref.Hash().String()
-		}
-	}
-	for _, ref := range refs {
-		name := ref.Name()
+	for _, ref := range remote.Refs {
 		switch {
-		case strings.HasSuffix(name.String(), "^{}") || ref.Type() != plumbing.HashReference:
-		case name.IsBranch():
-			l.branches[name.Short()] = ref.Hash().String()
-		case name.IsTag():
-			commit, annotated := peeled[name.String()]
-			l.tags = append(l.tags, tag{name: name.Short(), commit: commit, annotated: annotated})
+		case ref.Name.IsBranch():
+			l.branches[ref.Name.Short()] = ref.ID.String()
+		case ref.Name.IsTag():
+			t := tag{name: ref.Name.Short(), id: ref.ID, annotated: !ref.Peeled.IsZero()}
+			if t.annotated {
+				t.commit = ref.Peeled.String()
+			}
+			l.tags = append(l.tags, t)
 		}
 	}
 	return l
 }
 
-// hasTag says whether there is an annotated tag of a name.
-func (l listing) hasTag(name string) bool {
-	return slices.ContainsFunc(l.tags, func(t tag) bool { return t.name == name && t.annotated })
+// annotated is the annotated tag of a name; zero if there is none.
+func (l listing) annotated(name string) tag {
+	for _, t := range l.tags {
+		if t.name == name && t.annotated {
+			return t
+		}
+	}
+	return tag{}
 }
 
 // pick selects what a source follows.
@@ -69,10 +72,10 @@ func (s Source) pick(l listing) (offer, error) {
 	if !ok {
 		return offer{}, fmt.Errorf("there is no branch %q; it has: %s", s.branch(), some(l.branchNames()))
 	}
-	o := offer{commit: commit, ref: plumbing.NewBranchReferenceName(s.branch())}
+	o := offer{commit: commit, id: plumbing.NewHash(commit)}
 	for _, t := range l.tags {
 		if t.annotated && t.commit == commit && (o.tag == "" || s.newer(t.name, o.tag)) {
-			o.tag = t.name
+			o.tag, o.tagID = t.name, t.id
 		}
 	}
 	return o, nil
@@ -95,7 +98,7 @@ func (s Source) pickTag(l listing) (offer, error) {
 	}
 	switch {
 	case best.name != "":
-		return offer{commit: best.commit, tag: best.name, ref: plumbing.NewTagReferenceName(best.name)}, nil
+		return offer{commit: best.commit, tag: best.name, id: best.id, tagID: best.id}, nil
 	case len(unversioned) > 0:
 		return offer{}, fmt.Errorf("no tag that matches %q is a version after %q: %s", s.Tag, literalPrefix(s.Tag), some(unversioned))
 	case len(light) > 0:

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
 // A repository on this machine is read while git writes to it.
@@ -84,11 +86,12 @@ func TestLocalListsLikeGit(t *testing.T) {
 	u.run(u.dir, "pack-refs", "--all")
 	u.commit("a", "2")
 	u.release("v2")
-	installLocal()
-	local, err := Source{URL: u.dir}.list(t.Context())
+	client := gitremote.Client{Scratch: t.TempDir()}
+	here, err := client.List(t.Context(), gitremote.Remote{URL: u.dir})
 	must(t, err)
-	remote, err := Source{URL: serveHTTP(t, u).url}.list(t.Context())
+	there, err := client.List(t.Context(), gitremote.Remote{URL: serveHTTP(t, u).url})
 	must(t, err)
+	local, remote := newListing(here), newListing(there)
 	for _, l := range []*listing{&local, &remote} {
 		byName := map[string]tag{}
 		for _, t := range l.tags {

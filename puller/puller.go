@@ -12,6 +12,8 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/sirupsen/logrus"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
 // Puller follows a list of sources. Its methods may be called from several
@@ -28,13 +30,11 @@ type Puller struct {
 // Open checks the sources, and reports all mistakes at once, then brings the
 // stores in dir into order, unless another process is at work there: then the
 // first turn does. It does not use the network. Open creates dir with mode
-// 0700.
-func Open(dir string, sources []Source, log *logrus.Entry) (*Puller, error) {
+// 0700. The limits are those of each fetch.
+func Open(dir string, sources []Source, limits gitremote.Limits, log *logrus.Entry) (*Puller, error) {
 	if err := checkSources(sources); err != nil {
 		return nil, err
 	}
-	installLocal()
-	installBounded()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("cannot create the directory for repositories: %w", err)
 	}
@@ -43,8 +43,9 @@ func Open(dir string, sources []Source, log *logrus.Entry) (*Puller, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot lock the repositories: %w", err)
 	}
+	client := gitremote.Client{Scratch: filepath.Join(dir, "incoming"), Limits: limits}
 	for _, src := range sources {
-		r := newRepository(filepath.Join(dir, src.Name), src, log)
+		r := newRepository(filepath.Join(dir, src.Name), src, client, log)
 		if mine {
 			err = errors.Join(err, r.catchUp())
 		}
@@ -111,7 +112,7 @@ func (r *repository) advance(ctx context.Context) error {
 		return err
 	}
 	if o.commit != r.rec.Commit || !r.store.holds(o.hash()) {
-		if _, err := r.obtain(ctx, o, "", o.hash()); err != nil {
+		if _, err := r.obtain(ctx, o, tag{}, o.hash()); err != nil {
 			return r.failed(o, err)
 		}
 	}
@@ -133,7 +134,7 @@ func (r *repository) failed(o offer, err error) error {
 	case local:
 		return fmt.Errorf("repository %q: cannot store commit %s: %w", r.src.Name, short(o.commit), err)
 	}
-	return &UnreachableError{Repo: r.src.Name, URL: r.src.shown(), Err: fmt.Errorf("fetching %s: %w", short(o.commit), err)}
+	return r.src.unreachable(fmt.Errorf("fetching %s: %w", short(o.commit), err))
 }
 
 // refuse records what only an operator can let pass.
@@ -164,7 +165,7 @@ func (r *repository) trust(o offer) error {
 	if next.Follow != r.src.follow() {
 		next.Tags = nil
 	}
-	next.URL, next.Follow = r.src.shown(), r.src.follow()
+	next.URL, next.Follow = r.src.remote().Shown(), r.src.follow()
 	next.setGood(o.commit, o.tag, r.src.tagged())
 	return r.save(next)
 }

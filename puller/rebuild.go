@@ -14,7 +14,7 @@ import (
 // build makes the store anew beside the old one and swaps them. It takes over
 // what is sound in the old one: the remote may not have every commit any more.
 // The store is replaced only when the offered commit is complete in the new one.
-func (r *repository) build(ctx context.Context, o offer, extra string, depth int) error {
+func (r *repository) build(ctx context.Context, o offer, extra tag, depth int) error {
 	fresh := newStore(r.src.Name, r.store.dir+".new")
 	defer fresh.close()
 	if err := os.RemoveAll(fresh.dir); err != nil {
@@ -26,7 +26,7 @@ func (r *repository) build(ctx context.Context, o offer, extra string, depth int
 	if err := os.MkdirAll(filepath.Join(fresh.dir, "refs", "pullet"), 0o755); err != nil {
 		return err
 	}
-	if err := r.src.fetch(ctx, fresh.dir, o, extra, depth); err != nil {
+	if err := r.fetchInto(ctx, fresh, o, extra, depth); err != nil {
 		return errors.Join(err, os.RemoveAll(fresh.dir))
 	}
 	if err := salvage(r.store.dir, fresh.dir); err != nil {

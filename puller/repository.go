@@ -7,11 +7,14 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/sirupsen/logrus"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
 // repository is one source with its store and its record.
 type repository struct {
 	src        Source
+	git        gitremote.Client
 	store      *store
 	rec        record
 	recordFile string
@@ -20,9 +23,10 @@ type repository struct {
 }
 
 // newRepository is a source whose files nobody has looked at yet.
-func newRepository(base string, src Source, log *logrus.Entry) *repository {
+func newRepository(base string, src Source, client gitremote.Client, log *logrus.Entry) *repository {
 	return &repository{
 		src:        src,
+		git:        client,
 		store:      newStore(src.Name, base+".git"),
 		recordFile: base + ".json",
 		log:        log.WithField("repository", src.Name),
@@ -31,21 +35,22 @@ func newRepository(base string, src Source, log *logrus.Entry) *repository {
 
 // look lists the remote and selects what to follow.
 func (r *repository) look(ctx context.Context) (listing, offer, error) {
-	l, err := r.src.list(ctx)
+	remote, err := r.git.List(ctx, r.src.remote())
 	if err != nil {
-		return l, offer{}, &UnreachableError{Repo: r.src.Name, URL: r.src.shown(), Err: err}
+		return listing{}, offer{}, r.src.unreachable(err)
 	}
+	l := newListing(remote)
 	o, err := r.src.pick(l)
 	if err != nil {
-		return l, o, &UnreachableError{Repo: r.src.Name, URL: r.src.shown(), Err: err}
+		return l, o, r.src.unreachable(err)
 	}
 	return l, o, nil
 }
 
 // obtain reads the directories of a commit, with the help of the remote where
 // it must: as things are, or after a fetch, or after building the store anew.
-// The commit need not be the offered one; extra names a tag to fetch besides.
-func (r *repository) obtain(ctx context.Context, o offer, extra string, commit plumbing.Hash) (*tree, error) {
+// The commit need not be the offered one; extra is a tag to fetch besides.
+func (r *repository) obtain(ctx context.Context, o offer, extra tag, commit plumbing.Hash) (*tree, error) {
 	if err := r.usable(ctx, o, extra); err != nil {
 		return nil, err
 	}
@@ -77,7 +82,7 @@ func (r *repository) obtain(ctx context.Context, o offer, extra string, commit p
 }
 
 // usable builds the store if there is none, or if it is damaged.
-func (r *repository) usable(ctx context.Context, o offer, extra string) error {
+func (r *repository) usable(ctx context.Context, o offer, extra tag) error {
 	if !r.store.exists() {
 		return r.build(ctx, o, extra, r.firstDepth())
 	}
@@ -88,7 +93,7 @@ func (r *repository) usable(ctx context.Context, o offer, extra string) error {
 }
 
 // rebuild replaces a damaged store.
-func (r *repository) rebuild(ctx context.Context, o offer, extra string, cause error) error {
+func (r *repository) rebuild(ctx context.Context, o offer, extra tag, cause error) error {
 	r.log.WithError(cause).Warn("the store is damaged: building it anew")
 	return r.build(ctx, o, extra, 0)
 }
@@ -96,15 +101,15 @@ func (r *repository) rebuild(ctx context.Context, o offer, extra string, cause e
 // firstDepth is how much history the first clone takes: none where the
 // transport can do that. It comes later, when something asks for it.
 func (r *repository) firstDepth() int {
-	if r.src.isLocal() {
+	if r.src.remote().Local() {
 		return 0
 	}
 	return 1
 }
 
 // fetch adds what is new.
-func (r *repository) fetch(ctx context.Context, o offer, extra string) error {
-	if err := r.src.fetch(ctx, r.store.dir, o, extra, 0); err != nil {
+func (r *repository) fetch(ctx context.Context, o offer, extra tag) error {
+	if err := r.fetchInto(ctx, r.store, o, extra, 0); err != nil {
 		return err
 	}
 	if err := r.store.compact(); err != nil {
@@ -141,11 +146,7 @@ func (r *repository) seek(ctx context.Context, h Head) (*tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	extra := ""
-	if l.hasTag(h.Tag) {
-		extra = h.Tag
-	}
-	return r.obtain(ctx, o, extra, h.hash())
+	return r.obtain(ctx, o, l.annotated(h.Tag), h.hash())
 }
 
 // damage says whether an error means that the store cannot be read, as opposed

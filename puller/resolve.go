@@ -39,7 +39,7 @@ func (p *Puller) Resolve(ctx context.Context, repo, rev string) (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	if _, err := r.obtain(ctx, o, "", o.hash()); err != nil {
+	if _, err := r.obtain(ctx, o, tag{}, o.hash()); err != nil {
 		return Head{}, r.failed(o, err)
 	}
 	h, err := r.named(ctx, l, rev)
@@ -47,7 +47,7 @@ func (p *Puller) Resolve(ctx context.Context, repo, rev string) (Head, error) {
 		return h, err
 	}
 	if h.Tag != "" {
-		_, err := r.obtain(ctx, o, h.Tag, h.hash())
+		_, err := r.obtain(ctx, o, l.annotated(h.Tag), h.hash())
 		return h, err
 	}
 	rel, err := r.relation(ctx, h.Commit, o.commit)

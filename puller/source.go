@@ -3,15 +3,13 @@ package puller
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"path"
-	"path/filepath"
 	"regexp"
-	"strings"
 
 	"github.com/Masterminds/semver/v3"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/transport"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
 // Source is a git repository and what to follow in it. At most one of Ref, Tag
@@ -34,24 +32,12 @@ type Source struct {
 	// constraint names one.
 	Semver string `yaml:"semver"`
 	// Auth says how to log in; file sources need none.
-	Auth Auth `yaml:"auth"`
-}
-
-// Auth names the files with a source's credentials. They are read at each use,
-// so they can be rotated under a running agent, and must be readable by their
-// owner only.
-type Auth struct {
-	// SSHKey is a private key without a passphrase.
-	SSHKey string `yaml:"sshKey"`
-	// KnownHosts is the only place where an ssh server's host key is looked
-	// up; a server that is not in it is refused.
-	KnownHosts string `yaml:"knownHosts"`
-	// Username is the user for https; with TokenFile default git.
-	Username string `yaml:"username"`
-	// PasswordFile holds the password of Username.
-	PasswordFile string `yaml:"passwordFile"`
-	// TokenFile holds an access token, as GitHub, GitLab and Gitea issue them.
-	TokenFile string `yaml:"tokenFile"`
+	Auth gitremote.Auth `yaml:"auth"`
+	// TLS says whom to believe in https.
+	TLS gitremote.TLS `yaml:"tls"`
+	// Proxy is the URL of a proxy for https and http; default: that of
+	// HTTPS_PROXY or HTTP_PROXY in the environment, but for hosts in NO_PROXY.
+	Proxy string `yaml:"proxy"`
 }
 
 // follow says in words what is followed; it is also how the record notices
@@ -75,43 +61,9 @@ func (s Source) branch() string {
 
 func (s Source) tagged() bool { return s.Tag != "" || s.Semver != "" }
 
-// shown is the URL as messages may show it: a user may be needed to understand
-// an ssh URL, everything else before the @ or after the ? may be a secret.
-func (s Source) shown() string {
-	scheme, rest, ok := strings.Cut(s.URL, "://")
-	if !ok {
-		return s.URL
-	}
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		return scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
-	}
-	u.RawQuery, u.Fragment = "", ""
-	if u.User != nil && scheme == "ssh" {
-		u.User = url.User(u.User.Username())
-	} else {
-		u.User = nil
-	}
-	return u.String()
-}
-
-// endpoint is the parsed URL.
-func (s Source) endpoint() (*transport.Endpoint, error) {
-	ep, err := transport.NewEndpoint(s.URL)
-	if err != nil {
-		// The cause quotes the whole URL, secrets included.
-		return nil, fmt.Errorf("url %s cannot be parsed", s.shown())
-	}
-	switch ep.Protocol {
-	case "http", "https", "ssh":
-		return ep, nil
-	case "file":
-		if !strings.HasPrefix(s.URL, "file://") && !filepath.IsAbs(s.URL) {
-			return nil, fmt.Errorf("url %s is neither a URL nor an absolute path", s.URL)
-		}
-		return ep, nil
-	}
-	return nil, fmt.Errorf("url %s: %s is not supported: use https, http, ssh, file or an absolute path", s.shown(), ep.Protocol)
+// remote is the repository that the source is in.
+func (s Source) remote() gitremote.Remote {
+	return gitremote.Remote{URL: s.URL, Auth: s.Auth, TLS: s.TLS, Proxy: s.Proxy}
 }
 
 // check returns all mistakes of one source.
@@ -121,7 +73,7 @@ func (s Source) check() error {
 		errs = append(errs, errors.New("name must be lower-case letters, digits, '-' and '_'"))
 	}
 	errs = append(errs, s.checkFollow()...)
-	errs = append(errs, s.checkURL()...)
+	errs = append(errs, s.remote().Check()...)
 	for i, err := range errs {
 		errs[i] = fmt.Errorf("repository %q: %w", s.Name, err)
 	}
@@ -151,17 +103,6 @@ func (s Source) checkFollow() (errs []error) {
 		errs = append(errs, fmt.Errorf("semver %q is not a valid constraint, such as '>=1.0 <2': %w", s.Semver, err))
 	}
 	return errs
-}
-
-func (s Source) checkURL() []error {
-	if s.URL == "" {
-		return []error{errors.New("url is missing")}
-	}
-	ep, err := s.endpoint()
-	if err != nil {
-		return []error{err}
-	}
-	return s.Auth.check(ep.Protocol)
 }
 
 // checkSources returns all mistakes of all sources at once.

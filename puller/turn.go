@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
 const (
-	turnTimeout  = fetchTimeout    // for another process to be done with the stores
+	turnTimeout  = 5 * time.Minute // for another process to be done with the stores
 	turnPatience = 3 * time.Second // after which it is said that there is one
 	turnPause    = 20 * time.Millisecond
 )
@@ -99,6 +101,9 @@ func (r *repository) tidy() error {
 	}
 	if err := tidyRecord(r.recordFile); err != nil {
 		return fmt.Errorf("repository %q: cannot tidy its record: %w", r.src.Name, err)
+	}
+	if err := gitremote.Collect(r.git.Scratch); err != nil {
+		return fmt.Errorf("repository %q: cannot remove what a fetch left: %w", r.src.Name, err)
 	}
 	r.tidied = true
 	return nil

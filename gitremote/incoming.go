@@ -1,0 +1,209 @@
+package gitremote
+
+import (
+	"bytes"
+	"crypto/sha1"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// incoming is a pack on its way into a store, in a directory of its own: the
+// quarantine. Nothing in it can be reached from the store.
+type incoming struct {
+	dir     string
+	objects int
+	sum     [sha1.Size]byte
+	size    int64
+}
+
+const quarantinePrefix = "incoming-"
+
+func newIncoming(scratch string) (*incoming, error) {
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(scratch, quarantinePrefix)
+	return &incoming{dir: dir}, err
+}
+
+func (in *incoming) pack() string  { return filepath.Join(in.dir, "pack") }
+func (in *incoming) index() string { return filepath.Join(in.dir, "index") }
+func (in *incoming) remove() error { return os.RemoveAll(in.dir) }
+
+// Collect removes what fetches left in a scratch directory whose process was
+// killed. Nobody may be fetching there.
+func Collect(scratch string) error {
+	entries, err := os.ReadDir(scratch)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), quarantinePrefix) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(scratch, e.Name())))
+		}
+	}
+	return err
+}
+
+const (
+	packHeader = 12
+	// leastFree is what a fetch leaves free on the disk.
+	leastFree = 64 << 20
+)
+
+// fill writes a pack to disk. Its header is looked at before anything else is
+// read, the checksum at its end when all of it is there.
+func (in *incoming) fill(r io.Reader, l Limits) (err error) {
+	var header [packHeader]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return cutShort(err)
+	}
+	if in.objects, err = readHeader(header[:], l); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(in.pack(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	w := &hashedTail{to: f, hash: sha1.New(), room: in.room}
+	_, err = w.Write(header[:])
+	if err == nil {
+		_, err = io.CopyBuffer(struct{ io.Writer }{w}, struct{ io.Reader }{r}, make([]byte, 256<<10))
+	}
+	if err = errors.Join(cutShort(err), f.Close()); err != nil {
+		return err
+	}
+	if !bytes.Equal(w.hash.Sum(nil), w.tail) {
+		return &PackError{"its checksum does not match: it is damaged or cut short"}
+	}
+	in.size, in.sum = w.size, [sha1.Size]byte(w.tail)
+	return nil
+}
+
+func cutShort(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &PackError{"it is cut short"}
+	}
+	return err
+}
+
+// readHeader is the number of objects that a pack announces.
+func readHeader(header []byte, l Limits) (objects int, err error) {
+	if len(header) < packHeader || string(header[:4]) != "PACK" {
+		return 0, &PackError{"it does not begin as packs do"}
+	}
+	if version := binary.BigEndian.Uint32(header[4:]); version != 2 {
+		return 0, &PackError{fmt.Sprintf("it has version %d; pullet reads version 2", version)}
+	}
+	n := int64(binary.BigEndian.Uint32(header[8:]))
+	if n > int64(l.Objects) {
+		return 0, &LimitError{What: fmt.Sprintf("a pack of %d objects", n), Setting: "objects", Limit: fmt.Sprint(l.Objects)}
+	}
+	return int(n), nil
+}
+
+// room fails when the disk of the quarantine is nearly full.
+func (in *incoming) room() error {
+	var st unix.Statfs_t
+	if err := unix.Statfs(in.dir, &st); err != nil {
+		return err
+	}
+	if free := int64(st.Bavail) * st.Bsize; free < leastFree {
+		return &LimitError{What: "the pack", Limit: fmt.Sprintf("what the disk of %s has: %s are kept free", filepath.Dir(in.dir), bytesText(leastFree))}
+	}
+	return nil
+}
+
+// place moves the pack and its index into a directory of packs. The index goes
+// first: one without a pack is tidied up, the reverse is damage.
+func (in *incoming) place(into string) (pack string, err error) {
+	base := filepath.Join(into, "pack-"+hex.EncodeToString(in.sum[:]))
+	if err := os.MkdirAll(into, 0o755); err != nil {
+		return "", err
+	}
+	for _, move := range [][2]string{{in.index(), base + ".idx"}, {in.pack(), base + ".pack"}} {
+		if err := moveFile(move[0], move[1]); err != nil {
+			return "", err
+		}
+	}
+	return base + ".pack", nil
+}
+
+// moveFile makes a file read-only and durable, and renames it, by way of a copy
+// where the store is on another file system.
+func moveFile(from, to string) error {
+	if err := seal(from); err != nil {
+		return err
+	}
+	err := os.Rename(from, to)
+	if !errors.Is(err, unix.EXDEV) {
+		return err
+	}
+	beside := filepath.Join(filepath.Dir(to), "tmp_"+filepath.Base(to))
+	if err := copyFile(from, beside); err != nil {
+		return errors.Join(err, os.Remove(beside))
+	}
+	return os.Rename(beside, to)
+}
+
+func seal(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return errors.Join(f.Chmod(0o444), f.Sync())
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
+}
+
+// hashedTail writes everything and hashes all but the last bytes, which are
+// the checksum.
+type hashedTail struct {
+	to      io.Writer
+	hash    hash.Hash
+	room    func() error // asked now and then
+	tail    []byte
+	size    int64
+	checked int64
+}
+
+const roomEvery = 16 << 20
+
+func (w *hashedTail) Write(p []byte) (int, error) {
+	if w.size >= w.checked {
+		if err := w.room(); err != nil {
+			return 0, err
+		}
+		w.checked = w.size + roomEvery
+	}
+	n, err := w.to.Write(p)
+	w.size += int64(n)
+	w.tail = append(w.tail, p[:n]...)
+	if rest := len(w.tail) - sha1.Size; rest > 0 {
+		w.hash.Write(w.tail[:rest])
+		w.tail = append(w.tail[:0], w.tail[rest:]...)
+	}
+	return n, err
+}

@@ -1,0 +1,103 @@
+package gitremote
+
+import (
+	"fmt"
+	"net/url"
+	"path/filepath"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// Remote is a git repository and how to reach it.
+type Remote struct {
+	// URL is an https, http, ssh or file URL, user@host:path, or an absolute
+	// path to a repository on this machine.
+	URL   string
+	Auth  Auth
+	TLS   TLS
+	Proxy string // URL of a proxy for http and https; default: HTTPS_PROXY, HTTP_PROXY and NO_PROXY
+}
+
+// Auth names the files with credentials. They are read at each use, so they can
+// be rotated under a running agent, and must be readable by their owner only.
+type Auth struct {
+	// SSHKey is a private key without a passphrase.
+	SSHKey string `yaml:"sshKey"`
+	// KnownHosts is the only place where an ssh server's host key is looked
+	// up; a server that is not in it is refused.
+	KnownHosts string `yaml:"knownHosts"`
+	// Username is the user for https; with TokenFile default git.
+	Username string `yaml:"username"`
+	// PasswordFile holds the password of Username.
+	PasswordFile string `yaml:"passwordFile"`
+	// TokenFile holds an access token, as GitHub, GitLab and Gitea issue them.
+	TokenFile string `yaml:"tokenFile"`
+}
+
+// TLS says whom to believe in https.
+type TLS struct {
+	// CA is a file with the certificates of the authorities that may have
+	// signed the server's, in PEM; default: those of the host.
+	CA string `yaml:"ca"`
+}
+
+// Endpoint is the parsed URL: its Protocol is http, https, ssh or file.
+func (r Remote) Endpoint() (*transport.Endpoint, error) {
+	ep, err := transport.NewEndpoint(r.URL)
+	if err != nil {
+		// The cause quotes the whole URL, secrets included.
+		return nil, fmt.Errorf("url %s cannot be parsed", r.Shown())
+	}
+	switch ep.Protocol {
+	case "http", "https", "ssh":
+		return ep, nil
+	case "file":
+		if !strings.HasPrefix(r.URL, "file://") && !filepath.IsAbs(r.URL) {
+			return nil, fmt.Errorf("url %s is neither a URL nor an absolute path", r.URL)
+		}
+		return ep, nil
+	}
+	return nil, fmt.Errorf("url %s: %s is not supported: use https, http, ssh, file or an absolute path", r.Shown(), ep.Protocol)
+}
+
+// Local says whether the repository is on this machine.
+func (r Remote) Local() bool {
+	ep, err := r.Endpoint()
+	return err == nil && ep.Protocol == "file"
+}
+
+// Shown is the URL as messages may show it: a user may be needed to understand
+// an ssh URL, everything else before the @ or after the ? may be a secret.
+func (r Remote) Shown() string {
+	scheme, rest, ok := strings.Cut(r.URL, "://")
+	if !ok {
+		return r.URL
+	}
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return scheme + "://" + rest[strings.LastIndex(rest, "@")+1:]
+	}
+	u.RawQuery, u.Fragment = "", ""
+	if u.User != nil && scheme == "ssh" {
+		u.User = url.User(u.User.Username())
+	} else {
+		u.User = nil
+	}
+	return u.String()
+}
+
+// Try is a command that reads the remote as this package does.
+func (r Remote) Try() string {
+	ep, err := r.Endpoint()
+	ls := "git ls-remote " + r.Shown()
+	switch {
+	case err != nil:
+		return ls
+	case ep.Protocol == "ssh" && r.Auth.SSHKey != "":
+		return fmt.Sprintf("GIT_SSH_COMMAND='ssh -i %s -o IdentitiesOnly=yes -o UserKnownHostsFile=%s' %s", r.Auth.SSHKey, r.Auth.KnownHosts, ls)
+	case ep.Protocol == "https" && r.TLS.CA != "":
+		return fmt.Sprintf("GIT_SSL_CAINFO=%s %s", r.TLS.CA, ls)
+	}
+	return ls
+}

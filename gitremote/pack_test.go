@@ -82,11 +82,14 @@ func (p *packWriter) end() []byte {
 }
 
 // repeat is a delta that makes so many copies of a base.
-func repeat(base, times int) []byte {
+func repeat(base, times int) []byte { return copies(base, base, times) }
+
+// copies is a delta that takes the first bytes of a base so many times.
+func copies(base, first, times int) []byte {
 	text := binary.AppendUvarint(nil, uint64(base))
-	text = binary.AppendUvarint(text, uint64(base*times))
+	text = binary.AppendUvarint(text, uint64(first*times))
 	for range times {
-		text = append(text, 0x80|0x10|0x20|0x40, byte(base), byte(base>>8), byte(base>>16))
+		text = append(text, 0x80|0x10|0x20|0x40, byte(first), byte(first>>8), byte(first>>16))
 	}
 	return text
 }

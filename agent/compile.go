@@ -220,5 +220,5 @@ func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
 	for _, err := range p.out.Failures {
 		st.Reason, st.Clear = firstLine(err), ""
 	}
-	return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, stateOf(p.out), st)...)
+	return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, configuredOf(p.out), st)...)
 }

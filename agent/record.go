@@ -100,7 +100,7 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	}
 	configured := st
 	configured.Digest = digest(report)
-	ops := append(p.store.StatusOps(p.config.Node.Name, state.Configured, stateOf(p.out), configured),
+	ops := append(p.store.StatusOps(p.config.Node.Name, state.Configured, configuredOf(p.out), configured),
 		p.store.StatusOps(p.config.Node.Name, state.Validated, validationOf(report), st)...)
 	if v.Same(p.local.Running) && !p.out.Upgrade && p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
 		ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())
@@ -114,8 +114,11 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	return p.offer(ctx, v, validated, broken)
 }
 
-// stateOf is the configured state of a node after a pull.
-func stateOf(o *Outcome) string {
+// configuredOf is the configured state of a node after a pull. Failed validations are another category.
+func configuredOf(o *Outcome) string {
+	if len(o.Failures) == 0 && o.Report != nil && o.Report.OnlyValidationsFailed() {
+		return state.Success
+	}
 	switch o.ExitCode() {
 	case ExitError:
 		return state.Failed

@@ -28,7 +28,7 @@ func (p *pull) keep(report *apply.Report, beside ...error) {
 	for _, err := range append(beside, p.out.Failures...) {
 		kept.Errors = append(kept.Errors, err.Error())
 	}
-	send := p.config.Agent.Logs.Put != "" && (len(beside) > 0 || stateOf(p.out) == state.Failed)
+	send := p.config.Agent.Logs.Put != "" && (len(beside) > 0 || p.out.ExitCode() == ExitError)
 	if err := p.write(&kept, send); err != nil {
 		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("the report of run %s is not kept: %w", p.out.Run, err))
 		if send {

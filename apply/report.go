@@ -100,6 +100,13 @@ func (r *Report) add(s *StepReport) {
 // Failed reports that a step failed, or could not run because of one that did.
 func (r *Report) Failed() bool { return r.Counts[Failed] > 0 || r.Counts[Unmet] > 0 }
 
+// OnlyValidationsFailed reports that all that failed are validations: everything was applied.
+func (r *Report) OnlyValidationsFailed() bool {
+	return r.Failed() && !slices.ContainsFunc(r.Steps, func(s *StepReport) bool {
+		return !s.Validation && (s.Outcome == Failed || s.Outcome == Unmet)
+	})
+}
+
 // Pending reports that something is waited for and nothing failed.
 func (r *Report) Pending() bool { return !r.Failed() && (r.Counts[Pending] > 0 || r.Stopped != "") }
 

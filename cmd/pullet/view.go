@@ -145,6 +145,9 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	if settled && (c.State == state.Failed || c.State == state.Pending) {
 		out.State = map[string]string{state.Failed: failed, state.Pending: waiting}[c.State]
 		out.waitsAt(c)
+	} else if checked := o.Statuses[n.Name][state.Validated]; settled && checked.State == state.Failed {
+		out.State = failed
+		out.waitsAt(checked)
 	}
 	if hosts := o.Hosts[n.Name]; len(hosts) > 1 {
 		out.State, out.Why, out.Clear = failed, state.Cloned(n.Name, hosts), state.ClonedClear(n.Name)

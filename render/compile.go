@@ -67,7 +67,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	c.checkReferences()
 	c.checkOwners()
 	cat := &Catalog{
-		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.vars, Jobs: c.jobs,
+		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.plainVars(), Jobs: c.jobs,
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
 		targets: c.targets, offers: c.offers, offering: c.offering,
 	}
@@ -162,7 +162,7 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 	var out *rendered
 	if bad == nil {
 		c.repo.meter.reset()
-		if out, bad = src.execute(nil); bad == nil {
+		if out, bad = c.execute(src); bad == nil {
 			bad = c.countOutput(src, out)
 		}
 	}
@@ -195,6 +195,18 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 		}
 	}
 	return doc
+}
+
+// execute renders a template whose output is YAML.
+func (c *compiler) execute(src *source) (*rendered, *Error) {
+	outer, from := c.scope.carrier, len(c.scope.waiting)
+	defer func() { c.scope.carrier = outer }()
+	c.scope.carrier = &carrier{yaml: true}
+	out, bad := src.execute(nil)
+	if bad == nil {
+		out.carrier, out.waits = c.scope.carrier, [2]int{from, len(c.scope.waiting)}
+	}
+	return out, bad
 }
 
 // countOutput refuses what a template wrote where there is too much of it already.

@@ -16,8 +16,9 @@ import (
 //
 // Tags: `yaml:"name"`; `yaml:"name,required"`; `yaml:",inline"` for an embedded struct; `words:"a b"` for a text that is one of these.
 type decoder struct {
-	doc  *document
-	errs ErrorList
+	doc   *document
+	apart bool // free values keep opaque texts apart
+	errs  ErrorList
 }
 
 // selfDecoding is implemented by types with a YAML form of their own.
@@ -129,6 +130,10 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 	seen := map[string]bool{}
 	for _, e := range entries(n) {
 		f, ok := fields[e.key.Value]
+		if isOpaque(e.key) {
+			d.failf(e.key, "%sthe name of a field cannot come from a host's facts or from another host", prefix(what))
+			continue
+		}
 		if !ok {
 			d.unknown(e, n, what, names)
 			continue
@@ -201,7 +206,7 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, what string) {
 		d.failf(n, "%sexpected %s, found %s", prefix(what), typeName(v), kindName(n))
 		return
 	}
-	if v.Kind() != reflect.String && placeholder.MatchString(n.Value) {
+	if v.Kind() != reflect.String && waits(n.Value) {
 		return // checked when its value is known
 	}
 	if err := setScalar(n.Value, v); err != nil {
@@ -237,9 +242,13 @@ func (d *decoder) any(n *yaml.Node) any {
 	n = resolve(n)
 	switch n.Kind {
 	case yaml.MappingNode:
-		out := map[string]any{}
+		out, keyed := map[string]any{}, false
 		for _, e := range entries(n) {
 			out[e.key.Value] = d.any(e.value)
+			keyed = keyed || isOpaque(e.key)
+		}
+		if keyed && d.apart {
+			return opaqueMap(out)
 		}
 		return out
 	case yaml.SequenceNode:
@@ -250,6 +259,8 @@ func (d *decoder) any(n *yaml.Node) any {
 		return out
 	}
 	switch tag := n.ShortTag(); {
+	case d.apart && tag == "!!str" && (isOpaque(n) || kept(n.Value)):
+		return opaque(n.Value)
 	case tag == "!!timestamp": // dates stay as they were written
 		return n.Value
 	case tag == "!!int" && len(n.Value) > 1 && n.Value[0] == '0': // so do modes: 0644 must not become 420

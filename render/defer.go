@@ -2,9 +2,7 @@ package render
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"text/template"
 	"text/template/parse"
@@ -43,9 +41,6 @@ type deferred struct {
 	vars  map[string]any
 	value any // the item; nil until its forEach is expanded
 }
-
-// placeholder marks a deferred action in rendered text: private characters that no real text has.
-var placeholder = regexp.MustCompile("\uE000([0-9]+)\uE001")
 
 // deferActions replaces the actions of a template tree that may have to wait. Where one cannot wait it is a mistake.
 func (s *source) deferActions(t *template.Template, funcs template.FuncMap) *Error {
@@ -125,6 +120,7 @@ func (d *deferrable) compile(number int, funcs template.FuncMap) (call *parse.Pi
 	if err != nil {
 		return nil, err
 	}
+	guardTree(d.tmpl)
 	walkNodes(d.tmpl.Root, func(n parse.Node) {
 		if chain, ok := n.(*parse.ChainNode); ok {
 			exportMethods(chain)
@@ -215,7 +211,7 @@ func deferredFunc(r *Repository) func(path string, number int, dot any, vars ...
 			return d.execute(r)
 		}
 		r.now.waiting = append(r.now.waiting, d)
-		return fmt.Sprintf("\uE000%d\uE001", len(r.now.waiting)-1), nil
+		return fmt.Sprintf("%s%d%s", markOpen, len(r.now.waiting)-1, markClose), nil
 	}
 }
 
@@ -248,26 +244,12 @@ func (d *deferred) failed(err error) *Error {
 	return d.src.errorAt(d.src.pos(int(d.at)), "%s", message)
 }
 
-// placeholders are the numbers of the deferred actions in a node and below it.
-func placeholders(n *yaml.Node) []int {
-	var out []int
-	n = resolve(n)
-	for _, m := range placeholder.FindAllStringSubmatch(n.Value, -1) {
-		number, _ := strconv.Atoi(m[1]) // digits, as the pattern says
-		out = append(out, number)
-	}
-	for _, c := range n.Content {
-		out = append(out, placeholders(c)...)
-	}
-	return out
-}
-
 // checkPlaces reports placeholders that stand where a value must be known when the catalog is compiled: everywhere but in the values of
 // a step's parameters.
 func (c *compiler) checkPlaces(doc *document, n *yaml.Node, allowed bool) {
 	if !allowed && n.Kind == yaml.ScalarNode {
 		for _, number := range placeholders(n) {
-			c.fail(c.misplaced(doc, n, number))
+			c.fail(c.misplaced(number))
 		}
 	}
 	for i, child := range n.Content {
@@ -280,10 +262,7 @@ func (c *compiler) checkPlaces(doc *document, n *yaml.Node, allowed bool) {
 	}
 }
 
-func (c *compiler) misplaced(doc *document, n *yaml.Node, number int) *Error {
-	if number >= len(c.scope.waiting) { // a text of the repository that looks like a placeholder
-		return doc.errorAt(n, "the characters U+E000 and U+E001 are kept for pullet")
-	}
+func (c *compiler) misplaced(number int) *Error {
 	d := c.scope.waiting[number]
 	e := d.src.errorAt(d.src.pos(int(d.at)), "%s: this is not known before its step has run, and stands where it must be known", d.text)
 	e.Hint = "it can stand in the values of a step's parameters; for a decision use conditions.when"
@@ -302,10 +281,6 @@ func (c *compiler) waitsFor(s *Step) {
 		s.waits = append(s.waits, placeholders(e.value)...)
 	}
 	for _, number := range s.waits {
-		if number >= len(c.scope.waiting) {
-			c.fail(s.ErrorAt(s.Pos, "the characters U+E000 and U+E001 are kept for pullet"))
-			continue
-		}
 		d := c.scope.waiting[number]
 		if d.item && d.value == nil {
 			c.fail(d.src.errorAt(d.src.pos(int(d.at)), "%s: item is known only in a step with forEach", d.text))

@@ -34,6 +34,9 @@ type stepRef struct {
 	at   int
 }
 
+// readsItself is what to do about a value that a template puts into an expression.
+const readsItself = "an expression reads such values itself: server.fqdn, services('db')"
+
 func (e *Expression) decode(d *decoder, n *yaml.Node) {
 	e.doc, e.node, e.Text = d.doc, n, n.Value
 	if n.Kind != yaml.ScalarNode || n.Value == "" {
@@ -42,6 +45,9 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 	}
 	if len(n.Value) > maxExpression {
 		d.failf(n, "the expression is longer than %d bytes", maxExpression)
+		return
+	}
+	if !d.named(n, "an expression", readsItself) {
 		return
 	}
 	made, err := d.doc.from.src.condition(e.Text)
@@ -129,7 +135,14 @@ func evalValue(doc *document, n *yaml.Node, s *scope) (any, *Error) {
 
 // environment is what an expression sees.
 func environment(s *scope) map[string]any {
-	macro := func(name string, args ...any) (any, error) { return s.macros.call(s, name, args) }
+	macro := func(name string, args ...any) (any, error) {
+		value, err := s.macros.call(s, name, args)
+		return plain(value), err
+	}
+	item := func() (any, error) {
+		value, err := s.theItem()
+		return plain(value), err
+	}
 	fleet := map[string]any{"version": s.in.Version, "release": s.in.Release, "servers": s.servers}
 	hasLabel := func(target string) (bool, error) {
 		t, err := ParseTarget(target)
@@ -144,12 +157,12 @@ func environment(s *scope) map[string]any {
 		return r
 	}
 	return map[string]any{
-		"server": s.server, "Server": s.server, "vars": s.vars, "variables": s.vars,
+		"server": s.server, "Server": s.server, "vars": s.plainVars(), "variables": s.plainVars(),
 		"servervars": s.serverVars, "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
 		"event":    eventOf(s),
 		"macros":   map[string]any{},
-		"item":     s.theItem, // the item of a step with forEach
+		"item":     item,      // the item of a step with forEach
 		"entries":  entriesOf, // in expressions, a map as a list with key and value: filter(entries(vars.users), .value.state != 'absent')
 		"result":   s.own,     // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
 		"services": services,  // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
@@ -169,6 +182,8 @@ func eventOf(s *scope) map[string]any {
 // references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are reached, and
 // remembers the steps, variables and macros that are named literally.
 type references struct {
+	foreign  bool           // something is named that the repository does not hold
+	vars     map[int]string // the variables that are named, by their place; "" is all of them
 	steps    []stepRef
 	keys     []keyRef
 	item     bool     // the item of a forEach is named
@@ -179,6 +194,7 @@ type references struct {
 // Visit is called for every node of an expression's tree.
 func (r *references) Visit(node *ast.Node) {
 	r.noteKeys(*node)
+	r.noteForeign(*node)
 	if name, ok := (*node).(*ast.IdentifierNode); ok && (name.Value == "item" || name.Value == "servervars") {
 		r.item = r.item || name.Value == "item"
 		ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: name.Value}}) // an item can be of any type; the others are many

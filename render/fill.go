@@ -1,10 +1,6 @@
 package render
 
-import (
-	"strconv"
-
-	"go.yaml.in/yaml/v4"
-)
+import "go.yaml.in/yaml/v4"
 
 // Fill is the step's parameters with what other steps returned in its place. Results are those so far; run executes the command of a
 // macro, nil where nothing may be executed.
@@ -28,17 +24,12 @@ func (c *Catalog) Fill(s *Step, results Results, run func(*Macro) (string, error
 func filled(doc *document, n *yaml.Node, value func(number int) (string, error), written bool) (*yaml.Node, error) {
 	n = resolve(n)
 	out := *n
-	var failed error
-	out.Value = placeholder.ReplaceAllStringFunc(n.Value, func(mark string) string {
-		number, _ := strconv.Atoi(placeholder.FindStringSubmatch(mark)[1])
-		text, err := value(number)
-		if err != nil && failed == nil {
-			failed = err
-		}
-		return text
-	})
-	if failed != nil {
-		return nil, failed
+	var err error
+	if waits(n.Value) {
+		out.Value, err = fillMarks(n.Value, value)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if out.Value != n.Value {
 		out.Value = doc.unindented(n, out.Value)
@@ -46,6 +37,9 @@ func filled(doc *document, n *yaml.Node, value func(number int) (string, error),
 			return more, nil
 		}
 		out.Tag = "!!str" // it is text, whatever it looks like
+		if bad := doc.insertItem(&out); written && bad != nil {
+			return nil, bad
+		}
 	}
 	out.Content = nil
 	for _, c := range n.Content {

@@ -22,22 +22,21 @@ func (c *compiler) instances(d *decoder, node *yaml.Node) []instance {
 		return []instance{{node: node}}
 	}
 	var list *yaml.Node
-	plain := *node
-	plain.Content = nil
+	bare := *node
+	bare.Content = nil
 	for i := 0; i+1 < len(node.Content); i += 2 {
 		if node.Content[i].Value == "forEach" {
 			list = resolve(node.Content[i+1])
 			continue
 		}
-		plain.Content = append(plain.Content, node.Content[i], node.Content[i+1])
+		bare.Content = append(bare.Content, node.Content[i], node.Content[i+1])
 	}
 	if list == nil {
 		return []instance{{node: node}}
 	}
 	var out []instance
 	for i, item := range c.items(d, list) {
-		fill := func(number int) (string, error) { return c.fillItem(number, item) }
-		one, err := filled(d.doc, &plain, fill, true)
+		one, err := c.filledItem(d.doc, &bare, item)
 		if err != nil {
 			c.errs = append(c.errs, c.repo.asError(d.doc, node, err))
 			return nil
@@ -47,7 +46,7 @@ func (c *compiler) instances(d *decoder, node *yaml.Node) []instance {
 			return nil
 		}
 		number(one, i)
-		out = append(out, instance{one, item})
+		out = append(out, instance{one, plain(item)})
 	}
 	return out
 }
@@ -86,8 +85,13 @@ const maxInstances = 10_000
 // items are the values of a forEach: a list as it stands there, or what an expression gives.
 func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 	if n.Kind == yaml.SequenceNode {
-		list, _ := d.any(n).([]any)
+		values := &decoder{doc: d.doc, apart: true}
+		list, _ := values.any(n).([]any)
+		d.errs = append(d.errs, values.errs...)
 		return list
+	}
+	if !d.named(n, "forEach", readsItself) {
+		return nil
 	}
 	if strings.Contains(n.Value, lost) {
 		return nil
@@ -106,6 +110,9 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 	case len(list) > maxInstances:
 		d.failf(n, "forEach: %d items are more than %d", len(list), maxInstances)
 		return nil
+	}
+	if c.scope.readsForeign(n.Value) {
+		list, _ = foreign(list).([]any)
 	}
 	return list
 }
@@ -137,11 +144,23 @@ func asList(value any) ([]any, bool) {
 	return nil, false
 }
 
+// filledItem is a step with an item in the place of the actions that ask for it.
+func (c *compiler) filledItem(doc *document, step *yaml.Node, item any) (*yaml.Node, error) {
+	outer, own := c.scope.carrier, &carrier{yaml: true}
+	defer func() { c.scope.carrier = outer }()
+	c.scope.carrier = own
+	from := *doc.from // the marks of the item are none of the document
+	from.carrier = own
+	of := *doc
+	of.from = &from
+	return filled(&of, step, func(number int) (string, error) { return c.fillItem(number, item) }, true)
+}
+
 // fillItem is what takes the place of a placeholder in an instance: the text of an action that only needs the item, else a placeholder
 // of its own that remembers it.
 func (c *compiler) fillItem(number int, item any) (string, error) {
-	if number >= len(c.scope.waiting) || !c.scope.waiting[number].item {
-		return fmt.Sprintf("\uE000%d\uE001", number), nil
+	if !c.scope.waiting[number].item {
+		return waitingMark(number), nil
 	}
 	d := *c.scope.waiting[number]
 	d.value = item
@@ -149,7 +168,7 @@ func (c *compiler) fillItem(number int, item any) (string, error) {
 		return d.execute(c.repo)
 	}
 	c.scope.waiting = append(c.scope.waiting, &d)
-	return fmt.Sprintf("\uE000%d\uE001", len(c.scope.waiting)-1), nil
+	return waitingMark(len(c.scope.waiting) - 1), nil
 }
 
 // written is what an item's text means where it stands alone and without quotes, as if it had been written there: a list, a map, or nothing at
@@ -157,14 +176,14 @@ func (c *compiler) fillItem(number int, item any) (string, error) {
 func (d *document) written(n *yaml.Node, text string) *yaml.Node {
 	trimmed := strings.TrimSpace(text)
 	switch {
-	case n.Kind != yaml.ScalarNode || n.Style != 0 || placeholder.FindString(n.Value) != n.Value || placeholder.MatchString(text):
+	case n.Kind != yaml.ScalarNode || n.Style != 0 || !isOneMark(n.Value, "\xff", "\xfe") || waits(text):
 		return nil
-	case trimmed == "":
+	case trimmed == "", d.from.isEmpty(trimmed):
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null", Line: n.Line, Column: n.Column}
 	case trimmed[0] != '[' && trimmed[0] != '{':
 		return nil
 	}
-	doc, bad := loadYAML(&rendered{src: d.from.src, text: []byte(trimmed)})
+	doc, bad := loadYAML(&rendered{src: d.from.src, text: []byte(trimmed), carrier: d.from.carrier})
 	if bad != nil || doc.root == nil {
 		return nil
 	}

@@ -37,6 +37,7 @@ func pureFuncs() template.FuncMap {
 	funcs["required"] = required
 	funcs["length"] = length
 	funcs["index"] = index
+	funcs["dig"] = dig
 	bound(funcs, "until", 1)
 	bound(funcs, "untilStep", 3)
 	bound(funcs, "seq", 3)
@@ -97,7 +98,7 @@ func fromYAML(text string) (any, error) {
 
 // required is the value, or a mistake with this message where it is empty: {{ required "set app.port" vars.port }}.
 func required(message string, v any) (any, error) {
-	if s, ok := v.(string); v == nil || ok && s == "" {
+	if s, ok := textOf(v); v == nil || ok && s == "" {
 		return nil, errors.New(message)
 	}
 	return v, nil
@@ -105,6 +106,9 @@ func required(message string, v any) (any, error) {
 
 // length is the number of elements of a map, a list or a text.
 func length(v any) (int, error) {
+	if text, ok := textOf(v); ok {
+		return len(text), nil
+	}
 	r := reflect.ValueOf(v)
 	switch r.Kind() {
 	case reflect.Map, reflect.Slice, reflect.Array, reflect.String:
@@ -113,9 +117,33 @@ func length(v any) (int, error) {
 	return 0, fmt.Errorf("%T has no length", v)
 }
 
+// dig is what the keys lead to, a map in a map, or the default where a key is not there: {{ dig "tls" "port" 443 vars.web }}.
+func dig(args ...any) (any, error) {
+	if len(args) < 3 {
+		return nil, fmt.Errorf("wants keys, a default and a map, got %d arguments", len(args))
+	}
+	keys, otherwise, here := args[:len(args)-2], args[len(args)-2], args[len(args)-1]
+	for _, key := range keys {
+		name, isText := textOf(key)
+		m, isMap := mapOf(here)
+		if !isText || !isMap {
+			return nil, fmt.Errorf("%v is a key of no map: found %T", plain(key), plain(here))
+		}
+		next, ok := m[name]
+		if !ok {
+			return otherwise, nil
+		}
+		here = next
+	}
+	return here, nil
+}
+
 // index is text/template's, but that a key which is not there is an error: use dig or get for what is optional.
 func index(v any, keys ...any) (any, error) {
 	for _, key := range keys {
+		if text, ok := textOf(key); ok {
+			key = text
+		}
 		if root, ok := v.(interface {
 			get(name string) (any, error)
 		}); ok {
@@ -142,6 +170,9 @@ func index(v any, keys ...any) (any, error) {
 			i, ok := key.(int)
 			if !ok || i < 0 || i >= r.Len() {
 				return nil, fmt.Errorf("there is no element %v among %d", key, r.Len())
+			}
+			if r.Kind() == reflect.String && holds(v) {
+				return nil, errors.New("a text from another host or from this host's facts has no elements: use substr")
 			}
 			v = r.Index(i).Interface()
 		default:

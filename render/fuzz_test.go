@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -125,4 +126,32 @@ func TestDurations(t *testing.T) {
 			t.Errorf("%q: %s %v, want an error", text, got, err)
 		}
 	}
+}
+
+// FuzzForeign: a text that the repository does not hold never changes the shape of a tree, and is in it as it is.
+func FuzzForeign(f *testing.F) {
+	for _, text := range hostile {
+		f.Add(text)
+	}
+	job := "steps:\n- name: one\n  action: x\n  parameters:\n"
+	for name, scalar := range styles {
+		job += "    " + strings.ReplaceAll(name, " ", "_") + ": " + fmt.Sprintf(scalar, "{{ server.fqdn }}") + "\n"
+	}
+	job += "    all: {{ toJson server.nested }}\n    more:\n      {{ toYaml (services `db`) | nindent 6 }}\n"
+	r := repo(opaqueRepo(map[string]string{"jobs/a.yaml": job}))
+	shape := func(t *testing.T, text string) string {
+		cat, err := r.Compile(of(text))
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		return shapeOf(cat.Jobs[0].Steps[0].Params.node())
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		if text == "list" || text == "" { // a key that is there already, and one that is none
+			return
+		}
+		if got, want := shape(t, text), shape(t, "safe"); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	})
 }

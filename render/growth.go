@@ -14,43 +14,14 @@ import (
 func (m *meter) install(funcs template.FuncMap) {
 	for name, f := range map[string]any{
 		"print": fmt.Sprint, "printf": fmt.Sprintf, "println": fmt.Sprintln,
-		"html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
+		"len": length, "html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
 	} { // the built-in ones would not be counted
 		funcs[name] = f
 	}
 	for name, f := range funcs {
 		funcs[name] = m.metered(name, f)
 	}
-	funcs["tick"], funcs["down"], funcs["up"], funcs["weighed"] = m.tick, m.down, m.up, m.weighed
-}
-
-// metered is a function that spends work, and refuses to make what would be too large.
-func (m *meter) metered(name string, f any) any {
-	v := reflect.ValueOf(f)
-	t := v.Type()
-	in := make([]reflect.Type, t.NumIn())
-	for i := range in {
-		in[i] = t.In(i)
-	}
-	failed := reflect.TypeFor[error]()
-	wrapped := reflect.FuncOf(in, []reflect.Type{t.Out(0), failed}, t.IsVariadic())
-	return reflect.MakeFunc(wrapped, func(args []reflect.Value) []reflect.Value {
-		out := []reflect.Value{reflect.Zero(t.Out(0)), reflect.Zero(failed)}
-		args, err := apart(name, args)
-		if err == nil {
-			err = m.before(name, t.IsVariadic(), args)
-		}
-		if err == nil {
-			out, err = called(v, args)
-		}
-		if err == nil {
-			err = m.after(name, out[0])
-		}
-		if err != nil {
-			return []reflect.Value{out[0], reflect.ValueOf(&err).Elem()}
-		}
-		return []reflect.Value{out[0], reflect.Zero(failed)}
-	}).Interface()
+	funcs["tick"], funcs["down"], funcs["up"], funcs["weighed"], funcs["keyed"] = m.tick, m.down, m.up, m.weighed, keyed
 }
 
 // called calls a function that returns a value, or a value and an error.
@@ -69,8 +40,7 @@ func called(f reflect.Value, args []reflect.Value) ([]reflect.Value, error) {
 }
 
 // before spends what a call costs.
-func (m *meter) before(name string, variadic bool, in []reflect.Value) error {
-	args := plainArgs(in, variadic)
+func (m *meter) before(name string, args []any, in []reflect.Value) error {
 	most, err := growth(name, args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -102,6 +72,9 @@ var partOf = []string{
 // weighed is its argument, of which it counts what it takes to look through it.
 func (m *meter) weighed(v any) (any, error) {
 	left := maxNodes
+	if text, ok := textOf(v); ok {
+		v = text
+	}
 	bytes, err := weigh(reflect.ValueOf(v), 0, &left)
 	if err != nil {
 		return v, err
@@ -139,6 +112,9 @@ func weigh(v reflect.Value, depth int, left *int) (int, error) {
 		n, err := weigh(v, depth+1, left)
 		bytes += n
 		return err
+	}
+	if v.IsValid() && v.Type() == reflect.TypeFor[encoded]() {
+		return v.Field(0).Len(), nil
 	}
 	switch v.Kind() {
 	case reflect.String:

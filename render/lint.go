@@ -169,7 +169,7 @@ func ownedPath(s *Step) string {
 	switch s.Action {
 	case "file.managed", "file.directory", "file.symlink", "file.absent":
 		name := s.Params.Text("name")
-		if path.IsAbs(name) && !placeholder.MatchString(name) {
+		if path.IsAbs(name) && !waits(name) {
 			return path.Clean(name)
 		}
 	}

@@ -26,7 +26,7 @@ func (u *serviceUse) note(c *Catalog) {
 			name := s.Params.Text("name")
 			switch {
 			case s.Action != "service.publish" && s.Action != "service.wait":
-			case placeholder.MatchString(name):
+			case waits(name):
 				u.unknown = true
 			case s.Action == "service.publish":
 				u.offered[name] = true
@@ -99,7 +99,7 @@ func (c *Catalog) Publishes() []Service {
 	var out []Service
 	for _, j := range c.Jobs {
 		for _, s := range j.Steps {
-			if s.Action != "service.publish" || s.broken || placeholder.MatchString(s.Params.Text("name")) {
+			if s.Action != "service.publish" || s.broken || waits(s.Params.Text("name")) {
 				continue
 			}
 			one := s.published(c.Node.Name)

@@ -100,7 +100,7 @@ func (f *firstRollout) offer(s Service) {
 // noteStep remembers a step with service.wait.
 func (f *firstRollout) noteStep(c *Catalog, s *Step) {
 	name, kind, tag := s.Params.Text("name"), s.Params.Text("kind"), s.Params.Text("tag")
-	if s.Action != "service.wait" || s.broken || placeholder.MatchString(fmt.Sprint(s.Params.Value())) {
+	if s.Action != "service.wait" || s.broken || waits(fmt.Sprint(s.Params.Value())) {
 		return
 	}
 	count, _ := strconv.Atoi(s.Params.Text("count"))

@@ -200,12 +200,17 @@ func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 		return v, nil
 	}
 	s.active = append(s.active, name)
-	defer func() { s.active = s.active[:len(s.active)-1] }()
+	outer, own := in.carrier, &carrier{}
+	defer func() { s.active, in.carrier = s.active[:len(s.active)-1], outer }()
+	in.carrier = own
 	text, err := s.evaluate(m, args)
 	if err != nil {
 		return nil, err
 	}
 	value := scalarValue(text)
+	if own.touched || m.Action != templateExpression {
+		value = foreign(value)
+	}
 	s.values[key] = value
 	return value, nil
 }

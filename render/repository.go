@@ -60,6 +60,7 @@ func Open(layers ...Layer) *Repository {
 	r.funcs = pureFuncs()
 	r.meter.install(r.funcs)
 	r.funcs["deferred"], r.funcs["local"] = deferredFunc(r), r.local
+	r.funcs["printed"] = r.printed
 	for name, f := range roots(func() *scope { return r.now }) {
 		r.funcs[name] = f
 	}

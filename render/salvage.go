@@ -43,7 +43,7 @@ func (c *compiler) salvage(src *source, funcs template.FuncMap, bad *Error) (out
 			continue
 		}
 		c.repo.meter.reset()
-		if out, bad = rest.execute(nil); bad == nil {
+		if out, bad = c.execute(rest); bad == nil {
 			return out, cut
 		}
 	}

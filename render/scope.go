@@ -23,6 +23,10 @@ type scope struct {
 	local   []map[string]any // variables of the deferred actions that are being executed
 	all     *pool            // what is left for all files; nil while steps run
 	others  map[string]any   // what serverVars made
+	carrier *carrier         // of the opaque texts that the template prints which is executed; nil: of a text that is executed when it is used
+	seen    shownRoots       // what templates see of what others say
+	known   map[string]any   // what plainVars made
+	keyed   bool             // some name of a variable is opaque
 
 	inventory Inventory            // is laid over every view
 	look      func() (View, error) // reads the fleet anew when it is asked for; nil: in.View stands
@@ -36,10 +40,13 @@ func (s *scope) view() View {
 		if v, s.unseen = s.look(); s.unseen == nil {
 			s.in.View = v.over(s.inventory)
 		}
-		s.look, s.others = nil, nil
+		s.look, s.others, s.seen.servers = nil, nil, nil
 	}
 	return s.in.View
 }
+
+// shownRoots are values as templates see them: every text in them that the repository does not hold is opaque.
+type shownRoots struct{ server, servers any }
 
 // Results gives what steps returned so far, by "job/step" or a short name. It is nil while a catalog is compiled.
 type Results func(name string) (StepResult, bool)
@@ -59,16 +66,23 @@ type StepResult struct {
 
 // fleetRoot is the root "pullet" (alias "eden").
 type fleetRoot struct {
-	Version string // the commit
-	Release string // its tag, or empty
+	Version opaque // the commit
+	Release opaque // its tag, or empty
 	scope   *scope
 }
 
 // String is the version.
-func (f fleetRoot) String() string { return f.Version }
+func (f fleetRoot) String() string { return string(f.Version) }
 
 // Servers are the names of the registered nodes that a target matches: {{ pullet.servers "role=web" | join "," }}.
-func (f fleetRoot) Servers(target string) ([]string, error) { return f.scope.servers(target) }
+func (f fleetRoot) Servers(target any) (any, error) {
+	text, ok := textOf(target)
+	if !ok {
+		return nil, fmt.Errorf("servers wants a target such as \"role=web\", got %T", plain(target))
+	}
+	names, err := f.scope.servers(text)
+	return foreign(names), err
+}
 
 // servers counts that all nodes are looked at.
 func (s *scope) servers(target string) ([]string, error) {
@@ -81,20 +95,32 @@ func (s *scope) servers(target string) ([]string, error) {
 
 // roots are the names that templates read data by, as functions over the current scope.
 func roots(current func() *scope) template.FuncMap {
-	server := func() map[string]any { return current().server }
-	vars := func() map[string]any { return current().vars }
+	server := func() any { return current().shownServer() }
+	vars := func() any { return current().shownVars() }
 	fleet := func() fleetRoot {
 		in := current().in
-		return fleetRoot{in.Version, in.Release, current()}
+		return fleetRoot{opaque(in.Version), opaque(in.Release), current()}
 	}
-	step := func(name string) (StepResult, error) { return current().result(name) }
-	servers := func() map[string]any { return current().serverVars() }
+	step := func(name any) (StepResult, error) {
+		text, _ := textOf(name)
+		return current().result(text)
+	}
+	servers := func() any { return current().shownServers() }
 	macro := func(name string, args ...any) (any, error) { return current().macros.call(current(), name, args) }
-	services := func(name string) []map[string]any { return current().view().services(name) }
+	services := func(name any) (any, error) {
+		text, ok := textOf(name)
+		if !ok {
+			return nil, fmt.Errorf("services wants the name of a service, got %T", plain(name))
+		}
+		return foreign(current().view().services(text)), nil
+	}
 	steps := func() stepsRoot { return stepsRoot{current()} }
 	macros := func() macrosRoot { return macrosRoot{current()} }
 	item := func() (any, error) { return current().theItem() }
-	event := func() (map[string]any, error) { return current().in.event() }
+	event := func() (any, error) {
+		event, err := current().in.event()
+		return foreign(event), err
+	}
 	return template.FuncMap{ // the comments are what pullet explain says
 		"server":     server,   // this host: its name, its labels and its facts
 		"Server":     server,   // the same as server
@@ -175,6 +201,38 @@ func (s *scope) serverVars() map[string]any {
 	return s.others
 }
 
+// shownServer is the root "server" of templates.
+func (s *scope) shownServer() any {
+	if s.seen.server == nil {
+		s.seen.server = foreign(s.server)
+	}
+	return s.seen.server
+}
+
+// shownServers is the root "servervars" of templates.
+func (s *scope) shownServers() any {
+	if known := s.serverVars(); s.seen.servers == nil {
+		s.seen.servers = foreign(known)
+	}
+	return s.seen.servers
+}
+
+// shownVars is the root "vars" of templates.
+func (s *scope) shownVars() any {
+	if s.keyed {
+		return opaqueMap(s.vars)
+	}
+	return s.vars
+}
+
+// plainVars are the variables with plain texts, as expressions see them.
+func (s *scope) plainVars() map[string]any {
+	if s.known == nil {
+		s.known, _ = plain(s.vars).(map[string]any)
+	}
+	return s.known
+}
+
 // nearKey names the key that a missing one most likely means: at is the failing action's text, such as vars.ntp.server.
 func (s *scope) nearKey(at, missing string) string {
 	parts := strings.Split(at, ".")
@@ -186,7 +244,7 @@ func (s *scope) nearKey(at, missing string) string {
 		here = s.server
 	}
 	for _, p := range parts[1:] {
-		m, ok := here.(map[string]any)
+		m, ok := mapOf(here)
 		if !ok {
 			return ""
 		}

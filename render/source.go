@@ -105,6 +105,7 @@ func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 				return bad
 			}
 		}
+		guardTree(t)
 		if err := meterTree(t, funcs); err != nil {
 			return s.templateError(err)
 		}
@@ -145,63 +146,6 @@ func (s *source) literal(p []byte) (int, bool) {
 	}
 	at, ok := s.texts[&p[0]]
 	return int(at), ok
-}
-
-// rendered is a template's output, with the way back from an offset in it to the source.
-type rendered struct {
-	src   *source
-	text  []byte
-	segs  []segment
-	lines []int // offsets of the lines of text; made when first needed
-}
-
-// segment is a run of output: literal text starting at an offset in the source, or what an action that stands there wrote.
-type segment struct {
-	out, src int
-	literal  bool
-}
-
-// Write receives each literal text of the template as the very slice that the parse tree holds, so its address tells where it
-// stands in the source. Everything else was written by the action after the text before it.
-func (r *rendered) Write(p []byte) (int, error) {
-	if len(r.text)+len(p) > maxOutput {
-		return 0, fmt.Errorf("the output is larger than %d MiB", maxOutput>>20)
-	}
-	seg := segment{out: len(r.text)}
-	if at, ok := r.src.literal(p); ok {
-		seg.src, seg.literal = at, true
-	} else if n := len(r.segs); n > 0 {
-		last := r.segs[n-1]
-		seg.src = last.src
-		if last.literal {
-			seg.src += len(r.text) - last.out
-		}
-	}
-	r.segs = append(r.segs, seg)
-	r.text = append(r.text, p...)
-	return len(p), nil
-}
-
-// position maps a line and column of the output (both from 1) to the source.
-func (r *rendered) position(line, col int) Position {
-	if r.lines == nil {
-		r.lines = lineStarts(r.text)
-	}
-	offset := r.lines[min(max(line, 1), len(r.lines))-1] + max(col-1, 0)
-	if r.segs == nil { // a plain file: the text is the source
-		return r.src.pos(offset)
-	}
-	i := max(sort.Search(len(r.segs), func(i int) bool { return r.segs[i].out > offset })-1, 0)
-	at := r.segs[i].src
-	if r.segs[i].literal {
-		at += offset - r.segs[i].out
-	}
-	return r.src.pos(at)
-}
-
-// errorAt is a mistake at a line and column of the output, told in terms of the source.
-func (r *rendered) errorAt(line, col int, format string, args ...any) *Error {
-	return r.src.errorAt(r.position(line, col), format, args...)
 }
 
 // execute renders the template. A plain source renders as itself.

@@ -121,7 +121,7 @@ func (c *compiler) step(d *decoder, one instance, job *Job, file *jobFile) *Step
 	c.checkPlaces(d.doc, one.node, false)
 	c.waitsFor(step)
 	step.broken = d.doc.broken || len(d.errs) > before || d.doc.salvaged && loses(one.node)
-	if strings.Contains(step.Action, lost) {
+	if d.doc.salvaged && strings.Contains(step.Action, lost) {
 		step.Action = ""
 	}
 	return step

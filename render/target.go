@@ -100,6 +100,11 @@ type Selector struct {
 func (s *Selector) decode(d *decoder, n *yaml.Node) {
 	var list Strings
 	list.decode(d, n)
+	for _, one := range append([]*yaml.Node{n}, n.Content...) {
+		if !d.named(one, "a target", "a target reads labels itself: role=web") {
+			return
+		}
+	}
 	for _, text := range list {
 		t, err := ParseTarget(text)
 		if err != nil {

@@ -60,7 +60,10 @@ func exportMethods(n *parse.ChainNode) {
 
 // usedBy are the functions that a node calls, with those of deferred actions: the parser copies all that it is given.
 func usedBy(n parse.Node, funcs template.FuncMap) template.FuncMap {
-	out := template.FuncMap{"deferred": funcs["deferred"], "local": funcs["local"]}
+	out := template.FuncMap{}
+	for _, own := range []string{"deferred", "local", "printed", "keyed"} {
+		out[own] = funcs[own]
+	}
 	walkNodes(n, func(n parse.Node) {
 		if ident, ok := n.(*parse.IdentifierNode); ok && funcs[ident.Ident] != nil {
 			out[ident.Ident] = funcs[ident.Ident]

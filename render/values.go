@@ -16,7 +16,7 @@ import (
 type Duration time.Duration
 
 func (v *Duration) decode(d *decoder, n *yaml.Node) {
-	if placeholder.MatchString(n.Value) {
+	if waits(n.Value) {
 		return // checked when its value is known
 	}
 	t, err := ParseDuration(n.Value)

@@ -50,6 +50,9 @@ func (t *targeted[E]) decode(d *decoder, n *yaml.Node) {
 		return
 	}
 	for _, e := range entries(n) {
+		if !d.named(e.key, "a target", "a target reads labels itself: role=web") {
+			continue
+		}
 		target, err := ParseTarget(e.key.Value)
 		if err != nil {
 			d.failf(e.key, "%v", err)
@@ -89,7 +92,7 @@ func (c *compiler) compileVars() {
 			}
 		}
 	}
-	c.scope.vars = merge(c.scope.vars, c.scope.in.HostVars)
+	c.scope.vars, c.scope.known = merge(c.scope.vars, c.scope.in.HostVars), nil
 }
 
 // located are variables and, where that was asked for, the same with a place in each value's stead.
@@ -135,26 +138,30 @@ func (c *compiler) varsFile(path string) located {
 		c.fail(doc.errorAt(doc.root, "expected a map of variables, found %s", kindName(doc.root)))
 		return located{}
 	}
-	d := &decoder{doc: doc}
-	vars, _ := d.any(doc.root).(map[string]any)
+	d := &decoder{doc: doc, apart: true}
+	vars := varsBody(d.any(doc.root))
 	c.errs = append(c.errs, d.errs...)
+	values, _ := mapOf(vars)
+	c.scope.keyed = c.scope.keyed || isOpaqueMap(vars)
 	if !c.tracing {
-		return located{values: varsBody(vars)}
+		return located{values: values}
 	}
-	return located{varsBody(vars), varsBody(doc.places(doc.root))}
+	places, _ := mapOf(varsBody(doc.places(doc.root)))
+	return located{values, places}
 }
 
 // varsBody is the variables of a file without what describes it.
-func varsBody(vars map[string]any) map[string]any {
+func varsBody(of any) any {
+	vars, _ := mapOf(of)
 	if _, described := vars["metadata"]; described {
 		delete(vars, "metadata")
-		if spec, ok := vars["spec"].(map[string]any); ok {
-			if inner, ok := spec["variables"].(map[string]any); ok {
+		if spec, ok := mapOf(vars["spec"]); ok {
+			if inner := spec["variables"]; isMap(inner) {
 				return inner
 			}
 		}
 	}
-	return vars
+	return of
 }
 
 // merge lays over on top of base: maps merge deeply, everything else is replaced. Neither argument is changed.
@@ -164,9 +171,12 @@ func merge(base, over map[string]any) map[string]any {
 		out[k] = v
 	}
 	for k, v := range over {
-		below, isMap := out[k].(map[string]any)
-		if above, ok := v.(map[string]any); ok && isMap {
-			v = merge(below, above)
+		below, isMap := mapOf(out[k])
+		if above, ok := mapOf(v); ok && isMap {
+			merged := merge(below, above)
+			if v = merged; isOpaqueMap(out[k]) || isOpaqueMap(over[k]) {
+				v = opaqueMap(merged)
+			}
 		}
 		out[k] = v
 	}

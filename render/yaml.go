@@ -90,6 +90,11 @@ func loadYAML(r *rendered) (*document, *Error) {
 	if doc.root.Kind == yaml.ScalarNode && doc.root.Tag == "!!null" {
 		doc.root = nil
 	}
+	if doc.root != nil {
+		if bad := doc.insert(doc.root, map[string]bool{}); bad != nil {
+			return nil, bad
+		}
+	}
 	return doc, nil
 }
 
@@ -122,7 +127,7 @@ func yamlHint(r *rendered, line int) string {
 	if text == "" || strings.Contains(r.src.text, text) {
 		return ""
 	}
-	return fmt.Sprintf("rendered: %.100s", text)
+	return fmt.Sprintf("rendered: %.100s", r.shown(text))
 }
 
 // line is a line of the output, "" where there is none.

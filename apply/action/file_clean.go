@@ -100,11 +100,11 @@ func managedBy(cat *render.Catalog, s *render.Step) (paths []string, whole bool)
 		}
 	}
 	for _, p := range named {
-		start, _, open := strings.Cut(p, "\uE000") // what stands for a value that is not known
+		start, known := render.Known(p)
 		switch {
-		case open && (start == "" || path.IsAbs(start)) && strings.HasPrefix(s.Action, "file."):
+		case !known && (start == "" || path.IsAbs(start)) && strings.HasPrefix(s.Action, "file."):
 			paths = append(paths, start+"*")
-		case !open && path.IsAbs(p):
+		case known && path.IsAbs(p):
 			paths = append(paths, path.Clean(p))
 		}
 	}

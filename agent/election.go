@@ -20,14 +20,29 @@ func (g *gates) election(s apply.GatedStep) lock.Election {
 	if hosts == "" {
 		hosts = "the nodes with job " + s.Job.Name
 	}
+	id := fmt.Sprintf("%d of %s", t.Limit, hosts)
+	if once(s) { // who was chosen for one in the fleet's life is not for the next: it may be gone by then
+		id += " for " + s.ID()
+	}
 	stage := g.stageOf(g.catalog.Node.Name, g.catalog.Node.Labels)
-	return lock.Election{ID: fmt.Sprintf("%d of %s", t.Limit, hosts), Limit: t.Limit, Candidates: func(node string, m state.Member) bool {
+	return lock.Election{ID: id, Limit: t.Limit, Once: once(s), Candidates: func(node string, m state.Member) bool {
 		if !s.Job.Has(node, m.Labels) || t.Hosts.Text != "" && !t.Hosts.Matches(node, m.Labels) {
 			return false
 		}
 		// Who comes in a later stage waits for this node, and who is frozen never comes.
 		return g.stageOf(node, m.Labels) <= stage && g.rollout.LimitFor(g.rollout.Group(node, m.Labels), 1) > 0
 	}}
+}
+
+// once reports a step that chosen nodes take once in the fleet's life.
+func once(s apply.GatedStep) bool { return s.Options.Target != nil && s.Options.Runs == "once" }
+
+// value is what a result holds; one that an operator said holds nothing.
+func (g *gates) value(ctx context.Context, steps *lock.Steps, r state.StepResult) (one render.StepResult, err error) {
+	if err = steps.Value(ctx, r, &one); one.Result == "" {
+		one.Result, one.State = r.Result, r.Result
+	}
+	return one, err
 }
 
 // candidate is the node's part in the step's election; it is asked once in a run.
@@ -55,23 +70,35 @@ func (g *gates) Chosen(ctx context.Context, s apply.GatedStep) (bool, string, er
 	return c.Chosen(), c.Others(), nil
 }
 
-func (g *gates) Begin(ctx context.Context, s apply.GatedStep) error {
+func (g *gates) Record(ctx context.Context, s apply.GatedStep) (apply.Record, error) {
+	c, err := g.candidate(ctx, s)
+	if err != nil {
+		return apply.Record{}, g.pending(err)
+	}
+	r, err := c.Record(ctx, g.step(s), s.Options.Target.MaxAge.Std())
+	if err != nil {
+		return apply.Record{}, g.pending(err)
+	}
+	g.mu.Lock()
+	g.records[s.ID()] = r
+	g.mu.Unlock()
+	out := apply.Record{Attempt: r.Attempt, Of: r.Result.Attempt, Fresh: r.Fresh, Again: r.Again}
+	out.Result, err = g.value(ctx, g.with(s), r.Result)
+	return out, err
+}
+
+func (g *gates) Begin(ctx context.Context, s apply.GatedStep, attempt string) error {
 	c, err := g.candidate(ctx, s)
 	if err != nil {
 		return g.pending(err)
 	}
-	return g.pending(c.Start(ctx, g.step(s)))
+	g.mu.Lock()
+	read := g.records[s.ID()]
+	g.mu.Unlock()
+	return g.pending(c.Start(ctx, g.step(s), attempt, read))
 }
 
-func (g *gates) Fresh(ctx context.Context, s apply.GatedStep) (published, fresh bool, err error) {
-	c, err := g.candidate(ctx, s)
-	if err == nil {
-		published, fresh, err = c.Fresh(ctx, g.step(s), s.Options.Target.MaxAge.Std())
-	}
-	return published, fresh, g.pending(err)
-}
-
-func (g *gates) Publish(ctx context.Context, s apply.GatedStep, r render.StepResult, reason string) error {
+func (g *gates) Publish(ctx context.Context, s apply.GatedStep, attempt string, r render.StepResult, reason string) error {
 	c, err := g.candidate(ctx, s)
 	if err != nil {
 		return g.pending(err)
@@ -82,7 +109,7 @@ func (g *gates) Publish(ctx context.Context, s apply.GatedStep, r render.StepRes
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return g.pending(c.Publish(ctx, g.step(s), state.StepResult{Result: r.Result, Reason: reason}, value, s.Options.Target.MaxAge.Std()))
+	return g.pending(c.Publish(ctx, g.step(s), attempt, state.StepResult{Result: r.Result, Reason: reason}, value, s.Options.Target.MaxAge.Std()))
 }
 
 func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResult, error) {
@@ -101,8 +128,8 @@ func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResul
 		if r.Result == "failed" || r.Result == "unknown" {
 			return render.StepResult{}, fmt.Errorf("it reads the result of %s, which is %s on %s: %s", s.ID(), r.Result, node, r.Reason)
 		}
-		var one render.StepResult
-		if err := steps.Value(ctx, r, &one); err != nil {
+		one, err := g.value(ctx, steps, r)
+		if err != nil {
 			return render.StepResult{}, err
 		}
 		byNode[node] = one

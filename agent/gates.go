@@ -27,9 +27,10 @@ type gates struct {
 	turning sync.Mutex   // guards turn, also while the node waits for it
 	fence   atomic.Int64 // of turn
 
-	mu         sync.Mutex // guards candidates
+	mu         sync.Mutex // guards candidates and records
 	candidates map[string]*lock.Candidate
-	keptSteps  int // places at serialized steps that a run which was killed left, and this one goes on with
+	records    map[string]lock.Record // of the steps that this node was chosen for, as they were read
+	keptSteps  int                    // places at serialized steps that a run which was killed left, and this one goes on with
 }
 
 // gatesFor are the gates of a run; nil while the store is away.
@@ -47,7 +48,7 @@ func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled
 	}
 	g := &gates{
 		pull: p, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
-		passed: turn == nil && (req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{},
+		passed: turn == nil && (req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{}, records: map[string]lock.Record{},
 	}
 	return g, g.leaveSteps(ctx)
 }
@@ -240,7 +241,7 @@ func (g *gates) tell(w *lock.Wait) {
 
 // step names a step with all who have it.
 func (g *gates) step(s apply.GatedStep) lock.Step {
-	return lock.Step{ID: s.Job.GateID(s.Step), Members: func(node string, m state.Member) (bool, string) { return s.Job.Has(node, m.Labels), "" }}
+	return lock.Step{ID: s.Job.GateID(s.Step), Once: once(s), Members: func(node string, m state.Member) (bool, string) { return s.Job.Has(node, m.Labels), "" }}
 }
 
 // staged names a step with those who come to it in the same stage of the rollout.

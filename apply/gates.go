@@ -17,12 +17,12 @@ type Gates interface {
 
 	// Chosen says whether this node takes a targeted step, else who does.
 	Chosen(ctx context.Context, s GatedStep) (yes bool, others string, err error)
-	// Begin records that the chosen node starts the step.
-	Begin(ctx context.Context, s GatedStep) error
-	// Fresh reports that the chosen node's result is with the others, and not too old.
-	Fresh(ctx context.Context, s GatedStep) (published, fresh bool, err error)
-	// Publish gives the others the step's result.
-	Publish(ctx context.Context, s GatedStep, r render.StepResult, reason string) error
+	// Record is what the fleet knows of the step on this node, which was chosen for it.
+	Record(ctx context.Context, s GatedStep) (Record, error)
+	// Begin records that the chosen node starts an attempt of the step, if the record is what Record read.
+	Begin(ctx context.Context, s GatedStep, attempt string) error
+	// Publish gives the others the step's result. One that is final stays as it is.
+	Publish(ctx context.Context, s GatedStep, attempt string, r render.StepResult, reason string) error
 	// Result waits for that of the node that was chosen.
 	Result(ctx context.Context, s GatedStep) (render.StepResult, error)
 
@@ -77,15 +77,11 @@ func (s *running) elsewhere(ctx context.Context) bool {
 		s.skipElsewhere(others + " takes it")
 		return true
 	}
-	s.elected = true
-	if target.MaxAge > 0 {
-		published, fresh, err := s.Gates.Fresh(ctx, s.gated())
-		if err != nil {
-			s.waitOrFail(err)
-			return true
-		}
-		s.stale = published && !fresh
+	if s.fleet, err = s.Gates.Record(ctx, s.gated()); err != nil {
+		s.waitOrFail(err)
+		return true
 	}
+	s.elected, s.stale, s.attempt = true, s.fleet.published() && !s.fleet.Fresh, s.fleet.Attempt
 	return false
 }
 
@@ -261,24 +257,17 @@ func (s *running) also(err error) {
 
 // publish gives the others the result of a step that this node was chosen for.
 func (s *running) publish(ctx context.Context) {
-	if !s.elected || s.r.Outcome == Pending {
+	if !s.elected || s.r.Outcome == Pending || s.fleet.final() {
 		return
 	}
-	published, fresh, err := s.Gates.Fresh(ctx, s.gated())
-	if err == nil && published && fresh && s.r.Outcome != Failed && !s.ran {
-		return
+	r := s.r.Result
+	r.Result = result(s.r.Outcome)
+	if r.State == unknown {
+		r.Result = unknown
+	} else if r.State == "" {
+		r.State = r.Result
 	}
-	if err == nil {
-		r := s.r.Result
-		r.Result = result(s.r.Outcome)
-		if r.State == unknown {
-			r.Result = unknown
-		} else if r.State == "" {
-			r.State = r.Result
-		}
-		err = s.Gates.Publish(ctx, s.gated(), r, s.publicReason())
-	}
-	if err != nil {
+	if err := s.Gates.Publish(ctx, s.gated(), s.attempt, r, s.publicReason()); err != nil {
 		s.also(err)
 	}
 }

@@ -21,6 +21,11 @@ func (s *running) carried(ctx context.Context) bool {
 	s.mu.Lock()
 	var before StepReport
 	ended, cutOff, making := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID()), s.Journal.Making(s.ID())
+	if key := s.key(); s.elected && key != "" { // the fleet's record decides what ran
+		var result StepReport
+		done, known := s.Journal.Done(s.ID(), key, &result), s.Journal.Attempt(s.ID(), key)
+		ended, cutOff = ended && done, s.fleet.standing(known, done && !s.stale, s.repeatable()) == standsUnknown
+	}
 	s.mu.Unlock()
 	if ended {
 		r := s.r
@@ -34,12 +39,20 @@ func (s *running) carried(ctx context.Context) bool {
 	s.r.Made = making
 	if cutOff && !s.repeatable() {
 		s.r.Result.State = unknown
-		s.r.fail(errors.New("it was started before and its end is not on record, so its result is unknown; " +
-			"it is idempotent: false and is not repeated: look at the host; it is done anew with the next commit, and not by resuming"))
+		s.r.fail(errors.New(s.lost()))
 		s.record(true)
 		return true
 	}
 	return false
+}
+
+// lost says that nobody knows what came of the step, and what helps.
+func (s *running) lost() string {
+	text := "its result is unknown: it was started before, its end is not on record, and it must not run twice (idempotent: false); look at "
+	if s.elected {
+		return text + s.catalog.Node.Name + "; " + state.SettleHint(s.job.GateID(s.Step))
+	}
+	return text + "the host; the next commit runs it again"
 }
 
 // check compares the step with the host. For an action that cannot check, a result on record stands for it.
@@ -58,11 +71,17 @@ func (s *running) check(ctx context.Context) (Change, error) {
 	return s.act.Check(ctx, s.Host)
 }
 
-// done is the result on record that stands for the step.
+// key is under what the journal remembers the step for good: see doneKey.
+func (s *running) key() string { return s.doneKey(s.catalog.Version, s.fleet.Again) }
+
+// done is the result on record that stands for the step: the fleet's, else the node's own.
 func (s *running) done() (before StepReport, ok bool) {
-	key := s.doneKey(s.catalog.Version)
+	key := s.key()
 	if key == "" {
 		return before, false
+	}
+	if s.elected && s.fleet.final() {
+		return StepReport{Outcome: OK, Result: s.fleet.Result}, true
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -78,8 +97,9 @@ func (s *boundStep) repeatable() bool {
 	return s.Options.Target == nil || !unchecked || !u.Unchecked()
 }
 
-// doneKey is under what a success of the step is remembered for good: "" for one that checks for itself or always runs.
-func (s *boundStep) doneKey(version string) string {
+// doneKey is under what a success of the step is remembered for good: "" for one that checks for itself or always runs. It changes with what an
+// operator said of it.
+func (s *boundStep) doneKey(version, again string) string {
 	u, ok := s.act.(Unchecked)
 	unchecked := ok && u.Unchecked() && !s.Options.Explicit || !s.repeatable()
 	switch {
@@ -89,6 +109,9 @@ func (s *boundStep) doneKey(version string) string {
 		version = ""
 	case !unchecked:
 		return ""
+	}
+	if again != "" {
+		version += " " + again
 	}
 	sum := sha256.Sum256([]byte(version + " " + s.fingerprint()))
 	return hex.EncodeToString(sum[:16])
@@ -167,11 +190,27 @@ func (s *running) claimed(ctx context.Context) bool {
 	if !s.elected {
 		return true
 	}
-	err := s.Gates.Begin(ctx, s.gated())
+	err := s.claim()
+	if err == nil {
+		err = s.Gates.Begin(ctx, s.gated(), s.attempt)
+	}
 	if err != nil {
 		s.waitOrFail(err)
 	}
 	return err == nil
+}
+
+// claim writes which attempt the node is about to start, for a step that the fleet's record is asked for: so that a node which lost its journal
+// is told from one that was killed before it began.
+func (s *running) claim() error {
+	s.attempt = s.execution.Options.Run
+	key := s.key()
+	if key == "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.Journal.Claim(s.ID(), key, s.attempt)
 }
 
 // start writes that the step starts. One that makes the host boot ends with the boot.
@@ -181,7 +220,7 @@ func (s *running) start() error {
 	}
 	line := *s.r
 	line.Outcome, line.Summary, line.Result = Changed, "reboot", render.StepResult{State: "booted"}
-	return s.Journal.StartBoot(s.ID(), s.Host.Boot, s.doneKey(s.catalog.Version), line)
+	return s.Journal.StartBoot(s.ID(), s.Host.Boot, s.key(), line)
 }
 
 // record writes how the step ended; what is kept stands for the step until its parameters or the version change. Output of a sensitive
@@ -190,7 +229,7 @@ func (s *running) record(kept bool) {
 	if s.job.Validation {
 		return
 	}
-	line, key := *s.r, s.doneKey(s.catalog.Version)
+	line, key := *s.r, s.key()
 	line.Diff = ""
 	if s.r.open != "" {
 		line.Outcome, line.Reason, key = s.r.open, "", s.openKey()

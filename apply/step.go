@@ -21,6 +21,8 @@ type running struct {
 	joint    *joint          // the steps that are made together with this one; nil: none, or it came or left
 
 	elected   bool         // this node was chosen for the step
+	fleet     Record       // what the fleet knows of it then
+	attempt   string       // the last one that was started, here or before
 	stale     bool         // its result is too old for the others
 	ran       bool         // its action was applied
 	refused   error        // what it reads failed for all

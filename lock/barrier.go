@@ -28,6 +28,7 @@ func NewSteps(store *state.Store, req Request) *Steps { return &Steps{store, &re
 // Step is a step that several nodes take together.
 type Step struct {
 	ID      string        // as people read it
+	Once    bool          // its result is the fleet's, and not the version's
 	Stage   string        // of the rollout: a barrier spans one
 	Members state.Belongs // who takes part
 }
@@ -313,7 +314,7 @@ func (s *Steps) haltOnce(ctx context.Context, because state.Gate, news int64) er
 	if err != nil || gate.State == state.Halted || gate.Resumed != "" && news < rev {
 		return err
 	}
-	gate.State, gate.Node, gate.Reason = state.Halted, because.Node, because.Reason
+	gate.State, gate.Node, gate.Reason, gate.Unknown = state.Halted, because.Node, because.Reason, because.Unknown
 	if !counted(gate, because.Node) {
 		gate.Failed, gate.Hosts = append(gate.Failed, because.Failed...), append(gate.Hosts, because.Hosts...)
 	}

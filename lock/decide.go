@@ -231,7 +231,7 @@ func halted(scope string, g state.Gate) *Wait {
 	if g.Node != "" {
 		reason = fmt.Sprintf("the upgrade of %s failed: %s", g.Node, g.Reason)
 	}
-	return &Wait{Gate: scope + " (halted)", Reason: reason, Clear: "push a commit that mends it, or, when it was the host: pullet rollout resume"}
+	return &Wait{Gate: scope + " (halted)", Reason: reason, Clear: g.Clear()}
 }
 
 func (s *Switched) wait() *Wait {

@@ -16,6 +16,7 @@ import (
 type Election struct {
 	ID         string // as people read it: "1 of role=master"
 	Limit      int
+	Once       bool // in the fleet's life, and not in each version
 	Candidates func(node string, m state.Member) bool
 }
 
@@ -29,12 +30,20 @@ type Candidate struct {
 }
 
 func (s *Steps) electionKey(e Election, parts ...string) string {
-	return s.store.RunKey(s.req.Version.ID, state.StepHash("election\x00"+e.ID), parts...)
+	return s.store.RunKey(s.scope(e.Once), state.StepHash("election\x00"+e.ID), parts...)
 }
 
-// resultKey is a key of what a chosen node made: it is the version's, also when the fleet comes back to it.
+// resultKey is a key of what a chosen node made: it is the version's, also when the fleet comes back to it, or the fleet's.
 func (s *Steps) resultKey(step Step, parts ...string) string {
-	return s.store.RunKey(s.req.Version.ID, state.StepHash(step.ID), parts...)
+	return s.store.RunKey(s.scope(step.Once), state.StepHash(step.ID), parts...)
+}
+
+// scope is in what a choice and a result hold.
+func (s *Steps) scope(once bool) string {
+	if once {
+		return state.OnceScope
+	}
+	return s.req.Version.ID
 }
 
 // Elect claims a free place, for this rollout. Nobody gives a place back: all steps of an election are one node's.
@@ -118,66 +127,4 @@ func (c *Candidate) take(ctx context.Context, key string, seen int64, more ...cl
 	}
 	c.place, c.revision = key, done.Header.Revision
 	return nil
-}
-
-// Start records that the node starts a step, before it does: from here on nobody else takes its place. It fails when the place was lost.
-func (c *Candidate) Start(ctx context.Context, step Step) error {
-	s := c.steps
-	own := s.electionKey(c.election, "started", s.req.node())
-	done, err := s.store.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision), s.lives()).
-		Then(clientv3.OpPut(own, step.ID), clientv3.OpPut(s.resultKey(step, "started", s.req.node()), time.Now().UTC().Format(time.RFC3339))).
-		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly())).Commit()
-	switch {
-	case err != nil || done.Succeeded:
-		return err
-	case revisionOf(done.Responses[0].GetResponseRange().Kvs) == c.revision:
-		return state.ErrLeaseLost
-	}
-	return ErrFenced
-}
-
-// Fresh reports that the node's own result of a step is there and not too old.
-func (c *Candidate) Fresh(ctx context.Context, step Step, maxAge time.Duration) (published, fresh bool, err error) {
-	s := c.steps
-	got, err := s.store.Client.Txn(ctx).Then(
-		clientv3.OpGet(s.resultKey(step, "result", s.req.node())),
-		clientv3.OpGet(s.resultKey(step, "fresh", s.req.node()), clientv3.WithCountOnly()),
-	).Commit()
-	if err != nil {
-		return false, false, err
-	}
-	var r state.StepResult
-	if kvs := got.Responses[0].GetResponseRange().Kvs; len(kvs) > 0 {
-		if err := decode(kvs[0], &r); err != nil {
-			return false, false, err
-		}
-	}
-	published = r.Result == "ok" || r.Result == Skipped
-	return published, published && (maxAge == 0 || got.Responses[1].GetResponseRange().Count > 0), nil
-}
-
-// Publish makes a step's result known to the others.
-func (c *Candidate) Publish(ctx context.Context, step Step, r state.StepResult, value []byte, maxAge time.Duration) error {
-	s := c.steps
-	r.Node, r.Step, r.At = s.req.node(), step.ID, time.Now().UTC()
-	return again(ctx, s.req.node(), func() error {
-		shared, err := s.store.Share(ctx, r, value)
-		if err != nil {
-			return err
-		}
-		ops := []clientv3.Op{state.Put(s.resultKey(step, "result", s.req.node()), shared)}
-		if maxAge > 0 {
-			lease, err := s.store.Client.Grant(ctx, int64(max(1, maxAge.Seconds())))
-			if err != nil {
-				return err
-			}
-			ops = append(ops, clientv3.OpPut(s.resultKey(step, "fresh", s.req.node()), "", clientv3.WithLease(lease.ID)))
-		}
-		done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision)).Then(ops...).Commit()
-		if err == nil && !done.Succeeded {
-			err = ErrFenced
-		}
-		return err
-	})
 }

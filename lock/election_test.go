@@ -34,8 +34,15 @@ func (f *fleet) elect(q Request, e Election) *Candidate {
 
 func (f *fleet) publish(c *Candidate, step, value string, maxAge time.Duration) {
 	f.t.Helper()
-	f.must(c.Start(f.ctx, chosenStep(step)))
-	f.must(c.Publish(f.ctx, chosenStep(step), state.StepResult{Result: "ok"}, []byte(value), maxAge))
+	f.must(f.start(c, step, "first"))
+	f.must(c.Publish(f.ctx, chosenStep(step), "first", state.StepResult{Result: "ok"}, []byte(value), maxAge))
+}
+
+func (f *fleet) start(c *Candidate, step, attempt string) error {
+	f.t.Helper()
+	read, err := c.Record(f.ctx, chosenStep(step), 0)
+	f.must(err)
+	return c.Start(f.ctx, chosenStep(step), attempt, read)
 }
 
 // results is what a node reads now: the nodes that have a result, or why it waits.
@@ -122,7 +129,7 @@ func TestElectionTakeOver(t *testing.T) {
 		"it is lost, hold":         {func(f *fleet, _ *Candidate, q Request) { f.die(q) }, "", false},
 		"it is lost, release":      {func(f *fleet, _ *Candidate, q Request) { f.die(q) }, Release, true},
 		"it is lost, fail":         {func(f *fleet, _ *Candidate, q Request) { f.die(q) }, Fail, true},
-		"it started and is lost":   {func(f *fleet, c *Candidate, q Request) { f.must(c.Start(f.ctx, chosenStep("init"))); f.die(q) }, Release, false},
+		"it started and is lost":   {func(f *fleet, c *Candidate, q Request) { f.must(f.start(c, "init", "1")); f.die(q) }, Release, false},
 		"it lost, and came back":   {func(f *fleet, c *Candidate, q Request) { f.die(q); f.request("master000", "master") }, Release, false},
 		"it was decommissioned":    {func(f *fleet, _ *Candidate, q Request) { f.decommission("master000") }, Hold, true},
 		"decommissioned, and back": {func(f *fleet, _ *Candidate, q Request) { f.decommission("master000"); f.request("master000", "master") }, Hold, false},
@@ -139,10 +146,10 @@ func TestElectionTakeOver(t *testing.T) {
 			if !c.taken {
 				return
 			}
-			if err := first.Start(f.ctx, chosenStep("init")); !errors.Is(err, ErrFenced) {
+			if err := f.start(first, "init", "1"); !errors.Is(err, ErrFenced) {
 				t.Errorf("the first one starts all the same: %v", err)
 			}
-			if err := first.Publish(f.ctx, chosenStep("init"), state.StepResult{Result: "ok"}, []byte("1"), 0); !errors.Is(err, ErrFenced) {
+			if err := first.Publish(f.ctx, chosenStep("init"), "", state.StepResult{Result: "ok"}, []byte("1"), 0); !errors.Is(err, ErrFenced) {
 				t.Errorf("the first one's result counts: %v", err)
 			}
 			if third := f.elect(all[2], of(1)); third.Chosen() || !strings.Contains(third.Others(), "master001") {
@@ -213,13 +220,13 @@ func TestResultsFailed(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("m1", "master")
 	c := f.elect(q, of(1))
-	f.must(c.Publish(f.ctx, chosenStep("init"), state.StepResult{Result: "failed", Reason: "exit status 1"}, nil, 0))
+	f.must(c.Publish(f.ctx, chosenStep("init"), "", state.StepResult{Result: "failed", Reason: "exit status 1"}, nil, 0))
 	found, wait := f.results(q, "init", of(1), time.Hour, true)
 	if r := found["m1"]; r.Result != "failed" || r.Reason != "exit status 1" || wait != "" {
 		t.Errorf("%v %s", found, wait)
 	}
-	if published, fresh, err := c.Fresh(f.ctx, chosenStep("init"), 0); published || fresh || err != nil {
-		t.Errorf("it is not tried again: %v %v %v", published, fresh, err)
+	if r, err := c.Record(f.ctx, chosenStep("init"), 0); r.Final() || err != nil {
+		t.Errorf("it is not tried again: %+v %v", r, err)
 	}
 }
 
@@ -229,7 +236,7 @@ func TestStartWithoutLease(t *testing.T) {
 	q := f.request("m1", "master")
 	c := f.elect(q, of(1))
 	f.die(q)
-	if err := c.Start(f.ctx, chosenStep("init")); !errors.Is(err, state.ErrLeaseLost) {
+	if err := f.start(c, "init", "1"); !errors.Is(err, state.ErrLeaseLost) {
 		t.Errorf("%v", err)
 	}
 }
@@ -239,7 +246,7 @@ func TestResultsUnknown(t *testing.T) {
 	for _, repeatable := range []bool{true, false} {
 		f := newFleet(t)
 		q, reader := f.request("m1", "master"), f.request("web1", "web")
-		f.must(f.elect(q, of(1)).Start(f.ctx, chosenStep("init")))
+		f.must(f.start(f.elect(q, of(1)), "init", "1"))
 		_, wait := f.results(reader, "init", of(1), 0, repeatable)
 		f.contains(wait, "no result yet of m1 (alive)")
 		f.die(q)
@@ -253,8 +260,8 @@ func TestResultsUnknown(t *testing.T) {
 			}
 			continue
 		}
-		f.contains(found["m1"].Reason, "it was started on m1, which does not answer, and it must not run twice")
-		f.contains(gate.Reason, "the result of step init is unknown")
+		f.contains(found["m1"].Reason, "its result is unknown: it was started on m1, which does not answer, and it must not run twice")
+		f.contains(gate.Reason, "step init: its result is unknown")
 		if found["m1"].Result != "unknown" || gate.State != state.Halted || gate.Node != "m1" {
 			t.Errorf("%v %+v", found, gate)
 		}
@@ -283,18 +290,18 @@ func TestMaxAge(t *testing.T) {
 	q := f.request("m1", "master")
 	c := f.elect(q, of(1))
 	f.publish(c, "token", `"old"`, time.Second)
-	want := func(published, fresh bool) {
+	want := func(fresh bool) {
 		t.Helper()
-		if p, fr, err := c.Fresh(f.ctx, chosenStep("token"), time.Second); p != published || fr != fresh || err != nil {
-			t.Errorf("published %v, fresh %v, %v", p, fr, err)
+		if r, err := c.Record(f.ctx, chosenStep("token"), time.Second); r.Fresh != fresh || r.Final() != fresh || r.Result.Result != "ok" || err != nil {
+			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	want(true, true)
+	want(true)
 	if found, wait := f.results(q, "token", of(1), time.Second, true); len(found) != 1 {
 		t.Errorf("%v %s", found, wait)
 	}
 	f.gone(c.steps.resultKey(chosenStep("token"), "fresh", "m1"))
-	want(true, false)
+	want(false)
 	if found, wait := f.results(q, "token", of(1), time.Second, true); len(found) != 0 || !strings.Contains(wait, "no result yet of m1") {
 		t.Errorf("too old, and read: %v", found)
 	}
@@ -302,7 +309,7 @@ func TestMaxAge(t *testing.T) {
 		t.Error("without an age it is read")
 	}
 	f.publish(c, "token", `"new"`, time.Minute)
-	want(true, true)
+	want(true)
 	if found, _ := f.results(q, "token", of(1), time.Second, true); string(found["m1"].Value) != `"new"` {
 		t.Errorf("%v", found)
 	}
@@ -338,7 +345,7 @@ func TestPublishLarge(t *testing.T) {
 		t.Errorf("%d bytes in a watched key", n)
 	}
 	began := time.Now()
-	err = c.Publish(f.ctx, chosenStep("huge"), state.StepResult{Result: "ok"}, make([]byte, 2<<20), 0)
+	err = c.Publish(f.ctx, chosenStep("huge"), "", state.StepResult{Result: "ok"}, make([]byte, 2<<20), 0)
 	if !errors.Is(err, state.ErrTooLarge) || time.Since(began) > 5*time.Second {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}

@@ -115,8 +115,8 @@ func resultWait(step Step, e Election, missing []state.Holder) *Wait {
 
 // unknown records that nobody knows what came of a step on a node that does not answer, and halts the group.
 func (s *Steps) unknown(ctx context.Context, step Step, node string) error {
-	reason := fmt.Sprintf("it was started on %s, which does not answer, and it must not run twice (idempotent: false): look at %s; it is done anew with the next commit, and not by resuming", node, node)
-	r := state.StepResult{Node: node, Step: step.ID, Result: "unknown", Reason: reason, At: time.Now().UTC()}
+	reason := fmt.Sprintf("its result is unknown: it was started on %[1]s, which does not answer, and it must not run twice (idempotent: false); look at %[1]s", node)
+	r := state.StepResult{Node: node, Step: step.ID, Result: Unknown, Reason: reason, At: time.Now().UTC()}
 	key := s.resultKey(step, "result", node)
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(node)), "=", 0)).
@@ -124,8 +124,12 @@ func (s *Steps) unknown(ctx context.Context, step Step, node string) error {
 	if err != nil || !done.Succeeded { // it is back, or another node was faster
 		return err
 	}
-	because := state.Gate{Node: node, Reason: "the result of step " + step.ID + " is unknown: " + reason, Failed: []string{node}}
-	return s.halt(ctx, because, done.Header.Revision)
+	return s.haltUnknown(ctx, step, node, reason, done.Header.Revision)
+}
+
+// haltUnknown halts the group for a step whose result nobody knows.
+func (s *Steps) haltUnknown(ctx context.Context, step Step, node, reason string, revision int64) error {
+	return s.halt(ctx, state.Gate{Node: node, Reason: "step " + step.ID + ": " + reason, Failed: []string{node}, Unknown: step.ID}, revision)
 }
 
 // Value is the content of a shared result.

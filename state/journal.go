@@ -40,12 +40,22 @@ type journalLine struct {
 	Boot    string          `json:"boot,omitempty"` // in which a step started that ends with the next one
 	Result  json.RawMessage `json:"result,omitempty"`
 
-	Made map[string]Thing `json:"made,omitempty"` // what a step is going to make
+	Made    map[string]Thing `json:"made,omitempty"`    // what a step is going to make
+	Attempt string           `json:"attempt,omitempty"` // a step that the fleet is told of is about to start
 }
 
+// doneLine is what is known of a step beyond its run: its success, or else its last attempt.
 type doneLine struct {
-	Key    string          `json:"key"`
-	Result json.RawMessage `json:"result"`
+	Key     string          `json:"key"`
+	Result  json.RawMessage `json:"result,omitempty"` // of its success
+	Attempt string          `json:"attempt,omitempty"`
+	Began   bool            `json:"began,omitempty"` // the attempt began, and has no end
+}
+
+// Attempt is a node's last attempt at a step that the fleet has on record.
+type Attempt struct {
+	ID    string
+	Began bool // it has no end: nobody knows what came of it
 }
 
 // OpenJournal reads the journal below a state directory. A line that was cut off in mid-write does not count.
@@ -88,13 +98,20 @@ func (j *Journal) remember(line journalLine) {
 	case line.Step == "":
 		j.head = line
 		return
+	case line.Attempt != "":
+		j.done[line.Step], j.dirty = doneLine{Key: line.Key, Attempt: line.Attempt}, true
+		return
+	}
+	if d, ok := j.done[line.Step]; ok && d.Attempt != "" {
+		d.Began = !line.End
+		j.done[line.Step], j.dirty = d, true
 	}
 	if line.Made == nil {
 		line.Made = j.steps[line.Step].Made
 	}
 	j.steps[line.Step] = line
 	if line.End && line.OK && line.Key != "" {
-		j.done[line.Step] = doneLine{line.Key, line.Result}
+		j.done[line.Step] = doneLine{Key: line.Key, Result: line.Result}
 		j.dirty = true
 	}
 }
@@ -162,7 +179,20 @@ func (j *Journal) CutOff(step string) bool {
 // Done reports whether a step succeeded once and for all under a key, and reads its result.
 func (j *Journal) Done(step, key string, result any) bool {
 	line, ok := j.done[step]
-	return ok && line.Key == key && json.Unmarshal(line.Result, result) == nil
+	return ok && line.Key == key && line.Attempt == "" && json.Unmarshal(line.Result, result) == nil
+}
+
+// Claim records which attempt at a step the node is about to tell the fleet of, before it does. It is on disk when Claim returns.
+func (j *Journal) Claim(step, key, attempt string) error {
+	return j.append(journalLine{Step: step, Key: key, Attempt: attempt})
+}
+
+// Attempt is the last attempt at a step under a key that the node knows of; the zero Attempt where it knows of none, or where one succeeded.
+func (j *Journal) Attempt(step, key string) Attempt {
+	if d := j.done[step]; d.Key == key {
+		return Attempt{d.Attempt, d.Began}
+	}
+	return Attempt{}
 }
 
 // OpenStep begins the key of a step whose action succeeded and whose conditions after it are still asked for.
@@ -217,6 +247,9 @@ func (j *Journal) End(step, key string, ok bool, result any) error {
 func (j *Journal) create() error {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
 	if len(j.steps) == 0 {
+		if err := j.saveDone(); err != nil { // what is known of the run that is forgotten here
+			return err
+		}
 		flags |= os.O_TRUNC
 	}
 	f, err := os.OpenFile(j.path("journal.jsonl"), flags, 0o600)

@@ -16,7 +16,16 @@ type Gate struct {
 	Failed  []string `json:"failed,omitempty"`  // the nodes whose upgrade failed
 	Hosts   []string `json:"hosts,omitempty"`   // those that failed by a fault of the host, not of the commit; no node is in both
 	Resumed string   `json:"resumed,omitempty"` // who opened it again
+	Unknown string   `json:"unknown,omitempty"` // the targeted step for which it is halted: nobody knows what came of it
 	Clock   bool     `json:"clock,omitempty"`   // the progress deadline was set going
+}
+
+// Clear is what lets the nodes of a halted gate go on.
+func (g Gate) Clear() string {
+	if g.Unknown != "" {
+		return SettleHint(g.Unknown)
+	}
+	return "push a commit that mends it, or, when it was the host: pullet rollout resume"
 }
 
 // Halted is the state of a gate that admits nobody.

@@ -42,7 +42,19 @@ type StepResult struct {
 	Value  json.RawMessage `json:"value,omitempty"` // the result itself where it is small
 	Blob   string          `json:"blob,omitempty"`  // the digest of its content where it is not
 	At     time.Time       `json:"at"`
+
+	Attempt string `json:"attempt,omitempty"` // that ended so
 }
+
+// StepStart is the start of a step on a chosen node.
+type StepStart struct {
+	Step    string    `json:"step"` // its id, for people
+	Attempt string    `json:"attempt"`
+	At      time.Time `json:"at"`
+}
+
+// OnceScope stands for a version in the keys of steps that run once in the fleet's life.
+const OnceScope = "once"
 
 const (
 	chunkSize = 256 << 10

@@ -152,6 +152,11 @@ func (s *Store) Switches(ctx context.Context) (map[string]Switch, error) {
 // Resume opens the halted gates of the current rollout, of one group or of all for "". It is recorded with who did it, and reports the
 // groups.
 func (s *Store) Resume(ctx context.Context, group, by string) ([]string, error) {
+	return s.reopen(ctx, by, func(name string, _ Gate) bool { return group == "" || name == group })
+}
+
+// reopen opens those of the halted gates of the current rollout that which says.
+func (s *Store) reopen(ctx context.Context, by string, which func(group string, g Gate) bool) ([]string, error) {
 	current, _, err := s.Current(ctx)
 	if err != nil || current == nil {
 		return nil, err
@@ -169,7 +174,7 @@ func (s *Store) Resume(ctx context.Context, group, by string) ([]string, error) 
 			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
 		}
 		name := LastPart(kv.Key)
-		if g.State != Halted || group != "" && name != group {
+		if g.State != Halted || !which(name, g) {
 			continue
 		}
 		opened = append(opened, name)

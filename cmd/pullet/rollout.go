@@ -18,7 +18,7 @@ func (a *app) rolloutCommand() *cobra.Command {
 	}
 	c.AddCommand(
 		a.startCommand(), a.followCommand(), a.rolloutStatusCommand(), a.rolloutHistoryCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.failCommand(), a.undoCommand(),
+		a.pauseCommand(), a.resumeCommand(), a.failCommand(), a.undoCommand(), a.settleCommand(),
 	)
 	return c
 }

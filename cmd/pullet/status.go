@@ -215,7 +215,7 @@ func (v *fleetStatus) printWaits(w io.Writer) {
 
 func (v *fleetStatus) printHalted(w io.Writer) {
 	for _, h := range v.Halted {
-		fmt.Fprintf(w, "\n%s\n  no other node goes on; push a commit that mends it, or, when it was the host: pullet rollout resume\n", h.said(v.Current))
+		fmt.Fprintf(w, "\n%s\n  no other node goes on; %s\n", h.said(v.Current), h.Clear())
 	}
 }
 

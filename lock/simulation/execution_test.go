@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
@@ -25,6 +26,7 @@ type execution struct {
 	faulty  bool   // by a fault of the host
 	pending string // for what it waits
 	stopped error  // why it was stopped
+	attempt string // of the step that it started last
 }
 
 func (p *process) execution(v *state.Version, r *release, turn *lock.Turn) *execution {
@@ -175,7 +177,13 @@ func (x *execution) apply(ctx context.Context, s *task, elected bool) string {
 		}
 	}
 	if elected {
-		if err := x.candidates[x.election(s).ID].Start(ctx, x.release.gate(s)); err != nil {
+		c := x.candidates[x.election(s).ID]
+		read, err := c.Record(ctx, x.release.gate(s), 0)
+		if err == nil {
+			x.attempt = fmt.Sprint(x.name, " ", time.Now().UnixNano())
+			err = c.Start(ctx, x.release.gate(s), x.attempt, read)
+		}
+		if err != nil {
 			return x.waitOrFail(s, err)
 		}
 	}
@@ -259,8 +267,8 @@ func (x *execution) serialized(ctx context.Context, s *task, semaphore *lock.Tur
 // publishResult gives the others what came of a step that this node was chosen for.
 func (x *execution) publishResult(ctx context.Context, s *task, how string) string {
 	c := x.candidates[x.election(s).ID]
-	published, fresh, err := c.Fresh(ctx, x.release.gate(s), 0)
-	if err == nil && published && fresh && how != failed {
+	read, err := c.Record(ctx, x.release.gate(s), 0)
+	if err == nil && read.Final() {
 		return how
 	}
 	if err == nil {
@@ -274,7 +282,7 @@ func (x *execution) publishResult(ctx context.Context, s *task, how string) stri
 		value, _ := json.Marshal(x.name)
 		after, cancel := afterwards(ctx)
 		defer cancel()
-		err = c.Publish(after, x.release.gate(s), r, value, 0)
+		err = c.Publish(after, x.release.gate(s), read.Attempt, r, value, 0)
 	}
 	if err != nil {
 		x.failed = fmt.Sprint(s.name, ": ", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -129,7 +130,8 @@ func (a *Agent) atWork() bool { return time.Since(a.began) < time.Duration(a.due
 func (a *Agent) host(version string) *apply.Host {
 	env := map[string]string{"PULLET_NODE": a.config.Node.Name, "PULLET_VERSION": version}
 	backups := filepath.Join(a.config.Paths.State, "backups")
-	return &apply.Host{Root: a.config.Root, Env: env, Backups: backups, Notes: a.notes(), Boot: apply.Boot(), Live: a.Live}
+	git := gitremote.Client{Scratch: filepath.Join(a.config.Paths.State, "checkouts"), Limits: a.config.Agent.Git.limits()}
+	return &apply.Host{Root: a.config.Root, Env: env, Backups: backups, Notes: a.notes(), Git: git, Boot: apply.Boot(), Live: a.Live}
 }
 
 // notes is where commands are noted while they run.

@@ -11,6 +11,7 @@ import (
 	securejoin "github.com/cyphar/filepath-securejoin"
 
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/render"
 )
 
@@ -22,6 +23,7 @@ type Host struct {
 	Notes   string            // where commands are noted while they run: see Orphans
 	Fleet   Fleet             // nil: its record cannot be reached
 	Fence   func() int64      // of the claim under which commands run; 0 or nil without one
+	Git     gitremote.Client  // for checkouts
 	Boot    string            // of the machine, as Boot says; changes with every boot
 	// Live is told the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.
 	Live func(step, line string)

@@ -266,6 +266,13 @@ func TestCollect(t *testing.T) {
 	if err := Collect(dir); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := os.Stat(in.dir); err != nil {
+		t.Fatalf("a fetch goes on there: %v", err)
+	}
+	in.lock.Close() // as when the process is killed
+	if err := Collect(dir); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(in.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("left: %v", err)
 	}

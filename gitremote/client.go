@@ -13,7 +13,8 @@ import (
 // goroutines.
 type Client struct {
 	// Scratch is a directory for what is being fetched, best on the file system
-	// of the stores. It is made when it is missing.
+	// of the stores. It is made when it is missing; default: where the system
+	// has temporary files.
 	Scratch string
 	Limits  Limits
 }
@@ -68,8 +69,7 @@ func (c Client) fetch(ctx context.Context, r Remote, q Request) (f Fetched, err 
 		return f, err
 	}
 	f.Objects = in.objects
-	f.Pack, err = in.place(q.Into)
-	return f, err
+	return f, in.place(q.Place)
 }
 
 // try runs an operation again after a failure that may pass: a connection that

@@ -21,14 +21,14 @@ type Request struct {
 	// Depth is how many commits of a history come; 0 is all. Repositories on
 	// this machine ignore it.
 	Depth int
-	// Into is the directory for the pack and its index.
-	Into string
+	// Place takes a file with the name that it is to have among the packs of the
+	// store: first the index, then the pack. It may move it away.
+	Place func(name, file string) error
 }
 
 // Fetched is what a fetch brought.
 type Fetched struct {
-	Pack    string          // the file; empty if there was nothing new
-	Objects int             // in it
+	Objects int             // in the pack; without any there was none
 	Shallow []plumbing.Hash // where the history ends now, beside the request's
 }
 

@@ -62,7 +62,7 @@ func client(t *testing.T, l Limits) Client { return Client{Scratch: t.TempDir(),
 
 func fetchFrom(t *testing.T, c Client, url string) error {
 	t.Helper()
-	_, err := c.Fetch(t.Context(), Remote{URL: url + "/x.git"}, Request{Wants: []plumbing.Hash{wanted}, Into: t.TempDir()})
+	_, err := c.Fetch(t.Context(), Remote{URL: url + "/x.git"}, Request{Wants: []plumbing.Hash{wanted}, Place: func(string, string) error { return nil }})
 	return err
 }
 

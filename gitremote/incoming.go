@@ -20,27 +20,39 @@ import (
 // quarantine. Nothing in it can be reached from the store.
 type incoming struct {
 	dir     string
+	lock    *os.File // of dir, while somebody fetches
 	objects int
 	sum     [sha1.Size]byte
 	size    int64
 }
 
-const quarantinePrefix = "incoming-"
+const quarantinePrefix = "pullet-incoming-"
 
+// newIncoming makes a quarantine, and removes those of fetches that were killed.
 func newIncoming(scratch string) (*incoming, error) {
-	if err := os.MkdirAll(scratch, 0o700); err != nil {
+	if scratch == "" {
+		scratch = os.TempDir()
+	}
+	if err := errors.Join(os.MkdirAll(scratch, 0o700), Collect(scratch)); err != nil {
 		return nil, err
 	}
 	dir, err := os.MkdirTemp(scratch, quarantinePrefix)
-	return &incoming{dir: dir}, err
+	if err != nil {
+		return nil, err
+	}
+	lock, err := os.Open(dir)
+	if err == nil {
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	}
+	return &incoming{dir: dir, lock: lock}, err
 }
 
 func (in *incoming) pack() string  { return filepath.Join(in.dir, "pack") }
 func (in *incoming) index() string { return filepath.Join(in.dir, "index") }
-func (in *incoming) remove() error { return os.RemoveAll(in.dir) }
+func (in *incoming) remove() error { return errors.Join(os.RemoveAll(in.dir), in.lock.Close()) }
 
-// Collect removes what fetches left in a scratch directory whose process was
-// killed. Nobody may be fetching there.
+// Collect removes what fetches left in a scratch directory when their process
+// was killed. Every fetch does so too.
 func Collect(scratch string) error {
 	entries, err := os.ReadDir(scratch)
 	if errors.Is(err, os.ErrNotExist) {
@@ -48,10 +60,26 @@ func Collect(scratch string) error {
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), quarantinePrefix) {
-			err = errors.Join(err, os.RemoveAll(filepath.Join(scratch, e.Name())))
+			err = errors.Join(err, collect(filepath.Join(scratch, e.Name())))
 		}
 	}
 	return err
+}
+
+// collect removes a quarantine that nobody has locked. It may be gone meanwhile.
+func collect(dir string) error {
+	lock, err := os.Open(dir)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) { // or another user's
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return nil
+	}
+	return os.RemoveAll(dir)
 }
 
 const (
@@ -123,38 +151,22 @@ func (in *incoming) room() error {
 	return nil
 }
 
-// place moves the pack and its index into a directory of packs. The index goes
-// first: one without a pack is tidied up, the reverse is damage.
-func (in *incoming) place(into string) (pack string, err error) {
-	base := filepath.Join(into, "pack-"+hex.EncodeToString(in.sum[:]))
-	if err := os.MkdirAll(into, 0o755); err != nil {
-		return "", err
-	}
-	for _, move := range [][2]string{{in.index(), base + ".idx"}, {in.pack(), base + ".pack"}} {
-		if err := moveFile(move[0], move[1]); err != nil {
-			return "", err
+// place hands the pack and its index over. The index goes first: one without a
+// pack is tidied up, the reverse is damage.
+func (in *incoming) place(to func(name, file string) error) error {
+	base := "pack-" + hex.EncodeToString(in.sum[:])
+	for _, move := range [][2]string{{base + ".idx", in.index()}, {base + ".pack", in.pack()}} {
+		if err := seal(move[1]); err != nil {
+			return err
+		}
+		if err := to(move[0], move[1]); err != nil {
+			return err
 		}
 	}
-	return base + ".pack", nil
+	return nil
 }
 
-// moveFile makes a file read-only and durable, and renames it, by way of a copy
-// where the store is on another file system.
-func moveFile(from, to string) error {
-	if err := seal(from); err != nil {
-		return err
-	}
-	err := os.Rename(from, to)
-	if !errors.Is(err, unix.EXDEV) {
-		return err
-	}
-	beside := filepath.Join(filepath.Dir(to), "tmp_"+filepath.Base(to))
-	if err := copyFile(from, beside); err != nil {
-		return errors.Join(err, os.Remove(beside))
-	}
-	return os.Rename(beside, to)
-}
-
+// seal makes a file read-only and durable.
 func seal(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -162,20 +174,6 @@ func seal(path string) error {
 	}
 	defer f.Close()
 	return errors.Join(f.Chmod(0o444), f.Sync())
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o444)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Sync(), out.Close())
 }
 
 // hashedTail writes everything and hashes all but the last bytes, which are

@@ -42,7 +42,10 @@ func (r Remote) openShell(ctx context.Context, ep *transport.Endpoint) (*shell, 
 	c, channels, requests, err := ssh.NewClientConn(conn, login.addr, login.config())
 	if err != nil {
 		stop()
-		return nil, errors.Join(login.explain(err), conn.Close())
+		if closed := conn.Close(); !errors.Is(closed, net.ErrClosed) {
+			err = errors.Join(err, closed)
+		}
+		return nil, login.explain(err)
 	}
 	if err := conn.SetDeadline(time.Time{}); err != nil {
 		return nil, err

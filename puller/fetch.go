@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"github.com/go-git/go-billy/v5/osfs"
@@ -20,7 +21,7 @@ import (
 // that has nothing; any other depth is for a store that has nothing. What it
 // returns nil for is on disk.
 func (r *repository) fetchInto(ctx context.Context, s *store, o offer, extra tag, depth int) error {
-	q := gitremote.Request{Depth: depth, Into: filepath.Join(s.dir, "objects", "pack"), Haves: s.haves()}
+	q := gitremote.Request{Depth: depth, Place: s.placePack, Haves: s.haves()}
 	refs := refsOf(o, extra)
 	for name, id := range refs {
 		if name != headRef {
@@ -48,6 +49,11 @@ func (r *repository) fetchInto(ctx context.Context, s *store, o offer, extra tag
 		}
 	}
 	return errors.Join(syncTree(s.dir), s.reset())
+}
+
+// placePack puts a pack, or its index, among the others.
+func (s *store) placePack(name, file string) error {
+	return os.Rename(file, filepath.Join(s.dir, "objects", "pack", name))
 }
 
 // headRef is the commit of an offer: a tag that is followed is not one.

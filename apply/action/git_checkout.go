@@ -51,6 +51,7 @@ type GitCheckout struct {
 	Group   string          `yaml:"group"`         // of all files: name or number
 	Timeout render.Duration `yaml:"timeout"`       // how long a fetch may take; default 5m
 	Auth    GitAuth         `yaml:"auth"`          // how to log in
+	TLS     GitTLS          `yaml:"tls"`           // whom to believe in https
 
 	endpoint *transport.Endpoint
 }
@@ -62,6 +63,11 @@ type GitAuth struct {
 	Username     string `yaml:"username"`     // for https; with a token default git
 	PasswordFile string `yaml:"passwordFile"` // the password of username
 	TokenFile    string `yaml:"tokenFile"`    // an access token
+}
+
+// GitTLS says whom to believe in https.
+type GitTLS struct {
+	CA string `yaml:"ca"` // a file with certificates of the authority that signed the server's, in PEM; default: those of the host
 }
 
 func newGitCheckout() apply.Action { return &GitCheckout{Timeout: render.Duration(5 * time.Minute)} }
@@ -81,6 +87,9 @@ func (a *GitCheckout) Bind(apply.Binding) error {
 		return apply.BadParam("timeout", "must be more than 0")
 	case a.Ref != "" && plumbing.NewBranchReferenceName(a.Ref).Validate() != nil:
 		return apply.BadParam("ref", "%q is neither a branch nor a tag nor a commit", a.Ref)
+	}
+	if a.TLS.CA != "" && (a.endpoint.Protocol != "https" || !filepath.IsAbs(a.TLS.CA)) {
+		return apply.BadParam("tls", "ca is the absolute path of a file, for https urls")
 	}
 	return a.Auth.check(a.endpoint.Protocol)
 }

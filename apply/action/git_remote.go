@@ -4,163 +4,202 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path"
 	"regexp"
-	"strings"
-	"time"
 
-	git "github.com/go-git/go-git/v5"
-	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/transport"
-	"github.com/go-git/go-git/v5/plumbing/transport/http"
-	"github.com/go-git/go-git/v5/storage"
-	"github.com/go-git/go-git/v5/storage/memory"
+	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/storage/filesystem"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/render"
 )
 
 // gitRemote is where a checkout comes from.
 type gitRemote struct {
-	url   string
-	path  string // of a repository on this host; "" for one elsewhere
-	auth  transport.AuthMethod
-	limit time.Duration // for a fetch
+	gitremote.Remote
+	git gitremote.Client
+	url string // as the step has it
 }
 
-// How long a remote may take to say what it has, and how long a conversation that was cut off has to leave the disk alone.
-const (
-	gitListTimeout = 30 * time.Second
-	gitStopTimeout = time.Second
-)
-
-// remote is the one of the parameters, with the credentials as their files hold them now.
+// remote is the one of the parameters, with its files where they are on the host.
 func (a *GitCheckout) remote(h *apply.Host) (*gitRemote, error) {
-	r := &gitRemote{url: a.URL, limit: a.Timeout.Std()}
-	var err error
-	switch file := a.Auth.TokenFile + a.Auth.PasswordFile; { // Bind allows one of them
-	case a.endpoint.Protocol == "file":
-		r.path, err = h.Resolve(a.endpoint.Path)
-	case a.endpoint.Protocol == "ssh":
-		r.auth, err = newGitSSH(h, a.endpoint, a.Auth)
-	case file != "":
-		secret, bad := readSecret(h, file)
-		name := a.Auth.Username
-		if name == "" {
-			name = "git"
-		}
-		r.auth, err = &http.BasicAuth{Username: name, Password: strings.TrimSpace(string(secret))}, bad
+	r := &gitRemote{git: h.Git, url: a.URL, Remote: gitremote.Remote{URL: a.URL, Auth: gitremote.Auth{Username: a.Auth.Username}}}
+	r.git.Limits.Time = a.Timeout.Std()
+	own := map[*string]string{
+		&r.Auth.SSHKey: a.Auth.SSHKey, &r.Auth.KnownHosts: a.Auth.KnownHosts,
+		&r.Auth.PasswordFile: a.Auth.PasswordFile, &r.Auth.TokenFile: a.Auth.TokenFile, &r.TLS.CA: a.TLS.CA,
 	}
-	if err != nil {
-		return nil, fmt.Errorf("auth: %w", err)
+	if a.endpoint.Protocol == "file" {
+		own[&r.URL] = a.endpoint.Path
+	}
+	for to, name := range own {
+		if name == "" {
+			continue
+		}
+		at, err := h.Resolve(name)
+		if err != nil {
+			return nil, err
+		}
+		*to = at
 	}
 	return r, nil
 }
 
 // list asks the remote for its references: one request.
-func (r *gitRemote) list(ctx context.Context) ([]*plumbing.Reference, error) {
-	var refs []*plumbing.Reference
-	err := r.talk(ctx, gitListTimeout, func(ctx context.Context) (err error) {
-		if r.path != "" {
-			refs, err = listLocal(r.path)
-			return err
-		}
-		o := &git.ListOptions{Auth: r.auth, PeelingOption: git.AppendPeeled}
-		refs, err = r.origin(memory.NewStorage()).ListContext(ctx, o)
-		return err
-	})
-	if err != nil { // one that is left behind may still write to refs
-		return nil, err
-	}
-	return refs, nil
+func (r *gitRemote) list(ctx context.Context) (gitremote.Listing, error) {
+	l, err := r.git.List(ctx, r.Remote)
+	return l, r.explain(ctx, err)
 }
 
-func (r *gitRemote) origin(st storage.Storer) *git.Remote {
-	return git.NewRemote(st, &config.RemoteConfig{Name: "origin", URLs: []string{r.url}})
-}
-
-// fetch gets what a target needs. Not every server gives a commit for its id: then all branches and tags are fetched, to find it among them.
-func (r *gitRemote) fetch(ctx context.Context, tree *gitTree, t gitTarget, depth int) error {
-	if r.path != "" {
-		return r.talk(ctx, r.limit, func(ctx context.Context) error { return copyLocal(ctx, r.path, tree, t) })
-	}
-	if t.ref == "" {
-		exact := config.RefSpec(t.commit.String() + ":" + string(gitWanted))
-		if r.download(ctx, tree, depth, exact) == nil && tree.has(t.commit) {
-			return nil
-		}
-		if err := r.download(ctx, tree, tree.wholeDepth(), "+refs/heads/*:refs/remotes/origin/*", "+refs/tags/*:refs/tags/*"); err != nil {
-			return err
-		}
-		return tree.isWhole()
-	}
-	return r.download(ctx, tree, depth, config.RefSpec("+"+t.ref+":"+t.tracking()))
-}
-
-func (r *gitRemote) download(ctx context.Context, tree *gitTree, depth int, specs ...config.RefSpec) error {
-	tags := git.TagFollowing
-	if depth > 0 {
-		tags = git.NoTags
-	}
-	return r.talk(ctx, r.limit, func(ctx context.Context) error {
-		o := &git.FetchOptions{RefSpecs: specs, Depth: depth, Auth: r.auth, Tags: tags, Force: true}
-		if err := r.origin(tree.storage).FetchContext(ctx, o); !errors.Is(err, git.NoErrAlreadyUpToDate) {
-			return err
-		}
-		return nil
-	})
-}
-
-// talk runs a conversation within its time. The library does not heed its context while it connects, so a stuck one is left behind: it
-// fails when it goes on, and at worst adds objects that nobody needs.
-func (r *gitRemote) talk(ctx context.Context, limit time.Duration, op func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- op(ctx) }()
-	var err error
-	select {
-	case err = <-done:
-	case <-ctx.Done():
-		select {
-		case <-done:
-		case <-time.After(gitStopTimeout):
-		}
-	}
+func (r *gitRemote) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		err = whyEnded(ctx)
 	}
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("cannot read %s: %w; try: git ls-remote %s", r.url, explainGit(err), r.url)
+	return fmt.Errorf("cannot read %s: %w; try: %s", r.url, err, r.Try())
 }
 
-// explainGit adds what helps. The library has no typed errors for what is told by its text, and quotes whole answers with those that it has.
-func explainGit(err error) error {
-	for known, hint := range map[error]string{
-		transport.ErrAuthenticationRequired: "check auth",
-		transport.ErrAuthorizationFailed:    "check what auth may read",
-		transport.ErrRepositoryNotFound:     "check the url; many servers also say so when the credentials may not see it",
-		transport.ErrEmptyRemoteRepository:  "push a commit first",
-	} {
-		if errors.Is(err, known) {
-			return fmt.Errorf("%w: %s", known, hint)
+// fetch gets what a target needs. Not every server gives a commit for its id: then all branches and tags are fetched, to find it among them.
+func (r *gitRemote) fetch(ctx context.Context, tree *gitTree, t gitTarget, depth int) error {
+	if t.ref != "" && !r.Local() {
+		return r.download(ctx, tree, depth, map[plumbing.ReferenceName]plumbing.Hash{t.tracking(): t.id})
+	}
+	if !r.Local() && r.download(ctx, tree, depth, map[plumbing.ReferenceName]plumbing.Hash{gitWanted: t.commit}) == nil {
+		return nil
+	}
+	l, err := r.list(ctx)
+	if err != nil {
+		return err
+	}
+	all := map[plumbing.ReferenceName]plumbing.Hash{}
+	for _, ref := range l.Refs {
+		if ref.Name.IsBranch() || ref.Name.IsTag() {
+			all[gitTarget{ref: ref.Name}.tracking()] = ref.ID
 		}
 	}
-	text := strings.Join(strings.Fields(err.Error()), " ")
-	switch {
-	case strings.Contains(text, "unable to authenticate"):
-		return errors.New(text + ": the server does not accept auth.sshKey: add its public half as a deploy key")
-	case strings.Contains(text, "no common algorithm for host key"):
-		return errors.New(text + ": the server's host keys are of other types than those in auth.knownHosts: add them with ssh-keyscan and compare fingerprints")
+	if r.Local() && t.ref == "" { // a commit that no branch has is there for its id, or it is not there
+		exact := map[plumbing.ReferenceName]plumbing.Hash{gitWanted: t.commit}
+		if err := r.download(ctx, tree, 0, exact); err != nil {
+			if _, unknown := errors.AsType[*gitremote.LocalError](err); !unknown {
+				return err
+			}
+		}
 	}
-	return err
+	return r.download(ctx, tree, wholeHistory, all)
+}
+
+// wholeHistory is the depth of a fetch that also brings what a checkout lacks that has only the end of its history.
+const wholeHistory = -1
+
+// download gets references and what belongs to them. A depth is fetched anew: what is here is no help for it.
+func (r *gitRemote) download(ctx context.Context, tree *gitTree, depth int, refs map[plumbing.ReferenceName]plumbing.Hash) error {
+	q := gitremote.Request{Depth: max(depth, 0), Place: tree.placePack}
+	for _, id := range refs {
+		q.Wants = append(q.Wants, id)
+	}
+	shallow, err := tree.storage.Shallow()
+	if err != nil {
+		return err
+	}
+	lacks := depth == wholeHistory && len(shallow) > 0
+	if q.Depth == 0 && !lacks {
+		q.Shallow = shallow
+		if q.Haves, err = tree.haves(); err != nil {
+			return err
+		}
+	}
+	got, err := r.git.Fetch(ctx, r.Remote, q)
+	if err != nil {
+		return r.explain(ctx, err)
+	}
+	if len(got.Shallow) > 0 {
+		if err := tree.storage.SetShallow(append(shallow, got.Shallow...)); err != nil {
+			return err
+		}
+	}
+	if lacks {
+		if err := tree.storage.Filesystem().Remove("shallow"); err != nil {
+			return err
+		}
+	}
+	tree.storage.Reindex()
+	for name, id := range refs {
+		if err := tree.storage.SetReference(plumbing.NewHashReference(name, id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// placePack puts a pack, or its index, among the others.
+func (g *gitTree) placePack(name, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	const dir = "objects/pack"
+	disk, part := g.storage.Filesystem(), path.Join(dir, "tmp_"+name)
+	out, err := disk.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o444)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	if err = errors.Join(err, out.Close()); err != nil {
+		return errors.Join(err, disk.Remove(part))
+	}
+	return disk.Rename(part, path.Join(dir, name))
+}
+
+// haves are the commits that references of a checkout name, for the remote to leave out.
+func (g *gitTree) haves() ([]plumbing.Hash, error) {
+	refs, err := g.References()
+	if err != nil {
+		return nil, err
+	}
+	var haves []plumbing.Hash
+	for {
+		ref, err := refs.Next()
+		if errors.Is(err, io.EOF) {
+			return haves, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if ref.Type() != plumbing.HashReference {
+			continue
+		}
+		if commit, err := peel(g.storage, ref.Hash()); err == nil && g.has(commit) {
+			haves = append(haves, commit)
+		}
+	}
+}
+
+// peel follows a tag to what it points to in the end.
+func peel(st *filesystem.Storage, hash plumbing.Hash) (plumbing.Hash, error) {
+	for {
+		o, err := st.EncodedObject(plumbing.AnyObject, hash)
+		if err != nil || o.Type() != plumbing.TagObject {
+			return hash, err
+		}
+		t, err := object.DecodeTag(st, o)
+		if err != nil {
+			return hash, err
+		}
+		hash = t.Target
+	}
 }
 
 // gitTarget is what is to be checked out.
 type gitTarget struct {
 	ref    plumbing.ReferenceName // a branch or a tag of the remote; "" for a commit alone
+	id     plumbing.Hash          // that the remote has for ref: of a commit, or of an annotated tag
 	commit plumbing.Hash
 }
 
@@ -187,28 +226,29 @@ func shortCommit(h plumbing.Hash) string { return h.String()[:8] }
 var someHex = regexp.MustCompile("^[0-9a-f]{7,64}$")
 
 // pick finds what a name means at the remote: a branch before a tag of the same name, as git does.
-func (r *gitRemote) pick(refs []*plumbing.Reference, name string) (gitTarget, error) {
-	hashes, names := map[plumbing.ReferenceName]plumbing.Hash{}, []string{}
+func (r *gitRemote) pick(l gitremote.Listing, name string) (gitTarget, error) {
+	refs, names := map[plumbing.ReferenceName]gitremote.Ref{}, []string{}
+	for _, ref := range l.Refs {
+		refs[ref.Name] = ref
+		names = append(names, ref.Name.Short())
+	}
 	wanted := plumbing.NewBranchReferenceName(name)
-	for _, ref := range refs {
-		if ref.Type() == plumbing.HashReference {
-			hashes[ref.Name()] = ref.Hash()
-			names = append(names, ref.Name().Short())
-		}
-		if name == "" && ref.Name() == plumbing.HEAD {
-			if wanted = ref.Target(); ref.Type() == plumbing.HashReference {
-				return gitTarget{commit: ref.Hash()}, nil
-			}
+	if name == "" {
+		wanted = l.Head
+		if head, ok := refs[plumbing.HEAD]; ok && wanted == "" {
+			return gitTarget{commit: head.ID}, nil
 		}
 	}
-	for _, ref := range []plumbing.ReferenceName{wanted, plumbing.NewTagReferenceName(name)} {
-		hash, ok := hashes[ref]
-		if peeled, annotated := hashes[ref+"^{}"]; annotated {
-			hash = peeled
+	for _, name := range []plumbing.ReferenceName{wanted, plumbing.NewTagReferenceName(name)} {
+		ref, ok := refs[name]
+		if !ok {
+			continue
 		}
-		if ok {
-			return gitTarget{ref, hash}, nil
+		t := gitTarget{name, ref.ID, ref.ID}
+		if !ref.Peeled.IsZero() {
+			t.commit = ref.Peeled
 		}
+		return t, nil
 	}
 	hint := ""
 	if near := render.Nearest(name, names); near != "" {

@@ -35,8 +35,8 @@ func TestCheckoutOverSSH(t *testing.T) {
 	s.plant("f known 644 " + line(host))
 	url := "ssh://git@" + addr + u.dir
 	for auth, want := range map[string]string{
-		"sshKey: /k, knownHosts: /empty":     "is not in /empty: run: ssh-keyscan -H -p " + port + " 127.0.0.1 >> /empty, and compare the fingerprint",
-		"sshKey: /k, knownHosts: /wrong":     "is not the one in /wrong",
+		"sshKey: /k, knownHosts: /empty":     "is not in " + s.path("empty") + ": run: ssh-keyscan -H -p " + port + " 127.0.0.1 >> " + s.path("empty") + ", and compare the fingerprint",
+		"sshKey: /k, knownHosts: /wrong":     "is not the one in " + s.path("wrong"),
 		"sshKey: /other, knownHosts: /known": "the server does not accept auth.sshKey",
 	} {
 		if r := s.checkout(url, ", auth: {"+auth+"}", apply.Failed); !strings.Contains(r.Reason, want) {

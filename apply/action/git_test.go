@@ -2,6 +2,7 @@ package action_test
 
 import (
 	"context"
+	"crypto/sha1"
 	"fmt"
 	"io"
 	"net"
@@ -218,7 +219,7 @@ func TestCheckoutLogin(t *testing.T) {
 		}
 		return false
 	})
-	if r := s.checkout(url, "", apply.Failed); !strings.Contains(r.Reason, "cannot read "+url+": authentication required: check auth; try: git ls-remote ") {
+	if r := s.checkout(url, "", apply.Failed); !strings.Contains(r.Reason, "cannot read "+url+": authentication required: the server refused the credentials: check auth.username, auth.passwordFile or auth.tokenFile; try: git ls-remote ") {
 		t.Errorf("%q", r.Reason)
 	}
 	s.checkout(url, ", auth: {username: ada, passwordFile: /etc/token}", apply.Changed)
@@ -312,4 +313,30 @@ func TestCheckoutStopsWhileConnecting(t *testing.T) {
 	if r := <-done; time.Since(began) > 2*time.Second || r.Stopped == "" || r.Failed() {
 		t.Errorf("stopped %q, failed %v after %s", r.Stopped, r.Failed(), time.Since(began))
 	}
+}
+
+// TestCheckoutHostileServer: 32 bytes that announce all objects there can be are an error of the step, and the next server is read.
+func TestCheckoutHostileServer(t *testing.T) {
+	s := newScene(t)
+	u := s.upstream()
+	commit := u.commit("echo 1 > a")
+	evil := true
+	url := u.web(func(w http.ResponseWriter, r *http.Request) bool {
+		if !evil || r.Method != http.MethodPost {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/x-git-upload-pack-result")
+		header := "PACK\x00\x00\x00\x02\xff\xff\xff\xff"
+		sum := sha1.Sum([]byte(header))
+		fmt.Fprintf(w, "0008NAK\n%s%s", header, sum[:])
+		return true
+	})
+	want := "cannot read " + url + ": a pack of 4294967295 objects: more than the limit of 4000000; if the repository really needs it, raise agent.git.objects; try: git ls-remote " + url
+	if r := s.checkout(url, "", apply.Failed); r.Reason != want {
+		t.Errorf("got  %s\nwant %s", r.Reason, want)
+	}
+	s.nothingLeft()
+	evil = false
+	s.checkout(url, "", apply.Changed)
+	u.isWhole(s.path("srv/app"), commit)
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -261,22 +260,6 @@ func (g *gitTree) finish(commit plumbing.Hash, w wanted) error {
 		return err
 	}
 	return state.SyncDir(own)
-}
-
-// wholeDepth is the depth at which the whole history is fetched, also to a checkout that has only its end.
-func (g *gitTree) wholeDepth() int {
-	if shallow, err := g.storage.Shallow(); err == nil && len(shallow) == 0 {
-		return 0
-	}
-	return math.MaxInt32 // what git takes for without end
-}
-
-// isWhole notes that the whole history is here.
-func (g *gitTree) isWhole() error {
-	if err := os.Remove(filepath.Join(g.dir, ".git", "shallow")); !missing(err) {
-		return err
-	}
-	return nil
 }
 
 // tidyPacks removes what a fetch that was cut off leaves: half of a pack, and an index whose pack never came, which the library would not

@@ -25,7 +25,9 @@ func openRepository(dir *os.File) (*filesystem.Storage, error) {
 	if err := dir.Chdir(); err != nil {
 		return nil, &LocalError{"its owner may not enter it: " + err.Error()}
 	}
-	return filesystem.NewStorage(regular{osfs.New(".")}, cache.NewObjectLRU(16<<20)), nil
+	// Objects may be borrowed from anywhere: the owner's rights say from where.
+	o := filesystem.Options{AlternatesFS: regular{osfs.New("/")}}
+	return filesystem.NewStorageWithOptions(regular{osfs.New(".")}, cache.NewObjectLRU(16<<20), o), nil
 }
 
 // regular opens nothing but regular files: reading from a pipe could take until

@@ -18,8 +18,11 @@ import (
 )
 
 const (
-	// maxObject bounds the files and trees that are read into memory.
+	// maxObject bounds the files that are read into memory, maxTree a single
+	// directory (some 400,000 entries), maxCommit a commit with its message.
 	maxObject = 64 << 20
+	maxTree   = 16 << 20
+	maxCommit = 1 << 20
 	// cacheSize holds the delta bases of a repository of some ten thousand
 	// small files; each repository of a running agent has one.
 	cacheSize = 16 << 20
@@ -151,6 +154,9 @@ func (s *store) damaged(what string, cause error) error {
 // commit reads a commit; plumbing.ErrObjectNotFound if it is not there.
 func (s *store) commit(id plumbing.Hash) (c *object.Commit, err error) {
 	err = s.with(func(st *filesystem.Storage) error {
+		if size, err := st.EncodedObjectSize(id); err != nil || size > maxCommit {
+			return tooLarge(size, maxCommit, err)
+		}
 		c, err = object.GetCommit(st, id)
 		return err
 	})
@@ -175,8 +181,8 @@ func (s *store) lacks(id plumbing.Hash) bool {
 // entries reads one directory.
 func (s *store) entries(id plumbing.Hash) (entries []object.TreeEntry, err error) {
 	err = s.with(func(st *filesystem.Storage) error {
-		if size, err := st.EncodedObjectSize(id); err != nil || size > s.limit {
-			return s.tooLarge(size, err)
+		if size, err := st.EncodedObjectSize(id); err != nil || size > maxTree {
+			return tooLarge(size, maxTree, err)
 		}
 		t, err := object.GetTree(st, id)
 		if err != nil {
@@ -207,7 +213,7 @@ func (s *store) sizes(ids []plumbing.Hash) ([]int64, error) {
 func (s *store) blob(id plumbing.Hash) (data []byte, err error) {
 	err = s.with(func(st *filesystem.Storage) error {
 		if size, err := st.EncodedObjectSize(id); err != nil || size > s.limit {
-			return s.tooLarge(size, err)
+			return tooLarge(size, s.limit, err)
 		}
 		o, err := st.EncodedObject(plumbing.BlobObject, id)
 		if err != nil {
@@ -239,9 +245,9 @@ func atFault(err error) bool {
 	return ok
 }
 
-func (s *store) tooLarge(size int64, err error) error {
+func tooLarge(size, limit int64, err error) error {
 	if err != nil {
 		return err
 	}
-	return contentError{fmt.Sprintf("%d bytes, larger than the limit of %d MiB", size, s.limit>>20)}
+	return contentError{fmt.Sprintf("%d bytes, larger than the limit of %d MiB", size, limit>>20)}
 }

@@ -48,7 +48,10 @@ func (s *store) tree(ctx context.Context, commit plumbing.Hash) (*tree, error) {
 	if err := t.fill(ctx, root, "", 0); err != nil {
 		return nil, err
 	}
-	return t, t.measure()
+	if err := t.measure(); err != nil {
+		return nil, err
+	}
+	return t, t.refuseLFS()
 }
 
 // measure sets the sizes of all files; a missing one is an error.
@@ -84,9 +87,6 @@ func (t *tree) fill(ctx context.Context, dir *node, prefix string, depth int) er
 		if err != nil {
 			return err
 		}
-		if n == nil {
-			continue
-		}
 		dir.children = append(dir.children, n)
 		if !n.mode.IsDir() {
 			continue
@@ -100,11 +100,11 @@ func (t *tree) fill(ctx context.Context, dir *node, prefix string, depth int) er
 	return nil
 }
 
-// add makes the node of an entry; nil for a submodule, which is no content.
+// add makes the node of an entry.
 func (t *tree) add(prefix string, e object.TreeEntry) (*node, error) {
 	name := prefix + e.Name
 	if e.Mode == filemode.Submodule {
-		return nil, nil
+		return nil, contentError{fmt.Sprintf("path %q: a submodule, which pullet does not fetch: put its files into the repository", name)}
 	}
 	if !fs.ValidPath(name) || strings.Contains(e.Name, "/") || t.nodes[name] != nil {
 		return nil, contentError{fmt.Sprintf("path %q: a name that is not valid UTF-8, not allowed, or there twice", name)}
@@ -204,6 +204,8 @@ func (t *tree) list(n *node) []fs.DirEntry {
 func (t *tree) read(name string, n *node) ([]byte, error) {
 	data, err := t.store.blob(n.hash)
 	switch {
+	case err == nil && isPointer(data):
+		return nil, &fs.PathError{Op: "read", Path: name, Err: keptInLFS(name)}
 	case err == nil:
 		return data, nil
 	case atFault(err) || errors.Is(err, fs.ErrClosed):

@@ -35,23 +35,17 @@ func TestFS(t *testing.T) {
 	}
 }
 
-func TestLinksAndSubmodules(t *testing.T) {
+func TestLinks(t *testing.T) {
 	u := newUpstream(t)
 	u.write("a", "1")
 	must(t, os.Symlink("/etc", filepath.Join(u.work, "etc")))
-	head := u.commit()
-	u.git("update-index", "--add", "--cacheinfo", "160000,"+head+",module")
-	u.git("commit", "-q", "-m", "module")
-	u.push()
+	u.commit()
 	fsys := layer(t, open(t, t.TempDir(), Source{Name: "main", URL: u.dir}))
 	for _, path := range []string{"etc", "etc/passwd"} {
 		_, err := fs.ReadFile(fsys, path)
 		expect(t, err, "etc is a symbolic link in the repository: pullet reads regular files only")
 		_, err = fs.Stat(fsys, path)
 		expect(t, err, "symbolic link")
-	}
-	if _, err := fs.Stat(fsys, "module"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("module: %v", err)
 	}
 	entries, err := fs.ReadDir(fsys, ".")
 	must(t, err)

@@ -25,7 +25,8 @@ import (
 //
 // A directory that is not there appears as a whole, when all of it was fetched; later changes are made in place. What is interrupted, the next
 // run finishes. Files that the repository does not know stay as they are. Changes of those that it knows, and commits that the
-// remote does not have, are an error that names them; with force they are discarded. Submodules and large files (LFS) are not fetched.
+// remote does not have, are an error that names them; with force they are discarded. A commit with submodules
+// or with files that are kept in git LFS is refused: neither is fetched.
 //
 // A url that is a path, or file://, is a repository on the host itself.
 //

@@ -340,3 +340,21 @@ func TestCheckoutHostileServer(t *testing.T) {
 	s.checkout(url, "", apply.Changed)
 	u.isWhole(s.path("srv/app"), commit)
 }
+
+// TestCheckoutRefuses: what is not in the repository itself is refused by name, before anything changes.
+func TestCheckoutRefuses(t *testing.T) {
+	for change, want := range map[string]string{
+		"git init -q module; cd module; git commit -q --allow-empty -m x":                                                                              "/srv/app: module is a submodule, which is not fetched: put its files into the repository, or check it out with a step of its own; the next run goes on",
+		"echo 2 > a; printf 'version https://git-lfs.github.com/spec/v1\\noid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32\\nsize 12345\\n' > logo": "/srv/app: logo is kept in git LFS, which is not fetched: put it into the repository as it is; the next run goes on",
+	} {
+		s := newScene(t)
+		u := s.upstream()
+		first := u.commit("echo 1 > a")
+		s.checkout("/srv/up.git", "", apply.Changed)
+		u.commit(change)
+		if r := s.checkout("/srv/up.git", "", apply.Failed); r.Reason != want {
+			t.Errorf("got  %s\nwant %s", r.Reason, want)
+		}
+		u.isWhole(s.path("srv/app"), first)
+	}
+}

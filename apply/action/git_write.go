@@ -33,6 +33,9 @@ func (g *gitTree) checkout(t gitTarget) error {
 	if err != nil {
 		return err
 	}
+	if err := g.refuse(files); err != nil {
+		return err
+	}
 	if err := g.mark(root, t.commit); err != nil {
 		return err
 	}

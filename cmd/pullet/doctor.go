@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/state"
 )
 
@@ -69,6 +71,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	}
 	found := []finding{{Check: "configuration", State: fine, What: a.config}}
 	found = append(found, permissions(config.Paths.State), disk(config.Paths.State), memory(config.Paths.State))
+	found = append(found, isolation(ctx))
 	found = append(found, a.repositories(ctx, config)...)
 	store, err := config.OpenStore(ctx)
 	if err != nil {
@@ -85,6 +88,18 @@ func (a *app) examine(ctx context.Context) []finding {
 		found = append(found, finding{"etcd", warn, "closing it: " + err.Error(), ""})
 	}
 	return append(found, a.bus(ctx))
+}
+
+// isolation checks what the process that reads git objects is kept from.
+func isolation(ctx context.Context) finding {
+	lacks, err := gitremote.Isolation(ctx)
+	switch {
+	case err != nil:
+		return finding{"git", bad, err.Error(), "nothing can be fetched until it runs"}
+	case len(lacks) > 0:
+		return finding{"git", warn, strings.Join(lacks, "; "), "its limits hold all the same"}
+	}
+	return finding{Check: "git", State: fine, What: "objects are read by a process without rights and network"}
 }
 
 // permissions checks that the state directory is this user's alone and can be written.

@@ -31,7 +31,7 @@ func (a *app) validateCommand() *cobra.Command {
 			"which override those of the repository.\n\n" +
 			"EXIT STATUS\n  0  nothing is wrong; there may be warnings\n  1  something is, or --strict and there are warnings\n  64 the command line is wrong",
 		RunE: func(_ *cobra.Command, args []string) error {
-			repo, _, err := openDir(args)
+			repo, dir, err := openDir(args)
 			if err != nil {
 				return err
 			}
@@ -43,6 +43,7 @@ func (a *app) validateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			mistakes = append(mistakes, unfetched(dir)...)
 			if strict {
 				for _, m := range mistakes {
 					m.Severity = render.Mistake

@@ -276,14 +276,17 @@ func (s *storm) revoke(x *mrand.Rand) {
 	_, _ = s.client.Revoke(ctx, clientv3.LeaseID(got.Kvs[0].Lease)) // no answer: it may be done all the same
 }
 
+// stormMarker is a key that the storm's own watch sees, and no node: that it is gone says that the watch has come so far.
+const stormMarker = "/pullet/default~"
+
 // noSpace fills etcd up to its quota for a while, and then makes room as etcd's own documents say: delete, compact, defragment, disarm.
 func (s *storm) noSpace(x *mrand.Rand) {
 	s.etcd.Lock()
 	defer s.etcd.Unlock()
 	ctx, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
 	defer cancel()
+	_, err := s.client.Put(ctx, stormMarker, "")
 	block, i := strings.Repeat("x", 1<<20), 0
-	var err error
 	for ; err == nil && i < 300; i++ {
 		_, err = s.client.Put(ctx, fmt.Sprint("/junk/", i), block)
 	}
@@ -315,6 +318,16 @@ func (s *storm) room() error {
 	if _, err := s.client.Delete(ctx, "/junk/", clientv3.WithPrefix()); err != nil {
 		return err
 	}
+	marked, err := s.client.Delete(ctx, stormMarker)
+	if err != nil {
+		return err
+	}
+	for marked.Deleted > 0 && s.watched.Load() < marked.Header.Revision {
+		if ctx.Err() != nil {
+			return fmt.Errorf("the storm's own watch is behind: %w", ctx.Err())
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 	if _, err := s.client.Compact(ctx, s.watched.Load()); err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 		return err
 	}
@@ -323,6 +336,6 @@ func (s *storm) room() error {
 			return err
 		}
 	}
-	_, err := s.client.AlarmDisarm(ctx, &clientv3.AlarmMember{})
+	_, err = s.client.AlarmDisarm(ctx, &clientv3.AlarmMember{})
 	return err
 }

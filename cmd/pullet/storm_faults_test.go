@@ -231,6 +231,8 @@ func (s *storm) diskFull(x *rand.Rand) {
 	defer h.busy.Unlock()
 	lasts := between(x, time.Second, 10*time.Second)
 	s.did("disk full", "%s for %s", h.name, lasts)
+	s.log.say("sick %s", h.node)
+	defer s.log.say("sick %s", h.node)
 	free, err := h.fillDisk()
 	if err != nil {
 		s.t.Error(err)

@@ -86,7 +86,7 @@ func (j *stormJudge) limits(h *stormHold) {
 	group, limit := v.Groups[h.node], v.Limits[v.Groups[h.node]]
 	inGroup, inFleet := []*stormHold{h}, []*stormHold{h}
 	for _, o := range j.holds {
-		if !o.beside(h) || j.takenBack(o, h) {
+		if !o.beside(h) || j.takenBack(o, h) || j.sick(o.node, o.version, h.from) { // a host fault leaves room for another host
 			continue
 		}
 		was := j.versions[o.version]
@@ -170,10 +170,21 @@ func (j *stormJudge) through(node string, v *stormVersion, before int) bool {
 	})
 }
 
-// givenUp reports that nobody has to wait for a node in a version: an operator said so, or its lease ended where the rules give such nodes up.
+// givenUp reports that nobody has to wait for a node in a version: an operator said so, its lease ended where the rules give such nodes up, or it has a host
+// fault, of which a group stands some.
 func (j *stormJudge) givenUp(node string, v *stormVersion, before int) bool {
-	return v.OnLost == "release" && j.silent(node, v) ||
+	return v.OnLost == "release" && j.silent(node, v) || j.sick(node, v.ID, before) ||
 		slices.ContainsFunc(j.marks["decommission"], func(m stormMark) bool { return m.what[0] == node && m.line < before })
+}
+
+// sick reports a host fault since the fleet came to a version.
+func (j *stormJudge) sick(node, version string, before int) bool {
+	for _, at := range j.facts["current"] {
+		if at.what[0] == version {
+			return slices.ContainsFunc(j.marks["sick"], func(m stormMark) bool { return m.what[0] == node && at.line < m.line && m.line < before })
+		}
+	}
+	return false
 }
 
 // silent reports that a node's lease ended since the fleet came to a version: the log says at which revision, not beside which lines.
@@ -220,7 +231,7 @@ func (j *stormJudge) stopped(h *stormHold) {
 	if f := j.switched(h, v.Roles[h.node]); f != nil {
 		j.breach("disable", []int{f.line, h.from}, "%s is admitted at revision %d although %s is disabled since revision %d", h.node, h.fence, f.what[0], f.rev)
 	}
-	if v.Closed {
+	if v.Closed && group != "canary" {
 		j.breach("window", []int{h.from}, "%s is admitted to version %d outside of its maintenance window", h.node, v.Number)
 	}
 	for _, before := range v.Depends[group] {

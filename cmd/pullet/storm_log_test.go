@@ -29,6 +29,7 @@ import (
 //	lost ERA REVISION NODE FENCE                a claim was taken back from a node that does not answer
 //	silent ERA REVISION NODE                    its lease ended, or it was given up
 //	alias VERSION COMMIT                        a version of several repositories, with the rules of this commit
+//	sick NODE                                   its host has a fault of its own, or had one just now
 //	decommission NODE                           an operator gives a node up
 //	reverted HOST                               its state directory is older from here on, or gone
 //	away, back                                  no member of etcd answers; they do again
@@ -48,7 +49,7 @@ type stormVersion struct {
 	Depends map[string][]string `json:"depends,omitempty"` // of groups, on groups
 	Serial  int                 `json:"serial"`            // nodes at the serialized step
 	Meet    map[string]string   `json:"meet,omitempty"`    // the barrier that a node has to come to
-	Closed  bool                `json:"closed,omitempty"`  // its maintenance window does not open
+	Closed  bool                `json:"closed,omitempty"`  // the maintenance window of all but the canaries does not open
 	Bad     string              `json:"bad,omitempty"`     // what is wrong with it, for people
 	OnLost  string              `json:"onLost"`
 }

@@ -93,9 +93,9 @@ func (r *stormRules) rollout() string {
 	} else if r.depends {
 		b.WriteString("  roleDependencies: {web: db}\n")
 	}
-	if r.closed {
+	if r.closed { // for all but the canaries: newer commits wait for those
 		day := time.Now().UTC().AddDate(0, 0, 3).Weekday().String()
-		fmt.Fprintf(&b, "  windows: [{days: %s, from: '03:00', to: '03:01', zone: UTC}]\n", strings.ToLower(day[:3]))
+		fmt.Fprintf(&b, "  windows: [{days: %s, from: '03:00', to: '03:01', zone: UTC, roles: [edge, db, web, both]}]\n", strings.ToLower(day[:3]))
 	}
 	return b.String()
 }

@@ -17,7 +17,7 @@ import (
 // versions, halts and switches. What came of it the judge reads from the steps. It begins anew for each era of etcd, and ends with ctx.
 func (s *storm) watch(ctx context.Context, client *clientv3.Client, era int, from int64) {
 	for ctx.Err() == nil {
-		for got := range client.Watch(clientv3.WithRequireLeader(ctx), "/pullet/default/", clientv3.WithPrefix(), clientv3.WithRev(from)) {
+		for got := range client.Watch(clientv3.WithRequireLeader(ctx), "/pullet/default/", clientv3.WithRange(stormMarker+"\x00"), clientv3.WithRev(from)) {
 			if got.CompactRevision > from && from == 1 {
 				from = got.CompactRevision
 				break
@@ -38,6 +38,9 @@ func (s *storm) watch(ctx context.Context, client *clientv3.Client, era int, fro
 
 // fact is one change of the fleet's record.
 func (s *storm) fact(era int, e *clientv3.Event) {
+	if string(e.Kv.Key) == stormMarker {
+		return
+	}
 	key := strings.Split(strings.TrimPrefix(string(e.Kv.Key), "/pullet/default/"), "/")
 	put := e.Type == clientv3.EventTypePut
 	say := func(what string, args ...any) {

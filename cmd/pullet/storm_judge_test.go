@@ -80,8 +80,8 @@ func (j *stormJudge) takenBack(h, before *stormHold) bool {
 // limits judges an admission: the node's group, as it was when any of those that change belonged to it or as it is now, and the whole fleet.
 func (j *stormJudge) limits(h *stormHold) {
 	v := j.versions[h.version]
-	if v == nil || h.unsure { // known says the former
-		return
+	if v == nil {
+		return // known says so
 	}
 	group, limit := v.Groups[h.node], v.Limits[v.Groups[h.node]]
 	inGroup, inFleet := []*stormHold{h}, []*stormHold{h}

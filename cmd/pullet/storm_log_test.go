@@ -27,6 +27,7 @@ import (
 //	soak ERA REVISION ROLLOUT GROUP on|off      its canaries are watched
 //	switch ERA REVISION SCOPE off|on|VERSION|-  pause, host/NODE, role/ROLE, global; - when it is lifted
 //	lost ERA REVISION NODE FENCE                a claim was taken back from a node that does not answer
+//	moved ERA REVISION NODE FENCE               its claim with this fence is in another group from here on, and has the revision as its fence
 //	silent ERA REVISION NODE                    its lease ended, or it was given up
 //	alias VERSION COMMIT                        a version of several repositories, with the rules of this commit
 //	sick NODE                                   its host has a fault of its own, or had one just now
@@ -83,7 +84,6 @@ type stormHold struct {
 	era           int
 	from, to      int
 	stints        []*stormStint
-	unsure        bool // it may be the one that the node had before
 }
 
 // stormFact is a change of the fleet's record, at a revision of an era.
@@ -147,7 +147,7 @@ func readStorm(text string) (*stormLog, error) {
 				one.ID = word[1]
 				l.versions[word[1]] = &one
 			}
-		case "current", "gate", "soak", "switch", "lost", "silent":
+		case "current", "gate", "soak", "switch", "lost", "silent", "moved":
 			f, err := readFact(at, word)
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %q: %w", at+1, line, err)
@@ -161,7 +161,6 @@ func readStorm(text string) (*stormLog, error) {
 		}
 	}
 	l.hold()
-	l.regroup()
 	l.names = l.shorten()
 	return l, nil
 }
@@ -217,11 +216,12 @@ func (l *stormLog) hold() {
 		if s.fence == 0 {
 			continue
 		}
-		h := known[claim{s.node, s.fence}]
+		made := l.regroup(s)
+		h := known[claim{s.node, made}]
 		if h == nil {
-			h = &stormHold{node: s.node, fence: s.fence, era: s.era, from: s.from}
-			h.version = l.at(s.era, s.fence, s.version)
-			known[claim{s.node, s.fence}] = h
+			h = &stormHold{node: s.node, fence: made, era: s.era, from: s.from}
+			h.version = l.at(s.era, made, s.version)
+			known[claim{s.node, made}] = h
 			l.holds = append(l.holds, h)
 		}
 		h.stints = append(h.stints, s)
@@ -232,39 +232,16 @@ func (l *stormLog) hold() {
 	}
 }
 
-// regroup joins claims of a node that are one. A claim moves when its node's group changes with a version, and gets another number then; the node never
-// stopped to hold it. It gives a claim back when it is through, and when it waits for other nodes: where it may have waited, nobody knows.
-func (l *stormLog) regroup() {
-	last := map[string]*stormHold{}
-	l.holds = slices.DeleteFunc(l.holds, func(h *stormHold) bool {
-		old := last[h.node]
-		last[h.node] = h
-		if old == nil || old.era != h.era || old.version == h.version || l.freed(old, h) {
-			return false
-		}
-		if s := old.stints[len(old.stints)-1]; s.code == 0 && slices.Contains([]string{stormSerial, stormToken, stormMeet, stormLast}, s.step) {
-			h.unsure = true
-			return false
-		}
-		old.stints, old.to = append(old.stints, h.stints...), max(old.to, h.to)
-		last[h.node] = old
-		return true
-	})
-}
-
-// freed reports that a node was through, or that its claim was taken from it.
-func (l *stormLog) freed(old, next *stormHold) bool {
-	if s := old.stints[len(old.stints)-1]; s.code == 0 && s.step == stormLast && (l.versions[s.version] == nil || l.versions[s.version].Bad != "validation") {
-		return true
-	}
-	for _, f := range l.facts["lost"] {
-		if f.what[0] == old.node && f.line > old.from && f.line < next.from {
-			return true
+// regroup gives claims that moved the number that they were made with. A claim moves when its node's group changes with a version: the node never stopped to
+// hold it.
+func (l *stormLog) regroup(s *stormStint) (made int64) {
+	made = s.fence
+	for _, f := range slices.Backward(l.facts["moved"]) {
+		if f.era == s.era && f.rev == made && f.what[0] == s.node {
+			made, _ = strconv.ParseInt(f.what[1], 10, 64) // 0 is before every claim
 		}
 	}
-	return slices.ContainsFunc(l.marks["decommission"], func(m stormMark) bool {
-		return m.what[0] == old.node && m.line > old.from && m.line < next.from
-	})
+	return made
 }
 
 // shorten calls versions by their numbers.

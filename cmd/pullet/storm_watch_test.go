@@ -16,6 +16,7 @@ import (
 // watch writes into the log what the fleet and its operators decided, with etcd's revisions: those order claims, whose fences are revisions, against
 // versions, halts and switches. What came of it the judge reads from the steps. It begins anew for each era of etcd, and ends with ctx.
 func (s *storm) watch(ctx context.Context, client *clientv3.Client, era int, from int64) {
+	slots := stormSlots{}
 	for ctx.Err() == nil {
 		for got := range client.Watch(clientv3.WithRequireLeader(ctx), "/pullet/default/", clientv3.WithRange(stormMarker+"\x00"), clientv3.WithRev(from)) {
 			if got.CompactRevision > from && from == 1 {
@@ -26,6 +27,9 @@ func (s *storm) watch(ctx context.Context, client *clientv3.Client, era int, fro
 				s.t.Errorf("the storm's own watch fell behind a compaction: %d, at %d", got.CompactRevision, from)
 				return
 			}
+			for rev, moved := range slots.moves(got.Events) {
+				s.log.say("moved %d %d %s %d", era, rev, moved.node, moved.fence)
+			}
 			for _, e := range got.Events {
 				s.fact(era, e)
 				from = e.Kv.ModRevision + 1
@@ -34,6 +38,41 @@ func (s *storm) watch(ctx context.Context, client *clientv3.Client, era int, fro
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
+}
+
+// stormSlot is a claim.
+type stormSlot struct {
+	node  string
+	fence int64
+}
+
+// stormSlots are the claims of all groups, by their keys.
+type stormSlots map[string]stormSlot
+
+// moves finds claims that go from one place to another in one transaction, by its revision: they are the new one's fences.
+func (k stormSlots) moves(events []*clientv3.Event) map[int64]stormSlot {
+	made, out := map[int64]string{}, map[int64]stormSlot{}
+	for _, e := range events {
+		var c state.Claim
+		if strings.HasPrefix(string(e.Kv.Key), "/pullet/default/slot/") && e.IsCreate() && json.Unmarshal(e.Kv.Value, &c) == nil {
+			made[e.Kv.ModRevision] = c.Node
+		}
+	}
+	for _, e := range events {
+		old, known := k[string(e.Kv.Key)]
+		var c state.Claim
+		switch {
+		case !strings.HasPrefix(string(e.Kv.Key), "/pullet/default/slot/"):
+		case e.Type == clientv3.EventTypeDelete:
+			if known && made[e.Kv.ModRevision] == old.node {
+				out[e.Kv.ModRevision] = old
+			}
+			delete(k, string(e.Kv.Key))
+		case json.Unmarshal(e.Kv.Value, &c) == nil:
+			k[string(e.Kv.Key)] = stormSlot{c.Node, e.Kv.CreateRevision}
+		}
+	}
+	return out
 }
 
 // fact is one change of the fleet's record.

@@ -40,6 +40,9 @@ func (p *pull) join(ctx context.Context) error {
 	node := state.Node{
 		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: p.build,
 	}
+	if p.local.Running != nil {
+		node.Running = p.local.Running.ID
+	}
 	owner, err := p.owner()
 	if err != nil {
 		return err
@@ -115,6 +118,9 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 	refused := map[string]bool{} // versions that did not compile here
 	for {
 		current, rev, err := p.store.Current(ctx)
+		if wait := lock.Unreadable("the fleet's version", err); wait != nil {
+			return p.keeps(own, wait), nil
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -160,30 +166,6 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 		}
 		if _, err := p.store.Propose(ctx, *next, current, rev); err != nil {
 			return nil, err
-		}
-	}
-}
-
-// withoutFleet is the version to keep in force while the store is away: the one that runs here.
-func (p *pull) withoutFleet(own []puller.Head) *state.Version {
-	p.noteProblems(own)
-	running := p.local.Running
-	if running == nil || running.ID != puller.Version(own) {
-		next := state.Version{ID: puller.Version(own), Release: release(own)}
-		p.out.Wait = &lock.Wait{
-			Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Clear: "see the warning above", Since: time.Now(),
-		}
-	}
-	if running != nil && p.halfway() { // half of a newer version may be here: neither is in force
-		return nil
-	}
-	return running
-}
-
-func (p *pull) noteProblems(own []puller.Head) {
-	for _, h := range own {
-		if h.Problem != nil {
-			p.out.problem(h.Problem)
 		}
 	}
 }

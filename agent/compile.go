@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -139,13 +138,7 @@ func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
 	v := render.View{Revision: o.Revision, Nodes: map[string]render.Node{}, Facts: map[string]render.Facts{}, Services: map[string][]render.Service{}}
 	for name, n := range o.Nodes {
 		v.Nodes[name] = render.Node{Name: name, Labels: n.Labels}
-		var f render.Facts
-		if raw := o.Facts[name]; raw != nil {
-			if err := json.Unmarshal(raw, &f); err != nil {
-				return v, fmt.Errorf("facts of %s: %w", name, err)
-			}
-		}
-		v.Facts[name] = f
+		v.Facts[name] = render.Facts(o.Facts[name])
 	}
 	for name, byNode := range o.Services {
 		v.Services[name] = instances(name, byNode, state.Unanswering(byNode, o.Alive))

@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -142,8 +142,6 @@ func ReadConfig(file string) (Config, error) {
 	return c, c.complete()
 }
 
-var nodeName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
-
 // complete fills in the defaults that depend on the host, and checks what is there.
 func (c *Config) complete() error {
 	if c.Node.Name == "" {
@@ -154,14 +152,14 @@ func (c *Config) complete() error {
 		c.Node.Name = host
 	}
 	var errs []error
-	if !nodeName.MatchString(c.Node.Name) {
+	if !plain.Name(c.Node.Name) {
 		errs = append(errs, fmt.Errorf("%s: node.name %q: use letters, digits, dots, dashes and underscores", c.file, c.Node.Name))
 	}
-	if !nodeName.MatchString(c.Fleet) {
+	if !plain.Name(c.Fleet) {
 		errs = append(errs, fmt.Errorf("%s: fleet %q: use letters, digits, dots, dashes and underscores", c.file, c.Fleet))
 	}
-	if role := c.Node.Role(); strings.ContainsAny(role, "/ \t\n") {
-		errs = append(errs, fmt.Errorf("%s: the role %q cannot contain a slash or blanks", c.file, role))
+	if err := plain.Labels(c.Node.Labels); err != nil {
+		errs = append(errs, fmt.Errorf("%s: node.labels: %w", c.file, err))
 	}
 	if len(c.Etcd.Endpoints) > 0 && c.Etcd.Dir != "" {
 		errs = append(errs, fmt.Errorf("%s: etcd.endpoints and etcd.dir exclude each other: dir is for an embedded member", c.file))

@@ -223,7 +223,10 @@ func (g *gates) pending(err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		wait = &lock.Wait{Gate: "other nodes", Reason: "no time was left to wait", Clear: "the next pull goes on", Since: time.Now()}
 	default:
-		return err
+		if wait = lock.Unreadable("etcd", err); wait == nil {
+			return err
+		}
+		wait.Since = time.Now()
 	}
 	g.waitMu.Lock()
 	defer g.waitMu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -27,6 +28,7 @@ func (a *Agent) Plan(ctx context.Context, dir string) (*Outcome, error) {
 		return p.out, err
 	}
 	p.store = store
+	defer p.nameBad()
 	program, err := p.planned(ctx, dir)
 	if err != nil {
 		return p.out, err
@@ -57,7 +59,7 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 	p.noteProblems(own)
 	var current *state.Version
 	if p.store != nil {
-		if current, _, err = p.store.Current(ctx); err != nil {
+		if current, _, err = p.store.Current(ctx); err != nil && lock.Unreadable("", err) == nil {
 			return nil, err
 		}
 	}

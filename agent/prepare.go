@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -26,7 +27,7 @@ type Proposal struct {
 // where it is. Nothing is written in the fleet's record.
 func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, instructions []byte) (*Proposal, error) {
 	current, seen, err := store.Current(ctx)
-	if err != nil {
+	if err != nil && lock.Unreadable("", err) == nil { // one that cannot be read is replaced
 		return nil, err
 	}
 	p := a.pull(ctx, Options{})

@@ -74,6 +74,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	err = p.do(ctx)
 	p.account(ctx, err)
 	p.out.asked = p.asked.sorted()
+	p.nameBad()
 	if err == nil && p.out.Rebooting() {
 		err = p.host("").Reboot(ctx)
 	}
@@ -81,6 +82,16 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 		err = p.store.Explain(err)
 	}
 	return p.out, err
+}
+
+// nameBad warns of the fleet's records that could not be read: nothing else fails for them.
+func (p *pull) nameBad() {
+	if p.store == nil {
+		return
+	}
+	for _, bad := range p.store.BadRecords() {
+		p.out.Warnings = append(p.out.Warnings, bad)
+	}
 }
 
 // pull is a pull, or what looks like one without writing, that nothing was done for yet.

@@ -17,7 +17,7 @@ func (p *pull) request(v *state.Version, cat *render.Catalog) (lock.Request, err
 		return lock.Request{}, err
 	}
 	return lock.Request{
-		Presence: p.presence, Version: v, VersionRev: p.agreed, Stale: v.Rollout() != p.current.Rollout(), Run: p.out.Run, Order: p.local.Order(v.Rollout()), Lasting: !p.loop,
+		Presence: p.presence, Version: v, VersionRev: p.agreed, Stale: p.current == nil || v.Rollout() != p.current.Rollout(), Run: p.out.Run, Order: p.local.Order(v.Rollout()), Lasting: !p.loop,
 		Brief: p.Wait < lock.Patience,
 		Rules: rulesFor(rollout, cat.Node), Inventory: members(cat.Inventory), Waiting: p.waiting(v),
 	}, nil

@@ -72,7 +72,7 @@ func TestConfigErrors(t *testing.T) {
 		"no repositories":    {"node: {name: x}\n", "", "repositories is empty"},
 		"a bad node name":    {repositories + "node: {name: 'a/b'}\n", "", `node.name "a/b"`},
 		"a bad fleet name":   {repositories + "fleet: ../x\n", "", `fleet "../x"`},
-		"a bad role":         {repositories + "node: {name: x, labels: {role: a/b}}\n", "", `the role "a/b"`},
+		"a bad role":         {repositories + "node: {name: x, labels: {role: a/b}}\n", "", `label role: "a/b"`},
 		"two places of etcd": {repositories + "etcd: {endpoints: [http://e:2379], dir: /x}\n", "", "exclude each other"},
 		"in conf.d":          {repositories, "agnt: {}\n", filepath.Join("conf.d", "10.yaml") + ":1:1: unknown field"},
 	} {

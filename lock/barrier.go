@@ -10,6 +10,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
@@ -125,7 +126,7 @@ func (s *Steps) arriveAgain(ctx context.Context, step Step, how string, done *cl
 	if len(before) == 0 {
 		return false, state.ErrLeaseLost
 	}
-	if string(before[0].Value) != how {
+	if came(s.store, before[0]) != how {
 		ops := []clientv3.Op{clientv3.OpPut(string(before[0].Key), how), clientv3.OpDelete(s.key(step, "bad", s.req.node()))}
 		if how == Failed || how == Faulty {
 			ops[1] = clientv3.OpPut(s.key(step, "bad", s.req.node()), "")
@@ -269,17 +270,17 @@ func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
 	t := tally{left: roster.Left, survives: s.req.Rules.hostFailures(roster.Size), open: got.Responses[0].GetResponseRange().Count > 0, in: map[string]string{}, revision: got.Header.Revision}
 	arrived := map[string]bool{}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
-		node := state.LastPart(kv.Key)
-		if t.in[node], arrived[node] = string(kv.Value), true; t.in[node] == Failed || t.in[node] == Faulty {
+		k, err := s.store.Key(kv)
+		if err != nil {
+			continue
+		}
+		if t.in[k.Node], arrived[k.Node] = came(s.store, kv), true; t.in[k.Node] == Failed || t.in[k.Node] == Faulty {
 			t.news = max(t.news, kv.ModRevision)
 		}
 	}
 	sets := make([]map[string]bool, 3)
 	for i := range sets {
-		sets[i] = map[string]bool{}
-		for _, kv := range got.Responses[2+i].GetResponseRange().Kvs {
-			sets[i][state.LastPart(kv.Key)] = true
-		}
+		sets[i] = lastParts(s.store, got.Responses[2+i].GetResponseRange().Kvs)
 	}
 	gone, known, alive := sets[0], sets[1], sets[2]
 	t.missing, t.more = missing(roster.Nodes(), arrived, gone, known, alive, s.req.Rules.OnLost)
@@ -300,6 +301,15 @@ func (s *Steps) tally(ctx context.Context, step Step) (tally, error) {
 		}
 	}
 	return t, nil
+}
+
+// came is how a node came to a barrier. Where that cannot be read, it failed.
+func came(s *state.Store, kv *mvccpb.KeyValue) string {
+	how, err := state.Read[state.Word](s, kv)
+	if how != Done && how != Skipped && how != Faulty || err != nil {
+		return Failed
+	}
+	return string(how)
 }
 
 // halt halts the node's group because of what failed on another node, unless an operator resumed it since.

@@ -57,9 +57,9 @@ func (t *Turn) byName() bool {
 func (t *Turn) surveyOf(ctx context.Context, r *reading, answers []*pb.ResponseOp) error {
 	r.surveyed = true
 	if t.byName() {
-		known, alive, err := state.PresenceOf(t.roster.Nodes(), answers)
+		known, alive := t.store.PresenceOf(t.roster.Nodes(), answers)
 		r.view.Away = r.view.absent(known, alive)
-		return err
+		return nil
 	}
 	if t.size > namedAway {
 		return t.awayOfMany(ctx, r, answers[0].GetResponseRange().Kvs)
@@ -85,7 +85,10 @@ func awayIn(answers []*pb.ResponseOp) (away int) {
 func (t *Turn) awayOfMany(ctx context.Context, r *reading, counted []*mvccpb.KeyValue) (err error) {
 	dead := slices.Contains(slices.Collect(maps.Values(r.view.Dead)), true) || len(deadOnes(r.view.Guests)) > 0
 	if len(counted) > 0 && !dead {
-		return decode(counted[0], &r.view.More)
+		if away, err := state.Read[state.Count](t.store, counted[0]); err == nil {
+			r.view.More = int(away)
+			return nil
+		}
 	}
 	got, err := t.store.Client.Txn(ctx).Then(t.censusOps(clientv3.WithCountOnly())...).Commit()
 	if err != nil {
@@ -126,9 +129,7 @@ func (t *Turn) census(ctx context.Context, v View) ([]string, error) {
 	}
 	sets := []map[string]bool{{}, {}}
 	for i, r := range got.Responses {
-		for _, kv := range r.GetResponseRange().Kvs {
-			sets[i%2][state.LastPart(kv.Key)] = true
-		}
+		maps.Copy(sets[i%2], lastParts(t.store, r.GetResponseRange().Kvs))
 	}
 	return v.absent(sets[0], sets[1]), nil
 }

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
+	"path"
 	"slices"
 	"strconv"
 	"time"
@@ -141,7 +142,7 @@ func (t *Turn) freeOps() []clientv3.Op {
 	if t.key == "" {
 		return nil
 	}
-	ops := []clientv3.Op{clientv3.OpDelete(t.key), clientv3.OpDelete(t.marks + state.LastPart([]byte(t.key))), t.store.RingOp()}
+	ops := []clientv3.Op{clientv3.OpDelete(t.key), clientv3.OpDelete(t.marks + path.Base(t.key)), t.store.RingOp()}
 	if t.total != "" {
 		ops = append(ops, clientv3.OpDelete(t.total))
 	}

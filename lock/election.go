@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -71,9 +72,13 @@ func (s *Steps) elect(ctx context.Context, e Election) (*Candidate, error) {
 	c := &Candidate{steps: s, election: e}
 	taken := map[string]bool{}
 	for _, kv := range got.Kvs {
-		c.chosen = append(c.chosen, string(kv.Value))
-		taken[state.LastPart(kv.Key)] = true
-		if string(kv.Value) == s.req.node() {
+		k, err := s.store.Key(kv)
+		if err != nil {
+			continue
+		}
+		node := holderOf(s.store, kv)
+		c.chosen, taken[strconv.Itoa(k.Place)] = append(c.chosen, node), true
+		if node == s.req.node() {
 			c.place, c.revision = string(kv.Key), kv.ModRevision
 			return c, nil
 		}
@@ -87,8 +92,8 @@ func (s *Steps) elect(ctx context.Context, e Election) (*Candidate, error) {
 		if free, err := s.abandoned(ctx, e, kv); err != nil {
 			return nil, err
 		} else if free {
-			return c, c.take(ctx, string(kv.Key), kv.ModRevision, clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(string(kv.Value))), "=", 0),
-				clientv3.Compare(clientv3.CreateRevision(s.electionKey(e, "started", string(kv.Value))), "=", 0))
+			return c, c.take(ctx, string(kv.Key), kv.ModRevision, clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(holderOf(s.store, kv))), "=", 0),
+				clientv3.Compare(clientv3.CreateRevision(s.electionKey(e, "started", holderOf(s.store, kv))), "=", 0))
 		}
 	}
 	return c, nil
@@ -96,7 +101,24 @@ func (s *Steps) elect(ctx context.Context, e Election) (*Candidate, error) {
 
 // abandoned reports a place whose node is gone and started nothing there: with onLost: hold only one that was given up.
 func (s *Steps) abandoned(ctx context.Context, e Election, kv *mvccpb.KeyValue) (bool, error) {
-	node := string(kv.Value)
+	node, err := state.Read[state.NodeName](s.store, kv)
+	if err != nil { // nobody knows who has it
+		return false, nil
+	}
+	return s.givenUp(ctx, e, string(node))
+}
+
+// holderOf is the node that has a place. Of one that cannot be read it is the key.
+func holderOf(s *state.Store, kv *mvccpb.KeyValue) string {
+	node, err := state.Read[state.NodeName](s, kv)
+	if bad, ok := errors.AsType[*state.BadRecordError](err); ok {
+		return "a node that etcd key " + bad.Key + " does not name"
+	}
+	return string(node)
+}
+
+// givenUp reports a node that is gone and started nothing.
+func (s *Steps) givenUp(ctx context.Context, e Election, node string) (bool, error) {
 	got, err := s.store.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.store.AliveKey(node), clientv3.WithCountOnly()),
 		clientv3.OpGet(s.electionKey(e, "started", node), clientv3.WithCountOnly()),

@@ -15,7 +15,7 @@ func (t *Turn) Succeed(ctx context.Context) error {
 	var done, clock int64
 	err := again(ctx, t.req.node(), func() (err error) {
 		if t.roster == nil { // it parked, and had nothing to change afterwards
-			if err := t.freeze(ctx); err != nil {
+			if err := t.freeze(ctx); err != nil && Unreadable("", err) == nil {
 				return err
 			}
 		}
@@ -27,7 +27,7 @@ func (t *Turn) Succeed(ctx context.Context) error {
 	}
 	t.drop()
 	t.prolong(ctx, clock)
-	if done >= int64(t.roster.Size) {
+	if t.roster != nil && done >= int64(t.roster.Size) {
 		_ = again(ctx, t.req.node(), func() error { return t.close(ctx, t.req.Rules.Group) }) // the success is on record; else who waits for the group does it
 	}
 	return nil
@@ -55,7 +55,7 @@ func (t *Turn) succeed(ctx context.Context) (through, clock int64, err error) {
 		if strike(&gate, node) { // success strikes the failure; a halt stays
 			ops = append(ops, s.GateOp(q.rollout(), group, gate))
 		}
-		if t.roster.Has(node) {
+		if t.roster != nil && t.roster.Has(node) {
 			ops = append(ops, s.DoneOp(q.rollout(), group, node, ""))
 		}
 		n := len(ops)
@@ -95,14 +95,11 @@ func (t *Turn) leftovers(ctx context.Context) (gate state.Gate, gateRev int64, e
 	}
 	kvs := got.Responses[0].GetResponseRange().Kvs
 	if len(kvs) > 0 {
-		err = decode(kvs[0], &gate)
+		_, gate = s.ReadGate(kvs[0])
 	}
 	for i := range 2 {
 		for _, kv := range got.Responses[1+i].GetResponseRange().Kvs {
-			var c state.Claim
-			if err := decode(kv, &c); err != nil {
-				return gate, 0, err
-			}
+			c := s.ReadClaim(kv)
 			switch {
 			case c.Node != t.req.node():
 			case i == 0 && t.key == "":

@@ -2,9 +2,7 @@ package lock
 
 import (
 	"context"
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -34,33 +32,27 @@ func deadOnes(all []Held) (out []Held) {
 }
 
 // slotOf is a claim of a slot.
-func slotOf(s *state.Store, kv *mvccpb.KeyValue, marked map[string]bool) (Held, error) {
+func slotOf(s *state.Store, kv *mvccpb.KeyValue, marked map[string]bool) Held {
 	place := strings.TrimPrefix(string(kv.Key), s.SlotPrefix(""))
 	group := place[:max(0, strings.LastIndexByte(place, '/'))]
-	h := Held{Key: string(kv.Key), Fence: kv.CreateRevision, Group: group, Name: "slot " + group, Dead: !marked[place]}
-	return h, decode(kv, &h.Claim)
+	claim := s.ReadClaim(kv) // who holds one that cannot be read may well live
+	return Held{Key: string(kv.Key), Fence: kv.CreateRevision, Group: group, Name: "slot " + group, Dead: !marked[place] && claim.Unread == nil, Claim: claim}
 }
 
 // holdings files who holds slots, of whatever group: those of the node's own group by their place, the node's own in other groups, and of
 // the others those that count in this group all the same.
-func (t *Turn) holdings(r *reading, claims, marks []*mvccpb.KeyValue) error {
+func (t *Turn) holdings(r *reading, claims, marks []*mvccpb.KeyValue) {
 	marked := map[string]bool{}
 	for _, kv := range marks {
 		marked[strings.TrimPrefix(string(kv.Key), t.store.MarkPrefix(""))] = true
 	}
 	r.view.Claims, r.view.Dead = map[int]state.Claim{}, map[int]bool{}
-	for _, kv := range claims {
-		h, err := slotOf(t.store, kv, marked)
-		if err != nil {
-			return err
-		}
+	for i, kv := range claims {
+		h := slotOf(t.store, kv, marked)
 		r.slots = append(r.slots, h)
 		switch {
 		case h.Group == t.gate:
-			index, err := strconv.Atoi(state.LastPart(kv.Key))
-			if err != nil {
-				return fmt.Errorf("etcd key %s: %w", kv.Key, err)
-			}
+			index := placeOf(t.store, kv, i)
 			r.view.Claims[index], r.view.Dead[index], r.fences[index] = h.Claim, h.Dead, h.Fence
 		case h.Node == t.req.node():
 			r.others = append(r.others, h)
@@ -68,7 +60,6 @@ func (t *Turn) holdings(r *reading, claims, marks []*mvccpb.KeyValue) error {
 			t.guest(r, h)
 		}
 	}
-	return nil
 }
 
 // guest files a claim in another group that counts in this one, because its node belongs here by the rules of today, or did since it made the
@@ -113,7 +104,7 @@ func (v View) uncounted() (out []Held) {
 		counted[c.Node] = true
 	}
 	for _, h := range v.Slots {
-		if !counted[h.Node] && !h.Idle {
+		if h.Unread != nil || !counted[h.Node] && !h.Idle {
 			out = append(out, h)
 		}
 		counted[h.Node] = true

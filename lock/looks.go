@@ -33,7 +33,9 @@ func (s *Steps) await(ctx context.Context, key string, every time.Duration, told
 			sleep(ctx, jitter(s.req.node(), poll, 20*time.Millisecond))
 			continue
 		case err != nil:
-			wait = &Wait{Gate: "etcd", Reason: err.Error(), Clear: goesOn}
+			if wait = Unreadable("etcd", err); wait == nil {
+				wait = &Wait{Gate: "etcd", Reason: err.Error(), Clear: goesOn}
+			}
 			sleep(ctx, jitter(s.req.node(), poll, 2*time.Second))
 		}
 		wait.Since = began

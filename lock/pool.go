@@ -2,11 +2,7 @@ package lock
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -100,14 +96,14 @@ func (t *Turn) look(ctx context.Context) (*reading, error) {
 		}
 	}
 	r := &reading{revision: got.Header.Revision, fences: map[int]int64{}}
-	err = t.place(r, a)
-	if err == nil && t.switched {
-		err = t.switches(r, a)
+	t.place(r, a)
+	if t.switched {
+		t.switches(r, a)
 	}
-	if err == nil && t.slots {
-		err = t.rules(r, a)
+	if t.slots {
+		t.rules(r, a)
 	}
-	if err == nil && len(a.left) > 0 {
+	if len(a.left) > 0 {
 		err = t.surveyOf(ctx, r, a.left)
 	}
 	return r, err
@@ -131,22 +127,23 @@ func (t *Turn) placeOps() []clientv3.Op {
 }
 
 // place files what placeOps read.
-func (t *Turn) place(r *reading, a *answers) (err error) {
+func (t *Turn) place(r *reading, a *answers) {
 	q := t.req
 	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost}
 	r.current, r.alive = revisionOf(a.kvs()), revisionOf(a.kvs())
 	tickets := a.next().GetResponseRange()
 	if next := tickets.Kvs; len(next) > 0 {
 		r.ahead, r.older = string(next[0].Key), int(tickets.Count)
-		r.view.Ahead = ticketNode(r.ahead)
+		r.view.Ahead = ticketNode(t.store, next[0])
 	}
 	claims, marks := a.kvs(), a.kvs()
 	if t.slots {
-		err = t.holdings(r, claims, marks)
-	} else if r.view.Claims, err = claimsOf(claims, r.fences); err == nil {
-		r.view.Dead = deadOf(r.view.Claims, marks)
+		t.holdings(r, claims, marks)
+	} else {
+		r.view.Claims = claimsOf(t.store, claims, r.fences)
+		r.view.Dead = deadOf(t.store, r.view.Claims, marks)
 	}
-	return errors.Join(err, t.gates(r, a.kvs()))
+	t.gates(r, a.kvs())
 }
 
 // switchOps read the pause, and the switches of the node, its role, and all.
@@ -175,11 +172,9 @@ func (t *Turn) scopes() []state.Scope {
 }
 
 // rules files what rulesOps read.
-func (t *Turn) rules(r *reading, a *answers) (err error) {
+func (t *Turn) rules(r *reading, a *answers) {
 	q, v := t.req, &r.view
-	if v.Totals, err = claimsOf(a.kvs(), nil); err != nil {
-		return err
-	}
+	v.Totals = claimsOf(t.store, a.kvs(), nil)
 	v.Spares = q.Rules.hostFailures(t.size)
 	v.Total, v.Timed, v.Mixed = q.Rules.Total, q.Rules.Deadline > 0, t.roster != nil && len(t.roster.Roles) > 1
 	if v.Total > 0 {
@@ -191,26 +186,22 @@ func (t *Turn) rules(r *reading, a *answers) (err error) {
 	}
 	v.All = r.gates[state.AllGroups]
 	if len(q.Rules.Depends) > 0 {
-		closed, soaks := lastParts(a.kvs()), a.kvs()
+		closed, soaks := lastParts(t.store, a.kvs()), a.kvs()
 		for _, g := range q.Rules.Depends {
 			d := Dependency{Group: g, Closed: closed[g], Gate: r.gates[g]}
 			for _, kv := range soaks {
-				if state.LastPart(kv.Key) != g {
-					continue
-				}
-				d.Soaking = true
-				if err := decode(kv, &d.Until); err != nil {
-					return err
+				if k, err := t.store.Key(kv); err == nil && k.Group == g {
+					until, _ := state.Read[state.Moment](t.store, kv) // for people
+					d.Soaking, d.Until = true, until.Time
 				}
 			}
 			v.Depends = append(v.Depends, d)
 		}
 	}
-	return nil
 }
 
 // switches finds the operator's word that holds: host over role over global; nothing lifts a pause.
-func (t *Turn) switches(r *reading, a *answers) error {
+func (t *Turn) switches(r *reading, a *answers) {
 	s, pause := t.store, a.kvs()
 	r.unmoved(s.PauseKey(), pause)
 	enabled := false // by a nearer scope
@@ -220,34 +211,23 @@ func (t *Turn) switches(r *reading, a *answers) error {
 		if len(kvs) == 0 || enabled || r.view.Switch != nil {
 			continue
 		}
-		w := &Switched{What: c.String(), Clear: "pullet enable --" + c.String()}
-		if err := decode(kvs[0], &w.Switch); err != nil {
-			return err
-		}
+		w := &Switched{What: c.String(), Clear: "pullet enable --" + c.String(), Switch: s.ReadSwitch(kvs[0])}
 		if enabled = w.Enabled && (w.Version == "" || !t.slots || w.Version == t.req.Version.ID); !enabled {
 			r.view.Switch, r.switchKey = w, s.SwitchKey(c)
 		}
 	}
 	if len(pause) > 0 && r.view.Switch == nil {
-		w := &Switched{What: "pause", Clear: "pullet rollout resume"}
-		if err := decode(pause[0], &w.Switch); err != nil {
-			return err
-		}
+		w := &Switched{What: "pause", Clear: "pullet rollout resume", Switch: s.ReadSwitch(pause[0])}
 		r.view.Switch, r.switchKey = w, s.PauseKey()
 	}
-	return nil
 }
 
 // gates reads the gates, of which the pool's own and those of what it depends on are compared when the claim is made.
-func (t *Turn) gates(r *reading, kvs []*mvccpb.KeyValue) error {
+func (t *Turn) gates(r *reading, kvs []*mvccpb.KeyValue) {
 	at := map[string][]*mvccpb.KeyValue{}
 	r.gates = map[string]state.Gate{}
 	for _, kv := range kvs {
-		var g state.Gate
-		if err := decode(kv, &g); err != nil {
-			return err
-		}
-		group := state.LastPart(kv.Key)
+		group, g := t.store.ReadGate(kv)
 		r.gates[group], at[group] = g, []*mvccpb.KeyValue{kv}
 	}
 	counts := []string{t.gate}
@@ -261,7 +241,6 @@ func (t *Turn) gates(r *reading, kvs []*mvccpb.KeyValue) error {
 	if r.view.Gate, r.gateRev = r.gates[t.gate], revisionOf(at[t.gate]); r.gateRev == 0 {
 		r.view.Gate.State = "open"
 	}
-	return nil
 }
 
 // unmoved adds a key to those that must be as they were read.
@@ -276,38 +255,38 @@ func revisionOf(kvs []*mvccpb.KeyValue) int64 {
 	return kvs[0].ModRevision
 }
 
-func decode(kv *mvccpb.KeyValue, v any) error {
-	if err := json.Unmarshal(kv.Value, v); err != nil {
-		return fmt.Errorf("etcd key %s: %w", kv.Key, err)
-	}
-	return nil
-}
-
-// claimsOf are the claims by place, and their fences where those are wanted.
-func claimsOf(kvs []*mvccpb.KeyValue, fences map[int]int64) (map[int]state.Claim, error) {
+// claimsOf are the claims by place, and their fences where those are wanted. One of which the place cannot be read has one that nobody asks for.
+func claimsOf(s *state.Store, kvs []*mvccpb.KeyValue, fences map[int]int64) map[int]state.Claim {
 	out := map[int]state.Claim{}
-	for _, kv := range kvs {
-		var c state.Claim
-		if err := decode(kv, &c); err != nil {
-			return nil, err
-		}
-		index, err := strconv.Atoi(state.LastPart(kv.Key))
-		if err != nil {
-			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
-		}
-		out[index] = c
-		if fences != nil {
-			fences[index] = kv.CreateRevision
+	for i, kv := range kvs {
+		place := placeOf(s, kv, i)
+		if out[place] = s.ReadClaim(kv); fences != nil {
+			fences[place] = kv.CreateRevision
 		}
 	}
-	return out, nil
+	return out
 }
 
-// deadOf are the claims whose holders left no mark that lives.
-func deadOf(claims map[int]state.Claim, marks []*mvccpb.KeyValue) map[int]bool {
+// placeOf is the place of a claim. One that cannot be read is a place of its own.
+func placeOf(s *state.Store, kv *mvccpb.KeyValue, i int) int {
+	k, err := s.Key(kv)
+	if err != nil {
+		return -1 - i
+	}
+	return k.Place
+}
+
+// deadOf are the claims whose holders left no mark that lives. Who holds one that cannot be read may well live.
+func deadOf(s *state.Store, claims map[int]state.Claim, marks []*mvccpb.KeyValue) map[int]bool {
+	marked := map[int]bool{}
+	for _, kv := range marks {
+		if k, err := s.Key(kv); err == nil {
+			marked[k.Place] = true
+		}
+	}
 	dead := map[int]bool{}
-	for i := range claims {
-		dead[i] = !slices.ContainsFunc(marks, func(kv *mvccpb.KeyValue) bool { return state.LastPart(kv.Key) == strconv.Itoa(i) })
+	for i, c := range claims {
+		dead[i] = !marked[i] && c.Unread == nil
 	}
 	return dead
 }

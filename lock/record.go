@@ -37,21 +37,15 @@ func (c *Candidate) Record(ctx context.Context, step Step, maxAge time.Duration)
 		return r, err
 	}
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
-		var start state.StepStart
-		if err := decode(kv, &start); err != nil {
-			return r, err
-		}
-		r.Attempt, r.started = start.Attempt, kv.ModRevision
+		r.Attempt, r.started = s.store.ReadStart(kv).Attempt, kv.ModRevision
 	}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
-		r.result = kv.ModRevision
-		if err := decode(kv, &r.Result); err != nil {
-			return r, err
-		}
+		r.Result, r.result = s.store.ReadResult(kv), kv.ModRevision
 	}
 	r.Fresh = maxAge == 0 || got.Responses[2].GetResponseRange().Count > 0
 	for _, kv := range got.Responses[3].GetResponseRange().Kvs {
-		r.Again = string(kv.Value)
+		again, _ := state.Read[state.Title](s.store, kv) // any text will do
+		r.Again = string(again)
 	}
 	return r, nil
 }
@@ -78,9 +72,8 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 		return state.ErrLeaseLost
 	}
 	for _, kv := range seen[2].GetResponseRange().Kvs { // an attempt to write it whose answer was lost did it
-		var start state.StepStart
-		if err := decode(kv, &start); err != nil || start.Attempt == attempt {
-			return err
+		if s.store.ReadStart(kv).Attempt == attempt {
+			return nil
 		}
 	}
 	return ErrMoved

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"context"
+	"path"
 	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -14,7 +15,7 @@ import (
 // or the node is known to change nothing: see yield.
 func (t *Turn) regroup(ctx context.Context, r *reading) error {
 	old := r.others[0] // the next look finds the next one
-	index := state.LastPart([]byte(old.Key))
+	index := path.Base(old.Key)
 	moved := old.Claim
 	moved.Groups = append(without(without(moved.Groups, t.gate), old.Group), old.Group)
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(old.Key), "=", old.Fence), t.lives()}

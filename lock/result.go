@@ -1,8 +1,8 @@
 package lock
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -59,12 +59,12 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 		return nil, nil, 0, err
 	}
 	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[i].GetResponseRange().Kvs }
-	fresh, started := lastParts(kvs(1)), lastParts(kvs(3))
+	fresh, started := lastParts(s.store, kvs(1)), lastParts(s.store, kvs(3))
 	found := map[string]state.StepResult{}
 	for _, kv := range kvs(0) {
-		var r state.StepResult
-		if err := decode(kv, &r); err != nil {
-			return nil, nil, 0, err
+		r, err := state.Read[state.StepResult](s.store, kv)
+		if err != nil { // it is waited for
+			continue
 		}
 		if maxAge == 0 || fresh[r.Node] || r.Result != "ok" {
 			found[r.Node] = r
@@ -80,8 +80,9 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 	}
 	var missing []state.Holder
 	for _, kv := range kvs(2) {
-		if node := string(kv.Value); found[node].Node == "" && len(missing) < askedAtOnce {
-			missing = append(missing, state.Holder{Node: node, Step: step.ID, Since: time.Unix(0, 0)})
+		node, err := state.Read[state.NodeName](s.store, kv)
+		if err == nil && found[string(node)].Node == "" && len(missing) < askedAtOnce {
+			missing = append(missing, state.Holder{Node: string(node), Step: step.ID, Since: time.Unix(0, 0)})
 		}
 	}
 	if err := trouble(ctx, s.store, s.req, missing); err != nil {
@@ -134,17 +135,16 @@ func (s *Steps) haltUnknown(ctx context.Context, step Step, node, reason string,
 
 // Value is the content of a shared result.
 func (s *Steps) Value(ctx context.Context, r state.StepResult, into any) error {
-	data, err := s.store.Shared(ctx, r)
-	if err != nil || len(data) == 0 {
-		return err
-	}
-	return json.Unmarshal(data, into)
+	return s.store.Shared(ctx, r, into)
 }
 
-func lastParts(kvs []*mvccpb.KeyValue) map[string]bool {
+// lastParts are the nodes, or else the groups, that end keys.
+func lastParts(s *state.Store, kvs []*mvccpb.KeyValue) map[string]bool {
 	out := map[string]bool{}
 	for _, kv := range kvs {
-		out[state.LastPart(kv.Key)] = true
+		if k, err := s.Key(kv); err == nil {
+			out[cmp.Or(k.Node, k.Group)] = true
+		}
 	}
 	return out
 }

@@ -26,7 +26,7 @@ func (q *Request) ofGroup(group string) state.Choose {
 
 // takeRoster files the roster that was read, if it is frozen yet.
 func (t *Turn) takeRoster(answer *pb.ResponseOp) (err error) {
-	t.roster, err = state.RosterOf(answer)
+	t.roster, err = t.store.RosterOf(answer)
 	if t.roster != nil {
 		t.size = t.roster.Size
 	}
@@ -71,11 +71,7 @@ func (s *Steps) admitted(ctx context.Context) (map[string]bool, error) {
 	}
 	out := map[string]bool{s.req.node(): true}
 	for _, kv := range got.Kvs {
-		var c state.Claim
-		if err := decode(kv, &c); err != nil {
-			return nil, err
-		}
-		if c.Rollout == s.req.rollout() {
+		if c := s.store.ReadClaim(kv); c.Rollout == s.req.rollout() {
 			out[c.Node] = true
 		}
 	}

@@ -3,7 +3,7 @@ package lock
 import (
 	"context"
 	"errors"
-	"strings"
+	"strconv"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -89,20 +89,16 @@ func (t *Turn) GoOnStep(ctx context.Context) error {
 // LeaveSteps frees the places at serialized steps that a node still has from a run that was cut off, but for the steps that it goes on with:
 // others need them. It reports how many it kept.
 func LeaveSteps(ctx context.Context, s *state.Store, node string, goesOn func(hash string) bool) (kept int, err error) {
-	prefix := s.SemaphorePrefix("")
-	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix())
+	got, err := s.Client.Get(ctx, s.SemaphorePrefix(""), clientv3.WithPrefix())
 	if err != nil {
 		return 0, err
 	}
 	for _, kv := range got.Kvs {
-		var c state.Claim
-		if err := decode(kv, &c); err != nil {
-			return kept, err
-		}
-		hash, place, _ := strings.Cut(strings.TrimPrefix(string(kv.Key), prefix), "/")
-		if c.Node != node {
+		k, err := s.Key(kv)
+		if err != nil || s.ReadClaim(kv).Node != node {
 			continue
 		}
+		hash, place := k.Hash, strconv.Itoa(k.Place)
 		if goesOn(hash) {
 			kept++
 			continue

@@ -205,10 +205,7 @@ func (t *Turn) settle(ctx context.Context, dep *Dependency) (closed bool, err er
 	}
 	sets := make([]map[string]bool, len(got.Responses))
 	for i, answer := range got.Responses {
-		sets[i] = map[string]bool{}
-		for _, kv := range answer.GetResponseRange().Kvs {
-			sets[i][state.LastPart(kv.Key)] = true
-		}
+		sets[i] = lastParts(s, answer.GetResponseRange().Kvs)
 	}
 	dep.Missing, dep.More = missing(roster.Nodes(), sets[0], sets[1], sets[2], sets[3], t.req.Rules.OnLost)
 	if len(dep.Missing) > 0 {

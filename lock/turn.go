@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -57,10 +57,13 @@ func newTurn(store *state.Store, req *Request, p *pool) *Turn {
 	return &Turn{pool: p, store: store, req: req, ticket: ticket}
 }
 
-// ticketNode is the node of a ticket's key.
-func ticketNode(key string) string {
-	_, node, _ := strings.Cut(key[strings.LastIndexByte(key, '/')+1:], "-")
-	return node
+// ticketNode is the node of a ticket. One that cannot be read keeps its place.
+func ticketNode(s *state.Store, kv *mvccpb.KeyValue) string {
+	k, err := s.Key(kv)
+	if bad, ok := errors.AsType[*state.BadRecordError](err); ok {
+		return "the ticket " + bad.Key + ", which cannot be read (" + bad.Clear + "),"
+	}
+	return k.Node
 }
 
 // Holds reports that the node holds its claim, as far as it knows.
@@ -75,13 +78,12 @@ func (t *Turn) Left(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	claims, err := claimsOf(got.Kvs, nil)
-	for _, c := range claims {
+	for _, c := range claimsOf(t.store, got.Kvs, nil) {
 		if c.Node == t.req.node() && c.Rollout == t.req.rollout() {
-			return true, err
+			return true, nil
 		}
 	}
-	return false, err
+	return false, nil
 }
 
 // Try claims a place if the node is admitted now; else it says why not, and the node keeps its place in the queue.
@@ -140,8 +142,16 @@ func (t *Turn) told(w *Wait) *Wait {
 }
 
 // attempt looks, decides and claims. No wait and no error: the node holds its place. Where nothing moved since an earlier look, it does not
-// matter who comes first.
+// matter who comes first. A record that cannot be read, and on which the decision rests, is waited for.
 func (t *Turn) attempt(ctx context.Context, earlier *reading) (*Wait, *reading, error) {
+	wait, r, err := t.tryOnce(ctx, earlier)
+	if w := Unreadable(t.name, err); w != nil {
+		return w, &reading{fences: map[int]int64{-1: -1}}, nil // it is like no other look
+	}
+	return wait, r, err
+}
+
+func (t *Turn) tryOnce(ctx context.Context, earlier *reading) (*Wait, *reading, error) {
 	r, err := t.enter(ctx)
 	if err == nil {
 		err = t.current(ctx, r)

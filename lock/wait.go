@@ -26,10 +26,11 @@ func (w *Wait) Error() string {
 // ErrSuperseded says that the fleet moved on to another version while the node waited.
 var ErrSuperseded = errors.New("superseded: the fleet moved on to another version")
 
-// superseded returns ErrSuperseded when the fleet is at another rollout than the request's; else the revision at which that was set.
+// superseded returns ErrSuperseded when the fleet is at another rollout than the request's, or nobody can read at which; else the revision at which
+// that was set.
 func superseded(ctx context.Context, s *state.Store, q *Request) (int64, error) {
 	current, rev, err := s.Current(ctx)
-	if err == nil && (current == nil || current.Rollout() != q.rollout()) {
+	if _, bad := errors.AsType[*state.BadRecordError](err); bad || err == nil && (current == nil || current.Rollout() != q.rollout()) {
 		err = ErrSuperseded
 	}
 	return rev, err
@@ -43,6 +44,15 @@ func jitter(node string, attempt int, d time.Duration) time.Duration {
 	h := fnv.New32a()
 	fmt.Fprint(h, node, attempt)
 	return d/2 + d/2*time.Duration(h.Sum32()%1024)/1024
+}
+
+// Unreadable is the wait of a node that cannot go on because of a record which cannot be read; nil where it is another error.
+func Unreadable(gate string, err error) *Wait {
+	bad, ok := errors.AsType[*state.BadRecordError](err)
+	if !ok {
+		return nil
+	}
+	return &Wait{Gate: gate, Reason: fmt.Sprintf("etcd key %s cannot be read: %s", bad.Key, bad.Why), Clear: bad.Clear}
 }
 
 // goesOn is what there is to do where nothing is wrong.

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	spelling "github.com/pullet/pullet/plain"
 )
 
 // Fleet is pullet.yaml: what holds for all nodes.
@@ -70,8 +72,19 @@ func (c *compiler) compileInventory() {
 			continue
 		}
 		for name, n := range body.Nodes {
+			c.checkListed(doc, name, n.Labels)
 			c.inventory[name] = Node{Name: name, Labels: n.Labels}
 		}
+	}
+}
+
+// checkListed refuses what the fleet's record could not hold.
+func (c *compiler) checkListed(doc *document, name string, labels map[string]string) {
+	if !spelling.Name(name) {
+		c.fail(doc.errorAt(doc.find("nodes", name), "%q: name a node with letters, digits, dots, dashes and underscores", name))
+	}
+	if err := spelling.Labels(labels); err != nil {
+		c.fail(doc.errorAt(doc.find("nodes", name), "node %s: %v", name, err))
 	}
 }
 

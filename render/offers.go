@@ -9,6 +9,8 @@ import (
 	"text/template"
 
 	"go.yaml.in/yaml/v4"
+
+	spelling "github.com/pullet/pullet/plain"
 )
 
 // servicesFile is where a repository says who offers which services.
@@ -128,6 +130,9 @@ func (c *compiler) checkOffer(doc *document, at *yaml.Node, o Offer) bool {
 	}
 	if o.Port < 0 || o.Port > 65535 {
 		wrong("port", "%d is no port", o.Port)
+	}
+	if o.Address != "" && !spelling.Address(o.Address) {
+		wrong("address", "%q is neither an IP address nor the name of a host", o.Address)
 	}
 	if o.Address != "" && o.Interface != "" {
 		wrong("interface", "address and interface exclude each other: keep one")

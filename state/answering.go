@@ -71,10 +71,9 @@ func (s *Store) answering(ctx context.Context, instances map[string]Service) (ma
 // leaveDNS takes a node's instance out of DNS, unless the node answers again or somebody else was faster. Who reads the service is woken.
 func (s *Store) leaveDNS(ctx context.Context, name, node string) error {
 	key := s.serviceKey(name, node)
-	var have Service
-	seen, err := s.read(ctx, key, &have)
+	have, seen, err := get[Service](ctx, s, key)
 	if err != nil || have.DNS == "" {
-		return err
+		return unlessBad(err)
 	}
 	ops := append(have.leaveDNS(), s.RingOp(), s.serviceBell(name))
 	have.DNS = ""

@@ -2,11 +2,9 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -90,9 +88,8 @@ func (s *Store) Give(ctx context.Context, c Command) error {
 	if err != nil || done.Succeeded {
 		return err
 	}
-	var other Command
-	_, err = s.read(ctx, key, &other)
-	return errors.Join(err, fmt.Errorf("nothing was given: %s gave a command at the very same moment (%s); look at pullet run and try again", other.By, c.ID))
+	other, _, err := get[Command](ctx, s, key)
+	return errors.Join(unlessBad(err), fmt.Errorf("nothing was given: %s gave a command at the very same moment (%s); look at pullet run and try again", other.By, c.ID))
 }
 
 // CommandStatus is a command with what came of it so far, by node.
@@ -159,14 +156,16 @@ func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStat
 	}
 	gone := map[string]bool{}
 	for _, kv := range answers[0].GetResponseRange().Kvs {
-		gone[LastPart(kv.Key)] = true
+		if k, err := s.Key(kv); err == nil {
+			gone[k.Node] = true
+		}
 	}
 	var out []CommandStatus
 	results := map[string]map[string]CommandResult{}
 	for _, answer := range answers[1:] {
 		for _, kv := range answer.GetResponseRange().Kvs {
-			if err := s.fileCommand(kv, &out, results); err != nil {
-				return nil, nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+			if k, err := s.Key(kv); err == nil {
+				s.fileCommand(k, kv, &out, results)
 			}
 		}
 	}
@@ -174,32 +173,38 @@ func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStat
 }
 
 // fileCommand files one key of a command. In the order of keys, what was given comes before the results.
-func (s *Store) fileCommand(kv *mvccpb.KeyValue, out *[]CommandStatus, results map[string]map[string]CommandResult) error {
-	parts := strings.Split(strings.TrimPrefix(string(kv.Key), s.prefix), "/")
-	id, node := parts[1], parts[len(parts)-1]
-	switch {
-	case parts[0] == "command" && parts[2] == "given":
-		c := CommandStatus{Results: map[string]CommandResult{}}
-		if err := json.Unmarshal(kv.Value, &c.Command); err != nil {
-			return err
+func (s *Store) fileCommand(k Key, kv *mvccpb.KeyValue, out *[]CommandStatus, results map[string]map[string]CommandResult) {
+	switch k.kind.shape {
+	case "command/WORD/given":
+		if given, err := Read[Command](s, kv); err == nil {
+			c := CommandStatus{Command: given, Results: map[string]CommandResult{}}
+			results[k.Word] = c.Results
+			*out = append(*out, c)
 		}
-		results[id] = c.Results
-		*out = append(*out, c)
-	case results[id] == nil: // it was forgotten meanwhile
-	case parts[0] == "command" && parts[2] == "open":
-		(*out)[len(*out)-1].Open = true
-	case parts[0] == "command":
-		var r CommandResult
-		if err := json.Unmarshal(kv.Value, &r); err != nil {
-			return err
+	case "command/WORD/open":
+		if n := len(*out); n > 0 && (*out)[n-1].ID == k.Word {
+			(*out)[n-1].Open = true
 		}
-		results[id][node] = r
-	default:
-		r := results[id][node]
-		r.Output = string(kv.Value)
-		results[id][node] = r
+	case "command/WORD/result/NODE":
+		if of := results[k.Word]; of != nil { // it was not forgotten meanwhile
+			of[k.Node] = s.commandResult(k, kv)
+		}
+	case "command_output/WORD/NODE":
+		r, ran := results[k.Word][k.Node]
+		if text, err := Read[Output](s, kv); err == nil && ran {
+			r.Output = string(text)
+			results[k.Word][k.Node] = r
+		}
 	}
-	return nil
+}
+
+// commandResult is what came of a command on a node. Where it cannot be read the command may have run.
+func (s *Store) commandResult(k Key, kv *mvccpb.KeyValue) CommandResult {
+	r, err := Read[CommandResult](s, kv)
+	if err != nil {
+		return CommandResult{Node: k.Node, State: Unknown, Reason: err.Error()}
+	}
+	return r
 }
 
 // CancelCommand keeps further nodes from beginning with a command. It is false when none may any more.

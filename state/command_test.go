@@ -67,11 +67,9 @@ func TestPendingCommands(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	for _, what := range []string{"queue", "claim", "mark"} {
-		_, err := s.Client.Put(ctx, s.CommandPrefix("c1", what)+"0", "")
-		must(t, err)
+		must(t, put(s, s.CommandPrefix("c1", what)+"0"))
 	}
-	_, err = s.Client.Put(ctx, s.GateKey("c1", "command-c1"), "{}")
-	must(t, err)
+	must(t, put(s, s.GateKey("c1", "command-c1")))
 	must(t, s.ForgetCommands(ctx, time.Now().Add(2*keptCommands)))
 	if all, _, err := s.Commands(ctx); err != nil || len(all) != 0 {
 		t.Errorf("%+v %v", all, err)
@@ -86,8 +84,7 @@ func TestCommandsReadNoOthers(t *testing.T) {
 	s := open(t, t.TempDir())
 	c := give(t, s, "c1", []string{"n1", "n2", "n3"})
 	for _, key := range []string{s.commandKey("c1", "result", "n2"), s.CommandPrefix("c1", "output") + "n2"} {
-		_, err := s.Client.Put(ctx, key, "no JSON")
-		must(t, err)
+		must(t, put(s, key))
 	}
 	pendingFor(t, s, "n1", "c1")
 	begins(t, s, c, "n1")

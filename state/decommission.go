@@ -2,9 +2,7 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -49,8 +47,7 @@ const decommissionAttempts = 10
 // for a machine that never came.
 func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was gone, mark int64, err error) {
 	for range decommissionAttempts {
-		var n Node
-		seen, err := s.read(ctx, s.NodeKey(node), &n)
+		n, seen, err := s.record(ctx, node)
 		if err != nil {
 			return was, 0, err
 		}
@@ -58,8 +55,9 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 			return was, 0, s.forget(ctx, node)
 		}
 		if n.Decommissioned {
-			if mark, err = s.read(ctx, s.DecommissionedKey(node), &was); mark != 0 || err != nil {
-				return was, mark, err
+			was, mark, err = get[gone](ctx, s, s.DecommissionedKey(node))
+			if mark != 0 || unlessBad(err) != nil {
+				return was, mark, unlessBad(err)
 			}
 		}
 		if alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly()); err != nil {
@@ -79,6 +77,15 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 	return was, 0, &MovedError{What: "the record of " + node}
 }
 
+// record is a node's lasting record and its revision. Of one that cannot be read only the name is known.
+func (s *Store) record(ctx context.Context, node string) (Node, int64, error) {
+	n, seen, err := get[Node](ctx, s, s.NodeKey(node))
+	if err != nil {
+		n = Node{Name: node}
+	}
+	return n, seen, unlessBad(err)
+}
+
 // unsayOps remove what is said of a node, but for its name.
 func (s *Store) unsayOps(n Node) []clientv3.Op {
 	running := n.Running
@@ -95,8 +102,7 @@ func (s *Store) unsayOps(n Node) []clientv3.Op {
 // unsay removes what the node said of itself between its mark and the end of its claims.
 func (s *Store) unsay(ctx context.Context, node string, mark int64) error {
 	for range decommissionAttempts {
-		var n Node
-		seen, err := s.read(ctx, s.NodeKey(node), &n)
+		n, seen, err := s.record(ctx, node)
 		if err != nil {
 			return err
 		}
@@ -182,7 +188,7 @@ type holding struct {
 // heldBy finds a node's claims, services, and places in the rosters of the rollout that goes on.
 func (s *Store) heldBy(ctx context.Context, node string) ([]holding, error) {
 	current, _, err := s.Current(ctx)
-	if err != nil {
+	if unlessBad(err) != nil {
 		return nil, err
 	}
 	rosters := s.RosterKey("none", "")
@@ -205,21 +211,17 @@ func (s *Store) heldBy(ctx context.Context, node string) ([]holding, error) {
 			h := holding{key: key, fence: kv.CreateRevision}
 			switch i {
 			case len(prefixes) - 2:
-				if LastPart(kv.Key) == node {
-					var one Service
-					if err := json.Unmarshal(kv.Value, &one); err != nil {
-						return nil, fmt.Errorf("etcd key %s: %w", key, err)
-					}
-					name := strings.TrimSuffix(strings.TrimPrefix(key, s.key("service")+"/"), "/"+node)
-					h.ops = append([]clientv3.Op{clientv3.OpDelete(key), s.serviceBell(name)}, one.leaveDNS()...)
+				if k, err := s.Key(kv); err == nil && k.Node == node {
+					one, _ := Read[Service](s, kv) // one that cannot be read goes, too
+					h.ops = append([]clientv3.Op{clientv3.OpDelete(key), s.serviceBell(k.Service)}, one.leaveDNS()...)
 				}
 			case len(prefixes) - 1:
-				if roster, err := DecodeRoster(kv.Value); err == nil && roster.Has(node) {
-					h.ops = []clientv3.Op{s.DoneOp(current.Rollout(), LastPart(kv.Key), node, "decommissioned")}
+				if roster, err := s.readRoster(kv); err == nil && roster.Has(node) {
+					k, _ := s.Key(kv)
+					h.ops = []clientv3.Op{s.DoneOp(current.Rollout(), k.Group, node, "decommissioned")}
 				}
 			default:
-				var c Claim
-				if json.Unmarshal(kv.Value, &c) == nil && c.Node == node {
+				if c, err := Read[Claim](s, kv); err == nil && c.Node == node {
 					h.claim, h.ops = prefixes[i] != s.TotalPrefix(), []clientv3.Op{clientv3.OpDelete(key)}
 				}
 			}

@@ -66,9 +66,9 @@ func TestDecommissionIsCareful(t *testing.T) {
 	_, err := s.FreezeRoster(ctx, s.RosterKey("v1", "db"), nil, ofRole("db"))
 	must(t, err)
 	claim := Claim{Node: "n1"}
-	_, err = s.Client.Txn(ctx).Then(Put(s.SlotPrefix("web")+"0", claim), Put(s.TotalPrefix()+"0", claim), Put(s.SemaphorePrefix("abc")+"3", claim),
+	_, err = s.Client.Txn(ctx).Then(Put(s.SlotPrefix("web")+"0", claim), Put(s.TotalPrefix()+"0", claim), Put(s.SemaphorePrefix(StepHash("abc"))+"3", claim),
 		Put(s.CommandPrefix("c1", "claim")+"0", claim), Put(s.CommandPrefix("c1", "claim")+"1", Claim{Node: "n2"}),
-		Put(s.TotalPrefix()+"1", Claim{Node: "n2"}), Put(s.SemaphorePrefix("abc")+"4", Claim{Node: "n2"})).Commit()
+		Put(s.TotalPrefix()+"1", Claim{Node: "n2"}), Put(s.SemaphorePrefix(StepHash("abc"))+"4", Claim{Node: "n2"})).Commit()
 	must(t, err)
 	before := count(t, s, s.prefix)
 	if done, err := s.Decommission(ctx, "n1", "op", false); err == nil || !strings.Contains(err.Error(), "pullet decommission --force n1") || len(done.Freed) > 0 {
@@ -81,7 +81,7 @@ func TestDecommissionIsCareful(t *testing.T) {
 	must(t, err)
 	done, err := s.Decommission(ctx, "n1", "op", false)
 	freed := done.Freed
-	if slices.Sort(freed); err != nil || !slices.Equal(freed, []string{"command_claim/c1/0", "semaphore/abc/3", "slot/web/0"}) {
+	if slices.Sort(freed); err != nil || !slices.Equal(freed, []string{"command_claim/c1/0", "semaphore/" + StepHash("abc") + "/3", "slot/web/0"}) {
 		t.Errorf("%q %v", freed, err)
 	}
 	for prefix, want := range map[string]int64{

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/plain"
 )
 
 // Node is a node's lasting record.
@@ -79,14 +81,13 @@ func Categories() []string { return []string{Provisioned, Configured, Validated,
 
 var states = [...]string{Running, Success, Failed, Pending}
 
-// Current is the fleet's version, nil when none was ever set, and the revision at which it was.
+// Current is the fleet's version, nil when none was ever set, and the revision at which it was. One that cannot be read is a *BadRecordError.
 func (s *Store) Current(ctx context.Context) (*Version, int64, error) {
-	var v Version
-	rev, err := s.read(ctx, s.CurrentKey(), &v)
-	if rev == 0 {
-		return nil, 0, err
+	v, rev, err := get[Version](ctx, s, s.CurrentKey())
+	if rev == 0 || err != nil {
+		return nil, rev, err
 	}
-	return &v, rev, err
+	return &v, rev, nil
 }
 
 // CurrentKey is the key of the fleet's version, for watches and comparisons.
@@ -100,7 +101,7 @@ func (s *Store) NodeKey(node string) string { return s.key("node", node) }
 
 // StatusOps move a node to a state of a category, out of every other one.
 func (s *Store) StatusOps(node, category, state string, st Status) []clientv3.Op {
-	st.Reason = cut(st.Reason, maxReason)
+	st.Reason, st.Holders = plain.Cut(st.Reason, maxReason), st.Holders[:min(len(st.Holders), maxList)]
 	ops := []clientv3.Op{Put(s.statusKey(category, state, node), st)}
 	for _, other := range states {
 		if other != state {
@@ -148,9 +149,8 @@ func (s *Store) RunningKey(version, node string) string {
 	return s.key("running_version", version, node)
 }
 
-// StatusOf is a node's status in a state of a category; the zero Status where it is in another state.
+// StatusOf is a node's status in a state of a category; the zero Status where it is in another state, or cannot be read.
 func (s *Store) StatusOf(ctx context.Context, node, category, state string) (Status, error) {
-	var st Status
-	_, err := s.read(ctx, s.key("status", category, state, node), &st)
-	return st, err
+	st, _, err := get[Status](ctx, s, s.statusKey(category, state, node))
+	return st, unlessBad(err)
 }

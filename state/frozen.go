@@ -2,8 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -23,10 +21,7 @@ func (s *Store) Frozen(ctx context.Context, node, role string) (*Switch, Scope, 
 	}
 	for i, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
-			var w Switch
-			if err := json.Unmarshal(kv.Value, &w); err != nil {
-				return nil, Scope{}, fmt.Errorf("etcd key %s: %w", kv.Key, err)
-			}
+			w := s.ReadSwitch(kv)
 			if w.Enabled || !w.AllChanges {
 				return nil, Scope{}, nil
 			}

@@ -1,10 +1,10 @@
 package state
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +25,7 @@ type Lock struct {
 	In      int      `json:"in,omitempty"`      // nodes that came to a barrier
 	Missing []string `json:"missing,omitempty"` // and those that did not
 	Left    []string `json:"left,omitempty"`    // out of its roster, and why
+	Unread  string   `json:"unread,omitempty"`  // why its record cannot be read
 }
 
 // Locks are the slots, the claims of serialized steps, the barriers that are not open and the elections of the current rollout, at the
@@ -41,15 +42,13 @@ func (s *Store) Locks(ctx context.Context, o *Overview) ([]Lock, error) {
 		return nil, err
 	}
 	for _, kv := range got.Kvs {
-		var c Claim
-		if err := json.Unmarshal(kv.Value, &c); err != nil {
-			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		k, err := s.Key(kv)
+		if err != nil {
+			continue
 		}
-		name := c.Step
-		if name == "" { // it is about to start it
-			name = strings.Split(string(kv.Key[len(s.prefix):]), "/")[1]
-		}
-		out = append(out, o.claimed("serialize", name, LastPart(kv.Key), c))
+		c := s.ReadClaim(kv)
+		name := cmp.Or(c.Step, k.Hash) // it is about to start it
+		out = append(out, o.claimed("serialize", name, strconv.Itoa(k.Place), c))
 	}
 	if o.Current == nil {
 		return out, nil
@@ -64,11 +63,7 @@ func (s *Store) Locks(ctx context.Context, o *Overview) ([]Lock, error) {
 			if of != o.Current.Rollout() { // a barrier of an earlier move to this version
 				delete(keys, "roster")
 			}
-			locks, err := o.stepLocks(hash, keys)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, locks...)
+			out = append(out, o.stepLocks(s, hash, keys)...)
 		}
 	}
 	return out, nil
@@ -83,24 +78,30 @@ func (s *Store) stepKeys(ctx context.Context, of string, revision int64) (map[st
 	}
 	out := map[string]map[string]*mvccpb.KeyValue{}
 	for _, kv := range got.Kvs {
-		hash, rest, _ := strings.Cut(string(kv.Key[len(prefix):]), "/")
-		if out[hash] == nil {
-			out[hash] = map[string]*mvccpb.KeyValue{}
+		if k, err := s.Key(kv); err == nil && k.Hash != "" {
+			_, rest, _ := strings.Cut(string(kv.Key[len(prefix):]), "/")
+			file(out, k.Hash, rest, kv)
 		}
-		out[hash][rest] = kv
 	}
 	return out, nil
 }
 
 func (o *Overview) claimed(kind, name, place string, c Claim) Lock {
-	return Lock{Kind: kind, Name: name, Place: place, Node: c.Node, Step: c.Step, Since: c.Since, Alive: o.Alive[c.Node]}
+	l := Lock{Kind: kind, Name: name, Place: place, Node: c.Node, Step: c.Step, Since: c.Since, Alive: o.Alive[c.Node]}
+	if c.Unread != nil {
+		l.Unread = c.Unread.Error()
+	}
+	return l
 }
 
 // stepLocks are the gates that the keys of one step, or of one election, show.
-func (o *Overview) stepLocks(hash string, keys map[string]*mvccpb.KeyValue) ([]Lock, error) {
-	name := hash
-	if kv := keys["name"]; kv != nil {
-		name = string(kv.Value)
+func (o *Overview) stepLocks(s *Store, hash string, keys map[string]*mvccpb.KeyValue) []Lock {
+	title := func(key string) string {
+		if keys[key] == nil {
+			return ""
+		}
+		text, _ := Read[Title](s, keys[key]) // for people
+		return string(text)
 	}
 	var out []Lock
 	for key, kv := range keys {
@@ -108,20 +109,21 @@ func (o *Overview) stepLocks(hash string, keys map[string]*mvccpb.KeyValue) ([]L
 		if !ok {
 			continue
 		}
-		l := Lock{Kind: "election", Name: name, Place: place, Node: string(kv.Value), Alive: o.Alive[string(kv.Value)]}
-		if started := keys["started/"+l.Node]; started != nil {
-			l.Step = string(started.Value)
+		node, err := Read[NodeName](s, kv)
+		l := Lock{Kind: "election", Name: cmp.Or(title("name"), hash), Place: place, Node: string(node), Alive: o.Alive[string(node)]}
+		if l.Step = title("started/" + l.Node); err != nil {
+			l.Unread = err.Error()
 		}
 		out = append(out, l)
 	}
 	if keys["roster"] == nil || keys["open"] != nil || keys["count"] == nil { // nobody came yet, or all did
-		return out, nil
+		return out
 	}
-	roster, err := DecodeRoster(keys["roster"].Value)
+	roster, err := s.readRoster(keys["roster"])
 	if err != nil {
-		return nil, fmt.Errorf("etcd key %s: %w", keys["roster"].Key, err)
+		return append(out, Lock{Kind: "barrier", Name: title("count"), Unread: err.Error()})
 	}
-	l := Lock{Kind: "barrier", Name: string(keys["count"].Value), Left: roster.Left}
+	l := Lock{Kind: "barrier", Name: title("count"), Left: roster.Left}
 	for _, node := range roster.Nodes() {
 		if keys["in/"+node] != nil {
 			l.In++
@@ -129,5 +131,5 @@ func (o *Overview) stepLocks(hash string, keys map[string]*mvccpb.KeyValue) ([]L
 			l.Missing = append(l.Missing, node)
 		}
 	}
-	return append(out, l), nil
+	return append(out, l)
 }

@@ -48,7 +48,8 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 	}
 	now := Origin{Cluster: got.Header.ClusterId}
 	if accepted := got.Responses[0].GetResponseRange().Kvs; len(accepted) > 0 {
-		now.Accepted = string(accepted[0].Value)
+		word, _ := Read[Word](s, accepted[0]) // one that cannot be read accepts nothing
+		now.Accepted = string(word)
 	}
 	if own := got.Responses[1].GetResponseRange().Kvs; len(own) > 0 {
 		now.Revision = own[0].ModRevision
@@ -65,9 +66,8 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 // Accept tells every node that the fleet's record is to be trusted as it is, and lifts the pause.
 func (s *Store) Accept(ctx context.Context, by string) error {
 	ops := []clientv3.Op{clientv3.OpPut(s.acceptedKey(), by+" "+time.Now().UTC().Format(time.RFC3339Nano)), s.wakeOp(), s.RingOp()}
-	var pause Switch
-	seen, err := s.read(ctx, s.PauseKey(), &pause)
-	if err != nil {
+	pause, seen, err := get[Switch](ctx, s, s.PauseKey())
+	if unlessBad(err) != nil {
 		return err
 	}
 	if seen != 0 && strings.HasPrefix(pause.Reason, wentBack) { // an operator's own pause stays

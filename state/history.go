@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -27,7 +26,10 @@ func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen i
 	case current != nil:
 		v.Seq, v.Epoch = current.Seq+1, 0
 		ops = append(ops, clientv3.OpDelete(s.QueuesPrefix(current.Rollout()), clientv3.WithPrefix()))
+	case len(history) > 0: // what the fleet had last was removed, or cannot be read
+		v.Seq, v.Epoch = history[len(history)-1].Seq+1, 0
 	}
+	v.Bad = v.Bad[max(0, len(v.Bad)-maxBad):]
 	for _, h := range history {
 		if !stays && h.Same(&v) && h.Seq != v.Seq {
 			v.Epoch = v.Seq
@@ -54,11 +56,9 @@ func (s *Store) History(ctx context.Context) ([]Version, error) {
 	}
 	var out []Version
 	for _, kv := range got.Kvs {
-		var v Version
-		if err := json.Unmarshal(kv.Value, &v); err != nil {
-			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		if v, err := Read[Version](s, kv); err == nil {
+			out = append(out, v)
 		}
-		out = append(out, v)
 	}
 	return out, nil
 }

@@ -1,7 +1,9 @@
 package state
 
 import (
+	"errors"
 	"fmt"
+	"go.uber.org/zap"
 	"slices"
 	"sync"
 	"testing"
@@ -107,8 +109,17 @@ func put(s *Store, keys ...string) error {
 	for _, k := range keys {
 		ops = append(ops, clientv3.OpPut(k, ""))
 	}
-	_, err := s.Client.Txn(ctx).Then(ops...).Commit()
-	return err
+	etcd, err := raw(s)
+	if err != nil {
+		return err
+	}
+	_, err = etcd.Txn(ctx).Then(ops...).Commit()
+	return errors.Join(err, etcd.Close())
+}
+
+// raw is a client that writes anything.
+func raw(s *Store) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: s.Client.Endpoints(), Logger: zap.NewNop()})
 }
 
 // count is how many keys begin so.

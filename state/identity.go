@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -81,6 +80,8 @@ type registration struct {
 	seen, nodeSeen int64 // the revisions of the holder and of the node; 0: there is none
 	node           Node
 	rivals         []Alive
+	named          bool // the holder can be read: no pullet writes another one, and the node takes its name back from it
+	unread         bool // the node's record cannot be read
 }
 
 func (s *Store) registration(ctx context.Context, node string) (r registration, err error) {
@@ -92,18 +93,17 @@ func (s *Store) registration(ctx context.Context, node string) (r registration, 
 	}
 	for i, response := range got.Responses {
 		for _, kv := range response.GetResponseRange().Kvs {
-			var into any
 			switch i {
 			case 0:
-				r.seen, into = kv.ModRevision, &r.holder
+				holder, err := Read[Alive](s, kv)
+				r.seen, r.holder, r.named = kv.ModRevision, holder, err == nil
 			case 1:
-				r.nodeSeen, into = kv.ModRevision, &r.node
+				node, err := Read[Node](s, kv)
+				r.nodeSeen, r.node, r.unread = kv.ModRevision, node, err != nil
 			default:
-				r.rivals = append(r.rivals, Alive{})
-				into = &r.rivals[len(r.rivals)-1]
-			}
-			if err := json.Unmarshal(kv.Value, into); err != nil {
-				return r, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+				if rival, err := Read[Alive](s, kv); err == nil {
+					r.rivals = append(r.rivals, rival)
+				}
 			}
 		}
 	}
@@ -113,11 +113,11 @@ func (s *Store) registration(ctx context.Context, node string) (r registration, 
 // identify refuses a host whose name another one uses. It returns the boots that the node's host was in before.
 func (s *Store) identify(ctx context.Context, r registration, me Alive) (boots []string, err error) {
 	boots = r.node.Boots
-	if r.seen != 0 && r.holder.Owner != me.Owner {
+	if r.named && r.holder.Owner != me.Owner {
 		return nil, &NameTakenError{r.name}
 	}
 	others := slices.DeleteFunc(r.rivals, func(a Alive) bool { return a.Owner != me.Owner || a.mark() == me.mark() })
-	if r.seen != 0 && r.holder.mark() != me.mark() && !slices.ContainsFunc(others, func(a Alive) bool { return a.mark() == r.holder.mark() }) {
+	if r.named && r.holder.mark() != me.mark() && !slices.ContainsFunc(others, func(a Alive) bool { return a.mark() == r.holder.mark() }) {
 		booted, err := s.booted(ctx, r, me)
 		if err != nil {
 			return nil, err

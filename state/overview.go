@@ -2,11 +2,11 @@ package state
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"slices"
-	"strings"
+	"strconv"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -14,12 +14,13 @@ import (
 type Overview struct {
 	Revision int64
 	Current  *Version
-	Held     bool // at Current: nobody proposes a newer one now
+	Unread   *BadRecordError // why Current is not known; nil where there is none
+	Held     bool            // at Current: nobody proposes a newer one now
 	Nodes    map[string]Node
 	Gone     map[string]bool // decommissioned
 	Alive    map[string]bool
 	Hosts    map[string][]Alive // node -> who runs under its name: more than one are copies of one state directory
-	Facts    map[string]json.RawMessage
+	Facts    map[string]Facts
 	Services map[string]map[string]Service    // name -> node -> instance
 	Running  map[string]string                // node -> version
 	Releases map[string]string                // version -> release, of the last versions that have one
@@ -66,86 +67,84 @@ func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, er
 		return nil, err
 	}
 	o := &Overview{
-		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]json.RawMessage{}, Hosts: map[string][]Alive{},
+		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]Facts{}, Hosts: map[string][]Alive{},
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
 		Services: map[string]map[string]Service{}, Releases: map[string]string{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
-			if err := o.take(strings.TrimPrefix(string(kv.Key), s.prefix), kv.Value); err != nil {
-				return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+			if k, err := s.Key(kv); err == nil {
+				o.take(s, k, kv)
 			}
 		}
 	}
 	return o, nil
 }
 
-// take files one key under what it says.
-func (o *Overview) take(key string, value []byte) error {
-	parts := strings.Split(key, "/")
-	last := parts[len(parts)-1]
-	switch parts[0] {
+// take files one record under what it says.
+func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
+	switch k.kind.shape {
 	case "current_version":
-		return json.Unmarshal(value, &o.Current)
-	case "node":
-		var n Node
-		err := json.Unmarshal(value, &n)
-		if o.Gone[last] = n.Decommissioned; !n.Decommissioned {
-			o.Nodes[last] = n
+		v, err := Read[Version](s, kv)
+		if o.Unread, _ = errors.AsType[*BadRecordError](err); err == nil {
+			o.Current = &v
 		}
-		return err
-	case "alive":
-		o.Alive[last] = true
-		return o.host(last, value)
-	case "rival":
-		return o.host(parts[1], value)
-	case "facts":
-		o.Facts[last] = value
-	case "service":
-		var one Service
-		err := json.Unmarshal(value, &one)
-		if o.Services[parts[1]] == nil {
-			o.Services[parts[1]] = map[string]Service{}
+	case "node/NODE":
+		if n, err := Read[Node](s, kv); err == nil {
+			if o.Gone[k.Node] = n.Decommissioned; !n.Decommissioned {
+				o.Nodes[k.Node] = n
+			}
 		}
-		o.Services[parts[1]][last] = one
-		return err
-	case "history":
-		var v Version
-		err := json.Unmarshal(value, &v)
-		if v.Release != "" {
+	case "alive/NODE":
+		o.Alive[k.Node] = true
+		o.host(s, k.Node, kv)
+	case "rival/NODE/HASH":
+		o.host(s, k.Node, kv)
+	case "facts/NODE":
+		if f, err := Read[Facts](s, kv); err == nil {
+			o.Facts[k.Node] = f
+		}
+	case "service/SERVICE/NODE":
+		if one, err := Read[Service](s, kv); err == nil {
+			file(o.Services, k.Service, k.Node, one)
+		}
+	case "history/SEQ":
+		if v, err := Read[Version](s, kv); err == nil && v.Release != "" {
 			o.Releases[v.ID] = v.Release
 		}
-		return err
-	case "running_version":
-		o.Running[last] = parts[1]
-	case "slot":
-		var c Claim
-		err := json.Unmarshal(value, &c)
-		if o.Slots[parts[1]] == nil {
-			o.Slots[parts[1]] = map[string]Claim{}
+	case "running_version/VERSION/NODE":
+		o.Running[k.Node] = k.Version
+	case "slot/GROUP/PLACE":
+		file(o.Slots, k.Group, strconv.Itoa(k.Place), s.ReadClaim(kv))
+	case "status/CATEGORY/STATE/NODE":
+		if st, err := Read[Status](s, kv); err == nil {
+			file(o.Statuses, k.Node, k.Category, StatusLine{State: k.State, Status: st})
 		}
-		o.Slots[parts[1]][last] = c
-		return err
-	case "status":
-		line := StatusLine{State: parts[2]}
-		err := json.Unmarshal(value, &line.Status)
-		if o.Statuses[last] == nil {
-			o.Statuses[last] = map[string]StatusLine{}
-		}
-		o.Statuses[last][parts[1]] = line
-		return err
 	}
-	return nil
+}
+
+// NoVersion is why there is no current version.
+func (o *Overview) NoVersion() error {
+	if o.Unread != nil {
+		return o.Unread
+	}
+	return ErrNoVersion
+}
+
+// file puts a value into a map of maps.
+func file[T any](into map[string]map[string]T, outer, inner string, value T) {
+	if into[outer] == nil {
+		into[outer] = map[string]T{}
+	}
+	into[outer][inner] = value
 }
 
 // host is one of those that use a node's name.
-func (o *Overview) host(node string, value []byte) error {
-	var a Alive
-	err := json.Unmarshal(value, &a)
-	if !slices.ContainsFunc(o.Hosts[node], func(b Alive) bool { return a.mark() == b.mark() }) {
+func (o *Overview) host(s *Store, node string, kv *mvccpb.KeyValue) {
+	a, err := Read[Alive](s, kv)
+	if err == nil && !slices.ContainsFunc(o.Hosts[node], func(b Alive) bool { return a.mark() == b.mark() }) {
 		o.Hosts[node] = append(o.Hosts[node], a)
 	}
-	return err
 }
 
 // gates reads the gates and rosters of the current version, at the same revision.
@@ -158,22 +157,19 @@ func (s *Store) gates(ctx context.Context, o *Overview) error {
 		return err
 	}
 	for _, kv := range got.Kvs {
-		var g Gate
-		if err := json.Unmarshal(kv.Value, &g); err != nil {
-			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		if group, g := s.ReadGate(kv); group != "" {
+			o.Gates[group] = g
 		}
-		o.Gates[LastPart(kv.Key)] = g
 	}
 	got, err = s.Client.Get(ctx, s.RosterKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
 	if err != nil {
 		return err
 	}
 	for _, kv := range got.Kvs {
-		roster, err := DecodeRoster(kv.Value)
-		if err != nil {
-			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		if roster, err := s.readRoster(kv); err == nil {
+			k, _ := s.Key(kv)
+			o.Rosters[k.Group] = roster
 		}
-		o.Rosters[LastPart(kv.Key)] = roster
 	}
 	return nil
 }

@@ -2,9 +2,7 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -38,7 +36,9 @@ func (s *Store) PendingCommands(ctx context.Context, node string) ([]PendingComm
 	}
 	var ids []string
 	for _, kv := range got.Kvs {
-		ids = append(ids, LastPart(kv.Key))
+		if k, err := s.Key(kv); err == nil {
+			ids = append(ids, k.Word)
+		}
 	}
 	return s.pending(ctx, node, ids...)
 }
@@ -58,14 +58,13 @@ func (s *Store) pending(ctx context.Context, node string, ids ...string) ([]Pend
 	}
 	gone := map[string]bool{}
 	for _, kv := range answers[0].GetResponseRange().Kvs {
-		gone[LastPart(kv.Key)] = true
+		if k, err := s.Key(kv); err == nil {
+			gone[k.Node] = true
+		}
 	}
 	var out []PendingCommand
 	for one := range slices.Chunk(answers[1:], each) {
-		c, ended, err := pendingOf(one)
-		if err != nil {
-			return nil, err
-		}
+		c, ended := s.pendingOf(one)
 		if c == nil {
 			continue
 		}
@@ -77,27 +76,31 @@ func (s *Store) pending(ctx context.Context, node string, ids ...string) ([]Pend
 	return out, nil
 }
 
-// pendingOf files the answers about one command, and by stage how many nodes are through.
-func pendingOf(answers []*pb.ResponseOp) (*PendingCommand, map[string]int64, error) {
+// pendingOf files the answers about one command, and by stage how many nodes are through; nil where there is nothing to do about it.
+func (s *Store) pendingOf(answers []*pb.ResponseOp) (*PendingCommand, map[string]int64) {
 	c := &PendingCommand{Open: answers[1].GetResponseRange().Count > 0}
-	for i, v := range map[int]any{0: &c.Command, 2: &c.Own} {
-		for _, kv := range answers[i].GetResponseRange().Kvs {
-			if err := json.Unmarshal(kv.Value, v); err != nil {
-				return nil, nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
-			}
-		}
+	given := answers[0].GetResponseRange().Kvs
+	if len(given) == 0 {
+		return nil, nil
 	}
-	if answers[0].GetResponseRange().Count == 0 {
-		return nil, nil, nil
+	var err error
+	if c.Command, err = Read[Command](s, given[0]); err != nil {
+		return nil, nil
+	}
+	for _, kv := range answers[2].GetResponseRange().Kvs {
+		k, _ := s.Key(kv)
+		c.Own = s.commandResult(k, kv)
 	}
 	for _, kv := range answers[3].GetResponseRange().Kvs {
 		c.Halted = kv.Version > int64(c.MaxFailures)
 	}
 	ended := map[string]int64{}
 	for _, kv := range answers[4].GetResponseRange().Kvs {
-		ended[LastPart(kv.Key)] = kv.Version
+		if k, err := s.Key(kv); err == nil {
+			ended[strconv.Itoa(k.Place)] = kv.Version
+		}
 	}
-	return c, ended, nil
+	return c, ended
 }
 
 // stageOf is the first stage that is not complete. Where nodes of it were decommissioned it takes all results to know who is still waited for.
@@ -199,12 +202,9 @@ func (s *Store) AbandonCommand(ctx context.Context, id string, r CommandResult, 
 	}
 	ops := s.endOps(id, r, stage)
 	for _, kv := range claims.Kvs {
-		var c Claim
-		if err := json.Unmarshal(kv.Value, &c); err != nil {
-			return fmt.Errorf("etcd key %s: %w", kv.Key, err)
-		}
-		if c.Node == r.Node {
-			ops = append(ops, clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.CommandPrefix(id, "mark")+LastPart(kv.Key)))
+		if c, err := Read[Claim](s, kv); err == nil && c.Node == r.Node {
+			k, _ := s.Key(kv)
+			ops = append(ops, clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.CommandPrefix(id, "mark")+strconv.Itoa(k.Place)))
 		}
 	}
 	if _, err = s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {

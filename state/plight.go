@@ -2,8 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -41,9 +39,7 @@ func (s *Store) PlightOf(ctx context.Context, nodes []string) (*Plight, error) {
 	}
 	for i, node := range nodes {
 		kvs := func(k int) []*mvccpb.KeyValue { return answers[3*i+k].GetResponseRange().Kvs }
-		if p.Nodes[node], err = plightOf(kvs(0), kvs(1), kvs(2)); err != nil {
-			return nil, err
-		}
+		p.Nodes[node] = s.plightOf(kvs(0), kvs(1), kvs(2))
 	}
 	return p, nil
 }
@@ -54,20 +50,20 @@ func (s *Store) plightOps(node string) []clientv3.Op {
 	}
 }
 
-func plightOf(record, alive, failed []*mvccpb.KeyValue) (p NodePlight, err error) {
-	var n Node
-	var st Status
-	for _, one := range []struct {
-		kvs  []*mvccpb.KeyValue
-		into any
-	}{{record, &n}, {failed, &st}} {
-		for _, kv := range one.kvs {
-			if err := json.Unmarshal(kv.Value, one.into); err != nil {
-				return p, fmt.Errorf("etcd key %s: %w", kv.Key, err)
-			}
+// plightOf is what the records of a node say. One that cannot be read is there all the same: the node counts.
+func (s *Store) plightOf(record, alive, failed []*mvccpb.KeyValue) NodePlight {
+	p := NodePlight{Known: len(record) > 0, Alive: len(alive) > 0}
+	for _, kv := range record {
+		if n, err := Read[Node](s, kv); err == nil {
+			p.Known, p.Role = !n.Decommissioned, n.Role
 		}
 	}
-	return NodePlight{Known: len(record) > 0 && !n.Decommissioned, Alive: len(alive) > 0, Role: n.Role, Failed: st.Version}, nil
+	for _, kv := range failed {
+		if st, err := Read[Status](s, kv); err == nil {
+			p.Failed = st.Version
+		}
+	}
+	return p
 }
 
 // PresencesAtOnce is of how many nodes PresenceOps asks at most, beside other operations in a transaction.
@@ -82,14 +78,11 @@ func (s *Store) PresenceOps(nodes []string) (ops []clientv3.Op) {
 }
 
 // PresenceOf is what PresenceOps found.
-func PresenceOf(nodes []string, answers []*pb.ResponseOp) (known, alive map[string]bool, err error) {
+func (s *Store) PresenceOf(nodes []string, answers []*pb.ResponseOp) (known, alive map[string]bool) {
 	known, alive = map[string]bool{}, map[string]bool{}
 	for i, node := range nodes {
-		p, err := plightOf(answers[2*i].GetResponseRange().Kvs, answers[2*i+1].GetResponseRange().Kvs, nil)
-		if err != nil {
-			return nil, nil, err
-		}
+		p := s.plightOf(answers[2*i].GetResponseRange().Kvs, answers[2*i+1].GetResponseRange().Kvs, nil)
 		known[node], alive[node] = p.Known, p.Alive
 	}
-	return known, alive, nil
+	return known, alive
 }

@@ -22,15 +22,15 @@ type Presence struct {
 	renewed atomic.Int64 // by the boot clock
 }
 
-// Register writes the node's record and facts, and its lease of ttl. It fails with a *NameTakenError while another state directory
-// holds the name, and with a *ClonedError while a copy of this one does.
+// Register writes the node's record and facts, and its lease of ttl. The version that the node says it runs counts only where its record cannot
+// be read. It fails with a *NameTakenError while another state directory holds the name, and with a *ClonedError while a copy of this one does.
 func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, ttl time.Duration) (*Presence, error) {
 	began := s.clock()
 	lease, err := s.Client.Grant(ctx, int64(ttl.Seconds()))
 	if err != nil {
 		return nil, err
 	}
-	key := s.AliveKey(n.Name)
+	key, runs := s.AliveKey(n.Name), n.Running
 	for {
 		r, err := s.registration(ctx, n.Name)
 		if err != nil {
@@ -41,8 +41,10 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		}
 		old := r.node
 		n.FirstSeen, n.Running = n.LastSeen, old.Running
-		if r.nodeSeen != 0 {
+		if r.nodeSeen != 0 && !r.unread {
 			n.FirstSeen = old.FirstSeen
+		} else if r.unread {
+			n.Running = runs
 		}
 		ops := []clientv3.Op{Put(key, owner, clientv3.WithLease(lease.ID)), Put(s.NodeKey(n.Name), n), Put(s.key("facts", n.Name), facts),
 			clientv3.OpDelete(s.DecommissionedKey(n.Name)), clientv3.OpDelete(s.rivalKey(n.Name, owner.mark())), s.provisionOp(n.Name, n.LastSeen)}

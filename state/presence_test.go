@@ -40,7 +40,7 @@ func TestRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	o, err := s.Overview(ctx, true)
-	if err != nil || !o.Alive["n1"] || o.Nodes["n1"].Role != "db" || string(o.Facts["n1"]) != `{"os":"linux"}` {
+	if err != nil || !o.Alive["n1"] || o.Nodes["n1"].Role != "db" || o.Facts["n1"]["os"] != "linux" {
 		t.Errorf("%+v %v", o, err)
 	}
 	if _, err := s.Client.Revoke(ctx, second.Lease); err != nil {

@@ -25,14 +25,14 @@ func (r *reason) note(ctx context.Context, method string, req, reply any, conn *
 	case err == nil:
 		r.text = ""
 	case strings.Contains(err.Error(), "connection error: desc = "):
-		r.text = plain(err).Error()
+		r.text = plainly(err).Error()
 	}
 	return err
 }
 
 // of is an error in plain words, with why there is no connection where only that is known.
 func (r *reason) of(err error) error {
-	if said := plain(err); said.Error() != err.Error() {
+	if said := plainly(err); said.Error() != err.Error() {
 		return said
 	}
 	r.mu.Lock()
@@ -56,4 +56,4 @@ type plainError struct {
 func (e *plainError) Error() string { return e.text }
 func (e *plainError) Unwrap() error { return e.error }
 
-func plain(err error) error { return &plainError{err, jargon.ReplaceAllString(err.Error(), "$1")} }
+func plainly(err error) error { return &plainError{err, jargon.ReplaceAllString(err.Error(), "$1")} }

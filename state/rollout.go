@@ -2,9 +2,11 @@ package state
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -39,9 +41,24 @@ func (s *Store) GateKey(rollout, group string) string { return s.rolloutKey(roll
 
 // Gate is the gate of a group in a rollout, open unless something was said, and its revision.
 func (s *Store) Gate(ctx context.Context, rollout, group string) (Gate, int64, error) {
-	g := Gate{State: "open"}
-	rev, err := s.read(ctx, s.GateKey(rollout, group), &g)
-	return g, rev, err
+	got, err := s.Client.Get(ctx, s.GateKey(rollout, group))
+	if err != nil || len(got.Kvs) == 0 {
+		return Gate{State: "open"}, 0, err
+	}
+	_, g := s.ReadGate(got.Kvs[0])
+	return g, got.Kvs[0].ModRevision, nil
+}
+
+// ReadGate is a gate as it stands in etcd, with its group. One that cannot be read admits nobody.
+func (s *Store) ReadGate(kv *mvccpb.KeyValue) (group string, g Gate) {
+	k, err := s.Key(kv)
+	if err == nil {
+		g, err = Read[Gate](s, kv)
+	}
+	if err != nil {
+		return k.Group, Gate{State: Halted, Reason: err.Error()}
+	}
+	return k.Group, g
 }
 
 // GateOp writes a gate.
@@ -129,6 +146,17 @@ type Claim struct {
 	// Idle says that the node changes nothing now: it waits for others before it begins with a newer version, or has a fault of its own.
 	// It does not count in the total.
 	Idle bool `json:"idle,omitempty"`
+
+	Unread *BadRecordError `json:"-"` // why nobody knows what it says
+}
+
+// ReadClaim is a claim as it stands in etcd. One that cannot be read is held, and nobody knows by whom.
+func (s *Store) ReadClaim(kv *mvccpb.KeyValue) Claim {
+	c, err := Read[Claim](s, kv)
+	if bad, ok := errors.AsType[*BadRecordError](err); ok {
+		return Claim{Unread: bad}
+	}
+	return c
 }
 
 // GroupOf is the group in which nodes of a role take turns; nodes without a role share one.
@@ -160,8 +188,8 @@ func (s *Store) CanariesDone(ctx context.Context, v *Version, group string) (boo
 	if err != nil {
 		return false, err
 	}
-	roster, err := RosterOf(got.Responses[3])
-	if err != nil {
+	roster, err := s.RosterOf(got.Responses[3])
+	if unlessBad(err) != nil {
 		return false, err
 	}
 	closed := got.Responses[0].GetResponseRange().Count > 0

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -52,15 +54,13 @@ func (r *Roster) encode() string {
 	return string(head) + string(r.names)
 }
 
-// DecodeRoster reads the value of a roster's key.
-func DecodeRoster(value []byte) (*Roster, error) {
-	r := &Roster{}
+func (r *Roster) decode(value []byte) error {
 	end := bytes.IndexByte(value, '\n')
 	if end < 0 {
-		return nil, fmt.Errorf("it is no roster")
+		return errors.New("it has no names")
 	}
 	r.names = value[end:]
-	return r, json.Unmarshal(value[:end], r)
+	return unpackJSON(value[:end], r)
 }
 
 // RosterKey is the frozen roster of a group in a rollout.
@@ -79,9 +79,9 @@ func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[s
 		out = map[string]Member{}
 	}
 	for _, kv := range got.Kvs {
-		var n Node
-		if err := json.Unmarshal(kv.Value, &n); err != nil {
-			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		n, err := Read[Node](s, kv)
+		if err != nil {
+			continue
 		}
 		if _, listed := out[n.Name]; n.Decommissioned {
 			delete(out, n.Name)
@@ -105,11 +105,8 @@ func (s *Store) MembersOf(ctx context.Context, nodes []string) (map[string]Membe
 	out := map[string]Member{}
 	for _, a := range answers {
 		for _, kv := range a.GetResponseRange().Kvs {
-			var n Node
-			if err := json.Unmarshal(kv.Value, &n); err != nil {
-				return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
-			}
-			if !n.Decommissioned {
+			n, err := Read[Node](s, kv)
+			if err == nil && !n.Decommissioned {
 				out[n.Name] = Member{n.Role, n.Labels}
 			}
 		}
@@ -144,7 +141,7 @@ func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, invent
 		if err != nil {
 			return nil, err
 		}
-		if roster, err := RosterOf(got.Responses[0]); roster != nil || err != nil {
+		if roster, err := s.RosterOf(got.Responses[0]); roster != nil || err != nil {
 			return roster, err
 		}
 		mine, since := attempt > 0, got.Header.Revision
@@ -205,7 +202,7 @@ func (s *Store) makeRoster(ctx context.Context, key string, inventory map[string
 	if err != nil || done.Succeeded {
 		return roster, err
 	}
-	return DecodeRoster(done.Responses[0].GetResponseRange().Kvs[0].Value) // another node was faster: its list holds
+	return s.readRoster(done.Responses[0].GetResponseRange().Kvs[0]) // another node was faster: its list holds
 }
 
 // The roster of a large fleet is cut: ten thousand nodes that read all names at once would move gigabytes.
@@ -239,13 +236,21 @@ func (s *Store) wholeOps(key string) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(s.partKey(key, "maker"), clientv3.WithCountOnly())}
 }
 
-// RosterOf is what a RosterOp found; nil while there is none.
-func RosterOf(answer *pb.ResponseOp) (*Roster, error) {
+// RosterOf is what a RosterOp found; nil while there is none. One that cannot be read is a *BadRecordError.
+func (s *Store) RosterOf(answer *pb.ResponseOp) (*Roster, error) {
 	kvs := answer.GetResponseTxn().Responses[0].GetResponseRange().Kvs
 	if len(kvs) == 0 {
 		return nil, nil
 	}
-	return DecodeRoster(kvs[0].Value)
+	return s.readRoster(kvs[0])
+}
+
+func (s *Store) readRoster(kv *mvccpb.KeyValue) (*Roster, error) {
+	r, err := Read[Roster](s, kv)
+	if err != nil {
+		return nil, err
+	}
+	return &r, nil
 }
 
 // rosterOps write a roster, and its parts where it is cut.

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strconv"
 	"time"
@@ -35,11 +34,10 @@ func (s *Store) Services(ctx context.Context, name string) (map[string]Service, 
 	}
 	out := map[string]Service{}
 	for _, kv := range got.Kvs {
-		var one Service
-		if err := json.Unmarshal(kv.Value, &one); err != nil {
-			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		if one, err := Read[Service](s, kv); err == nil {
+			k, _ := s.Key(kv)
+			out[k.Node] = one
 		}
-		out[LastPart(kv.Key)] = one
 	}
 	return out, nil
 }
@@ -94,13 +92,12 @@ func (s *Store) SetReady(ctx context.Context, name, node, zone string, ready boo
 func (s *Store) editService(ctx context.Context, name, node, zone string, edit func(have *Service) *Service) error {
 	key := s.serviceKey(name, node)
 	for {
-		var have *Service
-		seen, err := s.read(ctx, key, &have)
-		if err != nil {
+		have, seen, err := s.instance(ctx, key)
+		if unlessBad(err) != nil {
 			return err
 		}
 		want := edit(have)
-		if want == have {
+		if want == have && err == nil { // one that cannot be read is written anew, or goes
 			return nil
 		}
 		ops := []clientv3.Op{clientv3.OpDelete(key)}
@@ -123,6 +120,15 @@ func (s *Store) editService(ctx context.Context, name, node, zone string, edit f
 			return s.standInDNS(ctx, key, want)
 		}
 	}
+}
+
+// instance is a node's instance of a service: nil where there is none, or it cannot be read.
+func (s *Store) instance(ctx context.Context, key string) (*Service, int64, error) {
+	one, seen, err := get[Service](ctx, s, key)
+	if seen == 0 || err != nil {
+		return nil, seen, err
+	}
+	return &one, seen, nil
 }
 
 // serviceBellKey is written when something about a service changed: the nodes that read it watch it.

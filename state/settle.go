@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -95,17 +94,13 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 	r.revision = got.Header.Revision
 	for i, response := range got.Responses {
 		for _, kv := range response.GetResponseRange().Kvs {
-			var start StepStart
-			var result StepResult
-			if i == 0 {
-				err = json.Unmarshal(kv.Value, &start)
-				r.starts[LastPart(kv.Key)] = start
-			} else {
-				err = json.Unmarshal(kv.Value, &result)
-				r.results[LastPart(kv.Key)] = result
-			}
-			if err != nil {
-				return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+			k, err := s.Key(kv)
+			switch {
+			case err != nil:
+			case i == 0:
+				r.starts[k.Node] = s.ReadStart(kv)
+			default:
+				r.results[k.Node] = s.ReadResult(kv)
 			}
 		}
 	}
@@ -162,9 +157,19 @@ func (s *Store) settleable(ctx context.Context, version string) ([]string, error
 			return nil, err
 		}
 		for _, kv := range got.Kvs {
-			var named struct{ Step string }
-			if parts := strings.Split(string(kv.Key), "/"); slices.Contains([]string{"started", "result"}, parts[len(parts)-2]) && json.Unmarshal(kv.Value, &named) == nil && named.Step != "" {
-				steps[named.Step] = true
+			k, err := s.Key(kv)
+			named := ""
+			switch {
+			case err != nil:
+			case k.kind.shape == "run/ROLLOUT/HASH/started/NODE":
+				if start := s.ReadStart(kv); start.Attempt != "" { // else it is of an election
+					named = start.Step
+				}
+			case k.kind.shape == "run/ROLLOUT/HASH/result/NODE":
+				named = s.ReadResult(kv).Step
+			}
+			if named != "" {
+				steps[named] = true
 			}
 		}
 	}

@@ -18,7 +18,7 @@ func TestShare(t *testing.T) {
 		if n := count(t, s, s.key("blob", r.Blob)+"/"); r.Blob != "" && n != chunks || r.Blob == "" && chunks != 0 {
 			t.Errorf("%d bytes: %d chunks, want %d", size, n, chunks)
 		}
-		if got, err := s.Shared(ctx, r); err != nil || !bytes.Equal(got, value) {
+		if got, err := s.shared(ctx, r); err != nil || !bytes.Equal(got, value) {
 			t.Errorf("%d bytes: %d came back, %v", size, len(got), err)
 		}
 	}
@@ -50,13 +50,13 @@ func TestSharedIsChecked(t *testing.T) {
 	} {
 		r, err := s.Share(ctx, StepResult{Step: "init", Node: "m1"}, bytes.Repeat([]byte(name), chunkSize/8))
 		must(t, err, spoil(s.blobKey(r.Blob, 0)))
-		if got, err := s.Shared(ctx, r); err == nil || !strings.Contains(err.Error(), "the shared result of init from m1 is not complete in etcd") {
+		if got, err := s.shared(ctx, r); err == nil || !strings.Contains(err.Error(), "the shared result of init from m1 is not complete in etcd") {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
 		if r, err = s.Share(ctx, r, bytes.Repeat([]byte(name), chunkSize/8)); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.Shared(ctx, r); (err == nil) != (name != "one chunk too many") {
+		if _, err := s.shared(ctx, r); (err == nil) != (name != "one chunk too many") {
 			t.Errorf("%s: shared again: %v", name, err)
 		}
 	}
@@ -67,10 +67,10 @@ func TestSweepBlobs(t *testing.T) {
 	s := open(t, t.TempDir())
 	share := func(v *Version, text string, named bool) StepResult {
 		t.Helper()
-		r, err := s.Share(ctx, StepResult{Step: text}, bytes.Repeat([]byte(text), inline))
+		r, err := s.Share(ctx, StepResult{Node: text, Step: text, Result: "ok"}, bytes.Repeat([]byte(text), inline))
 		must(t, err)
 		if named {
-			_, err = s.Client.Do(ctx, Put(s.RunKey(v.Rollout(), "x", "result", text), r))
+			_, err = s.Client.Do(ctx, Put(s.RunKey(v.Rollout(), StepHash("x"), "result", text), r))
 			must(t, err)
 		}
 		return r
@@ -95,12 +95,12 @@ func TestSweepBlobs(t *testing.T) {
 func TestSweepSpares(t *testing.T) {
 	s := open(t, t.TempDir())
 	first := propose(t, s, "first")
-	r, err := s.Share(ctx, StepResult{}, bytes.Repeat([]byte("x"), inline+1))
+	r, err := s.Share(ctx, StepResult{Node: "m1", Result: "ok"}, bytes.Repeat([]byte("x"), inline+1))
 	must(t, err)
 	orphan, err := s.Share(ctx, StepResult{}, bytes.Repeat([]byte("y"), inline+1))
 	must(t, err)
 	name := func(v *Version) {
-		_, err := s.Client.Do(ctx, Put(s.RunKey(v.Rollout(), "x", "result", "m1"), r))
+		_, err := s.Client.Do(ctx, Put(s.RunKey(v.Rollout(), StepHash("x"), "result", "m1"), r))
 		must(t, err)
 	}
 	name(first)
@@ -113,7 +113,7 @@ func TestSweepSpares(t *testing.T) {
 	if n := count(t, s, s.key("blob", orphan.Blob)+"/"); n != 0 {
 		t.Error("nobody names it, and it is kept")
 	}
-	if got, err := s.Shared(ctx, r); err != nil || len(got) != inline+1 {
+	if got, err := s.shared(ctx, r); err != nil || len(got) != inline+1 {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }

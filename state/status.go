@@ -3,11 +3,11 @@ package state
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
-	"unicode/utf8"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/plain"
 )
 
 // Digest is what the fleet keeps of a run: the rest is in the run's report on the node.
@@ -27,24 +27,12 @@ const (
 func (d Digest) Fit() *Digest {
 	failed := d.Failed
 	for most := maxDigest; ; most /= 2 {
-		d.Failed = cut(failed, most)
+		d.Failed = plain.Cut(failed, most)
 		// Encoding cannot fail: it is a plain struct.
 		if data, _ := json.Marshal(d); len(data) <= maxDigest || most == 0 {
 			return &d
 		}
 	}
-}
-
-// cut is a text of so many bytes at most, with dots where something is left out.
-func cut(text string, most int) string {
-	if len(text) <= most {
-		return text
-	}
-	end := max(0, most-len("..."))
-	for end > 0 && !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "..."
 }
 
 // BeginRun says that a run began: the node's configured state is running. A node that failed stays so until a run of it ended
@@ -94,11 +82,7 @@ func (s *Store) LinkLog(ctx context.Context, node, run, log string) error {
 		var ops []clientv3.Op
 		for _, r := range got.Responses {
 			for _, kv := range r.GetResponseRange().Kvs {
-				var st Status
-				if err := json.Unmarshal(kv.Value, &st); err != nil {
-					return fmt.Errorf("etcd key %s: %w", kv.Key, err)
-				}
-				if st.Run == run {
+				if st, err := Read[Status](s, kv); err == nil && st.Run == run {
 					st.Log = log
 					same = append(same, clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision))
 					ops = append(ops, Put(string(kv.Key), st))

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-	"unicode/utf8"
 )
 
 // TestDigestFits: a digest takes a kilobyte at most, whatever a step printed, and keeps the head of it as text.
@@ -22,18 +21,6 @@ func TestDigestFits(t *testing.T) {
 		whole := len(text) < 100
 		if len(data) > 1024 || !strings.HasPrefix(back.Failed, text[:5]) || whole != (back.Failed == text) || !whole && !strings.HasSuffix(back.Failed, "...") || len(back.Counts) != 6 {
 			t.Errorf("%s: %d bytes, %.200q", name, len(data), back.Failed)
-		}
-	}
-}
-
-func TestCut(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		most int
-		want string
-	}{{"abcdef", 6, "abcdef"}, {"abcdefg", 6, "abc..."}, {"äöüß", 8, "äöüß"}, {"äöüß", 7, "äö..."}, {"äöüß", 6, "ä..."}, {"abc", 0, "..."}} {
-		if got := cut(c.text, c.most); got != c.want || !utf8.ValidString(got) {
-			t.Errorf("%q to %d: %q, want %q", c.text, c.most, got, c.want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -159,12 +158,8 @@ func (s *Store) Endings(ctx context.Context, history []Version) ([]Ending, error
 		}
 		var halts []string
 		for _, kv := range got.Responses[0].GetResponseRange().Kvs {
-			var g Gate
-			if err := json.Unmarshal(kv.Value, &g); err != nil {
-				return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
-			}
-			if g.State == Halted {
-				halts = append(halts, g.Said(LastPart(kv.Key)))
+			if group, g := s.ReadGate(kv); g.State == Halted {
+				halts = append(halts, g.Said(group))
 			}
 		}
 		out[i] = Ending{

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -53,6 +54,25 @@ type StepStart struct {
 	At      time.Time `json:"at"`
 }
 
+// ReadStart is the start of a step as it stands in etcd. Of one that cannot be read the attempt is nobody's: what came of it is not known.
+func (s *Store) ReadStart(kv *mvccpb.KeyValue) StepStart {
+	start, err := Read[StepStart](s, kv)
+	if err != nil {
+		return StepStart{Attempt: "unreadable"}
+	}
+	return start
+}
+
+// ReadResult is what came of a step, as it stands in etcd. What cannot be read is unknown.
+func (s *Store) ReadResult(kv *mvccpb.KeyValue) StepResult {
+	r, err := Read[StepResult](s, kv)
+	if err != nil {
+		k, _ := s.Key(kv)
+		return StepResult{Node: k.Node, Result: "unknown", Reason: err.Error()}
+	}
+	return r
+}
+
 // OnceScope stands for a version in the keys of steps that run once in the fleet's life.
 const OnceScope = "once"
 
@@ -93,12 +113,23 @@ func (s *Store) blobKey(digest string, i int) string {
 	return s.key("blob", digest, fmt.Sprintf("%03d", i))
 }
 
-// Shared is the value of a result, checked against its digest.
-func (s *Store) Shared(ctx context.Context, r StepResult) ([]byte, error) {
+// Shared reads the value of a result, as JSON, checked against its digest.
+func (s *Store) Shared(ctx context.Context, r StepResult, into any) error {
+	value, err := s.shared(ctx, r)
+	if err != nil || len(value) == 0 {
+		return err
+	}
+	if err := unpackJSON(value, into); err != nil {
+		return fmt.Errorf("the shared result of %s from %s cannot be read: %w; commit a change to the step, or run it again", r.Step, r.Node, err)
+	}
+	return nil
+}
+
+func (s *Store) shared(ctx context.Context, r StepResult) ([]byte, error) {
 	if r.Blob == "" {
 		return r.Value, nil
 	}
-	got, err := s.Client.Get(ctx, s.key("blob", r.Blob)+"/", clientv3.WithPrefix())
+	got, err := s.Client.Get(ctx, s.key("blob", r.Blob)+"/", clientv3.WithPrefix(), clientv3.WithLimit(2*maxShared/chunkSize))
 	if err != nil {
 		return nil, err
 	}
@@ -131,8 +162,7 @@ func (s *Store) sweepBlobs(ctx context.Context, oldest Version) error {
 		return err
 	}
 	for _, kv := range blobs {
-		digest := strings.Split(string(kv.Key[len(s.prefix):]), "/")[1]
-		if kv.ModRevision < first[0].CreateRevision && !named[digest] {
+		if k, err := s.Key(kv); err == nil && kv.ModRevision < first[0].CreateRevision && !named[k.Word] {
 			unused := clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision) // nobody shares the same content just now
 			if _, err := s.Client.Txn(ctx).If(unused).Then(clientv3.OpDelete(string(kv.Key))).Commit(); err != nil {
 				return err
@@ -150,8 +180,10 @@ func (s *Store) namedBlobs(ctx context.Context) (map[string]bool, error) {
 	}
 	named := map[string]bool{}
 	for _, kv := range got.Kvs {
-		var r StepResult
-		if strings.Contains(string(kv.Key), "/result/") && json.Unmarshal(kv.Value, &r) == nil && r.Blob != "" {
+		if k, err := s.Key(kv); err != nil || k.kind.shape != "run/ROLLOUT/HASH/result/NODE" {
+			continue
+		}
+		if r, err := Read[StepResult](s, kv); err == nil && r.Blob != "" {
 			named[r.Blob] = true
 		}
 	}

@@ -49,6 +49,7 @@ type Store struct {
 	clock     func() time.Duration
 	why       reason // there is no connection
 	onward    onward
+	bad       badRecords
 }
 
 // Over is a store over a client that is open, with a clock that only goes forward. Close closes the client.
@@ -98,7 +99,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note, s.onward.note))
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note, s.onward.note, s.writes))
 	if s.embedded != nil {
 		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)
 	}
@@ -282,17 +283,20 @@ func Put(key string, value any, opts ...clientv3.OpOption) clientv3.Op {
 	return clientv3.OpPut(key, string(data), opts...)
 }
 
-// read decodes a key's value and returns its revision: 0 where there is none.
-func (s *Store) read(ctx context.Context, key string, v any) (int64, error) {
+// get reads one record and its revision: 0 where there is none. One that cannot be read is a *BadRecordError, with its revision.
+func get[T any, P record[T]](ctx context.Context, s *Store, key string) (v T, revision int64, err error) {
 	got, err := s.Client.Get(ctx, key)
 	if err != nil || len(got.Kvs) == 0 {
-		return 0, err
+		return v, 0, err
 	}
-	if err := json.Unmarshal(got.Kvs[0].Value, v); err != nil {
-		return 0, fmt.Errorf("etcd key %s: %w", key, err)
-	}
-	return got.Kvs[0].ModRevision, nil
+	v, err = Read[T, P](s, got.Kvs[0])
+	return v, got.Kvs[0].ModRevision, err
 }
 
-// LastPart is the last part of a key: a node, a group, an index.
-func LastPart(key []byte) string { return string(key[strings.LastIndexByte(string(key), '/')+1:]) }
+// unlessBad is an error but for a record that cannot be read: that one counts as if it said nothing.
+func unlessBad(err error) error {
+	if _, bad := errors.AsType[*BadRecordError](err); bad {
+		return nil
+	}
+	return err
+}

@@ -2,11 +2,10 @@ package state
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -56,9 +55,8 @@ func (s *Store) PauseKey() string { return s.key("config_state", "pause") }
 // was: somebody else was faster.
 func (s *Store) SetSwitch(ctx context.Context, c Scope, w, was *Switch, lasts time.Duration) error {
 	key := s.SwitchKey(c)
-	var have Switch
-	seen, err := s.read(ctx, key, &have)
-	if err != nil {
+	have, seen, err := get[Switch](ctx, s, key)
+	if unlessBad(err) != nil {
 		return err
 	}
 	if (was == nil) != (seen == 0) || was != nil && !was.At.Equal(have.At) {
@@ -74,9 +72,8 @@ func (s *Store) SetSwitch(ctx context.Context, c Scope, w, was *Switch, lasts ti
 	if err != nil || done.Succeeded {
 		return err
 	}
-	var now Switch
-	_, err = s.read(ctx, key, &now)
-	return errors.Join(err, &MovedError{"the switch of " + c.String(), now.By})
+	now, _, err := get[Switch](ctx, s, key)
+	return errors.Join(unlessBad(err), &MovedError{"the switch of " + c.String(), now.By})
 }
 
 // MovedError says that somebody else changed something at the same moment.
@@ -134,19 +131,33 @@ func (s *Store) Switches(ctx context.Context) (map[string]Switch, error) {
 	}
 	out := map[string]Switch{}
 	for _, kv := range got.Kvs {
-		var w Switch
-		if err := json.Unmarshal(kv.Value, &w); err != nil {
-			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
+		if k, err := s.Key(kv); err == nil {
+			out[k.scope()] = s.ReadSwitch(kv)
 		}
-		name := LastPart(kv.Key)
-		for _, kind := range []string{"host", "role"} {
-			if string(kv.Key) == s.SwitchKey(Scope{kind, name}) {
-				name = kind + " " + name
-			}
-		}
-		out[name] = w
 	}
 	return out, nil
+}
+
+// scope is what the key of a switch is for, in words.
+func (k Key) scope() string {
+	switch {
+	case k.Node != "":
+		return HostScope(k.Node).String()
+	case k.Group != "":
+		return RoleScope(k.Group).String()
+	case k.kind.shape == "config_state/pause":
+		return PauseScope
+	}
+	return GlobalScope().String()
+}
+
+// ReadSwitch is a switch as it stands in etcd. One that cannot be read keeps everybody where they are.
+func (s *Store) ReadSwitch(kv *mvccpb.KeyValue) Switch {
+	w, err := Read[Switch](s, kv)
+	if err != nil {
+		return Switch{Reason: err.Error()}
+	}
+	return w
 }
 
 // Resume opens the halted gates of the current rollout, of one group or of all for "". It is recorded with who did it, and reports the
@@ -169,11 +180,7 @@ func (s *Store) reopen(ctx context.Context, by string, which func(group string, 
 	var opened []string
 	ops := []clientv3.Op{s.RingOp()}
 	for _, kv := range got.Kvs {
-		var g Gate
-		if err := json.Unmarshal(kv.Value, &g); err != nil {
-			return nil, fmt.Errorf("etcd key %s: %w", kv.Key, err)
-		}
-		name := LastPart(kv.Key)
+		name, g := s.ReadGate(kv)
 		if g.State != Halted || !which(name, g) {
 			continue
 		}

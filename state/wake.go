@@ -99,7 +99,7 @@ func (s *Store) AwaitWork(ctx context.Context, version string, woken int64) erro
 			now = got.Kvs[0].ModRevision
 		}
 		v, _, err := s.Current(ctx)
-		if err != nil {
+		if unlessBad(err) != nil {
 			return err
 		}
 		if now > woken || v != nil && v.ID != version {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
 )
 
@@ -37,6 +38,9 @@ func (a *ServicePublish) Bind(b apply.Binding) error {
 	}
 	if a.Port < 0 || a.Port > 65535 {
 		return apply.BadParam("port", "%d is no port", a.Port)
+	}
+	if a.Address != "" && !plain.Address(a.Address) {
+		return apply.BadParam("address", "%q is neither an IP address nor the name of a host", a.Address)
 	}
 	if a.Address != "" && a.Interface != "" {
 		return apply.BadParam("interface", "address and interface exclude each other: keep one")

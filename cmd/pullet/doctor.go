@@ -37,12 +37,18 @@ const (
 )
 
 func (a *app) doctorCommand() *cobra.Command {
-	return &cobra.Command{
+	var remove string
+	c := &cobra.Command{
 		Use: "doctor", GroupID: "node", Args: noArgs,
 		Short: "Check what this node needs: etcd, clock, repositories, permissions, disk, systemd; and what to do",
-		Long: "Doctor looks at everything that a pull depends on and changes nothing of the host or the fleet.\n" +
+		Long: "Doctor looks at everything that a pull depends on, and at every record of the fleet, and changes nothing of the host or the fleet. With\n" +
+			"--remove it removes one record that cannot be read, by its key, and looks at nothing else. Before you remove a claim, make sure that nobody\n" +
+			"changes under it.\n" +
 			"\nEXIT STATUS\n  0  nothing is bad\n  1  something is, or an error",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if remove != "" {
+				return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.removeBad(ctx, store, remove) })
+			}
 			found := a.examine(cmd.Context())
 			err := a.list(found, "CHECK\tSTATE\tWHAT", func(w io.Writer) {
 				for _, f := range found {
@@ -61,6 +67,40 @@ func (a *app) doctorCommand() *cobra.Command {
 			return err
 		},
 	}
+	c.Flags().StringVar(&remove, "remove", "", "remove the record with this key, if it cannot be read")
+	return c
+}
+
+// removeBad removes a record that cannot be read.
+func (a *app) removeBad(ctx context.Context, store *state.Store, key string) error {
+	bad, err := store.Remove(ctx, key)
+	if errors.Is(err, state.ErrNotBad) {
+		return fmt.Errorf("%s: %w: pullet doctor lists them", key, err)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "removed %s, which could not be read: %s\n", bad.Key, bad.Why)
+	return err
+}
+
+// mostBad is how many records that cannot be read the doctor lists.
+const mostBad = 100
+
+// records looks at every record of the fleet.
+func records(ctx context.Context, store *state.Store) []finding {
+	unread, err := store.Scan(ctx, mostBad)
+	var found []finding
+	for _, one := range unread {
+		found = append(found, finding{"records", warn, fmt.Sprintf("etcd key %s cannot be read: %s; %s", one.Key, one.Why, one.Counts), one.Clear})
+	}
+	switch {
+	case err != nil:
+		found = append(found, finding{"records", bad, store.Explain(err).Error(), ""})
+	case len(found) == 0:
+		found = append(found, finding{Check: "records", State: fine, What: "every record of the fleet can be read"})
+	}
+	return found
 }
 
 // examine makes all checks, the ones first without which the others say little.
@@ -83,6 +123,7 @@ func (a *app) examine(ctx context.Context) []finding {
 		return append(found, a.bus(ctx))
 	}
 	found = append(found, etcd(ctx, store)...)
+	found = append(found, records(ctx, store)...)
 	found = append(found, clocks(ctx, store, config.Node.Name)...)
 	if err := store.Close(); err != nil {
 		found = append(found, finding{"etcd", warn, "closing it: " + err.Error(), ""})

@@ -24,7 +24,13 @@ func (a *app) onFleet(cmd *cobra.Command, do func(ctx context.Context, store *st
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	return store.Explain(do(cmd.Context(), store))
+	err = store.Explain(do(cmd.Context(), store))
+	for _, bad := range store.BadRecords() {
+		if said, ok := errors.AsType[*state.BadRecordError](err); !ok || said.Key != bad.Key {
+			fmt.Fprintf(a.err, "pullet: warning: %v\n", bad)
+		}
+	}
+	return err
 }
 
 // steers is onFleet for commands that change something: when the answer is lost it says so.

@@ -421,7 +421,7 @@ func (j *judge) roster(key string) []string {
 		j.breach("there is no %s", key)
 		return nil
 	}
-	r, err := state.DecodeRoster(kv.Value)
+	r, err := state.Read[state.Roster](state.Over(nil, "default", nil), kv)
 	if err != nil {
 		j.breach("%s: %v", key, err)
 		return nil

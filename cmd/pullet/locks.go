@@ -88,6 +88,8 @@ func (g waitGroup) waitsFor(l state.Lock) bool {
 // holder is who holds the gate and how that one is; of a barrier, who has not come.
 func (l heldLock) holder(most int) string {
 	switch {
+	case l.Unread != "":
+		return l.Unread
 	case l.Kind == "barrier":
 		return fmt.Sprintf("%d came; not yet: %s", l.In, shownNames(l.Missing, most))
 	case l.Alive:

@@ -62,6 +62,9 @@ func currentVersion(ctx context.Context, open func() (*state.Store, error)) (v *
 	if err = store.Explain(err); errors.As(err, &away) {
 		return nil, err.Error(), nil
 	}
+	if bad, ok := errors.AsType[*state.BadRecordError](err); ok {
+		return nil, bad.Error(), nil
+	}
 	if v == nil {
 		why = "the fleet has no version yet"
 	}

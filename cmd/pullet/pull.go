@@ -135,13 +135,6 @@ func (a *app) printOutcome(o *agent.Outcome, c agent.Config) error {
 
 // outcomeJSON is a pull's result for programs.
 func outcomeJSON(o *agent.Outcome) map[string]any {
-	texts := func(errs []error) []string {
-		out := []string{}
-		for _, e := range errs {
-			out = append(out, e.Error())
-		}
-		return out
-	}
 	out := map[string]any{
 		"run": o.Run, "version": o.Version, "upgrade": o.Upgrade, "report": o.Report, "exitCode": o.ExitCode(),
 		"refused": texts(o.Refused), "failures": texts(o.Failures), "warnings": texts(o.Warnings),

@@ -66,7 +66,7 @@ func (a *app) readRollout(ctx context.Context, node *agent.Agent, store *state.S
 		return nil, err
 	}
 	if o.Current == nil {
-		return nil, state.ErrNoVersion
+		return nil, o.NoVersion()
 	}
 	v := &rolloutView{Version: o.Current, State: "running", Groups: []rolloutGroup{}, Upgraded: []nodeStatus{}, States: map[string][]nodeStatus{}, status: viewOf(o)}
 	if v.status.Switches, err = store.Switches(ctx); err != nil {

@@ -59,6 +59,7 @@ func readStatus(ctx context.Context, store *state.Store) (*fleetStatus, int64, e
 	}
 	v := viewOf(o)
 	v.Switches, err = store.Switches(ctx)
+	v.Bad = texts(store.BadRecords())
 	return v, o.Revision, err
 }
 
@@ -132,12 +133,33 @@ func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 		v.printWaits(w)
 	}
 	v.printHalted(w)
+	v.printBad(w)
+}
+
+// printBad names the records that cannot be read.
+func (v *fleetStatus) printBad(w io.Writer) {
+	for i, bad := range v.Bad {
+		if i == mostExceptions {
+			fmt.Fprintf(w, "and %d records more that cannot be read: pullet doctor\n", len(v.Bad)-i)
+			return
+		}
+		fmt.Fprintln(w, bad)
+	}
+}
+
+// texts are what errors say.
+func texts[E error](errs []E) []string {
+	out := []string{}
+	for _, err := range errs {
+		out = append(out, err.Error())
+	}
+	return out
 }
 
 // printVersion says at which version the fleet is, and what holds it there.
 func (v *fleetStatus) printVersion(w io.Writer) {
 	if v.Current == nil {
-		fmt.Fprintln(w, "the fleet has no version yet: the first pull that compiles sets it")
+		fmt.Fprintln(w, v.none)
 	} else {
 		held := ""
 		if v.Held {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -62,7 +63,7 @@ func changing(o *state.Overview) string {
 	var names []string
 	for _, claims := range o.Slots {
 		for _, c := range claims {
-			names = append(names, c.Node)
+			names = append(names, cmp.Or(c.Node, "a claim that cannot be read"))
 		}
 	}
 	if len(names) == 0 {

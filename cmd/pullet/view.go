@@ -22,8 +22,10 @@ type fleetStatus struct {
 
 	Ahead    []string                `json:"ahead,omitempty"` // nodes that were seen in the future, by their clocks
 	Switches map[string]state.Switch `json:"switches"`        // by scope, with "pause"
+	Bad      []string                `json:"bad,omitempty"`   // the records that cannot be read, and what helps
 
 	names map[string]string // version -> release
+	none  error             // why there is no version
 }
 
 type nodeStatus struct {
@@ -66,7 +68,7 @@ const neverSeen = "it is listed under nodes/ and was never seen"
 
 // viewOf sums the fleet's record up.
 func viewOf(o *state.Overview) *fleetStatus {
-	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), Switches: map[string]state.Switch{}}
+	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), none: o.NoVersion(), Switches: map[string]state.Switch{}}
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		n := v.node(o, o.Nodes[name])
 		v.Nodes = append(v.Nodes, n)

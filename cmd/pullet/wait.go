@@ -42,7 +42,7 @@ func (a *app) awaited(ctx context.Context, store *state.Store, args []string) (*
 		return nil, err
 	}
 	if o.Current == nil {
-		return nil, state.ErrNoVersion
+		return nil, o.NoVersion()
 	}
 	if len(args) == 0 {
 		return o.Current, nil

@@ -3,6 +3,7 @@ package simulation
 import (
 	"encoding/json"
 	"fmt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	"maps"
 	"slices"
 	"strconv"
@@ -189,7 +190,7 @@ func (c *checker) slot(w write, group string, before map[string]bool) {
 // limits: a claim that is made leaves the group, and the fleet, within what is allowed (I1).
 func (c *checker) limits(w write, group string, claim state.Claim) {
 	r := c.find(claim.Version)
-	roster, err := state.DecodeRoster([]byte(c.keys[prefix+"rollout/"+claim.Rollout+"/roster/"+group].Value))
+	roster, err := c.roster(claim.Rollout, group)
 	if err != nil {
 		c.fail(w, "I1: a claim of %s without a roster: %v", group, err)
 		return
@@ -387,6 +388,17 @@ func (c *checker) through(node, onLost string) bool {
 	return gone || c.never[node] && onLost != lock.Hold
 }
 
+// roster is that of a group in a rollout.
+func (c *checker) roster(rollout, group string) (state.Roster, error) {
+	return c.rosterAt(prefix + "rollout/" + rollout + "/roster/" + group)
+}
+
+func (c *checker) rosterAt(key string) (state.Roster, error) { return rosterOf(key, c.keys[key].Value) }
+
+func rosterOf(key, value string) (state.Roster, error) {
+	return state.Read[state.Roster](state.Over(nil, "f", nil), &mvccpb.KeyValue{Key: []byte(key), Value: []byte(value)})
+}
+
 // closing: a group is closed when all of its nodes are through (I5).
 func (c *checker) closing(w write, parts []string) {
 	if parts[1] == "gate" && !w.Deleted {
@@ -397,7 +409,7 @@ func (c *checker) closing(w write, parts []string) {
 	}
 	rollout, group := parts[0], parts[2]
 	r := c.find(strings.Split(rollout, ".")[0])
-	roster, err := state.DecodeRoster([]byte(c.keys[prefix+"rollout/"+rollout+"/roster/"+group].Value))
+	roster, err := c.roster(rollout, group)
 	if err != nil {
 		c.fail(w, "I5: %s is closed without a roster: %v", group, err)
 		return
@@ -453,7 +465,7 @@ func (c *checker) shared(w write, parts []string) {
 
 // rostered: who is in the middle of the rollout belongs to its barriers, whatever an operator switched off (I2).
 func (c *checker) rostered(w write, rollout, hash string) {
-	roster, err := state.DecodeRoster([]byte(w.Value))
+	roster, err := rosterOf(w.Key, w.Value)
 	if err != nil {
 		c.fail(w, "I2: %v", err)
 		return
@@ -473,7 +485,7 @@ func (c *checker) rostered(w write, rollout, hash string) {
 
 func (c *checker) barrier(w write, rollout, key string) {
 	r := c.find(strings.Split(rollout, ".")[0])
-	roster, err := state.DecodeRoster([]byte(c.keys[key+"roster"].Value))
+	roster, err := c.rosterAt(key + "roster")
 	if err != nil {
 		c.fail(w, "I2: a barrier without a roster opens: %v", err)
 		return

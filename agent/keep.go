@@ -1,0 +1,45 @@
+package agent
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/state"
+)
+
+// keeps is the version that stays in force while nobody can take the fleet's: the one that runs here.
+func (p *pull) keeps(own []puller.Head, wait *lock.Wait) *state.Version {
+	p.noteProblems(own)
+	wait.Since = time.Now()
+	p.out.Wait = wait
+	if p.halfway() { // half of a newer version may be here: neither is in force
+		return nil
+	}
+	return p.local.Running
+}
+
+// withoutFleet is the version to keep in force while the store is away: the one that runs here.
+func (p *pull) withoutFleet(own []puller.Head) *state.Version {
+	p.noteProblems(own)
+	running := p.local.Running
+	if running == nil || running.ID != puller.Version(own) {
+		next := state.Version{ID: puller.Version(own), Release: release(own)}
+		p.out.Wait = &lock.Wait{
+			Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Clear: "see the warning above", Since: time.Now(),
+		}
+	}
+	if running != nil && p.halfway() { // half of a newer version may be here: neither is in force
+		return nil
+	}
+	return running
+}
+
+func (p *pull) noteProblems(own []puller.Head) {
+	for _, h := range own {
+		if h.Problem != nil {
+			p.out.problem(h.Problem)
+		}
+	}
+}

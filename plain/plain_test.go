@@ -1,0 +1,73 @@
+package plain
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestCut(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{{"abcdef", 6, "abcdef"}, {"abcdefg", 6, "abc..."}, {"äöüß", 8, "äöüß"}, {"äöüß", 7, "äö..."}, {"äöüß", 6, "ä..."}, {"abc", 0, "..."}} {
+		if got := Cut(c.text, c.most); got != c.want || !utf8.ValidString(got) {
+			t.Errorf("%q to %d: %q, want %q", c.text, c.most, got, c.want)
+		}
+	}
+}
+
+// TestNames: what names of nodes, words, labels and hosts may be, and what they may not.
+func TestNames(t *testing.T) {
+	long := strings.Repeat("a", 254)
+	for name, want := range map[string]bool{"web1": true, "a.b-c_d": true, "": false, "-a": false, "a-": false, "a b": false, "a/b": false, "ä": false, "a\n": false, long: false} {
+		if Name(name) != want {
+			t.Errorf("Name(%q) is %v", name, !want)
+		}
+	}
+	for word, want := range map[string]bool{"web": true, "größe": true, "*": true, "": false, "a b": false, "a\u00a0b": false, "a/b": false, "a\u202eb": false,
+		"a\u200bb": false, "a\x1b": false, "\xff": false, long: false} {
+		if Word(word) != want {
+			t.Errorf("Word(%q) is %v", word, !want)
+		}
+	}
+	for host, want := range map[string]bool{"db1.example.org": true, "_srv": true, "-a": false, "a b": false, "a\n10.0.0.1 bank": false, "{{x}}": false, "": false} {
+		if Host(host) != want {
+			t.Errorf("Host(%q) is %v", host, !want)
+		}
+	}
+	for label, want := range map[[2]string]bool{{"role", "web"}: true, {"example.org/rack", "r 1"}: true, {"role", "a/b"}: false, {"role", "a b"}: false, {"a=b", "c"}: false,
+		{"a b", "c"}: false, {"", "c"}: false, {"a", "b\nc"}: false, {"a", strings.Repeat("b", 1001)}: false, {"a", ""}: true} {
+		if err := Label(label[0], label[1]); (err == nil) != want {
+			t.Errorf("Label(%q): %v", label, err)
+		}
+	}
+}
+
+// TestText: nothing that a terminal obeys is left, and newlines and tabs are; of a line not even those.
+func TestText(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\tb\nc": "a\tb\nc", "a\x1b[31mb": "a\u241b[31mb", "a\rb": "a\u240db", "\x7f\u009b": "\u2421\ufffd", "\xff": "\ufffd", "a\u202eb\u2066": "a\ufffdb\ufffd", "größe": "größe",
+	} {
+		if got := Text(text); got != want {
+			t.Errorf("Text(%q) is %q, want %q", text, got, want)
+		}
+	}
+	if got := Line("a\nb\tc\r", 100); got != "a b c\u240d" || Obeyed(got) {
+		t.Errorf("Line: %q", got)
+	}
+}
+
+func FuzzText(f *testing.F) {
+	f.Add("a\x1b]0;x\a", 10)
+	f.Fuzz(func(t *testing.T, text string, most int) {
+		if got := Text(text); Obeyed(strings.NewReplacer("\n", "", "\t", "").Replace(got)) || Text(got) != got {
+			t.Errorf("%q becomes %q", text, got)
+		}
+		most = max(3, most%1000)
+		if got := Line(text, most); Obeyed(got) || len(got) > most {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	})
+}

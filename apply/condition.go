@@ -76,7 +76,7 @@ func (s *running) ask(ctx context.Context, before bool, c *render.Condition) (Ou
 // judge evaluates a condition once.
 func (s *running) judge(ctx context.Context, e render.Expression, look Look) (yes bool, err error) {
 	err = s.reading(ctx, func() (err error) {
-		by := render.Judged{Own: s.r.Result, Results: s.results(s.Job), Run: s.runMacro(ctx)}
+		by := render.Judged{Context: ctx, Own: s.r.Result, Results: s.results(s.Job), Run: s.runMacro(ctx)}
 		if look != nil {
 			by.Look = func() (render.View, error) { return look.View(ctx) }
 		}

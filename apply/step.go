@@ -192,7 +192,7 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 	result := render.StepResult{State: out.State, ExitCode: out.ExitCode, StdOut: out.StdOut, StdErr: out.StdErr, Data: out.Data}
 	says := func(e *render.Expression) (yes bool, err error) {
 		err = s.reading(ctx, func() (err error) {
-			yes, err = s.catalog.Eval(*e, render.Judged{Own: result, Results: s.results(s.Job), Run: s.runMacro(ctx)})
+			yes, err = s.catalog.Eval(*e, render.Judged{Context: ctx, Own: result, Results: s.results(s.Job), Run: s.runMacro(ctx)})
 			return err
 		})
 		return yes, err

@@ -54,6 +54,9 @@ type compiler struct {
 // catalog is Incomplete then.
 // Nodes of the inventory have the labels that it gives them, whatever they claim themselves.
 func (r *Repository) Compile(in Input) (*Catalog, error) {
+	ctx, cancel := within(in.Context, maxCompileTime, errCompileTime)
+	defer cancel()
+	in.Context = ctx
 	c := r.compiler(in)
 	release := r.enter(c.scope)
 	defer release()
@@ -66,6 +69,10 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	slices.SortStableFunc(c.jobs, validationsLast)
 	c.checkReferences()
 	c.checkOwners()
+	if err := stopped(ctx); err != nil {
+		return nil, err
+	}
+	c.scope.in.Context = nil // what a run evaluates has a time of its own
 	cat := &Catalog{
 		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.plainVars(), Jobs: c.jobs,
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
@@ -202,6 +209,7 @@ func (c *compiler) execute(src *source) (*rendered, *Error) {
 	outer, from := c.scope.carrier, len(c.scope.waiting)
 	defer func() { c.scope.carrier = outer }()
 	c.scope.carrier = &carrier{yaml: true}
+	defer c.scope.begin(src)()
 	out, bad := src.execute(nil)
 	if bad == nil {
 		out.carrier, out.waits = c.scope.carrier, [2]int{from, len(c.scope.waiting)}
@@ -284,7 +292,7 @@ func (c *Catalog) Template(of *Step, name, text string, results Results, run fun
 	release := c.repo.enter(scope)
 	defer release()
 	src := &source{path: name, text: text, keys: c.repo.nearKey}
-	out, err := src.run(c.repo.funcs, nil)
+	out, err := src.run(scope, c.repo.funcs, nil)
 	if err != nil {
 		return nil, ErrorList{err}
 	}

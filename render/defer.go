@@ -220,10 +220,18 @@ func (d *deferred) execute(r *Repository) (string, error) {
 	outer := r.now.item
 	r.now.item = d.value
 	defer func() { r.now.item = outer }()
-	r.now.local = append(r.now.local, d.vars)
+	defer r.now.begin(d.src)()
+	dot, vars := d.dot, d.vars
+	if d.src.changes {
+		dot, vars = ownCopy(dot), map[string]any{}
+		for name, value := range d.vars {
+			vars[name] = ownCopy(value)
+		}
+	}
+	r.now.local = append(r.now.local, vars)
 	defer func() { r.now.local = r.now.local[:len(r.now.local)-1] }()
 	var out strings.Builder
-	if err := d.tmpl.Execute(&out, d.dot); err != nil {
+	if err := d.tmpl.Execute(&out, dot); err != nil {
 		return "", d.failed(err)
 	}
 	return out.String(), nil

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -242,6 +243,7 @@ func callMacros(text string) string {
 
 // Judged is what a condition is judged by, beside its catalog.
 type Judged struct {
+	Context context.Context              // ends the evaluation early, with its cause as the error; nil: never
 	Own     StepResult                   // what the step's own action returned, if it ran
 	Results Results                      // of the steps so far
 	Run     func(*Macro) (string, error) // executes a macro's command; nil: nothing may be executed
@@ -251,12 +253,15 @@ type Judged struct {
 // Eval evaluates a condition of a catalog. Macros are evaluated afresh.
 func (c *Catalog) Eval(e Expression, by Judged) (bool, error) {
 	s := c.scope.at(by.Results, by.Run)
-	s.own, s.item, s.look = by.Own, e.item, by.Look
+	s.own, s.item, s.look, s.in.Context = by.Own, e.item, by.Look, by.Context
 	release := c.repo.enter(s)
 	defer release()
 	out, err := runExpression(e.code, s)
 	if s.unseen != nil {
 		return false, s.unseen
+	}
+	if stop := over(by.Context); stop != nil {
+		return false, stop
 	}
 	if err != nil {
 		return false, e.error(err)

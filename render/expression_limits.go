@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,8 +42,13 @@ func compileExpression(text string, refs *references, options ...expr.Option) (*
 
 // runExpression evaluates an expression within its limits.
 func runExpression(code *vm.Program, s *scope) (any, error) {
+	ctx, cancel := within(s.in.Context, maxExpressionTime, errExpressionTime)
+	defer cancel()
 	machine := vm.VM{MemoryBudget: maxMade}
-	value, err := machine.Run(code, (&budget{maxWork, s.all}).limit(environment(s)))
+	value, err := machine.Run(code, (&budget{maxWork, s.all, ctx}).limit(environment(s)))
+	if stop := stopped(ctx); stop != nil {
+		return nil, stop
+	}
 	var at *file.Error
 	if errors.As(err, &at) && at.Message == "memory budget exceeded" {
 		at.Message = fmt.Sprintf("the expression makes more than %d values", maxMade)
@@ -86,6 +92,10 @@ const (
 // Visit is called for every node of an expression's tree, after those below it.
 func (b *bounds) Visit(node *ast.Node) {
 	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		if n.Value == "$env" && b.bad == nil { // with it come the functions of the budget
+			b.bad = &file.Error{Location: n.Location(), Message: "there is no $env: name what is meant, such as vars or server"}
+		}
 	case *ast.PredicateNode:
 		turn := callOf(n.Node.Location(), turnCall, &ast.IntegerNode{Value: size(n.Node)})
 		body := &ast.SequenceNode{Nodes: []ast.Node{turn, n.Node}}
@@ -200,11 +210,15 @@ func callOf(at file.Location, name string, args ...ast.Node) ast.Node {
 type budget struct {
 	left int
 	all  *pool
+	ctx  context.Context
 }
 
 func (b *budget) spend(work int) error {
-	if b.left -= work; b.left < 0 {
+	if b.left -= max(work, 0); b.left < 0 {
 		return fmt.Errorf("the expression takes too much work: more than %d steps", maxWork)
+	}
+	if err := over(b.ctx); err != nil {
+		return err
 	}
 	return b.all.spend(work)
 }

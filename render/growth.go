@@ -301,12 +301,18 @@ func contains(v reflect.Value, ptr uintptr) bool {
 	return false
 }
 
-// copied is a value with maps of its own.
+// copied is a value with maps and lists of its own.
 func copied(v reflect.Value) reflect.Value {
-	if v.Kind() == reflect.Interface && !v.IsNil() {
+	switch {
+	case v.Kind() == reflect.Interface && !v.IsNil():
 		return copied(v.Elem())
-	}
-	if v.Kind() != reflect.Map {
+	case v.Kind() == reflect.Slice && !v.IsNil():
+		out := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			out.Index(i).Set(copied(v.Index(i)))
+		}
+		return out
+	case v.Kind() != reflect.Map || v.IsNil():
 		return v
 	}
 	out := reflect.MakeMapWithSize(v.Type(), v.Len())

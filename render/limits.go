@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -32,14 +33,18 @@ const (
 type meter struct {
 	left, depth int
 	all         *pool
+	ctx         context.Context // ends the work early; may be nil
 }
 
-func (m *meter) reset() { *m = meter{left: maxWork, all: m.all} }
+func (m *meter) reset() { *m = meter{left: maxWork, all: m.all, ctx: m.ctx} }
 
-// spend counts work.
+// spend counts work, which is never negative.
 func (m *meter) spend(work int) error {
-	if m.left -= work; m.left < 0 {
+	if m.left -= max(work, 0); m.left < 0 {
 		return fmt.Errorf("the file takes too much work: more than %d steps of its templates", maxWork)
+	}
+	if err := over(m.ctx); err != nil {
+		return err
 	}
 	return m.all.spend(work)
 }
@@ -59,7 +64,7 @@ func (p *pool) spend(work int) error {
 	if p == nil {
 		return nil
 	}
-	if p.work -= work; p.work < 0 {
+	if p.work -= max(work, 0); p.work < 0 {
 		return fmt.Errorf("%s: more than %d steps", allSpent, maxAllWork)
 	}
 	return nil

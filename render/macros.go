@@ -203,7 +203,7 @@ func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 	outer, own := in.carrier, &carrier{}
 	defer func() { s.active, in.carrier = s.active[:len(s.active)-1], outer }()
 	in.carrier = own
-	text, err := s.evaluate(m, args)
+	text, err := s.evaluate(in, m, args)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func argumentNames(names []string) string {
 	return "the arguments " + strings.Join(names, ", ")
 }
 
-func (s *macroSet) evaluate(m *Macro, args []any) (string, error) {
+func (s *macroSet) evaluate(in *scope, m *Macro, args []any) (string, error) {
 	dot := map[string]any{"args": args}
 	for i, name := range m.Args {
 		dot[name] = args[i]
@@ -234,7 +234,7 @@ func (s *macroSet) evaluate(m *Macro, args []any) (string, error) {
 		}
 		called := *m
 		var err error
-		if called.Params, err = s.called(m, dot); err != nil {
+		if called.Params, err = s.called(in, m, dot); err != nil {
 			return "", err
 		}
 		return s.run(&called)
@@ -243,13 +243,13 @@ func (s *macroSet) evaluate(m *Macro, args []any) (string, error) {
 	if content == nil {
 		return "", m.Params.errorAt(m.pos, "macro %q: \"content\" is missing", m.Name)
 	}
-	return s.text(m, content.Value, dot)
+	return s.text(in, m, content.Value, dot)
 }
 
 // text executes a text of a macro.
-func (s *macroSet) text(m *Macro, text string, dot map[string]any) (string, error) {
+func (s *macroSet) text(in *scope, m *Macro, text string, dot map[string]any) (string, error) {
 	src := &source{path: m.pos.File, text: text}
-	out, bad := src.run(s.funcs, dot)
+	out, bad := src.run(in, s.funcs, dot)
 	if bad != nil {
 		if errors.Is(bad, ErrNotYet) {
 			return "", fmt.Errorf("macro %q (%s): it uses what %w", m.Name, m.pos, ErrNotYet)
@@ -260,12 +260,12 @@ func (s *macroSet) text(m *Macro, text string, dot map[string]any) (string, erro
 }
 
 // called are the parameters of a macro's command for these arguments.
-func (s *macroSet) called(m *Macro, dot map[string]any) (Params, error) {
+func (s *macroSet) called(in *scope, m *Macro, dot map[string]any) (Params, error) {
 	out := Params{doc: m.Params.doc}
 	for _, e := range m.Params.pairs {
 		value := *resolve(e.value)
 		if value.Kind == yaml.ScalarNode && strings.Contains(value.Value, "{{") {
-			text, err := s.text(m, value.Value, dot)
+			text, err := s.text(in, m, value.Value, dot)
 			if err != nil {
 				return out, err
 			}
@@ -277,9 +277,13 @@ func (s *macroSet) called(m *Macro, dot map[string]any) (Params, error) {
 }
 
 // run parses and executes the source.
-func (s *source) run(funcs template.FuncMap, dot any) ([]byte, *Error) {
+func (s *source) run(in *scope, funcs template.FuncMap, dot any) ([]byte, *Error) {
 	if err := s.parse(funcs, false); err != nil {
 		return nil, err
+	}
+	defer in.begin(s)()
+	if s.changes {
+		dot = ownCopy(dot)
 	}
 	r, err := s.execute(dot)
 	if err != nil {

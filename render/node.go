@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"maps"
 	"slices"
 )
@@ -66,6 +67,7 @@ func (v View) askAll() {
 
 // Input is everything that a catalog depends on beside the repository.
 type Input struct {
+	Context  context.Context // ends the work early, with its cause as the error; nil: never
 	Node     Node
 	Facts    Facts
 	View     View

@@ -28,8 +28,9 @@ const (
 	merges                // puts maps into its first argument
 )
 
-// classes are the functions that do not just compute, without the must in front of their name.
-var classes = map[string]class{
+// classes are all functions of templates but the roots, without the must in front of their name. What a call costs is in growth.go: by the size of
+// its arguments, unless the function is in growth or partOf. A function that is not listed here is none: TestEveryFunctionHasACost.
+var classes = withClass(map[string]class{
 	"get": hands, "dig": hands, "pluck": hands, "pick": hands, "omit": hands, "values": hands, "hasKey": hands, "set": hands, "unset": hands,
 	"index": hands, "first": hands, "last": hands, "rest": hands, "initial": hands, "slice": hands, "list": hands, "tuple": hands, "dict": hands,
 	"append": hands, "push": hands, "prepend": hands, "concat": hands, "chunk": hands, "reverse": hands,
@@ -38,6 +39,21 @@ var classes = map[string]class{
 	"indent": laysOut, "nindent": laysOut, "trim": laysOut,
 	"b64dec": decodes, "b32dec": decodes,
 	"merge": merges, "mergeOverwrite": merges,
+}, computes, `
+	abbrev abbrevboth add add1 add1f addf adler32sum all any atoi b32enc b64enc base biggest camelcase cat ceil clean compact contains deepCopy
+	deepEqual dir div divf ext fail float64 floor fromJson fromYaml has hasPrefix hasSuffix hello html initials int int64 isAbs join js kebabcase
+	keys kindIs kindOf lower max maxf min minf mod mul mulf nospace osBase osClean osDir osExt osIsAbs plural print printf println regexFind
+	regexFindAll regexMatch regexQuoteMeta regexReplaceAll regexReplaceAllLiteral regexSplit repeat replace round semver semverCompare seq
+	sha1sum sha256sum sha512sum snakecase sortAlpha split splitList splitn sub subf substr swapcase title toDecimal toString toStrings
+	trimAll trimPrefix trimSuffix trimall trunc typeIs typeIsLike typeOf uniq until untilStep untitle upper urlJoin urlParse urlquery
+	without wrap wrapWith`)
+
+// withClass adds functions of one class.
+func withClass(to map[string]class, all class, names string) map[string]class {
+	for _, name := range strings.Fields(names) {
+		to[name] = all
+	}
+	return to
 }
 
 // base is the name of a function without the must of its variant that fails.

@@ -9,9 +9,6 @@ import (
 	"text/template"
 )
 
-// ours are functions that a parse tree calls and nobody writes.
-var ours = []string{"tick", "down", "up", "weighed", "printed", "keyed", "deferred", "local"}
-
 // ofText are functions of text/template that look at texts and make none.
 var ofText = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "call"}
 
@@ -29,7 +26,7 @@ func TestNoFunctionLetsForeignTextThrough(t *testing.T) {
 	ran := map[string]bool{}
 	names := append(slices.Collect(maps.Keys(r.funcs)), ofText...)
 	for _, name := range names {
-		if slices.Contains(ours, name) {
+		if slices.Contains(internals, name) {
 			continue
 		}
 		for _, args := range callsOf(name) {
@@ -79,7 +76,7 @@ func callsOf(name string) []string {
 // printedBy is what a template writes into a YAML file, with its marks.
 func printedBy(c *compiler, name, text string) (string, error) {
 	funcs := template.FuncMap{} // the parser copies them all
-	for _, used := range append(ours, "server", "services", "servervars", "list", "dict", "toJson", "b64enc", "b32enc", name) {
+	for _, used := range append(slices.Clone(internals), "server", "services", "servervars", "list", "dict", "toJson", "b64enc", "b32enc", name) {
 		if f := c.repo.funcs[used]; f != nil {
 			funcs[used] = f
 		}

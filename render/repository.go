@@ -73,7 +73,7 @@ func Open(layers ...Layer) *Repository {
 func (r *Repository) enter(s *scope) (release func()) {
 	r.mu.Lock()
 	r.now = s
-	r.meter.all = s.all
+	r.meter.all, r.meter.ctx = s.all, s.in.Context
 	r.meter.reset()
 	if run := s.macros.run; run != nil { // a command takes its time: others may enter meanwhile
 		s.macros.run = func(m *Macro) (string, error) {

@@ -27,6 +27,7 @@ type scope struct {
 	seen    shownRoots       // what templates see of what others say
 	known   map[string]any   // what plainVars made
 	keyed   bool             // some name of a variable is opaque
+	private map[string]any   // the roots of the file that is executed, where it changes maps; nil: those of all files
 
 	inventory Inventory            // is laid over every view
 	look      func() (View, error) // reads the fleet anew when it is asked for; nil: in.View stands
@@ -95,17 +96,18 @@ func (s *scope) servers(target string) ([]string, error) {
 
 // roots are the names that templates read data by, as functions over the current scope.
 func roots(current func() *scope) template.FuncMap {
-	server := func() any { return current().shownServer() }
-	vars := func() any { return current().shownVars() }
+	server := func() any { return current().ownRoot("server", current().shownServer()) }
+	vars := func() any { return current().ownRoot("vars", current().shownVars()) }
 	fleet := func() fleetRoot {
 		in := current().in
 		return fleetRoot{opaque(in.Version), opaque(in.Release), current()}
 	}
 	step := func(name any) (StepResult, error) {
 		text, _ := textOf(name)
-		return current().result(text)
+		r, err := current().result(text)
+		return current().ownResult(r), err
 	}
-	servers := func() any { return current().shownServers() }
+	servers := func() any { return current().ownRoot("servervars", current().shownServers()) }
 	macro := func(name string, args ...any) (any, error) { return current().macros.call(current(), name, args) }
 	services := func(name any) (any, error) {
 		text, ok := textOf(name)
@@ -116,7 +118,10 @@ func roots(current func() *scope) template.FuncMap {
 	}
 	steps := func() stepsRoot { return stepsRoot{current()} }
 	macros := func() macrosRoot { return macrosRoot{current()} }
-	item := func() (any, error) { return current().theItem() }
+	item := func() (any, error) {
+		item, err := current().theItem()
+		return current().ownRoot("item", item), err
+	}
 	event := func() (any, error) {
 		event, err := current().in.event()
 		return foreign(event), err
@@ -180,7 +185,10 @@ func (s *scope) theItem() (any, error) {
 type stepsRoot struct{ scope *scope }
 
 // get is what the index of a root is in templates.
-func (r stepsRoot) get(name string) (any, error) { return r.scope.result(name) }
+func (r stepsRoot) get(name string) (any, error) {
+	result, err := r.scope.result(name)
+	return r.scope.ownResult(result), err
+}
 
 // macrosRoot is the root "macros": index macros "name" is the value of a macro without arguments.
 type macrosRoot struct{ scope *scope }

@@ -26,6 +26,7 @@ type source struct {
 	tmpl        *template.Template      // nil: a plain file
 	texts       map[*byte]parse.Pos     // first byte of each literal text of the template -> its offset in text
 	lines       []int                   // offsets of the lines of text; made when first needed
+	changes     bool                    // it calls functions that change maps
 	deferrables []*deferrable           // actions that may have to wait for a step
 	keys        func(e *execErr) string // names a near miss for a missing key
 }
@@ -85,6 +86,9 @@ func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 	if err != nil {
 		return s.unknownFunction(s.templateError(err), funcs)
 	}
+	if bad := s.internal(t); bad != nil {
+		return bad
+	}
 	s.tmpl, s.texts = t, map[*byte]parse.Pos{}
 	for _, t := range t.Templates() {
 		if t.Tree == nil || t.Root == nil {
@@ -132,6 +136,26 @@ func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
 	line := s.line(e.Pos.Line)
 	e.Hint = functionHint(m[1], line[min(e.Pos.Col-1, len(line)):], slices.Collect(maps.Keys(funcs)))
 	return e
+}
+
+// internals are the functions that calls are put in for while a template is parsed. Nobody writes them.
+var internals = []string{"tick", "down", "up", "weighed", "printed", "keyed", "deferred", "local"}
+
+// internal refuses a call of an internal function: with it a template could have more work than it may.
+func (s *source) internal(t *template.Template) (bad *Error) {
+	for _, t := range t.Templates() {
+		if t.Tree == nil || t.Root == nil {
+			continue
+		}
+		walkNodes(t.Root, func(n parse.Node) {
+			ident, ok := n.(*parse.IdentifierNode)
+			s.changes = s.changes || ok && slices.Contains(changers, base(ident.Ident))
+			if ok && bad == nil && slices.Contains(internals, ident.Ident) {
+				bad = s.errorAt(s.pos(int(ident.Pos)), "there is no function %q", ident.Ident)
+			}
+		})
+	}
+	return bad
 }
 
 // line is a line of the source, "" where there is none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,8 +23,8 @@ func (a *app) graphCommand() *cobra.Command {
 		Short: "Draw what runs after what on a node, and why",
 		Long: "Graph compiles the repository in DIR (default: here) for a node and draws its steps with their order: -o dot for graphviz, -o mermaid\n" +
 			"for Markdown, -o table as text.",
-		RunE: func(_ *cobra.Command, args []string) error {
-			repo, cat, err := of.compile(args)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			repo, cat, err := of.compile(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -95,12 +96,12 @@ func (a *app) evalCommand() *cobra.Command {
 		Short: "Evaluate an expression or a template against a node's data",
 		Example: "  pullet eval --node web1 \"hasLabel('role=web') and vars.drain != ''\"\n" +
 			"  pullet eval --node web1 '{{ macro \"banner\" \"x\" }}'",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			var err error
 			if of.event, err = readEvent(event); err != nil {
 				return err
 			}
-			_, cat, err := of.compile(args[1:])
+			_, cat, err := of.compile(cmd.Context(), args[1:])
 			if err != nil {
 				return err
 			}
@@ -156,7 +157,7 @@ func (f *nodeFlags) add(c *cobra.Command) {
 }
 
 // compile makes the catalog of the repository in a directory for the node.
-func (f *nodeFlags) compile(args []string) (*render.Repository, *render.Catalog, error) {
+func (f *nodeFlags) compile(ctx context.Context, args []string) (*render.Repository, *render.Catalog, error) {
 	repo, _, err := openDir(args)
 	if err != nil {
 		return nil, nil, err
@@ -165,6 +166,7 @@ func (f *nodeFlags) compile(args []string) (*render.Repository, *render.Catalog,
 	if err != nil {
 		return nil, nil, err
 	}
+	in.Context = ctx
 	cat, err := repo.Compile(in)
 	return repo, cat, err
 }

@@ -64,7 +64,7 @@ func (a *app) renderCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "render [DIR] --node NAME", GroupID: "repo", Args: upToOne,
 		Short: "Show the catalog of a state repository for any node",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			repo, _, err := openDir(args)
 			if err != nil {
 				return err
@@ -76,6 +76,7 @@ func (a *app) renderCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			in.Context = cmd.Context()
 			if origin {
 				return a.printOrigins(repo, in, hostVars)
 			}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,7 +31,7 @@ func (a *app) validateCommand() *cobra.Command {
 			"keep for themselves in /etc/pullet/vars.d is not in the repository: --host-vars gives every node checked the variables of a directory,\n" +
 			"which override those of the repository.\n\n" +
 			"EXIT STATUS\n  0  nothing is wrong; there may be warnings\n  1  something is, or --strict and there are warnings\n  64 the command line is wrong",
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			repo, dir, err := openDir(args)
 			if err != nil {
 				return err
@@ -39,7 +40,7 @@ func (a *app) validateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			checked, mistakes, err := validate(repo, only, others, own)
+			checked, mistakes, err := validate(cmd.Context(), repo, only, others, own)
 			if err != nil {
 				return err
 			}
@@ -60,7 +61,7 @@ func (a *app) validateCommand() *cobra.Command {
 }
 
 // validate compiles and binds for each node and gathers the mistakes and warnings. The own variables override those of the repository.
-func validate(repo *render.Repository, only string, factFiles []string, own map[string]any) (checked int, mistakes render.ErrorList, err error) {
+func validate(ctx context.Context, repo *render.Repository, only string, factFiles []string, own map[string]any) (checked int, mistakes render.ErrorList, err error) {
 	nodes, err := repo.Nodes()
 	if errors.As(err, &mistakes) {
 		return 0, mistakes, nil
@@ -77,6 +78,9 @@ func validate(repo *render.Repository, only string, factFiles []string, own map[
 	hosts, err := hostsOf(nodes, factFiles)
 	if err != nil {
 		return 0, nil, err
+	}
+	for i := range hosts {
+		hosts[i].Context = ctx
 	}
 	extensions, wrong := action.LoadExtensions(repo)
 	specs := append(action.All(), extensions.Specs()...)

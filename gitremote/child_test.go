@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -284,4 +285,49 @@ type neverEnding struct{}
 func (neverEnding) Read(p []byte) (int, error) {
 	n := copy(p, "PACK\x00\x00\x00\x02\x00\x00\x00\x01")
 	return max(n, len(p)), nil
+}
+
+// TestChildDiesWithItsParent: a process that is killed leaves no child behind.
+func TestChildDiesWithItsParent(t *testing.T) {
+	if name := os.Getenv("PULLET_TEST_SCRATCH"); name != "" {
+		r, _, err := os.Pipe() // a pack that never comes: the child waits
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := child{task: task{Do: taskIndex, Limits: small.whole()}, file: r}
+		p, err := c.start(t.Context(), []byte(`{"Do":"index","Limits":{"Memory":268435456,"Time":20000000000,"Objects":10}}`), locks(nil)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(strconv.Itoa(p.cmd.Process.Pid)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		select {}
+	}
+	note := filepath.Join(t.TempDir(), "pid")
+	parent := exec.Command("/proc/self/exe", "-test.run", "^TestChildDiesWithItsParent$")
+	parent.Env = append(os.Environ(), "PULLET_TEST_SCRATCH="+note)
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var text []byte
+	for len(text) == 0 {
+		text, _ = os.ReadFile(note) // it is there once the child runs
+		time.Sleep(10 * time.Millisecond)
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = parent.Wait() // it was killed
+	pid, err := strconv.Atoi(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 500 {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the child lives")
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // repository is a bare one with a commit and an annotated tag.
-func repository(t *testing.T) (dir string, git func(args ...string) string) {
+func repository(t testing.TB) (dir string, git func(args ...string) string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "x.git")
 	git = func(args ...string) string {

@@ -1,6 +1,7 @@
 package puller
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -100,5 +101,40 @@ func TestClosed(t *testing.T) {
 	must(t, p.Close())
 	if _, err := fs.ReadFile(fsys, "a"); !errors.Is(err, fs.ErrClosed) {
 		t.Error(err)
+	}
+}
+
+// TestHostileTrees: a commit whose directories cannot be those of a work tree is
+// refused, and the last good one stays.
+func TestHostileTrees(t *testing.T) {
+	u := newUpstream(t)
+	good := u.commit("a", "1")
+	p := open(t, t.TempDir(), Source{Name: "main", URL: u.dir})
+	pull(t, p)
+	blob := u.git("rev-parse", "HEAD:a")
+	raw, err := hex.DecodeString(blob)
+	must(t, err)
+	entry := func(name string) string { return "100644 " + name + "\x00" + string(raw) }
+	for what, c := range map[string]struct{ tree, want string }{
+		"parent":    {entry(".."), `path "..": a name that is not valid UTF-8, not allowed, or there twice`},
+		"slash":     {entry("../x"), `path "../x": a name that is not valid UTF-8, not allowed, or there twice`},
+		"twice":     {entry("a") + entry("a"), `path "a": a name that is not valid UTF-8, not allowed, or there twice`},
+		"no name":   {entry(""), "malformed tree: empty filename"},
+		"very long": {strings.Repeat(entry(strings.Repeat("n", 4000)), 5000), "bytes, larger than the limit of 16 MiB"},
+	} {
+		file := filepath.Join(t.TempDir(), "tree")
+		must(t, os.WriteFile(file, []byte(c.tree), 0o600))
+		tree := u.run(u.dir, "hash-object", "-t", "tree", "-w", "--literally", file)
+		bad := u.run(u.dir, "commit-tree", "-m", what, "-p", good, tree)
+		u.run(u.dir, "update-ref", "refs/heads/main", bad)
+		h := pull(t, p)
+		if h.Commit != good || h.Problem == nil || !strings.Contains(h.Problem.Error(), short(bad)) || !strings.Contains(h.Problem.Error(), c.want) {
+			t.Errorf("%s: %+v", what, h)
+		}
+	}
+	u.run(u.dir, "update-ref", "refs/heads/main", good)
+	next := u.commit("a", "2")
+	if h := pull(t, p); h.Commit != next || h.Problem != nil {
+		t.Errorf("afterwards: %+v", h)
 	}
 }

@@ -19,9 +19,12 @@ type Client struct {
 	Limits  Limits
 }
 
+// How often a failure that may pass is tried, and the pause before the second
+// try; it doubles. A repository on this machine is read again at once.
 const (
-	tries    = 3
-	tryPause = 200 * time.Millisecond
+	tries      = 3
+	tryPause   = 200 * time.Millisecond
+	localPause = 10 * time.Millisecond
 )
 
 // List asks a remote for its references: one request.
@@ -76,13 +79,18 @@ func (c Client) fetch(ctx context.Context, r Remote, q Request) (f Fetched, err 
 // broke, a server that is busy, a repository on this machine whose objects git
 // moves from one place to another while they are read.
 func try[T any](ctx context.Context, r Remote, op func() (T, error)) (result T, err error) {
+	pause := tryPause
+	if r.Local() {
+		pause = localPause
+	}
 	for i := range tries {
-		if result, err = op(); err == nil || ctx.Err() != nil || !passing(r, err) {
+		result, err = op()
+		if err == nil || ctx.Err() != nil || i == tries-1 || !passing(r, err) {
 			break
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(tryPause << i):
+		case <-time.After(pause << i):
 		}
 	}
 	return result, cause(ctx, err)

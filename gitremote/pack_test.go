@@ -14,11 +14,11 @@ import (
 // packWriter writes packs as an attacker may: nothing is checked.
 type packWriter struct {
 	bytes.Buffer
-	objects uint32
+	zlib *zlib.Writer
 }
 
 func newPack(announced uint32) *packWriter {
-	p := &packWriter{}
+	p := &packWriter{zlib: zlib.NewWriter(nil)}
 	p.WriteString("PACK")
 	p.Write(binary.BigEndian.AppendUint32(nil, 2))
 	p.Write(binary.BigEndian.AppendUint32(nil, announced))
@@ -36,9 +36,9 @@ func (p *packWriter) header(kind plumbing.ObjectType, size int) {
 }
 
 func (p *packWriter) deflate(data []byte) {
-	z, _ := zlib.NewWriterLevel(p, zlib.BestCompression)
-	_, _ = z.Write(data) // to memory
-	_ = z.Close()
+	p.zlib.Reset(p)
+	_, _ = p.zlib.Write(data) // to memory
+	_ = p.zlib.Close()
 }
 
 // object writes an object and returns where it is.
@@ -46,7 +46,6 @@ func (p *packWriter) object(kind plumbing.ObjectType, data []byte) int {
 	at := p.Len()
 	p.header(kind, len(data))
 	p.deflate(data)
-	p.objects++
 	return at
 }
 
@@ -62,7 +61,6 @@ func (p *packWriter) delta(base int, data []byte) int {
 	}
 	p.Write(text)
 	p.deflate(data)
-	p.objects++
 	return at
 }
 
@@ -71,7 +69,6 @@ func (p *packWriter) named(base plumbing.Hash, data []byte) {
 	p.header(plumbing.REFDeltaObject, len(data))
 	p.Write(base[:])
 	p.deflate(data)
-	p.objects++
 }
 
 // end writes the checksum over all.

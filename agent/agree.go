@@ -136,19 +136,16 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 		if err != nil {
 			return nil, err
 		}
-		if current != nil && (next.Same(current) && next.Release == current.Release || refused[next.ID] || stays) {
-			p.agreed, p.out.seen = rev, max(rev, p.out.seen)
-			p.noteProblems(own)
-			return current, nil
+		named := next.Same(current) && next.Release != current.Release && p.doubt(ctx, current, own) == nil // by a tag that was seen later
+		if current != nil && (next.Same(current) && !named || refused[next.ID] || stays) {
+			return p.takes(ctx, current, rev, own)
 		}
 		if !next.Same(current) {
 			var mistakes render.ErrorList
 			var missing *puller.MissingCommitError
 			program, err := p.prepare(ctx, next)
 			if errors.As(err, &missing) && current != nil { // one mirror lags while another went on: the fleet's version waits for it
-				p.agreed, p.out.seen = rev, max(rev, p.out.seen)
-				p.noteProblems(own)
-				return current, nil
+				return p.takes(ctx, current, rev, own)
 			}
 			if err != nil && !errors.As(err, &mistakes) {
 				return nil, err

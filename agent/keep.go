@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -15,6 +17,29 @@ func (p *pull) keeps(own []puller.Head, wait *lock.Wait) *state.Version {
 	wait.Since = time.Now()
 	p.out.Wait = wait
 	if p.halfway() { // half of a newer version may be here: neither is in force
+		return nil
+	}
+	return p.local.Running
+}
+
+// takes is the fleet's version as it was read at a revision, or what stays in force where this host refuses it.
+func (p *pull) takes(ctx context.Context, current *state.Version, rev int64, own []puller.Head) (*state.Version, error) {
+	p.agreed, p.out.seen = rev, max(rev, p.out.seen)
+	var refused *RefusedVersionError
+	if err := p.doubt(ctx, current, own); errors.As(err, &refused) {
+		return p.refuses(own, refused), nil
+	} else if err != nil {
+		return nil, err
+	}
+	p.noteProblems(own)
+	return current, nil
+}
+
+// refuses is the version that stays in force beside one that the host does not take.
+func (p *pull) refuses(own []puller.Head, refused *RefusedVersionError) *state.Version {
+	p.noteProblems(own)
+	p.out.Refused, p.out.doubted = append(p.out.Refused, refused), refused.Version.ID
+	if p.halfway() {
 		return nil
 	}
 	return p.local.Running

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"slices"
@@ -45,6 +46,7 @@ func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
 	if out.Version != nil {
 		f.worked = out.Version.ID
 	}
+	f.worked = cmp.Or(out.doubted, f.worked)
 	f.seen = max(f.seen, out.seen)
 	f.remember(out)
 	for _, bell := range []chan struct{}{f.woken, f.changed} { // what rang before the pull is what it worked on

@@ -59,3 +59,24 @@ func runNoSpace(ts *testscript.TestScript, neg bool, args []string) {
 	_, err = etcdserverpb.NewMaintenanceClient(s.Client.ActiveConnection()).Alarm(context.Background(), req)
 	ts.Check(err)
 }
+
+// forge REPO REV [ID] sets the fleet's version to a commit, held, as whoever can write into the fleet's record may; with the id of another version.
+func forgeVersion(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: forge REPO REV [ID]")
+	}
+	s, err := state.Open(context.Background(), state.Config{Fleet: "default", Dir: ts.MkAbs("etcd")})
+	ts.Check(err)
+	defer func() { ts.Check(s.Close()) }()
+	current, _, err := s.Current(context.Background())
+	ts.Check(err)
+	commit := runGit(ts, args[0], "rev-parse", args[1]+"^{commit}")
+	forged := *current
+	forged.ID, forged.Release, forged.By, forged.Held, forged.Seq = commit, "", "intruder", true, current.Seq+1
+	forged.Commits = []state.Commit{{Repo: "main", Commit: commit, Tag: args[1]}}
+	if len(args) == 3 {
+		forged.ID = runGit(ts, args[0], "rev-parse", args[2]+"^{commit}")
+	}
+	_, err = s.Client.Do(context.Background(), state.Put(s.CurrentKey(), forged))
+	ts.Check(err)
+}

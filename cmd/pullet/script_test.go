@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 		Dir:       "testdata/script",
 		Setup:     setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"as": asNode, "commit": commitAll, "etcd": showEtcd, "exits": exits, "logstore": runLogStore, "lose": loseNode, "milestones": milestones, "node": writeNode,
+			"as": asNode, "commit": commitAll, "etcd": showEtcd, "exits": exits, "forge": forgeVersion, "logstore": runLogStore, "lose": loseNode, "milestones": milestones, "node": writeNode,
 			"nospace": runNoSpace, "subst": substFiles,
 			"store": runStore, "tag": tagHead, "waitfor": waitFor,
 		},

@@ -29,10 +29,11 @@ var mayImport = map[string][]string{
 	"apply/hostfile":    {},
 	"lock":              {"state"},
 	"lock/simulation":   {},
-	"agent":             {"plain", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+	"ownfile":           {},
+	"agent":             {"ownfile", "plain", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
 	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {},
-	"cmd/pullet": {"", "plain", "agent", "reference", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+	"cmd/pullet": {"", "ownfile", "plain", "agent", "reference", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 }
 
 // TestImportsRunOneWay holds the packages to the table.

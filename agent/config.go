@@ -12,6 +12,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
@@ -107,11 +108,12 @@ func Default() Config {
 	}
 }
 
-// ReadConfig reads a configuration file and, over it, the files of conf.d beside it in their order. Unknown keys are errors.
+// ReadConfig reads a configuration file and, over it, the files of conf.d beside it in their order. Unknown keys are
+// errors, and so are files that somebody else can write (*ownfile.RefusedError).
 func ReadConfig(file string) (Config, error) {
 	c := Default()
 	c.file = file
-	text, err := os.ReadFile(file)
+	text, err := ownfile.Read(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, fmt.Errorf("there is no configuration %s: write one (see README.md), or name it with --config", file)
 	}
@@ -122,7 +124,7 @@ func ReadConfig(file string) (Config, error) {
 		return c, err
 	}
 	dir := filepath.Join(filepath.Dir(file), "conf.d")
-	dropIns, err := os.ReadDir(dir)
+	dropIns, err := ownfile.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return c, err
 	}
@@ -131,7 +133,7 @@ func ReadConfig(file string) (Config, error) {
 			continue
 		}
 		name := filepath.Join(dir, e.Name())
-		text, err := os.ReadFile(name)
+		text, err := ownfile.Read(name)
 		if err != nil {
 			return c, err
 		}
@@ -139,7 +141,10 @@ func ReadConfig(file string) (Config, error) {
 			return c, err
 		}
 	}
-	return c, c.complete()
+	if err := c.complete(); err != nil {
+		return c, err
+	}
+	return c, c.CheckFiles()
 }
 
 // complete fills in the defaults that depend on the host, and checks what is there.
@@ -171,6 +176,9 @@ func (c *Config) complete() error {
 		errs = append(errs, fmt.Errorf("%s: agent.reports.keep: %d is not a number of reports from 1 on", c.file, c.Agent.Reports.Keep))
 	}
 	if err := c.Agent.Logs.check(); err != nil {
+		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
+	}
+	for _, err := range c.checkCleartext() {
 		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
 	}
 	if len(c.Repositories) == 0 {

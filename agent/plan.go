@@ -3,10 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
-	"os"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -50,7 +50,11 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.bind(ctx, render.Open(render.Layer{Name: "main", FS: os.DirFS(dir)}), p.out.Version, view)
+		files, err := puller.WorkTree(dir)
+		if err != nil {
+			return nil, err
+		}
+		return p.bind(ctx, render.Open(render.Layer{Name: "main", FS: files}), p.out.Version, view)
 	}
 	own, err := p.puller.Pull(ctx)
 	if err != nil {

@@ -103,6 +103,10 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 
 // do is the one pull, from start to end.
 func (p *pull) do(ctx context.Context) error {
+	if err := p.config.CheckFiles(); err != nil { // they may have changed since the agent began
+		return err
+	}
+	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
 	if err := p.remember(); err != nil {
 		return err
 	}

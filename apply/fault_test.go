@@ -10,12 +10,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/pullet/pullet/apply/hostfile"
 )
-
-type refused struct{}
-
-func (refused) Error() string   { return "a link" }
-func (refused) HostFault() bool { return true }
 
 // TestFaultOf: each row of the table, with an error that the operating system or an action makes.
 func TestFaultOf(t *testing.T) {
@@ -35,7 +32,8 @@ func TestFaultOf(t *testing.T) {
 		err  error
 		want Fault
 	}{
-		{fmt.Errorf("/srv: %w", refused{}), HostFault},
+		{fmt.Errorf("/srv: %w", &hostfile.LinkRefused{Path: "/srv"}), HostFault},
+		{&hostfile.FileRefused{Path: "/srv"}, HostFault},
 		{&fs.PathError{Op: "write", Path: "/srv", Err: syscall.ENOSPC}, HostFault},
 		{errors.Join(errors.New("one"), syscall.EDQUOT), HostFault},
 		{&fs.PathError{Op: "open", Path: "/srv", Err: syscall.EROFS}, HostFault},

@@ -92,6 +92,9 @@ func (a *GitCheckout) Bind(apply.Binding) error {
 	if a.TLS.CA != "" && (a.endpoint.Protocol != "https" || !filepath.IsAbs(a.TLS.CA)) {
 		return apply.BadParam("tls", "ca is the absolute path of a file, for https urls")
 	}
+	if u, err := url.Parse(a.URL); err == nil && a.Auth.TokenFile+a.Auth.PasswordFile != "" && apply.Cleartext(u) {
+		return apply.BadParam("url", "is http, and the credentials could be read on the way: use https")
+	}
 	return a.Auth.check(a.endpoint.Protocol)
 }
 

@@ -57,6 +57,7 @@ func init() {
 		},
 	})
 	mistakes = append(mistakes, []mistake{
+		{"git.checkout", "{name: /srv/x, url: 'http://git.example.org/x', auth: {tokenFile: /t}}", "url: is http, and the credentials could be read on the way: use https"},
 		{"git.checkout", "{url: /x}", `jobs/a.yaml:2:3: parameters: "name" is missing`},
 		{"git.checkout", "{name: x, url: /x}", `jobs/a.yaml:4:22: name: "x" is not an absolute path`},
 		{"git.checkout", "{name: /x, url: x}", `jobs/a.yaml:4:31: url: "x" is not supported: write https://HOST/PATH, git@HOST:PATH, or an absolute path`},

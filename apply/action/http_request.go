@@ -96,6 +96,8 @@ func (a *HTTPRequest) checkURL() error {
 		return apply.BadParam("url", "%q is no address of a web server: write https://HOST/PATH", shownURL(u))
 	case u.User != nil:
 		return apply.BadParam("url", "holds a user or password: put an Authorization header into headersFile")
+	case a.HeadersFile != "" && apply.Cleartext(u):
+		return apply.BadParam("url", "is http, and the secrets of headersFile could be read on the way: use https")
 	}
 	return nil
 }

@@ -15,6 +15,9 @@ func (e *LinkRefused) Error() string {
 	return fmt.Sprintf("%s is a symbolic link to %s and is not followed: %s; %s", e.Path, e.Target, e.Why, e.Cure)
 }
 
+// HostFault is true: see apply.FaultOf.
+func (e *LinkRefused) HostFault() bool { return true }
+
 // FileRefused is a file that is neither read nor changed as it stands there. It is a fault of the host and not of what the fleet was told.
 type FileRefused struct {
 	Path string
@@ -23,6 +26,9 @@ type FileRefused struct {
 }
 
 func (e *FileRefused) Error() string { return fmt.Sprintf("%s %s; %s", e.Path, e.Why, e.Cure) }
+
+// HostFault is true: see apply.FaultOf.
+func (e *FileRefused) HostFault() bool { return true }
 
 // replaced is what somebody exchanged while it was worked on.
 func replaced(path string) error {

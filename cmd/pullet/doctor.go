@@ -112,6 +112,9 @@ func (a *app) examine(ctx context.Context) []finding {
 	found := []finding{{Check: "configuration", State: fine, What: a.config}}
 	found = append(found, permissions(config.Paths.State), disk(config.Paths.State), memory(config.Paths.State))
 	found = append(found, isolation(ctx))
+	for _, err := range config.OpenSecrets() {
+		found = append(found, finding{"credentials", warn, err.Error(), ""})
+	}
 	found = append(found, a.repositories(ctx, config)...)
 	store, err := config.OpenStore(ctx)
 	if err != nil {

@@ -23,6 +23,7 @@ import (
 func main() {
 	// What a step makes has the mode that it says, or the usual one: not what the service manager left in the process.
 	syscall.Umask(0o022)
+	hideMemory()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // the first signal ends the pull in order, the second one at once
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)

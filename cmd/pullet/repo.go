@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
 )
@@ -35,7 +36,11 @@ func openDir(args []string) (*render.Repository, string, error) {
 	if _, err := os.Stat(dir + "/base"); err != nil {
 		return nil, dir, fmt.Errorf("%s is not a state repository: it has no base/ (make one with: pullet init DIR)", dir)
 	}
-	return render.Open(render.Layer{Name: "main", FS: os.DirFS(dir)}), dir, nil
+	files, err := puller.WorkTree(dir)
+	if err != nil {
+		return nil, dir, err
+	}
+	return render.Open(render.Layer{Name: "main", FS: files}), dir, nil
 }
 
 // nodeNamed is a node of the inventory, or one that a repository without an inventory is told about.

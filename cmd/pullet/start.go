@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -111,7 +111,7 @@ func (a *app) readInstructions(file string) (json.RawMessage, error) {
 	if name == "" {
 		name = filepath.Join(filepath.Dir(a.config), "upgrade.json")
 	}
-	text, err := os.ReadFile(name)
+	text, err := ownfile.Read(name)
 	if file == "" && errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

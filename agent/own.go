@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/ownfile"
+)
+
+// ownFile is a file or a directory that the configuration names.
+type ownFile struct {
+	key    string // of the configuration
+	path   string
+	secret secrecy
+}
+
+// secrecy is what becomes of a file that others can read.
+type secrecy int
+
+const (
+	public  secrecy = iota // nothing
+	warned                 // a warning of each pull
+	refused                // who uses it refuses it
+)
+
+// ownFiles are the files and directories that say what pullet does here. A test holds the list to the fields of Config.
+func (c *Config) ownFiles() []ownFile {
+	out := []ownFile{
+		{"paths.state", c.Paths.State, public},
+		{"paths.hostVars", c.Paths.HostVars, public},
+		{"etcd.dir", c.Etcd.Dir, public},
+		{"etcd.tls.ca", c.Etcd.TLS.CA, public},
+		{"etcd.tls.cert", c.Etcd.TLS.Cert, public},
+		{"etcd.tls.key", c.Etcd.TLS.Key, warned},
+		{"etcd.passwordFile", c.Etcd.PasswordFile, warned},
+		{"agent.logs.ca", c.Agent.Logs.CA, public},
+		{"agent.logs.headersFile", c.Agent.Logs.HeadersFile, refused},
+		{"agent.logs.tokenFile", c.Agent.Logs.TokenFile, refused},
+	}
+	for _, r := range c.Repositories {
+		key := "repositories." + r.Name + ".auth."
+		out = append(out, ownFile{"repositories." + r.Name + ".tls.ca", r.TLS.CA, public},
+			ownFile{key + "sshKey", r.Auth.SSHKey, refused}, ownFile{key + "knownHosts", r.Auth.KnownHosts, public},
+			ownFile{key + "passwordFile", r.Auth.PasswordFile, refused}, ownFile{key + "tokenFile", r.Auth.TokenFile, refused})
+	}
+	vars, err := filepath.Glob(filepath.Join(c.Paths.HostVars, "*.yaml"))
+	if err == nil { // a name that is no pattern has no such files for the reader either
+		for _, file := range vars {
+			out = append(out, ownFile{"paths.hostVars", file, public})
+		}
+	}
+	return out
+}
+
+// CheckFiles refuses files that tell pullet what to do and that somebody else can write. What is not there is the
+// reader's to report.
+func (c *Config) CheckFiles() error {
+	var errs []error
+	for _, f := range c.ownFiles() {
+		if f.path == "" {
+			continue
+		}
+		if err := ownfile.Check(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("%s: %w", f.key, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// OpenSecrets are the files with secrets that others can read.
+func (c *Config) OpenSecrets() []error { return c.openSecrets(warned, refused) }
+
+func (c *Config) openSecrets(kinds ...secrecy) (errs []error) {
+	for _, f := range c.ownFiles() {
+		var open *ownfile.OpenError
+		if slices.Contains(kinds, f.secret) && f.path != "" && errors.As(ownfile.Private(f.path), &open) {
+			errs = append(errs, fmt.Errorf("%s: %w", f.key, open))
+		}
+	}
+	return errs
+}
+
+// checkCleartext refuses to send secrets over connections on which everybody on the way can read them.
+func (c *Config) checkCleartext() (errs []error) {
+	for _, r := range c.Repositories {
+		u, err := url.Parse(r.URL)
+		if err == nil && (u.User != nil || r.Auth.PasswordFile != "" || r.Auth.TokenFile != "") && apply.Cleartext(u) {
+			errs = append(errs, fmt.Errorf("repositories.%s: the url is http, and the credentials could be read on the way: use https", r.Name))
+		}
+	}
+	for _, endpoint := range c.Etcd.Endpoints {
+		if !strings.Contains(endpoint, "://") {
+			endpoint = "http://" + endpoint // what the client makes of it
+		}
+		u, err := url.Parse(endpoint)
+		if err == nil && c.Etcd.Username != "" && apply.Cleartext(u) {
+			errs = append(errs, fmt.Errorf("etcd.endpoints: %s is http, and the password could be read on the way: use https", u.Redacted()))
+		}
+	}
+	return errs
+}

@@ -1,0 +1,88 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pullet/pullet/puller"
+)
+
+// namesFile are the keys of the configuration that name a file or a directory.
+var namesFile = regexp.MustCompile(`^(ca|cert|key|sshKey|knownHosts|dir|state|hostVars)$|File$`)
+
+// fill gives each field of a struct that names a file a path of its own.
+func fill(v reflect.Value, n *int) {
+	for i := range v.NumField() {
+		f, tag := v.Field(i), v.Type().Field(i).Tag.Get("yaml")
+		key, _, _ := strings.Cut(tag, ",")
+		switch {
+		case f.Kind() == reflect.Struct && v.Type().Field(i).IsExported():
+			fill(f, n)
+		case f.Kind() == reflect.String && namesFile.MatchString(key):
+			*n++
+			f.SetString(fmt.Sprint("/own/", *n))
+		}
+	}
+}
+
+// TestOwnFiles: every file that the configuration can name is checked.
+func TestOwnFiles(t *testing.T) {
+	c, n := Config{Repositories: make([]puller.Source, 1)}, 0
+	fill(reflect.ValueOf(&c).Elem(), &n)
+	fill(reflect.ValueOf(&c.Repositories[0]).Elem(), &n)
+	if n < 14 {
+		t.Fatalf("only %d files", n)
+	}
+	for i := range n {
+		path := fmt.Sprint("/own/", i+1)
+		if !slices.ContainsFunc(c.ownFiles(), func(f ownFile) bool { return f.path == path }) {
+			t.Errorf("a file is not checked: %+v has %s", c, path)
+		}
+	}
+}
+
+// TestOpenSecrets: each secret that others can read is named.
+func TestOpenSecrets(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Etcd: Etcd{PasswordFile: file}}
+	c.Etcd.TLS.CA = file
+	want := "[etcd.passwordFile: credentials in " + file + " are open to others (mode 0644): chmod 600 " + file + "]"
+	if got := fmt.Sprint(c.OpenSecrets()); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+// TestCleartext: credentials are not sent where they can be read on the way.
+func TestCleartext(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const repository = "repositories: [{name: main, url: 'URL', auth: {username: u, passwordFile: FILE}}]\n"
+	for _, c := range []struct{ text, want string }{
+		{strings.ReplaceAll(repository, "URL", "http://git.example.org/x"), "repositories.main: the url is http, and the credentials could be read on the way: use https"},
+		{"repositories: [{name: main, url: 'http://u:p@git.example.org/x'}]\n", "repositories.main: the url is http, and the credentials could be read on the way: use https"},
+		{strings.ReplaceAll(repository, "URL", "http://127.0.0.1:80/x"), ""},
+		{strings.ReplaceAll(repository, "URL", "https://git.example.org/x"), ""},
+		{"repositories: [{name: main, url: 'http://git.example.org/x'}]\n", ""},
+		{repositories + "etcd: {endpoints: ['http://e:2379'], username: u, passwordFile: FILE}\n", "etcd.endpoints: http://e:2379 is http, and the password could be read on the way: use https"},
+		{repositories + "etcd: {endpoints: ['e:2379'], username: u, passwordFile: FILE}\n", "etcd.endpoints: http://e:2379 is http, and the password could be read on the way: use https"},
+		{repositories + "etcd: {endpoints: ['https://e:2379'], username: u, passwordFile: FILE}\n", ""},
+		{repositories + "etcd: {endpoints: ['http://e:2379']}\n", ""},
+	} {
+		file := writeConfig(t, strings.ReplaceAll(c.text, "FILE", secret), "")
+		_, err := ReadConfig(file)
+		if got := fmt.Sprint(err); c.want == "" && err != nil || c.want != "" && got != file+": "+c.want {
+			t.Errorf("%s: %s, want %q", c.text, got, c.want)
+		}
+	}
+}

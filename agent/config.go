@@ -149,6 +149,9 @@ func ReadConfig(file string) (Config, error) {
 
 // complete fills in the defaults that depend on the host, and checks what is there.
 func (c *Config) complete() error {
+	if err := c.anchor(); err != nil {
+		return err
+	}
 	if c.Node.Name == "" {
 		host, err := os.Hostname()
 		if err != nil {

@@ -195,6 +195,10 @@ func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 	if slices.Contains(s.active, name) {
 		return nil, fmt.Errorf("macro %q calls itself: %s", name, strings.Join(append(s.active, name), " -> "))
 	}
+	if m.lists() {
+		names, err := in.servers(fmt.Sprint(plain(args[0])))
+		return foreign(names), err
+	}
 	key := fmt.Sprintf("%s%q", name, args)
 	if v, ok := s.values[key]; ok {
 		return v, nil

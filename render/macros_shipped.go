@@ -32,11 +32,16 @@ reboot.required:
   action: cmd.run
   parameters:
     cmd: if [ -e "${PULLET_ROOT:-/}/run/reboot-required" ]; then echo true; else echo false; fi
-servers_get_by_label:
+` + serversByLabel + `:
   template.expression:
-    - content: '{{ pullet.servers .label | join " " }}'
+    - content: '{{ pullet.servers .label }}'
   params: [label]
 `
+
+// serversByLabel is the shipped macro whose value is a list, as a text of a macro cannot be.
+const serversByLabel = "servers_get_by_label"
+
+func (m *Macro) lists() bool { return m.Name == serversByLabel && m.pos.File == shippedFile }
 
 // shipMacros gives the node the macros that pullet brings. They are read like those of a file.
 func (c *compiler) shipMacros() {

@@ -255,6 +255,23 @@ func (s *running) also(err error) {
 	}
 }
 
+// share gives the result of a step that this node was chosen for the form that it has on the others. Where several nodes are chosen, who reads
+// it waits for all of them here, too.
+func (s *running) share() {
+	if !s.elected || s.r.Outcome != OK && s.r.Outcome != Changed {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.boundStep.Options.Target.Limit > 1 {
+		s.foreign[s.ID()] = s.boundStep
+		return
+	}
+	own := s.values[s.ID()]
+	own.ByNode = map[string]render.StepResult{s.catalog.Node.Name: own}
+	s.values[s.ID()] = own
+}
+
 // publish gives the others the result of a step that this node was chosen for.
 func (s *running) publish(ctx context.Context) {
 	if !s.elected || s.r.Outcome == Pending || s.fleet.final() {

@@ -173,6 +173,7 @@ func (x *execution) one(ctx context.Context, t *turn, c *schedule) {
 	step.arrive(ctx)
 	r.Seconds = time.Since(started).Seconds()
 	x.finish(step.boundStep, r)
+	step.share()
 }
 
 // finish records a step's report and lets its watcher see it.

@@ -45,6 +45,7 @@ type Store struct {
 	Client    *clientv3.Client
 	prefix    string
 	endpoints []string
+	access    Access
 	embedded  *embedded // nil: the store is elsewhere
 	clock     func() time.Duration
 	why       reason // there is no connection
@@ -56,28 +57,6 @@ type Store struct {
 func Over(client *clientv3.Client, fleet string, clock func() time.Duration) *Store {
 	return &Store{Client: client, prefix: "/pullet/" + fleet + "/", clock: clock}
 }
-
-// UnreachableError says that the store did not answer in time, or takes no writes.
-type UnreachableError struct {
-	Endpoints []string // none: the embedded member cannot go on
-	Err       error
-}
-
-func (e *UnreachableError) Error() string {
-	if len(e.Endpoints) == 0 {
-		return e.Err.Error()
-	}
-	if e.Full() {
-		return fmt.Sprintf("etcd at %s is out of space and takes no writes: etcdctl compact, defrag, then alarm disarm", strings.Join(e.Endpoints, ", "))
-	}
-	return fmt.Sprintf("etcd is unreachable at %s: %v; try: etcdctl --endpoints %s endpoint health",
-		strings.Join(e.Endpoints, ", "), e.Err, strings.Join(e.Endpoints, ","))
-}
-
-// Full reports that the store is out of space: it answers, and what was to be written is not.
-func (e *UnreachableError) Full() bool { return errors.Is(e.Err, rpctypes.ErrNoSpace) }
-
-func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // dialTimeout is how long the first answer of a store may take.
 const dialTimeout = 5 * time.Second
@@ -94,7 +73,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		}
 		endpoints = []string{s.embedded.endpoint}
 	}
-	s.endpoints = endpoints
+	s.endpoints, s.access = endpoints, c.access()
 	config, err := c.client(endpoints)
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -103,8 +82,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.embedded != nil {
 		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)
 	}
-	if s.Client, err = clientv3.New(config); err != nil {
-		return nil, errors.Join(&UnreachableError{endpoints, err}, s.Close())
+	if s.Client, err = clientv3.New(config); err != nil { // it asks for a token where there is a password
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = cmp.Or(refusedTLS(endpoints, config.TLS), s.why.of(fmt.Errorf("no answer within %s", dialTimeout)))
+		}
+		return nil, errors.Join(s.unreachable(err), s.Close())
 	}
 	patience := s.embedded.answerTime()
 	if s.embedded != nil && s.embedded.server == nil {
@@ -117,12 +99,14 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 			err = cmp.Or(refusedTLS(endpoints, config.TLS), s.why.of(fmt.Errorf("no answer within %s", patience)))
 		}
 		if s.Broken() == nil {
-			err = &UnreachableError{endpoints, err}
+			err = s.unreachable(err)
 		}
 		return nil, errors.Join(s.Explain(err), s.Close())
 	}
 	return s, nil
 }
+
+func (s *Store) unreachable(err error) error { return &UnreachableError{s.endpoints, err, s.access} }
 
 // Explain turns the error of an operation into an *UnreachableError where that is what it means, in words that do not change from one
 // attempt to the next.
@@ -131,16 +115,16 @@ func (s *Store) Explain(err error) error {
 		return s.explainEach(joined.Unwrap())
 	}
 	if broken, ok := errors.AsType[*BrokenError](err); ok {
-		return &UnreachableError{nil, broken}
+		return &UnreachableError{Err: broken}
 	}
 	if _, known := errors.AsType[*UnreachableError](err); known {
 		return err
 	}
-	if errors.Is(err, rpctypes.ErrNoSpace) {
-		return &UnreachableError{s.endpoints, err}
+	if errors.Is(err, rpctypes.ErrNoSpace) || denied(err) {
+		return s.unreachable(err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded {
-		return &UnreachableError{s.endpoints, s.why.of(err)}
+		return s.unreachable(s.why.of(err))
 	}
 	return err
 }

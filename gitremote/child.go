@@ -283,7 +283,7 @@ func (p *process) died(ended error, l Limits) error {
 	switch {
 	case usage != nil && usage.Maxrss<<10 > l.Memory/4*3:
 		return &LimitError{What: "memory to read the pack", Setting: "memory", Limit: bytesText(l.Memory)}
-	case status.Signaled() && status.Signal() == syscall.SIGXCPU || state.UserTime()+state.SystemTime() >= l.Time-time.Second:
+	case status.Signaled() && status.Signal() == syscall.SIGXCPU || state.UserTime()+state.SystemTime() >= l.Time:
 		return &LimitError{What: "time to read the pack", Setting: "time", Limit: l.Time.String()}
 	}
 	return &ChildError{fmt.Sprintf("ended with %v: %s", state, clean(string(p.stderr.text)))}

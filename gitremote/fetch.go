@@ -67,6 +67,7 @@ func (q Request) encode(sideband bool) ([]byte, error) {
 type session interface {
 	refs(context.Context) (io.Reader, error)
 	pack(ctx context.Context, request []byte) (io.Reader, error)
+	abort() // makes readers fail, where their context does not
 	io.Closer
 }
 
@@ -85,7 +86,7 @@ func (r Remote) open(ctx context.Context) (session, error) {
 func advertised(ctx context.Context, s session) (l Listing, err error) {
 	ctx, cancel := deadline(ctx, listTime)
 	defer cancel()
-	stop := context.AfterFunc(ctx, func() { s.Close() })
+	stop := context.AfterFunc(ctx, s.abort)
 	defer stop()
 	refs, err := s.refs(ctx)
 	if err == nil {

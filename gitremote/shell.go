@@ -98,6 +98,8 @@ func (e explained) Read(p []byte) (int, error) {
 	return 0, err
 }
 
+func (s *shell) abort() { _ = s.client.Close() } // the reader's error says what came of it
+
 // Close ends the connection. A request that was not sent is taken back by a
 // flush, as the protocol wants it.
 func (s *shell) Close() error {

@@ -124,6 +124,9 @@ func (w *web) do(req *http.Request, kind string) (*http.Response, error) {
 	return answer, nil
 }
 
+// abort does nothing: requests have a context.
+func (w *web) abort() {}
+
 // Close ends the answers and the connection.
 func (w *web) Close() error {
 	var errs []error

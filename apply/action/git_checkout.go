@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -15,8 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // GitCheckout is a directory with the files of a git repository at a branch, a tag or a commit. A branch is followed: each check asks the
@@ -165,18 +165,20 @@ func (a *GitCheckout) target(ctx context.Context, h *apply.Host) (gitTarget, err
 
 // Check compares the directory with the remote.
 func (a *GitCheckout) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
-	dir, err := h.Resolve(a.Name)
-	if err != nil {
-		return apply.Change{}, err
-	}
 	w, err := a.permissions().wanted(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	what, err := a.look(dir)
+	at, err := h.Follow(a.Name)
 	if err != nil {
 		return apply.Change{}, err
 	}
+	defer at.Close()
+	what, dir, err := a.look(at)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	defer dir.Close()
 	t, err := a.target(ctx, h)
 	if err != nil {
 		return apply.Change{}, err
@@ -192,13 +194,13 @@ func (a *GitCheckout) Check(ctx context.Context, h *apply.Host) (apply.Change, e
 		return apply.Change{}, fmt.Errorf("%s: %w", a.Name, err)
 	}
 	defer tree.Close()
-	return a.compare(tree, t, w)
+	return a.compare(ctx, tree, t, w)
 }
 
 func (a *GitCheckout) permissions() Permissions { return Permissions{Owner: a.Owner, Group: a.Group} }
 
 // compare names what of a checkout is not as it should be.
-func (a *GitCheckout) compare(tree *gitTree, t gitTarget, w wanted) (apply.Change, error) {
+func (a *GitCheckout) compare(ctx context.Context, tree *gitTree, t gitTarget, w wanted) (apply.Change, error) {
 	var differs []string
 	if have := tree.url(); have != a.URL {
 		differs = append(differs, fmt.Sprintf("url %s -> %s", (&GitCheckout{URL: have}).shownURL(), a.shownURL()))
@@ -220,7 +222,7 @@ func (a *GitCheckout) compare(tree *gitTree, t gitTarget, w wanted) (apply.Chang
 	if local != "" {
 		differs = append(differs, "discard "+local)
 	}
-	n, err := differentOwners(tree.dir, w, false)
+	n, err := differentOwners(ctx, tree.dir, w, false)
 	if n > 0 {
 		differs = append(differs, fmt.Sprintf("owner of %d files", n))
 	}
@@ -233,24 +235,26 @@ func (a *GitCheckout) localError(local string) error {
 
 // Apply fetches and checks out.
 func (a *GitCheckout) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	dir, err := h.Resolve(a.Name)
-	if err != nil {
-		return apply.Output{}, err
-	}
 	w, err := a.permissions().wanted(h)
 	if err := errors.Join(err, w.known()); err != nil {
 		return apply.Output{}, err
 	}
-	what, err := a.look(dir)
+	at, err := h.Follow(a.Name)
 	if err != nil {
 		return apply.Output{}, err
 	}
+	defer at.Close()
+	what, dir, err := a.look(at)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	defer dir.Close()
 	t, err := a.target(ctx, h)
 	if err != nil {
 		return apply.Output{}, err
 	}
-	if what == gitNothing && !exists(dir) {
-		err = a.clone(ctx, h, dir, &t, w)
+	if dir == nil {
+		err = a.clone(ctx, h, at, &t, w)
 	} else {
 		err = a.update(ctx, h, dir, what, &t, w)
 	}
@@ -261,30 +265,38 @@ func (a *GitCheckout) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 }
 
 // clone makes the directory beside its place and renames it.
-func (a *GitCheckout) clone(ctx context.Context, h *apply.Host, dir string, t *gitTarget, w wanted) error {
-	parent := filepath.Dir(dir)
-	candidate := filepath.Join(parent, "."+filepath.Base(dir)+".pullet")
-	if err := os.RemoveAll(candidate); err != nil { // of a run that was cut off
+func (a *GitCheckout) clone(ctx context.Context, h *apply.Host, at *hostfile.Entry, t *gitTarget, w wanted) error {
+	if err := at.MakeParents(0o755); err != nil {
 		return err
 	}
-	if err := os.MkdirAll(candidate, 0o755); err != nil {
+	part, err := at.Beside("." + path.Base(at.Path()) + ".pullet")
+	if err != nil {
 		return err
 	}
-	err := a.update(ctx, h, candidate, gitNothing, t, w)
+	defer part.Close()
+	if err := part.RemoveAll(ctx); err != nil { // of a run that was cut off
+		return err
+	}
+	dir, err := part.Mkdir(0o755)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	err = a.update(ctx, h, dir, gitNothing, t, w)
 	if err == nil {
-		err = os.Rename(candidate, dir)
+		err = part.Rename(at)
 	}
 	if err != nil {
-		return errors.Join(err, os.RemoveAll(candidate))
+		return errors.Join(err, part.RemoveAll(context.WithoutCancel(ctx)))
 	}
-	return state.SyncDir(parent)
+	return at.SyncDir()
 }
 
 // update brings a directory to the target. From the moment at which it may hold half of another version it says so, for the next run.
-func (a *GitCheckout) update(ctx context.Context, h *apply.Host, dir string, what gitPlace, t *gitTarget, w wanted) error {
+func (a *GitCheckout) update(ctx context.Context, h *apply.Host, dir *hostfile.Dir, what gitPlace, t *gitTarget, w wanted) error {
 	tree, err := openGitTree(dir)
 	if what != gitCheckout && err != nil {
-		tree, err = initGitTree(dir)
+		tree, err = initGitTree(ctx, dir)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.Name, err)
@@ -308,7 +320,7 @@ func (a *GitCheckout) update(ctx context.Context, h *apply.Host, dir string, wha
 	if err := tree.checkout(*t); err != nil {
 		return fmt.Errorf("%s: %w; the next run goes on", a.Name, err)
 	}
-	return tree.finish(t.commit, w)
+	return tree.finish(ctx, t.commit, w)
 }
 
 // fetch gets what the target needs. A branch may have moved on since the remote was asked: what came is the target then.

@@ -1,11 +1,11 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -15,6 +15,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // The library's own work tree is not used: its reset removes files that the repository does not know, and follows links that it removes.
@@ -106,8 +108,20 @@ func (g *gitTree) changed() ([]string, error) {
 // holds reports that a file is on disk as the repository has it. What the index knows of it saves reading it, where it was not written at
 // about the time of the index itself.
 func (g *gitTree) holds(name string, f gitFile, e *index.Entry, idx *index.Index) (bool, error) {
-	at := filepath.Join(g.dir, name)
-	info, err := os.Lstat(at)
+	at, err := g.dir.Entry(name)
+	var link *hostfile.LinkRefused
+	if errors.As(err, &link) { // what lies behind a link is somewhere else
+		return f.mode == filemode.Submodule, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer at.Close()
+	return g.holdsAt(at, f, e, idx)
+}
+
+func (g *gitTree) holdsAt(at *hostfile.Entry, f gitFile, e *index.Entry, idx *index.Index) (bool, error) {
+	info, err := at.Lstat()
 	if missing(err) || err == nil && !sameKind(f.mode, info.Mode()) {
 		return f.mode == filemode.Submodule && err != nil, nil
 	}
@@ -118,16 +132,14 @@ func (g *gitTree) holds(name string, f gitFile, e *index.Entry, idx *index.Index
 		return true, nil
 	}
 	if f.mode == filemode.Symlink {
-		link, err := os.Readlink(at)
+		link, err := at.Readlink()
 		return plumbing.ComputeHash(plumbing.BlobObject, []byte(link)) == f.hash, err
 	}
-	hash := plumbing.NewHasher(plumbing.BlobObject, info.Size())
-	file, err := os.Open(at)
-	if err != nil {
-		return false, err
+	if size, err := g.storage.EncodedObjectSize(f.hash); err == nil && size != info.Size() { // a user can make a file of any size
+		return false, nil
 	}
-	defer file.Close()
-	_, err = io.Copy(hash, file)
+	hash := plumbing.NewHasher(plumbing.BlobObject, info.Size())
+	err = at.CopyTo(hash, info.Size())
 	return hash.Sum() == f.hash, err
 }
 
@@ -179,28 +191,35 @@ func (g *gitTree) inTheWay(t gitTarget) (string, error) {
 
 // free reports that a new file of the repository replaces nothing but what the repository knew.
 func (g *gitTree) free(name string, f gitFile, known gitFiles) (bool, error) {
-	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
-		if info, err := os.Lstat(filepath.Join(g.dir, parent)); err == nil && !info.IsDir() {
-			_, ours := known[parent]
-			return ours, nil
-		}
+	if parent, ok := g.inTheWayOf(name); ok {
+		_, ours := known[parent]
+		return ours, nil
 	}
-	info, err := os.Lstat(filepath.Join(g.dir, name))
+	at, err := g.dir.Entry(name)
+	if err != nil {
+		return false, err
+	}
+	defer at.Close()
+	info, err := at.Lstat()
 	switch {
 	case missing(err):
 		return true, nil
 	case err != nil:
 		return false, err
 	case !info.IsDir() || f.mode == filemode.Submodule:
-		return g.holds(name, f, nil, nil)
+		return g.holdsAt(at, f, nil, nil)
 	}
-	free := true // a directory, of files that the repository knew or of others
-	err = filepath.WalkDir(filepath.Join(g.dir, name), func(at string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+	dir, err := at.Dir() // of files that the repository knew or of others
+	if err != nil {
+		return false, err
+	}
+	defer dir.Close()
+	free := true
+	err = dir.Walk(context.Background(), func(rel string, _ *hostfile.Entry, info hostfile.Info) error {
+		if !info.IsDir() {
+			_, ours := known[path.Join(name, rel)]
+			free = free && ours
 		}
-		_, ours := known[strings.TrimPrefix(at, g.dir+string(filepath.Separator))]
-		free = free && ours
 		return nil
 	})
 	return free, err

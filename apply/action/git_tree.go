@@ -6,18 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"path/filepath"
+	"path"
 	"slices"
 	"strings"
 
-	"github.com/go-git/go-billy/v5/osfs"
 	git "github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
-	"golang.org/x/sys/unix"
 
 	"github.com/pullet/pullet/apply/hostfile"
 )
@@ -37,20 +34,40 @@ const gitHalfway = "pullet-checkout"
 // gitDone is the commit that was checked out last.
 const gitDone plumbing.ReferenceName = "refs/pullet/checkout"
 
-// look says what stands at the place of the checkout.
-func (a *GitCheckout) look(dir string) (gitPlace, error) {
-	entries, err := os.ReadDir(dir)
+// look says what stands at the place of the checkout, and opens it where it is a directory.
+func (a *GitCheckout) look(at *hostfile.Entry) (gitPlace, *hostfile.Dir, error) {
+	info, err := at.Lstat()
 	switch {
-	case missing(err) && !exists(dir):
-		return gitNothing, nil
+	case missing(err):
+		return gitNothing, nil, nil
 	case err != nil:
-		return 0, fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
-	case len(entries) == 0:
-		return gitNothing, nil
-	case exists(filepath.Join(dir, ".git", gitHalfway)):
-		return gitHalf, nil
+		return 0, nil, err
+	case !info.IsDir():
+		return 0, nil, fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
 	}
-	info, err := os.Lstat(filepath.Join(dir, ".git"))
+	dir, err := at.Dir()
+	if err != nil {
+		return 0, nil, err
+	}
+	what, err := a.lookInto(dir)
+	if err != nil {
+		dir.Close()
+		return 0, nil, err
+	}
+	return what, dir, nil
+}
+
+func (a *GitCheckout) lookInto(dir *hostfile.Dir) (gitPlace, error) {
+	names, err := dir.Names()
+	if err != nil || len(names) == 0 {
+		return gitNothing, err
+	}
+	own, err := dir.Entry(".git")
+	if err != nil {
+		return 0, err
+	}
+	defer own.Close()
+	info, err := own.Lstat()
 	switch {
 	case missing(err):
 		return 0, fmt.Errorf("%s is there and is no checkout: move it away, or remove it with file.absent", a.Name)
@@ -59,48 +76,84 @@ func (a *GitCheckout) look(dir string) (gitPlace, error) {
 	case !info.IsDir():
 		return 0, fmt.Errorf("%s is a work tree of a repository elsewhere: move it away, or remove it with file.absent", a.Name)
 	}
+	mark, err := dir.Entry(path.Join(".git", gitHalfway))
+	if err != nil {
+		return 0, err
+	}
+	defer mark.Close()
+	if mark.Exists() {
+		return gitHalf, nil
+	}
 	return gitCheckout, nil
 }
 
 // gitTree is a checkout: a repository and its work tree.
 type gitTree struct {
 	*git.Repository
-	dir     string
+	dir     *hostfile.Dir // of whoever opened the tree
+	own     *hostfile.Dir // .git
 	storage *filesystem.Storage
 }
 
-// gitParts are the two parts of a checkout. Neither leads out of its directory; links are as the repository has them.
-func gitParts(dir string) (*filesystem.Storage, *osfs.BoundOS) {
-	files, _ := osfs.New(dir, osfs.WithBoundOS()).(*osfs.BoundOS)
-	own := osfs.New(filepath.Join(dir, ".git"), osfs.WithBoundOS())
-	return filesystem.NewStorage(wholeRefs{own}, cache.NewObjectLRUDefault()), files
+// storageIn is the repository in a directory.
+func storageIn(own *hostfile.Dir) *filesystem.Storage {
+	return filesystem.NewStorage(wholeRefs{gitDisk{own}}, cache.NewObjectLRUDefault())
 }
 
-func openGitTree(dir string) (*gitTree, error) {
-	st, files := gitParts(dir)
-	r, err := git.Open(st, files)
+func openGitTree(dir *hostfile.Dir) (*gitTree, error) {
+	at, err := dir.Entry(".git")
 	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	own, err := at.Dir()
+	if err != nil {
+		return nil, err
+	}
+	st := storageIn(own)
+	r, err := git.Open(st, gitDisk{dir})
+	if err != nil {
+		own.Close()
 		return nil, errors.Join(fmt.Errorf("its repository cannot be read: %w", err), st.Close())
 	}
-	return &gitTree{r, dir, st}, nil
+	return &gitTree{r, dir, own, st}, nil
 }
 
 // initGitTree begins a checkout anew, in place of one that was cut off before it was one.
-func initGitTree(dir string) (*gitTree, error) {
-	own := filepath.Join(dir, ".git")
-	if err := errors.Join(os.RemoveAll(own), os.Mkdir(own, 0o755)); err != nil {
+func initGitTree(ctx context.Context, dir *hostfile.Dir) (*gitTree, error) {
+	at, err := dir.Entry(".git")
+	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(own, gitHalfway), nil, 0o600); err != nil {
+	defer at.Close()
+	if err := at.RemoveAll(ctx); err != nil {
 		return nil, err
 	}
-	st, files := gitParts(dir)
-	r, err := git.Init(st, files)
-	return &gitTree{r, dir, st}, err
+	own, err := at.Mkdir(0o755)
+	if err != nil {
+		return nil, err
+	}
+	st := storageIn(own)
+	g := &gitTree{nil, dir, own, st}
+	mark, err := gitDisk{own}.Create(gitHalfway)
+	if err == nil {
+		err = mark.Close()
+	}
+	if err == nil {
+		g.Repository, err = git.Init(st, gitDisk{dir})
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
+	return g, nil
 }
 
 // Close lets go of the files.
-func (g *gitTree) Close() error { return g.storage.Close() }
+func (g *gitTree) Close() error {
+	err := g.storage.Close()
+	g.own.Close()
+	return err
+}
 
 // url is that of the remote; "" when there is none.
 func (g *gitTree) url() string {
@@ -239,15 +292,10 @@ func (g *gitTree) precedes(commit plumbing.Hash, others []plumbing.Hash) bool {
 }
 
 // differentOwners counts the files of a tree that belong to others, and gives them to the wanted ones if it is told to.
-func differentOwners(dir string, w wanted, set bool) (n int, err error) {
+func differentOwners(ctx context.Context, top *hostfile.Dir, w wanted, set bool) (n int, err error) {
 	if w.uid < 0 && w.gid < 0 && w.known() == nil {
 		return 0, nil
 	}
-	top, err := hostfile.Root(dir).Dir("/")
-	if err != nil {
-		return 0, err
-	}
-	defer top.Close()
 	one := func(info fs.FileInfo, on settable) error {
 		if len(w.differs(info)) == 0 {
 			return nil
@@ -263,17 +311,7 @@ func differentOwners(dir string, w wanted, set bool) (n int, err error) {
 		err = one(info, top)
 	}
 	if err == nil {
-		err = top.Walk(context.Background(), func(_ string, e *hostfile.Entry, info hostfile.Info) error { return one(info, e) })
+		err = top.Walk(ctx, func(_ string, e *hostfile.Entry, info hostfile.Info) error { return one(info, e) })
 	}
 	return n, err
-}
-
-// syncAll makes a checkout durable. It is one call for all of its files.
-func syncAll(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return unix.Syncfs(int(d.Fd()))
 }

@@ -1,13 +1,13 @@
 package action
 
 import (
+	"context"
 	"errors"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 
 	"github.com/go-git/go-git/v5/config"
@@ -15,17 +15,12 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // checkout makes the work tree that of the target. Files that the repository does not know are left alone, unless they are in the way.
 func (g *gitTree) checkout(t gitTarget) error {
-	root, err := os.OpenRoot(g.dir) // no link leads out of it
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	before, err := g.before(root)
+	before, err := g.before()
 	if err != nil {
 		return err
 	}
@@ -36,19 +31,19 @@ func (g *gitTree) checkout(t gitTarget) error {
 	if err := g.refuse(files); err != nil {
 		return err
 	}
-	if err := g.mark(root, t.commit); err != nil {
+	if err := g.mark(t.commit); err != nil {
 		return err
 	}
 	for name := range before {
 		if _, stays := files[name]; !stays {
-			if err := removeTracked(root, name); err != nil {
+			if err := g.removeTracked(name); err != nil {
 				return err
 			}
 		}
 	}
 	idx := &index.Index{Version: 2}
 	for name, f := range files {
-		entry, err := g.place(root, name, f)
+		entry, err := g.place(name, f)
 		if err != nil {
 			return err
 		}
@@ -61,8 +56,13 @@ func (g *gitTree) checkout(t gitTarget) error {
 }
 
 // mark notes that from now on the work tree may hold a part of a commit, beside parts of those that are noted already.
-func (g *gitTree) mark(root *os.Root, commit plumbing.Hash) error {
-	f, err := root.OpenFile(path.Join(".git", gitHalfway), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+func (g *gitTree) mark(commit plumbing.Hash) error {
+	at, err := g.own.Entry(gitHalfway)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	f, err := at.OpenFile(os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
@@ -70,9 +70,25 @@ func (g *gitTree) mark(root *os.Root, commit plumbing.Hash) error {
 	return errors.Join(err, f.Sync(), f.Close())
 }
 
+// maxMarked bounds the notes of checkouts that were cut off.
+const maxMarked = 1 << 20
+
+func (g *gitTree) marked() (string, error) {
+	at, err := g.own.Entry(gitHalfway)
+	if err != nil {
+		return "", err
+	}
+	defer at.Close()
+	data, err := at.ReadFile(maxMarked)
+	if missing(err) {
+		return "", nil
+	}
+	return string(data), err
+}
+
 // before are the files that may be in the work tree: those that the index knows, if it is a whole one, those of the commit that was
 // checked out last, and those of checkouts that were cut off, whose files that had no place yet are removed.
-func (g *gitTree) before(root *os.Root) (gitFiles, error) {
+func (g *gitTree) before() (gitFiles, error) {
 	known, _, err := g.indexed()
 	if err != nil {
 		known = gitFiles{}
@@ -82,17 +98,17 @@ func (g *gitTree) before(root *os.Root) (gitFiles, error) {
 			return nil, err
 		}
 	}
-	marked, err := root.ReadFile(path.Join(".git", gitHalfway))
-	if err != nil && !missing(err) {
+	marked, err := g.marked()
+	if err != nil {
 		return nil, err
 	}
-	for line := range strings.Lines(string(marked)) {
+	for line := range strings.Lines(marked) {
 		files, err := g.addFiles(known, plumbing.NewHash(strings.TrimSpace(line)))
 		if err != nil {
 			return nil, err
 		}
 		for name, f := range files {
-			if err := root.Remove(besideFile(name, f)); err != nil && !missing(err) {
+			if err := g.removeLeft(path.Join(path.Dir(name), besideFile(f))); err != nil {
 				return nil, err
 			}
 		}
@@ -111,39 +127,70 @@ func (g *gitTree) addFiles(to gitFiles, commit plumbing.Hash) (gitFiles, error) 
 }
 
 // besideFile is the name that a file has before it is renamed into place.
-func besideFile(name string, f gitFile) string {
-	return path.Join(path.Dir(name), ".pullet-"+f.hash.String())
+func besideFile(f gitFile) string { return ".pullet-" + f.hash.String() }
+
+// removeLeft removes what a checkout that was cut off left. What lies behind a link is somewhere else.
+func (g *gitTree) removeLeft(name string) error {
+	at, err := g.dir.Entry(name)
+	var link *hostfile.LinkRefused
+	if errors.As(err, &link) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	if err := at.Remove(); !missing(err) {
+		return err
+	}
+	return nil
 }
 
-// removeTracked removes a file and the directories that are empty then. What became a directory is not what the repository knew.
-func removeTracked(root *os.Root, name string) error {
-	info, err := root.Lstat(name)
+// removeTracked removes a file and the directories that are empty then. What became a directory is not what the repository knew, and what lies
+// behind a link is somewhere else.
+func (g *gitTree) removeTracked(name string) error {
+	at, err := g.dir.Entry(name)
+	var link *hostfile.LinkRefused
+	if errors.As(err, &link) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	info, err := at.Lstat()
 	switch {
 	case missing(err) || err == nil && info.IsDir():
 		return nil
 	case err != nil:
 		return err
 	}
-	if parent, ok := linkAmong(root, name); ok && parent != name { // it lies behind a link: somewhere else
-		return nil
-	}
-	if err := root.Remove(name); err != nil {
+	if err := at.Remove(); err != nil {
 		return err
 	}
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if root.Remove(dir) != nil { // it is not empty
+		if g.removeLeft(dir) != nil { // it is not empty
 			break
 		}
 	}
 	return nil
 }
 
-// linkAmong is the first of a name and its parents, from the top, that is there and is no directory.
-func linkAmong(root *os.Root, name string) (string, bool) {
+// inTheWayOf is the first parent of a name, from the top, that is there and is no directory.
+func (g *gitTree) inTheWayOf(name string) (string, bool) {
 	parts := strings.Split(name, "/")
-	for i := range parts {
+	for i := range parts[1:] {
 		at := path.Join(parts[:i+1]...)
-		if info, err := root.Lstat(at); err == nil && !info.IsDir() {
+		e, err := g.dir.Entry(at)
+		if err != nil {
+			return "", false
+		}
+		info, err := e.Lstat()
+		e.Close()
+		switch {
+		case err != nil:
+			return "", false
+		case !info.IsDir():
 			return at, true
 		}
 	}
@@ -151,21 +198,29 @@ func linkAmong(root *os.Root, name string) (string, bool) {
 }
 
 // place makes a file what the repository says, and returns what the index is to know of it.
-func (g *gitTree) place(root *os.Root, name string, f gitFile) (*index.Entry, error) {
-	if parent, ok := linkAmong(root, name); ok && parent != name {
-		if err := root.Remove(parent); err != nil {
+func (g *gitTree) place(name string, f gitFile) (*index.Entry, error) {
+	if parent, ok := g.inTheWayOf(name); ok {
+		if err := g.removeLeft(parent); err != nil {
 			return nil, err
 		}
 	}
-	holds, err := g.holds(name, f, nil, nil)
+	if err := g.dir.MkdirAll(path.Dir(name), 0o755); err != nil {
+		return nil, err
+	}
+	at, err := g.dir.Entry(name)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	holds, err := g.holdsAt(at, f, nil, nil)
 	if err == nil && (!holds || f.mode == filemode.Submodule) {
-		err = g.write(root, name, f)
+		err = g.write(at, f)
 	}
 	if err != nil {
 		return nil, err
 	}
 	e := &index.Entry{Name: name, Mode: f.mode, Hash: f.hash}
-	info, err := root.Lstat(name)
+	info, err := at.Lstat()
 	if err != nil || f.mode == filemode.Submodule {
 		return e, err
 	}
@@ -177,29 +232,20 @@ func (g *gitTree) place(root *os.Root, name string, f gitFile) (*index.Entry, er
 }
 
 // write makes a file under another name and renames it into place.
-func (g *gitTree) write(root *os.Root, name string, f gitFile) error {
-	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
+func (g *gitTree) write(at *hostfile.Entry, f gitFile) error {
+	if f.mode == filemode.Submodule { // its place; what belongs there is not fetched
+		dir, err := at.Mkdir(0o755)
+		dir.Close()
+		if errors.Is(err, fs.ErrExist) {
+			return nil
+		}
 		return err
 	}
-	if f.mode == filemode.Submodule { // its place; what belongs there is not fetched
-		if err := root.Mkdir(name, 0o755); !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-		return nil
-	}
-	if info, err := root.Lstat(name); err == nil && info.IsDir() {
-		if err := root.RemoveAll(name); err != nil {
+	if at.IsDir() {
+		if err := at.RemoveAll(context.Background()); err != nil {
 			return err
 		}
 	}
-	from := besideFile(name, f)
-	if err := g.writeCandidate(root, from, f); err != nil {
-		return errors.Join(err, root.Remove(from))
-	}
-	return root.Rename(from, name)
-}
-
-func (g *gitTree) writeCandidate(root *os.Root, name string, f gitFile) (err error) {
 	blob, err := g.BlobObject(f.hash)
 	if err != nil {
 		return err
@@ -210,22 +256,32 @@ func (g *gitTree) writeCandidate(root *os.Root, name string, f gitFile) (err err
 	}
 	defer content.Close()
 	if f.mode == filemode.Symlink {
-		link, err := io.ReadAll(content)
+		link, err := io.ReadAll(io.LimitReader(content, maxArchivePath))
 		if err != nil {
 			return err
 		}
-		return root.Symlink(string(link), name)
+		return at.Symlink(string(link), -1, -1)
 	}
+	return writeBlob(at, f, content)
+}
+
+func writeBlob(at *hostfile.Entry, f gitFile, content io.Reader) error {
 	mode := fs.FileMode(0o644)
 	if f.mode == filemode.Executable {
 		mode = 0o755
 	}
-	to, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	c, err := at.CandidateNamed(besideFile(f))
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(to, content)
-	return errors.Join(err, to.Close())
+	defer c.Drop()
+	if _, err := io.Copy(c, content); err != nil {
+		return err
+	}
+	if err := c.Set(hostfile.Attributes{UID: -1, GID: -1, Mode: mode, SetMode: true}); err != nil {
+		return err
+	}
+	return c.PlaceUnsynced()
 }
 
 // point makes HEAD the target: a branch of the remote is one here too, everything else is a commit alone.
@@ -248,35 +304,38 @@ func (g *gitTree) point(t gitTarget) error {
 }
 
 // finish gives the files to their owner and records that the checkout is whole. All of it is on disk before the mark is gone.
-func (g *gitTree) finish(commit plumbing.Hash, w wanted) error {
+func (g *gitTree) finish(ctx context.Context, commit plumbing.Hash, w wanted) error {
 	if err := g.storage.SetReference(plumbing.NewHashReference(gitDone, commit)); err != nil {
 		return err
 	}
-	if _, err := differentOwners(g.dir, w, true); err != nil {
+	if _, err := differentOwners(ctx, g.dir, w, true); err != nil {
 		return err
 	}
-	if err := syncAll(g.dir); err != nil {
+	if err := g.dir.SyncFS(); err != nil {
 		return err
 	}
-	own := filepath.Join(g.dir, ".git")
-	if err := os.Remove(filepath.Join(own, gitHalfway)); err != nil {
+	if err := (gitDisk{g.own}).Remove(gitHalfway); err != nil {
 		return err
 	}
-	return state.SyncDir(own)
+	return g.own.Sync()
 }
 
 // tidyPacks removes what a fetch that was cut off leaves: half of a pack, and an index whose pack never came, which the library would not
 // write again.
 func (g *gitTree) tidyPacks() error {
-	dir := filepath.Join(g.dir, ".git", "objects", "pack")
-	entries, err := os.ReadDir(dir)
+	disk, dir := gitDisk{g.own}, "objects/pack"
+	found, err := disk.ReadDir(dir)
 	if err != nil && !missing(err) {
 		return err
 	}
-	for _, e := range entries {
-		base, isIndex := strings.CutSuffix(e.Name(), ".idx")
-		if strings.HasPrefix(e.Name(), "tmp_") || isIndex && !exists(filepath.Join(dir, base+".pack")) {
-			if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+	packs := map[string]bool{}
+	for _, info := range found {
+		packs[info.Name()] = true
+	}
+	for name := range packs {
+		base, isIndex := strings.CutSuffix(name, ".idx")
+		if strings.HasPrefix(name, "tmp_") || isIndex && !packs[base+".pack"] {
+			if err := disk.Remove(path.Join(dir, name)); err != nil {
 				return err
 			}
 		}

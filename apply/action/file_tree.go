@@ -60,16 +60,16 @@ type placedTree struct {
 }
 
 // inPlace is the tree on this host. It is to be closed.
-func (a *FileManaged) inPlace(h *apply.Host) (placedTree, error) {
+func (a *FileManaged) inPlace(h *apply.Host) (*placedTree, error) {
 	w, err := a.Permissions.tree(h, a.TreeModes)
 	if err != nil {
-		return placedTree{}, err
+		return nil, err
 	}
 	root, err := h.Follow(a.Name)
 	if err != nil {
-		return placedTree{}, err
+		return nil, err
 	}
-	t := placedTree{FileManaged: a, h: h, root: root, w: w}
+	t := &placedTree{FileManaged: a, h: h, root: root, w: w}
 	if root.IsDir() {
 		if t.dir, err = root.Dir(); err != nil {
 			t.close()
@@ -78,13 +78,13 @@ func (a *FileManaged) inPlace(h *apply.Host) (placedTree, error) {
 	return t, err
 }
 
-func (t placedTree) close() {
+func (t *placedTree) close() {
 	t.dir.Close()
 	t.root.Close()
 }
 
 // at is a path of the tree on this host.
-func (t placedTree) at(rel string) (*hostfile.Entry, error) {
+func (t *placedTree) at(rel string) (*hostfile.Entry, error) {
 	if rel == "." {
 		return t.root.Again(), nil
 	}
@@ -92,7 +92,7 @@ func (t placedTree) at(rel string) (*hostfile.Entry, error) {
 }
 
 // check compares the tree with what is below the directory.
-func (t placedTree) check() (apply.Change, error) {
+func (t *placedTree) check() (apply.Change, error) {
 	var c tally
 	for _, rel := range append([]string{"."}, t.tree.dirs...) {
 		summary, err := t.checkDir(rel)
@@ -117,7 +117,7 @@ func (t placedTree) check() (apply.Change, error) {
 	return change, err
 }
 
-func (t placedTree) checkFile(f treeFile) (found, error) {
+func (t *placedTree) checkFile(f treeFile) (found, error) {
 	one, err := t.one(f)
 	if err != nil {
 		return found{}, err
@@ -126,7 +126,7 @@ func (t placedTree) checkFile(f treeFile) (found, error) {
 	return one.check()
 }
 
-func (t placedTree) applyFile(ctx context.Context, f treeFile, p Placing) error {
+func (t *placedTree) applyFile(ctx context.Context, f treeFile, p Placing) error {
 	one, err := t.one(f)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func (t placedTree) applyFile(ctx context.Context, f treeFile, p Placing) error 
 }
 
 // checkDir compares a directory of the tree. A link is not followed: it may lead anywhere.
-func (t placedTree) checkDir(rel string) (string, error) {
+func (t *placedTree) checkDir(rel string) (string, error) {
 	at, err := t.at(rel)
 	if err != nil {
 		return "", err
@@ -220,7 +220,7 @@ func openOrMake(at *hostfile.Entry) (*hostfile.Dir, error) {
 }
 
 // one is a file of the tree.
-func (t placedTree) one(f treeFile) (oneFile, error) {
+func (t *placedTree) one(f treeFile) (oneFile, error) {
 	at, err := t.at(f.path)
 	return oneFile{
 		name: t.shown(f.path), at: at,
@@ -228,7 +228,7 @@ func (t placedTree) one(f treeFile) (oneFile, error) {
 	}, err
 }
 
-func (t placedTree) shown(rel string) string { return path.Join(t.Name, rel) }
+func (t *placedTree) shown(rel string) string { return path.Join(t.Name, rel) }
 
 // kindOf is what a path is, in a word.
 func kindOf(info fs.FileInfo) string {

@@ -16,14 +16,15 @@ const maxNames = 1_000_000
 // Dir is an open directory.
 type Dir struct {
 	fd   int
-	path string // beneath the root, for messages
+	root Root
+	path string // beneath the root
 	refs int
 	info *Info // when it was looked at first
 	last *Dir  // a directory below it, in which something was looked for last
 	rel  string
 }
 
-func newDir(fd int, path string) *Dir { return &Dir{fd: fd, path: path, refs: 1} }
+func (r Root) newDir(fd int, path string) *Dir { return &Dir{fd: fd, root: r, path: path, refs: 1} }
 
 func (d *Dir) keep() *Dir {
 	d.refs++
@@ -40,6 +41,7 @@ func (d *Dir) Close() {
 	}
 	d.last.Close()
 	_ = unix.Close(d.fd) // nothing was written through it
+	d.fd, d.last = -1, nil
 }
 
 // Path is where the directory was found, beneath the root.
@@ -85,7 +87,7 @@ func (d *Dir) Entry(rel string) (*Entry, error) {
 		return nil, err
 	}
 	d.last.Close()
-	d.last, d.rel = newDir(fd, path.Join(d.path, in)), in
+	d.last, d.rel = d.root.newDir(fd, path.Join(d.path, in)), in
 	return &Entry{dir: d.last.keep(), base: base, path: at}, nil
 }
 

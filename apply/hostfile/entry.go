@@ -82,7 +82,7 @@ func (e *Entry) Dir() (*Dir, error) {
 	if err != nil {
 		return nil, e.failed("open", err)
 	}
-	return newDir(fd, e.path), nil
+	return e.dir.root.newDir(fd, e.path), nil
 }
 
 // Open opens a regular file for reading. What is not one, and a file that is another user's under a second name, is refused.
@@ -129,26 +129,6 @@ func (e *Entry) openFD(how int) (int, Info, error) {
 		return -1, found, err
 	}
 	return fd, info, nil
-}
-
-// oneName refuses a file that may be somebody else's under a second name. Links and their number are looked at together, after the file was
-// opened: a name that went since then was not one in this directory.
-func (e *Entry) oneName(open Info) error {
-	dir, err := e.dir.Stat()
-	if err != nil || dir.private() || open.IsDir() || open.UID() == dir.UID() && !own(open.UID()) {
-		return err
-	}
-	now, err := statAt(e.dir.fd, e.base)
-	switch {
-	case err != nil:
-		return e.failed("lstat", err)
-	case !now.same(open):
-		return replaced(e.path)
-	case now.st.Nlink > 1:
-		return &FileRefused{e.path, fmt.Sprintf("belongs to uid %d and has %d names (hard links), in a directory of uid %d", now.UID(), now.st.Nlink, dir.UID()),
-			"it may be a file of the system: find the others with find / -xdev -samefile " + e.path + ", and remove this name"}
-	}
-	return nil
 }
 
 // ReadFile reads a regular file of at most so many bytes.

@@ -47,7 +47,7 @@ func (e *Entry) Mkdir(mode fs.FileMode) (*Dir, error) {
 	if err != nil {
 		return nil, e.failed("open", err)
 	}
-	d := newDir(fd, e.path)
+	d := e.dir.root.newDir(fd, e.path)
 	if err := e.fresh(d, mode); err != nil {
 		d.Close()
 		return nil, err

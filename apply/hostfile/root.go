@@ -43,7 +43,7 @@ func (r Root) find(name string, follow bool) (*Entry, error) {
 	if err != nil {
 		return (&walk{root: top, follow: follow}).run(clean)
 	}
-	e := &Entry{dir: newDir(fd, path.Clean(dir)), base: base, path: clean}
+	e := &Entry{dir: r.newDir(fd, path.Clean(dir)), base: base, path: clean}
 	if !follow {
 		return e, nil
 	}
@@ -64,7 +64,7 @@ func (r Root) open() (*Dir, error) {
 	if err != nil {
 		return nil, failed("open", string(r), err)
 	}
-	return newDir(fd, "/"), nil
+	return r.newDir(fd, "/"), nil
 }
 
 const dirFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC

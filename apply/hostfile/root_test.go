@@ -120,7 +120,12 @@ func TestHardLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, refused := range map[string]bool{"shadow": true, "bob": true, "second": false} {
+	sub := filepath.Join(dir, "home/ada/sub") // which was ada's before
+	if err := errors.Join(os.Mkdir(sub, 0o755), os.Link(filepath.Join(dir, "etc/shadow"), filepath.Join(sub, "shadow")),
+		os.Link(filepath.Join(dir, "etc/shadow"), filepath.Join(dir, "etc/shadow-")), os.Chown(filepath.Join(dir, "home/ada/own"), ada, ada)); err != nil {
+		t.Fatal(err)
+	}
+	for name, refused := range map[string]bool{"shadow": true, "bob": true, "second": false, "sub/shadow": true, "../../etc/shadow-": false} {
 		e, err := hostfile.Root(dir).Entry("/home/ada/" + name)
 		if err != nil {
 			t.Fatal(err)

@@ -98,7 +98,7 @@ func (w *walk) step(part string) (*Entry, error) {
 	if err != nil {
 		return nil, failed("open", at, err)
 	}
-	w.stack = append(w.stack, newDir(fd, at))
+	w.stack = append(w.stack, w.root.root.newDir(fd, at))
 	return nil, w.settle(w.top())
 }
 

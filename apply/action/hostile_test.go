@@ -1,0 +1,263 @@
+package action_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// hostileUID is a user who is nobody on this machine.
+const hostileUID = 61234
+
+// canary is the content of files that are root's alone.
+const canary = "CANARY-7c1f: nobody but root reads this"
+
+// hostileDir and hostileKind tell the test binary, in the environment, to be the user.
+const (
+	hostileDir  = "PULLET_TEST_HOSTILE_DIR"
+	hostileKind = "PULLET_TEST_HOSTILE_KIND"
+)
+
+// hostileCase is an action on something in a user's directory. Its parameters alternate, so that there is always something to do.
+type hostileCase struct {
+	name, action string
+	params       []string
+}
+
+func hostileCases() []hostileCase {
+	owned := fmt.Sprintf("owner: '%d', group: '%d'", hostileUID, hostileUID)
+	return []hostileCase{
+		{"managed", "file.managed", []string{"{name: /home/ada/f, content: one, mode: 0644, " + owned + "}", "{name: /home/ada/f, content: two, mode: 0600, owner: '0'}"}},
+		{"kept", "file.managed", []string{"{name: /home/ada/f, mode: 0644, " + owned + "}", "{name: /home/ada/f, mode: 0604, owner: '0'}"}},
+		{"backup", "file.managed", []string{"{name: /home/ada/f, content: one, backup: true}", "{name: /home/ada/f, content: two, backup: true}"}},
+		{"validated", "file.managed", []string{"{name: /home/ada/f, content: one, validate: 'true %s', " + owned + "}", "{name: /home/ada/f, content: two, validate: 'true %s'}"}},
+		{"in a directory", "file.managed", []string{"{name: /home/ada/d/f, content: one, makeDirs: true, " + owned + "}", "{name: /home/ada/d/sub/f, content: two, makeDirs: true, " + owned + "}"}},
+		{"tree", "file.managed", []string{"{name: /home/ada/d, source: tree, recurse: true, mode: 0644, " + owned + "}", "{name: /home/ada/d, source: tree, recurse: true, clean: true, mode: 0600}"}},
+		{"line", "file.line", []string{"{name: /home/ada/f, line: one, match: '^(one|two)', create: true, mode: 0644, " + owned + "}", "{name: /home/ada/f, line: two, match: '^(one|two)', create: true}"}},
+		{"block", "file.block", []string{"{name: /home/ada/f, content: one, create: true, mode: 0644, " + owned + "}", "{name: /home/ada/f, content: two, create: true}"}},
+		{"directory", "file.directory", []string{"{name: /home/ada/d, mode: 0755, " + owned + "}", "{name: /home/ada/d/sub, mode: 0777, owner: '0'}"}},
+		{"recursive", "file.directory", []string{"{name: /home/ada/d, recurse: true, fileMode: 0644, " + owned + "}", "{name: /home/ada/d, recurse: true, fileMode: 0604, owner: '0'}"}},
+		{"clean", "file.directory", []string{"{name: /home/ada/d, clean: true}", "{name: /home/ada/d/sub, clean: true}"}},
+		{"absent", "file.absent", []string{"{name: /home/ada/d}", "{name: /home/ada/d/sub/f}"}},
+		{"symlink", "file.symlink", []string{"{name: /home/ada/d/f, target: one, force: true, makeDirs: true, owner: '61234'}", "{name: /home/ada/d/f, target: two, force: true}"}},
+		{"content", "file.content", []string{"{name: /home/ada/f}", "{name: /home/ada/d}"}},
+		{"archive", "archive.extracted", []string{"{name: /home/ada/d, source: one.tar, " + owned + "}", "{name: /home/ada/d, source: two.tar}"}},
+		{"git", "git.checkout", []string{"{name: /home/ada/d, url: /srv/up.git, ref: old, force: true, " + owned + "}", "{name: /home/ada/d, url: /srv/up.git, ref: main, force: true}"}},
+		{"key", "ssh.authorized_key", []string{"{user: ada, key: " + key1 + "}", "{user: ada, key: " + key1 + ", state: absent}"}},
+	}
+}
+
+// TestHostile: while an action works in a directory of a user, who exchanges what is there for links, other directories, second names of
+// root's files, pipes and giants, nothing outside of that directory changes, and nothing that is root's alone gets out.
+func TestHostile(t *testing.T) {
+	needRoot(t)
+	times := map[string]time.Duration{"links": 10 * time.Second, "names": 5 * time.Second, "pipes": 3 * time.Second}
+	for _, c := range hostileCases() {
+		for kind, long := range times {
+			if testing.Short() {
+				long = 400 * time.Millisecond
+			}
+			t.Run(c.name+"/"+kind, func(t *testing.T) {
+				t.Parallel()
+				hostileScene(t, c, kind).attack(c, long)
+			})
+		}
+	}
+}
+
+// siege is a scene with a user in it.
+type siege struct {
+	*scene
+	home, kind string
+	before     map[string]string
+}
+
+func hostileScene(t *testing.T, c hostileCase, kind string) *siege {
+	s := newScene(t, "d home/ada 755", "f etc/shadow 600 "+canary, "f etc/group 644 root:x:0:\n", "f etc/cron.d/job 600 "+canary, "d etc/sub 755", "f etc/sub/f 600 "+canary,
+		"f etc/f 600 "+canary, "f etc/passwd 644 root:x:0:0::/root:/bin/sh\nada:x:61234:61234::/home/ada:/bin/sh\n")
+	s.files["tree/f"], s.files["tree/sub/f"] = "in the tree", "below it"
+	s.files["one.tar"] = tarball(packed{"f", "f", "one"}, packed{"f", "sub/f", "one"}, packed{"l", "l", "f"})
+	s.files["two.tar"] = tarball(packed{"f", "f", "two"}, packed{"f", "sub/f", "two"}, packed{"l", "sub/l", "f"})
+	if c.action == "git.checkout" {
+		twoCommits(s)
+	}
+	for dir := s.root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := &siege{scene: s, home: s.path("home/ada"), kind: kind}
+	if err := os.Chown(g.home, hostileUID, hostileUID); err != nil {
+		t.Fatal(err)
+	}
+	g.names()
+	g.before = g.outside()
+	return g
+}
+
+// names gives the user second names of root's files, as it could make them itself where fs.protected_hardlinks is off.
+func (g *siege) names() {
+	if g.kind != "names" {
+		return
+	}
+	for i := range 20 {
+		for _, of := range []string{"shadow", "cron.d/job"} {
+			err := os.Link(g.path("etc/"+of), filepath.Join(g.home, fmt.Sprintf("name-%d-%s", i, filepath.Base(of))))
+			if err != nil && !errors.Is(err, fs.ErrExist) {
+				g.t.Fatal(err)
+			}
+		}
+	}
+}
+
+// outside is all that is not the user's. A giant of the user's is not read.
+func (g *siege) outside() map[string]string {
+	out := tree(g.t, g.path("etc"))
+	for _, dir := range []string{".", "home"} {
+		found, err := os.ReadDir(g.path(dir))
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		for _, e := range found {
+			out[g.path(filepath.Join(dir, e.Name()))] = "is there"
+		}
+	}
+	return out
+}
+
+// attack runs the action again and again, and the user beside it.
+func (g *siege) attack(c hostileCase, long time.Duration) {
+	g.t.Helper()
+	var programs []*apply.Program
+	for _, params := range c.params {
+		programs = append(programs, g.mustBind(c.action, params))
+	}
+	user := exec.Command("/proc/self/exe", "-test.run=^TestHostileUser$")
+	user.Env = append(os.Environ(), hostileDir+"="+g.home, hostileKind+"="+g.kind)
+	user.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: hostileUID, Gid: hostileUID}, Pdeathsig: syscall.SIGKILL}
+	user.Dir = "/"
+	if err := user.Start(); err != nil {
+		g.t.Fatal(err)
+	}
+	ended := time.Now().Add(long)
+	runs, did := 0, 0
+	for ; time.Now().Before(ended); runs++ {
+		r := g.run(programs[runs%len(programs)])
+		if r.Outcome == apply.Changed {
+			did++
+		}
+		if text := fmt.Sprint(r.Result, r.Diff, r.Reason); strings.Contains(text, canary) {
+			g.t.Errorf("the report shows what is root's alone: %s", text)
+			break
+		}
+		g.names()
+	}
+	if err := user.Process.Kill(); err != nil {
+		g.t.Error(err)
+	}
+	if err := user.Wait(); err != nil && user.ProcessState.Exited() {
+		g.t.Errorf("the user ended by itself: %v", err)
+	}
+	g.t.Logf("%d runs, %d changed something", runs, did)
+	for _, d := range differences(g.before, g.outside()) {
+		g.t.Errorf("outside of the user's directory: %s", d)
+	}
+	g.nothingOut()
+}
+
+// nothingOut looks for what is root's alone in files that the user can read.
+func (g *siege) nothingOut() {
+	err := filepath.WalkDir(g.home, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil || info.Size() > 1<<20 {
+			return err
+		}
+		st := info.Sys().(*syscall.Stat_t)
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), canary) && (st.Uid != 0 || info.Mode()&0o004 != 0) {
+			g.t.Errorf("%s has what is root's alone: %s, uid %d", path, info.Mode(), st.Uid)
+		}
+		return err
+	})
+	if err != nil {
+		g.t.Error(err)
+	}
+}
+
+// TestHostileUser is the user, in a process of its own.
+func TestHostileUser(t *testing.T) {
+	home := os.Getenv(hostileDir)
+	if home == "" {
+		t.Skip("is run by TestHostile")
+	}
+	if os.Geteuid() == 0 {
+		t.Fatal("it is still root")
+	}
+	if err := os.Chdir(home); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		hostileStep(os.Getenv(hostileKind))
+	}
+}
+
+// hostileStep puts one thing in the place of another. What fails is tried again.
+func hostileStep(kind string) {
+	pick := func(list ...string) string { return list[rand.IntN(len(list))] }
+	at := pick("f", "d", "d/sub", "d/f", "d/sub/f", ".f.pullet", "d/.f.pullet", ".ssh", ".ssh/authorized_keys", "d/.git", "d/.git/HEAD", "d/.git/index", ".d.pullet")
+	up := strings.Repeat("../", 2+strings.Count(at, "/"))
+	other := "other-" + fmt.Sprint(rand.IntN(8))
+	_ = os.RemoveAll(other)
+	switch kind {
+	case "links":
+		_ = os.Symlink(up+pick("etc", "etc/shadow", "etc/cron.d", "etc/cron.d/job", "etc/sub", "etc/new", "etc/f"), other)
+	case "names":
+		_ = os.Rename("name-"+fmt.Sprint(rand.IntN(20))+pick("-shadow", "-job"), other)
+	case "pipes":
+		if rand.IntN(2) == 0 {
+			_ = unix.Mkfifo(other, 0o644)
+		} else if f, err := os.Create(other); err == nil {
+			_ = errors.Join(f.Truncate(20<<30), f.Close())
+		}
+	}
+	if unix.Renameat2(unix.AT_FDCWD, other, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE) != nil && rand.IntN(2) == 0 {
+		_ = os.Rename(other, at)
+	}
+	if rand.IntN(3) > 0 { // and back
+		_ = unix.Renameat2(unix.AT_FDCWD, other, unix.AT_FDCWD, at, unix.RENAME_EXCHANGE)
+	}
+	if rand.IntN(4) == 0 {
+		hostileNormal()
+	}
+}
+
+// hostileNormal makes it look as it should.
+func hostileNormal() {
+	for _, dir := range []string{"d", "d/sub", ".ssh"} {
+		if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+			_ = os.Remove(dir)
+		}
+		_ = os.Mkdir(dir, 0o755)
+	}
+	for _, file := range []string{"f", "d/f", "d/sub/f"} {
+		if info, err := os.Lstat(file); err == nil && !info.Mode().IsRegular() {
+			_ = os.Remove(file)
+		}
+		_ = os.WriteFile(file, []byte("one\n"), 0o644)
+	}
+}

@@ -140,12 +140,12 @@ func (h *stormHost) emptied() error {
 	return err
 }
 
-// smallDisk puts the state directory on a disk of its own.
+// smallDisk puts the state directory on a disk of its own, with room for what a fetch keeps free.
 func (h *stormHost) smallDisk() error {
 	if err := os.MkdirAll(h.state(), 0o700); err != nil {
 		return err
 	}
-	if err := syscall.Mount("tmpfs", h.state(), "tmpfs", 0, "size=24m,mode=700"); err != nil {
+	if err := syscall.Mount("tmpfs", h.state(), "tmpfs", 0, "size=192m,mode=700"); err != nil {
 		return err
 	}
 	h.disk = true
@@ -169,7 +169,7 @@ func (h *stormHost) fillDisk() (free func() error, err error) {
 		return nil, err
 	}
 	defer f.Close()
-	for block := make([]byte, 4096); err == nil; {
+	for block := make([]byte, 64<<10); err == nil; {
 		_, err = f.Write(block)
 	}
 	if !errors.Is(err, syscall.ENOSPC) {

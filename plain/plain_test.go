@@ -71,3 +71,17 @@ func FuzzText(f *testing.F) {
 		}
 	})
 }
+
+// TestWriter: characters that come in parts are whole, and nothing but the program's own sequences gets through.
+func TestWriter(t *testing.T) {
+	var out strings.Builder
+	w := &Writer{To: &out}
+	for _, b := range []byte("größe\x1b[31m\u202e\n") {
+		if n, err := w.Write([]byte{b}); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if err := w.Own("\x1b[K"); err != nil || out.String() != "größe\u241b[31m\ufffd\n\x1b[K" {
+		t.Errorf("%q %v", out.String(), err)
+	}
+}

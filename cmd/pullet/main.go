@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/plain"
 )
 
 func main() {
@@ -45,6 +46,7 @@ func (e *exit) Unwrap() error { return e.err }
 
 // run executes one command line and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	stdout, stderr = &plain.Writer{To: stdout}, &plain.Writer{To: stderr}
 	a := &app{out: stdout, err: stderr}
 	root := a.root()
 	root.SetArgs(args)
@@ -189,12 +191,12 @@ func usage(err error) error {
 // logger is the one logger, on stderr.
 func (a *app) logger() *logrus.Entry {
 	l := logrus.New()
-	l.SetOutput(a.err)
+	l.SetOutput(ownWriter{a.err})
 	l.SetLevel([]logrus.Level{logrus.WarnLevel, logrus.InfoLevel, logrus.DebugLevel}[min(a.verbose, 2)])
 	if a.logFormat == "json" {
-		l.SetFormatter(&logrus.JSONFormatter{})
+		l.SetFormatter(harmless{&logrus.JSONFormatter{}})
 	} else {
-		l.SetFormatter(&logrus.TextFormatter{DisableColors: !colour(a.err), FullTimestamp: true})
+		l.SetFormatter(harmless{&logrus.TextFormatter{DisableColors: !colour(a.err), ForceColors: colour(a.err), FullTimestamp: true}})
 	}
 	return logrus.NewEntry(l)
 }
@@ -208,7 +210,7 @@ func (a *app) readConfig() (agent.Config, error) {
 
 // terminal reports that a writer is a terminal.
 func terminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+	f, ok := fileOf(w)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 

@@ -12,16 +12,14 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/plain"
 )
 
 // structured prints a value as JSON or YAML where that was asked for; false means that a table is wanted.
 func (a *app) structured(v any) (bool, error) {
 	switch a.output {
 	case "json":
-		enc := json.NewEncoder(a.out)
-		enc.SetIndent("", "  ")
-		enc.SetEscapeHTML(false)
-		return true, enc.Encode(v)
+		return true, printJSON(a.out, v)
 	case "yaml":
 		return true, printYAML(a.out, v)
 	}
@@ -34,13 +32,16 @@ func printYAML(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	var plain any
-	if err := yaml.Load(data, &plain); err != nil { // JSON is YAML
+	var value any
+	if err := yaml.Load(data, &value); err != nil { // JSON is YAML
 		return err
 	}
-	out, err := yaml.Dump(plain, yaml.WithIndent(2))
+	out, err := yaml.Dump(value, yaml.WithIndent(2))
 	if err != nil {
 		return err
+	}
+	if plain.Text(string(out)) != string(out) { // YAML would leave some characters as they are; JSON is YAML, too
+		return printJSON(w, v)
 	}
 	_, err = w.Write(out)
 	return err

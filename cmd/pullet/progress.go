@@ -9,6 +9,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/plain"
 )
 
 // progress shows what a long pull is at: on a terminal in one line that is drawn over, elsewhere a line for each new reason to wait, and
@@ -80,7 +81,7 @@ func (p *progress) tell() {
 	}
 	p.drawn = time.Now()
 	if p.live {
-		fmt.Fprintf(p.w, "\r\x1b[K%s", shorten(text+since, 150))
+		own(p.w, "\r\x1b[K"+shorten(plain.Line(text+since, 1000), 150))
 	} else if text != p.told {
 		fmt.Fprintln(p.w, text)
 	}
@@ -117,6 +118,6 @@ func (p *progress) Line(step, line string) {
 // clear takes the live line away.
 func (p *progress) clear() {
 	if p.live {
-		fmt.Fprint(p.w, "\r\x1b[K")
+		own(p.w, "\r\x1b[K")
 	}
 }

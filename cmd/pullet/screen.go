@@ -3,12 +3,13 @@ package main
 import (
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
+	"github.com/pullet/pullet/plain"
 )
 
 // screen shows a fleet that changes: on a terminal a table that is redrawn, elsewhere a line for each change.
@@ -27,11 +28,11 @@ func newScreen(w io.Writer) *screen {
 
 // say prints a paragraph above what follows.
 func (s *screen) say(format string, args ...any) {
-	text := fmt.Sprintf(format, args...)
+	text := plain.Text(fmt.Sprintf(format, args...))
 	if s.colours {
 		text = "\x1b[1m" + text + "\x1b[0m"
 	}
-	fmt.Fprintf(s.w, "\n%s\n", text)
+	own(s.w, "\n"+text+"\n")
 }
 
 // show brings the fleet's picture up to date.
@@ -84,19 +85,19 @@ func (s *screen) draw(lines []string) {
 		lines = append(lines[:room-1:room-1], fmt.Sprintf("... %d lines more", len(lines)-room+1))
 	}
 	if s.drawn > 0 {
-		fmt.Fprintf(s.w, "\x1b[%dA\x1b[J", s.drawn)
+		own(s.w, fmt.Sprintf("\x1b[%dA\x1b[J", s.drawn))
 	}
 	s.drawn = len(lines)
-	text := strings.Join(lines, "\n") + "\n"
+	text := plain.Text(strings.Join(lines, "\n") + "\n")
 	if s.colours {
 		text = paint(text)
 	}
-	fmt.Fprint(s.w, text)
+	own(s.w, text)
 }
 
 // height is how many lines the terminal has.
 func (s *screen) height() int {
-	if f, ok := s.w.(*os.File); ok {
+	if f, ok := fileOf(s.w); ok {
 		if _, h, err := term.GetSize(int(f.Fd())); err == nil && h > 5 {
 			return h
 		}
@@ -106,7 +107,7 @@ func (s *screen) height() int {
 
 // width is how many columns a line may have without being broken by the terminal.
 func (s *screen) width() int {
-	if f, ok := s.w.(*os.File); ok {
+	if f, ok := fileOf(s.w); ok {
 		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
 			return w - 1
 		}

@@ -27,6 +27,7 @@ type Agent struct {
 	config   Config
 	build    string // the version of pullet
 	instance string // of this process
+	dir      uint64 // the inode of its state directory
 	log      *logrus.Entry
 	puller   *puller.Puller
 	actions  []apply.Spec
@@ -55,11 +56,15 @@ func New(c Config, build string, log *logrus.Entry) (*Agent, error) {
 	if err := os.MkdirAll(c.Paths.State, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
+	dir, err := inode(c.Paths.State)
+	if err != nil {
+		return nil, err
+	}
 	p, err := puller.Open(filepath.Join(c.Paths.State, "repositories"), c.Repositories, c.Agent.Git.limits(), log)
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{config: c, build: build, instance: randomID(), log: log, began: time.Now(), puller: p, actions: action.All(), away: &outage{log: log}}, nil
+	return &Agent{config: c, dir: dir, build: build, instance: randomID(), log: log, began: time.Now(), puller: p, actions: action.All(), away: &outage{log: log}}, nil
 }
 
 // Close lets go of the store and the repositories.

@@ -71,6 +71,8 @@ func (p *pull) join(ctx context.Context) error {
 
 // goOnWithout says that the pull goes on without the fleet's record. The loop says it once.
 func (p *pull) goOnWithout(err error, since time.Time) {
+	var back *state.WentBackError
+	p.wentBack = errors.As(err, &back)
 	if p.quiet = p.loop && p.away.lasts(); p.loop && p.away.begins(err, since) {
 		return
 	}

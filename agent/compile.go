@@ -155,7 +155,7 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		p.out.Wait = &lock.Wait{
 			Gate:   "repository " + missing.Repo,
 			Reason: fmt.Sprintf("its remote does not have %s yet, which %s proposed as %s", state.Short(missing.Commit), v.By, v),
-			Clear:  "it goes on when the remote has it", Since: time.Now(),
+			Clear:  "no action needed if the remote is about to have it; if it never will (the branch was rewritten): pullet rollout undo, then pullet rollout follow", Since: time.Now(),
 		}
 		if missing.Err != nil {
 			p.out.Wait.Reason = fmt.Sprintf("%s, which %s proposed as %s, is not on this host, and could not be fetched: %v", state.Short(missing.Commit), v.By, v, missing.Err)

@@ -54,6 +54,10 @@ func (p *pull) withoutFleet(own []puller.Head) *state.Version {
 		p.out.Wait = &lock.Wait{
 			Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Clear: "see the warning above", Since: time.Now(),
 		}
+		if p.wentBack {
+			p.out.Wait.Reason = fmt.Sprintf("the fleet's record there was restored or replaced, and version %s is new here", &next)
+			p.out.Wait.Clear = "look whether anybody is in the middle of an upgrade, then run: pullet rollout resume --store"
+		}
 	}
 	if running != nil && p.halfway() { // half of a newer version may be here: neither is in force
 		return nil

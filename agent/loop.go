@@ -36,6 +36,9 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 			return nil
 		}
 		seen(out, a.away.told(err, began))
+		if err := a.uprooted(); err != nil {
+			return err
+		}
 		a.afterFailure(err)
 		if err == nil && out.Rebooting() && !a.awaitBoot(ctx) {
 			return nil

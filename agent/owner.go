@@ -3,7 +3,9 @@ package agent
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +32,17 @@ func (p *pull) owner() (state.Alive, error) {
 		me.Boot, me.Up, me.Booted = apply.Boot(), apply.Up, time.Now().Add(-up).UTC().Truncate(time.Second)
 	}
 	return me, nil
+}
+
+// uprooted is why an agent ends whose state directory was removed or replaced: what it knew of its host is lost, and nothing that it writes is found
+// again. nil: it is there.
+func (a *Agent) uprooted() error {
+	dir := a.config.Paths.State
+	if at, err := inode(dir); err == nil && at == a.dir || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return fmt.Errorf("the state directory %s was removed or replaced while the agent ran: what this host knew of itself is lost, and the fleet knows the "+
+		"rest; the next start is that of a reinstalled host", dir)
 }
 
 // inode is the number of a directory: a copy of it has another one.

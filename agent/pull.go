@@ -48,6 +48,8 @@ type pull struct {
 	kept   *kept // what is known of the fleet while its record is away
 	quiet  bool  // that was said before
 
+	wentBack bool // the record was restored or replaced
+
 	waitMu    sync.Mutex
 	waited    time.Duration // at gates, of Wait
 	stoodBy   time.Duration // for places at commands, also of Wait

@@ -137,5 +137,14 @@ func (t *Turn) watched(r *reading) (key string, poll time.Duration, opts []clien
 			return t.store.SoakKey(t.req.rollout(), d.Group), headPoll, nil
 		}
 	}
-	return t.store.BellKey(), headPoll, nil
+	return t.store.BellKey(), t.stallPoll(r), nil
+}
+
+// stallPoll is when the first in the queue looks for itself: nobody tells it that the progress deadline passed, and a holder that finishes behind
+// it sets it going again.
+func (t *Turn) stallPoll(r *reading) time.Duration {
+	if !r.view.Timed || len(r.view.Claims) == 0 {
+		return headPoll
+	}
+	return min(headPoll, max(time.Second, t.req.Rules.Deadline))
 }

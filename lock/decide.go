@@ -265,7 +265,7 @@ func (d Dependency) wait() *Wait {
 		return nil
 	}
 	if len(d.Missing) == 0 { // nobody asked who
-		return &Wait{Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Clear: "pullet locks says who is missing"}
+		return &Wait{Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Clear: goesOn + "; pullet rollout status says how far it is"}
 	}
 	names := make([]string, 0, len(d.Missing)+1)
 	for _, h := range d.Missing {

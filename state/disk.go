@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -210,8 +211,9 @@ func LockRun(dir, run string) (*RunLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	// In place: a rename would leave the lock on a file that nobody else opens.
-	if err := os.WriteFile(path, data, 0o600); err != nil {
+	// In place: a rename would leave the lock on a file that nobody else opens. Where the disk is full, the lock holds all the same, without a name
+	// for people; the pull goes on to tell the fleet that it has no room.
+	if err := os.WriteFile(path, data, 0o600); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		return nil, errors.Join(err, l.Unlock())
 	}
 	return &RunLock{l}, nil

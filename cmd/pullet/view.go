@@ -142,6 +142,10 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed, state.Success: upToDate}[rollout.State]
 		out.waitsAt(rollout)
 	}
+	if c.State == state.Failed && c.Time.After(rollout.Time) && out.State != upToDate && (c.Version == "" || o.Current != nil && c.Version == o.Current.ID) {
+		out.State = failed // the pull could not be made: no room, a repository that cannot be read
+		out.waitsAt(c)
+	}
 	settled := out.State == upToDate || o.Current == nil || // a first version that did not compile is nobody's rollout
 		out.State == pending && c.Version == o.Current.ID // nor is one that the node's remote does not have
 	if settled && (c.State == state.Failed || c.State == state.Pending) {

@@ -167,6 +167,7 @@ func environment(s *scope) map[string]any {
 		"entries":  entriesOf, // in expressions, a map as a list with key and value: filter(entries(vars.users), .value.state != 'absent')
 		"result":   s.own,     // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
 		"services": services,  // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
+		"shquote":  shquote,   // a text as one word of a shell
 		"hasLabel": hasLabel,  // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }

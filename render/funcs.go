@@ -35,6 +35,7 @@ func pureFuncs() template.FuncMap {
 	funcs["toYaml"] = toYAML
 	funcs["fromYaml"] = fromYAML
 	funcs["required"] = required
+	funcs["shquote"] = shquote
 	funcs["length"] = length
 	funcs["index"] = index
 	funcs["dig"] = dig
@@ -94,6 +95,23 @@ func fromYAML(text string) (any, error) {
 	}
 	err := yaml.Load([]byte(text), &out, shallow())
 	return out, err
+}
+
+// shquote is a text or a number as one word of a shell: {{ shquote server.name }}.
+func shquote(v any) (string, error) {
+	text, ok := v.(string)
+	if !ok {
+		switch v.(type) {
+		case bool, int, int64, float64:
+			text = fmt.Sprint(v)
+		default:
+			return "", fmt.Errorf("%T is no text: quote the elements one by one", v)
+		}
+	}
+	if strings.Contains(text, "\x00") {
+		return "", errors.New("a word of a shell cannot hold the character NUL")
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'", nil
 }
 
 // required is the value, or a mistake with this message where it is empty: {{ required "set app.port" vars.port }}.

@@ -167,6 +167,8 @@ func growth(name string, args []any) (int, error) {
 		return times(number(0), strings.Count(text(1), "\n")+1), nil
 	case "replace":
 		return times(strings.Count(text(2), text(0)), len(text(1))), nil
+	case "shquote":
+		return times(4, len(text(0))), nil
 	case "wrapwith":
 		return times(len(text(1))+1, len(text(2))), nil
 	case "join":

@@ -57,6 +57,7 @@ func (l *Lint) Add(c *Catalog) {
 	}
 	l.found = append(l.found, c.duplicatePaths()...)
 	l.found = append(l.found, c.halfChanged()...)
+	l.found = append(l.found, c.unquoted()...)
 }
 
 func (l *Lint) target(t targetUse) {

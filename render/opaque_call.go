@@ -24,6 +24,7 @@ const (
 	hands                 // gives a part of its arguments, or puts them together
 	encodes               // writes a value so that its structure can be read again
 	laysOut               // moves what an encoder wrote: its last argument
+	quotes                // makes a word of a shell, whose quotes are none of YAML
 	decodes               // makes text that its arguments do not show
 	merges                // puts maps into its first argument
 )
@@ -37,7 +38,7 @@ var classes = withClass(map[string]class{
 	"default": hands, "coalesce": hands, "ternary": hands, "required": hands, "length": hands, "len": hands, "empty": hands,
 	"toJson": encodes, "toPrettyJson": encodes, "toRawJson": encodes, "toYaml": encodes, "quote": encodes, "squote": encodes,
 	"indent": laysOut, "nindent": laysOut, "trim": laysOut,
-	"b64dec": decodes, "b32dec": decodes,
+	"shquote": quotes, "b64dec": decodes, "b32dec": decodes,
 	"merge": merges, "mergeOverwrite": merges,
 }, computes, `
 	abbrev abbrevboth add add1 add1f addf adler32sum all any atoi b32enc b64enc base biggest camelcase cat ceil clean compact contains deepCopy
@@ -118,6 +119,9 @@ func (fn *function) call(args []any) (any, error) {
 		return nil, err
 	case fn.class == decodes:
 		return foreign(out), nil
+	case fn.class == quotes:
+		word, _ := out.(string)
+		return encoded{word, func(c *carrier) (string, error) { return c.carry(carried{text: word, form: asWord}), nil }}, nil
 	case fn.class == hands && slices.ContainsFunc(args, isOpaqueMap):
 		if m, ok := out.(map[string]any); ok { // of the parameter's type
 			return opaqueMap(m), nil

@@ -12,6 +12,7 @@ import (
 const (
 	opaqueStyle  yaml.Style = 1 << 30 // some of the text is opaque
 	unnamedStyle yaml.Style = 1 << 29 // some opaque text of it is not a plain name
+	bareStyle    yaml.Style = 1 << 28 // some opaque text of it is not quoted for a shell
 )
 
 // insert puts opaque texts into the scalars of a tree, where their marks stand. A mark that no action wrote is a mistake.
@@ -89,7 +90,7 @@ func (r *rendered) marks(name string) (from, to int) {
 // in is the text as it belongs into a scalar.
 func (c carried) in(n *yaml.Node, whole bool) string {
 	switch {
-	case c.form == asText, c.form == asScalar && whole, c.form == inQuotes && n.Style&yaml.DoubleQuotedStyle != 0:
+	case c.form == asText, c.form == asWord, c.form == asScalar && whole, c.form == inQuotes && n.Style&yaml.DoubleQuotedStyle != 0:
 		return c.text
 	}
 	return c.escaped
@@ -98,6 +99,9 @@ func (c carried) in(n *yaml.Node, whole bool) string {
 // settle gives a scalar with an opaque text its type: a text, unless the text is all of it and spells a number or a boolean.
 func settle(n *yaml.Node, one carried, whole bool) {
 	n.Style |= opaqueStyle
+	if one.form != asWord {
+		n.Style |= bareStyle
+	}
 	if !plainName.MatchString(one.text) {
 		n.Style |= unnamedStyle
 	}

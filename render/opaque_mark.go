@@ -32,6 +32,7 @@ const (
 	asText   form = iota // printed; alone in a plain scalar it can be a number or a boolean
 	asScalar             // written by toYaml: a string
 	inQuotes             // between quotes that the encoder wrote
+	asWord               // written by shquote: one word of a shell
 )
 
 // carry is what stands for an opaque text in the output.

@@ -99,8 +99,10 @@ func Decide(v View) Decision {
 	if w := v.stopped(); w != nil {
 		return v.wait(w)
 	}
-	if v.Closed != "" {
-		return v.wait(&Wait{Gate: "maintenance window of " + v.Scope, Reason: "it is closed", Clear: "it opens " + v.Closed})
+	if v.Closed != "" { // the canaries, whose window may be open, may need its place
+		out := v.wait(&Wait{Gate: "maintenance window of " + v.Scope, Reason: "it is closed", Clear: "it opens " + v.Closed})
+		out.Yield = v.yields()
+		return out
 	}
 	for _, d := range v.Depends {
 		if w := d.wait(); w != nil {

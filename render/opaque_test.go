@@ -136,7 +136,7 @@ func TestForeignTextsEverywhere(t *testing.T) {
 		"path of vars alone": {"base/vars.yaml": "files:\n  '*':\n  - name: v\n    paths:\n    - {{ server.fqdn }}\n    - v\n", "jobs/a.yaml": step},
 		"base/jobs.yaml":     {"base/jobs.yaml": "# {{ server.fqdn }}\njobs:\n  '*':\n  - name: a\n", "jobs/a.yaml": step},
 		"metadata":           {"jobs/a.yaml": "metadata: {name: {{ server.fqdn }}, annotations: {a: {{ server.fqdn }}}}\nspec:\n  " + strings.ReplaceAll(step, "\n", "\n  ") + "\n"},
-		"services":           {"base/services.yaml": "services:\n  '*':\n  - name: db\n    address: {{ server.fqdn }}\n    tags: [{{ server.fqdn }}, b]\n", "jobs/a.yaml": step},
+		"services":           {"base/services.yaml": "services:\n  '*':\n  - name: db\n    check: {cmd: 'x {{ server.fqdn }}'}\n", "jobs/a.yaml": step},
 		"loop":               {"jobs/a.yaml": "steps:\n{{ range services `db` }}- {name: one, action: x, parameters: {a: {{ .address }}, p: {{ .port }}, t: [{{ join `,` .tags }}]}}\n{{ end }}"},
 		"condition":          {"jobs/a.yaml": "{{ if server.fqdn }}{{ end }}" + step + "{{ if eq server.fqdn `safe` }}{{ else }}{{ end }}"},
 		"literal list":       {"jobs/a.yaml": "steps:\n- name: one\n  forEach: [{{ server.fqdn }}, b]\n  action: x\n  parameters: {a: {{ item }}, b: 'x{{ item }}'}\n"},
@@ -180,7 +180,7 @@ func catalogShape(c *Catalog, text string) string {
 		}
 	}
 	for _, o := range c.Offers() {
-		out = append(out, fmt.Sprint(o.Name, len(o.Tags), o.Instance().Address == text))
+		out = append(out, fmt.Sprint(o.Name, o.Check.Cmd == "x "+text))
 	}
 	slices.Sort(out)
 	return strings.Join(append(out, fmt.Sprint(len(c.Vars))), "\n")

@@ -46,14 +46,14 @@ func init() {
 			{name: "a short commit id", params: "{name: /srv/app, url: /srv/up.git, ref: 1234abcd}", prepare: twoCommits, fails: `has no branch or tag "1234abcd": a commit is written with all of its 40 digits`},
 			{name: "no such commit", params: "{name: /srv/app, url: /srv/up.git, ref: 1234567812345678123456781234567812345678}", prepare: twoCommits, want: "clone 12345678", fails: "/srv/up.git does not offer the commit 1234567812345678123456781234567812345678"},
 			{name: "no repository", params: "{name: /srv/app, url: /srv/up.git}", fails: "cannot read /srv/up.git: repository not found"},
-			{name: "an empty repository", params: "{name: /srv/app, url: /srv/up.git}", prepare: func(s *scene) { s.upstream() }, fails: "/srv/up.git has no branch that its HEAD names: give ref"},
+			{name: "an empty repository", params: "{name: /srv/app, url: /srv/up.git}", prepare: func(s *scene) { s.upstream() }, fails: "cannot read /srv/up.git: remote repository is empty: push a commit first; try: git ls-remote "},
 			{name: "something else is there", params: "{name: /srv/app, url: /srv/up.git}", host: []string{"f srv/app/x 644"}, prepare: twoCommits, fails: "/srv/app is there and is no checkout"},
 			{name: "a file is there", params: "{name: /srv/app, url: /srv/up.git}", host: []string{"f srv/app 644"}, prepare: twoCommits, fails: "/srv/app is not a directory"},
 			{name: "no such owner", params: "{name: /srv/app, url: /srv/up.git, owner: nobody-has-this}", host: noAccounts, prepare: twoCommits, want: "clone main at 6ba6bec1", fails: `there is no user "nobody-has-this"`},
 			{name: "no such owner of a checkout", params: "{name: /srv/app, url: /srv/up.git, owner: app}", host: noAccounts, prepare: checkedOut, want: "72a3a3d0 -> main at 6ba6bec1, owner of 26 files", fails: `there is no user "app" on this host`},
 			{name: "nobody answers", params: "{name: /srv/app, url: 'http://127.0.0.1:1/x.git'}", fails: "cannot read http://127.0.0.1:1/x.git: "},
-			{name: "an open key", params: "{name: /srv/app, url: 'git@127.0.0.1:x.git', auth: {sshKey: /k, knownHosts: /h}}", host: []string{"f k 644 x"}, fails: "auth: the secret in /k is open to others (mode 0644): chmod 600 /k"},
-			{name: "no key", params: "{name: /srv/app, url: 'git@127.0.0.1:x.git', auth: {sshKey: /k, knownHosts: /h}}", host: []string{"f k 600 x"}, fails: "auth: /k: ssh: no key found"},
+			{name: "an open key", params: "{name: /srv/app, url: 'git@127.0.0.1:x.git', auth: {sshKey: /k, knownHosts: /h}}", host: []string{"f k 644 x"}, fails: "are open to others (mode 0644): chmod 600 /"},
+			{name: "no key", params: "{name: /srv/app, url: 'git@127.0.0.1:x.git', auth: {sshKey: /k, knownHosts: /h}}", host: []string{"f k 600 x"}, fails: "/k: ssh: no key found; try: "},
 		},
 	})
 	mistakes = append(mistakes, []mistake{

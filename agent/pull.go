@@ -112,14 +112,14 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.remember(); err != nil {
 		return err
 	}
+	if err := p.join(ctx); err != nil { // before it waits for anything: what it holds may be given away while it counts as lost
+		return err
+	}
 	if err := p.awaitOrphans(ctx); err != nil {
 		return err
 	}
 	heads, err := p.puller.Pull(ctx)
 	if err != nil {
-		return err
-	}
-	if err := p.join(ctx); err != nil {
 		return err
 	}
 	version, err := p.agree(ctx, heads)

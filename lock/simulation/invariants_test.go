@@ -182,7 +182,7 @@ func (c *checker) slot(w write, group string, before map[string]bool) {
 	}
 	if w.Created || now.Rollout != then.Rollout {
 		c.admission(w, group, now)
-	} else if !now.Since.Equal(then.Since) && c.current.Rollout() != now.Rollout {
+	} else if !now.Since.Equal(then.Since) && !now.Idle && c.current.Rollout() != now.Rollout {
 		c.fail(w, "I6: %s goes on with %s in %s, and the fleet is at %s", now.Node, now.Step, now.Rollout, c.current.Rollout())
 	}
 }

@@ -28,11 +28,15 @@ func (p *pull) join(ctx context.Context) error {
 	}
 	if !p.config.alone() {
 		var back *state.WentBackError
+		accepted := p.local.Store.Accepted
 		p.local.Store, err = store.Guard(ctx, p.config.Node.Name, p.local.Store)
 		if err = store.Explain(err); errors.As(err, &back) || errors.As(err, &away) {
 			p.goOnWithout(err, began)
-			return p.dropStore()
-		} else if err != nil {
+			return errors.Join(p.putBack(ctx, store, back, p.local.Held), p.dropStore())
+		} else if err == nil && p.local.Held != nil && p.local.Store.Accepted != accepted { // that was without this node's word
+			err = lock.PutBack(ctx, store, p.local.Held)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -108,7 +112,40 @@ func (p *pull) renew(ctx context.Context, presence *state.Presence) {
 		p.leased()
 	}
 	p.leased = cancel
-	p.Agent.store.KeepAlive(ctx, presence, p.atWork)
+	seen := p.local.Store
+	seen.Revision = presence.Revision
+	store, alone := p.Agent.store, p.config.alone()
+	store.KeepAlive(ctx, presence, p.atWork, func() {
+		if !alone {
+			p.forgotten(ctx, store, seen)
+		}
+	})
+}
+
+// forgotten looks whether the fleet's record went back in time, because etcd does not know the node's lease any more: the others learn at once what
+// this node holds, also while a long step runs.
+func (p *pull) forgotten(ctx context.Context, store *state.Store, seen state.Origin) {
+	held := p.held.Load()
+	if held == nil {
+		return
+	}
+	_, err := store.Guard(ctx, p.config.Node.Name, seen)
+	var back *state.WentBackError
+	if errors.As(err, &back) {
+		p.log.Error(err)
+		err = p.putBack(ctx, store, back, held)
+	}
+	if err != nil {
+		p.log.WithError(err).Warn("the fleet does not know that this node is in the middle of an upgrade")
+	}
+}
+
+// putBack tells a record that went back in time which slot the node holds.
+func (p *pull) putBack(ctx context.Context, store *state.Store, back *state.WentBackError, held *state.HeldSlot) error {
+	if back == nil || held == nil {
+		return nil
+	}
+	return store.Explain(lock.PutBack(ctx, store, held))
 }
 
 // agree finds the version that the fleet works on, and proposes a newer one when this node sees it first. It returns no version when

@@ -97,6 +97,7 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 		}
 	}
 	g.fence.Store(g.turn.Fence())
+	g.held.Store(g.turn.Slot())
 	id := ""
 	if s.Step != nil {
 		id = s.ID()
@@ -142,6 +143,7 @@ func (g *gates) Park(ctx context.Context, why string) error {
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
+	g.held.Store(nil)
 	return g.turn.Park(ctx, g.waitStatus(ctx, g.req.Version, w))
 }
 

@@ -56,6 +56,7 @@ type pull struct {
 	waiters   int           // steps that wait now
 	waitsFrom time.Time     // since when any does
 	left      bool          // the fleet moved on to another version in mid-run
+	held      atomic.Pointer[state.HeldSlot]
 	said      *lock.Wait    // the last reason to wait inside the run; nil when nothing waits
 	toldWait  atomic.Bool   // the fleet's record says that the node waits
 	reported  bool          // a report of this pull is kept
@@ -238,11 +239,10 @@ func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled
 func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) error {
 	p.out.Version, p.out.Upgrade = v, true
 	p.log.WithFields(logrus.Fields{"version": v.String(), "from": p.local.Running.String()}).Info("upgrading")
-	if p.local.Upgrading != v.ID {
-		p.local.Upgrading = v.ID
-		if err := p.local.Save(p.config.Paths.State); err != nil {
-			return err
-		}
+	p.held.Store(turn.Slot())
+	p.local.Upgrading, p.local.Held = v.ID, turn.Slot()
+	if err := p.local.Save(p.config.Paths.State); err != nil {
+		return err
 	}
 	report, err := p.run(ctx, v, program, turn)
 	if err != nil {

@@ -27,7 +27,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 		return fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
 	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
-	p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = "", "", "", 0, time.Time{}
+	p.local.Held, p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = nil, "", "", "", 0, time.Time{}
 	return p.local.Save(p.config.Paths.State)
 }
 
@@ -64,7 +64,7 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 	if p.out.Wait != nil {
 		st = p.waitStatus(ctx, v, p.out.Wait)
 	}
-	p.local.Parked = v.Rollout()
+	p.local.Parked, p.local.Held = v.Rollout(), nil
 	return errors.Join(turn.Park(ctx, st), p.local.Save(p.config.Paths.State))
 }
 

@@ -54,13 +54,6 @@ type Dependency struct {
 	More    int            // beside those
 }
 
-// Switched is an operator's word that keeps a node where it is.
-type Switched struct {
-	What  string // "host web1", "role web", "pause"
-	Clear string
-	state.Switch
-}
-
 // Decision is what a node does about its admission: claim the place, wait, or first put something in order.
 type Decision struct {
 	Index   int    // the place to claim
@@ -89,7 +82,7 @@ func Decide(v View) Decision {
 	switch {
 	case v.Switch != nil && (v.Switch.What == state.HostScope(v.Node).String() || v.Mixed && strings.HasPrefix(v.Switch.What, "role ")):
 		return Decision{Wait: v.Switch.wait(), Aside: true}
-	case v.Switch != nil && v.Switch.What != "pause":
+	case v.Switch != nil && !v.Switch.forAll():
 		return v.wait(v.Switch.wait())
 	case holds && v.Claims[own].Rollout == v.Rollout:
 		return Decision{Index: own, Total: -1}
@@ -234,26 +227,6 @@ func halted(scope string, g state.Gate) *Wait {
 		reason = fmt.Sprintf("the upgrade of %s failed: %s", g.Node, g.Reason)
 	}
 	return &Wait{Gate: scope + " (halted)", Reason: reason, Clear: g.Clear()}
-}
-
-func (s *Switched) wait() *Wait {
-	w := &Wait{Gate: s.What + " (disabled)", Reason: "disabled", Clear: s.Clear}
-	switch {
-	case s.What == "pause":
-		w.Gate, w.Reason = "the rollout (paused)", "paused"
-	case s.Version != "":
-		w.Gate, w.Reason = s.What+" (one version)", "only version "+state.Short(s.Version)+" is admitted"
-	}
-	if s.By != "" {
-		w.Reason += " by " + s.By
-	}
-	if !s.Until.IsZero() {
-		w.Reason += " until " + s.Until.Local().Format(time.DateTime)
-	}
-	if s.Reason != "" {
-		w.Reason += ": " + s.Reason
-	}
-	return w
 }
 
 // wait says which nodes of the group are not through yet.

@@ -146,9 +146,9 @@ func (t *Turn) place(r *reading, a *answers) {
 	t.gates(r, a.kvs())
 }
 
-// switchOps read the pause, and the switches of the node, its role, and all.
+// switchOps read whether the store is doubted, the pause, and the switches of the node, its role, and all.
 func (t *Turn) switchOps() []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpGet(t.store.PauseKey())}
+	ops := []clientv3.Op{clientv3.OpGet(t.store.DoubtKey()), clientv3.OpGet(t.store.PauseKey())}
 	for _, c := range t.scopes() {
 		ops = append(ops, clientv3.OpGet(t.store.SwitchKey(c)))
 	}
@@ -202,7 +202,8 @@ func (t *Turn) rules(r *reading, a *answers) {
 
 // switches finds the operator's word that holds: host over role over global; nothing lifts a pause.
 func (t *Turn) switches(r *reading, a *answers) {
-	s, pause := t.store, a.kvs()
+	s, doubt, pause := t.store, a.kvs(), a.kvs()
+	r.unmoved(s.DoubtKey(), doubt)
 	r.unmoved(s.PauseKey(), pause)
 	enabled := false // by a nearer scope
 	for _, c := range t.scopes() {
@@ -216,9 +217,15 @@ func (t *Turn) switches(r *reading, a *answers) {
 			r.view.Switch, r.switchKey = w, s.SwitchKey(c)
 		}
 	}
-	if len(pause) > 0 && r.view.Switch == nil {
-		w := &Switched{What: "pause", Clear: "pullet rollout resume", Switch: s.ReadSwitch(pause[0])}
-		r.view.Switch, r.switchKey = w, s.PauseKey()
+	for _, all := range []struct {
+		set              []*mvccpb.KeyValue
+		key, what, clear string
+	}{{doubt, s.DoubtKey(), state.StoreScope, acceptStore}, {pause, s.PauseKey(), state.PauseScope, "pullet rollout resume"}} {
+		if len(all.set) == 0 || r.view.Switch != nil {
+			continue
+		}
+		w := &Switched{What: all.what, Clear: all.clear, Switch: s.ReadSwitch(all.set[0])}
+		r.view.Switch, r.switchKey = w, all.key
 	}
 }
 

@@ -140,7 +140,7 @@ func newCrowd(t testing.TB, endpoints []string, n, places int) *crowd {
 			if err != nil {
 				return err
 			}
-			s.KeepAlive(ctx, p, func() bool { return true })
+			s.KeepAlive(ctx, p, func() bool { return true }, func() {})
 			c.nodes[i] = &agent{s, Request{Presence: p, Version: version, VersionRev: rev, Rules: Rules{
 				Group: "web", Role: "web", Limit: limit(places), GroupOf: func(string, state.Member) string { return "web" }, Deadline: 30 * time.Minute,
 			}}}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -23,23 +22,31 @@ type WentBackError struct {
 	Seen, Is Origin
 }
 
-// wentBack begins the reason of a pause that a node made because the record is not to be trusted.
-const wentBack = "the fleet's record in etcd was restored or replaced: "
-
 func (e *WentBackError) Error() string {
+	return e.what() + "; look whether anybody is in the middle of an upgrade, then accept it: pullet rollout resume --store"
+}
+
+// what says what the node saw.
+func (e *WentBackError) what() string {
 	what := fmt.Sprintf("this node's record went back in time, from revision %d to %d", e.Seen.Revision, e.Is.Revision)
 	if e.Seen.Cluster != e.Is.Cluster || e.Is.Revision == 0 {
 		what = "it is another one than this node knows"
 	}
-	return wentBack + what +
-		"; look whether anybody is in the middle of an upgrade, then accept it: pullet rollout resume --store"
+	return "the fleet's record in etcd was restored or replaced: " + what
 }
+
+// StoreScope is where a doubt in the fleet's record stands among switches.
+const StoreScope = "store"
+
+// DoubtKey is there while nobody accepted the fleet's record, of which a node knows better: nobody is admitted. It is apart from the pause, which
+// an operator may lift for reasons of his own.
+func (s *Store) DoubtKey() string { return s.key("config_state", StoreScope) }
 
 func (s *Store) acceptedKey() string { return s.key("store_accepted") }
 
 // Guard compares the fleet's record with what the node saw last; a *WentBackError tells that it is not to be trusted. It returns where it is
-// now. What is compared is the node's own record: others may have written a lot since the store went back. The rollouts are paused then, so
-// that nobody goes on who saw less. What comes later in this process is compared by onward.
+// now. What is compared is the node's own record: others may have written a lot since the store went back. The doubt is recorded then, so that nobody
+// is admitted who saw less. What comes later in this process is compared by onward.
 func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, error) {
 	s.onward.begin()
 	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.NodeKey(node), clientv3.WithKeysOnly())).Commit()
@@ -57,22 +64,17 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 	back := seen.Revision != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision)
 	if back && (now.Accepted == "" || now.Accepted == seen.Accepted) {
 		back := &WentBackError{seen, now}
-		_, err := s.Pause(ctx, &Switch{Reason: back.Error(), By: node, At: time.Now().UTC()}, 0)
+		_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), "=", 0)).
+			Then(Put(s.DoubtKey(), Switch{Reason: back.what(), By: node, At: time.Now().UTC()}), s.RingOp()).Commit()
 		return seen, errors.Join(back, err)
 	}
 	return now, nil
 }
 
-// Accept tells every node that the fleet's record is to be trusted as it is, and lifts the pause.
+// Accept tells every node that the fleet's record is to be trusted as it is.
 func (s *Store) Accept(ctx context.Context, by string) error {
-	ops := []clientv3.Op{clientv3.OpPut(s.acceptedKey(), by+" "+time.Now().UTC().Format(time.RFC3339Nano)), s.wakeOp(), s.RingOp()}
-	pause, seen, err := get[Switch](ctx, s, s.PauseKey())
-	if unlessBad(err) != nil {
-		return err
-	}
-	if seen != 0 && strings.HasPrefix(pause.Reason, wentBack) { // an operator's own pause stays
-		ops = append(ops, clientv3.OpDelete(s.PauseKey()))
-	}
-	_, err = s.Client.Txn(ctx).Then(ops...).Commit()
+	_, err := s.Client.Txn(ctx).Then(
+		clientv3.OpPut(s.acceptedKey(), by+" "+time.Now().UTC().Format(time.RFC3339Nano)), clientv3.OpDelete(s.DoubtKey()), s.wakeOp(), s.RingOp(),
+	).Commit()
 	return err
 }

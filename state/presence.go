@@ -96,9 +96,12 @@ func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]stri
 // ErrLeaseLost says that the node's lease ended, or that another host took its name: it counts as dead until it registers again.
 var ErrLeaseLost = errors.New("the lease of this node ended: the next pull registers anew")
 
+// renewAtLeast is how soon a node learns that etcd does not know its lease any more, however long that would last.
+const renewAtLeast = 20 * time.Second
+
 // KeepAlive renews the lease while wanted says so, at a third of its time, at least every 20 seconds, and sooner after a failure, until ctx ends or the lease has. A
-// node that hangs stops to want it, and counts as dead.
-func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool) {
+// node that hangs stops to want it, and counts as dead. Where etcd does not know the lease any more, lost is called, and nothing is renewed.
+func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, lost func()) {
 	go func() {
 		var err error
 		for wanted() {
@@ -106,8 +109,13 @@ func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool) 
 			if err != nil {
 				next = min(p.Time/20, renewEvery/5)
 			}
-			pause(ctx, next)
-			if err = s.renew(ctx, p); ctx.Err() != nil || errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			pause(ctx, min(next, renewAtLeast))
+			err = s.renew(ctx, p)
+			if ctx.Err() != nil {
+				return
+			}
+			if errors.Is(err, rpctypes.ErrLeaseNotFound) {
+				lost()
 				return
 			}
 		}

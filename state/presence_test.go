@@ -108,8 +108,8 @@ func TestKeepAlive(t *testing.T) {
 	p, hung := register(t, s, "n1", "web", "x", time.Second), register(t, s, "n2", "web", "y", time.Second)
 	living, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.KeepAlive(living, p, func() bool { return true })
-	s.KeepAlive(living, hung, func() bool { return false })
+	s.KeepAlive(living, p, func() bool { return true }, func() {})
+	s.KeepAlive(living, hung, func() bool { return false }, func() {})
 	must(t, ended(s, s.AliveKey("n")))
 	if a, b := count(t, s, s.AliveKey("n1")), count(t, s, s.AliveKey("n2")); a != 1 || b != 0 {
 		t.Errorf("kept %d, hung %d", a, b)

@@ -159,6 +159,12 @@ func (s *Store) ReadClaim(kv *mvccpb.KeyValue) Claim {
 	return c
 }
 
+// HeldSlot is the slot that a node holds, as it is on the node's own disk: the fleet's record may forget it.
+type HeldSlot struct {
+	Group string `json:"group"`
+	Claim Claim  `json:"claim"`
+}
+
 // GroupOf is the group in which nodes of a role take turns; nodes without a role share one.
 func GroupOf(role string) string {
 	if role == "" {

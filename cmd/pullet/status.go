@@ -170,10 +170,13 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 	if p, ok := v.Switches["pause"]; ok {
 		fmt.Fprintf(w, "paused by %s %s ago%s%s; to go on: pullet rollout resume\n", p.By, ago(p.At), until(p.Until), because(p.Reason))
 	}
+	if d, ok := v.Switches[state.StoreScope]; ok {
+		fmt.Fprintf(w, "not accepted: %s (says %s, %s ago); when nobody is in the middle of an upgrade: pullet rollout resume --store\n", d.Reason, d.By, ago(d.At))
+	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(v.Switches)) {
 		s := v.Switches[name]
-		if name == "pause" {
+		if name == state.PauseScope || name == state.StoreScope {
 			continue
 		}
 		names = append(names, name)

@@ -111,6 +111,9 @@ func (a *app) resume(ctx context.Context, store *state.Store, role string) error
 	if role != "" && !slices.Contains(rolesOf(o), role) {
 		return unknown("role", role, rolesOf(o), "pullet nodes")
 	}
+	if err := doubted(ctx, store); err != nil {
+		return err
+	}
 	paused := false
 	if role == "" {
 		if paused, err = store.Unpause(ctx); err != nil {
@@ -139,6 +142,20 @@ func (a *app) resume(ctx context.Context, store *state.Store, role string) error
 	}
 	_, err = fmt.Fprintf(a.out, "resumed: %s\n", strings.Join(what, ", "))
 	return err
+}
+
+// doubted refuses to let the fleet go on with a record that nobody accepted.
+func doubted(ctx context.Context, store *state.Store) error {
+	set, err := store.Switches(ctx)
+	if err != nil {
+		return err
+	}
+	d, ok := set[state.StoreScope]
+	if !ok {
+		return nil
+	}
+	return fmt.Errorf("not resumed: %s (says %s, %s ago). Slots that were taken since the backup may be forgotten: when pullet status shows that nobody is in "+
+		"the middle of an upgrade, accept the record with pullet rollout resume --store", d.Reason, d.By, ago(d.At))
 }
 
 // resumedBy says who was faster.

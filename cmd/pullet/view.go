@@ -24,8 +24,9 @@ type fleetStatus struct {
 	Switches map[string]state.Switch `json:"switches"`        // by scope, with "pause"
 	Bad      []string                `json:"bad,omitempty"`   // the records that cannot be read, and what helps
 
-	names map[string]string // version -> release
-	none  error             // why there is no version
+	names map[string]string      // version -> release
+	held  map[string]state.Claim // the slots, by node
+	none  error                  // why there is no version
 }
 
 type nodeStatus struct {
@@ -68,7 +69,7 @@ const neverSeen = "it is listed under nodes/ and was never seen"
 
 // viewOf sums the fleet's record up.
 func viewOf(o *state.Overview) *fleetStatus {
-	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), none: o.NoVersion(), Switches: map[string]state.Switch{}}
+	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), held: holders(o), none: o.NoVersion(), Switches: map[string]state.Switch{}}
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		n := v.node(o, o.Nodes[name])
 		v.Nodes = append(v.Nodes, n)
@@ -160,10 +161,27 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.Since, out.Parked = n.LastSeen, false
 		return out
 	}
+	if c, held := v.held[n.Name]; held && (out.State == upToDate || out.State == pending) { // of another version, or the fleet forgot the status
+		out.State, out.Since, out.Why = upgrading, c.Since, "it holds a slot for version "+v.shown(c.Version)
+		if c.Step != "" {
+			out.Why += ", last in step " + c.Step
+		}
+	}
 	if !out.Alive {
 		out.Why = strings.TrimSuffix("was "+out.State+": "+out.Why, ": ")
 		out.State, out.Since, out.Parked = lost, n.LastSeen, false
 		out.Clear = startAgain(n.Name)
+	}
+	return out
+}
+
+// holders are the claims of slots, of whatever version, by their nodes.
+func holders(o *state.Overview) map[string]state.Claim {
+	out := map[string]state.Claim{}
+	for _, claims := range o.Slots {
+		for _, c := range claims {
+			out[c.Node] = c
+		}
 	}
 	return out
 }

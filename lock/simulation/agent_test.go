@@ -98,7 +98,7 @@ func (p *process) join(ctx context.Context) error {
 	}
 	renewing, cancel := context.WithCancel(p.ctx)
 	p.leased = cancel
-	p.store.KeepAlive(renewing, presence, func() bool { return true })
+	p.store.KeepAlive(renewing, presence, func() bool { return true }, func() {})
 	return nil
 }
 

@@ -39,7 +39,7 @@ func TestFleetRestored(t *testing.T) {
 			hosts.Wait()
 			noticed := accepted // by the first that saw more
 			for _, w := range f.c.writes() {
-				if strings.HasSuffix(w.Key, "/config_state/pause") && !w.Deleted && w.Time.After(restored) && w.Time.Before(noticed) {
+				if strings.HasSuffix(w.Key, "/config_state/store") && !w.Deleted && w.Time.After(restored) && w.Time.Before(noticed) {
 					noticed = w.Time
 				}
 			}

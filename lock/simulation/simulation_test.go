@@ -123,7 +123,7 @@ func (f *fleet) hopeless() bool {
 	return false
 }
 
-// unknown reports a result that nobody knows, or the like: an operator would commit a change.
+// unknown reports a result that nobody knows, or that failed on a host that is gone: an operator would commit a change.
 func (f *fleet) unknown() bool {
 	for _, h := range f.hosts {
 		for _, j := range h.disk.steps {
@@ -133,7 +133,9 @@ func (f *fleet) unknown() bool {
 		}
 	}
 	for key, kv := range f.present() {
-		if strings.Contains(key, "/result/") && strings.Contains(kv.Value, `"result":"unknown"`) {
+		of := strings.TrimPrefix(key[strings.LastIndexByte(key, '/'):], "/")
+		gone := slices.ContainsFunc(f.hosts, func(h *host) bool { return h.name == of && h.gone })
+		if strings.Contains(key, "/result/") && (strings.Contains(kv.Value, `"result":"unknown"`) || gone && strings.Contains(kv.Value, `"result":"failed"`)) {
 			return true
 		}
 	}

@@ -204,3 +204,25 @@ func TestDisabledInMidRollout(t *testing.T) {
 		}
 	}
 }
+
+// TestPutBack: a slot that the store forgot is claimed again, beside those that others have meanwhile; one that it knows stays as it is.
+func TestPutBack(t *testing.T) {
+	f := newFleet(t)
+	turn := f.mustTry(f.request("web1", "web"))
+	f.must(turn.Check(f.ctx, "join"))
+	held := turn.Slot()
+	f.must(PutBack(f.ctx, f.Store, held))
+	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0"}) {
+		t.Fatalf("%q", got)
+	}
+	_, err := f.Client.Delete(f.ctx, turn.key)
+	f.must(err)
+	other := f.mustTry(f.request("web2", "web"))
+	f.must(PutBack(f.ctx, f.Store, held))
+	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0", "1"}) {
+		t.Errorf("%q", got)
+	}
+	f.must(other.Release(f.ctx))
+	f.mustWait(f.request("web3", "web"), "web1 holds it|in step join")
+	f.mustTry(f.request("web1", "web"))
+}

@@ -101,14 +101,15 @@ func TestCounts(t *testing.T) {
 	want("still away", 1, 0, 0, 0)
 }
 
-// TestKeepAlive: a lease is kept while the node wants it, and ends when it hangs.
+// TestKeepAlive: a lease is kept while the node wants it, and ends when it hangs. A node learns that etcd does not know its lease any more.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	p, hung := register(t, s, "n1", "web", "x", time.Second), register(t, s, "n2", "web", "y", time.Second)
 	living, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s.KeepAlive(living, p, func() bool { return true }, func() {})
+	lost := make(chan struct{})
+	s.KeepAlive(living, p, func() bool { return true }, func() { close(lost) })
 	s.KeepAlive(living, hung, func() bool { return false }, func() {})
 	must(t, ended(s, s.AliveKey("n")))
 	if a, b := count(t, s, s.AliveKey("n1")), count(t, s, s.AliveKey("n2")); a != 1 || b != 0 {
@@ -117,6 +118,9 @@ func TestKeepAlive(t *testing.T) {
 	if s.CutOff(p) || !s.CutOff(hung) {
 		t.Errorf("cut off: kept %v, hung %v", s.CutOff(p), s.CutOff(hung))
 	}
+	_, err := s.Client.Revoke(ctx, p.Lease)
+	must(t, err)
+	<-lost
 }
 
 // TestLeaseAge: the age of a lease is counted from its last renewal.

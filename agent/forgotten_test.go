@@ -1,0 +1,46 @@
+package agent
+
+import (
+	"io"
+	"testing"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// TestForgotten: a node in the middle of a long step, whose lease etcd does not know any more, puts its slot back where the store went back in time,
+// and says so there; where the store did not, it does nothing.
+func TestForgotten(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		store, err := state.Open(t.Context(), state.Config{Fleet: "f", Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = store.Close() })
+		now, err := store.Guard(t.Context(), "web1", state.Origin{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		log := logrus.New()
+		log.SetOutput(io.Discard)
+		p := &pull{Agent: &Agent{config: Config{Node: render.Node{Name: "web1"}}}, log: logrus.NewEntry(log)}
+		p.held.Store(&state.HeldSlot{Group: "web", Claim: state.Claim{Node: "web1", Version: "v1", Rollout: "v1", Step: "join"}})
+		if back {
+			now.Revision = 1 << 40
+		}
+		p.forgotten(t.Context(), store, now)
+		o, err := store.Overview(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := store.Switches(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, doubted := set[state.StoreScope]; doubted != back || (o.Slots["web"]["0"].Step == "join") != back {
+			t.Errorf("went back %t: doubted %t, slots %v", back, doubted, o.Slots)
+		}
+	}
+}

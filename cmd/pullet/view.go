@@ -69,7 +69,7 @@ const neverSeen = "it is listed under nodes/ and was never seen"
 
 // viewOf sums the fleet's record up.
 func viewOf(o *state.Overview) *fleetStatus {
-	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), held: holders(o), none: o.NoVersion(), Switches: map[string]state.Switch{}}
+	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), held: slotsByNode(o), none: o.NoVersion(), Switches: map[string]state.Switch{}}
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		n := v.node(o, o.Nodes[name])
 		v.Nodes = append(v.Nodes, n)
@@ -175,8 +175,8 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	return out
 }
 
-// holders are the claims of slots, of whatever version, by their nodes.
-func holders(o *state.Overview) map[string]state.Claim {
+// slotsByNode are the claims of slots, of whatever version, by their nodes.
+func slotsByNode(o *state.Overview) map[string]state.Claim {
 	out := map[string]state.Claim{}
 	for _, claims := range o.Slots {
 		for _, c := range claims {

@@ -24,6 +24,7 @@ var kinds = []kind{
 	{"config_state/enable/host/NODE", examines[Switch], offCounts, "pullet enable --host NODE"},
 	{"config_state/enable/role/GROUP", examines[Switch], offCounts, "pullet enable --role ROLE"},
 	{"config_state/pause", examines[Switch], "the rollout is paused", "pullet rollout resume"},
+	{"config_state/store", examines[Switch], "nobody is admitted", "pullet rollout resume --store"},
 	{"service/SERVICE/NODE", examines[Service], "", ""},
 	{"facts/NODE", examines[Facts], "the node has no facts until its next pull", ""},
 	{"history/SEQ", examines[Version], "", ""},

@@ -147,6 +147,8 @@ func (k Key) scope() string {
 		return RoleScope(k.Group).String()
 	case k.kind.shape == "config_state/pause":
 		return PauseScope
+	case k.kind.shape == "config_state/store":
+		return StoreScope
 	}
 	return GlobalScope().String()
 }

@@ -122,32 +122,6 @@ func (p *pull) renew(ctx context.Context, presence *state.Presence) {
 	})
 }
 
-// forgotten looks whether the fleet's record went back in time, because etcd does not know the node's lease any more: the others learn at once what
-// this node holds, also while a long step runs.
-func (p *pull) forgotten(ctx context.Context, store *state.Store, seen state.Origin) {
-	held := p.held.Load()
-	if held == nil {
-		return
-	}
-	_, err := store.Guard(ctx, p.config.Node.Name, seen)
-	var back *state.WentBackError
-	if errors.As(err, &back) {
-		p.log.Error(err)
-		err = p.putBack(ctx, store, back, held)
-	}
-	if err != nil {
-		p.log.WithError(err).Warn("the fleet does not know that this node is in the middle of an upgrade")
-	}
-}
-
-// putBack tells a record that went back in time which slot the node holds.
-func (p *pull) putBack(ctx context.Context, store *state.Store, back *state.WentBackError, held *state.HeldSlot) error {
-	if back == nil || held == nil {
-		return nil
-	}
-	return store.Explain(lock.PutBack(ctx, store, held))
-}
-
 // agree finds the version that the fleet works on, and proposes a newer one when this node sees it first. It returns no version when
 // there is nothing that the node can do now; the outcome says why.
 func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, error) {

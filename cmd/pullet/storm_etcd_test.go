@@ -249,6 +249,7 @@ func (s *storm) restore(x *mrand.Rand) {
 func (s *storm) lookAgain() {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	s.stop = cancel
+	s.watched.Store(0)
 	go s.watch(ctx, s.client, s.era, 1)
 }
 

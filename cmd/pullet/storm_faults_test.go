@@ -34,6 +34,11 @@ func (s *storm) rage() {
 			}
 		})
 	}
+	running.Go(func() {
+		for ; time.Now().Before(end); time.Sleep(time.Second) {
+			s.restartEnded()
+		}
+	})
 	if s.kind.last >= 2*time.Minute && s.seed%3 == 0 {
 		x := stormRand(s.seed, 100)
 		running.Go(func() { s.restores(x, end) })
@@ -135,7 +140,7 @@ func (s *storm) reinstalled(x *rand.Rand) {
 	})
 }
 
-// emptiedUnder removes the state directory under pullet while it runs. An agent that ends then is started again, as its unit does.
+// emptiedUnder removes the state directory under pullet while it runs. An agent ends then, and its unit starts it again.
 func (s *storm) emptiedUnder(x *rand.Rand) {
 	h, done := s.any(x)
 	if h == nil {
@@ -152,11 +157,6 @@ func (s *storm) emptiedUnder(x *rand.Rand) {
 	}
 	sleepFor(x, time.Second, 5*time.Second)
 	s.giveUp(h)
-	select {
-	case <-h.process.done:
-		h.up()
-	default:
-	}
 }
 
 // reverted takes a host's state directory back to an older copy, and makes the copy for the next time.

@@ -83,6 +83,22 @@ func (h *stormHost) orphan() (again func()) {
 	return func() {}
 }
 
+// restartEnded starts agents again that ended by themselves, as their unit does: one whose state directory was removed may notice it much later.
+func (s *storm) restartEnded() {
+	for _, h := range s.hosts {
+		if !h.busy.TryLock() { // who does something to it starts it again
+			continue
+		}
+		select {
+		case <-h.process.done:
+			s.did("agent restarted", "%s", h.name)
+			h.up()
+		default:
+		}
+		h.busy.Unlock()
+	}
+}
+
 // killSteps kills the commands of the host's steps, and lets pullet live. It reports that there was one.
 func (h *stormHost) killSteps() bool {
 	pullets := []int{h.cmd.Process.Pid}

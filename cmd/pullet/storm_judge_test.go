@@ -65,7 +65,7 @@ func (h *stormHold) beside(other *stormHold) bool {
 // takenBack reports that a claim was taken from a node before another one was made: it finishes the step that it is in.
 func (j *stormJudge) takenBack(h, before *stormHold) bool {
 	for _, f := range j.facts["lost"] {
-		if f.era == before.era && f.rev < before.fence && f.what[0] == h.node && f.what[1] == fmt.Sprint(h.fence) {
+		if j.has(before.era, f) && f.rev < before.fence && f.what[0] == h.node && f.what[1] == fmt.Sprint(h.fence) {
 			return true
 		}
 	}
@@ -259,7 +259,7 @@ func baseVersion(rollout string) string {
 func (j *stormJudge) isCurrent(h *stormHold, rollout string) bool {
 	now := ""
 	for _, f := range j.facts["current"] {
-		if f.era == h.era && f.rev <= h.fence {
+		if j.has(h.era, f) && f.rev <= h.fence {
 			now = f.what[1]
 		}
 	}
@@ -270,7 +270,7 @@ func (j *stormJudge) isCurrent(h *stormHold, rollout string) bool {
 func (j *stormJudge) asOf(what string, h *stormHold, of func([]string) bool) *stormFact {
 	var found *stormFact
 	for i, f := range j.facts[what] {
-		if f.era == h.era && f.rev < h.fence && of(f.what) {
+		if j.has(h.era, f) && f.rev < h.fence && of(f.what) {
 			found = &j.facts[what][i]
 		}
 	}

@@ -35,6 +35,7 @@ import (
 //	reverted HOST                               its state directory is older from here on, or gone
 //	away, back                                  no member of etcd answers; they do again
 //	restored ERA                                etcd is another one from here on, with revisions of its own
+//	kept ERA REVISION                           up to this revision, the era has the facts of the one before: the storm cannot read them again
 //	accepted                                    an operator accepts it
 //	settled                                     nothing is wrong any more
 //	fault TEXT                                  what was done, for people
@@ -101,6 +102,7 @@ type stormLog struct {
 	holds    []*stormHold
 	facts    map[string][]stormFact // by their first word, in their order
 	marks    map[string][]stormMark
+	kept     map[int]int64     // by era: the revision up to which it has the facts of the one before
 	names    *strings.Replacer // of versions, for people
 }
 
@@ -112,7 +114,7 @@ type stormMark struct {
 
 // readStorm reads a log. A storm's own lines that it cannot read are an error, not a breach.
 func readStorm(text string) (*stormLog, error) {
-	l := &stormLog{versions: map[string]*stormVersion{}, facts: map[string][]stormFact{}, marks: map[string][]stormMark{}}
+	l := &stormLog{versions: map[string]*stormVersion{}, facts: map[string][]stormFact{}, marks: map[string][]stormMark{}, kept: map[int]int64{}}
 	open, era := map[string]*stormStint{}, 0
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(line, "\n")
@@ -153,6 +155,12 @@ func readStorm(text string) (*stormLog, error) {
 				return nil, fmt.Errorf("line %d: %q: %w", at+1, line, err)
 			}
 			l.facts[what] = append(l.facts[what], f)
+		case "kept":
+			f, err := readFact(at, append(word, ""))
+			if err != nil {
+				return nil, fmt.Errorf("line %d: %q: %w", at+1, line, err)
+			}
+			l.kept[f.era] = f.rev
 		default:
 			if what == "restored" {
 				era++
@@ -237,11 +245,21 @@ func (l *stormLog) hold() {
 func (l *stormLog) regroup(s *stormStint) (made int64) {
 	made = s.fence
 	for _, f := range slices.Backward(l.facts["moved"]) {
-		if f.era == s.era && f.rev == made && f.what[0] == s.node {
+		if l.has(s.era, f) && f.rev == made && f.what[0] == s.node {
 			made, _ = strconv.ParseInt(f.what[1], 10, 64) // 0 is before every claim
 		}
 	}
 	return made
+}
+
+// has reports that an era of etcd has a fact: one of its own, or one from before the restores since.
+func (l *stormLog) has(era int, f stormFact) bool {
+	for ; era > f.era; era-- {
+		if f.rev > l.kept[era] {
+			return false
+		}
+	}
+	return era == f.era
 }
 
 // shorten calls versions by their numbers.
@@ -256,7 +274,7 @@ func (l *stormLog) shorten() *strings.Replacer {
 // at is the version that the fleet was at, at a revision; other where that is not on record.
 func (l *stormLog) at(era int, rev int64, other string) string {
 	for _, f := range l.facts["current"] {
-		if f.era == era && f.rev <= rev {
+		if l.has(era, f) && f.rev <= rev {
 			other = f.what[0]
 		}
 	}

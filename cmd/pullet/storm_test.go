@@ -233,6 +233,7 @@ func (s *storm) settle() string {
 	s.log.say("settled")
 	end := time.Now().Add(4 * time.Minute)
 	for mend := time.Now().Add(20 * time.Second); ; time.Sleep(300 * time.Millisecond) {
+		s.restartEnded()
 		why := s.unsettled()
 		if why == "" {
 			return ""

@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/puller"
@@ -19,8 +21,10 @@ func (s *storm) watch(ctx context.Context, client *clientv3.Client, era int, fro
 	slots := stormSlots{}
 	for ctx.Err() == nil {
 		for got := range client.Watch(clientv3.WithRequireLeader(ctx), "/pullet/default/", clientv3.WithRange(stormMarker+"\x00"), clientv3.WithRev(from)) {
-			if got.CompactRevision > from && from == 1 {
-				from = got.CompactRevision
+			if got.CompactRevision > from && from == 1 { // the log has what was before: nothing is compacted that it has not
+				slots.read(ctx, client, got.CompactRevision)
+				s.log.say("kept %d %d", era, got.CompactRevision)
+				from = got.CompactRevision + 1
 				break
 			}
 			if got.CompactRevision > from {
@@ -48,6 +52,25 @@ type stormSlot struct {
 
 // stormSlots are the claims of all groups, by their keys.
 type stormSlots map[string]stormSlot
+
+// read reads the claims at a revision. It tries until ctx ends: members start and stop.
+func (k stormSlots) read(ctx context.Context, client *clientv3.Client, rev int64) {
+	for ; ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
+		got, err := client.Get(ctx, "/pullet/default/slot/", clientv3.WithPrefix(), clientv3.WithRev(rev))
+		if errors.Is(err, rpctypes.ErrCompacted) {
+			return // the storm's own watch says so
+		} else if err != nil {
+			continue
+		}
+		for _, kv := range got.Kvs {
+			var c state.Claim
+			if json.Unmarshal(kv.Value, &c) == nil {
+				k[string(kv.Key)] = stormSlot{c.Node, kv.CreateRevision}
+			}
+		}
+		return
+	}
+}
 
 // moves finds claims that go from one place to another in one transaction, by its revision: they are the new one's fences.
 func (k stormSlots) moves(events []*clientv3.Event) map[int64]stormSlot {

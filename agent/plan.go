@@ -20,6 +20,9 @@ func (a *Agent) Plan(ctx context.Context, dir string) (*Outcome, error) {
 		return p.out, err
 	}
 	p.journal = journal
+	if p.local, err = state.LoadLocal(a.config.Paths.State); err != nil {
+		return p.out, err
+	}
 	store, err := a.openStore(ctx)
 	var away *state.UnreachableError
 	if errors.As(err, &away) {
@@ -60,15 +63,41 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.noteProblems(own)
 	var current *state.Version
 	if p.store != nil {
 		if current, _, err = p.store.Current(ctx); err != nil && lock.Unreadable("", err) == nil {
 			return nil, err
 		}
 	}
-	if p.out.Version, err = p.newer(ctx, current, own); err != nil {
+	if p.out.Version, err = p.wanted(ctx, current, own); err != nil {
 		return nil, err
 	}
 	return p.compile(ctx, p.out.Version)
+}
+
+// wanted is the version that a pull would bring the node to: what stays in force here, where this host refuses the fleet's.
+func (p *pull) wanted(ctx context.Context, current *state.Version, own []puller.Head) (*state.Version, error) {
+	next, err := p.newer(ctx, current, own)
+	if current == nil || err != nil {
+		p.noteProblems(own)
+		return next, err
+	}
+	stays, err := p.stays(ctx, current, next)
+	if err != nil {
+		return nil, err
+	}
+	if stays {
+		next = current
+	}
+	var refused *RefusedVersionError
+	if err := p.doubt(ctx, next, own); errors.As(err, &refused) {
+		if v := p.refuses(own, refused); v != nil {
+			return v, nil
+		}
+		return nil, refused
+	} else if err != nil {
+		return nil, err
+	}
+	p.noteProblems(own)
+	return next, nil
 }

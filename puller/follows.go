@@ -2,9 +2,9 @@ package puller
 
 import "context"
 
-// Follows reports a commit that this host's own repository follows: it is in the history of the repository's own head, or, where tags are
-// followed, one of them stands on it. It returns the head with the tag that the repository itself has there, and never one that somebody else named.
-// A commit that the repository does not have is not refused: Snapshot says so to who needs it.
+// Follows reports a commit that this host's own repository follows: it is in the history of own, which is the repository's head, or of where the
+// repository went on to since; or, where tags are followed, one of them stands on it. It returns the head with the tag that is followed there, and
+// never one that somebody else named. A commit that the remote does not show is not refused: Snapshot says so to who needs it.
 func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
 	over, err := p.turn(ctx)
 	if err != nil {
@@ -18,23 +18,48 @@ func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
 	if err := h.check(); err != nil || own.Commit == h.Commit {
 		return own, err == nil, err
 	}
-	if !r.store.holds(h.hash()) {
-		if _, err := r.seek(ctx, h); err != nil && !r.store.holds(h.hash()) {
-			return h, true, ctx.Err()
-		}
-	}
 	h.Tag = ""
-	if r.src.tagged() {
-		if l, _, err := r.look(ctx); err == nil {
-			for _, t := range l.tags {
-				if t.annotated && t.commit == h.Commit && r.src.matches(t.name) && (h.Tag == "" || r.src.newer(t.name, h.Tag)) {
-					h.Tag = t.name
-				}
-			}
+	if r.src.tagged() || !r.store.holds(h.hash()) {
+		l, o, err := r.look(ctx)
+		if err == nil {
+			release := r.release(l, h.Commit)
+			h.Tag = release.name
+			_, err = r.obtain(ctx, o, release, h.hash())
+		}
+		if err != nil && !r.store.holds(h.hash()) {
+			return h, h.Tag != "" || !l.shows(h.Commit), ctx.Err()
 		}
 	}
 	rel, err := r.relation(ctx, own.Commit, h.Commit)
+	if err == nil && rel == Newer && h.Tag == "" {
+		rel, err = r.fromRemote(ctx, h)
+	}
 	return h, h.Tag != "" || rel == Older || rel == Same, err
+}
+
+// fromRemote is what a commit is, seen from where the remote is now. A remote that cannot be asked confirms nothing.
+func (r *repository) fromRemote(ctx context.Context, h Head) (Relation, error) {
+	_, o, err := r.look(ctx)
+	if err == nil {
+		_, err = r.obtain(ctx, o, tag{}, o.hash())
+	}
+	if err != nil {
+		return Unknown, ctx.Err()
+	}
+	return r.relation(ctx, o.commit, h.Commit)
+}
+
+// release is the newest of the followed tags on a commit; zero if there is none.
+func (r *repository) release(l listing, commit string) (newest tag) {
+	if !r.src.tagged() {
+		return newest
+	}
+	for _, t := range l.tags {
+		if t.annotated && t.commit == commit && r.src.matches(t.name) && (newest.name == "" || r.src.newer(t.name, newest.name)) {
+			newest = t
+		}
+	}
+	return newest
 }
 
 // Follow says what a repository follows, for messages.

@@ -53,14 +53,14 @@ func newListing(remote gitremote.Listing) listing {
 	return l
 }
 
-// annotated is the annotated tag of a name; zero if there is none.
-func (l listing) annotated(name string) tag {
-	for _, t := range l.tags {
-		if t.name == name && t.annotated {
-			return t
+// shows reports a commit that a branch or a tag is at.
+func (l listing) shows(commit string) bool {
+	for _, at := range l.branches {
+		if at == commit {
+			return true
 		}
 	}
-	return tag{}
+	return slices.ContainsFunc(l.tags, func(t tag) bool { return t.commit == commit || t.id.String() == commit })
 }
 
 // pick selects what a source follows.

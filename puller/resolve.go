@@ -23,8 +23,8 @@ func (e *RevisionError) Error() string {
 }
 
 // Resolve finds the commit that an annotated tag, a branch or a commit id,
-// which may be cut off, stands for, and fetches it. Every node can have it: it
-// is in the history of what the source follows, or it bears an annotated tag.
+// which may be cut off, stands for, and fetches it. It refuses what Follows
+// refuses on every host.
 func (p *Puller) Resolve(ctx context.Context, repo, rev string) (Head, error) {
 	over, err := p.turn(ctx)
 	if err != nil {
@@ -46,16 +46,28 @@ func (p *Puller) Resolve(ctx context.Context, repo, rev string) (Head, error) {
 	if err != nil {
 		return h, err
 	}
-	if h.Tag != "" {
-		_, err := r.obtain(ctx, o, l.annotated(h.Tag), h.hash())
-		return h, err
+	release := r.release(l, h.Commit)
+	if release.name == "" {
+		rel, err := r.relation(ctx, h.Commit, o.commit)
+		if err != nil {
+			return h, err
+		}
+		if rel != Same && rel != Newer {
+			return h, r.unfollowed(rev, o)
+		}
 	}
-	rel, err := r.relation(ctx, h.Commit, o.commit)
-	if err == nil && rel != Same && rel != Newer {
-		err = r.refuses(rev, fmt.Sprintf("%s is not in the history of %s and bears no annotated tag, so other nodes could not fetch it: merge it, or tag it with: git tag -a",
-			rev, r.src.follow()))
-	}
+	_, err = r.obtain(ctx, o, release, h.hash())
 	return h, err
+}
+
+// unfollowed refuses a revision that hosts would refuse, too.
+func (r *repository) unfollowed(rev string, o offer) error {
+	if !r.src.tagged() {
+		return r.refuses(rev, fmt.Sprintf("%s is not in the history of %s, which hosts follow, so they would refuse it: merge it into %[3]s, and push",
+			rev, r.src.follow(), r.src.branch()))
+	}
+	return r.refuses(rev, fmt.Sprintf("%s is neither in the history of %s nor a release that matches %s, which hosts follow, so they would refuse it: "+
+		"release it under a name that matches: git tag -a -m MESSAGE NAME COMMIT, and push the tag", rev, o.tag, r.src.follow()))
 }
 
 // named is the commit that a name stands for, with its tag.

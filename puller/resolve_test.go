@@ -18,14 +18,14 @@ func TestResolve(t *testing.T) {
 			u.git("checkout", "-q", "-b", "side", old)
 			stray := u.commit("b", "1")
 			u.git("checkout", "-q", "-b", "tagged", old)
-			aside := u.commit("c", "1")
+			u.commit("c", "1")
 			u.release("v2")
 			u.git("checkout", "-q", "main")
 			p := open(t, t.TempDir(), sources(t, u)[kind])
 			pull(t, p)
 			for rev, want := range map[string]Head{
 				"main": {Commit: head}, head: {Commit: head}, middle[:8]: {Commit: middle}, middle: {Commit: middle},
-				"v1": {Commit: old, Tag: "v1"}, old[:9]: {Commit: old, Tag: "v1"}, "v2": {Commit: aside, Tag: "v2"}, "tagged": {Commit: aside, Tag: "v2"},
+				"v1": {Commit: old, Tag: "v1"}, old[:9]: {Commit: old, Tag: "v1"},
 			} {
 				want.Repo = "main"
 				got, err := p.Resolve(t.Context(), "main", rev)
@@ -37,7 +37,7 @@ func TestResolve(t *testing.T) {
 					t.Errorf("%s: %v", rev, err)
 				}
 			}
-			for _, rev := range []string{"side", stray, "v3", "0123456789", "abc", "zzzzzzzz", "0123456789012345678901234567890123456789"} {
+			for _, rev := range []string{"side", stray, "v2", "tagged", "v3", "0123456789", "abc", "zzzzzzzz", "0123456789012345678901234567890123456789"} {
 				var revision *RevisionError
 				if got, err := p.Resolve(t.Context(), "main", rev); !errors.As(err, &revision) {
 					t.Errorf("%s: %+v, %v", rev, got, err)
@@ -46,5 +46,33 @@ func TestResolve(t *testing.T) {
 			_, err := p.Resolve(t.Context(), "other", "main")
 			expect(t, err, `no repository "other"`)
 		})
+	}
+}
+
+// TestResolveRelease: where tags are followed, one of them may stand anywhere, and no other tag helps a commit that is not in the history of the newest.
+func TestResolveRelease(t *testing.T) {
+	u := newUpstream(t)
+	old := u.commit("a", "1")
+	u.release("v1.0")
+	u.git("checkout", "-q", "-b", "side")
+	aside := u.commit("b", "1")
+	u.release("v1.1")
+	u.commit("b", "2")
+	u.release("nightly")
+	u.git("checkout", "-q", "main")
+	u.commit("a", "2")
+	u.release("v2.0")
+	u.commit("a", "3")
+	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url, Tag: "v*"})
+	pull(t, p)
+	for rev, want := range map[string]Head{"v1.0": {Commit: old, Tag: "v1.0"}, "v1.1": {Commit: aside, Tag: "v1.1"}} {
+		if got, err := p.Resolve(t.Context(), "main", rev); err != nil || got.Commit != want.Commit || got.Tag != want.Tag {
+			t.Errorf("%s is %+v, %v, want %+v", rev, got, err, want)
+		}
+	}
+	for _, rev := range []string{"nightly", "side", "main"} {
+		_, err := p.Resolve(t.Context(), "main", rev)
+		expect(t, err, `repository "main": `+rev+" is neither in the history of v2.0 nor a release that matches tag v*, which hosts follow, so they would refuse it: "+
+			"release it under a name that matches: git tag -a -m MESSAGE NAME COMMIT, and push the tag")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,10 +61,11 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 	}
 	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[i].GetResponseRange().Kvs }
 	fresh, started := lastParts(s.store, kvs(1)), lastParts(s.store, kvs(3))
+	chosen := s.holders(kvs(2))
 	found := map[string]state.StepResult{}
 	for _, kv := range kvs(0) {
 		r, err := state.Read[state.StepResult](s.store, kv)
-		if err != nil { // it is waited for
+		if err != nil || !slices.Contains(chosen, r.Node) { // the step waits for one that can be read, of a node that was chosen
 			continue
 		}
 		if maxAge == 0 || fresh[r.Node] || r.Result != "ok" {
@@ -79,10 +81,9 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 		}
 	}
 	var missing []state.Holder
-	for _, kv := range kvs(2) {
-		node, err := state.Read[state.NodeName](s.store, kv)
-		if err == nil && found[string(node)].Node == "" && len(missing) < askedAtOnce {
-			missing = append(missing, state.Holder{Node: string(node), Step: step.ID, Since: time.Unix(0, 0)})
+	for _, node := range chosen {
+		if found[node].Node == "" && len(missing) < askedAtOnce {
+			missing = append(missing, state.Holder{Node: node, Step: step.ID, Since: time.Unix(0, 0)})
 		}
 	}
 	if err := trouble(ctx, s.store, s.req, missing); err != nil {
@@ -96,6 +97,16 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 		}
 	}
 	return nil, resultWait(step, e, missing), got.Header.Revision, nil
+}
+
+// holders are the nodes that have places. A place that cannot be read is taken, and nobody's.
+func (s *Steps) holders(places []*mvccpb.KeyValue) (nodes []string) {
+	for _, kv := range places {
+		if node, err := state.Read[state.NodeName](s.store, kv); err == nil {
+			nodes = append(nodes, string(node))
+		}
+	}
+	return nodes
 }
 
 // askedAtOnce is of how many chosen nodes it is asked how they are: their results come, and then the next are asked.

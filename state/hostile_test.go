@@ -191,6 +191,34 @@ func TestRegisterRepairs(t *testing.T) {
 	}
 }
 
+// TestForgedFacts: facts that somebody else wrote in the name of a node are data within their character sets, and last until the node's next pull.
+func TestForgedFacts(t *testing.T) {
+	s := open(t, t.TempDir())
+	register := func() {
+		_, err := s.Register(ctx, Node{Name: "web1", LastSeen: time.Now()}, Alive{Owner: "me"}, map[string]any{"os": "linux"}, time.Minute)
+		must(t, err)
+	}
+	etcd, err := raw(s)
+	must(t, err)
+	defer etcd.Close()
+	register()
+	for value, want := range map[string]any{`{"os":"forged: {{ x }}"}`: "forged: {{ x }}", `{"os":"a\n- evil"}`: nil, `{"os":"\u001b[2J"}`: nil, `["os"]`: nil} {
+		_, err := etcd.Put(ctx, s.key("facts", "web1"), value)
+		must(t, err)
+		view, err := s.View(ctx)
+		if must(t, err); view.Facts["web1"]["os"] != want {
+			t.Errorf("%s: %v", value, view.Facts["web1"])
+		}
+		if bad := s.BadRecords(); (len(bad) > 0) != (want == nil) {
+			t.Errorf("%s: %v", value, bad)
+		}
+	}
+	register()
+	if view, err := s.View(ctx); err != nil || view.Facts["web1"]["os"] != "linux" {
+		t.Errorf("%v %v", view.Facts, err)
+	}
+}
+
 // TestRemove: a record that cannot be read goes by the key that its error shows, and none that can.
 func TestRemove(t *testing.T) {
 	s := open(t, t.TempDir())

@@ -67,7 +67,7 @@ var stormMutants = []struct {
 	{"total", stormPatch{"../../lock/decide.go", "if v.Total == 0 {", "if true {"}},
 	{"dependencies", stormPatch{"../../lock/decide.go", "for _, d := range v.Depends {", "for _, d := range v.Depends[:0] {"}},
 	{"halt", stormPatch{"../../lock/decide.go", "return g.State == state.Halted && !counted(g, v.Node)", "return false"}},
-	{"pause", stormPatch{"../../lock/pool.go", "if len(pause) > 0 && r.view.Switch == nil {", "if false {"}},
+	{"pause", stormPatch{"../../lock/pool.go", "if len(all.set) == 0 || r.view.Switch != nil {", "if len(all.set) == 0 || r.view.Switch != nil || all.what == state.PauseScope {"}},
 	{"serialize", stormPatch{"../../lock/serialize.go", `step: step.ID, gate: "step-" + hash, limit: limit,`, `step: step.ID, gate: "step-" + hash, limit: func(int) int { return 9 },`}},
 	{"barrier", stormPatch{"../../lock/barrier.go", "if got.Responses[0].GetResponseRange().Count > 0 {\n\t\treturn nil, 0, nil", "if true {\n\t\treturn nil, 0, nil"}},
 	{"elections", stormPatch{"../../lock/election.go", `func (c *Candidate) Chosen() bool { return c.place != "" }`, `func (c *Candidate) Chosen() bool { return true }`}},

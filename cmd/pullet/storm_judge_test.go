@@ -90,7 +90,7 @@ func (j *stormJudge) limits(h *stormHold) {
 			continue
 		}
 		was := j.versions[o.version]
-		if was != nil && (was.Groups[o.node] == group || v.Groups[o.node] == group) {
+		if was != nil && (was.Groups[o.node] == group && !j.idle(o, h) || v.Groups[o.node] == group) {
 			inGroup = append(inGroup, o)
 		}
 		if o.anywhere(h) {
@@ -105,6 +105,12 @@ func (j *stormJudge) limits(h *stormHold) {
 	if v.Total > 0 && len(inFleet) > v.Total {
 		j.breach("total", holdLines(inFleet, h), "%s is admitted to version %d, where %d of the whole fleet may change at a time: %s", h.node, v.Number, v.Total, holders(inFleet))
 	}
+}
+
+// idle reports a node that waited for other groups when another one was admitted, before it began with a newer version.
+func (j *stormJudge) idle(o, admitted *stormHold) bool {
+	f := j.asOf("idle", admitted, func(w []string) bool { return w[0] == o.node })
+	return f != nil && f.what[1] == "on"
 }
 
 // anywhere reports that a node had its place in the whole fleet when another was admitted. One that adopts its claim for another version may give the
@@ -187,16 +193,29 @@ func (j *stormJudge) sick(node, version string, before int) bool {
 	return false
 }
 
-// silent reports that a node's lease ended since the fleet came to a version: the log says at which revision, not beside which lines.
+// silent reports that a node's lease ended since the fleet came to a version, or had ended before: the log says at which revision, not beside which lines.
 func (j *stormJudge) silent(node string, v *stormVersion) bool {
 	for _, at := range j.facts["current"] {
 		if at.what[0] == v.ID {
-			return slices.ContainsFunc(j.facts["silent"], func(f stormFact) bool {
+			return j.away(node, at) || slices.ContainsFunc(j.facts["silent"], func(f stormFact) bool {
 				return f.what[0] == node && (f.era > at.era || f.era == at.era && f.rev > at.rev)
 			})
 		}
 	}
 	return false
+}
+
+// away reports a node that had no lease any more at some fact.
+func (j *stormJudge) away(node string, at stormFact) bool {
+	last := func(what string) (rev int64) {
+		for _, f := range j.facts[what] {
+			if f.what[0] == node && j.has(at.era, f) && f.rev < at.rev {
+				rev = max(rev, f.rev)
+			}
+		}
+		return rev
+	}
+	return last("silent") > last("alive")
 }
 
 // last is the last line of a node before another line, or that line.

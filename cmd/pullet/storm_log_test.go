@@ -29,6 +29,8 @@ import (
 //	lost ERA REVISION NODE FENCE                a claim was taken back from a node that does not answer
 //	moved ERA REVISION NODE FENCE               its claim with this fence is in another group from here on, and has the revision as its fence
 //	silent ERA REVISION NODE                    its lease ended, or it was given up
+//	alive ERA REVISION NODE                     it has a lease again
+//	idle ERA REVISION NODE on|off               it holds a claim and changes nothing: it counts in its own group only (I1 of docs/faults.md)
 //	alias VERSION COMMIT                        a version of several repositories, with the rules of this commit
 //	sick NODE                                   its host has a fault of its own, or had one just now
 //	decommission NODE                           an operator gives a node up
@@ -149,7 +151,7 @@ func readStorm(text string) (*stormLog, error) {
 				one.ID = word[1]
 				l.versions[word[1]] = &one
 			}
-		case "current", "gate", "soak", "switch", "lost", "silent", "moved":
+		case "current", "gate", "soak", "switch", "lost", "silent", "alive", "idle", "moved":
 			f, err := readFact(at, word)
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %q: %w", at+1, line, err)

@@ -64,6 +64,7 @@ func judgedRules(change func(*stormRules)) *stormRules {
 func TestStormJudge(t *testing.T) {
 	same := func(*stormRules) {}
 	two := func(r *stormRules) { r.global = 2 }
+	release := func(r *stormRules) { r.onLost = "release" }
 	canary := []string{"current 0 10 v1 v1", "edge1 work v1 #11", "edge1 serial", "edge1 last"}
 	db1, db2 := []string{"db1 work v1 #20", "db1 token", "db1 join", "db1 meet"}, []string{"db2 work v1 #22", "db2 join", "db2 meet"}
 	db := slices.Concat(canary, db1, db2, []string{"db1 behind v1 #24", "db1 last", "db2 behind v1 #26", "db2 last"})
@@ -86,6 +87,10 @@ func TestStormJudge(t *testing.T) {
 		{"limit: a failed canary is one no more, and others begin", "limit", same, func(r *stormRules) { r.canary = map[string]bool{} }, both(canary[:1], "edge1+ work v1 #11", "edge1-! work", "current 0 40 v2 v2", "edge2+ work v2 #41", "moved 0 42 edge1 11", "edge1 work v2 #42", "edge2- work")},
 		{"limit: two that change are of one group now, and go on", "", func(r *stormRules) { r.depends = false }, func(r *stormRules) { r.mapped = true }, both(canary, "db1+ work v1 #20", "web1+ work v1 #21", "current 0 40 v2 v2", "edge1 work v2 #41", "edge1 last", "db1- work", "moved 0 45 db1 20", "db1 work v2 #45", "web1- work")},
 		{"limit: a claim that moved twice", "limit", func(r *stormRules) { r.depends = false }, func(r *stormRules) { r.mapped = true }, both(canary, "db1+ work v1 #20", "current 0 40 v2 v2", "edge1 work v2 #41", "edge1 last", "moved 0 42 db1 20", "moved 0 44 db1 42", "web1+ work v2 #43", "db1- work", "db1 work v2 #44", "web1- work")},
+		{"limit: it left the group, and waits for the canaries", "", func(r *stormRules) { r.depends = false }, func(r *stormRules) { r.roles["db1"] = "web" }, both(canary, "db1+ work v1 #20", "db1- work", "current 0 40 v2 v2", "edge1 work v2 #41", "edge1 last", "moved 0 42 db1 20", "idle 0 43 db1 on", "db2+ work v2 #44", "idle 0 45 db1 off", "db1 work v2 #42", "db2- work")},
+		{"limit: it left the group, and goes on", "limit", func(r *stormRules) { r.depends = false }, func(r *stormRules) { r.roles["db1"] = "web" }, both(canary, "db1+ work v1 #20", "db1- work", "current 0 40 v2 v2", "edge1 work v2 #41", "edge1 last", "moved 0 42 db1 20", "idle 0 43 db1 on", "idle 0 44 db1 off", "db2+ work v2 #45", "db1 work v2 #42", "db2- work")},
+		{"dependencies: who was silent before is given up", "", release, release, both(canary, "silent 0 39 db1", "current 0 40 v2 v2", "edge1 work v2 #41", "edge1 last", "db2 last v2 #42", "web1 work v2 #43")},
+		{"dependencies: who was silent came back before the version", "dependencies", release, release, both(canary, "silent 0 38 db1", "alive 0 39 db1", "current 0 40 v2 v2", "edge1 work v2 #41", "edge1 last", "db2 last v2 #42", "web1 work v2 #43")},
 		{"limit: it was taken back", "", same, same, both(canary, "db1+ work v1 #20", "lost 0 21 db1 20", "db2 work v1 #22", "db1- work")},
 		{"limit: it was taken back later", "limit", same, same, both(canary, "db1+ work v1 #20", "lost 0 23 db1 20", "db2 work v1 #22", "db1- work")},
 		{"limit: the node was given up", "", same, same, both(canary, "db1+ work v1 #20", "decommission db1", "db2 work v1 #22", "db1- work")},

@@ -142,6 +142,9 @@ func (s *storm) calm() {
 		s.accept()
 	}
 	_, _ = s.operator("rollout", "resume")
+	if strings.Contains(out, "pullet rollout undo, then pullet rollout follow") { // the branch was rewritten before others fetched the version
+		_, _ = s.operator("rollout", "undo", "--reason", "its commit is gone")
+	}
 	_, _ = s.operator("rollout", "follow")
 	if strings.Contains(out, "accept-rewind") {
 		_, _ = s.operatorOn(s.hosts[0], "pull", "--accept-rewind", "--wait", "0s")

@@ -130,6 +130,12 @@ func (s *storm) fact(era int, e *clientv3.Event) {
 		say("lost", record.Claim.Node, record.Fence)
 	case key[0] == "alive" && !put:
 		say("silent", key[1])
+	case key[0] == "alive" && e.IsCreate():
+		say("alive", key[1])
+	case key[0] == "slot" && put:
+		var c state.Claim
+		s.decode(e, &c)
+		say("idle", c.Node, map[bool]string{true: "on", false: "off"}[c.Idle && len(c.Groups) == 0])
 	case key[0] == "config_state":
 		s.switchFact(key, put, e, say)
 	}

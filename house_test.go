@@ -19,7 +19,7 @@ const module = "github.com/pullet/pullet"
 var mayImport = map[string][]string{
 	"":                  {},
 	"gitremote":         {},
-	"puller":            {"gitremote"},
+	"puller":            {"plain", "gitremote"},
 	"plain":             {},
 	"render":            {"plain"},
 	"render/facts":      {"render"},

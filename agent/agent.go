@@ -47,6 +47,8 @@ type Agent struct {
 	nodes   int       // of the fleet, as they were counted last
 	counted time.Time // and when
 
+	abandoned apply.Abandoned // what hangs since an earlier pull
+
 	checks []recheck // of services, between two pulls
 	away   *outage   // of the fleet's record, as the loop says it
 }
@@ -136,7 +138,7 @@ func (a *Agent) host(version string) *apply.Host {
 	env := map[string]string{"PULLET_NODE": a.config.Node.Name, "PULLET_VERSION": version}
 	backups := filepath.Join(a.config.Paths.State, "backups")
 	git := gitremote.Client{Scratch: filepath.Join(a.config.Paths.State, "checkouts"), Limits: a.config.Agent.Git.limits()}
-	return &apply.Host{Root: a.config.Root, Env: env, Backups: backups, Notes: a.notes(), Git: git, Boot: apply.Boot(), Live: a.Live}
+	return &apply.Host{Root: a.config.Root, Env: env, Backups: backups, Notes: a.notes(), Git: git, Boot: apply.Boot(), Abandoned: &a.abandoned, Live: a.Live}
 }
 
 // notes is where commands are noted while they run.

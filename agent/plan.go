@@ -38,6 +38,8 @@ func (a *Agent) Plan(ctx context.Context, dir string) (*Outcome, error) {
 	}
 	host := a.host(p.out.Version.ID)
 	host.Fleet = p.fleet()
+	ctx, cancel := context.WithTimeout(ctx, a.config.Agent.Deadline.Std())
+	defer cancel()
 	p.out.Report = program.Plan(ctx, apply.Options{
 		Run: p.out.Run, Host: host, Journal: journal, Upgrade: true, Log: a.log,
 		PruneLimit: a.config.Agent.PruneLimit,

@@ -27,7 +27,7 @@ type FaultRule struct {
 // FaultRules are the rows of the table, in order.
 func FaultRules() []FaultRule {
 	return []FaultRule{
-		{"an error that says so itself: a link, a file or an owner in a path that is refused; a package manager's lock that another program keeps", HostFault, saysHost},
+		{"an error that says so itself: a link, a file or an owner in a path that is refused; a package manager's lock that another program keeps; an action that hangs and is abandoned", HostFault, saysHost},
 		{"a full disk, a full quota, no inodes (`ENOSPC`, `EDQUOT`)", HostFault, errno(syscall.ENOSPC, syscall.EDQUOT)},
 		{"a read-only file system (`EROFS`)", HostFault, errno(syscall.EROFS)},
 		{"a disk or a network file system that does not answer (`EIO`, `ESTALE`)", HostFault, errno(syscall.EIO, syscall.ESTALE)},

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"sync"
 )
 
@@ -14,6 +15,7 @@ type joint struct {
 	acts   []Action
 	full   chan struct{} // closed: none is absent
 	acted  chan struct{} // closed: the first has acted
+	hung   *HungError    // it hangs, and still works on what the others are for
 }
 
 func newJoint(run context.Context, steps int) *joint {
@@ -22,7 +24,7 @@ func newJoint(run context.Context, steps int) *joint {
 
 // come adds an action and returns when the change was made for all. The context is that of the run: one step's end of time is not the end
 // of what is made for others too.
-func (j *joint) come(run context.Context, h *Host, act Joiner) error {
+func (j *joint) come(run context.Context, h *Host, s *boundStep, act Joiner) error {
 	j.mu.Lock()
 	j.acts = append(j.acts, act)
 	first := len(j.acts) == 1
@@ -30,6 +32,9 @@ func (j *joint) come(run context.Context, h *Host, act Joiner) error {
 	j.leave()
 	if !first {
 		<-j.acted
+		if j.hung != nil {
+			return j.hung
+		}
 		return nil
 	}
 	defer close(j.acted)
@@ -41,7 +46,9 @@ func (j *joint) come(run context.Context, h *Host, act Joiner) error {
 	if len(j.acts) == 1 {
 		return nil
 	}
-	return act.ApplyTogether(run, h, j.acts)
+	err := s.changeTogether(run, h, act, j.acts)
+	errors.As(err, &j.hung)
+	return err
 }
 
 // leave says that a step is not waited for any longer.
@@ -58,18 +65,23 @@ func (j *joint) leave() {
 func (s *running) together(ctx context.Context, change Change) (Output, error) {
 	act, ok := s.act.(Joiner)
 	if !ok || s.joint == nil {
-		return s.act.Apply(s.live(ctx), s.Host, change)
+		return s.change(s.live(ctx), s.Host, change)
 	}
 	j := s.joint
 	s.joint = nil
-	if err := j.come(s.live(j.run), s.Host, act); err != nil && s.Log != nil {
+	err := j.come(s.live(j.run), s.Host, s.boundStep, act)
+	var hung *HungError
+	if errors.As(err, &hung) {
+		return Output{}, hung
+	}
+	if err != nil && s.Log != nil {
 		s.Log.WithError(err).Info("steps could not be made together: each is tried alone")
 	}
-	left, err := s.act.Check(ctx, s.Host)
+	left, err := s.compare(ctx, s.Host)
 	if err != nil || left.Empty() {
 		return Output{State: left.State}, err
 	}
-	return s.act.Apply(s.live(ctx), s.Host, left)
+	return s.change(s.live(ctx), s.Host, left)
 }
 
 // alone takes the step out of its joint: it waits, or has nothing to change.

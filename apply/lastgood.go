@@ -133,9 +133,9 @@ func (x *execution) restoreParts(ctx context.Context, j *render.Job, back func(*
 			if !what.Part || removal == nil || !slices.Contains(r.Made, what.ID) {
 				continue
 			}
-			change, err := removal.act.Check(ctx, x.Host)
+			change, err := removal.compare(ctx, x.Host)
 			if err == nil && !change.Empty() {
-				_, err = removal.act.Apply(ctx, x.Host, change)
+				_, err = removal.change(ctx, x.Host, change)
 			}
 			back(s, what.ID, err)
 		}

@@ -59,7 +59,7 @@ func (s *running) absent(ctx context.Context) []string {
 	var out []string
 	for _, what := range s.manages() {
 		if what.Path != "" && !what.Part {
-			if s.Host.gone(what.Path) {
+			if !s.isThere(ctx, s.Host, what.Path) {
 				out = append(out, what.ID)
 			}
 			continue
@@ -68,7 +68,7 @@ func (s *running) absent(ctx context.Context) []string {
 		if removal == nil {
 			continue
 		}
-		if change, err := removal.act.Check(ctx, s.Host); err == nil && change.Empty() {
+		if change, err := removal.compare(ctx, s.Host); err == nil && change.Empty() {
 			out = append(out, what.ID)
 		}
 	}

@@ -177,14 +177,16 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 
 // onHost reports that a thing is there. Where that cannot be told, it may be.
 func (x *execution) onHost(ctx context.Context, id string, t state.Thing) bool {
-	if t.Path != "" && !t.Part {
-		return !x.Host.gone(t.Path)
-	}
 	s := x.removal(id, t)
-	if s == nil {
+	switch {
+	case s == nil && t.Path != "" && !t.Part:
+		return !x.Host.gone(t.Path)
+	case s == nil:
 		return true
+	case t.Path != "" && !t.Part:
+		return s.isThere(ctx, x.Host, t.Path)
 	}
-	change, err := s.act.Check(ctx, x.Host)
+	change, err := s.compare(ctx, x.Host)
 	return err != nil || !change.Empty()
 }
 
@@ -198,7 +200,7 @@ func (x *execution) remove(ctx context.Context, id string, t state.Thing) bool {
 	}
 	var before StepReport
 	if !x.Journal.Ended(s.ID(), &before) {
-		change, err := s.act.Check(ctx, x.Host)
+		change, err := s.compare(ctx, x.Host)
 		switch {
 		case err != nil:
 			x.left(id, "it cannot be removed: "+err.Error())

@@ -68,7 +68,7 @@ func (s *running) check(ctx context.Context) (Change, error) {
 		}
 		return Change{}, nil
 	}
-	return s.act.Check(ctx, s.Host)
+	return s.compare(ctx, s.Host)
 }
 
 // key is under what the journal remembers the step for good: see doneKey.

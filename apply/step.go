@@ -111,7 +111,11 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 		r.Outcome = OK
 	}
 	var pending *PendingError
+	var hung *HungError
 	switch {
+	case errors.As(err, &hung):
+		s.abandon(ctx, err)
+		return
 	case errors.As(err, &pending):
 		r.Outcome, r.Reason, r.stays = Pending, pending.Reason, s.spec.Passive // what comes after a wait was written to come after it
 	case err != nil:
@@ -129,12 +133,26 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 	s.record(s.acted())
 }
 
+// abandon fails a step whose action hangs. Its end is not on record: a run that goes on here runs it again, if it may run again.
+func (s *running) abandon(ctx context.Context, err error) {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		s.stop()
+	case s.repeatable():
+		s.r.fail(err)
+	default:
+		s.r.Result.State = unknown
+		s.r.fail(fmt.Errorf("%w; %s", err, s.lost()))
+		s.record(true)
+	}
+}
+
 // answered applies the action, and lets it react to a change of what it watches where applying was no answer to that.
 func (s *running) answered(ctx context.Context, change Change) (Output, error) {
 	out, err := s.together(ctx, change)
 	if reactor, ok := s.act.(Reactor); ok && err == nil && out.Late && s.watched() {
 		s.r.Reacted = true // from here on the state does not tell whether it is done
-		return reactor.React(s.live(ctx), s.Host)
+		return s.answer(s.live(ctx), s.Host, reactor)
 	}
 	return out, err
 }
@@ -151,7 +169,7 @@ func (s *running) persist(ctx context.Context, act func() (Output, error)) (Outp
 		if _, over := s.pause(ctx, "", intervalOf(retry), nil); over != nil {
 			break
 		}
-		if change, bad := s.act.Check(ctx, s.Host); bad == nil && change.Empty() && !s.r.Reacted {
+		if change, bad := s.compare(ctx, s.Host); bad == nil && change.Empty() && !s.r.Reacted {
 			return Output{State: change.State}, nil // the failed attempt got there all the same
 		}
 		out, err = s.verdict(ctx, act)

@@ -114,7 +114,9 @@ func (a *Agent) openStore(ctx context.Context) (*state.Store, error) {
 	if a.store != nil {
 		return a.store, nil
 	}
-	s, err := a.config.OpenStore(ctx)
+	c := a.config.store()
+	c.Node = a.config.Node.Name
+	s, err := state.Open(ctx, c)
 	if broken, ok := errors.AsType[*state.BrokenError](err); ok {
 		a.broken = broken
 	}

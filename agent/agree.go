@@ -63,7 +63,7 @@ func (p *pull) join(ctx context.Context) error {
 		return err
 	}
 	p.away.ends()
-	p.store, p.presence, p.out.seen = store, presence, presence.Revision
+	p.store, p.presence, p.before, p.out.seen = store, presence, presence.Found.Waits, presence.Revision
 	p.local.Store.Revision = presence.Revision
 	p.local.Pulls(node.LastSeen, apply.Boot()) // the next pull tells from it how long the gap was
 	if err := p.local.Save(p.config.Paths.State); err != nil {
@@ -129,8 +129,8 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 		return p.withoutFleet(own), nil
 	}
 	refused := map[string]bool{} // versions that did not compile here
-	for {
-		current, rev, err := p.store.Current(ctx)
+	found := p.presence.Found
+	for current, rev, err := found.Version, found.VersionRev, found.VersionErr; ; current, rev, err = p.store.Current(ctx) {
 		if wait := lock.Unreadable("the fleet's version", err); wait != nil {
 			return p.keeps(own, wait), nil
 		}

@@ -20,7 +20,7 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) {
 		return
 	}
 	asked := time.Now()
-	all, err := p.store.PendingCommands(ctx, p.config.Node.Name)
+	all, err := p.store.CommandsFor(ctx, p.config.Node.Name, p.ordered)
 	if err != nil {
 		p.troubled(ctx, fmt.Errorf("the commands of operators: %w", p.store.Explain(err)), asked)
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 // frozen reports that an operator stopped all changes of this node, and leaves it in the outcome. While the fleet's record is away, what the
-// node knew last holds.
-func (p *pull) frozen(ctx context.Context) (bool, error) {
-	if err := p.learnFreeze(ctx); err != nil {
+// node knew last holds. Where a run of a version begins otherwise, the fleet is told so in the same request; nil is none.
+func (p *pull) frozen(ctx context.Context, begins *state.Version) (bool, error) {
+	if err := p.learnFreeze(ctx, begins); err != nil {
 		return false, err
 	}
 	f := p.local.Frozen
@@ -27,15 +27,21 @@ func (p *pull) frozen(ctx context.Context) (bool, error) {
 }
 
 // learnFreeze reads the switches of the node, its role and the fleet, and remembers the one that stops all changes.
-func (p *pull) learnFreeze(ctx context.Context) error {
+func (p *pull) learnFreeze(ctx context.Context, begins *state.Version) error {
 	if p.store == nil {
 		return nil
 	}
-	n := p.node()
-	w, scope, err := p.store.Frozen(ctx, n.Name, n.Role())
+	var run *state.Status
+	if begins != nil {
+		st := p.status(begins, state.InRun)
+		run = &st
+	}
+	word, err := p.store.Orders(ctx, p.presence, p.node().Role(), run)
 	if err != nil {
 		return err
 	}
+	w, scope := word.Freeze, word.Scope
+	p.ordered, p.begun = word.Commands, word.Begun
 	was := p.local.Frozen
 	p.local.Frozen = nil
 	if w != nil {

@@ -49,7 +49,7 @@ func newerComes(v *state.Version, err error) *lock.Wait {
 // leaveSteps frees the places at serialized steps that a run which was killed left behind: while the node waits for its turn, those who have
 // theirs may wait for them.
 func (p *pull) leaveSteps(ctx context.Context) error {
-	if !p.halfway() {
+	if !p.halfway() || !p.mayBeInStep() {
 		return nil
 	}
 	_, err := lock.LeaveSteps(ctx, p.store, p.config.Node.Name, func(string) bool { return false })
@@ -73,13 +73,13 @@ func (p *pull) keepRunning(ctx context.Context) error {
 	if running == nil || p.halfway() {
 		return nil
 	}
-	if frozen, err := p.frozen(ctx); frozen || err != nil {
-		return err
-	}
 	program, err := p.compile(ctx, running)
 	if err != nil {
 		p.out.Warnings = append(p.out.Warnings, err)
 		return nil
+	}
+	if frozen, err := p.frozen(ctx, running); frozen || err != nil {
+		return err
 	}
 	report, err := p.run(ctx, running, program, nil)
 	if err != nil {

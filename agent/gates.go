@@ -66,10 +66,17 @@ func (g *gates) leaveSteps(ctx context.Context) error {
 	if g.turn == nil && len(goesOn) == 0 { // a newer version gives back what an older one took
 		return nil
 	}
+	if !g.mayBeInStep() {
+		return nil
+	}
 	var err error
 	g.keptSteps, err = lock.LeaveSteps(ctx, g.store, g.config.Node.Name, func(hash string) bool { return goesOn[hash] })
 	return err
 }
+
+// mayBeInStep reports that the node may hold places at serialized steps: it did when it registered, or this pull took some. Nobody else takes places
+// for it.
+func (p *pull) mayBeInStep() bool { return p.presence.Found.InStep || p.inStep.Load() }
 
 // leftSteps frees, behind a run that ended, the places of steps that it was to go on with and that turned out to be done.
 func (g *gates) leftSteps(ctx context.Context) error {
@@ -122,6 +129,7 @@ func (g *gates) acquire(ctx context.Context, turn *lock.Turn) error {
 	case wait != nil:
 		return g.pending(wait)
 	case err == nil || errors.Is(err, lock.ErrSuperseded):
+		g.waitsNoMore()
 		return err
 	}
 	return g.pending(err)
@@ -144,7 +152,7 @@ func (g *gates) Park(ctx context.Context, why string) error {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	g.held.Store(nil)
-	return g.turn.Park(ctx, g.waitStatus(ctx, g.req.Version, w))
+	return g.turn.Park(ctx, g.waitStatus(g.req.Version, w))
 }
 
 // aLook is the time for one look at a gate where no time is left to wait.
@@ -279,6 +287,7 @@ func (g *gates) with(s apply.GatedStep) *lock.Steps {
 
 func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (apply.EndSerial, error) {
 	count := s.Options.Serialize.Count
+	g.inStep.Store(true)
 	turn, err := g.with(s).Serialize(ctx, g.step(s), func(roster int) int { n, _ := count.Of(roster); return n })
 	if err != nil {
 		return nil, g.pending(err)

@@ -57,6 +57,10 @@ type pull struct {
 	waitsFrom time.Time     // since when any does
 	left      bool          // the fleet moved on to another version in mid-run
 	held      atomic.Pointer[state.HeldSlot]
+	before    state.Status  // for what the node waited last, as the fleet was told
+	ordered   []string      // commands of operators, when it was asked last
+	begun     bool          // the fleet was told that a run begins
+	inStep    atomic.Bool   // this pull took a place at a serialized step
 	said      *lock.Wait    // the last reason to wait inside the run; nil when nothing waits
 	toldWait  atomic.Bool   // the fleet's record says that the node waits
 	reported  bool          // a report of this pull is kept
@@ -134,7 +138,11 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.relabel(ctx, program.catalog.Node.Labels); err != nil {
 		return err
 	}
-	if frozen, err := p.frozen(ctx); frozen || err != nil {
+	var begins *state.Version // now, unless it is frozen
+	if p.upToDate(version) {
+		begins = version
+	}
+	if frozen, err := p.frozen(ctx, begins); frozen || err != nil {
 		p.out.Version = version
 		return errors.Join(err, p.tellConfigured(ctx, version))
 	}
@@ -271,7 +279,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 		o.Gates, o.Host.Fence = gates, gates.Fence
 	}
 	o.Host.Fleet = p.fleet()
-	p.begin(ctx, v)
+	p.begin(ctx, v, turn)
 	report, err := program.Run(ctx, o)
 	p.out.Report = report
 	if err == nil && report.Stopped == "" {

@@ -56,13 +56,13 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 	if report.Stopped != "" || report.Reboot {
 		st := p.status(v, report.Why())
 		if p.left {
-			st = p.waitStatus(ctx, v, p.out.Wait)
+			st = p.waitStatus(v, p.out.Wait)
 		}
 		return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...)
 	}
 	st := p.status(v, report.Why())
 	if p.out.Wait != nil {
-		st = p.waitStatus(ctx, v, p.out.Wait)
+		st = p.waitStatus(v, p.out.Wait)
 	}
 	p.local.Parked, p.local.Held = v.Rollout(), nil
 	return errors.Join(turn.Park(ctx, st), p.local.Save(p.config.Paths.State))

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -78,7 +77,7 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 		}
 		ctx, cancel := afterwards(p.ctx)
 		defer cancel()
-		st := p.waitStatus(ctx, v, w)
+		st := p.waitStatus(v, w)
 		asked := time.Now()
 		err := p.store.Explain(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...))
 		p.toldWait.Store(err == nil)
@@ -89,15 +88,24 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 }
 
 // waitStatus is the status of a node that waits. It began to wait when an earlier pull said so that came to the same gate.
-func (p *pull) waitStatus(ctx context.Context, v *state.Version, w *lock.Wait) state.Status {
+func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
+	p.waitMu.Lock()
+	defer p.waitMu.Unlock()
 	st := p.status(v, w.Gate+": "+w.Reason)
 	st.Clear, st.Gate, st.Holders, st.Since = w.Clear, w.Gate, w.Holders, st.Time
-	before, err := p.store.StatusOf(ctx, p.config.Node.Name, state.Rollout, state.Pending)
-	if err == nil && before.Version == v.ID && before.Gate == w.Gate { // without an answer it counts from now on
+	if before := p.before; before.Version == v.ID && before.Gate == w.Gate {
 		st.Since = before.Time
 		if !before.Since.IsZero() {
 			st.Since = before.Since
 		}
 	}
+	p.before = st
 	return st
+}
+
+// waitsNoMore forgets for what the node waited: it has its place.
+func (p *pull) waitsNoMore() {
+	p.waitMu.Lock()
+	defer p.waitMu.Unlock()
+	p.before = state.Status{}
 }

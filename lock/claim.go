@@ -18,7 +18,7 @@ import (
 func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 	key, fence := t.claims+strconv.Itoa(d.Index), r.fences[d.Index]
 	retried := fence != 0 && r.view.Claims[d.Index].Rollout == t.req.rollout()
-	ops, err := t.claimOps(ctx, r, d, key)
+	ops, gate, err := t.claimOps(ctx, r, d, key)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,9 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 	if fence == 0 {
 		fence = done.Header.Revision
 	}
-	t.seen, t.seenRev = &r.view.Gate, r.gateRev
+	if t.seen, t.seenRev = &r.view.Gate, r.gateRev; gate != nil {
+		t.seen, t.seenRev = gate, done.Header.Revision
+	}
 	t.key, t.fence, t.total, t.groups, t.at = key, fence, "", r.view.Claims[d.Index].Groups, t.step
 	t.queued, t.ticketed, t.since, t.said = false, false, time.Time{}, ""
 	if i, holds := r.view.own(r.view.Totals); holds {
@@ -67,8 +69,8 @@ func (t *Turn) unmoved(r *reading, d Decision, key string, fence int64, retried 
 	return out
 }
 
-// claimOps are the writes of a claim.
-func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string) ([]clientv3.Op, error) {
+// claimOps are the writes of a claim, and the gate where it is among them.
+func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string) ([]clientv3.Op, *state.Gate, error) {
 	q := t.req
 	value := t.claimed(t.step)
 	value.Groups = r.view.Claims[d.Index].Groups
@@ -81,18 +83,19 @@ func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string)
 	}
 	if t.slots {
 		ops = append(ops, t.store.StatusOps(q.node(), state.Rollout, state.Running, q.status(""))...)
+		ops = append(ops, t.store.BeginOp(q.Presence, q.status(state.InRun)))
 	}
 	stale := !r.view.Ticking && len(r.view.Claims) == 0 // it passed while nobody was there to be late
 	if !r.view.Timed || r.view.Gate.Clock && !stale {
-		return ops, nil
+		return ops, nil, nil
 	}
 	clock, err := t.wind(ctx) // the first that is admitted sets the progress deadline going
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	gate := r.view.Gate
 	gate.Clock = true
-	return append(ops, clock, t.store.GateOp(q.rollout(), t.gate, gate)), nil
+	return append(ops, clock, t.store.GateOp(q.rollout(), t.gate, gate)), &gate, nil
 }
 
 // wind writes the progress deadline anew.

@@ -30,7 +30,7 @@ func begins(t *testing.T, s *Store, c Command, nodes ...string) {
 // pendingFor checks which commands a node may have to do something about.
 func pendingFor(t *testing.T, s *Store, node string, want ...string) []PendingCommand {
 	t.Helper()
-	all, err := s.PendingCommands(ctx, node)
+	all, err := pendingCommands(s, node)
 	must(t, err)
 	var ids []string
 	for _, c := range all {
@@ -40,6 +40,15 @@ func pendingFor(t *testing.T, s *Store, node string, want ...string) []PendingCo
 		t.Errorf("%q, want %q", ids, want)
 	}
 	return all
+}
+
+// pendingCommands are the commands that a node may have to do something about.
+func pendingCommands(s *Store, node string) ([]PendingCommand, error) {
+	o, err := s.Orders(ctx, &Presence{Node: Node{Name: node}}, "", nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.CommandsFor(ctx, node, o.Commands)
 }
 
 // TestPendingCommands: nodes read what they may have to do something about, and nothing that others wrote; people read it all. What is forgotten leaves
@@ -125,7 +134,7 @@ func TestManyCommands(t *testing.T) {
 	for i := range n {
 		give(t, s, fmt.Sprintf("c%03d", i), []string{"n1"})
 	}
-	if all, err := s.PendingCommands(ctx, "n1"); err != nil || len(all) != n || all[n-1].ID != "c200" || !all[n-1].Open {
+	if all, err := pendingCommands(s, "n1"); err != nil || len(all) != n || all[n-1].ID != "c200" || !all[n-1].Open {
 		t.Errorf("%d %v", len(all), err)
 	}
 }

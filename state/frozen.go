@@ -7,28 +7,48 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Frozen is the switch that stops all changes of a node, drift correction included, with its scope; nil where none does. The nearest scope
-// counts: host over role over global.
-func (s *Store) Frozen(ctx context.Context, node, role string) (*Switch, Scope, error) {
-	scopes := []Scope{HostScope(node), RoleScope(role), GlobalScope()}
-	var ops []clientv3.Op
+// Orders are what operators want of a node, at one revision.
+type Orders struct {
+	Freeze   *Switch  // that stops all changes of the node, drift correction included; nil: none does
+	Scope    Scope    // of Freeze
+	Commands []string // that somebody has to run; CommandsFor tells which of them this node has to
+	Begun    bool     // the begin of a run is on record
+}
+
+// Orders reads what operators want of a node. Of switches the nearest scope counts: host over role over global. Where there is no switch at all, a run
+// that is given begins in the same transaction, as BeginRun does.
+func (s *Store) Orders(ctx context.Context, p *Presence, role string, run *Status) (Orders, error) {
+	scopes := []Scope{HostScope(p.Node.Name), RoleScope(role), GlobalScope()}
+	reads := []clientv3.Op{clientv3.OpGet(s.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
+	unswitched := s.mayBegin(p)
 	for _, c := range scopes {
-		ops = append(ops, clientv3.OpGet(s.SwitchKey(c)))
+		reads = append(reads, clientv3.OpGet(s.SwitchKey(c)))
+		unswitched = append(unswitched, clientv3.Compare(clientv3.CreateRevision(s.SwitchKey(c)), "=", 0))
 	}
-	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+	txn := s.Client.Txn(ctx).Then(reads...)
+	if run != nil {
+		txn = s.Client.Txn(ctx).If(unswitched...).Then(append(reads, s.StatusOps(p.Node.Name, Configured, Running, *run)...)...).Else(reads...)
+	}
+	got, err := txn.Commit()
 	if err != nil {
-		return nil, Scope{}, err
+		return Orders{}, err
 	}
-	for i, r := range got.Responses {
-		for _, kv := range r.GetResponseRange().Kvs {
-			w := s.ReadSwitch(kv)
-			if w.Enabled || !w.AllChanges {
-				return nil, Scope{}, nil
-			}
-			return &w, scopes[i], nil
+	o := Orders{Begun: run != nil && got.Succeeded}
+	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
+		if k, err := s.Key(kv); err == nil {
+			o.Commands = append(o.Commands, k.Word)
 		}
 	}
-	return nil, Scope{}, nil
+	for i, c := range scopes {
+		for _, kv := range got.Responses[1+i].GetResponseRange().Kvs {
+			w := s.ReadSwitch(kv)
+			if !w.Enabled && w.AllChanges {
+				o.Freeze, o.Scope = &w, c
+			}
+			return o, nil
+		}
+	}
+	return o, nil
 }
 
 // Freeze is the switch that stops all changes of this node, as it knew it last: it holds also while etcd is away.

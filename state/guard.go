@@ -48,19 +48,17 @@ func (s *Store) acceptedKey() string { return s.key("store_accepted") }
 // now. What is compared is the node's own record: others may have written a lot since the store went back. The doubt is recorded then, so that nobody
 // is admitted who saw less. What comes later in this process is compared by onward.
 func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, error) {
-	s.onward.begin()
-	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.NodeKey(node), clientv3.WithKeysOnly())).Commit()
-	if err != nil {
-		return seen, err
+	r := s.known.take(node)
+	if r == nil || r.guarded {
+		s.onward.begin(Origin{})
+		var err error
+		if r, err = s.registration(ctx, node); err != nil {
+			return seen, err
+		}
+	} else {
+		s.onward.begin(Origin{Cluster: r.origin.Cluster, Revision: r.revision})
 	}
-	now := Origin{Cluster: got.Header.ClusterId}
-	if accepted := got.Responses[0].GetResponseRange().Kvs; len(accepted) > 0 {
-		word, _ := Read[Word](s, accepted[0]) // one that cannot be read accepts nothing
-		now.Accepted = string(word)
-	}
-	if own := got.Responses[1].GetResponseRange().Kvs; len(own) > 0 {
-		now.Revision = own[0].ModRevision
-	}
+	now := r.origin
 	back := seen.Revision != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision)
 	if back && (now.Accepted == "" || now.Accepted == seen.Accepted) {
 		back := &WentBackError{seen, now}
@@ -68,6 +66,8 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 			Then(Put(s.DoubtKey(), Switch{Reason: back.what(), By: node, At: time.Now().UTC()}), s.RingOp()).Commit()
 		return seen, errors.Join(back, err)
 	}
+	r.guarded = true
+	s.known.keep(r)
 	return now, nil
 }
 

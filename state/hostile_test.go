@@ -125,7 +125,7 @@ func readAllOf(t *testing.T, s *Store) {
 	must(t, err)
 	_, _, err = s.Commands(ctx)
 	must(t, err)
-	_, err = s.PendingCommands(ctx, "web1")
+	_, err = pendingCommands(s, "web1")
 	must(t, err)
 	_, err = s.PlightOf(ctx, []string{"web1"})
 	must(t, err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -77,20 +78,36 @@ func (s *Store) rivalKey(node, mark string) string { return s.key("rival", node,
 type registration struct {
 	name           string
 	holder         Alive
+	revision       int64 // at which it was read
 	seen, nodeSeen int64 // the revisions of the holder and of the node; 0: there is none
 	node           Node
 	rivals         []Alive
+	origin         Origin
+	guarded        bool // Guard had it: only Register takes it now
 	named          bool // the holder can be read: no pullet writes another one, and the node takes its name back from it
 	unread         bool // the node's record cannot be read
 }
 
-func (s *Store) registration(ctx context.Context, node string) (r registration, err error) {
-	r.name = node
-	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.AliveKey(node)), clientv3.OpGet(s.NodeKey(node)),
-		clientv3.OpGet(s.rivalKey(node, ""), clientv3.WithPrefix())).Commit()
-	if err != nil {
-		return r, err
+// known keeps the last registration that was read until Guard or Register takes it. A stale one costs another attempt: Register compares it.
+type known struct{ last atomic.Pointer[registration] }
+
+func (k *known) keep(r *registration) { k.last.Store(r) }
+
+// take is what is known of a node, once.
+func (k *known) take(node string) *registration {
+	if r := k.last.Swap(nil); r != nil && r.name == node {
+		return r
 	}
+	return nil
+}
+
+func (s *Store) registration(ctx context.Context, node string) (*registration, error) {
+	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.AliveKey(node)), clientv3.OpGet(s.NodeKey(node)),
+		clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.rivalKey(node, ""), clientv3.WithPrefix())).Commit()
+	if err != nil {
+		return nil, err
+	}
+	r := &registration{name: node, revision: got.Header.Revision, origin: Origin{Cluster: got.Header.ClusterId}}
 	for i, response := range got.Responses {
 		for _, kv := range response.GetResponseRange().Kvs {
 			switch i {
@@ -100,6 +117,10 @@ func (s *Store) registration(ctx context.Context, node string) (r registration, 
 			case 1:
 				node, err := Read[Node](s, kv)
 				r.nodeSeen, r.node, r.unread = kv.ModRevision, node, err != nil
+				r.origin.Revision = kv.ModRevision
+			case 2:
+				word, _ := Read[Word](s, kv) // one that cannot be read accepts nothing
+				r.origin.Accepted = string(word)
 			default:
 				if rival, err := Read[Alive](s, kv); err == nil {
 					r.rivals = append(r.rivals, rival)
@@ -111,7 +132,7 @@ func (s *Store) registration(ctx context.Context, node string) (r registration, 
 }
 
 // identify refuses a host whose name another one uses. It returns the boots that the node's host was in before.
-func (s *Store) identify(ctx context.Context, r registration, me Alive) (boots []string, err error) {
+func (s *Store) identify(ctx context.Context, r *registration, me Alive) (boots []string, err error) {
 	boots = r.node.Boots
 	if r.named && r.holder.Owner != me.Owner {
 		return nil, &NameTakenError{r.name}
@@ -149,7 +170,7 @@ const (
 
 // booted reports that the holder of the name is this host, in an earlier boot or in this one. An earlier boot does not come back, and nothing of
 // it was alive after this one began: a holder whose lease was renewed since is another host.
-func (s *Store) booted(ctx context.Context, r registration, me Alive) (bool, error) {
+func (s *Store) booted(ctx context.Context, r *registration, me Alive) (bool, error) {
 	switch {
 	case !r.holder.sameHost(me) || slices.Contains(r.node.Boots, me.Boot):
 		return false, nil

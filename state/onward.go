@@ -18,11 +18,11 @@ type onward struct {
 	back *WentBackError
 }
 
-// begin forgets what was seen: the node joins.
-func (o *onward) begin() {
+// begin forgets what was seen before, but for an answer that the node joins with.
+func (o *onward) begin(seen Origin) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.on, o.seen, o.back = true, Origin{}, nil
+	o.on, o.seen, o.back = true, seen, nil
 }
 
 // note is an interceptor for the operations of a client. Reads are linearizable, at whatever endpoint: an answer is never older than those that were

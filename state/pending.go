@@ -28,17 +28,10 @@ func (s *Store) endedKey(id string, stage int) string {
 // failuresKey has the number of nodes on which a command failed as its version.
 func (s *Store) failuresKey(id string) string { return s.key("command_failed", id) }
 
-// PendingCommands are those that a node may have to do something about. It is one small request where there are none.
-func (s *Store) PendingCommands(ctx context.Context, node string) ([]PendingCommand, error) {
-	got, err := s.Client.Get(ctx, s.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
-	if err != nil || len(got.Kvs) == 0 {
-		return nil, err
-	}
-	var ids []string
-	for _, kv := range got.Kvs {
-		if k, err := s.Key(kv); err == nil {
-			ids = append(ids, k.Word)
-		}
+// CommandsFor are those of some commands that a node may have to do something about. Nothing is asked where there are none.
+func (s *Store) CommandsFor(ctx context.Context, node string, ids []string) ([]PendingCommand, error) {
+	if len(ids) == 0 {
+		return nil, nil
 	}
 	return s.pending(ctx, node, ids...)
 }

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ type Presence struct {
 	Key      string        // alive/<node>
 	Revision int64         // at which Key was written: comparing it proves that the lease lives
 
+	Found   Found        // as the node registered
 	renewed atomic.Int64 // by the boot clock
 }
 
@@ -31,10 +33,11 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		return nil, err
 	}
 	key, runs := s.AliveKey(n.Name), n.Running
-	for {
-		r, err := s.registration(ctx, n.Name)
-		if err != nil {
-			return nil, err
+	for r := s.known.take(n.Name); ; r = nil {
+		if r == nil {
+			if r, err = s.registration(ctx, n.Name); err != nil {
+				return nil, err
+			}
 		}
 		if n.Boots, err = s.identify(ctx, r, owner); err != nil {
 			return nil, err
@@ -50,12 +53,12 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 			clientv3.OpDelete(s.DecommissionedKey(n.Name)), clientv3.OpDelete(s.rivalKey(n.Name, owner.mark())), s.provisionOp(n.Name, n.LastSeen)}
 		done, err := s.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(key), "=", r.seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", r.nodeSeen)).
-			Then(append(ops, s.countOps(n.Name, old.Role, n.Role, lease.ID)...)...).Commit()
+			Then(slices.Concat(s.foundOps(n.Name), ops, s.countOps(n.Name, old.Role, n.Role, lease.ID))...).Commit()
 		if err != nil {
 			return nil, err
 		}
 		if done.Succeeded {
-			p := &Presence{Node: n, Lease: lease.ID, Time: ttl, Key: key, Revision: done.Header.Revision}
+			p := &Presence{Node: n, Lease: lease.ID, Time: ttl, Key: key, Revision: done.Header.Revision, Found: s.found(n.Name, done.Responses)}
 			p.renewed.Store(int64(began))
 			return p, nil
 		}

@@ -38,12 +38,24 @@ func (d Digest) Fit() *Digest {
 // BeginRun says that a run began: the node's configured state is running. A node that failed stays so until a run of it ended
 // otherwise: it would be missing in lists of failures each time it tries again. Nothing is written when another host has the name by now.
 func (s *Store) BeginRun(ctx context.Context, p *Presence, st Status) error {
-	_, err := s.Client.Txn(ctx).If(
-		clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision),
-		clientv3.Compare(clientv3.CreateRevision(s.statusKey(Configured, Failed, p.Node.Name)), "=", 0),
-	).Then(s.StatusOps(p.Node.Name, Configured, Running, st)...).Commit()
+	_, err := s.Client.Txn(ctx).Then(s.BeginOp(p, st)).Commit()
 	return err
 }
+
+// BeginOp is BeginRun beside something else that is written.
+func (s *Store) BeginOp(p *Presence, st Status) clientv3.Op {
+	return clientv3.OpTxn(s.mayBegin(p), s.StatusOps(p.Node.Name, Configured, Running, st), nil)
+}
+
+func (s *Store) mayBegin(p *Presence) []clientv3.Cmp {
+	return []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision),
+		clientv3.Compare(clientv3.CreateRevision(s.statusKey(Configured, Failed, p.Node.Name)), "=", 0),
+	}
+}
+
+// InRun is the reason of a node's configured state while it is running.
+const InRun = "in the middle of a run"
 
 // Tell writes what a node says of itself. It is ErrLeaseLost, and nothing is written, when the node was decommissioned or another host has
 // its name by now.

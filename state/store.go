@@ -31,6 +31,7 @@ type Config struct {
 	PasswordFile string
 	Fleet        string // names the fleet: several can share an etcd
 	Dir          string // of the embedded member
+	Node         string // that is about to join: Open then reads what Guard and Register need. "" is none
 }
 
 // TLS are the files of a client certificate and of the authority that signed the servers'.
@@ -51,6 +52,7 @@ type Store struct {
 	why       reason // there is no connection
 	onward    onward
 	bad       badRecords
+	known     known
 }
 
 // Over is a store over a client that is open, with a clock that only goes forward. Close closes the client.
@@ -94,7 +96,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if _, err := s.Client.Get(ctx, s.key("current_version"), clientv3.WithCountOnly()); err != nil {
+	if err := s.greet(ctx, c.Node); err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			err = cmp.Or(refusedTLS(endpoints, config.TLS), s.why.of(fmt.Errorf("no answer within %s", patience)))
 		}
@@ -104,6 +106,17 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(s.Explain(err), s.Close())
 	}
 	return s, nil
+}
+
+// greet asks the store something, whatever it is; of a node that is about to join, what is on record.
+func (s *Store) greet(ctx context.Context, node string) error {
+	if node == "" {
+		_, err := s.Client.Get(ctx, s.CurrentKey(), clientv3.WithCountOnly())
+		return err
+	}
+	r, err := s.registration(ctx, node)
+	s.known.keep(r)
+	return err
 }
 
 func (s *Store) unreachable(err error) error { return &UnreachableError{s.endpoints, err, s.access} }

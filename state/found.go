@@ -1,0 +1,38 @@
+package state
+
+import (
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Found is what a node finds on record as it registers, at the revision of its registration.
+type Found struct {
+	Version    *Version // the fleet's; nil: there is none
+	VersionRev int64    // the revision at which that was set
+	VersionErr error    // the version cannot be read: a *BadRecordError
+	Waits      Status   // for what it waited last in a rollout; zero where it did not
+	InStep     bool     // it holds a place at a serialized step
+}
+
+// foundOps read what found files.
+func (s *Store) foundOps(node string) []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(s.CurrentKey()), clientv3.OpGet(s.statusKey(Rollout, Pending, node)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()),
+	}
+}
+
+func (s *Store) found(node string, answers []*pb.ResponseOp) (f Found) {
+	for _, kv := range answers[0].GetResponseRange().Kvs {
+		v, err := Read[Version](s, kv)
+		if f.VersionRev, f.VersionErr = kv.ModRevision, err; err == nil {
+			f.Version = &v
+		}
+	}
+	for _, kv := range answers[1].GetResponseRange().Kvs {
+		f.Waits, _ = Read[Status](s, kv) // for people: one that cannot be read says nothing
+	}
+	for _, kv := range answers[2].GetResponseRange().Kvs {
+		f.InStep = f.InStep || s.ReadClaim(kv).Node == node
+	}
+	return f
+}

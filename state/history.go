@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -14,10 +15,14 @@ const keptVersions = 10
 // Propose sets the fleet's version if it is still the one that was read at a revision; false means that another node was faster. The
 // queues of the older rollout end with it. A version that the fleet had before gets an epoch of its own.
 func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen int64) (bool, error) {
-	history, err := s.History(ctx)
+	got, err := s.Client.Txn(ctx).Then(s.historyOp(), clientv3.OpGet(s.CurrentKey(), clientv3.WithKeysOnly())).Commit()
 	if err != nil {
 		return false, err
 	}
+	if now := got.Responses[1].GetResponseRange().Kvs; len(now) > 0 && now[0].ModRevision != seen {
+		return false, nil // of many nodes that see a commit at once most come too late
+	}
+	history := s.historyOf(got.Responses[0].GetResponseRange().Kvs)
 	ops := []clientv3.Op{s.RingOp(), s.wakeOp()}
 	stays := v.Same(current) // only what is said of it changes
 	switch {
@@ -50,17 +55,24 @@ func (s *Store) historyKey(seq int) string { return s.key("history", fmt.Sprintf
 
 // History are the fleet's last versions, the oldest first.
 func (s *Store) History(ctx context.Context) ([]Version, error) {
-	got, err := s.Client.Get(ctx, s.key("history")+"/", clientv3.WithPrefix())
+	got, err := s.Client.Do(ctx, s.historyOp())
 	if err != nil {
 		return nil, err
 	}
-	var out []Version
-	for _, kv := range got.Kvs {
+	return s.historyOf(got.Get().Kvs), nil
+}
+
+func (s *Store) historyOp() clientv3.Op {
+	return clientv3.OpGet(s.key("history")+"/", clientv3.WithPrefix())
+}
+
+func (s *Store) historyOf(kvs []*mvccpb.KeyValue) (out []Version) {
+	for _, kv := range kvs {
 		if v, err := Read[Version](s, kv); err == nil {
 			out = append(out, v)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // retire forgets what belongs to versions that the fleet left long ago.

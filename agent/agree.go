@@ -39,6 +39,9 @@ func (p *pull) join(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if p.local.Store.Accepted != accepted { // the record may have forgotten that this node is through, and gave its slot back
+			p.local.Through = ""
+		}
 	}
 	self := p.node()
 	node := state.Node{

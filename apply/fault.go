@@ -39,6 +39,8 @@ func FaultRules() []FaultRule {
 		{"the exit code of `cmd.run` and `cmd.script`", CommitFault, isExit},
 		{"a program that is not there", CommitFault, noProgram},
 		{"a condition that is false: `success`, `continue`", CommitFault, func(err error) bool { var no *conditionError; return errors.As(err, &no) }},
+		{"the `validate` command of a file", CommitFault, isExit},
+		{"everything else of a step that works on a path below a directory that another user than root can write, such as a pipe or a directory where a file is to be", HostFault, never},
 		{"everything else: timeouts, the network, services that do not start, a result that is unknown", UnknownFault, func(error) bool { return true }},
 	}
 }
@@ -48,6 +50,9 @@ func FaultOf(err error) Fault {
 	rules := FaultRules()
 	return rules[slices.IndexFunc(rules, func(r FaultRule) bool { return r.matches(err) })].Fault
 }
+
+// never is for a row that the step decides, and not the error: see judge.
+func never(error) bool { return false }
 
 // conditionError is a condition of a step that did not become true.
 type conditionError struct{ error }
@@ -92,11 +97,15 @@ func (r *StepReport) fail(err error) {
 	r.Outcome, r.Reason, r.Fault = Failed, err.Error(), FaultOf(err)
 }
 
-// judge lets the step's own runOptions say whose fault its failure is.
-func (r *StepReport) judge(s *boundStep) {
+// judge lets the step's own runOptions say whose fault its failure is. Where nothing says so and a user of the host could have made it fail, it
+// is the host's.
+func (r *StepReport) judge(s *boundStep, h *Host) {
 	if r.Outcome != Failed {
 		r.Fault = ""
 		return
+	}
+	if r.Fault == UnknownFault && s.inUsersHands(h) {
+		r.Fault = HostFault
 	}
 	if own := s.Options.FailureClass.Of(r.Result.ExitCode); own != "" {
 		r.Fault = Fault(own)

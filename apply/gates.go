@@ -229,7 +229,7 @@ func (s *running) serialized(ctx context.Context) {
 	if s.endSerial == nil || s.r.Outcome == Pending {
 		return
 	}
-	s.r.judge(s.boundStep)
+	s.r.judge(s.boundStep, s.Host)
 	if err := s.endSerial(ctx, s.r.Outcome, s.r.Fault, s.publicReason()); err != nil {
 		s.also(err)
 	}

@@ -168,7 +168,7 @@ func (x *execution) one(ctx context.Context, t *turn, c *schedule) {
 	step := &running{execution: x, boundStep: s, r: r, schedule: c, place: s, joint: t.joint, run: ctx}
 	x.step(ctx, step)
 	step.alone()
-	r.judge(step.boundStep)
+	r.judge(step.boundStep, x.Host)
 	step.publish(ctx)
 	step.arrive(ctx)
 	r.Seconds = time.Since(started).Seconds()

@@ -46,10 +46,19 @@ func (p Placing) validate(ctx context.Context, h *apply.Host, name, path string)
 		return fmt.Errorf("validate: %w; the old file is untouched", err)
 	}
 	if out.ExitCode != 0 {
-		return fmt.Errorf("validate: %s; the old file is untouched", strings.ReplaceAll(out.Failure(), path, name))
+		return &contentError{strings.ReplaceAll(out.Failure(), path, name), &apply.ExitError{Command: p.Validate, Output: out}}
 	}
 	return nil
 }
+
+// contentError is new content that the validate command refused: a fault of the commit.
+type contentError struct {
+	said string
+	exit *apply.ExitError
+}
+
+func (e *contentError) Error() string { return "validate: " + e.said + "; the old file is untouched" }
+func (e *contentError) Unwrap() error { return e.exit }
 
 func (c *checkedFile) write(path string, w wanted, fill func(io.Writer) error) error {
 	at, err := hostfile.Root("/").Entry(path)

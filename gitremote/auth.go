@@ -46,7 +46,7 @@ func (t TLS) roots() (*x509.CertPool, error) {
 	if t.CA == "" {
 		return nil, nil
 	}
-	text, err := os.ReadFile(t.CA)
+	text, _, err := readRegular(t.CA)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read tls.ca: %w", err)
 	}
@@ -91,16 +91,12 @@ func (a Auth) check(protocol string) (errs []error) {
 
 // ReadSecret reads a file that only its owner may read.
 func ReadSecret(file string) ([]byte, error) {
-	info, err := os.Stat(file)
+	data, info, err := readRegular(file)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read credentials: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("credentials in %s are open to others (mode %04o): chmod 600 %s", file, info.Mode().Perm(), file)
-	}
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("cannot read credentials: %w", err)
 	}
 	return data, nil
 }

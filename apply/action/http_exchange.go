@@ -11,7 +11,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"os"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
@@ -103,11 +102,7 @@ func (a *HTTPRequest) client(h *apply.Host) (*http.Client, error) {
 func (a *HTTPRequest) tls(h *apply.Host) (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.CA != "" {
-		path, err := h.Resolve(a.CA)
-		if err != nil {
-			return nil, err
-		}
-		data, err := os.ReadFile(path)
+		data, err := readHostFile(h, a.CA)
 		if err != nil {
 			return nil, fmt.Errorf("ca: %w", err)
 		}
@@ -118,11 +113,7 @@ func (a *HTTPRequest) tls(h *apply.Host) (*tls.Config, error) {
 	if a.Cert == "" {
 		return c, nil
 	}
-	path, err := h.Resolve(a.Cert)
-	if err != nil {
-		return nil, err
-	}
-	cert, err := os.ReadFile(path)
+	cert, err := readHostFile(h, a.Cert)
 	if err != nil {
 		return nil, fmt.Errorf("cert: %w", err)
 	}

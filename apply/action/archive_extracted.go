@@ -133,7 +133,7 @@ func (a *ArchiveExtracted) extraction(h *apply.Host) (*extraction, error) {
 	if root.IsDir() {
 		x.dir, err = root.Dir()
 	} else if root.Exists() {
-		err = blocked("%s is not a directory: remove it with file.absent first", a.Name)
+		err = fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
 	}
 	if err != nil {
 		x.close()

@@ -136,10 +136,10 @@ func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err
 	case err != nil:
 		return "", false, err
 	case e.Kind == aDir && !info.IsDir():
-		return "", false, blocked("%s is %s, and the archive has a directory there: nothing is written through it; remove it with file.absent first",
+		return "", false, fmt.Errorf("%s is %s, and the archive has a directory there: nothing is written through it; remove it with file.absent first",
 			filepath.Join(x.Name, e.Path), kindOf(info))
 	case e.Kind != aDir && info.IsDir():
-		return "", false, blocked("%s is a directory, and the archive has a %s there: remove it with file.absent first", filepath.Join(x.Name, e.Path), e.Kind)
+		return "", false, fmt.Errorf("%s is a directory, and the archive has a %s there: remove it with file.absent first", filepath.Join(x.Name, e.Path), e.Kind)
 	case e.Kind == aLink && info.Mode()&fs.ModeSymlink == 0, e.Kind == aFile && !info.Mode().IsRegular():
 		return "it is " + kindOf(info), true, nil
 	case e.Kind == aLink:

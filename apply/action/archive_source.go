@@ -34,7 +34,7 @@ func (x *extraction) local(h *apply.Host) (*archiveData, error) {
 	case err != nil:
 		return nil, err
 	case !found.Mode().IsRegular():
-		return nil, blocked("%s is %s, not a file", x.Source, kindOf(found))
+		return nil, fmt.Errorf("%s is %s, not a file", x.Source, kindOf(found))
 	}
 	f, err := at.Open()
 	if err != nil {
@@ -54,7 +54,7 @@ func (x *extraction) opened(f *os.File) (*archiveData, error) {
 		return nil, err
 	}
 	if info.Size() > maxDownload {
-		return nil, blocked("%s has %d bytes: the limit is %d", x.Source, info.Size(), int64(maxDownload))
+		return nil, fmt.Errorf("%s has %d bytes: the limit is %d", x.Source, info.Size(), int64(maxDownload))
 	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, info.Size())); err != nil {

@@ -3,6 +3,7 @@ package action
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -81,7 +82,7 @@ func (a *FileDirectory) Check(ctx context.Context, h *apply.Host) (apply.Change,
 	case err != nil:
 		return apply.Change{}, err
 	case !info.IsDir():
-		return apply.Change{}, blocked("%s is not a directory: remove it with file.absent first", a.Name)
+		return apply.Change{}, fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
 	}
 	own := w.differs(info)
 	below, err := a.below(ctx, h, at)

@@ -142,16 +142,16 @@ func readEdited(name string, at *hostfile.Entry) (old replacedFile, data []byte,
 	case err != nil:
 		return old, nil, err
 	case !info.Mode().IsRegular():
-		return old, nil, blocked("%s is %s, not a file", name, kindOf(info))
+		return old, nil, fmt.Errorf("%s is %s, not a file", name, kindOf(info))
 	case info.Size() > maxEdited:
-		return old, nil, blocked("%s has %d bytes, too many to be edited: the limit is %d", name, info.Size(), maxEdited)
+		return old, nil, fmt.Errorf("%s has %d bytes, too many to be edited: the limit is %d", name, info.Size(), maxEdited)
 	}
 	if old, err = oldFile(at); err != nil || old.file == nil {
 		return old, nil, err
 	}
 	data, err = io.ReadAll(io.LimitReader(old.file, maxEdited))
 	if zero := bytes.IndexByte(data, 0); err == nil && zero >= 0 {
-		err = blocked("%s is no text: there is a zero byte at offset %d; manage it as a whole with file.managed", name, zero)
+		err = fmt.Errorf("%s is no text: there is a zero byte at offset %d; manage it as a whole with file.managed", name, zero)
 	}
 	if err != nil {
 		old.close()

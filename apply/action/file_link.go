@@ -56,7 +56,7 @@ func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, err
 	case err != nil:
 		return apply.Change{}, err
 	case info.Mode()&fs.ModeSymlink == 0 && (!a.Force || info.IsDir()):
-		return apply.Change{}, blocked("%s is there and is no symbolic link: use force: true for a file, file.absent for a directory", a.Name)
+		return apply.Change{}, fmt.Errorf("%s is there and is no symbolic link: use force: true for a file, file.absent for a directory", a.Name)
 	case info.Mode()&fs.ModeSymlink == 0:
 		return apply.Change{Summary: "replace a file by a link to " + a.Target}, nil
 	}

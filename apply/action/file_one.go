@@ -68,13 +68,13 @@ func (f oneFile) check() (found, error) {
 	case err != nil:
 		return found{}, err
 	case info.IsDir():
-		return found{}, blocked("%s is a directory: remove it with file.absent first", f.name)
+		return found{}, fmt.Errorf("%s is a directory: remove it with file.absent first", f.name)
 	case info.Mode()&fs.ModeSymlink != 0 && f.keep:
 		return found{}, nil
 	case info.Mode()&fs.ModeSymlink != 0:
 		return found{apply.Change{Summary: "replace a symbolic link by a file", Diff: f.want.diff(f.name, nil)}, false, true, false}, nil
 	case !info.Mode().IsRegular():
-		return found{}, blocked("%s is neither a file nor a link (%s)", f.name, info.Mode().Type())
+		return found{}, fmt.Errorf("%s is neither a file nor a link (%s)", f.name, info.Mode().Type())
 	}
 	return f.compare(info)
 }

@@ -121,9 +121,9 @@ func (p *published) read(name, rel string, at *hostfile.Entry, left *int64) erro
 	case err != nil:
 		return fmt.Errorf("%s: %w", name, plainError(err))
 	case !info.Mode().IsRegular():
-		return blocked("%s is %s, not a file", name, kindOf(info))
+		return fmt.Errorf("%s is %s, not a file", name, kindOf(info))
 	case info.Size() > *left:
-		return blocked("%s: more than %d bytes in all: this is for small data, large files belong on a server", name, maxPublished)
+		return fmt.Errorf("%s: more than %d bytes in all: this is for small data, large files belong on a server", name, maxPublished)
 	}
 	data, err := at.ReadFile(*left)
 	*left -= int64(len(data))

@@ -149,7 +149,7 @@ func (t *placedTree) checkDir(rel string) (string, error) {
 	case err != nil:
 		return "", err
 	case !info.IsDir():
-		return "", blocked("%s is no directory (%s), and the tree has one there: remove it with file.absent first", t.shown(rel), kindOf(info))
+		return "", fmt.Errorf("%s is no directory (%s), and the tree has one there: remove it with file.absent first", t.shown(rel), kindOf(info))
 	}
 	return strings.Join(t.w.dir.differs(info), ", "), nil
 }

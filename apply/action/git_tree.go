@@ -43,7 +43,7 @@ func (a *GitCheckout) look(at *hostfile.Entry) (gitPlace, *hostfile.Dir, error) 
 	case err != nil:
 		return 0, nil, err
 	case !info.IsDir():
-		return 0, nil, blocked("%s is not a directory: remove it with file.absent first", a.Name)
+		return 0, nil, fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
 	}
 	dir, err := at.Dir()
 	if err != nil {
@@ -70,11 +70,11 @@ func (a *GitCheckout) lookInto(dir *hostfile.Dir) (gitPlace, error) {
 	info, err := own.Lstat()
 	switch {
 	case missing(err):
-		return 0, blocked("%s is there and is no checkout: move it away, or remove it with file.absent", a.Name)
+		return 0, fmt.Errorf("%s is there and is no checkout: move it away, or remove it with file.absent", a.Name)
 	case err != nil:
 		return 0, err
 	case !info.IsDir():
-		return 0, blocked("%s is a work tree of a repository elsewhere: move it away, or remove it with file.absent", a.Name)
+		return 0, fmt.Errorf("%s is a work tree of a repository elsewhere: move it away, or remove it with file.absent", a.Name)
 	}
 	mark, err := dir.Entry(path.Join(".git", gitHalfway))
 	if err != nil {

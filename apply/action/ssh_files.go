@@ -141,7 +141,7 @@ func (f *sshFile) openDir() error {
 	case err != nil:
 		return err
 	case !found.IsDir():
-		return blocked("%s is no directory (%s): nothing is written through it; remove it first", f.path(name), found.Mode().Type())
+		return fmt.Errorf("%s is no directory (%s): nothing is written through it; remove it first", f.path(name), found.Mode().Type())
 	}
 	if f.dir, err = f.at.OpenRoot(name); err != nil {
 		return err
@@ -151,9 +151,9 @@ func (f *sshFile) openDir() error {
 	}
 	switch owner := ownerID(f.dirInfo); {
 	case !os.SameFile(found, f.dirInfo):
-		return blocked("%s was replaced while it was opened", f.path(name))
+		return fmt.Errorf("%s was replaced while it was opened", f.path(name))
 	case owner != f.uid:
-		return blocked("%s belongs to uid %d: give it to %s with file.directory first", f.path(name), owner, f.user)
+		return fmt.Errorf("%s belongs to uid %d: give it to %s with file.directory first", f.path(name), owner, f.user)
 	}
 	return nil
 }
@@ -168,7 +168,7 @@ func (f *sshFile) read() error {
 	case err != nil:
 		return err
 	case !found.Mode().IsRegular():
-		return blocked("%s is no plain file (%s): it is neither followed nor replaced; remove it first", path, found.Mode().Type())
+		return fmt.Errorf("%s is no plain file (%s): it is neither followed nor replaced; remove it first", path, found.Mode().Type())
 	}
 	file, err := f.dir.OpenFile(f.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -181,13 +181,13 @@ func (f *sshFile) read() error {
 	st, ok := statOf(f.info)
 	switch owner := ownerID(f.info); {
 	case !os.SameFile(found, f.info):
-		return blocked("%s was replaced while it was opened", path)
+		return fmt.Errorf("%s was replaced while it was opened", path)
 	case owner != f.uid && owner != os.Geteuid():
-		return blocked("%s belongs to uid %d: remove it, or give it to %s first", path, owner, f.user)
+		return fmt.Errorf("%s belongs to uid %d: remove it, or give it to %s first", path, owner, f.user)
 	case ok && st.Nlink > 1:
-		return blocked("%s has %d names (hard links): remove it first", path, st.Nlink)
+		return fmt.Errorf("%s has %d names (hard links): remove it first", path, st.Nlink)
 	case f.info.Size() > maxSSHFile:
-		return blocked("%s has %d bytes, more than the %d that are read", path, f.info.Size(), maxSSHFile)
+		return fmt.Errorf("%s has %d bytes, more than the %d that are read", path, f.info.Size(), maxSSHFile)
 	}
 	f.data, err = io.ReadAll(io.LimitReader(file, maxSSHFile))
 	return err
@@ -273,7 +273,7 @@ func (f *sshFile) mine(dir *os.File) error {
 		return err
 	}
 	if _, err := dir.Readdirnames(1); ownerID(info) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 || !errors.Is(err, io.EOF) {
-		return blocked("%s was replaced while it was made", f.path(".ssh"))
+		return fmt.Errorf("%s was replaced while it was made", f.path(".ssh"))
 	}
 	return nil
 }

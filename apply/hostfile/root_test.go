@@ -125,7 +125,11 @@ func TestHardLinks(t *testing.T) {
 		os.Link(filepath.Join(dir, "etc/shadow"), filepath.Join(dir, "etc/shadow-")), os.Chown(filepath.Join(dir, "home/ada/own"), ada, ada)); err != nil {
 		t.Fatal(err)
 	}
-	for name, refused := range map[string]bool{"shadow": true, "bob": true, "second": false, "sub/shadow": true, "../../etc/shadow-": false} {
+	for _, c := range []struct {
+		name    string
+		refused bool
+	}{{"shadow", true}, {"bob", true}, {"second", false}, {"sub/shadow", true}, {"../../etc/shadow-", false}} { // the last one gives shadow to ada
+		name, refused := c.name, c.refused
 		e, err := hostfile.Root(dir).Entry("/home/ada/" + name)
 		if err != nil {
 			t.Fatal(err)

@@ -57,11 +57,15 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	var shown func()
 	p.out, p.errs, shown = h.show(ctx, c, &out, &errs)
 	defer shown()
+	mark, started := h.noteStart()
+	p.env = append(p.env, markVariable+"="+mark)
 	cmd, err := p.start()
 	if err != nil {
+		started()
 		return Output{}, fmt.Errorf("cannot start %s: %w", c.Args[0], err)
 	}
 	forget := h.note(cmd.Process.Pid)
+	started()
 	err = waitGroup(ctx, cmd)
 	forget()
 	output := Output{ExitCode: cmd.ProcessState.ExitCode(), StdOut: out.String(), StdErr: errs.String(), Killed: killedBy(cmd.ProcessState)}

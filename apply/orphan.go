@@ -45,8 +45,13 @@ func Orphans(dir string) error {
 		path := filepath.Join(dir, f.Name())
 		var n noted
 		data, err := os.ReadFile(path)
-		if err == nil && json.Unmarshal(data, &n) == nil && n.alive() {
-			return &OrphanError{n.Orphan}
+		if err == nil && json.Unmarshal(data, &n) == nil {
+			if n.Mark != "" {
+				n.Orphan, _ = marked(n.Mark)
+			}
+			if n.alive() {
+				return &OrphanError{n.Orphan}
+			}
 		}
 		var left error
 		if n.Dir != "" {

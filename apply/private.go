@@ -11,7 +11,8 @@ import (
 // noted is what stands in a note: a command that runs, or a directory that is to be gone with the pull.
 type noted struct {
 	Orphan
-	Dir string `json:"dir,omitempty"`
+	Dir  string `json:"dir,omitempty"`
+	Mark string `json:"mark,omitempty"` // of a command whose process is not on record
 }
 
 // PrivateDir makes a directory that only the agent's user can enter. What remove does not take away because the agent is killed, the next

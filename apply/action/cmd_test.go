@@ -28,9 +28,14 @@ func TestCleanEnvironment(t *testing.T) {
 	}
 	got := strings.Fields(s.only(report).Result.StdOut)
 	slices.Sort(got)
+	for i, v := range got {
+		if mark, ok := strings.CutPrefix(v, "PULLET_COMMAND="); ok && len(mark) >= 26 { // by chance
+			got[i] = "PULLET_COMMAND=MARK"
+		}
+	}
 	want := []string{
 		"A=b", "HOME=/root", "LANG=de", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"PULLET_FENCE=7", "PULLET_NODE=n1", "PULLET_ROOT=" + s.root,
+		"PULLET_COMMAND=MARK", "PULLET_FENCE=7", "PULLET_NODE=n1", "PULLET_ROOT=" + s.root,
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)

@@ -190,6 +190,9 @@ type LockedError struct {
 }
 
 func (e *LockedError) Error() string {
+	if e.PID == 0 { // it has the lock and has not written who it is
+		return "another pull begins on this node just now; wait for it"
+	}
 	return fmt.Sprintf("another pull runs on this node: process %d, run %s, since %s; wait for it, or look with: ps -p %d",
 		e.PID, e.Run, e.Since.Format(time.TimeOnly), e.PID)
 }

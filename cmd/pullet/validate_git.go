@@ -4,39 +4,55 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
 	"github.com/pullet/pullet/render"
 )
 
-// unfetched finds what git keeps elsewhere than in the repository, so that a host refuses the commit. The work tree shows that only where git
-// notes it: a file from LFS is there with its content.
+// unfetched finds what git keeps elsewhere than in the repository, so that a host refuses the commit. The work tree shows that where git notes
+// it: a file from LFS is there with its content. A pointer that was never fetched shows itself.
 func unfetched(dir string) (found render.ErrorList) {
+	var files []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be read, others report
 		switch {
 		case err != nil:
 			return nil
 		case d.IsDir() && d.Name() == ".git":
 			return fs.SkipDir
-		case !d.Type().IsRegular() || d.Name() != ".gitmodules" && d.Name() != ".gitattributes":
+		case !d.Type().IsRegular():
 			return nil
 		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil
-		}
-		name, err := filepath.Rel(dir, path)
-		if err == nil {
-			found = append(found, keptElsewhere(filepath.ToSlash(name), text)...)
+		if name, err := filepath.Rel(dir, path); err == nil {
+			files = append(files, filepath.ToSlash(name))
 		}
 		return nil
 	})
+	for _, name := range files {
+		noted := name == ".gitmodules" || path.Base(name) == ".gitattributes"
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !noted && info.Size() > maxPointer {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		switch {
+		case err != nil:
+		case noted:
+			found = append(found, keptElsewhere(name, text, files)...)
+		case bytes.HasPrefix(text, []byte("version https://git-lfs.github.com/spec/v1\n")):
+			found = append(found, &render.Error{Pos: render.Position{File: name, Line: 1, Col: 1}, Message: "this is the pointer of a file that is kept in git LFS, which hosts do not fetch", Hint: inRepository})
+		}
+	}
 	return found
 }
 
+// maxPointer is the size of the largest pointer of git LFS.
+const maxPointer = 1024
+
+const inRepository = "put the file into the repository as it is"
+
 // keptElsewhere reads what git notes of submodules and LFS.
-func keptElsewhere(name string, text []byte) (found render.ErrorList) {
+func keptElsewhere(name string, text []byte, files []string) (found render.ErrorList) {
 	number := 0
 	for line := range bytes.Lines(text) {
 		number++
@@ -46,8 +62,33 @@ func keptElsewhere(name string, text []byte) (found render.ErrorList) {
 			found = append(found, &render.Error{Pos: at, Message: line + ": hosts refuse a commit with submodules", Hint: "put its files into the repository"})
 		}
 		if strings.HasSuffix(name, ".gitattributes") && strings.Contains(line, "filter=lfs") && !strings.HasPrefix(line, "#") {
-			found = append(found, &render.Error{Pos: at, Severity: render.Warning, Message: "hosts refuse a commit with files that are kept in git LFS", Hint: "put them into the repository as they are"})
+			e := &render.Error{Pos: at, Severity: render.Warning, Message: "hosts refuse a commit with files that are kept in git LFS", Hint: inRepository}
+			if first := firstMatch(path.Dir(name), strings.Fields(line)[0], files); first != "" {
+				e.Severity, e.Message = render.Mistake, first+" is kept in git LFS, and hosts refuse a commit with such files"
+			}
+			found = append(found, e)
 		}
 	}
 	return found
+}
+
+// firstMatch is the first file that a pattern of gitattributes(5) means; "" is none. Of ** it knows what it means at either end.
+func firstMatch(dir, pattern string, files []string) string {
+	for _, file := range files {
+		below, ok := strings.CutPrefix("/"+file, path.Clean("/"+dir+"/"))
+		if !ok {
+			continue
+		}
+		below = strings.TrimPrefix(below, "/")
+		for _, name := range []string{below, path.Base(below)} {
+			glob := strings.TrimPrefix(strings.TrimPrefix(pattern, "/"), "**/")
+			if prefix, all := strings.CutSuffix(glob, "/**"); all && strings.HasPrefix(below, prefix+"/") {
+				return file
+			}
+			if yes, err := path.Match(glob, name); err == nil && yes {
+				return file
+			}
+		}
+	}
+	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ import (
 func (a *app) validateCommand() *cobra.Command {
 	var only, hostVars string
 	var strict bool
+	var timeout time.Duration
 	var others []string
 	c := &cobra.Command{
 		Use: "validate [DIR]", GroupID: "repo", Args: upToOne,
@@ -40,7 +42,16 @@ func (a *app) validateCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			checked, mistakes, err := validate(cmd.Context(), repo, only, others, own)
+			if timeout <= 0 {
+				return usage(fmt.Errorf("--timeout %s: write a time such as 10m", timeout))
+			}
+			late := fmt.Errorf("not finished within %s: the templates do too much for so many nodes, or raise --timeout", timeout)
+			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, late)
+			defer cancel()
+			checked, mistakes, err := validate(ctx, repo, only, others, own)
+			if errors.Is(context.Cause(ctx), late) {
+				return late
+			}
 			if err != nil {
 				return err
 			}
@@ -56,6 +67,7 @@ func (a *app) validateCommand() *cobra.Command {
 	c.Flags().StringVar(&only, "node", "", "check for this node only")
 	c.Flags().StringVar(&hostVars, "host-vars", "", "a directory with the hosts' own variables, such as /etc/pullet/vars.d")
 	c.Flags().StringArrayVar(&others, "facts", nil, "facts of the nodes, as pullet facts -o json prints them; several times for several systems")
+	c.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long it may take, for all nodes together")
 	c.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
 	return c
 }

@@ -24,6 +24,7 @@ type incoming struct {
 	objects int
 	sum     [sha1.Size]byte
 	size    int64
+	least   int64 // bytes that stay free on the disk
 }
 
 const quarantinePrefix = "pullet-incoming-"
@@ -84,7 +85,9 @@ func collect(dir string) error {
 
 const (
 	packHeader = 12
-	// leastFree is what a fetch leaves free on the disk.
+	// leastFree is what a fetch leaves free on the disk. Of a disk that has
+	// little more, it takes half of what is free: the commit that mends a full
+	// disk is small.
 	leastFree = 64 << 20
 )
 
@@ -98,6 +101,11 @@ func (in *incoming) fill(r io.Reader, l Limits) (err error) {
 	if in.objects, err = readHeader(header[:], l); err != nil {
 		return err
 	}
+	free, err := in.free()
+	if err != nil {
+		return err
+	}
+	in.least = min(leastFree, free/2)
 	f, err := os.OpenFile(in.pack(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -139,16 +147,20 @@ func readHeader(header []byte, l Limits) (objects int, err error) {
 	return int(n), nil
 }
 
-// room fails when the disk of the quarantine is nearly full.
+// room fails when the disk of the quarantine has no more to give.
 func (in *incoming) room() error {
+	free, err := in.free()
+	if err == nil && free < in.least {
+		err = &LimitError{What: "the pack", Limit: fmt.Sprintf("what the disk of %s has: %s are kept free", filepath.Dir(in.dir), bytesText(in.least))}
+	}
+	return err
+}
+
+// free is how many bytes the disk of the quarantine has.
+func (in *incoming) free() (int64, error) {
 	var st unix.Statfs_t
-	if err := unix.Statfs(in.dir, &st); err != nil {
-		return err
-	}
-	if free := int64(st.Bavail) * st.Bsize; free < leastFree {
-		return &LimitError{What: "the pack", Limit: fmt.Sprintf("what the disk of %s has: %s are kept free", filepath.Dir(in.dir), bytesText(leastFree))}
-	}
-	return nil
+	err := unix.Statfs(in.dir, &st)
+	return int64(st.Bavail) * st.Bsize, err
 }
 
 // place hands the pack and its index over. The index goes first: one without a

@@ -162,11 +162,11 @@ func (t *Turn) tryOnce(ctx context.Context, earlier *reading) (*Wait, *reading, 
 	if r.alive != t.req.Presence.Revision {
 		return leaseGone(t.req.node()), r, nil
 	}
+	if earlier != nil && maps.Equal(earlier.fences, r.fences) {
+		r.view.Ahead = "" // whoever is ahead did not move: it is overtaken, and the roster is this node's to freeze
+	}
 	if err := t.frozen(ctx, r); err != nil {
 		return nil, r, err
-	}
-	if earlier != nil && maps.Equal(earlier.fences, r.fences) {
-		r.view.Ahead = ""
 	}
 	d, err := t.decide(ctx, r)
 	if err != nil || d.Wait != nil {

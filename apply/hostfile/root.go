@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -53,6 +54,23 @@ func (r Root) find(name string, follow bool) (*Entry, error) {
 	}
 	e.Close()
 	return (&walk{root: top, follow: follow}).run(clean)
+}
+
+// Shared reports a directory on the way to a path in which others than root and the agent's user can make and remove names: what is wrong at the
+// path may be their doing. Links are followed, since it matters where they lie.
+func (r Root) Shared(name string) bool {
+	at := string(r)
+	for part := range strings.SplitSeq(strings.Trim(path.Dir(path.Clean(name)), "/"), "/") {
+		at = path.Join(at, part)
+		var i Info
+		if again(func() error { return syscall.Stat(at, &i.st) }) != nil {
+			return false
+		}
+		if !i.private() {
+			return true
+		}
+	}
+	return false
 }
 
 func (r Root) open() (*Dir, error) {

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/pullet/pullet/lock"
@@ -19,10 +18,7 @@ func (p *pull) frozen(ctx context.Context, begins *state.Version) (bool, error) 
 	if f == nil || f.Ended(time.Now()) {
 		return false, nil
 	}
-	p.out.Wait = &lock.Wait{
-		Gate: f.Scope + " (all changes disabled)", Reason: "disabled by " + f.By + until(f.Until) + because(f.Reason) + "; drift is not corrected either",
-		Clear: "pullet enable --" + f.Scope, Since: f.At,
-	}
+	p.out.Wait = (&lock.Switched{What: f.Scope, Clear: "pullet enable --" + f.Scope, Switch: f.Switch}).Frozen()
 	return true, nil
 }
 
@@ -51,18 +47,4 @@ func (p *pull) learnFreeze(ctx context.Context, begins *state.Version) error {
 		return nil
 	}
 	return p.local.Save(p.config.Paths.State)
-}
-
-func until(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return fmt.Sprintf(" until %s", t.Local().Format(time.DateTime))
-}
-
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ": " + reason
 }

@@ -5,22 +5,12 @@ import (
 	"fmt"
 	"path"
 	"slices"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
-// A file that is kept in git LFS is a pointer in the repository: a short text
-// that begins so (github.com/git-lfs/git-lfs/blob/main/docs/spec.md). It is
-// never taken for the content.
-const pointerStart = "version https://git-lfs.github.com/spec/v1\n"
-
-// The sizes that pointers have.
-const (
-	minPointer = len(pointerStart) + len("oid sha256:") + 64
-	maxPointer = 1024
-)
-
-func isPointer(data []byte) bool {
-	return len(data) < maxPointer && bytes.HasPrefix(data, []byte(pointerStart))
-}
+// minPointer is the size of the smallest pointer.
+const minPointer = len(gitremote.PointerStart) + len("oid sha256:") + 64
 
 func keptInLFS(name string) error {
 	return contentError{fmt.Sprintf("path %q: a file that is kept in git LFS, which pullet does not fetch: put it into the repository as it is", name)}
@@ -34,7 +24,7 @@ func (t *tree) refuseLFS() error {
 	}
 	var names []string
 	for name, n := range t.nodes {
-		if n.mode.IsRegular() && n.size >= int64(minPointer) && n.size < maxPointer {
+		if n.mode.IsRegular() && n.size >= int64(minPointer) && n.size < gitremote.MaxPointer {
 			names = append(names, name)
 		}
 	}
@@ -44,7 +34,7 @@ func (t *tree) refuseLFS() error {
 		if err != nil {
 			return fmt.Errorf("path %q: %w", name, err)
 		}
-		if isPointer(data) {
+		if gitremote.IsPointer(data) {
 			return keptInLFS(name)
 		}
 	}

@@ -3,9 +3,11 @@ package puller
 import (
 	"strings"
 	"testing"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
-const pointer = pointerStart + "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
+const pointer = gitremote.PointerStart + "oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\nsize 12345\n"
 
 // TestSubmoduleIsRefused: a commit with a submodule is refused by name, and the
 // last good one stays.

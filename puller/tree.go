@@ -13,6 +13,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"github.com/pullet/pullet/gitremote"
 )
 
 const (
@@ -204,7 +206,7 @@ func (t *tree) list(n *node) []fs.DirEntry {
 func (t *tree) read(name string, n *node) ([]byte, error) {
 	data, err := t.store.blob(n.hash)
 	switch {
-	case err == nil && isPointer(data):
+	case err == nil && gitremote.IsPointer(data):
 		return nil, &fs.PathError{Op: "read", Path: name, Err: keptInLFS(name)}
 	case err == nil:
 		return data, nil

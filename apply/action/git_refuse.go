@@ -1,7 +1,6 @@
 package action
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,12 +8,8 @@ import (
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing/filemode"
-)
 
-// A file that is kept in git LFS is a short text in the repository that begins so.
-const (
-	lfsPointer    = "version https://git-lfs.github.com/spec/v1\n"
-	maxLFSPointer = 1024
+	"github.com/pullet/pullet/gitremote"
 )
 
 // refuse says which files of a commit cannot be checked out: their contents are not in the repository.
@@ -35,10 +30,10 @@ func (g *gitTree) refuse(files gitFiles) error {
 	return nil
 }
 
-// isPointer reads the beginning of what is small enough to be a pointer.
+// isPointer reads what is small enough to be a pointer.
 func (g *gitTree) isPointer(f gitFile) (bool, error) {
 	size, err := g.storage.EncodedObjectSize(f.hash)
-	if err != nil || f.mode == filemode.Symlink || size < int64(len(lfsPointer)) || size >= maxLFSPointer {
+	if err != nil || f.mode == filemode.Symlink || size < int64(len(gitremote.PointerStart)) || size >= gitremote.MaxPointer {
 		return false, err
 	}
 	blob, err := g.BlobObject(f.hash)
@@ -49,6 +44,6 @@ func (g *gitTree) isPointer(f gitFile) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	start, err := io.ReadAll(io.LimitReader(content, int64(len(lfsPointer))))
-	return bytes.Equal(start, []byte(lfsPointer)), errors.Join(err, content.Close())
+	data, err := io.ReadAll(io.LimitReader(content, gitremote.MaxPointer))
+	return gitremote.IsPointer(data), errors.Join(err, content.Close())
 }

@@ -6,8 +6,12 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/go-git/go-git/v5/plumbing/format/gitattributes"
+
+	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/render"
 )
 
@@ -31,7 +35,7 @@ func unfetched(dir string) (found render.ErrorList) {
 	})
 	for _, name := range files {
 		noted := name == ".gitmodules" || path.Base(name) == ".gitattributes"
-		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !noted && info.Size() > maxPointer {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || !noted && info.Size() >= gitremote.MaxPointer {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(dir, name))
@@ -39,15 +43,12 @@ func unfetched(dir string) (found render.ErrorList) {
 		case err != nil:
 		case noted:
 			found = append(found, keptElsewhere(name, text, files)...)
-		case bytes.HasPrefix(text, []byte("version https://git-lfs.github.com/spec/v1\n")):
+		case gitremote.IsPointer(text):
 			found = append(found, &render.Error{Pos: render.Position{File: name, Line: 1, Col: 1}, Message: "this is the pointer of a file that is kept in git LFS, which hosts do not fetch", Hint: inRepository})
 		}
 	}
 	return found
 }
-
-// maxPointer is the size of the largest pointer of git LFS.
-const maxPointer = 1024
 
 const inRepository = "put the file into the repository as it is"
 
@@ -72,23 +73,19 @@ func keptElsewhere(name string, text []byte, files []string) (found render.Error
 	return found
 }
 
-// firstMatch is the first file that a pattern of gitattributes(5) means; "" is none. Of ** it knows what it means at either end.
-func firstMatch(dir, pattern string, files []string) string {
-	for _, file := range files {
-		below, ok := strings.CutPrefix("/"+file, path.Clean("/"+dir+"/"))
-		if !ok {
-			continue
-		}
-		below = strings.TrimPrefix(below, "/")
-		for _, name := range []string{below, path.Base(below)} {
-			glob := strings.TrimPrefix(strings.TrimPrefix(pattern, "/"), "**/")
-			if prefix, all := strings.CutSuffix(glob, "/**"); all && strings.HasPrefix(below, prefix+"/") {
-				return file
-			}
-			if yes, err := path.Match(glob, name); err == nil && yes {
-				return file
-			}
-		}
+// firstMatch is the first file that a pattern of gitattributes(5) in a directory means; "" is none, as for a pattern with a slash at its end.
+func firstMatch(dir, text string, files []string) string {
+	if strings.HasSuffix(text, "/") {
+		return ""
 	}
-	return ""
+	var above []string
+	if dir != "." {
+		above = strings.Split(dir, "/")
+	}
+	pattern := gitattributes.ParsePattern(text, above)
+	i := slices.IndexFunc(files, func(name string) bool { return pattern.Match(strings.Split(name, "/")) })
+	if i < 0 {
+		return ""
+	}
+	return files[i]
 }

@@ -1,7 +1,6 @@
 package action
 
 import (
-	"errors"
 	"io/fs"
 	"path"
 	"slices"
@@ -37,12 +36,8 @@ func (x *extraction) stale(rec, old *archiveRecord) ([]string, error) {
 
 // untouched reports that an entry is as it was extracted. What a link leads to now is not.
 func (x *extraction) untouched(e archiveEntry, gone map[string]bool) (bool, error) {
-	at, err := x.dir.Entry(e.Path)
-	var link *hostfile.LinkRefused
-	if errors.As(err, &link) {
-		return false, nil
-	}
-	if err != nil {
+	at, err := entryHere(x.dir, e.Path)
+	if at == nil {
 		return false, err
 	}
 	defer at.Close()

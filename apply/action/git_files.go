@@ -108,13 +108,9 @@ func (g *gitTree) changed() ([]string, error) {
 // holds reports that a file is on disk as the repository has it. What the index knows of it saves reading it, where it was not written at
 // about the time of the index itself.
 func (g *gitTree) holds(name string, f gitFile, e *index.Entry, idx *index.Index) (bool, error) {
-	at, err := g.dir.Entry(name)
-	var link *hostfile.LinkRefused
-	if errors.As(err, &link) { // what lies behind a link is somewhere else
-		return f.mode == filemode.Submodule, nil
-	}
-	if err != nil {
-		return false, err
+	at, err := entryHere(g.dir, name)
+	if at == nil {
+		return err == nil && f.mode == filemode.Submodule, err
 	}
 	defer at.Close()
 	return g.holdsAt(at, f, e, idx)

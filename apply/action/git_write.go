@@ -131,12 +131,8 @@ func besideFile(f gitFile) string { return ".pullet-" + f.hash.String() }
 
 // removeLeft removes what a checkout that was cut off left. What lies behind a link is somewhere else.
 func (g *gitTree) removeLeft(name string) error {
-	at, err := g.dir.Entry(name)
-	var link *hostfile.LinkRefused
-	if errors.As(err, &link) {
-		return nil
-	}
-	if err != nil {
+	at, err := entryHere(g.dir, name)
+	if at == nil {
 		return err
 	}
 	defer at.Close()
@@ -149,12 +145,8 @@ func (g *gitTree) removeLeft(name string) error {
 // removeTracked removes a file and the directories that are empty then. What became a directory is not what the repository knew, and what lies
 // behind a link is somewhere else.
 func (g *gitTree) removeTracked(name string) error {
-	at, err := g.dir.Entry(name)
-	var link *hostfile.LinkRefused
-	if errors.As(err, &link) {
-		return nil
-	}
-	if err != nil {
+	at, err := entryHere(g.dir, name)
+	if at == nil {
 		return err
 	}
 	defer at.Close()

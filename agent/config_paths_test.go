@@ -3,13 +3,8 @@ package agent
 import (
 	"os"
 	"path/filepath"
-	"reflect"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
-
-	"github.com/pullet/pullet/puller"
 )
 
 // TestRelativePaths: a relative path in the configuration, and in a drop-in, is
@@ -34,36 +29,4 @@ func TestRelativePaths(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-}
-
-// TestConfigNamesFiles: every setting that names a file is in Config.files.
-func TestConfigNamesFiles(t *testing.T) {
-	c := Config{Repositories: make([]puller.Source, 1)}
-	known := map[*string]bool{}
-	for _, name := range c.files() {
-		known[name] = true
-	}
-	path := regexp.MustCompile(`(?i)(file|key|knownhosts|^ca|cert|dir|hostvars|^state)$`)
-	var walk func(v reflect.Value, at string)
-	walk = func(v reflect.Value, at string) {
-		switch v.Kind() {
-		case reflect.Struct:
-			for i := range v.NumField() {
-				tag, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-				if v.Type().Field(i).IsExported() && tag != "-" {
-					walk(v.Field(i), at+"."+tag)
-				}
-			}
-		case reflect.Slice:
-			for i := range v.Len() {
-				walk(v.Index(i), at)
-			}
-		case reflect.String:
-			p, isText := v.Addr().Interface().(*string)
-			if isText && path.MatchString(at[strings.LastIndex(at, ".")+1:]) && !known[p] {
-				t.Errorf("%s names a file and is not in Config.files", at)
-			}
-		}
-	}
-	walk(reflect.ValueOf(&c).Elem(), "")
 }

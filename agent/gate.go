@@ -69,8 +69,8 @@ func (p *pull) queued(v *state.Version) error {
 // keepRunning corrects drift of the version that the node runs while it waits for a newer one. It leaves a node alone on which half
 // of a newer version is, which would be turned back.
 func (p *pull) keepRunning(ctx context.Context) error {
-	running := p.local.Running
-	if running == nil || p.halfway() {
+	running := p.inForce()
+	if running == nil {
 		return nil
 	}
 	program, err := p.compile(ctx, running)

@@ -16,7 +16,12 @@ func (p *pull) keeps(own []puller.Head, wait *lock.Wait) *state.Version {
 	p.noteProblems(own)
 	wait.Since = time.Now()
 	p.out.Wait = wait
-	if p.halfway() { // half of a newer version may be here: neither is in force
+	return p.inForce()
+}
+
+// inForce is the version that runs here; nil while half of a newer one may be here: then neither is in force.
+func (p *pull) inForce() *state.Version {
+	if p.halfway() {
 		return nil
 	}
 	return p.local.Running
@@ -39,10 +44,7 @@ func (p *pull) takes(ctx context.Context, current *state.Version, rev int64, own
 func (p *pull) refuses(own []puller.Head, refused *RefusedVersionError) *state.Version {
 	p.noteProblems(own)
 	p.out.Refused, p.out.doubted = append(p.out.Refused, refused), refused.Version.ID
-	if p.halfway() {
-		return nil
-	}
-	return p.local.Running
+	return p.inForce()
 }
 
 // withoutFleet is the version to keep in force while the store is away: the one that runs here.
@@ -59,10 +61,7 @@ func (p *pull) withoutFleet(own []puller.Head) *state.Version {
 			p.out.Wait.Clear = "look whether anybody is in the middle of an upgrade, then run: pullet rollout resume --store"
 		}
 	}
-	if running != nil && p.halfway() { // half of a newer version may be here: neither is in force
-		return nil
-	}
-	return running
+	return p.inForce()
 }
 
 func (p *pull) noteProblems(own []puller.Head) {

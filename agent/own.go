@@ -16,7 +16,7 @@ import (
 // ownFile is a file or a directory that the configuration names.
 type ownFile struct {
 	key    string // of the configuration
-	path   string
+	path   *string
 	secret secrecy
 }
 
@@ -32,41 +32,58 @@ const (
 // ownFiles are the files and directories that say what pullet does here. A test holds the list to the fields of Config.
 func (c *Config) ownFiles() []ownFile {
 	out := []ownFile{
-		{"paths.state", c.Paths.State, public},
-		{"paths.hostVars", c.Paths.HostVars, public},
-		{"etcd.dir", c.Etcd.Dir, public},
-		{"etcd.tls.ca", c.Etcd.TLS.CA, public},
-		{"etcd.tls.cert", c.Etcd.TLS.Cert, public},
-		{"etcd.tls.key", c.Etcd.TLS.Key, warned},
-		{"etcd.passwordFile", c.Etcd.PasswordFile, warned},
-		{"agent.logs.ca", c.Agent.Logs.CA, public},
-		{"agent.logs.headersFile", c.Agent.Logs.HeadersFile, refused},
-		{"agent.logs.tokenFile", c.Agent.Logs.TokenFile, refused},
+		{"paths.state", &c.Paths.State, public},
+		{"paths.hostVars", &c.Paths.HostVars, public},
+		{"etcd.dir", &c.Etcd.Dir, public},
+		{"etcd.tls.ca", &c.Etcd.TLS.CA, public},
+		{"etcd.tls.cert", &c.Etcd.TLS.Cert, public},
+		{"etcd.tls.key", &c.Etcd.TLS.Key, warned},
+		{"etcd.passwordFile", &c.Etcd.PasswordFile, warned},
+		{"agent.logs.ca", &c.Agent.Logs.CA, public},
+		{"agent.logs.headersFile", &c.Agent.Logs.HeadersFile, refused},
+		{"agent.logs.tokenFile", &c.Agent.Logs.TokenFile, refused},
 	}
-	for _, r := range c.Repositories {
+	for i := range c.Repositories {
+		r := &c.Repositories[i]
 		key := "repositories." + r.Name + ".auth."
-		out = append(out, ownFile{"repositories." + r.Name + ".tls.ca", r.TLS.CA, public},
-			ownFile{key + "sshKey", r.Auth.SSHKey, refused}, ownFile{key + "knownHosts", r.Auth.KnownHosts, public},
-			ownFile{key + "passwordFile", r.Auth.PasswordFile, refused}, ownFile{key + "tokenFile", r.Auth.TokenFile, refused})
-	}
-	vars, err := filepath.Glob(filepath.Join(c.Paths.HostVars, "*.yaml"))
-	if err == nil { // a name that is no pattern has no such files for the reader either
-		for _, file := range vars {
-			out = append(out, ownFile{"paths.hostVars", file, public})
-		}
+		out = append(out, ownFile{"repositories." + r.Name + ".tls.ca", &r.TLS.CA, public},
+			ownFile{key + "sshKey", &r.Auth.SSHKey, refused}, ownFile{key + "knownHosts", &r.Auth.KnownHosts, public},
+			ownFile{key + "passwordFile", &r.Auth.PasswordFile, refused}, ownFile{key + "tokenFile", &r.Auth.TokenFile, refused})
 	}
 	return out
+}
+
+// anchor makes relative paths relative to the directory of the configuration,
+// wherever pullet is started.
+func (c *Config) anchor() error {
+	dir, err := filepath.Abs(filepath.Dir(c.file))
+	if err != nil {
+		return err
+	}
+	for _, f := range c.ownFiles() {
+		if *f.path != "" && !filepath.IsAbs(*f.path) {
+			*f.path = filepath.Join(dir, *f.path)
+		}
+	}
+	return nil
 }
 
 // CheckFiles refuses files that tell pullet what to do and that somebody else can write. What is not there is the
 // reader's to report.
 func (c *Config) CheckFiles() error {
+	files := c.ownFiles()
+	vars, err := filepath.Glob(filepath.Join(c.Paths.HostVars, "*.yaml"))
+	if err == nil { // a name that is no pattern has no such files for the reader either
+		for _, file := range vars {
+			files = append(files, ownFile{"paths.hostVars", &file, public})
+		}
+	}
 	var errs []error
-	for _, f := range c.ownFiles() {
-		if f.path == "" {
+	for _, f := range files {
+		if *f.path == "" {
 			continue
 		}
-		if err := ownfile.Check(f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := ownfile.Check(*f.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("%s: %w", f.key, err))
 		}
 	}
@@ -79,7 +96,7 @@ func (c *Config) OpenSecrets() []error { return c.openSecrets(warned, refused) }
 func (c *Config) openSecrets(kinds ...secrecy) (errs []error) {
 	for _, f := range c.ownFiles() {
 		var open *ownfile.OpenError
-		if slices.Contains(kinds, f.secret) && f.path != "" && errors.As(ownfile.Private(f.path), &open) {
+		if slices.Contains(kinds, f.secret) && *f.path != "" && errors.As(ownfile.Private(*f.path), &open) {
 			errs = append(errs, fmt.Errorf("%s: %w", f.key, open))
 		}
 	}

@@ -41,7 +41,7 @@ func TestOwnFiles(t *testing.T) {
 	}
 	for i := range n {
 		path := fmt.Sprint("/own/", i+1)
-		if !slices.ContainsFunc(c.ownFiles(), func(f ownFile) bool { return f.path == path }) {
+		if !slices.ContainsFunc(c.ownFiles(), func(f ownFile) bool { return *f.path == path }) {
 			t.Errorf("a file is not checked: %+v has %s", c, path)
 		}
 	}

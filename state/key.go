@@ -53,7 +53,7 @@ func parseKey(prefix, key string) (Key, error) {
 // fill takes the parts of a key: it says what is wrong with one, or that the key is of another kind.
 func (k *Key) fill(words, parts []string) (wrong string, other bool) {
 	for i, word := range words {
-		if strings.ToUpper(word) != word {
+		if word[0] >= 'a' { // a literal word; the others are in capitals
 			if word != parts[i] {
 				return "", true
 			}

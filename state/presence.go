@@ -99,9 +99,6 @@ func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]stri
 // ErrLeaseLost says that the node's lease ended, or that another host took its name: it counts as dead until it registers again.
 var ErrLeaseLost = errors.New("the lease of this node ended: the next pull registers anew")
 
-// renewAtLeast is how soon a node learns that etcd does not know its lease any more, however long that would last.
-const renewAtLeast = 20 * time.Second
-
 // KeepAlive renews the lease while wanted says so, at a third of its time, at least every 20 seconds, and sooner after a failure, until ctx ends or the lease has. A
 // node that hangs stops to want it, and counts as dead. Where etcd does not know the lease any more, lost is called, and nothing is renewed.
 func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, lost func()) {
@@ -112,7 +109,7 @@ func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, 
 			if err != nil {
 				next = min(p.Time/20, renewEvery/5)
 			}
-			pause(ctx, min(next, renewAtLeast))
+			pause(ctx, next)
 			err = s.renew(ctx, p)
 			if ctx.Err() != nil {
 				return
@@ -125,7 +122,8 @@ func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, 
 	}()
 }
 
-// renewEvery is the longest time between two renewals while a node is at work: a node that renewed nothing for longer does nothing.
+// renewEvery is the longest time between two renewals while a node is at work: a node that renewed nothing for longer does nothing. So soon it
+// also learns that etcd does not know its lease any more.
 const renewEvery = 20 * time.Second
 
 // LeaseAge is how long ago a node that answers registered or renewed its lease, by the clock of etcd.

@@ -176,23 +176,20 @@ func GroupOf(role string) string {
 // CanariesDone reports that the canaries of a version are through and were watched long enough, or that the version is halted somewhere: then
 // nobody waits for them.
 func (s *Store) CanariesDone(ctx context.Context, v *Version, group string) (bool, error) {
-	o := &Overview{Current: v, Gates: map[string]Gate{}, Rosters: map[string]*Roster{}}
-	if err := s.gates(ctx, o); err != nil {
-		return false, err
-	}
-	for _, gate := range o.Gates {
-		if gate.State == Halted {
-			return true, nil
-		}
-	}
 	got, err := s.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.ClosedKey(v.Rollout(), group), clientv3.WithCountOnly()),
 		clientv3.OpGet(s.SoakKey(v.Rollout(), group), clientv3.WithCountOnly()),
 		clientv3.OpGet(s.ThroughKey(v.Rollout(), group), clientv3.WithKeysOnly()),
 		s.RosterOp(s.RosterKey(v.Rollout(), group), ""),
+		clientv3.OpGet(s.GateKey(v.Rollout(), ""), clientv3.WithPrefix()),
 	).Commit()
 	if err != nil {
 		return false, err
+	}
+	for _, kv := range got.Responses[4].GetResponseRange().Kvs {
+		if group, gate := s.ReadGate(kv); group != "" && gate.State == Halted {
+			return true, nil
+		}
 	}
 	roster, err := s.RosterOf(got.Responses[3])
 	if unlessBad(err) != nil {

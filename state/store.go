@@ -84,11 +84,14 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.embedded != nil {
 		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)
 	}
-	if s.Client, err = clientv3.New(config); err != nil { // it asks for a token where there is a password
+	silent := func(err error, within time.Duration) error {
 		if errors.Is(err, context.DeadlineExceeded) {
-			err = cmp.Or(refusedTLS(endpoints, config.TLS), s.why.of(fmt.Errorf("no answer within %s", dialTimeout)))
+			return cmp.Or(refusedTLS(endpoints, config.TLS), s.why.of(fmt.Errorf("no answer within %s", within)))
 		}
-		return nil, errors.Join(s.unreachable(err), s.Close())
+		return err
+	}
+	if s.Client, err = clientv3.New(config); err != nil { // it asks for a token where there is a password
+		return nil, errors.Join(s.unreachable(silent(err, dialTimeout)), s.Close())
 	}
 	patience := s.embedded.answerTime()
 	if s.embedded != nil && s.embedded.server == nil {
@@ -96,10 +99,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if err := s.greet(ctx, c.Node); err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = cmp.Or(refusedTLS(endpoints, config.TLS), s.why.of(fmt.Errorf("no answer within %s", patience)))
-		}
+	if err := silent(s.greet(ctx, c.Node), patience); err != nil {
 		if s.Broken() == nil {
 			err = s.unreachable(err)
 		}

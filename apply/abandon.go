@@ -38,12 +38,10 @@ func (e *HungError) HostFault() bool { return true }
 
 // abandoned is the agent's record, or the host's own.
 func (h *Host) abandoned() *Abandoned {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.Abandoned == nil {
-		h.Abandoned = &Abandoned{}
+	if h.Abandoned != nil {
+		return h.Abandoned
 	}
-	return h.Abandoned
+	return &h.own
 }
 
 // bounded does something that may hang in a system call, and waits for it until ctx ended and the grace is over. What do writes must be its

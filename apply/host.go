@@ -30,6 +30,8 @@ type Host struct {
 	// Live is told the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.
 	Live func(step, line string)
 
+	own Abandoned // where Abandoned is nil
+
 	mu    sync.Mutex
 	once  map[string]*onceOnly
 	locks map[string]chan struct{} // by what is locked: whoever can send has it

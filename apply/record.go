@@ -21,10 +21,12 @@ func (s *running) carried(ctx context.Context) bool {
 	s.mu.Lock()
 	var before StepReport
 	ended, cutOff, making := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID()), s.Journal.Making(s.ID())
-	if key := s.key(); s.elected && key != "" { // the fleet's record decides what ran
-		var result StepReport
-		done, known := s.Journal.Done(s.ID(), key, &result), s.Journal.Attempt(s.ID(), key)
-		ended, cutOff = ended && done, s.fleet.standing(known, done && !s.stale, s.repeatable()) == standsUnknown
+	if s.elected {
+		if key := s.key(); key != "" { // the fleet's record decides what ran
+			var result StepReport
+			done, known := s.Journal.Done(s.ID(), key, &result), s.Journal.Attempt(s.ID(), key)
+			ended, cutOff = ended && done, s.fleet.standing(known, done && !s.stale, s.repeatable()) == standsUnknown
+		}
 	}
 	s.mu.Unlock()
 	if ended {
@@ -127,7 +129,7 @@ func (s *running) acted() bool {
 func (s *running) continues(ctx context.Context) bool {
 	s.mu.Lock()
 	var before StepReport
-	ok := !s.plan && s.Journal.Done(s.ID(), s.openKey(), &before)
+	ok := !s.plan && s.Journal.Open(s.ID()) && s.Journal.Done(s.ID(), s.openKey(), &before)
 	s.mu.Unlock()
 	if !ok {
 		return false

@@ -85,10 +85,7 @@ func (r reply) err() error {
 	return &ChildError{"answers with an unknown failure"}
 }
 
-const (
-	maxReply  = 64 << 20 // half a million tags
-	maxStderr = 4 << 10
-)
+const maxReply = 64 << 20 // half a million tags
 
 // child is one process to run.
 type child struct {

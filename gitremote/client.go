@@ -71,7 +71,6 @@ func (c Client) fetch(ctx context.Context, r Remote, q Request) (f Fetched, err 
 	if err := c.makeIndex(ctx, in); err != nil {
 		return f, err
 	}
-	f.Objects = in.objects
 	return f, in.place(q.Place)
 }
 

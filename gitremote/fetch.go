@@ -28,7 +28,6 @@ type Request struct {
 
 // Fetched is what a fetch brought.
 type Fetched struct {
-	Objects int             // in the pack; without any there was none
 	Shallow []plumbing.Hash // where the history ends now, beside the request's
 }
 

@@ -19,9 +19,10 @@ func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
 		return own, err == nil, err
 	}
 	h.Tag = ""
+	var o offer // nothing: the remote was not asked, or did not answer
 	if r.src.tagged() || !r.store.holds(h.hash()) {
-		l, o, err := r.look(ctx)
-		if err == nil {
+		var l listing
+		if l, o, err = r.look(ctx); err == nil {
 			release := r.release(l, h.Commit)
 			h.Tag = release.name
 			_, err = r.obtain(ctx, o, release, h.hash())
@@ -32,14 +33,17 @@ func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
 	}
 	rel, err := r.relation(ctx, own.Commit, h.Commit)
 	if err == nil && rel == Newer && h.Tag == "" {
-		rel, err = r.fromRemote(ctx, h)
+		rel, err = r.fromRemote(ctx, o, h)
 	}
 	return h, h.Tag != "" || rel == Older || rel == Same, err
 }
 
-// fromRemote is what a commit is, seen from where the remote is now. A remote that cannot be asked confirms nothing.
-func (r *repository) fromRemote(ctx context.Context, h Head) (Relation, error) {
-	_, o, err := r.look(ctx)
+// fromRemote is what a commit is, seen from where the remote is now: at what it offered, or, where it was not asked yet, offers. A remote that
+// cannot be asked confirms nothing.
+func (r *repository) fromRemote(ctx context.Context, o offer, h Head) (rel Relation, err error) {
+	if o.commit == "" {
+		_, o, err = r.look(ctx)
+	}
 	if err == nil {
 		_, err = r.obtain(ctx, o, tag{}, o.hash())
 	}

@@ -17,7 +17,7 @@ func (c *Catalog) Value(text string) (any, error) {
 	release := c.repo.enter(scope)
 	defer release()
 	doc := &document{from: &rendered{src: &source{path: "expression", text: text}, text: []byte(text)}}
-	value, bad := evalValue(doc, &yaml.Node{Kind: yaml.ScalarNode, Value: text, Line: 1, Column: 1}, scope)
+	value, bad := evalValue(doc, &yaml.Node{Kind: yaml.ScalarNode, Value: text, Line: 1, Column: 1}, scope, &references{})
 	if bad != nil {
 		return nil, ErrorList{bad}
 	}

@@ -117,13 +117,13 @@ func (e *Expression) error(err error) *Error {
 	return out
 }
 
-// evalValue evaluates an expression while the catalog is compiled.
-func evalValue(doc *document, n *yaml.Node, s *scope) (any, *Error) {
+// evalValue evaluates an expression while the catalog is compiled, and notes what it names.
+func evalValue(doc *document, n *yaml.Node, s *scope, refs *references) (any, *Error) {
 	e := Expression{Text: n.Value, doc: doc, node: n}
 	if len(n.Value) > maxExpression {
 		return nil, doc.errorAt(n, "the expression is longer than %d bytes", maxExpression)
 	}
-	code, err := compileExpression(e.Text, &references{}, expr.DisableBuiltin("now")) // the same snapshot gives the same catalog at any time
+	code, err := compileExpression(e.Text, refs, expr.DisableBuiltin("now")) // the same snapshot gives the same catalog at any time
 	if err != nil {
 		return nil, e.error(err)
 	}

@@ -96,7 +96,8 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 	if strings.Contains(n.Value, lost) {
 		return nil
 	}
-	value, bad := evalValue(d.doc, n, c.scope)
+	refs := &references{}
+	value, bad := evalValue(d.doc, n, c.scope, refs)
 	if bad != nil {
 		c.fail(bad)
 		return nil
@@ -111,7 +112,7 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 		d.failf(n, "forEach: %d items are more than %d", len(list), maxInstances)
 		return nil
 	}
-	if c.scope.readsForeign(n.Value) {
+	if c.scope.readsForeign(refs) {
 		list, _ = foreign(list).([]any)
 	}
 	return list

@@ -117,8 +117,13 @@ func (s *source) scalarAt(pos Position, n *yaml.Node) string {
 	}
 	indent := len(first) - len(strings.TrimLeft(first, " -"))
 	var out strings.Builder
-	for at := pos.Line + 1; at < pos.Line+1000; at++ {
-		line := s.line(at)
+	rest := s.text
+	for range pos.Line {
+		_, rest, _ = strings.Cut(rest, "\n")
+	}
+	for n := 1; n < 1000 && rest != ""; n++ {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\n")
 		if text := strings.TrimLeft(line, " "); text != "" && len(line)-len(text) <= indent {
 			break
 		}

@@ -34,10 +34,9 @@ func (r *references) names(of *ast.IdentifierNode, key string) {
 	r.vars[of.Location().From] = key
 }
 
-// readsForeign reports an expression whose value may hold texts that the repository does not.
-func (s *scope) readsForeign(text string) bool {
-	refs := &references{}
-	if _, err := compileExpression(text, refs); err != nil || refs.foreign {
+// readsForeign reports the references of an expression whose value may hold texts that the repository does not.
+func (s *scope) readsForeign(refs *references) bool {
+	if refs.foreign {
 		return true
 	}
 	for _, key := range refs.vars {

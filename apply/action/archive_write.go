@@ -260,18 +260,19 @@ func (x *extraction) sync(entries []archiveEntry, written map[string]bool) error
 	if len(written) > manyFiles {
 		return x.dir.SyncFS()
 	}
+	synced := map[string]bool{} // directories
 	for _, e := range entries {
 		if !written[e.Path] {
 			continue
 		}
-		if err := x.syncOne(e); err != nil {
+		if err := x.syncOne(e, synced); err != nil {
 			return err
 		}
 	}
 	return x.dir.Sync()
 }
 
-func (x *extraction) syncOne(e archiveEntry) error {
+func (x *extraction) syncOne(e archiveEntry, synced map[string]bool) error {
 	at, err := x.dir.Entry(e.Path)
 	if err != nil {
 		return err
@@ -286,5 +287,9 @@ func (x *extraction) syncOne(e archiveEntry) error {
 			return err
 		}
 	}
-	return at.SyncDir()
+	if dir := path.Dir(e.Path); !synced[dir] {
+		synced[dir] = true
+		return at.SyncDir()
+	}
+	return nil
 }

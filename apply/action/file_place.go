@@ -130,8 +130,11 @@ func (o replacedFile) dress(c *hostfile.Candidate, w wanted) error {
 
 // keepsOwner reports that a file does not get another owner, or was root's before.
 func (w wanted) keepsOwner(old fs.FileInfo) bool {
+	if w.uid < 0 {
+		return true
+	}
 	have := ownerID(old)
-	return w.uid < 0 || w.uid == have || have == 0
+	return w.uid == have || have == 0
 }
 
 // parents makes the directories above an entry, or says that they are missing.

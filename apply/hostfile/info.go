@@ -51,25 +51,31 @@ func (i Info) Mode() fs.FileMode {
 	case unix.S_IFCHR:
 		mode |= fs.ModeDevice | fs.ModeCharDevice
 	}
-	for bit, flag := range modeFlags() {
-		if i.st.Mode&bit != 0 {
-			mode |= flag
+	for _, f := range modeFlags() {
+		if i.st.Mode&f.bit != 0 {
+			mode |= f.flag
 		}
 	}
 	return mode
 }
 
-// modeFlags are the bits that Go keeps elsewhere than the kernel.
-func modeFlags() map[uint32]fs.FileMode {
-	return map[uint32]fs.FileMode{unix.S_ISUID: fs.ModeSetuid, unix.S_ISGID: fs.ModeSetgid, unix.S_ISVTX: fs.ModeSticky}
+// modeFlag is a bit that Go keeps elsewhere than the kernel.
+type modeFlag struct {
+	bit  uint32
+	flag fs.FileMode
+}
+
+// modeFlags are asked for with each look at a file: an array needs no memory of its own.
+func modeFlags() [3]modeFlag {
+	return [3]modeFlag{{unix.S_ISUID, fs.ModeSetuid}, {unix.S_ISGID, fs.ModeSetgid}, {unix.S_ISVTX, fs.ModeSticky}}
 }
 
 // bits is a mode as the kernel takes it.
 func bits(m fs.FileMode) uint32 {
 	out := uint32(m.Perm())
-	for bit, flag := range modeFlags() {
-		if m&flag != 0 {
-			out |= bit
+	for _, f := range modeFlags() {
+		if m&f.flag != 0 {
+			out |= f.bit
 		}
 	}
 	return out

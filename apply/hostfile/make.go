@@ -11,7 +11,7 @@ import (
 // MakeParents makes the directories that are missing on the way to the entry.
 func (e *Entry) MakeParents(mode fs.FileMode) error {
 	for len(e.missing) > 0 {
-		at := e.inside(e.missing[0])
+		at := e.beside(e.missing[0])
 		dir, err := at.Mkdir(mode)
 		if errors.Is(err, fs.ErrExist) { // another step made it
 			dir, err = at.Dir()
@@ -27,12 +27,6 @@ func (e *Entry) MakeParents(mode fs.FileMode) error {
 		return e.failed("mkdir", e.gone)
 	}
 	return nil
-}
-
-// inside is a name in the deepest directory that is there.
-func (e *Entry) inside(base string) *Entry {
-	at := e.beside(base)
-	return at
 }
 
 // Mkdir makes a directory and opens it. It has the mode when it is there: what was put in its place meanwhile is refused.
@@ -77,10 +71,7 @@ func (e *Entry) fresh(d *Dir, mode fs.FileMode) error {
 
 // Symlink makes a link in place of what is there, which must not be a directory. It appears with its owner: -1 is the agent's own.
 func (e *Entry) Symlink(target string, uid, gid int) error {
-	return e.linkAs(besides(e.base), target, uid, gid)
-}
-
-func (e *Entry) linkAs(name, target string, uid, gid int) error {
+	name := besides(e.base)
 	if e.gone != nil {
 		return e.failed("symlink", e.gone)
 	}

@@ -6,7 +6,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pullet/pullet/apply"
 )
@@ -23,13 +26,16 @@ func TestOrphanByMark(t *testing.T) {
 	}
 	cmd := exec.Command("sleep", "60")
 	cmd.Env = []string{"PULLET_COMMAND=ABC"}
+	// Commands lead a session. The session of the test may have begun outside of its container, which shows it as 0.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	stop := func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
 	t.Cleanup(stop)
+	executed(t, cmd.Process.Pid)
 	var orphan *apply.OrphanError
-	if err := apply.Orphans(notes); !errors.As(err, &orphan) || orphan.PID <= 1 {
+	if err := apply.Orphans(notes); !errors.As(err, &orphan) || orphan.PID != cmd.Process.Pid {
 		t.Errorf("while it runs: %v", err)
 	}
 	stop()
@@ -39,4 +45,20 @@ func TestOrphanByMark(t *testing.T) {
 	if left, err := os.ReadDir(notes); err != nil || len(left) > 0 {
 		t.Errorf("notes are left: %v, %v", left, err)
 	}
+}
+
+// executed waits until a process shows its own environment: it starts to run a little before.
+func executed(t *testing.T, pid int) {
+	t.Helper()
+	for range 1000 {
+		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("the process has no environment")
 }

@@ -2,9 +2,11 @@ package apply
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -36,30 +38,25 @@ func TestPrivateFileOfAKilledPull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	own, _ := readStat(strconv.Itoa(os.Getpid()))
-	note := `{"pid": ` + own.group + `, "started": "` + leaderStart(own.group) + `"}`
-	if err := os.WriteFile(filepath.Join(h.Notes, own.group), []byte(note), 0o600); err != nil {
+	cmd := exec.Command("sleep", "60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := Orphans(h.Notes); err == nil || !strings.Contains(err.Error(), own.group) {
-		t.Fatalf("%v: this test's own process group runs", err)
+	stop := func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	t.Cleanup(stop)
+	h.note(cmd.Process.Pid)
+	if err := Orphans(h.Notes); err == nil || !strings.Contains(err.Error(), strconv.Itoa(cmd.Process.Pid)) {
+		t.Fatalf("%v: process %d runs", err, cmd.Process.Pid)
 	}
 	if _, err := os.Stat(path); err != nil {
 		t.Errorf("removed under a command that runs: %v", err)
 	}
-	if err := os.Remove(filepath.Join(h.Notes, own.group)); err != nil {
-		t.Fatal(err)
-	}
+	stop()
 	if err := Orphans(h.Notes); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Dir(path)); !os.IsNotExist(err) {
 		t.Errorf("it is still there: %v", err)
 	}
-}
-
-// leaderStart is when a group's leader started, if it still runs.
-func leaderStart(group string) string {
-	leader, _ := readStat(group)
-	return leader.started
 }

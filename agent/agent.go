@@ -33,6 +33,9 @@ type Agent struct {
 	actions  []apply.Spec
 	// Live is told what commands of steps print, as it comes; nil: nobody watches. It is set before the first pull.
 	Live func(step, line string)
+	// EndNow, once closed, ends the commands of a pull that was told to stop and finishes its step. It is set before the first pull; nil: the
+	// time of the configuration alone bounds that.
+	EndNow <-chan struct{}
 
 	mu     sync.Mutex
 	store  *state.Store       // nil: not open, or unreachable when it was tried last
@@ -140,7 +143,8 @@ func (a *Agent) host(version string) *apply.Host {
 	env := map[string]string{"PULLET_NODE": a.config.Node.Name, "PULLET_VERSION": version}
 	backups := filepath.Join(a.config.Paths.State, "backups")
 	git := gitremote.Client{Scratch: filepath.Join(a.config.Paths.State, "checkouts"), Limits: a.config.Agent.Git.limits()}
-	return &apply.Host{Root: a.config.Root, Env: env, Backups: backups, Notes: a.notes(), Git: git, Boot: apply.Boot(), Abandoned: &a.abandoned, Live: a.Live}
+	finish := apply.Finish{Within: a.config.Agent.Finish.Std(), Now: a.EndNow}
+	return &apply.Host{Root: a.config.Root, Finish: finish, Env: env, Backups: backups, Notes: a.notes(), Git: git, Boot: apply.Boot(), Abandoned: &a.abandoned, Live: a.Live}
 }
 
 // notes is where commands are noted while they run.

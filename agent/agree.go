@@ -103,12 +103,9 @@ const (
 	overdue     = 2 * time.Hour // no pull is waited for longer than that: a host that pulls once a day would be said to live for three
 )
 
-// renew keeps the lease alive: in the loop until the next pull replaces it, else for this pull.
+// renew keeps the lease alive until the next pull replaces it, or the agent is closed: also while a pull that was told to stop finishes its step.
 func (p *pull) renew(ctx context.Context, presence *state.Presence) {
-	if p.loop {
-		ctx = context.WithoutCancel(ctx)
-	}
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.leased != nil {

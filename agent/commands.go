@@ -118,7 +118,10 @@ func (p *pull) runCommand(ctx context.Context, c state.Command, result *state.Co
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	out, err := p.host(c.ID).Run(ctx, apply.Command{Args: args})
+	h := p.host(c.ID)
+	ctx, finished := h.Finish.Finishing(ctx)
+	defer finished()
+	out, err := h.Run(ctx, apply.Command{Args: args})
 	result.State, result.ExitCode, result.Ended = state.Ran, out.ExitCode, time.Now().UTC()
 	result.Output = out.StdOut + out.StdErr
 	if over := len(result.Output) - shownOutput; over > 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -15,10 +16,18 @@ import (
 // ErrReload says that the configuration changed: read it again, and start a new agent.
 var ErrReload = errors.New("the configuration changed")
 
+// Observer sees what the loop does. Reload may be nil.
+type Observer struct {
+	Waiting func(*lock.Wait)        // each reason to wait
+	Step    func(*apply.StepReport) // each step that ended
+	Pulled  func(*Outcome, error)   // each pull; that the fleet's record is away the loop says itself
+	Reload  <-chan os.Signal        // asks for the configuration to be read again
+}
+
 // Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version changes, and when
-// a file changes that the node depends on. Each step that ended is handed to step, each outcome to seen; that the fleet's record is away it says
-// itself. It returns ErrReload when the configuration changed, and an error when only another process can go on.
-func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*apply.StepReport), seen func(*Outcome, error)) error {
+// a file changes that the node depends on. It returns ErrReload when the configuration changed or is to be read again, and an error when only
+// another process can go on.
+func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	ctx, cancel := context.WithCancel(ctx) // ends what the loop started, also when it returns to be started anew
 	defer cancel()
 	files, err := a.watchFiles(ctx)
@@ -31,11 +40,11 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 	for {
 		began := time.Now()
 		fleet.rest()
-		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: waiting, Watch: step, loop: true})
+		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: o.Waiting, Watch: o.Step, loop: true})
 		if ctx.Err() != nil {
 			return nil
 		}
-		seen(out, a.away.told(err, began))
+		o.Pulled(out, a.away.told(err, began))
 		if err := a.uprooted(); err != nil {
 			return err
 		}
@@ -56,6 +65,10 @@ func (a *Agent) Loop(ctx context.Context, waiting func(*lock.Wait), step func(*a
 			fleet.eager++
 		case changed := <-files:
 			if changed == configuration && a.brokenStore() == nil && a.reloads() {
+				return ErrReload
+			}
+		case <-o.Reload:
+			if a.brokenStore() == nil && a.reloads() {
 				return ErrReload
 			}
 		}
@@ -81,9 +94,11 @@ func (a *Agent) reloads() bool {
 		err = next.Close()
 	}
 	if err != nil {
-		a.log.WithError(err).Error("the configuration changed and cannot be used: the agent goes on with the one before")
+		a.log.WithError(err).Error("the configuration cannot be used: the agent keeps the one it has")
+		return false
 	}
-	return err == nil
+	a.log.Info("the configuration is read again")
+	return true
 }
 
 // bootTime is how long a boot that was asked for may take to end this agent.

@@ -165,7 +165,7 @@ func (s *running) react(ctx context.Context) {
 		s.r.Outcome, s.r.Summary = Changed, summary
 		return
 	}
-	s.apply(ctx, Change{Summary: summary}, func() (Output, error) { return s.answer(s.live(ctx), s.Host, reactor) })
+	s.apply(ctx, Change{Summary: summary}, func(ctx context.Context) (Output, error) { return s.answer(s.live(ctx), s.Host, reactor) })
 }
 
 // listeners lets the steps that listen to changes react once, after all jobs.

@@ -97,6 +97,10 @@ func intervalOf(r *render.Retry) time.Duration {
 // that the interval is over. It is an error when ctx ended, or the pull's time to wait.
 func (s *running) pause(ctx context.Context, why string, interval time.Duration, look Look) (due bool, err error) {
 	wait := func(ctx context.Context) { due = pauseFor(ctx, interval, look) }
+	ctx, cancel := context.WithCancel(ctx) // a step that is finished does not wait
+	defer cancel()
+	defer context.AfterFunc(s.run, cancel)()
+	defer func() { s.interrupted = s.interrupted || errors.Is(s.run.Err(), context.Canceled) }()
 	s.aside(why, func() {
 		if s.Rest == nil {
 			wait(ctx)

@@ -25,6 +25,7 @@ type Host struct {
 	Fence   func() int64      // of the claim under which commands run; 0 or nil without one
 	Git     gitremote.Client  // for checkouts
 	Boot    string            // of the machine, as Boot says; changes with every boot
+	Finish  Finish            // how steps end when the pull is told to stop
 	// Abandoned are the actions that hang. Nil: those of this host alone.
 	Abandoned *Abandoned
 	// Live is told the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.

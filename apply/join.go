@@ -46,7 +46,9 @@ func (j *joint) come(run context.Context, h *Host, s *boundStep, act Joiner) err
 	if len(j.acts) == 1 {
 		return nil
 	}
-	err := s.changeTogether(run, h, act, j.acts)
+	on, finished := h.Finish.Finishing(run)
+	defer finished()
+	err := s.changeTogether(on, h, act, j.acts)
 	errors.As(err, &j.hung)
 	return err
 }
@@ -80,6 +82,9 @@ func (s *running) together(ctx context.Context, change Change) (Output, error) {
 	left, err := s.compare(ctx, s.Host)
 	if err != nil || left.Empty() {
 		return Output{State: left.State}, err
+	}
+	if s.interrupted = errors.Is(s.run.Err(), context.Canceled); s.interrupted { // what was begun together has ended
+		return Output{}, errStopped
 	}
 	return s.change(s.live(ctx), s.Host, left)
 }

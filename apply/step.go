@@ -20,14 +20,15 @@ type running struct {
 	run      context.Context // of the whole run: what waits for other nodes is not the step's time
 	joint    *joint          // the steps that are made together with this one; nil: none, or it came or left
 
-	elected   bool         // this node was chosen for the step
-	fleet     Record       // what the fleet knows of it then
-	attempt   string       // the last one that was started, here or before
-	stale     bool         // its result is too old for the others
-	ran       bool         // its action was applied
-	refused   error        // what it reads failed for all
-	wanted    []*boundStep // whose results of other nodes it turned out to read
-	endSerial EndSerial    // gives its place at a serialized step back
+	elected     bool         // this node was chosen for the step
+	fleet       Record       // what the fleet knows of it then
+	attempt     string       // the last one that was started, here or before
+	stale       bool         // its result is too old for the others
+	ran         bool         // its action was applied
+	interrupted bool         // the run was told to stop while the step waited
+	refused     error        // what it reads failed for all
+	wanted      []*boundStep // whose results of other nodes it turned out to read
+	endSerial   EndSerial    // gives its place at a serialized step back
 }
 
 // step decides what becomes of one step.
@@ -77,7 +78,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 			s.r.Outcome = OK
 		}
 	default:
-		s.apply(ctx, change, func() (Output, error) { return s.answered(ctx, change) })
+		s.apply(ctx, change, func(ctx context.Context) (Output, error) { return s.answered(ctx, change) })
 		return
 	}
 	s.afterwards(ctx)
@@ -87,7 +88,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 func (s *boundStep) passive() bool { return s.spec.Passive || s.job.Validation }
 
 // apply makes a change, with the journal written before and after.
-func (s *running) apply(ctx context.Context, change Change, act func() (Output, error)) {
+func (s *running) apply(ctx context.Context, change Change, act func(context.Context) (Output, error)) {
 	r := s.r
 	r.Drift, r.Lost = s.drifted(s.boundStep), change.Lost
 	for _, id := range s.absent(ctx) {
@@ -104,7 +105,9 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 	}
 	defer s.serialized(s.run)
 	s.ran = true
-	out, err := s.persist(ctx, act)
+	ctx, finished := s.finishing(ctx)
+	defer finished()
+	out, err := s.persist(ctx, func() (Output, error) { return act(ctx) })
 	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
 	r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
 	if s.passive() || change.Same || out.Same {
@@ -126,7 +129,7 @@ func (s *running) apply(ctx context.Context, change Change, act func() (Output, 
 	default:
 		s.afterwards(ctx)
 	}
-	if errors.Is(ctx.Err(), context.Canceled) && r.Outcome != Changed && r.Outcome != OK {
+	if s.cut(ctx) && r.Outcome != Changed && r.Outcome != OK {
 		s.stop() // no end on record: the next pull runs it again
 		return
 	}
@@ -314,7 +317,7 @@ func (s *running) afterwards(ctx context.Context) {
 			continue
 		}
 		outcome, reason := s.ask(ctx, false, c.Condition)
-		if errors.Is(ctx.Err(), context.Canceled) {
+		if s.cut(ctx) {
 			s.stop()
 			return
 		}

@@ -121,7 +121,7 @@ func (f *demoFleet) start(ctx context.Context) {
 			seen := func(o *agent.Outcome, err error) {
 				fmt.Fprintf(f.log, "%s %s: exit %d %v %v %v\n", time.Now().Format(time.TimeOnly), n.name, o.ExitCode(), err, o.Failures, o.Warnings)
 			}
-			if err := n.agent.Loop(ctx, func(*lock.Wait) {}, nil, seen); err != nil {
+			if err := n.agent.Loop(ctx, agent.Observer{Waiting: func(*lock.Wait) {}, Pulled: seen}); err != nil {
 				fmt.Fprintf(f.log, "%s: %v\n", n.name, err)
 			}
 		}()

@@ -87,7 +87,7 @@ func TestDoctorNamesTheClockOfCertificates(t *testing.T) {
 		}
 	}
 	var out, errs bytes.Buffer
-	if code := run(context.Background(), []string{"doctor", "--config", config, "--root", dir}, &out, &errs); code != 1 {
+	if code := run(context.Background(), []string{"doctor", "--config", config, "--root", dir}, &out, &errs, nil); code != 1 {
 		t.Errorf("exit code %d: %s", code, &errs)
 	}
 	for _, check := range []string{"repositories", "etcd"} {

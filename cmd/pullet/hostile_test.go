@@ -90,7 +90,7 @@ func hostileFleet(t *testing.T, value string) {
 	config, store := hostileNode(t)
 	pullet := func(args ...string) (int, string) {
 		var out, errs bytes.Buffer
-		code := run(context.Background(), append([]string{"--config", config}, args...), &out, &errs)
+		code := run(context.Background(), append([]string{"--config", config}, args...), &out, &errs, nil)
 		if text := out.String() + errs.String(); strings.ContainsRune(text, 0x1b) {
 			t.Errorf("pullet %s prints %q", args, text)
 		}

@@ -25,11 +25,24 @@ func main() {
 	// What a step makes has the mode that it says, or the usual one: not what the service manager left in the process.
 	syscall.Umask(0o022)
 	hideMemory()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the first signal ends the pull in order, the second one at once
-	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(code)
+	ctx, endNow := stopSignals()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, endNow))
+}
+
+// stopSignals is how to end: the first signal ends the context, and a pull finishes its running step; the second one ends the commands of that
+// step; the third one ends the process.
+func stopSignals() (ctx context.Context, endNow <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	got, now := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(got, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-got
+		cancel()
+		<-got
+		signal.Stop(got)
+		close(now)
+	}()
+	return ctx, now
 }
 
 // exitUsage is the code of a command line that cannot be understood.
@@ -44,10 +57,10 @@ type exit struct {
 func (e *exit) Error() string { return fmt.Sprint(e.err) }
 func (e *exit) Unwrap() error { return e.err }
 
-// run executes one command line and returns its exit code.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// run executes one command line and returns its exit code. Once ctx and endNow have ended, it ends also what a step has begun.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer, endNow <-chan struct{}) int {
 	stdout, stderr = &plain.Writer{To: stdout}, &plain.Writer{To: stderr}
-	a := &app{out: stdout, err: stderr}
+	a := &app{out: stdout, err: stderr, endNow: endNow}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -78,6 +91,7 @@ type app struct {
 	output    string
 	logFormat string
 	verbose   int
+	endNow    <-chan struct{}
 }
 
 // root is the command line: the list below is the order of the help.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/signal"
 	"os/user"
+	"syscall"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -60,6 +63,7 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
+	node.EndNow = a.endNow
 	o.By = operator()
 	shown, stop := newProgress(cmd.Context(), a.err)
 	o.Waiting, o.Watch = shown.Waiting, shown.Step
@@ -158,8 +162,10 @@ func (a *app) agentCommand() *cobra.Command {
 		Use: "agent", GroupID: "node", Args: noArgs,
 		Short: "Pull again and again: on a timer, when a file changes, when the fleet moves on",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			reload := make(chan os.Signal, 1)
+			signal.Notify(reload, syscall.SIGHUP)
 			for {
-				err := a.agent(cmd.Context())
+				err := a.agent(cmd.Context(), reload)
 				if !errors.Is(err, agent.ErrReload) {
 					return err
 				}
@@ -169,7 +175,7 @@ func (a *app) agentCommand() *cobra.Command {
 }
 
 // agent runs the loop until it is told to stop or the configuration changes.
-func (a *app) agent(ctx context.Context) (err error) {
+func (a *app) agent(ctx context.Context, reload <-chan os.Signal) (err error) {
 	config, err := a.readConfig()
 	if err != nil {
 		return err
@@ -182,13 +188,14 @@ func (a *app) agent(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
+	node.EndNow = a.endNow
 	if live {
 		node.Live = func(step, line string) { log.WithField("step", step).Info(line) }
 	}
 	waiting := func(w *lock.Wait) { log.WithField("gate", w.Gate).Info(w.Error()) }
 	log.WithField("version", build().Version).Info("the agent starts")
 	defer log.Info("the agent ends")
-	return node.Loop(ctx, waiting, logStep(log), func(o *agent.Outcome, err error) {
+	pulled := func(o *agent.Outcome, err error) {
 		for _, w := range o.Warnings {
 			log.Warn(w)
 		}
@@ -205,7 +212,8 @@ func (a *app) agent(ctx context.Context) (err error) {
 		case o.Report != nil:
 			log.WithField("run", o.Run).Infof("%s: %s", ran(o.Report), counts(o.Report))
 		}
-	})
+	}
+	return node.Loop(ctx, agent.Observer{Waiting: waiting, Step: logStep(log), Pulled: pulled, Reload: reload})
 }
 
 // ran is the version that a report is about: while a node waits, not the one that it waits for.

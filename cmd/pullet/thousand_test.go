@@ -75,7 +75,7 @@ func TestThousandFailAtOnce(t *testing.T) {
 	pullet := func(code int, args ...string) string {
 		t.Helper()
 		var out, errs bytes.Buffer
-		if got := run(ctx, append(args, "--config", config), &out, &errs); got != code {
+		if got := run(ctx, append(args, "--config", config), &out, &errs, nil); got != code {
 			t.Errorf("%v: exit code %d, want %d: %s", args, got, code, &errs)
 		}
 		return out.String()

@@ -1,0 +1,61 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Finish says how a step that runs ends when the pull is told to stop: a package's script that is cut off leaves half a package.
+type Finish struct {
+	Within time.Duration   // how long the step may go on; 0: its commands are ended at once
+	Now    <-chan struct{} // closed: its commands are ended at once after all; may be nil
+}
+
+// Finishing is the context of what is finished when ctx is canceled, with its values and its deadline. It ends f.Within after ctx, and with
+// f.Now.
+func (f Finish) Finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	if end, ok := ctx.Deadline(); ok {
+		on, cancel = context.WithDeadline(on, end)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return // on has the same
+		}
+		over := time.NewTimer(f.Within)
+		defer over.Stop()
+		select {
+		case <-over.C:
+		case <-f.Now:
+		case <-on.Done():
+		}
+		cancel()
+	})
+	return on, func() {
+		stop()
+		cancel()
+	}
+}
+
+// finishing is the time of what the step does to the host. Steps that only wait are not finished.
+func (s *running) finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	if s.spec.Passive {
+		return context.WithCancel(ctx)
+	}
+	said := context.AfterFunc(s.run, func() {
+		if s.Log != nil && errors.Is(s.run.Err(), context.Canceled) {
+			s.Log.Warnf("told to stop: step %s ends first, within %s", s.ID(), s.Host.Finish.Within)
+		}
+	})
+	on, cancel := s.Host.Finish.Finishing(ctx)
+	return on, func() {
+		said()
+		cancel()
+	}
+}
+
+// cut reports that the step did not come to its end because the run was told to stop.
+func (s *running) cut(ctx context.Context) bool {
+	return s.interrupted || errors.Is(ctx.Err(), context.Canceled)
+}

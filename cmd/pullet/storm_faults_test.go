@@ -133,11 +133,21 @@ func (s *storm) stopped(x *rand.Rand) {
 
 // reinstalled takes a host's state directory away. An operator tells the fleet that the host behind the name is a new one, once it says so.
 func (s *storm) reinstalled(x *rand.Rand) {
-	s.whileDown(x, "host reinstalled", 0, func(h *stormHost) error {
-		s.log.say("reverted %s", h.name)
-		s.giveUp(h)
-		return h.emptied()
-	})
+	if h, done := s.any(x); h != nil {
+		defer done()
+		s.reinstall(h)
+	}
+}
+
+func (s *storm) reinstall(h *stormHost) {
+	s.did("host reinstalled", "%s", h.name)
+	h.down()
+	s.log.say("reverted %s", h.name)
+	s.giveUp(h)
+	if err := h.emptied(); err != nil {
+		s.t.Error(err)
+	}
+	h.up()
 }
 
 // emptiedUnder removes the state directory under pullet while it runs. An agent ends then, and its unit starts it again.
@@ -256,6 +266,7 @@ func (s *storm) pushes(x *rand.Rand) {
 	}
 	rewrite := x.IntN(12) == 0
 	s.rules = s.rules.change(x)
+	s.kind.shapes(s.rules)
 	if rewrite {
 		s.did("branch rewritten", "")
 	}

@@ -89,8 +89,7 @@ func (j *stormJudge) limits(h *stormHold) {
 		if !o.beside(h) || j.takenBack(o, h) || j.sick(o.node, o.version, h.from) { // a host fault leaves room for another host
 			continue
 		}
-		was := j.versions[o.version]
-		if was != nil && (was.Groups[o.node] == group && !j.idle(o, h) || v.Groups[o.node] == group) {
+		if j.groupBefore(o, h) == group || v.Groups[o.node] == group {
 			inGroup = append(inGroup, o)
 		}
 		if o.anywhere(h) {
@@ -107,10 +106,23 @@ func (j *stormJudge) limits(h *stormHold) {
 	}
 }
 
-// idle reports a node that waited for other groups when another one was admitted, before it began with a newer version.
-func (j *stormJudge) idle(o, admitted *stormHold) bool {
-	f := j.asOf("idle", admitted, func(w []string) bool { return w[0] == o.node })
-	return f != nil && f.what[1] == "on"
+// groupBefore is the group in which a holder counts beside that of today when another node is admitted: that of the version with which it made its claim.
+// Once it waited for other groups it counts where it goes on, and while it waits nowhere else than today.
+func (j *stormJudge) groupBefore(o, admitted *stormHold) string {
+	version, waits := o.version, false
+	for _, f := range j.facts["idle"] {
+		if f.what[0] != o.node || !j.has(admitted.era, f) || f.rev <= o.fence || f.rev >= admitted.fence {
+			continue
+		}
+		if waits && f.what[1] == "off" {
+			version = j.at(admitted.era, f.rev, version)
+		}
+		waits = f.what[1] == "on"
+	}
+	if was := j.versions[version]; was != nil && !waits {
+		return was.Groups[o.node]
+	}
+	return ""
 }
 
 // anywhere reports that a node had its place in the whole fleet when another was admitted. One that adopts its claim for another version may give the

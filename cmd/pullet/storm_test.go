@@ -60,6 +60,14 @@ type stormKind struct {
 	last    time.Duration
 	pullet  string // the program; clocks jump where it can
 	clocks  bool
+	shape   func(*stormRules) // what the rules of all versions have in common; nil is nothing
+}
+
+// shapes makes rules of those that were drawn.
+func (k stormKind) shapes(r *stormRules) {
+	if k.shape != nil {
+		k.shape(r)
+	}
 }
 
 // drawKind draws what a storm is like. Its size is what the machine gives.
@@ -110,6 +118,7 @@ func newStorm(t *testing.T, seed uint64, kind stormKind) *storm {
 	s.write("operator.yaml", s.config("operator", "operator", "none", s.addresses()))
 	s.prepare()
 	s.rules = firstRules(s.hosts, kind.onLost)
+	kind.shapes(s.rules)
 	s.push(s.rules, false)
 	return s
 }
@@ -224,19 +233,25 @@ func stormCounts(counts map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
+// stuckFor is how long the fleet may make no progress once nothing is wrong any more: a lease of minutes may have to end.
+const stuckFor = 4 * time.Minute
+
 // settle ends what is wrong, as operators do who read what status says, and waits until all nodes are at the last version and hold nothing. It says what
-// is left after some minutes.
+// is left when for some minutes no more nodes got there: how long all of it takes is up to the machine.
 func (s *storm) settle() string {
 	s.heal()
 	s.rules = s.rules.mend()
 	s.push(s.rules, false)
 	s.log.say("settled")
-	end := time.Now().Add(4 * time.Minute)
+	best, end := -1, time.Now().Add(stuckFor)
 	for mend := time.Now().Add(20 * time.Second); ; time.Sleep(300 * time.Millisecond) {
 		s.restartEnded()
-		why := s.unsettled()
+		done, why := s.unsettled()
 		if why == "" {
 			return ""
+		}
+		if done > best {
+			best, end = done, time.Now().Add(stuckFor)
 		}
 		if time.Now().After(end) {
 			out, _ := s.operator("status", "-o", "wide")
@@ -249,35 +264,38 @@ func (s *storm) settle() string {
 	}
 }
 
-// unsettled says what is left to do in the fleet.
-func (s *storm) unsettled() string {
+// unsettled says what is left to do in the fleet, and how many nodes are at the last version.
+func (s *storm) unsettled() (done int, why string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	got, err := s.client.Get(ctx, "/pullet/default/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
-		return err.Error()
+		return 0, err.Error()
 	}
 	last, there := s.tip(), map[string]bool{}
 	for _, kv := range got.Kvs {
 		key := strings.TrimPrefix(string(kv.Key), "/pullet/default/")
 		for _, held := range []string{"slot/", "total/", "semaphore/"} {
 			if strings.HasPrefix(key, held) {
-				return key + " is held"
+				why = key + " is held"
 			}
 		}
 		if strings.HasPrefix(key, "rollout/"+last) && strings.Contains(key, "/queue/") {
-			return key + " is waiting"
+			why = key + " is waiting"
 		}
 		there[key] = true
 	}
 	for _, h := range s.hosts {
+		if there["running_version/"+last+"/"+h.node] {
+			done++
+		}
 		for _, key := range []string{"running_version/" + last + "/" + h.node, "status/configured/success/" + h.node, "status/validated/success/" + h.node} {
 			if !there[key] {
-				return "there is no " + key
+				why = "there is no " + key
 			}
 		}
 	}
-	return ""
+	return done, why
 }
 
 // anyHalted reports a halt in the rollout that goes on.

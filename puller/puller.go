@@ -74,13 +74,15 @@ func (p *Puller) Close() error {
 // fails only where a repository has no good commit at all, or when ctx ends.
 func (p *Puller) Pull(ctx context.Context) ([]Head, error) {
 	over, err := p.turn(ctx)
+	if err == nil {
+		defer over()
+	}
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("pulling was stopped: %w", context.Cause(ctx))
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer over()
 	var heads []Head
 	var errs []error
 	for _, r := range p.repos {

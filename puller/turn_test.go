@@ -109,3 +109,37 @@ func TestTurnEnds(t *testing.T) {
 	}
 	assertNoLeftovers(t, dir)
 }
+
+// stopsAfter is a context that ends once it has been asked a number of times.
+type stopsAfter struct {
+	context.Context
+	asks *int
+}
+
+func (c stopsAfter) Err() error {
+	if *c.asks--; *c.asks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// A pull that is stopped lets go of the stores, whenever that happens.
+func TestTurnStopped(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "1")
+	for asks, stopped := 0, true; stopped; asks++ {
+		dir, left := t.TempDir(), asks
+		p := open(t, dir, Source{Name: "main", URL: u.dir})
+		_, err := p.Pull(stopsAfter{t.Context(), &left})
+		if stopped = left < 0; stopped && err == nil {
+			t.Errorf("stopped after %d questions, and no error", asks)
+		}
+		if !p.mu.TryLock() {
+			t.Fatalf("stopped after %d questions: the stores are still held, and closing them waits for ever", asks)
+		}
+		p.mu.Unlock()
+		if mine, err := newLock(dir).TryLock(); !mine || err != nil {
+			t.Errorf("stopped after %d questions: other processes are kept out: %v", asks, err)
+		}
+	}
+}

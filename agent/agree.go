@@ -130,14 +130,17 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 	}
 	refused := map[string]bool{} // versions that did not compile here
 	found := p.presence.Found
-	for current, rev, err := found.Version, found.VersionRev, found.VersionErr; ; current, rev, err = p.store.Current(ctx) {
-		if wait := lock.Unreadable("the fleet's version", err); wait != nil {
+	is, broken := state.Proposed{Version: found.Version, Rev: found.VersionRev}, found.VersionErr
+	for {
+		if wait := lock.Unreadable("the fleet's version", broken); wait != nil {
 			return p.keeps(own, wait), nil
 		}
-		if err != nil {
-			return nil, err
+		if broken != nil {
+			return nil, broken
 		}
+		current, rev := is.Version, is.Rev
 		p.current = current
+		var err error
 		if own, err = p.accepted(ctx, current, own); err != nil {
 			return nil, err
 		}
@@ -174,9 +177,7 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 			rollout := program.catalog.Fleet.Rollout
 			next.Held, next.Canary = !rollout.Follows(), rollout.HasCanaries()
 		}
-		if _, err := p.store.Propose(ctx, *next, current, rev); err != nil {
-			return nil, err
-		}
+		is, broken = p.store.Propose(ctx, *next, current, rev)
 	}
 }
 

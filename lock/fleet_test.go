@@ -77,9 +77,9 @@ func (f *fleet) propose(id string) {
 	f.t.Helper()
 	current, rev, err := f.Current(f.ctx)
 	f.must(err)
-	ok, err := f.Propose(f.ctx, state.Version{ID: id}, current, rev)
+	is, err := f.Propose(f.ctx, state.Version{ID: id}, current, rev)
 	f.must(err)
-	if !ok {
+	if !is.Done {
 		f.t.Fatalf("%s was not accepted", id)
 	}
 	f.version, f.rev, err = f.Current(f.ctx)

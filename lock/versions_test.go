@@ -164,8 +164,8 @@ func TestAbandoned(t *testing.T) {
 	f.must(err)
 	named := *current
 	named.Release = "v1.0" // only what is said of it is new
-	ok, err := f.Propose(f.ctx, named, current, rev)
-	if f.must(err); !ok {
+	is, err := f.Propose(f.ctx, named, current, rev)
+	if f.must(err); !is.Done {
 		t.Fatal("it was not named")
 	}
 	f.must(turn.Check(f.ctx, "second step"))

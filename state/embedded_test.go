@@ -127,8 +127,8 @@ func TestReopened(t *testing.T) {
 		if err != nil || i > 0 && (v == nil || v.ID != fmt.Sprint(i-1)) {
 			t.Errorf("%d: %v %v", i, v, err)
 		}
-		if ok, err := s.Propose(ctx, Version{ID: fmt.Sprint(i)}, nil, rev); !ok || err != nil {
-			t.Errorf("%d: %v %v", i, ok, err)
+		if is, err := s.Propose(ctx, Version{ID: fmt.Sprint(i)}, nil, rev); !is.Done || err != nil {
+			t.Errorf("%d: %v %v", i, is.Done, err)
 		}
 		must(t, s.Close())
 	}

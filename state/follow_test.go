@@ -27,8 +27,8 @@ func TestTakenOver(t *testing.T) {
 			for i, s := range []*Store{second, third} {
 				current, rev, err := s.Current(ctx)
 				must(t, err)
-				if ok, err := s.Propose(ctx, Version{ID: fmt.Sprint("v", i)}, current, rev); err != nil || !ok {
-					t.Errorf("%.10s, killed %v: %v %v", name, killed, ok, err)
+				if is, err := s.Propose(ctx, Version{ID: fmt.Sprint("v", i)}, current, rev); err != nil || !is.Done {
+					t.Errorf("%.10s, killed %v: %v %v", name, killed, is.Done, err)
 				}
 			}
 			if took := time.Since(began); took > dialTimeout {

@@ -12,15 +12,22 @@ import (
 // keptVersions is how many of the fleet's last versions keep their rollouts, results and shared content.
 const keptVersions = 10
 
-// Propose sets the fleet's version if it is still the one that was read at a revision; false means that another node was faster. The
-// queues of the older rollout end with it. A version that the fleet had before gets an epoch of its own.
-func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen int64) (bool, error) {
-	got, err := s.Client.Txn(ctx).Then(s.historyOp(), clientv3.OpGet(s.CurrentKey(), clientv3.WithKeysOnly())).Commit()
+// Proposed is what came of a proposal.
+type Proposed struct {
+	Done    bool     // the version that was proposed is the fleet's
+	Version *Version // that the fleet has now, whoever set it; nil: none
+	Rev     int64    // the revision at which that was set
+}
+
+// Propose sets the fleet's version if it is still the one that was read at a revision. Where another node was faster, it returns that node's; one that
+// cannot be read is a *BadRecordError. The queues of the older rollout end with it. A version that the fleet had before gets an epoch of its own.
+func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen int64) (Proposed, error) {
+	got, err := s.Client.Txn(ctx).Then(s.historyOp(), clientv3.OpGet(s.CurrentKey())).Commit()
 	if err != nil {
-		return false, err
+		return Proposed{}, err
 	}
 	if now := got.Responses[1].GetResponseRange().Kvs; len(now) > 0 && now[0].ModRevision != seen {
-		return false, nil // of many nodes that see a commit at once most come too late
+		return s.proposedBefore(now) // of many nodes that see a commit at once most come too late
 	}
 	history := s.historyOf(got.Responses[0].GetResponseRange().Kvs)
 	ops := []clientv3.Op{s.RingOp(), s.wakeOp()}
@@ -41,14 +48,30 @@ func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen i
 		}
 	}
 	ops = append(ops, Put(s.CurrentKey(), v), Put(s.historyKey(v.Seq), v))
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", seen)).Then(ops...).Commit()
-	if err != nil || !done.Succeeded {
-		return false, err
+	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", seen)).
+		Then(ops...).Else(clientv3.OpGet(s.CurrentKey())).Commit()
+	if err != nil {
+		return Proposed{}, err
 	}
-	if stays {
-		return true, nil
+	if !done.Succeeded {
+		return s.proposedBefore(done.Responses[0].GetResponseRange().Kvs)
 	}
-	return true, s.retire(ctx, append(history, v))
+	if !stays {
+		err = s.retire(ctx, append(history, v))
+	}
+	return Proposed{true, &v, done.Header.Revision}, err
+}
+
+// proposedBefore is the version of a node that was faster.
+func (s *Store) proposedBefore(now []*mvccpb.KeyValue) (Proposed, error) {
+	if len(now) == 0 {
+		return Proposed{}, nil
+	}
+	v, err := Read[Version](s, now[0])
+	if err != nil {
+		return Proposed{Rev: now[0].ModRevision}, err
+	}
+	return Proposed{Version: &v, Rev: now[0].ModRevision}, nil
 }
 
 func (s *Store) historyKey(seq int) string { return s.key("history", fmt.Sprintf("%010d", seq)) }
@@ -77,6 +100,9 @@ func (s *Store) historyOf(kvs []*mvccpb.KeyValue) (out []Version) {
 
 // retire forgets what belongs to versions that the fleet left long ago.
 func (s *Store) retire(ctx context.Context, history []Version) error {
+	if len(history) <= keptVersions {
+		return nil
+	}
 	for len(history) > keptVersions {
 		old := history[0]
 		history = history[1:]

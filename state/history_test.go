@@ -11,7 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestPropose: of all who saw the same revision one wins, in every round.
+// TestPropose: of all who saw the same revision one wins, in every round, and the others learn whose version it is in the same request.
 func TestPropose(t *testing.T) {
 	s := open(t, t.TempDir())
 	for round := range 10 {
@@ -19,19 +19,23 @@ func TestPropose(t *testing.T) {
 		must(t, err)
 		var mu sync.Mutex
 		var won []string
+		told := map[string]bool{}
 		atOnce(t, 20, func(i int) error {
 			v := Version{ID: fmt.Sprintf("v%d-%d", round, i)}
-			ok, err := s.Propose(ctx, v, nil, seen)
+			is, err := s.Propose(ctx, v, nil, seen)
 			mu.Lock()
 			defer mu.Unlock()
-			if ok {
+			if is.Done {
 				won = append(won, v.ID)
+			}
+			if err == nil {
+				told[is.Version.ID] = true
 			}
 			return err
 		})
 		current, rev, err := s.Current(ctx)
-		if err != nil || len(won) != 1 || current.ID != won[0] || rev <= seen {
-			t.Errorf("round %d: %q won, current %v at %d, %v", round, won, current, rev, err)
+		if err != nil || len(won) != 1 || current.ID != won[0] || rev <= seen || len(told) != 1 || !told[won[0]] {
+			t.Errorf("round %d: %q won, current %v at %d, told %v, %v", round, won, current, rev, told, err)
 		}
 	}
 	if writes := history(t, s, s.CurrentKey()); len(writes) != 10 {
@@ -44,8 +48,8 @@ func propose(t *testing.T, s *Store, id string) *Version {
 	t.Helper()
 	current, rev, err := s.Current(ctx)
 	must(t, err)
-	if ok, err := s.Propose(ctx, Version{ID: id}, current, rev); !ok || err != nil {
-		t.Fatalf("%s: %v %v", id, ok, err)
+	if is, err := s.Propose(ctx, Version{ID: id}, current, rev); !is.Done || err != nil {
+		t.Fatalf("%s: %v %v", id, is.Done, err)
 	}
 	current, _, err = s.Current(ctx)
 	must(t, err)
@@ -68,8 +72,8 @@ func TestEpochs(t *testing.T) {
 	}
 	current, rev, err := s.Current(ctx)
 	must(t, err)
-	if ok, err := s.Propose(ctx, Version{ID: "a", Release: "v1.0"}, current, rev); !ok || err != nil { // its tag was seen later
-		t.Fatal(ok, err)
+	if is, err := s.Propose(ctx, Version{ID: "a", Release: "v1.0"}, current, rev); !is.Done || err != nil { // its tag was seen later
+		t.Fatal(is.Done, err)
 	}
 	after, _, err := s.Current(ctx)
 	must(t, err)
@@ -91,8 +95,8 @@ func TestProposeEndsQueues(t *testing.T) {
 	current, rev, err := s.Current(ctx)
 	must(t, err)
 	v.Held = true
-	if ok, err := s.Propose(ctx, *v, current, rev); !ok || err != nil {
-		t.Fatal(ok, err)
+	if is, err := s.Propose(ctx, *v, current, rev); !is.Done || err != nil {
+		t.Fatal(is.Done, err)
 	}
 	if n := count(t, s, s.QueuesPrefix("v1")); n != 1 {
 		t.Errorf("it is still the same version, and %d wait", n)

@@ -108,15 +108,16 @@ func (s *Store) lastGood(ctx context.Context, history []Version, bad []string) (
 // Move sets the fleet's version as an operator wants it, if it is still the one that was read at a revision: the second of two operators
 // is told.
 func (s *Store) Move(ctx context.Context, v Version, current *Version, seen int64) error {
-	done, err := s.Propose(ctx, v, current, seen)
-	if err != nil || done {
+	is, err := s.Propose(ctx, v, current, seen)
+	switch {
+	case is.Done:
 		return err
-	}
-	now, _, err := s.Current(ctx)
-	if err != nil || now == nil {
+	case unlessBad(err) != nil:
+		return err
+	case is.Version == nil:
 		return errors.Join(err, &MovedError{What: "the fleet's version"})
 	}
-	return &MovedError{What: "the fleet's version", By: now.By + " (to " + now.String() + ")"}
+	return &MovedError{What: "the fleet's version", By: is.Version.By + " (to " + is.Version.String() + ")"}
 }
 
 // Follow lets the fleet follow its repositories again. It reports the version, and false when nothing held it.

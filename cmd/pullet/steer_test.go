@@ -71,8 +71,8 @@ func TestOperatorsAtOnce(t *testing.T) {
 	var current *state.Version
 	rev := int64(0)
 	for _, id := range []string{"v1", "v2"} {
-		if done, err := s.Propose(ctx, state.Version{ID: id, By: "web1"}, current, rev); err != nil || !done {
-			t.Fatal(done, err)
+		if is, err := s.Propose(ctx, state.Version{ID: id, By: "web1"}, current, rev); err != nil || !is.Done {
+			t.Fatal(is, err)
 		}
 		if current, rev, err = s.Current(ctx); err != nil {
 			t.Fatal(err)

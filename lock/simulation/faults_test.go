@@ -227,8 +227,8 @@ func (o *operator) back(ctx context.Context) error {
 	}
 	bad := append(slices.Clone(current.Bad), current.ID)
 	v := state.Version{ID: current.Previous, Previous: current.ID, Held: true, By: "operator", Bad: bad, Canary: o.find(current.Previous).waitsForCanaries()}
-	ok, err := o.store.Propose(ctx, v, current, rev)
-	if err == nil && !ok {
+	is, err := o.store.Propose(ctx, v, current, rev)
+	if err == nil && !is.Done {
 		err = errors.New("another was faster")
 	}
 	return err

@@ -33,8 +33,8 @@ func play(t *testing.T, do func(s *scene)) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		s := &scene{cluster: c, t: t, ctx: ctx, admin: storeOf(c.connect("admin"))}
-		ok, err := s.admin.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
-		if !ok {
+		is, err := s.admin.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
+		if !is.Done {
 			t.Fatal(err)
 		}
 		do(s)

@@ -85,7 +85,7 @@ func (p *pull) keepRunning(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return p.publish(ctx, running, report)
+	return p.publish(ctx, running, report, nil)
 }
 
 // firstLine is the head of a message that may have many, and what follows it where it is a heading.

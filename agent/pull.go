@@ -240,7 +240,7 @@ func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled
 	if err := p.through(ctx, v, program, report); err != nil {
 		return err
 	}
-	return p.publish(ctx, v, report)
+	return p.publish(ctx, v, report, nil)
 }
 
 // upgrade brings the node to a version under its slot.
@@ -254,12 +254,14 @@ func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled,
 	}
 	report, err := p.run(ctx, v, program, turn)
 	if err != nil {
-		return errors.Join(err, p.settle(ctx, v, turn, &apply.Report{Stopped: err.Error()}))
+		_, unsettled := p.settle(ctx, v, turn, &apply.Report{Stopped: err.Error()})
+		return errors.Join(err, unsettled)
 	}
-	if err := p.settle(ctx, v, turn, report); err != nil {
+	told, err := p.settle(ctx, v, turn, report)
+	if err != nil {
 		return err
 	}
-	return p.publish(ctx, v, report)
+	return p.publish(ctx, v, report, told)
 }
 
 // run applies a program to the host.

@@ -12,23 +12,24 @@ import (
 )
 
 // settle records how an upgrade ended: in the fleet first, then on disk. A pull that is killed in between finds the fleet's record
-// ahead of its own, and takes a slot again only to find nothing to do.
-func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
+// ahead of its own, and takes a slot again only to find nothing to do. It returns the result of the run, where that is on record with it.
+func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) (told *state.Status, err error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	switch {
 	case report.Failed():
 		p.local.Failed, p.local.Failures, p.local.LastFailure = v.ID, p.local.Failures+1, time.Now().UTC()
-		return errors.Join(turn.Fail(ctx, report.Why(), p.howItFailed(v, report)), p.local.Save(p.config.Paths.State))
+		return nil, errors.Join(turn.Fail(ctx, report.Why(), p.howItFailed(v, report)), p.local.Save(p.config.Paths.State))
 	case report.Pending():
-		return p.pause(ctx, v, turn, report)
+		return nil, p.pause(ctx, v, turn, report)
 	}
-	if err := turn.Succeed(ctx); err != nil {
-		return fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
+	st := p.result(v, report)
+	if err := turn.Succeed(ctx, p.store.ResultOps(p.config.Node.Name, configuredOf(p.out), validationOf(report), st, digest(report))...); err != nil {
+		return nil, fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
 	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
 	p.local.Held, p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = nil, "", "", "", 0, time.Time{}
-	return p.local.Save(p.config.Paths.State)
+	return &st, p.local.Save(p.config.Paths.State)
 }
 
 // howItFailed says what the failure of a run means for the other nodes.
@@ -68,8 +69,8 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 	return errors.Join(turn.Park(ctx, st), p.local.Save(p.config.Paths.State))
 }
 
-// publish tells the fleet and the disk what came of the run.
-func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Report) error {
+// publish tells the fleet and the disk what came of the run. The result that was told before is not told again, unless something turned up since.
+func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Report, told *state.Status) error {
 	broken := p.check(ctx, v, report)
 	p.checks = p.rechecks(v, !report.Failed() && !report.Pending())
 	ctx, cancel := afterwards(ctx)
@@ -88,6 +89,23 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	if p.store == nil {
 		return nil
 	}
+	if st := p.result(v, report); told == nil || st.Reason != told.Reason {
+		ops := p.store.ResultOps(p.config.Node.Name, configuredOf(p.out), validationOf(report), st, digest(report))
+		if v.Same(p.local.Running) && !p.out.Upgrade && p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
+			ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())
+		}
+		if err := p.store.Tell(ctx, p.presence, ops...); err != nil {
+			return err
+		}
+	}
+	if report.Pending() { // what was ready stays so while the node waits
+		return nil
+	}
+	return p.offer(ctx, v, validated, broken)
+}
+
+// result is what the fleet learns of a run.
+func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 	st := p.status(v, report.Why())
 	st.Host = report.Fault() == apply.HostFault && len(p.out.Failures) == 0
 	if st.Reason == "" {
@@ -98,20 +116,7 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	for _, e := range p.out.Failures { // a newer commit that this node cannot use is why it lags
 		st.Reason = firstLine(e)
 	}
-	configured := st
-	configured.Digest = digest(report)
-	ops := append(p.store.StatusOps(p.config.Node.Name, state.Configured, configuredOf(p.out), configured),
-		p.store.StatusOps(p.config.Node.Name, state.Validated, validationOf(report), st)...)
-	if v.Same(p.local.Running) && !p.out.Upgrade && p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
-		ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())
-	}
-	if err := p.store.Tell(ctx, p.presence, ops...); err != nil {
-		return err
-	}
-	if report.Pending() { // what was ready stays so while the node waits
-		return nil
-	}
-	return p.offer(ctx, v, validated, broken)
+	return st
 }
 
 // configuredOf is the configured state of a node after a pull. Failed validations are another category.

@@ -5,32 +5,41 @@ import (
 	"slices"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
 )
 
-// Succeed records that the node runs the version, and frees its claim, in one transaction. The last of its group to get there closes it.
-func (t *Turn) Succeed(ctx context.Context) error {
-	var done, clock int64
+// Succeed records in one transaction that the node runs the version, and what else it has to tell of that, and frees its claim. The last of its group
+// to get there closes it.
+func (t *Turn) Succeed(ctx context.Context, told ...clientv3.Op) error {
+	var end ending
 	err := again(ctx, t.req.node(), func() (err error) {
 		if t.roster == nil { // it parked, and had nothing to change afterwards
 			if err := t.freeze(ctx); err != nil && Unreadable("", err) == nil {
 				return err
 			}
 		}
-		done, clock, err = t.succeed(ctx)
+		end, err = t.succeed(ctx, told)
 		return err
 	})
 	if err != nil {
 		return err
 	}
 	t.drop()
-	t.prolong(ctx, clock)
-	if t.roster != nil && done >= int64(t.roster.Size) {
+	t.prolong(ctx, end.clock)
+	if t.roster != nil && end.through >= int64(t.roster.Size) && !end.closed {
 		_ = again(ctx, t.req.node(), func() error { return t.close(ctx, t.req.Rules.Group) }) // the success is on record; else who waits for the group does it
 	}
 	return nil
+}
+
+// ending is what a node that is through finds about its group.
+type ending struct {
+	through int64 // nodes of the group
+	clock   int64 // the lease of the group's progress deadline; 0: none runs
+	closed  bool  // the group is through, and on record as that
 }
 
 // prolong begins the progress deadline again: a holder finished. One that passed just now is seen by who waits.
@@ -40,44 +49,74 @@ func (t *Turn) prolong(ctx context.Context, clock int64) {
 	}
 }
 
-// succeed makes one attempt for each state of the gate. It counts the nodes of the group that are through, and finds the lease of its progress
-// deadline.
-func (t *Turn) succeed(ctx context.Context) (through, clock int64, err error) {
+// succeed makes one attempt for each state of the gate.
+func (t *Turn) succeed(ctx context.Context, told []clientv3.Op) (ending, error) {
 	s, q := t.store, t.req
-	node, group := q.node(), q.Rules.Group
 	for {
 		gate, gateRev, err := t.leftovers(ctx)
 		if err != nil {
-			return 0, 0, err
+			return ending{}, err
 		}
-		ops := append(t.freeOps(), s.RunningOps(q.Presence, q.Version.ID)...)
-		ops = append(ops, s.StatusOps(node, state.Rollout, state.Success, q.status(""))...)
-		if strike(&gate, node) { // success strikes the failure; a halt stays
-			ops = append(ops, s.GateOp(q.rollout(), group, gate))
-		}
-		if t.roster != nil && t.roster.Has(node) {
-			ops = append(ops, s.DoneOp(q.rollout(), group, node, ""))
-		}
+		ops := append(t.successOps(gate), told...)
 		n := len(ops)
-		ops = append(ops, clientv3.OpGet(s.ThroughKey(q.rollout(), group), clientv3.WithKeysOnly()),
-			clientv3.OpGet(s.ClockKey(q.rollout(), t.gate))) // its keys alone would come without the lease
+		ops = append(append(ops, t.endOps()...), clientv3.OpGet(s.ClockKey(q.rollout(), t.gate))) // its keys alone would come without the lease
 		done, err := s.Client.Txn(ctx).
-			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), group)), "=", gateRev))...).
+			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), q.Rules.Group)), "=", gateRev))...).
 			Then(ops...).
-			Else(t.lookBack()...).Commit()
+			Else(append(t.lookBack(), t.endOps()...)...).Commit()
 		if err != nil {
-			return 0, 0, err
+			return ending{}, err
 		}
 		if done.Succeeded {
-			for _, kv := range done.Responses[n+1].GetResponseRange().Kvs {
-				clock = kv.Lease
+			end := endOf(done.Responses[n:])
+			for _, kv := range done.Responses[n+2].GetResponseRange().Kvs {
+				end.clock = kv.Lease
 			}
-			return arrived(done.Responses[n]), clock, nil
+			return end, nil
 		}
 		if over, err := t.ended(done); over || err != nil {
-			return arrived(done.Responses[2]), 0, err
+			return endOf(done.Responses[2:]), err
 		}
 	}
+}
+
+// successOps are the writes of a success. A roster that the node is the last of is closed with it, unless the group is to be watched: that takes a lease.
+func (t *Turn) successOps(gate state.Gate) []clientv3.Op {
+	s, q := t.store, t.req
+	node, group, rollout := q.node(), q.Rules.Group, q.rollout()
+	ops := append(t.freeOps(), s.RunningOps(q.Presence, q.Version.ID)...)
+	ops = append(ops, s.StatusOps(node, state.Rollout, state.Success, q.status(""))...)
+	if t.key == "" { // else it is rung for the claim
+		ops = append(ops, s.RingOp())
+	}
+	if strike(&gate, node) { // success strikes the failure; a halt stays
+		ops = append(ops, s.GateOp(rollout, group, gate))
+	}
+	if t.roster == nil || !t.roster.Has(node) {
+		return ops
+	}
+	ops = append(ops, s.DoneOp(rollout, group, node, ""))
+	if t.soak(group) > 0 {
+		return ops
+	}
+	last := []clientv3.Cmp{
+		clientv3.Compare(clientv3.CreateRevision(s.DoneKey(rollout, group, node)), "=", 0),
+		clientv3.Compare(clientv3.Version(s.ThroughKey(rollout, group)), "=", int64(t.roster.Size-1)),
+		clientv3.Compare(clientv3.CreateRevision(s.ClosedKey(rollout, group)), "=", 0),
+	}
+	return append(ops, clientv3.OpTxn(last, []clientv3.Op{t.closedOp(group)}, nil))
+}
+
+// endOps read how far the group is, for endOf.
+func (t *Turn) endOps() []clientv3.Op {
+	rollout, group := t.req.rollout(), t.req.Rules.Group
+	return []clientv3.Op{
+		clientv3.OpGet(t.store.ThroughKey(rollout, group), clientv3.WithKeysOnly()), clientv3.OpGet(t.store.ClosedKey(rollout, group), clientv3.WithCountOnly()),
+	}
+}
+
+func endOf(answers []*pb.ResponseOp) ending {
+	return ending{through: arrived(answers[0]), closed: answers[1].GetResponseRange().Count > 0}
 }
 
 // leftovers reads the group's gate, and finds a claim that a run which was killed left behind, and this one did not need.
@@ -121,7 +160,6 @@ func (t *Turn) lookBack() []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(key, clientv3.WithKeysOnly()),
 		clientv3.OpGet(t.store.RunningKey(t.req.Version.ID, t.req.node()), clientv3.WithKeysOnly()),
-		clientv3.OpGet(t.store.ThroughKey(t.req.rollout(), t.req.Rules.Group), clientv3.WithKeysOnly()),
 	}
 }
 

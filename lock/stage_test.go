@@ -68,6 +68,32 @@ func TestDependencies(t *testing.T) {
 	f.must(<-admitted)
 }
 
+// TestLastSuccess: the last node of a group closes it in the transaction that records its success and what it tells of that, with and without a claim;
+// the nodes before it do not.
+func TestLastSuccess(t *testing.T) {
+	f := newFleet(t)
+	first, b := f.request("db1", "db"), f.request("db2", "db")
+	a := f.mustTry(first)
+	told := func(node string) clientv3.Op { return clientv3.OpPut("/told/"+node, "a word") }
+	f.must(a.Succeed(f.ctx, told("db1")))
+	if got := f.keys(f.ClosedKey("v1", "")); len(got) != 0 {
+		t.Errorf("closed by the first of two: %q", got)
+	}
+	f.must(f.mustTry(b).Park(f.ctx, state.Status{}))
+	f.must(NewTurn(f.Store, b).Succeed(f.ctx, told("db2")))
+	at := func(key string) int64 {
+		got, err := f.Client.Get(f.ctx, key)
+		f.must(err)
+		return revisionOf(got.Kvs)
+	}
+	done := at(f.DoneKey("v1", "db", "db2"))
+	for _, key := range []string{f.ClosedKey("v1", "db"), f.RunningKey("v1", "db2"), "/told/db2", f.BellKey()} {
+		if at(key) != done || done == 0 {
+			t.Errorf("%s is of revision %d, the success of %d", key, at(key), done)
+		}
+	}
+}
+
 // TestParkedDependency: a node that parked, and had nothing to change when it went on, is through like any other.
 func TestParkedDependency(t *testing.T) {
 	f := newFleet(t)

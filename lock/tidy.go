@@ -242,16 +242,26 @@ func (t *Turn) close(ctx context.Context, group string) error { return t.closeAf
 // there is nothing to watch.
 func (t *Turn) closeAfter(ctx context.Context, group string, changed int) error {
 	s, rollout := t.store, t.req.rollout()
-	key := s.ClosedKey(rollout, group)
-	ops := []clientv3.Op{state.Put(key, map[string]any{"by": t.req.node(), "time": time.Now().UTC()}), s.RingOp()}
-	if changed > 0 && t.req.Rules.Soak != nil && t.req.Rules.Soak(group) > 0 {
-		soak := t.req.Rules.Soak(group)
+	ops := []clientv3.Op{t.closedOp(group), s.RingOp()}
+	if soak := t.soak(group); changed > 0 && soak > 0 {
 		lease, err := s.Client.Grant(ctx, int64(soak.Seconds()))
 		if err != nil {
 			return err
 		}
 		ops = append(ops, state.Put(s.SoakKey(rollout, group), time.Now().UTC().Add(soak), clientv3.WithLease(lease.ID)))
 	}
-	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(ops...).Commit()
+	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.ClosedKey(rollout, group)), "=", 0)).Then(ops...).Commit()
 	return err
+}
+
+func (t *Turn) closedOp(group string) clientv3.Op {
+	return state.Put(t.store.ClosedKey(t.req.rollout(), group), map[string]any{"by": t.req.node(), "time": time.Now().UTC()})
+}
+
+// soak is how long a group is watched before others follow.
+func (t *Turn) soak(group string) time.Duration {
+	if t.req.Rules.Soak == nil {
+		return 0
+	}
+	return t.req.Rules.Soak(group)
 }

@@ -35,6 +35,13 @@ func (d Digest) Fit() *Digest {
 	}
 }
 
+// ResultOps say what came of a run of a node: the states of its configuration and of its validations, both with a status, and a digest of the run.
+func (s *Store) ResultOps(node, configured, validated string, st Status, run *Digest) []clientv3.Op {
+	digested := st
+	digested.Digest = run
+	return append(s.StatusOps(node, Configured, configured, digested), s.StatusOps(node, Validated, validated, st)...)
+}
+
 // BeginRun says that a run began: the node's configured state is running. A node that failed stays so until a run of it ended
 // otherwise: it would be missing in lists of failures each time it tries again. Nothing is written when another host has the name by now.
 func (s *Store) BeginRun(ctx context.Context, p *Presence, st Status) error {

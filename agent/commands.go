@@ -119,7 +119,7 @@ func (p *pull) runCommand(ctx context.Context, c state.Command, result *state.Co
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	h := p.host(c.ID)
-	ctx, finished := h.Finish.Finishing(ctx)
+	ctx, finished := h.Finishing(ctx)
 	defer finished()
 	out, err := h.Run(ctx, apply.Command{Args: args})
 	result.State, result.ExitCode, result.Ended = state.Ran, out.ExitCode, time.Now().UTC()

@@ -65,6 +65,7 @@ type pull struct {
 	toldWait  atomic.Bool   // the fleet's record says that the node waits
 	reported  bool          // a report of this pull is kept
 	unkept    *apply.Report // that could not be written, and whose log is to be sent
+	applied   []*apply.Host // on which programs ran
 	log       *logrus.Entry
 }
 
@@ -84,6 +85,8 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.nameBad()
 	if err == nil && p.out.Rebooting() {
 		err = p.host("").Reboot(ctx)
+	} else {
+		p.handOver(ctx)
 	}
 	if p.store != nil {
 		err = p.store.Explain(err)
@@ -158,6 +161,15 @@ func (p *pull) do(ctx context.Context) error {
 		return err
 	}
 	return p.upgrade(ctx, version, program, turn)
+}
+
+// handOver does what runs left for the end: what would end this process. What could not be done is no failure of the run.
+func (p *pull) handOver(ctx context.Context) {
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	for _, h := range p.applied {
+		p.out.Warnings = append(p.out.Warnings, h.DoLater(ctx)...)
+	}
 }
 
 // awaitOrphans waits for commands of a pull that was killed: to start them once more beside themselves would make two.
@@ -280,7 +292,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	if gates != nil { // an interface that holds a nil pointer would not be nil
 		o.Gates, o.Host.Fence = gates, gates.Fence
 	}
-	o.Host.Fleet = p.fleet()
+	o.Host.Fleet, p.applied = p.fleet(), append(p.applied, o.Host)
 	p.begin(ctx, v, turn)
 	report, err := program.Run(ctx, o)
 	p.out.Report = report

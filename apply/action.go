@@ -41,6 +41,7 @@ type Output struct {
 	Data     any  // what a reader needs as more than text: plain data, as JSON has it
 	Killed   bool // another process ended the command with SIGKILL
 	Same     bool // it ran, and nothing is different after all
+	Later    bool // the rest of it is done when the run has ended: see Host.Later
 	Late     bool // what it did does not answer a change of what the step watches: it has to react as well
 	Reboot   bool // the host has to boot before the step is done: the run ends, the host boots, and the run goes on behind the step
 }

@@ -66,11 +66,15 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	}
 	forget := h.note(cmd.Process.Pid)
 	started()
-	err = waitGroup(ctx, cmd)
+	ended := h.runs(cmd.Process.Pid)
+	itself, err := waitGroup(ctx, cmd)
+	ended()
 	forget()
 	output := Output{ExitCode: cmd.ProcessState.ExitCode(), StdOut: out.String(), StdErr: errs.String(), Killed: killedBy(cmd.ProcessState)}
 	var exit *exec.ExitError
 	switch {
+	case itself:
+		return output, errItself
 	case ctx.Err() != nil:
 		return output, fmt.Errorf("%w; it was ended with its children", stopCause(ctx))
 	case err == nil || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay):
@@ -92,24 +96,25 @@ func (e *NoProgramError) Error() string {
 	return fmt.Sprintf("cannot start %s: there is no such program on this host (PATH is %s)", e.name, e.path)
 }
 
-// waitGroup waits for the command, and ends it with all that came of it when ctx ends first.
-func waitGroup(ctx context.Context, cmd *exec.Cmd) error {
+// waitGroup waits for the command, and ends it with all that came of it when ctx ends first. Itself says that it was waiting for pullet to end.
+func waitGroup(ctx context.Context, cmd *exec.Cmd) (itself bool, err error) {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	select {
 	case err := <-done:
-		return err
+		return false, err
 	case <-ctx.Done():
 	}
+	itself = stopsPullet(cmd.Process.Pid)
 	all := familyOf(cmd.Process.Pid)
 	all.signal(syscall.SIGTERM)
 	select {
 	case err := <-done:
 		all.signal(syscall.SIGKILL)
-		return err
+		return itself, err
 	case <-time.After(killGrace):
 		all.signal(syscall.SIGKILL)
-		return <-done
+		return itself, <-done
 	}
 }
 

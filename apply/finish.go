@@ -12,9 +12,9 @@ type Finish struct {
 	Now    <-chan struct{} // closed: its commands are ended at once after all; may be nil
 }
 
-// Finishing is the context of what is finished when ctx is canceled, with its values and its deadline. It ends f.Within after ctx, and with
-// f.Now.
-func (f Finish) Finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+// Finishing is the context of what is finished on the host when ctx is canceled, with its values and its deadline. It ends Finish.Within after
+// ctx, with Finish.Now, and at once when a command waits for pullet itself to end.
+func (h *Host) Finishing(ctx context.Context) (context.Context, context.CancelFunc) {
 	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	if end, ok := ctx.Deadline(); ok {
 		on, cancel = context.WithDeadline(on, end)
@@ -23,11 +23,15 @@ func (f Finish) Finishing(ctx context.Context) (context.Context, context.CancelF
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return // on has the same
 		}
-		over := time.NewTimer(f.Within)
+		if h.awaitsEnd() {
+			cancel()
+			return
+		}
+		over := time.NewTimer(h.Finish.Within)
 		defer over.Stop()
 		select {
 		case <-over.C:
-		case <-f.Now:
+		case <-h.Finish.Now:
 		case <-on.Done():
 		}
 		cancel()
@@ -48,7 +52,7 @@ func (s *running) finishing(ctx context.Context) (context.Context, context.Cance
 			s.Log.Warnf("told to stop: step %s ends first, within %s", s.ID(), s.Host.Finish.Within)
 		}
 	})
-	on, cancel := s.Host.Finish.Finishing(ctx)
+	on, cancel := s.Host.Finishing(ctx)
 	return on, func() {
 		said()
 		cancel()

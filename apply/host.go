@@ -36,6 +36,9 @@ type Host struct {
 	mu    sync.Mutex
 	once  map[string]*onceOnly
 	locks map[string]chan struct{} // by what is locked: whoever can send has it
+	later []laterOn
+
+	running []int // the processes of commands
 
 	liveMu sync.Mutex
 }

@@ -46,7 +46,7 @@ func (j *joint) come(run context.Context, h *Host, s *boundStep, act Joiner) err
 	if len(j.acts) == 1 {
 		return nil
 	}
-	on, finished := h.Finish.Finishing(run)
+	on, finished := h.Finishing(run)
 	defer finished()
 	err := s.changeTogether(on, h, act, j.acts)
 	errors.As(err, &j.hung)

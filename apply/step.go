@@ -110,6 +110,9 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 	out, err := s.persist(ctx, func() (Output, error) { return act(ctx) })
 	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
 	r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
+	if out.Later {
+		r.Summary += ", when the run has ended"
+	}
 	if s.passive() || change.Same || out.Same {
 		r.Outcome = OK
 	}
@@ -119,6 +122,8 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 	case errors.As(err, &hung):
 		s.abandon(ctx, err)
 		return
+	case errors.Is(err, errItself):
+		r.Summary += "; it stopped pullet, and was ended" // to run it again would stop the next pull too
 	case errors.As(err, &pending):
 		r.Outcome, r.Reason, r.stays = Pending, pending.Reason, s.spec.Passive // what comes after a wait was written to come after it
 	case err != nil:

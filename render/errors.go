@@ -22,21 +22,17 @@ func (p Position) String() string {
 }
 
 // Severity says whether a finding stops a version. The zero Severity does.
-type Severity bool
+type Severity int
 
-// The severities. A Warning is about what works, and still is most likely not what was meant.
+// The severities. A Warning is about what works, and still is most likely not what was meant. A Note says what will happen.
 const (
-	Mistake Severity = false
-	Warning Severity = true
+	Mistake Severity = iota
+	Warning
+	Note
 )
 
-// String is "error" or "warning", also as JSON.
-func (s Severity) String() string {
-	if s == Warning {
-		return "warning"
-	}
-	return "error"
-}
+// String is "error", "warning" or "note", also as JSON.
+func (s Severity) String() string { return [...]string{"error", "warning", "note"}[s] }
 
 // MarshalText is String.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
@@ -58,8 +54,8 @@ func (e *Error) Is(target error) bool { return target == ErrNotYet && e.notYet }
 // Error is the mistake in one line.
 func (e *Error) Error() string {
 	msg := e.Pos.String() + ": " + e.Message
-	if e.Severity == Warning {
-		msg = e.Pos.String() + ": warning: " + e.Message
+	if e.Severity != Mistake {
+		msg = e.Pos.String() + ": " + e.Severity.String() + ": " + e.Message
 	}
 	if e.Hint != "" {
 		msg += " (" + e.Hint + ")"

@@ -58,6 +58,7 @@ func (l *Lint) Add(c *Catalog) {
 	l.found = append(l.found, c.duplicatePaths()...)
 	l.found = append(l.found, c.halfChanged()...)
 	l.found = append(l.found, c.unquoted()...)
+	l.found = append(l.found, c.ofItself()...)
 }
 
 func (l *Lint) target(t targetUse) {

@@ -85,6 +85,21 @@ func TestLint(t *testing.T) {
 		{"idle target", map[string]string{"base/jobs.yaml": "jobs:\n  '*': [{name: a}]\n  'role=wbe': [{name: a}]\n", "jobs/a.yaml": "steps: []\n"},
 			[]string{`base/jobs.yaml:3:3: warning: no node of the inventory matches the target "role=wbe" (nobody gets what stands below it)`}},
 
+		{"pullet's own service", map[string]string{"base/jobs.yaml": oneJob,
+			"jobs/a.yaml": "steps:\n- {name: f, action: file.managed, parameters: {name: /etc/x}}\n" +
+				"- {name: s, action: service.ensure, parameters: {name: pullet-agent, state: started, watch: [{file: /etc/x}]}}\n" +
+				"- {name: t, action: service.ensure, parameters: {name: pullet-agent.service, state: [stopped, disabled]}}\n" +
+				"- {name: r, action: service.ensure, parameters: {name: pullet-agent, state: started, reload: true, watch: [{file: /etc/x}]}}\n" +
+				"- {name: n, action: service.ensure, parameters: {name: nginx, state: restarted}}\n"},
+			[]string{`jobs/a.yaml:3:56: note: pullet-agent.service, in which this step runs, restarts once, when the run has ended (the steps behind this one run first)`,
+				`jobs/a.yaml:4:56: warning: pullet-agent.service is stopped when the run has ended, and does not pull again (another unit has to pull on the host, such as pullet.timer)`}},
+		{"commands that stop pullet", map[string]string{"base/jobs.yaml": oneJob,
+			"jobs/a.yaml": "steps:\n- {name: a, action: cmd.run, parameters: {cmd: systemctl daemon-reload && systemctl restart pullet-agent}}\n" +
+				"- {name: b, action: cmd.run, parameters: {cmd: [systemctl, stop, pullet.service]}}\n" +
+				"- {name: c, action: cmd.run, parameters: {cmd: service pullet-agent restart}}\n" +
+				"- {name: d, action: cmd.run, parameters: {cmd: systemctl restart pullet-exporter; systemctl status pullet-agent}}\n"},
+			[]string{`jobs/a.yaml:2:48: warning: the command stops pullet-agent.service, which runs it: what stands behind it in the command does not run (use service.ensure with watch, or with state: restarted: it leaves the restart for the end of the run)`,
+				`jobs/a.yaml:3:48: warning: the command stops pullet.service, which`, `jobs/a.yaml:4:48: warning: the command stops pullet-agent.service, which`}},
 		{"unused files", map[string]string{"base/jobs.yaml": oneJob, "jobs/a.yaml": "steps: []\n", "jobs/b.yaml": "steps: []\n", "vars/x.yaml": "metadata: {name: x}\n", "macros/m.yaml": "{}\n", "files/web/x": "x", "files/.keep": ""},
 			[]string{"files/web/x: warning: nothing refers to this file", "jobs/b.yaml: warning: nothing", "macros/m.yaml: warning: nothing", "vars/x.yaml: warning: nothing refers to this file (remove it, or name it in base/vars.yaml)"}},
 		{"used files", map[string]string{

@@ -121,7 +121,7 @@ func (a *ServiceEnsure) running(ctx context.Context, h *apply.Host, _ units, u u
 	case verb == "stop" && u.stopped():
 		return act{}, nil
 	case verb == "stop":
-	case verb == "start" && (u.up() || u.task() && ran(ctx, h, u)):
+	case verb == "start" && (u.up() || u.own() || u.task() && ran(ctx, h, u)):
 		return act{}, nil
 	case u.masked():
 		return act{}, maskedUnit(h, u, verb+"ed")

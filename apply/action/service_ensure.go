@@ -20,6 +20,9 @@ import (
 // The states restarted and reloaded are not compared with anything: they are done once for each version and set of parameters, and
 // start what does not run. To keep a service running, and to restart it on a change, use started with watch.
 //
+// What would end pullet itself, such as a restart of the unit in which it runs, is left for the end of the run and then handed to systemd, once.
+// The step does not see whether the unit stays up; the next pull does.
+//
 // Where its job says prune: true, a unit that neither ran nor was enabled before pullet saw to it is stopped and disabled when no step declares
 // it any longer; another one stays as it is.
 //
@@ -158,7 +161,7 @@ func (a *ServiceEnsure) apply(ctx context.Context, h *apply.Host, m units) (appl
 	}
 	s := &serving{ServiceEnsure: a, h: h, units: m, u: u}
 	err = s.carry(ctx, acts)
-	return apply.Output{State: s.u.word(), StdOut: strings.Join(s.said, "\n"), Late: !slices.ContainsFunc(acts, act.runs)}, err
+	return apply.Output{State: s.u.word(), StdOut: strings.Join(s.said, "\n"), Late: !slices.ContainsFunc(acts, act.runs), Later: s.later}, err
 }
 
 // Reaction is what a service does when something that it watches changed.
@@ -190,5 +193,5 @@ func (a *ServiceEnsure) react(ctx context.Context, h *apply.Host, m units) (appl
 	}
 	s := &serving{ServiceEnsure: a, h: h, units: m, u: u}
 	err = s.carry(ctx, []act{{a.Reaction(), a.Reaction()}})
-	return apply.Output{State: s.u.word()}, err
+	return apply.Output{State: s.u.word(), Later: s.later}, err
 }

@@ -21,6 +21,7 @@ type serving struct {
 	units units
 	u     unit
 	said  []string // what was done to links
+	later bool     // the unit's job is left for the end of the run
 }
 
 // fresh looks at the unit as its files are now: systemd reads them anew where they changed, or where it knows none.
@@ -124,6 +125,12 @@ func (s *serving) job(ctx context.Context, t act) error {
 		return fmt.Errorf("%s cannot reload: its unit has no ExecReload=; restart it: leave out reload: true, or use state: restarted", s.u.name)
 	case verb != "stop" && s.u.masked():
 		return maskedUnit(s.h, s.u, verb+"ed")
+	}
+	if ends, err := s.endsPullet(ctx, verb); ends || err != nil {
+		if err == nil {
+			s.leave(verb)
+		}
+		return err
 	}
 	if s.u.active == "failed" && verb != "stop" { // it may have failed so often that systemd refuses; that was before the change
 		if _, err := s.units.manage(ctx, "reset-failed", s.u.name, false); err != nil {

@@ -90,7 +90,7 @@ func unitTemplate(name string) string {
 var unitProperties = []string{
 	"Id", "LoadState", "ActiveState", "SubState", "Result", "Type", "RemainAfterExit", "FragmentPath", "SourcePath", "NeedDaemonReload",
 	"CanReload", "InvocationID", "NRestarts", "ExecMainCode", "ExecMainStatus", "ExecMainExitTimestampMonotonic", "ConditionResult",
-	"ConditionTimestampMonotonic", "Job", "DropInPaths",
+	"ConditionTimestampMonotonic", "Job", "DropInPaths", "Conflicts", "ConflictedBy", "RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf",
 }
 
 // unit is what is known of one.
@@ -106,6 +106,7 @@ type unit struct {
 	busy                     bool     // it has a job
 	code, status             int      // how the main process ended
 	ended, restarts          int
+	excludes, stopsWith      []string // the units that stop when this one starts, and those that stop when it stops
 }
 
 // look reads a unit.
@@ -127,6 +128,12 @@ func look(ctx context.Context, m units, name string) (unit, error) {
 		dropIns:       strings.Fields(p["DropInPaths"]),
 		busy:          p["Job"] != "" && p["Job"] != "0",
 		code:          number("ExecMainCode"), status: number("ExecMainStatus"), ended: number("ExecMainExitTimestampMonotonic"), restarts: number("NRestarts"),
+	}
+	for _, key := range []string{"Conflicts", "ConflictedBy"} {
+		u.excludes = append(u.excludes, strings.Fields(p[key])...)
+	}
+	for _, key := range []string{"RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf"} {
+		u.stopsWith = append(u.stopsWith, strings.Fields(p[key])...)
 	}
 	if u.file, err = m.fileState(ctx, name); err != nil {
 		return unit{}, err

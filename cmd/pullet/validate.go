@@ -28,7 +28,7 @@ func (a *app) validateCommand() *cobra.Command {
 		Short: "Find everything that is wrong with a state repository, without a node",
 		Long: "Validate compiles the repository in DIR (default: here) for every node of its inventory; without an inventory, for a made-up node\n" +
 			"for each target of its base files. It prints every mistake with its place. Warnings are about what works and is most likely not\n" +
-			"what was meant. With --node, what can be said only of all nodes together is left out. -o json and -o github are for programs.\n\n" +
+			"what was meant; notes say what will happen. With --node, what can be said only of all nodes together is left out. -o json and -o github are for programs.\n\n" +
 			"The nodes are taken for Debian hosts, or with --facts for what it says; given several times, each node is checked with each. What hosts\n" +
 			"keep for themselves in /etc/pullet/vars.d is not in the repository: --host-vars gives every node checked the variables of a directory,\n" +
 			"which override those of the repository.\n\n" +
@@ -58,7 +58,9 @@ func (a *app) validateCommand() *cobra.Command {
 			mistakes = append(mistakes, unfetched(dir)...)
 			if strict {
 				for _, m := range mistakes {
-					m.Severity = render.Mistake
+					if m.Severity == render.Warning {
+						m.Severity = render.Mistake
+					}
 				}
 			}
 			return a.printMistakes(checked, mistakes)
@@ -248,5 +250,10 @@ func githubLine(m *render.Error) string {
 		at += fmt.Sprintf(",line=%d,col=%d", m.Pos.Line, m.Pos.Col)
 	}
 	text := strings.TrimPrefix(m.Error(), m.Pos.String()+": ")
-	return fmt.Sprintf("::%s %s::%s", m.Severity, at, githubEscape.Replace(strings.TrimPrefix(text, "warning: ")))
+	level := m.Severity.String()
+	text = strings.TrimPrefix(text, level+": ")
+	if m.Severity == render.Note {
+		level = "notice"
+	}
+	return fmt.Sprintf("::%s %s::%s", level, at, githubEscape.Replace(text))
 }

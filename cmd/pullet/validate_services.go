@@ -43,7 +43,7 @@ func publishes(cat *render.Catalog, view render.View, more map[string][]render.S
 
 // lacking says of a template that failed for want of a service what that means here, where only the repository is known.
 func lacking(m *render.Error, view render.View) {
-	if m.Severity == render.Warning || m.Hint != "" || !strings.Contains(m.Message, "no element") {
+	if m.Severity != render.Mistake || m.Hint != "" || !strings.Contains(m.Message, "no element") {
 		return
 	}
 	for _, name := range render.ServicesIn(m.Excerpt) {

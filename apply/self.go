@@ -1,0 +1,78 @@
+package apply
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// stopVerbs are the commands of systemctl after which a unit does not run as it ran before.
+var stopVerbs = []string{"stop", "restart", "try-restart", "reload-or-restart", "condrestart"}
+
+// errItself says that a command told systemd to stop pullet, and waited for that.
+var errItself = errors.New("the command stopped pullet, and was ended")
+
+// awaitsEnd reports that a command which runs now waits for pullet to end: no pull can wait for it in turn.
+func (h *Host) awaitsEnd() bool {
+	h.mu.Lock()
+	running := slices.Clone(h.running)
+	h.mu.Unlock()
+	return slices.ContainsFunc(running, stopsPullet)
+}
+
+// stopsPullet reports that a process, or one that came of it, told systemd to stop pullet.
+func stopsPullet(pid int) bool {
+	own := ownUnit()
+	if own == "" {
+		return false
+	}
+	f := familyOf(pid)
+	f.look()
+	for m := range f.members {
+		if line, err := os.ReadFile("/proc/" + strconv.Itoa(m.PID) + "/cmdline"); err == nil && stops(line, own) {
+			return true
+		}
+	}
+	return false
+}
+
+// stops reports a process that tells systemd to stop a unit. Its command line is as /proc shows it.
+func stops(commandLine []byte, unit string) bool {
+	var args []string
+	for arg := range bytes.SplitSeq(bytes.TrimRight(commandLine, "\x00"), []byte{0}) {
+		args = append(args, string(arg))
+	}
+	names := func(arg string) bool { return strings.TrimSuffix(arg, ".service")+".service" == unit }
+	verb := func(arg string) bool { return slices.Contains(stopVerbs, arg) }
+	return path.Base(args[0]) == "systemctl" && slices.ContainsFunc(args, verb) && slices.ContainsFunc(args[1:], names)
+}
+
+// ownUnit is the service of systemd in which this process runs; "" where it runs in none.
+func ownUnit() string {
+	groups, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(groups)) {
+		if name := path.Base(strings.TrimSpace(line)); strings.HasSuffix(name, ".service") {
+			return name
+		}
+	}
+	return ""
+}
+
+// runs notes a command's process while it runs.
+func (h *Host) runs(pid int) (ended func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running = append(h.running, pid)
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.running = slices.DeleteFunc(h.running, func(one int) bool { return one == pid })
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -152,7 +153,7 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 		if err != nil {
 			return nil, err
 		}
-		named := next.Same(current) && next.Release != current.Release && p.doubt(ctx, current, own) == nil // by a tag that was seen later
+		named := next.Same(current) && p.saysMore(current, next) && p.doubt(ctx, current, own) == nil
 		if current != nil && (next.Same(current) && !named || refused[next.ID] || stays) {
 			return p.takes(ctx, current, rev, own)
 		}
@@ -226,7 +227,15 @@ func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.H
 	if same.Release == "" {
 		same.Release = next.Release
 	}
+	if slices.ContainsFunc(own, func(h puller.Head) bool { return p.justAccepted(current, h) }) { // hosts that refuse it take it from here on
+		same.Rewound = next.Rewound
+	}
 	return &same, nil
+}
+
+// saysMore reports a version that is the fleet's, with more to say of it: a tag that was seen later, or an operator's word that a rewrite is accepted.
+func (p *pull) saysMore(current, next *state.Version) bool {
+	return next.Release != current.Release || !slices.Equal(next.Rewound, current.Rewound)
 }
 
 // leaving are the commits of an accepted rewrite with those that they were taken for.

@@ -155,7 +155,7 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		p.out.Wait = &lock.Wait{
 			Gate:   "repository " + missing.Repo,
 			Reason: fmt.Sprintf("its remote does not have %s yet, which %s proposed as %s", state.Short(missing.Commit), v.By, v),
-			Clear:  "no action needed if the remote is about to have it; if it never will (the branch was rewritten): pullet rollout undo, then pullet rollout follow", Since: time.Now(),
+			Clear:  "no action needed if the remote is about to have it; if it never will (the branch was rewritten): pullet pull --accept-rewind", Since: time.Now(),
 		}
 		if missing.Err != nil {
 			p.out.Wait.Reason = fmt.Sprintf("%s, which %s proposed as %s, is not on this host, and could not be fetched: %v", state.Short(missing.Commit), v.By, v, missing.Err)
@@ -206,7 +206,7 @@ func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
 	if p.store == nil {
 		return nil
 	}
-	st := p.status(v, "")
+	st := p.status(v, refusal(p.out))
 	if w := p.out.Wait; w != nil {
 		st.Reason, st.Clear = w.Gate+": "+w.Reason, w.Clear
 	}
@@ -214,4 +214,24 @@ func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
 		st.Reason, st.Clear = firstLine(err), ""
 	}
 	return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, configuredOf(p.out), st)...)
+}
+
+// tellIdle tells the fleet why a node does nothing that has no version in force: else its record would say what was so before.
+func (p *pull) tellIdle(ctx context.Context) error {
+	if len(p.out.Failures) > 0 || len(p.out.Refused) == 0 && p.out.Wait == nil { // that was told
+		return nil
+	}
+	v := p.current
+	if v == nil {
+		v = &state.Version{}
+	}
+	return p.tellConfigured(ctx, v)
+}
+
+// refusal is the first thing that verification refused: what follows it is refused for that.
+func refusal(o *Outcome) string {
+	if len(o.Refused) == 0 {
+		return ""
+	}
+	return firstLine(o.Refused[0])
 }

@@ -131,8 +131,11 @@ func (p *pull) do(ctx context.Context) error {
 		return err
 	}
 	version, err := p.agree(ctx, heads)
-	if version == nil || err != nil {
+	if err != nil {
 		return err
+	}
+	if version == nil {
+		return p.tellIdle(ctx)
 	}
 	program, err := p.prepare(ctx, version)
 	if err != nil {

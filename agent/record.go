@@ -108,10 +108,11 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 	st := p.status(v, report.Why())
 	st.Host = report.Fault() == apply.HostFault && len(p.out.Failures) == 0
-	if st.Reason == "" {
-		for _, e := range append(p.out.Warnings, p.out.Refused...) { // also of a node that is fine: it may not hear of the next version
-			st.Reason = firstLine(e)
-		}
+	if st.Reason == "" { // also of a node that is fine: it may not hear of the next version
+		st.Reason = refusal(p.out)
+	}
+	if n := len(p.out.Warnings); st.Reason == "" && n > 0 {
+		st.Reason = firstLine(p.out.Warnings[n-1])
 	}
 	for _, e := range p.out.Failures { // a newer commit that this node cannot use is why it lags
 		st.Reason = firstLine(e)
@@ -129,6 +130,10 @@ func configuredOf(o *Outcome) string {
 		return state.Failed
 	case ExitWaiting:
 		return state.Pending
+	case ExitRefused:
+		if o.Report == nil { // nothing is in force that could be kept
+			return state.Pending
+		}
 	}
 	return state.Success
 }

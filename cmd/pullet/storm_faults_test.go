@@ -277,14 +277,20 @@ func (s *storm) pushes(x *rand.Rand) {
 	}
 }
 
-// acceptRewind is an operator on some host, who accepts the rewritten branch.
+// acceptRewind is an operator who accepts the rewritten branch on some host. The agent there is stopped meanwhile: a second pull does not wait for it.
 func (s *storm) acceptRewind(x *rand.Rand) {
 	for range 20 {
-		h := s.hosts[x.IntN(len(s.hosts))]
+		h, done := s.any(x)
+		if h == nil {
+			time.Sleep(300 * time.Millisecond)
+			continue
+		}
+		h.down()
 		out, err := s.operatorOn(h, "pull", "--accept-rewind", "--wait", "0s")
-		if err == nil || strings.Contains(out, "waits") {
+		h.up()
+		done()
+		if err == nil || strings.Contains(out, "waiting for ") { // for its turn
 			return
 		}
-		time.Sleep(300 * time.Millisecond)
 	}
 }

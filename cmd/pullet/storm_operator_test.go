@@ -111,18 +111,18 @@ func (s *storm) commands(*rand.Rand) {
 }
 
 // heal ends what an operator or a fault may have left.
-func (s *storm) heal() {
+func (s *storm) heal(x *rand.Rand) {
 	s.etcd.Lock()
 	defer s.etcd.Unlock()
 	s.makeRoom()
 	for _, h := range s.hosts {
 		h.set(linkOpen)
 	}
-	s.calm()
+	s.calm(x)
 }
 
 // calm does what the reasons in status ask for: enable, resume, follow, accept.
-func (s *storm) calm() {
+func (s *storm) calm(x *rand.Rand) {
 	scopes := [][]string{{"--global"}}
 	seen := []string{}
 	for _, h := range s.hosts {
@@ -142,11 +142,8 @@ func (s *storm) calm() {
 		s.accept()
 	}
 	_, _ = s.operator("rollout", "resume")
-	if strings.Contains(out, "pullet rollout undo, then pullet rollout follow") { // the branch was rewritten before others fetched the version
-		_, _ = s.operator("rollout", "undo", "--reason", "its commit is gone")
-	}
 	_, _ = s.operator("rollout", "follow")
 	if strings.Contains(out, "accept-rewind") {
-		_, _ = s.operatorOn(s.hosts[0], "pull", "--accept-rewind", "--wait", "0s")
+		s.acceptRewind(x)
 	}
 }

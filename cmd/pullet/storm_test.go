@@ -239,7 +239,8 @@ const stuckFor = 4 * time.Minute
 // settle ends what is wrong, as operators do who read what status says, and waits until all nodes are at the last version and hold nothing. It says what
 // is left when for some minutes no more nodes got there: how long all of it takes is up to the machine.
 func (s *storm) settle() string {
-	s.heal()
+	x := stormRand(s.seed, 101)
+	s.heal(x)
 	s.rules = s.rules.mend()
 	s.push(s.rules, false)
 	s.log.say("settled")
@@ -258,7 +259,7 @@ func (s *storm) settle() string {
 			return fmt.Sprintf("the fleet has not settled: %s\n%s", why, out)
 		}
 		if time.Now().After(mend) {
-			s.calm()
+			s.calm(x)
 			mend = time.Now().Add(20 * time.Second)
 		}
 	}

@@ -133,8 +133,11 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	out.Release = v.names[out.Version]
 	current := o.Current != nil && out.Version == o.Current.ID
 	rollout, c := o.Statuses[n.Name][state.Rollout], o.Statuses[n.Name][state.Configured]
+	if current || c.State == state.Success { // also of a node that keeps another version: it may say why
+		out.Why = c.Reason
+	}
 	if current {
-		out.State, out.Why = upToDate, c.Reason
+		out.State = upToDate
 		if rollout.Version == out.Version {
 			out.Since = rollout.Time
 		}

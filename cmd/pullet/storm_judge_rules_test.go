@@ -99,18 +99,17 @@ func (j *stormJudge) withoutEtcd() {
 	}
 }
 
-// restored judges that nobody is admitted between a restore of etcd and the word of an operator.
-func (j *stormJudge) restored() {
-	for i, m := range j.marks["restored"] {
-		accepted := len(j.lines)
-		for _, a := range j.marks["accepted"] {
-			if a.line > m.line {
-				accepted = min(accepted, a.line)
-			}
-		}
-		j.seen["restores"]++
-		j.few("restore", "after etcd was restored, before an operator accepted it", m.line, accepted, func(s *stormStint) bool { return s.era == i+1 })
+// unknown reports a claim that a restored etcd has forgotten, when another node is admitted before anybody who knows better came (I16).
+func (j *stormJudge) unknown(o, admitted *stormHold) bool {
+	if j.has(admitted.era, stormFact{era: o.era, rev: o.fence}) {
+		return false
 	}
+	doubted := j.asOf("switch", admitted, func(w []string) bool { return w[0] == "store" })
+	return (doubted == nil || doubted.era < admitted.era) && !slices.ContainsFunc(j.marks["accepted"], func(m stormMark) bool {
+		return m.line < admitted.from && slices.ContainsFunc(j.marks["restored"], func(r stormMark) bool {
+			return r.what[0] == fmt.Sprint(admitted.era) && r.line < m.line
+		})
+	})
 }
 
 // few judges that each host begins at most one step under a claim between two lines.

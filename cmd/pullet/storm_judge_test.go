@@ -43,7 +43,7 @@ func judgeStorm(l *stormLog) *stormJudge {
 	j.abandoned()
 	j.commands()
 	j.withoutEtcd()
-	j.restored()
+	j.seen["restores"] = len(j.marks["restored"])
 	return j
 }
 
@@ -86,13 +86,14 @@ func (j *stormJudge) limits(h *stormHold) {
 	group, limit := v.Groups[h.node], v.Limits[v.Groups[h.node]]
 	inGroup, inFleet := []*stormHold{h}, []*stormHold{h}
 	for _, o := range j.holds {
-		if !o.beside(h) || j.takenBack(o, h) || j.sick(o.node, o.version, h.from) { // a host fault leaves room for another host
+		if !o.beside(h) || j.unknown(o, h) || j.takenBack(o, h) || j.sick(o.node, o.version, h.from) { // a host fault leaves room for another host
 			continue
 		}
-		if j.groupBefore(o, h) == group || v.Groups[o.node] == group {
+		before, waits := j.counts(o, h)
+		if before == group || v.Groups[o.node] == group {
 			inGroup = append(inGroup, o)
 		}
-		if o.anywhere(h) {
+		if !waits && o.anywhere(h) {
 			inFleet = append(inFleet, o)
 		}
 	}
@@ -106,10 +107,10 @@ func (j *stormJudge) limits(h *stormHold) {
 	}
 }
 
-// groupBefore is the group in which a holder counts beside that of today when another node is admitted: that of the version with which it made its claim.
-// Once it waited for other groups it counts where it goes on, and while it waits nowhere else than today.
-func (j *stormJudge) groupBefore(o, admitted *stormHold) string {
-	version, waits := o.version, false
+// counts is the group in which a holder counts beside that of today when another node is admitted: that of the version with which it made its claim.
+// While it waits for other groups it counts in its current group only, and then where it goes on.
+func (j *stormJudge) counts(o, admitted *stormHold) (before string, waits bool) {
+	version := o.version
 	for _, f := range j.facts["idle"] {
 		if f.what[0] != o.node || !j.has(admitted.era, f) || f.rev <= o.fence || f.rev >= admitted.fence {
 			continue
@@ -120,9 +121,9 @@ func (j *stormJudge) groupBefore(o, admitted *stormHold) string {
 		waits = f.what[1] == "on"
 	}
 	if was := j.versions[version]; was != nil && !waits {
-		return was.Groups[o.node]
+		before = was.Groups[o.node]
 	}
-	return ""
+	return before, waits
 }
 
 // anywhere reports that a node had its place in the whole fleet when another was admitted. One that adopts its claim for another version may give the
@@ -258,6 +259,9 @@ func (j *stormJudge) stopped(h *stormHold) {
 	}
 	if f := j.asOf("switch", h, func(w []string) bool { return w[0] == "pause" }); f != nil && f.what[1] == "off" {
 		j.breach("pause", []int{f.line, h.from}, "%s is admitted at revision %d in a pause since revision %d", h.node, h.fence, f.rev)
+	}
+	if f := j.asOf("switch", h, func(w []string) bool { return w[0] == "store" }); f != nil && f.what[1] == "off" && f.era == h.era {
+		j.breach("restore", []int{f.line, h.from}, "%s is admitted at revision %d although etcd was restored and nobody accepted it since revision %d", h.node, h.fence, f.rev)
 	}
 	if f := j.switched(h, v.Roles[h.node]); f != nil {
 		j.breach("disable", []int{f.line, h.from}, "%s is admitted at revision %d although %s is disabled since revision %d", h.node, h.fence, f.what[0], f.rev)

@@ -46,7 +46,7 @@ func (p *pull) join(ctx context.Context) error {
 	}
 	self := p.node()
 	node := state.Node{
-		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: p.build,
+		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: p.build, RepoVars: !p.hasOwnVars(),
 	}
 	if p.local.Running != nil {
 		node.Running = p.local.Running.ID
@@ -161,6 +161,9 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 			var mistakes render.ErrorList
 			var missing *puller.MissingCommitError
 			program, err := p.prepare(ctx, next)
+			if err == nil {
+				err = p.elsewhere(ctx, current, next, program)
+			}
 			if errors.As(err, &missing) && current != nil { // one mirror lags while another went on: the fleet's version waits for it
 				return p.takes(ctx, current, rev, own)
 			}
@@ -169,7 +172,7 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 			}
 			if err != nil {
 				refused[next.ID] = true
-				p.out.Failures = append(p.out.Failures, fmt.Errorf("version %s is not proposed to the fleet:\n%w", next, err))
+				p.out.Failures = append(p.out.Failures, notProposed(next, err))
 				if current == nil {
 					return nil, p.tellConfigured(ctx, next)
 				}

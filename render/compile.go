@@ -28,7 +28,8 @@ type Catalog struct {
 
 	repo       *Repository
 	scope      *scope
-	targets    []targetUse // for Lint
+	targets    []targetUse     // for Lint
+	heard      map[string]bool // files that rest on what other hosts say
 	incomplete bool
 }
 
@@ -44,8 +45,9 @@ type compiler struct {
 	offers    []Offer
 	offering  offering
 	targets   []targetUse
-	tracing   bool           // keep the places of variables
-	places    map[string]any // the variables, each with its place instead of its value
+	heard     map[string]bool // files that rest on what other hosts say
+	tracing   bool            // keep the places of variables
+	places    map[string]any  // the variables, each with its place instead of its value
 	errs      ErrorList
 	salvaged  []*Error // failures of templates of which the rest was looked at
 }
@@ -76,7 +78,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	cat := &Catalog{
 		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.plainVars(), Jobs: c.jobs,
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
-		targets: c.targets, offers: c.offers, offering: c.offering,
+		targets: c.targets, offers: c.offers, offering: c.offering, heard: c.heard,
 	}
 	if err := c.ownMistakes().Err(); err != nil {
 		cat.incomplete = true
@@ -166,6 +168,8 @@ func (c *compiler) plainDocument(name string) *document {
 // render makes a document of a file. Without functions it is no template.
 func (c *compiler) render(p place, funcs template.FuncMap) *document {
 	src, bad := c.repo.load(p, funcs)
+	c.scope.asked = false
+	defer c.hear(c.repo.shown(p))
 	var out *rendered
 	if bad == nil {
 		c.repo.meter.reset()
@@ -174,6 +178,9 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 		}
 	}
 	salvaged, cut := bad != nil, false
+	if bad != nil && c.scope.asked {
+		bad.hearsay = true
+	}
 	switch {
 	case salvaged && src != nil && strings.HasPrefix(p.path, "jobs/"):
 		out, cut = c.salvage(src, funcs, bad)

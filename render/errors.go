@@ -46,6 +46,7 @@ type Error struct {
 	Hosts    []string `json:"hosts,omitempty"` // for which it was found, where others do not have it
 	Excerpt  string   `json:"-"`               // the source line, with a caret below the place
 	notYet   bool     // it is no mistake in the source: only a run can tell
+	hearsay  bool     // it is about a fact
 }
 
 // Is tells a template that needs what only a run can tell from one with a mistake.

@@ -97,7 +97,10 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 		return nil
 	}
 	refs := &references{}
+	c.scope.asked = false
 	value, bad := evalValue(d.doc, n, c.scope, refs)
+	c.scope.asked = c.scope.asked || c.scope.readsForeign(refs)
+	c.hear(d.doc.from.src.path)
 	if bad != nil {
 		c.fail(bad)
 		return nil

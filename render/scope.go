@@ -32,10 +32,12 @@ type scope struct {
 	inventory Inventory            // is laid over every view
 	look      func() (View, error) // reads the fleet anew when it is asked for; nil: in.View stands
 	unseen    error                // why that failed
+	asked     bool                 // something was asked of the fleet since hear
 }
 
 // view is what is known of the fleet: as it is now while a condition is judged, else as it was when the catalog was compiled.
 func (s *scope) view() View {
+	s.asked = true
 	if s.look != nil {
 		var v View
 		if v, s.unseen = s.look(); s.unseen == nil {

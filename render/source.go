@@ -220,7 +220,7 @@ func (s *source) templateError(err error) *Error {
 	pos := Position{File: s.path, Line: e.line, Col: s.column(e)}
 	e.at = s.wholeField(pos, e.at)
 	out := s.errorAt(pos, "%s", plainMessage(e))
-	out.notYet = errors.Is(err, ErrNotYet)
+	out.notYet, out.hearsay = errors.Is(err, ErrNotYet), s.aboutFact(e.at)
 	if s.keys != nil {
 		out.Hint = s.keys(e)
 	}

@@ -17,8 +17,9 @@ type Node struct {
 	Running        string            `json:"running,omitempty"` // the version under running_version
 	FirstSeen      time.Time         `json:"firstSeen"`
 	LastSeen       time.Time         `json:"lastSeen"`
-	Agent          string            `json:"agent"`           // version of pullet
-	Boots          []string          `json:"boots,omitempty"` // earlier ones: none of them comes back
+	Agent          string            `json:"agent"`              // version of pullet
+	Boots          []string          `json:"boots,omitempty"`    // earlier ones: none of them comes back
+	RepoVars       bool              `json:"repoVars,omitempty"` // it has no variables of its own beside the repository's
 	Decommissioned bool              `json:"decommissioned,omitempty"`
 }
 

@@ -1,0 +1,315 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/render/facts"
+	"github.com/pullet/pullet/state"
+)
+
+// The bounds of what a node compiles for others before it proposes a version.
+const (
+	elsewhereTime     = 3 * time.Second
+	elsewhereNodes    = 1000
+	elsewhereSuspects = 100
+)
+
+// elsewhereError has the mistakes of a version that compiles here, and not for other nodes of the inventory.
+type elsewhereError struct {
+	nodes    []string
+	mistakes render.ErrorList
+}
+
+func (e *elsewhereError) Error() string { return e.mistakes.Error() }
+func (e *elsewhereError) Unwrap() error { return e.mistakes }
+
+// notProposed says why this node does not propose a version.
+func notProposed(v *state.Version, err error) error {
+	if e, ok := errors.AsType[*elsewhereError](err); ok {
+		return fmt.Errorf("version %s is not proposed to the fleet, and no host changes: it does not compile for %s:\n%w",
+			v, e.hosts(), err)
+	}
+	return fmt.Errorf("version %s is not proposed to the fleet:\n%w", v, err)
+}
+
+// hosts are the first nodes, and how many there are beside them.
+func (e *elsewhereError) hosts() string {
+	const most = 3
+	if more := len(e.nodes) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(e.nodes[:most], ", "), more)
+	}
+	return strings.Join(e.nodes, ", ")
+}
+
+// elsewhere looks for mistakes that other nodes of the inventory meet in a version that compiles here. A mistake
+// counts when it is certain: it does not depend on what other hosts say, and the fleet's version compiles for the
+// node. What a node registered can only excuse it, so no node can keep the fleet from a commit. It looks at as many
+// nodes as the bounds allow.
+func (p *pull) elsewhere(ctx context.Context, current, next *state.Version, here *compiled) error {
+	nodes := representatives(here.catalog.Inventory, p.config.Node.Name)
+	if len(nodes) == 0 {
+		return nil
+	}
+	j, err := p.judge(ctx, next)
+	if err != nil {
+		return err
+	}
+	suspects, err := j.suspects(ctx, nodes)
+	if len(suspects) == 0 || err != nil {
+		return err
+	}
+	peers, err := p.judged(ctx, suspects)
+	if err != nil {
+		return err
+	}
+	if current != nil {
+		if suspects, err = p.notBefore(ctx, current, suspects, peers); err != nil {
+			return err
+		}
+	}
+	return j.convict(ctx, suspects, peers)
+}
+
+// representatives are the other nodes of an inventory in the order in which they are looked at: first one of each
+// set of labels, then the rest.
+func representatives(inventory render.Inventory, self string) []render.Node {
+	var first, rest []render.Node
+	seen := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(inventory)) {
+		if name == self {
+			continue
+		}
+		n := inventory[name]
+		if labels := fmt.Sprint(n.Labels); !seen[labels] { // maps are printed in the order of their keys
+			seen[labels] = true
+			first = append(first, n)
+		} else {
+			rest = append(rest, n)
+		}
+	}
+	all := append(first, rest...)
+	return all[:min(len(all), elsewhereNodes)]
+}
+
+// suspect is a node with the mistakes that it seems to meet.
+type suspect struct {
+	render.Node
+	mistakes render.ErrorList
+}
+
+// suspects are the nodes with certain mistakes, as far as there is time.
+func (j *judge) suspects(ctx context.Context, nodes []render.Node) ([]suspect, error) {
+	limited, cancel := context.WithTimeout(ctx, elsewhereTime)
+	defer cancel()
+	var out []suspect
+	for _, n := range nodes {
+		mistakes, err := j.certain(limited, n)
+		if limited.Err() != nil {
+			return out, ctx.Err()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if len(mistakes) > 0 {
+			out = append(out, suspect{n, mistakes})
+		}
+		if len(out) == elsewhereSuspects {
+			break
+		}
+	}
+	return out, nil
+}
+
+// judged are the suspects' facts, by name: those that a node registered, or this host's for one that never did.
+// Nodes that this one cannot compile for are left out: they have variables of their own, or may have, or were
+// decommissioned.
+func (p *pull) judged(ctx context.Context, suspects []suspect) (map[string]render.Facts, error) {
+	names := make([]string, len(suspects))
+	for i, s := range suspects {
+		names[i] = s.Name
+	}
+	peers, err := p.store.Peers(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	out, ownVars := map[string]render.Facts{}, false
+	for name, peer := range peers {
+		ownVars = ownVars || !peer.RepoVars
+		if peer.RepoVars && !peer.Decommissioned {
+			out[name] = render.Facts(peer.Facts)
+		}
+	}
+	for _, name := range names {
+		if _, registered := peers[name]; !registered && !ownVars {
+			out[name] = p.facts()
+		}
+	}
+	return out, nil
+}
+
+// notBefore leaves the suspects for which the fleet's version compiles. Where that is not known, nobody is one.
+func (p *pull) notBefore(ctx context.Context, current *state.Version, suspects []suspect, known map[string]render.Facts) (
+	[]suspect, error) {
+	j, err := p.judge(ctx, current)
+	var missing *puller.MissingCommitError
+	if errors.As(err, &missing) {
+		return nil, nil
+	}
+	var out []suspect
+	for _, s := range suspects {
+		var broken render.ErrorList
+		if err == nil {
+			_, broken, err = j.compile(ctx, s.Node, known[s.Name])
+		}
+		if len(broken) == 0 {
+			out = append(out, s)
+		}
+	}
+	return out, err
+}
+
+// convict leaves the mistakes that no facts of their node excuse: an *elsewhereError, or nil.
+func (j *judge) convict(ctx context.Context, suspects []suspect, known map[string]render.Facts) error {
+	e := &elsewhereError{}
+	for _, s := range suspects {
+		own, ok := known[s.Name]
+		if !ok {
+			continue
+		}
+		_, mistakes, err := j.compile(ctx, s.Node, own)
+		if err != nil {
+			return err
+		}
+		e.add(s.Name, both(s.mistakes, mistakes))
+	}
+	if len(e.nodes) == 0 {
+		return nil
+	}
+	for _, m := range e.mistakes {
+		if len(m.Hosts) == len(e.nodes) {
+			m.Hosts = nil
+		}
+	}
+	return e
+}
+
+// add adds the mistakes of a node. One that several have is one.
+func (e *elsewhereError) add(node string, mistakes render.ErrorList) {
+	if len(mistakes) > 0 {
+		e.nodes = append(e.nodes, node)
+	}
+	for _, m := range mistakes {
+		if i := slices.IndexFunc(e.mistakes, func(o *render.Error) bool { return same(o, m) }); i >= 0 {
+			e.mistakes[i].Hosts = append(e.mistakes[i].Hosts, node)
+			continue
+		}
+		one := *m
+		one.Hosts = []string{node}
+		e.mistakes = append(e.mistakes, &one)
+	}
+}
+
+// hasOwnVars reports variables of this host's own beside those of the repository, also where they cannot be read.
+func (a *Agent) hasOwnVars() bool {
+	vars, err := render.HostVars(os.DirFS(a.config.Paths.HostVars), a.config.Paths.HostVars)
+	return err != nil || len(vars) > 0
+}
+
+// judge compiles a version for other nodes than this one.
+type judge struct {
+	store   *state.Store
+	version *state.Version
+	repo    *render.Repository
+	specs   []apply.Spec
+	facts   render.Facts // of this host
+	view    *render.View // nil: not read
+}
+
+func (p *pull) judge(ctx context.Context, v *state.Version) (*judge, error) {
+	repo, err := p.repository(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	extensions, _ := action.LoadExtensions(repo) // what is wrong there is wrong for this node as well
+	specs := slices.Concat(p.actions, extensions.Specs())
+	return &judge{store: p.store, version: v, repo: repo, specs: specs, facts: p.facts()}, nil
+}
+
+// certain are the mistakes that a node meets whichever of two hosts it is: this one, or one that is like it but for
+// its names and addresses. None is certain where another depends on the host: it may follow from that.
+func (j *judge) certain(ctx context.Context, n render.Node) (render.ErrorList, error) {
+	cat, one, err := j.compile(ctx, n, j.facts)
+	if len(one) == 0 || err != nil || slices.ContainsFunc(one, cat.Hearsay) {
+		return nil, err
+	}
+	_, two, err := j.compile(ctx, n, otherHost(j.facts, n.Name))
+	if common := both(one, two); len(common) == len(one) && len(common) == len(two) {
+		return common, err
+	}
+	return nil, err
+}
+
+// otherHost are the facts of a host of this name that is like another one.
+func otherHost(like render.Facts, name string) render.Facts {
+	out := maps.Clone(like)
+	for fact, value := range facts.Sample(name) {
+		if slices.Contains([]string{"hostname", "machineId", "addresses", "defaultInterface", "address"}, fact) {
+			out[fact] = value
+		}
+	}
+	out["fqdn"] = name
+	if fqdn, _ := like["fqdn"].(string); !strings.Contains(name, ".") {
+		_, domain, _ := strings.Cut(fqdn, ".")
+		out["fqdn"] = strings.TrimSuffix(name+"."+domain, ".")
+	}
+	return out
+}
+
+// compile makes the catalog of a node with these facts, with its mistakes.
+func (j *judge) compile(ctx context.Context, n render.Node, known render.Facts) (*render.Catalog, render.ErrorList, error) {
+	in := render.Input{Context: ctx, Node: n, Facts: known, Version: j.version.ID, Release: j.version.Release}
+	if j.repo.AsksForFleet() && j.view == nil {
+		view, err := fleetView(ctx, j.store)
+		if err != nil {
+			return nil, nil, err
+		}
+		j.view = &view
+	}
+	if j.view != nil {
+		in.View = *j.view
+	}
+	asked := j.repo.AsksForFleet()
+	cat, err := j.repo.Compile(in)
+	if !asked && j.repo.AsksForFleet() {
+		return j.compile(ctx, n, known)
+	}
+	var list, more render.ErrorList
+	if err != nil && !errors.As(err, &list) {
+		return nil, nil, err
+	}
+	if _, err := apply.Bind(cat, j.specs); err != nil && !errors.As(err, &more) {
+		return nil, nil, err
+	}
+	return cat, append(list, more...), nil
+}
+
+// both are the mistakes that stand in two lists.
+func both(one, two render.ErrorList) render.ErrorList {
+	return slices.DeleteFunc(slices.Clone(one), func(m *render.Error) bool {
+		return !slices.ContainsFunc(two, func(o *render.Error) bool { return same(m, o) })
+	})
+}
+
+// same reports the same mistake, found twice.
+func same(one, two *render.Error) bool { return one.Pos == two.Pos && one.Message == two.Message }

@@ -1,0 +1,46 @@
+package render
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What hosts say of themselves is their word: facts, labels and services that they registered. A mistake that rests
+// on it may be a lie, or be gone with the next word; so it is kept apart from the mistakes of the repository itself.
+
+var (
+	readsFact  = regexp.MustCompile(`\b[sS]erver\b`)
+	factNamed  = regexp.MustCompile(`(\$\w+)\s*:?=[^}]*\b[sS]erver\b`)
+	factInDot  = regexp.MustCompile(`\{\{-?\s*(?:else\s+)?(?:with|range)\b[^}]*\b[sS]erver\b`)
+	variableIn = regexp.MustCompile(`\$\w*`)
+)
+
+// aboutFact reports a failing action that reads a fact: by its name, by a variable that was set to one, or by the
+// dot where it may be one.
+func (s *source) aboutFact(at string) bool {
+	if readsFact.MatchString(at) || strings.Contains(" "+at, " .") && factInDot.MatchString(s.text) {
+		return true
+	}
+	for _, m := range factNamed.FindAllStringSubmatch(s.text, -1) {
+		if slices.Contains(variableIn.FindAllString(at, -1), m[1]) {
+			return true
+		}
+	}
+	return false
+}
+
+// hear notes that what stands in a file rests on the fleet, if something was asked of it since the last note.
+func (c *compiler) hear(file string) {
+	if c.scope.asked {
+		if c.heard == nil {
+			c.heard = map[string]bool{}
+		}
+		c.heard[file] = true
+	}
+	c.scope.asked = false
+}
+
+// Hearsay reports a mistake that may have its cause in what hosts say of themselves: its file reads other hosts or
+// services, or it is about a fact.
+func (c *Catalog) Hearsay(e *Error) bool { return e.hearsay || c.heard[e.Pos.File] }

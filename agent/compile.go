@@ -85,7 +85,7 @@ func (a *Agent) bind(ctx context.Context, repo *render.Repository, v *state.Vers
 		return nil, err
 	}
 	program, cat, err := apply.Compile(repo, render.Input{
-		Context: ctx, Node: a.config.Node, Facts: a.facts(), View: view, HostVars: vars, Version: v.ID, Release: v.Release,
+		Context: ctx, Node: a.config.Node, Facts: a.facts(), View: view, HostVars: vars, Version: v.ID, Release: v.Release, Agent: a.build,
 	}, slices.Concat(a.actions, extensions.Specs()))
 	if err != nil {
 		return nil, err

@@ -40,6 +40,7 @@ func (g *generator) file(k render.Kind) object {
 		if k.Spec {
 			g.underSpec(out)
 		}
+		g.metadataAtTop(out, k.Shape)
 	} else {
 		out = g.of(k.Shape)
 	}
@@ -69,6 +70,21 @@ func (g *generator) underSpec(file object) {
 		delete(file, "required")
 		inSpec := object{"required": []string{"spec"}, "properties": object{"spec": object{"required": required}}}
 		file["anyOf"] = []any{object{"required": required}, inSpec}
+	}
+}
+
+// metadataAtTop lets the fields of the metadata stand beside those of the file.
+func (g *generator) metadataAtTop(file object, s *render.Shape) {
+	for _, f := range s.Fields {
+		if f.Name != "metadata" {
+			continue
+		}
+		properties := file["properties"].(object)
+		for name, property := range g.body(f.Shape)["properties"].(object) {
+			if _, taken := properties[name]; !taken {
+				properties[name] = property
+			}
+		}
 	}
 }
 

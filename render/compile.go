@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"reflect"
 	"slices"
 	"strings"
 	"text/template"
@@ -30,6 +31,8 @@ type Catalog struct {
 	scope      *scope
 	targets    []targetUse     // for Lint
 	heard      map[string]bool // files that rest on what other hosts say
+	warned     ErrorList       // for Lint
+	failed     map[string]bool // macros that conditions call and that were reported
 	incomplete bool
 }
 
@@ -49,7 +52,9 @@ type compiler struct {
 	tracing   bool            // keep the places of variables
 	places    map[string]any  // the variables, each with its place instead of its value
 	errs      ErrorList
-	salvaged  []*Error // failures of templates of which the rest was looked at
+	warned    ErrorList
+	failed    map[string]bool // macros that conditions call and that were reported
+	salvaged  []*Error        // failures of templates of which the rest was looked at
 }
 
 // Compile says what the repository means for one node. The error is an ErrorList with every mistake that this node can meet; the
@@ -70,6 +75,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	c.compileJobs()
 	slices.SortStableFunc(c.jobs, validationsLast)
 	c.checkReferences()
+	c.checkMacroCalls()
 	c.checkOwners()
 	if err := stopped(ctx); err != nil {
 		return nil, err
@@ -78,7 +84,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	cat := &Catalog{
 		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.plainVars(), Jobs: c.jobs,
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
-		targets: c.targets, offers: c.offers, offering: c.offering, heard: c.heard,
+		targets: c.targets, warned: c.warned, failed: c.failed, offers: c.offers, offering: c.offering, heard: c.heard,
 	}
 	if err := c.ownMistakes().Err(); err != nil {
 		cat.incomplete = true
@@ -89,7 +95,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 }
 
 func (r *Repository) compiler(in Input) *compiler {
-	c := &compiler{repo: r, scope: &scope{in: in, vars: map[string]any{}, all: newPool()}}
+	c := &compiler{repo: r, failed: map[string]bool{}, scope: &scope{in: in, vars: map[string]any{}, all: newPool()}}
 	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, funcs: r.funcs}
 	return c
 }
@@ -136,6 +142,7 @@ func (c *compiler) checkReferences() {
 func (c *compiler) checkConditions(cond Conditions, job string) {
 	for _, one := range cond.all() {
 		c.checkSteps(one.Expression, job)
+		c.checkEvent(one.Expression)
 	}
 }
 
@@ -241,7 +248,7 @@ func (c *compiler) decode(doc *document, v any) bool {
 		return false
 	}
 	d := &decoder{doc: doc}
-	d.into(unwrapSpec(doc.root), v)
+	d.into(fileBody(doc.root, reflect.TypeOf(v).Elem()), v)
 	c.errs = append(c.errs, d.errs...)
 	return len(d.errs) == 0
 }

@@ -27,6 +27,7 @@ type Expression struct {
 	capitals []capitals // the facts that it compares with what they never are
 	item     any        // of the forEach that made its step
 	items    bool       // it asks for the item
+	events   []int      // where it asks for the event of a reaction
 }
 
 // stepRef is a literal name in steps['name'], at an offset in the expression.
@@ -56,7 +57,7 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 		d.errs = append(d.errs, e.error(err))
 		return
 	}
-	e.code, e.steps, e.keys, e.capitals, e.items = made.code, made.steps, made.keys, made.capitals, made.items
+	e.code, e.steps, e.keys, e.capitals, e.items, e.events = made.code, made.steps, made.keys, made.capitals, made.items, made.events
 }
 
 // condition compiles an expression that is true or false. In a repository that is done once for a text.
@@ -69,7 +70,7 @@ func (s *source) condition(text string) (Expression, error) {
 	}
 	refs := &references{}
 	code, err := compileExpression(text, refs, expr.AsBool())
-	made := Expression{code: code, steps: refs.steps, keys: refs.certain(), capitals: refs.capitals, items: refs.item}
+	made := Expression{code: code, steps: refs.steps, keys: refs.certain(), capitals: refs.capitals, items: refs.item, events: refs.events}
 	if err == nil && s.conditions != nil {
 		s.conditions.Store(text, made)
 	}
@@ -144,7 +145,11 @@ func environment(s *scope) map[string]any {
 		value, err := s.theItem()
 		return plain(value), err
 	}
-	fleet := map[string]any{"version": s.in.Version, "release": s.in.Release, "servers": s.servers}
+	event := func() (any, error) {
+		event, err := s.in.event()
+		return event, err
+	}
+	fleet := map[string]any{"version": s.in.Version, "release": s.in.Release, "agent": s.in.Agent, "servers": s.servers}
 	hasLabel := func(target string) (bool, error) {
 		t, err := ParseTarget(target)
 		return err == nil && t.Matches(s.in.Node.Name, s.in.Node.Labels), err
@@ -161,7 +166,7 @@ func environment(s *scope) map[string]any {
 		"server": s.server, "Server": s.server, "vars": s.plainVars(), "variables": s.plainVars(),
 		"servervars": s.serverVars, "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
-		"event":    eventOf(s),
+		"event":    event,
 		"macros":   map[string]any{},
 		"item":     item,      // the item of a step with forEach
 		"entries":  entriesOf, // in expressions, a map as a list with key and value: filter(entries(vars.users), .value.state != 'absent')
@@ -172,15 +177,6 @@ func environment(s *scope) map[string]any {
 	}
 }
 
-// eventOf is the event that a reaction answers; expressions that ask for it outside of one find nothing.
-func eventOf(s *scope) map[string]any {
-	event, err := s.in.event()
-	if err != nil {
-		return map[string]any{}
-	}
-	return event
-}
-
 // references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are reached, and
 // remembers the steps, variables and macros that are named literally.
 type references struct {
@@ -189,6 +185,7 @@ type references struct {
 	steps    []stepRef
 	keys     []keyRef
 	item     bool     // the item of a forEach is named
+	events   []int    // where the event of a reaction is named
 	guards   []keyRef // keys that may be missing: 'x' in vars, vars.x ?? 0
 	capitals []capitals
 }
@@ -197,8 +194,11 @@ type references struct {
 func (r *references) Visit(node *ast.Node) {
 	r.noteKeys(*node)
 	r.noteForeign(*node)
-	if name, ok := (*node).(*ast.IdentifierNode); ok && (name.Value == "item" || name.Value == "servervars") {
+	if name, ok := (*node).(*ast.IdentifierNode); ok && slices.Contains([]string{"item", "event", "servervars"}, name.Value) {
 		r.item = r.item || name.Value == "item"
+		if name.Value == "event" {
+			r.events = append(r.events, name.Location().From)
+		}
 		ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: name.Value}}) // an item can be of any type; the others are many
 		return
 	}
@@ -280,6 +280,16 @@ func (c *compiler) checkSteps(e Expression, job string) {
 		if _, err := c.find(ref.name, job); err != "" {
 			bad := e.error(&file.Error{Location: file.Location{From: ref.at}, Message: err})
 			c.fail(bad)
+		}
+	}
+}
+
+// checkEvent reports a condition that asks for an event where there is none: it would never hold.
+func (c *compiler) checkEvent(e Expression) {
+	_, err := c.scope.in.event()
+	for _, at := range e.events {
+		if err != nil {
+			c.fail(e.error(&file.Error{Location: file.Location{From: at}, Message: err.Error()}))
 		}
 	}
 }

@@ -104,7 +104,7 @@ func (r *Repository) readExtension(p place) (*Extension, ErrorList) {
 		return nil, ErrorList{{Pos: Position{File: src.path}, Message: "the manifest is empty", Hint: "pullet explain extensions lists what it says"}}
 	}
 	d := &decoder{doc: doc}
-	body, file := unwrapSpec(doc.root), extensionFile{Check: true}
+	body, file := fileBody(doc.root, reflect.TypeFor[extensionFile]()), extensionFile{Check: true}
 	d.value(body, reflect.ValueOf(&file).Elem(), "")
 	if body.Kind != yaml.MappingNode {
 		return nil, d.errs

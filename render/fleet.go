@@ -90,10 +90,10 @@ func (c *compiler) checkListed(doc *document, name string, labels map[string]str
 
 // compileRules reads pullet.yaml, of the last layer that has one.
 func (c *compiler) compileRules() {
-	if !c.repo.exists("pullet.yaml") {
+	if !c.repo.exists(fleetFile) {
 		return
 	}
-	doc := c.plainDocument("pullet.yaml")
+	doc := c.plainDocument(fleetFile)
 	if doc == nil || doc.root == nil {
 		return
 	}

@@ -59,6 +59,8 @@ func (l *Lint) Add(c *Catalog) {
 	l.found = append(l.found, c.halfChanged()...)
 	l.found = append(l.found, c.unquoted()...)
 	l.found = append(l.found, c.ofItself()...)
+	l.found = append(l.found, c.warned...)
+	l.found = append(l.found, c.brokenMacros()...)
 }
 
 func (l *Lint) target(t targetUse) {
@@ -98,7 +100,7 @@ func (l *Lint) noteConditions(c Conditions) {
 
 // Findings is all that was found. What can be said only when every node was added is left out unless complete is true.
 func (l *Lint) Findings(complete bool) ErrorList {
-	out := append(l.found, l.repo.secrets()...)
+	out := slices.Concat(l.found, l.repo.secrets(), l.repo.strays())
 	out = slices.AppendSeq(out, maps.Values(l.capitals))
 	if complete {
 		out = append(out, l.unknownKeys()...)
@@ -109,7 +111,6 @@ func (l *Lint) Findings(complete bool) ErrorList {
 		}
 		out = append(out, l.repo.unused()...)
 		out = append(out, l.repo.unusedExtensions()...)
-		out = append(out, l.repo.strays()...)
 	}
 	return out.sorted()
 }

@@ -31,7 +31,7 @@ const maxLinted = 1 << 20
 func (r *Repository) texts() []textFile {
 	var out []textFile
 	for _, l := range r.layers {
-		for _, dir := range []string{"pullet.yaml", "nodes", "base", "vars", "macros", "jobs", "files"} {
+		for _, dir := range []string{fleetFile, "nodes", "base", "vars", "macros", "jobs", "files"} {
 			// A folder that a layer does not have is an empty one.
 			_ = fs.WalkDir(l.FS, dir, func(p string, d fs.DirEntry, err error) error {
 				if err != nil || !d.Type().IsRegular() || strings.HasPrefix(d.Name(), ".") {
@@ -174,32 +174,6 @@ func (r *Repository) unusedFiles(files []textFile) ErrorList {
 			e.Hint = "remove it, or make it the source of a step"
 		}
 		out = append(out, e)
-	}
-	return out
-}
-
-// strays are files that nothing reads because their name, or that of their folder, is not quite one that is read.
-func (r *Repository) strays() ErrorList {
-	folders := []string{"base", "files", "nodes", "vars", "macros", "jobs", "extensions", "pullet.yaml"}
-	base := []string{"vars.yaml", "macros.yaml", "jobs.yaml", "services.yaml"}
-	var out ErrorList
-	look := func(l Layer, dir string, known []string) {
-		list, _ := fs.ReadDir(l.FS, dir) // a folder that a layer does not have is an empty one
-		for _, d := range list {
-			near := Nearest(d.Name(), known)
-			if near == "" && (dir == "." || path.Ext(d.Name()) != ".yaml") || near == d.Name() || strings.HasPrefix(d.Name(), ".") {
-				continue
-			}
-			e := &Error{Pos: Position{File: r.shown(place{l, path.Join(dir, d.Name())})}, Severity: Warning, Message: "nothing of this name is read"}
-			if near != "" {
-				e.Hint = fmt.Sprintf("did you mean %s?", path.Join(dir, near))
-			}
-			out = append(out, e)
-		}
-	}
-	for _, l := range r.layers {
-		look(l, ".", folders)
-		look(l, "base", base)
 	}
 	return out
 }

@@ -109,9 +109,9 @@ func (c *compiler) macroFile(doc *document) {
 		d.failf(doc.root, "expected a map of macros, found %s", kindName(doc.root))
 		return
 	}
+	describing := d.described(doc.root, true)
 	for _, e := range entries(doc.root) {
-		if e.key.Value == "metadata" {
-			d.into(e.value, &Metadata{})
+		if slices.Contains(describing, e.key.Value) {
 			continue
 		}
 		m := d.macro(e)
@@ -120,23 +120,33 @@ func (c *compiler) macroFile(doc *document) {
 	}
 }
 
-// macro reads the long form (action and parameters) or the short one (the action's name as the only key).
+// macro reads the long form (action and parameters) or the short one (the action's name as a key, beside params).
 func (d *decoder) macro(e entry) *Macro {
-	if e.value.Kind == yaml.MappingNode && len(e.value.Content) >= 2 && strings.Contains(e.value.Content[0].Value, ".") {
-		m := &Macro{Action: e.value.Content[0].Value}
-		m.Params.decode(d, resolve(e.value.Content[1]))
-		for _, more := range entries(e.value)[1:] {
-			if more.key.Value != "params" {
-				d.unknown(more, e.value, e.key.Value, []string{"params"})
-				continue
-			}
-			d.into(more.value, &m.Args)
-		}
-		return m
+	if e.value.Kind == yaml.MappingNode && slices.ContainsFunc(entries(e.value), isShortForm) && !hasKey(e.value, "action") {
+		return d.shortMacro(e)
 	}
 	var body macroBody
 	d.value(e.value, reflect.ValueOf(&body).Elem(), e.key.Value)
 	return &Macro{Action: body.Action.name, Params: body.Parameters, Args: body.Params}
+}
+
+// isShortForm reports a key that names an action: fields of the long form have no dot.
+func isShortForm(e entry) bool { return strings.Contains(e.key.Value, ".") }
+
+func (d *decoder) shortMacro(e entry) *Macro {
+	m := &Macro{}
+	for _, field := range entries(e.value) {
+		switch {
+		case field.key.Value == "params":
+			d.into(field.value, &m.Args)
+		case isShortForm(field) && m.Action == "":
+			m.Action = field.key.Value
+			m.Params.decode(d, field.value)
+		default:
+			d.unknown(field, e.value, e.key.Value, []string{"params"})
+		}
+	}
+	return m
 }
 
 // macroSet evaluates macros, each at most once per rendering and set of arguments.
@@ -209,7 +219,7 @@ func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 	in.carrier = own
 	text, err := s.evaluate(in, m, args)
 	if err != nil {
-		return nil, err
+		return nil, &macroError{m, err}
 	}
 	value := scalarValue(text)
 	if own.touched || m.Action != templateExpression {
@@ -258,7 +268,7 @@ func (s *macroSet) text(in *scope, m *Macro, text string, dot map[string]any) (s
 		if errors.Is(bad, ErrNotYet) {
 			return "", fmt.Errorf("macro %q (%s): it uses what %w", m.Name, m.pos, ErrNotYet)
 		}
-		return "", fmt.Errorf("macro %q (%s): %s", m.Name, m.pos, bad.Message)
+		return "", &macroTextError{m, bad}
 	}
 	return strings.TrimSpace(string(out)), nil
 }

@@ -75,6 +75,7 @@ type Input struct {
 	HostVars map[string]any // the node's own variables: they override those of git
 	Version  string         // the version that the repository is at
 	Release  string
+	Agent    string // the version of pullet
 }
 
 // server is the root of the same name: facts and identity, flat and as the source documents spell them.

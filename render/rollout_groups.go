@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 
@@ -41,6 +42,26 @@ func (v *RolePatterns) shape() *Shape { return (*Strings)(nil).shape() }
 // match reports a role that one of the patterns matches.
 func (v RolePatterns) match(role string) bool {
 	return slices.ContainsFunc(v, func(p rolePattern) bool { return p.re != nil && p.re.MatchString(role) })
+}
+
+// idlePatterns warns of patterns that match no role of the inventory: the group takes in nobody by them.
+func (c *compiler) idlePatterns(doc *document) {
+	if len(c.inventory) == 0 {
+		return
+	}
+	groups, roles := c.fleet.Rollout.GroupMappings, c.roles()
+	for _, group := range slices.Sorted(maps.Keys(groups)) {
+		for _, p := range groups[group] {
+			matches := func(role string) bool { return p.re == nil || p.re.MatchString(role) }
+			if slices.ContainsFunc(slices.Collect(maps.Keys(roles)), matches) {
+				continue
+			}
+			e := doc.errorAt(doc.find("rollout", "groupMappings", group), "groupMappings: no node of the inventory has a role that matches %q", shortened(p.text))
+			delete(roles, "")
+			e.Severity, e.Hint = Warning, didYouMean(p.text, slices.Collect(maps.Keys(roles)))
+			c.warned = append(c.warned, e)
+		}
+	}
 }
 
 // shortened is a text as messages quote it.

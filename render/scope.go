@@ -71,6 +71,7 @@ type StepResult struct {
 type fleetRoot struct {
 	Version opaque // the commit
 	Release opaque // its tag, or empty
+	Agent   opaque // the version of pullet on this host
 	scope   *scope
 }
 
@@ -102,7 +103,7 @@ func roots(current func() *scope) template.FuncMap {
 	vars := func() any { return current().ownRoot("vars", current().shownVars()) }
 	fleet := func() fleetRoot {
 		in := current().in
-		return fleetRoot{opaque(in.Version), opaque(in.Release), current()}
+		return fleetRoot{opaque(in.Version), opaque(in.Release), opaque(in.Agent), current()}
 	}
 	step := func(name any) (StepResult, error) {
 		text, _ := textOf(name)
@@ -164,7 +165,7 @@ func (s *scope) result(name string) (StepResult, error) {
 // event is the event with both spellings of its count.
 func (in Input) event() (map[string]any, error) {
 	if in.Event == nil {
-		return nil, errors.New("there is an event only in a reaction; to try an expression out, give one with pullet eval --event FILE")
+		return nil, errors.New("event exists only in a reaction, and pullet runs no reactions yet; to try an expression: pullet eval --event FILE")
 	}
 	out := maps.Clone(in.Event)
 	for one, other := range map[string]string{"occurrences": "occurences", "occurences": "occurrences"} {

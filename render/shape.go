@@ -63,7 +63,7 @@ func Kinds() []Kind {
 	macros := &Shape{Kind: Object, Name: "macros by name", Type: reflect.TypeFor[macroFile](), Elem: macroShape()}
 	macros.Fields = of(macroFile{}).Fields
 	return []Kind{
-		{"pullet", "pullet.yaml", false, true, of(Fleet{})},
+		{"pullet", fleetFile, false, true, of(Fleet{})},
 		{"nodes", "nodes/**.yaml", false, true, of(inventoryFile{})},
 		{"base-vars", "base/vars.yaml", true, true, of(varsBase{})},
 		{"base-macros", "base/macros.yaml", true, true, of(macrosBase{})},

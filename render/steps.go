@@ -73,7 +73,7 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 		c.errs = append(c.errs, d.errs...)
 	}()
 	var file jobFile
-	d.value(unwrapSpec(doc.root), reflect.ValueOf(&file).Elem(), "")
+	d.value(fileBody(doc.root, reflect.TypeFor[jobFile]()), reflect.ValueOf(&file).Elem(), "")
 	if job.runs != "" {
 		file.RunOptions.Runs, file.RunOptions.Explicit = job.runs, job.runs == "always"
 	}

@@ -20,16 +20,6 @@ type varsEntry struct {
 	pos      *yaml.Node
 }
 
-// Metadata may stand at the head of every file. It is checked and kept, and changes nothing.
-type Metadata struct {
-	APIVersion  string            `yaml:"apiVersion"`  // of whoever made the file
-	Kind        string            `yaml:"kind"`        // of the file, in the words of whoever made it
-	Name        string            `yaml:"name"`        // of the file
-	Labels      map[string]string `yaml:"labels"`      // for programs that look for files
-	Annotations map[string]string `yaml:"annotations"` // for people and programs
-	UUID        string            `yaml:"uuid"`        // of the file
-}
-
 // targeted is the body of a base file: targets in the file's order, each with its entries.
 type targeted[E any] []targetEntries[E]
 
@@ -139,29 +129,16 @@ func (c *compiler) varsFile(path string) located {
 		return located{}
 	}
 	d := &decoder{doc: doc, apart: true}
-	vars := varsBody(d.any(doc.root))
+	describing := d.described(doc.root, false)
+	vars := varsBody(d.any(doc.root), describing)
 	c.errs = append(c.errs, d.errs...)
 	values, _ := mapOf(vars)
 	c.scope.keyed = c.scope.keyed || isOpaqueMap(vars)
 	if !c.tracing {
 		return located{values: values}
 	}
-	places, _ := mapOf(varsBody(doc.places(doc.root)))
+	places, _ := mapOf(varsBody(doc.places(doc.root), describing))
 	return located{values, places}
-}
-
-// varsBody is the variables of a file without what describes it.
-func varsBody(of any) any {
-	vars, _ := mapOf(of)
-	if _, described := vars["metadata"]; described {
-		delete(vars, "metadata")
-		if spec, ok := mapOf(vars["spec"]); ok {
-			if inner := spec["variables"]; isMap(inner) {
-				return inner
-			}
-		}
-	}
-	return of
 }
 
 // merge lays over on top of base: maps merge deeply, everything else is replaced. Neither argument is changed.

@@ -21,7 +21,7 @@ func (n *Node) check(k Key) error {
 	for _, boot := range n.Boots {
 		c.unless(len(boot) <= maxText && !plain.Obeyed(boot), "%s is not one line", quoted(boot))
 	}
-	line(&n.Agent)
+	line(&n.Agent, &n.UUID)
 	return c.err
 }
 

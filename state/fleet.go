@@ -20,6 +20,7 @@ type Node struct {
 	Agent          string            `json:"agent"`              // version of pullet
 	Boots          []string          `json:"boots,omitempty"`    // earlier ones: none of them comes back
 	RepoVars       bool              `json:"repoVars,omitempty"` // it has no variables of its own beside the repository's
+	UUID           string            `json:"uuid,omitempty"`     // given at the first registration; a node that was decommissioned gets a new one
 	Decommissioned bool              `json:"decommissioned,omitempty"`
 }
 

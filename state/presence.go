@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
@@ -45,9 +46,12 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		old := r.node
 		n.FirstSeen, n.Running = n.LastSeen, old.Running
 		if r.nodeSeen != 0 && !r.unread {
-			n.FirstSeen = old.FirstSeen
+			n.FirstSeen, n.UUID = old.FirstSeen, old.UUID
 		} else if r.unread {
 			n.Running = runs
+		}
+		if n.UUID == "" {
+			n.UUID = uuid.NewString()
 		}
 		ops := []clientv3.Op{Put(key, owner, clientv3.WithLease(lease.ID)), Put(s.NodeKey(n.Name), n), Put(s.key("facts", n.Name), facts),
 			clientv3.OpDelete(s.DecommissionedKey(n.Name)), clientv3.OpDelete(s.rivalKey(n.Name, owner.mark())), s.provisionOp(n.Name, n.LastSeen)}

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 func register(t *testing.T, s *Store, node, role, owner string, ttl time.Duration) *Presence {
@@ -33,7 +35,8 @@ func TestRegister(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := register(t, s, "n1", "db", "secret", time.Minute)
-	if second.Lease == first.Lease || second.Revision <= first.Revision || second.Node.Running != "v1" || !second.Node.FirstSeen.Equal(first.Node.FirstSeen) {
+	if second.Lease == first.Lease || second.Revision <= first.Revision || second.Node.Running != "v1" || !second.Node.FirstSeen.Equal(first.Node.FirstSeen) ||
+		uuid.Validate(first.Node.UUID) != nil || second.Node.UUID != first.Node.UUID {
 		t.Errorf("first %+v\nsecond %+v", first, second)
 	}
 	if _, err := s.Client.Revoke(ctx, first.Lease); err != nil { // the lease of before ends: the node lives on

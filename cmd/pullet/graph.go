@@ -184,7 +184,7 @@ func (f *nodeFlags) input(repo *render.Repository) (render.Input, error) {
 	if err != nil {
 		return render.Input{}, err
 	}
-	in := render.Input{Node: n, View: sampleView(nodes), Event: f.event}
+	in := render.Input{Node: n, Agent: build().Version, View: sampleView(nodes), Event: f.event}
 	in.Facts, err = readFacts(f.facts, facts.Sample(n.Name))
 	return in, err
 }

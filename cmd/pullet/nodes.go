@@ -30,6 +30,7 @@ type fullNode struct {
 	First    time.Time                   `json:"firstSeen,omitzero"`
 	Last     time.Time                   `json:"lastSeen,omitzero"`
 	Agent    string                      `json:"agent,omitempty"`
+	UUID     string                      `json:"uuid,omitempty"`
 	Statuses map[string]state.StatusLine `json:"statuses"` // by category
 }
 
@@ -89,7 +90,7 @@ func (a *app) listNodes(o *state.Overview, inventory render.Inventory, l listed)
 		byState := len(l.states) == 0 || slices.Contains(l.states, n.State)
 		if byState && (l.role == "" || state.GroupOf(n.Role) == l.role) && (!l.missing || n.State == lost || n.State == missing) {
 			r := o.Nodes[n.Node]
-			out = append(out, fullNode{n, r.Labels, r.FirstSeen, r.LastSeen, r.Agent, o.Statuses[n.Node]})
+			out = append(out, fullNode{n, r.Labels, r.FirstSeen, r.LastSeen, r.Agent, r.UUID, o.Statuses[n.Node]})
 		}
 	}
 	slices.SortFunc(out, func(x, y fullNode) int { return strings.Compare(x.Node, y.Node) })

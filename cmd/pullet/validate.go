@@ -183,7 +183,7 @@ func hostsOf(nodes []render.Node, factFiles []string) ([]render.Input, error) {
 			if err != nil {
 				return nil, err
 			}
-			out = append(out, render.Input{Node: n, Facts: known})
+			out = append(out, render.Input{Node: n, Facts: known, Agent: build().Version})
 		}
 	}
 	return out, nil

@@ -1,0 +1,120 @@
+package render
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+)
+
+// What pullet reads of a repository: directories and files at its top, and files in base.
+var (
+	topNames  = []string{"base", "files", "nodes", "vars", "macros", "jobs", "extensions", fleetFile}
+	baseNames = []string{"vars.yaml", "macros.yaml", "jobs.yaml", "services.yaml"}
+)
+
+// fleetFile has the settings of the fleet.
+const fleetFile = "pullet.yaml"
+
+// laterNames are the names that the language of state repositories has for what pullet does not do yet.
+var laterNames = []string{"reactions", "events", "events.yaml", "reactions.yaml"}
+
+// noReactions is said of files that would define triggers and reactions.
+const noReactions = "pullet has no triggers and reactions yet: nothing in it takes effect"
+
+// strays are YAML files that nothing reads because of their name or place.
+func (r *Repository) strays() ErrorList {
+	var out ErrorList
+	for _, l := range r.layers {
+		list, _ := fs.ReadDir(l.FS, ".") // an unreadable layer fails elsewhere
+		for _, d := range list {
+			if hint, stray := strayAtTop(l.FS, d); stray {
+				out = append(out, r.stray(l, d.Name(), d.IsDir(), hint))
+			}
+		}
+		for _, dir := range []string{"base", "vars", "macros", "jobs", "nodes"} {
+			out = append(out, r.straysBelow(l, dir)...)
+		}
+	}
+	return out
+}
+
+func (r *Repository) stray(l Layer, name string, dir bool, hint string) *Error {
+	what := "file"
+	if dir {
+		what = "directory"
+	}
+	return &Error{Pos: Position{File: r.shown(place{l, name})}, Severity: Warning, Message: "pullet does not read this " + what, Hint: hint}
+}
+
+// strayAtTop judges an entry at the top of a repository. What holds no YAML, such as documentation, may have any name.
+func strayAtTop(files fs.FS, d fs.DirEntry) (hint string, stray bool) {
+	name := d.Name()
+	near := Nearest(name, topNames)
+	switch {
+	case near == name, strings.HasPrefix(name, "."):
+		return "", false
+	case slices.Contains(laterNames, name):
+		return noReactions, true
+	case near != "":
+		return fmt.Sprintf("did you mean %s?", near), true
+	case d.IsDir():
+		return "it reads " + strings.Join(topNames, ", ") + "; what steps place on hosts belongs in files", holdsYAML(files, name)
+	}
+	return "settings of the fleet belong in pullet.yaml, settings of a host in its own /etc/pullet/pullet.yaml", isYAML(name)
+}
+
+func isYAML(name string) bool { return path.Ext(name) == ".yaml" || path.Ext(name) == ".yml" }
+
+// holdsYAML reports a YAML file anywhere below a directory.
+func holdsYAML(files fs.FS, dir string) bool {
+	found := false
+	// A directory that cannot be read fails elsewhere.
+	_ = fs.WalkDir(files, dir, func(p string, d fs.DirEntry, err error) error {
+		if found = found || err == nil && d.Type().IsRegular() && isYAML(p); found {
+			return fs.SkipAll
+		}
+		return nil
+	})
+	return found
+}
+
+// notes are the extensions of files that people write beside the ones that are read.
+var notes = []string{"", ".md", ".txt", ".rst", ".adoc"}
+
+// straysBelow are the files of a directory that are not among those that it is read for.
+func (r *Repository) straysBelow(l Layer, dir string) ErrorList {
+	var out ErrorList
+	// A directory that a layer does not have is an empty one.
+	_ = fs.WalkDir(l.FS, dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".") {
+			return nil
+		}
+		switch {
+		case dir == "base" && path.Dir(p) == dir:
+			if hint, stray := strayInBase(d.Name()); stray {
+				out = append(out, r.stray(l, p, false, hint))
+			}
+		case !isYAML(p) && !slices.Contains(notes, path.Ext(p)):
+			out = append(out, r.stray(l, p, false, "files in "+dir+" end with .yaml"))
+		case dir == "base":
+			out = append(out, r.stray(l, p, false, "base has no directories"))
+		}
+		return nil
+	})
+	return out
+}
+
+func strayInBase(name string) (hint string, stray bool) {
+	near := Nearest(name, baseNames)
+	switch {
+	case near == name:
+		return "", false
+	case slices.Contains(laterNames, name):
+		return noReactions, true
+	case near != "":
+		return fmt.Sprintf("did you mean base/%s?", near), true
+	}
+	return "it reads " + strings.Join(baseNames, ", ") + " there", !slices.Contains(notes, path.Ext(name))
+}

@@ -1,0 +1,154 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// A condition is evaluated only when its step runs, and with it the macros that it calls. A macro that cannot work is found earlier: as far as a
+// condition can be evaluated without results of steps, Compile does it, and Lint tries every macro that a condition names.
+
+// macroError is the failure of a macro that was called.
+type macroError struct {
+	macro *Macro
+	err   error
+}
+
+func (e *macroError) Error() string { return e.err.Error() }
+func (e *macroError) Unwrap() error { return e.err }
+
+// macroTextError is a text of a macro that cannot be executed.
+type macroTextError struct {
+	macro *Macro
+	bad   *Error
+}
+
+func (e *macroTextError) Error() string {
+	return fmt.Sprintf("macro %q (%s): %s", e.macro.Name, e.macro.pos, e.bad.Message+inBrackets(e.bad.Hint))
+}
+
+// mistake is the failure at its macro; nil where it may be none: what only a run can tell, or what the fleet may change.
+func (e *macroError) mistake(all map[string]*Macro, fleet bool) *Error {
+	if errors.Is(e.err, ErrNotYet) || !fleet && e.macro.asksForFleet(all, map[string]bool{}) {
+		return nil
+	}
+	var known *Error
+	var text *macroTextError
+	switch {
+	case errors.As(e.err, &known):
+		return known
+	case errors.As(e.err, &text):
+		return text.macro.atContent(text.bad)
+	}
+	return e.macro.atContent(&Error{Message: e.err.Error()})
+}
+
+// atContent is a failure of the macro's text at its place in the repository.
+func (m *Macro) atContent(bad *Error) *Error {
+	out := m.Params.errorAt(m.Params.Position("content", m.pos), "macro %q: %s", m.Name, bad.Message)
+	out.Hint = bad.Hint
+	return out
+}
+
+// asksForFleet reports a macro whose value depends on other hosts, itself or through another macro.
+func (m *Macro) asksForFleet(all map[string]*Macro, seen map[string]bool) bool {
+	if m == nil || seen[m.Name] {
+		return false
+	}
+	seen[m.Name] = true
+	return asking.MatchString(m.Params.Text("content")) ||
+		slices.ContainsFunc(m.calls(), func(name string) bool { return all[name].asksForFleet(all, seen) })
+}
+
+// checkMacroCalls evaluates the conditions that call macros, and reports the macros that fail.
+func (c *compiler) checkMacroCalls() {
+	for _, j := range c.jobs {
+		c.checkCallsOf(j.Conditions)
+		for _, s := range j.Steps {
+			c.checkCallsOf(s.Conditions)
+		}
+	}
+}
+
+func (c *compiler) checkCallsOf(conditions Conditions) {
+	for _, one := range conditions.all() {
+		e := one.Expression
+		if e.code == nil || !slices.ContainsFunc(e.keys, keyRef.ofMacro) {
+			continue
+		}
+		c.scope.item = e.item
+		_, err := runExpression(e.code, c.scope)
+		c.scope.item = nil
+		var failed *macroError
+		if !errors.As(err, &failed) || c.failed[failed.macro.Name] {
+			continue
+		}
+		if bad := failed.mistake(c.scope.macros.all, false); bad != nil {
+			c.failed[failed.macro.Name] = true
+			c.fail(bad)
+		}
+	}
+}
+
+func (r keyRef) ofMacro() bool { return r.root == "macros" }
+
+// brokenMacros are templates of macros that cannot be parsed, and warnings about those that fail and that a condition names: it may not
+// call them, or not as the fleet is now.
+func (c *Catalog) brokenMacros() ErrorList {
+	s, named := c.scope.at(nil, nil), c.macrosOfConditions()
+	defer c.repo.enter(s)()
+	var out ErrorList
+	for _, name := range s.macros.names() {
+		m := s.macros.all[name]
+		if m.pos.File == shippedFile || m.Action != templateExpression || c.failed[name] {
+			continue
+		}
+		src := &source{path: m.pos.File, text: m.Params.Text("content")}
+		if bad := src.parse(s.macros.funcs, false); bad != nil {
+			out = append(out, m.atContent(bad))
+			continue
+		}
+		if !named[name] {
+			continue
+		}
+		if bad := s.macros.try(s, m); bad != nil {
+			bad.Severity = Warning
+			out = append(out, bad)
+		}
+	}
+	return out
+}
+
+// macrosOfConditions are the macros that conditions name literally.
+func (c *Catalog) macrosOfConditions() map[string]bool {
+	out := map[string]bool{}
+	note := func(conditions Conditions) {
+		for _, one := range conditions.all() {
+			for _, key := range one.Expression.keys {
+				if key.ofMacro() {
+					out[key.path[0]] = true
+				}
+			}
+		}
+	}
+	for _, j := range c.Jobs {
+		note(j.Conditions)
+		for _, s := range j.Steps {
+			note(s.Conditions)
+		}
+	}
+	return out
+}
+
+// try calls a macro that takes no arguments.
+func (s *macroSet) try(in *scope, m *Macro) *Error {
+	var failed *macroError
+	if len(m.Args) > 0 {
+		return nil
+	}
+	if _, err := s.call(in, m.Name, nil); !errors.As(err, &failed) {
+		return nil
+	}
+	return failed.mistake(s.all, true)
+}

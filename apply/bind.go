@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"strings"
 
 	"github.com/pullet/pullet/render"
 )
@@ -98,26 +97,6 @@ type binder struct {
 	errs    render.ErrorList
 
 	edges, looked int // that requisites made, and names that their patterns were held against
-}
-
-// macros finds those that could not be run: one that is asked for late would fail late.
-func (b *binder) macros() {
-	for _, m := range b.cat.Macros() {
-		limit := m.Params.Text("timeout")
-		_, bad := render.ParseDuration(limit)
-		switch {
-		case m.Action != "" && m.Action != macroAction:
-			e := m.ErrorAt("macro %q: %q cannot be a macro: use %s or template.expression", m.Name, m.Action, macroAction)
-			if near := render.Nearest(m.Action, []string{macroAction, "template.expression"}); near != "" {
-				e.Hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			b.errs = append(b.errs, e)
-		case m.Action != "" && m.Params.Text("cmd") == "":
-			b.errs = append(b.errs, m.ErrorAt("macro %q: \"cmd\" is missing: one line for the shell", m.Name))
-		case limit != "" && bad != nil && !strings.Contains(limit, "{{"):
-			b.errs = append(b.errs, m.ErrorAt("macro %q: timeout: %v", m.Name, bad))
-		}
-	}
 }
 
 // noAction adds what may have been meant by an action that does not exist.

@@ -13,9 +13,6 @@ import (
 // defaultRetry is how long a condition with a retry waits between attempts when it does not say.
 const defaultRetry = 10 * time.Second
 
-// macroAction is the action that a macro runs.
-const macroAction = "cmd.run"
-
 // Look is one look at the fleet, for one attempt of a condition. It belongs to one goroutine.
 type Look interface {
 	// View is the fleet as it is at the first call.
@@ -170,34 +167,4 @@ func (x *execution) resultID(job, name string) (string, bool) {
 		}
 	}
 	return "", false
-}
-
-// macroTimeout is how long a macro's command may take when it does not say: other steps wait for its answer.
-const macroTimeout = time.Minute
-
-// runMacro executes the command of a macro. It only reads, so a plan does it too.
-func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, error) {
-	return func(m *render.Macro) (string, error) {
-		line := m.Params.Text("cmd")
-		if m.Action != macroAction || line == "" {
-			return "", fmt.Errorf("macro %q: action %q cannot be a macro: use cmd.run or template.expression", m.Name, m.Action)
-		}
-		limit := macroTimeout
-		if text := m.Params.Text("timeout"); text != "" {
-			var err error
-			if limit, err = render.ParseDuration(text); err != nil {
-				return "", fmt.Errorf("macro %q: timeout: %w", m.Name, err)
-			}
-		}
-		ctx, cancel := context.WithTimeout(ctx, limit)
-		defer cancel()
-		out, err := x.Host.Run(ctx, Command{Args: Shell(line)})
-		if err == nil && out.ExitCode != 0 {
-			err = errors.New(out.Failure())
-		}
-		if err != nil {
-			return "", fmt.Errorf("macro %q: %w", m.Name, err)
-		}
-		return strings.TrimSpace(out.StdOut), nil
-	}
 }

@@ -199,7 +199,7 @@ func TestWaitsMakeRoom(t *testing.T) {
 			l, s := newLab(t), &store{installed: map[string]bool{}}
 			l.root = t.TempDir()
 			l.more = []apply.Spec{{Name: "t.pack", New: func() apply.Action { return &pack{store: s} }}, {Name: "t.mark", New: func() apply.Action { return &marks{l.root} }}}
-			l.macros = "ready: {cmd.run: [{cmd: 'touch asked; test -e ready && echo true || echo false'}]}\n"
+			l.macros = "ready: {t.ask: [{cmd: 'touch asked; test -e ready && echo true || echo false'}]}\n"
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			r := l.runContext(ctx, js)

@@ -56,6 +56,7 @@ func (l *lab) specs() []apply.Spec {
 		{Name: "t.put", New: func() apply.Action { return &put{lab: l} }},
 		{Name: "t.cmd", New: func() apply.Action { return &command{lab: l} }},
 		{Name: "u.put", New: func() apply.Action { return &put{lab: l} }},
+		{Name: "t.ask", New: func() apply.Action { return &asks{} }},
 		{Name: "t.wait", Passive: true, New: func() apply.Action { return &command{lab: l} }},
 	}, l.more...)
 }
@@ -98,6 +99,29 @@ func (a *command) Check(context.Context, *apply.Host) (apply.Change, error) {
 
 func (a *command) Apply(_ context.Context, _ *apply.Host, _ apply.Change) (apply.Output, error) {
 	return a.lab.apply(a.Name)
+}
+
+// asks is a command that a macro runs.
+type asks struct {
+	Cmd string `yaml:"cmd,required"`
+}
+
+func (a *asks) Reads() error { return nil }
+func (a *asks) Check(context.Context, *apply.Host) (apply.Change, error) {
+	return apply.Change{Summary: "ask"}, nil
+}
+
+func (a *asks) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	out, err := h.Run(ctx, apply.Command{Args: apply.Shell(a.Cmd)})
+	if err == nil && out.ExitCode != 0 {
+		err = &apply.ExitError{Command: a.Cmd, Output: out}
+	}
+	return out, err
+}
+
+func (a *asks) Read(ctx context.Context, h *apply.Host) (string, error) {
+	out, err := a.Apply(ctx, h, apply.Change{})
+	return out.StdOut, err
 }
 
 // note takes down what was applied; steps may run at once.

@@ -104,7 +104,7 @@ func TestFailedCheck(t *testing.T) {
 func TestRetryUntilTrue(t *testing.T) {
 	l := newLab(t)
 	l.root = t.TempDir()
-	l.macros = "count: {cmd.run: [{cmd: 'echo x >> asked; wc -l < asked'}]}\n"
+	l.macros = "count: {t.ask: [{cmd: 'echo x >> asked; wc -l < asked'}]}\n"
 	for _, kind := range []string{"when", "success", "continue"} {
 		l.want(l.run(one(cmds(kind, condition(kind, "macros['count'] >= 3", "retry: {interval: 1ms, limit: 0}")))), kind+" changed")
 		asked, err := os.ReadFile(filepath.Join(l.root, "asked"))
@@ -115,7 +115,7 @@ func TestRetryUntilTrue(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	l.macros = "count: {cmd.run: [{cmd: 'echo no such thing >&2; exit 4'}]}\n"
+	l.macros = "count: {t.ask: [{cmd: 'echo no such thing >&2; exit 4'}]}\n"
 	r := l.run(one(cmds("a", when("macros['count'] >= 3"))))
 	if got := r.Why(); !strings.Contains(got, `macro "count": exit code 4: no such thing`) {
 		t.Errorf("why: %q", got)

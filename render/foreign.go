@@ -18,7 +18,7 @@ var foreignActions = map[string]string{
 	"apt_repository": "pkgrepo.managed", "yum_repository": "pkgrepo.managed", "apt_key": "pkgrepo.managed",
 	"copy": "file.managed", "template": "file.managed with template: true", "file": "file.managed, file.directory, file.symlink or file.absent",
 	"file.present": "file.managed", "file.copy": "file.managed", "file.template": "file.managed with template: true", "file.touch": "file.managed",
-	"file.recurse": "file.managed with recurse: true", "synchronize": "file.managed with recurse: true", "file.link": "file.symlink",
+	"file.contents": "file.content", "file.recurse": "file.managed with recurse: true", "synchronize": "file.managed with recurse: true", "file.link": "file.symlink",
 	"file.append": "file.line", "file.replace": "file.line with match", "lineinfile": "file.line", "replace": "file.line with match",
 	"blockinfile": "file.block", "file.blockreplace": "file.block", "file.removed": "file.absent", "file.mkdir": "file.directory",
 	"get_url": "file.managed with source and its digest", "unarchive": "archive.extracted", "git": "git.checkout", "git.latest": "git.checkout",

@@ -39,6 +39,9 @@ func (m *Macro) ErrorAt(format string, args ...any) *Error {
 	return m.Params.errorAt(m.pos, format, args...)
 }
 
+// Into fills the action that v points to with the parameters of the macro.
+func (m *Macro) Into(v any) ErrorList { return m.Params.Into(v, m.pos) }
+
 // Macros are the macros that the node has and that run something, sorted.
 func (c *Catalog) Macros() []*Macro {
 	var out []*Macro
@@ -244,7 +247,7 @@ func (s *macroSet) evaluate(in *scope, m *Macro, args []any) (string, error) {
 	}
 	if m.Action != templateExpression {
 		if s.run == nil {
-			return "", fmt.Errorf("macro %q runs a command (%s), and what it prints %w", m.Name, m.Action, ErrNotYet)
+			return "", fmt.Errorf("macro %q reads this host (%s), and what it returns %w", m.Name, m.Action, ErrNotYet)
 		}
 		called := *m
 		var err error
@@ -273,21 +276,39 @@ func (s *macroSet) text(in *scope, m *Macro, text string, dot map[string]any) (s
 	return strings.TrimSpace(string(out)), nil
 }
 
-// called are the parameters of a macro's command for these arguments.
+// called are the parameters of a macro's action for these arguments.
 func (s *macroSet) called(in *scope, m *Macro, dot map[string]any) (Params, error) {
 	out := Params{doc: m.Params.doc}
 	for _, e := range m.Params.pairs {
-		value := *resolve(e.value)
-		if value.Kind == yaml.ScalarNode && strings.Contains(value.Value, "{{") {
-			text, err := s.text(in, m, value.Value, dot)
-			if err != nil {
-				return out, err
-			}
-			value.Value = text
+		value, err := s.filled(in, m, e.value, dot)
+		if err != nil {
+			return out, err
 		}
-		out.pairs = append(out.pairs, entry{e.key, &value})
+		out.pairs = append(out.pairs, entry{e.key, value})
 	}
 	return out, nil
+}
+
+// filled is a value with the templates in it executed.
+func (s *macroSet) filled(in *scope, m *Macro, of *yaml.Node, dot map[string]any) (*yaml.Node, error) {
+	value := *resolve(of)
+	if value.Kind == yaml.ScalarNode && strings.Contains(value.Value, "{{") {
+		text, err := s.text(in, m, value.Value, dot)
+		value.Value, value.Tag = text, ""
+		return &value, err
+	}
+	value.Content = slices.Clone(value.Content)
+	for i, c := range value.Content {
+		if value.Kind == yaml.MappingNode && i%2 == 0 {
+			continue
+		}
+		inner, err := s.filled(in, m, c, dot)
+		if err != nil {
+			return nil, err
+		}
+		value.Content[i] = inner
+	}
+	return &value, nil
 }
 
 // run parses and executes the source.

@@ -40,8 +40,8 @@ func TestMacrosRoot(t *testing.T) {
 	for value, want := range map[string]string{
 		`{{ index macros "flet" }}`:                      `jobs/a.yaml:5:16: index macros "flet": there is no macro "flet" (did you mean "fleet"?)`,
 		`{{ index macros "greet" }}`:                     `jobs/a.yaml:5:16: macro "greet" takes the arguments who, got 0`,
-		`{{ if index macros "load" }}x{{ end }}`:         `macro "load" runs a command (cmd.run), and what it prints is not known when the catalog is compiled`,
-		`{{ $x := index macros "load" }}{{ $x }}`:        `macro "load" runs a command`,
+		`{{ if index macros "load" }}x{{ end }}`:         `macro "load" reads this host (cmd.run), and what it returns is not known when the catalog is compiled`,
+		`{{ $x := index macros "load" }}{{ $x }}`:        `macro "load" reads this host`,
 		`{{ macro "flet" }}{{/* the same, by name */}}`:  `jobs/a.yaml:5:16: there is no macro "flet" (did you mean "fleet"?)`,
 		`{{ index macros "fleet" "x" }}{{/* no map */}}`: `there is no element x among 5`,
 	} {

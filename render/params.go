@@ -3,6 +3,8 @@ package render
 import (
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -103,6 +105,16 @@ func (p Params) Texts(name string) []string {
 		}
 	}
 	return out
+}
+
+// Templated reports a template action in some value: it is executed when the parameters are used.
+func (p Params) Templated() bool {
+	return slices.ContainsFunc(p.pairs, func(e entry) bool { return holdsAction(e.value) })
+}
+
+func holdsAction(n *yaml.Node) bool {
+	n = resolve(n)
+	return strings.Contains(n.Value, "{{") || slices.ContainsFunc(n.Content, holdsAction)
 }
 
 // Position is where a parameter stands, or the fallback where it is not set.

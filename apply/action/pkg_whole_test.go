@@ -285,9 +285,18 @@ func TestPackageExcluded(t *testing.T) {
 }
 
 // TestPackageMacro asks the shipped macro on a host.
-func TestPackageMacro(t *testing.T) {
+func TestPackageMacro(t *testing.T) { packageMacro(t, "") }
+
+// TestPackageMacroOfRepository asks a macro with the action of the same name.
+func TestPackageMacroOfRepository(t *testing.T) {
+	packageMacro(t, "pkg.uptodate: {pkg.uptodate: {}}\n")
+}
+
+func packageMacro(t *testing.T, macros string) {
+	t.Helper()
 	for packages, want := range map[string]apply.Outcome{"pullet-hello_1.0": apply.Changed, "pullet-hello_2.0": apply.Skipped} {
 		s := onHost(t, with(packages))
+		s.macros = macros
 		p, err := s.bindText("steps:\n- name: it\n  action: test.change\n  parameters: {name: x}\n  conditions: {when: {condition: \"macros['pkg.uptodate']() != true\"}}\n")
 		if err != nil {
 			t.Fatal(err)

@@ -27,6 +27,7 @@ type scene struct {
 	t           *testing.T
 	root, state string
 	files       map[string]string // below files/ of the repository
+	macros      string            // of macros/all.yaml
 	fleet       *fleet            // nil: its record is away
 	whole       bool              // the root is / of a host of the lab
 }
@@ -159,6 +160,10 @@ func (s *scene) bind(actionName, params string) (*apply.Program, error) {
 func (s *scene) bindText(job string) (*apply.Program, error) {
 	m := fstest.MapFS{
 		"base/jobs.yaml": {Data: []byte("jobs:\n  '*': [{name: a}]\n")}, "jobs/a.yaml": {Data: []byte(job)},
+	}
+	if s.macros != "" {
+		m["base/macros.yaml"] = &fstest.MapFile{Data: []byte("macros: {'*': [{name: all}]}\n")}
+		m["macros/all.yaml"] = &fstest.MapFile{Data: []byte(s.macros)}
 	}
 	for name, text := range s.files {
 		m["files/"+name] = &fstest.MapFile{Data: []byte(text)}

@@ -25,6 +25,8 @@ type Change struct {
 	State   string // the resource's own word, as Check found it
 	Same    bool   // it only reads: nothing will be different
 	Lost    bool   // it removes what cannot be put back
+	// Removes are the paths that will be gone. A plan remembers them: what comes later may depend on it.
+	Removes []string
 	// Lacks is what Apply fails for unless another step has made it before; nil is nothing.
 	Lacks *LackError
 }

@@ -3,6 +3,8 @@ package apply
 import (
 	"context"
 	"slices"
+
+	"github.com/pullet/pullet/render"
 )
 
 // admitted asks the requisites and the step's own condition. It leaves the outcome of a step that does not run.
@@ -17,15 +19,35 @@ func (s *running) admitted(ctx context.Context) bool {
 }
 
 func (s *running) ownCondition(ctx context.Context) (Outcome, string) {
-	if s.Conditions.When == nil {
+	if s.Conditions.When == nil || s.undecided(s.Conditions.When) {
 		return "", ""
 	}
 	return s.ask(ctx, true, s.Conditions.When)
 }
 
+// undecided reports, in a plan, a condition that reads what only a run returns: whether the step runs is not known, so it counts.
+func (s *running) undecided(when *render.Condition) bool {
+	if !s.plan {
+		return false
+	}
+	for _, name := range when.Expression.Outputs() {
+		s.mu.Lock()
+		id, ended := s.resultID(s.Job, name)
+		s.mu.Unlock()
+		if ended && s.of(id).toRun() {
+			s.r.Unknown, s.maybe = true, "if its condition holds, which depends on what "+id+" returns"
+			return true
+		}
+	}
+	return false
+}
+
+// toRun reports, in a plan, a step whose result only a run can tell.
+func (r *StepReport) toRun() bool { return r.Outcome == Changed || r.Summary != "" || r.Unknown }
+
 // jobCondition is the answer to the condition of the step's job.
 func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
-	if s.job.Conditions.When == nil {
+	if s.job.Conditions.When == nil || s.undecided(s.job.Conditions.When) {
 		return "", ""
 	}
 	a := s.answers[s.job]

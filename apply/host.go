@@ -33,6 +33,8 @@ type Host struct {
 
 	own Abandoned // where Abandoned is nil
 
+	going map[string]bool // in a plan: paths that a run would have removed by now
+
 	mu    sync.Mutex
 	once  map[string]*onceOnly
 	locks map[string]chan struct{} // by what is locked: whoever can send has it
@@ -97,6 +99,25 @@ func (h *Host) Lock(ctx context.Context, what string) (unlock func(), err error)
 	case <-ctx.Done():
 		return nil, fmt.Errorf("%s: another step edits it: %w", what, stopCause(ctx))
 	}
+}
+
+// goes notes, in a plan, paths that a run would remove.
+func (h *Host) goes(paths []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.going == nil {
+		h.going = map[string]bool{}
+	}
+	for _, path := range paths {
+		h.going[filepath.Clean(path)] = true
+	}
+}
+
+// Goes reports, in a plan, that a run would have removed what is at a path before it looks there.
+func (h *Host) Goes(path string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.going[filepath.Clean(path)]
 }
 
 // Entry opens the directory that holds a path of the repository on this machine. The last element is not followed; links before it are

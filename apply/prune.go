@@ -179,6 +179,8 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 func (x *execution) onHost(ctx context.Context, id string, t state.Thing) bool {
 	s := x.removal(id, t)
 	switch {
+	case t.Path != "" && !t.Part && x.Host.Goes(t.Path):
+		return false
 	case s == nil && t.Path != "" && !t.Part:
 		return !x.Host.gone(t.Path)
 	case s == nil:

@@ -20,7 +20,7 @@ func (s *running) resolve(ctx context.Context) (done bool, err error) {
 		return false, nil
 	}
 	if from := s.unknown(); from != "" {
-		s.r.Outcome, s.r.Summary = Changed, "depends on what "+from+" returns"
+		s.r.Outcome, s.r.Summary, s.r.Unknown = Changed, "depends on what "+from+" returns", true
 		return true, nil
 	}
 	var bound *boundStep
@@ -68,7 +68,7 @@ func (s *running) unknown() string {
 	}
 	for _, e := range s.after {
 		r := s.of(e.step.ID())
-		if r != nil && (r.Outcome == Changed || r.Summary != "") && (e.why == readsResult || s.late) {
+		if r != nil && r.toRun() && (e.why == readsResult || s.late) {
 			return e.step.ID()
 		}
 	}

@@ -27,6 +27,7 @@ type running struct {
 	ran         bool         // its action was applied
 	interrupted bool         // the run was told to stop while the step waited
 	refused     error        // what it reads failed for all
+	maybe       string       // in a plan: on what it depends whether the step runs; "" is known
 	wanted      []*boundStep // whose results of other nodes it turned out to read
 	endSerial   EndSerial    // gives its place at a serialized step back
 }
@@ -60,6 +61,9 @@ func (x *execution) step(ctx context.Context, s *running) {
 	case errors.Is(ctx.Err(), context.Canceled):
 		s.stop()
 		return
+	case err != nil && s.maybe != "": // it may be what the condition is for
+		s.r.Outcome, s.r.Summary = Changed, s.maybe
+		return
 	case err != nil:
 		s.r.fail(err)
 		return
@@ -68,12 +72,16 @@ func (x *execution) step(ctx context.Context, s *running) {
 		return
 	case s.r.Outcome != "": // done for good
 	case change.Empty():
-		s.r.Outcome, s.r.Result.State = OK, change.State
-	case x.plan && s.lacks(change):
+		s.r.Outcome, s.r.Result.State, s.r.Unknown = OK, change.State, false
+	case x.plan && s.maybe == "" && s.lacks(change):
 		s.r.fail(change.Lacks)
 	case x.plan:
+		s.Host.goes(change.Removes)
 		s.r.Drift = x.drifted(s.boundStep)
 		s.r.Outcome, s.r.Summary, s.r.Diff = Changed, change.Summary, change.Diff
+		if s.maybe != "" {
+			s.r.Summary += " (" + s.maybe + ")"
+		}
 		if s.passive() || change.Same {
 			s.r.Outcome = OK
 		}

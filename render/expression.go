@@ -32,8 +32,9 @@ type Expression struct {
 
 // stepRef is a literal name in steps['name'], at an offset in the expression.
 type stepRef struct {
-	name string
-	at   int
+	name    string
+	at      int
+	outcome bool // only Changed or Result is read
 }
 
 // readsItself is what to do about a value that a template puts into an expression.
@@ -90,6 +91,17 @@ func (e Expression) Steps() []string {
 	var out []string
 	for _, ref := range e.steps {
 		out = append(out, ref.name)
+	}
+	return out
+}
+
+// Outputs are the steps that the expression names literally and of which it reads more than whether they changed something and succeeded.
+func (e Expression) Outputs() []string {
+	var out []string
+	for _, ref := range e.steps {
+		if !ref.outcome {
+			out = append(out, ref.name)
+		}
 	}
 	return out
 }
@@ -206,6 +218,7 @@ func (r *references) Visit(node *ast.Node) {
 	if !ok {
 		return
 	}
+	r.noteOutcome(member)
 	root, ok := member.Node.(*ast.IdentifierNode)
 	if !ok {
 		return
@@ -215,9 +228,22 @@ func (r *references) Visit(node *ast.Node) {
 		return
 	}
 	if name, ok := member.Property.(*ast.StringNode); ok && root.Value == "steps" {
-		r.steps = append(r.steps, stepRef{name.Value, name.Location().From})
+		r.steps = append(r.steps, stepRef{name: name.Value, at: name.Location().From})
 	}
 	ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: callee}, Arguments: []ast.Node{member.Property}})
+}
+
+// noteOutcome remembers that of a step, which was visited just before, only the outcome is read.
+func (r *references) noteOutcome(n *ast.MemberNode) {
+	field, ok := n.Property.(*ast.StringNode)
+	call, isCall := n.Node.(*ast.CallNode)
+	if !ok || !isCall || len(call.Arguments) != 1 || len(r.steps) == 0 || field.Value != "Changed" && field.Value != "Result" {
+		return
+	}
+	last := &r.steps[len(r.steps)-1]
+	if name, ok := call.Arguments[0].(*ast.StringNode); ok && name.Value == last.name && name.Location().From == last.at {
+		last.outcome = true
+	}
 }
 
 // callMacros rewrites macros['name'](args) into macro('name', args), which the language's grammar can parse. The text keeps its

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -140,12 +141,12 @@ func (a *FileAbsent) Check(ctx context.Context, h *apply.Host) (apply.Change, er
 	defer at.Close()
 	info, err := at.Lstat()
 	switch {
-	case missing(err):
+	case missing(err) || h.Goes(a.Name):
 		return apply.Change{}, nil
 	case err != nil:
 		return apply.Change{}, err
 	case !info.IsDir():
-		return apply.Change{Summary: "remove"}, nil
+		return apply.Change{Summary: "remove", Removes: []string{a.Name}}, nil
 	}
 	dir, err := at.Dir()
 	if err != nil {
@@ -154,12 +155,13 @@ func (a *FileAbsent) Check(ctx context.Context, h *apply.Host) (apply.Change, er
 	defer dir.Close()
 	if a.OnlyEmpty {
 		inside, err := dir.Names()
+		inside = slices.DeleteFunc(inside, func(name string) bool { return h.Goes(filepath.Join(a.Name, name)) })
 		if err != nil || len(inside) > 0 {
 			return apply.Change{}, err
 		}
-		return apply.Change{Summary: "remove the empty directory"}, nil
+		return apply.Change{Summary: "remove the empty directory", Removes: []string{a.Name}}, nil
 	}
-	return apply.Change{Summary: "remove the directory and what is in it"}, a.noMounts(ctx, at, dir)
+	return apply.Change{Summary: "remove the directory and what is in it", Removes: []string{a.Name}}, a.noMounts(ctx, at, dir)
 }
 
 // noMounts reports a mount point at a directory or below it.

@@ -248,6 +248,7 @@ type tally struct {
 	created, changed, removed int
 	lines                     int
 	diff                      strings.Builder
+	gone                      []string
 }
 
 // note takes one file into account.
@@ -269,6 +270,7 @@ func (c *tally) note(summary, name, diff string) {
 func (c *tally) remove(name string, extra []string) {
 	for _, rel := range extra {
 		c.removed++
+		c.gone = append(c.gone, path.Join(name, rel))
 		c.add(path.Join(name, rel) + ": remove\n")
 	}
 }
@@ -293,5 +295,5 @@ func (c *tally) change() apply.Change {
 			parts = append(parts, fmt.Sprintf("%s %d", p.word, p.count))
 		}
 	}
-	return apply.Change{Summary: strings.Join(parts, ", "), Diff: c.diff.String(), Lost: c.removed > 0}
+	return apply.Change{Summary: strings.Join(parts, ", "), Diff: c.diff.String(), Lost: c.removed > 0, Removes: c.gone}
 }

@@ -282,34 +282,6 @@ func (s *running) stop() {
 	s.stopBecause(errStopped)
 }
 
-// hide keeps what a sensitive step read and wrote out of reports.
-func (r *StepReport) hide() {
-	if r.Diff != "" {
-		r.Diff = "(sensitive: not shown)\n"
-	}
-	r.hideText()
-	r.Result.StdOut, r.Result.StdErr, r.Result.Data = "", "", nil
-}
-
-// hideText keeps the command of a sensitive step, which what is said about it may quote, out of reports and the journal.
-func (r *StepReport) hideText() {
-	if r.Summary != "" {
-		r.Summary = "(sensitive: not shown)"
-	}
-	if r.Outcome == Failed {
-		r.Reason = "failed (sensitive: the output is not shown)"
-	}
-}
-
-// publicReason is why the step ended as it did, as others may know it.
-func (s *running) publicReason() string {
-	line := *s.r
-	if s.Sensitive {
-		line.hideText()
-	}
-	return line.Reason
-}
-
 // afterwards asks the conditions that follow the action.
 func (s *running) afterwards(ctx context.Context) {
 	if s.plan || s.r.Outcome == Skipped {

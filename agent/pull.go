@@ -22,6 +22,7 @@ type Options struct {
 	Wait         time.Duration           // how long to wait at gates
 	AcceptRewind bool                    // accept a rewritten history of the repositories, for the whole fleet
 	PruneAll     bool                    // remove what jobs no longer declare also where it is more than the limit
+	Retry        bool                    // try a version again whose files were put back here
 	By           string                  // who asked, for the record
 	Watch        func(*apply.StepReport) // sees each step as it ends; may be nil
 	Waiting      func(*lock.Wait)        // sees each reason to wait; may be nil
@@ -159,6 +160,9 @@ func (p *pull) do(ctx context.Context) error {
 		}
 	}
 	p.commands(ctx, program.catalog)
+	if left, err := p.leftAlone(ctx, version, program); left || err != nil {
+		return err
+	}
 	turn, err := p.gate(ctx, version, program)
 	if turn == nil || err != nil {
 		return err
@@ -273,7 +277,7 @@ func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled,
 		return errors.Join(err, unsettled)
 	}
 	told, err := p.settle(ctx, v, turn, report)
-	if err != nil {
+	if err := errors.Join(err, p.noteRollback(ctx, v, program, report)); err != nil {
 		return err
 	}
 	return p.publish(ctx, v, report, told)

@@ -94,7 +94,7 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 		if err != nil {
 			r.fail(fmt.Errorf("%s could not be put back: %w", what, err))
 		}
-		x.restored[s.ID()] = true
+		x.restored[s.ID()], x.report.Restored = true, true
 		x.report.add(r)
 		if x.Watch != nil {
 			x.Watch(r)

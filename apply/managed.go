@@ -26,6 +26,18 @@ func (s *boundStep) fingerprint() string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
+// Digest is over what the program would do to this host: its steps, what they read, and the variables of the host.
+func (p *Program) Digest() string {
+	h := sha256.New()
+	for _, s := range p.steps {
+		h.Write([]byte(s.fingerprint()))
+	}
+	// Encoding cannot fail: variables are plain data from YAML.
+	data, _ := json.Marshal([]any{p.catalog.Digest, p.catalog.Vars})
+	h.Write(data)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
 // drifted reports that the host changed, and not the repository: the step said the same when it was applied last.
 func (x *execution) drifted(s *boundStep) bool {
 	m := x.Journal.Managed()

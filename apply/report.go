@@ -72,6 +72,7 @@ type Report struct {
 
 	Leftovers []Leftover `json:"leftovers,omitempty"` // on the host, and no longer declared
 	late      int        // failures of steps whose failure stops nobody before every node ran them
+	Restored  bool       `json:"restored,omitempty"`  // files of jobs were put back
 	NotUndone []string   `json:"notUndone,omitempty"` // steps whose changes stayed when their job's files were restored
 	// Errors are what was wrong beside the steps, in a report that is kept: a commit that does not compile.
 	Errors []string `json:"errors,omitempty"`

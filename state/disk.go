@@ -24,6 +24,7 @@ type Local struct {
 	Upgrading   string            `json:"upgrading,omitempty"` // the version of which half may be on the host
 	Failed      string            `json:"failed,omitempty"`    // the version whose upgrade failed last
 	Failures    int               `json:"failures,omitempty"`
+	RolledBack  *RolledBack       `json:"rolledBack,omitempty"` // the rollout whose files were put back here last
 	LastFailure time.Time         `json:"lastFailure,omitzero"`
 	Through     string            `json:"through,omitempty"` // the rollout in which the fleet knows that it runs the version
 	Parked      string            `json:"parked,omitempty"`  // the rollout in which it waits for others in mid-run, without a slot
@@ -39,6 +40,15 @@ type Local struct {
 	PullUp      time.Duration     `json:"pullUp,omitempty"`   // and the time since that
 	Gaps        []time.Duration   `json:"gaps,omitempty"`     // between its last pulls, the newest last
 	Secret      string            `json:"secret"`             // proves to the fleet that this is the same state directory
+}
+
+// RolledBack is what a node knows of a version whose files it put back: it is not tried again while all of this stays.
+type RolledBack struct {
+	Rollout string    `json:"rollout"`
+	Digest  string    `json:"digest"`         // of the program, with the host's variables
+	Gate    int64     `json:"gate,omitempty"` // the revision of the group's gate behind the failure
+	Why     string    `json:"why"`
+	At      time.Time `json:"at"`
 }
 
 // LoadLocal reads the node's record; a node without one is new.

@@ -31,14 +31,14 @@ With --detailed-exitcode: 0 nothing changed, 2 changed, 4 failed, 6 changed and 
 
 func (a *app) pullCommand() *cobra.Command {
 	var wait time.Duration
-	var acceptRewind, pruneAll, detailed bool
+	var acceptRewind, pruneAll, retry, detailed bool
 	c := &cobra.Command{
 		Use: "pull", GroupID: "node", Args: noArgs,
 		Short: "Bring this node to the fleet's version, once",
 		Long: "Pull fetches the state repositories, agrees with the fleet on a version, renders it for this node and applies it. A version that\n" +
 			"is new to the node waits for its turn; one that it runs already is checked, and drift is corrected. For cron and timers.\n" + exitStatusHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := agent.Options{Wait: wait, AcceptRewind: acceptRewind, PruneAll: pruneAll}
+			o := agent.Options{Wait: wait, AcceptRewind: acceptRewind, PruneAll: pruneAll, Retry: retry}
 			return a.pull(cmd, o, detailed)
 		},
 	}
@@ -46,6 +46,7 @@ func (a *app) pullCommand() *cobra.Command {
 	f.DurationVar(&wait, "wait", 0, "how long to wait at gates (default: agent.wait of the configuration, 10m)")
 	f.BoolVar(&acceptRewind, "accept-rewind", false, "accept a rewritten history or a moved tag, for the whole fleet; it is recorded")
 	f.BoolVar(&pruneAll, "prune-all", false, "remove what jobs no longer declare although it is more than agent.pruneLimit at once")
+	f.BoolVar(&retry, "retry", false, "try a version again that failed here and whose files were put back (onFailure: restore)")
 	f.BoolVar(&detailed, "detailed-exitcode", false, "tell changed from unchanged by the exit code")
 	return c
 }

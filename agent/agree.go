@@ -118,7 +118,7 @@ func (p *pull) renew(ctx context.Context, presence *state.Presence) {
 	store, alone := p.Agent.store, p.config.alone()
 	store.KeepAlive(ctx, presence, p.atWork, func() {
 		if !alone {
-			p.forgotten(ctx, store, seen)
+			p.compare(ctx, store, seen)
 		}
 	})
 }

@@ -8,20 +8,17 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// forgotten looks whether the fleet's record went back in time, because etcd does not know the node's lease any more: the others learn at once what
-// this node holds, also while a long step runs.
-func (p *pull) forgotten(ctx context.Context, store *state.Store, seen state.Origin) {
+// compare looks whether the fleet's record went back in time, because etcd restarted or does not know the node's lease any more: the others learn within
+// the grace time that this node knows better and what it holds, also while a long step runs.
+func (p *pull) compare(ctx context.Context, store *state.Store, seen state.Origin) {
 	held := p.held.Load()
-	if held == nil {
-		return
-	}
 	_, err := store.Guard(ctx, p.config.Node.Name, seen)
 	var back *state.WentBackError
 	if errors.As(err, &back) {
 		p.log.Error(err)
 		err = p.putBack(ctx, store, back, held)
 	}
-	if err != nil {
+	if err != nil && held != nil {
 		p.log.WithError(err).Warn("the fleet does not know that this node is in the middle of an upgrade")
 	}
 }

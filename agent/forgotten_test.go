@@ -30,7 +30,7 @@ func TestForgotten(t *testing.T) {
 		if back {
 			now.Revision = 1 << 40
 		}
-		p.forgotten(t.Context(), store, now)
+		p.compare(t.Context(), store, now)
 		o, err := store.Overview(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)

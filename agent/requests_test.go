@@ -219,7 +219,7 @@ func pullAll(t *testing.T, nodes []Config) {
 // The most that pulls ask of etcd: docs/scale.md says what for.
 const (
 	askedWithoutChange = 5
-	askedFirst         = 20 // the first of a fleet: it sets the version and makes the roster, too
+	askedFirst         = 22 // the first of a fleet: it sets the version and makes the roster, too
 	askedAtOnce        = 24 // a node, of many that take a new version at once
 )
 

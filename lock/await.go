@@ -132,6 +132,9 @@ func (t *Turn) watched(r *reading) (key string, poll time.Duration, opts []clien
 	if w := r.view.Switch; w != nil && (t.aside || !w.Until.IsZero()) {
 		return r.switchKey, headPoll, nil
 	}
+	if !r.view.Grace.IsZero() {
+		return t.store.GraceKey(), headPoll, nil
+	}
 	for _, d := range r.view.Depends {
 		if d.Soaking {
 			return t.store.SoakKey(t.req.rollout(), d.Group), headPoll, nil

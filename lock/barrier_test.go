@@ -97,7 +97,7 @@ func TestBarrierWaits(t *testing.T) {
 	if f.arrive(all[0], Done) || f.arrive(all[1], Skipped) {
 		t.Fatal("it is open")
 	}
-	f.mustAwait(all[0], "barrier db/join: not arrived yet: db002 (alive); it goes on by itself")
+	f.mustAwait(all[0], "barrier db/join: not arrived yet: db002 (alive); no action needed")
 	told, woken := make(chan struct{}, 10), make(chan error, 1)
 	go func() {
 		woken <- NewSteps(f.Store, all[1]).AwaitOpen(f.ctx, joint("db"), func(*Wait) { told <- struct{}{} })

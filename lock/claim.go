@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path"
@@ -41,6 +42,9 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 		t.total = t.store.TotalPrefix() + strconv.Itoa(i)
 	} else if d.Total >= 0 {
 		t.total = t.store.TotalPrefix() + strconv.Itoa(d.Total)
+	}
+	if t.restarted(r, done.Header) && !retried { // what it looked at may be forgotten
+		return cmp.Or(t.Release(ctx), ErrMoved)
 	}
 	return nil
 }

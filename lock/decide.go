@@ -37,6 +37,8 @@ type View struct {
 	All     state.Gate // of all groups
 	Depends []Dependency
 	Switch  *Switched // nil: nothing is switched off
+	Unknown bool      // etcd is not in the incarnation on record
+	Grace   time.Time // until when nodes report after a restart of etcd; zero is none
 	Closed  string    // when the group's maintenance window opens; "" is now
 	OnLost  string
 	Timed   bool // there is a progress deadline
@@ -56,17 +58,18 @@ type Dependency struct {
 
 // Decision is what a node does about its admission: claim the place, wait, or first put something in order.
 type Decision struct {
-	Index   int    // the place to claim
-	Total   int    // the place in the whole fleet; -1 where none is needed
-	Wait    *Wait  // why it waits
-	Reclaim []int  // places to take back first, of holders that are lost
-	Expel   []Held // and claims in other groups
-	Stalled bool   // no holder finished in time: the group is to be halted
-	Disarm  bool   // the progress deadline does not count now
-	Arm     bool   // it counts again, and nobody set it going
-	Aside   bool   // the node waits for its own reason: it is not to be in the way of the others
-	Yield   bool   // its place in the whole fleet is given back: those for whom it waits may need it
-	Full    bool   // it waits for those who hold places
+	Index     int    // the place to claim
+	Total     int    // the place in the whole fleet; -1 where none is needed
+	Wait      *Wait  // why it waits
+	Reclaim   []int  // places to take back first, of holders that are lost
+	Expel     []Held // and claims in other groups
+	Stalled   bool   // no holder finished in time: the group is to be halted
+	Recognise bool   // etcd's incarnation is to be recorded first
+	Disarm    bool   // the progress deadline does not count now
+	Arm       bool   // it counts again, and nobody set it going
+	Aside     bool   // the node waits for its own reason: it is not to be in the way of the others
+	Yield     bool   // its place in the whole fleet is given back: those for whom it waits may need it
+	Full      bool   // it waits for those who hold places
 }
 
 // Decide says whether the node of a view may change now, or why not. It is a pure function.
@@ -88,6 +91,10 @@ func Decide(v View) Decision {
 		return Decision{Index: own, Total: -1}
 	case v.Switch != nil:
 		return v.wait(v.Switch.wait())
+	case v.Unknown:
+		return Decision{Wait: graceTime(time.Time{}), Recognise: true}
+	case !v.Grace.IsZero():
+		return v.wait(graceTime(v.Grace))
 	}
 	if w := v.stopped(); w != nil {
 		return v.wait(w)
@@ -110,7 +117,7 @@ func Decide(v View) Decision {
 	}
 	switch {
 	case !holds && v.Ahead != "":
-		return Decision{Wait: &Wait{Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: goesOn}}
+		return Decision{Wait: &Wait{Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: noAction}}
 	case !holds && len(v.Claims)-v.spared()+len(v.Guests)+v.lost() >= v.Limit: // also claims of higher places, where the limit was lowered
 		return v.full(v.busy())
 	case !room:
@@ -235,12 +242,12 @@ func (d Dependency) wait() *Wait {
 	case d.Gate.State == state.Halted: // also when only a node that joined later failed: nobody follows into a halt
 		return halted("role "+d.Group, d.Gate)
 	case d.Soaking:
-		return &Wait{Gate: "role " + d.Group, Reason: "it is through, and watched until " + d.Until.Local().Format(time.TimeOnly) + " before others follow", Clear: goesOn}
+		return &Wait{Gate: "role " + d.Group, Reason: "it is through, and watched until " + d.Until.Local().Format(time.TimeOnly) + " before others follow", Clear: noAction}
 	case d.Closed:
 		return nil
 	}
 	if len(d.Missing) == 0 { // nobody asked who
-		return &Wait{Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Clear: goesOn + "; pullet rollout status says how far it is"}
+		return &Wait{Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Clear: noAction + "; pullet rollout status says how far it is"}
 	}
 	names := make([]string, 0, len(d.Missing)+1)
 	for _, h := range d.Missing {

@@ -183,7 +183,7 @@ func TestResults(t *testing.T) {
 	reader := f.request("worker1", "worker")
 	first, second := f.elect(all[0], of(2)), f.elect(all[1], of(2))
 	_, wait := f.results(reader, "init", of(2), 0, true)
-	f.contains(wait, "result of init|no result yet of master000 (alive), master001 (alive), chosen for it (2 of role=master)|it goes on by itself")
+	f.contains(wait, "result of init|no result yet of master000 (alive), master001 (alive), chosen for it (2 of role=master)|no action needed")
 	f.publish(first, "init", `{"StdOut": "a"}`, 0)
 	_, wait = f.results(reader, "init", of(2), 0, true)
 	f.contains(wait, "no result yet of master001 (alive)")

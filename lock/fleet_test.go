@@ -67,9 +67,20 @@ func newFleet(t *testing.T) *fleet {
 	ctx, cancel := context.WithTimeout(context.Background(), 25*time.Second)
 	t.Cleanup(cancel)
 	f := &fleet{t: t, ctx: ctx, Store: state.Over(member.Client, fmt.Sprint("f", fleets.Add(1)), func() time.Duration { return time.Since(began) })}
+	f.must(begin(ctx, f.Store))
 	f.propose("v1")
 	f.begin = f.rev
 	return f
+}
+
+// begin records the incarnation of etcd, as the first registration of a fleet does.
+func begin(ctx context.Context, s *state.Store) error {
+	is, err := s.Incarnation(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.Client.Do(ctx, state.Put(s.IncarnationKey(), is))
+	return err
 }
 
 // propose makes a version the current one.

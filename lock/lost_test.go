@@ -90,7 +90,7 @@ func TestLivingHolder(t *testing.T) {
 	turn := f.mustTry(holder)
 	again := f.request("holder", "web")
 	f.die(holder)
-	f.mustWait(next, "holder holds it|(alive)|goes on by itself")
+	f.mustWait(next, "holder holds it|(alive)|no action needed")
 	if adopted := f.mustTry(again); adopted.Fence() != turn.Fence() {
 		t.Errorf("fence %d, want %d", adopted.Fence(), turn.Fence())
 	}
@@ -227,7 +227,7 @@ func TestFleetPlaceOfAnotherGroup(t *testing.T) {
 		q.Rules.Total, q.Rules.MaxFailures, q.Lasting = 1, 1, true
 	}
 	turn := f.mustTry(a)
-	f.mustWait(b, "slots of the fleet (1 at a time): a1 holds it|(alive); it goes on by itself")
+	f.mustWait(b, "slots of the fleet (1 at a time): a1 holds it|(alive); no action needed")
 	f.must(turn.Fail(f.ctx, "it broke", Halting))
 	f.mustWait(b, "a1 holds it|(failed); mend a1, or push a commit")
 	f.switchOff(state.HostScope("a1"))

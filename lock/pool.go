@@ -50,6 +50,9 @@ type reading struct {
 	unlisted []Held                // older claims whose nodes no inventory lists: their records say where they belong
 	gates    map[string]state.Gate // of all groups
 	gateRev  int64                 // of the pool's own
+	now      state.Incarnation     // of etcd, which answered
+	was      state.Incarnation     // on record
+	wasRev   int64                 // 0: none is, or it cannot be read
 
 	switchKey string // of the switch that keeps the node where it is
 
@@ -95,7 +98,7 @@ func (t *Turn) look(ctx context.Context) (*reading, error) {
 			return nil, err
 		}
 	}
-	r := &reading{revision: got.Header.Revision, fences: map[int]int64{}}
+	r := &reading{revision: got.Header.Revision, fences: map[int]int64{}, now: state.IncarnationOf(got.Header)}
 	t.place(r, a)
 	if t.switched {
 		t.switches(r, a)
@@ -146,9 +149,9 @@ func (t *Turn) place(r *reading, a *answers) {
 	t.gates(r, a.kvs())
 }
 
-// switchOps read whether the store is doubted, the pause, and the switches of the node, its role, and all.
+// switchOps read whether the store is doubted, etcd's incarnation, the pause, and the switches of the node, its role, and all.
 func (t *Turn) switchOps() []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpGet(t.store.DoubtKey()), clientv3.OpGet(t.store.PauseKey())}
+	ops := append(t.incarnationOps(), clientv3.OpGet(t.store.DoubtKey()), clientv3.OpGet(t.store.PauseKey()))
 	for _, c := range t.scopes() {
 		ops = append(ops, clientv3.OpGet(t.store.SwitchKey(c)))
 	}
@@ -202,6 +205,7 @@ func (t *Turn) rules(r *reading, a *answers) {
 
 // switches finds the operator's word that holds: host over role over global; nothing lifts a pause.
 func (t *Turn) switches(r *reading, a *answers) {
+	t.incarnation(r, a)
 	s, doubt, pause := t.store, a.kvs(), a.kvs()
 	r.unmoved(s.DoubtKey(), doubt)
 	r.unmoved(s.PauseKey(), pause)

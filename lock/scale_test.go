@@ -127,6 +127,7 @@ func newCrowd(t testing.TB, endpoints []string, n, places int) *crowd {
 	for range max(1, n/100) {
 		c.clients = append(c.clients, c.client(endpoints, grpc.WithChainUnaryInterceptor(state.Bounded, c.counter.unary), grpc.WithChainStreamInterceptor(c.counter.stream)))
 	}
+	c.must(begin(ctx, c.fleet))
 	_, err := c.fleet.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
 	c.must(err)
 	version, rev, err := c.fleet.Current(ctx)

@@ -272,7 +272,7 @@ func TestWhoDoesNotGoOn(t *testing.T) {
 	f := newFleet(t)
 	web, db := f.request("web1", "web"), f.request("db1", "db")
 	web.Rules.Depends, db.Rules.MaxFailures = []string{"db"}, 1
-	f.mustWait(web, "role db: not upgraded yet: db1 (alive); it goes on by itself")
+	f.mustWait(web, "role db: not upgraded yet: db1 (alive); no action needed")
 	f.must(f.mustTry(db).Fail(f.ctx, "it broke", Halting))
 	f.mustWait(web, "db1 (failed); mend db1, or push a commit that does")
 	f.switchOff(state.RoleScope("db"))

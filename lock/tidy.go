@@ -14,6 +14,12 @@ import (
 // tidy does what the first in the queue finds to be done while it waits: it takes claims back from lost nodes, halts a group that does
 // not get on, closes groups that are through, and finds out who is missing there. It reports that another look is worth it.
 func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, err error) {
+	if d.Recognise && r.view.Ahead != "" { // the first in the queue does it
+		return false, nil
+	}
+	if d.Recognise {
+		return true, t.store.Recognise(ctx, t.req.node(), r.was, r.wasRev)
+	}
 	if taken, err := t.reclaims(ctx, r, d); taken || err != nil {
 		return taken, err
 	}

@@ -66,7 +66,7 @@ func clearOf(holders []state.Holder) string {
 			return fmt.Sprintf("start %s, or remove it from nodes/ in the repository", h.Node)
 		}
 	}
-	return goesOn
+	return noAction
 }
 
 // life is how a node is, in a word. One that was never seen has no time.

@@ -212,7 +212,7 @@ func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 		}
 	}
 	if d.Wait == nil && t.slots {
-		if err := t.survey(ctx, r); err != nil {
+		if err := cmp.Or(t.survey(ctx, r), t.vouch(ctx, r)); err != nil {
 			return Decision{}, err
 		}
 		d = Decide(r.view)

@@ -55,8 +55,8 @@ func Unreadable(gate string, err error) *Wait {
 	return &Wait{Gate: gate, Reason: fmt.Sprintf("etcd key %s cannot be read: %s", bad.Key, bad.Why), Clear: bad.Clear}
 }
 
-// goesOn is what there is to do where nothing is wrong.
-const goesOn = "it goes on by itself"
+// noAction is what there is to do where nothing is wrong.
+const noAction = "no action needed"
 
 // startAgain is what helps against a node that does not answer.
 func startAgain(node string) string {

@@ -62,8 +62,7 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 	back := seen.Revision != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision)
 	if back && (now.Accepted == "" || now.Accepted == seen.Accepted) {
 		back := &WentBackError{seen, now}
-		_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), "=", 0)).
-			Then(Put(s.DoubtKey(), Switch{Reason: back.what(), By: node, At: time.Now().UTC()}), s.RingOp()).Commit()
+		_, err := s.Client.Txn(ctx).Then(s.doubtOp(node, back.what()), s.RingOp()).Commit()
 		return seen, errors.Join(back, err)
 	}
 	r.guarded = true

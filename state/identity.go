@@ -86,6 +86,7 @@ type registration struct {
 	guarded        bool // Guard had it: only Register takes it now
 	named          bool // the holder can be read: no pullet writes another one, and the node takes its name back from it
 	unread         bool // the node's record cannot be read
+	incarnated     bool // etcd's incarnation is on record
 }
 
 // known keeps the last registration that was read until Guard or Register takes it. A stale one costs another attempt: Register compares it.
@@ -103,7 +104,8 @@ func (k *known) take(node string) *registration {
 
 func (s *Store) registration(ctx context.Context, node string) (*registration, error) {
 	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.AliveKey(node)), clientv3.OpGet(s.NodeKey(node)),
-		clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.rivalKey(node, ""), clientv3.WithPrefix())).Commit()
+		clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.IncarnationKey(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.rivalKey(node, ""), clientv3.WithPrefix())).Commit()
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +123,8 @@ func (s *Store) registration(ctx context.Context, node string) (*registration, e
 			case 2:
 				word, _ := Read[Word](s, kv) // one that cannot be read accepts nothing
 				r.origin.Accepted = string(word)
+			case 3:
+				r.incarnated = true
 			default:
 				if rival, err := Read[Alive](s, kv); err == nil {
 					r.rivals = append(r.rivals, rival)

@@ -30,6 +30,8 @@ var kinds = []kind{
 	{"history/SEQ", examines[Version], "", ""},
 	{"hold/WORD", nil, "", ""},
 	{"store_accepted", examines[Word], "nothing is accepted", "pullet rollout resume --store"},
+	{"store_incarnation", examines[Incarnation], "nobody is admitted until a node writes it anew", "no action needed"},
+	{"store_grace", examines[Moment], "nobody is admitted until its lease ends", "no action needed"},
 	{"bell", nil, "", ""},
 	{"wake", nil, "", ""},
 	{"wake_service/SERVICE", nil, "", ""},

@@ -21,6 +21,8 @@ type Presence struct {
 	Key      string        // alive/<node>
 	Revision int64         // at which Key was written: comparing it proves that the lease lives
 
+	Incarnation Incarnation // that etcd was in then
+
 	Found   Found        // as the node registered
 	renewed atomic.Int64 // by the boot clock
 }
@@ -53,16 +55,20 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		if n.UUID == "" {
 			n.UUID = uuid.NewString()
 		}
+		first, err := s.firstOps(ctx, r)
+		if err != nil {
+			return nil, err
+		}
 		ops := []clientv3.Op{Put(key, owner, clientv3.WithLease(lease.ID)), Put(s.NodeKey(n.Name), n), Put(s.key("facts", n.Name), facts),
 			clientv3.OpDelete(s.DecommissionedKey(n.Name)), clientv3.OpDelete(s.rivalKey(n.Name, owner.mark())), s.provisionOp(n.Name, n.LastSeen)}
 		done, err := s.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(key), "=", r.seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", r.nodeSeen)).
-			Then(slices.Concat(s.foundOps(n.Name), ops, s.countOps(n.Name, old.Role, n.Role, lease.ID))...).Commit()
+			Then(slices.Concat(s.foundOps(n.Name), ops, first, s.countOps(n.Name, old.Role, n.Role, lease.ID))...).Commit()
 		if err != nil {
 			return nil, err
 		}
 		if done.Succeeded {
-			p := &Presence{Node: n, Lease: lease.ID, Time: ttl, Key: key, Revision: done.Header.Revision, Found: s.found(n.Name, done.Responses)}
+			p := &Presence{Node: n, Lease: lease.ID, Time: ttl, Key: key, Revision: done.Header.Revision, Incarnation: IncarnationOf(done.Header), Found: s.found(n.Name, done.Responses)}
 			p.renewed.Store(int64(began))
 			return p, nil
 		}
@@ -103,23 +109,28 @@ func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]stri
 // ErrLeaseLost says that the node's lease ended, or that another host took its name: it counts as dead until it registers again.
 var ErrLeaseLost = errors.New("the lease of this node ended: the next pull registers anew")
 
-// KeepAlive renews the lease while wanted says so, at a third of its time, at least every 20 seconds, and sooner after a failure, until ctx ends or the lease has. A
-// node that hangs stops to want it, and counts as dead. Where etcd does not know the lease any more, lost is called, and nothing is renewed.
-func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, lost func()) {
+// KeepAlive renews the lease while wanted says so, at a third of its time, at least every 20 seconds, and sooner after a failure, until ctx ends or the
+// lease does. A node that hangs stops wanting it, and counts as dead. It calls doubt when etcd is in another incarnation than before, and when etcd does
+// not know the lease any more: it stops renewing then.
+func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, doubt func()) {
 	go func() {
 		var err error
-		for wanted() {
+		for seen := p.Incarnation; wanted(); {
 			next := min(p.Time/3, renewEvery)
 			if err != nil {
 				next = min(p.Time/20, renewEvery/5)
 			}
 			pause(ctx, next)
-			err = s.renew(ctx, p)
+			var is Incarnation
+			is, err = s.renew(ctx, p, seen)
 			if ctx.Err() != nil {
 				return
 			}
-			if errors.Is(err, rpctypes.ErrLeaseNotFound) {
-				lost()
+			gone := errors.Is(err, rpctypes.ErrLeaseNotFound)
+			if gone || !is.Continues(seen) {
+				doubt()
+			}
+			if seen = is; gone {
 				return
 			}
 		}
@@ -143,15 +154,17 @@ func (s *Store) LeaseAge(ctx context.Context, node string) (time.Duration, error
 	return time.Duration(left.GrantedTTL-left.TTL) * time.Second, nil
 }
 
-func (s *Store) renew(ctx context.Context, p *Presence) error {
+// renew renews the lease. It returns the incarnation that answered: the one that was seen before where none did.
+func (s *Store) renew(ctx context.Context, p *Presence, seen Incarnation) (Incarnation, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Time/6)
 	defer cancel()
 	began := s.clock()
-	_, err := s.Client.KeepAliveOnce(ctx, p.Lease)
-	if err == nil {
-		p.renewed.Store(int64(began))
+	got, err := s.Client.KeepAliveOnce(ctx, p.Lease)
+	if err != nil {
+		return seen, err
 	}
-	return err
+	p.renewed.Store(int64(began))
+	return IncarnationOf(got.ResponseHeader), nil
 }
 
 // CutOff reports that the lease was not renewed for so long that it may be about to end. It is counted by the boot clock, which goes on

@@ -53,6 +53,8 @@ type Store struct {
 	onward    onward
 	bad       badRecords
 	known     known
+
+	maintenance pb.MaintenanceClient // nil: nobody asks for the length of the raft log
 }
 
 // Over is a store over a client that is open, with a clock that only goes forward. Close closes the client.
@@ -93,6 +95,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.Client, err = clientv3.New(config); err != nil { // it asks for a token where there is a password
 		return nil, errors.Join(s.unreachable(silent(err, dialTimeout)), s.Close())
 	}
+	s.maintenance = pb.NewMaintenanceClient(s.Client.ActiveConnection())
 	patience := s.embedded.answerTime()
 	if s.embedded != nil && s.embedded.server == nil {
 		s.embedded.follow(func(endpoint string) { s.Client.SetEndpoints(endpoint) })

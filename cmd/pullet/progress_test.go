@@ -13,7 +13,7 @@ import (
 func TestProgressSaysOnce(t *testing.T) {
 	var out strings.Builder
 	p := &progress{w: &out}
-	first := &lock.Wait{Gate: "slot web", Reason: "web1 holds it", Clear: "it goes on by itself", Since: time.Now()}
+	first := &lock.Wait{Gate: "slot web", Reason: "web1 holds it", Clear: "no action needed", Since: time.Now()}
 	second := *first
 	second.Reason = "web2 holds it"
 	for _, w := range []*lock.Wait{first, first, &second} {

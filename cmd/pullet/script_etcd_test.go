@@ -11,6 +11,37 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
+// memberOf is the etcd of a script that runs by itself: nil is none.
+type memberOf struct{ *state.Store }
+
+// member start|stop|calm runs the etcd of a script by itself, as a fleet's is run, and stops it; $ETCD is its address, which configurations of nodes
+// name. Calm ends the grace time, as its lease does.
+func runMember(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: member start|stop|calm")
+	}
+	m := ts.Value(memberOf{}).(*memberOf)
+	var err error
+	switch args[0] {
+	case "start":
+		m.Store, err = state.Open(context.Background(), state.Config{Fleet: "default", Dir: ts.MkAbs("etcd")})
+		ts.Check(err)
+		running := m.Store
+		ts.Defer(func() {
+			if m.Store == running {
+				ts.Check(running.Close())
+			}
+		})
+		ts.Setenv("ETCD", m.Client.Endpoints()[0])
+	case "stop":
+		ts.Check(m.Close())
+		m.Store = nil
+	case "calm":
+		_, err = m.Client.Delete(context.Background(), m.GraceKey())
+		ts.Check(err)
+	}
+}
+
 // lose NODE ends the lease of a node, as its silence does after a while.
 func loseNode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {

@@ -36,7 +36,7 @@ func TestScripts(t *testing.T) {
 		Dir:       "testdata/script",
 		Setup:     setupScript,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"as": asNode, "commit": commitAll, "etcd": showEtcd, "exits": exits, "forge": forgeVersion, "logstore": runLogStore, "lose": loseNode, "milestones": milestones, "node": writeNode,
+			"as": asNode, "commit": commitAll, "etcd": showEtcd, "exits": exits, "forge": forgeVersion, "logstore": runLogStore, "lose": loseNode, "member": runMember, "milestones": milestones, "node": writeNode,
 			"nospace": runNoSpace, "subst": substFiles,
 			"store": runStore, "tag": tagHead, "waitfor": waitFor,
 		},
@@ -78,6 +78,7 @@ func setupScript(env *testscript.Env) error {
 	}
 	env.Setenv("PULLET_CONFIG", config)
 	env.Setenv("PULLET_ROOT", root)
+	env.Values[memberOf{}] = &memberOf{}
 	for name, value := range map[string]string{
 		"HOME": env.WorkDir, "GIT_CONFIG_NOSYSTEM": "1",
 		"GIT_AUTHOR_NAME": "Ada", "GIT_AUTHOR_EMAIL": "ada@example.org", "GIT_COMMITTER_NAME": "Ada", "GIT_COMMITTER_EMAIL": "ada@example.org",

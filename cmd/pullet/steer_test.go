@@ -133,9 +133,9 @@ func TestStatusOfManyNodes(t *testing.T) {
 		case i == 8:
 			says(state.Failed, state.Status{Reason: "site/motd: no disk"})
 		case i < 320:
-			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0007 holds it", Holders: holder, Clear: "it goes on by itself", Parked: i < 12, Since: now.Add(-12 * time.Minute)})
+			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0007 holds it", Holders: holder, Clear: "no action needed", Parked: i < 12, Since: now.Add(-12 * time.Minute)})
 		case i < 330:
-			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0100 comes first in the queue", Clear: "it goes on by itself"})
+			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0100 comes first in the queue", Clear: "no action needed"})
 		}
 	}
 	v := viewOf(o)
@@ -147,7 +147,7 @@ func TestStatusOfManyNodes(t *testing.T) {
 		"10000 nodes: 9573 ok, 1 upgrading, 325 waiting (10 parked), 1 failed, 100 lost\n",
 		"web0008  web   old",
 		"and 82 more: pullet nodes --state failed,lost,missing,upgrading\n",
-		"325 nodes wait for slot web (1 at a time): held by web0007 in step site/reload since " + now.Format(time.TimeOnly) + " (alive) (the first for 12m); it goes on by itself\n",
+		"325 nodes wait for slot web (1 at a time): held by web0007 in step site/reload since " + now.Format(time.TimeOnly) + " (alive) (the first for 12m); no action needed\n",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("there is no %q in:\n%s", want, text)

@@ -98,7 +98,9 @@ func (p *process) join(ctx context.Context) error {
 	}
 	renewing, cancel := context.WithCancel(p.ctx)
 	p.leased = cancel
-	p.store.KeepAlive(renewing, presence, func() bool { return true }, func() {})
+	p.store.KeepAlive(renewing, presence, func() bool { return true }, func() {
+		_, _ = p.store.Guard(renewing, p.name, origin) // what it finds is in the fleet's record
+	})
 	return nil
 }
 
@@ -310,7 +312,7 @@ func (x *execution) settleFailed(ctx context.Context) error {
 }
 
 func (x *execution) settlePending(ctx context.Context) error {
-	st := state.Status{Version: x.version.ID, Reason: x.pending, Gate: "a step", Clear: "it goes on by itself"}
+	st := state.Status{Version: x.version.ID, Reason: x.pending, Gate: "a step", Clear: "no action needed"}
 	if x.stopped != nil {
 		st.Reason = x.stopped.Error()
 		return x.store.SetStatus(ctx, x.name, state.Rollout, state.Pending, st)

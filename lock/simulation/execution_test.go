@@ -317,7 +317,7 @@ func (x *execution) result(ctx context.Context, s *task) error {
 // park gives the slot back while all waits for other nodes. What could not be given back is tried again at the end of the run.
 func (x *execution) park(ctx context.Context) {
 	if x.turn != nil && x.turn.Holds() {
-		_ = x.turn.Park(ctx, state.Status{Gate: "other nodes", Reason: "other nodes: a step waits for them", Clear: "it goes on by itself"})
+		_ = x.turn.Park(ctx, state.Status{Gate: "other nodes", Reason: "other nodes: a step waits for them", Clear: "no action needed"})
 	}
 }
 

@@ -46,6 +46,9 @@ func history(t *testing.T, seed uint64) []write {
 		defer cancel()
 		admin := storeOf(c.connect("admin"))
 		again(ctx, t, func() error {
+			if err := begin(ctx, admin); err != nil {
+				return err
+			}
 			_, err := admin.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
 			return err
 		})

@@ -69,6 +69,7 @@ type store struct {
 	leases    map[int64]*lease
 	log       []write
 	by        string // who asks
+	restores  uint64
 }
 
 func newStore() store { return store{revision: 1, compacted: -1, leases: map[int64]*lease{}} }
@@ -214,7 +215,7 @@ func (s *store) commit() []*mvccpb.Event {
 }
 
 func (s *store) header() *pb.ResponseHeader {
-	return &pb.ResponseHeader{ClusterId: 1, MemberId: 1, RaftTerm: 2, Revision: s.current()}
+	return &pb.ResponseHeader{ClusterId: 1, MemberId: 1, RaftTerm: 2 + s.restores, Revision: s.current()}
 }
 
 // since are the events from a revision on.
@@ -246,7 +247,7 @@ func (s *store) compact(revision int64) error {
 
 // rewind makes the store what it was when its revision was the given one, leases too: as a snapshot does that somebody restores.
 func (s *store) rewind(revision int64) {
-	s.revision = revision
+	s.revision, s.restores = revision, s.restores+1
 	s.events = s.events[:len(s.events)-len(s.since(revision+1))]
 	for _, l := range s.leases {
 		clear(l.keys)

@@ -33,12 +33,25 @@ func play(t *testing.T, do func(s *scene)) {
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		s := &scene{cluster: c, t: t, ctx: ctx, admin: storeOf(c.connect("admin"))}
+		if err := begin(ctx, s.admin); err != nil {
+			t.Fatal(err)
+		}
 		is, err := s.admin.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
 		if !is.Done {
 			t.Fatal(err)
 		}
 		do(s)
 	})
+}
+
+// begin records the incarnation of etcd, as the first registration of a fleet does.
+func begin(ctx context.Context, s *state.Store) error {
+	is, err := s.Incarnation(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.Client.Do(ctx, state.Put(s.IncarnationKey(), is))
+	return err
 }
 
 // actor is a node of a scene.

@@ -11,7 +11,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestFleetRestored: in a store that went back in time no gated step starts until an operator says that it may; then all go on.
+// TestFleetRestored: in a store that went back in time nobody is admitted during the grace time, nor, once a node reported that it knows better, until an
+// operator accepts the store; then all go on.
 func TestFleetRestored(t *testing.T) {
 	seen := 0
 	for seed := range uint64(50) {
@@ -50,6 +51,8 @@ func TestFleetRestored(t *testing.T) {
 			for _, e := range f.log {
 				switch {
 				case e.what != "start" || !e.gated:
+				case e.at.After(restored) && e.at.Before(restored.Add(state.Grace)) && !holds[e.node+" "+e.rollout]:
+					t.Fatalf("seed %d: in the grace time: %s", seed, e.tell(f.began))
 				case !e.at.After(noticed.Add(time.Second)):
 					holds[e.node+" "+e.rollout] = true
 				case e.at.Before(accepted) && !holds[e.node+" "+e.rollout]:

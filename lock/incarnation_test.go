@@ -1,0 +1,46 @@
+package lock
+
+import (
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// TestGrace: after a restart of etcd nobody is admitted until the grace time is over, but for who is admitted already; nobody has to do anything.
+func TestGrace(t *testing.T) {
+	f := newFleet(t)
+	holder := f.mustTry(f.request("web1", "web"))
+	is, err := f.Incarnation(f.ctx)
+	f.must(err)
+	is.Term--
+	_, err = f.Client.Do(f.ctx, state.Put(f.IncarnationKey(), is)) // etcd was restarted since
+	f.must(err)
+	next := f.request("web2", "web")
+	next.Rules.Limit = limit(2)
+	for range 2 { // also once the restart is recorded
+		f.mustWait(next, "the fleet's record (etcd restarted)|etcd restarted or changed its leader|report first, until |no action needed")
+	}
+	if again := f.mustTry(f.request("web1", "web")); again.Fence() != holder.Fence() {
+		t.Error("who holds a claim does not go on inside it")
+	}
+	grace, err := f.Client.Get(f.ctx, f.GraceKey())
+	f.must(err)
+	lease := clientv3.LeaseID(grace.Kvs[0].Lease)
+	if left, err := f.Client.TimeToLive(f.ctx, lease); err != nil || left.GrantedTTL != int64(state.Grace/time.Second) {
+		t.Errorf("the grace time: %+v %v", left, err)
+	}
+	_, err = f.Client.Revoke(f.ctx, lease)
+	f.must(err)
+	f.mustTry(next)
+}
+
+// TestNotRecorded: a record from before incarnations were recorded may be a restored one.
+func TestNotRecorded(t *testing.T) {
+	f := newFleet(t)
+	_, err := f.Client.Delete(f.ctx, f.IncarnationKey())
+	f.must(err)
+	f.mustWait(f.request("web1", "web"), "etcd restarted")
+}

@@ -1,0 +1,126 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Incarnation is one life of the etcd that holds the fleet's record. The record keeps the one in which it was written, and nobody is admitted in
+// another: a restored etcd has forgotten who is in the middle of an upgrade. From inside, an etcd that runs on a copy of its files looks like one that
+// restarted. So a new raft term only starts the grace time, in which nodes that know better report; see Guard.
+type Incarnation struct {
+	Cluster uint64 `json:"cluster"`        // etcd's cluster id: it stays when members restart, are replaced or defragmented
+	Term    uint64 `json:"term"`           // raft term: it grows when a single member restarts and when the leader changes
+	Lead    *int64 `json:"lead,omitempty"` // by how many entries the raft log is longer than the revision; nil: etcd did not tell
+}
+
+// Grace is how long nobody is admitted after a restart of etcd or a change of its leader: a node in the middle of an upgrade renews its lease every 20
+// seconds, and compares then what etcd knows with its own disk.
+const Grace = 45 * time.Second
+
+// leadSlack is by how much two looks at the lead may differ in one incarnation: etcd reads log and revision one after the other.
+const leadSlack = 20
+
+// IncarnationKey holds the incarnation in which the fleet's record was written.
+func (s *Store) IncarnationKey() string { return s.key("store_incarnation") }
+
+// GraceKey is there during the grace time. It goes with its lease.
+func (s *Store) GraceKey() string { return s.key("store_grace") }
+
+// ServesHosts reports a store that several hosts may use. An embedded one restarts with the processes of its only host.
+func (s *Store) ServesHosts() bool { return s.embedded == nil }
+
+// IncarnationOf is the incarnation that answered. Its lead is not known.
+func IncarnationOf(h *pb.ResponseHeader) Incarnation {
+	return Incarnation{Cluster: h.ClusterId, Term: h.RaftTerm}
+}
+
+// Continues reports that an answer is of the incarnation on record.
+func (i Incarnation) Continues(was Incarnation) bool {
+	return i.Cluster == was.Cluster && i.Term == was.Term
+}
+
+// Replaced is why the record was restored or replaced since an incarnation, whatever anybody saw; "" is not for sure. The lead only falls when etcd is
+// restored from a snapshot: its log begins anew then, and its revision does not.
+func (i Incarnation) Replaced(was Incarnation) string {
+	switch {
+	case was.Cluster == 0: // the record could not be read
+		return ""
+	case i.Cluster != was.Cluster:
+		return fmt.Sprintf("the fleet's record in etcd was restored or replaced: etcd's cluster id was %x and is %x", was.Cluster, i.Cluster)
+	case i.Lead != nil && was.Lead != nil && *i.Lead < *was.Lead-leadSlack:
+		return "the fleet's record in etcd was restored from a snapshot: etcd's raft log began anew"
+	}
+	return ""
+}
+
+// Incarnation asks etcd which one it is, with its lead where it says so.
+func (s *Store) Incarnation(ctx context.Context) (Incarnation, error) {
+	if s.maintenance != nil {
+		if status, err := s.maintenance.Status(ctx, &pb.StatusRequest{}); err == nil {
+			lead := int64(status.RaftIndex) - status.Header.Revision
+			return Incarnation{Cluster: status.Header.ClusterId, Term: status.Header.RaftTerm, Lead: &lead}, nil
+		}
+	}
+	got, err := s.Client.Get(ctx, s.IncarnationKey(), clientv3.WithCountOnly()) // it may refuse to tell its status
+	if err != nil {
+		return Incarnation{}, err
+	}
+	return IncarnationOf(got.Header), nil
+}
+
+// Recognise records the incarnation that etcd is in now over the one that was read at a revision, 0 for none. Where the record was surely replaced it
+// records the doubt, which an operator lifts; else nobody is admitted during the grace time. Nothing happens where the incarnation is the recorded one,
+// or another node was faster.
+func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, seen int64) error {
+	is, err := s.Incarnation(ctx)
+	if err != nil {
+		return err
+	}
+	ops := []clientv3.Op{Put(s.IncarnationKey(), is), s.RingOp()}
+	switch why := is.Replaced(was); {
+	case seen != 0 && why != "":
+		ops = append(ops, s.doubtOp(node, why))
+	case seen != 0 && is.Continues(was):
+		return nil
+	default:
+		lease, err := s.Client.Grant(ctx, int64(Grace.Seconds()))
+		if err != nil {
+			return err
+		}
+		ops = append(ops, Put(s.GraceKey(), time.Now().UTC().Add(Grace), clientv3.WithLease(lease.ID)))
+	}
+	_, err = s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.IncarnationKey()), "=", seen)).Then(ops...).Commit()
+	return err
+}
+
+// doubtOp records a doubt in the fleet's record, unless there is one.
+func (s *Store) doubtOp(node, why string) clientv3.Op {
+	none := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), "=", 0)}
+	return clientv3.OpTxn(none, []clientv3.Op{Put(s.DoubtKey(), Switch{Reason: why, By: node, At: time.Now().UTC()})}, nil)
+}
+
+// firstOps record the incarnation in which a fleet's record begins. One that was there before incarnations were recorded is not begun now.
+func (s *Store) firstOps(ctx context.Context, r *registration) ([]clientv3.Op, error) {
+	if r.incarnated || !s.ServesHosts() {
+		return nil, nil
+	}
+	is, err := s.Incarnation(ctx)
+	if err != nil {
+		return nil, err
+	}
+	begins := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.IncarnationKey()), "=", 0), clientv3.Compare(clientv3.CreateRevision(s.CurrentKey()), "=", 0)}
+	return []clientv3.Op{clientv3.OpTxn(begins, []clientv3.Op{Put(s.IncarnationKey(), is)}, nil)}, nil
+}
+
+func (i *Incarnation) check(Key) error {
+	if i.Cluster == 0 || i.Term == 0 {
+		return errors.New("it names no cluster or no term")
+	}
+	return nil
+}

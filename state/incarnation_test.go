@@ -1,0 +1,116 @@
+package state
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
+)
+
+// etcdOf is an etcd that hosts share, in a directory, as one of them sees it.
+type etcdOf struct {
+	t      *testing.T
+	dir    string
+	server *Store
+	node   *Store
+}
+
+func (e *etcdOf) start() {
+	e.t.Helper()
+	var err error
+	e.server, err = Open(ctx, Config{Fleet: "f", Dir: e.dir})
+	must(e.t, err)
+	e.node, err = Open(ctx, Config{Fleet: "f", Endpoints: e.server.endpoints})
+	must(e.t, err)
+}
+
+func (e *etcdOf) stop() {
+	e.t.Helper()
+	must(e.t, e.node.Close(), e.server.Close())
+}
+
+// restores brings back what etcd had at a backup, as "etcdctl snapshot restore" does.
+func (e *etcdOf) restores(backup, token string) {
+	e.t.Helper()
+	peer := socketURL(e.dir, "peer")
+	must(e.t, os.RemoveAll(filepath.Join(e.dir, "member")), snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
+		SnapshotPath: filepath.Join(backup, "member", "member", "snap", "db"), SkipHashCheck: true, OutputDataDir: filepath.Join(e.dir, "member"),
+		Name: "default", PeerURLs: []string{peer.String()}, InitialCluster: "default=" + peer.String(), InitialClusterToken: token,
+	}))
+}
+
+// TestIncarnations: a restart of etcd starts the grace time and needs nobody; a snapshot that was restored is recognised also where etcd's ids and term are
+// those of before, and waits for an operator. A copy of etcd's files looks like a restart.
+func TestIncarnations(t *testing.T) {
+	const sameToken = "etcd-cluster" // etcd's default
+	for name, c := range map[string]struct {
+		change func(e *etcdOf, backup string)
+		looks  bool // as before by its ids and its term
+		grace  bool
+		doubt  string
+	}{
+		"nothing":          {looks: true},
+		"restart":          {change: func(*etcdOf, string) {}, grace: true},
+		"copy of files":    {change: func(e *etcdOf, backup string) { must(e.t, os.RemoveAll(e.dir), os.CopyFS(e.dir, os.DirFS(backup))) }, grace: true},
+		"snapshot":         {change: func(e *etcdOf, backup string) { e.restores(backup, sameToken) }, looks: true, doubt: "restored from a snapshot: etcd's raft log began anew"},
+		"other ids, token": {change: func(e *etcdOf, backup string) { e.restores(backup, "another") }, doubt: "restored or replaced: etcd's cluster id was "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			short, err := os.MkdirTemp("", "etcd")
+			must(t, err)
+			defer os.RemoveAll(short)
+			e := &etcdOf{t: t, dir: filepath.Join(short, "a")}
+			e.start()
+			_, err = e.node.Register(ctx, Node{Name: "n1"}, Alive{Owner: "n1"}, nil, time.Minute)
+			must(t, err)
+			for range 2 * leadSlack {
+				_, err := e.node.Client.Put(ctx, e.node.key("x"), "")
+				must(t, err)
+			}
+			was, seen, err := get[Incarnation](ctx, e.node, e.node.IncarnationKey())
+			if must(t, err); seen == 0 || was.Lead == nil {
+				t.Fatalf("the first registration recorded %+v at %d", was, seen)
+			}
+			if c.change != nil {
+				e.stop()
+				backup := filepath.Join(short, "backup")
+				must(t, os.CopyFS(backup, os.DirFS(e.dir)))
+				c.change(e, backup)
+				e.start()
+			}
+			defer e.stop()
+			is, err := e.node.Incarnation(ctx)
+			if must(t, err); is.Continues(was) != c.looks {
+				t.Errorf("it was %+v and is %+v", was, is)
+			}
+			must(t, e.node.Recognise(ctx, "n2", was, seen))
+			e.holds(ctx, c.grace, c.doubt)
+		})
+	}
+}
+
+// holds checks what keeps everybody from being admitted.
+func (e *etcdOf) holds(ctx context.Context, grace bool, doubt string) {
+	e.t.Helper()
+	until, at, err := get[Moment](ctx, e.node, e.node.GraceKey())
+	must(e.t, err)
+	word, _, err := get[Switch](ctx, e.node, e.node.DoubtKey())
+	must(e.t, err)
+	if (at != 0) != grace || grace && until.IsZero() {
+		e.t.Errorf("grace until %s, at revision %d", until, at)
+	}
+	if (word.Reason != "") != (doubt != "") || !strings.Contains(word.Reason, doubt) {
+		e.t.Errorf("doubt: %q", word.Reason)
+	}
+	recorded, _, err := get[Incarnation](ctx, e.node, e.node.IncarnationKey())
+	must(e.t, err)
+	is, err := e.node.Incarnation(ctx)
+	if must(e.t, err); !is.Continues(recorded) {
+		e.t.Errorf("recorded is %+v, it is %+v", recorded, is)
+	}
+}

@@ -71,6 +71,11 @@ func (j *stormJudge) abandoned() {
 				until = min(until, next.line)
 			}
 		}
+		for _, m := range j.marks["restored"] { // the fleet may be at it again
+			if m.line > f.line {
+				until = min(until, m.line)
+			}
+		}
 		begun := map[string][]int{}
 		for _, s := range j.stints {
 			if s.version == left && s.fence != 0 && s.from > f.line && s.from < until && left != f.what[0] {

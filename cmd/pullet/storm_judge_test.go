@@ -27,10 +27,13 @@ type stormJudge struct {
 func judgeStorm(l *stormLog) *stormJudge {
 	j := &stormJudge{stormLog: l, seen: map[string]int{}}
 	for _, h := range l.holds {
+		j.turns(h)
+		if h.back { // it is not an admission
+			continue
+		}
 		j.limits(h)
 		j.order(h)
 		j.stopped(h)
-		j.turns(h)
 	}
 	for _, s := range l.stints {
 		j.known(s)

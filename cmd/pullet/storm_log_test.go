@@ -28,6 +28,7 @@ import (
 //	switch ERA REVISION SCOPE off|on|VERSION|-  pause, host/NODE, role/ROLE, global; - when it is lifted
 //	lost ERA REVISION NODE FENCE                a claim was taken back from a node that does not answer
 //	moved ERA REVISION NODE FENCE               its claim with this fence is in another group from here on, and has the revision as its fence
+//	putback ERA REVISION NODE                   after a restore it puts the claim back that its own disk knows: no admission
 //	silent ERA REVISION NODE                    its lease ended, or it was given up
 //	alive ERA REVISION NODE                     it has a lease again
 //	idle ERA REVISION NODE on|off               it holds a claim and changes nothing: it counts in its own group only (I1 of docs/faults.md)
@@ -87,6 +88,7 @@ type stormHold struct {
 	era           int
 	from, to      int
 	stints        []*stormStint
+	back          bool // it was put back, and nobody knows when it was made
 }
 
 // stormFact is a change of the fleet's record, at a revision of an era.
@@ -151,7 +153,7 @@ func readStorm(text string) (*stormLog, error) {
 				one.ID = word[1]
 				l.versions[word[1]] = &one
 			}
-		case "current", "gate", "soak", "switch", "lost", "silent", "alive", "idle", "moved":
+		case "current", "gate", "soak", "switch", "lost", "silent", "alive", "idle", "moved", "putback":
 			f, err := readFact(at, word)
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %q: %w", at+1, line, err)
@@ -215,13 +217,13 @@ func (l *stormLog) step(at, era int, word []string, open map[string]*stormStint)
 	return err
 }
 
-// hold gathers what was done under each claim.
+// hold gathers what was done under each claim. One that was put back goes on.
 func (l *stormLog) hold() {
 	type claim struct {
 		node  string
 		fence int64
 	}
-	known := map[claim]*stormHold{}
+	known, last := map[claim]*stormHold{}, map[string]*stormHold{}
 	for _, s := range l.stints {
 		if s.fence == 0 {
 			continue
@@ -229,17 +231,25 @@ func (l *stormLog) hold() {
 		made := l.regroup(s)
 		h := known[claim{s.node, made}]
 		if h == nil {
-			h = &stormHold{node: s.node, fence: made, era: s.era, from: s.from}
-			h.version = l.at(s.era, made, s.version)
+			back := l.putBack(s, made)
+			if h = last[s.node]; h == nil || !back {
+				h = &stormHold{node: s.node, fence: made, era: s.era, from: s.from, version: l.at(s.era, made, s.version), back: back}
+				l.holds = append(l.holds, h)
+			}
 			known[claim{s.node, made}] = h
-			l.holds = append(l.holds, h)
 		}
+		last[s.node] = h
 		h.stints = append(h.stints, s)
 		if !s.vanished {
 			h.to = max(h.to, s.to)
 		}
 		h.to = max(h.to, s.from)
 	}
+}
+
+// putBack reports a claim that its node put back after a restore.
+func (l *stormLog) putBack(s *stormStint, made int64) bool {
+	return slices.ContainsFunc(l.facts["putback"], func(f stormFact) bool { return l.has(s.era, f) && f.rev == made && f.what[0] == s.node })
 }
 
 // regroup gives claims that moved the number that they were made with. A claim moves when its node's group changes with a version: the node never stopped to

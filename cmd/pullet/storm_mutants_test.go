@@ -24,6 +24,7 @@ func oneFails(r *stormRules) {
 	r.bad, r.on, r.closed = stormWork, "db1", false
 }
 func allSucceed(r *stormRules) { r.bad, r.on, r.closed, r.lasts = "", "", false, 50*time.Millisecond }
+func allClosed(r *stormRules)  { r.bad, r.on, r.closed = "", "", true }
 
 var stormMutants = []stormMutant{
 	{"limit off by one", "limit", stormPatch{"../../lock/decide.go", "+v.lost() >= v.Limit", "+v.lost() > v.Limit"}, nil, nil},
@@ -33,6 +34,10 @@ var stormMutants = []stormMutant{
 	{"pause ignored", "pause", stormPatch{"../../lock/pool.go", "if len(all.set) == 0 || r.view.Switch != nil {", "if len(all.set) == 0 || r.view.Switch != nil || all.what == state.PauseScope {"}, nil, nil},
 	{"serialize ignored", "serialize", stormPatch{"../../lock/serialize.go", `step: step.ID, gate: "step-" + hash, limit: limit,`, `step: step.ID, gate: "step-" + hash, limit: func(int) int { return 9 },`}, nil, nil},
 	{"barrier skipped", "barrier", stormPatch{"../../lock/barrier.go", "if got.Responses[0].GetResponseRange().Count > 0 {\n\t\treturn nil, 0, nil", "if true {\n\t\treturn nil, 0, nil"}, nil, nil},
+	{"disable ignored", "disable", stormPatch{"../../lock/pool.go", "if len(kvs) == 0 || enabled || r.view.Switch != nil {", "if true {"}, allSucceed, (*storm).disables},
+	{"window ignored", "window", stormPatch{"../../lock/pool.go", "if q.Rules.Closed != nil {", "if false {"}, allClosed, nil},
+	{"version not compared", "abandoned", stormPatch{"../../lock/claim.go", "if t.follows {\n\t\t\tconditions", "if false {\n\t\t\tconditions"}, nil, nil},
+	{"clone not refused", "one host a node", stormPatch{"../../state/identity.go", "\tif len(others) == 0 {", "\tif true {"}, allSucceed, (*storm).cloned},
 	{"everybody elected", "elections", stormPatch{"../../lock/election.go", "for i := range e.Limit {", "for i := range e.Limit + 9 {"}, allSucceed, nil},
 	{"record ignored", "elections", stormPatch{"../../agent/election.go", "out := apply.Record{Attempt: r.Attempt, Of: r.Result.Attempt, Fresh: r.Fresh, Again: r.Again}", "out := apply.Record{Again: r.Again}\n\tif true {\n\t\treturn out, nil\n\t}"}, allSucceed, (*storm).reinstallsElected},
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -31,8 +32,14 @@ func (s *storm) watch(ctx context.Context, client *clientv3.Client, era int, fro
 				s.t.Errorf("the storm's own watch fell behind a compaction: %d, at %d", got.CompactRevision, from)
 				return
 			}
-			for rev, moved := range slots.moves(got.Events) {
+			moves := slots.moves(got.Events)
+			for rev, moved := range moves {
 				s.log.say("moved %d %d %s %d", era, rev, moved.node, moved.fence)
+			}
+			for rev, node := range putBacks(got.Events) {
+				if _, moved := moves[rev]; !moved {
+					s.log.say("putback %d %d %s", era, rev, node)
+				}
 			}
 			for _, e := range got.Events {
 				s.fact(era, e)
@@ -96,6 +103,23 @@ func (k stormSlots) moves(events []*clientv3.Event) map[int64]stormSlot {
 		}
 	}
 	return out
+}
+
+// putBacks finds claims that no admission made, by their revisions: an admission says in the same transaction that the node runs.
+func putBacks(events []*clientv3.Event) map[int64]string {
+	made, begun := map[int64]string{}, map[int64]bool{}
+	for _, e := range events {
+		key := strings.TrimPrefix(string(e.Kv.Key), "/pullet/default/")
+		var c state.Claim
+		switch {
+		case strings.HasPrefix(key, "status/rollout/running/"):
+			begun[e.Kv.ModRevision] = true
+		case strings.HasPrefix(key, "slot/") && e.IsCreate() && json.Unmarshal(e.Kv.Value, &c) == nil:
+			made[e.Kv.ModRevision] = c.Node
+		}
+	}
+	maps.DeleteFunc(made, func(rev int64, _ string) bool { return begun[rev] })
+	return made
 }
 
 // fact is one change of the fleet's record.

@@ -10,7 +10,6 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
-	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
@@ -129,7 +128,7 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 	if p.store == nil {
 		return p.withoutFleet(own), nil
 	}
-	refused := map[string]bool{} // versions that did not compile here
+	refused := map[string]bool{} // versions that are not proposed now
 	found := p.presence.Found
 	is, broken := state.Proposed{Version: found.Version, Rev: found.VersionRev}, found.VersionErr
 	for {
@@ -158,28 +157,16 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 			return p.takes(ctx, current, rev, own)
 		}
 		if !next.Same(current) {
-			var mistakes render.ErrorList
-			var missing *puller.MissingCommitError
-			program, err := p.prepare(ctx, next)
-			if err == nil {
-				err = p.elsewhere(ctx, current, next, program)
-			}
-			if errors.As(err, &missing) && current != nil { // one mirror lags while another went on: the fleet's version waits for it
-				return p.takes(ctx, current, rev, own)
-			}
-			if err != nil && !errors.As(err, &mistakes) {
+			may, err := p.mayPropose(ctx, current, next)
+			switch {
+			case err != nil:
 				return nil, err
-			}
-			if err != nil {
+			case !may && current == nil:
+				return nil, p.tellConfigured(ctx, next)
+			case !may:
 				refused[next.ID] = true
-				p.out.Failures = append(p.out.Failures, notProposed(next, err))
-				if current == nil {
-					return nil, p.tellConfigured(ctx, next)
-				}
 				continue
 			}
-			rollout := program.catalog.Fleet.Rollout
-			next.Held, next.Canary = !rollout.Follows(), rollout.HasCanaries()
 		}
 		is, broken = p.store.Propose(ctx, *next, current, rev)
 	}

@@ -168,7 +168,7 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		return err
 	}
 	p.out.Version = v
-	lacking := p.lacks(mistakes)
+	lacking := p.lacks(v, mistakes)
 	if lacking == nil || p.store == nil {
 		p.out.Failures = append(p.out.Failures, err)
 	}
@@ -218,7 +218,7 @@ func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
 
 // tellIdle tells the fleet why a node does nothing that has no version in force: else its record would say what was so before.
 func (p *pull) tellIdle(ctx context.Context) error {
-	if len(p.out.Failures) > 0 || len(p.out.Refused) == 0 && p.out.Wait == nil { // that was told
+	if len(p.out.Failures) > 0 || p.lacking != nil || len(p.out.Refused) == 0 && p.out.Wait == nil { // that was told
 		return nil
 	}
 	v := p.current

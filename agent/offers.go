@@ -165,7 +165,7 @@ func (p *pull) withdrawAllBut(ctx context.Context, list []render.Offer) error {
 
 // lacks is the wait of a node that cannot compile a version because nobody has announced a service yet: all that is wrong stands where
 // services are read. That needs more time, and is no fault of the commit or of the node.
-func (p *pull) lacks(mistakes render.ErrorList) *lock.Wait {
+func (p *pull) lacks(v *state.Version, mistakes render.ErrorList) *lock.Wait {
 	for _, m := range mistakes {
 		if !strings.Contains(m.Excerpt, "services") {
 			return nil
@@ -174,7 +174,7 @@ func (p *pull) lacks(mistakes render.ErrorList) *lock.Wait {
 	for _, name := range p.asked.sorted() {
 		if len(p.known[name]) == 0 {
 			return &lock.Wait{
-				Gate: "service " + name, Reason: "nobody has announced it, and without it this does not compile: " + firstLine(mistakes),
+				Gate: "service " + name, Reason: fmt.Sprintf("nobody has announced it, and version %s does not compile without it: %s", v, firstLine(mistakes)),
 				Clear: "it goes on when a host offers it, by base/services.yaml or service.publish", Since: time.Now(),
 			}
 		}

@@ -54,7 +54,7 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 	if err != nil {
 		return nil, err
 	}
-	v.Canary = rules.HasCanaries()
+	v.Canary, v.Listed = rules.HasCanaries(), state.ListedBy(members(inventory))
 	return &Proposal{v, current, seen, rules, inventory}, nil
 }
 

@@ -42,12 +42,13 @@ type pull struct {
 	agreed   int64           // the revision at which it was agreed
 	ctx      context.Context // of the pull, for what is recorded beside it
 
-	offers map[string]offered // by version, as far as it was compiled
-	early  map[string]bool    // services that were announced before their version was compiled
-	asked  asked              // the services that were read
-	known  map[string][]render.Service
-	kept   *kept // what is known of the fleet while its record is away
-	quiet  bool  // that was said before
+	offers  map[string]offered // by version, as far as it was compiled
+	early   map[string]bool    // services that were announced before their version was compiled
+	asked   asked              // the services that were read
+	lacking *state.Version     // that this node would propose, and that lacks a service
+	known   map[string][]render.Service
+	kept    *kept // what is known of the fleet while its record is away
+	quiet   bool  // that was said before
 
 	wentBack bool // the record was restored or replaced
 

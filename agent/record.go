@@ -112,6 +112,9 @@ func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 	if st.Reason == "" { // also of a node that is fine: it may not hear of the next version
 		st.Reason = refusal(p.out)
 	}
+	if w := p.out.Wait; w != nil && p.lacking != nil && st.Reason == "" {
+		st.Reason, st.Clear = w.Gate+": "+w.Reason, w.Clear
+	}
 	if n := len(p.out.Warnings); st.Reason == "" && n > 0 {
 		st.Reason = firstLine(p.out.Warnings[n-1])
 	}

@@ -263,7 +263,7 @@ func TestBarrierNeverSeen(t *testing.T) {
 	q := f.request("db1", "db")
 	q.Inventory, q.Rules.OnLost = map[string]state.Member{"never": {Role: "db"}}, Release
 	f.arrive(q, Done)
-	f.mustAwait(q, "never (never seen)|start never, or remove it from nodes/")
+	f.mustAwait(q, "never (never seen)|start never, remove it from nodes/")
 }
 
 // TestBarrierLeavesOut: disabled and frozen nodes are left out when the roster is frozen, and named; who asks is not.

@@ -170,7 +170,7 @@ var ruleCases = []decideCase{
 	{"a dependency is watched", View{Limit: 1, Depends: []Dependency{{Group: "db", Closed: true, Soaking: true}}}, "role db|watched until"},
 	{"a dependency is not through", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "d", Alive: true}, {Node: "e", Since: time.Unix(0, 0)}, {Node: "f"}}}}},
 		"role db|d (alive)|e (not answering)|f (never seen)|start e again"},
-	{"only one never seen is missing", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "f"}}}}}, "start f, or remove it from nodes/"},
+	{"only one never seen is missing", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "f"}}}}}, "start f, remove it from nodes/"},
 	{"many are missing", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "d"}}, More: 3}}}, "d (never seen), 3 more"},
 	{"a dependency is halted", View{Limit: 1, Depends: []Dependency{{Group: "db", Gate: halt}}}, "role db (halted)|x failed"},
 	{"a dependency is through and halted", View{Limit: 1, Depends: []Dependency{{Group: "db", Closed: true, Gate: halt}}}, "role db (halted)"},

@@ -109,7 +109,7 @@ func TestNeverSeen(t *testing.T) {
 	f := newFleet(t)
 	web := f.request("web1", "web")
 	web.Rules.Depends, web.Inventory = []string{"db"}, map[string]state.Member{"db1": {Role: "db"}}
-	f.mustWait(web, "not upgraded yet: db1 (never seen)|start db1, or remove it from nodes/")
+	f.mustWait(web, "not upgraded yet: db1 (never seen)|start db1, remove it from nodes/")
 }
 
 // TestLateJoiner: a node that came after the roster was frozen takes its turn, and is not waited for.

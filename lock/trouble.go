@@ -63,7 +63,7 @@ func clearOf(holders []state.Holder) string {
 		case !h.Since.IsZero():
 			return startAgain(h.Node)
 		default:
-			return fmt.Sprintf("start %s, or remove it from nodes/ in the repository", h.Node)
+			return fmt.Sprintf("start %[1]s, remove it from nodes/ in the repository, or give it up: pullet decommission %[1]s", h.Node)
 		}
 	}
 	return noAction

@@ -2,9 +2,12 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -52,7 +55,9 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 			return was, 0, err
 		}
 		if seen == 0 {
-			return was, 0, s.forget(ctx, node)
+			if awaited, err := s.awaited(ctx, node); !awaited || err != nil {
+				return was, 0, errors.Join(err, s.forget(ctx, node))
+			}
 		}
 		if n.Decommissioned {
 			was, mark, err = get[gone](ctx, s, s.DecommissionedKey(node))
@@ -77,10 +82,31 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 	return was, 0, &MovedError{What: "the record of " + node}
 }
 
-// record is a node's lasting record and its revision. Of one that cannot be read only the name is known.
+// awaited reports a node that never registered and that the fleet waits for: the inventory of its version lists it, or a
+// roster has it.
+func (s *Store) awaited(ctx context.Context, node string) (bool, error) {
+	current, _, err := s.Current(ctx)
+	if current == nil || err != nil {
+		return false, unlessBad(err)
+	}
+	listed, _, err := get[Listed](ctx, s, s.ListedKey(current.ID))
+	if _, yes := listed.roles()[node]; yes || unlessBad(err) != nil {
+		return yes, unlessBad(err)
+	}
+	got, err := s.Client.Get(ctx, s.RosterKey(current.Rollout(), ""), clientv3.WithPrefix())
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(got.Kvs, func(kv *mvccpb.KeyValue) bool {
+		roster, err := s.readRoster(kv)
+		return err == nil && roster.Has(node)
+	}), nil
+}
+
+// record is a node's lasting record and its revision, 0 where there is none. Of one that cannot be read only the name is known.
 func (s *Store) record(ctx context.Context, node string) (Node, int64, error) {
 	n, seen, err := get[Node](ctx, s, s.NodeKey(node))
-	if err != nil {
+	if err != nil || seen == 0 {
 		n = Node{Name: node}
 	}
 	return n, seen, unlessBad(err)

@@ -48,6 +48,7 @@ func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen i
 		}
 	}
 	ops = append(ops, Put(s.CurrentKey(), v), Put(s.historyKey(v.Seq), v))
+	ops = append(ops, s.listOps(v)...)
 	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", seen)).
 		Then(ops...).Else(clientv3.OpGet(s.CurrentKey())).Commit()
 	if err != nil {
@@ -118,6 +119,9 @@ func (s *Store) retire(ctx context.Context, history []Version) error {
 		}
 		if old.Epoch != 0 && !named(old.ID) {
 			ops = append(ops, clientv3.OpDelete(s.key("run", old.ID)+"/", clientv3.WithPrefix()))
+		}
+		if !slices.ContainsFunc(history, func(v Version) bool { return v.ID == old.ID }) {
+			ops = append(ops, clientv3.OpDelete(s.ListedKey(old.ID)))
 		}
 		if _, err := s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
 			return err

@@ -27,6 +27,7 @@ var kinds = []kind{
 	{"config_state/store", examines[Switch], "nobody is admitted", "pullet rollout resume --store"},
 	{"service/SERVICE/NODE", examines[Service], "", ""},
 	{"facts/NODE", examines[Facts], "the node has no facts until its next pull", ""},
+	{"inventory/VERSION", examines[Listed], "nodes that never came are not counted", ""},
 	{"history/SEQ", examines[Version], "", ""},
 	{"hold/WORD", nil, "", ""},
 	{"store_accepted", examines[Word], "nothing is accepted", "pullet rollout resume --store"},

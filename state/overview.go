@@ -28,6 +28,7 @@ type Overview struct {
 	Slots    map[string]map[string]Claim      // group -> index -> claim
 	Gates    map[string]Gate                  // of the current version, by group
 	Rosters  map[string]*Roster               // of the current version, by group: as far as somebody asked
+	Listed   map[string]string                // nodes of the current version's inventory -> role
 }
 
 // StatusLine is a status with its state.
@@ -147,28 +148,34 @@ func (o *Overview) host(s *Store, node string, kv *mvccpb.KeyValue) {
 	}
 }
 
-// gates reads the gates and rosters of the current version, at the same revision.
+// gates reads the gates, the rosters and the inventory of the current version, at the same revision.
 func (s *Store) gates(ctx context.Context, o *Overview) error {
 	if o.Current == nil {
 		return nil
 	}
-	got, err := s.Client.Get(ctx, s.GateKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
+	at := clientv3.WithRev(o.Revision)
+	got, err := s.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.GateKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
+		clientv3.OpGet(s.RosterKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
+		clientv3.OpGet(s.ListedKey(o.Current.ID), at),
+	).Commit()
 	if err != nil {
 		return err
 	}
-	for _, kv := range got.Kvs {
+	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
 		if group, g := s.ReadGate(kv); group != "" {
 			o.Gates[group] = g
 		}
 	}
-	got, err = s.Client.Get(ctx, s.RosterKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
-	if err != nil {
-		return err
-	}
-	for _, kv := range got.Kvs {
+	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
 		if roster, err := s.readRoster(kv); err == nil {
 			k, _ := s.Key(kv)
 			o.Rosters[k.Group] = roster
+		}
+	}
+	for _, kv := range got.Responses[2].GetResponseRange().Kvs {
+		if listed, err := Read[Listed](s, kv); err == nil {
+			o.Listed = listed.roles()
 		}
 	}
 	return nil

@@ -48,7 +48,10 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		old := r.node
 		n.FirstSeen, n.Running = n.LastSeen, old.Running
 		if r.nodeSeen != 0 && !r.unread {
-			n.FirstSeen, n.UUID = old.FirstSeen, old.UUID
+			n.UUID = old.UUID
+			if !old.FirstSeen.IsZero() { // it was given up before it ever came
+				n.FirstSeen = old.FirstSeen
+			}
 		} else if r.unread {
 			n.Running = runs
 		}

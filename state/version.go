@@ -34,6 +34,9 @@ type Version struct {
 	Canary bool `json:"canary,omitempty"`
 	// Instructions are rules of this rollout that stand in for the repository's, as rollout start was given them.
 	Instructions json.RawMessage `json:"instructions,omitempty"`
+
+	// Listed is its inventory, for who proposes it. It is recorded apart.
+	Listed Listed `json:"-"`
 }
 
 // Rollout names the fleet's move to this version: what was frozen, halted or opened in an earlier move is not this one's.

@@ -106,6 +106,9 @@ func rolesOf(o *state.Overview) []string {
 	for _, n := range o.Nodes {
 		known[state.GroupOf(n.Role)] = true
 	}
+	for _, role := range o.Listed {
+		known[state.GroupOf(role)] = true
+	}
 	for group, roster := range o.Rosters {
 		known[group] = true
 		for _, role := range roster.Roles {
@@ -119,6 +122,9 @@ func rolesOf(o *state.Overview) []string {
 func nodesOf(o *state.Overview) []string {
 	known := map[string]bool{}
 	for name := range o.Nodes {
+		known[name] = true
+	}
+	for name := range o.Listed {
 		known[name] = true
 	}
 	for _, roster := range o.Rosters {

@@ -107,7 +107,7 @@ func absent(o *state.Overview, v *fleetStatus, inventory render.Inventory) []nod
 	for _, name := range slices.Sorted(maps.Keys(inventory)) {
 		if !known[name] && !o.Gone[name] {
 			known[name] = true
-			out = append(out, nodeStatus{Node: name, Role: inventory[name].Role(), State: missing, Why: neverSeen, Clear: "start it, or remove it there"})
+			out = append(out, absentNode(name, inventory[name].Role()))
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Statuses)) {

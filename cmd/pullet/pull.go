@@ -132,7 +132,10 @@ func (a *app) printOutcome(o *agent.Outcome, c agent.Config) error {
 		what := withCommit(&state.Version{ID: o.Report.Version, Release: o.Report.Release})
 		fmt.Fprintf(a.out, "%s: %s: %s\n", c.Node.Name, what, counts(o.Report))
 	}
-	if o.Wait != nil {
+	switch {
+	case o.Wait != nil && o.Version == nil:
+		fmt.Fprintf(a.out, "%s: %v\n", c.Node.Name, o.Wait)
+	case o.Wait != nil:
 		fmt.Fprintf(a.out, "%s: %s: %v\n", c.Node.Name, o.Version, o.Wait)
 	}
 	return nil

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,8 +31,8 @@ func (a *app) decommissionCommand() *cobra.Command {
 		Args:  arguments(cobra.ExactArgs(1)),
 		Short: "Give a node up: free its slot and forget that it should answer",
 		Long: "Decommission takes a node that will not come back out of the fleet's record: its slot is freed and nobody waits for it any more.\n" +
-			"It is recorded. A node that comes back registers again at its next pull; one that is listed under nodes/ stays expected\n" +
-			"by later versions until it is removed there.",
+			"It is recorded. A node that comes back registers again at its next pull. This also gives up a node that is listed under nodes/ and\n" +
+			"never came; pullet status names those that are listed there and decommissioned.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.decommission(ctx, store, args[0], force) })
 		},
@@ -51,6 +52,13 @@ func (a *app) decommission(ctx context.Context, store *state.Store, node string,
 	}
 	if len(done.Freed) > 0 {
 		fmt.Fprintf(a.out, "; freed %s", strings.Join(done.Freed, ", "))
+	}
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return err
+	}
+	if slices.Contains(stillListed(o), node) {
+		fmt.Fprint(a.out, "; it is still listed under nodes/: remove it there")
 	}
 	_, err = fmt.Fprintln(a.out)
 	return err

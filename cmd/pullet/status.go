@@ -110,6 +110,10 @@ const (
 func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 	v.printVersion(w)
 	fmt.Fprintf(w, "%s: %s\n", count(len(v.Nodes), "node"), v.counts())
+	if len(v.Decommissioned) > 0 {
+		fmt.Fprintf(w, "decommissioned, and still listed under nodes/: %s; remove them there, or start them again\n",
+			shownNames(v.Decommissioned, 10))
+	}
 	if len(v.Ahead) > 0 {
 		fmt.Fprintf(w, "clocks: %s seen in the future: their clocks are ahead, or this one is behind; pullet doctor\n", shownNames(v.Ahead, 5))
 	}

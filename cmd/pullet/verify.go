@@ -66,12 +66,17 @@ func (a *app) verify(ctx context.Context, store *state.Store, name string, nodes
 	absent := []absentee{}
 	for _, node := range nodes {
 		runs, known := o.Running[node]
+		_, listed := o.Listed[node]
 		switch _, registered := o.Nodes[node]; {
 		case runs == version.ID:
 		case known:
 			absent = append(absent, absentee{node, runs, "runs " + fleet.shown(runs)})
 		case registered:
 			absent = append(absent, absentee{node, "", "runs no version yet"})
+		case listed && o.Gone[node]:
+			absent = append(absent, absentee{node, "", "was decommissioned"})
+		case listed:
+			absent = append(absent, absentee{node, "", "was never seen"})
 		default:
 			absent = append(absent, absentee{node, "", "is not in this fleet" + suggestion(node, nodesOf(o))})
 		}

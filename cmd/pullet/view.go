@@ -24,6 +24,8 @@ type fleetStatus struct {
 	Switches map[string]state.Switch `json:"switches"`        // by scope, with "pause"
 	Bad      []string                `json:"bad,omitempty"`   // the records that cannot be read, and what helps
 
+	Decommissioned []string `json:"decommissioned,omitempty"` // nodes that are listed under nodes/ all the same
+
 	names map[string]string      // version -> release
 	held  map[string]state.Claim // the slots, by node
 	none  error                  // why there is no version
@@ -64,9 +66,6 @@ const (
 	missing   = "missing" // listed under nodes/ and never seen
 )
 
-// neverSeen is why a node of the inventory is missing.
-const neverSeen = "it is listed under nodes/ and was never seen"
-
 // viewOf sums the fleet's record up.
 func viewOf(o *state.Overview) *fleetStatus {
 	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), held: slotsByNode(o), none: o.NoVersion(), Switches: map[string]state.Switch{}}
@@ -78,21 +77,9 @@ func viewOf(o *state.Overview) *fleetStatus {
 			v.Ahead = append(v.Ahead, name)
 		}
 	}
-	for _, group := range slices.Sorted(maps.Keys(o.Rosters)) {
-		role := group
-		if roles := o.Rosters[group].Roles; len(roles) == 1 {
-			role = roles[0]
-		}
-		for _, name := range o.Rosters[group].Nodes() {
-			if _, known := o.Nodes[name]; !known && !o.Gone[name] {
-				v.Nodes = append(v.Nodes, nodeStatus{
-					Node: name, Role: role, State: missing, Why: neverSeen,
-					Clear: "start it, or remove it there",
-				})
-				v.Counts[missing]++
-			}
-		}
-	}
+	never := awaited(o)
+	v.Nodes, v.Decommissioned = append(v.Nodes, never...), stillListed(o)
+	v.Counts[missing] += len(never)
 	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
 		if g := o.Gates[group]; g.State == state.Halted {
 			v.Halted = append(v.Halted, haltedGroup{group, g})

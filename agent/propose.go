@@ -1,0 +1,39 @@
+package agent
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// mayPropose prepares a version that nobody proposed yet: it has to compile here and, as far as this node can tell,
+// everywhere else. Where it may not be proposed, the outcome says why. A commit that the remote of a repository lacks
+// still, or a service that nobody announced, needs nothing but time.
+func (p *pull) mayPropose(ctx context.Context, current, next *state.Version) (bool, error) {
+	program, err := p.prepare(ctx, next)
+	if err == nil {
+		err = p.elsewhere(ctx, current, next, program)
+	}
+	var missing *puller.MissingCommitError
+	var mistakes render.ErrorList
+	switch {
+	case err == nil:
+		rollout := program.catalog.Fleet.Rollout
+		next.Held, next.Canary = !rollout.Follows(), rollout.HasCanaries()
+		next.Listed = state.ListedBy(members(program.catalog.Inventory))
+		return true, nil
+	case errors.As(err, &missing) && current != nil:
+		return false, nil
+	case !errors.As(err, &mistakes):
+		return false, err
+	}
+	if lacking := p.lacks(next, mistakes); lacking != nil {
+		p.out.Wait, p.lacking = lacking, next
+		return false, nil
+	}
+	p.out.Failures = append(p.out.Failures, notProposed(next, err))
+	return false, nil
+}

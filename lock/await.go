@@ -70,6 +70,7 @@ func (t *Turn) next(ctx context.Context, idle *reading) (*Wait, *reading, error)
 
 // hush ends listening to the bell.
 func (t *Turn) hush() {
+	t.head = false
 	if t.bell != nil {
 		t.bell.Close()
 		t.bell = nil
@@ -84,7 +85,7 @@ func (t *Turn) listen(ctx context.Context, key string, after int64, poll time.Du
 		t.hush()
 		return t.store.Await(ctx, key, after, poll, opts...)
 	case t.bell == nil:
-		t.bell = t.store.Listen(ctx, key)
+		t.bell, t.head = t.store.Listen(ctx, key), true
 	case !t.bell.Await(ctx, after, poll):
 		t.hush()
 		sleep(ctx, time.Second) // not so fast again
@@ -96,9 +97,7 @@ func (t *Turn) listen(ctx context.Context, key string, after int64, poll time.Du
 func (t *Turn) await(ctx context.Context, r *reading) (polled bool, err error) {
 	key, poll, opts := t.watched(r)
 	defer func() { // who was ahead is gone: most likely the node is the first now
-		if key == r.ahead && !polled && err == nil && t.bell == nil {
-			t.listen(ctx, t.store.BellKey(), 0, poll, nil)
-		}
+		t.head = t.head || key == r.ahead && !polled && err == nil
 	}()
 	began := time.Now()
 	poll = jitter(t.req.node(), int(r.revision), poll)

@@ -40,6 +40,8 @@ func (t *Turn) surveyOps() []clientv3.Op {
 		return nil
 	}
 	switch {
+	case t.roster == nil: // it is read in the same request
+		return t.censusOf([]string{state.GroupOf(t.req.Rules.Role)}, clientv3.WithCountOnly())
 	case t.byName():
 		return t.store.PresenceOps(t.roster.Nodes())
 	case t.size > namedAway:
@@ -51,6 +53,11 @@ func (t *Turn) surveyOps() []clientv3.Op {
 // byName reports a small group that is not just a role, such as a few canaries: it is asked of its own nodes who is away.
 func (t *Turn) byName() bool {
 	return t.roster.Size <= state.PresencesAtOnce && !slices.Equal(t.roster.Roles, []string{t.req.Rules.Group})
+}
+
+// oneRole reports a group of which surveyOps ask the same with the roster and without it: the nodes of one role.
+func (t *Turn) oneRole() bool {
+	return t.roster != nil && t.size <= namedAway && !t.byName() && slices.Equal(t.roster.Roles, []string{state.GroupOf(t.req.Rules.Role)})
 }
 
 // surveyOf files what surveyOps read. Where somebody is away, it names them.
@@ -109,11 +116,15 @@ func (t *Turn) awayOfMany(ctx context.Context, r *reading, counted []*mvccpb.Key
 }
 
 // censusOps read, for each role of the group, who was ever seen, and who lives.
-func (t *Turn) censusOps(opts ...clientv3.OpOption) (ops []clientv3.Op) {
+func (t *Turn) censusOps(opts ...clientv3.OpOption) []clientv3.Op {
 	roles := t.roster.Roles
 	if own := state.GroupOf(t.req.Rules.Role); !slices.Contains(roles, own) { // it joined later
 		roles = append(slices.Clone(roles), own)
 	}
+	return t.censusOf(roles, opts...)
+}
+
+func (t *Turn) censusOf(roles []string, opts ...clientv3.OpOption) (ops []clientv3.Op) {
 	for _, role := range roles {
 		ops = append(ops, clientv3.OpGet(t.store.SeenKey(role, ""), append(opts, clientv3.WithPrefix())...),
 			clientv3.OpGet(t.store.LiveKey(role, ""), append(opts, clientv3.WithPrefix())...))

@@ -17,7 +17,7 @@ func (t *Turn) Succeed(ctx context.Context, told ...clientv3.Op) error {
 	var end ending
 	err := again(ctx, t.req.node(), func() (err error) {
 		if t.roster == nil { // it parked, and had nothing to change afterwards
-			if err := t.freeze(ctx); err != nil && Unreadable("", err) == nil {
+			if err := t.freeze(ctx, false); err != nil && Unreadable("", err) == nil {
 				return err
 			}
 		}
@@ -204,7 +204,7 @@ const (
 func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 	s, q := t.store, t.req
 	if how == Host && t.roster == nil {
-		if err := t.freeze(ctx); err != nil {
+		if err := t.freeze(ctx, false); err != nil {
 			return err
 		}
 	}

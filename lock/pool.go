@@ -71,10 +71,11 @@ func (a *answers) next() *pb.ResponseOp {
 
 func (a *answers) kvs() []*mvccpb.KeyValue { return a.next().GetResponseRange().Kvs }
 
-// look reads what the decision rests on. Only the first in the queue, which heard the bell, counts in the same request who is away: see survey.
-func (t *Turn) look(ctx context.Context) (*reading, error) {
-	rosterless := t.slots && t.roster == nil
-	var ops []clientv3.Op
+// look reads what the decision rests on, behind what else is to be done first. Only a node that is likely to be admitted counts in the same request who
+// is away: see survey.
+func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error) {
+	rosterless, surveys := t.slots && t.roster == nil, t.slots && t.head
+	ops := first
 	if rosterless {
 		ops = append(ops, t.store.RosterOp(t.store.RosterKey(t.req.rollout(), t.req.Rules.Group), t.req.node()))
 	}
@@ -85,14 +86,15 @@ func (t *Turn) look(ctx context.Context) (*reading, error) {
 	if t.slots {
 		ops = append(ops, t.rulesOps()...)
 	}
-	if t.slots && !rosterless && t.bell != nil {
+	if surveys {
 		ops = append(ops, t.surveyOps()...)
 	}
 	got, err := t.store.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
 		return nil, err
 	}
-	a := &answers{got.Responses}
+	t.queued = t.queued || len(first) > 0
+	a := &answers{got.Responses[len(first):]}
 	if rosterless {
 		if err := t.takeRoster(a.next()); err != nil {
 			return nil, err
@@ -106,7 +108,7 @@ func (t *Turn) look(ctx context.Context) (*reading, error) {
 	if t.slots {
 		t.rules(r, a)
 	}
-	if len(a.left) > 0 {
+	if len(a.left) > 0 && (!rosterless || t.oneRole()) { // else what it counted is not the group
 		err = t.surveyOf(ctx, r, a.left)
 	}
 	return r, err

@@ -9,12 +9,15 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// freeze reads the roster of the group, or makes it.
-func (t *Turn) freeze(ctx context.Context) error {
-	group := t.req.Rules.Group
-	roster, err := t.store.RosterFor(ctx, t.store.RosterKey(t.req.rollout(), group), t.req.node(), t.req.Inventory, t.req.ofGroup(group))
+// freeze reads the roster of the group, or makes it: at once where the node looked just now and there was none.
+func (t *Turn) freeze(ctx context.Context, none bool) error {
+	group, roster := t.req.Rules.Group, t.store.RosterFor
+	if none {
+		roster = t.store.NewRosterFor
+	}
+	frozen, err := roster(ctx, t.store.RosterKey(t.req.rollout(), group), t.req.node(), t.req.Inventory, t.req.ofGroup(group))
 	if err == nil { // one that could not be written is not frozen
-		t.roster, t.size = roster, roster.Size
+		t.roster, t.size, t.head = frozen, frozen.Size, true
 	}
 	return err
 }

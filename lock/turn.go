@@ -35,6 +35,7 @@ type Turn struct {
 	since    time.Time       // when it began to wait
 	bell     *state.Listener // while it is the first in the queue
 	full     time.Time       // since when it waits there for those who hold places
+	head     bool            // it is most likely the first in the queue now
 
 	key    string // of the claim; "" while it holds none
 	fence  int64
@@ -194,7 +195,7 @@ func (t *Turn) frozen(ctx context.Context, r *reading) error {
 	case len(r.others) > 0 && t.roster != nil: // no claim is made in a group without a roster
 		return cmp.Or(t.regroup(ctx, r), ErrMoved)
 	case len(r.others) > 0 || t.rosterless(r):
-		return cmp.Or(t.freeze(ctx), ErrMoved)
+		return cmp.Or(t.freeze(ctx, t.roster == nil), ErrMoved)
 	}
 	return nil
 }
@@ -231,38 +232,39 @@ func leaseGone(node string) *Wait {
 	return &Wait{Gate: "lease of " + node, Reason: "it ended, or another host took the name", Clear: "the next pull registers anew"}
 }
 
-// enter looks; the first time it takes a ticket before. The write is small: etcd makes one after the other, and reads many at once.
+// enter looks; the first time it takes a ticket in the same transaction.
 func (t *Turn) enter(ctx context.Context) (*reading, error) {
-	if !t.queued && !t.aside {
-		began := time.Now()
-		err := t.queueUp(ctx)
-		if took := time.Since(began); err == nil && took > herd { // who is ahead, and how many they are, is known when all of a herd have come
-			sleep(ctx, jitter(t.req.node(), 0, min(6*took, 10*time.Second)))
-		}
-		if errors.Is(err, rpctypes.ErrLeaseNotFound) && !t.req.Lasting {
-			return &reading{current: t.req.VersionRev}, nil // the node does not live: that is what is wrong
-		}
-		if err != nil {
-			return nil, err
-		}
+	if t.queued || t.aside {
+		return t.look(ctx)
 	}
-	return t.look(ctx)
+	ticket, err := t.ticketOp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	t.ticketed = true // it may be, also where no answer comes
+	r, err := t.look(ctx, ticket)
+	if errors.Is(err, rpctypes.ErrLeaseNotFound) && !t.req.Lasting {
+		return &reading{current: t.req.VersionRev}, nil // the node does not live: that is what is wrong
+	}
+	if took := time.Since(began); err == nil && took > herd { // who is ahead, and how many they are, is known when all of a herd have come
+		sleep(ctx, jitter(t.req.node(), 0, min(6*took, 10*time.Second)))
+		return t.look(ctx)
+	}
+	return r, err
 }
 
-// queueUp takes a ticket.
-func (t *Turn) queueUp(ctx context.Context) error {
+// ticketOp takes a ticket.
+func (t *Turn) ticketOp(ctx context.Context) (clientv3.Op, error) {
 	lease := t.req.Presence.Lease
 	if t.req.Lasting {
 		granted, err := t.store.Client.Grant(ctx, int64(session.Seconds()))
 		if err != nil {
-			return err
+			return clientv3.Op{}, err
 		}
 		lease, t.session, t.renewed = granted.ID, granted.ID, time.Now()
 	}
-	t.ticketed = true // it may be, also where no answer comes
-	_, err := t.store.Client.Put(ctx, t.ticket, "", clientv3.WithLease(lease))
-	t.queued = err == nil
-	return err
+	return clientv3.OpPut(t.ticket, "", clientv3.WithLease(lease)), nil
 }
 
 // Leave gives the place in the queue up.

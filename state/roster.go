@@ -70,15 +70,22 @@ func (s *Store) RosterKey(rollout, group string) string {
 
 // Members are the nodes that count: those of the inventory, and every registered one outside it, less the decommissioned.
 func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[string]Member, error) {
-	got, err := s.Client.Get(ctx, s.NodeKey(""), clientv3.WithPrefix())
+	got, err := s.Client.Do(ctx, s.nodesOp())
 	if err != nil {
 		return nil, err
 	}
+	return s.membersOf(inventory, got.Get().Kvs), nil
+}
+
+func (s *Store) nodesOp() clientv3.Op { return clientv3.OpGet(s.NodeKey(""), clientv3.WithPrefix()) }
+
+// membersOf are the members among the nodes that nodesOp found.
+func (s *Store) membersOf(inventory map[string]Member, nodes []*mvccpb.KeyValue) map[string]Member {
 	out := maps.Clone(inventory)
 	if out == nil {
 		out = map[string]Member{}
 	}
-	for _, kv := range got.Kvs {
+	for _, kv := range nodes {
 		n, err := Read[Node](s, kv)
 		if err != nil {
 			continue
@@ -89,7 +96,7 @@ func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[s
 			out[n.Name] = Member{n.Role, n.Labels}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // MembersOf are some nodes as their own records say, without those that are not registered or are decommissioned.
@@ -125,35 +132,48 @@ func (b Belongs) Always() Choose { return func(context.Context) (Belongs, error)
 
 // FreezeRoster is the roster at a key: what it was when somebody first asked. A new one has the members that belong.
 func (s *Store) FreezeRoster(ctx context.Context, key string, inventory map[string]Member, choose Choose) (*Roster, error) {
-	return s.freeze(ctx, key, clientv3.OpTxn(nil, s.wholeOps(key), nil), inventory, choose)
+	return s.freeze(ctx, key, clientv3.OpTxn(nil, s.wholeOps(key), nil), false, inventory, choose)
 }
 
 // RosterFor is the same as far as one node needs it: how large the roster is, and whether the node is of it.
 func (s *Store) RosterFor(ctx context.Context, key, node string, inventory map[string]Member, choose Choose) (*Roster, error) {
-	return s.freeze(ctx, key, s.RosterOp(key, node), inventory, choose)
+	return s.freeze(ctx, key, s.RosterOp(key, node), false, inventory, choose)
 }
 
-// freeze reads a roster. While there is none, one of those that come at once makes it, for which it reads all nodes; the others wait for that
-// one, for a while.
-func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, inventory map[string]Member, choose Choose) (*Roster, error) {
-	for attempt := 0; ; attempt++ {
-		got, err := s.Client.Txn(ctx).Then(read).Commit()
-		if err != nil {
-			return nil, err
-		}
-		if roster, err := s.RosterOf(got.Responses[0]); roster != nil || err != nil {
-			return roster, err
-		}
-		mine, since := attempt > 0, got.Header.Revision
-		if !mine && got.Responses[0].GetResponseTxn().Responses[1].GetResponseRange().Count == 0 {
-			if mine, since, err = s.begin(ctx, key); err != nil {
+// NewRosterFor is RosterFor for a node that looked just now, with a RosterOp, and found none.
+func (s *Store) NewRosterFor(ctx context.Context, key, node string, inventory map[string]Member, choose Choose) (*Roster, error) {
+	return s.freeze(ctx, key, s.RosterOp(key, node), true, inventory, choose)
+}
+
+// freeze reads a roster, unless it is known that there is none. One of those that come at once then makes it, for which it reads all nodes; the
+// others wait for that one, for a while.
+func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, none bool, inventory map[string]Member, choose Choose) (*Roster, error) {
+	waited := false
+	for ; ; none = false {
+		since := int64(0)
+		if !none {
+			got, err := s.Client.Txn(ctx).Then(read).Commit()
+			if err != nil {
 				return nil, err
 			}
+			if roster, err := s.RosterOf(got.Responses[0]); roster != nil || err != nil {
+				return roster, err
+			}
+			if made := got.Responses[0].GetResponseTxn().Responses[1].GetResponseRange().Count > 0; made && !waited {
+				since = got.Header.Revision
+			}
 		}
-		if mine {
-			return s.makeRoster(ctx, key, inventory, choose)
+		if since == 0 {
+			mine, nodes, at, err := s.begin(ctx, key, waited)
+			if err != nil {
+				return nil, err
+			}
+			if mine {
+				return s.makeRoster(ctx, key, s.membersOf(inventory, nodes), choose)
+			}
+			since = at
 		}
-		if since > 0 && !s.Await(ctx, s.partKey(key, "maker"), since, makerTime, clientv3.WithFilterPut()) {
+		if waited = since > 0; waited && !s.Await(ctx, s.partKey(key, "maker"), since, makerTime, clientv3.WithFilterPut()) {
 			return nil, ctx.Err()
 		}
 	}
@@ -162,26 +182,31 @@ func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, invent
 // makerTime is how long one who makes a roster is waited for.
 const makerTime = 3 * time.Second
 
-// begin says that the caller makes the roster, unless somebody else does, since a revision; 0: that one is done.
-func (s *Store) begin(ctx context.Context, key string) (mine bool, since int64, err error) {
+// begin says that the caller makes a roster, and reads all nodes for it. Else somebody else makes it, since a revision; 0: that one is done. With
+// over, the caller waited for that one long enough.
+func (s *Store) begin(ctx context.Context, key string, over bool) (mine bool, nodes []*mvccpb.KeyValue, since int64, err error) {
 	maker := s.partKey(key, "maker")
-	done, err := s.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(maker), "=", 0)).
-		Then(clientv3.OpPut(maker, "")).Else(clientv3.OpGet(maker, clientv3.WithKeysOnly())).Commit()
-	if err != nil || done.Succeeded {
-		return err == nil, 0, err
+	free := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
+	if !over {
+		free = append(free, clientv3.Compare(clientv3.CreateRevision(maker), "=", 0))
+	}
+	done, err := s.Client.Txn(ctx).If(free...).Then(clientv3.OpPut(maker, ""), s.nodesOp()).Else(clientv3.OpGet(maker, clientv3.WithKeysOnly())).Commit()
+	if err != nil {
+		return false, nil, 0, err
+	}
+	if done.Succeeded {
+		return true, done.Responses[1].GetResponseRange().Kvs, 0, nil
 	}
 	for _, kv := range done.Responses[0].GetResponseRange().Kvs {
 		since = kv.ModRevision
 	}
-	return false, since, nil
+	if over {
+		since = 0
+	}
+	return false, nil, since, nil
 }
 
-func (s *Store) makeRoster(ctx context.Context, key string, inventory map[string]Member, choose Choose) (*Roster, error) {
-	members, err := s.Members(ctx, inventory)
-	if err != nil {
-		return nil, err
-	}
+func (s *Store) makeRoster(ctx context.Context, key string, members map[string]Member, choose Choose) (*Roster, error) {
 	belongs, err := choose(ctx)
 	if err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func TestRosterIsMadeOnce(t *testing.T) {
 		t.Errorf("left: %s", left.Kvs)
 	}
 	key = s.RosterKey("v2", "web")
-	if mine, _, err := s.begin(ctx, key); !mine || err != nil { // and dies
+	if mine, _, _, err := s.begin(ctx, key, false); !mine || err != nil { // and dies
 		t.Fatalf("%v %v", mine, err)
 	}
 	if r, err := s.RosterFor(ctx, key, "web1", inventory, Belongs(everybody).Always()); err != nil || !r.Has("web1") {

@@ -252,7 +252,9 @@ func (n *connection) travel(ctx context.Context, l *luck, way, again time.Durati
 // wait returns nil at an instant, or when a channel is closed; or why the caller does not wait that long.
 func (n *connection) wait(ctx context.Context, l *luck, until time.Time, event <-chan struct{}) error {
 	var late <-chan time.Time
-	if !l.limit.IsZero() && (until.IsZero() || until.After(l.limit)) {
+	ends, bounded := ctx.Deadline()
+	callersFirst := bounded && !ends.After(l.limit) // also where both end at the same instant: else chance would choose between them
+	if !l.limit.IsZero() && !callersFirst && (until.IsZero() || until.After(l.limit)) {
 		timer := time.NewTimer(time.Until(l.limit))
 		defer timer.Stop()
 		late = timer.C

@@ -12,9 +12,9 @@ import (
 )
 
 // Plan compares the node with the version that a pull would bring it to, or, where dir is given, with the state repository that stands in
-// that directory. Nothing is touched: not the host, not the fleet's record, not the journal.
-func (a *Agent) Plan(ctx context.Context, dir string) (*Outcome, error) {
-	p := a.pull(ctx, Options{})
+// that directory; of the options it takes those of pruning. Nothing is touched: not the host, not the fleet's record, not the journal.
+func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, error) {
+	p := a.pull(ctx, o)
 	journal, err := state.OpenJournal(a.config.Paths.State)
 	if err != nil {
 		return p.out, err
@@ -42,7 +42,7 @@ func (a *Agent) Plan(ctx context.Context, dir string) (*Outcome, error) {
 	defer cancel()
 	p.out.Report = program.Plan(ctx, apply.Options{
 		Run: p.out.Run, Host: host, Journal: journal, Upgrade: true, Log: a.log,
-		PruneLimit: a.config.Agent.PruneLimit,
+		PruneLimit: a.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
 	})
 	return p.out, nil
 }

@@ -22,6 +22,7 @@ type Options struct {
 	Wait         time.Duration           // how long to wait at gates
 	AcceptRewind bool                    // accept a rewritten history of the repositories, for the whole fleet
 	PruneAll     bool                    // remove what jobs no longer declare also where it is more than the limit
+	PruneRemoved bool                    // remove also what removed jobs left that did not say prune: true
 	Retry        bool                    // try a version again whose files were put back here
 	By           string                  // who asked, for the record
 	Watch        func(*apply.StepReport) // sees each step as it ends; may be nil
@@ -294,7 +295,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	}
 	o := apply.Options{
 		Run: p.out.Run, Host: p.host(v.ID), Journal: p.journal, Watch: p.Watch, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
-		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll,
+		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
 		Upgrade: !p.upToDate(v) && turn != nil, Rest: p.rest, Look: p.look(),
 	}
 	if gates != nil { // an interface that holds a nil pointer would not be nil

@@ -42,7 +42,7 @@ func (x *execution) inherit(resumes bool) error {
 	}
 	for id, t := range m.Things {
 		for _, w := range t.Watchers {
-			if s := x.byID[w]; s != nil && !resumes && x.unseen(t.Job+"/"+pruning+named(id), resumes) {
+			if s := x.byID[w]; s != nil && !resumes && x.unseen(t.Job+"/"+pruning+Named(id), resumes) {
 				owed[s.reaction("prune").ID()] = true
 			}
 		}

@@ -106,14 +106,16 @@ func (x *execution) leftovers() []string {
 
 // leave says why a leftover is not removed; "" is to remove it.
 func (x *execution) leave(t state.Thing) string {
-	prune := t.Prune
+	prune, removed := t.Prune || x.PruneRemoved, true
 	for _, j := range x.catalog.Jobs {
 		if j.Name == t.Job {
-			prune = j.Prune
+			prune, removed = j.Prune, false
 		}
 	}
 	_, known := x.specs[t.Absent]
 	switch {
+	case !prune && removed:
+		return "job " + t.Job + ", which was removed, did not say prune: true"
 	case !prune:
 		return "job " + t.Job + " does not say prune: true"
 	case !known:
@@ -137,11 +139,11 @@ func (x *execution) pruneLimit() int {
 }
 
 func (x *execution) left(id, why string) {
-	x.report.Leftovers = append(x.report.Leftovers, Leftover{thing: id, ID: named(id), Job: x.Journal.Managed().Things[id].Job, Why: why})
+	x.report.Leftovers = append(x.report.Leftovers, Leftover{thing: id, ID: Named(id), Job: x.Journal.Managed().Things[id].Job, Why: why})
 }
 
-// named is a thing's id for people: a service in the fleet's record is not one that runs.
-func named(id string) string {
+// Named is a thing's id for people: a service in the fleet's record is not one that runs.
+func Named(id string) string {
 	if strings.HasPrefix(id, "service ") {
 		return "published " + id
 	}
@@ -167,7 +169,7 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 	if err != nil {
 		return nil
 	}
-	step := &render.Step{Job: t.Job, Name: pruning + named(id), Action: t.Absent, Params: params, Sensitive: t.Sensitive}
+	step := &render.Step{Job: t.Job, Name: pruning + Named(id), Action: t.Absent, Params: params, Sensitive: t.Sensitive}
 	s := &boundStep{Step: step, job: &render.Job{Name: t.Job}, id: step.ID(), spec: spec, needs: map[string][]*boundStep{}}
 	if len(s.bind(x.catalog)) > 0 { // of a version of pullet that wrote other parameters
 		return nil

@@ -23,6 +23,8 @@ type Options struct {
 	// PruneLimit is how many things that are no longer declared are removed at once; 0 is DefaultPruneLimit. PruneAll removes any number.
 	PruneLimit int
 	PruneAll   bool
+	// PruneRemoved removes also what jobs left that are no longer there and did not say prune: true.
+	PruneRemoved bool
 	// Gates are where steps wait for other nodes. Nil: the store is away. Steps that other nodes may take are left alone, and nothing is held.
 	Gates Gates
 	// Look is a new look at the fleet for a condition. Nil: the view that the catalog was compiled with stands.

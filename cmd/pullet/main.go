@@ -120,7 +120,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: "repo", Title: "On a laptop or in CI:"},
 	)
 	for _, c := range []*cobra.Command{
-		a.pullCommand(), a.agentCommand(), a.planCommand(), a.factsCommand(),
+		a.pullCommand(), a.agentCommand(), a.planCommand(), a.forgetCommand(), a.factsCommand(),
 		a.statusCommand(), a.nodesCommand(), a.failuresCommand(), a.locksCommand(), a.servicesCommand(), a.rolloutCommand(), a.runCommand(), a.enableCommand(), a.disableCommand(),
 		a.verifyCommand(), a.pendingCommand(), a.waitCommand(), a.setStatusCommand(), a.decommissionCommand(),
 		a.historyCommand(), a.journalCommand(), a.doctorCommand(),

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 
@@ -15,7 +14,8 @@ import (
 )
 
 func (a *app) planCommand() *cobra.Command {
-	var detailed, pruneAll bool
+	var detailed bool
+	var o agent.Options
 	c := &cobra.Command{
 		Use: "plan [DIR]", GroupID: "node", Args: upToOne,
 		Short: "Show what a pull would change on this node, with diffs",
@@ -35,15 +35,12 @@ func (a *app) planCommand() *cobra.Command {
 				return err
 			}
 			defer func() { err = errors.Join(err, done()) }()
-			if pruneAll {
-				config.Agent.PruneLimit = math.MaxInt
-			}
 			node, err := agent.New(config, build().Version, a.logger())
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, node.Close()) }()
-			out, err := node.Plan(cmd.Context(), dir)
+			out, err := node.Plan(cmd.Context(), dir, o)
 			if err != nil {
 				return err
 			}
@@ -51,7 +48,8 @@ func (a *app) planCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&detailed, "detailed-exitcode", false, "tell by the exit code whether something would change")
-	c.Flags().BoolVar(&pruneAll, "prune-all", false, "show what pull --prune-all would remove")
+	c.Flags().BoolVar(&o.PruneAll, "prune-all", false, "show what pull --prune-all would remove")
+	c.Flags().BoolVar(&o.PruneRemoved, "prune-removed", false, "show what pull --prune-removed would remove")
 	return c
 }
 

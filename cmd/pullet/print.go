@@ -109,6 +109,9 @@ func printLeftovers(w io.Writer, all []apply.Leftover) {
 	if len(held) > 0 {
 		fmt.Fprintf(w, "  left     %s and %d more, which no job declares any longer: %s\n", held[0].ID, len(held)-1, held[0].Why)
 	}
+	if len(all) > len(held) {
+		fmt.Fprintln(w, "           keep them there: pullet forget; remove what deleted jobs left: pullet pull --prune-removed")
+	}
 }
 
 // counts is a report's last line.

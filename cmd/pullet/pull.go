@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"os/user"
 	"syscall"
-	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -30,23 +29,23 @@ EXIT STATUS
 With --detailed-exitcode: 0 nothing changed, 2 changed, 4 failed, 6 changed and failed.`
 
 func (a *app) pullCommand() *cobra.Command {
-	var wait time.Duration
-	var acceptRewind, pruneAll, retry, detailed bool
+	var o agent.Options
+	var detailed bool
 	c := &cobra.Command{
 		Use: "pull", GroupID: "node", Args: noArgs,
 		Short: "Bring this node to the fleet's version, once",
 		Long: "Pull fetches the state repositories, agrees with the fleet on a version, renders it for this node and applies it. A version that\n" +
 			"is new to the node waits for its turn; one that it runs already is checked, and drift is corrected. For cron and timers.\n" + exitStatusHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o := agent.Options{Wait: wait, AcceptRewind: acceptRewind, PruneAll: pruneAll, Retry: retry}
 			return a.pull(cmd, o, detailed)
 		},
 	}
 	f := c.Flags()
-	f.DurationVar(&wait, "wait", 0, "how long to wait at gates (default: agent.wait of the configuration, 10m)")
-	f.BoolVar(&acceptRewind, "accept-rewind", false, "accept a rewritten history or a moved tag, for the whole fleet; it is recorded")
-	f.BoolVar(&pruneAll, "prune-all", false, "remove what jobs no longer declare although it is more than agent.pruneLimit at once")
-	f.BoolVar(&retry, "retry", false, "try a version again that failed here and whose files were put back (onFailure: restore)")
+	f.DurationVar(&o.Wait, "wait", 0, "how long to wait at gates (default: agent.wait of the configuration, 10m)")
+	f.BoolVar(&o.AcceptRewind, "accept-rewind", false, "accept a rewritten history or a moved tag, for the whole fleet; it is recorded")
+	f.BoolVar(&o.PruneAll, "prune-all", false, "remove what jobs no longer declare although it is more than agent.pruneLimit at once")
+	f.BoolVar(&o.PruneRemoved, "prune-removed", false, "remove also what removed jobs left that did not say prune: true")
+	f.BoolVar(&o.Retry, "retry", false, "try a version again that failed here and whose files were put back (onFailure: restore)")
 	f.BoolVar(&detailed, "detailed-exitcode", false, "tell changed from unchanged by the exit code")
 	return c
 }

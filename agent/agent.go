@@ -144,7 +144,7 @@ func (a *Agent) host(version string) *apply.Host {
 	backups := filepath.Join(a.config.Paths.State, "backups")
 	git := gitremote.Client{Scratch: filepath.Join(a.config.Paths.State, "checkouts"), Limits: a.config.Agent.Git.limits()}
 	finish := apply.Finish{Within: a.config.Agent.Finish.Std(), Now: a.EndNow}
-	return &apply.Host{Root: a.config.Root, Finish: finish, Env: env, Backups: backups, Notes: a.notes(), Git: git, Boot: apply.Boot(), Abandoned: &a.abandoned, Live: a.Live}
+	return &apply.Host{Root: a.config.Root, Finish: finish, Env: env, Backups: backups, Notes: a.notes(), Git: git, Boot: apply.Boot(), Leaving: apply.Leaving, Abandoned: &a.abandoned, Live: a.Live}
 }
 
 // notes is where commands are noted while they run.

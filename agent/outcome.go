@@ -27,8 +27,8 @@ type Outcome struct {
 	asked  []string // the services that it read
 }
 
-// Rebooting reports that the host is about to boot: the run goes on after it.
-func (o *Outcome) Rebooting() bool { return o.Report != nil && o.Report.Reboot }
+// Rebooting reports that the host is about to boot, whoever asked for it: the run goes on after it.
+func (o *Outcome) Rebooting() bool { return o.Report != nil && (o.Report.Reboot || o.Report.Leaving) }
 
 // Exit codes of a pull, as the command line documents them.
 const (

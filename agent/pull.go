@@ -86,7 +86,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p.account(ctx, err)
 	p.out.asked = p.asked.sorted()
 	p.nameBad()
-	if err == nil && p.out.Rebooting() {
+	if err == nil && p.out.Report != nil && p.out.Report.Reboot {
 		err = p.host("").Reboot(ctx)
 	} else {
 		p.handOver(ctx)

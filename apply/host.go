@@ -26,6 +26,8 @@ type Host struct {
 	Git     gitremote.Client  // for checkouts
 	Boot    string            // of the machine, as Boot says; changes with every boot
 	Finish  Finish            // how steps end when the pull is told to stop
+	// Leaving reports that a shutdown is pending or scheduled. Nil: that is not asked.
+	Leaving func(ctx context.Context) bool
 	// Abandoned are the actions that hang. Nil: those of this host alone.
 	Abandoned *Abandoned
 	// Live is told the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.

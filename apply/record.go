@@ -20,6 +20,7 @@ func (s *running) carried(ctx context.Context) bool {
 	}
 	s.mu.Lock()
 	var before StepReport
+	boots := s.Journal.Boots(s.ID())
 	ended, cutOff, making := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID()), s.Journal.Making(s.ID())
 	if s.elected {
 		if key := s.key(); key != "" { // the fleet's record decides what ran
@@ -33,12 +34,15 @@ func (s *running) carried(ctx context.Context) bool {
 		r := s.r
 		r.Outcome, r.Summary, r.Reason, r.Fault, r.Result = before.Outcome, before.Summary, before.Reason, before.Fault, before.Result
 		r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
-		if _, boot := s.act.(Rebooter); boot {
+		if boots {
 			s.afterwards(ctx) // which could not be asked before the host booted
 		}
 		return true
 	}
 	s.r.Made = making
+	if cutOff && boots && s.stillLeaving(ctx) {
+		return true
+	}
 	if cutOff && !s.repeatable() {
 		s.r.Result.State = unknown
 		s.r.fail(errors.New(s.lost()))

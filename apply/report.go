@@ -65,6 +65,7 @@ type Report struct {
 	Seconds float64   `json:"seconds"`           // that it took, also where the clock was set meanwhile
 	Stopped string    `json:"stopped,omitempty"` // why steps were left out at the end
 	Reboot  bool      `json:"reboot,omitempty"`  // the host has to boot before the run goes on
+	Leaving bool      `json:"leaving,omitempty"` // a command of a step asked for the boot: the run goes on after it
 	// NeedsTurn is set when the host has to boot and it was not its turn.
 	NeedsTurn bool            `json:"needsTurn,omitempty"`
 	Steps     []*StepReport   `json:"steps"`

@@ -139,6 +139,8 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 	case out.Reboot:
 		s.reboot()
 		return // no end on record: the run goes on behind this step after the boot
+	case s.leaves(ctx):
+		return // as above
 	default:
 		s.afterwards(ctx)
 	}

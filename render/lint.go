@@ -59,6 +59,7 @@ func (l *Lint) Add(c *Catalog) {
 	l.found = append(l.found, c.halfChanged()...)
 	l.found = append(l.found, c.unquoted()...)
 	l.found = append(l.found, c.ofItself()...)
+	l.found = append(l.found, c.boots()...)
 	l.found = append(l.found, c.warned...)
 	l.found = append(l.found, c.brokenMacros()...)
 }

@@ -234,6 +234,9 @@ func (j *Journal) StartBoot(step, boot, key string, result any) error {
 	return j.append(journalLine{Step: step, Boot: boot, Key: key, Result: data})
 }
 
+// Boots reports a step of the run in progress behind which the host boots, or booted.
+func (j *Journal) Boots(step string) bool { return j.steps[step].Boot != "" }
+
 // End records how a step ended. A success with a key is remembered beyond the run.
 func (j *Journal) End(step, key string, ok bool, result any) error {
 	data, err := json.Marshal(result)

@@ -1,0 +1,91 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// errLeaving is why a run ends behind a command that asked for a boot, such as reboot.
+var errLeaving = errors.New("the host shuts down, and the run goes on behind this step after the boot")
+
+// askTime is how long logind may take to answer.
+const askTime = 2 * time.Second
+
+// Leaving reports that a shutdown of this machine is pending or scheduled: a command such as reboot returns before anything ends.
+func Leaving(ctx context.Context) bool {
+	if _, err := os.Stat("/run/systemd/system"); err != nil { // another init
+		return false
+	}
+	if _, err := os.Stat("/run/systemd/shutdown/scheduled"); err == nil {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	bus, err := dbus.ConnectSystemBus(dbus.WithContext(ctx))
+	if err != nil { // it ends early in a shutdown, and many containers have none
+		return stopping(ctx)
+	}
+	defer bus.Close()
+	preparing, err := bus.Object("org.freedesktop.login1", "/org/freedesktop/login1").GetProperty("org.freedesktop.login1.Manager.PreparingForShutdown")
+	if yes, ok := preparing.Value().(bool); err == nil && ok && yes {
+		return true
+	}
+	return stopping(ctx)
+}
+
+// stopping asks systemd, which knows of a shutdown once logind let it begin.
+func stopping(ctx context.Context) bool {
+	h := Host{Root: "/"}
+	out, err := h.Run(ctx, Command{Args: []string{"systemctl", "is-system-running"}})
+	return err == nil && strings.TrimSpace(out.StdOut) == "stopping"
+}
+
+// leaves reports that the step's command asked for a boot. The run ends behind it, as behind a step that makes the host boot: the step
+// counts as done once the host booted.
+func (s *running) leaves(ctx context.Context) bool {
+	if _, command := s.act.(Judge); !command || s.Host.Leaving == nil || s.job.Validation || !s.Host.Leaving(ctx) {
+		return false
+	}
+	line := *s.r
+	line.Diff = ""
+	line.Result.Result, line.Result.Changed = "ok", line.Outcome == Changed
+	if line.Result.State == "" {
+		line.Result.State = "booted"
+	}
+	if s.Sensitive {
+		line.hideText()
+	}
+	s.mu.Lock()
+	err := s.Journal.StartBoot(s.ID(), s.Host.Boot, s.key(), line)
+	s.mu.Unlock()
+	if err != nil {
+		s.r.fail(err)
+		s.stopBecause(err)
+		return true
+	}
+	s.leave()
+	return true
+}
+
+// leave ends the run for a boot that somebody else makes.
+func (s *running) leave() {
+	s.r.Outcome, s.r.Reason = Pending, errLeaving.Error()
+	s.mu.Lock()
+	s.report.Leaving = !s.over
+	s.mu.Unlock()
+	s.stopBecause(errLeaving)
+}
+
+// stillLeaving reports a command that asked for a boot which has not come yet: to run it again would ask for another one.
+func (s *running) stillLeaving(ctx context.Context) bool {
+	if _, itself := s.act.(Rebooter); itself || s.Host.Leaving == nil || !s.Host.Leaving(ctx) {
+		return false
+	}
+	s.leave()
+	return true
+}

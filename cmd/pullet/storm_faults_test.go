@@ -10,27 +10,41 @@ import (
 	"time"
 )
 
+// stormLane is one thing after another that happens to the fleet, with pauses.
+type stormLane struct {
+	from, to time.Duration // of a pause
+	does     []func(*rand.Rand)
+}
+
+func (s *storm) lanes() []stormLane {
+	often := func(does ...func(*rand.Rand)) stormLane {
+		return stormLane{500 * time.Millisecond, 5 * time.Second, does}
+	}
+	out := []stormLane{
+		often(s.killed, s.killed, s.orphaned, s.stepsKilled, s.stopped, s.reinstalled, s.reverted, s.cloned, s.emptiedUnder),
+		often(s.killed, s.stopped, s.orphaned, s.stepsKilled),
+		often(s.cut, s.cut, s.cut, s.revoke, s.diskFull),
+		often(s.pushes),
+		often(s.operates),
+		{10 * time.Second, 30 * time.Second, []func(*rand.Rand){s.compact, s.noSpace}},
+		{time.Minute, 2 * time.Minute, []func(*rand.Rand){s.memberFault, s.memberFault, s.blackout}}, // each begins a grace time, in which nobody is admitted
+	}
+	if s.kind.clocks {
+		out = append(out, often(s.clockJumps))
+	}
+	return out
+}
+
 // rage does things to the fleet for its time, in lanes. What each lane does is drawn from its own part of the seed; when, is up to the machine.
 func (s *storm) rage() {
 	end := time.Now().Add(s.kind.last)
-	lanes := [][]func(*rand.Rand){
-		{s.killed, s.killed, s.orphaned, s.stepsKilled, s.stopped, s.reinstalled, s.reverted, s.cloned, s.emptiedUnder},
-		{s.killed, s.stopped, s.orphaned, s.stepsKilled},
-		{s.cut, s.cut, s.cut, s.revoke, s.diskFull},
-		{s.memberFault, s.memberFault, s.compact, s.blackout, s.noSpace},
-		{s.pushes},
-		{s.operates},
-	}
-	if s.kind.clocks {
-		lanes = append(lanes, []func(*rand.Rand){s.clockJumps})
-	}
 	var running sync.WaitGroup
-	for i, faults := range lanes {
+	for i, lane := range s.lanes() {
 		x := stormRand(s.seed, i+1)
 		running.Go(func() {
-			for time.Now().Before(end) {
-				sleepFor(x, 500*time.Millisecond, 5*time.Second)
-				faults[x.IntN(len(faults))](x)
+			for pause := between(x, lane.from, lane.to); time.Now().Add(pause).Before(end); pause = between(x, lane.from, lane.to) {
+				time.Sleep(pause)
+				lane.does[x.IntN(len(lane.does))](x)
 			}
 		})
 	}

@@ -123,7 +123,7 @@ func (j *stormJudge) counts(o, admitted *stormHold) (before string, waits bool) 
 		}
 		waits = f.what[1] == "on"
 	}
-	if was := j.versions[version]; was != nil && !waits {
+	if was := j.versions[version]; was != nil && !waits && !o.back {
 		before = was.Groups[o.node]
 	}
 	return before, waits

@@ -88,7 +88,7 @@ type stormHold struct {
 	era           int
 	from, to      int
 	stints        []*stormStint
-	back          bool // it was put back, and nobody knows when it was made
+	back          bool // it was put back, and is older than its fence
 }
 
 // stormFact is a change of the fleet's record, at a revision of an era.
@@ -217,13 +217,13 @@ func (l *stormLog) step(at, era int, word []string, open map[string]*stormStint)
 	return err
 }
 
-// hold gathers what was done under each claim. One that was put back goes on.
+// hold gathers what was done under each claim.
 func (l *stormLog) hold() {
 	type claim struct {
 		node  string
 		fence int64
 	}
-	known, last := map[claim]*stormHold{}, map[string]*stormHold{}
+	known := map[claim]*stormHold{}
 	for _, s := range l.stints {
 		if s.fence == 0 {
 			continue
@@ -231,14 +231,10 @@ func (l *stormLog) hold() {
 		made := l.regroup(s)
 		h := known[claim{s.node, made}]
 		if h == nil {
-			back := l.putBack(s, made)
-			if h = last[s.node]; h == nil || !back {
-				h = &stormHold{node: s.node, fence: made, era: s.era, from: s.from, version: l.at(s.era, made, s.version), back: back}
-				l.holds = append(l.holds, h)
-			}
+			h = &stormHold{node: s.node, fence: made, era: s.era, from: s.from, version: l.at(s.era, made, s.version), back: l.putBack(s, made)}
 			known[claim{s.node, made}] = h
+			l.holds = append(l.holds, h)
 		}
-		last[s.node] = h
 		h.stints = append(h.stints, s)
 		if !s.vanished {
 			h.to = max(h.to, s.to)

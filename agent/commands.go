@@ -77,7 +77,7 @@ func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Cat
 		return err
 	}
 	req.Waiting = func(w *lock.Wait) { p.log.Info(w.Error()) }
-	turn := lock.NewCommandTurn(p.store, req, c.Command)
+	turn := lock.NewCommandTurn(p.store, req, c)
 	if wait, err := p.admit(ctx, turn, p.standBy, nil); wait != nil || err != nil { // the next pull asks again
 		return err
 	}

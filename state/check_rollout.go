@@ -109,6 +109,10 @@ func (c *Command) check(k Key) error {
 	bad.nodes(slices.Concat(c.Stages...))
 	bad.nodes(c.LeftOut)
 	bad.count("max", c.Max, maxNames)
+	bad.unless(len(c.Limits) == 0 || len(c.Limits) == len(c.Stages), "it has %d limits for %d stages", len(c.Limits), len(c.Stages))
+	for _, limit := range c.Limits {
+		bad.count("limit", limit, maxNames)
+	}
 	bad.count("failures", c.MaxFailures, math.MaxInt32)
 	bad.unless(c.Timeout >= 0 && c.Timeout < 366*24*time.Hour, "the timeout %s is absurd", c.Timeout)
 	bad.times(c.At, c.Until)

@@ -19,12 +19,21 @@ type Command struct {
 	Stages      [][]string    `json:"stages"`            // the nodes, frozen: a stage begins when the one before is complete
 	LeftOut     []string      `json:"leftOut,omitempty"` // nodes of the target that did not answer when it was given
 	Max         int           `json:"max"`               // nodes at a time
+	Limits      []int         `json:"limits,omitempty"`  // instead of Max, for each stage
 	MaxFailures int           `json:"maxFailures,omitempty"`
 	Timeout     time.Duration `json:"timeout"` // of the command on a node
 	Reason      string        `json:"reason,omitempty"`
 	By          string        `json:"by"`
 	At          time.Time     `json:"at"`
 	Until       time.Time     `json:"until"` // no node begins with it later, by the clock of etcd
+}
+
+// Limit is how many nodes of a stage run the command at a time.
+func (c Command) Limit(stage int) int {
+	if stage < len(c.Limits) {
+		return c.Limits[stage]
+	}
+	return c.Max
 }
 
 // CommandResult is what came of a command on a node.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/state"
 )
 
@@ -33,9 +33,10 @@ func (a *app) runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "run --target T [--max N] [--stage T]... [--wait] -- COMMAND [ARG...]", GroupID: "fleet",
 		Short: "Run a command on several nodes, so many at a time",
-		Long: "Run has every node of the target that answers run a command, once, at its next pull or at once where its agent runs. Nodes decide for\n" +
-			"themselves: they take turns, obey pauses and switches, and stop when it failed somewhere (--max-failures). With --stage, the nodes of each\n" +
-			"stage are through before the next begin; the rest of the target comes last. A node runs it only where its own configuration has\n" +
+		Long: "Run has every node of the target that answers run a command, once, at its next pull or at once where its agent runs. Nodes take turns as\n" +
+			"in a rollout: role after role in the order of roleDependencies, canaries first, and of each as many at a time as rollingRules allow. They\n" +
+			"obey pauses and switches, and stop when it failed somewhere (--max-failures). --max says another number; --stage another order: the nodes\n" +
+			"of each stage are through before the next begin, and the rest of the target comes last. A node runs it only where its own configuration has\n" +
 			"agent.allowRun: true. A single argument is a line for the shell. Without a command it shows what was given lately.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if before := cmd.ArgsLenAtDash(); len(args) > 0 && before != 0 {
@@ -48,14 +49,16 @@ func (a *app) runCommand() *cobra.Command {
 				case len(args) == 0 && o.target == "":
 					return a.showCommands(ctx, store)
 				}
-				return a.give(ctx, store, o, args)
+				return a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
+					return a.give(ctx, node, store, o, args)
+				})(ctx, store)
 			})
 		},
 	}
 	f := c.Flags()
 	f.StringVar(&o.target, "target", "", "which nodes: role=web, web*, '*'")
-	f.StringArrayVar(&o.stages, "stage", nil, "nodes that are through before others begin; may be repeated")
-	f.StringVar(&o.max, "max", "1", "nodes at a time, or a share of all of them: 2, 25%")
+	f.StringArrayVar(&o.stages, "stage", nil, "nodes that are through before others begin; may be repeated (default: role after role, as in a rollout)")
+	f.StringVar(&o.max, "max", "", "nodes at a time, or a share of all of them: 2, 25% (default: the rolling rules of the repository)")
 	f.IntVar(&o.fails, "max-failures", 0, "failures that stop nobody")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "of the command on a node")
 	f.DurationVar(&o.expires, "expires", time.Hour, "no node begins later than this")
@@ -66,8 +69,11 @@ func (a *app) runCommand() *cobra.Command {
 }
 
 // give gives a command, says what else is under way, and waits for its end where that was asked for.
-func (a *app) give(ctx context.Context, store *state.Store, o runOptions, args []string) error {
-	c, err := o.command(ctx, store, args)
+func (a *app) give(ctx context.Context, node *agent.Agent, store *state.Store, o runOptions, args []string) error {
+	if err := o.check(args); err != nil {
+		return err
+	}
+	c, err := a.command(ctx, node, store, o, args)
 	if err != nil {
 		return err
 	}
@@ -80,7 +86,7 @@ func (a *app) give(ctx context.Context, store *state.Store, o runOptions, args [
 	} else if err != nil {
 		return err
 	}
-	fmt.Fprintf(a.out, "command %s given to %s, %d at a time\n", c.ID, count(len(slices.Concat(c.Stages...)), "node"), c.Max)
+	fmt.Fprintf(a.out, "command %s given to %s, %s\n", c.ID, count(len(slices.Concat(c.Stages...)), "node"), atATime(c))
 	for _, n := range c.LeftOut {
 		fmt.Fprintf(a.out, "left out: %s does not answer\n", n)
 	}
@@ -97,76 +103,6 @@ func (a *app) give(ctx context.Context, store *state.Store, o runOptions, args [
 		return nil
 	}
 	return a.awaitCommand(ctx, store, c.ID)
-}
-
-// command makes the command with its nodes frozen.
-func (o runOptions) command(ctx context.Context, store *state.Store, args []string) (*state.Command, error) {
-	limit, ok := render.Limit{Text: o.max}.Of(1)
-	switch {
-	case len(args) == 0:
-		return nil, usage(errors.New("name a command after --: pullet run --target role=web -- uptime"))
-	case o.target == "":
-		return nil, usage(errors.New("--target says which nodes: role=web, web*, '*'"))
-	case o.fails < 0:
-		return nil, usage(fmt.Errorf("--max-failures %d: write a number from 0 on", o.fails))
-	case !ok || limit < 1:
-		return nil, usage(fmt.Errorf("--max %q: write a number of nodes from 1 on, or a share such as 25%%", o.max))
-	}
-	fleet, err := store.Overview(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	c := &state.Command{
-		ID: time.Now().UTC().Format("20060102T150405.000"), Args: args, Target: o.target, MaxFailures: o.fails, Timeout: o.timeout, Reason: o.reason,
-		By: operator(), At: time.Now().UTC(), Until: time.Now().UTC().Add(o.expires),
-	}
-	if err := o.freeze(c, fleet); err != nil {
-		return nil, err
-	}
-	n := len(slices.Concat(c.Stages...))
-	if n == 0 {
-		return nil, fmt.Errorf("no node that answers matches %s: see pullet nodes", o.target)
-	}
-	c.Max, _ = render.Limit{Text: o.max}.Of(n)
-	return c, nil
-}
-
-// freeze chooses the nodes of each stage, among those that answer.
-func (o runOptions) freeze(c *state.Command, fleet *state.Overview) error {
-	all, err := render.ParseTarget(o.target)
-	if err != nil {
-		return usage(err)
-	}
-	var stages []render.Target
-	for _, text := range o.stages {
-		t, err := render.ParseTarget(text)
-		if err != nil {
-			return usage(err)
-		}
-		stages = append(stages, t)
-	}
-	c.Stages = make([][]string, len(stages)+1)
-	for _, name := range slices.Sorted(maps.Keys(fleet.Nodes)) {
-		labels := fleet.Nodes[name].Labels
-		if !all.Matches(name, labels) {
-			continue
-		}
-		if !fleet.Alive[name] {
-			c.LeftOut = append(c.LeftOut, name)
-			continue
-		}
-		stage := slices.IndexFunc(stages, func(t render.Target) bool { return t.Matches(name, labels) })
-		if stage < 0 {
-			stage = len(stages)
-		}
-		c.Stages[stage] = append(c.Stages[stage], name)
-	}
-	for i, text := range o.stages {
-		if len(c.Stages[i]) == 0 {
-			return fmt.Errorf("no node of %s that answers is in the stage %s: see pullet nodes", o.target, text)
-		}
-	}
-	return nil
 }
 
 // awaitCommand shows results as they come, until all are there or nobody goes on.

@@ -86,6 +86,7 @@ func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string)
 		ops = append(ops, state.Put(t.store.TotalPrefix()+strconv.Itoa(d.Total), value))
 	}
 	if t.slots {
+		ops = append(ops, clientv3.OpPut(t.store.BegunKey(q.rollout(), t.gate), ""))
 		ops = append(ops, t.store.StatusOps(q.node(), state.Rollout, state.Running, q.status(""))...)
 		ops = append(ops, t.store.BeginOp(q.Presence, q.status(state.InRun)))
 	}
@@ -166,12 +167,6 @@ func (t *Turn) holding() []clientv3.Cmp {
 
 // Release gives the claim back and records nothing else. One that was taken back already is no error.
 func (t *Turn) Release(ctx context.Context) error { return t.free(ctx) }
-
-// Park gives the claim back, if the node has one, and records what it waits for in mid-run.
-func (t *Turn) Park(ctx context.Context, st state.Status) error {
-	st.Parked = true
-	return t.free(ctx, t.store.StatusOps(t.req.node(), state.Rollout, state.Pending, st)...)
-}
 
 func (t *Turn) free(ctx context.Context, more ...clientv3.Op) error {
 	if t.key == "" && len(more) == 0 {

@@ -64,6 +64,7 @@ type Decision struct {
 	Reclaim   []int  // places to take back first, of holders that are lost
 	Expel     []Held // and claims in other groups
 	Stalled   bool   // no holder finished in time: the group is to be halted
+	Late      string // who did not
 	Recognise bool   // etcd's incarnation is to be recorded first
 	Disarm    bool   // the progress deadline does not count now
 	Arm       bool   // it counts again, and nobody set it going
@@ -154,7 +155,7 @@ func (v View) full(w *Wait) Decision {
 		d.Expel = deadOnes(v.Guests)
 	}
 	if v.Timed && len(v.Claims) > 0 && v.Gate.State != state.Halted {
-		d.Stalled, d.Arm = v.Gate.Clock && !v.Ticking, !v.Gate.Clock
+		d.Stalled, d.Arm, d.Late = v.Gate.Clock && !v.Ticking, !v.Gate.Clock, v.busy().Reason
 	}
 	return d
 }

@@ -186,9 +186,7 @@ func (t *Turn) rules(r *reading, a *answers) {
 		v.Slots = r.slots
 	}
 	v.Ticking = len(a.kvs()) > 0
-	if q.Rules.Closed != nil {
-		v.Closed = q.Rules.Closed(time.Now())
-	}
+	v.Closed = t.closed()
 	v.All = r.gates[state.AllGroups]
 	if len(q.Rules.Depends) > 0 {
 		closed, soaks := lastParts(t.store, a.kvs()), a.kvs()
@@ -203,6 +201,14 @@ func (t *Turn) rules(r *reading, a *answers) {
 			v.Depends = append(v.Depends, d)
 		}
 	}
+}
+
+// closed is when the maintenance window of the group opens; "" is now.
+func (t *Turn) closed() string {
+	if t.req.Rules.Closed == nil {
+		return ""
+	}
+	return t.req.Rules.Closed(time.Now())
 }
 
 // switches finds the operator's word that holds: host over role over global; nothing lifts a pause.

@@ -280,3 +280,36 @@ func TestWhoDoesNotGoOn(t *testing.T) {
 	f.switchOff(state.HostScope("db1"))
 	f.mustWait(web, "db1 (disabled); pullet enable --host db1")
 }
+
+// TestDeadlineOfParked: a group whose only node waits in mid-run halts, so that no newer version waits for it; not while all are paused.
+func TestDeadlineOfParked(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	q := f.request("web1", "web")
+	q.Rules.Deadline = time.Second
+	turn := f.mustTry(q)
+	clock := f.ClockKey("v1", "web")
+	waits := state.Status{Reason: `service "db"`}
+	f.must(turn.Park(f.ctx, waits))
+	if !f.there(clock) || f.gate("web").State == state.Halted {
+		t.Fatal("it does not count, or is over at once")
+	}
+	f.pause()
+	f.gone(clock)
+	f.must(turn.Park(f.ctx, waits))
+	if g := f.gate("web"); g.State == state.Halted || g.Clock {
+		t.Errorf("it counts while all are paused: %+v", g)
+	}
+	_, err := f.Unpause(f.ctx)
+	f.must(err)
+	f.must(turn.Park(f.ctx, waits))
+	f.gone(clock)
+	f.must(turn.Park(f.ctx, waits))
+	want := `no node finished within 1s (rollout.progressDeadline); web1 waits in mid-run for service "db"`
+	if g := f.gate("web"); g.State != state.Halted || g.Reason != want {
+		t.Errorf("%+v", g)
+	}
+	if done, err := f.CanariesDone(f.ctx, f.version, "web"); err != nil || !done {
+		t.Errorf("newer versions wait: %v", err)
+	}
+}

@@ -26,25 +26,11 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 	if err := t.holders(ctx, r, d); err != nil {
 		return false, err
 	}
-	if d.Stalled {
-		return true, t.stall(ctx, r)
-	}
-	if d.Arm {
-		clock, err := t.wind(ctx)
-		if err != nil {
-			return false, err
-		}
-		gate := r.view.Gate
-		gate.Clock = true
-		return true, t.setGate(ctx, r, gate, clock)
-	}
-	if d.Yield {
+	if d.Yield && !d.Stalled && !d.Arm {
 		return true, t.yield(ctx, r)
 	}
-	if d.Disarm {
-		gate := r.view.Gate
-		gate.Clock = false
-		return true, t.setGate(ctx, r, gate, clientv3.OpDelete(t.store.ClockKey(t.req.rollout(), t.gate)))
+	if set, err := t.setClock(ctx, r, *d); set || err != nil {
+		return set, err
 	}
 	for i := range r.view.Depends {
 		dep := &r.view.Depends[i]
@@ -149,14 +135,6 @@ func (t *Turn) setGate(ctx context.Context, r *reading, gate state.Gate, more ..
 		If(clientv3.Compare(clientv3.ModRevision(t.store.GateKey(t.req.rollout(), t.gate)), "=", r.gateRev)).
 		Then(append(more, t.store.GateOp(t.req.rollout(), t.gate, gate), t.store.RingOp())...).Commit()
 	return err
-}
-
-// stall halts the group because no holder finished within the progress deadline.
-func (t *Turn) stall(ctx context.Context, r *reading) error {
-	gate := r.view.Gate
-	gate.State, gate.Clock, gate.Node = state.Halted, false, ""
-	gate.Reason = fmt.Sprintf("no node finished within %s (rollout.progressDeadline); %s", t.req.Rules.Deadline, r.view.busy().Reason)
-	return t.setGate(ctx, r, gate)
 }
 
 // reclaim takes a claim back from a node that does not answer, and records it. The store itself says that the node's lease ended.

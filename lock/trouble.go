@@ -28,7 +28,7 @@ func trouble(ctx context.Context, s *state.Store, q *Request, holders []state.Ho
 		if _, paused := plight.Switches[state.PauseScope]; paused && h.Off == "" {
 			h.Off = state.PauseScope
 		}
-		h.Failed = p.Failed == q.Version.ID
+		h.Failed, h.Parked = p.Failed == q.Version.ID, p.Parked == q.Version.ID
 		if p.Known && h.Since.IsZero() {
 			h.Since = time.Unix(0, 0) // it was seen
 		}
@@ -51,6 +51,7 @@ func offScope(switches map[string]state.Switch, node, role, version string) stri
 
 // clearOf is what an operator can do about nodes that are waited for.
 func clearOf(holders []state.Holder) string {
+	clear := noAction
 	for _, h := range holders {
 		switch {
 		case h.Off == state.PauseScope:
@@ -59,6 +60,8 @@ func clearOf(holders []state.Holder) string {
 			return "pullet enable --" + h.Off
 		case h.Alive && h.Failed:
 			return fmt.Sprintf("mend %s, or push a commit that does (see pullet failures)", h.Node)
+		case h.Alive && h.Parked:
+			clear = "it waits itself: pullet status says for what" // others may be in worse trouble
 		case h.Alive:
 		case !h.Since.IsZero():
 			return startAgain(h.Node)
@@ -66,7 +69,7 @@ func clearOf(holders []state.Holder) string {
 			return fmt.Sprintf("start %[1]s, remove it from nodes/ in the repository, or give it up: pullet decommission %[1]s", h.Node)
 		}
 	}
-	return noAction
+	return clear
 }
 
 // life is how a node is, in a word. One that was never seen has no time.
@@ -78,6 +81,8 @@ func life(h state.Holder) string {
 		return "disabled"
 	case h.Alive && h.Failed:
 		return "failed"
+	case h.Alive && h.Parked:
+		return "waits in mid-run"
 	case h.Alive:
 		return "alive"
 	case !h.Since.IsZero():

@@ -63,6 +63,7 @@ type Holder struct {
 	Alive  bool      `json:"alive"`
 	Off    string    `json:"off,omitempty"`    // the switch that keeps it where it is: "host web1", "role web", "global"
 	Failed bool      `json:"failed,omitempty"` // at the version that others wait for
+	Parked bool      `json:"parked,omitempty"` // it waits in mid-run of that version
 }
 
 // Categories and states of a status: a node is in exactly one state of each category.

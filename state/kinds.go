@@ -60,6 +60,7 @@ var kinds = []kind{
 	{"rollout/ROLLOUT/done/GROUP/NODE", nil, "", ""},
 	{"rollout/ROLLOUT/through/GROUP", nil, "", ""},
 	{"rollout/ROLLOUT/away/GROUP", examines[Count], "it is counted again", ""},
+	{"rollout/ROLLOUT/begun/GROUP", nil, "", ""},
 	{"rollout/ROLLOUT/closed/GROUP", nil, "", ""},
 	{"rollout/ROLLOUT/soak/GROUP", examines[Moment], "the group is still watched", ""},
 	{"rollout/ROLLOUT/clock/GROUP", nil, "", ""},

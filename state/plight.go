@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"slices"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -20,6 +21,7 @@ type NodePlight struct {
 	Alive  bool
 	Role   string
 	Failed string // the version that failed there
+	Parked string // the version in whose mid-run it waits
 }
 
 // PlightOf reads what may keep nodes from going on.
@@ -38,8 +40,8 @@ func (s *Store) PlightOf(ctx context.Context, nodes []string) (*Plight, error) {
 		return nil, err
 	}
 	for i, node := range nodes {
-		kvs := func(k int) []*mvccpb.KeyValue { return answers[3*i+k].GetResponseRange().Kvs }
-		p.Nodes[node] = s.plightOf(kvs(0), kvs(1), kvs(2))
+		kvs := func(k int) []*mvccpb.KeyValue { return answers[plightKeys*i+k].GetResponseRange().Kvs }
+		p.Nodes[node] = s.plightOf(kvs(0), kvs(1), slices.Concat(kvs(2), kvs(3)))
 	}
 	return p, nil
 }
@@ -47,20 +49,29 @@ func (s *Store) PlightOf(ctx context.Context, nodes []string) (*Plight, error) {
 func (s *Store) plightOps(node string) []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(s.NodeKey(node)), clientv3.OpGet(s.AliveKey(node), clientv3.WithKeysOnly()), clientv3.OpGet(s.statusKey(Rollout, Failed, node)),
+		clientv3.OpGet(s.statusKey(Rollout, Pending, node)),
 	}
 }
 
+// plightKeys is how many keys plightOps read of a node.
+const plightKeys = 4
+
 // plightOf is what the records of a node say. One that cannot be read is there all the same: the node counts.
-func (s *Store) plightOf(record, alive, failed []*mvccpb.KeyValue) NodePlight {
+func (s *Store) plightOf(record, alive, rollout []*mvccpb.KeyValue) NodePlight {
 	p := NodePlight{Known: len(record) > 0, Alive: len(alive) > 0}
 	for _, kv := range record {
 		if n, err := Read[Node](s, kv); err == nil {
 			p.Known, p.Role = !n.Decommissioned, n.Role
 		}
 	}
-	for _, kv := range failed {
-		if st, err := Read[Status](s, kv); err == nil {
+	for _, kv := range rollout {
+		st, err := Read[Status](s, kv)
+		switch k, _ := s.Key(kv); {
+		case err != nil:
+		case k.State == Failed:
 			p.Failed = st.Version
+		case st.Parked:
+			p.Parked = st.Version
 		}
 	}
 	return p

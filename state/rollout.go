@@ -107,6 +107,9 @@ func (s *Store) ClosedKey(rollout, group string) string {
 // SoakKey is there while a group that is through is watched before others follow.
 func (s *Store) SoakKey(rollout, group string) string { return s.rolloutKey(rollout, "soak", group) }
 
+// BegunKey is there when a node of the group was admitted.
+func (s *Store) BegunKey(rollout, group string) string { return s.rolloutKey(rollout, "begun", group) }
+
 // ClockKey is there until no holder of the group finished for the progress deadline.
 func (s *Store) ClockKey(rollout, group string) string { return s.rolloutKey(rollout, "clock", group) }
 
@@ -173,8 +176,8 @@ func GroupOf(role string) string {
 	return role
 }
 
-// CanariesDone reports that the canaries of a version are through and were watched long enough, or that the version is halted somewhere: then
-// nobody waits for them.
+// CanariesDone reports that the canaries of a version are through and were watched long enough, that none of them has begun, or that the version is halted
+// somewhere: then no newer version waits for them.
 func (s *Store) CanariesDone(ctx context.Context, v *Version, group string) (bool, error) {
 	got, err := s.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.ClosedKey(v.Rollout(), group), clientv3.WithCountOnly()),
@@ -182,9 +185,13 @@ func (s *Store) CanariesDone(ctx context.Context, v *Version, group string) (boo
 		clientv3.OpGet(s.ThroughKey(v.Rollout(), group), clientv3.WithKeysOnly()),
 		s.RosterOp(s.RosterKey(v.Rollout(), group), ""),
 		clientv3.OpGet(s.GateKey(v.Rollout(), ""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.BegunKey(v.Rollout(), group), clientv3.WithCountOnly()),
 	).Commit()
 	if err != nil {
 		return false, err
+	}
+	if got.Responses[5].GetResponseRange().Count == 0 {
+		return true, nil
 	}
 	for _, kv := range got.Responses[4].GetResponseRange().Kvs {
 		if group, gate := s.ReadGate(kv); group != "" && gate.State == Halted {

@@ -19,6 +19,7 @@ var ErrReload = errors.New("the configuration changed")
 // Observer sees what the loop does. Reload may be nil.
 type Observer struct {
 	Waiting func(*lock.Wait)        // each reason to wait
+	Begin   func(apply.Begun)       // each step that begins to change the host
 	Step    func(*apply.StepReport) // each step that ended
 	Pulled  func(*Outcome, error)   // each pull; that the fleet's record is away the loop says itself
 	Reload  <-chan os.Signal        // asks for the configuration to be read again
@@ -40,7 +41,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	for {
 		began := time.Now()
 		fleet.rest()
-		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: o.Waiting, Watch: o.Step, loop: true})
+		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: o.Waiting, Begin: o.Begin, Watch: o.Step, loop: true})
 		if ctx.Err() != nil {
 			return nil
 		}

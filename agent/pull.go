@@ -25,6 +25,7 @@ type Options struct {
 	PruneRemoved bool                    // remove also what removed jobs left that did not say prune: true
 	Retry        bool                    // try a version again whose files were put back here
 	By           string                  // who asked, for the record
+	Begin        func(apply.Begun)       // sees each step as it begins to change the host; may be nil
 	Watch        func(*apply.StepReport) // sees each step as it ends; may be nil
 	Waiting      func(*lock.Wait)        // sees each reason to wait; may be nil
 	loop         bool                    // the agent's loop: the lease is short and renewed
@@ -294,7 +295,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 		return nil, err
 	}
 	o := apply.Options{
-		Run: p.out.Run, Host: p.host(v.ID), Journal: p.journal, Watch: p.Watch, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
+		Run: p.out.Run, Host: p.host(v.ID), Journal: p.journal, Begin: p.Begin, Watch: p.Watch, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
 		Upgrade: !p.upToDate(v) && turn != nil, Rest: p.rest, Look: p.look(),
 	}

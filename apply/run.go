@@ -32,6 +32,8 @@ type Options struct {
 	// Rest does something that waits, within the time that the pull may wait in all. It returns an error when that time is up, or ctx ended.
 	// Nil: there is no bound.
 	Rest func(ctx context.Context, wait func(context.Context)) error
+	// Begin sees each step that begins to change the host, one at a time with Watch. It may be nil.
+	Begin func(Begun)
 	// Watch sees each step's report as it comes, one at a time. It may be nil.
 	Watch func(*StepReport)
 	Log   *logrus.Entry

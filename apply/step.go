@@ -113,6 +113,7 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 	}
 	defer s.serialized(s.run)
 	s.ran = true
+	s.tellBegin(change)
 	ctx, finished := s.finishing(ctx)
 	defer finished()
 	out, err := s.persist(ctx, func() (Output, error) { return act(ctx) })

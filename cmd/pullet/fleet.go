@@ -27,7 +27,7 @@ func (a *app) onFleet(cmd *cobra.Command, do func(ctx context.Context, store *st
 	err = store.Explain(do(cmd.Context(), store))
 	for _, bad := range store.BadRecords() {
 		if said, ok := errors.AsType[*state.BadRecordError](err); !ok || said.Key != bad.Key {
-			fmt.Fprintf(a.err, "pullet: warning: %v\n", bad)
+			a.warn("%v", bad)
 		}
 	}
 	return err
@@ -71,7 +71,7 @@ func (a *app) rulesOf(ctx context.Context, node *agent.Agent, store *state.Store
 	}
 	rules, inventory, err := node.Rules(ctx, store, v)
 	if err != nil {
-		fmt.Fprintf(a.err, "pullet: warning: the rules and the inventory of %s cannot be read here: %v\n", v, err)
+		a.warn("the rules and the inventory of %s cannot be read here: %v", v, err)
 	}
 	return rules, inventory, err == nil
 }

@@ -60,7 +60,7 @@ func (a *app) listRuns(dir string, runs []string) error {
 			continue
 		}
 		if damaged, ok := errors.AsType[*state.DamagedReportError](err); ok { // the others are there all the same
-			fmt.Fprintf(a.err, "pullet: warning: %v\n", damaged)
+			a.warn("%v", damaged)
 			continue
 		}
 		if err != nil {

@@ -73,13 +73,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, endNow <-
 	case errors.As(err, &ended) && ended.err == nil:
 		return ended.code
 	case errors.As(err, &ended):
-		fmt.Fprintf(stderr, "pullet: %v\n", ended.err)
+		tell(stderr, logrus.ErrorLevel, "pullet: %v", ended.err)
 		return ended.code
 	case strings.HasPrefix(err.Error(), "unknown command"):
-		fmt.Fprintf(stderr, "pullet: %v\n", err)
+		tell(stderr, logrus.ErrorLevel, "pullet: %v", err)
 		return exitUsage
 	}
-	fmt.Fprintf(stderr, "pullet: %v\n", err)
+	tell(stderr, logrus.ErrorLevel, "pullet: %v", err)
 	return agent.ExitError
 }
 
@@ -207,7 +207,9 @@ func (a *app) logger() *logrus.Entry {
 	l := logrus.New()
 	l.SetOutput(ownWriter{a.err})
 	l.SetLevel([]logrus.Level{logrus.WarnLevel, logrus.InfoLevel, logrus.DebugLevel}[min(a.verbose, 2)])
-	if a.logFormat == "json" {
+	if toJournal(a.err) && a.logFormat != "json" {
+		l.SetFormatter(harmless{journalFormat{}})
+	} else if a.logFormat == "json" {
 		l.SetFormatter(harmless{&logrus.JSONFormatter{}})
 	} else {
 		l.SetFormatter(harmless{&logrus.TextFormatter{DisableColors: !colour(a.err), ForceColors: colour(a.err), FullTimestamp: true}})

@@ -76,7 +76,7 @@ func (a *app) planConfig(dir string) (c agent.Config, done func() error, err err
 
 func (a *app) printPlan(out *agent.Outcome, detailed bool) error {
 	for _, w := range append(append([]error(nil), out.Refused...), out.Warnings...) {
-		fmt.Fprintf(a.err, "pullet: warning: %v\n", w)
+		a.warn("%v", w)
 	}
 	done, err := a.structured(out.Report)
 	if err != nil {

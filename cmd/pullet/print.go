@@ -63,10 +63,7 @@ func printStep(w io.Writer, s *apply.StepReport, diff bool) {
 	if s.Reason != "" {
 		text = s.Reason
 	}
-	if s.Drift { // the host was changed, not the repository
-		text += " (drift)"
-	}
-	fmt.Fprintf(w, "%s %-8s %s: %s\n", mark(s.Outcome), s.Outcome, s.Title(), text)
+	fmt.Fprintf(w, "%s %-8s %s: %s\n", mark(s.Outcome), s.Outcome, s.Title(), text+driftMark(s))
 	if diff && s.Diff != "" {
 		fmt.Fprint(w, s.Diff)
 	}

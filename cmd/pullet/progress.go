@@ -22,6 +22,8 @@ type progress struct {
 	wait  *lock.Wait
 	steps int
 	last  string
+	now   map[string]apply.Begun // the steps that run, by their ids
+	since map[string]time.Time
 	told  string // the last line, but for how long it is so
 	drawn time.Time
 }
@@ -34,7 +36,7 @@ const (
 
 // newProgress starts showing; stop takes the line away and waits until nothing more is written.
 func newProgress(ctx context.Context, w io.Writer) (p *progress, stop func()) {
-	p = &progress{w: w, live: terminal(w)}
+	p = &progress{w: w, live: terminal(w), now: map[string]apply.Begun{}, since: map[string]time.Time{}}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -74,6 +76,9 @@ func (p *progress) tell() {
 	switch {
 	case p.wait != nil:
 		text, since = p.wait.Error(), " (for "+ago(p.wait.Since)+")"
+	case len(p.now) > 0:
+		b := p.oldest()
+		text, since = fmt.Sprintf("%s: %s: %s", b.Place(), b.Title, b.Doing), " (for "+ago(p.since[b.ID])+")"
 	case p.steps > 0:
 		text = fmt.Sprintf("%s done, the last: %s", count(p.steps, "step"), p.last)
 	default:
@@ -96,19 +101,37 @@ func (p *progress) Waiting(w *lock.Wait) {
 	p.tell()
 }
 
+// Begin is told each step that begins to change something.
+func (p *progress) Begin(b apply.Begun) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.now[b.ID], p.since[b.ID] = b, time.Now()
+}
+
+// oldest is the step that has run for the longest time; p.mu is held.
+func (p *progress) oldest() (first apply.Begun) {
+	for id, b := range p.now {
+		if first.ID == "" || p.since[id].Before(p.since[first.ID]) {
+			first = b
+		}
+	}
+	return first
+}
+
 // Step is told each step that ended.
 func (p *progress) Step(s *apply.StepReport) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.wait, p.last = nil, s.Title()
+	delete(p.now, s.Job+"/"+s.Step)
 	p.steps++
 	if p.live && time.Since(p.drawn) > redrawEvery {
 		p.tell()
 	}
 }
 
-// Line is told what a command of a step prints, as it comes.
-func (p *progress) Line(step, line string) {
+// Live is told what a command of a step prints, as it comes.
+func (p *progress) Live(step, line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()

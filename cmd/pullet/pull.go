@@ -58,17 +58,22 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 	if !cmd.Flags().Changed("wait") {
 		o.Wait = config.Agent.Wait.Std()
 	}
-	node, err := agent.New(config, build().Version, a.logger())
+	live, logged := a.verbose > 0, toJournal(a.err) && a.output == "table"
+	if logged {
+		a.verbose = max(a.verbose, 1)
+	}
+	log := a.logger()
+	node, err := agent.New(config, build().Version, log)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
 	node.EndNow = a.endNow
 	o.By = operator()
-	shown, stop := newProgress(cmd.Context(), a.err)
-	o.Waiting, o.Watch = shown.Waiting, shown.Step
-	if a.verbose > 0 {
-		node.Live = shown.Line
+	show, stop := a.watcher(cmd.Context(), log, logged)
+	o.Waiting, o.Begin, o.Watch = show.Waiting, show.Begin, show.Step
+	if live {
+		node.Live = show.Live
 	}
 	out, err := node.Pull(cmd.Context(), o)
 	stop()
@@ -80,13 +85,34 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 	if err != nil && out.Report == nil {
 		return stopped(cmd.Context(), err)
 	}
-	if err := errors.Join(a.printOutcome(out, config), err); err != nil { // what was done is shown also where it could not be recorded
+	if logged {
+		newRunLog(log).Pulled(out, nil)
+	} else {
+		err = errors.Join(a.printOutcome(out, config), err)
+	}
+	if err != nil { // what was done is shown also where it could not be recorded
 		return stopped(cmd.Context(), err)
 	}
 	if code := exitCode(out, detailed); code != 0 {
 		return &exit{code, nil}
 	}
 	return nil
+}
+
+// watcher sees a pull while it runs.
+type watcher interface {
+	Waiting(*lock.Wait)
+	Begin(apply.Begun)
+	Step(*apply.StepReport)
+	Live(step, line string)
+}
+
+// watcher is what shows a pull: the log in systemd's journal, and elsewhere the progress.
+func (a *app) watcher(ctx context.Context, log *logrus.Entry, logged bool) (w watcher, stop func()) {
+	if logged {
+		return newRunLog(log), func() {}
+	}
+	return newProgress(ctx, a.err)
 }
 
 // stopped is the error of a pull that could not be made, or none of its own where it was told to stop.
@@ -118,10 +144,10 @@ func exitCode(o *agent.Outcome, detailed bool) int {
 // printOutcome shows what came of a pull.
 func (a *app) printOutcome(o *agent.Outcome, c agent.Config) error {
 	for _, w := range o.Warnings {
-		fmt.Fprintf(a.err, "pullet: warning: %v\n", w)
+		a.warn("%v", w)
 	}
 	for _, e := range append(append([]error(nil), o.Refused...), o.Failures...) {
-		fmt.Fprintf(a.err, "pullet: %v\n", e)
+		tell(a.err, logrus.ErrorLevel, "pullet: %v", e)
 	}
 	if done, err := a.structured(outcomeJSON(o)); done || err != nil {
 		return err
@@ -192,49 +218,13 @@ func (a *app) agent(ctx context.Context, reload <-chan os.Signal) (err error) {
 	}
 	defer func() { err = errors.Join(err, node.Close()) }()
 	node.EndNow = a.endNow
+	says := newRunLog(log)
 	if live {
-		node.Live = func(step, line string) { log.WithField("step", step).Info(line) }
+		node.Live = says.Live
 	}
-	waiting := func(w *lock.Wait) { log.WithField("gate", w.Gate).Info(w.Error()) }
 	log.WithField("version", build().Version).Info("the agent starts")
 	defer log.Info("the agent ends")
-	pulled := func(o *agent.Outcome, err error) {
-		for _, w := range o.Warnings {
-			log.Warn(w)
-		}
-		for _, e := range append(o.Refused, o.Failures...) {
-			log.Error(e)
-		}
-		var away *state.UnreachableError
-		switch {
-		case errors.As(err, &away): // the loop said it
-		case err != nil:
-			log.WithError(err).Error("pull")
-		case o.Report != nil && o.Report.Failed():
-			log.WithField("run", o.Run).Errorf("%s: %s", ran(o.Report), counts(o.Report)) // the steps said why
-		case o.Report != nil:
-			log.WithField("run", o.Run).Infof("%s: %s", ran(o.Report), counts(o.Report))
-		}
-	}
-	return node.Loop(ctx, agent.Observer{Waiting: waiting, Step: logStep(log), Pulled: pulled, Reload: reload})
-}
-
-// ran is the version that a report is about: while a node waits, not the one that it waits for.
-func ran(r *apply.Report) string {
-	return (&state.Version{ID: r.Version, Release: r.Release}).String()
-}
-
-// logStep logs what was changed, and what failed.
-func logStep(log *logrus.Entry) func(*apply.StepReport) {
-	return func(s *apply.StepReport) {
-		line := log.WithFields(logrus.Fields{"step": s.Title(), "at": s.Pos.String()})
-		switch s.Outcome {
-		case apply.Changed:
-			line.Info("changed: " + s.Summary)
-		case apply.Failed:
-			line.Error("failed: " + s.Reason)
-		}
-	}
+	return node.Loop(ctx, agent.Observer{Waiting: says.Waiting, Begin: says.Begin, Step: says.Step, Pulled: says.Pulled, Reload: reload})
 }
 
 func (a *app) factsCommand() *cobra.Command {

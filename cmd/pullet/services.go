@@ -76,7 +76,7 @@ func (a *app) servicesSeen(away error) (*state.Overview, error) {
 	if err != nil || at.IsZero() {
 		return nil, errors.Join(away, err)
 	}
-	fmt.Fprintf(a.err, "pullet: warning: %v\npullet: warning: this is what the node saw %s ago, also of who answers\n", away, ago(at))
+	a.warn("%v\npullet: warning: this is what the node saw %s ago, also of who answers", away, ago(at))
 	o := &state.Overview{Services: map[string]map[string]state.Service{}, Alive: map[string]bool{}}
 	for name, list := range v.Services {
 		o.Services[name] = map[string]state.Service{}
@@ -126,7 +126,7 @@ func (a *app) used(list []instance) []instance {
 		}
 	}
 	if len(doubtful) > 0 {
-		fmt.Fprintf(a.err, "pullet: warning: listed although it does not answer, as more than half of the service's nodes do not: %s\n", shownNames(doubtful, 5))
+		a.warn("listed although it does not answer, as more than half of the service's nodes do not: %s", shownNames(doubtful, 5))
 	}
 	return out
 }

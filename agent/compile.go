@@ -76,7 +76,7 @@ func (p *pull) node() render.Node {
 // bind compiles a repository for this node, gives its steps their actions, and fetches what extensions need.
 func (a *Agent) bind(ctx context.Context, repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
 	dir := a.config.Paths.HostVars
-	vars, err := render.HostVars(os.DirFS(dir), dir)
+	vars, secrets, err := render.HostVars(os.DirFS(dir), dir)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (a *Agent) bind(ctx context.Context, repo *render.Repository, v *state.Vers
 		return nil, err
 	}
 	program, cat, err := apply.Compile(repo, render.Input{
-		Context: ctx, Node: a.config.Node, Facts: a.facts(), View: view, HostVars: vars, Version: v.ID, Release: v.Release, Agent: a.build,
+		Context: ctx, Node: a.config.Node, Facts: a.facts(), View: view, HostVars: vars, Secrets: secrets, Version: v.ID, Release: v.Release, Agent: a.build,
 	}, slices.Concat(a.actions, extensions.Specs()))
 	if err != nil {
 		return nil, err

@@ -222,7 +222,7 @@ func (e *elsewhereError) add(node string, mistakes render.ErrorList) {
 
 // hasOwnVars reports variables of this host's own beside those of the repository, also where they cannot be read.
 func (a *Agent) hasOwnVars() bool {
-	vars, err := render.HostVars(os.DirFS(a.config.Paths.HostVars), a.config.Paths.HostVars)
+	vars, _, err := render.HostVars(os.DirFS(a.config.Paths.HostVars), a.config.Paths.HostVars)
 	return err != nil || len(vars) > 0
 }
 

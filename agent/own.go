@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/ownfile"
+	"github.com/pullet/pullet/render"
 )
 
 // ownFile is a file or a directory that the configuration names.
@@ -94,13 +96,29 @@ func (c *Config) CheckFiles() error {
 func (c *Config) OpenSecrets() []error { return c.openSecrets(warned, refused) }
 
 func (c *Config) openSecrets(kinds ...secrecy) (errs []error) {
-	for _, f := range c.ownFiles() {
+	for _, f := range append(c.ownFiles(), c.secretVars()...) {
 		var open *ownfile.OpenError
 		if slices.Contains(kinds, f.secret) && *f.path != "" && errors.As(ownfile.Private(*f.path), &open) {
 			errs = append(errs, fmt.Errorf("%s: %w", f.key, open))
 		}
 	}
 	return errs
+}
+
+// secretVars are the files of host variables with secrets.
+func (c *Config) secretVars() []ownFile {
+	files, err := filepath.Glob(filepath.Join(c.Paths.HostVars, "*.yaml"))
+	if err != nil {
+		return nil
+	}
+	var out []ownFile
+	for _, file := range files {
+		text, err := os.ReadFile(file) // one that cannot be read fails elsewhere
+		if err == nil && render.HoldsSecrets(string(text)) {
+			out = append(out, ownFile{"paths.hostVars", &file, warned})
+		}
+	}
+	return out
 }
 
 // checkCleartext refuses to send secrets over connections on which everybody on the way can read them.

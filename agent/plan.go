@@ -15,6 +15,7 @@ import (
 // that directory; of the options it takes those of pruning. Nothing is touched: not the host, not the fleet's record, not the journal.
 func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, error) {
 	p := a.pull(ctx, o)
+	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
 	journal, err := state.OpenJournal(a.config.Paths.State)
 	if err != nil {
 		return p.out, err

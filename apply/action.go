@@ -61,6 +61,14 @@ type Binding struct {
 	read    hash.Hash      // of what the action read
 	results render.Results // nil before the run
 	run     func(*render.Macro) (string, error)
+	secret  *bool // what it read holds a sensitive variable
+}
+
+// note remembers that what the action reads holds a sensitive variable.
+func (b Binding) note(text string, data []byte) {
+	if b.secret != nil && (b.Catalog.Holds(text) || b.Catalog.Holds(string(data))) {
+		*b.secret = true
+	}
 }
 
 // Template executes the text of a file template. Before the run it fails with render.ErrNotYet where the template needs what only a run
@@ -68,6 +76,7 @@ type Binding struct {
 func (b Binding) Template(name, text string) ([]byte, error) {
 	data, err := b.Catalog.Template(b.Step, name, text, b.results, b.run)
 	b.read.Write(data) // never fails
+	b.note(text, data)
 	return data, err
 }
 

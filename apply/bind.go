@@ -138,7 +138,9 @@ func (s *boundStep) bind(cat *render.Catalog) render.ErrorList {
 		return nil
 	}
 	s.read = sha256.New()
-	err := binder.Bind(Binding{Catalog: cat, Step: s.Step, read: s.read})
+	var secret bool
+	err := binder.Bind(Binding{Catalog: cat, Step: s.Step, read: s.read, secret: &secret})
+	s.Step = cat.Holding(s.Step, secret)
 	if s.late = errors.Is(err, render.ErrNotYet); s.late || err == nil {
 		return nil
 	}

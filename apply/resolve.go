@@ -54,10 +54,13 @@ func (s *running) rebound(ctx context.Context) (*boundStep, error) {
 	}
 	if binder, ok := bound.act.(Binder); ok {
 		bound.read = sha256.New()
-		if err := binder.Bind(Binding{Catalog: s.catalog, Step: &step, read: bound.read, results: results, run: run}); err != nil {
+		binding := Binding{Catalog: s.catalog, Step: &step, read: bound.read, results: results, run: run, secret: new(bool)}
+		if err := binder.Bind(binding); err != nil {
 			return nil, bindErrors(&step, err)
 		}
+		step.Sensitive = step.Sensitive || *binding.secret
 	}
+	bound.Step = s.catalog.Holding(&step, false)
 	return &bound, nil
 }
 

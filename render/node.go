@@ -73,6 +73,7 @@ type Input struct {
 	View     View
 	Event    map[string]any // what a reaction answers: name, occurrences, data; nil outside of one
 	HostVars map[string]any // the node's own variables: they override those of git
+	Secrets  Secrets        // those of them that are sensitive
 	Version  string         // the version that the repository is at
 	Release  string
 	Agent    string // the version of pullet

@@ -30,7 +30,13 @@ func (r *Repository) Origins(in Input, files fs.FS, dir string) ([]Origin, error
 		return nil, err
 	}
 	if files != nil {
-		own, err := hostVars(files, dir, func(d *decoder) map[string]any { return d.doc.places(d.doc.root) })
+		own, err := hostVars(files, dir, func(d *decoder, root *yaml.Node, sensitive bool) map[string]any {
+			places := d.doc.places(root)
+			if sensitive {
+				hidePlaces(places)
+			}
+			return places
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -43,6 +49,18 @@ func (r *Repository) Origins(in Input, files fs.FS, dir string) ([]Origin, error
 type placed struct {
 	value any
 	pos   Position
+}
+
+// hidePlaces keeps the values of sensitive variables to themselves.
+func hidePlaces(places map[string]any) {
+	for key, value := range places {
+		switch v := value.(type) {
+		case map[string]any:
+			hidePlaces(v)
+		case placed:
+			places[key] = placed{"(sensitive: not shown)", v.pos}
+		}
+	}
 }
 
 // places is a map of variables with a placed for every value that is no map.

@@ -24,15 +24,23 @@ func DecodeFile(path string, text []byte, v any) error {
 }
 
 // HostVars reads a node's own variables: every YAML file of a directory, later names over earlier ones. A directory that is not there
-// holds none. Messages name files below dir.
-func HostVars(files fs.FS, dir string) (map[string]any, error) {
-	return hostVars(files, dir, func(d *decoder) map[string]any {
-		vars, _ := d.any(d.doc.root).(map[string]any)
+// holds none. Messages name files below dir. The secrets are the variables of files that say sensitive: true at their top.
+func HostVars(files fs.FS, dir string) (map[string]any, Secrets, error) {
+	secret := map[string]any{}
+	all, err := hostVars(files, dir, func(d *decoder, root *yaml.Node, sensitive bool) map[string]any {
+		vars, _ := d.any(root).(map[string]any)
+		if sensitive {
+			secret = merge(secret, vars)
+		}
 		return vars
 	})
+	return all, secretsOf(secret), err
 }
 
-func hostVars(files fs.FS, dir string, read func(*decoder) map[string]any) (map[string]any, error) {
+// readVars makes variables of the root of a file, which is marked as sensitive or not.
+type readVars func(d *decoder, root *yaml.Node, sensitive bool) map[string]any
+
+func hostVars(files fs.FS, dir string, read readVars) (map[string]any, error) {
 	names, err := fs.Glob(files, "*.yaml")
 	if err != nil {
 		return nil, err
@@ -53,7 +61,7 @@ func hostVars(files fs.FS, dir string, read func(*decoder) map[string]any) (map[
 }
 
 // plainVars is a map of variables in a file that is no template.
-func plainVars(path string, text []byte, read func(*decoder) map[string]any) (map[string]any, error) {
+func plainVars(path string, text []byte, read readVars) (map[string]any, error) {
 	doc, errs := parseYAML(&rendered{src: &source{path: path, text: string(text)}, text: text})
 	if len(errs) > 0 || doc.root == nil {
 		return nil, errs.Err()
@@ -62,5 +70,6 @@ func plainVars(path string, text []byte, read func(*decoder) map[string]any) (ma
 		return nil, ErrorList{doc.errorAt(doc.root, "expected a map of variables, found %s", kindName(doc.root))}
 	}
 	d := &decoder{doc: doc}
-	return read(d), d.errs.Err()
+	root, sensitive := d.takeSensitive(doc.root)
+	return read(d, root, sensitive), d.errs.Err()
 }

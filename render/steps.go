@@ -115,6 +115,7 @@ func (c *compiler) step(d *decoder, one instance, job *Job, file *jobFile) *Step
 	d.value(one.node, reflect.ValueOf(&body).Elem(), "step")
 	step := d.step(&body, job, file)
 	step.item = one.item
+	step.Sensitive = step.Sensitive || c.scope.in.Secrets.inNode(d.doc, one.node)
 	for _, condition := range step.Conditions.all() {
 		condition.Expression.withItem(d, one.item)
 	}

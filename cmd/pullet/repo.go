@@ -107,7 +107,8 @@ func ownVars(dir string) (map[string]any, error) {
 	if _, err := os.ReadDir(dir); err != nil {
 		return nil, err
 	}
-	return render.HostVars(os.DirFS(dir), dir)
+	vars, _, err := render.HostVars(os.DirFS(dir), dir)
+	return vars, err
 }
 
 // readFacts puts the facts of a file over made-up ones.

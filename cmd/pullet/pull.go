@@ -178,12 +178,16 @@ func outcomeJSON(o *agent.Outcome) map[string]any {
 	return out
 }
 
-// operator is who runs the command, for the record.
+// operator is who runs the command, and on which host, for the record: root alone could be anybody.
 func operator() string {
+	name := "unknown"
 	if u, err := user.Current(); err == nil {
-		return u.Username
+		name = u.Username
 	}
-	return "unknown"
+	if host, err := os.Hostname(); err == nil {
+		name += "@" + host
+	}
+	return name
 }
 
 func (a *app) agentCommand() *cobra.Command {

@@ -162,18 +162,39 @@ func (v *rolloutView) print(w io.Writer, all bool) {
 			continue
 		}
 		fmt.Fprintf(w, "\n%s (%d)\n", s, len(nodes))
-		most := mostExceptions
-		if all {
-			most = len(nodes)
-		}
-		for _, n := range nodes[:min(most, len(nodes))] {
-			fmt.Fprintf(w, "  %s%s\n", n.Node, because(n.why(1<<20)))
-		}
-		if len(nodes) > most {
-			fmt.Fprintf(w, "  and %d more: pullet rollout status -o wide\n", len(nodes)-most)
-		}
+		printByReason(w, nodes, all)
 	}
 	v.status.printHalted(w)
+}
+
+// printByReason shows nodes with their reasons, in the order of the first that has one. A reason that many have is said once; with all, every
+// node is named.
+func printByReason(w io.Writer, nodes []nodeStatus, all bool) {
+	type reason struct{ why, clear string }
+	var order []reason
+	by := map[reason][]nodeStatus{}
+	for _, n := range nodes {
+		r := reason{n.Why, n.Clear}
+		if by[r] == nil {
+			order = append(order, r)
+		}
+		by[r] = append(by[r], n)
+	}
+	most, names := mostExceptions, 5
+	if all {
+		most, names = len(order), len(nodes)
+	}
+	for _, r := range order[:min(most, len(order))] {
+		same := by[r]
+		var of []string
+		for _, n := range same {
+			of = append(of, n.Node)
+		}
+		fmt.Fprintf(w, "  %s%s\n", shownNames(of, names), because(same[0].why(1<<20)))
+	}
+	if len(order) > most {
+		fmt.Fprintf(w, "  and for %d other reasons: pullet rollout status -o wide\n", len(order)-most)
+	}
 }
 
 func number(n *int) string {

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -15,10 +16,15 @@ func (p *pull) request(v *state.Version, cat *render.Catalog) (lock.Request, err
 	if err != nil {
 		return lock.Request{}, err
 	}
+	rules := rulesFor(rollout, cat.Node)
+	if render.InstructsLimits(v.Instructions) {
+		rules.Raise = fmt.Sprintf("raise rolling_rules in the instructions (upgrade.json, or the file that was given) and give them again: "+
+			"pullet rollout start %s --instructions FILE", v)
+	}
 	return lock.Request{
 		Presence: p.presence, Version: v, VersionRev: p.agreed, Stale: p.current == nil || v.Rollout() != p.current.Rollout(), Run: p.out.Run, Order: p.local.Order(v.Rollout()), Lasting: !p.loop,
 		Brief: p.Wait < lock.Patience,
-		Rules: rulesFor(rollout, cat.Node), Inventory: members(cat.Inventory), Waiting: p.waiting(v),
+		Rules: rules, Inventory: members(cat.Inventory), Waiting: p.waiting(v),
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,6 +20,7 @@ type View struct {
 	Ahead   string // who queues before it; "" is nobody
 
 	Limit  int                 // places; 0 freezes
+	Raise  string              // what raises a limit of 0, where it is not the repository
 	Spares int                 // how many hosts with a fault of their own hold places beside those
 	Claims map[int]state.Claim // by place
 	Dead   map[int]bool        // claims whose holder's mark is gone
@@ -225,7 +227,7 @@ func (v View) stopped() *Wait {
 	case halts(v.Gate):
 		return halted(v.Scope, v.Gate)
 	case v.Limit == 0:
-		return &Wait{Gate: v.Name, Reason: "the role is frozen: its limit is 0", Clear: "raise rollout.rollingRules in pullet.yaml"}
+		return &Wait{Gate: v.Name, Reason: "the role is frozen: its limit is 0", Clear: cmp.Or(v.Raise, "raise rollout.rollingRules in pullet.yaml")}
 	}
 	return nil
 }

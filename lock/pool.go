@@ -134,7 +134,7 @@ func (t *Turn) placeOps() []clientv3.Op {
 // place files what placeOps read.
 func (t *Turn) place(r *reading, a *answers) {
 	q := t.req
-	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost}
+	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost, Raise: q.Rules.Raise}
 	r.current, r.alive = revisionOf(a.kvs()), revisionOf(a.kvs())
 	tickets := a.next().GetResponseRange()
 	if next := tickets.Kvs; len(next) > 0 {

@@ -27,6 +27,7 @@ type Rules struct {
 	Role        string // switches are by role
 	GroupOf     func(node string, m state.Member) string
 	Limit       func(roster int) int // of the group, for a roster of that size; 0 freezes
+	Raise       string               // what raises a limit of 0, where it is not the repository
 	Total       int                  // nodes of the whole fleet that may change at a time; 0 is any number
 	Depends     []string             // groups that must be through first
 	MaxFailures int                  // failures that a group survives

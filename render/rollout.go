@@ -186,6 +186,7 @@ func (c *compiler) checkRoles(doc *document) {
 	at := func(role string) *yaml.Node { return doc.find("rollout", "roleDependencies", role) }
 	c.checkMappings(doc)
 	c.idlePatterns(doc)
+	c.warnStall(doc)
 	if loop := cycle(r.byGroup()); loop != nil {
 		c.fail(doc.errorAt(at(loop[0]), "the roles wait for each other: %s", strings.Join(loop, " -> ")))
 		r.RoleDependencies = nil

@@ -4,19 +4,16 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"maps"
-	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -46,12 +43,12 @@ func (a *app) startCommand() *cobra.Command {
 			"come after the version that the fleet has. Nodes take it at their next pull, under the rules of the rollout.\n" + waitExits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steers(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
-				return a.start(ctx, node, store, args, s)
+				return a.start(ctx, node, store, args, s, cmd.InOrStdin())
 			}))
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&s.instructions, "instructions", "", "rules of this rollout, JSON (default: upgrade.json beside the configuration, where it exists)")
+	f.StringVar(&s.instructions, "instructions", "", "rules of this rollout: a JSON file, - for the input, or the JSON itself (default: upgrade.json beside the configuration, where it exists)")
 	f.BoolVar(&s.noop, "noop", false, "show what would happen, and change nothing")
 	f.BoolVar(&s.wait, "wait", false, "follow it to its end")
 	f.BoolVar(&s.retry, "retry", false, "as --wait, and go on after a halt when the nodes that failed have succeeded")
@@ -60,8 +57,8 @@ func (a *app) startCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, revs []string, s starting) error {
-	rules, err := a.readInstructions(s.instructions)
+func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, revs []string, s starting, in io.Reader) error {
+	rules, err := a.readInstructions(s.instructions, in)
 	if err != nil {
 		return err
 	}
@@ -103,26 +100,6 @@ func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, 
 // settled reports that the fleet is at the version already, as it is to be: to set it again would make who waits start anew.
 func settled(p *agent.Proposal) bool {
 	return p.Version.Same(p.Current) && p.Current.Held && p.Current.Until.IsZero() && bytes.Equal(p.Version.Instructions, p.Current.Instructions)
-}
-
-// readInstructions reads the rules of a rollout; without a name, those beside the configuration, where they are.
-func (a *app) readInstructions(file string) (json.RawMessage, error) {
-	name := file
-	if name == "" {
-		name = filepath.Join(filepath.Dir(a.config), "upgrade.json")
-	}
-	text, err := ownfile.Read(name)
-	if file == "" && errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("instructions: %w", err)
-	}
-	var out bytes.Buffer
-	if err := json.Compact(&out, text); err != nil {
-		return nil, fmt.Errorf("instructions: %s is not JSON: %w", name, err)
-	}
-	return out.Bytes(), nil
 }
 
 // plannedGroup is a group of nodes in the order of a rollout.

@@ -19,17 +19,19 @@ type Program struct {
 
 type boundStep struct {
 	*render.Step
-	job   *render.Job
-	id    string // "job/name"
-	base  string // the name, without the number of a forEach's instance
-	spec  Spec
-	act   Action
-	needs map[string][]*boundStep // by kind of requisite, the ones declared from the other end included
-	after []edge                  // what has to end before this one starts
-	late  bool                    // the action can be bound only when the step runs
-	read  hash.Hash               // of the files that the action read when it was bound
-	index int                     // in Program.steps
-	why   string                  // what it reacts to, if it is the reaction of a step: listen, prune, restore
+	job      *render.Job
+	id       string // "job/name"
+	base     string // the name, without the number of a forEach's instance
+	spec     Spec
+	act      Action
+	needs    map[string][]*boundStep // by kind of requisite, the ones declared from the other end included
+	after    []edge                  // what has to end before this one starts
+	late     bool                    // the action can be bound only when the step runs
+	read     hash.Hash               // of the files that the action read when it was bound
+	index    int                     // in Program.steps
+	watchers []string                // the steps that react to its change
+	prepares string                  // the path that it is about, if it may be one of a group
+	why      string                  // what it reacts to, if it is the reaction of a step: listen, prune, restore
 }
 
 // ID is the step's id. It shadows the one that is made anew at each call.
@@ -83,6 +85,10 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 	}
 	if loop := b.program.sort(); loop != nil {
 		return nil, render.ErrorList{cycleError(loop)}
+	}
+	b.program.watch()
+	for _, s := range b.program.steps {
+		s.prepares = s.groupable()
 	}
 	return b.program, nil
 }

@@ -5,6 +5,7 @@
 //     whose changes are not made.
 //   - An Action says what is desired. Check compares, and never writes; Apply makes the next Check empty. See package action
 //     for the built-in ones.
+//   - Steps that place files make them durable together, in groups: see settle.go for the order in which things reach the disk.
 //   - A Report is what came of it, step by step. Outcomes tell apart what was right already (ok), what was changed, what
 //     failed, what was skipped, and what waits (pending).
 //

@@ -84,7 +84,6 @@ func (x *execution) failedFor(j *render.Job) bool {
 
 // restoreJob puts back what a job changed, the last change first, and notes who reacts to it.
 func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[string]bool) {
-	watchers := x.watchers()
 	back := func(s *boundStep, what string, err error) {
 		if errors.Is(err, syscall.ENOTEMPTY) { // a directory that others filled since
 			x.report.NotUndone = append(x.report.NotUndone, s.ID())
@@ -99,7 +98,7 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 		if x.Watch != nil {
 			x.Watch(r)
 		}
-		for _, w := range watchers[s.ID()] {
+		for _, w := range s.watchers {
 			react[w] = true
 		}
 	}

@@ -115,7 +115,6 @@ func (x *execution) remember() error {
 		m.Digest = x.applied()
 	}
 	steps := map[string]string{}
-	watchers := x.watchers()
 	for _, s := range x.steps {
 		if before, ok := m.Steps[s.ID()]; ok {
 			steps[s.ID()] = before
@@ -132,9 +131,9 @@ func (x *execution) remember() error {
 			delete(steps, s.ID())
 		case r.Outcome == OK || r.Outcome == Changed:
 			steps[s.ID()] = s.fingerprint()
-			x.take(s, r, watchers[s.ID()], s.manages())
+			x.take(s, r, s.watchers, s.manages())
 		case r.Outcome == Failed: // what it made before it failed
-			x.take(s, r, watchers[s.ID()], slices.DeleteFunc(s.manages(), func(what Resource) bool { return !slices.Contains(r.Made, what.ID) }))
+			x.take(s, r, s.watchers, slices.DeleteFunc(s.manages(), func(what Resource) bool { return !slices.Contains(r.Made, what.ID) }))
 		}
 	}
 	m.Steps = steps
@@ -163,10 +162,10 @@ func (s *running) making() map[string]state.Thing {
 	if len(s.r.Made) == 0 {
 		return nil
 	}
-	out, watchers := map[string]state.Thing{}, s.watchers()[s.ID()]
+	out := map[string]state.Thing{}
 	for _, what := range s.manages() {
 		if slices.Contains(s.r.Made, what.ID) {
-			out[what.ID] = s.thing(what, true, watchers)
+			out[what.ID] = s.thing(what, true, s.watchers)
 		}
 	}
 	return out

@@ -15,6 +15,9 @@ const (
 	implied  = "genius"   // after what it obviously needs: its directory, its package, its user
 )
 
+// fileOrder is why a step comes after the one before it in its file.
+const fileOrder = "order of the file"
+
 func (s *boundStep) ordering() string {
 	if s.Options.Ordering == "" {
 		return oneByOne
@@ -36,7 +39,7 @@ func (p *Program) sort() (loop []*boundStep) {
 			continue
 		}
 		if before := last[s.job]; before != nil {
-			s.after = append(s.after, edge{before, "order of the file"})
+			s.after = append(s.after, edge{before, fileOrder})
 		}
 		last[s.job] = s
 	}

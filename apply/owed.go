@@ -8,15 +8,13 @@ import (
 // A step that watches another is owed a reaction from the moment the other changed until it has reacted, whatever happens in between: it
 // fails, waits for something else, or the run is killed.
 
-// watchers are, for each step, those that react to its change.
-func (x *execution) watchers() map[string][]string {
-	out := map[string][]string{}
-	for _, s := range x.steps {
+// watch tells each step who reacts to its change.
+func (p *Program) watch() {
+	for _, s := range p.steps {
 		for _, t := range s.reactsTo() {
-			out[t.ID()] = append(out[t.ID()], s.ID())
+			t.watchers = append(t.watchers, s.ID())
 		}
 	}
-	return out
 }
 
 // reactsTo are the steps whose changes this one reacts to.
@@ -32,10 +30,9 @@ func (s *boundStep) reactsTo() []*boundStep {
 func (x *execution) inherit(resumes bool) error {
 	m := x.Journal.Managed()
 	owed := map[string]bool{}
-	watchers := x.watchers()
 	for _, s := range x.steps {
 		if x.unseen(s.ID(), resumes) {
-			for _, w := range watchers[s.ID()] {
+			for _, w := range s.watchers {
 				owed[w] = true
 			}
 		}

@@ -29,17 +29,17 @@ func (s *running) carried(ctx context.Context) bool {
 			ended, cutOff = ended && done, s.fleet.standing(known, done && !s.stale, s.repeatable()) == standsUnknown
 		}
 	}
+	s.doubted = s.Journal.Doubted(s.ID(), &before)
 	s.mu.Unlock()
+	s.before = before
 	if ended {
-		r := s.r
-		r.Outcome, r.Summary, r.Reason, r.Fault, r.Result = before.Outcome, before.Summary, before.Reason, before.Fault, before.Result
-		r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
+		s.takeOver()
 		if boots {
 			s.afterwards(ctx) // which could not be asked before the host booted
 		}
 		return true
 	}
-	s.r.Made = making
+	s.r.Made, s.cutOff = making, cutOff
 	if cutOff && boots && s.stillLeaving(ctx) {
 		return true
 	}
@@ -50,6 +50,13 @@ func (s *running) carried(ctx context.Context) bool {
 		return true
 	}
 	return false
+}
+
+// takeOver lets what is on record of the step stand.
+func (s *running) takeOver() {
+	r, before := s.r, s.before
+	r.Outcome, r.Summary, r.Reason, r.Fault, r.Result = before.Outcome, before.Summary, before.Reason, before.Fault, before.Result
+	r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
 }
 
 // lost says that nobody knows what came of the step, and what helps.
@@ -160,9 +167,7 @@ func (s *running) begin(ctx context.Context) bool {
 		s.notSerialized(ctx)
 		return false
 	}
-	s.mu.Lock()
-	err := s.start()
-	s.mu.Unlock()
+	err := s.start(ctx)
 	if err != nil {
 		s.notSerialized(ctx)
 		s.r.fail(err)
@@ -177,7 +182,11 @@ func (s *running) hold(ctx context.Context) bool {
 	if s.Gates == nil {
 		return true
 	}
-	err := s.Gates.Hold(ctx, s.gated())
+	ask := func() error { return s.Gates.Hold(ctx, s.gated()) }
+	if s.group != nil {
+		ask = s.group.held(ask)
+	}
+	err := ask()
 	var pending *PendingError
 	switch {
 	case err == nil:
@@ -220,7 +229,17 @@ func (s *running) claim() error {
 }
 
 // start writes that the step starts. One that makes the host boot ends with the boot.
-func (s *running) start() error {
+func (s *running) start(ctx context.Context) error {
+	if s.group == nil {
+		if err := s.settle(ctx); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.group != nil {
+		return s.Journal.StartGrouped(s.ID(), s.making())
+	}
 	if _, ok := s.act.(Rebooter); !ok {
 		return s.Journal.Start(s.ID(), s.making())
 	}
@@ -244,10 +263,17 @@ func (s *running) record(kept bool) {
 		line.hideText()
 	}
 	s.mu.Lock()
-	err := s.Journal.End(s.ID(), key, kept, line)
+	err := s.end(key, kept, line)
 	s.mu.Unlock()
 	if err != nil {
 		s.r.fail(err)
 		s.stopBecause(err)
 	}
+}
+
+func (s *running) end(key string, kept bool, line StepReport) error {
+	if s.group != nil {
+		return s.Journal.EndGrouped(s.ID(), kept, line)
+	}
+	return s.Journal.End(s.ID(), key, kept, line)
 }

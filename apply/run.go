@@ -8,6 +8,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -57,6 +58,9 @@ type execution struct {
 	due      map[string]bool       // reactions to what was put back or removed
 	keeper   *keeper
 
+	unsynced  hostfile.Unsynced // what the steps of groups changed
+	unsettled error             // why that cannot be made durable
+
 	over bool // the run was stopped by its own step: it is over, not cut off
 }
 
@@ -79,6 +83,7 @@ func (p *Program) Plan(ctx context.Context, o Options) *Report {
 // Run applies the program to the host. What went wrong is in the report; an error means that the journal could not be written. A
 // run that was cut off goes on where it was: a step with a successful end on record is not repeated.
 func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
+	o.Journal.Doubt()
 	if err := o.Journal.Booted(o.Host.Boot); err != nil {
 		return nil, err
 	}
@@ -93,6 +98,9 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	x.phases(ctx)
+	if err := x.settle(ctx); err != nil {
+		return x.report, errors.Join(err, o.Journal.Close())
+	}
 	if x.report.Stopped != "" && !x.over {
 		return x.report, errors.Join(x.remember(), o.Journal.Close())
 	}
@@ -169,9 +177,10 @@ func (x *execution) one(ctx context.Context, t *turn, c *schedule) {
 	s := t.step
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
 	started := time.Now()
-	step := &running{execution: x, boundStep: s, r: r, schedule: c, place: s, joint: t.joint, run: ctx}
+	step := &running{execution: x, boundStep: s, r: r, schedule: c, place: s, joint: t.joint, group: t.group, run: ctx}
 	x.step(ctx, step)
 	step.alone()
+	step.settled(ctx)
 	r.judge(step.boundStep, x.Host)
 	step.publish(ctx)
 	step.arrive(ctx)

@@ -17,10 +17,12 @@ type schedule struct {
 	open   map[*boundStep]int          // edges to steps that have not ended
 	next   map[*boundStep][]*boundStep // the steps that come after a step
 	ready  []*turn
-	lane   bool                  // a step in the order of its file runs
-	others int                   // steps that run beside it
-	alive  int                   // steps that were started and have not ended, the waiting ones included
-	apart  map[*boundStep]string // those that wait for other nodes, and what for
+	lane   bool                      // a step in the order of its file runs
+	others int                       // steps that run beside it
+	alive  int                       // steps that were started and have not ended, the waiting ones included
+	apart  map[*boundStep]string     // those that wait for other nodes, and what for
+	follow map[*boundStep]*boundStep // the step that comes after a step, as their file says
+	group  *group                    // steps that have started and whose files become durable together; nil: none
 	events chan event
 }
 
@@ -29,6 +31,7 @@ type turn struct {
 	step  *boundStep
 	goOn  chan struct{} // nil: it has not started
 	joint *joint        // with whom it starts
+	group *group        // to which it may belong
 }
 
 // event is what a running step tells the schedule.
@@ -37,18 +40,25 @@ type event struct {
 	turn *turn // it wants to go on; nil: it ended, or made room
 	end  bool
 	why  string // it waits for other nodes, for this
+
+	gathers bool   // it waits in the group
+	durable *group // whose files are durable, or never will be
 }
 
 // walk runs the steps of one phase until all have ended or the run is stopped.
 func (x *execution) walk(ctx context.Context, steps []*boundStep) {
-	c := &schedule{x: x, open: map[*boundStep]int{}, next: map[*boundStep][]*boundStep{}, apart: map[*boundStep]string{}, events: make(chan event)}
+	c := &schedule{x: x, open: map[*boundStep]int{}, next: map[*boundStep][]*boundStep{}, apart: map[*boundStep]string{}, follow: map[*boundStep]*boundStep{}, events: make(chan event)}
 	for _, s := range steps {
 		c.open[s] = 0
 	}
 	for _, s := range steps {
 		for _, e := range s.after {
-			if _, here := c.open[e.step]; here {
-				c.open[s]++
+			if _, here := c.open[e.step]; !here {
+				continue
+			}
+			if c.open[s]++; e.why == fileOrder {
+				c.follow[e.step] = s
+			} else {
 				c.next[e.step] = append(c.next[e.step], s)
 			}
 		}
@@ -87,17 +97,22 @@ func (c *schedule) grant(ctx context.Context) {
 			return true
 		}
 		c.alive++
+		c.gathering(t)
 		go func() {
 			c.x.one(ctx, t, c)
 			c.events <- event{step: t.step, end: true}
 		}()
 		return true
 	})
+	c.shut(ctx)
 }
 
 // room reports that a step may run now. One that goes on beside the others always may, they may be waiting for its answer; so may those that
 // start together, which wait for each other.
 func (c *schedule) room(t *turn) bool {
+	if t.goOn == nil && c.group != nil && !c.beside(t.step) {
+		return false
+	}
 	if t.step.ordering() == oneByOne {
 		return !c.lane
 	}
@@ -114,22 +129,33 @@ func (c *schedule) occupy(s *boundStep, n int) {
 
 // take brings the schedule up to date with an event.
 func (c *schedule) take(e event) {
+	if e.durable != nil {
+		c.ready = append(c.ready, e.durable.turns...)
+		return
+	}
 	if delete(c.apart, e.step); e.why != "" {
 		c.apart[e.step] = e.why
 	}
-	if e.turn != nil {
+	if e.turn != nil && !e.gathers {
 		c.ready = append(c.ready, e.turn)
 		return
 	}
 	c.occupy(e.step, -1)
+	if g := c.group; g != nil {
+		if g.take(e); g.shut && len(g.left) == 0 {
+			c.group = nil
+		}
+	}
+	if next := c.follow[e.step]; next != nil && (e.gathers || e.end) {
+		delete(c.follow, e.step)
+		c.released(next)
+	}
 	if !e.end {
 		return
 	}
 	c.alive--
 	for _, s := range c.next[e.step] {
-		if c.open[s]--; c.open[s] == 0 {
-			c.ready = append(c.ready, &turn{step: s})
-		}
+		c.released(s)
 	}
 }
 
@@ -150,6 +176,10 @@ func (c *schedule) park(ctx context.Context) {
 	var why []string
 	for _, s := range slices.SortedFunc(maps.Keys(c.apart), func(a, b *boundStep) int { return a.index - b.index }) {
 		why = append(why, c.apart[s])
+	}
+	if err := c.x.settle(ctx); err != nil { // the next node may count on it
+		c.x.stopBecause(err)
+		return
 	}
 	if err := c.x.Gates.Park(ctx, strings.Join(why, "; ")); err != nil && c.x.Log != nil {
 		c.x.Log.WithError(err).Warn("the slot could not be given back while the node waits for others")

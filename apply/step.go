@@ -19,6 +19,10 @@ type running struct {
 	place    *boundStep      // the step whose place in the schedule it has: its own, but for a trial
 	run      context.Context // of the whole run: what waits for other nodes is not the step's time
 	joint    *joint          // the steps that are made together with this one; nil: none, or it came or left
+	group    *group          // the steps whose files become durable together with its own; nil: none
+	cutOff   bool            // it was started before, and its end is not on record
+	doubted  bool            // it is, and may be lost
+	before   StepReport      // what is on record of it
 
 	elected     bool         // this node was chosen for the step
 	fleet       Record       // what the fleet knows of it then
@@ -52,7 +56,11 @@ func (x *execution) step(ctx context.Context, s *running) {
 		}
 		return
 	}
+	s.apart(ctx)
 	change, err := s.check(ctx)
+	if err == nil && change.Empty() && s.cutOff {
+		err = s.found(ctx)
+	}
 	var pending *PendingError
 	switch {
 	case errors.As(err, &pending):
@@ -66,6 +74,9 @@ func (x *execution) step(ctx context.Context, s *running) {
 		return
 	case err != nil:
 		s.r.fail(err)
+		return
+	case s.r.Outcome == "" && change.Empty() && s.doubted:
+		s.confirm()
 		return
 	case s.r.Outcome == "" && change.Empty() && s.watched(), s.r.Outcome == OK && s.watched():
 		s.react(ctx)
@@ -168,6 +179,9 @@ func (s *running) abandon(ctx context.Context, err error) {
 
 // answered applies the action, and lets it react to a change of what it watches where applying was no answer to that.
 func (s *running) answered(ctx context.Context, change Change) (Output, error) {
+	if s.group != nil {
+		return s.grouped(s.live(ctx), change)
+	}
 	out, err := s.together(ctx, change)
 	if reactor, ok := s.act.(Reactor); ok && err == nil && out.Late && s.watched() {
 		s.r.Reacted = true // from here on the state does not tell whether it is done

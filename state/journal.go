@@ -14,15 +14,19 @@ import (
 )
 
 // Journal is a node's memory of what it did, written before and after every step that changes something. It has two parts: the
-// run in progress (journal.jsonl, appended and synced line by line), and what is done for good (done.json): results of actions
+// run in progress (journal.jsonl, appended line by line), and what is done for good (done.json): results of actions
 // that cannot check whether they are needed. A Journal is not safe for concurrent use; the run lock guards its files.
+//
+// A line is on disk when the method that writes it returns, except for those of steps in a group: see StartGrouped.
 type Journal struct {
-	dir   string
-	file  *os.File
-	head  journalLine
-	steps map[string]journalLine // the run in progress, by step
-	done  map[string]doneLine
-	dirty bool
+	dir     string
+	file    *os.File
+	head    journalLine
+	steps   map[string]journalLine // the run in progress, by step
+	grouped []string               // steps of groups whose end is not settled
+	doubted map[string]journalLine // those of a process that was cut off, with their ends: they start again
+	done    map[string]doneLine
+	dirty   bool
 
 	managed     Managed
 	managedText []byte // as it is on disk
@@ -37,7 +41,9 @@ type journalLine struct {
 	End     bool            `json:"end,omitempty"`
 	OK      bool            `json:"ok,omitempty"`
 	Key     string          `json:"key,omitempty"`
-	Boot    string          `json:"boot,omitempty"` // in which a step started that ends with the next one
+	Boot    string          `json:"boot,omitempty"`    // in which a step started that ends with the next one
+	Grouped bool            `json:"grouped,omitempty"` // the end of a step of a group: until it is settled, only the process that wrote it believes it
+	Settled bool            `json:"settled,omitempty"` // what the steps of groups changed is durable, up to here
 	Result  json.RawMessage `json:"result,omitempty"`
 
 	Made    map[string]Thing `json:"made,omitempty"`    // what a step is going to make
@@ -50,12 +56,6 @@ type doneLine struct {
 	Result  json.RawMessage `json:"result,omitempty"` // of its success
 	Attempt string          `json:"attempt,omitempty"`
 	Began   bool            `json:"began,omitempty"` // the attempt began, and has no end
-}
-
-// Attempt is a node's last attempt at a step that the fleet has on record.
-type Attempt struct {
-	ID    string
-	Began bool // it has no end: nobody knows what came of it
 }
 
 // OpenJournal reads the journal below a state directory. A line that was cut off in mid-write does not count.
@@ -93,6 +93,9 @@ func (j *Journal) path(name string) string { return filepath.Join(j.dir, name) }
 
 func (j *Journal) remember(line journalLine) {
 	switch {
+	case line.Settled:
+		j.grouped = nil
+		return
 	case line.Step == "" && line.Run == "": // damage that happens to be JSON
 		return
 	case line.Step == "":
@@ -110,6 +113,9 @@ func (j *Journal) remember(line journalLine) {
 		line.Made = j.steps[line.Step].Made
 	}
 	j.steps[line.Step] = line
+	if line.Grouped {
+		j.grouped = append(j.grouped, line.Step)
+	}
 	if line.End && line.OK && line.Key != "" {
 		j.done[line.Step] = doneLine{Key: line.Key, Result: line.Result}
 		j.dirty = true
@@ -123,7 +129,7 @@ func (j *Journal) Begin(run, version, digest string) string {
 		return j.head.Run
 	}
 	j.head = journalLine{Run: run, Version: version, Digest: digest}
-	j.steps = map[string]journalLine{}
+	j.steps, j.grouped, j.doubted = map[string]journalLine{}, nil, nil
 	return run
 }
 
@@ -147,7 +153,7 @@ func (j *Journal) Abandon() error {
 	}
 	head := j.head
 	head.Digest = abandoned
-	return j.write(head)
+	return j.append(head)
 }
 
 // Booted ends the steps that were to make the host boot, if it did: their start was in another boot. It comes before Begin.
@@ -180,19 +186,6 @@ func (j *Journal) CutOff(step string) bool {
 func (j *Journal) Done(step, key string, result any) bool {
 	line, ok := j.done[step]
 	return ok && line.Key == key && line.Attempt == "" && json.Unmarshal(line.Result, result) == nil
-}
-
-// Claim records which attempt at a step the node is about to tell the fleet of, before it does. It is on disk when Claim returns.
-func (j *Journal) Claim(step, key, attempt string) error {
-	return j.append(journalLine{Step: step, Key: key, Attempt: attempt})
-}
-
-// Attempt is the last attempt at a step under a key that the node knows of; the zero Attempt where it knows of none, or where one succeeded.
-func (j *Journal) Attempt(step, key string) Attempt {
-	if d := j.done[step]; d.Key == key {
-		return Attempt{d.Attempt, d.Began}
-	}
-	return Attempt{}
 }
 
 // OpenStep begins the key of a step whose action succeeded and whose conditions after it are still asked for.
@@ -249,7 +242,8 @@ func (j *Journal) End(step, key string, ok bool, result any) error {
 // create opens the file of the run in progress: a new one, or that of the run which goes on.
 func (j *Journal) create() error {
 	flags := os.O_CREATE | os.O_WRONLY | os.O_APPEND
-	if len(j.steps) == 0 {
+	resumes := len(j.steps) > 0
+	if !resumes {
 		if err := j.saveDone(); err != nil { // what is known of the run that is forgotten here
 			return err
 		}
@@ -260,18 +254,35 @@ func (j *Journal) create() error {
 		return err
 	}
 	j.file = f
-	if len(j.steps) > 0 {
-		_, err := f.WriteString("\n") // ends a line that was cut off
-		return err
+	if resumes {
+		return j.goOn()
 	}
-	if err := j.write(j.head); err != nil {
-		return err
-	}
-	return SyncDir(j.dir)
+	return errors.Join(j.write(j.head), j.Sync(), SyncDir(j.dir))
 }
 
-// append writes a line of a step, the first of which makes the file.
+// goOn ends a line that was cut off, and writes down which ends are not believed: they must not be settled later.
+func (j *Journal) goOn() error {
+	if _, err := j.file.WriteString("\n"); err != nil {
+		return err
+	}
+	for step := range j.doubted {
+		if err := j.write(j.steps[step]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// append writes a line and makes it durable, with all lines before it.
 func (j *Journal) append(line journalLine) error {
+	if err := j.put(line); err != nil {
+		return err
+	}
+	return j.Sync()
+}
+
+// put writes a line, the first of which makes the file.
+func (j *Journal) put(line journalLine) error {
 	if j.file == nil {
 		if err := j.create(); err != nil {
 			return fmt.Errorf("journal: %w", err)
@@ -286,9 +297,6 @@ func (j *Journal) write(line journalLine) error {
 		return err
 	}
 	if _, err := j.file.Write(append(data, '\n')); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	if err := j.file.Sync(); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	j.remember(line)

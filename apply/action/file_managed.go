@@ -123,6 +123,34 @@ func (a *FileManaged) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 	return apply.Output{}, one.apply(ctx, h, a.Placing)
 }
 
+// Prepares is the path of a single file whose content is at hand and that nothing else has to look at before it is replaced.
+func (a *FileManaged) Prepares() string {
+	if a.tree != nil || a.want.remote != nil || a.Validate != "" || a.Backup {
+		return ""
+	}
+	return a.Name
+}
+
+// Prepare writes the new file beside its place.
+func (a *FileManaged) Prepare(ctx context.Context, h *apply.Host, _ apply.Change) (*apply.Prepared, error) {
+	one, err := a.one(h)
+	if err != nil {
+		return nil, err
+	}
+	c, err := one.candidate(ctx, h, a.Placing)
+	if err != nil {
+		one.at.Close()
+		return nil, err
+	}
+	if c == nil {
+		return &apply.Prepared{At: one.at, Place: func() error { return one.w.set(one.at) }, Drop: one.at.Close}, nil
+	}
+	return &apply.Prepared{At: one.at, New: c.Candidate, Place: c.put, Drop: func() {
+		c.Drop()
+		one.at.Close()
+	}}, nil
+}
+
 // one is the file of an action without a tree.
 func (a *FileManaged) one(h *apply.Host) (oneFile, error) {
 	w, err := a.wanted(h)

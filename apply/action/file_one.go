@@ -131,20 +131,35 @@ func (f oneFile) sameDigest(info fs.FileInfo) (same bool, diff string, err error
 
 // apply makes the file what it shall be.
 func (f oneFile) apply(ctx context.Context, h *apply.Host, p Placing) error {
+	c, err := f.candidate(ctx, h, p)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		return f.w.set(f.at)
+	}
+	defer c.Drop()
+	return c.putDurable()
+}
+
+// candidate is the file as it shall be, beside its place; nil where only owner and mode differ.
+func (f oneFile) candidate(ctx context.Context, h *apply.Host, p Placing) (*candidate, error) {
 	is, err := f.check()
 	if err == nil {
 		err = f.w.known()
 	}
-	if err != nil {
-		return err
-	}
-	if !is.content && !is.foreign {
-		return f.w.set(f.at)
+	if err != nil || !is.content && !is.foreign {
+		return nil, err
 	}
 	if err := p.parents(f.name, f.at); err != nil {
-		return err
+		return nil, err
 	}
-	return p.place(ctx, h, f.name, f.at, f.w, func(to io.Writer) error { return f.want.write(ctx, to) })
+	old, err := oldFile(f.at)
+	if err != nil {
+		return nil, err
+	}
+	defer old.close()
+	return p.candidate(ctx, h, f.name, f.at, old, f.w, func(to io.Writer) error { return f.want.write(ctx, to) })
 }
 
 // digest is a SHA-256 sum.

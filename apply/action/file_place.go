@@ -35,52 +35,83 @@ func (p Placing) check() error {
 	return p.Permissions.check()
 }
 
-// place gives the entry what fill writes: a candidate beside it gets owner and mode and is renamed into place. What validate looks at is a
-// copy where nobody else can change it. The name is for messages.
-func (p Placing) place(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, w wanted, fill func(io.Writer) error) error {
-	old, err := oldFile(at)
+// replace gives the entry what fill writes. The old file is open: what is kept of it is not somebody else's by now. The name is for messages.
+func (p Placing) replace(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, old replacedFile, w wanted, fill func(io.Writer) error) error {
+	c, err := p.candidate(ctx, h, name, at, old, w, fill)
 	if err != nil {
 		return err
 	}
-	defer old.close()
-	return p.replace(ctx, h, name, at, old, w, fill)
+	defer c.Drop()
+	return c.putDurable()
 }
 
-// replace is place for a file that is open: what is kept of it is not somebody else's by now.
-func (p Placing) replace(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, old replacedFile, w wanted, fill func(io.Writer) error) error {
+// candidate is a new file beside its place, with owner and mode.
+type candidate struct {
+	*hostfile.Candidate
+	host *apply.Host
+	name string
+	at   *hostfile.Entry
+	w    wanted
+	over bool // it replaces a regular file
+}
+
+// candidate writes what fill writes beside the entry. What validate looks at is a copy where nobody else can change it.
+func (p Placing) candidate(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, old replacedFile, w wanted, fill func(io.Writer) error) (*candidate, error) {
 	if old.file != nil && p.Backup {
 		if _, err := backup(h, name, at); err != nil {
-			return fmt.Errorf("backup: %w", err)
+			return nil, fmt.Errorf("backup: %w", err)
 		}
 	}
 	w = w.orOf(old.info)
 	if p.Validate != "" {
 		checked, err := p.validated(ctx, h, name, w, fill)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		defer checked.done()
 		fill = checked.copyTo
 	}
-	c, err := at.Candidate()
+	file, err := at.Candidate()
 	if err != nil {
+		return nil, err
+	}
+	c := &candidate{file, h, name, at, w, old.file != nil}
+	if err = fill(file); err == nil {
+		err = old.dress(file, w)
+	}
+	if err != nil {
+		c.Drop()
+		return nil, c.untouched(err)
+	}
+	return c, nil
+}
+
+// untouched says that a failure left the old file as it was.
+func (c *candidate) untouched(err error) error {
+	return fmt.Errorf("%s: %w; the old file is untouched", c.name, err)
+}
+
+// putDurable gives a candidate that need not be durable yet its name, durable with the content.
+func (c *candidate) putDurable() error {
+	if err := c.Sync(); err != nil {
+		return c.untouched(err)
+	}
+	if err := c.put(); err != nil {
 		return err
 	}
-	defer c.Drop()
-	if err := fill(c); err != nil {
-		return fmt.Errorf("%s: %w; the old file is untouched", name, err)
+	return c.at.SyncDir()
+}
+
+// put gives a durable candidate its name.
+func (c *candidate) put() error {
+	err := c.PlaceUnsynced()
+	switch {
+	case errors.Is(err, syscall.EBUSY) && c.over: // something is mounted on it
+		return overwrite(c.host, c.name, c.at, c.Candidate, c.w)
+	case err != nil:
+		return c.untouched(err)
 	}
-	if err := old.dress(c, w); err != nil {
-		return fmt.Errorf("%s: %w; the old file is untouched", name, err)
-	}
-	err = c.Place()
-	if errors.Is(err, syscall.EBUSY) && old.file != nil { // something is mounted on it
-		return overwrite(h, name, at, c, w)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w; the old file is untouched", name, err)
-	}
-	return at.SyncDir()
+	return nil
 }
 
 // replacedFile is the regular file that new content takes the place of. A link is not followed: it may lead anywhere.

@@ -110,7 +110,8 @@ func (c *Candidate) Place() error {
 	return c.PlaceUnsynced()
 }
 
-// PlaceUnsynced is Place for many files that are made durable together later.
+// PlaceUnsynced is Place without making the candidate durable: SyncAll did that before, or what comes of a power loss is found by a record that
+// is written later.
 func (c *Candidate) PlaceUnsynced() error {
 	if err := c.at.renamed(c.to, int(c.Fd())); err != nil {
 		return err

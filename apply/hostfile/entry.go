@@ -36,6 +36,24 @@ func (e *Entry) Again() *Entry {
 	return &again
 }
 
+// Place tells entries apart, whatever path led to them.
+type Place struct {
+	dev, dir uint64
+	base     string
+}
+
+// Place is that of the entry. Where its directory is not there, it is that of its path.
+func (e *Entry) Place() Place {
+	if e.gone != nil {
+		return Place{base: e.path}
+	}
+	info, err := e.dir.Stat()
+	if err != nil {
+		return Place{base: e.path}
+	}
+	return Place{info.st.Dev, info.st.Ino, e.base}
+}
+
 // Path is where the entry is, beneath the root.
 func (e *Entry) Path() string { return e.path }
 

@@ -1,0 +1,188 @@
+package apply
+
+import (
+	"context"
+	"path"
+	"sync"
+
+	"github.com/pullet/pullet/apply/hostfile"
+)
+
+// atMostGrouped bounds the steps of one group: each has a few files open.
+const atMostGrouped = 256
+
+// Preparer is implemented by actions that can put a new file beside its place first: the run makes the files of many steps durable at once before
+// each gets its name.
+type Preparer interface {
+	Action
+	// Prepares is the path that the action is about, if these parameters allow it: Check and Prepare look at that path alone and run
+	// nothing. Else it is "".
+	Prepares() string
+	// Prepare does what Apply does, but for what others can see.
+	Prepare(ctx context.Context, h *Host, c Change) (*Prepared, error)
+}
+
+// Prepared is a change that nobody sees yet.
+type Prepared struct {
+	At    *hostfile.Entry     // what changes
+	New   *hostfile.Candidate // the file that it is going to be, durable before Place; nil: only owner or mode change
+	Place func() error        // makes the change, which need not be durable when Place returns
+	Drop  func()              // lets go of everything, after Place or instead of it
+}
+
+// group is steps whose new files become durable together: a disk makes hundreds durable in the time of one. Steps may belong to it that come after
+// each other only because their file says so. They wait in it with what they prepared. When no more come, the files of all are made durable, and
+// each step goes on in its turn.
+type group struct {
+	// The schedule's own:
+	probing map[*boundStep]bool // steps that may belong to it and do not know yet
+	turns   []*turn             // those that wait in it
+	left    map[*boundStep]bool // those that have not ended
+
+	asked  sync.Once
+	answer error // of the gate
+
+	mu    sync.Mutex
+	shut  bool
+	err   error // why the files are not durable
+	files []*hostfile.Candidate
+	at    map[hostfile.Place]bool
+	paths map[string]bool
+}
+
+func newGroup() *group {
+	return &group{probing: map[*boundStep]bool{}, left: map[*boundStep]bool{}, at: map[hostfile.Place]bool{}, paths: map[string]bool{}}
+}
+
+// add takes what a step prepared into the group. It is false when no more are taken.
+func (g *group) add(p *Prepared) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.shut {
+		return false
+	}
+	if p.New != nil {
+		g.files = append(g.files, p.New)
+	}
+	g.at[p.At.Place()], g.paths[p.At.Path()] = true, true
+	return true
+}
+
+// held asks once for all steps of the group whether they may change the host. They do it within the moments that one step may take.
+func (g *group) held(ask func() error) func() error {
+	return func() error {
+		g.asked.Do(func() { g.answer = ask() })
+		return g.answer
+	}
+}
+
+// close takes no more steps.
+func (g *group) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.shut = true
+}
+
+func (g *group) empty() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.at) == 0
+}
+
+// meets reports that a step of the group is about to change an entry, or what was a directory on the way to it.
+func (g *group) meets(at hostfile.Place, name string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.at[at] {
+		return true
+	}
+	for dir := path.Dir(path.Clean(name)); dir != "/"; dir = path.Dir(dir) {
+		if g.paths[dir] {
+			return true
+		}
+	}
+	return false
+}
+
+// mayGroup reports a step that may belong to a group: nothing but the host's files depends on what comes of it before the run settles.
+func (x *execution) mayGroup(s *boundStep) bool {
+	if s.prepares == "" || x.plan {
+		return false
+	}
+	if s.job.Conditions.When == nil {
+		return true
+	}
+	select {
+	case <-x.answers[s.job].done:
+		return true
+	default: // the condition may look at the host
+		return false
+	}
+}
+
+// groupable is the path that a step is about whose options allow it to be one of a group; "" where they do not.
+func (s *boundStep) groupable() string {
+	o, c := s.Options, s.Conditions
+	act, ok := s.act.(Preparer)
+	waits := s.Waits() || s.late || c.When != nil || c.Success != nil || c.Continue != nil || o.Retry != nil
+	_, reacts := s.act.(Reactor)
+	if !ok || reacts || waits || s.tells() || o.FailHard || s.job.Validation || s.doneKey("", "") != "" || len(s.needs["prereq"]) > 0 {
+		return ""
+	}
+	return act.Prepares()
+}
+
+// apart takes the step out of its group where another step of it is about to change what this one looks at: it waits until that is done.
+func (s *running) apart(ctx context.Context) {
+	if s.group == nil || s.group.empty() {
+		return
+	}
+	at, err := bounded(ctx, s.Host, s.boundStep, "check", func() (hostfile.Place, error) {
+		at, err := s.Host.Entry(s.prepares)
+		if err != nil {
+			return hostfile.Place{}, err
+		}
+		defer at.Close()
+		return at.Place(), nil
+	})
+	if err == nil && s.group.meets(at, s.prepares) { // an error is the check's to report
+		s.schedule.gather(s.place)
+		s.group = nil
+	}
+}
+
+// grouped makes a change as one of the step's group.
+func (s *running) grouped(ctx context.Context, change Change) (Output, error) {
+	act, _ := s.act.(Preparer)
+	p, err := bounded(ctx, s.Host, s.boundStep, "change", func() (*Prepared, error) { return act.Prepare(ctx, s.Host, change) })
+	if err != nil {
+		return Output{}, err
+	}
+	g := s.group
+	if g.add(p) {
+		s.schedule.gather(s.place)
+	} else { // it came too late: it is one of its own
+		g = newGroup()
+		g.add(p)
+		g.err = s.harden(s.run, g)
+	}
+	_, err = bounded(ctx, s.Host, s.boundStep, "change", func() (struct{}, error) {
+		defer p.Drop()
+		return struct{}{}, s.put(p, g.err)
+	})
+	return Output{}, err
+}
+
+// put puts in place what is durable, unless it could not be made so with the files of the others: whose fault that is shows when each is tried
+// alone.
+func (s *running) put(p *Prepared, others error) error {
+	if others != nil && p.New != nil {
+		if err := hostfile.SyncAll([]*hostfile.Candidate{p.New}); err != nil {
+			return err
+		}
+	}
+	if err := p.Place(); err != nil {
+		return err
+	}
+	return s.changed(p)
+}

@@ -1,0 +1,114 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/pullet/pullet/apply/hostfile"
+)
+
+// What the steps of groups change is durable before anything depends on it that a power loss does not take back. The order on disk is:
+//
+//	the lines of the journal that say that the steps start, and their new files: harden
+//	the names of the files, the steps' ends in the journal
+//	all of these names: settle
+//	a step of another kind starts, other nodes are told, the run ends
+//
+// A file is whole at any moment: its content is on disk before its name is. A step whose end was not settled is compared with the host again by the
+// run that goes on, and steps that watch it react.
+
+// harden makes durable what the steps of a group are about to put in place.
+func (x *execution) harden(ctx context.Context, g *group) error {
+	x.mu.Lock()
+	err := x.Journal.Sync()
+	x.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return x.write(ctx, func() error { return hostfile.SyncAll(g.files) })
+}
+
+// settle makes durable what the steps of groups changed that have ended.
+func (x *execution) settle(ctx context.Context) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.unsettled != nil || x.unsynced.Empty() {
+		return x.unsettled
+	}
+	changes := x.unsynced
+	x.unsynced = hostfile.Unsynced{}
+	if err := x.write(ctx, changes.Sync); err != nil {
+		x.unsettled = fmt.Errorf("what the run changed may not survive a power loss: %w", err)
+		return x.unsettled
+	}
+	return x.Journal.Settled()
+}
+
+// write makes files durable, which may hang as any action may.
+func (x *execution) write(ctx context.Context, do func() error) error {
+	_, err := bounded(ctx, x.Host, &boundStep{id: "durable files"}, "write", func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// changed notes what the step changed, to be settled.
+func (s *running) changed(p *Prepared) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.New == nil {
+		return s.unsynced.AddAttributes(p.At)
+	}
+	return s.unsynced.AddName(p.At)
+}
+
+// found notes what stands at the paths of a step that was cut off and has nothing left to do: the run that was cut off made it, and may not have made
+// it durable.
+func (s *running) found(ctx context.Context) error {
+	for _, what := range s.manages() {
+		if what.Path == "" {
+			continue
+		}
+		_, err := bounded(ctx, s.Host, s.boundStep, "check", func() (struct{}, error) {
+			at, err := s.Host.Entry(what.Path)
+			if err != nil {
+				return struct{}{}, err
+			}
+			defer at.Close()
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			err = s.unsynced.AddName(at)
+			if bad := s.unsynced.AddAttributes(at); err == nil && !notThere(bad) {
+				err = bad
+			}
+			return struct{}{}, err
+		})
+		if err != nil && !errors.Is(err, context.Canceled) && !notThere(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// settled makes durable what a step may count on that other nodes are told of.
+func (s *running) settled(ctx context.Context) {
+	if !s.tells() || s.plan {
+		return
+	}
+	if err := s.settle(ctx); err != nil {
+		s.r.fail(err)
+	}
+}
+
+// confirm lets the end stand that a step had before the run was cut off: the host is as the step left it.
+func (s *running) confirm() {
+	s.takeOver()
+	if s.group != nil { // else the next run that goes on looks again
+		s.record(true)
+	}
+}
+
+// tells reports a step of which other nodes are told how it ended.
+func (s *boundStep) tells() bool {
+	o := s.Options
+	return o.Sync || o.Serialize != nil || o.Target != nil || o.FailAfterAllTargetsRan
+}

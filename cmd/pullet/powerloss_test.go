@@ -1,0 +1,248 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestPowerLoss: a pull writes to a file system on a disk that records every write and every flush of its cache. The power is cut at random moments: what
+// was flushed is there, and of the rest each sector by chance. After each cut every managed file is whole, the next pull brings the host to the
+// same end, no command runs again that a later one followed, and what watches a file has seen it as it is now. At the end of a pull nothing is lost.
+func TestPowerLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long")
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	for _, kind := range []string{"ext4", "xfs", "btrfs"} {
+		t.Run(kind, func(t *testing.T) {
+			l := newLostHost(t, kind)
+			l.cuts(rand.New(rand.NewPCG(seed, 0)), 12)
+		})
+	}
+}
+
+// lossFiles is how many files the host of TestPowerLoss has, in each of its two groups.
+const lossFiles = 60
+
+// lossJob is a job of two groups of files, each with a command that watches one of them and a command behind it. A file is larger than a sector.
+const lossJob = `steps:
+- {name: dir, action: file.directory, parameters: {name: /etc/app}}
+{{- range $group := list "a" "b" }}
+{{- range $i := until %[1]d }}
+- name: file {{ $group }}{{ $i }}
+  action: file.managed
+  parameters: {name: "/etc/app/{{ $group }}{{ $i }}", makeDirs: true, content: '%[2]s {{ repeat 2000 (printf "%%s%%d " $group $i) }} %[2]s end'}
+{{- end }}
+- name: reload {{ $group }}
+  action: cmd.run
+  parameters: {cmd: 'echo "saw {{ $group }} $(head -c 2 "$PULLET_ROOT/etc/app/{{ $group }}0")" > %[3]s', onchanges: ["file {{ $group }}0"]}
+- name: after {{ $group }}
+  action: cmd.run
+  parameters: {cmd: 'echo "after {{ $group }}" > %[3]s'}
+{{- end }}
+`
+
+// lostHost is a host on a disk that is recorded.
+type lostHost struct {
+	t              *testing.T
+	disk           *recordedDisk
+	dir, at, image string // of the test; where the file system is mounted; the disk
+}
+
+func newLostHost(t *testing.T, kind string) *lostHost {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it mounts file systems")
+	}
+	if _, err := exec.LookPath("mkfs." + kind); err != nil {
+		t.Skip(err)
+	}
+	l := &lostHost{t: t, dir: t.TempDir()}
+	l.at = filepath.Join(l.dir, "host")
+	image, served := filepath.Join(l.dir, "image"), filepath.Join(l.dir, "served")
+	for _, dir := range []string{l.at, served} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runTool(t, "truncate", "-s", "512M", image)
+	runTool(t, "mkfs."+kind, "-q", image)
+	if out, err := exec.Command("mount", "-o", "loop", image, l.at).CombinedOutput(); err != nil {
+		t.Skipf("needs loop devices and %s: %v\n%s", kind, err, out)
+	}
+	runTool(t, "umount", l.at)
+	l.disk = loadDisk(t, image)
+	l.disk.serve(t, served)
+	l.image = filepath.Join(served, "disk")
+	if err := os.Symlink(self(t), filepath.Join(l.dir, "pullet")); err != nil {
+		t.Fatal(err)
+	}
+	config := fmt.Sprintf("node: {name: web1}\nrepositories: [{name: main, url: %q, ref: main}]\npaths: {state: %q, hostVars: %q}\n",
+		filepath.Join(l.dir, "repo"), filepath.Join(l.at, "state"), filepath.Join(l.dir, "vars.d"))
+	l.write("pullet.yaml", config)
+	return l
+}
+
+func self(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func (l *lostHost) write(name, text string) {
+	l.t.Helper()
+	path := filepath.Join(l.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		l.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// commit is a version whose files begin and end with a word.
+func (l *lostHost) commit(word string) {
+	l.t.Helper()
+	l.write("repo/base/jobs.yaml", "jobs: {'*': [{name: a}]}\n")
+	l.write("repo/jobs/a.yaml", fmt.Sprintf(lossJob, lossFiles, word, filepath.Join(l.dir, "served", "mark")))
+	repo := filepath.Join(l.dir, "repo")
+	runTool(l.t, "git", "init", "-q", "-b", "main", repo)
+	runTool(l.t, "git", "-C", repo, "add", "-A")
+	runTool(l.t, "git", "-C", repo, "-c", "user.name=ada", "-c", "user.email=ada@example.org", "commit", "-qm", word)
+}
+
+func runTool(t *testing.T, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", name, args, err, out)
+	}
+}
+
+func (l *lostHost) pull() error {
+	root := filepath.Join(l.at, "root")
+	if err := os.MkdirAll(root, 0o755); err != nil {
+		return err
+	}
+	cmd := exec.Command(filepath.Join(l.dir, "pullet"), "pull", "--config", filepath.Join(l.dir, "pullet.yaml"), "--root", root)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w\n%s", err, &out)
+	}
+	return nil
+}
+
+// versions counts the managed files by the version that they have: "none" is not there, anything else is damage.
+func (l *lostHost) versions() map[string]int {
+	out := map[string]int{}
+	for _, group := range []string{"a", "b"} {
+		for i := range lossFiles {
+			out[l.version(fmt.Sprint(group, i))]++
+		}
+	}
+	return out
+}
+
+func (l *lostHost) version(name string) string {
+	text, err := os.ReadFile(filepath.Join(l.at, "root/etc/app", name))
+	if os.IsNotExist(err) {
+		return "none"
+	}
+	for _, word := range []string{"v1", "v2"} {
+		if string(text) == word+" "+strings.Repeat(name+" ", 2000)+" "+word+" end" {
+			return word
+		}
+	}
+	return fmt.Sprintf("%s: damaged: %d bytes: %.20q %v", name, len(text), text, err)
+}
+
+// cuts records the first pull of a host and the pull of its next version, and cuts the power in each of them.
+func (l *lostHost) cuts(chance *rand.Rand, times int) {
+	before := "none"
+	for _, word := range []string{"v1", "v2"} {
+		l.commit(word)
+		l.disk.restart()
+		was := l.disk.copyOf()
+		unmount := mountImage(l.t, l.image, l.at)
+		if err := l.pull(); err != nil {
+			l.t.Fatal(err)
+		}
+		events := l.disk.events()
+		if got := l.versions(); got[word] != 2*lossFiles {
+			l.t.Fatalf("the files are %v", got)
+		}
+		unmount()
+		l.t.Logf("%s: %d events", word, len(events))
+		after := l.disk.copyOf()
+		for range times {
+			l.cut(was, events[:chance.IntN(len(events))], chance, before, word)
+		}
+		l.cut(was, events, chance, word, word)
+		l.disk.mu.Lock()
+		l.disk.sectors = after.sectors // as the pull left it
+		l.disk.mu.Unlock()
+		before = word
+	}
+}
+
+// cut is a power loss behind these events, and what comes after it.
+func (l *lostHost) cut(was *recordedDisk, events []diskEvent, chance *rand.Rand, old, word string) {
+	l.t.Helper()
+	image := filepath.Join(l.dir, "lost")
+	was.after(events, chance).save(l.t, image)
+	unmount := mountImage(l.t, image, l.at)
+	defer unmount()
+	for version, n := range l.versions() {
+		if version != old && version != word {
+			l.t.Errorf("cut behind event %d: %d files: %s; want %s or %s", len(events), n, version, old, word)
+		}
+	}
+	l.disk.restart()
+	if err := l.pull(); err != nil {
+		l.t.Errorf("cut behind event %d: the next pull: %v", len(events), err)
+		return
+	}
+	if got := l.versions(); got[word] != 2*lossFiles {
+		l.t.Errorf("cut behind event %d: after the next pull the files are %v", len(events), got)
+	}
+	if left, err := filepath.Glob(filepath.Join(l.at, "root/etc/app/.*")); len(left) > 0 || err != nil {
+		l.t.Errorf("cut behind event %d: the next pull left %q %v", len(events), left, err)
+	}
+	l.judge(len(events), marks(events), marks(l.disk.events()), word)
+}
+
+// judge compares the marks of the pull that was cut off with those of the next one.
+func (l *lostHost) judge(at int, first, second []string, word string) {
+	l.t.Helper()
+	order := []string{"saw a " + word, "after a", "saw b " + word, "after b"}
+	for i, mark := range order {
+		later := slices.ContainsFunc(order[i+1:], func(next string) bool { return slices.Contains(first, next) })
+		if later && slices.Contains(second, mark) {
+			l.t.Errorf("cut behind event %d: %q ran again although what came after it had begun: %q, then %q", at, mark, first, second)
+		}
+		if !slices.Contains(first, mark) && !slices.Contains(second, mark) {
+			l.t.Errorf("cut behind event %d: %q never ran: %q, then %q", at, mark, first, second)
+		}
+	}
+}
+
+func marks(events []diskEvent) []string {
+	var out []string
+	for _, e := range events {
+		if e.mark != "" {
+			out = append(out, e.mark)
+		}
+	}
+	return out
+}

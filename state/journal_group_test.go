@@ -1,0 +1,61 @@
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestGroupedEnds: the end of a step of a group counts for others than the process that wrote it when it was settled, however the file was cut off.
+// Its result is not lost.
+func TestGroupedEnds(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir)
+	j.Begin("r1", "v", "d")
+	must(t, j.StartGrouped("a", nil), j.EndGrouped("a", true, "of a"), j.Settled())
+	must(t, j.StartGrouped("b", map[string]Thing{"file /b": {}}), j.EndGrouped("b", true, "of b"), j.StartGrouped("c", nil), j.EndGrouped("c", false, "of c"))
+	var result string
+	if !j.Ended("a", &result) || !j.Ended("b", &result) {
+		t.Error("the process itself does not believe what it wrote")
+	}
+	must(t, j.Sync(), j.Close())
+	for range 3 { // each is cut off again, before and after it wrote something
+		j = journal(t, dir)
+		j.Doubt()
+		if !j.Ended("a", &result) || j.Ended("b", &result) || !j.CutOff("b") || !j.CutOff("c") || strings.Join(j.Making("b"), "") != "file /b" {
+			t.Errorf("a ended %v, b ended %v, b cut off %v, c cut off %v", j.Ended("a", &result), j.Ended("b", &result), j.CutOff("b"), j.CutOff("c"))
+		}
+		j.Begin("r2", "v", "d")
+		must(t, j.Close())
+	}
+	if !j.Doubted("b", &result) || result != "of b" || j.Doubted("a", &result) || j.Doubted("c", &result) {
+		t.Errorf("doubted: b %v %q, a %v, c %v", j.Doubted("b", &result), result, j.Doubted("a", &result), j.Doubted("c", &result))
+	}
+	// What is settled by the run that goes on are its own steps: not those of the run that was cut off.
+	must(t, j.StartGrouped("e", nil), j.EndGrouped("e", true, "of e"), j.Settled(), j.Close())
+	j = journal(t, dir)
+	j.Doubt()
+	if !j.Ended("a", &result) || !j.Ended("e", &result) || j.Ended("b", &result) || !j.CutOff("b") {
+		t.Errorf("b was settled by another run: ended %v, cut off %v", j.Ended("b", &result), j.CutOff("b"))
+	}
+}
+
+// TestGroupedLinesBecomeDurable: a line that is durable makes those before it so: they are in the same file, in their order.
+func TestGroupedLinesBecomeDurable(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir)
+	j.Begin("r1", "v", "d")
+	must(t, j.StartGrouped("a", nil), j.EndGrouped("a", true, 1), j.Settled(), j.Start("b", nil), j.Close())
+	text, err := os.ReadFile(filepath.Join(dir, "journal.jsonl"))
+	must(t, err)
+	want := `{"run":"r1","version":"v","digest":"d"}
+{"step":"a"}
+{"step":"a","end":true,"ok":true,"grouped":true,"result":1}
+{"settled":true}
+{"step":"b"}
+`
+	if string(text) != want {
+		t.Errorf("the journal has\n%s\nwant\n%s", text, want)
+	}
+}

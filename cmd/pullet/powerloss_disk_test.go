@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -19,18 +20,24 @@ const sector = 4096
 
 // diskEvent is something that happened to a recorded disk: a write, a flush of its cache, or a mark that a command left.
 type diskEvent struct {
+	disk   *recordedDisk
 	offset int64
 	data   []byte
-	mark   string // "" with data: a write; "" without: a flush
+	mark   string // of a command; else a write, or without data a flush
 }
 
-// recordedDisk is a file system of two files. "disk" is a disk image that a loop device can use: it remembers every write and every flush of the disk's
-// cache in their order. What is written to "mark" is remembered between them.
+// recorder is a file system of disk images that loop devices can use: it remembers every write and every flush of a disk's cache in their order. What is
+// written to its file "mark" is remembered between them.
+type recorder struct {
+	mu    sync.Mutex
+	disks map[string]*recordedDisk
+	log   []diskEvent
+}
+
+// recordedDisk is one disk of a recorder, whose mutex guards it.
 type recordedDisk struct {
-	mu      sync.Mutex
 	size    int64
 	sectors map[int64][]byte
-	log     []diskEvent
 }
 
 // loadDisk takes over an image.
@@ -50,15 +57,17 @@ func loadDisk(t *testing.T, image string) *recordedDisk {
 	return d
 }
 
-// serve mounts the two files on a directory.
-func (d *recordedDisk) serve(t *testing.T, dir string) {
+// serve mounts the recorder on a directory.
+func (r *recorder) serve(t *testing.T, dir string) {
 	t.Helper()
 	root := &fs.Inode{}
 	server, err := fs.Mount(dir, root, &fs.Options{
 		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "recorded", MaxWrite: 1 << 17},
 		OnAdd: func(ctx context.Context) {
-			root.AddChild("disk", root.NewPersistentInode(ctx, &diskFile{disk: d}, fs.StableAttr{Mode: syscall.S_IFREG}), false)
-			root.AddChild("mark", root.NewPersistentInode(ctx, &markFile{disk: d}, fs.StableAttr{Mode: syscall.S_IFREG}), false)
+			for name, d := range r.disks {
+				root.AddChild(name, root.NewPersistentInode(ctx, &diskFile{recorder: r, disk: d}, fs.StableAttr{Mode: syscall.S_IFREG}), false)
+			}
+			root.AddChild("mark", root.NewPersistentInode(ctx, &markFile{recorder: r}, fs.StableAttr{Mode: syscall.S_IFREG}), false)
 		},
 	})
 	if err != nil {
@@ -71,17 +80,37 @@ func (d *recordedDisk) serve(t *testing.T, dir string) {
 	})
 }
 
-// restart forgets what happened so far: the disk is as it is.
-func (d *recordedDisk) restart() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.log = nil
+// restart forgets what happened so far: the disks are as they are.
+func (r *recorder) restart() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log = nil
 }
 
-func (d *recordedDisk) events() []diskEvent {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.log)
+func (r *recorder) events() []diskEvent {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.log)
+}
+
+// copies are the disks as they are now.
+func (r *recorder) copies() map[string]*recordedDisk {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]*recordedDisk{}
+	for name, d := range r.disks {
+		out[name] = d.copyOf()
+	}
+	return out
+}
+
+// setBack makes the disks what they were when they were copied.
+func (r *recorder) setBack(was map[string]*recordedDisk) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, d := range r.disks {
+		d.sectors = was[name].copyOf().sectors
+	}
 }
 
 func (d *recordedDisk) put(offset int64, data []byte) {
@@ -97,29 +126,21 @@ func (d *recordedDisk) put(offset int64, data []byte) {
 	}
 }
 
-// copyOf is the disk as it was before anything was recorded. Sectors are never changed, only replaced.
-func (d *recordedDisk) copyOf() *recordedDisk {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	out := &recordedDisk{size: d.size, sectors: make(map[int64][]byte, len(d.sectors))}
-	for at, one := range d.sectors {
-		out.sectors[at] = one
-	}
-	return out
-}
+// copyOf is the disk as it is now. Sectors are never changed, only replaced.
+func (d *recordedDisk) copyOf() *recordedDisk { return &recordedDisk{d.size, maps.Clone(d.sectors)} }
 
-// after is the disk when the power fails behind these events: all that was written before the last flush is on it, and of what was written since
-// each sector by chance.
-func (d *recordedDisk) after(events []diskEvent, chance *rand.Rand) *recordedDisk {
+// lose is the disk, as it was, when the power fails behind the events of a disk: all that was written before its last flush is on it, and of what was
+// written since each sector by chance.
+func (d *recordedDisk) lose(events []diskEvent, of *recordedDisk, chance *rand.Rand) *recordedDisk {
 	out := d.copyOf()
 	flushed := 0
 	for i, e := range events {
-		if e.mark == "" && e.data == nil {
+		if e.disk == of && e.data == nil {
 			flushed = i
 		}
 	}
 	for i, e := range events {
-		for from := 0; from < len(e.data); {
+		for from := 0; e.disk == of && from < len(e.data); {
 			at := e.offset + int64(from)
 			n := min(len(e.data)-from, int(sector-at%sector))
 			if i < flushed || chance.IntN(2) == 0 {
@@ -151,6 +172,7 @@ func (d *recordedDisk) save(t *testing.T, image string) {
 
 type diskFile struct {
 	fs.Inode
+	*recorder
 	disk *recordedDisk
 }
 
@@ -165,8 +187,8 @@ func (f *diskFile) Getattr(_ context.Context, _ fs.FileHandle, out *fuse.AttrOut
 
 func (f *diskFile) Read(_ context.Context, _ fs.FileHandle, dest []byte, offset int64) (fuse.ReadResult, syscall.Errno) {
 	d := f.disk
-	d.mu.Lock()
-	defer d.mu.Unlock()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	clear(dest)
 	for done := 0; done < len(dest); {
 		at := offset + int64(done)
@@ -181,24 +203,23 @@ func (f *diskFile) Read(_ context.Context, _ fs.FileHandle, dest []byte, offset 
 }
 
 func (f *diskFile) Write(_ context.Context, _ fs.FileHandle, data []byte, offset int64) (uint32, syscall.Errno) {
-	d := f.disk
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.put(offset, data)
-	d.log = append(d.log, diskEvent{offset: offset, data: slices.Clone(data)})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.disk.put(offset, data)
+	f.log = append(f.log, diskEvent{disk: f.disk, offset: offset, data: slices.Clone(data)})
 	return uint32(len(data)), 0
 }
 
 func (f *diskFile) Fsync(context.Context, fs.FileHandle, uint32) syscall.Errno {
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	f.disk.log = append(f.disk.log, diskEvent{})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, diskEvent{disk: f.disk})
 	return 0
 }
 
 type markFile struct {
 	fs.Inode
-	disk *recordedDisk
+	*recorder
 }
 
 func (f *markFile) Open(context.Context, uint32) (fs.FileHandle, uint32, syscall.Errno) {
@@ -215,9 +236,9 @@ func (f *markFile) Setattr(context.Context, fs.FileHandle, *fuse.SetAttrIn, *fus
 }
 
 func (f *markFile) Write(_ context.Context, _ fs.FileHandle, data []byte, _ int64) (uint32, syscall.Errno) {
-	f.disk.mu.Lock()
-	defer f.disk.mu.Unlock()
-	f.disk.log = append(f.disk.log, diskEvent{mark: strings.TrimSpace(string(data))})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.log = append(f.log, diskEvent{mark: strings.TrimSpace(string(data))})
 	return uint32(len(data)), 0
 }
 

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestPowerLoss: a pull writes to a file system on a disk that records every write and every flush of its cache. The power is cut at random moments: what
-// was flushed is there, and of the rest each sector by chance. After each cut every managed file is whole, the next pull brings the host to the
+// TestPowerLoss: a pull writes to file systems on disks that record every write and every flush of their cache, one for the host's files and one for the state
+// directory. The power is cut at random moments: what was flushed is there, and of the rest each sector by chance. After each cut every managed file is whole, the next pull brings the host to the
 // same end, no command runs again that a later one followed, and what watches a file has seen it as it is now. At the end of a pull nothing is lost.
 func TestPowerLoss(t *testing.T) {
 	if testing.Short() {
@@ -33,14 +33,18 @@ func TestPowerLoss(t *testing.T) {
 // lossFiles is how many files the host of TestPowerLoss has, in each of its two groups.
 const lossFiles = 60
 
-// lossJob is a job of two groups of files, each with a command that watches one of them and a command behind it. A file is larger than a sector.
+// lossJob is a job with two times two groups of files: the second requires the first. Then come a command that watches a file and a command behind it. A file
+// is larger than a sector.
 const lossJob = `steps:
 - {name: dir, action: file.directory, parameters: {name: /etc/app}}
 {{- range $group := list "a" "b" }}
 {{- range $i := until %[1]d }}
 - name: file {{ $group }}{{ $i }}
   action: file.managed
-  parameters: {name: "/etc/app/{{ $group }}{{ $i }}", makeDirs: true, content: '%[2]s {{ repeat 2000 (printf "%%s%%d " $group $i) }} %[2]s end'}
+  {{- if eq $i 30 }}
+  require: [file {{ $group }}29]
+  {{- end }}
+  parameters: {name: "/etc/app/{{ $group }}{{ $i }}", content: '%[2]s {{ repeat 2000 (printf "%%s%%d " $group $i) }} %[2]s end'}
 {{- end }}
 - name: reload {{ $group }}
   action: cmd.run
@@ -53,10 +57,13 @@ const lossJob = `steps:
 
 // lostHost is a host on a disk that is recorded.
 type lostHost struct {
-	t              *testing.T
-	disk           *recordedDisk
-	dir, at, image string // of the test; where the file system is mounted; the disk
+	t        *testing.T
+	recorder *recorder
+	dir      string // of the test
 }
+
+// lostDisks are the disks of a host, and where they are mounted: two file systems that become durable apart from each other.
+func lostDisks() []string { return []string{"root", "state"} }
 
 func newLostHost(t *testing.T, kind string) *lostHost {
 	if os.Geteuid() != 0 {
@@ -65,28 +72,29 @@ func newLostHost(t *testing.T, kind string) *lostHost {
 	if _, err := exec.LookPath("mkfs." + kind); err != nil {
 		t.Skip(err)
 	}
-	l := &lostHost{t: t, dir: t.TempDir()}
-	l.at = filepath.Join(l.dir, "host")
+	l := &lostHost{t: t, dir: t.TempDir(), recorder: &recorder{disks: map[string]*recordedDisk{}}}
 	image, served := filepath.Join(l.dir, "image"), filepath.Join(l.dir, "served")
-	for _, dir := range []string{l.at, served} {
-		if err := os.Mkdir(dir, 0o755); err != nil {
+	runTool(t, "truncate", "-s", "512M", image)
+	runTool(t, "mkfs."+kind, "-q", image)
+	for _, dir := range append(lostDisks(), "served", "lost") {
+		if err := os.Mkdir(filepath.Join(l.dir, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	runTool(t, "truncate", "-s", "512M", image)
-	runTool(t, "mkfs."+kind, "-q", image)
-	if out, err := exec.Command("mount", "-o", "loop", image, l.at).CombinedOutput(); err != nil {
+	if out, err := exec.Command("mount", "-o", "loop", image, l.at("root")).CombinedOutput(); err != nil {
 		t.Skipf("needs loop devices and %s: %v\n%s", kind, err, out)
 	}
-	runTool(t, "umount", l.at)
-	l.disk = loadDisk(t, image)
-	l.disk.serve(t, served)
-	l.image = filepath.Join(served, "disk")
+	runTool(t, "umount", l.at("root"))
+	for _, disk := range lostDisks() {
+		runTool(t, "mkfs."+kind, "-q", map[string]string{"btrfs": "-f", "xfs": "-f", "ext4": "-F"}[kind], image) // each with an id of its own
+		l.recorder.disks[disk] = loadDisk(t, image)
+	}
+	l.recorder.serve(t, served)
 	if err := os.Symlink(self(t), filepath.Join(l.dir, "pullet")); err != nil {
 		t.Fatal(err)
 	}
 	config := fmt.Sprintf("node: {name: web1}\nrepositories: [{name: main, url: %q, ref: main}]\npaths: {state: %q, hostVars: %q}\n",
-		filepath.Join(l.dir, "repo"), filepath.Join(l.at, "state"), filepath.Join(l.dir, "vars.d"))
+		filepath.Join(l.dir, "repo"), filepath.Join(l.at("state"), "pullet"), filepath.Join(l.dir, "vars.d"))
 	l.write("pullet.yaml", config)
 	return l
 }
@@ -98,6 +106,22 @@ func self(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+func (l *lostHost) at(disk string) string { return filepath.Join(l.dir, disk) }
+
+// mount mounts the images of a directory, and returns how to unmount them.
+func (l *lostHost) mount(images string) (unmount func()) {
+	l.t.Helper()
+	var all []func()
+	for _, disk := range lostDisks() {
+		all = append(all, mountImage(l.t, filepath.Join(images, disk), l.at(disk)))
+	}
+	return func() {
+		for _, one := range all {
+			one()
+		}
+	}
 }
 
 func (l *lostHost) write(name, text string) {
@@ -130,11 +154,7 @@ func runTool(t *testing.T, name string, args ...string) {
 }
 
 func (l *lostHost) pull() error {
-	root := filepath.Join(l.at, "root")
-	if err := os.MkdirAll(root, 0o755); err != nil {
-		return err
-	}
-	cmd := exec.Command(filepath.Join(l.dir, "pullet"), "pull", "--config", filepath.Join(l.dir, "pullet.yaml"), "--root", root)
+	cmd := exec.Command(filepath.Join(l.dir, "pullet"), "pull", "--config", filepath.Join(l.dir, "pullet.yaml"), "--root", l.at("root"))
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Run(); err != nil {
@@ -155,7 +175,7 @@ func (l *lostHost) versions() map[string]int {
 }
 
 func (l *lostHost) version(name string) string {
-	text, err := os.ReadFile(filepath.Join(l.at, "root/etc/app", name))
+	text, err := os.ReadFile(filepath.Join(l.at("root"), "etc/app", name))
 	if os.IsNotExist(err) {
 		return "none"
 	}
@@ -172,43 +192,40 @@ func (l *lostHost) cuts(chance *rand.Rand, times int) {
 	before := "none"
 	for _, word := range []string{"v1", "v2"} {
 		l.commit(word)
-		l.disk.restart()
-		was := l.disk.copyOf()
-		unmount := mountImage(l.t, l.image, l.at)
+		l.recorder.restart()
+		was := l.recorder.copies()
+		unmount := l.mount(filepath.Join(l.dir, "served"))
 		if err := l.pull(); err != nil {
 			l.t.Fatal(err)
 		}
-		events := l.disk.events()
+		events, after := l.recorder.events(), l.recorder.copies()
 		if got := l.versions(); got[word] != 2*lossFiles {
 			l.t.Fatalf("the files are %v", got)
 		}
 		unmount()
 		l.t.Logf("%s: %d events", word, len(events))
-		after := l.disk.copyOf()
 		for range times {
 			l.cut(was, events[:chance.IntN(len(events))], chance, before, word)
 		}
 		l.cut(was, events, chance, word, word)
-		l.disk.mu.Lock()
-		l.disk.sectors = after.sectors // as the pull left it
-		l.disk.mu.Unlock()
+		l.recorder.setBack(after)
 		before = word
 	}
 }
 
 // cut is a power loss behind these events, and what comes after it.
-func (l *lostHost) cut(was *recordedDisk, events []diskEvent, chance *rand.Rand, old, word string) {
+func (l *lostHost) cut(was map[string]*recordedDisk, events []diskEvent, chance *rand.Rand, old, word string) {
 	l.t.Helper()
-	image := filepath.Join(l.dir, "lost")
-	was.after(events, chance).save(l.t, image)
-	unmount := mountImage(l.t, image, l.at)
-	defer unmount()
+	for disk, of := range l.recorder.disks {
+		was[disk].lose(events, of, chance).save(l.t, filepath.Join(l.dir, "lost", disk))
+	}
+	defer l.mount(filepath.Join(l.dir, "lost"))()
 	for version, n := range l.versions() {
 		if version != old && version != word {
 			l.t.Errorf("cut behind event %d: %d files: %s; want %s or %s", len(events), n, version, old, word)
 		}
 	}
-	l.disk.restart()
+	l.recorder.restart()
 	if err := l.pull(); err != nil {
 		l.t.Errorf("cut behind event %d: the next pull: %v", len(events), err)
 		return
@@ -216,10 +233,10 @@ func (l *lostHost) cut(was *recordedDisk, events []diskEvent, chance *rand.Rand,
 	if got := l.versions(); got[word] != 2*lossFiles {
 		l.t.Errorf("cut behind event %d: after the next pull the files are %v", len(events), got)
 	}
-	if left, err := filepath.Glob(filepath.Join(l.at, "root/etc/app/.*")); len(left) > 0 || err != nil {
+	if left, err := filepath.Glob(filepath.Join(l.at("root"), "etc/app/.*")); len(left) > 0 || err != nil {
 		l.t.Errorf("cut behind event %d: the next pull left %q %v", len(events), left, err)
 	}
-	l.judge(len(events), marks(events), marks(l.disk.events()), word)
+	l.judge(len(events), marks(events), marks(l.recorder.events()), word)
 }
 
 // judge compares the marks of the pull that was cut off with those of the next one.

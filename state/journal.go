@@ -172,8 +172,12 @@ func (j *Journal) Unfinished() (run, version string) { return j.head.Run, j.head
 
 // Ended reports whether the run in progress has a successful end of a step on record, and reads its result.
 func (j *Journal) Ended(step string, result any) bool {
-	line, ok := j.steps[step]
-	return ok && line.End && line.OK && json.Unmarshal(line.Result, result) == nil
+	return j.steps[step].ended(result)
+}
+
+// ended reports a successful end, and reads its result.
+func (l journalLine) ended(result any) bool {
+	return l.End && l.OK && json.Unmarshal(l.Result, result) == nil
 }
 
 // CutOff reports a step that was started and has no end on record.
@@ -334,14 +338,4 @@ func (j *Journal) saveDone() error {
 	}
 	j.dirty = false
 	return nil
-}
-
-// Close lets go of the file; the run can be resumed.
-func (j *Journal) Close() error {
-	if j.file == nil {
-		return nil
-	}
-	err := j.file.Close()
-	j.file = nil
-	return err
 }

@@ -1,9 +1,6 @@
 package state
 
-import (
-	"encoding/json"
-	"fmt"
-)
+import "encoding/json"
 
 // Steps of a group become durable together. The order on disk is: the lines of their starts, what they change, the record that it is settled.
 // Whoever opens the journal after a crash compares the steps with the host again that ended and were not settled: a kill left all of it in place,
@@ -41,17 +38,5 @@ func (j *Journal) Doubt() {
 
 // Doubted reports a step that ended well and was not settled, and reads its result: it holds if the host is as the step left it.
 func (j *Journal) Doubted(step string, result any) bool {
-	line, ok := j.doubted[step]
-	return ok && line.OK && json.Unmarshal(line.Result, result) == nil
-}
-
-// Sync makes all lines durable.
-func (j *Journal) Sync() error {
-	if j.file == nil {
-		return nil
-	}
-	if err := j.file.Sync(); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	return nil
+	return j.doubted[step].ended(result)
 }

@@ -22,6 +22,21 @@ func (p *pull) frozen(ctx context.Context, begins *state.Version) (bool, error) 
 	return true, nil
 }
 
+// orders are what operators want of the node. Where no run begins those hold that it found as it registered: what changes the host asks again, as it
+// begins, is admitted, or runs a command. For what the node waits is told with them, where it was not yet.
+func (p *pull) orders(ctx context.Context, run *state.Status) (state.Orders, error) {
+	role := p.node().Role()
+	if run == nil && role == p.presence.Found.Role {
+		return p.presence.Found.Orders, nil
+	}
+	waits := p.untold.Swap(nil)
+	word, err := p.store.Orders(ctx, p.presence, role, run, waits)
+	if waits != nil {
+		p.toldWait.Store(err == nil)
+	}
+	return word, err
+}
+
 // learnFreeze reads the switches of the node, its role and the fleet, and remembers the one that stops all changes.
 func (p *pull) learnFreeze(ctx context.Context, begins *state.Version) error {
 	if p.store == nil {
@@ -32,7 +47,7 @@ func (p *pull) learnFreeze(ctx context.Context, begins *state.Version) error {
 		st := p.status(begins, state.InRun)
 		run = &st
 	}
-	word, err := p.store.Orders(ctx, p.presence, p.node().Role(), run)
+	word, err := p.orders(ctx, run)
 	if err != nil {
 		return err
 	}

@@ -159,14 +159,18 @@ func (g *gates) Park(ctx context.Context, why string) error {
 const aLook = time.Second
 
 // admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way at last. What there is to do
-// meanwhile is done when the node is not admitted at once.
+// meanwhile is done when the node is not admitted at once: the fleet learns why with the first that it is told of that.
 func (p *pull) admit(ctx context.Context, turn *lock.Turn, within func(context.Context, func(context.Context) error) error, meanwhile func() error) (*lock.Wait, error) {
+	p.holdsBack = meanwhile != nil
 	wait, err := turn.Try(ctx)
+	p.holdsBack = false
 	if wait == nil || err != nil {
 		return nil, err
 	}
 	if meanwhile != nil {
-		if err := meanwhile(); err != nil {
+		err := meanwhile()
+		p.tellHeldBack()
+		if err != nil {
 			return nil, errors.Join(err, turn.Leave(ctx))
 		}
 	}

@@ -19,7 +19,7 @@ import (
 // owner proves that this is the same state directory as before, without giving the secret away, and says which host it is on.
 func (p *pull) owner() (state.Alive, error) {
 	sum := sha256.Sum256([]byte(p.config.Fleet + "/" + p.config.Node.Name + "/" + p.local.Secret))
-	me := state.Alive{Instance: p.instance, Owner: hex.EncodeToString(sum[:16]), Every: p.config.Agent.Interval.Std()}
+	me := state.Alive{Instance: p.instance, Owner: hex.EncodeToString(sum[:16]), Every: p.config.Agent.Interval.Std(), Lasting: !p.loop}
 	var err error
 	if me.Dir, err = inode(p.config.Paths.State); err != nil {
 		return me, err

@@ -61,15 +61,17 @@ type pull struct {
 	waitsFrom time.Time     // since when any does
 	left      bool          // the fleet moved on to another version in mid-run
 	held      atomic.Pointer[state.HeldSlot]
-	before    state.Status  // for what the node waited last, as the fleet was told
-	ordered   []string      // commands of operators, when it was asked last
-	begun     bool          // the fleet was told that a run begins
-	inStep    atomic.Bool   // this pull took a place at a serialized step
-	said      *lock.Wait    // the last reason to wait inside the run; nil when nothing waits
-	toldWait  atomic.Bool   // the fleet's record says that the node waits
-	reported  bool          // a report of this pull is kept
-	unkept    *apply.Report // that could not be written, and whose log is to be sent
-	applied   []*apply.Host // on which programs ran
+	before    state.Status                 // for what the node waited last, as the fleet was told
+	ordered   []string                     // commands of operators, when it was asked last
+	begun     bool                         // the fleet was told that a run begins
+	inStep    atomic.Bool                  // this pull took a place at a serialized step
+	said      *lock.Wait                   // the last reason to wait inside the run; nil when nothing waits
+	toldWait  atomic.Bool                  // the fleet's record says that the node waits
+	holdsBack bool                         // for what the node waits is told with the begin of the run that comes next
+	untold    atomic.Pointer[state.Status] // what was held back
+	reported  bool                         // a report of this pull is kept
+	unkept    *apply.Report                // that could not be written, and whose log is to be sent
+	applied   []*apply.Host                // on which programs ran
 	log       *logrus.Entry
 }
 

@@ -218,9 +218,9 @@ func pullAll(t *testing.T, nodes []Config) {
 
 // The most that pulls ask of etcd: docs/scale.md says what for.
 const (
-	askedWithoutChange = 5
-	askedFirst         = 18 // the first of a fleet: it sets the version and makes the roster, too
-	askedAtOnce        = 20 // a node, of many that take a new version at once
+	askedWithoutChange = 4
+	askedFirst         = 17 // the first of a fleet: it sets the version and makes the roster, too
+	askedAtOnce        = 16 // a node, of many that take a new version at once
 )
 
 // TestPullBudget: what one-shot pulls ask of etcd, everything included, stays within bounds: the first of a fleet, one without a change, and many that

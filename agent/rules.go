@@ -81,15 +81,31 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 		if settled || w.Gate == "etcd" { // it is no matter of the rollout, or cannot be recorded
 			return
 		}
-		ctx, cancel := afterwards(p.ctx)
-		defer cancel()
 		st := p.waitStatus(v, w)
-		asked := time.Now()
-		err := p.store.Explain(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...))
-		p.toldWait.Store(err == nil)
-		if err != nil && !(p.loop && p.away.begins(err, asked)) {
-			p.log.WithError(err).Warn("the reason to wait could not be recorded")
+		if p.holdsBack {
+			p.untold.Store(&st)
+			return
 		}
+		p.tellWait(st)
+	}
+}
+
+// tellWait tells the fleet for what the node waits.
+func (p *pull) tellWait(st state.Status) {
+	ctx, cancel := afterwards(p.ctx)
+	defer cancel()
+	asked := time.Now()
+	err := p.store.Explain(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...))
+	p.toldWait.Store(err == nil)
+	if err != nil && !(p.loop && p.away.begins(err, asked)) {
+		p.log.WithError(err).Warn("the reason to wait could not be recorded")
+	}
+}
+
+// tellHeldBack tells for what the node waits, where the begin of a run did not.
+func (p *pull) tellHeldBack() {
+	if st := p.untold.Swap(nil); st != nil {
+		p.tellWait(*st)
 	}
 }
 

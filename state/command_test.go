@@ -44,7 +44,7 @@ func pendingFor(t *testing.T, s *Store, node string, want ...string) []PendingCo
 
 // pendingCommands are the commands that a node may have to do something about.
 func pendingCommands(s *Store, node string) ([]PendingCommand, error) {
-	o, err := s.Orders(ctx, &Presence{Node: Node{Name: node}}, "", nil)
+	o, err := s.Orders(ctx, &Presence{Node: Node{Name: node}}, "", nil, nil)
 	if err != nil {
 		return nil, err
 	}

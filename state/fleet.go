@@ -34,8 +34,9 @@ type Alive struct {
 	Boot     string    `json:"boot,omitempty"`    // the boot it is in; empty where the fleet's record is this host's own
 	Booted   time.Time `json:"booted,omitzero"`   // when that began, by its clock, for people
 
-	Up    func() time.Duration `json:"-"` // since that boot
-	Every time.Duration        `json:"-"` // how often it pulls
+	Lasting bool                 `json:"-"` // its lease outlives the process, and serves the next one
+	Up      func() time.Duration `json:"-"` // since that boot
+	Every   time.Duration        `json:"-"` // how often it pulls
 }
 
 // Status is what is said of a node in one category.

@@ -12,16 +12,19 @@ type Found struct {
 	VersionErr error    // the version cannot be read: a *BadRecordError
 	Waits      Status   // for what it waited last in a rollout; zero where it did not
 	InStep     bool     // it holds a place at a serialized step
+	Role       string   // that it registers with
+	Orders     Orders   // of operators, for that role
 }
 
 // foundOps read what found files.
-func (s *Store) foundOps(node string) []clientv3.Op {
-	return []clientv3.Op{
-		clientv3.OpGet(s.CurrentKey()), clientv3.OpGet(s.statusKey(Rollout, Pending, node)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()),
-	}
+func (s *Store) foundOps(node, role string) []clientv3.Op {
+	return append(s.ordersOps(node, role),
+		clientv3.OpGet(s.CurrentKey()), clientv3.OpGet(s.statusKey(Rollout, Pending, node)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()))
 }
 
-func (s *Store) found(node string, answers []*pb.ResponseOp) (f Found) {
+func (s *Store) found(node, role string, answers []*pb.ResponseOp) (f Found) {
+	f.Role, f.Orders = role, s.ordersOf(node, role, answers)
+	answers = answers[len(s.ordersOps(node, role)):]
 	for _, kv := range answers[0].GetResponseRange().Kvs {
 		v, err := Read[Version](s, kv)
 		if f.VersionRev, f.VersionErr = kv.ModRevision, err; err == nil {

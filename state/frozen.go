@@ -2,8 +2,10 @@ package state
 
 import (
 	"context"
+	"slices"
 	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -15,40 +17,61 @@ type Orders struct {
 	Begun    bool     // the begin of a run is on record
 }
 
-// Orders reads what operators want of a node. Of switches the nearest scope counts: host over role over global. Where there is no switch at all, a run
-// that is given begins in the same transaction, as BeginRun does.
-func (s *Store) Orders(ctx context.Context, p *Presence, role string, run *Status) (Orders, error) {
-	scopes := []Scope{HostScope(p.Node.Name), RoleScope(role), GlobalScope()}
-	reads := []clientv3.Op{clientv3.OpGet(s.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
-	unswitched := s.mayBegin(p)
-	for _, c := range scopes {
-		reads = append(reads, clientv3.OpGet(s.SwitchKey(c)))
-		unswitched = append(unswitched, clientv3.Compare(clientv3.CreateRevision(s.SwitchKey(c)), "=", 0))
+// Orders reads what operators want of a node. Where there is no switch at all, a run that is given begins in the same transaction, as BeginRun does.
+// For what the node waits in a rollout, where that is given, is told with it.
+func (s *Store) Orders(ctx context.Context, p *Presence, role string, run, waits *Status) (Orders, error) {
+	reads := s.ordersOps(p.Node.Name, role)
+	if waits != nil {
+		lives := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision)}
+		reads = append(reads, clientv3.OpTxn(lives, s.StatusOps(p.Node.Name, Rollout, Pending, *waits), nil))
 	}
 	txn := s.Client.Txn(ctx).Then(reads...)
 	if run != nil {
-		txn = s.Client.Txn(ctx).If(unswitched...).Then(append(reads, s.StatusOps(p.Node.Name, Configured, Running, *run)...)...).Else(reads...)
+		begins := s.mayBegin(p)
+		for _, c := range scopesOf(p.Node.Name, role) {
+			begins = append(begins, clientv3.Compare(clientv3.CreateRevision(s.SwitchKey(c)), "=", 0))
+		}
+		txn = s.Client.Txn(ctx).If(begins...).Then(append(slices.Clone(reads), s.StatusOps(p.Node.Name, Configured, Running, *run)...)...).Else(reads...)
 	}
 	got, err := txn.Commit()
 	if err != nil {
 		return Orders{}, err
 	}
-	o := Orders{Begun: run != nil && got.Succeeded}
-	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
+	o := s.ordersOf(p.Node.Name, role, got.Responses)
+	o.Begun = run != nil && got.Succeeded
+	return o, nil
+}
+
+// scopesOf are the scopes of switches that hold for a node, the nearest first: that one counts.
+func scopesOf(node, role string) []Scope {
+	return []Scope{HostScope(node), RoleScope(role), GlobalScope()}
+}
+
+// ordersOps read the orders of a node, for ordersOf.
+func (s *Store) ordersOps(node, role string) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpGet(s.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
+	for _, c := range scopesOf(node, role) {
+		ops = append(ops, clientv3.OpGet(s.SwitchKey(c)))
+	}
+	return ops
+}
+
+func (s *Store) ordersOf(node, role string, answers []*pb.ResponseOp) (o Orders) {
+	for _, kv := range answers[0].GetResponseRange().Kvs {
 		if k, err := s.Key(kv); err == nil {
 			o.Commands = append(o.Commands, k.Word)
 		}
 	}
-	for i, c := range scopes {
-		for _, kv := range got.Responses[1+i].GetResponseRange().Kvs {
+	for i, c := range scopesOf(node, role) {
+		for _, kv := range answers[1+i].GetResponseRange().Kvs {
 			w := s.ReadSwitch(kv)
 			if !w.Enabled && w.AllChanges {
 				o.Freeze, o.Scope = &w, c
 			}
-			return o, nil
+			return o
 		}
 	}
-	return o, nil
+	return o
 }
 
 // Freeze is the switch that stops all changes of this node, as it knew it last: it holds also while etcd is away.

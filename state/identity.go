@@ -78,8 +78,9 @@ func (s *Store) rivalKey(node, mark string) string { return s.key("rival", node,
 type registration struct {
 	name           string
 	holder         Alive
-	revision       int64 // at which it was read
-	seen, nodeSeen int64 // the revisions of the holder and of the node; 0: there is none
+	revision       int64            // at which it was read
+	seen, nodeSeen int64            // the revisions of the holder and of the node; 0: there is none
+	lease          clientv3.LeaseID // of the holder
 	node           Node
 	rivals         []Alive
 	origin         Origin
@@ -115,7 +116,7 @@ func (s *Store) registration(ctx context.Context, node string) (*registration, e
 			switch i {
 			case 0:
 				holder, err := Read[Alive](s, kv)
-				r.seen, r.holder, r.named = kv.ModRevision, holder, err == nil
+				r.seen, r.lease, r.holder, r.named = kv.ModRevision, clientv3.LeaseID(kv.Lease), holder, err == nil
 			case 1:
 				node, err := Read[Node](s, kv)
 				r.nodeSeen, r.node, r.unread = kv.ModRevision, node, err != nil

@@ -30,13 +30,11 @@ type Presence struct {
 // Register writes the node's record and facts, and its lease of ttl. The version that the node says it runs counts only where its record cannot
 // be read. It fails with a *NameTakenError while another state directory holds the name, and with a *ClonedError while a copy of this one does.
 func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, ttl time.Duration) (*Presence, error) {
-	began := s.clock()
-	lease, err := s.Client.Grant(ctx, int64(ttl.Seconds()))
-	if err != nil {
-		return nil, err
-	}
 	key, runs := s.AliveKey(n.Name), n.Running
+	var lease clientv3.LeaseID
+	var began time.Duration
 	for r := s.known.take(n.Name); ; r = nil {
+		var err error
 		if r == nil {
 			if r, err = s.registration(ctx, n.Name); err != nil {
 				return nil, err
@@ -44,6 +42,12 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		}
 		if n.Boots, err = s.identify(ctx, r, owner); err != nil {
 			return nil, err
+		}
+		if lease == 0 {
+			began = s.clock()
+			if lease, ttl, err = s.leaseFor(ctx, r, owner, ttl); err != nil {
+				return nil, err
+			}
 		}
 		old := r.node
 		n.FirstSeen, n.Running = n.LastSeen, old.Running
@@ -62,20 +66,51 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		if err != nil {
 			return nil, err
 		}
-		ops := []clientv3.Op{Put(key, owner, clientv3.WithLease(lease.ID)), Put(s.NodeKey(n.Name), n), Put(s.key("facts", n.Name), facts),
+		ops := []clientv3.Op{Put(key, owner, clientv3.WithLease(lease)), Put(s.NodeKey(n.Name), n), Put(s.key("facts", n.Name), facts),
 			clientv3.OpDelete(s.DecommissionedKey(n.Name)), clientv3.OpDelete(s.rivalKey(n.Name, owner.mark())), s.provisionOp(n.Name, n.LastSeen)}
 		done, err := s.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(key), "=", r.seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", r.nodeSeen)).
-			Then(slices.Concat(s.foundOps(n.Name), ops, first, s.countOps(n.Name, old.Role, n.Role, lease.ID))...).Commit()
+			Then(slices.Concat(s.foundOps(n.Name, n.Role), ops, first, s.countOps(n.Name, old.Role, n.Role, lease))...).Commit()
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) && r.lease == lease { // somebody revoked it just now
+			lease = 0
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		if done.Succeeded {
-			p := &Presence{Node: n, Lease: lease.ID, Time: ttl, Key: key, Revision: done.Header.Revision, Incarnation: IncarnationOf(done.Header), Found: s.found(n.Name, done.Responses)}
+			p := &Presence{Node: n, Lease: lease, Time: ttl, Key: key, Revision: done.Header.Revision, Incarnation: IncarnationOf(done.Header), Found: s.found(n.Name, n.Role, done.Responses)}
 			p.renewed.Store(int64(began))
 			return p, nil
 		}
 	}
+}
+
+// keptLonger is by how much the lease of an earlier pull may be longer than the one that is wanted, as a share of that: single pulls do not come at
+// quite the same times.
+const keptLonger = 0.1
+
+// leaseFor is a lease of about ttl, and how long it really is. A host whose pulls leave their leases behind renews the one of its last pull, if it is in
+// the same boot and that lease is long enough: etcd writes nothing then. Others have one for each process: what a process leaves on it goes with it.
+func (s *Store) leaseFor(ctx context.Context, r *registration, me Alive, ttl time.Duration) (clientv3.LeaseID, time.Duration, error) {
+	if me.Lasting && r.named && r.lease != 0 && r.holder.Owner == me.Owner && r.holder.mark() == me.mark() {
+		bounded, cancel := context.WithTimeout(ctx, operationTimeout)
+		defer cancel()
+		kept, err := s.Client.KeepAliveOnce(bounded, r.lease)
+		if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
+			return 0, 0, err
+		}
+		if err == nil {
+			if lasts := time.Duration(kept.TTL) * time.Second; lasts >= ttl.Truncate(time.Second) && float64(lasts) <= (1+keptLonger)*float64(ttl) {
+				return r.lease, lasts, nil
+			}
+		}
+	}
+	granted, err := s.Client.Grant(ctx, int64(ttl.Seconds()))
+	if err != nil {
+		return 0, 0, err
+	}
+	return granted.ID, ttl, nil
 }
 
 // Registered is how many nodes the fleet has. It is read beside writes and rarely: etcd counts keys one by one.

@@ -54,6 +54,70 @@ func TestRegister(t *testing.T) {
 	}
 }
 
+// TestKeptLease: single pulls of a host in one boot share a lease that is long enough and not much longer; agents, another boot, another length and a
+// lease that ended make a new one.
+func TestKeptLease(t *testing.T) {
+	single := Alive{Owner: "x", Machine: "m", Dir: 7, Boot: "b1", Lasting: true}
+	agent, booted := single, single
+	agent.Lasting, booted.Boot = false, "b2"
+	for _, c := range []struct {
+		name string
+		next Alive
+		ttl  time.Duration
+		keep bool
+	}{
+		{"the next pull", single, 1000 * time.Second, true},
+		{"a little sooner than the last one", single, 950 * time.Second, true},
+		{"a little later", single, 1001 * time.Second, false},
+		{"much sooner", single, 900 * time.Second, false},
+		{"an agent", agent, 1000 * time.Second, false},
+		{"a lease that ended", single, 1000 * time.Second, false},
+		{"another boot", booted, 1000 * time.Second, false},
+	} {
+		s := open(t, t.TempDir())
+		node := Node{Name: "n1", LastSeen: time.Now()}
+		first, err := s.Register(ctx, node, single, nil, 1000*time.Second)
+		must(t, err)
+		r, err := s.registration(ctx, "n1")
+		must(t, err)
+		if c.name == "a lease that ended" {
+			_, err := s.Client.Revoke(ctx, first.Lease)
+			must(t, err)
+		}
+		lease, lasts, err := s.leaseFor(ctx, r, c.next, c.ttl)
+		must(t, err)
+		if kept := lease == first.Lease; kept != c.keep || kept && lasts != first.Time || !kept && lasts != c.ttl {
+			t.Errorf("%s: kept %v, %s", c.name, kept, lasts)
+		}
+	}
+}
+
+// TestRegisterOnKeptLease: the next pull of a host is registered on the lease of the last one, and anew: what the last one began to write fails.
+func TestRegisterOnKeptLease(t *testing.T) {
+	s := open(t, t.TempDir())
+	var pulls [2]*Presence
+	for i := range pulls {
+		var err error
+		pulls[i], err = s.Register(ctx, Node{Name: "n1", LastSeen: time.Now()}, Alive{Owner: "x", Lasting: true}, nil, time.Minute)
+		must(t, err)
+	}
+	if pulls[0].Lease != pulls[1].Lease || pulls[0].Revision >= pulls[1].Revision {
+		t.Errorf("%+v\n%+v", pulls[0], pulls[1])
+	}
+	if err := s.Tell(ctx, pulls[0]); !errors.Is(err, ErrLeaseLost) {
+		t.Errorf("the pull before: %v", err)
+	}
+	must(t, s.Tell(ctx, pulls[1]))
+	if _, err := s.Decommission(ctx, "n1", "ada", true); err != nil {
+		t.Fatal(err)
+	}
+	after, err := s.Register(ctx, Node{Name: "n1", LastSeen: time.Now()}, Alive{Owner: "x", Lasting: true}, nil, time.Minute)
+	must(t, err)
+	if after.Lease == pulls[1].Lease {
+		t.Error("it comes back on the lease of before it was given up")
+	}
+}
+
 // TestRegisterAtOnce: of several hosts with one name one wins.
 func TestRegisterAtOnce(t *testing.T) {
 	s := open(t, t.TempDir())

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
@@ -73,6 +75,9 @@ func (p *process) pull(ctx context.Context) error {
 	return p.upgrade(ctx, v, r, turn)
 }
 
+// uuidOf is a node's UUID. One by chance would make each life of a seed another.
+func uuidOf(node string) string { return uuid.NewSHA1(uuid.Nil, []byte(node)).String() }
+
 // join registers the node.
 func (p *process) join(ctx context.Context) error {
 	ttl := agentLease
@@ -84,7 +89,8 @@ func (p *process) join(ctx context.Context) error {
 		return err
 	}
 	node := state.Node{Name: p.name, Role: cmp.Or(p.disk.label, p.role), LastSeen: time.Now().UTC()}
-	presence, err := p.store.Register(ctx, node, state.Alive{Instance: p.name, Owner: p.disk.Secret}, nil, ttl)
+	node.UUID = uuidOf(p.name)
+	presence, err := p.store.Register(ctx, node, state.Alive{Instance: p.name, Owner: p.disk.Secret, Lasting: !p.loop}, nil, ttl)
 	if err != nil {
 		return err
 	}

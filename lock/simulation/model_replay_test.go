@@ -98,7 +98,7 @@ func turn(ctx context.Context, t *testing.T, n *connection) {
 		return err
 	})
 	again(ctx, t, func() (err error) {
-		q.Presence, err = s.Register(ctx, state.Node{Name: n.name, Role: "web"}, state.Alive{Owner: n.name}, nil, time.Minute)
+		q.Presence, err = s.Register(ctx, state.Node{Name: n.name, Role: "web", UUID: uuidOf(n.name)}, state.Alive{Owner: n.name}, nil, time.Minute)
 		return err
 	})
 	s.KeepAlive(ctx, q.Presence, func() bool { return true }, func() {})

@@ -47,7 +47,7 @@ func (s *Steps) scope(once bool) string {
 	return s.req.Version.ID
 }
 
-// Elect claims a free place, for this rollout. Nobody gives a place back: all steps of an election are one node's.
+// Elect claims a free place, for this rollout. In a version that the fleet left nobody is chosen any more. Nobody gives a place back: all steps of an election are one node's.
 func (s *Steps) Elect(ctx context.Context, e Election) (*Candidate, error) {
 	for attempt := 0; ; attempt++ {
 		c, err := s.elect(ctx, e)
@@ -61,7 +61,12 @@ func (s *Steps) Elect(ctx context.Context, e Election) (*Candidate, error) {
 func (c *Candidate) Chosen() bool { return c.place != "" }
 
 // Others are the nodes that were chosen instead.
-func (c *Candidate) Others() string { return strings.Join(c.chosen, ", ") }
+func (c *Candidate) Others() string {
+	if len(c.chosen) == 0 {
+		return "a node that is not on record any more"
+	}
+	return strings.Join(c.chosen, ", ")
+}
 
 func (s *Steps) elect(ctx context.Context, e Election) (*Candidate, error) {
 	prefix := s.electionKey(e, "place") + "/"
@@ -82,6 +87,9 @@ func (s *Steps) elect(ctx context.Context, e Election) (*Candidate, error) {
 			c.place, c.revision = string(kv.Key), kv.ModRevision
 			return c, nil
 		}
+	}
+	if s.req.Stale { // of a version that the fleet left nothing is started: who was chosen is on record, or forgotten
+		return c, nil
 	}
 	for i := range e.Limit {
 		if !taken[strconv.Itoa(i)] {

@@ -60,6 +60,31 @@ func (f *fleet) results(q Request, step string, e Election, maxAge time.Duration
 	return found, ""
 }
 
+// TestForgottenElection: in a version that the fleet left, and whose record is gone, nobody is chosen again; who was chosen stays so while it is on record.
+func TestForgottenElection(t *testing.T) {
+	f := newFleet(t)
+	all := f.requests(2, "master")
+	for i := range all {
+		all[i].Stale = true
+	}
+	c := f.elect(all[0], of(1))
+	if c.Chosen() || c.Others() != "a node that is not on record any more" {
+		t.Errorf("%v, %q", c.Chosen(), c.Others())
+	}
+	if _, why := f.results(all[0], "token", of(1), 0, false); !strings.Contains(why, ", and who was chosen for 1 of role=master is not on record any more; no action needed") {
+		t.Error(why)
+	}
+	all[0].Stale = false
+	f.publish(f.elect(all[0], of(1)), "token", `"a"`, 0)
+	all[0].Stale = true
+	if a, b := f.elect(all[0], of(1)), f.elect(all[1], of(1)); !a.Chosen() || b.Chosen() || b.Others() != all[0].node() {
+		t.Errorf("%v; %v, %q", a.Chosen(), b.Chosen(), b.Others())
+	}
+	if found, why := f.results(all[1], "token", of(1), 0, false); len(found) != 1 {
+		t.Error(found, why)
+	}
+}
+
 // TestElection: of many at once as many are chosen as there are places, and everybody knows who.
 func TestElection(t *testing.T) {
 	for _, places := range []int{1, 3} {

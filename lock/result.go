@@ -21,6 +21,16 @@ func (s *Steps) Results(ctx context.Context, step Step, e Election, maxAge time.
 	if err != nil {
 		return nil, err
 	}
+	if s.req.Stale { // nobody makes a result of a version that the fleet left
+		found, wait, _, err := s.results(ctx, step, e, want, maxAge, repeatable)
+		if wait == nil {
+			return found, err
+		}
+		if wait.Since = time.Now(); len(wait.Holders) == 0 {
+			wait.Reason, wait.Clear = fmt.Sprintf("the fleet left version %s, and who was chosen for %s is not on record any more", state.Short(s.req.Version.ID), e.ID), noAction
+		}
+		return nil, wait
+	}
 	err = s.await(ctx, s.resultKey(step, "result")+"/", stepPoll, told, func(int) (wait *Wait, revision int64, err error) {
 		found, wait, revision, err = s.results(ctx, step, e, want, maxAge, repeatable)
 		return wait, revision, err

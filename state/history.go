@@ -99,33 +99,48 @@ func (s *Store) historyOf(kvs []*mvccpb.KeyValue) (out []Version) {
 	return out
 }
 
-// retire forgets what belongs to versions that the fleet left long ago.
+// retire forgets what belongs to versions that the fleet left long ago and that no node runs. A node that still runs one corrects its drift by that record: without
+// it the steps that one node takes for all would run again.
 func (s *Store) retire(ctx context.Context, history []Version) error {
 	if len(history) <= keptVersions {
 		return nil
 	}
-	for len(history) > keptVersions {
-		old := history[0]
-		history = history[1:]
-		ops := []clientv3.Op{clientv3.OpDelete(s.historyKey(old.Seq))}
-		named := func(name string) bool { // results are the version's, the rest is the rollout's
-			return slices.ContainsFunc(history, func(v Version) bool { return v.Rollout() == name || v.ID == name })
+	for i := 0; i < len(history)-keptVersions; {
+		old, rest := history[i], slices.Delete(slices.Clone(history), i, i+1)
+		var unused []clientv3.Cmp
+		if !slices.ContainsFunc(rest, func(v Version) bool { return v.ID == old.ID }) { // else its record stays anyhow
+			unused = append(unused, clientv3.Compare(clientv3.CreateRevision(s.RunningKey(old.ID, "")), "=", 0).WithPrefix())
 		}
-		if !slices.ContainsFunc(history, func(v Version) bool { return v.Rollout() == old.Rollout() }) {
-			ops = append(ops, clientv3.OpDelete(s.key("rollout", old.Rollout())+"/", clientv3.WithPrefix()))
-		}
-		if !named(old.Rollout()) {
-			ops = append(ops, clientv3.OpDelete(s.key("run", old.Rollout())+"/", clientv3.WithPrefix()))
-		}
-		if old.Epoch != 0 && !named(old.ID) {
-			ops = append(ops, clientv3.OpDelete(s.key("run", old.ID)+"/", clientv3.WithPrefix()))
-		}
-		if !slices.ContainsFunc(history, func(v Version) bool { return v.ID == old.ID }) {
-			ops = append(ops, clientv3.OpDelete(s.ListedKey(old.ID)))
-		}
-		if _, err := s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+		done, err := s.Client.Txn(ctx).If(unused...).Then(s.retireOps(old, rest)...).Commit()
+		switch {
+		case err != nil:
 			return err
+		case done.Succeeded:
+			history = rest
+		default:
+			i++
 		}
 	}
-	return s.sweepBlobs(ctx, history[0])
+	return s.sweepBlobs(ctx, history[len(history)-keptVersions])
+}
+
+// retireOps remove what belongs to a version and to none of the rest.
+func (s *Store) retireOps(old Version, rest []Version) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpDelete(s.historyKey(old.Seq))}
+	named := func(name string) bool { // results are the version's, the rest is the rollout's
+		return slices.ContainsFunc(rest, func(v Version) bool { return v.Rollout() == name || v.ID == name })
+	}
+	if !slices.ContainsFunc(rest, func(v Version) bool { return v.Rollout() == old.Rollout() }) {
+		ops = append(ops, clientv3.OpDelete(s.key("rollout", old.Rollout())+"/", clientv3.WithPrefix()))
+	}
+	if !named(old.Rollout()) {
+		ops = append(ops, clientv3.OpDelete(s.key("run", old.Rollout())+"/", clientv3.WithPrefix()))
+	}
+	if old.Epoch != 0 && !named(old.ID) {
+		ops = append(ops, clientv3.OpDelete(s.key("run", old.ID)+"/", clientv3.WithPrefix()))
+	}
+	if !slices.ContainsFunc(rest, func(v Version) bool { return v.ID == old.ID }) {
+		ops = append(ops, clientv3.OpDelete(s.ListedKey(old.ID)))
+	}
+	return ops
 }

@@ -163,6 +163,32 @@ func TestRetire(t *testing.T) {
 	}
 }
 
+// TestRetireSparesRunning: what a node runs keeps what belongs to it until the node leaves it, once however often the fleet was there.
+func TestRetireSparesRunning(t *testing.T) {
+	s := open(t, t.TempDir())
+	place := s.RunKey("a", "election", "place", "0")
+	must(t, put(s, s.RunningKey("a", "web1"), place))
+	for _, id := range []string{"a", "b", "a"} {
+		propose(t, s, id)
+	}
+	for i := range 2 * keptVersions {
+		propose(t, s, fmt.Sprint("v", i))
+	}
+	all, err := s.History(ctx)
+	must(t, err)
+	if n := count(t, s, place); n != 1 || len(all) != keptVersions+1 || all[0].ID != "a" {
+		t.Errorf("%d places are left, and of %d versions the oldest is %s", n, len(all), all[0].ID)
+	}
+	_, err = s.Client.Delete(ctx, s.RunningKey("a", "web1"))
+	must(t, err)
+	propose(t, s, "last")
+	all, err = s.History(ctx)
+	must(t, err)
+	if n := count(t, s, place); n != 0 || len(all) != keptVersions {
+		t.Errorf("%d places and %d versions are left", n, len(all))
+	}
+}
+
 // TestRetireSparesRollouts: a rollout that a kept version still has is kept with it.
 func TestRetireSparesRollouts(t *testing.T) {
 	s := open(t, t.TempDir())

@@ -204,39 +204,6 @@ func TestWhoWaitsForALock(t *testing.T) {
 	}
 }
 
-// TestRolloutsPage: every command and file that docs/rollouts.md shows stands in the script that runs them.
-func TestRolloutsPage(t *testing.T) {
-	page, err := os.ReadFile("../../docs/rollouts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile("testdata/script/rollouts_page.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	script := string(text)
-	blocks := strings.Split(string(page), "```")
-	if len(blocks) < 19 {
-		t.Fatalf("only %d blocks", len(blocks)/2)
-	}
-	for i := 1; i < len(blocks); i += 2 {
-		kind, block, _ := strings.Cut(blocks[i], "\n")
-		if kind != "sh" {
-			if !strings.Contains(script, "--\n"+block) {
-				t.Errorf("no file of the script begins with\n%s", block)
-			}
-			continue
-		}
-		for line := range strings.Lines(block) {
-			command, _, _ := strings.Cut(line, "  #")
-			command = strings.TrimSpace(command)
-			if command != "" && !strings.Contains(script, " "+command+"\n") {
-				t.Errorf("the script does not run %q", command)
-			}
-		}
-	}
-}
-
 // TestAnswerLost: when etcd goes away while a command changes something, nobody knows whether it was done, and that is said.
 func TestAnswerLost(t *testing.T) {
 	config := t.TempDir() + "/pullet.yaml"

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestRolloutsPage and TestOperationsPage: every command and file that the pages show stands in a script that runs them.
+func TestRolloutsPage(t *testing.T) { pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar") }
+
+func TestOperationsPage(t *testing.T) {
+	pageRuns(t, "operations.md", 12, "script/operations_page.txtar", "lab/operations.txtar")
+}
+
+// pageRuns looks for each command and each file of a page in scripts. The page has so many blocks at least.
+func pageRuns(t *testing.T, page string, least int, scripts ...string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var script string
+	for _, name := range scripts {
+		one, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script += string(one)
+	}
+	blocks := strings.Split(string(text), "```")
+	if len(blocks)/2 < least {
+		t.Fatalf("only %d blocks", len(blocks)/2)
+	}
+	for i := 1; i < len(blocks); i += 2 {
+		kind, block, _ := strings.Cut(blocks[i], "\n")
+		if kind != "sh" {
+			if !strings.Contains(script, "--\n"+block) {
+				t.Errorf("no file of the scripts begins with\n%s", block)
+			}
+			continue
+		}
+		for line := range strings.Lines(block) {
+			command, _, _ := strings.Cut(line, "  #")
+			command = strings.TrimSpace(command)
+			if command != "" && !strings.Contains(script, " "+command+"\n") {
+				t.Errorf("the scripts do not run %q", command)
+			}
+		}
+	}
+}

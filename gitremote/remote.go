@@ -56,6 +56,9 @@ func (r Remote) Endpoint() (*transport.Endpoint, error) {
 		if !strings.HasPrefix(r.URL, "file://") && !filepath.IsAbs(r.URL) {
 			return nil, fmt.Errorf("url %s is neither a URL nor an absolute path", r.URL)
 		}
+		if path, ok := strings.CutPrefix(r.URL, "file://"); ok && !filepath.IsAbs(path) {
+			return nil, fmt.Errorf("url %s has no absolute path: write file:///PATH, with three slashes", r.URL)
+		}
 		return ep, nil
 	}
 	return nil, fmt.Errorf("url %s: %s is not supported: use https, http, ssh, file or an absolute path", r.Shown(), ep.Protocol)

@@ -86,7 +86,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
 		targets: c.targets, warned: c.warned, failed: c.failed, offers: c.offers, offering: c.offering, heard: c.heard,
 	}
-	if err := c.ownMistakes().Err(); err != nil {
+	if err := c.unlisted(c.ownMistakes()).Err(); err != nil {
 		cat.incomplete = true
 		return cat, err
 	}
@@ -198,6 +198,10 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 		return nil
 	}
 	doc, errs := parseYAML(out)
+	if doc == nil && jinjaTag.Match(out.text) {
+		doc, errs = withoutJinja(out)
+		salvaged = salvaged || doc != nil
+	}
 	if salvaged && doc == nil { // what was taken out may be what is missing
 		return nil
 	}
@@ -305,7 +309,7 @@ func (c *Catalog) Template(of *Step, name, text string, results Results, run fun
 	}
 	release := c.repo.enter(scope)
 	defer release()
-	src := &source{path: name, text: text, keys: c.repo.nearKey}
+	src := &source{path: name, text: text, keys: c.repo.nearKey, bare: c.repo.bareName}
 	out, err := src.run(scope, c.repo.funcs, nil)
 	if err != nil {
 		return nil, ErrorList{err}

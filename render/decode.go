@@ -182,6 +182,9 @@ func (d *decoder) table(n *yaml.Node, v reflect.Value, what string) {
 
 // list decodes a list. A single text is a list of one where texts are expected, unless it looks like a list in quotes.
 func (d *decoder) list(n *yaml.Node, v reflect.Value, what string) {
+	if v.Type().Elem().Kind() == reflect.String && d.emptyText(n, what) {
+		return
+	}
 	if v.Type().Elem().Kind() == reflect.String && n.Kind == yaml.ScalarNode && !strings.HasPrefix(n.Value, "[") {
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 		d.value(n, v.Index(0), what)
@@ -199,6 +202,20 @@ func (d *decoder) list(n *yaml.Node, v reflect.Value, what string) {
 		d.value(c, out.Index(i), what)
 	}
 	v.Set(out)
+}
+
+// emptyText refuses an empty text in the place of a list: it is what get gives for a key that is missing.
+func (d *decoder) emptyText(n *yaml.Node, what string) bool {
+	if n.Kind != yaml.ScalarNode || n.Value != "" || n.ShortTag() != "!!str" {
+		return false
+	}
+	d.failf(n, "%sexpected a list, found an empty text", prefix(what))
+	hint := "write [] for an empty list"
+	if source := d.doc.from.src.line(d.doc.pos(n).Line); strings.Contains(source, "toJson") || strings.Contains(source, "toYaml") {
+		hint = `the variable is missing or empty: write {{ get vars "NAME" | default list | toJson }}`
+	}
+	d.errs[len(d.errs)-1].Hint = hint
+	return true
 }
 
 func (d *decoder) scalar(n *yaml.Node, v reflect.Value, what string) {

@@ -54,9 +54,12 @@ func (e *Error) Is(target error) bool { return target == ErrNotYet && e.notYet }
 
 // Error is the mistake in one line.
 func (e *Error) Error() string {
-	msg := e.Pos.String() + ": " + e.Message
+	msg := e.Message
 	if e.Severity != Mistake {
-		msg = e.Pos.String() + ": " + e.Severity.String() + ": " + e.Message
+		msg = e.Severity.String() + ": " + msg
+	}
+	if e.Pos != (Position{}) { // else it is about no file
+		msg = e.Pos.String() + ": " + msg
 	}
 	if e.Hint != "" {
 		msg += " (" + e.Hint + ")"

@@ -1,6 +1,8 @@
 package render
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -86,6 +88,26 @@ func (c *compiler) checkListed(doc *document, name string, labels map[string]str
 	if err := spelling.Labels(labels); err != nil {
 		c.fail(doc.errorAt(doc.find("nodes", name), "node %s: %v", name, err))
 	}
+}
+
+// unlisted puts in front of mistakes what may be the cause of them: the node is not in the inventory, and has other labels than its files expect.
+func (c *compiler) unlisted(mistakes ErrorList) ErrorList {
+	node := c.scope.in.Node
+	if _, listed := c.inventory[node.Name]; listed || len(c.inventory) == 0 || len(mistakes) == 0 {
+		return mistakes
+	}
+	e := &Error{Severity: Warning, Message: fmt.Sprintf("node %q is not listed under nodes/, and has only the labels of its own configuration: %s", node.Name, labelsText(node.Labels))}
+	e.Hint = cmp.Or(didYouMean(node.Name, slices.Collect(maps.Keys(c.inventory))), "add it there, or set node.name and node.labels on the host")
+	return append(ErrorList{e}, mistakes...)
+}
+
+// labelsText is labels for people, sorted.
+func labelsText(labels map[string]string) string {
+	var out []string
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, key+"="+labels[key])
+	}
+	return cmp.Or(strings.Join(out, ", "), "none")
 }
 
 // compileRules reads pullet.yaml, of the last layer that has one.

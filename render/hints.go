@@ -19,7 +19,7 @@ func syntaxHint(message, line string, col int) string {
 	rest := line[min(max(col-1, 0), len(line)):]
 	switch {
 	case strings.Contains(line, "{%"):
-		return "templates are those of Go: {{ if server.os }} ... {{ end }}, with nothing like {% %}"
+		return jinjaHint(line)
 	case strings.HasPrefix(line, "\t"):
 		return "indent with blanks: YAML does not allow tabs there"
 	case strings.Contains(message, "cannot start any token") && rest != "":
@@ -141,6 +141,9 @@ func expressionHint(message, text, line string, known []string) string {
 	switch {
 	case strings.Contains(line, "{{") && !strings.Contains(line, text):
 		return fmt.Sprintf("rendered: %.100s; in an expression names stand without braces", text)
+	case message == `unexpected token Operator("=")` && comparesLabel.MatchString(text):
+		m := comparesLabel.FindStringSubmatch(text)
+		return fmt.Sprintf("a label: hasLabel('%s=%s'); values are compared with ==", m[1], m[2])
 	case message == `unexpected token Operator("=")`:
 		return "compare with =="
 	case !unknown:
@@ -152,8 +155,15 @@ func expressionHint(message, text, line string, known []string) string {
 	if said := foreignFunctions[name]; said != "" || strings.HasPrefix(name, "ansible_") {
 		return functionHint(name, "", nil)
 	}
+	if comparesLabel.MatchString(text) && strings.HasPrefix(strings.TrimSpace(text), name) {
+		m := comparesLabel.FindStringSubmatch(text)
+		return fmt.Sprintf("a label: hasLabel('%s=%s'); a variable: vars.%s == '%s'", m[1], m[2], m[1], m[2])
+	}
 	return fmt.Sprintf("a variable is vars.%s, a text stands in quotes: '%s'", name, name)
 }
+
+// comparesLabel is a comparison of two bare words, as in a target: role==web.
+var comparesLabel = regexp.MustCompile(`^\s*([A-Za-z_][\w-]*)\s*={1,2}\s*["']?([\w.-]+)["']?\s*$`)
 
 // valueHint shows how a value is written that stands where a map is expected with these fields.
 func valueHint(n *yaml.Node, s structShape) string {

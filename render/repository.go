@@ -156,7 +156,7 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 	if s, ok := r.parsed[key]; ok {
 		return s, r.broken[key]
 	}
-	s := &source{path: r.shown(p), shapes: &r.shapes, conditions: &r.conditions, keys: r.nearKey}
+	s := &source{path: r.shown(p), shapes: &r.shapes, conditions: &r.conditions, keys: r.nearKey, bare: r.bareName}
 	text, err := fs.ReadFile(p.layer.FS, p.path)
 	if err != nil {
 		return nil, &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))}
@@ -180,6 +180,20 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 func (r *Repository) nearKey(e *execErr) string {
 	if m := missingKey.FindStringSubmatch(e.msg); m != nil && r.now != nil {
 		return r.now.nearKey(e.at, m[1])
+	}
+	return ""
+}
+
+// bareName is how a variable or a fact of the node is written whose name stands alone.
+func (r *Repository) bareName(name string) string {
+	if r.now == nil {
+		return ""
+	}
+	if _, ok := r.now.vars[name]; ok {
+		return "it is a variable: write vars." + name
+	}
+	if _, ok := r.now.server[name]; ok {
+		return "it is a fact: write server." + name
 	}
 	return ""
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"text/template"
 
@@ -36,7 +37,7 @@ func (c *compiler) salvage(src *source, funcs template.FuncMap, bad *Error) (out
 			return nil, false
 		}
 		text, cut = taken, cut || block
-		rest := &source{path: src.path, text: text, shapes: src.shapes, conditions: src.conditions, keys: src.keys}
+		rest := &source{path: src.path, text: text, shapes: src.shapes, conditions: src.conditions, keys: src.keys, bare: src.bare}
 		bad = rest.parse(funcs, true)
 		rest.text, rest.lines = src.text, nil // of the same length: messages show what is written
 		if bad != nil {
@@ -111,7 +112,7 @@ func (c *compiler) ownMistakes() ErrorList {
 
 // follows reports a mistake that the failure of a template makes: it names a mark, or stands at the text in which one is.
 func (e *Error) follows(failed *Error) bool {
-	if strings.Contains(e.Message, lost) {
+	if strings.Contains(e.Message, lost) || strings.Contains(e.Message, strings.Trim(strconv.QuoteToASCII(lost), `"`)) {
 		return true
 	}
 	if e.Pos.File != failed.Pos.File || e.Pos.Line != failed.Pos.Line || e.Pos.Col > failed.Pos.Col {

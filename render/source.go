@@ -23,12 +23,13 @@ type source struct {
 	conditions  *sync.Map // that were compiled, by their texts; nil: not kept
 	path        string    // as shown to the user, "repository:path" where there are several
 	text        string
-	tmpl        *template.Template      // nil: a plain file
-	texts       map[*byte]parse.Pos     // first byte of each literal text of the template -> its offset in text
-	lines       []int                   // offsets of the lines of text; made when first needed
-	changes     bool                    // it calls functions that change maps
-	deferrables []*deferrable           // actions that may have to wait for a step
-	keys        func(e *execErr) string // names a near miss for a missing key
+	tmpl        *template.Template       // nil: a plain file
+	texts       map[*byte]parse.Pos      // first byte of each literal text of the template -> its offset in text
+	lines       []int                    // offsets of the lines of text; made when first needed
+	changes     bool                     // it calls functions that change maps
+	deferrables []*deferrable            // actions that may have to wait for a step
+	keys        func(e *execErr) string  // names a near miss for a missing key
+	bare        func(name string) string // how a variable or a fact is written whose name stands alone; "" for other names
 }
 
 // pos is the position of a byte offset in the source.
@@ -132,6 +133,11 @@ func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
 	}
 	if line := s.line(e.Pos.Line); strings.Contains(line, m[1]) {
 		e = s.errorAt(Position{File: s.path, Line: e.Pos.Line, Col: strings.Index(line, m[1]) + 1}, "there is no function %q", m[1])
+	}
+	if s.bare != nil {
+		if e.Hint = s.bare(m[1]); e.Hint != "" {
+			return e
+		}
 	}
 	line := s.line(e.Pos.Line)
 	e.Hint = functionHint(m[1], line[min(e.Pos.Col-1, len(line)):], slices.Collect(maps.Keys(funcs)))

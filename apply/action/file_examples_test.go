@@ -24,7 +24,7 @@ func init() {
 			{name: "a link stands there, no content", params: "{name: /motd, mode: 0600}", host: []string{"f other 644 x", "l motd other"}, want: "replace a symbolic link by a file"},
 			{name: "a dangling link", params: "{name: /motd, content: new}", host: []string{"l motd gone"}, want: "replace a symbolic link by a file"},
 			{name: "validate", params: "{name: /motd, content: hello, validate: grep -q hello %s}", want: "create"},
-			{name: "validate fails", params: "{name: /motd, content: hello, validate: 'exit 7 # %s'}", want: "create", fails: "validate: exit code 7"},
+			{name: "validate fails", params: "{name: /motd, content: hello, validate: 'exit 7 # %s'}", want: "create", fails: "validate: exit 7 # %s: exit code 7; the old file is untouched"},
 			{name: "no parent", params: "{name: /a/b, content: hello}", fails: "there is no directory /a"},
 			{name: "a directory stands there", params: "{name: /d, content: x}", host: []string{"d d 755"}, fails: "/d is a directory"},
 			{name: "no such owner", params: "{name: /motd, content: x, owner: nobody-has-this}", host: noAccounts, want: "create", fails: `there is no user "nobody-has-this" on this host: make it with a user.present step before this one`},

@@ -10,8 +10,8 @@ type TreeModes struct {
 
 func (m TreeModes) check() error {
 	for param, text := range map[string]string{"fileMode": m.FileMode, "dirMode": m.DirMode} {
-		if _, err := (Permissions{Mode: text}).mode(); err != nil {
-			return badMode(param, text)
+		if err := checkMode(param, text); err != nil {
+			return err
 		}
 	}
 	return nil

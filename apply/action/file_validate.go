@@ -57,7 +57,14 @@ type contentError struct {
 	exit *apply.ExitError
 }
 
-func (e *contentError) Error() string { return "validate: " + e.said + "; the old file is untouched" }
+func (e *contentError) Error() string {
+	said := e.said
+	if apply.LastLines(e.exit.Output) == "" { // then the command is all that there is to go by
+		said = e.exit.Command + ": " + said
+	}
+	return "validate: " + said + "; the old file is untouched"
+}
+
 func (e *contentError) Unwrap() error { return e.exit }
 
 func (c *checkedFile) write(path string, w wanted, fill func(io.Writer) error) error {

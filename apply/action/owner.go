@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,15 +31,23 @@ type wanted struct {
 
 // check finds a mode that is none.
 func (p Permissions) check() error {
-	if _, err := p.mode(); err != nil {
-		return badMode("mode", p.Mode)
-	}
-	return nil
+	return checkMode("mode", p.Mode)
 }
 
-func badMode(param, text string) error {
+func checkMode(param, text string) error {
+	_, err := (Permissions{Mode: text}).mode()
+	number, decimal := strconv.ParseUint(text, 10, 16)
+	if decimal == nil && number <= 0o7777 && text[0] != '0' && (err != nil || slices.Contains(decimalModes, number)) {
+		return apply.BadParam(param, "%s is decimal for the mode %04o: write %04o", text, number, number)
+	}
+	if err == nil {
+		return nil
+	}
 	return apply.BadParam(param, "%q is not a mode: write it in octal, such as 0644", text)
 }
+
+// decimalModes are modes as other tools print them in decimal. Read as octal they would be modes that nobody means: 420 is r---w----.
+var decimalModes = []uint64{0o644, 0o640, 0o664, 0o555}
 
 // mode reads the octal mode with its setuid, setgid and sticky bits.
 func (p Permissions) mode() (fs.FileMode, error) {

@@ -107,7 +107,7 @@ func (a *app) root() *cobra.Command {
 			return a.checkOutput(cmd.Name())
 		},
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exit{exitUsage, err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exit{exitUsage, flagError(err)} })
 	f := root.PersistentFlags()
 	f.StringVar(&a.config, "config", agent.DefaultConfig, "the node's configuration")
 	f.StringVar(&a.rootDir, "root", "/", "apply everything below this directory")

@@ -1,0 +1,45 @@
+package render
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// jinjaTag is a statement of Jinja, in which other tools write templates. In a text that is quoted it is a text like any other.
+var jinjaTag = regexp.MustCompile(`\{%-?\s*(\w*)[^\n]*?%\}`)
+
+// withoutJinja reports each statement of Jinja in a file that is no YAML with them, and parses the rest, so that its other mistakes are told
+// with them.
+func withoutJinja(r *rendered) (*document, ErrorList) {
+	var errs ErrorList
+	rest := *r
+	rest.text = bytes.Clone(r.text)
+	for _, m := range jinjaTag.FindAllIndex(r.text, -1) {
+		line := bytes.Count(r.text[:m[0]], []byte("\n")) + 1
+		tag := string(r.text[m[0]:m[1]])
+		e := r.errorAt(line, m[0]-bytes.LastIndexByte(r.text[:m[0]], '\n'), "%s is Jinja, and templates here are those of Go", shortened(tag))
+		e.Hint = jinjaHint(tag)
+		errs = append(errs, e)
+		copy(rest.text[m[0]:m[1]], strings.Repeat(" ", m[1]-m[0]))
+	}
+	doc, more := parseYAML(&rest)
+	return doc, append(errs, more...)
+}
+
+// jinjaHint is how a statement of Jinja is written here.
+func jinjaHint(line string) string {
+	word := ""
+	if m := jinjaTag.FindStringSubmatch(line); m != nil {
+		word = m[1]
+	}
+	ours := map[string]string{
+		"for": "{{ range vars.list }} ... {{ end }}; . is the item", "endfor": "{{ end }}", "endif": "{{ end }}", "else": "{{ else }}", "elif": "{{ else if ... }}",
+		"if": "{{ if eq server.os \"debian\" }} ... {{ end }}", "set": "{{ $name := ... }}", "include": "a macro: {{ macro \"name\" }}",
+	}
+	if ours[word] == "" {
+		return "templates are those of Go: {{ range vars.list }} ... {{ end }}, {{ if server.os }} ... {{ end }}"
+	}
+	return fmt.Sprintf("write %s", ours[word])
+}

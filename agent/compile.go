@@ -15,7 +15,6 @@ import (
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/render/facts"
 	"github.com/pullet/pullet/state"
 )
 
@@ -24,9 +23,6 @@ type compiled struct {
 	*apply.Program
 	catalog *render.Catalog
 }
-
-// facts are this host's.
-func (a *Agent) facts() render.Facts { return facts.Gather(a.config.Root) }
 
 // compile makes the program of a version for this node: everything that can be wrong with a commit is wrong here.
 func (p *pull) compile(ctx context.Context, v *state.Version) (*compiled, error) {
@@ -74,8 +70,8 @@ func (p *pull) node() render.Node {
 }
 
 // bind compiles a repository for this node, gives its steps their actions, and fetches what extensions need.
-func (a *Agent) bind(ctx context.Context, repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
-	dir := a.config.Paths.HostVars
+func (p *pull) bind(ctx context.Context, repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
+	dir := p.config.Paths.HostVars
 	vars, secrets, err := render.HostVars(os.DirFS(dir), dir)
 	if err != nil {
 		return nil, err
@@ -85,12 +81,12 @@ func (a *Agent) bind(ctx context.Context, repo *render.Repository, v *state.Vers
 		return nil, err
 	}
 	program, cat, err := apply.Compile(repo, render.Input{
-		Context: ctx, Node: a.config.Node, Facts: a.facts(), View: view, HostVars: vars, Secrets: secrets, Version: v.ID, Release: v.Release, Agent: a.build,
-	}, slices.Concat(a.actions, extensions.Specs()))
+		Context: ctx, Node: p.config.Node, Facts: p.facts(), View: view, HostVars: vars, Secrets: secrets, Version: v.ID, Release: v.Release, Agent: p.build,
+	}, slices.Concat(p.actions, extensions.Specs()))
 	if err != nil {
 		return nil, err
 	}
-	return &compiled{program, cat}, extensions.Fetch(ctx, filepath.Join(a.config.Paths.State, "extensions"), cat)
+	return &compiled{program, cat}, extensions.Fetch(ctx, filepath.Join(p.config.Paths.State, "extensions"), cat)
 }
 
 // repository is a version's content; what was parsed of the last one is kept.

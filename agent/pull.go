@@ -14,6 +14,7 @@ import (
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/render/facts"
 	"github.com/pullet/pullet/state"
 )
 
@@ -36,6 +37,7 @@ type pull struct {
 	*Agent
 	Options
 	out      *Outcome
+	facts    func() render.Facts // of this host, gathered once: what is registered is what is compiled
 	local    state.Local
 	journal  *state.Journal
 	store    *state.Store // nil: unreachable
@@ -113,6 +115,7 @@ func (p *pull) nameBad() {
 // pull is a pull, or what looks like one without writing, that nothing was done for yet.
 func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, ctx: ctx, offers: map[string]offered{}, early: map[string]bool{}}
+	p.facts = sync.OnceValue(func() render.Facts { return facts.Gather(a.config.Root) })
 	p.log = a.log.WithField("run", p.out.Run)
 	return p
 }

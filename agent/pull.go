@@ -299,8 +299,9 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	if err != nil {
 		return nil, err
 	}
+	says := p.stepSays(ctx, v)
 	o := apply.Options{
-		Run: p.out.Run, Host: p.host(v.ID), Journal: p.journal, Begin: p.Begin, Watch: p.Watch, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
+		Run: p.out.Run, Host: p.host(v.ID), Journal: p.journal, Begin: says.begin, Watch: says.ended, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
 		Upgrade: !p.upToDate(v) && turn != nil, Rest: p.rest, Look: p.look(),
 	}
@@ -310,6 +311,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	o.Host.Fleet, p.applied = p.fleet(), append(p.applied, o.Host)
 	p.begin(ctx, v, turn)
 	report, err := program.Run(ctx, o)
+	says.over()
 	p.out.Report = report
 	if err == nil && report.Stopped == "" {
 		err = gates.leftSteps(ctx)

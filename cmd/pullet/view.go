@@ -46,6 +46,7 @@ type nodeStatus struct {
 	Gate    string         `json:"gate,omitempty"`    // at which it waits
 	Holders []state.Holder `json:"holders,omitempty"` // for whom
 	Parked  bool           `json:"parked,omitempty"`
+	Step    string         `json:"step,omitempty"` // that has run there for a while
 
 	lasts bool // Since is the beginning of what Why says, and not just the last time that it was said
 }
@@ -132,6 +133,9 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	if o.Current != nil && rollout.Version == o.Current.ID && !current {
 		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed, state.Success: upToDate}[rollout.State]
 		out.waitsAt(rollout)
+	}
+	if out.Step = c.Step; c.State == state.Running && out.Step != "" {
+		out.Why, out.Clear = out.Step, ""
 	}
 	if c.State == state.Failed && c.Time.After(rollout.Time) && out.State != upToDate && (c.Version == "" || o.Current != nil && c.Version == o.Current.ID) {
 		out.State = failed // the pull could not be made: no room, a repository that cannot be read

@@ -59,3 +59,28 @@ func TestGroupedLinesBecomeDurable(t *testing.T) {
 		t.Errorf("the journal has\n%s\nwant\n%s", text, want)
 	}
 }
+
+// TestAbandon: no run goes on with one that was abandoned, and where nothing was started nothing is written.
+func TestAbandon(t *testing.T) {
+	dir := t.TempDir()
+	j := journal(t, dir)
+	j.Begin("r1", "v", "d")
+	must(t, j.Abandon(), j.Close())
+	if _, err := os.Stat(filepath.Join(dir, "journal.jsonl")); !os.IsNotExist(err) {
+		t.Errorf("there is a file of a run that started nothing: %v", err)
+	}
+	j.Begin("r1", "v", "d")
+	must(t, j.Start("a", map[string]Thing{"file /a": {}}), j.End("a", "", true, "x"), j.Close())
+	j = journal(t, dir) // all of it was done by a process that was cut off
+	if !j.Resumes("v", "d") {
+		t.Fatal("the run does not go on")
+	}
+	must(t, j.Abandon(), j.Close())
+	j = journal(t, dir)
+	if j.Resumes("v", "d") || len(j.Made()) > 0 {
+		t.Errorf("a run goes on with one that was abandoned: %v, made %v", j.Resumes("v", "d"), j.Made())
+	}
+	if run := j.Begin("r2", "v", "d"); run != "r2" {
+		t.Errorf("it goes on with %s", run)
+	}
+}

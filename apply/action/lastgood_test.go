@@ -111,3 +111,39 @@ func TestRestoreFollowsNoLink(t *testing.T) {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 }
+
+// TestRestoreOnlyWhatChanged: a file that the step failed to make is not put back, and one of which only the owner changed is.
+func TestRestoreOnlyWhatChanged(t *testing.T) {
+	failed := text("", sh("c", "false"))
+	history{name: "the step failed before there was a file",
+		pulls: []pull{{job: text(restores, "{name: conf, action: file.managed, parameters: {name: /site.conf, content: x, validate: 'false %s'}}")}},
+		told:  "a/conf failed", want: map[string]string{"site.conf": gone}}.check(t)
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it changes owners")
+	}
+	s := newScene(t, "f /site.conf 0644 x")
+	r := s.follow("v1", pull{job: text(restores, "{name: conf, action: file.managed, parameters: {name: /site.conf, owner: '4321'}}"), check: failed}, false)
+	if got, want := told(r), "a/conf changed, check/c failed, a/restore /site.conf changed"; got != want {
+		t.Errorf("told %s, want %s", got, want)
+	}
+	var st unix.Stat_t
+	if err := unix.Stat(s.path("site.conf"), &st); err != nil || st.Uid != uint32(os.Getuid()) {
+		t.Errorf("its owner is %d %v, want %d", st.Uid, err, os.Getuid())
+	}
+}
+
+// TestTooLargeToRestore: a file that cannot be kept is not changed.
+func TestTooLargeToRestore(t *testing.T) {
+	s := newScene(t, "f /big 0644 x")
+	if err := os.Truncate(s.path("big"), 1<<30+1); err != nil { // it has no blocks
+		t.Fatal(err)
+	}
+	r := s.follow("v1", pull{job: text(restores, conf("conf", "/big", "new"))}, false)
+	want := "keeping /big, to restore it if the upgrade fails: it has 1073741825 bytes, more than the 1073741824 that are kept"
+	if r.Steps[0].Outcome != "failed" || r.Steps[0].Reason != want {
+		t.Errorf("%s %q, want %q", r.Steps[0].Outcome, r.Steps[0].Reason, want)
+	}
+	if info, err := os.Stat(s.path("big")); err != nil || info.Size() != 1<<30+1 {
+		t.Errorf("the file changed: %v", err)
+	}
+}

@@ -118,7 +118,10 @@ func (a *app) examine(ctx context.Context) []finding {
 	found = append(found, a.repositories(ctx, config)...)
 	store, err := config.OpenStore(ctx)
 	if err != nil {
-		do := "until it answers no new version is taken, but drift is corrected"
+		do := "until this is mended every pull fails"
+		if away := new(state.UnreachableError); errors.As(err, &away) {
+			do = "until it answers no new version is taken, but drift is corrected"
+		}
 		if clock := expired(err); clock != "" {
 			do = clock + "; " + do
 		}

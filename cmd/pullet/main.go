@@ -107,6 +107,8 @@ func (a *app) root() *cobra.Command {
 			return a.checkOutput(cmd.Name())
 		},
 	}
+	root.Version = build().String()
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exit{exitUsage, flagError(err)} })
 	f := root.PersistentFlags()
 	f.StringVar(&a.config, "config", agent.DefaultConfig, "the node's configuration")

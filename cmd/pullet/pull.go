@@ -242,6 +242,9 @@ func (a *app) factsCommand() *cobra.Command {
 				if !ok {
 					return fmt.Errorf("there is no fact %q%s", args[0], suggestion(args[0], factNames()))
 				}
+				if done, err := a.structured(value); done || err != nil {
+					return err
+				}
 				return printYAML(a.out, value)
 			}
 			if done, err := a.structured(all); done || err != nil {

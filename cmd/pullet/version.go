@@ -39,6 +39,11 @@ func build() buildInfo {
 	return b
 }
 
+// String is the line that people read.
+func (b buildInfo) String() string {
+	return fmt.Sprintf("pullet %s (%s, etcd %s)", b.Version, b.Go, b.Etcd)
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Args: noArgs, Short: "Show the version of pullet",
@@ -47,7 +52,7 @@ func (a *app) versionCommand() *cobra.Command {
 			if done, err := a.structured(b); done || err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(a.out, "pullet %s (%s, etcd %s)\n", b.Version, b.Go, b.Etcd)
+			_, err := fmt.Fprintln(a.out, b)
 			return err
 		},
 	}

@@ -174,7 +174,11 @@ func (p *pull) admit(ctx context.Context, turn *lock.Turn, within func(context.C
 			return nil, errors.Join(err, turn.Leave(ctx))
 		}
 	}
-	err = within(ctx, turn.Acquire)
+	err = within(ctx, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, p.patience(wait))
+		defer cancel()
+		return turn.Acquire(ctx)
+	})
 	if err == nil {
 		return nil, nil
 	}

@@ -16,6 +16,9 @@ func (p *pull) request(v *state.Version, cat *render.Catalog) (lock.Request, err
 	if err != nil {
 		return lock.Request{}, err
 	}
+	if v.Proven && rollout.Canary != nil {
+		rollout.Canary = &render.Canary{Target: rollout.Canary.Target}
+	}
 	rules := rulesFor(rollout, cat.Node)
 	if render.InstructsLimits(v.Instructions) {
 		rules.Raise = fmt.Sprintf("raise rolling_rules in the instructions (upgrade.json, or the file that was given) and give them again: "+
@@ -130,4 +133,13 @@ func (p *pull) waitsNoMore() {
 	p.waitMu.Lock()
 	defer p.waitMu.Unlock()
 	p.before = state.Status{}
+}
+
+// patience is how long a pull waits for one reason, within what it may wait in all. An agent does not wait longer than its interval at what is
+// halted: the commit that mends it is found by the next pull.
+func (p *pull) patience(w *lock.Wait) time.Duration {
+	if p.loop && w.Halted {
+		return min(p.Wait, p.config.Agent.Interval.Std())
+	}
+	return max(p.Wait, aLook)
 }

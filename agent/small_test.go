@@ -13,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 )
 
@@ -58,6 +59,25 @@ func TestLeaseTime(t *testing.T) {
 		}
 		if got := p.leaseTime(); got < c.want || got > c.want+time.Minute {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestHaltedPatience: an agent looks for the commit that mends a halt at its interval; nothing else of a wait gets shorter.
+func TestHaltedPatience(t *testing.T) {
+	for _, c := range []struct {
+		loop, halted         bool
+		wait, interval, want time.Duration
+	}{
+		{true, true, time.Minute, 20 * time.Second, 20 * time.Second},
+		{true, true, time.Minute, 5 * time.Minute, time.Minute},
+		{true, false, time.Minute, 20 * time.Second, time.Minute},
+		{false, true, 10 * time.Minute, 20 * time.Second, 10 * time.Minute},
+	} {
+		p := &pull{Agent: &Agent{}, Options: Options{loop: c.loop, Wait: c.wait}}
+		p.config.Agent.Interval = render.Duration(c.interval)
+		if got := p.patience(&lock.Wait{Halted: c.halted}); got != c.want {
+			t.Errorf("%+v: %s", c, got)
 		}
 	}
 }

@@ -236,7 +236,7 @@ func halted(scope string, g state.Gate) *Wait {
 	if g.Node != "" {
 		reason = fmt.Sprintf("the upgrade of %s failed: %s", g.Node, g.Reason)
 	}
-	return &Wait{Gate: scope + " (halted)", Reason: reason, Clear: g.Clear()}
+	return &Wait{Gate: scope + " (halted)", Reason: reason, Clear: g.Clear(), Halted: true}
 }
 
 // wait says which nodes of the group are not through yet.

@@ -57,9 +57,13 @@ func (s *Store) Undo(ctx context.Context, current *Version, rev int64, by, reaso
 	if err != nil {
 		return nil, err
 	}
+	proven, err := s.proven(ctx, good)
+	if err != nil {
+		return nil, err
+	}
 	next := Version{
 		ID: good.ID, Release: good.Release, Commits: good.Commits, Previous: current.ID, Rewound: current.Rewound,
-		By: by, At: time.Now().UTC(), Held: true, Reason: reason, Bad: bad,
+		By: by, At: time.Now().UTC(), Held: true, Reason: reason, Bad: bad, Proven: proven,
 	}
 	if lasts > 0 {
 		next.Until = next.At.Add(lasts)

@@ -30,6 +30,8 @@ type Version struct {
 	Reason string `json:"reason,omitempty"`
 	// Bad are versions that halted or were undone: following never proposes them again.
 	Bad []string `json:"bad,omitempty"`
+	// Proven: every node ran it in an earlier rollout, so nobody watches its canaries again.
+	Proven bool `json:"proven,omitempty"`
 	// Canary: canaries go first, and newer commits wait for them.
 	Canary bool `json:"canary,omitempty"`
 	// Instructions are rules of this rollout that stand in for the repository's, as rollout start was given them.

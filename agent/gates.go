@@ -174,11 +174,7 @@ func (p *pull) admit(ctx context.Context, turn *lock.Turn, within func(context.C
 			return nil, errors.Join(err, turn.Leave(ctx))
 		}
 	}
-	err = within(ctx, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, p.patience(wait))
-		defer cancel()
-		return turn.Acquire(ctx)
-	})
+	err = within(ctx, p.patiently(wait, turn.Acquire))
 	if err == nil {
 		return nil, nil
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -133,6 +134,15 @@ func (p *pull) waitsNoMore() {
 	p.waitMu.Lock()
 	defer p.waitMu.Unlock()
 	p.before = state.Status{}
+}
+
+// patiently waits for one reason no longer than patience says.
+func (p *pull) patiently(w *lock.Wait, wait func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, p.patience(w))
+		defer cancel()
+		return wait(ctx)
+	}
 }
 
 // patience is how long a pull waits for one reason, within what it may wait in all. An agent does not wait longer than its interval at what is

@@ -35,7 +35,7 @@ var stormMutants = []stormMutant{
 	{"serialize ignored", "serialize", stormPatch{"../../lock/serialize.go", `step: step.ID, gate: "step-" + hash, limit: limit,`, `step: step.ID, gate: "step-" + hash, limit: func(int) int { return 9 },`}, nil, nil},
 	{"barrier skipped", "barrier", stormPatch{"../../lock/barrier.go", "if got.Responses[0].GetResponseRange().Count > 0 {\n\t\treturn nil, 0, nil", "if true {\n\t\treturn nil, 0, nil"}, nil, nil},
 	{"disable ignored", "disable", stormPatch{"../../lock/pool.go", "if len(kvs) == 0 || enabled || r.view.Switch != nil {", "if true {"}, allSucceed, (*storm).disables},
-	{"window ignored", "window", stormPatch{"../../lock/pool.go", "if q.Rules.Closed != nil {", "if false {"}, allClosed, nil},
+	{"window ignored", "window", stormPatch{"../../lock/pool.go", "if t.req.Rules.Closed == nil {", "if true {"}, allClosed, nil},
 	{"version not compared", "abandoned", stormPatch{"../../lock/claim.go", "if t.follows {\n\t\t\tconditions", "if false {\n\t\t\tconditions"}, nil, nil},
 	{"clone not refused", "one host a node", stormPatch{"../../state/identity.go", "\tif len(others) == 0 {", "\tif true {"}, allSucceed, (*storm).cloned},
 	{"everybody elected", "elections", stormPatch{"../../lock/election.go", "for i := range e.Limit {", "for i := range e.Limit + 9 {"}, allSucceed, nil},

@@ -153,3 +153,10 @@ func between(text, from, to string) string {
 	out, _, _ := strings.Cut(rest, to)
 	return out
 }
+
+// TestGroupCutOffTwice: what a run changed that was cut off is still a change when the run that goes on is cut off, too.
+func TestGroupCutOffTwice(t *testing.T) {
+	job := text("", write("conf", "/conf", "x"), sh("one", "true"), sh("two", "true"))
+	history{name: "conf", pulls: []pull{{job: job, cut: "conf"}, {job: job, again: true, cut: "one"}, {job: job, again: true}},
+		told: "a/conf changed, a/one changed, a/two changed", want: map[string]string{"conf": "x"}}.check(t)
+}

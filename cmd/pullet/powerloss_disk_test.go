@@ -243,8 +243,11 @@ func (f *markFile) Write(_ context.Context, _ fs.FileHandle, data []byte, _ int6
 }
 
 // mountImage mounts a disk, image or recorded, and returns how to unmount it.
-func mountImage(t *testing.T, image, dir string) (unmount func()) {
+func mountImage(t *testing.T, kind, image, dir string) (unmount func()) {
 	t.Helper()
+	if kind == "btrfs" { // it remembers disks, and refuses one with the same id that is older
+		runTool(t, "btrfs", "device", "scan", "--forget")
+	}
 	runTool(t, "mount", "-o", "loop", image, dir)
 	mounted := true
 	unmount = func() {

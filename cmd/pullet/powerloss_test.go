@@ -58,6 +58,7 @@ const lossJob = `steps:
 // lostHost is a host on a disk that is recorded.
 type lostHost struct {
 	t        *testing.T
+	kind     string // of its file systems
 	recorder *recorder
 	dir      string // of the test
 }
@@ -72,7 +73,7 @@ func newLostHost(t *testing.T, kind string) *lostHost {
 	if _, err := exec.LookPath("mkfs." + kind); err != nil {
 		t.Skip(err)
 	}
-	l := &lostHost{t: t, dir: t.TempDir(), recorder: &recorder{disks: map[string]*recordedDisk{}}}
+	l := &lostHost{t: t, kind: kind, dir: t.TempDir(), recorder: &recorder{disks: map[string]*recordedDisk{}}}
 	image, served := filepath.Join(l.dir, "image"), filepath.Join(l.dir, "served")
 	runTool(t, "truncate", "-s", "512M", image)
 	runTool(t, "mkfs."+kind, "-q", image)
@@ -115,7 +116,7 @@ func (l *lostHost) mount(images string) (unmount func()) {
 	l.t.Helper()
 	var all []func()
 	for _, disk := range lostDisks() {
-		all = append(all, mountImage(l.t, filepath.Join(images, disk), l.at(disk)))
+		all = append(all, mountImage(l.t, l.kind, filepath.Join(images, disk), l.at(disk)))
 	}
 	return func() {
 		for _, one := range all {

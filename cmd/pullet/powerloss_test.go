@@ -77,7 +77,7 @@ func newLostHost(t *testing.T, kind string) *lostHost {
 	image, served := filepath.Join(l.dir, "image"), filepath.Join(l.dir, "served")
 	runTool(t, "truncate", "-s", "512M", image)
 	runTool(t, "mkfs."+kind, "-q", image)
-	for _, dir := range append(lostDisks(), "served", "lost") {
+	for _, dir := range append(lostDisks(), "served") {
 		if err := os.Mkdir(filepath.Join(l.dir, dir), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -217,10 +217,14 @@ func (l *lostHost) cuts(chance *rand.Rand, times int) {
 // cut is a power loss behind these events, and what comes after it.
 func (l *lostHost) cut(was map[string]*recordedDisk, events []diskEvent, chance *rand.Rand, old, word string) {
 	l.t.Helper()
-	for disk, of := range l.recorder.disks {
-		was[disk].lose(events, of, chance).save(l.t, filepath.Join(l.dir, "lost", disk))
+	images, err := os.MkdirTemp(l.dir, "lost") // new files each time: a loop device that has not let go of the last one yet would be used again, with what it remembers
+	if err != nil {
+		l.t.Fatal(err)
 	}
-	defer l.mount(filepath.Join(l.dir, "lost"))()
+	for disk, of := range l.recorder.disks {
+		was[disk].lose(events, of, chance).save(l.t, filepath.Join(images, disk))
+	}
+	defer l.mount(images)()
 	for version, n := range l.versions() {
 		if version != old && version != word {
 			l.t.Errorf("cut behind event %d: %d files: %s; want %s or %s", len(events), n, version, old, word)

@@ -149,6 +149,7 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 	if errors.As(err, &missing) {
 		p.out.Version = v
 		p.out.Wait = &lock.Wait{
+			Kind:   state.WaitRepository,
 			Gate:   "repository " + missing.Repo,
 			Reason: fmt.Sprintf("its remote does not have %s yet, which %s proposed as %s", state.Short(missing.Commit), v.By, v),
 			Clear:  "no action needed if the remote is about to have it; if it never will (the branch was rewritten): pullet pull --accept-rewind", Since: time.Now(),

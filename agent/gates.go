@@ -147,7 +147,7 @@ func (g *gates) Park(ctx context.Context, why string) error {
 	w := g.said
 	g.waitMu.Unlock()
 	if w == nil {
-		w = &lock.Wait{Gate: "other nodes", Reason: why, Clear: "it goes on when that is there"}
+		w = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: why, Clear: inRunClear}
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
@@ -231,11 +231,11 @@ func (g *gates) pending(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced):
-		wait = &lock.Wait{Gate: "lease of " + g.config.Node.Name, Reason: err.Error(), Clear: "the next pull goes on", Since: time.Now()}
+		wait = &lock.Wait{Kind: state.WaitLease, Gate: "lease of " + g.config.Node.Name, Reason: err.Error(), Clear: "the next pull goes on", Since: time.Now()}
 	case state.Unanswered(err), errors.Is(err, lock.ErrMoved): // neither the commit nor the host is at fault
-		wait = &lock.Wait{Gate: "etcd", Reason: g.store.Explain(err).Error(), Clear: "the next pull goes on", Since: time.Now()}
+		wait = &lock.Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: g.store.Explain(err).Error(), Clear: "the next pull goes on", Since: time.Now()}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		wait = &lock.Wait{Gate: "other nodes", Reason: "no time was left to wait", Clear: "the next pull goes on", Since: time.Now()}
+		wait = &lock.Wait{Kind: state.WaitTime, Gate: "other nodes", Reason: "no time was left to wait", Clear: "the next pull goes on", Since: time.Now()}
 	default:
 		if wait = lock.Unreadable("etcd", err); wait == nil {
 			return err

@@ -174,7 +174,7 @@ func (p *pull) lacks(v *state.Version, mistakes render.ErrorList) *lock.Wait {
 	for _, name := range p.asked.sorted() {
 		if len(p.known[name]) == 0 {
 			return &lock.Wait{
-				Gate: "service " + name, Reason: fmt.Sprintf("nobody has announced it, and version %s does not compile without it: %s", v, firstLine(mistakes)),
+				Kind: state.WaitService, Gate: "service " + name, Reason: fmt.Sprintf("nobody has announced it, and version %s does not compile without it: %s", v, firstLine(mistakes)),
 				Clear: "it goes on when a host offers it, by base/services.yaml or service.publish", Since: time.Now(),
 			}
 		}

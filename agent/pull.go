@@ -199,7 +199,7 @@ func (p *pull) awaitOrphans(ctx context.Context) error {
 			return err
 		}
 		if !told && p.Waiting != nil {
-			p.Waiting(&lock.Wait{Gate: "a command that outlived its pull", Reason: orphan.What(), Clear: orphan.Clear(), Since: time.Now()})
+			p.Waiting(&lock.Wait{Kind: state.WaitOrphan, Gate: "a command that outlived its pull", Reason: orphan.What(), Clear: orphan.Clear(), Since: time.Now()})
 			told = true
 		}
 		select {

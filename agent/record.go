@@ -63,7 +63,7 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 		return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...)
 	}
 	st := p.status(v, report.Why())
-	st.Clear = inRunClear
+	st.Kind, st.Clear = state.WaitInRun, inRunClear
 	if p.out.Wait != nil {
 		st = p.waitStatus(v, p.out.Wait)
 	}

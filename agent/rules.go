@@ -82,7 +82,7 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 		if p.Waiting != nil {
 			p.Waiting(w)
 		}
-		if settled || w.Gate == "etcd" { // it is no matter of the rollout, or cannot be recorded
+		if settled || w.Kind == state.WaitEtcd { // it is no matter of the rollout, or cannot be recorded
 			return
 		}
 		st := p.waitStatus(v, w)
@@ -118,7 +118,7 @@ func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 	p.waitMu.Lock()
 	defer p.waitMu.Unlock()
 	st := p.status(v, w.Gate+": "+w.Reason)
-	st.Clear, st.Gate, st.Holders, st.Since = w.Clear, w.Gate, w.Holders, st.Time
+	st.Kind, st.Clear, st.Gate, st.Holders, st.Since = w.Kind, w.Clear, w.Gate, w.Holders, st.Time
 	if before := p.before; before.Version == v.ID && before.Gate == w.Gate {
 		st.Since = before.Time
 		if !before.Since.IsZero() {

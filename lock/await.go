@@ -40,7 +40,7 @@ func (t *Turn) acquire(ctx context.Context) error {
 			sleep(ctx, jitter(t.req.node(), attempt, 20*time.Millisecond))
 			continue
 		case err != nil:
-			last = t.told(&Wait{Gate: "etcd", Reason: t.store.Explain(err).Error(), Clear: "no gated step is started without it"})
+			last = t.told(etcdAway(t.store.Explain(err)))
 			sleep(ctx, jitter(t.req.node(), attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 10))))
 			continue
 		}

@@ -174,7 +174,7 @@ func (s *Steps) barrierWait(ctx context.Context, step Step, roster *state.Roster
 	in := arrived(got.Responses[1])
 	switch {
 	case in < int64(roster.Size) && !s.looksAtAll(roster.Size, poll):
-		return s.waits(step, fmt.Sprintf("%d of %d nodes have not arrived yet", int64(roster.Size)-in, roster.Size), noAction, nil), got.Header.Revision, nil
+		return s.waits(step, fmt.Sprintf("%d of %d nodes have not arrived yet", int64(roster.Size)-in, roster.Size), "pullet locks says who", nil), got.Header.Revision, nil
 	}
 	wait, open, err := s.settle(ctx, step)
 	if err != nil || open {
@@ -191,7 +191,7 @@ func (s *Steps) looksAtAll(nodes, poll int) bool {
 }
 
 func (s *Steps) waits(step Step, reason, clear string, holders []state.Holder) *Wait {
-	return &Wait{Gate: "barrier " + step.ID, Reason: reason, Clear: clear, Holders: holders}
+	return &Wait{Kind: state.WaitBarrier, Gate: "barrier " + step.ID, Reason: reason, Clear: clear, Holders: holders}
 }
 
 // tally is how a roster stands at a barrier.

@@ -12,7 +12,7 @@ import (
 
 // busy is why there is no place: who holds them, and who is away.
 func (v View) busy() *Wait {
-	w := &Wait{Gate: fmt.Sprintf("%s (%d at a time)", v.Name, v.Limit)}
+	w := &Wait{Kind: v.Kind, Gate: fmt.Sprintf("%s (%d at a time)", v.Name, v.Limit)}
 	var parts []string
 	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
 		parts = append(parts, w.held(v, v.Claims[i], !v.Dead[i]))
@@ -39,7 +39,7 @@ func (v View) busy() *Wait {
 
 // busyFleet is why there is no place in the whole fleet: who holds them, of all groups.
 func (v View) busyFleet() *Wait {
-	w := &Wait{Gate: fmt.Sprintf("slots of the fleet (%d at a time)", v.Total)}
+	w := &Wait{Kind: state.WaitTotal, Gate: fmt.Sprintf("slots of the fleet (%d at a time)", v.Total)}
 	var parts []string
 	var holders []state.Claim
 	for _, i := range slices.Sorted(maps.Keys(v.Totals)) {
@@ -107,4 +107,16 @@ func heldAs(h state.Holder, name string) string {
 		at = " in step " + h.Step
 	}
 	return fmt.Sprintf("%s holds %s since %s%s (%s)", h.Node, name, h.Since.Local().Format(time.TimeOnly), at, life(h))
+}
+
+// behind is why there is no place yet for who queues behind another node. Where a holder does not answer, that one is in the way of both.
+func (v View) behind() *Wait {
+	w := &Wait{Kind: state.WaitQueue, Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: state.NoAction}
+	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
+		if c := v.Claims[i]; v.Dead[i] && c.Unread == nil {
+			w.Reason += ", and " + w.held(v, c, false)
+		}
+	}
+	w.Clear = clearOf(w.Holders)
+	return w
 }

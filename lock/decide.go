@@ -14,10 +14,11 @@ import (
 // View is what an admission is decided from.
 type View struct {
 	Node    string
-	Name    string // of what there are places in: "slot web"
-	Scope   string // of its gate: "role web"
-	Rollout string // of the version that the node wants to change to
-	Ahead   string // who queues before it; "" is nobody
+	Kind    state.WaitKind // of its gate
+	Name    string         // of what there are places in: "slot web"
+	Scope   string         // of its gate: "role web"
+	Rollout string         // of the version that the node wants to change to
+	Ahead   string         // who queues before it; "" is nobody
 
 	Limit  int                 // places; 0 freezes
 	Raise  string              // what raises a limit of 0, where it is not the repository
@@ -103,7 +104,7 @@ func Decide(v View) Decision {
 		return v.wait(w)
 	}
 	if v.Closed != "" { // the canaries, whose window may be open, may need its place
-		out := v.wait(&Wait{Gate: "maintenance window of " + v.Scope, Reason: "it is closed", Clear: "it opens " + v.Closed})
+		out := v.wait(&Wait{Kind: state.WaitWindow, Gate: "maintenance window of " + v.Scope, Reason: "it is closed", Clear: "it opens " + v.Closed})
 		out.Yield = v.yields()
 		return out
 	}
@@ -120,7 +121,7 @@ func Decide(v View) Decision {
 	}
 	switch {
 	case !holds && v.Ahead != "":
-		return Decision{Wait: &Wait{Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: noAction}}
+		return Decision{Wait: v.behind()}
 	case !holds && len(v.Claims)-v.spared()+len(v.Guests)+v.lost() >= v.Limit: // also claims of higher places, where the limit was lowered
 		return v.full(v.busy())
 	case !room:
@@ -227,7 +228,7 @@ func (v View) stopped() *Wait {
 	case halts(v.Gate):
 		return halted(v.Scope, v.Gate)
 	case v.Limit == 0:
-		return &Wait{Gate: v.Name, Reason: "the role is frozen: its limit is 0", Clear: cmp.Or(v.Raise, "raise rollout.rollingRules in pullet.yaml")}
+		return &Wait{Kind: state.WaitLimit, Gate: v.Name, Reason: "the role is frozen: its limit is 0", Clear: cmp.Or(v.Raise, "raise rollout.rollingRules in pullet.yaml")}
 	}
 	return nil
 }
@@ -236,7 +237,11 @@ func halted(scope string, g state.Gate) *Wait {
 	if g.Node != "" {
 		reason = fmt.Sprintf("the upgrade of %s failed: %s", g.Node, g.Reason)
 	}
-	return &Wait{Gate: scope + " (halted)", Reason: reason, Clear: g.Clear(), Halted: true}
+	kind := state.WaitHalt
+	if g.Unknown != "" {
+		kind = state.WaitUnknown
+	}
+	return &Wait{Kind: kind, Gate: scope + " (halted)", Reason: reason, Clear: g.Clear(), Halted: true}
 }
 
 // wait says which nodes of the group are not through yet.
@@ -245,12 +250,12 @@ func (d Dependency) wait() *Wait {
 	case d.Gate.State == state.Halted: // also when only a node that joined later failed: nobody follows into a halt
 		return halted("role "+d.Group, d.Gate)
 	case d.Soaking:
-		return &Wait{Gate: "role " + d.Group, Reason: "it is through, and watched until " + d.Until.Local().Format(time.TimeOnly) + " before others follow", Clear: noAction}
+		return &Wait{Kind: state.WaitSoak, Gate: "role " + d.Group, Reason: "it is through, and watched until " + d.Until.Local().Format(time.TimeOnly) + " before others follow", Clear: state.NoAction}
 	case d.Closed:
 		return nil
 	}
 	if len(d.Missing) == 0 { // nobody asked who
-		return &Wait{Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Clear: noAction + "; pullet rollout status says how far it is"}
+		return &Wait{Kind: state.WaitRole, Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Clear: "pullet rollout status says who is missing, and why"}
 	}
 	names := make([]string, 0, len(d.Missing)+1)
 	for _, h := range d.Missing {
@@ -259,5 +264,5 @@ func (d Dependency) wait() *Wait {
 	if d.More > 0 {
 		names = append(names, fmt.Sprintf("%d more", d.More))
 	}
-	return &Wait{Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(names, ", "), Clear: clearOf(d.Missing), Holders: d.Missing}
+	return &Wait{Kind: state.WaitRole, Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(names, ", "), Clear: clearOf(d.Missing), Holders: d.Missing}
 }

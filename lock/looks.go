@@ -34,7 +34,7 @@ func (s *Steps) await(ctx context.Context, key string, every time.Duration, told
 			continue
 		case err != nil:
 			if wait = Unreadable("etcd", err); wait == nil {
-				wait = &Wait{Gate: "etcd", Reason: err.Error(), Clear: noAction}
+				wait = etcdAway(err)
 			}
 			sleep(ctx, jitter(s.req.node(), poll, 2*time.Second))
 		}

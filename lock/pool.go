@@ -14,10 +14,11 @@ import (
 
 // pool is a number of places that nodes claim: the slots of a group, or those of a serialized step.
 type pool struct {
-	name, scope string // "slot web", "role web"
-	step        string // that a claim is for; "" where it is for a run
-	gate        string // the group of its gate
-	queue       string // prefixes of keys
+	kind        state.WaitKind // of who waits for a place
+	name, scope string         // "slot web", "role web"
+	step        string         // that a claim is for; "" where it is for a run
+	gate        string         // the group of its gate
+	queue       string         // prefixes of keys
 	claims      string
 	marks       string
 	limit       func(roster int) int
@@ -29,7 +30,7 @@ type pool struct {
 func slotPool(s *state.Store, q *Request) *pool {
 	g := q.Rules.Group
 	return &pool{
-		name: "slot " + g, scope: "role " + g, gate: g, queue: s.QueuePrefix(q.rollout(), g),
+		kind: state.WaitSlot, name: "slot " + g, scope: "role " + g, gate: g, queue: s.QueuePrefix(q.rollout(), g),
 		claims: s.SlotPrefix(g), marks: s.MarkPrefix(g), limit: q.Rules.Limit, slots: true, switched: true, follows: true,
 	}
 }
@@ -134,7 +135,7 @@ func (t *Turn) placeOps() []clientv3.Op {
 // place files what placeOps read.
 func (t *Turn) place(r *reading, a *answers) {
 	q := t.req
-	r.view = View{Node: q.node(), Name: t.name, Scope: t.scope, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost, Raise: q.Rules.Raise}
+	r.view = View{Node: q.node(), Kind: t.kind, Name: t.name, Scope: t.scope, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost, Raise: q.Rules.Raise}
 	r.current, r.alive = revisionOf(a.kvs()), revisionOf(a.kvs())
 	tickets := a.next().GetResponseRange()
 	if next := tickets.Kvs; len(next) > 0 {

@@ -15,7 +15,7 @@ func (s *Steps) Serialize(ctx context.Context, step Step, limit func(roster int)
 	hash := state.StepHash(step.ID)
 	req := *s.req
 	t := newTurn(s.store, &req, &pool{
-		name: "serialize " + step.ID, scope: "step " + step.ID, step: step.ID, gate: "step-" + hash, limit: limit,
+		kind: state.WaitSerialize, name: "serialize " + step.ID, scope: "step " + step.ID, step: step.ID, gate: "step-" + hash, limit: limit,
 		queue: s.store.QueuePrefix(s.req.rollout(), "step-"+hash), claims: s.store.SemaphorePrefix(hash), marks: s.store.MarkPrefix("step-" + hash), follows: !s.req.Stale,
 	})
 	roster, err := s.roster(ctx, step)

@@ -22,20 +22,20 @@ func (s *Switched) forAll() bool { return s.What == state.PauseScope || s.What =
 // Frozen is the wait of a node whose changes are all stopped.
 func (s *Switched) Frozen() *Wait {
 	w := s.wait()
-	w.Gate, w.Since = s.What+" (all changes disabled)", s.At
+	w.Kind, w.Gate, w.Since = state.WaitFreeze, s.What+" (all changes disabled)", s.At
 	w.Reason += "; drift is not corrected either"
 	return w
 }
 
 func (s *Switched) wait() *Wait {
-	w := &Wait{Gate: s.What + " (disabled)", Reason: "disabled", Clear: s.Clear}
+	w := &Wait{Kind: state.WaitDisabled, Gate: s.What + " (disabled)", Reason: "disabled", Clear: s.Clear}
 	switch {
 	case s.What == state.StoreScope:
-		return &Wait{Gate: "the fleet's record (not accepted)", Reason: s.By + " says: " + s.Reason, Clear: s.Clear}
+		return &Wait{Kind: state.WaitStore, Gate: "the fleet's record (not accepted)", Reason: s.By + " says: " + s.Reason, Clear: s.Clear}
 	case s.What == state.PauseScope:
-		w.Gate, w.Reason = "the rollout (paused)", "paused"
+		w.Kind, w.Gate, w.Reason = state.WaitPause, "the rollout (paused)", "paused"
 	case s.Version != "":
-		w.Gate, w.Reason = s.What+" (one version)", "only version "+state.Short(s.Version)+" is admitted"
+		w.Kind, w.Gate, w.Reason = state.WaitOneVersion, s.What+" (one version)", "only version "+state.Short(s.Version)+" is admitted"
 	}
 	if s.By != "" {
 		w.Reason += " by " + s.By

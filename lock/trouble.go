@@ -49,24 +49,41 @@ func offScope(switches map[string]state.Switch, node, role, version string) stri
 	return ""
 }
 
-// clearOf is what an operator can do about nodes that are waited for.
+// plight is how a node is for which others wait.
+func plight(h state.Holder) state.WaitKind {
+	switch {
+	case h.Off != "":
+		return state.HolderOff
+	case h.Alive && h.Failed:
+		return state.HolderFailed
+	case h.Alive && h.Parked:
+		return state.HolderParked
+	case h.Alive:
+		return state.HolderAlive
+	case !h.Since.IsZero():
+		return state.HolderLost
+	}
+	return state.HolderUnseen
+}
+
+// clearOf is what an operator can do about nodes that are waited for: about the first that does not go on.
 func clearOf(holders []state.Holder) string {
-	clear := noAction
+	clear := state.NoAction
 	for _, h := range holders {
-		switch {
-		case h.Off == state.PauseScope:
-			return "pullet rollout resume"
-		case h.Off != "":
+		switch plight(h) {
+		case state.HolderOff:
+			if h.Off == state.PauseScope {
+				return "pullet rollout resume"
+			}
 			return "pullet enable --" + h.Off
-		case h.Alive && h.Failed:
+		case state.HolderFailed:
 			return fmt.Sprintf("mend %s, or push a commit that does (see pullet failures)", h.Node)
-		case h.Alive && h.Parked:
-			clear = "it waits itself: pullet status says for what" // others may be in worse trouble
-		case h.Alive:
-		case !h.Since.IsZero():
+		case state.HolderLost:
 			return startAgain(h.Node)
-		default:
+		case state.HolderUnseen:
 			return fmt.Sprintf("start %[1]s, remove it from nodes/ in the repository, or give it up: pullet decommission %[1]s", h.Node)
+		case state.HolderParked:
+			clear = "it waits itself: pullet status says for what" // others may be in worse trouble
 		}
 	}
 	return clear
@@ -74,18 +91,19 @@ func clearOf(holders []state.Holder) string {
 
 // life is how a node is, in a word. One that was never seen has no time.
 func life(h state.Holder) string {
-	switch {
-	case h.Off == state.PauseScope:
-		return "paused"
-	case h.Off != "":
+	switch plight(h) {
+	case state.HolderOff:
+		if h.Off == state.PauseScope {
+			return "paused"
+		}
 		return "disabled"
-	case h.Alive && h.Failed:
+	case state.HolderFailed:
 		return "failed"
-	case h.Alive && h.Parked:
+	case state.HolderParked:
 		return "waits in mid-run"
-	case h.Alive:
+	case state.HolderAlive:
 		return "alive"
-	case !h.Since.IsZero():
+	case state.HolderLost:
 		return "not answering"
 	}
 	return "never seen"

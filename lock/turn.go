@@ -229,7 +229,7 @@ func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 
 // leaseGone is the wait of a node that counts as dead.
 func leaseGone(node string) *Wait {
-	return &Wait{Gate: "lease of " + node, Reason: "it ended, or another host took the name", Clear: "the next pull registers anew"}
+	return &Wait{Kind: state.WaitLease, Gate: "lease of " + node, Reason: "it ended, or another host took the name", Clear: "the next pull registers anew"}
 }
 
 // enter looks; the first time it takes a ticket in the same transaction.

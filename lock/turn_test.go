@@ -147,7 +147,7 @@ func TestLeaseGone(t *testing.T) {
 				}
 			}
 			f.die(q)
-			if wait, err := turn.Try(f.ctx); err != nil || wait == nil || wait.Gate != "lease of me" {
+			if wait, err := turn.Try(f.ctx); err != nil || wait == nil || wait.Gate != "lease of me" || wait.Clear != "the next pull registers anew" {
 				t.Errorf("a try: %v %v", wait, err)
 			}
 			if wait := asWait(turn.Acquire(f.ctx)); wait == nil || wait.Gate != "lease of me" {

@@ -12,6 +12,7 @@ import (
 
 // Wait says why a node does not go on: at which gate, for whom, and what clears it.
 type Wait struct {
+	Kind    state.WaitKind `json:"kind"`
 	Gate    string         `json:"gate"`              // "slot web", "role canary", "barrier db/join"
 	Reason  string         `json:"reason"`            // who holds it, and how that one is
 	Clear   string         `json:"clear"`             // the command or act that clears it
@@ -53,13 +54,15 @@ func Unreadable(gate string, err error) *Wait {
 	if !ok {
 		return nil
 	}
-	return &Wait{Gate: gate, Reason: fmt.Sprintf("etcd key %s cannot be read: %s", bad.Key, bad.Why), Clear: bad.Clear}
+	return &Wait{Kind: state.WaitRecord, Gate: gate, Reason: fmt.Sprintf("etcd key %s cannot be read: %s", bad.Key, bad.Why), Clear: bad.Clear}
 }
-
-// noAction is what there is to do where nothing is wrong.
-const noAction = "no action needed"
 
 // startAgain is what helps against a node that does not answer.
 func startAgain(node string) string {
 	return fmt.Sprintf("start %s again, or give it up: pullet decommission %s", node, node)
+}
+
+// etcdAway is the wait of a node while etcd does not answer.
+func etcdAway(err error) *Wait {
+	return &Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: err.Error(), Clear: "no gated step starts without it; pullet doctor"}
 }

@@ -47,6 +47,7 @@ type Status struct {
 	Reason  string    `json:"reason,omitempty"`
 	Clear   string    `json:"clear,omitempty"`   // the command that helps
 	Host    bool      `json:"host,omitempty"`    // it failed by a fault of the host, not of the commit
+	Kind    WaitKind  `json:"kind,omitempty"`    // what it waits for
 	Gate    string    `json:"gate,omitempty"`    // at which it waits
 	Holders []Holder  `json:"holders,omitempty"` // for whom it waits
 	Parked  bool      `json:"parked,omitempty"`  // it gave its slot back while it waits for others in mid-run

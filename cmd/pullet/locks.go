@@ -104,7 +104,7 @@ func (l heldLock) waiters(most int) string {
 		return "-"
 	}
 	text := shownNames(l.Waiting, most)
-	if l.Clear != "" && !strings.HasPrefix(l.Clear, "it goes on") {
+	if l.Clear != "" && l.Clear != state.NoAction {
 		text += "; " + l.Clear
 	}
 	return text

@@ -133,9 +133,9 @@ func TestStatusOfManyNodes(t *testing.T) {
 		case i == 8:
 			says(state.Failed, state.Status{Reason: "site/motd: no disk"})
 		case i < 320:
-			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0007 holds it", Holders: holder, Clear: "no action needed", Parked: i < 12, Since: now.Add(-12 * time.Minute)})
+			says(state.Pending, state.Status{Kind: state.WaitSlot, Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0007 holds it", Holders: holder, Clear: "no action needed", Parked: i < 12, Since: now.Add(-12 * time.Minute)})
 		case i < 330:
-			says(state.Pending, state.Status{Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0100 comes first in the queue", Clear: "no action needed"})
+			says(state.Pending, state.Status{Kind: state.WaitQueue, Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0100 comes first in the queue", Clear: "no action needed"})
 		}
 	}
 	v := viewOf(o)
@@ -184,7 +184,7 @@ func TestWhyHasItsAge(t *testing.T) {
 // TestWhoWaitsForALock: those who wait for the result of a chosen node are shown with it, also before it has got to the step.
 func TestWhoWaitsForALock(t *testing.T) {
 	result := waitGroup{Gate: "result of site/token", Holders: []state.Holder{{Node: "web1"}}}
-	slot := waitGroup{Gate: "slot web (1 at a time)"}
+	slot := waitGroup{Kind: state.WaitSlot, Gate: "slot web (1 at a time)"}
 	for _, c := range []struct {
 		wait waitGroup
 		lock state.Lock

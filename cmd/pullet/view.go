@@ -43,6 +43,7 @@ type nodeStatus struct {
 	Clear   string    `json:"clear,omitempty"`
 	Host    bool      `json:"hostFault,omitempty"` // it failed by a fault of the host
 
+	Kind    state.WaitKind `json:"kind,omitempty"`    // what it waits for
 	Gate    string         `json:"gate,omitempty"`    // at which it waits
 	Holders []state.Holder `json:"holders,omitempty"` // for whom
 	Parked  bool           `json:"parked,omitempty"`
@@ -150,6 +151,7 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.State = failed
 		out.waitsAt(checked)
 	}
+	out.refresh(o)
 	if hosts := o.Hosts[n.Name]; len(hosts) > 1 {
 		out.State, out.Why, out.Clear = failed, state.Cloned(n.Name, hosts), state.ClonedClear(n.Name)
 		out.Since, out.Parked = n.LastSeen, false
@@ -169,6 +171,25 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	return out
 }
 
+// refresh takes back that a waiting node needs no action, where the fleet's record knows better by now: the node said it when it looked last.
+func (n *nodeStatus) refresh(o *state.Overview) {
+	if n.State != waiting || n.Clear != state.NoAction {
+		return
+	}
+	for _, h := range n.Holders {
+		if _, known := o.Nodes[h.Node]; known && !o.Alive[h.Node] {
+			n.Why, n.Clear = n.Why+"; "+h.Node+" does not answer by now", startAgain(h.Node)
+			return
+		}
+	}
+	for _, group := range []string{state.AllGroups, state.GroupOf(n.Role)} {
+		if g := o.Gates[group]; g.State == state.Halted {
+			n.Clear = g.Clear()
+			return
+		}
+	}
+}
+
 // slotsByNode are the claims of slots, of whatever version, by their nodes.
 func slotsByNode(o *state.Overview) map[string]state.Claim {
 	out := map[string]state.Claim{}
@@ -183,7 +204,7 @@ func slotsByNode(o *state.Overview) map[string]state.Claim {
 // waitsAt takes what a status says of the node.
 func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Host = s.Host && s.State == state.Failed
-	n.Since, n.Why, n.Clear, n.Gate, n.Holders, n.Parked = s.Time, s.Reason, s.Clear, s.Gate, s.Holders, s.Parked && s.State == state.Pending
+	n.Kind, n.Since, n.Why, n.Clear, n.Gate, n.Holders, n.Parked = s.Kind, s.Time, s.Reason, s.Clear, s.Gate, s.Holders, s.Parked && s.State == state.Pending
 	if !s.Since.IsZero() {
 		n.Since, n.lasts = s.Since, true
 	}

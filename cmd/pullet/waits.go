@@ -13,6 +13,7 @@ import (
 
 // waitGroup are the nodes that wait for the same thing.
 type waitGroup struct {
+	Kind    state.WaitKind `json:"kind"`
 	Gate    string         `json:"gate"`
 	Reason  string         `json:"reason"`
 	Clear   string         `json:"clear,omitempty"`
@@ -38,7 +39,7 @@ func waitsOf(o *state.Overview, nodes []nodeStatus) []waitGroup {
 			groups[key] = g
 		}
 		if g.Gate == "" || len(n.Holders) > 0 && n.Since.After(g.Since) || len(g.Holders) == 0 && len(n.Holders) > 0 {
-			g.Gate, g.Reason, g.Clear, g.Holders = n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Clear, n.Holders
+			g.Kind, g.Gate, g.Reason, g.Clear, g.Holders = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Clear, n.Holders
 		}
 		if n.Since.Before(g.Since) {
 			g.Since = n.Since
@@ -78,15 +79,19 @@ func (g *waitGroup) refresh(o *state.Overview, name string) {
 	}
 	for i := range g.Holders {
 		h := &g.Holders[i]
-		if h.Alive = o.Alive[h.Node]; !h.Alive && holds(name) {
+		if h.Alive = o.Alive[h.Node]; !h.Alive && g.held() {
 			g.Clear = startAgain(h.Node)
 		}
 	}
 }
 
-// holds reports a gate that nodes hold.
-func holds(gate string) bool {
-	return strings.HasPrefix(gate, "slot ") || strings.HasPrefix(gate, "serialize ")
+// held reports a wait for places that nodes hold.
+func (g waitGroup) held() bool {
+	switch g.Kind {
+	case state.WaitSlot, state.WaitTotal, state.WaitQueue, state.WaitSerialize:
+		return true
+	}
+	return false
 }
 
 // startAgain is what helps against a node that does not answer.
@@ -104,7 +109,7 @@ func (g waitGroup) String() string {
 	if g.Gate != "" {
 		line += " for " + g.Gate
 	}
-	if holds(g.Gate) && len(g.Holders) > 0 {
+	if g.held() && len(g.Holders) > 0 {
 		line += ": " + heldBy(g.Holders)
 	} else {
 		line += ": " + g.Reason

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pullet/pullet/state"
+)
+
+// TestCures: every kind of wait is on the page with what clears it, and a script or a test has that cure.
+func TestCures(t *testing.T) {
+	page, err := os.ReadFile("../../docs/rollouts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for line := range strings.Lines(string(page)) {
+		if cells := strings.Split(line, "|"); len(cells) == 6 {
+			rows[strings.TrimSpace(cells[1])] = cells[4]
+		}
+	}
+	seen := map[state.WaitKind]bool{}
+	for _, c := range state.Cures() {
+		if seen[c.Kind] {
+			t.Errorf("%s: it has two cures", c.Kind)
+		}
+		seen[c.Kind] = true
+		if row, ok := rows[string(c.Kind)]; !ok || !strings.Contains(row, c.Clear) {
+			t.Errorf("%s: docs/rollouts.md says %q, not %q", c.Kind, row, c.Clear)
+		}
+		file := c.Shown
+		if !strings.HasSuffix(file, ".go") {
+			file = filepath.Join("testdata", "script", file+".txtar")
+		}
+		text, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(text), c.Clear) {
+			t.Errorf("%s: %s does not show %q: %v", c.Kind, file, c.Clear, err)
+		}
+	}
+	for name, kind := range waitKinds(t) {
+		if !seen[kind] {
+			t.Errorf("state.%s has no cure", name)
+		}
+	}
+}
+
+// waitKinds are the constants of the type in its source.
+func waitKinds(t *testing.T) map[string]state.WaitKind {
+	out := map[string]state.WaitKind{}
+	file, err := parser.ParseFile(token.NewFileSet(), "../../state/wait.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok {
+			return true
+		}
+		if of, ok := spec.Type.(*ast.Ident); ok && of.Name == "WaitKind" {
+			value := spec.Values[0].(*ast.BasicLit).Value
+			out[spec.Names[0].Name] = state.WaitKind(strings.Trim(value, `"`))
+		}
+		return true
+	})
+	if len(out) < 30 {
+		t.Fatalf("only %d kinds were found", len(out))
+	}
+	return out
+}
+
+// TestWaitsHaveKinds: no wait is made without its kind.
+func TestWaitsHaveKinds(t *testing.T) {
+	files, err := filepath.Glob("../../*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	waits := 0
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.CompositeLit)
+			if !ok || !isWait(lit.Type) {
+				return true
+			}
+			waits++
+			if !hasKey(lit, "Kind") {
+				t.Errorf("%s: a wait without Kind", set.Position(lit.Pos()))
+			}
+			return true
+		})
+	}
+	if waits < 20 {
+		t.Errorf("only %d waits were found", waits)
+	}
+}
+
+func isWait(of ast.Expr) bool {
+	switch of := of.(type) {
+	case *ast.Ident:
+		return of.Name == "Wait"
+	case *ast.SelectorExpr:
+		return of.Sel.Name == "Wait"
+	}
+	return false
+}
+
+func hasKey(lit *ast.CompositeLit, name string) bool {
+	for _, e := range lit.Elts {
+		if kv, ok := e.(*ast.KeyValueExpr); ok {
+			if key, ok := kv.Key.(*ast.Ident); ok && key.Name == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// TestStaleWait: what a waiting node said when it looked last is not repeated where its holder is lost or its role halted since.
+func TestStaleWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(o *state.Overview)
+		want   string
+	}{
+		"nothing": {func(*state.Overview) {}, "web1 holds it (alive)|no action needed"},
+		"lost": {func(o *state.Overview) { o.Alive["web1"] = false },
+			"web1 holds it (alive); web1 does not answer by now|start it again, or give it up: pullet decommission web1"},
+		"halted": {func(o *state.Overview) { o.Gates["web"] = state.Gate{State: state.Halted, Reason: "x"} },
+			"web1 holds it (alive)|push a commit that mends it, or, when it was the host: pullet rollout resume"},
+	} {
+		said := state.StatusLine{State: state.Pending, Status: state.Status{
+			Version: "v2", Kind: state.WaitSlot, Reason: "web1 holds it (alive)", Clear: state.NoAction, Holders: []state.Holder{{Node: "web1", Alive: true}},
+		}}
+		o := &state.Overview{
+			Current: &state.Version{ID: "v2"}, Nodes: map[string]state.Node{"web1": {Name: "web1", Role: "web"}, "web2": {Name: "web2", Role: "web"}},
+			Alive: map[string]bool{"web1": true, "web2": true}, Gates: map[string]state.Gate{},
+			Statuses: map[string]map[string]state.StatusLine{"web2": {state.Rollout: said}},
+		}
+		c.change(o)
+		for _, n := range viewOf(o).Nodes {
+			if got := n.Why + "|" + n.Clear; n.Node == "web2" && got != c.want {
+				t.Errorf("%s: got  %s\nwant %s", name, got, c.want)
+			}
+		}
+	}
+}

@@ -26,21 +26,16 @@ func (p *pull) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	accepted := p.local.Store.Accepted
 	if !p.config.alone() {
 		var back *state.WentBackError
-		accepted := p.local.Store.Accepted
 		p.local.Store, err = store.Guard(ctx, p.config.Node.Name, p.local.Store)
 		if err = store.Explain(err); errors.As(err, &back) || errors.As(err, &away) {
 			p.goOnWithout(err, began)
 			return errors.Join(p.putBack(ctx, store, back, p.local.Held), p.dropStore())
-		} else if err == nil && p.local.Held != nil && p.local.Store.Accepted != accepted { // that was without this node's word
-			err = lock.PutBack(ctx, store, p.local.Held)
 		}
 		if err != nil {
 			return err
-		}
-		if p.local.Store.Accepted != accepted { // the record may have forgotten that this node is through, and gave its slot back
-			p.local.Through = ""
 		}
 	}
 	self := p.node()
@@ -55,6 +50,9 @@ func (p *pull) join(ctx context.Context) error {
 		return err
 	}
 	presence, err := store.Register(ctx, node, owner, p.facts(), p.leaseTime())
+	if err == nil && p.local.Store.Accepted != accepted {
+		err = p.acceptedWithout(ctx, store)
+	}
 	if err == nil && p.loop {
 		err = p.countFleet(ctx, store)
 	}

@@ -30,3 +30,13 @@ func (p *pull) putBack(ctx context.Context, store *state.Store, back *state.Went
 	}
 	return store.Explain(lock.PutBack(ctx, store, held))
 }
+
+// acceptedWithout tells a record that an operator accepted what it may have forgotten of this node: the slot that it holds, and that it is through. The
+// node is registered before: a copy of this host's disk, which is refused, holds nothing.
+func (p *pull) acceptedWithout(ctx context.Context, store *state.Store) error {
+	p.local.Through = ""
+	if p.local.Held == nil {
+		return nil
+	}
+	return lock.PutBack(ctx, store, p.local.Held)
+}

@@ -1,7 +1,11 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/sirupsen/logrus"
@@ -42,5 +46,44 @@ func TestForgotten(t *testing.T) {
 		if _, doubted := set[state.StoreScope]; doubted != back || (o.Slots["web"]["0"].Step == "join") != back {
 			t.Errorf("went back %t: doubted %t, slots %v", back, doubted, o.Slots)
 		}
+	}
+}
+
+// TestCopyPutsNothingBack: a copy of a host's disk, made in the middle of an upgrade before the fleet's record was accepted, is refused and claims no slot
+// there. The host itself, which is through by then, would never give it back.
+func TestCopyPutsNothingBack(t *testing.T) {
+	h := newHost(t, job("one", "true"))
+	h.Etcd.Dir = filepath.Join(h.home, "etcd")
+	h.pull()
+	store, err := h.OpenStore(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(store.Accept(t.Context(), "op"), store.Close()); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(h.home, "copy")
+	if err := os.CopyFS(copied, os.DirFS(h.Paths.State)); err != nil {
+		t.Fatal(err)
+	}
+	local, err := state.LoadLocal(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local.Held = &state.HeldSlot{Group: "web", Claim: state.Claim{Node: "web1", Version: local.Running.ID, Rollout: local.Running.Rollout(), Step: "site/one"}}
+	if err := local.Save(copied); err != nil {
+		t.Fatal(err)
+	}
+	h.Paths.State = copied
+	var cloned *state.ClonedError
+	if _, err := h.tryPull(context.Background()); !errors.As(err, &cloned) {
+		t.Fatalf("%v", err)
+	}
+	if store, err = h.OpenStore(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	if o, err := store.Overview(t.Context(), false); err != nil || len(o.Slots) > 0 {
+		t.Errorf("%v, %v", o.Slots, err)
 	}
 }

@@ -32,7 +32,7 @@ var mayImport = map[string][]string{
 	"ownfile":           {},
 	"agent":             {"ownfile", "plain", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
-	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {},
+	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {}, "scripts/overlay": {},
 	"cmd/pullet": {"", "ownfile", "plain", "agent", "reference", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 }
 

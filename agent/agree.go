@@ -51,7 +51,7 @@ func (p *pull) join(ctx context.Context) error {
 	}
 	presence, err := store.Register(ctx, node, owner, p.facts(), p.leaseTime())
 	if err == nil && p.local.Store.Accepted != accepted {
-		err = p.acceptedWithout(ctx, store)
+		err = p.acceptedWithout(ctx, store, presence)
 	}
 	if err == nil && p.loop {
 		err = p.countFleet(ctx, store)

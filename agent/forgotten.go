@@ -23,20 +23,20 @@ func (p *pull) compare(ctx context.Context, store *state.Store, seen state.Origi
 	}
 }
 
-// putBack tells a record that went back in time which slot the node holds.
+// putBack tells a record that went back in time which slot the node holds, as long as nobody accepted it.
 func (p *pull) putBack(ctx context.Context, store *state.Store, back *state.WentBackError, held *state.HeldSlot) error {
 	if back == nil || held == nil {
 		return nil
 	}
-	return store.Explain(lock.PutBack(ctx, store, held))
+	return store.Explain(lock.PutBack(ctx, store, held, store.Doubted()))
 }
 
 // acceptedWithout tells a record that an operator accepted what it may have forgotten of this node: the slot that it holds, and that it is through. The
 // node is registered before: a copy of this host's disk, which is refused, holds nothing.
-func (p *pull) acceptedWithout(ctx context.Context, store *state.Store) error {
+func (p *pull) acceptedWithout(ctx context.Context, store *state.Store, presence *state.Presence) error {
 	p.local.Through = ""
 	if p.local.Held == nil {
 		return nil
 	}
-	return lock.PutBack(ctx, store, p.local.Held)
+	return lock.PutBack(ctx, store, p.local.Held, presence.Lives())
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -85,5 +87,26 @@ func TestCopyPutsNothingBack(t *testing.T) {
 	defer store.Close()
 	if o, err := store.Overview(t.Context(), false); err != nil || len(o.Slots) > 0 {
 		t.Errorf("%v, %v", o.Slots, err)
+	}
+}
+
+// TestHeldEnds: a node that is through has nothing to put back, although its lease is renewed until its next pull.
+func TestHeldEnds(t *testing.T) {
+	h := newHost(t, job("one", "true"))
+	a, err := New(h.Config, "test", h.entry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p *pull
+	held := false
+	p = a.pull(t.Context(), Options{Waiting: func(*lock.Wait) {}, Watch: func(*apply.StepReport) { held = held || p.held.Load() != nil }})
+	if err := p.do(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if !held || p.held.Load() != nil {
+		t.Errorf("it held a slot: %t, and behind the run: %v", held, p.held.Load())
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
 	}
 }

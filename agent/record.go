@@ -27,6 +27,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 	if err := turn.Succeed(ctx, p.store.ResultOps(p.config.Node.Name, configuredOf(p.out), validationOf(report), st, digest(report))...); err != nil {
 		return nil, fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
+	p.held.Store(nil) // before the next pull, it is not to be put back
 	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
 	p.local.Held, p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = nil, "", "", "", 0, time.Time{}
 	p.local.RolledBack = nil
@@ -67,6 +68,7 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 	if p.out.Wait != nil {
 		st = p.waitStatus(v, p.out.Wait)
 	}
+	p.held.Store(nil)
 	p.local.Parked, p.local.Held = v.Rollout(), nil
 	return errors.Join(turn.Park(ctx, st), p.local.Save(p.config.Paths.State))
 }

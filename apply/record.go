@@ -26,7 +26,7 @@ func (s *running) carried(ctx context.Context) bool {
 		if key := s.key(); key != "" { // the fleet's record decides what ran
 			var result StepReport
 			done, known := s.Journal.Done(s.ID(), key, &result), s.Journal.Attempt(s.ID(), key)
-			ended, cutOff = ended && done, s.fleet.standing(known, done && !s.stale, s.repeatable()) == standsUnknown
+			ended, cutOff = ended && done, s.fleet.Standing(known, done && !s.stale, s.repeatable()) == StandsUnknown
 		}
 	}
 	s.doubted = s.Journal.Doubted(s.ID(), &before)

@@ -23,28 +23,28 @@ func (r Record) published() bool {
 // final reports a result that stands for the step.
 func (r Record) final() bool { return r.published() && r.Fresh }
 
-// standing is what becomes of a step that the fleet's record is asked for.
-type standing string
+// Standing is what the fleet's record says of a targeted step.
+type Standing string
 
 const (
-	stands        standing = "stands"  // its result is on record, there or here
-	standsUnknown standing = "unknown" // it was started, and nobody knows what came of it
-	standsOpen    standing = "open"    // it runs
+	Stands        Standing = "stands"  // its result is on record, in the fleet or on the node
+	StandsUnknown Standing = "unknown" // it was started, and nobody knows what came of it
+	StandsOpen    Standing = "open"    // it may run
 )
 
-// standing compares the record with what the node's journal knows of its last attempt, and whether that has a success.
-func (r Record) standing(known state.Attempt, done, repeatable bool) standing {
+// Standing compares the record with what the node's journal knows of its last attempt, and with whether the journal has a success.
+func (r Record) Standing(known state.Attempt, done, repeatable bool) Standing {
 	switch {
 	case r.final(), done:
-		return stands
+		return Stands
 	case repeatable:
-		return standsOpen
+		return StandsOpen
 	case known.Began: // and has no end
-		return standsUnknown
+		return StandsUnknown
 	case r.Attempt == "", r.Attempt == known.ID: // never started, or this node knows that it failed or did not begin
-		return standsOpen
+		return StandsOpen
 	case r.Of == r.Attempt && r.Result.Result != unknown: // it told how it ended
-		return standsOpen
+		return StandsOpen
 	}
-	return standsUnknown
+	return StandsUnknown
 }

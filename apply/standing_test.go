@@ -17,38 +17,38 @@ func TestStanding(t *testing.T) {
 		fleet Record
 		known state.Attempt
 		done  bool
-		want  standing
+		want  Standing
 	}{
-		"never started":                                {Record{}, state.Attempt{}, false, standsOpen},
-		"started, and killed before it began":          {Record{Attempt: "1"}, ended, false, standsOpen},
-		"killed before the fleet was told":             {Record{}, ended, false, standsOpen},
-		"killed in the middle":                         {Record{Attempt: "1"}, began, false, standsUnknown},
-		"killed in the middle, the store is older":     {Record{}, began, false, standsUnknown},
-		"the journal is lost":                          {Record{Attempt: "1"}, state.Attempt{}, false, standsUnknown},
-		"done, not told yet":                           {Record{Attempt: "1"}, state.Attempt{}, true, stands},
-		"done, and the journal is lost":                {result("ok", "1"), state.Attempt{}, false, stands},
-		"done, and the disk is reverted to its middle": {result("ok", "1"), began, false, stands},
-		"failed, and told":                             {result("failed", "1"), ended, false, standsOpen},
-		"failed, and the journal is lost":              {result("failed", "1"), state.Attempt{}, false, standsOpen},
-		"failed, not told yet":                         {Record{Attempt: "1"}, ended, false, standsOpen},
-		"failed, tried again, and the journal is lost": {Record{Attempt: "2", Of: "1", Fresh: true, Result: render.StepResult{Result: "failed"}}, state.Attempt{}, false, standsUnknown},
-		"failed, tried again, the disk is reverted":    {Record{Attempt: "2", Of: "1", Fresh: true, Result: render.StepResult{Result: "failed"}}, ended, false, standsUnknown},
-		"others gave it up":                            {result(unknown, ""), state.Attempt{}, false, standsOpen},
-		"others gave it up in its middle":              {Record{Attempt: "1", Fresh: true, Result: render.StepResult{Result: unknown}}, began, false, standsUnknown},
-		"others gave it up, the journal is lost":       {Record{Attempt: "1", Fresh: true, Result: render.StepResult{Result: unknown}}, state.Attempt{}, false, standsUnknown},
-		"others gave it up, and it had failed":         {Record{Attempt: "1", Fresh: true, Result: render.StepResult{Result: unknown}}, ended, false, standsOpen},
-		"unknown to itself":                            {result(unknown, "1"), state.Attempt{}, false, standsUnknown},
-		"too old":                                      {Record{Attempt: "1", Of: "1", Result: render.StepResult{Result: "ok"}}, state.Attempt{}, false, standsOpen},
-		"too old, and killed when it was made anew":    {Record{Attempt: "2", Of: "1", Result: render.StepResult{Result: "ok"}}, state.Attempt{}, false, standsUnknown},
+		"never started":                                {Record{}, state.Attempt{}, false, StandsOpen},
+		"started, and killed before it began":          {Record{Attempt: "1"}, ended, false, StandsOpen},
+		"killed before the fleet was told":             {Record{}, ended, false, StandsOpen},
+		"killed in the middle":                         {Record{Attempt: "1"}, began, false, StandsUnknown},
+		"killed in the middle, the store is older":     {Record{}, began, false, StandsUnknown},
+		"the journal is lost":                          {Record{Attempt: "1"}, state.Attempt{}, false, StandsUnknown},
+		"done, not told yet":                           {Record{Attempt: "1"}, state.Attempt{}, true, Stands},
+		"done, and the journal is lost":                {result("ok", "1"), state.Attempt{}, false, Stands},
+		"done, and the disk is reverted to its middle": {result("ok", "1"), began, false, Stands},
+		"failed, and told":                             {result("failed", "1"), ended, false, StandsOpen},
+		"failed, and the journal is lost":              {result("failed", "1"), state.Attempt{}, false, StandsOpen},
+		"failed, not told yet":                         {Record{Attempt: "1"}, ended, false, StandsOpen},
+		"failed, tried again, and the journal is lost": {Record{Attempt: "2", Of: "1", Fresh: true, Result: render.StepResult{Result: "failed"}}, state.Attempt{}, false, StandsUnknown},
+		"failed, tried again, the disk is reverted":    {Record{Attempt: "2", Of: "1", Fresh: true, Result: render.StepResult{Result: "failed"}}, ended, false, StandsUnknown},
+		"others gave it up":                            {result(unknown, ""), state.Attempt{}, false, StandsOpen},
+		"others gave it up in its middle":              {Record{Attempt: "1", Fresh: true, Result: render.StepResult{Result: unknown}}, began, false, StandsUnknown},
+		"others gave it up, the journal is lost":       {Record{Attempt: "1", Fresh: true, Result: render.StepResult{Result: unknown}}, state.Attempt{}, false, StandsUnknown},
+		"others gave it up, and it had failed":         {Record{Attempt: "1", Fresh: true, Result: render.StepResult{Result: unknown}}, ended, false, StandsOpen},
+		"unknown to itself":                            {result(unknown, "1"), state.Attempt{}, false, StandsUnknown},
+		"too old":                                      {Record{Attempt: "1", Of: "1", Result: render.StepResult{Result: "ok"}}, state.Attempt{}, false, StandsOpen},
+		"too old, and killed when it was made anew":    {Record{Attempt: "2", Of: "1", Result: render.StepResult{Result: "ok"}}, state.Attempt{}, false, StandsUnknown},
 	} {
-		if got := c.fleet.standing(c.known, c.done, false); got != c.want {
+		if got := c.fleet.Standing(c.known, c.done, false); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
-		want := standsOpen
-		if c.want == stands {
-			want = stands
+		want := StandsOpen
+		if c.want == Stands {
+			want = Stands
 		}
-		if got := c.fleet.standing(c.known, c.done, true); got != want {
+		if got := c.fleet.Standing(c.known, c.done, true); got != want {
 			t.Errorf("%s, and it may run twice: %s, want %s", name, got, want)
 		}
 	}

@@ -110,7 +110,7 @@ func arrived(count *pb.ResponseOp) int64 {
 }
 
 func (s *Steps) lives() clientv3.Cmp {
-	return clientv3.Compare(clientv3.ModRevision(s.req.Presence.Key), "=", s.req.Presence.Revision)
+	return s.req.Presence.Lives()
 }
 
 func (s *Steps) opened() map[string]any {

@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -142,7 +143,7 @@ func (t *Turn) Check(ctx context.Context, step string) error {
 }
 
 func (t *Turn) lives() clientv3.Cmp {
-	return clientv3.Compare(clientv3.ModRevision(t.req.Presence.Key), "=", t.req.Presence.Revision)
+	return t.req.Presence.Lives()
 }
 
 // freeOps give the claim back.
@@ -150,7 +151,11 @@ func (t *Turn) freeOps() []clientv3.Op {
 	if t.key == "" {
 		return nil
 	}
-	ops := []clientv3.Op{clientv3.OpDelete(t.key), clientv3.OpDelete(t.marks + path.Base(t.key)), t.store.RingOp()}
+	mark := t.marks + path.Base(t.key)
+	if place, ofGroup := strings.CutPrefix(t.key, t.store.SlotPrefix("")); ofGroup { // of another one where a run that was killed left it
+		mark = t.store.MarkPrefix("") + place
+	}
+	ops := []clientv3.Op{clientv3.OpDelete(t.key), clientv3.OpDelete(mark), t.store.RingOp()}
 	if t.total != "" {
 		ops = append(ops, clientv3.OpDelete(t.total))
 	}

@@ -119,7 +119,7 @@ func endOf(answers []*pb.ResponseOp) ending {
 	return ending{through: arrived(answers[0]), closed: answers[1].GetResponseRange().Count > 0}
 }
 
-// leftovers reads the group's gate, and finds a claim that a run which was killed left behind, and this one did not need.
+// leftovers reads the group's gate, and finds a claim, of whatever group, that a run which was killed left behind, and this one did not need.
 func (t *Turn) leftovers(ctx context.Context) (gate state.Gate, gateRev int64, err error) {
 	if seen := t.seen; seen != nil && t.key != "" { // this process made the claim: it left nothing since, and knows the gate
 		t.seen = nil
@@ -128,7 +128,7 @@ func (t *Turn) leftovers(ctx context.Context) (gate state.Gate, gateRev int64, e
 	s := t.store
 	gate.State = "open"
 	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.GateKey(t.req.rollout(), t.req.Rules.Group)),
-		clientv3.OpGet(t.claims, clientv3.WithPrefix()), clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix())).Commit()
+		clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()), clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix())).Commit()
 	if err != nil {
 		return gate, 0, err
 	}

@@ -71,6 +71,29 @@ func TestOnce(t *testing.T) {
 	}
 }
 
+// TestOnceAgain: a step that is to run again in the fleet's life is taken by another node where the chosen one was given up.
+func TestOnceAgain(t *testing.T) {
+	f := newFleet(t)
+	e, step := of(1), chosenStep("migrate")
+	e.Once, step.Once = true, true
+	c := f.elect(f.request("master000", "master"), e)
+	read, err := c.Record(f.ctx, step, 0)
+	f.must(err)
+	f.must(c.Start(f.ctx, step, "1", read))
+	f.must(c.Publish(f.ctx, step, "1", state.StepResult{Result: "ok"}, []byte(`1`), 0))
+	if _, err := f.Settle(f.ctx, "migrate", "ada", false); err != nil {
+		t.Fatal(err)
+	}
+	q := f.request("master001", "master")
+	if f.elect(q, e).Chosen() {
+		t.Error("its place is taken while the chosen node lives")
+	}
+	f.decommission("master000")
+	if !f.elect(q, e).Chosen() {
+		t.Error("nobody takes the place of a node that was given up")
+	}
+}
+
 // TestSettle: what an operator says replaces the record, and lets the group go on that was halted for it; a step that runs is left alone.
 func TestSettle(t *testing.T) {
 	f := newFleet(t)

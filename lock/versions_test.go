@@ -205,20 +205,43 @@ func TestDisabledInMidRollout(t *testing.T) {
 	}
 }
 
+// TestLeftInAnotherGroup: a node that is through frees a claim which a run that was killed left in a group to which it does not belong any more, and
+// leaves the mark of whoever holds that place in its own group.
+func TestLeftInAnotherGroup(t *testing.T) {
+	f := newFleet(t)
+	mapped := f.request("web1", "web")
+	mapped.Rules.Group = "front"
+	mapped.Rules.GroupOf = func(string, state.Member) string { return "front" }
+	f.mustTry(mapped)
+	other := f.request("web2", "web")
+	other.Rules.Limit = limit(2)
+	f.mustTry(other)
+	f.propose("v2")
+	f.must(NewTurn(f.Store, f.request("web1", "web")).Succeed(f.ctx))
+	if front, web := f.keys(f.SlotPrefix("front")), f.keys(f.MarkPrefix("web")); len(front) > 0 || len(web) != 1 {
+		t.Errorf("slots of front: %q, marks of web: %q", front, web)
+	}
+}
+
 // TestPutBack: a slot that the store forgot is claimed again, beside those that others have meanwhile; one that it knows stays as it is.
 func TestPutBack(t *testing.T) {
 	f := newFleet(t)
 	turn := f.mustTry(f.request("web1", "web"))
 	f.must(turn.Check(f.ctx, "join"))
 	held := turn.Slot()
-	f.must(PutBack(f.ctx, f.Store, held))
+	always := turn.req.Presence.Lives()
+	f.must(PutBack(f.ctx, f.Store, held, always))
 	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0"}) {
 		t.Fatalf("%q", got)
 	}
 	_, err := f.Client.Delete(f.ctx, turn.key)
 	f.must(err)
+	f.must(PutBack(f.ctx, f.Store, held, f.Doubted())) // somebody accepted the record meanwhile
+	if got := f.keys(f.SlotPrefix("web")); len(got) > 0 {
+		t.Fatalf("%q", got)
+	}
 	other := f.mustTry(f.request("web2", "web"))
-	f.must(PutBack(f.ctx, f.Store, held))
+	f.must(PutBack(f.ctx, f.Store, held, always))
 	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0", "1"}) {
 		t.Errorf("%q", got)
 	}

@@ -42,6 +42,11 @@ const StoreScope = "store"
 // an operator may lift for reasons of his own.
 func (s *Store) DoubtKey() string { return s.key("config_state", StoreScope) }
 
+// Doubted is the condition that nobody accepted the fleet's record since a node doubted it.
+func (s *Store) Doubted() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), ">", 0)
+}
+
 func (s *Store) acceptedKey() string { return s.key("store_accepted") }
 
 // Guard compares the fleet's record with what the node saw last; a *WentBackError tells that it is not to be trusted. It returns where it is

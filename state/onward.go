@@ -25,6 +25,10 @@ func (o *onward) begin(seen Origin) {
 	o.on, o.seen, o.back = true, seen, nil
 }
 
+// Onward is the interceptor for the operations of the store's client that notices a record which went back in time. Open installs it; a client that
+// Over is given needs it as well.
+func (s *Store) Onward() grpc.UnaryClientInterceptor { return s.onward.note }
+
 // note is an interceptor for the operations of a client. Reads are linearizable, at whatever endpoint: an answer is never older than those that were
 // there before it was asked for. Of several that are asked at once an older one may well come last.
 func (o *onward) note(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

@@ -27,6 +27,11 @@ type Presence struct {
 	renewed atomic.Int64 // by the boot clock
 }
 
+// Lives is the condition that the lease of the registration lives, and nobody else has the name.
+func (p *Presence) Lives() clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision)
+}
+
 // Register writes the node's record and facts, and its lease of ttl. The version that the node says it runs counts only where its record cannot
 // be read. It fails with a *NameTakenError while another state directory holds the name, and with a *ClonedError while a copy of this one does.
 func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, ttl time.Duration) (*Presence, error) {

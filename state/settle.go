@@ -69,6 +69,7 @@ type stepRecord struct {
 	revision    int64
 	starts      map[string]StepStart
 	results     map[string]StepResult
+	elected     []string // keys by which nodes keep their places at the step that is taken once in the fleet's life: it has an election of its own
 }
 
 func (r *stepRecord) nodes() []string {
@@ -87,6 +88,7 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 	got, err := s.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.RunKey(scope, StepHash(step), "started", ""), clientv3.WithPrefix()),
 		clientv3.OpGet(s.RunKey(scope, StepHash(step), "result", ""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.key("run", OnceScope)+"/", clientv3.WithPrefix()),
 	).Commit()
 	if err != nil {
 		return nil, err
@@ -97,6 +99,10 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 			k, err := s.Key(kv)
 			switch {
 			case err != nil:
+			case i == 2:
+				if scope == OnceScope && k.kind.shape == "run/ROLLOUT/HASH/started/NODE" && string(kv.Value) == step {
+					r.elected = append(r.elected, string(kv.Key))
+				}
 			case i == 0:
 				r.starts[k.Node] = s.ReadStart(kv)
 			default:
@@ -139,6 +145,9 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, by
 		ops = append(ops, clientv3.OpDelete(started), clientv3.OpDelete(result), clientv3.OpDelete(s.RunKey(r.scope, hash, "fresh", node)))
 	}
 	if !did {
+		for _, mark := range r.elected {
+			ops = append(ops, clientv3.OpDelete(mark))
+		}
 		ops = append(ops, clientv3.OpPut(s.RunKey(r.scope, hash, "again"), by+" "+now.Format(time.RFC3339Nano)))
 	}
 	done, err := s.Client.Txn(ctx).If(compares...).Then(ops...).Commit()

@@ -6,13 +6,15 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pullet/pullet/scripts/overlay"
 )
 
 // stormMutant is a pullet with one fault, which breaks a promise. The storm has to see it.
 type stormMutant struct {
 	name    string
 	promise string
-	patch   stormPatch
+	patch   overlay.Patch
 	rules   func(*stormRules)        // of each version, so that the fault has room to show; nil: as they are drawn
 	does    func(*storm, *rand.Rand) // what happens beside pushes and pauses; nil: nothing
 }
@@ -27,28 +29,31 @@ func allSucceed(r *stormRules) { r.bad, r.on, r.closed, r.lasts = "", "", false,
 func allClosed(r *stormRules)  { r.bad, r.on, r.closed = "", "", true }
 
 var stormMutants = []stormMutant{
-	{"limit off by one", "limit", stormPatch{"../../lock/decide.go", "+v.lost() >= v.Limit", "+v.lost() > v.Limit"}, nil, nil},
-	{"total ignored", "total", stormPatch{"../../lock/decide.go", "if v.Total == 0 {", "if true {"}, totalAlone, nil},
-	{"dependencies ignored", "dependencies", stormPatch{"../../lock/decide.go", "for _, d := range v.Depends {", "for _, d := range v.Depends[:0] {"}, nil, nil},
-	{"halt ignored", "halt", stormPatch{"../../lock/decide.go", "return g.State == state.Halted && !counted(g, v.Node)", "return false"}, oneFails, nil},
-	{"pause ignored", "pause", stormPatch{"../../lock/pool.go", "if len(all.set) == 0 || r.view.Switch != nil {", "if len(all.set) == 0 || r.view.Switch != nil || all.what == state.PauseScope {"}, nil, nil},
-	{"serialize ignored", "serialize", stormPatch{"../../lock/serialize.go", `step: step.ID, gate: "step-" + hash, limit: limit,`, `step: step.ID, gate: "step-" + hash, limit: func(int) int { return 9 },`}, nil, nil},
-	{"barrier skipped", "barrier", stormPatch{"../../lock/barrier.go", "if got.Responses[0].GetResponseRange().Count > 0 {\n\t\treturn nil, 0, nil", "if true {\n\t\treturn nil, 0, nil"}, nil, nil},
-	{"disable ignored", "disable", stormPatch{"../../lock/pool.go", "if len(kvs) == 0 || enabled || r.view.Switch != nil {", "if true {"}, allSucceed, (*storm).disables},
-	{"window ignored", "window", stormPatch{"../../lock/pool.go", "if t.req.Rules.Closed == nil {", "if true {"}, allClosed, nil},
-	{"version not compared", "abandoned", stormPatch{"../../lock/claim.go", "if t.follows {\n\t\t\tconditions", "if false {\n\t\t\tconditions"}, nil, nil},
-	{"clone not refused", "one host a node", stormPatch{"../../state/identity.go", "\tif len(others) == 0 {", "\tif true {"}, allSucceed, (*storm).cloned},
-	{"everybody elected", "elections", stormPatch{"../../lock/election.go", "for i := range e.Limit {", "for i := range e.Limit + 9 {"}, allSucceed, nil},
-	{"record ignored", "elections", stormPatch{"../../agent/election.go", "out := apply.Record{Attempt: r.Attempt, Of: r.Result.Attempt, Fresh: r.Fresh, Again: r.Again}", "out := apply.Record{Again: r.Again}\n\tif true {\n\t\treturn out, nil\n\t}"}, allSucceed, (*storm).reinstallsElected},
+	{"limit off by one", "limit", overlay.Change("../../lock/decide.go", "+v.lost() >= v.Limit", "+v.lost() > v.Limit"), nil, nil},
+	{"total ignored", "total", overlay.Change("../../lock/decide.go", "if v.Total == 0 {", "if true {"), totalAlone, nil},
+	{"dependencies ignored", "dependencies", overlay.Change("../../lock/decide.go", "for _, d := range v.Depends {", "for _, d := range v.Depends[:0] {"), nil, nil},
+	{"halt ignored", "halt", overlay.Change("../../lock/decide.go", "return g.State == state.Halted && !counted(g, v.Node)", "return false"), oneFails, nil},
+	{"pause ignored", "pause", overlay.Change("../../lock/pool.go", "if len(all.set) == 0 || r.view.Switch != nil {", "if len(all.set) == 0 || r.view.Switch != nil || all.what == state.PauseScope {"), nil, nil},
+	{"serialize ignored", "serialize", overlay.Change("../../lock/serialize.go", `step: step.ID, gate: "step-" + hash, limit: limit,`, `step: step.ID, gate: "step-" + hash, limit: func(int) int { return 9 },`), nil, nil},
+	{"barrier skipped", "barrier", overlay.Change("../../lock/barrier.go", "if got.Responses[0].GetResponseRange().Count > 0 {\n\t\treturn nil, 0, nil", "if true {\n\t\treturn nil, 0, nil"), nil, nil},
+	{"disable ignored", "disable", overlay.Change("../../lock/pool.go", "if len(kvs) == 0 || enabled || r.view.Switch != nil {", "if true {"), allSucceed, (*storm).disables},
+	{"window ignored", "window", overlay.Change("../../lock/pool.go", "if t.req.Rules.Closed == nil {", "if true {"), allClosed, nil},
+	{"version not compared", "abandoned", overlay.Change("../../lock/claim.go", "if t.follows {\n\t\t\tconditions", "if false {\n\t\t\tconditions"), nil, nil},
+	{"clone not refused", "one host a node", overlay.Change("../../state/identity.go", "\tif len(others) == 0 {", "\tif true {"), allSucceed, (*storm).cloned},
+	{"everybody elected", "elections", overlay.Change("../../lock/election.go", "for i := range e.Limit {", "for i := range e.Limit + 9 {"), allSucceed, nil},
+	{"record ignored", "elections", overlay.Change("../../agent/election.go", "out := apply.Record{Attempt: r.Attempt, Of: r.Result.Attempt, Fresh: r.Fresh, Again: r.Again}", "out := apply.Record{Again: r.Again}\n\tif true {\n\t\treturn out, nil\n\t}"), allSucceed, (*storm).reinstallsElected},
 }
 
 // TestStormPatches: what the mutants change is there.
 func TestStormPatches(t *testing.T) {
+	patches := jumpingClock(t)
 	for _, m := range stormMutants {
-		m.patch.apply(t)
+		patches = append(patches, m.patch)
 	}
-	for _, p := range jumpingClock(t) {
-		p.apply(t)
+	for _, p := range patches {
+		if _, err := overlay.Write(t.TempDir(), p); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
@@ -57,6 +58,9 @@ func (p *process) pull(ctx context.Context) error {
 	if err := p.join(ctx); err != nil {
 		return err
 	}
+	if err := p.awaitOrphan(ctx); err != nil {
+		return err
+	}
 	v, err := p.agree(ctx)
 	if err != nil {
 		return err
@@ -84,19 +88,33 @@ func (p *process) join(ctx context.Context) error {
 	if !p.loop {
 		ttl = max(pullLease, 3*p.interval)
 	}
+	accepted := p.disk.Store.Accepted
 	origin, err := p.store.Guard(ctx, p.name, p.disk.Store)
+	if _, back := errors.AsType[*state.WentBackError](err); back {
+		err = errors.Join(err, p.putBack(ctx, p.store.Doubted()))
+	}
 	if err != nil {
 		return err
 	}
-	node := state.Node{Name: p.name, Role: cmp.Or(p.disk.label, p.role), LastSeen: time.Now().UTC()}
-	node.UUID = uuidOf(p.name)
-	presence, err := p.store.Register(ctx, node, state.Alive{Instance: p.name, Owner: p.disk.Secret, Lasting: !p.loop}, nil, ttl)
+	node := state.Node{Name: p.name, UUID: uuidOf(p.name), Role: cmp.Or(p.disk.label, p.role), LastSeen: time.Now().UTC()}
+	if p.disk.Running != nil {
+		node.Running = p.disk.Running.ID
+	}
+	presence, err := p.store.Register(ctx, node, p.alive(), nil, ttl)
+	if err == nil && origin.Accepted != accepted {
+		err = p.putBack(ctx, presence.Lives())
+	}
 	if err != nil {
 		return err
 	}
 	p.presence, p.seen = presence, presence.Revision
 	origin.Revision = presence.Revision
-	if err := p.save(func(d *disk) { d.Store = origin }); err != nil {
+	p.fleet.record(event{host: p.host, node: p.name, what: "joined", fence: presence.Revision})
+	if err := p.save(func(d *disk) {
+		if d.Store = origin; origin.Accepted != accepted { // the record may have forgotten that this node is through
+			d.Through = ""
+		}
+	}); err != nil {
 		return err
 	}
 	if p.leased != nil {
@@ -104,10 +122,41 @@ func (p *process) join(ctx context.Context) error {
 	}
 	renewing, cancel := context.WithCancel(p.ctx)
 	p.leased = cancel
-	p.store.KeepAlive(renewing, presence, func() bool { return true }, func() {
-		_, _ = p.store.Guard(renewing, p.name, origin) // what it finds is in the fleet's record
-	})
+	p.store.KeepAlive(renewing, presence, func() bool { return true }, func() { p.compare(renewing, origin) })
 	return nil
+}
+
+// putBack tells a record that may have forgotten it which slot the node holds.
+func (p *process) putBack(ctx context.Context, while clientv3.Cmp) error {
+	if p.disk.Held == nil {
+		return nil
+	}
+	return lock.PutBack(ctx, p.store, p.disk.Held, while)
+}
+
+// compare looks whether the record went back in time, and tells it then which slot the node holds, also while a long step runs.
+func (p *process) compare(ctx context.Context, seen state.Origin) {
+	held := p.held.Load()
+	_, err := p.store.Guard(ctx, p.name, seen)
+	if _, back := errors.AsType[*state.WentBackError](err); back && held != nil {
+		_ = lock.PutBack(ctx, p.store, held, p.store.Doubted()) // the next pull does it again
+	}
+}
+
+// awaitOrphan waits for the command of a process that was killed.
+func (p *process) awaitOrphan(ctx context.Context) error {
+	for until := time.Now().Add(max(p.wait, time.Second)); ; {
+		runs := p.orphaned()
+		switch {
+		case !time.Now().Before(runs):
+			return nil
+		case !time.Now().Before(until):
+			return errors.New("a command outlived its pull")
+		}
+		if err := p.sleep(ctx, min(time.Until(runs), time.Until(until))); err != nil {
+			return err
+		}
+	}
 }
 
 // relabel takes the role that the version gives the node.
@@ -173,6 +222,7 @@ func (p *process) halfway() bool {
 func (p *process) request(v *state.Version, r *release) lock.Request {
 	return lock.Request{
 		Presence: p.presence, Version: v, VersionRev: p.agreed, Run: p.name, Order: p.disk.Order(v.Rollout()), Lasting: !p.loop,
+		Brief: p.wait < lock.Patience,
 		Rules: r.rules(p.name, p.role), Inventory: p.fleet.inventory(), Waiting: p.waiting(v),
 	}
 }
@@ -267,10 +317,9 @@ func (x *execution) through(ctx context.Context) error {
 // upgrade brings the node to a version under its turn.
 func (p *process) upgrade(ctx context.Context, v *state.Version, r *release, turn *lock.Turn) error {
 	p.out = v
-	if p.disk.Upgrading != v.ID {
-		if err := p.save(func(d *disk) { d.Upgrading = v.ID }); err != nil {
-			return err
-		}
+	p.held.Store(turn.Slot())
+	if err := p.save(func(d *disk) { d.Upgrading, d.Held = v.ID, turn.Slot() }); err != nil {
+		return err
 	}
 	x := p.execution(v, r, turn)
 	x.run(ctx)
@@ -293,9 +342,10 @@ func (x *execution) settle(ctx context.Context) error {
 	if err := x.turn.Succeed(ctx); err != nil {
 		return err
 	}
+	x.held.Store(nil)
 	return x.save(func(d *disk) {
 		d.Running, d.Validated, d.Through, d.run = x.version, true, x.version.Rollout(), ""
-		d.Parked, d.Upgrading, d.Failed, d.Failures = "", "", "", 0
+		d.Held, d.Parked, d.Upgrading, d.Failed, d.Failures = nil, "", "", "", 0
 	})
 }
 
@@ -323,7 +373,8 @@ func (x *execution) settlePending(ctx context.Context) error {
 		st.Reason = x.stopped.Error()
 		return x.store.SetStatus(ctx, x.name, state.Rollout, state.Pending, st)
 	}
-	return errors.Join(x.turn.Park(ctx, st), x.save(func(d *disk) { d.Parked = x.version.Rollout() }))
+	x.held.Store(nil)
+	return errors.Join(x.turn.Park(ctx, st), x.save(func(d *disk) { d.Parked, d.Held = x.version.Rollout(), nil }))
 }
 
 // publish tells the fleet what came of a run.

@@ -1,14 +1,18 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
@@ -21,17 +25,20 @@ type execution struct {
 	turn       *lock.Turn // nil: drift is corrected without one
 	candidates map[string]*lock.Candidate
 
-	failed  string // why the run failed
-	late    bool   // in a way that stops nobody
-	faulty  bool   // by a fault of the host
-	pending string // for what it waits
-	stopped error  // why it was stopped
-	attempt string // of the step that it started last
+	failed  string                // why the run failed
+	late    bool                  // in a way that stops nobody
+	faulty  bool                  // by a fault of the host
+	pending string                // for what it waits
+	stopped error                 // why it was stopped
+	attempt string                // by which the fleet knows its steps
+	records map[*task]lock.Record // of the steps that it takes for others, as they were read
+	started map[*task]string      // the attempts at them that the fleet was told of
 }
 
 func (p *process) execution(v *state.Version, r *release, turn *lock.Turn) *execution {
 	return &execution{
 		process: p, version: v, release: r, turn: turn, steps: lock.NewSteps(p.store, p.request(v, r)), candidates: map[string]*lock.Candidate{},
+		attempt: fmt.Sprintf("%s-%d", p.name, time.Now().UnixNano()), records: map[*task]lock.Record{}, started: map[*task]string{},
 	}
 }
 
@@ -97,8 +104,14 @@ func (x *execution) step(ctx context.Context, s *task) (how string, elected bool
 	if x.failed != "" {
 		return failed, false
 	}
+	var read *lock.Record
 	if s.target > 0 {
 		c, err := x.candidate(ctx, s)
+		if err == nil && c.Chosen() {
+			var r lock.Record
+			r, err = c.Record(ctx, x.release.gate(s), 0)
+			read, x.records[s] = &r, r
+		}
 		if err != nil {
 			return x.waitOrFail(s, err), false
 		}
@@ -107,13 +120,12 @@ func (x *execution) step(ctx context.Context, s *task) (how string, elected bool
 			return skipped, false
 		}
 	}
-	before := x.disk.steps[s.name]
-	switch here := before.version == x.version.ID; {
-	case here && before.how == "ok":
+	switch x.stands(s, read) {
+	case apply.Stands:
 		x.note(s, "ok")
 		return done, elected
-	case here && !s.repeatable && (!before.ended || before.how == "unknown"):
-		if err := x.save(func(d *disk) { d.steps[s.name] = journaled{x.version.ID, true, "unknown"} }); err != nil {
+	case apply.StandsUnknown:
+		if err := x.save(func(d *disk) { d.steps[s.name] = journaled{x.key(s, read), x.attempt, true, true, "unknown"} }); err != nil {
 			x.stopped = err
 			return pending, elected
 		}
@@ -125,7 +137,38 @@ func (x *execution) step(ctx context.Context, s *task) (how string, elected bool
 			return x.waitOrFail(s, err), elected
 		}
 	}
-	return x.apply(ctx, s, elected), elected
+	return x.apply(ctx, s, read), elected
+}
+
+// key is under what a step is remembered.
+func (x *execution) key(s *task, read *lock.Record) string {
+	key := x.version.ID
+	if s.once {
+		key = state.OnceScope
+	}
+	if read != nil && read.Again != "" {
+		key += " " + read.Again
+	}
+	return key
+}
+
+// stands is what is known of a step: of one that the node takes for others, the fleet's record decides.
+func (x *execution) stands(s *task, read *lock.Record) apply.Standing {
+	before, key := x.disk.steps[s.name], x.key(s, read)
+	known, done := before.known(key)
+	switch {
+	case read != nil:
+		r := apply.Record{Attempt: read.Attempt, Of: read.Result.Attempt, Fresh: read.Fresh, Result: render.StepResult{Result: read.Result.Result}}
+		if before.key == key && before.how == "unknown" {
+			known.Began = true
+		}
+		return r.Standing(known, done, s.repeatable)
+	case done:
+		return apply.Stands
+	case before.key == key && !s.repeatable && (!before.ended || before.how == "unknown"):
+		return apply.StandsUnknown
+	}
+	return apply.StandsOpen
 }
 
 func (x *execution) candidate(ctx context.Context, s *task) (*lock.Candidate, error) {
@@ -162,7 +205,7 @@ func (x *execution) waitOrFail(s *task, err error) string {
 }
 
 // apply changes the host, if it is the node's turn.
-func (x *execution) apply(ctx context.Context, s *task, elected bool) string {
+func (x *execution) apply(ctx context.Context, s *task, read *lock.Record) string {
 	if how := x.hold(ctx, s); how != "" {
 		return how
 	}
@@ -176,18 +219,19 @@ func (x *execution) apply(ctx context.Context, s *task, elected bool) string {
 			return x.waitOrFail(s, err)
 		}
 	}
-	if elected {
-		c := x.candidates[x.election(s).ID]
-		read, err := c.Record(ctx, x.release.gate(s), 0)
+	claim := journaled{key: x.key(s, read)}
+	if read != nil {
+		claim.attempt = x.attempt
+		err := x.save(func(d *disk) { d.steps[s.name], d.run = claim, x.version.ID })
 		if err == nil {
-			x.attempt = fmt.Sprint(x.name, " ", time.Now().UnixNano())
-			err = c.Start(ctx, x.release.gate(s), x.attempt, read)
+			x.started[s] = x.attempt
+			err = x.candidates[x.election(s).ID].Start(ctx, x.release.gate(s), x.attempt, *read)
 		}
 		if err != nil {
 			return x.waitOrFail(s, err)
 		}
 	}
-	how := x.change(ctx, s)
+	how := x.change(ctx, s, claim)
 	if semaphore != nil && how != pending {
 		how = x.serialized(ctx, s, semaphore, how)
 	}
@@ -207,6 +251,7 @@ func (x *execution) hold(ctx context.Context, s *task) string {
 		}
 	}
 	if err == nil {
+		x.held.Store(x.turn.Slot())
 		err = x.turn.Check(ctx, s.name)
 	}
 	if err != nil {
@@ -217,28 +262,31 @@ func (x *execution) hold(ctx context.Context, s *task) string {
 }
 
 // change is the step itself, between two lines in the journal.
-func (x *execution) change(ctx context.Context, s *task) string {
-	err := x.save(func(d *disk) { d.steps[s.name], d.run = journaled{version: x.version.ID}, x.version.ID })
+func (x *execution) change(ctx context.Context, s *task, line journaled) string {
+	line.begun = true
+	err := x.save(func(d *disk) { d.steps[s.name], d.run = line, x.version.ID })
 	if err == nil {
-		x.note(s, "start")
-		err = x.sleep(ctx, s.takes)
+		x.runs(x.note(s, "start"), s.takes)
+		if err = x.sleep(ctx, s.takes); err == nil {
+			x.ended()
+		}
 	}
 	if err != nil { // it was killed, or told to stop
 		x.stopped = err
 		return pending
 	}
-	how := "ok"
+	line.ended, line.how = true, "ok"
 	if x.rng.Float64() < s.fails && !x.fleet.isCalm() {
-		how = failed
+		line.how = failed
 	} else if s.faults > 0 && x.rng.Float64() < s.faults && !x.fleet.isCalm() {
-		how, x.faulty = failed, true
+		line.how, x.faulty = failed, true
 	}
-	x.note(s, how)
-	if err := x.save(func(d *disk) { d.steps[s.name] = journaled{x.version.ID, true, how} }); err != nil {
+	x.note(s, line.how)
+	if err := x.save(func(d *disk) { d.steps[s.name] = line }); err != nil {
 		x.stopped = err
 		return pending
 	}
-	if how == failed {
+	if line.how == failed {
 		return failed
 	}
 	return done
@@ -266,25 +314,22 @@ func (x *execution) serialized(ctx context.Context, s *task, semaphore *lock.Tur
 
 // publishResult gives the others what came of a step that this node was chosen for.
 func (x *execution) publishResult(ctx context.Context, s *task, how string) string {
-	c := x.candidates[x.election(s).ID]
-	read, err := c.Record(ctx, x.release.gate(s), 0)
-	if err == nil && read.Final() {
+	read, known := x.records[s]
+	if !known || read.Final() {
 		return how
 	}
-	if err == nil {
-		r := state.StepResult{Result: map[string]string{done: "ok"}[how]}
-		if r.Result == "" {
-			r.Result = how
-		}
-		if x.disk.steps[s.name].how == "unknown" {
-			r.Result = "unknown"
-		}
-		value, _ := json.Marshal(x.name)
-		after, cancel := afterwards(ctx)
-		defer cancel()
-		err = c.Publish(after, x.release.gate(s), read.Attempt, r, value, 0)
+	r := state.StepResult{Result: map[string]string{done: "ok"}[how]}
+	if r.Result == "" {
+		r.Result = how
 	}
-	if err != nil {
+	if x.disk.steps[s.name].how == "unknown" {
+		r.Result = "unknown"
+	}
+	value, _ := json.Marshal(x.disk.steps[s.name].attempt)
+	after, cancel := afterwards(ctx)
+	defer cancel()
+	c := x.candidates[x.election(s).ID]
+	if err := c.Publish(after, x.release.gate(s), cmp.Or(x.started[s], read.Attempt), r, value, 0); err != nil {
 		x.failed = fmt.Sprint(s.name, ": ", err)
 		return failed
 	}
@@ -307,8 +352,11 @@ func (x *execution) result(ctx context.Context, s *task) error {
 			return fmt.Errorf("it reads a result that is %s on %s", r.Result, node)
 		}
 		var by string
-		if err := x.steps.Value(ctx, r, &by); err != nil || r.Result == "ok" && by != node {
+		said := strings.HasPrefix(r.Reason, "said by ")
+		if err := x.steps.Value(ctx, r, &by); err != nil || r.Result == "ok" && !said && !strings.HasPrefix(by, node+"-") {
 			x.fleet.breaks("%s reads %q as the result of %s: %v", x.name, by, node, err)
+		} else if r.Result == "ok" {
+			x.reads(s, node, by)
 		}
 	}
 	return nil
@@ -317,6 +365,7 @@ func (x *execution) result(ctx context.Context, s *task) error {
 // park gives the slot back while all waits for other nodes. What could not be given back is tried again at the end of the run.
 func (x *execution) park(ctx context.Context) {
 	if x.turn != nil && x.turn.Holds() {
+		x.held.Store(nil)
 		_ = x.turn.Park(ctx, state.Status{Gate: "other nodes", Reason: "other nodes: a step waits for them", Clear: "no action needed"})
 	}
 }
@@ -346,15 +395,21 @@ func (x *execution) arrive(ctx context.Context, s *task, how string) string {
 	return how
 }
 
+// reads writes down which result the node read.
+func (x *execution) reads(s *task, of, value string) {
+	x.fleet.record(event{host: x.host, node: x.name, rollout: x.version.Rollout(), version: x.version.ID, step: s, what: "read", value: of + ": " + value})
+}
+
 // note writes down what the node did.
-func (x *execution) note(s *task, what string) {
+func (x *execution) note(s *task, what string) event {
 	group := x.release.group(x.name, x.role)
 	e := event{
-		node: x.name, rollout: x.version.Rollout(), version: x.version.ID, group: group, step: s, what: what, gated: x.turn != nil,
+		host: x.host, node: x.name, rollout: x.version.Rollout(), version: x.version.ID, group: group, step: s, what: what, gated: x.turn != nil,
 		released: x.release.onLost != lock.Hold, stage: x.release.stage(group),
 	}
 	if x.turn != nil {
 		e.fence = x.turn.Fence()
 	}
 	x.fleet.record(e)
+	return e
 }

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -49,6 +50,7 @@ type task struct {
 	late       bool
 	target     int // nodes that take it for all; 0 is each for itself
 	repeatable bool
+	once       bool  // in the fleet's life
 	reads      *task // whose result it needs
 }
 
@@ -138,7 +140,7 @@ func (r *release) rules(node, role string) lock.Rules {
 
 // gate names a step with all who have it; staged with those who come to it in one stage.
 func (r *release) gate(s *task) lock.Step {
-	return lock.Step{ID: s.name, Members: func(node string, m state.Member) (bool, string) { return r.has(s, node, m.Role), "" }}
+	return lock.Step{ID: s.name, Once: s.once, Members: func(node string, m state.Member) (bool, string) { return r.has(s, node, m.Role), "" }}
 }
 
 func (r *release) staged(s *task, node, role string) lock.Step {
@@ -157,7 +159,11 @@ func (r *release) staged(s *task, node, role string) lock.Step {
 
 // election is the choice of those who take a step for all. Who comes in a later stage waits for this node, and who is frozen never comes.
 func (r *release) election(s *task, stage int) lock.Election {
-	return lock.Election{ID: fmt.Sprint(s.target, " of ", s.roles), Limit: s.target, Candidates: func(node string, m state.Member) bool {
+	id := fmt.Sprint(s.target, " of ", s.roles)
+	if s.once {
+		id += " for " + s.name
+	}
+	return lock.Election{ID: id, Limit: s.target, Once: s.once, Candidates: func(node string, m state.Member) bool {
 		group := r.group(node, m.Role)
 		return r.has(s, node, m.Role) && r.stage(group) <= stage && r.limit(group, 1) > 0
 	}}
@@ -191,6 +197,11 @@ type fleet struct {
 	roles []string
 	hosts []*host
 
+	ctx     context.Context // of the hosts
+	running sync.WaitGroup  // they run
+	clones  []*host         // copies of hosts, under their names
+	weather []fit           // whether etcd is well
+
 	mu       sync.Mutex // guards what follows
 	releases []*release // the head of the repository is the last
 	coming   []*release // that will be committed
@@ -203,12 +214,14 @@ type fleet struct {
 // event is something that a node did to itself.
 type event struct {
 	at       time.Time
+	host     *host // nil: it happens to the node, or to all
 	node     string
 	rollout  string
 	version  string
 	group    string
 	step     *task
-	what     string // start, ok, failed, skipped, open
+	what     string // start, ok, failed, skipped, cut off, read
+	value    string // that was read
 	fence    int64
 	gated    bool // under a turn
 	released bool
@@ -367,6 +380,9 @@ func (f *fleet) drawSteps(r *release) {
 		for i := range n {
 			s := &task{name: fmt.Sprint(role, "/step", i), roles: []string{role}, repeatable: true, fails: fails, faults: faults}
 			s.takes = time.Duration(1+rng.IntN(40_000_000)) * time.Microsecond
+			if (f.seed+uint64(i))%7 == 0 { // longer than a lease
+				s.takes *= 6
+			}
 			switch rng.IntN(8) {
 			case 0, 1:
 				s.sync = true
@@ -375,6 +391,7 @@ func (f *fleet) drawSteps(r *release) {
 				s.late = rng.IntN(3) == 0
 			case 3:
 				s.target, s.repeatable = 1+rng.IntN(2), rng.IntN(2) == 0
+				s.once = !s.repeatable && (f.seed+uint64(i))%3 == 0 // not drawn: what else a seed draws stays
 				reader := &task{name: s.name + "-reader", roles: s.roles, repeatable: true, reads: s, takes: time.Second, sync: rng.IntN(4) == 0}
 				r.steps = append(r.steps, s, reader)
 				continue

@@ -3,12 +3,15 @@ package simulation
 import (
 	"encoding/json"
 	"fmt"
-	"go.etcd.io/etcd/api/v3/mvccpb"
+	"iter"
 	"maps"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
@@ -26,14 +29,22 @@ type kept struct {
 type checker struct {
 	*fleet
 	keys    map[string]kept
-	lost    map[string]time.Time       // nodes that were seen once and do not live now: since when
-	never   map[string]bool            // nodes that were lost at some time
-	opened  map[string]time.Time       // barriers
-	claims  map[string]map[int64]*life // slots by key and fence
-	groups  map[string]map[string]bool // in which nodes that hold slots count, since they made the claim
-	idle    map[string]bool            // who of them changes nothing
+	lost    map[string]time.Time         // nodes that were seen once and do not live now: since when
+	never   map[string]bool              // nodes that were lost at some time
+	opened  map[string]time.Time         // barriers
+	claims  map[string]map[int64][]*life // slots by key and fence
+	groups  map[string]map[string]bool   // in which nodes that hold slots count, since they made the claim
+	idle    map[string]bool              // who of them changes nothing
 	current *state.Version
 	before  map[string]kept // the keys that the revision under way changed, as they were
+	claimed bool            // it leaves marks: it is no claim that a node puts back
+
+	branch   []write              // what was written and not undone by a restore
+	stints   []stint              // what nodes did
+	taken    map[string]time.Time // when somebody else took a node's claim
+	better   map[string]bool      // nodes that know more than the record, which a restore made older and nobody accepted yet
+	restores []time.Time
+	moves    []move // of the fleet from version to version
 }
 
 // life is that of one claim.
@@ -46,29 +57,114 @@ type life struct {
 // check looks at the whole history.
 func (f *fleet) check() {
 	c := &checker{
-		fleet: f, keys: map[string]kept{}, lost: map[string]time.Time{}, never: map[string]bool{}, opened: map[string]time.Time{},
-		claims: map[string]map[int64]*life{}, groups: map[string]map[string]bool{}, idle: map[string]bool{},
+		fleet: f, never: map[string]bool{}, opened: map[string]time.Time{}, claims: map[string]map[int64][]*life{}, taken: map[string]time.Time{},
+		stints: f.stints(),
 	}
-	log := f.c.writes()
-	for len(log) > 0 {
-		n := 1
-		for n < len(log) && log[n].Revision == log[0].Revision {
-			n++
+	c.empty()
+	for writes := range revisions(f.c.writes()) {
+		if writes[0].Restored {
+			c.restored(writes[0])
+			continue
 		}
-		c.revision(log[:n])
-		log = log[n:]
+		c.revision(writes)
 	}
 	c.starts()
 	c.onlyOnce()
+	c.sameResults()
+	c.abandoned()
+	c.together()
 }
 
-// revision takes one transaction: what it is is judged by what was before, and then by what is.
-func (c *checker) revision(writes []write) {
-	c.before = map[string]kept{}
+// revisions are the transactions of a log. A restore stands for itself.
+func revisions(log []write) iter.Seq[[]write] {
+	return func(yield func([]write) bool) {
+		for len(log) > 0 {
+			n := 1
+			for n < len(log) && log[n].Revision == log[0].Revision && !log[n].Restored && !log[0].Restored {
+				n++
+			}
+			if !yield(log[:n]) {
+				return
+			}
+			log = log[n:]
+		}
+	}
+}
+
+// remains is what is left of a log when what restores undid is taken out.
+func remains(log []write) (out []write) {
+	for _, w := range log {
+		if w.Restored {
+			out = out[:sort.Search(len(out), func(i int) bool { return out[i].Revision > w.Revision })]
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+// empty forgets what was written.
+func (c *checker) empty() {
+	c.keys, c.before, c.lost, c.groups, c.idle = map[string]kept{}, nil, map[string]time.Time{}, map[string]map[string]bool{}, map[string]bool{}
+	c.current, c.branch = nil, nil
+}
+
+// restored makes the keys what they were at an older revision.
+func (c *checker) restored(w write) {
+	held := c.counted()
+	log := remains(append(c.branch, w))
+	c.empty()
+	for writes := range revisions(log) {
+		c.apply(writes)
+	}
+	for node := range held {
+		if _, holds := c.counted()[node]; !holds {
+			c.taken[node] = w.Time
+		}
+	}
+	c.better = map[string]bool{}
+	for _, e := range c.log {
+		if e.what == "joined" && e.at.Before(w.Time) && !c.spoilt(e.node, w.Time) {
+			c.better[e.node] = e.fence > c.keys[prefix+"node/"+e.node].Revision
+		}
+	}
+	c.restores = append(c.restores, w.Time)
+	if c.current != nil {
+		c.moves = append(c.moves, move{c.current.Rollout(), w.Time})
+	}
+}
+
+// joined: a node that knows more than a restored record takes no part in it before an operator accepts that (I16).
+func (c *checker) joined(w write, node string) {
+	_, doubted := c.keys[prefix+"config_state/store"]
+	if !w.Deleted && w.By == node && c.better[node] && !doubted && !c.spoilt(node, w.Time) {
+		c.fail(w, "I16: %s registers in a record that went back behind it, and nobody accepted that", node)
+	}
+}
+
+// spoilt reports a node whose disk does not know what it saw.
+func (c *checker) spoilt(node string, at time.Time) bool {
+	return c.cloned(node) || c.happened(node, c.began, at, "reinstall", "revert the disk")
+}
+
+// apply takes one transaction.
+func (c *checker) apply(writes []write) {
+	c.before, c.claimed = map[string]kept{}, false
 	for _, w := range writes {
 		if _, seen := c.before[w.Key]; !seen {
 			c.before[w.Key] = c.keys[w.Key]
 		}
+		node, alive := strings.CutPrefix(w.Key, prefix+"alive/")
+		switch {
+		case alive && w.Deleted:
+			c.lost[node], c.never[node] = w.Time, true
+		case alive:
+			delete(c.lost, node)
+		case w.Key == prefix+"current_version":
+			c.current = &state.Version{}
+			parse(w, c.current)
+		}
+		c.claimed = c.claimed || strings.HasPrefix(w.Key, prefix+"mark/")
 		if w.Deleted {
 			delete(c.keys, w.Key)
 			continue
@@ -79,15 +175,27 @@ func (c *checker) revision(writes []write) {
 		}
 		c.keys[w.Key] = k
 	}
-	before := c.counted()
+	c.branch = append(c.branch, writes...)
 	c.counting()
+}
+
+// revision judges one transaction: by what was before, and then by what is.
+func (c *checker) revision(writes []write) {
+	current, before := c.current, c.counted()
+	c.apply(writes)
 	for _, w := range writes {
 		parts := strings.Split(strings.TrimPrefix(w.Key, prefix), "/")
 		switch parts[0] {
+		case "store_accepted":
+			c.better = nil
+		case "node":
+			if w.By == "operator" { // a record that was given up is as new as any
+				delete(c.better, parts[1])
+			}
 		case "alive":
-			c.alive(w, parts[1])
+			c.joined(w, parts[1])
 		case "current_version":
-			c.version(w)
+			c.version(w, current)
 		case "slot":
 			c.slot(w, parts[1], before)
 		case "total":
@@ -117,22 +225,12 @@ func (c *checker) was(key string) (kept, bool) {
 	return k, k.Key != ""
 }
 
-func (c *checker) alive(w write, node string) {
-	if w.Deleted {
-		c.lost[node], c.never[node] = w.Time, true
-		return
-	}
-	delete(c.lost, node)
-}
-
 // version: the fleet never goes back but by an operator (I6).
-func (c *checker) version(w write) {
-	var v state.Version
-	parse(w, &v)
-	if c.current != nil && !newer(v.ID, c.current.ID) && v.ID != c.current.ID && v.By != "operator" {
-		c.fail(w, "I6: the fleet goes back from %s to %s", c.current.ID, v.ID)
+func (c *checker) version(w write, before *state.Version) {
+	c.moves = append(c.moves, move{c.current.Rollout(), w.Time})
+	if v := c.current; before != nil && !newer(v.ID, before.ID) && v.ID != before.ID && v.By != "operator" {
+		c.fail(w, "I6: the fleet goes back from %s to %s", before.ID, v.ID)
 	}
-	c.current = &v
 }
 
 func parse(w write, v any) { _ = json.Unmarshal([]byte(w.Value), v) } // what the product wrote
@@ -154,9 +252,10 @@ func under[T any](c *checker, below string) map[string]T {
 func (c *checker) slot(w write, group string, before map[string]bool) {
 	if w.Deleted {
 		old := c.before[w.Key]
-		if l := c.claims[w.Key][old.created]; l != nil {
+		if l := c.life(w.Key, old.created); l != nil {
 			l.until, l.takenBy = w.Time, w.By
 		}
+		c.givenBack(w, old)
 		return
 	}
 	var now, then state.Claim
@@ -170,14 +269,14 @@ func (c *checker) slot(w write, group string, before map[string]bool) {
 	}
 	if w.Created {
 		if c.claims[w.Key] == nil {
-			c.claims[w.Key] = map[int64]*life{}
+			c.claims[w.Key] = map[int64][]*life{}
 		}
-		c.claims[w.Key][w.Revision] = &life{from: w.Time, checks: map[string][]time.Time{}}
-		if _, held := before[now.Node]; held { // it had one in another group until now, and may be above the limit
+		c.claims[w.Key][w.Revision] = append(c.claims[w.Key][w.Revision], &life{from: w.Time, checks: map[string][]time.Time{}})
+		if _, held := before[now.Node]; held || !c.claimed { // it had one in another group until now, or puts one back, and may be above the limit
 			return
 		}
 		c.limits(w, group, now)
-	} else if l := c.claims[w.Key][old.created]; l != nil && now.Step != "" {
+	} else if l := c.life(w.Key, old.created); l != nil && now.Step != "" {
 		l.checks[now.Step] = append(l.checks[now.Step], w.Time)
 	}
 	if w.Created || now.Rollout != then.Rollout {
@@ -185,6 +284,15 @@ func (c *checker) slot(w write, group string, before map[string]bool) {
 	} else if !now.Since.Equal(then.Since) && !now.Idle && c.current.Rollout() != now.Rollout {
 		c.fail(w, "I6: %s goes on with %s in %s, and the fleet is at %s", now.Node, now.Step, now.Rollout, c.current.Rollout())
 	}
+}
+
+// life is that of the claim of a key which was made at a revision: behind a restore there may be several, and it is the last.
+func (c *checker) life(key string, fence int64) *life {
+	lives := c.claims[key][fence]
+	if len(lives) == 0 {
+		return nil
+	}
+	return lives[len(lives)-1]
 }
 
 // limits: a claim that is made leaves the group, and the fleet, within what is allowed (I1).
@@ -203,11 +311,14 @@ func (c *checker) limits(w write, group string, claim state.Claim) {
 			c.fail(w, "I1: %s holds two slots of %s", one.Node, group)
 		}
 	}
+	inStep := c.inStep(w.Time, "")
 	for _, h := range c.hosts {
-		if c.groups[h.name][group] || len(c.groups[h.name]) > 0 && r.group(h.name, h.role) == group {
+		s, works := inStep[h.name]
+		if c.groups[h.name][group] || (works || len(c.groups[h.name]) > 0) && r.group(h.name, h.role) == group || works && s.group == group {
 			holds[h.name] = 1
 		}
 	}
+	holds[claim.Node] = 1
 	if r.onLost == lock.Hold {
 		for _, h := range c.hosts {
 			since, lost := c.lost[h.name]
@@ -242,7 +353,7 @@ func (c *checker) totals() []state.Claim {
 }
 
 // changing is how many change now in the whole fleet, under whatever rules they began.
-func (c *checker) changing() int {
+func (c *checker) changing(at time.Time) int {
 	out := map[string]bool{}
 	for _, one := range c.totals() {
 		out[one.Node] = true
@@ -251,6 +362,9 @@ func (c *checker) changing() int {
 		if !c.idle[node] {
 			out[node] = true
 		}
+	}
+	for node := range c.inStep(at, "") {
+		out[node] = true
 	}
 	return len(out)
 }
@@ -295,7 +409,7 @@ func (c *checker) total(w write, before map[string]bool) {
 			c.fail(w, "I1: %s takes the place of %s in the total", claim.Node, then.Node)
 		}
 	}
-	if n := c.changing(); w.Created && !before[claim.Node] && n > c.find(claim.Version).total {
+	if n := c.changing(w.Time); w.Created && !before[claim.Node] && n > c.find(claim.Version).total {
 		c.fail(w, "I1: %d change at a time in the fleet, of %d", n, c.find(claim.Version).total)
 	}
 	for _, one := range c.totals() {
@@ -330,12 +444,15 @@ func (c *checker) admission(w write, group string, claim state.Claim) {
 			c.fail(w, "I4: %s is admitted to %s while %s is halted (%s)", claim.Node, group, g, gate.Reason)
 		}
 	}
+	if _, doubted := c.was(prefix + "config_state/store"); doubted {
+		c.fail(w, "I16: %s is admitted while the record is not accepted", claim.Node)
+	}
 	if _, paused := c.was(prefix + "config_state/pause"); paused {
 		c.fail(w, "I4: %s is admitted while all is paused", claim.Node)
 	}
 	c.switched(w, claim)
 	if c.current == nil || c.current.Rollout() != claim.Rollout {
-		c.fail(w, "I6: %s is admitted for %s, and the fleet is at %s", claim.Node, claim.Rollout, c.current.Rollout())
+		c.fail(w, "I6: %s is admitted for %s, and the fleet is at %+v", claim.Node, claim.Rollout, c.current)
 	}
 	for _, g := range r.before(group) {
 		_, closed := c.was(prefix + "rollout/" + claim.Rollout + "/closed/" + g)
@@ -366,6 +483,7 @@ func (c *checker) switched(w write, claim state.Claim) {
 // semaphore: never more than may take a step at a time, never two nodes at one place (I1).
 func (c *checker) semaphore(w write, hash string) {
 	if w.Deleted {
+		c.stepGivenBack(w, c.before[w.Key], hash)
 		return
 	}
 	var claim, then state.Claim
@@ -377,8 +495,18 @@ func (c *checker) semaphore(w write, hash string) {
 		return
 	}
 	for _, s := range c.find(claim.Version).steps {
-		if n := len(under[state.Claim](c, "semaphore/"+hash+"/")); state.StepHash(s.name) == hash && n > s.serialize {
-			c.fail(w, "I1: %d nodes take %s, of %d", n, s.name, s.serialize)
+		if state.StepHash(s.name) != hash {
+			continue
+		}
+		takes := map[string]bool{}
+		for _, one := range under[state.Claim](c, "semaphore/"+hash+"/") {
+			takes[one.Node] = true
+		}
+		for node := range c.inStep(w.Time, s.name) {
+			takes[node] = true
+		}
+		if len(takes) > s.serialize {
+			c.fail(w, "I1: %q take %s, of %d", slices.Sorted(maps.Keys(takes)), s.name, s.serialize)
 		}
 	}
 }
@@ -417,8 +545,8 @@ func (c *checker) closing(w write, parts []string) {
 	}
 	changed := false // a node of it
 	for _, node := range roster.Nodes() {
-		_, done := c.keys[prefix+"rollout/"+rollout+"/done/"+group+"/"+node]
-		changed = changed || done
+		mark, done := c.keys[prefix+"rollout/"+rollout+"/done/"+group+"/"+node]
+		changed = changed || done && mark.Value != "decommissioned" // it may be given up while the last one closes the group
 		if !done && !c.through(node, r.onLost) {
 			c.fail(w, "I5: %s of %s is closed, and %s is not through", group, rollout, node)
 		}
@@ -452,15 +580,21 @@ func (c *checker) shared(w write, parts []string) {
 	case kind == "roster" && w.Created:
 		c.rostered(w, rollout, hash)
 	case kind == "open" && w.Created:
-		c.opened[rollout+"/"+hash] = w.Time
+		if _, before := c.opened[rollout+"/"+hash]; !before { // a restore may have undone it, for those behind it nothing
+			c.opened[rollout+"/"+hash] = w.Time
+		}
 		c.barrier(w, rollout, key)
 	case kind == "place" && !w.Created:
 		old, _ := c.was(w.Key)
 		if _, started := c.was(key + "started/" + old.Value); started && old.Value != w.Value {
 			c.fail(w, "I3: %s takes the place of %s, which started", w.Value, old.Value)
 		}
-	case kind == "result" && !w.Created && w.By != parts[3]:
-		c.fail(w, "I3: the result of %s is replaced", parts[3])
+	case kind == "result" && !w.Created && w.By != "operator":
+		var old state.StepResult
+		was, _ := c.was(w.Key)
+		if parse(was.write, &old); old.Result == "ok" || w.By != parts[3] {
+			c.fail(w, "I3: the result of %s, which is %s, is replaced", parts[3], old.Result)
+		}
 	}
 }
 
@@ -568,52 +702,36 @@ func (c *checker) roleOf(node string) string {
 	return ""
 }
 
-// covered: the store said, after the step before, that the node has its claim; and if it has it no more, somebody took it back.
-func (c *checker) covered(e event, after time.Time) {
-	for key, lives := range c.claims {
-		l := lives[e.fence]
-		if l == nil || !strings.HasPrefix(key, prefix+"slot/"+e.group+"/") {
-			continue
-		}
-		asked := slices.ContainsFunc(l.checks[e.step.name], func(t time.Time) bool { return !t.Before(after) && !t.After(e.at) })
-		ended := !l.until.IsZero() && l.until.Before(e.at)
-		if !asked || ended && l.takenBy == e.node {
-			c.breaks("I1: %s starts %s in %s at %s: asked %t, and its claim of fence %d ended %t by %s", e.node, e.step.name, e.rollout, e.at.Sub(c.began), asked, e.fence, ended, l.takenBy)
-		}
-		return
-	}
-	c.breaks("I1: %s starts %s in %s at %s without a claim (fence %d)", e.node, e.step.name, e.rollout, e.at.Sub(c.began), e.fence)
+// asked reports a look at the claim between a moment and the begin of the step.
+func (e event) asked(after time.Time) func(time.Time) bool {
+	return func(t time.Time) bool { return !t.Before(after) && !t.After(e.at) }
 }
 
-// onlyOnce: a step that must not run twice starts once for each place, unless its failure is on record (I3).
-func (c *checker) onlyOnce() {
-	type where struct{ rollout, step string }
-	nodes, last := map[where]map[string]bool{}, map[string]string{}
-	for _, e := range c.log {
-		if e.step == nil || e.step.target == 0 || e.step.repeatable {
+// covered: the store said, after the step before, that the node has its claim; and if it has it no more, somebody took it back.
+func (c *checker) covered(e event, after time.Time) {
+	why := "without a claim"
+	for _, key := range slices.Sorted(maps.Keys(c.claims)) { // behind a restore several may have one fence
+		if !strings.HasPrefix(key, prefix+"slot/"+e.group+"/") {
 			continue
 		}
-		at := where{e.rollout, e.step.name}
-		one := e.node + " " + e.rollout + " " + e.step.name
-		if e.what == "start" {
-			if nodes[at] == nil {
-				nodes[at] = map[string]bool{}
-			}
-			if nodes[at][e.node] = true; len(nodes[at]) > e.step.target {
-				c.breaks("I3: %d nodes start %s in %s, of %d", len(nodes[at]), e.step.name, e.rollout, e.step.target)
-			}
-			if last[one] == "start" || last[one] == "ok" {
-				c.breaks("I3: %s starts %s in %s again at %s", e.node, e.step.name, e.rollout, e.at.Sub(c.began))
+		for _, l := range c.claims[key][e.fence] {
+			switch ended := !l.until.IsZero() && l.until.Before(e.at); {
+			case !slices.ContainsFunc(l.checks[e.step.name], e.asked(after)):
+				why = "and did not ask for its claim"
+			case ended && l.takenBy == e.node:
+				why = "and gave its claim back"
+			default:
+				return
 			}
 		}
-		last[one] = e.what
 	}
+	c.breaks("I1: %s starts %s in %s at %s, fence %d, %s", e.node, e.step.name, e.rollout, e.at.Sub(c.began), e.fence, why)
 }
 
 // present are the keys as they are now.
 func (f *fleet) present() map[string]write {
 	out := map[string]write{}
-	for _, w := range f.c.writes() {
+	for _, w := range remains(f.c.writes()) {
 		if out[w.Key] = w; w.Deleted {
 			delete(out, w.Key)
 		}
@@ -673,8 +791,11 @@ func (f *fleet) reasons() string {
 }
 
 func (e event) tell(began time.Time) string {
-	if e.step == nil {
+	switch {
+	case e.step == nil:
 		return fmt.Sprintf("%s ## %s %s", e.at.Sub(began), e.what, e.node)
+	case e.what == "read":
+		return fmt.Sprintf("%s ** %s: reads the result of %s in %s, %s", e.at.Sub(began), e.node, e.step.name, e.rollout, e.value)
 	}
 	return fmt.Sprintf("%s ** %s: %s %s in %s, fence %d, gated %t", e.at.Sub(began), e.node, e.what, e.step.name, e.rollout, e.fence, e.gated)
 }

@@ -31,13 +31,14 @@ type adrift struct {
 	do    func()
 }
 
-// How long things take.
+// How long things take. Limits are not a multiple of the whole seconds that callers give: which of two that end at one instant is seen first would
+// depend on the machine.
 const (
 	latencyLeast    = 300 * time.Microsecond
 	latencyMost     = 12 * time.Millisecond
-	operationLimit  = 10 * time.Second // as the product has it for a read or a write
-	streamLimit     = 15 * time.Second // until the client notices that nothing comes any more
-	serverLimit     = 7 * time.Second  // until etcd says "request timed out"
+	operationLimit  = 10*time.Second + 11*time.Microsecond // as the product has it for a read or a write
+	streamLimit     = 15*time.Second + 37*time.Microsecond // until the client notices that nothing comes any more
+	serverLimit     = 7 * time.Second                      // until etcd says "request timed out"
 	retransmitLimit = time.Minute
 )
 

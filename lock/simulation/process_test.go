@@ -5,32 +5,19 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
 
 // errKilled ends what a process does that is no more.
 var errKilled = errors.New("killed")
-
-// disk is what outlives a process.
-type disk struct {
-	state.Local
-	steps map[string]journaled
-	label string // the role that a version gave the node last
-	run   string // the version that the steps in progress belong to
-}
-
-// journaled is what a journal says of a step.
-type journaled struct {
-	version string // for which it was started last
-	ended   bool
-	how     string // ok, failed, unknown
-}
 
 // host is a node, and whoever starts its process again.
 type host struct {
@@ -42,12 +29,18 @@ type host struct {
 	interval time.Duration
 	wait     time.Duration
 	rng      *rand.Rand
+	luck     *rand.Rand // which commands outlive pullet
 	disk     disk
 
-	mu   sync.Mutex // guards what follows
-	proc *process   // nil: none runs
-	gone bool       // it never comes back
-	arm  int        // calls until the next process is killed; 0 is never
+	mu      sync.Mutex // guards what follows
+	proc    *process   // nil: none runs
+	gone    bool       // it never comes back
+	arm     int        // calls until the next process is killed; 0 is never
+	machine machine
+	command *command      // that runs, maybe without pullet
+	wrecks  []func(*host) // what happens to the disk before the next process
+	backup  backup
+	fitness []fit // when it was well, and when not
 }
 
 func newHost(f *fleet, name, role string, class int) *host {
@@ -55,7 +48,12 @@ func newHost(f *fleet, name, role string, class int) *host {
 	h.loop = h.rng.IntN(3) > 0
 	h.interval = time.Duration(1+h.rng.IntN(5)) * time.Minute
 	h.wait = min(10*time.Minute, max(h.interval, time.Minute))
-	h.disk = disk{Local: state.Local{Secret: name}, steps: map[string]journaled{}}
+	h.luck = rand.New(rand.NewPCG(f.seed, uint64(600+class)))
+	if h.luck.IntN(5) == 0 { // less than holders are given before they are asked how they are
+		h.wait = lock.Patience - 5*time.Second
+	}
+	h.machine = machine{id: name, dir: uint64(1 + class), booted: f.began}
+	h.disk = newDisk(name)
 	return h
 }
 
@@ -70,6 +68,7 @@ type process struct {
 	paused chan struct{} // closed when it goes on; nil: it runs
 	left   int           // arrows until it is killed; 0 is never
 
+	held     atomic.Pointer[state.HeldSlot]
 	presence *state.Presence
 	leased   context.CancelFunc
 	current  *state.Version
@@ -83,13 +82,14 @@ type process struct {
 // run keeps the host's process alive until the fleet is over.
 func (h *host) run(ctx context.Context) {
 	h.nap(ctx, h.upTo(30*time.Second))
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !h.left() {
 		p := h.boot(ctx)
 		p.work()
 		p.end()
 		h.mu.Lock()
 		h.proc = nil
 		gone := h.gone
+		h.wrecked()
 		h.mu.Unlock()
 		if gone {
 			return
@@ -100,6 +100,13 @@ func (h *host) run(ctx context.Context) {
 		}
 		h.nap(ctx, rest)
 	}
+}
+
+// left reports a host that does not come back.
+func (h *host) left() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.gone && h.arm == 0
 }
 
 // upTo is a time of whole microseconds.
@@ -128,7 +135,9 @@ func (h *host) boot(ctx context.Context) *process {
 	p.store = state.Over(api, "f", h.fleet.clock)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.wrecked()
 	h.proc, p.left, h.arm = p, h.arm, 0
+	h.feels(true)
 	return p
 }
 
@@ -146,6 +155,8 @@ func (p *process) die() {
 		return
 	}
 	p.killed = true
+	p.feels(false)
+	p.orphans()
 	if p.paused != nil {
 		close(p.paused)
 		p.paused = nil
@@ -160,6 +171,7 @@ func (h *host) pause() {
 	defer h.mu.Unlock()
 	if h.proc != nil && h.proc.paused == nil && !h.proc.killed {
 		h.proc.paused = make(chan struct{})
+		h.feels(false)
 	}
 }
 
@@ -169,6 +181,7 @@ func (h *host) resume() {
 	if h.proc != nil && h.proc.paused != nil {
 		close(h.proc.paused)
 		h.proc.paused = nil
+		h.feels(true)
 	}
 }
 
@@ -198,6 +211,7 @@ func (p *process) save(write func(d *disk)) error {
 		return err
 	}
 	write(&p.disk)
+	p.copies()
 	return p.arrow()
 }
 
@@ -230,19 +244,38 @@ type arrows struct {
 }
 
 func (a *arrows) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
-	return around(ctx, a.p, func() (*pb.RangeResponse, error) { return a.kvClient.Range(ctx, r) })
+	return asked(ctx, a, r, a.kvClient.Range)
 }
 
 func (a *arrows) Put(ctx context.Context, r *pb.PutRequest, _ ...grpc.CallOption) (*pb.PutResponse, error) {
-	return around(ctx, a.p, func() (*pb.PutResponse, error) { return a.kvClient.Put(ctx, r) })
+	return asked(ctx, a, r, a.kvClient.Put)
 }
 
 func (a *arrows) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest, _ ...grpc.CallOption) (*pb.DeleteRangeResponse, error) {
-	return around(ctx, a.p, func() (*pb.DeleteRangeResponse, error) { return a.kvClient.DeleteRange(ctx, r) })
+	return asked(ctx, a, r, a.kvClient.DeleteRange)
 }
 
 func (a *arrows) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
-	return around(ctx, a.p, func() (*pb.TxnResponse, error) { return a.kvClient.Txn(ctx, r) })
+	return asked(ctx, a, r, a.kvClient.Txn)
+}
+
+// asked is a call as the product's client makes it: an answer that is older than what the process saw before is an error.
+func asked[Q, A any](ctx context.Context, a *arrows, request Q, call func(context.Context, Q, ...grpc.CallOption) (*A, error)) (*A, error) {
+	return around(ctx, a.p, func() (*A, error) {
+		answer := new(A)
+		invoke := func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+			got, err := call(ctx, request)
+			if err == nil {
+				*answer = *got
+			}
+			return err
+		}
+		err := a.p.store.Onward()(ctx, "/etcdserverpb.KV/", request, answer, nil, invoke)
+		if err != nil {
+			return nil, err
+		}
+		return answer, nil
+	})
 }
 
 // leaseArrows is the same for leases.

@@ -1,0 +1,95 @@
+package simulation
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"testing"
+
+	"github.com/pullet/pullet/scripts/overlay"
+)
+
+// mutant is a pullet without one of its fixes. The simulation has to find what the fix was for.
+type mutant struct {
+	row     string // of the table in docs/faults.md
+	lacks   string
+	patches []overlay.Patch
+}
+
+var mutants = []mutant{
+	{"A", "claims of other groups count where their nodes belong", []overlay.Patch{overlay.Change("../held.go", "case slices.Contains(h.Groups, t.gate), listed &&", "case false && slices.Contains(h.Groups, t.gate), false && listed &&")}},
+	{"A", "claims without a place in the total count there", []overlay.Patch{overlay.Change("../held.go", "|| !counted[h.Node] && !h.Idle", "")}},
+	{"B", "the fleet's record decides whether a step ran", []overlay.Patch{overlay.Change("../../apply/standing.go", `case r.Attempt == "", r.Attempt == known.ID:`, "case true:")}},
+	{"B", "who started a step keeps its place", []overlay.Patch{overlay.Change("../election.go", "return count(0) == 0 && count(1) == 0 && givenUp", "return count(0) == 0 && givenUp"),
+		overlay.Change("../election.go", "\n\t\t\t\tclientv3.Compare(clientv3.CreateRevision(s.electionKey(e, \"started\", holderOf(s.store, kv))), \"=\", 0))", ")")}},
+	{"B", "results are those of the version, also when the fleet comes back to it", []overlay.Patch{overlay.Change("../election.go", "return s.req.Version.ID", "return s.req.rollout()")}},
+	{"C", "a copy of a host is refused", []overlay.Patch{overlay.Change("../../state/identity.go", "if len(others) == 0 {", "if true {")}},
+	{"D", "who knows better doubts a restored record", []overlay.Patch{overlay.Change("../../state/guard.go", "back := seen.Revision != 0 &&", "back := false &&")}},
+	{"E", "who is in mid-rollout belongs to its barriers", []overlay.Patch{overlay.Change("../roster.go", "if yes && !admitted[node] &&", "if _ = admitted; yes &&")}},
+	{"F", "the version is compared before each step", []overlay.Patch{overlay.Change("../claim.go", "if t.follows {\n\t\t\tconditions", "if false {\n\t\t\tconditions")}},
+	{"G", "a lost holder is known by etcd, however short pulls wait", []overlay.Patch{overlay.Change("../tidy.go", "if taken, err := t.reclaims(ctx, r, d); taken || err != nil {",
+		"if t.full.IsZero() || time.Since(t.full) < Patience {\n\t} else if taken, err := t.reclaims(ctx, r, d); taken || err != nil {")}},
+	{"H", "a host registers before it waits for a command that outlived its pull", []overlay.Patch{
+		overlay.Change("agent_test.go", "\tif err := p.join(ctx); err != nil {\n\t\treturn err\n\t}\n\tif err := p.awaitOrphan(ctx); err != nil {", "\tif err := p.awaitOrphan(ctx); err != nil {\n\t\treturn err\n\t}\n\tif err := p.join(ctx); err != nil {")}},
+}
+
+// TestMutantPatches: what the mutants change is there.
+func TestMutantPatches(t *testing.T) {
+	for _, m := range mutants {
+		if _, err := overlay.Write(t.TempDir(), m.patches...); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMutants: the simulation finds every mutant. It says which seed is the first.
+func TestMutants(t *testing.T) {
+	most, err := strconv.Atoi(os.Getenv("PULLET_SIMULATION_MUTANTS"))
+	if err != nil {
+		t.Skip("it takes an hour: scripts/simulation mutants")
+	}
+	for i, m := range mutants {
+		t.Run(fmt.Sprintf("%s %d", m.row, i), func(t *testing.T) {
+			dir := t.TempDir()
+			list, err := overlay.Write(dir, m.patches...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			program := filepath.Join(dir, "simulation.test")
+			if out, err := exec.Command("go", "test", "-c", "-overlay", list, "-o", program, ".").CombinedOutput(); err != nil {
+				t.Fatalf("go test -c: %v\n%s", err, out)
+			}
+			if seed, breach := firstBreach(t, program, most); seed < 0 {
+				t.Errorf("%s: %s: %d seeds do not find it", m.row, m.lacks, most)
+			} else {
+				t.Logf("%s: without %q: seed %d: %s", m.row, m.lacks, seed, breach)
+			}
+		})
+	}
+}
+
+// firstBreach is the first seed that a simulation fails with, and what it says; -1 where none does.
+func firstBreach(t *testing.T, program string, most int) (seed int, breach string) {
+	t.Helper()
+	said := regexp.MustCompile(`(?s)--- FAIL: TestFleet/seed=(\d+) .*?\n\s+\S+: (\S+: .*?)\n`)
+	for from := 0; from < most; from += 50 {
+		out, err := exec.Command(program, "-test.run", "^TestFleet$", "-from", fmt.Sprint(from), "-seeds", "50").CombinedOutput()
+		if err == nil {
+			continue
+		}
+		seed = -1
+		for _, found := range said.FindAllStringSubmatch(string(out), -1) {
+			if n, _ := strconv.Atoi(found[1]); seed < 0 || n < seed {
+				seed, breach = n, found[2]
+			}
+		}
+		if seed < 0 { // it did not end as a test does
+			t.Fatalf("%v\n%s", err, out)
+		}
+		return seed, breach
+	}
+	return -1, ""
+}

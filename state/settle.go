@@ -100,7 +100,8 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 			switch {
 			case err != nil:
 			case i == 2:
-				if scope == OnceScope && k.kind.shape == "run/ROLLOUT/HASH/started/NODE" && string(kv.Value) == step {
+				of, _ := Read[Title](s, kv) // one that cannot be read is of no step
+				if scope == OnceScope && k.kind.shape == "run/ROLLOUT/HASH/started/NODE" && string(of) == step {
 					r.elected = append(r.elected, string(kv.Key))
 				}
 			case i == 0:

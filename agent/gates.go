@@ -147,7 +147,7 @@ func (g *gates) Park(ctx context.Context, why string) error {
 	w := g.said
 	g.waitMu.Unlock()
 	if w == nil {
-		w = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: why, Clear: inRunClear}
+		w = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: why, Clear: inRunClear(g.req.Version)}
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()

@@ -64,7 +64,7 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 		return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...)
 	}
 	st := p.status(v, report.Why())
-	st.Kind, st.Clear = state.WaitInRun, inRunClear
+	st.Kind, st.Clear = state.WaitInRun, inRunClear(v)
 	if p.out.Wait != nil {
 		st = p.waitStatus(v, p.out.Wait)
 	}
@@ -73,8 +73,14 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 	return errors.Join(turn.Park(ctx, st), p.local.Save(p.config.Paths.State))
 }
 
-// inRunClear is what ends a wait in mid-run for a service or a condition.
-const inRunClear = "start what it waits for, or push a commit that does not wait; while newer commits wait for the canaries: pullet rollout fail"
+// inRunClear is what ends a wait in mid-run for a service or a condition. With canaries, the commit that mends it may wait as well.
+func inRunClear(v *state.Version) string {
+	clear := "start or mend what it waits for, or push a commit that does not wait for it"
+	if v.Canary {
+		clear += "; while newer commits wait for the canaries: pullet rollout fail"
+	}
+	return clear
+}
 
 // publish tells the fleet and the disk what came of the run. The result that was told before is not told again, unless something turned up since.
 func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Report, told *state.Status) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -32,8 +34,12 @@ func (s *Store) IncarnationKey() string { return s.key("store_incarnation") }
 // GraceKey is there during the grace time. It goes with its lease.
 func (s *Store) GraceKey() string { return s.key("store_grace") }
 
-// ServesHosts reports a store that several hosts may use. An embedded one restarts with the processes of its only host.
-func (s *Store) ServesHosts() bool { return s.embedded == nil }
+// ServesHosts reports a store that several hosts may use. One behind a socket of this host, embedded or not, restarts with the processes of its only
+// host.
+func (s *Store) ServesHosts() bool {
+	elsewhere := func(endpoint string) bool { return !strings.HasPrefix(endpoint, "unix:") }
+	return s.embedded == nil && (len(s.endpoints) == 0 || slices.ContainsFunc(s.endpoints, elsewhere))
+}
 
 // IncarnationOf is the incarnation that answered. Its lead is not known.
 func IncarnationOf(h *pb.ResponseHeader) Incarnation {

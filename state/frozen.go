@@ -42,7 +42,7 @@ func (s *Store) Orders(ctx context.Context, p *Presence, role string, run, waits
 	return o, nil
 }
 
-// scopesOf are the scopes of switches that hold for a node, the nearest first: that one counts.
+// scopesOf are the scopes of switches that hold for a node, the nearest first: one that enables lifts those behind it.
 func scopesOf(node, role string) []Scope {
 	return []Scope{HostScope(node), RoleScope(role), GlobalScope()}
 }
@@ -68,7 +68,9 @@ func (s *Store) ordersOf(node, role string, answers []*pb.ResponseOp) (o Orders)
 			if !w.Enabled && w.AllChanges {
 				o.Freeze, o.Scope = &w, c
 			}
-			return o
+			if w.Enabled || w.AllChanges { // a switch that is off lifts none of a wider scope
+				return o
+			}
 		}
 	}
 	return o

@@ -82,10 +82,10 @@ func (a *app) readRollout(ctx context.Context, node *agent.Agent, store *state.S
 	v.Groups = a.rolloutGroups(ctx, node, store, o)
 	_, paused := v.status.Switches["pause"]
 	switch {
-	case v.status.finished():
-		v.State = "finished"
 	case len(v.status.Halted) > 0:
 		v.State = "halted"
+	case v.status.finished():
+		v.State = "finished"
 	case paused:
 		v.State = "paused"
 	}

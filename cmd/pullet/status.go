@@ -245,6 +245,9 @@ func (v *fleetStatus) printWaits(w io.Writer) {
 func (v *fleetStatus) printHalted(w io.Writer) {
 	for _, h := range v.Halted {
 		fmt.Fprintf(w, "\n%s\n  no other node goes on; %s\n", h.said(v.Current), h.Clear())
+		if v.Held && h.Unknown == "" {
+			fmt.Fprintln(w, "  the fleet is held at this version: it takes the commit after pullet rollout follow")
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package lock
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/pullet/pullet/state"
@@ -216,5 +217,20 @@ func TestStopStepTwice(t *testing.T) {
 	f.must(turn.StopStep(f.ctx, "it broke", Halting))
 	if turn.Holds() {
 		t.Error("it still has its place")
+	}
+}
+
+// TestSerializeLost: a node that is lost in a serialized step has failed it where the rules say so, and no other starts it, however many failures a group
+// survives.
+func TestSerializeLost(t *testing.T) {
+	f := newFleet(t)
+	holder, next := f.request("db1", "db"), f.request("db2", "db")
+	for _, q := range []*Request{&holder, &next} {
+		q.Rules.OnLost, q.Rules.MaxFailures = Fail, 1
+	}
+	f.mustSerialize(holder)
+	f.die(holder)
+	if why := f.stops(next); !strings.Contains(why, "(halted)") || !strings.Contains(why, "db1") {
+		t.Error(why)
 	}
 }

@@ -163,7 +163,11 @@ func (t *Turn) reclaim(ctx context.Context, r *reading, c Held) (bool, error) {
 		ops = append(ops, s.StatusOps(c.Node, state.Rollout, state.Failed, st)...)
 	}
 	if q.Rules.OnLost == Fail {
-		fails(&gate, c.Node, reason, q.Rules.MaxFailures)
+		survives := q.Rules.MaxFailures
+		if !t.slots { // at a serialized step no failure is survived, see StopStep
+			survives = 0
+		}
+		fails(&gate, c.Node, reason, survives)
 		ops = append(ops, s.GateOp(q.rollout(), c.Group, gate))
 	}
 	done, err := s.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()

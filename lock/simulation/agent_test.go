@@ -109,7 +109,6 @@ func (p *process) join(ctx context.Context) error {
 	}
 	p.presence, p.seen = presence, presence.Revision
 	origin.Revision = presence.Revision
-	p.fleet.record(event{host: p.host, node: p.name, what: "joined", fence: presence.Revision})
 	if err := p.save(func(d *disk) {
 		if d.Store = origin; origin.Accepted != accepted { // the record may have forgotten that this node is through
 			d.Through = ""
@@ -117,6 +116,7 @@ func (p *process) join(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
+	p.fleet.record(event{host: p.host, node: p.name, what: "joined", fence: presence.Revision})
 	if p.leased != nil {
 		p.leased()
 	}

@@ -39,7 +39,8 @@ type checker struct {
 	before  map[string]kept // the keys that the revision under way changed, as they were
 	claimed bool            // it leaves marks: it is no claim that a node puts back
 
-	branch   []write              // what was written and not undone by a restore
+	all      []write              // what was ever written
+	branch   []write              // and not undone by a restore
 	stints   []stint              // what nodes did
 	taken    map[string]time.Time // when somebody else took a node's claim
 	better   map[string]bool      // nodes that know more than the record, which a restore made older and nobody accepted yet
@@ -58,10 +59,10 @@ type life struct {
 func (f *fleet) check() {
 	c := &checker{
 		fleet: f, never: map[string]bool{}, opened: map[string]time.Time{}, claims: map[string]map[int64][]*life{}, taken: map[string]time.Time{},
-		stints: f.stints(),
+		stints: f.stints(), all: f.c.writes(),
 	}
 	c.empty()
-	for writes := range revisions(f.c.writes()) {
+	for writes := range revisions(c.all) {
 		if writes[0].Restored {
 			c.restored(writes[0])
 			continue
@@ -123,9 +124,10 @@ func (c *checker) restored(w write) {
 		}
 	}
 	c.better = map[string]bool{}
+	accepted := c.keys[prefix+"store_accepted"].Time
 	for _, e := range c.log {
 		if e.what == "joined" && e.at.Before(w.Time) && !c.spoilt(e.node, w.Time) {
-			c.better[e.node] = e.fence > c.keys[prefix+"node/"+e.node].Revision
+			c.better[e.node] = e.at.After(accepted) && e.fence > c.keys[prefix+"node/"+e.node].Revision
 		}
 	}
 	c.restores = append(c.restores, w.Time)

@@ -30,10 +30,6 @@ var mutants = []mutant{
 	{"D", "who knows better doubts a restored record", []overlay.Patch{overlay.Change("../../state/guard.go", "back := seen.Revision != 0 &&", "back := false &&")}},
 	{"E", "who is in mid-rollout belongs to its barriers", []overlay.Patch{overlay.Change("../roster.go", "if yes && !admitted[node] &&", "if _ = admitted; yes &&")}},
 	{"F", "the version is compared before each step", []overlay.Patch{overlay.Change("../claim.go", "if t.follows {\n\t\t\tconditions", "if false {\n\t\t\tconditions")}},
-	{"G", "a lost holder is known by etcd, however short pulls wait", []overlay.Patch{overlay.Change("../tidy.go", "if taken, err := t.reclaims(ctx, r, d); taken || err != nil {",
-		"if t.full.IsZero() || time.Since(t.full) < Patience {\n\t} else if taken, err := t.reclaims(ctx, r, d); taken || err != nil {")}},
-	{"H", "a host registers before it waits for a command that outlived its pull", []overlay.Patch{
-		overlay.Change("agent_test.go", "\tif err := p.join(ctx); err != nil {\n\t\treturn err\n\t}\n\tif err := p.awaitOrphan(ctx); err != nil {", "\tif err := p.awaitOrphan(ctx); err != nil {\n\t\treturn err\n\t}\n\tif err := p.join(ctx); err != nil {")}},
 }
 
 // TestMutantPatches: what the mutants change is there.

@@ -105,7 +105,7 @@ func (c *checker) works(node string, at time.Time) bool {
 		}
 	}
 	h := c.host(node)
-	return fair && h.loop && h.well(at.Add(-30*time.Second), at)
+	return fair && h.loop && h.well(at.Add(-30*time.Second), at) && !c.happened(node, at.Add(-10*time.Minute), at, "heal") // it joins at its next pull
 }
 
 // happened reports that one of some things happened to a node.
@@ -148,7 +148,7 @@ func (c *checker) again(e event, from, to time.Time) bool {
 	}
 	key := prefix + "run/" + scope + "/" + state.StepHash(e.step.name) + "/again"
 	return slices.ContainsFunc(c.restores, func(at time.Time) bool { return at.Before(to) }) ||
-		slices.ContainsFunc(c.branch, func(w write) bool { return w.Key == key && w.Time.After(from) && w.Time.Before(to) })
+		slices.ContainsFunc(c.all, func(w write) bool { return w.Key == key && w.Time.After(from) && w.Time.Before(to) })
 }
 
 // onlyOnce: a step that must not run twice starts once for each place in a version, or in the fleet's life, whatever becomes of disks, unless its
@@ -196,7 +196,7 @@ func (c *checker) sameResults() {
 
 // settled reports that an operator said what became of a step between two moments.
 func (c *checker) settled(e event, from, to time.Time) bool {
-	return c.again(e, from, to) || slices.ContainsFunc(c.branch, func(w write) bool {
+	return c.again(e, from, to) || slices.ContainsFunc(c.all, func(w write) bool {
 		return strings.Contains(w.Key, "/"+state.StepHash(e.step.name)+"/result/") && w.By == "operator" && w.Time.Before(to)
 	})
 }

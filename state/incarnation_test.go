@@ -27,6 +27,7 @@ func (e *etcdOf) start() {
 	must(e.t, err)
 	e.node, err = Open(ctx, Config{Fleet: "f", Endpoints: e.server.endpoints})
 	must(e.t, err)
+	e.node.endpoints = []string{"https://etcd.example.org:2379"} // one behind a socket serves a single host
 }
 
 func (e *etcdOf) stop() {

@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,4 +115,50 @@ func (e *etcdOf) holds(ctx context.Context, grace bool, doubt string) {
 	if must(e.t, err); !is.Continues(recorded) {
 		e.t.Errorf("recorded is %+v, it is %+v", recorded, is)
 	}
+}
+
+// TestRenewalsNoticeARestore: a node at work learns at its next renewal that a snapshot was restored, also where its lease is in the snapshot and etcd's
+// ids and term are those of before.
+func TestRenewalsNoticeARestore(t *testing.T) {
+	short, err := os.MkdirTemp("", "etcd")
+	must(t, err)
+	defer os.RemoveAll(short)
+	e := &etcdOf{t: t, dir: filepath.Join(short, "a")}
+	e.start()
+	me := Alive{Owner: "n1", Lasting: true}
+	before, err := e.node.Register(ctx, Node{Name: "n1"}, me, nil, 5*time.Second)
+	must(t, err)
+	backup := filepath.Join(short, "backup")
+	e.save(backup)
+	p, err := e.node.Register(ctx, Node{Name: "n1"}, me, nil, 5*time.Second)
+	must(t, err)
+	e.stop()
+	e.restores(backup, "etcd-cluster")
+	e.start()
+	defer e.stop()
+	is, err := e.node.Incarnation(ctx)
+	if must(t, err); p.Lease != before.Lease || !is.Continues(p.Incarnation) {
+		t.Fatalf("this is another case: lease %x and %x, %+v and %+v", before.Lease, p.Lease, p.Incarnation, is)
+	}
+	renewing, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	doubted := false
+	e.node.KeepAlive(renewing, p, func() bool { return true }, func() { doubted = true; cancel() })
+	if <-renewing.Done(); !doubted {
+		t.Error("it noticed nothing within a minute")
+	}
+}
+
+// save is "etcdctl snapshot save", to where restores finds it.
+func (e *etcdOf) save(backup string) {
+	e.t.Helper()
+	dir := filepath.Join(backup, "member", "member", "snap")
+	must(e.t, os.MkdirAll(dir, 0o700))
+	from, err := e.node.Client.Snapshot(ctx)
+	must(e.t, err)
+	defer from.Close()
+	to, err := os.Create(filepath.Join(dir, "db"))
+	must(e.t, err)
+	_, err = io.Copy(to, from)
+	must(e.t, err, to.Close())
 }

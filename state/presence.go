@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sys/unix"
@@ -153,29 +154,32 @@ func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]stri
 var ErrLeaseLost = errors.New("the lease of this node ended: the next pull registers anew")
 
 // KeepAlive renews the lease while wanted says so, at a third of its time, at least every 20 seconds, and sooner after a failure, until ctx ends or the
-// lease does. A node that hangs stops wanting it, and counts as dead. It calls doubt when etcd is in another incarnation than before, and when etcd does
-// not know the lease any more: it stops renewing then.
+// lease does. A node that hangs stops wanting it, and counts as dead. It calls doubt when etcd is in another incarnation than before, or its revision went
+// back, which a member that lags shows as well; and when etcd does not know the lease any more: it stops renewing then.
 func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, doubt func()) {
 	go func() {
 		var err error
-		for seen := p.Incarnation; wanted(); {
+		for seen, last := p.Incarnation, p.Revision; wanted(); {
 			next := min(p.Time/3, renewEvery)
 			if err != nil {
 				next = min(p.Time/20, renewEvery/5)
 			}
 			pause(ctx, next)
-			var is Incarnation
-			is, err = s.renew(ctx, p, seen)
+			var is *pb.ResponseHeader
+			is, err = s.renew(ctx, p)
 			if ctx.Err() != nil {
 				return
 			}
-			gone := errors.Is(err, rpctypes.ErrLeaseNotFound)
-			if gone || !is.Continues(seen) {
+			switch {
+			case errors.Is(err, rpctypes.ErrLeaseNotFound):
+				doubt()
+				return
+			case err != nil:
+				continue
+			case !IncarnationOf(is).Continues(seen) || is.Revision < last:
 				doubt()
 			}
-			if seen = is; gone {
-				return
-			}
+			seen, last = IncarnationOf(is), is.Revision
 		}
 	}()
 }
@@ -198,16 +202,16 @@ func (s *Store) LeaseAge(ctx context.Context, node string) (time.Duration, error
 }
 
 // renew renews the lease. It returns the incarnation that answered: the one that was seen before where none did.
-func (s *Store) renew(ctx context.Context, p *Presence, seen Incarnation) (Incarnation, error) {
+func (s *Store) renew(ctx context.Context, p *Presence) (*pb.ResponseHeader, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Time/6)
 	defer cancel()
 	began := s.clock()
 	got, err := s.Client.KeepAliveOnce(ctx, p.Lease)
 	if err != nil {
-		return seen, err
+		return nil, err
 	}
 	p.renewed.Store(int64(began))
-	return IncarnationOf(got.ResponseHeader), nil
+	return got.ResponseHeader, nil
 }
 
 // CutOff reports that the lease was not renewed for so long that it may be about to end. It is counted by the boot clock, which goes on

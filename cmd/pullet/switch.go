@@ -125,6 +125,9 @@ func (a *app) setSwitch(ctx context.Context, store *state.Store, w *switching, e
 	if s, ok := set[scope.String()]; ok {
 		was = &s
 	}
+	if !enabled && was != nil && !was.Enabled && was.AllChanges { // what restricts more lasts until somebody enables
+		next.AllChanges = true
+	}
 	if err := store.SetSwitch(ctx, scope, next, was, w.lasts); err != nil {
 		return err
 	}
@@ -168,6 +171,11 @@ func (a *app) printSwitch(o *state.Overview, scope state.Scope, now, was *state.
 			fmt.Fprintf(a.out, "  not so, by switches of their own: %s\n", shownNames(others, 10))
 		}
 	}
+	if now != nil && now.Enabled {
+		for _, wider := range overruled(o, scope, set) {
+			fmt.Fprintf(a.out, "  an exception: %s %s; to take it back: pullet disable --%s\n", scopeName(wider), switchText(set[wider.String()]), scope)
+		}
+	}
 	if pause, ok := set["pause"]; ok && (now == nil || now.Enabled) {
 		fmt.Fprintf(a.out, "  the rollout is still paused by %s%s%s: pullet rollout resume\n", pause.By, until(pause.Until), because(pause.Reason))
 	}
@@ -194,6 +202,18 @@ func switchText(w state.Switch) string {
 		text = "is disabled for all changes, drift correction included,"
 	}
 	return text + " by " + w.By + until(w.Until) + because(w.Reason)
+}
+
+// overruled are the wider scopes that are disabled, of which a scope that is enabled is an exception.
+func overruled(o *state.Overview, scope state.Scope, set map[string]state.Switch) []state.Scope {
+	wider := map[string][]state.Scope{
+		"host": {state.RoleScope(o.Nodes[scope.Name].Role), state.GlobalScope()},
+		"role": {state.GlobalScope()},
+	}[scope.Kind]
+	return slices.DeleteFunc(wider, func(c state.Scope) bool {
+		w, ok := set[c.String()]
+		return !ok || w.Enabled
+	})
 }
 
 // exceptions are the nearer scopes that are enabled although a scope is disabled.

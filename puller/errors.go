@@ -37,7 +37,7 @@ type BehindError struct {
 }
 
 func (e *BehindError) Error() string {
-	return fmt.Sprintf("repository %q: the remote is behind: a stale mirror, or the branch was reset: it offers %s, an ancestor of the last good %s; if that is intended: pullet pull --accept-rewind",
+	return fmt.Sprintf("repository %q: the remote is behind: a stale mirror, or the branch was reset: it offers %s, an ancestor of the last good %s; mend a stale mirror; if the branch was reset on purpose, this takes the whole fleet back: pullet pull --accept-rewind",
 		e.Repo, short(e.To), short(e.From))
 }
 

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,5 +71,28 @@ func TestFilesByDescriptor(t *testing.T) {
 		if !used[path] {
 			t.Errorf("%s does not change files by path: take it off the list", path)
 		}
+	}
+}
+
+// TestOpenRoots: what os.OpenRoot opens is a directory by its path. Else it opens a pipe as well, and waits there for a writer.
+func TestOpenRoots(t *testing.T) {
+	found := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		for line := range strings.Lines(string(text)) {
+			if !strings.Contains(line, ".OpenRoot(") {
+				continue
+			}
+			if found++; !strings.Contains(line, `+ "/.")`) && !strings.Contains(line, "+ onlyDirectory)") {
+				t.Errorf(`%s: add "/." to the path: %s`, path, strings.TrimSpace(line))
+			}
+		}
+		return err
+	})
+	if err != nil || found == 0 {
+		t.Errorf("%d calls found, %v", found, err)
 	}
 }

@@ -28,7 +28,7 @@ type gitDir struct {
 
 func openLocal(path string) (*gitDir, error) {
 	for _, dir := range []string{path + "/.git", path, path + ".git"} {
-		root, err := os.OpenRoot(dir)
+		root, err := os.OpenRoot(dir + "/.") // a directory only: a pipe would be waited for
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			continue
 		}

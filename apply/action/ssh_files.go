@@ -42,6 +42,10 @@ type sshFile struct {
 	data       []byte      // what is in it
 }
 
+// onlyDirectory, behind a path, lets the kernel open nothing but a directory: os.Root opens a pipe that a user exchanged for one as well, and waits
+// there for a writer.
+const onlyDirectory = "/."
+
 // openSSH opens a user's .ssh, if it is there, and reads a file in it. What it gives is to be closed.
 func openSSH(h *apply.Host, user, name string) (*sshFile, error) {
 	f := &sshFile{user: user, name: name}
@@ -93,7 +97,7 @@ func (f *sshFile) openHome(h *apply.Host) error {
 	if err != nil {
 		return err
 	}
-	f.at, err = os.OpenRoot(path)
+	f.at, err = os.OpenRoot(path + onlyDirectory)
 	switch {
 	case missing(err):
 		return fmt.Errorf("there is no directory %s, the home of %s: %w", f.home, f.user, errNoHome)
@@ -143,7 +147,7 @@ func (f *sshFile) openDir() error {
 	case !found.IsDir():
 		return fmt.Errorf("%s is no directory (%s): nothing is written through it; remove it first", f.path(name), found.Mode().Type())
 	}
-	if f.dir, err = f.at.OpenRoot(name); err != nil {
+	if f.dir, err = f.at.OpenRoot(name + onlyDirectory); err != nil {
 		return err
 	}
 	if f.dirInfo, err = f.dir.Stat("."); err != nil {
@@ -252,7 +256,7 @@ func (f *sshFile) makeDir() error {
 	if err != nil {
 		return err
 	}
-	if f.dir, err = f.at.OpenRoot(candidate); err == nil {
+	if f.dir, err = f.at.OpenRoot(candidate + onlyDirectory); err == nil {
 		err = onRoot(f.dir, func(dir *os.File) error {
 			return errors.Join(f.mine(dir), dir.Chown(f.uid, f.gid), dir.Chmod(sshDirMode))
 		})

@@ -1,10 +1,13 @@
 package action_test
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -122,5 +125,35 @@ func TestLinksAtAnyMoment(t *testing.T) {
 	}
 	for _, d := range differences(victim, tree(t, s.path("victim"))) {
 		t.Errorf("the victim: %s", d)
+	}
+}
+
+// TestOnlyDirectory: a user's pipe in the place of a directory is not waited for, by the open itself: it may come there at any moment.
+func TestOnlyDirectory(t *testing.T) {
+	home := t.TempDir()
+	if err := syscall.Mkfifo(filepath.Join(home, ".ssh"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	opened := make(chan error, 2)
+	go func() {
+		_, err := root.OpenRoot(".ssh/.")
+		opened <- err
+		_, err = os.OpenRoot(filepath.Join(home, ".ssh") + "/.")
+		opened <- err
+	}()
+	for range 2 {
+		select {
+		case err := <-opened:
+			if !errors.Is(err, syscall.ENOTDIR) {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatal("it waits for a writer")
+		}
 	}
 }

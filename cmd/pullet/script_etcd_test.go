@@ -3,6 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -12,7 +16,37 @@ import (
 )
 
 // memberOf is the etcd of a script that runs by itself: nil is none.
-type memberOf struct{ *state.Store }
+type memberOf struct {
+	*state.Store
+	socket  atomic.Value // string: where it listens
+	address string       // of the network, where nodes reach it
+}
+
+// listen lets nodes reach the member over the network, at one address however often it starts: one behind a socket serves a single host.
+func (m *memberOf) listen(ts *testscript.TestScript) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { ts.Check(l.Close()) })
+	m.address = "http://" + l.Addr().String()
+	go func() {
+		for {
+			from, err := l.Accept()
+			if err != nil { // the script ended
+				return
+			}
+			go func() {
+				defer from.Close()
+				to, err := net.Dial("unix", m.socket.Load().(string))
+				if err != nil { // it is stopped
+					return
+				}
+				defer to.Close()
+				go func() { _, _ = io.Copy(to, from); _ = to.Close() }()
+				_, _ = io.Copy(from, to) // until either ends
+			}()
+		}
+	}()
+}
 
 // member start|stop|calm runs the etcd of a script by itself, as a fleet's is run, and stops it; $ETCD is its address, which configurations of nodes
 // name. Calm ends the grace time, as its lease does.
@@ -32,7 +66,11 @@ func runMember(ts *testscript.TestScript, neg bool, args []string) {
 				ts.Check(running.Close())
 			}
 		})
-		ts.Setenv("ETCD", m.Client.Endpoints()[0])
+		m.socket.Store(strings.TrimPrefix(m.Client.Endpoints()[0], "unix://"))
+		if m.address == "" {
+			m.listen(ts)
+		}
+		ts.Setenv("ETCD", m.address)
 	case "stop":
 		ts.Check(m.Close())
 		m.Store = nil

@@ -80,13 +80,18 @@ func (p *pull) bind(ctx context.Context, repo *render.Repository, v *state.Versi
 	if err := mistakes.Err(); err != nil {
 		return nil, err
 	}
-	program, cat, err := apply.Compile(repo, render.Input{
-		Context: ctx, Node: p.config.Node, Facts: p.facts(), View: view, HostVars: vars, Secrets: secrets, Version: v.ID, Release: v.Release, Agent: p.build,
-	}, slices.Concat(p.actions, extensions.Specs()))
+	in := p.input(ctx, v)
+	in.View, in.HostVars, in.Secrets = view, vars, secrets
+	program, cat, err := apply.Compile(repo, in, slices.Concat(p.actions, extensions.Specs()))
 	if err != nil {
 		return nil, err
 	}
 	return &compiled{program, cat}, extensions.Fetch(ctx, filepath.Join(p.config.Paths.State, "extensions"), cat)
+}
+
+// input is what a version is compiled with on this node, but for the fleet and the host's own variables.
+func (p *pull) input(ctx context.Context, v *state.Version) render.Input {
+	return render.Input{Context: ctx, Node: p.config.Node, Facts: p.facts(), Version: v.ID, Release: v.Release, Agent: p.build}
 }
 
 // repository is a version's content; what was parsed of the last one is kept.
@@ -205,10 +210,10 @@ func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
 	}
 	st := p.status(v, refusal(p.out))
 	if w := p.out.Wait; w != nil {
-		st.Reason, st.Clear = w.Gate+": "+w.Reason, w.Clear
+		saysWait(&st, w)
 	}
 	for _, err := range p.out.Failures {
-		st.Reason, st.Clear = firstLine(err), ""
+		st.Kind, st.Reason, st.Clear = "", firstLine(err), ""
 	}
 	return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, configuredOf(p.out), st)...)
 }

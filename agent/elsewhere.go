@@ -69,16 +69,15 @@ func (p *pull) elsewhere(ctx context.Context, current, next *state.Version, here
 	if len(suspects) == 0 || err != nil {
 		return err
 	}
-	peers, err := p.judged(ctx, suspects)
-	if err != nil {
+	if suspects, err = p.judged(ctx, suspects); len(suspects) == 0 || err != nil {
 		return err
 	}
 	if current != nil {
-		if suspects, err = p.notBefore(ctx, current, suspects, peers); err != nil {
+		if suspects, err = p.notBefore(ctx, current, suspects); err != nil {
 			return err
 		}
 	}
-	return j.convict(ctx, suspects, peers)
+	return j.convict(ctx, suspects)
 }
 
 // representatives are the other nodes of an inventory in the order in which they are looked at: first one of each
@@ -106,6 +105,7 @@ func representatives(inventory render.Inventory, self string) []render.Node {
 type suspect struct {
 	render.Node
 	mistakes render.ErrorList
+	facts    render.Facts // see judged
 }
 
 // suspects are the nodes with certain mistakes, as far as there is time.
@@ -122,7 +122,7 @@ func (j *judge) suspects(ctx context.Context, nodes []render.Node) ([]suspect, e
 			return nil, err
 		}
 		if len(mistakes) > 0 {
-			out = append(out, suspect{n, mistakes})
+			out = append(out, suspect{Node: n, mistakes: mistakes})
 		}
 		if len(out) == elsewhereSuspects {
 			break
@@ -131,10 +131,10 @@ func (j *judge) suspects(ctx context.Context, nodes []render.Node) ([]suspect, e
 	return out, nil
 }
 
-// judged are the suspects' facts, by name: those that a node registered, or this host's for one that never did.
+// judged are the suspects with their facts: those that a node registered, or this host's for one that never did.
 // Nodes that this one cannot compile for are left out: they have variables of their own, or may have, or were
 // decommissioned.
-func (p *pull) judged(ctx context.Context, suspects []suspect) (map[string]render.Facts, error) {
+func (p *pull) judged(ctx context.Context, suspects []suspect) ([]suspect, error) {
 	names := make([]string, len(suspects))
 	for i, s := range suspects {
 		names[i] = s.Name
@@ -143,24 +143,27 @@ func (p *pull) judged(ctx context.Context, suspects []suspect) (map[string]rende
 	if err != nil {
 		return nil, err
 	}
-	out, ownVars := map[string]render.Facts{}, false
-	for name, peer := range peers {
+	ownVars := false
+	for _, peer := range peers {
 		ownVars = ownVars || !peer.RepoVars
-		if peer.RepoVars && !peer.Decommissioned {
-			out[name] = render.Facts(peer.Facts)
-		}
 	}
-	for _, name := range names {
-		if _, registered := peers[name]; !registered && !ownVars {
-			out[name] = p.facts()
+	var out []suspect
+	for _, s := range suspects {
+		switch peer, registered := peers[s.Name]; {
+		case registered && peer.RepoVars && !peer.Decommissioned:
+			s.facts = render.Facts(peer.Facts)
+		case !registered && !ownVars:
+			s.facts = p.facts()
+		default:
+			continue
 		}
+		out = append(out, s)
 	}
 	return out, nil
 }
 
 // notBefore leaves the suspects for which the fleet's version compiles. Where that is not known, nobody is one.
-func (p *pull) notBefore(ctx context.Context, current *state.Version, suspects []suspect, known map[string]render.Facts) (
-	[]suspect, error) {
+func (p *pull) notBefore(ctx context.Context, current *state.Version, suspects []suspect) ([]suspect, error) {
 	j, err := p.judge(ctx, current)
 	var missing *puller.MissingCommitError
 	if errors.As(err, &missing) {
@@ -170,7 +173,7 @@ func (p *pull) notBefore(ctx context.Context, current *state.Version, suspects [
 	for _, s := range suspects {
 		var broken render.ErrorList
 		if err == nil {
-			_, broken, err = j.compile(ctx, s.Node, known[s.Name])
+			_, broken, err = j.compile(ctx, s.Node, s.facts)
 		}
 		if len(broken) == 0 {
 			out = append(out, s)
@@ -180,14 +183,10 @@ func (p *pull) notBefore(ctx context.Context, current *state.Version, suspects [
 }
 
 // convict leaves the mistakes that no facts of their node excuse: an *elsewhereError, or nil.
-func (j *judge) convict(ctx context.Context, suspects []suspect, known map[string]render.Facts) error {
+func (j *judge) convict(ctx context.Context, suspects []suspect) error {
 	e := &elsewhereError{}
 	for _, s := range suspects {
-		own, ok := known[s.Name]
-		if !ok {
-			continue
-		}
-		_, mistakes, err := j.compile(ctx, s.Node, own)
+		_, mistakes, err := j.compile(ctx, s.Node, s.facts)
 		if err != nil {
 			return err
 		}
@@ -228,12 +227,11 @@ func (a *Agent) hasOwnVars() bool {
 
 // judge compiles a version for other nodes than this one.
 type judge struct {
-	store   *state.Store
-	version *state.Version
-	repo    *render.Repository
-	specs   []apply.Spec
-	facts   render.Facts // of this host
-	view    *render.View // nil: not read
+	store *state.Store
+	repo  *render.Repository
+	specs []apply.Spec
+	here  render.Input // of this host
+	view  *render.View // nil: not read
 }
 
 func (p *pull) judge(ctx context.Context, v *state.Version) (*judge, error) {
@@ -243,17 +241,17 @@ func (p *pull) judge(ctx context.Context, v *state.Version) (*judge, error) {
 	}
 	extensions, _ := action.LoadExtensions(repo) // what is wrong there is wrong for this node as well
 	specs := slices.Concat(p.actions, extensions.Specs())
-	return &judge{store: p.store, version: v, repo: repo, specs: specs, facts: p.facts()}, nil
+	return &judge{store: p.store, repo: repo, specs: specs, here: p.input(ctx, v)}, nil
 }
 
 // certain are the mistakes that a node meets whichever of two hosts it is: this one, or one that is like it but for
 // its names and addresses. None is certain where another depends on the host: it may follow from that.
 func (j *judge) certain(ctx context.Context, n render.Node) (render.ErrorList, error) {
-	cat, one, err := j.compile(ctx, n, j.facts)
+	cat, one, err := j.compile(ctx, n, j.here.Facts)
 	if len(one) == 0 || err != nil || slices.ContainsFunc(one, cat.Hearsay) {
 		return nil, err
 	}
-	_, two, err := j.compile(ctx, n, otherHost(j.facts, n.Name))
+	_, two, err := j.compile(ctx, n, otherHost(j.here.Facts, n.Name))
 	if common := both(one, two); len(common) == len(one) && len(common) == len(two) {
 		return common, err
 	}
@@ -278,7 +276,8 @@ func otherHost(like render.Facts, name string) render.Facts {
 
 // compile makes the catalog of a node with these facts, with its mistakes.
 func (j *judge) compile(ctx context.Context, n render.Node, known render.Facts) (*render.Catalog, render.ErrorList, error) {
-	in := render.Input{Context: ctx, Node: n, Facts: known, Version: j.version.ID, Release: j.version.Release}
+	in := j.here
+	in.Context, in.Node, in.Facts = ctx, n, known
 	if j.repo.AsksForFleet() && j.view == nil {
 		view, err := fleetView(ctx, j.store)
 		if err != nil {

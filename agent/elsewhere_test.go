@@ -131,7 +131,7 @@ func BenchmarkElsewhere(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				j := &judge{version: v, repo: repo, specs: p.actions, facts: facts.Sample("db1"), view: &render.View{}}
+				j := &judge{repo: repo, specs: p.actions, here: render.Input{Facts: facts.Sample("db1"), Version: v.ID}, view: &render.View{}}
 				suspects, err := j.suspects(b.Context(), representatives(cat.Inventory, ""))
 				if len(suspects) > 0 || err != nil {
 					b.Fatal(suspects, err)

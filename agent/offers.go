@@ -40,7 +40,7 @@ func (p *pull) announceEarly(ctx context.Context, v *state.Version) error {
 	if err != nil || !repo.HasServices() {
 		return err
 	}
-	list, _, err := repo.Offers(render.Input{Context: ctx, Node: p.config.Node, Facts: p.facts(), Version: v.ID, Release: v.Release, Agent: p.build})
+	list, _, err := repo.Offers(p.input(ctx, v))
 	var mistakes render.ErrorList
 	if errors.As(err, &mistakes) { // told when it is compiled
 		return nil

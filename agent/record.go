@@ -125,7 +125,7 @@ func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 		st.Reason = refusal(p.out)
 	}
 	if w := p.out.Wait; w != nil && p.lacking != nil && st.Reason == "" {
-		st.Reason, st.Clear = w.Gate+": "+w.Reason, w.Clear
+		saysWait(&st, w)
 	}
 	if n := len(p.out.Warnings); st.Reason == "" && n > 0 {
 		st.Reason = firstLine(p.out.Warnings[n-1])

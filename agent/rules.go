@@ -117,8 +117,9 @@ func (p *pull) tellHeldBack() {
 func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 	p.waitMu.Lock()
 	defer p.waitMu.Unlock()
-	st := p.status(v, w.Gate+": "+w.Reason)
-	st.Kind, st.Clear, st.Gate, st.Holders, st.Since = w.Kind, w.Clear, w.Gate, w.Holders, st.Time
+	st := p.status(v, "")
+	saysWait(&st, w)
+	st.Gate, st.Holders, st.Since = w.Gate, w.Holders, st.Time
 	if before := p.before; before.Version == v.ID && before.Gate == w.Gate {
 		st.Since = before.Time
 		if !before.Since.IsZero() {
@@ -127,6 +128,11 @@ func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 	}
 	p.before = st
 	return st
+}
+
+// saysWait puts into a status what the node waits for.
+func saysWait(st *state.Status, w *lock.Wait) {
+	st.Kind, st.Reason, st.Clear = w.Kind, w.Gate+": "+w.Reason, w.Clear
 }
 
 // waitsNoMore forgets for what the node waited: it has its place.

@@ -22,8 +22,7 @@ type Orders struct {
 func (s *Store) Orders(ctx context.Context, p *Presence, role string, run, waits *Status) (Orders, error) {
 	reads := s.ordersOps(p.Node.Name, role)
 	if waits != nil {
-		lives := []clientv3.Cmp{clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision)}
-		reads = append(reads, clientv3.OpTxn(lives, s.StatusOps(p.Node.Name, Rollout, Pending, *waits), nil))
+		reads = append(reads, clientv3.OpTxn([]clientv3.Cmp{p.Lives()}, s.StatusOps(p.Node.Name, Rollout, Pending, *waits), nil))
 	}
 	txn := s.Client.Txn(ctx).Then(reads...)
 	if run != nil {

@@ -56,7 +56,7 @@ func (s *Store) BeginOp(p *Presence, st Status) clientv3.Op {
 
 func (s *Store) mayBegin(p *Presence) []clientv3.Cmp {
 	return []clientv3.Cmp{
-		clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision),
+		p.Lives(),
 		clientv3.Compare(clientv3.CreateRevision(s.statusKey(Configured, Failed, p.Node.Name)), "=", 0),
 	}
 }
@@ -67,7 +67,7 @@ const InRun = "in the middle of a run"
 // Tell writes what a node says of itself. It is ErrLeaseLost, and nothing is written, when the node was decommissioned or another host has
 // its name by now.
 func (s *Store) Tell(ctx context.Context, p *Presence, ops ...clientv3.Op) error {
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision)).Then(ops...).Commit()
+	done, err := s.Client.Txn(ctx).If(p.Lives()).Then(ops...).Commit()
 	if err == nil && !done.Succeeded {
 		err = ErrLeaseLost
 	}

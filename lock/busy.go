@@ -92,7 +92,7 @@ func (w *Wait) clears(all ...map[int]state.Claim) {
 func (v View) holder(c state.Claim, alive bool) state.Holder {
 	h := state.Holder{Node: c.Node, Step: c.Step, Since: c.Since, Alive: alive}
 	if found, ok := v.Trouble[c.Node]; ok {
-		h.Alive, h.Off, h.Failed = found.Alive, found.Off, found.Failed
+		h.Alive, h.Off, h.Failed, h.Parked = found.Alive, found.Off, found.Failed, found.Parked
 	}
 	return h
 }
@@ -111,9 +111,9 @@ func heldAs(h state.Holder, name string) string {
 
 // behind is why there is no place yet for who queues behind another node. Where a holder does not answer, that one is in the way of both.
 func (v View) behind() *Wait {
-	w := &Wait{Kind: state.WaitQueue, Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Clear: state.NoAction}
+	w := &Wait{Kind: state.WaitQueue, Gate: v.Name, Reason: v.Ahead + " comes first in the queue"}
 	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
-		if c := v.Claims[i]; v.Dead[i] && c.Unread == nil {
+		if c := v.Claims[i]; v.Dead[i] {
 			w.Reason += ", and " + w.held(v, c, false)
 		}
 	}

@@ -54,7 +54,7 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 func (t *Turn) unmoved(r *reading, d Decision, key string, fence int64, retried bool) []clientv3.Cmp {
 	out := []clientv3.Cmp{
 		clientv3.Compare(clientv3.CreateRevision(key), "=", fence),
-		clientv3.Compare(clientv3.ModRevision(t.req.Presence.Key), "=", t.req.Presence.Revision),
+		t.lives(),
 	}
 	if t.follows {
 		out = append(out, clientv3.Compare(clientv3.ModRevision(t.store.CurrentKey()), "=", t.req.VersionRev))

@@ -48,6 +48,7 @@ func (t *Turn) Park(ctx context.Context, st state.Status) error {
 	r, a := &reading{now: state.IncarnationOf(got.Header)}, &answers{got.Responses}
 	t.switches(r, a)
 	t.gates(r, a.kvs())
+	r.view.All = r.gates[state.AllGroups]
 	r.view.Ticking, r.view.Closed = len(a.kvs()) > 0, t.closed()
 	_, err = t.setClock(ctx, r, r.view.parked(t.req.node()+" waits in mid-run for "+st.Reason))
 	return err
@@ -55,7 +56,7 @@ func (t *Turn) Park(ctx context.Context, st state.Status) error {
 
 // parked is what a node that waits in mid-run does about the progress deadline, which does not count while nobody may go on.
 func (v View) parked(why string) Decision {
-	stands := v.Switch != nil || v.Unknown || !v.Grace.IsZero() || v.Closed != ""
+	stands := v.Switch != nil || v.Unknown || !v.Grace.IsZero() || v.Closed != "" || v.All.State == state.Halted
 	switch {
 	case v.Gate.State == state.Halted:
 		return Decision{}

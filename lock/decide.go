@@ -158,7 +158,9 @@ func (v View) full(w *Wait) Decision {
 		d.Expel = deadOnes(v.Guests)
 	}
 	if v.Timed && len(v.Claims) > 0 && v.Gate.State != state.Halted {
-		d.Stalled, d.Arm, d.Late = v.Gate.Clock && !v.Ticking, !v.Gate.Clock, v.busy().Reason
+		if d.Stalled, d.Arm = v.Gate.Clock && !v.Ticking, !v.Gate.Clock; d.Stalled {
+			d.Late = v.busy().Reason
+		}
 	}
 	return d
 }

@@ -22,12 +22,10 @@ func (t *Turn) incarnation(r *reading, a *answers) {
 	r.unmoved(t.store.IncarnationKey(), on)
 	r.unmoved(t.store.GraceKey(), grace)
 	r.wasRev = revisionOf(on)
-	known := false
 	for _, kv := range on {
-		was, err := state.Read[state.Incarnation](t.store, kv)
-		r.was, known = was, err == nil
+		r.was, _ = state.Read[state.Incarnation](t.store, kv) // one that cannot be read is none
 	}
-	r.view.Unknown = t.store.ServesHosts() && !(known && r.now.Continues(r.was))
+	r.view.Unknown = t.store.ServesHosts() && !r.now.Continues(r.was)
 	for _, kv := range grace {
 		until, err := state.Read[state.Moment](t.store, kv)
 		if r.view.Grace = until.Time; err != nil || until.IsZero() {
@@ -39,7 +37,7 @@ func (t *Turn) incarnation(r *reading, a *answers) {
 // vouch compares the length of etcd's raft log with the record where the node would be admitted: a snapshot that was restored may come up with the ids
 // and the term of before. ErrMoved: the doubt is on record.
 func (t *Turn) vouch(ctx context.Context, r *reading) error {
-	if !t.store.ServesHosts() || r.was.Lead == nil || Decide(r.view).Wait != nil {
+	if !t.store.ServesHosts() || r.was.Lead == nil {
 		return nil
 	}
 	is, err := t.store.Incarnation(ctx)

@@ -52,13 +52,7 @@ func TestStartSeen(t *testing.T) {
 // TestOnce: a step that runs once in the fleet's life has its result in every version; who was chosen for it keeps its place also when it is gone.
 func TestOnce(t *testing.T) {
 	f := newFleet(t)
-	e, step := of(1), chosenStep("migrate")
-	e.Once, step.Once = true, true
-	c := f.elect(f.request("master000", "master"), e)
-	read, err := c.Record(f.ctx, step, 0)
-	f.must(err)
-	f.must(c.Start(f.ctx, step, "1", read))
-	f.must(c.Publish(f.ctx, step, "1", state.StepResult{Result: "ok"}, []byte(`1`), 0))
+	e, step := f.migrated()
 	f.decommission("master000")
 	f.propose("v2")
 	q := f.request("master001", "master")
@@ -71,9 +65,9 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestOnceAgain: a step that is to run again in the fleet's life is taken by another node where the chosen one was given up.
-func TestOnceAgain(t *testing.T) {
-	f := newFleet(t)
+// migrated is a step that ran once in the fleet's life, on master000.
+func (f *fleet) migrated() (Election, Step) {
+	f.t.Helper()
 	e, step := of(1), chosenStep("migrate")
 	e.Once, step.Once = true, true
 	c := f.elect(f.request("master000", "master"), e)
@@ -81,6 +75,13 @@ func TestOnceAgain(t *testing.T) {
 	f.must(err)
 	f.must(c.Start(f.ctx, step, "1", read))
 	f.must(c.Publish(f.ctx, step, "1", state.StepResult{Result: "ok"}, []byte(`1`), 0))
+	return e, step
+}
+
+// TestOnceAgain: a step that is to run again in the fleet's life is taken by another node where the chosen one was given up.
+func TestOnceAgain(t *testing.T) {
+	f := newFleet(t)
+	e, _ := f.migrated()
 	if _, err := f.Settle(f.ctx, "migrate", "ada", false); err != nil {
 		t.Fatal(err)
 	}

@@ -302,6 +302,14 @@ func TestDeadlineOfParked(t *testing.T) {
 	}
 	_, err := f.Unpause(f.ctx)
 	f.must(err)
+	_, _, err = f.Halt(f.ctx, "ada", "slow")
+	f.must(err)
+	f.must(turn.Park(f.ctx, waits))
+	if g := f.gate("web"); g.State == state.Halted || g.Clock || f.there(clock) {
+		t.Errorf("it counts while the rollout is halted: %+v", g)
+	}
+	_, err = f.Resume(f.ctx, "", "ada")
+	f.must(err)
 	f.must(turn.Park(f.ctx, waits))
 	f.gone(clock)
 	f.must(turn.Park(f.ctx, waits))

@@ -26,7 +26,7 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 	if err := t.holders(ctx, r, d); err != nil {
 		return false, err
 	}
-	if d.Yield && !d.Stalled && !d.Arm {
+	if d.Yield {
 		return true, t.yield(ctx, r)
 	}
 	if set, err := t.setClock(ctx, r, *d); set || err != nil {

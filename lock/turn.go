@@ -195,7 +195,7 @@ func (t *Turn) frozen(ctx context.Context, r *reading) error {
 	case len(r.others) > 0 && t.roster != nil: // no claim is made in a group without a roster
 		return cmp.Or(t.regroup(ctx, r), ErrMoved)
 	case len(r.others) > 0 || t.rosterless(r):
-		return cmp.Or(t.freeze(ctx, t.roster == nil), ErrMoved)
+		return cmp.Or(t.freeze(ctx, true), ErrMoved)
 	}
 	return nil
 }
@@ -213,10 +213,14 @@ func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 		}
 	}
 	if d.Wait == nil && t.slots {
-		if err := cmp.Or(t.survey(ctx, r), t.vouch(ctx, r)); err != nil {
+		if err := t.survey(ctx, r); err != nil {
 			return Decision{}, err
 		}
-		d = Decide(r.view)
+		if d = Decide(r.view); d.Wait == nil {
+			if err := t.vouch(ctx, r); err != nil {
+				return Decision{}, err
+			}
+		}
 	}
 	if d.Wait == nil {
 		return d, nil

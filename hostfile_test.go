@@ -25,7 +25,6 @@ var byPath = map[string][]string{
 // mayByPath are the files that use them, and where: in directories that only root can change.
 var mayByPath = map[string]string{
 	"apply/orphan.go":                 "notes in the state directory",
-	"apply/started.go":                "notes in the state directory",
 	"apply/private.go":                "a directory of its own with mode 0700, which it made",
 	"apply/restore.go":                "the index of kept files in the state directory",
 	"apply/action/extension_store.go": "fetched extensions in the state directory",

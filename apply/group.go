@@ -39,8 +39,7 @@ type group struct {
 	turns   []*turn             // those that wait in it
 	left    map[*boundStep]bool // those that have not ended
 
-	asked  sync.Once
-	answer error // of the gate
+	gate onceOnly // whether the steps may change the host: they do it within the moments that one step may take
 
 	mu    sync.Mutex
 	shut  bool
@@ -66,14 +65,6 @@ func (g *group) add(p *Prepared) bool {
 	}
 	g.at[p.At.Place()], g.paths[p.At.Path()] = true, true
 	return true
-}
-
-// held asks once for all steps of the group whether they may change the host. They do it within the moments that one step may take.
-func (g *group) held(ask func() error) func() error {
-	return func() error {
-		g.asked.Do(func() { g.answer = ask() })
-		return g.answer
-	}
 }
 
 // close takes no more steps.
@@ -177,7 +168,7 @@ func (s *running) grouped(ctx context.Context, change Change) (Output, error) {
 // alone.
 func (s *running) put(p *Prepared, others error) error {
 	if others != nil && p.New != nil {
-		if err := hostfile.SyncAll([]*hostfile.Candidate{p.New}); err != nil {
+		if err := p.New.Sync(); err != nil {
 			return err
 		}
 	}

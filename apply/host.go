@@ -78,6 +78,11 @@ func (h *Host) Once(key string, do func() error) error {
 		h.once[key] = o
 	}
 	h.mu.Unlock()
+	return o.get(do)
+}
+
+// get does it, the first time, and is what came of it.
+func (o *onceOnly) get(do func() error) error {
 	o.Do(func() { o.err = do() })
 	return o.err
 }

@@ -35,10 +35,14 @@ func Leaving(ctx context.Context) bool {
 	if yes, ok := preparing.Value().(bool); err == nil && ok && yes {
 		return true
 	}
-	return stopping(ctx)
+	is, err := bus.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1").GetProperty("org.freedesktop.systemd1.Manager.SystemState")
+	if err != nil {
+		return stopping(ctx)
+	}
+	return is.Value() == "stopping"
 }
 
-// stopping asks systemd, which knows of a shutdown once logind let it begin.
+// stopping asks systemd without the bus. It knows of a shutdown once logind let it begin.
 func stopping(ctx context.Context) bool {
 	h := Host{Root: "/"}
 	out, err := h.Run(ctx, Command{Args: []string{"systemctl", "is-system-running"}})
@@ -68,17 +72,8 @@ func (s *running) leaves(ctx context.Context) bool {
 		s.stopBecause(err)
 		return true
 	}
-	s.leave()
+	s.boots(errLeaving, &s.report.Leaving)
 	return true
-}
-
-// leave ends the run for a boot that somebody else makes.
-func (s *running) leave() {
-	s.r.Outcome, s.r.Reason = Pending, errLeaving.Error()
-	s.mu.Lock()
-	s.report.Leaving = !s.over
-	s.mu.Unlock()
-	s.stopBecause(errLeaving)
 }
 
 // stillLeaving reports a command that asked for a boot which has not come yet: to run it again would ask for another one.
@@ -86,6 +81,6 @@ func (s *running) stillLeaving(ctx context.Context) bool {
 	if _, itself := s.act.(Rebooter); itself || s.Host.Leaving == nil || !s.Host.Leaving(ctx) {
 		return false
 	}
-	s.leave()
+	s.boots(errLeaving, &s.report.Leaving)
 	return true
 }

@@ -85,13 +85,17 @@ func (o Orphan) alive() bool {
 
 // note remembers a command while it runs, and returns how to forget it. A note that cannot be written is no reason not to run.
 func (h *Host) note(pid int) (forget func()) {
+	leader, _ := readStat(strconv.Itoa(pid))
+	return h.writeNote(strconv.Itoa(pid), noted{Orphan: Orphan{pid, leader.started}})
+}
+
+func (h *Host) writeNote(name string, n noted) (forget func()) {
 	if h.Notes == "" || os.MkdirAll(h.Notes, 0o700) != nil {
 		return func() {}
 	}
-	path := filepath.Join(h.Notes, strconv.Itoa(pid))
-	leader, _ := readStat(strconv.Itoa(pid))
+	path := filepath.Join(h.Notes, name)
 	// Encoding cannot fail: numbers and texts.
-	data, _ := json.Marshal(Orphan{pid, leader.started})
+	data, _ := json.Marshal(n)
 	if os.WriteFile(path, data, 0o600) != nil {
 		return func() {}
 	}

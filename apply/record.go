@@ -183,10 +183,12 @@ func (s *running) hold(ctx context.Context) bool {
 		return true
 	}
 	ask := func() error { return s.Gates.Hold(ctx, s.gated()) }
+	var err error
 	if s.group != nil {
-		ask = s.group.held(ask)
+		err = s.group.gate.get(ask)
+	} else {
+		err = ask()
 	}
-	err := ask()
 	var pending *PendingError
 	switch {
 	case err == nil:

@@ -36,9 +36,7 @@ func (x *execution) settle(ctx context.Context) error {
 	if x.unsettled != nil || x.unsynced.Empty() {
 		return x.unsettled
 	}
-	changes := x.unsynced
-	x.unsynced = hostfile.Unsynced{}
-	if err := x.write(ctx, changes.Sync); err != nil {
+	if err := x.write(ctx, x.unsynced.Sync); err != nil {
 		x.unsettled = fmt.Errorf("what the run changed may not survive a power loss: %w", err)
 		return x.unsettled
 	}
@@ -53,8 +51,6 @@ func (x *execution) write(ctx context.Context, do func() error) error {
 
 // changed notes what the step changed, to be settled.
 func (s *running) changed(p *Prepared) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if p.New == nil {
 		return s.unsynced.AddAttributes(p.At)
 	}
@@ -74,8 +70,6 @@ func (s *running) found(ctx context.Context) error {
 				return struct{}{}, err
 			}
 			defer at.Close()
-			s.mu.Lock()
-			defer s.mu.Unlock()
 			err = s.unsynced.AddName(at)
 			if bad := s.unsynced.AddAttributes(at); err == nil && !notThere(bad) {
 				err = bad

@@ -3,7 +3,6 @@ package apply
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,16 +15,7 @@ const markVariable = "PULLET_COMMAND"
 // noteStart remembers the mark of a command that is about to start, and returns how to forget it once its process is on record.
 func (h *Host) noteStart() (mark string, forget func()) {
 	mark = rand.Text()
-	if h.Notes == "" || os.MkdirAll(h.Notes, 0o700) != nil {
-		return mark, func() {}
-	}
-	path := filepath.Join(h.Notes, "command-"+mark)
-	// Encoding cannot fail: a text.
-	data, _ := json.Marshal(noted{Mark: mark})
-	if os.WriteFile(path, data, 0o600) != nil {
-		return mark, func() {}
-	}
-	return mark, func() { _ = os.Remove(path) } // its name sorts before those of private directories: see Orphans
+	return mark, h.writeNote("command-"+mark, noted{Mark: mark}) // its name sorts before those of private directories: see Orphans
 }
 
 // marked is the session of a process that has a mark in its environment, which its own children inherit.

@@ -149,7 +149,7 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 	case err != nil:
 		r.fail(err)
 	case out.Reboot:
-		s.reboot()
+		s.boots(errReboot, &s.report.Reboot)
 		return // no end on record: the run goes on behind this step after the boot
 	case s.leaves(ctx):
 		return // as above
@@ -284,13 +284,14 @@ func (s *running) turn() bool {
 	return false
 }
 
-// reboot ends the run for a boot: the journal has the step's start, and the next pull after the boot goes on behind it.
-func (s *running) reboot() {
-	s.r.Outcome, s.r.Reason = Pending, errReboot.Error()
+// boots ends the run for a boot, and notes in the report whose boot that is: the journal has the step's start, and the next pull after the boot goes on
+// behind it.
+func (s *running) boots(why error, whose *bool) {
+	s.r.Outcome, s.r.Reason = Pending, why.Error()
 	s.mu.Lock()
-	s.report.Reboot = !s.over
+	*whose = !s.over
 	s.mu.Unlock()
-	s.stopBecause(errReboot)
+	s.stopBecause(why)
 }
 
 // stop ends the run because it was told to: that is no failure of the step.

@@ -79,7 +79,7 @@ func (c *checkedFile) write(path string, w wanted, fill func(io.Writer) error) e
 	if err := fill(c); err != nil {
 		return err
 	}
-	return errors.Join(w.set(c.Candidate), c.Place())
+	return errors.Join(w.set(c.Candidate), c.PlaceUnsynced()) // nobody needs it after a power loss
 }
 
 // copyTo writes the content that was accepted.

@@ -3,6 +3,7 @@ package hostfile
 import (
 	"errors"
 	"os"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,8 +39,11 @@ func SyncAll(all []*Candidate) error {
 }
 
 // Unsynced is what was changed and need not be durable yet: directories in which names changed, and files whose attributes did. The zero value is
-// nothing. It is for one goroutine at a time.
-type Unsynced struct{ on map[uint64]*changedFS }
+// nothing. It is safe for concurrent use, and holds nobody up while a file system hangs.
+type Unsynced struct {
+	mu sync.Mutex
+	on map[uint64]*changedFS
+}
 
 // changedFS are the changes on one file system.
 type changedFS struct {
@@ -76,6 +80,35 @@ func (u *Unsynced) AddAttributes(e *Entry) error {
 }
 
 func (u *Unsynced) add(info Info, open func() (*os.File, error)) error {
+	if u.covers(info) {
+		return nil
+	}
+	f, err := open()
+	if err != nil {
+		return err
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if c := u.fs(info); c.files[info.st.Ino] == nil && !c.many {
+		c.files[info.st.Ino] = f
+		return nil
+	}
+	return f.Close() // another was faster
+}
+
+// covers reports that a file need not be opened: it is noted, or all of its file system is by now.
+func (u *Unsynced) covers(info Info) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	c := u.fs(info)
+	if c.files[info.st.Ino] == nil && len(c.files) >= manyFiles { // one of them stands for the file system
+		c.many = true
+	}
+	return c.many || c.files[info.st.Ino] != nil
+}
+
+// fs are the changes on the file system of a file.
+func (u *Unsynced) fs(info Info) *changedFS {
 	if u.on == nil {
 		u.on = map[uint64]*changedFS{}
 	}
@@ -84,30 +117,26 @@ func (u *Unsynced) add(info Info, open func() (*os.File, error)) error {
 		c = &changedFS{files: map[uint64]*os.File{}}
 		u.on[info.st.Dev] = c
 	}
-	if c.many || c.files[info.st.Ino] != nil {
-		return nil
-	}
-	if len(c.files) == manyFiles { // one of them stands for the file system
-		c.many = true
-		return nil
-	}
-	f, err := open()
-	if err == nil {
-		c.files[info.st.Ino] = f
-	}
-	return err
+	return c
 }
 
 // Empty reports that there is nothing to make durable.
-func (u *Unsynced) Empty() bool { return len(u.on) == 0 }
+func (u *Unsynced) Empty() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.on) == 0
+}
 
 // Sync makes durable what was noted, and forgets it.
 func (u *Unsynced) Sync() error {
+	u.mu.Lock()
+	all := u.on
+	u.on = nil
+	u.mu.Unlock()
 	var err error
-	for _, c := range u.on {
+	for _, c := range all {
 		err = errors.Join(err, c.sync())
 	}
-	u.on = nil
 	return err
 }
 

@@ -49,16 +49,16 @@ func (c *compiler) idlePatterns(doc *document) {
 	if len(c.inventory) == 0 {
 		return
 	}
-	groups, roles := c.fleet.Rollout.GroupMappings, c.roles()
+	groups, roles := c.fleet.Rollout.GroupMappings, slices.Collect(maps.Keys(c.roles()))
+	named := slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return role == "" })
 	for _, group := range slices.Sorted(maps.Keys(groups)) {
 		for _, p := range groups[group] {
 			matches := func(role string) bool { return p.re == nil || p.re.MatchString(role) }
-			if slices.ContainsFunc(slices.Collect(maps.Keys(roles)), matches) {
+			if slices.ContainsFunc(roles, matches) {
 				continue
 			}
 			e := doc.errorAt(doc.find("rollout", "groupMappings", group), "groupMappings: no node of the inventory has a role that matches %q", shortened(p.text))
-			delete(roles, "")
-			e.Severity, e.Hint = Warning, didYouMean(p.text, slices.Collect(maps.Keys(roles)))
+			e.Severity, e.Hint = Warning, didYouMean(p.text, slices.Clone(named))
 			c.warned = append(c.warned, e)
 		}
 	}

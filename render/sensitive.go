@@ -62,6 +62,9 @@ func (s Secrets) In(text string) bool {
 
 // inNode reports a secret in a value, as it is or as it stands in the source.
 func (s Secrets) inNode(doc *document, n *yaml.Node) bool {
+	if s.named == nil && len(s.values) == 0 {
+		return false
+	}
 	n = resolve(n)
 	if n.Kind == yaml.ScalarNode {
 		return s.In(n.Value) || doc != nil && s.In(doc.from.src.scalarAt(doc.pos(n), n))

@@ -53,11 +53,8 @@ func (a *app) decommission(ctx context.Context, store *state.Store, node string,
 	if len(done.Freed) > 0 {
 		fmt.Fprintf(a.out, "; freed %s", strings.Join(done.Freed, ", "))
 	}
-	o, err := store.Overview(ctx, false)
-	if err != nil {
-		return err
-	}
-	if slices.Contains(stillListed(o), node) {
+	o, unread := store.Overview(ctx, false) // it is done: what cannot be read now is only a hint
+	if unread == nil && slices.Contains(stillListed(o), node) {
 		fmt.Fprint(a.out, "; it is still listed under nodes/: remove it there")
 	}
 	_, err = fmt.Fprintln(a.out)

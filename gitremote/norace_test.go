@@ -1,0 +1,5 @@
+//go:build !race
+
+package gitremote
+
+const raced = false

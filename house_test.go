@@ -33,7 +33,8 @@ var mayImport = map[string][]string{
 	"agent":             {"ownfile", "plain", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
 	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {}, "scripts/overlay": {},
-	"cmd/pullet": {"", "ownfile", "plain", "agent", "reference", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
+	"scripts/mutation": {"scripts/overlay"},
+	"cmd/pullet":       {"", "ownfile", "plain", "agent", "reference", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "lock"},
 }
 
 // TestImportsRunOneWay holds the packages to the table.

@@ -1,0 +1,98 @@
+// Command mutation puts faults into packages, one at a time, and says which test finds each: scripts/mutants.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// core are the packages whose tests are tried without arguments.
+var core = []string{"lock", "apply", "state", "agent"}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	flags := flag.NewFlagSet("scripts/mutants", flag.ExitOnError)
+	sample := flags.Int("n", 10, "how many mutants of each place")
+	seed := flags.Int("seed", 1, "which mutants")
+	list := flags.Bool("list", false, "print the mutants, and test none")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if args = flags.Args(); len(args) == 0 {
+		args = core
+	}
+	dir, err := os.MkdirTemp("", "mu")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	t := tally{bench: &bench{dir: dir, limits: map[string]time.Duration{}}, out: out, list: *list}
+	for _, arg := range args {
+		p, err := parsePlace(arg)
+		if err != nil {
+			return err
+		}
+		all, err := p.ranked(*seed)
+		if err != nil {
+			return err
+		}
+		if err := t.place(ctx, all, *sample); err != nil {
+			return err
+		}
+	}
+	if !*list {
+		fmt.Fprintf(out, "%d of %d mutants killed (seed %d)\n", t.killed, t.tried, *seed)
+	}
+	return nil
+}
+
+// tally counts what came of mutants.
+type tally struct {
+	bench         *bench
+	out           io.Writer
+	list          bool
+	tried, killed int
+}
+
+// place tries mutants until enough compiled.
+func (t *tally) place(ctx context.Context, all []*mutant, sample int) error {
+	for tried := 0; len(all) > 0 && tried < sample; all = all[1:] {
+		if t.list {
+			fmt.Fprintln(t.out, all[0])
+			tried++
+			continue
+		}
+		by, err := t.bench.killedBy(ctx, all[0])
+		if errors.Is(err, errNotCompiled) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		tried++
+		t.tried++
+		if by == "" {
+			fmt.Fprintf(t.out, "ALIVE   %s\n", all[0])
+			continue
+		}
+		t.killed++
+		fmt.Fprintf(t.out, "killed  %s\n        by %s\n", all[0], filepath.ToSlash(by))
+	}
+	return nil
+}

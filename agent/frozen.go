@@ -2,8 +2,8 @@ package agent
 
 import (
 	"context"
-	"time"
 
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
@@ -15,7 +15,7 @@ func (p *pull) frozen(ctx context.Context, begins *state.Version) (bool, error) 
 		return false, err
 	}
 	f := p.local.Frozen
-	if f == nil || f.Ended(time.Now()) {
+	if f == nil || p.store == nil && f.Ended(apply.Boot()) { // etcd ends it by its own clock
 		return false, nil
 	}
 	p.out.Wait = (&lock.Switched{What: f.Scope, Clear: "pullet enable --" + f.Scope, Switch: f.Switch}).Frozen()
@@ -51,15 +51,15 @@ func (p *pull) learnFreeze(ctx context.Context, begins *state.Version) error {
 	if err != nil {
 		return err
 	}
-	w, scope := word.Freeze, word.Scope
 	p.ordered, p.begun = word.Commands, word.Begun
 	was := p.local.Frozen
-	p.local.Frozen = nil
-	if w != nil {
-		p.local.Frozen = &state.Freeze{Switch: *w, Scope: scope.String()}
+	var now *state.Freeze
+	if word.Freeze != nil {
+		now = state.NewFreeze(*word.Freeze, word.Scope, apply.Boot())
 	}
-	if was == nil && w == nil || was != nil && w != nil && was.At.Equal(w.At) && was.Scope == scope.String() {
+	if now.Same(was) {
 		return nil
 	}
+	p.local.Frozen = now
 	return p.local.Save(p.config.Paths.State)
 }

@@ -61,6 +61,26 @@ func TestCommandEndsByEtcdsClock(t *testing.T) {
 	}
 }
 
+// TestFreezeAway: a node that cannot ask etcd counts the time of a freeze from when it learned of it, whatever the clocks say.
+func TestFreezeAway(t *testing.T) {
+	for _, off := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
+		at := time.Now().Add(off) // by the clock of who set it
+		f := NewFreeze(Switch{AllChanges: true, At: at, Until: at.Add(time.Hour)}, GlobalScope(), "this boot")
+		f.Seen = f.Seen.Add(off) // as this host's clock was
+		if f.Ended("this boot") {
+			t.Errorf("%s: it was set for an hour, just now", off)
+		}
+		f.Up -= 2 * time.Hour
+		if !f.Ended("this boot") {
+			t.Errorf("%s: its hour is over", off)
+		}
+		f.Until = time.Time{}
+		if f.Ended("this boot") || f.Ended("another boot") {
+			t.Errorf("%s: it has no end", off)
+		}
+	}
+}
+
 // end ends the lease of a key, as time does.
 func end(t *testing.T, s *Store, key string) {
 	t.Helper()

@@ -71,10 +71,15 @@ func (l Local) Order(rollout string) int64 {
 
 // SincePull is how long ago the last pull was. Within one boot the clock that somebody may have set does not count.
 func (l Local) SincePull(boot string) time.Duration {
-	if l.PullBoot == boot {
-		return bootClock() - l.PullUp
+	return since(l.LastPull, l.PullBoot, l.PullUp, boot)
+}
+
+// since is how long ago something was: by the time since the boot, or, where that was another boot, by the clock of the host.
+func since(at time.Time, atBoot string, up time.Duration, boot string) time.Duration {
+	if atBoot == boot {
+		return bootClock() - up
 	}
-	return time.Since(l.LastPull)
+	return time.Since(at)
 }
 
 // keptGaps tell how often a node pulls.

@@ -78,8 +78,31 @@ func (s *Store) ordersOf(node, role string, answers []*pb.ResponseOp) (o Orders)
 // Freeze is the switch that stops all changes of this node, as it knew it last: it holds also while etcd is away.
 type Freeze struct {
 	Switch
-	Scope string `json:"scope"` // "host web1", "role web", "global"
+	Scope string        `json:"scope"`          // "host web1", "role web", "global"
+	Seen  time.Time     `json:"seen,omitzero"`  // when this node learned of it, by its own clock
+	Boot  string        `json:"boot,omitempty"` // of that moment
+	Up    time.Duration `json:"up,omitempty"`   // of the host at that moment
 }
 
-// Ended reports that the time of a freeze is over, by this host's clock.
-func (f *Freeze) Ended(now time.Time) bool { return !f.Until.IsZero() && now.After(f.Until) }
+// NewFreeze is a switch of a scope that the node learns of now.
+func NewFreeze(w Switch, scope Scope, boot string) *Freeze {
+	return &Freeze{w, scope.String(), time.Now().UTC(), boot, bootClock()}
+}
+
+// Same reports that both are one switch.
+func (f *Freeze) Same(other *Freeze) bool {
+	if f == nil || other == nil {
+		return f == other
+	}
+	return f.At.Equal(other.At) && f.Scope == other.Scope
+}
+
+// Ended reports that the time of a freeze is over, for a node that cannot ask etcd. The time counts from when the node learned of it: the clock of who
+// set it may be wrong, and that of this host may have been set since.
+func (f *Freeze) Ended(boot string) bool {
+	seen := f.Seen
+	if seen.IsZero() { // a record of an older pullet
+		seen = f.At
+	}
+	return !f.Until.IsZero() && since(seen, f.Boot, f.Up, boot) > f.Until.Sub(f.At)
+}

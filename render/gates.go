@@ -1,28 +1,20 @@
 package render
 
-import (
-	"slices"
-	"strings"
-)
+import "slices"
 
 // gated reports a step that nodes wait for each other at.
 func (o RunOptions) gated() bool {
 	return o.Sync || o.Serialize != nil || o.Target != nil || o.FailAfterAllTargetsRan
 }
 
-// checkGateName refuses a name with a template action for a step with a gate: the gate is found by the name, on every node.
+// checkGateName refuses a name that may differ between nodes for a step with a gate: the gate is found by the name, on every node.
 func (d *decoder) checkGateName(b *stepBody, o RunOptions) {
 	if !o.gated() {
 		return
 	}
 	for _, e := range entries(b.node) {
-		if e.key.Value != "name" {
-			continue
-		}
-		err := d.doc.errorAt(e.value, "a step with sync, serialize or target has a name without template actions: nodes find each other by it")
-		line, _, _ := strings.Cut(err.Excerpt, "\n")
-		if _, name, _ := strings.Cut(line, "name:"); strings.Contains(strings.SplitN(name, ",", 2)[0], "{{") {
-			d.errs = append(d.errs, err)
+		if e.key.Value == "name" && !d.doc.from.asWritten(e.key, e.value) {
+			d.failf(e.value, "a step with sync, serialize or target has a name without template actions: nodes find each other by it")
 		}
 	}
 }

@@ -46,20 +46,41 @@ func (r *rendered) Write(p []byte) (int, error) {
 
 // position maps a line and column of the output (both from 1) to the source.
 func (r *rendered) position(line, col int) Position {
+	offset := r.offset(line, col)
+	if r.segs == nil { // a plain file: the text is the source
+		return r.src.pos(offset)
+	}
+	seg := r.segs[r.segment(offset)]
+	at := seg.src
+	if seg.literal {
+		at += offset - seg.out
+	}
+	return r.src.pos(at)
+}
+
+// offset is where a line and column of the output are.
+func (r *rendered) offset(line, col int) int {
 	if r.lines == nil {
 		r.lines = lineStarts(r.text)
 	}
 	start := r.lines[min(max(line, 1), len(r.lines))-1]
-	offset := start + bytesOf(r.text[start:], col-1)
-	if r.segs == nil { // a plain file: the text is the source
-		return r.src.pos(offset)
+	return start + bytesOf(r.text[start:], col-1)
+}
+
+// segment is the number of the segment that an offset of the output is in.
+func (r *rendered) segment(offset int) int {
+	return max(sort.Search(len(r.segs), func(i int) bool { return r.segs[i].out > offset })-1, 0)
+}
+
+// literal reports a part of the output that stands in the source in one piece: no action wrote any of it, and none chose it.
+func (r *rendered) literal(from, to int) bool {
+	for i := r.segment(from); i < len(r.segs) && r.segs[i].out < to; i++ {
+		seg, first := r.segs[i], r.segs[r.segment(from)]
+		if !seg.literal || seg.src-seg.out != first.src-first.out {
+			return false
+		}
 	}
-	i := max(sort.Search(len(r.segs), func(i int) bool { return r.segs[i].out > offset })-1, 0)
-	at := r.segs[i].src
-	if r.segs[i].literal {
-		at += offset - r.segs[i].out
-	}
-	return r.src.pos(at)
+	return true
 }
 
 // bytesOf is how many bytes the first characters of a text have: YAML counts columns in characters.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,18 +167,31 @@ func (p *pull) withdrawAllBut(ctx context.Context, list []render.Offer) error {
 // lacks is the wait of a node that cannot compile a version because nobody has announced a service yet: all that is wrong stands where
 // services are read. That needs more time, and is no fault of the commit or of the node.
 func (p *pull) lacks(v *state.Version, mistakes render.ErrorList) *lock.Wait {
+	var lacking string
 	for _, m := range mistakes {
-		if !strings.Contains(m.Excerpt, "services") {
+		name := p.unannounced(m.Services)
+		if name == "" {
 			return nil
 		}
+		lacking = cmp.Or(lacking, name)
 	}
-	for _, name := range p.asked.sorted() {
-		if len(p.known[name]) == 0 {
-			return &lock.Wait{
-				Kind: state.WaitService, Gate: "service " + name, Reason: fmt.Sprintf("nobody has announced it, and version %s does not compile without it: %s", v, firstLine(mistakes)),
-				Clear: "it goes on when a host offers it, by base/services.yaml or service.publish", Since: time.Now(),
-			}
+	return &lock.Wait{
+		Kind: state.WaitService, Gate: "service " + lacking, Reason: fmt.Sprintf("nobody has announced it, and version %s does not compile without it: %s", v, firstLine(mistakes)),
+		Clear: "it goes on when a host offers it, by base/services.yaml or service.publish", Since: time.Now(),
+	}
+}
+
+// unannounced is the first of these services that nobody has announced, "" where somebody has announced each. An empty name stands for any
+// service that was asked for.
+func (p *pull) unannounced(services []string) string {
+	for _, name := range services {
+		names := []string{name}
+		if name == "" {
+			names = p.asked.sorted()
+		}
+		if i := slices.IndexFunc(names, func(s string) bool { return len(p.known[s]) == 0 }); i >= 0 {
+			return names[i]
 		}
 	}
-	return nil
+	return ""
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -25,6 +26,9 @@ type decoder struct {
 type selfDecoding interface {
 	decode(d *decoder, n *yaml.Node)
 }
+
+// errMissing is the cause of a mistake about a field that has to be there.
+var errMissing = errors.New("is missing")
 
 func (d *decoder) failf(n *yaml.Node, format string, args ...any) {
 	d.errs = append(d.errs, d.doc.errorAt(n, format, args...))

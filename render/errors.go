@@ -45,12 +45,14 @@ type Error struct {
 	Hint     string   `json:"hint,omitempty"`  // what to do about it
 	Hosts    []string `json:"hosts,omitempty"` // for which it was found, where others do not have it
 	Excerpt  string   `json:"-"`               // the source line, with a caret below the place
-	notYet   bool     // it is no mistake in the source: only a run can tell
+	Services []string `json:"-"`               // that the failing action or expression reads; "" is one whose name it computes
+	line     string   // of the source, whole
+	cause    error    // what the message tells, for those who decide; nil: nothing but the message
 	hearsay  bool     // it is about a fact
 }
 
-// Is tells a template that needs what only a run can tell from one with a mistake.
-func (e *Error) Is(target error) bool { return target == ErrNotYet && e.notYet }
+// Unwrap is the cause, such as ErrNotYet; nil where there is none but the message.
+func (e *Error) Unwrap() error { return e.cause }
 
 // Error is the mistake in one line.
 func (e *Error) Error() string {

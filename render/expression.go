@@ -108,13 +108,16 @@ func (e Expression) Outputs() []string {
 func (e *Expression) error(err error) *Error {
 	var at *file.Error
 	if !errors.As(err, &at) {
-		return e.doc.errorAt(e.node, "expression %q: %v", e.Text, err)
+		out := e.doc.errorAt(e.node, "expression %q: %v", e.Text, err)
+		out.Services = readsServices(e.Text)
+		return out
 	}
 	col := e.node.Column + at.From
 	if e.node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
 		col++
 	}
 	out := e.doc.from.errorAt(e.node.Line, col, "expression: %s", at.Message)
+	out.cause, out.Services = err, readsServices(e.Text)
 	if e.node.Style == 0 && strings.Contains(at.Message, "EOF") && strings.Contains(e.doc.from.line(e.node.Line), e.Text+" #") {
 		out.Hint = "for YAML a comment begins at the #: write .name for #.name, or put the expression in quotes"
 	}

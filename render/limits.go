@@ -2,6 +2,7 @@ package render
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -55,9 +56,9 @@ type pool struct{ work, values int }
 func newPool() *pool { return &pool{maxAllWork, maxAllValues} }
 
 // What everything says that comes after the one who took the last. It is told once.
-const (
-	allSpent      = "the templates and expressions of this host take too much work together"
-	tooManyValues = "the files of this host have too many values together"
+var (
+	errSpent         = errors.New("the templates and expressions of this host take too much work together")
+	errTooManyValues = errors.New("the files of this host have too many values together")
 )
 
 func (p *pool) spend(work int) error {
@@ -65,7 +66,7 @@ func (p *pool) spend(work int) error {
 		return nil
 	}
 	if p.work -= max(work, 0); p.work < 0 {
-		return fmt.Errorf("%s: more than %d steps", allSpent, maxAllWork)
+		return fmt.Errorf("%w: more than %d steps", errSpent, maxAllWork)
 	}
 	return nil
 }
@@ -82,19 +83,19 @@ func (p *pool) hold(values int) error {
 		return nil
 	}
 	if p.values -= values; p.values < 0 {
-		return fmt.Errorf("%s: more than %d", tooManyValues, maxAllValues)
+		return fmt.Errorf("%w: more than %d", errTooManyValues, maxAllValues)
 	}
 	return nil
 }
 
 // Spent reports a catalog that takes more work than is allowed.
-func Spent(err error) bool { return err != nil && strings.Contains(err.Error(), allSpent) }
+func Spent(err error) bool { return errors.Is(err, errSpent) }
 
 // onlyFirst leaves one of the mistakes that say that all is spent.
 func onlyFirst(errs ErrorList) ErrorList {
 	seen := false
 	return slices.DeleteFunc(errs, func(e *Error) bool {
-		spent := strings.Contains(e.Message, allSpent) || strings.Contains(e.Message, tooManyValues)
+		spent := errors.Is(e, errSpent) || errors.Is(e, errTooManyValues)
 		drop := spent && seen
 		seen = seen || spent
 		return drop

@@ -85,8 +85,8 @@ func (f textFile) asks(at int) bool {
 	return slices.ContainsFunc(templateAction.FindAllStringIndex(f.text, -1), func(m []int) bool { return m[0] < at && at < m[1] })
 }
 
-// ServicesIn are the services that a text of templates and expressions names literally.
-func ServicesIn(text string) []string {
+// servicesIn are the services that a text of templates and expressions names literally.
+func servicesIn(text string) []string {
 	var out []string
 	for _, m := range asksForService.FindAllStringSubmatch(text, -1) {
 		out = append(out, m[1])

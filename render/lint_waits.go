@@ -129,7 +129,7 @@ func (f *firstRollout) noteStep(c *Catalog, s *Step) {
 func (f *firstRollout) noteConditions(c *Catalog, conditions Conditions) {
 	for _, one := range conditions.all() {
 		e := one.Expression
-		names := ServicesIn(e.Text)
+		names := servicesIn(e.Text)
 		if len(names) == 0 || e.code == nil {
 			continue
 		}

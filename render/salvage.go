@@ -118,8 +118,7 @@ func (e *Error) follows(failed *Error) bool {
 	if e.Pos.File != failed.Pos.File || e.Pos.Line != failed.Pos.Line || e.Pos.Col > failed.Pos.Col {
 		return false
 	}
-	line, _, _ := strings.Cut(failed.Excerpt, "\n")
-	_, line, _ = strings.Cut(line, " | ")
+	line := failed.line
 	between := line[min(e.Pos.Col-1, len(line)):min(failed.Pos.Col-1, len(line))]
 	before, _, _ := strings.Cut(between, "{{")
 	return !strings.ContainsAny(before, ":,{[")

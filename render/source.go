@@ -34,12 +34,18 @@ type source struct {
 
 // pos is the position of a byte offset in the source.
 func (s *source) pos(offset int) Position {
+	starts := s.starts()
+	offset = min(max(offset, 0), len(s.text))
+	line := sort.Search(len(starts), func(i int) bool { return starts[i] > offset })
+	return Position{File: s.path, Line: line, Col: offset - starts[line-1] + 1}
+}
+
+// starts are the offsets of the source's lines.
+func (s *source) starts() []int {
 	if s.lines == nil {
 		s.lines = lineStarts([]byte(s.text))
 	}
-	offset = min(max(offset, 0), len(s.text))
-	line := sort.Search(len(s.lines), func(i int) bool { return s.lines[i] > offset })
-	return Position{File: s.path, Line: line, Col: offset - s.lines[line-1] + 1}
+	return s.lines
 }
 
 // lineStarts are the offsets at which the lines of a text begin.
@@ -53,13 +59,19 @@ func lineStarts(text []byte) []int {
 	return out
 }
 
-// errorAt is a mistake at a position of the source, with its line.
+// errorAt is a mistake at a position of the source, with its line. An error among the arguments is its cause.
 func (s *source) errorAt(pos Position, format string, args ...any) *Error {
 	message := fmt.Sprintf(format, args...)
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
 	}
-	return &Error{Pos: pos, Message: message, Excerpt: excerpt(s.text, pos.Line, pos.Col)}
+	out := &Error{Pos: pos, Message: message, Excerpt: excerpt(s.text, pos.Line, pos.Col), line: s.line(pos.Line)}
+	for _, arg := range args {
+		if err, ok := arg.(error); ok {
+			out.cause = err
+		}
+	}
+	return out
 }
 
 // maxMessage bounds what a mistake quotes.
@@ -187,7 +199,9 @@ func (s *source) execute(dot any) (*rendered, *Error) {
 	if err := s.tmpl.Execute(r, dot); err != nil {
 		bad := s.templateError(err)
 		if n := len(r.segs); bad.Pos.Line == 0 && n > 0 { // from Write: it is where the output ends
-			bad = s.errorAt(s.pos(r.segs[n-1].src), "%s", bad.Message)
+			at := s.errorAt(s.pos(r.segs[n-1].src), "%s", bad.Message)
+			at.cause = err
+			bad = at
 		}
 		return nil, bad
 	}
@@ -226,7 +240,7 @@ func (s *source) templateError(err error) *Error {
 	pos := Position{File: s.path, Line: e.line, Col: s.column(e)}
 	e.at = s.wholeField(pos, e.at)
 	out := s.errorAt(pos, "%s", plainMessage(e))
-	out.notYet, out.hearsay = errors.Is(err, ErrNotYet), s.aboutFact(e.at)
+	out.cause, out.hearsay, out.Services = err, s.aboutFact(e.at), s.services(e.line, e.col)
 	if s.keys != nil {
 		out.Hint = s.keys(e)
 	}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -68,7 +69,7 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 	d := &decoder{doc: doc}
 	defer func() {
 		if doc.cut { // it may stand in the block
-			d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool { return strings.HasSuffix(e.Message, " is missing") })
+			d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool { return errors.Is(e, errMissing) })
 		}
 		c.errs = append(c.errs, d.errs...)
 	}()
@@ -156,7 +157,7 @@ func (d *decoder) step(b *stepBody, job *Job, file *jobFile) *Step {
 	}
 	if spec.Action.name == "" {
 		if b.node.Kind == yaml.MappingNode { // else that was said
-			d.failf(b.node, "%s\"action\" is missing", stepPrefix(b.Name))
+			d.failf(b.node, "%s\"action\" %v", stepPrefix(b.Name), errMissing)
 		}
 	}
 	options := file.RunOptions

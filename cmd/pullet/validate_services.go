@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
@@ -43,11 +42,11 @@ func publishes(cat *render.Catalog, view render.View, more map[string][]render.S
 
 // lacking says of a template that failed for want of a service what that means here, where only the repository is known.
 func lacking(m *render.Error, view render.View) {
-	if m.Severity != render.Mistake || m.Hint != "" || !strings.Contains(m.Message, "no element") {
+	if m.Severity != render.Mistake || m.Hint != "" {
 		return
 	}
-	for _, name := range render.ServicesIn(m.Excerpt) {
-		if len(view.Services[name]) == 0 {
+	for _, name := range m.Services {
+		if name != "" && len(view.Services[name]) == 0 {
 			m.Hint = fmt.Sprintf("no host of nodes/ offers the service %q: offer it in base/services.yaml, or with service.publish in a job; "+
 				"a host with a role that stands only in its own configuration is not known here", name)
 		}

@@ -1,0 +1,86 @@
+package render
+
+import (
+	"strings"
+	"text/template/parse"
+)
+
+// readsServices are the services that an expression reads, "" for one whose name it computes.
+func readsServices(expression string) []string {
+	named := servicesIn(expression)
+	if len(named) == 0 && strings.Contains(expression, "services") {
+		return []string{""}
+	}
+	return named
+}
+
+// services are those that the action at a line and column of the template reads, itself or by a variable; "" is one whose name it computes.
+func (s *source) services(line, col int) []string {
+	if s.tmpl == nil || line < 1 || line > len(s.starts()) {
+		return nil
+	}
+	offset := parse.Pos(s.starts()[line-1] + col)
+	var at *parse.PipeNode
+	reads := map[string][]string{} // by variable
+	for _, t := range s.tmpl.Templates() {
+		if t.Tree == nil {
+			continue
+		}
+		walkPipes(t.Root, func(p *parse.PipeNode) {
+			for _, v := range p.Decl {
+				reads[v.Ident[0]] = append(reads[v.Ident[0]], pipeServices(p, reads)...)
+			}
+			if p.Pos <= offset && (at == nil || p.Pos > at.Pos) {
+				at = p
+			}
+		})
+	}
+	if at == nil {
+		return nil
+	}
+	return pipeServices(at, reads)
+}
+
+// walkPipes visits the pipes of actions and blocks in their order, not those in parentheses.
+func walkPipes(n parse.Node, visit func(*parse.PipeNode)) {
+	walkNodes(n, func(n parse.Node) {
+		switch n := n.(type) {
+		case *parse.ActionNode:
+			visit(n.Pipe)
+		case *parse.IfNode:
+			visit(n.Pipe)
+		case *parse.RangeNode:
+			visit(n.Pipe)
+		case *parse.WithNode:
+			visit(n.Pipe)
+		case *parse.TemplateNode:
+			visit(n.Pipe)
+		}
+	})
+}
+
+// pipeServices are the services that a pipe reads, and those behind its variables.
+func pipeServices(p *parse.PipeNode, behind map[string][]string) []string {
+	var out []string
+	walkNodes(p, func(n parse.Node) {
+		switch n := n.(type) {
+		case *parse.CommandNode:
+			if f, ok := n.Args[0].(*parse.IdentifierNode); ok && f.Ident == "services" {
+				out = append(out, literalArg(n))
+			}
+		case *parse.VariableNode:
+			out = append(out, behind[n.Ident[0]]...)
+		}
+	})
+	return out
+}
+
+// literalArg is the text that a call is given, "" where it is computed.
+func literalArg(c *parse.CommandNode) string {
+	if len(c.Args) == 2 {
+		if s, ok := c.Args[1].(*parse.StringNode); ok {
+			return s.Text
+		}
+	}
+	return ""
+}

@@ -324,7 +324,8 @@ func (s *Steps) haltOnce(ctx context.Context, because state.Gate, news int64) er
 	if err != nil || gate.State == state.Halted || gate.Resumed != "" && news < rev {
 		return err
 	}
-	gate.State, gate.Node, gate.Reason, gate.Unknown = state.Halted, because.Node, because.Reason, because.Unknown
+	gate.Halt(because.Node, because.Reason)
+	gate.Unknown = because.Unknown
 	if !counted(gate, because.Node) {
 		gate.Failed, gate.Hosts = append(gate.Failed, because.Failed...), append(gate.Hosts, because.Hosts...)
 	}

@@ -205,8 +205,8 @@ func TestBarrierAfterAResume(t *testing.T) {
 	f.arrive(all[0], Failed)
 	f.arrive(all[1], Done)
 	f.arrive(all[2], Done)
-	if opened, err := f.Resume(f.ctx, "db", "op"); err != nil || len(opened) != 1 {
-		t.Fatalf("%q %v", opened, err)
+	if opened, err := f.Resume(f.ctx, "op", "db"); err != nil || len(opened) != 1 {
+		t.Fatalf("%v %v", opened, err)
 	}
 	f.mustAwait(all[1], "step db/join failed on db000")
 	if g := f.gate("db"); g.State == state.Halted {

@@ -14,8 +14,8 @@ func (t *Turn) setClock(ctx context.Context, r *reading, d Decision) (bool, erro
 	gate := r.view.Gate
 	switch {
 	case d.Stalled:
-		gate.State, gate.Clock, gate.Node = state.Halted, false, ""
-		gate.Reason = fmt.Sprintf("no node finished within %s (rollout.progressDeadline); %s", t.req.Rules.Deadline, d.Late)
+		gate.Clock = false
+		gate.Halt("", fmt.Sprintf("no node finished within %s (rollout.progressDeadline); %s", t.req.Rules.Deadline, d.Late))
 		return true, t.setGate(ctx, r, gate)
 	case d.Arm:
 		clock, err := t.wind(ctx)

@@ -235,15 +235,11 @@ func (v View) stopped() *Wait {
 	return nil
 }
 func halted(scope string, g state.Gate) *Wait {
-	reason := g.Reason
-	if g.Node != "" {
-		reason = fmt.Sprintf("the upgrade of %s failed: %s", g.Node, g.Reason)
-	}
 	kind := state.WaitHalt
 	if g.Unknown != "" {
 		kind = state.WaitUnknown
 	}
-	return &Wait{Kind: kind, Gate: scope + " (halted)", Reason: reason, Clear: g.Clear(), Halted: true}
+	return &Wait{Kind: kind, Gate: scope + " (halted)", Reason: g.Why(), Clear: g.Clear(), Halted: true}
 }
 
 // wait says which nodes of the group are not through yet.

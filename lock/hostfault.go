@@ -41,7 +41,7 @@ func faults(gate *state.Gate, node, reason string, survives int) {
 		gate.Hosts = append(gate.Hosts, node)
 	}
 	if len(gate.Hosts) > survives && gate.State != state.Halted {
-		gate.State, gate.Node, gate.Reason = state.Halted, node, tooManyHosts(len(gate.Hosts), survives)+": "+reason
+		gate.Halt(node, tooManyHosts(len(gate.Hosts), survives)+": "+reason)
 	}
 }
 
@@ -56,7 +56,7 @@ func fails(gate *state.Gate, node, reason string, survives int) {
 		gate.Failed = append(gate.Failed, node)
 	}
 	if len(gate.Failed) > survives && gate.State != state.Halted {
-		gate.State, gate.Node, gate.Reason = state.Halted, node, reason
+		gate.Halt(node, reason)
 	}
 }
 

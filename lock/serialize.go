@@ -34,6 +34,7 @@ func (t *Turn) StopStep(ctx context.Context, reason string, how Failure) error {
 		if err != nil {
 			return err
 		}
+		gate.Step = t.step
 		told := counted(gate, node) // also by an attempt whose answer was lost, which freed the claim
 		if how == Host {
 			faults(&gate, node, reason, t.req.Rules.hostFailures(t.size))
@@ -68,7 +69,7 @@ func (t *Turn) GoOnStep(ctx context.Context) error {
 			return err
 		}
 		if halted && len(gate.Failed) == 0 && len(gate.Hosts) <= t.req.Rules.hostFailures(t.size) {
-			gate = state.Gate{State: "open", Hosts: gate.Hosts}
+			gate = state.Gate{State: "open", Hosts: gate.Hosts, Step: t.step}
 		}
 		gateKey := t.store.GateKey(t.req.rollout(), t.gate)
 		done, err := t.store.Client.Txn(ctx).

@@ -77,7 +77,7 @@ func TestSerializeStops(t *testing.T) {
 	if turn.Holds() || len(f.keys(f.semaphore(joint("db")))) != 0 {
 		t.Error("its place is not free")
 	}
-	f.contains(f.stops(all[1]), "step db/join (halted)|db000 failed: it broke")
+	f.contains(f.stops(all[1]), "step db/join (halted)|it failed on db000: it broke")
 	told, woken := make(chan struct{}, 10), make(chan error, 1)
 	all[1].Waiting = func(*Wait) { told <- struct{}{} }
 	waiter := f.serialize(all[1], limit(1))

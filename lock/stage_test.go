@@ -180,8 +180,8 @@ func TestDeadline(t *testing.T) {
 	f.mustWait(next, "holder holds it")
 	f.gone(clock)
 	f.mustWait(next, "role web (halted): no node finished within 1s (rollout.progressDeadline); holder holds it")
-	if opened, err := f.Resume(f.ctx, "", "op"); err != nil || len(opened) != 1 || opened[0] != "web" {
-		t.Errorf("%q %v", opened, err)
+	if opened, err := f.Resume(f.ctx, "op"); err != nil || len(opened) != 1 || opened[0].Group != "web" {
+		t.Errorf("%v %v", opened, err)
 	}
 	f.mustWait(next, "holder holds it")
 	if !f.there(clock) || !f.gate("web").Clock {
@@ -308,7 +308,7 @@ func TestDeadlineOfParked(t *testing.T) {
 	if g := f.gate("web"); g.State == state.Halted || g.Clock || f.there(clock) {
 		t.Errorf("it counts while the rollout is halted: %+v", g)
 	}
-	_, err = f.Resume(f.ctx, "", "ada")
+	_, err = f.Resume(f.ctx, "ada")
 	f.must(err)
 	f.must(turn.Park(f.ctx, waits))
 	f.gone(clock)

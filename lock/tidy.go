@@ -131,6 +131,7 @@ func (t *Turn) yield(ctx context.Context, r *reading) error {
 
 // setGate writes the pool's own gate if it did not move.
 func (t *Turn) setGate(ctx context.Context, r *reading, gate state.Gate, more ...clientv3.Op) error {
+	gate.Step = t.step
 	_, err := t.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(t.store.GateKey(t.req.rollout(), t.gate)), "=", r.gateRev)).
 		Then(append(more, t.store.GateOp(t.req.rollout(), t.gate, gate), t.store.RingOp())...).Commit()
@@ -167,6 +168,7 @@ func (t *Turn) reclaim(ctx context.Context, r *reading, c Held) (bool, error) {
 		if !t.slots { // at a serialized step no failure is survived, see StopStep
 			survives = 0
 		}
+		gate.Step = t.step
 		fails(&gate, c.Node, reason, survives)
 		ops = append(ops, s.GateOp(q.rollout(), c.Group, gate))
 	}

@@ -67,7 +67,8 @@ func (g *Gate) check(Key) error {
 	}
 	c.nodes(g.Failed)
 	c.nodes(g.Hosts)
-	line(&g.Reason, &g.Resumed, &g.Unknown)
+	c.times(g.At)
+	line(&g.By, &g.Reason, &g.Resumed, &g.Step, &g.Unknown)
 	return c.err
 }
 

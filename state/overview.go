@@ -29,6 +29,7 @@ type Overview struct {
 	Gates    map[string]Gate                  // of the current version, by group
 	Rosters  map[string]*Roster               // of the current version, by group: as far as somebody asked
 	Listed   map[string]string                // nodes of the current version's inventory -> role
+	Switches map[string]Switch                // all that operators set, by scope, with "pause" and "store"
 }
 
 // StatusLine is a status with its state.
@@ -39,7 +40,7 @@ type StatusLine struct {
 
 // Overview reads the fleet's record at one revision. Facts and services are read only where they are asked for.
 func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
-	prefixes := []string{"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/"}
+	prefixes := []string{"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/", "config_state/"}
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
 	}
@@ -70,7 +71,7 @@ func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, er
 	o := &Overview{
 		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]Facts{}, Hosts: map[string][]Alive{},
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
-		Services: map[string]map[string]Service{}, Releases: map[string]string{},
+		Services: map[string]map[string]Service{}, Releases: map[string]string{}, Switches: map[string]Switch{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
@@ -117,6 +118,8 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 		o.Running[k.Node] = k.Version
 	case "slot/GROUP/PLACE":
 		file(o.Slots, k.Group, strconv.Itoa(k.Place), s.ReadClaim(kv))
+	case "config_state/pause", "config_state/store", "config_state/enable/global", "config_state/enable/role/GROUP", "config_state/enable/host/NODE":
+		o.Switches[k.scope()] = s.ReadSwitch(kv)
 	case "status/CATEGORY/STATE/NODE":
 		if st, err := Read[Status](s, kv); err == nil {
 			file(o.Statuses, k.Node, k.Category, StatusLine{State: k.State, Status: st})

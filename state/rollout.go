@@ -10,62 +10,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Gate is the switch of a group in one rollout: admissions compare it, so that none slips past a halt.
-type Gate struct {
-	State   string   `json:"state"` // open, halted
-	Node    string   `json:"node,omitempty"`
-	Reason  string   `json:"reason,omitempty"`
-	Failed  []string `json:"failed,omitempty"`  // the nodes whose upgrade failed
-	Hosts   []string `json:"hosts,omitempty"`   // those that failed by a fault of the host, not of the commit; no node is in both
-	Resumed string   `json:"resumed,omitempty"` // who opened it again
-	Unknown string   `json:"unknown,omitempty"` // the targeted step for which it is halted: nobody knows what came of it
-	Clock   bool     `json:"clock,omitempty"`   // the progress deadline was set going
-}
-
-// Clear is what lets the nodes of a halted gate go on.
-func (g Gate) Clear() string {
-	if g.Unknown != "" {
-		return SettleHint(g.Unknown)
-	}
-	return "push a commit that mends it, or, when it was the host: pullet rollout resume"
-}
-
-// Halted is the state of a gate that admits nobody.
-const Halted = "halted"
-
-// AllGroups is the gate that holds for every group of a rollout.
-const AllGroups = "*"
-
-// GateKey is the gate of a group in a rollout.
-func (s *Store) GateKey(rollout, group string) string { return s.rolloutKey(rollout, "gate", group) }
-
-// Gate is the gate of a group in a rollout, open unless something was said, and its revision.
-func (s *Store) Gate(ctx context.Context, rollout, group string) (Gate, int64, error) {
-	got, err := s.Client.Get(ctx, s.GateKey(rollout, group))
-	if err != nil || len(got.Kvs) == 0 {
-		return Gate{State: "open"}, 0, err
-	}
-	_, g := s.ReadGate(got.Kvs[0])
-	return g, got.Kvs[0].ModRevision, nil
-}
-
-// ReadGate is a gate as it stands in etcd, with its group. One that cannot be read admits nobody.
-func (s *Store) ReadGate(kv *mvccpb.KeyValue) (group string, g Gate) {
-	k, err := s.Key(kv)
-	if err == nil {
-		g, err = Read[Gate](s, kv)
-	}
-	if err != nil {
-		return k.Group, Gate{State: Halted, Reason: err.Error()}
-	}
-	return k.Group, g
-}
-
-// GateOp writes a gate.
-func (s *Store) GateOp(rollout, group string, g Gate) clientv3.Op {
-	return Put(s.GateKey(rollout, group), g)
-}
-
 func (s *Store) rolloutKey(rollout string, parts ...string) string {
 	return s.key("rollout", rollout) + "/" + strings.Join(parts, "/")
 }

@@ -110,8 +110,8 @@ func TestLargeRoster(t *testing.T) {
 // TestResume: it opens what is halted in the current rollout, one group or all, says what, and is recorded.
 func TestResume(t *testing.T) {
 	s := open(t, t.TempDir())
-	if opened, err := s.Resume(ctx, "", "op"); len(opened) != 0 || err != nil {
-		t.Errorf("a new fleet: %q %v", opened, err)
+	if opened, err := s.Resume(ctx, "op"); len(opened) != 0 || err != nil {
+		t.Errorf("a new fleet: %v %v", opened, err)
 	}
 	propose(t, s, "v1")
 	halt := func(rollout string, groups ...string) {
@@ -123,10 +123,20 @@ func TestResume(t *testing.T) {
 	}
 	halt("v1", "web", "db", AllGroups)
 	halt("v0", "web")
-	for _, c := range []struct{ group, want string }{{"web", "web"}, {"web", ""}, {"", "* db"}, {"", ""}} {
-		opened, err := s.Resume(ctx, c.group, "op")
-		if strings.Join(opened, " ") != c.want || err != nil {
-			t.Errorf("%s: %q %v", c.group, opened, err)
+	for _, c := range []struct {
+		groups []string
+		want   string
+	}{{[]string{"web"}, "web"}, {[]string{"web"}, ""}, {nil, "* db"}, {nil, ""}} {
+		opened, err := s.Resume(ctx, "op", c.groups...)
+		var names []string
+		for _, g := range opened {
+			names = append(names, g.Group)
+			if g.State != Halted || g.Node != "x" {
+				t.Errorf("it is not the gate as it was: %+v", g)
+			}
+		}
+		if strings.Join(names, " ") != c.want || err != nil {
+			t.Errorf("%s: %q %v", c.groups, names, err)
 		}
 	}
 	for rollout, want := range map[string]Gate{"v1": {State: "open", Resumed: "op"}, "v0": {State: Halted, Node: "x", Failed: []string{"x"}, Clock: true}} {

@@ -23,7 +23,7 @@ type Settled struct {
 	Once  bool     `json:"once"`  // the record was the fleet's, and not the version's
 	Nodes []string `json:"nodes"` // that had started it
 
-	Resumed []string `json:"resumed"` // the groups that were halted because its result was unknown
+	Resumed []GroupGate `json:"resumed"` // what was halted because its result was unknown
 }
 
 // Settle says what became of a targeted step: that it did its work on the nodes that started it, or that it is to run again. It replaces what is
@@ -50,7 +50,7 @@ func (s *Store) Settle(ctx context.Context, step, by string, done bool) (*Settle
 		if err := s.settle(ctx, r, clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", rev), by, done); err != nil {
 			return nil, err
 		}
-		resumed, err := s.reopen(ctx, by, func(_ string, g Gate) bool { return g.Unknown == step })
+		resumed, err := s.reopen(ctx, by, func(g GroupGate) bool { return g.Unknown == step })
 		return &Settled{step, done, scope == OnceScope, r.nodes(), resumed}, err
 	}
 	known, err := s.settleable(ctx, current.ID)

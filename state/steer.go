@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,14 +27,12 @@ func (s *Store) Halt(ctx context.Context, by, reason string) (*Version, bool, er
 	if err != nil || gate.State == Halted {
 		return current, false, err
 	}
-	said := "halted by " + by
-	if reason != "" {
-		said += ": " + reason
-	}
+	gate = Gate{By: by}
+	gate.Halt("", reason)
 	done, err := s.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", rev),
 			clientv3.Compare(clientv3.ModRevision(s.GateKey(current.Rollout(), AllGroups)), "=", seen)).
-		Then(s.GateOp(current.Rollout(), AllGroups, Gate{State: Halted, Reason: said}), s.RingOp()).Commit()
+		Then(s.GateOp(current.Rollout(), AllGroups, gate), s.RingOp()).Commit()
 	if err == nil && !done.Succeeded {
 		err = &MovedError{What: "the rollout"}
 	}
@@ -164,7 +161,7 @@ func (s *Store) Endings(ctx context.Context, history []Version) ([]Ending, error
 		var halts []string
 		for _, kv := range got.Responses[0].GetResponseRange().Kvs {
 			if group, g := s.ReadGate(kv); g.State == Halted {
-				halts = append(halts, g.Said(group))
+				halts = append(halts, GroupGate{group, g}.Why())
 			}
 		}
 		out[i] = Ending{
@@ -187,17 +184,4 @@ func undone(v, next *Version) string {
 		return "by " + next.By
 	}
 	return "by " + next.By + ": " + next.Reason
-}
-
-// Said is why a gate is halted, in words.
-func (g Gate) Said(group string) string {
-	switch {
-	case group == AllGroups:
-		return g.Reason
-	case g.Node == "":
-		return "role " + group + ": " + g.Reason
-	case strings.HasPrefix(group, "step-"):
-		return fmt.Sprintf("a serialized step: it failed on %s: %s", g.Node, g.Reason)
-	}
-	return fmt.Sprintf("role %s: the upgrade of %s failed: %s", group, g.Node, g.Reason)
 }

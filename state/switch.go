@@ -113,14 +113,18 @@ func (s *Store) Pause(ctx context.Context, w *Switch, lasts time.Duration) (bool
 	return done.Succeeded, nil
 }
 
-// Unpause lets admissions go on; false when nothing was paused.
-func (s *Store) Unpause(ctx context.Context) (bool, error) {
+// Unpause lets admissions go on. It returns the pause that it lifted; nil where nothing was paused.
+func (s *Store) Unpause(ctx context.Context) (*Switch, error) {
 	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.PauseKey()), ">", 0)).
-		Then(clientv3.OpDelete(s.PauseKey()), s.RingOp()).Commit()
-	if err != nil {
-		return false, err
+		Then(clientv3.OpDelete(s.PauseKey(), clientv3.WithPrevKV()), s.RingOp()).Commit()
+	if err != nil || !done.Succeeded {
+		return nil, err
 	}
-	return done.Succeeded, nil
+	var was Switch
+	for _, kv := range done.Responses[0].GetResponseDeleteRange().PrevKvs {
+		was = s.ReadSwitch(kv)
+	}
+	return &was, nil
 }
 
 // Switches are all switches that are set, by scope ("host web1", "role web", "global"), with "pause" among them.
@@ -160,45 +164,4 @@ func (s *Store) ReadSwitch(kv *mvccpb.KeyValue) Switch {
 		return Switch{Reason: err.Error()}
 	}
 	return w
-}
-
-// Resume opens the halted gates of the current rollout, of one group or of all for "". It is recorded with who did it, and reports the
-// groups.
-func (s *Store) Resume(ctx context.Context, group, by string) ([]string, error) {
-	return s.reopen(ctx, by, func(name string, _ Gate) bool { return group == "" || name == group })
-}
-
-// reopen opens those of the halted gates of the current rollout that which says.
-func (s *Store) reopen(ctx context.Context, by string, which func(group string, g Gate) bool) ([]string, error) {
-	current, _, err := s.Current(ctx)
-	if err != nil || current == nil {
-		return nil, err
-	}
-	prefix := s.GateKey(current.Rollout(), "")
-	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix())
-	if err != nil {
-		return nil, err
-	}
-	var opened []string
-	ops := []clientv3.Op{s.RingOp()}
-	for _, kv := range got.Kvs {
-		name, g := s.ReadGate(kv)
-		if g.State != Halted || !which(name, g) {
-			continue
-		}
-		opened = append(opened, name)
-		ops = append(ops, Put(string(kv.Key), Gate{State: "open", Resumed: by}), clientv3.OpDelete(s.ClockKey(current.Rollout(), name)))
-	}
-	if len(opened) == 0 {
-		return nil, nil
-	}
-	still := clientv3.Compare(clientv3.ModRevision(prefix), "<", got.Header.Revision+1)
-	done, err := s.Client.Txn(ctx).If(still.WithPrefix()).Then(ops...).Commit()
-	if err == nil && !done.Succeeded {
-		err = &MovedError{What: "the rollout"}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return opened, nil
 }

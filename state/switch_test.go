@@ -44,15 +44,22 @@ func TestSwitches(t *testing.T) {
 // TestPause: one at a time, which says who paused; it ends once.
 func TestPause(t *testing.T) {
 	s := open(t, t.TempDir())
+	unpause := func() (bool, error) {
+		was, err := s.Unpause(ctx)
+		if was != nil && was.By != "first" {
+			t.Errorf("it lifted another pause: %+v", was)
+		}
+		return was != nil, err
+	}
 	for i, c := range []struct {
 		do   func() (bool, error)
 		want bool
 	}{
-		{func() (bool, error) { return s.Unpause(ctx) }, false},
+		{unpause, false},
 		{func() (bool, error) { return s.Pause(ctx, &Switch{By: "first"}, 0) }, true},
 		{func() (bool, error) { return s.Pause(ctx, &Switch{By: "second"}, time.Hour) }, false},
-		{func() (bool, error) { return s.Unpause(ctx) }, true},
-		{func() (bool, error) { return s.Unpause(ctx) }, false},
+		{unpause, true},
+		{unpause, false},
 	} {
 		if ok, err := c.do(); ok != c.want || err != nil {
 			t.Errorf("%d: %v %v", i, ok, err)

@@ -48,9 +48,9 @@ func TestOperatorsTold(t *testing.T) {
 		told string
 	}{
 		{"pause", func(a *app, _ int) error { return a.pause(ctx, s, lasting{}) }, `the rollout is paused already, by \S+ \d+s ago: to change that, resume it first`},
-		{"resume a pause", func(a *app, _ int) error { return a.resume(ctx, s, "") }, "nothing is paused or halted: see pullet status"},
+		{"resume a pause", func(a *app, _ int) error { return a.resume(ctx, s, resuming{}) }, "nothing is paused or halted: see pullet status"},
 		{"fail", func(a *app, _ int) error { return a.failRollout(ctx, s, "slow") }, "(the rollout of v3 is halted already: halted by .*: slow|the rollout" + moved + ")"},
-		{"resume a halt", func(a *app, _ int) error { return a.resume(ctx, s, "") }, "(nothing is paused or halted; \\S+ resumed the rollout: see pullet status|the rollout" + moved + ")"},
+		{"resume a halt", func(a *app, _ int) error { return a.resume(ctx, s, resuming{}) }, "(nothing is paused or halted; \\S+ resumed the rollout: see pullet status|the rollout" + moved + ")"},
 		{"set-status", func(_ *app, i int) error {
 			return s.ChangeStatus(ctx, "web1", state.Validated, []string{state.Failed, state.Success}[i], state.Status{}, rev+1)
 		}, "the state validated of web1" + moved},

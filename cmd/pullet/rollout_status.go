@@ -69,9 +69,6 @@ func (a *app) readRollout(ctx context.Context, node *agent.Agent, store *state.S
 		return nil, o.NoVersion()
 	}
 	v := &rolloutView{Version: o.Current, State: "running", Groups: []rolloutGroup{}, Upgraded: []nodeStatus{}, States: map[string][]nodeStatus{}, status: viewOf(o)}
-	if v.status.Switches, err = store.Switches(ctx); err != nil {
-		return nil, err
-	}
 	for _, n := range v.status.Nodes {
 		if n.Version == o.Current.ID {
 			v.Upgraded = append(v.Upgraded, n)
@@ -80,7 +77,7 @@ func (a *app) readRollout(ctx context.Context, node *agent.Agent, store *state.S
 		}
 	}
 	v.Groups = a.rolloutGroups(ctx, node, store, o)
-	_, paused := v.status.Switches["pause"]
+	_, paused := o.Switches[state.PauseScope]
 	switch {
 	case len(v.status.Halted) > 0:
 		v.State = "halted"

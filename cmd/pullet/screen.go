@@ -49,7 +49,7 @@ func (s *screen) show(v *fleetStatus) {
 		}
 	}
 	for _, h := range v.Halted {
-		if line := "halted: role " + h.Group + ": " + h.Reason; s.last[h.Group+"!"] != line {
+		if line := "halted: " + h.Why(); s.last[h.Group+"!"] != line {
 			s.last[h.Group+"!"] = line
 			fmt.Fprintf(s.w, "%5.1fs  %s\n", time.Since(s.started).Seconds(), line)
 		}
@@ -71,7 +71,7 @@ func (s *screen) redraw(v *fleetStatus) {
 		lines = append(lines, strings.TrimRight(line, "\n"))
 	}
 	for _, h := range v.Halted {
-		lines = append(lines, wrap("  HALTED  role "+h.Group+": "+h.Reason, width)...)
+		lines = append(lines, wrap("  HALTED  "+h.Why(), width)...)
 	}
 	s.draw(lines)
 }

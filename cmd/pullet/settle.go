@@ -46,7 +46,7 @@ func (a *app) settle(ctx context.Context, store *state.Store, step string, did b
 	}
 	fmt.Fprintf(a.out, "%s %s on %s", step, what, shownNames(settled.Nodes, 10))
 	for i, group := range settled.Resumed {
-		fmt.Fprint(a.out, map[bool]string{true: "; resumed: ", false: ", "}[i == 0], groupName(group))
+		fmt.Fprint(a.out, map[bool]string{true: "; resumed: ", false: ", "}[i == 0], group.Scope())
 	}
 	_, err = fmt.Fprintln(a.out)
 	return err

@@ -58,9 +58,8 @@ func readStatus(ctx context.Context, store *state.Store) (*fleetStatus, int64, e
 		return nil, 0, err
 	}
 	v := viewOf(o)
-	v.Switches, err = store.Switches(ctx)
 	v.Bad = texts(store.BadRecords())
-	return v, o.Revision, err
+	return v, o.Revision, nil
 }
 
 // watchStatus shows the fleet as it changes: on a terminal it is drawn over, elsewhere each change is a line.
@@ -244,7 +243,7 @@ func (v *fleetStatus) printWaits(w io.Writer) {
 
 func (v *fleetStatus) printHalted(w io.Writer) {
 	for _, h := range v.Halted {
-		fmt.Fprintf(w, "\n%s\n  no other node goes on; %s\n", h.said(v.Current), h.Clear())
+		fmt.Fprintf(w, "\n%s\n  no other node goes on; %s\n", said(h, v.Current), h.Clear())
 		if v.Held && h.Unknown == "" {
 			fmt.Fprintln(w, "  the fleet is held at this version: it takes the commit after pullet rollout follow")
 		}
@@ -252,12 +251,11 @@ func (v *fleetStatus) printHalted(w io.Writer) {
 }
 
 // said is what is halted and why.
-func (h haltedGroup) said(v *state.Version) string {
-	if h.Group == state.AllGroups {
-		return fmt.Sprintf("the rollout of %s is %s", v, h.Reason)
+func said(h state.GroupGate, v *state.Version) string {
+	if h.By != "" {
+		return fmt.Sprintf("%s of %s is %s", h.Scope(), v, h.Gate.Why())
 	}
-	who, why, _ := strings.Cut(h.Said(h.Group), ": ")
-	return fmt.Sprintf("%s is halted at %s: %s", who, v, why)
+	return fmt.Sprintf("%s is halted at %s: %s", h.Scope(), v, h.Gate.Why())
 }
 
 // why is why a node is as it is, and what clears it. A failure that halts a role is said once, below the nodes, and not with each that it is

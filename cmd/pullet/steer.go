@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -73,112 +71,6 @@ func changing(o *state.Overview) string {
 	return "who changes now may finish: " + shownNames(slices.Compact(names), 10)
 }
 
-func (a *app) resumeCommand() *cobra.Command {
-	var role string
-	var accept bool
-	c := &cobra.Command{
-		Use: "resume", Args: noArgs,
-		Short: "Go on after a pause, or after a halt when it was the host and not the commit",
-		Long: "Resume lifts a pause, and opens what a failure or rollout fail halted, for the version that the fleet is at. It is recorded. The node that\n" +
-			"failed tries again by itself also without it; the others go on with it.",
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
-				if accept {
-					return a.acceptStore(ctx, store)
-				}
-				return a.resume(ctx, store, role)
-			})
-		},
-	}
-	c.Flags().StringVar(&role, "role", "", "only this role or group; a pause stays")
-	c.Flags().BoolVar(&accept, "store", false, "accept the fleet's record after it was restored from a backup or replaced")
-	return c
-}
-
-func (a *app) acceptStore(ctx context.Context, store *state.Store) error {
-	if err := store.Accept(ctx, operator()); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(a.out, "the fleet's record is accepted as it is: nodes that waited for that go on at their next pull")
-	return err
-}
-
-func (a *app) resume(ctx context.Context, store *state.Store, role string) error {
-	o, err := store.Overview(ctx, false)
-	if err != nil {
-		return err
-	}
-	if role != "" && !slices.Contains(rolesOf(o), role) {
-		return unknown("role", role, rolesOf(o), "pullet nodes")
-	}
-	if err := doubted(ctx, store); err != nil {
-		return err
-	}
-	paused := false
-	if role == "" {
-		if paused, err = store.Unpause(ctx); err != nil {
-			return err
-		}
-	}
-	opened, err := store.Resume(ctx, role, operator())
-	if err != nil {
-		return err
-	}
-	if !paused && len(opened) == 0 {
-		if o, err = store.Overview(ctx, false); err != nil { // somebody else may have done it just now
-			return err
-		}
-		return fmt.Errorf("nothing is paused or halted%s: see pullet status", resumedBy(o))
-	}
-	if done, err := a.structured(map[string]any{"paused": paused, "halted": opened}); done || err != nil {
-		return err
-	}
-	var what []string
-	if paused {
-		what = append(what, "the pause")
-	}
-	for _, group := range opened {
-		what = append(what, groupName(group))
-	}
-	_, err = fmt.Fprintf(a.out, "resumed: %s\n", strings.Join(what, ", "))
-	return err
-}
-
-// doubted refuses to let the fleet go on with a record that nobody accepted.
-func doubted(ctx context.Context, store *state.Store) error {
-	set, err := store.Switches(ctx)
-	if err != nil {
-		return err
-	}
-	d, ok := set[state.StoreScope]
-	if !ok {
-		return nil
-	}
-	return fmt.Errorf("not resumed: %s (says %s, %s ago). Slots that were taken since the backup may be forgotten: when pullet status shows that nobody is in "+
-		"the middle of an upgrade, accept the record with pullet rollout resume --store", d.Reason, d.By, ago(d.At))
-}
-
-// resumedBy says who was faster.
-func resumedBy(o *state.Overview) string {
-	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
-		if g := o.Gates[group]; g.Resumed != "" {
-			return "; " + g.Resumed + " resumed " + groupName(group)
-		}
-	}
-	return ""
-}
-
-// groupName is what a gate is called.
-func groupName(group string) string {
-	switch {
-	case group == state.AllGroups:
-		return "the rollout"
-	case strings.HasPrefix(group, "step-"):
-		return "a serialized step"
-	}
-	return group
-}
-
 func (a *app) failCommand() *cobra.Command {
 	var reason string
 	c := &cobra.Command{
@@ -204,7 +96,7 @@ func (a *app) failRollout(ctx context.Context, store *state.Store, reason string
 		if err != nil {
 			return err
 		}
-		return fmt.Errorf("the rollout of %s is halted already: %s", v, gate.Reason)
+		return fmt.Errorf("the rollout of %s is halted already: %s", v, gate.Why())
 	}
 	if done, err := a.structured(v); done || err != nil {
 		return err

@@ -106,10 +106,7 @@ func (a *app) setSwitch(ctx context.Context, store *state.Store, w *switching, e
 	if err != nil {
 		return err
 	}
-	set, err := store.Switches(ctx)
-	if err != nil {
-		return err
-	}
+	set := o.Switches
 	next := &state.Switch{Enabled: enabled, AllChanges: w.allChanges, Reason: w.reason, By: operator(), At: time.Now().UTC()}
 	if w.version != "" {
 		v, err := knownVersion(ctx, store, o, w.version)

@@ -12,13 +12,13 @@ import (
 
 // fleetStatus is the fleet as status shows it.
 type fleetStatus struct {
-	Current *state.Version `json:"current"`
-	Held    bool           `json:"held"` // nobody proposes a newer version now, by the clock of etcd
-	Counts  map[string]int `json:"counts"`
-	Nodes   []nodeStatus   `json:"nodes"`
-	Halted  []haltedGroup  `json:"halted"`
-	Waits   []waitGroup    `json:"waits"`
-	Parked  int            `json:"parked"` // waiting nodes that gave their slot back in mid-run
+	Current *state.Version    `json:"current"`
+	Held    bool              `json:"held"` // nobody proposes a newer version now, by the clock of etcd
+	Counts  map[string]int    `json:"counts"`
+	Nodes   []nodeStatus      `json:"nodes"`
+	Halted  []state.GroupGate `json:"halted"`
+	Waits   []waitGroup       `json:"waits"`
+	Parked  int               `json:"parked"` // waiting nodes that gave their slot back in mid-run
 
 	Ahead    []string                `json:"ahead,omitempty"` // nodes that were seen in the future, by their clocks
 	Switches map[string]state.Switch `json:"switches"`        // by scope, with "pause"
@@ -52,11 +52,6 @@ type nodeStatus struct {
 	lasts bool // Since is the beginning of what Why says, and not just the last time that it was said
 }
 
-type haltedGroup struct {
-	Group string `json:"group"`
-	state.Gate
-}
-
 // The states of a node as people see them.
 const (
 	upToDate  = "ok"
@@ -70,7 +65,7 @@ const (
 
 // viewOf sums the fleet's record up.
 func viewOf(o *state.Overview) *fleetStatus {
-	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []haltedGroup{}, names: releases(o), held: slotsByNode(o), none: o.NoVersion(), Switches: map[string]state.Switch{}}
+	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []state.GroupGate{}, names: releases(o), held: slotsByNode(o), none: o.NoVersion(), Switches: o.Switches}
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		n := v.node(o, o.Nodes[name])
 		v.Nodes = append(v.Nodes, n)
@@ -84,7 +79,7 @@ func viewOf(o *state.Overview) *fleetStatus {
 	v.Counts[missing] += len(never)
 	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
 		if g := o.Gates[group]; g.State == state.Halted {
-			v.Halted = append(v.Halted, haltedGroup{group, g})
+			v.Halted = append(v.Halted, state.GroupGate{Group: group, Gate: g})
 		}
 	}
 	v.Waits = waitsOf(o, v.Nodes)

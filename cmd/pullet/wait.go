@@ -109,13 +109,13 @@ func (a *app) afterHalt(ctx context.Context, store *state.Store, o *state.Overvi
 		if h.Node == "" || len(h.Failed) > 0 { // by hand or by its deadline, or not mended yet
 			continue
 		}
-		opened, err := store.Resume(ctx, h.Group, operator())
+		opened, err := store.Resume(ctx, operator(), h.Group)
 		var moved *state.MovedError
 		if err != nil && !errors.As(err, &moved) {
 			return true, err
 		}
-		for _, group := range opened {
-			fmt.Fprintf(a.err, "resumed: %s, where %s succeeded\n", groupName(group), h.Node)
+		for _, g := range opened {
+			fmt.Fprintf(a.err, "lifted: %s, %s; %s succeeded since\n", g.Scope(), haltedText(g), g.Node)
 		}
 	}
 	return false, nil

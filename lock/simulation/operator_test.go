@@ -149,7 +149,7 @@ func (o *operator) switching(c state.Scope, w state.Switch) func(context.Context
 }
 
 func (o *operator) resume(ctx context.Context) error {
-	_, err := o.store.Resume(ctx, "", "operator")
+	_, err := o.store.Resume(ctx, "operator")
 	return err
 }
 

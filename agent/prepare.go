@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -54,8 +56,21 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 	if err != nil {
 		return nil, err
 	}
+	if v.Instructions, err = compact(instructions); err != nil {
+		return nil, err
+	}
 	v.Canary, v.Listed = rules.HasCanaries(), state.ListedBy(members(inventory))
 	return &Proposal{v, current, seen, rules, inventory}, nil
+}
+
+// compact is JSON as the fleet's record keeps it.
+func compact(text []byte) (json.RawMessage, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	var out bytes.Buffer
+	err := json.Compact(&out, text)
+	return out.Bytes(), err
 }
 
 // Rules are the rules and the inventory of a version, as this node's clone has them.

@@ -1,10 +1,7 @@
 package render
 
 import (
-	"encoding/json"
-	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -222,9 +219,8 @@ func (c *compiler) checkMappings(doc *document) {
 		}
 	}
 	for _, role := range slices.Sorted(maps.Keys(c.roles())) {
-		in := slices.DeleteFunc(slices.Clone(names), func(g string) bool { return !groups[g].match(role) })
-		if len(in) > 1 {
-			c.fail(doc.errorAt(doc.find("rollout", "groupMappings", in[1]), "groupMappings: the role %q is in two groups, %s and %s: a role takes turns in one", role, in[0], in[1]))
+		if in := c.fleet.Rollout.claims(role); len(in) > 1 {
+			c.fail(doc.errorAt(doc.find("rollout", "groupMappings", in[1]), "groupMappings: %s", inTwoGroups(role, in)))
 		}
 	}
 }
@@ -274,58 +270,4 @@ func (c *compiler) checkRoleNames(doc *document, at func(string) *yaml.Node) {
 			}
 		}
 	}
-}
-
-// instructionNames are the keys of rollout as instructions spell them.
-var instructionNames = map[string]string{
-	"rolling_rules": "rollingRules", "role_dependencies": "roleDependencies", "role_order": "roleOrder", "group_mappings": "groupMappings",
-	"max_failures": "maxFailures", "max_host_failures": "maxHostFailures", "on_lost": "onLost", "progress_deadline": "progressDeadline",
-}
-
-// drop empties the rules of the given names: what stands in their place is the whole of them.
-func (r *Rollout) drop(names map[string]json.RawMessage) {
-	v := reflect.ValueOf(r).Elem()
-	for i := range v.NumField() {
-		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-		if _, ok := names[name]; ok {
-			v.Field(i).SetZero()
-		}
-	}
-}
-
-// Instruct puts the rules of instructions in the place of those of the same name. Instructions are JSON with the keys of rollout in
-// pullet.yaml, in snake_case or as they are there. The name is for messages.
-func (r Rollout) Instruct(name string, instructions []byte, inventory Inventory) (Rollout, error) {
-	if len(instructions) == 0 {
-		return r, nil
-	}
-	var keys map[string]json.RawMessage
-	if err := json.Unmarshal(instructions, &keys); err != nil {
-		return r, fmt.Errorf("%s: it is not a JSON object: %w", name, err)
-	}
-	if _, both := keys["role_order"]; both {
-		r.RoleDependencies = nil // it is the same rule by its older name
-	}
-	named := map[string]json.RawMessage{}
-	for key, value := range keys {
-		if known := instructionNames[key]; known != "" {
-			key = known
-		}
-		named[key] = value
-	}
-	r.drop(named)
-	text, err := json.MarshalIndent(map[string]any{"rollout": named}, "", "  ")
-	if err != nil {
-		return r, err
-	}
-	doc, errs := parseYAML(&rendered{src: &source{path: name, text: string(text)}, text: text})
-	if len(errs) > 0 {
-		return r, errs.Err()
-	}
-	c := &compiler{inventory: inventory, fleet: Fleet{Rollout: r}, scope: &scope{}}
-	if !c.decode(doc, &c.fleet) || len(c.errs) > 0 {
-		return r, c.errs.Err()
-	}
-	c.checkRoles(doc)
-	return c.fleet.Rollout, c.errs.Err()
 }

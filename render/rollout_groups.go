@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -62,6 +63,58 @@ func (c *compiler) idlePatterns(doc *document) {
 			c.warned = append(c.warned, e)
 		}
 	}
+}
+
+// claims are the groups that take in a role, by name.
+func (r Rollout) claims(role string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.GroupMappings)), func(g string) bool { return !r.GroupMappings[g].match(role) })
+}
+
+func inTwoGroups(role string, groups []string) string {
+	return fmt.Sprintf("the role %q is in two groups, %s and %s: a role takes turns in one", role, groups[0], groups[1])
+}
+
+// Against holds rules against the nodes of a fleet that has no inventory to check them with. A role in two groups is an error. A role or a pattern
+// that stands for none of the nodes is a warning: such nodes may still come.
+func (r Rollout) Against(nodes map[string]Node) (warnings []string, err error) {
+	known := map[string]bool{}
+	for _, n := range nodes {
+		known[n.Role()] = true
+	}
+	for _, role := range slices.Sorted(maps.Keys(known)) {
+		if in := r.claims(role); len(in) > 1 {
+			return nil, errors.New(inTwoGroups(role, in))
+		}
+	}
+	roles := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(role string) bool { return role == "" })
+	for _, group := range slices.Sorted(maps.Keys(r.GroupMappings)) {
+		for _, p := range r.GroupMappings[group] {
+			if !slices.ContainsFunc(roles, func(role string) bool { return p.re != nil && p.re.MatchString(role) }) {
+				warnings = append(warnings, fmt.Sprintf("groupMappings: no node has a role that matches %q", shortened(p.text)))
+			}
+		}
+	}
+	for _, role := range r.unknownRoles(known) {
+		text := fmt.Sprintf("no node has the role %q", role)
+		if near := didYouMean(role, slices.Clone(roles)); near != "" {
+			text += " (" + near + ")"
+		}
+		warnings = append(warnings, text)
+	}
+	return warnings, nil
+}
+
+// unknownRoles are the roles that limits and dependencies name and that are neither known, nor groups of the rules.
+func (r Rollout) unknownRoles(known map[string]bool) []string {
+	named := slices.Collect(maps.Keys(r.RollingRules.Roles))
+	for role, deps := range r.RoleDependencies {
+		named = append(append(named, role), deps...)
+	}
+	slices.Sort(named)
+	return slices.DeleteFunc(slices.Compact(named), func(role string) bool {
+		_, group := r.GroupMappings[role]
+		return known[role] || group || r.Canary != nil && role == CanaryGroup
+	})
 }
 
 // shortened is a text as messages quote it.

@@ -33,7 +33,7 @@ func (a *app) readInstructions(from string, in io.Reader) (json.RawMessage, erro
 	if out.Len() > maxInstructions {
 		return nil, fmt.Errorf("instructions: %s has more than %d KiB", name, maxInstructions>>10)
 	}
-	return out.Bytes(), nil
+	return text, nil // as it is: messages have its lines and columns
 }
 
 // instructionsText is what readInstructions decodes, and how messages name it.

@@ -42,6 +42,9 @@ func (a *app) startCommand() *cobra.Command {
 		Long: "Start makes a revision the fleet's version and holds it there until rollout follow. It is fetched and compiled on this node first, and must\n" +
 			"come after the version that the fleet has. Nodes take it at their next pull, under the rules of the rollout.\n" + waitExits,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("instructions") && s.instructions == "" { // such as from a variable that is not set
+				return usage(errors.New("--instructions is empty: write a file, - for the input, or the JSON itself"))
+			}
 			return a.steers(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
 				return a.start(ctx, node, store, args, s, cmd.InOrStdin())
 			}))
@@ -70,9 +73,12 @@ func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, 
 	if err != nil {
 		return err
 	}
-	plan, err := planOf(ctx, store, p)
+	plan, warnings, err := planOf(ctx, store, p)
 	if err != nil {
 		return err
+	}
+	for _, w := range warnings {
+		a.warn("%s", w)
 	}
 	if !s.noop && !settled(p) {
 		p.Version.By, p.Version.Reason = operator(), s.reason
@@ -111,29 +117,36 @@ type plannedGroup struct {
 	Behind []string `json:"behind"` // those that do not run the version
 }
 
-// planOf are the groups of a version in the order in which they start.
-func planOf(ctx context.Context, store *state.Store, p *agent.Proposal) ([]plannedGroup, error) {
+// planOf are the groups of a version in the order in which they start, and what its rules say of roles that no node has.
+func planOf(ctx context.Context, store *state.Store, p *agent.Proposal) (plan []plannedGroup, warnings []string, err error) {
 	o, err := store.Overview(ctx, false)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return groupsOf(o, p.Rollout, p.Inventory, p.Version.ID), nil
+	warnings, err = p.Rollout.Against(allNodes(o, p.Inventory))
+	return groupsOf(o, p.Rollout, p.Inventory, p.Version.ID), warnings, err
+}
+
+// allNodes are the nodes of the inventory and those that registered.
+func allNodes(o *state.Overview, inventory render.Inventory) map[string]render.Node {
+	nodes := map[string]render.Node{}
+	for name, n := range o.Nodes {
+		nodes[name] = render.Node{Name: name, Labels: n.Labels}
+	}
+	for name, n := range inventory {
+		if !o.Gone[name] {
+			nodes[name] = n
+		}
+	}
+	return nodes
 }
 
 // groupsOf sorts the nodes of the inventory and those that registered into the groups of a rollout.
 func groupsOf(o *state.Overview, rules render.Rollout, inventory render.Inventory, version string) []plannedGroup {
-	labels := map[string]map[string]string{}
-	for name, n := range o.Nodes {
-		labels[name] = n.Labels
-	}
-	for name, n := range inventory {
-		if !o.Gone[name] {
-			labels[name] = n.Labels
-		}
-	}
+	nodes := allNodes(o, inventory)
 	groups := map[string]*plannedGroup{}
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		own := rules.Group(name, labels[name])
+	for _, name := range slices.Sorted(maps.Keys(nodes)) {
+		own := rules.Group(name, nodes[name].Labels)
 		g := groups[own]
 		if g == nil {
 			g = &plannedGroup{Group: state.GroupOf(own), Stage: rules.Stage(own), Behind: []string{}}

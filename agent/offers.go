@@ -121,11 +121,11 @@ func (p *pull) check(ctx context.Context, v *state.Version, report *apply.Report
 }
 
 // offer tells the fleet what this node offers and whether it works, once a run has ended. What works is what was validated, and whose check
-// succeeded.
+// succeeded. What was ready stays so while the node waits.
 func (p *pull) offer(ctx context.Context, v *state.Version, validated bool, broken map[string]string) error {
 	offered := p.offers[v.ID]
 	if validated && v.Same(p.local.Running) {
-		if err := errors.Join(p.announce(ctx, offered.list, false), p.withdrawAllBut(ctx, offered.list)); err != nil {
+		if err := p.announce(ctx, offered.list, false); err != nil {
 			return err
 		}
 	}
@@ -149,8 +149,13 @@ func (p *pull) offer(ctx context.Context, v *state.Version, validated bool, brok
 	return errors.Join(errs...)
 }
 
-// withdrawAllBut takes back what the node announced and the version that it runs does not have it offer.
-func (p *pull) withdrawAllBut(ctx context.Context, list []render.Offer) error {
+// withdraw takes back what the node announced and the version that it runs does not have it offer, such as after a change of its labels. Whether
+// the run succeeded makes no difference.
+func (p *pull) withdraw(ctx context.Context, v *state.Version) error {
+	if !v.Same(p.local.Running) {
+		return nil
+	}
+	list := p.offers[v.ID].list
 	var stays []string
 	for _, name := range p.local.Offers {
 		if p.early[name] || slices.ContainsFunc(list, func(o render.Offer) bool { return o.Name == name && o.Instance().Address != "" }) {

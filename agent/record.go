@@ -111,8 +111,8 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 			return err
 		}
 	}
-	if report.Pending() { // what was ready stays so while the node waits
-		return nil
+	if err := p.withdraw(ctx, v); err != nil || report.Pending() {
+		return err
 	}
 	return p.offer(ctx, v, validated, broken)
 }

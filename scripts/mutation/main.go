@@ -37,8 +37,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if args = flags.Args(); len(args) == 0 {
 		args = core
 	}
-	dir, err := os.MkdirTemp("", "mu")
-	if err != nil {
+	dir := filepath.Join(os.TempDir(), fmt.Sprint("m", os.Getpid()))
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 type bench struct {
 	dir    string                   // for programs and the tests' files
 	limits map[string]time.Duration // by package: how long the tests of a mutant may take
+	tests  atomic.Int64             // that ran
 	touch  *touched                 // made when a mutant survives the tests of its package
 }
 
@@ -100,8 +103,8 @@ var failure = regexp.MustCompile(`--- FAIL: (\S+)`)
 
 // test runs a test program, or the tests of it that a pattern chooses, and names the first that fails.
 func (b *bench) test(ctx context.Context, program, pkg, which string, limit time.Duration, env ...string) (string, error) {
-	temp, err := os.MkdirTemp(b.dir, "t")
-	if err != nil {
+	temp := filepath.Join(b.dir, strconv.FormatInt(b.tests.Add(1), 36)) // short, as paths of sockets have to be
+	if err := os.Mkdir(temp, 0o700); err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(temp)

@@ -81,6 +81,7 @@ func TestJournalIsDamaged(t *testing.T) {
 		{"an empty line in the middle", head + start("a") + "\n" + end("a"), "r1 [a] []"},
 		{"json that is none of ours", head + start("a") + "{}\nnull\n[]\n7\n" + start("b"), "r1 [] [a b]"},
 		{"a garbled end", head + start("a") + strings.Replace(end("a"), `"end"`, "\x00\x00\x00\x00\x00", 1) + start("b"), "r1 [] [a b]"},
+		{"an end that does not say that it is one", head + start("a") + strings.Replace(end("a"), `"end":true,`, "", 1), "r1 [] [a]"},
 		{"a long line", head + start("a") + strings.Replace(end("a"), `"x"`, `"`+strings.Repeat("x", 3<<20)+`"`, 1), "r1 [a] []"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

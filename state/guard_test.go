@@ -1,0 +1,79 @@
+package state
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestGuard: a record that another cluster serves, or that is younger than the one a node saw, is doubted until an operator accepts it. An acceptance
+// holds for what it was given for: a record that went back since is doubted again.
+func TestGuard(t *testing.T) {
+	s := open(t, t.TempDir())
+	register(t, s, "n1", "web", "secret", time.Minute)
+	is, err := s.Guard(ctx, "n1", Origin{})
+	must(t, err)
+	if is.Revision == 0 || is.Cluster == 0 || is.Accepted != "" {
+		t.Fatalf("%+v", is)
+	}
+	must(t, s.Accept(ctx, "ada"))
+	accepted, err := s.Guard(ctx, "n1", is)
+	must(t, err)
+	if accepted.Accepted == "" {
+		t.Fatalf("%+v", accepted)
+	}
+	newer := func(o Origin) Origin { o.Revision++; return o }
+	elsewhere := func(o Origin) Origin { o.Cluster++; return o }
+	earlier := func(o Origin) Origin { o.Accepted = "bob, for the restore before"; return o }
+	_, err = s.Client.Delete(ctx, s.acceptedKey())
+	must(t, err)
+	for _, c := range []struct {
+		name string
+		guarded
+		before func() error
+	}{
+		{"the first pull", guarded{Origin{}, false}, nil},
+		{"nothing changed", guarded{is, false}, nil},
+		{"it went back", guarded{newer(is), true}, nil},
+		{"it is another one", guarded{elsewhere(is), true}, nil},
+		{"it went back behind an acceptance", guarded{newer(accepted), true}, nil},
+		{"it went back, and was accepted", guarded{newer(is), false}, func() error { return s.Accept(ctx, "ada") }},
+		{"it is another one, and was accepted", guarded{elsewhere(is), false}, func() error { return s.Accept(ctx, "ada") }},
+		{"it went back again, and was accepted again", guarded{newer(earlier(is)), false}, func() error { return s.Accept(ctx, "ada") }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := s.Client.Delete(ctx, s.DoubtKey())
+			must(t, err)
+			if c.before != nil {
+				must(t, c.before())
+			}
+			c.judge(t, s)
+		})
+	}
+	now, err := s.Guard(ctx, "n1", Origin{})
+	must(t, err)
+	t.Run("it went back after it was accepted", func(t *testing.T) {
+		guarded{newer(now), true}.judge(t, s)
+	})
+}
+
+// guarded is what a node saw, and whether the record that it finds is doubted.
+type guarded struct {
+	seen Origin
+	back bool
+}
+
+func (g guarded) judge(t *testing.T, s *Store) {
+	t.Helper()
+	now, err := s.Guard(ctx, "n1", g.seen)
+	var back *WentBackError
+	if errors.As(err, &back) != g.back || !g.back && err != nil {
+		t.Errorf("%v", err)
+	}
+	if doubted := count(t, s, s.DoubtKey()) == 1; doubted != g.back {
+		t.Errorf("doubted: %v", doubted)
+	}
+	if g.back && now != g.seen {
+		t.Errorf("it forgot what it saw: %+v", now)
+	}
+}

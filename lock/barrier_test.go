@@ -218,6 +218,32 @@ func TestBarrierAfterAResume(t *testing.T) {
 	}
 }
 
+// TestBarrierKeepsAHalt: a barrier that fails in a halted group leaves the halt as it is: its cause is named, not what came of it.
+func TestBarrierKeepsAHalt(t *testing.T) {
+	f := newFleet(t)
+	all := f.requests(2, "db")
+	f.must(NewTurn(f.Store, all[1]).Fail(f.ctx, "it broke", Halting))
+	before := f.gate("db")
+	f.arrive(all[0], Failed)
+	f.arrive(all[1], Done)
+	if g := f.gate("db"); before.State != state.Halted || g.Reason != before.Reason || g.Node != "db001" {
+		t.Errorf("halted by %+v, then %+v", before, g)
+	}
+}
+
+// TestBarrierHaltsAfterNews: a gate that was written since a step failed keeps no halt away, unless an operator resumed it.
+func TestBarrierHaltsAfterNews(t *testing.T) {
+	f := newFleet(t)
+	all := f.requests(2, "db")
+	f.arrive(all[0], Failed)
+	_, err := f.Client.Do(f.ctx, f.GateOp("v1", "db", state.Gate{State: "open"}))
+	f.must(err)
+	f.arrive(all[1], Done)
+	if g := f.gate("db"); g.State != state.Halted || g.Node != "db000" {
+		t.Errorf("%+v", g)
+	}
+}
+
 // TestBarrierLost: who does not answer is waited for, given up, or counted as failed, by the rules.
 func TestBarrierLost(t *testing.T) {
 	for _, c := range []struct {

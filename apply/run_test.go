@@ -54,6 +54,8 @@ func TestOutcomes(t *testing.T) {
 		{"a result is read", one(puts("a"), puts("b", when("steps['a'].Result == 'ok' && steps['a/a'].Changed")), puts("c", when("step('a').Result == 'failed'"))), "",
 			"a changed, b changed, c skipped", ""},
 		{"a failed result is read", one(puts("a"), puts("b", when("steps['a'].Result == 'failed'"))), "a", "a failed, b changed", "broken"},
+		{"a state is read", one(puts("a", when("false")), puts("b", when("steps['a'].State == 'skipped'"))), "", "a skipped, b changed", ""},
+		{"a failed state is read", one(puts("a"), puts("b", when("steps['a'].State == 'failed'"))), "a", "a failed, b changed", "broken"},
 		{"a validation fails", jobs{{"one", list(puts("a"))}, {"check", list(cmds("v"))}}, "v", "a changed, v failed", "broken"},
 		{"a validation never counts as a change", jobs{{"one", list(puts("a"))}, {"check", list(cmds("v"), puts("w"))}}, "", "a changed, v ok, w ok", ""},
 	} {

@@ -208,12 +208,13 @@ func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
 	if p.store == nil {
 		return nil
 	}
-	st := p.status(v, refusal(p.out))
+	st := p.status(v, "")
+	p.saysTrouble(&st)
 	if w := p.out.Wait; w != nil {
 		saysWait(&st, w)
 	}
 	for _, err := range p.out.Failures {
-		st.Kind, st.Reason, st.Clear = "", firstLine(err), ""
+		st.Kind, st.Reason, st.Clear, st.Since = "", firstLine(err), "", time.Time{}
 	}
 	return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, configuredOf(p.out), st)...)
 }
@@ -228,12 +229,4 @@ func (p *pull) tellIdle(ctx context.Context) error {
 		v = &state.Version{}
 	}
 	return p.tellConfigured(ctx, v)
-}
-
-// refusal is the first thing that verification refused: what follows it is refused for that.
-func refusal(o *Outcome) string {
-	if len(o.Refused) == 0 {
-		return ""
-	}
-	return firstLine(o.Refused[0])
 }

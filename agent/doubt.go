@@ -16,14 +16,20 @@ type RefusedVersionError struct {
 	Why     string
 }
 
-func (e *RefusedVersionError) Error() string {
+func (e *RefusedVersionError) Error() string { return e.What() + "; " + e.Clear() }
+
+// What says what is refused, without what helps.
+func (e *RefusedVersionError) What() string {
 	by := e.Version.By
 	if by == "" {
 		by = "somebody"
 	}
-	return fmt.Sprintf("the fleet's version %s, set by %s, is refused by this host: commit %s %s; to leave it: pullet rollout undo",
+	return fmt.Sprintf("the fleet's version %s, set by %s, is refused by this host: commit %s %s",
 		state.Short(e.Version.ID), by, state.Short(e.Commit), e.Why)
 }
+
+// Clear is the command that helps.
+func (e *RefusedVersionError) Clear() string { return "to leave it: pullet rollout undo" }
 
 // doubt says why this host does not take a version that the fleet's record names: who can write there chooses the moment of a change, and not what is
 // applied. A commit must be in what the host's own repository follows, and must not go back behind what the host runs. It may go back, within

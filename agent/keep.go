@@ -37,6 +37,7 @@ func (p *pull) takes(ctx context.Context, current *state.Version, rev int64, own
 		return nil, err
 	}
 	p.noteProblems(own)
+	p.local.NoTrouble("")
 	return current, nil
 }
 
@@ -44,6 +45,7 @@ func (p *pull) takes(ctx context.Context, current *state.Version, rev int64, own
 func (p *pull) refuses(own []puller.Head, refused *RefusedVersionError) *state.Version {
 	p.noteProblems(own)
 	p.out.Refused, p.out.doubted = append(p.out.Refused, refused), refused.Version.ID
+	p.local.Trouble("", state.Trouble{Kind: state.WaitRefused, Why: refused.What(), Clear: refused.Clear()})
 	return p.inForce()
 }
 
@@ -63,12 +65,4 @@ func (p *pull) withoutFleet(own []puller.Head) *state.Version {
 		}
 	}
 	return p.inForce()
-}
-
-func (p *pull) noteProblems(own []puller.Head) {
-	for _, h := range own {
-		if h.Problem != nil {
-			p.out.problem(h.Problem)
-		}
-	}
 }

@@ -1,11 +1,8 @@
 package agent
 
 import (
-	"errors"
-
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/state"
 )
 
@@ -16,7 +13,7 @@ type Outcome struct {
 	Upgrade  bool           // the version was new here
 	Report   *apply.Report  // of the last run; nil when nothing was applied
 	Wait     *lock.Wait     // the gate that the node still waits at
-	Refused  []error        // what verification refused: rewritten history, moved tags
+	Refused  []error        // what verification refused: rewritten history, moved tags, commits that cannot be used
 	Failures []error        // what is wrong beside the report, such as a newer commit that does not compile
 	Warnings []error        // what was got around: an unreachable remote or store
 
@@ -53,8 +50,7 @@ func (o *Outcome) ExitCode() int {
 
 // problem files why a repository could not be followed.
 func (o *Outcome) problem(err error) {
-	var rewritten *puller.RewrittenError
-	if errors.As(err, &rewritten) {
+	if isRefusal(err) {
 		o.Refused = append(o.Refused, err)
 		return
 	}

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"path/filepath"
@@ -36,15 +37,16 @@ type Options struct {
 type pull struct {
 	*Agent
 	Options
-	out      *Outcome
-	facts    func() render.Facts // of this host, gathered once: what is registered is what is compiled
-	local    state.Local
-	journal  *state.Journal
-	store    *state.Store // nil: unreachable
-	presence *state.Presence
-	current  *state.Version  // the fleet's
-	agreed   int64           // the revision at which it was agreed
-	ctx      context.Context // of the pull, for what is recorded beside it
+	out           *Outcome
+	facts         func() render.Facts // of this host, gathered once: what is registered is what is compiled
+	local         state.Local
+	knownTroubles map[string]state.Trouble // of the node's own record, as it is on disk
+	journal       *state.Journal
+	store         *state.Store // nil: unreachable
+	presence      *state.Presence
+	current       *state.Version  // the fleet's
+	agreed        int64           // the revision at which it was agreed
+	ctx           context.Context // of the pull, for what is recorded beside it
 
 	offers  map[string]offered // by version, as far as it was compiled
 	early   map[string]bool    // services that were announced before their version was compiled
@@ -137,10 +139,10 @@ func (p *pull) do(ctx context.Context) error {
 	}
 	heads, err := p.puller.Pull(ctx)
 	if err != nil {
-		return err
+		return cmp.Or(p.nothingFetched(err), errors.Join(p.saveTroubles(), p.tellIdle(ctx)))
 	}
 	version, err := p.agree(ctx, heads)
-	if err != nil {
+	if err := errors.Join(err, p.saveTroubles()); err != nil {
 		return err
 	}
 	if version == nil {
@@ -230,6 +232,7 @@ func (p *pull) remember() error {
 	if p.local, err = state.LoadLocal(dir); err != nil {
 		return err
 	}
+	p.knownTroubles = p.local.Troubles
 	p.local.Rename(p.config.Node.Name)
 	if p.journal, err = state.OpenJournal(dir); err != nil {
 		return err

@@ -122,7 +122,7 @@ func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 	st := p.status(v, report.Why())
 	st.Host = report.Fault() == apply.HostFault && len(p.out.Failures) == 0
 	if st.Reason == "" { // also of a node that is fine: it may not hear of the next version
-		st.Reason = refusal(p.out)
+		p.saysTrouble(&st)
 	}
 	if w := p.out.Wait; w != nil && p.lacking != nil && st.Reason == "" {
 		saysWait(&st, w)
@@ -131,7 +131,7 @@ func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 		st.Reason = firstLine(p.out.Warnings[n-1])
 	}
 	for _, e := range p.out.Failures { // a newer commit that this node cannot use is why it lags
-		st.Reason = firstLine(e)
+		st.Kind, st.Reason, st.Clear, st.Since = "", firstLine(e), "", time.Time{}
 	}
 	return st
 }
@@ -142,14 +142,10 @@ func configuredOf(o *Outcome) string {
 		return state.Success
 	}
 	switch o.ExitCode() {
-	case ExitError:
+	case ExitError, ExitRefused: // what is offered is at fault, whatever is kept in force meanwhile
 		return state.Failed
 	case ExitWaiting:
 		return state.Pending
-	case ExitRefused:
-		if o.Report == nil { // nothing is in force that could be kept
-			return state.Pending
-		}
 	}
 	return state.Success
 }

@@ -10,9 +10,15 @@ type UnreachableError struct {
 	Err       error
 }
 
-func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("repository %q: cannot read %s: %v; try: %s", e.Repo, e.URL, e.Err, e.Try)
+func (e *UnreachableError) Error() string { return e.What() + "; " + e.Clear() }
+
+// What says what is wrong, without what helps.
+func (e *UnreachableError) What() string {
+	return fmt.Sprintf("repository %q: cannot read %s: %v", e.Repo, e.URL, e.Err)
 }
+
+// Clear is the command that helps.
+func (e *UnreachableError) Clear() string { return "try: " + e.Try }
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
@@ -20,14 +26,19 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 // from the last good commit. Puller.Accept of To lets it pass.
 type RewrittenError struct {
 	Repo     string
-	What     string // what happened, in words
+	How      string // what happened, in words
 	From, To string // full commit ids: the last good one, the refused one
 }
 
-func (e *RewrittenError) Error() string {
-	return fmt.Sprintf("repository %q: %s: refused to move from %s to %s; if that is intended: pullet pull --accept-rewind",
-		e.Repo, e.What, short(e.From), short(e.To))
+func (e *RewrittenError) Error() string { return e.What() + "; " + e.Clear() }
+
+// What says what is refused, without what helps.
+func (e *RewrittenError) What() string {
+	return fmt.Sprintf("repository %q: %s: refused to move from %s to %s", e.Repo, e.How, short(e.From), short(e.To))
 }
+
+// Clear is the command that accepts it.
+func (e *RewrittenError) Clear() string { return "if that is intended: pullet pull --accept-rewind" }
 
 // BehindError says that a branch is at an ancestor of the last good commit.
 // Puller.Accept of To lets it pass.
@@ -36,10 +47,37 @@ type BehindError struct {
 	From, To string // full commit ids: the last good one, the older one offered
 }
 
-func (e *BehindError) Error() string {
-	return fmt.Sprintf("repository %q: the remote is behind: a stale mirror, or the branch was reset: it offers %s, an ancestor of the last good %s; mend a stale mirror; if the branch was reset on purpose, this takes the whole fleet back: pullet pull --accept-rewind",
+func (e *BehindError) Error() string { return e.What() + "; " + e.Clear() }
+
+// What says what is offered, without what helps.
+func (e *BehindError) What() string {
+	return fmt.Sprintf("repository %q: the remote is behind: a stale mirror, or the branch was reset: it offers %s, an ancestor of the last good %s",
 		e.Repo, short(e.To), short(e.From))
 }
+
+// Clear says which of the two to do what about.
+func (e *BehindError) Clear() string {
+	return "mend a stale mirror; if the branch was reset on purpose, this takes the whole fleet back: pullet pull --accept-rewind"
+}
+
+// UnusableError says that a commit holds what pullet does not read, such as a
+// submodule or an unsafe path. Nothing lets it pass but another commit.
+type UnusableError struct {
+	Repo, Commit string // full commit id
+	Err          error  // names the path
+}
+
+func (e *UnusableError) Error() string { return e.What() + "; " + e.Clear() }
+
+// What says what is refused, without what helps.
+func (e *UnusableError) What() string {
+	return fmt.Sprintf("repository %q: commit %s cannot be used: %v", e.Repo, short(e.Commit), e.Err)
+}
+
+// Clear is what helps.
+func (e *UnusableError) Clear() string { return "push a commit that mends it" }
+
+func (e *UnusableError) Unwrap() error { return e.Err }
 
 // MissingCommitError says that a commit is not in the store, and that its
 // remote does not have it or could not be asked.

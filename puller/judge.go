@@ -27,8 +27,8 @@ func (r *repository) judge(ctx context.Context, o offer) error {
 	case rel == Older:
 		return &BehindError{Repo: r.src.Name, From: r.rec.Commit, To: o.commit}
 	case rel == Diverged:
-		what := fmt.Sprintf("branch %q was rewritten: it no longer contains the last good commit", r.src.branch())
-		return &RewrittenError{Repo: r.src.Name, What: what, From: r.rec.Commit, To: o.commit}
+		how := fmt.Sprintf("branch %q was rewritten: it no longer contains the last good commit", r.src.branch())
+		return &RewrittenError{Repo: r.src.Name, How: how, From: r.rec.Commit, To: o.commit}
 	}
 	return nil
 }
@@ -37,12 +37,12 @@ func (r *repository) judge(ctx context.Context, o offer) error {
 // from each other.
 func (r *repository) judgeTag(o offer) error {
 	if known, ok := r.rec.Tags[o.tag]; ok && known != o.commit {
-		what := fmt.Sprintf("tag %q was moved", o.tag)
-		return &RewrittenError{Repo: r.src.Name, What: what, From: known, To: o.commit}
+		how := fmt.Sprintf("tag %q was moved", o.tag)
+		return &RewrittenError{Repo: r.src.Name, How: how, From: known, To: o.commit}
 	}
 	if r.rec.Tag != "" && r.src.newer(r.rec.Tag, o.tag) {
-		what := fmt.Sprintf("release %q is gone, the newest is %q now", r.rec.Tag, o.tag)
-		return &RewrittenError{Repo: r.src.Name, What: what, From: r.rec.Commit, To: o.commit}
+		how := fmt.Sprintf("release %q is gone, the newest is %q now", r.rec.Tag, o.tag)
+		return &RewrittenError{Repo: r.src.Name, How: how, From: r.rec.Commit, To: o.commit}
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (r *repository) failed(o offer, err error) error {
 	case asked:
 		return unreachable
 	case atFault(err):
-		return fmt.Errorf("repository %q: commit %s cannot be used: %w", r.src.Name, short(o.commit), err)
+		return &UnusableError{Repo: r.src.Name, Commit: o.commit, Err: err}
 	case local:
 		return fmt.Errorf("repository %q: cannot store commit %s: %w", r.src.Name, short(o.commit), err)
 	}

@@ -34,6 +34,8 @@ func (r *repository) build(ctx context.Context, o offer, extra tag, depth int) e
 	}
 	if _, err := fresh.tree(ctx, o.hash()); errors.Is(err, plumbing.ErrObjectNotFound) && depth > 0 {
 		return r.build(ctx, o, extra, 0) // the branch moved on since it was listed
+	} else if atFault(err) {
+		return err
 	} else if err != nil {
 		return fmt.Errorf("what was fetched is not complete: %w", err)
 	}

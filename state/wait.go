@@ -33,6 +33,8 @@ const (
 	WaitRecord     WaitKind = "record"     // of the fleet that cannot be read
 	WaitEtcd       WaitKind = "etcd"       // is unreachable
 	WaitRepository WaitKind = "repository" // lacks the commit, or is unreachable
+	WaitRefused    WaitKind = "refused"    // what the repository offers, or the fleet's version
+	WaitStale      WaitKind = "stale"      // the repository is unreachable or behind, and the last good commit stays in force
 	WaitLease      WaitKind = "lease"      // of the node ended
 	WaitOrphan     WaitKind = "orphan"     // a command outlived its pull
 	WaitTime       WaitKind = "time"       // the time to wait is over
@@ -89,6 +91,8 @@ func Cures() []Cure {
 		{WaitRecord, "rollout start", "hostile_test.go"},
 		{WaitEtcd, "pullet doctor", "doctor"},
 		{WaitRepository, "pullet pull --accept-rewind", "fleet_lost_commit"},
+		{WaitRefused, "pullet pull --accept-rewind", "repository_refused"},
+		{WaitStale, "git ls-remote", "repository_stale"},
 		{WaitLease, "the next pull", "../../lock/turn_test.go"},
 		{WaitOrphan, "kill -- -", "gate_orphan"},
 		{WaitTime, "the next pull goes on", "pull_stopped"},

@@ -84,6 +84,9 @@ func (a *app) printFailures(byCategory map[string][]failure) error {
 			for _, f := range byCategory[c] {
 				version := state.Version{ID: f.Version, Release: f.Release}
 				reason := f.Reason
+				if f.Clear != "" {
+					reason += "; " + f.Clear
+				}
 				if f.Log != "" {
 					reason += "; log: " + f.Log
 				}

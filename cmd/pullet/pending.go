@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,7 +25,8 @@ func (a *app) pendingCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "pending", GroupID: "node", Args: noArgs,
 		Short: "Does the fleet have another version than the one that this node runs? The exit code says it",
-		Long: "Pending compares what runs on this node with the fleet's record. It looks at no repository.\n" +
+		Long: "Pending compares what runs on this node with the fleet's record. It looks at no repository, and\n" +
+			"says which ones the last pull could not follow.\n" +
 			"\nEXIT STATUS\n" +
 			"  0   an update is available\n" +
 			"  1   the node is up to date\n" +
@@ -42,7 +46,7 @@ func (a *app) pendingCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			return a.printPending(local.Running, current, why)
+			return a.printPending(local, current, why)
 		},
 	}
 }
@@ -71,7 +75,9 @@ func currentVersion(ctx context.Context, open func() (*state.Store, error)) (v *
 	return v, why, err
 }
 
-func (a *app) printPending(running, current *state.Version, why string) error {
+// printPending says what there is to do, and why the node may not hear of more.
+func (a *app) printPending(local state.Local, current *state.Version, why string) error {
+	running := local.Running
 	code, text := pendingUpdate, fmt.Sprintf("%s is available; the node runs %s", current, running)
 	switch {
 	case current == nil && running == nil:
@@ -81,12 +87,16 @@ func (a *app) printPending(running, current *state.Version, why string) error {
 	case running.Same(current):
 		code, text = pendingNone, fmt.Sprintf("up to date: %s", running)
 	}
-	done, err := a.structured(map[string]any{"running": running, "current": current, "pending": code == pendingUpdate, "exitCode": code, "text": text})
+	done, err := a.structured(map[string]any{"running": running, "current": current, "pending": code == pendingUpdate, "exitCode": code, "text": text, "troubles": local.Troubles})
 	if err != nil {
 		return err
 	}
 	if !done {
 		fmt.Fprintln(a.out, text)
+		for _, repo := range slices.Sorted(maps.Keys(local.Troubles)) {
+			t := local.Troubles[repo]
+			fmt.Fprintln(a.out, strings.TrimSuffix(fmt.Sprintf("%s (for %s); %s", t.Why, ago(t.Since), t.Clear), "; "))
+		}
 	}
 	if code == pendingUpdate {
 		return nil

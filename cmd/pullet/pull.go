@@ -24,7 +24,7 @@ EXIT STATUS
   0   the node is at the fleet's version
   1   an error, or a step that failed
   3   not finished: the node waits at a gate, for its repository or for another pull on it, or the pull was told to stop
-  5   the repository was refused: its history was rewritten, or a tag was moved
+  5   the repository was refused: its history was rewritten, a tag was moved, or a commit cannot be used
   64  the command line is wrong
 With --detailed-exitcode: 0 nothing changed, 2 changed, 4 failed, 6 changed and failed.`
 

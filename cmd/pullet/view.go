@@ -126,6 +126,9 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 			out.Since = rollout.Time
 		}
 	}
+	if c.State == state.Success && c.Kind == state.WaitStale {
+		out.waitsAt(c)
+	}
 	if o.Current != nil && rollout.Version == o.Current.ID && !current {
 		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed, state.Success: upToDate}[rollout.State]
 		out.waitsAt(rollout)
@@ -138,7 +141,7 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.waitsAt(c)
 	}
 	settled := out.State == upToDate || o.Current == nil || // a first version that did not compile is nobody's rollout
-		out.State == pending && c.Version == o.Current.ID // nor is one that the node's remote does not have
+		out.State == pending && (c.Version == o.Current.ID || c.Kind == state.WaitRefused) // nor is one that the node does not have, or refuses
 	if settled && (c.State == state.Failed || c.State == state.Pending) {
 		out.State = map[string]string{state.Failed: failed, state.Pending: waiting}[c.State]
 		out.waitsAt(c)
@@ -200,8 +203,8 @@ func slotsByNode(o *state.Overview) map[string]state.Claim {
 func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Host = s.Host && s.State == state.Failed
 	n.Kind, n.Since, n.Why, n.Clear, n.Gate, n.Holders, n.Parked = s.Kind, s.Time, s.Reason, s.Clear, s.Gate, s.Holders, s.Parked && s.State == state.Pending
-	if !s.Since.IsZero() {
-		n.Since, n.lasts = s.Since, true
+	if n.lasts = !s.Since.IsZero(); n.lasts {
+		n.Since = s.Since
 	}
 }
 
@@ -221,7 +224,7 @@ const minReason = 20
 // age is for how long a node waits, or when it failed.
 func (n nodeStatus) age() string {
 	switch {
-	case n.Why == "" || n.Since.IsZero() || n.State != waiting && n.State != failed:
+	case n.Why == "" || n.Since.IsZero() || n.State != waiting && n.State != failed && n.Kind != state.WaitStale:
 		return ""
 	case n.lasts:
 		return " (for " + ago(n.Since) + ")"

@@ -16,23 +16,23 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// read has a child read a pack, and returns its error and the most memory that
-// a child of this process ever had.
-func read(t *testing.T, pack []byte, l Limits) (err error, peak int64) {
+// read has a child read a pack, and returns the most memory that
+// a child of this process ever had, and its error.
+func read(t *testing.T, pack []byte, l Limits) (peak int64, err error) {
 	t.Helper()
 	in, err := newIncoming(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := in.fill(bytes.NewReader(pack), l.whole()); err != nil {
-		return err, 0
+		return 0, err
 	}
 	err = Client{Limits: l}.makeIndex(t.Context(), in)
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage); err != nil {
 		t.Fatal(err)
 	}
-	return err, usage.Maxrss << 10
+	return usage.Maxrss << 10, err
 }
 
 // small is enough for what the tests send and far less than the attacks want.
@@ -44,7 +44,7 @@ func TestPackIsRead(t *testing.T) {
 	middle := p.delta(base, repeat(10, 2))
 	p.delta(middle, repeat(20, 3))
 	p.named(plumbing.ComputeHash(plumbing.BlobObject, []byte("0123456789")), repeat(10, 5))
-	if err, _ := read(t, p.end(), small); err != nil {
+	if _, err := read(t, p.end(), small); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -176,7 +176,7 @@ func TestHostilePacks(t *testing.T) {
 		"text":    {func() []byte { return []byte("<html>not found</html>") }, "the server sent a bad pack: it does not begin as packs do"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err, peak := read(t, c.pack(), small)
+			peak, err := read(t, c.pack(), small)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
@@ -202,7 +202,7 @@ func TestMemoryHolds(t *testing.T) {
 		p.delta(last, copies(30*mega, mega, 30))
 		last = next
 	}
-	err, peak := read(t, p.end(), small)
+	peak, err := read(t, p.end(), small)
 	limit, ok := errors.AsType[*LimitError](err)
 	if !ok || limit.Setting != "memory" || peak > small.Memory+overhead {
 		t.Errorf("%v, %d MiB", err, peak>>20)

@@ -74,7 +74,7 @@ func TestChangedRole(t *testing.T) {
 // TestTotalAcrossVersions: whoever changes counts in the total, also when there was none when it began.
 func TestTotalAcrossVersions(t *testing.T) {
 	f := newFleet(t)
-	web := f.mustTry(f.request("web1", "web"))
+	f.mustTry(f.request("web1", "web"))
 	f.propose("v2")
 	total := func(node, role string) Request {
 		q := f.request(node, role)
@@ -82,7 +82,7 @@ func TestTotalAcrossVersions(t *testing.T) {
 		return q
 	}
 	f.mustWait(total("db1", "db"), "slots of the fleet (1 at a time)|web1 holds it")
-	web = f.mustTry(total("web1", "web")) // it counts already
+	web := f.mustTry(total("web1", "web")) // it counts already
 	f.mustWait(total("db1", "db"), "web1 holds it")
 	f.propose("v3")
 	db := f.mustTry(f.request("db1", "db"))

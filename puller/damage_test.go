@@ -106,11 +106,11 @@ func TestCorruptBlob(t *testing.T) {
 	dir, src := t.TempDir(), Source{Name: "main", URL: u.dir}
 	p := open(t, dir, src)
 	h := pull(t, p)
-	s, err := p.Snapshot(t.Context(), []Head{h})
+	_, err := p.Snapshot(t.Context(), []Head{h})
 	must(t, err)
 	must(t, p.Close())
 	p = open(t, dir, src)
-	s, err = p.Snapshot(t.Context(), []Head{h})
+	s, err := p.Snapshot(t.Context(), []Head{h})
 	must(t, err)
 	// A loose object hides the packed one.
 	id := u.git("rev-parse", "HEAD:a")

@@ -34,7 +34,7 @@ type generator struct {
 }
 
 func (g *generator) file(k render.Kind) object {
-	out := object{}
+	var out object
 	if k.Shape.Kind == render.Object {
 		out = g.body(k.Shape)
 		if k.Spec {

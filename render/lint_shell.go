@@ -41,9 +41,7 @@ func (c *Catalog) unquotedIn(s *Step, name string, n *yaml.Node) ErrorList {
 			what = append(what, strings.Trim(d.text, "{-} "))
 		}
 	}
-	for _, path := range c.unsafeVars(s.Params.doc, n) {
-		what = append(what, path)
-	}
+	what = append(what, c.unsafeVars(s.Params.doc, n)...)
 	var out ErrorList
 	for _, one := range what {
 		e := s.ErrorAt(s.Params.doc.pos(n), "%s: %s is not quoted for the shell, which may read it as more than one word", name, one)

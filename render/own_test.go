@@ -127,7 +127,7 @@ func TestStopped(t *testing.T) {
 	if _, err := cat.Eval(cat.Jobs[0].Steps[0].Conditions.When.Expression, Judged{Context: ctx}); err != why {
 		t.Errorf("condition: %v", err)
 	}
-	late, end := within(nil, time.Nanosecond, errExpressionTime)
+	late, end := within(t.Context(), time.Nanosecond, errExpressionTime)
 	defer end()
 	<-late.Done()
 	if err := (&budget{left: 10, ctx: late}).spend(1); err != errExpressionTime || err.Error() != "the expression takes longer than 10s" {

@@ -142,7 +142,7 @@ func (a apt) upgradeArgs(u pkgUpgrade) (args, asked []string, err error) {
 	if len(u.exclude) == 0 {
 		return args, nil, nil
 	}
-	set, err := a.read(nil, nil)
+	set, err := readDpkg(a.h)
 	for name, list := range set.all {
 		for _, p := range list {
 			if !p.installed || p.broken != "" || !excluded(u.exclude, name) {

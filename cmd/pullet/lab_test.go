@@ -126,7 +126,7 @@ func setupLab(env *testscript.Env, share string) error {
 		return cmd.CombinedOutput()
 	}
 	env.Defer(func() {
-		if failed, ok := env.T().(testscript.TFailed); ok && failed.Failed() {
+		if failed, ok := env.T().(interface{ Failed() bool }); ok && failed.Failed() {
 			logs, _ := run("logs") // what there is: the script has failed already
 			env.T().Log(string(logs))
 		}

@@ -206,7 +206,6 @@ type fleet struct {
 	releases []*release // the head of the repository is the last
 	coming   []*release // that will be committed
 	calm     bool       // nothing fails any more
-	over     bool
 	log      []event
 	broken   []string // promises, as agents find out
 }

@@ -23,7 +23,8 @@ func buildPullet(t *testing.T, dir string, patches ...overlay.Patch) string {
 	return program
 }
 
-// jumpingClock makes every process of pullet on a host add to the time of day what a file says, in seconds. Its name is in PULLET_TEST_CLOCK.
+// jumpingClock makes every process of pullet on a host add to the time of day what a file says, in seconds. Its name is in PULLET_TEST_CLOCK. What the
+// scheduler itself sends, when a timer fires, keeps the machine's time: there it has no stack to read a file with.
 func jumpingClock(t *testing.T) []overlay.Patch {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()
@@ -32,7 +33,8 @@ func jumpingClock(t *testing.T) []overlay.Patch {
 	}
 	dir, now := filepath.Join(strings.TrimSpace(string(root)), "src/time"), "func Now() Time {\n\tsec, nsec, mono := runtimeNow()\n"
 	return []overlay.Patch{
-		overlay.Change(filepath.Join(dir, "time.go"), now, now+"\tsec += jumped()\n"),
+		overlay.Change(filepath.Join(dir, "time.go"), now, "func Now() Time { return jumping(jumped()) }\n\nfunc jumping(by int64) Time {\n\tsec, nsec, mono := runtimeNow()\n\tsec += by\n"),
+		overlay.Change(filepath.Join(dir, "sleep.go"), "<- Now().Add(", "<- jumping(0).Add("),
 		overlay.Change(filepath.Join(dir, "sys_unix.go"), "func open(name string)", stormClock+"func open(name string)"),
 	}
 }

@@ -116,7 +116,7 @@ func (s *storm) orphaned(x *rand.Rand) {
 
 func (s *storm) stepsKilled(x *rand.Rand) {
 	h, done := s.any(x)
-	if h == nil || x.IntN(2) == 0 { // it halts the group, and an operator has to look
+	if h == nil || x.IntN(2) == 0 { // a group stands few of them
 		if h != nil {
 			done()
 		}

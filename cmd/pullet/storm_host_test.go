@@ -99,7 +99,7 @@ func (s *storm) restartEnded() {
 	}
 }
 
-// killSteps kills the commands of the host's steps, and lets pullet live. It reports that there was one.
+// killSteps kills the commands of the host's steps, and lets pullet live: a fault of the host, as when it runs out of memory. It reports that there was one.
 func (h *stormHost) killSteps() bool {
 	pullets := []int{h.cmd.Process.Pid}
 	if h.cron {
@@ -112,6 +112,9 @@ func (h *stormHost) killSteps() bool {
 	for i := 0; i < len(found); i++ {
 		_ = syscall.Kill(found[i], syscall.SIGSTOP)
 		found = append(found, children(found[i])...)
+	}
+	if len(found) > 0 {
+		h.s.log.say("sick %s", h.node)
 	}
 	h.s.gone(found)
 	for _, pid := range found {

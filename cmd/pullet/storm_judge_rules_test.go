@@ -132,7 +132,8 @@ func (j *stormJudge) few(promise, when string, from, to int, of func(*stormStint
 	}
 }
 
-// commands judges what operators had nodes run: two at a time, and once on each host. A command that was cut off is not judged: nobody knows when it ended.
+// commands judges what operators had nodes run: two at a time, once on each host, and stage after stage. A command that was cut off is not judged: nobody
+// knows when it ended.
 func (j *stormJudge) commands() {
 	ran := map[string]*stormStint{}
 	for _, s := range j.stints {
@@ -140,20 +141,47 @@ func (j *stormJudge) commands() {
 			continue
 		}
 		j.seen["commands of operators"]++
-		if old := ran[s.step+" "+s.host]; old != nil && !j.wiped(s.host, old.from, s.from) {
+		if old := ran[s.step+" "+s.host]; old != nil && !j.wiped(s.host, old.from, s.from) && !j.restored(old.from, s.from) {
 			j.breach("run", []int{old.from, s.from}, "%s runs %s twice", s.host, s.step)
 		}
 		ran[s.step+" "+s.host] = s
 		lines := []int{s.from}
 		for _, o := range j.stints {
-			if o.step == s.step && o.host != s.host && o.during(s.from) {
+			if o.step == s.step && o.host != s.host && o.during(s.from) && !j.restored(o.from, s.from) {
 				lines = append(lines, o.from, o.to)
 			}
 		}
 		if n := (len(lines) + 1) / 2; n > 2 {
 			j.breach("run", lines, "%s begins %s as the %d., where 2 may at a time", s.host, s.step, n)
 		}
+		j.stages(s)
 	}
+}
+
+// stages judges that the nodes of all stages before ran a command, but for those that were given up.
+func (j *stormJudge) stages(s *stormStint) {
+	given := slices.IndexFunc(j.facts["given"], func(f stormFact) bool { return f.what[0] == s.step })
+	if given < 0 {
+		return
+	}
+	for stage := range strings.SplitSeq(j.facts["given"][given].what[1], ";") {
+		nodes := strings.Split(stage, ",")
+		if slices.Contains(nodes, s.node) {
+			return
+		}
+		for _, node := range nodes {
+			ran := func(o *stormStint) bool { return o.node == node && o.step == s.step && o.code == 0 && o.to < s.from }
+			gone := func(m stormMark) bool { return m.what[0] == node && m.line < s.from }
+			if !slices.ContainsFunc(j.stints, ran) && !slices.ContainsFunc(j.marks["decommission"], gone) {
+				j.breach("run", []int{s.from, j.last(node, s.from)}, "%s begins %s before %s of an earlier stage ran it", s.node, s.step, node)
+			}
+		}
+	}
+}
+
+// restored reports that etcd was restored between two lines: what was on record of the first may be forgotten.
+func (j *stormJudge) restored(from, to int) bool {
+	return slices.ContainsFunc(j.marks["restored"], func(m stormMark) bool { return from < m.line && m.line < to })
 }
 
 // wiped reports a host that lost what it knew between two lines.

@@ -97,6 +97,7 @@ func TestStormJudge(t *testing.T) {
 		{"limit: the node was given up", "", same, same, both(canary, "db1+ work v1 #20", "decommission db1", "db2 work v1 #22", "db1- work")},
 		{"limit: its commands were killed, and it holds nothing", "", same, same, both(canary, "db1+ work v1 #20", "gone 4", "db2 work v1 #22")},
 		{"limit: it goes on under the claim after a kill", "limit", same, same, both(canary, "db1+ work v1 #20", "gone 4", "db2 work v1 #22", "db1 work")},
+		{"limit: its commands were killed, which is a host fault", "", same, same, both(canary, "db1+ work v1 #20", "sick db1", "gone 4", "db2 work v1 #22", "db1 work")},
 		{"limit: a host fault leaves room", "", same, same, both(canary, "db1+ work v1 #20", "sick db1", "db2 work v1 #22", "db1- work")},
 		{"total: a third", "total", func(r *stormRules) { r.total = 2; r.depends = false }, same, both(canary, "db1+ work v1 #20", "edge2+ work v1 #22", "web1 work v1 #23", "db1- work", "edge2- work")},
 		{"total: a second", "", func(r *stormRules) { r.total = 2; r.depends = false }, same, both(canary, "db1+ work v1 #20", "web1 work v1 #23", "db1- work")},
@@ -166,6 +167,10 @@ func TestStormJudge(t *testing.T) {
 		{"one host a node: beside the command of a pull that was killed", "one host a node", same, same, both(canary, "db1+ work v1 #20", "db1 work v1 #20")},
 		{"run: three at a time", "run", same, same, both(canary, "db1+ run1 - #0", "db2+ run1 - #0", "edge2+ run1 - #0", "db1- run1", "db2- run1", "edge2- run1")},
 		{"run: twice on a host", "run", same, same, both(canary, "db1 run1 - #0", "db1 run1 - #0")},
+		{"run: a node of the stage before is in it", "run", same, same, both(canary, "given 0 15 run1 db1,db2;edge2", "db1 run1 - #0", "db2+ run1 - #0", "edge2 run1 - #0", "db2- run1")},
+		{"run: it failed in the stage before", "run", same, same, both(canary, "given 0 15 run1 db1;edge2", "db1+ run1 - #0", "db1-! run1", "edge2 run1 - #0")},
+		{"run: stage after stage", "", same, same, both(canary, "given 0 15 run1 db1,db2;edge2", "db1 run1 - #0", "decommission db2", "edge2 run1 - #0")},
+		{"run: twice, and etcd was restored", "", same, same, both(canary, "db1 run1 - #0", "restored 1", "kept 1 11", "accepted", "db1 run1 - #0")},
 		{"run: two at a time", "", same, same, both(canary, "db1+ run1 - #0", "db2 run1 - #0", "db1- run1")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -182,6 +187,22 @@ func TestStormJudge(t *testing.T) {
 				t.Errorf("broken: %q, want %q\n%s", strings.Join(broken, ", "), c.promises, j.verdict())
 			}
 		})
+	}
+}
+
+// TestStormCrashes: what Go's runtime writes as it ends pullet is found, on whatever host, and nothing else.
+func TestStormCrashes(t *testing.T) {
+	s := &storm{t: t, dir: t.TempDir()}
+	s.write("db1/pullet.log", "level=error msg=\"panic: said a command\"\n")
+	if got := s.crashes(); got != "" {
+		t.Errorf("nothing crashed: %s", got)
+	}
+	for i, line := range []string{"panic: runtime error: index out of range", "fatal error: all goroutines are asleep", "WARNING: DATA RACE"} {
+		name := fmt.Sprint("web", i)
+		s.write(name+"/pullet.log", "one\n"+line+"\nmore\n")
+		if got := s.crashes(); !strings.Contains(got, name+"/pullet.log: "+line+"\n") {
+			t.Errorf("%q: %q", line, got)
+		}
 	}
 }
 

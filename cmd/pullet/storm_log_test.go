@@ -32,6 +32,7 @@ import (
 //	silent ERA REVISION NODE                    its lease ended, or it was given up
 //	alive ERA REVISION NODE                     it has a lease again
 //	idle ERA REVISION NODE on|off               it holds a claim and changes nothing: it counts in its own group only (I1 of docs/faults.md)
+//	given ERA REVISION RUN STAGES               an operator gave nodes a command: db1,db2;web1 are two stages
 //	alias VERSION COMMIT                        a version of several repositories, with the rules of this commit
 //	sick NODE                                   its host has a fault of its own, or had one just now
 //	decommission NODE                           an operator gives a node up
@@ -153,7 +154,7 @@ func readStorm(text string) (*stormLog, error) {
 				one.ID = word[1]
 				l.versions[word[1]] = &one
 			}
-		case "current", "gate", "soak", "switch", "lost", "silent", "alive", "idle", "moved", "putback":
+		case "current", "gate", "soak", "switch", "lost", "silent", "alive", "idle", "moved", "putback", "given":
 			f, err := readFact(at, word)
 			if err != nil {
 				return nil, fmt.Errorf("line %d: %q: %w", at+1, line, err)

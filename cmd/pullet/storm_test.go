@@ -58,8 +58,8 @@ type stormKind struct {
 	hosts   int
 	onLost  string
 	last    time.Duration
-	pullet  string // the program; clocks jump where it can
-	clocks  bool
+	pullet  string            // the program
+	clocks  bool              // those of hosts jump, for which the program is built anew
 	shape   func(*stormRules) // what the rules of all versions have in common; nil is nothing
 }
 
@@ -79,11 +79,13 @@ func drawKind(x *rand.Rand, last time.Duration) stormKind {
 	if x.IntN(3) == 0 {
 		k.repos = 2
 	}
+	k.clocks = x.IntN(4) == 0
 	return k
 }
 
 func (k stormKind) String() string {
-	return fmt.Sprintf("%d hosts, %d members of etcd (TLS and users: %v), %d repositories, onLost: %s, for %s", k.hosts, k.members, k.secure, k.repos, k.onLost, k.last)
+	return fmt.Sprintf("%d hosts, %d members of etcd (TLS and users: %v), %d repositories, onLost: %s, clocks that jump: %v, for %s",
+		k.hosts, k.members, k.secure, k.repos, k.onLost, k.clocks, k.last)
 }
 
 // newStorm makes a fleet with its first version, in which nothing runs but etcd.
@@ -159,20 +161,16 @@ func (s *storm) operator(args ...string) (string, error) {
 	return string(out), err
 }
 
-// TestStorm takes a fleet through a storm, and judges what its steps wrote. PULLET_TEST_SEED names the storm, PULLET_STORM how long it lasts, and with
-// PULLET_TEST_CLOCKS the clocks of hosts jump: scripts/storm sets them. A storm that fails prints its seed, what was broken, and what was done.
+// TestStorm takes a fleet through a storm, and judges what its steps wrote. PULLET_TEST_SEED names the storm, PULLET_STORM how long it lasts: scripts/storm
+// sets them. A storm that fails prints its seed, what was broken, and what was done.
 func TestStorm(t *testing.T) {
-	last, err := time.ParseDuration(os.Getenv("PULLET_STORM"))
-	if err != nil {
-		t.Skip("it takes minutes: scripts/storm")
-	}
-	seed := stormSeed(t)
+	last, seed := stormLasts(t), stormSeed(t)
 	x := stormRand(seed, 0)
 	kind := drawKind(x, last)
-	if kind.pullet = "pullet"; os.Getenv("PULLET_TEST_CLOCKS") != "" {
-		kind.pullet, kind.clocks = buildPullet(t, t.TempDir(), jumpingClock(t)...), true
-	}
 	t.Logf("seed %d: %s. The same again: scripts/storm %s %d", seed, kind, last, seed)
+	if kind.pullet = "pullet"; kind.clocks {
+		kind.pullet = buildPullet(t, t.TempDir(), jumpingClock(t)...)
+	}
 	s := newStorm(t, seed, kind)
 	s.start()
 	s.rage()
@@ -183,6 +181,20 @@ func TestStorm(t *testing.T) {
 // stormRand is chance for one lane of a storm. Seeds that are close to each other have nothing in common.
 func stormRand(seed uint64, lane int) *rand.Rand {
 	return rand.New(rand.NewChaCha8(sha256.Sum256(fmt.Append(nil, seed, lane))))
+}
+
+// stormLasts is how long the storm was asked to last. Where nobody asked, there is none.
+func stormLasts(t *testing.T) time.Duration {
+	t.Helper()
+	text := os.Getenv("PULLET_STORM")
+	if text == "" {
+		t.Skip("it takes minutes: scripts/storm")
+	}
+	last, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return last
 }
 
 // stormSeed is the seed that was asked for, or any.
@@ -216,12 +228,32 @@ func (s *storm) end(unsettled string) {
 	j := judgeStorm(l)
 	s.t.Logf("done: %s", stormCounts(s.counts))
 	s.t.Logf("judged: %s", stormCounts(j.seen))
-	if len(j.breaches) > 0 || unsettled != "" {
-		s.t.Errorf("seed %d\nwhat was done:\n%s\nwhat broke:\n%s%s", s.seed, l.schedule(), j.verdict(), unsettled)
+	if crashed := s.crashes(); len(j.breaches) > 0 || unsettled != "" || crashed != "" {
+		s.t.Errorf("seed %d\nwhat was done:\n%s\nwhat broke:\n%s%s%s", s.seed, l.schedule(), j.verdict(), unsettled, crashed)
 	}
 	if j.seen["admissions"] < len(s.hosts) || j.seen["versions left"] == 0 {
 		s.t.Error("hardly anything happened: this storm judges nothing")
 	}
+}
+
+// crashes are the ends of pullet that Go's runtime reports: nothing that a storm does may cause one.
+func (s *storm) crashes() (out string) {
+	logs, err := filepath.Glob(filepath.Join(s.dir, "*", "pullet.log"))
+	if err != nil {
+		s.t.Error(err)
+	}
+	for _, log := range logs {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			s.t.Error(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") || strings.HasPrefix(line, "WARNING: DATA RACE") {
+				out += fmt.Sprintf("%s: %s", log, line)
+			}
+		}
+	}
+	return out
 }
 
 func stormCounts(counts map[string]int) string {

@@ -160,6 +160,14 @@ func (s *storm) fact(era int, e *clientv3.Event) {
 		var c state.Claim
 		s.decode(e, &c)
 		say("idle", c.Node, map[bool]string{true: "on", false: "off"}[c.Idle && len(c.Groups) == 0])
+	case key[0] == "command" && key[2] == "given" && put:
+		var c state.Command
+		s.decode(e, &c)
+		var stages []string
+		for _, nodes := range c.Stages {
+			stages = append(stages, strings.Join(nodes, ","))
+		}
+		say("given", c.Args[1], strings.Join(stages, ";"))
 	case key[0] == "config_state":
 		s.switchFact(key, put, e, say)
 	}

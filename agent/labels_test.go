@@ -1,0 +1,60 @@
+package agent
+
+import (
+	"maps"
+	"testing"
+
+	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+)
+
+// TestLabelsOfTheInventory: those that the inventory gave last win, also where they are none, and are told to the fleet only when they are others.
+func TestLabelsOfTheInventory(t *testing.T) {
+	own, given := map[string]string{"role": "web"}, map[string]string{"role": "db"}
+	for _, c := range []struct{ given, want map[string]string }{{nil, own}, {given, given}, {map[string]string{}, nil}} {
+		p := &pull{Agent: &Agent{}, local: state.Local{Labels: c.given}}
+		p.config.Node = render.Node{Name: "n1", Labels: own}
+		if got := p.node(); got.Name != "n1" || !maps.Equal(got.Labels, c.want) {
+			t.Errorf("given %v: %v", c.given, got.Labels)
+		}
+	}
+	// There is no store here: whatever asked one would end the test.
+	for name, p := range map[string]*pull{
+		"etcd is away":    {Agent: &Agent{}},
+		"they are so yet": {Agent: &Agent{}, presence: &state.Presence{Node: state.Node{Labels: given}}},
+	} {
+		p.config.Paths.State = t.TempDir()
+		if err := p.relabel(t.Context(), given); err != nil || p.local.Labels != nil {
+			t.Errorf("%s: %v, remembers %v", name, err, p.local.Labels)
+		}
+	}
+}
+
+// TestReleaseName: the release of a version is its tag, or, of several repositories, the tags of those that have one.
+func TestReleaseName(t *testing.T) {
+	head := func(repo, tag string) puller.Head { return puller.Head{Repo: repo, Tag: tag} }
+	for want, heads := range map[string][]puller.Head{
+		"v1":           {head("main", "v1")},
+		"":             {head("main", "")},
+		"a=v1 c=v3":    {head("a", "v1"), head("b", ""), head("c", "v3")},
+		"second=v1":    {head("main", ""), head("second", "v1")},
+		"main=x a=y.1": {head("main", "x"), head("a", "y.1")},
+	} {
+		if got := release(heads); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := release([]puller.Head{head("a", ""), head("b", "")}); got != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestNothingIsAccepted where nothing was refused.
+func TestNothingIsAccepted(t *testing.T) {
+	p := &pull{Agent: &Agent{}, Options: Options{AcceptRewind: true, By: "ada"}} // without repositories: whatever asked one would end the test
+	own := []puller.Head{{Repo: "main", Commit: "c1"}, {Repo: "second", Commit: "c2"}}
+	if got, err := p.accepted(t.Context(), nil, own); err != nil || len(got) != 2 || got[0] != own[0] || got[1] != own[1] {
+		t.Errorf("%v %v", got, err)
+	}
+}

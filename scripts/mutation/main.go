@@ -56,9 +56,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
-	if !*list {
-		fmt.Fprintf(out, "%d of %d mutants killed (seed %d)\n", t.killed, t.tried, *seed)
+	if *list {
+		return nil
 	}
+	fmt.Fprintf(out, "%d of %d mutants killed by the tests of their packages (seed %d)\n", t.killed, t.tried, *seed)
+	if err := t.scripts(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%d of %d mutants killed (seed %d)\n", t.killed, t.tried, *seed)
 	return nil
 }
 
@@ -68,9 +73,10 @@ type tally struct {
 	out           io.Writer
 	list          bool
 	tried, killed int
+	survived      []*mutant // the tests of their packages
 }
 
-// place tries mutants until enough compiled.
+// place tries mutants on the tests of their packages until enough compiled.
 func (t *tally) place(ctx context.Context, all []*mutant, sample int) error {
 	for tried := 0; len(all) > 0 && tried < sample; all = all[1:] {
 		if t.list {
@@ -78,7 +84,7 @@ func (t *tally) place(ctx context.Context, all []*mutant, sample int) error {
 			tried++
 			continue
 		}
-		by, err := t.bench.killedBy(ctx, all[0])
+		by, err := t.bench.byPackage(ctx, all[0])
 		if errors.Is(err, errNotCompiled) {
 			continue
 		}
@@ -87,12 +93,31 @@ func (t *tally) place(ctx context.Context, all []*mutant, sample int) error {
 		}
 		tried++
 		t.tried++
-		if by == "" {
-			fmt.Fprintf(t.out, "ALIVE   %s\n", all[0])
-			continue
+		if t.says("survives its package", all[0], by); by == "" {
+			t.survived = append(t.survived, all[0])
 		}
-		t.killed++
-		fmt.Fprintf(t.out, "killed  %s\n        by %s\n", all[0], filepath.ToSlash(by))
 	}
 	return nil
+}
+
+// scripts tries the survivors on the scripts of the command line.
+func (t *tally) scripts(ctx context.Context) error {
+	for _, m := range t.survived {
+		by, err := t.bench.byScript(ctx, m)
+		if err != nil {
+			return err
+		}
+		t.says("ALIVE", m, by)
+	}
+	return nil
+}
+
+// says prints what came of a mutant: which test killed it, or a word for none.
+func (t *tally) says(none string, m *mutant, by string) {
+	if by == "" {
+		fmt.Fprintf(t.out, "%s: %s\n", none, m)
+		return
+	}
+	t.killed++
+	fmt.Fprintf(t.out, "killed: %s\n    by %s\n", m, by)
 }

@@ -108,8 +108,8 @@ func TestSampleStays(t *testing.T) {
 	}
 }
 
-// TestKilledBy builds and tests mutants of a small module: one that its test finds, one that it does not, and one that is no program.
-func TestKilledBy(t *testing.T) {
+// TestByPackage builds and tests mutants of a small module: one that its test finds, one that it does not, and one that is no program.
+func TestByPackage(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod":      "module " + strings.TrimSuffix(module, "/") + "\n\ngo 1.26\n",
@@ -125,13 +125,13 @@ func TestKilledBy(t *testing.T) {
 		}
 	}
 	t.Chdir(dir)
-	b := &bench{dir: t.TempDir(), limits: map[string]time.Duration{}, touch: &touched{}}
+	b := &bench{dir: t.TempDir(), limits: map[string]time.Duration{}}
 	text, err := os.ReadFile("p/p.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for op, want := range map[string]string{">=": "TestLess", "<=": "", "nothing": errNotCompiled.Error()} {
-		by, err := b.killedBy(context.Background(), &mutant{file: "p/p.go", line: 3, endLine: 3, text: strings.Replace(string(text), "<", op, 1)})
+		by, err := b.byPackage(context.Background(), &mutant{file: "p/p.go", line: 3, endLine: 3, text: strings.Replace(string(text), "<", op, 1)})
 		if err != nil {
 			by = err.Error()
 		}

@@ -21,14 +21,14 @@ type bench struct {
 	dir    string                   // for programs and the tests' files
 	limits map[string]time.Duration // by package: how long the tests of a mutant may take
 	tests  atomic.Int64             // that ran
-	touch  *touched                 // made when a mutant survives the tests of its package
+	touch  *touched                 // made for the first mutant that survives the tests of its package
 }
 
 // errNotCompiled is a mutant that is no program.
 var errNotCompiled = errors.New("does not compile")
 
-// killedBy says which test fails on a mutant: of its package, else a script of the command line. It is empty where none does.
-func (b *bench) killedBy(ctx context.Context, m *mutant) (string, error) {
+// byPackage says which test of its package fails on a mutant: "" where none does.
+func (b *bench) byPackage(ctx context.Context, m *mutant) (string, error) {
 	pkg := filepath.Dir(m.file)
 	limit, err := b.limit(ctx, pkg)
 	if err != nil {
@@ -38,10 +38,13 @@ func (b *bench) killedBy(ctx context.Context, m *mutant) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if by, err := b.test(ctx, program, pkg, "", limit); by != "" || err != nil {
-		return by, err
-	}
+	return b.test(ctx, program, pkg, "", limit)
+}
+
+// byScript says which script of the command line fails on a mutant: "" where none does.
+func (b *bench) byScript(ctx context.Context, m *mutant) (string, error) {
 	if b.touch == nil {
+		var err error
 		if b.touch, err = b.scripts(ctx); err != nil {
 			return "", err
 		}
@@ -50,7 +53,8 @@ func (b *bench) killedBy(ctx context.Context, m *mutant) (string, error) {
 	if which == "" {
 		return "", nil
 	}
-	if program, err = b.build(ctx, commandLine, m); err != nil {
+	program, err := b.build(ctx, commandLine, m)
+	if err != nil {
 		return "", err
 	}
 	return b.test(ctx, program, commandLine, which, b.touch.limit)

@@ -35,6 +35,7 @@ func TestDeferred(t *testing.T) {
 		"number":            {"cmd: '{{ (step `token`).ExitCode }}'", "7"},
 		"variable and dot":  {"cmd: '{{ range $i, $v := list `p` `q` }}{{ $v }}{{ . }}{{ $i }}-{{ (step `token`).ExitCode }}{{ $v }}{{ . }};{{ end }}'", "pp0-7pp;qq1-7qq;"},
 		"field of variable": {"cmd: '{{ $m := dict `k` `w` }}{{ printf `%s%d` $m.k (step `token`).ExitCode }}'", "w7"},
+		"no step's name":    {"cmd: '{{ default steps `nosuch` }}'", "nosuch"},
 		"beside a variable": {"cmd: '{{ vars.braces }} {{ (step `token`).ExitCode }}'", "{{ not rendered }} 7"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,6 +47,23 @@ func TestDeferred(t *testing.T) {
 				t.Errorf("got %q, want %q", got["cmd"], c.want)
 			}
 		})
+	}
+}
+
+// TestDeferredFails: an action that fails when its step runs is named with its place and what is wrong, without the words of the template engine.
+func TestDeferredFails(t *testing.T) {
+	for action, want := range map[string]string{
+		"index (list 1) (step `token`).ExitCode": "there is no element 7 among 1",
+		"len (index steps)":                      "render.stepsRoot has no length",
+	} {
+		cat := compile(t, map[string]string{
+			"base/jobs.yaml": "jobs:\n  '*': [{name: a}]\n",
+			"jobs/a.yaml":    "steps:\n- {name: token, action: x}\n- {name: join, action: x, parameters: {cmd: '{{ " + action + " }}'}}\n",
+		})
+		_, err := cat.Fill(cat.Jobs[0].Steps[1], func(string) (StepResult, bool) { return StepResult{ExitCode: 7}, true }, nil)
+		if want = "jobs/a.yaml:3:49: " + action + ": " + want; err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
 	}
 }
 

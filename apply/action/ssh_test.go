@@ -57,6 +57,10 @@ func TestForeignFiles(t *testing.T) {
 			s.plant("f " + file + " 600 x")
 			return os.Chown(s.path(file), 1501, 1501)
 		}, "belongs to uid 1501"},
+		"too large": {func(s *scene) error {
+			s.plant("f " + file + " 600 x")
+			return errors.Join(os.Chown(s.path(file), 1500, 1500), os.Truncate(s.path(file), 4<<20+1))
+		}, "has 4194305 bytes, more than the 4194304 that are read"},
 		"a home of another's":       {func(s *scene) error { return os.Chown(s.path("home/alice"), 1501, 1501) }, "/home/alice, the home of alice, belongs to uid 1501"},
 		"a home where others write": {func(s *scene) error { return os.Chmod(s.path("home"), 0o777) }, "/home/alice, the home of alice, belongs to uid 0"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -65,9 +66,9 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 	}
 	now := r.origin
 	back := seen.Revision != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision)
-	if back && (now.Accepted == "" || now.Accepted == seen.Accepted) {
+	if back && !acceptedAt(now.Accepted).After(acceptedAt(seen.Accepted)) {
 		back := &WentBackError{seen, now}
-		_, err := s.Client.Txn(ctx).Then(s.doubtOp(node, back.what()), s.RingOp()).Commit()
+		_, err := s.Client.Txn(ctx).Then(s.doubtOp(node, back.what(), acceptedAt(seen.Accepted)), s.RingOp()).Commit()
 		return seen, errors.Join(back, err)
 	}
 	r.guarded = true
@@ -75,10 +76,42 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 	return now, nil
 }
 
-// Accept tells every node that the fleet's record is to be trusted as it is.
+// Accept tells every node that the fleet's record is to be trusted as it is. Its time is later than that of every acceptance that the record or the
+// node that doubts it knows, whatever the clock of this machine says.
 func (s *Store) Accept(ctx context.Context, by string) error {
-	_, err := s.Client.Txn(ctx).Then(
-		clientv3.OpPut(s.acceptedKey(), by+" "+time.Now().UTC().Format(time.RFC3339Nano)), clientv3.OpDelete(s.DoubtKey()), s.wakeOp(), s.RingOp(),
+	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.DoubtKey())).Commit()
+	if err != nil {
+		return err
+	}
+	at := time.Now().UTC()
+	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
+		before, _ := Read[Word](s, kv) // one that cannot be read accepts nothing
+		at = after(at, acceptedAt(string(before)))
+	}
+	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
+		doubt, _ := Read[Switch](s, kv)
+		at = after(at, doubt.At)
+	}
+	_, err = s.Client.Txn(ctx).Then(
+		clientv3.OpPut(s.acceptedKey(), by+" "+at.Format(time.RFC3339Nano)), clientv3.OpDelete(s.DoubtKey()), s.wakeOp(), s.RingOp(),
 	).Commit()
 	return err
+}
+
+// acceptedAt is when an acceptance was given; zero is never. A restored record may hold an older acceptance than the one that a node saw: only a later
+// one is about the record as it is now.
+func acceptedAt(acceptance string) time.Time {
+	at, err := time.Parse(time.RFC3339Nano, acceptance[strings.LastIndexByte(acceptance, ' ')+1:])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
+// after is a time, moved behind another one.
+func after(at, other time.Time) time.Time {
+	if at.After(other) {
+		return at
+	}
+	return other.Add(time.Nanosecond).UTC()
 }

@@ -91,7 +91,7 @@ func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, see
 	ops := []clientv3.Op{Put(s.IncarnationKey(), is), s.RingOp()}
 	switch why := is.Replaced(was); {
 	case seen != 0 && why != "":
-		ops = append(ops, s.doubtOp(node, why))
+		ops = append(ops, s.doubtOp(node, why, time.Time{}))
 	case seen != 0 && is.Continues(was):
 		return nil
 	default:
@@ -105,10 +105,10 @@ func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, see
 	return err
 }
 
-// doubtOp records a doubt in the fleet's record, unless there is one.
-func (s *Store) doubtOp(node, why string) clientv3.Op {
+// doubtOp records a doubt in the fleet's record, unless there is one. Its time is later than the acceptance that the node saw last.
+func (s *Store) doubtOp(node, why string, accepted time.Time) clientv3.Op {
 	none := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), "=", 0)}
-	return clientv3.OpTxn(none, []clientv3.Op{Put(s.DoubtKey(), Switch{Reason: why, By: node, At: time.Now().UTC()})}, nil)
+	return clientv3.OpTxn(none, []clientv3.Op{Put(s.DoubtKey(), Switch{Reason: why, By: node, At: after(time.Now().UTC(), accepted)})}, nil)
 }
 
 // firstOps record the incarnation in which a fleet's record begins. One that was there before incarnations were recorded is not begun now.

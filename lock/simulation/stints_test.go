@@ -105,7 +105,18 @@ func (c *checker) works(node string, at time.Time) bool {
 		}
 	}
 	h := c.host(node)
-	return fair && h.loop && h.well(at.Add(-30*time.Second), at) && !c.happened(node, at.Add(-10*time.Minute), at, "heal") // it joins at its next pull
+	return fair && h.loop && h.well(at.Add(-30*time.Second), at) && c.rejoined(node, at)
+}
+
+// rejoined reports a node that has registered since it was cut off or stood still: its lease may have ended, and it registers anew with its next pull.
+func (c *checker) rejoined(node string, at time.Time) bool {
+	last := ""
+	for _, e := range c.log {
+		if e.node == node && e.at.Before(at) && (e.what == "joined" || e.what == "heal" || e.what == "go on") {
+			last = e.what
+		}
+	}
+	return last == "joined"
 }
 
 // happened reports that one of some things happened to a node.

@@ -101,13 +101,13 @@ func (s *Steps) elect(ctx context.Context, e Election) (*Candidate, error) {
 			return nil, err
 		} else if free {
 			return c, c.take(ctx, string(kv.Key), kv.ModRevision, clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(holderOf(s.store, kv))), "=", 0),
-				clientv3.Compare(clientv3.CreateRevision(s.electionKey(e, "started", holderOf(s.store, kv))), "=", 0))
+				clientv3.Compare(clientv3.CreateRevision(s.electionKey(e, "took", holderOf(s.store, kv))+"/"), "=", 0).WithPrefix())
 		}
 	}
 	return c, nil
 }
 
-// abandoned reports a place whose node is gone and started nothing there: with onLost: hold only one that was given up.
+// abandoned reports a place whose node is gone, and where nothing stands that it started: with onLost: hold only one that was given up.
 func (s *Steps) abandoned(ctx context.Context, e Election, kv *mvccpb.KeyValue) (bool, error) {
 	node, err := state.Read[state.NodeName](s.store, kv)
 	if err != nil { // nobody knows who has it
@@ -125,11 +125,11 @@ func holderOf(s *state.Store, kv *mvccpb.KeyValue) string {
 	return string(node)
 }
 
-// givenUp reports a node that is gone and started nothing.
+// givenUp reports a node that is gone and started nothing, or only what an operator had run again since (rollout settle --again).
 func (s *Steps) givenUp(ctx context.Context, e Election, node string) (bool, error) {
 	got, err := s.store.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.store.AliveKey(node), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.electionKey(e, "started", node), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.electionKey(e, "took", node)+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
 		clientv3.OpGet(s.store.DecommissionedKey(node), clientv3.WithCountOnly()),
 	).Commit()
 	if err != nil {

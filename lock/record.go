@@ -50,7 +50,7 @@ func (c *Candidate) Record(ctx context.Context, step Step, maxAge time.Duration)
 	return r, nil
 }
 
-// Start records that the node starts a step, before it does: from here on nobody else takes its place. It fails with ErrFenced when the place
+// Start records that the node starts a step, before it does: from here on nobody else takes its place, until an operator has the step run again. It fails with ErrFenced when the place
 // was lost, and with ErrMoved when the record is not what was read.
 func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read Record) error {
 	s := c.steps
@@ -58,7 +58,7 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision), s.lives(),
 			clientv3.Compare(clientv3.ModRevision(started), "=", read.started), clientv3.Compare(clientv3.ModRevision(result), "=", read.result)).
-		Then(clientv3.OpPut(s.electionKey(c.election, "started", s.req.node()), step.ID),
+		Then(clientv3.OpPut(s.electionKey(c.election, "took", s.req.node(), state.StepHash(step.ID)), step.ID),
 			state.Put(started, state.StepStart{Step: step.ID, Attempt: attempt, At: time.Now().UTC()})).
 		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly()), clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly()), clientv3.OpGet(started)).Commit()
 	if err != nil || done.Succeeded {

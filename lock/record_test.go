@@ -95,6 +95,42 @@ func TestOnceAgain(t *testing.T) {
 	}
 }
 
+// TestAgainElsewhere: a node that was given up keeps its place while a step stands that it started, and who waits is told which; when the last of
+// them is to run again, another node takes all of them.
+func TestAgainElsewhere(t *testing.T) {
+	f := newFleet(t)
+	q, other := f.request("m1", "master"), f.request("m2", "master")
+	c := f.elect(q, of(1))
+	f.publish(c, "init", `"a"`, 0)
+	f.must(f.start(c, "get token", "1"))
+	f.die(q)
+	waits := func(clear string) {
+		t.Helper()
+		if _, why := f.results(other, "get token", of(1), 0, true); !strings.HasSuffix(why, "; start m1 again, or let another node run what it started again: "+clear) {
+			t.Error(why)
+		}
+		if f.elect(other, of(1)).Chosen() {
+			t.Error("its place is taken")
+		}
+	}
+	settle := func(step string) { _, err := f.Settle(f.ctx, step, "ada", false); f.must(err) }
+	init, token := "pullet rollout settle init --again", "pullet rollout settle 'get token' --again"
+	waits("pullet decommission m1; " + init + "; " + token)
+	f.decommission("m1")
+	waits(init + "; " + token)
+	settle("get token")
+	waits(init)
+	settle("init")
+	second := f.elect(other, of(1))
+	if !second.Chosen() {
+		t.Fatal("nobody takes its place")
+	}
+	f.publish(second, "init", `"b"`, 0)
+	if found, why := f.results(other, "init", of(1), 0, false); len(found) != 1 || string(found["m2"].Value) != `"b"` {
+		t.Errorf("%v %s", found, why)
+	}
+}
+
 // TestSettle: what an operator says replaces the record, and lets the group go on that was halted for it; a step that runs is left alone.
 func TestSettle(t *testing.T) {
 	f := newFleet(t)

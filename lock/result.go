@@ -65,6 +65,7 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 		clientv3.OpGet(s.electionKey(e, "place")+"/", prefix...),
 		clientv3.OpGet(s.resultKey(step, "started")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.store.CurrentKey(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.electionKey(e, "took")+"/", prefix...),
 	).Commit()
 	if err != nil {
 		return nil, nil, 0, err
@@ -91,9 +92,10 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 		}
 	}
 	var missing []state.Holder
+	took := s.took(kvs(5))
 	for _, node := range chosen {
 		if found[node].Node == "" && len(missing) < askedAtOnce {
-			missing = append(missing, state.Holder{Node: node, Step: step.ID, Since: time.Unix(0, 0)})
+			missing = append(missing, state.Holder{Node: node, Step: step.ID, Since: time.Unix(0, 0), Election: e.ID, Took: took[node]})
 		}
 	}
 	if err := trouble(ctx, s.store, s.req, missing); err != nil {
@@ -107,6 +109,19 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 		}
 	}
 	return nil, resultWait(step, e, missing), got.Header.Revision, nil
+}
+
+// took are the steps of an election that nodes started, and that stand, in the order in which they started them.
+func (s *Steps) took(marks []*mvccpb.KeyValue) map[string][]string {
+	slices.SortFunc(marks, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.ModRevision, b.ModRevision) })
+	out := map[string][]string{}
+	for _, kv := range marks {
+		if k, err := s.store.Key(kv); err == nil {
+			step, _ := state.Read[state.Title](s.store, kv) // any text will do
+			out[k.Node] = append(out[k.Node], string(step))
+		}
+	}
+	return out
 }
 
 // holders are the nodes that have places. A place that cannot be read is taken, and nobody's.

@@ -24,7 +24,7 @@ func trouble(ctx context.Context, s *state.Store, q *Request, holders []state.Ho
 	}
 	for i := range holders {
 		h, p := &holders[i], plight.Nodes[holders[i].Node]
-		h.Alive, h.Off = p.Alive, offScope(plight.Switches, h.Node, p.Role, q.Version.ID)
+		h.Alive, h.Gone, h.Off = p.Alive, p.Gone, offScope(plight.Switches, h.Node, p.Role, q.Version.ID)
 		if _, paused := plight.Switches[state.PauseScope]; paused && h.Off == "" {
 			h.Off = state.PauseScope
 		}
@@ -60,6 +60,8 @@ func plight(h state.Holder) state.WaitKind {
 		return state.HolderParked
 	case h.Alive:
 		return state.HolderAlive
+	case len(h.Took) > 0:
+		return state.HolderKeeps
 	case !h.Since.IsZero():
 		return state.HolderLost
 	}
@@ -80,6 +82,8 @@ func clearOf(holders []state.Holder) string {
 			return fmt.Sprintf("mend %s, or push a commit that does (see pullet failures)", h.Node)
 		case state.HolderLost:
 			return startAgain(h.Node)
+		case state.HolderKeeps:
+			return takeOver(h)
 		case state.HolderUnseen:
 			return fmt.Sprintf("start %[1]s, remove it from nodes/ in the repository, or give it up: pullet decommission %[1]s", h.Node)
 		case state.HolderParked:
@@ -103,7 +107,10 @@ func life(h state.Holder) string {
 		return "waits in mid-run"
 	case state.HolderAlive:
 		return "alive"
-	case state.HolderLost:
+	case state.HolderLost, state.HolderKeeps:
+		if h.Gone {
+			return "given up"
+		}
 		return "not answering"
 	}
 	return "never seen"

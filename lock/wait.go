@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"github.com/pullet/pullet/state"
@@ -60,6 +61,19 @@ func Unreadable(gate string, err error) *Wait {
 // startAgain is what helps against a node that does not answer.
 func startAgain(node string) string {
 	return fmt.Sprintf("start %s again, or give it up: pullet decommission %s", node, node)
+}
+
+// takeOver is what helps against a node that does not answer and keeps its place at steps that chosen nodes take, because it started some. What one of
+// them made is replaced only by an operator's word.
+func takeOver(h state.Holder) string {
+	var commands []string
+	if !h.Gone {
+		commands = []string{"pullet decommission " + h.Node}
+	}
+	for _, step := range h.Took[:min(len(h.Took), shownMissing)] { // the next ones are named when these are settled
+		commands = append(commands, state.SettleCommand(step, "--again"))
+	}
+	return fmt.Sprintf("start %s again, or let another node run what it started again: %s", h.Node, strings.Join(commands, "; "))
 }
 
 // etcdAway is the wait of a node while etcd does not answer.

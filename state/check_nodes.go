@@ -64,7 +64,9 @@ func (c *checks) holder(h *Holder) {
 		c.node(h.Node)
 	}
 	c.times(h.Since)
-	line(&h.Step, &h.Off)
+	c.unless(len(h.Took) <= maxList, "it started %d steps, of %d at most", len(h.Took), maxList)
+	line(&h.Step, &h.Off, &h.Election)
+	lines(h.Took)
 }
 
 func (c *checks) digest(d *Digest) {

@@ -133,18 +133,6 @@ func (r *CommandResult) check(k Key) error {
 	return c.err
 }
 
-// decode reads a start: in an election it is just the name of the step.
-func (t *StepStart) decode(value []byte) error {
-	if len(value) > 0 && value[0] == '{' {
-		return unpackJSON(value, (*stepStart)(t))
-	}
-	t.Step = string(value)
-	return nil
-}
-
-// stepStart is a StepStart that decodes itself as JSON.
-type stepStart StepStart
-
 func (t *StepStart) check(Key) error {
 	var c checks
 	c.word("attempt", t.Attempt)

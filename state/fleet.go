@@ -67,6 +67,10 @@ type Holder struct {
 	Off    string    `json:"off,omitempty"`    // the switch that keeps it where it is: "host web1", "role web", "global"
 	Failed bool      `json:"failed,omitempty"` // at the version that others wait for
 	Parked bool      `json:"parked,omitempty"` // it waits in mid-run of that version
+	Gone   bool      `json:"gone,omitempty"`   // an operator gave it up
+
+	Election string   `json:"election,omitempty"` // that it was chosen in, for whose result others wait
+	Took     []string `json:"took,omitempty"`     // steps of that election that it started: while one stands it keeps its place
 }
 
 // Categories and states of a status: a node is in exactly one state of each category.

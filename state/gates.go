@@ -111,7 +111,7 @@ func (o *Overview) stepLocks(s *Store, hash string, keys map[string]*mvccpb.KeyV
 		}
 		node, err := Read[NodeName](s, kv)
 		l := Lock{Kind: "election", Name: cmp.Or(title("name"), hash), Place: place, Node: string(node), Alive: o.Alive[string(node)]}
-		if l.Step = title("started/" + l.Node); err != nil {
+		if l.Step = title(lastOf(keys, "took/"+l.Node+"/")); err != nil {
 			l.Unread = err.Error()
 		}
 		out = append(out, l)
@@ -132,4 +132,14 @@ func (o *Overview) stepLocks(s *Store, hash string, keys map[string]*mvccpb.KeyV
 		}
 	}
 	return append(out, l)
+}
+
+// lastOf is the key below a prefix that was written last.
+func lastOf(keys map[string]*mvccpb.KeyValue, prefix string) (last string) {
+	for key, kv := range keys {
+		if strings.HasPrefix(key, prefix) && (keys[last] == nil || kv.ModRevision > keys[last].ModRevision) {
+			last = key
+		}
+	}
+	return last
 }

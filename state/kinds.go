@@ -74,6 +74,7 @@ var kinds = []kind{
 	{"run/ROLLOUT/HASH/open", nil, "", ""},
 	{"run/ROLLOUT/HASH/name", examines[Title], "", ""},
 	{"run/ROLLOUT/HASH/place/PLACE", examines[NodeName], "the place is taken", ""},
+	{"run/ROLLOUT/HASH/took/NODE/WORD", nil, "", ""},
 	{"run/ROLLOUT/HASH/started/NODE", examines[StepStart], "the step was started, and its result is unknown", settleClear},
 	{"run/ROLLOUT/HASH/result/NODE", examines[StepResult], "the result is unknown", settleClear},
 	{"run/ROLLOUT/HASH/again", examines[Title], "", ""},

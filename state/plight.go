@@ -19,6 +19,7 @@ type Plight struct {
 type NodePlight struct {
 	Known  bool // it was registered, and is not decommissioned
 	Alive  bool
+	Gone   bool // an operator gave it up
 	Role   string
 	Failed string // the version that failed there
 	Parked string // the version in whose mid-run it waits
@@ -61,7 +62,7 @@ func (s *Store) plightOf(record, alive, rollout []*mvccpb.KeyValue) NodePlight {
 	p := NodePlight{Known: len(record) > 0, Alive: len(alive) > 0}
 	for _, kv := range record {
 		if n, err := Read[Node](s, kv); err == nil {
-			p.Known, p.Role = !n.Decommissioned, n.Role
+			p.Known, p.Gone, p.Role = !n.Decommissioned, n.Decommissioned, n.Role
 		}
 	}
 	for _, kv := range rollout {

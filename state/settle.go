@@ -13,8 +13,19 @@ import (
 
 // SettleHint is what an operator does about a step whose result is unknown.
 func SettleHint(step string) string {
-	return fmt.Sprintf("if it did its work there, run: pullet rollout settle %[1]s --done; if it is to run again: pullet rollout settle %[1]s --again", step)
+	return fmt.Sprintf("if it did its work there, run: %s; if it is to run again: %s", SettleCommand(step, "--done"), SettleCommand(step, "--again"))
 }
+
+// SettleCommand is the command that settles a step, as it is typed into a shell.
+func SettleCommand(step, how string) string {
+	if strings.Trim(step, shellPlain) != "" {
+		step = "'" + strings.ReplaceAll(step, "'", `'\''`) + "'"
+	}
+	return "pullet rollout settle " + step + " " + how
+}
+
+// shellPlain are the characters that a shell leaves alone wherever they stand in a word.
+const shellPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-"
 
 // Settled is what an operator said of a targeted step.
 type Settled struct {
@@ -69,7 +80,7 @@ type stepRecord struct {
 	revision    int64
 	starts      map[string]StepStart
 	results     map[string]StepResult
-	elected     []string // keys by which nodes keep their places at the step that is taken once in the fleet's life: it has an election of its own
+	took        []string // keys by which nodes keep their places, because they started it
 }
 
 func (r *stepRecord) nodes() []string {
@@ -88,7 +99,7 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 	got, err := s.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.RunKey(scope, StepHash(step), "started", ""), clientv3.WithPrefix()),
 		clientv3.OpGet(s.RunKey(scope, StepHash(step), "result", ""), clientv3.WithPrefix()),
-		clientv3.OpGet(s.key("run", OnceScope)+"/", clientv3.WithPrefix()),
+		clientv3.OpGet(s.key("run", scope)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 	).Commit()
 	if err != nil {
 		return nil, err
@@ -100,9 +111,8 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 			switch {
 			case err != nil:
 			case i == 2:
-				of, _ := Read[Title](s, kv) // one that cannot be read is of no step
-				if scope == OnceScope && k.kind.shape == "run/ROLLOUT/HASH/started/NODE" && string(of) == step {
-					r.elected = append(r.elected, string(kv.Key))
+				if k.kind.shape == "run/ROLLOUT/HASH/took/NODE/WORD" && k.Word == StepHash(step) {
+					r.took = append(r.took, string(kv.Key))
 				}
 			case i == 0:
 				r.starts[k.Node] = s.ReadStart(kv)
@@ -146,7 +156,7 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, by
 		ops = append(ops, clientv3.OpDelete(started), clientv3.OpDelete(result), clientv3.OpDelete(s.RunKey(r.scope, hash, "fresh", node)))
 	}
 	if !did {
-		for _, mark := range r.elected {
+		for _, mark := range r.took {
 			ops = append(ops, clientv3.OpDelete(mark))
 		}
 		ops = append(ops, clientv3.OpPut(s.RunKey(r.scope, hash, "again"), by+" "+now.Format(time.RFC3339Nano)))
@@ -172,9 +182,7 @@ func (s *Store) settleable(ctx context.Context, version string) ([]string, error
 			switch {
 			case err != nil:
 			case k.kind.shape == "run/ROLLOUT/HASH/started/NODE":
-				if start := s.ReadStart(kv); start.Attempt != "" { // else it is of an election
-					named = start.Step
-				}
+				named = s.ReadStart(kv).Step
 			case k.kind.shape == "run/ROLLOUT/HASH/result/NODE":
 				named = s.ReadResult(kv).Step
 			}

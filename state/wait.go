@@ -47,6 +47,7 @@ const (
 const (
 	HolderAlive  WaitKind = "alive"
 	HolderLost   WaitKind = "lost"   // does not answer
+	HolderKeeps  WaitKind = "keeps"  // does not answer, and started steps that chosen nodes take
 	HolderUnseen WaitKind = "unseen" // is listed, and never came
 	HolderFailed WaitKind = "failed"
 	HolderParked WaitKind = "parked" // waits itself in mid-run
@@ -102,6 +103,7 @@ func Cures() []Cure {
 
 		{HolderAlive, NoAction, "gate_slot"},
 		{HolderLost, "pullet decommission", "gate_killed"},
+		{HolderKeeps, "pullet rollout settle", "target_gone"},
 		{HolderUnseen, "nodes/", "gate_canary"},
 		{HolderFailed, "pullet failures", "gate_host_fault"},
 		{HolderParked, "pullet status", "gate_canary_waits"},

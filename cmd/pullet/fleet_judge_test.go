@@ -323,7 +323,11 @@ func (j *judge) place(key, rollout, hash string, kv *mvccpb.KeyValue) {
 		j.seen["elections"]++
 		return
 	}
-	if j.keys["run/"+rollout+"/"+hash+"/started/"+string(old.Value)] != nil || !j.givenUp(string(old.Value)) {
+	started := false
+	for took := range j.keys {
+		started = started || strings.HasPrefix(took, "run/"+rollout+"/"+hash+"/took/"+string(old.Value)+"/")
+	}
+	if started || !j.givenUp(string(old.Value)) {
 		j.breach("%s goes from %s, which is there or started a step, to %s", key, old.Value, kv.Value)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -76,13 +75,12 @@ func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 	return out, nil
 }
 
-// waitsFor reports nodes that wait at a gate. Those that wait for a chosen node which has not got to the step name it.
+// waitsFor reports nodes that wait at a gate. Those that wait for the result of a chosen node name it and its election.
 func (g waitGroup) waitsFor(l state.Lock) bool {
 	if l.Kind != "election" {
 		return gateName(g.Gate) == l.Kind+" "+l.Name
 	}
-	step, result := strings.CutPrefix(g.Gate, "result of ")
-	return result && (step == l.Step || l.Step == "" && slices.ContainsFunc(g.Holders, func(h state.Holder) bool { return h.Node == l.Node }))
+	return slices.ContainsFunc(g.Holders, func(h state.Holder) bool { return h.Node == l.Node && h.Election == l.Name })
 }
 
 // holder is who holds the gate and how that one is; of a barrier, who has not come.

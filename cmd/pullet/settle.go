@@ -17,8 +17,9 @@ func (a *app) settleCommand() *cobra.Command {
 		Short: "Say what became of a targeted step whose result is unknown",
 		Long: "Settle replaces what the fleet's record says of a step that chosen nodes take for all (target), named job/step. With --done the step did its\n" +
 			"work, and nobody runs it again; steps that read its result find an empty one. With --again the chosen node runs it once more at its next\n" +
-			"pull, also when it succeeded before; where that node was decommissioned, another one takes a step that runs once in the fleet's life. Settle\n" +
-			"works on the fleet's version, and on steps that run once in the fleet's life. A group that was halted because of the step goes on.",
+			"pull, also when it succeeded before. Where that node was decommissioned another one takes its place, as soon as every step that it started\n" +
+			"under the same target is to run again: pullet status names them. Settle works on the fleet's version, and on steps that run once in the\n" +
+			"fleet's life. A group that was halted because of the step goes on.",
 		Example: "  pullet rollout settle database/migrate --done",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if done == again {

@@ -183,7 +183,7 @@ func TestWhyHasItsAge(t *testing.T) {
 
 // TestWhoWaitsForALock: those who wait for the result of a chosen node are shown with it, also before it has got to the step.
 func TestWhoWaitsForALock(t *testing.T) {
-	result := waitGroup{Gate: "result of site/token", Holders: []state.Holder{{Node: "web1"}}}
+	result := waitGroup{Gate: "result of site/token", Holders: []state.Holder{{Node: "web1", Election: "1 of role=web"}}}
 	slot := waitGroup{Kind: state.WaitSlot, Gate: "slot web (1 at a time)"}
 	for _, c := range []struct {
 		wait waitGroup
@@ -192,7 +192,8 @@ func TestWhoWaitsForALock(t *testing.T) {
 	}{
 		{result, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web1"}, true},
 		{result, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web1", Step: "site/token"}, true},
-		{result, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web1", Step: "site/other"}, false},
+		{result, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web1", Step: "site/other"}, true},
+		{result, state.Lock{Kind: "election", Name: "2 of role=web", Node: "web1"}, false},
 		{result, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web2"}, false},
 		{slot, state.Lock{Kind: "election", Name: "1 of role=web", Node: "web1"}, false},
 		{slot, state.Lock{Kind: "slot", Name: "web", Node: "web1"}, true},

@@ -588,8 +588,10 @@ func (c *checker) shared(w write, parts []string) {
 		c.barrier(w, rollout, key)
 	case kind == "place" && !w.Created:
 		old, _ := c.was(w.Key)
-		if _, started := c.was(key + "started/" + old.Value); started && old.Value != w.Value {
-			c.fail(w, "I3: %s takes the place of %s, which started", w.Value, old.Value)
+		for took := range c.keys {
+			if old.Value != w.Value && strings.HasPrefix(took, key+"took/"+old.Value+"/") {
+				c.fail(w, "I3: %s takes the place of %s, which started", w.Value, old.Value)
+			}
 		}
 	case kind == "result" && !w.Created && w.By != "operator":
 		var old state.StepResult

@@ -24,7 +24,7 @@ var mutants = []mutant{
 	{"A", "claims without a place in the total count there", []overlay.Patch{overlay.Change("../held.go", "|| !counted[h.Node] && !h.Idle", "")}},
 	{"B", "the fleet's record decides whether a step ran", []overlay.Patch{overlay.Change("../../apply/standing.go", `case r.Attempt == "", r.Attempt == known.ID:`, "case true:")}},
 	{"B", "who started a step keeps its place", []overlay.Patch{overlay.Change("../election.go", "return count(0) == 0 && count(1) == 0 && givenUp", "return count(0) == 0 && givenUp"),
-		overlay.Change("../election.go", "\n\t\t\t\tclientv3.Compare(clientv3.CreateRevision(s.electionKey(e, \"started\", holderOf(s.store, kv))), \"=\", 0))", ")")}},
+		overlay.Change("../election.go", "\n\t\t\t\tclientv3.Compare(clientv3.CreateRevision(s.electionKey(e, \"took\", holderOf(s.store, kv))+\"/\"), \"=\", 0).WithPrefix())", ")")}},
 	{"B", "results are those of the version, also when the fleet comes back to it", []overlay.Patch{overlay.Change("../election.go", "return s.req.Version.ID", "return s.req.rollout()")}},
 	{"C", "a copy of a host is refused", []overlay.Patch{overlay.Change("../../state/identity.go", "if len(others) == 0 {", "if true {")}},
 	{"D", "who knows better doubts a restored record", []overlay.Patch{overlay.Change("../../state/guard.go", "back := seen.Revision != 0 &&", "back := false &&")}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -217,6 +218,40 @@ func (o *operator) help() {
 		}
 	}
 	o.try(o.switching(state.GlobalScope(), state.Switch{Enabled: true}))
+	o.handOver()
+}
+
+// What a node says that waits for a chosen one which is gone and keeps its place.
+var (
+	keepsPlace = regexp.MustCompile(`^start (\S+) again, or let another node run what it started again: `)
+	runAgain   = regexp.MustCompile(`pullet rollout settle (\S+) --again`)
+)
+
+// handOver has the steps run again by which a host that is gone keeps its place: it is not started again, so that is what is left to do.
+func (o *operator) handOver() {
+	steps := map[string]bool{}
+	for key, w := range o.present() {
+		if !strings.HasPrefix(key, prefix+"status/rollout/pending/") {
+			continue
+		}
+		var st state.Status
+		parse(w, &st)
+		keeps := keepsPlace.FindStringSubmatch(st.Clear)
+		if keeps == nil || !o.lost(keeps[1]) {
+			continue
+		}
+		for _, step := range runAgain.FindAllStringSubmatch(st.Clear, -1) {
+			steps[step[1]] = true
+		}
+	}
+	for _, step := range slices.Sorted(maps.Keys(steps)) {
+		_, _ = o.store.Settle(o.ctx, step, "operator", false) // it may be done already
+	}
+}
+
+// lost reports a host that is gone for good.
+func (o *operator) lost(node string) bool {
+	return slices.ContainsFunc(o.hosts, func(h *host) bool { return h.name == node && h.gone })
 }
 
 // setSwitch sets a switch whatever it was before.

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"reflect"
@@ -131,7 +132,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 	}
 	shape := d.shape(v.Type())
 	fields, names := shape.fields, shape.names
-	seen := map[string]bool{}
+	seen, misplaced := map[string]bool{}, false
 	for _, e := range entries(n) {
 		f, ok := fields[e.key.Value]
 		if isOpaque(e.key) {
@@ -140,6 +141,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 		}
 		if !ok {
 			d.unknown(e, n, what, names)
+			misplaced = misplaced || what == "" && topFieldHint(e.key.Value) != ""
 			continue
 		}
 		seen[e.key.Value] = true
@@ -149,7 +151,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 		}
 	}
 	for _, name := range names {
-		if fields[name].required && !seen[name] {
+		if fields[name].required && !seen[name] && !misplaced { // else the file is of another kind
 			d.failf(n, "%s%q is missing", prefix(what), name)
 		}
 	}
@@ -161,9 +163,15 @@ func (d *decoder) unknown(e entry, in *yaml.Node, what string, names []string) {
 	set := func(name string) bool {
 		return slices.ContainsFunc(entries(in), func(other entry) bool { return other.key.Value == name })
 	}
-	if bad.Hint = foreignField(e, names, set); bad.Hint == "" {
-		bad.Hint = didYouMean(e.key.Value, append([]string(nil), names...))
+	top := ""
+	if what == "" || slices.Contains(names, "url") { // a file, or where a repository is
+		top = topFieldHint(e.key.Value)
 	}
+	meant := slices.Clone(names)
+	if slices.Contains(names, "metadata") && Nearest(e.key.Value, names) == "" && Nearest(e.key.Value, metadataFields()) != "" {
+		meant = metadataFields() // which may stand at the top as well
+	}
+	bad.Hint = cmp.Or(foreignField(e, names, set), top, didYouMean(e.key.Value, meant))
 	d.errs = append(d.errs, bad)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 
@@ -271,10 +272,19 @@ func (c *compiler) find(name, job string) (*Step, string) {
 	case 1:
 		return found[0], ""
 	case 0:
+		if of := path.Dir(name); of != "." && c.repo.exists("jobs/"+of+".yaml") && !c.runs(of) {
+			return nil, fmt.Sprintf("there is no step %q on this node, which does not run the job %s: give it the job in base/jobs.yaml; "+
+				"runOptions.target says which nodes take a step", name, of)
+		}
 		return nil, strings.TrimSuffix(fmt.Sprintf("there is no step %q: %s", name, didYouMean(name, c.known.names(job))), ": ")
 	default:
 		return nil, fmt.Sprintf("several jobs have a step %q: write %q", name, found[0].ID())
 	}
+}
+
+// runs reports that a job is among those of the node.
+func (c *compiler) runs(job string) bool {
+	return slices.ContainsFunc(c.jobs, func(j *Job) bool { return j.Name == job })
 }
 
 // maxNear bounds the names that a misspelt one is held against.

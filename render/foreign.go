@@ -64,6 +64,9 @@ var oneWord = regexp.MustCompile(`^[A-Za-z]+$`)
 // ForeignAction is the hint for an action that Ansible or Salt has and pullet calls otherwise; "" for others.
 func ForeignAction(name string) string {
 	name = withoutCollection(name)
+	if strings.HasPrefix(name, "event.") {
+		return "pullet has no events yet"
+	}
 	if ours := foreignActions[name]; ours != "" {
 		return "here it is " + ours
 	}
@@ -100,7 +103,7 @@ func foreignField(e entry, known []string, set func(name string) bool) string {
 		return "it stands below metadata"
 	case ofJob:
 		return stateHint(name, e.value)
-	case len(known) == 1 && known[0] == "labels":
+	case slices.Contains(known, "labels") && (len(known) == 1 || name == "role" || name == "roles"):
 		return fmt.Sprintf("a label stands below labels: {labels: {%s: ...}}", name)
 	}
 	return ""

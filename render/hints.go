@@ -28,6 +28,8 @@ func syntaxHint(message, line string, col int) string {
 		return "a star begins an alias: put the text in quotes, such as '*'"
 	case strings.Contains(message, "scanning an anchor"):
 		return "an ampersand begins an anchor: put the text in quotes"
+	case strings.Contains(message, "did not find expected key") && quotedStart.MatchString(line):
+		return "the text goes on behind its closing quote: put all of it in quotes of the other kind"
 	case strings.Contains(message, "expected ',' or '}'") && strings.HasPrefix(rest, ":"):
 		return "a text with a colon and a blank has to be in quotes"
 	case strings.Contains(message, "mapping values are not allowed"):
@@ -36,6 +38,29 @@ func syntaxHint(message, line string, col int) string {
 		return "a file is one document: put what stands behind the --- into a file of its own"
 	case strings.Contains(message, "UTF-8"):
 		return "save the file as UTF-8"
+	}
+	return ""
+}
+
+// quotedStart is a value that begins with a quoted text and goes on behind it: key: 'a' in list.
+var quotedStart = regexp.MustCompile(`:\s+('[^']*'|"[^"]*")\s*[^\s#,}\]]`)
+
+// opensText is a key whose text stands in the lines that follow.
+var opensText = regexp.MustCompile(`^([\s-]*)[^\s#][^#]*:\s+[|>][+-]?\s*$`)
+
+// blockHint is the hint for a line of a text behind | or > that is not indented: it ends the text.
+func blockHint(r *rendered, number int) string {
+	line := r.line(number)
+	for number--; number > 0; number-- {
+		before := r.line(number)
+		if strings.TrimSpace(before) == "" {
+			continue
+		}
+		m := opensText.FindStringSubmatch(before)
+		if m == nil || len(line)-len(strings.TrimLeft(line, " ")) > len(m[1]) {
+			return ""
+		}
+		return fmt.Sprintf("the lines of a text are indented deeper than its key, in line %d", r.position(number, 1).Line)
 	}
 	return ""
 }
@@ -75,7 +100,7 @@ var foreignFunctions = map[string]string{
 	"grains": "facts are server.NAME: see pullet facts", "ansible_facts": "facts are server.NAME: see pullet facts", "facts": "facts are server.NAME: see pullet facts",
 	"pillar": "variables are vars.NAME", "hostvars": "servervars has the facts of other hosts", "groups": `pullet.servers "role=web" are the hosts of a target`,
 	"lookup": "a macro with cmd.run reads what a host has", "include": "a macro is a text that several use", "inventory_hostname": "this host is server.name",
-	"Values": "variables are vars.NAME",
+	"Values": "variables are vars.NAME", "secret": noSecrets, "secrets": noSecrets,
 }
 
 // functionHint is the hint for a function that does not exist, in the text from where it stands.
@@ -101,7 +126,7 @@ func functionHint(name, from string, known []string) string {
 func parseHint(message, line string) string {
 	switch {
 	case strings.HasPrefix(message, "bad character U+005B"):
-		return `there are no brackets: write vars.name, or index vars "name"`
+		return bracketHint(line)
 	case strings.HasPrefix(message, "bad character U+002D"):
 		return `a name with a dash is read by: index vars "my-name"`
 	case strings.HasPrefix(message, `unexpected "(" in operand`):
@@ -112,6 +137,30 @@ func parseHint(message, line string) string {
 		return "texts in templates stand in double quotes or backquotes"
 	}
 	return ""
+}
+
+// bracketed is an element of a map as other languages read it.
+var bracketed = regexp.MustCompile(`([\w.]+)\[\s*['"]([^'"\]]+)['"]\s*\](\(\s*(?:['"]([^'"]*)['"])?)?`)
+
+// bracketHint is how an element in brackets is written here.
+func bracketHint(line string) string {
+	const none = "there are no brackets in templates: write "
+	m := bracketed.FindStringSubmatch(line)
+	switch {
+	case m == nil:
+		return none + `vars.name, or index vars "name"`
+	case m[1] == "steps":
+		return fmt.Sprintf("%s(step %q)", none, m[2])
+	case m[1] == "macros" && m[4] != "":
+		return fmt.Sprintf("%smacro %q %q", none, m[2], m[4])
+	case m[1] == "macros":
+		return fmt.Sprintf("%smacro %q", none, m[2])
+	case strings.HasPrefix(m[1], "services"):
+		return fmt.Sprintf("%sservices %q", none, m[2])
+	case slices.Contains([]string{"vars", "variables", "server", "servervars"}, strings.SplitN(m[1], ".", 2)[0]):
+		return fmt.Sprintf("%sindex %s %q", none, m[1], m[2])
+	}
+	return none + `vars.name, or index vars "name"`
 }
 
 var (

@@ -17,12 +17,6 @@ var (
 // fleetFile has the settings of the fleet.
 const fleetFile = "pullet.yaml"
 
-// laterNames are the names that the language of state repositories has for what pullet does not do yet.
-var laterNames = []string{"reactions", "events", "events.yaml", "reactions.yaml"}
-
-// noReactions is said of files that would define triggers and reactions.
-const noReactions = "pullet has no triggers and reactions yet: nothing in it takes effect"
-
 // strays are YAML files that nothing reads because of their name or place.
 func (r *Repository) strays() ErrorList {
 	var out ErrorList
@@ -51,12 +45,15 @@ func (r *Repository) stray(l Layer, name string, dir bool, hint string) *Error {
 // strayAtTop judges an entry at the top of a repository. What holds no YAML, such as documentation, may have any name.
 func strayAtTop(files fs.FS, d fs.DirEntry) (hint string, stray bool) {
 	name := d.Name()
-	near := Nearest(name, topNames)
+	near, later := Nearest(name, topNames), ""
+	if near != name && (d.IsDir() || isYAML(name)) {
+		later = laterHint(files, name)
+	}
 	switch {
 	case near == name, strings.HasPrefix(name, "."):
 		return "", false
-	case slices.Contains(laterNames, name):
-		return noReactions, true
+	case later != "" && near == "":
+		return later, true
 	case near != "":
 		return fmt.Sprintf("did you mean %s?", near), true
 	case d.IsDir():
@@ -93,7 +90,7 @@ func (r *Repository) straysBelow(l Layer, dir string) ErrorList {
 		}
 		switch {
 		case dir == "base" && path.Dir(p) == dir:
-			if hint, stray := strayInBase(d.Name()); stray {
+			if hint, stray := strayInBase(l.FS, d.Name()); stray {
 				out = append(out, r.stray(l, p, false, hint))
 			}
 		case !isYAML(p) && !slices.Contains(notes, path.Ext(p)):
@@ -106,13 +103,14 @@ func (r *Repository) straysBelow(l Layer, dir string) ErrorList {
 	return out
 }
 
-func strayInBase(name string) (hint string, stray bool) {
+func strayInBase(files fs.FS, name string) (hint string, stray bool) {
 	near := Nearest(name, baseNames)
-	switch {
-	case near == name:
+	if near == name {
 		return "", false
-	case slices.Contains(laterNames, name):
-		return noReactions, true
+	}
+	switch later := laterHint(files, "base/"+name); {
+	case later != "" && near == "":
+		return later, true
 	case near != "":
 		return fmt.Sprintf("did you mean base/%s?", near), true
 	}

@@ -23,6 +23,9 @@ const maxSalvaged = 20
 // be done. Cut tells that a block was left out: what seems to be missing may stand in it.
 func (c *compiler) salvage(src *source, funcs template.FuncMap, bad *Error) (out *rendered, cut bool) {
 	text := src.text
+	if known := c.repo.byPath; known[src.path] != nil { // by which deferred actions are found
+		defer func() { known[src.path] = src }()
+	}
 	for range maxSalvaged {
 		if slices.ContainsFunc(c.salvaged, func(s *Error) bool { return s.Pos == bad.Pos }) { // it was no help
 			return nil, false
@@ -41,9 +44,11 @@ func (c *compiler) salvage(src *source, funcs template.FuncMap, bad *Error) (out
 		bad = rest.parse(funcs, true)
 		rest.text, rest.lines = src.text, nil // of the same length: messages show what is written
 		if bad != nil {
+			bad.Excerpt, bad.line = excerpt(src.text, bad.Pos.Line, bad.Pos.Col), src.line(bad.Pos.Line)
 			continue
 		}
 		c.repo.meter.reset()
+		c.repo.byPath[src.path] = rest
 		if out, bad = c.execute(rest); bad == nil {
 			return out, cut
 		}

@@ -74,7 +74,7 @@ func loadYAML(r *rendered) (*document, *Error) {
 		message := yamlMessage(bad)
 		line, col := realPlace(string(r.text), message, at.Line, at.Column)
 		e := r.errorAt(line, col, "%s", message)
-		e.Hint = cmp.Or(syntaxHint(message, r.line(line), col), yamlHint(r, line))
+		e.Hint = cmp.Or(blockHint(r, line), syntaxHint(message, r.line(line), col), yamlHint(r, line))
 		return nil, e
 	case err != nil:
 		message := strings.TrimPrefix(err.Error(), "yaml: ")

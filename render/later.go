@@ -1,0 +1,84 @@
+package render
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Why words of the language of state repositories have no effect yet.
+const (
+	noReactions  = "pullet has no triggers and reactions yet: nothing in it takes effect"
+	noDataStore  = "pullet does not run the fleet's etcd yet: each host names it under etcd.endpoints in its own /etc/pullet/pullet.yaml"
+	noSecrets    = "pullet has no secrets yet: a host's own variables (/etc/pullet/vars.d, with sensitive: true) stay out of git"
+	noSignatures = "pullet does not verify signatures yet"
+)
+
+// laterNames are these words, as fields of files and as names of files and directories.
+var laterNames = map[string]string{
+	"events": noReactions, "reactions": noReactions, "triggers": noReactions, "reactor": noReactions, "reactors": noReactions,
+	"config": noDataStore, "dataStore": noDataStore, "datastore": noDataStore,
+	"secret": noSecrets, "secrets": noSecrets,
+	"verify": noSignatures, "signatures": noSignatures,
+}
+
+// placeOf are the fields at the top of files, and the files that have them.
+var placeOf = map[string]string{
+	"jobs": "who runs which jobs stands in base/jobs.yaml", "validations": "who runs which validations stands in base/jobs.yaml",
+	"files": "who gets which variables stands in base/vars.yaml", "macros": "who gets which macros stands in base/macros.yaml",
+	"services": "who offers which services stands in base/services.yaml", "nodes": "nodes stand in files below nodes/",
+	"rollout": "the rules of rollouts stand in pullet.yaml", "steps": "steps stand in files below jobs/",
+}
+
+// topFieldHint is the hint for an unknown field at the top of a file: it belongs in another file, or pullet does not know it yet.
+func topFieldHint(name string) string {
+	if said := laterNames[name]; said != "" {
+		return said
+	}
+	return placeOf[name]
+}
+
+// laterHint is the hint for a file or directory that pullet does not read, by its name or by its fields; "" where they say nothing.
+func laterHint(files fs.FS, name string) string {
+	if base := path.Base(name); base != "config.yaml" && base != "config.yml" { // a name for anything
+		if said := laterNames[strings.TrimSuffix(strings.TrimSuffix(base, ".yaml"), ".yml")]; said != "" {
+			return said
+		}
+	}
+	for _, field := range topFields(files, name) {
+		if said := topFieldHint(field); said != "" {
+			return fmt.Sprintf("%s: %s", field, strings.TrimSuffix(said, ": nothing in it takes effect"))
+		}
+	}
+	return ""
+}
+
+var topField = regexp.MustCompile(`(?m)^(\w+):`)
+
+// topFields are the fields at the top of a YAML file that nobody reads, so that it need not be right: by its text.
+func topFields(files fs.FS, name string) []string {
+	if !isYAML(name) {
+		return nil
+	}
+	f, err := files.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	const most = 16 << 10
+	text, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, m := range topField.FindAllSubmatch(text, -1) {
+		if !slices.Contains(out, string(m[1])) {
+			out = append(out, string(m[1]))
+		}
+	}
+	return out
+}

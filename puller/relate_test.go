@@ -1,6 +1,12 @@
 package puller
 
-import "testing"
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
 
 func TestRelate(t *testing.T) {
 	for _, kind := range []string{"file", "http", "ssh"} {
@@ -73,4 +79,60 @@ func TestRelateTags(t *testing.T) {
 	}
 	_, err := p.Relate(t.Context(), head("a", ""), Head{Repo: "x"})
 	expect(t, err, `"main" and "x"`)
+}
+
+// TestRelateCut: where history is missing the answer is the one that holds as far as it goes, and says so: what is missing makes nothing newer or older.
+func TestRelateCut(t *testing.T) {
+	u := newUpstream(t)
+	old := u.commit("a", "1")
+	head := u.commit("a", "2")
+	u.git("checkout", "-q", "-b", "side", old)
+	side := u.commit("b", "1")
+	u.git("checkout", "-q", "main")
+	const missing = "0123456789012345678901234567890123456789"
+	for name, c := range map[string]struct {
+		clone []string
+		pairs [][2]string
+	}{
+		"shallow": {[]string{"--depth", "1", "--no-single-branch"}, [][2]string{{head, side}, {side, head}, {head, missing}, {missing, head}}},
+		"whole":   {nil, [][2]string{{head, missing}, {missing, head}}},
+	} {
+		dir := filepath.Join(t.TempDir(), "main.git")
+		u.run(u.work, append(append([]string{"clone", "-q", "--bare"}, c.clone...), "file://"+u.dir, dir)...)
+		s := newStore("main", dir)
+		for _, pair := range c.pairs {
+			got, err := s.relate(t.Context(), plumbing.NewHash(pair[0]), plumbing.NewHash(pair[1]))
+			if got != Diverged || !errors.Is(err, errCut) {
+				t.Errorf("%s: %s to %s is %v, %v", name, short(pair[0]), short(pair[1]), got, err)
+			}
+		}
+		must(t, s.reset())
+	}
+}
+
+// TestRelateByAncestry: versions are compared only where the source follows tags and both heads have one that is a version.
+func TestRelateByAncestry(t *testing.T) {
+	u := newUpstream(t)
+	old := u.commit("a", "1")
+	head := u.commit("a", "2")
+	u.release("v1.0")
+	for name, src := range map[string]Source{"a branch": {Name: "main", URL: u.dir}, "tags": {Name: "main", URL: u.dir, Tag: "v*"}} {
+		p := open(t, t.TempDir(), src)
+		pull(t, p)
+		for _, tags := range [][2]string{{"", "v1.0"}, {"v1.0", ""}, {"v1.0", "vnext"}, {"vnext", "v1.0"}, {"v2.0", "v1.0"}} {
+			if name == "tags" && tags[0] == "v2.0" {
+				continue
+			}
+			for _, c := range []struct {
+				from, to string
+				want     Relation
+			}{{old, head, Newer}, {head, old, Older}} {
+				got, err := p.Relate(t.Context(), Head{Repo: "main", Commit: c.from, Tag: tags[0]}, Head{Repo: "main", Commit: c.to, Tag: tags[1]})
+				must(t, err)
+				if got != c.want {
+					t.Errorf("%s: %s %q to %s %q is %v, want %v", name, short(c.from), tags[0], short(c.to), tags[1], got, c.want)
+				}
+			}
+		}
+	}
 }

@@ -76,3 +76,20 @@ func TestResolveRelease(t *testing.T) {
 			"release it under a name that matches: git tag -a -m MESSAGE NAME COMMIT, and push the tag")
 	}
 }
+
+// TestResolveStaysShallow: a part of an id that the store has costs no history.
+func TestResolveStaysShallow(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "1")
+	head := u.commit("a", "2")
+	p := open(t, t.TempDir(), sources(t, u)["http"])
+	pull(t, p)
+	got, err := p.Resolve(t.Context(), "main", head[:8])
+	must(t, err)
+	if !p.repos[0].store.shallow() || got.Commit != head {
+		t.Errorf("%+v, shallow: %v", got, p.repos[0].store.shallow())
+	}
+	if _, err := p.Resolve(t.Context(), "main", "01234567"); err == nil || p.repos[0].store.shallow() {
+		t.Errorf("%v: an id that is unknown was not looked for in the whole history", err)
+	}
+}

@@ -44,7 +44,7 @@ type ending struct {
 
 // prolong begins the progress deadline again: a holder finished. One that passed just now is seen by who waits.
 func (t *Turn) prolong(ctx context.Context, clock int64) {
-	if t.req.Rules.Deadline > 0 && clock != 0 {
+	if clock != 0 {
 		_, _ = t.store.Client.KeepAliveOnce(ctx, clientv3.LeaseID(clock))
 	}
 }

@@ -275,3 +275,19 @@ func TestMixedGroup(t *testing.T) {
 	}
 	f.mustTry(osd)
 }
+
+// TestTroubleUnanswered: where nobody says how those are who are waited for, they are not taken for dead.
+func TestTroubleUnanswered(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("me", "web")
+	f.request("holder", "web")
+	over, cancel := context.WithCancel(f.ctx)
+	cancel()
+	holders := []state.Holder{{Node: "holder"}}
+	if err := trouble(over, f.Store, &q, holders); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %+v", err, holders)
+	}
+	if err := trouble(f.ctx, f.Store, &q, holders); err != nil || !holders[0].Alive {
+		t.Errorf("%v, %+v", err, holders)
+	}
+}

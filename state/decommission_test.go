@@ -132,6 +132,29 @@ func TestDecommissionInABusyFleet(t *testing.T) {
 	}
 }
 
+// TestDecommissionWritesItsOwn: what others hold costs no write, and so wakes nobody.
+func TestDecommissionWritesItsOwn(t *testing.T) {
+	s := open(t, t.TempDir())
+	writes := func(node string) int64 {
+		register(t, s, node, "web", node, time.Minute)
+		before, err := s.Client.Get(ctx, s.NodeKey(node))
+		must(t, err)
+		_, err = s.Decommission(ctx, node, "op", true)
+		must(t, err)
+		after, err := s.Client.Get(ctx, s.NodeKey(node))
+		must(t, err)
+		return after.Header.Revision - before.Header.Revision
+	}
+	alone := writes("n1")
+	for i := range 5 {
+		_, err := s.Client.Do(ctx, Put(s.SlotPrefix("web")+fmt.Sprint(i), Claim{Node: "other"}))
+		must(t, err)
+	}
+	if beside := writes("n2"); alone == 0 || beside != alone {
+		t.Errorf("%d writes beside claims of others, %d without", beside, alone)
+	}
+}
+
 // TestDecommissionIsFinished: one that was killed between its mark and the end is finished by the next, with what the node said of itself
 // meanwhile. A node that came back meanwhile keeps what it has.
 func TestDecommissionIsFinished(t *testing.T) {

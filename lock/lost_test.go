@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"

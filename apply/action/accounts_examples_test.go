@@ -53,6 +53,7 @@ func init() {
 			{name: "expires", params: "{name: alice, expires: 2031-02-03}", host: people(home), want: "expires never -> 2031-02-03", root: true},
 			{name: "expires no more", params: "{name: alice, expires: never}", root: true, want: "expires 2030-01-01 -> never",
 				host: append(people(home), "f etc/shadow 640 alice:!:19000:0:99999:7::21915:\n")},
+			{name: "its own uid", params: "{name: alice, uid: 1500, expires: 2031-02-03}", host: people(home), want: "expires never -> 2031-02-03", root: true},
 			{name: "uid is taken", params: "{name: bob, uid: 1500}", host: people(), want: "create", fails: "uid 1500 belongs to alice"},
 			{name: "no such group", params: "{name: bob, groups: [wheel, nope]}", host: people(), want: "create", fails: `there is no group "nope" on this host: make it with a group.present step`},
 			{name: "no such primary group", params: "{name: alice, group: nope}", host: people(home), want: "group alice -> nope", fails: `there is no group "nope"`},

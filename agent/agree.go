@@ -205,7 +205,7 @@ func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.H
 		next.Commits = append(next.Commits, state.Commit{Repo: h.Repo, Commit: h.Commit, Tag: h.Tag})
 	}
 	if p.AcceptRewind {
-		next.Rewound, next.By = leaving(current, next.Commits), p.By
+		next.Rewound, next.By, next.Reason = leaving(current, next.Commits), p.By, p.rewound
 	}
 	next.ID, next.Release = puller.Version(best), release(best)
 	if !next.Same(current) {
@@ -265,70 +265,4 @@ func release(heads []puller.Head) string {
 		return ""
 	}
 	return out[1:]
-}
-
-// accepted takes rewritten histories that an operator accepted, here and now or for the fleet before, and asks the repositories again.
-func (p *pull) accepted(ctx context.Context, current *state.Version, own []puller.Head) ([]puller.Head, error) {
-	changed := false
-	for _, h := range own {
-		to := refusedCommit(h.Problem)
-		if to == "" {
-			continue
-		}
-		by := p.By
-		if !p.AcceptRewind {
-			if by = p.acceptedBy(ctx, current, h, to); by == "" {
-				continue
-			}
-		}
-		if err := p.puller.Accept(ctx, h.Repo, to, by); err != nil {
-			return nil, err
-		}
-		p.log.WithField("repo", h.Repo).Warnf("rewritten history accepted by %s: %s", by, h.Problem)
-		changed = true
-	}
-	if !changed {
-		return own, nil
-	}
-	return p.puller.Pull(ctx)
-}
-
-// refusedCommit is the commit that a repository offers and verification refused, or "".
-func refusedCommit(problem error) string {
-	var rewritten *puller.RewrittenError
-	var behind *puller.BehindError
-	switch {
-	case errors.As(problem, &rewritten):
-		return rewritten.To
-	case errors.As(problem, &behind):
-		return behind.To
-	}
-	return ""
-}
-
-// acceptedBy says who accepted for the fleet the rewrite that this node just met: what is offered follows the accepted commit, and
-// what the node had does not.
-func (p *pull) acceptedBy(ctx context.Context, current *state.Version, had puller.Head, offered string) string {
-	if current == nil {
-		return ""
-	}
-	c, ok := current.RewoundTo(had.Repo)
-	if !ok {
-		return ""
-	}
-	follows := func(from, commit string) bool {
-		r, err := p.puller.Relate(ctx, puller.Head{Repo: c.Repo, Commit: from}, puller.Head{Repo: c.Repo, Commit: commit})
-		return err == nil && (r == puller.Same || r == puller.Newer)
-	}
-	at, _ := current.Commit(had.Repo)
-	if !follows(c.Commit, offered) || follows(had.Commit, at.Commit) {
-		return ""
-	}
-	return "the fleet (" + current.By + ")"
-}
-
-// justAccepted reports a head that this pull accepts over the fleet's own.
-func (p *pull) justAccepted(current *state.Version, h puller.Head) bool {
-	c, done := current.RewoundTo(h.Repo)
-	return p.AcceptRewind && !(done && c.Commit == h.Commit)
 }

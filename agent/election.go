@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -125,8 +126,12 @@ func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResul
 	byNode := map[string]render.StepResult{}
 	for _, node := range slices.Sorted(maps.Keys(found)) {
 		r := found[node]
-		if r.Result == "failed" || r.Result == "unknown" {
-			return render.StepResult{}, fmt.Errorf("it reads the result of %s, which is %s on %s: %s", s.ID(), r.Result, node, r.Reason)
+		why := fmt.Sprintf("it reads the result of %s, which is %s on %s: %s", s.ID(), r.Result, node, r.Reason)
+		switch r.Result {
+		case "failed":
+			return render.StepResult{}, errors.New(why)
+		case lock.Unknown:
+			return render.StepResult{}, &apply.UnsettledError{Step: g.step(s).ID, Why: why}
 		}
 		one, err := g.value(ctx, steps, r)
 		if err != nil {

@@ -38,7 +38,7 @@ func (p *pull) takes(ctx context.Context, current *state.Version, rev int64, own
 	}
 	p.noteProblems(own)
 	p.local.NoTrouble("")
-	return current, nil
+	return current, p.warnRewound(ctx, current, own)
 }
 
 // refuses is the version that stays in force beside one that the host does not take.

@@ -19,7 +19,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 	switch {
 	case report.Failed():
 		p.local.Failed, p.local.Failures, p.local.LastFailure = v.ID, p.local.Failures+1, time.Now().UTC()
-		return nil, errors.Join(turn.Fail(ctx, report.Why(), p.howItFailed(v, report)), p.local.Save(p.config.Paths.State))
+		return nil, errors.Join(turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report)), p.local.Save(p.config.Paths.State))
 	case report.Pending():
 		return nil, p.pause(ctx, v, turn, report)
 	}
@@ -121,6 +121,9 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 	st := p.status(v, report.Why())
 	st.Host = report.Fault() == apply.HostFault && len(p.out.Failures) == 0
+	if step := report.Unsettled(); step != "" {
+		st.Clear = state.SettleHint(step)
+	}
 	if st.Reason == "" { // also of a node that is fine: it may not hear of the next version
 		p.saysTrouble(&st)
 	}

@@ -51,7 +51,7 @@ func rulesFor(r render.Rollout, node render.Node) lock.Rules {
 		Limit:   func(roster int) int { return r.LimitFor(own, roster) },
 		Closed: func(now time.Time) string {
 			if at := r.Opens(own, now); !at.IsZero() {
-				return at.Format("Mon 15:04 MST")
+				return at.Format(render.WindowTime)
 			}
 			return ""
 		},
@@ -132,7 +132,7 @@ func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 
 // saysWait puts into a status what the node waits for.
 func saysWait(st *state.Status, w *lock.Wait) {
-	st.Kind, st.Reason, st.Clear = w.Kind, w.Gate+": "+w.Reason, w.Clear
+	st.Kind, st.Reason, st.Clear, st.Halt = w.Kind, w.Gate+": "+w.Reason, w.Clear, w.Halt
 }
 
 // waitsNoMore forgets for what the node waited: it has its place.
@@ -154,7 +154,7 @@ func (p *pull) patiently(w *lock.Wait, wait func(context.Context) error) func(co
 // patience is how long a pull waits for one reason, within what it may wait in all. An agent does not wait longer than its interval at what is
 // halted: the commit that mends it is found by the next pull.
 func (p *pull) patience(w *lock.Wait) time.Duration {
-	if p.loop && w.Halted {
+	if p.loop && w.Halt != "" {
 		return min(p.Wait, p.config.Agent.Interval.Std())
 	}
 	return max(p.Wait, aLook)

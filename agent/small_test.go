@@ -76,7 +76,7 @@ func TestHaltedPatience(t *testing.T) {
 	} {
 		p := &pull{Agent: &Agent{}, Options: Options{loop: c.loop, Wait: c.wait}}
 		p.config.Agent.Interval = render.Duration(c.interval)
-		if got := p.patience(&lock.Wait{Halted: c.halted}); got != c.want {
+		if got := p.patience(&lock.Wait{Halt: map[bool]string{true: "web"}[c.halted]}); got != c.want {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

@@ -95,6 +95,9 @@ func isExit(err error) bool {
 // fail files an error as the step's end.
 func (r *StepReport) fail(err error) {
 	r.Outcome, r.Reason, r.Fault = Failed, err.Error(), FaultOf(err)
+	if unsettled, ok := errors.AsType[*UnsettledError](err); ok {
+		r.Unsettled = unsettled.Step
+	}
 }
 
 // judge lets the step's own runOptions say whose fault its failure is. Where nothing says so and a user of the host could have made it fail, it

@@ -45,7 +45,7 @@ func (s *running) carried(ctx context.Context) bool {
 	}
 	if cutOff && !s.repeatable() {
 		s.r.Result.State = unknown
-		s.r.fail(errors.New(s.lost()))
+		s.r.fail(s.lost())
 		s.record(true)
 		return true
 	}
@@ -56,16 +56,25 @@ func (s *running) carried(ctx context.Context) bool {
 func (s *running) takeOver() {
 	r, before := s.r, s.before
 	r.Outcome, r.Summary, r.Reason, r.Fault, r.Result = before.Outcome, before.Summary, before.Reason, before.Fault, before.Result
+	r.Unsettled = before.Unsettled
 	r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
 }
 
-// lost says that nobody knows what came of the step, and what helps.
-func (s *running) lost() string {
+// UnsettledError says that nobody knows what came of a targeted step: of the step itself, or of one that reads its result.
+type UnsettledError struct {
+	Step string // as an operator names it
+	Why  string
+}
+
+func (e *UnsettledError) Error() string { return e.Why }
+
+// lost says that nobody knows what came of the step, and where to look.
+func (s *running) lost() error {
 	text := "its result is unknown: it was started before, its end is not on record, and it must not run twice (idempotent: false); look at "
 	if s.elected {
-		return text + s.catalog.Node.Name + "; " + state.SettleHint(s.job.GateID(s.Step))
+		return &UnsettledError{s.job.GateID(s.Step), text + s.catalog.Node.Name}
 	}
-	return text + "the host; the next commit runs it again"
+	return errors.New(text + "the host; the next commit runs it again")
 }
 
 // check compares the step with the host. For an action that cannot check, a result on record stands for it.
@@ -77,7 +86,7 @@ func (s *running) check(ctx context.Context) (Change, error) {
 	if before, ok := s.done(); ok && !s.stale {
 		s.r.Outcome, s.r.Result = OK, before.Result
 		if before.Outcome == Failed {
-			s.r.Outcome, s.r.Reason, s.r.Fault = Failed, before.Reason, before.Fault
+			s.r.Outcome, s.r.Reason, s.r.Fault, s.r.Unsettled = Failed, before.Reason, before.Fault, before.Unsettled
 		}
 		return Change{}, nil
 	}

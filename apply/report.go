@@ -32,13 +32,14 @@ type StepReport struct {
 	Outcome    Outcome           `json:"outcome"`
 	Summary    string            `json:"summary,omitempty"` // what changed or would change
 	Diff       string            `json:"diff,omitempty"`
-	Reason     string            `json:"reason,omitempty"`  // why it failed, was skipped or waits
-	Fault      Fault             `json:"fault,omitempty"`   // whose fault a failure is
-	Drift      bool              `json:"drift,omitempty"`   // the host was changed by something else: the step says what it said before
-	Unknown    bool              `json:"unknown,omitempty"` // in a plan: whether it changes something is known only in a run
-	Made       []string          `json:"made,omitempty"`    // the resources that were not on the host before
-	Lost       bool              `json:"lost,omitempty"`    // it removed what cannot be put back
-	Held       bool              `json:"held,omitempty"`    // it waits for other nodes, and so does what comes after it
+	Reason     string            `json:"reason,omitempty"`    // why it failed, was skipped or waits
+	Fault      Fault             `json:"fault,omitempty"`     // whose fault a failure is
+	Unsettled  string            `json:"unsettled,omitempty"` // the targeted step because of whose unknown result it failed
+	Drift      bool              `json:"drift,omitempty"`     // the host was changed by something else: the step says what it said before
+	Unknown    bool              `json:"unknown,omitempty"`   // in a plan: whether it changes something is known only in a run
+	Made       []string          `json:"made,omitempty"`      // the resources that were not on the host before
+	Lost       bool              `json:"lost,omitempty"`      // it removed what cannot be put back
+	Held       bool              `json:"held,omitempty"`      // it waits for other nodes, and so does what comes after it
 	stays      bool              // it waits for what others offer, and what comes after it stays behind; validations do not
 	open       Outcome           // what its action did, while its conditions after it are still asked for
 	closed     string            // the step whose continue did not hold: what comes after it in its job is not run
@@ -132,6 +133,14 @@ func (r *Report) First(o Outcome) *StepReport {
 		}
 	}
 	return nil
+}
+
+// Unsettled is the targeted step because of whose unknown result the run failed: an operator says what became of it. "" is none.
+func (r *Report) Unsettled() string {
+	if s := r.First(Failed); s != nil {
+		return s.Unsettled
+	}
+	return ""
 }
 
 // Why is a failed or waiting run in one line: the step, its place, and the reason, and that the host is at fault.

@@ -17,6 +17,7 @@ type View struct {
 	Kind    state.WaitKind // of its gate
 	Name    string         // of what there are places in: "slot web"
 	Scope   string         // of its gate: "role web"
+	Group   string         // of its gate
 	Rollout string         // of the version that the node wants to change to
 	Ahead   string         // who queues before it; "" is nobody
 
@@ -226,27 +227,28 @@ func (v View) stopped() *Wait {
 	halts := func(g state.Gate) bool { return g.State == state.Halted && !counted(g, v.Node) }
 	switch {
 	case halts(v.All):
-		return halted("the rollout", v.All)
+		return halted("the rollout", state.AllGroups, v.All)
 	case halts(v.Gate):
-		return halted(v.Scope, v.Gate)
+		return halted(v.Scope, v.Group, v.Gate)
 	case v.Limit == 0:
 		return &Wait{Kind: state.WaitLimit, Gate: v.Name, Reason: "the role is frozen: its limit is 0", Clear: cmp.Or(v.Raise, "raise rollout.rollingRules in pullet.yaml")}
 	}
 	return nil
 }
-func halted(scope string, g state.Gate) *Wait {
+
+func halted(scope, group string, g state.Gate) *Wait {
 	kind := state.WaitHalt
 	if g.Unknown != "" {
 		kind = state.WaitUnknown
 	}
-	return &Wait{Kind: kind, Gate: scope + " (halted)", Reason: g.Why(), Clear: g.Clear(), Halted: true}
+	return &Wait{Kind: kind, Gate: scope + " (halted)", Reason: g.Why(), Clear: g.Clear(), Halt: group}
 }
 
 // wait says which nodes of the group are not through yet.
 func (d Dependency) wait() *Wait {
 	switch {
 	case d.Gate.State == state.Halted: // also when only a node that joined later failed: nobody follows into a halt
-		return halted("role "+d.Group, d.Gate)
+		return halted("role "+d.Group, d.Group, d.Gate)
 	case d.Soaking:
 		return &Wait{Kind: state.WaitSoak, Gate: "role " + d.Group, Reason: "it is through, and watched until " + d.Until.Local().Format(time.TimeOnly) + " before others follow", Clear: state.NoAction}
 	case d.Closed:

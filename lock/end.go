@@ -180,7 +180,13 @@ func (t *Turn) ended(done *clientv3.TxnResponse) (bool, error) {
 // Fail records that the upgrade failed and why. The claim stays, the node retries inside it. When the group has more failures than it
 // survives, it is halted in the same transaction.
 func (t *Turn) Fail(ctx context.Context, reason string, how Failure) error {
-	return again(ctx, t.req.node(), func() error { return t.fail(ctx, reason, how) })
+	return t.FailFor(ctx, "", reason, how)
+}
+
+// FailFor is Fail where the upgrade failed because nobody knows what came of a targeted step: what it halts goes on when the step is settled. "" is
+// no such step.
+func (t *Turn) FailFor(ctx context.Context, unsettled, reason string, how Failure) error {
+	return again(ctx, t.req.node(), func() error { return t.fail(ctx, unsettled, reason, how) })
 }
 
 // lost is why a node may not write that held its claim, or lived where it has none.
@@ -201,7 +207,7 @@ const (
 	Host                   // a fault of the host: it counts apart, against Rules.MaxHostFailures
 )
 
-func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
+func (t *Turn) fail(ctx context.Context, unsettled, reason string, how Failure) error {
 	s, q := t.store, t.req
 	if how == Host && t.roster == nil {
 		if err := t.freeze(ctx, false); err != nil {
@@ -216,6 +222,9 @@ func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 		}
 		st := q.status(reason)
 		st.Host = how == Host
+		if unsettled != "" {
+			st.Clear = state.SettleHint(unsettled)
+		}
 		ops := append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), s.RingOp())
 		if how == Host && !slices.Contains(gate.Failed, q.node()) {
 			ops = append(ops, t.freeTotal()...)
@@ -232,7 +241,9 @@ func (t *Turn) fail(ctx context.Context, reason string, how Failure) error {
 		case how == Late:
 			ops = append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), t.freeOps()...)
 		case how == Halting:
-			fails(&gate, q.node(), reason, q.Rules.MaxFailures)
+			if fails(&gate, q.node(), reason, q.Rules.MaxFailures) {
+				gate.Unknown = unsettled
+			}
 			ops = append(ops, s.GateOp(q.rollout(), q.Rules.Group, gate))
 		case how == Host:
 			faults(&gate, q.node(), reason, q.Rules.hostFailures(t.size))

@@ -49,15 +49,17 @@ func tooManyHosts(n, survives int) string {
 	return fmt.Sprintf("host faults: %d, and rollout.maxHostFailures is %d here", n, survives)
 }
 
-// fails counts a failure of the commit, once a node, and halts a group that has too many.
-func fails(gate *state.Gate, node, reason string, survives int) {
+// fails counts a failure of the commit, once a node, and halts a group that has too many. It reports that it did.
+func fails(gate *state.Gate, node, reason string, survives int) bool {
 	gate.Hosts = without(gate.Hosts, node)
 	if !slices.Contains(gate.Failed, node) {
 		gate.Failed = append(gate.Failed, node)
 	}
 	if len(gate.Failed) > survives && gate.State != state.Halted {
 		gate.Halt(node, reason)
+		return true
 	}
+	return false
 }
 
 // counted reports that a node's failure counts in a gate.

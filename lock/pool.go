@@ -135,7 +135,7 @@ func (t *Turn) placeOps() []clientv3.Op {
 // place files what placeOps read.
 func (t *Turn) place(r *reading, a *answers) {
 	q := t.req
-	r.view = View{Node: q.node(), Kind: t.kind, Name: t.name, Scope: t.scope, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost, Raise: q.Rules.Raise}
+	r.view = View{Node: q.node(), Kind: t.kind, Name: t.name, Scope: t.scope, Group: t.gate, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost, Raise: q.Rules.Raise}
 	r.current, r.alive = revisionOf(a.kvs()), revisionOf(a.kvs())
 	tickets := a.next().GetResponseRange()
 	if next := tickets.Kvs; len(next) > 0 {

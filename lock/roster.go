@@ -58,7 +58,7 @@ func (s *Steps) chooses(step Step) state.Choose {
 		admitted, err := s.admitted(ctx)
 		return func(node string, m state.Member) (bool, string) {
 			yes, left := step.Members(node, m)
-			if yes && !admitted[node] && offScope(switches, node, m.Role, s.req.Version.ID) != "" {
+			if yes && !admitted[node] && state.OffScope(switches, node, m.Role, s.req.Version.ID) != "" {
 				return false, "disabled"
 			}
 			return yes, left

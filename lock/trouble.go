@@ -24,7 +24,7 @@ func trouble(ctx context.Context, s *state.Store, q *Request, holders []state.Ho
 	}
 	for i := range holders {
 		h, p := &holders[i], plight.Nodes[holders[i].Node]
-		h.Alive, h.Gone, h.Off = p.Alive, p.Gone, offScope(plight.Switches, h.Node, p.Role, q.Version.ID)
+		h.Alive, h.Gone, h.Off = p.Alive, p.Gone, state.OffScope(plight.Switches, h.Node, p.Role, q.Version.ID)
 		if _, paused := plight.Switches[state.PauseScope]; paused && h.Off == "" {
 			h.Off = state.PauseScope
 		}
@@ -34,19 +34,6 @@ func trouble(ctx context.Context, s *state.Store, q *Request, holders []state.Ho
 		}
 	}
 	return nil
-}
-
-// offScope is the switch that keeps a node where it is: "host web1", "role web", "global"; "" is none.
-func offScope(switches map[string]state.Switch, node, role, version string) string {
-	for _, c := range []state.Scope{state.HostScope(node), state.RoleScope(role), state.GlobalScope()} {
-		if w, ok := switches[c.String()]; ok {
-			if !w.Enabled || w.Version != "" && w.Version != version {
-				return c.String()
-			}
-			return ""
-		}
-	}
-	return ""
 }
 
 // plight is how a node is for which others wait.

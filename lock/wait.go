@@ -19,7 +19,7 @@ type Wait struct {
 	Clear   string         `json:"clear"`             // the command or act that clears it
 	Since   time.Time      `json:"since"`             // when this node began to wait
 	Holders []state.Holder `json:"holders,omitempty"` // who is waited for
-	Halted  bool           `json:"-"`                 // only a newer version or an operator ends it
+	Halt    string         `json:"halt,omitempty"`    // the group whose halt it waits for: only a newer version or an operator ends it
 }
 
 func (w *Wait) Error() string {

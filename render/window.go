@@ -91,6 +91,9 @@ func (w Window) open(now time.Time) bool {
 
 func (w Window) on(day int) bool { return w.Days == Days{} || w.Days[day] }
 
+// WindowTime is how times of windows are written for people.
+const WindowTime = "Mon 15:04 MST"
+
 // Opens says when upgrades of a group may begin next: the zero time is now, as it is without windows.
 func (r Rollout) Opens(group string, now time.Time) time.Time {
 	windows := slices.DeleteFunc(slices.Clone(r.Windows), func(w Window) bool { return len(w.Roles) > 0 && !slices.Contains(w.Roles, group) })

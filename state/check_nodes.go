@@ -51,7 +51,7 @@ func (s *Status) check(Key) error {
 	for i := range s.Holders {
 		c.holder(&s.Holders[i])
 	}
-	line(&s.Release, &s.Reason, &s.Clear, &s.Gate, &s.Log, &s.Step)
+	line(&s.Release, &s.Reason, &s.Clear, &s.Gate, &s.Halt, &s.Log, &s.Step)
 	if s.Digest != nil {
 		c.digest(s.Digest)
 	}

@@ -49,6 +49,7 @@ type Status struct {
 	Host    bool      `json:"host,omitempty"`    // it failed by a fault of the host, not of the commit
 	Kind    WaitKind  `json:"kind,omitempty"`    // what it waits for
 	Gate    string    `json:"gate,omitempty"`    // at which it waits
+	Halt    string    `json:"halt,omitempty"`    // the group whose halt it waits for
 	Holders []Holder  `json:"holders,omitempty"` // for whom it waits
 	Parked  bool      `json:"parked,omitempty"`  // it gave its slot back while it waits for others in mid-run
 	Log     string    `json:"log,omitempty"`     // where the whole log of the run is, when it was sent somewhere

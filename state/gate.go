@@ -16,7 +16,7 @@ type Gate struct {
 	Node    string    `json:"node,omitempty"`    // whose failure halted it
 	By      string    `json:"by,omitempty"`      // the operator who halted it
 	Reason  string    `json:"reason,omitempty"`  // why it is halted; Why says it in full
-	At      time.Time `json:"at,omitzero"`       // since when it is halted, by the clock of who did it
+	At      time.Time `json:"at,omitzero"`       // since when it is halted, or open again, by the clock of who did it
 	Failed  []string  `json:"failed,omitempty"`  // the nodes whose upgrade failed
 	Hosts   []string  `json:"hosts,omitempty"`   // those that failed by a fault of the host, not of the commit; no node is in both
 	Resumed string    `json:"resumed,omitempty"` // who opened it again
@@ -145,7 +145,7 @@ func (s *Store) reopen(ctx context.Context, by string, which func(GroupGate) boo
 			continue
 		}
 		opened = append(opened, g)
-		ops = append(ops, Put(string(kv.Key), Gate{State: "open", Resumed: by, Step: g.Step}), clientv3.OpDelete(s.ClockKey(current.Rollout(), name)))
+		ops = append(ops, Put(string(kv.Key), Gate{State: "open", Resumed: by, At: time.Now().UTC(), Step: g.Step}), clientv3.OpDelete(s.ClockKey(current.Rollout(), name)))
 	}
 	if len(opened) == 0 {
 		return nil, nil

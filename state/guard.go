@@ -77,9 +77,9 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 }
 
 // Accept tells every node that the fleet's record is to be trusted as it is. Its time is later than that of every acceptance that the record or the
-// node that doubts it knows, whatever the clock of this machine says.
+// node that doubts it knows, whatever the clock of this machine says. Where etcd shows that it was restored, that is accepted as well: nobody is to find it out later.
 func (s *Store) Accept(ctx context.Context, by string) error {
-	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.DoubtKey())).Commit()
+	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.DoubtKey()), clientv3.OpGet(s.IncarnationKey())).Commit()
 	if err != nil {
 		return err
 	}
@@ -92,9 +92,21 @@ func (s *Store) Accept(ctx context.Context, by string) error {
 		doubt, _ := Read[Switch](s, kv)
 		at = after(at, doubt.At)
 	}
-	_, err = s.Client.Txn(ctx).Then(
+	var was Incarnation // one that cannot be read is none
+	for _, kv := range got.Responses[2].GetResponseRange().Kvs {
+		was, _ = Read[Incarnation](s, kv)
+	}
+	ops := []clientv3.Op{
 		clientv3.OpPut(s.acceptedKey(), by+" "+at.Format(time.RFC3339Nano)), clientv3.OpDelete(s.DoubtKey()), s.wakeOp(), s.RingOp(),
-	).Commit()
+	}
+	is, err := s.Incarnation(ctx)
+	if err != nil {
+		return err
+	}
+	if is.Replaced(was) != "" {
+		ops = append(ops, Put(s.IncarnationKey(), is))
+	}
+	_, err = s.Client.Txn(ctx).Then(ops...).Commit()
 	return err
 }
 

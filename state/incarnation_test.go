@@ -162,3 +162,33 @@ func (e *etcdOf) save(backup string) {
 	_, err = io.Copy(to, from)
 	must(e.t, err, to.Close())
 }
+
+// TestAcceptedOnce: an operator accepts a restored record once, also where only nodes that come later would see in etcd's ids that it was restored.
+func TestAcceptedOnce(t *testing.T) {
+	for _, token := range []string{"etcd-cluster", "another"} {
+		short, err := os.MkdirTemp("", "etcd")
+		must(t, err)
+		defer os.RemoveAll(short)
+		e := &etcdOf{t: t, dir: filepath.Join(short, "a")}
+		e.start()
+		_, err = e.node.Register(ctx, Node{Name: "n1"}, Alive{Owner: "n1"}, nil, time.Minute)
+		must(t, err)
+		for range 2 * leadSlack {
+			_, err := e.node.Client.Put(ctx, e.node.key("x"), "")
+			must(t, err)
+		}
+		backup := filepath.Join(short, "backup")
+		e.save(backup)
+		e.stop()
+		e.restores(backup, token)
+		e.start()
+		_, err = e.node.Client.Txn(ctx).Then(e.node.doubtOp("n1", "its own record went back")).Commit()
+		must(t, err)
+		must(t, e.node.Accept(ctx, "ada"))
+		was, seen, err := get[Incarnation](ctx, e.node, e.node.IncarnationKey())
+		must(t, err)
+		must(t, e.node.Recognise(ctx, "n2", was, seen))
+		e.holds(ctx, false, "")
+		e.stop()
+	}
+}

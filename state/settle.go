@@ -33,13 +33,24 @@ type Settled struct {
 	Done  bool     `json:"done"`  // it did its work; else it runs again
 	Once  bool     `json:"once"`  // the record was the fleet's, and not the version's
 	Nodes []string `json:"nodes"` // that had started it
+	Gone  []string `json:"gone"`  // of them, those that were decommissioned since
 
 	Resumed []GroupGate `json:"resumed"` // what was halted because its result was unknown
 }
 
+// Where is where the step runs when it runs again.
+func (s *Settled) Where() string {
+	there := slices.DeleteFunc(slices.Clone(s.Nodes), func(n string) bool { return slices.Contains(s.Gone, n) })
+	if len(s.Gone) > 0 {
+		there = append(there, "the host that takes the place of "+strings.Join(s.Gone, ", ")+" (decommissioned)")
+	}
+	return strings.Join(there, ", ")
+}
+
 // Settle says what became of a targeted step: that it did its work on the nodes that started it, or that it is to run again. It replaces what is
-// on record for the fleet's version, or for the fleet where the step runs once in its life, and resumes the groups that were halted for it.
-func (s *Store) Settle(ctx context.Context, step, by string, done bool) (*Settled, error) {
+// on record for the fleet's version, or for the fleet where the step runs once in its life, and resumes the groups that were halted for it. A step that
+// succeeded and runs once in the fleet's life runs again only by force.
+func (s *Store) Settle(ctx context.Context, step, by string, done, force bool) (*Settled, error) {
 	current, rev, err := s.Current(ctx)
 	if err != nil {
 		return nil, err
@@ -58,11 +69,16 @@ func (s *Store) Settle(ctx context.Context, step, by string, done bool) (*Settle
 		if err := s.busy(ctx, r); err != nil {
 			return nil, err
 		}
+		if scope == OnceScope && !done && !force {
+			if err := r.succeeded(); err != nil {
+				return nil, err
+			}
+		}
 		if err := s.settle(ctx, r, clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", rev), by, done); err != nil {
 			return nil, err
 		}
 		resumed, err := s.reopen(ctx, by, func(g GroupGate) bool { return g.Unknown == step })
-		return &Settled{step, done, scope == OnceScope, r.nodes(), resumed}, err
+		return &Settled{step, done, scope == OnceScope, r.nodes(), r.gone, resumed}, err
 	}
 	known, err := s.settleable(ctx, current.ID)
 	if err != nil {
@@ -80,6 +96,7 @@ type stepRecord struct {
 	revision    int64
 	starts      map[string]StepStart
 	results     map[string]StepResult
+	gone        []string // nodes that are given up, of those that started it
 	took        []string // keys by which nodes keep their places, because they started it
 }
 
@@ -100,6 +117,7 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 		clientv3.OpGet(s.RunKey(scope, StepHash(step), "started", ""), clientv3.WithPrefix()),
 		clientv3.OpGet(s.RunKey(scope, StepHash(step), "result", ""), clientv3.WithPrefix()),
 		clientv3.OpGet(s.key("run", scope)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 	).Commit()
 	if err != nil {
 		return nil, err
@@ -110,6 +128,10 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 			k, err := s.Key(kv)
 			switch {
 			case err != nil:
+			case i == 3:
+				if _, started := r.starts[k.Node]; started {
+					r.gone = append(r.gone, k.Node)
+				}
 			case i == 2:
 				if k.kind.shape == "run/ROLLOUT/HASH/took/NODE/WORD" && k.Word == StepHash(step) {
 					r.took = append(r.took, string(kv.Key))
@@ -122,6 +144,24 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 		}
 	}
 	return r, nil
+}
+
+// succeeded refuses to have a step run again that did its work, once in the fleet's life.
+func (r *stepRecord) succeeded() error {
+	for _, node := range slices.Sorted(maps.Keys(r.results)) {
+		result := r.results[node]
+		if result.Result != "ok" {
+			continue
+		}
+		how := "succeeded on " + node + " at " + result.At.Local().Format(time.DateTime)
+		if result.Reason != "" {
+			how += " (" + result.Reason + ")"
+		}
+		again := &Settled{Nodes: r.nodes(), Gone: r.gone}
+		return fmt.Errorf("%s %s, and runs once in the fleet's life: it does not run again; to run it once more on %s: %s",
+			r.step, how, again.Where(), SettleCommand(r.step, "--again --force"))
+	}
+	return nil
 }
 
 // busy refuses to settle a step that runs now: what comes of it is about to be known.
@@ -150,7 +190,7 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, by
 		started, result := s.RunKey(r.scope, hash, "started", node), s.RunKey(r.scope, hash, "result", node)
 		compares = append(compares, clientv3.Compare(clientv3.ModRevision(started), "<", r.revision+1), clientv3.Compare(clientv3.ModRevision(result), "<", r.revision+1))
 		if did {
-			ops = append(ops, Put(result, StepResult{Node: node, Step: r.step, Result: "ok", Reason: "said by " + by, Attempt: r.starts[node].Attempt, At: now}))
+			ops = append(ops, Put(result, StepResult{Node: node, Step: r.step, Result: "ok", Reason: "settled by " + by, Attempt: r.starts[node].Attempt, At: now}))
 			continue
 		}
 		ops = append(ops, clientv3.OpDelete(started), clientv3.OpDelete(result), clientv3.OpDelete(s.RunKey(r.scope, hash, "fresh", node)))

@@ -157,6 +157,19 @@ func (k Key) scope() string {
 	return GlobalScope().String()
 }
 
+// OffScope is the switch that keeps a node from changing to a version: "host web1", "role web", "global"; "" is none.
+func OffScope(switches map[string]Switch, node, role, version string) string {
+	for _, c := range []Scope{HostScope(node), RoleScope(role), GlobalScope()} {
+		if w, ok := switches[c.String()]; ok {
+			if !w.Enabled || w.Version != "" && w.Version != version {
+				return c.String()
+			}
+			return ""
+		}
+	}
+	return ""
+}
+
 // ReadSwitch is a switch as it stands in etcd. One that cannot be read keeps everybody where they are.
 func (s *Store) ReadSwitch(kv *mvccpb.KeyValue) Switch {
 	w, err := Read[Switch](s, kv)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/state"
 )
 
 // structured prints a value as JSON or YAML where that was asked for; false means that a table is wanted.
@@ -62,6 +63,9 @@ func printStep(w io.Writer, s *apply.StepReport, diff bool) {
 	text := s.Summary
 	if s.Reason != "" {
 		text = s.Reason
+	}
+	if s.Unsettled != "" {
+		text += "; " + state.SettleHint(s.Unsettled)
 	}
 	fmt.Fprintf(w, "%s %-8s %s: %s\n", mark(s.Outcome), s.Outcome, s.Title(), text+driftMark(s))
 	if diff && s.Diff != "" {

@@ -18,7 +18,7 @@ import (
 type resuming struct {
 	role         string // only the halt of this role or group
 	pause, halts bool   // only the pause, only halts
-	store        bool   // only the doubt in the fleet's record
+	store, force bool   // only the doubt in the fleet's record; also while nodes hold slots
 }
 
 func (a *app) resumeCommand() *cobra.Command {
@@ -35,7 +35,7 @@ func (a *app) resumeCommand() *cobra.Command {
 			}
 			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
 				if r.store {
-					return a.acceptStore(ctx, store)
+					return a.acceptStore(ctx, store, r.force)
 				}
 				return a.resume(ctx, store, r)
 			})
@@ -45,6 +45,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	c.Flags().BoolVar(&r.pause, "pause", false, "only the pause; halts stay")
 	c.Flags().BoolVar(&r.halts, "halts", false, "only halts, of all roles; a pause stays")
 	c.Flags().BoolVar(&r.store, "store", false, "accept the fleet's record after it was restored from a backup or replaced")
+	c.Flags().BoolVar(&r.force, "force", false, "with --store: also while nodes hold slots; they keep them")
 	return c
 }
 
@@ -56,18 +57,46 @@ func (r resuming) check() error {
 			n++
 		}
 	}
-	if n > 1 {
+	switch {
+	case n > 1:
 		return usage(errors.New("use one of --role, --pause, --halts and --store"))
+	case r.force && !r.store:
+		return usage(errors.New("--force goes with --store"))
 	}
 	return nil
 }
 
-func (a *app) acceptStore(ctx context.Context, store *state.Store) error {
+func (a *app) acceptStore(ctx context.Context, store *state.Store, force bool) error {
+	o, err := store.Overview(ctx, false)
+	if err != nil {
+		return err
+	}
+	if busy := inUpgrades(o); len(busy) > 0 && !force {
+		return fmt.Errorf("not accepted: in the middle of an upgrade: %s; look at these hosts: where no step runs any more, and no other host can be in the middle "+
+			"of an upgrade, accept the record with pullet rollout resume --store --force; they keep their slots", strings.Join(busy, ", "))
+	}
 	if err := store.Accept(ctx, operator()); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintln(a.out, "the fleet's record is accepted as it is: nodes that waited for that go on at their next pull")
+	_, err = fmt.Fprintln(a.out, "the fleet's record is accepted as it is: nodes that waited for that go on at their next pull")
 	return err
+}
+
+// inUpgrades are those who hold slots and may change something now, each with where it is.
+func inUpgrades(o *state.Overview) []string {
+	var out []string
+	for _, group := range slices.Sorted(maps.Keys(o.Slots)) {
+		for _, place := range slices.Sorted(maps.Keys(o.Slots[group])) {
+			c := o.Slots[group][place]
+			switch {
+			case c.Unread != nil:
+				out = append(out, "a claim that cannot be read (slot "+group+")")
+			case !c.Idle:
+				out = append(out, holderText(state.Holder{Node: c.Node, Step: c.Step, Since: c.Since, Alive: o.Alive[c.Node]}))
+			}
+		}
+	}
+	return out
 }
 
 // stops are what keeps a fleet from going on: a pause and halts.
@@ -117,7 +146,7 @@ func (a *app) resume(ctx context.Context, store *state.Store, r resuming) error 
 	if done, err := a.structured(map[string]any{"lifted": lifted, "left": left}); done || err != nil {
 		return err
 	}
-	lifted.printLifted(a.out)
+	lifted.printLifted(a.out, false)
 	left.printLeft(a.out)
 	return nil
 }
@@ -187,13 +216,16 @@ func haltedText(g state.GroupGate) string {
 	return "halted" + since + because(g.Gate.Why())
 }
 
-// printLifted says what was lifted, who set it, and since when it was there.
-func (s stops) printLifted(w io.Writer) {
+// printLifted says what was lifted, who set it, and since when it was there. A step whose result is unknown halts again until it is settled.
+func (s stops) printLifted(w io.Writer, settled bool) {
 	if s.Pause != nil {
 		fmt.Fprintf(w, "lifted: the pause, set %s\n", setText(s.Pause))
 	}
 	for _, g := range s.Halts {
 		fmt.Fprintf(w, "lifted: %s, %s\n", g.Scope(), haltedText(g))
+		if g.Unknown != "" && !settled {
+			fmt.Fprintf(w, "  the result of %s is still unknown, and halts it again at the next pull there; %s\n", g.Unknown, g.Clear())
+		}
 	}
 	if s.Pause != nil && len(s.Halts) > 0 {
 		fmt.Fprintln(w, "  to lift only one of them: pullet rollout resume --pause, --halts or --role ROLE; to set them again: pullet rollout pause, pullet rollout fail")

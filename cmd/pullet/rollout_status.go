@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
@@ -30,10 +32,15 @@ type rolloutGroup struct {
 	Limit *int   `json:"limit,omitempty"`
 	Nodes int    `json:"nodes"`
 	Done  int    `json:"done"`
-	State string `json:"state"` // open, halted, done
+	State string `json:"state"` // open, closed, halted, done
+	// Opens is when the maintenance window of a closed group opens.
+	Opens time.Time `json:"opens,omitzero"`
 	// HostFaults are the hosts that failed by faults of their own.
 	HostFaults []string `json:"hostFaults,omitempty"`
 }
+
+// closed is the state of a group outside its maintenance windows.
+const closed = "closed"
 
 // parked is the state of a node that gave its slot back in mid-run.
 const parked = "parked"
@@ -106,7 +113,7 @@ func (a *app) rolloutGroups(ctx context.Context, node *agent.Agent, store *state
 	rules, inventory, ok := a.rulesOf(ctx, node, store, o.Current)
 	if ok {
 		for _, g := range groupsOf(o, rules, inventory, o.Current.ID) {
-			out = append(out, rolloutGroup{Group: g.Group, Stage: &g.Stage, Limit: &g.Limit, Nodes: g.Nodes, Done: g.Nodes - len(g.Behind)})
+			out = append(out, rolloutGroup{Group: g.Group, Stage: &g.Stage, Limit: &g.Limit, Nodes: g.Nodes, Done: g.Nodes - len(g.Behind), Opens: g.Opens})
 		}
 	} else {
 		for group, roster := range o.Rosters {
@@ -128,6 +135,8 @@ func (a *app) rolloutGroups(ctx context.Context, node *agent.Agent, store *state
 			g.State = state.Halted
 		case g.Done == g.Nodes:
 			g.State = "done"
+		case !g.Opens.IsZero():
+			g.State = closed
 		default:
 			g.State = "open"
 		}
@@ -135,12 +144,16 @@ func (a *app) rolloutGroups(ctx context.Context, node *agent.Agent, store *state
 	return out
 }
 
-// stateText is the group's state, with the number of host faults.
+// stateText is the group's state, with when its window opens and the number of host faults.
 func (g rolloutGroup) stateText() string {
-	if len(g.HostFaults) == 0 {
-		return g.State
+	text := g.State
+	if g.State == closed {
+		text += ", opens " + g.Opens.Format(render.WindowTime)
 	}
-	return g.State + ", " + count(len(g.HostFaults), "host fault")
+	if len(g.HostFaults) > 0 {
+		text += ", " + count(len(g.HostFaults), "host fault")
+	}
+	return text
 }
 
 // print shows the groups, and the nodes of each state; with all, also those that are upgraded one by one.

@@ -10,45 +10,61 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
+// settling is what an operator says of a targeted step.
+type settling struct{ done, again, force bool }
+
 func (a *app) settleCommand() *cobra.Command {
-	var done, again bool
+	var s settling
 	c := &cobra.Command{
 		Use: "settle STEP", Args: arguments(cobra.ExactArgs(1)),
 		Short: "Say what became of a targeted step whose result is unknown",
 		Long: "Settle replaces what the fleet's record says of a step that chosen nodes take for all (target), named job/step. With --done the step did its\n" +
 			"work, and nobody runs it again; steps that read its result find an empty one. With --again the chosen node runs it once more at its next\n" +
-			"pull, also when it succeeded before. Where that node was decommissioned another one takes its place, as soon as every step that it started\n" +
-			"under the same target is to run again: pullet status names them. Settle works on the fleet's version, and on steps that run once in the\n" +
-			"fleet's life. A group that was halted because of the step goes on.",
+			"pull. Where that node was decommissioned another one takes its place, as soon as every step that it started under the same target is to run\n" +
+			"again: pullet status names them. A step with runs: once that succeeded runs again only with --force. Settle works on the fleet's version,\n" +
+			"and on steps that run once in the fleet's life. It lifts the halts that the unknown result caused, before or after a resume.",
 		Example: "  pullet rollout settle database/migrate --done",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if done == again {
-				return &exit{exitUsage, errors.New("say what became of the step: --done (it did its work) or --again (run it again)")}
+			if err := s.check(); err != nil {
+				return usage(err)
 			}
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.settle(ctx, store, args[0], done) })
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.settle(ctx, store, args[0], s) })
 		},
 	}
-	c.Flags().BoolVar(&done, "done", false, "it did its work: record it as a success")
-	c.Flags().BoolVar(&again, "again", false, "run it again: forget what is on record of it")
+	c.Flags().BoolVar(&s.done, "done", false, "it did its work: record it as a success")
+	c.Flags().BoolVar(&s.again, "again", false, "run it again: forget what is on record of it")
+	c.Flags().BoolVar(&s.force, "force", false, "with --again: also a step with runs: once that succeeded")
 	return c
 }
 
-func (a *app) settle(ctx context.Context, store *state.Store, step string, did bool) error {
-	settled, err := store.Settle(ctx, step, operator(), did)
+// check refuses flags that say nothing, or two things.
+func (s settling) check() error {
+	switch {
+	case s.done == s.again:
+		return errors.New("say what became of the step: --done (it did its work) or --again (run it again)")
+	case s.force && s.done:
+		return errors.New("--force goes with --again")
+	}
+	return nil
+}
+
+func (a *app) settle(ctx context.Context, store *state.Store, step string, s settling) error {
+	settled, err := store.Settle(ctx, step, operator(), s.done, s.force)
 	if err != nil {
 		return err
 	}
 	if done, err := a.structured(settled); done || err != nil {
 		return err
 	}
-	what := "is to run again"
-	if did {
-		what = "is done"
+	if s.done {
+		fmt.Fprintf(a.out, "%s is done on %s: nobody runs it again\n", step, shownNames(settled.Nodes, 10))
+	} else {
+		fmt.Fprintf(a.out, "%s runs again on %s, at the next pull there\n", step, settled.Where())
 	}
-	fmt.Fprintf(a.out, "%s %s on %s", step, what, shownNames(settled.Nodes, 10))
-	for i, group := range settled.Resumed {
-		fmt.Fprint(a.out, map[bool]string{true: "; resumed: ", false: ", "}[i == 0], group.Scope())
+	stops{Halts: settled.Resumed}.printLifted(a.out, true)
+	o, unread := store.Overview(ctx, false) // it is done: what cannot be read now is only a hint
+	if unread == nil {
+		stopsOf(o).printLeft(a.out)
 	}
-	_, err = fmt.Fprintln(a.out)
-	return err
+	return nil
 }

@@ -37,13 +37,16 @@ EXIT STATUS
 func (a *app) startCommand() *cobra.Command {
 	var s starting
 	c := &cobra.Command{
-		Use: "start REV | NAME=REV...", Args: arguments(cobra.MinimumNArgs(1)),
+		Use: "start REV | NAME=REV...", Args: s.revisions,
 		Short: "Move the fleet to a tag, a branch or a commit, and hold it there",
 		Long: "Start makes a revision the fleet's version and holds it there until rollout follow. It is fetched and compiled on this node first, and must\n" +
 			"come after the version that the fleet has. Nodes take it at their next pull, under the rules of the rollout.\n" + waitExits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("instructions") && s.instructions == "" { // such as from a variable that is not set
 				return usage(errors.New("--instructions is empty: write a file, - for the input, or the JSON itself"))
+			}
+			if cmd.Flags().Changed("timeout") && !s.wait && !s.retry {
+				return usage(errors.New("--timeout goes with --wait or --retry"))
 			}
 			return a.steers(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
 				return a.start(ctx, node, store, args, s, cmd.InOrStdin())
@@ -55,9 +58,19 @@ func (a *app) startCommand() *cobra.Command {
 	f.BoolVar(&s.noop, "noop", false, "show what would happen, and change nothing")
 	f.BoolVar(&s.wait, "wait", false, "follow it to its end")
 	f.BoolVar(&s.retry, "retry", false, "as --wait, and go on after a halt when the nodes that failed have succeeded")
-	f.DurationVar(&s.timeout, "timeout", 0, "with --wait: how long (default: any time)")
+	f.DurationVar(&s.timeout, "timeout", 0, "with --wait or --retry: how long, from when the version is set (default: any time)")
 	f.StringVar(&s.reason, "reason", "", "why, for the others and for the record")
 	return c
+}
+
+// revisions refuses a command line without a revision, and a time where a revision is expected.
+func (s *starting) revisions(cmd *cobra.Command, args []string) error {
+	for _, rev := range args {
+		if _, err := time.ParseDuration(rev); err == nil && (s.wait || s.retry) {
+			return usage(fmt.Errorf("%[1]s is no revision: --wait and --retry take no time; write: --wait --timeout %[1]s", rev))
+		}
+	}
+	return arguments(cobra.MinimumNArgs(1))(cmd, args)
 }
 
 func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, revs []string, s starting, in io.Reader) error {
@@ -115,6 +128,8 @@ type plannedGroup struct {
 	Limit  int      `json:"limit"`
 	Nodes  int      `json:"nodes"`
 	Behind []string `json:"behind"` // those that do not run the version
+
+	Opens time.Time `json:"opens,omitzero"` // when its maintenance window opens; zero: now
 }
 
 // planOf are the groups of a version in the order in which they start, and what its rules say of roles that no node has.
@@ -158,7 +173,7 @@ func groupsOf(o *state.Overview, rules render.Rollout, inventory render.Inventor
 	}
 	var out []plannedGroup
 	for own, g := range groups {
-		g.Limit = rules.LimitFor(own, g.Nodes)
+		g.Limit, g.Opens = rules.LimitFor(own, g.Nodes), rules.Opens(own, time.Now())
 		out = append(out, *g)
 	}
 	slices.SortFunc(out, func(x, y plannedGroup) int {

@@ -265,9 +265,12 @@ func (v *fleetStatus) why(n nodeStatus, width int) string {
 		switch {
 		case h.Reason == "":
 		case n.Why == h.Reason:
-			n.Why, n.Clear = "see role "+h.Group+" below", ""
+			n.Why, n.Clear = "see "+h.Scope()+" below", ""
 		case strings.Contains(n.Why, ": "+h.Reason):
 			n.Why, n.Clear = strings.Replace(n.Why, ": "+h.Reason, "", 1), ""
+		}
+		if n.Clear == h.Clear() {
+			n.Clear = ""
 		}
 	}
 	return n.why(width)

@@ -256,7 +256,7 @@ func (s *storm) lookAgain() {
 // accept is the operator's word that the fleet goes on with a restored etcd: after a look that nobody is in the middle of an upgrade.
 func (s *storm) accept() {
 	for range 20 {
-		if out, err := s.operator("rollout", "resume", "--store"); err == nil || !strings.Contains(out, "unreachable") {
+		if out, err := s.operator("rollout", "resume", "--store", "--force"); err == nil || !strings.Contains(out, "unreachable") {
 			break
 		}
 		time.Sleep(500 * time.Millisecond)

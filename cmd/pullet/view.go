@@ -45,6 +45,7 @@ type nodeStatus struct {
 
 	Kind    state.WaitKind `json:"kind,omitempty"`    // what it waits for
 	Gate    string         `json:"gate,omitempty"`    // at which it waits
+	Halt    string         `json:"halt,omitempty"`    // the group whose halt it waits for
 	Holders []state.Holder `json:"holders,omitempty"` // for whom
 	Parked  bool           `json:"parked,omitempty"`
 	Step    string         `json:"step,omitempty"` // that has run there for a while
@@ -169,25 +170,6 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	return out
 }
 
-// refresh takes back that a waiting node needs no action, where the fleet's record knows better by now: the node said it when it looked last.
-func (n *nodeStatus) refresh(o *state.Overview) {
-	if n.State != waiting || n.Clear != state.NoAction {
-		return
-	}
-	for _, h := range n.Holders {
-		if _, known := o.Nodes[h.Node]; known && !o.Alive[h.Node] {
-			n.Why, n.Clear = n.Why+"; "+h.Node+" does not answer by now", startAgain(h.Node)
-			return
-		}
-	}
-	for _, group := range []string{state.AllGroups, state.GroupOf(n.Role)} {
-		if g := o.Gates[group]; g.State == state.Halted {
-			n.Clear = g.Clear()
-			return
-		}
-	}
-}
-
 // slotsByNode are the claims of slots, of whatever version, by their nodes.
 func slotsByNode(o *state.Overview) map[string]state.Claim {
 	out := map[string]state.Claim{}
@@ -202,7 +184,7 @@ func slotsByNode(o *state.Overview) map[string]state.Claim {
 // waitsAt takes what a status says of the node.
 func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Host = s.Host && s.State == state.Failed
-	n.Kind, n.Since, n.Why, n.Clear, n.Gate, n.Holders, n.Parked = s.Kind, s.Time, s.Reason, s.Clear, s.Gate, s.Holders, s.Parked && s.State == state.Pending
+	n.Kind, n.Since, n.Why, n.Clear, n.Gate, n.Halt, n.Holders, n.Parked = s.Kind, s.Time, s.Reason, s.Clear, s.Gate, s.Halt, s.Holders, s.Parked && s.State == state.Pending
 	if n.lasts = !s.Since.IsZero(); n.lasts {
 		n.Since = s.Since
 	}

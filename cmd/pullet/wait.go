@@ -147,7 +147,11 @@ func (v *fleetStatus) printBehind(w io.Writer) {
 	}
 	v.printWaits(w)
 	for _, n := range v.Nodes {
-		if n.State == pending && n.Version != v.Current.ID {
+		switch {
+		case n.State != pending || n.Version == v.Current.ID:
+		case n.Clear != "": // it looked, and what it waited for is lifted
+			fmt.Fprintf(w, "%s is pending%s\n", n.Node, because(n.why(1<<20)))
+		default:
 			unaware = append(unaware, n.Node)
 		}
 	}

@@ -352,7 +352,7 @@ func (x *execution) result(ctx context.Context, s *task) error {
 			return fmt.Errorf("it reads a result that is %s on %s", r.Result, node)
 		}
 		var by string
-		said := strings.HasPrefix(r.Reason, "said by ")
+		said := strings.HasPrefix(r.Reason, "settled by ")
 		if err := x.steps.Value(ctx, r, &by); err != nil || r.Result == "ok" && !said && !strings.HasPrefix(by, node+"-") {
 			x.fleet.breaks("%s reads %q as the result of %s: %v", x.name, by, node, err)
 		} else if r.Result == "ok" {

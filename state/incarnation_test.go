@@ -182,7 +182,7 @@ func TestAcceptedOnce(t *testing.T) {
 		e.stop()
 		e.restores(backup, token)
 		e.start()
-		_, err = e.node.Client.Txn(ctx).Then(e.node.doubtOp("n1", "its own record went back")).Commit()
+		_, err = e.node.Client.Txn(ctx).Then(e.node.doubtOp("n1", "its own record went back", time.Time{})).Commit()
 		must(t, err)
 		must(t, e.node.Accept(ctx, "ada"))
 		was, seen, err := get[Incarnation](ctx, e.node, e.node.IncarnationKey())

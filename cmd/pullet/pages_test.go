@@ -7,7 +7,9 @@ import (
 )
 
 // TestRolloutsPage and TestOperationsPage: every command and file that the pages show stands in a script that runs them.
-func TestRolloutsPage(t *testing.T) { pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar") }
+func TestRolloutsPage(t *testing.T) {
+	pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar", "script/target_gone.txtar")
+}
 
 func TestOperationsPage(t *testing.T) {
 	pageRuns(t, "operations.md", 12, "script/operations_page.txtar", "lab/operations.txtar")

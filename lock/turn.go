@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -73,18 +74,14 @@ func (t *Turn) Holds() bool { return t.key != "" }
 // Fence is the revision at which the claim was made, 0 without one. It grows with each claim and names the holder for good.
 func (t *Turn) Fence() int64 { return t.fence }
 
-// Left reports that the node still has a claim of the rollout, which a run that was killed left behind.
+// Left reports that the node has a slot that it gave back, as far as it knows: a run that was killed left it behind, or a restored record has it, then maybe
+// of another group or an older rollout.
 func (t *Turn) Left(ctx context.Context) (bool, error) {
-	got, err := t.store.Client.Get(ctx, t.claims, clientv3.WithPrefix())
+	got, err := t.store.Client.Get(ctx, t.store.SlotPrefix(""), clientv3.WithPrefix())
 	if err != nil {
 		return false, err
 	}
-	for _, c := range claimsOf(t.store, got.Kvs, nil) {
-		if c.Node == t.req.node() && c.Rollout == t.req.rollout() {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(got.Kvs, func(kv *mvccpb.KeyValue) bool { return t.store.ReadClaim(kv).Node == t.req.node() }), nil
 }
 
 // Try claims a place if the node is admitted now; else it says why not, and the node keeps its place in the queue.

@@ -249,3 +249,27 @@ func TestPutBack(t *testing.T) {
 	f.mustWait(f.request("web3", "web"), "web1 holds it|in step join")
 	f.mustTry(f.request("web1", "web"))
 }
+
+// TestLeftByARestore: a node that waits in mid-run without a slot finds the one that a restored record has: of an older version, and of another group.
+func TestLeftByARestore(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("app0", "app")
+	older := f.mustTry(q).Slot()
+	f.propose("v2")
+	q = f.request("app0", "app")
+	f.must(f.mustTry(q).Park(f.ctx, state.Status{Gate: "other nodes"}))
+	left := func(want bool) {
+		t.Helper()
+		if is, err := NewTurn(f.Store, q).Left(f.ctx); err != nil || is != want {
+			t.Errorf("left %t, not %t: %v", is, want, err)
+		}
+	}
+	left(false)
+	for _, group := range []string{"app", "canaries"} {
+		older.Group = group
+		f.must(PutBack(f.ctx, f.Store, older, q.Presence.Lives()))
+		left(true)
+		f.must(f.mustTry(q).Park(f.ctx, state.Status{Gate: "other nodes"}))
+		left(false)
+	}
+}

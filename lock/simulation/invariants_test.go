@@ -43,6 +43,7 @@ type checker struct {
 	branch   []write              // and not undone by a restore
 	stints   []stint              // what nodes did
 	taken    map[string]time.Time // when somebody else took a node's claim
+	admitted map[string]string    // the rollouts that nodes were in when the record was restored
 	better   map[string]bool      // nodes that know more than the record, which a restore made older and nobody accepted yet
 	restores []time.Time
 	moves    []move // of the fleet from version to version
@@ -112,7 +113,11 @@ func (c *checker) empty() {
 
 // restored makes the keys what they were at an older revision.
 func (c *checker) restored(w write) {
-	held := c.counted()
+	held, admitted := c.counted(), map[string]string{}
+	for _, claim := range under[state.Claim](c, "slot/") {
+		admitted[claim.Node] = claim.Rollout
+	}
+	c.admitted = admitted
 	log := remains(append(c.branch, w))
 	c.empty()
 	for writes := range revisions(log) {
@@ -281,7 +286,8 @@ func (c *checker) slot(w write, group string, before map[string]bool) {
 	} else if l := c.life(w.Key, old.created); l != nil && now.Step != "" {
 		l.checks[now.Step] = append(l.checks[now.Step], w.Time)
 	}
-	if w.Created || now.Rollout != then.Rollout {
+	goesOn := !w.Created && now.Step != "" && c.admitted[now.Node] == now.Rollout // by a claim that a restored record has as it was before
+	if w.Created || now.Rollout != then.Rollout && !goesOn {
 		c.admission(w, group, now)
 	} else if !now.Since.Equal(then.Since) && !now.Idle && c.current.Rollout() != now.Rollout {
 		c.fail(w, "I6: %s goes on with %s in %s, and the fleet is at %s", now.Node, now.Step, now.Rollout, c.current.Rollout())
@@ -371,6 +377,23 @@ func (c *checker) changing(at time.Time) int {
 	return len(out)
 }
 
+// beside is how many hosts with a fault of their own try again beside the total, as a claim is made: they gave their places there back.
+func (c *checker) beside(claim state.Claim) int {
+	n, in := 0, map[string]bool{}
+	for _, one := range c.totals() {
+		in[one.Node] = true
+	}
+	for key, one := range under[state.Claim](c, "slot/") {
+		var gate state.Gate
+		group := strings.Split(strings.TrimPrefix(key, prefix+"slot/"), "/")[0]
+		parse(c.keys[prefix+"rollout/"+one.Rollout+"/gate/"+group].write, &gate)
+		if one.Node != claim.Node && !in[one.Node] && !one.Idle && slices.Contains(gate.Hosts, one.Node) {
+			n++
+		}
+	}
+	return min(n, c.find(claim.Version).faulty)
+}
+
 // counted are the nodes that hold slots, and whether they count in the total.
 func (c *checker) counted() map[string]bool {
 	out := map[string]bool{}
@@ -411,7 +434,7 @@ func (c *checker) total(w write, before map[string]bool) {
 			c.fail(w, "I1: %s takes the place of %s in the total", claim.Node, then.Node)
 		}
 	}
-	if n := c.changing(w.Time); w.Created && !before[claim.Node] && n > c.find(claim.Version).total {
+	if n := c.changing(w.Time) - c.beside(claim); w.Created && !before[claim.Node] && n > c.find(claim.Version).total {
 		c.fail(w, "I1: %d change at a time in the fleet, of %d", n, c.find(claim.Version).total)
 	}
 	for _, one := range c.totals() {

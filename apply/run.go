@@ -117,7 +117,7 @@ func (p *Program) execution(o Options) *execution {
 		resolved: map[string]*boundStep{}, foreign: map[string]*boundStep{}, restored: map[string]bool{}, due: map[string]bool{}, keeper: &keeper{},
 		report: &Report{
 			Run: o.Run, Node: p.catalog.Node.Name, Version: p.catalog.Version, Release: p.catalog.Release,
-			Started: time.Now(), Counts: map[Outcome]int{},
+			Started: time.Now().UTC(), Counts: map[Outcome]int{},
 		},
 	}
 	for _, j := range p.catalog.Jobs {
@@ -146,7 +146,7 @@ func (x *execution) phases(ctx context.Context) {
 	if ctx.Err() != nil {
 		x.stopBecause(stopCause(ctx))
 	}
-	x.report.Ended = time.Now()
+	x.report.Ended = time.Now().UTC()
 	x.report.Seconds = x.report.Ended.Sub(x.report.Started).Seconds()
 }
 

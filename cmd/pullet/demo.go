@@ -14,7 +14,7 @@ func (a *app) demoCommand() *cobra.Command {
 	var keep, fast bool
 	c := &cobra.Command{
 		Use: "demo", GroupID: "repo", Args: noArgs,
-		Short: "A fleet of five on this machine: a rollout, a bad commit, and the fix",
+		Short: "A fleet on this machine: a rollout, a bad commit, and the fix",
 		Long: "Demo runs five agents, each below a directory of its own, with one etcd and one git repository, all in a temporary directory. It\n" +
 			"needs no root, no network and no git. You see a release roll out role by role, a bad one halt at the canary, and the fix.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), keep, fast) },

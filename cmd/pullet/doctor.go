@@ -40,7 +40,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	var remove string
 	c := &cobra.Command{
 		Use: "doctor", GroupID: "node", Args: noArgs,
-		Short: "Check what this node needs: etcd, clock, repositories, permissions, disk, systemd; and what to do",
+		Short: "Check what this node depends on, and say what to do",
 		Long: "Doctor looks at everything that a pull depends on, and at every record of the fleet, and changes nothing of the host or the fleet. With\n" +
 			"--remove it removes one record that cannot be read, by its key, and looks at nothing else. Before you remove a claim, make sure that nobody\n" +
 			"changes under it.\n" +
@@ -112,6 +112,7 @@ func (a *app) examine(ctx context.Context) []finding {
 	found := []finding{{Check: "configuration", State: fine, What: a.config}}
 	found = append(found, permissions(config.Paths.State), disk(config.Paths.State), memory(config.Paths.State))
 	found = append(found, isolation(ctx))
+	found = append(found, starts(a.rootDir)...)
 	for _, err := range config.OpenSecrets() {
 		found = append(found, finding{"credentials", warn, err.Error(), ""})
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"strings"
@@ -19,7 +21,6 @@ func (a *app) explainCommand() *cobra.Command {
 			"In a state repository it knows the repository's extensions, too.",
 		Example: "  pullet explain file.managed\n  pullet explain file.managed.mode\n  pullet explain job.steps.conditions.when.retry\n" +
 			"  pullet explain pullet.rollout.rollingRules\n  pullet explain config.agent.splay\n  pullet explain server.os\n  pullet explain toYaml",
-		ValidArgsFunction: completeTopics,
 		RunE: func(_ *cobra.Command, args []string) error {
 			topics, err := allTopics()
 			if err != nil {
@@ -67,30 +68,25 @@ func extensionsHere() []*render.Extension {
 	return list
 }
 
-// completeTopics offers the topics at the level of what was typed.
-func completeTopics(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+// topicNames are the topics at the level of what was typed.
+func topicNames(_ context.Context, _ []string, typed string) ([]string, error) {
 	topics, err := allTopics()
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveError
+		return nil, err
 	}
 	var out []string
 	var walk func([]reference.Topic)
 	walk = func(list []reference.Topic) {
 		for _, t := range list {
-			if strings.HasPrefix(t.Name, typed) {
-				out = append(out, t.Name)
-			}
+			out = append(out, t.Name)
 			if strings.HasPrefix(typed, t.Name+".") {
 				walk(t.Fields)
 			}
 		}
 	}
 	walk(topics)
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return out, nil
 }
-
-// maxShown is up to how many characters a topic of a list is described in.
-const maxShown = 90
 
 // listTopics lists topics by their groups. Of functions that are not ours the names are enough.
 func listTopics(w io.Writer, topics []reference.Topic) {
@@ -98,7 +94,7 @@ func listTopics(w io.Writer, topics []reference.Topic) {
 	t := columns(w)
 	flush := func() {
 		if len(names) > 0 {
-			fmt.Fprintf(t, "  %s\n", strings.ReplaceAll(paragraphs(strings.Join(names, " "), 100), "\n", "\n  "))
+			fmt.Fprintln(t, hang("  ", strings.Join(names, " "), proseWidth(w)))
 		}
 		names = nil
 	}
@@ -113,30 +109,30 @@ func listTopics(w io.Writer, topics []reference.Topic) {
 			names = append(names, topic.Name)
 			continue
 		}
-		fmt.Fprintf(t, "  %s\t%s\n", topic.Name, shortened(topic))
+		fmt.Fprintf(t, "  %s\t%s\n", topic.Name, firstSentence(topic))
 	}
 	flush()
 	t.Flush()
-	fmt.Fprintln(w, "\nMore of one: pullet explain NAME, and of what is in it: pullet explain NAME.FIELD")
+	fmt.Fprintln(w, "\nDetails: pullet explain NAME, or pullet explain NAME.FIELD")
 }
 
-// shortened is the first sentence of what there is to say.
-func shortened(t reference.Topic) string {
-	text := t.Summary
-	if text == "" {
-		text, _, _ = strings.Cut(strings.Join(strings.Fields(t.Text), " "), ". ")
+// firstSentence is the beginning of what there is to say.
+func firstSentence(t reference.Topic) string {
+	if t.Summary != "" {
+		return t.Summary
 	}
-	if runes := []rune(text); len(runes) > maxShown {
-		return string(runes[:maxShown-3]) + "..."
-	}
+	text, _, _ := strings.Cut(inOneLine(t.Text), ". ")
 	return text
 }
+
+// inOneLine is a text as a cell of a table.
+func inOneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // explain shows one topic.
 func explain(w io.Writer, t reference.Topic) {
 	fmt.Fprintf(w, "%s - %s\n", t.Name, t.Group)
 	if t.Summary != "" {
-		fmt.Fprintf(w, "  %s\n", t.Summary)
+		fmt.Fprintln(w, hang("  ", t.Summary, proseWidth(w)))
 	}
 	facts := [][2]string{{"type", t.Type}, {"default", t.Default}, {"values", strings.Join(t.Values, ", ")}}
 	if t.Required {
@@ -144,11 +140,11 @@ func explain(w io.Writer, t reference.Topic) {
 	}
 	for _, f := range facts {
 		if f[1] != "" {
-			fmt.Fprintf(w, "  %-9s %s\n", f[0]+":", f[1])
+			fmt.Fprintln(w, hang(fmt.Sprintf("  %-9s ", f[0]+":"), f[1], proseWidth(w)))
 		}
 	}
 	if t.Text != "" {
-		fmt.Fprintf(w, "\n%s\n", paragraphs(t.Text, 90))
+		fmt.Fprintf(w, "\n%s\n", paragraphs(t.Text, proseWidth(w)))
 	}
 	if len(t.Fields) > 0 {
 		fmt.Fprintln(w)
@@ -166,7 +162,7 @@ func listFields(w io.Writer, t reference.Topic) {
 	if t.Group == "module" {
 		fmt.Fprintln(c, "ACTION\tMEANING")
 		for _, f := range t.Fields {
-			fmt.Fprintf(c, "%s\t%s\n", f.Name, shortened(f))
+			fmt.Fprintf(c, "%s\t%s\n", f.Name, firstSentence(f))
 		}
 		return
 	}
@@ -180,23 +176,6 @@ func listFields(w io.Writer, t reference.Topic) {
 		if f.Required {
 			value = "required"
 		}
-		fmt.Fprintf(c, "%s\t%s\t%s\t%s\n", strings.TrimPrefix(f.Name, t.Name+"."), orDash(f.Type), value, shortened(f))
+		fmt.Fprintf(c, "%s\t%s\t%s\t%s\n", strings.TrimPrefix(f.Name, t.Name+"."), orDash(f.Type), value, inOneLine(cmp.Or(f.Text, f.Summary)))
 	}
-}
-
-// paragraphs breaks the paragraphs of a text into lines.
-func paragraphs(text string, width int) string {
-	var out []string
-	for paragraph := range strings.SplitSeq(text, "\n\n") {
-		line := ""
-		for _, word := range strings.Fields(paragraph) {
-			if line != "" && len(line)+1+len(word) > width {
-				out = append(out, line)
-				line = ""
-			}
-			line = strings.TrimPrefix(line+" "+word, " ")
-		}
-		out = append(out, line, "")
-	}
-	return strings.Join(out[:len(out)-1], "\n")
 }

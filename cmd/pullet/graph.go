@@ -43,6 +43,12 @@ func (a *app) graphCommand() *cobra.Command {
 	return c
 }
 
+// graphView is the order of a catalog's steps.
+type graphView struct {
+	Steps []string     `json:"steps"` // in the order in which they run one by one
+	Edges []apply.Edge `json:"edges"`
+}
+
 func (a *app) printGraph(p *apply.Program) error {
 	steps, edges := p.Graph()
 	switch a.output {
@@ -58,7 +64,7 @@ func (a *app) printGraph(p *apply.Program) error {
 		}
 		return t.Flush()
 	default:
-		_, err := a.structured(map[string]any{"steps": steps, "edges": edges})
+		_, err := a.structured(graphView{steps, edges})
 		return err
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 func (a *app) historyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "history [RUN]", GroupID: "node", Args: upToOne,
-		Short: "The last runs on this node that changed something or failed; with RUN all that one did",
+		Short: "The last runs on this node; with RUN all that one did",
 		Long: "History lists the reports that are kept in the state directory, the newest first: runs that changed something, failed, or upgraded. RUN is\n" +
 			"the id of one, or the beginning of it; last is the newest. With -v diffs and what was skipped are shown, too.",
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -129,7 +129,7 @@ type inProgress struct {
 func (a *app) journalCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "journal", GroupID: "node", Args: noArgs,
-		Short: "The run in progress on this node, or the one that was cut off: which steps started and ended",
+		Short: "The run in progress on this node, or the one that was cut off",
 		Long: "Journal shows what a pull that runs now, waits, or was killed has on record. The next pull goes on with it: steps that are done are not\n" +
 			"repeated. -o wide also lists the commands that succeeded for good and do not run again.",
 		RunE: func(_ *cobra.Command, _ []string) error {

@@ -23,7 +23,7 @@ type heldLock struct {
 func (a *app) locksCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "locks", GroupID: "fleet", Args: noArgs,
-		Short: "Who holds which gate, at which step, since when, and who waits for it",
+		Short: "Who holds which gate, at which step, and who waits for it",
 		Long: "Locks lists the slots and the serialized steps that nodes hold, the barriers (sync) to which not all have come, and the nodes that were\n" +
 			"chosen (target), for the fleet's version. A holder that does not answer keeps its gate.",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -130,7 +130,19 @@ func (a *app) root() *cobra.Command {
 	} {
 		root.AddCommand(c)
 	}
+	a.complete(root)
+	most := proseWidth(a.out)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", most)))
+	fitHelp(root, most)
 	return root
+}
+
+// fitHelp folds what a command, and those below it, say of themselves.
+func fitHelp(c *cobra.Command, most int) {
+	c.Long = paragraphs(c.Long, most)
+	for _, sub := range c.Commands() {
+		fitHelp(sub, most)
+	}
 }
 
 // flagsFromEnvironment gives every flag that was not set its PULLET_* twin.

@@ -38,7 +38,7 @@ func (a *app) nodesCommand() *cobra.Command {
 	var l listed
 	c := &cobra.Command{
 		Use: "nodes", GroupID: "fleet", Args: noArgs,
-		Short: "All nodes with what they run and how they are; --missing: those that do not check in",
+		Short: "All nodes with what they run and their states",
 		Long: "Nodes lists every node of the fleet. With --missing it lists the machines of the inventory (nodes/ of the repository, as this node has it)\n" +
 			"and those that ever reported or were provisioned, less those that live.",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -24,7 +24,7 @@ const (
 func (a *app) pendingCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "pending", GroupID: "node", Args: noArgs,
-		Short: "Does the fleet have another version than the one that this node runs? The exit code says it",
+		Short: "Tell by the exit code whether another version waits for this node",
 		Long: "Pending compares what runs on this node with the fleet's record. It looks at no repository, and\n" +
 			"says which ones the last pull could not follow.\n" +
 			"\nEXIT STATUS\n" +
@@ -75,6 +75,16 @@ func currentVersion(ctx context.Context, open func() (*state.Store, error)) (v *
 	return v, why, err
 }
 
+// pendingView says whether the fleet has another version than the node.
+type pendingView struct {
+	Running  *state.Version           `json:"running"`
+	Current  *state.Version           `json:"current"`
+	Pending  bool                     `json:"pending"`
+	ExitCode int                      `json:"exitCode"`
+	Text     string                   `json:"text"`
+	Troubles map[string]state.Trouble `json:"troubles"` // by repository
+}
+
 // printPending says what there is to do, and why the node may not hear of more.
 func (a *app) printPending(local state.Local, current *state.Version, why string) error {
 	running := local.Running
@@ -87,7 +97,7 @@ func (a *app) printPending(local state.Local, current *state.Version, why string
 	case running.Same(current):
 		code, text = pendingNone, fmt.Sprintf("up to date: %s", running)
 	}
-	done, err := a.structured(map[string]any{"running": running, "current": current, "pending": code == pendingUpdate, "exitCode": code, "text": text, "troubles": local.Troubles})
+	done, err := a.structured(pendingView{running, current, code == pendingUpdate, code, text, local.Troubles})
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -48,9 +47,6 @@ func printYAML(w io.Writer, v any) error {
 	return err
 }
 
-// columns is a table whose cells are separated by tabs.
-func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
-
 // mark is the sign before a step, never colour alone.
 func mark(o apply.Outcome) string {
 	return map[apply.Outcome]string{
@@ -67,9 +63,9 @@ func printStep(w io.Writer, s *apply.StepReport, diff bool) {
 	if s.Unsettled != "" {
 		text += "; " + state.SettleHint(s.Unsettled)
 	}
-	fmt.Fprintf(w, "%s %-8s %s: %s\n", mark(s.Outcome), s.Outcome, s.Title(), text+driftMark(s))
-	if diff && s.Diff != "" {
-		fmt.Fprint(w, s.Diff)
+	inked(w, outcomeInk(s.Outcome), fmt.Sprintf("%s %-8s", mark(s.Outcome), s.Outcome), fmt.Sprintf(" %s: %s", s.Title(), text+driftMark(s)))
+	if diff {
+		printDiff(w, s.Diff)
 	}
 }
 

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"os/user"
 	"syscall"
+	"time"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -28,16 +30,23 @@ EXIT STATUS
   64  the command line is wrong
 With --detailed-exitcode: 0 nothing changed, 2 changed, 4 failed, 6 changed and failed.`
 
+// pullFlags are the flags of a pull that are no options of the agent's.
+type pullFlags struct {
+	detailed bool
+	quiet    bool
+	splay    time.Duration
+}
+
 func (a *app) pullCommand() *cobra.Command {
 	var o agent.Options
-	var detailed bool
+	var p pullFlags
 	c := &cobra.Command{
 		Use: "pull", GroupID: "node", Args: noArgs,
 		Short: "Bring this node to the fleet's version, once",
 		Long: "Pull fetches the state repositories, agrees with the fleet on a version, renders it for this node and applies it. A version that\n" +
 			"is new to the node waits for its turn; one that it runs already is checked, and drift is corrected. For cron and timers.\n" + exitStatusHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.pull(cmd, o, detailed)
+			return a.pull(cmd, o, p)
 		},
 	}
 	f := c.Flags()
@@ -46,11 +55,13 @@ func (a *app) pullCommand() *cobra.Command {
 	f.BoolVar(&o.PruneAll, "prune-all", false, "remove what jobs no longer declare although it is more than agent.pruneLimit at once")
 	f.BoolVar(&o.PruneRemoved, "prune-removed", false, "remove also what removed jobs left that did not say prune: true")
 	f.BoolVar(&o.Retry, "retry", false, "try a version again that failed here and whose files were put back (onFailure: restore)")
-	f.BoolVar(&detailed, "detailed-exitcode", false, "tell changed from unchanged by the exit code")
+	f.BoolVar(&p.detailed, "detailed-exitcode", false, "tell changed from unchanged by the exit code")
+	f.BoolVarP(&p.quiet, "quiet", "q", false, "print only what is wrong; a wait, also for another pull on this node, is just the exit code 3")
+	f.DurationVar(&p.splay, "splay", 0, "begin later by at most so much, always the same on a node: for cron")
 	return c
 }
 
-func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err error) {
+func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error) {
 	config, err := a.readConfig()
 	if err != nil {
 		return err
@@ -62,6 +73,13 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 	if logged {
 		a.verbose = max(a.verbose, 1)
 	}
+	splay := splayOf(config.Node.Name, p.splay)
+	if splay >= time.Second && !p.quiet {
+		fmt.Fprintf(a.err, "this node's pull begins in %s, by --splay\n", splay.Round(time.Second))
+	}
+	if err := standBy(cmd.Context(), splay); err != nil {
+		return stopped(cmd.Context(), err)
+	}
 	log := a.logger()
 	node, err := agent.New(config, build().Version, log)
 	if err != nil {
@@ -70,7 +88,7 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 	defer func() { err = errors.Join(err, node.Close()) }()
 	node.EndNow = a.endNow
 	o.By = operator()
-	show, stop := a.watcher(cmd.Context(), log, logged)
+	show, stop := a.watcher(cmd.Context(), log, logged, p.quiet)
 	o.Waiting, o.Begin, o.Watch = show.Waiting, show.Begin, show.Step
 	if live {
 		node.Live = show.Live
@@ -80,6 +98,9 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 	var locked *state.LockedError
 	var orphan *apply.OrphanError
 	if errors.As(err, &locked) || errors.As(err, &orphan) {
+		if p.quiet {
+			err = nil
+		}
 		return &exit{agent.ExitWaiting, err}
 	}
 	if err != nil && out.Report == nil {
@@ -88,12 +109,12 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, detailed bool) (err erro
 	if logged {
 		newRunLog(log).Pulled(out, nil)
 	} else {
-		err = errors.Join(a.printOutcome(out, config), err)
+		err = errors.Join(a.printOutcome(out, config, p.quiet), err)
 	}
 	if err != nil { // what was done is shown also where it could not be recorded
 		return stopped(cmd.Context(), err)
 	}
-	if code := exitCode(out, detailed); code != 0 {
+	if code := exitCode(out, p.detailed); code != 0 {
 		return &exit{code, nil}
 	}
 	return nil
@@ -107,10 +128,13 @@ type watcher interface {
 	Live(step, line string)
 }
 
-// watcher is what shows a pull: the log in systemd's journal, and elsewhere the progress.
-func (a *app) watcher(ctx context.Context, log *logrus.Entry, logged bool) (w watcher, stop func()) {
-	if logged {
+// watcher is what shows a pull: the log in systemd's journal, and elsewhere the progress, which a quiet pull has for nobody.
+func (a *app) watcher(ctx context.Context, log *logrus.Entry, logged, quiet bool) (w watcher, stop func()) {
+	switch {
+	case logged:
 		return newRunLog(log), func() {}
+	case quiet:
+		return newProgress(ctx, io.Discard)
 	}
 	return newProgress(ctx, a.err)
 }
@@ -141,16 +165,19 @@ func exitCode(o *agent.Outcome, detailed bool) int {
 	return code
 }
 
-// printOutcome shows what came of a pull.
-func (a *app) printOutcome(o *agent.Outcome, c agent.Config) error {
+// printOutcome shows what came of a pull; quietly, only of one that failed.
+func (a *app) printOutcome(o *agent.Outcome, c agent.Config, quiet bool) error {
 	for _, w := range o.Warnings {
 		a.warn("%v", w)
 	}
 	for _, e := range append(append([]error(nil), o.Refused...), o.Failures...) {
 		tell(a.err, logrus.ErrorLevel, "pullet: %v", e)
 	}
-	if done, err := a.structured(outcomeJSON(o)); done || err != nil {
+	if done, err := a.structured(viewOfPull(o)); done || err != nil {
 		return err
+	}
+	if code := o.ExitCode(); quiet && (code == agent.ExitOK || code == agent.ExitWaiting) {
+		return nil
 	}
 	if o.Report != nil {
 		a.printReport(o.Report, a.verbose > 0)
@@ -166,14 +193,31 @@ func (a *app) printOutcome(o *agent.Outcome, c agent.Config) error {
 	return nil
 }
 
-// outcomeJSON is a pull's result for programs.
-func outcomeJSON(o *agent.Outcome) map[string]any {
-	out := map[string]any{
-		"run": o.Run, "version": o.Version, "upgrade": o.Upgrade, "report": o.Report, "exitCode": o.ExitCode(),
-		"refused": texts(o.Refused), "failures": texts(o.Failures), "warnings": texts(o.Warnings),
-	}
-	if o.Wait != nil {
-		out["waiting"] = map[string]any{"gate": o.Wait.Gate, "reason": o.Wait.Reason, "clear": o.Wait.Clear, "since": o.Wait.Since}
+// pullView is a pull's result for programs.
+type pullView struct {
+	Run      string         `json:"run"`
+	Version  *state.Version `json:"version"`
+	Upgrade  bool           `json:"upgrade"` // the version was new here
+	Report   *apply.Report  `json:"report"`  // null: nothing was applied
+	ExitCode int            `json:"exitCode"`
+	Refused  []string       `json:"refused"`
+	Failures []string       `json:"failures"`
+	Warnings []string       `json:"warnings"`
+	Waiting  *waitView      `json:"waiting,omitempty"`
+}
+
+// waitView is what a node waits for.
+type waitView struct {
+	Gate   string    `json:"gate"`
+	Reason string    `json:"reason"`
+	Clear  string    `json:"clear"`
+	Since  time.Time `json:"since"`
+}
+
+func viewOfPull(o *agent.Outcome) pullView {
+	out := pullView{o.Run, o.Version, o.Upgrade, o.Report, o.ExitCode(), texts(o.Refused), texts(o.Failures), texts(o.Warnings), nil}
+	if w := o.Wait; w != nil {
+		out.Waiting = &waitView{w.Gate, w.Reason, w.Clear, w.Since.UTC()}
 	}
 	return out
 }
@@ -193,7 +237,7 @@ func operator() string {
 func (a *app) agentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "agent", GroupID: "node", Args: noArgs,
-		Short: "Pull again and again: on a timer, when a file changes, when the fleet moves on",
+		Short: "Pull on a timer, when a file changes and when the fleet moves on",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			reload := make(chan os.Signal, 1)
 			signal.Notify(reload, syscall.SIGHUP)

@@ -160,7 +160,7 @@ func (a *app) printCatalog(repo *render.Repository, in render.Input, varsOnly bo
 	if err != nil {
 		return err
 	}
-	var shown any = catalogJSON(cat)
+	var shown any = viewOfCatalog(cat)
 	if varsOnly {
 		shown = cat.Vars
 	}
@@ -170,11 +170,25 @@ func (a *app) printCatalog(repo *render.Repository, in render.Input, varsOnly bo
 	return printYAML(a.out, shown)
 }
 
-// catalogJSON is a catalog for people and programs.
-func catalogJSON(cat *render.Catalog) map[string]any {
-	jobs := []any{}
+// catalogView is a catalog for people and programs.
+type catalogView struct {
+	Digest    string         `json:"digest"` // of all that a run depends on
+	Jobs      []jobView      `json:"jobs"`
+	Node      render.Node    `json:"node"`
+	Variables map[string]any `json:"variables"`
+}
+
+// jobView is a job of a catalog.
+type jobView struct {
+	Name       string           `json:"name"`
+	Validation bool             `json:"validation"`
+	Steps      []map[string]any `json:"steps"` // name, action, parameters, at, when, and the requisites by their kinds
+}
+
+func viewOfCatalog(cat *render.Catalog) catalogView {
+	jobs := []jobView{}
 	for _, j := range cat.Jobs {
-		steps := []any{}
+		steps := []map[string]any{}
 		for _, s := range j.Steps {
 			step := map[string]any{"name": s.Name, "action": s.Action, "parameters": cat.Shown(s).Value(), "at": s.Pos.String()}
 			if s.Conditions.When != nil {
@@ -186,7 +200,7 @@ func catalogJSON(cat *render.Catalog) map[string]any {
 			}
 			steps = append(steps, step)
 		}
-		jobs = append(jobs, map[string]any{"name": j.Name, "validation": j.Validation, "steps": steps})
+		jobs = append(jobs, jobView{j.Name, j.Validation, steps})
 	}
-	return map[string]any{"node": cat.Node, "variables": cat.Vars, "jobs": jobs, "digest": cat.Digest}
+	return catalogView{cat.Digest, jobs, cat.Node, cat.Vars}
 }

@@ -25,7 +25,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	var r resuming
 	c := &cobra.Command{
 		Use: "resume", Args: noArgs,
-		Short: "Go on after a pause, or after a halt when it was the host and not the commit",
+		Short: "Go on after a pause, or after a halt by a host's fault",
 		Long: "Resume lifts the pause and every halt of the fleet's version: those that a failure caused, and that of rollout fail. It prints what it\n" +
 			"lifted and what remains. --pause, --halts and --role lift a part only. It is recorded. The node that failed tries again by itself also without\n" +
 			"it; the others go on with it.",
@@ -121,6 +121,12 @@ func stopsOf(o *state.Overview) stops {
 
 func (s stops) none() bool { return s.Pause == nil && len(s.Halts) == 0 }
 
+// resumed is what rollout resume lifted, and what remains.
+type resumed struct {
+	Lifted stops `json:"lifted"`
+	Left   stops `json:"left"`
+}
+
 func (a *app) resume(ctx context.Context, store *state.Store, r resuming) error {
 	o, err := store.Overview(ctx, false)
 	if err != nil {
@@ -143,7 +149,7 @@ func (a *app) resume(ctx context.Context, store *state.Store, r resuming) error 
 	if lifted.none() {
 		return r.nothing(o, left)
 	}
-	if done, err := a.structured(map[string]any{"lifted": lifted, "left": left}); done || err != nil {
+	if done, err := a.structured(resumed{lifted, left}); done || err != nil {
 		return err
 	}
 	lifted.printLifted(a.out, false)

@@ -23,7 +23,7 @@ type pastVersion struct {
 func (a *app) rolloutHistoryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "history", Args: noArgs,
-		Short: "The fleet's last versions: who set them, when and why, and how they ended",
+		Short: "The fleet's last versions: by whom, when, why, how they ended",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				past, err := history(ctx, store)

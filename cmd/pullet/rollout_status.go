@@ -48,7 +48,7 @@ const parked = "parked"
 func (a *app) rolloutStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Args: noArgs,
-		Short: "How far the fleet's move to its version is: groups, and the nodes in each state with their reasons",
+		Short: "How far the rollout is: groups, and nodes with their reasons",
 		Long: "Status lists who is upgraded, upgrading, pending (with what it waits for), failed, lost and parked. Groups are shown with their stage and\n" +
 			"their limit, from the repository as this node has it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -31,7 +31,7 @@ type runOptions struct {
 func (a *app) runCommand() *cobra.Command {
 	var o runOptions
 	c := &cobra.Command{
-		Use: "run --target T [--max N] [--stage T]... [--wait] -- COMMAND [ARG...]", GroupID: "fleet",
+		Use: "run --target T [--max N] [--stage T]... [--wait] -- COMMAND [ARG...]", GroupID: "fleet", DisableFlagsInUseLine: true,
 		Short: "Run a command on several nodes, so many at a time",
 		Long: "Run has every node of the target that answers run a command, once, at its next pull or at once where its agent runs. Nodes take turns as\n" +
 			"in a rollout: role after role in the order of roleDependencies, canaries first, and of each as many at a time as rollingRules allow. They\n" +
@@ -40,7 +40,7 @@ func (a *app) runCommand() *cobra.Command {
 			"agent.allowRun: true. A single argument is a line for the shell. Without a command it shows what was given lately.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if before := cmd.ArgsLenAtDash(); len(args) > 0 && before != 0 {
-				return usage(fmt.Errorf("%q stands before --: put the command behind it, and targets with a star in quotes; --wait takes no time here", args[0]))
+				return misplaced(o.target, args, before)
 			}
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				switch {
@@ -177,13 +177,27 @@ func (a *app) printResult(r state.CommandResult) {
 	}
 }
 
+// commandView is a command with its results; a duration is in seconds.
+type commandView struct {
+	state.CommandStatus
+	Timeout float64 `json:"timeout"`
+}
+
+func viewOfCommands(all []state.CommandStatus) []commandView {
+	out := []commandView{}
+	for _, c := range all {
+		out = append(out, commandView{c, c.Timeout.Seconds()})
+	}
+	return out
+}
+
 // showCommands lists what was given lately.
 func (a *app) showCommands(ctx context.Context, store *state.Store) error {
 	all, gone, err := store.Commands(ctx)
 	if err != nil {
 		return err
 	}
-	if done, err := a.structured(all); done || err != nil {
+	if done, err := a.structured(viewOfCommands(all)); done || err != nil {
 		return err
 	}
 	t := columns(a.out)

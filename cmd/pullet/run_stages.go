@@ -45,7 +45,7 @@ func (a *app) command(ctx context.Context, node *agent.Agent, store *state.Store
 		return nil, err
 	}
 	if len(nodes) == 0 {
-		return nil, fmt.Errorf("no node that answers matches %s: see pullet nodes", o.target)
+		return nil, fmt.Errorf("no node that answers matches %s: see pullet nodes%s", o.target, expanded(o.target))
 	}
 	if o.max != "" {
 		c.Max, _ = render.Limit{Text: o.max}.Of(len(nodes))

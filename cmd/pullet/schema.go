@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,8 +24,7 @@ func (a *app) schemaCommand() *cobra.Command {
 			"complete a file that names its schema in its first line:\n\n" +
 			"  # yaml-language-server: $schema=../.pullet/schema/jobs.schema.json\n\n" +
 			"In a state repository the names of its extensions are known, too: write the schemas again when there is a new one.",
-		Example:           "  pullet schema jobs\n  pullet schema --write .pullet/schema",
-		ValidArgsFunction: completeKinds,
+		Example: "  pullet schema jobs\n  pullet schema --write .pullet/schema",
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {
 			case dir != "" && len(args) > 0:
@@ -59,12 +59,12 @@ func (a *app) schemaCommand() *cobra.Command {
 }
 
 // completeKinds offers the kinds of files.
-func completeKinds(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+func kindNames(context.Context, []string, string) ([]string, error) {
 	var out []string
 	for _, k := range reference.Kinds() {
-		out = append(out, k.Name+"\t"+k.Files)
+		out = append(out, k.Name)
 	}
-	return out, cobra.ShellCompDirectiveNoFileComp
+	return out, nil
 }
 
 // extensionNames are the actions that the repository in the current directory brings itself.

@@ -30,7 +30,7 @@ func newScreen(w io.Writer) *screen {
 func (s *screen) say(format string, args ...any) {
 	text := plain.Text(fmt.Sprintf(format, args...))
 	if s.colours {
-		text = "\x1b[1m" + text + "\x1b[0m"
+		text = bold.on(text)
 	}
 	own(s.w, "\n"+text+"\n")
 }
@@ -71,7 +71,7 @@ func (s *screen) redraw(v *fleetStatus) {
 		lines = append(lines, strings.TrimRight(line, "\n"))
 	}
 	for _, h := range v.Halted {
-		lines = append(lines, wrap("  HALTED  "+h.Why(), width)...)
+		lines = append(lines, strings.Split(hang("  HALTED  ", h.Why(), width), "\n")...)
 	}
 	s.draw(lines)
 }
@@ -106,37 +106,18 @@ func (s *screen) height() int {
 }
 
 // width is how many columns a line may have without being broken by the terminal.
-func (s *screen) width() int {
-	if f, ok := fileOf(s.w); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 20 {
-			return w - 1
-		}
-	}
-	return 79
-}
-
-// wrap breaks a text into lines.
-func wrap(text string, width int) []string {
-	var lines []string
-	line := ""
-	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(line)+1+len(word) > width {
-			lines, line = append(lines, shorten(line, width)), "         "
-		}
-		line += " " + word
-	}
-	return append(lines, shorten(line, width))
-}
+func (s *screen) width() int { return proseWidth(s.w) - 1 }
 
 // settle leaves the table as it is and goes on below.
 func (s *screen) settle() { s.drawn = 0 }
 
 // paint colours the states; the words say the same.
 func paint(text string) string {
-	return strings.NewReplacer(
-		" "+upgrading+" ", " \x1b[33m"+upgrading+"\x1b[0m ", " "+waiting+" ", " \x1b[36m"+waiting+"\x1b[0m ",
-		" "+failed+" ", " \x1b[31m"+failed+"\x1b[0m ", "HALTED", "\x1b[31;1mHALTED\x1b[0m", " "+upToDate+" ", " \x1b[32m"+upToDate+"\x1b[0m ",
-	).Replace(text)
+	of := []string{"HALTED", red.on("HALTED")}
+	for state, i := range map[string]ink{upgrading: yellow, waiting: cyan, failed: red, upToDate: green} {
+		of = append(of, " "+state+" ", " "+i.on(state)+" ")
+	}
+	return strings.NewReplacer(of...).Replace(text)
 }
 
 // shorten is as much of a text as has room in so many columns.

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"pullet": main, "lab": runLab, "on": runOn, etcdMember: runEtcdMember})
+	testscript.Main(m, map[string]func(){"pullet": main, "lab": runLab, "on": runOn, "tty": runTerminal, etcdMember: runEtcdMember})
 }
 
 // TestScripts runs the specification of the command line. testdata/script/README.md says how to read and write a script.
@@ -38,7 +38,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"as": asNode, "commit": commitAll, "etcd": showEtcd, "exits": exits, "forge": forgeVersion, "logstore": runLogStore, "lose": loseNode, "member": runMember, "milestones": milestones, "node": writeNode,
 			"nospace": runNoSpace, "subst": substFiles,
-			"store": runStore, "tag": tagHead, "waitfor": waitFor,
+			"store": runStore, "tag": tagHead, "typed": isTyped, "waitfor": waitFor,
 		},
 	})
 }

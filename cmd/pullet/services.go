@@ -30,7 +30,7 @@ func (a *app) servicesCommand() *cobra.Command {
 	var ready bool
 	c := &cobra.Command{
 		Use: "services [NAME]", GroupID: "fleet", Args: upToOne,
-		Short: "Which nodes offer which services, announced or ready; for other tools with -o hosts and -o hiera",
+		Short: "Which nodes offer which services, announced or ready",
 		Long: "Services lists what nodes publish. An instance is announced as soon as its address is known, ready when its node was validated, and lost\n" +
 			"when its node does not answer. Lists for other tools leave lost ones out, unless more than half of a service's instances are lost.\n" +
 			"-o hosts prints lines for /etc/hosts, ADDRESS NODE SERVICE; -o hiera prints services::NAME::address with a list of the\n" +

@@ -17,7 +17,7 @@ func (a *app) setStatusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "set-status CATEGORY STATE", GroupID: "fleet",
 		Args:  arguments(cobra.ExactArgs(2)),
-		Short: "Say how a node is, for tools beside pullet such as cloud-init or monitoring",
+		Short: "Record a node's state, for tools such as cloud-init",
 		Long: "Set-status moves a node to a state of a category, out of every other: provisioned, configured or validated; running, success, failed or\n" +
 			"pending. Pulls say configured and validated themselves, each time anew. Only provisioned may name a machine that never pulled:\n" +
 			"nodes --missing lists those that do not come.",
@@ -47,6 +47,15 @@ func checkStatus(category, value string) error {
 	return knownWord("state", value, []string{state.Running, state.Success, state.Failed, state.Pending})
 }
 
+// statusSet is a state that a node was moved to.
+type statusSet struct {
+	Node     string `json:"node"`
+	Category string `json:"category"`
+	State    string `json:"state"`
+	Before   string `json:"before"`
+	Reason   string `json:"reason"`
+}
+
 func (a *app) setStatus(ctx context.Context, store *state.Store, category, value, node, reason string) error {
 	config, err := a.readConfig()
 	if err != nil {
@@ -71,7 +80,7 @@ func (a *app) setStatus(ctx context.Context, store *state.Store, category, value
 		return err
 	}
 	before := o.Statuses[node][category].State
-	if done, err := a.structured(map[string]any{"node": node, "category": category, "state": value, "before": before, "reason": reason}); done || err != nil {
+	if done, err := a.structured(statusSet{node, category, value, before, reason}); done || err != nil {
 		return err
 	}
 	if before != "" {

@@ -73,6 +73,13 @@ func (s *starting) revisions(cmd *cobra.Command, args []string) error {
 	return arguments(cobra.MinimumNArgs(1))(cmd, args)
 }
 
+// startView is a rollout that was started, or with noop would be.
+type startView struct {
+	Version state.Version  `json:"version"`
+	Noop    bool           `json:"noop"`
+	Groups  []plannedGroup `json:"groups"`
+}
+
 func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, revs []string, s starting, in io.Reader) error {
 	rules, err := a.readInstructions(s.instructions, in)
 	if err != nil {
@@ -99,7 +106,7 @@ func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, 
 			return err
 		}
 	}
-	done, err := a.structured(map[string]any{"version": p.Version, "noop": s.noop, "groups": plan})
+	done, err := a.structured(startView{p.Version, s.noop, plan})
 	if err != nil {
 		return err
 	}

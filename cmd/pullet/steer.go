@@ -105,6 +105,12 @@ func (a *app) failRollout(ctx context.Context, store *state.Store, reason string
 	return err
 }
 
+// undone is what rollout undo left, and for which version.
+type undone struct {
+	Left    *state.Version `json:"left"`
+	Version *state.Version `json:"version"`
+}
+
 func (a *app) undoCommand() *cobra.Command {
 	var l lasting
 	c := &cobra.Command{
@@ -163,7 +169,7 @@ func (a *app) undo(ctx context.Context, store *state.Store, args []string, l las
 	if err != nil {
 		return err
 	}
-	if done, err := a.structured(map[string]any{"left": current, "version": set}); done || err != nil {
+	if done, err := a.structured(undone{current, set}); done || err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(a.out, "the fleet goes back from %s to %s and is held there%s%s; to let it follow newer commits: pullet rollout follow\n",

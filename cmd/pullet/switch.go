@@ -145,9 +145,16 @@ func restricted(o *state.Overview, scope state.Scope, set map[string]state.Switc
 	return ok && !global.Enabled
 }
 
+// switched is a switch that was set, or removed (null), and the one before.
+type switched struct {
+	Scope  string        `json:"scope"`
+	Switch *state.Switch `json:"switch"`
+	Was    *state.Switch `json:"was"`
+}
+
 // printSwitch says what was done, to whom, what it replaced, and what else holds.
 func (a *app) printSwitch(o *state.Overview, scope state.Scope, now, was *state.Switch, set map[string]state.Switch) error {
-	if done, err := a.structured(map[string]any{"scope": scope.String(), "switch": now, "was": was}); done || err != nil {
+	if done, err := a.structured(switched{scope.String(), now, was}); done || err != nil {
 		return err
 	}
 	line := scopeName(scope) + " is enabled"

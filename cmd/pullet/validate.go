@@ -25,7 +25,7 @@ func (a *app) validateCommand() *cobra.Command {
 	var others []string
 	c := &cobra.Command{
 		Use: "validate [DIR]", GroupID: "repo", Args: upToOne,
-		Short: "Find everything that is wrong with a state repository, without a node",
+		Short: "Find everything that is wrong with a state repository",
 		Long: "Validate compiles the repository in DIR (default: here) for every node of its inventory; without an inventory, for a made-up node\n" +
 			"for each target of its base files. It prints every mistake with its place. Warnings are about what works and is most likely not\n" +
 			"what was meant; notes say what will happen. With --node, what can be said only of all nodes together is left out. -o json and -o github are for programs.\n\n" +

@@ -53,6 +53,13 @@ type absentee struct {
 	Why  string `json:"why"`
 }
 
+// verified is which of so many nodes do not run a version.
+type verified struct {
+	Version string     `json:"version"`
+	Nodes   int        `json:"nodes"`
+	Missing []absentee `json:"missing"`
+}
+
 func (a *app) verify(ctx context.Context, store *state.Store, name string, nodes []string) error {
 	o, err := store.Overview(ctx, false)
 	if err != nil {
@@ -81,7 +88,7 @@ func (a *app) verify(ctx context.Context, store *state.Store, name string, nodes
 			absent = append(absent, absentee{node, "", "is not in this fleet" + suggestion(node, nodesOf(o))})
 		}
 	}
-	done, err := a.structured(map[string]any{"version": version.ID, "nodes": len(nodes), "missing": absent})
+	done, err := a.structured(verified{version.ID, len(nodes), absent})
 	if err != nil {
 		return err
 	}

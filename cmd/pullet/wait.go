@@ -18,7 +18,7 @@ func (a *app) waitCommand() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "wait [VERSION]", GroupID: "fleet", Args: upToOne,
-		Short: "Wait until the rollout is finished: every node runs the version, and nothing else",
+		Short: "Wait until every node runs the version",
 		Long: "Wait ends when every node of the fleet, and every one that the rollout expects, runs the fleet's version. With VERSION that must be it.\n" +
 			strings.Replace(waitExits, "with --wait: not", "not", 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -160,8 +160,14 @@ func (v *fleetStatus) printBehind(w io.Writer) {
 	}
 }
 
+// finished is a rollout that came to its end, with its nodes by their states.
+type finished struct {
+	Version *state.Version `json:"version"`
+	Counts  map[string]int `json:"counts"`
+}
+
 func (a *app) printEnd(v *state.Version, fleet *fleetStatus) error {
-	if done, err := a.structured(map[string]any{"version": v, "counts": fleet.Counts}); done || err != nil {
+	if done, err := a.structured(finished{v, fleet.Counts}); done || err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(a.out, "finished: %s run %s\n", count(len(fleet.Nodes), "node"), withCommit(v))

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/state"
+)
+
+// candidates are what can stand behind some arguments; what cannot be known now has none, and nobody is told why.
+type candidates func(ctx context.Context, args []string, typed string) ([]string, error)
+
+// completionTime is how long a shell waits for completions at most.
+const completionTime = 2 * time.Second
+
+// complete gives commands and flags their completions: the tables below are all of them.
+func (a *app) complete(root *cobra.Command) {
+	nodes, roles, versions := a.ofFleet(nodesIn), a.ofFleet(rolesIn), a.ofFleet(versionsIn)
+	for path, find := range map[string]candidates{
+		"explain": places(topicNames), "schema": places(kindNames), "facts": places(fixed(factNames()...)), "history": places(a.runs),
+		"verify": first(versions, nodes), "wait": places(versions), "decommission": places(nodes),
+		"rollout start": places(versions), "rollout undo": places(versions),
+		"set-status": places(fixed(state.Provisioned, state.Configured, state.Validated), fixed(state.Running, state.Success, state.Failed, state.Pending)),
+	} {
+		if c, _, err := root.Find(strings.Fields(path)); err == nil {
+			c.ValidArgsFunction = completes(find)
+		}
+	}
+	for flag, find := range map[string]candidates{
+		"enable --host": nodes, "enable --role": roles, "enable --version": versions, "disable --host": nodes, "disable --role": roles,
+		"nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles, "set-status --node": nodes, "forget --job": a.leftJobs,
+		"render --node": inventoryNames, "graph --node": inventoryNames, "eval --node": func(ctx context.Context, args []string, typed string) ([]string, error) {
+			return inventoryNames(ctx, args[min(1, len(args)):], typed)
+		}, "validate --node": inventoryNames,
+	} {
+		path, name, _ := strings.Cut(flag, " --")
+		if c, _, err := root.Find(strings.Fields(path)); err == nil {
+			_ = c.RegisterFlagCompletionFunc(name, completes(find)) // a test holds the names against the flags
+		}
+	}
+}
+
+// completes is the one way to complete: within a short time, and only with words that a shell takes as they are.
+func completes(find candidates) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		defer cancel()
+		found := make(chan []string, 1)
+		go func() { // the process ends with its answer, whatever hangs here
+			words, err := find(ctx, args, typed)
+			if err != nil {
+				words = nil
+			}
+			found <- words
+		}()
+		select {
+		case words := <-found:
+			return offered(words, typed), cobra.ShellCompDirectiveNoFileComp
+		case <-ctx.Done():
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+	}
+}
+
+// offered are the words that begin with what was typed, sorted. A name that a shell would read as anything but one word is left out: a tag can be $(reboot).
+func offered(words []string, typed string) []string {
+	var out []string
+	for _, word := range words {
+		if strings.HasPrefix(word, typed) && shellWord(word) {
+			out = append(out, word)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// shellWord reports a word that has no meaning of its own in bash, zsh, fish and PowerShell, nor for the completion scripts: it is no option.
+func shellWord(word string) bool {
+	for _, r := range word {
+		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
+		if !letter && !strings.ContainsRune("._-/+", r) {
+			return false
+		}
+	}
+	return word != "" && word[0] != '-'
+}
+
+// places are the candidates of each place of a command, and none behind the last.
+func places(each ...candidates) candidates {
+	return func(ctx context.Context, args []string, typed string) ([]string, error) {
+		if len(args) >= len(each) {
+			return nil, nil
+		}
+		return each[len(args)](ctx, args, typed)
+	}
+}
+
+// first are the candidates of the first place, and those of every other one.
+func first(one, others candidates) candidates {
+	return func(ctx context.Context, args []string, typed string) ([]string, error) {
+		if len(args) == 0 {
+			return one(ctx, args, typed)
+		}
+		return others(ctx, args, typed)
+	}
+}
+
+// fixed are words that do not change.
+func fixed(words ...string) candidates {
+	return func(context.Context, []string, string) ([]string, error) { return words, nil }
+}
+
+// ofFleet are words that the fleet's record has. A record that this host never used is not made.
+func (a *app) ofFleet(find func(context.Context, *state.Store, *state.Overview) ([]string, error)) candidates {
+	return func(ctx context.Context, _ []string, _ string) (words []string, err error) {
+		config, err := a.readConfig()
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(config.Paths.State); err != nil {
+			return nil, err
+		}
+		store, err := config.OpenStore(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		o, err := store.Overview(ctx, false)
+		if err != nil {
+			return nil, err
+		}
+		return find(ctx, store, o)
+	}
+}
+
+func nodesIn(_ context.Context, _ *state.Store, o *state.Overview) ([]string, error) {
+	return nodesOf(o), nil
+}
+
+func rolesIn(_ context.Context, _ *state.Store, o *state.Overview) ([]string, error) {
+	return rolesOf(o), nil
+}
+
+// versionsIn are the versions that the fleet had, has or runs: their releases and short ids.
+func versionsIn(ctx context.Context, store *state.Store, o *state.Overview) ([]string, error) {
+	history, err := store.History(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var words []string
+	for _, v := range history {
+		words = append(words, v.Release, state.Short(v.ID))
+	}
+	for _, id := range o.Running {
+		words = append(words, releases(o)[id], state.Short(id))
+	}
+	return words, nil
+}
+
+// leftJobs are the jobs that left something on this host.
+func (a *app) leftJobs(context.Context, []string, string) ([]string, error) {
+	config, err := a.readConfig()
+	if err != nil {
+		return nil, err
+	}
+	left, err := agent.Leftovers(config)
+	var words []string
+	for _, l := range left {
+		words = append(words, l.Job)
+	}
+	return words, err
+}
+
+// runs are those of which this host keeps a report.
+func (a *app) runs(context.Context, []string, string) ([]string, error) {
+	config, err := a.readConfig()
+	if err != nil {
+		return nil, err
+	}
+	words, err := state.Runs(config.Paths.State)
+	return append(words, "last"), err
+}
+
+// inventoryNames are the nodes of a state repository in a directory.
+func inventoryNames(_ context.Context, args []string, _ string) ([]string, error) {
+	repo, _, err := openDir(args)
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := repo.Nodes()
+	var words []string
+	for _, n := range nodes {
+		words = append(words, n.Name)
+	}
+	return words, err
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// TestOffered: what a shell would not take as one plain word is not offered.
+func TestOffered(t *testing.T) {
+	words := []string{"web2", "web1", "web1", "v1.0.0", "1+2", "a/b_c", "", "-rf", "--config", "$(reboot)", "`id`", "a b", "a;b", "a&b", "a|b", "a>b", "a'b", `a"b`,
+		`a\b`, "a*b", "a?b", "[ab]", "{a,b}", "~", "!!", "#x", "a:b", "a=b", "a\tb", "a\nb", "a\x1b[2J", "ä", "%s", "@x", "^x", ","}
+	if got, want := offered(words, ""), []string{"1+2", "a/b_c", "v1.0.0", "web1", "web2"}; !slices.Equal(got, want) {
+		t.Errorf("offered %q, want %q", got, want)
+	}
+	if got := offered(words, "we"); !slices.Equal(got, []string{"web1", "web2"}) {
+		t.Errorf("we: offered %q", got)
+	}
+}
+
+// TestCompletionEnds: a record that hangs, whatever it does with its context, keeps no shell.
+func TestCompletionEnds(t *testing.T) {
+	hangs := make(chan struct{})
+	defer close(hangs)
+	c := &cobra.Command{}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	c.SetContext(ctx)
+	words, directive := completes(func(context.Context, []string, string) ([]string, error) {
+		<-hangs
+		return []string{"web1"}, nil
+	})(c, nil, "")
+	if len(words) != 0 || directive != cobra.ShellCompDirectiveNoFileComp {
+		t.Errorf("%q, %v", words, directive)
+	}
+}
+
+// TestCompletionTables: the commands and flags of the tables are there.
+func TestCompletionTables(t *testing.T) {
+	root := (&app{out: io.Discard, err: io.Discard}).root()
+	for _, path := range [][]string{{"explain"}, {"schema"}, {"facts"}, {"history"}, {"verify"}, {"wait"}, {"decommission"}, {"rollout", "start"}, {"rollout", "undo"}, {"set-status"}} {
+		if c, rest, err := root.Find(path); err != nil || len(rest) > 0 || c.ValidArgsFunction == nil {
+			t.Errorf("%q completes no argument: %v", path, err)
+		}
+	}
+	for flag, path := range map[string][]string{"host": {"enable"}, "role": {"rollout", "resume"}, "version": {"enable"}, "state": {"nodes"}, "job": {"forget"}, "node": {"eval"}} {
+		c, _, err := root.Find(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := c.GetFlagCompletionFunc(flag); !ok {
+			t.Errorf("%q --%s completes nothing", path, flag)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// starts checks that something starts pulls on this host: a unit of systemd that is enabled, or a line of a crontab. Without systemd nobody can say, because
+// each init has its own ways: then there is no finding.
+func starts(root string) []finding {
+	if _, err := os.Stat(filepath.Join(root, "run/systemd/system")); err != nil { // sd_booted(3)
+		return nil
+	}
+	if unit := enabledUnit(root); unit != "" {
+		return []finding{{Check: "start", State: fine, What: unit + " is enabled"}}
+	}
+	file, unread := crontab(root)
+	switch {
+	case file != "":
+		return []finding{{Check: "start", State: fine, What: "cron starts pulls: " + file}}
+	case unread != nil:
+		return nil
+	}
+	do := "systemctl enable --now pullet.timer"
+	if !installed(root) {
+		do = "install pullet's units (scripts/systemd), then: " + do
+	}
+	return []finding{{"start", warn, "nothing starts pullet on this host: neither pullet.timer nor pullet-agent.service is enabled, and no crontab has pullet pull", do}}
+}
+
+// unitDirs are where systemd reads units, and which of them it starts: systemd.unit(5).
+func unitDirs() []string {
+	return []string{"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
+}
+
+// enabledUnit is a unit of pullet's that another one wants, such as timers.target.
+func enabledUnit(root string) string {
+	for _, dir := range unitDirs() {
+		for _, want := range []string{"*.wants", "*.requires"} {
+			found, _ := filepath.Glob(filepath.Join(root, dir, want, "pullet*")) // the pattern is good
+			for _, link := range found {
+				if ext := filepath.Ext(link); ext == ".timer" || ext == ".service" {
+					return filepath.Base(link)
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// installed reports that systemd knows pullet's timer.
+func installed(root string) bool {
+	for _, dir := range unitDirs() {
+		if _, err := os.Stat(filepath.Join(root, dir, "pullet.timer")); err == nil {
+			return true
+		}
+	}
+	return false
+}
+
+// pullsLine is a line of a crontab, or of a script that cron runs, with pullet pull.
+var pullsLine = regexp.MustCompile(`^[^#]*\bpullet\b.*\bpull\b`)
+
+// crontab is the file that makes cron start pulls, and what kept from looking.
+func crontab(root string) (file string, unread error) {
+	for _, pattern := range []string{"etc/crontab", "etc/cron.d/*", "etc/cron.hourly/*", "etc/cron.daily/*", "var/spool/cron/*", "var/spool/cron/crontabs/*"} {
+		found, _ := filepath.Glob(filepath.Join(root, pattern)) // the pattern is good
+		for _, file := range found {
+			pulls, err := startsPulls(file)
+			if pulls {
+				return "/" + strings.TrimPrefix(strings.TrimPrefix(file, root), "/"), nil
+			}
+			if err != nil {
+				unread = err
+			}
+		}
+	}
+	return "", unread
+}
+
+// mostCrontab is how much of a file is looked at.
+const mostCrontab = 1 << 20
+
+// startsPulls looks for such a line in a file. What is no file has none: a pipe is not waited for.
+func startsPulls(file string) (bool, error) {
+	f, err := os.OpenFile(file, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close() // nothing was written
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return false, err
+	}
+	lines := bufio.NewScanner(io.LimitReader(f, mostCrontab))
+	lines.Buffer(nil, mostCrontab)
+	for lines.Scan() {
+		if pullsLine.Match(lines.Bytes()) {
+			return true, nil
+		}
+	}
+	return false, lines.Err()
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+)
+
+func TestFold(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		most int
+		want string
+	}{
+		{"", 10, ""},
+		{"one two three", 20, "one two three"},
+		{"one two three", 7, "one two\nthree"},
+		{"one  \n two", 20, "one two"},
+		{"averylongword is whole", 5, "averylongword\nis\nwhole"},
+		{"äöü äöü", 7, "äöü äöü"}, // columns, not bytes
+	} {
+		if got := strings.Join(fold(c.text, c.most), "\n"); got != c.want {
+			t.Errorf("%q in %d columns is %q, not %q", c.text, c.most, got, c.want)
+		}
+	}
+}
+
+func TestParagraphs(t *testing.T) {
+	for text, want := range map[string]string{
+		"one two\nthree four five\n\nsix":              "one two three\nfour five\n\nsix",
+		"LIST\n  0   all is well here\n  64  nothing":  "LIST\n  0   all is\n      well here\n  64  nothing",
+		"  pullet status\n  pullet rollout status web": "  pullet status\n  pullet\n  rollout\n  status web",
+	} {
+		if got := paragraphs(text, 15); got != want {
+			t.Errorf("%q is\n%s\nnot\n%s", text, got, want)
+		}
+	}
+}
+
+// TestTable: elsewhere a row is a line, on a terminal the last cell is folded beside the others or, where that leaves no room, below them.
+func TestTable(t *testing.T) {
+	rows := "NAME\tMEANING\nmode\tof the file that a step has in octal digits\n"
+	for columns, want := range map[int]string{
+		0:  "NAME  MEANING\nmode  of the file that a step has in octal digits\n",
+		80: "NAME  MEANING\nmode  of the file that a step has in octal digits\n",
+		40: "NAME  MEANING\nmode  of the file that a step has in\n      octal digits\n",
+		30: "NAME  MEANING\nmode\n    of the file that a step\n    has in octal digits\n",
+	} {
+		var out bytes.Buffer
+		tab := &table{to: &out, most: columns}
+		if _, err := io.WriteString(tab, rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := tab.Flush(); err != nil || out.String() != want {
+			t.Errorf("in %d columns: %v\n%snot\n%s", columns, err, &out, want)
+		}
+	}
+}
+
+// TestHelpFits: the help of every command fits a terminal of 80 columns.
+func TestHelpFits(t *testing.T) {
+	var check func(*cobra.Command)
+	check = func(c *cobra.Command) {
+		path := strings.Fields(c.CommandPath())[1:]
+		var out bytes.Buffer
+		if code := run(context.Background(), append(path, "--help"), &out, &out, nil); code != 0 {
+			t.Fatalf("%s --help: exit %d\n%s", path, code, &out)
+		}
+		for line := range strings.Lines(out.String()) {
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > usualWidth {
+				t.Errorf("%s --help: a line has %d columns: %s", c.CommandPath(), n, line)
+			}
+		}
+		for _, sub := range c.Commands() {
+			check(sub)
+		}
+	}
+	check((&app{out: io.Discard, err: io.Discard}).root())
+}
+
+// TestReadmeFits: what README.md says first fits a terminal of 80 columns.
+func TestReadmeFits(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, found := strings.Cut(string(readme), "\n## A first real fleet\n")
+	if !found {
+		t.Fatal("README.md has no first real fleet")
+	}
+	for line := range strings.Lines(first) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > usualWidth {
+			t.Errorf("README.md: a line has %d columns: %s", n, line)
+		}
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -31,6 +30,9 @@ func (p *pull) compile(ctx context.Context, v *state.Version) (*compiled, error)
 		return nil, err
 	}
 	if !repo.AsksForFleet() { // most do not: then nobody else's facts are read
+		if program := p.proposed(v); program != nil {
+			return program, nil
+		}
 		program, err := p.bind(ctx, repo, v, render.View{})
 		if !repo.AsksForFleet() {
 			return program, err
@@ -45,6 +47,16 @@ func (p *pull) compile(ctx context.Context, v *state.Version) (*compiled, error)
 		p.offers[v.ID] = offered{program.catalog.Offers(), program.catalog.Fleet.Services.Zone()}
 	}
 	return program, err
+}
+
+// proposed is the program of a version that was compiled to be proposed; nil for another. It is given out once: its actions are for one run.
+func (p *pull) proposed(v *state.Version) *compiled {
+	program := p.ahead
+	if program == nil || program.catalog.Version != v.ID || program.catalog.Release != v.Release {
+		return nil
+	}
+	p.ahead = nil
+	return program
 }
 
 // relabel remembers the labels that the inventory gives the node, and tells the fleet. They hold from the next registration on, which
@@ -71,8 +83,7 @@ func (p *pull) node() render.Node {
 
 // bind compiles a repository for this node, gives its steps their actions, and fetches what extensions need.
 func (p *pull) bind(ctx context.Context, repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
-	dir := p.config.Paths.HostVars
-	vars, secrets, err := render.HostVars(os.DirFS(dir), dir)
+	own, err := p.ownVars()
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +92,7 @@ func (p *pull) bind(ctx context.Context, repo *render.Repository, v *state.Versi
 		return nil, err
 	}
 	in := p.input(ctx, v)
-	in.View, in.HostVars, in.Secrets = view, vars, secrets
+	in.View, in.HostVars, in.Secrets = view, own.vars, own.secrets
 	program, cat, err := apply.Compile(repo, in, slices.Concat(p.actions, extensions.Specs()))
 	if err != nil {
 		return nil, err

@@ -219,10 +219,22 @@ func (e *elsewhereError) add(node string, mistakes render.ErrorList) {
 	}
 }
 
+// ownVars are the host's own variables, and which of them are secrets.
+type ownVars struct {
+	vars    map[string]any
+	secrets render.Secrets
+}
+
+func (a *Agent) ownVars() (own ownVars, err error) {
+	dir := a.config.Paths.HostVars
+	own.vars, own.secrets, err = render.HostVars(os.DirFS(dir), dir)
+	return own, err
+}
+
 // hasOwnVars reports variables of this host's own beside those of the repository, also where they cannot be read.
-func (a *Agent) hasOwnVars() bool {
-	vars, _, err := render.HostVars(os.DirFS(a.config.Paths.HostVars), a.config.Paths.HostVars)
-	return err != nil || len(vars) > 0
+func (p *pull) hasOwnVars() bool {
+	own, err := p.ownVars()
+	return err != nil || len(own.vars) > 0
 }
 
 // judge compiles a version for other nodes than this one.

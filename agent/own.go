@@ -74,11 +74,8 @@ func (c *Config) anchor() error {
 // reader's to report.
 func (c *Config) CheckFiles() error {
 	files := c.ownFiles()
-	vars, err := filepath.Glob(filepath.Join(c.Paths.HostVars, "*.yaml"))
-	if err == nil { // a name that is no pattern has no such files for the reader either
-		for _, file := range vars {
-			files = append(files, ownFile{"paths.hostVars", &file, public})
-		}
+	for _, file := range c.varFiles() {
+		files = append(files, ownFile{"paths.hostVars", &file, public})
 	}
 	var errs []error
 	for _, f := range files {
@@ -105,14 +102,19 @@ func (c *Config) openSecrets(kinds ...secrecy) (errs []error) {
 	return errs
 }
 
-// secretVars are the files of host variables with secrets.
-func (c *Config) secretVars() []ownFile {
+// varFiles are the files of host variables.
+func (c *Config) varFiles() []string {
 	files, err := filepath.Glob(filepath.Join(c.Paths.HostVars, "*.yaml"))
-	if err != nil {
+	if err != nil { // a name that is no pattern has no such files for the reader either
 		return nil
 	}
+	return files
+}
+
+// secretVars are the files of host variables with secrets.
+func (c *Config) secretVars() []ownFile {
 	var out []ownFile
-	for _, file := range files {
+	for _, file := range c.varFiles() {
 		text, err := os.ReadFile(file) // one that cannot be read fails elsewhere
 		if err == nil && render.HoldsSecrets(string(text)) {
 			out = append(out, ownFile{"paths.hostVars", &file, warned})

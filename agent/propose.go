@@ -23,6 +23,7 @@ func (p *pull) mayPropose(ctx context.Context, current, next *state.Version) (bo
 	case err == nil:
 		rollout := program.catalog.Fleet.Rollout
 		next.Held, next.Canary = !rollout.Follows(), rollout.HasCanaries()
+		p.ahead = program
 		next.Listed = state.ListedBy(members(program.catalog.Inventory))
 		return true, nil
 	case errors.As(err, &missing) && current != nil:

@@ -38,7 +38,8 @@ type pull struct {
 	*Agent
 	Options
 	out           *Outcome
-	facts         func() render.Facts // of this host, gathered once: what is registered is what is compiled
+	facts         func() render.Facts     // of this host, gathered once: what is registered is what is compiled
+	ownVars       func() (ownVars, error) // of this host, read once
 	local         state.Local
 	knownTroubles map[string]state.Trouble // of the node's own record, as it is on disk
 	journal       *state.Journal
@@ -48,6 +49,7 @@ type pull struct {
 	agreed        int64           // the revision at which it was agreed
 	ctx           context.Context // of the pull, for what is recorded beside it
 
+	ahead   *compiled          // what this node proposed; nil: nothing
 	offers  map[string]offered // by version, as far as it was compiled
 	early   map[string]bool    // services that were announced before their version was compiled
 	asked   asked              // the services that were read
@@ -119,6 +121,7 @@ func (p *pull) nameBad() {
 func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, ctx: ctx, offers: map[string]offered{}, early: map[string]bool{}}
 	p.facts = sync.OnceValue(func() render.Facts { return facts.Gather(a.config.Root) })
+	p.ownVars = sync.OnceValues(a.ownVars)
 	p.log = a.log.WithField("run", p.out.Run)
 	return p
 }

@@ -134,6 +134,29 @@ func (s *boundStep) compare(ctx context.Context, h *Host) (Change, error) {
 	return bounded(ctx, h, s, "check", func() (Change, error) { return act.Check(ctx, h) })
 }
 
+// look compares the step with the host as one of a group.
+func (s *boundStep) look(ctx context.Context, h *Host, g *group) (*seen, error) {
+	act, _ := s.act.(Preparer)
+	return bounded(ctx, h, s, "check", func() (*seen, error) {
+		at, err := h.Entry(s.prepares)
+		if err != nil {
+			return nil, err
+		}
+		found := &seen{at: at, meets: g.meets(at.Place(), s.prepares)}
+		if !found.meets {
+			found.change, found.prepare, err = act.Look(h, at)
+		}
+		if err != nil || found.change.Empty() {
+			at.Close()
+			found.at = nil
+			return found, err
+		}
+		_, err = at.Lstat()
+		found.gone = notThere(err)
+		return found, nil
+	})
+}
+
 // change lets the action make the change that compare found.
 func (s *boundStep) change(ctx context.Context, h *Host, c Change) (Output, error) {
 	act := s.act

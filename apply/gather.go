@@ -37,7 +37,7 @@ func (c *schedule) shut(ctx context.Context) {
 	g.close()
 	go func() {
 		g.err = c.x.harden(ctx, g)
-		c.events <- event{durable: g}
+		c.tell(event{durable: g})
 	}()
 }
 
@@ -55,7 +55,7 @@ func (g *group) take(e event) {
 // gather waits in the group until its files are durable and it is this step's turn again. The step behind it in the file may start meanwhile.
 func (c *schedule) gather(s *boundStep) {
 	t := &turn{step: s, goOn: make(chan struct{})}
-	c.events <- event{step: s, turn: t, gathers: true}
+	c.tell(event{step: s, turn: t, gathers: true})
 	<-t.goOn
 }
 

@@ -15,19 +15,20 @@ const atMostGrouped = 256
 // each gets its name.
 type Preparer interface {
 	Action
-	// Prepares is the path that the action is about, if these parameters allow it: Check and Prepare look at that path alone and run
-	// nothing. Else it is "".
+	// Prepares is the path that the action is about, if these parameters allow it: Look looks at that path alone and runs nothing. Else it is "".
 	Prepares() string
-	// Prepare does what Apply does, but for what others can see.
-	Prepare(ctx context.Context, h *Host, c Change) (*Prepared, error)
+	// Look is Check at the entry of that path, and how the change is prepared that it found.
+	Look(h *Host, at *hostfile.Entry) (Change, Prepare, error)
 }
+
+// Prepare does what Apply does, but for what others can see. The entry that was looked at is still open.
+type Prepare func(ctx context.Context) (*Prepared, error)
 
 // Prepared is a change that nobody sees yet.
 type Prepared struct {
-	At    *hostfile.Entry     // what changes
 	New   *hostfile.Candidate // the file that it is going to be, durable before Place; nil: only owner or mode change
 	Place func() error        // makes the change, which need not be durable when Place returns
-	Drop  func()              // lets go of everything, after Place or instead of it
+	Drop  func()              // lets go of the new file, after Place or instead of it
 }
 
 // group is steps whose new files become durable together: a disk makes hundreds durable in the time of one. Steps may belong to it that come after
@@ -54,7 +55,7 @@ func newGroup() *group {
 }
 
 // add takes what a step prepared into the group. It is false when no more are taken.
-func (g *group) add(p *Prepared) bool {
+func (g *group) add(at *hostfile.Entry, p *Prepared) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.shut {
@@ -63,7 +64,7 @@ func (g *group) add(p *Prepared) bool {
 	if p.New != nil {
 		g.files = append(g.files, p.New)
 	}
-	g.at[p.At.Place()], g.paths[p.At.Path()] = true, true
+	g.at[at.Place()], g.paths[at.Path()] = true, true
 	return true
 }
 
@@ -72,12 +73,6 @@ func (g *group) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shut = true
-}
-
-func (g *group) empty() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return len(g.at) == 0
 }
 
 // meets reports that a step of the group is about to change an entry, or what was a directory on the way to it.
@@ -123,50 +118,75 @@ func (s *boundStep) groupable() string {
 	return act.Prepares()
 }
 
-// apart takes the step out of its group where another step of it is about to change what this one looks at: it waits until that is done.
-func (s *running) apart(ctx context.Context) {
-	if s.group == nil || s.group.empty() {
-		return
+// seen is what a step of a group found at its path.
+type seen struct {
+	at      *hostfile.Entry // open where there is something to change
+	meets   bool            // another step of the group is about to change it
+	gone    bool            // nothing is there
+	change  Change
+	prepare Prepare
+}
+
+// inspect compares the step with the host. Where another step of its group is about to change what it looks at, it leaves the group and waits until
+// that is done.
+func (s *running) inspect(ctx context.Context) (Change, error) {
+	if s.group == nil {
+		return s.compare(ctx, s.Host)
 	}
-	at, err := bounded(ctx, s.Host, s.boundStep, "check", func() (hostfile.Place, error) {
-		at, err := s.Host.Entry(s.prepares)
-		if err != nil {
-			return hostfile.Place{}, err
-		}
-		defer at.Close()
-		return at.Place(), nil
-	})
-	if err == nil && s.group.meets(at, s.prepares) { // an error is the check's to report
+	found, err := s.look(ctx, s.Host, s.group)
+	switch {
+	case err != nil:
+		return Change{}, err
+	case found.meets:
 		s.schedule.gather(s.place)
 		s.group = nil
+		return s.compare(ctx, s.Host)
+	}
+	s.seen = found
+	return found.change, nil
+}
+
+// letGo closes what the step looked at and did not change.
+func (s *running) letGo() {
+	if s.seen != nil {
+		s.seen.at.Close()
+		s.seen = nil
 	}
 }
 
 // grouped makes a change as one of the step's group.
-func (s *running) grouped(ctx context.Context, change Change) (Output, error) {
-	act, _ := s.act.(Preparer)
-	p, err := bounded(ctx, s.Host, s.boundStep, "change", func() (*Prepared, error) { return act.Prepare(ctx, s.Host, change) })
+func (s *running) grouped(ctx context.Context) (Output, error) {
+	at, prepare := s.seen.at, s.seen.prepare
+	s.seen = nil // from here on it belongs to who prepares, and may hang
+	p, err := bounded(ctx, s.Host, s.boundStep, "change", func() (*Prepared, error) {
+		p, err := prepare(ctx)
+		if err != nil {
+			at.Close()
+		}
+		return p, err
+	})
 	if err != nil {
 		return Output{}, err
 	}
 	g := s.group
-	if g.add(p) {
+	if g.add(at, p) {
 		s.schedule.gather(s.place)
 	} else { // it came too late: it is one of its own
 		g = newGroup()
-		g.add(p)
+		g.add(at, p)
 		g.err = s.harden(s.run, g)
 	}
 	_, err = bounded(ctx, s.Host, s.boundStep, "change", func() (struct{}, error) {
+		defer at.Close()
 		defer p.Drop()
-		return struct{}{}, s.put(p, g.err)
+		return struct{}{}, s.put(at, p, g.err)
 	})
 	return Output{}, err
 }
 
 // put puts in place what is durable, unless it could not be made so with the files of the others: whose fault that is shows when each is tried
 // alone.
-func (s *running) put(p *Prepared, others error) error {
+func (s *running) put(at *hostfile.Entry, p *Prepared, others error) error {
 	if others != nil && p.New != nil {
 		if err := p.New.Sync(); err != nil {
 			return err
@@ -175,5 +195,5 @@ func (s *running) put(p *Prepared, others error) error {
 	if err := p.Place(); err != nil {
 		return err
 	}
-	return s.changed(p)
+	return s.changed(at, p)
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 	"syscall"
@@ -71,7 +72,7 @@ func (s *running) absent(ctx context.Context) []string {
 	var out []string
 	for _, what := range s.manages() {
 		if what.Path != "" && !what.Part {
-			if !s.isThere(ctx, s.Host, what.Path) {
+			if s.seen != nil && s.seen.gone || s.seen == nil && !s.isThere(ctx, s.Host, what.Path) {
 				out = append(out, what.ID)
 			}
 			continue
@@ -202,10 +203,11 @@ type declared struct {
 	whole map[string]string // where a file lies on this machine -> its id
 	fills []string          // directories that are filled by what only their step knows
 	steps map[string]bool   // steps of which it is not known what they say
+	dirs  map[string]string // where directories lie on this machine, as far as it was asked
 }
 
 func (x *execution) declared() *declared {
-	d := &declared{ids: map[string]bool{}, whole: map[string]string{}, steps: map[string]bool{}}
+	d := &declared{ids: map[string]bool{}, whole: map[string]string{}, steps: map[string]bool{}, dirs: map[string]string{}}
 	for _, s := range x.steps {
 		if resolved := x.resolved[s.ID()]; resolved != nil {
 			s = resolved
@@ -215,7 +217,7 @@ func (x *execution) declared() *declared {
 		}
 		for _, what := range s.manages() {
 			d.ids[what.ID] = true
-			if at, err := x.Host.Path(what.Path); err == nil && !what.Part {
+			if at, err := d.at(x.Host, what.Path); err == nil && !what.Part {
 				d.whole[at] = what.ID
 			}
 			if at, err := x.Host.Resolve(what.Fills); err == nil {
@@ -226,9 +228,22 @@ func (x *execution) declared() *declared {
 	return d
 }
 
+// at is where a path lies on this machine. Many paths have few directories.
+func (d *declared) at(h *Host, name string) (string, error) {
+	dir, base := path.Split(path.Clean(name))
+	if known, ok := d.dirs[dir]; ok && base != "" {
+		return path.Join(known, base), nil
+	}
+	at, err := h.Path(name)
+	if err == nil && base != "" { // "/" has no directory
+		d.dirs[dir] = path.Dir(at)
+	}
+	return at, err
+}
+
 // covers reports that a path is declared under another id, and under which if it has one.
-func (d *declared) covers(h *Host, path string) (id string, ok bool) {
-	at, err := h.Path(path)
+func (d *declared) covers(h *Host, name string) (id string, ok bool) {
+	at, err := d.at(h, name)
 	if err != nil {
 		return "", false
 	}

@@ -90,7 +90,7 @@ func (s *running) check(ctx context.Context) (Change, error) {
 		}
 		return Change{}, nil
 	}
-	return s.compare(ctx, s.Host)
+	return s.inspect(ctx)
 }
 
 // key is under what the journal remembers the step for good: see doneKey.

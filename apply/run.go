@@ -180,6 +180,7 @@ func (x *execution) one(ctx context.Context, t *turn, c *schedule) {
 	step := &running{execution: x, boundStep: s, r: r, schedule: c, place: s, joint: t.joint, group: t.group, run: ctx}
 	x.step(ctx, step)
 	step.alone()
+	step.letGo()
 	step.settled(ctx)
 	r.judge(step.boundStep, x.Host)
 	step.publish(ctx)

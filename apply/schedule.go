@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // atMostAtOnce bounds the steps that run at once where the order leaves it free.
@@ -12,8 +13,15 @@ const atMostAtOnce = 8
 
 // schedule runs steps in an order that keeps their edges. Steps in the order of their file run one at a time over the whole run; the
 // others a few at once. A step that waits for a condition makes room: only what comes after it is held up.
+//
+// There is no goroutine of its own: who ends, or waits, brings it up to date, and goes on with a step that may start now. To hand each step to
+// another goroutine costs more than most steps.
 type schedule struct {
-	x      *execution
+	x    *execution
+	run  context.Context // of the run
+	over chan struct{}   // closed: no step is alive
+
+	mu     sync.Mutex                  // guards what follows
 	open   map[*boundStep]int          // edges to steps that have not ended
 	next   map[*boundStep][]*boundStep // the steps that come after a step
 	ready  []*turn
@@ -23,7 +31,6 @@ type schedule struct {
 	apart  map[*boundStep]string     // those that wait for other nodes, and what for
 	follow map[*boundStep]*boundStep // the step that comes after a step, as their file says
 	group  *group                    // steps that have started and whose files become durable together; nil: none
-	events chan event
 }
 
 // turn is a step that may run, or go on, as soon as there is room.
@@ -47,7 +54,10 @@ type event struct {
 
 // walk runs the steps of one phase until all have ended or the run is stopped.
 func (x *execution) walk(ctx context.Context, steps []*boundStep) {
-	c := &schedule{x: x, open: map[*boundStep]int{}, next: map[*boundStep][]*boundStep{}, apart: map[*boundStep]string{}, follow: map[*boundStep]*boundStep{}, events: make(chan event)}
+	c := &schedule{
+		x: x, run: ctx, over: make(chan struct{}),
+		open: map[*boundStep]int{}, next: map[*boundStep][]*boundStep{}, apart: map[*boundStep]string{}, follow: map[*boundStep]*boundStep{},
+	}
 	for _, s := range steps {
 		c.open[s] = 0
 	}
@@ -66,10 +76,8 @@ func (x *execution) walk(ctx context.Context, steps []*boundStep) {
 			c.ready = append(c.ready, &turn{step: s})
 		}
 	}
-	for c.grant(ctx); c.alive > 0; c.grant(ctx) {
-		c.park(ctx)
-		c.take(<-c.events)
-	}
+	c.work(c.begin())
+	<-c.over
 	for _, s := range steps {
 		if x.of(s.ID()) == nil && ctx.Err() == nil && !x.stopped() { // it must not look as if all were done
 			x.finish(s, &StepReport{
@@ -80,8 +88,42 @@ func (x *execution) walk(ctx context.Context, steps []*boundStep) {
 	}
 }
 
+// begin starts the first steps, and gives one of them to the caller.
+func (c *schedule) begin() *turn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.advance(true)
+}
+
+// work takes steps from start to end until there is none for this goroutine.
+func (c *schedule) work(t *turn) {
+	for t != nil {
+		c.x.one(c.run, t, c)
+		t = c.tell(event{step: t.step, end: true})
+	}
+}
+
+// tell brings the schedule up to date with what happened to a step. Who ended gets the step that it may go on with, if there is one.
+func (c *schedule) tell(e event) *turn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.take(e)
+	return c.advance(e.end)
+}
+
+// advance starts what may start now. One of the steps is given to the caller, if it is free to take it.
+func (c *schedule) advance(free bool) *turn {
+	own := c.grant(c.run, free)
+	if c.alive == 0 {
+		close(c.over)
+	} else {
+		c.park(c.run)
+	}
+	return own
+}
+
 // grant lets the first of the ready steps run for which there is room, and so on. A run that is stopped starts nothing new.
-func (c *schedule) grant(ctx context.Context) {
+func (c *schedule) grant(ctx context.Context, free bool) (own *turn) {
 	slices.SortStableFunc(c.ready, func(a, b *turn) int { return a.step.index - b.step.index })
 	stopped := ctx.Err() != nil || c.x.stopped()
 	if !stopped {
@@ -98,13 +140,15 @@ func (c *schedule) grant(ctx context.Context) {
 		}
 		c.alive++
 		c.gathering(t)
-		go func() {
-			c.x.one(ctx, t, c)
-			c.events <- event{step: t.step, end: true}
-		}()
+		if free && own == nil {
+			own = t
+		} else {
+			go c.work(t)
+		}
 		return true
 	})
 	c.shut(ctx)
+	return own
 }
 
 // room reports that a step may run now. One that goes on beside the others always may, they may be waiting for its answer; so may those that
@@ -161,10 +205,10 @@ func (c *schedule) take(e event) {
 
 // aside lets other steps run while this one waits, and returns when there is room again.
 func (c *schedule) aside(s *boundStep, why string, wait func()) {
-	c.events <- event{step: s, why: why}
+	c.tell(event{step: s, why: why})
 	wait()
 	t := &turn{step: s, goOn: make(chan struct{})}
-	c.events <- event{step: s, turn: t}
+	c.tell(event{step: s, turn: t})
 	<-t.goOn
 }
 

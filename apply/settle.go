@@ -50,11 +50,11 @@ func (x *execution) write(ctx context.Context, do func() error) error {
 }
 
 // changed notes what the step changed, to be settled.
-func (s *running) changed(p *Prepared) error {
+func (s *running) changed(at *hostfile.Entry, p *Prepared) error {
 	if p.New == nil {
-		return s.unsynced.AddAttributes(p.At)
+		return s.unsynced.AddAttributes(at)
 	}
-	return s.unsynced.AddName(p.At)
+	return s.unsynced.AddName(at)
 }
 
 // found notes what stands at the paths of a step that was cut off and has nothing left to do: the run that was cut off made it, and may not have made

@@ -20,6 +20,7 @@ type running struct {
 	run      context.Context // of the whole run: what waits for other nodes is not the step's time
 	joint    *joint          // the steps that are made together with this one; nil: none, or it came or left
 	group    *group          // the steps whose files become durable together with its own; nil: none
+	seen     *seen           // what it found as one of them, until it is changed; nil: nothing
 	cutOff   bool            // it was started before, and its end is not on record
 	doubted  bool            // it is, and may be lost
 	before   StepReport      // what is on record of it
@@ -56,7 +57,6 @@ func (x *execution) step(ctx context.Context, s *running) {
 		}
 		return
 	}
-	s.apart(ctx)
 	change, err := s.check(ctx)
 	if err == nil && change.Empty() && s.cutOff {
 		err = s.found(ctx)
@@ -180,7 +180,7 @@ func (s *running) abandon(ctx context.Context, err error) {
 // answered applies the action, and lets it react to a change of what it watches where applying was no answer to that.
 func (s *running) answered(ctx context.Context, change Change) (Output, error) {
 	if s.group != nil {
-		return s.grouped(s.live(ctx), change)
+		return s.grouped(s.live(ctx))
 	}
 	out, err := s.together(ctx, change)
 	if reactor, ok := s.act.(Reactor); ok && err == nil && out.Late && s.watched() {

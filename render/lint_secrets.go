@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // secretPattern is one way in which a secret looks. Its first group, or all of it, is what must not be shown.
@@ -14,8 +15,9 @@ type secretPattern struct {
 	words   []string // of which a line with one has at least one, in small letters
 }
 
-// secretPatterns: the key names are those that people give to secrets; a long text of base64 under some of them is what they look like.
-func secretPatterns() []secretPattern {
+// secretPatterns: the key names are those that people give to secrets; a long text of base64 under some of them is what they look like. They are
+// compiled when something is searched first.
+var secretPatterns = sync.OnceValue(func() []secretPattern {
 	value := `["']?[ \t]*[:=][ \t]*(?:!!str[ \t]+)?("[^"\n]+"|'[^'\n]+'|[^\s"',}\]#][^\s,}\]]*)`
 	return []secretPattern{
 		{"a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), false, []string{"-----begin"}},
@@ -23,7 +25,7 @@ func secretPatterns() []secretPattern {
 		{"a password", regexp.MustCompile(`(?i)\b[\w.-]*(?:password|passwd|passphrase)` + value), true, []string{"passw", "passphrase"}},
 		{"a secret", regexp.MustCompile(`(?i)\b[\w.-]*(?:token|secret|secret_?key|access_?key|api_?key|private_?key)["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9+/_-]{20,}=*)`), true, []string{"token", "secret", "key"}},
 	}
-}
+})
 
 // secrets are warnings about secrets in clear. No message shows the value.
 func (r *Repository) secrets() ErrorList {

@@ -60,11 +60,16 @@ func (r *rendered) position(line, col int) Position {
 
 // offset is where a line and column of the output are.
 func (r *rendered) offset(line, col int) int {
+	r.split()
+	start := r.lines[min(max(line, 1), len(r.lines))-1]
+	return start + bytesOf(r.text[start:], col-1)
+}
+
+// split finds the lines of the output, once.
+func (r *rendered) split() {
 	if r.lines == nil {
 		r.lines = lineStarts(r.text)
 	}
-	start := r.lines[min(max(line, 1), len(r.lines))-1]
-	return start + bytesOf(r.text[start:], col-1)
 }
 
 // segment is the number of the segment that an offset of the output is in.

@@ -35,7 +35,7 @@ func (c *compiler) salvage(src *source, funcs template.FuncMap, bad *Error) (out
 		if bad.Pos.File != src.path || bad.Pos.Line == 0 {
 			return nil, false
 		}
-		taken, block := without(text, lineStarts([]byte(text))[bad.Pos.Line-1]+bad.Pos.Col-1)
+		taken, block := without(text, lineStarts(text)[bad.Pos.Line-1]+bad.Pos.Col-1)
 		if taken == "" {
 			return nil, false
 		}

@@ -43,20 +43,32 @@ func (s *source) pos(offset int) Position {
 // starts are the offsets of the source's lines.
 func (s *source) starts() []int {
 	if s.lines == nil {
-		s.lines = lineStarts([]byte(s.text))
+		s.lines = lineStarts(s.text)
 	}
 	return s.lines
 }
 
 // lineStarts are the offsets at which the lines of a text begin.
-func lineStarts(text []byte) []int {
+func lineStarts[T string | []byte](text T) []int {
 	out := []int{0}
-	for i, c := range text {
-		if c == '\n' {
+	for i := range len(text) {
+		if text[i] == '\n' {
 			out = append(out, i+1)
 		}
 	}
 	return out
+}
+
+// lineAt is a line of a text whose lines begin at these offsets, "" where there is none.
+func lineAt[T string | []byte](text T, starts []int, number int) string {
+	number = max(number, 1)
+	switch {
+	case number > len(starts):
+		return ""
+	case number == len(starts):
+		return string(text[starts[number-1]:])
+	}
+	return string(text[starts[number-1] : starts[number]-1])
 }
 
 // errorAt is a mistake at a position of the source, with its line. An error among the arguments is its cause.
@@ -178,7 +190,7 @@ func (s *source) internal(t *template.Template) (bad *Error) {
 
 // line is a line of the source, "" where there is none.
 func (s *source) line(number int) string {
-	return lineOf(s.text, number)
+	return lineAt(s.text, s.starts(), number)
 }
 
 // literal is the offset of a text of the template, which is known by its address.

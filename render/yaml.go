@@ -132,7 +132,8 @@ func yamlHint(r *rendered, line int) string {
 
 // line is a line of the output, "" where there is none.
 func (r *rendered) line(number int) string {
-	return (&source{text: string(r.text)}).line(number)
+	r.split()
+	return lineAt(r.text, r.lines, number)
 }
 
 // errorAt is a mistake at a node.

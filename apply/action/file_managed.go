@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // FileManaged is a regular file with this content, owner and mode. It is replaced as a whole, by a rename: readers see the old
@@ -93,16 +94,13 @@ func (a *FileManaged) Check(_ context.Context, h *apply.Host) (apply.Change, err
 		defer t.close()
 		return t.check()
 	}
-	one, err := a.one(h)
+	at, err := h.Entry(a.Name)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	defer one.at.Close()
-	is, err := one.check()
-	if is.content {
-		is.Lacks = lacksParent(a.Name, one.at, a.MakeDirs)
-	}
-	return is.Change, err
+	defer at.Close()
+	change, _, err := a.Look(h, at)
+	return change, err
 }
 
 // Apply writes what is missing or different.
@@ -115,11 +113,15 @@ func (a *FileManaged) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 		defer t.close()
 		return apply.Output{}, t.apply(ctx)
 	}
-	one, err := a.one(h)
+	at, err := h.Entry(a.Name)
 	if err != nil {
 		return apply.Output{}, err
 	}
-	defer one.at.Close()
+	defer at.Close()
+	one, err := a.one(h, at)
+	if err != nil {
+		return apply.Output{}, err
+	}
 	return apply.Output{}, one.apply(ctx, h, a.Placing)
 }
 
@@ -131,32 +133,30 @@ func (a *FileManaged) Prepares() string {
 	return a.Name
 }
 
-// Prepare writes the new file beside its place.
-func (a *FileManaged) Prepare(ctx context.Context, h *apply.Host, _ apply.Change) (*apply.Prepared, error) {
-	one, err := a.one(h)
+// Look compares content, owner and mode of a single file. What is prepared is the new file beside its place.
+func (a *FileManaged) Look(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
+	one, err := a.one(h, at)
 	if err != nil {
-		return nil, err
+		return apply.Change{}, nil, err
 	}
-	c, err := one.candidate(ctx, h, a.Placing)
-	if err != nil {
-		one.at.Close()
-		return nil, err
+	is, err := one.check()
+	if is.content {
+		is.Lacks = lacksParent(a.Name, at, a.MakeDirs)
 	}
-	if c == nil {
-		return &apply.Prepared{At: one.at, Place: func() error { return one.w.set(one.at) }, Drop: one.at.Close}, nil
-	}
-	return &apply.Prepared{At: one.at, New: c.Candidate, Place: c.put, Drop: func() {
-		c.Drop()
-		one.at.Close()
-	}}, nil
+	return is.Change, func(ctx context.Context) (*apply.Prepared, error) {
+		c, err := one.candidate(ctx, h, a.Placing, is)
+		switch {
+		case err != nil:
+			return nil, err
+		case c == nil:
+			return &apply.Prepared{Place: func() error { return one.w.set(at) }, Drop: func() {}}, nil
+		}
+		return &apply.Prepared{New: c.Candidate, Place: c.put, Drop: c.Drop}, nil
+	}, err
 }
 
 // one is the file of an action without a tree.
-func (a *FileManaged) one(h *apply.Host) (oneFile, error) {
+func (a *FileManaged) one(h *apply.Host, at *hostfile.Entry) (oneFile, error) {
 	w, err := a.wanted(h)
-	if err != nil {
-		return oneFile{}, err
-	}
-	at, err := h.Entry(a.Name)
 	return oneFile{name: a.Name, at: at, want: a.want, w: w, keep: !a.Replace}, err
 }

@@ -131,7 +131,11 @@ func (f oneFile) sameDigest(info fs.FileInfo) (same bool, diff string, err error
 
 // apply makes the file what it shall be.
 func (f oneFile) apply(ctx context.Context, h *apply.Host, p Placing) error {
-	c, err := f.candidate(ctx, h, p)
+	is, err := f.check()
+	if err != nil {
+		return err
+	}
+	c, err := f.candidate(ctx, h, p, is)
 	if err != nil {
 		return err
 	}
@@ -142,13 +146,9 @@ func (f oneFile) apply(ctx context.Context, h *apply.Host, p Placing) error {
 	return c.putDurable()
 }
 
-// candidate is the file as it shall be, beside its place; nil where only owner and mode differ.
-func (f oneFile) candidate(ctx context.Context, h *apply.Host, p Placing) (*candidate, error) {
-	is, err := f.check()
-	if err == nil {
-		err = f.w.known()
-	}
-	if err != nil || !is.content && !is.foreign {
+// candidate is the file as it shall be, beside its place, after check found something; nil where only owner and mode differ.
+func (f oneFile) candidate(ctx context.Context, h *apply.Host, p Placing, is found) (*candidate, error) {
+	if err := f.w.known(); err != nil || !is.content && !is.foreign {
 		return nil, err
 	}
 	if err := p.parents(f.name, f.at); err != nil {

@@ -17,6 +17,7 @@ type Candidate struct {
 	*os.File
 	at     *Entry
 	to     *Entry
+	made   Info // as it was made: which file it is does not change
 	placed bool
 }
 
@@ -32,21 +33,20 @@ func (e *Entry) CandidateNamed(name string) (*Candidate, error) {
 		return nil, e.failed("create", e.gone)
 	}
 	at := e.beside(name)
-	if err := at.Remove(); err != nil && !errors.Is(err, unix.ENOENT) {
-		return nil, err
+	f, err := at.create(unix.O_RDWR, 0o600)
+	if errors.Is(err, unix.EEXIST) { // what a killed run left
+		if err := at.Remove(); err != nil && !errors.Is(err, unix.ENOENT) {
+			return nil, err
+		}
+		f, err = at.create(unix.O_RDWR, 0o600)
 	}
-	var fd int
-	err := again(func() (err error) {
-		fd, err = unix.Openat(e.dir.fd, name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-		return err
-	})
 	if err != nil {
-		return nil, at.failed("create", err)
-	}
-	c := &Candidate{File: os.NewFile(uintptr(fd), at.path), at: at, to: e}
-	if err := at.disown(fd); err != nil {
-		c.Drop()
 		return nil, err
+	}
+	c := &Candidate{File: f, at: at, to: e}
+	if c.made, err = statFD(int(f.Fd()), name); err != nil {
+		c.Drop()
+		return nil, at.failed("stat", err)
 	}
 	return c, nil
 }
@@ -88,6 +88,9 @@ func (e *Entry) CandidateNear(name string) (*Candidate, error) {
 
 // Set gives the candidate owner and mode.
 func (c *Candidate) Set(a Attributes) error {
+	if a.UID < 0 && a.GID < 0 && !a.SetMode {
+		return nil
+	}
 	info, err := statFD(int(c.Fd()), c.at.base)
 	if err == nil {
 		err = setFD(int(c.Fd()), info, a)
@@ -113,7 +116,7 @@ func (c *Candidate) Place() error {
 // PlaceUnsynced is Place without making the candidate durable: SyncAll did that before, or what comes of a power loss is found by a record that
 // is written later.
 func (c *Candidate) PlaceUnsynced() error {
-	if err := c.at.renamed(c.to, int(c.Fd())); err != nil {
+	if err := c.at.renamed(c.to, c.made); err != nil {
 		return err
 	}
 	c.placed = true
@@ -121,20 +124,16 @@ func (c *Candidate) PlaceUnsynced() error {
 }
 
 // renamed renames what is open under the entry's name, and finds out whether it was that which got the name.
-func (e *Entry) renamed(to *Entry, fd int) error {
+func (e *Entry) renamed(to *Entry, open Info) error {
 	err := again(func() error { return unix.Renameat(e.dir.fd, e.base, to.dir.fd, to.base) })
 	if err != nil {
 		return to.failed("rename", err)
-	}
-	made, err := statFD(fd, to.base)
-	if err != nil {
-		return to.failed("stat", err)
 	}
 	now, err := to.Lstat()
 	if err != nil {
 		return err
 	}
-	if !made.same(now) {
+	if !open.same(now) {
 		return replaced(to.path)
 	}
 	return nil

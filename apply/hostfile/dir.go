@@ -76,7 +76,7 @@ func (d *Dir) Entry(rel string) (*Entry, error) {
 	if d.last != nil && d.rel == in {
 		return &Entry{dir: d.last.keep(), base: base, path: at}, nil
 	}
-	fd, err := openDirect(d.fd, in)
+	fd, err := openDirect(d.fd, in, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 	if err != nil {
 		fd, err = d.descend(in)
 	}

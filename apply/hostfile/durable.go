@@ -16,11 +16,7 @@ const manyFiles = 32
 func SyncAll(all []*Candidate) error {
 	on := map[uint64][]*Candidate{}
 	for _, c := range all {
-		info, err := statFD(int(c.Fd()), c.at.base)
-		if err != nil {
-			return c.at.failed("stat", err)
-		}
-		on[info.st.Dev] = append(on[info.st.Dev], c)
+		on[c.made.st.Dev] = append(on[c.made.st.Dev], c)
 	}
 	for _, some := range on {
 		if len(some) > manyFiles { // through a file that was open before anything was written: it reports all failed writes

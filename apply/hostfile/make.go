@@ -92,7 +92,7 @@ func (e *Entry) Symlink(target string, uid, gid int) error {
 	}
 	err = setFD(fd, info, Attributes{UID: uid, GID: gid})
 	if err == nil {
-		err = at.renamed(e, fd)
+		err = at.renamed(e, info)
 	}
 	if err != nil {
 		return errors.Join(e.failed("symlink", err), at.Remove())
@@ -102,7 +102,7 @@ func (e *Entry) Symlink(target string, uid, gid int) error {
 
 // Rename gives what is at the entry another name, in place of what is there.
 func (e *Entry) Rename(to *Entry) error {
-	fd, _, err := e.pin()
+	fd, info, err := e.pin()
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (e *Entry) Rename(to *Entry) error {
 	if to.gone != nil {
 		return to.failed("rename", to.gone)
 	}
-	return e.renamed(to, fd)
+	return e.renamed(to, info)
 }
 
 // LinkOver gives the regular file another name, in place of what is there.
@@ -136,7 +136,7 @@ func (e *Entry) LinkOver(to *Entry) error {
 	if err := again(func() error { return unix.Linkat(e.dir.fd, e.base, at.dir.fd, at.base, 0) }); err != nil {
 		return to.failed("link", err)
 	}
-	if err := at.renamed(to, fd); err != nil {
+	if err := at.renamed(to, info); err != nil {
 		return errors.Join(err, at.Remove())
 	}
 	return nil

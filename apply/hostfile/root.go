@@ -31,29 +31,38 @@ func (r Root) Dir(name string) (*Dir, error) {
 
 func (r Root) find(name string, follow bool) (*Entry, error) {
 	clean := path.Clean("/" + name)
+	dir, base := path.Split(clean)
+	e := r.direct(dir, base)
+	if e != nil && !(follow && e.isLink()) {
+		return e, nil
+	}
+	e.Close()
 	top, err := r.open()
 	if err != nil {
 		return nil, err
 	}
 	defer top.Close()
-	dir, base := path.Split(clean)
 	if base == "" {
 		return &Entry{dir: top.keep(), base: ".", path: "/"}, nil
 	}
-	fd, err := openDirect(top.fd, strings.Trim(dir, "/"))
-	if err != nil {
-		return (&walk{root: top, follow: follow}).run(clean)
-	}
-	e := &Entry{dir: r.newDir(fd, path.Clean(dir)), base: base, path: clean}
-	if !follow {
-		return e, nil
-	}
-	info, err := statAt(fd, base)
-	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-		return e, nil
-	}
-	e.Close()
 	return (&walk{root: top, follow: follow}).run(clean)
+}
+
+// direct is the entry of a path that no link is on, opened in one call; nil where there may be one, and on kernels that cannot do it.
+func (r Root) direct(dir, base string) *Entry {
+	if base == "" {
+		return nil
+	}
+	fd, err := openDirect(unix.AT_FDCWD, path.Join(string(r), dir), unix.RESOLVE_NO_SYMLINKS)
+	if err != nil {
+		return nil
+	}
+	return &Entry{dir: r.newDir(fd, path.Clean(dir)), base: base, path: path.Join(dir, base)}
+}
+
+func (e *Entry) isLink() bool {
+	info, err := e.Lstat()
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // Shared reports a directory on the way to a path in which others than root and the agent's user can make and remove names: what is wrong at the
@@ -87,14 +96,11 @@ func (r Root) open() (*Dir, error) {
 
 const dirFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// openDirect opens a directory below another in one call. It fails where a link is in the way, and on kernels that cannot do it.
-func openDirect(dir int, rel string) (fd int, err error) {
-	if rel == "" || rel == "." {
-		return openOne(dir, ".")
-	}
-	how := &unix.OpenHow{Flags: dirFlags, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
+// openDirect opens a directory in one call. It fails where what resolve forbids is in the way, and on kernels that cannot do it.
+func openDirect(dir int, name string, resolve uint64) (fd int, err error) {
+	how := &unix.OpenHow{Flags: dirFlags, Resolve: resolve}
 	err = again(func() (err error) {
-		fd, err = unix.Openat2(dir, rel, how)
+		fd, err = unix.Openat2(dir, name, how)
 		return err
 	})
 	return fd, err

@@ -76,7 +76,10 @@ func (a *app) listMissing(ctx context.Context, node *agent.Agent, store *state.S
 	if err != nil {
 		return err
 	}
-	_, inventory, _ := a.rulesOf(ctx, node, store, o.Current)
+	var inventory render.Inventory
+	if len(o.Listed) == 0 { // else the overview has it, and nothing is fetched
+		_, inventory, _ = a.rulesOf(ctx, node, store, o.Current)
+	}
 	return a.listNodes(o, inventory, l)
 }
 

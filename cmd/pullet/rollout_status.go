@@ -112,7 +112,7 @@ func (a *app) rolloutGroups(ctx context.Context, node *agent.Agent, store *state
 	out := []rolloutGroup{}
 	rules, inventory, ok := a.rulesOf(ctx, node, store, o.Current)
 	if ok {
-		for _, g := range groupsOf(o, rules, inventory, o.Current.ID) {
+		for _, g := range groupsOf(o, rules, groupOfEach(o, rules, inventory), o.Current.ID) {
 			out = append(out, rolloutGroup{Group: g.Group, Stage: &g.Stage, Limit: &g.Limit, Nodes: g.Nodes, Done: g.Nodes - len(g.Behind), Opens: g.Opens})
 		}
 	} else {

@@ -121,13 +121,10 @@ func (a *app) turns(ctx context.Context, node *agent.Agent, store *state.Store, 
 	if !ok {
 		return nil
 	}
-	t := &turns{groupOf: map[string]string{}, groups: groupsOf(fleet, rules, inventory, ""), total: rules.RollingRules.Total}
-	for name, n := range fleet.Nodes {
-		labels := n.Labels
-		if listed, ok := inventory[name]; ok {
-			labels = listed.Labels
-		}
-		t.groupOf[name] = state.GroupOf(rules.Group(name, labels))
+	groupOf := groupOfEach(fleet, rules, inventory)
+	t := &turns{groupOf: map[string]string{}, groups: groupsOf(fleet, rules, groupOf, ""), total: rules.RollingRules.Total}
+	for name, group := range groupOf {
+		t.groupOf[name] = state.GroupOf(group)
 	}
 	return t
 }

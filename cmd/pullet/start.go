@@ -146,7 +146,7 @@ func planOf(ctx context.Context, store *state.Store, p *agent.Proposal) (plan []
 		return nil, nil, err
 	}
 	warnings, err = p.Rollout.Against(allNodes(o, p.Inventory))
-	return groupsOf(o, p.Rollout, p.Inventory, p.Version.ID), warnings, err
+	return groupsOf(o, p.Rollout, groupOfEach(o, p.Rollout, p.Inventory), p.Version.ID), warnings, err
 }
 
 // allNodes are the nodes of the inventory and those that registered.
@@ -163,12 +163,20 @@ func allNodes(o *state.Overview, inventory render.Inventory) map[string]render.N
 	return nodes
 }
 
-// groupsOf sorts the nodes of the inventory and those that registered into the groups of a rollout.
-func groupsOf(o *state.Overview, rules render.Rollout, inventory render.Inventory, version string) []plannedGroup {
-	nodes := allNodes(o, inventory)
+// groupOfEach is the group of each node of the inventory and of those that registered.
+func groupOfEach(o *state.Overview, rules render.Rollout, inventory render.Inventory) map[string]string {
+	out := map[string]string{}
+	for name, n := range allNodes(o, inventory) {
+		out[name] = rules.Group(name, n.Labels)
+	}
+	return out
+}
+
+// groupsOf sorts nodes into the groups of a rollout.
+func groupsOf(o *state.Overview, rules render.Rollout, groupOf map[string]string, version string) []plannedGroup {
 	groups := map[string]*plannedGroup{}
-	for _, name := range slices.Sorted(maps.Keys(nodes)) {
-		own := rules.Group(name, nodes[name].Labels)
+	for _, name := range slices.Sorted(maps.Keys(groupOf)) {
+		own := groupOf[name]
 		g := groups[own]
 		if g == nil {
 			g = &plannedGroup{Group: state.GroupOf(own), Stage: rules.Stage(own), Behind: []string{}}

@@ -54,6 +54,7 @@ func (a *looks) Manages() []apply.Resource {
 // be prepared fails alone.
 func TestLookedAtOnce(t *testing.T) {
 	l, counts := newLab(t), map[string]int{}
+	l.root = t.TempDir()
 	l.more = []apply.Spec{{Name: "t.look", New: func() apply.Action { return &looks{counts: counts} }}}
 	looked := func(name string) string {
 		return "{name: " + name + ", action: t.look, parameters: {name: /" + name + "}}"

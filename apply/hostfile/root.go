@@ -50,7 +50,7 @@ func (r Root) find(name string, follow bool) (*Entry, error) {
 
 // direct is the entry of a path that no link is on, opened in one call; nil where there may be one, and on kernels that cannot do it.
 func (r Root) direct(dir, base string) *Entry {
-	if base == "" {
+	if base == "" || r == "" { // no root is a mistake, and not "/"
 		return nil
 	}
 	fd, err := openDirect(unix.AT_FDCWD, path.Join(string(r), dir), unix.RESOLVE_NO_SYMLINKS)

@@ -221,3 +221,11 @@ func TestPlace(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNoRoot: a root that was forgotten is not "/".
+func TestNoRoot(t *testing.T) {
+	if e, err := hostfile.Root("").Entry("/etc/passwd"); err == nil {
+		e.Close()
+		t.Error("without a root, files of the machine are found")
+	}
+}

@@ -151,7 +151,13 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 			return nil, err
 		}
 		named := next.Same(current) && p.saysMore(current, next) && p.doubt(ctx, current, own) == nil
-		if current != nil && (next.Same(current) && !named || refused[next.ID] || stays) {
+		if stays != "" {
+			p.skips(ctx, current, next, stays, "")
+		}
+		if current != nil && (next.Same(current) && !named || refused[next.ID] || stays != "") {
+			if next.Same(current) {
+				p.skipsNothing(ctx, current)
+			}
 			return p.takes(ctx, current, rev, own)
 		}
 		if !next.Same(current) {
@@ -166,6 +172,7 @@ func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, er
 				continue
 			}
 		}
+		p.describe(ctx, next)
 		is, broken = p.store.Propose(ctx, *next, current, rev)
 	}
 }

@@ -43,6 +43,14 @@ func notProposed(v *state.Version, err error) error {
 	return fmt.Errorf("version %s is not proposed to the fleet:\n%w", v, err)
 }
 
+// whyBroken says for whom a version does not compile, with the first of its mistakes.
+func whyBroken(err error) string {
+	if e, ok := errors.AsType[*elsewhereError](err); ok {
+		return "it does not compile for " + e.hosts() + ": " + firstLine(err)
+	}
+	return "it does not compile: " + firstLine(err)
+}
+
 // hosts are the first nodes, and how many there are beside them.
 func (e *elsewhereError) hosts() string {
 	const most = 3

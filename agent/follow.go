@@ -8,21 +8,25 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// stays reports that the fleet does not follow to a newer version now: an operator holds it, that version was given up before, or the
-// canaries of the current one are not through.
-func (p *pull) stays(ctx context.Context, current, next *state.Version) (bool, error) {
+// stays says why the fleet does not follow to a newer version now: that version was given up before, an operator holds the fleet, or the
+// canaries of the current one are not through. "" is no reason.
+func (p *pull) stays(ctx context.Context, current, next *state.Version) (why string, err error) {
 	if current == nil || next.Same(current) || p.AcceptRewind {
-		return false, nil
+		return "", nil
 	}
-	if held, err := p.store.Holds(ctx, current); err != nil || held || slices.Contains(current.Bad, next.ID) {
-		return true, err
+	if slices.Contains(current.Bad, next.ID) {
+		return state.SkipBad, nil
+	}
+	if held, err := p.store.Holds(ctx, current); err != nil || held {
+		return state.SkipHeld, err
 	}
 	if !current.Canary {
-		return false, nil
+		return "", nil
 	}
 	through, err := p.store.CanariesDone(ctx, current, render.CanaryGroup)
-	if err == nil && !through {
-		p.log.WithField("version", next.String()).Info("newer commits wait for the canaries of " + current.String())
+	if through || err != nil {
+		return "", err
 	}
-	return !through, err
+	p.log.WithField("version", next.String()).Info("newer commits wait for the canaries of " + current.String())
+	return state.SkipCanaries, nil
 }

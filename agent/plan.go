@@ -89,7 +89,7 @@ func (p *pull) wanted(ctx context.Context, current *state.Version, own []puller.
 	if err != nil {
 		return nil, err
 	}
-	if stays {
+	if stays != "" {
 		next = current
 	}
 	var refused *RefusedVersionError

@@ -59,6 +59,7 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 	if v.Instructions, err = compact(instructions); err != nil {
 		return nil, err
 	}
+	p.describe(ctx, &v)
 	v.Canary, v.Listed = rules.HasCanaries(), state.ListedBy(members(inventory))
 	return &Proposal{v, current, seen, rules, inventory}, nil
 }

@@ -33,8 +33,10 @@ func (p *pull) mayPropose(ctx context.Context, current, next *state.Version) (bo
 	}
 	if lacking := p.lacks(next, mistakes); lacking != nil {
 		p.out.Wait, p.lacking = lacking, next
+		p.skips(ctx, current, next, state.SkipLacking, lacking.Gate+": "+lacking.Reason)
 		return false, nil
 	}
+	p.skips(ctx, current, next, state.SkipBroken, whyBroken(err))
 	p.out.Failures = append(p.out.Failures, notProposed(next, err))
 	return false, nil
 }

@@ -319,6 +319,9 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	p.begin(ctx, v, turn)
 	report, err := program.Run(ctx, o)
 	says.over()
+	if report != nil {
+		report.Commits = v.Described()
+	}
 	p.out.Report = report
 	if err == nil && report.Stopped == "" {
 		err = gates.leftSteps(ctx)

@@ -59,7 +59,8 @@ type Report struct {
 	Node    string    `json:"node"`
 	Version string    `json:"version"`
 	Release string    `json:"release,omitempty"`
-	Plan    bool      `json:"plan,omitempty"` // nothing was touched
+	Commits []string  `json:"commits,omitempty"` // of the version, in a line each
+	Plan    bool      `json:"plan,omitempty"`    // nothing was touched
 	Resumed bool      `json:"resumed,omitempty"`
 	Started time.Time `json:"started"`
 	Ended   time.Time `json:"ended"`

@@ -11,6 +11,8 @@ type Found struct {
 	VersionRev int64    // the revision at which that was set
 	VersionErr error    // the version cannot be read: a *BadRecordError
 	Waits      Status   // for what it waited last in a rollout; zero where it did not
+	Skipped    *Skipped // the newest commit that the fleet does not take; nil: there is none
+	SkippedRev int64    // the revision at which that was recorded
 	InStep     bool     // it holds a place at a serialized step
 	Role       string   // that it registers with
 	Orders     Orders   // of operators, for that role
@@ -19,7 +21,8 @@ type Found struct {
 // foundOps read what found files.
 func (s *Store) foundOps(node, role string) []clientv3.Op {
 	return append(s.ordersOps(node, role),
-		clientv3.OpGet(s.CurrentKey()), clientv3.OpGet(s.statusKey(Rollout, Pending, node)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()))
+		clientv3.OpGet(s.CurrentKey()), clientv3.OpGet(s.statusKey(Rollout, Pending, node)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.skippedKey()))
 }
 
 func (s *Store) found(node, role string, answers []*pb.ResponseOp) (f Found) {
@@ -36,6 +39,12 @@ func (s *Store) found(node, role string, answers []*pb.ResponseOp) (f Found) {
 	}
 	for _, kv := range answers[2].GetResponseRange().Kvs {
 		f.InStep = f.InStep || s.ReadClaim(kv).Node == node
+	}
+	for _, kv := range answers[3].GetResponseRange().Kvs {
+		f.SkippedRev = kv.ModRevision
+		if one, err := Read[Skipped](s, kv); err == nil {
+			f.Skipped = &one
+		}
 	}
 	return f
 }

@@ -14,6 +14,7 @@ type kind struct {
 // kinds are all kinds of records. What is not among them is no record of pullet's.
 var kinds = []kind{
 	{"current_version", examines[Version], "no node takes a new version", "pullet rollout start REV"},
+	{"skipped", examines[Skipped], "", ""},
 	{"running_version/VERSION/NODE", nil, "", ""},
 	{"node/NODE", examines[Node], "the node is left out until its next pull", ""},
 	{"alive/NODE", examines[Alive], "the node counts as alive", ""},

@@ -15,6 +15,7 @@ type Overview struct {
 	Revision int64
 	Current  *Version
 	Unread   *BadRecordError // why Current is not known; nil where there is none
+	Skipped  *Skipped        // the newest commit that the fleet does not take; nil: none is known
 	Held     bool            // at Current: nobody proposes a newer one now
 	Nodes    map[string]Node
 	Gone     map[string]bool // decommissioned
@@ -40,7 +41,7 @@ type StatusLine struct {
 
 // Overview reads the fleet's record at one revision. Facts and services are read only where they are asked for.
 func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
-	prefixes := []string{"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/", "config_state/"}
+	prefixes := []string{"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/", "config_state/", "skipped"}
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
 	}
@@ -51,6 +52,7 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 	if o.Held, err = s.Holds(ctx, o.Current); err != nil {
 		return nil, err
 	}
+	o.Skipped = o.Skipped.Beside(o.Current, o.Held)
 	return o, s.gates(ctx, o)
 }
 
@@ -109,6 +111,10 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 	case "service/SERVICE/NODE":
 		if one, err := Read[Service](s, kv); err == nil {
 			file(o.Services, k.Service, k.Node, one)
+		}
+	case "skipped":
+		if one, err := Read[Skipped](s, kv); err == nil {
+			o.Skipped = &one
 		}
 	case "history/SEQ":
 		if v, err := Read[Version](s, kv); err == nil && v.Release != "" {

@@ -55,6 +55,39 @@ type Commit struct {
 	Commit string `json:"commit"`
 	Tag    string `json:"tag,omitempty"`
 	Left   string `json:"left,omitempty"` // of an accepted rewrite: the commit that was left for this one
+
+	// Subject and Author are as the commit has them, for people: who proposes a version has it in its clone, others may not. Each is one line of
+	// MaxSubject bytes at most.
+	Subject string `json:"subject,omitempty"`
+	Author  string `json:"author,omitempty"`
+}
+
+// MaxSubject is how much of a commit's subject, or of its author's name, the fleet's record has.
+const MaxSubject = 120
+
+// String is the commit in a line: its short id, and whose it is where that is known.
+func (c Commit) String() string {
+	out := "commit " + Short(c.Commit)
+	if c.Author != "" {
+		out += " by " + c.Author
+	}
+	if c.Subject != "" {
+		out += ": " + c.Subject
+	}
+	return out
+}
+
+// Described are the commits of a version in a line each, with the names of the repositories where there are several.
+func (v *Version) Described() []string {
+	var out []string
+	for _, c := range v.Commits {
+		line := c.String()
+		if len(v.Commits) > 1 {
+			line = c.Repo + ": " + line
+		}
+		out = append(out, line)
+	}
+	return out
 }
 
 // Commit is where a repository is in this version.

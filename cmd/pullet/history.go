@@ -46,7 +46,8 @@ type pastRun struct {
 	Seconds float64               `json:"seconds"`
 	Version string                `json:"version"`
 	Release string                `json:"release,omitempty"`
-	Result  string                `json:"result"` // ok, failed, pending
+	Commits []string              `json:"commits,omitempty"` // of the version, in a line each
+	Result  string                `json:"result"`            // ok, failed, pending
 	Counts  map[apply.Outcome]int `json:"counts"`
 	Why     string                `json:"why,omitempty"`
 }
@@ -66,7 +67,7 @@ func (a *app) listRuns(dir string, runs []string) error {
 		if err != nil {
 			return err
 		}
-		one := pastRun{run, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Version, r.Release, "ok", r.Counts, r.Why()}
+		one := pastRun{run, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Version, r.Release, r.Commits, "ok", r.Counts, r.Why()}
 		switch {
 		case r.Failed():
 			one.Result = "failed"
@@ -75,10 +76,11 @@ func (a *app) listRuns(dir string, runs []string) error {
 		}
 		list = append(list, one)
 	}
-	return a.list(list, "RUN\tSTARTED\tVERSION\tRESULT\tCHANGED\tFAILED\tTOOK\tWHY", func(w io.Writer) {
+	return a.list(list, "RUN\tSTARTED\tVERSION\tRESULT\tCHANGED\tFAILED\tTOOK\tWHY\tCOMMIT", func(w io.Writer) {
 		for _, r := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\n", r.Run, r.Started.Local().Format(time.DateTime), &state.Version{ID: r.Version, Release: r.Release},
-				r.Result, r.Counts[apply.Changed], r.Counts[apply.Failed], time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond), shorten(r.Why, a.whyWidth()))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", r.Run, r.Started.Local().Format(time.DateTime), &state.Version{ID: r.Version, Release: r.Release},
+				r.Result, r.Counts[apply.Changed], r.Counts[apply.Failed], time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond), shorten(orDash(r.Why), a.whyWidth()),
+				orDash(strings.Join(r.Commits, "; ")))
 		}
 	})
 }
@@ -104,6 +106,9 @@ func (a *app) showRun(dir string, runs []string, name string) error {
 		if s.Outcome == apply.Failed || a.verbose > 0 {
 			a.printOutput(s)
 		}
+	}
+	for _, c := range r.Commits {
+		fmt.Fprintln(a.out, c)
 	}
 	_, err := fmt.Fprintf(a.out, "%s: %s: %s\n", r.Node, withCommit(&state.Version{ID: r.Version, Release: r.Release}), counts(&r))
 	return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -31,14 +32,15 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 					return err
 				}
 				most := a.reasonWidth()
-				return a.list(past, "VERSION\tSET\tBY\tENDED\tWHY", func(w io.Writer) {
+				return a.list(past, "VERSION\tSET\tBY\tENDED\tWHY\tCOMMIT", func(w io.Writer) {
 					for _, v := range past {
 						ended := v.Ended
 						if v.Detail != "" {
 							ended += " " + v.Detail
 						}
-						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", withCommit(&v.Version), v.At.Local().Format(time.DateTime), v.By,
-							shorten(ended, most), shorten(orDash(v.Reason), most))
+						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", withCommit(&v.Version), v.At.Local().Format(time.DateTime), v.By,
+							shorten(ended, most), shorten(orDash(v.Reason), most),
+							orDash(strings.Join(v.Described(), "; ")))
 					}
 				})
 			})

@@ -169,7 +169,11 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 			held = ", held there" + until(v.Current.Until) + because(v.Current.Reason) + " (pullet rollout follow)"
 		}
 		fmt.Fprintf(w, "version %s, set by %s %s ago%s\n", withCommit(v.Current), v.Current.By, ago(v.Current.At), held)
+		for _, line := range v.Current.Described() {
+			fmt.Fprintln(w, "  "+line)
+		}
 	}
+	v.Skipped.print(w)
 	if p, ok := v.Switches["pause"]; ok {
 		fmt.Fprintf(w, "paused by %s %s ago%s%s; to go on: pullet rollout resume\n", p.By, ago(p.At), until(p.Until), because(p.Reason))
 	}

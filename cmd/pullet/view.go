@@ -13,7 +13,8 @@ import (
 // fleetStatus is the fleet as status shows it.
 type fleetStatus struct {
 	Current *state.Version    `json:"current"`
-	Held    bool              `json:"held"` // nobody proposes a newer version now, by the clock of etcd
+	Skipped *skippedHead      `json:"skipped,omitempty"` // the newest commit that the fleet does not take
+	Held    bool              `json:"held"`              // nobody proposes a newer version now, by the clock of etcd
 	Counts  map[string]int    `json:"counts"`
 	Nodes   []nodeStatus      `json:"nodes"`
 	Halted  []state.GroupGate `json:"halted"`
@@ -75,6 +76,7 @@ func viewOf(o *state.Overview) *fleetStatus {
 			v.Ahead = append(v.Ahead, name)
 		}
 	}
+	v.Skipped = skippedOf(o)
 	never := awaited(o)
 	v.Nodes, v.Decommissioned = append(v.Nodes, never...), stillListed(o)
 	v.Counts[missing] += len(never)

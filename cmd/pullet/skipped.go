@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pullet/pullet/state"
+)
+
+// skippedHead is the newest commit that a node saw and that the fleet does not take.
+type skippedHead struct {
+	state.Skipped
+	Why   string `json:"why"`
+	Clear string `json:"clear"`
+}
+
+// skippedOf says why the fleet is not at the newest commit; nil where it is, or where none is known.
+func skippedOf(o *state.Overview) *skippedHead {
+	if o.Skipped == nil {
+		return nil
+	}
+	out := &skippedHead{Skipped: *o.Skipped, Why: o.Skipped.Reason}
+	switch current := o.Current; o.Skipped.Kind {
+	case state.SkipBad:
+		out.Why, out.Clear = "it halted or was undone before (pullet rollout history)", "a newer commit is followed"
+		if current.Previous == out.ID {
+			out.Why = "undone by " + current.By + because(current.Reason)
+		}
+		if o.Held {
+			out.Clear += " after: pullet rollout follow"
+		}
+	case state.SkipHeld:
+		out.Why = "the fleet is held at " + current.String() + " by " + current.By + until(current.Until) + because(current.Reason)
+		out.Clear = "pullet rollout follow"
+	case state.SkipCanaries:
+		out.Why, out.Clear = "newer commits wait for the canaries of "+current.String(), state.NoAction
+	case state.SkipLacking:
+		out.Clear = "start a host that offers it, by base/services.yaml or service.publish"
+	default:
+		out.Clear = "push a commit that mends it, or roll it out all the same: pullet rollout start " + out.revisions()
+	}
+	return out
+}
+
+// revisions name the commits as rollout start takes them.
+func (s *skippedHead) revisions() string {
+	if len(s.Commits) == 1 {
+		return state.Short(s.Commits[0].Commit)
+	}
+	var out []string
+	for _, c := range s.Commits {
+		out = append(out, c.Repo+"="+state.Short(c.Commit))
+	}
+	return strings.Join(out, " ")
+}
+
+// print says which commit is skipped, who saw it, why, and what helps.
+func (s *skippedHead) print(w io.Writer) {
+	if s == nil {
+		return
+	}
+	name := ""
+	if s.Release != "" {
+		name = s.Release + ", "
+	}
+	fmt.Fprintf(w, "not followed: %s%s\n  seen by %s %s ago: %s; %s\n", name, strings.Join(s.Described(), "; "), s.By, ago(s.At), s.Why, s.Clear)
+}

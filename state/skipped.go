@@ -1,0 +1,63 @@
+package state
+
+import (
+	"context"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Skipped is the newest commit that a node saw and that the fleet does not take: By, At and Reason are the node's.
+type Skipped struct {
+	Version
+	Over string `json:"over"` // the rollout of the fleet's version that it would come after; "" is none
+	Kind string `json:"kind"` // why, for decisions
+}
+
+// Why a newer commit is skipped.
+const (
+	SkipBroken   = "broken"   // it does not compile
+	SkipBad      = "bad"      // it halted or was undone before
+	SkipHeld     = "held"     // the fleet is held at its version
+	SkipCanaries = "canaries" // those of the fleet's version are not through
+	SkipLacking  = "lacking"  // a service that nobody has announced
+)
+
+func (s *Skipped) check(k Key) error {
+	if err := s.Version.check(k); err != nil {
+		return err
+	}
+	var c checks
+	c.word("over", s.Over)
+	c.word("kind", s.Kind)
+	return c.err
+}
+
+// Says reports that a record says the same, whoever wrote it.
+func (s *Skipped) Says(o *Skipped) bool {
+	return s != nil && o != nil && s.ID == o.ID && s.Over == o.Over && s.Kind == o.Kind && (s.By != o.By || s.Reason == o.Reason)
+}
+
+// Beside is what the fleet skips beside its version; nil where that is not so any more.
+func (s *Skipped) Beside(current *Version, held bool) *Skipped {
+	over := ""
+	if current != nil {
+		over = current.Rollout()
+	}
+	if s == nil || s.Over != over || current != nil && s.ID == current.ID || s.Kind == SkipHeld && !held {
+		return nil
+	}
+	return s
+}
+
+func (s *Store) skippedKey() string { return s.key("skipped") }
+
+// Skip records a newer commit that the fleet does not take, or with nil that there is none, unless somebody did so since the node registered.
+func (s *Store) Skip(ctx context.Context, p *Presence, skipped *Skipped) error {
+	op := clientv3.OpDelete(s.skippedKey())
+	if skipped != nil {
+		op = Put(s.skippedKey(), skipped)
+	}
+	_, err := s.Client.Txn(ctx).If(p.Lives(), clientv3.Compare(clientv3.ModRevision(s.skippedKey()), "=", p.Found.SkippedRev)).
+		Then(op, s.RingOp()).Commit()
+	return err
+}

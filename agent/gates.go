@@ -179,9 +179,20 @@ func (p *pull) admit(ctx context.Context, turn *lock.Turn, within func(context.C
 		return nil, nil
 	}
 	if errors.As(err, &wait) || errors.Is(err, context.DeadlineExceeded) { // no time was left to ask again
+		p.followWait(wait)
 		return wait, nil
 	}
 	return nil, err
+}
+
+// followWait says for what a wait that ends too early really waits, where that is behind the nodes that it names.
+func (p *pull) followWait(w *lock.Wait) {
+	if p.current == nil {
+		return
+	}
+	ctx, cancel := afterwards(p.ctx)
+	defer cancel()
+	w.Follow(ctx, p.store, p.current.ID)
 }
 
 // beginWait counts one that waits at a gate, and returns how long the pull has waited: the time of several that wait at once counts once.

@@ -204,8 +204,8 @@ func (p *pull) awaitOrphans(ctx context.Context) error {
 		if !errors.As(err, &orphan) {
 			return err
 		}
-		if !told && p.Waiting != nil {
-			p.Waiting(&lock.Wait{Kind: state.WaitOrphan, Gate: "a command that outlived its pull", Reason: orphan.What(), Clear: orphan.Clear(), Since: time.Now()})
+		if !told {
+			p.waitsForOrphan(orphan)
 			told = true
 		}
 		select {

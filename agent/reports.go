@@ -107,7 +107,12 @@ func (p *pull) cannotPull(ctx context.Context, err error) {
 	if v := p.out.Version; v != nil {
 		st.Version, st.Release = v.ID, v.Release
 	}
-	if err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, state.Failed, st)...); err != nil {
+	how := state.Failed
+	if orphan, ok := errors.AsType[*apply.OrphanError](err); ok { // nothing failed yet
+		how = state.Pending
+		saysWait(&st, orphanWait(orphan))
+	}
+	if err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, how, st)...); err != nil {
 		p.log.WithError(err).Warn("that the pull could not be made is not recorded")
 	}
 }

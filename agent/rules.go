@@ -119,7 +119,7 @@ func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 	defer p.waitMu.Unlock()
 	st := p.status(v, "")
 	saysWait(&st, w)
-	st.Gate, st.Holders, st.Since = w.Gate, w.Holders, st.Time
+	st.Gate, st.Holders, st.Ahead, st.Since = w.Gate, w.Holders, w.Ahead, st.Time
 	if before := p.before; before.Version == v.ID && before.Gate == w.Gate {
 		st.Since = before.Time
 		if !before.Since.IsZero() {

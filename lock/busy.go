@@ -111,7 +111,7 @@ func heldAs(h state.Holder, name string) string {
 
 // behind is why there is no place yet for who queues behind another node. Where a holder does not answer, that one is in the way of both.
 func (v View) behind() *Wait {
-	w := &Wait{Kind: state.WaitQueue, Gate: v.Name, Reason: v.Ahead + " comes first in the queue"}
+	w := &Wait{Kind: state.WaitQueue, Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Ahead: v.First}
 	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
 		if c := v.Claims[i]; v.Dead[i] {
 			w.Reason += ", and " + w.held(v, c, false)

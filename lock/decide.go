@@ -20,6 +20,7 @@ type View struct {
 	Group   string         // of its gate
 	Rollout string         // of the version that the node wants to change to
 	Ahead   string         // who queues before it; "" is nobody
+	First   string         // its name, where its ticket can be read
 
 	Limit  int                 // places; 0 freezes
 	Raise  string              // what raises a limit of 0, where it is not the repository

@@ -20,10 +20,27 @@ type Wait struct {
 	Since   time.Time      `json:"since"`             // when this node began to wait
 	Holders []state.Holder `json:"holders,omitempty"` // who is waited for
 	Halt    string         `json:"halt,omitempty"`    // the group whose halt it waits for: only a newer version or an operator ends it
+	Ahead   string         `json:"ahead,omitempty"`   // the node that comes before this one in a queue
 }
 
 func (w *Wait) Error() string {
 	return fmt.Sprintf("waiting for %s: %s; %s", w.Gate, w.Reason, w.Clear)
+}
+
+// Follow replaces the word that no action is needed where the node waits, through others, for one that does not go on by itself. Where that cannot be
+// asked the wait stays as it is.
+func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) {
+	if w.Clear != state.NoAction || !w.Kind.Idles() {
+		return
+	}
+	st := state.Status{Holders: w.Holders, Ahead: w.Ahead}
+	b, err := state.Follow(st, version, func(nodes []string) (map[string]state.Status, error) { return s.WaitsOf(ctx, nodes) })
+	if b == nil && err == nil {
+		b, err = s.Idle(ctx, st)
+	}
+	if b != nil && err == nil {
+		w.Reason, w.Clear = w.Reason+"; "+b.Why, b.Clear
+	}
 }
 
 // ErrSuperseded says that the fleet moved on to another version while the node waited.

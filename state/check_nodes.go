@@ -51,6 +51,9 @@ func (s *Status) check(Key) error {
 	for i := range s.Holders {
 		c.holder(&s.Holders[i])
 	}
+	if s.Ahead != "" {
+		c.node(s.Ahead)
+	}
 	line(&s.Release, &s.Reason, &s.Clear, &s.Gate, &s.Halt, &s.Log, &s.Step)
 	if s.Digest != nil {
 		c.digest(s.Digest)

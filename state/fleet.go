@@ -51,6 +51,7 @@ type Status struct {
 	Gate    string    `json:"gate,omitempty"`    // at which it waits
 	Halt    string    `json:"halt,omitempty"`    // the group whose halt it waits for
 	Holders []Holder  `json:"holders,omitempty"` // for whom it waits
+	Ahead   string    `json:"ahead,omitempty"`   // the node that comes before it in a queue
 	Parked  bool      `json:"parked,omitempty"`  // it gave its slot back while it waits for others in mid-run
 	Log     string    `json:"log,omitempty"`     // where the whole log of the run is, when it was sent somewhere
 	Digest  *Digest   `json:"digest,omitempty"`  // of the run, with the configured state

@@ -14,9 +14,11 @@ import (
 type Overview struct {
 	Revision int64
 	Current  *Version
-	Unread   *BadRecordError // why Current is not known; nil where there is none
-	Skipped  *Skipped        // the newest commit that the fleet does not take; nil: none is known
-	Held     bool            // at Current: nobody proposes a newer one now
+	Unread   *BadRecordError     // why Current is not known; nil where there is none
+	Leases   map[string]int64    // of the nodes that are alive
+	Idle     map[string]*Blocked // nodes for which others wait, and where no pull is at work: see Idles
+	Skipped  *Skipped            // the newest commit that the fleet does not take; nil: none is known
+	Held     bool                // at Current: nobody proposes a newer one now
 	Nodes    map[string]Node
 	Gone     map[string]bool // decommissioned
 	Alive    map[string]bool
@@ -74,6 +76,7 @@ func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, er
 		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]Facts{}, Hosts: map[string][]Alive{},
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
 		Services: map[string]map[string]Service{}, Releases: map[string]string{}, Switches: map[string]Switch{},
+		Leases: map[string]int64{}, Idle: map[string]*Blocked{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
@@ -100,7 +103,7 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 			}
 		}
 	case "alive/NODE":
-		o.Alive[k.Node] = true
+		o.Alive[k.Node], o.Leases[k.Node] = true, kv.Lease
 		o.host(s, k.Node, kv)
 	case "rival/NODE/HASH":
 		o.host(s, k.Node, kv)

@@ -30,6 +30,7 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 			return
 		}
 	}
+	n.follow(o)
 }
 
 // lifted reports that what stopped the node at its last pull does not stop it any more.

@@ -57,6 +57,9 @@ func readStatus(ctx context.Context, store *state.Store) (*fleetStatus, int64, e
 	if err != nil {
 		return nil, 0, err
 	}
+	if err := store.Idles(ctx, o); err != nil {
+		return nil, 0, err
+	}
 	v := viewOf(o)
 	v.Bad = texts(store.BadRecords())
 	return v, o.Revision, nil

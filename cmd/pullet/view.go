@@ -172,6 +172,30 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	return out
 }
 
+// follow says for what a waiting node really waits, where that is behind the nodes that it names.
+func (n *nodeStatus) follow(o *state.Overview) {
+	if o.Current == nil {
+		return
+	}
+	own := o.Statuses[n.Node][state.Rollout].Status
+	// Reading the overview cannot fail.
+	b, _ := state.Follow(own, o.Current.ID, func(nodes []string) (map[string]state.Status, error) {
+		out := map[string]state.Status{}
+		for _, node := range nodes {
+			if st := o.Statuses[node][state.Rollout]; st.State == state.Pending {
+				out[node] = st.Status
+			}
+		}
+		return out, nil
+	})
+	if b == nil {
+		b = o.IdleOf(own)
+	}
+	if b != nil {
+		n.Why, n.Clear = n.Why+"; "+b.Why, b.Clear
+	}
+}
+
 // slotsByNode are the claims of slots, of whatever version, by their nodes.
 func slotsByNode(o *state.Overview) map[string]state.Claim {
 	out := map[string]state.Claim{}

@@ -55,7 +55,7 @@ func TestCheckoutKilled(t *testing.T) {
 			t.Fatalf("only %d of %d were cut off in the middle of a checkout", halves, round)
 		}
 		cmd := exec.Command(os.Args[0], "-test.run", "^TestCheckoutForever$")
-		cmd.Env = append(os.Environ(), checkoutRoot+"="+s.root)
+		cmd.Env = append(os.Environ(), checkoutRoot+"="+s.root, "TMPDIR="+t.TempDir()) // it is killed: nobody else would remove its own
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

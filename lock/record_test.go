@@ -82,7 +82,7 @@ func (f *fleet) migrated() (Election, Step) {
 func TestOnceAgain(t *testing.T) {
 	f := newFleet(t)
 	e, _ := f.migrated()
-	if _, err := f.Settle(f.ctx, "migrate", "ada", false, false); err != nil {
+	if _, err := f.Settle(f.ctx, "migrate", "ada", false, true); err != nil {
 		t.Fatal(err)
 	}
 	q := f.request("master001", "master")

@@ -11,19 +11,36 @@ import (
 // compare looks whether the fleet's record went back in time, because etcd restarted or does not know the node's lease any more: the others learn within
 // the grace time that this node knows better and what it holds, also while a long step runs.
 func (p *pull) compare(ctx context.Context, store *state.Store, seen state.Origin) {
-	held := p.held.Load()
-	_, err := store.Guard(ctx, p.config.Node.Name, seen)
+	held := p.holds()
+	_, err := store.Guard(ctx, p.config.Node.Name, seen.Knows(held...))
 	var back *state.WentBackError
 	if errors.As(err, &back) {
 		p.log.Error(err)
-		err = p.putBack(ctx, store, back, held)
+		err = nil
+		for _, one := range held {
+			err = errors.Join(err, p.putBack(ctx, store, back, one))
+		}
 	}
-	if err != nil && held != nil {
+	if err != nil && len(held) > 0 {
 		p.log.WithError(err).Warn("the fleet does not know that this node is in the middle of an upgrade")
 	}
 }
 
-// putBack tells a record that went back in time which slot the node holds, as long as nobody accepted it.
+// holds are the places that the node holds now: its slot, and those at serialized steps.
+func (p *pull) holds() (out []*state.HeldSlot) {
+	if slot := p.held.Load(); slot != nil {
+		out = append(out, slot)
+	}
+	p.inSteps.Range(func(_, place any) bool {
+		if one, ok := place.(*state.HeldSlot); ok {
+			out = append(out, one)
+		}
+		return true
+	})
+	return out
+}
+
+// putBack tells a record that went back in time which place the node holds, as long as nobody accepted it.
 func (p *pull) putBack(ctx context.Context, store *state.Store, back *state.WentBackError, held *state.HeldSlot) error {
 	if back == nil || held == nil {
 		return nil

@@ -68,6 +68,7 @@ type pull struct {
 	waitsFrom time.Time     // since when any does
 	left      bool          // the fleet moved on to another version in mid-run
 	held      atomic.Pointer[state.HeldSlot]
+	inSteps   sync.Map                     // places at serialized steps, by turn
 	before    state.Status                 // for what the node waited last, as the fleet was told
 	ordered   []string                     // commands of operators, when it was asked last
 	begun     bool                         // the fleet was told that a run begins

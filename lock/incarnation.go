@@ -49,7 +49,7 @@ func (t *Turn) vouch(ctx context.Context, r *reading) error {
 
 // restarted reports an answer of another incarnation than the look was made in.
 func (t *Turn) restarted(r *reading, h *pb.ResponseHeader) bool {
-	return t.switched && t.store.ServesHosts() && !state.IncarnationOf(h).Continues(r.now)
+	return t.store.ServesHosts() && !state.IncarnationOf(h).Continues(r.now)
 }
 
 // graceTime is the wait of a node while others report what they hold.

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -32,9 +33,13 @@ func TestGrace(t *testing.T) {
 	if left, err := f.Client.TimeToLive(f.ctx, lease); err != nil || left.GrantedTTL != int64(state.Grace/time.Second) {
 		t.Errorf("the grace time: %+v %v", left, err)
 	}
+	if why := f.stops(f.request("db1", "db")); !strings.Contains(why, "etcd restarted or changed its leader") { // who is in the step may be forgotten
+		t.Errorf("serialize: %s", why)
+	}
 	_, err = f.Client.Revoke(f.ctx, lease)
 	f.must(err)
 	f.mustTry(next)
+	f.mustSerialize(f.request("db1", "db"))
 }
 
 // TestNotRecorded: a record from before incarnations were recorded may be a restored one.

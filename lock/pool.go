@@ -83,6 +83,8 @@ func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error)
 	ops = append(ops, t.placeOps()...)
 	if t.switched {
 		ops = append(ops, t.switchOps()...)
+	} else {
+		ops = append(ops, t.incarnationOps()...)
 	}
 	if t.slots {
 		ops = append(ops, t.rulesOps()...)
@@ -105,6 +107,8 @@ func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error)
 	t.place(r, a)
 	if t.switched {
 		t.switches(r, a)
+	} else {
+		t.incarnation(r, a)
 	}
 	if t.slots {
 		t.rules(r, a)

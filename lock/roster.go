@@ -48,9 +48,15 @@ func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
 }
 
 // chooses leaves nodes that are switched off out of a roster, unless they hold a claim of the rollout: they are in the middle of it. Who was admitted
-// before a switch is read behind it.
+// before a switch is read behind it. A run that the fleet has left makes no roster: a record that was restored may not know who is in the middle of its
+// version.
 func (s *Steps) chooses(step Step) state.Choose {
 	return func(ctx context.Context) (state.Belongs, error) {
+		if !s.req.Stale {
+			if _, err := superseded(ctx, s.store, s.req); err != nil {
+				return nil, err
+			}
+		}
 		switches, err := s.store.Switches(ctx)
 		if err != nil {
 			return nil, err

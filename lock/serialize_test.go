@@ -234,3 +234,31 @@ func TestSerializeLost(t *testing.T) {
 		t.Error(why)
 	}
 }
+
+// TestPutBackAtAStep: a place at a serialized step that the store forgot is claimed again, beside those that others have meanwhile.
+func TestPutBackAtAStep(t *testing.T) {
+	f := newFleet(t)
+	turn := f.mustSerialize(f.request("db1", "db"))
+	held, lives := turn.Slot(), turn.req.Presence.Lives()
+	if held.Fence != turn.Fence() {
+		t.Errorf("%+v", held)
+	}
+	f.must(turn.Release(f.ctx))
+	f.mustSerialize(f.request("db2", "db"))
+	for range 2 { // once more changes nothing
+		f.must(PutBack(f.ctx, f.Store, held, lives))
+		if got := f.keys(f.SemaphorePrefix(held.Step)); len(got) != 2 {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// TestLeftMakesNoRoster: a run of a version that the fleet has left does not say who belongs to a barrier.
+func TestLeftMakesNoRoster(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("db1", "db")
+	f.propose("v2")
+	if _, err := NewSteps(f.Store, q).Arrive(f.ctx, joint("db"), "done"); !errors.Is(err, ErrSuperseded) {
+		t.Errorf("%v", err)
+	}
+}

@@ -213,14 +213,10 @@ func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 		if err := t.survey(ctx, r); err != nil {
 			return Decision{}, err
 		}
-		if d = Decide(r.view); d.Wait == nil {
-			if err := t.vouch(ctx, r); err != nil {
-				return Decision{}, err
-			}
-		}
+		d = Decide(r.view)
 	}
 	if d.Wait == nil {
-		return d, nil
+		return d, t.vouch(ctx, r)
 	}
 	if again, err := t.tidy(ctx, r, &d); again || err != nil {
 		return Decision{}, cmp.Or(err, ErrMoved)

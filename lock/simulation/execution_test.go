@@ -218,6 +218,8 @@ func (x *execution) apply(ctx context.Context, s *task, read *lock.Record) strin
 		if err != nil {
 			return x.waitOrFail(s, err)
 		}
+		x.inStep.Store(semaphore.Slot())
+		defer x.inStep.Store(nil)
 	}
 	claim := journaled{key: x.key(s, read)}
 	if read != nil {

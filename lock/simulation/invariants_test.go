@@ -519,6 +519,9 @@ func (c *checker) semaphore(w write, hash string) {
 		}
 		return
 	}
+	if !c.claimed { // it is put back, and may be above the limit
+		return
+	}
 	for _, s := range c.find(claim.Version).steps {
 		if state.StepHash(s.name) != hash {
 			continue

@@ -69,6 +69,7 @@ type process struct {
 	left   int           // arrows until it is killed; 0 is never
 
 	held     atomic.Pointer[state.HeldSlot]
+	inStep   atomic.Pointer[state.HeldSlot] // a place at a serialized step
 	presence *state.Presence
 	leased   context.CancelFunc
 	current  *state.Version

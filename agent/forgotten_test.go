@@ -118,3 +118,19 @@ func TestHeldEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestHeldIsWhatIsHeld: a node that gave its slot back, because its step may fail everywhere first, has none to put back later; one that failed otherwise
+// keeps its slot and knows which.
+func TestHeldIsWhatIsHeld(t *testing.T) {
+	for options, holds := range map[string]bool{"{failAfterAllTargetsRan: true}": false, "{}": true} {
+		h := newHost(t, "steps: [{name: one, action: cmd.run, parameters: {cmd: 'false'}, runOptions: "+options+"}]\n")
+		h.pull()
+		local, err := state.LoadLocal(h.Paths.State)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (local.Held != nil) != holds || holds && local.Held.Fence == 0 {
+			t.Errorf("%s: %+v", options, local.Held)
+		}
+	}
+}

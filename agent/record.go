@@ -19,7 +19,9 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 	switch {
 	case report.Failed():
 		p.local.Failed, p.local.Failures, p.local.LastFailure = v.ID, p.local.Failures+1, time.Now().UTC()
-		return nil, errors.Join(turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report)), p.local.Save(p.config.Paths.State))
+		err := turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report))
+		p.local.Held = turn.Slot() // a late failure gives it back
+		return nil, errors.Join(err, p.local.Save(p.config.Paths.State))
 	case report.Pending():
 		return nil, p.pause(ctx, v, turn, report)
 	}
@@ -61,7 +63,8 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 		if p.left {
 			st = p.waitStatus(v, p.out.Wait)
 		}
-		return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...)
+		p.local.Held = turn.Slot() // none where a step that waited for others gave it back
+		return errors.Join(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...), p.local.Save(p.config.Paths.State))
 	}
 	st := p.status(v, report.Why())
 	st.Kind, st.Clear = state.WaitInRun, inRunClear(v)

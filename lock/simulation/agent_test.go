@@ -366,14 +366,14 @@ func (x *execution) settleFailed(ctx context.Context) error {
 	if err == nil && !x.fleet.told(x.store, x.name, began) {
 		x.fleet.breaks("%s failed (%s), and the fleet does not know", x.name, x.failed)
 	}
-	return errors.Join(err, x.save(func(d *disk) { d.Failed, d.Failures = x.version.ID, d.Failures+1 }))
+	return errors.Join(err, x.save(func(d *disk) { d.Failed, d.Failures, d.Held = x.version.ID, d.Failures+1, x.turn.Slot() }))
 }
 
 func (x *execution) settlePending(ctx context.Context) error {
 	st := state.Status{Version: x.version.ID, Reason: x.pending, Gate: "a step", Clear: "no action needed"}
 	if x.stopped != nil {
 		st.Reason = x.stopped.Error()
-		return x.store.SetStatus(ctx, x.name, state.Rollout, state.Pending, st)
+		return errors.Join(x.store.SetStatus(ctx, x.name, state.Rollout, state.Pending, st), x.save(func(d *disk) { d.Held = x.turn.Slot() }))
 	}
 	x.held.Store(nil)
 	return errors.Join(x.turn.Park(ctx, st), x.save(func(d *disk) { d.Parked, d.Held = x.version.Rollout(), nil }))

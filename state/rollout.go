@@ -109,7 +109,7 @@ func (s *Store) ReadClaim(kv *mvccpb.KeyValue) Claim {
 // HeldSlot is the slot, or the place at a serialized step, that a node holds, as the node itself knows it: the fleet's record may forget it.
 type HeldSlot struct {
 	Group string `json:"group,omitempty"`
-	Step  string `json:"step,omitempty"` // the hash of a serialized step; "" is a slot of the group
+	Step  string `json:"step,omitempty"`  // the hash of a serialized step; "" is a slot of the group
 	Fence int64  `json:"fence,omitempty"` // the revision at which it was claimed
 	Claim Claim  `json:"claim"`
 }

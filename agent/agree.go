@@ -29,7 +29,7 @@ func (p *pull) join(ctx context.Context) error {
 	accepted := p.local.Store.Accepted
 	if !p.config.alone() {
 		var back *state.WentBackError
-		p.local.Store, err = store.Guard(ctx, p.config.Node.Name, p.local.Store.Knows(p.local.Held))
+		p.local.Store, err = store.Guard(ctx, p.config.Node.Name, p.local.Store)
 		if err = store.Explain(err); errors.As(err, &back) || errors.As(err, &away) {
 			p.goOnWithout(err, began)
 			return errors.Join(p.putBack(ctx, store, back, p.local.Held), p.dropStore())

@@ -12,7 +12,7 @@ import (
 // the grace time that this node knows better and what it holds, also while a long step runs.
 func (p *pull) compare(ctx context.Context, store *state.Store, seen state.Origin) {
 	held := p.holds()
-	_, err := store.Guard(ctx, p.config.Node.Name, seen.Knows(held...))
+	_, err := store.Guard(ctx, p.config.Node.Name, seen)
 	var back *state.WentBackError
 	if errors.As(err, &back) {
 		p.log.Error(err)

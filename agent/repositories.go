@@ -25,6 +25,11 @@ func isRefusal(err error) bool {
 
 // noteProblems files why repositories could not be followed, in the outcome and in the node's own record, which says since when.
 func (p *pull) noteProblems(own []puller.Head) {
+	var repos []string
+	for _, h := range own {
+		repos = append(repos, h.Repo)
+	}
+	p.local.OnlyTroubles(repos)
 	for _, h := range own {
 		if h.Problem == nil {
 			p.local.NoTrouble(h.Repo)

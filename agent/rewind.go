@@ -64,7 +64,8 @@ func (p *pull) warnRewound(ctx context.Context, current *state.Version, own []pu
 		}
 		relation, err := p.puller.Relate(ctx, puller.Head{Repo: at.Repo, Commit: at.Commit}, puller.Head{Repo: h.Repo, Commit: h.Commit})
 		if err != nil {
-			return err
+			p.log.WithError(err).Warn("whether the fleet went back could not be found out")
+			continue
 		}
 		if relation == puller.Newer {
 			p.out.Warnings = append(p.out.Warnings, fmt.Errorf("repository %[1]q: the fleet went back to %[2]s, a rewind that %[3]s accepted, but the remote of this host "+

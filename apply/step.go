@@ -172,7 +172,7 @@ func (s *running) abandon(ctx context.Context, err error) {
 		s.r.fail(err)
 	default:
 		s.r.Result.State = unknown
-		s.r.fail(fmt.Errorf("%w; %s", err, s.lost()))
+		s.r.fail(fmt.Errorf("%w; %w", err, s.lost()))
 		s.record(true)
 	}
 }

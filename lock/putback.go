@@ -15,9 +15,9 @@ func (t *Turn) Slot() *state.HeldSlot {
 	case t.key == "":
 		return nil
 	case t.step != "":
-		return &state.HeldSlot{Step: state.StepHash(t.step), Fence: t.fence, Claim: t.claimed(t.step)}
+		return &state.HeldSlot{Step: state.StepHash(t.step), Claim: t.claimed(t.step)}
 	}
-	return &state.HeldSlot{Group: t.gate, Fence: t.fence, Claim: t.claimed(t.at)}
+	return &state.HeldSlot{Group: t.gate, Claim: t.claimed(t.at)}
 }
 
 // PutBack claims a place again that its node held before the fleet's record went back in time: whoever looks sees who is in the middle of an

@@ -152,7 +152,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 	}
 	for _, name := range names {
 		if fields[name].required && !seen[name] && !misplaced { // else the file is of another kind
-			d.failf(n, "%s%q is missing", prefix(what), name)
+			d.failf(n, "%s%q %v", prefix(what), name, errMissing)
 		}
 	}
 }

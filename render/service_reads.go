@@ -1,6 +1,7 @@
 package render
 
 import (
+	"slices"
 	"strings"
 	"text/template/parse"
 )
@@ -28,7 +29,7 @@ func (s *source) services(line, col int) []string {
 		}
 		walkPipes(t.Root, func(p *parse.PipeNode) {
 			for _, v := range p.Decl {
-				reads[v.Ident[0]] = append(reads[v.Ident[0]], pipeServices(p, reads)...)
+				reads[v.Ident[0]] = distinct(append(pipeServices(p, reads), reads[v.Ident[0]]...))
 			}
 			if p.Pos <= offset && (at == nil || p.Pos > at.Pos) {
 				at = p
@@ -38,7 +39,13 @@ func (s *source) services(line, col int) []string {
 	if at == nil {
 		return nil
 	}
-	return pipeServices(at, reads)
+	return distinct(pipeServices(at, reads))
+}
+
+// distinct is a list without what stands in it twice.
+func distinct(list []string) []string {
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // walkPipes visits the pipes of actions and blocks in their order, not those in parentheses.

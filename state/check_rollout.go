@@ -18,9 +18,10 @@ func (v *Version) check(k Key) error {
 	for _, one := range slices.Concat(v.Commits, v.Rewound) {
 		c.commit(one)
 	}
-	for i := range v.Commits {
-		one := &v.Commits[i]
-		one.Subject, one.Author = plain.Line(one.Subject, MaxSubject), plain.Line(one.Author, MaxSubject)
+	for _, list := range [][]Commit{v.Commits, v.Rewound} {
+		for i := range list {
+			list[i].Subject, list[i].Author = plain.Line(list[i].Subject, MaxSubject), plain.Line(list[i].Author, MaxSubject)
+		}
 	}
 	c.unless(len(v.Release) <= maxText && !plain.Obeyed(v.Release), "its release is not one line")
 	c.count("seq", v.Seq, math.MaxInt32)

@@ -109,19 +109,8 @@ func (s *Store) ReadClaim(kv *mvccpb.KeyValue) Claim {
 // HeldSlot is the slot, or the place at a serialized step, that a node holds, as the node itself knows it: the fleet's record may forget it.
 type HeldSlot struct {
 	Group string `json:"group,omitempty"`
-	Step  string `json:"step,omitempty"`  // the hash of a serialized step; "" is a slot of the group
-	Fence int64  `json:"fence,omitempty"` // the revision at which it was claimed
+	Step  string `json:"step,omitempty"` // the hash of a serialized step; "" is a slot of the group
 	Claim Claim  `json:"claim"`
-}
-
-// Knows is what a node knows of a record that also holds these places there, which it claimed since it registered.
-func (o Origin) Knows(held ...*HeldSlot) Origin {
-	for _, h := range held {
-		if h != nil {
-			o.Revision = max(o.Revision, h.Fence)
-		}
-	}
-	return o
 }
 
 // Prefixes are those of the keys of such places: of the ones beside it, and of all that a node may hold one of.

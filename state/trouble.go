@@ -36,6 +36,12 @@ func (l *Local) NoTrouble(repo string) {
 	}
 }
 
+// OnlyTroubles forgets those of repositories that the configuration does not name any more.
+func (l *Local) OnlyTroubles(repos []string) {
+	l.Troubles = maps.Clone(l.Troubles)
+	maps.DeleteFunc(l.Troubles, func(repo string, _ Trouble) bool { return repo != "" && !slices.Contains(repos, repo) })
+}
+
 // WorstTrouble is the one to tell first: what is refused before what is only away, in the order of the repositories' names, and last the fleet's
 // version, which a node refuses when it refuses the branch.
 func (l *Local) WorstTrouble() (worst Trouble, any bool) {

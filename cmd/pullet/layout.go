@@ -115,7 +115,7 @@ func (t *table) Flush() error {
 		line = strings.TrimSuffix(line, "\n")
 		cells := strings.LastIndexByte(line, '\t') + 1
 		last = append(last, line[cells:])
-		if _, err := io.WriteString(tabs, line[:cells]+"\n"); err != nil {
+		if _, err := io.WriteString(tabs, oneLine.Replace(line[:cells])+"\n"); err != nil {
 			return err
 		}
 	}
@@ -148,3 +148,6 @@ func beside(margin, cell string, most int) string {
 	}
 	return strings.TrimRight(margin, " ") + "\n" + hang("    ", cell, most)
 }
+
+// oneLine takes out what a tabwriter makes lines or cells of.
+var oneLine = strings.NewReplacer("\f", " ", "\v", " ")

@@ -17,7 +17,7 @@ type skippedHead struct {
 
 // skippedOf says why the fleet is not at the newest commit; nil where it is, or where none is known.
 func skippedOf(o *state.Overview) *skippedHead {
-	if o.Skipped == nil {
+	if o.Skipped == nil || o.Current == nil { // without a version there is nothing that it is newer than
 		return nil
 	}
 	out := &skippedHead{Skipped: *o.Skipped, Why: o.Skipped.Reason}

@@ -89,7 +89,7 @@ func (p *process) join(ctx context.Context) error {
 		ttl = max(pullLease, 3*p.interval)
 	}
 	accepted := p.disk.Store.Accepted
-	origin, err := p.store.Guard(ctx, p.name, p.disk.Store.Knows(p.disk.Held))
+	origin, err := p.store.Guard(ctx, p.name, p.disk.Store)
 	if _, back := errors.AsType[*state.WentBackError](err); back {
 		err = errors.Join(err, p.putBack(ctx, p.store.Doubted()))
 	}
@@ -137,7 +137,7 @@ func (p *process) putBack(ctx context.Context, while clientv3.Cmp) error {
 // compare looks whether the record went back in time, and tells it then which slot the node holds, also while a long step runs.
 func (p *process) compare(ctx context.Context, seen state.Origin) {
 	held := []*state.HeldSlot{p.held.Load(), p.inStep.Load()}
-	_, err := p.store.Guard(ctx, p.name, seen.Knows(held...))
+	_, err := p.store.Guard(ctx, p.name, seen)
 	for _, one := range held {
 		if _, back := errors.AsType[*state.WentBackError](err); back && one != nil {
 			_ = lock.PutBack(ctx, p.store, one, p.store.Doubted()) // the next pull does it again

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -104,19 +105,19 @@ func (s *Store) Idle(ctx context.Context, st Status) (*Blocked, error) {
 
 // Idles asks of the nodes that hold slots, or come first in a queue, whether a pull is at work there: of so many as Follow follows at once.
 func (s *Store) Idles(ctx context.Context, o *Overview) error {
-	var of Status
+	alive := map[string]bool{}
 	for _, claims := range o.Slots {
 		for _, c := range claims {
-			of.Holders = append(of.Holders, Holder{Node: c.Node})
+			alive[c.Node] = o.Alive[c.Node]
 		}
 	}
 	for _, categories := range o.Statuses {
-		of.Holders = append(of.Holders, Holder{Node: categories[Rollout].Ahead})
+		ahead := categories[Rollout].Ahead
+		alive[ahead] = o.Alive[ahead]
 	}
-	for _, node := range of.waitsFor(map[string]bool{}) {
-		if !o.Alive[node] {
-			continue
-		}
+	maps.DeleteFunc(alive, func(_ string, lives bool) bool { return !lives })
+	nodes := slices.Sorted(maps.Keys(alive))
+	for _, node := range nodes[:min(len(nodes), maxFollows)] {
 		b, err := s.idleLease(ctx, node, o.Leases[node])
 		if err != nil {
 			return err

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/pullet/pullet/state"
 )
 
@@ -61,7 +64,8 @@ func (n *nodeStatus) goesOn(o *state.Overview) {
 
 // triesAgain says that the halt which the node's failure caused was lifted since.
 func (n *nodeStatus) triesAgain(o *state.Overview) {
-	for group, g := range o.Gates {
+	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
+		g := o.Gates[group]
 		roster := o.Rosters[group]
 		its := group == state.AllGroups || group == state.GroupOf(n.Role) || roster != nil && roster.Has(n.Node)
 		if its && g.State != state.Halted && g.Resumed != "" && g.At.After(n.Since) {

@@ -139,10 +139,11 @@ func (a *app) resume(ctx context.Context, store *state.Store, r resuming) error 
 		return err
 	}
 	lifted, err := r.lift(ctx, store, o)
-	if err != nil {
-		return err
+	if err == nil {
+		o, err = store.Overview(ctx, false)
 	}
-	if o, err = store.Overview(ctx, false); err != nil {
+	if err != nil {
+		lifted.printLifted(a.err, false)
 		return err
 	}
 	left := stopsOf(o)

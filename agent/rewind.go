@@ -91,7 +91,7 @@ func (p *pull) acceptedBy(ctx context.Context, current *state.Version, had pulle
 		return err == nil && (r == puller.Same || r == puller.Newer)
 	}
 	at, _ := current.Commit(had.Repo)
-	if !follows(c.Commit, offered) || follows(had.Commit, at.Commit) {
+	if c.Commit != offered && (!follows(c.Commit, offered) || follows(had.Commit, at.Commit)) { // a tag that moved forward goes to the very commit
 		return ""
 	}
 	return "the fleet (" + current.By + ")"

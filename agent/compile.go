@@ -224,9 +224,7 @@ func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
 	if w := p.out.Wait; w != nil {
 		saysWait(&st, w)
 	}
-	for _, err := range p.out.Failures {
-		st.Kind, st.Reason, st.Clear, st.Since = "", firstLine(err), "", time.Time{}
-	}
+	p.saysFailure(&st)
 	return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, configuredOf(p.out), st)...)
 }
 

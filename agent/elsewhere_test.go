@@ -41,9 +41,9 @@ func TestRepresentatives(t *testing.T) {
 	}
 }
 
-// TestNoPeerStopsCommits: whatever a node of the inventory registers, commits without a mistake are proposed. One
-// with a mistake is not, unless the facts of the node excuse it.
-func TestNoPeerStopsCommits(t *testing.T) {
+// openStore is the record of a fleet of its own.
+func openStore(t *testing.T) *state.Store {
+	t.Helper()
 	store, err := state.Open(t.Context(), state.Config{Fleet: "default", Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -53,6 +53,13 @@ func TestNoPeerStopsCommits(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return store
+}
+
+// TestNoPeerStopsCommits: whatever a node of the inventory registers, commits without a mistake are proposed. One
+// with a mistake is not, unless the facts of the node excuse it.
+func TestNoPeerStopsCommits(t *testing.T) {
+	store := openStore(t)
 	commits := map[string]struct {
 		base, job string
 		mistaken  bool

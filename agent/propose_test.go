@@ -13,15 +13,7 @@ import (
 // TestProposedIsApplied: what was compiled to be proposed is what the pull applies, once, and the host's own variables are those that it was compiled
 // with. Where the version got a release meanwhile, it is compiled with that.
 func TestProposedIsApplied(t *testing.T) {
-	store, err := state.Open(t.Context(), state.Config{Fleet: "default", Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := store.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	store := openStore(t)
 	v := &state.Version{ID: strings.Repeat("a", 40)}
 	p := proposer(t, store, v, fstest.MapFS{
 		"base/jobs.yaml": {Data: []byte("jobs: {'*': [{name: j}]}")},

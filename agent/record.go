@@ -136,10 +136,15 @@ func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 	if n := len(p.out.Warnings); st.Reason == "" && n > 0 {
 		st.Reason = firstLine(p.out.Warnings[n-1])
 	}
-	for _, e := range p.out.Failures { // a newer commit that this node cannot use is why it lags
-		st.Kind, st.Reason, st.Clear, st.Since = "", firstLine(e), "", time.Time{}
-	}
+	p.saysFailure(&st) // a newer commit that this node cannot use is why it lags
 	return st
+}
+
+// saysFailure says of the node what failed last, if anything did.
+func (p *pull) saysFailure(st *state.Status) {
+	for _, err := range p.out.Failures {
+		st.Kind, st.Reason, st.Clear, st.Since = "", firstLine(err), "", time.Time{}
+	}
 }
 
 // configuredOf is the configured state of a node after a pull. Failed validations are another category.

@@ -1,7 +1,5 @@
 package apply
 
-import "context"
-
 // gathering lets a step that starts belong to a group, if it may.
 func (c *schedule) gathering(t *turn) {
 	if !c.x.mayGroup(t.step) || t.joint != nil {
@@ -25,7 +23,7 @@ func (c *schedule) beside(s *boundStep) bool {
 }
 
 // shut closes the group when no more steps come to it, and makes its files durable while the schedule goes on.
-func (c *schedule) shut(ctx context.Context) {
+func (c *schedule) shut() {
 	g := c.group
 	switch {
 	case g == nil || g.shut || len(g.probing) > 0:
@@ -36,7 +34,7 @@ func (c *schedule) shut(ctx context.Context) {
 	}
 	g.close()
 	go func() {
-		g.err = c.x.harden(ctx, g)
+		g.err = c.x.harden(c.run, g)
 		c.tell(event{durable: g})
 	}()
 }

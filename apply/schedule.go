@@ -113,21 +113,21 @@ func (c *schedule) tell(e event) *turn {
 
 // advance starts what may start now. One of the steps is given to the caller, if it is free to take it.
 func (c *schedule) advance(free bool) *turn {
-	own := c.grant(c.run, free)
+	own := c.grant(free)
 	if c.alive == 0 {
 		close(c.over)
 	} else {
-		c.park(c.run)
+		c.park()
 	}
 	return own
 }
 
 // grant lets the first of the ready steps run for which there is room, and so on. A run that is stopped starts nothing new.
-func (c *schedule) grant(ctx context.Context, free bool) (own *turn) {
+func (c *schedule) grant(free bool) (own *turn) {
 	slices.SortStableFunc(c.ready, func(a, b *turn) int { return a.step.index - b.step.index })
-	stopped := ctx.Err() != nil || c.x.stopped()
+	stopped := c.run.Err() != nil || c.x.stopped()
 	if !stopped {
-		joints(ctx, c.ready)
+		joints(c.run, c.ready)
 	}
 	c.ready = slices.DeleteFunc(c.ready, func(t *turn) bool {
 		if t.goOn == nil && stopped || !c.room(t) && !stopped {
@@ -147,7 +147,7 @@ func (c *schedule) grant(ctx context.Context, free bool) (own *turn) {
 		}
 		return true
 	})
-	c.shut(ctx)
+	c.shut()
 	return own
 }
 
@@ -213,7 +213,7 @@ func (c *schedule) aside(s *boundStep, why string, wait func()) {
 }
 
 // park gives the node's slot to others when all that goes on here waits for other nodes.
-func (c *schedule) park(ctx context.Context) {
+func (c *schedule) park() {
 	if c.x.Gates == nil || c.alive > len(c.apart) {
 		return
 	}
@@ -221,11 +221,11 @@ func (c *schedule) park(ctx context.Context) {
 	for _, s := range slices.SortedFunc(maps.Keys(c.apart), func(a, b *boundStep) int { return a.index - b.index }) {
 		why = append(why, c.apart[s])
 	}
-	if err := c.x.settle(ctx); err != nil { // the next node may count on it
+	if err := c.x.settle(c.run); err != nil { // the next node may count on it
 		c.x.stopBecause(err)
 		return
 	}
-	if err := c.x.Gates.Park(ctx, strings.Join(why, "; ")); err != nil && c.x.Log != nil {
+	if err := c.x.Gates.Park(c.run, strings.Join(why, "; ")); err != nil && c.x.Log != nil {
 		c.x.Log.WithError(err).Warn("the slot could not be given back while the node waits for others")
 	}
 }

@@ -101,7 +101,7 @@ func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string)
 	}
 	gate := r.view.Gate
 	gate.Clock = true
-	return append(ops, clock, t.store.GateOp(q.rollout(), t.gate, gate)), &gate, nil
+	return append(ops, clock, t.gateOp(gate)), &gate, nil
 }
 
 // wind writes the progress deadline anew.

@@ -34,7 +34,6 @@ func (t *Turn) StopStep(ctx context.Context, reason string, how Failure) error {
 		if err != nil {
 			return err
 		}
-		gate.Step = t.step
 		told := counted(gate, node) // also by an attempt whose answer was lost, which freed the claim
 		if how == Host {
 			faults(&gate, node, reason, t.req.Rules.hostFailures(t.size))
@@ -44,7 +43,7 @@ func (t *Turn) StopStep(ctx context.Context, reason string, how Failure) error {
 		gateKey := t.store.GateKey(t.req.rollout(), t.gate)
 		done, err := t.store.Client.Txn(ctx).
 			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(gateKey), "=", rev))...).
-			Then(append(t.freeOps(), t.store.GateOp(t.req.rollout(), t.gate, gate))...).
+			Then(append(t.freeOps(), t.gateOp(gate))...).
 			Else(clientv3.OpGet(gateKey, clientv3.WithKeysOnly())).Commit()
 		switch {
 		case err != nil:
@@ -69,12 +68,12 @@ func (t *Turn) GoOnStep(ctx context.Context) error {
 			return err
 		}
 		if halted && len(gate.Failed) == 0 && len(gate.Hosts) <= t.req.Rules.hostFailures(t.size) {
-			gate = state.Gate{State: "open", Hosts: gate.Hosts, Step: t.step}
+			gate = state.Gate{State: "open", Hosts: gate.Hosts}
 		}
 		gateKey := t.store.GateKey(t.req.rollout(), t.gate)
 		done, err := t.store.Client.Txn(ctx).
 			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(gateKey), "=", rev))...).
-			Then(t.store.GateOp(t.req.rollout(), t.gate, gate), t.store.RingOp()).
+			Then(t.gateOp(gate), t.store.RingOp()).
 			Else(clientv3.OpGet(gateKey, clientv3.WithKeysOnly())).Commit()
 		switch {
 		case err != nil || done.Succeeded:

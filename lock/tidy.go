@@ -131,11 +131,16 @@ func (t *Turn) yield(ctx context.Context, r *reading) error {
 
 // setGate writes the pool's own gate if it did not move.
 func (t *Turn) setGate(ctx context.Context, r *reading, gate state.Gate, more ...clientv3.Op) error {
-	gate.Step = t.step
 	_, err := t.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(t.store.GateKey(t.req.rollout(), t.gate)), "=", r.gateRev)).
-		Then(append(more, t.store.GateOp(t.req.rollout(), t.gate, gate), t.store.RingOp())...).Commit()
+		Then(append(more, t.gateOp(gate), t.store.RingOp())...).Commit()
 	return err
+}
+
+// gateOp writes the pool's own gate, which says what it guards.
+func (t *Turn) gateOp(gate state.Gate) clientv3.Op {
+	gate.Step = t.step
+	return t.store.GateOp(t.req.rollout(), t.gate, gate)
 }
 
 // reclaim takes a claim back from a node that does not answer, and records it. The store itself says that the node's lease ended.

@@ -63,17 +63,7 @@ func TestIncarnations(t *testing.T) {
 		"other ids, token": {change: func(e *etcdOf, backup string) { e.restores(backup, "another") }, doubt: "restored or replaced: etcd's cluster id was "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			short, err := os.MkdirTemp("", "etcd")
-			must(t, err)
-			defer os.RemoveAll(short)
-			e := &etcdOf{t: t, dir: filepath.Join(short, "a")}
-			e.start()
-			_, err = e.node.Register(ctx, Node{Name: "n1"}, Alive{Owner: "n1"}, nil, time.Minute)
-			must(t, err)
-			for range 2 * leadSlack {
-				_, err := e.node.Client.Put(ctx, e.node.key("x"), "")
-				must(t, err)
-			}
+			short, e := usedEtcd(t)
 			was, seen, err := get[Incarnation](ctx, e.node, e.node.IncarnationKey())
 			if must(t, err); seen == 0 || was.Lead == nil {
 				t.Fatalf("the first registration recorded %+v at %d", was, seen)
@@ -163,26 +153,34 @@ func (e *etcdOf) save(backup string) {
 	must(e.t, err, to.Close())
 }
 
+// usedEtcd is an etcd at which a node registered, and whose raft log has grown since, with the directory for it and its backups: its path is short, as
+// those of sockets have to be.
+func usedEtcd(t *testing.T) (short string, e *etcdOf) {
+	t.Helper()
+	short, err := os.MkdirTemp("", "etcd")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(short) }) // an etcd that a failed test leaves may still write
+	e = &etcdOf{t: t, dir: filepath.Join(short, "a")}
+	e.start()
+	_, err = e.node.Register(ctx, Node{Name: "n1"}, Alive{Owner: "n1"}, nil, time.Minute)
+	must(t, err)
+	for range 2 * leadSlack {
+		_, err := e.node.Client.Put(ctx, e.node.key("x"), "")
+		must(t, err)
+	}
+	return short, e
+}
+
 // TestAcceptedOnce: an operator accepts a restored record once, also where only nodes that come later would see in etcd's ids that it was restored.
 func TestAcceptedOnce(t *testing.T) {
 	for _, token := range []string{"etcd-cluster", "another"} {
-		short, err := os.MkdirTemp("", "etcd")
-		must(t, err)
-		defer os.RemoveAll(short)
-		e := &etcdOf{t: t, dir: filepath.Join(short, "a")}
-		e.start()
-		_, err = e.node.Register(ctx, Node{Name: "n1"}, Alive{Owner: "n1"}, nil, time.Minute)
-		must(t, err)
-		for range 2 * leadSlack {
-			_, err := e.node.Client.Put(ctx, e.node.key("x"), "")
-			must(t, err)
-		}
+		short, e := usedEtcd(t)
 		backup := filepath.Join(short, "backup")
 		e.save(backup)
 		e.stop()
 		e.restores(backup, token)
 		e.start()
-		_, err = e.node.Client.Txn(ctx).Then(e.node.doubtOp("n1", "its own record went back", time.Time{})).Commit()
+		_, err := e.node.Client.Txn(ctx).Then(e.node.doubtOp("n1", "its own record went back", time.Time{})).Commit()
 		must(t, err)
 		must(t, e.node.Accept(ctx, "ada"))
 		was, seen, err := get[Incarnation](ctx, e.node, e.node.IncarnationKey())

@@ -158,8 +158,9 @@ func versionsIn(ctx context.Context, store *state.Store, o *state.Overview) ([]s
 	for _, v := range history {
 		words = append(words, v.Release, state.Short(v.ID))
 	}
+	named := releases(o)
 	for _, id := range o.Running {
-		words = append(words, releases(o)[id], state.Short(id))
+		words = append(words, named[id], state.Short(id))
 	}
 	return words, nil
 }

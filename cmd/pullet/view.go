@@ -67,7 +67,7 @@ const (
 
 // viewOf sums the fleet's record up.
 func viewOf(o *state.Overview) *fleetStatus {
-	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: []state.GroupGate{}, names: releases(o), held: slotsByNode(o), none: o.NoVersion(), Switches: o.Switches}
+	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: stopsOf(o).Halts, names: releases(o), held: slotsByNode(o), none: o.NoVersion(), Switches: o.Switches}
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		n := v.node(o, o.Nodes[name])
 		v.Nodes = append(v.Nodes, n)
@@ -80,11 +80,6 @@ func viewOf(o *state.Overview) *fleetStatus {
 	never := awaited(o)
 	v.Nodes, v.Decommissioned = append(v.Nodes, never...), stillListed(o)
 	v.Counts[missing] += len(never)
-	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
-		if g := o.Gates[group]; g.State == state.Halted {
-			v.Halted = append(v.Halted, state.GroupGate{Group: group, Gate: g})
-		}
-	}
 	v.Waits = waitsOf(o, v.Nodes)
 	for _, n := range v.Nodes {
 		if n.Parked {

@@ -114,7 +114,7 @@ func TestHostileListings(t *testing.T) {
 // TestNamesThatNobodyHas: references that git would not accept are left out.
 func TestNamesThatNobodyHas(t *testing.T) {
 	srv := httptest.NewServer(&evil{refs: func(w io.Writer) {
-		for i, name := range []string{"refs/heads/main", "refs/heads/../../x", "refs/heads/\x1b[2J", "refs/heads/a\x7f", "refs/tags/x.lock", "/etc/passwd", "refs/heads/.x", "refs/heads/a b"} {
+		for i, name := range []string{"refs/heads/main", "refs/heads/../../x", "refs/heads/\x1b[2J", "refs/heads/a\x7f", "refs/tags/x.lock", "/etc/passwd", "refs/heads/.x", "refs/heads/a b", "refs/heads/-x"} {
 			line(w, fmt.Sprintf("%040x %s\n", i+1, name))
 		}
 		fmt.Fprint(w, "0000")

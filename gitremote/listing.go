@@ -147,16 +147,8 @@ func (p *listingParser) add(line []byte) error {
 	return nil
 }
 
-// validName says whether a name is one that git accepts below refs/.
+// validName says whether git accepts a name below refs/. C1 control characters are refused beyond that: names are printed.
 func validName(name string) bool {
-	if !strings.HasPrefix(name, "refs/") || len(name) > maxName || strings.ContainsAny(name, " ~^:?*[\\\x7f") ||
-		strings.Contains(name, "..") || strings.Contains(name, "@{") || strings.HasSuffix(name, ".") {
-		return false
-	}
-	for part := range strings.SplitSeq(name, "/") {
-		if part == "" || part[0] == '.' || strings.HasSuffix(part, ".lock") {
-			return false
-		}
-	}
-	return !strings.ContainsFunc(name, func(r rune) bool { return r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 || r == '\uFFFD' })
+	return strings.HasPrefix(name, "refs/") && len(name) <= maxName && plumbing.ReferenceName(name).Validate() == nil &&
+		!strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 && r < 0xa0 || r == '\uFFFD' })
 }

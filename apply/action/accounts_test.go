@@ -149,21 +149,8 @@ func TestOwnUserStays(t *testing.T) {
 // said about a bad one.
 func TestPasswordsAreNotSeen(t *testing.T) {
 	needRoot(t)
-	bin := t.TempDir()
-	log := filepath.Join(bin, "log")
-	for _, tool := range []string{"useradd", "usermod", "chpasswd"} {
-		real, err := exec.LookPath(tool)
-		if err != nil {
-			t.Fatal(err)
-		}
-		script := fmt.Sprintf("#!/bin/sh\necho %s \"$@\" >> %s\nexec %s \"$@\"\n", tool, log, real)
-		if err := os.WriteFile(filepath.Join(bin, tool), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
 	s := newScene(t, people(home)...)
-	o := s.options()
-	o.Host.Env = map[string]string{"PATH": bin + ":/usr/sbin:/usr/bin:/sbin:/bin"}
+	o, log := s.loggedTools()
 	for _, params := range []string{"{name: bob, password: '" + hash + "'}", "{name: alice, password: '" + other + "', shell: /bin/bash}"} {
 		report, err := s.mustBind("user.present", params).Run(context.Background(), o)
 		if err != nil || report.Steps[0].Outcome != apply.Changed {
@@ -181,6 +168,46 @@ func TestPasswordsAreNotSeen(t *testing.T) {
 	}
 	if _, err := s.bind("user.present", "{name: bob, password: sEcret}"); err == nil || strings.Contains(err.Error(), "sEcret") {
 		t.Errorf("the mistake shows the password: %v", err)
+	}
+}
+
+// loggedTools are options with which each tool for accounts logs its command line before it runs.
+func (s *scene) loggedTools() (o apply.Options, log string) {
+	s.t.Helper()
+	bin := s.t.TempDir()
+	log = filepath.Join(bin, "log")
+	for _, tool := range []string{"useradd", "usermod", "chpasswd"} {
+		real, err := exec.LookPath(tool)
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		script := fmt.Sprintf("#!/bin/sh\necho %s \"$@\" >> %s\nexec %s \"$@\"\n", tool, log, real)
+		if err := os.WriteFile(filepath.Join(bin, tool), []byte(script), 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	o = s.options()
+	o.Host.Env = map[string]string{"PATH": bin + ":/usr/sbin:/usr/bin:/sbin:/bin"}
+	return o, log
+}
+
+// TestToolsOfAChange: a change runs only the tools that it needs.
+func TestToolsOfAChange(t *testing.T) {
+	needRoot(t)
+	for params, want := range map[string]string{
+		"{name: bob, group: users, createHome: false}": "useradd --root %s -g users -M bob\n",
+		"{name: alice, password: '" + other + "'}":     "chpasswd --root %s -e\n",
+		"{name: alice, locked: true}":                  "usermod --root %s -L alice\n",
+	} {
+		s := newScene(t, people(home)...)
+		want = fmt.Sprintf(want, s.root)
+		o, log := s.loggedTools()
+		if _, err := s.mustBind("user.present", params).Run(context.Background(), o); err != nil {
+			t.Fatal(err)
+		}
+		if ran, err := os.ReadFile(log); string(ran) != want {
+			t.Errorf("%s: the tools ran as %q, want %q %v", params, ran, want, err)
+		}
 	}
 }
 

@@ -107,15 +107,20 @@ func ownerOf(t *testing.T, path string) (uid, gid int) {
 func TestOwners(t *testing.T) {
 	needRoot(t)
 	users := []string{"f files/passwd 644 root:x:0:0::/:/bin/sh\nsvc:x:4711:4712::/:/bin/sh\n", "f files/group 644 grp:x:4713:\n", "l etc /files"}
-	s := newScene(t, append(users, "f kept 600 old")...)
-	if err := os.Chown(s.path("kept"), 4000, 4001); err != nil {
-		t.Fatal(err)
+	s := newScene(t, append(users, "f kept 600 old", "f taken 600 old", "f given 600 old")...)
+	for _, name := range []string{"kept", "taken", "given"} {
+		if err := os.Chown(s.path(name), 4000, 4001); err != nil {
+			t.Fatal(err)
+		}
 	}
 	s.mustRun("file.managed", "{name: /f, content: x, owner: svc, group: grp, mode: '4755'}")
 	s.mustRun("file.managed", "{name: /n, content: x, owner: 4800, group: '4801'}")
 	s.mustRun("file.managed", "{name: /kept, content: new}")
+	s.mustRun("file.managed", "{name: /taken, content: new, owner: 0, group: 0}")
+	s.mustRun("file.managed", "{name: /given, content: new, owner: svc, group: grp}")
 	s.mustRun("file.directory", "{name: /d, owner: svc}")
-	for name, want := range map[string][2]int{"f": {4711, 4713}, "n": {4800, 4801}, "kept": {4000, 4001}, "d": {4711, os.Getegid()}} {
+	for name, want := range map[string][2]int{"f": {4711, 4713}, "n": {4800, 4801}, "kept": {4000, 4001}, "taken": {0, 0}, "given": {4711, 4713},
+		"d": {4711, os.Getegid()}} {
 		if uid, gid := ownerOf(t, s.path(name)); uid != want[0] || gid != want[1] {
 			t.Errorf("%s: owner %d:%d, want %v", name, uid, gid, want)
 		}

@@ -286,7 +286,7 @@ func (p *userPlan) possible() error {
 // make carries the plan out.
 func (p *userPlan) make(ctx context.Context, h *apply.Host) error {
 	name := p.want.Name
-	if p.tool == "useradd" || len(p.args) > 0 {
+	if len(p.args) > 0 { // a new user always has some
 		if err := accountTool(ctx, h, "", p.tool, append(p.args, name)...); err != nil {
 			return busyHint(err, name)
 		}

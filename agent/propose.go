@@ -36,7 +36,11 @@ func (p *pull) mayPropose(ctx context.Context, current, next *state.Version) (bo
 		p.skips(ctx, current, next, state.SkipLacking, lacking.Gate+": "+lacking.Reason)
 		return false, nil
 	}
-	p.skips(ctx, current, next, state.SkipBroken, whyBroken(err))
+	kind := state.SkipBroken
+	if _, compilesHere := errors.AsType[*elsewhereError](err); compilesHere {
+		kind = state.SkipElsewhere
+	}
+	p.skips(ctx, current, next, kind, whyBroken(err))
 	p.out.Failures = append(p.out.Failures, notProposed(next, err))
 	return false, nil
 }

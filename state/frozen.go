@@ -100,9 +100,5 @@ func (f *Freeze) Same(other *Freeze) bool {
 // Ended reports that the time of a freeze is over, for a node that cannot ask etcd. The time counts from when the node learned of it: the clock of who
 // set it may be wrong, and that of this host may have been set since.
 func (f *Freeze) Ended(boot string) bool {
-	seen := f.Seen
-	if seen.IsZero() { // a record of an older pullet
-		seen = f.At
-	}
-	return !f.Until.IsZero() && since(seen, f.Boot, f.Up, boot) > f.Until.Sub(f.At)
+	return !f.Until.IsZero() && since(f.Seen, f.Boot, f.Up, boot) > f.Until.Sub(f.At)
 }

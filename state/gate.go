@@ -75,7 +75,7 @@ func (g GroupGate) Scope() string {
 		return "the rollout"
 	case g.Step != "":
 		return "step " + g.Step
-	case strings.HasPrefix(g.Group, "step-"): // written by an older pullet
+	case strings.HasPrefix(g.Group, "step-"): // its record cannot be read, and its key has no name
 		return "a serialized step"
 	}
 	return "role " + g.Group

@@ -55,6 +55,7 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 		return nil, err
 	}
 	o.Skipped = o.Skipped.Beside(o.Current, o.Held)
+	o.clones()
 	return o, s.gates(ctx, o)
 }
 
@@ -157,6 +158,16 @@ func (o *Overview) host(s *Store, node string, kv *mvccpb.KeyValue) {
 	a, err := Read[Alive](s, kv)
 	if err == nil && !slices.ContainsFunc(o.Hosts[node], func(b Alive) bool { return a.mark() == b.mark() }) {
 		o.Hosts[node] = append(o.Hosts[node], a)
+	}
+}
+
+// clones says of the nodes that several hosts run under one name that they failed: none of these hosts may write it.
+func (o *Overview) clones() {
+	for node, hosts := range o.Hosts {
+		if n, known := o.Nodes[node]; known && len(hosts) > 1 {
+			st := Status{Version: o.Running[node], Release: o.Releases[o.Running[node]], Reason: Cloned(node, hosts), Clear: ClonedClear(node), Kind: WaitClone, Time: n.LastSeen}
+			file(o.Statuses, node, Configured, StatusLine{State: Failed, Status: st})
+		}
 	}
 }
 

@@ -15,11 +15,12 @@ type Skipped struct {
 
 // Why a newer commit is skipped.
 const (
-	SkipBroken   = "broken"   // it does not compile
-	SkipBad      = "bad"      // it halted or was undone before
-	SkipHeld     = "held"     // the fleet is held at its version
-	SkipCanaries = "canaries" // those of the fleet's version are not through
-	SkipLacking  = "lacking"  // a service that nobody has announced
+	SkipBroken    = "broken"    // it does not compile for the node that says so
+	SkipElsewhere = "elsewhere" // it does for that one, and not for others
+	SkipBad       = "bad"       // it halted or was undone before
+	SkipHeld      = "held"      // the fleet is held at its version
+	SkipCanaries  = "canaries"  // those of the fleet's version are not through
+	SkipLacking   = "lacking"   // a service that nobody has announced
 )
 
 func (s *Skipped) check(k Key) error {
@@ -32,9 +33,16 @@ func (s *Skipped) check(k Key) error {
 	return c.err
 }
 
-// Says reports that a record says the same, whoever wrote it.
+// Says reports that a record says the same, whoever wrote it. Where it names a node for which the commit compiles, another one for which it does not
+// has nothing to add: else they would write in turns.
 func (s *Skipped) Says(o *Skipped) bool {
-	return s != nil && o != nil && s.ID == o.ID && s.Over == o.Over && s.Kind == o.Kind && (s.By != o.By || s.Reason == o.Reason)
+	switch {
+	case s == nil || o == nil || s.ID != o.ID || s.Over != o.Over:
+		return false
+	case s.By == o.By:
+		return s.Kind == o.Kind && s.Reason == o.Reason
+	}
+	return s.Kind == o.Kind || s.Kind == SkipElsewhere && o.Kind == SkipBroken
 }
 
 // Beside is what the fleet skips beside its version; nil where that is not so any more.

@@ -214,7 +214,7 @@ func setText(p *state.Switch) string {
 // haltedText is since when something is halted, by whom and why.
 func haltedText(g state.GroupGate) string {
 	since := " " + ago(g.At) + " ago"
-	if g.At.IsZero() { // an older pullet halted it
+	if g.At.IsZero() { // its record cannot be read
 		since = ""
 	}
 	if g.By != "" {

@@ -37,8 +37,10 @@ func skippedOf(o *state.Overview) *skippedHead {
 		out.Why, out.Clear = "newer commits wait for the canaries of "+current.String(), state.NoAction
 	case state.SkipLacking:
 		out.Clear = "start a host that offers it, by base/services.yaml or service.publish"
+	case state.SkipElsewhere: // rollout start compiles it for the host on which it is typed
+		out.Clear = "push a commit that mends it, or roll it out anyway, on " + out.By + ": pullet rollout start " + out.revisions()
 	default:
-		out.Clear = "push a commit that mends it, or roll it out all the same: pullet rollout start " + out.revisions()
+		out.Clear = "push a commit that mends it"
 	}
 	return out
 }

@@ -148,9 +148,9 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.waitsAt(checked)
 	}
 	out.refresh(o)
-	if hosts := o.Hosts[n.Name]; len(hosts) > 1 {
-		out.State, out.Why, out.Clear = failed, state.Cloned(n.Name, hosts), state.ClonedClear(n.Name)
-		out.Since, out.Parked = n.LastSeen, false
+	if c.Kind == state.WaitClone && c.State == state.Failed {
+		out.State = failed
+		out.waitsAt(c)
 		return out
 	}
 	if c, held := v.held[n.Name]; held && (out.State == upToDate || out.State == pending) { // of another version, or the fleet forgot the status

@@ -18,7 +18,7 @@ func (p *pull) frozen(ctx context.Context, begins *state.Version) (bool, error) 
 	if f == nil || p.store == nil && f.Ended(apply.Boot()) { // etcd ends it by its own clock
 		return false, nil
 	}
-	p.out.Wait = (&lock.Switched{What: f.Scope, Clear: "pullet enable --" + f.Scope, Switch: f.Switch}).Frozen()
+	p.out.Wait = lock.Frozen(f.Scope, f.Switch)
 	return true, nil
 }
 

@@ -119,7 +119,7 @@ func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 	defer p.waitMu.Unlock()
 	st := p.status(v, "")
 	saysWait(&st, w)
-	st.Gate, st.Holders, st.Ahead, st.Since = w.Gate, w.Holders, w.Ahead, st.Time
+	st.Holders, st.Ahead, st.Since = w.Holders, w.Ahead, st.Time
 	if before := p.before; before.Version == v.ID && before.Gate == w.Gate {
 		st.Since = before.Time
 		if !before.Since.IsZero() {
@@ -132,7 +132,7 @@ func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 
 // saysWait puts into a status what the node waits for.
 func saysWait(st *state.Status, w *lock.Wait) {
-	st.Kind, st.Reason, st.Clear, st.Halt = w.Kind, w.Gate+": "+w.Reason, w.Clear, w.Halt
+	st.Kind, st.Gate, st.Reason, st.Clear, st.Halt = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Clear, w.Halt
 }
 
 // waitsNoMore forgets for what the node waited: it has its place.

@@ -232,20 +232,19 @@ func (t *Turn) switches(r *reading, a *answers) {
 		if len(kvs) == 0 || enabled || r.view.Switch != nil {
 			continue
 		}
-		w := &Switched{What: c.String(), Clear: "pullet enable --" + c.String(), Switch: s.ReadSwitch(kvs[0])}
+		w := newSwitched(c.String(), s.ReadSwitch(kvs[0]))
 		if enabled = w.Enabled && (w.Version == "" || !t.slots || w.Version == t.req.Version.ID); !enabled {
 			r.view.Switch, r.switchKey = w, s.SwitchKey(c)
 		}
 	}
 	for _, all := range []struct {
-		set              []*mvccpb.KeyValue
-		key, what, clear string
-	}{{doubt, s.DoubtKey(), state.StoreScope, acceptStore}, {pause, s.PauseKey(), state.PauseScope, "pullet rollout resume"}} {
+		set       []*mvccpb.KeyValue
+		key, what string
+	}{{doubt, s.DoubtKey(), state.StoreScope}, {pause, s.PauseKey(), state.PauseScope}} {
 		if len(all.set) == 0 || r.view.Switch != nil {
 			continue
 		}
-		w := &Switched{What: all.what, Clear: all.clear, Switch: s.ReadSwitch(all.set[0])}
-		r.view.Switch, r.switchKey = w, all.key
+		r.view.Switch, r.switchKey = newSwitched(all.what, s.ReadSwitch(all.set[0])), all.key
 	}
 }
 

@@ -19,14 +19,6 @@ const acceptStore = "see in pullet status that nobody is in the middle of an upg
 // forAll reports a word that keeps everybody from being admitted, and lets those go on who are.
 func (s *Switched) forAll() bool { return s.What == state.PauseScope || s.What == state.StoreScope }
 
-// Frozen is the wait of a node whose changes are all stopped.
-func (s *Switched) Frozen() *Wait {
-	w := s.wait()
-	w.Kind, w.Gate, w.Since = state.WaitFreeze, s.What+" (all changes disabled)", s.At
-	w.Reason += "; drift is not corrected either"
-	return w
-}
-
 func (s *Switched) wait() *Wait {
 	w := &Wait{Kind: state.WaitDisabled, Gate: s.What + " (disabled)", Reason: "disabled", Clear: s.Clear}
 	switch {

@@ -61,18 +61,28 @@ func (s *Store) ordersOf(node, role string, answers []*pb.ResponseOp) (o Orders)
 			o.Commands = append(o.Commands, k.Word)
 		}
 	}
+	set := map[string]Switch{}
 	for i, c := range scopesOf(node, role) {
 		for _, kv := range answers[1+i].GetResponseRange().Kvs {
-			w := s.ReadSwitch(kv)
-			if !w.Enabled && w.AllChanges {
-				o.Freeze, o.Scope = &w, c
-			}
-			if w.Enabled || w.AllChanges { // a switch that is off lifts none of a wider scope
-				return o
-			}
+			set[c.String()] = s.ReadSwitch(kv)
 		}
 	}
+	o.Freeze, o.Scope = FreezeOf(set, node, role)
 	return o
+}
+
+// FreezeOf is the switch that stops all changes of a node, of those that are set by scope: host over role over global; nil where none does.
+func FreezeOf(set map[string]Switch, node, role string) (*Switch, Scope) {
+	for _, c := range scopesOf(node, role) {
+		w, ok := set[c.String()]
+		switch {
+		case ok && w.Enabled:
+			return nil, Scope{}
+		case ok && w.AllChanges: // one that is only off lifts none of a wider scope
+			return &w, c
+		}
+	}
+	return nil, Scope{}
 }
 
 // Freeze is the switch that stops all changes of this node, as it knew it last: it holds also while etcd is away.

@@ -137,6 +137,16 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 	}
 }
 
+// In reports that the gate of a group holds for a node: of all groups, of the one whose roster has it, or, where none does, of its role.
+func (o *Overview) In(node, group string) bool {
+	for of, roster := range o.Rosters {
+		if roster.Has(node) {
+			return group == of || group == AllGroups
+		}
+	}
+	return group == AllGroups || group == GroupOf(o.Nodes[node].Role)
+}
+
 // NoVersion is why there is no current version.
 func (o *Overview) NoVersion() error {
 	if o.Unread != nil {

@@ -159,7 +159,7 @@ func (k Key) scope() string {
 
 // OffScope is the switch that keeps a node from changing to a version: "host web1", "role web", "global"; "" is none.
 func OffScope(switches map[string]Switch, node, role, version string) string {
-	for _, c := range []Scope{HostScope(node), RoleScope(role), GlobalScope()} {
+	for _, c := range scopesOf(node, role) {
 		if w, ok := switches[c.String()]; ok {
 			if !w.Enabled || w.Version != "" && w.Version != version {
 				return c.String()

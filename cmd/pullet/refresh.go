@@ -3,7 +3,9 @@ package main
 import (
 	"maps"
 	"slices"
+	"strings"
 
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
 
@@ -15,6 +17,12 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 		return
 	case n.State != waiting:
 		return
+	}
+	if w := lock.Stopped(o, n.Node, n.Halt); w != nil && n.atGate() {
+		n.waitsNow(w)
+		return
+	}
+	switch {
 	case n.lifted(o):
 		n.goesOn(o)
 		return
@@ -27,13 +35,27 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 			return
 		}
 	}
-	for _, group := range []string{state.AllGroups, state.GroupOf(n.Role)} {
-		if g := o.Gates[group]; g.State == state.Halted {
-			n.Clear = g.Clear()
-			return
-		}
-	}
 	n.follow(o)
+}
+
+// atGate reports a wait that ends where an operator stops the node now: it has not begun, or its pull asks again.
+func (n *nodeStatus) atGate() bool {
+	switch n.Kind {
+	case state.WaitSlot, state.WaitTotal, state.WaitQueue, state.WaitRole, state.WaitSoak, state.WaitWindow, state.WaitLimit, state.WaitGrace,
+		state.WaitPause, state.WaitDisabled, state.WaitOneVersion, state.WaitFreeze, state.WaitStore:
+		return true
+	case state.WaitHalt, state.WaitUnknown:
+		return !strings.HasPrefix(n.Halt, "step-") // a serialized step's, in the middle of a run
+	}
+	return false
+}
+
+// waitsNow takes what stops the node now, since when that is so.
+func (n *nodeStatus) waitsNow(w *lock.Wait) {
+	if n.Kind != w.Kind || n.Gate != w.Gate { // else it has waited there for longer
+		n.Since, n.lasts = w.Since, !w.Since.IsZero()
+	}
+	n.Kind, n.Gate, n.Why, n.Clear, n.Halt, n.Holders = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Clear, w.Halt, nil
 }
 
 // lifted reports that what stopped the node at its last pull does not stop it any more.
@@ -41,14 +63,8 @@ func (n *nodeStatus) lifted(o *state.Overview) bool {
 	switch n.Kind {
 	case state.WaitHalt, state.WaitUnknown:
 		return n.Halt != "" && o.Gates[n.Halt].State != state.Halted
-	case state.WaitPause:
-		_, set := o.Switches[state.PauseScope]
-		return !set
-	case state.WaitStore:
-		_, set := o.Switches[state.StoreScope]
-		return !set
-	case state.WaitDisabled, state.WaitFreeze, state.WaitOneVersion:
-		return o.Current != nil && state.OffScope(o.Switches, n.Node, n.Role, o.Current.ID) == ""
+	case state.WaitPause, state.WaitStore, state.WaitDisabled, state.WaitFreeze, state.WaitOneVersion:
+		return o.Current != nil // nothing stops it now
 	}
 	return false
 }
@@ -66,10 +82,11 @@ func (n *nodeStatus) goesOn(o *state.Overview) {
 func (n *nodeStatus) triesAgain(o *state.Overview) {
 	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
 		g := o.Gates[group]
-		roster := o.Rosters[group]
-		its := group == state.AllGroups || group == state.GroupOf(n.Role) || roster != nil && roster.Has(n.Node)
-		if its && g.State != state.Halted && g.Resumed != "" && g.At.After(n.Since) {
+		if o.In(n.Node, group) && g.State != state.Halted && g.Resumed != "" && g.At.After(n.Since) {
 			n.Clear = "resumed since by " + g.Resumed + ": it tries again at its next pull"
+			if f, scope := state.FreezeOf(o.Switches, n.Node, n.Role); f != nil {
+				n.Clear = "resumed since by " + g.Resumed + ": it tries again after pullet enable --" + scope.String()
+			}
 		}
 	}
 }

@@ -137,7 +137,24 @@ func TestStaleWait(t *testing.T) {
 		"lost": {func(o *state.Overview) { o.Alive["web1"] = false },
 			"web1 holds it (alive); web1 does not answer by now|start it again, or give it up: pullet decommission web1"},
 		"halted": {func(o *state.Overview) { o.Gates["web"] = state.Gate{State: state.Halted, Reason: "x"} },
-			"web1 holds it (alive)|push a commit that mends it, or, when it was the host: pullet rollout resume"},
+			"role web (halted): x|push a commit that mends it, or, when it was the host: pullet rollout resume"},
+		"frozen": {func(o *state.Overview) {
+			o.Gates["web"] = state.Gate{State: state.Halted, Reason: "x"}
+			o.Switches = map[string]state.Switch{"global": {AllChanges: true, By: "ada"}}
+		}, "global (all changes disabled): disabled by ada; drift is not corrected either|pullet enable --global"},
+		"frozen twice": {func(o *state.Overview) {
+			o.Switches = map[string]state.Switch{"global": {AllChanges: true, By: "ada"}, "role web": {By: "ada"}, "host web2": {AllChanges: true, By: "bob"}}
+		}, "host web2 (all changes disabled): disabled by bob; drift is not corrected either|pullet enable --host web2"},
+		"an exception": {func(o *state.Overview) {
+			o.Switches = map[string]state.Switch{"global": {AllChanges: true, By: "ada"}, "host web2": {Enabled: true, By: "bob"}}
+		}, "web1 holds it (alive)|no action needed"},
+		"disabled before paused": {func(o *state.Overview) {
+			o.Switches = map[string]state.Switch{"pause": {By: "ada"}, "role web": {By: "bob", Reason: "disks"}}
+		}, "role web (disabled): disabled by bob: disks|pullet enable --role web"},
+		"paused before halted": {func(o *state.Overview) {
+			o.Switches = map[string]state.Switch{"pause": {By: "ada"}}
+			o.Gates[state.AllGroups] = state.Gate{State: state.Halted, By: "bob"}
+		}, "the rollout (paused): paused by ada|pullet rollout resume"},
 	} {
 		said := state.StatusLine{State: state.Pending, Status: state.Status{
 			Version: "v2", Kind: state.WaitSlot, Reason: "web1 holds it (alive)", Clear: state.NoAction, Holders: []state.Holder{{Node: "web1", Alive: true}},

@@ -25,10 +25,14 @@ type Switch struct {
 // Scope is what a switch is for.
 type Scope struct{ Kind, Name string }
 
-// The scopes of switches: host over role over global.
+// HostScope is the scope of one node. Its switch goes before that of its role.
 func HostScope(node string) Scope { return Scope{"host", node} }
+
+// RoleScope is the scope of a role. Its switch goes before that of the fleet.
 func RoleScope(role string) Scope { return Scope{"role", GroupOf(role)} }
-func GlobalScope() Scope          { return Scope{"global", ""} }
+
+// GlobalScope is the scope of the whole fleet.
+func GlobalScope() Scope { return Scope{"global", ""} }
 
 // PauseScope is where a pause stands among switches.
 const PauseScope = "pause"

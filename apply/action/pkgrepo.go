@@ -150,7 +150,7 @@ func (apt) keyFile(name string, armored bool) (string, error) {
 	return "/etc/apt/keyrings/" + name + map[bool]string{true: ".asc", false: ".gpg"}[armored], nil
 }
 
-func (f apt) leftovers(name string) []string {
+func (apt) leftovers(name string) []string {
 	return []string{"/etc/apt/sources.list.d/" + name + ".sources", "/etc/apt/keyrings/" + name + ".asc", "/etc/apt/keyrings/" + name + ".gpg"}
 }
 
@@ -186,7 +186,7 @@ func (dnf) keyFile(name string, armored bool) (string, error) {
 	return "/etc/pki/rpm-gpg/RPM-GPG-KEY-" + name, nil
 }
 
-func (f dnf) leftovers(name string) []string {
+func (dnf) leftovers(name string) []string {
 	return []string{"/etc/yum.repos.d/" + name + ".repo", "/etc/pki/rpm-gpg/RPM-GPG-KEY-" + name}
 }
 

@@ -53,8 +53,8 @@ func (a *FileBlock) Manages() []apply.Resource {
 }
 
 // part is a part of an edited file, which the action itself removes.
-func (e *Editing) part(what, action string, absent bool, params map[string]any) []apply.Resource {
-	name := path.Clean(e.Name)
+func (a *Editing) part(what, action string, absent bool, params map[string]any) []apply.Resource {
+	name := path.Clean(a.Name)
 	out := apply.Resource{ID: "file " + name + ": " + what, Path: name, Part: true}
 	if !absent {
 		params["name"], params["state"] = name, "absent"

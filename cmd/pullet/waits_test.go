@@ -25,21 +25,21 @@ func TestCures(t *testing.T) {
 		}
 	}
 	seen := map[state.WaitKind]bool{}
-	for _, c := range state.Cures() {
-		if seen[c.Kind] {
-			t.Errorf("%s: it has two cures", c.Kind)
+	for _, c := range cures() {
+		if seen[c.kind] {
+			t.Errorf("%s: it has two cures", c.kind)
 		}
-		seen[c.Kind] = true
-		if row, ok := rows[string(c.Kind)]; !ok || !strings.Contains(row, c.Clear) {
-			t.Errorf("%s: docs/rollouts.md says %q, not %q", c.Kind, row, c.Clear)
+		seen[c.kind] = true
+		if row, ok := rows[string(c.kind)]; !ok || !strings.Contains(row, c.clear) {
+			t.Errorf("%s: docs/rollouts.md says %q, not %q", c.kind, row, c.clear)
 		}
-		file := c.Shown
+		file := c.shown
 		if !strings.HasSuffix(file, ".go") {
 			file = filepath.Join("testdata", "script", file+".txtar")
 		}
 		text, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(text), c.Clear) {
-			t.Errorf("%s: %s does not show %q: %v", c.Kind, file, c.Clear, err)
+		if err != nil || !strings.Contains(string(text), c.clear) {
+			t.Errorf("%s: %s does not show %q: %v", c.kind, file, c.clear, err)
 		}
 	}
 	for name, kind := range waitKinds(t) {

@@ -11,7 +11,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
-	"time"
 )
 
 // core are the packages whose tests are tried without arguments.
@@ -31,6 +30,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	sample := flags.Int("n", 10, "how many mutants of each place")
 	seed := flags.Int("seed", 1, "which mutants")
 	list := flags.Bool("list", false, "print the mutants, and test none")
+	pattern := flags.String("scripts", "", "scripts of the command line that are tried on what the tests of its package do not kill: a pattern of go test -run")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	t := tally{bench: &bench{dir: dir, limits: map[string]time.Duration{}}, out: out, list: *list}
+	t := tally{bench: newBench(dir, os.Stderr), out: out, list: *list}
 	for _, arg := range args {
 		p, err := parsePlace(arg)
 		if err != nil {
@@ -60,10 +60,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return nil
 	}
 	fmt.Fprintf(out, "%d of %d mutants killed by the tests of their packages (seed %d)\n", t.killed, t.tried, *seed)
-	if err := t.scripts(ctx); err != nil {
+	if *pattern == "" {
+		return nil
+	}
+	if err := t.scripts(ctx, scripts(*pattern)); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%d of %d mutants killed (seed %d)\n", t.killed, t.tried, *seed)
+	fmt.Fprintf(out, "%d of %d mutants killed with the scripts %s (seed %d)\n", t.killed, t.tried, *pattern, *seed)
 	return nil
 }
 
@@ -84,7 +87,7 @@ func (t *tally) place(ctx context.Context, all []*mutant, sample int) error {
 			tried++
 			continue
 		}
-		by, err := t.bench.byPackage(ctx, all[0])
+		v, err := t.bench.killer(ctx, suite{pkg: filepath.Dir(all[0].file)}, all[0])
 		if errors.Is(err, errNotCompiled) {
 			continue
 		}
@@ -93,31 +96,31 @@ func (t *tally) place(ctx context.Context, all []*mutant, sample int) error {
 		}
 		tried++
 		t.tried++
-		if t.says("survives its package", all[0], by); by == "" {
+		if t.says(all[0], v); !v.failed() {
 			t.survived = append(t.survived, all[0])
 		}
 	}
 	return nil
 }
 
-// scripts tries the survivors on the scripts of the command line.
-func (t *tally) scripts(ctx context.Context) error {
+// scripts tries the survivors on scripts of the command line.
+func (t *tally) scripts(ctx context.Context, s suite) error {
 	for _, m := range t.survived {
-		by, err := t.bench.byScript(ctx, m)
+		v, err := t.bench.killer(ctx, s, m)
 		if err != nil {
 			return err
 		}
-		t.says("ALIVE", m, by)
+		t.says(m, v)
 	}
 	return nil
 }
 
-// says prints what came of a mutant: which test killed it, or a word for none.
-func (t *tally) says(none string, m *mutant, by string) {
-	if by == "" {
-		fmt.Fprintf(t.out, "%s: %s\n", none, m)
+// says prints what came of a mutant.
+func (t *tally) says(m *mutant, v verdict) {
+	if !v.failed() {
+		fmt.Fprintf(t.out, "ALIVE: %s\n", m)
 		return
 	}
 	t.killed++
-	fmt.Fprintf(t.out, "killed: %s\n    by %s\n", m, by)
+	fmt.Fprintf(t.out, "killed: %s\n    by %s\n", m, v)
 }

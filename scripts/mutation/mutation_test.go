@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"go/ast"
 	"go/importer"
 	"go/parser"
 	"go/token"
 	"go/types"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,14 +110,12 @@ func TestSampleStays(t *testing.T) {
 	}
 }
 
-// TestByPackage builds and tests mutants of a small module: one that its test finds, one that it does not, and one that is no program.
-func TestByPackage(t *testing.T) {
+// small makes a module of files the working directory.
+func small(t *testing.T, files map[string]string) {
+	t.Helper()
 	dir := t.TempDir()
-	for name, text := range map[string]string{
-		"go.mod":      "module " + strings.TrimSuffix(module, "/") + "\n\ngo 1.26\n",
-		"p/p.go":      "package p\n\nfunc Less(a, b int) bool { return a < b }\n",
-		"p/p_test.go": "package p\n\nimport \"testing\"\n\nfunc TestLess(t *testing.T) {\n\tif !Less(1, 2) || Less(2, 1) {\n\t\tt.Fatal()\n\t}\n}\n",
-	} {
+	files["go.mod"] = "module small\n\ngo 1.26\n"
+	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -125,38 +125,86 @@ func TestByPackage(t *testing.T) {
 		}
 	}
 	t.Chdir(dir)
-	b := &bench{dir: t.TempDir(), limits: map[string]time.Duration{}}
-	text, err := os.ReadFile("p/p.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for op, want := range map[string]string{">=": "TestLess", "<=": "", "nothing": errNotCompiled.Error()} {
-		by, err := b.byPackage(context.Background(), &mutant{file: "p/p.go", line: 3, endLine: 3, text: strings.Replace(string(text), "<", op, 1)})
+}
+
+const less = "package p\n\nfunc Less(a, b int) bool { return a < b }\n"
+
+// TestKiller builds and tests mutants of a small module: one that its test finds, one that it does not, and one that is no program.
+func TestKiller(t *testing.T) {
+	small(t, map[string]string{
+		"p/p.go":      less,
+		"p/p_test.go": "package p\n\nimport \"testing\"\n\nfunc TestLess(t *testing.T) {\n\tif !Less(1, 2) || Less(2, 1) {\n\t\tt.Fatal()\n\t}\n}\n",
+	})
+	b := newBench(t.TempDir(), io.Discard)
+	for op, want := range map[string]string{">=": "TestLess fails", "<=": "alive", "nothing": errNotCompiled.Error()} {
+		v, err := b.killer(context.Background(), suite{pkg: "p"}, &mutant{file: "p/p.go", text: strings.Replace(less, "<", op, 1)})
+		got := v.String()
 		if err != nil {
-			by = err.Error()
+			got = err.Error()
+		} else if !v.failed() {
+			got = "alive"
 		}
-		if by != want {
-			t.Errorf("a %s b: killed by %q, want %q", op, by, want)
+		if got != want {
+			t.Errorf("a %s b: %q, want %q", op, got, want)
 		}
 	}
 }
 
-// TestTouched: only scripts that run a line are asked about its mutants.
-func TestTouched(t *testing.T) {
-	profile := filepath.Join(t.TempDir(), "profile")
-	text := "mode: set\n" + module + "lock/a.go:3.10,5.2 2 1\n" + module + "lock/a.go:6.2,8.3 1 0\n" + module + "lock/b.go:3.1,4.2 1 12\n"
-	if err := os.WriteFile(profile, []byte(text), 0o600); err != nil {
+// TestFlakyTestKillsNothing: a test that passes the second time on the mutant, or fails without the fault, is left out. Another test kills.
+func TestFlakyTestKillsNothing(t *testing.T) {
+	for _, failing := range []string{"2", "2 3"} { // runs of the test: the first is without a fault, the second on a mutant, the third without it
+		small(t, map[string]string{"p/p.go": less, "p/p_test.go": fmt.Sprintf(flaky, failing)})
+		var notes strings.Builder
+		b := newBench(t.TempDir(), &notes)
+		for _, m := range [][2]string{{"<=", ""}, {">", "TestLess"}} {
+			v, err := b.killer(context.Background(), suite{pkg: "p"}, &mutant{file: "p/p.go", text: strings.Replace(less, "<", m[0], 1)})
+			if err != nil || v.test != m[1] {
+				t.Errorf("run %s fails, a %s b: killed by %q %v, want %q", failing, m[0], v.test, err, m[1])
+			}
+		}
+		if !strings.Contains(notes.String(), "TestChance is flaky") {
+			t.Errorf("run %s fails: the notes are %q", failing, notes.String())
+		}
+	}
+}
+
+const flaky = `package p
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+func TestChance(t *testing.T) {
+	before, _ := os.ReadFile("runs")
+	if err := os.WriteFile("runs", append(before, 'x'), 0o600); err != nil || strings.Contains(%q, fmt.Sprint(len(before)+1)) {
 		t.Fatal(err)
 	}
-	touch := &touched{blocks: map[string][]block{}}
-	for _, script := range []string{"one", "two"} {
-		if err := touch.read(profile, script); err != nil {
-			t.Fatal(err)
+}
+
+func TestLess(t *testing.T) {
+	if Less(2, 1) {
+		t.Fatal()
+	}
+}
+`
+
+// TestVerdicts: what the output of a test program says.
+func TestVerdicts(t *testing.T) {
+	for out, want := range map[string]string{
+		"--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/one (0.00s)\nFAIL\n":                                        "TestA/one fails",
+		"--- FAIL: TestA (0.00s)\npanic: nil [recovered]\n":                                                       "TestA fails",
+		"panic: test timed out after 1m0s\n\trunning tests:\n\t\tTestB/two (3s)\n\t\tTestC (1s)\n\ngoroutine 5\n": "TestB/two does not end within 1m0s",
+		"panic: nil\n\ngoroutine 7 [running]:\n":                                                                  "no test by name: it panics",
+		"":                                                                                                        "no test by name: it does not end within 1m0s",
+	} {
+		if got := verdictOf(out, time.Minute).String(); got != want {
+			t.Errorf("%q: %s, want %s", out, got, want)
 		}
 	}
-	for line, want := range map[int]string{2: "", 3: "^TestScripts$/^(one|two)$", 5: "^TestScripts$/^(one|two)$", 7: ""} {
-		if got := touch.by(&mutant{file: "lock/a.go", line: line, endLine: line}); got != want {
-			t.Errorf("line %d: %q, want %q", line, got, want)
-		}
+	if got, want := (suite{"p", ""}).only("TestA/b.c").run, `^TestA$/^b\.c$`; got != want {
+		t.Errorf("only TestA/b.c is %s, want %s", got, want)
 	}
 }

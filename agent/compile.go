@@ -87,7 +87,7 @@ func (p *pull) bind(ctx context.Context, repo *render.Repository, v *state.Versi
 	if err != nil {
 		return nil, err
 	}
-	extensions, mistakes := action.LoadExtensions(repo)
+	extensions, mistakes := action.LoadExtensions(repo, action.All())
 	if err := mistakes.Err(); err != nil {
 		return nil, err
 	}

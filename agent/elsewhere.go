@@ -259,7 +259,7 @@ func (p *pull) judge(ctx context.Context, v *state.Version) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	extensions, _ := action.LoadExtensions(repo) // what is wrong there is wrong for this node as well
+	extensions, _ := action.LoadExtensions(repo, action.All()) // what is wrong there is wrong for this node as well
 	specs := slices.Concat(p.actions, extensions.Specs())
 	return &judge{store: p.store, repo: repo, specs: specs, here: p.input(ctx, v)}, nil
 }

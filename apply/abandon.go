@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // hangGrace is how long an action may take to return after its time is over. A command needs up to two killGraces of it.
@@ -152,7 +154,7 @@ func (s *boundStep) look(ctx context.Context, h *Host, g *group) (*seen, error) 
 			return found, err
 		}
 		_, err = at.Lstat()
-		found.gone = notThere(err)
+		found.gone = hostfile.NotThere(err)
 		return found, nil
 	})
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"hash"
+	"iter"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/pullet/pullet/render"
@@ -58,6 +61,7 @@ type Binding struct {
 	Catalog *render.Catalog
 	Step    *render.Step
 
+	specs   map[string]Spec
 	read    hash.Hash      // of what the action read
 	results render.Results // nil before the run
 	run     func(*render.Macro) (string, error)
@@ -85,6 +89,52 @@ func (b Binding) File(name string) ([]byte, error) {
 	data, err := b.Catalog.File(name)
 	b.read.Write(data)
 	return data, err
+}
+
+// Source is the file below files/ that a parameter source names, executed where it is a template.
+func (b Binding) Source(name string, template bool) ([]byte, error) {
+	if err := CheckSource(name); err != nil {
+		return nil, err
+	}
+	data, err := b.File(name)
+	if err != nil {
+		if below, _ := b.Catalog.Below(name); len(below) > 0 {
+			err = fmt.Errorf("files/%s is a directory: add recurse: true", name)
+		}
+		return nil, &ParamError{Param: "source", Err: err}
+	}
+	if template {
+		return b.Template("files/"+name, string(data))
+	}
+	return data, nil
+}
+
+// CheckSource refuses the scheme of Salt's file server in a parameter source: what it would serve is a file of the repository here.
+func CheckSource(source string) error {
+	if name, ok := strings.CutPrefix(source, "salt://"); ok {
+		return BadParam("source", "salt:// is not a path: sources are files of the repository, below files/: write source: %s", name)
+	}
+	return nil
+}
+
+// OtherSteps are the other steps of the host, each with an action that has its parameters and is not bound. Steps whose action does not
+// exist are left out.
+func (b Binding) OtherSteps() iter.Seq2[*render.Step, Action] {
+	return func(yield func(*render.Step, Action) bool) {
+		for _, j := range b.Catalog.Jobs {
+			for _, s := range j.Steps {
+				spec, known := b.specs[s.Action]
+				if !known || s.ID() == b.Step.ID() {
+					continue
+				}
+				act := spec.New()
+				_ = s.Params.Into(act, s.Pos) // its mistakes are reported when it is bound
+				if !yield(s, act) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // ParamError is a mistake in one parameter, which the message then points to.
@@ -138,6 +188,18 @@ type Resource struct {
 	Fills  string         // a directory that is filled with what only the step knows
 	Absent string         // the action that removes it; "" if none does
 	Params map[string]any // of that action
+}
+
+// FileResource is a file, link or directory that a step makes. When it is pruned a copy stays in the state directory; a directory goes only
+// when it is empty.
+func FileResource(name string) Resource {
+	name = path.Clean(name)
+	return Resource{ID: "file " + name, Path: name, Absent: "file.absent", Params: map[string]any{"name": name, "onlyEmpty": true, "backup": true}}
+}
+
+// NamedResource is a resource that an action removes by its name.
+func NamedResource(kind, name, absent string) Resource {
+	return Resource{ID: kind + " " + name, Absent: absent, Params: map[string]any{"name": name}}
 }
 
 // Manager is implemented by actions that bring things to a host: what is no longer declared can be told, and removed.

@@ -77,7 +77,7 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 	b.references()
 	for _, s := range b.program.steps {
 		if !s.Broken() && len(b.errs) < maxMistakes {
-			b.errs = append(b.errs, s.bind(cat)...)
+			b.errs = append(b.errs, s.bind(cat, b.program.specs)...)
 		}
 	}
 	if err := b.errs.Err(); err != nil {
@@ -134,7 +134,7 @@ func (b *binder) add(j *render.Job, s *render.Step) {
 
 // bind gives the step its action with typed parameters. Parameters that wait for other steps get their values when the step runs, and
 // only then can the action look at them.
-func (s *boundStep) bind(cat *render.Catalog) render.ErrorList {
+func (s *boundStep) bind(cat *render.Catalog, specs map[string]Spec) render.ErrorList {
 	s.act = s.spec.New()
 	if errs := s.Params.Into(s.act, s.Pos); len(errs) > 0 {
 		return errs
@@ -145,7 +145,7 @@ func (s *boundStep) bind(cat *render.Catalog) render.ErrorList {
 	}
 	s.read = sha256.New()
 	var secret bool
-	err := binder.Bind(Binding{Catalog: cat, Step: s.Step, read: s.read, secret: &secret})
+	err := binder.Bind(Binding{Catalog: cat, Step: s.Step, specs: specs, read: s.read, secret: &secret})
 	s.Step = cat.Holding(s.Step, secret)
 	if s.late = errors.Is(err, render.ErrNotYet); s.late || err == nil {
 		return nil

@@ -118,6 +118,27 @@ func waitGroup(ctx context.Context, cmd *exec.Cmd) (itself bool, err error) {
 	}
 }
 
+// RunOK runs a command that has to succeed.
+func (h *Host) RunOK(ctx context.Context, args ...string) error {
+	out, err := h.Run(ctx, Command{Args: args})
+	switch {
+	case err != nil:
+		return err
+	case out.ExitCode != 0:
+		return fmt.Errorf("%s: %s", strings.Join(args, " "), out.Failure())
+	}
+	return nil
+}
+
+// WhyEnded is why a context ended, in words.
+func WhyEnded(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.DeadlineExceeded) {
+		return errors.New("timed out")
+	}
+	return cause
+}
+
 // stopCause says why ctx ended in words for a report.
 func stopCause(ctx context.Context) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {

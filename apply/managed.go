@@ -5,13 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
-	"syscall"
 
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/state"
 )
 
@@ -96,11 +94,7 @@ func (h *Host) gone(path string) bool {
 	}
 	defer at.Close()
 	_, err = at.Lstat()
-	return notThere(err)
-}
-
-func notThere(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+	return hostfile.NotThere(err)
 }
 
 // remember writes what the run brought to the host, and what is owed to it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // noted is what stands in a note: a command that runs, or a directory that is to be gone with the pull.
@@ -61,3 +62,14 @@ func (h *Host) PrivateFile(name, user string, data []byte) (path string, remove 
 	}
 	return path, remove, nil
 }
+
+// Renamed is an error whose text has a file's name in place of the one that it has on this machine.
+func Renamed(err error, from, to string) error { return &renamed{err, from, to} }
+
+type renamed struct {
+	error
+	from, to string
+}
+
+func (e *renamed) Error() string { return strings.ReplaceAll(e.error.Error(), e.from, e.to) }
+func (e *renamed) Unwrap() error { return e.error }

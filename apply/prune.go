@@ -171,7 +171,7 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 	}
 	step := &render.Step{Job: t.Job, Name: pruning + Named(id), Action: t.Absent, Params: params, Sensitive: t.Sensitive}
 	s := &boundStep{Step: step, job: &render.Job{Name: t.Job}, id: step.ID(), spec: spec, needs: map[string][]*boundStep{}}
-	if len(s.bind(x.catalog)) > 0 { // of a version of pullet that wrote other parameters
+	if len(s.bind(x.catalog, x.specs)) > 0 { // of a version of pullet that wrote other parameters
 		return nil
 	}
 	return s

@@ -54,7 +54,7 @@ func (s *running) rebound(ctx context.Context) (*boundStep, error) {
 	}
 	if binder, ok := bound.act.(Binder); ok {
 		bound.read = sha256.New()
-		binding := Binding{Catalog: s.catalog, Step: &step, read: bound.read, results: results, run: run, secret: new(bool)}
+		binding := Binding{Catalog: s.catalog, Step: &step, specs: s.specs, read: bound.read, results: results, run: run, secret: new(bool)}
 		if err := binder.Bind(binding); err != nil {
 			return nil, bindErrors(&step, err)
 		}

@@ -131,7 +131,7 @@ const maxKept = 1 << 30
 // look takes down what stands at a path, with a copy of its content.
 func (k *keeper) look(at *hostfile.Entry) (kept, error) {
 	info, err := at.Lstat()
-	if notThere(err) {
+	if hostfile.NotThere(err) {
 		return kept{None: true}, nil
 	}
 	if err != nil {
@@ -202,7 +202,7 @@ func (o kept) still(h *Host) bool {
 	defer at.Close()
 	info, err := at.Lstat()
 	if err != nil {
-		return o.None && notThere(err)
+		return o.None && hostfile.NotThere(err)
 	}
 	now := keptOf(info)
 	if o.None || now.Mode != o.Mode || now.UID != o.UID || now.GID != o.GID {
@@ -240,7 +240,7 @@ func (o kept) putBack(h *Host) error {
 	defer at.Close()
 	switch {
 	case o.None:
-		if err = at.Remove(); notThere(err) {
+		if err = at.Remove(); hostfile.NotThere(err) {
 			return nil
 		}
 	case o.Link != "":

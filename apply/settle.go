@@ -71,12 +71,12 @@ func (s *running) found(ctx context.Context) error {
 			}
 			defer at.Close()
 			err = s.unsynced.AddName(at)
-			if bad := s.unsynced.AddAttributes(at); err == nil && !notThere(bad) {
+			if bad := s.unsynced.AddAttributes(at); err == nil && !hostfile.NotThere(bad) {
 				err = bad
 			}
 			return struct{}{}, err
 		})
-		if err != nil && !errors.Is(err, context.Canceled) && !notThere(err) {
+		if err != nil && !errors.Is(err, context.Canceled) && !hostfile.NotThere(err) {
 			return err
 		}
 	}

@@ -4,7 +4,7 @@
 // next Check empty; Bind finds what is wrong with the parameters before anything is touched. Check of one action never relies on
 // what an earlier step would have made, so that a plan works on a host where nothing is there yet.
 //
-// To add one: a file with the type, a line in All, what it brings to a host in resources.go, and examples for the contract test.
+// To add one: a file with the type, a line in All, and examples for the contract test.
 package action
 
 import "github.com/pullet/pullet/apply"

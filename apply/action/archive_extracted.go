@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"path"
 	"path/filepath"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // ArchiveExtracted is a directory that holds what an archive holds: tar, alone or with gzip, bzip2, xz or zstd, or zip. The format is told
@@ -86,13 +88,18 @@ func (a *ArchiveExtracted) source(b apply.Binding) (err error) {
 	if filepath.IsAbs(a.Source) {
 		return nil
 	}
-	if a.data, err = readSource(b, a.Source, false); err != nil {
+	if a.data, err = b.Source(a.Source, false); err != nil {
 		return err
 	}
 	if have := digest(sha256.Sum256(a.data)); a.want != nil && *a.want != have {
 		return apply.BadParam("digest", "files/%s has %s", a.Source, have)
 	}
 	return nil
+}
+
+// Manages is the directory: what was extracted is not removed.
+func (a *ArchiveExtracted) Manages() []apply.Resource {
+	return []apply.Resource{{ID: "archive in " + path.Clean(a.Name), Fills: path.Clean(a.Name)}}
 }
 
 // Check compares the directory with the record of what was extracted, or with the archive.
@@ -215,7 +222,7 @@ func (x *extraction) isOf(h *apply.Host, r *archiveRecord) (bool, error) {
 	}
 	defer at.Close()
 	info, err := at.Lstat()
-	if missing(err) {
+	if hostfile.NotThere(err) {
 		return true, nil
 	}
 	if err != nil || r.Size == info.Size() && r.Seen == stampOf(info) {

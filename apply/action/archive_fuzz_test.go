@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // FuzzExtract: whatever an archive holds, and whatever links are in the directory already, nothing beside the directory is touched, and no
@@ -67,7 +68,7 @@ func FuzzExtract(f *testing.F) {
 		x.limits = archiveLimits{entries: 100, bytes: 1 << 20}
 		err = x.run(context.Background(), h)
 		for name, want := range map[string]bool{"root": true, "outside": true} {
-			if exists(filepath.Join(base, name)) != want {
+			if hostfile.Exists(filepath.Join(base, name)) != want {
 				t.Errorf("%s is there: %v", name, !want)
 			}
 		}

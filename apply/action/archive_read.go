@@ -188,14 +188,22 @@ func (r *archiveReader) counted(count int) error {
 
 // bounded ends a stream with an error when what was counted exceeds the limit, or when the context ends.
 func (r *archiveReader) bounded(stream io.Reader, got *int64) io.Reader {
-	return readerFunc(func(p []byte) (int, error) {
-		if err := r.ctx.Err(); err != nil {
-			return 0, err
-		}
-		n, err := stream.Read(p)
-		if *got += int64(n); *got > r.limits.bytes {
-			return 0, fmt.Errorf("it holds more than %d bytes", r.limits.bytes)
-		}
-		return n, err
-	})
+	return &boundedReader{r, stream, got}
+}
+
+type boundedReader struct {
+	*archiveReader
+	stream io.Reader
+	got    *int64
+}
+
+func (b *boundedReader) Read(p []byte) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := b.stream.Read(p)
+	if *b.got += int64(n); *b.got > b.limits.bytes {
+		return 0, fmt.Errorf("it holds more than %d bytes", b.limits.bytes)
+	}
+	return n, err
 }

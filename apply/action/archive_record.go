@@ -44,7 +44,7 @@ func loadRecord(dir *hostfile.Dir, name string) (*archiveRecord, error) {
 	}
 	defer at.Close()
 	info, err := at.Lstat()
-	if missing(err) || err == nil && !trusted(info) {
+	if hostfile.NotThere(err) || err == nil && !trusted(info) {
 		return nil, nil
 	}
 	if err != nil {
@@ -74,7 +74,7 @@ func loadRecord(dir *hostfile.Dir, name string) (*archiveRecord, error) {
 
 // trusted reports a record that only the agent can have written.
 func trusted(info fs.FileInfo) bool {
-	return info.Mode().IsRegular() && ownerID(info) == os.Geteuid() && info.Mode()&0o022 == 0 && info.Size() <= maxRecord
+	return info.Mode().IsRegular() && hostfile.Owner(info) == os.Geteuid() && info.Mode()&0o022 == 0 && info.Size() <= maxRecord
 }
 
 // save writes the record, for the agent alone: it names all files.
@@ -93,7 +93,7 @@ func (r *archiveRecord) save(dir *hostfile.Dir, name string) error {
 
 // stampOf is when a file was touched last.
 func stampOf(info fs.FileInfo) stamp {
-	st, ok := statOf(info)
+	st, ok := hostfile.Stat(info)
 	if !ok {
 		return stamp{}
 	}
@@ -131,7 +131,7 @@ func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err
 	defer at.Close()
 	info, err := at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return "create", true, nil
 	case err != nil:
 		return "", false, err

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // local opens an archive that is at hand; nil for one that is not.
@@ -29,7 +30,7 @@ func (x *extraction) local(h *apply.Host) (*archiveData, error) {
 	defer at.Close()
 	found, err := at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return nil, nil
 	case err != nil:
 		return nil, err

@@ -36,14 +36,14 @@ func (x *extraction) stale(rec, old *archiveRecord) ([]string, error) {
 
 // untouched reports that an entry is as it was extracted. What a link leads to now is not.
 func (x *extraction) untouched(e archiveEntry, gone map[string]bool) (bool, error) {
-	at, err := entryHere(x.dir, e.Path)
+	at, err := x.dir.EntryHere(e.Path)
 	if at == nil {
 		return false, err
 	}
 	defer at.Close()
 	info, err := at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return false, nil
 	case err != nil:
 		return false, err

@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/render"
@@ -55,4 +56,18 @@ func (a *CmdRun) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (appl
 // React runs the command again because something that it watches changed.
 func (a *CmdRun) React(ctx context.Context, h *apply.Host) (apply.Output, error) {
 	return a.Apply(ctx, h, apply.Change{})
+}
+
+// Reads refuses parameters that say whether the command runs or changed something: a macro's command always runs, and only reads.
+func (a *CmdRun) Reads() error {
+	if !a.Unchecked() || a.Changed != nil || a.Failed != nil {
+		return errors.New("a macro always runs its command, which only reads: leave out creates, removes, unless, onlyif, changed and failed")
+	}
+	return nil
+}
+
+// Read is what the command prints.
+func (a *CmdRun) Read(ctx context.Context, h *apply.Host) (string, error) {
+	out, err := a.Apply(ctx, h, apply.Change{})
+	return out.StdOut, err
 }

@@ -61,7 +61,7 @@ func (a *CmdScript) Bind(b apply.Binding) error {
 		return apply.BadParam("interpreter", "is empty")
 	}
 	if a.text = []byte(a.Script); a.Source != "" {
-		if a.text, err = readSource(b, a.Source, a.Template); err != nil {
+		if a.text, err = b.Source(a.Source, a.Template); err != nil {
 			return err
 		}
 	}
@@ -136,19 +136,10 @@ func (a *CmdScript) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (o
 	// What an interpreter says names the file, whose place is another one each time.
 	out.StdErr = strings.ReplaceAll(out.StdErr, file, name)
 	if err != nil {
-		err = &renamed{err, file, name}
+		err = apply.Renamed(err, file, name)
 	}
 	return out, err
 }
-
-// renamed is an error with a file's real name in place of a temporary one.
-type renamed struct {
-	error
-	from, to string
-}
-
-func (e *renamed) Error() string { return strings.ReplaceAll(e.error.Error(), e.from, e.to) }
-func (e *renamed) Unwrap() error { return e.error }
 
 // React runs the script again because something that it watches changed.
 func (a *CmdScript) React(ctx context.Context, h *apply.Host) (apply.Output, error) {

@@ -157,6 +157,11 @@ func (a *CronPresent) file() (*FileManaged, error) {
 	return f, f.Bind(apply.Binding{})
 }
 
+// Manages is the file of the job.
+func (a *CronPresent) Manages() []apply.Resource {
+	return []apply.Resource{apply.FileResource(cronDir + "/" + a.Name)}
+}
+
 // Check compares the file.
 func (a *CronPresent) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
 	f, err := a.file()

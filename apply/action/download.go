@@ -33,7 +33,7 @@ func isAddress(source string) bool { return strings.Contains(source, "://") }
 
 // newDownload reads the parameters source and digest.
 func newDownload(source, sum string) (*download, error) {
-	if err := fileServer(source); err != nil {
+	if err := apply.CheckSource(source); err != nil {
 		return nil, err
 	}
 	address, err := url.Parse(source)

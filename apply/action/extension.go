@@ -26,14 +26,14 @@ type brought struct {
 }
 
 // LoadExtensions reads the manifests of a repository, with every mistake in them. Those with mistakes can be bound, so that steps that use
-// them are not called wrong, too.
-func LoadExtensions(repo *render.Repository) (Extensions, render.ErrorList) {
+// them are not called wrong, too. A name in a module of the built-in actions is a mistake.
+func LoadExtensions(repo *render.Repository, builtin []apply.Spec) (Extensions, render.ErrorList) {
 	list, errs := repo.Extensions()
 	errs = slices.Clone(errs)
 	var out Extensions
 	for _, e := range list {
 		b := &brought{Extension: e}
-		own := shadows(e)
+		own := shadows(e, builtin)
 		if len(own) == 0 && !e.Broken {
 			b.schema, own = compileSchema(e)
 		}
@@ -44,9 +44,9 @@ func LoadExtensions(repo *render.Repository) (Extensions, render.ErrorList) {
 }
 
 // shadows refuses names of built-in modules: a later version of pullet may have an action of that name.
-func shadows(e *render.Extension) render.ErrorList {
+func shadows(e *render.Extension, builtin []apply.Spec) render.ErrorList {
 	module, word, _ := strings.Cut(e.Name, ".")
-	for _, spec := range All() {
+	for _, spec := range builtin {
 		if built, _, _ := strings.Cut(spec.Name, "."); built == module {
 			bad := e.ErrorAt([]string{"name"}, "name: %s is a module of pullet's own, and %q would take a name in it", module, e.Name)
 			bad.Hint = "take a word of yours, such as acme." + word
@@ -177,7 +177,7 @@ func (b *brought) named(err error) error {
 	if b.path == "" {
 		return err
 	}
-	return &renamed{err, b.path, b.Source()}
+	return apply.Renamed(err, b.path, b.Source())
 }
 
 // whyNotStarted explains what the kernel says of an executable that is there.

@@ -60,7 +60,7 @@ func (s *scene) bindLayers(layers ...fs.FS) (*apply.Program, error) {
 		all = append(all, render.Layer{Name: fmt.Sprintf("repo%d", i+1), FS: l})
 	}
 	repo := render.Open(all...)
-	extensions, mistakes := action.LoadExtensions(repo)
+	extensions, mistakes := action.LoadExtensions(repo, action.All())
 	if err := mistakes.Err(); err != nil {
 		return nil, err
 	}

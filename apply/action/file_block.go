@@ -76,7 +76,7 @@ func (a *FileBlock) read(b apply.Binding) error {
 		data = []byte(*a.Content)
 	} else {
 		var err error
-		if data, err = readSource(b, a.Source, a.Template); err != nil {
+		if data, err = b.Source(a.Source, a.Template); err != nil {
 			return err
 		}
 		param = "source"
@@ -125,6 +125,11 @@ func (a *FileBlock) markers() error {
 
 func (a *FileBlock) isBegin(l string) bool { return strings.TrimSpace(l) == strings.TrimSpace(a.begin) }
 func (a *FileBlock) isEnd(l string) bool   { return strings.TrimSpace(l) == strings.TrimSpace(a.end) }
+
+// Manages is the block.
+func (a *FileBlock) Manages() []apply.Resource {
+	return a.part("block "+a.begin, "file.block", a.State == absent, map[string]any{"begin": a.begin, "end": a.end})
+}
 
 // Check says how the text would change.
 func (a *FileBlock) Check(_ context.Context, h *apply.Host) (apply.Change, error) {

@@ -56,17 +56,15 @@ func (c *Cleaning) bind(b apply.Binding, name string) error {
 // learn notes what the other steps of the host manage.
 func (c *Cleaning) learn(b apply.Binding, dir string) error {
 	c.others = nil
-	for _, j := range b.Catalog.Jobs {
-		for _, s := range j.Steps {
-			if s.ID() == b.Step.ID() || s.Action == "file.absent" {
-				continue
-			}
-			paths, whole := managedBy(b.Catalog, s)
-			if name := path.Clean(s.Params.Text("name")); whole && (name == dir || strings.HasPrefix(dir, name+"/")) && c.Clean {
-				return apply.BadParam("clean", "step %q fills %s, and what it brings is not known here", s.ID(), name)
-			}
-			c.others = append(c.others, paths...)
+	for s, act := range b.OtherSteps() {
+		if s.Action == "file.absent" {
+			continue
 		}
+		paths, whole := managedBy(b.Catalog, s, act)
+		if name := path.Clean(s.Params.Text("name")); whole && (name == dir || strings.HasPrefix(dir, name+"/")) && c.Clean {
+			return apply.BadParam("clean", "step %q fills %s, and what it brings is not known here", s.ID(), name)
+		}
+		c.others = append(c.others, paths...)
 	}
 	return nil
 }
@@ -76,26 +74,20 @@ func tooNear(dir string) bool { return strings.Count(dir, "/") < 2 || slices.Con
 
 // managedBy are the paths that a step names, and whether it fills a whole directory with what only it knows. A path with a part that is
 // known only when the step runs ends there, with a *.
-func managedBy(cat *render.Catalog, s *render.Step) (paths []string, whole bool) {
+func managedBy(cat *render.Catalog, s *render.Step, act apply.Action) (paths []string, whole bool) {
 	named := []string{s.Params.Text("name"), s.Params.Text("creates")}
-	for _, spec := range All() {
-		if spec.Name != s.Action {
-			continue
+	if act, ok := act.(apply.Manager); ok {
+		for _, what := range act.Manages() {
+			named = append(named, what.Path)
+			whole = whole || what.Fills != ""
 		}
-		act := spec.New()
-		_ = s.Params.Into(act, s.Pos) // its mistakes are said when it is bound
-		if act, ok := act.(apply.Manager); ok {
-			for _, what := range act.Manages() {
-				named = append(named, what.Path)
-			}
-		}
-		if act, ok := act.(*FileManaged); ok {
-			whole = len(act.From) > 0
-			if act.Recurse {
-				below, _ := cat.Below(act.Source) // likewise
-				for _, f := range below {
-					named = append(named, path.Join(act.Name, f.Path))
-				}
+	}
+	if act, ok := act.(*FileManaged); ok {
+		whole = len(act.From) > 0
+		if act.Recurse {
+			below, _ := cat.Below(act.Source) // its mistakes are reported when it is bound
+			for _, f := range below {
+				named = append(named, path.Join(act.Name, f.Path))
 			}
 		}
 	}
@@ -108,7 +100,7 @@ func managedBy(cat *render.Catalog, s *render.Step) (paths []string, whole bool)
 			paths = append(paths, path.Clean(p))
 		}
 	}
-	return paths, whole || s.Action == "archive.extracted" || s.Action == "git.checkout"
+	return paths, whole
 }
 
 // extra are the paths below a directory, relative to it, that are to be removed: what is neither kept nor excluded nor another step's. A
@@ -217,7 +209,7 @@ func (s *sweep) one(dir *hostfile.Dir, name, rel string) (stays bool, err error)
 	}
 	defer e.Close()
 	info, err := e.Lstat()
-	if missing(err) {
+	if hostfile.NotThere(err) {
 		return false, nil
 	}
 	mounted, bad := e.IsMount()
@@ -286,7 +278,7 @@ func removeOne(ctx context.Context, h *apply.Host, dir *hostfile.Dir, name, rel 
 func backupAll(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry) error {
 	info, err := at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return nil
 	case err != nil:
 		return err

@@ -64,6 +64,11 @@ func (a *FileDirectory) Bind(b apply.Binding) error {
 	return a.Cleaning.bind(b, a.Name)
 }
 
+// Manages is the directory.
+func (a *FileDirectory) Manages() []apply.Resource {
+	return []apply.Resource{apply.FileResource(a.Name)}
+}
+
 // Check compares type, owner and mode, and with recurse and clean what is below.
 func (a *FileDirectory) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
 	w, err := a.wanted(h)
@@ -77,7 +82,7 @@ func (a *FileDirectory) Check(ctx context.Context, h *apply.Host) (apply.Change,
 	defer at.Close()
 	info, err := at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return apply.Change{Summary: "create"}, nil
 	case err != nil:
 		return apply.Change{}, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -137,7 +138,7 @@ func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 func readEdited(name string, at *hostfile.Entry) (old replacedFile, data []byte, err error) {
 	info, err := at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return old, nil, nil
 	case err != nil:
 		return old, nil, err
@@ -261,4 +262,15 @@ func (w *Where) place(t *text) (int, error) {
 		return found[0], nil
 	}
 	return 0, placeError{fmt.Errorf("no line matches before: %s", w.Before)}
+}
+
+// part is a part of an edited file, which the action itself removes.
+func (a *Editing) part(what, action string, absent bool, params map[string]any) []apply.Resource {
+	name := path.Clean(a.Name)
+	out := apply.Resource{ID: "file " + name + ": " + what, Path: name, Part: true}
+	if !absent {
+		params["name"], params["state"] = name, "absent"
+		out.Absent, out.Params = action, params
+	}
+	return []apply.Resource{out}
 }

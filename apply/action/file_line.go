@@ -60,6 +60,11 @@ func (a *FileLine) Bind(apply.Binding) (err error) {
 	return a.Where.bind()
 }
 
+// Manages is the line, where it can be told from others: one that replaced another cannot be removed without it.
+func (a *FileLine) Manages() []apply.Resource {
+	return a.part("line "+a.Line, "file.line", a.State == absent || a.Line == "" || a.Match != "", map[string]any{"line": a.Line})
+}
+
 // Check says how the text would change.
 func (a *FileLine) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	return a.check(h, a.edit)

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/hostfile"
@@ -39,6 +38,9 @@ func (a *FileSymlink) Bind(apply.Binding) error {
 	return apply.AbsPath("name", a.Name)
 }
 
+// Manages is the link.
+func (a *FileSymlink) Manages() []apply.Resource { return []apply.Resource{apply.FileResource(a.Name)} }
+
 // Check compares what the link says, and its owner.
 func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	w, err := a.owners().wanted(h)
@@ -52,7 +54,7 @@ func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, err
 	defer at.Close()
 	info, err := at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return apply.Change{Summary: "create, to " + a.Target, Lacks: lacksParent(a.Name, at, a.MakeDirs)}, nil
 	case err != nil:
 		return apply.Change{}, err
@@ -89,7 +91,7 @@ func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (a
 		return apply.Output{}, err
 	}
 	if old, err := at.Lstat(); err == nil && old.Mode()&fs.ModeSymlink != 0 {
-		st, _ := statOf(old)
+		st, _ := hostfile.Stat(old)
 		w.uid, w.gid = or(w.uid, int(st.Uid)), or(w.gid, int(st.Gid))
 	}
 	if err := at.Symlink(a.Target, w.uid, w.gid); err != nil {
@@ -141,7 +143,7 @@ func (a *FileAbsent) Check(ctx context.Context, h *apply.Host) (apply.Change, er
 	defer at.Close()
 	info, err := at.Lstat()
 	switch {
-	case missing(err) || h.Goes(a.Name):
+	case hostfile.NotThere(err) || h.Goes(a.Name):
 		return apply.Change{}, nil
 	case err != nil:
 		return apply.Change{}, err
@@ -208,8 +210,4 @@ func (a *FileAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (
 		return apply.Output{}, err
 	}
 	return apply.Output{}, at.SyncDir()
-}
-
-func missing(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }

@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"path"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/hostfile"
@@ -82,6 +83,21 @@ func (a *FileManaged) Bind(b apply.Binding) error {
 		return apply.BadParam("validate", "a directory has no single candidate: check it in a cmd.run step that follows")
 	}
 	return a.Cleaning.bind(b, a.Name)
+}
+
+// Manages is the file, or with recurse all that is below it.
+func (a *FileManaged) Manages() []apply.Resource {
+	if a.tree == nil {
+		return []apply.Resource{apply.FileResource(a.Name)}
+	}
+	var out []apply.Resource
+	for _, dir := range append([]string{"."}, a.tree.dirs...) {
+		out = append(out, apply.FileResource(path.Join(a.Name, dir)))
+	}
+	for _, f := range a.tree.files {
+		out = append(out, apply.FileResource(path.Join(a.Name, f.path)))
+	}
+	return out
 }
 
 // Check compares content, owner and mode.

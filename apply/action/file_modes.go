@@ -1,6 +1,10 @@
 package action
 
-import "github.com/pullet/pullet/apply"
+import (
+	"io/fs"
+
+	"github.com/pullet/pullet/apply"
+)
 
 // TreeModes are the modes of what is below a directory.
 type TreeModes struct {
@@ -48,14 +52,14 @@ func (p Permissions) tree(h *apply.Host, m TreeModes) (treeWanted, error) {
 	return out, err
 }
 
-// of is what a file of a tree shall have. What came from another host has the mode that it had there.
-func (w treeWanted) of(f treeFile) wanted {
+// of is what a file of a tree shall have. One that came from another host has the mode that it had there; 0 is none.
+func (w treeWanted) of(mode fs.FileMode, exec bool) wanted {
 	switch {
-	case f.mode != 0 && !w.file.setMode:
+	case mode != 0 && !w.file.setMode:
 		own := w.file
-		own.mode, own.setMode = f.mode, true
+		own.mode, own.setMode = mode, true
 		return own
-	case f.exec:
+	case exec:
 		return w.exec
 	}
 	return w.file

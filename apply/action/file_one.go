@@ -63,7 +63,7 @@ type found struct {
 func (f oneFile) check() (found, error) {
 	info, err := f.at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return found{apply.Change{Summary: "create", Diff: f.want.diff(f.name, nil)}, true, true, false}, nil
 	case err != nil:
 		return found{}, err

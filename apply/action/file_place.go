@@ -122,7 +122,7 @@ type replacedFile struct {
 
 func oldFile(at *hostfile.Entry) (replacedFile, error) {
 	info, err := at.Lstat()
-	if missing(err) || err == nil && !info.Mode().IsRegular() {
+	if hostfile.NotThere(err) || err == nil && !info.Mode().IsRegular() {
 		return replacedFile{}, nil
 	}
 	if err != nil {
@@ -164,7 +164,7 @@ func (w wanted) keepsOwner(old fs.FileInfo) bool {
 	if w.uid < 0 {
 		return true
 	}
-	have := ownerID(old)
+	have := hostfile.Owner(old)
 	return w.uid == have || have == 0
 }
 
@@ -194,7 +194,7 @@ func lacksParent(name string, at *hostfile.Entry, made bool) *apply.LackError {
 
 // orOf fills what is not asked for from the file that is replaced, or from the defaults of a new one.
 func (w wanted) orOf(old fs.FileInfo) wanted {
-	st, regular := statOf(old)
+	st, regular := hostfile.Stat(old)
 	regular = regular && old.Mode().IsRegular()
 	if !w.setMode {
 		w.setMode = true
@@ -212,14 +212,6 @@ func (w wanted) orOf(old fs.FileInfo) wanted {
 		w.gid = int(st.Gid)
 	}
 	return w
-}
-
-func statOf(info fs.FileInfo) (*syscall.Stat_t, bool) {
-	if info == nil {
-		return nil, false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return st, ok
 }
 
 // maxKept bounds a copy of a file that is replaced.
@@ -255,11 +247,6 @@ func backup(h *apply.Host, name string, from *hostfile.Entry) (string, error) {
 		return "", err
 	}
 	return at.Path(), at.SyncDir()
-}
-
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }
 
 // shellQuote makes a text one word of a shell command.

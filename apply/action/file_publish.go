@@ -165,3 +165,28 @@ func plainError(err error) error {
 	}
 	return err
 }
+
+// Reads is never an error.
+func (a *FileContent) Reads() error { return nil }
+
+// Read is the text of the file.
+func (a *FileContent) Read(_ context.Context, h *apply.Host) (string, error) {
+	at, err := h.Follow(a.Name)
+	if err != nil {
+		return "", err
+	}
+	defer at.Close()
+	info, err := at.Lstat()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", a.Name, plainError(err))
+	}
+	if info.IsDir() {
+		return "", fmt.Errorf("%s is a directory: the value of a macro is the text of one file", a.Name)
+	}
+	left := int64(maxPublished)
+	var p published
+	if err := p.read(a.Name, path.Base(a.Name), at, &left); err != nil {
+		return "", err
+	}
+	return string(p.Files[0].Content), nil
+}

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/render"
@@ -27,7 +26,7 @@ func (a *FileManaged) excluded() error {
 			given = p.name
 		}
 	}
-	if err := fileServer(a.Source); err != nil {
+	if err := apply.CheckSource(a.Source); err != nil {
 		return err
 	}
 	switch {
@@ -67,38 +66,12 @@ func (a *FileManaged) read(b apply.Binding) (err error) {
 	case a.Recurse:
 		a.tree, err = readTree(b, a.Source, a.Template)
 	case a.Source != "":
-		a.want.data, err = readSource(b, a.Source, a.Template)
+		a.want.data, err = b.Source(a.Source, a.Template)
 	}
 	if a.want.data == nil && err == nil && a.Source != "" && !a.Recurse { // an empty file is still a content
 		a.want.data = []byte{}
 	}
 	return err
-}
-
-// fileServer refuses the scheme of Salt's file server: what it would serve stands in the repository here.
-func fileServer(source string) error {
-	if name, ok := strings.CutPrefix(source, "salt://"); ok {
-		return apply.BadParam("source", "salt:// is not a path: sources are files of the repository, below files/: write source: %s", name)
-	}
-	return nil
-}
-
-// readSource is a file below files/, executed where it is a template.
-func readSource(b apply.Binding, source string, template bool) ([]byte, error) {
-	if err := fileServer(source); err != nil {
-		return nil, err
-	}
-	data, err := b.File(source)
-	if err != nil {
-		if below, _ := b.Catalog.Below(source); len(below) > 0 {
-			err = fmt.Errorf("files/%s is a directory: add recurse: true", source)
-		}
-		return nil, &apply.ParamError{Param: "source", Err: err}
-	}
-	if template {
-		return b.Template("files/"+source, string(data))
-	}
-	return data, nil
 }
 
 // readTree is a directory below files/.
@@ -109,7 +82,7 @@ func readTree(b apply.Binding, source string, template bool) (*fileTree, error) 
 	}
 	t := &fileTree{}
 	for _, f := range below {
-		data, err := readSource(b, path.Join(source, f.Path), template)
+		data, err := b.Source(path.Join(source, f.Path), template)
 		if err != nil {
 			return nil, err
 		}

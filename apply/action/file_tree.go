@@ -144,7 +144,7 @@ func (t *placedTree) checkDir(rel string) (string, error) {
 	defer at.Close()
 	info, err := at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return "create", nil
 	case err != nil:
 		return "", err
@@ -213,7 +213,7 @@ func (t *placedTree) makeDir(rel string) error {
 // openOrMake opens a directory, which is made with mode 0755 where it is missing.
 func openOrMake(at *hostfile.Entry) (*hostfile.Dir, error) {
 	dir, err := at.Dir()
-	if missing(err) {
+	if hostfile.NotThere(err) {
 		return at.Mkdir(0o755)
 	}
 	return dir, err
@@ -224,7 +224,7 @@ func (t *placedTree) one(f treeFile) (oneFile, error) {
 	at, err := t.at(f.path)
 	return oneFile{
 		name: t.shown(f.path), at: at,
-		want: desired{data: f.data, hidden: t.tree.hidden}, w: t.w.of(f), keep: !t.Replace,
+		want: desired{data: f.data, hidden: t.tree.hidden}, w: t.w.of(f.mode, f.exec), keep: !t.Replace,
 	}, err
 }
 

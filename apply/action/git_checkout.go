@@ -16,6 +16,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
 )
 
@@ -117,7 +118,7 @@ func (a *GitCheckout) checkURL() error {
 
 func (a *GitCheckout) shownURL() string {
 	if u, err := url.Parse(a.URL); err == nil {
-		return shownURL(u)
+		return plain.URL(u)
 	}
 	return a.URL
 }
@@ -161,6 +162,11 @@ func (a *GitCheckout) target(ctx context.Context, h *apply.Host) (gitTarget, err
 		return gitTarget{}, err
 	}
 	return r.pick(refs, a.Ref)
+}
+
+// Manages is the directory: a checkout is not removed.
+func (a *GitCheckout) Manages() []apply.Resource {
+	return []apply.Resource{{ID: "checkout in " + path.Clean(a.Name), Fills: path.Clean(a.Name)}}
 }
 
 // Check compares the directory with the remote.

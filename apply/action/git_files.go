@@ -108,7 +108,7 @@ func (g *gitTree) changed() ([]string, error) {
 // holds reports that a file is on disk as the repository has it. What the index knows of it saves reading it, where it was not written at
 // about the time of the index itself.
 func (g *gitTree) holds(name string, f gitFile, e *index.Entry, idx *index.Index) (bool, error) {
-	at, err := entryHere(g.dir, name)
+	at, err := g.dir.EntryHere(name)
 	if at == nil {
 		return err == nil && f.mode == filemode.Submodule, err
 	}
@@ -118,7 +118,7 @@ func (g *gitTree) holds(name string, f gitFile, e *index.Entry, idx *index.Index
 
 func (g *gitTree) holdsAt(at *hostfile.Entry, f gitFile, e *index.Entry, idx *index.Index) (bool, error) {
 	info, err := at.Lstat()
-	if missing(err) || err == nil && !sameKind(f.mode, info.Mode()) {
+	if hostfile.NotThere(err) || err == nil && !sameKind(f.mode, info.Mode()) {
 		return f.mode == filemode.Submodule && err != nil, nil
 	}
 	if err != nil || f.mode == filemode.Submodule {
@@ -198,7 +198,7 @@ func (g *gitTree) free(name string, f gitFile, known gitFiles) (bool, error) {
 	defer at.Close()
 	info, err := at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return true, nil
 	case err != nil:
 		return false, err

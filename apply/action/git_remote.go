@@ -57,7 +57,7 @@ func (r *gitRemote) list(ctx context.Context) (gitremote.Listing, error) {
 
 func (r *gitRemote) explain(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
-		err = whyEnded(ctx)
+		err = apply.WhyEnded(ctx)
 	}
 	if err == nil {
 		return nil

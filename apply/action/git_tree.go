@@ -38,7 +38,7 @@ const gitDone plumbing.ReferenceName = "refs/pullet/checkout"
 func (a *GitCheckout) look(at *hostfile.Entry) (gitPlace, *hostfile.Dir, error) {
 	info, err := at.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return gitNothing, nil, nil
 	case err != nil:
 		return 0, nil, err
@@ -69,7 +69,7 @@ func (a *GitCheckout) lookInto(dir *hostfile.Dir) (gitPlace, error) {
 	defer own.Close()
 	info, err := own.Lstat()
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return 0, fmt.Errorf("%s is there and is no checkout: move it away, or remove it with file.absent", a.Name)
 	case err != nil:
 		return 0, err

@@ -14,6 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/index"
+	"golang.org/x/sys/unix"
 
 	"github.com/pullet/pullet/apply/hostfile"
 )
@@ -80,7 +81,7 @@ func (g *gitTree) marked() (string, error) {
 	}
 	defer at.Close()
 	data, err := at.ReadFile(maxMarked)
-	if missing(err) {
+	if hostfile.NotThere(err) {
 		return "", nil
 	}
 	return string(data), err
@@ -131,12 +132,12 @@ func besideFile(f gitFile) string { return ".pullet-" + f.hash.String() }
 
 // removeLeft removes what a checkout that was cut off left. What lies behind a link is somewhere else.
 func (g *gitTree) removeLeft(name string) error {
-	at, err := entryHere(g.dir, name)
+	at, err := g.dir.EntryHere(name)
 	if at == nil {
 		return err
 	}
 	defer at.Close()
-	if err := at.Remove(); !missing(err) {
+	if err := at.Remove(); !hostfile.NotThere(err) {
 		return err
 	}
 	return nil
@@ -145,14 +146,14 @@ func (g *gitTree) removeLeft(name string) error {
 // removeTracked removes a file and the directories that are empty then. What became a directory is not what the repository knew, and what lies
 // behind a link is somewhere else.
 func (g *gitTree) removeTracked(name string) error {
-	at, err := entryHere(g.dir, name)
+	at, err := g.dir.EntryHere(name)
 	if at == nil {
 		return err
 	}
 	defer at.Close()
 	info, err := at.Lstat()
 	switch {
-	case missing(err) || err == nil && info.IsDir():
+	case hostfile.NotThere(err) || err == nil && info.IsDir():
 		return nil
 	case err != nil:
 		return err
@@ -217,7 +218,7 @@ func (g *gitTree) place(name string, f gitFile) (*index.Entry, error) {
 		return e, err
 	}
 	e.ModifiedAt, e.Size = info.ModTime(), uint32(info.Size())
-	if st, ok := statOf(info); ok {
+	if st, ok := hostfile.Stat(info); ok {
 		e.Dev, e.Inode, e.UID, e.GID = uint32(st.Dev), uint32(st.Ino), st.Uid, st.Gid
 	}
 	return e, nil
@@ -248,7 +249,7 @@ func (g *gitTree) write(at *hostfile.Entry, f gitFile) error {
 	}
 	defer content.Close()
 	if f.mode == filemode.Symlink {
-		link, err := io.ReadAll(io.LimitReader(content, maxArchivePath))
+		link, err := io.ReadAll(io.LimitReader(content, unix.PathMax))
 		if err != nil {
 			return err
 		}
@@ -317,7 +318,7 @@ func (g *gitTree) finish(ctx context.Context, commit plumbing.Hash, w wanted) er
 func (g *gitTree) tidyPacks() error {
 	disk, dir := gitDisk{g.own}, "objects/pack"
 	found, err := disk.ReadDir(dir)
-	if err != nil && !missing(err) {
+	if err != nil && !hostfile.NotThere(err) {
 		return err
 	}
 	packs := map[string]bool{}

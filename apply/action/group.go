@@ -41,6 +41,11 @@ func (a *GroupPresent) Bind(apply.Binding) error {
 	return cmp.Or(checkAccountName("name", a.Name), checkID("gid", a.GID))
 }
 
+// Manages is the group.
+func (a *GroupPresent) Manages() []apply.Resource {
+	return []apply.Resource{apply.NamedResource("group", a.Name, "group.absent")}
+}
+
 // Check compares number and members.
 func (a *GroupPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	all, err := readAccounts(h, "group")

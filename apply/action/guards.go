@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
 
@@ -139,7 +140,7 @@ func (o CommandOptions) run(ctx context.Context, h *apply.Host, args []string) (
 	if err != nil {
 		return apply.Output{}, err
 	}
-	if !exists(dir) {
+	if !hostfile.Exists(dir) {
 		return apply.Output{}, fmt.Errorf("cwd %s: %w", o.Cwd, errNotYet)
 	}
 	if _, err := user.Lookup(o.User); o.User != "" && errors.As(err, new(user.UnknownUserError)) {

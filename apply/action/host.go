@@ -76,6 +76,18 @@ func (a *HostPresent) edit(text string) string {
 	return f.with(a.ip, a.Names, a.Exact).String()
 }
 
+// Manages is the names, one by one.
+func (a *HostPresent) Manages() []apply.Resource {
+	var out []apply.Resource
+	for _, name := range a.Names {
+		out = append(out, apply.Resource{
+			ID: "host " + name + " at " + a.IP, Path: hostsPath, Part: true, Absent: "host.absent",
+			Params: map[string]any{"ip": a.IP, "names": []string{name}},
+		})
+	}
+	return out
+}
+
 // Check compares the lines.
 func (a *HostPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	return checkText(h, hostsPath, a.ip.String()+" "+strings.Join(a.Names, " "), a.edit)

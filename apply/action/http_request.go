@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
 )
 
@@ -93,7 +94,7 @@ func (a *HTTPRequest) checkURL() error {
 	case err != nil: // it quotes the whole url
 		return apply.BadParam("url", "cannot be parsed: write https://HOST/PATH")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return apply.BadParam("url", "%q is no address of a web server: write https://HOST/PATH", shownURL(u))
+		return apply.BadParam("url", "%q is no address of a web server: write https://HOST/PATH", plain.URL(u))
 	case u.User != nil:
 		return apply.BadParam("url", "holds a user or password: put an Authorization header into headersFile")
 	case a.HeadersFile != "" && apply.Cleartext(u):
@@ -145,20 +146,13 @@ func checkHeader(name, value string) error {
 	return nil
 }
 
-// shownURL is a URL as messages may show it: what is behind the ? may be a secret.
-func shownURL(u *url.URL) string {
-	shown := *u
-	shown.User, shown.RawQuery, shown.Fragment = nil, "", ""
-	return shown.String()
-}
-
 // String is the request in a few words, without what may be a secret.
 func (a *HTTPRequest) String() string {
 	u, err := url.Parse(a.URL)
 	if err != nil {
 		return a.Method
 	}
-	return a.Method + " " + shownURL(u)
+	return a.Method + " " + plain.URL(u)
 }
 
 // reads reports a method that changes nothing.
@@ -188,20 +182,11 @@ func (a *HTTPRequest) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 	case err == nil:
 		return out, nil
 	case ctx.Err() != nil:
-		err = whyEnded(ctx)
+		err = apply.WhyEnded(ctx)
 	case errors.As(err, &whole):
 		err = whole.Err
 	}
 	return out, fmt.Errorf("%s: %w", a, err)
-}
-
-// whyEnded is why a context ended, in words.
-func whyEnded(ctx context.Context) error {
-	cause := context.Cause(ctx)
-	if errors.Is(cause, context.DeadlineExceeded) {
-		return errors.New("timed out")
-	}
-	return cause
 }
 
 // Reaction is what React does.
@@ -210,4 +195,21 @@ func (a *HTTPRequest) Reaction() string { return "send again" }
 // React sends the request again because something that it watches changed.
 func (a *HTTPRequest) React(ctx context.Context, h *apply.Host) (apply.Output, error) {
 	return a.Apply(ctx, h, apply.Change{})
+}
+
+// Reads refuses methods that change something on the server, and guards.
+func (a *HTTPRequest) Reads() error {
+	switch {
+	case !a.reads():
+		return fmt.Errorf("method %s changes the server, and a macro only reads: use GET", a.Method)
+	case !a.Unchecked():
+		return errors.New("a macro always sends its request: leave out creates, removes, unless and onlyif")
+	}
+	return nil
+}
+
+// Read is the body of the answer.
+func (a *HTTPRequest) Read(ctx context.Context, h *apply.Host) (string, error) {
+	out, err := a.Apply(ctx, h, apply.Change{})
+	return out.StdOut, err
 }

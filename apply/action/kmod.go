@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
 
@@ -61,6 +62,18 @@ func (a *KmodPresent) files() (load, options string) {
 		options = fmt.Sprintf("options %s %s\n", a.module, strings.Join(a.Options, " "))
 	}
 	return load, options
+}
+
+// Manages is the files for the boot; the module stays loaded.
+func (a *KmodPresent) Manages() []apply.Resource {
+	if !a.Persist {
+		return nil
+	}
+	out := []apply.Resource{apply.FileResource(kmod(a.Name).loadFile())}
+	if len(a.Options) > 0 {
+		out = append(out, apply.FileResource(kmod(a.Name).optionsFile()))
+	}
+	return out
 }
 
 // Check looks at the kernel and the files.
@@ -129,7 +142,7 @@ func (m kmod) loaded() (bool, error) {
 	if err == nil {
 		return strings.TrimSpace(string(state)) == "live", nil
 	}
-	if !missing(err) {
+	if !hostfile.NotThere(err) {
 		return false, err
 	}
 	return m.builtIn()
@@ -138,7 +151,7 @@ func (m kmod) loaded() (bool, error) {
 // builtIn reports a module that is part of the kernel: it has a directory without a state, or stands in the kernel's own list.
 func (m kmod) builtIn() (bool, error) {
 	dir := "/sys/module/" + string(m)
-	if exists(dir) && !exists(dir+"/initstate") {
+	if hostfile.Exists(dir) && !hostfile.Exists(dir+"/initstate") {
 		return true, nil
 	}
 	var un syscall.Utsname
@@ -153,7 +166,7 @@ func (m kmod) builtIn() (bool, error) {
 		release = append(release, byte(c))
 	}
 	list, err := os.ReadFile(filepath.Join("/lib/modules", string(release), "modules.builtin"))
-	if err != nil && !missing(err) {
+	if err != nil && !hostfile.NotThere(err) {
 		return false, err
 	}
 	return m.listed(string(list)), nil
@@ -186,7 +199,7 @@ func (m kmod) load(ctx context.Context, h *apply.Host, options []string) error {
 }
 
 func (m kmod) modprobe(ctx context.Context, h *apply.Host, args ...string) error {
-	err := runOK(ctx, h, append([]string{"modprobe"}, args...)...)
+	err := h.RunOK(ctx, append([]string{"modprobe"}, args...)...)
 	var missing *apply.NoProgramError
 	if errors.As(err, &missing) {
 		return fmt.Errorf("there is no modprobe on this host: install the package kmod (%w)", err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // KmodAbsent is a module of the kernel that is not loaded, neither now nor by name at the next boot. It is unloaded by modprobe -r; one that
@@ -117,7 +118,7 @@ func (m kmod) withoutLoading(h *apply.Host) ([]wantText, error) {
 		return nil, err
 	}
 	found, err := os.ReadDir(dir)
-	if err != nil && !missing(err) {
+	if err != nil && !hostfile.NotThere(err) {
 		return nil, err
 	}
 	names := []string{"/etc/modules"}

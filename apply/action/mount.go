@@ -3,13 +3,14 @@ package action
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
 
@@ -121,8 +122,13 @@ func (a *MountMounted) plan(ctx context.Context, h *apply.Host) (mountPlan, erro
 			return p, err
 		}
 	}
-	p.makeDir = a.MakeDirs && !exists(p.point)
+	p.makeDir = a.MakeDirs && !hostfile.Exists(p.point)
 	return p, nil
+}
+
+// Manages is the mount.
+func (a *MountMounted) Manages() []apply.Resource {
+	return []apply.Resource{apply.NamedResource("mount", path.Clean(a.Name), "mount.unmounted")}
 }
 
 // Check compares the kernel's table and /etc/fstab.
@@ -231,20 +237,8 @@ func writeFstab(ctx context.Context, h *apply.Host, file textFile, text string) 
 
 // reloadSystemd makes systemd's units of /etc/fstab anew, where it is this machine's.
 func reloadSystemd(ctx context.Context, h *apply.Host) error {
-	if !live(h) || !exists("/run/systemd/system") {
+	if !live(h) || !hostfile.Exists("/run/systemd/system") {
 		return nil
 	}
-	return runOK(ctx, h, "systemctl", "daemon-reload")
-}
-
-// runOK runs a command that has to succeed.
-func runOK(ctx context.Context, h *apply.Host, args ...string) error {
-	out, err := h.Run(ctx, apply.Command{Args: args})
-	switch {
-	case err != nil:
-		return err
-	case out.ExitCode != 0:
-		return fmt.Errorf("%s: %s", strings.Join(args, " "), out.Failure())
-	}
-	return nil
+	return h.RunOK(ctx, "systemctl", "daemon-reload")
 }

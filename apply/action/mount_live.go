@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // planLive compares what is mounted. An entry that had other options speaks for options that the kernel does not show.
@@ -71,13 +72,13 @@ func (a *MountMounted) isDevice(ctx context.Context, h *apply.Host, m mountPoint
 // isNode reports that a path is the block device that is mounted, or the image behind its loop device.
 func isNode(device string, m mountPoint) (bool, error) {
 	info, err := os.Stat(device)
-	if missing(err) {
+	if hostfile.NotThere(err) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	st, ok := statOf(info)
+	st, ok := hostfile.Stat(info)
 	if ok && info.Mode().Type() == fs.ModeDevice {
 		if number := fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev)); number == m.dev {
 			return true, nil
@@ -94,14 +95,14 @@ func isNode(device string, m mountPoint) (bool, error) {
 }
 
 func sameNode(st *syscall.Stat_t, info fs.FileInfo) bool {
-	other, ok := statOf(info)
+	other, ok := hostfile.Stat(info)
 	return ok && info.Mode().Type() == fs.ModeDevice && other.Rdev == st.Rdev
 }
 
 // sameFile reports that two paths lead to one file or directory, as they do when one is bound to the other.
 func sameFile(a, b string) (bool, error) {
 	one, err := os.Stat(a)
-	if missing(err) {
+	if hostfile.NotThere(err) {
 		return false, nil
 	}
 	two, other := os.Stat(b)
@@ -110,18 +111,18 @@ func sameFile(a, b string) (bool, error) {
 
 // mountNow mounts, and looks at what became of it.
 func (a *MountMounted) mountNow(ctx context.Context, h *apply.Host, p mountPlan) error {
-	if !exists(p.point) {
+	if !hostfile.Exists(p.point) {
 		return fmt.Errorf("there is no directory %s: add makeDirs: true, or a file.directory step before this one", a.Name)
 	}
 	args := []string{"mount", "-o", a.entry.options}
 	if a.FSType != "auto" && !a.binds() {
 		args = append(args, "-t", a.FSType)
 	}
-	if err := runOK(ctx, h, append(args, a.Device, p.point)...); err != nil {
+	if err := h.RunOK(ctx, append(args, a.Device, p.point)...); err != nil {
 		return err
 	}
 	if err := a.verify(p, "mounted"); err != nil {
-		return putBack(err, func() error { return runOK(ctx, h, "umount", p.point) })
+		return putBack(err, func() error { return h.RunOK(ctx, "umount", p.point) })
 	}
 	return nil
 }
@@ -145,7 +146,7 @@ func (a *MountMounted) remountNow(ctx context.Context, h *apply.Host, p mountPla
 		options += "bind,"
 	}
 	options += strings.Join(a.remountOptions(p.on), ",")
-	if err := runOK(ctx, h, "mount", "-o", options, p.on.source, p.point); err != nil {
+	if err := h.RunOK(ctx, "mount", "-o", options, p.on.source, p.point); err != nil {
 		return err
 	}
 	return a.verify(p, "remounted")

@@ -98,7 +98,7 @@ func (a *MountUnmounted) unmountAll(ctx context.Context, h *apply.Host) error {
 		case m.id == before:
 			return fmt.Errorf("umount(8) succeeded, and %s is still mounted at %s", m.source, a.Name)
 		}
-		if err := runOK(ctx, h, "umount", m.dir); err != nil {
+		if err := h.RunOK(ctx, "umount", m.dir); err != nil {
 			return fmt.Errorf("%w (fuser -vm %s shows who uses it)", err, a.Name)
 		}
 		before = m.id

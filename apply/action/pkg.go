@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
 
@@ -133,7 +134,7 @@ func newPkgLock() PkgLock { return PkgLock{render.Duration(5 * time.Minute)} }
 func (l PkgLock) packager(h *apply.Host) (packager, error) {
 	has := func(path string) bool {
 		at, err := h.Resolve(path)
-		return err == nil && exists(at)
+		return err == nil && hostfile.Exists(at)
 	}
 	runner := pkgRunner{h, l.LockTimeout.Std()}
 	switch {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
@@ -121,4 +122,17 @@ func (a *PkgUptodate) Apply(ctx context.Context, h *apply.Host, c apply.Change) 
 		versions[n.name] = n.new
 	}
 	return apply.Output{Data: versions}, old
+}
+
+// Reads is never an error: Read does not upgrade.
+func (a *PkgUptodate) Reads() error { return nil }
+
+// Read is true where the host's package lists, as they are, have no upgrade. It refreshes nothing.
+func (a *PkgUptodate) Read(ctx context.Context, h *apply.Host) (string, error) {
+	p, err := a.packager(h)
+	if err != nil {
+		return "", err
+	}
+	news, err := p.upgrades(ctx, a.what())
+	return strconv.FormatBool(len(news) == 0), err
 }

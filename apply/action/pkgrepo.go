@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
 
@@ -197,7 +198,7 @@ func (l PkgLock) form(h *apply.Host) (repoForm, error) {
 		return form, nil
 	}
 	for dir, form := range map[string]repoForm{"/etc/apt": apt{pkgRunner{h, 0}}, "/etc/yum.repos.d": dnf{pkgRunner{h, 0}}} {
-		if at, err := h.Resolve(dir); err == nil && exists(at) {
+		if at, err := h.Resolve(dir); err == nil && hostfile.Exists(at) {
 			return form, nil
 		}
 	}
@@ -267,7 +268,7 @@ func readIfThere(h *apply.Host, name string) ([]byte, error) {
 	}
 	defer at.Close()
 	data, err := at.ReadFile(maxTextFile)
-	if missing(err) {
+	if hostfile.NotThere(err) {
 		return nil, nil
 	}
 	if err == nil && data == nil {

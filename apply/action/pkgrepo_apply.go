@@ -119,7 +119,7 @@ func removeFile(h *apply.Host, name string) error {
 		return err
 	}
 	defer at.Close()
-	if err := at.Remove(); err != nil && !missing(err) {
+	if err := at.Remove(); err != nil && !hostfile.NotThere(err) {
 		return err
 	}
 	return nil

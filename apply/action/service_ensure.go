@@ -120,6 +120,17 @@ func (a *ServiceEnsure) Unchecked() bool {
 	return slices.Contains(a.State, "restarted") || slices.Contains(a.State, "reloaded")
 }
 
+// Manages is the unit, where it is to run or to start with the host: brought is one that did neither before.
+func (a *ServiceEnsure) Manages() []apply.Resource {
+	starts := a.run != "" && a.run != "stopped"
+	if !starts && (a.Enabled == nil || !*a.Enabled) {
+		return nil
+	}
+	return []apply.Resource{{
+		ID: "unit " + a.unit, Absent: "service.ensure", Params: map[string]any{"name": a.unit, "state": []string{"stopped", "disabled"}},
+	}}
+}
+
 // Check compares the unit with what is wanted. A unit that is not known yet is one that an earlier step may bring.
 func (a *ServiceEnsure) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
 	m := openUnits(ctx, h)

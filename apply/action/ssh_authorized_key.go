@@ -8,6 +8,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/render"
+	"golang.org/x/crypto/ssh"
 )
 
 // SSHAuthorizedKey is a public key, or several, with which one can log in as a user: lines of .ssh/authorized_keys in its home. A key
@@ -98,6 +99,21 @@ func (a *SSHAuthorizedKey) line(text string) (*keyLine, error) {
 		return nil, errors.New("has options or a comment that do not make one line: see AUTHORIZED_KEYS in man sshd")
 	}
 	return line, nil
+}
+
+// Manages is the keys, one by one.
+func (a *SSHAuthorizedKey) Manages() []apply.Resource {
+	if a.State == "absent" {
+		return nil
+	}
+	var out []apply.Resource
+	for _, line := range a.want {
+		out = append(out, apply.Resource{
+			ID: "ssh key " + ssh.FingerprintSHA256(line.key) + " of " + a.User, Absent: "ssh.authorized_key",
+			Params: map[string]any{"user": a.User, "key": (&keyLine{key: line.key}).String(), "state": absent},
+		})
+	}
+	return out
 }
 
 // Check compares the lines of the file.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // maxSSHFile is the largest file of a user that is read.
@@ -99,7 +100,7 @@ func (f *sshFile) openHome(h *apply.Host) error {
 	}
 	f.at, err = os.OpenRoot(path + onlyDirectory)
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return fmt.Errorf("there is no directory %s, the home of %s: %w", f.home, f.user, errNoHome)
 	case err != nil:
 		return err
@@ -108,7 +109,7 @@ func (f *sshFile) openHome(h *apply.Host) error {
 	if err != nil {
 		return err
 	}
-	owner := ownerID(info)
+	owner := hostfile.Owner(info)
 	if owner == f.uid || owner == os.Geteuid() && onlyOwn(h.Root, filepath.Dir(path)) {
 		return nil
 	}
@@ -119,7 +120,7 @@ func (f *sshFile) openHome(h *apply.Host) error {
 func onlyOwn(root, dir string) bool {
 	for ; ; dir = filepath.Dir(dir) {
 		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || ownerID(info) != os.Geteuid() || info.Mode()&0o022 != 0 {
+		if err != nil || !info.IsDir() || hostfile.Owner(info) != os.Geteuid() || info.Mode()&0o022 != 0 {
 			return false
 		}
 		if dir == filepath.Clean(root) || dir == "/" {
@@ -128,19 +129,12 @@ func onlyOwn(root, dir string) bool {
 	}
 }
 
-func ownerID(info fs.FileInfo) int {
-	if st, ok := statOf(info); ok {
-		return int(st.Uid)
-	}
-	return -1
-}
-
 // openDir opens .ssh, which must be a directory of the user's.
 func (f *sshFile) openDir() error {
 	const name = ".ssh"
 	found, err := f.at.Lstat(name)
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return nil
 	case err != nil:
 		return err
@@ -153,7 +147,7 @@ func (f *sshFile) openDir() error {
 	if f.dirInfo, err = f.dir.Stat("."); err != nil {
 		return err
 	}
-	switch owner := ownerID(f.dirInfo); {
+	switch owner := hostfile.Owner(f.dirInfo); {
 	case !os.SameFile(found, f.dirInfo):
 		return fmt.Errorf("%s was replaced while it was opened", f.path(name))
 	case owner != f.uid:
@@ -167,7 +161,7 @@ func (f *sshFile) read() error {
 	path := f.path(".ssh", f.name)
 	found, err := f.dir.Lstat(f.name)
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return nil
 	case err != nil:
 		return err
@@ -182,8 +176,8 @@ func (f *sshFile) read() error {
 	if f.info, err = file.Stat(); err != nil {
 		return err
 	}
-	st, ok := statOf(f.info)
-	switch owner := ownerID(f.info); {
+	st, ok := hostfile.Stat(f.info)
+	switch owner := hostfile.Owner(f.info); {
 	case !os.SameFile(found, f.info):
 		return fmt.Errorf("%s was replaced while it was opened", path)
 	case owner != f.uid && owner != os.Geteuid():
@@ -276,7 +270,7 @@ func (f *sshFile) mine(dir *os.File) error {
 	if err != nil {
 		return err
 	}
-	if _, err := dir.Readdirnames(1); ownerID(info) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 || !errors.Is(err, io.EOF) {
+	if _, err := dir.Readdirnames(1); hostfile.Owner(info) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 || !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s was replaced while it was made", f.path(".ssh"))
 	}
 	return nil

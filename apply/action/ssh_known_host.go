@@ -75,6 +75,19 @@ func (a *SSHKnownHost) name() string {
 	return strings.ToLower(a.Host)
 }
 
+// Manages is the host's key.
+func (a *SSHKnownHost) Manages() []apply.Resource {
+	if a.State == "absent" {
+		return nil
+	}
+	params := map[string]any{"host": a.Host, "port": a.Port, "key": a.Key, "state": "absent"}
+	id := "known host " + a.Host
+	if a.User != "" {
+		params["user"], id = a.User, id+" of "+a.User
+	}
+	return []apply.Resource{{ID: id, Absent: "ssh.known_host", Params: params}}
+}
+
 // Check compares the lines of the file.
 func (a *SSHKnownHost) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	name, have, err := a.read(h)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
 
@@ -73,13 +75,21 @@ func ownSysctlFile(key string) string {
 	return "/etc/sysctl.d/60-pullet-" + strings.ReplaceAll(sysctlName(key), "/", ":") + ".conf"
 }
 
+// Manages is the file for the boot; the value that the kernel has now stays.
+func (a *SysctlPresent) Manages() []apply.Resource {
+	if own := ownSysctlFile(sysctlKey(a.Name)); a.File == "" || a.File == own {
+		return []apply.Resource{apply.FileResource(own)}
+	}
+	return []apply.Resource{{ID: "sysctl " + a.Name, Path: path.Clean(a.File), Part: true}}
+}
+
 // Check compares the kernel's value, the file's, and what the boot would make of both.
 func (a *SysctlPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
 	if live(h) {
 		have, err := a.read(h)
 		switch {
-		case missing(err):
+		case hostfile.NotThere(err):
 			parts = append(parts, "now none -> "+orNone(a.want))
 		case err != nil:
 			return apply.Change{}, err
@@ -157,7 +167,7 @@ func (a *SysctlPresent) set(h *apply.Host) error {
 	name := sysctlName(a.key)
 	old, err := a.read(h)
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return a.unknown(h)
 	case err != nil:
 		return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // sysctlKey is a parameter's path below /proc/sys, or "" for what cannot be a name. The first separator says how a name is written: after a
@@ -131,7 +132,7 @@ func sysctlFiles(h *apply.Host) (map[string]string, error) {
 			return nil, err
 		}
 		found, err := os.ReadDir(path)
-		if err != nil && !missing(err) {
+		if err != nil && !hostfile.NotThere(err) {
 			return nil, err
 		}
 		for _, e := range found {

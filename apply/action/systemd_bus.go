@@ -13,6 +13,7 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // systemBus is the way to units over systemd's own bus.
@@ -169,7 +170,7 @@ func (b *systemBus) ownState(ctx context.Context, name string) (string, error) {
 // ofSysV reports a unit that has no file but a script of SysV.
 func ofSysV(name, state string) bool {
 	script, service := strings.CutSuffix(name, ".service")
-	return service && (state == "" || state == "generated") && exists(path.Join("/etc/init.d", script))
+	return service && (state == "" || state == "generated") && hostfile.Exists(path.Join("/etc/init.d", script))
 }
 
 func (b *systemBus) files(ctx context.Context) ([]string, error) {

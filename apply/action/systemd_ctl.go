@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // systemctl is the way to units by the command of that name: where there is no bus, and for what only the command can do.
@@ -153,7 +154,7 @@ func (o offline) show(ctx context.Context, name string) (map[string]string, erro
 	for _, file := range slices.Compact([]string{name, unitTemplate(name)}) {
 		for _, dir := range unitDirs {
 			at, err := o.h.Path(path.Join(dir, file))
-			if file == "" || err != nil || !exists(at) {
+			if file == "" || err != nil || !hostfile.Exists(at) {
 				continue
 			}
 			p["FragmentPath"] = path.Join(dir, file)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // maxTextFile bounds the files of the system that are read.
@@ -27,7 +28,7 @@ func readText(h *apply.Host, name string) (textFile, error) {
 	}
 	defer at.Close()
 	data, err := at.ReadFile(maxTextFile)
-	if err != nil && !missing(err) {
+	if err != nil && !hostfile.NotThere(err) {
 		return textFile{}, named(name, err)
 	}
 	return textFile{name, at.Path(), string(data), err == nil}, nil
@@ -57,16 +58,20 @@ func (f textFile) replace(ctx context.Context, h *apply.Host, text string) (undo
 }
 
 func (f textFile) write(ctx context.Context, h *apply.Host, text string) error {
-	whole := &FileManaged{Name: f.path, Content: &text, Replace: true, Placing: Placing{MakeDirs: true}}
-	if err := whole.Bind(apply.Binding{}); err != nil {
+	w, err := Permissions{}.wanted(h)
+	if err != nil {
 		return err
 	}
-	change, err := whole.Check(ctx, h)
-	if err != nil || change.Empty() {
+	at, err := h.Entry(f.path)
+	if err != nil {
 		return err
 	}
-	_, err = whole.Apply(ctx, h, change)
-	return err
+	defer at.Close()
+	one := oneFile{name: f.path, at: at, want: desired{data: []byte(text)}, w: w}
+	if is, err := one.check(); err != nil || is.Empty() {
+		return err
+	}
+	return one.apply(ctx, h, Placing{MakeDirs: true})
 }
 
 // remove takes the file away. Undo puts it back.

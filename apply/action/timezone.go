@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
 
@@ -66,7 +67,7 @@ func (a *SystemTimezone) link(h *apply.Host) (string, error) {
 	}
 	info, err := os.Lstat(path)
 	switch {
-	case missing(err):
+	case hostfile.NotThere(err):
 		return "none", nil
 	case err != nil:
 		return "", err
@@ -156,7 +157,7 @@ func (a *SystemTimezone) names(h *apply.Host) ([]string, error) {
 		}
 		return nil
 	})
-	if missing(err) {
+	if hostfile.NotThere(err) {
 		return nil, nil
 	}
 	return out, err

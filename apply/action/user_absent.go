@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // UserAbsent is no user of this name in the host's own files. Its own group goes with it when nobody else is in it. Files outside its
@@ -92,14 +93,14 @@ func ownHome(h *apply.Host, user account) error {
 		return err
 	}
 	info, err := os.Stat(at)
-	if missing(err) {
+	if hostfile.NotThere(err) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	uid, _ := user.number(idField)
-	if st, ok := statOf(info); ok && int(st.Uid) != uid {
+	if st, ok := hostfile.Stat(info); ok && int(st.Uid) != uid {
 		return fmt.Errorf("%s, the home of %s, belongs to uid %d: leave out removeHome, or give it to %s first", home, user[0], st.Uid, user[0])
 	}
 	return nil

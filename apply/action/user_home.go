@@ -85,7 +85,7 @@ func copySkel(ctx context.Context, h *apply.Host, to *hostfile.Dir, owner hostfi
 	}
 	defer from.Close()
 	skel, err := from.Dir()
-	if missing(err) {
+	if hostfile.NotThere(err) {
 		return nil
 	}
 	if err != nil {
@@ -116,7 +116,7 @@ func giveTo(dir *hostfile.Dir, rel string, owner hostfile.Attributes) error {
 		return err
 	}
 	defer at.Close()
-	if err := at.Set(owner); !missing(err) { // a device or a socket was not copied
+	if err := at.Set(owner); !hostfile.NotThere(err) { // a device or a socket was not copied
 		return err
 	}
 	return nil

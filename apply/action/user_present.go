@@ -114,6 +114,11 @@ func (a *UserPresent) wantsHome() bool {
 	return !a.System
 }
 
+// Manages is the user.
+func (a *UserPresent) Manages() []apply.Resource {
+	return []apply.Resource{apply.NamedResource("user", a.Name, "user.absent")}
+}
+
 // Check compares the user with the host's own files.
 func (a *UserPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	p, err := a.plan(h)

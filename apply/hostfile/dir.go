@@ -81,7 +81,7 @@ func (d *Dir) Entry(rel string) (*Entry, error) {
 		fd, err = d.descend(in)
 	}
 	switch {
-	case absent(err):
+	case NotThere(err):
 		return &Entry{base: base, path: at, gone: err}, nil
 	case err != nil:
 		return nil, err
@@ -100,7 +100,7 @@ func (d *Dir) descend(rel string) (int, error) {
 		if err != nil {
 			if target, bad := readLink(fd, part); bad == nil {
 				err = &LinkRefused{Path: at, Target: target, UID: owner(fd, part), Why: "a directory is expected there", Cure: "remove the link"}
-			} else if !absent(err) {
+			} else if !NotThere(err) {
 				err = failed("open", at, err)
 			}
 		}

@@ -41,7 +41,7 @@ func (e *Entry) removeAll(ctx context.Context, depth int) error {
 		}
 		err = e.Remove()
 	}
-	if absent(err) {
+	if NotThere(err) {
 		return nil
 	}
 	return err
@@ -54,7 +54,7 @@ func tooDeep(path string) error {
 // empty removes what is in a directory.
 func (e *Entry) empty(ctx context.Context, depth int) error {
 	d, err := e.Dir()
-	if absent(err) {
+	if NotThere(err) {
 		return nil
 	}
 	if err != nil {
@@ -106,7 +106,7 @@ func (d *Dir) walk(ctx context.Context, rel string, depth int, visit func(string
 
 func (e *Entry) walk(ctx context.Context, rel string, depth int, visit func(string, *Entry, Info) error) error {
 	info, err := e.Lstat()
-	if absent(err) {
+	if NotThere(err) {
 		return nil
 	}
 	if err != nil {
@@ -120,7 +120,7 @@ func (e *Entry) walk(ctx context.Context, rel string, depth int, visit func(stri
 		return err
 	}
 	d, err := e.Dir()
-	if absent(err) {
+	if NotThere(err) {
 		return nil
 	}
 	if err != nil {

@@ -1,7 +1,6 @@
 package hostfile
 
 import (
-	"errors"
 	"io/fs"
 	"path"
 	"strings"
@@ -114,6 +113,3 @@ func openOne(dir int, name string) (fd int, err error) {
 	})
 	return fd, err
 }
-
-// absent reports that there is nothing: no such name, or no directory on the way to it.
-func absent(err error) bool { return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) }

@@ -80,7 +80,7 @@ func (w *walk) step(part string) (*Entry, error) {
 	at := path.Join(w.top().path, part)
 	info, err := statAt(w.top().fd, part)
 	switch {
-	case absent(err):
+	case NotThere(err):
 		return w.nothing(part)
 	case err != nil:
 		return nil, failed("lstat", at, err)

@@ -28,7 +28,7 @@ func (a *app) graphCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			extensions, mistakes := action.LoadExtensions(repo)
+			extensions, mistakes := action.LoadExtensions(repo, action.All())
 			if err := mistakes.Err(); err != nil {
 				return err
 			}

@@ -96,7 +96,7 @@ func validate(ctx context.Context, repo *render.Repository, only string, factFil
 	for i := range hosts {
 		hosts[i].Context = ctx
 	}
-	extensions, wrong := action.LoadExtensions(repo)
+	extensions, wrong := action.LoadExtensions(repo, action.All())
 	specs := append(action.All(), extensions.Specs()...)
 	mistakes, more, err := validateHosts(repo, hosts, view, own, specs, only == "")
 	if err == nil && len(more) > 0 { // what jobs publish is known now, and others may read it

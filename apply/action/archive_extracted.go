@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/fetch"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -33,18 +35,18 @@ import (
 //	      digest: sha256:1b4f0e9851971998e732078544c96b36c3d01cedf7caa332359d6f1d83567014
 //	      strip: 1
 type ArchiveExtracted struct {
-	Name        string `yaml:"name,required"`   // absolute path of the directory; it is made with its parents
-	Source      string `yaml:"source,required"` // a file below files/, an absolute path on the host, or an address (https://...)
-	Digest      string `yaml:"digest"`          // of the archive: sha256:...; required for an address
-	Strip       int    `yaml:"strip"`           // leave out so many leading elements of the names in it; default 0
-	Permissions `yaml:",inline"`
-	TreeModes   `yaml:",inline"`
-	Creates     string `yaml:"creates"` // extract only when this path does not exist, and compare nothing else
+	Name              string `yaml:"name,required"`   // absolute path of the directory; it is made with its parents
+	Source            string `yaml:"source,required"` // a file below files/, an absolute path on the host, or an address (https://...)
+	Digest            string `yaml:"digest"`          // of the archive: sha256:...; required for an address
+	Strip             int    `yaml:"strip"`           // leave out so many leading elements of the names in it; default 0
+	place.Permissions `yaml:",inline"`
+	place.TreeModes   `yaml:",inline"`
+	Creates           string `yaml:"creates"` // extract only when this path does not exist, and compare nothing else
 
 	step   string
-	data   []byte    // of a file below files/
-	remote *download // at an address
-	want   *digest   // of one on the host, where it is given
+	data   []byte        // of a file below files/
+	remote *fetch.File   // at an address
+	want   *fetch.Digest // of one on the host, where it is given
 }
 
 // Bind reads an archive of the repository, and checks the parameters.
@@ -57,7 +59,7 @@ func (a *ArchiveExtracted) Bind(b apply.Binding) error {
 			return err
 		}
 	}
-	for _, check := range []func() error{a.Permissions.check, a.TreeModes.check} {
+	for _, check := range []func() error{a.Permissions.CheckMode, a.TreeModes.CheckModes} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -75,11 +77,11 @@ func (a *ArchiveExtracted) Bind(b apply.Binding) error {
 // source finds out where the archive is.
 func (a *ArchiveExtracted) source(b apply.Binding) (err error) {
 	switch {
-	case isAddress(a.Source):
-		a.remote, err = newDownload(a.Source, a.Digest)
+	case fetch.IsAddress(a.Source):
+		a.remote, err = fetch.New(a.Source, a.Digest)
 		return err
 	case a.Digest != "":
-		sum, err := parseDigest(a.Digest)
+		sum, err := fetch.ParseDigest(a.Digest)
 		if err != nil {
 			return err
 		}
@@ -91,7 +93,7 @@ func (a *ArchiveExtracted) source(b apply.Binding) (err error) {
 	if a.data, err = b.Source(a.Source, false); err != nil {
 		return err
 	}
-	if have := digest(sha256.Sum256(a.data)); a.want != nil && *a.want != have {
+	if have := fetch.Digest(sha256.Sum256(a.data)); a.want != nil && *a.want != have {
 		return apply.BadParam("digest", "files/%s has %s", a.Source, have)
 	}
 	return nil
@@ -123,12 +125,12 @@ func (a *ArchiveExtracted) created(h *apply.Host) (bool, error) {
 	if a.Creates == "" {
 		return false, nil
 	}
-	return standsAt(h, a.Creates)
+	return place.Stands(h, a.Creates)
 }
 
 // extraction is the archive's way into the directory on this host. A link in its place is followed, beneath the root.
 func (a *ArchiveExtracted) extraction(h *apply.Host) (*extraction, error) {
-	w, err := a.Permissions.tree(h, a.TreeModes)
+	w, err := a.Permissions.Tree(h, a.TreeModes)
 	if err != nil {
 		return nil, err
 	}
@@ -162,9 +164,9 @@ func (p *extractPlan) change() apply.Change {
 	case p.again:
 		return apply.Change{Summary: "extract"}
 	case p.old == p.current:
-		return p.diff.change()
+		return p.diff.Change()
 	}
-	c := p.diff.change()
+	c := p.diff.Change()
 	if c.Summary != "" {
 		c.Summary = "extract: " + c.Summary
 	}
@@ -199,7 +201,7 @@ func (x *extraction) plan(ctx context.Context, h *apply.Host) (*extractPlan, err
 		return nil, err
 	}
 	stale, err := x.stale(p.current, p.old)
-	p.diff.remove(x.Name, stale)
+	p.diff.Remove(x.Name, stale)
 	return p, err
 }
 
@@ -210,11 +212,11 @@ func (x *extraction) isOf(h *apply.Host, r *archiveRecord) (bool, error) {
 	case r == nil || r.Strip != x.Strip:
 		return false, nil
 	case x.remote != nil:
-		return r.Archive == x.remote.digest.String(), nil
+		return r.Archive == x.remote.Digest.String(), nil
 	case x.want != nil:
 		return r.Archive == x.want.String(), nil
 	case !filepath.IsAbs(x.Source):
-		return r.Archive == digest(sha256.Sum256(x.data)).String(), nil
+		return r.Archive == fetch.Digest(sha256.Sum256(x.data)).String(), nil
 	}
 	at, err := h.Follow(x.Source)
 	if err != nil {
@@ -228,7 +230,7 @@ func (x *extraction) isOf(h *apply.Host, r *archiveRecord) (bool, error) {
 	if err != nil || r.Size == info.Size() && r.Seen == stampOf(info) {
 		return err == nil, err
 	}
-	have, err := fileDigest(at)
+	have, err := fetch.DigestOf(at)
 	return have.String() == r.Archive, err
 }
 
@@ -239,7 +241,7 @@ func (a *ArchiveExtracted) Apply(ctx context.Context, h *apply.Host, _ apply.Cha
 		return apply.Output{}, err
 	}
 	defer x.close()
-	if err := x.w.dir.known(); err != nil {
+	if err := x.w.Dir.Known(); err != nil {
 		return apply.Output{}, err
 	}
 	return apply.Output{}, x.run(ctx, h)

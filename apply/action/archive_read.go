@@ -15,6 +15,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/ulikunitz/xz"
+
+	"github.com/pullet/pullet/apply/action/place"
 )
 
 // archiveLimits bound what an archive may become: a small one can hold very much.
@@ -139,7 +141,7 @@ func (r *archiveReader) zipEntry(f *zip.File) error {
 	mode := f.Mode()
 	e := archiveEntry{Mode: mode.Perm(), time: f.Modified}
 	if madeByDOS := f.CreatorVersion>>8 == 0; madeByDOS || e.Mode == 0 { // it says nothing of modes
-		e.Mode = newFileMode
+		e.Mode = place.NewMode
 		if mode.IsDir() {
 			e.Mode = 0o755
 		}

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/pullet/pullet/apply/action/fetch"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -88,7 +90,7 @@ func (r *archiveRecord) save(dir *hostfile.Dir, name string) error {
 		return err
 	}
 	defer at.Close()
-	return putFile(at, data, hostfile.Attributes{UID: -1, GID: -1, Mode: 0o600, SetMode: true})
+	return place.Put(at, data, hostfile.Attributes{UID: -1, GID: -1, Mode: 0o600, SetMode: true})
 }
 
 // stampOf is when a file was touched last.
@@ -102,7 +104,7 @@ func stampOf(info fs.FileInfo) stamp {
 
 // differences are what is not on the host as the listing has it.
 type differences struct {
-	tally
+	place.Tally
 	content map[string]bool // the paths that have to be written
 }
 
@@ -117,7 +119,7 @@ func (x *extraction) compare(entries []archiveEntry) (*differences, error) {
 		if content {
 			d.content[e.Path] = true
 		}
-		d.note(summary, filepath.Join(x.Name, e.Path), "")
+		d.Note(summary, filepath.Join(x.Name, e.Path), "")
 	}
 	return d, nil
 }
@@ -137,11 +139,11 @@ func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err
 		return "", false, err
 	case e.Kind == aDir && !info.IsDir():
 		return "", false, fmt.Errorf("%s is %s, and the archive has a directory there: nothing is written through it; remove it with file.absent first",
-			filepath.Join(x.Name, e.Path), kindOf(info))
+			filepath.Join(x.Name, e.Path), place.Kind(info))
 	case e.Kind != aDir && info.IsDir():
 		return "", false, fmt.Errorf("%s is a directory, and the archive has a %s there: remove it with file.absent first", filepath.Join(x.Name, e.Path), e.Kind)
 	case e.Kind == aLink && info.Mode()&fs.ModeSymlink == 0, e.Kind == aFile && !info.Mode().IsRegular():
-		return "it is " + kindOf(info), true, nil
+		return "it is " + place.Kind(info), true, nil
 	case e.Kind == aLink:
 		have, err := at.Readlink()
 		if err != nil || have != e.Target {
@@ -153,7 +155,7 @@ func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err
 			return "content", true, err
 		}
 	}
-	return strings.Join(x.wanted(e).differs(info), ", "), false, nil
+	return strings.Join(x.wanted(e).Differs(info), ", "), false, nil
 }
 
 // sameContent reads a file only where the kernel says that it was touched.
@@ -164,6 +166,6 @@ func sameContent(at *hostfile.Entry, e archiveEntry, info fs.FileInfo) (bool, er
 	if e.Seen != (stamp{}) && e.Seen == stampOf(info) {
 		return true, nil
 	}
-	have, err := fileDigest(at)
+	have, err := fetch.DigestOf(at)
 	return have.String() == e.Sum, err
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/fetch"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -35,7 +37,7 @@ func (x *extraction) local(h *apply.Host) (*archiveData, error) {
 	case err != nil:
 		return nil, err
 	case !found.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is %s, not a file", x.Source, kindOf(found))
+		return nil, fmt.Errorf("%s is %s, not a file", x.Source, place.Kind(found))
 	}
 	f, err := at.Open()
 	if err != nil {
@@ -54,14 +56,14 @@ func (x *extraction) opened(f *os.File) (*archiveData, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Size() > maxDownload {
-		return nil, fmt.Errorf("%s has %d bytes: the limit is %d", x.Source, info.Size(), int64(maxDownload))
+	if info.Size() > fetch.MaxSize {
+		return nil, fmt.Errorf("%s has %d bytes: the limit is %d", x.Source, info.Size(), int64(fetch.MaxSize))
 	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, info.Size())); err != nil {
 		return nil, err
 	}
-	have := digest(sum.Sum(nil))
+	have := fetch.Digest(sum.Sum(nil))
 	if x.want != nil && have != *x.want {
 		return nil, fmt.Errorf("%s has %s, and digest says %s", x.Source, have, *x.want)
 	}
@@ -81,11 +83,11 @@ func (x *extraction) open(ctx context.Context, h *apply.Host) (*archiveData, err
 	if err != nil {
 		return nil, err
 	}
-	err = x.remote.fetch(ctx, c)
+	err = x.remote.Fetch(ctx, c)
 	info, stat := c.Stat()
 	if err := errors.Join(err, stat); err != nil {
 		c.Drop()
 		return nil, err
 	}
-	return &archiveData{c, info.Size(), x.remote.digest, stamp{}, c.Drop}, nil
+	return &archiveData{c, info.Size(), x.remote.Digest, stamp{}, c.Drop}, nil
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"path"
 
+	"github.com/pullet/pullet/apply/action/fetch"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -15,7 +17,7 @@ import (
 type archiveData struct {
 	io.ReaderAt
 	size int64
-	sum  digest
+	sum  fetch.Digest
 	seen stamp // of an archive on the host
 	done func()
 }
@@ -25,7 +27,7 @@ type extraction struct {
 	*ArchiveExtracted
 	root   *hostfile.Entry
 	dir    *hostfile.Dir // nil: it is not there
-	w      treeWanted
+	w      place.Tree
 	limits archiveLimits
 }
 
@@ -35,19 +37,19 @@ func (x *extraction) close() {
 }
 
 // wanted is the owner and mode of an entry. A directory has the mode of the archive only when it is made: it may be shared.
-func (x *extraction) wanted(e archiveEntry) wanted {
-	w := x.w.file
+func (x *extraction) wanted(e archiveEntry) place.Wanted {
+	w := x.w.File
 	switch {
 	case e.Kind == aDir:
-		return x.w.dir
+		return x.w.Dir
 	case executable(e.Mode):
-		w = x.w.exec
+		w = x.w.Exec
 	}
-	if !w.setMode {
-		w.mode, w.setMode = e.Mode, true
+	if !w.SetMode {
+		w.Mode, w.SetMode = e.Mode, true
 	}
 	if e.Kind == aLink {
-		w.setMode = false
+		w.SetMode = false
 	}
 	return w
 }
@@ -62,7 +64,7 @@ func (x *extraction) scan(ctx context.Context, from archiveData) (*archiveRecord
 			if err != nil {
 				return err
 			}
-			e.Size, e.Sum = n, digest(sum.Sum(nil)).String()
+			e.Size, e.Sum = n, fetch.Digest(sum.Sum(nil)).String()
 		}
 		return list.add(e)
 	}).read(from, from.size)
@@ -106,7 +108,7 @@ func (x *extraction) makeRoot() error {
 		x.dir, err = x.root.Mkdir(0o755)
 	}
 	if err == nil {
-		err = x.w.dir.set(x.dir)
+		err = x.w.Dir.Set(x.dir)
 	}
 	return err
 }
@@ -129,11 +131,11 @@ func (s *writer) mkdir(e archiveEntry) error {
 		return err
 	}
 	defer dir.Close()
-	w := s.w.dir
-	if !w.setMode {
-		w.mode, w.setMode = e.Mode|0o700, true
+	w := s.w.Dir
+	if !w.SetMode {
+		w.Mode, w.SetMode = e.Mode|0o700, true
 	}
-	return w.set(dir)
+	return w.Set(dir)
 }
 
 // entry writes a file or a link under another name, and gives it its own.
@@ -149,7 +151,7 @@ func (s *writer) entry(e archiveEntry, content io.Reader) error {
 	w := s.wanted(s.entries[e.Path])
 	switch e.Kind {
 	case aLink:
-		return at.Symlink(e.Target, w.uid, w.gid)
+		return at.Symlink(e.Target, w.UID, w.GID)
 	case aHard:
 		return s.hard(at, e)
 	}
@@ -166,7 +168,7 @@ func (s *writer) hard(at *hostfile.Entry, e archiveEntry) error {
 	return from.LinkOver(at)
 }
 
-func (s *writer) file(at *hostfile.Entry, e archiveEntry, w wanted, content io.Reader) error {
+func (s *writer) file(at *hostfile.Entry, e archiveEntry, w place.Wanted, content io.Reader) error {
 	c, err := at.CandidateNamed(besideEntry(e.Path))
 	if err != nil {
 		return err
@@ -175,7 +177,7 @@ func (s *writer) file(at *hostfile.Entry, e archiveEntry, w wanted, content io.R
 	if _, err := io.Copy(c, content); err != nil {
 		return err
 	}
-	if err := w.set(c); err != nil {
+	if err := w.Set(c); err != nil {
 		return err
 	}
 	if !e.time.IsZero() {
@@ -232,8 +234,8 @@ func (x *extraction) settle(e archiveEntry) (stamp, error) {
 	if err != nil {
 		return stamp{}, err
 	}
-	if w := x.wanted(e); len(w.differs(info)) > 0 {
-		if err := w.set(at); err != nil {
+	if w := x.wanted(e); len(w.Differs(info)) > 0 {
+		if err := w.Set(at); err != nil {
 			return stamp{}, err
 		}
 		if info, err = at.Lstat(); err != nil {

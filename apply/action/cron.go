@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/passwd"
+	"github.com/pullet/pullet/apply/action/place"
 )
 
 // CronPresent is a file in /etc/cron.d that runs a command at its times. The file is replaced as a whole. Where nobody has installed
@@ -59,7 +61,7 @@ const maxCronCommand = 999
 
 // Bind checks all that cron would only say to its log.
 func (a *CronPresent) Bind(apply.Binding) error {
-	if err := cmp.Or(checkCronName(a.Name), checkAccountName("user", a.User), a.permissions().check()); err != nil {
+	if err := cmp.Or(checkCronName(a.Name), passwd.CheckName("user", a.User), a.permissions().CheckMode()); err != nil {
 		return err
 	}
 	if err := a.times(); err != nil {
@@ -131,8 +133,8 @@ func (a *CronPresent) checkCommand() error {
 }
 
 // permissions are those with which cron reads the file: it must be the agent's own, who is root.
-func (a *CronPresent) permissions() Permissions {
-	return Permissions{Mode: a.Mode, Owner: strconv.Itoa(os.Geteuid())}
+func (a *CronPresent) permissions() place.Permissions {
+	return place.Permissions{Mode: a.Mode, Owner: strconv.Itoa(os.Geteuid())}
 }
 
 // text is the file.
@@ -153,7 +155,7 @@ func (a *CronPresent) text() string {
 // file is the file as file.managed keeps it.
 func (a *CronPresent) file() (*FileManaged, error) {
 	text := a.text()
-	f := &FileManaged{Name: cronDir + "/" + a.Name, Content: &text, Replace: true, Placing: Placing{Permissions: a.permissions()}}
+	f := &FileManaged{Name: cronDir + "/" + a.Name, Content: &text, Replace: true, Placing: place.Placing{Permissions: a.permissions()}}
 	return f, f.Bind(apply.Binding{})
 }
 
@@ -182,7 +184,7 @@ func noCron() *apply.LackError {
 
 // Apply writes the file.
 func (a *CronPresent) Apply(ctx context.Context, h *apply.Host, c apply.Change) (apply.Output, error) {
-	if !isThere(h, cronDir) {
+	if !place.Resolves(h, cronDir) {
 		return apply.Output{}, noCron()
 	}
 	if err := a.userThere(ctx, h); err != nil {
@@ -197,8 +199,8 @@ func (a *CronPresent) Apply(ctx context.Context, h *apply.Host, c apply.Change) 
 
 // userThere refuses a user that there is not: cron would leave out the file. A host may have users that are not in its files.
 func (a *CronPresent) userThere(ctx context.Context, h *apply.Host) error {
-	users, err := readAccounts(h, "passwd")
-	if err != nil || users.named(a.User) != nil {
+	users, err := passwd.Read(h, "passwd")
+	if err != nil || users.Named(a.User) != nil {
 		return err
 	}
 	if h.Root == "/" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -153,7 +154,7 @@ func (b *brought) intact() error {
 	case digest != b.Digest:
 		return fmt.Errorf("the copy of %s on this host was changed: it has sha256:%s", b.Source(), digest)
 	case info.Mode().Perm() != 0o700:
-		return fmt.Errorf("the copy of %s on this host was changed: its mode is %s", b.Source(), modeBits(info.Mode()))
+		return fmt.Errorf("the copy of %s on this host was changed: its mode is %s", b.Source(), place.ModeBits(info.Mode()))
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (a *FileBlock) Bind(b apply.Binding) error {
 	if err := apply.AbsPath("name", a.Name); err != nil {
 		return err
 	}
-	if err := a.Placing.check(); err != nil {
+	if err := a.Placing.CheckParams(); err != nil {
 		return err
 	}
 	if err := a.markers(); err != nil {
@@ -124,7 +124,8 @@ func (a *FileBlock) markers() error {
 }
 
 func (a *FileBlock) isBegin(l string) bool { return strings.TrimSpace(l) == strings.TrimSpace(a.begin) }
-func (a *FileBlock) isEnd(l string) bool   { return strings.TrimSpace(l) == strings.TrimSpace(a.end) }
+
+func (a *FileBlock) isEnd(l string) bool { return strings.TrimSpace(l) == strings.TrimSpace(a.end) }
 
 // Manages is the block.
 func (a *FileBlock) Manages() []apply.Resource {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
@@ -283,7 +284,7 @@ func backupAll(ctx context.Context, h *apply.Host, name string, at *hostfile.Ent
 	case err != nil:
 		return err
 	case info.Mode().IsRegular():
-		_, err := backup(h, name, at)
+		_, err := place.Backup(h, name, at)
 		return err
 	case !info.IsDir():
 		return nil
@@ -297,7 +298,7 @@ func backupAll(ctx context.Context, h *apply.Host, name string, at *hostfile.Ent
 		if !info.Mode().IsRegular() {
 			return nil
 		}
-		_, err := backup(h, path.Join(name, rel), e)
+		_, err := place.Backup(h, path.Join(name, rel), e)
 		return err
 	})
 }

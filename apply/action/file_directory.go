@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -30,11 +31,11 @@ import (
 //	    action: file.directory
 //	    parameters: {name: /etc/nginx/sites-enabled, clean: true, exclude: ['*.local']}
 type FileDirectory struct {
-	Name        string `yaml:"name,required"` // absolute path
-	Permissions `yaml:",inline"`
-	Recurse     bool `yaml:"recurse"` // owner, group, fileMode and dirMode of all that is below it, too
-	TreeModes   `yaml:",inline"`
-	Cleaning    `yaml:",inline"`
+	Name              string `yaml:"name,required"` // absolute path
+	place.Permissions `yaml:",inline"`
+	Recurse           bool `yaml:"recurse"` // owner, group, fileMode and dirMode of all that is below it, too
+	place.TreeModes   `yaml:",inline"`
+	Cleaning          `yaml:",inline"`
 }
 
 // Bind checks the parameters, and learns what other steps manage.
@@ -42,10 +43,10 @@ func (a *FileDirectory) Bind(b apply.Binding) error {
 	if err := apply.AbsPath("name", a.Name); err != nil {
 		return err
 	}
-	if err := a.Permissions.check(); err != nil {
+	if err := a.Permissions.CheckMode(); err != nil {
 		return err
 	}
-	if err := a.TreeModes.check(); err != nil {
+	if err := a.TreeModes.CheckModes(); err != nil {
 		return err
 	}
 	switch {
@@ -71,7 +72,7 @@ func (a *FileDirectory) Manages() []apply.Resource {
 
 // Check compares type, owner and mode, and with recurse and clean what is below.
 func (a *FileDirectory) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
-	w, err := a.wanted(h)
+	w, err := a.Wanted(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
@@ -89,7 +90,7 @@ func (a *FileDirectory) Check(ctx context.Context, h *apply.Host) (apply.Change,
 	case !info.IsDir():
 		return apply.Change{}, fmt.Errorf("%s is not a directory: remove it with file.absent first", a.Name)
 	}
-	own := w.differs(info)
+	own := w.Differs(info)
 	below, err := a.below(ctx, h, at)
 	if err != nil {
 		return apply.Change{}, err
@@ -110,23 +111,23 @@ func (a *FileDirectory) below(ctx context.Context, h *apply.Host, at *hostfile.E
 		return apply.Change{}, err
 	}
 	defer dir.Close()
-	var c tally
+	var c place.Tally
 	extra, err := a.extra(h, dir, a.Name, func(string) bool { return false })
 	if err != nil {
 		return apply.Change{}, err
 	}
-	err = a.walk(ctx, h, dir, extra, func(rel string, _ *hostfile.Entry, info hostfile.Info, w wanted) error {
-		c.note(strings.Join(w.differs(info), ", "), filepath.Join(a.Name, rel), "")
+	err = a.walk(ctx, h, dir, extra, func(rel string, _ *hostfile.Entry, info hostfile.Info, w place.Wanted) error {
+		c.Note(strings.Join(w.Differs(info), ", "), filepath.Join(a.Name, rel), "")
 		return nil
 	})
-	c.remove(a.Name, extra)
-	return c.change(), err
+	c.Remove(a.Name, extra)
+	return c.Change(), err
 }
 
 // Apply makes the directory, sets owners and modes, and removes what is too much.
 func (a *FileDirectory) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	w, err := a.wanted(h)
-	if err := errors.Join(err, w.known()); err != nil {
+	w, err := a.Wanted(h)
+	if err := errors.Join(err, w.Known()); err != nil {
 		return apply.Output{}, err
 	}
 	at, err := h.Follow(a.Name)
@@ -142,7 +143,7 @@ func (a *FileDirectory) Apply(ctx context.Context, h *apply.Host, _ apply.Change
 		return apply.Output{}, err
 	}
 	defer dir.Close()
-	if err := w.set(dir); err != nil {
+	if err := w.Set(dir); err != nil {
 		return apply.Output{}, err
 	}
 	extra, err := a.extra(h, dir, a.Name, func(string) bool { return false })
@@ -152,11 +153,11 @@ func (a *FileDirectory) Apply(ctx context.Context, h *apply.Host, _ apply.Change
 	if err := removeAll(ctx, h, dir, a.Name, extra, false); err != nil {
 		return apply.Output{}, err
 	}
-	err = a.walk(ctx, h, dir, nil, func(_ string, e *hostfile.Entry, info hostfile.Info, w wanted) error {
-		if len(w.differs(info)) == 0 {
+	err = a.walk(ctx, h, dir, nil, func(_ string, e *hostfile.Entry, info hostfile.Info, w place.Wanted) error {
+		if len(w.Differs(info)) == 0 {
 			return nil
 		}
-		return w.set(e)
+		return w.Set(e)
 	})
 	if err != nil {
 		return apply.Output{}, err
@@ -166,11 +167,11 @@ func (a *FileDirectory) Apply(ctx context.Context, h *apply.Host, _ apply.Change
 
 // walk visits what recurse holds for, with what it shall have. Links have owners of their own and no mode.
 func (a *FileDirectory) walk(ctx context.Context, h *apply.Host, dir *hostfile.Dir, gone []string,
-	visit func(rel string, e *hostfile.Entry, info hostfile.Info, w wanted) error) error {
+	visit func(rel string, e *hostfile.Entry, info hostfile.Info, w place.Wanted) error) error {
 	if !a.Recurse {
 		return nil
 	}
-	w, err := Permissions{Owner: a.Owner, Group: a.Group}.tree(h, a.TreeModes)
+	w, err := place.Permissions{Owner: a.Owner, Group: a.Group}.Tree(h, a.TreeModes)
 	if err != nil {
 		return err
 	}
@@ -182,12 +183,12 @@ func (a *FileDirectory) walk(ctx context.Context, h *apply.Host, dir *hostfile.D
 		if s.passes(rel, e.Path()) || slices.Contains(gone, rel) {
 			return fs.SkipDir
 		}
-		want := w.file
+		want := w.File
 		switch {
 		case info.IsDir():
-			want = w.dir
+			want = w.Dir
 		case !info.Mode().IsRegular():
-			want.setMode = false
+			want.SetMode = false
 		}
 		return visit(rel, e, info, want)
 	})

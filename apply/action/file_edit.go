@@ -13,14 +13,15 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // Editing is a text file of which a part is managed. The other bytes stay as they are.
 type Editing struct {
-	Name    string `yaml:"name,required"` // absolute path; a link is followed, beneath the root
-	Create  bool   `yaml:"create"`        // make the file where there is none
-	Placing `yaml:",inline"`
+	Name          string `yaml:"name,required"` // absolute path; a link is followed, beneath the root
+	Create        bool   `yaml:"create"`        // make the file where there is none
+	place.Placing `yaml:",inline"`
 }
 
 // The states of a line and a block.
@@ -49,8 +50,8 @@ func (a *Editing) check(h *apply.Host, do edit) (apply.Change, error) {
 	if err != nil {
 		return apply.Change{}, err
 	}
-	defer old.close()
-	info := old.info
+	defer old.Close()
+	info := old.Info
 	want, summary, err := edited(have, do)
 	var noPlace placeError
 	switch {
@@ -61,20 +62,20 @@ func (a *Editing) check(h *apply.Host, do edit) (apply.Change, error) {
 	case info == nil && summary == "":
 		return apply.Change{}, nil
 	case info == nil && a.Create:
-		return apply.Change{Summary: "create, " + summary, Diff: textDiff(a.Name, nil, want), Lacks: a.lacks(at)}, nil
+		return apply.Change{Summary: "create, " + summary, Diff: place.Diff(a.Name, nil, want), Lacks: a.lacks(at)}, nil
 	case info == nil:
-		return apply.Change{Summary: summary, Diff: textDiff(a.Name, nil, want), Lacks: a.lacks(at)}, nil
+		return apply.Change{Summary: summary, Diff: place.Diff(a.Name, nil, want), Lacks: a.lacks(at)}, nil
 	}
-	differs := w.differs(info)
+	differs := w.Differs(info)
 	if summary == "" {
 		return apply.Change{Summary: strings.Join(differs, ", ")}, nil
 	}
-	return apply.Change{Summary: strings.Join(append([]string{summary}, differs...), ", "), Diff: textDiff(a.Name, have, want)}, nil
+	return apply.Change{Summary: strings.Join(append([]string{summary}, differs...), ", "), Diff: place.Diff(a.Name, have, want)}, nil
 }
 
 // lacks is what has to be there for an edit: the file, or, where that is made, its directory.
 func (a *Editing) lacks(at *hostfile.Entry) *apply.LackError {
-	lack := lacksParent(a.Name, at, a.MakeDirs)
+	lack := place.Lacks(a.Name, at, a.MakeDirs)
 	if lack == nil && !a.Create {
 		return a.noFile()
 	}
@@ -85,8 +86,8 @@ func (a *Editing) noFile() *apply.LackError {
 	return &apply.LackError{Path: filepath.Clean(a.Name), Text: fmt.Sprintf("there is no file %s: add create: true, or a step that makes it before this one", a.Name)}
 }
 
-func (a *Editing) find(h *apply.Host) (at *hostfile.Entry, w wanted, err error) {
-	if w, err = a.wanted(h); err == nil {
+func (a *Editing) find(h *apply.Host) (at *hostfile.Entry, w place.Wanted, err error) {
+	if w, err = a.Wanted(h); err == nil {
 		at, err = h.Follow(a.Name)
 	}
 	return at, w, err
@@ -99,10 +100,10 @@ func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 		return err
 	}
 	defer at.Close()
-	if err := w.known(); err != nil {
+	if err := w.Known(); err != nil {
 		return err
 	}
-	if err := a.parents(a.Name, at); err != nil {
+	if err := a.Parents(a.Name, at); err != nil {
 		return err
 	}
 	release, err := h.Lock(ctx, filepath.Clean(a.Name))
@@ -114,8 +115,8 @@ func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 	if err != nil {
 		return err
 	}
-	defer old.close()
-	info := old.info
+	defer old.Close()
+	info := old.Info
 	want, summary, err := edited(have, do)
 	switch {
 	case err != nil:
@@ -125,9 +126,9 @@ func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 	case info == nil && !a.Create:
 		return a.noFile()
 	case summary == "":
-		return w.set(at)
+		return w.Set(at)
 	}
-	return a.replace(ctx, h, a.Name, at, old, w, func(to io.Writer) error {
+	return a.ReplaceWith(ctx, h, a.Name, at, old, w, func(to io.Writer) error {
 		_, err := to.Write(want)
 		return err
 	})
@@ -135,7 +136,7 @@ func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 
 // readEdited opens a file that is to be edited, and reads it; no information means that there is none. It stays open: the new file gets
 // the owner and mode of the one whose text it has, whatever stands at the path by then.
-func readEdited(name string, at *hostfile.Entry) (old replacedFile, data []byte, err error) {
+func readEdited(name string, at *hostfile.Entry) (old place.Replaced, data []byte, err error) {
 	info, err := at.Lstat()
 	switch {
 	case hostfile.NotThere(err):
@@ -143,19 +144,19 @@ func readEdited(name string, at *hostfile.Entry) (old replacedFile, data []byte,
 	case err != nil:
 		return old, nil, err
 	case !info.Mode().IsRegular():
-		return old, nil, fmt.Errorf("%s is %s, not a file", name, kindOf(info))
+		return old, nil, fmt.Errorf("%s is %s, not a file", name, place.Kind(info))
 	case info.Size() > maxEdited:
 		return old, nil, fmt.Errorf("%s has %d bytes, too many to be edited: the limit is %d", name, info.Size(), maxEdited)
 	}
-	if old, err = oldFile(at); err != nil || old.file == nil {
+	if old, err = place.OpenOld(at); err != nil || old.File == nil {
 		return old, nil, err
 	}
-	data, err = io.ReadAll(io.LimitReader(old.file, maxEdited))
+	data, err = io.ReadAll(io.LimitReader(old.File, maxEdited))
 	if zero := bytes.IndexByte(data, 0); err == nil && zero >= 0 {
 		err = fmt.Errorf("%s is no text: there is a zero byte at offset %d; manage it as a whole with file.managed", name, zero)
 	}
 	if err != nil {
-		old.close()
+		old.Close()
 	}
 	return old, data, err
 }

@@ -40,7 +40,7 @@ func (a *FileLine) Bind(apply.Binding) (err error) {
 	if err := apply.AbsPath("name", a.Name); err != nil {
 		return err
 	}
-	if err := a.Placing.check(); err != nil {
+	if err := a.Placing.CheckParams(); err != nil {
 		return err
 	}
 	if a.match, err = pattern("match", a.Match); err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -43,7 +44,7 @@ func (a *FileSymlink) Manages() []apply.Resource { return []apply.Resource{apply
 
 // Check compares what the link says, and its owner.
 func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	w, err := a.owners().wanted(h)
+	w, err := a.owners().Wanted(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
@@ -55,7 +56,7 @@ func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, err
 	info, err := at.Lstat()
 	switch {
 	case hostfile.NotThere(err):
-		return apply.Change{Summary: "create, to " + a.Target, Lacks: lacksParent(a.Name, at, a.MakeDirs)}, nil
+		return apply.Change{Summary: "create, to " + a.Target, Lacks: place.Lacks(a.Name, at, a.MakeDirs)}, nil
 	case err != nil:
 		return apply.Change{}, err
 	case info.Mode()&fs.ModeSymlink == 0 && (!a.Force || info.IsDir()):
@@ -67,19 +68,21 @@ func (a *FileSymlink) Check(_ context.Context, h *apply.Host) (apply.Change, err
 	if err != nil {
 		return apply.Change{}, err
 	}
-	differs := w.differs(info)
+	differs := w.Differs(info)
 	if have != a.Target {
 		differs = append([]string{"target " + have + " -> " + a.Target}, differs...)
 	}
 	return apply.Change{Summary: strings.Join(differs, ", ")}, nil
 }
 
-func (a *FileSymlink) owners() Permissions { return Permissions{Owner: a.Owner, Group: a.Group} }
+func (a *FileSymlink) owners() place.Permissions {
+	return place.Permissions{Owner: a.Owner, Group: a.Group}
+}
 
 // Apply makes the link under another name and renames it into place. What is not said of its owner stays as it was.
 func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	w, err := a.owners().wanted(h)
-	if err := errors.Join(err, w.known()); err != nil {
+	w, err := a.owners().Wanted(h)
+	if err := errors.Join(err, w.Known()); err != nil {
 		return apply.Output{}, err
 	}
 	at, err := h.Entry(a.Name)
@@ -87,14 +90,14 @@ func (a *FileSymlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (a
 		return apply.Output{}, err
 	}
 	defer at.Close()
-	if err := makeParents(a.Name, at, a.MakeDirs); err != nil {
+	if err := place.MakeParents(a.Name, at, a.MakeDirs); err != nil {
 		return apply.Output{}, err
 	}
 	if old, err := at.Lstat(); err == nil && old.Mode()&fs.ModeSymlink != 0 {
 		st, _ := hostfile.Stat(old)
-		w.uid, w.gid = or(w.uid, int(st.Uid)), or(w.gid, int(st.Gid))
+		w.UID, w.GID = or(w.UID, int(st.Uid)), or(w.GID, int(st.Gid))
 	}
-	if err := at.Symlink(a.Target, w.uid, w.gid); err != nil {
+	if err := at.Symlink(a.Target, w.UID, w.GID); err != nil {
 		return apply.Output{}, err
 	}
 	return apply.Output{}, at.SyncDir()
@@ -197,7 +200,7 @@ func (a *FileAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (
 	}
 	defer at.Close()
 	if info, err := at.Lstat(); err == nil && info.Mode().IsRegular() && a.Backup {
-		if _, err := backup(h, a.Name, at); err != nil {
+		if _, err := place.Backup(h, a.Name, at); err != nil {
 			return apply.Output{}, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"path"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -45,21 +46,21 @@ import (
 //	      digest: sha256:1b4f0e9851971998e732078544c96b36c3d01cedf7caa332359d6f1d83567014
 //	      mode: 0755
 type FileManaged struct {
-	Name      string   `yaml:"name,required"`                // absolute path
-	Content   *string  `yaml:"content"`                      // the text itself
-	Source    string   `yaml:"source"`                       // a file below files/ of the repository, or an address (https://...); with recurse a directory below files/
-	Digest    string   `yaml:"digest"`                       // of what an address serves: sha256:...
-	Data      any      `yaml:"data"`                         // values that are written in a format, keys sorted
-	Format    string   `yaml:"format" words:"json yaml ini"` // of data; default: what the name ends in
-	From      []Shared `yaml:"from"`                         // what steps with file.content returned; they have to run before
-	Template  bool     `yaml:"template"`                     // execute the source as a template
-	Replace   bool     `yaml:"replace"`                      // false: write the content only where nothing is there yet
-	Recurse   bool     `yaml:"recurse"`                      // put a directory with all that is below it
-	TreeModes `yaml:",inline"`
-	Cleaning  `yaml:",inline"`
-	Placing   `yaml:",inline"`
+	Name            string   `yaml:"name,required"`                // absolute path
+	Content         *string  `yaml:"content"`                      // the text itself
+	Source          string   `yaml:"source"`                       // a file below files/ of the repository, or an address (https://...); with recurse a directory below files/
+	Digest          string   `yaml:"digest"`                       // of what an address serves: sha256:...
+	Data            any      `yaml:"data"`                         // values that are written in a format, keys sorted
+	Format          string   `yaml:"format" words:"json yaml ini"` // of data; default: what the name ends in
+	From            []Shared `yaml:"from"`                         // what steps with file.content returned; they have to run before
+	Template        bool     `yaml:"template"`                     // execute the source as a template
+	Replace         bool     `yaml:"replace"`                      // false: write the content only where nothing is there yet
+	Recurse         bool     `yaml:"recurse"`                      // put a directory with all that is below it
+	place.TreeModes `yaml:",inline"`
+	Cleaning        `yaml:",inline"`
+	place.Placing   `yaml:",inline"`
 
-	want desired
+	want place.Content
 	tree *fileTree // with recurse, or from a step that read a directory
 }
 
@@ -68,7 +69,7 @@ func (a *FileManaged) Bind(b apply.Binding) error {
 	if err := apply.AbsPath("name", a.Name); err != nil {
 		return err
 	}
-	for _, check := range []func() error{a.Placing.check, a.TreeModes.check, a.excluded} {
+	for _, check := range []func() error{a.Placing.CheckParams, a.TreeModes.CheckModes, a.excluded} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -138,12 +139,12 @@ func (a *FileManaged) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 	if err != nil {
 		return apply.Output{}, err
 	}
-	return apply.Output{}, one.apply(ctx, h, a.Placing)
+	return apply.Output{}, one.Apply(ctx, h, a.Placing)
 }
 
 // Prepares is the path of a single file whose content is at hand and that nothing else has to look at before it is replaced.
 func (a *FileManaged) Prepares() string {
-	if a.tree != nil || a.want.remote != nil || a.Validate != "" || a.Backup {
+	if a.tree != nil || a.want.Remote != nil || a.Validate != "" || a.Backup {
 		return ""
 	}
 	return a.Name
@@ -155,24 +156,24 @@ func (a *FileManaged) Look(h *apply.Host, at *hostfile.Entry) (apply.Change, app
 	if err != nil {
 		return apply.Change{}, nil, err
 	}
-	is, err := one.check()
-	if is.content {
-		is.Lacks = lacksParent(a.Name, at, a.MakeDirs)
+	is, err := one.Check()
+	if is.Content {
+		is.Lacks = place.Lacks(a.Name, at, a.MakeDirs)
 	}
 	return is.Change, func(ctx context.Context) (*apply.Prepared, error) {
-		c, err := one.candidate(ctx, h, a.Placing, is)
+		c, err := one.Candidate(ctx, h, a.Placing, is)
 		switch {
 		case err != nil:
 			return nil, err
 		case c == nil:
-			return &apply.Prepared{Place: func() error { return one.w.set(at) }, Drop: func() {}}, nil
+			return &apply.Prepared{Place: func() error { return one.Wanted.Set(at) }, Drop: func() {}}, nil
 		}
-		return &apply.Prepared{New: c.Candidate, Place: c.put, Drop: c.Drop}, nil
+		return &apply.Prepared{New: c.Candidate, Place: c.Put, Drop: c.Drop}, nil
 	}, err
 }
 
 // one is the file of an action without a tree.
-func (a *FileManaged) one(h *apply.Host, at *hostfile.Entry) (oneFile, error) {
-	w, err := a.wanted(h)
-	return oneFile{name: a.Name, at: at, want: a.want, w: w, keep: !a.Replace}, err
+func (a *FileManaged) one(h *apply.Host, at *hostfile.Entry) (place.File, error) {
+	w, err := a.Wanted(h)
+	return place.File{Name: a.Name, At: at, Want: a.want, Wanted: w, Keep: !a.Replace}, err
 }

@@ -3,7 +3,6 @@ package action
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -11,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -72,7 +72,7 @@ func (a *FileContent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 	defer at.Close()
 	info, err := at.Lstat()
 	if err != nil {
-		return apply.Output{}, fmt.Errorf("%s: %w", a.Name, plainError(err))
+		return apply.Output{}, fmt.Errorf("%s: %w", a.Name, place.WithoutPath(err))
 	}
 	p := published{Directory: info.IsDir(), Files: []publishedFile{}}
 	left := int64(maxPublished)
@@ -119,15 +119,15 @@ func (p *published) read(name, rel string, at *hostfile.Entry, left *int64) erro
 	info, err := at.Lstat()
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: %w", name, plainError(err))
+		return fmt.Errorf("%s: %w", name, place.WithoutPath(err))
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is %s, not a file", name, kindOf(info))
+		return fmt.Errorf("%s is %s, not a file", name, place.Kind(info))
 	case info.Size() > *left:
 		return fmt.Errorf("%s: more than %d bytes in all: this is for small data, large files belong on a server", name, maxPublished)
 	}
 	data, err := at.ReadFile(*left)
 	*left -= int64(len(data))
-	p.Files = append(p.Files, publishedFile{rel, modeBits(info.Mode()), data})
+	p.Files = append(p.Files, publishedFile{rel, place.ModeBits(info.Mode()), data})
 	return err
 }
 
@@ -157,15 +157,6 @@ func plainData(v any) (any, error) {
 	return out, err
 }
 
-// plainError is an error without the path on this machine, which the reader knows by another name.
-func plainError(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}
-
 // Reads is never an error.
 func (a *FileContent) Reads() error { return nil }
 
@@ -178,7 +169,7 @@ func (a *FileContent) Read(_ context.Context, h *apply.Host) (string, error) {
 	defer at.Close()
 	info, err := at.Lstat()
 	if err != nil {
-		return "", fmt.Errorf("%s: %w", a.Name, plainError(err))
+		return "", fmt.Errorf("%s: %w", a.Name, place.WithoutPath(err))
 	}
 	if info.IsDir() {
 		return "", fmt.Errorf("%s is a directory: the value of a macro is the text of one file", a.Name)

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/fetch"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/render"
 )
 
@@ -32,13 +34,13 @@ func (a *FileManaged) excluded() error {
 	switch {
 	case a.Template && a.Source == "":
 		return apply.BadParam("template", "only a source can be a template: content is rendered with the job")
-	case a.Template && isAddress(a.Source):
+	case a.Template && fetch.IsAddress(a.Source):
 		return apply.BadParam("template", "only a source below files/ can be a template: what an address serves is written as it is")
-	case a.Digest != "" && !isAddress(a.Source):
+	case a.Digest != "" && !fetch.IsAddress(a.Source):
 		return apply.BadParam("digest", "is for a source at an address: a file of the repository is what its commit says")
 	case a.Format != "" && a.Data == nil:
 		return apply.BadParam("format", "only data is written in a format")
-	case a.Recurse && (a.Source == "" || isAddress(a.Source)):
+	case a.Recurse && (a.Source == "" || fetch.IsAddress(a.Source)):
 		return apply.BadParam("recurse", "a directory comes from the repository: source is missing")
 	case a.Recurse || len(a.From) > 0:
 		return nil
@@ -56,20 +58,20 @@ func (a *FileManaged) excluded() error {
 func (a *FileManaged) read(b apply.Binding) (err error) {
 	switch {
 	case a.Content != nil:
-		a.want.data = []byte(*a.Content)
+		a.want.Data = []byte(*a.Content)
 	case a.Data != nil:
-		a.want.data, err = encode(a.Data, a.Format, a.Name)
+		a.want.Data, err = encode(a.Data, a.Format, a.Name)
 	case len(a.From) > 0:
 		err = a.readShared(b)
-	case isAddress(a.Source):
-		a.want.remote, err = newDownload(a.Source, a.Digest)
+	case fetch.IsAddress(a.Source):
+		a.want.Remote, err = fetch.New(a.Source, a.Digest)
 	case a.Recurse:
 		a.tree, err = readTree(b, a.Source, a.Template)
 	case a.Source != "":
-		a.want.data, err = b.Source(a.Source, a.Template)
+		a.want.Data, err = b.Source(a.Source, a.Template)
 	}
-	if a.want.data == nil && err == nil && a.Source != "" && !a.Recurse { // an empty file is still a content
-		a.want.data = []byte{}
+	if a.want.Data == nil && err == nil && a.Source != "" && !a.Recurse { // an empty file is still a content
+		a.want.Data = []byte{}
 	}
 	return err
 }
@@ -126,9 +128,9 @@ func (a *FileManaged) readShared(b apply.Binding) error {
 		a.tree = &all
 		return nil
 	}
-	a.want = desired{data: all.files[0].data, hidden: all.hidden}
+	a.want = place.Content{Data: all.files[0].data, Hidden: all.hidden}
 	if a.Mode == "" {
-		a.Mode = modeBits(all.files[0].mode)
+		a.Mode = place.ModeBits(all.files[0].mode)
 	}
 	return nil
 }

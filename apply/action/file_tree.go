@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -56,12 +57,12 @@ type placedTree struct {
 	h    *apply.Host
 	root *hostfile.Entry
 	dir  *hostfile.Dir // nil: it is not there
-	w    treeWanted
+	w    place.Tree
 }
 
 // inPlace is the tree on this host. It is to be closed.
 func (a *FileManaged) inPlace(h *apply.Host) (*placedTree, error) {
-	w, err := a.Permissions.tree(h, a.TreeModes)
+	w, err := a.Permissions.Tree(h, a.TreeModes)
 	if err != nil {
 		return nil, err
 	}
@@ -93,46 +94,46 @@ func (t *placedTree) at(rel string) (*hostfile.Entry, error) {
 
 // check compares the tree with what is below the directory.
 func (t *placedTree) check() (apply.Change, error) {
-	var c tally
+	var c place.Tally
 	for _, rel := range append([]string{"."}, t.tree.dirs...) {
 		summary, err := t.checkDir(rel)
 		if err != nil {
 			return apply.Change{}, err
 		}
-		c.note(summary, t.shown(rel), "")
+		c.Note(summary, t.shown(rel), "")
 	}
 	for _, f := range t.tree.files {
 		is, err := t.checkFile(f)
 		if err != nil {
 			return apply.Change{}, err
 		}
-		c.note(is.Summary, t.shown(f.path), is.Diff)
+		c.Note(is.Summary, t.shown(f.path), is.Diff)
 	}
 	extra, err := t.extra(t.h, t.dir, t.Name, t.tree.has)
-	c.remove(t.Name, extra)
-	change := c.change()
+	c.Remove(t.Name, extra)
+	change := c.Change()
 	if !change.Empty() {
-		change.Lacks = lacksParent(t.Name, t.root, t.MakeDirs)
+		change.Lacks = place.Lacks(t.Name, t.root, t.MakeDirs)
 	}
 	return change, err
 }
 
-func (t *placedTree) checkFile(f treeFile) (found, error) {
+func (t *placedTree) checkFile(f treeFile) (place.Found, error) {
 	one, err := t.one(f)
 	if err != nil {
-		return found{}, err
+		return place.Found{}, err
 	}
-	defer one.at.Close()
-	return one.check()
+	defer one.At.Close()
+	return one.Check()
 }
 
-func (t *placedTree) applyFile(ctx context.Context, f treeFile, p Placing) error {
+func (t *placedTree) applyFile(ctx context.Context, f treeFile, p place.Placing) error {
 	one, err := t.one(f)
 	if err != nil {
 		return err
 	}
-	defer one.at.Close()
-	return one.apply(ctx, t.h, p)
+	defer one.At.Close()
+	return one.Apply(ctx, t.h, p)
 }
 
 // checkDir compares a directory of the tree. A link is not followed: it may lead anywhere.
@@ -149,17 +150,17 @@ func (t *placedTree) checkDir(rel string) (string, error) {
 	case err != nil:
 		return "", err
 	case !info.IsDir():
-		return "", fmt.Errorf("%s is no directory (%s), and the tree has one there: remove it with file.absent first", t.shown(rel), kindOf(info))
+		return "", fmt.Errorf("%s is no directory (%s), and the tree has one there: remove it with file.absent first", t.shown(rel), place.Kind(info))
 	}
-	return strings.Join(t.w.dir.differs(info), ", "), nil
+	return strings.Join(t.w.Dir.Differs(info), ", "), nil
 }
 
 // apply makes the directories, writes the files, and removes what is too much.
 func (t *placedTree) apply(ctx context.Context) error {
-	if err := t.w.dir.known(); err != nil {
+	if err := t.w.Dir.Known(); err != nil {
 		return err
 	}
-	if err := t.parents(t.Name, t.root); err != nil {
+	if err := t.Parents(t.Name, t.root); err != nil {
 		return err
 	}
 	for _, rel := range append([]string{"."}, t.tree.dirs...) {
@@ -204,7 +205,7 @@ func (t *placedTree) makeDir(rel string) error {
 	} else {
 		defer dir.Close()
 	}
-	if err := t.w.dir.set(dir); err != nil {
+	if err := t.w.Dir.Set(dir); err != nil {
 		return err
 	}
 	return at.SyncDir()
@@ -220,80 +221,12 @@ func openOrMake(at *hostfile.Entry) (*hostfile.Dir, error) {
 }
 
 // one is a file of the tree.
-func (t *placedTree) one(f treeFile) (oneFile, error) {
+func (t *placedTree) one(f treeFile) (place.File, error) {
 	at, err := t.at(f.path)
-	return oneFile{
-		name: t.shown(f.path), at: at,
-		want: desired{data: f.data, hidden: t.tree.hidden}, w: t.w.of(f.mode, f.exec), keep: !t.Replace,
+	return place.File{
+		Name: t.shown(f.path), At: at,
+		Want: place.Content{Data: f.data, Hidden: t.tree.hidden}, Wanted: t.w.Of(f.mode, f.exec), Keep: !t.Replace,
 	}, err
 }
 
 func (t *placedTree) shown(rel string) string { return path.Join(t.Name, rel) }
-
-// kindOf is what a path is, in a word.
-func kindOf(info fs.FileInfo) string {
-	switch {
-	case info.IsDir():
-		return "a directory"
-	case info.Mode()&fs.ModeSymlink != 0:
-		return "a symbolic link"
-	case info.Mode().IsRegular():
-		return "a file"
-	}
-	return info.Mode().Type().String()
-}
-
-// tally sums up what is to be done to many files.
-type tally struct {
-	created, changed, removed int
-	lines                     int
-	diff                      strings.Builder
-	gone                      []string
-}
-
-// note takes one file into account.
-func (c *tally) note(summary, name, diff string) {
-	switch summary {
-	case "":
-		return
-	case "create":
-		c.created++
-	default:
-		c.changed++
-	}
-	if diff == "" {
-		diff = name + ": " + summary + "\n"
-	}
-	c.add(diff)
-}
-
-func (c *tally) remove(name string, extra []string) {
-	for _, rel := range extra {
-		c.removed++
-		c.gone = append(c.gone, path.Join(name, rel))
-		c.add(path.Join(name, rel) + ": remove\n")
-	}
-}
-
-func (c *tally) add(diff string) {
-	before := c.lines
-	c.lines += strings.Count(diff, "\n")
-	if c.lines <= maxDiffLines {
-		c.diff.WriteString(diff)
-	} else if before <= maxDiffLines {
-		c.diff.WriteString("... and more\n")
-	}
-}
-
-func (c *tally) change() apply.Change {
-	var parts []string
-	for _, p := range []struct {
-		word  string
-		count int
-	}{{"create", c.created}, {"change", c.changed}, {"remove", c.removed}} {
-		if p.count > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d", p.word, p.count))
-		}
-	}
-	return apply.Change{Summary: strings.Join(parts, ", "), Diff: c.diff.String(), Lost: c.removed > 0, Removes: c.gone}
-}

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/pullet/pullet/apply/action/place"
 )
 
 // fstabEntry is a line of /etc/fstab: what is mounted where, and how.
@@ -103,7 +105,7 @@ func setFstab(text string, want fstabEntry) (changed string, have fstabEntry, er
 	case err != nil:
 		return "", have, err
 	case at < 0:
-		return withLine(text, want.line()), have, nil
+		return place.WithLine(text, want.line()), have, nil
 	case have == want:
 		return text, have, nil
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/transport"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
@@ -56,15 +57,6 @@ type GitCheckout struct {
 	TLS     GitTLS          `yaml:"tls"`           // whom to believe in https
 
 	endpoint *transport.Endpoint
-}
-
-// GitAuth names files on the host with credentials, which are read at each use. Those with a secret have mode 0600.
-type GitAuth struct {
-	SSHKey       string `yaml:"sshKey"`       // a private key without a passphrase
-	KnownHosts   string `yaml:"knownHosts"`   // the only place where a server's host key is looked up
-	Username     string `yaml:"username"`     // for https; with a token default git
-	PasswordFile string `yaml:"passwordFile"` // the password of username
-	TokenFile    string `yaml:"tokenFile"`    // an access token
 }
 
 // GitTLS says whom to believe in https.
@@ -123,29 +115,6 @@ func (a *GitCheckout) shownURL() string {
 	return a.URL
 }
 
-func (g GitAuth) check(protocol string) error {
-	paths := map[string]string{"sshKey": g.SSHKey, "knownHosts": g.KnownHosts, "passwordFile": g.PasswordFile, "tokenFile": g.TokenFile}
-	for param, path := range paths {
-		if path != "" && !filepath.IsAbs(path) {
-			return apply.BadParam("auth", "%s: %q is not an absolute path", param, path)
-		}
-	}
-	ssh, web := protocol == "ssh", strings.HasPrefix(protocol, "http")
-	switch {
-	case ssh && (g.SSHKey == "" || g.KnownHosts == ""):
-		return apply.BadParam("auth", "an ssh url needs sshKey, a private key, and knownHosts, a file made with ssh-keyscan")
-	case !ssh && (g.SSHKey != "" || g.KnownHosts != ""):
-		return apply.BadParam("auth", "sshKey and knownHosts are for ssh urls")
-	case !web && (g.Username != "" || g.PasswordFile != "" || g.TokenFile != ""):
-		return apply.BadParam("auth", "username, passwordFile and tokenFile are for https urls")
-	case g.PasswordFile != "" && g.TokenFile != "":
-		return apply.BadParam("auth", "passwordFile and tokenFile exclude each other: keep one")
-	case g.PasswordFile != "" && g.Username == "":
-		return apply.BadParam("auth", "passwordFile needs username")
-	}
-	return nil
-}
-
 var commitID = regexp.MustCompile("^[0-9a-f]{40}$")
 
 // target is what is to be checked out. Only a commit id needs no question to the remote.
@@ -171,7 +140,7 @@ func (a *GitCheckout) Manages() []apply.Resource {
 
 // Check compares the directory with the remote.
 func (a *GitCheckout) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
-	w, err := a.permissions().wanted(h)
+	w, err := a.permissions().Wanted(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
@@ -203,10 +172,12 @@ func (a *GitCheckout) Check(ctx context.Context, h *apply.Host) (apply.Change, e
 	return a.compare(ctx, tree, t, w)
 }
 
-func (a *GitCheckout) permissions() Permissions { return Permissions{Owner: a.Owner, Group: a.Group} }
+func (a *GitCheckout) permissions() place.Permissions {
+	return place.Permissions{Owner: a.Owner, Group: a.Group}
+}
 
 // compare names what of a checkout is not as it should be.
-func (a *GitCheckout) compare(ctx context.Context, tree *gitTree, t gitTarget, w wanted) (apply.Change, error) {
+func (a *GitCheckout) compare(ctx context.Context, tree *gitTree, t gitTarget, w place.Wanted) (apply.Change, error) {
 	var differs []string
 	if have := tree.url(); have != a.URL {
 		differs = append(differs, fmt.Sprintf("url %s -> %s", (&GitCheckout{URL: have}).shownURL(), a.shownURL()))
@@ -241,8 +212,8 @@ func (a *GitCheckout) localError(local string) error {
 
 // Apply fetches and checks out.
 func (a *GitCheckout) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	w, err := a.permissions().wanted(h)
-	if err := errors.Join(err, w.known()); err != nil {
+	w, err := a.permissions().Wanted(h)
+	if err := errors.Join(err, w.Known()); err != nil {
 		return apply.Output{}, err
 	}
 	at, err := h.Follow(a.Name)
@@ -271,7 +242,7 @@ func (a *GitCheckout) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 }
 
 // clone makes the directory beside its place and renames it.
-func (a *GitCheckout) clone(ctx context.Context, h *apply.Host, at *hostfile.Entry, t *gitTarget, w wanted) error {
+func (a *GitCheckout) clone(ctx context.Context, h *apply.Host, at *hostfile.Entry, t *gitTarget, w place.Wanted) error {
 	if err := at.MakeParents(0o755); err != nil {
 		return err
 	}
@@ -299,7 +270,7 @@ func (a *GitCheckout) clone(ctx context.Context, h *apply.Host, at *hostfile.Ent
 }
 
 // update brings a directory to the target. From the moment at which it may hold half of another version it says so, for the next run.
-func (a *GitCheckout) update(ctx context.Context, h *apply.Host, dir *hostfile.Dir, what gitPlace, t *gitTarget, w wanted) error {
+func (a *GitCheckout) update(ctx context.Context, h *apply.Host, dir *hostfile.Dir, what gitPlace, t *gitTarget, w place.Wanted) error {
 	tree, err := openGitTree(dir)
 	if what != gitCheckout && err != nil {
 		tree, err = initGitTree(ctx, dir)

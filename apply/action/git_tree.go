@@ -10,12 +10,13 @@ import (
 	"slices"
 	"strings"
 
-	git "github.com/go-git/go-git/v5"
+	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -292,19 +293,19 @@ func (g *gitTree) precedes(commit plumbing.Hash, others []plumbing.Hash) bool {
 }
 
 // differentOwners counts the files of a tree that belong to others, and gives them to the wanted ones if it is told to.
-func differentOwners(ctx context.Context, top *hostfile.Dir, w wanted, set bool) (n int, err error) {
-	if w.uid < 0 && w.gid < 0 && w.known() == nil {
+func differentOwners(ctx context.Context, top *hostfile.Dir, w place.Wanted, set bool) (n int, err error) {
+	if w.UID < 0 && w.GID < 0 && w.Known() == nil {
 		return 0, nil
 	}
-	one := func(info fs.FileInfo, on settable) error {
-		if len(w.differs(info)) == 0 {
+	one := func(info fs.FileInfo, on place.Settable) error {
+		if len(w.Differs(info)) == 0 {
 			return nil
 		}
 		n++
 		if !set {
 			return nil
 		}
-		return w.set(on)
+		return w.Set(on)
 	}
 	info, err := top.Stat()
 	if err == nil {

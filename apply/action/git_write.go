@@ -16,6 +16,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/index"
 	"golang.org/x/sys/unix"
 
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -297,7 +298,7 @@ func (g *gitTree) point(t gitTarget) error {
 }
 
 // finish gives the files to their owner and records that the checkout is whole. All of it is on disk before the mark is gone.
-func (g *gitTree) finish(ctx context.Context, commit plumbing.Hash, w wanted) error {
+func (g *gitTree) finish(ctx context.Context, commit plumbing.Hash, w place.Wanted) error {
 	if err := g.storage.SetReference(plumbing.NewHashReference(gitDone, commit)); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/passwd"
 )
 
 // GroupPresent is a group in the host's own files, made and changed by groupadd, groupmod and gpasswd. When its number changes, it
@@ -34,11 +35,11 @@ func (a *GroupPresent) Bind(apply.Binding) error {
 		return apply.BadParam("appendMembers", "members is missing: members: [] takes all out of the group")
 	}
 	for _, m := range a.Members {
-		if err := checkAccountName("members", m); err != nil {
+		if err := passwd.CheckName("members", m); err != nil {
 			return err
 		}
 	}
-	return cmp.Or(checkAccountName("name", a.Name), checkID("gid", a.GID))
+	return cmp.Or(passwd.CheckName("name", a.Name), checkID("gid", a.GID))
 }
 
 // Manages is the group.
@@ -48,17 +49,17 @@ func (a *GroupPresent) Manages() []apply.Resource {
 
 // Check compares number and members.
 func (a *GroupPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	all, err := readAccounts(h, "group")
+	all, err := passwd.Read(h, "group")
 	if err != nil {
 		return apply.Change{}, err
 	}
-	have := all.named(a.Name)
+	have := all.Named(a.Name)
 	if have == nil {
 		return apply.Change{Summary: "create"}, nil
 	}
 	var parts []string
-	if gid, ok := have.number(idField); a.GID != nil && (!ok || gid != *a.GID) {
-		parts = append(parts, fmt.Sprintf("gid %s -> %d, files keep their group", have.field(idField), *a.GID))
+	if gid, ok := have.Number(passwd.ID); a.GID != nil && (!ok || gid != *a.GID) {
+		parts = append(parts, fmt.Sprintf("gid %s -> %d, files keep their group", have.Field(passwd.ID), *a.GID))
 	}
 	if _, differs := a.members(have); len(differs) > 0 {
 		parts = append(parts, "members "+strings.Join(differs, " "))
@@ -67,8 +68,8 @@ func (a *GroupPresent) Check(_ context.Context, h *apply.Host) (apply.Change, er
 }
 
 // members are those that the group should have, and in words what differs.
-func (a *GroupPresent) members(have account) (want, differs []string) {
-	now := have.members()
+func (a *GroupPresent) members(have passwd.Line) (want, differs []string) {
+	now := have.Members()
 	if a.AppendMembers {
 		want = slices.Clone(now)
 	}
@@ -95,14 +96,14 @@ func (a *GroupPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change)
 		return apply.Output{}, err
 	}
 	defer unlock()
-	all, err := readAccounts(h, "group")
+	all, err := passwd.Read(h, "group")
 	if err == nil {
 		err = a.possible(h, all)
 	}
 	if err != nil {
 		return apply.Output{}, err
 	}
-	have := all.named(a.Name)
+	have := all.Named(a.Name)
 	if err := a.number(ctx, h, have); err != nil {
 		return apply.Output{}, err
 	}
@@ -113,7 +114,7 @@ func (a *GroupPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change)
 }
 
 // number makes the group or gives it its number.
-func (a *GroupPresent) number(ctx context.Context, h *apply.Host, have account) error {
+func (a *GroupPresent) number(ctx context.Context, h *apply.Host, have passwd.Line) error {
 	var args []string
 	if a.GID != nil {
 		args = append(args, "-g", strconv.Itoa(*a.GID))
@@ -124,28 +125,28 @@ func (a *GroupPresent) number(ctx context.Context, h *apply.Host, have account) 
 		}
 		return accountTool(ctx, h, "", "groupadd", append(args, a.Name)...)
 	}
-	if gid, ok := have.number(idField); a.GID == nil || ok && gid == *a.GID {
+	if gid, ok := have.Number(passwd.ID); a.GID == nil || ok && gid == *a.GID {
 		return nil
 	}
 	return accountTool(ctx, h, "", "groupmod", append(args, a.Name)...)
 }
 
 // possible finds what the tools would stumble over, before they change something.
-func (a *GroupPresent) possible(h *apply.Host, groups accounts) error {
+func (a *GroupPresent) possible(h *apply.Host, groups passwd.File) error {
 	if a.GID != nil {
-		if other := groups.numbered(*a.GID); other != nil && other[0] != a.Name {
+		if other := groups.Numbered(*a.GID); other != nil && other[0] != a.Name {
 			return fmt.Errorf("gid %d belongs to %s", *a.GID, other[0])
 		}
 	}
 	if len(a.Members) == 0 {
 		return nil
 	}
-	users, err := readAccounts(h, "passwd")
+	users, err := passwd.Read(h, "passwd")
 	if err != nil {
 		return err
 	}
 	for _, m := range a.Members {
-		if users.named(m) == nil {
+		if users.Named(m) == nil {
 			return fmt.Errorf("there is no user %q on this host: make it with a user.present step before this one", m)
 		}
 	}
@@ -169,13 +170,13 @@ func (a *GroupAbsent) Bind(apply.Binding) error {
 	if a.Name == "root" {
 		return apply.BadParam("name", "root is not removed")
 	}
-	return checkAccountName("name", a.Name)
+	return passwd.CheckName("name", a.Name)
 }
 
 // Check looks for the group.
 func (a *GroupAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	all, err := readAccounts(h, "group")
-	if err != nil || all.named(a.Name) == nil {
+	all, err := passwd.Read(h, "group")
+	if err != nil || all.Named(a.Name) == nil {
 		return apply.Change{}, err
 	}
 	return apply.Change{Summary: "remove"}, nil
@@ -188,17 +189,17 @@ func (a *GroupAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 		return apply.Output{}, err
 	}
 	defer unlock()
-	groups, err := readAccounts(h, "group")
+	groups, err := passwd.Read(h, "group")
 	if err != nil {
 		return apply.Output{}, err
 	}
-	users, err := readAccounts(h, "passwd")
+	users, err := passwd.Read(h, "passwd")
 	if err != nil {
 		return apply.Output{}, err
 	}
-	gid := groups.named(a.Name).field(idField)
+	gid := groups.Named(a.Name).Field(passwd.ID)
 	for _, u := range users {
-		if gid != "" && u.field(gidField) == gid {
+		if gid != "" && u.Field(passwd.GID) == gid {
 			return apply.Output{}, fmt.Errorf("group %s is the primary group of %s: give that user another one, or remove it first", a.Name, u[0])
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
@@ -41,23 +42,13 @@ func absolute(params map[string]string) error {
 	return nil
 }
 
-// standsAt reports that something is at a path.
-func standsAt(h *apply.Host, path string) (bool, error) {
-	at, err := h.Entry(path)
-	if err != nil {
-		return false, err
-	}
-	defer at.Close()
-	return at.Exists(), nil
-}
-
 // permit asks the guards. Their commands only read; run says where and as whom they do.
 func (g Guards) permit(h *apply.Host, run func(args []string) (apply.Output, error)) (bool, error) {
 	for path, wanted := range map[string]bool{g.Creates: false, g.Removes: true} {
 		if path == "" {
 			continue
 		}
-		if there, err := standsAt(h, path); err != nil || there != wanted {
+		if there, err := place.Stands(h, path); err != nil || there != wanted {
 			return false, err
 		}
 	}

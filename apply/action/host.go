@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 )
 
 // HostPresent is an address with its names in /etc/hosts. All other lines, and comments, stay as they are. The address has one line:
@@ -90,12 +91,12 @@ func (a *HostPresent) Manages() []apply.Resource {
 
 // Check compares the lines.
 func (a *HostPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	return checkText(h, hostsPath, a.ip.String()+" "+strings.Join(a.Names, " "), a.edit)
+	return place.CheckText(h, hostsPath, a.ip.String()+" "+strings.Join(a.Names, " "), a.edit)
 }
 
 // Apply writes the file.
 func (a *HostPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	return apply.Output{State: "present"}, editText(ctx, h, hostsPath, a.edit)
+	return apply.Output{State: "present"}, place.EditText(ctx, h, hostsPath, a.edit)
 }
 
 // HostAbsent takes names out of /etc/hosts, or an address with all of its names. A line that has no names left is removed; all other
@@ -145,10 +146,10 @@ func (a *HostAbsent) edit(text string) string {
 
 // Check looks for them.
 func (a *HostAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	return checkText(h, hostsPath, "remove "+strings.Join(a.Names, " ")+" "+a.IP, a.edit)
+	return place.CheckText(h, hostsPath, "remove "+strings.Join(a.Names, " ")+" "+a.IP, a.edit)
 }
 
 // Apply writes the file.
 func (a *HostAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	return apply.Output{State: "absent"}, editText(ctx, h, hostsPath, a.edit)
+	return apply.Output{State: "absent"}, place.EditText(ctx, h, hostsPath, a.edit)
 }

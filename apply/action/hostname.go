@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 )
 
 // SystemHostname is the host's name: in /etc/hostname for the boot, and in the kernel now. Below another root there is only the file.
@@ -39,23 +40,23 @@ func (a *SystemHostname) Bind(apply.Binding) error {
 // Check compares the kernel's name and the files.
 func (a *SystemHostname) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts, diffs []string
-	if have, err := os.Hostname(); live(h) && (err != nil || have != a.Name) {
+	if have, err := os.Hostname(); place.Live(h) && (err != nil || have != a.Name) {
 		parts = append(parts, fmt.Sprintf("now %s -> %s", orNone(have), a.Name))
 	}
-	file, err := readText(h, "/etc/hostname")
+	file, err := place.ReadText(h, "/etc/hostname")
 	if err != nil {
 		return apply.Change{}, err
 	}
-	if have := hostnameIn(file.text); have != a.Name {
+	if have := hostnameIn(file.Text); have != a.Name {
 		parts = append(parts, fmt.Sprintf("at boot %s -> %s", orNone(have), a.Name))
-		diffs = append(diffs, file.diff(a.Name+"\n"))
+		diffs = append(diffs, file.Diff(a.Name+"\n"))
 	}
 	hosts, text, err := a.hosts(h)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	if text != hosts.text {
-		parts, diffs = append(parts, "127.0.1.1 in /etc/hosts"), append(diffs, hosts.diff(text))
+	if text != hosts.Text {
+		parts, diffs = append(parts, "127.0.1.1 in /etc/hosts"), append(diffs, hosts.Diff(text))
 	}
 	return apply.Change{Summary: strings.Join(parts, ", "), Diff: strings.Join(diffs, "")}, nil
 }
@@ -67,7 +68,7 @@ func (a *SystemHostname) Apply(ctx context.Context, h *apply.Host, _ apply.Chang
 		return apply.Output{}, err
 	}
 	defer unlock()
-	file, err := readText(h, "/etc/hostname")
+	file, err := place.ReadText(h, "/etc/hostname")
 	if err != nil {
 		return apply.Output{}, err
 	}
@@ -76,18 +77,18 @@ func (a *SystemHostname) Apply(ctx context.Context, h *apply.Host, _ apply.Chang
 		return apply.Output{}, err
 	}
 	undo := func() error { return nil }
-	if hostnameIn(file.text) != a.Name {
-		if undo, err = file.replace(ctx, h, a.Name+"\n"); err != nil {
+	if hostnameIn(file.Text) != a.Name {
+		if undo, err = file.Replace(ctx, h, a.Name+"\n"); err != nil {
 			return apply.Output{}, err
 		}
 	}
-	if have, err := os.Hostname(); live(h) && (err != nil || have != a.Name) {
+	if have, err := os.Hostname(); place.Live(h) && (err != nil || have != a.Name) {
 		if err := syscall.Sethostname([]byte(a.Name)); err != nil {
-			return apply.Output{}, putBack(fmt.Errorf("the kernel does not take %s as the host's name: %w", a.Name, err), undo)
+			return apply.Output{}, place.PutBack(fmt.Errorf("the kernel does not take %s as the host's name: %w", a.Name, err), undo)
 		}
 	}
-	if text != hosts.text {
-		_, err = hosts.replace(ctx, h, text)
+	if text != hosts.Text {
+		_, err = hosts.Replace(ctx, h, text)
 	}
 	return apply.Output{State: a.Name}, err
 }
@@ -103,21 +104,21 @@ func hostnameIn(text string) string {
 }
 
 // hosts is /etc/hosts, and its text with the line of the name: in the place of that of 127.0.1.1, or behind that of 127.0.0.1.
-func (a *SystemHostname) hosts(h *apply.Host) (textFile, string, error) {
-	file, err := readText(h, "/etc/hosts")
+func (a *SystemHostname) hosts(h *apply.Host) (place.Text, string, error) {
+	file, err := place.ReadText(h, "/etc/hosts")
 	if err != nil || !a.Hosts {
-		return file, file.text, err
+		return file, file.Text, err
 	}
 	want := []string{"127.0.1.1", a.Name}
 	if short, _, qualified := strings.Cut(a.Name, "."); qualified {
 		want = append(want, short)
 	}
-	lines, at, after := strings.Split(file.text, "\n"), -1, 0
+	lines, at, after := strings.Split(file.Text, "\n"), -1, 0
 	for i, line := range lines {
 		code, _, _ := strings.Cut(line, "#")
 		switch fields := strings.Fields(code); {
 		case slices.Equal(fields, want):
-			return file, file.text, nil
+			return file, file.Text, nil
 		case len(fields) > 0 && fields[0] == "127.0.1.1" && at < 0:
 			at = i
 		case len(fields) > 0 && fields[0] == "127.0.0.1":
@@ -128,8 +129,8 @@ func (a *SystemHostname) hosts(h *apply.Host) (textFile, string, error) {
 	switch {
 	case at >= 0:
 		lines[at] = line
-	case after == len(lines) || file.text == "": // there is no newline at the end
-		return file, withLine(file.text, line), nil
+	case after == len(lines) || file.Text == "": // there is no newline at the end
+		return file, place.WithLine(file.Text, line), nil
 	default:
 		lines = slices.Insert(lines, after, line)
 	}

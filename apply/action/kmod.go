@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
@@ -80,7 +81,7 @@ func (a *KmodPresent) Manages() []apply.Resource {
 func (a *KmodPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
 	is := false
-	if live(h) {
+	if place.Live(h) {
 		var err error
 		if is, err = a.module.loaded(); err != nil {
 			return apply.Change{}, err
@@ -111,9 +112,9 @@ func (a *KmodPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 		}
 	}
 	out := apply.Output{}
-	if live(h) {
+	if place.Live(h) {
 		if err := a.module.load(ctx, h, a.Options); err != nil {
-			return out, putBack(err, undo)
+			return out, place.PutBack(err, undo)
 		}
 		out.State = "loaded"
 	}
@@ -133,7 +134,8 @@ func newKmod(name string) (kmod, error) {
 	return kmod(strings.ReplaceAll(name, "-", "_")), nil
 }
 
-func (m kmod) loadFile() string    { return "/etc/modules-load.d/pullet-" + string(m) + ".conf" }
+func (m kmod) loadFile() string { return "/etc/modules-load.d/pullet-" + string(m) + ".conf" }
+
 func (m kmod) optionsFile() string { return "/etc/modprobe.d/pullet-" + string(m) + ".conf" }
 
 // loaded asks the kernel. A module that is just coming or going is not loaded.

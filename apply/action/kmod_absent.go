@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -48,7 +49,7 @@ func (a *KmodAbsent) blacklist() string {
 // Check looks at the kernel and the files.
 func (a *KmodAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
-	if live(h) {
+	if place.Live(h) {
 		is, err := a.module.loaded()
 		if err != nil {
 			return apply.Change{}, err
@@ -79,9 +80,9 @@ func (a *KmodAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (
 	if err != nil {
 		return apply.Output{}, err
 	}
-	if live(h) {
+	if place.Live(h) {
 		if err := a.module.unload(ctx, h); err != nil {
-			return apply.Output{}, putBack(err, undo)
+			return apply.Output{}, place.PutBack(err, undo)
 		}
 	}
 	boot, err := a.module.withoutLoading(h)
@@ -129,12 +130,12 @@ func (m kmod) withoutLoading(h *apply.Host) ([]wantText, error) {
 	}
 	var out []wantText
 	for _, name := range names {
-		file, err := readText(h, name)
+		file, err := place.ReadText(h, name)
 		if err != nil {
 			return nil, err
 		}
-		text := m.withoutLines(file.text)
-		if text == file.text {
+		text := m.withoutLines(file.Text)
+		if text == file.Text {
 			continue
 		}
 		if name != m.loadFile() && text == "" {
@@ -164,12 +165,12 @@ type wantText struct{ name, text, what string }
 func (m kmod) compare(h *apply.Host, parts []string, want ...wantText) (apply.Change, error) {
 	diff := ""
 	for _, w := range want {
-		file, err := readText(h, w.name)
+		file, err := place.ReadText(h, w.name)
 		if err != nil {
 			return apply.Change{}, err
 		}
-		if file.text != w.text || file.there && w.text == "" {
-			parts, diff = append(parts, w.what), diff+file.diff(w.text)
+		if file.Text != w.text || file.There && w.text == "" {
+			parts, diff = append(parts, w.what), diff+file.Diff(w.text)
 		}
 	}
 	return apply.Change{Summary: strings.Join(parts, ", "), Diff: diff}, nil
@@ -177,12 +178,12 @@ func (m kmod) compare(h *apply.Host, parts []string, want ...wantText) (apply.Ch
 
 // setText makes a file this text; "" removes it.
 func setText(ctx context.Context, h *apply.Host, name, text string) (undo func() error, err error) {
-	file, err := readText(h, name)
+	file, err := place.ReadText(h, name)
 	switch {
 	case err != nil:
 		return nil, err
 	case text == "":
-		return file.remove(ctx, h)
+		return file.Remove(ctx, h)
 	}
-	return file.replace(ctx, h, text)
+	return file.Replace(ctx, h, text)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
@@ -94,7 +95,7 @@ type mountPlan struct {
 	mount   bool
 	on      mountPoint // what is mounted already
 	remount []string   // options that it does not have
-	fstab   textFile
+	fstab   place.Text
 	text    string // of fstab
 	stale   bool   // fstab has another device for the mount point
 }
@@ -106,18 +107,18 @@ func (a *MountMounted) plan(ctx context.Context, h *apply.Host) (mountPlan, erro
 	if p.point, err = h.Resolve(a.Name); err != nil {
 		return p, err
 	}
-	if p.fstab, err = readText(h, "/etc/fstab"); err != nil {
+	if p.fstab, err = place.ReadText(h, "/etc/fstab"); err != nil {
 		return p, err
 	}
-	p.text = p.fstab.text
+	p.text = p.fstab.Text
 	have := a.entry // a file that is left alone is as good as right
 	if a.Persist {
-		if p.text, have, err = setFstab(p.fstab.text, a.entry); err != nil {
+		if p.text, have, err = setFstab(p.fstab.Text, a.entry); err != nil {
 			return p, err
 		}
 	}
 	p.stale = have.dir != "" && have.device != a.Device
-	if live(h) {
+	if place.Live(h) {
 		if err := a.planLive(ctx, h, &p, have.options != a.entry.options); err != nil {
 			return p, err
 		}
@@ -147,10 +148,10 @@ func (a *MountMounted) Check(ctx context.Context, h *apply.Host) (apply.Change, 
 	if len(p.remount) > 0 {
 		parts = append(parts, "remount with "+strings.Join(p.remount, ","))
 	}
-	if p.text == p.fstab.text {
+	if p.text == p.fstab.Text {
 		return apply.Change{Summary: strings.Join(parts, ", ")}, nil
 	}
-	return apply.Change{Summary: strings.Join(append(parts, "entry in /etc/fstab"), ", "), Diff: p.fstab.diff(p.text)}, nil
+	return apply.Change{Summary: strings.Join(append(parts, "entry in /etc/fstab"), ", "), Diff: p.fstab.Diff(p.text)}, nil
 }
 
 // Apply mounts before it writes /etc/fstab, unless that has another device: systemd would know the mount point by the old entry, and end what
@@ -179,7 +180,7 @@ func (a *MountMounted) Apply(ctx context.Context, h *apply.Host, _ apply.Change)
 		undo = func() error { return nil } // it is mounted
 	}
 	if err != nil {
-		return apply.Output{}, putBack(err, undo)
+		return apply.Output{}, place.PutBack(err, undo)
 	}
 	return apply.Output{State: a.state(h)}, nil
 }
@@ -202,24 +203,24 @@ func (a *MountMounted) replaceDevice(ctx context.Context, h *apply.Host, p mount
 		return err
 	}
 	if err := a.mountNow(ctx, h, p); err != nil {
-		return putBack(err, undo)
+		return place.PutBack(err, undo)
 	}
 	return nil
 }
 
 func (a *MountMounted) state(h *apply.Host) string {
-	if live(h) {
+	if place.Live(h) {
 		return "mounted"
 	}
 	return ""
 }
 
 // writeFstab replaces /etc/fstab and lets systemd read it.
-func writeFstab(ctx context.Context, h *apply.Host, file textFile, text string) (undo func() error, err error) {
-	if text == file.text {
+func writeFstab(ctx context.Context, h *apply.Host, file place.Text, text string) (undo func() error, err error) {
+	if text == file.Text {
 		return func() error { return nil }, nil
 	}
-	back, err := file.replace(ctx, h, text)
+	back, err := file.Replace(ctx, h, text)
 	if err != nil {
 		return nil, err
 	}
@@ -230,14 +231,14 @@ func writeFstab(ctx context.Context, h *apply.Host, file textFile, text string) 
 		return errors.Join(back(), reloadSystemd(ctx, h))
 	}
 	if err := reloadSystemd(ctx, h); err != nil {
-		return nil, putBack(err, undo)
+		return nil, place.PutBack(err, undo)
 	}
 	return undo, nil
 }
 
 // reloadSystemd makes systemd's units of /etc/fstab anew, where it is this machine's.
 func reloadSystemd(ctx context.Context, h *apply.Host) error {
-	if !live(h) || !hostfile.Exists("/run/systemd/system") {
+	if !place.Live(h) || !hostfile.Exists("/run/systemd/system") {
 		return nil
 	}
 	return h.RunOK(ctx, "systemctl", "daemon-reload")

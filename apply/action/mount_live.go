@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -122,7 +123,7 @@ func (a *MountMounted) mountNow(ctx context.Context, h *apply.Host, p mountPlan)
 		return err
 	}
 	if err := a.verify(p, "mounted"); err != nil {
-		return putBack(err, func() error { return h.RunOK(ctx, "umount", p.point) })
+		return place.PutBack(err, func() error { return h.RunOK(ctx, "umount", p.point) })
 	}
 	return nil
 }
@@ -136,7 +137,7 @@ func (a *MountMounted) makePoint(point string) error {
 	if err := os.MkdirAll(filepath.Dir(point), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(point, nil, newFileMode)
+	return os.WriteFile(point, nil, place.NewMode)
 }
 
 // remountNow gives a mount the step's options. Every flag is named: what mount(8) keeps of the others depends on its version.

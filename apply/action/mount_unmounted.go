@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 )
 
 // MountUnmounted is a directory where nothing is mounted, now and after the next boot. What is in use is not unmounted, and the step fails.
@@ -36,7 +37,7 @@ func (a *MountUnmounted) Bind(apply.Binding) error {
 // Check looks for a mount and an entry.
 func (a *MountUnmounted) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
-	if live(h) {
+	if place.Live(h) {
 		m, is, err := a.mounted(h)
 		if err != nil {
 			return apply.Change{}, err
@@ -45,15 +46,15 @@ func (a *MountUnmounted) Check(_ context.Context, h *apply.Host) (apply.Change, 
 			parts = append(parts, "unmount "+m.source)
 		}
 	}
-	file, err := readText(h, "/etc/fstab")
+	file, err := place.ReadText(h, "/etc/fstab")
 	if err != nil {
 		return apply.Change{}, err
 	}
-	text := withoutFstab(file.text, cleanDir(a.Name))
-	if !a.Persist || text == file.text {
+	text := withoutFstab(file.Text, cleanDir(a.Name))
+	if !a.Persist || text == file.Text {
 		return apply.Change{Summary: strings.Join(parts, ", ")}, nil
 	}
-	return apply.Change{Summary: strings.Join(append(parts, "remove from /etc/fstab"), ", "), Diff: file.diff(text)}, nil
+	return apply.Change{Summary: strings.Join(append(parts, "remove from /etc/fstab"), ", "), Diff: file.Diff(text)}, nil
 }
 
 func (a *MountUnmounted) mounted(h *apply.Host) (mountPoint, bool, error) {
@@ -71,7 +72,7 @@ func (a *MountUnmounted) Apply(ctx context.Context, h *apply.Host, _ apply.Chang
 		return apply.Output{}, err
 	}
 	defer unlock()
-	if live(h) {
+	if place.Live(h) {
 		if err := a.unmountAll(ctx, h); err != nil {
 			return apply.Output{}, err
 		}
@@ -79,11 +80,11 @@ func (a *MountUnmounted) Apply(ctx context.Context, h *apply.Host, _ apply.Chang
 	if !a.Persist {
 		return apply.Output{}, nil
 	}
-	file, err := readText(h, "/etc/fstab")
+	file, err := place.ReadText(h, "/etc/fstab")
 	if err != nil {
 		return apply.Output{}, err
 	}
-	_, err = writeFstab(ctx, h, file, withoutFstab(file.text, cleanDir(a.Name)))
+	_, err = writeFstab(ctx, h, file, withoutFstab(file.Text, cleanDir(a.Name)))
 	return apply.Output{}, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 )
 
 // PkgUptodate is all packages in the newest version that the host's repositories have. Held packages stay. The plan lists what
@@ -90,7 +91,7 @@ func upgradeDiff(news []pkgNews) string {
 			fmt.Fprintf(&new, "%s %s\n", n.name, n.new)
 		}
 	}
-	return textDiff("packages", []byte(old.String()), []byte(new.String()))
+	return place.Diff("packages", []byte(old.String()), []byte(new.String()))
 }
 
 // Apply refreshes old lists and upgrades. When a list could not be fetched it does what the others allow, and fails.

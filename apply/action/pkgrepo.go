@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/fetch"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
@@ -49,8 +51,8 @@ type PkgrepoManaged struct {
 	Refresh       bool           `yaml:"refresh"`       // fetch what the repository says before it is used; default true
 	PkgLock       `yaml:",inline"`
 
-	key    []byte    // nil: none, or to be fetched
-	remote *download // from where
+	key    []byte      // nil: none, or to be fetched
+	remote *fetch.File // from where
 }
 
 var (
@@ -250,7 +252,7 @@ func (a *PkgrepoManaged) Check(_ context.Context, h *apply.Host) (apply.Change, 
 		word := "key"
 		if f.path == files[len(files)-1].path {
 			word = "repository"
-			diff.WriteString(textDiff(f.path, have, f.want))
+			diff.WriteString(place.Diff(f.path, have, f.want))
 		}
 		if have == nil {
 			word = "add the " + word
@@ -267,7 +269,7 @@ func readIfThere(h *apply.Host, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer at.Close()
-	data, err := at.ReadFile(maxTextFile)
+	data, err := at.ReadFile(place.MaxText)
 	if hostfile.NotThere(err) {
 		return nil, nil
 	}

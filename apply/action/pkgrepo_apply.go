@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -57,9 +58,9 @@ func writeKeys(h *apply.Host, keys []repoFile) (undo func() error, err error) {
 			if before != nil {
 				return writeFile(h, f.path, before)
 			}
-			err := removeFile(h, f.path)
+			err := place.Remove(h, f.path)
 			if made {
-				err = errors.Join(err, removeFile(h, filepath.Dir(f.path)))
+				err = errors.Join(err, place.Remove(h, filepath.Dir(f.path)))
 			}
 			return err
 		}
@@ -90,39 +91,7 @@ func writeFile(h *apply.Host, name string, data []byte) error {
 	if err := at.MakeParents(0o755); err != nil {
 		return err
 	}
-	return putFile(at, data, hostfile.Attributes{UID: -1, GID: -1, Mode: newFileMode, SetMode: true})
-}
-
-// putFile gives an entry a new file, as a whole.
-func putFile(at *hostfile.Entry, data []byte, a hostfile.Attributes) error {
-	c, err := at.Candidate()
-	if err != nil {
-		return err
-	}
-	defer c.Drop()
-	if _, err := c.Write(data); err != nil {
-		return err
-	}
-	if err := c.Set(a); err != nil {
-		return err
-	}
-	if err := c.Place(); err != nil {
-		return err
-	}
-	return at.SyncDir()
-}
-
-// removeFile removes a file, or an empty directory, that need not be there.
-func removeFile(h *apply.Host, name string) error {
-	at, err := h.Entry(name)
-	if err != nil {
-		return err
-	}
-	defer at.Close()
-	if err := at.Remove(); err != nil && !hostfile.NotThere(err) {
-		return err
-	}
-	return nil
+	return place.Put(at, data, hostfile.Attributes{UID: -1, GID: -1, Mode: place.NewMode, SetMode: true})
 }
 
 // tryAndPlace fetches what the repository says, and then puts its file into place.
@@ -144,7 +113,7 @@ func (a *PkgrepoManaged) try(ctx context.Context, h *apply.Host, p packager, sou
 	if err == nil {
 		err = p.try(ctx, a.Name, candidate)
 	}
-	return errors.Join(err, removeFile(h, candidate), removeFile(h, dir))
+	return errors.Join(err, place.Remove(h, candidate), place.Remove(h, dir))
 }
 
 // dropOtherKeys removes a key of the same repository in the form that it does not have any more.
@@ -155,7 +124,7 @@ func (a *PkgrepoManaged) dropOtherKeys(h *apply.Host, form repoForm, files []rep
 	}
 	for _, path := range form.leftovers(a.Name) {
 		if !wanted[path] {
-			if err := removeFile(h, path); err != nil {
+			if err := place.Remove(h, path); err != nil {
 				return err
 			}
 		}
@@ -193,7 +162,7 @@ func (a *PkgrepoAbsent) there(h *apply.Host) ([]string, error) {
 	}
 	var out []string
 	for _, name := range form.leftovers(a.Name) {
-		there, err := standsAt(h, name)
+		there, err := place.Stands(h, name)
 		if err != nil {
 			return nil, err
 		}
@@ -217,7 +186,7 @@ func (a *PkgrepoAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, e
 func (a *PkgrepoAbsent) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
 	names, err := a.there(h)
 	for _, name := range names {
-		err = errors.Join(err, removeFile(h, name))
+		err = errors.Join(err, place.Remove(h, name))
 	}
 	return apply.Output{}, err
 }

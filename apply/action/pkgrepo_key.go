@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/fetch"
 )
 
 // maxKey is the most that a key may have.
@@ -24,10 +25,10 @@ func (a *PkgrepoManaged) readKey(b apply.Binding) (err error) {
 	switch {
 	case a.Key != "" && a.KeySource != "":
 		return apply.BadParam("keySource", "key and keySource exclude each other: keep one")
-	case isAddress(a.KeySource) && a.KeyDigest == "":
+	case fetch.IsAddress(a.KeySource) && a.KeyDigest == "":
 		return apply.BadParam("keySource", "a key from an address needs keyDigest: sha256:..., as sha256sum prints it")
-	case isAddress(a.KeySource):
-		a.remote, err = newDownload(a.KeySource, a.KeyDigest)
+	case fetch.IsAddress(a.KeySource):
+		a.remote, err = fetch.New(a.KeySource, a.KeyDigest)
 		var bad *apply.ParamError
 		if errors.As(err, &bad) { // the parameters have other names here
 			bad.Param = map[string]string{"source": "keySource", "digest": "keyDigest"}[bad.Param]
@@ -52,13 +53,13 @@ func (a *PkgrepoManaged) checkDigest() error {
 	if a.KeyDigest == "" {
 		return nil
 	}
-	want, err := parseDigest(a.KeyDigest)
+	want, err := fetch.ParseDigest(a.KeyDigest)
 	var bad *apply.ParamError
 	if errors.As(err, &bad) {
 		bad.Param = "keyDigest"
 		return err
 	}
-	if have := digest(sha256.Sum256(a.key)); have != want {
+	if have := fetch.Digest(sha256.Sum256(a.key)); have != want {
 		return apply.BadParam("keyDigest", "the key has %s, not %s", have, want)
 	}
 	return nil
@@ -71,7 +72,7 @@ func (a *PkgrepoManaged) heldKey(h *apply.Host, form repoForm) ([]byte, error) {
 	}
 	for _, name := range form.leftovers(a.Name)[1:] {
 		key, err := readIfThere(h, name)
-		if err != nil || key != nil && digest(sha256.Sum256(key)) == a.remote.digest {
+		if err != nil || key != nil && fetch.Digest(sha256.Sum256(key)) == a.remote.Digest {
 			return key, err
 		}
 	}
@@ -85,7 +86,7 @@ func (a *PkgrepoManaged) theKey(ctx context.Context, h *apply.Host, form repoFor
 		return key, err
 	}
 	var fetched bytes.Buffer
-	if err := a.remote.fetch(ctx, &limited{to: &fetched, left: maxKey}); err != nil {
+	if err := a.remote.Fetch(ctx, &limited{to: &fetched, left: maxKey}); err != nil {
 		return nil, fmt.Errorf("keySource: %w", err)
 	}
 	return fetched.Bytes(), nil

@@ -7,30 +7,6 @@ import (
 	"testing"
 )
 
-// FuzzAccounts: whatever stands in an account file, each line that is one is found by its name, and numbers are what they say.
-func FuzzAccounts(f *testing.F) {
-	for _, text := range []string{"root:x:0:0:root:/root:/bin/sh\n", "wheel:x:10:a,,b\n", "#c\n\n:::\n", "a", "a:x:99999999999999999999:\na:x:-1:", "+::::::\n"} {
-		f.Add(text)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		all := parseAccounts(text)
-		for _, a := range all {
-			if len(a) == 0 || all.named(a[0]) == nil || strings.Contains(strings.Join(a, ""), "\n") {
-				t.Fatalf("%q gives %q", text, a)
-			}
-			if n, ok := a.number(idField); ok && (n < 0 || all.numbered(n) == nil) {
-				t.Fatalf("%q: number %d", text, n)
-			}
-			for _, m := range a.members() {
-				if m == "" || !slices.Contains(all.groupsOf(m), a[0]) {
-					t.Fatalf("%q: member %q of %q", text, m, a[0])
-				}
-			}
-			a.field(expiresField)
-		}
-	})
-}
-
 // FuzzHosts: edits are done after one time, do what they say, and leave every other line as it is.
 func FuzzHosts(f *testing.F) {
 	for _, text := range []string{"127.0.0.1 localhost\n::1 localhost # both\n", "10.0.0.5\tdb\t#x", "10.0.0.5 a a\n10.0.0.5 b\n\n# 10.0.0.5 c\n", "10.0.0.5#", "10.0.0.5\r\n", " 10.0.0.5 \v db \f\n"} {

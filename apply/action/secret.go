@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 )
 
 // readSecret reads a file of the host that nobody but its owner may read.
@@ -20,7 +21,7 @@ func readSecret(h *apply.Host, name string) ([]byte, error) {
 	if info.Mode().Perm()&0o077 != 0 {
 		return nil, fmt.Errorf("the secret in %s is open to others (mode %04o): chmod 600 %s", name, info.Mode().Perm(), name)
 	}
-	data, err := at.ReadFile(maxTextFile)
+	data, err := at.ReadFile(place.MaxText)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read a secret: %w", err)
 	}
@@ -34,5 +35,5 @@ func readHostFile(h *apply.Host, name string) ([]byte, error) {
 		return nil, err
 	}
 	defer at.Close()
-	return at.ReadFile(maxTextFile)
+	return at.ReadFile(place.MaxText)
 }

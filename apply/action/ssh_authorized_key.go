@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/render"
 	"golang.org/x/crypto/ssh"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/passwd"
+	"github.com/pullet/pullet/apply/action/place"
+	"github.com/pullet/pullet/render"
 )
 
 // SSHAuthorizedKey is a public key, or several, with which one can log in as a user: lines of .ssh/authorized_keys in its home. A key
@@ -46,7 +49,7 @@ const authorizedKeys = "authorized_keys"
 
 // Bind reads the keys.
 func (a *SSHAuthorizedKey) Bind(b apply.Binding) error {
-	if err := checkAccountName("user", a.User); err != nil {
+	if err := passwd.CheckName("user", a.User); err != nil {
 		return err
 	}
 	switch {
@@ -131,7 +134,7 @@ func (a *SSHAuthorizedKey) Check(_ context.Context, h *apply.Host) (apply.Change
 	}
 	c := apply.Change{Summary: strings.Join(did, ", ")}
 	if !c.Empty() {
-		c.Diff = textDiff(f.path(".ssh", f.name), f.data, []byte(text))
+		c.Diff = place.Diff(f.path(".ssh", f.name), f.data, []byte(text))
 	}
 	return c, f.close()
 }

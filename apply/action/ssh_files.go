@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/passwd"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -81,17 +83,17 @@ func (f *sshFile) path(elem ...string) string {
 
 // openHome finds the user and opens its home, which must be its own; or root's, where nobody else could have put it there.
 func (f *sshFile) openHome(h *apply.Host) error {
-	all, err := readAccounts(h, "passwd")
+	all, err := passwd.Read(h, "passwd")
 	if err != nil {
 		return err
 	}
-	line := all.named(f.user)
+	line := all.Named(f.user)
 	if line == nil {
 		return fmt.Errorf("there is no user %q on this host: %w", f.user, errNoUser)
 	}
-	uid, ok := line.number(idField)
-	gid, ok2 := line.number(gidField)
-	if f.uid, f.gid, f.home = uid, gid, line.field(homeField); !ok || !ok2 || filepath.Clean(f.home) == "/" {
+	uid, ok := line.Number(passwd.ID)
+	gid, ok2 := line.Number(passwd.GID)
+	if f.uid, f.gid, f.home = uid, gid, line.Field(passwd.Home); !ok || !ok2 || filepath.Clean(f.home) == "/" {
 		return fmt.Errorf("user %s has no home of its own: /etc/passwd says %q", f.user, f.home)
 	}
 	path, err := h.Resolve(f.home)
@@ -195,12 +197,12 @@ func (f *sshFile) read() error {
 func (f *sshFile) differs() []string {
 	var out []string
 	if f.dir != nil {
-		for _, d := range (wanted{mode: sshDirMode, setMode: true, uid: -1, gid: -1}).differs(f.dirInfo) {
+		for _, d := range (place.Wanted{Mode: sshDirMode, SetMode: true, UID: -1, GID: -1}).Differs(f.dirInfo) {
 			out = append(out, ".ssh "+d)
 		}
 	}
 	if f.info != nil {
-		out = append(out, wanted{mode: sshFileMode, setMode: true, uid: f.uid, gid: -1}.differs(f.info)...)
+		out = append(out, place.Wanted{Mode: sshFileMode, SetMode: true, UID: f.uid, GID: -1}.Differs(f.info)...)
 	}
 	return out
 }

@@ -3,7 +3,7 @@ package action
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/sha1" // the format of known_hosts has no other
+	"crypto/sha1"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -13,6 +13,8 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/passwd"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/render"
 )
 
@@ -52,7 +54,7 @@ func (a *SSHKnownHost) Bind(b apply.Binding) error {
 		return apply.BadParam("key", "is missing: ssh-keyscan %s shows it; compare it with what the host itself says", a.Host)
 	}
 	if a.User != "" {
-		if err := checkAccountName("user", a.User); err != nil {
+		if err := passwd.CheckName("user", a.User); err != nil {
 			return err
 		}
 	}
@@ -98,14 +100,14 @@ func (a *SSHKnownHost) Check(_ context.Context, h *apply.Host) (apply.Change, er
 	if did == "" {
 		return apply.Change{}, nil
 	}
-	return apply.Change{Summary: did, Diff: textDiff(name, []byte(have), []byte(text))}, nil
+	return apply.Change{Summary: did, Diff: place.Diff(name, []byte(have), []byte(text))}, nil
 }
 
 // read is the file, and its name for messages.
 func (a *SSHKnownHost) read(h *apply.Host) (name, text string, err error) {
 	if a.User == "" {
-		file, err := readText(h, sshKnownHosts)
-		return sshKnownHosts, file.text, err
+		file, err := place.ReadText(h, sshKnownHosts)
+		return sshKnownHosts, file.Text, err
 	}
 	f, err := openSSH(h, a.User, "known_hosts")
 	if errors.Is(err, errNoUser) || errors.Is(err, errNoHome) { // an earlier step may make them
@@ -126,7 +128,7 @@ func (a *SSHKnownHost) Apply(ctx context.Context, h *apply.Host, _ apply.Change)
 	if a.User != "" {
 		return apply.Output{State: a.State}, editSSH(ctx, h, a.User, "known_hosts", edit)
 	}
-	return apply.Output{State: a.State}, editText(ctx, h, sshKnownHosts, edit)
+	return apply.Output{State: a.State}, place.EditText(ctx, h, sshKnownHosts, edit)
 }
 
 // edit gives the text of the file as it should be, and in words what is different.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
@@ -86,7 +87,7 @@ func (a *SysctlPresent) Manages() []apply.Resource {
 // Check compares the kernel's value, the file's, and what the boot would make of both.
 func (a *SysctlPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
-	if live(h) {
+	if place.Live(h) {
 		have, err := a.read(h)
 		switch {
 		case hostfile.NotThere(err):
@@ -97,14 +98,14 @@ func (a *SysctlPresent) Check(_ context.Context, h *apply.Host) (apply.Change, e
 			parts = append(parts, "now "+orNone(have)+" -> "+orNone(a.want))
 		}
 	}
-	file, err := readText(h, a.File)
+	file, err := place.ReadText(h, a.File)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	have, text := setSysctl(file.text, a.key, a.want)
+	have, text := setSysctl(file.Text, a.key, a.want)
 	diff := ""
-	if text != file.text {
-		parts, diff = append(parts, "at boot "+orNone(have)+" -> "+orNone(a.want)), file.diff(text)
+	if text != file.Text {
+		parts, diff = append(parts, "at boot "+orNone(have)+" -> "+orNone(a.want)), file.Diff(text)
 	}
 	over, err := a.overridden(h)
 	if err != nil {
@@ -131,17 +132,17 @@ func (a *SysctlPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change
 		return apply.Output{}, fmt.Errorf("%s sets %s too, and is read after %s at boot: correct it, or give this step a later file",
 			over, sysctlName(a.key), a.File)
 	}
-	if live(h) {
+	if place.Live(h) {
 		if err := a.set(h); err != nil {
 			return apply.Output{}, err
 		}
 	}
-	file, err := readText(h, a.File)
+	file, err := place.ReadText(h, a.File)
 	if err != nil {
 		return apply.Output{}, err
 	}
-	if _, text := setSysctl(file.text, a.key, a.want); text != file.text {
-		_, err = file.replace(ctx, h, text)
+	if _, text := setSysctl(file.Text, a.key, a.want); text != file.Text {
+		_, err = file.Replace(ctx, h, text)
 	}
 	return apply.Output{State: a.want}, err
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -71,7 +72,7 @@ func setSysctl(text, key, want string) (have, changed string) {
 	have, at := sysctlIn(lines, key)
 	switch {
 	case at < 0:
-		return "", withLine(text, sysctlName(key)+" = "+want)
+		return "", place.WithLine(text, sysctlName(key)+" = "+want)
 	case sameSysctl(have, want):
 		return have, text
 	}
@@ -108,16 +109,16 @@ func (a *SysctlPresent) overridden(h *apply.Host) (string, error) {
 		if base <= filepath.Base(a.File) {
 			continue
 		}
-		file, err := readText(h, later[base])
+		file, err := place.ReadText(h, later[base])
 		if err != nil {
 			return "", err
 		}
-		value, at := sysctlIn(strings.Split(file.text, "\n"), a.key)
+		value, at := sysctlIn(strings.Split(file.Text, "\n"), a.key)
 		switch {
 		case at >= 0 && sameSysctl(value, a.want):
 			found = ""
 		case at >= 0:
-			found = fmt.Sprintf("%s:%d", file.name, at+1)
+			found = fmt.Sprintf("%s:%d", file.Name, at+1)
 		}
 	}
 	return found, nil

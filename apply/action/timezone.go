@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
 )
@@ -48,13 +49,13 @@ func (a *SystemTimezone) Check(_ context.Context, h *apply.Host) (apply.Change, 
 	if have != a.Name {
 		parts = append(parts, have+" -> "+a.Name)
 	}
-	file, err := readText(h, "/etc/timezone")
+	file, err := place.ReadText(h, "/etc/timezone")
 	if err != nil {
 		return apply.Change{}, err
 	}
 	diff := ""
-	if file.there && strings.TrimSpace(file.text) != a.Name {
-		parts, diff = append(parts, "/etc/timezone"), file.diff(a.Name+"\n")
+	if file.There && strings.TrimSpace(file.Text) != a.Name {
+		parts, diff = append(parts, "/etc/timezone"), file.Diff(a.Name+"\n")
 	}
 	return apply.Change{Summary: strings.Join(parts, ", "), Diff: diff}, nil
 }
@@ -107,9 +108,9 @@ func (a *SystemTimezone) Apply(ctx context.Context, h *apply.Host, _ apply.Chang
 			return apply.Output{}, err
 		}
 	}
-	file, err := readText(h, "/etc/timezone")
-	if err == nil && file.there {
-		_, err = file.replace(ctx, h, a.Name+"\n")
+	file, err := place.ReadText(h, "/etc/timezone")
+	if err == nil && file.There {
+		_, err = file.Replace(ctx, h, a.Name+"\n")
 	}
 	return apply.Output{State: a.Name}, err
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/passwd"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -28,7 +30,7 @@ func (a *UserAbsent) Bind(apply.Binding) error {
 	if a.Name == "root" {
 		return apply.BadParam("name", "root is not removed")
 	}
-	return checkAccountName("name", a.Name)
+	return passwd.CheckName("name", a.Name)
 }
 
 // Check looks for the user.
@@ -37,23 +39,23 @@ func (a *UserAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, erro
 	if err != nil || user == nil {
 		return apply.Change{}, err
 	}
-	if a.RemoveHome && isThere(h, user.field(homeField)) {
-		return apply.Change{Summary: "remove, with " + user.field(homeField)}, nil
+	if a.RemoveHome && place.Resolves(h, user.Field(passwd.Home)) {
+		return apply.Change{Summary: "remove, with " + user.Field(passwd.Home)}, nil
 	}
 	return apply.Change{Summary: "remove"}, nil
 }
 
 // find is the user, if it is there and can be removed.
-func (a *UserAbsent) find(h *apply.Host) (account, error) {
-	all, err := readAccounts(h, "passwd")
+func (a *UserAbsent) find(h *apply.Host) (passwd.Line, error) {
+	all, err := passwd.Read(h, "passwd")
 	if err != nil {
 		return nil, err
 	}
-	user := all.named(a.Name)
+	user := all.Named(a.Name)
 	if user == nil {
 		return nil, nil
 	}
-	switch uid, ok := user.number(idField); {
+	switch uid, ok := user.Number(passwd.ID); {
 	case !ok:
 		return nil, fmt.Errorf("user %s has no number in /etc/passwd", a.Name)
 	case uid == 0:
@@ -86,8 +88,8 @@ func (a *UserAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (
 }
 
 // ownHome refuses a home that is somebody else's: userdel would remove the user and leave it.
-func ownHome(h *apply.Host, user account) error {
-	home := user.field(homeField)
+func ownHome(h *apply.Host, user passwd.Line) error {
+	home := user.Field(passwd.Home)
 	at, err := h.Resolve(home)
 	if err != nil {
 		return err
@@ -99,7 +101,7 @@ func ownHome(h *apply.Host, user account) error {
 	if err != nil {
 		return err
 	}
-	uid, _ := user.number(idField)
+	uid, _ := user.Number(passwd.ID)
 	if st, ok := hostfile.Stat(info); ok && int(st.Uid) != uid {
 		return fmt.Errorf("%s, the home of %s, belongs to uid %d: leave out removeHome, or give it to %s first", home, user[0], st.Uid, user[0])
 	}

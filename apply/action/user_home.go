@@ -12,22 +12,24 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/passwd"
+	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // makeHome makes the missing home of a user, as useradd does: with the files of /etc/skel. It gets its name when it is complete.
 func makeHome(ctx context.Context, h *apply.Host, name string) error {
-	all, err := readAccounts(h, "passwd")
+	all, err := passwd.Read(h, "passwd")
 	if err != nil {
 		return err
 	}
-	user := all.named(name)
-	uid, ok := user.number(idField)
-	gid, ok2 := user.number(gidField)
+	user := all.Named(name)
+	uid, ok := user.Number(passwd.ID)
+	gid, ok2 := user.Number(passwd.GID)
 	if !ok || !ok2 {
 		return fmt.Errorf("user %s has no numbers in /etc/passwd", name)
 	}
-	home, err := h.Follow(user.field(homeField))
+	home, err := h.Follow(user.Field(passwd.Home))
 	if err != nil {
 		return err
 	}
@@ -40,7 +42,7 @@ func makeHome(ctx context.Context, h *apply.Host, name string) error {
 	}
 	if private, err := home.Private(); err != nil || !private {
 		return errors.Join(err, fmt.Errorf("home of %s: others than root can write to %s or above it: make %s with file.directory",
-			name, path.Dir(home.Path()), user.field(homeField)))
+			name, path.Dir(home.Path()), user.Field(passwd.Home)))
 	}
 	part, err := h.Entry(path.Join(path.Dir(home.Path()), ".pullet-home-"+name))
 	if err != nil {
@@ -140,7 +142,7 @@ func copyEntry(from, to *hostfile.Entry, info hostfile.Info) error {
 		if err != nil {
 			return err
 		}
-		return putFile(to, data, hostfile.Attributes{UID: -1, GID: -1, Mode: mode, SetMode: true})
+		return place.Put(to, data, hostfile.Attributes{UID: -1, GID: -1, Mode: mode, SetMode: true})
 	}
 	return nil // a device or a socket is nothing for a home
 }

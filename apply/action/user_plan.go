@@ -5,19 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/passwd"
+	"github.com/pullet/pullet/apply/action/place"
 )
 
 // userPlan is what is to be done until a user is as wanted.
 type userPlan struct {
 	want                  *UserPresent
-	passwd, group, shadow accounts
+	passwd, group, shadow passwd.File
 	summary               []string
 	tool                  string   // useradd or usermod
 	args                  []string // of the tool, without the name
@@ -30,17 +31,17 @@ type userPlan struct {
 func (a *UserPresent) plan(h *apply.Host) (*userPlan, error) {
 	p := &userPlan{want: a}
 	var err error
-	if p.passwd, err = readAccounts(h, "passwd"); err != nil {
+	if p.passwd, err = passwd.Read(h, "passwd"); err != nil {
 		return p, err
 	}
-	if p.group, err = readAccounts(h, "group"); err != nil {
+	if p.group, err = passwd.Read(h, "group"); err != nil {
 		return p, err
 	}
-	p.shadow, err = readAccounts(h, "shadow")
+	p.shadow, err = passwd.Read(h, "shadow")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) && (a.Password != "" || a.Locked != nil || a.Expires != "") {
 		return p, needsRoot(err)
 	}
-	have := p.passwd.named(a.Name)
+	have := p.passwd.Named(a.Name)
 	if have == nil {
 		return p, p.create(h)
 	}
@@ -68,7 +69,7 @@ func (p *userPlan) create(h *apply.Host) error {
 	switch {
 	case a.Group != "":
 		p.args = append(p.args, "-g", a.Group)
-	case p.group.named(a.Name) != nil:
+	case p.group.Named(a.Name) != nil:
 		p.args = append(p.args, "-g", a.Name)
 	default:
 		p.args = append(p.args, "-U")
@@ -111,17 +112,17 @@ func (p *userPlan) homeFlag(h *apply.Host) string {
 }
 
 // numbers compares the user's number and primary group.
-func (p *userPlan) numbers(have account) {
-	if uid, ok := have.number(idField); p.want.UID != nil && (!ok || uid != *p.want.UID) {
-		p.option("-u", strconv.Itoa(*p.want.UID), fmt.Sprintf("uid %s -> %d, only its home follows", have.field(idField), *p.want.UID))
+func (p *userPlan) numbers(have passwd.Line) {
+	if uid, ok := have.Number(passwd.ID); p.want.UID != nil && (!ok || uid != *p.want.UID) {
+		p.option("-u", strconv.Itoa(*p.want.UID), fmt.Sprintf("uid %s -> %d, only its home follows", have.Field(passwd.ID), *p.want.UID))
 	}
 	if p.want.Group == "" {
 		return
 	}
-	gid, _ := have.number(gidField)
-	if to := p.group.refers(p.want.Group); to == nil || to.field(idField) != have.field(gidField) {
-		was := have.field(gidField)
-		if from := p.group.numbered(gid); from != nil {
+	gid, _ := have.Number(passwd.GID)
+	if to := p.group.Refers(p.want.Group); to == nil || to.Field(passwd.ID) != have.Field(passwd.GID) {
+		was := have.Field(passwd.GID)
+		if from := p.group.Numbered(gid); from != nil {
 			was = from[0]
 		}
 		p.option("-g", p.want.Group, "group "+was+" -> "+p.want.Group)
@@ -129,16 +130,16 @@ func (p *userPlan) numbers(have account) {
 }
 
 // groups compares the groups in which the user is a further member.
-func (p *userPlan) groups(have account) {
+func (p *userPlan) groups(have passwd.Line) {
 	if p.want.Groups == nil {
 		return
 	}
 	primary := p.primary(have)
 	var missing, wanted []string
-	in := p.group.groupsOf(p.want.Name)
+	in := p.group.GroupsOf(p.want.Name)
 	for _, ref := range p.want.Groups {
 		name := ref
-		if g := p.group.refers(ref); g != nil {
+		if g := p.group.Refers(ref); g != nil {
 			name = g[0]
 		}
 		wanted = append(wanted, name)
@@ -161,55 +162,45 @@ func (p *userPlan) groups(have account) {
 }
 
 // primary is the name of the primary group that the user will have.
-func (p *userPlan) primary(have account) string {
+func (p *userPlan) primary(have passwd.Line) string {
 	ref := p.want.Group
 	if ref == "" {
-		ref = have.field(gidField)
+		ref = have.Field(passwd.GID)
 	}
-	if g := p.group.refers(ref); g != nil {
+	if g := p.group.Refers(ref); g != nil {
 		return g[0]
 	}
 	return ref
 }
 
 // texts compares home, shell and comment.
-func (p *userPlan) texts(h *apply.Host, have account) {
-	a, home := p.want, have.field(homeField)
+func (p *userPlan) texts(h *apply.Host, have passwd.Line) {
+	a, home := p.want, have.Field(passwd.Home)
 	if a.Home != "" && a.Home != home {
 		p.option("-d", a.Home, "home "+home+" -> "+a.Home)
-		if a.MoveHome && isThere(h, home) && !isThere(h, a.Home) {
+		if a.MoveHome && place.Resolves(h, home) && !place.Resolves(h, a.Home) {
 			p.args = append(p.args, "-m")
 			home = "" // its files move
 		} else {
 			home = a.Home
 		}
 	}
-	if a.wantsHome() && home != "" && !isThere(h, home) {
+	if a.wantsHome() && home != "" && !place.Resolves(h, home) {
 		p.makeHome = true
 		p.summary = append(p.summary, "make "+home)
 	}
-	if a.Shell != "" && a.Shell != have.field(shellField) {
-		p.option("-s", a.Shell, "shell "+have.field(shellField)+" -> "+a.Shell)
+	if a.Shell != "" && a.Shell != have.Field(passwd.Shell) {
+		p.option("-s", a.Shell, "shell "+have.Field(passwd.Shell)+" -> "+a.Shell)
 	}
-	if a.Comment != nil && *a.Comment != have.field(commentField) {
+	if a.Comment != nil && *a.Comment != have.Field(passwd.Comment) {
 		p.option("-c", *a.Comment, "comment")
 	}
-}
-
-// isThere reports that a path leads to something.
-func isThere(h *apply.Host, path string) bool {
-	at, err := h.Resolve(path)
-	if err != nil {
-		return false
-	}
-	_, err = os.Stat(at)
-	return err == nil
 }
 
 // expires compares the day from which the account is closed.
 func (p *userPlan) expires() {
 	want, err := p.want.expiry() // Bind refused a bad one
-	have := p.shadow.named(p.want.Name).field(expiresField)
+	have := p.shadow.Named(p.want.Name).Field(passwd.Expires)
 	if err != nil || p.want.Expires == "" || want == have {
 		return
 	}
@@ -230,12 +221,12 @@ func dayOf(field string) string {
 }
 
 // field is the password of a user that is there, from the shadow file where that has it.
-func (p *userPlan) field(have account) string {
-	if have.field(1) != "x" {
-		return have.field(1)
+func (p *userPlan) field(have passwd.Line) string {
+	if have.Field(1) != "x" {
+		return have.Field(1)
 	}
-	if s := p.shadow.named(p.want.Name); s != nil {
-		return s.field(1)
+	if s := p.shadow.Named(p.want.Name); s != nil {
+		return s.Field(1)
 	}
 	return "!"
 }
@@ -271,12 +262,12 @@ func (p *userPlan) possible() error {
 		refs = append(refs, a.Group)
 	}
 	for _, ref := range refs {
-		if p.group.refers(ref) == nil {
+		if p.group.Refers(ref) == nil {
 			return fmt.Errorf("there is no group %q on this host: make it with a group.present step before this one", ref)
 		}
 	}
 	if a.UID != nil {
-		if other := p.passwd.numbered(*a.UID); other != nil && other[0] != a.Name {
+		if other := p.passwd.Numbered(*a.UID); other != nil && other[0] != a.Name {
 			return fmt.Errorf("uid %d belongs to %s", *a.UID, other[0])
 		}
 	}

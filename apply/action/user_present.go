@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/passwd"
 	"github.com/pullet/pullet/render"
 )
 
@@ -73,7 +74,7 @@ func (a *UserPresent) Bind(b apply.Binding) error {
 			return err
 		}
 	}
-	return cmp.Or(checkAccountName("name", a.Name), checkID("uid", a.UID), checkAccountRefs("groups", a.Groups...), a.checkTexts())
+	return cmp.Or(passwd.CheckName("name", a.Name), checkID("uid", a.UID), checkAccountRefs("groups", a.Groups...), a.checkTexts())
 }
 
 // checkTexts finds what would break the line in the passwd file.

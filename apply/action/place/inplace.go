@@ -1,4 +1,4 @@
-package action
+package place
 
 import (
 	"errors"
@@ -15,8 +15,8 @@ import (
 
 // overwrite writes a candidate's content into the file itself: what is a mount point, such as /etc/hosts in a container, cannot be
 // renamed over. Readers may see half of it. The old content is kept in the state directory until the new one is on disk.
-func overwrite(h *apply.Host, name string, at *hostfile.Entry, candidate *hostfile.Candidate, w wanted) error {
-	path, err := backup(h, name, at)
+func overwrite(h *apply.Host, name string, at *hostfile.Entry, candidate *hostfile.Candidate, w Wanted) error {
+	path, err := Backup(h, name, at)
 	if err != nil {
 		return fmt.Errorf("%s is mounted and is written in place, but a copy of it cannot be kept: %w; the old file is untouched", name, err)
 	}
@@ -34,7 +34,7 @@ func overwrite(h *apply.Host, name string, at *hostfile.Entry, candidate *hostfi
 	if err := kept.Remove(); err != nil {
 		return err
 	}
-	return w.set(at)
+	return w.Set(at)
 }
 
 func restoreOver(at, kept *hostfile.Entry) error {

@@ -1,9 +1,8 @@
-package action
+package fetch
 
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,22 +16,22 @@ import (
 
 // The most that an address may serve, how long it may take, and how long it may be silent.
 const (
-	maxDownload     = 16 << 30
-	downloadTimeout = time.Hour
-	downloadSilence = time.Minute
+	MaxSize = 16 << 30
+	timeout = time.Hour
+	silence = time.Minute
 )
 
-// download is a file at an address. What is at an address may change, and whoever serves it may lie: its digest says what is meant.
-type download struct {
+// File is a file at an address. What is at an address may change, and whoever serves it may lie: its digest says what is meant.
+type File struct {
 	address *url.URL
-	digest  digest
+	Digest  Digest
 }
 
-// isAddress tells an address from a path.
-func isAddress(source string) bool { return strings.Contains(source, "://") }
+// IsAddress tells an address from a path.
+func IsAddress(source string) bool { return strings.Contains(source, "://") }
 
-// newDownload reads the parameters source and digest.
-func newDownload(source, sum string) (*download, error) {
+// New reads the parameters source and digest.
+func New(source, sum string) (*File, error) {
 	if err := apply.CheckSource(source); err != nil {
 		return nil, err
 	}
@@ -51,36 +50,26 @@ func newDownload(source, sum string) (*download, error) {
 	case sum == "":
 		return nil, apply.BadParam("source", "an address needs a digest: add digest: sha256:..., as sha256sum prints it")
 	}
-	d := &download{address: address}
-	d.digest, err = parseDigest(sum)
+	d := &File{address: address}
+	d.Digest, err = ParseDigest(sum)
 	return d, err
 }
 
-// parseDigest reads the parameter digest.
-func parseDigest(text string) (digest, error) {
-	hexed, named := strings.CutPrefix(text, "sha256:")
-	data, err := hex.DecodeString(hexed)
-	if !named || err != nil || len(data) != sha256.Size {
-		return digest{}, apply.BadParam("digest", "%q is no digest: write sha256: and 64 hexadecimal digits, as sha256sum prints them", text)
-	}
-	return digest(data), nil
-}
-
 // String is the address without what may be secret in it.
-func (d *download) String() string {
+func (d *File) String() string {
 	shown := url.URL{Scheme: d.address.Scheme, Host: d.address.Host, Path: d.address.Path}
 	return shown.String()
 }
 
-// fetch writes what the address serves. When it returns an error, what it wrote is not to be used.
-func (d *download) fetch(ctx context.Context, to io.Writer) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, downloadTimeout, fmt.Errorf("it took more than %s", downloadTimeout))
+// Fetch writes what the address serves. When it returns an error, what it wrote is not to be used.
+func (d *File) Fetch(ctx context.Context, to io.Writer) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("it took more than %s", timeout))
 	defer cancel()
 	ctx, give := context.WithCancelCause(ctx)
 	defer give(nil)
-	alarm := time.AfterFunc(downloadSilence, func() { give(fmt.Errorf("nothing came for %s", downloadSilence)) })
+	alarm := time.AfterFunc(silence, func() { give(fmt.Errorf("nothing came for %s", silence)) })
 	defer alarm.Stop()
-	err := d.get(ctx, to, func() { alarm.Reset(downloadSilence) })
+	err := d.get(ctx, to, func() { alarm.Reset(silence) })
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		err = cause
 	}
@@ -91,7 +80,7 @@ func (d *download) fetch(ctx context.Context, to io.Writer) error {
 }
 
 // get is one request. It calls alive whenever something came.
-func (d *download) get(ctx context.Context, to io.Writer, alive func()) error {
+func (d *File) get(ctx context.Context, to io.Writer, alive func()) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, d.address.String(), nil)
 	if err != nil {
 		return err
@@ -110,28 +99,28 @@ func (d *download) get(ctx context.Context, to io.Writer, alive func()) error {
 	switch {
 	case answer.StatusCode != http.StatusOK:
 		return fmt.Errorf("the server says %s", answer.Status)
-	case answer.ContentLength > maxDownload:
-		return fmt.Errorf("it has %d bytes, more than the limit of %d", answer.ContentLength, int64(maxDownload))
+	case answer.ContentLength > MaxSize:
+		return fmt.Errorf("it has %d bytes, more than the limit of %d", answer.ContentLength, int64(MaxSize))
 	}
 	return d.receive(answer.Body, to, alive)
 }
 
 // receive copies a body, and compares its digest.
-func (d *download) receive(body io.Reader, to io.Writer, alive func()) error {
+func (d *File) receive(body io.Reader, to io.Writer, alive func()) error {
 	sum := sha256.New()
 	counted := readerFunc(func(p []byte) (int, error) {
 		n, err := body.Read(p)
 		alive()
 		return n, err
 	})
-	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(counted, maxDownload+1))
-	switch have := digest(sum.Sum(nil)); {
+	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(counted, MaxSize+1))
+	switch have := Digest(sum.Sum(nil)); {
 	case err != nil:
 		return err
-	case n > maxDownload:
-		return fmt.Errorf("it has more bytes than the limit of %d", int64(maxDownload))
-	case have != d.digest:
-		return fmt.Errorf("it serves %s, and digest says %s", have, d.digest)
+	case n > MaxSize:
+		return fmt.Errorf("it has more bytes than the limit of %d", int64(MaxSize))
+	case have != d.Digest:
+		return fmt.Errorf("it serves %s, and digest says %s", have, d.Digest)
 	}
 	return nil
 }

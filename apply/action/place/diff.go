@@ -1,4 +1,4 @@
-package action
+package place
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ const (
 	maxDiffText  = 1 << 20
 )
 
-// textDiff is a unified diff from old to new, or the sizes and digests of what is no text.
-func textDiff(name string, old, new []byte) string {
+// Diff is a unified diff from old to new, or the sizes and digests of what is no text.
+func Diff(name string, old, new []byte) string {
 	if !isText(old) || !isText(new) {
 		return fmt.Sprintf("binary: %s -> %s\n", describe(old), describe(new))
 	}

@@ -1,4 +1,4 @@
-package action
+package place
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/passwd"
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
@@ -21,16 +22,16 @@ type Permissions struct {
 	Group string `yaml:"group"` // name or number
 }
 
-// wanted is Permissions in the kernel's numbers: -1 leaves a value alone.
-type wanted struct {
-	mode            fs.FileMode
-	setMode         bool
-	uid, gid        int
+// Wanted is Permissions in the kernel's numbers: -1 leaves a value alone.
+type Wanted struct {
+	Mode            fs.FileMode
+	SetMode         bool // false: Mode is only for a new file
+	UID, GID        int
 	noUser, noGroup string // names that the host does not have; an earlier step may still make them
 }
 
-// check finds a mode that is none.
-func (p Permissions) check() error {
+// CheckMode finds a mode that is not one: an *apply.ParamError.
+func (p Permissions) CheckMode() error {
 	return checkMode("mode", p.Mode)
 }
 
@@ -67,28 +68,28 @@ func (p Permissions) mode() (fs.FileMode, error) {
 	return mode, nil
 }
 
-// wanted looks the names up in the host's own passwd and group files. A name that the host does not have is a difference when the host is
-// compared; what applies asks known first.
-func (p Permissions) wanted(h *apply.Host) (wanted, error) {
-	w := wanted{uid: -1, gid: -1, setMode: p.Mode != ""}
+// Wanted looks the names up in the host's own passwd and group files. A name that the host does not have is a difference when the host is
+// compared; what applies asks Known first.
+func (p Permissions) Wanted(h *apply.Host) (Wanted, error) {
+	w := Wanted{UID: -1, GID: -1, SetMode: p.Mode != ""}
 	var err error
-	if w.mode, err = p.mode(); err != nil {
+	if w.Mode, err = p.mode(); err != nil {
 		return w, err
 	}
-	if w.uid, err = lookup(h, "passwd", "user", p.Owner); errors.Is(err, errNoAccount) {
+	if w.UID, err = lookup(h, "passwd", "user", p.Owner); errors.Is(err, errNoAccount) {
 		w.noUser, err = p.Owner, nil
 	}
 	if err != nil {
 		return w, err
 	}
-	if w.gid, err = lookup(h, "group", "group", p.Group); errors.Is(err, errNoAccount) {
+	if w.GID, err = lookup(h, "group", "group", p.Group); errors.Is(err, errNoAccount) {
 		w.noGroup, err = p.Group, nil
 	}
 	return w, err
 }
 
-// known is an error where nothing can be given to the owner or the group, because the host does not have them.
-func (w wanted) known() error {
+// Known is an error where nothing can be given to the owner or the group, because the host does not have them.
+func (w Wanted) Known() error {
 	switch {
 	case w.noUser != "":
 		return fmt.Errorf("there is no user %q on this host: make it with a user.present step before this one", w.noUser)
@@ -109,18 +110,18 @@ func lookup(h *apply.Host, file, kind, name string) (int, error) {
 	if id, err := strconv.Atoi(name); err == nil && id >= 0 {
 		return id, nil
 	}
-	all, err := readAccounts(h, file)
+	all, err := passwd.Read(h, file)
 	if err != nil {
 		return -1, fmt.Errorf("%s %q: %w", kind, name, err)
 	}
-	if found := all.named(name); len(found) > idField {
-		return strconv.Atoi(found[idField])
+	if found := all.Named(name); len(found) > passwd.ID {
+		return strconv.Atoi(found[passwd.ID])
 	}
 	return -1, fmt.Errorf("%s %q: %w", kind, name, errNoAccount)
 }
 
-// modeBits is a mode as it is written: 0644, 4755.
-func modeBits(m fs.FileMode) string {
+// ModeBits is a mode as it is written: 0644, 4755.
+func ModeBits(m fs.FileMode) string {
 	bits := uint32(m.Perm())
 	for flag, bit := range map[fs.FileMode]uint32{fs.ModeSetuid: 0o4000, fs.ModeSetgid: 0o2000, fs.ModeSticky: 0o1000} {
 		if m&flag != 0 {
@@ -132,24 +133,24 @@ func modeBits(m fs.FileMode) string {
 
 const modeMask = fs.ModePerm | fs.ModeSetuid | fs.ModeSetgid | fs.ModeSticky
 
-// differs names what of the permissions is not as wanted.
-func (w wanted) differs(info fs.FileInfo) []string {
+// Differs names what of the permissions is not as wanted.
+func (w Wanted) Differs(info fs.FileInfo) []string {
 	var out []string
-	if have := info.Mode() & modeMask; w.setMode && have != w.mode {
-		out = append(out, "mode "+modeBits(have)+" -> "+modeBits(w.mode))
+	if have := info.Mode() & modeMask; w.SetMode && have != w.Mode {
+		out = append(out, "mode "+ModeBits(have)+" -> "+ModeBits(w.Mode))
 	}
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return out
 	}
-	if w.uid >= 0 && int(st.Uid) != w.uid {
-		out = append(out, fmt.Sprintf("owner %d -> %d", st.Uid, w.uid))
+	if w.UID >= 0 && int(st.Uid) != w.UID {
+		out = append(out, fmt.Sprintf("owner %d -> %d", st.Uid, w.UID))
 	}
 	if w.noUser != "" {
 		out = append(out, "owner "+w.noUser+" (not there yet)")
 	}
-	if w.gid >= 0 && int(st.Gid) != w.gid {
-		out = append(out, fmt.Sprintf("group %d -> %d", st.Gid, w.gid))
+	if w.GID >= 0 && int(st.Gid) != w.GID {
+		out = append(out, fmt.Sprintf("group %d -> %d", st.Gid, w.GID))
 	}
 	if w.noGroup != "" {
 		out = append(out, "group "+w.noGroup+" (not there yet)")
@@ -157,15 +158,15 @@ func (w wanted) differs(info fs.FileInfo) []string {
 	return out
 }
 
-// settable is what owner and mode are set on.
-type settable interface {
+// Settable is what owner and mode are set on.
+type Settable interface {
 	Set(hostfile.Attributes) error
 }
 
-// set gives a file or a directory its owner and mode.
-func (w wanted) set(on settable) error {
-	if err := w.known(); err != nil {
+// Set gives a file or a directory its owner and mode.
+func (w Wanted) Set(on Settable) error {
+	if err := w.Known(); err != nil {
 		return err
 	}
-	return on.Set(hostfile.Attributes{UID: w.uid, GID: w.gid, Mode: w.mode, SetMode: w.setMode})
+	return on.Set(hostfile.Attributes{UID: w.UID, GID: w.GID, Mode: w.Mode, SetMode: w.SetMode})
 }

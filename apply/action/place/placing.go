@@ -1,4 +1,4 @@
-package action
+package place
 
 import (
 	"context"
@@ -25,18 +25,20 @@ type Placing struct {
 	MakeDirs    bool   `yaml:"makeDirs"` // make missing parents, mode 0755
 }
 
-// newFileMode is the mode of a new file that says none.
-const newFileMode = 0o644
+// NewMode is the mode of a new file that says none.
+const NewMode = 0o644
 
-func (p Placing) check() error {
+// CheckParams finds parameters that cannot be right: an *apply.ParamError.
+func (p Placing) CheckParams() error {
 	if p.Validate != "" && !strings.Contains(p.Validate, "%s") {
 		return apply.BadParam("validate", "%%s is missing: it stands for the path of the candidate")
 	}
-	return p.Permissions.check()
+	return p.Permissions.CheckMode()
 }
 
-// replace gives the entry what fill writes. The old file is open: what is kept of it is not somebody else's by now. The name is for messages.
-func (p Placing) replace(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, old replacedFile, w wanted, fill func(io.Writer) error) error {
+// ReplaceWith gives the entry what fill writes. The old file is open: what is kept of it is not somebody else's by now. The name is for
+// messages.
+func (p Placing) ReplaceWith(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, old Replaced, w Wanted, fill func(io.Writer) error) error {
 	c, err := p.candidate(ctx, h, name, at, old, w, fill)
 	if err != nil {
 		return err
@@ -45,24 +47,24 @@ func (p Placing) replace(ctx context.Context, h *apply.Host, name string, at *ho
 	return c.putDurable()
 }
 
-// candidate is a new file beside its place, with owner and mode.
-type candidate struct {
+// Prepared is a new file beside its place, with owner and mode.
+type Prepared struct {
 	*hostfile.Candidate
 	host *apply.Host
 	name string
 	at   *hostfile.Entry
-	w    wanted
+	w    Wanted
 	over bool // it replaces a regular file
 }
 
 // candidate writes what fill writes beside the entry. What validate looks at is a copy where nobody else can change it.
-func (p Placing) candidate(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, old replacedFile, w wanted, fill func(io.Writer) error) (*candidate, error) {
-	if old.file != nil && p.Backup {
-		if _, err := backup(h, name, at); err != nil {
+func (p Placing) candidate(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, old Replaced, w Wanted, fill func(io.Writer) error) (*Prepared, error) {
+	if old.File != nil && p.Backup {
+		if _, err := Backup(h, name, at); err != nil {
 			return nil, fmt.Errorf("backup: %w", err)
 		}
 	}
-	w = w.orOf(old.info)
+	w = w.orOf(old.Info)
 	if p.Validate != "" {
 		checked, err := p.validated(ctx, h, name, w, fill)
 		if err != nil {
@@ -75,7 +77,7 @@ func (p Placing) candidate(ctx context.Context, h *apply.Host, name string, at *
 	if err != nil {
 		return nil, err
 	}
-	c := &candidate{file, h, name, at, w, old.file != nil}
+	c := &Prepared{file, h, name, at, w, old.File != nil}
 	if err = fill(file); err == nil {
 		err = old.dress(file, w)
 	}
@@ -87,23 +89,23 @@ func (p Placing) candidate(ctx context.Context, h *apply.Host, name string, at *
 }
 
 // untouched says that a failure left the old file as it was.
-func (c *candidate) untouched(err error) error {
+func (c *Prepared) untouched(err error) error {
 	return fmt.Errorf("%s: %w; the old file is untouched", c.name, err)
 }
 
 // putDurable gives a candidate that need not be durable yet its name, durable with the content.
-func (c *candidate) putDurable() error {
+func (c *Prepared) putDurable() error {
 	if err := c.Sync(); err != nil {
 		return c.untouched(err)
 	}
-	if err := c.put(); err != nil {
+	if err := c.Put(); err != nil {
 		return err
 	}
 	return c.at.SyncDir()
 }
 
-// put gives a durable candidate its name.
-func (c *candidate) put() error {
+// Put gives a durable candidate its name.
+func (c *Prepared) Put() error {
 	err := c.PlaceUnsynced()
 	switch {
 	case errors.Is(err, syscall.EBUSY) && c.over: // something is mounted on it
@@ -114,77 +116,80 @@ func (c *candidate) put() error {
 	return nil
 }
 
-// replacedFile is the regular file that new content takes the place of. A link is not followed: it may lead anywhere.
-type replacedFile struct {
-	info fs.FileInfo // nil: there is none
-	file *os.File
+// Replaced is the regular file that new content takes the place of. A link is not followed: it may lead anywhere.
+type Replaced struct {
+	Info fs.FileInfo // nil: there is none
+	File *os.File    // likewise
 }
 
-func oldFile(at *hostfile.Entry) (replacedFile, error) {
+// OpenOld opens the regular file of an entry. Where there is none, or something else, what is returned has neither Info nor File.
+func OpenOld(at *hostfile.Entry) (Replaced, error) {
 	info, err := at.Lstat()
 	if hostfile.NotThere(err) || err == nil && !info.Mode().IsRegular() {
-		return replacedFile{}, nil
+		return Replaced{}, nil
 	}
 	if err != nil {
-		return replacedFile{}, err
+		return Replaced{}, err
 	}
 	f, err := at.Open()
 	if err != nil {
-		return replacedFile{}, err
+		return Replaced{}, err
 	}
 	now, err := f.Stat()
-	return replacedFile{now, f}, err
+	return Replaced{now, f}, err
 }
 
-func (o replacedFile) close() {
-	if o.file != nil {
-		_ = o.file.Close() // it was only read
+// Close closes the file, if there is one.
+func (o Replaced) Close() {
+	if o.File != nil {
+		_ = o.File.Close() // it was only read
 	}
 }
 
 // dress gives the candidate the attributes of the old file, and the owner and mode that are wanted. The mode comes last: an access list
 // changes it. What a user allowed others for a file that is not the user's any more is not kept.
-func (o replacedFile) dress(c *hostfile.Candidate, w wanted) error {
+func (o Replaced) dress(c *hostfile.Candidate, w Wanted) error {
 	owner := w
-	owner.setMode = false
-	if err := owner.set(c); err != nil {
+	owner.SetMode = false
+	if err := owner.Set(c); err != nil {
 		return err
 	}
-	if o.file != nil && w.keepsOwner(o.info) {
-		if err := hostfile.CopyAttributes(o.file, c.File); err != nil {
+	if o.File != nil && w.keepsOwner(o.Info) {
+		if err := hostfile.CopyAttributes(o.File, c.File); err != nil {
 			return err
 		}
 	}
-	w.uid, w.gid = -1, -1
-	return w.set(c)
+	w.UID, w.GID = -1, -1
+	return w.Set(c)
 }
 
 // keepsOwner reports that a file does not get another owner, or was root's before.
-func (w wanted) keepsOwner(old fs.FileInfo) bool {
-	if w.uid < 0 {
+func (w Wanted) keepsOwner(old fs.FileInfo) bool {
+	if w.UID < 0 {
 		return true
 	}
 	have := hostfile.Owner(old)
-	return w.uid == have || have == 0
+	return w.UID == have || have == 0
 }
 
-// parents makes the directories above an entry, or says that they are missing.
-func (p Placing) parents(name string, at *hostfile.Entry) error {
-	return makeParents(name, at, p.MakeDirs)
+// Parents makes the directories above an entry, or says that they are missing.
+func (p Placing) Parents(name string, at *hostfile.Entry) error {
+	return MakeParents(name, at, p.MakeDirs)
 }
 
-func makeParents(name string, at *hostfile.Entry, make bool) error {
+// MakeParents makes the directories above an entry with mode 0755, or returns the *apply.LackError that says that they are missing.
+func MakeParents(name string, at *hostfile.Entry, make bool) error {
 	if make {
 		return at.MakeParents(0o755)
 	}
-	if lack := lacksParent(name, at, false); lack != nil {
+	if lack := Lacks(name, at, false); lack != nil {
 		return lack
 	}
 	return nil
 }
 
-// lacksParent is the directory in which a path would be made and which is not there; nil where it is, or is made with it.
-func lacksParent(name string, at *hostfile.Entry, made bool) *apply.LackError {
+// Lacks is the directory in which a path would be made and which is not there; nil where it is, or is made with it.
+func Lacks(name string, at *hostfile.Entry, made bool) *apply.LackError {
 	if made || at.HasParent() {
 		return nil
 	}
@@ -193,23 +198,23 @@ func lacksParent(name string, at *hostfile.Entry, made bool) *apply.LackError {
 }
 
 // orOf fills what is not asked for from the file that is replaced, or from the defaults of a new one.
-func (w wanted) orOf(old fs.FileInfo) wanted {
+func (w Wanted) orOf(old fs.FileInfo) Wanted {
 	st, regular := hostfile.Stat(old)
 	regular = regular && old.Mode().IsRegular()
-	if !w.setMode {
-		w.setMode = true
-		if w.mode == 0 {
-			w.mode = newFileMode
+	if !w.SetMode {
+		w.SetMode = true
+		if w.Mode == 0 {
+			w.Mode = NewMode
 		}
 		if regular && w.keepsOwner(old) {
-			w.mode = old.Mode() & modeMask
+			w.Mode = old.Mode() & modeMask
 		}
 	}
-	if regular && w.uid < 0 {
-		w.uid = int(st.Uid)
+	if regular && w.UID < 0 {
+		w.UID = int(st.Uid)
 	}
-	if regular && w.gid < 0 {
-		w.gid = int(st.Gid)
+	if regular && w.GID < 0 {
+		w.GID = int(st.Gid)
 	}
 	return w
 }
@@ -217,8 +222,8 @@ func (w wanted) orOf(old fs.FileInfo) wanted {
 // maxKept bounds a copy of a file that is replaced.
 const maxKept = 1 << 30
 
-// backup copies a file into the state directory, named by its path and the time, and gives the copy's path.
-func backup(h *apply.Host, name string, from *hostfile.Entry) (string, error) {
+// Backup copies a file into the state directory, named by its path and the time, and gives the copy's path.
+func Backup(h *apply.Host, name string, from *hostfile.Entry) (string, error) {
 	dir := filepath.Join(h.Backups, filepath.Clean(name)) // clean: no .. leads out of it
 	now := time.Now().UTC().Format("20060102T150405.000Z")
 	at, err := hostfile.Root("/").Entry(filepath.Join(dir, now))

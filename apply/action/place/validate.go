@@ -1,4 +1,4 @@
-package action
+package place
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type checkedFile struct {
 
 // validated writes new content where nobody else can reach it, under the name and with the owner and mode that it shall have, and runs the
 // command on it.
-func (p Placing) validated(ctx context.Context, h *apply.Host, name string, w wanted, fill func(io.Writer) error) (*checkedFile, error) {
+func (p Placing) validated(ctx context.Context, h *apply.Host, name string, w Wanted, fill func(io.Writer) error) (*checkedFile, error) {
 	dir, remove, err := h.PrivateDir()
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (e *contentError) Error() string {
 
 func (e *contentError) Unwrap() error { return e.exit }
 
-func (c *checkedFile) write(path string, w wanted, fill func(io.Writer) error) error {
+func (c *checkedFile) write(path string, w Wanted, fill func(io.Writer) error) error {
 	at, err := hostfile.Root("/").Entry(path)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func (c *checkedFile) write(path string, w wanted, fill func(io.Writer) error) e
 	if err := fill(c); err != nil {
 		return err
 	}
-	return errors.Join(w.set(c.Candidate), c.PlaceUnsynced()) // nobody needs it after a power loss
+	return errors.Join(w.Set(c.Candidate), c.PlaceUnsynced()) // nobody needs it after a power loss
 }
 
 // copyTo writes the content that was accepted.

@@ -1,0 +1,163 @@
+package place
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/fetch"
+	"github.com/pullet/pullet/apply/hostfile"
+)
+
+// Content is what a file shall hold.
+type Content struct {
+	Data   []byte      // nil: not managed
+	Remote *fetch.File // where it comes from instead; its digest tells whether it is there
+	Hidden bool        // it is not shown in a diff
+}
+
+func (d Content) managed() bool { return d.Data != nil || d.Remote != nil }
+
+// write writes it.
+func (d Content) write(ctx context.Context, to io.Writer) error {
+	if d.Remote != nil {
+		return d.Remote.Fetch(ctx, to)
+	}
+	_, err := to.Write(d.Data)
+	return err
+}
+
+// diff is how a file becomes what it shall be.
+func (d Content) diff(name string, have []byte) string {
+	switch {
+	case d.Hidden:
+		return "(sensitive: not shown)\n"
+	case d.Remote != nil:
+		return fmt.Sprintf("%s -> %s %s\n", describe(have), d.Remote, d.Remote.Digest)
+	}
+	return Diff(name, have, d.Data)
+}
+
+// File is a regular file that shall be there.
+type File struct {
+	Name   string          // in the repository's words
+	At     *hostfile.Entry // on this machine
+	Want   Content
+	Wanted Wanted // owner and mode
+	Keep   bool   // what is there may hold anything
+}
+
+// Found is what of a file is not as it shall be.
+type Found struct {
+	apply.Change
+	isNew   bool
+	Content bool // it has to be written; else only owner and mode are set
+	foreign bool // it is right, and belongs to a user who may have it open: its new owner gets a file that is written anew
+}
+
+// Check compares type, content, owner and mode.
+func (f File) Check() (Found, error) {
+	info, err := f.At.Lstat()
+	switch {
+	case hostfile.NotThere(err):
+		return Found{apply.Change{Summary: "create", Diff: f.Want.diff(f.Name, nil)}, true, true, false}, nil
+	case err != nil:
+		return Found{}, err
+	case info.IsDir():
+		return Found{}, fmt.Errorf("%s is a directory: remove it with file.absent first", f.Name)
+	case info.Mode()&fs.ModeSymlink != 0 && f.Keep:
+		return Found{}, nil
+	case info.Mode()&fs.ModeSymlink != 0:
+		return Found{apply.Change{Summary: "replace a symbolic link by a file", Diff: f.Want.diff(f.Name, nil)}, false, true, false}, nil
+	case !info.Mode().IsRegular():
+		return Found{}, fmt.Errorf("%s is neither a file nor a link (%s)", f.Name, info.Mode().Type())
+	}
+	return f.compare(info)
+}
+
+func (f File) compare(info fs.FileInfo) (Found, error) {
+	differs := f.Wanted.Differs(info)
+	out := Found{Change: apply.Change{Summary: strings.Join(differs, ", ")}}
+	if f.Keep || !f.Want.managed() {
+		return out, nil
+	}
+	same, diff, err := f.sameContent(info)
+	if err != nil || same {
+		out.foreign = !f.Wanted.keepsOwner(info)
+		return out, err
+	}
+	out.Content = true
+	out.Summary, out.Diff = strings.Join(append([]string{"content"}, differs...), ", "), diff
+	return out, nil
+}
+
+// maxCompared is the largest file that is read to show how it differs. A user can make one of any size.
+const maxCompared = 64 << 20
+
+// sameContent compares the content, and gives the diff where it is another.
+func (f File) sameContent(info fs.FileInfo) (same bool, diff string, err error) {
+	if f.Want.Remote != nil {
+		return f.sameDigest(info)
+	}
+	if info.Size() == 0 && len(f.Want.Data) == 0 {
+		return true, "", nil
+	}
+	if size := info.Size(); size > maxCompared && size != int64(len(f.Want.Data)) {
+		return false, fmt.Sprintf("%s: %d bytes -> %s\n", f.Name, size, describe(f.Want.Data)), nil
+	}
+	have, err := f.At.ReadFile(max(maxCompared, int64(len(f.Want.Data))))
+	if err != nil || bytes.Equal(have, f.Want.Data) {
+		return err == nil, "", err
+	}
+	return false, f.Want.diff(f.Name, have), nil
+}
+
+// sameDigest compares with what an address serves.
+func (f File) sameDigest(info fs.FileInfo) (same bool, diff string, err error) {
+	had := fmt.Sprintf("%d bytes", info.Size())
+	if info.Size() <= fetch.MaxSize {
+		have, err := fetch.DigestOf(f.At)
+		if err != nil || have == f.Want.Remote.Digest {
+			return true, "", err
+		}
+		had = have.String()
+	}
+	return false, fmt.Sprintf("%s -> %s %s\n", had, f.Want.Remote, f.Want.Remote.Digest), nil
+}
+
+// Apply makes the file what it shall be.
+func (f File) Apply(ctx context.Context, h *apply.Host, p Placing) error {
+	is, err := f.Check()
+	if err != nil {
+		return err
+	}
+	c, err := f.Candidate(ctx, h, p, is)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		return f.Wanted.Set(f.At)
+	}
+	defer c.Drop()
+	return c.putDurable()
+}
+
+// Candidate is the file as it shall be, beside its place, after Check found something; nil where only owner and mode differ.
+func (f File) Candidate(ctx context.Context, h *apply.Host, p Placing, is Found) (*Prepared, error) {
+	if err := f.Wanted.Known(); err != nil || !is.Content && !is.foreign {
+		return nil, err
+	}
+	if err := p.Parents(f.Name, f.At); err != nil {
+		return nil, err
+	}
+	old, err := OpenOld(f.At)
+	if err != nil {
+		return nil, err
+	}
+	defer old.Close()
+	return p.candidate(ctx, h, f.Name, f.At, old, f.Wanted, func(to io.Writer) error { return f.Want.write(ctx, to) })
+}

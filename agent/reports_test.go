@@ -210,7 +210,10 @@ func TestRunning(t *testing.T) {
 		if got := h.statuses()[state.Configured]; got.State != c.during || time.Since(got.Time) > time.Minute {
 			t.Errorf("during the run: %+v, want %s", got, c.during)
 		}
-		h.write("released", c.code)
+		h.write("code", c.code) // the command sees the file only when it has its content
+		if err := os.Rename(filepath.Join(h.home, "code"), released); err != nil {
+			t.Fatal(err)
+		}
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}

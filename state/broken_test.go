@@ -48,14 +48,16 @@ func TestDamagedMember(t *testing.T) {
 			hurry, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
 			s, err := Open(hurry, Config{Fleet: "f", Dir: dir})
-			if heals := []string{"database emptied", "database gone", "endpoint garbled", "nothing wrong at all"}; slices.Contains(heals, name) {
-				must(t, err)
+			if err == nil { // a garbled log heals where the damage begins behind what the database has
 				v, _, err := s.Current(ctx)
 				if err != nil || v == nil || v.ID != "theirs" {
 					t.Errorf("%v %v", v, err)
 				}
 				must(t, s.Close())
 				return
+			}
+			if heals := []string{"database emptied", "database gone", "endpoint garbled", "nothing wrong at all"}; slices.Contains(heals, name) {
+				t.Errorf("it does not heal: %v", err)
 			}
 			var away *UnreachableError
 			if late := errors.Is(err, context.DeadlineExceeded); !late && (!errors.As(err, &away) || !strings.Contains(err.Error(), "move "+filepath.Join(dir, "member")+" away")) {

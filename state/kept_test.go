@@ -117,3 +117,18 @@ func TestReportsToSend(t *testing.T) {
 		t.Errorf("%+v %v, %d files", all, err, len(files))
 	}
 }
+
+// TestReportsThatStay: where an old report cannot be removed, no further one is kept, and the error names the file.
+func TestReportsThatStay(t *testing.T) {
+	dir := t.TempDir()
+	limits := ReportLimits{1, 1 << 20}
+	saved(t, dir, limits, 10, "a")
+	all, err := Reports(dir)
+	must(t, err, os.Remove(all[0].base+".json"), os.MkdirAll(filepath.Join(all[0].base+".json", "x"), 0o700))
+	if _, err := SaveReport(dir, "b", 1, limits); err == nil || !strings.Contains(err.Error(), all[0].base+".json") {
+		t.Errorf("%v", err)
+	}
+	if got := runsOf(t, dir); !slices.Equal(got, []string{"a"}) {
+		t.Errorf("%v", got)
+	}
+}

@@ -77,7 +77,7 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		done, err := s.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(key), "=", r.seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", r.nodeSeen)).
 			Then(slices.Concat(s.foundOps(n.Name, n.Role), ops, first, s.countOps(n.Name, old.Role, n.Role, lease))...).Commit()
-		if errors.Is(err, rpctypes.ErrLeaseNotFound) && r.lease == lease { // somebody revoked it just now
+		if errors.Is(err, rpctypes.ErrLeaseNotFound) { // somebody revoked it just now
 			lease = 0
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 func register(t *testing.T, s *Store, node, role, owner string, ttl time.Duration) *Presence {
@@ -116,6 +117,34 @@ func TestRegisterOnKeptLease(t *testing.T) {
 	if after.Lease == pulls[1].Lease {
 		t.Error("it comes back on the lease of before it was given up")
 	}
+}
+
+// revoking is a client whose leases end as soon as they were renewed.
+type revoking struct{ clientv3.Lease }
+
+func (r revoking) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
+	kept, err := r.Lease.KeepAliveOnce(ctx, id)
+	if err == nil {
+		_, err = r.Revoke(ctx, id)
+	}
+	return kept, err
+}
+
+// TestRegisterOnRevokedLease: a pull whose kept lease ends before it is registered makes one of its own.
+func TestRegisterOnRevokedLease(t *testing.T) {
+	s := open(t, t.TempDir())
+	pull := func() *Presence {
+		p, err := s.Register(ctx, Node{Name: "n1", LastSeen: time.Now()}, Alive{Owner: "x", Lasting: true}, nil, time.Minute)
+		must(t, err)
+		return p
+	}
+	first := pull()
+	s.Client.Lease = revoking{s.Client.Lease}
+	second := pull()
+	if second.Lease == first.Lease {
+		t.Error("it is registered on a lease that ended")
+	}
+	must(t, s.Tell(ctx, second))
 }
 
 // TestRegisterAtOnce: of several hosts with one name one wins.

@@ -65,9 +65,9 @@ func (p *pull) join(ctx context.Context) error {
 	}
 	p.away.ends()
 	p.store, p.presence, p.before, p.out.seen = store, presence, presence.Found.Waits, presence.Revision
-	p.local.Store.Revision = presence.Revision
+	p.local.Store = presence.Seen(p.local.Store)
 	p.local.Pulls(node.LastSeen, apply.Boot()) // the next pull tells from it how long the gap was
-	if err := p.local.Save(p.config.Paths.State); err != nil {
+	if err := p.save(); err != nil {
 		return err
 	}
 	p.renew(ctx, presence)
@@ -110,12 +110,10 @@ func (p *pull) renew(ctx context.Context, presence *state.Presence) {
 		p.leased()
 	}
 	p.leased = cancel
-	seen := p.local.Store
-	seen.Revision = presence.Revision
-	store, alone := p.Agent.store, p.config.alone()
+	seen, store, alone := p.local.Store, p.Agent.store, p.config.alone()
 	store.KeepAlive(ctx, presence, p.atWork, func() {
 		if !alone {
-			p.compare(ctx, store, seen)
+			p.compare(ctx, store, presence.Seen(seen))
 		}
 	})
 }

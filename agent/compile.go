@@ -66,7 +66,7 @@ func (p *pull) relabel(ctx context.Context, labels map[string]string) error {
 		return nil
 	}
 	p.local.Labels = labels
-	if err := p.local.Save(p.config.Paths.State); err != nil {
+	if err := p.save(); err != nil {
 		return err
 	}
 	return p.store.Relabel(ctx, p.presence, labels)

@@ -45,7 +45,8 @@ func (p *pull) putBack(ctx context.Context, store *state.Store, back *state.Went
 	if back == nil || held == nil {
 		return nil
 	}
-	return store.Explain(lock.PutBack(ctx, store, held, store.Doubted()))
+	_, err := lock.PutBack(ctx, store, held, store.Doubted())
+	return store.Explain(err)
 }
 
 // acceptedWithout tells a record that an operator accepted what it may have forgotten of this node: the slot that it holds, and that it is through. The
@@ -55,5 +56,7 @@ func (p *pull) acceptedWithout(ctx context.Context, store *state.Store, presence
 	if p.local.Held == nil {
 		return nil
 	}
-	return lock.PutBack(ctx, store, p.local.Held, presence.Lives())
+	claimed, err := lock.PutBack(ctx, store, p.local.Held, presence.Lives())
+	presence.Claims(claimed)
+	return err
 }

@@ -17,15 +17,16 @@ import (
 )
 
 // TestForgotten: a node in the middle of a long step, whose lease etcd does not know any more, puts its slot and its place at a serialized step back
-// where the store went back in time, and says so there; where the store did not, it does nothing.
+// where the store went back in time, and says so there; where the store did not, it does nothing. The store went back also where it has the node's
+// registration and lacks the claim that came after it.
 func TestForgotten(t *testing.T) {
-	for _, back := range []bool{true, false} {
+	for lost, back := range map[string]bool{"the registration": true, "the claim": true, "nothing": false} {
 		store, err := state.Open(t.Context(), state.Config{Fleet: "f", Dir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = store.Close() })
-		now, err := store.Guard(t.Context(), "web1", state.Origin{})
+		now, err := store.Guard(t.Context(), "web1", state.Origin{}) // it never registered
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -35,8 +36,11 @@ func TestForgotten(t *testing.T) {
 		claim := state.Claim{Node: "web1", Version: "v1", Rollout: "v1", Step: "join"}
 		p.held.Store(&state.HeldSlot{Group: "web", Claim: claim})
 		p.inSteps.Store("a turn", &state.HeldSlot{Step: state.StepHash("join"), Claim: claim})
-		if back {
+		switch lost {
+		case "the registration":
 			now.Revision = 1 << 40
+		case "the claim":
+			now.Revision, now.Claimed = 1, 1<<40
 		}
 		p.compare(t.Context(), store, now)
 		o, err := store.Overview(t.Context(), false)
@@ -48,10 +52,10 @@ func TestForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, doubted := set[state.StoreScope]; doubted != back || (o.Slots["web"]["0"].Step == "join") != back {
-			t.Errorf("went back %t: doubted %t, slots %v", back, doubted, o.Slots)
+			t.Errorf("lost %s: doubted %t, slots %v", lost, doubted, o.Slots)
 		}
 		if places, err := store.Client.Get(t.Context(), store.SemaphorePrefix(state.StepHash("join"))+"0"); err != nil || (places.Count == 1) != back {
-			t.Errorf("went back %t: %v, %v", back, places, err)
+			t.Errorf("lost %s: %v, %v", lost, places, err)
 		}
 	}
 }

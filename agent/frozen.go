@@ -61,5 +61,5 @@ func (p *pull) learnFreeze(ctx context.Context, begins *state.Version) error {
 		return nil
 	}
 	p.local.Frozen = now
-	return p.local.Save(p.config.Paths.State)
+	return p.save()
 }

@@ -63,7 +63,7 @@ func (p *pull) queued(v *state.Version) error {
 		return nil
 	}
 	p.local.Queued, p.local.Place = v.Rollout(), p.presence.Revision
-	return p.local.Save(p.config.Paths.State)
+	return p.save()
 }
 
 // keepRunning corrects drift of the version that the node runs while it waits for a newer one. It leaves a node alone on which half

@@ -99,7 +99,7 @@ func (p *pull) saveOffers(names []string) error {
 		return nil
 	}
 	p.local.Offers = names
-	return p.local.Save(p.config.Paths.State)
+	return p.save()
 }
 
 // check asks the checks of what the node offers, after its validations: name -> why it does not work.

@@ -246,7 +246,15 @@ func (p *pull) remember() error {
 		return nil
 	}
 	p.local.Secret = randomID() + randomID()
-	return p.local.Save(dir)
+	return p.save()
+}
+
+// save writes what the node knows of itself, the last claim included.
+func (p *pull) save() error {
+	if p.presence != nil {
+		p.local.Store = p.presence.Seen(p.local.Store)
+	}
+	return p.local.Save(p.config.Paths.State)
 }
 
 // upToDate reports that the node runs the version and its last run was validated.
@@ -284,7 +292,7 @@ func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled,
 	p.log.WithFields(logrus.Fields{"version": v.String(), "from": p.local.Running.String()}).Info("upgrading")
 	p.held.Store(turn.Slot())
 	p.local.Upgrading, p.local.Held = v.ID, turn.Slot()
-	if err := p.local.Save(p.config.Paths.State); err != nil {
+	if err := p.save(); err != nil {
 		return err
 	}
 	report, err := p.run(ctx, v, program, turn)

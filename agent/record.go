@@ -21,7 +21,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 		p.local.Failed, p.local.Failures, p.local.LastFailure = v.ID, p.local.Failures+1, time.Now().UTC()
 		err := turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report))
 		p.local.Held = turn.Slot() // a late failure gives it back
-		return nil, errors.Join(err, p.local.Save(p.config.Paths.State))
+		return nil, errors.Join(err, p.save())
 	case report.Pending():
 		return nil, p.pause(ctx, v, turn, report)
 	}
@@ -33,7 +33,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
 	p.local.Held, p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = nil, "", "", "", 0, time.Time{}
 	p.local.RolledBack = nil
-	return &st, p.local.Save(p.config.Paths.State)
+	return &st, p.save()
 }
 
 // howItFailed says what the failure of a run means for the other nodes.
@@ -64,7 +64,7 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 			st = p.waitStatus(v, p.out.Wait)
 		}
 		p.local.Held = turn.Slot() // none where a step that waited for others gave it back
-		return errors.Join(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...), p.local.Save(p.config.Paths.State))
+		return errors.Join(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...), p.save())
 	}
 	st := p.status(v, report.Why())
 	st.Kind, st.Clear = state.WaitInRun, inRunClear(v)
@@ -73,7 +73,7 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 	}
 	p.held.Store(nil)
 	p.local.Parked, p.local.Held = v.Rollout(), nil
-	return errors.Join(turn.Park(ctx, st), p.local.Save(p.config.Paths.State))
+	return errors.Join(turn.Park(ctx, st), p.save())
 }
 
 // inRunClear is what ends a wait in mid-run for a service or a condition. With canaries, the commit that mends it may wait as well.
@@ -91,11 +91,10 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	p.checks = p.rechecks(v, !report.Failed() && !report.Pending())
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	dir := p.config.Paths.State
 	validated := !report.Failed()
 	if v.Same(p.local.Running) && p.local.Validated != validated && !report.Pending() {
 		p.local.Validated = validated
-		if err := p.local.Save(dir); err != nil {
+		if err := p.save(); err != nil {
 			return err
 		}
 	}

@@ -74,7 +74,7 @@ func (p *pull) saveTroubles() error {
 		return nil
 	}
 	p.knownTroubles = p.local.Troubles
-	return p.local.Save(p.config.Paths.State)
+	return p.save()
 }
 
 // saysTrouble puts into a status why the node does not follow its repositories.

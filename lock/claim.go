@@ -31,6 +31,7 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 	if !done.Succeeded {
 		return ErrMoved
 	}
+	t.req.Presence.Claims(done.Header.Revision)
 	if fence == 0 {
 		fence = done.Header.Revision
 	}
@@ -80,7 +81,7 @@ func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string)
 	value := t.claimed(t.step)
 	value.Groups = r.view.Claims[d.Index].Groups
 	ops := []clientv3.Op{
-		state.Put(key, value), clientv3.OpDelete(t.ticket),
+		state.Put(key, value), clientv3.OpDelete(t.ticket), clientv3.OpPut(t.store.ClaimedKey(q.node()), ""),
 		clientv3.OpPut(t.marks+strconv.Itoa(d.Index), q.node(), clientv3.WithLease(q.Presence.Lease)),
 	}
 	if d.Total >= 0 {

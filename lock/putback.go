@@ -22,18 +22,18 @@ func (t *Turn) Slot() *state.HeldSlot {
 
 // PutBack claims a place again that its node held before the fleet's record went back in time: whoever looks sees who is in the middle of an
 // upgrade or of a step, and it counts, also above the limit. A node that holds a slot, or a place at the step, keeps that one. Nothing is claimed any more when the condition fails: the
-// node's next pull judges anew.
-func PutBack(ctx context.Context, s *state.Store, held *state.HeldSlot, while clientv3.Cmp) error {
+// node's next pull judges anew. It returns the revision of the claim, 0 without one.
+func PutBack(ctx context.Context, s *state.Store, held *state.HeldSlot, while clientv3.Cmp) (claimed int64, err error) {
 	beside, all := held.Prefixes(s)
 	for {
 		got, err := s.Client.Get(ctx, all, clientv3.WithPrefix())
 		if err != nil {
-			return err
+			return 0, err
 		}
 		taken := map[string]bool{}
 		for _, kv := range got.Kvs {
 			if s.ReadClaim(kv).Node == held.Claim.Node {
-				return nil
+				return 0, nil
 			}
 			taken[string(kv.Key)] = true
 		}
@@ -42,10 +42,16 @@ func PutBack(ctx context.Context, s *state.Store, held *state.HeldSlot, while cl
 			free++
 		}
 		key := beside + strconv.Itoa(free)
-		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), while).Then(state.Put(key, held.Claim), s.RingOp()).
+		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), while).
+			Then(state.Put(key, held.Claim), clientv3.OpPut(s.ClaimedKey(held.Claim.Node), ""), s.RingOp()).
 			Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
-		if err != nil || done.Succeeded || done.Responses[0].GetResponseRange().Count == 0 {
-			return err
+		switch {
+		case err != nil:
+			return 0, err
+		case done.Succeeded:
+			return done.Header.Revision, nil
+		case done.Responses[0].GetResponseRange().Count == 0: // the condition failed
+			return 0, nil
 		}
 	}
 }

@@ -243,7 +243,7 @@ func TestPutBackAtAStep(t *testing.T) {
 	f.must(turn.Release(f.ctx))
 	f.mustSerialize(f.request("db2", "db"))
 	for range 2 { // once more changes nothing
-		f.must(PutBack(f.ctx, f.Store, held, lives))
+		f.putsBack(held, lives)
 		if got := f.keys(f.SemaphorePrefix(held.Step)); len(got) != 2 {
 			t.Errorf("%q", got)
 		}

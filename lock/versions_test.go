@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/pullet/pullet/state"
 )
 
@@ -223,6 +225,14 @@ func TestLeftInAnotherGroup(t *testing.T) {
 	}
 }
 
+// putsBack claims a place again.
+func (f *fleet) putsBack(held *state.HeldSlot, while clientv3.Cmp) int64 {
+	f.t.Helper()
+	claimed, err := PutBack(f.ctx, f.Store, held, while)
+	f.must(err)
+	return claimed
+}
+
 // TestPutBack: a slot that the store forgot is claimed again, beside those that others have meanwhile; one that it knows stays as it is.
 func TestPutBack(t *testing.T) {
 	f := newFleet(t)
@@ -230,18 +240,21 @@ func TestPutBack(t *testing.T) {
 	f.must(turn.Check(f.ctx, "join"))
 	held := turn.Slot()
 	always := turn.req.Presence.Lives()
-	f.must(PutBack(f.ctx, f.Store, held, always))
+	f.putsBack(held, always)
 	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0"}) {
 		t.Fatalf("%q", got)
 	}
 	_, err := f.Client.Delete(f.ctx, turn.key)
 	f.must(err)
-	f.must(PutBack(f.ctx, f.Store, held, f.Doubted())) // somebody accepted the record meanwhile
+	f.putsBack(held, f.Doubted()) // somebody accepted the record meanwhile
 	if got := f.keys(f.SlotPrefix("web")); len(got) > 0 {
 		t.Fatalf("%q", got)
 	}
 	other := f.mustTry(f.request("web2", "web"))
-	f.must(PutBack(f.ctx, f.Store, held, always))
+	claimed := f.putsBack(held, always)
+	if got, err := f.Client.Get(f.ctx, f.ClaimedKey("web1")); err != nil || got.Kvs[0].ModRevision != claimed {
+		t.Errorf("claimed at %d: %v, %v", claimed, got, err)
+	}
 	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0", "1"}) {
 		t.Errorf("%q", got)
 	}
@@ -267,7 +280,7 @@ func TestLeftByARestore(t *testing.T) {
 	left(false)
 	for _, group := range []string{"app", "canaries"} {
 		older.Group = group
-		f.must(PutBack(f.ctx, f.Store, older, q.Presence.Lives()))
+		f.putsBack(older, q.Presence.Lives())
 		left(true)
 		f.must(f.mustTry(q).Park(f.ctx, state.Status{Gate: "other nodes"}))
 		left(false)

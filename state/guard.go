@@ -15,6 +15,7 @@ import (
 type Origin struct {
 	Cluster  uint64 `json:"cluster,omitempty"`
 	Revision int64  `json:"revision,omitempty"` // at which the node's own record was written
+	Claimed  int64  `json:"claimed,omitempty"`  // at which the node made its last claim
 	Accepted string `json:"accepted,omitempty"` // the operator's acceptance that was seen last
 }
 
@@ -29,9 +30,14 @@ func (e *WentBackError) Error() string {
 
 // what says what the node saw.
 func (e *WentBackError) what() string {
-	what := fmt.Sprintf("this node's record went back in time, from revision %d to %d", e.Seen.Revision, e.Is.Revision)
-	if e.Seen.Cluster != e.Is.Cluster || e.Is.Revision == 0 {
+	var what string
+	switch {
+	case e.Seen.Cluster != e.Is.Cluster || e.Is.Revision == 0:
 		what = "it is another one than this node knows"
+	case e.Is.Revision < e.Seen.Revision:
+		what = fmt.Sprintf("this node's record went back in time, from revision %d to %d", e.Seen.Revision, e.Is.Revision)
+	default:
+		what = fmt.Sprintf("it does not have the claim that this node made at revision %d", e.Seen.Claimed)
 	}
 	return "the fleet's record in etcd was restored or replaced: " + what
 }
@@ -48,10 +54,13 @@ func (s *Store) Doubted() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), ">", 0)
 }
 
+// ClaimedKey is written with each claim of a node: its revision tells a record that lacks the last one. It is never deleted.
+func (s *Store) ClaimedKey(node string) string { return s.key("claimed", node) }
+
 func (s *Store) acceptedKey() string { return s.key("store_accepted") }
 
 // Guard compares the fleet's record with what the node saw last; a *WentBackError tells that it is not to be trusted. It returns where it is
-// now. What is compared is the node's own record: others may have written a lot since the store went back. The doubt is recorded then, so that nobody
+// now. What is compared is the node's own: others may have written a lot since the store went back. The doubt is recorded then, so that nobody
 // is admitted who saw less. What comes later in this process is compared by onward.
 func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, error) {
 	r := s.known.take(node)
@@ -65,7 +74,7 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 		s.onward.begin(Origin{Cluster: r.origin.Cluster, Revision: r.revision})
 	}
 	now := r.origin
-	back := seen.Revision != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision)
+	back := seen.Revision != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision || now.Claimed < seen.Claimed)
 	if back && !acceptedAt(now.Accepted).After(acceptedAt(seen.Accepted)) {
 		back := &WentBackError{seen, now}
 		_, err := s.Client.Txn(ctx).Then(s.doubtOp(node, back.what(), acceptedAt(seen.Accepted)), s.RingOp()).Commit()

@@ -23,6 +23,7 @@ func TestGuard(t *testing.T) {
 		t.Fatalf("%+v", accepted)
 	}
 	newer := func(o Origin) Origin { o.Revision++; return o }
+	claimed := func(o Origin) Origin { o.Claimed++; return o }
 	elsewhere := func(o Origin) Origin { o.Cluster++; return o }
 	earlier := func(o Origin) Origin { o.Accepted = "bob, for the restore before"; return o }
 	_, err = s.Client.Delete(ctx, s.acceptedKey())
@@ -35,6 +36,8 @@ func TestGuard(t *testing.T) {
 		{"the first pull", guarded{Origin{}, false}, nil},
 		{"nothing changed", guarded{is, false}, nil},
 		{"it went back", guarded{newer(is), true}, nil},
+		{"it lacks a claim", guarded{claimed(is), true}, nil},
+		{"it lacks a claim, and was accepted", guarded{claimed(is), false}, func() error { return s.Accept(ctx, "ada") }},
 		{"it is another one", guarded{elsewhere(is), true}, nil},
 		{"it went back behind an acceptance", guarded{newer(accepted), true}, nil},
 		{"it went back, and was accepted", guarded{newer(is), false}, func() error { return s.Accept(ctx, "ada") }},

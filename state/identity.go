@@ -106,6 +106,7 @@ func (k *known) take(node string) *registration {
 func (s *Store) registration(ctx context.Context, node string) (*registration, error) {
 	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.AliveKey(node)), clientv3.OpGet(s.NodeKey(node)),
 		clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.IncarnationKey(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.ClaimedKey(node), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.rivalKey(node, ""), clientv3.WithPrefix())).Commit()
 	if err != nil {
 		return nil, err
@@ -126,6 +127,8 @@ func (s *Store) registration(ctx context.Context, node string) (*registration, e
 				r.origin.Accepted = string(word)
 			case 3:
 				r.incarnated = true
+			case 4:
+				r.origin.Claimed = kv.ModRevision
 			default:
 				if rival, err := Read[Alive](s, kv); err == nil {
 					r.rivals = append(r.rivals, rival)

@@ -19,6 +19,7 @@ var kinds = []kind{
 	{"node/NODE", examines[Node], "the node is left out until its next pull", ""},
 	{"alive/NODE", examines[Alive], "the node counts as alive", ""},
 	{"rival/NODE/HASH", examines[Alive], "", ""},
+	{"claimed/NODE", nil, "", ""},
 	{"decommissioned/NODE", examines[gone], "the node counts as decommissioned", ""},
 	{"status/CATEGORY/STATE/NODE", examines[Status], "", ""},
 	{"config_state/enable/global", examines[Switch], offCounts, "pullet enable --global"},

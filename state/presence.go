@@ -26,6 +26,23 @@ type Presence struct {
 
 	Found   Found        // as the node registered
 	renewed atomic.Int64 // by the boot clock
+	claimed atomic.Int64
+}
+
+// Seen is what the node knows of the record that it knew before, now that it registered and maybe made claims.
+func (p *Presence) Seen(before Origin) Origin {
+	before.Revision, before.Claimed = p.Revision, max(before.Claimed, p.claimed.Load())
+	return before
+}
+
+// Claims notes the revision of a claim.
+func (p *Presence) Claims(revision int64) {
+	for {
+		last := p.claimed.Load()
+		if revision <= last || p.claimed.CompareAndSwap(last, revision) {
+			return
+		}
+	}
 }
 
 // Lives is the condition that the lease of the registration lives, and nobody else has the name.

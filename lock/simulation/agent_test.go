@@ -91,7 +91,8 @@ func (p *process) join(ctx context.Context) error {
 	accepted := p.disk.Store.Accepted
 	origin, err := p.store.Guard(ctx, p.name, p.disk.Store)
 	if _, back := errors.AsType[*state.WentBackError](err); back {
-		err = errors.Join(err, p.putBack(ctx, p.store.Doubted()))
+		_, put := p.putBack(ctx, p.store.Doubted())
+		err = errors.Join(err, put)
 	}
 	if err != nil {
 		return err
@@ -102,13 +103,15 @@ func (p *process) join(ctx context.Context) error {
 	}
 	presence, err := p.store.Register(ctx, node, p.alive(), nil, ttl)
 	if err == nil && origin.Accepted != accepted {
-		err = p.putBack(ctx, presence.Lives())
+		var claimed int64
+		claimed, err = p.putBack(ctx, presence.Lives())
+		presence.Claims(claimed)
 	}
 	if err != nil {
 		return err
 	}
 	p.presence, p.seen = presence, presence.Revision
-	origin.Revision = presence.Revision
+	origin = presence.Seen(origin)
 	if err := p.save(func(d *disk) {
 		if d.Store = origin; origin.Accepted != accepted { // the record may have forgotten that this node is through
 			d.Through = ""
@@ -122,14 +125,14 @@ func (p *process) join(ctx context.Context) error {
 	}
 	renewing, cancel := context.WithCancel(p.ctx)
 	p.leased = cancel
-	p.store.KeepAlive(renewing, presence, func() bool { return true }, func() { p.compare(renewing, origin) })
+	p.store.KeepAlive(renewing, presence, func() bool { return true }, func() { p.compare(renewing, presence.Seen(origin)) })
 	return nil
 }
 
 // putBack tells a record that may have forgotten it which slot the node holds.
-func (p *process) putBack(ctx context.Context, while clientv3.Cmp) error {
+func (p *process) putBack(ctx context.Context, while clientv3.Cmp) (claimed int64, err error) {
 	if p.disk.Held == nil {
-		return nil
+		return 0, nil
 	}
 	return lock.PutBack(ctx, p.store, p.disk.Held, while)
 }
@@ -140,7 +143,7 @@ func (p *process) compare(ctx context.Context, seen state.Origin) {
 	_, err := p.store.Guard(ctx, p.name, seen)
 	for _, one := range held {
 		if _, back := errors.AsType[*state.WentBackError](err); back && one != nil {
-			_ = lock.PutBack(ctx, p.store, one, p.store.Doubted()) // the next pull does it again
+			_, _ = lock.PutBack(ctx, p.store, one, p.store.Doubted()) // the next pull does it again
 		}
 	}
 }
@@ -322,6 +325,9 @@ func (p *process) upgrade(ctx context.Context, v *state.Version, r *release, tur
 	p.held.Store(turn.Slot())
 	if err := p.save(func(d *disk) { d.Upgrading, d.Held = v.ID, turn.Slot() }); err != nil {
 		return err
+	}
+	if turn.Holds() {
+		p.fleet.record(event{host: p.host, node: p.name, what: "claimed", fence: turn.Fence()})
 	}
 	x := p.execution(v, r, turn)
 	x.run(ctx)

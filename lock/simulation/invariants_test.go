@@ -120,8 +120,10 @@ func (c *checker) restored(w write) {
 	c.admitted = admitted
 	log := remains(append(c.branch, w))
 	c.empty()
+	then := int64(0)
 	for writes := range revisions(log) {
 		c.apply(writes)
+		then = writes[0].Revision
 	}
 	for node := range held {
 		if _, holds := c.counted()[node]; !holds {
@@ -131,8 +133,9 @@ func (c *checker) restored(w write) {
 	c.better = map[string]bool{}
 	accepted := c.keys[prefix+"store_accepted"].Time
 	for _, e := range c.log {
-		if e.what == "joined" && e.at.Before(w.Time) && !c.spoilt(e.node, w.Time) {
-			c.better[e.node] = e.at.After(accepted) && e.fence > c.keys[prefix+"node/"+e.node].Revision
+		if (e.what == "joined" || e.what == "claimed") && e.at.Before(w.Time) && !c.spoilt(e.node, w.Time) {
+			before := e.what == "claimed" && c.better[e.node]
+			c.better[e.node] = before || e.at.After(accepted) && e.fence > then
 		}
 	}
 	c.restores = append(c.restores, w.Time)

@@ -212,6 +212,9 @@ func (p *process) save(write func(d *disk)) error {
 		return err
 	}
 	write(&p.disk)
+	if p.presence != nil {
+		p.disk.Store = p.presence.Seen(p.disk.Store)
+	}
 	p.copies()
 	return p.arrow()
 }

@@ -11,6 +11,54 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
+// TestClaimForgotten: a node whose registration a restored record has, and whose claim it lacks, doubts the record, at the latest with its next pull.
+func TestClaimForgotten(t *testing.T) {
+	forgot := 0
+	for seed := range uint64(20) {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFleet(seed)
+			defer f.c.close()
+			ctx, cancel := context.WithCancel(t.Context())
+			var hosts sync.WaitGroup
+			for _, h := range f.hosts {
+				hosts.Go(func() { h.run(ctx) })
+			}
+			defer hosts.Wait()
+			defer cancel()
+			claimed, ok := f.firstClaim()
+			if !ok { // all are frozen
+				return
+			}
+			forgot++
+			f.c.restore(claimed.Revision - 1)
+			restored := time.Now()
+			time.Sleep(20 * time.Minute)
+			for _, w := range f.c.writes() {
+				if strings.HasSuffix(w.Key, "/config_state/store") && w.Time.After(restored) {
+					return
+				}
+			}
+			t.Errorf("seed %d: nobody misses the claim %s of revision %d", seed, claimed.Key, claimed.Revision)
+		})
+	}
+	if forgot < 10 {
+		t.Errorf("%d claims were forgotten", forgot)
+	}
+}
+
+// firstClaim waits until somebody claims a slot.
+func (f *fleet) firstClaim() (write, bool) {
+	for range 600 {
+		time.Sleep(time.Second)
+		for _, w := range f.c.writes() {
+			if strings.Contains(w.Key, "/slot/") && w.Created {
+				return w, true
+			}
+		}
+	}
+	return write{}, false
+}
+
 // TestFleetRestored: in a store that went back in time nobody is admitted during the grace time, nor, once a node reported that it knows better, until an
 // operator accepts the store; then all go on.
 func TestFleetRestored(t *testing.T) {

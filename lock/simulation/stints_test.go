@@ -130,11 +130,15 @@ func (f *fleet) host(node string) *host {
 	return f.hosts[slices.IndexFunc(f.hosts, func(h *host) bool { return h.name == node })]
 }
 
-// together: of hosts that use one name one works (I15), and it takes one step at a time (I1). A copy may go on for one that counts as lost.
+// together: of hosts that use one name one works (I15), and it takes one step at a time (I1). A copy may go on for one that counts as lost, or that
+// an operator gave up by force while it ran.
 func (c *checker) together() {
 	for i, s := range c.stints {
 		for _, o := range c.stints[i+1:] {
-			if o.node != s.node || !s.during(o.at) || s.host != o.host && !s.host.well(o.at.Add(-2*time.Minute), o.at) {
+			if o.node != s.node || !s.during(o.at) {
+				continue
+			}
+			if s.host != o.host && (!s.host.well(o.at.Add(-2*time.Minute), o.at) || c.happened(o.node, s.at, o.at, "decommission --force")) {
 				continue
 			}
 			promise := map[bool]string{true: "I1", false: "I15"}[s.host == o.host]

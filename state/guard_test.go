@@ -37,10 +37,10 @@ func TestGuard(t *testing.T) {
 		{"nothing changed", guarded{is, false}, nil},
 		{"it went back", guarded{newer(is), true}, nil},
 		{"it lacks a claim", guarded{claimed(is), true}, nil},
-		{"it lacks a claim, and was accepted", guarded{claimed(is), false}, func() error { return s.Accept(ctx, "ada") }},
 		{"it is another one", guarded{elsewhere(is), true}, nil},
 		{"it went back behind an acceptance", guarded{newer(accepted), true}, nil},
 		{"it went back, and was accepted", guarded{newer(is), false}, func() error { return s.Accept(ctx, "ada") }},
+		{"it lacks a claim, and was accepted", guarded{claimed(is), false}, func() error { return s.Accept(ctx, "ada") }},
 		{"it is another one, and was accepted", guarded{elsewhere(is), false}, func() error { return s.Accept(ctx, "ada") }},
 		{"it went back again, and was accepted again", guarded{newer(earlier(is)), false}, func() error { return s.Accept(ctx, "ada") }},
 	} {

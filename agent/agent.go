@@ -28,7 +28,7 @@ type Agent struct {
 	build    string // the version of pullet
 	instance string // of this process
 	dir      uint64 // the inode of its state directory
-	log      *logrus.Entry
+	logger   *logrus.Entry
 	puller   *puller.Puller
 	actions  []apply.Spec
 	// Live is told what commands of steps print, as it comes; nil: nobody watches. It is set before the first pull.
@@ -38,7 +38,7 @@ type Agent struct {
 	EndNow <-chan struct{}
 
 	mu     sync.Mutex
-	store  *state.Store       // nil: not open, or unreachable when it was tried last
+	opened *state.Store       // the fleet's record; nil: not open, or unreachable when it was tried last
 	broken error              // why no store can be opened by this process any more
 	leased context.CancelFunc // ends the renewal of the lease
 	parsed *render.Repository // of the last snapshot, kept while its version stays
@@ -69,7 +69,7 @@ func New(c Config, build string, log *logrus.Entry) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{config: c, dir: dir, build: build, instance: randomID(), log: log, began: time.Now(), puller: p, actions: action.All(), away: &outage{log: log}}, nil
+	return &Agent{config: c, dir: dir, build: build, instance: randomID(), logger: log, began: time.Now(), puller: p, actions: action.All(), away: &outage{log: log}}, nil
 }
 
 // Close lets go of the store and the repositories.
@@ -84,12 +84,12 @@ func (a *Agent) closeStore() error {
 		a.leased()
 		a.leased = nil
 	}
-	if a.store == nil {
+	if a.opened == nil {
 		return nil
 	}
-	a.broken = a.store.Broken()
-	err := a.store.Close()
-	a.store = nil
+	a.broken = a.opened.Broken()
+	err := a.opened.Close()
+	a.opened = nil
 	return err
 }
 
@@ -104,8 +104,8 @@ func (a *Agent) dropStore() error {
 func (a *Agent) brokenStore() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.store != nil {
-		return a.store.Broken()
+	if a.opened != nil {
+		return a.opened.Broken()
 	}
 	return a.broken
 }
@@ -114,8 +114,8 @@ func (a *Agent) brokenStore() error {
 func (a *Agent) openStore(ctx context.Context) (*state.Store, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.store != nil {
-		return a.store, nil
+	if a.opened != nil {
+		return a.opened, nil
 	}
 	c := a.config.store()
 	c.Node = a.config.Node.Name
@@ -126,7 +126,7 @@ func (a *Agent) openStore(ctx context.Context) (*state.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.store = s
+	a.opened = s
 	return s, nil
 }
 

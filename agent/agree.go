@@ -110,7 +110,7 @@ func (p *pull) renew(ctx context.Context, presence *state.Presence) {
 		p.leased()
 	}
 	p.leased = cancel
-	seen, store, alone := p.local.Store, p.Agent.store, p.config.alone()
+	seen, store, alone := p.local.Store, p.store, p.config.alone()
 	store.KeepAlive(ctx, presence, p.atWork, func() {
 		if !alone {
 			p.compare(ctx, store, presence.Seen(seen))
@@ -212,7 +212,7 @@ func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.H
 	if p.AcceptRewind {
 		next.Rewound, next.By, next.Reason = leaving(current, next.Commits), p.By, p.rewound
 	}
-	next.ID, next.Release = puller.Version(best), release(best)
+	next.ID, next.Release = puller.Version(best), puller.Release(best)
 	if !next.Same(current) {
 		return next, nil
 	}
@@ -253,21 +253,4 @@ func (p *pull) leftBehind(ctx context.Context, current *state.Version, own pulle
 	}
 	r, err := p.puller.Relate(ctx, puller.Head{Repo: own.Repo, Commit: own.Commit}, puller.Head{Repo: own.Repo, Commit: c.Left})
 	return err == nil && (r == puller.Same || r == puller.Newer)
-}
-
-// release names a version by its tags.
-func release(heads []puller.Head) string {
-	if len(heads) == 1 {
-		return heads[0].Tag
-	}
-	out := ""
-	for _, h := range heads {
-		if h.Tag != "" {
-			out += " " + h.Repo + "=" + h.Tag
-		}
-	}
-	if out == "" {
-		return ""
-	}
-	return out[1:]
 }

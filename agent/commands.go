@@ -72,10 +72,7 @@ func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Cat
 		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+p.config.file
 		return p.store.EndCommand(ctx, c.ID, result, c.Stage)
 	}
-	req, err := p.request(&state.Version{ID: c.ID}, cat)
-	if err != nil {
-		return err
-	}
+	req := p.requestUnder(cat.Fleet.Rollout, &state.Version{ID: c.ID}, cat)
 	req.Waiting = func(w *lock.Wait) { p.log.Info(w.Error()) }
 	turn := lock.NewCommandTurn(p.store, req, c)
 	if wait, err := p.admit(ctx, turn, p.standBy, nil); wait != nil || err != nil { // the next pull asks again

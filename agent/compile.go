@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -21,6 +23,28 @@ import (
 type compiled struct {
 	*apply.Program
 	catalog *render.Catalog
+
+	rollout    render.Rollout  // see rules
+	instructed json.RawMessage // the instructions that rollout has
+	decoded    bool            // rollout is there
+}
+
+// rules are the rules of a version's rollout: its instructions in the place of the repository's. They are decoded once.
+func (c *compiled) rules(v *state.Version) (render.Rollout, error) {
+	if c.decoded && bytes.Equal(c.instructed, v.Instructions) {
+		return c.rollout, nil
+	}
+	rollout, err := instructed(c.catalog, v)
+	if err != nil {
+		return rollout, err
+	}
+	c.rollout, c.instructed, c.decoded = rollout, v.Instructions, true
+	return rollout, nil
+}
+
+// instructed are the rules of a catalog, with the instructions of a version in the place of those that they name.
+func instructed(cat *render.Catalog, v *state.Version) (render.Rollout, error) {
+	return cat.Fleet.Rollout.Instruct("the instructions", v.Instructions, cat.Inventory)
 }
 
 // compile makes the program of a version for this node: everything that can be wrong with a commit is wrong here.
@@ -29,10 +53,10 @@ func (p *pull) compile(ctx context.Context, v *state.Version) (*compiled, error)
 	if err != nil {
 		return nil, err
 	}
+	if program := p.proposed(v); program != nil {
+		return program, nil
+	}
 	if !repo.AsksForFleet() { // most do not: then nobody else's facts are read
-		if program := p.proposed(v); program != nil {
-			return program, nil
-		}
 		program, err := p.bind(ctx, repo, v, render.View{})
 		if !repo.AsksForFleet() {
 			return program, err
@@ -97,7 +121,7 @@ func (p *pull) bind(ctx context.Context, repo *render.Repository, v *state.Versi
 	if err != nil {
 		return nil, err
 	}
-	return &compiled{program, cat}, extensions.Fetch(ctx, filepath.Join(p.config.Paths.State, "extensions"), cat)
+	return &compiled{Program: program, catalog: cat}, extensions.Fetch(ctx, filepath.Join(p.config.Paths.State, "extensions"), cat)
 }
 
 // input is what a version is compiled with on this node, but for the fleet and the host's own variables.
@@ -207,11 +231,12 @@ func (p *pull) tellRollout(ctx context.Context, v *state.Version, reason string)
 	if v.Same(p.local.Running) {
 		return nil
 	}
-	req, err := p.request(v, &render.Catalog{Node: p.node()})
+	cat := &render.Catalog{Node: p.node()}
+	rollout, err := instructed(cat, v)
 	if err != nil {
 		return err
 	}
-	return lock.NewTurn(p.store, req).Fail(ctx, reason, lock.Halting)
+	return lock.NewTurn(p.store, p.requestUnder(rollout, v, cat)).Fail(ctx, reason, lock.Halting)
 }
 
 // tellConfigured records the node's configured state when there was no run.

@@ -48,8 +48,8 @@ func (g *gates) value(ctx context.Context, steps *lock.Steps, r state.StepResult
 
 // candidate is the node's part in the step's election; it is asked once in a run.
 func (g *gates) candidate(ctx context.Context, s apply.GatedStep) (*lock.Candidate, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	g.electing.Lock()
+	defer g.electing.Unlock()
 	e := g.election(s)
 	if c := g.candidates[e.ID]; c != nil {
 		return c, nil
@@ -80,9 +80,9 @@ func (g *gates) Record(ctx context.Context, s apply.GatedStep) (apply.Record, er
 	if err != nil {
 		return apply.Record{}, g.pending(err)
 	}
-	g.mu.Lock()
+	g.electing.Lock()
 	g.records[s.ID()] = r
-	g.mu.Unlock()
+	g.electing.Unlock()
 	out := apply.Record{Attempt: r.Attempt, Of: r.Result.Attempt, Fresh: r.Fresh, Again: r.Again}
 	out.Result, err = g.value(ctx, g.with(s), r.Result)
 	return out, err
@@ -93,9 +93,9 @@ func (g *gates) Begin(ctx context.Context, s apply.GatedStep, attempt string) er
 	if err != nil {
 		return g.pending(err)
 	}
-	g.mu.Lock()
+	g.electing.Lock()
 	read := g.records[s.ID()]
-	g.mu.Unlock()
+	g.electing.Unlock()
 	return g.pending(c.Start(ctx, g.step(s), attempt, read))
 }
 

@@ -233,7 +233,7 @@ type ownVars struct {
 	secrets render.Secrets
 }
 
-func (a *Agent) ownVars() (own ownVars, err error) {
+func (a *Agent) readOwnVars() (own ownVars, err error) {
 	dir := a.config.Paths.HostVars
 	own.vars, own.secrets, err = render.HostVars(os.DirFS(dir), dir)
 	return own, err

@@ -111,7 +111,7 @@ func TestNoPeerStopsCommits(t *testing.T) {
 func proposer(t testing.TB, store *state.Store, v *state.Version, files fstest.MapFS) *pull {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	a := &Agent{actions: action.All(), parsed: render.Open(render.Layer{Name: "main", FS: files}), at: v.ID, log: logrus.NewEntry(log)}
+	a := &Agent{actions: action.All(), parsed: render.Open(render.Layer{Name: "main", FS: files}), at: v.ID, logger: logrus.NewEntry(log)}
 	a.config.Node, a.config.Root = render.Node{Name: "db1", Labels: map[string]string{"role": "db"}}, t.TempDir()
 	a.config.Paths.State = t.TempDir()
 	p := a.pull(t.Context(), Options{})

@@ -72,7 +72,7 @@ func (a *Agent) reportChanges(ctx context.Context, w *fsnotify.Watcher, kinds ma
 			if !ok {
 				return
 			}
-			a.log.WithError(err).Warn("watching files: the timer goes on")
+			a.logger.WithError(err).Warn("watching files: the timer goes on")
 		case <-quiet:
 			quiet = nil
 			select {

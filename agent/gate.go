@@ -14,7 +14,7 @@ import (
 // as it was told to. No turn and no error: it still waits, and the outcome says for what. A node that gave its slot back in mid-run goes on
 // without one: it takes a slot again before it changes anything.
 func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*lock.Turn, error) {
-	req, err := p.request(v, program.catalog)
+	req, err := p.request(v, program)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,7 @@ type gates struct {
 	turning sync.Mutex   // guards turn, also while the node waits for it
 	fence   atomic.Int64 // of turn
 
-	mu         sync.Mutex // guards candidates and records
+	electing   sync.Mutex // guards candidates and records
 	candidates map[string]*lock.Candidate
 	records    map[string]lock.Record // of the steps that this node was chosen for, as they were read
 	keptSteps  int                    // places at serialized steps that a run which was killed left, and this one goes on with
@@ -38,11 +38,11 @@ func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled
 	if p.store == nil {
 		return nil, nil
 	}
-	req, err := p.request(v, program.catalog)
+	req, err := p.request(v, program)
 	if err != nil {
 		return nil, err
 	}
-	rollout, err := program.catalog.Fleet.Rollout.Instruct("the instructions of the rollout", v.Instructions, program.catalog.Inventory)
+	rollout, err := program.rules(v)
 	if err != nil {
 		return nil, err
 	}

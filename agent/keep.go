@@ -54,7 +54,7 @@ func (p *pull) withoutFleet(own []puller.Head) *state.Version {
 	p.noteProblems(own)
 	running := p.local.Running
 	if running == nil || running.ID != puller.Version(own) {
-		next := state.Version{ID: puller.Version(own), Release: release(own)}
+		next := state.Version{ID: puller.Version(own), Release: puller.Release(own)}
 		p.out.Wait = &lock.Wait{
 			Kind: state.WaitEtcd, Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Clear: "see the warning above", Since: time.Now(),
 		}

@@ -31,25 +31,6 @@ func TestLabelsOfTheInventory(t *testing.T) {
 	}
 }
 
-// TestReleaseName: the release of a version is its tag, or, of several repositories, the tags of those that have one.
-func TestReleaseName(t *testing.T) {
-	head := func(repo, tag string) puller.Head { return puller.Head{Repo: repo, Tag: tag} }
-	for want, heads := range map[string][]puller.Head{
-		"v1":           {head("main", "v1")},
-		"":             {head("main", "")},
-		"a=v1 c=v3":    {head("a", "v1"), head("b", ""), head("c", "v3")},
-		"second=v1":    {head("main", ""), head("second", "v1")},
-		"main=x a=y.1": {head("main", "x"), head("a", "y.1")},
-	} {
-		if got := release(heads); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-	if got := release([]puller.Head{head("a", ""), head("b", "")}); got != "" {
-		t.Errorf("got %q", got)
-	}
-}
-
 // TestNothingIsAccepted where nothing was refused.
 func TestNothingIsAccepted(t *testing.T) {
 	p := &pull{Agent: &Agent{}, Options: Options{AcceptRewind: true, By: "ada"}} // without repositories: whatever asked one would end the test

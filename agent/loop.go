@@ -41,7 +41,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	for {
 		began := time.Now()
 		fleet.rest()
-		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: o.Waiting, Begin: o.Begin, Watch: o.Step, loop: true})
+		out, err := a.Pull(ctx, Options{Wait: wait, Waiting: o.Waiting, Begins: o.Begin, Watch: o.Step, loop: true})
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -89,16 +89,16 @@ func (a *Agent) reloads() bool {
 	c, err := ReadConfig(a.config.file)
 	var next *Agent
 	if err == nil {
-		next, err = New(c, a.build, a.log)
+		next, err = New(c, a.build, a.logger)
 	}
 	if err == nil {
 		err = next.Close()
 	}
 	if err != nil {
-		a.log.WithError(err).Error("the configuration cannot be used: the agent keeps the one it has")
+		a.logger.WithError(err).Error("the configuration cannot be used: the agent keeps the one it has")
 		return false
 	}
-	a.log.Info("the configuration is read again")
+	a.logger.Info("the configuration is read again")
 	return true
 }
 
@@ -111,7 +111,7 @@ func (a *Agent) awaitBoot(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	case <-time.After(bootTime):
-		a.log.Warn("the host did not boot, although it was asked to")
+		a.logger.Warn("the host did not boot, although it was asked to")
 		return true
 	}
 }
@@ -122,7 +122,7 @@ func (a *Agent) afterFailure(err error) {
 		return
 	}
 	if err := a.dropStore(); err != nil {
-		a.log.WithError(err).Warn("closing the store")
+		a.logger.WithError(err).Warn("closing the store")
 	}
 }
 
@@ -135,7 +135,7 @@ func (a *Agent) pause() time.Duration {
 	interval := a.config.Agent.Interval.Std()
 	local, err := state.LoadLocal(a.config.Paths.State)
 	if err != nil {
-		a.log.WithError(err).Warn("the node's record")
+		a.logger.WithError(err).Warn("the node's record")
 	}
 	pause := backoff(interval, local.Failures)
 	if splay := a.config.Agent.Splay.Std(); splay > 0 {

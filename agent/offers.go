@@ -32,9 +32,9 @@ func (p *pull) prepare(ctx context.Context, v *state.Version) (*compiled, error)
 	return p.compile(ctx, v)
 }
 
-// announceEarly announces what is new in a version. What the node offers already stays as it is until it runs that version.
+// announceEarly announces what is new in a version, once in a pull. What the node offers already stays as it is until it runs that version.
 func (p *pull) announceEarly(ctx context.Context, v *state.Version) error {
-	if p.store == nil {
+	if p.store == nil || p.announced == v.ID {
 		return nil
 	}
 	repo, err := p.repository(ctx, v)
@@ -52,7 +52,11 @@ func (p *pull) announceEarly(ctx context.Context, v *state.Version) error {
 	for _, o := range list {
 		p.early[o.Name] = true
 	}
-	return p.announce(ctx, list, !v.Same(p.local.Running))
+	if err := p.announce(ctx, list, !v.Same(p.local.Running)); err != nil {
+		return err
+	}
+	p.announced = v.ID
+	return nil
 }
 
 // announce publishes services, or, with keep, those that are not there yet. On disk first: what is announced and forgotten would never be

@@ -42,7 +42,7 @@ func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, erro
 	ctx, cancel := context.WithTimeout(ctx, a.config.Agent.Deadline.Std())
 	defer cancel()
 	p.out.Report = program.Plan(ctx, apply.Options{
-		Run: p.out.Run, Host: host, Journal: journal, Upgrade: true, Log: a.log,
+		Run: p.out.Run, Host: host, Journal: journal, Upgrade: true, Log: p.log,
 		PruneLimit: a.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
 	})
 	return p.out, nil

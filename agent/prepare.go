@@ -27,7 +27,11 @@ type Proposal struct {
 
 // Prepare checks a version that an operator names by its revisions, one for the only repository or NAME=REV for each that is not to stay
 // where it is. Nothing is written in the fleet's record.
-func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, instructions []byte) (*Proposal, error) {
+func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, instructions Instructions) (*Proposal, error) {
+	record, err := instructions.record()
+	if err != nil {
+		return nil, err
+	}
 	current, seen, err := store.Current(ctx)
 	if err != nil && lock.Unreadable("", err) == nil { // one that cannot be read is replaced
 		return nil, err
@@ -41,7 +45,7 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 	if err := p.follows(ctx, heads); err != nil {
 		return nil, err
 	}
-	v := state.Version{ID: puller.Version(heads), Release: release(heads), At: time.Now().UTC(), Held: true, Instructions: instructions}
+	v := state.Version{ID: puller.Version(heads), Release: puller.Release(heads), At: time.Now().UTC(), Held: true, Instructions: instructions.Text} // as it was given: messages have its lines and columns
 	for _, h := range heads {
 		v.Commits = append(v.Commits, state.Commit{Repo: h.Repo, Commit: h.Commit, Tag: h.Tag})
 	}
@@ -56,22 +60,31 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 	if err != nil {
 		return nil, err
 	}
-	if v.Instructions, err = compact(instructions); err != nil {
-		return nil, err
-	}
+	v.Instructions = record
 	p.describe(ctx, &v)
 	v.Canary, v.Listed = rules.HasCanaries(), state.ListedBy(members(inventory))
 	return &Proposal{v, current, seen, rules, inventory}, nil
 }
 
-// compact is JSON as the fleet's record keeps it.
-func compact(text []byte) (json.RawMessage, error) {
-	if len(text) == 0 {
+// Instructions are rules of one rollout, as an operator gives them.
+type Instructions struct {
+	From string // a file, or what else has them: for messages
+	Text []byte // JSON; nothing: there are none
+}
+
+// record is what the fleet's record keeps of instructions.
+func (i Instructions) record() (json.RawMessage, error) {
+	if len(i.Text) == 0 {
 		return nil, nil
 	}
 	var out bytes.Buffer
-	err := json.Compact(&out, text)
-	return out.Bytes(), err
+	if err := json.Compact(&out, i.Text); err != nil {
+		return nil, fmt.Errorf("instructions: %s is not JSON: %w", i.From, err)
+	}
+	if out.Len() > state.MaxInstructions {
+		return nil, fmt.Errorf("instructions: %s has more than %d KiB", i.From, state.MaxInstructions>>10)
+	}
+	return out.Bytes(), nil
 }
 
 // Rules are the rules and the inventory of a version, as this node's clone has them.
@@ -90,9 +103,8 @@ func (p *pull) rules(ctx context.Context, v *state.Version) (render.Rollout, ren
 	if err != nil {
 		return render.Rollout{}, nil, err
 	}
-	cat := program.catalog
-	rules, err := cat.Fleet.Rollout.Instruct("the instructions", v.Instructions, cat.Inventory)
-	return rules, cat.Inventory, err
+	rules, err := program.rules(v)
+	return rules, program.catalog.Inventory, err
 }
 
 // named are the heads that revisions stand for.

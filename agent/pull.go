@@ -27,7 +27,7 @@ type Options struct {
 	PruneRemoved bool                    // remove also what removed jobs left that did not say prune: true
 	Retry        bool                    // try a version again whose files were put back here
 	By           string                  // who asked, for the record
-	Begin        func(apply.Begun)       // sees each step as it begins to change the host; may be nil
+	Begins       func(apply.Begun)       // sees each step as it begins to change the host; may be nil
 	Watch        func(*apply.StepReport) // sees each step as it ends; may be nil
 	Waiting      func(*lock.Wait)        // sees each reason to wait; may be nil
 	loop         bool                    // the agent's loop: the lease is short and renewed
@@ -49,14 +49,15 @@ type pull struct {
 	agreed        int64           // the revision at which it was agreed
 	ctx           context.Context // of the pull, for what is recorded beside it
 
-	ahead   *compiled          // what this node proposed; nil: nothing
-	offers  map[string]offered // by version, as far as it was compiled
-	early   map[string]bool    // services that were announced before their version was compiled
-	asked   asked              // the services that were read
-	lacking *state.Version     // that this node would propose, and that lacks a service
-	known   map[string][]render.Service
-	kept    *kept // what is known of the fleet while its record is away
-	quiet   bool  // that was said before
+	ahead     *compiled          // what this node proposed; nil: nothing
+	offers    map[string]offered // by version, as far as it was compiled
+	early     map[string]bool    // services that were announced before their version was compiled
+	announced string             // that version
+	asked     asked              // the services that were read
+	lacking   *state.Version     // that this node would propose, and that lacks a service
+	known     map[string][]render.Service
+	kept      *kept // what is known of the fleet while its record is away
+	quiet     bool  // that was said before
 
 	wentBack bool   // the record was restored or replaced
 	rewound  string // the rewind that this pull accepted, for the record
@@ -122,8 +123,8 @@ func (p *pull) nameBad() {
 func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, ctx: ctx, offers: map[string]offered{}, early: map[string]bool{}}
 	p.facts = sync.OnceValue(func() render.Facts { return facts.Gather(a.config.Root) })
-	p.ownVars = sync.OnceValues(a.ownVars)
-	p.log = a.log.WithField("run", p.out.Run)
+	p.ownVars = sync.OnceValues(a.readOwnVars)
+	p.log = a.logger.WithField("run", p.out.Run)
 	return p
 }
 

@@ -33,7 +33,7 @@ func (p *pull) rechecks(v *state.Version, validated bool) []recheck {
 
 // recheck asks a check again and again until ctx ends, and tells the fleet what changed.
 func (a *Agent) recheck(ctx context.Context, store *state.Store, c recheck) {
-	log := a.log.WithField("service", c.offer.Name)
+	log := a.logger.WithField("service", c.offer.Name)
 	tick := time.NewTicker(c.offer.Check.Interval.Std())
 	defer tick.Stop()
 	before := ""

@@ -53,7 +53,7 @@ func (p *pull) leftAlone(ctx context.Context, v *state.Version, program *compile
 
 // ownGate is the gate of this node's group in the rollout of a version, and its revision.
 func (p *pull) ownGate(ctx context.Context, v *state.Version, program *compiled) (state.Gate, int64, error) {
-	req, err := p.request(v, program.catalog)
+	req, err := p.request(v, program)
 	if err != nil {
 		return state.Gate{}, 0, err
 	}

@@ -12,16 +12,21 @@ import (
 )
 
 // request is the node's wish to change to a version, under the rules of that version or those that the rollout was started with.
-func (p *pull) request(v *state.Version, cat *render.Catalog) (lock.Request, error) {
-	rollout, err := cat.Fleet.Rollout.Instruct("the instructions of the rollout", v.Instructions, cat.Inventory)
+func (p *pull) request(v *state.Version, program *compiled) (lock.Request, error) {
+	rollout, err := program.rules(v)
 	if err != nil {
 		return lock.Request{}, err
 	}
+	return p.requestUnder(rollout, v, program.catalog), nil
+}
+
+// requestUnder is request under these rules.
+func (p *pull) requestUnder(rollout render.Rollout, v *state.Version, cat *render.Catalog) lock.Request {
 	if v.Proven && rollout.Canary != nil {
 		rollout.Canary = &render.Canary{Target: rollout.Canary.Target}
 	}
 	rules := rulesFor(rollout, cat.Node)
-	if render.InstructsLimits(v.Instructions) {
+	if rollout.LimitsInstructed() {
 		rules.Raise = fmt.Sprintf("raise rolling_rules in the instructions (upgrade.json, or the file that was given) and give them again: "+
 			"pullet rollout start %s --instructions FILE", v)
 	}
@@ -29,7 +34,7 @@ func (p *pull) request(v *state.Version, cat *render.Catalog) (lock.Request, err
 		Presence: p.presence, Version: v, VersionRev: p.agreed, Stale: p.current == nil || v.Rollout() != p.current.Rollout(), Run: p.out.Run, Order: p.local.Order(v.Rollout()), Lasting: !p.loop,
 		Brief: p.Wait < lock.Patience,
 		Rules: rules, Inventory: members(cat.Inventory), Waiting: p.waiting(v),
-	}, nil
+	}
 }
 
 // members are the inventory's nodes as rosters see them.

@@ -155,7 +155,7 @@ func TestWatchFiles(t *testing.T) {
 	for _, file := range []string{filepath.Join(dir, "pullet.yaml"), "pullet.yaml", "./pullet.yaml"} {
 		log := logrus.New()
 		log.SetOutput(io.Discard)
-		a := &Agent{log: logrus.NewEntry(log)}
+		a := &Agent{logger: logrus.NewEntry(log)}
 		a.config.file, a.config.Paths.HostVars = file, filepath.Join(dir, "vars.d")
 		ctx, cancel := context.WithCancel(context.Background())
 		changes, err := a.watchFiles(ctx)

@@ -16,21 +16,21 @@ const longStep = 2 * time.Second
 // stepSays tells the fleet which step of a run takes long.
 type stepSays struct {
 	*pull
-	ctx context.Context
-	v   *state.Version
+	during context.Context
+	v      *state.Version
 
 	timers  map[string]*time.Timer // of the steps that run, by their ids; used by whoever watches the run, one at a time
 	telling sync.WaitGroup
 }
 
 func (p *pull) stepSays(ctx context.Context, v *state.Version) *stepSays {
-	return &stepSays{pull: p, ctx: ctx, v: v, timers: map[string]*time.Timer{}}
+	return &stepSays{pull: p, during: ctx, v: v, timers: map[string]*time.Timer{}}
 }
 
 // begin is told each step that begins to change the host.
 func (s *stepSays) begin(b apply.Begun) {
-	if s.Begin != nil {
-		s.Begin(b)
+	if s.Begins != nil {
+		s.Begins(b)
 	}
 	if s.store == nil {
 		return
@@ -40,7 +40,7 @@ func (s *stepSays) begin(b apply.Begun) {
 		defer s.telling.Done()
 		st := s.status(s.v, state.InRun)
 		st.Step = fmt.Sprintf("%s: %s: %s", b.Place(), b.Title, b.Doing)
-		if err := s.store.BeginRun(s.ctx, s.presence, st); err != nil {
+		if err := s.store.BeginRun(s.during, s.presence, st); err != nil {
 			s.log.WithError(err).Debug("the running step is not recorded")
 		}
 	})

@@ -13,7 +13,7 @@ func (p *pull) through(ctx context.Context, v *state.Version, program *compiled,
 	if p.store == nil || p.local.Through == v.Rollout() || report.Failed() || report.Pending() {
 		return nil
 	}
-	req, err := p.request(v, program.catalog)
+	req, err := p.request(v, program)
 	if err != nil {
 		return err
 	}

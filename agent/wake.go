@@ -41,7 +41,7 @@ func (f *fleetWatch) rest() {
 // timer is what wakes the loop.
 func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
 	f.agent.mu.Lock()
-	store := f.agent.store
+	store := f.agent.opened
 	f.agent.mu.Unlock()
 	if out.Version != nil {
 		f.worked = out.Version.ID

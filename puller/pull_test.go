@@ -227,13 +227,14 @@ func TestTwoRepositories(t *testing.T) {
 	must(t, err)
 	s, err := p.Snapshot(t.Context(), heads)
 	must(t, err)
-	if s.Layers[0].Name != "base" || s.Layers[1].Name != "site" || s.Release != "site=v7" {
-		t.Errorf("%+v", s)
+	if s.Layers[0].Name != "base" || s.Layers[1].Name != "site" || Release(heads) != "site=v7" {
+		t.Errorf("%+v %q", s, Release(heads))
 	}
-	if s.Version != Version([]Head{{Repo: "base", Commit: ca}, {Repo: "site", Commit: cb}}) || len(s.Version) != 64 {
-		t.Errorf("version %s", s.Version)
+	version := Version(heads)
+	if version != Version([]Head{{Repo: "base", Commit: ca}, {Repo: "site", Commit: cb}}) || len(version) != 64 {
+		t.Errorf("version %s", version)
 	}
-	if s.Version == Version([]Head{{Repo: "site", Commit: cb}, {Repo: "base", Commit: ca}}) {
+	if version == Version([]Head{{Repo: "site", Commit: cb}, {Repo: "base", Commit: ca}}) {
 		t.Error("the order does not matter")
 	}
 	// printf 'a=1\nb=2\n' | sha256sum
@@ -309,4 +310,23 @@ func TestEndlessListing(t *testing.T) {
 	defer srv.Close()
 	_, err := open(t, t.TempDir(), Source{Name: "main", URL: srv.URL + "/x.git"}).Pull(t.Context())
 	expect(t, err, `repository "main": cannot read `, "its list of references: more than the limit of 32 MiB")
+}
+
+// TestReleaseName: the release of a version is its tag, or, of several repositories, the tags of those that have one.
+func TestReleaseName(t *testing.T) {
+	head := func(repo, tag string) Head { return Head{Repo: repo, Tag: tag} }
+	for want, heads := range map[string][]Head{
+		"v1":           {head("main", "v1")},
+		"":             {head("main", "")},
+		"a=v1 c=v3":    {head("a", "v1"), head("b", ""), head("c", "v3")},
+		"second=v1":    {head("main", ""), head("second", "v1")},
+		"main=x a=y.1": {head("main", "x"), head("a", "y.1")},
+	} {
+		if got := Release(heads); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if got := Release([]Head{head("a", ""), head("b", "")}); got != "" {
+		t.Errorf("got %q", got)
+	}
 }

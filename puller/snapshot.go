@@ -38,10 +38,7 @@ func (h Head) check() error {
 // Snapshot is the content of all repositories at exact commits. It does not
 // change and may be read from several goroutines, until its Puller is closed.
 type Snapshot struct {
-	Version string // identifies the content: see Version
-	Release string // the tags of the heads, for people
-	Heads   []Head
-	Layers  []Layer // one for each head, in order
+	Layers []Layer // one for each head, in order
 }
 
 // Layer is the content of one repository. Its FS lists symbolic links, which
@@ -64,7 +61,7 @@ func (p *Puller) Snapshot(ctx context.Context, heads []Head) (*Snapshot, error) 
 	if len(heads) == 0 {
 		return nil, errors.New("cannot make a snapshot of no repositories")
 	}
-	s := &Snapshot{Version: Version(heads), Release: release(heads), Heads: heads}
+	s := &Snapshot{}
 	for _, h := range heads {
 		r, err := p.repository(h.Repo)
 		if err := errors.Join(err, h.check()); err != nil {
@@ -95,8 +92,9 @@ func Version(heads []Head) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// release is the tag of one head, or all tags with their repositories.
-func release(heads []Head) string {
+// Release names what heads stand for, for people: the tag of one head, or all
+// tags with their repositories. It is empty where there is no tag.
+func Release(heads []Head) string {
 	if len(heads) == 1 {
 		return heads[0].Tag
 	}

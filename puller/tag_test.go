@@ -87,10 +87,8 @@ func TestBranchRelease(t *testing.T) {
 	if fresh := pull(t, open(t, t.TempDir(), p.repos[0].src)); fresh.Tag != "v1.10" {
 		t.Errorf("a fresh clone: %+v", fresh)
 	}
-	s, err := p.Snapshot(t.Context(), []Head{h})
-	must(t, err)
-	if s.Release != "v1.10" || s.Version != h.Commit {
-		t.Errorf("%q %q", s.Release, s.Version)
+	if release, version := Release([]Head{h}), Version([]Head{h}); release != "v1.10" || version != h.Commit {
+		t.Errorf("%q %q", release, version)
 	}
 }
 

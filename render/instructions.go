@@ -63,10 +63,11 @@ func (r *Rollout) drop(instructions *yaml.Node) {
 		names[e.key.Value] = true
 	}
 	names["roleDependencies"] = names["roleDependencies"] || names["roleOrder"] // its older name
+	r.limitsInstructed = names["rollingRules"]
 	v := reflect.ValueOf(r).Elem()
 	for i := range v.NumField() {
 		name, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-		if names[name] {
+		if name != "" && names[name] {
 			v.Field(i).SetZero()
 		}
 	}

@@ -51,3 +51,32 @@ func TestMacrosRoot(t *testing.T) {
 		}
 	}
 }
+
+// TestShortMacro: the short form of a macro has its params before the action or behind it, and they mean the same.
+func TestShortMacro(t *testing.T) {
+	for _, macro := range []string{
+		"greet:\n  template.expression: [{content: 'hi {{ .who }}'}]\n  params: [who]\n",
+		"greet:\n  params: [who]\n  template.expression: [{content: 'hi {{ .who }}'}]\n",
+		"greet: {params: who, template.expression: {content: 'hi {{ .who }}'}}\n",
+	} {
+		cat, err := repo(map[string]string{
+			"base/macros.yaml": "macros:\n  '*': [{name: m}]\n", "macros/m.yaml": macro,
+			"base/jobs.yaml": "jobs: {'*': [{name: a}]}\n",
+			"jobs/a.yaml":    "steps:\n- name: s\n  action: x\n  parameters: {value: '{{ macro \"greet\" \"ada\" }}'}\n",
+		}).Compile(web1)
+		if err != nil {
+			t.Errorf("%s%v", macro, err)
+			continue
+		}
+		if params, err := cat.Fill(cat.Jobs[0].Steps[0], nil, nil); err != nil || params.Text("value") != "hi ada" {
+			t.Errorf("%s%q %v", macro, params.Text("value"), err)
+		}
+	}
+	_, err := repo(map[string]string{
+		"base/macros.yaml": "macros:\n  '*': [{name: m}]\n", "macros/m.yaml": "greet:\n  params: [who]\n  cmd.run: [{cmd: x}]\n  cmd.script: [{source: x}]\n",
+		"base/jobs.yaml": "jobs: {}\n",
+	}).Compile(web1)
+	if want := `macros/m.yaml:4:3: greet: unknown field "cmd.script"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -22,7 +22,12 @@ type Rollout struct {
 	OnLost           string                  `yaml:"onLost" words:"hold release fail"` // what becomes of a node that stops to answer while others wait for it; default hold
 	ProgressDeadline *Duration               `yaml:"progressDeadline"`                 // a group in which nobody finished for so long halts; 0 is never; default 30m
 	Windows          []Window                `yaml:"windows"`                          // when upgrades may begin; none: always
+
+	limitsInstructed bool
 }
+
+// LimitsInstructed reports that instructions said how many nodes change at a time, in the place of the repository.
+func (r Rollout) LimitsInstructed() bool { return r.limitsInstructed }
 
 // RollingRules limit how many nodes of a role change at a time.
 type RollingRules struct {

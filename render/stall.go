@@ -1,21 +1,9 @@
 package render
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 )
-
-// InstructsLimits reports instructions that say how many nodes change at a time, in the place of the repository.
-func InstructsLimits(instructions []byte) bool {
-	var keys map[string]json.RawMessage
-	if len(instructions) == 0 || json.Unmarshal(instructions, &keys) != nil {
-		return false
-	}
-	return slices.ContainsFunc(slices.Collect(maps.Keys(keys)), func(key string) bool {
-		return key == "rollingRules" || instructionNames[key] == "rollingRules"
-	})
-}
 
 // warnStall warns of groups in which failures that do not halt can take all places: a failed node keeps its own.
 func (c *compiler) warnStall(doc *document) {

@@ -31,7 +31,7 @@ func (v *Version) check(k Key) error {
 		c.version(id)
 	}
 	c.word("hold", v.Hold)
-	c.unless(len(v.Instructions) <= 64<<10, "its instructions have %d bytes", len(v.Instructions))
+	c.unless(len(v.Instructions) <= MaxInstructions, "its instructions have %d bytes", len(v.Instructions))
 	c.times(v.At, v.Until)
 	line(&v.By, &v.Reason)
 	return c.err

@@ -41,6 +41,9 @@ type Version struct {
 	Listed Listed `json:"-"`
 }
 
+// MaxInstructions is how many bytes the instructions of a version may have.
+const MaxInstructions = 64 << 10
+
 // Rollout names the fleet's move to this version: what was frozen, halted or opened in an earlier move is not this one's.
 func (v *Version) Rollout() string {
 	if v.Epoch == 0 {

@@ -89,7 +89,7 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 	node.EndNow = a.endNow
 	o.By = operator()
 	show, stop := a.watcher(cmd.Context(), log, logged, p.quiet)
-	o.Waiting, o.Begin, o.Watch = show.Waiting, show.Begin, show.Step
+	o.Waiting, o.Begins, o.Watch = show.Waiting, show.Begin, show.Step
 	if live {
 		node.Live = show.Live
 	}

@@ -1,0 +1,75 @@
+package pullet
+
+import (
+	"errors"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestNothingIsHidden: in a pull, which is a chain of embedded types, no field or method has the name of a field further down, and no field that of a method there:
+// who reads p.store cannot see which of two it is, and one of them may be nil.
+func TestNothingIsHidden(t *testing.T) {
+	packages := exported(t)
+	files := token.NewFileSet()
+	lookup := func(path string) (io.ReadCloser, error) {
+		if packages[path].Export == "" {
+			return nil, errors.New("there is no export data of " + path)
+		}
+		return os.Open(packages[path].Export)
+	}
+	const agent = module + "/agent"
+	imports, embedding := importer.ForCompiler(files, "gc", lookup), 0
+	var parsed []*ast.File
+	for _, name := range packages[agent].GoFiles {
+		file, err := parser.ParseFile(files, filepath.Join(packages[agent].Dir, name), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, file)
+	}
+	pkg, err := (&types.Config{Importer: imports, IgnoreFuncBodies: true}).Check(agent, files, parsed, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range pkg.Scope().Names() {
+		if named, ok := pkg.Scope().Lookup(name).Type().(*types.Named); ok {
+			embedding += hides(t, files, named)
+		}
+	}
+	if embedding < 5 {
+		t.Errorf("only %d embedded fields were found", embedding)
+	}
+}
+
+// hides reports what a type hides, and counts what it embeds.
+func hides(t *testing.T, files *token.FileSet, named *types.Named) (embedded int) {
+	of, ok := named.Underlying().(*types.Struct)
+	if !ok {
+		return 0
+	}
+	for e := range of.Fields() {
+		if !e.Embedded() {
+			continue
+		}
+		embedded++
+		for own := range of.Fields() {
+			if below, _, _ := types.LookupFieldOrMethod(e.Type(), true, own.Pkg(), own.Name()); own != e && below != nil {
+				t.Errorf("%s: the field %s hides that of %s", files.Position(own.Pos()), own.Name(), e.Name())
+			}
+		}
+		for own := range named.Methods() {
+			below, _, _ := types.LookupFieldOrMethod(e.Type(), true, own.Pkg(), own.Name())
+			if _, field := below.(*types.Var); field {
+				t.Errorf("%s: the method %s hides the field of %s", files.Position(own.Pos()), own.Name(), e.Name())
+			}
+		}
+	}
+	return embedded
+}

@@ -124,7 +124,7 @@ func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 	st := p.status(v, report.Why())
 	st.Host = report.Fault() == apply.HostFault && len(p.out.Failures) == 0
 	if step := report.Unsettled(); step != "" {
-		st.Clear = state.SettleHint(step)
+		st.Unknown, st.Clear = step, state.SettleHint(step)
 	}
 	if st.Reason == "" { // also of a node that is fine: it may not hear of the next version
 		p.saysTrouble(&st)

@@ -14,7 +14,7 @@ type Record struct {
 	Attempt string           // the last one that was started; empty is none
 	Result  state.StepResult // what was published; its Result is empty where nothing was
 	Fresh   bool             // the result is not older than its maxAge
-	Again   string           // what an operator said last of the step; it changes when the step is to run again
+	Again   string           // it changes when an operator has the step run again
 
 	started, result int64 // the revisions at which it was so
 }
@@ -31,7 +31,7 @@ func (c *Candidate) Record(ctx context.Context, step Step, maxAge time.Duration)
 		clientv3.OpGet(s.resultKey(step, "started", s.req.node())),
 		clientv3.OpGet(s.resultKey(step, "result", s.req.node())),
 		clientv3.OpGet(s.resultKey(step, "fresh", s.req.node()), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.resultKey(step, "again")),
+		clientv3.OpGet(s.store.SettledKey(s.scope(step.Once), state.StepHash(step.ID))),
 	).Commit()
 	if err != nil {
 		return r, err
@@ -44,8 +44,8 @@ func (c *Candidate) Record(ctx context.Context, step Step, maxAge time.Duration)
 	}
 	r.Fresh = maxAge == 0 || got.Responses[2].GetResponseRange().Count > 0
 	for _, kv := range got.Responses[3].GetResponseRange().Kvs {
-		again, _ := state.Read[state.Title](s.store, kv) // any text will do
-		r.Again = string(again)
+		said, _ := state.Read[state.Settlement](s.store, kv) // one that cannot be read is none
+		r.Again = said.Again
 	}
 	return r, nil
 }

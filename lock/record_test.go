@@ -82,7 +82,7 @@ func (f *fleet) migrated() (Election, Step) {
 func TestOnceAgain(t *testing.T) {
 	f := newFleet(t)
 	e, _ := f.migrated()
-	if _, err := f.Settle(f.ctx, "migrate", "ada", false, true); err != nil {
+	if _, err := f.Settle(f.ctx, "migrate", "ada", state.Settling{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	q := f.request("master001", "master")
@@ -113,7 +113,7 @@ func TestAgainElsewhere(t *testing.T) {
 			t.Error("its place is taken")
 		}
 	}
-	settle := func(step string) { _, err := f.Settle(f.ctx, step, "ada", false, true); f.must(err) }
+	settle := func(step string) { _, err := f.Settle(f.ctx, step, "ada", state.Settling{}); f.must(err) }
 	init, token := "pullet rollout settle init --again", "pullet rollout settle 'get token' --again"
 	waits("pullet decommission m1; " + init + "; " + token)
 	f.decommission("m1")
@@ -136,7 +136,10 @@ func TestSettle(t *testing.T) {
 	f := newFleet(t)
 	q, reader := f.request("m1", "master"), f.request("web1", "web")
 	c := f.elect(q, of(1))
-	settle := func(done bool) error { _, err := f.Settle(f.ctx, "init", "ada", done, true); return err }
+	settle := func(done bool) error {
+		_, err := f.Settle(f.ctx, "init", "ada", state.Settling{Done: done})
+		return err
+	}
 	if err := settle(true); err == nil || !strings.Contains(err.Error(), `there is no record of a targeted step "init" in version `) {
 		t.Error(err)
 	}

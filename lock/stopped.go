@@ -54,3 +54,6 @@ func Stopped(o *state.Overview, node, depends string) *Wait {
 	}
 	return nil
 }
+
+// Cure is what an operator can do about a node that holds something.
+func Cure(h state.Holder) string { return clearOf([]state.Holder{h}) }

@@ -54,7 +54,7 @@ func (s *Status) check(Key) error {
 	if s.Ahead != "" {
 		c.node(s.Ahead)
 	}
-	line(&s.Release, &s.Reason, &s.Clear, &s.Gate, &s.Halt, &s.Log, &s.Step)
+	line(&s.Release, &s.Reason, &s.Clear, &s.Gate, &s.Halt, &s.Log, &s.Step, &s.Unknown)
 	if s.Digest != nil {
 		c.digest(s.Digest)
 	}

@@ -55,6 +55,7 @@ type Status struct {
 	Parked  bool      `json:"parked,omitempty"`  // it gave its slot back while it waits for others in mid-run
 	Log     string    `json:"log,omitempty"`     // where the whole log of the run is, when it was sent somewhere
 	Digest  *Digest   `json:"digest,omitempty"`  // of the run, with the configured state
+	Unknown string    `json:"unknown,omitempty"` // the targeted step because of whose unknown result it failed
 	Step    string    `json:"step,omitempty"`    // that has run for a while, with its place in the run and what it does
 	Time    time.Time `json:"time"`              // by the node's clock
 	Since   time.Time `json:"since,omitzero"`    // when it began to wait at this gate, over all of its pulls

@@ -25,6 +25,8 @@ type Lock struct {
 	In      int      `json:"in,omitempty"`      // nodes that came to a barrier
 	Missing []string `json:"missing,omitempty"` // and those that did not
 	Left    []string `json:"left,omitempty"`    // out of its roster, and why
+	Took    []string `json:"took,omitempty"`    // steps that a chosen node started and that stand: they keep its place
+	Gone    bool     `json:"gone,omitempty"`    // an operator gave it up
 	Unread  string   `json:"unread,omitempty"`  // why its record cannot be read
 }
 
@@ -110,8 +112,12 @@ func (o *Overview) stepLocks(s *Store, hash string, keys map[string]*mvccpb.KeyV
 			continue
 		}
 		node, err := Read[NodeName](s, kv)
-		l := Lock{Kind: "election", Name: cmp.Or(title("name"), hash), Place: place, Node: string(node), Alive: o.Alive[string(node)]}
-		if l.Step = title(lastOf(keys, "took/"+l.Node+"/")); err != nil {
+		l := Lock{Kind: "election", Name: cmp.Or(title("name"), hash), Place: place, Node: string(node), Alive: o.Alive[string(node)], Gone: o.Gone[string(node)]}
+		for _, key := range inOrder(keys, "took/"+l.Node+"/") {
+			l.Step = title(key)
+			l.Took = append(l.Took, l.Step)
+		}
+		if err != nil {
 			l.Unread = err.Error()
 		}
 		out = append(out, l)
@@ -134,12 +140,13 @@ func (o *Overview) stepLocks(s *Store, hash string, keys map[string]*mvccpb.KeyV
 	return append(out, l)
 }
 
-// lastOf is the key below a prefix that was written last.
-func lastOf(keys map[string]*mvccpb.KeyValue, prefix string) (last string) {
-	for key, kv := range keys {
-		if strings.HasPrefix(key, prefix) && (keys[last] == nil || kv.ModRevision > keys[last].ModRevision) {
-			last = key
+// inOrder are the keys below a prefix in the order in which they were written.
+func inOrder(keys map[string]*mvccpb.KeyValue, prefix string) (out []string) {
+	for key := range keys {
+		if strings.HasPrefix(key, prefix) {
+			out = append(out, key)
 		}
 	}
-	return last
+	slices.SortFunc(out, func(a, b string) int { return cmp.Compare(keys[a].ModRevision, keys[b].ModRevision) })
+	return out
 }

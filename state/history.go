@@ -140,7 +140,7 @@ func (s *Store) retireOps(old Version, rest []Version) []clientv3.Op {
 		ops = append(ops, clientv3.OpDelete(s.key("run", old.ID)+"/", clientv3.WithPrefix()))
 	}
 	if !slices.ContainsFunc(rest, func(v Version) bool { return v.ID == old.ID }) {
-		ops = append(ops, clientv3.OpDelete(s.ListedKey(old.ID)))
+		ops = append(ops, clientv3.OpDelete(s.ListedKey(old.ID)), clientv3.OpDelete(s.SettledKey(old.ID, ""), clientv3.WithPrefix()))
 	}
 	return ops
 }

@@ -79,8 +79,8 @@ var kinds = []kind{
 	{"run/ROLLOUT/HASH/took/NODE/WORD", nil, "", ""},
 	{"run/ROLLOUT/HASH/started/NODE", examines[StepStart], "the step was started, and its result is unknown", settleClear},
 	{"run/ROLLOUT/HASH/result/NODE", examines[StepResult], "the result is unknown", settleClear},
-	{"run/ROLLOUT/HASH/again", examines[Title], "", ""},
 	{"run/ROLLOUT/HASH/fresh/NODE", nil, "", ""},
+	{"settled/ROLLOUT/HASH", examines[Settlement], "nobody said what became of the step", settleClear},
 	{"blob/DIGEST/CHUNK", nil, "", ""}, // its content is held against the digest
 }
 

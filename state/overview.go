@@ -33,6 +33,9 @@ type Overview struct {
 	Rosters  map[string]*Roster               // of the current version, by group: as far as somebody asked
 	Listed   map[string]string                // nodes of the current version's inventory -> role
 	Switches map[string]Switch                // all that operators set, by scope, with "pause" and "store"
+	Settled  map[string]Settlement            // step -> what was said of it last, while the fleet had its version
+
+	settledIn map[string]string // step -> the scope of its record
 }
 
 // StatusLine is a status with its state.
@@ -43,7 +46,7 @@ type StatusLine struct {
 
 // Overview reads the fleet's record at one revision. Facts and services are read only where they are asked for.
 func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
-	prefixes := []string{"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/", "config_state/", "skipped"}
+	prefixes := []string{"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/", "config_state/", "skipped", "settled/"}
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
 	}
@@ -56,6 +59,9 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 	}
 	o.Skipped = o.Skipped.Beside(o.Current, o.Held)
 	o.clones()
+	if err := s.rerun(ctx, o); err != nil {
+		return nil, err
+	}
 	return o, s.gates(ctx, o)
 }
 
@@ -77,7 +83,7 @@ func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, er
 		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]Facts{}, Hosts: map[string][]Alive{},
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
 		Services: map[string]map[string]Service{}, Releases: map[string]string{}, Switches: map[string]Switch{},
-		Leases: map[string]int64{}, Idle: map[string]*Blocked{},
+		Leases: map[string]int64{}, Idle: map[string]*Blocked{}, Settled: map[string]Settlement{}, settledIn: map[string]string{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
@@ -120,6 +126,8 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 		if one, err := Read[Skipped](s, kv); err == nil {
 			o.Skipped = &one
 		}
+	case "settled/ROLLOUT/HASH":
+		o.takeSettled(s, k, kv)
 	case "history/SEQ":
 		if v, err := Read[Version](s, kv); err == nil && v.Release != "" {
 			o.Releases[v.ID] = v.Release

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -27,30 +28,44 @@ func SettleCommand(step, how string) string {
 // shellPlain are the characters that a shell leaves alone wherever they stand in a word.
 const shellPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-"
 
-// Settled is what an operator said of a targeted step.
+// Settling is what an operator says of a targeted step: that it did its work, or else that it is to run again.
+type Settling struct {
+	Done  bool
+	Force bool // it runs again also on nodes where it succeeded
+}
+
+// Settled is what came of it.
 type Settled struct {
 	Step  string   `json:"step"`
 	Done  bool     `json:"done"`  // it did its work; else it runs again
 	Once  bool     `json:"once"`  // the record was the fleet's, and not the version's
-	Nodes []string `json:"nodes"` // that had started it
-	Gone  []string `json:"gone"`  // of them, those that were decommissioned since
+	Nodes []string `json:"nodes"` // on which that is so
+	Kept  []string `json:"kept"`  // those that had started it, too, and whose results stay
+	Gone  []string `json:"gone"`  // of all of them, those that were decommissioned since
 
 	Resumed []GroupGate `json:"resumed"` // what was halted because its result was unknown
 }
 
 // Where is where the step runs when it runs again.
 func (s *Settled) Where() string {
-	there := slices.DeleteFunc(slices.Clone(s.Nodes), func(n string) bool { return slices.Contains(s.Gone, n) })
-	if len(s.Gone) > 0 {
-		there = append(there, "the host that takes the place of "+strings.Join(s.Gone, ", ")+" (decommissioned)")
-	}
-	return strings.Join(there, ", ")
+	return Where(s.Nodes, func(node string) bool { return slices.Contains(s.Gone, node) })
+}
+
+// AskedError says that a step is to run again already, and has not begun.
+type AskedError struct {
+	Settlement
+	Where string
+}
+
+func (e *AskedError) Error() string {
+	return fmt.Sprintf("%s is to run again already, on %s, at the next pull there: %s asked for it at %s", e.Step, e.Where, e.By, e.At.Local().Format(time.DateTime))
 }
 
 // Settle says what became of a targeted step: that it did its work on the nodes that started it, or that it is to run again. It replaces what is
-// on record for the fleet's version, or for the fleet where the step runs once in its life, and resumes the groups that were halted for it. A step that
-// succeeded and runs once in the fleet's life runs again only by force.
-func (s *Store) Settle(ctx context.Context, step, by string, done, force bool) (*Settled, error) {
+// on record for the fleet's version, or for the fleet where the step runs once in its life, and resumes the groups that were halted for it. Where it
+// succeeded on some nodes only, their results stay, unless it runs again by force; so does a success of a step that runs once in the fleet's life. A
+// step that is to run again and has not begun is an *AskedError.
+func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Settled, error) {
 	current, rev, err := s.Current(ctx)
 	if err != nil {
 		return nil, err
@@ -63,22 +78,23 @@ func (s *Store) Settle(ctx context.Context, step, by string, done, force bool) (
 		if err != nil {
 			return nil, err
 		}
-		if len(r.starts)+len(r.results) == 0 {
+		nodes, err := r.settles(how)
+		if err != nil {
+			return nil, err
+		}
+		if len(nodes) == 0 {
 			continue
 		}
 		if err := s.busy(ctx, r); err != nil {
 			return nil, err
 		}
-		if scope == OnceScope && !done && !force {
-			if err := r.succeeded(); err != nil {
-				return nil, err
-			}
-		}
-		if err := s.settle(ctx, r, clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", rev), by, done); err != nil {
+		said := Settlement{Step: step, By: by, At: time.Now().UTC(), Done: how.Done, Nodes: nodes, Version: current.ID}
+		if err := s.settle(ctx, r, clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", rev), said); err != nil {
 			return nil, err
 		}
 		resumed, err := s.reopen(ctx, by, func(g GroupGate) bool { return g.Unknown == step })
-		return &Settled{step, done, scope == OnceScope, r.nodes(), r.gone, resumed}, err
+		kept := slices.DeleteFunc(r.nodes(), func(node string) bool { return slices.Contains(nodes, node) })
+		return &Settled{step, how.Done, scope == OnceScope, nodes, kept, r.gone, resumed}, err
 	}
 	known, err := s.settleable(ctx, current.ID)
 	if err != nil {
@@ -90,15 +106,40 @@ func (s *Store) Settle(ctx context.Context, step, by string, done, force bool) (
 	return nil, fmt.Errorf("there is no record of a targeted step %q in version %s: there is one of %s", step, current, strings.Join(known, ", "))
 }
 
+// settles are the nodes for which an operator's word counts; none where nothing is on record. What succeeded stays, where something else did not; a place
+// of a node that was given up is free only when what it started for a version runs again, too.
+func (r *stepRecord) settles(how Settling) ([]string, error) {
+	all := r.nodes()
+	open := slices.DeleteFunc(slices.Clone(all), func(node string) bool {
+		replaced := r.scope != OnceScope && !how.Done && slices.Contains(r.gone, node)
+		return r.results[node].Result == "ok" && !replaced
+	})
+	switch {
+	case len(all) > 0 && !how.Done && how.Force:
+		return all, nil
+	case len(open) > 0:
+		return open, nil
+	case len(r.waiting) > 0:
+		return nil, &AskedError{*r.said, Where(r.waiting, r.isGone)}
+	case !how.Done && r.scope == OnceScope:
+		return all, r.succeeded()
+	}
+	return all, nil
+}
+
 // stepRecord is what is on record of a targeted step, by node.
 type stepRecord struct {
 	scope, step string
 	revision    int64
 	starts      map[string]StepStart
 	results     map[string]StepResult
-	gone        []string // nodes that are given up, of those that started it
-	took        []string // keys by which nodes keep their places, because they started it
+	gone        []string            // nodes that are given up, of those that started it or are to run it again
+	took        map[string][]string // node -> keys by which it keeps its place, because it started the step
+	said        *Settlement         // what was said of it last; nil is nothing
+	waiting     []string            // nodes on which it is to run again and has not begun
 }
+
+func (r *stepRecord) isGone(node string) bool { return slices.Contains(r.gone, node) }
 
 func (r *stepRecord) nodes() []string {
 	nodes := map[string]bool{}
@@ -112,36 +153,43 @@ func (r *stepRecord) nodes() []string {
 }
 
 func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord, error) {
-	r := &stepRecord{scope: scope, step: step, starts: map[string]StepStart{}, results: map[string]StepResult{}}
-	got, err := s.Client.Txn(ctx).Then(
-		clientv3.OpGet(s.RunKey(scope, StepHash(step), "started", ""), clientv3.WithPrefix()),
-		clientv3.OpGet(s.RunKey(scope, StepHash(step), "result", ""), clientv3.WithPrefix()),
+	r := &stepRecord{scope: scope, step: step, starts: map[string]StepStart{}, results: map[string]StepResult{}, took: map[string][]string{}}
+	got, err := s.Client.Txn(ctx).Then(append(s.beganOps(scope, step),
+		clientv3.OpGet(s.SettledKey(scope, StepHash(step))),
 		clientv3.OpGet(s.key("run", scope)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-	).Commit()
+	)...).Commit()
 	if err != nil {
 		return nil, err
 	}
 	r.revision = got.Header.Revision
-	for i, response := range got.Responses {
-		for _, kv := range response.GetResponseRange().Kvs {
-			k, err := s.Key(kv)
-			switch {
-			case err != nil:
-			case i == 3:
-				if _, started := r.starts[k.Node]; started {
-					r.gone = append(r.gone, k.Node)
-				}
-			case i == 2:
-				if k.kind.shape == "run/ROLLOUT/HASH/took/NODE/WORD" && k.Word == StepHash(step) {
-					r.took = append(r.took, string(kv.Key))
-				}
-			case i == 0:
-				r.starts[k.Node] = s.ReadStart(kv)
-			default:
-				r.results[k.Node] = s.ReadResult(kv)
-			}
+	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[i].GetResponseRange().Kvs }
+	r.said = s.settled(kvs(2))
+	for _, kv := range kvs(0) {
+		if k, err := s.Key(kv); err == nil {
+			r.starts[k.Node] = s.ReadStart(kv)
 		}
+	}
+	for _, kv := range kvs(1) {
+		if k, err := s.Key(kv); err == nil {
+			r.results[k.Node] = s.ReadResult(kv)
+		}
+	}
+	for _, kv := range kvs(3) {
+		if k, err := s.Key(kv); err == nil && k.kind.shape == "run/ROLLOUT/HASH/took/NODE/WORD" && k.Word == StepHash(step) {
+			r.took[k.Node] = append(r.took[k.Node], string(kv.Key))
+		}
+	}
+	gone := map[string]bool{}
+	for _, kv := range kvs(4) {
+		k, err := s.Key(kv)
+		_, started := r.starts[k.Node]
+		if gone[k.Node] = err == nil; gone[k.Node] && (started || r.said != nil && slices.Contains(r.said.Nodes, k.Node)) {
+			r.gone = append(r.gone, k.Node)
+		}
+	}
+	if r.said != nil {
+		r.waiting = r.said.waiting(s, append(kvs(0), kvs(1)...), gone)
 	}
 	return r, nil
 }
@@ -157,9 +205,8 @@ func (r *stepRecord) succeeded() error {
 		if result.Reason != "" {
 			how += " (" + result.Reason + ")"
 		}
-		again := &Settled{Nodes: r.nodes(), Gone: r.gone}
 		return fmt.Errorf("%s %s, and runs once in the fleet's life: it does not run again; to run it once more on %s: %s",
-			r.step, how, again.Where(), SettleCommand(r.step, "--again --force"))
+			r.step, how, Where(r.nodes(), r.isGone), SettleCommand(r.step, "--again --force"))
 	}
 	return nil
 }
@@ -182,25 +229,36 @@ func (s *Store) busy(ctx context.Context, r *stepRecord) error {
 	return nil
 }
 
-// settle replaces the record, if it is as it was read.
-func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, by string, did bool) error {
-	now, hash := time.Now().UTC(), StepHash(r.step)
+// settle replaces the record on the nodes that it is about, if it is as it was read.
+func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, said Settlement) error {
+	hash := StepHash(r.step)
 	compares, ops := []clientv3.Cmp{same}, []clientv3.Op{s.RingOp(), s.wakeOp()}
 	for _, node := range r.nodes() {
 		started, result := s.RunKey(r.scope, hash, "started", node), s.RunKey(r.scope, hash, "result", node)
 		compares = append(compares, clientv3.Compare(clientv3.ModRevision(started), "<", r.revision+1), clientv3.Compare(clientv3.ModRevision(result), "<", r.revision+1))
-		if did {
-			ops = append(ops, Put(result, StepResult{Node: node, Step: r.step, Result: "ok", Reason: "settled by " + by, Attempt: r.starts[node].Attempt, At: now}))
-			continue
+		switch {
+		case !slices.Contains(said.Nodes, node):
+		case said.Done:
+			ops = append(ops, Put(result, StepResult{Node: node, Step: r.step, Result: "ok", Reason: "settled by " + said.By, Attempt: r.starts[node].Attempt, At: said.At}))
+		default:
+			ops = append(ops, clientv3.OpDelete(started), clientv3.OpDelete(result), clientv3.OpDelete(s.RunKey(r.scope, hash, "fresh", node)))
+			for _, mark := range r.took[node] {
+				ops = append(ops, clientv3.OpDelete(mark))
+			}
 		}
-		ops = append(ops, clientv3.OpDelete(started), clientv3.OpDelete(result), clientv3.OpDelete(s.RunKey(r.scope, hash, "fresh", node)))
 	}
-	if !did {
-		for _, mark := range r.took {
-			ops = append(ops, clientv3.OpDelete(mark))
+	if said.Done && r.said != nil {
+		said.Again = r.said.Again
+	}
+	if !said.Done {
+		said.Again = said.By + " " + said.At.Format(time.RFC3339Nano)
+		for _, node := range r.waiting { // asked for before, and still to come
+			if !slices.Contains(said.Nodes, node) {
+				said.Nodes = append(said.Nodes, node)
+			}
 		}
-		ops = append(ops, clientv3.OpPut(s.RunKey(r.scope, hash, "again"), by+" "+now.Format(time.RFC3339Nano)))
 	}
+	ops = append(ops, Put(s.SettledKey(r.scope, hash), said))
 	done, err := s.Client.Txn(ctx).If(compares...).Then(ops...).Commit()
 	if err == nil && !done.Succeeded {
 		err = &MovedError{What: "the record of " + r.step}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
 
@@ -66,6 +67,8 @@ func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 		h := heldLock{Lock: l, Waiting: []string{}}
 		if i := slices.IndexFunc(waits, func(g waitGroup) bool { return g.waitsFor(l) }); i >= 0 {
 			h.Waiting, h.Clear = waits[i].Nodes, waits[i].Clear
+		} else if l.Node != "" && !l.Alive && !(l.Gone && len(l.Took) == 0) { // a place of which nothing stands is free
+			h.Clear = lock.Cure(state.Holder{Node: l.Node, Since: o.Nodes[l.Node].LastSeen, Gone: l.Gone, Took: l.Took})
 		}
 		out = append(out, h)
 	}
@@ -98,10 +101,13 @@ func (l heldLock) holder(most int) string {
 
 // waiters are who waits and what clears it.
 func (l heldLock) waiters(most int) string {
-	if len(l.Waiting) == 0 {
+	if len(l.Waiting) == 0 && l.Clear == "" {
 		return "-"
 	}
-	text := shownNames(l.Waiting, most)
+	text := "nobody"
+	if len(l.Waiting) > 0 {
+		text = shownNames(l.Waiting, most)
+	}
 	if l.Clear != "" && l.Clear != state.NoAction {
 		text += "; " + l.Clear
 	}

@@ -22,6 +22,7 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 		n.waitsNow(w)
 		return
 	}
+	n.chosen(o)
 	switch {
 	case n.lifted(o):
 		n.goesOn(o)
@@ -78,15 +79,48 @@ func (n *nodeStatus) goesOn(o *state.Overview) {
 	}
 }
 
-// triesAgain says that the halt which the node's failure caused was lifted since.
+// chosen takes what operators did since about the nodes for whose result this one waits: they were given up, or are to run again what they started.
+func (n *nodeStatus) chosen(o *state.Overview) {
+	if n.Kind != state.WaitResult {
+		return
+	}
+	n.Holders = slices.Clone(n.Holders)
+	for i := range n.Holders {
+		h := &n.Holders[i]
+		if len(h.Took) == 0 {
+			continue
+		}
+		h.Alive, h.Gone = o.Alive[h.Node], o.Gone[h.Node]
+		h.Took = slices.DeleteFunc(slices.Clone(h.Took), func(step string) bool {
+			t, said := o.Settled[step]
+			return said && !t.Done && t.At.After(n.told)
+		})
+		if n.Clear = lock.Cure(*h); h.Gone && len(h.Took) == 0 {
+			n.Clear = "another host takes its place at its next pull"
+		}
+		return
+	}
+}
+
+// triesAgain says what an operator did since about the failure of the node: its step was settled, or the halt that it caused was lifted.
 func (n *nodeStatus) triesAgain(o *state.Overview) {
+	if t, said := o.Settled[n.unknown]; said && t.At.After(n.told) {
+		n.Clear = "settled since by " + t.By + ": " + map[bool]string{true: "it goes on", false: "the step runs again"}[t.Done] + " at the next pull"
+		return
+	}
 	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
 		g := o.Gates[group]
-		if o.In(n.Node, group) && g.State != state.Halted && g.Resumed != "" && g.At.After(n.Since) {
-			n.Clear = "resumed since by " + g.Resumed + ": it tries again at its next pull"
-			if f, scope := state.FreezeOf(o.Switches, n.Node, n.Role); f != nil {
-				n.Clear = "resumed since by " + g.Resumed + ": it tries again after pullet enable --" + scope.String()
-			}
+		if n.Kind != "" || !o.In(n.Node, group) || g.State == state.Halted || g.Resumed == "" || !g.At.After(n.told) {
+			continue
+		}
+		f, scope := state.FreezeOf(o.Switches, n.Node, n.Role)
+		switch by := "resumed since by " + g.Resumed; {
+		case n.unknown != "": // nobody said what came of it
+			n.Clear = by + ": it halts again at its next pull; " + state.SettleHint(n.unknown)
+		case f != nil:
+			n.Clear = by + ": it tries again after pullet enable --" + scope.String()
+		default:
+			n.Clear = by + ": it tries again at its next pull"
 		}
 	}
 }

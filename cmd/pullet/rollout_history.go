@@ -19,6 +19,8 @@ type pastVersion struct {
 	Ended  string       `json:"ended"` // current, finished, superseded, halted, undone
 	Detail string       `json:"detail,omitempty"`
 	Ending state.Ending `json:"ending"`
+
+	Settled []state.Settlement `json:"settled,omitempty"` // what operators said last of its targeted steps
 }
 
 func (a *app) rolloutHistoryCommand() *cobra.Command {
@@ -37,6 +39,9 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 						ended := v.Ended
 						if v.Detail != "" {
 							ended += " " + v.Detail
+						}
+						for _, t := range v.Settled {
+							ended += "; " + settledText(t)
 						}
 						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", withCommit(&v.Version), v.At.Local().Format(time.DateTime), v.By,
 							shorten(ended, most), shorten(orDash(v.Reason), most),
@@ -69,9 +74,18 @@ func history(ctx context.Context, store *state.Store) ([]pastVersion, error) {
 	if err != nil {
 		return nil, err
 	}
+	settled, err := store.Settlements(ctx)
+	if err != nil {
+		return nil, err
+	}
 	out := []pastVersion{}
 	for i, v := range versions {
 		p := pastVersion{Version: v, Ended: "superseded", Ending: ends[i]}
+		for _, t := range settled {
+			if t.Version == v.ID {
+				p.Settled = append(p.Settled, t)
+			}
+		}
 		switch e := ends[i]; {
 		case e.Undone != "":
 			p.Ended, p.Detail = "undone", e.Undone
@@ -86,4 +100,13 @@ func history(ctx context.Context, store *state.Store) ([]pastVersion, error) {
 	}
 	slices.Reverse(out)
 	return out, nil
+}
+
+// settledText is what an operator said of a step, who did and when.
+func settledText(t state.Settlement) string {
+	what := "to run again"
+	if t.Done {
+		what = "done"
+	}
+	return t.Step + " settled (" + what + ") by " + t.By + " at " + t.At.Local().Format(time.DateTime)
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +23,10 @@ func (a *app) settleCommand() *cobra.Command {
 		Short: "Say what became of a targeted step whose result is unknown",
 		Long: "Settle replaces what the fleet's record says of a step that chosen nodes take for all (target), named job/step. With --done the step did its\n" +
 			"work, and nobody runs it again; steps that read its result find an empty one. With --again the chosen node runs it once more at its next\n" +
-			"pull. Where that node was decommissioned another one takes its place, as soon as every step that it started under the same target is to run\n" +
-			"again: pullet status names them. A step with runs: once that succeeded runs again only with --force. Settle works on the fleet's version,\n" +
-			"and on steps that run once in the fleet's life. It lifts the halts that the unknown result caused, before or after a resume.",
+			"pull; until then pullet status names it. Where that node was decommissioned another one takes its place, as soon as every step that it\n" +
+			"started under the same target is to run again: pullet status names them. Where the step succeeded on some of several chosen nodes, it runs\n" +
+			"again on the others; with --force on all. A step with runs: once that succeeded on all runs again only with --force. Settle works on the\n" +
+			"fleet's version, and on steps that run once in the fleet's life. It lifts the halts that the unknown result caused, before or after a resume.",
 		Example: "  pullet rollout settle database/migrate --done",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.check(); err != nil {
@@ -33,7 +37,7 @@ func (a *app) settleCommand() *cobra.Command {
 	}
 	c.Flags().BoolVar(&s.done, "done", false, "it did its work: record it as a success")
 	c.Flags().BoolVar(&s.again, "again", false, "run it again: forget what is on record of it")
-	c.Flags().BoolVar(&s.force, "force", false, "with --again: also a step with runs: once that succeeded")
+	c.Flags().BoolVar(&s.force, "force", false, "with --again: on all chosen nodes, also where it succeeded")
 	return c
 }
 
@@ -49,7 +53,7 @@ func (s settling) check() error {
 }
 
 func (a *app) settle(ctx context.Context, store *state.Store, step string, s settling) error {
-	settled, err := store.Settle(ctx, step, operator(), s.done, s.force)
+	settled, err := store.Settle(ctx, step, operator(), state.Settling{Done: s.done, Force: s.force})
 	if err != nil {
 		return err
 	}
@@ -61,10 +65,31 @@ func (a *app) settle(ctx context.Context, store *state.Store, step string, s set
 	} else {
 		fmt.Fprintf(a.out, "%s runs again on %s, at the next pull there\n", step, settled.Where())
 	}
+	if len(settled.Kept) > 0 {
+		fmt.Fprintf(a.out, "  what it did on %s stays%s\n", shownNames(settled.Kept, 10), map[bool]string{false: "; to run it there, too: --force"}[s.done])
+	}
 	stops{Halts: settled.Resumed}.printLifted(a.out, true)
 	o, unread := store.Overview(ctx, false) // it is done: what cannot be read now is only a hint
 	if unread == nil {
 		stopsOf(o).printLeft(a.out)
 	}
 	return nil
+}
+
+// toRunAgain are the steps that are to run again and have not begun, by their names.
+func toRunAgain(o *state.Overview) (out []state.Settlement) {
+	for _, step := range slices.Sorted(maps.Keys(o.Settled)) {
+		if t := o.Settled[step]; len(t.Waiting) > 0 {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// printSettled names the steps that are to run again, who asked for it and when.
+func (v *fleetStatus) printSettled(w io.Writer) {
+	for _, t := range v.Settled {
+		where := state.Where(t.Waiting, func(node string) bool { return v.gone[node] })
+		fmt.Fprintf(w, "\n%s is to run again on %s, at the next pull there: asked for by %s %s ago\n", t.Step, where, t.By, ago(t.At))
+	}
 }

@@ -139,6 +139,7 @@ func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 		v.printWaits(w)
 	}
 	v.printHalted(w)
+	v.printSettled(w)
 	v.printBad(w)
 }
 

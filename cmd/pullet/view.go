@@ -21,6 +21,8 @@ type fleetStatus struct {
 	Waits   []waitGroup       `json:"waits"`
 	Parked  int               `json:"parked"` // waiting nodes that gave their slot back in mid-run
 
+	Settled []state.Settlement `json:"settled,omitempty"` // steps that are to run again and have not begun
+
 	Ahead    []string                `json:"ahead,omitempty"` // nodes that were seen in the future, by their clocks
 	Switches map[string]state.Switch `json:"switches"`        // by scope, with "pause"
 	Bad      []string                `json:"bad,omitempty"`   // the records that cannot be read, and what helps
@@ -29,6 +31,7 @@ type fleetStatus struct {
 
 	names map[string]string      // version -> release
 	held  map[string]state.Claim // the slots, by node
+	gone  map[string]bool        // nodes that were decommissioned
 	none  error                  // why there is no version
 }
 
@@ -51,7 +54,9 @@ type nodeStatus struct {
 	Parked  bool           `json:"parked,omitempty"`
 	Step    string         `json:"step,omitempty"` // that has run there for a while
 
-	lasts bool // Since is the beginning of what Why says, and not just the last time that it was said
+	unknown string    // the step because of whose unknown result it failed
+	told    time.Time // when it said so
+	lasts   bool      // Since is the beginning of what Why says, and not just the last time that it was said
 }
 
 // The states of a node as people see them.
@@ -76,7 +81,8 @@ func viewOf(o *state.Overview) *fleetStatus {
 			v.Ahead = append(v.Ahead, name)
 		}
 	}
-	v.Skipped = skippedOf(o)
+	v.Skipped, v.Settled = skippedOf(o), toRunAgain(o)
+	v.gone = o.Gone
 	never := awaited(o)
 	v.Nodes, v.Decommissioned = append(v.Nodes, never...), stillListed(o)
 	v.Counts[missing] += len(never)
@@ -206,6 +212,7 @@ func slotsByNode(o *state.Overview) map[string]state.Claim {
 func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Host = s.Host && s.State == state.Failed
 	n.Kind, n.Since, n.Why, n.Clear, n.Gate, n.Halt, n.Holders, n.Parked = s.Kind, s.Time, s.Reason, s.Clear, s.Gate, s.Halt, s.Holders, s.Parked && s.State == state.Pending
+	n.unknown, n.told = s.Unknown, s.Time
 	if n.lasts = !s.Since.IsZero(); n.lasts {
 		n.Since = s.Since
 	}

@@ -128,7 +128,7 @@ func (o *operator) settle(any bool) {
 		}
 	}
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
-		_, _ = o.store.Settle(o.ctx, step, "operator", o.mood.IntN(2) == 0, true) // it may run just now, or be of another version
+		_, _ = o.store.Settle(o.ctx, step, "operator", state.Settling{Done: o.mood.IntN(2) == 0, Force: o.mood.IntN(2) == 0}) // it may run just now, or be of another version
 	}
 }
 
@@ -245,7 +245,7 @@ func (o *operator) handOver() {
 		}
 	}
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
-		_, _ = o.store.Settle(o.ctx, step, "operator", false, true) // it may be done already
+		_, _ = o.store.Settle(o.ctx, step, "operator", state.Settling{Force: true}) // it may be done already
 	}
 }
 

@@ -161,9 +161,14 @@ func (c *checker) again(e event, from, to time.Time) bool {
 	if e.step.once {
 		scope = state.OnceScope
 	}
-	key := prefix + "run/" + scope + "/" + state.StepHash(e.step.name) + "/again"
+	key := prefix + "settled/" + scope + "/" + state.StepHash(e.step.name)
+	runsAgain := func(w write) bool {
+		var said state.Settlement
+		parse(w, &said)
+		return !said.Done
+	}
 	return slices.ContainsFunc(c.restores, func(at time.Time) bool { return at.Before(to) }) ||
-		slices.ContainsFunc(c.all, func(w write) bool { return w.Key == key && w.Time.After(from) && w.Time.Before(to) })
+		slices.ContainsFunc(c.all, func(w write) bool { return w.Key == key && w.Time.After(from) && w.Time.Before(to) && runsAgain(w) })
 }
 
 // onlyOnce: a step that must not run twice starts once for each place in a version, or in the fleet's life, whatever becomes of disks, unless its

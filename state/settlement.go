@@ -1,0 +1,144 @@
+package state
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Settlement is what an operator said last of a targeted step.
+type Settlement struct {
+	Step    string    `json:"step"`
+	By      string    `json:"by"`
+	At      time.Time `json:"at"`      // by the clock of who said it
+	Done    bool      `json:"done"`    // it did its work; else it runs again
+	Nodes   []string  `json:"nodes"`   // on which that is so
+	Version string    `json:"version"` // the fleet's at that moment
+
+	// Again changes each time that the step is to run again.
+	Again string `json:"again,omitempty"`
+	// Waiting are those of the nodes on which the step has not begun again: see Overview.
+	Waiting []string `json:"waiting,omitempty"`
+
+	revision int64 // at which it was written
+}
+
+func (t *Settlement) check(Key) error {
+	var c checks
+	c.nodes(t.Nodes)
+	c.nodes(t.Waiting)
+	c.version(t.Version)
+	c.times(t.At)
+	line(&t.Step, &t.By, &t.Again)
+	return c.err
+}
+
+// SettledKey is where the last settlement of a step is, in a version or, for a step that runs once in the fleet's life, in OnceScope.
+func (s *Store) SettledKey(scope, hash string) string { return s.key("settled", scope, hash) }
+
+// settled reads the last settlement of a step; nil where there is none that can be read.
+func (s *Store) settled(kvs []*mvccpb.KeyValue) *Settlement {
+	for _, kv := range kvs {
+		if t, err := Read[Settlement](s, kv); err == nil {
+			t.revision = kv.ModRevision
+			return &t
+		}
+	}
+	return nil
+}
+
+// waiting are the nodes on which the step has not begun since it was to run again, by the keys of its starts and results. Another node that began in the
+// place of one that was given up stands for it.
+func (t *Settlement) waiting(s *Store, began []*mvccpb.KeyValue, gone map[string]bool) []string {
+	if t.Done {
+		return nil
+	}
+	since := map[string]bool{}
+	for _, kv := range began {
+		if k, err := s.Key(kv); err == nil && kv.ModRevision > t.revision {
+			since[k.Node] = true
+		}
+	}
+	left := slices.DeleteFunc(slices.Clone(t.Nodes), func(node string) bool {
+		began := since[node]
+		delete(since, node)
+		return began
+	})
+	return slices.DeleteFunc(left, func(node string) bool {
+		for other := range since {
+			if gone[node] {
+				delete(since, other)
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Where is where a step that is to run again runs, of nodes of which some were given up.
+func Where(nodes []string, gone func(node string) bool) string {
+	there, left := []string{}, []string{}
+	for _, node := range nodes {
+		if gone(node) {
+			left = append(left, node)
+		} else {
+			there = append(there, node)
+		}
+	}
+	if len(left) > 0 {
+		there = append(there, "the host that takes the place of "+strings.Join(left, ", ")+" (decommissioned)")
+	}
+	return strings.Join(there, ", ")
+}
+
+// Settlements are the last ones of all steps that are on record, in the order in which they were made.
+func (s *Store) Settlements(ctx context.Context) ([]Settlement, error) {
+	got, err := s.Client.Get(ctx, s.key("settled")+"/", clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	var out []Settlement
+	for _, kv := range got.Kvs {
+		if t := s.settled([]*mvccpb.KeyValue{kv}); t != nil {
+			out = append(out, *t)
+		}
+	}
+	slices.SortFunc(out, func(a, b Settlement) int { return int(a.revision - b.revision) })
+	return out, nil
+}
+
+// takeSettled files a settlement of the fleet's version.
+func (o *Overview) takeSettled(s *Store, k Key, kv *mvccpb.KeyValue) {
+	t := s.settled([]*mvccpb.KeyValue{kv})
+	if t != nil && o.Current != nil && t.Version == o.Current.ID && (k.Rollout == OnceScope || k.Rollout == o.Current.ID) {
+		o.Settled[t.Step], o.settledIn[t.Step] = *t, k.Rollout
+	}
+}
+
+// rerun finds out where steps that are to run again have not begun, at the overview's revision.
+func (s *Store) rerun(ctx context.Context, o *Overview) error {
+	for step, t := range o.Settled {
+		if t.Done {
+			continue
+		}
+		got, err := s.Client.Txn(ctx).Then(s.beganOps(o.settledIn[step], step, clientv3.WithRev(o.Revision), clientv3.WithKeysOnly())...).Commit()
+		if err != nil {
+			return err
+		}
+		t.Waiting = t.waiting(s, append(got.Responses[0].GetResponseRange().Kvs, got.Responses[1].GetResponseRange().Kvs...), o.Gone)
+		o.Settled[step] = t
+	}
+	return nil
+}
+
+// beganOps read the starts of a step, and its results.
+func (s *Store) beganOps(scope, step string, opts ...clientv3.OpOption) []clientv3.Op {
+	opts = append(opts, clientv3.WithPrefix())
+	return []clientv3.Op{
+		clientv3.OpGet(s.RunKey(scope, StepHash(step), "started", ""), opts...), clientv3.OpGet(s.RunKey(scope, StepHash(step), "result", ""), opts...),
+	}
+}

@@ -144,11 +144,12 @@ func (s *boundStep) look(ctx context.Context, h *Host, g *group) (*seen, error) 
 		if err != nil {
 			return nil, err
 		}
-		found := &seen{at: at, meets: g.meets(at.Place(), s.prepares)}
-		if !found.meets {
+		found := &seen{at: at, alone: g.meets(at.Place(), s.prepares)}
+		if !found.alone {
 			found.change, found.prepare, err = act.Look(h, at)
+			found.alone = found.prepare == nil && !found.change.Empty()
 		}
-		if err != nil || found.change.Empty() {
+		if err != nil || found.alone || found.change.Empty() {
 			at.Close()
 			found.at = nil
 			return found, err

@@ -17,7 +17,7 @@ func (c *schedule) gathering(t *turn) {
 func (c *schedule) beside(s *boundStep) bool {
 	g := c.group
 	if c.x.mayGroup(s) {
-		return !g.shut && len(g.turns)+len(g.probing) < atMostGrouped
+		return !g.shut && !g.full && len(g.turns)+len(g.probing) < atMostGrouped
 	}
 	return s.ordering() != oneByOne || len(g.turns)+len(g.probing) == 0
 }
@@ -43,17 +43,18 @@ func (c *schedule) shut() {
 func (g *group) take(e event) {
 	delete(g.probing, e.step)
 	if e.gathers {
-		g.turns, g.left[e.step] = append(g.turns, e.turn), true
+		g.turns, g.left[e.step], g.full = append(g.turns, e.turn), true, g.full || e.alone
 	}
 	if e.end {
 		delete(g.left, e.step)
 	}
 }
 
-// gather waits in the group until its files are durable and it is this step's turn again. The step behind it in the file may start meanwhile.
-func (c *schedule) gather(s *boundStep) {
+// gather waits in the group until its files are durable and it is this step's turn again. The step behind it in the file may start meanwhile, unless
+// this one goes on alone.
+func (c *schedule) gather(s *boundStep, alone bool) {
 	t := &turn{step: s, goOn: make(chan struct{})}
-	c.tell(event{step: s, turn: t, gathers: true})
+	c.tell(event{step: s, turn: t, gathers: true, alone: alone})
 	<-t.goOn
 }
 

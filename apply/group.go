@@ -17,7 +17,8 @@ type Preparer interface {
 	Action
 	// Prepares is the path that the action is about, if these parameters allow it: Look looks at that path alone and runs nothing. Else it is "".
 	Prepares() string
-	// Look is Check at the entry of that path, and how the change is prepared that it found.
+	// Look is Check at the entry of that path, and how the change is prepared that it found. A nil Prepare with a change says that the change cannot
+	// be prepared: the step is checked and applied alone, behind the group, and the change may say no more than that there is one.
 	Look(h *Host, at *hostfile.Entry) (Change, Prepare, error)
 }
 
@@ -37,7 +38,8 @@ type Prepared struct {
 type group struct {
 	// The schedule's own:
 	probing map[*boundStep]bool // steps that may belong to it and do not know yet
-	turns   []*turn             // those that wait in it
+	turns   []*turn             // those that wait in it, or for it
+	full    bool                // a step waits for it that is none of it: nobody else comes
 	left    map[*boundStep]bool // those that have not ended
 
 	gate onceOnly // whether the steps may change the host: they do it within the moments that one step may take
@@ -73,6 +75,13 @@ func (g *group) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.shut = true
+}
+
+// empty reports that no step prepared anything.
+func (g *group) empty() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.paths) == 0
 }
 
 // meets reports that a step of the group is about to change an entry, or what was a directory on the way to it.
@@ -120,15 +129,14 @@ func (s *boundStep) groupable() string {
 
 // seen is what a step of a group found at its path.
 type seen struct {
-	at      *hostfile.Entry // open where there is something to change
-	meets   bool            // another step of the group is about to change it
+	at      *hostfile.Entry // open where there is something to prepare
+	alone   bool            // it cannot be one of the group: another of its steps is about to change the path, or the change cannot be prepared
 	gone    bool            // nothing is there
 	change  Change
 	prepare Prepare
 }
 
-// inspect compares the step with the host. Where another step of its group is about to change what it looks at, it leaves the group and waits until
-// that is done.
+// inspect compares the step with the host. One that cannot be in its group after all waits until the others have their turn, and looks again.
 func (s *running) inspect(ctx context.Context) (Change, error) {
 	if s.group == nil {
 		return s.compare(ctx, s.Host)
@@ -137,8 +145,8 @@ func (s *running) inspect(ctx context.Context) (Change, error) {
 	switch {
 	case err != nil:
 		return Change{}, err
-	case found.meets:
-		s.schedule.gather(s.place)
+	case found.alone:
+		s.schedule.gather(s.place, true)
 		s.group = nil
 		return s.compare(ctx, s.Host)
 	}
@@ -170,7 +178,7 @@ func (s *running) grouped(ctx context.Context) (Output, error) {
 	}
 	g := s.group
 	if g.add(at, p) {
-		s.schedule.gather(s.place)
+		s.schedule.gather(s.place, false)
 	} else { // it came too late: it is one of its own
 		g = newGroup()
 		g.add(at, p)

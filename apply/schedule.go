@@ -49,6 +49,7 @@ type event struct {
 	why  string // it waits for other nodes, for this
 
 	gathers bool   // it waits in the group
+	alone   bool   // it does not belong to it any more, and goes on alone behind it
 	durable *group // whose files are durable, or never will be
 }
 
@@ -190,7 +191,7 @@ func (c *schedule) take(e event) {
 			c.group = nil
 		}
 	}
-	if next := c.follow[e.step]; next != nil && (e.gathers || e.end) {
+	if next := c.follow[e.step]; next != nil && (e.gathers && !e.alone || e.end) {
 		delete(c.follow, e.step)
 		c.released(next)
 	}

@@ -20,6 +20,9 @@ import (
 
 // harden makes durable what the steps of a group are about to put in place.
 func (x *execution) harden(ctx context.Context, g *group) error {
+	if g.empty() {
+		return nil
+	}
 	x.mu.Lock()
 	err := x.Journal.Sync()
 	x.mu.Unlock()

@@ -101,6 +101,27 @@ func (a *FileDirectory) Check(ctx context.Context, h *apply.Host) (apply.Change,
 	return apply.Change{Summary: strings.Join(own, ", "), Diff: below.Diff, Lost: below.Lost}, nil
 }
 
+// Prepares is the path of a directory alone: so that one which is right stands between files that become durable together.
+func (a *FileDirectory) Prepares() string {
+	if a.Recurse || a.Clean {
+		return ""
+	}
+	return a.Name
+}
+
+// Look finds out whether the directory is right. It prepares nothing: what comes behind a new directory may be in it.
+func (a *FileDirectory) Look(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
+	w, err := a.wanted(h)
+	if err != nil {
+		return apply.Change{}, nil, err
+	}
+	info, err := at.Lstat()
+	if err != nil || !info.IsDir() || len(w.differs(info)) > 0 {
+		return apply.Change{Summary: "change"}, nil, nil // what it is, or what is wrong, Check says
+	}
+	return apply.Change{}, nil, nil
+}
+
 // below is what is to be done below the directory.
 func (a *FileDirectory) below(ctx context.Context, h *apply.Host, at *hostfile.Entry) (apply.Change, error) {
 	if !a.Clean && !a.Recurse {

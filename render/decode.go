@@ -288,8 +288,10 @@ func (d *decoder) any(n *yaml.Node) any {
 		return out
 	}
 	switch tag := n.ShortTag(); {
-	case d.apart && tag == "!!str" && (isOpaque(n) || kept(n.Value)):
+	case tag == "!!str" && d.apart && (isOpaque(n) || kept(n.Value)):
 		return opaque(n.Value)
+	case tag == "!!str": // as Load says, without its cost
+		return n.Value
 	case tag == "!!timestamp": // dates stay as they were written
 		return n.Value
 	case tag == "!!int" && len(n.Value) > 1 && n.Value[0] == '0': // so do modes: 0644 must not become 420

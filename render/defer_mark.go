@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,6 +40,12 @@ func fillMarks(text string, value func(number int) (string, error)) (string, err
 		out.WriteString(filled)
 		text = rest
 	}
+}
+
+// holdsPlaceholder reports a deferred action in a node or below it.
+func holdsPlaceholder(n *yaml.Node) bool {
+	n = resolve(n)
+	return waits(n.Value) || slices.ContainsFunc(n.Content, holdsPlaceholder)
 }
 
 // placeholders are the numbers of the deferred actions in a node and below it.

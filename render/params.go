@@ -163,7 +163,10 @@ func (p Params) Value() map[string]any {
 // Waits reports that the value that a path of keys and numbers leads to holds what other steps return, and is known only when its step
 // runs. Without a path it is about all parameters.
 func (p Params) Waits(at ...string) bool {
-	return len(placeholders(below(p.node(), at).value)) > 0
+	if len(at) == 0 { // asked of every step, more than once
+		return slices.ContainsFunc(p.pairs, func(e entry) bool { return holdsPlaceholder(e.key) || holdsPlaceholder(e.value) })
+	}
+	return holdsPlaceholder(below(p.node(), at).value)
 }
 
 // Mistake is a mistake in the value that a path of keys and numbers leads to, or as near to it as there is a place; with onKey it is the

@@ -162,10 +162,15 @@ func readJSON(path string, v any) error {
 }
 
 func writeJSON(path string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
+	data, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
+	return placeFile(path, data)
+}
+
+// placeFile replaces a file as a whole, with a line end behind the data, and makes its name durable.
+func placeFile(path string, data []byte) error {
 	if err := writeFile(path, append(data, '\n')); err != nil {
 		return err
 	}

@@ -28,8 +28,7 @@ type Journal struct {
 	done    map[string]doneLine
 	dirty   bool
 
-	managed     Managed
-	managedText []byte // as it is on disk
+	managed Managed
 }
 
 // journalLine is a line of journal.jsonl: the first names the run, the others a step's start or end.

@@ -84,3 +84,26 @@ func TestAbandon(t *testing.T) {
 		t.Errorf("it goes on with %s", run)
 	}
 }
+
+// TestSaveManaged: what is on disk is not written again, and what could not be written is written the next time.
+func TestSaveManaged(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "managed.json")
+	j := journal(t, dir)
+	j.Managed().Steps["a"] = "digest"
+	must(t, os.MkdirAll(filepath.Join(file, "in the way"), 0o700))
+	if err := j.SaveManaged(); err == nil {
+		t.Fatal("it could be written")
+	}
+	must(t, os.RemoveAll(file), j.SaveManaged())
+	before, err := os.Stat(file)
+	must(t, err)
+	j = journal(t, dir)
+	if j.Managed().Steps["a"] != "digest" {
+		t.Errorf("read %v", j.Managed())
+	}
+	must(t, j.SaveManaged())
+	if after, err := os.Stat(file); err != nil || !os.SameFile(before, after) {
+		t.Errorf("it was written again: %v", err)
+	}
+}

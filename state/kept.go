@@ -110,7 +110,7 @@ func (f ReportFile) Load(v any) error {
 
 // SaveReport keeps the report of a run. Older ones make room for it first.
 func SaveReport(dir, run string, report any, limits ReportLimits) (ReportFile, error) {
-	data, err := json.MarshalIndent(report, "", "  ")
+	data, err := json.Marshal(report)
 	if err != nil {
 		return ReportFile{}, err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"os"
 )
 
 // Managed is what the catalog of a node brought to it: how drift is told from a change by git, and what is no longer declared is found.
@@ -40,8 +41,6 @@ func (j *Journal) loadManaged() error {
 	if j.managed.Things == nil {
 		j.managed.Things = map[string]Thing{}
 	}
-	// Encoding cannot fail: it came from JSON.
-	j.managedText, _ = json.Marshal(j.managed)
 	return err
 }
 
@@ -51,11 +50,14 @@ func (j *Journal) Managed() *Managed { return &j.managed }
 // SaveManaged writes what is managed, whole and durable, unless that is on disk already.
 func (j *Journal) SaveManaged() error {
 	text, err := json.Marshal(j.managed)
-	if err != nil || bytes.Equal(text, j.managedText) {
+	if err != nil {
 		return err
 	}
-	j.managedText = text
-	if err := writeJSON(j.path("managed.json"), j.managed); err != nil {
+	path := j.path("managed.json")
+	if have, err := os.ReadFile(path); err == nil && bytes.Equal(bytes.TrimSpace(have), text) {
+		return nil
+	}
+	if err := placeFile(path, text); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil

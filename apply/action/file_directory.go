@@ -111,12 +111,12 @@ func (a *FileDirectory) Prepares() string {
 
 // Look finds out whether the directory is right. It prepares nothing: what comes behind a new directory may be in it.
 func (a *FileDirectory) Look(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
-	w, err := a.wanted(h)
+	w, err := a.Wanted(h)
 	if err != nil {
 		return apply.Change{}, nil, err
 	}
 	info, err := at.Lstat()
-	if err != nil || !info.IsDir() || len(w.differs(info)) > 0 {
+	if err != nil || !info.IsDir() || len(w.Differs(info)) > 0 {
 		return apply.Change{Summary: "change"}, nil, nil // what it is, or what is wrong, Check says
 	}
 	return apply.Change{}, nil, nil

@@ -21,10 +21,23 @@ func Diff(name string, old, new []byte) string {
 	if !isText(old) || !isText(new) {
 		return fmt.Sprintf("binary: %s -> %s\n", describe(old), describe(new))
 	}
-	diff := udiff.Unified(name+" (current)", name+" (desired)", string(old), string(new))
+	diff := unified(name, string(old), string(new))
 	lines := strings.SplitAfter(diff, "\n")
 	if len(lines) > maxDiffLines {
 		return strings.Join(lines[:maxDiffLines], "") + fmt.Sprintf("... %d more lines\n", len(lines)-maxDiffLines)
+	}
+	return diff
+}
+
+// unified is a unified diff. In a new file there is nothing to search for.
+func unified(name, old, new string) string {
+	was, shall := name+" (current)", name+" (desired)"
+	if old != "" || new == "" {
+		return udiff.Unified(was, shall, old, new)
+	}
+	diff, err := udiff.ToUnified(was, shall, "", []udiff.Edit{{New: new}}, udiff.DefaultContextLines)
+	if err != nil { // it would be a fault of the library
+		return err.Error() + "\n"
 	}
 	return diff
 }

@@ -7,6 +7,6 @@ import (
 
 // Cleartext reports that what is sent to a URL can be read on the way. What stays on this machine cannot.
 func Cleartext(u *url.URL) bool {
-	ip := net.ParseIP(u.Hostname())
-	return u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())
+	ip := net.ParseIP(u.Hostname()) // nil for a name, which is no loopback address
+	return u.Scheme == "http" && u.Hostname() != "localhost" && !ip.IsLoopback()
 }

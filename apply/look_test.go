@@ -3,8 +3,13 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/hostfile"
@@ -12,19 +17,56 @@ import (
 
 // looks counts how often it is compared with the host, and makes an empty file.
 type looks struct {
-	Name   string `yaml:"name,required"`
-	counts map[string]int
+	Name string `yaml:"name,required"`
+	log  *looked
+}
+
+// looked is what was done for files.
+type looked struct {
+	sync.Mutex
+	counts     map[string]int
+	open, most int // files that were prepared and have not their names yet
+	prepare    func() error
+}
+
+func (l *looked) count(what string) {
+	l.Lock()
+	defer l.Unlock()
+	switch l.counts[what]++; what {
+	case "prepare":
+		l.open++
+	case "place":
+		l.open--
+	}
+	l.most = max(l.most, l.open)
+}
+
+// files are steps that make files below the lab's root.
+func (l *lab) files() *looked {
+	log := &looked{counts: map[string]int{}}
+	l.more = []apply.Spec{{Name: "t.look", New: func() apply.Action { return &looks{log: log} }}}
+	return log
+}
+
+// file is a step that makes a file of its name.
+func file(name string, more ...string) string {
+	return strings.Join(append([]string{"{name: " + name + ", action: t.look, parameters: {name: /" + name + "}"}, more...), ", ") + "}"
 }
 
 func (a *looks) Prepares() string { return a.Name }
 
 func (a *looks) Look(_ *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
-	a.counts["look"]++
+	a.log.count("look")
 	if at.Exists() {
 		return apply.Change{}, nil, nil
 	}
 	return apply.Change{Summary: "create"}, func(context.Context) (*apply.Prepared, error) {
-		a.counts["prepare"]++
+		a.log.count("prepare")
+		if prepare := a.log.prepare; prepare != nil {
+			if err := prepare(); err != nil {
+				return nil, err
+			}
+		}
 		if filepath.Base(a.Name) == "bad" {
 			return nil, errors.New("no room")
 		}
@@ -32,17 +74,17 @@ func (a *looks) Look(_ *apply.Host, at *hostfile.Entry) (apply.Change, apply.Pre
 		if err != nil {
 			return nil, err
 		}
-		return &apply.Prepared{New: c, Place: c.PlaceUnsynced, Drop: c.Drop}, nil
+		return &apply.Prepared{New: c, Drop: c.Drop, Place: func() error { a.log.count("place"); return c.PlaceUnsynced() }}, nil
 	}, nil
 }
 
 func (a *looks) Check(context.Context, *apply.Host) (apply.Change, error) {
-	a.counts["check"]++
+	a.log.count("check")
 	return apply.Change{}, nil
 }
 
 func (a *looks) Apply(context.Context, *apply.Host, apply.Change) (apply.Output, error) {
-	a.counts["apply"]++
+	a.log.count("apply")
 	return apply.Output{}, nil
 }
 
@@ -53,13 +95,10 @@ func (a *looks) Manages() []apply.Resource {
 // TestLookedAtOnce: a step of a group is compared with the host once, in one directory that stays open until its file has its name. One that cannot
 // be prepared fails alone.
 func TestLookedAtOnce(t *testing.T) {
-	l, counts := newLab(t), map[string]int{}
+	l := newLab(t)
 	l.root = t.TempDir()
-	l.more = []apply.Spec{{Name: "t.look", New: func() apply.Action { return &looks{counts: counts} }}}
-	looked := func(name string) string {
-		return "{name: " + name + ", action: t.look, parameters: {name: /" + name + "}}"
-	}
-	steps := one(looked("a"), looked("bad"), looked("b"))
+	log := l.files()
+	counts, steps := log.counts, one(file("a"), file("bad"), file("b"))
 	for _, c := range []struct {
 		want          string
 		look, prepare int
@@ -72,5 +111,55 @@ func TestLookedAtOnce(t *testing.T) {
 		if counts["look"] != c.look || counts["prepare"] != c.prepare || counts["check"]+counts["apply"] > 0 {
 			t.Errorf("%s: %v", c.want, counts)
 		}
+	}
+}
+
+// TestGroupIsBounded: so many files become durable together, and not one more.
+func TestGroupIsBounded(t *testing.T) {
+	l := newLab(t)
+	l.root = t.TempDir()
+	log := l.files()
+	var steps []string
+	for i := range 300 {
+		steps = append(steps, file(fmt.Sprintf("f%d", i)))
+	}
+	if r := l.run(one(steps...)); r.Counts[apply.Changed] != len(steps) || log.most != 256 {
+		t.Errorf("%v, %d files at once, want 256", r.Counts, log.most)
+	}
+}
+
+// TestBehindAGroup: what stands behind files in the order of the file starts when they have their names, or when there was nothing to change.
+func TestBehindAGroup(t *testing.T) {
+	l := newLab(t)
+	l.root = t.TempDir()
+	l.files()
+	l.onApply = func(name string) {
+		for _, file := range []string{"a", "b"} {
+			if _, err := os.Stat(filepath.Join(l.root, file)); err != nil {
+				t.Errorf("%s runs before the file has its name: %v", name, err)
+			}
+		}
+	}
+	steps := one(file("a"), file("b"), cmds("c", "runOptions: {runs: always}"))
+	l.want(l.run(steps), "a changed, b changed, c changed")
+	l.want(l.run(steps), "a ok, b ok, c changed")
+}
+
+// TestBesideAGroup: where the order is free, a step that cannot belong to a group does not wait for it.
+func TestBesideAGroup(t *testing.T) {
+	l, ran := newLab(t), make(chan struct{})
+	l.root = t.TempDir()
+	l.onApply = func(string) { close(ran) }
+	l.files().prepare = func() error {
+		select {
+		case <-ran:
+			return nil
+		case <-time.After(20 * time.Second):
+			return errors.New("the other step has not run")
+		}
+	}
+	r := l.run(jobs{{"a", "runOptions: {ordering: justdoit}\n" + list(file("a"), cmds("b"))}})
+	if r.Counts[apply.Changed] != 2 {
+		t.Errorf("%s: %s", outcomes(r), r.Why())
 	}
 }

@@ -66,3 +66,16 @@ func TestKept(t *testing.T) {
 		})
 	}
 }
+
+// TestKeptOutOfReach: what cannot be reached is not taken for what it was, and is not said to be put back.
+func TestKeptOutOfReach(t *testing.T) {
+	h := &Host{Root: t.TempDir()}
+	if err := os.Symlink("loop", filepath.Join(h.Root, "loop")); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []kept{{Path: "/loop/x", None: true}, {Path: "/loop/x", Link: "y"}, {Path: "/loop/x", File: "z", Mode: 0o644}} {
+		if err := one.putBack(h); err == nil || one.still(h) {
+			t.Errorf("%+v: put back: %v, as it was: %v", one, err, one.still(h))
+		}
+	}
+}

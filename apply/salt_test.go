@@ -160,6 +160,7 @@ func TestSaltTable(t *testing.T) {
 		{"listen: [a]", "a=ok", "ok", apply.OK, not},
 		{"listen: [a]", "a=fail", "ok", apply.OK, not},
 		{"listen: [a, b]", "a=change b=change", "ok", apply.OK, "s!"}, // once
+		{"listen: [a]", "a=change", "fail", apply.Failed, ran},
 		{"prereq: [a]", "a=change", "change", apply.Changed, ran},
 		{"prereq: [a]", "a=ok", "change", apply.Skipped, not},
 		{"prereq: [a]", "a=skip", "change", apply.Skipped, not},

@@ -24,15 +24,15 @@ var byPath = map[string][]string{
 
 // mayByPath are the files that use them, and where: in directories that only root can change.
 var mayByPath = map[string]string{
-	"apply/orphan.go":                 "notes in the state directory",
-	"apply/private.go":                "a directory of its own with mode 0700, which it made",
-	"apply/restore.go":                "the index of kept files in the state directory",
-	"apply/action/extension_store.go": "fetched extensions in the state directory",
-	"apply/action/mount.go":           "the mount point that the same step made",
-	"apply/action/mount_live.go":      "a missing mount point: mount(8) itself takes a path",
-	"apply/action/pkg_apt_lists.go":   "/var/lib/apt/lists",
-	"apply/action/ssh_files.go":       "a home, whose owner is checked when it is open; what is in it is used through the open directory",
-	"apply/action/sysctl.go":          "/proc/sys",
+	"apply/orphan.go":                   "notes in the state directory",
+	"apply/private.go":                  "a directory of its own with mode 0700, which it made",
+	"apply/restore.go":                  "the index of kept files in the state directory",
+	"apply/action/extension/store.go":   "fetched extensions in the state directory",
+	"apply/action/mount/mounted.go":     "the mount point that the same step made",
+	"apply/action/mount/live.go":        "a missing mount point: mount(8) itself takes a path",
+	"apply/action/pkg/apt_lists.go":     "/var/lib/apt/lists",
+	"apply/action/account/ssh_files.go": "a home, whose owner is checked when it is open; what is in it is used through the open directory",
+	"apply/action/system/sysctl.go":     "/proc/sys",
 }
 
 // TestFilesByDescriptor: nothing in apply changes a file by path, but what is listed.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/extension"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
@@ -111,7 +112,7 @@ func (p *pull) bind(ctx context.Context, repo *render.Repository, v *state.Versi
 	if err != nil {
 		return nil, err
 	}
-	extensions, mistakes := action.LoadExtensions(repo, action.All())
+	extensions, mistakes := extension.Load(repo, action.All())
 	if err := mistakes.Err(); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/extension"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
@@ -32,6 +33,7 @@ type elsewhereError struct {
 }
 
 func (e *elsewhereError) Error() string { return e.mistakes.Error() }
+
 func (e *elsewhereError) Unwrap() error { return e.mistakes }
 
 // notProposed says why this node does not propose a version.
@@ -259,7 +261,7 @@ func (p *pull) judge(ctx context.Context, v *state.Version) (*judge, error) {
 	if err != nil {
 		return nil, err
 	}
-	extensions, _ := action.LoadExtensions(repo, action.All()) // what is wrong there is wrong for this node as well
+	extensions, _ := extension.Load(repo, action.All()) // what is wrong there is wrong for this node as well
 	specs := slices.Concat(p.actions, extensions.Specs())
 	return &judge{store: p.store, repo: repo, specs: specs, here: p.input(ctx, v)}, nil
 }

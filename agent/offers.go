@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/offer"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -116,7 +116,7 @@ func (p *pull) check(ctx context.Context, v *state.Version, report *apply.Report
 		if o.Instance().Address == "" {
 			continue
 		}
-		if err := action.CheckService(ctx, p.host(v.ID), o); err != nil {
+		if err := offer.Check(ctx, p.host(v.ID), o); err != nil {
 			broken[o.Name] = err.Error()
 			p.warnOnce(fmt.Errorf("service %s is not ready: %w", o.Name, err))
 		}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/offer"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -44,7 +44,7 @@ func (a *Agent) recheck(ctx context.Context, store *state.Store, c recheck) {
 		case <-tick.C:
 		}
 		why := ""
-		if err := action.CheckService(ctx, c.host, c.offer); err != nil {
+		if err := offer.Check(ctx, c.host, c.offer); err != nil {
 			why = err.Error()
 		}
 		if ctx.Err() != nil { // the next pull asks: what was cut off tells nothing

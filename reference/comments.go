@@ -154,7 +154,7 @@ func (c comments) ofField(owner reflect.Type, field, name string) string {
 
 func typeName(t reflect.Type) string { return path.Base(t.PkgPath()) + "." + t.Name() }
 
-// renamed is a comment that begins with a Go name in the words of a reader: "FileManaged is a file" is "file.managed is a file".
+// renamed is a comment that begins with a Go name in the words of a reader: "Managed is a file" is "file.managed is a file".
 func renamed(text, from, to string) string {
 	if rest, ok := strings.CutPrefix(text, from+": "); ok {
 		return rest

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/extension"
 	"github.com/pullet/pullet/render"
 )
 
@@ -76,7 +77,7 @@ func TestBadManifests(t *testing.T) {
 		schema("{maximum: .nan}"):                                                            "extensions/it.yaml:4:13: parameters: no valid JSON Schema: ",
 	} {
 		files := fstest.MapFS{"extensions/it": {Data: []byte(script)}, "extensions/it.yaml": {Data: []byte(text)}}
-		_, errs := action.LoadExtensions(render.Open(render.Layer{Name: "main", FS: files}), action.All())
+		_, errs := extension.Load(render.Open(render.Layer{Name: "main", FS: files}), action.All())
 		if len(errs) == 0 || !strings.HasPrefix(errs[0].Error(), want) {
 			t.Errorf("%.80s\n got %.300v\nwant %s", text, errs, want)
 		}

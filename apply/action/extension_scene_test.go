@@ -15,6 +15,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/extension"
 	"github.com/pullet/pullet/render"
 )
 
@@ -60,7 +61,7 @@ func (s *scene) bindLayers(layers ...fs.FS) (*apply.Program, error) {
 		all = append(all, render.Layer{Name: fmt.Sprintf("repo%d", i+1), FS: l})
 	}
 	repo := render.Open(all...)
-	extensions, mistakes := action.LoadExtensions(repo, action.All())
+	extensions, mistakes := extension.Load(repo, action.All())
 	if err := mistakes.Err(); err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/file"
 )
 
 // TestKeptAttributes: the users' attributes and the access list of a file outlive its content, and a new one has none of its directory.
@@ -87,9 +87,9 @@ func TestUnreadable(t *testing.T) {
 		}
 	}
 	content := "x"
-	file, below := &action.FileManaged{Name: "/f", Content: &content, Replace: true}, &action.FileManaged{Name: "/d/f", Content: &content, Replace: true}
-	line := &action.FileLine{Editing: action.Editing{Name: "/f"}, Line: "x"}
-	for _, err := range []error{file.Bind(apply.Binding{}), below.Bind(apply.Binding{}), line.Bind(apply.Binding{})} {
+	whole, below := &file.Managed{Name: "/f", Content: &content, Replace: true}, &file.Managed{Name: "/d/f", Content: &content, Replace: true}
+	line := &file.Line{Editing: file.Editing{Name: "/f"}, Line: "x"}
+	for _, err := range []error{whole.Bind(apply.Binding{}), below.Bind(apply.Binding{}), line.Bind(apply.Binding{})} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func TestUnreadable(t *testing.T) {
 		if err := syscall.Setfsuid(65534); err != nil {
 			t.Error(err)
 		}
-		for _, a := range []checked{file, below, line, &action.FileAbsent{Name: "/d/f"}} {
+		for _, a := range []checked{whole, below, line, &file.Absent{Name: "/d/f"}} {
 			if c, err := a.Check(context.Background(), s.host()); !errors.Is(err, fs.ErrPermission) {
 				t.Errorf("%T: %q %v, want permission denied", a, c.Summary, err)
 			}

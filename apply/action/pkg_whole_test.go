@@ -11,6 +11,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/pkg"
 	"github.com/pullet/pullet/render"
 )
 
@@ -187,9 +188,9 @@ func TestPackagesTogether(t *testing.T) {
 	for _, params := range []string{"name: pullet-hello, version: '1.0'", "name: pullet-conf, refresh: true", "pkgs: [pullet-hello, pullet-web=1.0]", "name: pullet-broken"} {
 		all = append(all, packages(t, params))
 	}
-	first, _ := all[0].(*action.PkgInstalled)
+	first, _ := all[0].(*pkg.Installed)
 	for _, one := range all {
-		if other, _ := one.(*action.PkgInstalled); other.Join() != first.Join() || first.Join() == "" {
+		if other, _ := one.(*pkg.Installed); other.Join() != first.Join() || first.Join() == "" {
 			t.Errorf("join %q and %q, want the same", other.Join(), first.Join())
 		}
 	}
@@ -216,13 +217,13 @@ func TestPackagesTogether(t *testing.T) {
 }
 
 // packages is a bound step.
-func packages(t *testing.T, params string) *action.PkgInstalled {
+func packages(t *testing.T, params string) *pkg.Installed {
 	t.Helper()
 	for _, spec := range action.All() {
 		if spec.Name != "pkg.installed" {
 			continue
 		}
-		act, _ := spec.New().(*action.PkgInstalled)
+		act, _ := spec.New().(*pkg.Installed)
 		if err := render.DecodeFile("it", []byte("{"+params+"}"), act); err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/offer"
 	"github.com/pullet/pullet/render"
 )
 
@@ -57,7 +57,7 @@ func TestCheckService(t *testing.T) {
 			t.Fatal(c.check, err)
 		}
 		s := newScene(t)
-		err = action.CheckService(context.Background(), s.options().Host, offers[0])
+		err = offer.Check(context.Background(), s.options().Host, offers[0])
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.check, err, c.want)
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/extension"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
 )
@@ -28,7 +29,7 @@ func (a *app) graphCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			extensions, mistakes := action.LoadExtensions(repo, action.All())
+			extensions, mistakes := extension.Load(repo, action.All())
 			if err := mistakes.Err(); err != nil {
 				return err
 			}

@@ -257,17 +257,21 @@ func TestLabContract(t *testing.T) {
 	if out, err := lab(t, name, "up", "host1", "host2"); err != nil {
 		t.Fatalf("up: %v\n%s", err, out)
 	}
-	for host, tests := range map[string]string{
-		"host1": "^(TestContract|TestCheckedActions|TestCancelledBefore)$", "host2": "^Test(Package|Service).*$",
+	type tests struct{ of, named string }
+	for host, all := range map[string][]tests{
+		"host1": {{"./apply/action", "^(TestContract|TestCheckedActions|TestCancelledBefore)$"}},
+		"host2": {{"./apply/action", "^Test(Package|Service).*$"}, {"./apply/action/systemd", "^TestService.*$"}},
 	} {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()
-			out, err := lab(t, name, "gotest", host, "./apply/action", "-test.v", "-test.run", tests)
-			if err != nil {
-				t.Errorf("on the host: %v\n%s", err, out)
-			}
-			if whole := wholeTests(t, out); whole == 0 {
-				t.Errorf("nothing ran on a whole host:\n%s", out)
+			for _, these := range all {
+				out, err := lab(t, name, "gotest", host, these.of, "-test.v", "-test.run", these.named)
+				if err != nil {
+					t.Errorf("%s on the host: %v\n%s", these.of, err, out)
+				}
+				if whole := wholeTests(t, out); whole == 0 {
+					t.Errorf("%s: nothing ran on a whole host:\n%s", these.of, out)
+				}
 			}
 		})
 	}

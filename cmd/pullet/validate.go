@@ -14,6 +14,7 @@ import (
 	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/extension"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
 )
@@ -96,7 +97,7 @@ func validate(ctx context.Context, repo *render.Repository, only string, factFil
 	for i := range hosts {
 		hosts[i].Context = ctx
 	}
-	extensions, wrong := action.LoadExtensions(repo, action.All())
+	extensions, wrong := extension.Load(repo, action.All())
 	specs := append(action.All(), extensions.Specs()...)
 	mistakes, more, err := validateHosts(repo, hosts, view, own, specs, only == "")
 	if err == nil && len(more) > 0 { // what jobs publish is known now, and others may read it

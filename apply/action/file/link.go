@@ -1,0 +1,216 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
+	"github.com/pullet/pullet/apply/hostfile"
+)
+
+// Symlink is a symbolic link to this target. The target need not exist.
+//
+// Example:
+//
+//	steps:
+//	  - name: time zone
+//	    action: file.symlink
+//	    parameters: {name: /etc/localtime, target: ../usr/share/zoneinfo/Europe/Berlin}
+type Symlink struct {
+	Name     string `yaml:"name,required"`   // absolute path of the link
+	Target   string `yaml:"target,required"` // what it says, absolute or relative
+	Force    bool   `yaml:"force"`           // replace a regular file that stands there
+	Owner    string `yaml:"owner"`           // of the link itself: name or number
+	Group    string `yaml:"group"`           // of the link itself: name or number
+	MakeDirs bool   `yaml:"makeDirs"`        // make missing parents, mode 0755
+}
+
+// Bind checks the parameters.
+func (a *Symlink) Bind(apply.Binding) error {
+	if a.Target == "" {
+		return apply.BadParam("target", "is empty")
+	}
+	return apply.AbsPath("name", a.Name)
+}
+
+// Manages is the link.
+func (a *Symlink) Manages() []apply.Resource { return []apply.Resource{apply.FileResource(a.Name)} }
+
+// Check compares what the link says, and its owner.
+func (a *Symlink) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
+	w, err := a.owners().Wanted(h)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	at, err := h.Entry(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	defer at.Close()
+	info, err := at.Lstat()
+	switch {
+	case hostfile.NotThere(err):
+		return apply.Change{Summary: "create, to " + a.Target, Lacks: place.Lacks(a.Name, at, a.MakeDirs)}, nil
+	case err != nil:
+		return apply.Change{}, err
+	case info.Mode()&fs.ModeSymlink == 0 && (!a.Force || info.IsDir()):
+		return apply.Change{}, fmt.Errorf("%s is there and is no symbolic link: use force: true for a file, file.absent for a directory", a.Name)
+	case info.Mode()&fs.ModeSymlink == 0:
+		return apply.Change{Summary: "replace a file by a link to " + a.Target}, nil
+	}
+	have, err := at.Readlink()
+	if err != nil {
+		return apply.Change{}, err
+	}
+	differs := w.Differs(info)
+	if have != a.Target {
+		differs = append([]string{"target " + have + " -> " + a.Target}, differs...)
+	}
+	return apply.Change{Summary: strings.Join(differs, ", ")}, nil
+}
+
+func (a *Symlink) owners() place.Permissions {
+	return place.Permissions{Owner: a.Owner, Group: a.Group}
+}
+
+// Apply makes the link under another name and renames it into place. What is not said of its owner stays as it was.
+func (a *Symlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	w, err := a.owners().Wanted(h)
+	if err := errors.Join(err, w.Known()); err != nil {
+		return apply.Output{}, err
+	}
+	at, err := h.Entry(a.Name)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	defer at.Close()
+	if err := place.MakeParents(a.Name, at, a.MakeDirs); err != nil {
+		return apply.Output{}, err
+	}
+	if old, err := at.Lstat(); err == nil && old.Mode()&fs.ModeSymlink != 0 {
+		st, _ := hostfile.Stat(old)
+		w.UID, w.GID = or(w.UID, int(st.Uid)), or(w.GID, int(st.Gid))
+	}
+	if err := at.Symlink(a.Target, w.UID, w.GID); err != nil {
+		return apply.Output{}, err
+	}
+	return apply.Output{}, at.SyncDir()
+}
+
+// or is a number, or another where it says nothing.
+func or(id, other int) int {
+	if id < 0 {
+		return other
+	}
+	return id
+}
+
+// Absent removes a file, a link, or a directory with everything in it. A link is removed, never what it names. A directory in which
+// something is mounted is not: what is mounted may be anything.
+//
+// Example:
+//
+//	steps:
+//	  - name: no old configuration
+//	    action: file.absent
+//	    parameters: {name: /etc/app/old.conf}
+type Absent struct {
+	Name      string `yaml:"name,required"` // absolute path, at least two levels deep
+	OnlyEmpty bool   `yaml:"onlyEmpty"`     // leave a directory that is not empty
+	Backup    bool   `yaml:"backup"`        // keep a file that is removed, in the state directory
+}
+
+// Bind refuses to remove a top-level directory.
+func (a *Absent) Bind(apply.Binding) error {
+	if err := apply.AbsPath("name", a.Name); err != nil {
+		return err
+	}
+	if strings.Count(filepath.Clean(a.Name), "/") < 2 {
+		return apply.BadParam("name", "%s is too near the root to be removed", a.Name)
+	}
+	return nil
+}
+
+// Check looks whether something is there.
+func (a *Absent) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
+	at, err := h.Entry(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	defer at.Close()
+	info, err := at.Lstat()
+	switch {
+	case hostfile.NotThere(err) || h.Goes(a.Name):
+		return apply.Change{}, nil
+	case err != nil:
+		return apply.Change{}, err
+	case !info.IsDir():
+		return apply.Change{Summary: "remove", Removes: []string{a.Name}}, nil
+	}
+	dir, err := at.Dir()
+	if err != nil {
+		return apply.Change{}, err
+	}
+	defer dir.Close()
+	if a.OnlyEmpty {
+		inside, err := dir.Names()
+		inside = slices.DeleteFunc(inside, func(name string) bool { return h.Goes(filepath.Join(a.Name, name)) })
+		if err != nil || len(inside) > 0 {
+			return apply.Change{}, err
+		}
+		return apply.Change{Summary: "remove the empty directory", Removes: []string{a.Name}}, nil
+	}
+	return apply.Change{Summary: "remove the directory and what is in it", Removes: []string{a.Name}}, a.noMounts(ctx, at, dir)
+}
+
+// noMounts reports a mount point at a directory or below it.
+func (a *Absent) noMounts(ctx context.Context, at *hostfile.Entry, dir *hostfile.Dir) error {
+	one := func(rel string, e *hostfile.Entry) error {
+		if mounted, err := e.IsMount(); err != nil || !mounted {
+			return err
+		}
+		return fmt.Errorf("%s is a mount point: unmount it first", filepath.Join(a.Name, rel))
+	}
+	if err := one(".", at); err != nil {
+		return err
+	}
+	return dir.Walk(ctx, func(rel string, e *hostfile.Entry, info hostfile.Info) error {
+		if !info.IsDir() {
+			return nil
+		}
+		return one(rel, e)
+	})
+}
+
+// Apply removes what is there.
+func (a *Absent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	change, err := a.Check(ctx, h)
+	if err != nil || change.Empty() {
+		return apply.Output{}, err
+	}
+	at, err := h.Entry(a.Name)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	defer at.Close()
+	if info, err := at.Lstat(); err == nil && info.Mode().IsRegular() && a.Backup {
+		if _, err := place.Backup(h, a.Name, at); err != nil {
+			return apply.Output{}, err
+		}
+	}
+	if a.OnlyEmpty { // something may be in it by now
+		err = at.Remove()
+	} else {
+		err = at.RemoveAll(ctx)
+	}
+	if err != nil {
+		return apply.Output{}, err
+	}
+	return apply.Output{}, at.SyncDir()
+}

@@ -1,0 +1,179 @@
+package file
+
+import (
+	"context"
+	"path"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/place"
+	"github.com/pullet/pullet/apply/hostfile"
+)
+
+// Managed is a regular file with this content, owner and mode. It is replaced as a whole, by a rename: readers see the old
+// file or the new one. Without content, source, data and from only the owner and mode of an existing file are managed, and a missing one
+// is made empty. A file that is replaced keeps what is not said: owner, mode, access list, labels and the users' attributes.
+//
+// A source at an address is fetched when the file has another digest than the one that is given; comparing needs no network.
+//
+// With recurse the source is a directory: all that is below it is put below name. Files of the repository that can be executed become
+// executable; a mode without x gets it for them, and for directories wherever it has r.
+//
+// What something is mounted on, such as /etc/hosts in a container, cannot be renamed over. It is written in place, which is not atomic:
+// its old content is kept in the state directory until the new one is on disk, and is put back when writing fails.
+//
+// Example:
+//
+//	steps:
+//	  - name: sshd
+//	    action: file.managed
+//	    parameters:
+//	      name: /etc/ssh/sshd_config.d/fleet.conf
+//	      content: |
+//	        PermitRootLogin no
+//	        Banner "{{ server.name }}"
+//	      mode: 0600
+//	      validate: sshd -t -f %s
+//	  - name: daemon
+//	    action: file.managed
+//	    parameters:
+//	      name: /etc/docker/daemon.json
+//	      data: {log-driver: journald, live-restore: true}
+//	  - name: tool
+//	    action: file.managed
+//	    parameters:
+//	      name: /usr/local/bin/tool
+//	      source: https://downloads.example.org/tool-1.2
+//	      digest: sha256:1b4f0e9851971998e732078544c96b36c3d01cedf7caa332359d6f1d83567014
+//	      mode: 0755
+type Managed struct {
+	Name            string   `yaml:"name,required"`                // absolute path
+	Content         *string  `yaml:"content"`                      // the text itself
+	Source          string   `yaml:"source"`                       // a file below files/ of the repository, or an address (https://...); with recurse a directory below files/
+	Digest          string   `yaml:"digest"`                       // of what an address serves: sha256:...
+	Data            any      `yaml:"data"`                         // values that are written in a format, keys sorted
+	Format          string   `yaml:"format" words:"json yaml ini"` // of data; default: what the name ends in
+	From            []Shared `yaml:"from"`                         // what steps with file.content returned; they have to run before
+	Template        bool     `yaml:"template"`                     // execute the source as a template
+	Replace         bool     `yaml:"replace"`                      // false: write the content only where nothing is there yet
+	Recurse         bool     `yaml:"recurse"`                      // put a directory with all that is below it
+	place.TreeModes `yaml:",inline"`
+	Cleaning        `yaml:",inline"`
+	place.Placing   `yaml:",inline"`
+
+	want place.Content
+	tree *fileTree // with recurse, or from a step that read a directory
+}
+
+// Bind reads the content: what is wrong with it is known before the node is touched.
+func (a *Managed) Bind(b apply.Binding) error {
+	if err := apply.AbsPath("name", a.Name); err != nil {
+		return err
+	}
+	for _, check := range []func() error{a.Placing.CheckParams, a.TreeModes.CheckModes, a.excluded} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	if err := a.read(b); err != nil {
+		return err
+	}
+	if a.tree == nil {
+		return nil
+	}
+	if a.Validate != "" {
+		return apply.BadParam("validate", "a directory has no single candidate: check it in a cmd.run step that follows")
+	}
+	return a.Cleaning.bind(b, a.Name)
+}
+
+// Manages is the file, or with recurse all that is below it.
+func (a *Managed) Manages() []apply.Resource {
+	if a.tree == nil {
+		return []apply.Resource{apply.FileResource(a.Name)}
+	}
+	var out []apply.Resource
+	for _, dir := range append([]string{"."}, a.tree.dirs...) {
+		out = append(out, apply.FileResource(path.Join(a.Name, dir)))
+	}
+	for _, f := range a.tree.files {
+		out = append(out, apply.FileResource(path.Join(a.Name, f.path)))
+	}
+	return out
+}
+
+// Check compares content, owner and mode.
+func (a *Managed) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
+	if a.tree != nil {
+		t, err := a.inPlace(h)
+		if err != nil {
+			return apply.Change{}, err
+		}
+		defer t.close()
+		return t.check()
+	}
+	at, err := h.Entry(a.Name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	defer at.Close()
+	change, _, err := a.Look(h, at)
+	return change, err
+}
+
+// Apply writes what is missing or different.
+func (a *Managed) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	if a.tree != nil {
+		t, err := a.inPlace(h)
+		if err != nil {
+			return apply.Output{}, err
+		}
+		defer t.close()
+		return apply.Output{}, t.apply(ctx)
+	}
+	at, err := h.Entry(a.Name)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	defer at.Close()
+	one, err := a.one(h, at)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	return apply.Output{}, one.Apply(ctx, h, a.Placing)
+}
+
+// Prepares is the path of a single file whose content is at hand and that nothing else has to look at before it is replaced.
+func (a *Managed) Prepares() string {
+	if a.tree != nil || a.want.Remote != nil || a.Validate != "" || a.Backup {
+		return ""
+	}
+	return a.Name
+}
+
+// Look compares content, owner and mode of a single file. What is prepared is the new file beside its place.
+func (a *Managed) Look(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
+	one, err := a.one(h, at)
+	if err != nil {
+		return apply.Change{}, nil, err
+	}
+	is, err := one.Check()
+	if is.Content {
+		is.Lacks = place.Lacks(a.Name, at, a.MakeDirs)
+	}
+	return is.Change, func(ctx context.Context) (*apply.Prepared, error) {
+		c, err := one.Candidate(ctx, h, a.Placing, is)
+		switch {
+		case err != nil:
+			return nil, err
+		case c == nil:
+			return &apply.Prepared{Place: func() error { return one.Wanted.Set(at) }, Drop: func() {}}, nil
+		}
+		return &apply.Prepared{New: c.Candidate, Place: c.Put, Drop: c.Drop}, nil
+	}, err
+}
+
+// one is the file of an action without a tree.
+func (a *Managed) one(h *apply.Host, at *hostfile.Entry) (place.File, error) {
+	w, err := a.Wanted(h)
+	return place.File{Name: a.Name, At: at, Want: a.want, Wanted: w, Keep: !a.Replace}, err
+}

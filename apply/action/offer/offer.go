@@ -1,0 +1,13 @@
+// Package offer tells the fleet which services this host offers, and waits for those of others.
+package offer
+
+import "github.com/pullet/pullet/apply"
+
+// Actions lists the actions of this package in the order of the documentation.
+func Actions() []apply.Spec {
+	return []apply.Spec{
+		{Name: "service.publish", Summary: "this host's instance of a service, known to the fleet", New: func() apply.Action { return &Publish{} }},
+		{Name: "service.withdraw", Summary: "no instance of a service on this host", New: func() apply.Action { return &Withdraw{} }},
+		{Name: "service.wait", Summary: "wait until enough hosts offer a service", Passive: true, New: func() apply.Action { return &Wait{} }},
+	}
+}

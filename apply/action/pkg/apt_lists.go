@@ -1,0 +1,185 @@
+package pkg
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+)
+
+// aptLists is where apt keeps the package lists. The time of the directory is that of the last complete refresh: apt itself does not
+// note one that found nothing new.
+const aptLists = "/var/lib/apt/lists"
+
+// refreshed is when all lists were fetched for the last time, by us or by the system's own timer.
+func (a apt) refreshed() (time.Time, error) {
+	dir, err := a.h.Resolve(aptLists)
+	if err != nil {
+		return time.Time{}, err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return time.Time{}, err
+	}
+	var last time.Time
+	for _, e := range entries {
+		if e.Type().IsRegular() && e.Name() != "lock" { // there are lists
+			last = modified(dir)
+		}
+	}
+	stamp, err := a.h.Resolve("/var/lib/apt/periodic/update-success-stamp")
+	if err != nil || last.IsZero() {
+		return last, err
+	}
+	if t := modified(stamp); t.After(last) {
+		last = t
+	}
+	return last, nil
+}
+
+// modified is when a file changed; the zero time where there is none.
+func modified(path string) time.Time {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+// refresh fetches all lists. One that cannot be fetched is an error, although apt goes on with an old one.
+func (a apt) refresh(ctx context.Context) error {
+	began := time.Now()
+	if err := a.update(ctx); err != nil {
+		return err
+	}
+	dir, err := a.h.Resolve(aptLists)
+	if err != nil {
+		return err
+	}
+	return os.Chtimes(dir, began, began)
+}
+
+func (a apt) update(ctx context.Context, more ...string) error {
+	out, err := a.get(ctx, "", append([]string{"update", "-o", "APT::Update::Error-Mode=any"}, more...)...)
+	switch {
+	case err != nil:
+		return err
+	case out.ExitCode != 0 || strings.Contains(out.StdErr, "Failed to fetch"):
+		return &packageError{aptSays(out), aptBusy(out)}
+	}
+	return nil
+}
+
+// try fetches the lists of one repository. Those of the others stay, and so does the time at which all of them were fetched.
+func (a apt) try(ctx context.Context, _, file string) error {
+	dir, err := a.h.Resolve(aptLists)
+	if err != nil {
+		return err
+	}
+	before, came := modified(dir), entryNames(filepath.Join(dir, "partial"))
+	err = a.update(ctx, "-o", "Dir::Etc::sourcelist="+file, "-o", "Dir::Etc::sourceparts=-", "-o", "APT::Get::List-Cleanup=0")
+	if err != nil { // what apt fetched and refused stays there until it is fetched again
+		for name := range entryNames(filepath.Join(dir, "partial")) {
+			if !came[name] {
+				err = allErrors(err, os.RemoveAll(filepath.Join(dir, "partial", name)))
+			}
+		}
+	}
+	if !before.IsZero() {
+		err = errors.Join(err, os.Chtimes(dir, before, before))
+	}
+	return err
+}
+
+// entryNames are the names in a directory; none where it cannot be read.
+func entryNames(dir string) map[string]bool {
+	out := map[string]bool{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return out
+	}
+	for _, e := range entries {
+		out[e.Name()] = true
+	}
+	return out
+}
+
+func (a apt) candidates(ctx context.Context, names []string) (map[string]string, error) {
+	out, err := a.ask(ctx, append([]string{"apt-cache", "policy"}, names...)...)
+	if err != nil {
+		return nil, err
+	}
+	if out.ExitCode != 0 {
+		return nil, fmt.Errorf("apt-cache policy: %s", aptSays(out))
+	}
+	return aptCandidates(out.StdOut), nil
+}
+
+// aptCandidates reads what apt-cache policy prints: a package at the margin, what is known of it below.
+func aptCandidates(text string) map[string]string {
+	out := map[string]string{}
+	name := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if !strings.HasPrefix(line, " ") {
+			name = strings.TrimSuffix(line, ":")
+			continue
+		}
+		if version, ok := strings.CutPrefix(line, "  Candidate: "); ok && version != "(none)" {
+			out[name] = version
+		}
+	}
+	return out
+}
+
+// aptNews reads what apt-get -s prints: "Inst bash [5.1] (5.2 Debian:12 [amd64])", "Remv bash [5.1]".
+func aptNews(text string) []pkgNews {
+	var out []pkgNews
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 2 || f[0] != "Inst" && f[0] != "Remv" {
+			continue
+		}
+		n := pkgNews{name: f[1]}
+		for _, word := range f[2:] {
+			if inner, ok := strings.CutPrefix(word, "("); ok {
+				n.new = strings.TrimSuffix(inner, ")")
+				break
+			}
+			if strings.HasPrefix(word, "[") && n.old == "" {
+				n.old = strings.Trim(word, "[]")
+			}
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+// known are the names of the packages in the lists that begin like a name.
+func (a apt) known(ctx context.Context, name string) ([]string, error) {
+	out, err := a.ask(ctx, "apt-cache", "pkgnames", name[:min(2, len(name))])
+	return strings.Fields(out.StdOut), err
+}
+
+// versions are those of a package in the lists, newest first.
+func (a apt) versions(ctx context.Context, name string) ([]string, error) {
+	out, err := a.ask(ctx, "apt-cache", "madison", name)
+	var list []string
+	for line := range strings.Lines(out.StdOut) {
+		if f := strings.Split(line, "|"); len(f) > 2 && !strings.Contains(f[2], "Sources") {
+			list = append(list, strings.TrimSpace(f[1]))
+		}
+	}
+	return list, err
+}
+
+// aptBusy reports that another program has the lock.
+func aptBusy(out apply.Output) bool {
+	return strings.Contains(out.StdErr, "Could not get lock") || strings.Contains(out.StdErr, "Unable to acquire the dpkg") || strings.Contains(out.StdErr, "locked by another process")
+}

@@ -32,7 +32,7 @@ func (p *pull) join(ctx context.Context) error {
 		p.local.Store, err = store.Guard(ctx, p.config.Node.Name, p.local.Store)
 		if err = store.Explain(err); errors.As(err, &back) || errors.As(err, &away) {
 			p.goOnWithout(err, began)
-			return errors.Join(p.putBack(ctx, store, back, p.local.Held), p.dropStore())
+			return errors.Join(p.putBack(ctx, store, back, p.local.Held), p.doubts(ctx, store, back), p.dropStore())
 		}
 		if err != nil {
 			return err
@@ -89,6 +89,11 @@ func (p *pull) leaseTime() time.Duration {
 	if p.loop {
 		return agentLease
 	}
+	return p.untilNext()
+}
+
+// untilNext is how long it takes until the next pull is surely overdue.
+func (p *pull) untilNext() time.Duration {
 	interval := max(p.config.Agent.Interval.Std(), min(p.local.Cadence(apply.Boot()), maxInterval))
 	return max(pullLease, min(3*interval, interval+overdue))
 }

@@ -7,14 +7,25 @@ import (
 	"github.com/pullet/pullet/lock"
 )
 
-// followWait says for what a wait that ends too early really waits, where that is behind the nodes that it names.
-func (p *pull) followWait(w *lock.Wait) {
-	if p.current == nil {
-		return
+// shown is a wait as it is shown now: it says for what the node really waits, where that is behind the nodes that it names.
+func (p *pull) shown(w *lock.Wait) *lock.Wait {
+	if w == nil || p.current == nil || p.store == nil {
+		return w
 	}
 	ctx, cancel := afterwards(p.ctx)
 	defer cancel()
-	w.Follow(ctx, p.store, p.current.ID)
+	return w.Follow(ctx, p.store, p.current.ID)
+}
+
+// waitsUntil is when the time is up that the pull may wait in all.
+func (p *pull) waitsUntil() time.Time {
+	p.waitMu.Lock()
+	defer p.waitMu.Unlock()
+	left := p.Wait - p.waited
+	if p.waiters > 0 {
+		left -= time.Since(p.waitsFrom)
+	}
+	return time.Now().Add(max(0, left))
 }
 
 // beginWait counts one that waits at a gate, and returns how long the pull has waited: the time of several that wait at once counts once.

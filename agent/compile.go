@@ -193,11 +193,11 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 			Kind:   state.WaitRepository,
 			Gate:   "repository " + missing.Repo,
 			Reason: fmt.Sprintf("its remote does not have %s yet, which %s proposed as %s", state.Short(missing.Commit), v.By, v),
-			Clear:  "no action needed if the remote is about to have it; if it never will (the branch was rewritten): pullet pull --accept-rewind", Since: time.Now(),
+			Remedy: state.Act("no action needed if the remote is about to have it; if it never will (the branch was rewritten): pullet pull --accept-rewind"), Since: time.Now(),
 		}
 		if missing.Err != nil {
 			p.out.Wait.Reason = fmt.Sprintf("%s, which %s proposed as %s, is not on this host, and could not be fetched: %v", state.Short(missing.Commit), v.By, v, missing.Err)
-			p.out.Wait.Clear = "it goes on when the remote can be read"
+			p.out.Wait.Remedy = state.Itself("it goes on when the remote can be read")
 		}
 		return errors.Join(p.keepRunning(ctx), p.tellConfigured(ctx, v))
 	}

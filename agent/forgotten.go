@@ -20,10 +20,19 @@ func (p *pull) compare(ctx context.Context, store *state.Store, seen state.Origi
 		for _, one := range held {
 			err = errors.Join(err, p.putBack(ctx, store, back, one))
 		}
+		err = errors.Join(err, p.doubts(ctx, store, back))
 	}
 	if err != nil && len(held) > 0 {
 		p.log.WithError(err).Warn("the fleet does not know that this node is in the middle of an upgrade")
 	}
+}
+
+// doubts tells a record that went back in time that this node lives: it does not register there.
+func (p *pull) doubts(ctx context.Context, store *state.Store, back *state.WentBackError) error {
+	if back == nil {
+		return nil
+	}
+	return store.Explain(store.Doubts(ctx, p.config.Node.Name, back, p.untilNext()))
 }
 
 // holds are the places that the node holds now: its slot, and those at serialized steps.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -144,10 +145,10 @@ func (g *gates) Park(ctx context.Context, why string) error {
 		return nil
 	}
 	g.waitMu.Lock()
-	w := g.said
+	w := cmp.Or(g.said, g.awaits)
 	g.waitMu.Unlock()
 	if w == nil {
-		w = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: why, Clear: inRunClear(g.req.Version)}
+		w = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: why, Remedy: inRunRemedy(g.req.Version)}
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
@@ -179,7 +180,6 @@ func (p *pull) admit(ctx context.Context, turn *lock.Turn, within func(context.C
 		return nil, nil
 	}
 	if errors.As(err, &wait) || errors.Is(err, context.DeadlineExceeded) { // no time was left to ask again
-		p.followWait(wait)
 		return wait, nil
 	}
 	return nil, err
@@ -195,11 +195,11 @@ func (g *gates) pending(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced):
-		wait = &lock.Wait{Kind: state.WaitLease, Gate: "lease of " + g.config.Node.Name, Reason: err.Error(), Clear: "the next pull goes on", Since: time.Now()}
+		wait = &lock.Wait{Kind: state.WaitLease, Gate: "lease of " + g.config.Node.Name, Reason: err.Error(), Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
 	case state.Unanswered(err), errors.Is(err, lock.ErrMoved): // neither the commit nor the host is at fault
-		wait = &lock.Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: g.store.Explain(err).Error(), Clear: "the next pull goes on", Since: time.Now()}
+		wait = &lock.Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: g.store.Explain(err).Error(), Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		wait = &lock.Wait{Kind: state.WaitTime, Gate: "other nodes", Reason: "no time was left to wait", Clear: "the next pull goes on", Since: time.Now()}
+		wait = &lock.Wait{Kind: state.WaitTime, Gate: "other nodes", Reason: "no time was left to wait", Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
 	default:
 		if wait = lock.Unreadable("etcd", err); wait == nil {
 			return err

@@ -56,12 +56,12 @@ func (p *pull) withoutFleet(own []puller.Head) *state.Version {
 	if running == nil || running.ID != puller.Version(own) {
 		next := state.Version{ID: puller.Version(own), Release: puller.Release(own)}
 		p.out.Wait = &lock.Wait{
-			Kind: state.WaitEtcd, Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Clear: "see the warning above", Since: time.Now(),
+			Kind: state.WaitEtcd, Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Remedy: state.Act("see the warning above"), Since: time.Now(),
 		}
 		if p.wentBack {
 			p.out.Wait.Kind = state.WaitStore
 			p.out.Wait.Reason = fmt.Sprintf("the fleet's record there was restored or replaced, and version %s is new here", &next)
-			p.out.Wait.Clear = "look whether anybody is in the middle of an upgrade, then run: pullet rollout resume --store"
+			p.out.Wait.Remedy = state.Act("look whether anybody is in the middle of an upgrade, then run: pullet rollout resume --store")
 		}
 	}
 	return p.inForce()

@@ -45,6 +45,17 @@ func (l *look) View(ctx context.Context) (render.View, error) {
 	return v, nil
 }
 
+// Watches names what Changed waits for.
+func (l *look) Watches() (what []string) {
+	if l.all {
+		what = append(what, "a node")
+	}
+	for _, name := range l.own.sorted() {
+		what = append(what, "service "+name)
+	}
+	return what
+}
+
 // Changed waits for a service that was read, or for a node where nodes were; then a while, so that a large fleet does not look all at once.
 func (l *look) Changed(ctx context.Context) {
 	l.await(ctx)

@@ -186,7 +186,7 @@ func (p *pull) lacks(v *state.Version, mistakes render.ErrorList) *lock.Wait {
 	}
 	return &lock.Wait{
 		Kind: state.WaitService, Gate: "service " + lacking, Reason: fmt.Sprintf("nobody has announced it, and version %s does not compile without it: %s", v, firstLine(mistakes)),
-		Clear: "it goes on when a host offers it, by base/services.yaml or service.publish", Since: time.Now(),
+		Remedy: state.Act("it goes on when a host offers it, by base/services.yaml or service.publish"), Since: time.Now(),
 	}
 }
 

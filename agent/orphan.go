@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"context"
+	"errors"
 	"time"
 
 	"github.com/pullet/pullet/apply"
@@ -24,5 +26,28 @@ func (p *pull) waitsForOrphan(orphan *apply.OrphanError) {
 }
 
 func orphanWait(orphan *apply.OrphanError) *lock.Wait {
-	return &lock.Wait{Kind: state.WaitOrphan, Gate: "a command that outlived its pull", Reason: orphan.What(), Clear: orphan.Clear(), Since: time.Now()}
+	return &lock.Wait{Kind: state.WaitOrphan, Gate: "a command that outlived its pull", Reason: orphan.What(), Remedy: state.Act(orphan.Clear()), Since: time.Now()}
+}
+
+// awaitOrphans waits for commands of a pull that was killed: to start them once more beside themselves would make two.
+func (p *pull) awaitOrphans(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, max(p.Wait, time.Second)) // one that just lost its pull is about to end
+	defer cancel()
+	told := false
+	for {
+		err := apply.Orphans(p.notes())
+		var orphan *apply.OrphanError
+		if !errors.As(err, &orphan) {
+			return err
+		}
+		if !told {
+			p.waitsForOrphan(orphan)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }

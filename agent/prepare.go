@@ -45,7 +45,7 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 	if err := p.follows(ctx, heads); err != nil {
 		return nil, err
 	}
-	v := state.Version{ID: puller.Version(heads), Release: puller.Release(heads), At: time.Now().UTC(), Held: true, Instructions: instructions.Text} // as it was given: messages have its lines and columns
+	v := state.Version{ID: puller.Version(heads), Release: puller.Release(heads), At: time.Now().UTC(), Held: true, Asked: revs, Instructions: instructions.Text} // as it was given: messages have its lines and columns
 	for _, h := range heads {
 		v.Commits = append(v.Commits, state.Commit{Repo: h.Repo, Commit: h.Commit, Tag: h.Tag})
 	}

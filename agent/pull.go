@@ -75,6 +75,8 @@ type pull struct {
 	begun     bool                         // the fleet was told that a run begins
 	inStep    atomic.Bool                  // this pull took a place at a serialized step
 	said      *lock.Wait                   // the last reason to wait inside the run; nil when nothing waits
+	awaits    *lock.Wait                   // the condition that began to wait last; nil: it waits no more
+	awaited   *lock.Wait                   // the condition that the last run still waits for; nil: none
 	toldWait  atomic.Bool                  // the fleet's record says that the node waits
 	holdsBack bool                         // for what the node waits is told with the begin of the run that comes next
 	untold    atomic.Pointer[state.Status] // what was held back
@@ -95,6 +97,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	defer p.unlock(held)
 	p.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
 	err = p.do(ctx)
+	p.out.Wait = p.shown(p.out.Wait) // judged when it is printed: the others went on meanwhile
 	p.account(ctx, err)
 	p.out.asked = p.asked.sorted()
 	p.nameBad()
@@ -195,29 +198,6 @@ func (p *pull) handOver(ctx context.Context) {
 	}
 }
 
-// awaitOrphans waits for commands of a pull that was killed: to start them once more beside themselves would make two.
-func (p *pull) awaitOrphans(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, max(p.Wait, time.Second)) // one that just lost its pull is about to end
-	defer cancel()
-	told := false
-	for {
-		err := apply.Orphans(p.notes())
-		var orphan *apply.OrphanError
-		if !errors.As(err, &orphan) {
-			return err
-		}
-		if !told {
-			p.waitsForOrphan(orphan)
-			told = true
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
 func (p *pull) unlock(held *state.RunLock) {
 	if err := errors.Join(p.closeJournal(), held.Release()); err != nil {
 		p.log.WithError(err).Warn("run lock")
@@ -281,6 +261,7 @@ func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled
 	if err != nil {
 		return err
 	}
+	p.noteAwaited(v, report)
 	if err := p.through(ctx, v, program, report); err != nil {
 		return err
 	}
@@ -301,6 +282,7 @@ func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled,
 		_, unsettled := p.settle(ctx, v, turn, &apply.Report{Stopped: err.Error()})
 		return errors.Join(err, unsettled)
 	}
+	p.noteAwaited(v, report)
 	told, err := p.settle(ctx, v, turn, report)
 	if err := errors.Join(err, p.noteRollback(ctx, v, program, report)); err != nil {
 		return err
@@ -327,6 +309,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	}
 	o.Host.Fleet, p.applied = p.fleet(), append(p.applied, o.Host)
 	p.begin(ctx, v, turn)
+	o.Await = func(a apply.Awaited) func(bool) { return p.awaitsCondition(ctx, v, gates, a) }
 	report, err := program.Run(ctx, o)
 	says.over()
 	if report != nil {

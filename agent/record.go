@@ -67,7 +67,7 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 		return errors.Join(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...), p.save())
 	}
 	st := p.status(v, report.Why())
-	st.Kind, st.Clear = state.WaitInRun, inRunClear(v)
+	st.Kind, st.Remedy = state.WaitInRun, inRunRemedy(v)
 	if p.out.Wait != nil {
 		st = p.waitStatus(v, p.out.Wait)
 	}
@@ -76,13 +76,13 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 	return errors.Join(turn.Park(ctx, st), p.save())
 }
 
-// inRunClear is what ends a wait in mid-run for a service or a condition. With canaries, the commit that mends it may wait as well.
-func inRunClear(v *state.Version) string {
+// inRunRemedy is what ends a wait in mid-run for a service or a condition. With canaries, the commit that mends it may wait as well.
+func inRunRemedy(v *state.Version) state.Remedy {
 	clear := "start or mend what it waits for, or push a commit that does not wait for it"
 	if v.Canary {
 		clear += "; while newer commits wait for the canaries: pullet rollout fail"
 	}
-	return clear
+	return state.Act(clear)
 }
 
 // publish tells the fleet and the disk what came of the run. The result that was told before is not told again, unless something turned up since.
@@ -122,9 +122,13 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 // result is what the fleet learns of a run.
 func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 	st := p.status(v, report.Why())
+	if w := p.awaited; w != nil && report.Pending() {
+		saysWait(&st, w)
+		st.Gate, st.Since, st.Until = w.Gate, w.Since.UTC(), w.Until.UTC()
+	}
 	st.Host = report.Fault() == apply.HostFault && len(p.out.Failures) == 0
 	if step := report.Unsettled(); step != "" {
-		st.Unknown, st.Clear = step, state.SettleHint(step)
+		st.Unknown, st.Remedy = step, state.Act(state.SettleHint(step))
 	}
 	if st.Reason == "" { // also of a node that is fine: it may not hear of the next version
 		p.saysTrouble(&st)
@@ -142,7 +146,7 @@ func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 // saysFailure says of the node what failed last, if anything did.
 func (p *pull) saysFailure(st *state.Status) {
 	for _, err := range p.out.Failures {
-		st.Kind, st.Reason, st.Clear, st.Since = "", firstLine(err), "", time.Time{}
+		st.Kind, st.Reason, st.Remedy, st.Since = "", firstLine(err), state.Remedy{}, time.Time{}
 	}
 }
 

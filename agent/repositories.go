@@ -80,6 +80,6 @@ func (p *pull) saveTroubles() error {
 // saysTrouble puts into a status why the node does not follow its repositories.
 func (p *pull) saysTrouble(st *state.Status) {
 	if t, ok := p.local.WorstTrouble(); ok {
-		st.Kind, st.Reason, st.Clear, st.Since = t.Kind, t.Why, t.Clear, t.Since
+		st.Kind, st.Reason, st.Remedy, st.Since = t.Kind, t.Why, state.Act(t.Clear), t.Since
 	}
 }

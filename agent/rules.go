@@ -85,7 +85,7 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 		}
 		said = w.Error()
 		if p.Waiting != nil {
-			p.Waiting(w)
+			p.Waiting(p.shown(w))
 		}
 		if settled || w.Kind == state.WaitEtcd { // it is no matter of the rollout, or cannot be recorded
 			return
@@ -124,7 +124,7 @@ func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 	defer p.waitMu.Unlock()
 	st := p.status(v, "")
 	saysWait(&st, w)
-	st.Holders, st.Ahead, st.Since = w.Holders, w.Ahead, st.Time
+	st.Holders, st.Ahead, st.Frees, st.Since = w.Holders, w.Ahead, w.Frees, st.Time
 	if before := p.before; before.Version == v.ID && before.Gate == w.Gate {
 		st.Since = before.Time
 		if !before.Since.IsZero() {
@@ -137,7 +137,7 @@ func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 
 // saysWait puts into a status what the node waits for.
 func saysWait(st *state.Status, w *lock.Wait) {
-	st.Kind, st.Gate, st.Reason, st.Clear, st.Halt = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Clear, w.Halt
+	st.Kind, st.Gate, st.Reason, st.Remedy, st.Halt, st.Until = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy, w.Halt, w.Until.UTC()
 }
 
 // waitsNoMore forgets for what the node waited: it has its place.

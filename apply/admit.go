@@ -22,7 +22,7 @@ func (s *running) ownCondition(ctx context.Context) (Outcome, string) {
 	if s.Conditions.When == nil || s.undecided(s.Conditions.When) {
 		return "", ""
 	}
-	return s.ask(ctx, true, s.Conditions.When)
+	return s.ask(ctx, whenCondition, s.Conditions.When)
 }
 
 // undecided reports, in a plan, a condition that reads what only a run returns: whether the step runs is not known, so it counts.
@@ -56,7 +56,7 @@ func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
 	a.asked = true
 	s.mu.Unlock()
 	if first {
-		a.outcome, a.reason = s.ask(ctx, true, s.job.Conditions.When)
+		a.outcome, a.reason = s.ask(ctx, whenCondition, s.job.Conditions.When)
 		close(a.done)
 		return a.outcome, a.reason
 	}

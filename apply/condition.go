@@ -19,6 +19,8 @@ type Look interface {
 	View(ctx context.Context) (render.View, error)
 	// Changed returns when something that was read of the view may have changed, or when ctx ends. Where nothing was read it waits for ctx.
 	Changed(ctx context.Context)
+	// Watches is what was read of the view, for people: "a node", "service db".
+	Watches() []string
 }
 
 // leastPause is the least time between two attempts of a condition, however often what it reads changes.
@@ -30,11 +32,13 @@ const leastPause = time.Second
 // after it.
 //
 // A wait before the step is one for others: the node gives its slot back when nothing else is left to do.
-func (s *running) ask(ctx context.Context, before bool, c *render.Condition) (Outcome, string) {
-	usedUp := Failed
+func (s *running) ask(ctx context.Context, name string, c *render.Condition) (outcome Outcome, reason string) {
+	before, usedUp := name == whenCondition, Failed
 	if before {
 		usedUp = Pending
 	}
+	var waits *Awaited
+	defer func() { s.waited(waits, outcome) }()
 	for attempt := 1; ; {
 		var look Look
 		if s.Look != nil {
@@ -51,7 +55,10 @@ func (s *running) ask(ctx context.Context, before bool, c *render.Condition) (Ou
 			return "", ""
 		case c.Retry == nil:
 			return Skipped, "condition is false: " + c.Expression.Text
-		case s.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit:
+		case waits == nil && !s.plan:
+			waits = s.awaits(ctx, name, c, look)
+		}
+		if s.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit {
 			return usedUp, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
 		}
 		why := ""

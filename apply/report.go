@@ -42,6 +42,7 @@ type StepReport struct {
 	Held       bool              `json:"held,omitempty"`      // it waits for other nodes, and so does what comes after it
 	stays      bool              // it waits for what others offer, and what comes after it stays behind; validations do not
 	open       Outcome           // what its action did, while its conditions after it are still asked for
+	awaits     *Awaited          // the condition that it waits for; nil: none
 	closed     string            // the step whose continue did not hold: what comes after it in its job is not run
 	Reacted    bool              `json:"reacted,omitempty"` // it did what it does when something that it watches changed
 	Result     render.StepResult `json:"result"`

@@ -30,6 +30,8 @@ type Options struct {
 	Gates Gates
 	// Look is a new look at the fleet for a condition. Nil: the view that the catalog was compiled with stands.
 	Look func() Look
+	// Await is told each condition that begins to wait, and returns what is called when it waits no more: held says that it came to hold. It may be nil.
+	Await func(Awaited) (over func(held bool))
 	// Rest does something that waits, within the time that the pull may wait in all. It returns an error when that time is up, or ctx ended.
 	// Nil: there is no bound.
 	Rest func(ctx context.Context, wait func(context.Context)) error

@@ -319,7 +319,7 @@ func (s *running) afterwards(ctx context.Context) {
 		if c.Condition == nil {
 			continue
 		}
-		outcome, reason := s.ask(ctx, false, c.Condition)
+		outcome, reason := s.ask(ctx, c.name, c.Condition)
 		if s.cut(ctx) {
 			s.stop()
 			return

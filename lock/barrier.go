@@ -174,7 +174,7 @@ func (s *Steps) barrierWait(ctx context.Context, step Step, roster *state.Roster
 	in := arrived(got.Responses[1])
 	switch {
 	case in < int64(roster.Size) && !s.looksAtAll(roster.Size, poll):
-		return s.waits(step, fmt.Sprintf("%d of %d nodes have not arrived yet", int64(roster.Size)-in, roster.Size), "pullet locks says who", nil), got.Header.Revision, nil
+		return s.waits(step, fmt.Sprintf("%d of %d nodes have not arrived yet", int64(roster.Size)-in, roster.Size), state.Act("pullet locks says who"), nil), got.Header.Revision, nil
 	}
 	wait, open, err := s.settle(ctx, step)
 	if err != nil || open {
@@ -190,8 +190,8 @@ func (s *Steps) looksAtAll(nodes, poll int) bool {
 	return nodes <= 100 || int(h.Sum32()%uint32(nodes)) < 20
 }
 
-func (s *Steps) waits(step Step, reason, clear string, holders []state.Holder) *Wait {
-	return &Wait{Kind: state.WaitBarrier, Gate: "barrier " + step.ID, Reason: reason, Clear: clear, Holders: holders}
+func (s *Steps) waits(step Step, reason string, remedy state.Remedy, holders []state.Holder) *Wait {
+	return &Wait{Kind: state.WaitBarrier, Gate: "barrier " + step.ID, Reason: reason, Remedy: remedy, Holders: holders}
 }
 
 // tally is how a roster stands at a barrier.
@@ -230,15 +230,15 @@ func (s *Steps) settle(ctx context.Context, step Step) (*Wait, bool, error) {
 		if len(t.left) > 0 {
 			reason += "; left out: " + strings.Join(t.left[:min(5, len(t.left))], ", ")
 		}
-		return s.waits(step, reason, clearOf(t.missing), t.missing), false, nil
+		return s.waits(step, reason, remedyFor(t.missing), t.missing), false, nil
 	}
 	if len(t.failed) > s.req.Rules.MaxFailures {
 		reason := fmt.Sprintf("step %s failed on %s", step.ID, strings.Join(t.failed, ", "))
-		return s.waits(step, reason, "mend it there, or push a commit that does; it opens when they succeed", nil), false, s.halt(ctx, state.Gate{Node: t.failed[0], Reason: reason, Failed: t.failed[:1]}, t.news)
+		return s.waits(step, reason, state.Act("mend it there, or push a commit that does; it opens when they succeed"), nil), false, s.halt(ctx, state.Gate{Node: t.failed[0], Reason: reason, Failed: t.failed[:1]}, t.news)
 	}
 	if len(t.faulty) > t.survives {
 		reason := fmt.Sprintf("step %s failed on %s: %s", step.ID, strings.Join(t.faulty, ", "), tooManyHosts(len(t.faulty), t.survives))
-		return s.waits(step, reason, "repair these hosts; it opens when they succeed", nil), false, s.halt(ctx, state.Gate{Node: t.faulty[0], Reason: reason, Hosts: t.faulty[:1]}, t.news)
+		return s.waits(step, reason, state.Act("repair these hosts; it opens when they succeed"), nil), false, s.halt(ctx, state.Gate{Node: t.faulty[0], Reason: reason, Hosts: t.faulty[:1]}, t.news)
 	}
 	moved := clientv3.Compare(clientv3.ModRevision(s.key(step, "in")+"/"), "<", t.revision+1)
 	done, err := s.store.Client.Txn(ctx).If(moved.WithPrefix()).

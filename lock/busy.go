@@ -26,11 +26,11 @@ func (v View) busy() *Wait {
 	if v.lost() > 0 {
 		for _, node := range v.Away {
 			parts = append(parts, node+" does not answer")
-			w.Clear = startAgain(node)
+			w.Remedy = state.Act(startAgain(node))
 		}
 		if v.More > 0 {
 			parts = append(parts, fmt.Sprintf("nodes that do not answer: %d", v.More))
-			w.Clear = "see pullet nodes --missing: start them again, or give them up with pullet decommission"
+			w.Remedy = state.Act("see pullet nodes --missing: start them again, or give them up with pullet decommission")
 		}
 	}
 	w.Reason = strings.Join(parts, ", ")
@@ -78,11 +78,11 @@ func (w *Wait) heldAs(v View, g Held) string {
 
 // clears says what frees a place.
 func (w *Wait) clears(all ...map[int]state.Claim) {
-	w.Clear = clearOf(w.Holders)
+	w.Remedy = remedyFor(w.Holders)
 	for _, claims := range all {
 		for _, i := range slices.Sorted(maps.Keys(claims)) {
 			if bad := claims[i].Unread; bad != nil {
-				w.Clear = bad.Clear
+				w.Remedy = state.Act(bad.Clear)
 			}
 		}
 	}
@@ -111,12 +111,14 @@ func heldAs(h state.Holder, name string) string {
 
 // behind is why there is no place yet for who queues behind another node. Where a holder does not answer, that one is in the way of both.
 func (v View) behind() *Wait {
-	w := &Wait{Kind: state.WaitQueue, Gate: v.Name, Reason: v.Ahead + " comes first in the queue", Ahead: v.First}
+	w := &Wait{Kind: state.WaitQueue, Gate: v.Name, Reason: v.Ahead.String() + " comes first in the queue", Ahead: v.Ahead.Node}
 	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
 		if c := v.Claims[i]; v.Dead[i] {
 			w.Reason += ", and " + w.held(v, c, false)
 		}
 	}
-	w.Clear = clearOf(w.Holders)
+	if w.Remedy = remedyFor(w.Holders); w.Itself() && v.Ahead.Unread != nil {
+		w.Remedy = state.Act(v.Ahead.Unread.Clear)
+	}
 	return w
 }

@@ -19,8 +19,7 @@ type View struct {
 	Scope   string         // of its gate: "role web"
 	Group   string         // of its gate
 	Rollout string         // of the version that the node wants to change to
-	Ahead   string         // who queues before it; "" is nobody
-	First   string         // its name, where its ticket can be read
+	Ahead   *Before        // who queues before it; nil is nobody
 
 	Limit  int                 // places; 0 freezes
 	Raise  string              // what raises a limit of 0, where it is not the repository
@@ -106,7 +105,7 @@ func Decide(v View) Decision {
 		return v.wait(w)
 	}
 	if v.Closed != "" { // the canaries, whose window may be open, may need its place
-		out := v.wait(&Wait{Kind: state.WaitWindow, Gate: "maintenance window of " + v.Scope, Reason: "it is closed", Clear: "it opens " + v.Closed})
+		out := v.wait(&Wait{Kind: state.WaitWindow, Gate: "maintenance window of " + v.Scope, Reason: "it is closed", Remedy: state.InTime("it opens " + v.Closed)})
 		out.Yield = v.yields()
 		return out
 	}
@@ -122,7 +121,7 @@ func Decide(v View) Decision {
 		return Decision{Index: own, Total: total}
 	}
 	switch {
-	case !holds && v.Ahead != "":
+	case !holds && v.Ahead != nil:
 		return Decision{Wait: v.behind()}
 	case !holds && len(v.Claims)-v.spared()+len(v.Guests)+v.lost() >= v.Limit: // also claims of higher places, where the limit was lowered
 		return v.full(v.busy())
@@ -138,8 +137,8 @@ func Decide(v View) Decision {
 
 // roomBehind reports a place for the node were it not for those who come first.
 func (v View) roomBehind() bool {
-	behind := v.Ahead != ""
-	v.Ahead = ""
+	behind := v.Ahead != nil
+	v.Ahead = nil
 	return behind && Decide(v).Wait == nil
 }
 
@@ -151,7 +150,7 @@ func (v View) wait(w *Wait) Decision {
 // full is a decision to wait for holders: those that are lost are dealt with.
 func (v View) full(w *Wait) Decision {
 	d := Decision{Wait: w, Full: true}
-	if givesUp(v.OnLost) {
+	if w.Frees = givesUp(v.OnLost); w.Frees {
 		for _, i := range slices.Sorted(maps.Keys(v.Dead)) {
 			if v.Dead[i] && v.Claims[i].Node != v.Node {
 				d.Reclaim = append(d.Reclaim, i)
@@ -232,7 +231,7 @@ func (v View) stopped() *Wait {
 	case halts(v.Gate):
 		return halted(v.Scope, v.Group, v.Gate)
 	case v.Limit == 0:
-		return &Wait{Kind: state.WaitLimit, Gate: v.Name, Reason: "the role is frozen: its limit is 0", Clear: cmp.Or(v.Raise, "raise rollout.rollingRules in pullet.yaml")}
+		return &Wait{Kind: state.WaitLimit, Gate: v.Name, Reason: "the role is frozen: its limit is 0", Remedy: state.Act(cmp.Or(v.Raise, "raise rollout.rollingRules in pullet.yaml"))}
 	}
 	return nil
 }
@@ -242,7 +241,7 @@ func halted(scope, group string, g state.Gate) *Wait {
 	if g.Unknown != "" {
 		kind = state.WaitUnknown
 	}
-	return &Wait{Kind: kind, Gate: scope + " (halted)", Reason: g.Why(), Clear: g.Clear(), Halt: group}
+	return &Wait{Kind: kind, Gate: scope + " (halted)", Reason: g.Why(), Remedy: state.Act(g.Clear()), Halt: group}
 }
 
 // wait says which nodes of the group are not through yet.
@@ -251,12 +250,12 @@ func (d Dependency) wait() *Wait {
 	case d.Gate.State == state.Halted: // also when only a node that joined later failed: nobody follows into a halt
 		return halted("role "+d.Group, d.Group, d.Gate)
 	case d.Soaking:
-		return &Wait{Kind: state.WaitSoak, Gate: "role " + d.Group, Reason: "it is through, and watched until " + d.Until.Local().Format(time.TimeOnly) + " before others follow", Clear: state.NoAction}
+		return &Wait{Kind: state.WaitSoak, Gate: "role " + d.Group, Reason: "it is through, and watched until " + d.Until.Local().Format(time.TimeOnly) + " before others follow", Remedy: state.NoAction()}
 	case d.Closed:
 		return nil
 	}
 	if len(d.Missing) == 0 { // nobody asked who
-		return &Wait{Kind: state.WaitRole, Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Clear: "pullet rollout status says who is missing, and why"}
+		return &Wait{Kind: state.WaitRole, Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Remedy: state.Act("pullet rollout status says who is missing, and why")}
 	}
 	names := make([]string, 0, len(d.Missing)+1)
 	for _, h := range d.Missing {
@@ -265,5 +264,5 @@ func (d Dependency) wait() *Wait {
 	if d.More > 0 {
 		names = append(names, fmt.Sprintf("%d more", d.More))
 	}
-	return &Wait{Kind: state.WaitRole, Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(names, ", "), Clear: clearOf(d.Missing), Holders: d.Missing}
+	return &Wait{Kind: state.WaitRole, Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(names, ", "), Remedy: remedyFor(d.Missing), Holders: d.Missing}
 }

@@ -50,7 +50,7 @@ func drawView(t *rapid.T) View {
 	v := View{
 		Node: "me", Name: "slot web", Scope: "role web", Rollout: "v2",
 		Limit: rapid.IntRange(0, 4).Draw(t, "limit"), Spares: rapid.IntRange(0, 2).Draw(t, "spares"), Claims: drawClaims(t, "claims"), Dead: map[int]bool{},
-		Ahead: rapid.SampledFrom([]string{"", "", "alfa"}).Draw(t, "ahead"),
+		Ahead: rapid.SampledFrom([]*Before{nil, nil, {Node: "alfa"}}).Draw(t, "ahead"),
 		Total: rapid.IntRange(0, 3).Draw(t, "total"), Totals: drawClaims(t, "totals"),
 		Gate: gates.Draw(t, "gate"), All: rapid.SampledFrom([]state.Gate{{}, {}, halt, mine}).Draw(t, "all"),
 		Switch: rapid.SampledFrom([]*Switched{nil, nil, nil, off("pause"), off("host me"), off("role web"), off("global")}).Draw(t, "switch"),
@@ -160,7 +160,7 @@ func (m model) admitted(v View) bool {
 	case shut(v) || !m.fleetRoom:
 		return false
 	}
-	return m.own >= 0 || v.Ahead == "" && len(m.away)-m.beside < v.Limit
+	return m.own >= 0 || v.Ahead == nil && len(m.away)-m.beside < v.Limit
 }
 
 // places holds an admission against the places that are free.
@@ -184,7 +184,7 @@ func (m model) places(t *rapid.T, v View, d Decision) {
 
 // waits holds a wait against who is in the way, and what may be put in order meanwhile.
 func (m model) waits(t *rapid.T, v View, d Decision) {
-	full := !shut(v) && (m.own >= 0 || v.Ahead == "") // then it is for places
+	full := !shut(v) && (m.own >= 0 || v.Ahead == nil) // then it is for places
 	for _, n := range m.away {
 		if full && (m.fleetRoom || m.own < 0 && len(m.away)-m.beside >= v.Limit) && !strings.Contains(d.Wait.Reason, n) {
 			t.Fatalf("%q stands in the way and is not named: %v", n, d)

@@ -110,7 +110,9 @@ var limitCases = []decideCase{
 	{"many away nodes count", View{Limit: 9, More: 9}, "nodes that do not answer: 9|pullet nodes --missing"},
 	{"many away nodes leave room", View{Limit: 10, More: 9}, "place 0 of"},
 	{"an away node leaves room", View{Limit: 2, Away: []string{"a"}}, "place 0 of"},
-	{"somebody comes first", View{Limit: 5, Ahead: "a"}, "slot web|a comes first in the queue|no action needed"},
+	{"a ticket that cannot be read", View{Limit: 5, Ahead: &Before{Unread: &state.BadRecordError{Key: "queue/x", Clear: "pullet doctor --remove queue/x"}}},
+		"slot web|the ticket queue/x, which cannot be read, comes first in the queue|pullet doctor --remove queue/x"},
+	{"somebody comes first", View{Limit: 5, Ahead: &Before{Node: "a"}}, "slot web|a comes first in the queue|no action needed"},
 	{"the fleet has room", View{Limit: 5, Total: 3, Totals: claims("a@v2", "", "b@v2")}, "place 0 of the group, 1 of the fleet"},
 	{"the fleet is full", View{Limit: 5, Total: 2, Totals: claims("a@v2", "b@v2")}, "slots of the fleet (2 at a time)|a holds it|b holds it"},
 	{"a claim of another group", View{Limit: 1, Guests: slots("a@v1")}, "slot web (1 at a time)|a holds slot other|counts here|no action needed"},
@@ -131,7 +133,7 @@ var holderCases = []decideCase{
 	{"its own, out of the window", View{Limit: 1, Claims: claims("me@v2"), Closed: "Mon 22:00 UTC"}, "place 0 of"},
 	{"its own, disabled", View{Limit: 1, Claims: claims("me@v2"), Switch: off("host me")}, "host me (disabled)|; aside"},
 	{"its own, others over the limit", View{Limit: 1, Claims: claims("a@v2", "me@v2")}, "place 1 of"},
-	{"its older claim", View{Limit: 1, Claims: claims("", "", "me@v1"), Ahead: "a"}, "place 2 of"},
+	{"its older claim", View{Limit: 1, Claims: claims("", "", "me@v1"), Ahead: &Before{Node: "a"}}, "place 2 of"},
 	{"its older claim, halted", View{Limit: 1, Claims: claims("me@v1"), Gate: halt}, "role web (halted)|x failed: it broke|push a commit"},
 	{"its older claim, paused", View{Limit: 1, Claims: claims("me@v1"), Switch: off("pause")}, "the rollout (paused)"},
 	{"its older claim, frozen", View{Limit: 0, Claims: claims("me@v1")}, "frozen"},
@@ -191,4 +193,14 @@ var clockCases = []decideCase{
 	{"the role disabled meanwhile", View{Limit: 1, Claims: claims("a@v2"), Timed: true, Gate: wind, Switch: off("role web")}, "; disarm"},
 	{"only this host disabled", View{Limit: 1, Claims: claims("a@v2"), Timed: true, Gate: wind, Switch: off("host me")}, "!disarm"},
 	{"halted meanwhile", View{Limit: 1, Timed: true, Gate: state.Gate{State: state.Halted, Clock: true}}, "(halted)|!disarm"},
+}
+
+// TestFrees: a wait for places says whether the place of a node that is lost is freed.
+func TestFrees(t *testing.T) {
+	for onLost, want := range map[string]bool{"": false, "hold": false, "release": true, "fail": true} {
+		d := Decide(View{Node: "me", Limit: 1, OnLost: onLost, Claims: map[int]state.Claim{0: {Node: "other"}}})
+		if d.Wait == nil || d.Wait.Frees != want {
+			t.Errorf("onLost %q: %+v, want %v", onLost, d.Wait, want)
+		}
+	}
 }

@@ -223,7 +223,7 @@ func (t *Turn) fail(ctx context.Context, unsettled, reason string, how Failure) 
 		st := q.status(reason)
 		st.Host = how == Host
 		if unsettled != "" {
-			st.Unknown, st.Clear = unsettled, state.SettleHint(unsettled)
+			st.Unknown, st.Remedy = unsettled, state.Act(state.SettleHint(unsettled))
 		}
 		ops := append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), s.RingOp())
 		if how == Host && !slices.Contains(gate.Failed, q.node()) {

@@ -54,7 +54,7 @@ func (t *Turn) restarted(r *reading, h *pb.ResponseHeader) bool {
 
 // graceTime is the wait of a node while others report what they hold.
 func graceTime(until time.Time) *Wait {
-	w := &Wait{Kind: state.WaitGrace, Gate: "the fleet's record (etcd restarted)", Clear: state.NoAction}
+	w := &Wait{Kind: state.WaitGrace, Gate: "the fleet's record (etcd restarted)", Remedy: state.NoAction(), Until: until}
 	w.Reason = "etcd restarted or changed its leader; nodes in the middle of an upgrade report first"
 	if !until.IsZero() {
 		w.Reason += ", until " + until.Local().Format(time.TimeOnly)

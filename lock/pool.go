@@ -144,10 +144,7 @@ func (t *Turn) place(r *reading, a *answers) {
 	tickets := a.next().GetResponseRange()
 	if next := tickets.Kvs; len(next) > 0 {
 		r.ahead, r.older = string(next[0].Key), int(tickets.Count)
-		r.view.Ahead = ticketNode(t.store, next[0])
-		if k, err := t.store.Key(next[0]); err == nil {
-			r.view.First = k.Node
-		}
+		r.view.Ahead = before(t.store, next[0])
 	}
 	claims, marks := a.kvs(), a.kvs()
 	if t.slots {

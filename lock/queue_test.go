@@ -100,7 +100,7 @@ func TestTicketsAreLeased(t *testing.T) {
 		if len(got.Kvs) != 1 || (clientv3.LeaseID(got.Kvs[0].Lease) == q.Presence.Lease) == lasting {
 			t.Errorf("lasting %v: %v, and the node's lease is %d", lasting, got.Kvs, q.Presence.Lease)
 		}
-		if node := ticketNode(f.Store, got.Kvs[0]); node != q.node() {
+		if node := before(f.Store, got.Kvs[0]).String(); node != q.node() {
 			t.Errorf("the ticket of %s is %s's", q.node(), node)
 		}
 	}

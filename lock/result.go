@@ -27,7 +27,7 @@ func (s *Steps) Results(ctx context.Context, step Step, e Election, maxAge time.
 			return found, err
 		}
 		if wait.Since = time.Now(); len(wait.Holders) == 0 {
-			wait.Reason, wait.Clear = fmt.Sprintf("the fleet left version %s, and who was chosen for %s is not on record any more", state.Short(s.req.Version.ID), e.ID), state.NoAction
+			wait.Reason, wait.Remedy = fmt.Sprintf("the fleet left version %s, and who was chosen for %s is not on record any more", state.Short(s.req.Version.ID), e.ID), state.NoAction()
 		}
 		return nil, wait
 	}
@@ -139,7 +139,7 @@ const askedAtOnce = 20
 
 // resultWait says which chosen nodes have no result.
 func resultWait(step Step, e Election, missing []state.Holder) *Wait {
-	w := &Wait{Kind: state.WaitResult, Gate: "result of " + step.ID, Reason: "no node was chosen yet for " + e.ID, Clear: clearOf(missing), Holders: missing}
+	w := &Wait{Kind: state.WaitResult, Gate: "result of " + step.ID, Reason: "no node was chosen yet for " + e.ID, Remedy: remedyFor(missing), Holders: missing}
 	var names []string
 	for _, h := range missing {
 		names = append(names, h.Node+" ("+life(h)+")")

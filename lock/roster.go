@@ -39,7 +39,7 @@ func (t *Turn) takeRoster(answer *pb.ResponseOp) (err error) {
 // rosterless reports that the roster is to be frozen now: by the first in the queue, so that not all make it who come at once.
 func (t *Turn) rosterless(r *reading) bool {
 	_, holds := r.view.own(r.view.Claims)
-	return t.slots && t.roster == nil && (holds || r.view.Ahead == "")
+	return t.slots && t.roster == nil && (holds || r.view.Ahead == nil)
 }
 
 // roster is the barrier's, frozen when somebody first comes, as far as the node needs it.

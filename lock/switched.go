@@ -20,10 +20,10 @@ const acceptStore = "see in pullet status that nobody is in the middle of an upg
 func (s *Switched) forAll() bool { return s.What == state.PauseScope || s.What == state.StoreScope }
 
 func (s *Switched) wait() *Wait {
-	w := &Wait{Kind: state.WaitDisabled, Gate: s.What + " (disabled)", Reason: "disabled", Clear: s.Clear}
+	w := &Wait{Kind: state.WaitDisabled, Gate: s.What + " (disabled)", Reason: "disabled", Remedy: state.Act(s.Clear)}
 	switch {
 	case s.What == state.StoreScope:
-		return &Wait{Kind: state.WaitStore, Gate: "the fleet's record (not accepted)", Reason: s.By + " says: " + s.Reason, Clear: s.Clear}
+		return &Wait{Kind: state.WaitStore, Gate: "the fleet's record (not accepted)", Reason: s.By + " says: " + s.Reason, Remedy: state.Act(s.Clear)}
 	case s.What == state.PauseScope:
 		w.Kind, w.Gate, w.Reason = state.WaitPause, "the rollout (paused)", "paused"
 	case s.Version != "":

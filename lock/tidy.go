@@ -14,7 +14,7 @@ import (
 // tidy does what the first in the queue finds to be done while it waits: it takes claims back from lost nodes, halts a group that does
 // not get on, closes groups that are through, and finds out who is missing there. It reports that another look is worth it.
 func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, err error) {
-	if d.Recognise && r.view.Ahead != "" { // the first in the queue does it
+	if d.Recognise && r.view.Ahead != nil { // the first in the queue does it
 		return false, nil
 	}
 	if d.Recognise {
@@ -34,7 +34,7 @@ func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, e
 	}
 	for i := range r.view.Depends {
 		dep := &r.view.Depends[i]
-		if r.view.Ahead != "" || t.aside { // the first in the queue finds out
+		if r.view.Ahead != nil || t.aside { // the first in the queue finds out
 			break
 		}
 		if dep.Closed || dep.Gate.State == state.Halted {
@@ -164,7 +164,7 @@ func (t *Turn) reclaim(ctx context.Context, r *reading, c Held) (bool, error) {
 		}
 	}
 	st := q.status(reason)
-	st.Version, st.Release, st.Clear = c.Version, c.Release, startAgain(c.Node)
+	st.Version, st.Release, st.Remedy = c.Version, c.Release, state.Act(startAgain(c.Node))
 	if t.slots {
 		ops = append(ops, s.StatusOps(c.Node, state.Rollout, state.Failed, st)...)
 	}

@@ -55,29 +55,29 @@ func plight(h state.Holder) state.WaitKind {
 	return state.HolderUnseen
 }
 
-// clearOf is what an operator can do about nodes that are waited for: about the first that does not go on.
-func clearOf(holders []state.Holder) string {
-	clear := state.NoAction
+// remedyFor is what an operator can do about nodes that are waited for: about the first that does not go on.
+func remedyFor(holders []state.Holder) state.Remedy {
+	remedy := state.NoAction()
 	for _, h := range holders {
 		switch plight(h) {
 		case state.HolderOff:
 			if h.Off == state.PauseScope {
-				return "pullet rollout resume"
+				return state.Act("pullet rollout resume")
 			}
-			return "pullet enable --" + h.Off
+			return state.Act("pullet enable --" + h.Off)
 		case state.HolderFailed:
-			return fmt.Sprintf("mend %s, or push a commit that does (see pullet failures)", h.Node)
+			return state.Act(fmt.Sprintf("mend %s, or push a commit that does (see pullet failures)", h.Node))
 		case state.HolderLost:
-			return startAgain(h.Node)
+			return state.Act(startAgain(h.Node))
 		case state.HolderKeeps:
-			return takeOver(h)
+			return state.Act(takeOver(h))
 		case state.HolderUnseen:
-			return fmt.Sprintf("start %[1]s, remove it from nodes/ in the repository, or give it up: pullet decommission %[1]s", h.Node)
+			return state.Act(fmt.Sprintf("start %[1]s, remove it from nodes/ in the repository, or give it up: pullet decommission %[1]s", h.Node))
 		case state.HolderParked:
-			clear = "it waits itself: pullet status says for what" // others may be in worse trouble
+			remedy = state.Act("it waits itself: pullet status says for what") // others may be in worse trouble
 		}
 	}
-	return clear
+	return remedy
 }
 
 // life is how a node is, in a word. One that was never seen has no time.

@@ -59,15 +59,6 @@ func newTurn(store *state.Store, req *Request, p *pool) *Turn {
 	return &Turn{pool: p, store: store, req: req, ticket: ticket}
 }
 
-// ticketNode is the node of a ticket. One that cannot be read keeps its place.
-func ticketNode(s *state.Store, kv *mvccpb.KeyValue) string {
-	k, err := s.Key(kv)
-	if bad, ok := errors.AsType[*state.BadRecordError](err); ok {
-		return "the ticket " + bad.Key + ", which cannot be read (" + bad.Clear + "),"
-	}
-	return k.Node
-}
-
 // Holds reports that the node holds its claim, as far as it knows.
 func (t *Turn) Holds() bool { return t.key != "" }
 
@@ -161,7 +152,7 @@ func (t *Turn) tryOnce(ctx context.Context, earlier *reading) (*Wait, *reading, 
 		return leaseGone(t.req.node()), r, nil
 	}
 	if earlier != nil && maps.Equal(earlier.fences, r.fences) {
-		r.view.Ahead = "" // whoever is ahead did not move: it is overtaken, and the roster is this node's to freeze
+		r.view.Ahead = nil // whoever is ahead did not move: it is overtaken, and the roster is this node's to freeze
 	}
 	if err := t.frozen(ctx, r); err != nil {
 		return nil, r, err
@@ -226,7 +217,7 @@ func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 
 // leaseGone is the wait of a node that counts as dead.
 func leaseGone(node string) *Wait {
-	return &Wait{Kind: state.WaitLease, Gate: "lease of " + node, Reason: "it ended, or another host took the name", Clear: "the next pull registers anew"}
+	return &Wait{Kind: state.WaitLease, Gate: "lease of " + node, Reason: "it ended, or another host took the name", Remedy: state.Itself("the next pull registers anew")}
 }
 
 // enter looks; the first time it takes a ticket in the same transaction.

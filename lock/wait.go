@@ -13,33 +13,46 @@ import (
 
 // Wait says why a node does not go on: at which gate, for whom, and what clears it.
 type Wait struct {
-	Kind    state.WaitKind `json:"kind"`
-	Gate    string         `json:"gate"`              // "slot web", "role canary", "barrier db/join"
-	Reason  string         `json:"reason"`            // who holds it, and how that one is
-	Clear   string         `json:"clear"`             // the command or act that clears it
+	Kind   state.WaitKind `json:"kind"`
+	Gate   string         `json:"gate"`   // "slot web", "role canary", "barrier db/join"
+	Reason string         `json:"reason"` // who holds it, and how that one is
+	state.Remedy
 	Since   time.Time      `json:"since"`             // when this node began to wait
 	Holders []state.Holder `json:"holders,omitempty"` // who is waited for
 	Halt    string         `json:"halt,omitempty"`    // the group whose halt it waits for: only a newer version or an operator ends it
 	Ahead   string         `json:"ahead,omitempty"`   // the node that comes before this one in a queue
+	Frees   bool           `json:"frees,omitempty"`   // a place is freed when its holder is lost
+	Until   time.Time      `json:"until,omitzero"`    // when it is over; zero: nobody knows
 }
 
 func (w *Wait) Error() string {
 	return fmt.Sprintf("waiting for %s: %s; %s", w.Gate, w.Reason, w.Clear)
 }
 
-// Follow replaces the word that no action is needed where the node waits, through others, for one that does not go on by itself. Where that cannot be
-// asked the wait stays as it is.
-func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) {
-	if w.Clear != state.NoAction || !w.Kind.Idles() {
-		return
+// Follow is the wait as it is to be printed now. Where no action is needed but the node waits, through others, for one that does not go on by itself, it
+// says so; else it says until when the lease of a node that it waits for lives. Where that cannot be asked it is the wait as it is.
+func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) *Wait {
+	if !w.Itself() || !w.Kind.Idles() {
+		return w
 	}
-	st := state.Status{Holders: w.Holders, Ahead: w.Ahead}
+	st := state.Status{Holders: w.Holders, Ahead: w.Ahead, Frees: w.Frees}
 	b, err := state.Follow(st, version, func(nodes []string) (map[string]state.Status, error) { return s.WaitsOf(ctx, nodes) })
 	if b == nil && err == nil {
 		b, err = s.Idle(ctx, st)
 	}
-	if b != nil && err == nil {
-		w.Reason, w.Clear = w.Reason+"; "+b.Why, b.Clear
+	if b == nil || err != nil {
+		return w
+	}
+	out := *w
+	out.Reason, out.Remedy = b.After(w.Reason), b.Remedy
+	return &out
+}
+
+// WaitOf is what a status says that its node waits for.
+func WaitOf(st state.Status) *Wait {
+	return &Wait{
+		Kind: st.Kind, Gate: st.Gate, Reason: strings.TrimPrefix(st.Reason, st.Gate+": "), Remedy: st.Remedy, Since: st.Since, Holders: st.Holders, Halt: st.Halt, Ahead: st.Ahead,
+		Frees: st.Frees, Until: st.Until,
 	}
 }
 
@@ -72,7 +85,7 @@ func Unreadable(gate string, err error) *Wait {
 	if !ok {
 		return nil
 	}
-	return &Wait{Kind: state.WaitRecord, Gate: gate, Reason: fmt.Sprintf("etcd key %s cannot be read: %s", bad.Key, bad.Why), Clear: bad.Clear}
+	return &Wait{Kind: state.WaitRecord, Gate: gate, Reason: fmt.Sprintf("etcd key %s cannot be read: %s", bad.Key, bad.Why), Remedy: state.Act(bad.Clear)}
 }
 
 // startAgain is what helps against a node that does not answer.
@@ -95,5 +108,5 @@ func takeOver(h state.Holder) string {
 
 // etcdAway is the wait of a node while etcd does not answer.
 func etcdAway(err error) *Wait {
-	return &Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: err.Error(), Clear: "no gated step starts without it; pullet doctor"}
+	return &Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: err.Error(), Remedy: state.Act("no gated step starts without it; pullet doctor")}
 }

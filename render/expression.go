@@ -85,6 +85,9 @@ func (e *Expression) withItem(d *decoder, item any) {
 	}
 }
 
+// Pos is where the expression stands.
+func (e Expression) Pos() Position { return e.doc.pos(e.node) }
+
 // Steps are the steps that the expression names literally: it is evaluated after they ran.
 func (e Expression) Steps() []string {
 	var out []string

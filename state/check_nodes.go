@@ -46,7 +46,7 @@ func (s *Status) check(Key) error {
 	var c checks
 	c.version(s.Version)
 	c.word("run", s.Run)
-	c.times(s.Time, s.Since)
+	c.times(s.Time, s.Since, s.Until)
 	c.unless(len(s.Holders) <= maxList, "it waits for %d nodes, of %d at most", len(s.Holders), maxList)
 	for i := range s.Holders {
 		c.holder(&s.Holders[i])
@@ -54,6 +54,7 @@ func (s *Status) check(Key) error {
 	if s.Ahead != "" {
 		c.node(s.Ahead)
 	}
+	c.unless(s.known(), "%s is no end of a wait", quoted(string(s.Ends)))
 	line(&s.Release, &s.Reason, &s.Clear, &s.Gate, &s.Halt, &s.Log, &s.Step, &s.Unknown)
 	if s.Digest != nil {
 		c.digest(s.Digest)

@@ -33,7 +33,9 @@ func (v *Version) check(k Key) error {
 	c.word("hold", v.Hold)
 	c.unless(len(v.Instructions) <= MaxInstructions, "its instructions have %d bytes", len(v.Instructions))
 	c.times(v.At, v.Until)
+	c.unless(len(v.Asked) <= 100, "it was asked for by %d revisions, of 100 at most", len(v.Asked))
 	line(&v.By, &v.Reason)
+	lines(v.Asked)
 	return c.err
 }
 

@@ -45,13 +45,15 @@ type Status struct {
 	Release string    `json:"release,omitempty"`
 	Run     string    `json:"run,omitempty"`
 	Reason  string    `json:"reason,omitempty"`
-	Clear   string    `json:"clear,omitempty"`   // the command that helps
+	Remedy            // what helps
 	Host    bool      `json:"host,omitempty"`    // it failed by a fault of the host, not of the commit
 	Kind    WaitKind  `json:"kind,omitempty"`    // what it waits for
 	Gate    string    `json:"gate,omitempty"`    // at which it waits
 	Halt    string    `json:"halt,omitempty"`    // the group whose halt it waits for
 	Holders []Holder  `json:"holders,omitempty"` // for whom it waits
 	Ahead   string    `json:"ahead,omitempty"`   // the node that comes before it in a queue
+	Frees   bool      `json:"frees,omitempty"`   // a place is freed when its holder is lost
+	Until   time.Time `json:"until,omitzero"`    // when the wait is over, by the node's clock; zero: nobody knows
 	Parked  bool      `json:"parked,omitempty"`  // it gave its slot back while it waits for others in mid-run
 	Log     string    `json:"log,omitempty"`     // where the whole log of the run is, when it was sent somewhere
 	Digest  *Digest   `json:"digest,omitempty"`  // of the run, with the configured state

@@ -57,6 +57,18 @@ func (s *Store) Doubted() clientv3.Cmp {
 // ClaimedKey is written with each claim of a node: its revision tells a record that lacks the last one. It is never deleted.
 func (s *Store) ClaimedKey(node string) string { return s.key("claimed", node) }
 
+// doubtingKey is there, on a lease, while a node lives that does not accept the fleet's record: it is not registered there.
+func (s *Store) doubtingKey(node string) string { return s.key("doubting", node) }
+
+// Doubts tells for a time that a node lives, and does not accept the fleet's record.
+func (s *Store) Doubts(ctx context.Context, node string, back *WentBackError, lasts time.Duration) error {
+	op, err := s.lasting(ctx, s.doubtingKey(node), &Switch{Reason: back.what(), By: node, At: time.Now().UTC()}, lasts)
+	if err == nil {
+		_, err = s.Client.Do(ctx, op)
+	}
+	return err
+}
+
 func (s *Store) acceptedKey() string { return s.key("store_accepted") }
 
 // Guard compares the fleet's record with what the node saw last; a *WentBackError tells that it is not to be trusted. It returns where it is
@@ -106,7 +118,7 @@ func (s *Store) Accept(ctx context.Context, by string) error {
 		was, _ = Read[Incarnation](s, kv)
 	}
 	ops := []clientv3.Op{
-		clientv3.OpPut(s.acceptedKey(), by+" "+at.Format(time.RFC3339Nano)), clientv3.OpDelete(s.DoubtKey()), s.wakeOp(), s.RingOp(),
+		clientv3.OpPut(s.acceptedKey(), by+" "+at.Format(time.RFC3339Nano)), clientv3.OpDelete(s.DoubtKey()), clientv3.OpDelete(s.doubtingKey(""), clientv3.WithPrefix()), s.wakeOp(), s.RingOp(),
 	}
 	is, err := s.Incarnation(ctx)
 	if err != nil {

@@ -14,11 +14,13 @@ import (
 type Overview struct {
 	Revision int64
 	Current  *Version
-	Unread   *BadRecordError     // why Current is not known; nil where there is none
-	Leases   map[string]int64    // of the nodes that are alive
-	Idle     map[string]*Blocked // nodes for which others wait, and where no pull is at work: see Idles
-	Skipped  *Skipped            // the newest commit that the fleet does not take; nil: none is known
-	Held     bool                // at Current: nobody proposes a newer one now
+	Unread   *BadRecordError       // why Current is not known; nil where there is none
+	Leases   map[string]int64      // of the nodes that are alive
+	Times    map[string]LeaseTimes // of nodes for which others wait: see Idles
+	Doubting map[string]Switch     // nodes that live, and do not accept the fleet's record
+	Grace    bool                  // etcd restarted, and nodes in the middle of an upgrade report first
+	Skipped  *Skipped              // the newest commit that the fleet does not take; nil: none is known
+	Held     bool                  // at Current: nobody proposes a newer one now
 	Nodes    map[string]Node
 	Gone     map[string]bool // decommissioned
 	Alive    map[string]bool
@@ -46,7 +48,9 @@ type StatusLine struct {
 
 // Overview reads the fleet's record at one revision. Facts and services are read only where they are asked for.
 func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
-	prefixes := []string{"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/", "config_state/", "skipped", "settled/"}
+	prefixes := []string{
+		"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/", "config_state/", "skipped", "settled/", "store_grace", "doubting/",
+	}
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
 	}
@@ -83,7 +87,7 @@ func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, er
 		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]Facts{}, Hosts: map[string][]Alive{},
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
 		Services: map[string]map[string]Service{}, Releases: map[string]string{}, Switches: map[string]Switch{},
-		Leases: map[string]int64{}, Idle: map[string]*Blocked{}, Settled: map[string]Settlement{}, settledIn: map[string]string{},
+		Leases: map[string]int64{}, Times: map[string]LeaseTimes{}, Doubting: map[string]Switch{}, Settled: map[string]Settlement{}, settledIn: map[string]string{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
@@ -122,6 +126,10 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 		if one, err := Read[Service](s, kv); err == nil {
 			file(o.Services, k.Service, k.Node, one)
 		}
+	case "doubting/NODE":
+		o.Doubting[k.Node] = s.ReadSwitch(kv)
+	case "store_grace":
+		o.Grace = true // it goes with its lease
 	case "skipped":
 		if one, err := Read[Skipped](s, kv); err == nil {
 			o.Skipped = &one
@@ -183,7 +191,7 @@ func (o *Overview) host(s *Store, node string, kv *mvccpb.KeyValue) {
 func (o *Overview) clones() {
 	for node, hosts := range o.Hosts {
 		if n, known := o.Nodes[node]; known && len(hosts) > 1 {
-			st := Status{Version: o.Running[node], Release: o.Releases[o.Running[node]], Reason: Cloned(node, hosts), Clear: ClonedClear(node), Kind: WaitClone, Time: n.LastSeen}
+			st := Status{Version: o.Running[node], Release: o.Releases[o.Running[node]], Reason: Cloned(node, hosts), Remedy: Act(ClonedClear(node)), Kind: WaitClone, Time: n.LastSeen}
 			file(o.Statuses, node, Configured, StatusLine{State: Failed, Status: st})
 		}
 	}

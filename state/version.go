@@ -26,6 +26,8 @@ type Version struct {
 	Until time.Time `json:"until,omitzero"`
 	// Hold is the key on a lease that ends with Until: etcd counts the time, and not the clock of a host.
 	Hold string `json:"hold,omitempty"`
+	// Asked are the revisions that an operator named for it: what a branch was at then.
+	Asked []string `json:"asked,omitempty"`
 	// Reason is why an operator set it.
 	Reason string `json:"reason,omitempty"`
 	// Bad are versions that halted or were undone: following never proposes them again.

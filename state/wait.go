@@ -14,7 +14,8 @@ const (
 	WaitSerialize WaitKind = "serialize"  // a place at a step
 	WaitResult    WaitKind = "result"     // of a step that one node takes for all
 	WaitService   WaitKind = "service"    // without which the version does not compile
-	WaitInRun     WaitKind = "in run"     // a service or a condition that a step waits for
+	WaitCondition WaitKind = "condition"  // of a step or a job
+	WaitInRun     WaitKind = "in run"     // a service that a step waits for
 	WaitNewer     WaitKind = "superseded" // the version is not the fleet's any more
 )
 
@@ -53,6 +54,3 @@ const (
 	HolderParked WaitKind = "parked" // waits itself in mid-run
 	HolderOff    WaitKind = "off"    // is disabled or paused
 )
-
-// NoAction is what clears a wait that ends without anybody.
-const NoAction = "no action needed"

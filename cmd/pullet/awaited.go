@@ -11,7 +11,7 @@ import (
 func absentNode(name, role string) nodeStatus {
 	return nodeStatus{
 		Node: name, Role: role, State: missing, Why: "it is listed under nodes/ and was never seen",
-		Clear: "start it, remove it there, or give it up: pullet decommission " + name,
+		Remedy: state.Act("start it, remove it there, or give it up: pullet decommission " + name),
 	}
 }
 

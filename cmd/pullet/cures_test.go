@@ -5,22 +5,23 @@ import "github.com/pullet/pullet/state"
 // cure is what ends a wait of a kind, and where that is shown.
 type cure struct {
 	kind  state.WaitKind
-	clear string // a part of the text beside such a wait: a command, or state.NoAction
+	clear string // a part of the text beside such a wait: a command, or that none is needed
 	shown string // a script, or a test's file, that has it
 }
 
 // cures are those of all kinds.
 func cures() []cure {
 	return []cure{
-		{state.WaitSlot, state.NoAction, "gate_slot"},
-		{state.WaitTotal, state.NoAction, "gate_total"},
-		{state.WaitQueue, state.NoAction, "gate_slot"},
-		{state.WaitRole, state.NoAction, "gate_roles"},
-		{state.WaitSoak, state.NoAction, "gate_canary"},
+		{state.WaitSlot, "no action needed", "gate_slot"},
+		{state.WaitTotal, "no action needed", "gate_total"},
+		{state.WaitQueue, "no action needed", "gate_slot"},
+		{state.WaitRole, "no action needed", "gate_roles"},
+		{state.WaitSoak, "no action needed", "gate_canary"},
 		{state.WaitBarrier, "pullet decommission", "gate_sync"},
-		{state.WaitSerialize, state.NoAction, "gate_serialize"},
-		{state.WaitResult, state.NoAction, "gate_target"},
+		{state.WaitSerialize, "no action needed", "gate_serialize"},
+		{state.WaitResult, "no action needed", "gate_target"},
 		{state.WaitService, "base/services.yaml", "services_lacking"},
+		{state.WaitCondition, "push a commit", "condition_named"},
 		{state.WaitInRun, "pullet rollout fail", "gate_canary_waits"},
 		{state.WaitNewer, "the next pull follows", "gate_abandoned"},
 
@@ -33,7 +34,7 @@ func cures() []cure {
 		{state.WaitHalt, "pullet rollout resume", "gate_halt"},
 		{state.WaitUnknown, "pullet rollout settle", "target_unknown"},
 		{state.WaitStore, "pullet rollout resume --store", "store_restored"},
-		{state.WaitGrace, state.NoAction, "store_restored_grace"},
+		{state.WaitGrace, "no action needed", "store_restored_grace"},
 		{state.WaitRecord, "rollout start", "hostile_test.go"},
 		{state.WaitEtcd, "pullet doctor", "doctor"},
 		{state.WaitRepository, "pullet pull --accept-rewind", "fleet_lost_commit"},
@@ -46,7 +47,7 @@ func cures() []cure {
 		{state.WaitName, "pullet decommission --force", "name_taken"},
 		{state.WaitDisk, "space", "status_full_disk"},
 
-		{state.HolderAlive, state.NoAction, "gate_slot"},
+		{state.HolderAlive, "no action needed", "gate_slot"},
 		{state.HolderLost, "pullet decommission", "gate_killed"},
 		{state.HolderKeeps, "pullet rollout settle", "target_gone"},
 		{state.HolderUnseen, "nodes/", "gate_canary"},

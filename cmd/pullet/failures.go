@@ -63,7 +63,7 @@ func failuresOf(o *state.Overview, category string) map[string][]failure {
 	for _, node := range slices.Sorted(maps.Keys(o.Statuses)) {
 		for c, s := range o.Statuses[node] {
 			if out[c] != nil && s.State == state.Failed {
-				s.Clear = cureNow(o, node, s)
+				s.Remedy = cureNow(o, node, s)
 				out[c] = append(out[c], failure{node, s.Status})
 			}
 		}
@@ -72,14 +72,14 @@ func failuresOf(o *state.Overview, category string) map[string][]failure {
 }
 
 // cureNow is what helps against a failure, also where an operator did something about it since.
-func cureNow(o *state.Overview, node string, s state.StatusLine) string {
+func cureNow(o *state.Overview, node string, s state.StatusLine) state.Remedy {
 	if o.Current == nil || s.Version != o.Current.ID || s.Run == "" { // it is not of a pull
-		return s.Clear
+		return s.Remedy
 	}
 	n := nodeStatus{Node: node, Role: o.Nodes[node].Role, State: failed}
 	n.waitsAt(s)
 	n.refresh(o)
-	return n.Clear
+	return n.Remedy
 }
 
 func (a *app) printFailures(byCategory map[string][]failure) error {

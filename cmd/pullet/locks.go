@@ -18,7 +18,7 @@ import (
 type heldLock struct {
 	state.Lock
 	Waiting []string `json:"waiting"`
-	Clear   string   `json:"clear,omitempty"`
+	state.Remedy
 }
 
 func (a *app) locksCommand() *cobra.Command {
@@ -66,9 +66,9 @@ func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 	for _, l := range locks {
 		h := heldLock{Lock: l, Waiting: []string{}}
 		if i := slices.IndexFunc(waits, func(g waitGroup) bool { return g.waitsFor(l) }); i >= 0 {
-			h.Waiting, h.Clear = waits[i].Nodes, waits[i].Clear
+			h.Waiting, h.Remedy = waits[i].Nodes, waits[i].Remedy
 		} else if l.Node != "" && !l.Alive && !(l.Gone && len(l.Took) == 0) { // a place of which nothing stands is free
-			h.Clear = lock.Cure(state.Holder{Node: l.Node, Since: o.Nodes[l.Node].LastSeen, Gone: l.Gone, Took: l.Took})
+			h.Remedy = lock.Cure(state.Holder{Node: l.Node, Since: o.Nodes[l.Node].LastSeen, Gone: l.Gone, Took: l.Took})
 		}
 		out = append(out, h)
 	}
@@ -108,7 +108,7 @@ func (l heldLock) waiters(most int) string {
 	if len(l.Waiting) > 0 {
 		text = shownNames(l.Waiting, most)
 	}
-	if l.Clear != "" && l.Clear != state.NoAction {
+	if l.Clear != "" && !l.Itself() {
 		text += "; " + l.Clear
 	}
 	return text

@@ -117,7 +117,7 @@ func absent(o *state.Overview, v *fleetStatus, inventory render.Inventory) []nod
 		if s, ok := o.Statuses[name][state.Provisioned]; ok && !known[name] && !o.Gone[name] {
 			out = append(out, nodeStatus{
 				Node: name, State: missing, Since: s.Time, Why: "provisioned: " + s.State + because(s.Reason) + ", and never seen",
-				Clear: "start it, or give it up: pullet decommission " + name,
+				Remedy: state.Act("start it, or give it up: pullet decommission " + name),
 			})
 		}
 	}

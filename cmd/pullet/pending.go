@@ -7,9 +7,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
 
@@ -42,37 +44,41 @@ func (a *app) pendingCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			current, why, err := currentVersion(cmd.Context(), func() (*state.Store, error) { return config.OpenStore(cmd.Context()) })
+			current, wait, why, err := currentVersion(cmd.Context(), config.Node.Name, func() (*state.Store, error) { return config.OpenStore(cmd.Context()) })
 			if err != nil {
 				return usage(err)
 			}
-			return a.printPending(local, current, why)
+			return a.printPending(local, current, wait, why)
 		},
 	}
 }
 
-// currentVersion is the fleet's, or nil and why it is not known.
-func currentVersion(ctx context.Context, open func() (*state.Store, error)) (v *state.Version, why string, err error) {
+// currentVersion is the fleet's, or nil and why it is not known; and for what the node waits before it runs it, nil where it did not say.
+func currentVersion(ctx context.Context, node string, open func() (*state.Store, error)) (v *state.Version, wait *lock.Wait, why string, err error) {
 	store, err := open()
 	var away *state.UnreachableError
 	if errors.As(err, &away) {
-		return nil, err.Error(), nil
+		return nil, nil, err.Error(), nil
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, nil, "", err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	v, _, err = store.Current(ctx)
 	if err = store.Explain(err); errors.As(err, &away) {
-		return nil, err.Error(), nil
+		return nil, nil, err.Error(), nil
 	}
 	if bad, ok := errors.AsType[*state.BadRecordError](err); ok {
-		return nil, bad.Error(), nil
+		return nil, nil, bad.Error(), nil
 	}
 	if v == nil {
-		why = "the fleet has no version yet"
+		return nil, nil, "the fleet has no version yet", err
 	}
-	return v, why, err
+	said, err := store.StatusOf(ctx, node, state.Rollout, state.Pending)
+	if err == nil && said.Version == v.ID && said.Gate != "" {
+		wait = lock.WaitOf(said).Follow(ctx, store, v.ID)
+	}
+	return v, wait, "", err
 }
 
 // pendingView says whether the fleet has another version than the node.
@@ -82,11 +88,12 @@ type pendingView struct {
 	Pending  bool                     `json:"pending"`
 	ExitCode int                      `json:"exitCode"`
 	Text     string                   `json:"text"`
+	Waiting  *lock.Wait               `json:"waiting,omitempty"`
 	Troubles map[string]state.Trouble `json:"troubles"` // by repository
 }
 
 // printPending says what there is to do, and why the node may not hear of more.
-func (a *app) printPending(local state.Local, current *state.Version, why string) error {
+func (a *app) printPending(local state.Local, current *state.Version, wait *lock.Wait, why string) error {
 	running := local.Running
 	code, text := pendingUpdate, fmt.Sprintf("%s is available; the node runs %s", current, running)
 	switch {
@@ -97,12 +104,15 @@ func (a *app) printPending(local state.Local, current *state.Version, why string
 	case running.Same(current):
 		code, text = pendingNone, fmt.Sprintf("up to date: %s", running)
 	}
-	done, err := a.structured(pendingView{running, current, code == pendingUpdate, code, text, local.Troubles})
+	done, err := a.structured(pendingView{running, current, code == pendingUpdate, code, text, inUTC(wait), local.Troubles})
 	if err != nil {
 		return err
 	}
 	if !done {
 		fmt.Fprintln(a.out, text)
+		if wait != nil {
+			fmt.Fprintf(a.out, "it waited at its last pull, since %s: %v\n", wait.Since.Local().Format(time.TimeOnly), wait)
+		}
 		for _, repo := range slices.Sorted(maps.Keys(local.Troubles)) {
 			t := local.Troubles[repo]
 			fmt.Fprintln(a.out, strings.TrimSuffix(fmt.Sprintf("%s (for %s); %s", t.Why, ago(t.Since), t.Clear), "; "))

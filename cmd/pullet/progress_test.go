@@ -7,13 +7,14 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/state"
 )
 
 // TestProgressSaysOnce: where lines stay, a reason to wait is written when it changed and not with every tick.
 func TestProgressSaysOnce(t *testing.T) {
 	var out strings.Builder
 	p := &progress{w: &out}
-	first := &lock.Wait{Gate: "slot web", Reason: "web1 holds it", Clear: "no action needed", Since: time.Now()}
+	first := &lock.Wait{Gate: "slot web", Reason: "web1 holds it", Remedy: state.NoAction(), Since: time.Now()}
 	second := *first
 	second.Reason = "web2 holds it"
 	for _, w := range []*lock.Wait{first, first, &second} {

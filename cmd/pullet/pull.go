@@ -203,23 +203,21 @@ type pullView struct {
 	Refused  []string       `json:"refused"`
 	Failures []string       `json:"failures"`
 	Warnings []string       `json:"warnings"`
-	Waiting  *waitView      `json:"waiting,omitempty"`
-}
-
-// waitView is what a node waits for.
-type waitView struct {
-	Gate   string    `json:"gate"`
-	Reason string    `json:"reason"`
-	Clear  string    `json:"clear"`
-	Since  time.Time `json:"since"`
+	Waiting  *lock.Wait     `json:"waiting,omitempty"`
 }
 
 func viewOfPull(o *agent.Outcome) pullView {
-	out := pullView{o.Run, o.Version, o.Upgrade, o.Report, o.ExitCode(), texts(o.Refused), texts(o.Failures), texts(o.Warnings), nil}
-	if w := o.Wait; w != nil {
-		out.Waiting = &waitView{w.Gate, w.Reason, w.Clear, w.Since.UTC()}
+	return pullView{o.Run, o.Version, o.Upgrade, o.Report, o.ExitCode(), texts(o.Refused), texts(o.Failures), texts(o.Warnings), inUTC(o.Wait)}
+}
+
+// inUTC is a wait for programs: all of their times are in UTC.
+func inUTC(w *lock.Wait) *lock.Wait {
+	if w == nil {
+		return nil
 	}
-	return out
+	out := *w
+	out.Since, out.Until = w.Since.UTC(), w.Until.UTC()
+	return &out
 }
 
 // operator is who runs the command, and on which host, for the record: root alone could be anybody.

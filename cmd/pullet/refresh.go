@@ -27,12 +27,12 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 	case n.lifted(o):
 		n.goesOn(o)
 		return
-	case n.Clear != state.NoAction:
+	case !n.Itself():
 		return
 	}
 	for _, h := range n.Holders {
 		if _, known := o.Nodes[h.Node]; known && !o.Alive[h.Node] {
-			n.Why, n.Clear = n.Why+"; "+h.Node+" does not answer by now", startAgain(h.Node)
+			n.Why, n.Remedy = n.Why+"; "+h.Node+" does not answer by now", state.Act(startAgain(h.Node))
 			return
 		}
 	}
@@ -56,7 +56,7 @@ func (n *nodeStatus) waitsNow(w *lock.Wait) {
 	if n.Kind != w.Kind || n.Gate != w.Gate { // else it has waited there for longer
 		n.Since, n.lasts = w.Since, !w.Since.IsZero()
 	}
-	n.Kind, n.Gate, n.Why, n.Clear, n.Halt, n.Holders = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Clear, w.Halt, nil
+	n.Kind, n.Gate, n.Why, n.Remedy, n.Halt, n.Holders = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy, w.Halt, nil
 }
 
 // lifted reports that what stopped the node at its last pull does not stop it any more.
@@ -66,17 +66,35 @@ func (n *nodeStatus) lifted(o *state.Overview) bool {
 		return n.Halt != "" && o.Gates[n.Halt].State != state.Halted
 	case state.WaitPause, state.WaitStore, state.WaitDisabled, state.WaitFreeze, state.WaitOneVersion:
 		return o.Current != nil // nothing stops it now
+	case state.WaitGrace: // one without an end has not begun yet
+		return !o.Grace && !n.Until.IsZero()
 	}
 	return false
 }
 
 // goesOn says that the node goes on.
 func (n *nodeStatus) goesOn(o *state.Overview) {
-	n.Why, n.Clear = "lifted since its last pull: "+n.Gate, "it goes on at its next pull"
+	n.Why, n.Remedy = "lifted since its last pull: "+n.Gate, state.Itself("it goes on at its next pull"+n.unlessAfter(o))
 	n.State, n.Kind, n.Gate, n.Halt, n.Holders = pending, "", "", "", nil
 	if o.Current != nil && n.Version == o.Current.ID {
 		n.State = upToDate
 	}
+}
+
+// unlessAfter names the groups that are halted beside the node's own: only the rules of the repository, which a node reads at its pull, say whether its
+// own comes after them.
+func (n *nodeStatus) unlessAfter(o *state.Overview) string {
+	var halted []string
+	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
+		g := state.GroupGate{Group: group, Gate: o.Gates[group]}
+		if g.State == state.Halted && !strings.HasPrefix(group, "step-") && !o.In(n.Node, group) {
+			halted = append(halted, g.Scope())
+		}
+	}
+	if len(halted) == 0 {
+		return ""
+	}
+	return ", unless it comes after " + shownNames(halted, 5) + ", which is halted"
 }
 
 // chosen takes what operators did since about the nodes for whose result this one waits: they were given up, or are to run again what they started.
@@ -95,8 +113,8 @@ func (n *nodeStatus) chosen(o *state.Overview) {
 			t, said := o.Settled[step]
 			return said && !t.Done && t.At.After(n.told)
 		})
-		if n.Clear = lock.Cure(*h); h.Gone && len(h.Took) == 0 {
-			n.Clear = "another host takes its place at its next pull"
+		if n.Remedy = lock.Cure(*h); h.Gone && len(h.Took) == 0 {
+			n.Remedy = state.Itself("another host takes its place at its next pull")
 		}
 		return
 	}
@@ -105,7 +123,7 @@ func (n *nodeStatus) chosen(o *state.Overview) {
 // triesAgain says what an operator did since about the failure of the node: its step was settled, or the halt that it caused was lifted.
 func (n *nodeStatus) triesAgain(o *state.Overview) {
 	if t, said := o.Settled[n.unknown]; said && t.At.After(n.told) {
-		n.Clear = "settled since by " + t.By + ": " + map[bool]string{true: "it goes on", false: "the step runs again"}[t.Done] + " at the next pull"
+		n.Remedy = state.Itself("settled since by " + t.By + ": " + map[bool]string{true: "it goes on", false: "the step runs again"}[t.Done] + " at the next pull")
 		return
 	}
 	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
@@ -116,11 +134,11 @@ func (n *nodeStatus) triesAgain(o *state.Overview) {
 		f, scope := state.FreezeOf(o.Switches, n.Node, n.Role)
 		switch by := "resumed since by " + g.Resumed; {
 		case n.unknown != "": // nobody said what came of it
-			n.Clear = by + ": it halts again at its next pull; " + state.SettleHint(n.unknown)
+			n.Remedy = state.Act(by + ": it halts again at its next pull; " + state.SettleHint(n.unknown))
 		case f != nil:
-			n.Clear = by + ": it tries again after pullet enable --" + scope.String()
+			n.Remedy = state.Act(by + ": it tries again after pullet enable --" + scope.String())
 		default:
-			n.Clear = by + ": it tries again at its next pull"
+			n.Remedy = state.Itself(by + ": it tries again at its next pull")
 		}
 	}
 }

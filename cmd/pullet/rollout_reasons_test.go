@@ -3,13 +3,15 @@ package main
 import (
 	"bytes"
 	"testing"
+
+	"github.com/pullet/pullet/state"
 )
 
 // TestReasonOnce: what many nodes wait for is said once, with the first of them; -o wide names all.
 func TestReasonOnce(t *testing.T) {
 	var nodes []nodeStatus
 	for _, name := range []string{"a1", "a2", "b1", "a3", "a4", "a5", "a6"} {
-		n := nodeStatus{Node: name, Why: "role web (halted): the upgrade of web1 failed: no route", Clear: "push a commit"}
+		n := nodeStatus{Node: name, Why: "role web (halted): the upgrade of web1 failed: no route", Remedy: state.Act("push a commit")}
 		if name == "b1" {
 			n.Why, n.Clear = "the window", ""
 		}

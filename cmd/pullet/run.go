@@ -25,6 +25,7 @@ type runOptions struct {
 	timeout time.Duration
 	expires time.Duration
 	wait    bool
+	waits   time.Duration
 	cancel  string
 }
 
@@ -64,6 +65,7 @@ func (a *app) runCommand() *cobra.Command {
 	f.DurationVar(&o.expires, "expires", time.Hour, "no node begins later than this")
 	f.StringVar(&o.reason, "reason", "", "why, for the record")
 	f.BoolVar(&o.wait, "wait", false, "wait for all, and exit 1 when it failed somewhere")
+	f.DurationVar(&o.waits, "wait-timeout", 0, "with --wait: how long (default: until no node can run it any more, after --expires and --timeout)")
 	f.StringVar(&o.cancel, "cancel", "", "take a command back: no further node begins with it")
 	return c
 }
@@ -102,12 +104,19 @@ func (a *app) give(ctx context.Context, node *agent.Agent, store *state.Store, o
 	if !o.wait {
 		return nil
 	}
-	return a.awaitCommand(ctx, store, c.ID)
+	if o.waits == 0 {
+		o.waits = o.expires + o.timeout + endsLate
+	}
+	return a.awaitCommand(ctx, store, c.ID, o.waits)
 }
 
-// awaitCommand shows results as they come, until all are there or nobody goes on.
-func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string) error {
-	shown := map[string]bool{}
+// endsLate is how much later than its own time a command may be recorded as ended.
+const endsLate = time.Minute
+
+// awaitCommand shows results as they come, until all are there, nobody goes on, or the time to wait is up.
+func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string, most time.Duration) error {
+	shown, timer := map[string]bool{}, time.NewTimer(most)
+	defer timer.Stop()
 	for {
 		c, gone, err := store.Command(ctx, id)
 		if err != nil {
@@ -129,9 +138,32 @@ func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string) e
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("command %s goes on without being waited for: pullet run shows it, pullet run --cancel %s takes it back", id, id)
+		case <-timer.C:
+			return &exit{agent.ExitWaiting, fmt.Errorf("not finished in %s: %s; it goes on: pullet run shows it, pullet run --cancel %s takes it back", most, unfinished(*c), id)}
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
+}
+
+// unfinished names the nodes that are not through with a command.
+func unfinished(c state.CommandStatus) string {
+	var running, waiting []string
+	for _, node := range slices.Concat(c.Stages...) {
+		switch r, begun := c.Results[node]; {
+		case !begun:
+			waiting = append(waiting, node)
+		case !r.Over():
+			running = append(running, node+" (since "+r.Started.Local().Format(time.TimeOnly)+")")
+		}
+	}
+	var parts []string
+	if len(running) > 0 {
+		parts = append(parts, "it runs on "+shownNames(running, 10))
+	}
+	if len(waiting) > 0 {
+		parts = append(parts, "not begun on "+shownNames(waiting, 10))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // cancelCommand takes a command back.

@@ -22,6 +22,8 @@ func (o runOptions) check(args []string) error {
 		return usage(errors.New("name a command after --: pullet run --target role=web -- uptime"))
 	case o.target == "":
 		return usage(errors.New("--target says which nodes: role=web, web*, '*'"))
+	case o.waits < 0 || o.waits > 0 && !o.wait:
+		return usage(errors.New("--wait-timeout is a time from 0 on, and goes with --wait"))
 	case o.fails < 0:
 		return usage(fmt.Errorf("--max-failures %d: write a number from 0 on", o.fails))
 	case o.max != "" && (!ok || limit < 1):

@@ -11,8 +11,8 @@ import (
 // skippedHead is the newest commit that a node saw and that the fleet does not take.
 type skippedHead struct {
 	state.Skipped
-	Why   string `json:"why"`
-	Clear string `json:"clear"`
+	Why string `json:"why"`
+	state.Remedy
 }
 
 // skippedOf says why the fleet is not at the newest commit; nil where it is, or where none is known.
@@ -23,24 +23,24 @@ func skippedOf(o *state.Overview) *skippedHead {
 	out := &skippedHead{Skipped: *o.Skipped, Why: o.Skipped.Reason}
 	switch current := o.Current; o.Skipped.Kind {
 	case state.SkipBad:
-		out.Why, out.Clear = "it halted or was undone before (pullet rollout history)", "a newer commit is followed"
+		out.Why, out.Remedy = "it halted or was undone before (pullet rollout history)", state.Itself("a newer commit is followed")
 		if current.Previous == out.ID {
 			out.Why = "undone by " + current.By + because(current.Reason)
 		}
 		if o.Held {
-			out.Clear += " after: pullet rollout follow"
+			out.Remedy = state.Act(out.Clear + " after: pullet rollout follow")
 		}
 	case state.SkipHeld:
 		out.Why = "the fleet is held at " + current.String() + " by " + current.By + until(current.Until) + because(current.Reason)
-		out.Clear = "pullet rollout follow"
+		out.Remedy = state.Act("pullet rollout follow")
 	case state.SkipCanaries:
-		out.Why, out.Clear = "newer commits wait for the canaries of "+current.String(), state.NoAction
+		out.Why, out.Remedy = "newer commits wait for the canaries of "+current.String(), state.NoAction()
 	case state.SkipLacking:
-		out.Clear = "start a host that offers it, by base/services.yaml or service.publish"
+		out.Remedy = state.Act("start a host that offers it, by base/services.yaml or service.publish")
 	case state.SkipElsewhere: // rollout start compiles it for the host on which it is typed
-		out.Clear = "push a commit that mends it, or roll it out anyway, on " + out.By + ": pullet rollout start " + out.revisions()
+		out.Remedy = state.Act("push a commit that mends it, or roll it out anyway, on " + out.By + ": pullet rollout start " + out.revisions())
 	default:
-		out.Clear = "push a commit that mends it"
+		out.Remedy = state.Act("push a commit that mends it")
 	}
 	return out
 }

@@ -273,12 +273,12 @@ func (v *fleetStatus) why(n nodeStatus, width int) string {
 		switch {
 		case h.Reason == "":
 		case n.Why == h.Reason:
-			n.Why, n.Clear = "see "+h.Scope()+" below", ""
+			n.Why, n.Remedy = "see "+h.Scope()+" below", state.Remedy{}
 		case strings.Contains(n.Why, ": "+h.Reason):
-			n.Why, n.Clear = strings.Replace(n.Why, ": "+h.Reason, "", 1), ""
+			n.Why, n.Remedy = strings.Replace(n.Why, ": "+h.Reason, "", 1), state.Remedy{}
 		}
-		if n.Clear == h.Clear() {
-			n.Clear = ""
+		if n.Remedy == state.Act(h.Clear()) {
+			n.Remedy = state.Remedy{}
 		}
 	}
 	return n.why(width)

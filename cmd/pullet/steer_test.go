@@ -133,9 +133,9 @@ func TestStatusOfManyNodes(t *testing.T) {
 		case i == 8:
 			says(state.Failed, state.Status{Reason: "site/motd: no disk"})
 		case i < 320:
-			says(state.Pending, state.Status{Kind: state.WaitSlot, Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0007 holds it", Holders: holder, Clear: "no action needed", Parked: i < 12, Since: now.Add(-12 * time.Minute)})
+			says(state.Pending, state.Status{Kind: state.WaitSlot, Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0007 holds it", Holders: holder, Remedy: state.NoAction(), Parked: i < 12, Since: now.Add(-12 * time.Minute)})
 		case i < 330:
-			says(state.Pending, state.Status{Kind: state.WaitQueue, Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0100 comes first in the queue", Clear: "no action needed"})
+			says(state.Pending, state.Status{Kind: state.WaitQueue, Gate: "slot web (1 at a time)", Reason: "slot web (1 at a time): web0100 comes first in the queue", Remedy: state.NoAction()})
 		}
 	}
 	v := viewOf(o)
@@ -167,9 +167,9 @@ func TestWhyHasItsAge(t *testing.T) {
 		width int
 		want  string
 	}{
-		{nodeStatus{State: waiting, Why: "slot web: web1 holds it", Clear: "wait", Since: at, lasts: true}, 80, "slot web: web1 holds it (for 12m); wait"},
+		{nodeStatus{State: waiting, Why: "slot web: web1 holds it", Remedy: state.Act("wait"), Since: at, lasts: true}, 80, "slot web: web1 holds it (for 12m); wait"},
 		{nodeStatus{State: waiting, Why: "0 of 2 instances", Since: at}, 80, "0 of 2 instances (12m ago)"},
-		{nodeStatus{State: failed, Why: long, Clear: "mend it", Since: at}, 40, "no disk no disk no disk no ... (12m ago)"},
+		{nodeStatus{State: failed, Why: long, Remedy: state.Act("mend it"), Since: at}, 40, "no disk no disk no disk no ... (12m ago)"},
 		{nodeStatus{State: failed, Why: "größer " + long, Since: at}, 40, "größer no disk no disk no d... (12m ago)"},
 		{nodeStatus{State: failed, Why: long, Since: at}, 5, "no disk no disk n... (12m ago)"},
 		{nodeStatus{State: upToDate, Why: "a warning", Since: at}, 80, "a warning"},

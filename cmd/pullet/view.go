@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
 
@@ -44,13 +45,14 @@ type nodeStatus struct {
 	Alive   bool      `json:"alive"`
 	Since   time.Time `json:"since,omitzero"`
 	Why     string    `json:"why,omitempty"`
-	Clear   string    `json:"clear,omitempty"`
-	Host    bool      `json:"hostFault,omitempty"` // it failed by a fault of the host
+	state.Remedy
+	Host bool `json:"hostFault,omitempty"` // it failed by a fault of the host
 
 	Kind    state.WaitKind `json:"kind,omitempty"`    // what it waits for
 	Gate    string         `json:"gate,omitempty"`    // at which it waits
 	Halt    string         `json:"halt,omitempty"`    // the group whose halt it waits for
 	Holders []state.Holder `json:"holders,omitempty"` // for whom
+	Until   time.Time      `json:"until,omitzero"`    // when the wait is over, by the node's clock
 	Parked  bool           `json:"parked,omitempty"`
 	Step    string         `json:"step,omitempty"` // that has run there for a while
 
@@ -138,7 +140,7 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.waitsAt(rollout)
 	}
 	if out.Step = c.Step; c.State == state.Running && out.Step != "" {
-		out.Why, out.Clear = out.Step, ""
+		out.Why, out.Remedy = out.Step, state.Remedy{}
 	}
 	if c.State == state.Failed && c.Time.After(rollout.Time) && out.State != upToDate && (c.Version == "" || o.Current != nil && c.Version == o.Current.ID) {
 		out.State = failed // the pull could not be made: no room, a repository that cannot be read
@@ -165,12 +167,24 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 			out.Why += ", last in step " + c.Step
 		}
 	}
-	if !out.Alive {
+	if d, doubts := o.Doubting[n.Name]; doubts && !out.Alive {
+		out.doubts(d)
+	} else if !out.Alive {
 		out.Why = strings.TrimSuffix("was "+out.State+": "+out.Why, ": ")
 		out.State, out.Since, out.Parked = lost, n.LastSeen, false
-		out.Clear = startAgain(n.Name)
+		out.Remedy = state.Act(startAgain(n.Name))
 	}
 	return out
+}
+
+// doubts says of a node that is not registered that it lives, and does not accept the fleet's record.
+func (n *nodeStatus) doubts(d state.Switch) {
+	if d.Reason += "; it lives, and starts nothing new"; n.State == upgrading {
+		d.Reason += "; was upgrading: " + n.Why
+	}
+	w := lock.Doubted(d)
+	n.State, n.Kind, n.Gate, n.Halt, n.Holders, n.Parked, n.Remedy = waiting, w.Kind, w.Gate, "", nil, false, w.Remedy
+	n.Why, n.Since, n.lasts = w.Gate+": "+w.Reason, d.At, true
 }
 
 // follow says for what a waiting node really waits, where that is behind the nodes that it names.
@@ -193,7 +207,7 @@ func (n *nodeStatus) follow(o *state.Overview) {
 		b = o.IdleOf(own)
 	}
 	if b != nil {
-		n.Why, n.Clear = n.Why+"; "+b.Why, b.Clear
+		n.Why, n.Remedy = b.After(n.Why), b.Remedy
 	}
 }
 
@@ -211,7 +225,7 @@ func slotsByNode(o *state.Overview) map[string]state.Claim {
 // waitsAt takes what a status says of the node.
 func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Host = s.Host && s.State == state.Failed
-	n.Kind, n.Since, n.Why, n.Clear, n.Gate, n.Halt, n.Holders, n.Parked = s.Kind, s.Time, s.Reason, s.Clear, s.Gate, s.Halt, s.Holders, s.Parked && s.State == state.Pending
+	n.Kind, n.Since, n.Why, n.Remedy, n.Gate, n.Halt, n.Holders, n.Until, n.Parked = s.Kind, s.Time, s.Reason, s.Remedy, s.Gate, s.Halt, s.Holders, s.Until, s.Parked && s.State == state.Pending
 	n.unknown, n.told = s.Unknown, s.Time
 	if n.lasts = !s.Since.IsZero(); n.lasts {
 		n.Since = s.Since

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,8 @@ func (a *app) waitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "wait [VERSION]", GroupID: "fleet", Args: upToOne,
 		Short: "Wait until every node runs the version",
-		Long: "Wait ends when every node of the fleet, and every one that the rollout expects, runs the fleet's version. With VERSION that must be it.\n" +
+		Long: "Wait ends when every node of the fleet, and every one that the rollout expects, runs the fleet's version. With VERSION that must be it:\n" +
+			"a release, a commit, or the revision that rollout start was given.\n" +
 			strings.Replace(waitExits, "with --wait: not", "not", 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
@@ -47,11 +49,17 @@ func (a *app) awaited(ctx context.Context, store *state.Store, args []string) (*
 	if len(args) == 0 {
 		return o.Current, nil
 	}
-	v, err := knownVersion(ctx, store, o, args[0])
-	if err == nil && !v.Same(o.Current) {
-		err = fmt.Errorf("%s is not the fleet's version, which is %s: nothing moves to it", &v, o.Current)
+	if slices.Equal(args, o.Current.Asked) { // a branch is elsewhere by now, maybe
+		return o.Current, nil
 	}
-	return o.Current, err
+	v, err := knownVersion(ctx, store, o, args[0])
+	if err != nil {
+		return nil, fmt.Errorf("%w; to wait for %s, which the fleet moves to: pullet wait", err, o.Current)
+	}
+	if !v.Same(o.Current) {
+		return nil, fmt.Errorf("%s is not the fleet's version, which is %s: nothing moves to it", &v, o.Current)
+	}
+	return o.Current, nil
 }
 
 // lookEvery is how often a rollout is looked at while nobody rings.
@@ -149,7 +157,7 @@ func (v *fleetStatus) printBehind(w io.Writer) {
 	for _, n := range v.Nodes {
 		switch {
 		case n.State != pending || n.Version == v.Current.ID:
-		case n.Clear != "": // it looked, and what it waited for is lifted
+		case n.Ends != "": // it looked, and what it waited for is lifted
 			fmt.Fprintf(w, "%s is pending%s\n", n.Node, because(n.why(1<<20)))
 		default:
 			unaware = append(unaware, n.Node)

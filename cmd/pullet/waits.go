@@ -13,10 +13,10 @@ import (
 
 // waitGroup are the nodes that wait for the same thing.
 type waitGroup struct {
-	Kind    state.WaitKind `json:"kind"`
-	Gate    string         `json:"gate"`
-	Reason  string         `json:"reason"`
-	Clear   string         `json:"clear,omitempty"`
+	Kind   state.WaitKind `json:"kind"`
+	Gate   string         `json:"gate"`
+	Reason string         `json:"reason"`
+	state.Remedy
 	Holders []state.Holder `json:"holders,omitempty"`
 	Since   time.Time      `json:"since"` // the first of them
 	Nodes   []string       `json:"nodes"`
@@ -39,7 +39,7 @@ func waitsOf(o *state.Overview, nodes []nodeStatus) []waitGroup {
 			groups[key] = g
 		}
 		if g.Gate == "" || len(n.Holders) > 0 && n.Since.After(g.Since) || len(g.Holders) == 0 && len(n.Holders) > 0 {
-			g.Kind, g.Gate, g.Reason, g.Clear, g.Holders = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Clear, n.Holders
+			g.Kind, g.Gate, g.Reason, g.Remedy, g.Holders = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Remedy, n.Holders
 		}
 		if n.Since.Before(g.Since) {
 			g.Since = n.Since
@@ -80,7 +80,7 @@ func (g *waitGroup) refresh(o *state.Overview, name string) {
 	for i := range g.Holders {
 		h := &g.Holders[i]
 		if h.Alive = o.Alive[h.Node]; !h.Alive && g.held() {
-			g.Clear = startAgain(h.Node)
+			g.Remedy = state.Act(startAgain(h.Node))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,6 +107,65 @@ func TestWaitsHaveKinds(t *testing.T) {
 	}
 }
 
+// TestRemediesAreTyped: whether an operator has to act is in the type of a remedy. Nothing compares its text, which people read, with another one; and it is
+// set with its type, by the functions of state/remedy.go.
+func TestRemediesAreTyped(t *testing.T) {
+	files, err := filepath.Glob("../../*/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	others := []string{"../../state/key.go", "../../agent/repositories.go"} // they set the text of an error, and of a trouble
+	seen := 0
+	for _, path := range append(files, own...) {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.BinaryExpr:
+				if (isClear(n.X) || isClear(n.Y)) && n.Op != token.ADD && !isEmpty(n.Y) {
+					t.Errorf("%s: a decision by the text of a remedy", set.Position(n.Pos()))
+				}
+			case *ast.AssignStmt:
+				if slices.ContainsFunc(n.Lhs, isClear) && !slices.Contains(others, path) {
+					t.Errorf("%s: a remedy's text is set without its type", set.Position(n.Pos()))
+				}
+			case *ast.BasicLit:
+				if n.Value == `"no action needed"` && !strings.HasSuffix(path, "state/remedy.go") && !strings.HasSuffix(path, "state/kinds.go") {
+					t.Errorf("%s: use state.NoAction", set.Position(n.Pos()))
+				}
+			case *ast.CallExpr:
+				if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Act" {
+					seen++
+				}
+			}
+			return true
+		})
+	}
+	if seen < 20 {
+		t.Errorf("only %d remedies were found", seen)
+	}
+}
+
+func isClear(e ast.Expr) bool {
+	s, ok := e.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "Clear"
+}
+
+func isEmpty(e ast.Expr) bool {
+	lit, ok := e.(*ast.BasicLit)
+	return ok && lit.Value == `""`
+}
+
 func isWait(of ast.Expr) bool {
 	switch of := of.(type) {
 	case *ast.Ident:
@@ -157,7 +217,7 @@ func TestStaleWait(t *testing.T) {
 		}, "the rollout (paused): paused by ada|pullet rollout resume"},
 	} {
 		said := state.StatusLine{State: state.Pending, Status: state.Status{
-			Version: "v2", Kind: state.WaitSlot, Reason: "web1 holds it (alive)", Clear: state.NoAction, Holders: []state.Holder{{Node: "web1", Alive: true}},
+			Version: "v2", Kind: state.WaitSlot, Reason: "web1 holds it (alive)", Remedy: state.NoAction(), Holders: []state.Holder{{Node: "web1", Alive: true}},
 		}}
 		o := &state.Overview{
 			Current: &state.Version{ID: "v2"}, Nodes: map[string]state.Node{"web1": {Name: "web1", Role: "web"}, "web2": {Name: "web2", Role: "web"}},

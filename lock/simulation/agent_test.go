@@ -243,7 +243,7 @@ func (p *process) waiting(v *state.Version) func(*lock.Wait) {
 		}
 		ctx, cancel := afterwards(p.ctx)
 		defer cancel()
-		_ = p.store.SetStatus(ctx, p.name, state.Rollout, state.Pending, state.Status{Version: v.ID, Gate: w.Gate, Reason: w.Reason, Clear: w.Clear}) // told again
+		_ = p.store.SetStatus(ctx, p.name, state.Rollout, state.Pending, state.Status{Version: v.ID, Gate: w.Gate, Reason: w.Reason, Remedy: w.Remedy}) // told again
 	}
 }
 
@@ -376,7 +376,7 @@ func (x *execution) settleFailed(ctx context.Context) error {
 }
 
 func (x *execution) settlePending(ctx context.Context) error {
-	st := state.Status{Version: x.version.ID, Reason: x.pending, Gate: "a step", Clear: "no action needed"}
+	st := state.Status{Version: x.version.ID, Reason: x.pending, Gate: "a step", Remedy: state.NoAction()}
 	if x.stopped != nil {
 		st.Reason = x.stopped.Error()
 		return errors.Join(x.store.SetStatus(ctx, x.name, state.Rollout, state.Pending, st), x.save(func(d *disk) { d.Held = x.turn.Slot() }))

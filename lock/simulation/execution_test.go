@@ -368,7 +368,7 @@ func (x *execution) result(ctx context.Context, s *task) error {
 func (x *execution) park(ctx context.Context) {
 	if x.turn != nil && x.turn.Holds() {
 		x.held.Store(nil)
-		_ = x.turn.Park(ctx, state.Status{Gate: "other nodes", Reason: "other nodes: a step waits for them", Clear: "no action needed"})
+		_ = x.turn.Park(ctx, state.Status{Gate: "other nodes", Reason: "other nodes: a step waits for them", Remedy: state.NoAction()})
 	}
 }
 

@@ -154,3 +154,10 @@ func TestRebootFailHard(t *testing.T) {
 		})
 	}
 }
+
+// TestUp: a boot lasts for some time, since this process runs in it.
+func TestUp(t *testing.T) {
+	if up := apply.Up(); up <= 0 {
+		t.Errorf("up for %s", up)
+	}
+}

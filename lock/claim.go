@@ -38,7 +38,7 @@ func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 	if t.seen, t.seenRev = &r.view.Gate, r.gateRev; gate != nil {
 		t.seen, t.seenRev = gate, done.Header.Revision
 	}
-	t.key, t.fence, t.total, t.groups, t.at = key, fence, "", r.view.Claims[d.Index].Groups, t.step
+	t.taken = taken{key: key, fence: fence, groups: r.view.Claims[d.Index].Groups, at: t.step}
 	t.queued, t.ticketed, t.since, t.said = false, false, time.Time{}, ""
 	if i, holds := r.view.own(r.view.Totals); holds {
 		t.total = t.store.TotalPrefix() + strconv.Itoa(i)
@@ -189,7 +189,7 @@ func (t *Turn) free(ctx context.Context, more ...clientv3.Op) error {
 }
 
 // drop forgets the claim, which is given back.
-func (t *Turn) drop() { t.key, t.fence, t.total, t.groups, t.at = "", 0, "", nil, "" }
+func (t *Turn) drop() { t.taken = taken{} }
 
 // again does something whose outcome an error leaves open, and which may be done twice, until there is an answer or ctx ends.
 func again(ctx context.Context, node string, do func() error) error {

@@ -38,14 +38,19 @@ type Turn struct {
 	full     time.Time       // since when it waits there for those who hold places
 	head     bool            // it is most likely the first in the queue now
 
-	key    string // of the claim; "" while it holds none
+	taken
+
+	seen    *state.Gate // as it was when the claim was made, at revision seenRev
+	seenRev int64
+}
+
+// taken is the claim that a turn holds. It is taken and given back as a whole.
+type taken struct {
+	key    string // "" while there is none
 	fence  int64
 	total  string   // of the second claim, for the fleet's cap
 	groups []string // that the node left since it made the claim
 	at     string   // the step that it started last under it
-
-	seen    *state.Gate // as it was when the claim was made, at revision seenRev
-	seenRev int64
 }
 
 // NewTurn is a node's turn at the slots of its group. Nothing is asked yet.

@@ -3,6 +3,9 @@ package agent
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"sync"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
@@ -36,21 +39,42 @@ func (p *pull) doubts(ctx context.Context, store *state.Store, back *state.WentB
 }
 
 // holds are the places that the node holds now: its slot, and those at serialized steps.
-func (p *pull) holds() (out []*state.HeldSlot) {
+func (p *pull) holds() (out []*state.HeldPlace) {
 	if slot := p.held.Load(); slot != nil {
 		out = append(out, slot)
 	}
-	p.inSteps.Range(func(_, place any) bool {
-		if one, ok := place.(*state.HeldSlot); ok {
-			out = append(out, one)
-		}
-		return true
-	})
-	return out
+	return append(out, p.inSteps.all()...)
+}
+
+// stepPlaces are the places at serialized steps that a run holds. They may be used by several goroutines.
+type stepPlaces struct {
+	mu     sync.Mutex
+	byTurn map[*lock.Turn]*state.HeldPlace
+}
+
+func (s *stepPlaces) add(turn *lock.Turn, place *state.HeldPlace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byTurn == nil {
+		s.byTurn = map[*lock.Turn]*state.HeldPlace{}
+	}
+	s.byTurn[turn] = place
+}
+
+func (s *stepPlaces) remove(turn *lock.Turn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byTurn, turn)
+}
+
+func (s *stepPlaces) all() []*state.HeldPlace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.byTurn))
 }
 
 // putBack tells a record that went back in time which place the node holds, as long as nobody accepted it.
-func (p *pull) putBack(ctx context.Context, store *state.Store, back *state.WentBackError, held *state.HeldSlot) error {
+func (p *pull) putBack(ctx context.Context, store *state.Store, back *state.WentBackError, held *state.HeldPlace) error {
 	if back == nil || held == nil {
 		return nil
 	}

@@ -34,8 +34,8 @@ func TestForgotten(t *testing.T) {
 		log.SetOutput(io.Discard)
 		p := &pull{Agent: &Agent{config: Config{Node: render.Node{Name: "web1"}}}, log: logrus.NewEntry(log)}
 		claim := state.Claim{Node: "web1", Version: "v1", Rollout: "v1", Step: "join"}
-		p.held.Store(&state.HeldSlot{Group: "web", Claim: claim})
-		p.inSteps.Store("a turn", &state.HeldSlot{Step: state.StepHash("join"), Claim: claim})
+		p.held.Store(&state.HeldPlace{Group: "web", Claim: claim})
+		p.inSteps.add(&lock.Turn{}, &state.HeldPlace{Step: state.StepHash("join"), Claim: claim})
 		switch lost {
 		case "the registration":
 			now.Revision = 1 << 40
@@ -81,7 +81,7 @@ func TestCopyPutsNothingBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	local.Held = &state.HeldSlot{Group: "web", Claim: state.Claim{Node: "web1", Version: local.Running.ID, Rollout: local.Running.Rollout(), Step: "site/one"}}
+	local.Held = &state.HeldPlace{Group: "web", Claim: state.Claim{Node: "web1", Version: local.Running.ID, Rollout: local.Running.Rollout(), Step: "site/one"}}
 	if err := local.Save(copied); err != nil {
 		t.Fatal(err)
 	}

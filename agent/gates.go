@@ -263,12 +263,12 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (apply.EndSeri
 	if err := g.acquire(ctx, turn); err != nil {
 		return nil, g.pending(err)
 	}
-	g.inSteps.Store(turn, turn.Slot())
+	g.inSteps.add(turn, turn.Slot())
 	g.goesOn(ctx)
 	return func(ctx context.Context, how apply.Outcome, fault apply.Fault, why string) error {
 		ctx, cancel := afterwards(ctx)
 		defer cancel()
-		g.inSteps.Delete(turn)
+		g.inSteps.remove(turn)
 		switch {
 		case how == apply.Pending, how == apply.Failed && s.Options.FailAfterAllTargetsRan:
 			return turn.Release(ctx)

@@ -68,8 +68,8 @@ type pull struct {
 	waiters   int           // steps that wait now
 	waitsFrom time.Time     // since when any does
 	left      bool          // the fleet moved on to another version in mid-run
-	held      atomic.Pointer[state.HeldSlot]
-	inSteps   sync.Map                     // places at serialized steps, by turn
+	held      atomic.Pointer[state.HeldPlace]
+	inSteps   stepPlaces
 	before    state.Status                 // for what the node waited last, as the fleet was told
 	ordered   []string                     // commands of operators, when it was asked last
 	begun     bool                         // the fleet was told that a run begins

@@ -28,7 +28,7 @@ func (b *binder) references() {
 					maxEdges, maxLooked))
 				return
 			}
-			if len(found) == 0 && len(b.errs) < maxMistakes && !b.cat.Incomplete() && !b.cat.Idle(r.Name, s.Job) { // it may be in a file that could not be read
+			if len(found) == 0 && len(b.errs) < maxMistakes && !b.cat.Incomplete() && !b.cat.NoItems(r.Name, s.Job) { // it may be in a file that could not be read
 				b.errs = append(b.errs, b.noMatch(s, r))
 			}
 			for _, t := range found {

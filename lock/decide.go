@@ -128,11 +128,16 @@ func Decide(v View) Decision {
 	case !room:
 		return v.fullFleet()
 	}
-	index := 0
-	for _, taken := v.Claims[index]; taken; _, taken = v.Claims[index] {
-		index++
+	return Decision{Index: firstFree(v.Claims), Total: total}
+}
+
+// firstFree is the lowest place that nobody has.
+func firstFree[V any](taken map[int]V) int {
+	for free := 0; ; free++ {
+		if _, is := taken[free]; !is {
+			return free
+		}
 	}
-	return Decision{Index: index, Total: total}
 }
 
 // roomBehind reports a place for the node were it not for those who come first.
@@ -202,9 +207,7 @@ func (v View) total() (index int, room bool) {
 	if i, holds := v.own(v.Totals); holds {
 		return i, true
 	}
-	for _, taken := v.Totals[index]; taken; _, taken = v.Totals[index] {
-		index++
-	}
+	index = firstFree(v.Totals)
 	if own, holds := v.own(v.Claims); holds && !v.Claims[own].Idle { // it counts since before there was a total
 		return index, true
 	}

@@ -3,6 +3,7 @@ package lock
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -10,38 +11,36 @@ import (
 )
 
 // Slot is the place that the node holds, for its own memory; nil where it holds none.
-func (t *Turn) Slot() *state.HeldSlot {
+func (t *Turn) Slot() *state.HeldPlace {
 	switch {
 	case t.key == "":
 		return nil
 	case t.step != "":
-		return &state.HeldSlot{Step: state.StepHash(t.step), Claim: t.claimed(t.step)}
+		return &state.HeldPlace{Step: state.StepHash(t.step), Claim: t.claimed(t.step)}
 	}
-	return &state.HeldSlot{Group: t.gate, Claim: t.claimed(t.at)}
+	return &state.HeldPlace{Group: t.gate, Claim: t.claimed(t.at)}
 }
 
 // PutBack claims a place again that its node held before the fleet's record went back in time: whoever looks sees who is in the middle of an
 // upgrade or of a step, and it counts, also above the limit. A node that holds a slot, or a place at the step, keeps that one. Nothing is claimed any more when the condition fails: the
 // node's next pull judges anew. It returns the revision of the claim, 0 without one.
-func PutBack(ctx context.Context, s *state.Store, held *state.HeldSlot, while clientv3.Cmp) (claimed int64, err error) {
+func PutBack(ctx context.Context, s *state.Store, held *state.HeldPlace, while clientv3.Cmp) (claimed int64, err error) {
 	beside, all := held.Prefixes(s)
 	for {
 		got, err := s.Client.Get(ctx, all, clientv3.WithPrefix())
 		if err != nil {
 			return 0, err
 		}
-		taken := map[string]bool{}
+		taken := map[int]bool{}
 		for _, kv := range got.Kvs {
 			if s.ReadClaim(kv).Node == held.Claim.Node {
 				return 0, nil
 			}
-			taken[string(kv.Key)] = true
+			if place, err := strconv.Atoi(strings.TrimPrefix(string(kv.Key), beside)); err == nil {
+				taken[place] = true
+			}
 		}
-		free := 0
-		for taken[beside+strconv.Itoa(free)] {
-			free++
-		}
-		key := beside + strconv.Itoa(free)
+		key := beside + strconv.Itoa(firstFree(taken))
 		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), while).
 			Then(state.Put(key, held.Claim), clientv3.OpPut(s.ClaimedKey(held.Claim.Node), ""), s.RingOp()).
 			Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()

@@ -21,11 +21,7 @@ func (t *Turn) regroup(ctx context.Context, r *reading) error {
 	conditions := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(old.Key), "=", old.Fence), t.lives()}
 	ops := []clientv3.Op{clientv3.OpDelete(old.Key), clientv3.OpDelete(t.store.MarkPrefix(old.Group) + index), t.store.RingOp()}
 	if _, holds := r.view.own(r.view.Claims); !holds {
-		free := 0
-		for _, taken := r.view.Claims[free]; taken; _, taken = r.view.Claims[free] {
-			free++
-		}
-		place := strconv.Itoa(free)
+		place := strconv.Itoa(firstFree(r.view.Claims))
 		conditions = append(conditions, clientv3.Compare(clientv3.CreateRevision(t.claims+place), "=", 0))
 		ops = append(ops, state.Put(t.claims+place, moved), clientv3.OpPut(t.marks+place, t.req.node(), clientv3.WithLease(t.req.Presence.Lease)))
 	}

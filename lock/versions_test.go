@@ -226,7 +226,7 @@ func TestLeftInAnotherGroup(t *testing.T) {
 }
 
 // putsBack claims a place again.
-func (f *fleet) putsBack(held *state.HeldSlot, while clientv3.Cmp) int64 {
+func (f *fleet) putsBack(held *state.HeldPlace, while clientv3.Cmp) int64 {
 	f.t.Helper()
 	claimed, err := PutBack(f.ctx, f.Store, held, while)
 	f.must(err)

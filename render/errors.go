@@ -151,32 +151,16 @@ func (l ErrorList) sorted() ErrorList {
 	return kept
 }
 
-// excerpt is the line of text with a caret under col. Tabs become single blanks so that the caret stands right.
-func excerpt(text string, line, col int) string {
-	if line < 1 || strings.Count(text, "\n") < line-1 {
-		return ""
-	}
+// excerpt is a line with a caret under col. Tabs become single blanks so that the caret stands right.
+func excerpt(line string, number, col int) string {
 	const most = 160
-	src := strings.ReplaceAll(strings.TrimRight(lineOf(text, line), "\r"), "\t", " ")
+	src := strings.ReplaceAll(strings.TrimRight(line, "\r"), "\t", " ")
 	src = strings.ToValidUTF8(src, "?")
 	if len(src) > most || col < 1 {
 		return ""
 	}
-	number := fmt.Sprintf("%5d | ", line)
-	return number + src + "\n" + strings.Repeat(" ", len(number)+min(col-1, len(src))) + "^"
-}
-
-// lineOf is a line of a text, "" where there is none.
-func lineOf(text string, number int) string {
-	for ; number > 1; number-- {
-		_, rest, more := strings.Cut(text, "\n")
-		if !more {
-			return ""
-		}
-		text = rest
-	}
-	line, _, _ := strings.Cut(text, "\n")
-	return line
+	before := fmt.Sprintf("%5d | ", number)
+	return before + src + "\n" + strings.Repeat(" ", len(before)+min(col-1, len(src))) + "^"
 }
 
 // maxName is the longest name for which a near one is looked for.

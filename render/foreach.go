@@ -236,11 +236,11 @@ func (s *Step) ItemName() string {
 	return ""
 }
 
-// Idle reports a step with forEach that there are no items for: what refers to it has nothing to wait for.
-func (c *Catalog) Idle(name, from string) bool {
+// NoItems reports a step with forEach that there are no items for: what refers to it has nothing to wait for.
+func (c *Catalog) NoItems(name, from string) bool {
 	for _, j := range c.Jobs {
-		for _, idle := range j.idle {
-			if name == j.Name+"/"+idle || name == idle && (j.Name == from || !strings.Contains(name, "/")) {
+		for _, empty := range j.empty {
+			if name == j.Name+"/"+empty || name == empty && (j.Name == from || !strings.Contains(name, "/")) {
 				return true
 			}
 		}

@@ -38,7 +38,7 @@ type Job struct {
 	others     []string // further ones that include it
 	runs       string   // of its steps that do not say
 
-	idle []string // steps with forEach that there are no items for
+	empty []string // steps with forEach that there are no items for
 }
 
 // Step is one statement of desired state: an action with its parameters, and what must hold before and after.

@@ -12,7 +12,7 @@ import (
 
 // Why words of the language of state repositories have no effect yet.
 const (
-	noReactions  = "pullet has no triggers and reactions yet: nothing in it takes effect"
+	noReactions  = "pullet has no triggers and reactions yet"
 	noDataStore  = "pullet does not run the fleet's etcd yet: each host names it under etcd.endpoints in its own /etc/pullet/pullet.yaml"
 	noSecrets    = "pullet has no secrets yet: a host's own variables (/etc/pullet/vars.d, with sensitive: true) stay out of git"
 	noSignatures = "pullet does not verify signatures yet"
@@ -51,7 +51,7 @@ func laterHint(files fs.FS, name string) string {
 	}
 	for _, field := range topFields(files, name) {
 		if said := topFieldHint(field); said != "" {
-			return fmt.Sprintf("%s: %s", field, strings.TrimSuffix(said, ": nothing in it takes effect"))
+			return fmt.Sprintf("%s: %s", field, said)
 		}
 	}
 	return ""

@@ -1,6 +1,9 @@
 package render
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // TestLines: a line of a source and of what it renders as is found by its number, with and without an end of the last line.
 func TestLines(t *testing.T) {
@@ -16,4 +19,17 @@ func TestLines(t *testing.T) {
 			}
 		}
 	}
+}
+
+// lineOf is a line of a text, "" where there is none.
+func lineOf(text string, number int) string {
+	for ; number > 1; number-- {
+		_, rest, more := strings.Cut(text, "\n")
+		if !more {
+			return ""
+		}
+		text = rest
+	}
+	line, _, _ := strings.Cut(text, "\n")
+	return line
 }

@@ -76,18 +76,10 @@ func (p secretPattern) find(f textFile) ErrorList {
 		pos := src.pos(from)
 		e := &Error{Pos: pos, Severity: Warning, Message: p.what + " stands here in clear, for everybody who can read the repository"}
 		e.Hint = "give it to the hosts as a variable of their own, in /etc/pullet/vars.d"
-		e.Excerpt = excerpt(f.text[:from]+"..."+afterLine(f.text[to:]), pos.Line, pos.Col)
+		e.Excerpt = excerpt(f.text[from-(pos.Col-1):from]+"...", pos.Line, pos.Col) // what follows on the line may belong to the secret
 		out = append(out, e)
 	}
 	return out
-}
-
-// afterLine is a text without the rest of its first line, which may belong to the secret.
-func afterLine(text string) string {
-	if i := strings.IndexByte(text, '\n'); i >= 0 {
-		return text[i:]
-	}
-	return ""
 }
 
 // literalSecret reports that a value is a secret itself, not a reference to one, a hash of one, or a switch.

@@ -185,15 +185,13 @@ func (c *compiler) checkRoles(doc *document) {
 		}
 		r.RoleDependencies, r.RoleOrder = r.RoleOrder, nil
 	}
-	at := func(role string) *yaml.Node { return doc.find("rollout", "roleDependencies", role) }
 	c.checkMappings(doc)
-	c.idlePatterns(doc)
 	c.warnStall(doc)
 	if loop := cycle(r.byGroup()); loop != nil {
-		c.fail(doc.errorAt(at(loop[0]), "the roles wait for each other: %s", strings.Join(loop, " -> ")))
+		c.fail(doc.errorAt(doc.find("rollout", "roleDependencies", loop[0]), "the roles wait for each other: %s", strings.Join(loop, " -> ")))
 		r.RoleDependencies = nil
 	}
-	c.checkRoleNames(doc, at)
+	c.checkRoleNames(doc)
 }
 
 // byGroup are the dependencies between groups.
@@ -242,37 +240,27 @@ func (c *compiler) roles() map[string]bool {
 	return known
 }
 
-// checkRoleNames finds roles that no node of the inventory has.
-func (c *compiler) checkRoleNames(doc *document, at func(string) *yaml.Node) {
+// checkRoleNames finds roles and patterns that no node of the inventory has. A pattern is no mistake: such nodes may still come.
+func (c *compiler) checkRoleNames(doc *document) {
 	if len(c.inventory) == 0 {
 		return
+	}
+	for _, p := range c.fleet.Rollout.unmatchedPatterns(c.roles()) {
+		e := doc.errorAt(doc.find("rollout", "groupMappings", p.group), "groupMappings: no node of the inventory has a role that matches %q", p.text)
+		e.Severity, e.Hint = Warning, p.hint
+		c.warned = append(c.warned, e)
 	}
 	known := map[string]bool{}
 	for _, n := range c.inventory {
 		known[n.Role()] = true
 	}
-	for group := range c.fleet.Rollout.GroupMappings {
-		known[group] = true
-	}
-	if c.fleet.Rollout.Canary != nil {
-		known[CanaryGroup] = true
-	}
-	names := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(name string) bool { return name == "" })
-	for _, role := range slices.Sorted(maps.Keys(c.fleet.Rollout.RollingRules.Roles)) {
-		if !known[role] {
-			err := doc.errorAt(doc.find("rollout", "rollingRules", "roles", role), "rollingRules: no node of the inventory has the role %q", role)
-			err.Hint = didYouMean(role, append([]string(nil), names...))
-			c.fail(err)
+	for _, u := range c.fleet.Rollout.unknownRoles(known) {
+		at := doc.find("rollout", u.rule, u.at)
+		if u.rule == "rollingRules" {
+			at = doc.find("rollout", u.rule, "roles", u.at)
 		}
-	}
-	names = slices.DeleteFunc(names, func(name string) bool { return name == CanaryGroup }) // everybody comes after the canaries anyway
-	for _, role := range slices.Sorted(maps.Keys(c.fleet.Rollout.RoleDependencies)) {
-		for _, name := range append([]string{role}, c.fleet.Rollout.RoleDependencies[role]...) {
-			if !known[name] {
-				err := doc.errorAt(at(role), "roleDependencies: no node of the inventory has the role %q", name)
-				err.Hint = didYouMean(name, append([]string(nil), names...))
-				c.fail(err)
-			}
-		}
+		err := doc.errorAt(at, "%s: no node of the inventory has the role %q", u.rule, u.role)
+		err.Hint = u.hint
+		c.fail(err)
 	}
 }

@@ -45,24 +45,28 @@ func (v RolePatterns) match(role string) bool {
 	return slices.ContainsFunc(v, func(p rolePattern) bool { return p.re != nil && p.re.MatchString(role) })
 }
 
-// idlePatterns warns of patterns that match no role of the inventory: the group takes in nobody by them.
-func (c *compiler) idlePatterns(doc *document) {
-	if len(c.inventory) == 0 {
-		return
-	}
-	groups, roles := c.fleet.Rollout.GroupMappings, slices.Collect(maps.Keys(c.roles()))
-	named := slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return role == "" })
-	for _, group := range slices.Sorted(maps.Keys(groups)) {
-		for _, p := range groups[group] {
-			matches := func(role string) bool { return p.re == nil || p.re.MatchString(role) }
-			if slices.ContainsFunc(roles, matches) {
-				continue
+// unmatched is a pattern of a group that matches no role.
+type unmatched struct {
+	group, text string
+	hint        string // the role that it most likely means; "" where none is near
+}
+
+// unmatchedPatterns are the patterns by which a group takes in no node with one of these roles. Those that cannot be read are left out.
+func (r Rollout) unmatchedPatterns(roles map[string]bool) (out []unmatched) {
+	known := slices.Sorted(maps.Keys(roles))
+	for _, group := range slices.Sorted(maps.Keys(r.GroupMappings)) {
+		for _, p := range r.GroupMappings[group] {
+			if p.re != nil && !slices.ContainsFunc(known, p.re.MatchString) {
+				out = append(out, unmatched{group, shortened(p.text), didYouMean(p.text, named(known))})
 			}
-			e := doc.errorAt(doc.find("rollout", "groupMappings", group), "groupMappings: no node of the inventory has a role that matches %q", shortened(p.text))
-			e.Severity, e.Hint = Warning, didYouMean(p.text, slices.Clone(named))
-			c.warned = append(c.warned, e)
 		}
 	}
+	return out
+}
+
+// named are the roles less that of nodes without one.
+func named(roles []string) []string {
+	return slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return role == "" })
 }
 
 // claims are the groups that take in a role, by name.
@@ -86,35 +90,46 @@ func (r Rollout) Against(nodes map[string]Node) (warnings []string, err error) {
 			return nil, errors.New(inTwoGroups(role, in))
 		}
 	}
-	roles := slices.DeleteFunc(slices.Sorted(maps.Keys(known)), func(role string) bool { return role == "" })
-	for _, group := range slices.Sorted(maps.Keys(r.GroupMappings)) {
-		for _, p := range r.GroupMappings[group] {
-			if !slices.ContainsFunc(roles, func(role string) bool { return p.re != nil && p.re.MatchString(role) }) {
-				warnings = append(warnings, fmt.Sprintf("groupMappings: no node has a role that matches %q", shortened(p.text)))
-			}
-		}
+	for _, p := range r.unmatchedPatterns(known) {
+		warnings = append(warnings, fmt.Sprintf("groupMappings: no node has a role that matches %q%s", p.text, inBrackets(p.hint)))
 	}
-	for _, role := range r.unknownRoles(known) {
-		text := fmt.Sprintf("no node has the role %q", role)
-		if near := didYouMean(role, slices.Clone(roles)); near != "" {
-			text += " (" + near + ")"
-		}
-		warnings = append(warnings, text)
+	for _, u := range r.unknownRoles(known) {
+		warnings = append(warnings, fmt.Sprintf("no node has the role %q%s", u.role, inBrackets(u.hint)))
 	}
-	return warnings, nil
+	slices.Sort(warnings)
+	return slices.Compact(warnings), nil // several rules may name a role
+}
+
+// unknownRole is a role that a rule names and that no node has.
+type unknownRole struct {
+	rule string // of rollout
+	at   string // under which key of the rule
+	role string
+	hint string // the role or group that it most likely means; "" where none is near
 }
 
 // unknownRoles are the roles that limits and dependencies name and that are neither known, nor groups of the rules.
-func (r Rollout) unknownRoles(known map[string]bool) []string {
-	named := slices.Collect(maps.Keys(r.RollingRules.Roles))
-	for role, deps := range r.RoleDependencies {
-		named = append(append(named, role), deps...)
-	}
-	slices.Sort(named)
-	return slices.DeleteFunc(slices.Compact(named), func(role string) bool {
+func (r Rollout) unknownRoles(known map[string]bool) (out []unknownRole) {
+	names := named(slices.Sorted(maps.Keys(known)))
+	names = append(names, slices.Sorted(maps.Keys(r.GroupMappings))...)
+	note := func(rule, at, role string, names []string) {
 		_, group := r.GroupMappings[role]
-		return known[role] || group || r.Canary != nil && role == CanaryGroup
-	})
+		if !known[role] && !group && (r.Canary == nil || role != CanaryGroup) {
+			out = append(out, unknownRole{rule, at, role, didYouMean(role, slices.Clone(names))})
+		}
+	}
+	for _, role := range slices.Sorted(maps.Keys(r.RoleDependencies)) {
+		for _, name := range append([]string{role}, r.RoleDependencies[role]...) {
+			note("roleDependencies", role, name, names)
+		}
+	}
+	if r.Canary != nil { // in roleDependencies it would say nothing: everybody comes after the canaries
+		names = append(names, CanaryGroup)
+	}
+	for _, role := range slices.Sorted(maps.Keys(r.RollingRules.Roles)) {
+		note("rollingRules", role, role, names)
+	}
+	return out
 }
 
 // shortened is a text as messages quote it.

@@ -44,7 +44,7 @@ func (c *compiler) salvage(src *source, funcs template.FuncMap, bad *Error) (out
 		bad = rest.parse(funcs, true)
 		rest.text, rest.lines = src.text, nil // of the same length: messages show what is written
 		if bad != nil {
-			bad.Excerpt, bad.line = excerpt(src.text, bad.Pos.Line, bad.Pos.Col), src.line(bad.Pos.Line)
+			src.quote(bad)
 			continue
 		}
 		c.repo.meter.reset()

@@ -77,13 +77,22 @@ func (s *source) errorAt(pos Position, format string, args ...any) *Error {
 	if len(message) > maxMessage {
 		message = strings.ToValidUTF8(message[:maxMessage], "") + "..."
 	}
-	out := &Error{Pos: pos, Message: message, Excerpt: excerpt(s.text, pos.Line, pos.Col), line: s.line(pos.Line)}
+	out := &Error{Pos: pos, Message: message}
+	s.quote(out)
 	for _, arg := range args {
 		if err, ok := arg.(error); ok {
 			out.cause = err
 		}
 	}
 	return out
+}
+
+// quote gives a mistake its line in the source, where it has one.
+func (s *source) quote(e *Error) {
+	e.line, e.Excerpt = s.line(e.Pos.Line), ""
+	if e.Pos.Line >= 1 && e.Pos.Line <= len(s.starts()) {
+		e.Excerpt = excerpt(e.line, e.Pos.Line, e.Pos.Col)
+	}
 }
 
 // maxMessage bounds what a mistake quotes.

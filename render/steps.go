@@ -91,7 +91,7 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 	for _, body := range file.Steps {
 		instances := c.instances(d, body.node)
 		if len(instances) == 0 {
-			job.idle = append(job.idle, nameIn(body.node))
+			job.empty = append(job.empty, nameIn(body.node))
 		}
 		for _, one := range instances {
 			node := one.node

@@ -30,7 +30,7 @@ type Local struct {
 	Parked      string             `json:"parked,omitempty"`  // the rollout in which it waits for others in mid-run, without a slot
 	Queued      string             `json:"queued,omitempty"`  // the rollout in whose queue it had Place
 	Place       int64              `json:"place,omitempty"`
-	Held        *HeldSlot          `json:"held,omitempty"`     // the slot under which Upgrading began
+	Held        *HeldPlace         `json:"held,omitempty"`     // the slot under which Upgrading began
 	Store       Origin             `json:"store,omitzero"`     // the fleet's record as it was seen last
 	Labels      map[string]string  `json:"labels,omitempty"`   // as the inventory gave them last
 	Frozen      *Freeze            `json:"frozen,omitempty"`   // the switch that stops all of its changes

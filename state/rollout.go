@@ -106,15 +106,15 @@ func (s *Store) ReadClaim(kv *mvccpb.KeyValue) Claim {
 	return c
 }
 
-// HeldSlot is the slot, or the place at a serialized step, that a node holds, as the node itself knows it: the fleet's record may forget it.
-type HeldSlot struct {
+// HeldPlace is the slot, or the place at a serialized step, that a node holds, as the node itself knows it: the fleet's record may forget it.
+type HeldPlace struct {
 	Group string `json:"group,omitempty"`
 	Step  string `json:"step,omitempty"` // the hash of a serialized step; "" is a slot of the group
 	Claim Claim  `json:"claim"`
 }
 
 // Prefixes are those of the keys of such places: of the ones beside it, and of all that a node may hold one of.
-func (h *HeldSlot) Prefixes(s *Store) (beside, all string) {
+func (h *HeldPlace) Prefixes(s *Store) (beside, all string) {
 	if h.Step != "" {
 		return s.SemaphorePrefix(h.Step), s.SemaphorePrefix(h.Step)
 	}

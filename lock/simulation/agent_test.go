@@ -139,7 +139,7 @@ func (p *process) putBack(ctx context.Context, while clientv3.Cmp) (claimed int6
 
 // compare looks whether the record went back in time, and tells it then which slot the node holds, also while a long step runs.
 func (p *process) compare(ctx context.Context, seen state.Origin) {
-	held := []*state.HeldSlot{p.held.Load(), p.inStep.Load()}
+	held := []*state.HeldPlace{p.held.Load(), p.inStep.Load()}
 	_, err := p.store.Guard(ctx, p.name, seen)
 	for _, one := range held {
 		if _, back := errors.AsType[*state.WentBackError](err); back && one != nil {

@@ -68,8 +68,8 @@ type process struct {
 	paused chan struct{} // closed when it goes on; nil: it runs
 	left   int           // arrows until it is killed; 0 is never
 
-	held     atomic.Pointer[state.HeldSlot]
-	inStep   atomic.Pointer[state.HeldSlot] // a place at a serialized step
+	held     atomic.Pointer[state.HeldPlace]
+	inStep   atomic.Pointer[state.HeldPlace] // a place at a serialized step
 	presence *state.Presence
 	leased   context.CancelFunc
 	current  *state.Version

@@ -28,7 +28,7 @@ func (o *outage) begins(err error, since time.Time) bool {
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
 		o.since = since
-		o.log.Warnf("%v; away since %s; until it answers what runs here is kept in force, and no new version and no gated step is started",
+		o.log.Warnf("%v; away since %s; until it answers, this host corrects drift of its current version, and starts no new version and no gated step",
 			away, since.Local().Format(time.TimeOnly))
 	}
 	return true

@@ -254,7 +254,7 @@ func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
 	return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, configuredOf(p.out), st)...)
 }
 
-// tellIdle tells the fleet why a node does nothing that has no version in force: else its record would say what was so before.
+// tellIdle tells the fleet why a node without a version does nothing: else its record would say what was so before.
 func (p *pull) tellIdle(ctx context.Context) error {
 	if len(p.out.Failures) > 0 || p.lacking != nil || len(p.out.Refused) == 0 && p.out.Wait == nil { // that was told
 		return nil

@@ -47,7 +47,7 @@ type Loop struct {
 	Splay    render.Duration `yaml:"splay"`    // at most so much is added to an interval, by chance
 	Wait     render.Duration `yaml:"wait"`     // how long a pull waits at gates
 	Deadline render.Duration `yaml:"deadline"` // of a run, waits not counted
-	Finish   render.Duration `yaml:"finish"`   // how long the running step may go on when pullet is told to stop
+	Finish   render.Duration `yaml:"finish"`   // how long the running step may go on after pullet gets a signal to stop
 	// AllowRun lets operators run commands on this host with pullet run; default false.
 	AllowRun bool `yaml:"allowRun"`
 	// PruneLimit is how many things that jobs with prune: true no longer declare one run removes; more are left until pull --prune-all.

@@ -10,7 +10,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// gate takes a slot for the version. While the node is not admitted it keeps the version that it runs in force, and waits as long
+// gate takes a slot for the version. While the node is not admitted it corrects drift of its current version, and waits as long
 // as it was told to. No turn and no error: it still waits, and the outcome says for what. A node that gave its slot back in mid-run goes on
 // without one: it takes a slot again before it changes anything.
 func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*lock.Turn, error) {

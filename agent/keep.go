@@ -11,7 +11,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// keeps is the version that stays in force while nobody can take the fleet's: the one that runs here.
+// keeps is the version to work on while nobody can take the fleet's: the one that runs here.
 func (p *pull) keeps(own []puller.Head, wait *lock.Wait) *state.Version {
 	p.noteProblems(own)
 	wait.Since = time.Now()
@@ -19,7 +19,7 @@ func (p *pull) keeps(own []puller.Head, wait *lock.Wait) *state.Version {
 	return p.inForce()
 }
 
-// inForce is the version that runs here; nil while half of a newer one may be here: then neither is in force.
+// inForce is the version that runs here; nil while half of a newer one may be here.
 func (p *pull) inForce() *state.Version {
 	if p.halfway() {
 		return nil
@@ -27,7 +27,7 @@ func (p *pull) inForce() *state.Version {
 	return p.local.Running
 }
 
-// takes is the fleet's version as it was read at a revision, or what stays in force where this host refuses it.
+// takes is the fleet's version as it was read at a revision, or the one that runs here where this host refuses it.
 func (p *pull) takes(ctx context.Context, current *state.Version, rev int64, own []puller.Head) (*state.Version, error) {
 	p.agreed, p.out.seen = rev, max(rev, p.out.seen)
 	var refused *RefusedVersionError
@@ -41,7 +41,7 @@ func (p *pull) takes(ctx context.Context, current *state.Version, rev int64, own
 	return current, p.warnRewound(ctx, current, own)
 }
 
-// refuses is the version that stays in force beside one that the host does not take.
+// refuses is the version to work on instead of one that the host does not take: the one that runs here.
 func (p *pull) refuses(own []puller.Head, refused *RefusedVersionError) *state.Version {
 	p.noteProblems(own)
 	p.out.Refused, p.out.doubted = append(p.out.Refused, refused), refused.Version.ID
@@ -49,7 +49,7 @@ func (p *pull) refuses(own []puller.Head, refused *RefusedVersionError) *state.V
 	return p.inForce()
 }
 
-// withoutFleet is the version to keep in force while the store is away: the one that runs here.
+// withoutFleet is the version to work on while the store is away: the one that runs here.
 func (p *pull) withoutFleet(own []puller.Head) *state.Version {
 	p.noteProblems(own)
 	running := p.local.Running

@@ -78,7 +78,7 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 	return p.compile(ctx, p.out.Version)
 }
 
-// wanted is the version that a pull would bring the node to: what stays in force here, where this host refuses the fleet's.
+// wanted is the version that a pull would bring the node to: its current one, where this host refuses the fleet's.
 func (p *pull) wanted(ctx context.Context, current *state.Version, own []puller.Head) (*state.Version, error) {
 	next, err := p.newer(ctx, current, own)
 	if current == nil || err != nil {

@@ -156,7 +156,7 @@ func configuredOf(o *Outcome) string {
 		return state.Success
 	}
 	switch o.ExitCode() {
-	case ExitError, ExitRefused: // what is offered is at fault, whatever is kept in force meanwhile
+	case ExitError, ExitRefused: // what is offered is at fault, whatever runs here meanwhile
 		return state.Failed
 	case ExitWaiting:
 		return state.Pending

@@ -35,7 +35,7 @@ const (
 	WaitEtcd       WaitKind = "etcd"       // is unreachable
 	WaitRepository WaitKind = "repository" // lacks the commit, or is unreachable
 	WaitRefused    WaitKind = "refused"    // what the repository offers, or the fleet's version
-	WaitStale      WaitKind = "stale"      // the repository is unreachable or behind, and the last good commit stays in force
+	WaitStale      WaitKind = "stale"      // the repository is unreachable or behind, and the host continues with the last good commit
 	WaitLease      WaitKind = "lease"      // of the node ended
 	WaitOrphan     WaitKind = "orphan"     // a command outlived its pull
 	WaitTime       WaitKind = "time"       // the time to wait is over

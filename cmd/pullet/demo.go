@@ -106,7 +106,7 @@ func (s *stage) play(ctx context.Context) error {
 	if err := s.untouched(ctx, "v1.1.0"); err != nil {
 		return err
 	}
-	s.screen.say("The canary's test refused the file: the old one is still in force there, and the\n" +
+	s.screen.say("The canary's test refused the file: the canary keeps the old one, and the\n" +
 		"rollout halted. The other four hosts run v1.1.0, untouched. The fix is a commit.")
 	s.pause(ctx, 2*time.Second)
 

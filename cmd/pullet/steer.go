@@ -18,7 +18,7 @@ func (a *app) pauseCommand() *cobra.Command {
 		Use: "pause", Args: noArgs,
 		Short: "Let no further node start to change",
 		Long: "Pause keeps every node that has not started where it is, until resume. Nodes that change just now finish. Nothing lifts it for a host or\n" +
-			"a role. What a node runs is kept in force.",
+			"a role. Nodes still correct drift of their current version.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := l.check(cmd); err != nil {
 				return err

@@ -23,8 +23,8 @@ type switching struct {
 
 func (a *app) disableCommand() *cobra.Command {
 	return a.switchCommand("disable", "Keep a host, a role or all where they are", false,
-		"Disable keeps hosts from changing to another version. What they run is kept in force, unless --all-changes stops that too: then a pull\n"+
-			"looks, and changes nothing. A switch of a host counts before that of its role, and that before the one for all. A run in progress is not\n"+
+		"Disable keeps hosts from changing to another version. They still correct drift of their current version, unless --all-changes stops that\n"+
+			"too: then a pull looks, and changes nothing. A switch of a host counts before that of its role, and that before the one for all. A run in progress is not\n"+
 			"interrupted.")
 }
 

@@ -49,8 +49,15 @@ func (h *Host) abandoned() *Abandoned {
 // bounded does something that may hang in a system call, and waits for it until ctx ended and the grace is over. What do writes must be its
 // own: it may still run after bounded returned. An action is called in this file alone; a test over the source holds the others to it.
 func bounded[T any](ctx context.Context, h *Host, s *boundStep, doing string, do func() (T, error)) (value T, err error) {
+	return boundedOr(ctx, h, s, doing, do, func(T) {})
+}
+
+// boundedOr is bounded where do has something open: unwanted closes it where bounded returns a *HungError. It gets what do returned too late, or the
+// zero value where do was not called because something else hangs that works on the same.
+func boundedOr[T any](ctx context.Context, h *Host, s *boundStep, doing string, do func() (T, error), unwanted func(T)) (value T, err error) {
 	a := h.abandoned()
 	if hung := a.find(s); hung != nil {
+		unwanted(value)
 		return value, hung
 	}
 	type answer struct {
@@ -75,7 +82,8 @@ func bounded[T any](ctx context.Context, h *Host, s *boundStep, doing string, do
 	hung := &HungError{s.ID(), doing, began}
 	a.add(hung, s.worksOn())
 	go func() {
-		<-returned
+		late := <-returned
+		unwanted(late.value)
 		a.drop(hung)
 	}()
 	return value, hung
@@ -139,7 +147,7 @@ func (s *boundStep) compare(ctx context.Context, h *Host) (Change, error) {
 // look compares the step with the host as one of a group.
 func (s *boundStep) look(ctx context.Context, h *Host, g *group) (*seen, error) {
 	act, _ := s.act.(Preparer)
-	return bounded(ctx, h, s, "check", func() (*seen, error) {
+	look := func() (*seen, error) {
 		at, err := h.Entry(s.prepares)
 		if err != nil {
 			return nil, err
@@ -157,6 +165,11 @@ func (s *boundStep) look(ctx context.Context, h *Host, g *group) (*seen, error) 
 		_, err = at.Lstat()
 		found.gone = hostfile.NotThere(err)
 		return found, nil
+	}
+	return boundedOr(ctx, h, s, "check", look, func(found *seen) {
+		if found != nil && found.at != nil {
+			found.at.Close()
+		}
 	})
 }
 

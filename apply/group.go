@@ -166,12 +166,18 @@ func (s *running) letGo() {
 func (s *running) grouped(ctx context.Context) (Output, error) {
 	at, prepare := s.seen.at, s.seen.prepare
 	s.seen = nil // from here on it belongs to who prepares, and may hang
-	p, err := bounded(ctx, s.Host, s.boundStep, "change", func() (*Prepared, error) {
+	closed := sync.OnceFunc(func() { at.Close() })
+	p, err := boundedOr(ctx, s.Host, s.boundStep, "change", func() (*Prepared, error) {
 		p, err := prepare(ctx)
 		if err != nil {
-			at.Close()
+			closed()
 		}
 		return p, err
+	}, func(p *Prepared) {
+		if p != nil {
+			p.Drop()
+		}
+		closed()
 	})
 	if err != nil {
 		return Output{}, err
@@ -184,11 +190,11 @@ func (s *running) grouped(ctx context.Context) (Output, error) {
 		g.add(at, p)
 		g.err = s.harden(s.run, g)
 	}
-	_, err = bounded(ctx, s.Host, s.boundStep, "change", func() (struct{}, error) {
-		defer at.Close()
-		defer p.Drop()
+	dropped := sync.OnceFunc(func() { p.Drop(); closed() })
+	_, err = boundedOr(ctx, s.Host, s.boundStep, "change", func() (struct{}, error) {
+		defer dropped()
 		return struct{}{}, s.put(at, p, g.err)
-	})
+	}, func(struct{}) { dropped() })
 	return Output{}, err
 }
 

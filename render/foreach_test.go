@@ -111,7 +111,7 @@ steps:
 func TestIdle(t *testing.T) {
 	cat := compile(t, itemJob("steps:\n- {name: nobody, forEach: vars.none, action: x.y}\n- {name: last, action: x.y, require: [nobody]}\n"))
 	for name, want := range map[string]bool{"nobody": true, "a/nobody": true, "last": false, "somebody": false} {
-		if cat.Idle(name, "a") != want {
+		if cat.NoItems(name, "a") != want {
 			t.Errorf("Idle(%q) is %t", name, !want)
 		}
 	}

@@ -99,6 +99,26 @@ func TestCopyPutsNothingBack(t *testing.T) {
 	}
 }
 
+// TestStoreThatWentBack: a node that saw a newer record than there is goes on with what it knows, and says why. It is not registered there.
+func TestStoreThatWentBack(t *testing.T) {
+	h := newHost(t, job("one", "true"))
+	h.Etcd.Dir = filepath.Join(h.home, "etcd")
+	h.pull()
+	local, err := state.LoadLocal(h.Paths.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	local.Store.Revision = 1 << 40
+	if err := local.Save(h.Paths.State); err != nil {
+		t.Fatal(err)
+	}
+	h.write("root/etc/motd", "by hand")
+	h.warned(h.pull(), "until then no new version and no gated step, but drift is corrected")
+	if motd, err := os.ReadFile(filepath.Join(h.Root, "etc/motd")); err != nil || string(motd) != "one" {
+		t.Errorf("%q %v", motd, err)
+	}
+}
+
 // TestHeldEnds: a node that is through has nothing to put back, although its lease is renewed until its next pull.
 func TestHeldEnds(t *testing.T) {
 	h := newHost(t, job("one", "true"))
@@ -111,6 +131,9 @@ func TestHeldEnds(t *testing.T) {
 	p = a.pull(t.Context(), Options{Waiting: func(*lock.Wait) {}, Watch: func(*apply.StepReport) { held = held || p.held.Load() != nil }})
 	if err := p.do(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if a.leased == nil {
+		t.Error("nobody renews its lease")
 	}
 	if !held || p.held.Load() != nil {
 		t.Errorf("it held a slot: %t, and behind the run: %v", held, p.held.Load())

@@ -87,6 +87,24 @@ func TestDamagedStoreIsRebuilt(t *testing.T) {
 	}
 }
 
+// TestPackCutShortIsNamed: a store whose pack was cut short does not open, and the error names the pack.
+func TestPackCutShortIsNamed(t *testing.T) {
+	u := newUpstream(t)
+	u.commit("a", "1")
+	dir, src := t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url}
+	p := open(t, dir, src)
+	pull(t, p)
+	must(t, p.Close())
+	store := filepath.Join(dir, "main.git")
+	pack := onePack(t, store)
+	must(t, os.Truncate(pack, 40))
+	st, err := openStorage(store)
+	if st != nil {
+		t.Error("it is open")
+	}
+	expect(t, err, "pack "+pack+" is cut short or changed")
+}
+
 func assertNoLeftovers(t *testing.T, dir string) {
 	t.Helper()
 	must(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {

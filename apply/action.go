@@ -226,6 +226,7 @@ type Spec struct {
 	Name    string        // "file.managed"
 	Summary string        // one sentence
 	Passive bool          // never counts as a change: waits, expressions
+	NoFiles bool          // makes neither files nor directories that a later step may need
 	New     func() Action // a new value with the parameters' defaults
 }
 

@@ -57,9 +57,12 @@ func (s *boundStep) mayMake(h *Host, path string) bool {
 	if s.Waits() || s.late {
 		return true
 	}
+	if s.spec.NoFiles {
+		return false
+	}
 	manager, ok := s.act.(Manager)
 	if !ok {
-		return !s.spec.Passive && !slices.Contains([]string{"file", "test", "service", "http"}, s.module())
+		return !s.spec.Passive
 	}
 	want, err := h.Resolve(path)
 	if err != nil {
@@ -67,7 +70,7 @@ func (s *boundStep) mayMake(h *Host, path string) bool {
 	}
 	return slices.ContainsFunc(manager.Manages(), func(r Resource) bool {
 		if r.Path == "" && r.Fills == "" {
-			return s.module() != "service"
+			return true
 		}
 		at, err := h.Resolve(r.Path + r.Fills)
 		return err != nil || within(at, want) || r.Fills != "" && within(want, at)

@@ -9,6 +9,6 @@ func Actions() []apply.Spec {
 	return []apply.Spec{
 		{Name: "cmd.run", Summary: "run a command", New: func() apply.Action { return &Run{} }},
 		{Name: "cmd.script", Summary: "run a script", New: func() apply.Action { return &Script{} }},
-		{Name: "http.request", Summary: "a request to a web server", New: newRequest},
+		{Name: "http.request", Summary: "a request to a web server", NoFiles: true, New: newRequest},
 	}
 }

@@ -11,7 +11,7 @@ func Actions() []apply.Spec {
 		{Name: "file.block", Summary: "a text between two marker lines of a file", New: func() apply.Action { return &Block{State: present} }},
 		{Name: "file.directory", Summary: "a directory with this owner and mode", New: func() apply.Action { return &Directory{} }},
 		{Name: "file.symlink", Summary: "a symbolic link to this target", New: func() apply.Action { return &Symlink{} }},
-		{Name: "file.absent", Summary: "nothing at this path", New: func() apply.Action { return &Absent{} }},
+		{Name: "file.absent", Summary: "nothing at this path", NoFiles: true, New: func() apply.Action { return &Absent{} }},
 		{Name: "file.content", Summary: "a file of this host, read for later steps", Passive: true, New: func() apply.Action { return &Content{Recursive: true} }},
 	}
 }

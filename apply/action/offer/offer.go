@@ -6,8 +6,8 @@ import "github.com/pullet/pullet/apply"
 // Actions lists the actions of this package in the order of the documentation.
 func Actions() []apply.Spec {
 	return []apply.Spec{
-		{Name: "service.publish", Summary: "this host's instance of a service, known to the fleet", New: func() apply.Action { return &Publish{} }},
-		{Name: "service.withdraw", Summary: "no instance of a service on this host", New: func() apply.Action { return &Withdraw{} }},
+		{Name: "service.publish", Summary: "this host's instance of a service, known to the fleet", NoFiles: true, New: func() apply.Action { return &Publish{} }},
+		{Name: "service.withdraw", Summary: "no instance of a service on this host", NoFiles: true, New: func() apply.Action { return &Withdraw{} }},
 		{Name: "service.wait", Summary: "wait until enough hosts offer a service", Passive: true, New: func() apply.Action { return &Wait{} }},
 	}
 }

@@ -98,7 +98,10 @@ func (a *app) await(ctx context.Context, store *state.Store, v *state.Version, t
 			said, told = line, time.Now()
 		}
 		if !store.Await(ctx, store.BellKey(), o.Revision, lookEvery) {
-			fleet.printBehind(a.err)
+			if err := store.Idles(context.WithoutCancel(ctx), o); err != nil {
+				return err
+			}
+			viewOf(o).printBehind(a.err)
 			return &exit{agent.ExitWaiting, errors.New("not finished: " + line + "; see pullet status")}
 		}
 	}

@@ -60,3 +60,14 @@ func Cut(text string, most int) string {
 	}
 	return text[:end] + "..."
 }
+
+// shellPlain are the characters that a shell leaves alone wherever they stand in a word.
+const shellPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-"
+
+// ShellWord is a text as it is typed into a shell as one word: in quotes where it needs them.
+func ShellWord(text string) string {
+	if text != "" && strings.Trim(text, shellPlain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}

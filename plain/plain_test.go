@@ -85,3 +85,14 @@ func TestWriter(t *testing.T) {
 		t.Errorf("%q %v", out.String(), err)
 	}
 }
+
+// TestShellWord: what a shell would read otherwise is in quotes.
+func TestShellWord(t *testing.T) {
+	for text, want := range map[string]string{
+		"uptime": "uptime", "site/reload": "site/reload", "": "''", "a b": "'a b'", "web*": "'web*'", "it's": `'it'\''s'`, "$(reboot)": "'$(reboot)'", "role=web": "'role=web'", "~": "'~'",
+	} {
+		if got := ShellWord(text); got != want {
+			t.Errorf("%q: %s, want %s", text, got, want)
+		}
+	}
+}

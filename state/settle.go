@@ -10,6 +10,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/plain"
 )
 
 // SettleHint is what an operator does about a step whose result is unknown.
@@ -19,14 +21,8 @@ func SettleHint(step string) string {
 
 // SettleCommand is the command that settles a step, as it is typed into a shell.
 func SettleCommand(step, how string) string {
-	if strings.Trim(step, shellPlain) != "" {
-		step = "'" + strings.ReplaceAll(step, "'", `'\''`) + "'"
-	}
-	return "pullet rollout settle " + step + " " + how
+	return "pullet rollout settle " + plain.ShellWord(step) + " " + how
 }
-
-// shellPlain are the characters that a shell leaves alone wherever they stand in a word.
-const shellPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-"
 
 // Settling is what an operator says of a targeted step: that it did its work, or else that it is to run again.
 type Settling struct {
@@ -96,7 +92,7 @@ func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Set
 		kept := slices.DeleteFunc(r.nodes(), func(node string) bool { return slices.Contains(nodes, node) })
 		return &Settled{step, how.Done, scope == OnceScope, nodes, kept, r.gone, resumed}, err
 	}
-	known, err := s.settleable(ctx, current.ID)
+	known, err := s.Settleable(ctx, current.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -266,8 +262,8 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, sa
 	return err
 }
 
-// settleable are the targeted steps that are on record.
-func (s *Store) settleable(ctx context.Context, version string) ([]string, error) {
+// Settleable are the targeted steps that are on record for a version, or for the fleet.
+func (s *Store) Settleable(ctx context.Context, version string) ([]string, error) {
 	steps := map[string]bool{}
 	for _, scope := range []string{version, OnceScope} {
 		got, err := s.Client.Get(ctx, s.key("run", scope)+"/", clientv3.WithPrefix())

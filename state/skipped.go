@@ -59,6 +59,19 @@ func (s *Skipped) Beside(current *Version, held bool) *Skipped {
 
 func (s *Store) skippedKey() string { return s.key("skipped") }
 
+// Skipped is the newest commit that the fleet does not take beside its version; nil where none is on record that can be read.
+func (s *Store) Skipped(ctx context.Context, current *Version) (*Skipped, bool, error) {
+	held, err := s.Holds(ctx, current)
+	if err != nil {
+		return nil, false, err
+	}
+	one, seen, err := get[Skipped](ctx, s, s.skippedKey())
+	if seen == 0 || err != nil {
+		return nil, held, unlessBad(err)
+	}
+	return one.Beside(current, held), held, nil
+}
+
 // Skip records a newer commit that the fleet does not take, or with nil that there is none, unless somebody did so since the node registered.
 func (s *Store) Skip(ctx context.Context, p *Presence, skipped *Skipped) error {
 	op := clientv3.OpDelete(s.skippedKey())

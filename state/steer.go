@@ -42,15 +42,7 @@ func (s *Store) Halt(ctx context.Context, by, reason string) (*Version, bool, er
 // Undo pins the fleet to the newest version of its history that was neither halted nor undone, for a time where that is not 0, if it is still
 // at the version that was read at a revision. It reports the one that it set.
 func (s *Store) Undo(ctx context.Context, current *Version, rev int64, by, reason string, lasts time.Duration) (*Version, error) {
-	history, err := s.History(ctx)
-	if err != nil {
-		return nil, err
-	}
-	bad := current.Bad
-	if !slices.Contains(bad, current.ID) {
-		bad = append(slices.Clone(bad), current.ID)
-	}
-	good, err := s.lastGood(ctx, history, bad)
+	good, err := s.LastGood(ctx, current)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +52,7 @@ func (s *Store) Undo(ctx context.Context, current *Version, rev int64, by, reaso
 	}
 	next := Version{
 		ID: good.ID, Release: good.Release, Commits: good.Commits, Previous: current.ID, Rewound: current.Rewound,
-		By: by, At: time.Now().UTC(), Held: true, Reason: reason, Bad: bad, Proven: proven,
+		By: by, At: time.Now().UTC(), Held: true, Reason: reason, Bad: badWith(current), Proven: proven,
 	}
 	if lasts > 0 {
 		next.Until = next.At.Add(lasts)
@@ -91,12 +83,25 @@ func (s *Store) Holds(ctx context.Context, v *Version) (bool, error) {
 	return err == nil && got.Count > 0, err
 }
 
-// lastGood is the newest version that is not bad and did not halt.
-func (s *Store) lastGood(ctx context.Context, history []Version, bad []string) (Version, error) {
+// badWith are the versions that are not proposed again when the fleet leaves this one for good.
+func badWith(current *Version) []string {
+	if slices.Contains(current.Bad, current.ID) {
+		return current.Bad
+	}
+	return append(slices.Clone(current.Bad), current.ID)
+}
+
+// LastGood is the newest version of the history, but for the current one, that was neither undone nor halted.
+func (s *Store) LastGood(ctx context.Context, current *Version) (Version, error) {
+	history, err := s.History(ctx)
+	if err != nil {
+		return Version{}, err
+	}
 	ends, err := s.Endings(ctx, history)
 	if err != nil {
 		return Version{}, err
 	}
+	bad := badWith(current)
 	for i := len(history) - 1; i >= 0; i-- {
 		if !slices.Contains(bad, history[i].ID) && ends[i].Halted == "" {
 			return history[i], nil

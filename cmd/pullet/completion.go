@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func (a *app) complete(root *cobra.Command) {
 	for path, find := range map[string]candidates{
 		"explain": places(topicNames), "schema": places(kindNames), "facts": places(fixed(factNames()...)), "history": places(a.runs),
 		"verify": first(versions, nodes), "wait": places(versions), "decommission": places(nodes),
-		"rollout start": places(versions), "rollout undo": places(versions),
+		"rollout start": places(versions), "rollout undo": places(versions), "rollout settle": places(a.ofFleet(targetedIn)), "services": places(a.services),
 		"set-status": places(fixed(state.Provisioned, state.Configured, state.Validated), fixed(state.Running, state.Success, state.Failed, state.Pending)),
 	} {
 		if c, _, err := root.Find(strings.Fields(path)); err == nil {
@@ -35,7 +36,7 @@ func (a *app) complete(root *cobra.Command) {
 	}
 	for flag, find := range map[string]candidates{
 		"enable --host": nodes, "enable --role": roles, "enable --version": versions, "disable --host": nodes, "disable --role": roles,
-		"nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles, "set-status --node": nodes, "forget --job": a.leftJobs,
+		"run --target": nodes, "nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles, "set-status --node": nodes, "forget --job": a.leftJobs,
 		"render --node": inventoryNames, "graph --node": inventoryNames, "eval --node": func(ctx context.Context, args []string, typed string) ([]string, error) {
 			return inventoryNames(ctx, args[min(1, len(args)):], typed)
 		}, "validate --node": inventoryNames,
@@ -45,6 +46,9 @@ func (a *app) complete(root *cobra.Command) {
 			_ = c.RegisterFlagCompletionFunc(name, completes(find)) // a test holds the names against the flags
 		}
 	}
+	_ = root.RegisterFlagCompletionFunc("output", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+		return completes(fixed(outputForms(cmd.Name())...))(cmd, args, typed)
+	})
 }
 
 // completes is the one way to complete: within a short time, and only with words that a shell takes as they are.
@@ -163,6 +167,25 @@ func versionsIn(ctx context.Context, store *state.Store, o *state.Overview) ([]s
 		words = append(words, named[id], state.Short(id))
 	}
 	return words, nil
+}
+
+// targetedIn are the steps of which chosen nodes have something on record.
+func targetedIn(ctx context.Context, store *state.Store, o *state.Overview) ([]string, error) {
+	if o.Current == nil {
+		return nil, nil
+	}
+	return store.Settleable(ctx, o.Current.ID)
+}
+
+// services are those that nodes publish.
+func (a *app) services(ctx context.Context, args []string, typed string) ([]string, error) {
+	return a.ofFleet(func(ctx context.Context, store *state.Store, _ *state.Overview) ([]string, error) {
+		o, err := store.Overview(ctx, true)
+		if err != nil {
+			return nil, err
+		}
+		return slices.Collect(maps.Keys(o.Services)), nil
+	})(ctx, args, typed)
 }
 
 // leftJobs are the jobs that left something on this host.

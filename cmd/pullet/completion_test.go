@@ -42,12 +42,12 @@ func TestCompletionEnds(t *testing.T) {
 // TestCompletionTables: the commands and flags of the tables are there.
 func TestCompletionTables(t *testing.T) {
 	root := (&app{out: io.Discard, err: io.Discard}).root()
-	for _, path := range [][]string{{"explain"}, {"schema"}, {"facts"}, {"history"}, {"verify"}, {"wait"}, {"decommission"}, {"rollout", "start"}, {"rollout", "undo"}, {"set-status"}} {
+	for _, path := range [][]string{{"explain"}, {"schema"}, {"facts"}, {"history"}, {"verify"}, {"wait"}, {"decommission"}, {"rollout", "start"}, {"rollout", "undo"}, {"rollout", "settle"}, {"services"}, {"set-status"}} {
 		if c, rest, err := root.Find(path); err != nil || len(rest) > 0 || c.ValidArgsFunction == nil {
 			t.Errorf("%q completes no argument: %v", path, err)
 		}
 	}
-	for flag, path := range map[string][]string{"host": {"enable"}, "role": {"rollout", "resume"}, "version": {"enable"}, "state": {"nodes"}, "job": {"forget"}, "node": {"eval"}} {
+	for flag, path := range map[string][]string{"host": {"enable"}, "role": {"rollout", "resume"}, "version": {"enable"}, "state": {"nodes"}, "job": {"forget"}, "node": {"eval"}, "target": {"run"}, "output": {"services"}} {
 		c, _, err := root.Find(path)
 		if err != nil {
 			t.Fatal(err)

@@ -166,20 +166,23 @@ func flagsFromEnvironment(cmd *cobra.Command) error {
 
 // checkOutput refuses a form of output that a command does not have, before it does anything.
 func (a *app) checkOutput(command string) error {
-	forms := []string{"table", "wide", "json", "yaml"}
-	if command == "validate" {
-		forms = []string{"table", "json", "github"}
+	if forms := outputForms(command); !slices.Contains(forms, a.output) {
+		return &exit{exitUsage, fmt.Errorf("--output %q: use %s", a.output, oneOf(forms))}
 	}
-	if command == "services" {
-		forms = append(forms, "hosts", "hiera")
+	return nil
+}
+
+// outputForms are the forms in which a command prints.
+func outputForms(command string) []string {
+	switch command {
+	case "validate":
+		return []string{"table", "json", "github"}
+	case "graph":
+		return []string{"table", "dot", "mermaid", "json", "yaml"}
+	case "services":
+		return []string{"table", "wide", "json", "yaml", "hosts", "hiera"}
 	}
-	if command == "graph" {
-		forms = []string{"table", "dot", "mermaid", "json", "yaml"}
-	}
-	if slices.Contains(forms, a.output) {
-		return nil
-	}
-	return &exit{exitUsage, fmt.Errorf("--output %q: use %s", a.output, oneOf(forms))}
+	return []string{"table", "wide", "json", "yaml"}
 }
 
 // oneOf lists words of which one is to be used.

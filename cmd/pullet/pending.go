@@ -27,8 +27,8 @@ func (a *app) pendingCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "pending", GroupID: "node", Args: noArgs,
 		Short: "Tell by the exit code whether another version waits for this node",
-		Long: "Pending compares what runs on this node with the fleet's record. It looks at no repository, and\n" +
-			"says which ones the last pull could not follow.\n" +
+		Long: "Pending compares what runs on this node with the fleet's record. It looks at no repository. It prints which\n" +
+			"repositories the last pull could not follow, and the newest commit where the fleet does not take it.\n" +
 			"\nEXIT STATUS\n" +
 			"  0   an update is available\n" +
 			"  1   the node is up to date\n" +
@@ -44,41 +44,55 @@ func (a *app) pendingCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			current, wait, why, err := currentVersion(cmd.Context(), config.Node.Name, func() (*state.Store, error) { return config.OpenStore(cmd.Context()) })
+			h, err := hear(cmd.Context(), config.Node.Name, func() (*state.Store, error) { return config.OpenStore(cmd.Context()) })
 			if err != nil {
 				return usage(err)
 			}
-			return a.printPending(local, current, wait, why)
+			return a.printPending(local, h)
 		},
 	}
 }
 
-// currentVersion is the fleet's, or nil and why it is not known; and for what the node waits before it runs it, nil where it did not say.
-func currentVersion(ctx context.Context, node string, open func() (*state.Store, error)) (v *state.Version, wait *lock.Wait, why string, err error) {
+// heard is what the fleet's record says of its version.
+type heard struct {
+	current *state.Version
+	why     string       // why there is none, or it is not known
+	wait    *lock.Wait   // for what the node waits before it runs it; nil where it did not say
+	skipped *skippedHead // the newest commit, where the fleet does not take it
+}
+
+// hear reads it for a node.
+func hear(ctx context.Context, node string, open func() (*state.Store, error)) (h heard, err error) {
 	store, err := open()
 	var away *state.UnreachableError
 	if errors.As(err, &away) {
-		return nil, nil, err.Error(), nil
+		return heard{why: err.Error()}, nil
 	}
 	if err != nil {
-		return nil, nil, "", err
+		return heard{}, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	v, _, err = store.Current(ctx)
+	v, _, err := store.Current(ctx)
 	if err = store.Explain(err); errors.As(err, &away) {
-		return nil, nil, err.Error(), nil
+		return heard{why: err.Error()}, nil
 	}
 	if bad, ok := errors.AsType[*state.BadRecordError](err); ok {
-		return nil, nil, bad.Error(), nil
+		return heard{why: bad.Error()}, nil
 	}
-	if v == nil {
-		return nil, nil, "the fleet has no version yet", err
+	if v == nil || err != nil {
+		return heard{why: "the fleet has no version yet"}, err
 	}
 	said, err := store.StatusOf(ctx, node, state.Rollout, state.Pending)
-	if err == nil && said.Version == v.ID && said.Gate != "" {
-		wait = lock.WaitOf(said).Follow(ctx, store, v.ID)
+	if err != nil {
+		return heard{}, err
 	}
-	return v, wait, "", err
+	h.current = v
+	if said.Version == v.ID && said.Gate != "" {
+		h.wait = lock.WaitOf(said).Follow(ctx, store, v.ID)
+	}
+	one, held, err := store.Skipped(ctx, v)
+	h.skipped = skippedOf(&state.Overview{Current: v, Held: held, Skipped: one})
+	return h, err
 }
 
 // pendingView says whether the fleet has another version than the node.
@@ -89,12 +103,13 @@ type pendingView struct {
 	ExitCode int                      `json:"exitCode"`
 	Text     string                   `json:"text"`
 	Waiting  *lock.Wait               `json:"waiting,omitempty"`
-	Troubles map[string]state.Trouble `json:"troubles"` // by repository
+	Skipped  *skippedHead             `json:"skipped,omitempty"` // the newest commit that the fleet does not take
+	Troubles map[string]state.Trouble `json:"troubles"`          // by repository
 }
 
 // printPending says what there is to do, and why the node may not hear of more.
-func (a *app) printPending(local state.Local, current *state.Version, wait *lock.Wait, why string) error {
-	running := local.Running
+func (a *app) printPending(local state.Local, h heard) error {
+	running, current, why := local.Running, h.current, h.why
 	code, text := pendingUpdate, fmt.Sprintf("%s is available; the node runs %s", current, running)
 	switch {
 	case current == nil && running == nil:
@@ -104,15 +119,16 @@ func (a *app) printPending(local state.Local, current *state.Version, wait *lock
 	case running.Same(current):
 		code, text = pendingNone, fmt.Sprintf("up to date: %s", running)
 	}
-	done, err := a.structured(pendingView{running, current, code == pendingUpdate, code, text, inUTC(wait), local.Troubles})
+	done, err := a.structured(pendingView{running, current, code == pendingUpdate, code, text, inUTC(h.wait), h.skipped, local.Troubles})
 	if err != nil {
 		return err
 	}
 	if !done {
 		fmt.Fprintln(a.out, text)
-		if wait != nil {
-			fmt.Fprintf(a.out, "it waited at its last pull, since %s: %v\n", wait.Since.Local().Format(time.TimeOnly), wait)
+		if h.wait != nil {
+			fmt.Fprintf(a.out, "it waited at its last pull, since %s: %v\n", h.wait.Since.Local().Format(time.TimeOnly), h.wait)
 		}
+		h.skipped.print(a.out)
 		for _, repo := range slices.Sorted(maps.Keys(local.Troubles)) {
 			t := local.Troubles[repo]
 			fmt.Fprintln(a.out, strings.TrimSuffix(fmt.Sprintf("%s (for %s); %s", t.Why, ago(t.Since), t.Clear), "; "))

@@ -75,21 +75,42 @@ func (a *app) printReport(r *apply.Report, diff bool) {
 		if s.Outcome != apply.OK && (s.Outcome != apply.Skipped || a.verbose > 0) {
 			printStep(a.out, s, diff)
 		}
-		if s.Outcome == apply.Failed {
-			whose := ""
-			if s.Fault == apply.HostFault {
-				whose = " (host fault)"
-			}
-			fmt.Fprintf(a.out, "           at %s%s\n", s.Pos, whose)
-		}
+		a.printPlace(s)
 	}
-	for _, step := range r.NotUndone {
-		fmt.Fprintf(a.out, "! what %s changed cannot be undone and stays\n", step)
-	}
+	a.printNotUndone(r)
 	printLeftovers(a.out, r.Leftovers)
 	said := slices.ContainsFunc(r.Steps, func(s *apply.StepReport) bool { return strings.HasSuffix(s.Reason, r.Stopped) })
 	if r.Stopped != "" && !said {
 		fmt.Fprintf(a.out, "stopped: %s\n", r.Stopped)
+	}
+}
+
+// printFailed shows what failed, and nothing else.
+func (a *app) printFailed(r *apply.Report) {
+	for _, s := range r.Steps {
+		if s.Outcome == apply.Failed {
+			printStep(a.out, s, false)
+			a.printPlace(s)
+		}
+	}
+	a.printNotUndone(r)
+}
+
+// printPlace says of a step that failed where it stands, and whose fault it is where that is the host's.
+func (a *app) printPlace(s *apply.StepReport) {
+	if s.Outcome != apply.Failed {
+		return
+	}
+	whose := ""
+	if s.Fault == apply.HostFault {
+		whose = " (host fault)"
+	}
+	fmt.Fprintf(a.out, "           at %s%s\n", s.Pos, whose)
+}
+
+func (a *app) printNotUndone(r *apply.Report) {
+	for _, step := range r.NotUndone {
+		fmt.Fprintf(a.out, "! what %s changed cannot be undone and stays\n", step)
 	}
 }
 

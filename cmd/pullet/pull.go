@@ -165,7 +165,7 @@ func exitCode(o *agent.Outcome, detailed bool) int {
 	return code
 }
 
-// printOutcome shows what came of a pull; quietly, only of one that failed.
+// printOutcome shows what came of a pull; quietly, only what failed.
 func (a *app) printOutcome(o *agent.Outcome, c agent.Config, quiet bool) error {
 	for _, w := range o.Warnings {
 		a.warn("%v", w)
@@ -176,7 +176,10 @@ func (a *app) printOutcome(o *agent.Outcome, c agent.Config, quiet bool) error {
 	if done, err := a.structured(viewOfPull(o)); done || err != nil {
 		return err
 	}
-	if code := o.ExitCode(); quiet && (code == agent.ExitOK || code == agent.ExitWaiting) {
+	if quiet {
+		if o.Report != nil {
+			a.printFailed(o.Report)
+		}
 		return nil
 	}
 	if o.Report != nil {

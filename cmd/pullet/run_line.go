@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/pullet/pullet/plain"
 )
 
 // misplaced is what is wrong with a command line of run that has arguments before its --, or no --.
@@ -12,7 +14,11 @@ func misplaced(target string, args []string, before int) error {
 		if target == "" {
 			target = "TARGET"
 		}
-		return usage(fmt.Errorf("there is no -- before the command: write pullet run --target '%s' -- %s", target, strings.Join(args, " ")))
+		words := make([]string, len(args))
+		for i, arg := range args {
+			words[i] = plain.ShellWord(arg)
+		}
+		return usage(fmt.Errorf("there is no -- before the command: write pullet run --target %s -- %s", plain.ShellWord(target), strings.Join(words, " ")))
 	}
 	if hint := expanded(append([]string{target}, args[:max(0, before)]...)...); hint != "" {
 		return usage(fmt.Errorf("the command has to stand behind --%s", hint))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/state"
 )
 
@@ -144,7 +145,11 @@ func (a *app) leaves(ctx context.Context, store *state.Store, args []string) (*s
 	}
 	back := slices.Contains(current.Bad, current.Previous)
 	if len(args) == 0 && back && time.Since(current.At) < justUndone {
-		return nil, 0, fmt.Errorf("%s took the fleet back to %s %s ago: to leave that one too, name it: pullet rollout undo %s", current.By, current, ago(current.At), current)
+		if _, err := store.LastGood(ctx, current); err != nil {
+			return nil, 0, fmt.Errorf("%s took the fleet back to %s %s ago; %w", current.By, current, ago(current.At), err)
+		}
+		return nil, 0, fmt.Errorf("%s took the fleet back to %s %s ago: to leave that one too, name it: pullet rollout undo %s", current.By, current, ago(current.At),
+			plain.ShellWord(current.String()))
 	}
 	if len(args) == 0 {
 		return current, rev, nil

@@ -36,7 +36,7 @@ func (a *app) complete(root *cobra.Command) {
 	}
 	for flag, find := range map[string]candidates{
 		"enable --host": nodes, "enable --role": roles, "enable --version": versions, "disable --host": nodes, "disable --role": roles,
-		"run --target": nodes, "nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles, "set-status --node": nodes, "forget --job": a.leftJobs,
+		" --output": outputs, "run --target": nodes, "nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles, "set-status --node": nodes, "forget --job": a.leftJobs,
 		"render --node": inventoryNames, "graph --node": inventoryNames, "eval --node": func(ctx context.Context, args []string, typed string) ([]string, error) {
 			return inventoryNames(ctx, args[min(1, len(args)):], typed)
 		}, "validate --node": inventoryNames,
@@ -46,15 +46,21 @@ func (a *app) complete(root *cobra.Command) {
 			_ = c.RegisterFlagCompletionFunc(name, completes(find)) // a test holds the names against the flags
 		}
 	}
-	_ = root.RegisterFlagCompletionFunc("output", func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		return completes(fixed(outputForms(cmd.Name())...))(cmd, args, typed)
-	})
+}
+
+// completed is in the context of candidates the name of the command that is typed.
+type completed struct{}
+
+// outputs are the forms in which the command prints that is typed.
+func outputs(ctx context.Context, _ []string, _ string) ([]string, error) {
+	name, _ := ctx.Value(completed{}).(string)
+	return outputForms(name), nil
 }
 
 // completes is the one way to complete: within a short time, and only with words that a shell takes as they are.
 func completes(find candidates) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
+		ctx, cancel := context.WithTimeout(context.WithValue(cmd.Context(), completed{}, cmd.Name()), completionTime)
 		defer cancel()
 		found := make(chan []string, 1)
 		go func() { // the process ends with its answer, whatever hangs here

@@ -39,6 +39,8 @@ type Etcd struct {
 	TLS          state.TLS      `yaml:"tls"`          // for https endpoints
 	Username     string         `yaml:"username"`     // of a user of etcd
 	PasswordFile string         `yaml:"passwordFile"` // that holds the user's password
+
+	Timeout render.Duration `yaml:"timeout"` // of the first answer of endpoints, after which etcd counts as unreachable; default 5s
 }
 
 // Loop says how often and how long.
@@ -202,7 +204,7 @@ func (c Config) store() state.Config {
 	}
 	return state.Config{
 		Endpoints: c.Etcd.Endpoints, TLS: c.Etcd.TLS, Username: c.Etcd.Username, PasswordFile: c.Etcd.PasswordFile,
-		Fleet: c.Fleet, Dir: dir,
+		Fleet: c.Fleet, Dir: dir, Timeout: time.Duration(c.Etcd.Timeout),
 	}
 }
 

@@ -80,7 +80,7 @@ func (e *embedded) listens() (string, error) {
 
 // answerTime is how long the first answer of a member may take: one that another process runs may be about to end, with requests under way.
 func (e *embedded) answerTime() time.Duration {
-	if e == nil || e.server != nil {
+	if e.server != nil {
 		return dialTimeout
 	}
 	return operationTimeout

@@ -32,6 +32,8 @@ type Config struct {
 	Fleet        string // names the fleet: several can share an etcd
 	Dir          string // of the embedded member
 	Node         string // that is about to join: Open then reads what Guard and Register need. "" is none
+
+	Timeout time.Duration // of the first answer of a store that is elsewhere; 0: 5s
 }
 
 // TLS are the files of a client certificate and of the authority that signed the servers'.
@@ -62,8 +64,16 @@ func Over(client *clientv3.Client, fleet string, clock func() time.Duration) *St
 	return &Store{Client: client, prefix: "/pullet/" + fleet + "/", clock: clock}
 }
 
-// dialTimeout is how long the first answer of a store may take.
+// dialTimeout is how long the first answer of a store may take where nothing else is said.
 const dialTimeout = 5 * time.Second
+
+// patience is how long the first answer may take.
+func (c Config) patience() time.Duration {
+	if c.Timeout > 0 && len(c.Endpoints) > 0 {
+		return c.Timeout
+	}
+	return dialTimeout
+}
 
 // Open reaches the store and checks that it answers: an *UnreachableError tells that it did not. With no endpoints it starts the
 // embedded member of Dir, or connects to it where another process of this node runs it.
@@ -93,10 +103,13 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return err
 	}
 	if s.Client, err = clientv3.New(config); err != nil { // it asks for a token where there is a password
-		return nil, errors.Join(s.unreachable(silent(err, dialTimeout)), s.Close())
+		return nil, errors.Join(s.unreachable(silent(err, config.DialTimeout)), s.Close())
 	}
 	s.maintenance = pb.NewMaintenanceClient(s.Client.ActiveConnection())
-	patience := s.embedded.answerTime()
+	patience := config.DialTimeout
+	if s.embedded != nil {
+		patience = s.embedded.answerTime()
+	}
 	if s.embedded != nil && s.embedded.server == nil {
 		s.embedded.follow(func(endpoint string) { s.Client.SetEndpoints(endpoint) })
 	}
@@ -197,7 +210,7 @@ func (s *Store) Close() error {
 // client is the configuration of the etcd client.
 func (c Config) client(endpoints []string) (clientv3.Config, error) {
 	out := clientv3.Config{
-		Endpoints: endpoints, DialTimeout: dialTimeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
+		Endpoints: endpoints, DialTimeout: c.patience(), DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
 		Logger:          zap.NewNop(), // what goes wrong is in the errors
 		MaxUnaryRetries: 2,            // the client's own 100 would make minutes of operationTimeout
 		DialOptions:     []grpc.DialOption{grpc.WithChainUnaryInterceptor(Bounded)},

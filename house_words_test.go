@@ -13,6 +13,7 @@ import (
 var insteadOf = map[string]string{
 	"in force":          "a host keeps its current version, and corrects its drift",
 	"goes on by itself": "no action needed",
+	"that is none":      "invalid",
 }
 
 // TestWords: no page, script, message or comment has one of these phrases. The changelog keeps what it said.

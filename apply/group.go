@@ -39,7 +39,7 @@ type group struct {
 	// The schedule's own:
 	probing map[*boundStep]bool // steps that may belong to it and do not know yet
 	turns   []*turn             // those that wait in it, or for it
-	full    bool                // a step waits for it that is none of it: nobody else comes
+	full    bool                // a step outside the group waits for it: no other step joins
 	left    map[*boundStep]bool // those that have not ended
 
 	gate onceOnly // whether the steps may change the host: they do it within the moments that one step may take

@@ -63,7 +63,7 @@ func writeIndex(entries []entry, sum plumbing.Hash, to io.Writer) error {
 	return buffered.Flush()
 }
 
-// resolver applies deltas, from each object that is none to those that are
+// resolver applies deltas, from each object that is no delta to those that are
 // based on it. What it holds is one chain.
 type resolver struct {
 	*scanner

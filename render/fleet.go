@@ -119,7 +119,7 @@ func (c *compiler) compileRules() {
 	if doc == nil || doc.root == nil {
 		return
 	}
-	c.decode(doc, &c.fleet) // a value that is none does not hide a role that nobody has
+	c.decode(doc, &c.fleet) // an invalid value does not hide a role that no node has
 	c.checkRoles(doc)
 	c.checkServices(doc)
 	if canary := c.fleet.Rollout.Canary; canary != nil {

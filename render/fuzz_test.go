@@ -147,7 +147,7 @@ func FuzzForeign(f *testing.F) {
 		return shapeOf(cat.Jobs[0].Steps[0].Params.node())
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		if text == "list" || text == "" { // a key that is there already, and one that is none
+		if text == "list" || text == "" { // a key that is there already, and an invalid one
 			return
 		}
 		if got, want := shape(t, text), shape(t, "safe"); got != want {

@@ -79,7 +79,7 @@ func TestJournalIsDamaged(t *testing.T) {
 		{"zeros at the end", head + start("a") + strings.Repeat("\x00", 4096), "r1 [] [a]"},
 		{"garbage in the middle", head + start("a") + "!?\xff\n" + end("a") + start("b"), "r1 [a] [b]"},
 		{"an empty line in the middle", head + start("a") + "\n" + end("a"), "r1 [a] []"},
-		{"json that is none of ours", head + start("a") + "{}\nnull\n[]\n7\n" + start("b"), "r1 [] [a b]"},
+		{"json of another kind", head + start("a") + "{}\nnull\n[]\n7\n" + start("b"), "r1 [] [a b]"},
 		{"a garbled end", head + start("a") + strings.Replace(end("a"), `"end"`, "\x00\x00\x00\x00\x00", 1) + start("b"), "r1 [] [a b]"},
 		{"an end that does not say that it is one", head + start("a") + strings.Replace(end("a"), `"end":true,`, "", 1), "r1 [] [a]"},
 		{"a long line", head + start("a") + strings.Replace(end("a"), `"x"`, `"`+strings.Repeat("x", 3<<20)+`"`, 1), "r1 [a] []"},

@@ -110,10 +110,8 @@ func (k *Key) take(word, part string) (wrong string) {
 // bad is an error about the record of the key.
 func (k Key) bad(why error) *BadRecordError {
 	rest := k.raw
-	if i := strings.Index(rest, "/"); strings.HasPrefix(rest, "/pullet/") && i == 0 {
-		if parts := strings.SplitN(rest, "/", 4); len(parts) == 4 {
-			rest = parts[3]
-		}
+	if parts := strings.SplitN(k.raw, "/", 4); len(parts) == 4 && strings.HasPrefix(k.raw, "/pullet/") {
+		rest = parts[3] // behind the fleet
 	}
 	shown := shownKey(rest)
 	e := &BadRecordError{Key: shown, Why: why.Error(), Counts: "it is left out", Clear: "pullet doctor --remove " + shown, raw: k.raw, of: k.kind}

@@ -86,7 +86,7 @@ func (s *stage) play(ctx context.Context) error {
 	}
 	s.pause(ctx, time.Second)
 
-	s.screen.say("git push: release v1.1.0, a new site and a nameserver. Nobody is told: they see it.")
+	s.screen.say("git push: release v1.1.0, a new site and a nameserver. Each host sees it at its next pull.")
 	if err := s.fleet.release("v1.1.0", goodChange); err != nil {
 		return err
 	}

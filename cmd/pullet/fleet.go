@@ -87,7 +87,7 @@ func (l *lasting) flags(c *cobra.Command) {
 	c.Flags().DurationVar(&l.lasts, "for", 0, "how long it holds, such as 2h (default: until somebody ends it)")
 }
 
-// check refuses a time that is none.
+// check refuses an invalid time.
 func (l *lasting) check(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("for") && l.lasts < time.Second {
 		return usage(fmt.Errorf("--for %s: write a time from 1s on, such as 2h", l.lasts))

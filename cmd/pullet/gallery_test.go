@@ -21,7 +21,7 @@ type wrong struct {
 	more                      map[string]string // files that the mistake needs beside it
 }
 
-const galleryHead = `# Wrong files and what is said about them
+const galleryHead = `# Mistakes in files and their messages
 
 Every mistake has its place: the file of the repository, line and column, also when it shows only after templates were executed. ` + "`pullet\nvalidate`" + ` finds all of these on a laptop; a pull finds the errors before it touches anything, and the fleet never gets the version.
 
@@ -84,17 +84,17 @@ func wrongYAML() []wrong {
 	job := "jobs/site.yaml"
 	managed := "action: file.managed"
 	return []wrong{
-		{"YAML that is none", job, "steps:\n  - name: settings\n   action: file.managed\n", "Put the keys of one map into one column.", nil},
+		{"Invalid YAML", job, "steps:\n  - name: settings\n   action: file.managed\n", "Put the keys of one map into one column.", nil},
 		{"A tab", job, "steps:\n\t- name: settings\n", "Indent with blanks.", nil},
 		{"A bracket that is never closed", job, "steps:\n  - name: settings\n    action: cmd.run\n    parameters: {cmd: [echo, hello}\n", "Close it; the caret shows where what is open begins.", nil},
-		{"A key that stands twice", job, site(managed, "parameters: {name: /etc/app.conf}", "parameters: {name: /etc/other.conf}"), "Keep one: which of them would count?", nil},
-		{"A field that does not exist", job, site(managed, "parameters: {name: /etc/app.conf}", "conditons: {}"), "Take the field of the hint, or see `pullet explain`.", nil},
-		{"An action that is nearly right", job, site("action: file.manged", "parameters: {name: /etc/app.conf}"), "Take the name of the hint.", nil},
-		{"A parameter that is missing", job, site(managed, "parameters: {content: hello}"), "Add it.", nil},
+		{"A duplicate key", job, site(managed, "parameters: {name: /etc/app.conf}", "parameters: {name: /etc/other.conf}"), "Keep one: which of them would count?", nil},
+		{"An unknown field", job, site(managed, "parameters: {name: /etc/app.conf}", "conditons: {}"), "Take the field of the hint, or see `pullet explain`.", nil},
+		{"A misspelled action", job, site("action: file.manged", "parameters: {name: /etc/app.conf}"), "Take the name of the hint.", nil},
+		{"A missing parameter", job, site(managed, "parameters: {content: hello}"), "Add it.", nil},
 		{"A parameter of the wrong type", job, site(managed, "parameters: {name: /etc/app.conf, backup: perhaps}"), "Write what is expected.", nil},
 		{"A list where a map is expected", "vars/site.yaml", "- server_port: 8080\n", "Variables have names: write a map.", nil},
-		{"A length of time that is none", job, site("action: cmd.run", "parameters: {cmd: make, creates: /x/y}", "runOptions: {timeout: 5 minutes}"), "Write a number with its unit.", nil},
-		{"An alias inside of what it names", "vars/site.yaml", "server_port: &port [*port]\n", "Write the value out.", nil},
+		{"An invalid duration", job, site("action: cmd.run", "parameters: {cmd: make, creates: /x/y}", "runOptions: {timeout: 5 minutes}"), "Write a number with its unit.", nil},
+		{"An alias inside its own anchor", "vars/site.yaml", "server_port: &port [*port]\n", "Write the value out.", nil},
 	}
 }
 
@@ -147,11 +147,11 @@ func wrongReferences() []wrong {
 
 func wrongFleets() []wrong {
 	return []wrong{
-		{"A target that is none", "base/jobs.yaml", "jobs:\n  'role=[web': [{name: site}]\n", "Write `*`, a host's name, `key=value`, `key!=value` or `!key`, each with * ? [].", nil},
-		{"A target that nobody matches", "base/jobs.yaml", "jobs:\n  '*': [{name: site}]\n  'role=wbe': [{name: site}]\n", "A warning: give a node of nodes/ that label, or mend the target.", nil},
+		{"An invalid target", "base/jobs.yaml", "jobs:\n  'role=[web': [{name: site}]\n", "Write `*`, a host's name, `key=value`, `key!=value` or `!key`, each with * ? [].", nil},
+		{"A target that no host matches", "base/jobs.yaml", "jobs:\n  '*': [{name: site}]\n  'role=wbe': [{name: site}]\n", "A warning: give a node of nodes/ that label, or mend the target.", nil},
 		{"A role that no node has", "pullet.yaml", "rollout:\n  roleDependencies: {web: [dbs]}\n", "Take the name of the hint.", nil},
 		{"Roles that wait for each other", "pullet.yaml", "rollout:\n  roleDependencies: {web: [db], db: [web]}\n", "Nobody could begin: drop one of the dependencies.", nil},
-		{"A limit that is none", "pullet.yaml", "rollout:\n  rollingRules: {global: half}\n", "Write a number of hosts, or a share.", nil},
+		{"An invalid limit", "pullet.yaml", "rollout:\n  rollingRules: {global: half}\n", "Write a number of hosts, or a share.", nil},
 		{"A secret in clear", "vars/site.yaml", "server_port: 8080\ndatabase: {password: \"correct horse\"} # for the database\n", "A warning, in which the value is not shown: give the secret to the hosts in /etc/pullet/vars.d, and change it, for git remembers.", map[string]string{"jobs/site.yaml": site("action: cmd.run", "parameters: {cmd: 'echo {{ vars.database.password }}'}")}},
 		{"A file that nothing refers to", "jobs/old.yaml", "steps: []\n", "A warning: remove it, or name it in base/jobs.yaml.", nil},
 		{"A variable that nothing uses", "vars/site.yaml", "server_port: 8080\nold_port: 80\n", "A warning: remove it, or use it.", nil},
@@ -176,7 +176,7 @@ func wrongHabits() []wrong {
 		{"Grains", job, managed("content: '{{ grains.os }}'"), "Facts are `server`: `pullet facts` lists them.", nil},
 		{"A variable without its root", job, managed("content: '{{ server_port }}'"), "Variables are `vars`.", nil},
 		{"The values of a chart", job, managed("content: '{{ .Values.port }}'"), "Variables are `vars`; nothing is passed to a job in the dot.", nil},
-		{"A function that is left out", job, managed("content: '{{ now }}'"), "Let a command or a macro ask for what the commit does not say.", nil},
+		{"A function that pullet leaves out", job, managed("content: '{{ now }}'"), "Let a command or a macro ask for what the commit does not say.", nil},
 		{"A condition without its key", job, site(run, echo, "conditions: {when: server.os == 'debian'}"), "A condition can also have `retry`.", nil},
 		{"A condition that compares with one =", job, site(run, echo, `conditions: {when: {condition: "server.os = 'debian'"}}`), "Write `==`.", nil},
 		{"A text without quotes in a condition", job, site(run, echo, `conditions: {when: {condition: "server.os == debian"}}`), "Texts in expressions stand in quotes.", nil},
@@ -185,15 +185,15 @@ func wrongHabits() []wrong {
 		{"A field that no result has", job, "steps:\n  - {name: ask, action: cmd.run, parameters: {cmd: hostname}}\n  - name: tell\n    action: cmd.run\n    parameters: {cmd: 'echo {{ (step \"ask\").Stdout }}'}\n", "Take the name of the hint.", nil},
 		{"A macro whose action does not exist", "macros/site.yaml", "load: {action: cmd.rum, parameters: {cmd: uptime}}\n# load is for later\n", "Take the name of the hint.", macroFiles("")},
 		{"A text with a colon", job, site(run, "parameters: {cmd: echo a: b}"), "Put it in quotes.", nil},
-		{"A text that YAML keeps for itself", job, site(run, "parameters:", "  cmd: %d"), "Put it in quotes.", nil},
+		{"A word that YAML reserves", job, site(run, "parameters:", "  cmd: %d"), "Put it in quotes.", nil},
 		{"Two documents in one file", job, "steps: []\n---\nsteps: []\n", "One file is one job.", nil},
 		{"A star without quotes", "base/jobs.yaml", "jobs:\n  *: [{name: site}]\n", "Write '*'.", nil},
 		{"A target of words", "base/jobs.yaml", "jobs:\n  'G@os:debian and web*': [{name: site}]\n", "Join terms by commas.", nil},
 		{"The whole path of a job", "base/jobs.yaml", "jobs: {'*': [{name: jobs/site.yaml}]}\n", "Jobs are named by their path below jobs/, without .yaml.", nil},
 		{"Labels beside a host", "nodes/hosts.yaml", "nodes: {web1: {role: web}}\n", "Put them below `labels`.", nil},
-		{"Canaries that nobody is", "pullet.yaml", "rollout: {canary: {target: canary=true}}\n", "A warning: give a node of nodes/ the label, or drop the canary.", nil},
+		{"Canaries without a host", "pullet.yaml", "rollout: {canary: {target: canary=true}}\n", "A warning: give a node of nodes/ the label, or drop the canary.", nil},
 		{"A step that nobody takes", job, site(run, echo, "runOptions: {target: {hosts: role=wbe}}"), "A warning: mend the target.", nil},
-		{"A wait for those who come later", job, "steps:\n  - {name: database, action: service.wait, parameters: {name: db}}\n", "A warning: in a fleet that is new nobody goes on; move the wait, or change the order.",
+		{"A wait for hosts of a later stage", job, "steps:\n  - {name: database, action: service.wait, parameters: {name: db}}\n", "A warning: in a fleet that is new nobody goes on; move the wait, or change the order.",
 			map[string]string{"pullet.yaml": "rollout: {roleDependencies: {db: [web]}}\n", "base/services.yaml": "services: {role=db: [{name: db, port: 5432}]}\n", "base/jobs.yaml": "jobs: {role=web: [{name: site}]}\n"}},
 	}
 }

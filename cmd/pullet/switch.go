@@ -65,7 +65,7 @@ func named(_ *cobra.Command, args []string) error {
 	return usage(fmt.Errorf("say for whom: --host %[1]s where %[1]s is a node, --role %[1]s where it is a role", args[0]))
 }
 
-// check refuses a scope that is none, or two.
+// check refuses a command line without a scope, or with two.
 func (w *switching) check(cmd *cobra.Command) error {
 	n := 0
 	for _, name := range []string{"host", "role", "global"} {

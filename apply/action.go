@@ -221,7 +221,7 @@ type Rebooter interface {
 	Reboots()
 }
 
-// Spec describes an action: one line of action.All().
+// Spec describes an action: one line of the Actions of its family.
 type Spec struct {
 	Name    string        // "file.managed"
 	Summary string        // one sentence

@@ -1,4 +1,4 @@
-package action_test
+package offer_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/offer"
 	"github.com/pullet/pullet/render"
 )
@@ -56,8 +57,7 @@ func TestCheckService(t *testing.T) {
 		if err != nil || len(offers) != 1 {
 			t.Fatal(c.check, err)
 		}
-		s := newScene(t)
-		err = offer.Check(context.Background(), s.options().Host, offers[0])
+		err = offer.Check(context.Background(), &apply.Host{Root: t.TempDir()}, offers[0])
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", c.check, err, c.want)
 		}

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/apply"
 )
@@ -96,6 +99,25 @@ func TestJoin(t *testing.T) {
 				t.Errorf("transactions %q, want %q", log, c.log)
 			}
 		})
+	}
+}
+
+// TestJoinLog: the log says that steps could not be made together, and nothing where they were.
+func TestJoinLog(t *testing.T) {
+	for names, want := range map[string]bool{"a b": false, "a broken": true} {
+		l, s := newLab(t), &store{installed: map[string]bool{}}
+		l.more = []apply.Spec{{Name: "t.pack", New: func() apply.Action { return &pack{store: s} }}}
+		var text bytes.Buffer
+		log := logrus.New()
+		log.SetOutput(&text)
+		o := l.options()
+		o.Log = logrus.NewEntry(log)
+		if _, err := l.program(jobs{{"a", "runOptions: {ordering: genius}\n" + list(packs(names)...)}}).Run(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(text.String(), "steps could not be made together"); got != want {
+			t.Errorf("%s: the log is %q", names, text.String())
+		}
 	}
 }
 

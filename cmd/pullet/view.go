@@ -161,8 +161,8 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.waitsAt(c)
 		return out
 	}
-	if c, held := v.held[n.Name]; held && (out.State == upToDate || out.State == pending) { // of another version, or the fleet forgot the status
-		out.State, out.Since, out.Why = upgrading, c.Since, "it holds a slot for version "+v.shown(c.Version)
+	if c, held := v.held[n.Name]; held && out.holds(c) {
+		out.Why = "it holds a slot for version " + v.shown(c.Version)
 		if c.Step != "" {
 			out.Why += ", last in step " + c.Step
 		}
@@ -175,6 +175,16 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.Remedy = state.Act(startAgain(n.Name))
 	}
 	return out
+}
+
+// holds says of a node with a slot that it is upgrading, where its status does not know: the slot is of another version, or the fleet forgot what the
+// node said since it made the claim.
+func (n *nodeStatus) holds(c state.Claim) bool {
+	if n.State != upToDate && n.State != pending && !(n.State == waiting && c.Since.After(n.told)) {
+		return false
+	}
+	n.State, n.Since, n.Kind, n.Gate, n.Halt, n.Holders, n.Remedy = upgrading, c.Since, "", "", "", nil, state.Remedy{}
+	return true
 }
 
 // doubts says of a node that is not registered that it lives, and does not accept the fleet's record.

@@ -35,7 +35,7 @@ type Overview struct {
 	Rosters  map[string]*Roster               // of the current version, by group: as far as somebody asked
 	Listed   map[string]string                // nodes of the current version's inventory -> role
 	Switches map[string]Switch                // all that operators set, by scope, with "pause" and "store"
-	Settled  map[string]Settlement            // step -> what was said of it last, while the fleet had its version
+	Settled  map[string]Settlement            // step -> what was said of it last, in the fleet's version or in its life
 
 	settledIn map[string]string // step -> the scope of its record
 }

@@ -49,7 +49,8 @@ func (s *Settled) Where() string {
 
 // AskedError says that a step is to run again already, and has not begun.
 type AskedError struct {
-	Settlement
+	Step string
+	Asked
 	Where string
 }
 
@@ -108,7 +109,7 @@ func (r *stepRecord) settles(how Settling) ([]string, error) {
 	all := r.nodes()
 	open := slices.DeleteFunc(slices.Clone(all), func(node string) bool {
 		replaced := r.scope != OnceScope && !how.Done && slices.Contains(r.gone, node)
-		return r.results[node].Result == "ok" && !replaced
+		return r.succeededOn(node) && !replaced
 	})
 	switch {
 	case len(all) > 0 && !how.Done && how.Force:
@@ -116,7 +117,7 @@ func (r *stepRecord) settles(how Settling) ([]string, error) {
 	case len(open) > 0:
 		return open, nil
 	case len(r.waiting) > 0:
-		return nil, &AskedError{*r.said, Where(r.waiting, r.isGone)}
+		return nil, &AskedError{r.step, r.said.Asker(), Where(r.waiting, r.isGone)}
 	case !how.Done && r.scope == OnceScope:
 		return all, r.succeeded()
 	}
@@ -131,7 +132,8 @@ type stepRecord struct {
 	results     map[string]StepResult
 	gone        []string            // nodes that are given up, of those that started it or are to run it again
 	took        map[string][]string // node -> keys by which it keeps its place, because it started the step
-	said        *Settlement         // what was said of it last; nil is nothing
+	said        *Settlement         // what was said of it last; nil is nothing, or nothing that can be read
+	settled     int64               // the revision of that record; 0 is none
 	waiting     []string            // nodes on which it is to run again and has not begun
 }
 
@@ -161,6 +163,9 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 	r.revision = got.Header.Revision
 	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[i].GetResponseRange().Kvs }
 	r.said = s.settled(kvs(2))
+	for _, kv := range kvs(2) {
+		r.settled = kv.ModRevision
+	}
 	for _, kv := range kvs(0) {
 		if k, err := s.Key(kv); err == nil {
 			r.starts[k.Node] = s.ReadStart(kv)
@@ -180,7 +185,7 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 	for _, kv := range kvs(4) {
 		k, err := s.Key(kv)
 		_, started := r.starts[k.Node]
-		if gone[k.Node] = err == nil; gone[k.Node] && (started || r.said != nil && slices.Contains(r.said.Nodes, k.Node)) {
+		if gone[k.Node] = err == nil; gone[k.Node] && (started || r.said != nil && slices.Contains(slices.Concat(r.said.Nodes, r.said.Waiting), k.Node)) {
 			r.gone = append(r.gone, k.Node)
 		}
 	}
@@ -190,13 +195,20 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 	return r, nil
 }
 
+// succeededOn reports that the last attempt of a node succeeded. The result of an earlier attempt stays on record while a later one runs.
+func (r *stepRecord) succeededOn(node string) bool {
+	start, started := r.starts[node]
+	result := r.results[node]
+	return result.Result == "ok" && (!started || result.Attempt == start.Attempt)
+}
+
 // succeeded refuses to have a step run again that did its work, once in the fleet's life.
 func (r *stepRecord) succeeded() error {
 	for _, node := range slices.Sorted(maps.Keys(r.results)) {
-		result := r.results[node]
-		if result.Result != "ok" {
+		if !r.succeededOn(node) {
 			continue
 		}
+		result := r.results[node]
 		how := "succeeded on " + node + " at " + result.At.Local().Format(time.DateTime)
 		if result.Reason != "" {
 			how += " (" + result.Reason + ")"
@@ -225,13 +237,17 @@ func (s *Store) busy(ctx context.Context, r *stepRecord) error {
 	return nil
 }
 
-// settle replaces the record on the nodes that it is about, if it is as it was read.
+// settle replaces the record on the nodes that it is about, if it is as it was read: nobody settled, started or ended the step since.
 func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, said Settlement) error {
 	hash := StepHash(r.step)
-	compares, ops := []clientv3.Cmp{same}, []clientv3.Op{s.RingOp(), s.wakeOp()}
+	compares := []clientv3.Cmp{same, clientv3.Compare(clientv3.ModRevision(s.SettledKey(r.scope, hash)), "=", r.settled)}
+	for _, began := range []string{"started", "result"} {
+		prefix := s.RunKey(r.scope, hash, began, "")
+		compares = append(compares, clientv3.Compare(clientv3.ModRevision(prefix), "<", r.revision+1).WithPrefix())
+	}
+	ops := []clientv3.Op{s.RingOp(), s.wakeOp()}
 	for _, node := range r.nodes() {
 		started, result := s.RunKey(r.scope, hash, "started", node), s.RunKey(r.scope, hash, "result", node)
-		compares = append(compares, clientv3.Compare(clientv3.ModRevision(started), "<", r.revision+1), clientv3.Compare(clientv3.ModRevision(result), "<", r.revision+1))
 		switch {
 		case !slices.Contains(said.Nodes, node):
 		case said.Done:
@@ -243,18 +259,7 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, sa
 			}
 		}
 	}
-	if said.Done && r.said != nil {
-		said.Again = r.said.Again
-	}
-	if !said.Done {
-		said.Again = said.By + " " + said.At.Format(time.RFC3339Nano)
-		for _, node := range r.waiting { // asked for before, and still to come
-			if !slices.Contains(said.Nodes, node) {
-				said.Nodes = append(said.Nodes, node)
-			}
-		}
-	}
-	ops = append(ops, Put(s.SettledKey(r.scope, hash), said))
+	ops = append(ops, Put(s.SettledKey(r.scope, hash), said.after(r)))
 	done, err := s.Client.Txn(ctx).If(compares...).Then(ops...).Commit()
 	if err == nil && !done.Succeeded {
 		err = &MovedError{What: "the record of " + r.step}

@@ -21,10 +21,18 @@ type Settlement struct {
 
 	// Again changes each time that the step is to run again.
 	Again string `json:"again,omitempty"`
-	// Waiting are those of the nodes on which the step has not begun again: see Overview.
+	// Waiting are the nodes on which the step is to run again and has not begun: see Overview. Beside a Done they are other nodes, of an earlier
+	// settlement, and Asked is who made that one.
 	Waiting []string `json:"waiting,omitempty"`
+	Asked   *Asked   `json:"asked,omitempty"`
 
 	revision int64 // at which it was written
+}
+
+// Asked is who had a step run again, and when by the clock of who did.
+type Asked struct {
+	By string    `json:"by"`
+	At time.Time `json:"at"`
 }
 
 func (t *Settlement) check(Key) error {
@@ -34,7 +42,34 @@ func (t *Settlement) check(Key) error {
 	c.version(t.Version)
 	c.times(t.At)
 	line(&t.Step, &t.By, &t.Again)
+	if t.Asked != nil {
+		c.times(t.Asked.At)
+		line(&t.Asked.By)
+	}
 	return c.err
+}
+
+// Asker is who had the step run again where it has not begun.
+func (t Settlement) Asker() Asked {
+	if t.Asked != nil {
+		return *t.Asked
+	}
+	return Asked{t.By, t.At}
+}
+
+// after is the settlement with what an earlier one leaves: nodes on which the step is still to run again.
+func (t Settlement) after(r *stepRecord) Settlement {
+	left := slices.DeleteFunc(slices.Clone(r.waiting), func(node string) bool { return slices.Contains(t.Nodes, node) })
+	switch {
+	case !t.Done:
+		t.Again, t.Nodes = t.By+" "+t.At.Format(time.RFC3339Nano), append(t.Nodes, left...)
+	case r.said != nil:
+		if t.Again = r.said.Again; len(left) > 0 {
+			asker := r.said.Asker()
+			t.Waiting, t.Asked = left, &asker
+		}
+	}
+	return t
 }
 
 // SettledKey is where the last settlement of a step is, in a version or, for a step that runs once in the fleet's life, in OnceScope.
@@ -54,8 +89,9 @@ func (s *Store) settled(kvs []*mvccpb.KeyValue) *Settlement {
 // waiting are the nodes on which the step has not begun since it was to run again, by the keys of its starts and results. Another node that began in the
 // place of one that was given up stands for it.
 func (t *Settlement) waiting(s *Store, began []*mvccpb.KeyValue, gone map[string]bool) []string {
+	asked := t.Nodes
 	if t.Done {
-		return nil
+		asked = t.Waiting
 	}
 	since := map[string]bool{}
 	for _, kv := range began {
@@ -63,7 +99,7 @@ func (t *Settlement) waiting(s *Store, began []*mvccpb.KeyValue, gone map[string
 			since[k.Node] = true
 		}
 	}
-	left := slices.DeleteFunc(slices.Clone(t.Nodes), func(node string) bool {
+	left := slices.DeleteFunc(slices.Clone(asked), func(node string) bool {
 		began := since[node]
 		delete(since, node)
 		return began
@@ -104,6 +140,7 @@ func (s *Store) Settlements(ctx context.Context) ([]Settlement, error) {
 	var out []Settlement
 	for _, kv := range got.Kvs {
 		if t := s.settled([]*mvccpb.KeyValue{kv}); t != nil {
+			t.Waiting = nil // by now it may have begun there
 			out = append(out, *t)
 		}
 	}
@@ -111,10 +148,13 @@ func (s *Store) Settlements(ctx context.Context) ([]Settlement, error) {
 	return out, nil
 }
 
-// takeSettled files a settlement of the fleet's version.
+// takeSettled files a settlement of the fleet's version, or of a step that runs once in the fleet's life: the later one where a step has both.
 func (o *Overview) takeSettled(s *Store, k Key, kv *mvccpb.KeyValue) {
 	t := s.settled([]*mvccpb.KeyValue{kv})
-	if t != nil && o.Current != nil && t.Version == o.Current.ID && (k.Rollout == OnceScope || k.Rollout == o.Current.ID) {
+	if t == nil || k.Rollout != OnceScope && (o.Current == nil || k.Rollout != o.Current.ID) {
+		return
+	}
+	if before, said := o.Settled[t.Step]; !said || before.revision < t.revision {
 		o.Settled[t.Step], o.settledIn[t.Step] = *t, k.Rollout
 	}
 }
@@ -122,7 +162,7 @@ func (o *Overview) takeSettled(s *Store, k Key, kv *mvccpb.KeyValue) {
 // rerun finds out where steps that are to run again have not begun, at the overview's revision.
 func (s *Store) rerun(ctx context.Context, o *Overview) error {
 	for step, t := range o.Settled {
-		if t.Done {
+		if t.Done && len(t.Waiting) == 0 {
 			continue
 		}
 		got, err := s.Client.Txn(ctx).Then(s.beganOps(o.settledIn[step], step, clientv3.WithRev(o.Revision), clientv3.WithKeysOnly())...).Commit()

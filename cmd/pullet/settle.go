@@ -90,6 +90,7 @@ func toRunAgain(o *state.Overview) (out []state.Settlement) {
 func (v *fleetStatus) printSettled(w io.Writer) {
 	for _, t := range v.Settled {
 		where := state.Where(t.Waiting, func(node string) bool { return v.gone[node] })
-		fmt.Fprintf(w, "\n%s is to run again on %s, at the next pull there: asked for by %s %s ago\n", t.Step, where, t.By, ago(t.At))
+		asker := t.Asker()
+		fmt.Fprintf(w, "\n%s is to run again on %s, at the next pull there: asked for by %s %s ago\n", t.Step, where, asker.By, ago(asker.At))
 	}
 }

@@ -1,0 +1,136 @@
+package state
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// ran puts on record that a node started step init, and how an attempt of it ended.
+func ran(t *testing.T, s *Store, scope, node, started, result, of string) {
+	t.Helper()
+	hash := StepHash("init")
+	_, err := s.Client.Txn(ctx).Then(Put(s.RunKey(scope, hash, "started", node), StepStart{Step: "init", Attempt: started}),
+		Put(s.RunKey(scope, hash, "result", node), StepResult{Node: node, Step: "init", Result: result, Attempt: of})).Commit()
+	must(t, err)
+}
+
+// waits checks where step init is to run again, and who asked for it.
+func waits(t *testing.T, s *Store, nodes, asker string) {
+	t.Helper()
+	o, err := s.Overview(ctx, false)
+	must(t, err)
+	got := o.Settled["init"]
+	if strings.Join(got.Waiting, " ") != nodes || got.Asker().By != asker {
+		t.Errorf("%+v, want it to wait on %q for %s", got, nodes, asker)
+	}
+}
+
+// TestSettleLastAttempt: the success of an earlier attempt says nothing of the last one.
+func TestSettleLastAttempt(t *testing.T) {
+	for _, how := range []Settling{{Done: true}, {}} {
+		s := open(t, t.TempDir())
+		_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+		must(t, err)
+		ran(t, s, "v1", "n1", "2", "ok", "1")
+		ran(t, s, "v1", "n2", "1", "unknown", "1")
+		ran(t, s, "v1", "n3", "1", "ok", "1")
+		settled, err := s.Settle(ctx, "init", "ada", how)
+		must(t, err)
+		if !slices.Equal(settled.Nodes, []string{"n1", "n2"}) || !slices.Equal(settled.Kept, []string{"n3"}) {
+			t.Errorf("%+v: %+v", how, settled)
+		}
+	}
+}
+
+// TestSettleMoved: who settles a step by a record that is not the last one fails, whether it was settled since or began somewhere.
+func TestSettleMoved(t *testing.T) {
+	settles := func(done bool) func(*Store, *stepRecord) error {
+		return func(s *Store, r *stepRecord) error {
+			return s.settle(ctx, r, always(s), Settlement{Step: "init", By: "ada", At: time.Now(), Done: done, Nodes: []string{"n1"}, Version: "v1"})
+		}
+	}
+	begins := func(s *Store, _ *stepRecord) error {
+		_, err := s.Client.Do(ctx, Put(s.RunKey("v1", StepHash("init"), "started", "n2"), StepStart{Step: "init", Attempt: "1"}))
+		return err
+	}
+	for name, first := range map[string]func(*Store, *stepRecord) error{"again": settles(false), "done": settles(true), "begun elsewhere": begins} {
+		for _, done := range []bool{false, true} {
+			s := open(t, t.TempDir())
+			ran(t, s, "v1", "n1", "1", "unknown", "1")
+			read, err := s.stepRecord(ctx, "v1", "init")
+			must(t, err)
+			must(t, first(s, read))
+			var moved *MovedError
+			if err := settles(done)(s, read); !errors.As(err, &moved) {
+				t.Errorf("%s, then done %v: %v", name, done, err)
+			}
+		}
+	}
+}
+
+// always is a comparison that holds.
+func always(s *Store) clientv3.Cmp {
+	return clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", 0)
+}
+
+// TestSettleDoneAfterAgain: where a step is still to run again stays on record when it is settled as done on another node.
+func TestSettleDoneAfterAgain(t *testing.T) {
+	s := open(t, t.TempDir())
+	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+	must(t, err)
+	settle := func(by string, how Settling) {
+		t.Helper()
+		_, err := s.Settle(ctx, "init", by, how)
+		must(t, err)
+	}
+	ran(t, s, "v1", "n1", "1", "unknown", "1")
+	ran(t, s, "v1", "n2", "1", "unknown", "1")
+	settle("ada", Settling{})
+	waits(t, s, "n1 n2", "ada")
+	before, err := s.Overview(ctx, false)
+	must(t, err)
+	ran(t, s, "v1", "n1", "2", "unknown", "2")
+	settle("bob", Settling{Done: true})
+	waits(t, s, "n2", "ada")
+	o, err := s.Overview(ctx, false)
+	must(t, err)
+	if got := o.Settled["init"]; !got.Done || got.By != "bob" || got.Again == "" || got.Again != before.Settled["init"].Again {
+		t.Errorf("%+v", got)
+	}
+	var asked *AskedError
+	if _, err := s.Settle(ctx, "init", "eve", Settling{}); !errors.As(err, &asked) || asked.By != "ada" || asked.Where != "n2" {
+		t.Errorf("%v", err)
+	}
+	ran(t, s, "v1", "n1", "3", "unknown", "3")
+	settle("cyd", Settling{Done: true})
+	waits(t, s, "n2", "ada")
+	ran(t, s, "v1", "n2", "2", "ok", "2")
+	waits(t, s, "", "ada")
+}
+
+// TestSettleOnceInTheNextVersion: that a step is to run again stays on record as long as its results do.
+func TestSettleOnceInTheNextVersion(t *testing.T) {
+	for scope, want := range map[string]string{OnceScope: "n1", "v1": ""} {
+		s := open(t, t.TempDir())
+		_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+		must(t, err)
+		ran(t, s, scope, "n1", "1", "unknown", "1")
+		_, err = s.Settle(ctx, "init", "ada", Settling{})
+		must(t, err)
+		waits(t, s, "n1", "ada")
+		current, rev, err := s.Current(ctx)
+		must(t, err)
+		_, err = s.Propose(ctx, Version{ID: "v2"}, current, rev)
+		must(t, err)
+		o, err := s.Overview(ctx, false)
+		must(t, err)
+		if got := strings.Join(o.Settled["init"].Waiting, " "); got != want {
+			t.Errorf("%s: waits on %q, want %q", scope, got, want)
+		}
+	}
+}

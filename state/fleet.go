@@ -56,6 +56,7 @@ type Status struct {
 	Until   time.Time `json:"until,omitzero"`    // when the wait is over, by the node's clock; zero: nobody knows
 	Parked  bool      `json:"parked,omitempty"`  // it gave its slot back while it waits for others in mid-run
 	Log     string    `json:"log,omitempty"`     // where the whole log of the run is, when it was sent somewhere
+	Said    int64     `json:"said,omitempty"`    // the revision of etcd at which it was said, where the log was added since
 	Digest  *Digest   `json:"digest,omitempty"`  // of the run, with the configured state
 	Unknown string    `json:"unknown,omitempty"` // the targeted step because of whose unknown result it failed
 	Step    string    `json:"step,omitempty"`    // that has run for a while, with its place in the run and what it does

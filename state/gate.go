@@ -20,6 +20,7 @@ type Gate struct {
 	Failed  []string  `json:"failed,omitempty"`  // the nodes whose upgrade failed
 	Hosts   []string  `json:"hosts,omitempty"`   // those that failed by a fault of the host, not of the commit; no node is in both
 	Resumed string    `json:"resumed,omitempty"` // who opened it again
+	Seen    int64     `json:"seen,omitempty"`    // the revision of etcd up to which who opened it again saw the fleet
 	Step    string    `json:"step,omitempty"`    // the serialized step that it guards
 	Unknown string    `json:"unknown,omitempty"` // the targeted step for which it is halted: nobody knows what came of it
 	Clock   bool      `json:"clock,omitempty"`   // the progress deadline was set going
@@ -145,7 +146,7 @@ func (s *Store) reopen(ctx context.Context, by string, which func(GroupGate) boo
 			continue
 		}
 		opened = append(opened, g)
-		ops = append(ops, Put(string(kv.Key), Gate{State: "open", Resumed: by, At: time.Now().UTC(), Step: g.Step}), clientv3.OpDelete(s.ClockKey(current.Rollout(), name)))
+		ops = append(ops, Put(string(kv.Key), Gate{State: "open", Resumed: by, At: time.Now().UTC(), Seen: got.Header.Revision, Step: g.Step}), clientv3.OpDelete(s.ClockKey(current.Rollout(), name)))
 	}
 	if len(opened) == 0 {
 		return nil, nil

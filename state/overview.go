@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -44,6 +45,7 @@ type Overview struct {
 type StatusLine struct {
 	State string `json:"state"`
 	Status
+	Revision int64 `json:"-"` // of etcd, at which it was said
 }
 
 // Overview reads the fleet's record at one revision. Facts and services are read only where they are asked for.
@@ -148,7 +150,7 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 		o.Switches[k.scope()] = s.ReadSwitch(kv)
 	case "status/CATEGORY/STATE/NODE":
 		if st, err := Read[Status](s, kv); err == nil {
-			file(o.Statuses, k.Node, k.Category, StatusLine{State: k.State, Status: st})
+			file(o.Statuses, k.Node, k.Category, StatusLine{k.State, st, cmp.Or(st.Said, kv.ModRevision)})
 		}
 	}
 }

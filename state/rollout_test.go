@@ -141,10 +141,10 @@ func TestResume(t *testing.T) {
 	}
 	for rollout, want := range map[string]Gate{"v1": {State: "open", Resumed: "op"}, "v0": {State: Halted, Node: "x", Failed: []string{"x"}, Clock: true}} {
 		g, _, err := s.Gate(ctx, rollout, "web")
-		if (g.State == Halted) != g.At.IsZero() {
+		if (g.State == Halted) != g.At.IsZero() || (g.State == Halted) != (g.Seen == 0) {
 			t.Errorf("%s: it says nothing of when it was resumed: %+v", rollout, g)
 		}
-		if g.At = want.At; !reflect.DeepEqual(g, want) || err != nil {
+		if g.At, g.Seen = want.At, want.Seen; !reflect.DeepEqual(g, want) || err != nil {
 			t.Errorf("%s: %+v %v", rollout, g, err)
 		}
 	}

@@ -85,7 +85,7 @@ func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Set
 		if err := s.busy(ctx, r); err != nil {
 			return nil, err
 		}
-		said := Settlement{Step: step, By: by, At: time.Now().UTC(), Done: how.Done, Nodes: nodes, Version: current.ID}
+		said := Settlement{Step: step, By: by, At: time.Now().UTC(), Done: how.Done, Nodes: nodes, Version: current.ID, Rollout: current.Rollout()}
 		if err := s.settle(ctx, r, clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", rev), said); err != nil {
 			return nil, err
 		}

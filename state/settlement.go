@@ -18,6 +18,7 @@ type Settlement struct {
 	Done    bool      `json:"done"`    // it did its work; else it runs again
 	Nodes   []string  `json:"nodes"`   // on which that is so
 	Version string    `json:"version"` // the fleet's at that moment
+	Rollout string    `json:"rollout"` // and its move to that version: see Version.Rollout
 
 	// Again changes each time that the step is to run again.
 	Again string `json:"again,omitempty"`
@@ -26,7 +27,7 @@ type Settlement struct {
 	Waiting []string `json:"waiting,omitempty"`
 	Asked   *Asked   `json:"asked,omitempty"`
 
-	revision int64 // at which it was written
+	Revision int64 `json:"-"` // of etcd, at which it was written
 }
 
 // Asked is who had a step run again, and when by the clock of who did.
@@ -40,6 +41,7 @@ func (t *Settlement) check(Key) error {
 	c.nodes(t.Nodes)
 	c.nodes(t.Waiting)
 	c.version(t.Version)
+	c.version(t.Rollout)
 	c.times(t.At)
 	line(&t.Step, &t.By, &t.Again)
 	if t.Asked != nil {
@@ -79,7 +81,7 @@ func (s *Store) SettledKey(scope, hash string) string { return s.key("settled", 
 func (s *Store) settled(kvs []*mvccpb.KeyValue) *Settlement {
 	for _, kv := range kvs {
 		if t, err := Read[Settlement](s, kv); err == nil {
-			t.revision = kv.ModRevision
+			t.Revision = kv.ModRevision
 			return &t
 		}
 	}
@@ -95,7 +97,7 @@ func (t *Settlement) waiting(s *Store, began []*mvccpb.KeyValue, gone map[string
 	}
 	since := map[string]bool{}
 	for _, kv := range began {
-		if k, err := s.Key(kv); err == nil && kv.ModRevision > t.revision {
+		if k, err := s.Key(kv); err == nil && kv.ModRevision > t.Revision {
 			since[k.Node] = true
 		}
 	}
@@ -144,7 +146,7 @@ func (s *Store) Settlements(ctx context.Context) ([]Settlement, error) {
 			out = append(out, *t)
 		}
 	}
-	slices.SortFunc(out, func(a, b Settlement) int { return int(a.revision - b.revision) })
+	slices.SortFunc(out, func(a, b Settlement) int { return int(a.Revision - b.Revision) })
 	return out, nil
 }
 
@@ -154,7 +156,7 @@ func (o *Overview) takeSettled(s *Store, k Key, kv *mvccpb.KeyValue) {
 	if t == nil || k.Rollout != OnceScope && (o.Current == nil || k.Rollout != o.Current.ID) {
 		return
 	}
-	if before, said := o.Settled[t.Step]; !said || before.revision < t.revision {
+	if before, said := o.Settled[t.Step]; !said || before.Revision < t.Revision {
 		o.Settled[t.Step], o.settledIn[t.Step] = *t, k.Rollout
 	}
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"time"
@@ -102,7 +103,7 @@ func (s *Store) LinkLog(ctx context.Context, node, run, log string) error {
 		for _, r := range got.Responses {
 			for _, kv := range r.GetResponseRange().Kvs {
 				if st, err := Read[Status](s, kv); err == nil && st.Run == run {
-					st.Log = log
+					st.Log, st.Said = log, cmp.Or(st.Said, kv.ModRevision)
 					same = append(same, clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision))
 					ops = append(ops, Put(string(kv.Key), st))
 				}

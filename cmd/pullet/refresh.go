@@ -111,7 +111,7 @@ func (n *nodeStatus) chosen(o *state.Overview) {
 		h.Alive, h.Gone = o.Alive[h.Node], o.Gone[h.Node]
 		h.Took = slices.DeleteFunc(slices.Clone(h.Took), func(step string) bool {
 			t, said := o.Settled[step]
-			return said && !t.Done && t.At.After(n.told)
+			return said && t.Revision > n.said && (!t.Done || slices.Contains(t.Waiting, h.Node))
 		})
 		if n.Remedy = lock.Cure(*h); h.Gone && len(h.Took) == 0 {
 			n.Remedy = state.Itself("another host takes its place at its next pull")
@@ -122,13 +122,17 @@ func (n *nodeStatus) chosen(o *state.Overview) {
 
 // triesAgain says what an operator did since about the failure of the node: its step was settled, or the halt that it caused was lifted.
 func (n *nodeStatus) triesAgain(o *state.Overview) {
-	if t, said := o.Settled[n.unknown]; said && t.At.After(n.told) {
-		n.Remedy = state.Itself("settled since by " + t.By + ": " + map[bool]string{true: "it goes on", false: "the step runs again"}[t.Done] + " at the next pull")
+	if t, said := o.Settled[n.unknown]; said && t.Revision > n.said {
+		by, then := t.By, "it goes on"
+		if !t.Done || slices.Contains(t.Waiting, n.Node) {
+			by, then = t.Asker().By, "the step runs again"
+		}
+		n.Remedy = state.Itself("settled since by " + by + ": " + then + " at the next pull")
 		return
 	}
 	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
 		g := o.Gates[group]
-		if n.Kind != "" || !o.In(n.Node, group) || g.State == state.Halted || g.Resumed == "" || !g.At.After(n.told) {
+		if n.Kind != "" || !o.In(n.Node, group) || g.State == state.Halted || g.Resumed == "" || g.Seen < n.said {
 			continue
 		}
 		f, scope := state.FreezeOf(o.Switches, n.Node, n.Role)

@@ -82,7 +82,7 @@ func history(ctx context.Context, store *state.Store) ([]pastVersion, error) {
 	for i, v := range versions {
 		p := pastVersion{Version: v, Ended: "superseded", Ending: ends[i]}
 		for _, t := range settled {
-			if t.Version == v.ID {
+			if t.Rollout == v.Rollout() {
 				p.Settled = append(p.Settled, t)
 			}
 		}

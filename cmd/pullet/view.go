@@ -57,7 +57,8 @@ type nodeStatus struct {
 	Step    string         `json:"step,omitempty"` // that has run there for a while
 
 	unknown string    // the step because of whose unknown result it failed
-	told    time.Time // when it said so
+	told    time.Time // when it said so, by its clock
+	said    int64     // and at which revision of etcd: what operators do is compared with that, because clocks differ
 	lasts   bool      // Since is the beginning of what Why says, and not just the last time that it was said
 }
 
@@ -236,7 +237,7 @@ func slotsByNode(o *state.Overview) map[string]state.Claim {
 func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Host = s.Host && s.State == state.Failed
 	n.Kind, n.Since, n.Why, n.Remedy, n.Gate, n.Halt, n.Holders, n.Until, n.Parked = s.Kind, s.Time, s.Reason, s.Remedy, s.Gate, s.Halt, s.Holders, s.Until, s.Parked && s.State == state.Pending
-	n.unknown, n.told = s.Unknown, s.Time
+	n.unknown, n.told, n.said = s.Unknown, s.Time, s.Revision
 	if n.lasts = !s.Since.IsZero(); n.lasts {
 		n.Since = s.Since
 	}

@@ -134,3 +134,45 @@ func TestSettleOnceInTheNextVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestSettleDoneAfterAgainElsewhere: where the node that is still to run the step was given up, the host that takes its place is.
+func TestSettleDoneAfterAgainElsewhere(t *testing.T) {
+	s := open(t, t.TempDir())
+	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+	must(t, err)
+	ran(t, s, "v1", "n1", "1", "unknown", "1")
+	ran(t, s, "v1", "n2", "1", "unknown", "1")
+	_, err = s.Settle(ctx, "init", "ada", Settling{})
+	must(t, err)
+	ran(t, s, "v1", "n1", "2", "unknown", "2")
+	_, err = s.Client.Txn(ctx).Then(Put(s.DecommissionedKey("n2"), gone{By: "ada"}), Put(s.NodeKey("n2"), Node{Name: "n2", Decommissioned: true})).Commit()
+	must(t, err)
+	_, err = s.Settle(ctx, "init", "bob", Settling{Done: true})
+	must(t, err)
+	var asked *AskedError
+	if _, err := s.Settle(ctx, "init", "eve", Settling{}); !errors.As(err, &asked) || asked.Where != "the host that takes the place of n2 (decommissioned)" {
+		t.Errorf("%v", err)
+	}
+	waits(t, s, "n2", "ada")
+	ran(t, s, "v1", "n3", "1", "ok", "1")
+	waits(t, s, "", "ada")
+}
+
+// TestSettleBothScopes: of a step that was settled in the version and in the fleet's life, the later settlement counts.
+func TestSettleBothScopes(t *testing.T) {
+	for _, scopes := range [][]string{{OnceScope, "v1"}, {"v1", OnceScope}, {OnceScope, "a1"}, {"a1", OnceScope}} { // either order of the keys
+		s := open(t, t.TempDir())
+		version := scopes[0]
+		if version == OnceScope {
+			version = scopes[1]
+		}
+		_, err := s.Propose(ctx, Version{ID: version}, nil, 0)
+		must(t, err)
+		for i, scope := range scopes {
+			said := Settlement{Step: "init", By: scope, At: time.Now().Add(-time.Duration(i) * time.Hour), Nodes: []string{"n1"}, Version: version}
+			_, err := s.Client.Do(ctx, Put(s.SettledKey(scope, StepHash("init")), said))
+			must(t, err)
+		}
+		waits(t, s, "n1", scopes[1])
+	}
+}

@@ -113,3 +113,16 @@ func TestChosenSinceByRevision(t *testing.T) {
 		}
 	}
 }
+
+// TestSettledOnOthersSince: beside a step that is done on other nodes, a node that is still to run it again says so, and who asked for it.
+func TestSettledOnOthersSince(t *testing.T) {
+	said := state.Settlement{Revision: 6, By: "bob", Done: true, Nodes: []string{"n2"}, Waiting: []string{"n1"}, Asked: &state.Asked{By: "ada"}}
+	for node, want := range map[string]string{
+		"n1": "settled since by ada: the step runs again at the next pull", "n2": "settled since by bob: it goes on at the next pull",
+	} {
+		n := nodeStatus{Node: node, State: failed, unknown: "init", said: 5}
+		if n.refresh(&state.Overview{Settled: map[string]state.Settlement{"init": said}}); n.Clear != want {
+			t.Errorf("%s: %q, want %q", node, n.Clear, want)
+		}
+	}
+}

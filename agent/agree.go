@@ -32,7 +32,8 @@ func (p *pull) join(ctx context.Context) error {
 		p.local.Store, err = store.Guard(ctx, p.config.Node.Name, p.local.Store)
 		if err = store.Explain(err); errors.As(err, &back) || errors.As(err, &away) {
 			p.goOnWithout(err, began)
-			return errors.Join(p.putBack(ctx, store, back, p.local.Held), p.doubts(ctx, store, back), p.dropStore())
+			p.warnUntold(errors.Join(p.putBack(ctx, store, back, p.local.Held), p.doubts(ctx, store, back, p.untilNext())))
+			return p.dropStore()
 		}
 		if err != nil {
 			return err
@@ -115,10 +116,10 @@ func (p *pull) renew(ctx context.Context, presence *state.Presence) {
 		p.leased()
 	}
 	p.leased = cancel
-	seen, store, alone := p.local.Store, p.store, p.config.alone()
-	store.KeepAlive(ctx, presence, p.atWork, func() {
-		if !alone {
-			p.compare(ctx, store, presence.Seen(seen))
+	seen, store, alone, next := p.local.Store, p.store, p.config.alone(), p.untilNext()
+	store.KeepAlive(ctx, presence, p.atWork, func(doubtful bool) {
+		if !alone && (doubtful || len(p.holds()) > 0) { // a restored etcd may know the lease of an earlier pull, and be ahead again of what this node saw
+			p.compare(ctx, store, presence.Seen(seen), next)
 		}
 	})
 }

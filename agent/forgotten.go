@@ -6,36 +6,49 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
 
 // compare looks whether the fleet's record went back in time, because etcd restarted or does not know the node's lease any more: the others learn within
-// the grace time that this node knows better and what it holds, also while a long step runs.
-func (p *pull) compare(ctx context.Context, store *state.Store, seen state.Origin) {
+// the grace time that this node knows better and what it holds, also while a long step runs. It runs beside the pull.
+func (p *pull) compare(ctx context.Context, store *state.Store, seen state.Origin, next time.Duration) {
 	held := p.holds()
 	_, err := store.Guard(ctx, p.config.Node.Name, seen)
 	var back *state.WentBackError
 	if errors.As(err, &back) {
-		p.log.Error(err)
+		first := !p.missed.Swap(true)
+		if first {
+			p.log.Error(err)
+		}
 		err = nil
 		for _, one := range held {
 			err = errors.Join(err, p.putBack(ctx, store, back, one))
 		}
-		err = errors.Join(err, p.doubts(ctx, store, back))
+		if first {
+			err = errors.Join(err, p.doubts(ctx, store, back, next))
+		}
 	}
-	if err != nil && len(held) > 0 {
-		p.log.WithError(err).Warn("the fleet does not know that this node is in the middle of an upgrade")
+	if len(held) > 0 {
+		p.warnUntold(err)
 	}
 }
 
-// doubts tells a record that went back in time that this node lives: it does not register there.
-func (p *pull) doubts(ctx context.Context, store *state.Store, back *state.WentBackError) error {
+// warnUntold warns that a record which went back in time could not be told of this node: it goes on without.
+func (p *pull) warnUntold(err error) {
+	if err != nil {
+		p.log.WithError(err).Warn("the fleet does not know what this node holds and doubts")
+	}
+}
+
+// doubts tells a record that went back in time that this node lives, until after its next pull: it does not register there.
+func (p *pull) doubts(ctx context.Context, store *state.Store, back *state.WentBackError, next time.Duration) error {
 	if back == nil {
 		return nil
 	}
-	return store.Explain(store.Doubts(ctx, p.config.Node.Name, back, p.untilNext()))
+	return store.Explain(store.Doubts(ctx, p.config.Node.Name, back, next))
 }
 
 // holds are the places that the node holds now: its slot, and those at serialized steps.

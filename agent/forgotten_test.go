@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/sirupsen/logrus"
 
@@ -42,7 +43,7 @@ func TestForgotten(t *testing.T) {
 		case "the claim":
 			now.Revision, now.Claimed = 1, 1<<40
 		}
-		p.compare(t.Context(), store, now)
+		p.compare(t.Context(), store, now, time.Minute)
 		o, err := store.Overview(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)
@@ -58,6 +59,43 @@ func TestForgotten(t *testing.T) {
 			t.Errorf("lost %s: %v, %v", lost, places, err)
 		}
 	}
+}
+
+// TestRenewalsCompare: a node that holds a slot compares the record at each renewal of its lease, also where nothing else is doubtful: a restored etcd may
+// know the lease of its last pull, with the ids and the term of before, and others may have written a lot since.
+func TestRenewalsCompare(t *testing.T) {
+	store, err := state.Open(t.Context(), state.Config{Fleet: "f", Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	presence, err := store.Register(t.Context(), state.Node{Name: "web1"}, state.Alive{Owner: "web1"}, nil, 2*time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := logrus.New()
+	log.SetOutput(io.Discard)
+	config := Config{Node: render.Node{Name: "web1"}}
+	config.Etcd.Endpoints = []string{"http://192.0.2.1:2379"}
+	p := &pull{Agent: &Agent{config: config, began: time.Now()}, log: logrus.NewEntry(log), store: store}
+	p.work(time.Minute)
+	if p.local.Store, err = store.Guard(t.Context(), "web1", state.Origin{}); err != nil {
+		t.Fatal(err)
+	}
+	p.held.Store(&state.HeldPlace{Group: "web", Claim: state.Claim{Node: "web1", Version: "v1", Rollout: "v1"}})
+	presence.Claims(1 << 40) // which the record lacks
+	p.renew(t.Context(), presence)
+	defer p.leased()
+	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
+		o, err := store.Overview(t.Context(), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if o.Slots["web"]["0"].Node == "web1" {
+			return
+		}
+	}
+	t.Error("it compared nothing")
 }
 
 // TestCopyPutsNothingBack: a copy of a host's disk, made in the middle of an upgrade before the fleet's record was accepted, is refused and claims no slot

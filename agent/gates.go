@@ -32,6 +32,8 @@ type gates struct {
 	candidates map[string]*lock.Candidate
 	records    map[string]lock.Record // of the steps that this node was chosen for, as they were read
 	keptSteps  int                    // places at serialized steps that a run which was killed left, and this one goes on with
+
+	remembering sync.Mutex // guards the node's own record, which steps write beside each other
 }
 
 // gatesFor are the gates of a run; nil while the store is away.
@@ -103,6 +105,9 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 		if err := g.acquire(ctx, g.turn); err != nil {
 			return g.leaves(err)
 		}
+		if err := g.remembers(g.turn.Slot()); err != nil {
+			return err
+		}
 	}
 	g.fence.Store(g.turn.Fence())
 	g.held.Store(g.turn.Slot())
@@ -111,6 +116,16 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 		id = s.ID()
 	}
 	return g.leaves(g.turn.Check(ctx, id))
+}
+
+// remembers writes a claim to disk before a step begins under it: a pull that is killed then knows a record that lacks it.
+func (g *gates) remembers(place *state.HeldPlace) error {
+	g.remembering.Lock()
+	defer g.remembering.Unlock()
+	if place.Step == "" {
+		g.local.Held = place
+	}
+	return g.save()
 }
 
 // leaves notes that the fleet moved on to another version: no further step of this one starts, and the next pull goes on inside the claim.
@@ -264,6 +279,10 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (apply.EndSeri
 		return nil, g.pending(err)
 	}
 	g.inSteps.add(turn, turn.Slot())
+	if err := g.remembers(turn.Slot()); err != nil {
+		g.inSteps.remove(turn)
+		return nil, errors.Join(err, turn.Release(ctx))
+	}
 	g.goesOn(ctx)
 	return func(ctx context.Context, how apply.Outcome, fault apply.Fault, why string) error {
 		ctx, cancel := afterwards(ctx)

@@ -59,8 +59,9 @@ type pull struct {
 	kept      *kept // what is known of the fleet while its record is away
 	quiet     bool  // that was said before
 
-	wentBack bool   // the record was restored or replaced
-	rewound  string // the rewind that this pull accepted, for the record
+	wentBack bool        // the record was restored or replaced
+	missed   atomic.Bool // the same, and it was noticed in mid-run
+	rewound  string      // the rewind that this pull accepted, for the record
 
 	waitMu    sync.Mutex
 	waited    time.Duration // at gates, of Wait

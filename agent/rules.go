@@ -84,19 +84,23 @@ func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
 			return
 		}
 		said = w.Error()
-		if p.Waiting != nil {
+		if !settled && w.Kind != state.WaitEtcd { // else it is no matter of the rollout, or cannot be recorded
+			p.recordWait(v, w)
+		}
+		if p.Waiting != nil { // behind the record: what is shown asks etcd
 			p.Waiting(p.shown(w))
 		}
-		if settled || w.Kind == state.WaitEtcd { // it is no matter of the rollout, or cannot be recorded
-			return
-		}
-		st := p.waitStatus(v, w)
-		if p.holdsBack {
-			p.untold.Store(&st)
-			return
-		}
-		p.tellWait(st)
 	}
+}
+
+// recordWait tells the fleet for what the node waits, or holds that back until a run begins.
+func (p *pull) recordWait(v *state.Version, w *lock.Wait) {
+	st := p.waitStatus(v, w)
+	if p.holdsBack {
+		p.untold.Store(&st)
+		return
+	}
+	p.tellWait(st)
 }
 
 // tellWait tells the fleet for what the node waits.

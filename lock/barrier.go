@@ -174,7 +174,7 @@ func (s *Steps) barrierWait(ctx context.Context, step Step, roster *state.Roster
 	in := arrived(got.Responses[1])
 	switch {
 	case in < int64(roster.Size) && !s.looksAtAll(roster.Size, poll):
-		return s.waits(step, fmt.Sprintf("%d of %d nodes have not arrived yet", int64(roster.Size)-in, roster.Size), state.Act("pullet locks says who"), nil), got.Header.Revision, nil
+		return s.waits(step, fmt.Sprintf("%d of %d nodes have not arrived yet", int64(roster.Size)-in, roster.Size), state.Itself("pullet locks says who"), nil), got.Header.Revision, nil
 	}
 	wait, open, err := s.settle(ctx, step)
 	if err != nil || open {

@@ -258,7 +258,7 @@ func (d Dependency) wait() *Wait {
 		return nil
 	}
 	if len(d.Missing) == 0 { // nobody asked who
-		return &Wait{Kind: state.WaitRole, Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Remedy: state.Act("pullet rollout status says who is missing, and why")}
+		return &Wait{Kind: state.WaitRole, Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Remedy: state.Itself("pullet rollout status says who is missing, and why")}
 	}
 	names := make([]string, 0, len(d.Missing)+1)
 	for _, h := range d.Missing {

@@ -141,7 +141,7 @@ func newCrowd(t testing.TB, endpoints []string, n, places int) *crowd {
 			if err != nil {
 				return err
 			}
-			s.KeepAlive(ctx, p, func() bool { return true }, func() {})
+			s.KeepAlive(ctx, p, func() bool { return true }, func(bool) {})
 			c.nodes[i] = &agent{s, Request{Presence: p, Version: version, VersionRev: rev, Rules: Rules{
 				Group: "web", Role: "web", Limit: limit(places), GroupOf: func(string, state.Member) string { return "web" }, Deadline: 30 * time.Minute,
 			}}}

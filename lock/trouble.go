@@ -74,7 +74,7 @@ func remedyFor(holders []state.Holder) state.Remedy {
 		case state.HolderUnseen:
 			return state.Act(fmt.Sprintf("start %[1]s, remove it from nodes/ in the repository, or give it up: pullet decommission %[1]s", h.Node))
 		case state.HolderParked:
-			remedy = state.Act("it waits itself: pullet status says for what") // others may be in worse trouble
+			remedy = state.Itself("it waits itself: pullet status says for what") // others may be in worse trouble
 		}
 	}
 	return remedy

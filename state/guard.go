@@ -60,11 +60,11 @@ func (s *Store) ClaimedKey(node string) string { return s.key("claimed", node) }
 // doubtingKey is there, on a lease, while a node lives that does not accept the fleet's record: it is not registered there.
 func (s *Store) doubtingKey(node string) string { return s.key("doubting", node) }
 
-// Doubts tells for a time that a node lives, and does not accept the fleet's record.
+// Doubts tells for a time that a node lives, and does not accept the fleet's record. Where somebody accepted it meanwhile it tells nothing.
 func (s *Store) Doubts(ctx context.Context, node string, back *WentBackError, lasts time.Duration) error {
 	op, err := s.lasting(ctx, s.doubtingKey(node), &Switch{Reason: back.what(), By: node, At: time.Now().UTC()}, lasts)
 	if err == nil {
-		_, err = s.Client.Do(ctx, op)
+		_, err = s.Client.Txn(ctx).If(s.Doubted()).Then(op).Commit()
 	}
 	return err
 }

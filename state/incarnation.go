@@ -25,7 +25,8 @@ type Incarnation struct {
 // seconds, and compares then what etcd knows with its own disk.
 const Grace = 45 * time.Second
 
-// leadSlack is by how much two looks at the lead may differ in one incarnation: etcd reads log and revision one after the other.
+// leadSlack is by how much two looks at the lead may differ in one incarnation: etcd reads the revision first, and the log behind it. So a lead is never
+// shown too low, and only a log that began anew is shorter than the revision.
 const leadSlack = 20
 
 // IncarnationKey holds the incarnation in which the fleet's record was written.
@@ -59,7 +60,7 @@ func (i Incarnation) Replaced(was Incarnation) string {
 		return ""
 	case i.Cluster != was.Cluster:
 		return fmt.Sprintf("the fleet's record in etcd was restored or replaced: etcd's cluster id was %x and is %x", was.Cluster, i.Cluster)
-	case i.Lead != nil && was.Lead != nil && *i.Lead < *was.Lead-leadSlack:
+	case i.Lead != nil && was.Lead != nil && (*i.Lead < *was.Lead-leadSlack || *i.Lead < 0 && *was.Lead >= 0):
 		return "the fleet's record in etcd was restored from a snapshot: etcd's raft log began anew"
 	}
 	return ""

@@ -107,6 +107,32 @@ func (e *etcdOf) holds(ctx context.Context, grace bool, doubt string) {
 	}
 }
 
+// TestReplaced: a record was replaced where the cluster is another one, or the raft log began anew: its lead fell by more than looks differ, or it is
+// shorter than the revision, which an etcd that was not restored never shows.
+func TestReplaced(t *testing.T) {
+	with := func(cluster uint64, lead int64) Incarnation {
+		return Incarnation{Cluster: cluster, Term: 2, Lead: &lead}
+	}
+	for _, c := range []struct {
+		was, is  Incarnation
+		replaced bool
+	}{
+		{with(1, 4), with(1, 4), false},
+		{with(1, 40), with(1, 40-leadSlack), false},
+		{with(1, 40), with(1, 39-leadSlack), true},
+		{with(1, 4), with(1, 0), false},
+		{with(1, 4), with(1, -8), true},   // of a young etcd
+		{with(1, -8), with(1, -9), false}, // it was restored before, and accepted
+		{with(1, 4), with(2, 4), true},
+		{with(1, 4), Incarnation{Cluster: 1, Term: 2}, false},
+		{Incarnation{}, with(1, -8), false},
+	} {
+		if replaced := c.is.Replaced(c.was) != ""; replaced != c.replaced {
+			t.Errorf("%+v after %+v: %t", c.is, c.was, replaced)
+		}
+	}
+}
+
 // TestRenewalsNoticeARestore: a node at work learns at its next renewal that a snapshot was restored, also where its lease is in the snapshot and etcd's
 // ids and term are those of before.
 func TestRenewalsNoticeARestore(t *testing.T) {
@@ -133,7 +159,12 @@ func TestRenewalsNoticeARestore(t *testing.T) {
 	renewing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	doubted := false
-	e.node.KeepAlive(renewing, p, func() bool { return true }, func() { doubted = true; cancel() })
+	e.node.KeepAlive(renewing, p, func() bool { return true }, func(doubtful bool) {
+		if doubtful {
+			doubted = true
+			cancel()
+		}
+	})
 	if <-renewing.Done(); !doubted {
 		t.Error("it noticed nothing within a minute")
 	}

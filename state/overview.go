@@ -157,12 +157,15 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 
 // In reports that the gate of a group holds for a node: of all groups, of the one whose roster has it, or, where none does, of its role.
 func (o *Overview) In(node, group string) bool {
+	listed := false // in a roster; in two where it changed its role in mid-rollout
 	for of, roster := range o.Rosters {
-		if roster.Has(node) {
-			return group == of || group == AllGroups
+		if has := roster.Has(node); has && group == of {
+			return true
+		} else if has {
+			listed = true
 		}
 	}
-	return group == AllGroups || group == GroupOf(o.Nodes[node].Role)
+	return group == AllGroups || !listed && group == GroupOf(o.Nodes[node].Role)
 }
 
 // NoVersion is why there is no current version.

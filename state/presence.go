@@ -171,9 +171,9 @@ func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]stri
 var ErrLeaseLost = errors.New("the lease of this node ended: the next pull registers anew")
 
 // KeepAlive renews the lease while wanted says so, at a third of its time, at least every 20 seconds, and sooner after a failure, until ctx ends or the
-// lease does. A node that hangs stops wanting it, and counts as dead. It calls doubt when etcd is in another incarnation than before, or its revision went
-// back, which a member that lags shows as well; and when etcd does not know the lease any more: it stops renewing then.
-func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, doubt func()) {
+// lease does. A node that hangs stops wanting it, and counts as dead. It calls renewed behind each renewal. The record is doubtful when etcd is in another
+// incarnation than before, or its revision went back, which a member that lags shows as well; and when etcd does not know the lease any more: it stops then.
+func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, renewed func(doubtful bool)) {
 	go func() {
 		var err error
 		for seen, last := p.Incarnation, p.Revision; wanted(); {
@@ -189,13 +189,12 @@ func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, 
 			}
 			switch {
 			case errors.Is(err, rpctypes.ErrLeaseNotFound):
-				doubt()
+				renewed(true)
 				return
 			case err != nil:
 				continue
-			case !IncarnationOf(is).Continues(seen) || is.Revision < last:
-				doubt()
 			}
+			renewed(!IncarnationOf(is).Continues(seen) || is.Revision < last)
 			seen, last = IncarnationOf(is), is.Revision
 		}
 	}()

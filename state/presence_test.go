@@ -205,8 +205,12 @@ func TestKeepAlive(t *testing.T) {
 	living, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lost := make(chan struct{})
-	s.KeepAlive(living, p, func() bool { return true }, func() { close(lost) })
-	s.KeepAlive(living, hung, func() bool { return false }, func() {})
+	s.KeepAlive(living, p, func() bool { return true }, func(doubtful bool) {
+		if doubtful {
+			close(lost)
+		}
+	})
+	s.KeepAlive(living, hung, func() bool { return false }, func(bool) {})
 	must(t, ended(s, s.AliveKey("n")))
 	if a, b := count(t, s, s.AliveKey("n1")), count(t, s, s.AliveKey("n2")); a != 1 || b != 0 {
 		t.Errorf("kept %d, hung %d", a, b)

@@ -12,7 +12,7 @@ const (
 
 // Remedy is what ends a wait, or mends a failure.
 type Remedy struct {
-	Ends  Ends   `json:"ends,omitempty"`  // empty: an older pullet wrote it
+	Ends  Ends   `json:"ends,omitempty"`  // empty: there is no remedy
 	Clear string `json:"clear,omitempty"` // the command, the act or the time
 }
 

@@ -125,7 +125,11 @@ func (p *process) join(ctx context.Context) error {
 	}
 	renewing, cancel := context.WithCancel(p.ctx)
 	p.leased = cancel
-	p.store.KeepAlive(renewing, presence, func() bool { return true }, func() { p.compare(renewing, presence.Seen(origin)) })
+	p.store.KeepAlive(renewing, presence, func() bool { return true }, func(doubtful bool) {
+		if doubtful || p.held.Load() != nil || p.inStep.Load() != nil {
+			p.compare(renewing, presence.Seen(origin))
+		}
+	})
 	return nil
 }
 

@@ -101,7 +101,7 @@ func turn(ctx context.Context, t *testing.T, n *connection) {
 		q.Presence, err = s.Register(ctx, state.Node{Name: n.name, Role: "web", UUID: uuidOf(n.name)}, state.Alive{Owner: n.name}, nil, time.Minute)
 		return err
 	})
-	s.KeepAlive(ctx, q.Presence, func() bool { return true }, func() {})
+	s.KeepAlive(ctx, q.Presence, func() bool { return true }, func(bool) {})
 	slot := lock.NewTurn(s, q)
 	again(ctx, t, func() error { return slot.Acquire(ctx) })
 	if !slot.Holds() {

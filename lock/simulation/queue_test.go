@@ -75,7 +75,7 @@ func (s *scene) enters(name string, order int64) *actor {
 	}())
 	var living context.Context
 	living, a.die = context.WithCancel(s.ctx)
-	a.KeepAlive(living, a.Presence, func() bool { return true }, func() {})
+	a.KeepAlive(living, a.Presence, func() bool { return true }, func(bool) {})
 	a.Order = order
 	a.Waiting = func(w *lock.Wait) { a.told = append(a.told, w.Error()) }
 	return a

@@ -12,7 +12,7 @@ import (
 
 // waitsForOrphan tells that the pull waits for a command of one that was killed: here, and the fleet, where others may wait for this node.
 func (p *pull) waitsForOrphan(orphan *apply.OrphanError) {
-	w := orphanWait(orphan)
+	w := orphanWait(p.config.Node.Name, orphan)
 	if p.Waiting != nil {
 		p.Waiting(w)
 	}
@@ -25,8 +25,9 @@ func (p *pull) waitsForOrphan(orphan *apply.OrphanError) {
 	}
 }
 
-func orphanWait(orphan *apply.OrphanError) *lock.Wait {
-	return &lock.Wait{Kind: state.WaitOrphan, Gate: "a command that outlived its pull", Reason: orphan.What(), Remedy: state.Act(orphan.Clear()), Since: time.Now()}
+// orphanWait names the host: others print it, too.
+func orphanWait(node string, orphan *apply.OrphanError) *lock.Wait {
+	return &lock.Wait{Kind: state.WaitOrphan, Gate: "a command that outlived its pull", Reason: orphan.What(), Remedy: state.Act(orphan.ClearOn(node)), Since: time.Now()}
 }
 
 // awaitOrphans waits for commands of a pull that was killed: to start them once more beside themselves would make two.

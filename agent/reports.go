@@ -110,7 +110,7 @@ func (p *pull) cannotPull(ctx context.Context, err error) {
 	how := state.Failed
 	if orphan, ok := errors.AsType[*apply.OrphanError](err); ok { // nothing failed yet
 		how = state.Pending
-		saysWait(&st, orphanWait(orphan))
+		saysWait(&st, orphanWait(p.config.Node.Name, orphan))
 	}
 	if err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, how, st)...); err != nil {
 		p.log.WithError(err).Warn("that the pull could not be made is not recorded")

@@ -31,6 +31,11 @@ func (o Orphan) What() string { return fmt.Sprintf("process group %d", o.PID) }
 // Clear is how to get rid of it.
 func (o Orphan) Clear() string { return fmt.Sprintf("wait for it, or end it with: kill -- -%d", o.PID) }
 
+// ClearOn is Clear for whoever reads it on another host.
+func (o Orphan) ClearOn(host string) string {
+	return fmt.Sprintf("wait for it, or end it on %s: kill -- -%d", host, o.PID)
+}
+
 // Orphans reports the commands noted in a directory that still run, as an *OrphanError for the first, and forgets the others. What they
 // were given to read in private is removed when none runs any more: their notes, which are numbers, sort before it.
 func Orphans(dir string) error {

@@ -74,6 +74,7 @@ type field struct {
 	index    []int
 	required bool
 	words    []string // the only texts that it can be
+	count    bool     // a number that is 0 or more
 }
 
 // structShape is a struct's fields by their names in YAML, and the names in order.
@@ -107,7 +108,9 @@ func fieldsOf(t reflect.Type) (map[string]field, []string) {
 		if options == "inline" {
 			inner, innerNames := fieldsOf(f.Type)
 			for _, n := range innerNames {
-				fields[n] = field{append([]int{i}, inner[n].index...), inner[n].required, inner[n].words}
+				deeper := inner[n]
+				deeper.index = append([]int{i}, deeper.index...)
+				fields[n] = deeper
 			}
 			names = append(names, innerNames...)
 			continue
@@ -115,7 +118,7 @@ func fieldsOf(t reflect.Type) (map[string]field, []string) {
 		if name == "" || name == "-" {
 			continue
 		}
-		fields[name] = field{[]int{i}, options == "required", strings.Fields(f.Tag.Get("words"))}
+		fields[name] = field{[]int{i}, options == "required", strings.Fields(f.Tag.Get("words")), f.Tag.Get("least") == "0"}
 		names = append(names, name)
 	}
 	return fields, names
@@ -148,6 +151,9 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 		d.value(e.value, v.FieldByIndex(f.index), e.key.Value)
 		if len(f.words) > 0 {
 			d.oneOf(e, v.FieldByIndex(f.index).String(), f.words)
+		}
+		if f.count && v.FieldByIndex(f.index).Int() < 0 {
+			d.failf(e.value, "%s: expected 0 or more, found %q", e.key.Value, e.value.Value)
 		}
 	}
 	for _, name := range names {

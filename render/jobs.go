@@ -98,8 +98,8 @@ type Condition struct {
 
 // Retry says how often a condition is tried again.
 type Retry struct {
-	Interval Duration `yaml:"interval"` // between two attempts; default 10s
-	Limit    int      `yaml:"limit"`    // attempts in all; 0: until the run's deadline; default 0
+	Interval Duration `yaml:"interval"`        // between two attempts; default 10s
+	Limit    int      `yaml:"limit" least:"0"` // attempts in all; 0: until the run's deadline; default 0
 }
 
 // RunOptions are how a step runs. Those of a file are the defaults of its steps.
@@ -138,9 +138,9 @@ type Serialize struct {
 
 // StepTarget chooses the hosts that take a step for all. Steps with the same limit and hosts are taken by the same ones.
 type StepTarget struct {
-	Limit  int      `yaml:"limit"`  // how many; default 1
-	Hosts  Selector `yaml:"hosts"`  // who may be chosen; default every host that has the step
-	MaxAge Duration `yaml:"maxAge"` // a result that is older is made anew; default never
+	Limit  int      `yaml:"limit" least:"0"` // how many; default 1
+	Hosts  Selector `yaml:"hosts"`           // who may be chosen; default every host that has the step
+	MaxAge Duration `yaml:"maxAge"`          // a result that is older is made anew; default never
 }
 
 func (o *RunOptions) decode(d *decoder, n *yaml.Node) {
@@ -151,6 +151,11 @@ func (o *RunOptions) decode(d *decoder, n *yaml.Node) {
 	o.Explicit = o.Runs == "always"
 	if o.Serialize != nil && o.Serialize.FailAfterAllTargetsRan {
 		o.FailAfterAllTargetsRan = true
+	}
+	if o.Serialize != nil {
+		if none, ok := o.Serialize.Count.Of(1); ok && none == 0 {
+			d.failf(n, "serialize: count: expected 1 or more: with 0 no host could ever take the step")
+		}
 	}
 	if o.Target != nil && o.Target.Limit == 0 {
 		o.Target.Limit = 1

@@ -16,7 +16,7 @@ type Rollout struct {
 	RoleDependencies map[string]Strings      `yaml:"roleDependencies"`                 // role -> the roles that must be done before it
 	RoleOrder        map[string]Strings      `yaml:"roleOrder"`                        // the older name of roleDependencies
 	GroupMappings    map[string]RolePatterns `yaml:"groupMappings"`                    // group -> patterns over roles, which then take turns as one
-	MaxFailures      int                     `yaml:"maxFailures"`                      // failures that a group survives; default 0
+	MaxFailures      int                     `yaml:"maxFailures" least:"0"`            // failures that a group survives; default 0
 	MaxHostFailures  Limit                   `yaml:"maxHostFailures"`                  // hosts of a group that may fail by faults of their own: 2, or a share such as 10%, which is at least 1; default 10%
 	Canary           *Canary                 `yaml:"canary"`                           // nodes that go first
 	OnLost           string                  `yaml:"onLost" words:"hold release fail"` // what becomes of a node that stops to answer while others wait for it; default hold
@@ -31,9 +31,9 @@ func (r Rollout) LimitsInstructed() bool { return r.limitsInstructed }
 
 // RollingRules limit how many nodes of a role change at a time.
 type RollingRules struct {
-	Global Limit            `yaml:"global"` // for every role without a rule of its own; default 1
-	Roles  map[string]Limit `yaml:"roles"`  // by role, or group
-	Total  int              `yaml:"total"`  // of all roles together; 0 is any number; default 0
+	Global Limit            `yaml:"global"`          // for every role without a rule of its own; default 1
+	Roles  map[string]Limit `yaml:"roles"`           // by role, or group
+	Total  int              `yaml:"total" least:"0"` // of all roles together; 0 is any number; default 0
 }
 
 // Canary are the nodes that go first.

@@ -155,7 +155,7 @@ func nodesIn(_ context.Context, _ *state.Store, o *state.Overview) ([]string, er
 }
 
 func rolesIn(_ context.Context, _ *state.Store, o *state.Overview) ([]string, error) {
-	return rolesOf(o), nil
+	return groupNames(o), nil
 }
 
 // versionsIn are the versions that the fleet had, has or runs: their releases and short ids.

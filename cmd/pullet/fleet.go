@@ -100,7 +100,14 @@ func unknown(kind, name string, known []string, look string) error {
 	return fmt.Errorf("there is no %s %q in this fleet%s: see %s", kind, name, suggestion(name, known), look)
 }
 
-// rolesOf are the roles of the fleet's nodes, and the groups that take turns.
+// groupNames are the groups that take turns: roles, and those that the rollout makes of them.
+func groupNames(o *state.Overview) []string {
+	out := slices.AppendSeq(rolesOf(o), maps.Keys(o.Rosters))
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// rolesOf are the roles of the fleet's nodes.
 func rolesOf(o *state.Overview) []string {
 	known := map[string]bool{}
 	for _, n := range o.Nodes {
@@ -109,8 +116,7 @@ func rolesOf(o *state.Overview) []string {
 	for _, role := range o.Listed {
 		known[state.GroupOf(role)] = true
 	}
-	for group, roster := range o.Rosters {
-		known[group] = true
+	for _, roster := range o.Rosters {
 		for _, role := range roster.Roles {
 			known[role] = true
 		}

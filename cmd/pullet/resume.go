@@ -132,8 +132,8 @@ func (a *app) resume(ctx context.Context, store *state.Store, r resuming) error 
 	if err != nil {
 		return err
 	}
-	if r.role != "" && !slices.Contains(rolesOf(o), r.role) {
-		return unknown("role", r.role, rolesOf(o), "pullet nodes")
+	if r.role != "" && !slices.Contains(groupNames(o), r.role) {
+		return unknown("role", r.role, groupNames(o), "pullet nodes")
 	}
 	if err := doubted(o); err != nil {
 		return err

@@ -89,6 +89,8 @@ func (w *switching) scope(o *state.Overview) (state.Scope, error) {
 		return state.Scope{}, unknown("node", w.host, nodesOf(o), "pullet nodes")
 	case w.host != "":
 		return state.HostScope(w.host), nil
+	case w.role != "" && !slices.Contains(rolesOf(o), w.role) && slices.Contains(groupNames(o), w.role):
+		return state.Scope{}, fmt.Errorf("%q is a group of the rollout, and no role: name its hosts with --host, or stop the whole rollout with pullet rollout pause", w.role)
 	case w.role != "" && !slices.Contains(rolesOf(o), w.role):
 		return state.Scope{}, unknown("role", w.role, rolesOf(o), "pullet nodes")
 	case w.role != "":

@@ -32,7 +32,7 @@ func (p *pull) requestUnder(rollout render.Rollout, v *state.Version, cat *rende
 	}
 	return lock.Request{
 		Presence: p.presence, Version: v, VersionRev: p.agreed, Stale: p.current == nil || v.Rollout() != p.current.Rollout(), Run: p.out.Run, Order: p.local.Order(v.Rollout()), Lasting: !p.loop,
-		Brief: p.Wait < lock.Patience,
+		Brief: p.Wait < lock.Patience, Parked: p.local.Parked == v.Rollout(),
 		Rules: rules, Inventory: members(cat.Inventory), Waiting: p.waiting(v),
 	}
 }

@@ -18,6 +18,10 @@ import (
 // claim commits the admission if nothing moved: the place is free (or the node's own), no other was claimed, the gates, the switches and the
 // version are as they were read, and the lease lives. A claim for the same version is retried whatever the gates say.
 func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
+	if t.req.Parked && r.view.late() {
+		_, err := t.setClock(ctx, r, r.view.parked(t.req.node()+" waits in mid-run for others (pullet status)"))
+		return cmp.Or(err, ErrMoved)
+	}
 	key, fence := t.claims+strconv.Itoa(d.Index), r.fences[d.Index]
 	retried := fence != 0 && r.view.Claims[d.Index].Rollout == t.req.rollout()
 	ops, gate, err := t.claimOps(ctx, r, d, key)
@@ -92,8 +96,7 @@ func (t *Turn) claimOps(ctx context.Context, r *reading, d Decision, key string)
 		ops = append(ops, t.store.StatusOps(q.node(), state.Rollout, state.Running, q.status(""))...)
 		ops = append(ops, t.store.BeginOp(q.Presence, q.status(state.InRun)))
 	}
-	stale := !r.view.Ticking && len(r.view.Claims) == 0 // it passed while nobody was there to be late
-	if !r.view.Timed || r.view.Gate.Clock && !stale {
+	if !r.view.Timed || r.view.Gate.Clock && !r.view.late() { // else it passed while nobody was there to be late
 		return ops, nil, nil
 	}
 	clock, err := t.wind(ctx) // the first that is admitted sets the progress deadline going

@@ -34,7 +34,7 @@ func (t *Turn) setClock(ctx context.Context, r *reading, d Decision) (bool, erro
 // Park gives the claim back, if the node has one, and records what it waits for in mid-run. The progress deadline goes on: a group whose nodes only wait
 // halts like one whose holders do not finish, and then holds no newer version back.
 func (t *Turn) Park(ctx context.Context, st state.Status) error {
-	st.Parked = true
+	st.Parked, t.req.Parked = true, true
 	err := t.free(ctx, t.store.StatusOps(t.req.node(), state.Rollout, state.Pending, st)...)
 	if err != nil || t.req.Rules.Deadline <= 0 || t.req.Stale {
 		return err
@@ -53,6 +53,9 @@ func (t *Turn) Park(ctx context.Context, st state.Status) error {
 	_, err = t.setClock(ctx, r, r.view.parked(t.req.node()+" waits in mid-run for "+st.Reason))
 	return err
 }
+
+// late reports that the progress deadline passed, and nobody holds a place.
+func (v View) late() bool { return v.Timed && v.Gate.Clock && !v.Ticking && len(v.Claims) == 0 }
 
 // parked is what a node that waits in mid-run does about the progress deadline, which does not count while nobody may go on.
 func (v View) parked(why string) Decision {

@@ -15,6 +15,7 @@ type Request struct {
 	Run        string
 	Order      int64 // the node's place in queues: the lower the earlier; 0 is the revision of its registration
 	Brief      bool  // it is not waited for longer than Patience
+	Parked     bool  // it gave its slot back in mid-run, in this rollout: it has been there, and the progress deadline counts
 	Lasting    bool  // the lease outlives the process: a place in a queue needs one of its own
 	Rules      Rules
 	Inventory  map[string]state.Member // the nodes that must exist

@@ -321,3 +321,15 @@ func TestDeadlineOfParked(t *testing.T) {
 		t.Errorf("newer versions wait: %v", err)
 	}
 }
+
+// TestDeadlineOfWhoComesBack: a node that waits in mid-run, and takes a slot again at each pull, does not wind the deadline anew.
+func TestDeadlineOfWhoComesBack(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	q := f.request("web1", "web")
+	q.Rules.Deadline = time.Second
+	f.must(f.mustTry(q).Park(f.ctx, state.Status{Reason: `service "db"`}))
+	f.gone(f.ClockKey("v1", "web"))
+	q.Parked = true // as its own record says
+	f.mustWait(q, "role web (halted): no node finished within 1s (rollout.progressDeadline); web1 waits in mid-run for others (pullet status)")
+}

@@ -231,7 +231,7 @@ func (p *process) halfway() bool {
 func (p *process) request(v *state.Version, r *release) lock.Request {
 	return lock.Request{
 		Presence: p.presence, Version: v, VersionRev: p.agreed, Run: p.name, Order: p.disk.Order(v.Rollout()), Lasting: !p.loop,
-		Brief: p.wait < lock.Patience,
+		Brief: p.wait < lock.Patience, Parked: p.disk.Parked == v.Rollout(),
 		Rules: r.rules(p.name, p.role), Inventory: p.fleet.inventory(), Waiting: p.waiting(v),
 	}
 }

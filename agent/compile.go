@@ -110,7 +110,7 @@ func (p *pull) node() render.Node {
 func (p *pull) bind(ctx context.Context, repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
 	own, err := p.ownVars()
 	if err != nil {
-		return nil, err
+		return nil, &ownVarsError{err}
 	}
 	extensions, mistakes := extension.Load(repo, action.All())
 	if err := mistakes.Err(); err != nil {
@@ -224,11 +224,11 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return errors.Join(p.tellConfigured(ctx, v), p.tellRollout(ctx, v, firstLine(err)))
+	return errors.Join(p.tellConfigured(ctx, v), p.tellRollout(ctx, v, saidOf(err), failureOf(faultOf(err))))
 }
 
 // tellRollout fails the rollout here, unless the node runs the version already: then it is no matter of the rollout.
-func (p *pull) tellRollout(ctx context.Context, v *state.Version, reason string) error {
+func (p *pull) tellRollout(ctx context.Context, v *state.Version, reason string, how lock.Failure) error {
 	if v.Same(p.local.Running) {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (p *pull) tellRollout(ctx context.Context, v *state.Version, reason string)
 	if err != nil {
 		return err
 	}
-	return lock.NewTurn(p.store, p.requestUnder(rollout, v, cat)).Fail(ctx, reason, lock.Halting)
+	return lock.NewTurn(p.store, p.requestUnder(rollout, v, cat)).Fail(ctx, reason, how)
 }
 
 // tellConfigured records the node's configured state when there was no run.

@@ -235,6 +235,27 @@ type ownVars struct {
 	secrets render.Secrets
 }
 
+// ownVarsError says that the host's own variables cannot be read: the host is at fault, and not the commit.
+type ownVarsError struct{ error }
+
+func (e *ownVarsError) Unwrap() error { return e.error }
+
+// faultOf is who is at fault where a version does not compile here.
+func faultOf(err error) apply.Fault {
+	if _, own := errors.AsType[*ownVarsError](err); own {
+		return apply.HostFault
+	}
+	return apply.CommitFault
+}
+
+// saidOf is the first line of an error, with whose fault it is.
+func saidOf(err error) string {
+	if faultOf(err) == apply.HostFault {
+		return "host fault: " + firstLine(err)
+	}
+	return firstLine(err)
+}
+
 func (a *Agent) readOwnVars() (own ownVars, err error) {
 	dir := a.config.Paths.HostVars
 	own.vars, own.secrets, err = render.HostVars(os.DirFS(dir), dir)

@@ -146,7 +146,8 @@ func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 // saysFailure says of the node what failed last, if anything did.
 func (p *pull) saysFailure(st *state.Status) {
 	for _, err := range p.out.Failures {
-		st.Kind, st.Reason, st.Remedy, st.Since = "", firstLine(err), state.Remedy{}, time.Time{}
+		st.Kind, st.Reason, st.Remedy, st.Since = "", saidOf(err), state.Remedy{}, time.Time{}
+		st.Host = failureOf(faultOf(err)) == lock.Host
 	}
 }
 

@@ -28,6 +28,7 @@ func onHost(t *testing.T, test func(s serviceHost)) {
 	if os.Getenv("PULLET_WHOLE_HOST") == "" {
 		t.Skip("needs a whole host: the lab's tests run it with PULLET_WHOLE_HOST=1")
 	}
+	t.Attr("host", "whole") // by which the lab's test counts these
 	h := &apply.Host{Root: "/"}
 	bus := openUnits(t.Context(), h)
 	if _, ok := bus.(*systemBus); !ok {

@@ -28,12 +28,7 @@ func faultOf(err error) apply.Fault {
 }
 
 // saidOf is the first line of an error, with whose fault it is.
-func saidOf(err error) string {
-	if faultOf(err) == apply.HostFault {
-		return "host fault: " + firstLine(err)
-	}
-	return firstLine(err)
-}
+func saidOf(err error) string { return faultOf(err).Says(firstLine(err)) }
 
 func (a *Agent) readOwnVars() (own ownVars, err error) {
 	dir := a.config.Paths.HostVars

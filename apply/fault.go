@@ -17,6 +17,14 @@ const (
 	UnknownFault Fault = "unknown"
 )
 
+// Says is why something failed, with the fault where that is the host's.
+func (f Fault) Says(why string) string {
+	if f == HostFault {
+		return "host fault: " + why
+	}
+	return why
+}
+
 // FaultRule is a row of the table that says which error is whose fault. The first row that matches an error decides.
 type FaultRule struct {
 	What    string // for people

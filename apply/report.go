@@ -149,11 +149,7 @@ func (r *Report) Unsettled() string {
 func (r *Report) Why() string {
 	for _, o := range []Outcome{Failed, Unmet, Pending} {
 		if s := r.First(o); s != nil {
-			why := s.Title() + " (" + s.Pos.String() + "): " + s.Reason
-			if r.Fault() == HostFault {
-				why = "host fault: " + why
-			}
-			return why
+			return r.Fault().Says(s.Title() + " (" + s.Pos.String() + "): " + s.Reason)
 		}
 	}
 	return r.Stopped

@@ -18,13 +18,8 @@ func TestClaimForgotten(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(seed)
 			defer f.c.close()
-			ctx, cancel := context.WithCancel(t.Context())
-			var hosts sync.WaitGroup
-			for _, h := range f.hosts {
-				hosts.Go(func() { h.run(ctx) })
-			}
-			defer hosts.Wait()
-			defer cancel()
+			_, stop := f.begins(t)
+			defer stop()
 			claimed, ok := f.firstClaim()
 			if !ok { // all are frozen
 				return
@@ -43,6 +38,19 @@ func TestClaimForgotten(t *testing.T) {
 	}
 	if forgot < 10 {
 		t.Errorf("%d claims were forgotten", forgot)
+	}
+}
+
+// begins lets the hosts run, without a storm, until they are stopped.
+func (f *fleet) begins(t *testing.T) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var hosts sync.WaitGroup
+	for _, h := range f.hosts {
+		hosts.Go(func() { h.run(ctx) })
+	}
+	return ctx, func() {
+		cancel()
+		hosts.Wait()
 	}
 }
 
@@ -67,11 +75,7 @@ func TestFleetRestored(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFleet(seed)
 			defer f.c.close()
-			ctx, cancel := context.WithCancel(t.Context())
-			var hosts sync.WaitGroup
-			for _, h := range f.hosts {
-				hosts.Go(func() { h.run(ctx) })
-			}
+			ctx, stop := f.begins(t)
 			time.Sleep(40 * time.Second)
 			then := f.c.now()
 			time.Sleep(f.upTo(time.Minute))
@@ -84,8 +88,7 @@ func TestFleetRestored(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 			time.Sleep(20 * time.Minute)
-			cancel()
-			hosts.Wait()
+			stop()
 			noticed := accepted // by the first that saw more
 			for _, w := range f.c.writes() {
 				if strings.HasSuffix(w.Key, "/config_state/store") && !w.Deleted && w.Time.After(restored) && w.Time.Before(noticed) {

@@ -25,32 +25,41 @@ type listed struct {
 	GoFiles                 []string
 }
 
+// parse reads the files of the package.
+func (p listed) parse(t *testing.T, files *token.FileSet) (parsed []*ast.File) {
+	t.Helper()
+	for _, name := range p.GoFiles {
+		file, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, file)
+	}
+	return parsed
+}
+
+// importing finds what packages import in the export data of those that they import.
+func importing(files *token.FileSet, packages map[string]listed) types.Importer {
+	return importer.ForCompiler(files, "gc", func(path string) (io.ReadCloser, error) {
+		if packages[path].Export == "" {
+			return nil, errors.New("there is no export data of " + path)
+		}
+		return os.Open(packages[path].Export)
+	})
+}
+
 // TestOneReader: nothing but the reader touches the value of a key of etcd, and nothing decodes JSON in the packages that read the fleet's record but the
 // reader and those that read files of this host.
 func TestOneReader(t *testing.T) {
 	packages := exported(t)
 	files := token.NewFileSet()
-	lookup := func(path string) (io.ReadCloser, error) {
-		if packages[path].Export == "" {
-			return nil, errors.New("there is no export data of " + path)
-		}
-		return os.Open(packages[path].Export)
-	}
-	imports := importer.ForCompiler(files, "gc", lookup)
+	imports := importing(files, packages)
 	seen := 0
 	for _, name := range []string{"state", "lock", "agent", "cmd/pullet"} {
 		p := packages[module+"/"+name]
-		var parsed []*ast.File
-		for _, file := range p.GoFiles {
-			one, err := parser.ParseFile(files, filepath.Join(p.Dir, file), nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			parsed = append(parsed, one)
-		}
 		info := &types.Info{Selections: map[*ast.SelectorExpr]*types.Selection{}, Uses: map[*ast.Ident]types.Object{}}
 		config := types.Config{Importer: imports}
-		if _, err := config.Check(p.ImportPath, files, parsed, info); err != nil {
+		if _, err := config.Check(p.ImportPath, files, p.parse(t, files), info); err != nil {
 			t.Fatal(err)
 		}
 		for at, s := range info.Selections {

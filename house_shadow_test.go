@@ -1,15 +1,8 @@
 package pullet
 
 import (
-	"errors"
-	"go/ast"
-	"go/importer"
-	"go/parser"
 	"go/token"
 	"go/types"
-	"io"
-	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -18,23 +11,9 @@ import (
 func TestNothingIsHidden(t *testing.T) {
 	packages := exported(t)
 	files := token.NewFileSet()
-	lookup := func(path string) (io.ReadCloser, error) {
-		if packages[path].Export == "" {
-			return nil, errors.New("there is no export data of " + path)
-		}
-		return os.Open(packages[path].Export)
-	}
 	const agent = module + "/agent"
-	imports, embedding := importer.ForCompiler(files, "gc", lookup), 0
-	var parsed []*ast.File
-	for _, name := range packages[agent].GoFiles {
-		file, err := parser.ParseFile(files, filepath.Join(packages[agent].Dir, name), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		parsed = append(parsed, file)
-	}
-	pkg, err := (&types.Config{Importer: imports, IgnoreFuncBodies: true}).Check(agent, files, parsed, nil)
+	imports, embedding := importing(files, packages), 0
+	pkg, err := (&types.Config{Importer: imports, IgnoreFuncBodies: true}).Check(agent, files, packages[agent].parse(t, files), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,6 +40,7 @@ const (
 	startTimeout  = 20 * time.Second
 	maxSocketPath = 90  // of the 108 bytes that the kernel allows, less the names
 	snapshotEvery = 500 // entries of the log: those behind the last snapshot are gone through at every start
+	keptEntries   = 4 * snapshotEvery
 	keptRevisions = 1000
 )
 
@@ -49,24 +50,47 @@ func (e *embedded) start(ctx context.Context, data string) error {
 	if err != nil {
 		return err
 	}
-	c := embed.NewConfig()
-	c.Dir = filepath.Join(data, "member")
-	if err := conceive(data, c.Dir); err != nil {
+	client, peer := socketURL(sockets, "client"), socketURL(sockets, "peer")
+	c := e.config(data, client, peer)
+	first, err := conceive(data, c.Dir)
+	if err == nil && first {
+		err = e.bear(ctx, data, *c)
+	}
+	if err != nil {
 		return err
 	}
+	if err := e.serve(ctx, c); err != nil {
+		return err
+	}
+	if err := e.compact(ctx); err != nil {
+		return err
+	}
+	e.endpoint = client.String()
+	return writeFile(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"))
+}
+
+// config is how the member runs.
+func (e *embedded) config(data string, client, peer url.URL) *embed.Config {
+	c := embed.NewConfig()
+	c.Dir = filepath.Join(data, "member")
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewNopCore(), zap.WithFatalHook(e.fall), zap.WithPanicHook(e.fall)))
 	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint(election.Milliseconds())
 	c.AutoCompactionMode, c.AutoCompactionRetention = "revision", strconv.Itoa(keptRevisions)
-	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, snapshotEvery
-	client, peer := socketURL(sockets, "client"), socketURL(sockets, "peer")
+	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, keptEntries
 	c.ListenClientUrls, c.AdvertiseClientUrls = []url.URL{client}, []url.URL{client}
 	c.ListenPeerUrls, c.AdvertisePeerUrls = []url.URL{peer}, []url.URL{peer}
 	c.InitialCluster = c.Name + "=" + peer.String()
+	return c
+}
+
+// serve launches the member and waits until it is ready.
+func (e *embedded) serve(ctx context.Context, c *embed.Config) error {
 	if err := e.launch(c); err != nil {
 		return err
 	}
 	select {
 	case <-e.server.Server.ReadyNotify():
+		return nil
 	case err := <-e.server.Err():
 		return err
 	case <-e.fall.Done():
@@ -76,11 +100,6 @@ func (e *embedded) start(ctx context.Context, data string) error {
 	case <-time.After(startTimeout):
 		return fmt.Errorf("not ready after %s", startTimeout)
 	}
-	if err := errors.Join(born(data), e.compact(ctx)); err != nil {
-		return err
-	}
-	e.endpoint = client.String()
-	return writeFile(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"))
 }
 
 // compact forgets how keys were long ago. etcd does so every five minutes only, for which single pulls do not run it.
@@ -120,36 +139,8 @@ func (e *embedded) launch(c *embed.Config) error {
 	return e.fall.broken()
 }
 
-// unborn marks a member that never served. One that is killed in its very first start has a log without the record of itself: etcd then
-// waits for a leader for good.
-const unborn = "unborn"
-
 // A shorter log than for a fleet: it is written out at every start. It is etcd's own variable, which its members read at any time.
 func init() { wal.SegmentSizeBytes = walSegment }
-
-// conceive marks a member that starts for the first time, and clears away what an earlier first start left: nothing was ever written to it.
-func conceive(data, member string) error {
-	mark := filepath.Join(data, unborn)
-	_, marked := os.Stat(mark)
-	_, made := os.Stat(member)
-	switch {
-	case marked == nil:
-		return os.RemoveAll(member)
-	case errors.Is(made, os.ErrNotExist):
-		return errors.Join(writeFile(mark, nil), SyncDir(data))
-	default:
-		return made
-	}
-}
-
-// born removes the mark for good, before the first client comes.
-func born(data string) error {
-	err := os.Remove(filepath.Join(data, unborn))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return errors.Join(err, SyncDir(data))
-}
 
 // socketDir is where the sockets lie: beside the data, or in a private directory of its own when that path is too long or too odd.
 func (e *embedded) socketDir(data string) (string, error) {

@@ -23,7 +23,14 @@ func readable(member string) (err error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if _, err := os.Stat(file); err == nil && len(logs) == 0 { // etcd would leave out what is written next
+	info, err := os.Stat(file)
+	switch gone := errors.Is(err, os.ErrNotExist); {
+	case err != nil && !gone:
+		return err
+	case gone && len(logs) == 0: // it starts for the first time
+	case gone || info.Size() == 0:
+		return errors.New("its database is gone")
+	case len(logs) == 0: // etcd would leave out what is written next
 		return errors.New("its log is gone")
 	}
 	mark := filepath.Join(filepath.Dir(member), atWork)
@@ -32,9 +39,6 @@ func readable(member string) (err error) {
 	}
 	if err != nil {
 		return err
-	}
-	if info, err := os.Stat(file); errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 { // then etcd has all in its log
-		return nil
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a file that was cut short ends before what is mapped of it
 	defer func() {

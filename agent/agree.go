@@ -65,10 +65,10 @@ func (p *pull) join(ctx context.Context) error {
 		return err
 	}
 	p.away.ends()
-	p.store, p.presence, p.before, p.out.seen = store, presence, presence.Found.Waits, presence.Revision
-	p.local.Store = presence.Seen(p.local.Store)
+	p.store, p.presence, p.reporter.before, p.out.seen = store, presence, presence.Found.Waits, presence.Revision
+	p.local.presence = presence
 	p.local.Pulls(node.LastSeen, apply.Boot()) // the next pull tells from it how long the gap was
-	if err := p.save(); err != nil {
+	if err := p.local.save(); err != nil {
 		return err
 	}
 	p.renew(ctx, presence)

@@ -44,7 +44,7 @@ func TestOutageIsSaidOnce(t *testing.T) {
 
 // TestWaitCountsOverPulls: a node that comes to the same gate pull after pull waits since the first of them; at another gate, or for another version, it begins anew.
 func TestWaitCountsOverPulls(t *testing.T) {
-	p := &pull{Agent: &Agent{}, out: &Outcome{}}
+	r := &reporter{joined: &joined{}}
 	began := time.Now().UTC().Add(-time.Hour)
 	for _, c := range []struct {
 		name          string
@@ -58,8 +58,8 @@ func TestWaitCountsOverPulls(t *testing.T) {
 		{"another gate", "v1", "role db", state.Status{Version: "v1", Gate: "slot web", Time: began}, 0},
 		{"another version", "v2", "slot web", state.Status{Version: "v1", Gate: "slot web", Time: began}, 0},
 	} {
-		p.before = c.before
-		st := p.waitStatus(&state.Version{ID: c.version}, &lock.Wait{Gate: c.gate})
+		r.before = c.before
+		st := r.waitStatus(&state.Version{ID: c.version}, &lock.Wait{Gate: c.gate})
 		if got := time.Since(st.Since).Round(time.Minute); got != c.since {
 			t.Errorf("%s: since %s, want %s", c.name, got, c.since)
 		}

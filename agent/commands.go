@@ -75,7 +75,7 @@ func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Cat
 	req := p.requestUnder(cat.Fleet.Rollout, &state.Version{ID: c.ID}, cat)
 	req.Waiting = func(w *lock.Wait) { p.log.Info(w.Error()) }
 	turn := lock.NewCommandTurn(p.store, req, c)
-	if wait, err := p.admit(ctx, turn, p.standBy, nil); wait != nil || err != nil { // the next pull asks again
+	if wait, err := p.admit(ctx, turn, p.waits.standBy, nil); wait != nil || err != nil { // the next pull asks again
 		return err
 	}
 	defer func() {
@@ -93,16 +93,6 @@ func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Cat
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	return p.store.EndCommand(ctx, c.ID, result, c.Stage)
-}
-
-// standBy waits for a place at a command, for as long in all commands together as the pull may wait: the time is not taken from the gates of the
-// rollout, which has nothing to do with a place that a dead node keeps.
-func (p *pull) standBy(ctx context.Context, wait func(context.Context) error) error {
-	began := time.Now()
-	limited, cancel := context.WithTimeout(ctx, max(aLook, p.Wait)-p.stoodBy)
-	defer cancel()
-	defer func() { p.stoodBy += time.Since(began) }()
-	return wait(limited)
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

@@ -70,11 +70,11 @@ func TestCommandPlaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := a.pull(ctx, Options{Wait: 3 * time.Second, Waiting: func(*lock.Wait) {}})
-	if err := errors.Join(p.do(ctx), p.closeJournal(), a.Close()); err != nil {
+	if err := errors.Join(p.do(ctx), p.local.close(), a.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if p.waited != 0 || p.stoodBy < p.Wait || p.stoodBy > 2*p.Wait {
-		t.Errorf("%s at gates, %s for commands", p.waited, p.stoodBy)
+	if p.waits.spent != 0 || p.waits.aside < p.Wait || p.waits.aside > 2*p.Wait {
+		t.Errorf("%s at gates, %s for commands", p.waits.spent, p.waits.aside)
 	}
 	if !p.out.Upgrade || len(p.out.Failures) > 0 || p.out.Wait != nil {
 		t.Errorf("%+v", p.out)

@@ -91,7 +91,7 @@ func (p *pull) relabel(ctx context.Context, labels map[string]string) error {
 		return nil
 	}
 	p.local.Labels = labels
-	if err := p.save(); err != nil {
+	if err := p.local.save(); err != nil {
 		return err
 	}
 	return p.store.Relabel(ctx, p.presence, labels)
@@ -245,7 +245,7 @@ func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
 	if p.store == nil {
 		return nil
 	}
-	st := p.status(v, "")
+	st := p.reporter.status(v, "")
 	p.saysTrouble(&st)
 	if w := p.out.Wait; w != nil {
 		saysWait(&st, w)

@@ -15,28 +15,19 @@ func conditionWait(v *state.Version, a apply.Awaited) *lock.Wait {
 
 // awaitsCondition tells everybody that a condition begins to wait. What it returns is called when it waits no more.
 func (p *pull) awaitsCondition(ctx context.Context, v *state.Version, g *gates, a apply.Awaited) func(held bool) {
-	w := conditionWait(v, a.Within(p.waitsUntil()))
-	p.setAwaits(w, nil)
+	w := conditionWait(v, a.Within(p.waits.until()))
+	p.waits.awaits(w, nil)
 	switch {
 	case g != nil:
 		g.req.Waiting(w)
-	case p.Waiting != nil:
-		p.Waiting(w)
+	case p.reporter.shows != nil:
+		p.reporter.shows(w)
 	}
 	return func(held bool) {
-		p.setAwaits(nil, w)
+		p.waits.awaits(nil, w)
 		if held && g != nil && g.held.Load() != nil {
 			g.goesOn(ctx)
 		}
-	}
-}
-
-// setAwaits notes the condition that waits, over another one where that is given.
-func (p *pull) setAwaits(w, over *lock.Wait) {
-	p.waitMu.Lock()
-	defer p.waitMu.Unlock()
-	if over == nil || p.awaits == over {
-		p.awaits = w
 	}
 }
 
@@ -47,7 +38,7 @@ func (p *pull) noteAwaited(v *state.Version, report *apply.Report) {
 	}
 	p.awaited = nil
 	if a := report.Awaited(); a != nil && p.out.Wait == nil {
-		p.awaited = conditionWait(v, a.Within(p.waitsUntil()))
+		p.awaited = conditionWait(v, a.Within(p.waits.until()))
 		p.out.Wait = p.awaited
 	}
 }

@@ -116,7 +116,7 @@ func (g *gates) Publish(ctx context.Context, s apply.GatedStep, attempt string, 
 func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResult, error) {
 	var found map[string]state.StepResult
 	steps := g.with(s)
-	err := g.waits(ctx, func(ctx context.Context) (err error) {
+	err := g.waits.within(ctx, func(ctx context.Context) (err error) {
 		found, err = steps.Results(ctx, g.step(s), g.election(s), s.Options.Target.MaxAge.Std(), s.Repeatable, g.tell)
 		return err
 	})

@@ -33,7 +33,7 @@ func TestForgotten(t *testing.T) {
 		}
 		log := logrus.New()
 		log.SetOutput(io.Discard)
-		p := &pull{Agent: &Agent{config: Config{Node: render.Node{Name: "web1"}}}, log: logrus.NewEntry(log)}
+		p := &pull{joined: &joined{}, Agent: &Agent{config: Config{Node: render.Node{Name: "web1"}}}, log: logrus.NewEntry(log)}
 		claim := state.Claim{Node: "web1", Version: "v1", Rollout: "v1", Step: "join"}
 		p.held.Store(&state.HeldPlace{Group: "web", Claim: claim})
 		p.inSteps.add(&lock.Turn{}, &state.HeldPlace{Step: state.StepHash("join"), Claim: claim})
@@ -77,7 +77,7 @@ func TestRenewalsCompare(t *testing.T) {
 	log.SetOutput(io.Discard)
 	config := Config{Node: render.Node{Name: "web1"}}
 	config.Etcd.Endpoints = []string{"http://192.0.2.1:2379"}
-	p := &pull{Agent: &Agent{config: config, began: time.Now()}, log: logrus.NewEntry(log), store: store}
+	p := &pull{Agent: &Agent{config: config, began: time.Now()}, log: logrus.NewEntry(log), joined: &joined{store: store}, local: &local{}}
 	p.work(time.Minute)
 	if p.local.Store, err = store.Guard(t.Context(), "web1", state.Origin{}); err != nil {
 		t.Fatal(err)

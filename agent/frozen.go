@@ -29,10 +29,10 @@ func (p *pull) orders(ctx context.Context, run *state.Status) (state.Orders, err
 	if run == nil && role == p.presence.Found.Role {
 		return p.presence.Found.Orders, nil
 	}
-	waits := p.untold.Swap(nil)
+	waits := p.reporter.untold.Swap(nil)
 	word, err := p.store.Orders(ctx, p.presence, role, run, waits)
 	if waits != nil {
-		p.toldWait.Store(err == nil)
+		p.reporter.toldWait.Store(err == nil)
 	}
 	return word, err
 }
@@ -44,14 +44,14 @@ func (p *pull) learnFreeze(ctx context.Context, begins *state.Version) error {
 	}
 	var run *state.Status
 	if begins != nil {
-		st := p.status(begins, state.InRun)
+		st := p.reporter.status(begins, state.InRun)
 		run = &st
 	}
 	word, err := p.orders(ctx, run)
 	if err != nil {
 		return err
 	}
-	p.ordered, p.begun = word.Commands, word.Begun
+	p.ordered, p.reporter.begun = word.Commands, word.Begun
 	was := p.local.Frozen
 	var now *state.Freeze
 	if word.Freeze != nil {
@@ -61,5 +61,5 @@ func (p *pull) learnFreeze(ctx context.Context, begins *state.Version) error {
 		return nil
 	}
 	p.local.Frozen = now
-	return p.save()
+	return p.local.save()
 }

@@ -27,7 +27,7 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	if err := p.queued(v); err != nil {
 		return nil, err
 	}
-	wait, err := p.admit(ctx, turn, p.waits, func() error {
+	wait, err := p.admit(ctx, turn, p.waits.within, func() error {
 		p.out.Version = v
 		return errors.Join(p.leaveSteps(ctx), p.keepRunning(ctx))
 	})
@@ -49,7 +49,7 @@ func newerComes(v *state.Version, err error) *lock.Wait {
 // leaveSteps frees the places at serialized steps that a run which was killed left behind: while the node waits for its turn, those who have
 // theirs may wait for them.
 func (p *pull) leaveSteps(ctx context.Context) error {
-	if !p.halfway() || !p.mayBeInStep() {
+	if !p.local.halfway() || !p.mayBeInStep() {
 		return nil
 	}
 	_, err := lock.LeaveSteps(ctx, p.store, p.config.Node.Name, func(string) bool { return false })
@@ -63,13 +63,13 @@ func (p *pull) queued(v *state.Version) error {
 		return nil
 	}
 	p.local.Queued, p.local.Place = v.Rollout(), p.presence.Revision
-	return p.save()
+	return p.local.save()
 }
 
 // keepRunning corrects drift of the version that the node runs while it waits for a newer one. It leaves a node alone on which half
 // of a newer version is, which would be turned back.
 func (p *pull) keepRunning(ctx context.Context) error {
-	running := p.inForce()
+	running := p.local.fallback()
 	if running == nil {
 		return nil
 	}

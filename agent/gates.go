@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -34,6 +33,10 @@ type gates struct {
 	keptSteps  int                    // places at serialized steps that a run which was killed left, and this one goes on with
 
 	remembering sync.Mutex // guards the node's own record, which steps write beside each other
+
+	ending   sync.Mutex // guards the following
+	endedAt  *lock.Wait // what the run waited for as it ended
+	overtook bool       // the fleet moved on to another version in mid-run
 }
 
 // gatesFor are the gates of a run; nil while the store is away.
@@ -62,7 +65,7 @@ func (g *gates) leaveSteps(ctx context.Context) error {
 	for _, job := range g.catalog.Jobs {
 		for _, s := range job.Steps {
 			if s.Options.Serialize != nil {
-				goesOn[state.StepHash(job.GateID(s))] = g.journal.CutOff(s.ID()) || g.journal.Open(s.ID())
+				goesOn[state.StepHash(job.GateID(s))] = g.local.journal.CutOff(s.ID()) || g.local.journal.Open(s.ID())
 			}
 		}
 	}
@@ -125,27 +128,25 @@ func (g *gates) remembers(place *state.HeldPlace) error {
 	if place.Step == "" {
 		g.local.Held = place
 	}
-	return g.save()
+	return g.local.save()
 }
 
 // leaves notes that the fleet moved on to another version: no further step of this one starts, and the next pull goes on inside the claim.
 func (g *gates) leaves(err error) error {
 	if errors.Is(err, lock.ErrSuperseded) {
-		g.waitMu.Lock()
-		defer g.waitMu.Unlock()
-		g.out.Wait, g.left = newerComes(g.req.Version, err), true
+		g.ends(newerComes(g.req.Version, err), true)
 	}
 	return err
 }
 
 // acquire makes it the node's turn, within the time that the pull may wait.
 func (g *gates) acquire(ctx context.Context, turn *lock.Turn) error {
-	wait, err := g.admit(ctx, turn, g.waits, nil)
+	wait, err := g.admit(ctx, turn, g.waits.within, nil)
 	switch {
 	case wait != nil:
 		return g.pending(wait)
 	case err == nil || errors.Is(err, lock.ErrSuperseded):
-		g.waitsNoMore()
+		g.reporter.waitsNoMore()
 		return err
 	}
 	return g.pending(err)
@@ -159,33 +160,28 @@ func (g *gates) Park(ctx context.Context, why string) error {
 	if !g.turn.Holds() {
 		return nil
 	}
-	g.waitMu.Lock()
-	w := cmp.Or(g.said, g.awaits)
-	g.waitMu.Unlock()
+	w := g.waits.reason()
 	if w == nil {
 		w = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: why, Remedy: inRunRemedy(g.req.Version)}
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	g.held.Store(nil)
-	return g.turn.Park(ctx, g.waitStatus(g.req.Version, w))
+	return g.turn.Park(ctx, g.reporter.waitStatus(g.req.Version, w))
 }
-
-// aLook is the time for one look at a gate where no time is left to wait.
-const aLook = time.Second
 
 // admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way at last. What there is to do
 // meanwhile is done when the node is not admitted at once: the fleet learns why with the first that it is told of that.
 func (p *pull) admit(ctx context.Context, turn *lock.Turn, within func(context.Context, func(context.Context) error) error, meanwhile func() error) (*lock.Wait, error) {
-	p.holdsBack = meanwhile != nil
+	p.reporter.holdsBack = meanwhile != nil
 	wait, err := turn.Try(ctx)
-	p.holdsBack = false
+	p.reporter.holdsBack = false
 	if wait == nil || err != nil {
 		return nil, err
 	}
 	if meanwhile != nil {
 		err := meanwhile()
-		p.tellHeldBack()
+		p.reporter.tellHeldBack()
 		if err != nil {
 			return nil, errors.Join(err, turn.Leave(ctx))
 		}
@@ -221,17 +217,32 @@ func (g *gates) pending(err error) error {
 		}
 		wait.Since = time.Now()
 	}
-	g.waitMu.Lock()
-	defer g.waitMu.Unlock()
-	g.out.Wait = wait
+	g.ends(wait, false)
 	return &apply.PendingError{Reason: "waiting for " + wait.Gate + ": " + wait.Reason}
+}
+
+// ends notes what the run waits for as it ends, and whether the fleet moved on to another version.
+func (g *gates) ends(at *lock.Wait, overtook bool) {
+	g.ending.Lock()
+	defer g.ending.Unlock()
+	g.endedAt, g.overtook = at, g.overtook || overtook
+}
+
+// ended puts into the outcome what the run waited for as it ended.
+func (g *gates) ended() {
+	if g == nil {
+		return
+	}
+	g.ending.Lock()
+	defer g.ending.Unlock()
+	if g.endedAt != nil {
+		g.out.Wait, g.left = g.endedAt, g.overtook
+	}
 }
 
 // tell remembers and tells what is waited for.
 func (g *gates) tell(w *lock.Wait) {
-	g.waitMu.Lock()
-	g.said = w
-	g.waitMu.Unlock()
+	g.waits.says(w)
 	g.req.Waiting(w)
 }
 
@@ -300,11 +311,11 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (apply.EndSeri
 
 // goesOn tells the fleet that the node changes again, if it was told that it waits.
 func (g *gates) goesOn(ctx context.Context) {
-	if g.turn == nil || !g.toldWait.Swap(false) {
+	if g.turn == nil || !g.reporter.toldWait.Swap(false) {
 		return
 	}
 	v := g.req.Version
-	if err := g.store.Tell(ctx, g.presence, g.store.StatusOps(g.config.Node.Name, state.Rollout, state.Running, g.status(v, ""))...); err != nil {
+	if err := g.store.Tell(ctx, g.presence, g.store.StatusOps(g.config.Node.Name, state.Rollout, state.Running, g.reporter.status(v, ""))...); err != nil {
 		g.log.WithError(err).Warn("that the node goes on could not be recorded")
 	}
 }
@@ -327,7 +338,7 @@ func (g *gates) Await(ctx context.Context, s apply.GatedStep) error {
 		return nil
 	}
 	steps := g.with(s)
-	err := g.waits(ctx, func(ctx context.Context) error { return steps.AwaitOpen(ctx, g.staged(s), g.tell) })
+	err := g.waits.within(ctx, func(ctx context.Context) error { return steps.AwaitOpen(ctx, g.staged(s), g.tell) })
 	if err != nil {
 		return g.pending(err)
 	}

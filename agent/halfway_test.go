@@ -33,8 +33,8 @@ func TestUpToDate(t *testing.T) {
 			j.Begin("r1", c.cutOff, "d")
 			err = j.Start("a", nil)
 		}
-		p := &pull{Agent: &Agent{}, local: c.local, journal: j}
-		if got := p.upToDate(one); got != c.want || err != nil {
+		l := &local{Local: c.local, journal: j}
+		if got := l.upToDate(one); got != c.want || err != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 		if err := j.Close(); err != nil {

@@ -16,15 +16,7 @@ func (p *pull) keeps(own []puller.Head, wait *lock.Wait) *state.Version {
 	p.noteProblems(own)
 	wait.Since = time.Now()
 	p.out.Wait = wait
-	return p.inForce()
-}
-
-// inForce is the version that runs here; nil while half of a newer one may be here.
-func (p *pull) inForce() *state.Version {
-	if p.halfway() {
-		return nil
-	}
-	return p.local.Running
+	return p.local.fallback()
 }
 
 // takes is the fleet's version as it was read at a revision, or the one that runs here where this host refuses it.
@@ -46,7 +38,7 @@ func (p *pull) refuses(own []puller.Head, refused *RefusedVersionError) *state.V
 	p.noteProblems(own)
 	p.out.Refused, p.out.doubted = append(p.out.Refused, refused), refused.Version.ID
 	p.local.Trouble("", state.Trouble{Kind: state.WaitRefused, Why: refused.What(), Clear: refused.Clear()})
-	return p.inForce()
+	return p.local.fallback()
 }
 
 // withoutFleet is the version to work on while the store is away: the one that runs here.
@@ -64,5 +56,5 @@ func (p *pull) withoutFleet(own []puller.Head) *state.Version {
 			p.out.Wait.Remedy = state.Act("look whether anybody is in the middle of an upgrade, then run: pullet rollout resume --store")
 		}
 	}
-	return p.inForce()
+	return p.local.fallback()
 }

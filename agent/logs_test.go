@@ -181,7 +181,7 @@ func TestLateLogIsLinked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pull{Agent: a, out: &Outcome{}, store: store, log: a.logger}
+	p := &pull{Agent: a, out: &Outcome{}, joined: &joined{store: store}, log: a.logger}
 	if p.sendLogs(context.Background()); len(p.out.Warnings) > 0 {
 		t.Fatal(p.out.Warnings)
 	}

@@ -103,7 +103,7 @@ func (p *pull) saveOffers(names []string) error {
 		return nil
 	}
 	p.local.Offers = names
-	return p.save()
+	return p.local.save()
 }
 
 // check asks the checks of what the node offers, after its validations: name -> why it does not work.
@@ -134,7 +134,7 @@ func (p *pull) offer(ctx context.Context, v *state.Version, validated bool, brok
 		}
 	}
 	names := map[string]bool{} // whether the version that was run has it
-	for id := range p.journal.Managed().Things {
+	for id := range p.local.journal.Managed().Things {
 		if name, ok := strings.CutPrefix(id, "service "); ok {
 			names[name] = true
 		}

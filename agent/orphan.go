@@ -13,15 +13,15 @@ import (
 // waitsForOrphan tells that the pull waits for a command of one that was killed: here, and the fleet, where others may wait for this node.
 func (p *pull) waitsForOrphan(orphan *apply.OrphanError) {
 	w := orphanWait(p.config.Node.Name, orphan)
-	if p.Waiting != nil {
-		p.Waiting(w)
+	if p.reporter.shows != nil {
+		p.reporter.shows(w)
 	}
 	if p.store == nil {
 		return
 	}
 	v := p.presence.Found.Version
 	if v != nil && !v.Same(p.local.Running) {
-		p.tellWait(p.waitStatus(v, w))
+		p.reporter.tellWait(p.reporter.waitStatus(v, w))
 	}
 }
 

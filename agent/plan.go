@@ -16,12 +16,8 @@ import (
 func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, error) {
 	p := a.pull(ctx, o)
 	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
-	journal, err := state.OpenJournal(a.config.Paths.State)
-	if err != nil {
-		return p.out, err
-	}
-	p.journal = journal
-	if p.local, err = state.LoadLocal(a.config.Paths.State); err != nil {
+	var err error
+	if p.local, err = openLocal(a.config.Paths.State); err != nil {
 		return p.out, err
 	}
 	store, err := a.openStore(ctx)
@@ -42,7 +38,7 @@ func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, erro
 	ctx, cancel := context.WithTimeout(ctx, a.config.Agent.Deadline.Std())
 	defer cancel()
 	p.out.Report = program.Plan(ctx, apply.Options{
-		Run: p.out.Run, Host: host, Journal: journal, Upgrade: true, Log: p.log,
+		Run: p.out.Run, Host: host, Journal: p.local.journal, Upgrade: true, Log: p.log,
 		PruneLimit: a.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
 	})
 	return p.out, nil

@@ -37,17 +37,12 @@ type Options struct {
 type pull struct {
 	*Agent
 	Options
-	out           *Outcome
-	facts         func() render.Facts     // of this host, gathered once: what is registered is what is compiled
-	ownVars       func() (ownVars, error) // of this host, read once
-	local         state.Local
-	knownTroubles map[string]state.Trouble // of the node's own record, as it is on disk
-	journal       *state.Journal
-	store         *state.Store // nil: unreachable
-	presence      *state.Presence
-	current       *state.Version  // the fleet's
-	agreed        int64           // the revision at which it was agreed
-	ctx           context.Context // of the pull, for what is recorded beside it
+	out     *Outcome
+	facts   func() render.Facts     // of this host, gathered once: what is registered is what is compiled
+	ownVars func() (ownVars, error) // of this host, read once
+	local   *local
+	*joined
+	reporter *reporter
 
 	ahead     *compiled          // what this node proposed; nil: nothing
 	offers    map[string]offered // by version, as far as it was compiled
@@ -63,28 +58,17 @@ type pull struct {
 	missed   atomic.Bool // the same, and it was noticed in mid-run
 	rewound  string      // the rewind that this pull accepted, for the record
 
-	waitMu    sync.Mutex
-	waited    time.Duration // at gates, of Wait
-	stoodBy   time.Duration // for places at commands, also of Wait
-	waiters   int           // steps that wait now
-	waitsFrom time.Time     // since when any does
-	left      bool          // the fleet moved on to another version in mid-run
-	held      atomic.Pointer[state.HeldPlace]
-	inSteps   stepPlaces
-	before    state.Status                 // for what the node waited last, as the fleet was told
-	ordered   []string                     // commands of operators, when it was asked last
-	begun     bool                         // the fleet was told that a run begins
-	inStep    atomic.Bool                  // this pull took a place at a serialized step
-	said      *lock.Wait                   // the last reason to wait inside the run; nil when nothing waits
-	awaits    *lock.Wait                   // the condition that began to wait last; nil: it waits no more
-	awaited   *lock.Wait                   // the condition that the last run still waits for; nil: none
-	toldWait  atomic.Bool                  // the fleet's record says that the node waits
-	holdsBack bool                         // for what the node waits is told with the begin of the run that comes next
-	untold    atomic.Pointer[state.Status] // what was held back
-	reported  bool                         // a report of this pull is kept
-	unkept    *apply.Report                // that could not be written, and whose log is to be sent
-	applied   []*apply.Host                // on which programs ran
-	log       *logrus.Entry
+	waits    waits
+	left     bool // the fleet moved on to another version in mid-run
+	held     atomic.Pointer[state.HeldPlace]
+	inSteps  stepPlaces
+	ordered  []string      // commands of operators, when it was asked last
+	inStep   atomic.Bool   // this pull took a place at a serialized step
+	awaited  *lock.Wait    // the condition that the last run still waits for; nil: none
+	reported bool          // a report of this pull is kept
+	unkept   *apply.Report // that could not be written, and whose log is to be sent
+	applied  []*apply.Host // on which programs ran
+	log      *logrus.Entry
 }
 
 // Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the fleet is in the Outcome; an
@@ -98,7 +82,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	defer p.unlock(held)
 	p.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
 	err = p.do(ctx)
-	p.out.Wait = p.shown(p.out.Wait) // judged when it is printed: the others went on meanwhile
+	p.out.Wait = p.reporter.shown(p.out.Wait) // judged when it is printed: the others went on meanwhile
 	p.account(ctx, err)
 	p.out.asked = p.asked.sorted()
 	p.nameBad()
@@ -125,10 +109,15 @@ func (p *pull) nameBad() {
 
 // pull is a pull, or what looks like one without writing, that nothing was done for yet.
 func (a *Agent) pull(ctx context.Context, o Options) *pull {
-	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, ctx: ctx, offers: map[string]offered{}, early: map[string]bool{}}
+	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, local: &local{}, joined: &joined{}, offers: map[string]offered{}, early: map[string]bool{}}
+	p.waits.allowed = o.Wait
 	p.facts = sync.OnceValue(func() render.Facts { return facts.Gather(a.config.Root) })
 	p.ownVars = sync.OnceValues(a.readOwnVars)
 	p.log = a.logger.WithField("run", p.out.Run)
+	p.reporter = &reporter{
+		joined: p.joined, ctx: ctx, node: a.config.Node.Name, run: p.out.Run, out: p.out, shows: o.Waiting, begins: o.Begins, ends: o.Watch, log: p.log,
+		away: func(err error, asked time.Time) bool { return o.loop && a.away.begins(err, asked) },
+	}
 	return p
 }
 
@@ -138,7 +127,11 @@ func (p *pull) do(ctx context.Context) error {
 		return err
 	}
 	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
-	if err := p.remember(); err != nil {
+	var err error
+	if p.local, err = openLocal(p.config.Paths.State); err != nil {
+		return err
+	}
+	if err := p.local.belongsTo(p.config.Node.Name); err != nil {
 		return err
 	}
 	if err := p.join(ctx); err != nil { // before it waits for anything: what it holds may be given away while it counts as lost
@@ -149,10 +142,10 @@ func (p *pull) do(ctx context.Context) error {
 	}
 	heads, err := p.puller.Pull(ctx)
 	if err != nil {
-		return cmp.Or(p.nothingFetched(err), errors.Join(p.saveTroubles(), p.tellIdle(ctx)))
+		return cmp.Or(p.nothingFetched(err), errors.Join(p.local.saveTroubles(), p.tellIdle(ctx)))
 	}
 	version, err := p.agree(ctx, heads)
-	if err := errors.Join(err, p.saveTroubles()); err != nil {
+	if err := errors.Join(err, p.local.saveTroubles()); err != nil {
 		return err
 	}
 	if version == nil {
@@ -166,14 +159,14 @@ func (p *pull) do(ctx context.Context) error {
 		return err
 	}
 	var begins *state.Version // now, unless it is frozen
-	if p.upToDate(version) {
+	if p.local.upToDate(version) {
 		begins = version
 	}
 	if frozen, err := p.frozen(ctx, begins); frozen || err != nil {
 		p.out.Version = version
 		return errors.Join(err, p.tellConfigured(ctx, version))
 	}
-	if p.store == nil || p.upToDate(version) {
+	if p.store == nil || p.local.upToDate(version) {
 		if err := p.converge(ctx, version, program); err != nil || !p.needsTurn() {
 			p.commands(ctx, program.catalog)
 			return err
@@ -200,54 +193,9 @@ func (p *pull) handOver(ctx context.Context) {
 }
 
 func (p *pull) unlock(held *state.RunLock) {
-	if err := errors.Join(p.closeJournal(), held.Release()); err != nil {
+	if err := errors.Join(p.local.close(), held.Release()); err != nil {
 		p.log.WithError(err).Warn("run lock")
 	}
-}
-
-func (p *pull) closeJournal() error {
-	if p.journal == nil {
-		return nil
-	}
-	return p.journal.Close()
-}
-
-// remember reads what the node knows of itself.
-func (p *pull) remember() error {
-	dir := p.config.Paths.State
-	var err error
-	if p.local, err = state.LoadLocal(dir); err != nil {
-		return err
-	}
-	p.knownTroubles = p.local.Troubles
-	p.local.Rename(p.config.Node.Name)
-	if p.journal, err = state.OpenJournal(dir); err != nil {
-		return err
-	}
-	if p.local.Secret != "" {
-		return nil
-	}
-	p.local.Secret = randomID() + randomID()
-	return p.save()
-}
-
-// save writes what the node knows of itself, the last claim included.
-func (p *pull) save() error {
-	if p.presence != nil {
-		p.local.Store = p.presence.Seen(p.local.Store)
-	}
-	return p.local.Save(p.config.Paths.State)
-}
-
-// upToDate reports that the node runs the version and its last run was validated.
-func (p *pull) upToDate(v *state.Version) bool {
-	return v.Same(p.local.Running) && p.local.Validated && !p.halfway()
-}
-
-// halfway reports that half of another version than the one that runs here may be on the host.
-func (p *pull) halfway() bool {
-	_, cutOff := p.journal.Unfinished()
-	return p.local.Failed != "" || p.local.Upgrading != "" || cutOff != "" && (p.local.Running == nil || cutOff != p.local.Running.ID)
 }
 
 // needsTurn reports that something is left for which this node has to have its turn although the version is the same: a boot.
@@ -275,7 +223,7 @@ func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled,
 	p.log.WithFields(logrus.Fields{"version": v.String(), "from": p.local.Running.String()}).Info("upgrading")
 	p.held.Store(turn.Slot())
 	p.local.Upgrading, p.local.Held = v.ID, turn.Slot()
-	if err := p.save(); err != nil {
+	if err := p.local.save(); err != nil {
 		return err
 	}
 	report, err := p.run(ctx, v, program, turn)
@@ -299,20 +247,21 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	if err != nil {
 		return nil, err
 	}
-	says := p.stepSays(ctx, v)
+	says := p.reporter.steps(ctx, v)
 	o := apply.Options{
-		Run: p.out.Run, Host: p.host(v.ID), Journal: p.journal, Begin: says.begin, Watch: says.ended, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
+		Run: p.out.Run, Host: p.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
-		Upgrade: !p.upToDate(v) && turn != nil, Rest: p.rest, Look: p.look(),
+		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, Look: p.look(),
 	}
 	if gates != nil { // an interface that holds a nil pointer would not be nil
 		o.Gates, o.Host.Fence = gates, gates.Fence
 	}
 	o.Host.Fleet, p.applied = p.fleet(), append(p.applied, o.Host)
-	p.begin(ctx, v, turn)
+	p.reporter.begin(ctx, v, turn)
 	o.Await = func(a apply.Awaited) func(bool) { return p.awaitsCondition(ctx, v, gates, a) }
 	report, err := program.Run(ctx, o)
 	says.over()
+	gates.ended()
 	if report != nil {
 		report.Commits = v.Described()
 	}

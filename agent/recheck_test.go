@@ -24,7 +24,7 @@ func TestRechecks(t *testing.T) {
 		t.Fatalf("%v: %v", cat.Offers(), err)
 	}
 	one, two := &state.Version{ID: "v1"}, &state.Version{ID: "v2"}
-	p := &pull{Agent: &Agent{}, local: state.Local{Running: one}, offers: map[string]offered{}}
+	p := &pull{Agent: &Agent{}, joined: &joined{}, local: &local{Local: state.Local{Running: one}}, offers: map[string]offered{}}
 	for _, v := range []*state.Version{one, two} {
 		p.offers[v.ID] = offered{list: cat.Offers()}
 	}

@@ -21,7 +21,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 		p.local.Failed, p.local.Failures, p.local.LastFailure = v.ID, p.local.Failures+1, time.Now().UTC()
 		err := turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report))
 		p.local.Held = turn.Slot() // a late failure gives it back
-		return nil, errors.Join(err, p.save())
+		return nil, errors.Join(err, p.local.save())
 	case report.Pending():
 		return nil, p.pause(ctx, v, turn, report)
 	}
@@ -33,7 +33,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
 	p.local.Held, p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = nil, "", "", "", 0, time.Time{}
 	p.local.RolledBack = nil
-	return &st, p.save()
+	return &st, p.local.save()
 }
 
 // howItFailed says what the failure of a run means for the other nodes.
@@ -59,21 +59,21 @@ func failureOf(fault apply.Fault) lock.Failure {
 // whose version the fleet left keep it.
 func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
 	if report.Stopped != "" || report.Reboot {
-		st := p.status(v, report.Why())
+		st := p.reporter.status(v, report.Why())
 		if p.left {
-			st = p.waitStatus(v, p.out.Wait)
+			st = p.reporter.waitStatus(v, p.out.Wait)
 		}
 		p.local.Held = turn.Slot() // none where a step that waited for others gave it back
-		return errors.Join(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...), p.save())
+		return errors.Join(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...), p.local.save())
 	}
-	st := p.status(v, report.Why())
+	st := p.reporter.status(v, report.Why())
 	st.Kind, st.Remedy = state.WaitInRun, inRunRemedy(v)
 	if p.out.Wait != nil {
-		st = p.waitStatus(v, p.out.Wait)
+		st = p.reporter.waitStatus(v, p.out.Wait)
 	}
 	p.held.Store(nil)
 	p.local.Parked, p.local.Held = v.Rollout(), nil
-	return errors.Join(turn.Park(ctx, st), p.save())
+	return errors.Join(turn.Park(ctx, st), p.local.save())
 }
 
 // inRunRemedy is what ends a wait in mid-run for a service or a condition. With canaries, the commit that mends it may wait as well.
@@ -94,7 +94,7 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	validated := !report.Failed()
 	if v.Same(p.local.Running) && p.local.Validated != validated && !report.Pending() {
 		p.local.Validated = validated
-		if err := p.save(); err != nil {
+		if err := p.local.save(); err != nil {
 			return err
 		}
 	}
@@ -121,7 +121,7 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 
 // result is what the fleet learns of a run.
 func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
-	st := p.status(v, report.Why())
+	st := p.reporter.status(v, report.Why())
 	if w := p.awaited; w != nil && report.Pending() {
 		saysWait(&st, w)
 		st.Gate, st.Since, st.Until = w.Gate, w.Since.UTC(), w.Until.UTC()
@@ -176,10 +176,6 @@ func validationOf(r *apply.Report) string {
 		return state.Pending
 	}
 	return state.Success
-}
-
-func (p *pull) status(v *state.Version, reason string) state.Status {
-	return state.Status{Version: v.ID, Release: v.Release, Run: p.out.Run, Reason: reason, Time: time.Now().UTC()}
 }
 
 // recordTime is how long the end of a pull may take to be recorded, also when the pull itself was told to stop.

@@ -7,24 +7,8 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
-
-// begin tells the fleet that a run begins. A fleet that cannot be told does not keep the host from being put right.
-func (p *pull) begin(ctx context.Context, v *state.Version, turn *lock.Turn) {
-	claimed := turn != nil && turn.Holds()
-	if claimed {
-		p.waitsNoMore()
-	}
-	told := p.begun || claimed // with what was asked before the run, or with the claim
-	if p.begun = false; p.store == nil || told {
-		return
-	}
-	if err := p.store.BeginRun(ctx, p.presence, p.status(v, state.InRun)); err != nil {
-		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("the begin of the run is not recorded: %w", p.store.Explain(err)))
-	}
-}
 
 // keep writes the report of a run, and marks it when its log is to be sent. A report that cannot be written is said and stops nothing:
 // drift is corrected on a full disk too.

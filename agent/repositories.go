@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"maps"
 
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/state"
@@ -66,15 +65,6 @@ func (p *pull) nothingFetched(err error) error {
 	p.out.Refused = append(p.out.Refused, unusable)
 	p.local.Trouble(unusable.Repo, troubleOf(unusable))
 	return nil
-}
-
-// saveTroubles keeps what changed in why the node does not follow its repositories.
-func (p *pull) saveTroubles() error {
-	if maps.Equal(p.local.Troubles, p.knownTroubles) {
-		return nil
-	}
-	p.knownTroubles = p.local.Troubles
-	return p.save()
 }
 
 // saysTrouble puts into a status why the node does not follow its repositories.

@@ -33,7 +33,7 @@ func (p *pull) noteRollback(ctx context.Context, v *state.Version, program *comp
 		return err
 	}
 	p.local.RolledBack = &state.RolledBack{Rollout: v.Rollout(), Digest: program.Digest(), Gate: rev, Why: report.Why(), At: time.Now().UTC()}
-	return p.save()
+	return p.local.save()
 }
 
 // leftAlone reports that the version is not tried again here: its files were put back, and nothing that it depends on has changed since.

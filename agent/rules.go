@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/pullet/pullet/lock"
@@ -33,7 +32,7 @@ func (p *pull) requestUnder(rollout render.Rollout, v *state.Version, cat *rende
 	return lock.Request{
 		Presence: p.presence, Version: v, VersionRev: p.agreed, Stale: p.current == nil || v.Rollout() != p.current.Rollout(), Run: p.out.Run, Order: p.local.Order(v.Rollout()), Lasting: !p.loop,
 		Brief: p.Wait < lock.Patience, Parked: p.local.Parked == v.Rollout(),
-		Rules: rules, Inventory: members(cat.Inventory), Waiting: p.waiting(v),
+		Rules: rules, Inventory: members(cat.Inventory), Waiting: p.reporter.waiting(v, p.local.upToDate(v)), // asked now: steps write the journal later
 	}
 }
 
@@ -71,84 +70,6 @@ func rulesFor(r render.Rollout, node render.Node) lock.Rules {
 		out.Depends = append(out.Depends, state.GroupOf(g))
 	}
 	return out
-}
-
-// waiting tells everybody why the node waits. Several steps may wait at once.
-func (p *pull) waiting(v *state.Version) func(*lock.Wait) {
-	said, settled := "", p.upToDate(v) // asked now: steps write the journal later
-	var mu sync.Mutex
-	return func(w *lock.Wait) {
-		mu.Lock()
-		defer mu.Unlock()
-		if w.Error() == said {
-			return
-		}
-		said = w.Error()
-		if !settled && w.Kind != state.WaitEtcd { // else it is no matter of the rollout, or cannot be recorded
-			p.recordWait(v, w)
-		}
-		if p.Waiting != nil { // behind the record: what is shown asks etcd
-			p.Waiting(p.shown(w))
-		}
-	}
-}
-
-// recordWait tells the fleet for what the node waits, or holds that back until a run begins.
-func (p *pull) recordWait(v *state.Version, w *lock.Wait) {
-	st := p.waitStatus(v, w)
-	if p.holdsBack {
-		p.untold.Store(&st)
-		return
-	}
-	p.tellWait(st)
-}
-
-// tellWait tells the fleet for what the node waits.
-func (p *pull) tellWait(st state.Status) {
-	ctx, cancel := afterwards(p.ctx)
-	defer cancel()
-	asked := time.Now()
-	err := p.store.Explain(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...))
-	p.toldWait.Store(err == nil)
-	if err != nil && !(p.loop && p.away.begins(err, asked)) {
-		p.log.WithError(err).Warn("the reason to wait could not be recorded")
-	}
-}
-
-// tellHeldBack tells for what the node waits, where the begin of a run did not.
-func (p *pull) tellHeldBack() {
-	if st := p.untold.Swap(nil); st != nil {
-		p.tellWait(*st)
-	}
-}
-
-// waitStatus is the status of a node that waits. It began to wait when an earlier pull said so that came to the same gate.
-func (p *pull) waitStatus(v *state.Version, w *lock.Wait) state.Status {
-	p.waitMu.Lock()
-	defer p.waitMu.Unlock()
-	st := p.status(v, "")
-	saysWait(&st, w)
-	st.Holders, st.Ahead, st.Frees, st.Since = w.Holders, w.Ahead, w.Frees, st.Time
-	if before := p.before; before.Version == v.ID && before.Gate == w.Gate {
-		st.Since = before.Time
-		if !before.Since.IsZero() {
-			st.Since = before.Since
-		}
-	}
-	p.before = st
-	return st
-}
-
-// saysWait puts into a status what the node waits for.
-func saysWait(st *state.Status, w *lock.Wait) {
-	st.Kind, st.Gate, st.Reason, st.Remedy, st.Halt, st.Until = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy, w.Halt, w.Until.UTC()
-}
-
-// waitsNoMore forgets for what the node waited: it has its place.
-func (p *pull) waitsNoMore() {
-	p.waitMu.Lock()
-	defer p.waitMu.Unlock()
-	p.before = state.Status{}
 }
 
 // patiently waits for one reason no longer than patience says.

@@ -52,7 +52,7 @@ func TestLeaseTime(t *testing.T) {
 		{"once a day, and once by hand", false, 5 * time.Minute, 23 * time.Hour, 26 * time.Hour, []time.Duration{24 * time.Hour, 24 * time.Hour, time.Hour}},
 		{"once a day", false, 5 * time.Minute, 24 * time.Hour, 26 * time.Hour, []time.Duration{24 * time.Hour, 24 * time.Hour, 24 * time.Hour}},
 	} {
-		p := &pull{Agent: &Agent{}, Options: Options{loop: c.loop}}
+		p := &pull{Agent: &Agent{}, joined: &joined{}, Options: Options{loop: c.loop}, local: &local{}}
 		p.config.Agent.Interval = render.Duration(c.interval)
 		if c.gap > 0 {
 			p.local.LastPull, p.local.Gaps = time.Now().Add(-c.gap), c.before
@@ -74,7 +74,7 @@ func TestHaltedPatience(t *testing.T) {
 		{true, false, time.Minute, 20 * time.Second, time.Minute},
 		{false, true, 10 * time.Minute, 20 * time.Second, 10 * time.Minute},
 	} {
-		p := &pull{Agent: &Agent{}, Options: Options{loop: c.loop, Wait: c.wait}}
+		p := &pull{Agent: &Agent{}, joined: &joined{}, Options: Options{loop: c.loop, Wait: c.wait}}
 		p.config.Agent.Interval = render.Duration(c.interval)
 		if got := p.patience(&lock.Wait{Halt: map[bool]string{true: "web"}[c.halted]}); got != c.want {
 			t.Errorf("%+v: %s", c, got)
@@ -180,10 +180,10 @@ func TestWatchFiles(t *testing.T) {
 // TestWaits: the time of steps that wait at once counts once against what the pull may wait.
 func TestWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pull{Options: Options{Wait: time.Minute}}
+		w := &waits{allowed: time.Minute}
 		wait := func(d time.Duration) (waited time.Duration) {
 			began := time.Now()
-			_ = p.waits(t.Context(), func(ctx context.Context) error {
+			_ = w.within(t.Context(), func(ctx context.Context) error {
 				select {
 				case <-ctx.Done():
 				case <-time.After(d):

@@ -15,7 +15,7 @@ const longStep = 2 * time.Second
 
 // stepSays tells the fleet which step of a run takes long.
 type stepSays struct {
-	*pull
+	*reporter
 	during context.Context
 	v      *state.Version
 
@@ -23,14 +23,14 @@ type stepSays struct {
 	telling sync.WaitGroup
 }
 
-func (p *pull) stepSays(ctx context.Context, v *state.Version) *stepSays {
-	return &stepSays{pull: p, during: ctx, v: v, timers: map[string]*time.Timer{}}
+func (r *reporter) steps(ctx context.Context, v *state.Version) *stepSays {
+	return &stepSays{reporter: r, during: ctx, v: v, timers: map[string]*time.Timer{}}
 }
 
 // begin is told each step that begins to change the host.
 func (s *stepSays) begin(b apply.Begun) {
-	if s.Begins != nil {
-		s.Begins(b)
+	if s.reporter.begins != nil {
+		s.reporter.begins(b)
 	}
 	if s.store == nil {
 		return
@@ -49,8 +49,8 @@ func (s *stepSays) begin(b apply.Begun) {
 // ended is told each step that ended.
 func (s *stepSays) ended(r *apply.StepReport) {
 	s.forget(r.Job + "/" + r.Step)
-	if s.Watch != nil {
-		s.Watch(r)
+	if s.reporter.ends != nil {
+		s.reporter.ends(r)
 	}
 }
 

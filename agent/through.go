@@ -23,5 +23,5 @@ func (p *pull) through(ctx context.Context, v *state.Version, program *compiled,
 		return err
 	}
 	p.local.Through = v.Rollout()
-	return p.save()
+	return p.local.save()
 }

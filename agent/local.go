@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"maps"
+
+	"github.com/pullet/pullet/state"
+)
+
+// local is what the node knows of itself: its record on disk, and the journal of its runs.
+type local struct {
+	state.Local
+	dir      string
+	journal  *state.Journal
+	presence *state.Presence          // as the node registered; nil: it did not
+	known    map[string]state.Trouble // as they are on disk
+}
+
+// openLocal reads what the node knows of itself.
+func openLocal(dir string) (*local, error) {
+	l := &local{dir: dir}
+	var err error
+	if l.Local, err = state.LoadLocal(dir); err != nil {
+		return l, err
+	}
+	l.known = l.Troubles
+	l.journal, err = state.OpenJournal(dir)
+	return l, err
+}
+
+func (l *local) close() error {
+	if l.journal == nil {
+		return nil
+	}
+	return l.journal.Close()
+}
+
+// belongsTo gives the record to the node of this name. One that has none yet gets its secret.
+func (l *local) belongsTo(node string) error {
+	l.Rename(node)
+	if l.Secret != "" {
+		return nil
+	}
+	l.Secret = randomID() + randomID()
+	return l.save()
+}
+
+// save writes the record, the last claim included.
+func (l *local) save() error {
+	if l.presence != nil {
+		l.Store = l.presence.Seen(l.Store)
+	}
+	return l.Save(l.dir)
+}
+
+// saveTroubles keeps what changed in why the node does not follow its repositories.
+func (l *local) saveTroubles() error {
+	if maps.Equal(l.Troubles, l.known) {
+		return nil
+	}
+	l.known = l.Troubles
+	return l.save()
+}
+
+// upToDate reports that the node runs the version and its last run was validated.
+func (l *local) upToDate(v *state.Version) bool {
+	return v.Same(l.Running) && l.Validated && !l.halfway()
+}
+
+// halfway reports that half of another version than the one that runs here may be on the host.
+func (l *local) halfway() bool {
+	_, cutOff := l.journal.Unfinished()
+	return l.Failed != "" || l.Upgrading != "" || cutOff != "" && (l.Running == nil || cutOff != l.Running.ID)
+}
+
+// fallback is the version to work on while the node cannot take the fleet's: the one that runs here, or nil while half of a newer one may be here.
+func (l *local) fallback() *state.Version {
+	if l.halfway() {
+		return nil
+	}
+	return l.Running
+}

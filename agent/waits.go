@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pullet/pullet/lock"
+)
+
+// waits are the waits of one pull: how long they may last in all, and for what the run waits. Steps that wait side by side share them.
+type waits struct {
+	allowed time.Duration // in all
+
+	mu      sync.Mutex
+	spent   time.Duration // of allowed
+	aside   time.Duration // for places at commands, also of allowed
+	waiting int           // steps that wait now
+	since   time.Time     // since when any does
+	gate    *lock.Wait    // the last reason to wait at a gate inside the run; nil when nothing waits
+	awaited *lock.Wait    // the condition that began to wait last; nil: it waits no more
+}
+
+// aLook is the time for one look at a gate where no time is left to wait.
+const aLook = time.Second
+
+// until is when the time is up that the pull may wait in all.
+func (w *waits) until() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := w.allowed - w.spent
+	if w.waiting > 0 {
+		left -= time.Since(w.since)
+	}
+	return time.Now().Add(max(0, left))
+}
+
+// begin counts one that waits, and returns how long the pull has waited. The time of several that wait at once counts once.
+func (w *waits) begin() (spent time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting++; w.waiting == 1 {
+		w.since = time.Now()
+	}
+	return w.spent + time.Since(w.since)
+}
+
+func (w *waits) end() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting--; w.waiting == 0 {
+		w.spent, w.gate = w.spent+time.Since(w.since), nil
+	}
+}
+
+// within waits as long as the pull may wait in all, and for one look at least.
+func (w *waits) within(ctx context.Context, wait func(context.Context) error) error {
+	limited, cancel := context.WithTimeout(ctx, max(aLook, w.allowed-w.begin()))
+	defer cancel()
+	defer w.end()
+	return wait(limited)
+}
+
+// rest waits as long as the pull may wait in all, and fails at once when that time is up.
+func (w *waits) rest(ctx context.Context, wait func(context.Context)) error {
+	limited, cancel := context.WithTimeout(ctx, w.allowed-w.begin())
+	defer cancel()
+	defer w.end()
+	if limited.Err() == nil {
+		wait(limited)
+	}
+	return limited.Err()
+}
+
+// standBy waits for a place at a command, for as long in all commands together as the pull may wait. That time is not taken from the gates of
+// the rollout, which has nothing to do with a place that a dead node keeps.
+func (w *waits) standBy(ctx context.Context, wait func(context.Context) error) error {
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, max(aLook, w.allowed)-w.aside)
+	defer cancel()
+	defer func() { w.aside += time.Since(began) }()
+	return wait(limited)
+}
+
+// says notes for what the run waits at a gate.
+func (w *waits) says(why *lock.Wait) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gate = why
+}
+
+// awaits notes the condition that waits, or, with over, that this one waits no more.
+func (w *waits) awaits(condition, over *lock.Wait) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if over == nil || w.awaited == over {
+		w.awaited = condition
+	}
+}
+
+// reason is for what the run waits now; nil where only steps wait that gave no reason.
+func (w *waits) reason() *lock.Wait {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return cmp.Or(w.gate, w.awaited)
+}

@@ -18,7 +18,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 	defer cancel()
 	switch {
 	case report.Failed():
-		p.local.Failed, p.local.Failures, p.local.LastFailure = v.ID, p.local.Failures+1, time.Now().UTC()
+		p.local.Fails(v.ID, time.Now().UTC())
 		err := turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report))
 		p.local.Held = turn.Slot() // a late failure gives it back
 		return nil, errors.Join(err, p.local.save())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
 )
 
 func TestBackoff(t *testing.T) {
@@ -29,6 +30,35 @@ func TestBackoff(t *testing.T) {
 	} {
 		if got := backoff(c.interval, c.failures); got != c.want {
 			t.Errorf("%s after %d failures: %s, want %s", c.interval, c.failures, got, c.want)
+		}
+	}
+}
+
+// TestPause: a node pauses for longer only while it tries a version again that failed there. One that waits for its turn at a newer version does not.
+func TestPause(t *testing.T) {
+	a := &Agent{logger: logrus.NewEntry(logrus.New())}
+	a.config.Paths.State, a.config.Agent.Interval = t.TempDir(), render.Duration(time.Minute)
+	var l state.Local
+	for _, c := range []struct {
+		fails  string
+		worked *state.Version
+		want   time.Duration
+	}{
+		{"v1", &state.Version{ID: "v1"}, time.Minute},
+		{"v1", &state.Version{ID: "v1"}, 2 * time.Minute},
+		{"v1", nil, 4 * time.Minute}, // the pull found no version
+		{"", &state.Version{ID: "v2"}, time.Minute},
+		{"v2", &state.Version{ID: "v2"}, time.Minute},
+		{"v2", &state.Version{ID: "v2"}, 2 * time.Minute},
+	} {
+		if c.fails != "" {
+			l.Fails(c.fails, time.Now())
+		}
+		if err := l.Save(a.config.Paths.State); err != nil {
+			t.Fatal(err)
+		}
+		if got := a.pause(c.worked); got != c.want {
+			t.Errorf("%+v: %s", c, got)
 		}
 	}
 }

@@ -33,8 +33,8 @@ func (p *process) work() {
 			p.leased()
 		}
 		pause := p.interval
-		for range p.disk.Failures - 1 {
-			pause = min(2*pause, time.Hour)
+		if p.loop { // a cron job comes when it comes
+			pause = backoff(pause, p.failures())
 		}
 		pause += p.upTo(10*time.Second) - time.Since(began)
 		if p.out != nil {
@@ -51,6 +51,22 @@ func (p *process) work() {
 		cancel()
 		_ = p.sleep(p.ctx, p.upTo(20*time.Millisecond))
 	}
+}
+
+// failures are those in a row of the version that the last pull worked on.
+func (p *process) failures() int {
+	if p.out == nil {
+		return p.disk.Failures
+	}
+	return p.disk.FailuresOf(p.out.ID)
+}
+
+// backoff is how an agent's pauses grow.
+func backoff(pause time.Duration, failures int) time.Duration {
+	for range failures - 1 {
+		pause = min(2*pause, time.Hour)
+	}
+	return pause
 }
 
 // pull is one pull.
@@ -376,7 +392,10 @@ func (x *execution) settleFailed(ctx context.Context) error {
 	if err == nil && !x.fleet.told(x.store, x.name, began) {
 		x.fleet.breaks("%s failed (%s), and the fleet does not know", x.name, x.failed)
 	}
-	return errors.Join(err, x.save(func(d *disk) { d.Failed, d.Failures, d.Held = x.version.ID, d.Failures+1, x.turn.Slot() }))
+	return errors.Join(err, x.save(func(d *disk) {
+		d.Fails(x.version.ID, time.Now())
+		d.Held = x.turn.Slot()
+	}))
 }
 
 func (x *execution) settlePending(ctx context.Context) error {

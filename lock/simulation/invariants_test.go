@@ -795,16 +795,12 @@ func (f *fleet) told(s *state.Store, node string, since int64) bool {
 	return false
 }
 
-// tidy: when all is done nobody holds anything (I12), but hosts that are gone and count as alive still.
+// tidy: when all is done nobody holds anything (I12).
 func (f *fleet) tidy() {
 	present := f.present()
 	for _, key := range slices.Sorted(maps.Keys(present)) {
-		var claim state.Claim
-		parse(present[key], &claim)
-		_, alive := present[prefix+"alive/"+claim.Node]
-		gone := slices.ContainsFunc(f.hosts, func(h *host) bool { return h.name == claim.Node && h.gone })
 		for _, kind := range []string{"slot/", "total/", "semaphore/"} {
-			if strings.HasPrefix(key, prefix+kind) && !(alive && gone) {
+			if strings.HasPrefix(key, prefix+kind) {
 				f.breaks("I12: all run the version, and %s is still held: %s", key, present[key].Value)
 			}
 		}

@@ -80,7 +80,7 @@ func (f *fleet) settles(o *operator) {
 		o.help()
 		time.Sleep(time.Minute)
 		late := f.late()
-		if len(late) > 0 {
+		if len(late) > 0 || f.leaving() {
 			calm = 0
 		} else if calm++; calm > 1 { // the operator had a look behind the last of them
 			f.tidy()
@@ -106,6 +106,15 @@ func (f *fleet) late() (out []string) {
 		h.mu.Unlock()
 	}
 	return out
+}
+
+// leaving reports a host that is gone and whose lease has not ended: until then it cannot be given up.
+func (f *fleet) leaving() bool {
+	present := f.present()
+	return slices.ContainsFunc(f.hosts, func(h *host) bool {
+		_, alive := present[prefix+"alive/"+h.name]
+		return h.gone && alive
+	})
 }
 
 // hopeless reports that only a commit can let the fleet go on: somebody is frozen.

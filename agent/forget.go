@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/state"
 )
 
@@ -28,12 +28,22 @@ func Leftovers(c Config) ([]Leftover, error) {
 func leftovers(m *state.Managed) []Leftover {
 	out := []Leftover{}
 	for id, t := range m.Things {
-		if name := apply.Named(id); slices.Contains(m.Left, name) {
+		if name := title(id, t); slices.Contains(m.Left, name) {
 			out = append(out, Leftover{name, t.Job})
 		}
 	}
 	slices.SortFunc(out, func(a, b Leftover) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Thing, b.Thing)) })
 	return out
+}
+
+// title is the name that people see of a thing.
+func title(id string, t state.Thing) string {
+	for _, spec := range action.All() {
+		if spec.Name == t.Absent {
+			return spec.Title(id)
+		}
+	}
+	return id
 }
 
 // Forget keeps leftovers on the host and no longer reports them: those that which says. It returns them. Nothing of the host is touched.
@@ -55,7 +65,7 @@ func Forget(c Config, which func(Leftover) bool) (forgotten []Leftover, err erro
 		}
 	}
 	maps.DeleteFunc(m.Things, func(id string, t state.Thing) bool {
-		return slices.Contains(forgotten, Leftover{apply.Named(id), t.Job})
+		return slices.Contains(forgotten, Leftover{title(id, t), t.Job})
 	})
 	m.Left = slices.DeleteFunc(m.Left, func(name string) bool {
 		return slices.ContainsFunc(forgotten, func(l Leftover) bool { return l.Thing == name })

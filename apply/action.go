@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"hash"
 	"iter"
-	"path"
 	"strings"
 	"time"
 
@@ -190,13 +189,6 @@ type Resource struct {
 	Params map[string]any // of that action
 }
 
-// FileResource is a file, link or directory that a step makes. When it is pruned a copy stays in the state directory; a directory goes only
-// when it is empty.
-func FileResource(name string) Resource {
-	name = path.Clean(name)
-	return Resource{ID: "file " + name, Path: name, Absent: "file.absent", Params: map[string]any{"name": name, "onlyEmpty": true, "backup": true}}
-}
-
 // NamedResource is a resource that an action removes by its name.
 func NamedResource(kind, name, absent string) Resource {
 	return Resource{ID: kind + " " + name, Absent: absent, Params: map[string]any{"name": name}}
@@ -221,13 +213,57 @@ type Rebooter interface {
 	Reboots()
 }
 
-// Spec describes an action: one line of the Actions of its family.
+// Spec describes an action: one entry of the Actions of its family. What a run knows of a single action stands here, or is an interface
+// that the action implements: package apply names no action.
 type Spec struct {
 	Name    string        // "file.managed"
 	Summary string        // one sentence
 	Passive bool          // never counts as a change: waits, expressions
 	NoFiles bool          // makes neither files nor directories that a later step may need
+	Macro   bool          // macros may use it although it is no Reader: they compute its value themselves
 	New     func() Action // a new value with the parameters' defaults
+
+	// Provides are things that a step makes, and Needs those that it obviously cannot do without: with the ordering genius, who needs a
+	// thing comes after all who provide it. Nil: none.
+	Provides, Needs Things
+
+	// Removes is what people call the things that the action removes, where the kind in their ids says less: "published service".
+	Removes string
+	// RemovesFirst is set where these things use others, which are therefore removed after them.
+	RemovesFirst bool
+}
+
+// Title is the name that people see of a thing that the action removes.
+func (s Spec) Title(id string) string {
+	if _, name, ok := strings.Cut(id, " "); ok && s.Removes != "" {
+		return s.Removes + " " + name
+	}
+	return id
+}
+
+// Things are what steps provide for each other, such as "user ada", told from a step's parameters as they are written. Equal texts are
+// the same thing.
+type Things func(p render.Params) []string
+
+// of are the things of a step with these parameters.
+func (t Things) of(p render.Params) []string {
+	if t == nil {
+		return nil
+	}
+	return t(p)
+}
+
+// Named are things of a kind, by the values of parameters: a text each, or a list of texts.
+func Named(kind string, params ...string) Things {
+	return func(p render.Params) []string {
+		var out []string
+		for _, param := range params {
+			for _, name := range p.Texts(param) {
+				out = append(out, kind+" "+name)
+			}
+		}
+		return out
+	}
 }
 
 // Joiner is implemented by actions whose steps can be made in one go, such as packages in one transaction. Where the order leaves it free,

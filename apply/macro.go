@@ -58,11 +58,10 @@ func (p *Program) reader(m *render.Macro) (Reader, error) {
 func (p *Program) readers() []string {
 	var out []string
 	for name, spec := range p.specs {
-		if _, ok := spec.New().(Reader); ok {
+		if _, ok := spec.New().(Reader); ok || spec.Macro {
 			out = append(out, name)
 		}
 	}
-	out = append(out, "template.expression")
 	slices.Sort(out)
 	return out
 }

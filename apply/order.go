@@ -1,7 +1,6 @@
 package apply
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -90,7 +89,7 @@ func cycleError(loop []*boundStep) *render.Error {
 func (p *Program) imply() {
 	provided := map[string][]*boundStep{}
 	for _, s := range p.steps {
-		for _, what := range s.provides() {
+		for _, what := range s.spec.Provides.of(s.Params) {
 			provided[what] = append(provided[what], s)
 		}
 	}
@@ -98,7 +97,7 @@ func (p *Program) imply() {
 		if s.ordering() != implied {
 			continue
 		}
-		for _, need := range s.obviousNeeds() {
+		for _, need := range s.spec.Needs.of(s.Params) {
 			for _, t := range provided[need] {
 				if t != s && t.job.Validation == s.job.Validation && !t.comesAfter(s) {
 					s.after = append(s.after, edge{t, "implied: " + need})
@@ -106,65 +105,6 @@ func (p *Program) imply() {
 			}
 		}
 	}
-}
-
-func (s *boundStep) module() string { return strings.SplitN(s.Action, ".", 2)[0] }
-
-// provides is what other steps may obviously need of this one.
-func (s *boundStep) provides() []string {
-	switch {
-	case s.module() == "pkgrepo":
-		return []string{"package repository"}
-	case s.module() == "pkg":
-		return s.named("package ", "name", "pkgs")
-	case s.Action == "file.directory":
-		return []string{"directory " + path.Clean(s.Params.Text("name"))}
-	case s.Action == "user.present":
-		return s.named("user ", "name")
-	case s.Action == "group.present":
-		return s.named("group ", "name")
-	}
-	return nil
-}
-
-// obviousNeeds are the things that the step cannot do without, in the words of provides.
-func (s *boundStep) obviousNeeds() []string {
-	name := s.Params.Text("name")
-	switch s.module() {
-	case "pkg":
-		return []string{"package repository"}
-	case "service":
-		return []string{"package " + name}
-	case "file":
-		var needs []string
-		for dir := path.Dir(path.Clean(name)); path.IsAbs(dir) && dir != "/"; dir = path.Dir(dir) {
-			needs = append(needs, "directory "+dir)
-		}
-		for _, who := range []string{"owner", "group"} {
-			if value := s.Params.Text(who); value != "" {
-				needs = append(needs, strings.Replace(who, "owner", "user", 1)+" "+value)
-			}
-		}
-		return needs
-	case "user":
-		return s.named("group ", "group", "groups")
-	case "group":
-		return s.named("user ", "members")
-	case "ssh", "cron":
-		return s.named("user ", "user")
-	}
-	return nil
-}
-
-// named are things of a kind, by what stands in parameters: a text, or a list of texts.
-func (s *boundStep) named(kind string, params ...string) []string {
-	var out []string
-	for _, param := range params {
-		for _, name := range s.Params.Texts(param) {
-			out = append(out, kind+name)
-		}
-	}
-	return out
 }
 
 // comesAfter reports that a step has to come after another, directly or not.

@@ -95,11 +95,11 @@ func (x *execution) leftovers() []string {
 			out = append(out, id)
 		}
 	}
-	serves := func(id string) int { // what runs ends before what it runs on goes
-		return map[bool]int{true: 1}[strings.HasPrefix(m.Things[id].Absent, "service.")]
+	first := func(id string) int {
+		return map[bool]int{true: 1}[x.specs[m.Things[id].Absent].RemovesFirst]
 	}
 	slices.SortFunc(out, func(a, b string) int {
-		return cmp.Or(serves(b)-serves(a), m.Things[b].Order-m.Things[a].Order, strings.Compare(b, a))
+		return cmp.Or(first(b)-first(a), m.Things[b].Order-m.Things[a].Order, strings.Compare(b, a))
 	})
 	return out
 }
@@ -139,16 +139,12 @@ func (x *execution) pruneLimit() int {
 }
 
 func (x *execution) left(id, why string) {
-	x.report.Leftovers = append(x.report.Leftovers, Leftover{thing: id, ID: Named(id), Job: x.Journal.Managed().Things[id].Job, Why: why})
+	thing := x.Journal.Managed().Things[id]
+	x.report.Leftovers = append(x.report.Leftovers, Leftover{thing: id, ID: x.title(id, thing), Job: thing.Job, Why: why})
 }
 
-// Named is a thing's id for people: a service in the fleet's record is not one that runs.
-func Named(id string) string {
-	if strings.HasPrefix(id, "service ") {
-		return "published " + id
-	}
-	return id
-}
+// title is the name that people see of a thing.
+func (x *execution) title(id string, t state.Thing) string { return x.specs[t.Absent].Title(id) }
 
 // leftIDs are the leftovers of the report.
 func (x *execution) leftIDs() []string {
@@ -169,7 +165,7 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 	if err != nil {
 		return nil
 	}
-	step := &render.Step{Job: t.Job, Name: pruning + Named(id), Action: t.Absent, Params: params, Sensitive: t.Sensitive}
+	step := &render.Step{Job: t.Job, Name: pruning + x.title(id, t), Action: t.Absent, Params: params, Sensitive: t.Sensitive}
 	s := &boundStep{Step: step, job: &render.Job{Name: t.Job}, id: step.ID(), spec: spec, needs: map[string][]*boundStep{}}
 	if len(s.bind(x.catalog, x.specs)) > 0 { // of a version of pullet that wrote other parameters
 		return nil

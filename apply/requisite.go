@@ -114,13 +114,18 @@ var instance = regexp.MustCompile(`\[\d+\]$`)
 func (b *binder) index() map[string][]*boundStep {
 	out := map[string][]*boundStep{}
 	for _, s := range b.program.steps {
-		names := append([]string{s.Name, s.id, s.base, s.Job + "/" + s.base}, s.named("", "name", "pkgs")...)
+		names := append([]string{s.Name, s.id, s.base, s.Job + "/" + s.base}, s.managed()...)
 		slices.Sort(names)
 		for _, name := range slices.Compact(names) {
 			out[name] = append(out[name], s)
 		}
 	}
 	return out
+}
+
+// managed are the names by which a requisite can mean what the step manages.
+func (s *boundStep) managed() []string {
+	return slices.Concat(s.Params.Texts("name"), s.Params.Texts("pkgs"))
 }
 
 // matches are the steps that a requisite means: among those of its name, or, with a pattern, among all. For bare names those of its own
@@ -161,7 +166,7 @@ func refersTo(r render.Requisite, s *boundStep) bool {
 	case "", "step":
 		return byName
 	case s.Action, strings.SplitN(s.Action, ".", 2)[0]:
-		return byName || slices.ContainsFunc(s.named("", "name", "pkgs"), same)
+		return byName || slices.ContainsFunc(s.managed(), same)
 	}
 	return false
 }

@@ -113,11 +113,14 @@ func bindParts(log *notes, text string) (*apply.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	specs := []apply.Spec{}
-	for _, name := range []string{"t.t", "u.u", "pkg.installed", "pkgrepo.managed", "service.ensure", "file.managed", "file.directory", "user.present"} {
-		specs = append(specs, apply.Spec{Name: name, New: func() apply.Action { return &part{log: log, Does: "change"} }})
-	}
-	return apply.Bind(cat, specs)
+	act := func() apply.Action { return &part{log: log, Does: "change"} }
+	raw := func(render.Params) []string { return []string{"raw"} }
+	made := apply.Named("made", "name", "note")
+	return apply.Bind(cat, []apply.Spec{
+		{Name: "t.t", New: act}, {Name: "u.u", New: act},
+		{Name: "t.raw", Provides: raw, New: act}, {Name: "t.made", Provides: made, Needs: raw, New: act},
+		{Name: "t.used", Needs: made, New: act},
+	})
 }
 
 // TestSaltTable is Salt's table, one row a case: what the target does, the requisite, and what becomes of the step s that has it. "s" ran,
@@ -225,23 +228,25 @@ func TestOrderings(t *testing.T) {
 	text := func(mode string) string {
 		return "runOptions: {ordering: " + mode + `}
 steps:
-- {name: f, action: file.managed, parameters: {name: /d/e/f}}
-- {name: svc, action: service.ensure, parameters: {name: web, note: -svc}}
-- {name: p, action: pkg.installed, parameters: {name: web, note: -pkg}}
-- {name: r, action: pkgrepo.managed, parameters: {name: repo}}
-- {name: d, action: file.directory, parameters: {name: /d}}
-- {name: last, action: t.t, parameters: {name: last}, require: [f, svc]}
+- {name: u, action: t.used, parameters: {name: web, note: -used}}
+- {name: v, action: t.used, parameters: {name: db, note: -used}}
+- {name: m, action: t.made, parameters: {name: web, note: -made}}
+- {name: n, action: t.made, parameters: {name: x, note: db}}
+- {name: r, action: t.raw, parameters: {name: raw}}
+- {name: last, action: t.t, parameters: {name: last}, require: [u, v]}
 `
 	}
-	for mode, want := range map[string]string{"ansible": "/d/e/f web-svc web-pkg repo /d last", "genius": ""} {
+	for mode, want := range map[string]string{"ansible": "web-used db-used web-made xdb raw last", "genius": ""} {
 		t.Run(mode, func(t *testing.T) {
 			log := &notes{}
 			outcomes, did := parts(t, log, text(mode))
 			if mode == "ansible" && (did != want || log.most != 1) {
 				t.Errorf("did %q, %d at once", did, log.most)
 			}
-			if mode == "genius" && (strings.Index(did, "/d ") > strings.Index(did, "/d/e/f") || !strings.HasSuffix(did, "last") || strings.Index(did, "repo") > strings.Index(did, "web-pkg") || strings.Index(did, "web-pkg") > strings.Index(did, "web-svc")) {
-				t.Errorf("did %q", did)
+			for _, pair := range [][2]string{{"raw", "web-made"}, {"raw", "xdb"}, {"web-made", "web-used"}, {"xdb", "db-used"}, {"db-used", "last"}} {
+				if mode == "genius" && strings.Index(did, pair[0]) > strings.Index(did, pair[1]) {
+					t.Errorf("did %q: %s comes before %s", did, pair[0], pair[1])
+				}
 			}
 			if len(outcomes) != 6 {
 				t.Errorf("outcomes %v", outcomes)

@@ -250,8 +250,8 @@ func TestNoTools(t *testing.T) {
 	}
 }
 
-// TestAccountsInTheirOrder: in genius order a group comes before its users, and a user before its keys and its jobs.
-func TestAccountsInTheirOrder(t *testing.T) {
+// TestImpliedOrder: in genius order a step comes after what it obviously needs: its groups, its user, its directory, its package.
+func TestImpliedOrder(t *testing.T) {
 	p, err := newScene(t).bindText(`runOptions: {ordering: genius}
 steps:
 - {name: cron, action: cron.present, parameters: {name: a, schedule: '@daily', user: bob, command: x}}
@@ -260,12 +260,23 @@ steps:
 - {name: bob, action: user.present, parameters: {name: bob, group: main, groups: [wheel]}}
 - {name: wheel, action: group.present, parameters: {name: wheel}}
 - {name: main, action: group.present, parameters: {name: main}}
+- {name: unit, action: service.ensure, parameters: {name: web, enabled: true}}
+- {name: offer, action: service.publish, parameters: {name: db}}
+- {name: file, action: file.managed, parameters: {name: /d/e/f, content: x, owner: bob, group: wheel}}
+- {name: web, action: pkg.installed, parameters: {name: web}}
+- {name: more, action: pkg.latest, parameters: {pkgs: [db]}}
+- {name: all, action: pkg.uptodate}
+- {name: repo, action: pkgrepo.managed, parameters: {name: x, url: 'https://example.org', trusted: true, suites: ./}}
+- {name: dir, action: file.directory, parameters: {name: /d/}}
 `)
 	if err != nil {
 		t.Fatal(err)
 	}
 	order, _ := p.Graph()
-	for _, pair := range [][2]string{{"bob", "cron"}, {"bob", "key"}, {"bob", "ops"}, {"wheel", "bob"}, {"main", "bob"}} {
+	for _, pair := range [][2]string{
+		{"bob", "cron"}, {"bob", "key"}, {"bob", "ops"}, {"wheel", "bob"}, {"main", "bob"}, {"web", "unit"}, {"more", "offer"},
+		{"bob", "file"}, {"wheel", "file"}, {"dir", "file"}, {"repo", "web"}, {"repo", "more"}, {"repo", "all"},
+	} {
 		if slices.Index(order, "a/"+pair[0]) > slices.Index(order, "a/"+pair[1]) {
 			t.Errorf("%s comes before %s: %v", pair[1], pair[0], order)
 		}

@@ -67,7 +67,7 @@ func (a *Directory) Bind(b apply.Binding) error {
 
 // Manages is the directory.
 func (a *Directory) Manages() []apply.Resource {
-	return []apply.Resource{apply.FileResource(a.Name)}
+	return []apply.Resource{place.Resource(a.Name)}
 }
 
 // Check compares type, owner and mode, and with recurse and clean what is below.

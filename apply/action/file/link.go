@@ -40,7 +40,7 @@ func (a *Symlink) Bind(apply.Binding) error {
 }
 
 // Manages is the link.
-func (a *Symlink) Manages() []apply.Resource { return []apply.Resource{apply.FileResource(a.Name)} }
+func (a *Symlink) Manages() []apply.Resource { return []apply.Resource{place.Resource(a.Name)} }
 
 // Check compares what the link says, and its owner.
 func (a *Symlink) Check(_ context.Context, h *apply.Host) (apply.Change, error) {

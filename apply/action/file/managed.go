@@ -89,14 +89,14 @@ func (a *Managed) Bind(b apply.Binding) error {
 // Manages is the file, or with recurse all that is below it.
 func (a *Managed) Manages() []apply.Resource {
 	if a.tree == nil {
-		return []apply.Resource{apply.FileResource(a.Name)}
+		return []apply.Resource{place.Resource(a.Name)}
 	}
 	var out []apply.Resource
 	for _, dir := range append([]string{"."}, a.tree.dirs...) {
-		out = append(out, apply.FileResource(path.Join(a.Name, dir)))
+		out = append(out, place.Resource(path.Join(a.Name, dir)))
 	}
 	for _, f := range a.tree.files {
-		out = append(out, apply.FileResource(path.Join(a.Name, f.path)))
+		out = append(out, place.Resource(path.Join(a.Name, f.path)))
 	}
 	return out
 }

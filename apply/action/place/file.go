@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
@@ -40,6 +41,16 @@ func (d Content) diff(name string, have []byte) string {
 		return fmt.Sprintf("%s -> %s %s\n", describe(have), d.Remote, d.Remote.Digest)
 	}
 	return Diff(name, have, d.Data)
+}
+
+// Resource is a file, link or directory that a step makes. When it is pruned a copy stays in the state directory; a directory goes only
+// when it is empty.
+func Resource(name string) apply.Resource {
+	name = path.Clean(name)
+	return apply.Resource{
+		ID: "file " + name, Path: name,
+		Absent: "file.absent", Params: map[string]any{"name": name, "onlyEmpty": true, "backup": true},
+	}
 }
 
 // File is a regular file that shall be there.

@@ -162,7 +162,7 @@ func (a *CronPresent) file() (*file.Managed, error) {
 
 // Manages is the file of the job.
 func (a *CronPresent) Manages() []apply.Resource {
-	return []apply.Resource{apply.FileResource(cronDir + "/" + a.Name)}
+	return []apply.Resource{place.Resource(cronDir + "/" + a.Name)}
 }
 
 // Check compares the file.

@@ -70,9 +70,9 @@ func (a *KmodPresent) Manages() []apply.Resource {
 	if !a.Persist {
 		return nil
 	}
-	out := []apply.Resource{apply.FileResource(kmod(a.Name).loadFile())}
+	out := []apply.Resource{place.Resource(kmod(a.Name).loadFile())}
 	if len(a.Options) > 0 {
-		out = append(out, apply.FileResource(kmod(a.Name).optionsFile()))
+		out = append(out, place.Resource(kmod(a.Name).optionsFile()))
 	}
 	return out
 }

@@ -79,7 +79,7 @@ func ownSysctlFile(key string) string {
 // Manages is the file for the boot; the value that the kernel has now stays.
 func (a *SysctlPresent) Manages() []apply.Resource {
 	if own := ownSysctlFile(sysctlKey(a.Name)); a.File == "" || a.File == own {
-		return []apply.Resource{apply.FileResource(own)}
+		return []apply.Resource{place.Resource(own)}
 	}
 	return []apply.Resource{{ID: "sysctl " + a.Name, Path: path.Clean(a.File), Part: true}}
 }

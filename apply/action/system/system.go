@@ -6,7 +6,10 @@ import "github.com/pullet/pullet/apply"
 // Actions lists the actions of this package in the order of the documentation.
 func Actions() []apply.Spec {
 	return []apply.Spec{
-		{Name: "cron.present", Summary: "a command that cron runs at its times", New: func() apply.Action { return &CronPresent{User: "root", Mode: "0644"} }},
+		{
+			Name: "cron.present", Summary: "a command that cron runs at its times",
+			Needs: apply.Named("user", "user"), New: func() apply.Action { return &CronPresent{User: "root", Mode: "0644"} },
+		},
 		{Name: "cron.absent", Summary: "no file of this name in /etc/cron.d", New: func() apply.Action { return &CronAbsent{} }},
 		{Name: "system.hostname", Summary: "the host's name, now and at boot", New: func() apply.Action { return &Hostname{} }},
 		{Name: "system.timezone", Summary: "the host's time zone", New: func() apply.Action { return &Timezone{} }},

@@ -109,7 +109,7 @@ func (h *host) statuses() map[string]state.StatusLine {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	return o.Statuses["web1"]
+	return o.Statuses[h.Node.Name]
 }
 
 // reports are the reports on the host's disk, the oldest first.

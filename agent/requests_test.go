@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
@@ -33,8 +35,9 @@ type meter struct {
 	store *state.Store // the etcd itself
 	etcd  *grpc.ClientConn
 
-	mu    sync.Mutex
-	kinds map[string]int
+	mu     sync.Mutex
+	kinds  map[string]int
+	refuse func(kind string) bool // a request that etcd never sees; nil: none
 }
 
 // newMeter runs an embedded etcd behind a meter. It returns the URL of the meter.
@@ -78,15 +81,21 @@ func (raw) Unmarshal(data []byte, v any) error { *v.(*[]byte) = slices.Clone(dat
 func (m *meter) pass(_ any, client grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(client)
 	head, _ := metadata.FromIncomingContext(client.Context())
-	ctx, cancel := context.WithCancel(metadata.NewOutgoingContext(client.Context(), head))
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(metadata.NewOutgoingContext(client.Context(), head))
+	defer cancel(nil)
 	etcd, err := m.etcd.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, method)
 	if err != nil {
 		return err
 	}
 	go func() {
-		for message := new([]byte); client.RecvMsg(message) == nil && etcd.SendMsg(message) == nil; {
-			m.count(method, *message)
+		for message := new([]byte); client.RecvMsg(message) == nil; {
+			if !m.admits(kindOf(method, *message)) {
+				cancel(rpctypes.ErrGRPCPermissionDenied)
+				return
+			}
+			if etcd.SendMsg(message) != nil {
+				break
+			}
 		}
 		_ = etcd.CloseSend() // a client that went away took its context with it
 	}()
@@ -95,7 +104,7 @@ func (m *meter) pass(_ any, client grpc.ServerStream) error {
 		if err := etcd.RecvMsg(message); err == io.EOF {
 			return nil
 		} else if err != nil {
-			return err
+			return cmp.Or(context.Cause(ctx), err)
 		}
 		if err := client.SendMsg(message); err != nil {
 			return err
@@ -103,15 +112,26 @@ func (m *meter) pass(_ any, client grpc.ServerStream) error {
 	}
 }
 
-// count counts a message by its method, and by the first words of the keys that it writes, or reads where it writes none.
-func (m *meter) count(method string, message []byte) {
+// admits counts a message, and reports that it is passed on.
+func (m *meter) admits(kind string) bool {
+	if kind == "" {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.kinds[kind]++
+	return m.refuse == nil || !m.refuse(kind)
+}
+
+// kindOf names a message by its method, and by the first words of the keys that it writes, or reads where it writes none; "" is not counted.
+func kindOf(method string, message []byte) string {
 	kind := method[strings.LastIndexByte(method, '/')+1:]
 	var keys []string
 	switch kind {
 	case "Watch":
 		var r pb.WatchRequest
 		if proto.Unmarshal(message, &r) != nil || r.GetCreateRequest() == nil {
-			return
+			return ""
 		}
 		keys = append(keys, string(r.GetCreateRequest().Key))
 	case "Range":
@@ -143,9 +163,7 @@ func (m *meter) count(method string, message []byte) {
 		}
 	}
 	slices.Sort(keys)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.kinds[strings.TrimSpace(kind+" "+strings.Join(slices.Compact(keys), ","))]++
+	return strings.TrimSpace(kind + " " + strings.Join(slices.Compact(keys), ","))
 }
 
 // describe are the keys that a transaction writes, or those that it reads.

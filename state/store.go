@@ -171,7 +171,8 @@ func (s *Store) explainEach(errs []error) error {
 	return errors.Join(out...)
 }
 
-// Unanswered reports an error of a store that did not answer, could not now, or is not to be trusted: what was asked is not refused.
+// Unanswered reports an error of a store that did not answer, could not now, does not let this host in, or is not to be trusted: it says nothing about
+// what was asked.
 func Unanswered(err error) bool {
 	if _, back := errors.AsType[*WentBackError](err); back {
 		return true
@@ -181,7 +182,7 @@ func Unanswered(err error) bool {
 	if errors.As(err, &known) {
 		code = known.Code()
 	}
-	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.ResourceExhausted
+	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.ResourceExhausted || denied(err)
 }
 
 // Broken is why an embedded member that this process ran cannot go on: only another process can start it again. It is nil otherwise.

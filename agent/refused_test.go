@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pullet/pullet/state"
+)
+
+// rich is a commit whose pull asks etcd for all that a single host may need of it.
+var rich = map[string]string{
+	"repo/pullet.yaml":        "rollout: {rollingRules: {global: 2}, canary: {target: 'role=web', soak: 0s}}\n",
+	"repo/base/services.yaml": "services: {'*': [{name: db, port: 5432, address: 192.0.2.1}]}\n",
+	"repo/jobs/site.yaml": `onFailure: restore
+steps:
+- {name: token, action: cmd.run, parameters: {cmd: echo token}, runOptions: {target: {limit: 1}}}
+- {name: join, action: cmd.run, parameters: {cmd: 'echo {{ (step "token").StdOut | trim }} >> etc/joined'}, runOptions: {serialize: {count: 1}}}
+- {name: meet, action: cmd.run, parameters: {cmd: echo met >> etc/met}, runOptions: {sync: true}, conditions: {when: {condition: "len(services('db')) > 0"}}}
+- {name: motd, action: file.managed, parameters: {name: /etc/motd, content: '{{ range services "db" }}{{ .node }}{{ end }}'}}
+`,
+}
+
+// TestNoRefusalIsSilent: whichever request of a pull etcd refuses, the pull says so or asks again, and the next one finishes the work: nothing counts as
+// a failure of the commit. The short run tries some of them.
+func TestNoRefusalIsSilent(t *testing.T) {
+	t.Parallel()
+	every := 1
+	if testing.Short() {
+		every = 4
+	}
+	h := newHost(t, job("one", "true"))
+	m, endpoint := newMeter(t)
+	for name, text := range rich {
+		h.write(name, text)
+	}
+	h.git("add", "-A")
+	h.git("commit", "-qm", "rich")
+	for n := 1; n < 100; n += every {
+		web := h.member(fmt.Sprint("f", n), "web1", "web", endpoint)
+		what := m.refuses(n)
+		out, err := web.with(Options{})
+		if *what == "" {
+			if n < 40 {
+				t.Errorf("the pull made fewer than %d requests", n)
+			}
+			break
+		}
+		said := saidBy(out, err) + web.log.String()
+		if told := strings.Contains(said, "permission denied") || strings.Contains(said, "refuses this host"); !told && !web.isThrough(m) {
+			t.Errorf("request %d, %s, was refused, and nothing says so: exit %d %v\n%s", n, *what, out.ExitCode(), err, said)
+		}
+		if web.isThrough(m) {
+			continue
+		}
+		if out, err := web.with(Options{}); err != nil || out.ExitCode() != ExitOK || !web.isThrough(m) {
+			t.Errorf("request %d, %s, was refused, and the next pull exits %d: %s", n, *what, out.ExitCode(), saidBy(out, err))
+		}
+	}
+}
+
+// isThrough reports a host on which the rich commit was applied, and validated, and whose fleet knows that.
+func (h *host) isThrough(m *meter) bool {
+	h.t.Helper()
+	o, err := state.Over(m.store.Client, h.Fleet, nil).Overview(h.t.Context(), true)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	st := o.Statuses[h.Node.Name]
+	for _, category := range state.Categories() {
+		if st[category].State != state.Success {
+			return false
+		}
+	}
+	files := h.file("etc/motd") == "web1" && h.file("etc/joined") == "token\n" && h.file("etc/met") == "met\n"
+	return files && o.Current.ID == o.Running[h.Node.Name] && !o.Services["db"][h.Node.Name].Ready.IsZero() && len(o.Slots) == 0
+}
+
+// refuses has the n-th request from now on refused, once. What it was is known then.
+func (m *meter) refuses(n int) *string {
+	asked, what := 0, new(string)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.refuse = func(kind string) bool {
+		if slices.Contains([]string{"Watch", "LeaseKeepAlive", "Status"}, strings.Split(kind, " ")[0]) {
+			return false
+		}
+		if asked++; asked == n {
+			*what = kind
+		}
+		return asked == n
+	}
+	return what
+}

@@ -22,16 +22,14 @@ func (v View) busy() *Wait {
 		guests[-1-i] = g.Claim
 		parts = append(parts, w.heldAs(v, g)+" and counts here, too")
 	}
-	w.clears(v.Claims, guests)
 	if v.lost() > 0 {
 		for _, node := range v.Away {
-			parts = append(parts, node+" does not answer")
-			w.Remedy = state.Act(startAgain(node))
+			parts, w.Holders = append(parts, node+" does not answer"), append(w.Holders, state.Holder{Node: node, Seen: true, Away: true})
 		}
-		if v.More > 0 {
-			parts = append(parts, fmt.Sprintf("nodes that do not answer: %d", v.More))
-			w.Remedy = state.Act("see pullet nodes --missing: start them again, or give them up with pullet decommission")
-		}
+	}
+	if w.clears(v.Claims, guests); v.lost() > 0 && v.More > 0 {
+		parts = append(parts, fmt.Sprintf("nodes that do not answer: %d", v.More))
+		w.Remedy = state.Act("see pullet nodes --missing: start them again, or give them up with pullet decommission")
 	}
 	w.Reason = strings.Join(parts, ", ")
 	return w

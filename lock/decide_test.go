@@ -170,7 +170,7 @@ var ruleCases = []decideCase{
 	{"out of the window", View{Limit: 5, Closed: "Mon 22:00 UTC"}, "maintenance window of role web: it is closed; it opens Mon 22:00 UTC"},
 	{"a dependency is through", View{Limit: 1, Depends: []Dependency{{Group: "db", Closed: true}}}, "place 0 of"},
 	{"a dependency is watched", View{Limit: 1, Depends: []Dependency{{Group: "db", Closed: true, Soaking: true}}}, "role db|watched until"},
-	{"a dependency is not through", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "d", Alive: true}, {Node: "e", Since: time.Unix(0, 0)}, {Node: "f"}}}}},
+	{"a dependency is not through", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "d", Alive: true}, {Node: "e", Seen: true}, {Node: "f"}}}}},
 		"role db|d (alive)|e (not answering)|f (never seen)|start e again"},
 	{"only one never seen is missing", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "f"}}}}}, "start f, remove it from nodes/"},
 	{"many are missing", View{Limit: 1, Depends: []Dependency{{Group: "db", Missing: []state.Holder{{Node: "d"}}, More: 3}}}, "d (never seen), 3 more"},

@@ -95,7 +95,7 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 	took := s.took(kvs(5))
 	for _, node := range chosen {
 		if found[node].Node == "" && len(missing) < askedAtOnce {
-			missing = append(missing, state.Holder{Node: node, Step: step.ID, Since: time.Unix(0, 0), Election: e.ID, Took: took[node]})
+			missing = append(missing, state.Holder{Node: node, Step: step.ID, Seen: true, Election: e.ID, Took: took[node]})
 		}
 	}
 	if err := trouble(ctx, s.store, s.req, missing); err != nil {

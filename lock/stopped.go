@@ -58,5 +58,5 @@ func Stopped(o *state.Overview, node, depends string) *Wait {
 	return nil
 }
 
-// Cure is what an operator can do about a node that holds something.
-func Cure(h state.Holder) state.Remedy { return remedyFor([]state.Holder{h}) }
+// Cure is what an operator can do about nodes for which others wait: about the first that does not go on.
+func Cure(holders ...state.Holder) state.Remedy { return remedyFor(holders) }

@@ -219,11 +219,7 @@ func missing(roster []string, done, gone, known, alive map[string]bool, onLost s
 		if done[node] || gone[node] || lost && givesUp(onLost) {
 			continue
 		}
-		h := state.Holder{Node: node, Alive: alive[node]}
-		if known[node] {
-			h.Since = time.Unix(0, 0) // it was seen
-		}
-		if out = append(out, h); len(out) > shownMissing {
+		if out = append(out, state.Holder{Node: node, Alive: alive[node], Seen: known[node]}); len(out) > shownMissing {
 			out, more = out[:shownMissing], more+1
 		}
 	}

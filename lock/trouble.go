@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pullet/pullet/state"
 )
@@ -23,17 +22,18 @@ func trouble(ctx context.Context, s *state.Store, q *Request, holders []state.Ho
 		return err
 	}
 	for i := range holders {
-		h, p := &holders[i], plight.Nodes[holders[i].Node]
-		h.Alive, h.Gone, h.Off = p.Alive, p.Gone, state.OffScope(plight.Switches, h.Node, p.Role, q.Version.ID)
-		if _, paused := plight.Switches[state.PauseScope]; paused && h.Off == "" {
-			h.Off = state.PauseScope
-		}
-		h.Failed, h.Parked = p.Failed == q.Version.ID, p.Parked == q.Version.ID
-		if p.Known && h.Since.IsZero() {
-			h.Since = time.Unix(0, 0) // it was seen
-		}
+		judge(&holders[i], plight.Nodes[holders[i].Node], plight.Switches, q.Version.ID)
 	}
 	return nil
+}
+
+// judge says of a node that others wait for at a version how it is.
+func judge(h *state.Holder, p state.NodePlight, switches map[string]state.Switch, version string) {
+	h.Alive, h.Gone, h.Off = p.Alive, p.Gone, state.OffScope(switches, h.Node, p.Role, version)
+	if _, paused := switches[state.PauseScope]; paused && h.Off == "" {
+		h.Off = state.PauseScope
+	}
+	h.Failed, h.Parked, h.Seen = p.Failed == version, p.Parked == version, h.Seen || p.Known
 }
 
 // plight is how a node is for which others wait.
@@ -49,7 +49,7 @@ func plight(h state.Holder) state.WaitKind {
 		return state.HolderAlive
 	case len(h.Took) > 0:
 		return state.HolderKeeps
-	case !h.Since.IsZero():
+	case h.Seen || !h.Since.IsZero():
 		return state.HolderLost
 	}
 	return state.HolderUnseen

@@ -70,6 +70,8 @@ type Holder struct {
 	Step   string    `json:"step,omitempty"` // the last one that it started
 	Since  time.Time `json:"since,omitzero"`
 	Alive  bool      `json:"alive"`
+	Seen   bool      `json:"seen,omitempty"`   // it pulled once, also where Since is not known
+	Away   bool      `json:"away,omitempty"`   // it holds no place, and counts because it does not answer
 	Off    string    `json:"off,omitempty"`    // the switch that keeps it where it is: "host web1", "role web", "global"
 	Failed bool      `json:"failed,omitempty"` // at the version that others wait for
 	Parked bool      `json:"parked,omitempty"` // it waits in mid-run of that version

@@ -34,27 +34,39 @@ func (s *Store) Idle(ctx context.Context, st Status) (*Blocked, error) {
 	return idleOf(st, time.Now(), times), nil
 }
 
-// Idles asks for the lease times of the nodes that hold slots, or come first in a queue: of so many as Follow follows at once.
+// Idles asks for the lease times of the nodes that live and for which others may wait: of so many as Follow follows at once, those first that hold slots.
 func (s *Store) Idles(ctx context.Context, o *Overview) error {
-	alive := map[string]bool{}
-	for _, claims := range o.Slots {
-		for _, c := range claims {
-			alive[c.Node] = o.Alive[c.Node]
-		}
-	}
-	for _, categories := range o.Statuses {
-		ahead := categories[Rollout].Ahead
-		alive[ahead] = o.Alive[ahead]
-	}
-	maps.DeleteFunc(alive, func(_ string, lives bool) bool { return !lives })
-	nodes := slices.Sorted(maps.Keys(alive))
-	for _, node := range nodes[:min(len(nodes), maxFollows)] {
+	for _, node := range o.awaited() {
 		var err error
 		if o.Times[node], err = s.leaseTimes(ctx, o.Leases[node]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// awaited are the nodes that live and hold slots, and then those for which others say that they wait.
+func (o *Overview) awaited() (out []string) {
+	var holding, named []string
+	for _, claims := range o.Slots {
+		for _, c := range claims {
+			holding = append(holding, c.Node)
+		}
+	}
+	seen := map[string]bool{}
+	for _, node := range slices.Sorted(maps.Keys(o.Statuses)) {
+		if st := o.Statuses[node][Rollout]; st.State == Pending && st.Kind.Idles() {
+			named = append(named, st.waitsFor(seen)...)
+		}
+	}
+	slices.Sort(holding)
+	slices.Sort(named)
+	for _, node := range slices.Concat(holding, named) {
+		if o.Alive[node] && !slices.Contains(out, node) && len(out) < maxFollows {
+			out = append(out, node)
+		}
+	}
+	return out
 }
 
 func (s *Store) leaseTimes(ctx context.Context, lease int64) (LeaseTimes, error) {

@@ -98,3 +98,16 @@ func (s *Store) PresenceOf(nodes []string, answers []*pb.ResponseOp) (known, ali
 	}
 	return known, alive
 }
+
+// PlightOf is what may keep a node of the overview from going on.
+func (o *Overview) PlightOf(node string) NodePlight {
+	n, known := o.Nodes[node]
+	p := NodePlight{Known: known, Alive: o.Alive[node], Gone: o.Gone[node], Role: n.Role}
+	switch st := o.Statuses[node][Rollout]; {
+	case st.State == Failed:
+		p.Failed = st.Version
+	case st.State == Pending && st.Parked:
+		p.Parked = st.Version
+	}
+	return p
+}

@@ -22,21 +22,27 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 		n.waitsNow(w)
 		return
 	}
-	n.chosen(o)
-	switch {
-	case n.lifted(o):
+	if n.lifted(o) {
 		n.goesOn(o)
 		return
-	case !n.Itself():
-		return
 	}
-	for _, h := range n.Holders {
-		if _, known := o.Nodes[h.Node]; known && !o.Alive[h.Node] {
-			n.Why, n.Remedy = n.Why+"; "+h.Node+" does not answer by now", state.Act(startAgain(h.Node))
-			return
-		}
+	n.othersNow(o)
+}
+
+// othersNow takes how the nodes are now for which the node waits: other nodes and operators did something since it looked.
+func (n *nodeStatus) othersNow(o *state.Overview) {
+	now, left, news := lock.Now(o, n.Kind, n.Holders)
+	switch {
+	case len(news) == 0:
+	case len(left) == 0:
+		n.Remedy = state.Itself("it looks again at its next pull")
+	case n.Remedy == lock.Cure(n.Holders...): // else it is about something beside them
+		n.Remedy = lock.Cure(left...)
 	}
-	n.follow(o)
+	if n.Holders = now; len(news) > 0 {
+		n.Why += "; since its last pull: " + shownNames(news, 5)
+	}
+	n.chosen(o)
 }
 
 // atGate reports a wait that ends where an operator stops the node now: it has not begun, or its pull asks again.
@@ -102,13 +108,11 @@ func (n *nodeStatus) chosen(o *state.Overview) {
 	if n.Kind != state.WaitResult {
 		return
 	}
-	n.Holders = slices.Clone(n.Holders)
 	for i := range n.Holders {
 		h := &n.Holders[i]
 		if len(h.Took) == 0 {
 			continue
 		}
-		h.Alive, h.Gone = o.Alive[h.Node], o.Gone[h.Node]
 		h.Took = slices.DeleteFunc(slices.Clone(h.Took), func(step string) bool {
 			t, said := o.Settled[step]
 			return said && t.Revision > n.said && (!t.Done || slices.Contains(t.Waiting, h.Node))

@@ -75,6 +75,9 @@ func (a *app) readRollout(ctx context.Context, node *agent.Agent, store *state.S
 	if o.Current == nil {
 		return nil, o.NoVersion()
 	}
+	if err := store.Idles(ctx, o); err != nil {
+		return nil, err
+	}
 	v := &rolloutView{Version: o.Current, State: "running", Groups: []rolloutGroup{}, Upgraded: []nodeStatus{}, States: map[string][]nodeStatus{}, status: viewOf(o)}
 	for _, n := range v.status.Nodes {
 		if n.Version == o.Current.ID {

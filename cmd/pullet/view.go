@@ -77,12 +77,14 @@ const (
 func viewOf(o *state.Overview) *fleetStatus {
 	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: stopsOf(o).Halts, names: releases(o), held: slotsByNode(o), none: o.NoVersion(), Switches: o.Switches}
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
-		n := v.node(o, o.Nodes[name])
-		v.Nodes = append(v.Nodes, n)
-		v.Counts[n.State]++
+		v.Nodes = append(v.Nodes, v.node(o, o.Nodes[name]))
 		if inFuture(o.Nodes[name].LastSeen) {
 			v.Ahead = append(v.Ahead, name)
 		}
+	}
+	v.follow(o)
+	for _, n := range v.Nodes {
+		v.Counts[n.State]++
 	}
 	v.Skipped, v.Settled = skippedOf(o), toRunAgain(o)
 	v.gone = o.Gone
@@ -196,30 +198,6 @@ func (n *nodeStatus) doubts(d state.Switch) {
 	w := lock.Doubted(d)
 	n.State, n.Kind, n.Gate, n.Halt, n.Holders, n.Parked, n.Remedy = waiting, w.Kind, w.Gate, "", nil, false, w.Remedy
 	n.Why, n.Since, n.lasts = w.Gate+": "+w.Reason, d.At, true
-}
-
-// follow says for what a waiting node really waits, where that is behind the nodes that it names.
-func (n *nodeStatus) follow(o *state.Overview) {
-	if o.Current == nil {
-		return
-	}
-	own := o.Statuses[n.Node][state.Rollout].Status
-	// Reading the overview cannot fail.
-	b, _ := state.Follow(own, o.Current.ID, func(nodes []string) (map[string]state.Status, error) {
-		out := map[string]state.Status{}
-		for _, node := range nodes {
-			if st := o.Statuses[node][state.Rollout]; st.State == state.Pending {
-				out[node] = st.Status
-			}
-		}
-		return out, nil
-	})
-	if b == nil {
-		b = o.IdleOf(own)
-	}
-	if b != nil {
-		n.Why, n.Remedy = b.After(n.Why), b.Remedy
-	}
 }
 
 // slotsByNode are the claims of slots, of whatever version, by their nodes.

@@ -1,0 +1,138 @@
+package main
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/state"
+)
+
+// TestStaleWait: what a waiting node said when it looked last is not repeated where its holder is lost or its role halted since.
+func TestStaleWait(t *testing.T) {
+	ada, bob := state.Switch{AllChanges: true, By: "ada"}, state.Switch{AllChanges: true, By: "bob"}
+	for name, c := range map[string]struct {
+		change func(o *state.Overview)
+		want   string
+	}{
+		"nothing": {func(*state.Overview) {}, "web1 holds it (alive)|no action needed"},
+		"lost": {func(o *state.Overview) { o.Alive["web1"] = false },
+			"web1 holds it (alive); since its last pull: web1 (not answering)|start web1 again, or give it up: pullet decommission web1"},
+		"free": {func(o *state.Overview) { o.Slots = nil }, "web1 holds it (alive); since its last pull: web1 (it holds none)|it looks again at its next pull"},
+		"killed": {func(o *state.Overview) { o.Times["web1"] = state.LeaseTimes{Age: time.Minute, Left: time.Hour} },
+			"web1 holds it (alive); no pull of web1 is at work since TIME|its next pull goes on, or it counts as lost from TIME: " +
+				"then start web1 again, or give it up: pullet decommission web1"},
+		"halted": {func(o *state.Overview) { o.Gates["web"] = state.Gate{State: state.Halted, Reason: "x"} },
+			"role web (halted): x|push a commit that mends it, or, when it was the host: pullet rollout resume"},
+		"frozen": {func(o *state.Overview) {
+			o.Gates["web"] = state.Gate{State: state.Halted, Reason: "x"}
+			o.Switches = map[string]state.Switch{"global": ada}
+		}, "global (all changes disabled): disabled by ada; drift is not corrected either|pullet enable --global"},
+		"frozen twice": {func(o *state.Overview) {
+			o.Switches = map[string]state.Switch{"global": ada, "role web": {By: "ada"}, "host web2": bob}
+		}, "host web2 (all changes disabled): disabled by bob; drift is not corrected either|pullet enable --host web2"},
+		"an exception": {func(o *state.Overview) {
+			o.Switches = map[string]state.Switch{"global": ada, "host web2": {Enabled: true, By: "bob"}, "host web1": {Enabled: true, By: "bob"}}
+		}, "web1 holds it (alive)|no action needed"},
+		"disabled before paused": {func(o *state.Overview) {
+			o.Switches = map[string]state.Switch{"pause": {By: "ada"}, "role web": {By: "bob", Reason: "disks"}}
+		}, "role web (disabled): disabled by bob: disks|pullet enable --role web"},
+		"paused before halted": {func(o *state.Overview) {
+			o.Switches = map[string]state.Switch{"pause": {By: "ada"}}
+			o.Gates[state.AllGroups] = state.Gate{State: state.Halted, By: "bob"}
+		}, "the rollout (paused): paused by ada|pullet rollout resume"},
+	} {
+		o := waitsOverview(state.Status{Kind: state.WaitSlot, Reason: "web1 holds it (alive)", Remedy: state.NoAction(), Holders: []state.Holder{{Node: "web1", Alive: true}}})
+		o.Slots = map[string]map[string]state.Claim{"web": {"0": {Node: "web1"}}}
+		c.change(o)
+		checkRow(t, name, o, c.want)
+	}
+}
+
+// waitsOverview is a fleet of two nodes, in which web2 waits for version v2.
+func waitsOverview(st state.Status) *state.Overview {
+	st.Version = "v2"
+	return &state.Overview{
+		Current: &state.Version{ID: "v2"}, Nodes: map[string]state.Node{"web1": {Name: "web1", Role: "web"}, "web2": {Name: "web2", Role: "web"}},
+		Alive: map[string]bool{"web1": true, "web2": true}, Gates: map[string]state.Gate{}, Times: map[string]state.LeaseTimes{}, Gone: map[string]bool{},
+		Switches: map[string]state.Switch{}, Running: map[string]string{},
+		Statuses: map[string]map[string]state.StatusLine{"web2": {state.Rollout: {State: state.Pending, Status: st, Revision: 5}}},
+	}
+}
+
+// checkRow compares the reason of web2, and what clears it, without the times in it.
+func checkRow(t *testing.T, name string, o *state.Overview, want string) {
+	t.Helper()
+	clockTime := regexp.MustCompile(`\d\d:\d\d:\d\d`)
+	for _, n := range viewOf(o).Nodes {
+		if got := clockTime.ReplaceAllString(n.Why+"|"+n.Clear, "TIME"); n.Node == "web2" && got != want {
+			t.Errorf("%s: got  %s\nwant %s", name, got, want)
+		}
+	}
+}
+
+// TestOthersSince: a wait for another node is judged by how that node is now, whoever changed that: the node itself, or an operator.
+func TestOthersSince(t *testing.T) {
+	asLost := state.Holder{Node: "web1", Seen: true}
+	off, failed, started := state.Holder{Node: "web1", Alive: true, Off: "host web1"}, state.Holder{Node: "web1", Alive: true, Failed: true}, asLost
+	started.Took = []string{"init"}
+	says := func(o *state.Overview, in string, st state.Status) {
+		st.Version = "v2"
+		o.Statuses["web1"] = map[string]state.StatusLine{state.Rollout: {State: in, Status: st, Revision: 5}}
+	}
+	fails := func(o *state.Overview) {
+		says(o, state.Failed, state.Status{Unknown: "init", Remedy: state.Act("look")})
+	}
+	for name, c := range map[string]struct {
+		kind   state.WaitKind
+		holder state.Holder
+		change func(o *state.Overview)
+		want   string
+	}{
+		"still lost": {state.WaitRole, asLost, func(o *state.Overview) { o.Alive["web1"] = false }, "|start web1 again, or give it up: pullet decommission web1"},
+		"back":       {state.WaitRole, asLost, func(*state.Overview) {}, "; since its last pull: web1 (alive)|no action needed"},
+		"upgraded":   {state.WaitRole, asLost, func(o *state.Overview) { o.Running["web1"] = "v2" }, "; since its last pull: web1 (upgraded)|it looks again at its next pull"},
+		"given up": {state.WaitBarrier, asLost, func(o *state.Overview) {
+			delete(o.Nodes, "web1")
+			delete(o.Alive, "web1")
+			o.Gone["web1"] = true
+		}, "; since its last pull: web1 (decommissioned)|it looks again at its next pull"},
+		"away, and back": {state.WaitSlot, state.Holder{Node: "web1", Seen: true, Away: true}, func(*state.Overview) {}, "; since its last pull: web1 (alive)|it looks again at its next pull"},
+		"disabled":       {state.WaitRole, off, func(o *state.Overview) { o.Switches["host web1"] = state.Switch{By: "ada"} }, "|pullet enable --host web1"},
+		"enabled":        {state.WaitRole, off, func(*state.Overview) {}, "; since its last pull: web1 (alive)|no action needed"},
+		"failed":         {state.WaitRole, failed, fails, "|mend web1, or push a commit that does (see pullet failures)"},
+		"settled": {state.WaitRole, failed, func(o *state.Overview) {
+			fails(o)
+			o.Settled = map[string]state.Settlement{"init": {Step: "init", By: "ada", Revision: 6, Nodes: []string{"web1"}, Waiting: []string{"web1"}}}
+		}, "|web1: settled since by ada: the step runs again at the next pull"},
+		"to run again": {state.WaitResult, started, func(o *state.Overview) {
+			o.Settled = map[string]state.Settlement{"init": {Step: "init", By: "ada", Revision: 6, Nodes: []string{"web1"}, Waiting: []string{"web1"}}}
+		}, "; since its last pull: web1 (alive)|no action needed"},
+		"it waits itself": {state.WaitRole, state.Holder{Node: "web1", Alive: true}, func(o *state.Overview) {
+			o.Switches["host web1"] = state.Switch{By: "ada"}
+			says(o, state.Pending, state.Status{Kind: state.WaitDisabled, Gate: "host web1 (disabled)", Reason: "x", Remedy: state.Act("pullet enable --host web1")})
+		}, "; since its last pull: web1 (disabled)|pullet enable --host web1"},
+		"it waited itself": {state.WaitRole, state.Holder{Node: "web1", Alive: true}, func(o *state.Overview) {
+			says(o, state.Pending, state.Status{Kind: state.WaitGrace, Gate: "the fleet's record (etcd restarted)", Until: time.Now(), Remedy: state.InTime("it ends")})
+		}, "|no action needed"},
+	} {
+		o := waitsOverview(state.Status{Kind: c.kind, Gate: "g", Reason: "as it was", Remedy: lock.Cure(c.holder), Holders: []state.Holder{c.holder}})
+		c.change(o)
+		checkRow(t, name, o, "as it was"+c.want)
+	}
+}
+
+// TestCutOff: the row of a node whose pull was killed in the middle of its upgrade says so.
+func TestCutOff(t *testing.T) {
+	o := waitsOverview(state.Status{Reason: "x"})
+	line := o.Statuses["web2"][state.Rollout]
+	line.State = state.Running
+	o.Statuses["web2"][state.Rollout] = line
+	checkRow(t, "at work", o, "x|")
+	o.Times["web2"] = state.LeaseTimes{Age: 10 * time.Second, Left: time.Minute}
+	checkRow(t, "renewed just now", o, "x|")
+	o.Times["web2"] = state.LeaseTimes{Age: time.Minute, Left: time.Hour}
+	checkRow(t, "killed", o, "x; no pull of web2 is at work since TIME|its next pull goes on, or it counts as lost from TIME: "+
+		"then start web2 again, or give it up: pullet decommission web2")
+}

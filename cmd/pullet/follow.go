@@ -47,7 +47,7 @@ func (n *nodeStatus) untilAgain(again map[string]state.Remedy) {
 // says is what the row of a waiting node says, as a status.
 func (n *nodeStatus) says(o *state.Overview) state.Status {
 	st := o.Statuses[n.Node][state.Rollout].Status
-	if st.Reason, st.Remedy, st.Holders = n.Why, n.Remedy, n.Holders; n.Kind != st.Kind {
+	if st.Reason, st.Remedy, st.Holders = n.Why, n.Remedy, n.left; n.Kind != st.Kind {
 		st.Ahead, st.Frees = "", false // it waits for something else by now
 	}
 	return st

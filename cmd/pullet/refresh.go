@@ -39,7 +39,7 @@ func (n *nodeStatus) othersNow(o *state.Overview) {
 	case n.Remedy == lock.Cure(n.Holders...): // else it is about something beside them
 		n.Remedy = lock.Cure(left...)
 	}
-	if n.Holders = now; len(news) > 0 {
+	if n.Holders, n.left = now, left; len(news) > 0 {
 		n.Why += "; since its last pull: " + shownNames(news, 5)
 	}
 	n.chosen(o)
@@ -62,7 +62,7 @@ func (n *nodeStatus) waitsNow(w *lock.Wait) {
 	if n.Kind != w.Kind || n.Gate != w.Gate { // else it has waited there for longer
 		n.Since, n.lasts = w.Since, !w.Since.IsZero()
 	}
-	n.Kind, n.Gate, n.Why, n.Remedy, n.Halt, n.Holders = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy, w.Halt, nil
+	n.Kind, n.Gate, n.Why, n.Remedy, n.Halt, n.Holders, n.left = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy, w.Halt, nil, nil
 }
 
 // lifted reports that what stopped the node at its last pull does not stop it any more.

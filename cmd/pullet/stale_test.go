@@ -92,7 +92,9 @@ func TestOthersSince(t *testing.T) {
 	}{
 		"still lost": {state.WaitRole, asLost, func(o *state.Overview) { o.Alive["web1"] = false }, "|start web1 again, or give it up: pullet decommission web1"},
 		"back":       {state.WaitRole, asLost, func(*state.Overview) {}, "; since its last pull: web1 (alive)|no action needed"},
-		"upgraded":   {state.WaitRole, asLost, func(o *state.Overview) { o.Running["web1"] = "v2" }, "; since its last pull: web1 (upgraded)|it looks again at its next pull"},
+		"upgraded": {state.WaitRole, asLost, func(o *state.Overview) {
+			o.Running["web1"], o.Times["web1"] = "v2", state.LeaseTimes{Age: time.Second, Left: time.Hour}
+		}, "; since its last pull: web1 (upgraded)|it looks again at its next pull"},
 		"given up": {state.WaitBarrier, asLost, func(o *state.Overview) {
 			delete(o.Nodes, "web1")
 			delete(o.Alive, "web1")

@@ -56,6 +56,8 @@ type nodeStatus struct {
 	Parked  bool           `json:"parked,omitempty"`
 	Step    string         `json:"step,omitempty"` // that has run there for a while
 
+	left []state.Holder // those of Holders for whom it waits still
+
 	unknown string    // the step because of whose unknown result it failed
 	told    time.Time // when it said so, by its clock
 	said    int64     // and at which revision of etcd: what operators do is compared with that, because clocks differ

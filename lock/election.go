@@ -97,23 +97,67 @@ func (s *Steps) elect(ctx context.Context, e Election) (*Candidate, error) {
 		}
 	}
 	for _, kv := range got.Kvs {
-		if free, err := s.abandoned(ctx, e, kv); err != nil {
+		if free, err := s.free(ctx, e, kv); err != nil {
 			return nil, err
-		} else if free {
-			return c, c.take(ctx, string(kv.Key), kv.ModRevision, clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(holderOf(s.store, kv))), "=", 0),
-				clientv3.Compare(clientv3.CreateRevision(s.electionKey(e, "took", holderOf(s.store, kv))+"/"), "=", 0).WithPrefix())
+		} else if free != nil {
+			return c, c.take(ctx, string(kv.Key), kv.ModRevision, free...)
 		}
 	}
 	return c, nil
 }
 
-// abandoned reports a place whose node is gone, and where nothing stands that it started: with onLost: hold only one that was given up.
-func (s *Steps) abandoned(ctx context.Context, e Election, kv *mvccpb.KeyValue) (bool, error) {
-	node, err := state.Read[state.NodeName](s.store, kv)
+// free are the conditions under which this node may take the place of another one: nothing stands that the other started, and it is gone or comes after this
+// node in the rollout. With onLost: hold a node is gone when it was given up. nil: the other one keeps its place.
+func (s *Steps) free(ctx context.Context, e Election, place *mvccpb.KeyValue) ([]clientv3.Cmp, error) {
+	name, err := state.Read[state.NodeName](s.store, place)
 	if err != nil { // nobody knows who has it
-		return false, nil
+		return nil, nil
 	}
-	return s.givenUp(ctx, e, string(node))
+	node, took := string(name), s.electionKey(e, "took", string(name))+"/"
+	got, err := s.store.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.store.AliveKey(node), clientv3.WithCountOnly()),
+		clientv3.OpGet(took, clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.store.DecommissionedKey(node), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.store.NodeKey(node)),
+	).Commit()
+	if err != nil {
+		return nil, err
+	}
+	count := func(i int) int64 { return got.Responses[i].GetResponseRange().Count }
+	nothing := clientv3.Compare(clientv3.CreateRevision(took), "=", 0).WithPrefix()
+	switch {
+	case count(1) > 0:
+		return nil, nil
+	case count(0) == 0 && (count(2) > 0 || givesUp(s.req.Rules.OnLost)):
+		return []clientv3.Cmp{nothing, clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(node)), "=", 0)}, nil
+	case s.comesAfter(e, node, got.Responses[3].GetResponseRange().Kvs):
+		return []clientv3.Cmp{nothing}, nil
+	}
+	return nil, nil
+}
+
+// comesAfter reports that another node cannot take the steps of an election before this one is through: it comes in a later stage, its limit is 0, or the
+// version has no such step for it. It would wait for this node, and this node for its result.
+func (s *Steps) comesAfter(e Election, node string, record []*mvccpb.KeyValue) bool {
+	own := s.req.Presence.Node
+	member, known := s.member(node, record)
+	self, listed := s.req.Inventory[own.Name]
+	if !listed {
+		self = state.Member{Role: own.Role, Labels: own.Labels}
+	}
+	return known && e.Candidates(own.Name, self) && !e.Candidates(node, member)
+}
+
+// member is a node as the inventory says, or else its own record.
+func (s *Steps) member(node string, record []*mvccpb.KeyValue) (m state.Member, known bool) {
+	if m, known = s.req.Inventory[node]; known {
+		return m, true
+	}
+	for _, kv := range record {
+		n, err := state.Read[state.Node](s.store, kv)
+		m, known = state.Member{Role: n.Role, Labels: n.Labels}, err == nil
+	}
+	return m, known
 }
 
 // holderOf is the node that has a place. Of one that cannot be read it is the key.
@@ -123,21 +167,6 @@ func holderOf(s *state.Store, kv *mvccpb.KeyValue) string {
 		return "a node that etcd key " + bad.Key + " does not name"
 	}
 	return string(node)
-}
-
-// givenUp reports a node that is gone and started nothing, or only what an operator had run again since (rollout settle --again).
-func (s *Steps) givenUp(ctx context.Context, e Election, node string) (bool, error) {
-	got, err := s.store.Client.Txn(ctx).Then(
-		clientv3.OpGet(s.store.AliveKey(node), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.electionKey(e, "took", node)+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.store.DecommissionedKey(node), clientv3.WithCountOnly()),
-	).Commit()
-	if err != nil {
-		return false, err
-	}
-	count := func(i int) int64 { return got.Responses[i].GetResponseRange().Count }
-	givenUp := count(2) > 0 || givesUp(s.req.Rules.OnLost)
-	return count(0) == 0 && count(1) == 0 && givenUp, nil
 }
 
 // take claims a place as it was seen.

@@ -177,7 +177,7 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 		}
 	}
 	for _, kv := range kvs(3) {
-		if k, err := s.Key(kv); err == nil && k.kind.shape == "run/ROLLOUT/HASH/took/NODE/WORD" && k.Word == StepHash(step) {
+		if k, ok := s.tookKey(kv, step); ok {
 			r.took[k.Node] = append(r.took[k.Node], string(kv.Key))
 		}
 	}
@@ -190,9 +190,9 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 		}
 	}
 	if r.said != nil {
-		r.waiting = r.said.waiting(s, append(kvs(0), kvs(1)...), gone)
+		r.waiting, err = s.waiting(ctx, r.said, scope, append(kvs(0), kvs(1)...), gone, r.revision)
 	}
-	return r, nil
+	return r, err
 }
 
 // succeededOn reports that the last attempt of a node succeeded. The result of an earlier attempt stays on record while a later one runs.

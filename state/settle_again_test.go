@@ -158,6 +158,33 @@ func TestSettleDoneAfterAgainElsewhere(t *testing.T) {
 	waits(t, s, "", "ada")
 }
 
+// TestSettleAgainReplaced: where another host took the place of the node that is to run the step again, that one stands for it; one that has a place of its
+// own does not.
+func TestSettleAgainReplaced(t *testing.T) {
+	for _, replaced := range []bool{true, false} {
+		s := open(t, t.TempDir())
+		_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+		must(t, err)
+		ran(t, s, OnceScope, "n1", "1", "ok", "1")
+		_, err = s.Settle(ctx, "init", "ada", Settling{Force: true})
+		must(t, err)
+		election, hash := StepHash("election\x001 of role=web for init"), StepHash("init")
+		ops := []clientv3.Op{clientv3.OpPut(s.RunKey(OnceScope, election, "place", "0"), "n2"), clientv3.OpPut(s.RunKey(OnceScope, election, "took", "n2", hash), "init")}
+		if !replaced {
+			ops = append(ops, clientv3.OpPut(s.RunKey(OnceScope, election, "place", "1"), "n1"))
+		}
+		_, err = s.Client.Txn(ctx).Then(ops...).Commit()
+		must(t, err)
+		waits(t, s, "n1", "ada")
+		ran(t, s, OnceScope, "n2", "1", "ok", "1")
+		waits(t, s, map[bool]string{false: "n1"}[replaced], "ada")
+		var asked *AskedError
+		if _, err := s.Settle(ctx, "init", "eve", Settling{}); errors.As(err, &asked) == replaced {
+			t.Errorf("replaced %v: %v", replaced, err)
+		}
+	}
+}
+
 // TestSettleBothScopes: of a step that was settled in the version and in the fleet's life, the later settlement counts.
 func TestSettleBothScopes(t *testing.T) {
 	for _, scopes := range [][]string{{OnceScope, "v1"}, {"v1", OnceScope}, {OnceScope, "a1"}, {"a1", OnceScope}} { // either order of the keys

@@ -89,8 +89,24 @@ func (s *Store) settled(kvs []*mvccpb.KeyValue) *Settlement {
 }
 
 // waiting are the nodes on which the step has not begun since it was to run again, by the keys of its starts and results. Another node that began in the
-// place of one that was given up stands for it.
-func (t *Settlement) waiting(s *Store, began []*mvccpb.KeyValue, gone map[string]bool) []string {
+// place of one that is replaced stands for it.
+func (s *Store) waiting(ctx context.Context, t *Settlement, scope string, began []*mvccpb.KeyValue, gone map[string]bool, revision int64) ([]string, error) {
+	left, others := t.left(s, began)
+	if len(left) == 0 || others == 0 {
+		return left, nil
+	}
+	replaced, err := s.replaced(ctx, scope, t.Step, gone, revision)
+	return slices.DeleteFunc(left, func(node string) bool {
+		if err != nil || others == 0 || !replaced(node) {
+			return false
+		}
+		others--
+		return true
+	}), err
+}
+
+// left are the nodes that were to run the step again and have not begun, and others is how many began that were not asked.
+func (t *Settlement) left(s *Store, began []*mvccpb.KeyValue) (left []string, others int) {
 	asked := t.Nodes
 	if t.Done {
 		asked = t.Waiting
@@ -101,20 +117,12 @@ func (t *Settlement) waiting(s *Store, began []*mvccpb.KeyValue, gone map[string
 			since[k.Node] = true
 		}
 	}
-	left := slices.DeleteFunc(slices.Clone(asked), func(node string) bool {
+	left = slices.DeleteFunc(slices.Clone(asked), func(node string) bool {
 		began := since[node]
 		delete(since, node)
 		return began
 	})
-	return slices.DeleteFunc(left, func(node string) bool {
-		for other := range since {
-			if gone[node] {
-				delete(since, other)
-				return true
-			}
-		}
-		return false
-	})
+	return left, len(since)
 }
 
 // Where is where a step that is to run again runs, of nodes of which some were given up.
@@ -171,10 +179,45 @@ func (s *Store) rerun(ctx context.Context, o *Overview) error {
 		if err != nil {
 			return err
 		}
-		t.Waiting = t.waiting(s, append(got.Responses[0].GetResponseRange().Kvs, got.Responses[1].GetResponseRange().Kvs...), o.Gone)
+		began := append(got.Responses[0].GetResponseRange().Kvs, got.Responses[1].GetResponseRange().Kvs...)
+		if t.Waiting, err = s.waiting(ctx, &t, o.settledIn[step], began, o.Gone, o.Revision); err != nil {
+			return err
+		}
 		o.Settled[step] = t
 	}
 	return nil
+}
+
+// replaced reports nodes that do not run a step again: they are given up, or have no place in the choice by which another node started it.
+func (s *Store) replaced(ctx context.Context, scope, step string, gone map[string]bool, revision int64) (func(node string) bool, error) {
+	took, err := s.Client.Get(ctx, s.key("run", scope)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithRev(revision))
+	if err != nil {
+		return nil, err
+	}
+	var places []clientv3.Op
+	for _, kv := range took.Kvs {
+		if k, ok := s.tookKey(kv, step); ok {
+			places = append(places, clientv3.OpGet(s.RunKey(scope, k.Hash, "place", ""), clientv3.WithPrefix(), clientv3.WithRev(revision)))
+		}
+	}
+	answers, _, err := s.readMany(ctx, places)
+	if err != nil {
+		return nil, err
+	}
+	chosen := map[string]bool{}
+	for _, a := range answers {
+		for _, kv := range a.GetResponseRange().Kvs {
+			node, err := Read[NodeName](s, kv)
+			chosen[string(node)] = err == nil
+		}
+	}
+	return func(node string) bool { return gone[node] || len(places) > 0 && !chosen[node] }, nil
+}
+
+// tookKey reads a key by which a node keeps its place because it started the step.
+func (s *Store) tookKey(kv *mvccpb.KeyValue, step string) (Key, bool) {
+	k, err := s.Key(kv)
+	return k, err == nil && k.kind.shape == "run/ROLLOUT/HASH/took/NODE/WORD" && k.Word == StepHash(step)
 }
 
 // beganOps read the starts of a step, and its results.

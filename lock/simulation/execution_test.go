@@ -195,7 +195,8 @@ func (x *execution) waitOrFail(s *task, err error) string {
 		x.stopped = err
 	case errors.As(err, &wait):
 		x.pending = wait.Error()
-	case errors.Is(err, lock.ErrSuperseded), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+	case errors.Is(err, lock.ErrSuperseded), errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced), errors.Is(err, lock.ErrMoved),
+		state.Unanswered(err), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		x.pending = err.Error()
 	default:
 		x.failed = fmt.Sprint(s.name, ": ", err)

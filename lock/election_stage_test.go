@@ -1,0 +1,80 @@
+package lock
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/pullet/pullet/state"
+)
+
+// stagedOnce is the choice of one master for a step that runs once in the fleet's life, as a node sees it that comes after some others.
+func stagedOnce(later ...string) Election {
+	return Election{ID: "1 of role=master for migrate", Limit: 1, Once: true, Candidates: func(node string, m state.Member) bool {
+		return m.Role == "master" && !slices.Contains(later, node)
+	}}
+}
+
+// TestChosenComesLater: a node that was chosen in an earlier version, and comes after a canary in this one, has its place taken by the canary. Else the canary would wait for its
+// result, and it for the canary.
+func TestChosenComesLater(t *testing.T) {
+	step := chosenStep("migrate")
+	step.Once = true
+	for name, c := range map[string]struct {
+		listed bool // in the inventory
+		do     func(f *fleet, before *Candidate)
+		later  []string // nodes that come after the canary
+		taken  bool
+	}{
+		"it comes later":      {false, nil, []string{"m2"}, true},
+		"by the inventory":    {true, nil, []string{"m2"}, true},
+		"it comes no later":   {false, nil, nil, false},
+		"who asks is later":   {false, nil, []string{"m1", "m2"}, false},
+		"it began":            {false, func(f *fleet, before *Candidate) { f.began(before, step) }, []string{"m2"}, false},
+		"it is to begin anew": {false, func(f *fleet, before *Candidate) { f.began(before, step); f.again("migrate") }, []string{"m2"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t)
+			before := f.elect(f.request("m2", "master"), stagedOnce())
+			if !before.Chosen() {
+				t.Fatal("nobody is chosen")
+			}
+			if c.do != nil {
+				c.do(f, before)
+			}
+			f.propose("v2")
+			canary := f.request("m1", "master")
+			if c.listed {
+				canary.Inventory = map[string]state.Member{"m1": {Role: "master"}, "m2": {Role: "master"}}
+			}
+			if got := f.elect(canary, stagedOnce(c.later...)); got.Chosen() != c.taken {
+				t.Fatalf("the canary is chosen: %v", got.Chosen())
+			}
+			if !c.taken {
+				return
+			}
+			if read, err := before.Record(f.ctx, step, 0); err != nil || !errors.Is(before.Start(f.ctx, step, "2", read), ErrFenced) {
+				t.Error("the other one begins all the same", err)
+			}
+			if f.elect(f.request("m2", "master"), stagedOnce()).Chosen() {
+				t.Error("the place is taken back")
+			}
+		})
+	}
+}
+
+// began puts on record that a step succeeded at a node.
+func (f *fleet) began(c *Candidate, step Step) {
+	f.t.Helper()
+	read, err := c.Record(f.ctx, step, 0)
+	f.must(err)
+	f.must(c.Start(f.ctx, step, "1", read))
+	f.must(c.Publish(f.ctx, step, "1", state.StepResult{Result: "ok"}, []byte(`1`), 0))
+}
+
+// again has a step run again.
+func (f *fleet) again(step string) {
+	f.t.Helper()
+	_, err := f.Settle(f.ctx, step, "ada", state.Settling{Force: true})
+	f.must(err)
+}

@@ -19,22 +19,22 @@ func (s *running) admitted(ctx context.Context) bool {
 }
 
 func (s *running) ownCondition(ctx context.Context) (Outcome, string) {
-	if s.Conditions.When == nil || s.undecided(s.Conditions.When) {
+	if s.step.Conditions.When == nil || s.undecided(s.step.Conditions.When) {
 		return "", ""
 	}
-	return s.ask(ctx, whenCondition, s.Conditions.When)
+	return s.ask(ctx, whenCondition, s.step.Conditions.When)
 }
 
 // undecided reports, in a plan, a condition that reads what only a run returns: whether the step runs is not known, so it counts.
 func (s *running) undecided(when *render.Condition) bool {
-	if !s.plan {
+	if !s.x.plan {
 		return false
 	}
 	for _, name := range when.Expression.Outputs() {
-		s.mu.Lock()
-		id, ended := s.resultID(s.Job, name)
-		s.mu.Unlock()
-		if ended && s.of(id).toRun() {
+		s.x.mu.Lock()
+		id, ended := s.x.resultID(s.step.Job, name)
+		s.x.mu.Unlock()
+		if ended && s.x.of(id).toRun() {
 			s.r.Unknown, s.maybe = true, "if its condition holds, which depends on what "+id+" returns"
 			return true
 		}
@@ -47,23 +47,23 @@ func (r *StepReport) toRun() bool { return r.Outcome == Changed || r.Summary != 
 
 // jobCondition is the answer to the condition of the step's job.
 func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
-	if s.job.Conditions.When == nil || s.undecided(s.job.Conditions.When) {
+	if s.step.job.Conditions.When == nil || s.undecided(s.step.job.Conditions.When) {
 		return "", ""
 	}
-	a := s.answers[s.job]
-	s.mu.Lock()
+	a := s.x.answers[s.step.job]
+	s.x.mu.Lock()
 	first := !a.asked
 	a.asked = true
-	s.mu.Unlock()
+	s.x.mu.Unlock()
 	if first {
-		a.outcome, a.reason = s.ask(ctx, whenCondition, s.job.Conditions.When)
+		a.outcome, a.reason = s.ask(ctx, whenCondition, s.step.job.Conditions.When)
 		close(a.done)
 		return a.outcome, a.reason
 	}
 	select {
 	case <-a.done:
 	default: // others go on while the first step of the job waits
-		s.aside("the condition of job "+s.Job, func() {
+		s.aside("the condition of job "+s.step.Job, func() {
 			select {
 			case <-a.done:
 			case <-ctx.Done():
@@ -71,7 +71,7 @@ func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
 		})
 	}
 	if ctx.Err() != nil {
-		return Pending, "waiting for the condition of job " + s.Job
+		return Pending, "waiting for the condition of job " + s.step.Job
 	}
 	return a.outcome, a.reason
 }
@@ -89,8 +89,8 @@ func (s *running) requisites(ctx context.Context) (Outcome, string) {
 
 // required: all targets of require, watch and prereq (seen from its target) succeeded.
 func (s *running) required(context.Context) (Outcome, string) {
-	for _, t := range slices.Concat(s.needs["require"], s.needs["watch"], s.needs["prereq of"]) {
-		switch outcome := s.outcome(t); outcome {
+	for _, t := range slices.Concat(s.step.needs["require"], s.step.needs["watch"], s.step.needs["prereq of"]) {
+		switch outcome := s.x.outcome(t); outcome {
 		case Failed, Unmet:
 			return Unmet, "requires " + t.ID() + ", which " + past(outcome)
 		case Pending, "":
@@ -103,9 +103,9 @@ func (s *running) required(context.Context) (Outcome, string) {
 // anyRequired: at least one target of require_any, and of watch_any, succeeded.
 func (s *running) anyRequired(context.Context) (Outcome, string) {
 	for _, kind := range []string{"require_any", "watch_any"} {
-		targets := s.needs[kind]
+		targets := s.step.needs[kind]
 		met := slices.ContainsFunc(targets, func(t *boundStep) bool {
-			return slices.Contains([]Outcome{OK, Changed, Skipped}, s.outcome(t))
+			return slices.Contains([]Outcome{OK, Changed, Skipped}, s.x.outcome(t))
 		})
 		if len(targets) > 0 && !met {
 			return Unmet, "requires any of " + names(targets) + ", and none succeeded"
@@ -116,13 +116,13 @@ func (s *running) anyRequired(context.Context) (Outcome, string) {
 
 // onFailure: with onfail any target failed, with onfail_all all did.
 func (s *running) onFailure(context.Context) (Outcome, string) {
-	failed := func(t *boundStep) bool { return s.outcome(t) == Failed }
-	if targets := s.needs["onfail"]; len(targets) > 0 && !slices.ContainsFunc(targets, failed) {
+	failed := func(t *boundStep) bool { return s.x.outcome(t) == Failed }
+	if targets := s.step.needs["onfail"]; len(targets) > 0 && !slices.ContainsFunc(targets, failed) {
 		return Skipped, "runs only when one of " + names(targets) + " fails"
 	}
-	for _, t := range s.needs["onfail_all"] {
+	for _, t := range s.step.needs["onfail_all"] {
 		if !failed(t) {
-			return Skipped, "runs only when all of " + names(s.needs["onfail_all"]) + " fail"
+			return Skipped, "runs only when all of " + names(s.step.needs["onfail_all"]) + " fail"
 		}
 	}
 	return "", ""
@@ -130,8 +130,8 @@ func (s *running) onFailure(context.Context) (Outcome, string) {
 
 // onChanges: any target changed something.
 func (s *running) onChanges(context.Context) (Outcome, string) {
-	targets := s.needs["onchanges"]
-	if len(targets) > 0 && !s.anyChanged(targets) && !s.owed(s.boundStep) {
+	targets := s.step.needs["onchanges"]
+	if len(targets) > 0 && !s.x.anyChanged(targets) && !s.x.owed(s.step) {
 		return Skipped, "runs only when one of " + names(targets) + " changes"
 	}
 	return "", ""
@@ -139,7 +139,7 @@ func (s *running) onChanges(context.Context) (Outcome, string) {
 
 // prerequired: a target of prereq is about to change.
 func (s *running) prerequired(ctx context.Context) (Outcome, string) {
-	targets := s.needs["prereq"]
+	targets := s.step.needs["prereq"]
 	if len(targets) == 0 {
 		return "", ""
 	}
@@ -161,8 +161,8 @@ func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
 		return true, nil // not known before the steps that it reads have run
 	}
 	s.alone() // it may have to wait for the other's condition
-	trial := &running{execution: s.execution, boundStep: t, r: &StepReport{}, schedule: s.schedule, place: s.place, run: s.run}
-	if trial.Conditions.When != nil {
+	trial := &running{x: s.x, step: t, r: &StepReport{}, schedule: s.schedule, place: s.place, run: s.run}
+	if trial.step.Conditions.When != nil {
 		if outcome, _ := trial.ownCondition(ctx); outcome != "" {
 			return false, nil
 		}
@@ -173,21 +173,23 @@ func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
 
 // watched reports that a target of watch or watch_any changed, and that the action can react.
 func (s *running) watched() bool {
-	_, can := s.act.(Reactor)
-	targets := slices.Concat(s.needs["watch"], s.needs["watch_any"])
-	return can && len(targets) > 0 && (s.anyChanged(targets) || s.owed(s.boundStep))
+	_, can := s.step.act.(Reactor)
+	targets := slices.Concat(s.step.needs["watch"], s.step.needs["watch_any"])
+	return can && len(targets) > 0 && (s.x.anyChanged(targets) || s.x.owed(s.step))
 }
 
 // react lets the action react to a change of what it watches: it restarts, reloads, runs again.
 func (s *running) react(ctx context.Context) {
-	reactor, _ := s.act.(Reactor)
+	reactor, _ := s.step.act.(Reactor)
 	summary := reactor.Reaction() + " (because " + s.because() + ")"
 	s.r.Reacted = true
-	if s.plan {
+	if s.x.plan {
 		s.r.Outcome, s.r.Summary = Changed, summary
 		return
 	}
-	s.apply(ctx, Change{Summary: summary}, func(ctx context.Context) (Output, error) { return s.answer(s.live(ctx), s.Host, reactor) })
+	s.apply(ctx, Change{Summary: summary}, func(ctx context.Context) (Output, error) {
+		return s.step.answer(s.live(ctx), s.x.options.Host, reactor)
+	})
 }
 
 // listeners lets the steps that listen to changes react once, after all jobs.
@@ -203,7 +205,7 @@ func (x *execution) listeners(ctx context.Context, steps []*boundStep) {
 
 // reactions lets steps that are in order react, once each, to what happened behind them.
 func (x *execution) reactions(ctx context.Context, why string, ids map[string]bool) {
-	for _, t := range x.steps {
+	for _, t := range x.program.steps {
 		own := x.outcome(t)
 		_, can := t.act.(Reactor)
 		failed := why == "restore" && (own == Failed || own == Unmet) // for what is put back now
@@ -215,7 +217,7 @@ func (x *execution) reactions(ctx context.Context, why string, ids map[string]bo
 		if x.stopped() && !x.over || ctx.Err() != nil {
 			continue
 		}
-		s := &running{execution: x, boundStep: reaction, run: ctx, r: &StepReport{
+		s := &running{x: x, step: reaction, run: ctx, r: &StepReport{
 			Job: t.Job, Step: t.Name + " (" + why + ")", Action: t.Action, Pos: t.Pos,
 		}}
 		if !s.carried(ctx) {
@@ -225,7 +227,7 @@ func (x *execution) reactions(ctx context.Context, why string, ids map[string]bo
 				s.react(ctx)
 			}
 		}
-		x.finish(s.boundStep, s.r)
+		x.finish(s.step, s.r)
 	}
 }
 

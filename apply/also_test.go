@@ -27,7 +27,10 @@ func TestAlso(t *testing.T) {
 		{with, Failed, "broken", "broken", true}, {nil, Failed, "broken", "broken", false}, {with, Changed, "", "etcd is away", false},
 	} {
 		text.Reset()
-		s := &running{execution: &execution{Options: Options{Log: c.log}}, boundStep: &boundStep{Step: &render.Step{Job: "a", Name: "b"}, id: "a/b"}, r: &StepReport{Outcome: c.outcome, Reason: c.reason}}
+		s := &running{
+			x: &execution{options: Options{Log: c.log}}, step: &boundStep{Step: &render.Step{Job: "a", Name: "b"}, id: "a/b"},
+			r: &StepReport{Outcome: c.outcome, Reason: c.reason},
+		}
 		s.also(errors.New("etcd is away"))
 		if logged := strings.Contains(text.String(), "etcd is away") && strings.Contains(text.String(), "step a/b failed"); s.r.Outcome != Failed || s.r.Reason != c.want || logged != c.isLogged {
 			t.Errorf("%s %s, logged %q", s.r.Outcome, s.r.Reason, text.String())

@@ -30,9 +30,12 @@ type Awaited struct {
 
 // awaits is a condition that begins to wait. Who watches the run is told.
 func (s *running) awaits(ctx context.Context, name string, c *render.Condition, look Look) *Awaited {
-	a := &Awaited{Of: s.ID(), Name: name, Pos: c.Expression.Pos(), Text: c.Expression.Text, Every: intervalOf(c.Retry), Attempts: c.Retry.Limit, Since: time.Now()}
-	if c == s.job.Conditions.When {
-		a.Of = "job " + s.Job
+	a := &Awaited{
+		Of: s.step.ID(), Name: name, Pos: c.Expression.Pos(), Text: c.Expression.Text,
+		Every: intervalOf(c.Retry), Attempts: c.Retry.Limit, Since: time.Now(),
+	}
+	if c == s.step.job.Conditions.When {
+		a.Of = "job " + s.step.Job
 	}
 	if look != nil && a.Every > leastPause {
 		a.Watches = look.Watches()
@@ -41,8 +44,8 @@ func (s *running) awaits(ctx context.Context, name string, c *render.Condition, 
 	if a.Attempts > 0 {
 		a.Until = a.sooner(a.Since.Add(time.Duration(a.Attempts-1) * a.Every))
 	}
-	if s.Await != nil {
-		a.over = s.Await(*a)
+	if s.x.options.Await != nil {
+		a.over = s.x.options.Await(*a)
 	}
 	return a
 }

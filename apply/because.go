@@ -7,14 +7,15 @@ import (
 
 // because is what the step reacts to, in words.
 func (s *running) because() string {
-	switch s.why {
+	switch s.step.why {
 	case "prune":
 		return "something that it watches was removed"
 	case "restore":
 		return "something that it watches was put back"
 	}
-	changed := slices.DeleteFunc(slices.Concat(s.needs["watch"], s.needs["watch_any"], s.needs["listen"]), func(t *boundStep) bool {
-		return s.outcome(t) != Changed
+	seen := slices.Concat(s.step.needs["watch"], s.step.needs["watch_any"], s.step.needs["listen"])
+	changed := slices.DeleteFunc(seen, func(t *boundStep) bool {
+		return s.x.outcome(t) != Changed
 	})
 	if len(changed) == 0 {
 		return "something that it watches changed before"

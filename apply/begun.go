@@ -21,15 +21,16 @@ func (b Begun) Place() string { return fmt.Sprintf("step %d of %d", b.Number, b.
 
 // tellBegin lets whoever watches the run see that the step begins.
 func (s *running) tellBegin(change Change) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.Begin == nil {
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	if s.x.options.Begin == nil {
 		return
 	}
 	doing := change.Summary
-	if s.Sensitive {
+	if s.step.Sensitive {
 		doing = "(sensitive: not shown)"
 	}
-	title := (&StepReport{Job: s.Job, Step: s.Name, Item: s.ItemName()}).Title()
-	s.Begin(Begun{s.ID(), title, s.Pos, doing, min(len(s.report.Steps)+1, len(s.steps)), len(s.steps)})
+	title := (&StepReport{Job: s.step.Job, Step: s.step.Name, Item: s.step.ItemName()}).Title()
+	total := len(s.x.program.steps)
+	s.x.options.Begin(Begun{s.step.ID(), title, s.step.Pos, doing, min(len(s.x.report.Steps)+1, total), total})
 }

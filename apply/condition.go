@@ -5,13 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/pullet/pullet/render"
 )
-
-// defaultRetry is how long a condition with a retry waits between attempts when it does not say.
-const defaultRetry = 10 * time.Second
 
 // Look is one look at the fleet, for one attempt of a condition. It belongs to one goroutine.
 type Look interface {
@@ -22,9 +18,6 @@ type Look interface {
 	// Watches is what was read of the view, for people: "a node", "service db".
 	Watches() []string
 }
-
-// leastPause is the least time between two attempts of a condition, however often what it reads changes.
-const leastPause = time.Second
 
 // ask evaluates a condition, again and again where it has a retry: each attempt on a new view of the fleet, at the retry's interval and when
 // something changed that the attempt before read. An empty outcome means yes; else Skipped without a retry, and Failed when the condition
@@ -39,125 +32,79 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 	}
 	var waits *Awaited
 	defer func() { s.waited(waits, outcome) }()
-	for attempt := 1; ; {
+	done := s.repeat(ctx, func(attempt int) *pause {
 		var look Look
-		if s.Look != nil {
-			look = s.Look()
+		if s.x.options.Look != nil {
+			look = s.x.options.Look()
 		}
-		yes, err := s.judge(ctx, c.Expression, look)
-		var pending *PendingError
-		switch {
-		case errors.As(err, &pending):
-			return Pending, pending.Reason
-		case err != nil:
-			return Failed, err.Error()
-		case yes:
-			return "", ""
-		case c.Retry == nil:
-			return Skipped, "condition is false: " + c.Expression.Text
-		case waits == nil && !s.plan:
+		outcome, reason = s.asked(ctx, c, look)
+		if outcome != Skipped || c.Retry == nil {
+			return nil
+		}
+		if waits == nil && !s.x.plan {
 			waits = s.awaits(ctx, name, c, look)
 		}
-		if s.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit {
-			return usedUp, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
+		if s.x.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit {
+			outcome, reason = usedUp, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
+			return nil
 		}
-		why := ""
+		next := &pause{every: intervalOf(c.Retry), look: look}
 		if before {
-			why = s.ID() + ": " + c.Expression.Text
+			next.why = s.step.ID() + ": " + c.Expression.Text
 		}
-		due, err := s.pause(ctx, why, intervalOf(c.Retry), look)
-		switch {
-		case errors.Is(ctx.Err(), context.DeadlineExceeded): // the step's own time, or the run's
-			return usedUp, "waiting for: " + c.Expression.Text
-		case err != nil:
-			return Pending, "waiting for: " + c.Expression.Text
-		case due:
-			attempt++
-		}
+		return next
+	})
+	switch {
+	case done:
+		return outcome, reason
+	case errors.Is(ctx.Err(), context.DeadlineExceeded): // the step's own time, or the run's
+		return usedUp, "waiting for: " + c.Expression.Text
 	}
+	return Pending, "waiting for: " + c.Expression.Text
 }
 
-// judge evaluates a condition once.
-func (s *running) judge(ctx context.Context, e render.Expression, look Look) (yes bool, err error) {
+// asked is one answer to a condition: empty is yes, Skipped is no.
+func (s *running) asked(ctx context.Context, c *render.Condition, look Look) (Outcome, string) {
+	yes, err := s.judge(ctx, c.Expression, s.r.Result, look)
+	var pending *PendingError
+	switch {
+	case errors.As(err, &pending):
+		return Pending, pending.Reason
+	case err != nil:
+		return Failed, err.Error()
+	case yes:
+		return "", ""
+	}
+	return Skipped, "condition is false: " + c.Expression.Text
+}
+
+// judge evaluates an expression once. Own is what came of the step itself; look may be nil.
+func (s *running) judge(ctx context.Context, e render.Expression, own render.StepResult, look Look) (yes bool, err error) {
 	err = s.reading(ctx, func() (err error) {
-		by := render.Judged{Context: ctx, Own: s.r.Result, Results: s.results(s.Job), Run: s.runMacro(ctx)}
+		by := render.Judged{Context: ctx, Own: own, Results: s.results(s.step.Job), Run: s.x.runMacro(ctx)}
 		if look != nil {
 			by.Look = func() (render.View, error) { return look.View(ctx) }
 		}
-		yes, err = s.catalog.Eval(e, by)
+		yes, err = s.x.program.catalog.Eval(e, by)
 		return err
 	})
 	return yes, err
 }
 
-func intervalOf(r *render.Retry) time.Duration {
-	if r.Interval > 0 {
-		return time.Duration(r.Interval)
-	}
-	return defaultRetry
-}
-
-// pause waits for an interval while other steps run, or until what was looked at may have changed; why is what only other nodes can bring. Due says
-// that the interval is over. It is an error when ctx ended, or the pull's time to wait.
-func (s *running) pause(ctx context.Context, why string, interval time.Duration, look Look) (due bool, err error) {
-	wait := func(ctx context.Context) { due = pauseFor(ctx, interval, look) }
-	ctx, cancel := context.WithCancel(ctx) // a step that is finished does not wait
-	defer cancel()
-	defer context.AfterFunc(s.run, cancel)()
-	defer func() { s.interrupted = s.interrupted || errors.Is(s.run.Err(), context.Canceled) }()
-	s.aside(why, func() {
-		if s.Rest == nil {
-			wait(ctx)
-			err = ctx.Err()
-			return
-		}
-		err = s.Rest(ctx, wait)
-	})
-	return due, err
-}
-
-// pauseFor waits for an interval, and reports that it is over; or until a look may have changed.
-func pauseFor(ctx context.Context, interval time.Duration, look Look) (due bool) {
-	began, timer := time.Now(), time.NewTimer(interval)
-	defer timer.Stop()
-	changed := make(chan struct{})
-	if look != nil && interval > leastPause {
-		watch, cancel := context.WithCancel(ctx)
-		defer cancel()
-		go func() {
-			defer close(changed)
-			look.Changed(watch)
-		}()
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	case <-changed:
-	}
-	select { // not at once again, however often it changes
-	case <-ctx.Done():
-	case <-timer.C:
-		return true
-	case <-time.After(leastPause - time.Since(began)):
-	}
-	return false
-}
-
 // results are the steps' results as a job names them. One of a step that another node takes is wanted from there.
 func (s *running) results(job string) render.Results {
 	return func(name string) (render.StepResult, bool) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		id, ok := s.resultID(job, name)
-		if t := s.foreign[id]; ok && t != nil && t.ID() != s.ID() {
+		s.x.mu.Lock()
+		defer s.x.mu.Unlock()
+		id, ok := s.x.resultID(job, name)
+		if t := s.x.foreign[id]; ok && t != nil && t.ID() != s.step.ID() {
 			s.wanted = append(s.wanted, t)
 		}
-		if t, r := s.byID[id], s.reports[id]; ok && r != nil && r.Outcome == Failed && t != nil && t.Options.Target != nil {
+		t, r := s.x.program.byID[id], s.x.reports[id]
+		if ok && r != nil && r.Outcome == Failed && t != nil && t.Options.Target != nil {
 			s.refused = fmt.Errorf("it reads the result of %s, which failed here: %s", id, r.Reason) // as it does on the other nodes
 		}
-		return s.values[id], ok
+		return s.x.values[id], ok
 	}
 }
 

@@ -100,14 +100,6 @@ func isExit(err error) bool {
 	return errors.As(err, &exit)
 }
 
-// fail files an error as the step's end.
-func (r *StepReport) fail(err error) {
-	r.Outcome, r.Reason, r.Fault = Failed, err.Error(), FaultOf(err)
-	if unsettled, ok := errors.AsType[*UnsettledError](err); ok {
-		r.Unsettled = unsettled.Step
-	}
-}
-
 // judge lets the step's own runOptions say whose fault its failure is. Where nothing says so and a user of the host could have made it fail, it
 // is the host's.
 func (r *StepReport) judge(s *boundStep, h *Host) {
@@ -128,9 +120,9 @@ func (s *running) faultNow() Fault {
 	if s.r.Outcome == Failed {
 		return s.r.Fault
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.report.Fault()
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	return s.x.report.Fault()
 }
 
 // Fault says whose fault a failed run is: the host's where every failure is.

@@ -44,15 +44,15 @@ func (h *Host) Finishing(ctx context.Context) (context.Context, context.CancelFu
 
 // finishing is the time of what the step does to the host. Steps that only wait are not finished.
 func (s *running) finishing(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.spec.Passive {
+	if s.step.spec.Passive {
 		return context.WithCancel(ctx)
 	}
 	said := context.AfterFunc(s.run, func() {
-		if s.Log != nil && errors.Is(s.run.Err(), context.Canceled) {
-			s.Log.Warnf("told to stop: step %s ends first, within %s", s.ID(), s.Host.Finish.Within)
+		if s.x.options.Log != nil && errors.Is(s.run.Err(), context.Canceled) {
+			s.x.options.Log.Warnf("told to stop: step %s ends first, within %s", s.step.ID(), s.x.options.Host.Finish.Within)
 		}
 	})
-	on, cancel := s.Host.Finishing(ctx)
+	on, cancel := s.x.options.Host.Finishing(ctx)
 	return on, func() {
 		said()
 		cancel()

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 
 	"github.com/pullet/pullet/render"
 )
@@ -49,26 +48,26 @@ func (s *boundStep) gated() GatedStep { return GatedStep{s.Step, s.job, s.repeat
 
 // elsewhere asks whether another node takes the step for this one, and leaves the outcome then.
 func (s *running) elsewhere(ctx context.Context) bool {
-	target := s.boundStep.Options.Target
-	if target == nil || s.Gates == nil && s.plan {
+	target := s.step.Options.Target
+	if target == nil || s.x.options.Gates == nil && s.x.plan {
 		return false
 	}
-	labels := s.catalog.Node.Labels
-	if target.Hosts.Text != "" && !target.Hosts.Matches(s.catalog.Node.Name, labels) {
+	labels := s.x.program.catalog.Node.Labels
+	if target.Hosts.Text != "" && !target.Hosts.Matches(s.x.program.catalog.Node.Name, labels) {
 		s.skipElsewhere("it is for " + target.Hosts.Text)
 		return true
 	}
-	if s.plan { // who will be chosen is not known before
+	if s.x.plan { // who will be chosen is not known before
 		return false
 	}
-	if s.Gates == nil {
+	if s.x.options.Gates == nil {
 		if _, done := s.done(); done {
 			return false
 		}
 		s.skipElsewhere(noStore + ", so who takes it is not known")
 		return true
 	}
-	chosen, others, err := s.Gates.Chosen(ctx, s.gated())
+	chosen, others, err := s.x.options.Gates.Chosen(ctx, s.step.gated())
 	if err != nil {
 		s.waitOrFail(err)
 		return true
@@ -77,7 +76,7 @@ func (s *running) elsewhere(ctx context.Context) bool {
 		s.skipElsewhere(others + " takes it")
 		return true
 	}
-	if s.fleet, err = s.Gates.Record(ctx, s.gated()); err != nil {
+	if s.fleet, err = s.x.options.Gates.Record(ctx, s.step.gated()); err != nil {
 		s.waitOrFail(err)
 		return true
 	}
@@ -91,33 +90,21 @@ const noStore = "etcd is unreachable"
 // skipElsewhere leaves a step to others.
 func (s *running) skipElsewhere(why string) {
 	s.r.Outcome, s.r.Reason = Skipped, why
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.foreign[s.ID()] = s.boundStep
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	s.x.foreign[s.step.ID()] = s.step
 }
-
-// waitOrFail leaves the outcome of a gate that did not open.
-func (r *StepReport) waitOrFail(err error) {
-	var pending *PendingError
-	if errors.As(err, &pending) {
-		r.Outcome, r.Reason, r.Held = Pending, pending.Reason, true
-		return
-	}
-	r.fail(err)
-}
-
-func (s *running) waitOrFail(err error) { s.r.waitOrFail(err) }
 
 // reading does something that may read results of steps that other nodes took: those are waited for, and it is done again.
 func (s *running) reading(ctx context.Context, do func() error) error {
 	for {
-		s.mu.Lock()
+		s.x.mu.Lock()
 		s.wanted = nil
-		s.mu.Unlock()
+		s.x.mu.Unlock()
 		err := do()
-		s.mu.Lock()
+		s.x.mu.Lock()
 		wanted, refused := s.wanted, s.refused
-		s.mu.Unlock()
+		s.x.mu.Unlock()
 		if refused != nil {
 			return refused
 		}
@@ -134,18 +121,18 @@ func (s *running) reading(ctx context.Context, do func() error) error {
 
 // fetch waits for the result of a step that another node took.
 func (s *running) fetch(ctx context.Context, t *boundStep) (err error) {
-	if s.Gates == nil {
+	if s.x.options.Gates == nil {
 		return &PendingError{Reason: "waiting for the result of " + t.ID() + ": " + noStore}
 	}
 	var result render.StepResult
-	s.aside("the result of "+t.ID(), func() { result, err = s.Gates.Result(ctx, t.gated()) })
+	s.aside("the result of "+t.ID(), func() { result, err = s.x.options.Gates.Result(ctx, t.gated()) })
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.values[t.ID()] = result
-	delete(s.foreign, t.ID())
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	s.x.values[t.ID()] = result
+	delete(s.x.foreign, t.ID())
 	return nil
 }
 
@@ -161,15 +148,15 @@ func (s *running) aside(why string, wait func()) {
 
 // arrive tells the barrier of the step how it ended here, and waits there until all have.
 func (s *running) arrive(ctx context.Context) {
-	o := s.boundStep.Options
-	if s.Gates == nil || s.plan || !o.Sync && !o.FailAfterAllTargetsRan || s.r.Outcome == Pending {
+	o := s.step.Options
+	if s.x.options.Gates == nil || s.x.plan || !o.Sync && !o.FailAfterAllTargetsRan || s.r.Outcome == Pending {
 		return
 	}
 	how := map[Outcome]string{Skipped: "skipped", Failed: "failed", Unmet: "failed"}[s.r.Outcome]
 	if how == "" {
 		how = "done"
 	}
-	open, err := s.Gates.Arrive(ctx, s.gated(), how, s.faultNow())
+	open, err := s.x.options.Gates.Arrive(ctx, s.step.gated(), how, s.faultNow())
 	if err != nil {
 		if how != "failed" {
 			s.waitOrFail(err)
@@ -181,7 +168,7 @@ func (s *running) arrive(ctx context.Context) {
 	if open || !o.Sync || how == "failed" {
 		return
 	}
-	s.aside("the barrier of "+s.ID(), func() { err = s.Gates.Await(ctx, s.gated()) })
+	s.aside("the barrier of "+s.step.ID(), func() { err = s.x.options.Gates.Await(ctx, s.step.gated()) })
 	if err != nil {
 		here := string(s.r.Outcome)
 		s.waitOrFail(err)
@@ -192,9 +179,9 @@ func (s *running) arrive(ctx context.Context) {
 // held reports a step that comes after one that waits, at a gate or for what others offer, or whose continue did not hold: nothing goes on
 // beyond that.
 func (s *running) held() bool {
-	for _, e := range s.after {
-		r := s.of(e.step.ID())
-		if r != nil && r.closed != "" && e.step.job == s.job {
+	for _, e := range s.step.after {
+		r := s.x.of(e.step.ID())
+		if r != nil && r.closed != "" && e.step.job == s.step.job {
 			s.r.Outcome, s.r.Reason, s.r.closed = Unmet, "behind "+r.closed+", which did not let the job continue", r.closed
 			return true
 		}
@@ -208,14 +195,14 @@ func (s *running) held() bool {
 
 // serialize makes the node one of those that may take the step now.
 func (s *running) serialize(ctx context.Context) bool {
-	if s.boundStep.Options.Serialize == nil {
+	if s.step.Options.Serialize == nil {
 		return true
 	}
-	if s.Gates == nil {
+	if s.x.options.Gates == nil {
 		s.waitOrFail(&PendingError{Reason: "waiting for its turn: " + noStore})
 		return false
 	}
-	end, err := s.Gates.Serialize(ctx, s.gated())
+	end, err := s.x.options.Gates.Serialize(ctx, s.step.gated())
 	if err != nil {
 		s.waitOrFail(err)
 		return false
@@ -229,7 +216,7 @@ func (s *running) serialized(ctx context.Context) {
 	if s.endSerial == nil || s.r.Outcome == Pending {
 		return
 	}
-	s.r.judge(s.boundStep, s.Host)
+	s.r.judge(s.step, s.x.options.Host)
 	if err := s.endSerial(ctx, s.r.Outcome, s.r.Fault, s.publicReason()); err != nil {
 		s.also(err)
 	}
@@ -246,30 +233,21 @@ func (s *running) notSerialized(ctx context.Context) {
 	s.endSerial = nil
 }
 
-// also is an error at a gate behind what came of the step: it does not hide a failure.
-func (s *running) also(err error) {
-	if s.r.Outcome != Failed {
-		s.waitOrFail(err)
-	} else if s.Log != nil {
-		s.Log.WithError(err).Warn("step " + s.ID() + " failed, and so did telling the others")
-	}
-}
-
 // share gives the result of a step that this node was chosen for the form that it has on the others. Where several nodes are chosen, who reads
 // it waits for all of them here, too.
 func (s *running) share() {
 	if !s.elected || s.r.Outcome != OK && s.r.Outcome != Changed {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.boundStep.Options.Target.Limit > 1 {
-		s.foreign[s.ID()] = s.boundStep
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	if s.step.Options.Target.Limit > 1 {
+		s.x.foreign[s.step.ID()] = s.step
 		return
 	}
-	own := s.values[s.ID()]
-	own.ByNode = map[string]render.StepResult{s.catalog.Node.Name: own}
-	s.values[s.ID()] = own
+	own := s.x.values[s.step.ID()]
+	own.ByNode = map[string]render.StepResult{s.x.program.catalog.Node.Name: own}
+	s.x.values[s.step.ID()] = own
 }
 
 // publish gives the others the result of a step that this node was chosen for.
@@ -284,7 +262,7 @@ func (s *running) publish(ctx context.Context) {
 	} else if r.State == "" {
 		r.State = r.Result
 	}
-	if err := s.Gates.Publish(ctx, s.gated(), s.attempt, r, s.publicReason()); err != nil {
+	if err := s.x.options.Gates.Publish(ctx, s.step.gated(), s.attempt, r, s.publicReason()); err != nil {
 		s.also(err)
 	}
 }

@@ -139,16 +139,16 @@ type seen struct {
 // inspect compares the step with the host. One that cannot be in its group after all waits until the others have their turn, and looks again.
 func (s *running) inspect(ctx context.Context) (Change, error) {
 	if s.group == nil {
-		return s.compare(ctx, s.Host)
+		return s.step.compare(ctx, s.x.options.Host)
 	}
-	found, err := s.look(ctx, s.Host, s.group)
+	found, err := s.step.look(ctx, s.x.options.Host, s.group)
 	switch {
 	case err != nil:
 		return Change{}, err
 	case found.alone:
 		s.schedule.gather(s.place, true)
 		s.group = nil
-		return s.compare(ctx, s.Host)
+		return s.step.compare(ctx, s.x.options.Host)
 	}
 	s.seen = found
 	return found.change, nil
@@ -167,7 +167,7 @@ func (s *running) grouped(ctx context.Context) (Output, error) {
 	at, prepare := s.seen.at, s.seen.prepare
 	s.seen = nil // from here on it belongs to who prepares, and may hang
 	closed := sync.OnceFunc(func() { at.Close() })
-	p, err := boundedOr(ctx, s.Host, s.boundStep, "change", func() (*Prepared, error) {
+	p, err := boundedOr(ctx, s.x.options.Host, s.step, "change", func() (*Prepared, error) {
 		p, err := prepare(ctx)
 		if err != nil {
 			closed()
@@ -188,10 +188,10 @@ func (s *running) grouped(ctx context.Context) (Output, error) {
 	} else { // it came too late: it is one of its own
 		g = newGroup()
 		g.add(at, p)
-		g.err = s.harden(s.run, g)
+		g.err = s.x.harden(s.run, g)
 	}
 	dropped := sync.OnceFunc(func() { p.Drop(); closed() })
-	_, err = boundedOr(ctx, s.Host, s.boundStep, "change", func() (struct{}, error) {
+	_, err = boundedOr(ctx, s.x.options.Host, s.step, "change", func() (struct{}, error) {
 		defer dropped()
 		return struct{}{}, s.put(at, p, g.err)
 	}, func(struct{}) { dropped() })

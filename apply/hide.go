@@ -22,7 +22,7 @@ func (r *StepReport) hideText() {
 // publicReason is why the step ended as it did, as others may know it.
 func (s *running) publicReason() string {
 	line := *s.r
-	if s.Sensitive {
+	if s.step.Sensitive {
 		line.hideText()
 	}
 	return line.Reason

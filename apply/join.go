@@ -65,28 +65,28 @@ func (j *joint) leave() {
 // together applies the step's action, together with those that it can be joined with. What is still to be done afterwards it does alone, so
 // that a mistake in one of them fails that one.
 func (s *running) together(ctx context.Context, change Change) (Output, error) {
-	act, ok := s.act.(Joiner)
+	act, ok := s.step.act.(Joiner)
 	if !ok || s.joint == nil {
-		return s.change(s.live(ctx), s.Host, change)
+		return s.step.change(s.live(ctx), s.x.options.Host, change)
 	}
 	j := s.joint
 	s.joint = nil
-	err := j.come(s.live(j.run), s.Host, s.boundStep, act)
+	err := j.come(s.live(j.run), s.x.options.Host, s.step, act)
 	var hung *HungError
 	if errors.As(err, &hung) {
 		return Output{}, hung
 	}
-	if err != nil && s.Log != nil {
-		s.Log.WithError(err).Info("steps could not be made together: each is tried alone")
+	if err != nil && s.x.options.Log != nil {
+		s.x.options.Log.WithError(err).Info("steps could not be made together: each is tried alone")
 	}
-	left, err := s.compare(ctx, s.Host)
+	left, err := s.step.compare(ctx, s.x.options.Host)
 	if err != nil || left.Empty() {
 		return Output{State: left.State}, err
 	}
 	if s.interrupted = errors.Is(s.run.Err(), context.Canceled); s.interrupted { // what was begun together has ended
 		return Output{}, errStopped
 	}
-	return s.change(s.live(ctx), s.Host, left)
+	return s.step.change(s.live(ctx), s.x.options.Host, left)
 }
 
 // alone takes the step out of its joint: it waits, or has nothing to change.

@@ -18,9 +18,9 @@ func (s *running) lacks(change Change) bool {
 	if change.Lacks == nil {
 		return false
 	}
-	before := s.allBefore()
-	return !slices.ContainsFunc(s.steps, func(t *boundStep) bool {
-		return t != s.boundStep && t.mayMake(s.Host, change.Lacks.Path) && s.comesFirst(t, before)
+	before := s.step.allBefore()
+	return !slices.ContainsFunc(s.x.program.steps, func(t *boundStep) bool {
+		return t != s.step && t.mayMake(s.x.options.Host, change.Lacks.Path) && s.comesFirst(t, before)
 	})
 }
 
@@ -43,12 +43,12 @@ func (s *boundStep) allBefore() map[*boundStep]bool {
 // comesFirst reports a step that would have changed the host before this one starts, or may have: of steps that nothing keeps in an order
 // either can be the first.
 func (s *running) comesFirst(t *boundStep, before map[*boundStep]bool) bool {
-	lane := s.ordering() == oneByOne && t.ordering() == oneByOne
+	lane := s.step.ordering() == oneByOne && t.ordering() == oneByOne
 	if before[t] || lane {
-		r := s.of(t.ID())
+		r := s.x.of(t.ID())
 		return r != nil && (r.Outcome == Changed || r.Outcome == Pending)
 	}
-	return !t.allBefore()[s.boundStep]
+	return !t.allBefore()[s.step]
 }
 
 // mayMake reports a step that may make a file or directory: one that manages it, or something below it; or one that can make anything, such

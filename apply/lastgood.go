@@ -18,16 +18,17 @@ const restoreTime = time.Minute
 // keep remembers the files that a step is about to change, where its job wants them back when an upgrade fails. What a step corrects that
 // says what it said before is no last good.
 func (s *running) keep() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.job.Restore || !s.Upgrade || s.Journal.Managed().Steps[s.ID()] == s.fingerprint() {
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	journal := s.x.options.Journal
+	if !s.step.job.Restore || !s.x.options.Upgrade || journal.Managed().Steps[s.step.ID()] == s.step.fingerprint() {
 		return nil
 	}
-	for _, what := range s.manages() {
+	for _, what := range s.step.manages() {
 		if what.Path == "" || what.Part {
 			continue
 		}
-		if err := s.keeper.keep(s.Host, s.ID(), what.Path); err != nil {
+		if err := s.x.keeper.keep(s.x.options.Host, s.step.ID(), what.Path); err != nil {
 			return fmt.Errorf("keeping %s, to restore it if the upgrade fails: %w", what.Path, err)
 		}
 	}
@@ -38,13 +39,13 @@ func (s *running) keep() error {
 // reads the files reacts to that. What else the jobs changed is named in the report: it cannot be undone.
 func (x *execution) lastGood(ctx context.Context) {
 	var failed []*render.Job
-	for _, j := range x.catalog.Jobs {
+	for _, j := range x.program.catalog.Jobs {
 		if j.Restore && x.failedFor(j) {
 			failed = append(failed, j)
 		}
 	}
 	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
-	if len(failed) == 0 || x.plan || !x.Upgrade || !late && (ctx.Err() != nil || x.stopped() && !x.over) {
+	if len(failed) == 0 || x.plan || !x.options.Upgrade || !late && (ctx.Err() != nil || x.stopped() && !x.over) {
 		return
 	}
 	if late { // what hangs may be what the upgrade broke
@@ -67,12 +68,12 @@ func (x *execution) lastGood(ctx context.Context) {
 
 // mayRestore asks whether the host may be changed, and makes sure that no run goes on with this one: its steps will be due again.
 func (x *execution) mayRestore(ctx context.Context) error {
-	if x.Gates != nil {
-		if err := x.Gates.Hold(ctx, GatedStep{}); err != nil {
+	if x.options.Gates != nil {
+		if err := x.options.Gates.Hold(ctx, GatedStep{}); err != nil {
 			return err
 		}
 	}
-	return x.Journal.Abandon()
+	return x.options.Journal.Abandon()
 }
 
 // failedFor reports a failure in a job or in a validation.
@@ -95,8 +96,8 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 		}
 		x.restored[s.ID()], x.report.Restored = true, true
 		x.report.add(r)
-		if x.Watch != nil {
-			x.Watch(r)
+		if x.options.Watch != nil {
+			x.options.Watch(r)
 		}
 		for _, w := range s.watchers {
 			react[w] = true
@@ -104,14 +105,15 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 	}
 	x.restoreParts(ctx, j, back)
 	for _, one := range slices.Backward(x.keeper.kept) {
-		if s := x.byID[one.Step]; s != nil && s.job == j && !one.still(x.Host) {
-			back(s, one.Path, one.putBack(x.Host))
+		if s := x.program.byID[one.Step]; s != nil && s.job == j && !one.still(x.options.Host) {
+			back(s, one.Path, one.putBack(x.options.Host))
 		}
 	}
 	for _, r := range x.report.Steps {
 		id := j.Name + "/" + r.Step
 		again := r.Reacted && react[id] // all that it did is done once more, for the files as they were
-		if r.Job == j.Name && r.Outcome == Changed && x.byID[id] != nil && (!x.restored[id] || r.Lost) && !again && !slices.Contains(x.report.NotUndone, id) {
+		stays := r.Outcome == Changed && x.program.byID[id] != nil && (!x.restored[id] || r.Lost)
+		if r.Job == j.Name && stays && !again && !slices.Contains(x.report.NotUndone, id) {
 			x.report.NotUndone = append(x.report.NotUndone, id)
 		}
 	}
@@ -119,7 +121,7 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 
 // restoreParts takes the parts out of files that a job put there. The rest of such a file may be others'.
 func (x *execution) restoreParts(ctx context.Context, j *render.Job, back func(*boundStep, string, error)) {
-	for _, s := range slices.Backward(x.steps) {
+	for _, s := range slices.Backward(x.program.steps) {
 		if resolved := x.resolved[s.ID()]; resolved != nil {
 			s = resolved
 		}
@@ -132,9 +134,9 @@ func (x *execution) restoreParts(ctx context.Context, j *render.Job, back func(*
 			if !what.Part || removal == nil || !slices.Contains(r.Made, what.ID) {
 				continue
 			}
-			change, err := removal.compare(ctx, x.Host)
+			change, err := removal.compare(ctx, x.options.Host)
 			if err == nil && !change.Empty() {
-				_, err = removal.change(ctx, x.Host, change)
+				_, err = removal.change(ctx, x.options.Host, change)
 			}
 			back(s, what.ID, err)
 		}

@@ -52,7 +52,8 @@ func stopping(ctx context.Context) bool {
 // leaves reports that the step's command asked for a boot. The run ends behind it, as behind a step that makes the host boot: the step
 // counts as done once the host booted.
 func (s *running) leaves(ctx context.Context) bool {
-	if _, command := s.act.(Judge); !command || s.Host.Leaving == nil || s.job.Validation || !s.Host.Leaving(ctx) {
+	leaving := s.x.options.Host.Leaving
+	if _, command := s.step.act.(Judge); !command || leaving == nil || s.step.job.Validation || !leaving(ctx) {
 		return false
 	}
 	line := *s.r
@@ -61,26 +62,25 @@ func (s *running) leaves(ctx context.Context) bool {
 	if line.Result.State == "" {
 		line.Result.State = "booted"
 	}
-	if s.Sensitive {
+	if s.step.Sensitive {
 		line.hideText()
 	}
-	s.mu.Lock()
-	err := s.Journal.StartBoot(s.ID(), s.Host.Boot, s.key(), line)
-	s.mu.Unlock()
+	s.x.mu.Lock()
+	err := s.x.options.Journal.StartBoot(s.step.ID(), s.x.options.Host.Boot, s.key(), line)
+	s.x.mu.Unlock()
 	if err != nil {
-		s.r.fail(err)
-		s.stopBecause(err)
+		s.failRun(err)
 		return true
 	}
-	s.boots(errLeaving, &s.report.Leaving)
+	s.boots(errLeaving, &s.x.report.Leaving)
 	return true
 }
 
 // stillLeaving reports a command that asked for a boot which has not come yet: to run it again would ask for another one.
 func (s *running) stillLeaving(ctx context.Context) bool {
-	if _, itself := s.act.(Rebooter); itself || s.Host.Leaving == nil || !s.Host.Leaving(ctx) {
+	if _, itself := s.step.act.(Rebooter); itself || s.x.options.Host.Leaving == nil || !s.x.options.Host.Leaving(ctx) {
 		return false
 	}
-	s.boots(errLeaving, &s.report.Leaving)
+	s.boots(errLeaving, &s.x.report.Leaving)
 	return true
 }

@@ -17,10 +17,10 @@ type liveStep struct{}
 // live is the context of what a step does to the host: what commands print there may be shown, unless it is a secret. What compares the
 // host with the step, and what conditions ask, is done without it.
 func (s *running) live(ctx context.Context) context.Context {
-	if s.Sensitive {
+	if s.step.Sensitive {
 		return ctx
 	}
-	return context.WithValue(ctx, liveStep{}, s.ID())
+	return context.WithValue(ctx, liveStep{}, s.step.ID())
 }
 
 // show makes what is written to out and errs also go to whoever watches the host, line by line. The last lines may have no end: finish

@@ -96,9 +96,9 @@ func bindMacro(cat *render.Catalog, m *render.Macro, reader Reader) render.Error
 // runMacro reads what a macro's action reads. A plan does it too.
 func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, error) {
 	return func(m *render.Macro) (string, error) {
-		reader, err := x.reader(m)
+		reader, err := x.program.reader(m)
 		if err == nil {
-			err = bindMacro(x.catalog, m, reader).Err()
+			err = bindMacro(x.program.catalog, m, reader).Err()
 		}
 		if err != nil {
 			return "", err
@@ -111,7 +111,7 @@ func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, e
 		}
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		text, err := reader.Read(ctx, x.Host)
+		text, err := reader.Read(ctx, x.options.Host)
 		var said *ExitError
 		if errors.As(err, &said) {
 			err = errors.New(said.Output.Failure())

@@ -39,14 +39,16 @@ func (p *Program) Digest() string {
 
 // drifted reports that the host changed, and not the repository: the step said the same when it was applied last.
 func (x *execution) drifted(s *boundStep) bool {
-	m := x.Journal.Managed()
+	m := x.options.Journal.Managed()
 	before, applied := m.Steps[s.ID()]
 	u, ok := s.act.(Unchecked)
 	return applied && !(ok && u.Unchecked()) && (m.Digest == x.applied() || before == s.fingerprint())
 }
 
 // applied names what was applied when all of it was: the version, which has the files, and the catalog, which has what the fleet said.
-func (x *execution) applied() string { return x.catalog.Version + " " + x.catalog.Digest }
+func (x *execution) applied() string {
+	return x.program.catalog.Version + " " + x.program.catalog.Digest
+}
 
 // manages are the resources of a step. The text of a sensitive one is not in their ids, which reports show.
 func (s *boundStep) manages() []Resource {
@@ -68,18 +70,18 @@ func (s *boundStep) manages() []Resource {
 // brought is ever removed.
 func (s *running) absent(ctx context.Context) []string {
 	var out []string
-	for _, what := range s.manages() {
+	for _, what := range s.step.manages() {
 		if what.Path != "" && !what.Part {
-			if s.seen != nil && s.seen.gone || s.seen == nil && !s.isThere(ctx, s.Host, what.Path) {
+			if s.seen != nil && s.seen.gone || s.seen == nil && !s.step.isThere(ctx, s.x.options.Host, what.Path) {
 				out = append(out, what.ID)
 			}
 			continue
 		}
-		removal := s.removal(what.ID, state.Thing{Job: s.Job, Absent: what.Absent, Params: what.Params})
+		removal := s.x.removal(what.ID, state.Thing{Job: s.step.Job, Absent: what.Absent, Params: what.Params})
 		if removal == nil {
 			continue
 		}
-		if change, err := removal.compare(ctx, s.Host); err == nil && change.Empty() {
+		if change, err := removal.compare(ctx, s.x.options.Host); err == nil && change.Empty() {
 			out = append(out, what.ID)
 		}
 	}
@@ -99,7 +101,7 @@ func (h *Host) gone(path string) bool {
 
 // remember writes what the run brought to the host, and what is owed to it.
 func (x *execution) remember() error {
-	m := x.Journal.Managed()
+	m := x.options.Journal.Managed()
 	whole := !x.report.Failed() && !x.report.Pending()
 	left, owed := x.leftIDs(), x.owes()
 	if whole && m.Digest == x.applied() && x.report.Counts[Changed] == 0 && slices.Equal(left, m.Left) && slices.Equal(owed, m.Owed) {
@@ -110,7 +112,7 @@ func (x *execution) remember() error {
 		m.Digest = x.applied()
 	}
 	steps := map[string]string{}
-	for _, s := range x.steps {
+	for _, s := range x.program.steps {
 		if before, ok := m.Steps[s.ID()]; ok {
 			steps[s.ID()] = before
 		}
@@ -133,12 +135,12 @@ func (x *execution) remember() error {
 	}
 	m.Steps = steps
 	x.handOver()
-	return x.Journal.SaveManaged()
+	return x.options.Journal.SaveManaged()
 }
 
 // take notes resources as those of a step.
 func (x *execution) take(s *boundStep, r *StepReport, watchers []string, resources []Resource) {
-	things := x.Journal.Managed().Things
+	things := x.options.Journal.Managed().Things
 	for _, what := range resources {
 		known, ok := things[what.ID] // what was there before, and was put right since, is not new
 		things[what.ID] = s.thing(what, known.New || !ok && slices.Contains(r.Made, what.ID), watchers)
@@ -158,9 +160,9 @@ func (s *running) making() map[string]state.Thing {
 		return nil
 	}
 	out := map[string]state.Thing{}
-	for _, what := range s.manages() {
+	for _, what := range s.step.manages() {
 		if slices.Contains(s.r.Made, what.ID) {
-			out[what.ID] = s.thing(what, true, s.watchers)
+			out[what.ID] = s.step.thing(what, true, s.step.watchers)
 		}
 	}
 	return out
@@ -169,9 +171,9 @@ func (s *running) making() map[string]state.Thing {
 // handOver drops things that something else stands for now: the same file by another path, a file of which they were a part, a
 // directory that an archive fills. What was restored to nothing is gone.
 func (x *execution) handOver() {
-	things, d := x.Journal.Managed().Things, x.declared()
+	things, d := x.options.Journal.Managed().Things, x.declared()
 	for _, one := range x.keeper.kept {
-		if one.None && x.restored[one.Step] && x.Host.gone(one.Path) {
+		if one.None && x.restored[one.Step] && x.options.Host.gone(one.Path) {
 			delete(things, "file "+one.Path)
 		}
 	}
@@ -179,7 +181,7 @@ func (x *execution) handOver() {
 		if d.ids[id] || d.steps[t.Job+"/"+t.Step] || t.Path == "" {
 			continue
 		}
-		by, covered := d.covers(x.Host, t.Path)
+		by, covered := d.covers(x.options.Host, t.Path)
 		if !covered {
 			continue
 		}
@@ -202,7 +204,7 @@ type declared struct {
 
 func (x *execution) declared() *declared {
 	d := &declared{ids: map[string]bool{}, whole: map[string]string{}, steps: map[string]bool{}, dirs: map[string]string{}}
-	for _, s := range x.steps {
+	for _, s := range x.program.steps {
 		if resolved := x.resolved[s.ID()]; resolved != nil {
 			s = resolved
 		} else if s.Waits() || s.late {
@@ -211,10 +213,10 @@ func (x *execution) declared() *declared {
 		}
 		for _, what := range s.manages() {
 			d.ids[what.ID] = true
-			if at, err := d.at(x.Host, what.Path); err == nil && !what.Part {
+			if at, err := d.at(x.options.Host, what.Path); err == nil && !what.Part {
 				d.whole[at] = what.ID
 			}
-			if at, err := x.Host.Resolve(what.Fills); err == nil {
+			if at, err := x.options.Host.Resolve(what.Fills); err == nil {
 				d.fills = append(d.fills, at+"/")
 			}
 		}

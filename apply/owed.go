@@ -28,9 +28,9 @@ func (s *boundStep) reactsTo() []*boundStep {
 // inherit takes over what a run that was cut off did not come to note: what it made, and what the steps are owed, which watch those that it
 // started and may not have seen what these changed.
 func (x *execution) inherit(resumes bool) error {
-	m := x.Journal.Managed()
+	m := x.options.Journal.Managed()
 	owed := map[string]bool{}
-	for _, s := range x.steps {
+	for _, s := range x.program.steps {
 		if x.unseen(s.ID(), resumes) {
 			for _, w := range s.watchers {
 				owed[w] = true
@@ -39,7 +39,7 @@ func (x *execution) inherit(resumes bool) error {
 	}
 	for id, t := range m.Things {
 		for _, w := range t.Watchers {
-			if s := x.byID[w]; s != nil && !resumes && x.unseen(t.Job+"/"+pruning+x.title(id, t), resumes) {
+			if s := x.program.byID[w]; s != nil && !resumes && x.unseen(t.Job+"/"+pruning+x.title(id, t), resumes) {
 				owed[s.reaction("prune").ID()] = true
 			}
 		}
@@ -48,7 +48,7 @@ func (x *execution) inherit(resumes bool) error {
 		owed[step] = true
 	}
 	m.Owed = slices.Sorted(maps.Keys(owed))
-	for id, t := range x.Journal.Made() {
+	for id, t := range x.options.Journal.Made() {
 		if resumes {
 			break // the run that goes on has it in its steps' results
 		}
@@ -57,23 +57,25 @@ func (x *execution) inherit(resumes bool) error {
 		}
 		m.Things[id], m.Digest = t, ""
 	}
-	return x.Journal.SaveManaged()
+	return x.options.Journal.SaveManaged()
 }
 
 // unseen reports that a step of the run before may have changed something that those who watch it have not seen. The run that goes on knows
 // of its own changes.
 func (x *execution) unseen(step string, resumes bool) bool {
 	var r StepReport
-	return x.Journal.CutOff(step) || !resumes && x.Journal.Ended(step, &r) && r.Outcome == Changed
+	return x.options.Journal.CutOff(step) || !resumes && x.options.Journal.Ended(step, &r) && r.Outcome == Changed
 }
 
 // owed reports that the step has not answered a change of an earlier run.
-func (x *execution) owed(s *boundStep) bool { return slices.Contains(x.Journal.Managed().Owed, s.ID()) }
+func (x *execution) owed(s *boundStep) bool {
+	return slices.Contains(x.options.Journal.Managed().Owed, s.ID())
+}
 
 // owes are the steps that have not answered a change, after this run.
 func (x *execution) owes() []string {
 	var out []string
-	for _, s := range x.steps {
+	for _, s := range x.program.steps {
 		if s.job.Validation {
 			continue
 		}

@@ -32,14 +32,14 @@ type Leftover struct {
 func (x *execution) prune(ctx context.Context) {
 	var remove []string
 	for _, id := range x.leftovers() {
-		thing := x.Journal.Managed().Things[id]
+		thing := x.options.Journal.Managed().Things[id]
 		switch why := x.leave(thing); {
 		case why == "":
 			remove = append(remove, id)
 		case x.onHost(ctx, id, thing):
 			x.left(id, why)
 		default:
-			delete(x.Journal.Managed().Things, id)
+			delete(x.options.Journal.Managed().Things, id)
 		}
 	}
 	if most := x.pruneLimit(); len(remove) > most {
@@ -53,11 +53,11 @@ func (x *execution) prune(ctx context.Context) {
 		return
 	}
 	react := map[string]bool{}
-	for _, s := range x.steps {
+	for _, s := range x.program.steps {
 		react[s.ID()] = x.owed(s.reaction("prune"))
 	}
 	for _, id := range remove {
-		thing := x.Journal.Managed().Things[id]
+		thing := x.options.Journal.Managed().Things[id]
 		if x.remove(ctx, id, thing) {
 			for _, watcher := range thing.Watchers {
 				react[watcher] = true
@@ -72,7 +72,7 @@ func (x *execution) prune(ctx context.Context) {
 
 // goneWith drops leftovers that went with what was removed, as a unit with its package.
 func (x *execution) goneWith(ctx context.Context) {
-	things := x.Journal.Managed().Things
+	things := x.options.Journal.Managed().Things
 	x.report.Leftovers = slices.DeleteFunc(x.report.Leftovers, func(l Leftover) bool {
 		gone := !x.onHost(ctx, l.thing, things[l.thing])
 		if gone {
@@ -84,19 +84,19 @@ func (x *execution) goneWith(ctx context.Context) {
 
 // leftovers are the things that no step declares any longer, the last that came first.
 func (x *execution) leftovers() []string {
-	m := x.Journal.Managed()
+	m := x.options.Journal.Managed()
 	if len(m.Things) == 0 || m.Digest == x.applied() && len(m.Left) == 0 {
 		return nil
 	}
 	d := x.declared()
 	var out []string
 	for id, t := range m.Things {
-		if !d.has(x.Host, id, t) {
+		if !d.has(x.options.Host, id, t) {
 			out = append(out, id)
 		}
 	}
 	first := func(id string) int {
-		return map[bool]int{true: 1}[x.specs[m.Things[id].Absent].RemovesFirst]
+		return map[bool]int{true: 1}[x.program.specs[m.Things[id].Absent].RemovesFirst]
 	}
 	slices.SortFunc(out, func(a, b string) int {
 		return cmp.Or(first(b)-first(a), m.Things[b].Order-m.Things[a].Order, strings.Compare(b, a))
@@ -106,13 +106,13 @@ func (x *execution) leftovers() []string {
 
 // leave says why a leftover is not removed; "" is to remove it.
 func (x *execution) leave(t state.Thing) string {
-	prune, removed := t.Prune || x.PruneRemoved, true
-	for _, j := range x.catalog.Jobs {
+	prune, removed := t.Prune || x.options.PruneRemoved, true
+	for _, j := range x.program.catalog.Jobs {
 		if j.Name == t.Job {
 			prune, removed = j.Prune, false
 		}
 	}
-	_, known := x.specs[t.Absent]
+	_, known := x.program.specs[t.Absent]
 	switch {
 	case !prune && removed:
 		return "job " + t.Job + ", which was removed, did not say prune: true"
@@ -130,21 +130,23 @@ func (x *execution) leave(t state.Thing) string {
 
 func (x *execution) pruneLimit() int {
 	switch {
-	case x.PruneAll:
-		return len(x.Journal.Managed().Things)
-	case x.PruneLimit > 0:
-		return x.PruneLimit
+	case x.options.PruneAll:
+		return len(x.options.Journal.Managed().Things)
+	case x.options.PruneLimit > 0:
+		return x.options.PruneLimit
 	}
 	return DefaultPruneLimit
 }
 
 func (x *execution) left(id, why string) {
-	thing := x.Journal.Managed().Things[id]
+	thing := x.options.Journal.Managed().Things[id]
 	x.report.Leftovers = append(x.report.Leftovers, Leftover{thing: id, ID: x.title(id, thing), Job: thing.Job, Why: why})
 }
 
 // title is the name that people see of a thing.
-func (x *execution) title(id string, t state.Thing) string { return x.specs[t.Absent].Title(id) }
+func (x *execution) title(id string, t state.Thing) string {
+	return x.program.specs[t.Absent].Title(id)
+}
 
 // leftIDs are the leftovers of the report.
 func (x *execution) leftIDs() []string {
@@ -157,7 +159,7 @@ func (x *execution) leftIDs() []string {
 
 // removal is the step that removes a thing; nil when nothing does.
 func (x *execution) removal(id string, t state.Thing) *boundStep {
-	spec, ok := x.specs[t.Absent]
+	spec, ok := x.program.specs[t.Absent]
 	if !ok {
 		return nil
 	}
@@ -167,7 +169,7 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 	}
 	step := &render.Step{Job: t.Job, Name: pruning + x.title(id, t), Action: t.Absent, Params: params, Sensitive: t.Sensitive}
 	s := &boundStep{Step: step, job: &render.Job{Name: t.Job}, id: step.ID(), spec: spec, needs: map[string][]*boundStep{}}
-	if len(s.bind(x.catalog, x.specs)) > 0 { // of a version of pullet that wrote other parameters
+	if len(s.bind(x.program.catalog, x.program.specs)) > 0 { // of a version of pullet that wrote other parameters
 		return nil
 	}
 	return s
@@ -177,16 +179,16 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 func (x *execution) onHost(ctx context.Context, id string, t state.Thing) bool {
 	s := x.removal(id, t)
 	switch {
-	case t.Path != "" && !t.Part && x.Host.Goes(t.Path):
+	case t.Path != "" && !t.Part && x.options.Host.Goes(t.Path):
 		return false
 	case s == nil && t.Path != "" && !t.Part:
-		return !x.Host.gone(t.Path)
+		return !x.options.Host.gone(t.Path)
 	case s == nil:
 		return true
 	case t.Path != "" && !t.Part:
-		return s.isThere(ctx, x.Host, t.Path)
+		return s.isThere(ctx, x.options.Host, t.Path)
 	}
-	change, err := s.compare(ctx, x.Host)
+	change, err := s.compare(ctx, x.options.Host)
 	return err != nil || !change.Empty()
 }
 
@@ -199,8 +201,8 @@ func (x *execution) remove(ctx context.Context, id string, t state.Thing) bool {
 		return false
 	}
 	var before StepReport
-	if !x.Journal.Ended(s.ID(), &before) {
-		change, err := s.compare(ctx, x.Host)
+	if !x.options.Journal.Ended(s.ID(), &before) {
+		change, err := s.compare(ctx, x.options.Host)
 		switch {
 		case err != nil:
 			x.left(id, "it cannot be removed: "+err.Error())
@@ -209,8 +211,8 @@ func (x *execution) remove(ctx context.Context, id string, t state.Thing) bool {
 			x.left(id, "there is something in it that no job brought")
 			return false
 		case change.Empty():
-			delete(x.Journal.Managed().Things, id)
-			return x.Journal.CutOff(s.ID()) // the run that was cut off did it
+			delete(x.options.Journal.Managed().Things, id)
+			return x.options.Journal.CutOff(s.ID()) // the run that was cut off did it
 		}
 	}
 	x.one(ctx, &turn{step: s}, nil)
@@ -219,7 +221,7 @@ func (x *execution) remove(ctx context.Context, id string, t state.Thing) bool {
 	case r.Outcome != Changed && r.Outcome != OK:
 		x.left(id, "it could not be removed: "+r.Reason)
 	case !x.plan:
-		delete(x.Journal.Managed().Things, id)
+		delete(x.options.Journal.Managed().Things, id)
 	}
 	return r.Outcome == Changed
 }

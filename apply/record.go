@@ -15,22 +15,23 @@ const unknown = "unknown"
 
 // carried takes over what a run that was cut off has on record of the step.
 func (s *running) carried(ctx context.Context) bool {
-	if s.plan {
+	if s.x.plan {
 		return false
 	}
-	s.mu.Lock()
+	s.x.mu.Lock()
 	var before StepReport
-	boots := s.Journal.Boots(s.ID())
-	ended, cutOff, making := s.Journal.Ended(s.ID(), &before), s.Journal.CutOff(s.ID()), s.Journal.Making(s.ID())
+	journal, id := s.x.options.Journal, s.step.ID()
+	boots := journal.Boots(id)
+	ended, cutOff, making := journal.Ended(id, &before), journal.CutOff(id), journal.Making(id)
 	if s.elected {
 		if key := s.key(); key != "" { // the fleet's record decides what ran
 			var result StepReport
-			done, known := s.Journal.Done(s.ID(), key, &result), s.Journal.Attempt(s.ID(), key)
-			ended, cutOff = ended && done, s.fleet.Standing(known, done && !s.stale, s.repeatable()) == StandsUnknown
+			done, known := s.x.options.Journal.Done(s.step.ID(), key, &result), s.x.options.Journal.Attempt(s.step.ID(), key)
+			ended, cutOff = ended && done, s.fleet.Standing(known, done && !s.stale, s.step.repeatable()) == StandsUnknown
 		}
 	}
-	s.doubted = s.Journal.Doubted(s.ID(), &before)
-	s.mu.Unlock()
+	s.doubted = s.x.options.Journal.Doubted(s.step.ID(), &before)
+	s.x.mu.Unlock()
 	s.before = before
 	if ended {
 		s.takeOver()
@@ -43,7 +44,7 @@ func (s *running) carried(ctx context.Context) bool {
 	if cutOff && boots && s.stillLeaving(ctx) {
 		return true
 	}
-	if cutOff && !s.repeatable() {
+	if cutOff && !s.step.repeatable() {
 		s.r.Result.State = unknown
 		s.r.fail(s.lost())
 		s.record(true)
@@ -72,14 +73,14 @@ func (e *UnsettledError) Error() string { return e.Why }
 func (s *running) lost() error {
 	text := "its result is unknown: it was started before, its end is not on record, and it must not run twice (idempotent: false); look at "
 	if s.elected {
-		return &UnsettledError{s.job.GateID(s.Step), text + s.catalog.Node.Name}
+		return &UnsettledError{s.step.job.GateID(s.step.Step), text + s.x.program.catalog.Node.Name}
 	}
 	return errors.New(text + "the host; the next commit runs it again")
 }
 
 // check compares the step with the host. For an action that cannot check, a result on record stands for it.
 func (s *running) check(ctx context.Context) (Change, error) {
-	if s.boundStep.Options.Runs == "onUpdate" && !s.Upgrade {
+	if s.step.Options.Runs == "onUpdate" && !s.x.options.Upgrade {
 		s.r.Outcome, s.r.Reason = Skipped, "runs: onUpdate, and the version is the same"
 		return Change{}, nil
 	}
@@ -94,7 +95,7 @@ func (s *running) check(ctx context.Context) (Change, error) {
 }
 
 // key is under what the journal remembers the step for good: see doneKey.
-func (s *running) key() string { return s.doneKey(s.catalog.Version, s.fleet.Again) }
+func (s *running) key() string { return s.step.doneKey(s.x.program.catalog.Version, s.fleet.Again) }
 
 // done is the result on record that stands for the step: the fleet's, else the node's own.
 func (s *running) done() (before StepReport, ok bool) {
@@ -105,9 +106,9 @@ func (s *running) done() (before StepReport, ok bool) {
 	if s.elected && s.fleet.final() {
 		return StepReport{Outcome: OK, Result: s.fleet.Result}, true
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return before, s.Journal.Done(s.ID(), key, &before)
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	return before, s.x.options.Journal.Done(s.step.ID(), key, &before)
 }
 
 // repeatable reports a step that may run again when its end is not on record.
@@ -147,10 +148,10 @@ func (s *running) acted() bool {
 // continues goes on with a step whose action succeeded in an earlier pull that had no time left for the conditions after it. The action is not
 // repeated, and a serialized step keeps its place meanwhile.
 func (s *running) continues(ctx context.Context) bool {
-	s.mu.Lock()
+	s.x.mu.Lock()
 	var before StepReport
-	ok := !s.plan && s.Journal.Open(s.ID()) && s.Journal.Done(s.ID(), s.openKey(), &before)
-	s.mu.Unlock()
+	ok := !s.x.plan && s.x.options.Journal.Open(s.step.ID()) && s.x.options.Journal.Done(s.step.ID(), s.openKey(), &before)
+	s.x.mu.Unlock()
 	if !ok {
 		return false
 	}
@@ -165,11 +166,11 @@ func (s *running) continues(ctx context.Context) bool {
 }
 
 // openKey is under what a step is remembered whose action succeeded and whose conditions after it are still asked for.
-func (s *running) openKey() string { return state.OpenStep + s.applied() }
+func (s *running) openKey() string { return state.OpenStep + s.x.applied() }
 
 // begin asks whether the step may change the host now, and writes that it starts. Validations change nothing.
 func (s *running) begin(ctx context.Context) bool {
-	if s.job.Validation {
+	if s.step.job.Validation {
 		return true
 	}
 	if !s.hold(ctx) || !s.serialize(ctx) || !s.claimed(ctx) {
@@ -179,8 +180,7 @@ func (s *running) begin(ctx context.Context) bool {
 	err := s.start(ctx)
 	if err != nil {
 		s.notSerialized(ctx)
-		s.r.fail(err)
-		s.stopBecause(err)
+		s.failRun(err)
 		return false
 	}
 	return true
@@ -188,10 +188,10 @@ func (s *running) begin(ctx context.Context) bool {
 
 // hold makes sure that it is the node's turn.
 func (s *running) hold(ctx context.Context) bool {
-	if s.Gates == nil {
+	if s.x.options.Gates == nil {
 		return true
 	}
-	ask := func() error { return s.Gates.Hold(ctx, s.gated()) }
+	ask := func() error { return s.x.options.Gates.Hold(ctx, s.step.gated()) }
 	var err error
 	if s.group != nil {
 		err = s.group.gate.get(ask)
@@ -203,10 +203,10 @@ func (s *running) hold(ctx context.Context) bool {
 	case err == nil:
 		return true
 	case errors.As(err, &pending):
-		s.r.waitOrFail(err)
+		s.waitOrFail(err)
 	default:
-		s.r.Outcome, s.r.Reason = Pending, "not started: "+err.Error()
-		s.stopBecause(err)
+		s.endRun(err)
+		s.r.Reason = "not started: " + s.r.Reason
 	}
 	return false
 }
@@ -218,7 +218,7 @@ func (s *running) claimed(ctx context.Context) bool {
 	}
 	err := s.claim()
 	if err == nil {
-		err = s.Gates.Begin(ctx, s.gated(), s.attempt)
+		err = s.x.options.Gates.Begin(ctx, s.step.gated(), s.attempt)
 	}
 	if err != nil {
 		s.waitOrFail(err)
@@ -229,40 +229,40 @@ func (s *running) claimed(ctx context.Context) bool {
 // claim writes which attempt the node is about to start, for a step that the fleet's record is asked for: so that a node which lost its journal
 // is told from one that was killed before it began.
 func (s *running) claim() error {
-	s.attempt = s.execution.Options.Run
+	s.attempt = s.x.options.Run
 	key := s.key()
 	if key == "" {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.Journal.Claim(s.ID(), key, s.attempt)
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	return s.x.options.Journal.Claim(s.step.ID(), key, s.attempt)
 }
 
 // start writes that the step starts. One that makes the host boot ends with the boot.
 func (s *running) start(ctx context.Context) error {
 	if s.group == nil {
-		if err := s.settle(ctx); err != nil {
+		if err := s.x.settle(ctx); err != nil {
 			return err
 		}
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
 	if s.group != nil {
-		return s.Journal.StartGrouped(s.ID(), s.making())
+		return s.x.options.Journal.StartGrouped(s.step.ID(), s.making())
 	}
-	if _, ok := s.act.(Rebooter); !ok {
-		return s.Journal.Start(s.ID(), s.making())
+	if _, ok := s.step.act.(Rebooter); !ok {
+		return s.x.options.Journal.Start(s.step.ID(), s.making())
 	}
 	line := *s.r
 	line.Outcome, line.Summary, line.Result = Changed, "reboot", render.StepResult{State: "booted"}
-	return s.Journal.StartBoot(s.ID(), s.Host.Boot, s.key(), line)
+	return s.x.options.Journal.StartBoot(s.step.ID(), s.x.options.Host.Boot, s.key(), line)
 }
 
 // record writes how the step ended; what is kept stands for the step until its parameters or the version change. Output of a sensitive
 // step is on record too, because a run that resumes needs it: the journal is for the agent's user alone.
 func (s *running) record(kept bool) {
-	if s.job.Validation {
+	if s.step.job.Validation {
 		return
 	}
 	line, key := *s.r, s.key()
@@ -270,21 +270,20 @@ func (s *running) record(kept bool) {
 	if s.r.open != "" {
 		line.Outcome, line.Reason, key = s.r.open, "", s.openKey()
 	}
-	if s.Sensitive { // they may quote the command; the output stays, for the steps that read it in a run that goes on
+	if s.step.Sensitive { // they may quote the command; the output stays, for the steps that read it in a run that goes on
 		line.hideText()
 	}
-	s.mu.Lock()
+	s.x.mu.Lock()
 	err := s.end(key, kept, line)
-	s.mu.Unlock()
+	s.x.mu.Unlock()
 	if err != nil {
-		s.r.fail(err)
-		s.stopBecause(err)
+		s.failRun(err)
 	}
 }
 
 func (s *running) end(key string, kept bool, line StepReport) error {
 	if s.group != nil {
-		return s.Journal.EndGrouped(s.ID(), kept, line)
+		return s.x.options.Journal.EndGrouped(s.step.ID(), kept, line)
 	}
-	return s.Journal.End(s.ID(), key, kept, line)
+	return s.x.options.Journal.End(s.step.ID(), key, kept, line)
 }

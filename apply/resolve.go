@@ -7,8 +7,8 @@ import (
 
 // timed is the time that the step has.
 func (s *running) timed() (context.Context, context.CancelFunc) {
-	if s.boundStep.Options.Timeout > 0 {
-		return context.WithTimeout(s.run, s.boundStep.Options.Timeout.Std())
+	if s.step.Options.Timeout > 0 {
+		return context.WithTimeout(s.run, s.step.Options.Timeout.Std())
 	}
 	return context.WithCancel(s.run)
 }
@@ -16,7 +16,7 @@ func (s *running) timed() (context.Context, context.CancelFunc) {
 // resolve fills in what the step's parameters or its file template wait for. In a plan a value that only a run makes is not known: the
 // step is said to change.
 func (s *running) resolve(ctx context.Context) (done bool, err error) {
-	if !s.Waits() && !s.late {
+	if !s.step.Waits() && !s.step.late {
 		return false, nil
 	}
 	if from := s.unknown(); from != "" {
@@ -31,47 +31,50 @@ func (s *running) resolve(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s.boundStep = bound
-	s.mu.Lock()
-	s.execution.resolved[s.ID()] = s.boundStep
-	s.mu.Unlock()
+	s.step = bound
+	s.x.mu.Lock()
+	s.x.resolved[s.step.ID()] = s.step
+	s.x.mu.Unlock()
 	return false, nil
 }
 
 // rebound is the step with its parameters and its action as they are now that it runs.
 func (s *running) rebound(ctx context.Context) (*boundStep, error) {
-	results, run := s.results(s.Job), s.runMacro(ctx)
-	params, err := s.catalog.Fill(s.Step, results, run)
+	results, run := s.results(s.step.Job), s.x.runMacro(ctx)
+	params, err := s.x.program.catalog.Fill(s.step.Step, results, run)
 	if err != nil {
 		return nil, err
 	}
-	step := *s.Step
+	step := *s.step.Step
 	step.Params = params
-	bound := *s.boundStep
-	bound.Step, bound.act = &step, s.spec.New()
-	if errs := params.Into(bound.act, s.Pos); len(errs) > 0 {
+	bound := *s.step
+	bound.Step, bound.act = &step, s.step.spec.New()
+	if errs := params.Into(bound.act, s.step.Pos); len(errs) > 0 {
 		return nil, errs
 	}
 	if binder, ok := bound.act.(Binder); ok {
 		bound.read = sha256.New()
-		binding := Binding{Catalog: s.catalog, Step: &step, specs: s.specs, read: bound.read, results: results, run: run, secret: new(bool)}
+		binding := Binding{
+			Catalog: s.x.program.catalog, Step: &step, specs: s.x.program.specs, read: bound.read,
+			results: results, run: run, secret: new(bool),
+		}
 		if err := binder.Bind(binding); err != nil {
 			return nil, bindErrors(&step, err)
 		}
 		step.Sensitive = step.Sensitive || *binding.secret
 	}
-	bound.Step = s.catalog.Holding(&step, false)
+	bound.Step = s.x.program.catalog.Holding(&step, false)
 	return &bound, nil
 }
 
 // unknown is, in a plan, a step that would change and whose result this one may read.
 func (s *running) unknown() string {
-	if !s.plan {
+	if !s.x.plan {
 		return ""
 	}
-	for _, e := range s.after {
-		r := s.of(e.step.ID())
-		if r != nil && r.toRun() && (e.why == readsResult || s.late) {
+	for _, e := range s.step.after {
+		r := s.x.of(e.step.ID())
+		if r != nil && r.toRun() && (e.why == readsResult || s.step.late) {
 			return e.step.ID()
 		}
 	}

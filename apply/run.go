@@ -44,9 +44,9 @@ type Options struct {
 
 // execution is one walk through a program. Steps may run at once: what they share is guarded by mu.
 type execution struct {
-	*Program
-	Options
-	plan bool
+	program *Program
+	options Options
+	plan    bool
 
 	mu      sync.Mutex
 	reports map[string]*StepReport       // of the steps that have ended
@@ -115,8 +115,10 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 
 func (p *Program) execution(o Options) *execution {
 	x := &execution{
-		Program: p, Options: o, reports: map[string]*StepReport{}, values: map[string]render.StepResult{}, answers: map[*render.Job]*answer{},
-		resolved: map[string]*boundStep{}, foreign: map[string]*boundStep{}, restored: map[string]bool{}, due: map[string]bool{}, keeper: &keeper{},
+		program: p, options: o,
+		reports: map[string]*StepReport{}, values: map[string]render.StepResult{}, answers: map[*render.Job]*answer{},
+		resolved: map[string]*boundStep{}, foreign: map[string]*boundStep{},
+		restored: map[string]bool{}, due: map[string]bool{}, keeper: &keeper{},
 		report: &Report{
 			Run: o.Run, Node: p.catalog.Node.Name, Version: p.catalog.Version, Release: p.catalog.Release,
 			Started: time.Now().UTC(), Counts: map[Outcome]int{},
@@ -131,7 +133,7 @@ func (p *Program) execution(o Options) *execution {
 // phases takes the jobs, then what listens to their changes, then the validations.
 func (x *execution) phases(ctx context.Context) {
 	var jobs, validations []*boundStep
-	for _, s := range x.steps {
+	for _, s := range x.program.steps {
 		if s.job.Validation {
 			validations = append(validations, s)
 		} else {
@@ -179,16 +181,16 @@ func (x *execution) one(ctx context.Context, t *turn, c *schedule) {
 	s := t.step
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
 	started := time.Now()
-	step := &running{execution: x, boundStep: s, r: r, schedule: c, place: s, joint: t.joint, group: t.group, run: ctx}
+	step := &running{x: x, step: s, r: r, schedule: c, place: s, joint: t.joint, group: t.group, run: ctx}
 	x.step(ctx, step)
 	step.alone()
 	step.letGo()
 	step.settled(ctx)
-	r.judge(step.boundStep, x.Host)
+	r.judge(step.step, x.options.Host)
 	step.publish(ctx)
 	step.arrive(ctx)
 	r.Seconds = time.Since(started).Seconds()
-	x.finish(step.boundStep, r)
+	x.finish(step.step, r)
 	step.share()
 }
 
@@ -211,8 +213,8 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	if r.Outcome == Failed && s.Options.FailAfterAllTargetsRan {
 		x.report.late++
 	}
-	if x.Watch != nil {
-		x.Watch(r)
+	if x.options.Watch != nil {
+		x.options.Watch(r)
 	}
 	if r.Outcome == Failed && s.Options.FailHard && (x.report.Stopped == "" || x.report.Reboot) {
 		x.report.Stopped, x.over, x.report.Reboot = "step "+s.ID()+" failed and is failHard", true, false

@@ -215,7 +215,7 @@ func (c *schedule) aside(s *boundStep, why string, wait func()) {
 
 // park gives the node's slot to others when all that goes on here waits for other nodes.
 func (c *schedule) park() {
-	if c.x.Gates == nil || c.alive > len(c.apart) {
+	if c.x.options.Gates == nil || c.alive > len(c.apart) {
 		return
 	}
 	var why []string
@@ -226,7 +226,7 @@ func (c *schedule) park() {
 		c.x.stopBecause(err)
 		return
 	}
-	if err := c.x.Gates.Park(c.run, strings.Join(why, "; ")); err != nil && c.x.Log != nil {
-		c.x.Log.WithError(err).Warn("the slot could not be given back while the node waits for others")
+	if err := c.x.options.Gates.Park(c.run, strings.Join(why, "; ")); err != nil && c.x.options.Log != nil {
+		c.x.options.Log.WithError(err).Warn("the slot could not be given back while the node waits for others")
 	}
 }

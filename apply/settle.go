@@ -24,7 +24,7 @@ func (x *execution) harden(ctx context.Context, g *group) error {
 		return nil
 	}
 	x.mu.Lock()
-	err := x.Journal.Sync()
+	err := x.options.Journal.Sync()
 	x.mu.Unlock()
 	if err != nil {
 		return err
@@ -43,38 +43,39 @@ func (x *execution) settle(ctx context.Context) error {
 		x.unsettled = fmt.Errorf("what the run changed may not survive a power loss: %w", err)
 		return x.unsettled
 	}
-	return x.Journal.Settled()
+	return x.options.Journal.Settled()
 }
 
 // write makes files durable, which may hang as any action may.
 func (x *execution) write(ctx context.Context, do func() error) error {
-	_, err := bounded(ctx, x.Host, &boundStep{id: "durable files"}, "write", func() (struct{}, error) { return struct{}{}, do() })
+	all := &boundStep{id: "durable files"}
+	_, err := bounded(ctx, x.options.Host, all, "write", func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 
 // changed notes what the step changed, to be settled.
 func (s *running) changed(at *hostfile.Entry, p *Prepared) error {
 	if p.New == nil {
-		return s.unsynced.AddAttributes(at)
+		return s.x.unsynced.AddAttributes(at)
 	}
-	return s.unsynced.AddName(at)
+	return s.x.unsynced.AddName(at)
 }
 
 // found notes what stands at the paths of a step that was cut off and has nothing left to do: the run that was cut off made it, and may not have made
 // it durable.
 func (s *running) found(ctx context.Context) error {
-	for _, what := range s.manages() {
+	for _, what := range s.step.manages() {
 		if what.Path == "" {
 			continue
 		}
-		_, err := bounded(ctx, s.Host, s.boundStep, "check", func() (struct{}, error) {
-			at, err := s.Host.Entry(what.Path)
+		_, err := bounded(ctx, s.x.options.Host, s.step, "check", func() (struct{}, error) {
+			at, err := s.x.options.Host.Entry(what.Path)
 			if err != nil {
 				return struct{}{}, err
 			}
 			defer at.Close()
-			err = s.unsynced.AddName(at)
-			if bad := s.unsynced.AddAttributes(at); err == nil && !hostfile.NotThere(bad) {
+			err = s.x.unsynced.AddName(at)
+			if bad := s.x.unsynced.AddAttributes(at); err == nil && !hostfile.NotThere(bad) {
 				err = bad
 			}
 			return struct{}{}, err
@@ -88,10 +89,10 @@ func (s *running) found(ctx context.Context) error {
 
 // settled makes durable what a step may count on that other nodes are told of.
 func (s *running) settled(ctx context.Context) {
-	if !s.tells() || s.plan {
+	if !s.step.tells() || s.x.plan {
 		return
 	}
-	if err := s.settle(ctx); err != nil {
+	if err := s.x.settle(ctx); err != nil {
 		s.r.fail(err)
 	}
 }

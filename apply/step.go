@@ -5,15 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/pullet/pullet/render"
 )
 
 // running is one step while it runs.
 type running struct {
-	*execution
-	*boundStep
+	x        *execution
+	step     *boundStep
 	r        *StepReport
 	schedule *schedule
 	place    *boundStep      // the step whose place in the schedule it has: its own, but for a trial
@@ -64,10 +63,10 @@ func (x *execution) step(ctx context.Context, s *running) {
 	var pending *PendingError
 	switch {
 	case errors.As(err, &pending):
-		s.r.Outcome, s.r.Reason, s.r.stays = Pending, pending.Reason, s.spec.Passive
+		s.wait(pending)
 		return
 	case errors.Is(ctx.Err(), context.Canceled):
-		s.stop()
+		s.endRun(errStopped)
 		return
 	case err != nil && s.maybe != "": // it may be what the condition is for
 		s.r.Outcome, s.r.Summary = Changed, s.maybe
@@ -87,13 +86,13 @@ func (x *execution) step(ctx context.Context, s *running) {
 	case x.plan && s.maybe == "" && s.lacks(change):
 		s.r.fail(change.Lacks)
 	case x.plan:
-		s.Host.goes(change.Removes)
-		s.r.Drift = x.drifted(s.boundStep)
+		s.x.options.Host.goes(change.Removes)
+		s.r.Drift = x.drifted(s.step)
 		s.r.Outcome, s.r.Summary, s.r.Diff = Changed, change.Summary, change.Diff
 		if s.maybe != "" {
 			s.r.Summary += " (" + s.maybe + ")"
 		}
-		if s.passive() || change.Same {
+		if s.step.passive() || change.Same {
 			s.r.Outcome = OK
 		}
 	default:
@@ -109,7 +108,7 @@ func (s *boundStep) passive() bool { return s.spec.Passive || s.job.Validation }
 // apply makes a change, with the journal written before and after.
 func (s *running) apply(ctx context.Context, change Change, act func(context.Context) (Output, error)) {
 	r := s.r
-	r.Drift, r.Lost = s.drifted(s.boundStep), change.Lost
+	r.Drift, r.Lost = s.x.drifted(s.step), change.Lost
 	for _, id := range s.absent(ctx) {
 		if !slices.Contains(r.Made, id) {
 			r.Made = append(r.Made, id)
@@ -133,7 +132,7 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 	if out.Later {
 		r.Summary += ", when the run has ended"
 	}
-	if s.passive() || change.Same || out.Same {
+	if s.step.passive() || change.Same || out.Same {
 		r.Outcome = OK
 	}
 	var pending *PendingError
@@ -145,11 +144,11 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 	case errors.Is(err, errItself):
 		r.Summary += "; it stopped pullet, and was ended" // to run it again would stop the next pull too
 	case errors.As(err, &pending):
-		r.Outcome, r.Reason, r.stays = Pending, pending.Reason, s.spec.Passive // what comes after a wait was written to come after it
+		s.wait(pending)
 	case err != nil:
 		r.fail(err)
 	case out.Reboot:
-		s.boots(errReboot, &s.report.Reboot)
+		s.boots(errReboot, &s.x.report.Reboot)
 		return // no end on record: the run goes on behind this step after the boot
 	case s.leaves(ctx):
 		return // as above
@@ -157,7 +156,7 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 		s.afterwards(ctx)
 	}
 	if s.cut(ctx) && r.Outcome != Changed && r.Outcome != OK {
-		s.stop() // no end on record: the next pull runs it again
+		s.endRun(errStopped) // no end on record: the next pull runs it again
 		return
 	}
 	s.record(s.acted())
@@ -167,8 +166,8 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 func (s *running) abandon(ctx context.Context, err error) {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
-		s.stop()
-	case s.repeatable():
+		s.endRun(errStopped)
+	case s.step.repeatable():
 		s.r.fail(err)
 	default:
 		s.r.Result.State = unknown
@@ -183,73 +182,27 @@ func (s *running) answered(ctx context.Context, change Change) (Output, error) {
 		return s.grouped(s.live(ctx))
 	}
 	out, err := s.together(ctx, change)
-	if reactor, ok := s.act.(Reactor); ok && err == nil && out.Late && s.watched() {
+	if reactor, ok := s.step.act.(Reactor); ok && err == nil && out.Late && s.watched() {
 		s.r.Reacted = true // from here on the state does not tell whether it is done
-		return s.answer(s.live(ctx), s.Host, reactor)
+		return s.step.answer(s.live(ctx), s.x.options.Host, reactor)
 	}
 	return out, err
-}
-
-// persist acts, and again as often as the step's retry says while that fails.
-func (s *running) persist(ctx context.Context, act func() (Output, error)) (Output, error) {
-	out, err := s.await(ctx, act)
-	var pending *PendingError
-	if errors.As(err, &pending) {
-		return out, err
-	}
-	retry := s.boundStep.Options.Retry
-	for attempt := 2; err != nil && retry != nil && (retry.Limit == 0 || attempt <= retry.Limit); attempt++ {
-		if _, over := s.pause(ctx, "", intervalOf(retry), nil); over != nil {
-			break
-		}
-		if change, bad := s.compare(ctx, s.Host); bad == nil && change.Empty() && !s.r.Reacted {
-			return Output{State: change.State}, nil // the failed attempt got there all the same
-		}
-		out, err = s.verdict(ctx, act)
-		if err != nil {
-			err = fmt.Errorf("%w (attempt %d)", err, attempt)
-		}
-	}
-	return out, err
-}
-
-// await acts, and again while what the action waits for is not there.
-func (s *running) await(ctx context.Context, act func() (Output, error)) (Output, error) {
-	for began := time.Now(); ; {
-		out, err := s.verdict(ctx, act)
-		var pending *PendingError
-		if !errors.As(err, &pending) {
-			return out, err
-		}
-		left := pending.Within - time.Since(began)
-		if left <= 0 {
-			return out, err
-		}
-		if _, over := s.pause(ctx, s.ID()+": "+pending.Reason, min(pending.Every, left), nil); over != nil {
-			return out, err
-		}
-	}
 }
 
 // verdict acts, and asks what the step's own expressions make of what came of it.
 func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Output, error) {
 	out, err := act()
-	judge, ok := s.act.(Judge)
+	judge, ok := s.step.act.(Judge)
 	var exit *ExitError
 	if !ok || err != nil && !errors.As(err, &exit) {
 		return out, err
 	}
 	changed, failed := judge.Verdict()
-	result := render.StepResult{State: out.State, ExitCode: out.ExitCode, StdOut: out.StdOut, StdErr: out.StdErr, Data: out.Data}
-	says := func(e *render.Expression) (yes bool, err error) {
-		err = s.reading(ctx, func() (err error) {
-			yes, err = s.catalog.Eval(*e, render.Judged{Context: ctx, Own: result, Results: s.results(s.Job), Run: s.runMacro(ctx)})
-			return err
-		})
-		return yes, err
+	result := render.StepResult{
+		State: out.State, ExitCode: out.ExitCode, StdOut: out.StdOut, StdErr: out.StdErr, Data: out.Data,
 	}
 	if failed != nil {
-		bad, broken := says(failed)
+		bad, broken := s.judge(ctx, *failed, result, nil)
 		switch {
 		case broken != nil:
 			return out, fmt.Errorf("failed: %w", broken)
@@ -259,7 +212,7 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 		err = nil
 	}
 	if err == nil && changed != nil {
-		yes, broken := says(changed)
+		yes, broken := s.judge(ctx, *changed, result, nil)
 		if broken != nil {
 			return out, fmt.Errorf("changed: %w", broken)
 		}
@@ -271,15 +224,15 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 // turn reports that the step may take the host away for a while, if that is what it does: only when it is the host's turn. Until then the
 // run ends here, because what comes behind the step comes behind the boot.
 func (s *running) turn() bool {
-	if _, boots := s.act.(Rebooter); !boots || s.Turn {
+	if _, boots := s.step.act.(Rebooter); !boots || s.x.options.Turn {
 		return true
 	}
 	s.r.Outcome, s.r.Reason = Pending, errTurn.Error()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.report.NeedsTurn = true
-	if s.report.Stopped == "" {
-		s.report.Stopped, s.over = errTurn.Error(), true
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	s.x.report.NeedsTurn = true
+	if s.x.report.Stopped == "" {
+		s.x.report.Stopped, s.x.over = errTurn.Error(), true
 	}
 	return false
 }
@@ -287,41 +240,34 @@ func (s *running) turn() bool {
 // boots ends the run for a boot, and notes in the report whose boot that is: the journal has the step's start, and the next pull after the boot goes on
 // behind it.
 func (s *running) boots(why error, whose *bool) {
-	s.r.Outcome, s.r.Reason = Pending, why.Error()
-	s.mu.Lock()
-	*whose = !s.over
-	s.mu.Unlock()
-	s.stopBecause(why)
-}
-
-// stop ends the run because it was told to: that is no failure of the step.
-func (s *running) stop() {
-	s.r.Outcome, s.r.Reason = Pending, errStopped.Error()
-	s.stopBecause(errStopped)
+	s.x.mu.Lock()
+	*whose = !s.x.over
+	s.x.mu.Unlock()
+	s.endRun(why)
 }
 
 // afterwards asks the conditions that follow the action.
 func (s *running) afterwards(ctx context.Context) {
-	if s.plan || s.r.Outcome == Skipped {
+	if s.x.plan || s.r.Outcome == Skipped {
 		return
 	}
 	s.r.Result.Result, s.r.Result.Changed = "ok", s.r.Outcome == Changed
 	if s.r.Result.State == "" {
 		s.r.Result.State = s.r.Result.Result
 	}
-	s.mu.Lock()
-	s.values[s.ID()] = s.r.Result // its own result counts in its conditions
-	s.mu.Unlock()
+	s.x.mu.Lock()
+	s.x.values[s.step.ID()] = s.r.Result // its own result counts in its conditions
+	s.x.mu.Unlock()
 	for _, c := range []struct {
 		name string
 		*render.Condition
-	}{{"success", s.Conditions.Success}, {"continue", s.Conditions.Continue}} {
+	}{{"success", s.step.Conditions.Success}, {"continue", s.step.Conditions.Continue}} {
 		if c.Condition == nil {
 			continue
 		}
 		outcome, reason := s.ask(ctx, c.name, c.Condition)
 		if s.cut(ctx) {
-			s.stop()
+			s.endRun(errStopped)
 			return
 		}
 		if outcome == Pending {
@@ -333,7 +279,7 @@ func (s *running) afterwards(ctx context.Context) {
 			s.r.fail(&conditionError{fmt.Errorf("%s: %s", c.name, reason)})
 			s.r.Result.Result = "failed"
 			if c.name == "continue" {
-				s.r.closed = s.ID()
+				s.r.closed = s.step.ID()
 			}
 			return
 		}

@@ -32,7 +32,9 @@ func TestGroupClosesBesideHung(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &running{execution: &execution{Options: Options{Host: host}}, boundStep: s, seen: &seen{at: at, prepare: prepare}, group: newGroup()}
+		r := &running{
+			x: &execution{options: Options{Host: host}}, step: s, seen: &seen{at: at, prepare: prepare}, group: newGroup(),
+		}
 		var hung *HungError
 		if _, err := r.grouped(ctx); !errors.As(err, &hung) {
 			t.Fatalf("got %v", err)

@@ -54,7 +54,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 			return nil
 		}
 		fleet.follow(ctx, out)
-		pause := a.pause(out.Version) - time.Since(began)
+		pause := a.pause(out) - time.Since(began)
 		a.work(max(0, pause))
 		timer := time.NewTimer(pause)
 		select {
@@ -129,20 +129,18 @@ func (a *Agent) afterFailure(err error) {
 // maxBackoff is the longest pause of a node whose upgrade fails again and again.
 const maxBackoff = time.Hour
 
-// pause is how long it is from one pull's start to the next: the interval and some splay, doubled with each failure in a row of the version that the
-// pull worked on. Failures of another version do not count: a node that only waits for its turn at a newer one looks for it at each interval. A pull that
-// waited at a gate for longer is followed by the next at once.
-func (a *Agent) pause(worked *state.Version) time.Duration {
-	interval := a.config.Agent.Interval.Std()
-	local, err := state.LoadLocal(a.config.Paths.State)
-	if err != nil {
-		a.logger.WithError(err).Warn("the node's record")
+// pause is how long it is from one pull's start to the next: the interval and some splay, doubled with each upgrade to the version that failed in a row. A pull
+// that only waited is followed by the next at the interval, however often the upgrade failed before: its turn may come meanwhile. A pull that waited for longer is
+// followed at once.
+func (a *Agent) pause(out *Outcome) time.Duration {
+	pause := a.config.Agent.Interval.Std()
+	if out.Upgrade && out.Report != nil && out.Report.Failed() {
+		local, err := state.LoadLocal(a.config.Paths.State)
+		if err != nil {
+			a.logger.WithError(err).Warn("the node's record")
+		}
+		pause = backoff(pause, local.Failures)
 	}
-	failures := local.Failures // of the version that the next pull tries again, unless this one got to know another
-	if worked != nil {
-		failures = local.FailuresOf(worked.ID)
-	}
-	pause := backoff(interval, failures)
 	if splay := a.config.Agent.Splay.Std(); splay > 0 {
 		pause += rand.N(splay)
 	}

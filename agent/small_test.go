@@ -13,6 +13,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -34,22 +35,24 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestPause: a node pauses for longer only while it tries a version again that failed there. One that waits for its turn at a newer version does not.
+// TestPause: a node pauses for longer behind upgrades to one version that failed in a row, and not behind a pull that waited.
 func TestPause(t *testing.T) {
 	a := &Agent{logger: logrus.NewEntry(logrus.New())}
 	a.config.Paths.State, a.config.Agent.Interval = t.TempDir(), render.Duration(time.Minute)
 	var l state.Local
-	for _, c := range []struct {
-		fails  string
-		worked *state.Version
-		want   time.Duration
+	failed := &Outcome{Upgrade: true, Report: &apply.Report{Counts: map[apply.Outcome]int{apply.Failed: 1}}}
+	for i, c := range []struct {
+		fails string
+		out   *Outcome
+		want  time.Duration
 	}{
-		{"v1", &state.Version{ID: "v1"}, time.Minute},
-		{"v1", &state.Version{ID: "v1"}, 2 * time.Minute},
-		{"v1", nil, 4 * time.Minute}, // the pull found no version
-		{"", &state.Version{ID: "v2"}, time.Minute},
-		{"v2", &state.Version{ID: "v2"}, time.Minute},
-		{"v2", &state.Version{ID: "v2"}, 2 * time.Minute},
+		{"v1", failed, time.Minute},
+		{"v1", failed, 2 * time.Minute},
+		{"", &Outcome{Wait: &lock.Wait{}}, time.Minute},
+		{"", &Outcome{Upgrade: true, Report: &apply.Report{Counts: map[apply.Outcome]int{apply.Pending: 1}}}, time.Minute},
+		{"v1", failed, 4 * time.Minute},
+		{"v2", failed, time.Minute},
+		{"v2", failed, 2 * time.Minute},
 	} {
 		if c.fails != "" {
 			l.Fails(c.fails, time.Now())
@@ -57,8 +60,8 @@ func TestPause(t *testing.T) {
 		if err := l.Save(a.config.Paths.State); err != nil {
 			t.Fatal(err)
 		}
-		if got := a.pause(c.worked); got != c.want {
-			t.Errorf("%+v: %s", c, got)
+		if got := a.pause(c.out); got != c.want {
+			t.Errorf("%d, %s: %s", i, c.fails, got)
 		}
 	}
 }

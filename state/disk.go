@@ -23,7 +23,7 @@ type Local struct {
 	Validated   bool               `json:"validated"`            // false: the last run of Running failed somewhere
 	Upgrading   string             `json:"upgrading,omitempty"`  // the version of which half may be on the host
 	Failed      string             `json:"failed,omitempty"`     // the version whose upgrade failed last
-	Failures    int                `json:"failures,omitempty"`   // in a row, of that version: see FailuresOf
+	Failures    int                `json:"failures,omitempty"`   // in a row, of that version
 	RolledBack  *RolledBack        `json:"rolledBack,omitempty"` // the rollout whose files were put back here last
 	LastFailure time.Time          `json:"lastFailure,omitzero"`
 	Through     string             `json:"through,omitempty"` // the rollout in which the fleet knows that it runs the version
@@ -70,17 +70,12 @@ func (l Local) Order(rollout string) int64 {
 	return l.Place
 }
 
-// FailuresOf is how many upgrades to a version failed in a row.
-func (l Local) FailuresOf(version string) int {
-	if l.Failed != version {
-		return 0
-	}
-	return l.Failures
-}
-
 // Fails remembers that an upgrade to a version failed.
 func (l *Local) Fails(version string, at time.Time) {
-	l.Failures, l.Failed, l.LastFailure = l.FailuresOf(version)+1, version, at
+	if l.Failed != version {
+		l.Failures = 0
+	}
+	l.Failures, l.Failed, l.LastFailure = l.Failures+1, version, at
 }
 
 // SincePull is how long ago the last pull was. Within one boot the clock that somebody may have set does not count.

@@ -27,14 +27,14 @@ const (
 func (p *process) work() {
 	for p.ctx.Err() == nil {
 		began := time.Now()
-		p.waited, p.out = 0, nil
+		p.waited, p.out, p.failed = 0, nil, false
 		err := p.pull(p.ctx)
 		if p.leased != nil && !p.loop {
 			p.leased()
 		}
 		pause := p.interval
-		if p.loop { // a cron job comes when it comes
-			pause = backoff(pause, p.failures())
+		if p.loop && p.failed { // a cron job comes when it comes
+			pause = backoff(pause, p.disk.Failures)
 		}
 		pause += p.upTo(10*time.Second) - time.Since(began)
 		if p.out != nil {
@@ -51,14 +51,6 @@ func (p *process) work() {
 		cancel()
 		_ = p.sleep(p.ctx, p.upTo(20*time.Millisecond))
 	}
-}
-
-// failures are those in a row of the version that the last pull worked on.
-func (p *process) failures() int {
-	if p.out == nil {
-		return p.disk.Failures
-	}
-	return p.disk.FailuresOf(p.out.ID)
 }
 
 // backoff is how an agent's pauses grow.
@@ -387,6 +379,7 @@ func (x *execution) settleFailed(ctx context.Context) error {
 	case x.faulty:
 		how = lock.Host
 	}
+	x.process.failed = true
 	began := x.fleet.c.now()
 	err := x.turn.Fail(ctx, x.failed, how)
 	if err == nil && !x.fleet.told(x.store, x.name, began) {

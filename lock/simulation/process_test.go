@@ -78,6 +78,7 @@ type process struct {
 	worked   string
 	seen     int64
 	out      *state.Version // that the last pull worked on
+	failed   bool           // its upgrade failed
 }
 
 // run keeps the host's process alive until the fleet is over.

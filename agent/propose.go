@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -40,7 +41,10 @@ func (p *pull) mayPropose(ctx context.Context, current, next *state.Version) (bo
 	if _, compilesHere := errors.AsType[*elsewhereError](err); compilesHere {
 		kind = state.SkipElsewhere
 	}
-	p.skips(ctx, current, next, kind, whyBroken(err))
+	if faultOf(err) == apply.HostFault {
+		kind = state.SkipHost
+	}
+	p.skips(ctx, current, next, kind, faultOf(err).Says(whyBroken(err)))
 	p.out.Failures = append(p.out.Failures, notProposed(next, err))
 	return false, nil
 }

@@ -16,7 +16,8 @@ type Record struct {
 	Fresh   bool             // the result is not older than its maxAge
 	Again   string           // it changes when an operator has the step run again
 
-	started, result int64 // the revisions at which it was so
+	maxAge          time.Duration // of the step's result
+	started, result int64         // the revisions at which it was so
 }
 
 // Final reports a result that stays as it is: nobody replaces it.
@@ -42,6 +43,7 @@ func (c *Candidate) Record(ctx context.Context, step Step, maxAge time.Duration)
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
 		r.Result, r.result = s.store.ReadResult(kv), kv.ModRevision
 	}
+	r.maxAge = maxAge
 	r.Fresh = maxAge == 0 || got.Responses[2].GetResponseRange().Count > 0
 	for _, kv := range got.Responses[3].GetResponseRange().Kvs {
 		said, _ := state.Read[state.Settlement](s.store, kv) // one that cannot be read is none
@@ -59,7 +61,7 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 		If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision), s.lives(),
 			clientv3.Compare(clientv3.ModRevision(started), "=", read.started), clientv3.Compare(clientv3.ModRevision(result), "=", read.result)).
 		Then(clientv3.OpPut(s.electionKey(c.election, "took", s.req.node(), state.StepHash(step.ID)), step.ID),
-			state.Put(started, state.StepStart{Step: step.ID, Attempt: attempt, At: time.Now().UTC()})).
+			state.Put(started, state.StepStart{Step: step.ID, Attempt: attempt, At: time.Now().UTC(), MaxAge: read.maxAge})).
 		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly()), clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly()), clientv3.OpGet(started)).Commit()
 	if err != nil || done.Succeeded {
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pullet/pullet/state"
 )
@@ -46,6 +47,28 @@ func TestStartSeen(t *testing.T) {
 	f.must(one.Start(f.ctx, chosenStep("init"), "1", read)) // its answer was lost
 	if err := other.Start(f.ctx, chosenStep("init"), "2", read); !errors.Is(err, ErrMoved) {
 		t.Errorf("the other one: %v", err)
+	}
+}
+
+// TestSettledIsFresh: a result with a maxAge that an operator settles as done is as old as his word: the step does not run again, and readers go on.
+func TestSettledIsFresh(t *testing.T) {
+	f := newFleet(t)
+	q := f.request("m1", "master")
+	c := f.elect(q, of(1))
+	read, err := c.Record(f.ctx, chosenStep("init"), time.Hour)
+	f.must(err)
+	f.must(c.Start(f.ctx, chosenStep("init"), "1", read))
+	result := f.RunKey(q.Version.ID, state.StepHash("init"), "result", "m1")
+	_, err = f.Client.Do(f.ctx, state.Put(result, state.StepResult{Node: "m1", Step: "init", Result: Unknown})) // as who waits for it says
+	f.must(err)
+	if _, err := f.Settle(f.ctx, "init", "ada", state.Settling{Done: true}); err != nil {
+		t.Fatal(err)
+	}
+	if read, err = c.Record(f.ctx, chosenStep("init"), time.Hour); err != nil || !read.Final() {
+		t.Errorf("it runs again: %+v, %v", read, err)
+	}
+	if found, waits := f.results(q, "init", of(1), time.Hour, false); found["m1"].Reason != "settled by ada" {
+		t.Errorf("readers wait: %v, %q", found, waits)
 	}
 }
 

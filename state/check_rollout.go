@@ -144,6 +144,7 @@ func (t *StepStart) check(Key) error {
 	var c checks
 	c.word("attempt", t.Attempt)
 	c.times(t.At)
+	c.unless(t.MaxAge >= 0 && t.MaxAge <= 100*365*24*time.Hour, "%v is no age", t.MaxAge)
 	line(&t.Step)
 	return c.err
 }

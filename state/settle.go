@@ -246,6 +246,11 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, sa
 		compares = append(compares, clientv3.Compare(clientv3.ModRevision(prefix), "<", r.revision+1).WithPrefix())
 	}
 	ops := []clientv3.Op{s.RingOp(), s.wakeOp()}
+	fresh, err := s.freshOps(ctx, r, said)
+	if err != nil {
+		return err
+	}
+	ops = append(ops, fresh...)
 	for _, node := range r.nodes() {
 		started, result := s.RunKey(r.scope, hash, "started", node), s.RunKey(r.scope, hash, "result", node)
 		switch {
@@ -265,6 +270,22 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, sa
 		err = &MovedError{What: "the record of " + r.step}
 	}
 	return err
+}
+
+// freshOps say of the results that an operator settles as done that they are as old as his word: else a step with a maxAge would run again at once.
+func (s *Store) freshOps(ctx context.Context, r *stepRecord, said Settlement) (ops []clientv3.Op, err error) {
+	for _, node := range said.Nodes {
+		age := r.starts[node].MaxAge
+		if !said.Done || age == 0 {
+			continue
+		}
+		lease, err := s.Client.Grant(ctx, int64(max(1, age.Seconds())))
+		if err != nil {
+			return nil, err
+		}
+		ops = append(ops, clientv3.OpPut(s.RunKey(r.scope, StepHash(r.step), "fresh", node), "", clientv3.WithLease(lease.ID)))
+	}
+	return ops, nil
 }
 
 // Settleable are the targeted steps that are on record for a version, or for the fleet.

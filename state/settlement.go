@@ -147,12 +147,29 @@ func (s *Store) Settlements(ctx context.Context) ([]Settlement, error) {
 	if err != nil {
 		return nil, err
 	}
+	current, _, err := s.Current(ctx)
+	if unlessBad(err) != nil {
+		return nil, err
+	}
+	gone, err := s.goneNodes(ctx)
+	if err != nil {
+		return nil, err
+	}
 	var out []Settlement
 	for _, kv := range got.Kvs {
-		if t := s.settled([]*mvccpb.KeyValue{kv}); t != nil {
-			t.Waiting = nil // by now it may have begun there
-			out = append(out, *t)
+		t, k := s.settled([]*mvccpb.KeyValue{kv}), Key{}
+		if t == nil {
+			continue
 		}
+		if k, err = s.Key(kv); err != nil {
+			return nil, err
+		}
+		if k.Rollout != OnceScope && (current == nil || k.Rollout != current.ID) {
+			t.Waiting = nil // in a version that the fleet left nothing runs again
+		} else if err := s.stillWaiting(ctx, k.Rollout, t, gone, got.Header.Revision); err != nil {
+			return nil, err
+		}
+		out = append(out, *t)
 	}
 	slices.SortFunc(out, func(a, b Settlement) int { return int(a.Revision - b.Revision) })
 	return out, nil
@@ -172,15 +189,7 @@ func (o *Overview) takeSettled(s *Store, k Key, kv *mvccpb.KeyValue) {
 // rerun finds out where steps that are to run again have not begun, at the overview's revision.
 func (s *Store) rerun(ctx context.Context, o *Overview) error {
 	for step, t := range o.Settled {
-		if t.Done && len(t.Waiting) == 0 {
-			continue
-		}
-		got, err := s.Client.Txn(ctx).Then(s.beganOps(o.settledIn[step], step, clientv3.WithRev(o.Revision), clientv3.WithKeysOnly())...).Commit()
-		if err != nil {
-			return err
-		}
-		began := append(got.Responses[0].GetResponseRange().Kvs, got.Responses[1].GetResponseRange().Kvs...)
-		if t.Waiting, err = s.waiting(ctx, &t, o.settledIn[step], began, o.Gone, o.Revision); err != nil {
+		if err := s.stillWaiting(ctx, o.settledIn[step], &t, o.Gone, o.Revision); err != nil {
 			return err
 		}
 		o.Settled[step] = t
@@ -218,6 +227,35 @@ func (s *Store) replaced(ctx context.Context, scope, step string, gone map[strin
 func (s *Store) tookKey(kv *mvccpb.KeyValue, step string) (Key, bool) {
 	k, err := s.Key(kv)
 	return k, err == nil && k.kind.shape == "run/ROLLOUT/HASH/took/NODE/WORD" && k.Word == StepHash(step)
+}
+
+// stillWaiting finds out on which nodes a step that is to run again has not begun, at a revision.
+func (s *Store) stillWaiting(ctx context.Context, scope string, t *Settlement, gone map[string]bool, revision int64) error {
+	if t.Done && len(t.Waiting) == 0 {
+		return nil
+	}
+	got, err := s.Client.Txn(ctx).Then(s.beganOps(scope, t.Step, clientv3.WithRev(revision), clientv3.WithKeysOnly())...).Commit()
+	if err != nil {
+		return err
+	}
+	began := append(got.Responses[0].GetResponseRange().Kvs, got.Responses[1].GetResponseRange().Kvs...)
+	t.Waiting, err = s.waiting(ctx, t, scope, began, gone, revision)
+	return err
+}
+
+// goneNodes are the nodes that operators gave up.
+func (s *Store) goneNodes(ctx context.Context) (map[string]bool, error) {
+	got, err := s.Client.Get(ctx, s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	gone := map[string]bool{}
+	for _, kv := range got.Kvs {
+		if k, err := s.Key(kv); err == nil {
+			gone[k.Node] = true
+		}
+	}
+	return gone, nil
 }
 
 // beganOps read the starts of a step, and its results.

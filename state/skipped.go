@@ -16,6 +16,7 @@ type Skipped struct {
 // Why a newer commit is skipped.
 const (
 	SkipBroken    = "broken"    // it does not compile for the node that says so
+	SkipHost      = "host"      // it does not compile for the node that says so, by a fault of that host
 	SkipElsewhere = "elsewhere" // it does for that one, and not for others
 	SkipBad       = "bad"       // it halted or was undone before
 	SkipHeld      = "held"      // the fleet is held at its version

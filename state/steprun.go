@@ -52,6 +52,8 @@ type StepStart struct {
 	Step    string    `json:"step"` // its id, for people
 	Attempt string    `json:"attempt"`
 	At      time.Time `json:"at"`
+
+	MaxAge time.Duration `json:"maxAge,omitempty"` // of its result: the step runs again when it is older; 0 is any age
 }
 
 // ReadStart is the start of a step as it stands in etcd. Of one that cannot be read the attempt is nobody's: what came of it is not known.

@@ -15,6 +15,11 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 	case n.State == failed:
 		n.triesAgain(o)
 		return
+	case n.State == pending && n.Kind == "": // it has not looked: its next pull waits
+		if w := lock.Stopped(o, n.Node, ""); w != nil {
+			n.Why, n.Remedy = w.Gate+": "+w.Reason, w.Remedy
+		}
+		return
 	case n.State != waiting:
 		return
 	}

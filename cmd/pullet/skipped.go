@@ -39,6 +39,8 @@ func skippedOf(o *state.Overview) *skippedHead {
 		out.Remedy = state.Act("start a host that offers it, by base/services.yaml or service.publish")
 	case state.SkipElsewhere: // rollout start compiles it for the host on which it is typed
 		out.Remedy = state.Act("push a commit that mends it, or roll it out anyway, on " + out.By + ": pullet rollout start " + out.revisions())
+	case state.SkipHost:
+		out.Remedy = state.Act("mend it on " + out.By + ", or pull on another host")
 	default:
 		out.Remedy = state.Act("push a commit that mends it")
 	}

@@ -138,3 +138,26 @@ func TestCutOff(t *testing.T) {
 	checkRow(t, "killed", o, "x; no pull of web2 is at work since TIME|its next pull goes on, or it counts as lost from TIME: "+
 		"then start web2 again, or give it up: pullet decommission web2")
 }
+
+// TestNotLookedYet: a node that has not looked at the version says what its next pull waits for.
+func TestNotLookedYet(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(o *state.Overview)
+		want   string
+	}{
+		"nothing": {func(*state.Overview) {}, "|"},
+		"paused": {func(o *state.Overview) { o.Switches["pause"] = state.Switch{By: "ada", Reason: "busy"} },
+			"the rollout (paused): paused by ada: busy|pullet rollout resume"},
+		"frozen": {func(o *state.Overview) { o.Switches["role web"] = state.Switch{By: "ada", AllChanges: true} },
+			"role web (all changes disabled): disabled by ada; drift is not corrected either|pullet enable --role web"},
+		"halted": {func(o *state.Overview) { o.Gates["web"] = state.Gate{State: state.Halted, By: "ada", Reason: "slow"} },
+			"role web (halted): halted by ada: slow|push a commit that mends it, or go back: pullet rollout undo, or go on: pullet rollout resume"},
+	} {
+		o := waitsOverview(state.Status{})
+		delete(o.Statuses, "web2")
+		c.change(o)
+		if checkRow(t, name, o, c.want); viewOf(o).Nodes[1].State != pending {
+			t.Errorf("%s: it is %s", name, viewOf(o).Nodes[1].State)
+		}
+	}
+}

@@ -2,188 +2,132 @@ package agent
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/state"
+	"github.com/sirupsen/logrus"
 )
 
-// join opens the fleet's record and registers the node. A store that does not answer is got around: the pull goes on with what the
-// node knows.
-func (p *pull) join(ctx context.Context) error {
-	began := time.Now()
-	store, err := p.openStore(ctx)
-	var away *state.UnreachableError
-	if errors.As(err, &away) {
-		p.goOnWithout(err, began)
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	accepted := p.local.Store.Accepted
-	if !p.config.alone() {
-		var back *state.WentBackError
-		p.local.Store, err = store.Guard(ctx, p.config.Node.Name, p.local.Store)
-		if err = store.Explain(err); errors.As(err, &back) || errors.As(err, &away) {
-			p.goOnWithout(err, began)
-			p.warnUntold(errors.Join(p.putBack(ctx, store, back, p.local.Held), p.doubts(ctx, store, back, p.untilNext())))
-			return p.dropStore()
-		}
-		if err != nil {
-			return err
-		}
-	}
-	self := p.node()
-	node := state.Node{
-		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: p.build, RepoVars: !p.hasOwnVars(),
-	}
-	if p.local.Running != nil {
-		node.Running = p.local.Running.ID
-	}
-	owner, err := p.owner()
-	if err != nil {
-		return err
-	}
-	presence, err := store.Register(ctx, node, owner, p.facts(), p.leaseTime())
-	if err == nil && p.local.Store.Accepted != accepted {
-		err = p.acceptedWithout(ctx, store, presence)
-	}
-	if err == nil && p.loop {
-		err = p.countFleet(ctx, store)
-	}
-	if err = store.Explain(err); errors.As(err, &away) {
-		p.goOnWithout(err, began)
-		return p.dropStore()
-	}
-	if err != nil {
-		return err
-	}
-	p.away.ends()
-	p.store, p.presence, p.reporter.before, p.out.seen = store, presence, presence.Found.Waits, presence.Revision
-	p.local.presence = presence
-	p.local.Pulls(node.LastSeen, apply.Boot()) // the next pull tells from it how long the gap was
-	if err := p.local.save(); err != nil {
-		return err
-	}
-	p.renew(ctx, presence)
-	return nil
+// agreement finds the version that the fleet works on, and proposes newer ones.
+type agreement struct {
+	*Agent
+	*joined
+	local     *local
+	compiler  *compiler
+	announcer *announcer
+	reporter  *reporter
+	out       *Outcome
+	log       *logrus.Entry
+	by        string // who asked, for the record
+	rewind    bool   // accept a rewritten history, see Options
+	rewound   string // the rewind that this pull accepted, for the record
 }
 
-// goOnWithout says that the pull goes on without the fleet's record. The loop says it once.
-func (p *pull) goOnWithout(err error, since time.Time) {
-	var back *state.WentBackError
-	p.wentBack = errors.As(err, &back)
-	if p.quiet = p.loop && p.away.lasts(); p.loop && p.away.begins(err, since) {
-		return
-	}
-	p.out.Warnings = append(p.out.Warnings, fmt.Errorf("%w; until then no new version and no gated step, but drift is corrected", err))
-}
-
-// leaseTime is how long the node counts as alive after this pull: until the next one is surely overdue.
-func (p *pull) leaseTime() time.Duration {
-	if p.loop {
-		return agentLease
-	}
-	return p.untilNext()
-}
-
-// untilNext is how long it takes until the next pull is surely overdue.
-func (p *pull) untilNext() time.Duration {
-	interval := max(p.config.Agent.Interval.Std(), min(p.local.Cadence(apply.Boot()), maxInterval))
-	return max(pullLease, min(3*interval, interval+overdue))
-}
-
-// The times to live of leases: an agent renews its own, a single pull leaves it to run out.
-const (
-	agentLease  = 60 * time.Second
-	pullLease   = 90 * time.Second
-	maxInterval = 24 * time.Hour
-	overdue     = 2 * time.Hour // no pull is waited for longer than that: a host that pulls once a day would be said to live for three
-)
-
-// renew keeps the lease alive until the next pull replaces it, or the agent is closed: also while a pull that was told to stop finishes its step.
-func (p *pull) renew(ctx context.Context, presence *state.Presence) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.leased != nil {
-		p.leased()
-	}
-	p.leased = cancel
-	seen, store, alone, next := p.local.Store, p.store, p.config.alone(), p.untilNext()
-	store.KeepAlive(ctx, presence, p.atWork, func(doubtful bool) {
-		if !alone && (doubtful || len(p.holds()) > 0) { // a restored etcd may know the lease of an earlier pull, and be ahead again of what this node saw
-			p.compare(ctx, store, presence.Seen(seen), next)
-		}
-	})
-}
-
-// agree finds the version that the fleet works on, and proposes a newer one when this node sees it first. It returns no version when
-// there is nothing that the node can do now; the outcome says why.
-func (p *pull) agree(ctx context.Context, own []puller.Head) (*state.Version, error) {
-	if p.store == nil {
-		return p.withoutFleet(own), nil
+// agree finds the version that the fleet works on, and proposes a newer one when this node sees it first. It returns no version when there is
+// nothing that the node can do now; the outcome says why.
+func (a *agreement) agree(ctx context.Context, own []puller.Head) (*state.Version, error) {
+	if a.store == nil {
+		return a.withoutFleet(own), nil
 	}
 	refused := map[string]bool{} // versions that are not proposed now
-	found := p.presence.Found
+	found := a.presence.Found
 	is, broken := state.Proposed{Version: found.Version, Rev: found.VersionRev}, found.VersionErr
 	for {
 		if wait := lock.Unreadable("the fleet's version", broken); wait != nil {
-			return p.keeps(own, wait), nil
+			return a.keeps(own, wait), nil
 		}
 		if broken != nil {
 			return nil, broken
 		}
-		current, rev := is.Version, is.Rev
-		p.current = current
-		var err error
-		if own, err = p.accepted(ctx, current, own); err != nil {
-			return nil, err
-		}
-		next, err := p.newer(ctx, current, own)
+		a.current = is.Version
+		seen, err := a.sees(ctx, is.Version, own)
 		if err != nil {
 			return nil, err
 		}
-		stays, err := p.stays(ctx, current, next)
-		if err != nil {
-			return nil, err
-		}
-		named := next.Same(current) && p.saysMore(current, next) && p.doubt(ctx, current, own) == nil
-		if stays != "" {
-			p.skips(ctx, current, next, stays, "")
-		}
-		if current != nil && (next.Same(current) && !named || refused[next.ID] || stays != "") {
-			if next.Same(current) {
-				p.skipsNothing(ctx, current)
+		own = seen.own
+		switch seen.decide(refused) {
+		case takes:
+			if seen.next.Same(seen.current) {
+				a.skipsNothing(ctx, seen.current)
 			}
-			return p.takes(ctx, current, rev, own)
-		}
-		if !next.Same(current) {
-			may, err := p.mayPropose(ctx, current, next)
+			return a.takes(ctx, seen.current, is.Rev, own)
+		case proposes:
+			may, err := a.mayPropose(ctx, seen.current, seen.next)
 			switch {
 			case err != nil:
 				return nil, err
-			case !may && current == nil:
-				return nil, p.tellConfigured(ctx, next)
+			case !may && seen.current == nil:
+				return nil, a.reporter.tellConfigured(ctx, seen.next)
 			case !may:
-				refused[next.ID] = true
+				refused[seen.next.ID] = true
 				continue
 			}
 		}
-		p.describe(ctx, next)
-		is, broken = p.store.Propose(ctx, *next, current, rev)
+		a.describe(ctx, seen.next)
+		is, broken = a.store.Propose(ctx, *seen.next, seen.current, is.Rev)
 	}
 }
 
+// sighting is what a node sees when it agrees with the fleet.
+type sighting struct {
+	own     []puller.Head  // its repositories, with the rewrites that an operator accepted
+	current *state.Version // the fleet's; nil: it has none
+	next    *state.Version // the newest of both
+	more    bool           // next is current, and there is more to say of it
+	stays   string         // why the fleet does not follow to next now; "" is no reason
+}
+
+// move is what a node does about the newest version that it sees.
+type move int
+
+const (
+	takes    move = iota // the fleet's version as it is
+	names                // the fleet's version, of which it says more
+	proposes             // the newer one
+)
+
+// decide is what the node does. It does not propose what it refused before.
+func (s *sighting) decide(refused map[string]bool) move {
+	same := s.next.Same(s.current)
+	switch {
+	case s.current == nil:
+		return proposes
+	case refused[s.next.ID] || s.stays != "":
+		return takes
+	case same && s.more:
+		return names
+	case same:
+		return takes
+	}
+	return proposes
+}
+
+// sees looks at the fleet's version and at this node's repositories. It takes rewritten histories that an operator accepted, and tells the fleet which
+// newer commit it does not follow.
+func (a *agreement) sees(ctx context.Context, current *state.Version, own []puller.Head) (s *sighting, err error) {
+	s = &sighting{current: current}
+	if s.own, err = a.accepted(ctx, current, own); err != nil {
+		return nil, err
+	}
+	if s.next, err = a.newer(ctx, current, s.own); err != nil {
+		return nil, err
+	}
+	if s.stays, err = a.stays(ctx, current, s.next); err != nil {
+		return nil, err
+	}
+	if s.stays != "" {
+		a.skips(ctx, current, s.next, s.stays, "")
+	}
+	s.more = s.next.Same(current) && saysMore(current, s.next) && a.doubt(ctx, current, s.own) == nil
+	return s, nil
+}
+
 // newer is the version that takes the newer commit of the fleet's and this node's own, for each repository: never back in any.
-func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.Head) (*state.Version, error) {
-	next := &state.Version{By: p.config.Node.Name, At: time.Now().UTC()}
+func (a *agreement) newer(ctx context.Context, current *state.Version, own []puller.Head) (*state.Version, error) {
+	next := &state.Version{By: a.config.Node.Name, At: time.Now().UTC()}
 	if current != nil {
 		next.Previous, next.Rewound, next.Bad = current.ID, current.Rewound, current.Bad
 	}
@@ -194,16 +138,16 @@ func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.H
 			continue
 		}
 		at, known := current.Commit(h.Repo)
-		if !known || p.justAccepted(current, h) {
+		if !known || a.justAccepted(current, h) {
 			continue
 		}
 		theirs := puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}
-		relation, err := p.puller.Relate(ctx, theirs, h)
+		relation, err := a.puller.Relate(ctx, theirs, h)
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case relation == puller.Newer && !p.leftBehind(ctx, current, h):
+		case relation == puller.Newer && !a.leftBehind(ctx, current, h):
 		case relation == puller.Same:
 			if h.Tag == "" {
 				best[i].Tag = at.Tag
@@ -215,8 +159,8 @@ func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.H
 	for _, h := range best {
 		next.Commits = append(next.Commits, state.Commit{Repo: h.Repo, Commit: h.Commit, Tag: h.Tag})
 	}
-	if p.AcceptRewind {
-		next.Rewound, next.By, next.Reason = leaving(current, next.Commits), p.By, p.rewound
+	if a.rewind {
+		next.Rewound, next.By, next.Reason = leaving(current, next.Commits), a.by, a.rewound
 	}
 	next.ID, next.Release = puller.Version(best), puller.Release(best)
 	if !next.Same(current) {
@@ -226,14 +170,14 @@ func (p *pull) newer(ctx context.Context, current *state.Version, own []puller.H
 	if same.Release == "" {
 		same.Release = next.Release
 	}
-	if slices.ContainsFunc(own, func(h puller.Head) bool { return p.justAccepted(current, h) }) { // hosts that refuse it take it from here on
+	if slices.ContainsFunc(own, func(h puller.Head) bool { return a.justAccepted(current, h) }) { // hosts that refuse it take it from here on
 		same.Rewound = next.Rewound
 	}
 	return &same, nil
 }
 
 // saysMore reports a version that is the fleet's, with more to say of it: a tag that was seen later, or an operator's word that a rewrite is accepted.
-func (p *pull) saysMore(current, next *state.Version) bool {
+func saysMore(current, next *state.Version) bool {
 	return next.Release != current.Release || !slices.Equal(next.Rewound, current.Rewound)
 }
 
@@ -252,11 +196,11 @@ func leaving(current *state.Version, commits []state.Commit) []state.Commit {
 }
 
 // leftBehind reports a commit that the fleet left when a rewrite was accepted: a mirror that still serves it does not bring it back.
-func (p *pull) leftBehind(ctx context.Context, current *state.Version, own puller.Head) bool {
+func (a *agreement) leftBehind(ctx context.Context, current *state.Version, own puller.Head) bool {
 	c, ok := current.RewoundTo(own.Repo)
 	if !ok || c.Left == "" || c.Left == c.Commit {
 		return false
 	}
-	r, err := p.puller.Relate(ctx, puller.Head{Repo: own.Repo, Commit: own.Commit}, puller.Head{Repo: own.Repo, Commit: c.Left})
+	r, err := a.puller.Relate(ctx, puller.Head{Repo: own.Repo, Commit: own.Commit}, puller.Head{Repo: own.Repo, Commit: c.Left})
 	return err == nil && (r == puller.Same || r == puller.Newer)
 }

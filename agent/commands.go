@@ -15,19 +15,19 @@ import (
 
 // commands runs what operators gave this node to run: each once, in its stage, so many nodes at a time. What goes wrong there is told, and keeps the
 // node from nothing else.
-func (p *pull) commands(ctx context.Context, cat *render.Catalog) {
-	if p.store == nil {
+func (o *orders) commands(ctx context.Context, cat *render.Catalog) {
+	if o.store == nil {
 		return
 	}
 	asked := time.Now()
-	all, err := p.store.CommandsFor(ctx, p.config.Node.Name, p.ordered)
+	all, err := o.store.CommandsFor(ctx, o.config.Node.Name, o.ordered)
 	if err != nil {
-		p.troubled(ctx, fmt.Errorf("the commands of operators: %w", p.store.Explain(err)), asked)
+		o.troubled(ctx, fmt.Errorf("the commands of operators: %w", o.store.Explain(err)), asked)
 	}
 	for _, c := range all {
 		asked := time.Now()
-		if err := p.command(ctx, c, cat); err != nil {
-			if !p.troubled(ctx, fmt.Errorf("command %s: %w", c.ID, p.store.Explain(err)), asked) {
+		if err := o.command(ctx, c, cat); err != nil {
+			if !o.troubled(ctx, fmt.Errorf("command %s: %w", c.ID, o.store.Explain(err)), asked) {
 				return
 			}
 		}
@@ -36,76 +36,76 @@ func (p *pull) commands(ctx context.Context, cat *render.Catalog) {
 
 // troubled files what went wrong with commands, and reports that others may do better. While the fleet's record is away, or where the pull was told
 // to stop, nothing is wrong with any: the next pull goes on.
-func (p *pull) troubled(ctx context.Context, err error, asked time.Time) bool {
+func (o *orders) troubled(ctx context.Context, err error, asked time.Time) bool {
 	var away *state.UnreachableError
 	switch {
 	case ctx.Err() != nil:
 		return false
 	case !errors.As(err, &away):
-		p.out.Failures = append(p.out.Failures, err)
+		o.out.Failures = append(o.out.Failures, err)
 		return true
-	case !p.loop || !p.away.begins(err, asked):
-		p.out.Warnings = append(p.out.Warnings, err)
+	case !o.loop || !o.away.begins(err, asked):
+		o.out.Warnings = append(o.out.Warnings, err)
 	}
 	return false
 }
 
 // command does what there is to do about one command now.
-func (p *pull) command(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
+func (o *orders) command(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
 	own := c.Own
-	if own.State == state.Running && own.Instance != p.out.Run {
+	if own.State == state.Running && own.Instance != o.out.Run {
 		own.State, own.Ended = state.Unknown, time.Now().UTC()
 		own.Reason = "the agent ended while it ran: look at the host; it is not run again"
-		return p.store.AbandonCommand(ctx, c.ID, own, c.Stage)
+		return o.store.AbandonCommand(ctx, c.ID, own, c.Stage)
 	}
-	mine := c.Stage < len(c.Stages) && slices.Contains(c.Stages[c.Stage], p.config.Node.Name)
+	mine := c.Stage < len(c.Stages) && slices.Contains(c.Stages[c.Stage], o.config.Node.Name)
 	if own.State != "" || !mine || c.Halted || !c.Open {
 		return nil
 	}
-	return p.take(ctx, c, cat)
+	return o.take(ctx, c, cat)
 }
 
 // take takes the node's turn and runs one command. Where there is no turn to be had now, the next pull asks again.
-func (p *pull) take(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
-	result := state.CommandResult{Node: p.config.Node.Name, State: state.Running, Instance: p.out.Run, Started: time.Now().UTC()}
-	if !p.config.Agent.AllowRun {
-		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+p.config.file
-		return p.store.EndCommand(ctx, c.ID, result, c.Stage)
+func (o *orders) take(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
+	result := state.CommandResult{Node: o.config.Node.Name, State: state.Running, Instance: o.out.Run, Started: time.Now().UTC()}
+	if !o.config.Agent.AllowRun {
+		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+o.config.file
+		return o.store.EndCommand(ctx, c.ID, result, c.Stage)
 	}
-	req := p.requestUnder(cat.Fleet.Rollout, &state.Version{ID: c.ID}, cat)
-	req.Waiting = func(w *lock.Wait) { p.log.Info(w.Error()) }
-	turn := lock.NewCommandTurn(p.store, req, c)
-	if wait, err := p.admit(ctx, turn, p.waits.standBy, nil); wait != nil || err != nil { // the next pull asks again
+	req := o.turns.requestUnder(cat.Fleet.Rollout, &state.Version{ID: c.ID}, cat)
+	req.Waiting = func(w *lock.Wait) { o.log.Info(w.Error()) }
+	turn := lock.NewCommandTurn(o.store, req, c)
+	if wait, err := o.turns.admit(ctx, turn, o.waits.standBy, nil); wait != nil || err != nil { // the next pull asks again
 		return err
 	}
 	defer func() {
 		ctx, cancel := afterwards(ctx)
 		defer cancel()
 		if err := turn.Release(ctx); err != nil {
-			p.log.WithError(err).Warn("the place of a command could not be given back")
+			o.log.WithError(err).Warn("the place of a command could not be given back")
 		}
 	}()
-	if begun, err := p.store.BeginCommand(ctx, c.Command, result); !begun || err != nil { // false: it failed elsewhere while this node waited
+	if begun, err := o.store.BeginCommand(ctx, c.Command, result); !begun || err != nil { // false: it failed elsewhere while this node waited
 		return err
 	}
-	p.log.WithField("command", c.ID).Infof("running for %s: %q", c.By, c.Args)
-	p.runCommand(ctx, c.Command, &result)
+	o.log.WithField("command", c.ID).Infof("running for %s: %q", c.By, c.Args)
+	o.runCommand(ctx, c.Command, &result)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return p.store.EndCommand(ctx, c.ID, result, c.Stage)
+	return o.store.EndCommand(ctx, c.ID, result, c.Stage)
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.
 const shownOutput = 16 << 10
 
-func (p *pull) runCommand(ctx context.Context, c state.Command, result *state.CommandResult) {
+func (o *orders) runCommand(ctx context.Context, c state.Command, result *state.CommandResult) {
 	args := c.Args
 	if len(args) == 1 {
 		args = apply.Shell(args[0])
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	h := p.host(c.ID)
+	h := o.host(c.ID)
 	ctx, finished := h.Finishing(ctx)
 	defer finished()
 	out, err := h.Run(ctx, apply.Command{Args: args})

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
 	"time"
@@ -48,67 +47,60 @@ func instructed(cat *render.Catalog, v *state.Version) (render.Rollout, error) {
 	return cat.Fleet.Rollout.Instruct("the instructions", v.Instructions, cat.Inventory)
 }
 
+// compiler makes the programs of versions for this node, in one pull.
+type compiler struct {
+	*Agent
+	*joined
+	out     *Outcome
+	facts   func() render.Facts     // of this host, gathered once: what is registered is what is compiled
+	ownVars func() (ownVars, error) // of this host, read once
+	ahead   *compiled               // what this node proposed; nil: nothing
+	offers  map[string]offered      // by version, as far as it was compiled
+	asked   asked                   // the services that were read
+	known   map[string][]render.Service
+	kept    *kept // what is known of the fleet while its record is away
+	quiet   bool  // that it is away was said before
+}
+
 // compile makes the program of a version for this node: everything that can be wrong with a commit is wrong here.
-func (p *pull) compile(ctx context.Context, v *state.Version) (*compiled, error) {
-	repo, err := p.repository(ctx, v)
+func (c *compiler) compile(ctx context.Context, v *state.Version) (*compiled, error) {
+	repo, err := c.repository(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	if program := p.proposed(v); program != nil {
+	if program := c.proposed(v); program != nil {
 		return program, nil
 	}
 	if !repo.AsksForFleet() { // most do not: then nobody else's facts are read
-		program, err := p.bind(ctx, repo, v, render.View{})
+		program, err := c.bind(ctx, repo, v, render.View{})
 		if !repo.AsksForFleet() {
 			return program, err
 		}
 	}
-	view, err := p.view(ctx)
+	view, err := c.view(ctx)
 	if err != nil {
 		return nil, err
 	}
-	program, err := p.bind(ctx, repo, v, view)
+	program, err := c.bind(ctx, repo, v, view)
 	if err == nil {
-		p.offers[v.ID] = offered{program.catalog.Offers(), program.catalog.Fleet.Services.Zone()}
+		c.offers[v.ID] = offered{program.catalog.Offers(), program.catalog.Fleet.Services.Zone()}
 	}
 	return program, err
 }
 
 // proposed is the program of a version that was compiled to be proposed; nil for another. It is given out once: its actions are for one run.
-func (p *pull) proposed(v *state.Version) *compiled {
-	program := p.ahead
+func (c *compiler) proposed(v *state.Version) *compiled {
+	program := c.ahead
 	if program == nil || program.catalog.Version != v.ID || program.catalog.Release != v.Release {
 		return nil
 	}
-	p.ahead = nil
+	c.ahead = nil
 	return program
 }
 
-// relabel remembers the labels that the inventory gives the node, and tells the fleet. They hold from the next registration on, which
-// comes before the inventory is read.
-func (p *pull) relabel(ctx context.Context, labels map[string]string) error {
-	if p.presence == nil || maps.Equal(labels, p.presence.Node.Labels) {
-		return nil
-	}
-	p.local.Labels = labels
-	if err := p.local.save(); err != nil {
-		return err
-	}
-	return p.store.Relabel(ctx, p.presence, labels)
-}
-
-// node is this node with the labels that the inventory gave it last.
-func (p *pull) node() render.Node {
-	n := p.config.Node
-	if p.local.Labels != nil {
-		n.Labels = p.local.Labels
-	}
-	return n
-}
-
 // bind compiles a repository for this node, gives its steps their actions, and fetches what extensions need.
-func (p *pull) bind(ctx context.Context, repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
-	own, err := p.ownVars()
+func (c *compiler) bind(ctx context.Context, repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
+	own, err := c.ownVars()
 	if err != nil {
 		return nil, &ownVarsError{err}
 	}
@@ -116,18 +108,18 @@ func (p *pull) bind(ctx context.Context, repo *render.Repository, v *state.Versi
 	if err := mistakes.Err(); err != nil {
 		return nil, err
 	}
-	in := p.input(ctx, v)
+	in := c.input(ctx, v)
 	in.View, in.HostVars, in.Secrets = view, own.vars, own.secrets
-	program, cat, err := apply.Compile(repo, in, slices.Concat(p.actions, extensions.Specs()))
+	program, cat, err := apply.Compile(repo, in, slices.Concat(c.actions, extensions.Specs()))
 	if err != nil {
 		return nil, err
 	}
-	return &compiled{Program: program, catalog: cat}, extensions.Fetch(ctx, filepath.Join(p.config.Paths.State, "extensions"), cat)
+	return &compiled{Program: program, catalog: cat}, extensions.Fetch(ctx, filepath.Join(c.config.Paths.State, "extensions"), cat)
 }
 
 // input is what a version is compiled with on this node, but for the fleet and the host's own variables.
-func (p *pull) input(ctx context.Context, v *state.Version) render.Input {
-	return render.Input{Context: ctx, Node: p.config.Node, Facts: p.facts(), Version: v.ID, Release: v.Release, Agent: p.build}
+func (c *compiler) input(ctx context.Context, v *state.Version) render.Input {
+	return render.Input{Context: ctx, Node: c.config.Node, Facts: c.facts(), Version: v.ID, Release: v.Release, Agent: c.build}
 }
 
 // repository is a version's content; what was parsed of the last one is kept.
@@ -149,22 +141,22 @@ func (a *Agent) repository(ctx context.Context, v *state.Version) (*render.Repos
 
 // view is the fleet as its record shows it, at one revision. While the store is away it is what the node saw last: files that name
 // other hosts must not lose them because etcd does not answer.
-func (p *pull) view(ctx context.Context) (render.View, error) {
-	if p.store == nil {
-		return p.lastView()
+func (c *compiler) view(ctx context.Context) (render.View, error) {
+	if c.store == nil {
+		return c.lastView()
 	}
-	v, err := fleetView(ctx, p.store)
+	v, err := fleetView(ctx, c.store)
 	if err != nil {
 		return v, err
 	}
-	v.Asked, p.known = p.asked.note, v.Services
-	if p.out.viewed == 0 {
-		p.out.viewed = v.Revision
+	v.Asked, c.known = c.asked.note, v.Services
+	if c.out.viewed == 0 {
+		c.out.viewed = v.Revision
 	}
-	if p.presence == nil { // a plan, which writes nothing
+	if c.presence == nil { // a plan, which writes nothing
 		return v, nil
 	}
-	return v, state.SaveView(p.config.Paths.State, v)
+	return v, state.SaveView(c.config.Paths.State, v)
 }
 
 func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
@@ -199,14 +191,14 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 			p.out.Wait.Reason = fmt.Sprintf("%s, which %s proposed as %s, is not on this host, and could not be fetched: %v", state.Short(missing.Commit), v.By, v, missing.Err)
 			p.out.Wait.Remedy = state.Itself("it goes on when the remote can be read")
 		}
-		return errors.Join(p.keepRunning(ctx), p.tellConfigured(ctx, v))
+		return errors.Join(p.keepRunning(ctx), p.reporter.tellConfigured(ctx, v))
 	}
 	var mistakes render.ErrorList
 	if !errors.As(err, &mistakes) { // the disk or the store is at fault, not the commit: nobody is halted for it
 		return err
 	}
 	p.out.Version = v
-	lacking := p.lacks(v, mistakes)
+	lacking := p.compiler.lacks(v, mistakes)
 	if lacking == nil || p.store == nil {
 		p.out.Failures = append(p.out.Failures, err)
 	}
@@ -220,48 +212,22 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 	}
 	if lacking != nil {
 		p.out.Version, p.out.Wait = v, lacking
-		return p.tellConfigured(ctx, v)
+		return p.reporter.tellConfigured(ctx, v)
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return errors.Join(p.tellConfigured(ctx, v), p.tellRollout(ctx, v, saidOf(err), failureOf(faultOf(err))))
+	return errors.Join(p.reporter.tellConfigured(ctx, v), p.turns.tellRollout(ctx, v, saidOf(err), failureOf(faultOf(err))))
 }
 
 // tellRollout fails the rollout here, unless the node runs the version already: then it is no matter of the rollout.
-func (p *pull) tellRollout(ctx context.Context, v *state.Version, reason string, how lock.Failure) error {
-	if v.Same(p.local.Running) {
+func (t *turns) tellRollout(ctx context.Context, v *state.Version, reason string, how lock.Failure) error {
+	if v.Same(t.local.Running) {
 		return nil
 	}
-	cat := &render.Catalog{Node: p.node()}
+	cat := &render.Catalog{Node: t.registration.node()}
 	rollout, err := instructed(cat, v)
 	if err != nil {
 		return err
 	}
-	return lock.NewTurn(p.store, p.requestUnder(rollout, v, cat)).Fail(ctx, reason, how)
-}
-
-// tellConfigured records the node's configured state when there was no run.
-func (p *pull) tellConfigured(ctx context.Context, v *state.Version) error {
-	if p.store == nil {
-		return nil
-	}
-	st := p.reporter.status(v, "")
-	p.saysTrouble(&st)
-	if w := p.out.Wait; w != nil {
-		saysWait(&st, w)
-	}
-	p.saysFailure(&st)
-	return p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, configuredOf(p.out), st)...)
-}
-
-// tellIdle tells the fleet why a node without a version does nothing: else its record would say what was so before.
-func (p *pull) tellIdle(ctx context.Context) error {
-	if len(p.out.Failures) > 0 || p.lacking != nil || len(p.out.Refused) == 0 && p.out.Wait == nil { // that was told
-		return nil
-	}
-	v := p.current
-	if v == nil {
-		v = &state.Version{}
-	}
-	return p.tellConfigured(ctx, v)
+	return lock.NewTurn(t.store, t.requestUnder(rollout, v, cat)).Fail(ctx, reason, how)
 }

@@ -25,7 +25,7 @@ func (p *pull) awaitsCondition(ctx context.Context, v *state.Version, g *gates, 
 	}
 	return func(held bool) {
 		p.waits.awaits(nil, w)
-		if held && g != nil && g.held.Load() != nil {
+		if held && g != nil && g.places.slot.Load() != nil {
 			g.goesOn(ctx)
 		}
 	}

@@ -34,7 +34,7 @@ func (e *RefusedVersionError) Clear() string { return "to leave it: pullet rollo
 // doubt says why this host does not take a version that the fleet's record names: who can write there chooses the moment of a change, and not what is
 // applied. A commit must be in what the host's own repository follows, and must not go back behind what the host runs. It may go back, within
 // what is followed, where the record says that what runs here was undone, or that an operator accepted a rewrite to that commit or one before it.
-func (p *pull) doubt(ctx context.Context, v *state.Version, own []puller.Head) error {
+func (a *agreement) doubt(ctx context.Context, v *state.Version, own []puller.Head) error {
 	if len(v.Commits) == 0 || puller.Version(heads(v)) != v.ID {
 		return &RefusedVersionError{v, v.ID, "is not what the version's repositories are at"}
 	}
@@ -43,26 +43,26 @@ func (p *pull) doubt(ctx context.Context, v *state.Version, own []puller.Head) e
 		if !ok {
 			continue
 		}
-		to, followed, err := p.puller.Follows(ctx, h, puller.Head{Repo: c.Repo, Commit: c.Commit})
+		to, followed, err := a.puller.Follows(ctx, h, puller.Head{Repo: c.Repo, Commit: c.Commit})
 		if err != nil {
 			return err
 		}
 		if !followed {
-			return &RefusedVersionError{v, c.Commit, fmt.Sprintf("is not in the history of %s of repository %q", p.puller.Follow(h.Repo), h.Repo)}
+			return &RefusedVersionError{v, c.Commit, fmt.Sprintf("is not in the history of %s of repository %q", a.puller.Follow(h.Repo), h.Repo)}
 		}
-		if back, err := p.goesBack(ctx, v, h, to); back || err != nil {
+		if back, err := a.goesBack(ctx, v, h, to); back || err != nil {
 			if err != nil {
 				return err
 			}
-			return &RefusedVersionError{v, c.Commit, "goes back behind what this host runs (" + p.local.Running.String() + "), and nobody undid that"}
+			return &RefusedVersionError{v, c.Commit, "goes back behind what this host runs (" + a.local.Running.String() + "), and nobody undid that"}
 		}
 	}
 	return nil
 }
 
 // goesBack reports a commit that does not come after the one that runs here, without a record that allows it.
-func (p *pull) goesBack(ctx context.Context, v *state.Version, own, to puller.Head) (bool, error) {
-	running := p.local.Running
+func (a *agreement) goesBack(ctx context.Context, v *state.Version, own, to puller.Head) (bool, error) {
+	running := a.local.Running
 	if running == nil || slices.Contains(v.Bad, running.ID) {
 		return false, nil
 	}
@@ -72,7 +72,7 @@ func (p *pull) goesBack(ctx context.Context, v *state.Version, own, to puller.He
 	}
 	from := puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}
 	for _, pair := range [][2]puller.Head{{from, to}, {{Repo: from.Repo, Commit: from.Commit}, {Repo: to.Repo, Commit: to.Commit}}} {
-		relation, err := p.puller.Relate(ctx, pair[0], pair[1])
+		relation, err := a.puller.Relate(ctx, pair[0], pair[1])
 		if err != nil || relation == puller.Newer || relation == puller.Same || relation == puller.Unknown {
 			return false, err
 		}
@@ -81,6 +81,6 @@ func (p *pull) goesBack(ctx context.Context, v *state.Version, own, to puller.He
 	if !ok {
 		return true, nil
 	}
-	relation, err := p.puller.Relate(ctx, puller.Head{Repo: accepted.Repo, Commit: accepted.Commit}, puller.Head{Repo: to.Repo, Commit: to.Commit})
+	relation, err := a.puller.Relate(ctx, puller.Head{Repo: accepted.Repo, Commit: accepted.Commit}, puller.Head{Repo: to.Repo, Commit: to.Commit})
 	return relation != puller.Same && relation != puller.Newer, err
 }

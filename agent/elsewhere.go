@@ -65,12 +65,12 @@ func (e *elsewhereError) hosts() string {
 // counts when it is certain: it does not depend on what other hosts say, and the fleet's version compiles for the
 // node. What a node registered can only excuse it, so no node can keep the fleet from a commit. It looks at as many
 // nodes as the bounds allow.
-func (p *pull) elsewhere(ctx context.Context, current, next *state.Version, here *compiled) error {
-	nodes := representatives(here.catalog.Inventory, p.config.Node.Name)
+func (c *compiler) elsewhere(ctx context.Context, current, next *state.Version, here *compiled) error {
+	nodes := representatives(here.catalog.Inventory, c.config.Node.Name)
 	if len(nodes) == 0 {
 		return nil
 	}
-	j, err := p.judge(ctx, next)
+	j, err := c.judge(ctx, next)
 	if err != nil {
 		return err
 	}
@@ -78,11 +78,11 @@ func (p *pull) elsewhere(ctx context.Context, current, next *state.Version, here
 	if len(suspects) == 0 || err != nil {
 		return err
 	}
-	if suspects, err = p.judged(ctx, suspects); len(suspects) == 0 || err != nil {
+	if suspects, err = c.judged(ctx, suspects); len(suspects) == 0 || err != nil {
 		return err
 	}
 	if current != nil {
-		if suspects, err = p.notBefore(ctx, current, suspects); err != nil {
+		if suspects, err = c.notBefore(ctx, current, suspects); err != nil {
 			return err
 		}
 	}
@@ -143,12 +143,12 @@ func (j *judge) suspects(ctx context.Context, nodes []render.Node) ([]suspect, e
 // judged are the suspects with their facts: those that a node registered, or this host's for one that never did.
 // Nodes that this one cannot compile for are left out: they have variables of their own, or may have, or were
 // decommissioned.
-func (p *pull) judged(ctx context.Context, suspects []suspect) ([]suspect, error) {
+func (c *compiler) judged(ctx context.Context, suspects []suspect) ([]suspect, error) {
 	names := make([]string, len(suspects))
 	for i, s := range suspects {
 		names[i] = s.Name
 	}
-	peers, err := p.store.Peers(ctx, names)
+	peers, err := c.store.Peers(ctx, names)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +162,7 @@ func (p *pull) judged(ctx context.Context, suspects []suspect) ([]suspect, error
 		case registered && peer.RepoVars && !peer.Decommissioned:
 			s.facts = render.Facts(peer.Facts)
 		case !registered && !ownVars:
-			s.facts = p.facts()
+			s.facts = c.facts()
 		default:
 			continue
 		}
@@ -172,8 +172,8 @@ func (p *pull) judged(ctx context.Context, suspects []suspect) ([]suspect, error
 }
 
 // notBefore leaves the suspects for which the fleet's version compiles. Where that is not known, nobody is one.
-func (p *pull) notBefore(ctx context.Context, current *state.Version, suspects []suspect) ([]suspect, error) {
-	j, err := p.judge(ctx, current)
+func (c *compiler) notBefore(ctx context.Context, current *state.Version, suspects []suspect) ([]suspect, error) {
+	j, err := c.judge(ctx, current)
 	var missing *puller.MissingCommitError
 	if errors.As(err, &missing) {
 		return nil, nil
@@ -237,14 +237,14 @@ type judge struct {
 	view  *render.View // nil: not read
 }
 
-func (p *pull) judge(ctx context.Context, v *state.Version) (*judge, error) {
-	repo, err := p.repository(ctx, v)
+func (c *compiler) judge(ctx context.Context, v *state.Version) (*judge, error) {
+	repo, err := c.repository(ctx, v)
 	if err != nil {
 		return nil, err
 	}
 	extensions, _ := extension.Load(repo, action.All()) // what is wrong there is wrong for this node as well
-	specs := slices.Concat(p.actions, extensions.Specs())
-	return &judge{store: p.store, repo: repo, specs: specs, here: p.input(ctx, v)}, nil
+	specs := slices.Concat(c.actions, extensions.Specs())
+	return &judge{store: c.store, repo: repo, specs: specs, here: c.input(ctx, v)}, nil
 }
 
 // certain are the mistakes that a node meets whichever of two hosts it is: this one, or one that is like it but for

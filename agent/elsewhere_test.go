@@ -93,11 +93,11 @@ func TestNoPeerStopsCommits(t *testing.T) {
 					"base/jobs.yaml": {Data: []byte("jobs: {role=web: [{name: web}]}")},
 					"jobs/web.yaml":  {Data: []byte("steps: [{name: s, action: file.managed, parameters: {name: /x, content: \"" + c.job + "\"}}]")},
 				})
-				here, err := p.compile(t.Context(), v)
+				here, err := p.compiler.compile(t.Context(), v)
 				if err != nil {
 					t.Fatal(err)
 				}
-				err = p.elsewhere(t.Context(), nil, v, here)
+				err = p.compiler.elsewhere(t.Context(), nil, v, here)
 				var found *elsewhereError
 				if errors.As(err, &found) != c.mistaken || err != nil && found == nil {
 					t.Errorf("%v", err)

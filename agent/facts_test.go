@@ -15,11 +15,11 @@ func TestFactsOfAPull(t *testing.T) {
 	first := a.pull(t.Context(), Options{})
 	for _, id := range []string{"debian", "fedora"} {
 		h.write("root/etc/os-release", "ID="+id+"\n")
-		if os := first.facts()["os"]; os != "debian" {
+		if os := first.compiler.facts()["os"]; os != "debian" {
 			t.Errorf("the host says %s, and the pull %v", id, os)
 		}
 	}
-	if os := a.pull(t.Context(), Options{}).facts()["os"]; os != "fedora" {
+	if os := a.pull(t.Context(), Options{}).compiler.facts()["os"]; os != "fedora" {
 		t.Errorf("the next pull says %v", os)
 	}
 }

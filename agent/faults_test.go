@@ -91,7 +91,7 @@ func registered(t *testing.T, v *state.Version, job string) *pull {
 	t.Helper()
 	store := openStore(t)
 	p := proposer(t, store, v, fstest.MapFS{"base/jobs.yaml": {Data: []byte("jobs: {'*': [{name: j}]}")}, "jobs/j.yaml": {Data: []byte(job)}})
-	presence, err := store.Register(t.Context(), state.Node{Name: "db1", Role: "db", LastSeen: time.Now()}, state.Alive{Owner: "x"}, p.facts(), time.Minute)
+	presence, err := store.Register(t.Context(), state.Node{Name: "db1", Role: "db", LastSeen: time.Now()}, state.Alive{Owner: "x"}, p.compiler.facts(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestMistakeIsTold(t *testing.T) {
 	agree := func() error {
 		t.Helper()
 		p.out.Failures = nil
-		is, err := p.agree(t.Context(), own)
+		is, err := p.agreement.agree(t.Context(), own)
 		if is != nil || len(p.out.Failures) != 1 || !strings.Contains(p.out.Failures[0].Error(), "no.such") {
 			t.Errorf("%v %q", is, p.out.Failures)
 		}
@@ -140,7 +140,7 @@ func TestMistakeIsTold(t *testing.T) {
 func TestChosenWithoutAnswer(t *testing.T) {
 	v := &state.Version{ID: strings.Repeat("a", 40)}
 	p := registered(t, v, "steps: [{name: s, action: cmd.run, parameters: {cmd: 'true'}, runOptions: {target: {limit: 1}}}]")
-	program, err := p.compile(t.Context(), v)
+	program, err := p.compiler.compile(t.Context(), v)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 // as it was told to. No turn and no error: it still waits, and the outcome says for what. A node that gave its slot back in mid-run goes on
 // without one: it takes a slot again before it changes anything.
 func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*lock.Turn, error) {
-	req, err := p.request(v, program)
+	req, err := p.turns.request(v, program)
 	if err != nil {
 		return nil, err
 	}
@@ -24,12 +24,12 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 			return turn, err
 		}
 	}
-	if err := p.queued(v); err != nil {
+	if err := p.turns.queued(v); err != nil {
 		return nil, err
 	}
-	wait, err := p.admit(ctx, turn, p.waits.within, func() error {
+	wait, err := p.turns.admit(ctx, turn, p.waits.within, func() error {
 		p.out.Version = v
-		return errors.Join(p.leaveSteps(ctx), p.keepRunning(ctx))
+		return errors.Join(p.turns.leaveSteps(ctx), p.keepRunning(ctx))
 	})
 	if errors.Is(err, lock.ErrSuperseded) {
 		wait, err = newerComes(v, err), nil
@@ -48,22 +48,22 @@ func newerComes(v *state.Version, err error) *lock.Wait {
 
 // leaveSteps frees the places at serialized steps that a run which was killed left behind: while the node waits for its turn, those who have
 // theirs may wait for them.
-func (p *pull) leaveSteps(ctx context.Context) error {
-	if !p.local.halfway() || !p.mayBeInStep() {
+func (t *turns) leaveSteps(ctx context.Context) error {
+	if !t.local.halfway() || !t.places.mayBeInStep(t.presence) {
 		return nil
 	}
-	_, err := lock.LeaveSteps(ctx, p.store, p.config.Node.Name, func(string) bool { return false })
+	_, err := lock.LeaveSteps(ctx, t.store, t.config.Node.Name, func(string) bool { return false })
 	return err
 }
 
 // queued remembers the node's place in the queue, which it has again at its next pull. It is on disk before the node queues: one that is
 // killed right then would come back with another place, and wait for itself.
-func (p *pull) queued(v *state.Version) error {
-	if p.local.Order(v.Rollout()) != 0 {
+func (t *turns) queued(v *state.Version) error {
+	if t.local.Order(v.Rollout()) != 0 {
 		return nil
 	}
-	p.local.Queued, p.local.Place = v.Rollout(), p.presence.Revision
-	return p.local.save()
+	t.local.Queued, t.local.Place = v.Rollout(), t.presence.Revision
+	return t.local.save()
 }
 
 // keepRunning corrects drift of the version that the node runs while it waits for a newer one. It leaves a node alone on which half
@@ -73,12 +73,12 @@ func (p *pull) keepRunning(ctx context.Context) error {
 	if running == nil {
 		return nil
 	}
-	program, err := p.compile(ctx, running)
+	program, err := p.compiler.compile(ctx, running)
 	if err != nil {
 		p.out.Warnings = append(p.out.Warnings, err)
 		return nil
 	}
-	if frozen, err := p.frozen(ctx, running); frozen || err != nil {
+	if frozen, err := p.orders.frozen(ctx, running); frozen || err != nil {
 		return err
 	}
 	report, err := p.run(ctx, running, program, nil)

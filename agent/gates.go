@@ -12,11 +12,20 @@ import (
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
+	"github.com/sirupsen/logrus"
 )
 
 // gates is where the steps of one run wait for other nodes: apply.Gates on etcd.
 type gates struct {
-	*pull
+	*joined
+	local    *local
+	reporter *reporter
+	turns    *turns
+	waits    *waits
+	places   *places
+	node     string
+	log      *logrus.Entry
+
 	req     lock.Request
 	rollout render.Rollout
 	catalog *render.Catalog
@@ -44,7 +53,7 @@ func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled
 	if p.store == nil {
 		return nil, nil
 	}
-	req, err := p.request(v, program)
+	req, err := p.turns.request(v, program)
 	if err != nil {
 		return nil, err
 	}
@@ -53,46 +62,10 @@ func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled
 		return nil, err
 	}
 	g := &gates{
-		pull: p, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
+		joined: p.joined, local: p.local, reporter: p.reporter, turns: p.turns, waits: &p.waits, places: &p.places, node: p.config.Node.Name, log: p.log, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
 		passed: turn == nil && (req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{}, records: map[string]lock.Record{},
 	}
 	return g, g.leaveSteps(ctx)
-}
-
-// leaveSteps frees the places at serialized steps that a run which was killed left behind, but for the steps that this one goes on with.
-func (g *gates) leaveSteps(ctx context.Context) error {
-	goesOn := map[string]bool{}
-	for _, job := range g.catalog.Jobs {
-		for _, s := range job.Steps {
-			if s.Options.Serialize != nil {
-				goesOn[state.StepHash(job.GateID(s))] = g.local.journal.CutOff(s.ID()) || g.local.journal.Open(s.ID())
-			}
-		}
-	}
-	if g.turn == nil && len(goesOn) == 0 { // a newer version gives back what an older one took
-		return nil
-	}
-	if !g.mayBeInStep() {
-		return nil
-	}
-	var err error
-	g.keptSteps, err = lock.LeaveSteps(ctx, g.store, g.config.Node.Name, func(hash string) bool { return goesOn[hash] })
-	return err
-}
-
-// mayBeInStep reports that the node may hold places at serialized steps: it did when it registered, or this pull took some. Nobody else takes places
-// for it.
-func (p *pull) mayBeInStep() bool { return p.presence.Found.InStep || p.inStep.Load() }
-
-// leftSteps frees, behind a run that ended, the places of steps that it was to go on with and that turned out to be done.
-func (g *gates) leftSteps(ctx context.Context) error {
-	if g == nil || g.keptSteps == 0 {
-		return nil
-	}
-	ctx, cancel := afterwards(ctx)
-	defer cancel()
-	_, err := lock.LeaveSteps(ctx, g.store, g.config.Node.Name, func(string) bool { return false })
-	return err
 }
 
 // Fence is the number of the claim under which commands run; 0 without one.
@@ -113,7 +86,7 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 		}
 	}
 	g.fence.Store(g.turn.Fence())
-	g.held.Store(g.turn.Slot())
+	g.places.slot.Store(g.turn.Slot())
 	id := ""
 	if s.Step != nil {
 		id = s.ID()
@@ -141,7 +114,7 @@ func (g *gates) leaves(err error) error {
 
 // acquire makes it the node's turn, within the time that the pull may wait.
 func (g *gates) acquire(ctx context.Context, turn *lock.Turn) error {
-	wait, err := g.admit(ctx, turn, g.waits.within, nil)
+	wait, err := g.turns.admit(ctx, turn, g.waits.within, nil)
 	switch {
 	case wait != nil:
 		return g.pending(wait)
@@ -166,27 +139,27 @@ func (g *gates) Park(ctx context.Context, why string) error {
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	g.held.Store(nil)
+	g.places.slot.Store(nil)
 	return g.turn.Park(ctx, g.reporter.waitStatus(g.req.Version, w))
 }
 
 // admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way at last. What there is to do
 // meanwhile is done when the node is not admitted at once: the fleet learns why with the first that it is told of that.
-func (p *pull) admit(ctx context.Context, turn *lock.Turn, within func(context.Context, func(context.Context) error) error, meanwhile func() error) (*lock.Wait, error) {
-	p.reporter.holdsBack = meanwhile != nil
+func (t *turns) admit(ctx context.Context, turn *lock.Turn, within func(context.Context, func(context.Context) error) error, meanwhile func() error) (*lock.Wait, error) {
+	t.reporter.holdsBack = meanwhile != nil
 	wait, err := turn.Try(ctx)
-	p.reporter.holdsBack = false
+	t.reporter.holdsBack = false
 	if wait == nil || err != nil {
 		return nil, err
 	}
 	if meanwhile != nil {
 		err := meanwhile()
-		p.reporter.tellHeldBack()
+		t.reporter.tellHeldBack()
 		if err != nil {
 			return nil, errors.Join(err, turn.Leave(ctx))
 		}
 	}
-	err = within(ctx, p.patiently(wait, turn.Acquire))
+	err = within(ctx, t.patiently(wait, turn.Acquire))
 	if err == nil {
 		return nil, nil
 	}
@@ -206,7 +179,7 @@ func (g *gates) pending(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced):
-		wait = &lock.Wait{Kind: state.WaitLease, Gate: "lease of " + g.config.Node.Name, Reason: err.Error(), Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
+		wait = &lock.Wait{Kind: state.WaitLease, Gate: "lease of " + g.node, Reason: err.Error(), Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
 	case state.Unanswered(err), errors.Is(err, lock.ErrMoved): // neither the commit nor the host is at fault
 		wait = &lock.Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: g.store.Explain(err).Error(), Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -228,16 +201,14 @@ func (g *gates) ends(at *lock.Wait, overtook bool) {
 	g.endedAt, g.overtook = at, g.overtook || overtook
 }
 
-// ended puts into the outcome what the run waited for as it ended.
-func (g *gates) ended() {
+// ended is what ends noted: nil where the run waits for nothing.
+func (g *gates) ended() (at *lock.Wait, overtook bool) {
 	if g == nil {
-		return
+		return nil, false
 	}
 	g.ending.Lock()
 	defer g.ending.Unlock()
-	if g.endedAt != nil {
-		g.out.Wait, g.left = g.endedAt, g.overtook
-	}
+	return g.endedAt, g.overtook
 }
 
 // tell remembers and tells what is waited for.
@@ -277,47 +248,6 @@ func (g *gates) with(s apply.GatedStep) *lock.Steps {
 	req := g.req
 	req.Rules.OnLost = s.Options.OnLost
 	return lock.NewSteps(g.store, req)
-}
-
-func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (apply.EndSerial, error) {
-	count := s.Options.Serialize.Count
-	g.inStep.Store(true)
-	turn, err := g.with(s).Serialize(ctx, g.step(s), func(roster int) int { n, _ := count.Of(roster); return n })
-	if err != nil {
-		return nil, g.pending(err)
-	}
-	if err := g.acquire(ctx, turn); err != nil {
-		return nil, g.pending(err)
-	}
-	g.inSteps.add(turn, turn.Slot())
-	if err := g.remembers(turn.Slot()); err != nil {
-		g.inSteps.remove(turn)
-		return nil, errors.Join(err, turn.Release(ctx))
-	}
-	g.goesOn(ctx)
-	return func(ctx context.Context, how apply.Outcome, fault apply.Fault, why string) error {
-		ctx, cancel := afterwards(ctx)
-		defer cancel()
-		g.inSteps.remove(turn)
-		switch {
-		case how == apply.Pending, how == apply.Failed && s.Options.FailAfterAllTargetsRan:
-			return turn.Release(ctx)
-		case how == apply.Failed:
-			return g.pending(turn.StopStep(ctx, why, failureOf(fault)))
-		}
-		return g.pending(turn.GoOnStep(ctx))
-	}, nil
-}
-
-// goesOn tells the fleet that the node changes again, if it was told that it waits.
-func (g *gates) goesOn(ctx context.Context) {
-	if g.turn == nil || !g.reporter.toldWait.Swap(false) {
-		return
-	}
-	v := g.req.Version
-	if err := g.store.Tell(ctx, g.presence, g.store.StatusOps(g.config.Node.Name, state.Rollout, state.Running, g.reporter.status(v, ""))...); err != nil {
-		g.log.WithError(err).Warn("that the node goes on could not be recorded")
-	}
 }
 
 func (g *gates) Arrive(ctx context.Context, s apply.GatedStep, how string, fault apply.Fault) (bool, error) {

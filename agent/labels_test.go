@@ -13,14 +13,14 @@ import (
 func TestLabelsOfTheInventory(t *testing.T) {
 	own, given := map[string]string{"role": "web"}, map[string]string{"role": "db"}
 	for _, c := range []struct{ given, want map[string]string }{{nil, own}, {given, given}, {map[string]string{}, nil}} {
-		p := &pull{Agent: &Agent{}, joined: &joined{}, local: &local{Local: state.Local{Labels: c.given}}}
+		p := &registration{Agent: &Agent{}, local: &local{Local: state.Local{Labels: c.given}}}
 		p.config.Node = render.Node{Name: "n1", Labels: own}
 		if got := p.node(); got.Name != "n1" || !maps.Equal(got.Labels, c.want) {
 			t.Errorf("given %v: %v", c.given, got.Labels)
 		}
 	}
 	// There is no store here: whatever asked one would end the test.
-	for name, p := range map[string]*pull{
+	for name, p := range map[string]*registration{
 		"etcd is away":    {Agent: &Agent{}, joined: &joined{}, local: &local{}},
 		"they are so yet": {Agent: &Agent{}, local: &local{}, joined: &joined{presence: &state.Presence{Node: state.Node{Labels: given}}}},
 	} {
@@ -33,7 +33,7 @@ func TestLabelsOfTheInventory(t *testing.T) {
 
 // TestNothingIsAccepted where nothing was refused.
 func TestNothingIsAccepted(t *testing.T) {
-	p := &pull{Agent: &Agent{}, joined: &joined{}, Options: Options{AcceptRewind: true, By: "ada"}, local: &local{}} // without repositories: whatever asked one would end the test
+	p := &agreement{Agent: &Agent{}, by: "ada", rewind: true} // without repositories: whatever asked one would end the test
 	own := []puller.Head{{Repo: "main", Commit: "c1"}, {Repo: "second", Commit: "c2"}}
 	if got, err := p.accepted(t.Context(), nil, own); err != nil || len(got) != 2 || got[0] != own[0] || got[1] != own[1] {
 		t.Errorf("%v %v", got, err)

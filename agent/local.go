@@ -15,16 +15,14 @@ type local struct {
 	known    map[string]state.Trouble // as they are on disk
 }
 
-// openLocal reads what the node knows of itself.
-func openLocal(dir string) (*local, error) {
-	l := &local{dir: dir}
-	var err error
-	if l.Local, err = state.LoadLocal(dir); err != nil {
-		return l, err
+// open reads what the node knows of itself.
+func (l *local) open() (err error) {
+	if l.Local, err = state.LoadLocal(l.dir); err != nil {
+		return err
 	}
 	l.known = l.Troubles
-	l.journal, err = state.OpenJournal(dir)
-	return l, err
+	l.journal, err = state.OpenJournal(l.dir)
+	return err
 }
 
 func (l *local) close() error {

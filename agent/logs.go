@@ -63,22 +63,22 @@ func (c *Config) target(run, version string) (put, shown string) {
 
 // sendLogs sends the logs of failed runs, the last one first, within the time that is given to that. What cannot be sent is tried again
 // at the next pull: the pull itself did not fail for it.
-func (p *pull) sendLogs(ctx context.Context) {
-	if p.config.Agent.Logs.Put == "" || ctx.Err() != nil {
+func (r *reports) sendLogs(ctx context.Context) {
+	if r.config.Agent.Logs.Put == "" || ctx.Err() != nil {
 		return
 	}
-	if err := p.sendAll(ctx); err != nil {
-		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("logs: %w; the next pull tries again", err))
+	if err := r.sendAll(ctx); err != nil {
+		r.out.Warnings = append(r.out.Warnings, fmt.Errorf("logs: %w; the next pull tries again", err))
 	}
 }
 
-func (p *pull) sendAll(ctx context.Context) error {
-	files, unread := state.Reports(p.config.Paths.State)
+func (r *reports) sendAll(ctx context.Context) error {
+	files, unread := state.Reports(r.config.Paths.State)
 	files = slices.DeleteFunc(files, func(f state.ReportFile) bool { return !f.ToSend })
-	if len(files) == 0 && p.unkept == nil {
+	if len(files) == 0 && r.unkept == nil {
 		return unread
 	}
-	l := p.config.Agent.Logs
+	l := r.config.Agent.Logs
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout.Std())
 	defer cancel()
 	client, err := l.client()
@@ -86,21 +86,21 @@ func (p *pull) sendAll(ctx context.Context) error {
 		return err
 	}
 	defer client.CloseIdleConnections()
-	if p.unkept != nil {
-		if err := p.send(ctx, client, p.unkept); err != nil {
+	if r.unkept != nil {
+		if err := r.send(ctx, client, r.unkept); err != nil {
 			return err
 		}
 	}
-	return errors.Join(unread, p.sendKept(ctx, client, files))
+	return errors.Join(unread, r.sendKept(ctx, client, files))
 }
 
 // sendKept sends what the reports on disk say. A report that cannot be read is not tried again.
-func (p *pull) sendKept(ctx context.Context, client *http.Client, files []state.ReportFile) error {
+func (r *reports) sendKept(ctx context.Context, client *http.Client, files []state.ReportFile) error {
 	for _, f := range slices.Backward(files) {
 		var report apply.Report
 		err := f.Load(&report)
 		if err == nil {
-			if err := p.send(ctx, client, &report); err != nil {
+			if err := r.send(ctx, client, &report); err != nil {
 				return err
 			}
 		}
@@ -112,14 +112,14 @@ func (p *pull) sendKept(ctx context.Context, client *http.Client, files []state.
 }
 
 // send puts the log of one run where it is wanted, and tells the fleet where that is.
-func (p *pull) send(ctx context.Context, client *http.Client, report *apply.Report) error {
-	put, shown := p.config.target(report.Run, report.Version)
+func (r *reports) send(ctx context.Context, client *http.Client, report *apply.Report) error {
+	put, shown := r.config.target(report.Run, report.Version)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPut, put, strings.NewReader(report.Log()))
 	if err != nil {
 		return fmt.Errorf("%s is no URL", shown)
 	}
 	req.Header.Set("Content-Type", "text/plain; charset=utf-8")
-	if err := p.config.Agent.Logs.login(req.Header); err != nil {
+	if err := r.config.Agent.Logs.login(req.Header); err != nil {
 		return err
 	}
 	answer, err := client.Do(req)
@@ -131,17 +131,17 @@ func (p *pull) send(ctx context.Context, client *http.Client, report *apply.Repo
 		return fmt.Errorf("the log of run %s cannot be put to %s: %w", report.Run, shown, err)
 	}
 	if err := answer.Body.Close(); err != nil {
-		p.log.WithError(err).Debug("the answer of the log store")
+		r.log.WithError(err).Debug("the answer of the log store")
 	}
 	if answer.StatusCode/100 != 2 {
 		return fmt.Errorf("the log of run %s was refused by %s: %s", report.Run, shown, answer.Status)
 	}
-	p.log.WithField("log", shown).Info("the log was sent")
-	if p.store == nil {
+	r.log.WithField("log", shown).Info("the log was sent")
+	if r.store == nil {
 		return nil
 	}
-	if err := p.store.LinkLog(ctx, p.config.Node.Name, report.Run, shown); err != nil {
-		return fmt.Errorf("the log of run %s is at %s, but the fleet does not know it: %w", report.Run, shown, p.store.Explain(err))
+	if err := r.store.LinkLog(ctx, r.config.Node.Name, report.Run, shown); err != nil {
+		return fmt.Errorf("the log of run %s is at %s, but the fleet does not know it: %w", report.Run, shown, r.store.Explain(err))
 	}
 	return nil
 }

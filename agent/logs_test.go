@@ -181,9 +181,9 @@ func TestLateLogIsLinked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pull{Agent: a, out: &Outcome{}, joined: &joined{store: store}, log: a.logger}
-	if p.sendLogs(context.Background()); len(p.out.Warnings) > 0 {
-		t.Fatal(p.out.Warnings)
+	r := &reports{config: &a.config, out: &Outcome{}, joined: &joined{store: store}, log: a.logger}
+	if r.sendLogs(context.Background()); len(r.out.Warnings) > 0 {
+		t.Fatal(r.out.Warnings)
 	}
 	o, err := store.Overview(context.Background(), false)
 	if err != nil {

@@ -21,11 +21,11 @@ type look struct {
 }
 
 // look is a new look at the fleet. While its record is away, what the node saw last stands.
-func (p *pull) look() func() apply.Look {
-	if p.store == nil {
+func (c *compiler) look() func() apply.Look {
+	if c.store == nil {
 		return nil
 	}
-	return func() apply.Look { return &look{store: p.store, pull: &p.asked} }
+	return func() apply.Look { return &look{store: c.store, pull: &c.asked} }
 }
 
 func (l *look) View(ctx context.Context) (render.View, error) {

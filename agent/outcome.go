@@ -17,7 +17,8 @@ type Outcome struct {
 	Failures []error        // what is wrong beside the report, such as a newer commit that does not compile
 	Warnings []error        // what was got around: an unreachable remote or store
 
-	doubted string // the fleet's version that the host does not take: it is not news
+	lacking *state.Version // that this node would propose, and that lacks a service
+	doubted string         // the fleet's version that the host does not take: it is not news
 
 	seen   int64    // the revision of the fleet's record up to which the pull looked
 	viewed int64    // the revision at which it read the services first

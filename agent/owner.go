@@ -17,17 +17,17 @@ import (
 )
 
 // owner proves that this is the same state directory as before, without giving the secret away, and says which host it is on.
-func (p *pull) owner() (state.Alive, error) {
-	sum := sha256.Sum256([]byte(p.config.Fleet + "/" + p.config.Node.Name + "/" + p.local.Secret))
-	me := state.Alive{Instance: p.instance, Owner: hex.EncodeToString(sum[:16]), Every: p.config.Agent.Interval.Std(), Lasting: !p.loop}
+func (r *registration) owner() (state.Alive, error) {
+	sum := sha256.Sum256([]byte(r.config.Fleet + "/" + r.config.Node.Name + "/" + r.local.Secret))
+	me := state.Alive{Instance: r.instance, Owner: hex.EncodeToString(sum[:16]), Every: r.config.Agent.Interval.Std(), Lasting: !r.loop}
 	var err error
-	if me.Dir, err = inode(p.config.Paths.State); err != nil {
+	if me.Dir, err = inode(r.config.Paths.State); err != nil {
 		return me, err
 	}
 	me.Host, _ = os.Hostname() // for people only, as is what it lacks
-	id, _ := os.ReadFile(filepath.Join(p.config.Root, "etc/machine-id"))
+	id, _ := os.ReadFile(filepath.Join(r.config.Root, "etc/machine-id"))
 	me.Machine = strings.TrimSpace(string(id))
-	if len(p.config.Etcd.Endpoints) > 0 { // else all that share the record are on this host, and in this boot
+	if len(r.config.Etcd.Endpoints) > 0 { // else all that share the record are on this host, and in this boot
 		up := apply.Up()
 		me.Boot, me.Up, me.Booted = apply.Boot(), apply.Up, time.Now().Add(-up).UTC().Truncate(time.Second)
 	}

@@ -37,7 +37,7 @@ func (a *Agent) readOwnVars() (own ownVars, err error) {
 }
 
 // hasOwnVars reports variables of this host's own beside those of the repository, also where they cannot be read.
-func (p *pull) hasOwnVars() bool {
-	own, err := p.ownVars()
+func (c *compiler) hasOwnVars() bool {
+	own, err := c.ownVars()
 	return err != nil || len(own.vars) > 0
 }

@@ -16,8 +16,7 @@ import (
 func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, error) {
 	p := a.pull(ctx, o)
 	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
-	var err error
-	if p.local, err = openLocal(a.config.Paths.State); err != nil {
+	if err := p.local.open(); err != nil {
 		return p.out, err
 	}
 	store, err := a.openStore(ctx)
@@ -34,7 +33,7 @@ func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, erro
 		return p.out, err
 	}
 	host := a.host(p.out.Version.ID)
-	host.Fleet = p.fleet()
+	host.Fleet = p.compiler.fleet()
 	ctx, cancel := context.WithTimeout(ctx, a.config.Agent.Deadline.Std())
 	defer cancel()
 	p.out.Report = program.Plan(ctx, apply.Options{
@@ -48,7 +47,7 @@ func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, erro
 func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 	if dir != "" {
 		p.out.Version = &state.Version{ID: "worktree", Release: dir}
-		view, err := p.view(ctx)
+		view, err := p.compiler.view(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -56,7 +55,7 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 		if err != nil {
 			return nil, err
 		}
-		return p.bind(ctx, render.Open(render.Layer{Name: "main", FS: files}), p.out.Version, view)
+		return p.compiler.bind(ctx, render.Open(render.Layer{Name: "main", FS: files}), p.out.Version, view)
 	}
 	own, err := p.puller.Pull(ctx)
 	if err != nil {
@@ -68,20 +67,20 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 			return nil, err
 		}
 	}
-	if p.out.Version, err = p.wanted(ctx, current, own); err != nil {
+	if p.out.Version, err = p.agreement.wanted(ctx, current, own); err != nil {
 		return nil, err
 	}
-	return p.compile(ctx, p.out.Version)
+	return p.compiler.compile(ctx, p.out.Version)
 }
 
 // wanted is the version that a pull would bring the node to: its current one, where this host refuses the fleet's.
-func (p *pull) wanted(ctx context.Context, current *state.Version, own []puller.Head) (*state.Version, error) {
-	next, err := p.newer(ctx, current, own)
+func (a *agreement) wanted(ctx context.Context, current *state.Version, own []puller.Head) (*state.Version, error) {
+	next, err := a.newer(ctx, current, own)
 	if current == nil || err != nil {
-		p.noteProblems(own)
+		a.noteProblems(own)
 		return next, err
 	}
-	stays, err := p.stays(ctx, current, next)
+	stays, err := a.stays(ctx, current, next)
 	if err != nil {
 		return nil, err
 	}
@@ -89,14 +88,14 @@ func (p *pull) wanted(ctx context.Context, current *state.Version, own []puller.
 		next = current
 	}
 	var refused *RefusedVersionError
-	if err := p.doubt(ctx, next, own); errors.As(err, &refused) {
-		if v := p.refuses(own, refused); v != nil {
+	if err := a.doubt(ctx, next, own); errors.As(err, &refused) {
+		if v := a.refuses(own, refused); v != nil {
 			return v, nil
 		}
 		return nil, refused
 	} else if err != nil {
 		return nil, err
 	}
-	p.noteProblems(own)
+	a.noteProblems(own)
 	return next, nil
 }

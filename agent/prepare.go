@@ -38,11 +38,11 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 	}
 	p := a.pull(ctx, Options{})
 	p.store, p.current = store, current
-	heads, err := p.named(ctx, revs)
+	heads, err := p.agreement.named(ctx, revs)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.follows(ctx, heads); err != nil {
+	if err := p.agreement.follows(ctx, heads); err != nil {
 		return nil, err
 	}
 	v := state.Version{ID: puller.Version(heads), Release: puller.Release(heads), At: time.Now().UTC(), Held: true, Asked: revs, Instructions: instructions.Text} // as it was given: messages have its lines and columns
@@ -56,12 +56,12 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 			v.Previous, v.Epoch = current.Previous, current.Epoch
 		}
 	}
-	rules, inventory, err := p.rules(ctx, &v)
+	rules, inventory, err := p.compiler.rules(ctx, &v)
 	if err != nil {
 		return nil, err
 	}
 	v.Instructions = record
-	p.describe(ctx, &v)
+	p.agreement.describe(ctx, &v)
 	v.Canary, v.Listed = rules.HasCanaries(), state.ListedBy(members(inventory))
 	return &Proposal{v, current, seen, rules, inventory}, nil
 }
@@ -91,11 +91,11 @@ func (i Instructions) record() (json.RawMessage, error) {
 func (a *Agent) Rules(ctx context.Context, store *state.Store, v *state.Version) (render.Rollout, render.Inventory, error) {
 	p := a.pull(ctx, Options{})
 	p.store = store
-	return p.rules(ctx, v)
+	return p.compiler.rules(ctx, v)
 }
 
-func (p *pull) rules(ctx context.Context, v *state.Version) (render.Rollout, render.Inventory, error) {
-	program, err := p.compile(ctx, v)
+func (c *compiler) rules(ctx context.Context, v *state.Version) (render.Rollout, render.Inventory, error) {
+	program, err := c.compile(ctx, v)
 	var mistakes render.ErrorList
 	if errors.As(err, &mistakes) {
 		return render.Rollout{}, nil, fmt.Errorf("version %s does not compile on this node:\n%w", v, err)
@@ -108,12 +108,12 @@ func (p *pull) rules(ctx context.Context, v *state.Version) (render.Rollout, ren
 }
 
 // named are the heads that revisions stand for.
-func (p *pull) named(ctx context.Context, revs []string) ([]puller.Head, error) {
-	own, err := p.puller.Pull(ctx)
+func (a *agreement) named(ctx context.Context, revs []string) ([]puller.Head, error) {
+	own, err := a.puller.Pull(ctx)
 	if err != nil {
 		return nil, err
 	}
-	heads := p.stay(own)
+	heads := a.stay(own)
 	for _, rev := range revs {
 		i := 0
 		if name, rest, ok := strings.Cut(rev, "="); ok {
@@ -124,7 +124,7 @@ func (p *pull) named(ctx context.Context, revs []string) ([]puller.Head, error) 
 		} else if len(heads) > 1 {
 			return nil, fmt.Errorf("the fleet has several repositories: write NAME=REV, such as %s=%s", heads[0].Repo, rev)
 		}
-		if heads[i], err = p.puller.Resolve(ctx, heads[i].Repo, rev); err != nil {
+		if heads[i], err = a.puller.Resolve(ctx, heads[i].Repo, rev); err != nil {
 			return nil, err
 		}
 	}
@@ -132,13 +132,13 @@ func (p *pull) named(ctx context.Context, revs []string) ([]puller.Head, error) 
 }
 
 // stay are the heads of repositories that nobody names: where the fleet is.
-func (p *pull) stay(own []puller.Head) []puller.Head {
+func (a *agreement) stay(own []puller.Head) []puller.Head {
 	heads := slices.Clone(own)
 	for i, h := range heads {
-		if p.current == nil {
+		if a.current == nil {
 			break
 		}
-		if at, ok := p.current.Commit(h.Repo); ok {
+		if at, ok := a.current.Commit(h.Repo); ok {
 			heads[i] = puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}
 		}
 	}
@@ -146,16 +146,16 @@ func (p *pull) stay(own []puller.Head) []puller.Head {
 }
 
 // follows refuses heads that do not come after the fleet's.
-func (p *pull) follows(ctx context.Context, heads []puller.Head) error {
+func (a *agreement) follows(ctx context.Context, heads []puller.Head) error {
 	for _, h := range heads {
-		if p.current == nil {
+		if a.current == nil {
 			return nil
 		}
-		at, ok := p.current.Commit(h.Repo)
+		at, ok := a.current.Commit(h.Repo)
 		if !ok {
 			continue
 		}
-		relation, err := p.puller.Relate(ctx, puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}, h)
+		relation, err := a.puller.Relate(ctx, puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}, h)
 		if err != nil {
 			return err
 		}
@@ -163,9 +163,9 @@ func (p *pull) follows(ctx context.Context, heads []puller.Head) error {
 		switch relation {
 		case puller.Same, puller.Newer:
 		case puller.Older:
-			return fmt.Errorf("%s is older than the fleet's version, %s: to go back to the last good one, run: pullet rollout undo", &name, p.current)
+			return fmt.Errorf("%s is older than the fleet's version, %s: to go back to the last good one, run: pullet rollout undo", &name, a.current)
 		default:
-			return fmt.Errorf("%s does not follow from the fleet's version %s: their histories went apart", &name, p.current)
+			return fmt.Errorf("%s does not follow from the fleet's version %s: their histories went apart", &name, a.current)
 		}
 	}
 	return nil

@@ -13,10 +13,10 @@ import (
 // mayPropose prepares a version that nobody proposed yet: it has to compile here and, as far as this node can tell,
 // everywhere else. Where it may not be proposed, the outcome says why. A commit that the remote of a repository lacks
 // still, or a service that nobody announced, needs nothing but time.
-func (p *pull) mayPropose(ctx context.Context, current, next *state.Version) (bool, error) {
-	program, err := p.prepare(ctx, next)
+func (a *agreement) mayPropose(ctx context.Context, current, next *state.Version) (bool, error) {
+	program, err := a.announcer.prepare(ctx, next)
 	if err == nil {
-		err = p.elsewhere(ctx, current, next, program)
+		err = a.compiler.elsewhere(ctx, current, next, program)
 	}
 	var missing *puller.MissingCommitError
 	var mistakes render.ErrorList
@@ -24,7 +24,7 @@ func (p *pull) mayPropose(ctx context.Context, current, next *state.Version) (bo
 	case err == nil:
 		rollout := program.catalog.Fleet.Rollout
 		next.Held, next.Canary = !rollout.Follows(), rollout.HasCanaries()
-		p.ahead = program
+		a.compiler.ahead = program
 		next.Listed = state.ListedBy(members(program.catalog.Inventory))
 		return true, nil
 	case errors.As(err, &missing) && current != nil:
@@ -32,9 +32,9 @@ func (p *pull) mayPropose(ctx context.Context, current, next *state.Version) (bo
 	case !errors.As(err, &mistakes):
 		return false, err
 	}
-	if lacking := p.lacks(next, mistakes); lacking != nil {
-		p.out.Wait, p.lacking = lacking, next
-		p.skips(ctx, current, next, state.SkipLacking, lacking.Gate+": "+lacking.Reason)
+	if lacking := a.compiler.lacks(next, mistakes); lacking != nil {
+		a.out.Wait, a.out.lacking = lacking, next
+		a.skips(ctx, current, next, state.SkipLacking, lacking.Gate+": "+lacking.Reason)
 		return false, nil
 	}
 	kind := state.SkipBroken
@@ -44,7 +44,7 @@ func (p *pull) mayPropose(ctx context.Context, current, next *state.Version) (bo
 	if faultOf(err) == apply.HostFault {
 		kind = state.SkipHost
 	}
-	p.skips(ctx, current, next, kind, faultOf(err).Says(whyBroken(err)))
-	p.out.Failures = append(p.out.Failures, notProposed(next, err))
+	a.skips(ctx, current, next, kind, faultOf(err).Says(whyBroken(err)))
+	a.out.Failures = append(a.out.Failures, notProposed(next, err))
 	return false, nil
 }

@@ -28,13 +28,13 @@ func TestProposedIsApplied(t *testing.T) {
 		}
 	}
 	propose := func() *compiled {
-		if may, err := p.mayPropose(t.Context(), nil, v); !may || err != nil {
+		if may, err := p.agreement.mayPropose(t.Context(), nil, v); !may || err != nil {
 			t.Fatal(may, err, p.out.Failures)
 		}
-		return p.ahead
+		return p.compiler.ahead
 	}
 	compile := func(v *state.Version) *compiled {
-		program, err := p.compile(t.Context(), v)
+		program, err := p.compiler.compile(t.Context(), v)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,11 +70,11 @@ func TestProposedOnce(t *testing.T) {
 		"base/services.yaml": {Data: []byte("services: {'*': [{name: db, port: 5432}]}")},
 		"jobs/j.yaml":        {Data: []byte("steps: [{name: s, action: file.managed, parameters: {name: /x, content: '{{ range services `db` }}{{ .node }}{{ end }}'}}]")},
 	})
-	p.facts = func() render.Facts { return facts.Sample("db1") }
-	if may, err := p.mayPropose(t.Context(), nil, v); !may || err != nil {
+	p.compiler.facts = func() render.Facts { return facts.Sample("db1") }
+	if may, err := p.agreement.mayPropose(t.Context(), nil, v); !may || err != nil {
 		t.Fatal(may, err, p.out.Failures)
 	}
-	proposed := p.ahead
+	proposed := p.compiler.ahead
 	announced, err := store.Services(t.Context(), "db")
 	if err != nil || announced["db1"].Port != 5432 {
 		t.Fatal(announced, err)
@@ -82,7 +82,7 @@ func TestProposedOnce(t *testing.T) {
 	if err := store.Withdraw(t.Context(), "db", "db1"); err != nil {
 		t.Fatal(err)
 	}
-	program, err := p.prepare(t.Context(), v)
+	program, err := p.announcer.prepare(t.Context(), v)
 	if err != nil {
 		t.Fatal(err)
 	}

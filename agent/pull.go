@@ -6,7 +6,6 @@ import (
 	"errors"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sirupsen/logrus"
@@ -33,42 +32,29 @@ type Options struct {
 	loop         bool                    // the agent's loop: the lease is short and renewed
 }
 
-// pull is one pull in progress.
+// pull is one pull in progress: do is its order, and each of its parts does one thing in it.
 type pull struct {
 	*Agent
 	Options
-	out     *Outcome
-	facts   func() render.Facts     // of this host, gathered once: what is registered is what is compiled
-	ownVars func() (ownVars, error) // of this host, read once
-	local   *local
 	*joined
-	reporter *reporter
+	local *local
+	out   *Outcome
+	log   *logrus.Entry
 
-	ahead     *compiled          // what this node proposed; nil: nothing
-	offers    map[string]offered // by version, as far as it was compiled
-	early     map[string]bool    // services that were announced before their version was compiled
-	announced string             // that version
-	asked     asked              // the services that were read
-	lacking   *state.Version     // that this node would propose, and that lacks a service
-	known     map[string][]render.Service
-	kept      *kept // what is known of the fleet while its record is away
-	quiet     bool  // that was said before
+	registration *registration // joins the fleet
+	agreement    *agreement    // finds the version to work on
+	announcer    *announcer    // tells the fleet what the node offers
+	compiler     *compiler     // makes the version's program
+	orders       *orders       // of operators
+	turns        *turns        // at slots and places
+	reporter     *reporter     // tells the fleet what the node does
+	reports      *reports      // on disk, and where logs go
 
-	wentBack bool        // the record was restored or replaced
-	missed   atomic.Bool // the same, and it was noticed in mid-run
-	rewound  string      // the rewind that this pull accepted, for the record
-
-	waits    waits
-	left     bool // the fleet moved on to another version in mid-run
-	held     atomic.Pointer[state.HeldPlace]
-	inSteps  stepPlaces
-	ordered  []string      // commands of operators, when it was asked last
-	inStep   atomic.Bool   // this pull took a place at a serialized step
-	awaited  *lock.Wait    // the condition that the last run still waits for; nil: none
-	reported bool          // a report of this pull is kept
-	unkept   *apply.Report // that could not be written, and whose log is to be sent
-	applied  []*apply.Host // on which programs ran
-	log      *logrus.Entry
+	waits   waits
+	places  places
+	left    bool          // the fleet moved on to another version in mid-run
+	awaited *lock.Wait    // the condition that the last run still waits for; nil: none
+	applied []*apply.Host // on which programs ran
 }
 
 // Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the fleet is in the Outcome; an
@@ -84,7 +70,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	err = p.do(ctx)
 	p.out.Wait = p.reporter.shown(p.out.Wait) // judged when it is printed: the others went on meanwhile
 	p.account(ctx, err)
-	p.out.asked = p.asked.sorted()
+	p.out.asked = p.compiler.asked.sorted()
 	p.nameBad()
 	if err == nil && p.out.Report != nil && p.out.Report.Reboot {
 		err = p.host("").Reboot(ctx)
@@ -109,15 +95,28 @@ func (p *pull) nameBad() {
 
 // pull is a pull, or what looks like one without writing, that nothing was done for yet.
 func (a *Agent) pull(ctx context.Context, o Options) *pull {
-	p := &pull{Agent: a, Options: o, out: &Outcome{Run: runID()}, local: &local{}, joined: &joined{}, offers: map[string]offered{}, early: map[string]bool{}}
-	p.waits.allowed = o.Wait
-	p.facts = sync.OnceValue(func() render.Facts { return facts.Gather(a.config.Root) })
-	p.ownVars = sync.OnceValues(a.readOwnVars)
-	p.log = a.logger.WithField("run", p.out.Run)
+	out := &Outcome{Run: runID()}
+	log, member, own := a.logger.WithField("run", out.Run), &joined{}, &local{dir: a.config.Paths.State}
+	p := &pull{Agent: a, Options: o, out: out, log: log, local: own, joined: member}
+	p.waits.allowed, p.places.node, p.places.log = o.Wait, a.config.Node.Name, log
+	p.compiler = &compiler{
+		Agent: a, joined: member, out: out, offers: map[string]offered{}, ownVars: sync.OnceValues(a.readOwnVars),
+		facts: sync.OnceValue(func() render.Facts { return facts.Gather(a.config.Root) }),
+	}
 	p.reporter = &reporter{
-		joined: p.joined, ctx: ctx, node: a.config.Node.Name, run: p.out.Run, out: p.out, shows: o.Waiting, begins: o.Begins, ends: o.Watch, log: p.log,
+		joined: member, ctx: ctx, local: own, node: a.config.Node.Name, run: out.Run, out: out, log: log, shows: o.Waiting, begins: o.Begins, ends: o.Watch,
 		away: func(err error, asked time.Time) bool { return o.loop && a.away.begins(err, asked) },
 	}
+	p.reports = &reports{config: &a.config, joined: member, out: out, log: log}
+	p.announcer = &announcer{Agent: a, joined: member, local: own, compiler: p.compiler, out: out, early: map[string]bool{}}
+	p.registration = &registration{Agent: a, joined: member, local: own, compiler: p.compiler, places: &p.places, reporter: p.reporter, out: out, log: log, loop: o.loop}
+	p.agreement = &agreement{
+		Agent: a, joined: member, local: own, compiler: p.compiler, announcer: p.announcer, reporter: p.reporter, out: out, log: log, by: o.By, rewind: o.AcceptRewind,
+	}
+	p.turns = &turns{
+		Agent: a, joined: member, local: own, registration: p.registration, reporter: p.reporter, places: &p.places, run: out.Run, wait: o.Wait, loop: o.loop,
+	}
+	p.orders = &orders{Agent: a, joined: member, local: own, registration: p.registration, reporter: p.reporter, turns: p.turns, waits: &p.waits, out: out, log: log, loop: o.loop}
 	return p
 }
 
@@ -127,14 +126,13 @@ func (p *pull) do(ctx context.Context) error {
 		return err
 	}
 	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
-	var err error
-	if p.local, err = openLocal(p.config.Paths.State); err != nil {
+	if err := p.local.open(); err != nil {
 		return err
 	}
 	if err := p.local.belongsTo(p.config.Node.Name); err != nil {
 		return err
 	}
-	if err := p.join(ctx); err != nil { // before it waits for anything: what it holds may be given away while it counts as lost
+	if err := p.registration.join(ctx); err != nil { // before it waits for anything: what it holds may be given away while it counts as lost
 		return err
 	}
 	if err := p.awaitOrphans(ctx); err != nil {
@@ -142,37 +140,37 @@ func (p *pull) do(ctx context.Context) error {
 	}
 	heads, err := p.puller.Pull(ctx)
 	if err != nil {
-		return cmp.Or(p.nothingFetched(err), errors.Join(p.local.saveTroubles(), p.tellIdle(ctx)))
+		return cmp.Or(p.agreement.nothingFetched(err), errors.Join(p.local.saveTroubles(), p.reporter.tellIdle(ctx)))
 	}
-	version, err := p.agree(ctx, heads)
+	version, err := p.agreement.agree(ctx, heads)
 	if err := errors.Join(err, p.local.saveTroubles()); err != nil {
 		return err
 	}
 	if version == nil {
-		return p.tellIdle(ctx)
+		return p.reporter.tellIdle(ctx)
 	}
-	program, err := p.prepare(ctx, version)
+	program, err := p.announcer.prepare(ctx, version)
 	if err != nil {
 		return p.cannotCompile(ctx, version, err)
 	}
-	if err := p.relabel(ctx, program.catalog.Node.Labels); err != nil {
+	if err := p.registration.relabel(ctx, program.catalog.Node.Labels); err != nil {
 		return err
 	}
 	var begins *state.Version // now, unless it is frozen
 	if p.local.upToDate(version) {
 		begins = version
 	}
-	if frozen, err := p.frozen(ctx, begins); frozen || err != nil {
+	if frozen, err := p.orders.frozen(ctx, begins); frozen || err != nil {
 		p.out.Version = version
-		return errors.Join(err, p.tellConfigured(ctx, version))
+		return errors.Join(err, p.reporter.tellConfigured(ctx, version))
 	}
 	if p.store == nil || p.local.upToDate(version) {
 		if err := p.converge(ctx, version, program); err != nil || !p.needsTurn() {
-			p.commands(ctx, program.catalog)
+			p.orders.commands(ctx, program.catalog)
 			return err
 		}
 	}
-	p.commands(ctx, program.catalog)
+	p.orders.commands(ctx, program.catalog)
 	if left, err := p.leftAlone(ctx, version, program); left || err != nil {
 		return err
 	}
@@ -211,7 +209,7 @@ func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled
 		return err
 	}
 	p.noteAwaited(v, report)
-	if err := p.through(ctx, v, program, report); err != nil {
+	if err := p.turns.through(ctx, v, program, report); err != nil {
 		return err
 	}
 	return p.publish(ctx, v, report, nil)
@@ -221,7 +219,7 @@ func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled
 func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) error {
 	p.out.Version, p.out.Upgrade = v, true
 	p.log.WithFields(logrus.Fields{"version": v.String(), "from": p.local.Running.String()}).Info("upgrading")
-	p.held.Store(turn.Slot())
+	p.places.slot.Store(turn.Slot())
 	p.local.Upgrading, p.local.Held = v.ID, turn.Slot()
 	if err := p.local.save(); err != nil {
 		return err
@@ -251,17 +249,19 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	o := apply.Options{
 		Run: p.out.Run, Host: p.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
-		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, Look: p.look(),
+		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, Look: p.compiler.look(),
 	}
 	if gates != nil { // an interface that holds a nil pointer would not be nil
 		o.Gates, o.Host.Fence = gates, gates.Fence
 	}
-	o.Host.Fleet, p.applied = p.fleet(), append(p.applied, o.Host)
+	o.Host.Fleet, p.applied = p.compiler.fleet(), append(p.applied, o.Host)
 	p.reporter.begin(ctx, v, turn)
 	o.Await = func(a apply.Awaited) func(bool) { return p.awaitsCondition(ctx, v, gates, a) }
 	report, err := program.Run(ctx, o)
 	says.over()
-	gates.ended()
+	if at, overtook := gates.ended(); at != nil {
+		p.out.Wait, p.left = at, overtook
+	}
 	if report != nil {
 		report.Commits = v.Described()
 	}

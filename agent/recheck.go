@@ -18,14 +18,14 @@ type recheck struct {
 }
 
 // rechecks are the checks of a run that was validated, as far as they are asked between pulls. Without one, nothing is ready, and stays so.
-func (p *pull) rechecks(v *state.Version, validated bool) []recheck {
-	if !validated || !v.Same(p.local.Running) {
+func (a *announcer) rechecks(v *state.Version, validated bool) []recheck {
+	if !validated || !v.Same(a.local.Running) {
 		return nil
 	}
 	var out []recheck
-	for _, o := range p.offers[v.ID].list {
+	for _, o := range a.compiler.offers[v.ID].list {
 		if o.Check != nil && o.Check.Interval > 0 && o.Instance().Address != "" {
-			out = append(out, recheck{o, p.offers[v.ID].zone, p.host(v.ID)})
+			out = append(out, recheck{o, a.compiler.offers[v.ID].zone, a.host(v.ID)})
 		}
 	}
 	return out

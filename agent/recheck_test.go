@@ -24,9 +24,9 @@ func TestRechecks(t *testing.T) {
 		t.Fatalf("%v: %v", cat.Offers(), err)
 	}
 	one, two := &state.Version{ID: "v1"}, &state.Version{ID: "v2"}
-	p := &pull{Agent: &Agent{}, joined: &joined{}, local: &local{Local: state.Local{Running: one}}, offers: map[string]offered{}}
+	p := &announcer{Agent: &Agent{}, local: &local{Local: state.Local{Running: one}}, compiler: &compiler{offers: map[string]offered{}}}
 	for _, v := range []*state.Version{one, two} {
-		p.offers[v.ID] = offered{list: cat.Offers()}
+		p.compiler.offers[v.ID] = offered{list: cat.Offers()}
 	}
 	if got := p.rechecks(one, true); len(got) != 1 || got[0].offer.Name != "polled" {
 		t.Errorf("%+v", got)

@@ -29,7 +29,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 	if err := turn.Succeed(ctx, p.store.ResultOps(p.config.Node.Name, configuredOf(p.out), validationOf(report), st, digest(report))...); err != nil {
 		return nil, fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
-	p.held.Store(nil) // before the next pull, it is not to be put back
+	p.places.slot.Store(nil) // before the next pull, it is not to be put back
 	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
 	p.local.Held, p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = nil, "", "", "", 0, time.Time{}
 	p.local.RolledBack = nil
@@ -71,7 +71,7 @@ func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, rep
 	if p.out.Wait != nil {
 		st = p.reporter.waitStatus(v, p.out.Wait)
 	}
-	p.held.Store(nil)
+	p.places.slot.Store(nil)
 	p.local.Parked, p.local.Held = v.Rollout(), nil
 	return errors.Join(turn.Park(ctx, st), p.local.save())
 }
@@ -87,8 +87,8 @@ func inRunRemedy(v *state.Version) state.Remedy {
 
 // publish tells the fleet and the disk what came of the run. The result that was told before is not told again, unless something turned up since.
 func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Report, told *state.Status) error {
-	broken := p.check(ctx, v, report)
-	p.checks = p.rechecks(v, !report.Failed() && !report.Pending())
+	broken := p.announcer.check(ctx, v, report)
+	p.checks = p.announcer.rechecks(v, !report.Failed() && !report.Pending())
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	validated := !report.Failed()
@@ -99,7 +99,7 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 		}
 	}
 	if report.Changed() > 0 || report.Failed() || p.out.Upgrade || len(p.out.Failures) > 0 {
-		p.keep(report)
+		p.reports.keep(report)
 	}
 	if p.store == nil {
 		return nil
@@ -113,10 +113,10 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 			return err
 		}
 	}
-	if err := p.withdraw(ctx, v); err != nil || report.Pending() {
+	if err := p.announcer.withdraw(ctx, v); err != nil || report.Pending() {
 		return err
 	}
-	return p.offer(ctx, v, validated, broken)
+	return p.announcer.offer(ctx, v, validated, broken)
 }
 
 // result is what the fleet learns of a run.
@@ -131,24 +131,16 @@ func (p *pull) result(v *state.Version, report *apply.Report) state.Status {
 		st.Unknown, st.Remedy = step, state.Act(state.SettleHint(step))
 	}
 	if st.Reason == "" { // also of a node that is fine: it may not hear of the next version
-		p.saysTrouble(&st)
+		p.reporter.saysTrouble(&st)
 	}
-	if w := p.out.Wait; w != nil && p.lacking != nil && st.Reason == "" {
+	if w := p.out.Wait; w != nil && p.out.lacking != nil && st.Reason == "" {
 		saysWait(&st, w)
 	}
 	if n := len(p.out.Warnings); st.Reason == "" && n > 0 {
 		st.Reason = firstLine(p.out.Warnings[n-1])
 	}
-	p.saysFailure(&st) // a newer commit that this node cannot use is why it lags
+	p.reporter.saysFailure(&st) // a newer commit that this node cannot use is why it lags
 	return st
-}
-
-// saysFailure says of the node what failed last, if anything did.
-func (p *pull) saysFailure(st *state.Status) {
-	for _, err := range p.out.Failures {
-		st.Kind, st.Reason, st.Remedy, st.Since = "", saidOf(err), state.Remedy{}, time.Time{}
-		st.Host = failureOf(faultOf(err)) == lock.Host
-	}
 }
 
 // configuredOf is the configured state of a node after a pull. Failed validations are another category.

@@ -18,6 +18,7 @@ import (
 type reporter struct {
 	*joined
 	ctx    context.Context // of the pull, for what is recorded beside it
+	local  *local
 	node   string
 	run    string
 	out    *Outcome
@@ -134,6 +135,47 @@ func (r *reporter) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 // saysWait puts into a status what the node waits for.
 func saysWait(st *state.Status, w *lock.Wait) {
 	st.Kind, st.Gate, st.Reason, st.Remedy, st.Halt, st.Until = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy, w.Halt, w.Until.UTC()
+}
+
+// tellConfigured records the node's configured state when there was no run.
+func (r *reporter) tellConfigured(ctx context.Context, v *state.Version) error {
+	if r.store == nil {
+		return nil
+	}
+	st := r.status(v, "")
+	r.saysTrouble(&st)
+	if w := r.out.Wait; w != nil {
+		saysWait(&st, w)
+	}
+	r.saysFailure(&st)
+	return r.store.Tell(ctx, r.presence, r.store.StatusOps(r.node, state.Configured, configuredOf(r.out), st)...)
+}
+
+// tellIdle tells the fleet why a node without a version does nothing: else its record would say what was so before.
+func (r *reporter) tellIdle(ctx context.Context) error {
+	if len(r.out.Failures) > 0 || r.out.lacking != nil || len(r.out.Refused) == 0 && r.out.Wait == nil { // that was told
+		return nil
+	}
+	v := r.current
+	if v == nil {
+		v = &state.Version{}
+	}
+	return r.tellConfigured(ctx, v)
+}
+
+// saysTrouble puts into a status why the node does not follow its repositories.
+func (r *reporter) saysTrouble(st *state.Status) {
+	if t, ok := r.local.WorstTrouble(); ok {
+		st.Kind, st.Reason, st.Remedy, st.Since = t.Kind, t.Why, state.Act(t.Clear), t.Since
+	}
+}
+
+// saysFailure says of the node what failed last, if anything did.
+func (r *reporter) saysFailure(st *state.Status) {
+	for _, err := range r.out.Failures {
+		st.Kind, st.Reason, st.Remedy, st.Since = "", saidOf(err), state.Remedy{}, time.Time{}
+		st.Host = failureOf(faultOf(err)) == lock.Host
+	}
 }
 
 // waitsNoMore forgets for what the node waited: it has its place.

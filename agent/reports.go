@@ -8,29 +8,40 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/state"
+	"github.com/sirupsen/logrus"
 )
+
+// reports are those that a pull keeps of its runs, and the logs that it sends.
+type reports struct {
+	*joined
+	config *Config
+	out    *Outcome
+	log    *logrus.Entry
+	kept   bool          // a report of this pull is kept
+	unkept *apply.Report // that could not be written, and whose log is to be sent
+}
 
 // keep writes the report of a run, and marks it when its log is to be sent. A report that cannot be written is said and stops nothing:
 // drift is corrected on a full disk too.
-func (p *pull) keep(report *apply.Report, beside ...error) {
-	p.reported = true
+func (r *reports) keep(report *apply.Report, beside ...error) {
+	r.kept = true
 	kept := *report
-	for _, err := range append(beside, p.out.Failures...) {
+	for _, err := range append(beside, r.out.Failures...) {
 		kept.Errors = append(kept.Errors, err.Error())
 	}
-	send := p.config.Agent.Logs.Put != "" && (len(beside) > 0 || p.out.ExitCode() == ExitError)
-	if err := p.write(&kept, send); err != nil {
-		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("the report of run %s is not kept: %w", p.out.Run, err))
+	send := r.config.Agent.Logs.Put != "" && (len(beside) > 0 || r.out.ExitCode() == ExitError)
+	if err := r.write(&kept, send); err != nil {
+		r.out.Warnings = append(r.out.Warnings, fmt.Errorf("the report of run %s is not kept: %w", r.out.Run, err))
 		if send {
-			p.unkept = &kept
+			r.unkept = &kept
 		}
 	}
 }
 
 // write writes a report. Of runs in a row that fail in the same way, the first and the last are kept: else a night of them would leave
 // nothing of what was before.
-func (p *pull) write(report *apply.Report, send bool) error {
-	dir := p.config.Paths.State
+func (r *reports) write(report *apply.Report, send bool) error {
+	dir := r.config.Paths.State
 	files, err := state.Reports(dir)
 	if err != nil {
 		return err
@@ -44,7 +55,7 @@ func (p *pull) write(report *apply.Report, send bool) error {
 			}
 		}
 	}
-	limits := state.ReportLimits{Keep: p.config.Agent.Reports.Keep, Size: int64(p.config.Agent.Reports.Size)}
+	limits := state.ReportLimits{Keep: r.config.Agent.Reports.Keep, Size: int64(r.config.Agent.Reports.Size)}
 	file, err := state.SaveReport(dir, report.Run, report, limits)
 	if err == nil && send {
 		err = file.Send()
@@ -58,25 +69,25 @@ func (p *pull) account(ctx context.Context, err error) {
 		p.cannotPull(ctx, err)
 	}
 	switch {
-	case p.reported:
+	case p.reports.kept:
 	case err != nil && p.out.Report != nil:
-		p.keep(p.out.Report, err)
+		p.reports.keep(p.out.Report, err)
 	case len(p.out.Failures) > 0 && p.out.Report != nil: // a command of an operator behind the run
-		p.keep(p.out.Report)
+		p.reports.keep(p.out.Report)
 	case len(p.out.Failures) > 0: // the commit cannot be used here
-		p.keep(p.nothingRan())
+		p.reports.keep(p.reports.nothingRan())
 	}
-	p.sendLogs(ctx)
+	p.reports.sendLogs(ctx)
 }
 
 // nothingRan is the report of a pull without a run.
-func (p *pull) nothingRan() *apply.Report {
+func (r *reports) nothingRan() *apply.Report {
 	now := time.Now()
-	r := &apply.Report{Run: p.out.Run, Node: p.config.Node.Name, Started: now, Ended: now, Steps: []*apply.StepReport{}, Counts: map[apply.Outcome]int{}}
-	if v := p.out.Version; v != nil {
-		r.Version, r.Release = v.ID, v.Release
+	out := &apply.Report{Run: r.out.Run, Node: r.config.Node.Name, Started: now, Ended: now, Steps: []*apply.StepReport{}, Counts: map[apply.Outcome]int{}}
+	if v := r.out.Version; v != nil {
+		out.Version, out.Release = v.ID, v.Release
 	}
-	return r
+	return out
 }
 
 // cannotPull tells the fleet that the pull could not be made: else the node would look as it was left, or as if a run went on.

@@ -23,23 +23,23 @@ func isRefusal(err error) bool {
 }
 
 // noteProblems files why repositories could not be followed, in the outcome and in the node's own record, which says since when.
-func (p *pull) noteProblems(own []puller.Head) {
+func (a *agreement) noteProblems(own []puller.Head) {
 	var repos []string
 	for _, h := range own {
 		repos = append(repos, h.Repo)
 	}
-	p.local.OnlyTroubles(repos)
+	a.local.OnlyTroubles(repos)
 	for _, h := range own {
 		if h.Problem == nil {
-			p.local.NoTrouble(h.Repo)
+			a.local.NoTrouble(h.Repo)
 			continue
 		}
-		p.out.problem(h.Problem)
+		a.out.problem(h.Problem)
 		t := troubleOf(h.Problem)
 		if t.Kind == state.WaitStale {
 			t.Why += "; the node goes on with commit " + state.Short(h.Commit)
 		}
-		p.local.Trouble(h.Repo, t)
+		a.local.Trouble(h.Repo, t)
 	}
 }
 
@@ -57,19 +57,12 @@ func troubleOf(err error) state.Trouble {
 
 // nothingFetched files why a repository has no commit at all that a node could go on with. What verification refused is an outcome, and anything else
 // an error.
-func (p *pull) nothingFetched(err error) error {
+func (a *agreement) nothingFetched(err error) error {
 	unusable, ok := errors.AsType[*puller.UnusableError](err)
 	if !ok {
 		return err
 	}
-	p.out.Refused = append(p.out.Refused, unusable)
-	p.local.Trouble(unusable.Repo, troubleOf(unusable))
+	a.out.Refused = append(a.out.Refused, unusable)
+	a.local.Trouble(unusable.Repo, troubleOf(unusable))
 	return nil
-}
-
-// saysTrouble puts into a status why the node does not follow its repositories.
-func (p *pull) saysTrouble(st *state.Status) {
-	if t, ok := p.local.WorstTrouble(); ok {
-		st.Kind, st.Reason, st.Remedy, st.Since = t.Kind, t.Why, state.Act(t.Clear), t.Since
-	}
 }

@@ -10,36 +10,36 @@ import (
 )
 
 // accepted takes rewritten histories that an operator accepted, here and now or for the fleet before, and asks the repositories again.
-func (p *pull) accepted(ctx context.Context, current *state.Version, own []puller.Head) ([]puller.Head, error) {
+func (a *agreement) accepted(ctx context.Context, current *state.Version, own []puller.Head) ([]puller.Head, error) {
 	changed := false
 	for _, h := range own {
 		from, to := refusedCommits(h.Problem)
 		if to == "" {
 			continue
 		}
-		by := p.By
-		if !p.AcceptRewind {
-			if by = p.acceptedBy(ctx, current, h, to); by == "" {
+		by := a.by
+		if !a.rewind {
+			if by = a.acceptedBy(ctx, current, h, to); by == "" {
 				continue
 			}
 		}
-		if err := p.puller.Accept(ctx, h.Repo, to, by); err != nil {
+		if err := a.puller.Accept(ctx, h.Repo, to, by); err != nil {
 			return nil, err
 		}
 		moved := "from " + state.Short(from) + " to " + state.Short(to)
-		if p.AcceptRewind {
-			p.rewound = "rewind accepted " + moved
-			p.out.Warnings = append(p.out.Warnings, fmt.Errorf("repository %q: rewind accepted by %s, %s: the other hosts follow at their next pull; "+
+		if a.rewind {
+			a.rewound = "rewind accepted " + moved
+			a.out.Warnings = append(a.out.Warnings, fmt.Errorf("repository %q: rewind accepted by %s, %s: the other hosts follow at their next pull; "+
 				"if that was a stale mirror, go forward again: pullet rollout start %s, on a host that has it", h.Repo, by, moved, state.Short(from)))
 		} else {
-			p.log.WithField("repo", h.Repo).Warnf("follows the rewind %s that %s accepted", moved, by)
+			a.log.WithField("repo", h.Repo).Warnf("follows the rewind %s that %s accepted", moved, by)
 		}
 		changed = true
 	}
 	if !changed {
 		return own, nil
 	}
-	return p.puller.Pull(ctx)
+	return a.puller.Pull(ctx)
 }
 
 // refusedCommits are the last good commit of a repository and the one that it offers and verification refused; "" where none is refused.
@@ -56,19 +56,19 @@ func refusedCommits(problem error) (from, to string) {
 }
 
 // warnRewound warns where the fleet went back by an accepted rewind, and this host's own remote is still ahead of it: one of the two remotes is stale.
-func (p *pull) warnRewound(ctx context.Context, current *state.Version, own []puller.Head) error {
+func (a *agreement) warnRewound(ctx context.Context, current *state.Version, own []puller.Head) error {
 	for _, h := range own {
 		at, _ := current.Commit(h.Repo)
-		if h.Problem != nil || !p.leftBehind(ctx, current, h) {
+		if h.Problem != nil || !a.leftBehind(ctx, current, h) {
 			continue
 		}
-		relation, err := p.puller.Relate(ctx, puller.Head{Repo: at.Repo, Commit: at.Commit}, puller.Head{Repo: h.Repo, Commit: h.Commit})
+		relation, err := a.puller.Relate(ctx, puller.Head{Repo: at.Repo, Commit: at.Commit}, puller.Head{Repo: h.Repo, Commit: h.Commit})
 		if err != nil {
-			p.log.WithError(err).Warn("whether the fleet went back could not be found out")
+			a.log.WithError(err).Warn("whether the fleet went back could not be found out")
 			continue
 		}
 		if relation == puller.Newer {
-			p.out.Warnings = append(p.out.Warnings, fmt.Errorf("repository %[1]q: the fleet went back to %[2]s, a rewind that %[3]s accepted, but the remote of this host "+
+			a.out.Warnings = append(a.out.Warnings, fmt.Errorf("repository %[1]q: the fleet went back to %[2]s, a rewind that %[3]s accepted, but the remote of this host "+
 				"still offers %[4]s: mend this remote; if %[2]s came from a stale mirror, go forward again: pullet rollout start %[4]s",
 				h.Repo, state.Short(at.Commit), current.By, state.Short(h.Commit)))
 		}
@@ -78,7 +78,7 @@ func (p *pull) warnRewound(ctx context.Context, current *state.Version, own []pu
 
 // acceptedBy says who accepted for the fleet the rewrite that this node just met: what is offered follows the accepted commit, and
 // what the node had does not.
-func (p *pull) acceptedBy(ctx context.Context, current *state.Version, had puller.Head, offered string) string {
+func (a *agreement) acceptedBy(ctx context.Context, current *state.Version, had puller.Head, offered string) string {
 	if current == nil {
 		return ""
 	}
@@ -87,7 +87,7 @@ func (p *pull) acceptedBy(ctx context.Context, current *state.Version, had pulle
 		return ""
 	}
 	follows := func(from, commit string) bool {
-		r, err := p.puller.Relate(ctx, puller.Head{Repo: c.Repo, Commit: from}, puller.Head{Repo: c.Repo, Commit: commit})
+		r, err := a.puller.Relate(ctx, puller.Head{Repo: c.Repo, Commit: from}, puller.Head{Repo: c.Repo, Commit: commit})
 		return err == nil && (r == puller.Same || r == puller.Newer)
 	}
 	at, _ := current.Commit(had.Repo)
@@ -98,7 +98,7 @@ func (p *pull) acceptedBy(ctx context.Context, current *state.Version, had pulle
 }
 
 // justAccepted reports a head that this pull accepts over the fleet's own.
-func (p *pull) justAccepted(current *state.Version, h puller.Head) bool {
+func (a *agreement) justAccepted(current *state.Version, h puller.Head) bool {
 	c, done := current.RewoundTo(h.Repo)
-	return p.AcceptRewind && !(done && c.Commit == h.Commit)
+	return a.rewind && !(done && c.Commit == h.Commit)
 }

@@ -28,7 +28,7 @@ func (p *pull) noteRollback(ctx context.Context, v *state.Version, program *comp
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	_, rev, err := p.ownGate(ctx, v, program)
+	_, rev, err := p.turns.ownGate(ctx, v, program)
 	if err != nil {
 		return err
 	}
@@ -42,20 +42,20 @@ func (p *pull) leftAlone(ctx context.Context, v *state.Version, program *compile
 	if was == nil || p.Retry || was.Rollout != v.Rollout() || was.Digest != program.Digest() {
 		return false, nil
 	}
-	gate, rev, err := p.ownGate(ctx, v, program)
+	gate, rev, err := p.turns.ownGate(ctx, v, program)
 	if err != nil || gate.Resumed != "" && rev > was.Gate {
 		return false, err
 	}
 	p.out.Version = v
 	p.out.Failures = append(p.out.Failures, &RolledBackError{v, *was})
-	return true, p.tellConfigured(ctx, v)
+	return true, p.reporter.tellConfigured(ctx, v)
 }
 
 // ownGate is the gate of this node's group in the rollout of a version, and its revision.
-func (p *pull) ownGate(ctx context.Context, v *state.Version, program *compiled) (state.Gate, int64, error) {
-	req, err := p.request(v, program)
+func (t *turns) ownGate(ctx context.Context, v *state.Version, program *compiled) (state.Gate, int64, error) {
+	req, err := t.request(v, program)
 	if err != nil {
 		return state.Gate{}, 0, err
 	}
-	return p.store.Gate(ctx, v.Rollout(), req.Rules.Group)
+	return t.store.Gate(ctx, v.Rollout(), req.Rules.Group)
 }

@@ -23,14 +23,14 @@ type services struct {
 }
 
 // fleet is what steps may ask: while the store is away, what the node saw last; nil where it never saw a fleet.
-func (p *pull) fleet() apply.Fleet {
-	if p.store != nil {
-		return services{p.store, p.config.Node.Name, &p.asked}
+func (c *compiler) fleet() apply.Fleet {
+	if c.store != nil {
+		return services{c.store, c.config.Node.Name, &c.asked}
 	}
-	if p.kept == nil {
+	if c.kept == nil {
 		return nil
 	}
-	return p.kept
+	return c.kept
 }
 
 func (s services) Services(ctx context.Context, name string) ([]render.Service, error) {
@@ -121,17 +121,17 @@ func CachedView(stateDir string) (render.View, time.Time, error) {
 }
 
 // lastView is what serves while the fleet's record is away, and says so once.
-func (p *pull) lastView() (render.View, error) {
-	if p.kept != nil {
-		return p.kept.view, nil
+func (c *compiler) lastView() (render.View, error) {
+	if c.kept != nil {
+		return c.kept.view, nil
 	}
-	v, at, err := CachedView(p.config.Paths.State)
+	v, at, err := CachedView(c.config.Paths.State)
 	if err != nil || at.IsZero() {
 		return v, err
 	}
-	p.kept = &kept{v, at}
-	if !p.quiet && (len(v.Nodes) > 1 || len(v.Services) > 0) {
-		p.out.Warnings = append(p.out.Warnings, fmt.Errorf("what is read of other nodes and of services is stale: %s", p.kept.Stale()))
+	c.kept = &kept{v, at}
+	if !c.quiet && (len(v.Nodes) > 1 || len(v.Services) > 0) {
+		c.out.Warnings = append(c.out.Warnings, fmt.Errorf("what is read of other nodes and of services is stale: %s", c.kept.Stale()))
 	}
 	return v, nil
 }

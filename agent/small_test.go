@@ -85,7 +85,7 @@ func TestLeaseTime(t *testing.T) {
 		{"once a day, and once by hand", false, 5 * time.Minute, 23 * time.Hour, 26 * time.Hour, []time.Duration{24 * time.Hour, 24 * time.Hour, time.Hour}},
 		{"once a day", false, 5 * time.Minute, 24 * time.Hour, 26 * time.Hour, []time.Duration{24 * time.Hour, 24 * time.Hour, 24 * time.Hour}},
 	} {
-		p := &pull{Agent: &Agent{}, joined: &joined{}, Options: Options{loop: c.loop}, local: &local{}}
+		p := &registration{Agent: &Agent{}, loop: c.loop, local: &local{}}
 		p.config.Agent.Interval = render.Duration(c.interval)
 		if c.gap > 0 {
 			p.local.LastPull, p.local.Gaps = time.Now().Add(-c.gap), c.before
@@ -107,7 +107,7 @@ func TestHaltedPatience(t *testing.T) {
 		{true, false, time.Minute, 20 * time.Second, time.Minute},
 		{false, true, 10 * time.Minute, 20 * time.Second, 10 * time.Minute},
 	} {
-		p := &pull{Agent: &Agent{}, joined: &joined{}, Options: Options{loop: c.loop, Wait: c.wait}}
+		p := &turns{Agent: &Agent{}, loop: c.loop, wait: c.wait}
 		p.config.Agent.Interval = render.Duration(c.interval)
 		if got := p.patience(&lock.Wait{Halt: map[bool]string{true: "web"}[c.halted]}); got != c.want {
 			t.Errorf("%+v: %s", c, got)

@@ -9,19 +9,19 @@ import (
 )
 
 // through tells a rollout that comes back to the version which already runs here that this node is through: others may wait for it.
-func (p *pull) through(ctx context.Context, v *state.Version, program *compiled, report *apply.Report) error {
-	if p.store == nil || p.local.Through == v.Rollout() || report.Failed() || report.Pending() {
+func (t *turns) through(ctx context.Context, v *state.Version, program *compiled, report *apply.Report) error {
+	if t.store == nil || t.local.Through == v.Rollout() || report.Failed() || report.Pending() {
 		return nil
 	}
-	req, err := p.request(v, program)
+	req, err := t.request(v, program)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	if err := lock.NewTurn(p.store, req).Succeed(ctx); err != nil {
+	if err := lock.NewTurn(t.store, req).Succeed(ctx); err != nil {
 		return err
 	}
-	p.local.Through = v.Rollout()
-	return p.local.save()
+	t.local.Through = v.Rollout()
+	return t.local.save()
 }

@@ -98,12 +98,12 @@ func (f *fleetWatch) patience() time.Duration {
 }
 
 // countFleet counts the nodes, now and then: the agents spread over a time that grows with them when all are woken.
-func (p *pull) countFleet(ctx context.Context, store *state.Store) (err error) {
-	if p.nodes != 0 && time.Since(p.counted) < time.Hour {
+func (r *registration) countFleet(ctx context.Context, store *state.Store) (err error) {
+	if r.nodes != 0 && time.Since(r.counted) < time.Hour {
 		return nil
 	}
-	p.nodes, err = store.Registered(ctx)
-	p.counted = time.Now()
+	r.nodes, err = store.Registered(ctx)
+	r.counted = time.Now()
 	return err
 }
 

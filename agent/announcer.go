@@ -25,23 +25,34 @@ type offered struct {
 
 // prepare announces what a version has this node offer, and makes its program. In that order: what cannot be compiled yet may lack
 // nothing but the address of another node, which may lack this one's.
-func (p *pull) prepare(ctx context.Context, v *state.Version) (*compiled, error) {
-	if err := p.announceEarly(ctx, v); err != nil {
+func (a *announcer) prepare(ctx context.Context, v *state.Version) (*compiled, error) {
+	if err := a.announceEarly(ctx, v); err != nil {
 		return nil, err
 	}
-	return p.compile(ctx, v)
+	return a.compiler.compile(ctx, v)
+}
+
+// announcer tells the fleet what this node offers, in one pull.
+type announcer struct {
+	*Agent
+	*joined
+	local     *local
+	compiler  *compiler
+	out       *Outcome
+	early     map[string]bool // services that were announced before their version was compiled
+	announced string          // that version
 }
 
 // announceEarly announces what is new in a version, once in a pull. What the node offers already stays as it is until it runs that version.
-func (p *pull) announceEarly(ctx context.Context, v *state.Version) error {
-	if p.store == nil || p.announced == v.ID {
+func (a *announcer) announceEarly(ctx context.Context, v *state.Version) error {
+	if a.store == nil || a.announced == v.ID {
 		return nil
 	}
-	repo, err := p.repository(ctx, v)
+	repo, err := a.repository(ctx, v)
 	if err != nil || !repo.HasServices() {
 		return err
 	}
-	list, _, err := repo.Offers(p.input(ctx, v))
+	list, _, err := repo.Offers(a.compiler.input(ctx, v))
 	var mistakes render.ErrorList
 	if errors.As(err, &mistakes) { // told when it is compiled
 		return nil
@@ -50,34 +61,34 @@ func (p *pull) announceEarly(ctx context.Context, v *state.Version) error {
 		return err
 	}
 	for _, o := range list {
-		p.early[o.Name] = true
+		a.early[o.Name] = true
 	}
-	if err := p.announce(ctx, list, !v.Same(p.local.Running)); err != nil {
+	if err := a.announce(ctx, list, !v.Same(a.local.Running)); err != nil {
 		return err
 	}
-	p.announced = v.ID
+	a.announced = v.ID
 	return nil
 }
 
 // announce publishes services, or, with keep, those that are not there yet. On disk first: what is announced and forgotten would never be
 // withdrawn.
-func (p *pull) announce(ctx context.Context, list []render.Offer, keep bool) error {
-	names := slices.Clone(p.local.Offers)
+func (a *announcer) announce(ctx context.Context, list []render.Offer, keep bool) error {
+	names := slices.Clone(a.local.Offers)
 	for _, o := range list {
 		switch {
 		case o.Instance().Address == "":
-			p.warnOnce(fmt.Errorf("service %s is not announced: this host has no address%s", o.Name, onInterface(o.Interface)))
+			a.warnOnce(fmt.Errorf("service %s is not announced: this host has no address%s", o.Name, onInterface(o.Interface)))
 		case !slices.Contains(names, o.Name):
 			names = append(names, o.Name)
 		}
 	}
-	if err := p.saveOffers(names); err != nil {
+	if err := a.saveOffers(names); err != nil {
 		return err
 	}
 	var errs []error
 	for _, o := range list {
 		if one := o.Instance(); one.Address != "" {
-			errs = append(errs, p.store.Announce(ctx, o.Name, p.config.Node.Name, instance(one), keep))
+			errs = append(errs, a.store.Announce(ctx, o.Name, a.config.Node.Name, instance(one), keep))
 		}
 	}
 	return errors.Join(errs...)
@@ -90,35 +101,35 @@ func onInterface(name string) string {
 	return " on interface " + name
 }
 
-func (p *pull) warnOnce(err error) {
-	if !slices.ContainsFunc(p.out.Warnings, func(w error) bool { return w.Error() == err.Error() }) {
-		p.out.Warnings = append(p.out.Warnings, err)
+func (a *announcer) warnOnce(err error) {
+	if !slices.ContainsFunc(a.out.Warnings, func(w error) bool { return w.Error() == err.Error() }) {
+		a.out.Warnings = append(a.out.Warnings, err)
 	}
 }
 
 // saveOffers remembers the services that the node announced.
-func (p *pull) saveOffers(names []string) error {
+func (a *announcer) saveOffers(names []string) error {
 	slices.Sort(names)
-	if slices.Equal(names, p.local.Offers) {
+	if slices.Equal(names, a.local.Offers) {
 		return nil
 	}
-	p.local.Offers = names
-	return p.local.save()
+	a.local.Offers = names
+	return a.local.save()
 }
 
 // check asks the checks of what the node offers, after its validations: name -> why it does not work.
-func (p *pull) check(ctx context.Context, v *state.Version, report *apply.Report) map[string]string {
-	if p.store == nil || report.Pending() || report.Failed() {
+func (a *announcer) check(ctx context.Context, v *state.Version, report *apply.Report) map[string]string {
+	if a.store == nil || report.Pending() || report.Failed() {
 		return nil
 	}
 	broken := map[string]string{}
-	for _, o := range p.offers[v.ID].list {
+	for _, o := range a.compiler.offers[v.ID].list {
 		if o.Instance().Address == "" {
 			continue
 		}
-		if err := offer.Check(ctx, p.host(v.ID), o); err != nil {
+		if err := offer.Check(ctx, a.host(v.ID), o); err != nil {
 			broken[o.Name] = err.Error()
-			p.warnOnce(fmt.Errorf("service %s is not ready: %w", o.Name, err))
+			a.warnOnce(fmt.Errorf("service %s is not ready: %w", o.Name, err))
 		}
 	}
 	return broken
@@ -126,28 +137,28 @@ func (p *pull) check(ctx context.Context, v *state.Version, report *apply.Report
 
 // offer tells the fleet what this node offers and whether it works, once a run has ended. What works is what was validated, and whose check
 // succeeded. What was ready stays so while the node waits.
-func (p *pull) offer(ctx context.Context, v *state.Version, validated bool, broken map[string]string) error {
-	offered := p.offers[v.ID]
-	if validated && v.Same(p.local.Running) {
-		if err := p.announce(ctx, offered.list, false); err != nil {
+func (a *announcer) offer(ctx context.Context, v *state.Version, validated bool, broken map[string]string) error {
+	offered := a.compiler.offers[v.ID]
+	if validated && v.Same(a.local.Running) {
+		if err := a.announce(ctx, offered.list, false); err != nil {
 			return err
 		}
 	}
 	names := map[string]bool{} // whether the version that was run has it
-	for id := range p.local.journal.Managed().Things {
+	for id := range a.local.journal.Managed().Things {
 		if name, ok := strings.CutPrefix(id, "service "); ok {
 			names[name] = true
 		}
 	}
-	for _, name := range p.local.Offers {
+	for _, name := range a.local.Offers {
 		names[name] = slices.ContainsFunc(offered.list, func(o render.Offer) bool { return o.Name == name })
 	}
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		why := broken[name]
-		errs = append(errs, p.store.SetReady(ctx, name, p.config.Node.Name, offered.zone, validated && names[name] && why == "", why))
+		errs = append(errs, a.store.SetReady(ctx, name, a.config.Node.Name, offered.zone, validated && names[name] && why == "", why))
 		if offered.zone != "" {
-			errs = append(errs, p.store.SweepDNS(ctx, name))
+			errs = append(errs, a.store.SweepDNS(ctx, name))
 		}
 	}
 	return errors.Join(errs...)
@@ -155,30 +166,30 @@ func (p *pull) offer(ctx context.Context, v *state.Version, validated bool, brok
 
 // withdraw takes back what the node announced and the version that it runs does not have it offer, such as after a change of its labels. Whether
 // the run succeeded makes no difference.
-func (p *pull) withdraw(ctx context.Context, v *state.Version) error {
-	if !v.Same(p.local.Running) {
+func (a *announcer) withdraw(ctx context.Context, v *state.Version) error {
+	if !v.Same(a.local.Running) {
 		return nil
 	}
-	list := p.offers[v.ID].list
+	list := a.compiler.offers[v.ID].list
 	var stays []string
-	for _, name := range p.local.Offers {
-		if p.early[name] || slices.ContainsFunc(list, func(o render.Offer) bool { return o.Name == name && o.Instance().Address != "" }) {
+	for _, name := range a.local.Offers {
+		if a.early[name] || slices.ContainsFunc(list, func(o render.Offer) bool { return o.Name == name && o.Instance().Address != "" }) {
 			stays = append(stays, name)
 			continue
 		}
-		if err := p.store.Withdraw(ctx, name, p.config.Node.Name); err != nil {
+		if err := a.store.Withdraw(ctx, name, a.config.Node.Name); err != nil {
 			return err
 		}
 	}
-	return p.saveOffers(stays)
+	return a.saveOffers(stays)
 }
 
 // lacks is the wait of a node that cannot compile a version because nobody has announced a service yet: all that is wrong stands where
 // services are read. That needs more time, and is no fault of the commit or of the node.
-func (p *pull) lacks(v *state.Version, mistakes render.ErrorList) *lock.Wait {
+func (c *compiler) lacks(v *state.Version, mistakes render.ErrorList) *lock.Wait {
 	var lacking string
 	for _, m := range mistakes {
-		name := p.unannounced(m.Services)
+		name := c.unannounced(m.Services)
 		if name == "" {
 			return nil
 		}
@@ -192,13 +203,13 @@ func (p *pull) lacks(v *state.Version, mistakes render.ErrorList) *lock.Wait {
 
 // unannounced is the first of these services that nobody has announced, "" where somebody has announced each. An empty name stands for any
 // service that was asked for.
-func (p *pull) unannounced(services []string) string {
+func (c *compiler) unannounced(services []string) string {
 	for _, name := range services {
 		names := []string{name}
 		if name == "" {
-			names = p.asked.sorted()
+			names = c.asked.sorted()
 		}
-		if i := slices.IndexFunc(names, func(s string) bool { return len(p.known[s]) == 0 }); i >= 0 {
+		if i := slices.IndexFunc(names, func(s string) bool { return len(c.known[s]) == 0 }); i >= 0 {
 			return names[i]
 		}
 	}

@@ -33,10 +33,10 @@ func TestForgotten(t *testing.T) {
 		}
 		log := logrus.New()
 		log.SetOutput(io.Discard)
-		p := &pull{joined: &joined{}, Agent: &Agent{config: Config{Node: render.Node{Name: "web1"}}}, log: logrus.NewEntry(log)}
+		p := &places{node: "web1", log: logrus.NewEntry(log)}
 		claim := state.Claim{Node: "web1", Version: "v1", Rollout: "v1", Step: "join"}
-		p.held.Store(&state.HeldPlace{Group: "web", Claim: claim})
-		p.inSteps.add(&lock.Turn{}, &state.HeldPlace{Step: state.StepHash("join"), Claim: claim})
+		p.slot.Store(&state.HeldPlace{Group: "web", Claim: claim})
+		p.steps.add(&lock.Turn{}, &state.HeldPlace{Step: state.StepHash("join"), Claim: claim})
 		switch lost {
 		case "the registration":
 			now.Revision = 1 << 40
@@ -77,12 +77,12 @@ func TestRenewalsCompare(t *testing.T) {
 	log.SetOutput(io.Discard)
 	config := Config{Node: render.Node{Name: "web1"}}
 	config.Etcd.Endpoints = []string{"http://192.0.2.1:2379"}
-	p := &pull{Agent: &Agent{config: config, began: time.Now()}, log: logrus.NewEntry(log), joined: &joined{store: store}, local: &local{}}
+	p := &registration{Agent: &Agent{config: config, began: time.Now()}, places: &places{node: "web1", log: logrus.NewEntry(log)}, joined: &joined{store: store}, local: &local{}}
 	p.work(time.Minute)
 	if p.local.Store, err = store.Guard(t.Context(), "web1", state.Origin{}); err != nil {
 		t.Fatal(err)
 	}
-	p.held.Store(&state.HeldPlace{Group: "web", Claim: state.Claim{Node: "web1", Version: "v1", Rollout: "v1"}})
+	p.places.slot.Store(&state.HeldPlace{Group: "web", Claim: state.Claim{Node: "web1", Version: "v1", Rollout: "v1"}})
 	presence.Claims(1 << 40) // which the record lacks
 	p.renew(t.Context(), presence)
 	defer p.leased()
@@ -166,15 +166,15 @@ func TestHeldEnds(t *testing.T) {
 	}
 	var p *pull
 	held := false
-	p = a.pull(t.Context(), Options{Waiting: func(*lock.Wait) {}, Watch: func(*apply.StepReport) { held = held || p.held.Load() != nil }})
+	p = a.pull(t.Context(), Options{Waiting: func(*lock.Wait) {}, Watch: func(*apply.StepReport) { held = held || p.places.slot.Load() != nil }})
 	if err := p.do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if a.leased == nil {
 		t.Error("nobody renews its lease")
 	}
-	if !held || p.held.Load() != nil {
-		t.Errorf("it held a slot: %t, and behind the run: %v", held, p.held.Load())
+	if !held || p.places.slot.Load() != nil {
+		t.Errorf("it held a slot: %t, and behind the run: %v", held, p.places.slot.Load())
 	}
 	if err := a.Close(); err != nil {
 		t.Error(err)

@@ -6,17 +6,36 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
+	"github.com/sirupsen/logrus"
 )
+
+// places are what the node holds of the fleet's record while a pull is at work, and what it does for them where the record went back in time. They may
+// be used by several goroutines.
+type places struct {
+	node   string
+	log    *logrus.Entry
+	slot   atomic.Pointer[state.HeldPlace]
+	steps  stepPlaces
+	took   atomic.Bool // this pull took a place at a serialized step
+	missed atomic.Bool // the record was restored or replaced, and it was noticed in mid-run
+}
+
+// mayBeInStep reports that the node may hold places at serialized steps: it did when it registered, or this pull took some. Nobody else takes places
+// for it.
+func (p *places) mayBeInStep(registered *state.Presence) bool {
+	return registered.Found.InStep || p.took.Load()
+}
 
 // compare looks whether the fleet's record went back in time, because etcd restarted or does not know the node's lease any more: the others learn within
 // the grace time that this node knows better and what it holds, also while a long step runs. It runs beside the pull.
-func (p *pull) compare(ctx context.Context, store *state.Store, seen state.Origin, next time.Duration) {
-	held := p.holds()
-	_, err := store.Guard(ctx, p.config.Node.Name, seen)
+func (p *places) compare(ctx context.Context, store *state.Store, seen state.Origin, next time.Duration) {
+	held := p.all()
+	_, err := store.Guard(ctx, p.node, seen)
 	var back *state.WentBackError
 	if errors.As(err, &back) {
 		first := !p.missed.Swap(true)
@@ -37,26 +56,26 @@ func (p *pull) compare(ctx context.Context, store *state.Store, seen state.Origi
 }
 
 // warnUntold warns that a record which went back in time could not be told of this node: it goes on without.
-func (p *pull) warnUntold(err error) {
+func (p *places) warnUntold(err error) {
 	if err != nil {
 		p.log.WithError(err).Warn("the fleet does not know what this node holds and doubts")
 	}
 }
 
 // doubts tells a record that went back in time that this node lives, until after its next pull: it does not register there.
-func (p *pull) doubts(ctx context.Context, store *state.Store, back *state.WentBackError, next time.Duration) error {
+func (p *places) doubts(ctx context.Context, store *state.Store, back *state.WentBackError, next time.Duration) error {
 	if back == nil {
 		return nil
 	}
-	return store.Explain(store.Doubts(ctx, p.config.Node.Name, back, next))
+	return store.Explain(store.Doubts(ctx, p.node, back, next))
 }
 
-// holds are the places that the node holds now: its slot, and those at serialized steps.
-func (p *pull) holds() (out []*state.HeldPlace) {
-	if slot := p.held.Load(); slot != nil {
+// all are the places that the node holds now: its slot, and those at serialized steps.
+func (p *places) all() (out []*state.HeldPlace) {
+	if slot := p.slot.Load(); slot != nil {
 		out = append(out, slot)
 	}
-	return append(out, p.inSteps.all()...)
+	return append(out, p.steps.all()...)
 }
 
 // stepPlaces are the places at serialized steps that a run holds. They may be used by several goroutines.
@@ -87,22 +106,10 @@ func (s *stepPlaces) all() []*state.HeldPlace {
 }
 
 // putBack tells a record that went back in time which place the node holds, as long as nobody accepted it.
-func (p *pull) putBack(ctx context.Context, store *state.Store, back *state.WentBackError, held *state.HeldPlace) error {
+func (p *places) putBack(ctx context.Context, store *state.Store, back *state.WentBackError, held *state.HeldPlace) error {
 	if back == nil || held == nil {
 		return nil
 	}
 	_, err := lock.PutBack(ctx, store, held, store.Doubted())
 	return store.Explain(err)
-}
-
-// acceptedWithout tells a record that an operator accepted what it may have forgotten of this node: the slot that it holds, and that it is through. The
-// node is registered before: a copy of this host's disk, which is refused, holds nothing.
-func (p *pull) acceptedWithout(ctx context.Context, store *state.Store, presence *state.Presence) error {
-	p.local.Through = ""
-	if p.local.Held == nil {
-		return nil
-	}
-	claimed, err := lock.PutBack(ctx, store, p.local.Held, presence.Lives())
-	presence.Claims(claimed)
-	return err
 }

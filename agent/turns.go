@@ -10,17 +10,30 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
+// turns are the node's turns at places, and the rules under which it takes them, in one pull.
+type turns struct {
+	*Agent
+	*joined
+	local        *local
+	registration *registration
+	reporter     *reporter
+	places       *places
+	run          string
+	wait         time.Duration // how long the pull may wait in all
+	loop         bool          // see Options
+}
+
 // request is the node's wish to change to a version, under the rules of that version or those that the rollout was started with.
-func (p *pull) request(v *state.Version, program *compiled) (lock.Request, error) {
+func (t *turns) request(v *state.Version, program *compiled) (lock.Request, error) {
 	rollout, err := program.rules(v)
 	if err != nil {
 		return lock.Request{}, err
 	}
-	return p.requestUnder(rollout, v, program.catalog), nil
+	return t.requestUnder(rollout, v, program.catalog), nil
 }
 
 // requestUnder is request under these rules.
-func (p *pull) requestUnder(rollout render.Rollout, v *state.Version, cat *render.Catalog) lock.Request {
+func (t *turns) requestUnder(rollout render.Rollout, v *state.Version, cat *render.Catalog) lock.Request {
 	if v.Proven && rollout.Canary != nil {
 		rollout.Canary = &render.Canary{Target: rollout.Canary.Target}
 	}
@@ -30,9 +43,9 @@ func (p *pull) requestUnder(rollout render.Rollout, v *state.Version, cat *rende
 			"pullet rollout start %s --instructions FILE", v)
 	}
 	return lock.Request{
-		Presence: p.presence, Version: v, VersionRev: p.agreed, Stale: p.current == nil || v.Rollout() != p.current.Rollout(), Run: p.out.Run, Order: p.local.Order(v.Rollout()), Lasting: !p.loop,
-		Brief: p.Wait < lock.Patience, Parked: p.local.Parked == v.Rollout(),
-		Rules: rules, Inventory: members(cat.Inventory), Waiting: p.reporter.waiting(v, p.local.upToDate(v)), // asked now: steps write the journal later
+		Presence: t.presence, Version: v, VersionRev: t.agreed, Stale: t.current == nil || v.Rollout() != t.current.Rollout(), Run: t.run, Order: t.local.Order(v.Rollout()), Lasting: !t.loop,
+		Brief: t.wait < lock.Patience, Parked: t.local.Parked == v.Rollout(),
+		Rules: rules, Inventory: members(cat.Inventory), Waiting: t.reporter.waiting(v, t.local.upToDate(v)), // asked now: steps write the journal later
 	}
 }
 
@@ -73,9 +86,9 @@ func rulesFor(r render.Rollout, node render.Node) lock.Rules {
 }
 
 // patiently waits for one reason no longer than patience says.
-func (p *pull) patiently(w *lock.Wait, wait func(context.Context) error) func(context.Context) error {
+func (t *turns) patiently(w *lock.Wait, wait func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, p.patience(w))
+		ctx, cancel := context.WithTimeout(ctx, t.patience(w))
 		defer cancel()
 		return wait(ctx)
 	}
@@ -83,9 +96,9 @@ func (p *pull) patiently(w *lock.Wait, wait func(context.Context) error) func(co
 
 // patience is how long a pull waits for one reason, within what it may wait in all. An agent does not wait longer than its interval at what is
 // halted: the commit that mends it is found by the next pull.
-func (p *pull) patience(w *lock.Wait) time.Duration {
-	if p.loop && w.Halt != "" {
-		return min(p.Wait, p.config.Agent.Interval.Std())
+func (t *turns) patience(w *lock.Wait) time.Duration {
+	if t.loop && w.Halt != "" {
+		return min(t.wait, t.config.Agent.Interval.Std())
 	}
-	return max(p.Wait, aLook)
+	return max(t.wait, aLook)
 }

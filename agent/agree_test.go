@@ -1,0 +1,29 @@
+package agent
+
+import (
+	"testing"
+
+	"github.com/pullet/pullet/state"
+)
+
+// TestDecide: a node proposes what is newer unless the fleet stays or it refused it before, and says more of the fleet's version where it can.
+func TestDecide(t *testing.T) {
+	one, two := &state.Version{ID: "v1"}, &state.Version{ID: "v2"}
+	for name, c := range map[string]struct {
+		sighting
+		refused map[string]bool
+		want    move
+	}{
+		"the first":                    {sighting{next: one}, nil, proposes},
+		"the first, refused before":    {sighting{next: one}, map[string]bool{"v1": true}, proposes},
+		"a newer one":                  {sighting{current: one, next: two}, nil, proposes},
+		"a newer one, refused before":  {sighting{current: one, next: two}, map[string]bool{"v2": true}, takes},
+		"a newer one, the fleet stays": {sighting{current: one, next: two, stays: state.SkipHeld}, nil, takes},
+		"nothing newer":                {sighting{current: one, next: one}, nil, takes},
+		"nothing newer, a tag":         {sighting{current: one, next: one, more: true}, nil, names},
+	} {
+		if got := c.decide(c.refused); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+	"github.com/sirupsen/logrus"
+)
+
+// joined is the fleet's record as a pull sees it.
+type joined struct {
+	store    *state.Store // nil: unreachable
+	presence *state.Presence
+	current  *state.Version // the fleet's
+	agreed   int64          // the revision at which it was agreed
+	wentBack bool           // the record was restored or replaced
+}
+
+// registration is how a pull joins the fleet, and what it knows of its record.
+type registration struct {
+	*Agent
+	*joined
+	local    *local
+	compiler *compiler
+	places   *places
+	reporter *reporter
+	out      *Outcome
+	log      *logrus.Entry
+	loop     bool // see Options
+}
+
+// join opens the fleet's record and registers the node. A store that does not answer is got around: the pull goes on with what the
+// node knows.
+func (r *registration) join(ctx context.Context) error {
+	began := time.Now()
+	store, err := r.openStore(ctx)
+	var away *state.UnreachableError
+	if errors.As(err, &away) {
+		r.goOnWithout(err, began)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	accepted := r.local.Store.Accepted
+	if !r.config.alone() {
+		var back *state.WentBackError
+		r.local.Store, err = store.Guard(ctx, r.config.Node.Name, r.local.Store)
+		if err = store.Explain(err); errors.As(err, &back) || errors.As(err, &away) {
+			r.goOnWithout(err, began)
+			r.places.warnUntold(errors.Join(r.places.putBack(ctx, store, back, r.local.Held), r.places.doubts(ctx, store, back, r.untilNext())))
+			return r.dropStore()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	self := r.node()
+	node := state.Node{
+		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: r.build, RepoVars: !r.compiler.hasOwnVars(),
+	}
+	if r.local.Running != nil {
+		node.Running = r.local.Running.ID
+	}
+	owner, err := r.owner()
+	if err != nil {
+		return err
+	}
+	presence, err := store.Register(ctx, node, owner, r.compiler.facts(), r.leaseTime())
+	if err == nil && r.local.Store.Accepted != accepted {
+		err = r.acceptedWithout(ctx, store, presence)
+	}
+	if err == nil && r.loop {
+		err = r.countFleet(ctx, store)
+	}
+	if err = store.Explain(err); errors.As(err, &away) {
+		r.goOnWithout(err, began)
+		return r.dropStore()
+	}
+	if err != nil {
+		return err
+	}
+	r.away.ends()
+	r.store, r.presence, r.reporter.before, r.out.seen = store, presence, presence.Found.Waits, presence.Revision
+	r.local.presence = presence
+	r.local.Pulls(node.LastSeen, apply.Boot()) // the next pull tells from it how long the gap was
+	if err := r.local.save(); err != nil {
+		return err
+	}
+	r.renew(ctx, presence)
+	return nil
+}
+
+// acceptedWithout tells a record that an operator accepted what it may have forgotten of this node: the slot that it holds, and that it is through. The
+// node is registered before: a copy of this host's disk, which is refused, holds nothing.
+func (r *registration) acceptedWithout(ctx context.Context, store *state.Store, presence *state.Presence) error {
+	r.local.Through = ""
+	if r.local.Held == nil {
+		return nil
+	}
+	claimed, err := lock.PutBack(ctx, store, r.local.Held, presence.Lives())
+	presence.Claims(claimed)
+	return err
+}
+
+// goOnWithout says that the pull goes on without the fleet's record. The loop says it once.
+func (r *registration) goOnWithout(err error, since time.Time) {
+	var back *state.WentBackError
+	r.joined.wentBack = errors.As(err, &back)
+	if r.compiler.quiet = r.loop && r.away.lasts(); r.loop && r.away.begins(err, since) {
+		return
+	}
+	r.out.Warnings = append(r.out.Warnings, fmt.Errorf("%w; until then no new version and no gated step, but drift is corrected", err))
+}
+
+// leaseTime is how long the node counts as alive after this pull: until the next one is surely overdue.
+func (r *registration) leaseTime() time.Duration {
+	if r.loop {
+		return agentLease
+	}
+	return r.untilNext()
+}
+
+// untilNext is how long it takes until the next pull is surely overdue.
+func (r *registration) untilNext() time.Duration {
+	interval := max(r.config.Agent.Interval.Std(), min(r.local.Cadence(apply.Boot()), maxInterval))
+	return max(pullLease, min(3*interval, interval+overdue))
+}
+
+// The times to live of leases: an agent renews its own, a single pull leaves it to run out.
+const (
+	agentLease  = 60 * time.Second
+	pullLease   = 90 * time.Second
+	maxInterval = 24 * time.Hour
+	overdue     = 2 * time.Hour // no pull is waited for longer than that: a host that pulls once a day would be said to live for three
+)
+
+// renew keeps the lease alive until the next pull replaces it, or the agent is closed: also while a pull that was told to stop finishes its step.
+func (r *registration) renew(ctx context.Context, presence *state.Presence) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.leased != nil {
+		r.leased()
+	}
+	r.leased = cancel
+	seen, store, alone, next := r.local.Store, r.store, r.config.alone(), r.untilNext()
+	store.KeepAlive(ctx, presence, r.atWork, func(doubtful bool) {
+		if !alone && (doubtful || len(r.places.all()) > 0) { // a restored etcd may know the lease of an earlier pull, and be ahead again of what this node saw
+			r.places.compare(ctx, store, presence.Seen(seen), next)
+		}
+	})
+}
+
+// relabel remembers the labels that the inventory gives the node, and tells the fleet. They hold from the next registration on, which
+// comes before the inventory is read.
+func (r *registration) relabel(ctx context.Context, labels map[string]string) error {
+	if r.presence == nil || maps.Equal(labels, r.presence.Node.Labels) {
+		return nil
+	}
+	r.local.Labels = labels
+	if err := r.local.save(); err != nil {
+		return err
+	}
+	return r.store.Relabel(ctx, r.presence, labels)
+}
+
+// node is this node with the labels that the inventory gave it last.
+func (r *registration) node() render.Node {
+	n := r.config.Node
+	if r.local.Labels != nil {
+		n.Labels = r.local.Labels
+	}
+	return n
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 
 	"go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/client/pkg/v3/fileutil"
 	"go.etcd.io/etcd/pkg/v3/pbutil"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
@@ -81,6 +83,23 @@ func TestBornWithSnapshot(t *testing.T) {
 	if keptEntries < 2*snapshotEvery {
 		t.Error("etcd may drop entries that raft still looks at")
 	}
+}
+
+// TestUnlocked: the lock of a log lasts as long as any process has it, such as a command that starts.
+func TestUnlocked(t *testing.T) {
+	dir := t.TempDir()
+	file, err := fileutil.LockFile(filepath.Join(dir, "0.wal"), os.O_CREATE|os.O_RDWR, 0o600)
+	must(t, err)
+	cmd := exec.Command("cat")
+	cmd.ExtraFiles = []*os.File{file.File}
+	in, err := cmd.StdinPipe()
+	must(t, err, cmd.Start(), file.File.Close())
+	hurry, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	if err := unlocked(hurry, dir); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("another process has it: %v", err)
+	}
+	must(t, in.Close(), cmd.Wait(), unlocked(ctx, dir))
 }
 
 // TestNeverReady: a member that does not get ready is an error, and what was started of it ends.

@@ -42,7 +42,7 @@ var stormMutants = []stormMutant{
 	{"clone not refused", "one host a node", overlay.Change("../../state/identity.go", "\tif len(others) == 0 {", "\tif true {"), allSucceed, (*storm).cloned},
 	{"everybody elected", "elections", overlay.Change("../../lock/election.go", "for i := range e.Limit {", "for i := range e.Limit + 9 {"), allSucceed, nil},
 	{"max of a command ignored", "run", overlay.Change("../../lock/command.go", "limit: func(int) int { return c.Command.Limit(c.Stage) }", "limit: func(int) int { return 9 }"), allSucceed, (*storm).commands},
-	{"stages of a command ignored", "run", overlay.Change("../../agent/commands.go", "mine := c.Stage < len(c.Stages) && slices.Contains(c.Stages[c.Stage], p.config.Node.Name)", "mine := slices.Contains(slices.Concat(c.Stages...), p.config.Node.Name)"), allSucceed, (*storm).commands},
+	{"stages of a command ignored", "run", overlay.Change("../../agent/commands.go", "mine := c.Stage < len(c.Stages) && slices.Contains(c.Stages[c.Stage], o.config.Node.Name)", "mine := slices.Contains(slices.Concat(c.Stages...), o.config.Node.Name)"), allSucceed, (*storm).commands},
 	{"record ignored", "elections", overlay.Change("../../agent/election.go", "out := apply.Record{Attempt: r.Attempt, Of: r.Result.Attempt, Fresh: r.Fresh, Again: r.Again}", "out := apply.Record{Again: r.Again}\n\tif true {\n\t\treturn out, nil\n\t}"), allSucceed, (*storm).reinstallsElected},
 }
 

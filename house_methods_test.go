@@ -1,0 +1,86 @@
+package pullet
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mostMethods is how many methods a type may have: with more it is several things.
+const mostMethods = 30
+
+// largeTypes had more methods before there was a limit. A type may only get smaller: its line goes when it is small enough.
+var largeTypes = map[string]int{
+	"apply.execution":          46,
+	"apply.running":            92,
+	"apply/action/git.gitTree": 33,
+	"apply/hostfile.Entry":     46,
+	"cmd/pullet.app":           125,
+	"lock.Steps":               36,
+	"lock.Turn":                96,
+	"render.Catalog":           31,
+	"render.Repository":        36,
+	"render.compiler":          60,
+	"state.Journal":            38,
+	"state.Store":              243,
+}
+
+// TestMethods holds types to their number of methods.
+func TestMethods(t *testing.T) {
+	for name, n := range methods(t) {
+		most, large := largeTypes[name]
+		if !large {
+			most = mostMethods
+		}
+		switch {
+		case n > most:
+			t.Errorf("%s has %d methods, and may have %d: give what belongs together a type of its own", name, n, most)
+		case large && n < most:
+			t.Errorf("%s has %d methods only: write that into largeTypes", name, n)
+		}
+	}
+}
+
+// methods counts the methods of each type outside of tests.
+func methods(t *testing.T) map[string]int {
+	t.Helper()
+	count := map[string]int{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+		if err != nil {
+			return err
+		}
+		for _, decl := range parsed.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
+				count[filepath.ToSlash(filepath.Dir(path))+"."+receiver(f.Recv.List[0].Type)]++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+// receiver is the name of the type that a method has.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr:
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return ""
+}

@@ -23,6 +23,7 @@ var mayImport = map[string][]string{
 	"plain":        {},
 	"render":       {"plain"},
 	"render/facts": {"render"},
+	"render/lint":  {"render"},
 	"state":        {"plain"},
 	"apply":        {"gitremote", "apply/hostfile", "render", "state"},
 	"apply/action": {"apply", "apply/action/account", "apply/action/archive", "apply/action/basic", "apply/action/command", "apply/action/file",
@@ -51,8 +52,8 @@ var mayImport = map[string][]string{
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
 	"scripts/lab.d/web": {}, "scripts/lab.d/machine": {}, "scripts/overlay": {},
 	"scripts/mutation": {"scripts/overlay"},
-	"cmd/pullet": {"", "ownfile", "plain", "agent", "reference", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "apply/action/extension",
-		"lock"},
+	"cmd/pullet": {"", "ownfile", "plain", "agent", "reference", "gitremote", "puller", "render", "render/facts", "render/lint",
+		"state", "apply", "apply/action", "apply/action/extension", "lock"},
 }
 
 // TestImportsRunOneWay holds the packages to the table.

@@ -29,7 +29,7 @@ type Catalog struct {
 
 	repo       *Repository
 	scope      *scope
-	targets    []targetUse     // for Lint
+	targets    []TargetUse     // for Lint
 	heard      map[string]bool // files that rest on what other hosts say
 	warned     ErrorList       // for Lint
 	failed     map[string]bool // macros that conditions call and that were reported
@@ -47,7 +47,7 @@ type compiler struct {
 	inventory Inventory
 	offers    []Offer
 	offering  offering
-	targets   []targetUse
+	targets   []TargetUse
 	heard     map[string]bool // files that rest on what other hosts say
 	tracing   bool            // keep the places of variables
 	places    map[string]any  // the variables, each with its place instead of its value
@@ -140,7 +140,7 @@ func (c *compiler) checkReferences() {
 }
 
 func (c *compiler) checkConditions(cond Conditions, job string) {
-	for _, one := range cond.all() {
+	for _, one := range cond.All() {
 		c.checkSteps(one.Expression, job)
 		c.checkEvent(one.Expression)
 	}
@@ -289,7 +289,7 @@ func (c *Catalog) File(name string) ([]byte, error) {
 	}
 	p, ok := c.repo.locate(full)
 	if !ok {
-		hint := didYouMean(name, c.repo.filesBelow("files"))
+		hint := DidYouMean(name, c.repo.filesBelow("files"))
 		return nil, fmt.Errorf("there is no %s in the repository%s", full, inBrackets(hint))
 	}
 	data, err := fs.ReadFile(p.layer.FS, p.path)

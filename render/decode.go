@@ -177,7 +177,7 @@ func (d *decoder) unknown(e entry, in *yaml.Node, what string, names []string) {
 	if slices.Contains(names, "metadata") && Nearest(e.key.Value, names) == "" && Nearest(e.key.Value, metadataFields()) != "" {
 		meant = metadataFields() // which may stand at the top as well
 	}
-	bad.Hint = cmp.Or(foreignField(e, names, set), top, didYouMean(e.key.Value, meant))
+	bad.Hint = cmp.Or(foreignField(e, names, set), top, DidYouMean(e.key.Value, meant))
 	d.errs = append(d.errs, bad)
 }
 

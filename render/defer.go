@@ -295,7 +295,7 @@ func (c *compiler) waitsFor(s *Step) {
 		}
 		s.after = append(s.after, d.steps...)
 	}
-	for _, one := range s.Conditions.all() {
+	for _, one := range s.Conditions.All() {
 		for _, ref := range one.Expression.steps {
 			if ref.name != s.Name && ref.name != s.ID() { // its own result, in success and continue
 				s.after = append(s.after, ref.name)

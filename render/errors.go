@@ -67,13 +67,13 @@ func (e *Error) Error() string {
 		msg += " (" + e.Hint + ")"
 	}
 	if len(e.Hosts) > 0 {
-		msg += " [" + someHosts(e.Hosts) + "]"
+		msg += " [" + SomeHosts(e.Hosts) + "]"
 	}
 	return msg
 }
 
-// someHosts are the first hosts, and how many there are beside them.
-func someHosts(hosts []string) string {
+// SomeHosts are the first hosts, and how many there are beside them.
+func SomeHosts(hosts []string) string {
 	const most = 3
 	if len(hosts) <= most {
 		return strings.Join(hosts, ", ")
@@ -113,7 +113,7 @@ func (l ErrorList) Err() error {
 	if len(l) == 0 {
 		return nil
 	}
-	return l.sorted()
+	return l.Sorted()
 }
 
 // Count is how many findings are of a severity.
@@ -127,8 +127,8 @@ func (l ErrorList) Count(s Severity) int {
 	return n
 }
 
-// sorted orders by position and drops what was said twice.
-func (l ErrorList) sorted() ErrorList {
+// Sorted orders by position and drops what was said twice.
+func (l ErrorList) Sorted() ErrorList {
 	out := append(ErrorList(nil), l...)
 	sort.SliceStable(out, func(i, j int) bool {
 		a, b := out[i].Pos, out[j].Pos
@@ -183,8 +183,8 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// didYouMean is the hint for a name that is not known.
-func didYouMean(name string, known []string) string {
+// DidYouMean is the hint for a name that is not known.
+func DidYouMean(name string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}

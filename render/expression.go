@@ -22,8 +22,8 @@ type Expression struct {
 	node     *yaml.Node
 	code     *vm.Program
 	steps    []stepRef  // the steps that it names literally
-	keys     []keyRef   // the variables and macros that it names literally
-	capitals []capitals // the facts that it compares with what they never are
+	keys     []KeyRef   // the variables and macros that it names literally
+	capitals []Capitals // the facts that it compares with what they never are
 	item     any        // of the forEach that made its step
 	items    bool       // it asks for the item
 	events   []int      // where it asks for the event of a reaction
@@ -279,7 +279,7 @@ func (c *compiler) find(name, job string) (*Step, string) {
 			return nil, fmt.Sprintf("there is no step %q on this node, which does not run the job %s: give it the job in base/jobs.yaml; "+
 				"runOptions.target says which nodes take a step", name, of)
 		}
-		return nil, strings.TrimSuffix(fmt.Sprintf("there is no step %q: %s", name, didYouMean(name, c.known.names(job))), ": ")
+		return nil, strings.TrimSuffix(fmt.Sprintf("there is no step %q: %s", name, DidYouMean(name, c.known.names(job))), ": ")
 	default:
 		return nil, fmt.Sprintf("several jobs have a step %q: write %q", name, found[0].ID())
 	}

@@ -84,7 +84,7 @@ func (r *Repository) locateExecutable(e *Extension) ErrorList {
 	p, ok := r.locate(name)
 	if !ok {
 		bad := e.ErrorAt([]string{"file"}, "file: there is no %s in the repository", name)
-		bad.Hint = didYouMean(e.File, r.filesBelow("extensions"))
+		bad.Hint = DidYouMean(e.File, r.filesBelow("extensions"))
 		return ErrorList{bad}
 	}
 	e.executable = p

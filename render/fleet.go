@@ -97,7 +97,7 @@ func (c *compiler) unlisted(mistakes ErrorList) ErrorList {
 		return mistakes
 	}
 	e := &Error{Severity: Warning, Message: fmt.Sprintf("node %q is not listed under nodes/, and has only the labels of its own configuration: %s", node.Name, labelsText(node.Labels))}
-	e.Hint = cmp.Or(didYouMean(node.Name, slices.Collect(maps.Keys(c.inventory))), "add it there, or set node.name and node.labels on the host")
+	e.Hint = cmp.Or(DidYouMean(node.Name, slices.Collect(maps.Keys(c.inventory))), "add it there, or set node.name and node.labels on the host")
 	return append(ErrorList{e}, mistakes...)
 }
 
@@ -112,10 +112,10 @@ func labelsText(labels map[string]string) string {
 
 // compileRules reads pullet.yaml, of the last layer that has one.
 func (c *compiler) compileRules() {
-	if !c.repo.exists(fleetFile) {
+	if !c.repo.exists(FleetFile) {
 		return
 	}
-	doc := c.plainDocument(fleetFile)
+	doc := c.plainDocument(FleetFile)
 	if doc == nil || doc.root == nil {
 		return
 	}
@@ -127,7 +127,7 @@ func (c *compiler) compileRules() {
 		if listed, ok := c.inventory[c.scope.in.Node.Name]; ok {
 			yes = canary.Target.Matches(listed.Name, listed.Labels)
 		}
-		c.targets = append(c.targets, targetUse{doc.pos(doc.find("rollout", "canary", "target")), canary.Target.Text, yes, "nobody goes first"})
+		c.targets = append(c.targets, TargetUse{doc.pos(doc.find("rollout", "canary", "target")), canary.Target.Text, yes, "nobody goes first"})
 	}
 }
 

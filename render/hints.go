@@ -181,7 +181,7 @@ func resultFields() []string {
 }
 
 func noResultField(name string) (message, hint string) {
-	return fmt.Sprintf("what a step returned has no %q", name), didYouMean(name, resultFields())
+	return fmt.Sprintf("what a step returned has no %q", name), DidYouMean(name, resultFields())
 }
 
 // expressionHint is the hint for an expression that does not compile, which stands in this line.
@@ -268,5 +268,5 @@ func (r *Repository) fileHint(dir, name string) string {
 	case r.exists(dir + "/" + bare + ".yml"):
 		return fmt.Sprintf("rename %s/%s.yml to .yaml", dir, bare)
 	}
-	return didYouMean(name, r.names(dir))
+	return DidYouMean(name, r.names(dir))
 }

@@ -79,8 +79,8 @@ type Conditions struct {
 	Continue *Condition `yaml:"continue"` // after success: holds what follows until true
 }
 
-// all are the conditions that are set.
-func (c Conditions) all() []*Condition {
+// All are the conditions that are set.
+func (c Conditions) All() []*Condition {
 	var out []*Condition
 	for _, one := range []*Condition{c.When, c.Success, c.Continue} {
 		if one != nil {

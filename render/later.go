@@ -42,8 +42,11 @@ func topFieldHint(name string) string {
 	return placeOf[name]
 }
 
-// laterHint is the hint for a file or directory that pullet does not read, by its name or by its fields; "" where they say nothing.
-func laterHint(files fs.FS, name string) string {
+// IsYAML reports the name of a YAML file.
+func IsYAML(name string) bool { return path.Ext(name) == ".yaml" || path.Ext(name) == ".yml" }
+
+// LaterHint is the hint for a file or directory that pullet does not read, by its name or by its fields; "" where they say nothing.
+func LaterHint(files fs.FS, name string) string {
 	if base := path.Base(name); base != "config.yaml" && base != "config.yml" { // a name for anything
 		if said := laterNames[strings.TrimSuffix(strings.TrimSuffix(base, ".yaml"), ".yml")]; said != "" {
 			return said
@@ -61,7 +64,7 @@ var topField = regexp.MustCompile(`(?m)^(\w+):`)
 
 // topFields are the fields at the top of a YAML file that nobody reads, so that it need not be right: by its text.
 func topFields(files fs.FS, name string) []string {
-	if !isYAML(name) {
+	if !IsYAML(name) {
 		return nil
 	}
 	f, err := files.Open(name)

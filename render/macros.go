@@ -200,7 +200,7 @@ func (s *macroSet) names() []string { return slices.Sorted(maps.Keys(s.all)) }
 func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 	m, ok := s.all[name]
 	if !ok {
-		return nil, fmt.Errorf("there is no macro %q (%s)", name, cmp.Or(didYouMean(name, s.names()), "see base/macros.yaml"))
+		return nil, fmt.Errorf("there is no macro %q (%s)", name, cmp.Or(DidYouMean(name, s.names()), "see base/macros.yaml"))
 	}
 	if len(args) != len(m.Args) {
 		return nil, fmt.Errorf("macro %q takes %s, got %d", name, argumentNames(m.Args), len(args))

@@ -72,9 +72,9 @@ func (c *compiler) checkMacroCalls() {
 }
 
 func (c *compiler) checkCallsOf(conditions Conditions) {
-	for _, one := range conditions.all() {
+	for _, one := range conditions.All() {
 		e := one.Expression
-		if e.code == nil || !slices.ContainsFunc(e.keys, keyRef.ofMacro) {
+		if e.code == nil || !slices.ContainsFunc(e.keys, KeyRef.ofMacro) {
 			continue
 		}
 		c.scope.item = e.item
@@ -91,7 +91,7 @@ func (c *compiler) checkCallsOf(conditions Conditions) {
 	}
 }
 
-func (r keyRef) ofMacro() bool { return r.root == "macros" }
+func (r KeyRef) ofMacro() bool { return r.Root == "macros" }
 
 // brokenMacros are templates of macros that cannot be parsed, and warnings about those that fail and that a condition names: it may not
 // call them, or not as the fleet is now.
@@ -124,10 +124,10 @@ func (c *Catalog) brokenMacros() ErrorList {
 func (c *Catalog) macrosOfConditions() map[string]bool {
 	out := map[string]bool{}
 	note := func(conditions Conditions) {
-		for _, one := range conditions.all() {
+		for _, one := range conditions.All() {
 			for _, key := range one.Expression.keys {
 				if key.ofMacro() {
-					out[key.path[0]] = true
+					out[key.Path[0]] = true
 				}
 			}
 		}

@@ -80,3 +80,14 @@ func TestShortMacro(t *testing.T) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }
+
+// TestMacroCycle: macros that call each other are refused when they are read.
+func TestMacroCycle(t *testing.T) {
+	_, err := repo(map[string]string{
+		"base/macros.yaml": "macros: {'*': [{name: m}]}\n",
+		"macros/m.yaml":    "a: {template.expression: [{content: '{{ macro \"b\" }}'}]}\nb: {template.expression: [{content: '{{ macro `a` }}'}]}\n",
+	}).Compile(web1)
+	if err == nil || !strings.Contains(err.Error(), `macros/m.yaml:1:1: macro "a" calls itself: a -> b -> a`) {
+		t.Error(err)
+	}
+}

@@ -32,7 +32,7 @@ func (r *Repository) Nodes() ([]Node, error) {
 // madeUp is a node for each target of the base files, and one that only '*' matches.
 func (c *compiler) madeUp() []Node {
 	nodes := map[string]Node{"node1": {Name: "node1", Labels: map[string]string{}}}
-	for _, name := range []string{"base/vars.yaml", "base/macros.yaml", "base/jobs.yaml", servicesFile} {
+	for _, name := range []string{"base/vars.yaml", "base/macros.yaml", "base/jobs.yaml", ServicesFile} {
 		for _, l := range c.repo.layers {
 			for _, target := range targetsOf(l.FS, name) {
 				if n, ok := target.example(len(nodes) + 1); ok {

@@ -13,8 +13,8 @@ import (
 	spelling "github.com/pullet/pullet/plain"
 )
 
-// servicesFile is where a repository says who offers which services.
-const servicesFile = "base/services.yaml"
+// ServicesFile is where a repository says who offers which services.
+const ServicesFile = "base/services.yaml"
 
 // servicesBase is base/services.yaml: who offers which services. It is read before anything else, and sees server only.
 type servicesBase struct {
@@ -72,17 +72,17 @@ func (r *Repository) Offers(in Input) ([]Offer, ServiceSettings, error) {
 }
 
 // HasServices reports that somebody may offer something: without a file, nobody does.
-func (r *Repository) HasServices() bool { return r.exists(servicesFile) }
+func (r *Repository) HasServices() bool { return r.exists(ServicesFile) }
 
 // compileServices collects what the node offers.
 func (c *compiler) compileServices() {
 	c.offering = offering{}
 	mine := map[string]Offer{}
 	for _, l := range c.repo.layers {
-		if _, err := fs.Stat(l.FS, servicesFile); err != nil {
+		if _, err := fs.Stat(l.FS, ServicesFile); err != nil {
 			continue
 		}
-		base := c.render(place{l, servicesFile}, c.repo.early)
+		base := c.render(place{l, ServicesFile}, c.repo.early)
 		var body servicesBase
 		if base == nil || base.root == nil {
 			continue
@@ -180,7 +180,7 @@ func (c *compiler) checkOwners() {
 	for _, j := range c.jobs {
 		for _, s := range j.Steps {
 			if name := s.Params.Text("name"); offered[name] && (s.Action == "service.publish" || s.Action == "service.withdraw") {
-				e := s.ErrorAt(s.Params.Position("name", s.Pos), "service %q is offered by this host in %s: this step would contradict it at every pull", name, servicesFile)
+				e := s.ErrorAt(s.Params.Position("name", s.Pos), "service %q is offered by this host in %s: this step would contradict it at every pull", name, ServicesFile)
 				e.Hint = "keep one of them"
 				c.fail(e)
 			}
@@ -222,6 +222,6 @@ func earlyFuncs(funcs template.FuncMap) template.FuncMap {
 // tooEarly stands for a root that is not there yet.
 func tooEarly(name string) any {
 	return func(...any) (any, error) {
-		return nil, fmt.Errorf("%s is not known here: %s is read before anything else, and sees server only", name, servicesFile)
+		return nil, fmt.Errorf("%s is not known here: %s is read before anything else, and sees server only", name, ServicesFile)
 	}
 }

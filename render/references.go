@@ -14,11 +14,11 @@ type references struct {
 	foreign  bool           // something is named that the repository does not hold
 	vars     map[int]string // the variables that are named, by their place; "" is all of them
 	steps    []stepRef
-	keys     []keyRef
+	keys     []KeyRef
 	item     bool     // the item of a forEach is named
 	events   []int    // where the event of a reaction is named
-	guards   []keyRef // keys that may be missing: 'x' in vars, vars.x ?? 0
-	capitals []capitals
+	guards   []KeyRef // keys that may be missing: 'x' in vars, vars.x ?? 0
+	capitals []Capitals
 }
 
 // Visit is called for every node of an expression's tree.

@@ -57,7 +57,7 @@ func (r Rollout) unmatchedPatterns(roles map[string]bool) (out []unmatched) {
 	for _, group := range slices.Sorted(maps.Keys(r.GroupMappings)) {
 		for _, p := range r.GroupMappings[group] {
 			if p.re != nil && !slices.ContainsFunc(known, p.re.MatchString) {
-				out = append(out, unmatched{group, shortened(p.text), didYouMean(p.text, named(known))})
+				out = append(out, unmatched{group, shortened(p.text), DidYouMean(p.text, named(known))})
 			}
 		}
 	}
@@ -115,7 +115,7 @@ func (r Rollout) unknownRoles(known map[string]bool) (out []unknownRole) {
 	note := func(rule, at, role string, names []string) {
 		_, group := r.GroupMappings[role]
 		if !known[role] && !group && (r.Canary == nil || role != CanaryGroup) {
-			out = append(out, unknownRole{rule, at, role, didYouMean(role, slices.Clone(names))})
+			out = append(out, unknownRole{rule, at, role, DidYouMean(role, slices.Clone(names))})
 		}
 	}
 	for _, role := range slices.Sorted(maps.Keys(r.RoleDependencies)) {

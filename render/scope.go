@@ -261,7 +261,7 @@ func (s *scope) nearKey(at, missing string) string {
 		}
 		next, ok := m[p]
 		if !ok {
-			return didYouMean(missing, slices.Collect(maps.Keys(m)))
+			return DidYouMean(missing, slices.Collect(maps.Keys(m)))
 		}
 		here = next
 	}

@@ -105,6 +105,6 @@ var marked = regexp.MustCompile(`(?m)^` + sensitiveKey + `:[ \t]*true\b`)
 
 // HoldsSecrets reports a file of host variables that nobody else should read: it is marked, or a value in it looks like a secret.
 func HoldsSecrets(text string) bool {
-	f := textFile{text: text}
-	return marked.MatchString(text) || slices.ContainsFunc(secretPatterns(), func(p secretPattern) bool { return len(p.find(f)) > 0 })
+	f := TextFile{Text: text, src: &source{text: text}}
+	return marked.MatchString(text) || len(f.SecretsInClear()) > 0
 }

@@ -1,21 +1,45 @@
 package render
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"text/template/parse"
 )
 
+// asksForService finds the services that templates and expressions name literally.
+var asksForService = regexp.MustCompile("\\bservices\\s*\\(?\\s*[\"'`]([A-Za-z0-9-]+)[\"'`]")
+
+// ServiceName is a service that a text of templates and expressions names literally: services "db" or services('db').
+type ServiceName struct {
+	Name string
+	From int // the byte offset of services
+	At   int // the byte offset of the name
+}
+
+// ServicesIn are the services that a text of templates and expressions names literally.
+func ServicesIn(text string) []ServiceName {
+	var out []ServiceName
+	for _, m := range asksForService.FindAllStringSubmatchIndex(text, -1) {
+		out = append(out, ServiceName{text[m[2]:m[3]], m[0], m[2]})
+	}
+	return out
+}
+
 // readsServices are the services that an expression reads, "" for one whose name it computes.
 func readsServices(expression string) []string {
-	named := servicesIn(expression)
+	var named []string
+	for _, s := range ServicesIn(expression) {
+		named = append(named, s.Name)
+	}
 	if len(named) == 0 && strings.Contains(expression, "services") {
 		return []string{""}
 	}
 	return named
 }
 
-// services are those that the action at a line and column of the template reads, itself or by a variable; "" is one whose name it computes.
+// services are those that the action at a line and column of the template reads, itself or by a variable; "" is one
+// whose name it computes.
 func (s *source) services(line, col int) []string {
 	if s.tmpl == nil || line < 1 || line > len(s.starts()) {
 		return nil

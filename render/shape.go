@@ -63,12 +63,12 @@ func Kinds() []Kind {
 	macros := &Shape{Kind: Object, Name: "macros by name", Type: reflect.TypeFor[macroFile](), Elem: macroShape()}
 	macros.Fields = of(macroFile{}).Fields
 	return []Kind{
-		{"pullet", fleetFile, false, true, of(Fleet{})},
+		{"pullet", FleetFile, false, true, of(Fleet{})},
 		{"nodes", "nodes/**.yaml", false, true, of(inventoryFile{})},
 		{"base-vars", "base/vars.yaml", true, true, of(varsBase{})},
 		{"base-macros", "base/macros.yaml", true, true, of(macrosBase{})},
 		{"base-jobs", "base/jobs.yaml", true, true, of(jobsBase{})},
-		{"base-services", servicesFile, true, true, of(servicesBase{})},
+		{"base-services", ServicesFile, true, true, of(servicesBase{})},
 		{"vars", "vars/**.yaml", true, false, &Shape{Kind: Table, Name: "variables by name", Type: reflect.TypeFor[varsFile](), Elem: &Shape{}}},
 		{"macros", "macros/**.yaml", true, false, macros},
 		{"jobs", "jobs/**.yaml", true, true, of(jobFile{})},

@@ -117,7 +117,7 @@ func (c *compiler) step(d *decoder, one instance, job *Job, file *jobFile) *Step
 	step := d.step(&body, job, file)
 	step.item = one.item
 	step.Sensitive = step.Sensitive || c.scope.in.Secrets.inNode(d.doc, one.node)
-	for _, condition := range step.Conditions.all() {
+	for _, condition := range step.Conditions.All() {
 		condition.Expression.withItem(d, one.item)
 	}
 	c.checkPlaces(d.doc, one.node, false)

@@ -17,6 +17,7 @@ import (
 	"github.com/pullet/pullet/apply/action/extension"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
+	"github.com/pullet/pullet/render/lint"
 )
 
 func (a *app) validateCommand() *cobra.Command {
@@ -114,7 +115,7 @@ func validate(ctx context.Context, repo *render.Repository, only string, factFil
 // validateHosts gathers the mistakes of all hosts, and the services that their jobs publish and the view does not have.
 func validateHosts(repo *render.Repository, hosts []render.Input, view render.View, own map[string]any, specs []apply.Spec, complete bool) (
 	mistakes render.ErrorList, more map[string][]render.Service, err error) {
-	lint, found, listed := repo.Lint(), found{}, false
+	all, found, listed := lint.New(repo), found{}, false
 	more = map[string][]render.Service{}
 	names := map[string]bool{}
 	for _, in := range hosts {
@@ -123,7 +124,7 @@ func validateHosts(repo *render.Repository, hosts []render.Input, view render.Vi
 		cat, err := repo.Compile(in)
 		publishes(cat, view, more)
 		listed = listed || cat != nil && len(cat.Inventory) > 0
-		for _, err := range []error{err, bind(lint, cat, specs)} {
+		for _, err := range []error{err, bind(all, cat, specs)} {
 			var list render.ErrorList
 			if errors.As(err, &list) {
 				found.add(in.Node.Name, list)
@@ -136,7 +137,7 @@ func validateHosts(repo *render.Repository, hosts []render.Input, view render.Vi
 			break
 		}
 	}
-	mistakes = append(found.once(len(names), listed), lint.Findings(complete)...)
+	mistakes = append(found.once(len(names), listed), all.Findings(complete)...)
 	for _, m := range mistakes {
 		lacking(m, view)
 	}
@@ -191,11 +192,11 @@ func hostsOf(nodes []render.Node, factFiles []string) ([]render.Input, error) {
 }
 
 // bind looks at what could be compiled for a node.
-func bind(lint *render.Lint, cat *render.Catalog, specs []apply.Spec) error {
+func bind(all *lint.Lint, cat *render.Catalog, specs []apply.Spec) error {
 	if cat == nil {
 		return nil
 	}
-	lint.Add(cat)
+	all.Add(cat)
 	_, err := apply.Bind(cat, specs)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
+	"github.com/pullet/pullet/render/lint"
 )
 
 // sampleServices are what base/services.yaml has the nodes offer, as if all of them worked: a template that needs an address compiles.
@@ -32,7 +33,7 @@ func publishes(cat *render.Catalog, view render.View, more map[string][]render.S
 	if cat == nil {
 		return
 	}
-	for _, one := range cat.Publishes() {
+	for _, one := range lint.Publishes(cat) {
 		if _, known := view.Services[one.Name]; !known {
 			one.Ready = true
 			more[one.Name] = append(more[one.Name], one)

@@ -1,9 +1,13 @@
-package render
+package lint_test
 
 import (
 	"maps"
 	"strings"
 	"testing"
+	"testing/fstest"
+
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/render/lint"
 )
 
 // linted is what Lint finds in a repository for web1 and db1, a line for each finding.
@@ -11,17 +15,21 @@ func linted(t *testing.T, files map[string]string) []string {
 	t.Helper()
 	all := map[string]string{"nodes/all.yaml": "nodes:\n  web1: {labels: {role: web}}\n  db1: {labels: {role: db}}\n"}
 	maps.Copy(all, files)
-	r := repo(all)
-	lint := r.Lint()
+	tree := fstest.MapFS{"base/jobs.yaml": {Data: []byte("jobs: {}\n")}}
+	for name, text := range all {
+		tree[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	r := render.Open(render.Layer{Name: "main", FS: tree})
+	found := lint.New(r)
 	for _, name := range []string{"web1", "db1"} {
-		cat, err := r.Compile(Input{Node: Node{Name: name}, Facts: Facts{"os": "debian", "fqdn": name}})
+		cat, err := r.Compile(render.Input{Node: render.Node{Name: name}, Facts: render.Facts{"os": "debian", "fqdn": name}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		lint.Add(cat)
+		found.Add(cat)
 	}
 	var out []string
-	for _, e := range lint.Findings(true) {
+	for _, e := range found.Findings(true) {
 		out = append(out, e.Error())
 	}
 	return out
@@ -121,40 +129,6 @@ func TestLint(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// TestSecrets: secrets in clear are found, and never shown.
-func TestSecrets(t *testing.T) {
-	for text, want := range map[string]string{
-		"db_password: hunter2\n": "vars/v.yaml:1:14: warning: a password stands here in clear", "a: {password: \"hunter2\", b: 1}\n": "vars/v.yaml:1:15: warning: a password",
-		"api_token: hunter2hunter2hunter2aaaa==\n": "a secret stands",
-		"aws: AKIA" + "IOSFODNN7HUNTER2\n":         "vars/v.yaml:1:6: warning: an AWS access key", "k: |\n  -----BEGIN RSA PRIVATE KEY-----\n  hunter2\n": "vars/v.yaml:2:3: warning: a private key",
-		"secret: short\n": "", "password: '{{ vars.x }}'\n": "", "password: true\n": "", "password_file: /etc/x\n": "", "password: $6$abc\n": "",
-		"password:\n  min: 3\n": "", "# the password: see the wiki\n": "", "password: /run/secrets/db\n": "", "password: \"\"\n": "",
-	} {
-		var got []string
-		for _, e := range repo(map[string]string{"vars/v.yaml": text}).secrets() {
-			if strings.Contains(e.Error()+e.Excerpt, "hunter2") {
-				t.Errorf("%q: the value is shown: %s\n%s", text, e, e.Excerpt)
-			}
-			got = append(got, e.Error())
-		}
-		all := strings.Join(got, "\n")
-		if (want == "") != (all == "") || !strings.Contains(all, want) {
-			t.Errorf("%q: got %q, want %q", text, all, want)
-		}
-	}
-}
-
-// TestMacroCycle: macros that call each other are refused when they are read.
-func TestMacroCycle(t *testing.T) {
-	_, err := repo(map[string]string{
-		"base/macros.yaml": "macros: {'*': [{name: m}]}\n",
-		"macros/m.yaml":    "a: {template.expression: [{content: '{{ macro \"b\" }}'}]}\nb: {template.expression: [{content: '{{ macro `a` }}'}]}\n",
-	}).Compile(web1)
-	if err == nil || !strings.Contains(err.Error(), `macros/m.yaml:1:1: macro "a" calls itself: a -> b -> a`) {
-		t.Error(err)
 	}
 }
 

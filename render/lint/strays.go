@@ -1,4 +1,4 @@
-package render
+package lint
 
 import (
 	"fmt"
@@ -6,48 +6,50 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/pullet/pullet/render"
 )
 
 // What pullet reads of a repository: directories and files at its top, and files in base.
 var (
-	topNames  = []string{"base", "files", "nodes", "vars", "macros", "jobs", "extensions", fleetFile}
+	topNames  = []string{"base", "files", "nodes", "vars", "macros", "jobs", "extensions", render.FleetFile}
 	baseNames = []string{"vars.yaml", "macros.yaml", "jobs.yaml", "services.yaml"}
 )
 
-// fleetFile has the settings of the fleet.
-const fleetFile = "pullet.yaml"
-
 // strays are YAML files that nothing reads because of their name or place.
-func (r *Repository) strays() ErrorList {
-	var out ErrorList
-	for _, l := range r.layers {
+func strays(r *render.Repository) render.ErrorList {
+	var out render.ErrorList
+	for _, l := range r.Layers() {
 		list, _ := fs.ReadDir(l.FS, ".") // an unreadable layer fails elsewhere
 		for _, d := range list {
 			if hint, stray := strayAtTop(l.FS, d); stray {
-				out = append(out, r.stray(l, d.Name(), d.IsDir(), hint))
+				out = append(out, strayed(r, l, d.Name(), d.IsDir(), hint))
 			}
 		}
 		for _, dir := range []string{"base", "vars", "macros", "jobs", "nodes"} {
-			out = append(out, r.straysBelow(l, dir)...)
+			out = append(out, straysBelow(r, l, dir)...)
 		}
 	}
 	return out
 }
 
-func (r *Repository) stray(l Layer, name string, dir bool, hint string) *Error {
+func strayed(r *render.Repository, l render.Layer, name string, dir bool, hint string) *render.Error {
 	what := "file"
 	if dir {
 		what = "directory"
 	}
-	return &Error{Pos: Position{File: r.shown(place{l, name})}, Severity: Warning, Message: "pullet does not read this " + what, Hint: hint}
+	return &render.Error{
+		Pos: render.Position{File: r.Shown(l, name)}, Severity: render.Warning,
+		Message: "pullet does not read this " + what, Hint: hint,
+	}
 }
 
 // strayAtTop judges an entry at the top of a repository. What holds no YAML, such as documentation, may have any name.
 func strayAtTop(files fs.FS, d fs.DirEntry) (hint string, stray bool) {
 	name := d.Name()
-	near, later := Nearest(name, topNames), ""
-	if near != name && (d.IsDir() || isYAML(name)) {
-		later = laterHint(files, name)
+	near, later := render.Nearest(name, topNames), ""
+	if near != name && (d.IsDir() || render.IsYAML(name)) {
+		later = render.LaterHint(files, name)
 	}
 	switch {
 	case near == name, strings.HasPrefix(name, "."):
@@ -59,17 +61,16 @@ func strayAtTop(files fs.FS, d fs.DirEntry) (hint string, stray bool) {
 	case d.IsDir():
 		return "it reads " + strings.Join(topNames, ", ") + "; what steps place on hosts belongs in files", holdsYAML(files, name)
 	}
-	return "settings of the fleet belong in pullet.yaml, settings of a host in its own /etc/pullet/pullet.yaml", isYAML(name)
+	hint = "settings of the fleet belong in pullet.yaml, settings of a host in its own /etc/pullet/pullet.yaml"
+	return hint, render.IsYAML(name)
 }
-
-func isYAML(name string) bool { return path.Ext(name) == ".yaml" || path.Ext(name) == ".yml" }
 
 // holdsYAML reports a YAML file anywhere below a directory.
 func holdsYAML(files fs.FS, dir string) bool {
 	found := false
 	// A directory that cannot be read fails elsewhere.
 	_ = fs.WalkDir(files, dir, func(p string, d fs.DirEntry, err error) error {
-		if found = found || err == nil && d.Type().IsRegular() && isYAML(p); found {
+		if found = found || err == nil && d.Type().IsRegular() && render.IsYAML(p); found {
 			return fs.SkipAll
 		}
 		return nil
@@ -81,8 +82,8 @@ func holdsYAML(files fs.FS, dir string) bool {
 var notes = []string{"", ".md", ".txt", ".rst", ".adoc"}
 
 // straysBelow are the files of a directory that are not among those that it is read for.
-func (r *Repository) straysBelow(l Layer, dir string) ErrorList {
-	var out ErrorList
+func straysBelow(r *render.Repository, l render.Layer, dir string) render.ErrorList {
+	var out render.ErrorList
 	// A directory that a layer does not have is an empty one.
 	_ = fs.WalkDir(l.FS, dir, func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || strings.HasPrefix(d.Name(), ".") {
@@ -91,12 +92,12 @@ func (r *Repository) straysBelow(l Layer, dir string) ErrorList {
 		switch {
 		case dir == "base" && path.Dir(p) == dir:
 			if hint, stray := strayInBase(l.FS, d.Name()); stray {
-				out = append(out, r.stray(l, p, false, hint))
+				out = append(out, strayed(r, l, p, false, hint))
 			}
-		case !isYAML(p) && !slices.Contains(notes, path.Ext(p)):
-			out = append(out, r.stray(l, p, false, "files in "+dir+" end with .yaml"))
+		case !render.IsYAML(p) && !slices.Contains(notes, path.Ext(p)):
+			out = append(out, strayed(r, l, p, false, "files in "+dir+" end with .yaml"))
 		case dir == "base":
-			out = append(out, r.stray(l, p, false, "base has no directories"))
+			out = append(out, strayed(r, l, p, false, "base has no directories"))
 		}
 		return nil
 	})
@@ -104,11 +105,11 @@ func (r *Repository) straysBelow(l Layer, dir string) ErrorList {
 }
 
 func strayInBase(files fs.FS, name string) (hint string, stray bool) {
-	near := Nearest(name, baseNames)
+	near := render.Nearest(name, baseNames)
 	if near == name {
 		return "", false
 	}
-	switch later := laterHint(files, "base/"+name); {
+	switch later := render.LaterHint(files, "base/"+name); {
 	case later != "" && near == "":
 		return later, true
 	case near != "":

@@ -27,14 +27,11 @@ var secretPatterns = sync.OnceValue(func() []secretPattern {
 	}
 })
 
-// secrets are warnings about secrets in clear. No message shows the value.
-func (r *Repository) secrets() ErrorList {
+// SecretsInClear are warnings about secrets that stand in the file. No message shows the value.
+func (f TextFile) SecretsInClear() ErrorList {
 	var out ErrorList
-	patterns := secretPatterns()
-	for _, f := range r.texts() {
-		for _, p := range patterns {
-			out = append(out, p.find(f)...)
-		}
+	for _, p := range secretPatterns() {
+		out = append(out, p.find(f)...)
 	}
 	return out
 }
@@ -62,21 +59,20 @@ func (p secretPattern) matches(text string) [][]int {
 	return out
 }
 
-func (p secretPattern) find(f textFile) ErrorList {
+func (p secretPattern) find(f TextFile) ErrorList {
 	var out ErrorList
-	src := &source{path: f.shown, text: f.text}
-	for _, m := range p.matches(f.text) {
+	for _, m := range p.matches(f.Text) {
 		from, to := m[len(m)-2], m[len(m)-1]
-		if p.literal && (!literalSecret(strings.Trim(f.text[from:to], `"'`)) || isComment(f.text, from)) {
+		if p.literal && (!literalSecret(strings.Trim(f.Text[from:to], `"'`)) || isComment(f.Text, from)) {
 			continue
 		}
-		if strings.HasPrefix(f.text[m[0]:m[1]], "NOPASSWD") { // a word of sudoers
+		if strings.HasPrefix(f.Text[m[0]:m[1]], "NOPASSWD") { // a word of sudoers
 			continue
 		}
-		pos := src.pos(from)
+		pos := f.Pos(from)
 		e := &Error{Pos: pos, Severity: Warning, Message: p.what + " stands here in clear, for everybody who can read the repository"}
 		e.Hint = "give it to the hosts as a variable of their own, in /etc/pullet/vars.d"
-		e.Excerpt = excerpt(f.text[from-(pos.Col-1):from]+"...", pos.Line, pos.Col) // what follows on the line may belong to the secret
+		e.Excerpt = excerpt(f.Text[from-(pos.Col-1):from]+"...", pos.Line, pos.Col) // what follows on the line may belong to the secret
 		out = append(out, e)
 	}
 	return out
@@ -99,3 +95,5 @@ func isComment(text string, at int) bool {
 	line := text[strings.LastIndexByte(text[:at], '\n')+1 : at]
 	return comment.MatchString(line)
 }
+
+var comment = regexp.MustCompile(`(^|\s)#.*$`)

@@ -1,4 +1,4 @@
-package render
+package lint
 
 import (
 	"fmt"
@@ -6,20 +6,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/pullet/pullet/render"
 )
 
-// A host that waits for a service holds up who comes after it in the rollout, and these may be the ones who offer the service: nobody has
-// failed, and nobody goes on. What follows walks through the first rollout of a fleet, on paper: who gets through, what these offer, who gets
-// through with that. A wait that is left over at the end is told, with the reason.
+// A host that waits for a service holds up who comes after it in the rollout, and these may be the ones who offer the
+// service: nobody has failed, and nobody goes on. What follows walks through the first rollout of a fleet, on paper:
+// who gets through, what these offer, who gets through with that. A wait that is left over at the end is told, with the
+// reason.
 
 // firstRollout is what the catalogs of an inventory tell of who waits for whom.
 type firstRollout struct {
-	rules   Rollout
-	groupOf map[string]string             // node -> the group in which it takes turns
-	members map[string][]string           // group -> its nodes
-	offers  map[string]map[string]Service // service -> node -> its instance
-	early   map[string]bool               // instances that are announced before anything is compiled, by service/node
-	waits   map[string]*serviceWait       // by place, group and what they need
+	rules   render.Rollout
+	groupOf map[string]string                    // node -> the group in which it takes turns
+	members map[string][]string                  // group -> its nodes
+	offers  map[string]map[string]render.Service // service -> node -> its instance
+	early   map[string]bool                      // instances that are announced before anything is compiled, by service/node
+	waits   map[string]*serviceWait              // by place, group and what they need
 }
 
 // serviceWait is a place at which nodes of a group wait for services.
@@ -28,23 +31,24 @@ type serviceWait struct {
 	nodes    []string
 	services []string
 	met      func(known instancesOf) bool
-	enough   string // what it waits for, in words
-	ready    bool   // that they are announced is not enough
-	place    *Error // where it stands
+	enough   string        // what it waits for, in words
+	ready    bool          // that they are announced is not enough
+	place    *render.Error // where it stands
 }
 
 // instancesOf are the instances of services by name.
-type instancesOf map[string][]Service
+type instancesOf map[string][]render.Service
 
 func newFirstRollout() *firstRollout {
 	return &firstRollout{
-		groupOf: map[string]string{}, members: map[string][]string{}, offers: map[string]map[string]Service{}, early: map[string]bool{},
+		groupOf: map[string]string{}, members: map[string][]string{},
+		offers: map[string]map[string]render.Service{}, early: map[string]bool{},
 		waits: map[string]*serviceWait{},
 	}
 }
 
 // note learns from the catalog of one node.
-func (f *firstRollout) note(c *Catalog) {
+func (f *firstRollout) note(c *render.Catalog) {
 	name := c.Node.Name
 	if _, listed := c.Inventory[name]; !listed { // what others offer, and when they come, nobody knows
 		return
@@ -54,7 +58,7 @@ func (f *firstRollout) note(c *Catalog) {
 		group := f.rules.Group(name, c.Node.Labels)
 		f.groupOf[name], f.members[group] = group, append(f.members[group], name)
 	}
-	for _, o := range c.offers {
+	for _, o := range c.Offers() {
 		f.offer(o.Instance())
 		f.early[o.Name+"/"+name] = true
 	}
@@ -64,9 +68,9 @@ func (f *firstRollout) note(c *Catalog) {
 		}
 		for _, s := range j.Steps {
 			if s.Action == "service.publish" {
-				f.offer(s.published(name))
+				f.offer(published(s, name))
 			}
-			if !skips(j.Conditions) && !s.optional() {
+			if !skips(j.Conditions) && !optional(s) {
 				f.noteConditions(c, s.Conditions)
 				f.noteStep(c, s)
 			}
@@ -75,32 +79,36 @@ func (f *firstRollout) note(c *Catalog) {
 }
 
 // skips reports a condition that lets a step out rather than wait for it.
-func skips(c Conditions) bool { return c.When != nil && c.When.Retry == nil }
+func skips(c render.Conditions) bool { return c.When != nil && c.When.Retry == nil }
 
 // optional reports a step that need not run for its node to get through.
-func (s *Step) optional() bool {
-	return skips(s.Conditions) || s.Options.Target != nil || slices.ContainsFunc(s.Requisites, func(r Requisite) bool {
+func optional(s *render.Step) bool {
+	depends := slices.ContainsFunc(s.Requisites, func(r render.Requisite) bool {
 		return strings.HasPrefix(r.Kind, "onchanges") || strings.HasPrefix(r.Kind, "onfail") || r.Kind == "prereq"
 	})
+	return depends || skips(s.Conditions) || s.Options.Target != nil
 }
 
 // published is the instance that a step with service.publish announces.
-func (s *Step) published(node string) Service {
+func published(s *render.Step, node string) render.Service {
 	port, _ := strconv.Atoi(s.Params.Text("port")) // what is none was reported
-	return Service{Name: s.Params.Text("name"), Node: node, Address: s.Params.Text("address"), Port: port, Tags: s.Params.Texts("tags")}
+	return render.Service{
+		Name: s.Params.Text("name"), Node: node,
+		Address: s.Params.Text("address"), Port: port, Tags: s.Params.Texts("tags"),
+	}
 }
 
-func (f *firstRollout) offer(s Service) {
+func (f *firstRollout) offer(s render.Service) {
 	if f.offers[s.Name] == nil {
-		f.offers[s.Name] = map[string]Service{}
+		f.offers[s.Name] = map[string]render.Service{}
 	}
 	f.offers[s.Name][s.Node] = s
 }
 
 // noteStep remembers a step with service.wait.
-func (f *firstRollout) noteStep(c *Catalog, s *Step) {
+func (f *firstRollout) noteStep(c *render.Catalog, s *render.Step) {
 	name, kind, tag := s.Params.Text("name"), s.Params.Text("kind"), s.Params.Text("tag")
-	if s.Action != "service.wait" || s.broken || waits(fmt.Sprint(s.Params.Value())) {
+	if s.Action != "service.wait" || s.Broken() || s.Params.Waits() {
 		return
 	}
 	count, _ := strconv.Atoi(s.Params.Text("count"))
@@ -126,16 +134,19 @@ func (f *firstRollout) noteStep(c *Catalog, s *Step) {
 }
 
 // noteConditions remembers the conditions that ask for services which they name.
-func (f *firstRollout) noteConditions(c *Catalog, conditions Conditions) {
-	for _, one := range conditions.all() {
+func (f *firstRollout) noteConditions(c *render.Catalog, conditions render.Conditions) {
+	for _, one := range conditions.All() {
 		e := one.Expression
-		names := servicesIn(e.Text)
-		if len(names) == 0 || e.code == nil {
+		var names []string
+		for _, s := range render.ServicesIn(e.Text) {
+			names = append(names, s.Name)
+		}
+		if len(names) == 0 {
 			continue
 		}
 		f.add(c, &serviceWait{
-			services: names, ready: true, place: e.doc.errorAt(e.node, "the condition"), enough: "service " + quoted(names),
-			met: func(known instancesOf) bool { return c.holds(e, known) },
+			services: names, ready: true, place: e.ErrorHere("the condition"), enough: "service " + quoted(names),
+			met: func(known instancesOf) bool { return c.HoldsWith(e, known) },
 		})
 	}
 }
@@ -148,19 +159,8 @@ func quoted(names []string) string {
 	return strings.Join(out, " and ")
 }
 
-// holds reports a condition that is true with these services, as far as that can be told before anything has run.
-func (c *Catalog) holds(e Expression, known instancesOf) bool {
-	s := c.scope.at(nil, nil)
-	s.in.View.Services, s.in.View.Asked, s.item = known, nil, e.item
-	release := c.repo.enter(s)
-	defer release()
-	out, err := runExpression(e.code, s)
-	yes, _ := out.(bool)
-	return err == nil && yes
-}
-
 // add remembers a wait. One that several nodes of a group have is one.
-func (f *firstRollout) add(c *Catalog, w *serviceWait) {
+func (f *firstRollout) add(c *render.Catalog, w *serviceWait) {
 	name := c.Node.Name
 	w.group = f.groupOf[name]
 	key := fmt.Sprint(w.place.Pos, "\x00", w.group, "\x00", w.enough, "\x00", w.ready)
@@ -173,8 +173,8 @@ func (f *firstRollout) add(c *Catalog, w *serviceWait) {
 }
 
 // findings are the waits that would stand in the first rollout of a fleet.
-func (f *firstRollout) findings() ErrorList {
-	var out ErrorList
+func (f *firstRollout) findings() render.ErrorList {
+	var out render.ErrorList
 	everybody := map[string]bool{}
 	for name := range f.groupOf {
 		everybody[name] = true
@@ -184,7 +184,7 @@ func (f *firstRollout) findings() ErrorList {
 		met := w.met(all)
 		if n := len(f.offers[w.services[0]]); !met && n > 0 && len(w.services) == 1 && strings.HasPrefix(w.place.Message, "step") {
 			out = append(out, w.warning(fmt.Sprintf("waits for %s, and the hosts of the inventory that offer it are not so many: %s", w.enough, f.who(w.services, nil)),
-				"lower the count, or have more hosts offer it in "+servicesFile))
+				"lower the count, or have more hosts offer it in "+render.ServicesFile))
 		}
 		return !met // what nobody offers has a warning of its own; what else a condition asks for is not known
 	})
@@ -235,7 +235,8 @@ func (f *firstRollout) mayStart(group string, done map[string]bool) bool {
 	return true
 }
 
-// known are the services while these nodes are through: theirs are ready, and announced is what needs no turn or has had it.
+// known are the services while these nodes are through: theirs are ready, and announced is what needs no turn or has
+// had it.
 func (f *firstRollout) known(done map[string]bool) instancesOf {
 	out, started := instancesOf{}, map[string]bool{}
 	for group := range f.members {
@@ -255,7 +256,7 @@ func (f *firstRollout) known(done map[string]bool) instancesOf {
 
 // who are the nodes that offer one of the services and are not among those who are through.
 func (f *firstRollout) who(services []string, done map[string]bool) string {
-	return someHosts(f.missing(services, done))
+	return render.SomeHosts(f.missing(services, done))
 }
 
 func (f *firstRollout) missing(services []string, done map[string]bool) []string {
@@ -271,7 +272,7 @@ func (f *firstRollout) missing(services []string, done map[string]bool) []string
 }
 
 // stands says why a wait does not end.
-func (f *firstRollout) stands(w *serviceWait, done map[string]bool) *Error {
+func (f *firstRollout) stands(w *serviceWait, done map[string]bool) *render.Error {
 	var later []string
 	missing := f.missing(w.services, done)
 	for _, n := range missing {
@@ -290,9 +291,10 @@ func (f *firstRollout) stands(w *serviceWait, done map[string]bool) *Error {
 	hint += "; where it is there from an earlier version, the rollout goes on"
 	if len(later) > 0 {
 		return w.warning(fmt.Sprintf("waits for %s %s, and who offers it starts only when %s is through: %s",
-			w.enough, state, groupName(w.group), someHosts(later)), hint)
+			w.enough, state, groupName(w.group), render.SomeHosts(later)), hint)
 	}
-	return w.warning(fmt.Sprintf("waits for %s %s, and who offers it waits in turn: %s%s", w.enough, state, someHosts(missing), f.waitsAt(missing, w)), hint)
+	return w.warning(fmt.Sprintf("waits for %s %s, and who offers it waits in turn: %s%s",
+		w.enough, state, render.SomeHosts(missing), f.waitsAt(missing, w)), hint)
 }
 
 // waitsAt is where others wait.
@@ -308,7 +310,7 @@ func (f *firstRollout) waitsAt(nodes []string, but *serviceWait) string {
 
 func groupName(group string) string {
 	switch group {
-	case CanaryGroup:
+	case render.CanaryGroup:
 		return "the canary"
 	case "":
 		return "every host without a role"
@@ -330,8 +332,8 @@ func (f *firstRollout) comesAfter(group, other string) bool {
 	return seen[other]
 }
 
-func (w *serviceWait) warning(message, hint string) *Error {
+func (w *serviceWait) warning(message, hint string) *render.Error {
 	e := *w.place
-	e.Severity, e.Message, e.Hint = Warning, e.Message+" "+message, hint
+	e.Severity, e.Message, e.Hint = render.Warning, e.Message+" "+message, hint
 	return &e
 }

@@ -52,10 +52,16 @@ type AskedError struct {
 	Step string
 	Asked
 	Where string
+	hosts []string // on which it is to run, where all of them are known
 }
 
 func (e *AskedError) Error() string {
-	return fmt.Sprintf("%s is to run again already, on %s, at the next pull there: %s asked for it at %s", e.Step, e.Where, e.By, e.At.Local().Format(time.DateTime))
+	stop := "--global"
+	if len(e.hosts) == 1 {
+		stop = "--host " + e.hosts[0]
+	}
+	return fmt.Sprintf("%s is to run again already, on %s, at the next pull there: %s asked for it at %s; if it must not run: "+
+		"pullet disable %s --all-changes, push a commit without the step, then pullet enable %s", e.Step, e.Where, e.By, e.At.Local().Format(time.DateTime), stop, stop)
 }
 
 // Settle says what became of a targeted step: that it did its work on the nodes that started it, or that it is to run again. It replaces what is
@@ -117,7 +123,11 @@ func (r *stepRecord) settles(how Settling) ([]string, error) {
 	case len(open) > 0:
 		return open, nil
 	case len(r.waiting) > 0:
-		return nil, &AskedError{r.step, r.said.Asker(), Where(r.waiting, r.isGone)}
+		asked := &AskedError{Step: r.step, Asked: r.said.Asker(), Where: Where(r.waiting, r.isGone)}
+		if !slices.ContainsFunc(r.waiting, r.isGone) {
+			asked.hosts = r.waiting
+		}
+		return nil, asked
 	case !how.Done && r.scope == OnceScope:
 		return all, r.succeeded()
 	}

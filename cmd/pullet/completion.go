@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/state"
@@ -36,7 +37,8 @@ func (a *app) complete(root *cobra.Command) {
 	}
 	for flag, find := range map[string]candidates{
 		"enable --host": nodes, "enable --role": roles, "enable --version": versions, "disable --host": nodes, "disable --role": roles,
-		" --output": outputs, "run --target": nodes, "nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles, "set-status --node": nodes, "forget --job": a.leftJobs,
+		" --output": outputs, "run --target": nodes, "run --stage": nodes, "run --cancel": a.ofFleet(commandsIn), " --log-format": fixed("text", "json"), "failures --category": fixed(state.Categories()...),
+		"nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles, "set-status --node": nodes, "forget --job": a.leftJobs,
 		"render --node": inventoryNames, "graph --node": inventoryNames, "eval --node": func(ctx context.Context, args []string, typed string) ([]string, error) {
 			return inventoryNames(ctx, args[min(1, len(args)):], typed)
 		}, "validate --node": inventoryNames,
@@ -46,6 +48,46 @@ func (a *app) complete(root *cobra.Command) {
 			_ = c.RegisterFlagCompletionFunc(name, completes(find)) // a test holds the names against the flags
 		}
 	}
+	onlyFiles(root)
+}
+
+// onlyFiles keeps shells from offering the files here where no file is meant: as an argument of commands that take no directory, and as the value of flags.
+func onlyFiles(c *cobra.Command) {
+	if c.ValidArgsFunction == nil && !strings.Contains(c.Use, "DIR") {
+		c.ValidArgsFunction = noFiles
+	}
+	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		if _, has := c.GetFlagCompletionFunc(f.Name); !has && f.NoOptDefVal == "" && !namesFile(f.Name) {
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // it is there
+		}
+	})
+	for _, sub := range c.Commands() {
+		onlyFiles(sub)
+	}
+}
+
+// namesFile reports a flag whose value is a file or a directory.
+func namesFile(flag string) bool {
+	return slices.Contains([]string{"config", "root", "facts", "event", "host-vars", "instructions", "write"}, flag)
+}
+
+// noFiles offers nothing, but for the words of a command behind --.
+func noFiles(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if cmd.ArgsLenAtDash() >= 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return nil, cobra.ShellCompDirectiveNoFileComp
+}
+
+// commandsIn are the commands of run that nodes may still begin with.
+func commandsIn(ctx context.Context, store *state.Store, _ *state.Overview) (ids []string, err error) {
+	all, _, err := store.Commands(ctx)
+	for _, c := range all {
+		if c.Open {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids, err
 }
 
 // completed is in the context of candidates the name of the command that is typed.

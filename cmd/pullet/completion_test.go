@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // TestOffered: what a shell would not take as one plain word is not offered.
@@ -55,5 +58,29 @@ func TestCompletionTables(t *testing.T) {
 		if _, ok := c.GetFlagCompletionFunc(flag); !ok {
 			t.Errorf("%q --%s completes nothing", path, flag)
 		}
+	}
+}
+
+// TestFilesWhereMeant: a shell offers the files here only where a file or a directory is meant.
+func TestFilesWhereMeant(t *testing.T) {
+	files := map[string]bool{}
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		path := strings.TrimPrefix(c.CommandPath(), "pullet")
+		files[path] = c.ValidArgsFunction == nil
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			_, named := c.GetFlagCompletionFunc(f.Name)
+			files[path+" --"+f.Name] = !named && f.NoOptDefVal == ""
+		})
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk((&app{out: io.Discard, err: io.Discard}).root())
+	maps.DeleteFunc(files, func(_ string, offered bool) bool { return !offered })
+	want := []string{" --config", " --root", " eval", " eval --event", " eval --facts", " graph", " graph --facts", " init", " plan", " render", " render --facts", " render --host-vars",
+		" rollout start --instructions", " schema --write", " validate", " validate --facts", " validate --host-vars"}
+	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {
+		t.Errorf("files are offered for %q,\nwant %q", got, want)
 	}
 }

@@ -130,6 +130,13 @@ func (a *app) root() *cobra.Command {
 	} {
 		root.AddCommand(c)
 	}
+	root.InitDefaultCompletionCmd()
+	for _, c := range root.Commands() {
+		if c.Name() == "completion" { // cobra's own runs nothing, and takes any argument
+			c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			c.Args = noArgs
+		}
+	}
 	a.complete(root)
 	most := proseWidth(a.out)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", most)))

@@ -240,16 +240,24 @@ func (a *app) showCommands(ctx context.Context, store *state.Store) error {
 			counts[r.State]++
 		}
 		stage := fmt.Sprintf("%d of %d", min(c.Stage(gone)+1, len(c.Stages)), len(c.Stages))
+		left := len(slices.Concat(c.Stages...)) - len(c.Results)
+		waits, over := left, ""
 		switch {
 		case c.Stage(gone) == len(c.Stages):
+			waits = 0 // who is left was given up
 		case c.Halted():
-			stage = "stopped: it failed"
+			over = "stopped: it failed"
 		case !c.Open:
-			stage = "over"
+			over = "over"
+		}
+		if over != "" { // nobody else begins with it
+			if stage, waits = over, 0; left > 0 {
+				stage += fmt.Sprintf(", %d never ran it", left)
+			}
 		}
 		bad := counts[state.Failed] + counts[state.Refused] + counts[state.Unknown]
 		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", c.ID, c.By, stage, counts[state.Running], counts[state.Ran], bad,
-			len(slices.Concat(c.Stages...))-len(c.Results), shorten(strings.Join(c.Args, " "), 60))
+			waits, shorten(strings.Join(c.Args, " "), 60))
 	}
 	if a.output == "wide" {
 		for _, c := range all {

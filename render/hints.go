@@ -140,7 +140,7 @@ func parseHint(message, line string) string {
 }
 
 // bracketed is an element of a map as other languages read it.
-var bracketed = regexp.MustCompile(`([\w.]+)\[\s*['"]([^'"\]]+)['"]\s*\](\(\s*(?:['"]([^'"]*)['"])?)?`)
+var bracketed = regexp.MustCompile(`([\w.]+)\[\s*['"\x60]([^'"\x60\]]+)['"\x60]\s*\](\(\s*(?:['"]([^'"]*)['"])?)?`)
 
 // bracketHint is how an element in brackets is written here.
 func bracketHint(line string) string {

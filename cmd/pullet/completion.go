@@ -51,14 +51,15 @@ func (a *app) complete(root *cobra.Command) {
 	onlyFiles(root)
 }
 
-// onlyFiles keeps shells from offering the files here where no file is meant: as an argument of commands that take no directory, and as the value of flags.
+// onlyFiles keeps shells from offering the files here where no file is meant: as an argument of commands that take no directory and run no other
+// command, and as the value of flags.
 func onlyFiles(c *cobra.Command) {
-	if c.ValidArgsFunction == nil && !strings.Contains(c.Use, "DIR") {
-		c.ValidArgsFunction = noFiles
+	if c.ValidArgsFunction == nil && !strings.Contains(c.Use, "DIR") && !strings.Contains(c.Use, "COMMAND") {
+		c.ValidArgsFunction = completes(fixed())
 	}
 	c.LocalFlags().VisitAll(func(f *pflag.Flag) {
 		if _, has := c.GetFlagCompletionFunc(f.Name); !has && f.NoOptDefVal == "" && !namesFile(f.Name) {
-			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // it is there
+			_ = c.RegisterFlagCompletionFunc(f.Name, completes(fixed())) // it is there
 		}
 	})
 	for _, sub := range c.Commands() {
@@ -69,14 +70,6 @@ func onlyFiles(c *cobra.Command) {
 // namesFile reports a flag whose value is a file or a directory.
 func namesFile(flag string) bool {
 	return slices.Contains([]string{"config", "root", "facts", "event", "host-vars", "instructions", "write"}, flag)
-}
-
-// noFiles offers nothing, but for the words of a command behind --.
-func noFiles(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if cmd.ArgsLenAtDash() >= 0 {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	return nil, cobra.ShellCompDirectiveNoFileComp
 }
 
 // commandsIn are the commands of run that nodes may still begin with.

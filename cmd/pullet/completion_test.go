@@ -79,7 +79,7 @@ func TestFilesWhereMeant(t *testing.T) {
 	walk((&app{out: io.Discard, err: io.Discard}).root())
 	maps.DeleteFunc(files, func(_ string, offered bool) bool { return !offered })
 	want := []string{" --config", " --root", " eval", " eval --event", " eval --facts", " graph", " graph --facts", " init", " plan", " render", " render --facts", " render --host-vars",
-		" rollout start --instructions", " schema --write", " validate", " validate --facts", " validate --host-vars"}
+		" rollout start --instructions", " run", " schema --write", " validate", " validate --facts", " validate --host-vars"}
 	if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, want) {
 		t.Errorf("files are offered for %q,\nwant %q", got, want)
 	}

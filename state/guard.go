@@ -89,8 +89,7 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 	back := seen.Revision != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision || now.Claimed < seen.Claimed)
 	if back && !acceptedAt(now.Accepted).After(acceptedAt(seen.Accepted)) {
 		back := &WentBackError{seen, now}
-		_, err := s.Client.Txn(ctx).Then(s.doubtOp(node, back.what(), acceptedAt(seen.Accepted)), s.RingOp()).Commit()
-		return seen, errors.Join(back, err)
+		return seen, errors.Join(back, doubt(ctx, s, node, back.what(), acceptedAt(seen.Accepted)))
 	}
 	r.guarded = true
 	s.known.keep(r)

@@ -21,19 +21,12 @@ type Incarnation struct {
 	Lead    *int64 `json:"lead,omitempty"` // by how many entries the raft log is longer than the revision; nil: etcd did not tell
 }
 
-// Grace is how long nobody is admitted after a restart of etcd or a change of its leader: a node in the middle of an upgrade renews its lease every 20
-// seconds, and compares then what etcd knows with its own disk.
-const Grace = 45 * time.Second
-
 // leadSlack is by how much two looks at the lead may differ in one incarnation: etcd reads the revision first, and the log behind it. So a lead is never
 // shown too low, and only a log that began anew is shorter than the revision.
 const leadSlack = 20
 
 // IncarnationKey holds the incarnation in which the fleet's record was written.
 func (s *Store) IncarnationKey() string { return s.key("store_incarnation") }
-
-// GraceKey is there during the grace time. It goes with its lease.
-func (s *Store) GraceKey() string { return s.key("store_grace") }
 
 // ServesHosts reports a store that several hosts may use. One behind a socket of this host, embedded or not, restarts with the processes of its only
 // host.
@@ -89,20 +82,32 @@ func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, see
 	if err != nil {
 		return err
 	}
-	ops := []clientv3.Op{Put(s.IncarnationKey(), is), s.RingOp()}
-	switch why := is.Replaced(was); {
-	case seen != 0 && why != "":
-		ops = append(ops, s.doubtOp(node, why, time.Time{}))
-	case seen != 0 && is.Continues(was):
+	why := is.Replaced(was)
+	if seen != 0 && why == "" && is.Continues(was) {
 		return nil
-	default:
-		lease, err := s.Client.Grant(ctx, int64(Grace.Seconds()))
-		if err != nil {
-			return err
-		}
-		ops = append(ops, Put(s.GraceKey(), time.Now().UTC().Add(Grace), clientv3.WithLease(lease.ID)))
+	}
+	ops, err := graceOps(ctx, s)
+	if err != nil {
+		return err
+	}
+	if ops = append(ops, Put(s.IncarnationKey(), is), s.RingOp()); seen != 0 && why != "" {
+		ops = append(ops, s.doubtOp(node, why, time.Time{}))
 	}
 	_, err = s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.IncarnationKey()), "=", seen)).Then(ops...).Commit()
+	return err
+}
+
+// doubt records a doubt in the fleet's record, unless there is one, and begins the grace time with it: before an operator accepts the record, whoever is at
+// work has the time to report.
+func doubt(ctx context.Context, s *Store, node, why string, accepted time.Time) error {
+	have, err := s.Client.Get(ctx, s.DoubtKey(), clientv3.WithCountOnly())
+	if err != nil || have.Count > 0 {
+		return err
+	}
+	ops, err := graceOps(ctx, s)
+	if err == nil {
+		_, err = s.Client.Txn(ctx).Then(append(ops, s.doubtOp(node, why, accepted), s.RingOp())...).Commit()
+	}
 	return err
 }
 

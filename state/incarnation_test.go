@@ -61,8 +61,8 @@ func TestIncarnations(t *testing.T) {
 		"nothing":          {looks: true},
 		"restart":          {change: func(*etcdOf, string) {}, grace: true},
 		"copy of files":    {change: func(e *etcdOf, backup string) { must(e.t, os.RemoveAll(e.dir), os.CopyFS(e.dir, os.DirFS(backup))) }, grace: true},
-		"snapshot":         {change: func(e *etcdOf, backup string) { e.restores(backup, sameToken) }, looks: true, doubt: "restored from a snapshot: etcd's raft log began anew"},
-		"other ids, token": {change: func(e *etcdOf, backup string) { e.restores(backup, "another") }, doubt: "restored or replaced: etcd's cluster id was "},
+		"snapshot":         {change: func(e *etcdOf, backup string) { e.restores(backup, sameToken) }, looks: true, grace: true, doubt: "restored from a snapshot: etcd's raft log began anew"},
+		"other ids, token": {change: func(e *etcdOf, backup string) { e.restores(backup, "another") }, grace: true, doubt: "restored or replaced: etcd's cluster id was "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			short, e := usedEtcd(t)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +45,7 @@ func (a *app) resumeCommand() *cobra.Command {
 	c.Flags().StringVar(&r.role, "role", "", "only the halt of this role or group")
 	c.Flags().BoolVar(&r.pause, "pause", false, "only the pause; halts stay")
 	c.Flags().BoolVar(&r.halts, "halts", false, "only halts, of all roles; a pause stays")
-	c.Flags().BoolVar(&r.store, "store", false, "accept the fleet's record after it was restored from a backup or replaced")
+	c.Flags().BoolVar(&r.store, "store", false, "accept the fleet's record after it was restored from a backup or replaced: waits until hosts at work had 45s to report")
 	c.Flags().BoolVar(&r.force, "force", false, "with --store: also while nodes hold slots; they keep them")
 	return c
 }
@@ -66,10 +67,21 @@ func (r resuming) check() error {
 	return nil
 }
 
+// acceptStore accepts the fleet's record, once hosts at work had the time to report what it has forgotten.
 func (a *app) acceptStore(ctx context.Context, store *state.Store, force bool) error {
+	err := state.AwaitReports(ctx, store, operator(), func(until time.Time) {
+		fmt.Fprintf(a.err, "waiting until %s: hosts at work report first what the record has forgotten\n", until.Local().Format(time.TimeOnly))
+	})
+	if err != nil {
+		return err
+	}
 	o, err := store.Overview(ctx, false)
 	if err != nil {
 		return err
+	}
+	if _, doubted := o.Switches[state.StoreScope]; !doubted {
+		return errors.New("nothing to accept: etcd does not show that it was restored, and no host knows better than the fleet's record. A host that was down " +
+			"may report later: see pullet status after its next pull")
 	}
 	if busy := inUpgrades(o); len(busy) > 0 && !force {
 		return fmt.Errorf("not accepted: in the middle of an upgrade: %s; look at these hosts: where no step runs any more, and no other host can be in the middle "+

@@ -132,8 +132,16 @@ func (o *operator) settle(any bool) {
 	}
 }
 
-// accept tells the nodes that the fleet's record is to be trusted as it is.
-func (o *operator) accept(ctx context.Context) error { return o.store.Accept(ctx, "operator") }
+// accept tells the nodes that the fleet's record is to be trusted as it is, once those at work reported, and if anybody doubts it.
+func (o *operator) accept(ctx context.Context) error {
+	if err := state.AwaitReports(ctx, o.store, "operator", nil); err != nil {
+		return err
+	}
+	if _, doubted := o.present()[o.store.DoubtKey()]; !doubted {
+		return nil
+	}
+	return o.store.Accept(ctx, "operator")
+}
 
 func (o *operator) pause(ctx context.Context) error {
 	_, err := o.store.Pause(ctx, &state.Switch{By: "operator"}, 0)

@@ -1,0 +1,71 @@
+package state
+
+import (
+	"context"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// Grace is how long nobody is admitted after a restart of etcd or a change of its leader: a node in the middle of an upgrade renews its lease every 20
+// seconds, and compares then what etcd knows with its own disk.
+const Grace = 45 * time.Second
+
+// GraceKey is there during the grace time. It goes with its lease.
+func (s *Store) GraceKey() string { return s.key("store_grace") }
+
+// graceOps begin the grace time, unless it runs. A store of one host has none.
+func graceOps(ctx context.Context, s *Store) ([]clientv3.Op, error) {
+	if !s.ServesHosts() {
+		return nil, nil
+	}
+	lease, err := s.Client.Grant(ctx, int64(Grace.Seconds()))
+	if err != nil {
+		return nil, err
+	}
+	none := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.GraceKey()), "=", 0)}
+	return []clientv3.Op{clientv3.OpTxn(none, []clientv3.Op{Put(s.GraceKey(), time.Now().UTC().Add(Grace), clientv3.WithLease(lease.ID))}, nil)}, nil
+}
+
+// AwaitReports waits until hosts at work had the time to say that they know better than the fleet's record: until the grace time is over, by etcd's clock.
+// Where etcd restarted or was restored and nobody looked since, the grace time begins now, in the name of who asks. told is told once until when it lasts; it may be nil.
+func AwaitReports(ctx context.Context, s *Store, by string, told func(until time.Time)) error {
+	for {
+		got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.IncarnationKey()), clientv3.OpGet(s.GraceKey())).Commit()
+		if err != nil || !s.ServesHosts() {
+			return err
+		}
+		looked, err := look(ctx, s, by, got.Responses[0].GetResponseRange().Kvs)
+		if err != nil {
+			return err
+		}
+		grace := got.Responses[1].GetResponseRange().Kvs
+		if looked && len(grace) == 0 {
+			return nil
+		}
+		if len(grace) > 0 && told != nil {
+			until, _ := Read[Moment](s, grace[0]) // for people
+			told(until.Time)
+			told = nil
+		}
+		if looked && !s.Await(ctx, s.GraceKey(), got.Header.Revision, Grace/10) {
+			return ctx.Err()
+		}
+	}
+}
+
+// look compares etcd's incarnation with that on record, and reports that it is the same. Else it is recognised.
+func look(ctx context.Context, s *Store, by string, record []*mvccpb.KeyValue) (same bool, err error) {
+	var was Incarnation // one that cannot be read is none
+	var seen int64
+	for _, kv := range record {
+		was, _ = Read[Incarnation](s, kv)
+		seen = kv.ModRevision
+	}
+	is, err := s.Incarnation(ctx)
+	if err != nil || seen != 0 && is.Continues(was) && is.Replaced(was) == "" {
+		return err == nil, err
+	}
+	return false, s.Recognise(ctx, by, was, seen)
+}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // TestSetFstab: one line changes or is added, and every other byte stays.
@@ -77,59 +79,36 @@ func FuzzEscapes(f *testing.F) {
 	})
 }
 
-// TestMountinfo: fields that are there sometimes, escapes, and what lies on top.
-func TestMountinfo(t *testing.T) {
-	all, err := parseMountinfo(`25 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw,errors=remount-ro
-26 25 0:5 / /dev rw,nosuid shared:2 master:1 - devtmpfs  rw,size=8m
-40 25 8:2 /sub\040dir /srv/a\134b ro,noatime - btrfs /dev/sdb rw,subvol=/@
-51 50 0:40 / /mnt rw - tmpfs upper rw
-50 25 0:39 / /mnt rw - tmpfs lower rw
-`)
-	if err != nil || len(all) != 5 {
-		t.Fatalf("%v %+v", err, all)
-	}
-	want := mountPoint{"40", "25", "8:2", "/sub dir", `/srv/a\b`, "ro,noatime", "btrfs", "/dev/sdb", "rw,subvol=/@"}
-	if got, ok := mountAt(all, `/srv/a\b`); !ok || got != want {
-		t.Errorf("%+v", got)
-	}
-	if all[1].source != "" || all[1].fstype != "devtmpfs" || all[1].superOptions != "rw,size=8m" {
-		t.Errorf("an empty source: %+v", all[1])
-	}
-	if got, _ := mountAt(all, "/mnt"); got.source != "upper" {
-		t.Errorf("on top is %+v", got)
-	}
-	if got, ok := mountAt(all, "/srv"); ok {
-		t.Errorf("nothing is mounted there: %+v", got)
-	}
-	for _, line := range []string{"\n", "1 2 3\n", "40 25 8:2 / /m rw\n", "40 25 8:2 / /m rw - ext4 /dev/sda\n", "40 25 8:2 / m rw - ext4 /dev/sda rw\n"} {
-		if got, err := parseMountinfo(line); err == nil {
-			t.Errorf("%q was read as %+v", line, got)
+// TestOnTop: of mounts at one directory the last of the chain counts, in whatever order the kernel lists them.
+func TestOnTop(t *testing.T) {
+	for table, want := range map[string]string{
+		"":                           "",
+		"50 25 0:39 / /mnt rw - t a": "a",
+		"51 50 0:40 / /mnt rw - t upper|50 25 0:39 / /mnt rw - t lower": "upper",
+		"50 25 0:39 / /mnt rw - t lower|51 50 0:40 / /mnt rw - t upper": "upper",
+		"1 1 0:1 / / rw - t itself":                                     "itself",
+	} {
+		text := strings.ReplaceAll(table, "|", " rw\n")
+		if table != "" {
+			text += " rw\n"
 		}
-	}
-}
-
-// FuzzMountinfo: any table is read or refused, and what was read is found.
-func FuzzMountinfo(f *testing.F) {
-	f.Add("25 1 8:1 / / rw,relatime - ext4 /dev/sda1 rw\n26 25 0:5 / /dev rw shared:2 - devtmpfs  rw")
-	f.Add("1 1 0:1 / / rw - a b c\n1 1 0:1 / / rw - a b c\n")
-	f.Add("1 2 0:1 / / rw - a b c\n2 1 0:1 / / rw - a b c\n")
-	f.Fuzz(func(t *testing.T, text string) {
-		all, err := parseMountinfo(text)
+		mounts, err := mountinfo.GetMountsFromReader(strings.NewReader(text), nil)
 		if err != nil {
-			return
+			t.Fatal(err)
 		}
-		for _, m := range all {
-			found, ok := mountAt(all, m.dir)
-			if ok && found.dir != m.dir || len(all) == 1 && !ok {
-				t.Errorf("%q: %+v %v", m.dir, found, ok)
-			}
+		got := ""
+		if top := onTop(mounts); top != nil {
+			got = top.Source
 		}
-	})
+		if got != want {
+			t.Errorf("%s: %q is on top, want %q", table, got, want)
+		}
+	}
 }
 
 // TestMountOptions: what is to be compared with the kernel, and what a remount says.
 func TestMountOptions(t *testing.T) {
-	m := mountPoint{options: "rw,nosuid,relatime", superOptions: "rw", fstype: "ext4"}
+	m := &mountinfo.Info{Options: "rw,nosuid,relatime", VFSOptions: "rw", FSType: "ext4"}
 	for text, want := range map[string][2]string{
 		"":                            {"suid", "dev,suid,exec,rw,diratime,relatime"},
 		"nosuid":                      {"", "diratime,dev,exec,nosuid,rw,relatime"},
@@ -166,9 +145,11 @@ func TestMountOptions(t *testing.T) {
 	if !slices.Equal(own, []string{"discard", "data=ordered", `context="a:b,c"`}) {
 		t.Errorf("own options %q", own)
 	}
-	for _, quiet := range []mountPoint{{fstype: "fuse.sshfs", options: "rw,nosuid,nodev"}, {fstype: "squashfs", options: "ro", superOptions: "ro"}} {
+	for _, quiet := range []*mountinfo.Info{
+		{FSType: "fuse.sshfs", Options: "rw,nosuid,nodev"}, {FSType: "squashfs", Options: "ro", VFSOptions: "ro"},
+	} {
 		if got, _, err := (&Mounted{options: splitOptions("")}).differs(quiet, "/"); err != nil || len(got) > 0 {
-			t.Errorf("%s: %q %v", quiet.fstype, got, err)
+			t.Errorf("%s: %q %v", quiet.FSType, got, err)
 		}
 	}
 }

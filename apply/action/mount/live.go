@@ -10,6 +10,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/pullet/pullet/apply"
@@ -19,14 +20,14 @@ import (
 
 // planLive compares what is mounted. An entry that had other options speaks for options that the kernel does not show.
 func (a *Mounted) planLive(ctx context.Context, h *apply.Host, p *mountPlan, entryDiffers bool) error {
-	m, is, err := mounted(p.point)
+	m, err := mountAt(p.point)
 	switch {
 	case err != nil:
 		return err
-	case !is:
+	case m == nil:
 		p.mount = true
 		return nil
-	case m.fstype == "autofs" && strings.Contains(a.entry.options, "x-systemd.automount"):
+	case m.FSType == "autofs" && strings.Contains(a.entry.options, "x-systemd.automount"):
 		return nil
 	}
 	same, err := a.isDevice(ctx, h, m, p.point)
@@ -35,7 +36,7 @@ func (a *Mounted) planLive(ctx context.Context, h *apply.Host, p *mountPlan, ent
 	}
 	if !same {
 		return fmt.Errorf("%s (%s) is mounted at %s, and not %s: unmount it first, by hand or by a mount.unmounted step",
-			m.source, m.fstype, a.entry.dir, a.Device)
+			m.Source, m.FSType, a.entry.dir, a.Device)
 	}
 	p.on = m
 	var unseen []string
@@ -46,7 +47,7 @@ func (a *Mounted) planLive(ctx context.Context, h *apply.Host, p *mountPlan, ent
 }
 
 // isDevice reports that what is mounted is the step's device.
-func (a *Mounted) isDevice(ctx context.Context, h *apply.Host, m mountPoint, point string) (bool, error) {
+func (a *Mounted) isDevice(ctx context.Context, h *apply.Host, m *mountinfo.Info, point string) (bool, error) {
 	device := a.Device
 	if a.binds() {
 		return sameFile(device, point)
@@ -63,15 +64,15 @@ func (a *Mounted) isDevice(ctx context.Context, h *apply.Host, m mountPoint, poi
 	switch {
 	case !strings.HasPrefix(device, "/"):
 		network := strings.ContainsAny(device, ":/")
-		return strings.TrimRight(m.source, "/") == strings.TrimRight(device, "/") || !network && m.fstype == a.FSType, nil
-	case m.source == device:
+		return strings.TrimRight(m.Source, "/") == strings.TrimRight(device, "/") || !network && m.FSType == a.FSType, nil
+	case m.Source == device:
 		return true, nil
 	}
 	return isNode(device, m)
 }
 
 // isNode reports that a path is the block device that is mounted, or the image behind its loop device.
-func isNode(device string, m mountPoint) (bool, error) {
+func isNode(device string, m *mountinfo.Info) (bool, error) {
 	info, err := os.Stat(device)
 	if hostfile.NotThere(err) {
 		return false, nil
@@ -81,17 +82,17 @@ func isNode(device string, m mountPoint) (bool, error) {
 	}
 	st, ok := hostfile.Stat(info)
 	if ok && info.Mode().Type() == fs.ModeDevice {
-		if number := fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev)); number == m.dev {
+		if unix.Mkdev(uint32(m.Major), uint32(m.Minor)) == st.Rdev {
 			return true, nil
 		}
-		on, err := os.Stat(m.source) // some file systems have a number of their own
+		on, err := os.Stat(m.Source) // some file systems have a number of their own
 		return err == nil && sameNode(st, on), nil
 	}
 	real, err := filepath.EvalSymlinks(device)
 	if err != nil {
 		return false, err
 	}
-	loop, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(m.source), "loop/backing_file"))
+	loop, err := os.ReadFile(filepath.Join("/sys/block", filepath.Base(m.Source), "loop/backing_file"))
 	return err == nil && strings.TrimSuffix(string(loop), "\n") == real, nil
 }
 
@@ -147,7 +148,7 @@ func (a *Mounted) remountNow(ctx context.Context, h *apply.Host, p mountPlan) er
 		options += "bind,"
 	}
 	options += strings.Join(a.remountOptions(p.on), ",")
-	if err := h.RunOK(ctx, "mount", "-o", options, p.on.source, p.point); err != nil {
+	if err := h.RunOK(ctx, "mount", "-o", options, p.on.Source, p.point); err != nil {
 		return err
 	}
 	return a.verify(p, "remounted")
@@ -155,17 +156,17 @@ func (a *Mounted) remountNow(ctx context.Context, h *apply.Host, p mountPlan) er
 
 // verify finds what the kernel did not do.
 func (a *Mounted) verify(p mountPlan, did string) error {
-	m, is, err := mounted(p.point)
+	m, err := mountAt(p.point)
 	if err != nil {
 		return err
 	}
-	if !is {
+	if m == nil {
 		return fmt.Errorf("mount(8) succeeded, and nothing is mounted at %s: see journalctl, systemd may have ended it", a.Name)
 	}
 	differs, _, err := a.differs(m, p.point)
 	if len(differs) > 0 {
 		return fmt.Errorf("%s was %s with %s, and not with %s: the kernel does not allow that; write the options that it has",
-			a.Name, did, m.options+","+m.superOptions, strings.Join(differs, ","))
+			a.Name, did, m.Options+","+m.VFSOptions, strings.Join(differs, ","))
 	}
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/moby/sys/mountinfo"
+
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
@@ -93,8 +95,8 @@ type mountPlan struct {
 	point   string // the mount point on this machine
 	makeDir bool
 	mount   bool
-	on      mountPoint // what is mounted already
-	remount []string   // options that it does not have
+	on      *mountinfo.Info // what is mounted already; nil is nothing
+	remount []string        // options that it does not have
 	fstab   place.Text
 	text    string // of fstab
 	stale   bool   // fstab has another device for the mount point

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/moby/sys/mountinfo"
 )
 
 // splitOptions splits at commas, but not within quotes, which contexts of SELinux need. No options are the defaults.
@@ -97,20 +99,20 @@ func flagWords(flags map[string]bool) []string {
 }
 
 // mountFlags are the flags of a mount.
-func mountFlags(m mountPoint) map[string]bool {
+func mountFlags(m *mountinfo.Info) map[string]bool {
 	out := map[string]bool{"ro": false, "nosuid": false, "nodev": false, "noexec": false, "nodiratime": false, "noatime": false, "relatime": false}
-	for _, o := range strings.Split(m.options, ",") {
+	for _, o := range strings.Split(m.Options, ",") {
 		if _, known := out[o]; known || o == "nosymfollow" {
 			out[o] = true
 		}
 	}
-	out["ro"] = out["ro"] || slices.Contains(strings.Split(m.superOptions, ","), "ro")
+	out["ro"] = out["ro"] || slices.Contains(strings.Split(m.VFSOptions, ","), "ro")
 	return out
 }
 
 // differs are the options that a mount does not have, and those of which nobody can tell.
-func (a *Mounted) differs(m mountPoint, point string) (options, unseen []string, err error) {
-	have, want, other := mountFlags(m), flagsOf(a.options, m.fstype), map[string]bool{}
+func (a *Mounted) differs(m *mountinfo.Info, point string) (options, unseen []string, err error) {
+	have, want, other := mountFlags(m), flagsOf(a.options, m.FSType), map[string]bool{}
 	for f, v := range want {
 		if have[f] != v {
 			other[f] = v
@@ -135,10 +137,10 @@ func (a *Mounted) differs(m mountPoint, point string) (options, unseen []string,
 }
 
 // hasOption compares an option of a tmpfs. What other file systems show is often not what they were given.
-func hasOption(m mountPoint, point, option string) (same, seen bool, err error) {
+func hasOption(m *mountinfo.Info, point, option string) (same, seen bool, err error) {
 	name, value, _ := strings.Cut(option, "=")
 	want, ok := parseSize(value)
-	if m.fstype != "tmpfs" || !ok || name != "size" && name != "nr_inodes" {
+	if m.FSType != "tmpfs" || !ok || name != "size" && name != "nr_inodes" {
 		return false, false, nil
 	}
 	var st syscall.Statfs_t
@@ -187,8 +189,8 @@ func outside(name string) bool {
 }
 
 // remountOptions are all flags of a mount as they should be, with the file system's own options.
-func (a *Mounted) remountOptions(m mountPoint) []string {
+func (a *Mounted) remountOptions(m *mountinfo.Info) []string {
 	flags := mountFlags(m)
-	maps.Copy(flags, flagsOf(a.options, m.fstype))
+	maps.Copy(flags, flagsOf(a.options, m.FSType))
 	return append(flagWords(flags), a.ownOptions()...)
 }

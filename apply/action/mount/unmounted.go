@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/moby/sys/mountinfo"
+
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/place"
 )
@@ -38,12 +40,12 @@ func (a *Unmounted) Bind(apply.Binding) error {
 func (a *Unmounted) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
 	if place.Live(h) {
-		m, is, err := a.mounted(h)
+		m, err := a.mounted(h)
 		if err != nil {
 			return apply.Change{}, err
 		}
-		if is {
-			parts = append(parts, "unmount "+m.source)
+		if m != nil {
+			parts = append(parts, "unmount "+m.Source)
 		}
 	}
 	file, err := place.ReadText(h, "/etc/fstab")
@@ -57,12 +59,13 @@ func (a *Unmounted) Check(_ context.Context, h *apply.Host) (apply.Change, error
 	return apply.Change{Summary: strings.Join(append(parts, "remove from /etc/fstab"), ", "), Diff: file.Diff(text)}, nil
 }
 
-func (a *Unmounted) mounted(h *apply.Host) (mountPoint, bool, error) {
+// mounted is what is mounted there; nil is nothing.
+func (a *Unmounted) mounted(h *apply.Host) (*mountinfo.Info, error) {
 	point, err := h.Resolve(a.Name)
 	if err != nil {
-		return mountPoint{}, false, err
+		return nil, err
 	}
-	return mounted(point)
+	return mountAt(point)
 }
 
 // Apply unmounts what is there and then removes the entry.
@@ -90,18 +93,17 @@ func (a *Unmounted) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (a
 
 // unmountAll ends when nothing is mounted, or when what is mounted stays.
 func (a *Unmounted) unmountAll(ctx context.Context, h *apply.Host) error {
-	before := ""
-	for {
-		m, is, err := a.mounted(h)
+	for last := -1; ; {
+		m, err := a.mounted(h)
 		switch {
-		case err != nil || !is:
+		case err != nil || m == nil:
 			return err
-		case m.id == before:
-			return fmt.Errorf("umount(8) succeeded, and %s is still mounted at %s", m.source, a.Name)
+		case m.ID == last:
+			return fmt.Errorf("umount(8) succeeded, and %s is still mounted at %s", m.Source, a.Name)
 		}
-		if err := h.RunOK(ctx, "umount", m.dir); err != nil {
+		if err := h.RunOK(ctx, "umount", m.Mountpoint); err != nil {
 			return fmt.Errorf("%w (fuser -vm %s shows who uses it)", err, a.Name)
 		}
-		before = m.id
+		last = m.ID
 	}
 }

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/state"
 )
 
 // TestPrepare: a version that an operator names exists, compiles and follows the fleet's; what it stands for is written nowhere yet.
 func TestPrepare(t *testing.T) {
-	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.write("repo/nodes/web.yaml", "nodes: {web1: {labels: {role: web}}}\n")
 	h.write("repo/pullet.yaml", "rollout: {rollingRules: {global: 1}}\n")
@@ -95,7 +95,6 @@ func TestPrepare(t *testing.T) {
 
 // TestPrepareSeveral: with several repositories a revision names its own; those that nobody names stay where the fleet is.
 func TestPrepareSeveral(t *testing.T) {
-	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	second := filepath.Join(h.home, "second")
 	if err := os.CopyFS(second, os.DirFS(filepath.Join(h.home, "repo"))); err != nil {
@@ -125,7 +124,6 @@ func TestPrepareSeveral(t *testing.T) {
 // TestCommands: what operators give a host to run, it runs once, where its own configuration allows that, and in its stage; what came of it is on record. A
 // command that a pull was killed in is not run again.
 func TestCommands(t *testing.T) {
-	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.exits(ExitOK, "")
 	give := func(id string, stages [][]string, args ...string) {
@@ -231,7 +229,6 @@ func TestForget(t *testing.T) {
 
 // TestCommandThatOutlivedItsPull: nothing is started beside it. The host waits for as long as it may, and the fleet knows for what.
 func TestCommandThatOutlivedItsPull(t *testing.T) {
-	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.exits(ExitOK, "")
 	h.commit(job("two", "true"))
@@ -241,13 +238,12 @@ func TestCommandThatOutlivedItsPull(t *testing.T) {
 		_, err := other.Run(t.Context(), apply.Command{Args: apply.Shell("touch begun; until test -e go; do sleep 0.02; done")})
 		ended <- err
 	}()
-	for h.file("begun") == "" {
-		if _, err := os.Stat(filepath.Join(h.Root, "begun")); err == nil {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
+	h.started("begun")
+	var heard []string
+	out, err := h.with(Options{Waiting: func(w *lock.Wait) { heard = append(heard, w.Gate) }})
+	if len(heard) != 1 || heard[0] != "a command that outlived its pull" {
+		t.Errorf("%q", heard)
 	}
-	out, err := h.with(Options{})
 	if err == nil || !strings.Contains(err.Error(), "a command of a pull that was killed still runs: process group ") || out.Report != nil || h.file("etc/motd") != "one" {
 		t.Errorf("%v %+v", err, out.Report)
 	}

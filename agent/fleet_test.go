@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
@@ -17,7 +18,7 @@ import (
 func (h *host) member(fleet, name, role, endpoint string) *host {
 	h.t.Helper()
 	m := &host{t: h.t, home: h.home, Config: h.Config}
-	m.Fleet, m.Etcd.Endpoints = fleet, []string{endpoint}
+	m.Fleet, m.Etcd.Endpoints, m.Etcd.Timeout = fleet, []string{endpoint}, render.Duration(time.Minute) // a machine under load may be slow
 	m.Node = render.Node{Name: name, Labels: map[string]string{"role": role}}
 	at := filepath.Join(fleet, name)
 	h.write(filepath.Join(at, "root/etc/keep"), "")
@@ -72,6 +73,19 @@ func (h *host) file(name string) string {
 		h.t.Fatal(err)
 	}
 	return string(text)
+}
+
+// started waits for a file that a command makes.
+func (h *host) started(name string) {
+	h.t.Helper()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(h.Root, name)); err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			h.t.Fatalf("%s is not there", name)
+		}
+	}
 }
 
 // exits pulls and checks the exit code, and what the node then waits for or fails by.

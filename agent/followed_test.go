@@ -33,7 +33,6 @@ func (h *host) known() state.Local {
 // TestStaleRepository: a host that cannot read its repository, or reads one that is behind, goes on with its commit and says so: in its own record, with since
 // when, and in the fleet's. It forgets that when the repository is back.
 func TestStaleRepository(t *testing.T) {
-	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.pull()
 	repo, away := filepath.Join(h.home, "repo"), filepath.Join(h.home, "away")
@@ -74,7 +73,6 @@ func TestStaleRepository(t *testing.T) {
 
 // TestNoRepository: a host that never saw its repository cannot pull; one whose first commit cannot be used says so as a refusal.
 func TestNoRepository(t *testing.T) {
-	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.Repositories[0].URL = filepath.Join(h.home, "none")
 	out, err := h.with(Options{})

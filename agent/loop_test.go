@@ -141,7 +141,6 @@ func TestLoop(t *testing.T) {
 // TestLoopReloads: a configuration that can be used ends the agent, to be started anew; with one that cannot it goes on, and says so. An agent whose state
 // directory is gone ends with an error.
 func TestLoopReloads(t *testing.T) {
-	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	text := "node: {name: web1, labels: {role: web}}\nrepositories: [{name: main, url: " + filepath.Join(h.home, "repo") + "}]\nagent: {interval: 1h, splay: 0s}\npaths: {state: " +
 		h.Paths.State + ", hostVars: " + h.Paths.HostVars + "}\n"

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
 
@@ -111,14 +112,17 @@ func TestConditionsWait(t *testing.T) {
 	if local := web1.known(); local.Held != nil || local.Parked == "" {
 		t.Errorf("%+v", local)
 	}
-	done := make(chan *Outcome)
+	done, waits := make(chan *Outcome), make(chan *lock.Wait, 10)
 	go func() {
-		out, err := web1.with(Options{Wait: time.Minute})
+		out, err := web1.with(Options{Wait: time.Minute, Waiting: func(w *lock.Wait) { waits <- w }})
 		if err != nil {
 			t.Error(err)
 		}
 		done <- out
 	}()
+	if w := <-waits; w.Kind != state.WaitCondition || time.Until(w.Until) > time.Minute {
+		t.Errorf("%+v", w)
+	}
 	s := web1.open()
 	db := state.Node{Name: "db1", Role: "db", Labels: map[string]string{"role": "db"}}
 	if _, err := s.Register(t.Context(), db, state.Alive{Owner: "x"}, nil, time.Minute); err != nil {

@@ -28,7 +28,7 @@ func TestNoRefusalIsSilent(t *testing.T) {
 	t.Parallel()
 	every := 1
 	if testing.Short() {
-		every = 4
+		every = 6
 	}
 	h := newHost(t, job("one", "true"))
 	m, endpoint := newMeter(t)

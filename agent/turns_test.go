@@ -57,16 +57,14 @@ func TestTurnThatDoesNotCome(t *testing.T) {
 
 // TestOneAtATime: while one host is in the middle of its upgrade, the next one waits for it by name, and is let in when it is through.
 func TestOneAtATime(t *testing.T) {
-	web1, web2, _ := pair(t, job("one", "until test -e etc/go; do sleep 0.02; done"), nil)
+	web1, web2, _ := pair(t, job("one", "touch etc/begun; until test -e etc/go; do sleep 0.02; done"), nil)
 	web2.write("f/web2/root/etc/go", "")
 	done := make(chan *Outcome)
 	go func() {
 		out, _ := web1.with(Options{})
 		done <- out
 	}()
-	for web1.overview().Slots["web"]["0"].Node != "web1" {
-		time.Sleep(5 * time.Millisecond)
-	}
+	web1.started("etc/begun")
 	out := web2.exits(ExitWaiting, "waiting for slot web (1 at a time): web1 holds it")
 	if web2.file("etc/motd") != "" || len(out.Wait.Holders) != 1 || out.Wait.Holders[0].Node != "web1" {
 		t.Errorf("%+v", out.Wait)
@@ -93,7 +91,6 @@ func TestOneAtATime(t *testing.T) {
 // TestRollback: a version whose files were put back is left alone, and has failed, until the host's variables change, an operator resumes the rollout, or the
 // pull is told to try again.
 func TestRollback(t *testing.T) {
-	t.Parallel()
 	h := newHost(t, "onFailure: restore\n"+job("one", "true"))
 	h.exits(ExitOK, "")
 	h.commit("onFailure: restore\n" + job("two", "echo tried >> tries; exit 3"))
@@ -141,7 +138,6 @@ func TestRollback(t *testing.T) {
 // TestKeptBack: the fleet does not follow to a newer commit while an operator holds it, or where that commit was undone; it says which commit it skips and
 // why, and follows again when it may.
 func TestKeptBack(t *testing.T) {
-	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.exits(ExitOK, "")
 	h.commit(job("two", "true"))

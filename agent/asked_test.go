@@ -192,7 +192,6 @@ func TestCommands(t *testing.T) {
 
 // TestForget: what jobs left behind is listed, and reported until an operator says that it stays.
 func TestForget(t *testing.T) {
-	t.Parallel()
 	step := func(name string) string {
 		return fmt.Sprintf("- {name: %s, action: file.managed, parameters: {name: /etc/%[1]s, content: x}}\n", name)
 	}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -49,15 +50,8 @@ func (h *Host) abandoned() *Abandoned {
 // bounded does something that may hang in a system call, and waits for it until ctx ended and the grace is over. What do writes must be its
 // own: it may still run after bounded returned. An action is called in this file alone; a test over the source holds the others to it.
 func bounded[T any](ctx context.Context, h *Host, s *boundStep, doing string, do func() (T, error)) (value T, err error) {
-	return boundedOr(ctx, h, s, doing, do, func(T) {})
-}
-
-// boundedOr is bounded where do has something open: unwanted closes it where bounded returns a *HungError. It gets what do returned too late, or the
-// zero value where do was not called because something else hangs that works on the same.
-func boundedOr[T any](ctx context.Context, h *Host, s *boundStep, doing string, do func() (T, error), unwanted func(T)) (value T, err error) {
 	a := h.abandoned()
 	if hung := a.find(s); hung != nil {
-		unwanted(value)
 		return value, hung
 	}
 	type answer struct {
@@ -82,8 +76,7 @@ func boundedOr[T any](ctx context.Context, h *Host, s *boundStep, doing string, 
 	hung := &HungError{s.ID(), doing, began}
 	a.add(hung, s.worksOn())
 	go func() {
-		late := <-returned
-		unwanted(late.value)
+		<-returned
 		a.drop(hung)
 	}()
 	return value, hung
@@ -145,14 +138,15 @@ func (s *boundStep) compare(ctx context.Context, h *Host) (Change, error) {
 }
 
 // look compares the step with the host as one of a group.
-func (s *boundStep) look(ctx context.Context, h *Host, g *group) (*seen, error) {
-	act, _ := s.act.(Preparer)
+func (s *running) look(ctx context.Context, g *group) (*seen, error) {
+	act, _ := s.step.act.(Preparer)
+	h := s.x.options.Host
 	look := func() (*seen, error) {
-		at, err := h.Entry(s.prepares)
+		at, err := h.Entry(s.step.prepares)
 		if err != nil {
 			return nil, err
 		}
-		found := &seen{at: at, alone: g.meets(at.Place(), s.prepares)}
+		found := &seen{at: at, alone: g.meets(at.Place(), s.step.prepares)}
 		if !found.alone {
 			found.change, found.prepare, err = act.Look(h, at)
 			found.alone = found.prepare == nil && !found.change.Empty()
@@ -166,10 +160,16 @@ func (s *boundStep) look(ctx context.Context, h *Host, g *group) (*seen, error) 
 		found.gone = hostfile.NotThere(err)
 		return found, nil
 	}
-	return boundedOr(ctx, h, s, "check", look, func(found *seen) {
+	return inline(ctx, s, "check", look, func(found *seen) {
 		if found != nil && found.at != nil {
 			found.at.Close()
 		}
+	}, func(hung error) {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			s.endRun(errStopped)
+			return
+		}
+		s.r.fail(hung)
 	})
 }
 

@@ -50,11 +50,10 @@ func (g *group) take(e event) {
 	}
 }
 
-// gather waits in the group until its files are durable and it is this step's turn again. The step behind it in the file may start meanwhile, unless
-// this one goes on alone.
-func (c *schedule) gather(s *boundStep, alone bool) {
+// leave waits until the files of the group are durable that a step cannot belong to after all, and it is the step's turn again, alone.
+func (c *schedule) leave(s *boundStep) {
 	t := &turn{step: s, goOn: make(chan struct{})}
-	c.tell(event{step: s, turn: t, gathers: true, alone: alone})
+	c.tell(event{step: s, turn: t, gathers: true, alone: true})
 	<-t.goOn
 }
 

@@ -141,12 +141,12 @@ func (s *running) inspect(ctx context.Context) (Change, error) {
 	if s.group == nil {
 		return s.step.compare(ctx, s.x.options.Host)
 	}
-	found, err := s.step.look(ctx, s.x.options.Host, s.group)
+	found, err := s.look(ctx, s.group)
 	switch {
 	case err != nil:
 		return Change{}, err
 	case found.alone:
-		s.schedule.gather(s.place, true)
+		s.schedule.leave(s.place)
 		s.group = nil
 		return s.step.compare(ctx, s.x.options.Host)
 	}
@@ -162,13 +162,13 @@ func (s *running) letGo() {
 	}
 }
 
-// grouped makes a change as one of the step's group.
-func (s *running) grouped(ctx context.Context) (Output, error) {
+// grouped prepares a change as one of the step's group. When the files of all are durable, the step goes on with left.
+func (s *running) grouped(ctx context.Context, change Change) {
 	at, prepare := s.seen.at, s.seen.prepare
 	s.seen = nil // from here on it belongs to who prepares, and may hang
 	closed := sync.OnceFunc(func() { at.Close() })
-	p, err := boundedOr(ctx, s.x.options.Host, s.step, "change", func() (*Prepared, error) {
-		p, err := prepare(ctx)
+	p, err := inline(ctx, s, "change", func() (*Prepared, error) {
+		p, err := prepare(s.live(ctx))
 		if err != nil {
 			closed()
 		}
@@ -178,24 +178,31 @@ func (s *running) grouped(ctx context.Context) (Output, error) {
 			p.Drop()
 		}
 		closed()
-	})
+	}, func(hung error) { s.abandon(ctx, hung) })
 	if err != nil {
-		return Output{}, err
-	}
-	g := s.group
-	if g.add(at, p) {
-		s.schedule.gather(s.place, false)
-	} else { // it came too late: it is one of its own
-		g = newGroup()
-		g.add(at, p)
-		g.err = s.x.harden(s.run, g)
+		s.cameOf(ctx, change, Output{}, err)
+		return
 	}
 	dropped := sync.OnceFunc(func() { p.Drop(); closed() })
-	_, err = boundedOr(ctx, s.x.options.Host, s.step, "change", func() (struct{}, error) {
+	if g := s.group; g.add(at, p) {
+		s.left = func() {
+			s.puts(ctx, change, at, p, g.err, dropped)
+			s.ended()
+		}
+		return
+	}
+	g := newGroup() // it came too late: it is one of its own
+	g.add(at, p)
+	s.puts(ctx, change, at, p, s.x.harden(s.run, g), dropped)
+}
+
+// puts makes the change that was prepared. The error is why the files of the group are not durable.
+func (s *running) puts(ctx context.Context, change Change, at *hostfile.Entry, p *Prepared, others error, dropped func()) {
+	_, err := inline(ctx, s, "change", func() (struct{}, error) {
 		defer dropped()
-		return struct{}{}, s.put(at, p, g.err)
-	}, func(struct{}) { dropped() })
-	return Output{}, err
+		return struct{}{}, s.put(at, p, others)
+	}, func(struct{}) { dropped() }, func(hung error) { s.abandon(ctx, hung) })
+	s.cameOf(ctx, change, Output{}, err)
 }
 
 // put puts in place what is durable, unless it could not be made so with the files of the others: whose fault that is shows when each is tried

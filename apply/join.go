@@ -110,7 +110,7 @@ func (s *boundStep) joinKey() string {
 func joints(run context.Context, ready []*turn) {
 	byKey := map[string][]*turn{}
 	for _, t := range ready {
-		if key := t.step.joinKey(); key != "" && t.goOn == nil {
+		if key := t.step.joinKey(); key != "" && !t.started() {
 			byKey[key] = append(byKey[key], t)
 		}
 	}

@@ -27,6 +27,15 @@ type looked struct {
 	counts     map[string]int
 	open, most int // files that were prepared and have not their names yet
 	prepare    func() error
+	before     func(what, name string) // may hang; nil: nothing is done
+}
+
+// count counts what is about to be done for a file.
+func (a *looks) count(what string) {
+	a.log.count(what)
+	if a.log.before != nil {
+		a.log.before(what, a.Name)
+	}
 }
 
 func (l *looked) count(what string) {
@@ -56,12 +65,12 @@ func file(name string, more ...string) string {
 func (a *looks) Prepares() string { return a.Name }
 
 func (a *looks) Look(_ *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
-	a.log.count("look")
+	a.count("look")
 	if at.Exists() {
 		return apply.Change{}, nil, nil
 	}
 	return apply.Change{Summary: "create"}, func(context.Context) (*apply.Prepared, error) {
-		a.log.count("prepare")
+		a.count("prepare")
 		if prepare := a.log.prepare; prepare != nil {
 			if err := prepare(); err != nil {
 				return nil, err
@@ -74,7 +83,7 @@ func (a *looks) Look(_ *apply.Host, at *hostfile.Entry) (apply.Change, apply.Pre
 		if err != nil {
 			return nil, err
 		}
-		return &apply.Prepared{New: c, Drop: c.Drop, Place: func() error { a.log.count("place"); return c.PlaceUnsynced() }}, nil
+		return &apply.Prepared{New: c, Drop: c.Drop, Place: func() error { a.count("place"); return c.PlaceUnsynced() }}, nil
 	}, nil
 }
 
@@ -162,4 +171,70 @@ func TestBesideAGroup(t *testing.T) {
 	if r.Counts[apply.Changed] != 2 {
 		t.Errorf("%s: %s", outcomes(r), r.Why())
 	}
+}
+
+// TestGroupGoesOnBesideHung: where a step of a group hangs, it fails when its time is over, and the others of the group and what comes behind them go on. Nothing
+// works on the same until it returns, and then what it had open is closed.
+func TestGroupGoesOnBesideHung(t *testing.T) {
+	for where, want := range map[string]string{
+		"look":    "h failed, a changed, b changed, c changed",
+		"prepare": "h failed, a changed, b changed, c changed",
+		"place":   "a changed, h failed, b changed, c changed",
+	} {
+		t.Run(where, func(t *testing.T) {
+			l, abandoned := newLab(t), apply.Abandoned{Grace: time.Millisecond}
+			l.root = t.TempDir()
+			log, goOn, again := l.files(), make(chan struct{}), false
+			log.before = func(what, name string) {
+				if name != "/h" {
+					return
+				}
+				if again {
+					t.Errorf("%s: it was called beside what hangs", what)
+				}
+				if what == where {
+					<-goOn
+				}
+			}
+			pull := func(want string) {
+				t.Helper()
+				o := l.options()
+				o.Host.Abandoned = &abandoned
+				r, err := l.program(one(file("a"), file("h", soon), file("b"), cmds("c", "runOptions: {runs: always}"))).Run(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.want(r, want)
+				if h := step(t, r, "h"); !hung.MatchString(h.Reason) || h.Fault != apply.HostFault {
+					t.Errorf("%s: %s", h.Fault, h.Reason)
+				}
+			}
+			pull(want)
+			again = true
+			pull("a ok, h failed, b ok, c changed")
+			log.before = nil
+			close(goOn)
+			for openBelow(t, l.root) > 0 { // the test's own time bounds that
+				time.Sleep(time.Millisecond)
+			}
+			if _, err := os.Stat(filepath.Join(l.root, "h")); where != "place" && !os.IsNotExist(err) {
+				t.Errorf("it was made when nobody waited for it any more: %v", err)
+			}
+		})
+	}
+}
+
+// openBelow is how many descriptors this process has below a directory.
+func openBelow(t *testing.T, dir string) (n int) {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range all {
+		if to, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(to, dir) { // the directory that is read is closed by now
+			n++
+		}
+	}
+	return n
 }

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -176,22 +177,33 @@ func (x *execution) of(id string) *StepReport {
 	return x.reports[id]
 }
 
-// one takes one step from start to end.
-func (x *execution) one(ctx context.Context, t *turn, c *schedule) {
+// one takes one step from its start to its end, or until it waits in its group.
+func (x *execution) one(ctx context.Context, t *turn, c *schedule) event {
 	s := t.step
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
-	started := time.Now()
-	step := &running{x: x, step: s, r: r, schedule: c, place: s, joint: t.joint, group: t.group, run: ctx}
+	step := &running{x: x, step: s, r: r, schedule: c, place: s, joint: t.joint, group: t.group, run: ctx, started: time.Now()}
 	x.step(ctx, step)
-	step.alone()
-	step.letGo()
-	step.settled(ctx)
-	r.judge(step.step, x.options.Host)
-	step.publish(ctx)
-	step.arrive(ctx)
-	r.Seconds = time.Since(started).Seconds()
-	x.finish(step.step, r)
-	step.share()
+	if step.left != nil {
+		return event{step: s, turn: &turn{step: s, rest: step.left}, gathers: true}
+	}
+	step.ended()
+	return event{step: s, end: true}
+}
+
+// ended lets go of what the step held, and reports how it ended.
+func (s *running) ended() {
+	for _, done := range slices.Backward(s.atEnd) {
+		done()
+	}
+	s.alone()
+	s.letGo()
+	s.settled(s.run)
+	s.r.judge(s.step, s.x.options.Host)
+	s.publish(s.run)
+	s.arrive(s.run)
+	s.r.Seconds = time.Since(s.started).Seconds()
+	s.x.finish(s.step, s.r)
+	s.share()
 }
 
 // finish records a step's report and lets its watcher see it.

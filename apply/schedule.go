@@ -33,13 +33,16 @@ type schedule struct {
 	group  *group                    // steps that have started and whose files become durable together; nil: none
 }
 
-// turn is a step that may run, or go on, as soon as there is room.
+// turn is a step that may run, or go on, as soon as there is room. With neither goOn nor rest it has not started.
 type turn struct {
 	step  *boundStep
-	goOn  chan struct{} // nil: it has not started
+	goOn  chan struct{} // closed: the goroutine of the step goes on
+	rest  func()        // what is left of the step, for any goroutine
 	joint *joint        // with whom it starts
 	group *group        // to which it may belong
 }
+
+func (t *turn) started() bool { return t.goOn != nil || t.rest != nil }
 
 // event is what a running step tells the schedule.
 type event struct {
@@ -77,7 +80,7 @@ func (x *execution) walk(ctx context.Context, steps []*boundStep) {
 			c.ready = append(c.ready, &turn{step: s})
 		}
 	}
-	c.work(c.begin())
+	go c.work(c.begin()) // which may hang, see inline
 	<-c.over
 	for _, s := range steps {
 		if x.of(s.ID()) == nil && ctx.Err() == nil && !x.stopped() { // it must not look as if all were done
@@ -96,20 +99,25 @@ func (c *schedule) begin() *turn {
 	return c.advance(true)
 }
 
-// work takes steps from start to end until there is none for this goroutine.
+// work takes steps as far as they get until there is none for this goroutine.
 func (c *schedule) work(t *turn) {
 	for t != nil {
-		c.x.one(c.run, t, c)
+		if t.rest == nil {
+			t = c.tell(c.x.one(c.run, t, c))
+			continue
+		}
+		t.rest()
 		t = c.tell(event{step: t.step, end: true})
 	}
 }
 
-// tell brings the schedule up to date with what happened to a step. Who ended gets the step that it may go on with, if there is one.
+// tell brings the schedule up to date with what happened to a step. A goroutine that is free now gets the step that it may go on with, if there is
+// one.
 func (c *schedule) tell(e event) *turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.take(e)
-	return c.advance(e.end)
+	return c.advance(e.end || e.turn != nil && e.turn.rest != nil)
 }
 
 // advance starts what may start now. One of the steps is given to the caller, if it is free to take it.
@@ -131,7 +139,7 @@ func (c *schedule) grant(free bool) (own *turn) {
 		joints(c.run, c.ready)
 	}
 	c.ready = slices.DeleteFunc(c.ready, func(t *turn) bool {
-		if t.goOn == nil && stopped || !c.room(t) && !stopped {
+		if !t.started() && stopped || !c.room(t) && !stopped {
 			return false
 		}
 		c.occupy(t.step, 1)
@@ -139,8 +147,10 @@ func (c *schedule) grant(free bool) (own *turn) {
 			close(t.goOn)
 			return true
 		}
-		c.alive++
-		c.gathering(t)
+		if !t.started() {
+			c.alive++
+			c.gathering(t)
+		}
 		if free && own == nil {
 			own = t
 		} else {
@@ -155,13 +165,13 @@ func (c *schedule) grant(free bool) (own *turn) {
 // room reports that a step may run now. One that goes on beside the others always may, they may be waiting for its answer; so may those that
 // start together, which wait for each other.
 func (c *schedule) room(t *turn) bool {
-	if t.goOn == nil && c.group != nil && !c.beside(t.step) {
+	if !t.started() && c.group != nil && !c.beside(t.step) {
 		return false
 	}
 	if t.step.ordering() == oneByOne {
 		return !c.lane
 	}
-	return c.others < atMostAtOnce || t.goOn != nil || t.joint != nil
+	return c.others < atMostAtOnce || t.started() || t.joint != nil
 }
 
 func (c *schedule) occupy(s *boundStep, n int) {

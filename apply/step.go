@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pullet/pullet/render"
 )
@@ -17,12 +18,15 @@ type running struct {
 	schedule *schedule
 	place    *boundStep      // the step whose place in the schedule it has: its own, but for a trial
 	run      context.Context // of the whole run: what waits for other nodes is not the step's time
-	joint    *joint          // the steps that are made together with this one; nil: none, or it came or left
-	group    *group          // the steps whose files become durable together with its own; nil: none
-	seen     *seen           // what it found as one of them, until it is changed; nil: nothing
-	cutOff   bool            // it was started before, and its end is not on record
-	doubted  bool            // it is, and may be lost
-	before   StepReport      // what is on record of it
+	started  time.Time
+	atEnd    []func()   // what to let go of when the step has ended
+	left     func()     // what is left of a step that waits in its group; nil: it has ended
+	joint    *joint     // the steps that are made together with this one; nil: none, or it came or left
+	group    *group     // the steps whose files become durable together with its own; nil: none
+	seen     *seen      // what it found as one of them, until it is changed; nil: nothing
+	cutOff   bool       // it was started before, and its end is not on record
+	doubted  bool       // it is, and may be lost
+	before   StepReport // what is on record of it
 
 	elected     bool         // this node was chosen for the step
 	fleet       Record       // what the fleet knows of it then
@@ -46,7 +50,7 @@ func (x *execution) step(ctx context.Context, s *running) {
 		return
 	}
 	ctx, cancel := s.timed() // from here on: what the whole job waits for is not the step's time
-	defer cancel()
+	s.atEnd = append(s.atEnd, cancel)
 	if !s.admitted(ctx) || s.elsewhere(s.run) || s.continues(ctx) || s.carried(ctx) {
 		return
 	}
@@ -125,8 +129,18 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 	s.ran = true
 	s.tellBegin(change)
 	ctx, finished := s.finishing(ctx)
-	defer finished()
+	s.atEnd = append(s.atEnd, finished)
+	if s.group != nil {
+		s.grouped(ctx, change)
+		return
+	}
 	out, err := s.persist(ctx, func() (Output, error) { return act(ctx) })
+	s.cameOf(ctx, change, out, err)
+}
+
+// cameOf takes down what came of a change, and asks the conditions that follow it.
+func (s *running) cameOf(ctx context.Context, change Change, out Output, err error) {
+	r := s.r
 	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
 	r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
 	if out.Later {
@@ -178,9 +192,6 @@ func (s *running) abandon(ctx context.Context, err error) {
 
 // answered applies the action, and lets it react to a change of what it watches where applying was no answer to that.
 func (s *running) answered(ctx context.Context, change Change) (Output, error) {
-	if s.group != nil {
-		return s.grouped(s.live(ctx))
-	}
 	out, err := s.together(ctx, change)
 	if reactor, ok := s.step.act.(Reactor); ok && err == nil && out.Late && s.watched() {
 		s.r.Reacted = true // from here on the state does not tell whether it is done

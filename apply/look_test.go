@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -184,12 +185,13 @@ func TestGroupGoesOnBesideHung(t *testing.T) {
 		t.Run(where, func(t *testing.T) {
 			l, abandoned := newLab(t), apply.Abandoned{Grace: time.Millisecond}
 			l.root = t.TempDir()
-			log, goOn, again := l.files(), make(chan struct{}), false
+			log, goOn := l.files(), make(chan struct{})
+			var again atomic.Bool
 			log.before = func(what, name string) {
 				if name != "/h" {
 					return
 				}
-				if again {
+				if again.Load() {
 					t.Errorf("%s: it was called beside what hangs", what)
 				}
 				if what == where {
@@ -210,9 +212,8 @@ func TestGroupGoesOnBesideHung(t *testing.T) {
 				}
 			}
 			pull(want)
-			again = true
+			again.Store(true)
 			pull("a ok, h failed, b ok, c changed")
-			log.before = nil
 			close(goOn)
 			for openBelow(t, l.root) > 0 { // the test's own time bounds that
 				time.Sleep(time.Millisecond)

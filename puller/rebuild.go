@@ -39,16 +39,13 @@ func (r *repository) build(ctx context.Context, o offer, extra tag, depth int) e
 	} else if err != nil {
 		return fmt.Errorf("what was fetched is not complete: %w", err)
 	}
-	if err := syncTree(fresh.dir); err != nil {
-		return err
-	}
 	if err := r.store.change(func() error { return swap(r.store.dir) }); err != nil {
 		return fmt.Errorf("cannot replace the store: %w", err)
 	}
 	return nil
 }
 
-// salvage links the packs of an old store that are whole into a new one.
+// salvage links the packs of an old store that are whole into a new one. They are durable there when it returns.
 func salvage(old, fresh string) error {
 	files, err := packs(old)
 	if err != nil {
@@ -66,7 +63,7 @@ func salvage(old, fresh string) error {
 			}
 		}
 	}
-	return nil
+	return syncPath(filepath.Join(fresh, "objects", "pack"))
 }
 
 // swap puts DIR.new in the place of DIR.

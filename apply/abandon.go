@@ -137,8 +137,8 @@ func (s *boundStep) compare(ctx context.Context, h *Host) (Change, error) {
 	return bounded(ctx, h, s, "check", func() (Change, error) { return act.Check(ctx, h) })
 }
 
-// look compares the step with the host as one of a group.
-func (s *running) look(ctx context.Context, g *group) (*seen, error) {
+// look compares a step with the host as one of the group.
+func (g *group) look(ctx context.Context, s *running) (*seen, error) {
 	act, _ := s.step.act.(Preparer)
 	h := s.x.options.Host
 	look := func() (*seen, error) {

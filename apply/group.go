@@ -141,7 +141,7 @@ func (s *running) inspect(ctx context.Context) (Change, error) {
 	if s.group == nil {
 		return s.step.compare(ctx, s.x.options.Host)
 	}
-	found, err := s.look(ctx, s.group)
+	found, err := s.group.look(ctx, s)
 	switch {
 	case err != nil:
 		return Change{}, err
@@ -183,38 +183,48 @@ func (s *running) grouped(ctx context.Context, change Change) {
 		s.cameOf(ctx, change, Output{}, err)
 		return
 	}
-	dropped := sync.OnceFunc(func() { p.Drop(); closed() })
+	m := &member{s, ctx, change, at, p, sync.OnceFunc(func() { p.Drop(); closed() })}
 	if g := s.group; g.add(at, p) {
 		s.left = func() {
-			s.puts(ctx, change, at, p, g.err, dropped)
+			m.place(g.err)
 			s.ended()
 		}
 		return
 	}
 	g := newGroup() // it came too late: it is one of its own
 	g.add(at, p)
-	s.puts(ctx, change, at, p, s.x.harden(s.run, g), dropped)
+	m.place(s.x.harden(s.run, g))
 }
 
-// puts makes the change that was prepared. The error is why the files of the group are not durable.
-func (s *running) puts(ctx context.Context, change Change, at *hostfile.Entry, p *Prepared, others error, dropped func()) {
-	_, err := inline(ctx, s, "change", func() (struct{}, error) {
-		defer dropped()
-		return struct{}{}, s.put(at, p, others)
-	}, func(struct{}) { dropped() }, func(hung error) { s.abandon(ctx, hung) })
-	s.cameOf(ctx, change, Output{}, err)
+// member is a step of a group with the change that it prepared.
+type member struct {
+	s      *running
+	ctx    context.Context // of the change
+	change Change
+	at     *hostfile.Entry
+	new    *Prepared
+	drop   func() // lets go of both
+}
+
+// place makes the change. The error is why the files of the group are not durable.
+func (m *member) place(others error) {
+	_, err := inline(m.ctx, m.s, "change", func() (struct{}, error) {
+		defer m.drop()
+		return struct{}{}, m.put(others)
+	}, func(struct{}) { m.drop() }, func(hung error) { m.s.abandon(m.ctx, hung) })
+	m.s.cameOf(m.ctx, m.change, Output{}, err)
 }
 
 // put puts in place what is durable, unless it could not be made so with the files of the others: whose fault that is shows when each is tried
 // alone.
-func (s *running) put(at *hostfile.Entry, p *Prepared, others error) error {
-	if others != nil && p.New != nil {
-		if err := p.New.Sync(); err != nil {
+func (m *member) put(others error) error {
+	if others != nil && m.new.New != nil {
+		if err := m.new.New.Sync(); err != nil {
 			return err
 		}
 	}
-	if err := p.Place(); err != nil {
+	if err := m.new.Place(); err != nil {
 		return err
 	}
-	return s.changed(at, p)
+	return m.changed()
 }

@@ -35,7 +35,8 @@ func inline[T any](ctx context.Context, s *running, doing string, do func() (T, 
 			a.drop(hung)
 		}()
 		hangs(hung)
-		s.leaveBehind()
+		s.ended()
+		s.schedule.work(s.schedule.tell(event{step: s.place, end: true}))
 	})
 	value, err = do()
 	late := !taken.CompareAndSwap(false, true)
@@ -48,10 +49,4 @@ func inline[T any](ctx context.Context, s *running, doing string, do func() (T, 
 	}
 	stop()
 	return value, err
-}
-
-// leaveBehind ends a step whose goroutine hangs, and goes on with the steps behind it.
-func (s *running) leaveBehind() {
-	s.ended()
-	s.schedule.work(s.schedule.tell(event{step: s.place, end: true}))
 }

@@ -54,11 +54,11 @@ func (x *execution) write(ctx context.Context, do func() error) error {
 }
 
 // changed notes what the step changed, to be settled.
-func (s *running) changed(at *hostfile.Entry, p *Prepared) error {
-	if p.New == nil {
-		return s.x.unsynced.AddAttributes(at)
+func (m *member) changed() error {
+	if m.new.New == nil {
+		return m.s.x.unsynced.AddAttributes(m.at)
 	}
-	return s.x.unsynced.AddName(at)
+	return m.s.x.unsynced.AddName(m.at)
 }
 
 // found notes what stands at the paths of a step that was cut off and has nothing left to do: the run that was cut off made it, and may not have made

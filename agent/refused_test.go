@@ -25,7 +25,6 @@ steps:
 // TestNoRefusalIsSilent: whichever request of a pull etcd refuses, the pull says so or asks again, and the next one finishes the work: nothing counts as
 // a failure of the commit. The short run tries some of them.
 func TestNoRefusalIsSilent(t *testing.T) {
-	t.Parallel()
 	every := 1
 	if testing.Short() {
 		every = 6

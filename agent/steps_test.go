@@ -10,7 +10,6 @@ import (
 // pair is two hosts of role web in one fleet, whose repository holds files beside the job.
 func pair(t *testing.T, job string, files map[string]string) (web1, web2 *host, m *meter) {
 	t.Helper()
-	t.Parallel()
 	h := newHost(t, job)
 	m, endpoint := newMeter(t)
 	h.write("repo/nodes/web.yaml", "nodes: {web1: {labels: {role: web}}, web2: {labels: {role: web}}}\n")

@@ -38,7 +38,7 @@ var mayImport = map[string][]string{
 	"apply/action/mount":     {"apply", "apply/action/place", "apply/hostfile", "render"},
 	"apply/action/offer":     {"apply", "plain", "render"},
 	"apply/action/pkg":       {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile", "render"},
-	"apply/action/system":    {"apply", "apply/action/file", "apply/action/passwd", "apply/action/place", "apply/hostfile", "render"},
+	"apply/action/system":    {"apply", "apply/action/passwd", "apply/action/place", "apply/hostfile", "render"},
 	"apply/action/systemd":   {"apply", "apply/hostfile", "render"},
 	"apply/action/passwd":    {"apply"},
 	"apply/action/fetch":     {"apply", "apply/hostfile"},

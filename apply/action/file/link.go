@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/pullet/pullet/apply"
@@ -137,80 +136,16 @@ func (a *Absent) Bind(apply.Binding) error {
 	return nil
 }
 
-// Check looks whether something is there.
-func (a *Absent) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
-	at, err := h.Entry(a.Name)
-	if err != nil {
-		return apply.Change{}, err
-	}
-	defer at.Close()
-	info, err := at.Lstat()
-	switch {
-	case hostfile.NotThere(err) || h.Goes(a.Name):
-		return apply.Change{}, nil
-	case err != nil:
-		return apply.Change{}, err
-	case !info.IsDir():
-		return apply.Change{Summary: "remove", Removes: []string{a.Name}}, nil
-	}
-	dir, err := at.Dir()
-	if err != nil {
-		return apply.Change{}, err
-	}
-	defer dir.Close()
-	if a.OnlyEmpty {
-		inside, err := dir.Names()
-		inside = slices.DeleteFunc(inside, func(name string) bool { return h.Goes(filepath.Join(a.Name, name)) })
-		if err != nil || len(inside) > 0 {
-			return apply.Change{}, err
-		}
-		return apply.Change{Summary: "remove the empty directory", Removes: []string{a.Name}}, nil
-	}
-	return apply.Change{Summary: "remove the directory and what is in it", Removes: []string{a.Name}}, a.noMounts(ctx, at, dir)
+func (a *Absent) removal() place.Removal {
+	return place.Removal{Name: a.Name, OnlyEmpty: a.OnlyEmpty, Backup: a.Backup}
 }
 
-// noMounts reports a mount point at a directory or below it.
-func (a *Absent) noMounts(ctx context.Context, at *hostfile.Entry, dir *hostfile.Dir) error {
-	one := func(rel string, e *hostfile.Entry) error {
-		if mounted, err := e.IsMount(); err != nil || !mounted {
-			return err
-		}
-		return fmt.Errorf("%s is a mount point: unmount it first", filepath.Join(a.Name, rel))
-	}
-	if err := one(".", at); err != nil {
-		return err
-	}
-	return dir.Walk(ctx, func(rel string, e *hostfile.Entry, info hostfile.Info) error {
-		if !info.IsDir() {
-			return nil
-		}
-		return one(rel, e)
-	})
+// Check looks whether something is there.
+func (a *Absent) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
+	return a.removal().Check(ctx, h)
 }
 
 // Apply removes what is there.
 func (a *Absent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
-	change, err := a.Check(ctx, h)
-	if err != nil || change.Empty() {
-		return apply.Output{}, err
-	}
-	at, err := h.Entry(a.Name)
-	if err != nil {
-		return apply.Output{}, err
-	}
-	defer at.Close()
-	if info, err := at.Lstat(); err == nil && info.Mode().IsRegular() && a.Backup {
-		if _, err := place.Backup(h, a.Name, at); err != nil {
-			return apply.Output{}, err
-		}
-	}
-	if a.OnlyEmpty { // something may be in it by now
-		err = at.Remove()
-	} else {
-		err = at.RemoveAll(ctx)
-	}
-	if err != nil {
-		return apply.Output{}, err
-	}
-	return apply.Output{}, at.SyncDir()
+	return apply.Output{}, a.removal().Apply(ctx, h)
 }

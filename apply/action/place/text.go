@@ -123,18 +123,6 @@ func PutBack(err error, undo func() error) error {
 // Live reports that the root is the machine itself and not a directory that stands for one.
 func Live(h *apply.Host) bool { return h.Root == "/" }
 
-// CheckText compares a text file with what an edit makes of it.
-func CheckText(h *apply.Host, name, summary string, edit func(string) string) (apply.Change, error) {
-	file, err := ReadText(h, name)
-	if err != nil {
-		return apply.Change{}, err
-	}
-	if want := edit(file.Text); want != file.Text {
-		return apply.Change{Summary: strings.Join(strings.Fields(summary), " "), Diff: file.Diff(want)}, nil
-	}
-	return apply.Change{}, nil
-}
-
 // EditText replaces a text file by what an edit makes of it, which nobody else of this run edits meanwhile.
 func EditText(ctx context.Context, h *apply.Host, name string, edit func(string) string) error {
 	unlock, err := h.Lock(ctx, name)

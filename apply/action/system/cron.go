@@ -12,9 +12,9 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/apply/action/file"
 	"github.com/pullet/pullet/apply/action/passwd"
 	"github.com/pullet/pullet/apply/action/place"
+	"github.com/pullet/pullet/apply/hostfile"
 )
 
 // CronPresent is a file in /etc/cron.d that runs a command at its times. The file is replaced as a whole. Where nobody has installed
@@ -153,11 +153,10 @@ func (a *CronPresent) text() string {
 	return b.String()
 }
 
-// file is the file as file.managed keeps it.
-func (a *CronPresent) file() (*file.Managed, error) {
-	text := a.text()
-	f := &file.Managed{Name: cronDir + "/" + a.Name, Content: &text, Replace: true, Placing: place.Placing{Permissions: a.permissions()}}
-	return f, f.Bind(apply.Binding{})
+// file is the file at its place.
+func (a *CronPresent) file(h *apply.Host, at *hostfile.Entry) (place.File, error) {
+	w, err := a.permissions().Wanted(h)
+	return place.File{Name: cronDir + "/" + a.Name, At: at, Want: place.Content{Data: []byte(a.text())}, Wanted: w}, err
 }
 
 // Manages is the file of the job.
@@ -166,16 +165,21 @@ func (a *CronPresent) Manages() []apply.Resource {
 }
 
 // Check compares the file.
-func (a *CronPresent) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
-	f, err := a.file()
+func (a *CronPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
+	at, err := h.Entry(cronDir + "/" + a.Name)
 	if err != nil {
 		return apply.Change{}, err
 	}
-	change, err := f.Check(ctx, h)
-	if change.Lacks != nil {
-		change.Lacks = noCron()
+	defer at.Close()
+	f, err := a.file(h, at)
+	if err != nil {
+		return apply.Change{}, err
 	}
-	return change, err
+	is, err := f.Check()
+	if is.Content && place.Lacks(f.Name, at, false) != nil {
+		is.Lacks = noCron()
+	}
+	return is.Change, err
 }
 
 // noCron is the directory that only the package brings.
@@ -184,16 +188,21 @@ func noCron() *apply.LackError {
 }
 
 // Apply writes the file.
-func (a *CronPresent) Apply(ctx context.Context, h *apply.Host, c apply.Change) (apply.Output, error) {
+func (a *CronPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
 	if !place.Resolves(h, cronDir) {
 		return apply.Output{}, noCron()
 	}
 	if err := a.userThere(ctx, h); err != nil {
 		return apply.Output{}, err
 	}
-	f, err := a.file()
+	at, err := h.Entry(cronDir + "/" + a.Name)
+	if err != nil {
+		return apply.Output{}, err
+	}
+	defer at.Close()
+	f, err := a.file(h, at)
 	if err == nil {
-		_, err = f.Apply(ctx, h, c)
+		err = f.Apply(ctx, h, place.Placing{Permissions: a.permissions()})
 	}
 	return apply.Output{State: "present"}, err
 }
@@ -228,16 +237,14 @@ type CronAbsent struct {
 // Bind checks the name.
 func (a *CronAbsent) Bind(apply.Binding) error { return checkCronName(a.Name) }
 
-func (a *CronAbsent) file() *file.Absent { return &file.Absent{Name: cronDir + "/" + a.Name} }
+func (a *CronAbsent) removal() place.Removal { return place.Removal{Name: cronDir + "/" + a.Name} }
 
 // Check looks whether it is there.
 func (a *CronAbsent) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
-	return a.file().Check(ctx, h)
+	return a.removal().Check(ctx, h)
 }
 
 // Apply removes it.
-func (a *CronAbsent) Apply(ctx context.Context, h *apply.Host, c apply.Change) (apply.Output, error) {
-	out, err := a.file().Apply(ctx, h, c)
-	out.State = "absent"
-	return out, err
+func (a *CronAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
+	return apply.Output{State: "absent"}, a.removal().Apply(ctx, h)
 }

@@ -91,7 +91,7 @@ func (a *HostPresent) Manages() []apply.Resource {
 
 // Check compares the lines.
 func (a *HostPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	return place.CheckText(h, hostsPath, a.ip.String()+" "+strings.Join(a.Names, " "), a.edit)
+	return compareText(h, hostsPath, a.ip.String()+" "+strings.Join(a.Names, " "), a.edit)
 }
 
 // Apply writes the file.
@@ -146,10 +146,22 @@ func (a *HostAbsent) edit(text string) string {
 
 // Check looks for them.
 func (a *HostAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
-	return place.CheckText(h, hostsPath, "remove "+strings.Join(a.Names, " ")+" "+a.IP, a.edit)
+	return compareText(h, hostsPath, "remove "+strings.Join(a.Names, " ")+" "+a.IP, a.edit)
 }
 
 // Apply writes the file.
 func (a *HostAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
 	return apply.Output{State: "absent"}, place.EditText(ctx, h, hostsPath, a.edit)
+}
+
+// compareText compares a text file with what an edit makes of it.
+func compareText(h *apply.Host, name, summary string, edit func(string) string) (apply.Change, error) {
+	file, err := place.ReadText(h, name)
+	if err != nil {
+		return apply.Change{}, err
+	}
+	if want := edit(file.Text); want != file.Text {
+		return apply.Change{Summary: strings.Join(strings.Fields(summary), " "), Diff: file.Diff(want)}, nil
+	}
+	return apply.Change{}, nil
 }

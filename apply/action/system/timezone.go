@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/apply/action/file"
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
 	"github.com/pullet/pullet/render"
@@ -104,8 +103,7 @@ func (a *Timezone) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (ap
 		return apply.Output{}, err
 	}
 	if have != a.Name {
-		link := &file.Symlink{Name: "/etc/localtime", Target: ".." + zones + a.Name, Force: true}
-		if _, err := link.Apply(ctx, h, apply.Change{}); err != nil {
+		if err := a.setLink(h); err != nil {
 			return apply.Output{}, err
 		}
 	}
@@ -114,6 +112,28 @@ func (a *Timezone) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (ap
 		_, err = file.Replace(ctx, h, a.Name+"\n")
 	}
 	return apply.Output{State: a.Name}, err
+}
+
+// setLink lets /etc/localtime name the zone. A link that is there keeps its owner.
+func (a *Timezone) setLink(h *apply.Host) error {
+	const name = "/etc/localtime"
+	at, err := h.Entry(name)
+	if err != nil {
+		return err
+	}
+	defer at.Close()
+	if err := place.MakeParents(name, at, false); err != nil {
+		return err
+	}
+	uid, gid := -1, -1
+	if old, err := at.Lstat(); err == nil && old.Mode()&fs.ModeSymlink != 0 {
+		st, _ := hostfile.Stat(old)
+		uid, gid = int(st.Uid), int(st.Gid)
+	}
+	if err := at.Symlink(".."+zones+a.Name, uid, gid); err != nil {
+		return err
+	}
+	return at.SyncDir()
 }
 
 // known finds the zone's file, or says what may have been meant.

@@ -212,3 +212,11 @@ func (c Config) store() state.Config {
 func (c Config) OpenStore(ctx context.Context) (*state.Store, error) {
 	return state.Open(ctx, c.store())
 }
+
+// ReadStore is OpenStore for who only reads: it makes no record on a host that has none.
+func (c Config) ReadStore(ctx context.Context) (*state.Store, error) {
+	return state.OpenToRead(ctx, c.store())
+}
+
+// NoStore reports that the fleet's record is this host's own, and that no pull made it yet.
+func (c Config) NoStore() bool { return c.store().Unmade() }

@@ -91,7 +91,11 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 	if s.Step != nil {
 		id = s.ID()
 	}
-	return g.leaves(g.turn.Check(ctx, id))
+	if err := g.leaves(g.turn.Check(ctx, id)); err != nil {
+		return err
+	}
+	g.places.slot.Store(g.turn.Slot()) // with the step, for a record that goes back in time
+	return nil
 }
 
 // remembers writes a claim to disk before a step begins under it: a pull that is killed then knows a record that lacks it.

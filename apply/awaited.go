@@ -32,7 +32,7 @@ type Awaited struct {
 func (s *running) awaits(ctx context.Context, name string, c *render.Condition, look Look) *Awaited {
 	a := &Awaited{
 		Of: s.step.ID(), Name: name, Pos: c.Expression.Pos(), Text: c.Expression.Text,
-		Every: intervalOf(c.Retry), Attempts: c.Retry.Limit, Since: time.Now(),
+		Every: c.Retry.Interval.Std(), Attempts: c.Retry.Limit, Since: time.Now(),
 	}
 	if c == s.step.job.Conditions.When {
 		a.Of = "job " + s.step.Job

@@ -48,7 +48,7 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 			outcome, reason = usedUp, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
 			return nil
 		}
-		next := &pause{every: intervalOf(c.Retry), look: look}
+		next := &pause{every: c.Retry.Interval.Std(), look: look}
 		if before {
 			next.why = s.step.ID() + ": " + c.Expression.Text
 		}

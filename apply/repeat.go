@@ -5,12 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/pullet/pullet/render"
 )
-
-// defaultRetry is how long a condition with a retry waits between attempts when it does not say.
-const defaultRetry = 10 * time.Second
 
 // leastPause is the least time between two attempts of a condition, however often what it reads changes.
 const leastPause = time.Second
@@ -54,7 +49,7 @@ func (s *running) persist(ctx context.Context, act func() (Output, error)) (out 
 		case err == nil, retry == nil, retry.Limit > 0 && attempt >= retry.Limit, attempt == 1 && errors.As(err, &pending):
 			return nil
 		}
-		return &pause{every: intervalOf(retry)}
+		return &pause{every: retry.Interval.Std()}
 	})
 	return out, err
 }
@@ -87,13 +82,6 @@ func (s *running) await(ctx context.Context, act func() (Output, error)) (out Ou
 		return &pause{every: min(pending.Every, left), why: s.step.ID() + ": " + pending.Reason}
 	})
 	return out, err
-}
-
-func intervalOf(r *render.Retry) time.Duration {
-	if r.Interval > 0 {
-		return time.Duration(r.Interval)
-	}
-	return defaultRetry
 }
 
 // rest waits for the next attempt while other steps run. Due says that the interval is over. It is an error when ctx ended, or the pull's

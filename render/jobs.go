@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -98,9 +99,12 @@ type Condition struct {
 
 // Retry says how often a condition is tried again.
 type Retry struct {
-	Interval Duration `yaml:"interval"`        // between two attempts; default 10s
+	Interval Duration `yaml:"interval"`        // between two attempts, more than 0s; default 10s
 	Limit    int      `yaml:"limit" least:"0"` // attempts in all; 0: until the run's deadline; default 0
 }
+
+// defaultRetry is how long a retry waits between two attempts when it does not say.
+const defaultRetry = 10 * time.Second
 
 // RunOptions are how a step runs. Those of a file are the defaults of its steps.
 type RunOptions struct {
@@ -138,7 +142,7 @@ type Serialize struct {
 
 // StepTarget chooses the hosts that take a step for all. Steps with the same limit and hosts are taken by the same ones.
 type StepTarget struct {
-	Limit  int      `yaml:"limit" least:"0"` // how many; default 1
+	Limit  int      `yaml:"limit" least:"0"` // how many, 1 or more; default 1
 	Hosts  Selector `yaml:"hosts"`           // who may be chosen; default every host that has the step
 	MaxAge Duration `yaml:"maxAge"`          // a result that is older is made anew; default never
 }
@@ -157,9 +161,32 @@ func (o *RunOptions) decode(d *decoder, n *yaml.Node) {
 			d.failf(n, "serialize: count: expected 1 or more: with 0 no host could ever take the step")
 		}
 	}
-	if o.Target != nil && o.Target.Limit == 0 {
-		o.Target.Limit = 1
+}
+
+func (t *StepTarget) decode(d *decoder, n *yaml.Node) {
+	if t.Limit == 0 {
+		t.Limit = 1
 	}
+	if d.object(n, reflect.ValueOf(t).Elem(), "target"); t.Limit == 0 {
+		d.failf(fieldOf(n, "limit"), "target: limit: expected 1 or more: with 0 no host would take the step")
+	}
+}
+
+func (r *Retry) decode(d *decoder, n *yaml.Node) {
+	if r.Interval == 0 {
+		r.Interval = Duration(defaultRetry)
+	}
+	if d.object(n, reflect.ValueOf(r).Elem(), "retry"); r.Interval == 0 {
+		d.failf(fieldOf(n, "interval"), "retry: interval: expected more than 0s, such as 10s: without a pause the attempts would keep the host busy")
+	}
+}
+
+// fieldOf is the value of a map's field, for messages; the map where it has none.
+func fieldOf(n *yaml.Node, name string) *yaml.Node {
+	if of, ok := child(n, name); ok {
+		return of.value
+	}
+	return n
 }
 
 // oneOf checks a field that has only a few values.

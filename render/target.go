@@ -58,7 +58,7 @@ func parseTerm(s string) (term, error) {
 	if t.kind == nodeName && t.glob == "" || t.kind != nodeName && t.key == "" {
 		return t, fmt.Errorf("a term is empty: write *, a node name, key=value, key!=value or !key")
 	}
-	if t.kind == nodeName && strings.ContainsAny(t.glob, " \t@") {
+	if t.kind == nodeName && strings.ContainsAny(t.glob, " \t@(){}|;&<>$`'\"") {
 		return t, fmt.Errorf("%q is no host name: terms are joined by commas, such as os=debian,web*", t.glob)
 	}
 	if _, err := path.Match(slashless(t.glob), ""); err != nil {

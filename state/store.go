@@ -56,6 +56,7 @@ type Store struct {
 	bad       badRecords
 	known     known
 
+	scratch     string               // a directory that Close removes; "" is none
 	maintenance pb.MaintenanceClient // nil: nobody asks for the length of the raft log
 }
 
@@ -204,6 +205,9 @@ func (s *Store) Close() error {
 	}
 	if s.embedded != nil {
 		err = errors.Join(err, s.embedded.stop())
+	}
+	if s.scratch != "" {
+		err = errors.Join(err, os.RemoveAll(s.scratch))
 	}
 	return err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -169,8 +168,8 @@ func (a *app) ofFleet(find func(context.Context, *state.Store, *state.Overview) 
 		if err != nil {
 			return nil, err
 		}
-		if _, err := os.Stat(config.Paths.State); err != nil {
-			return nil, err
+		if config.NoStore() {
+			return nil, nil
 		}
 		store, err := config.OpenStore(ctx)
 		if err != nil {

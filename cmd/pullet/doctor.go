@@ -117,6 +117,9 @@ func (a *app) examine(ctx context.Context) []finding {
 		found = append(found, finding{"credentials", warn, err.Error(), ""})
 	}
 	found = append(found, a.repositories(ctx, config)...)
+	if config.NoStore() {
+		return append(found, finding{"etcd", fine, "embedded; the first pull makes it", ""}, kernelClock(), a.bus(ctx))
+	}
 	store, err := config.OpenStore(ctx)
 	if err != nil {
 		do := "until this is mended every pull fails"

@@ -17,9 +17,19 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// onFleet runs a command on the fleet's record.
-func (a *app) onFleet(cmd *cobra.Command, do func(ctx context.Context, store *state.Store) error) (err error) {
-	store, err := a.openStore(cmd.Context())
+// onFleet runs a command on the fleet's record. It makes none where this host never had one.
+func (a *app) onFleet(cmd *cobra.Command, do func(ctx context.Context, store *state.Store) error) error {
+	return a.onRecord(cmd, agent.Config.ReadStore, do)
+}
+
+// onRecord is onFleet with a way to open the record.
+func (a *app) onRecord(cmd *cobra.Command, open func(agent.Config, context.Context) (*state.Store, error),
+	do func(ctx context.Context, store *state.Store) error) (err error) {
+	config, err := a.readConfig()
+	if err != nil {
+		return err
+	}
+	store, err := open(config, cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -36,7 +46,7 @@ func (a *app) onFleet(cmd *cobra.Command, do func(ctx context.Context, store *st
 // steers is onFleet for commands that change something: when the answer is lost it says so.
 func (a *app) steers(cmd *cobra.Command, do func(ctx context.Context, store *state.Store) error) error {
 	asked := false
-	err := a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
+	err := a.onRecord(cmd, agent.Config.OpenStore, func(ctx context.Context, store *state.Store) error {
 		asked = true
 		return do(ctx, store)
 	})

@@ -44,7 +44,7 @@ func (a *app) pendingCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			h, err := hear(cmd.Context(), config.Node.Name, func() (*state.Store, error) { return config.OpenStore(cmd.Context()) })
+			h, err := hear(cmd.Context(), config.Node.Name, func() (*state.Store, error) { return config.ReadStore(cmd.Context()) })
 			if err != nil {
 				return usage(err)
 			}

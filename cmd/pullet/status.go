@@ -42,15 +42,6 @@ func (a *app) statusCommand() *cobra.Command {
 	return c
 }
 
-// openStore opens the fleet's record of the configuration.
-func (a *app) openStore(ctx context.Context) (*state.Store, error) {
-	config, err := a.readConfig()
-	if err != nil {
-		return nil, err
-	}
-	return config.OpenStore(ctx)
-}
-
 // readStatus reads the fleet's record with its switches, and the revision at which it was so.
 func readStatus(ctx context.Context, store *state.Store) (*fleetStatus, int64, error) {
 	o, err := store.Overview(ctx, false)

@@ -235,6 +235,10 @@ func TestLogStoreTLS(t *testing.T) {
 
 	h.write("headers", "X-Team: ops\nopen-sesame\n")
 	h.warned(h.pull(), "agent.logs.headersFile: "+h.Agent.Logs.HeadersFile+":2 is no header: write it as Name: value")
+	if err := os.Remove(h.Agent.Logs.HeadersFile); err != nil {
+		t.Fatal(err)
+	}
+	h.warned(h.pull(), "agent.logs.headersFile: ")
 	if err := os.Chmod(h.Agent.Logs.TokenFile, 0o644); err != nil {
 		t.Fatal(err)
 	}

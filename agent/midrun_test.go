@@ -1,8 +1,7 @@
 package agent
 
 import (
-	"os"
-	"path/filepath"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -215,22 +214,38 @@ func TestLabelsFromInventory(t *testing.T) {
 // TestBackToWhatRuns: a rollout that comes back to the version which runs here needs no turn, and the others learn that the host is through. The canaries of a
 // version that was validated everywhere are not watched again.
 func TestBackToWhatRuns(t *testing.T) {
-	web1, web2, m := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {canary: {target: web2, soak: 3s}, rollingRules: {global: 2}}\n"})
-	web2.exits(ExitOK, "")
-	if out, err := web1.with(Options{Wait: time.Minute}); err != nil || out.ExitCode() != ExitOK {
-		t.Fatalf("%v %s", err, saidBy(out, nil))
-	}
+	web1, web2, m := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {canary: {target: web2, soak: 1h}}\n"})
 	first := web1.head()
-	web1.commit(job("two", "true"))
-	web2.exits(ExitOK, "")
+	web1.exits(ExitWaiting, "role canary")
+	a, err := New(web1.Config, "test", web1.entry())
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := state.Over(m.store.Client, "f", nil)
-	current, rev, err := s.Current(t.Context())
+	proposal, err := a.Prepare(t.Context(), s, []string{"main"}, Instructions{Text: []byte(`{"canary": {"target": "web2", "soak": "0s"}}`)})
 	if err == nil {
-		_, err = s.Undo(t.Context(), current, rev, "ada", "bad", 0)
+		proposal.Version.Held = false
+		err = errors.Join(s.Move(t.Context(), proposal.Version, proposal.Current, proposal.Seen), a.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	undo := func() {
+		t.Helper()
+		current, rev, err := s.Current(t.Context())
+		if err == nil {
+			_, err = s.Undo(t.Context(), current, rev, "ada", "bad", 0)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	web2.exits(ExitOK, "")
+	web1.exits(ExitOK, "")
+	web1.write("repo/pullet.yaml", "rollout: {rollingRules: {global: 2}}\n")
+	web1.commit(job("two", "true"))
+	web2.exits(ExitOK, "")
+	undo()
 	if out := web1.exits(ExitOK, ""); out.Upgrade {
 		t.Errorf("%+v", out)
 	}
@@ -238,17 +253,19 @@ func TestBackToWhatRuns(t *testing.T) {
 	if !o.Current.Proven || o.Current.ID != first || o.Current.Rollout() == first || web1.known().Through != o.Current.Rollout() {
 		t.Errorf("%+v %+v", o.Current, web1.known())
 	}
-	got, err := s.Client.Get(t.Context(), s.DoneKey(o.Current.Rollout(), "web", "web1"))
-	if err != nil || got.Count != 1 {
+	if got, err := s.Client.Get(t.Context(), s.DoneKey(o.Current.Rollout(), "web", "web1")); err != nil || got.Count != 1 {
 		t.Errorf("%v %v", got, err)
 	}
 	web2.exits(ExitOK, "")
-	web1.write("f/web1/state/x", "")
-	if err := os.RemoveAll(filepath.Join(web1.Root, "etc/motd")); err != nil {
+	if _, _, err := s.Follow(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	web1.commit(job("three", "true"))
 	web1.exits(ExitOK, "")
-	if web1.file("etc/motd")+web2.file("etc/motd") != "oneone" {
+	web2.exits(ExitOK, "")
+	undo()
+	web2.exits(ExitOK, "")
+	if out := web1.exits(ExitOK, ""); !out.Upgrade || web1.file("etc/motd")+web2.file("etc/motd") != "oneone" {
 		t.Errorf("%q %q", web1.file("etc/motd"), web2.file("etc/motd"))
 	}
 }

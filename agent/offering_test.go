@@ -68,15 +68,22 @@ func TestServices(t *testing.T) {
 	if web, extra := service("web"), service("extra"); web.Ready.IsZero() || extra.Ready.IsZero() || !web1.known().Validated {
 		t.Errorf("%+v %+v", web, extra)
 	}
-	// Another address, and a service less. Etcd does not take that back at first.
-	web1.write("repo/base/services.yaml", "services: {role=web: [{name: other, port: 80, address: 192.0.2.2}]}\n")
+	// Another service, and then one less, which etcd does not take back at first.
+	other := "{name: other, port: 80, address: 192.0.2.2}"
+	web1.write("repo/base/services.yaml", "services: {role=web: [{name: web, port: 80, address: 192.0.2.1}, "+other+"]}\n")
 	web1.commit(job("two", "true"))
+	web1.exits(ExitOK, "")
+	web1.write("repo/base/services.yaml", "services: {role=web: ["+other+"]}\n")
+	web1.commit(job("three", "true"))
 	m.denies("Txn writes bell,service")
 	out, err := web1.with(Options{})
 	if said := saidBy(out, err); !strings.Contains(said, "refuses this host") {
 		t.Errorf("nothing says so: %v %s", err, said)
 	}
 	m.denies("")
+	if out.Version.ID != web1.head() || web1.file("etc/motd") != "three" || strings.Join(web1.known().Offers, " ") != "other web" {
+		t.Errorf("%+v, it offers %v", out, web1.known().Offers)
+	}
 	web1.exits(ExitOK, "")
 	if o := web1.overview(); o.Services["web"] != nil || o.Services["other"]["web1"].Ready.IsZero() || strings.Join(web1.known().Offers, " ") != "other" {
 		t.Errorf("%+v %v", o.Services, web1.known().Offers)

@@ -59,6 +59,32 @@ func TestNoRefusalIsSilent(t *testing.T) {
 	}
 }
 
+// TestNoRefusalOfDriftIsSilent: the same of a pull that corrects drift: it ends with an error, or the drift is corrected.
+func TestNoRefusalOfDriftIsSilent(t *testing.T) {
+	web1, _, m := pair(t, job("one", "true"), map[string]string{"base/services.yaml": "services: {'*': [{name: db, port: 5432, address: 192.0.2.1}]}\n"})
+	web1.exits(ExitOK, "")
+	for n := 1; n < 50; n++ {
+		web1.write("f/web1/root/etc/motd", fmt.Sprint("by hand ", n))
+		what := m.refuses(n)
+		out, err := web1.with(Options{})
+		m.denies("")
+		if *what == "" {
+			if n < 5 {
+				t.Errorf("the pull made fewer than %d requests", n)
+			}
+			return
+		}
+		said := saidBy(out, err)
+		st := web1.statuses()[state.Configured]
+		if told := strings.Contains(said, "permission denied") || strings.Contains(said, "refuses this host"); !told && (st.Run != out.Run || st.State != state.Success) {
+			t.Errorf("request %d, %s, was refused, and nothing says so: exit %d %+v\n%s", n, *what, out.ExitCode(), st, said)
+		}
+		if got := web1.file("etc/motd"); got != "one" && err == nil {
+			t.Errorf("request %d, %s, was refused: %q, %s", n, *what, got, said)
+		}
+	}
+}
+
 // isThrough reports a host on which the rich commit was applied, and validated, and whose fleet knows that.
 func (h *host) isThrough(m *meter) bool {
 	h.t.Helper()

@@ -173,6 +173,8 @@ func describe(r *pb.TxnRequest) (kind string, keys []string) {
 		switch {
 		case op.GetRequestPut() != nil:
 			keys = append(keys, string(op.GetRequestPut().Key))
+		case op.GetRequestDeleteRange() != nil:
+			keys = append(keys, string(op.GetRequestDeleteRange().Key))
 		case op.GetRequestRange() != nil:
 			reads = append(reads, string(op.GetRequestRange().Key))
 		}

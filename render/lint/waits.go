@@ -21,7 +21,7 @@ type firstRollout struct {
 	groupOf map[string]string                    // node -> the group in which it takes turns
 	members map[string][]string                  // group -> its nodes
 	offers  map[string]map[string]render.Service // service -> node -> its instance
-	early   map[string]bool                      // instances that are announced before anything is compiled, by service/node
+	early   map[string]bool                      // by service/node: announced before anything is compiled
 	waits   map[string]*serviceWait              // by place, group and what they need
 }
 
@@ -32,6 +32,7 @@ type serviceWait struct {
 	services []string
 	met      func(known instancesOf) bool
 	enough   string        // what it waits for, in words
+	counts   bool          // it waits for a number of instances of one service
 	ready    bool          // that they are announced is not enough
 	place    *render.Error // where it stands
 }
@@ -113,7 +114,10 @@ func (f *firstRollout) noteStep(c *render.Catalog, s *render.Step) {
 	}
 	count, _ := strconv.Atoi(s.Params.Text("count"))
 	count = max(count, 1)
-	w := &serviceWait{services: []string{name}, ready: kind != "announced", place: s.ErrorAt(s.Params.Position("name", s.Pos), "step %q", s.Name)}
+	w := &serviceWait{
+		services: []string{name}, counts: true, ready: kind != "announced",
+		place: s.ErrorAt(s.Params.Position("name", s.Pos), "step %q", s.Name),
+	}
 	w.enough = fmt.Sprintf("service %q", name)
 	if count > 1 {
 		w.enough = fmt.Sprintf("%d instances of service %q", count, name)
@@ -182,8 +186,10 @@ func (f *firstRollout) findings() render.ErrorList {
 	all := f.known(everybody)
 	maps.DeleteFunc(f.waits, func(_ string, w *serviceWait) bool {
 		met := w.met(all)
-		if n := len(f.offers[w.services[0]]); !met && n > 0 && len(w.services) == 1 && strings.HasPrefix(w.place.Message, "step") {
-			out = append(out, w.warning(fmt.Sprintf("waits for %s, and the hosts of the inventory that offer it are not so many: %s", w.enough, f.who(w.services, nil)),
+		if !met && w.counts && len(f.offers[w.services[0]]) > 0 {
+			out = append(out, w.warning(fmt.Sprintf(
+				"waits for %s, and the hosts of the inventory that offer it are not so many: %s",
+				w.enough, f.who(w.services, nil)),
 				"lower the count, or have more hosts offer it in "+render.ServicesFile))
 		}
 		return !met // what nobody offers has a warning of its own; what else a condition asks for is not known
@@ -301,7 +307,8 @@ func (f *firstRollout) stands(w *serviceWait, done map[string]bool) *render.Erro
 func (f *firstRollout) waitsAt(nodes []string, but *serviceWait) string {
 	for _, key := range slices.Sorted(maps.Keys(f.waits)) {
 		w := f.waits[key]
-		if w.place.Pos != but.place.Pos && slices.ContainsFunc(w.nodes, func(n string) bool { return slices.Contains(nodes, n) }) {
+		of := func(n string) bool { return slices.Contains(nodes, n) }
+		if w.place.Pos != but.place.Pos && slices.ContainsFunc(w.nodes, of) {
 			return " at " + w.place.Pos.String()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -135,6 +136,25 @@ func TestGroupIsBounded(t *testing.T) {
 	}
 	if r := l.run(one(steps...)); r.Counts[apply.Changed] != len(steps) || log.most != 256 {
 		t.Errorf("%v, %d files at once, want 256", r.Counts, log.most)
+	}
+}
+
+// TestGroupTakesFewGoroutines: steps that wait in a group have no goroutine each, which thousands of files would pay for.
+func TestGroupTakesFewGoroutines(t *testing.T) {
+	l := newLab(t)
+	l.root = t.TempDir()
+	var steps []string
+	for i := range 250 {
+		steps = append(steps, file(fmt.Sprintf("f%d", i)))
+	}
+	var most atomic.Int64
+	l.files().before = func(what, _ string) {
+		most.Store(max(most.Load(), int64(runtime.NumGoroutine())))
+	}
+	before := int64(runtime.NumGoroutine())
+	l.run(one(steps...))
+	if n := most.Load() - before; n > 50 {
+		t.Errorf("%d goroutines for %d files", n, len(steps))
 	}
 }
 

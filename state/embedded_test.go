@@ -58,7 +58,7 @@ func logOnly(t *testing.T, data string) {
 // TestKilledFirstStart: a member that was killed before it served for the first time starts anew.
 func TestKilledFirstStart(t *testing.T) {
 	dir := t.TempDir()
-	must(t, writeFile(filepath.Join(dir, unborn), nil))
+	must(t, writeFile(filepath.Join(dir, unborn), nil), writeFile(filepath.Join(dir, atWork), nil))
 	logOnly(t, dir)
 	s := open(t, dir)
 	if _, err := s.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {

@@ -23,17 +23,18 @@ func readable(member string) (err error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	mark := filepath.Join(filepath.Dir(member), atWork)
 	info, err := os.Stat(file)
 	switch gone := errors.Is(err, os.ErrNotExist); {
 	case err != nil && !gone:
 		return err
-	case gone && len(logs) == 0: // it starts for the first time
+	case gone && len(logs) == 0: // it starts for the first time, or once more behind a first start that was killed
+		return os.WriteFile(mark, nil, 0o600)
 	case gone || info.Size() == 0:
 		return errors.New("its database is gone")
 	case len(logs) == 0: // etcd would leave out what is written next
 		return errors.New("its log is gone")
 	}
-	mark := filepath.Join(filepath.Dir(member), atWork)
 	if _, err = os.Stat(mark); errors.Is(err, os.ErrNotExist) {
 		return os.WriteFile(mark, nil, 0o600)
 	}

@@ -161,3 +161,17 @@ func TestNotLookedYet(t *testing.T) {
 		}
 	}
 }
+
+// TestLatestLook: of several nodes that wait for the same thing the one counts that looked last, in the order of etcd, whatever their clocks say.
+func TestLatestLook(t *testing.T) {
+	now := time.Now()
+	waits := func(node string, since time.Time, said int64) nodeStatus {
+		return nodeStatus{Node: node, State: waiting, Gate: "role db", Why: "role db: as " + node + " saw it", Since: since, said: said, Holders: []state.Holder{{Node: "db1"}}}
+	}
+	early, late := waits("a", now.Add(-time.Hour), 9), waits("b", now, 5) // the clock of a is behind
+	for _, nodes := range [][]nodeStatus{{early, late}, {late, early}} {
+		if got := waitsOf(&state.Overview{}, nodes); len(got) != 1 || got[0].Reason != "as a saw it" {
+			t.Errorf("%+v", got)
+		}
+	}
+}

@@ -20,6 +20,8 @@ type waitGroup struct {
 	Holders []state.Holder `json:"holders,omitempty"`
 	Since   time.Time      `json:"since"` // the first of them
 	Nodes   []string       `json:"nodes"`
+
+	said int64 // the revision of etcd at which Holders were said
 }
 
 // waitsOf groups the waiting nodes by gate, those with most nodes first.
@@ -38,8 +40,8 @@ func waitsOf(o *state.Overview, nodes []nodeStatus) []waitGroup {
 			g = &waitGroup{Since: n.Since}
 			groups[key] = g
 		}
-		if g.Gate == "" || len(n.Holders) > 0 && n.Since.After(g.Since) || len(g.Holders) == 0 && len(n.Holders) > 0 {
-			g.Kind, g.Gate, g.Reason, g.Remedy, g.Holders = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Remedy, n.Holders
+		if g.Gate == "" || len(n.Holders) > 0 && (n.said > g.said || len(g.Holders) == 0) { // the latest look, by etcd: clocks differ
+			g.Kind, g.Gate, g.Reason, g.Remedy, g.Holders, g.said = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Remedy, n.Holders, n.said
 		}
 		if n.Since.Before(g.Since) {
 			g.Since = n.Since

@@ -116,6 +116,7 @@ func TestConditionsWait(t *testing.T) {
 	if r := st[state.Rollout]; r.State != state.Pending || r.Kind != state.WaitCondition || r.Gate != out.Wait.Gate || !r.Parked {
 		t.Errorf("%+v", r)
 	}
+	web1.said(state.Configured, state.Pending, string(state.WaitCondition), "len(services('db')) > 0")
 	if local := web1.known(); local.Held != nil || local.Parked == "" {
 		t.Errorf("%+v", local)
 	}

@@ -3,10 +3,11 @@ package state
 import (
 	"errors"
 	"fmt"
-	"go.uber.org/zap"
 	"slices"
 	"sync"
 	"testing"
+
+	"go.uber.org/zap"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 )

@@ -18,17 +18,16 @@ const atWork = "running"
 // readable reads all of the database of a member that was not stopped in order. What is damaged there would end the process in the midst of
 // its work, from a goroutine that nobody can answer for.
 func readable(member string) (err error) {
-	file := filepath.Join(member, "member", "snap", "db")
+	file, mark := filepath.Join(member, "member", "snap", "db"), filepath.Join(filepath.Dir(member), atWork)
 	logs, err := os.ReadDir(filepath.Join(member, "member", "wal"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	mark := filepath.Join(filepath.Dir(member), atWork)
 	info, err := os.Stat(file)
 	switch gone := errors.Is(err, os.ErrNotExist); {
 	case err != nil && !gone:
 		return err
-	case gone && len(logs) == 0: // it starts for the first time, or once more behind a first start that was killed
+	case gone && len(logs) == 0: // it starts for the first time
 		return os.WriteFile(mark, nil, 0o600)
 	case gone || info.Size() == 0:
 		return errors.New("its database is gone")

@@ -1,0 +1,52 @@
+package state
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// unlocked waits until nobody has a lock on the log of a member. A command that this process starts has those of a member that it just closed for a
+// moment, until it is executed.
+func unlocked(ctx context.Context, member string) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	wal := filepath.Join(member, "member", "wal")
+	files, err := filepath.Glob(filepath.Join(wal, "*.wal"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		free, err := isFree(file)
+		for ; !free && err == nil; free, err = isFree(file) {
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("another process has a lock on %s: %w", file, ctx.Err())
+			case <-time.After(tick):
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isFree asks whether a file could be locked, without locking it: a command that starts now would have that lock, too.
+func isFree(file string) (bool, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	would := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_OFD_GETLK, &would); err != nil {
+		return false, err
+	}
+	return would.Type == unix.F_UNLCK, nil
+}

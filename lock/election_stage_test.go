@@ -26,11 +26,14 @@ func TestChosenComesLater(t *testing.T) {
 		later  []string // nodes that come after the canary
 		taken  bool
 	}{
-		"it comes later":      {false, nil, []string{"m2"}, true},
-		"by the inventory":    {true, nil, []string{"m2"}, true},
-		"it comes no later":   {false, nil, nil, false},
-		"who asks is later":   {false, nil, []string{"m1", "m2"}, false},
-		"it began":            {false, func(f *fleet, before *Candidate) { f.began(before, step) }, []string{"m2"}, false},
+		"it comes later":    {false, nil, []string{"m2"}, true},
+		"by the inventory":  {true, nil, []string{"m2"}, true},
+		"it comes no later": {false, nil, nil, false},
+		"who asks is later": {false, nil, []string{"m1", "m2"}, false},
+		"it began":          {false, func(f *fleet, before *Candidate) { f.began(before, step) }, []string{"m2"}, false},
+		"it stood already": {false, func(f *fleet, before *Candidate) {
+			f.must(before.Publish(f.ctx, step, "", state.StepResult{Result: "ok"}, []byte(`1`), 0))
+		}, []string{"m2"}, false},
 		"it is to begin anew": {false, func(f *fleet, before *Candidate) { f.began(before, step); f.again("migrate") }, []string{"m2"}, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -60,8 +60,7 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision), s.lives(),
 			clientv3.Compare(clientv3.ModRevision(started), "=", read.started), clientv3.Compare(clientv3.ModRevision(result), "=", read.result)).
-		Then(clientv3.OpPut(s.electionKey(c.election, "took", s.req.node(), state.StepHash(step.ID)), step.ID),
-			state.Put(started, state.StepStart{Step: step.ID, Attempt: attempt, At: time.Now().UTC(), MaxAge: read.maxAge})).
+		Then(c.tookOp(step), state.Put(started, state.StepStart{Step: step.ID, Attempt: attempt, At: time.Now().UTC(), MaxAge: read.maxAge})).
 		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly()), clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly()), clientv3.OpGet(started)).Commit()
 	if err != nil || done.Succeeded {
 		return err
@@ -79,6 +78,12 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 		}
 	}
 	return ErrMoved
+}
+
+// tookOp records that the node has taken a step: nobody takes its place any more.
+func (c *Candidate) tookOp(step Step) clientv3.Op {
+	s := c.steps
+	return clientv3.OpPut(s.electionKey(c.election, "took", s.req.node(), state.StepHash(step.ID)), step.ID)
 }
 
 // Publish makes the result of an attempt known to the others; an empty attempt is a step that had nothing to start. A final result stays as it
@@ -115,6 +120,9 @@ func (c *Candidate) publish(ctx context.Context, step Step, r state.StepResult, 
 	}
 	key := s.resultKey(step, "result", s.req.node())
 	ops := []clientv3.Op{state.Put(key, shared)}
+	if r.Result == "ok" || r.Result == Skipped { // also of a step that stood already: nobody else takes it
+		ops = append(ops, c.tookOp(step))
+	}
 	if maxAge > 0 {
 		lease, err := s.store.Client.Grant(ctx, int64(max(1, maxAge.Seconds())))
 		if err != nil {

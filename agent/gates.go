@@ -150,9 +150,7 @@ func (g *gates) Park(ctx context.Context, why string) error {
 // admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way at last. What there is to do
 // meanwhile is done when the node is not admitted at once: the fleet learns why with the first that it is told of that.
 func (t *turns) admit(ctx context.Context, turn *lock.Turn, within func(context.Context, func(context.Context) error) error, meanwhile func() error) (*lock.Wait, error) {
-	t.reporter.holdsBack = meanwhile != nil
-	wait, err := turn.Try(ctx)
-	t.reporter.holdsBack = false
+	wait, err := t.try(ctx, turn, meanwhile != nil)
 	if wait == nil || err != nil {
 		return nil, err
 	}
@@ -173,6 +171,15 @@ func (t *turns) admit(ctx context.Context, turn *lock.Turn, within func(context.
 	return nil, err
 }
 
+// try asks for the turn once. With holdsBack the fleet is not told yet for what the node waits: no run is at work then, whose steps would tell it, too.
+func (t *turns) try(ctx context.Context, turn *lock.Turn, holdsBack bool) (*lock.Wait, error) {
+	if holdsBack {
+		t.reporter.holdsBack = true
+		defer func() { t.reporter.holdsBack = false }()
+	}
+	return turn.Try(ctx)
+}
+
 // pending says in the words of steps that a wait ended too early.
 func (g *gates) pending(err error) error {
 	var wait *lock.Wait
@@ -182,10 +189,12 @@ func (g *gates) pending(err error) error {
 		wait = newerComes(g.req.Version, err)
 	case err == nil:
 		return nil
+	case errors.Is(err, lock.ErrReplaced):
+		wait = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: err.Error(), Remedy: state.Itself("the next pull reads its result"), Since: time.Now()}
 	case errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced):
 		wait = &lock.Wait{Kind: state.WaitLease, Gate: "lease of " + g.node, Reason: err.Error(), Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
 	case state.Unanswered(err), errors.Is(err, lock.ErrMoved): // neither the commit nor the host is at fault
-		wait = &lock.Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: g.store.Explain(err).Error(), Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
+		wait = etcdWait(g.store.Explain(err))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		wait = &lock.Wait{Kind: state.WaitTime, Gate: "other nodes", Reason: "no time was left to wait", Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
 	default:
@@ -196,6 +205,15 @@ func (g *gates) pending(err error) error {
 	}
 	g.ends(wait, false)
 	return &apply.PendingError{Reason: "waiting for " + wait.Gate + ": " + wait.Reason}
+}
+
+// etcdWait is the wait of a node that etcd does not answer, or refuses.
+func etcdWait(err error) *lock.Wait {
+	w := &lock.Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: err.Error(), Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
+	if away, ok := errors.AsType[*state.UnreachableError](err); ok && away.Denied() {
+		w.Remedy = state.Act("give this host's user its rights in etcd, or mend etcd.username in its configuration")
+	}
+	return w
 }
 
 // ends notes what the run waits for as it ends, and whether the fleet moved on to another version.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"maps"
 
 	"github.com/pullet/pullet/state"
@@ -44,6 +45,9 @@ func (l *local) belongsTo(node string) error {
 
 // save writes the record, the last claim included.
 func (l *local) save() error {
+	if l.dir == "" { // the working directory is nobody's
+		return errors.New("the node's record has no directory")
+	}
 	if l.presence != nil {
 		l.Store = l.presence.Seen(l.Store)
 	}

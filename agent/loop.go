@@ -134,7 +134,7 @@ const maxBackoff = time.Hour
 // followed at once.
 func (a *Agent) pause(out *Outcome) time.Duration {
 	pause := a.config.Agent.Interval.Std()
-	if out.Upgrade && out.Report != nil && out.Report.Failed() {
+	if out.upgradeFailed() {
 		local, err := state.LoadLocal(a.config.Paths.State)
 		if err != nil {
 			a.logger.WithError(err).Warn("the node's record")

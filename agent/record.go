@@ -23,7 +23,7 @@ func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, re
 		p.local.Held = turn.Slot() // a late failure gives it back
 		return nil, errors.Join(err, p.local.save())
 	case report.Pending():
-		return nil, p.pause(ctx, v, turn, report)
+		return nil, p.settleWaiting(ctx, v, turn, report)
 	}
 	st := p.result(v, report)
 	if err := turn.Succeed(ctx, p.store.ResultOps(p.config.Node.Name, configuredOf(p.out), validationOf(report), st, digest(report))...); err != nil {
@@ -55,9 +55,9 @@ func failureOf(fault apply.Fault) lock.Failure {
 	return lock.Halting
 }
 
-// pause records that the run waits. What only other nodes can end is waited for without the slot; a boot, a pull that was told to stop, and one
+// settleWaiting records that the run waits. What only other nodes can end is waited for without the slot; a boot, a pull that was told to stop, and one
 // whose version the fleet left keep it.
-func (p *pull) pause(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
+func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
 	if report.Stopped != "" || report.Reboot {
 		st := p.reporter.status(v, report.Why())
 		if p.left {

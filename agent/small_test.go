@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -41,6 +42,7 @@ func TestPause(t *testing.T) {
 	a.config.Paths.State, a.config.Agent.Interval = t.TempDir(), render.Duration(time.Minute)
 	var l state.Local
 	failed := &Outcome{Upgrade: true, Report: &apply.Report{Counts: map[apply.Outcome]int{apply.Failed: 1}}}
+	leftAlone := &Outcome{Failures: []error{fmt.Errorf("web1: %w", &RolledBackError{Version: &state.Version{ID: "v1"}})}}
 	for i, c := range []struct {
 		fails string
 		out   *Outcome
@@ -51,6 +53,7 @@ func TestPause(t *testing.T) {
 		{"", &Outcome{Wait: &lock.Wait{}}, time.Minute},
 		{"", &Outcome{Upgrade: true, Report: &apply.Report{Counts: map[apply.Outcome]int{apply.Pending: 1}}}, time.Minute},
 		{"v1", failed, 4 * time.Minute},
+		{"", leftAlone, 4 * time.Minute},
 		{"v2", failed, time.Minute},
 		{"v2", failed, 2 * time.Minute},
 	} {

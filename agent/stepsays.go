@@ -15,9 +15,9 @@ const longStep = 2 * time.Second
 
 // stepSays tells the fleet which step of a run takes long.
 type stepSays struct {
-	*reporter
-	during context.Context
-	v      *state.Version
+	reporter *reporter
+	during   context.Context
+	v        *state.Version
 
 	timers  map[string]*time.Timer // of the steps that run, by their ids; used by whoever watches the run, one at a time
 	telling sync.WaitGroup
@@ -32,16 +32,16 @@ func (s *stepSays) begin(b apply.Begun) {
 	if s.reporter.begins != nil {
 		s.reporter.begins(b)
 	}
-	if s.store == nil {
+	if s.reporter.store == nil {
 		return
 	}
 	s.telling.Add(1)
 	s.timers[b.ID] = time.AfterFunc(longStep, func() {
 		defer s.telling.Done()
-		st := s.status(s.v, state.InRun)
+		st := s.reporter.status(s.v, state.InRun)
 		st.Step = fmt.Sprintf("%s: %s: %s", b.Place(), b.Title, b.Doing)
-		if err := s.store.BeginRun(s.during, s.presence, st); err != nil {
-			s.log.WithError(err).Debug("the running step is not recorded")
+		if err := s.reporter.store.BeginRun(s.during, s.reporter.presence, st); err != nil {
+			s.reporter.log.WithError(err).Debug("the running step is not recorded")
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (c *Candidate) Record(ctx context.Context, step Step, maxAge time.Duration)
 	return r, nil
 }
 
-// Start records that the node starts a step, before it does: from here on nobody else takes its place, until an operator has the step run again. It fails with ErrFenced when the place
+// Start records that the node starts a step, before it does: from here on nobody else takes its place, until an operator has the step run again. It fails with ErrReplaced when the place
 // was lost, and with ErrMoved when the record is not what was read.
 func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read Record) error {
 	s := c.steps
@@ -68,7 +68,7 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 	seen := done.Responses
 	switch {
 	case revisionOf(seen[0].GetResponseRange().Kvs) != c.revision:
-		return ErrFenced
+		return ErrReplaced
 	case revisionOf(seen[1].GetResponseRange().Kvs) != s.req.Presence.Revision:
 		return state.ErrLeaseLost
 	}
@@ -140,7 +140,7 @@ func (c *Candidate) publish(ctx context.Context, step Step, r state.StepResult, 
 	case done.Succeeded:
 		return done.Header.Revision, nil
 	case revisionOf(done.Responses[0].GetResponseRange().Kvs) != c.revision:
-		return 0, ErrFenced
+		return 0, ErrReplaced
 	}
 	return 0, ErrMoved
 }

@@ -72,6 +72,17 @@ func superseded(ctx context.Context, s *state.Store, q *Request) (int64, error) 
 // ErrFenced says that the claim was taken back: what the node does now is not covered by it any more.
 var ErrFenced = errors.New("the slot was taken back from this node (see pullet status): no further step is started")
 
+// ErrReplaced says that another node has this one's place in an election: it takes the step. It is ErrFenced, too.
+var ErrReplaced error = replaced{}
+
+type replaced struct{}
+
+func (replaced) Error() string {
+	return "another node was chosen for the step meanwhile, in place of this one"
+}
+
+func (replaced) Is(target error) bool { return target == ErrFenced }
+
 // jitter spreads what many nodes do over a time: it is between half of d and d, and another for each node and attempt.
 func jitter(node string, attempt int, d time.Duration) time.Duration {
 	h := fnv.New32a()

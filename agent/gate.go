@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
@@ -90,7 +91,11 @@ func (p *pull) keepRunning(ctx context.Context) error {
 
 // firstLine is the head of a message that may have many, and what follows it where it is a heading.
 func firstLine(err error) string {
-	line, rest, more := strings.Cut(err.Error(), "\n")
+	text := err.Error()
+	if list, ok := errors.AsType[render.ErrorList](err); ok && text == list.Error() {
+		text = list.Mistakes().Error() // a warning is no reason
+	}
+	line, rest, more := strings.Cut(text, "\n")
 	if more && strings.HasSuffix(line, ":") {
 		var next string
 		next, _, more = strings.Cut(rest, "\n")

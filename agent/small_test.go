@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -239,4 +240,20 @@ func TestWaits(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestFirstLine: the reason of what does not compile is its first mistake, and no warning before it.
+func TestFirstLine(t *testing.T) {
+	list := render.ErrorList{{Severity: render.Warning, Message: "node is not listed"}, {Message: "job is gone"}}
+	for want, err := range map[string]error{
+		"job is gone":                list,
+		"not proposed: one more ...": errors.New("not proposed:\none more\nand another"),
+	} {
+		if got := firstLine(err); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got, want := whyBroken(list), "it does not compile: job is gone"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

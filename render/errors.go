@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -114,6 +115,11 @@ func (l ErrorList) Err() error {
 		return nil
 	}
 	return l.Sorted()
+}
+
+// Mistakes are the findings that stop a version: the list without warnings and notes.
+func (l ErrorList) Mistakes() ErrorList {
+	return slices.DeleteFunc(slices.Clone(l), func(e *Error) bool { return e.Severity != Mistake })
 }
 
 // Count is how many findings are of a severity.

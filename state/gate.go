@@ -138,7 +138,7 @@ func (s *Store) reopen(ctx context.Context, by string, which func(GroupGate) boo
 		return nil, err
 	}
 	var opened []GroupGate
-	ops := []clientv3.Op{s.RingOp()}
+	ops := []clientv3.Op{s.RingOp(), s.wakeOp()} // agents that back off, too
 	for _, kv := range got.Kvs {
 		name, gate := s.ReadGate(kv)
 		g := GroupGate{name, gate}

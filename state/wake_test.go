@@ -75,3 +75,25 @@ func TestAwaitCommand(t *testing.T) {
 		t.Error("the context ended")
 	}
 }
+
+// TestResumeWakes: an agent that backs off from a version that failed looks again when an operator resumes it.
+func TestResumeWakes(t *testing.T) {
+	s := open(t, t.TempDir())
+	propose(t, s, "v1")
+	_, err := s.Client.Do(ctx, s.GateOp("v1", "web", Gate{State: Halted, Node: "web1"}))
+	must(t, err)
+	got, err := s.Client.Get(ctx, s.wakeKey())
+	must(t, err)
+	woken := make(chan error, 1)
+	go func() { woken <- s.AwaitWork(ctx, "v1", got.Header.Revision) }()
+	opened, err := s.Resume(ctx, "ada")
+	if must(t, err); len(opened) != 1 {
+		t.Fatal(opened)
+	}
+	select {
+	case err := <-woken:
+		must(t, err)
+	case <-time.After(10 * time.Second):
+		t.Error("not woken")
+	}
+}

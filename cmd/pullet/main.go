@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -102,6 +103,10 @@ func (a *app) root() *cobra.Command {
 		SilenceErrors: true, SilenceUsage: true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			if err := flagsFromEnvironment(cmd); err != nil {
+				return err
+			}
+			var err error
+			if a.rootDir, err = filepath.Abs(a.rootDir); err != nil { // commands of steps run elsewhere
 				return err
 			}
 			return a.checkOutput(cmd.Name())

@@ -71,6 +71,9 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 	if !cmd.Flags().Changed("wait") {
 		o.Wait = config.Agent.Wait.Std()
 	}
+	if o.Wait < 0 {
+		return usage(fmt.Errorf("--wait %s: write a time from 0s on, such as 10m", o.Wait))
+	}
 	live, logged := a.verbose > 0, toJournal(a.err) && a.output == "table"
 	if logged {
 		a.verbose = max(a.verbose, 1)

@@ -144,7 +144,10 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed, state.Success: upToDate}[rollout.State]
 		out.waitsAt(rollout)
 	}
-	if out.Step = c.Step; c.State == state.Running && out.Step != "" {
+	if waitsSince := rollout.State == state.Pending && rollout.Time.After(c.Time); !waitsSince {
+		out.Step = c.Step
+	}
+	if c.State == state.Running && out.Step != "" {
 		out.Why, out.Remedy = out.Step, state.Remedy{}
 	}
 	if c.State == state.Failed && c.Time.After(rollout.Time) && out.State != upToDate && (c.Version == "" || o.Current != nil && c.Version == o.Current.ID) {

@@ -2,7 +2,7 @@ package apply
 
 // gathering lets a step that starts belong to a group, if it may.
 func (c *schedule) gathering(t *turn) {
-	if !c.x.mayGroup(t.step) || t.joint != nil {
+	if !c.x.mayGroup(t.step) || t.batch != nil {
 		return
 	}
 	if c.group == nil {

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// joint makes the changes of several steps in one go, such as packages in one transaction. Its steps start together. Each comes when it has
+// batch makes the changes of several steps in one go, such as packages in one transaction. Its steps start together. Each comes when it has
 // something to change, or leaves when it has not; when none is left out, the first that came acts for all.
-type joint struct {
+type batch struct {
 	mu     sync.Mutex
 	run    context.Context // of the run
 	absent int             // steps that neither came nor left
@@ -18,13 +18,13 @@ type joint struct {
 	hung   *HungError    // it hangs, and still works on what the others are for
 }
 
-func newJoint(run context.Context, steps int) *joint {
-	return &joint{run: run, absent: steps, full: make(chan struct{}), acted: make(chan struct{})}
+func newBatch(run context.Context, steps int) *batch {
+	return &batch{run: run, absent: steps, full: make(chan struct{}), acted: make(chan struct{})}
 }
 
-// come adds an action and returns when the change was made for all. The context is that of the run: one step's end of time is not the end
+// join adds an action and returns when the change was made for all. The context is that of the run: one step's end of time is not the end
 // of what is made for others too.
-func (j *joint) come(run context.Context, h *Host, s *boundStep, act Joiner) error {
+func (j *batch) join(run context.Context, h *Host, s *boundStep, act Joiner) error {
 	j.mu.Lock()
 	j.acts = append(j.acts, act)
 	first := len(j.acts) == 1
@@ -54,7 +54,7 @@ func (j *joint) come(run context.Context, h *Host, s *boundStep, act Joiner) err
 }
 
 // leave says that a step is not waited for any longer.
-func (j *joint) leave() {
+func (j *batch) leave() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.absent--; j.absent == 0 {
@@ -66,12 +66,12 @@ func (j *joint) leave() {
 // that a mistake in one of them fails that one.
 func (s *running) together(ctx context.Context, change Change) (Output, error) {
 	act, ok := s.step.act.(Joiner)
-	if !ok || s.joint == nil {
+	if !ok || s.batch == nil {
 		return s.step.change(s.live(ctx), s.x.options.Host, change)
 	}
-	j := s.joint
-	s.joint = nil
-	err := j.come(s.live(j.run), s.x.options.Host, s.step, act)
+	j := s.batch
+	s.batch = nil
+	err := j.join(s.live(j.run), s.x.options.Host, s.step, act)
 	var hung *HungError
 	if errors.As(err, &hung) {
 		return Output{}, hung
@@ -89,11 +89,11 @@ func (s *running) together(ctx context.Context, change Change) (Output, error) {
 	return s.step.change(s.live(ctx), s.x.options.Host, left)
 }
 
-// alone takes the step out of its joint: it waits, or has nothing to change.
+// alone takes the step out of its batch: it waits, or has nothing to change.
 func (s *running) alone() {
-	if s.joint != nil {
-		s.joint.leave()
-		s.joint = nil
+	if s.batch != nil {
+		s.batch.leave()
+		s.batch = nil
 	}
 }
 
@@ -118,9 +118,9 @@ func joints(run context.Context, ready []*turn) {
 		if len(turns) < 2 {
 			continue
 		}
-		j := newJoint(run, len(turns))
+		j := newBatch(run, len(turns))
 		for _, t := range turns {
-			t.joint = j
+			t.batch = j
 		}
 	}
 }

@@ -181,7 +181,7 @@ func (x *execution) of(id string) *StepReport {
 func (x *execution) one(ctx context.Context, t *turn, c *schedule) event {
 	s := t.step
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
-	step := &running{x: x, step: s, r: r, schedule: c, place: s, joint: t.joint, group: t.group, run: ctx, started: time.Now()}
+	step := &running{x: x, step: s, r: r, schedule: c, place: s, batch: t.batch, group: t.group, run: ctx, started: time.Now()}
 	x.step(ctx, step)
 	if step.left != nil {
 		return event{step: s, turn: &turn{step: s, rest: step.left}, gathers: true}

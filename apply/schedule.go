@@ -38,7 +38,7 @@ type turn struct {
 	step  *boundStep
 	goOn  chan struct{} // closed: the goroutine of the step goes on
 	rest  func()        // what is left of the step, for any goroutine
-	joint *joint        // with whom it starts
+	batch *batch        // with whom it starts
 	group *group        // to which it may belong
 }
 
@@ -171,7 +171,7 @@ func (c *schedule) room(t *turn) bool {
 	if t.step.ordering() == oneByOne {
 		return !c.lane
 	}
-	return c.others < atMostAtOnce || t.started() || t.joint != nil
+	return c.others < atMostAtOnce || t.started() || t.batch != nil
 }
 
 func (c *schedule) occupy(s *boundStep, n int) {

@@ -21,7 +21,7 @@ type running struct {
 	started  time.Time
 	atEnd    []func()   // what to let go of when the step has ended
 	left     func()     // what is left of a step that waits in its group; nil: it has ended
-	joint    *joint     // the steps that are made together with this one; nil: none, or it came or left
+	batch    *batch     // the steps that are made together with this one; nil: none, or it came or left
 	group    *group     // the steps whose files become durable together with its own; nil: none
 	seen     *seen      // what it found as one of them, until it is changed; nil: nothing
 	cutOff   bool       // it was started before, and its end is not on record

@@ -14,7 +14,7 @@ func Now(o *state.Overview, kind state.WaitKind, was []state.Holder) (now, left 
 	}
 	for _, h := range was {
 		is := h
-		if judge(&is, o.PlightOf(h.Node), o.Switches, o.Current.ID); is.Away {
+		if judge(&is, o.BlockersOf(h.Node), o.Switches, o.Current.ID); is.Away {
 			is.Off = "" // to enable it is not enough
 		}
 		over := over(o, kind, is)

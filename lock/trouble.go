@@ -17,18 +17,18 @@ func trouble(ctx context.Context, s *state.Store, q *Request, holders []state.Ho
 	for i, h := range holders {
 		nodes[i] = h.Node
 	}
-	plight, err := s.PlightOf(ctx, nodes)
+	blockers, err := s.BlockersOf(ctx, nodes)
 	if err != nil {
 		return err
 	}
 	for i := range holders {
-		judge(&holders[i], plight.Nodes[holders[i].Node], plight.Switches, q.Version.ID)
+		judge(&holders[i], blockers.Nodes[holders[i].Node], blockers.Switches, q.Version.ID)
 	}
 	return nil
 }
 
 // judge says of a node that others wait for at a version how it is.
-func judge(h *state.Holder, p state.NodePlight, switches map[string]state.Switch, version string) {
+func judge(h *state.Holder, p state.NodeBlockers, switches map[string]state.Switch, version string) {
 	h.Alive, h.Gone, h.Off = p.Alive, p.Gone, state.OffScope(switches, h.Node, p.Role, version)
 	if _, paused := switches[state.PauseScope]; paused && h.Off == "" {
 		h.Off = state.PauseScope
@@ -36,8 +36,8 @@ func judge(h *state.Holder, p state.NodePlight, switches map[string]state.Switch
 	h.Failed, h.Parked, h.Seen = p.Failed == version, p.Parked == version, h.Seen || p.Known
 }
 
-// plight is how a node is for which others wait.
-func plight(h state.Holder) state.WaitKind {
+// conditionOf is how a node is for which others wait.
+func conditionOf(h state.Holder) state.WaitKind {
 	switch {
 	case h.Off != "":
 		return state.HolderOff
@@ -59,7 +59,7 @@ func plight(h state.Holder) state.WaitKind {
 func remedyFor(holders []state.Holder) state.Remedy {
 	remedy := state.NoAction()
 	for _, h := range holders {
-		switch plight(h) {
+		switch conditionOf(h) {
 		case state.HolderOff:
 			if h.Off == state.PauseScope {
 				return state.Act("pullet rollout resume")
@@ -82,7 +82,7 @@ func remedyFor(holders []state.Holder) state.Remedy {
 
 // life is how a node is, in a word. One that was never seen has no time.
 func life(h state.Holder) string {
-	switch plight(h) {
+	switch conditionOf(h) {
 	case state.HolderOff:
 		if h.Off == state.PauseScope {
 			return "paused"

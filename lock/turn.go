@@ -214,7 +214,7 @@ func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 	if d.Wait == nil {
 		return d, t.vouch(ctx, r)
 	}
-	if again, err := t.tidy(ctx, r, &d); again || err != nil {
+	if again, err := t.maintain(ctx, r, &d); again || err != nil {
 		return Decision{}, cmp.Or(err, ErrMoved)
 	}
 	return d, nil

@@ -29,7 +29,7 @@ func (r *repository) build(ctx context.Context, o offer, extra tag, depth int) e
 	if err := r.fetchInto(ctx, fresh, o, extra, depth); err != nil {
 		return errors.Join(err, os.RemoveAll(fresh.dir))
 	}
-	if err := salvage(r.store.dir, fresh.dir); err != nil {
+	if err := linkPacks(r.store.dir, fresh.dir); err != nil {
 		return err
 	}
 	if _, err := fresh.tree(ctx, o.hash()); errors.Is(err, plumbing.ErrObjectNotFound) && depth > 0 {
@@ -45,8 +45,8 @@ func (r *repository) build(ctx context.Context, o offer, extra tag, depth int) e
 	return nil
 }
 
-// salvage links the packs of an old store that are whole into a new one. They are durable there when it returns.
-func salvage(old, fresh string) error {
+// linkPacks links the packs of an old store that are whole into a new one. They are durable there when it returns.
+func linkPacks(old, fresh string) error {
 	files, err := packs(old)
 	if err != nil {
 		return err

@@ -190,7 +190,7 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 	}
 	switch {
 	case salvaged && src != nil && strings.HasPrefix(p.path, "jobs/"):
-		out, cut = c.salvage(src, funcs, bad)
+		out, cut = c.renderPartly(src, funcs, bad)
 	case salvaged:
 		c.fail(bad)
 	}

@@ -29,8 +29,8 @@ const (
 	merges                // puts maps into its first argument
 )
 
-// classes are all functions of templates but the roots, without the must in front of their name. What a call costs is in growth.go: by the size of
-// its arguments, unless the function is in growth or partOf. A function that is not listed here is none: TestEveryFunctionHasACost.
+// classes are all functions of templates but the roots, without the must in front of their name. What a call costs is in resultsize.go: by the size of
+// its arguments, unless the function is in resultSize or partOf. A function that is not listed here is none: TestEveryFunctionHasACost.
 var classes = withClass(map[string]class{
 	"get": hands, "dig": hands, "pluck": hands, "pick": hands, "omit": hands, "values": hands, "hasKey": hands, "set": hands, "unset": hands,
 	"index": hands, "first": hands, "last": hands, "rest": hands, "initial": hands, "slice": hands, "list": hands, "tuple": hands, "dict": hands,

@@ -31,35 +31,35 @@ func (e *BrokenError) Error() string {
 
 func (e *BrokenError) Unwrap() error { return e.Err }
 
-// fall is the end of a member that cannot go on, such as on a full disk. etcd would end the whole process then, without a word.
-type fall struct {
+// crash is the end of a member that cannot go on, such as on a full disk. etcd would end the whole process then, without a word.
+type crash struct {
 	context.Context
 	cancel context.CancelCauseFunc
 	member *embedded // its lock stays this process's: what is left of the member has the files
 }
 
-func newFall(e *embedded) *fall {
+func newCrash(e *embedded) *crash {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	return &fall{ctx, cancel, e}
+	return &crash{ctx, cancel, e}
 }
 
 // OnWrite is called by etcd's logger in place of os.Exit and of a panic. The goroutine goes no further: what it holds is in no order.
-func (f *fall) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+func (f *crash) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	err := errors.New(entry.Message)
 	for _, field := range fields {
 		if cause, ok := field.Interface.(error); ok {
 			err = fmt.Errorf("%s: %w", entry.Message, cause)
 		}
 	}
-	f.because(err)
+	f.fail(err)
 	select {}
 }
 
-// because tells everybody why. The first reason counts.
-func (f *fall) because(err error) { f.cancel(&BrokenError{f.member.dir, err}) }
+// fail tells everybody why. The first reason counts.
+func (f *crash) fail(err error) { f.cancel(&BrokenError{f.member.dir, err}) }
 
 // broken is why the member cannot go on; nil while it does.
-func (f *fall) broken() error {
+func (f *crash) broken() error {
 	if f.Err() == nil {
 		return nil
 	}
@@ -67,7 +67,7 @@ func (f *fall) broken() error {
 }
 
 // guard ends an operation at once that the member would never answer.
-func (f *fall) guard(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (f *crash) guard(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(f, cancel)()

@@ -24,7 +24,7 @@ func TestDamagedMember(t *testing.T) {
 	s, err := Open(ctx, Config{Fleet: "f", Dir: whole})
 	must(t, err)
 	_, err = s.Propose(ctx, Version{ID: "theirs"}, nil, 0)
-	must(t, err, s.Close(), tidySockets(whole), os.WriteFile(filepath.Join(whole, atWork), nil, 0o600))
+	must(t, err, s.Close(), removeSockets(whole), os.WriteFile(filepath.Join(whole, atWork), nil, 0o600))
 	for name, damage := range map[string]func(wal, db string) error{
 		"log emptied":         func(wal, _ string) error { return os.Truncate(wal, 0) },
 		"log garbled":         func(wal, _ string) error { return scribble(wal, 600) },
@@ -96,7 +96,7 @@ func TestBroken(t *testing.T) {
 	must(t, err, s.Broken())
 	cause := &fs.PathError{Op: "write", Path: "db", Err: errors.New("no such luck")}
 	go s.embedded.server.GetLogger().Fatal("failed to commit tx", zap.Error(cause)) // as etcd does on a full disk
-	<-s.embedded.fall.Done()
+	<-s.embedded.crash.Done()
 	began := time.Now()
 	_, _, err = s.Current(ctx)
 	var away *UnreachableError

@@ -25,7 +25,7 @@ type embedded struct {
 	dir      string
 	endpoint string
 	server   *embed.Etcd // nil: another process runs it
-	fall     *fall       // of the member that this process runs
+	crash    *crash      // of the member that this process runs
 	follows  sync.WaitGroup
 	rest     context.CancelFunc // ends follow; nil: nobody follows
 	lock     *flock.Flock
@@ -52,9 +52,9 @@ func (e *embedded) start(ctx context.Context, data string) error {
 	}
 	client, peer := socketURL(sockets, "client"), socketURL(sockets, "peer")
 	c := e.config(data, client, peer)
-	first, err := conceive(data, c.Dir)
+	first, err := firstStart(data, c.Dir)
 	if err == nil && first {
-		err = e.bear(ctx, data, *c)
+		err = e.bootstrap(ctx, data, *c)
 	}
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (e *embedded) start(ctx context.Context, data string) error {
 func (e *embedded) config(data string, client, peer url.URL) *embed.Config {
 	c := embed.NewConfig()
 	c.Dir = filepath.Join(data, "member")
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewNopCore(), zap.WithFatalHook(e.fall), zap.WithPanicHook(e.fall)))
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewNopCore(), zap.WithFatalHook(e.crash), zap.WithPanicHook(e.crash)))
 	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint(election.Milliseconds())
 	c.AutoCompactionMode, c.AutoCompactionRetention = "revision", strconv.Itoa(keptRevisions)
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, keptEntries
@@ -96,8 +96,8 @@ func (e *embedded) serve(ctx context.Context, c *embed.Config) error {
 		return nil
 	case err := <-e.server.Err():
 		return err
-	case <-e.fall.Done():
-		return e.fall.broken()
+	case <-e.crash.Done():
+		return e.crash.broken()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-time.After(startTimeout):
@@ -121,7 +121,7 @@ func (e *embedded) launch(c *embed.Config) error {
 	go func() {
 		defer func() {
 			if p := recover(); p != nil {
-				e.fall.because(fmt.Errorf("%v", p))
+				e.crash.fail(fmt.Errorf("%v", p))
 			}
 		}()
 		if err := readable(c.Dir); err != nil {
@@ -135,11 +135,11 @@ func (e *embedded) launch(c *embed.Config) error {
 	select {
 	case err := <-failed:
 		return err
-	case <-e.fall.Done():
+	case <-e.crash.Done():
 	case <-time.After(startTimeout):
-		e.fall.because(fmt.Errorf("it does not start within %s", startTimeout))
+		e.crash.fail(fmt.Errorf("it does not start within %s", startTimeout))
 	}
-	return e.fall.broken()
+	return e.crash.broken()
 }
 
 // A shorter log than for a fleet: it is written out at every start. It is etcd's own variable, which its members read at any time.
@@ -151,7 +151,7 @@ func (e *embedded) socketDir(data string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := tidySockets(abs); err != nil {
+	if err := removeSockets(abs); err != nil {
 		return "", err
 	}
 	if len(abs) <= maxSocketPath && !strings.ContainsAny(abs, ",=%?# ") { // which mean something in etcd's lists of URLs
@@ -163,8 +163,8 @@ func (e *embedded) socketDir(data string) (string, error) {
 
 const socketsPrefix = "pullet-etcd-"
 
-// tidySockets removes what a member that was killed left behind.
-func tidySockets(abs string) error {
+// removeSockets removes what a member that was killed left behind.
+func removeSockets(abs string) error {
 	old := []string{filepath.Join(abs, "client.sock:0"), filepath.Join(abs, "peer.sock:0"), filepath.Join(abs, "endpoint")}
 	text, err := os.ReadFile(filepath.Join(abs, "endpoint"))
 	elsewhere := filepath.Dir(strings.TrimPrefix(strings.TrimSpace(string(text)), "unix://"))
@@ -209,14 +209,14 @@ func (e *embedded) end() error {
 	}()
 	select {
 	case <-done:
-	case <-e.fall.Done():
+	case <-e.crash.Done():
 	}
-	return e.fall.broken()
+	return e.crash.broken()
 }
 
 // stop ends the member if this process runs it.
 func (e *embedded) stop() error {
-	if e.fall.broken() != nil { // nothing of it can be ended in order
+	if e.crash.broken() != nil { // nothing of it can be ended in order
 		return nil
 	}
 	if err := e.end(); err != nil {

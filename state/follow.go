@@ -26,7 +26,7 @@ func openEmbedded(ctx context.Context, data string) (*embedded, error) {
 		return nil, fmt.Errorf("embedded etcd: %w", err)
 	}
 	e := &embedded{dir: data, lock: flock.New(filepath.Join(data, "lock"), flock.SetPermissions(0o600))}
-	e.fall = newFall(e)
+	e.crash = newCrash(e)
 	mine, err := e.find(ctx)
 	if err != nil || !mine {
 		return e, err
@@ -39,7 +39,7 @@ func openEmbedded(ctx context.Context, data string) (*embedded, error) {
 
 // failed is why the member did not start, or did not because there was no time.
 func (e *embedded) failed(ctx context.Context, err error) error {
-	if broken := e.fall.broken(); broken != nil {
+	if broken := e.crash.broken(); broken != nil {
 		return broken
 	}
 	err = errors.Join(err, e.stop())
@@ -115,7 +115,7 @@ func (e *embedded) follow(moved func(endpoint string)) {
 func (e *embedded) takeOver(ctx context.Context, moved func(endpoint string)) {
 	if err := e.start(ctx, e.dir); err != nil {
 		if ctx.Err() == nil {
-			e.fall.because(err)
+			e.crash.fail(err)
 		}
 		return
 	}
@@ -126,7 +126,7 @@ func (e *embedded) takeOver(ctx context.Context, moved func(endpoint string)) {
 func (e *embedded) patient() []grpc.DialOption {
 	often := backoff.Config{BaseDelay: followPause, Multiplier: 1.5, MaxDelay: 4 * followPause}
 	return []grpc.DialOption{
-		grpc.WithChainUnaryInterceptor(e.fall.guard),
+		grpc.WithChainUnaryInterceptor(e.crash.guard),
 		grpc.WithConnectParams(grpc.ConnectParams{Backoff: often, MinConnectTimeout: time.Second}),
 	}
 }

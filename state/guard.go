@@ -73,17 +73,17 @@ func (s *Store) acceptedKey() string { return s.key("store_accepted") }
 
 // Guard compares the fleet's record with what the node saw last; a *WentBackError tells that it is not to be trusted. It returns where it is
 // now. What is compared is the node's own: others may have written a lot since the store went back. The doubt is recorded then, so that nobody
-// is admitted who saw less. What comes later in this process is compared by onward.
+// is admitted who saw less. What comes later in this process is compared by monotonic.
 func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, error) {
 	r := s.known.take(node)
 	if r == nil || r.guarded {
-		s.onward.begin(Origin{})
+		s.monotonic.begin(Origin{})
 		var err error
 		if r, err = s.registration(ctx, node); err != nil {
 			return seen, err
 		}
 	} else {
-		s.onward.begin(Origin{Cluster: r.origin.Cluster, Revision: r.revision})
+		s.monotonic.begin(Origin{Cluster: r.origin.Cluster, Revision: r.revision})
 	}
 	now := r.origin
 	back := seen.Revision != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision || now.Claimed < seen.Claimed)

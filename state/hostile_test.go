@@ -127,7 +127,7 @@ func readAllOf(t *testing.T, s *Store) {
 	must(t, err)
 	_, err = pendingCommands(s, "web1")
 	must(t, err)
-	_, err = s.PlightOf(ctx, []string{"web1"})
+	_, err = s.BlockersOf(ctx, []string{"web1"})
 	must(t, err)
 	_, err = s.StatusOf(ctx, "web1", Rollout, Failed)
 	must(t, err)
@@ -164,7 +164,7 @@ func TestUnreadableRestricts(t *testing.T) {
 	if c := o.Slots["web"]["0"]; c.Unread == nil {
 		t.Errorf("%+v", o.Slots)
 	}
-	p, err := s.PlightOf(ctx, []string{"web1"})
+	p, err := s.BlockersOf(ctx, []string{"web1"})
 	if n := p.Nodes["web1"]; err != nil || !n.Known || !n.Alive {
 		t.Errorf("%+v %v", n, err)
 	}

@@ -52,7 +52,7 @@ type Store struct {
 	embedded  *embedded // nil: the store is elsewhere
 	clock     func() time.Duration
 	why       reason // there is no connection
-	onward    onward
+	monotonic monotonic
 	bad       badRecords
 	known     known
 
@@ -93,7 +93,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note, s.onward.note, s.writes))
+	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note, s.monotonic.note, s.writes))
 	if s.embedded != nil {
 		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)
 	}
@@ -191,7 +191,7 @@ func (s *Store) Broken() error {
 	if s.embedded == nil {
 		return nil
 	}
-	return s.embedded.fall.broken()
+	return s.embedded.crash.broken()
 }
 
 // Close lets go of the store, and stops an embedded member that this process runs.

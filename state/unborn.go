@@ -13,8 +13,8 @@ import (
 // waits for a leader for good.
 const unborn = "unborn"
 
-// conceive marks a member that starts for the first time, and clears away what an earlier first start left: nothing was ever written to it.
-func conceive(data, member string) (first bool, err error) {
+// firstStart marks a member that starts for the first time, and clears away what an earlier first start left: nothing was ever written to it.
+func firstStart(data, member string) (first bool, err error) {
 	mark := filepath.Join(data, unborn)
 	_, marked := os.Stat(mark)
 	_, made := os.Stat(member)
@@ -28,10 +28,10 @@ func conceive(data, member string) (first bool, err error) {
 	}
 }
 
-// bear runs the member once, before the first client comes, until it has a snapshot. Without one, a start goes through the log from its first
+// bootstrap runs the member once, before the first client comes, until it has a snapshot. Without one, a start goes through the log from its first
 // entry. etcd drops entries from memory as soon as it applied 100 of them. raft may still look at them when it campaigns, and panics then:
 // it never looks at those before a snapshot.
-func (e *embedded) bear(ctx context.Context, data string, c embed.Config) error {
+func (e *embedded) bootstrap(ctx context.Context, data string, c embed.Config) error {
 	c.SnapshotCount = 1
 	if err := e.serve(ctx, &c); err != nil {
 		return err

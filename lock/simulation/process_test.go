@@ -275,7 +275,7 @@ func asked[Q, A any](ctx context.Context, a *arrows, request Q, call func(contex
 			}
 			return err
 		}
-		err := a.p.store.Onward()(ctx, "/etcdserverpb.KV/", request, answer, nil, invoke)
+		err := a.p.store.Monotonic()(ctx, "/etcdserverpb.KV/", request, answer, nil, invoke)
 		if err != nil {
 			return nil, err
 		}

@@ -81,7 +81,7 @@ const (
 	allowServices = `f=/usr/sbin/policy-rc.d; if grep -qs 'by pullet' $f; then rm $f; fi`
 )
 
-func (a apt) install(ctx context.Context, wants []pkgWant, o pkgHow) error {
+func (a apt) install(ctx context.Context, wants []pkgWant, o installOptions) error {
 	args := []string{"install"}
 	if o.downgrade {
 		args = append(args, "--allow-downgrades")
@@ -169,7 +169,7 @@ func excluded(patterns []string, name string) bool {
 	})
 }
 
-func (a apt) upgrades(ctx context.Context, u pkgUpgrade) ([]pkgNews, error) {
+func (a apt) upgrades(ctx context.Context, u pkgUpgrade) ([]packageChange, error) {
 	args, _, err := a.upgradeArgs(u)
 	if err != nil {
 		return nil, err

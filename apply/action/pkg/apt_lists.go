@@ -139,14 +139,14 @@ func aptCandidates(text string) map[string]string {
 }
 
 // aptNews reads what apt-get -s prints: "Inst bash [5.1] (5.2 Debian:12 [amd64])", "Remv bash [5.1]".
-func aptNews(text string) []pkgNews {
-	var out []pkgNews
+func aptNews(text string) []packageChange {
+	var out []packageChange
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
 		if len(f) < 2 || f[0] != "Inst" && f[0] != "Remv" {
 			continue
 		}
-		n := pkgNews{name: f[1]}
+		n := packageChange{name: f[1]}
 		for _, word := range f[2:] {
 			if inner, ok := strings.CutPrefix(word, "("); ok {
 				n.new = strings.TrimSuffix(inner, ")")

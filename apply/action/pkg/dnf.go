@@ -40,7 +40,7 @@ func (d dnf) do(ctx context.Context, args ...string) error {
 }
 
 // ask queries what dnf has in its cache, without fetching anything.
-func (d dnf) ask(ctx context.Context, args ...string) ([]pkgNews, error) {
+func (d dnf) ask(ctx context.Context, args ...string) ([]packageChange, error) {
 	out, err := d.run(ctx, d.command(append([]string{"-C", "repoquery", "--qf", `%{name}\t%{evr}\t%{arch}\n`}, args...)...), dnfBusy)
 	if err == nil && out.ExitCode != 0 {
 		err = fmt.Errorf("dnf repoquery: %s", dnfSays(out))
@@ -49,11 +49,11 @@ func (d dnf) ask(ctx context.Context, args ...string) ([]pkgNews, error) {
 }
 
 // dnfNews reads the lines of a query.
-func dnfNews(text string) []pkgNews {
-	var out []pkgNews
+func dnfNews(text string) []packageChange {
+	var out []packageChange
 	for line := range strings.Lines(text) {
 		if f := strings.Split(strings.TrimSpace(line), "\t"); len(f) == 3 {
-			out = append(out, pkgNews{name: f[0], new: noEpoch(f[1])})
+			out = append(out, packageChange{name: f[0], new: noEpoch(f[1])})
 		}
 	}
 	return out
@@ -96,7 +96,7 @@ func (d dnf) candidates(ctx context.Context, names []string) (map[string]string,
 	return out, err
 }
 
-func (d dnf) upgrades(ctx context.Context, u pkgUpgrade) ([]pkgNews, error) {
+func (d dnf) upgrades(ctx context.Context, u pkgUpgrade) ([]packageChange, error) {
 	news, err := d.ask(ctx, append(dnfExcludes(u.exclude), "--upgrades", "--latest-limit=1")...)
 	if err != nil || len(news) == 0 {
 		return nil, err
@@ -165,7 +165,7 @@ func (d dnf) try(ctx context.Context, name, file string) error {
 		"--disablerepo=*", "--enablerepo="+name, "makecache", "--refresh")
 }
 
-func (d dnf) install(ctx context.Context, wants []pkgWant, o pkgHow) error {
+func (d dnf) install(ctx context.Context, wants []pkgWant, o installOptions) error {
 	if o.conffiles == "replace" {
 		return errors.New("conffiles: rpm keeps what was changed by hand, or what the package says: replace is for apt")
 	}

@@ -206,8 +206,8 @@ func (a *Installed) install(ctx context.Context, h *apply.Host, p packager, plan
 	return warning, nil
 }
 
-func (a *Installed) how(downgrade bool) pkgHow {
-	return pkgHow{downgrade: downgrade, recommends: a.Recommends, conffiles: a.ConfFiles}
+func (a *Installed) how(downgrade bool) installOptions {
+	return installOptions{downgrade: downgrade, recommends: a.Recommends, conffiles: a.ConfFiles}
 }
 
 // arrived judges a transaction by what is there after it. A package manager complains of others, too, which were broken before; and it

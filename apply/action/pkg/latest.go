@@ -127,7 +127,7 @@ func (a *Latest) Apply(ctx context.Context, h *apply.Host, c apply.Change) (appl
 		return apply.Output{}, err
 	}
 	if len(plan.install) > 0 {
-		err = allErrors(p.repair(ctx), p.install(ctx, plan.install, pkgHow{recommends: a.Recommends, conffiles: a.ConfFiles}))
+		err = allErrors(p.repair(ctx), p.install(ctx, plan.install, installOptions{recommends: a.Recommends, conffiles: a.ConfFiles}))
 		err = arrived(err, func() (pkgPlan, error) { return a.plan(ctx, p, true) })
 	}
 	if err := allErrors(err, old); err != nil {

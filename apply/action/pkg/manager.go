@@ -21,7 +21,7 @@ type packager interface {
 	// candidates are the versions that would be installed now, by name. What no list has is left out.
 	candidates(ctx context.Context, names []string) (map[string]string, error)
 	// upgrades are the packages that an upgrade of everything would change or add.
-	upgrades(ctx context.Context, u pkgUpgrade) ([]pkgNews, error)
+	upgrades(ctx context.Context, u pkgUpgrade) ([]packageChange, error)
 	// dependents are the packages that would be removed with these.
 	dependents(ctx context.Context, names []string) ([]string, error)
 	// refreshed is when the lists were fetched for the last time; the zero time is never.
@@ -30,7 +30,7 @@ type packager interface {
 	refresh(ctx context.Context) error
 	// try fetches the lists of one repository alone, from a candidate of its file.
 	try(ctx context.Context, name, file string) error
-	install(ctx context.Context, wants []pkgWant, o pkgHow) error
+	install(ctx context.Context, wants []pkgWant, o installOptions) error
 	remove(ctx context.Context, names []string, purge, autoremove bool) error
 	upgrade(ctx context.Context, u pkgUpgrade) error
 	mark(ctx context.Context, m pkgMark, names []string) error
@@ -53,8 +53,8 @@ type pkgWant struct {
 	version string // "" is any, 1.2* is a prefix
 }
 
-// pkgHow is how packages are installed.
-type pkgHow struct {
+// installOptions are how packages are installed.
+type installOptions struct {
 	downgrade  bool
 	recommends *bool
 	conffiles  string
@@ -67,8 +67,8 @@ type pkgUpgrade struct {
 	conffiles string
 }
 
-// pkgNews is a package of an upgrade. A new one has no old version, a removed one no new version.
-type pkgNews struct{ name, old, new string }
+// packageChange is a package of an upgrade. A new one has no old version, a removed one no new version.
+type packageChange struct{ name, old, new string }
 
 // pkgMark is what package managers remember of a package besides its version.
 type pkgMark string

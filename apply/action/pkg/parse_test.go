@@ -224,7 +224,7 @@ Inst odd [1] (2)
 Conf bash (5.2.15-2+b13 Debian:12.15/oldstable [amd64])
 Inst
 `
-	want := []pkgNews{{"bash", "5.2.15-2+b8", "5.2.15-2+b13"}, {"libnew", "", "1.0"}, {"old", "2.0", ""}, {"odd", "1", "2"}}
+	want := []packageChange{{"bash", "5.2.15-2+b8", "5.2.15-2+b13"}, {"libnew", "", "1.0"}, {"old", "2.0", ""}, {"odd", "1", "2"}}
 	if got := aptNews(text); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -66,7 +66,7 @@ func (a *Uptodate) Check(ctx context.Context, h *apply.Host) (apply.Change, erro
 // maxNamed is how many packages a summary names.
 const maxNamed = 5
 
-func upgradeSummary(news []pkgNews) string {
+func upgradeSummary(news []packageChange) string {
 	var names []string
 	for _, n := range news[:min(maxNamed, len(news))] {
 		names = append(names, n.name)
@@ -79,9 +79,9 @@ func upgradeSummary(news []pkgNews) string {
 }
 
 // upgradeDiff shows the versions as a change of a list of packages.
-func upgradeDiff(news []pkgNews) string {
+func upgradeDiff(news []packageChange) string {
 	news = slices.Clone(news)
-	slices.SortFunc(news, func(a, b pkgNews) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(news, func(a, b packageChange) int { return strings.Compare(a.name, b.name) })
 	var old, new strings.Builder
 	for _, n := range news {
 		if n.old != "" {

@@ -41,7 +41,7 @@ func called(f reflect.Value, args []reflect.Value) ([]reflect.Value, error) {
 
 // before spends what a call costs.
 func (m *meter) before(name string, args []any, in []reflect.Value) error {
-	most, err := growth(name, args)
+	most, err := resultSize(name, args)
 	if err != nil {
 		return fmt.Errorf("%s: %w", name, err)
 	}
@@ -155,8 +155,8 @@ func plainArgs(in []reflect.Value, variadic bool) []any {
 	return out
 }
 
-// growth bounds what a call makes or looks through, in bytes, for the functions whose result is more than their arguments.
-func growth(name string, args []any) (int, error) {
+// resultSize bounds what a call makes or looks through, in bytes, for the functions whose result is more than their arguments.
+func resultSize(name string, args []any) (int, error) {
 	text := func(i int) string { s, _ := at(args, i).(string); return s }
 	number := func(i int) int { n, _ := at(args, i).(int); return max(n, 0) }
 	base := strings.TrimPrefix(strings.ToLower(name), "must")

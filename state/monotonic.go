@@ -9,9 +9,9 @@ import (
 	"google.golang.org/grpc"
 )
 
-// onward notices in the middle of a pull that the fleet's record went back in time: what was claimed since may be forgotten there. From then on
+// monotonic notices in the middle of a pull that the fleet's record went back in time: what was claimed since may be forgotten there. From then on
 // nothing is read or written any more, until the node joins anew and Guard judges.
-type onward struct {
+type monotonic struct {
 	mu   sync.Mutex
 	on   bool // since the node joined
 	seen Origin
@@ -19,19 +19,19 @@ type onward struct {
 }
 
 // begin forgets what was seen before, but for an answer that the node joins with.
-func (o *onward) begin(seen Origin) {
+func (o *monotonic) begin(seen Origin) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.on, o.seen, o.back = true, seen, nil
 }
 
-// Onward is the interceptor for the operations of the store's client that notices a record which went back in time. Open installs it; a client that
+// Monotonic is the interceptor for the operations of the store's client that notices a record which went back in time. Open installs it; a client that
 // Over is given needs it as well.
-func (s *Store) Onward() grpc.UnaryClientInterceptor { return s.onward.note }
+func (s *Store) Monotonic() grpc.UnaryClientInterceptor { return s.monotonic.note }
 
 // note is an interceptor for the operations of a client. Reads are linearizable, at whatever endpoint: an answer is never older than those that were
 // there before it was asked for. Of several that are asked at once an older one may well come last.
-func (o *onward) note(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (o *monotonic) note(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	if !strings.HasPrefix(method, "/etcdserverpb.KV/") { // leases are answered by one member from what it has
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}
@@ -51,14 +51,14 @@ func (o *onward) note(ctx context.Context, method string, req, reply any, conn *
 }
 
 // before is what was seen before an operation.
-func (o *onward) before() (Origin, *WentBackError) {
+func (o *monotonic) before() (Origin, *WentBackError) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.seen, o.back
 }
 
 // see files an answer to what was asked after a moment.
-func (o *onward) see(before, is Origin) *WentBackError {
+func (o *monotonic) see(before, is Origin) *WentBackError {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	switch {

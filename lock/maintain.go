@@ -11,9 +11,9 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// tidy does what the first in the queue finds to be done while it waits: it takes claims back from lost nodes, halts a group that does
+// maintain does what the first in the queue finds to be done while it waits: it takes claims back from lost nodes, halts a group that does
 // not get on, closes groups that are through, and finds out who is missing there. It reports that another look is worth it.
-func (t *Turn) tidy(ctx context.Context, r *reading, d *Decision) (again bool, err error) {
+func (t *Turn) maintain(ctx context.Context, r *reading, d *Decision) (again bool, err error) {
 	if d.Recognise && r.view.Ahead != nil { // the first in the queue does it
 		return false, nil
 	}

@@ -19,9 +19,9 @@ const lost = "\uE002"
 // maxSalvaged bounds how many failures of one file are taken out.
 const maxSalvaged = 20
 
-// salvage executes what is left of a job's file without the actions that fail, and records each failure; nil where that cannot
+// renderPartly executes what is left of a job's file without the actions that fail, and records each failure; nil where that cannot
 // be done. Cut tells that a block was left out: what seems to be missing may stand in it.
-func (c *compiler) salvage(src *source, funcs template.FuncMap, bad *Error) (out *rendered, cut bool) {
+func (c *compiler) renderPartly(src *source, funcs template.FuncMap, bad *Error) (out *rendered, cut bool) {
 	text := src.text
 	if known := c.repo.byPath; known[src.path] != nil { // by which deferred actions are found
 		defer func() { known[src.path] = src }()

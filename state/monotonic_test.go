@@ -49,7 +49,7 @@ func TestRestoredInMidRun(t *testing.T) {
 
 // TestAnswersOvertake: of operations that are on their way at once, one with an older answer may end last: nothing went back.
 func TestAnswersOvertake(t *testing.T) {
-	var o onward
+	var o monotonic
 	o.begin(Origin{})
 	answer := func(revision int64, meanwhile func() error) error {
 		return o.note(ctx, "/etcdserverpb.KV/Range", nil, &pb.RangeResponse{}, nil,

@@ -9,14 +9,14 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Plight is what may keep nodes from going on by themselves.
-type Plight struct {
+// Blockers are what may keep nodes from going on by themselves.
+type Blockers struct {
 	Switches map[string]Switch // all that operators set, by scope, with "pause"
-	Nodes    map[string]NodePlight
+	Nodes    map[string]NodeBlockers
 }
 
-// NodePlight is that of one node.
-type NodePlight struct {
+// NodeBlockers are those of one node.
+type NodeBlockers struct {
 	Known  bool // it was registered, and is not decommissioned
 	Alive  bool
 	Gone   bool // an operator gave it up
@@ -25,41 +25,41 @@ type NodePlight struct {
 	Parked string // the version in whose mid-run it waits
 }
 
-// PlightOf reads what may keep nodes from going on.
-func (s *Store) PlightOf(ctx context.Context, nodes []string) (*Plight, error) {
+// BlockersOf reads what may keep nodes from going on.
+func (s *Store) BlockersOf(ctx context.Context, nodes []string) (*Blockers, error) {
 	switches, err := s.Switches(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &Plight{Switches: switches, Nodes: map[string]NodePlight{}}
+	p := &Blockers{Switches: switches, Nodes: map[string]NodeBlockers{}}
 	var ops []clientv3.Op
 	for _, node := range nodes {
-		ops = append(ops, s.plightOps(node)...)
+		ops = append(ops, s.blockerOps(node)...)
 	}
 	answers, _, err := s.readMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}
 	for i, node := range nodes {
-		kvs := func(k int) []*mvccpb.KeyValue { return answers[plightKeys*i+k].GetResponseRange().Kvs }
-		p.Nodes[node] = s.plightOf(kvs(0), kvs(1), slices.Concat(kvs(2), kvs(3)))
+		kvs := func(k int) []*mvccpb.KeyValue { return answers[blockerKeys*i+k].GetResponseRange().Kvs }
+		p.Nodes[node] = s.blockersOf(kvs(0), kvs(1), slices.Concat(kvs(2), kvs(3)))
 	}
 	return p, nil
 }
 
-func (s *Store) plightOps(node string) []clientv3.Op {
+func (s *Store) blockerOps(node string) []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(s.NodeKey(node)), clientv3.OpGet(s.AliveKey(node), clientv3.WithKeysOnly()), clientv3.OpGet(s.statusKey(Rollout, Failed, node)),
 		clientv3.OpGet(s.statusKey(Rollout, Pending, node)),
 	}
 }
 
-// plightKeys is how many keys plightOps read of a node.
-const plightKeys = 4
+// blockerKeys is how many keys blockerOps read of a node.
+const blockerKeys = 4
 
-// plightOf is what the records of a node say. One that cannot be read is there all the same: the node counts.
-func (s *Store) plightOf(record, alive, rollout []*mvccpb.KeyValue) NodePlight {
-	p := NodePlight{Known: len(record) > 0, Alive: len(alive) > 0}
+// blockersOf is what the records of a node say. One that cannot be read is there all the same: the node counts.
+func (s *Store) blockersOf(record, alive, rollout []*mvccpb.KeyValue) NodeBlockers {
+	p := NodeBlockers{Known: len(record) > 0, Alive: len(alive) > 0}
 	for _, kv := range record {
 		if n, err := Read[Node](s, kv); err == nil {
 			p.Known, p.Gone, p.Role = !n.Decommissioned, n.Decommissioned, n.Role
@@ -93,16 +93,16 @@ func (s *Store) PresenceOps(nodes []string) (ops []clientv3.Op) {
 func (s *Store) PresenceOf(nodes []string, answers []*pb.ResponseOp) (known, alive map[string]bool) {
 	known, alive = map[string]bool{}, map[string]bool{}
 	for i, node := range nodes {
-		p := s.plightOf(answers[2*i].GetResponseRange().Kvs, answers[2*i+1].GetResponseRange().Kvs, nil)
+		p := s.blockersOf(answers[2*i].GetResponseRange().Kvs, answers[2*i+1].GetResponseRange().Kvs, nil)
 		known[node], alive[node] = p.Known, p.Alive
 	}
 	return known, alive
 }
 
-// PlightOf is what may keep a node of the overview from going on.
-func (o *Overview) PlightOf(node string) NodePlight {
+// BlockersOf is what may keep a node of the overview from going on.
+func (o *Overview) BlockersOf(node string) NodeBlockers {
 	n, known := o.Nodes[node]
-	p := NodePlight{Known: known, Alive: o.Alive[node], Gone: o.Gone[node], Role: n.Role}
+	p := NodeBlockers{Known: known, Alive: o.Alive[node], Gone: o.Gone[node], Role: n.Role}
 	switch st := o.Statuses[node][Rollout]; {
 	case st.State == Failed:
 		p.Failed = st.Version

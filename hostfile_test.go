@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// byPath are the functions that change a file by its name, which a user may have exchanged by then: apply/hostfile is for that.
+// byPath are the functions that change a file by its name, which a user may have exchanged by then: apply/hostfile is
+// for that.
 var byPath = map[string][]string{
 	"os": {"Chmod", "Chown", "Lchown", "Chtimes", "Create", "CreateTemp", "Link", "Mkdir", "MkdirAll", "MkdirTemp", "OpenFile", "OpenRoot",
 		"Remove", "RemoveAll", "Rename", "Symlink", "Truncate", "WriteFile"},
@@ -73,7 +74,8 @@ func TestFilesByDescriptor(t *testing.T) {
 	}
 }
 
-// TestOpenRoots: what os.OpenRoot opens is a directory by its path. Else it opens a pipe as well, and waits there for a writer.
+// TestOpenRoots: what os.OpenRoot opens is a directory by its path. Else it opens a pipe as well, and waits there for a
+// writer.
 func TestOpenRoots(t *testing.T) {
 	found := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

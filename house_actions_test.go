@@ -12,8 +12,8 @@ import (
 	"github.com/pullet/pullet/apply/action"
 )
 
-// TestNoActionByName: package apply knows no single action. What it has to know of one is in its Spec, or is an interface that the
-// action implements.
+// TestNoActionByName: package apply knows no single action. What it has to know of one is in its Spec, or is an
+// interface that the action implements.
 func TestNoActionByName(t *testing.T) {
 	names := map[string]bool{}
 	for _, spec := range action.All() {

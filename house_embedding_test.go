@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestOneLevel: what a type of apply embeds embeds nothing of ours in turn, so that who reads s.name has two places to look at and not five.
+// TestOneLevel: what a type of apply embeds embeds nothing of ours in turn, so that who reads s.name has two places to
+// look at and not five.
 func TestOneLevel(t *testing.T) {
 	packages := exported(t)
 	files := token.NewFileSet()

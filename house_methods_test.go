@@ -13,7 +13,8 @@ import (
 // mostMethods is how many methods a type may have: with more it is several things.
 const mostMethods = 30
 
-// largeTypes had more methods before there was a limit. A type may only get smaller: its line goes when it is small enough.
+// largeTypes had more methods before there was a limit. A type may only get smaller: its line goes when it is small
+// enough.
 var largeTypes = map[string]int{
 	"apply.execution":          46,
 	"apply.running":            92,

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestOneWriter: the command line prints through the one writer that makes texts harmless to a terminal. Only main has the process's own outputs, and only what
-// draws on a terminal writes control sequences.
+// TestOneWriter: the command line prints through the one writer that makes texts harmless to a terminal. Only main has
+// the process's own outputs, and only what draws on a terminal writes control sequences.
 func TestOneWriter(t *testing.T) {
 	files, err := filepath.Glob("cmd/pullet/*.go")
 	if err != nil || len(files) < 20 {
@@ -45,7 +45,8 @@ func TestOneWriter(t *testing.T) {
 	}
 }
 
-// TestOneCompletion: whatever the shell is offered comes through completes, which bounds the time and leaves out what a shell would not take as one word.
+// TestOneCompletion: whatever the shell is offered comes through completes, which bounds the time and leaves out what a
+// shell would not take as one word.
 func TestOneCompletion(t *testing.T) {
 	files, err := filepath.Glob("cmd/pullet/*.go")
 	if err != nil {

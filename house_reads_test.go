@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-// readers are the files that may touch the value of a key of etcd: whatever else reads the fleet's record goes through state.Read.
+// readers are the files that may touch the value of a key of etcd: whatever else reads the fleet's record goes through
+// state.Read.
 var readers = []string{"state/record.go", "state/scan.go", "state/steprun.go"} // the last holds content against its digest
 
 // listed is a package as go list shows it.
@@ -48,8 +49,8 @@ func importing(files *token.FileSet, packages map[string]listed) types.Importer 
 	})
 }
 
-// TestOneReader: nothing but the reader touches the value of a key of etcd, and nothing decodes JSON in the packages that read the fleet's record but the
-// reader and those that read files of this host.
+// TestOneReader: nothing but the reader touches the value of a key of etcd, and nothing decodes JSON in the packages
+// that read the fleet's record but the reader and those that read files of this host.
 func TestOneReader(t *testing.T) {
 	packages := exported(t)
 	files := token.NewFileSet()

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestNothingIsHidden: in a pull, which is a chain of embedded types, no field or method has the name of another one further down:
-// who reads p.store cannot see which of two it is, and one of them may be nil.
+// TestNothingIsHidden: in a pull, which is a chain of embedded types, no field or method has the name of another one
+// further down: who reads p.store cannot see which of two it is, and one of them may be nil.
 func TestNothingIsHidden(t *testing.T) {
 	packages := exported(t)
 	files := token.NewFileSet()

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestTrustPage: each test and each script that docs/trust.md names exists, and so does one for every row about who else writes in etcd.
+// TestTrustPage: each test and each script that docs/trust.md names exists, and so does one for every row about who
+// else writes in etcd.
 func TestTrustPage(t *testing.T) {
 	text, err := os.ReadFile("docs/trust.md")
 	if err != nil {

@@ -33,8 +33,8 @@ type Agent struct {
 	actions  []apply.Spec
 	// Live is told what commands of steps print, as it comes; nil: nobody watches. It is set before the first pull.
 	Live func(step, line string)
-	// EndNow, once closed, ends the commands of a pull that was told to stop and finishes its step. It is set before the first pull; nil: the
-	// time of the configuration alone bounds that.
+	// EndNow, once closed, ends the commands of a pull that was told to stop and finishes its step. It is set before
+	// the first pull; nil: the time of the configuration alone bounds that.
 	EndNow <-chan struct{}
 
 	mu     sync.Mutex
@@ -56,7 +56,8 @@ type Agent struct {
 	away   *outage   // of the fleet's record, as the loop says it
 }
 
-// New prepares a node's agent. It makes the state directory and checks the repositories' settings; nothing is fetched yet.
+// New prepares a node's agent. It makes the state directory and checks the repositories' settings; nothing is fetched
+// yet.
 func New(c Config, build string, log *logrus.Entry) (*Agent, error) {
 	if err := os.MkdirAll(c.Paths.State, 0o700); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -69,7 +70,17 @@ func New(c Config, build string, log *logrus.Entry) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Agent{config: c, dir: dir, build: build, instance: randomID(), logger: log, began: time.Now(), puller: p, actions: action.All(), away: &outage{log: log}}, nil
+	return &Agent{
+		config:   c,
+		dir:      dir,
+		build:    build,
+		instance: randomID(),
+		logger:   log,
+		began:    time.Now(),
+		puller:   p,
+		actions:  action.All(),
+		away:     &outage{log: log},
+	}, nil
 }
 
 // Close lets go of the store and the repositories.
@@ -142,9 +153,23 @@ func (a *Agent) atWork() bool { return time.Since(a.began) < time.Duration(a.due
 func (a *Agent) host(version string) *apply.Host {
 	env := map[string]string{"PULLET_NODE": a.config.Node.Name, "PULLET_VERSION": version}
 	backups := filepath.Join(a.config.Paths.State, "backups")
-	git := gitremote.Client{Scratch: filepath.Join(a.config.Paths.State, "checkouts"), Limits: a.config.Agent.Git.limits()}
+	git := gitremote.Client{
+		Scratch: filepath.Join(a.config.Paths.State, "checkouts"),
+		Limits:  a.config.Agent.Git.limits(),
+	}
 	finish := apply.Finish{Within: a.config.Agent.Finish.Std(), Now: a.EndNow}
-	return &apply.Host{Root: a.config.Root, Finish: finish, Env: env, Backups: backups, Notes: a.notes(), Git: git, Boot: apply.Boot(), Leaving: apply.Leaving, Abandoned: &a.abandoned, Live: a.Live}
+	return &apply.Host{
+		Root:      a.config.Root,
+		Finish:    finish,
+		Env:       env,
+		Backups:   backups,
+		Notes:     a.notes(),
+		Git:       git,
+		Boot:      apply.Boot(),
+		Leaving:   apply.Leaving,
+		Abandoned: &a.abandoned,
+		Live:      a.Live,
+	}
 }
 
 // notes is where commands are noted while they run.

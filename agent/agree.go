@@ -26,8 +26,8 @@ type agreement struct {
 	rewound   string // the rewind that this pull accepted, for the record
 }
 
-// agree finds the version that the fleet works on, and proposes a newer one when this node sees it first. It returns no version when there is
-// nothing that the node can do now; the outcome says why.
+// agree finds the version that the fleet works on, and proposes a newer one when this node sees it first. It returns no
+// version when there is nothing that the node can do now; the outcome says why.
 func (a *agreement) agree(ctx context.Context, own []puller.Head) (*state.Version, error) {
 	if a.store == nil {
 		return a.withoutFleet(own), nil
@@ -105,8 +105,8 @@ func (s *sighting) decide(refused map[string]bool) move {
 	return proposes
 }
 
-// sees looks at the fleet's version and at this node's repositories. It takes rewritten histories that an operator accepted, and tells the fleet which
-// newer commit it does not follow.
+// sees looks at the fleet's version and at this node's repositories. It takes rewritten histories that an operator
+// accepted, and tells the fleet which newer commit it does not follow.
 func (a *agreement) sees(ctx context.Context, current *state.Version, own []puller.Head) (s *sighting, err error) {
 	s = &sighting{current: current}
 	if s.own, err = a.accepted(ctx, current, own); err != nil {
@@ -125,7 +125,8 @@ func (a *agreement) sees(ctx context.Context, current *state.Version, own []pull
 	return s, nil
 }
 
-// newer is the version that takes the newer commit of the fleet's and this node's own, for each repository: never back in any.
+// newer is the version that takes the newer commit of the fleet's and this node's own, for each repository: never back
+// in any.
 func (a *agreement) newer(ctx context.Context, current *state.Version, own []puller.Head) (*state.Version, error) {
 	next := &state.Version{By: a.config.Node.Name, At: time.Now().UTC()}
 	if current != nil {
@@ -170,13 +171,17 @@ func (a *agreement) newer(ctx context.Context, current *state.Version, own []pul
 	if same.Release == "" {
 		same.Release = next.Release
 	}
-	if slices.ContainsFunc(own, func(h puller.Head) bool { return a.justAccepted(current, h) }) { // hosts that refuse it take it from here on
+	if slices.ContainsFunc(
+		own,
+		func(h puller.Head) bool { return a.justAccepted(current, h) },
+	) { // hosts that refuse it take it from here on
 		same.Rewound = next.Rewound
 	}
 	return &same, nil
 }
 
-// saysMore reports a version that is the fleet's, with more to say of it: a tag that was seen later, or an operator's word that a rewrite is accepted.
+// saysMore reports a version that is the fleet's, with more to say of it: a tag that was seen later, or an operator's
+// word that a rewrite is accepted.
 func saysMore(current, next *state.Version) bool {
 	return next.Release != current.Release || !slices.Equal(next.Rewound, current.Rewound)
 }
@@ -195,12 +200,17 @@ func leaving(current *state.Version, commits []state.Commit) []state.Commit {
 	return out
 }
 
-// leftBehind reports a commit that the fleet left when a rewrite was accepted: a mirror that still serves it does not bring it back.
+// leftBehind reports a commit that the fleet left when a rewrite was accepted: a mirror that still serves it does not
+// bring it back.
 func (a *agreement) leftBehind(ctx context.Context, current *state.Version, own puller.Head) bool {
 	c, ok := current.RewoundTo(own.Repo)
 	if !ok || c.Left == "" || c.Left == c.Commit {
 		return false
 	}
-	r, err := a.puller.Relate(ctx, puller.Head{Repo: own.Repo, Commit: own.Commit}, puller.Head{Repo: own.Repo, Commit: c.Left})
+	r, err := a.puller.Relate(
+		ctx,
+		puller.Head{Repo: own.Repo, Commit: own.Commit},
+		puller.Head{Repo: own.Repo, Commit: c.Left},
+	)
 	return err == nil && (r == puller.Same || r == puller.Newer)
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestDecide: a node proposes what is newer unless the fleet stays or it refused it before, and says more of the fleet's version where it can.
+// TestDecide: a node proposes what is newer unless the fleet stays or it refused it before, and says more of the
+// fleet's version where it can.
 func TestDecide(t *testing.T) {
 	one, two := &state.Version{ID: "v1"}, &state.Version{ID: "v2"}
 	for name, c := range map[string]struct {

@@ -23,8 +23,8 @@ type offered struct {
 	zone string // in which services stand in DNS; "" is nowhere
 }
 
-// prepare announces what a version has this node offer, and makes its program. In that order: what cannot be compiled yet may lack
-// nothing but the address of another node, which may lack this one's.
+// prepare announces what a version has this node offer, and makes its program. In that order: what cannot be compiled
+// yet may lack nothing but the address of another node, which may lack this one's.
 func (a *announcer) prepare(ctx context.Context, v *state.Version) (*compiled, error) {
 	if err := a.announceEarly(ctx, v); err != nil {
 		return nil, err
@@ -43,7 +43,8 @@ type announcer struct {
 	announced string          // that version
 }
 
-// announceEarly announces what is new in a version, once in a pull. What the node offers already stays as it is until it runs that version.
+// announceEarly announces what is new in a version, once in a pull. What the node offers already stays as it is until
+// it runs that version.
 func (a *announcer) announceEarly(ctx context.Context, v *state.Version) error {
 	if a.store == nil || a.announced == v.ID {
 		return nil
@@ -70,14 +71,16 @@ func (a *announcer) announceEarly(ctx context.Context, v *state.Version) error {
 	return nil
 }
 
-// announce publishes services, or, with keep, those that are not there yet. On disk first: what is announced and forgotten would never be
-// withdrawn.
+// announce publishes services, or, with keep, those that are not there yet. On disk first: what is announced and
+// forgotten would never be withdrawn.
 func (a *announcer) announce(ctx context.Context, list []render.Offer, keep bool) error {
 	names := slices.Clone(a.local.Offers)
 	for _, o := range list {
 		switch {
 		case o.Instance().Address == "":
-			a.warnOnce(fmt.Errorf("service %s is not announced: this host has no address%s", o.Name, onInterface(o.Interface)))
+			a.warnOnce(
+				fmt.Errorf("service %s is not announced: this host has no address%s", o.Name, onInterface(o.Interface)),
+			)
 		case !slices.Contains(names, o.Name):
 			names = append(names, o.Name)
 		}
@@ -135,8 +138,8 @@ func (a *announcer) check(ctx context.Context, v *state.Version, report *apply.R
 	return broken
 }
 
-// offer tells the fleet what this node offers and whether it works, once a run has ended. What works is what was validated, and whose check
-// succeeded. What was ready stays so while the node waits.
+// offer tells the fleet what this node offers and whether it works, once a run has ended. What works is what was
+// validated, and whose check succeeded. What was ready stays so while the node waits.
 func (a *announcer) offer(ctx context.Context, v *state.Version, validated bool, broken map[string]string) error {
 	offered := a.compiler.offers[v.ID]
 	if validated && v.Same(a.local.Running) {
@@ -156,7 +159,10 @@ func (a *announcer) offer(ctx context.Context, v *state.Version, validated bool,
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		why := broken[name]
-		errs = append(errs, a.store.SetReady(ctx, name, a.config.Node.Name, offered.zone, validated && names[name] && why == "", why))
+		errs = append(
+			errs,
+			a.store.SetReady(ctx, name, a.config.Node.Name, offered.zone, validated && names[name] && why == "", why),
+		)
 		if offered.zone != "" {
 			errs = append(errs, a.store.SweepDNS(ctx, name))
 		}
@@ -164,8 +170,8 @@ func (a *announcer) offer(ctx context.Context, v *state.Version, validated bool,
 	return errors.Join(errs...)
 }
 
-// withdraw takes back what the node announced and the version that it runs does not have it offer, such as after a change of its labels. Whether
-// the run succeeded makes no difference.
+// withdraw takes back what the node announced and the version that it runs does not have it offer, such as after a
+// change of its labels. Whether the run succeeded makes no difference.
 func (a *announcer) withdraw(ctx context.Context, v *state.Version) error {
 	if !v.Same(a.local.Running) {
 		return nil
@@ -173,7 +179,11 @@ func (a *announcer) withdraw(ctx context.Context, v *state.Version) error {
 	list := a.compiler.offers[v.ID].list
 	var stays []string
 	for _, name := range a.local.Offers {
-		if a.early[name] || slices.ContainsFunc(list, func(o render.Offer) bool { return o.Name == name && o.Instance().Address != "" }) {
+		if a.early[name] ||
+			slices.ContainsFunc(
+				list,
+				func(o render.Offer) bool { return o.Name == name && o.Instance().Address != "" },
+			) {
 			stays = append(stays, name)
 			continue
 		}
@@ -184,8 +194,8 @@ func (a *announcer) withdraw(ctx context.Context, v *state.Version) error {
 	return a.saveOffers(stays)
 }
 
-// lacks is the wait of a node that cannot compile a version because nobody has announced a service yet: all that is wrong stands where
-// services are read. That needs more time, and is no fault of the commit or of the node.
+// lacks is the wait of a node that cannot compile a version because nobody has announced a service yet: all that is
+// wrong stands where services are read. That needs more time, and is no fault of the commit or of the node.
 func (c *compiler) lacks(v *state.Version, mistakes render.ErrorList) *lock.Wait {
 	var lacking string
 	for _, m := range mistakes {
@@ -201,8 +211,8 @@ func (c *compiler) lacks(v *state.Version, mistakes render.ErrorList) *lock.Wait
 	}
 }
 
-// unannounced is the first of these services that nobody has announced, "" where somebody has announced each. An empty name stands for any
-// service that was asked for.
+// unannounced is the first of these services that nobody has announced, "" where somebody has announced each. An empty
+// name stands for any service that was asked for.
 func (c *compiler) unannounced(services []string) string {
 	for _, name := range services {
 		names := []string{name}

@@ -15,7 +15,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestPrepare: a version that an operator names exists, compiles and follows the fleet's; what it stands for is written nowhere yet.
+// TestPrepare: a version that an operator names exists, compiles and follows the fleet's; what it stands for is written
+// nowhere yet.
 func TestPrepare(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	h.write("repo/nodes/web.yaml", "nodes: {web1: {labels: {role: web}}}\n")
@@ -93,7 +94,8 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestPrepareSeveral: with several repositories a revision names its own; those that nobody names stay where the fleet is.
+// TestPrepareSeveral: with several repositories a revision names its own; those that nobody names stay where the fleet
+// is.
 func TestPrepareSeveral(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	second := filepath.Join(h.home, "second")
@@ -121,8 +123,8 @@ func TestPrepareSeveral(t *testing.T) {
 	}
 }
 
-// TestCommands: what operators give a host to run, it runs once, where its own configuration allows that, and in its stage; what came of it is on record. A
-// command that a pull was killed in is not run again.
+// TestCommands: what operators give a host to run, it runs once, where its own configuration allows that, and in its
+// stage; what came of it is on record. A command that a pull was killed in is not run again.
 func TestCommands(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	h.exits(ExitOK, "")
@@ -226,7 +228,8 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestCommandThatOutlivedItsPull: nothing is started beside it. The host waits for as long as it may, and the fleet knows for what.
+// TestCommandThatOutlivedItsPull: nothing is started beside it. The host waits for as long as it may, and the fleet
+// knows for what.
 func TestCommandThatOutlivedItsPull(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	h.exits(ExitOK, "")

@@ -11,7 +11,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// outage is what the loop says while the fleet's record does not answer: one line when it goes away, and one when it is back.
+// outage is what the loop says while the fleet's record does not answer: one line when it goes away, and one when it is
+// back.
 type outage struct {
 	log   *logrus.Entry
 	mu    sync.Mutex
@@ -28,8 +29,11 @@ func (o *outage) begins(err error, since time.Time) bool {
 	defer o.mu.Unlock()
 	if o.since.IsZero() {
 		o.since = since
-		o.log.Warnf("%v; away since %s; until it answers, this host corrects drift of its current version, and starts no new version and no gated step",
-			away, since.Local().Format(time.TimeOnly))
+		o.log.Warnf(
+			"%v; away since %s; until it answers, this host corrects drift of its current version, and starts no new version and no gated step",
+			away,
+			since.Local().Format(time.TimeOnly),
+		)
 	}
 	return true
 }

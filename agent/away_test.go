@@ -14,7 +14,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestOutageIsSaidOnce: one line when the record goes away, whoever notices and in which words, and one when it is back.
+// TestOutageIsSaidOnce: one line when the record goes away, whoever notices and in which words, and one when it is
+// back.
 func TestOutageIsSaidOnce(t *testing.T) {
 	var text bytes.Buffer
 	log := logrus.New()
@@ -42,7 +43,8 @@ func TestOutageIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestWaitCountsOverPulls: a node that comes to the same gate pull after pull waits since the first of them; at another gate, or for another version, it begins anew.
+// TestWaitCountsOverPulls: a node that comes to the same gate pull after pull waits since the first of them; at another
+// gate, or for another version, it begins anew.
 func TestWaitCountsOverPulls(t *testing.T) {
 	r := &reporter{joined: &joined{}}
 	began := time.Now().UTC().Add(-time.Hour)

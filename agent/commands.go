@@ -13,8 +13,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// commands runs what operators gave this node to run: each once, in its stage, so many nodes at a time. What goes wrong there is told, and keeps the
-// node from nothing else.
+// commands runs what operators gave this node to run: each once, in its stage, so many nodes at a time. What goes wrong
+// there is told, and keeps the node from nothing else.
 func (o *orders) commands(ctx context.Context, cat *render.Catalog) {
 	if o.store == nil {
 		return
@@ -34,8 +34,8 @@ func (o *orders) commands(ctx context.Context, cat *render.Catalog) {
 	}
 }
 
-// troubled files what went wrong with commands, and reports that others may do better. While the fleet's record is away, or where the pull was told
-// to stop, nothing is wrong with any: the next pull goes on.
+// troubled files what went wrong with commands, and reports that others may do better. While the fleet's record is
+// away, or where the pull was told to stop, nothing is wrong with any: the next pull goes on.
 func (o *orders) troubled(ctx context.Context, err error, asked time.Time) bool {
 	var away *state.UnreachableError
 	switch {
@@ -67,7 +67,12 @@ func (o *orders) command(ctx context.Context, c state.PendingCommand, cat *rende
 
 // take takes the node's turn and runs one command. Where there is no turn to be had now, the next pull asks again.
 func (o *orders) take(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
-	result := state.CommandResult{Node: o.config.Node.Name, State: state.Running, Instance: o.out.Run, Started: time.Now().UTC()}
+	result := state.CommandResult{
+		Node:     o.config.Node.Name,
+		State:    state.Running,
+		Instance: o.out.Run,
+		Started:  time.Now().UTC(),
+	}
 	if !o.config.Agent.AllowRun {
 		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+o.config.file
 		return o.store.EndCommand(ctx, c.ID, result, c.Stage)
@@ -75,7 +80,8 @@ func (o *orders) take(ctx context.Context, c state.PendingCommand, cat *render.C
 	req := o.turns.requestUnder(cat.Fleet.Rollout, &state.Version{ID: c.ID}, cat)
 	req.Waiting = func(w *lock.Wait) { o.log.Info(w.Error()) }
 	turn := lock.NewCommandTurn(o.store, req, c)
-	if wait, err := o.turns.admit(ctx, turn, o.waits.standBy, nil); wait != nil || err != nil { // the next pull asks again
+	if wait, err := o.turns.admit(ctx, turn, o.waits.standBy, nil); wait != nil ||
+		err != nil { // the next pull asks again
 		return err
 	}
 	defer func() {
@@ -85,7 +91,8 @@ func (o *orders) take(ctx context.Context, c state.PendingCommand, cat *render.C
 			o.log.WithError(err).Warn("the place of a command could not be given back")
 		}
 	}()
-	if begun, err := o.store.BeginCommand(ctx, c.Command, result); !begun || err != nil { // false: it failed elsewhere while this node waited
+	if begun, err := o.store.BeginCommand(ctx, c.Command, result); !begun ||
+		err != nil { // false: it failed elsewhere while this node waited
 		return err
 	}
 	o.log.WithField("command", c.ID).Infof("running for %s: %q", c.By, c.Args)

@@ -46,7 +46,8 @@ func TestBrokenCommand(t *testing.T) {
 	}
 }
 
-// TestCommandPlaces: a place at a command that a dead node keeps takes nothing of the time for the gates of the rollout.
+// TestCommandPlaces: a place at a command that a dead node keeps takes nothing of the time for the gates of the
+// rollout.
 func TestCommandPlaces(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	h.Agent.AllowRun = true

@@ -88,7 +88,8 @@ func (c *compiler) compile(ctx context.Context, v *state.Version) (*compiled, er
 	return program, err
 }
 
-// proposed is the program of a version that was compiled to be proposed; nil for another. It is given out once: its actions are for one run.
+// proposed is the program of a version that was compiled to be proposed; nil for another. It is given out once: its
+// actions are for one run.
 func (c *compiler) proposed(v *state.Version) *compiled {
 	program := c.ahead
 	if program == nil || program.catalog.Version != v.ID || program.catalog.Release != v.Release {
@@ -99,7 +100,12 @@ func (c *compiler) proposed(v *state.Version) *compiled {
 }
 
 // bind compiles a repository for this node, gives its steps their actions, and fetches what extensions need.
-func (c *compiler) bind(ctx context.Context, repo *render.Repository, v *state.Version, view render.View) (*compiled, error) {
+func (c *compiler) bind(
+	ctx context.Context,
+	repo *render.Repository,
+	v *state.Version,
+	view render.View,
+) (*compiled, error) {
 	own, err := c.ownVars()
 	if err != nil {
 		return nil, &ownVarsError{err}
@@ -114,12 +120,26 @@ func (c *compiler) bind(ctx context.Context, repo *render.Repository, v *state.V
 	if err != nil {
 		return nil, err
 	}
-	return &compiled{Program: program, catalog: cat}, extensions.Fetch(ctx, filepath.Join(c.config.Paths.State, "extensions"), cat)
+	return &compiled{
+			Program: program,
+			catalog: cat,
+		}, extensions.Fetch(
+			ctx,
+			filepath.Join(c.config.Paths.State, "extensions"),
+			cat,
+		)
 }
 
 // input is what a version is compiled with on this node, but for the fleet and the host's own variables.
 func (c *compiler) input(ctx context.Context, v *state.Version) render.Input {
-	return render.Input{Context: ctx, Node: c.config.Node, Facts: c.facts(), Version: v.ID, Release: v.Release, Agent: c.build}
+	return render.Input{
+		Context: ctx,
+		Node:    c.config.Node,
+		Facts:   c.facts(),
+		Version: v.ID,
+		Release: v.Release,
+		Agent:   c.build,
+	}
 }
 
 // repository is a version's content; what was parsed of the last one is kept.
@@ -139,8 +159,8 @@ func (a *Agent) repository(ctx context.Context, v *state.Version) (*render.Repos
 	return a.parsed, nil
 }
 
-// view is the fleet as its record shows it, at one revision. While the store is away it is what the node saw last: files that name
-// other hosts must not lose them because etcd does not answer.
+// view is the fleet as its record shows it, at one revision. While the store is away it is what the node saw last:
+// files that name other hosts must not lose them because etcd does not answer.
 func (c *compiler) view(ctx context.Context) (render.View, error) {
 	if c.store == nil {
 		return c.lastView()
@@ -164,7 +184,12 @@ func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
 	if err != nil {
 		return render.View{}, err
 	}
-	v := render.View{Revision: o.Revision, Nodes: map[string]render.Node{}, Facts: map[string]render.Facts{}, Services: map[string][]render.Service{}}
+	v := render.View{
+		Revision: o.Revision,
+		Nodes:    map[string]render.Node{},
+		Facts:    map[string]render.Facts{},
+		Services: map[string][]render.Service{},
+	}
 	for name, n := range o.Nodes {
 		v.Nodes[name] = render.Node{Name: name, Labels: n.Labels}
 		v.Facts[name] = render.Facts(o.Facts[name])
@@ -175,8 +200,8 @@ func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
 	return v, nil
 }
 
-// cannotCompile records that the fleet's version cannot be used on this node: it has failed here before anything was touched. A
-// commit that the node's remote does not have yet is waited for instead.
+// cannotCompile records that the fleet's version cannot be used on this node: it has failed here before anything was
+// touched. A commit that the node's remote does not have yet is waited for instead.
 func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) error {
 	var missing *puller.MissingCommitError
 	if errors.As(err, &missing) {
@@ -188,7 +213,13 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 			Remedy: state.Act("no action needed if the remote is about to have it; if it never will (the branch was rewritten): pullet pull --accept-rewind"), Since: time.Now(),
 		}
 		if missing.Err != nil {
-			p.out.Wait.Reason = fmt.Sprintf("%s, which %s proposed as %s, is not on this host, and could not be fetched: %v", state.Short(missing.Commit), v.By, v, missing.Err)
+			p.out.Wait.Reason = fmt.Sprintf(
+				"%s, which %s proposed as %s, is not on this host, and could not be fetched: %v",
+				state.Short(missing.Commit),
+				v.By,
+				v,
+				missing.Err,
+			)
 			p.out.Wait.Remedy = state.Itself("it goes on when the remote can be read")
 		}
 		return errors.Join(p.keepRunning(ctx), p.reporter.tellConfigured(ctx, v))
@@ -216,7 +247,10 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return errors.Join(p.reporter.tellConfigured(ctx, v), p.turns.tellRollout(ctx, v, saidOf(err), failureOf(faultOf(err))))
+	return errors.Join(
+		p.reporter.tellConfigured(ctx, v),
+		p.turns.tellRollout(ctx, v, saidOf(err), failureOf(faultOf(err))),
+	)
 }
 
 // tellRollout fails the rollout here, unless the node runs the version already: then it is no matter of the rollout.

@@ -10,7 +10,14 @@ import (
 
 // conditionWait is the wait of a node for a condition.
 func conditionWait(v *state.Version, a apply.Awaited) *lock.Wait {
-	return &lock.Wait{Kind: state.WaitCondition, Gate: a.Gate(), Reason: a.Reason(), Remedy: inRunRemedy(v), Since: a.Since, Until: a.Until}
+	return &lock.Wait{
+		Kind:   state.WaitCondition,
+		Gate:   a.Gate(),
+		Reason: a.Reason(),
+		Remedy: inRunRemedy(v),
+		Since:  a.Since,
+		Until:  a.Until,
+	}
 }
 
 // awaitsCondition tells everybody that a condition begins to wait. What it returns is called when it waits no more.

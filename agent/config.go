@@ -19,7 +19,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Config is /etc/pullet/pullet.yaml: what a node must know before it can pull. Every key but repositories has a default.
+// Config is /etc/pullet/pullet.yaml: what a node must know before it can pull. Every key but repositories has a
+// default.
 type Config struct {
 	Node         render.Node     `yaml:"node"`         // this host
 	Fleet        string          `yaml:"fleet"`        // several fleets can share an etcd
@@ -52,14 +53,16 @@ type Loop struct {
 	Finish   render.Duration `yaml:"finish"`   // how long the running step may go on after pullet gets a signal to stop
 	// AllowRun lets operators run commands on this host with pullet run; default false.
 	AllowRun bool `yaml:"allowRun"`
-	// PruneLimit is how many things that jobs with prune: true no longer declare one run removes; more are left until pull --prune-all.
+	// PruneLimit is how many things that jobs with prune: true no longer declare one run removes; more are left until
+	// pull --prune-all.
 	PruneLimit int     `yaml:"pruneLimit"`
 	Reports    Reports `yaml:"reports"` // of runs, with all that steps printed: they are in the state directory
 	Logs       Logs    `yaml:"logs"`    // of failed runs: where they are sent
 	Git        Git     `yaml:"git"`     // what one fetch from a git server may take
 }
 
-// Git bounds what one fetch may take, of a state repository or of git.checkout. Nothing is the default, enough for a repository of 1 GB.
+// Git bounds what one fetch may take, of a state repository or of git.checkout. Nothing is the default, enough for a
+// repository of 1 GB.
 type Git struct {
 	Memory  render.Size     `yaml:"memory"`  // of the process that reads what was fetched; default 1GiB
 	Disk    render.Size     `yaml:"disk"`    // received; default 4GiB
@@ -79,7 +82,8 @@ type Reports struct {
 
 // Logs says where the logs of failed runs are sent.
 type Logs struct {
-	// URL for the log of a failed run; {fleet}, {node}, {run} and {version} in it are replaced. Nothing: logs stay on the host.
+	// URL for the log of a failed run; {fleet}, {node}, {run} and {version} in it are replaced. Nothing: logs stay on
+	// the host.
 	Put         string          `yaml:"put"`
 	HeadersFile string          `yaml:"headersFile"` // with headers of the request, one a line: "Name: value"; mode 0600
 	TokenFile   string          `yaml:"tokenFile"`   // that holds a token, sent as "Authorization: Bearer TOKEN"; mode 0600
@@ -164,22 +168,41 @@ func (c *Config) complete() error {
 	}
 	var errs []error
 	if !plain.Name(c.Node.Name) {
-		errs = append(errs, fmt.Errorf("%s: node.name %q: use letters, digits, dots, dashes and underscores", c.file, c.Node.Name))
+		errs = append(
+			errs,
+			fmt.Errorf("%s: node.name %q: use letters, digits, dots, dashes and underscores", c.file, c.Node.Name),
+		)
 	}
 	if !plain.Name(c.Fleet) {
-		errs = append(errs, fmt.Errorf("%s: fleet %q: use letters, digits, dots, dashes and underscores", c.file, c.Fleet))
+		errs = append(
+			errs,
+			fmt.Errorf("%s: fleet %q: use letters, digits, dots, dashes and underscores", c.file, c.Fleet),
+		)
 	}
 	if err := plain.Labels(c.Node.Labels); err != nil {
 		errs = append(errs, fmt.Errorf("%s: node.labels: %w", c.file, err))
 	}
 	if len(c.Etcd.Endpoints) > 0 && c.Etcd.Dir != "" {
-		errs = append(errs, fmt.Errorf("%s: etcd.endpoints and etcd.dir exclude each other: dir is for an embedded member", c.file))
+		errs = append(
+			errs,
+			fmt.Errorf("%s: etcd.endpoints and etcd.dir exclude each other: dir is for an embedded member", c.file),
+		)
 	}
 	if c.Agent.PruneLimit < 1 {
-		errs = append(errs, fmt.Errorf("%s: agent.pruneLimit: %d is not a number of things from 1 on; what is pruned is said by the jobs", c.file, c.Agent.PruneLimit))
+		errs = append(
+			errs,
+			fmt.Errorf(
+				"%s: agent.pruneLimit: %d is not a number of things from 1 on; what is pruned is said by the jobs",
+				c.file,
+				c.Agent.PruneLimit,
+			),
+		)
 	}
 	if c.Agent.Reports.Keep < 1 {
-		errs = append(errs, fmt.Errorf("%s: agent.reports.keep: %d is not a number of reports from 1 on", c.file, c.Agent.Reports.Keep))
+		errs = append(
+			errs,
+			fmt.Errorf("%s: agent.reports.keep: %d is not a number of reports from 1 on", c.file, c.Agent.Reports.Keep),
+		)
 	}
 	if err := c.Agent.Logs.check(); err != nil {
 		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
@@ -188,7 +211,13 @@ func (c *Config) complete() error {
 		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
 	}
 	if len(c.Repositories) == 0 {
-		errs = append(errs, fmt.Errorf("%s: repositories is empty: name at least one, such as {name: main, url: ..., ref: main}", c.file))
+		errs = append(
+			errs,
+			fmt.Errorf(
+				"%s: repositories is empty: name at least one, such as {name: main, url: ..., ref: main}",
+				c.file,
+			),
+		)
 	}
 	return errors.Join(errs...)
 }

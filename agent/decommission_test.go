@@ -11,8 +11,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestDecommissionedInMidRun: a node that is given up while it runs starts nothing more and does not write itself back; its next pull brings it
-// back.
+// TestDecommissionedInMidRun: a node that is given up while it runs starts nothing more and does not write itself back;
+// its next pull brings it back.
 func TestDecommissionedInMidRun(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	a, err := New(h.Config, "test", h.entry())

@@ -31,9 +31,10 @@ func (e *RefusedVersionError) What() string {
 // Clear is the command that helps.
 func (e *RefusedVersionError) Clear() string { return "to leave it: pullet rollout undo" }
 
-// doubt says why this host does not take a version that the fleet's record names: who can write there chooses the moment of a change, and not what is
-// applied. A commit must be in what the host's own repository follows, and must not go back behind what the host runs. It may go back, within
-// what is followed, where the record says that what runs here was undone, or that an operator accepted a rewrite to that commit or one before it.
+// doubt says why this host does not take a version that the fleet's record names: who can write there chooses the
+// moment of a change, and not what is applied. A commit must be in what the host's own repository follows, and must not
+// go back behind what the host runs. It may go back, within what is followed, where the record says that what runs here
+// was undone, or that an operator accepted a rewrite to that commit or one before it.
 func (a *agreement) doubt(ctx context.Context, v *state.Version, own []puller.Head) error {
 	if len(v.Commits) == 0 || puller.Version(heads(v)) != v.ID {
 		return &RefusedVersionError{v, v.ID, "is not what the version's repositories are at"}
@@ -48,13 +49,21 @@ func (a *agreement) doubt(ctx context.Context, v *state.Version, own []puller.He
 			return err
 		}
 		if !followed {
-			return &RefusedVersionError{v, c.Commit, fmt.Sprintf("is not in the history of %s of repository %q", a.puller.Follow(h.Repo), h.Repo)}
+			return &RefusedVersionError{
+				v,
+				c.Commit,
+				fmt.Sprintf("is not in the history of %s of repository %q", a.puller.Follow(h.Repo), h.Repo),
+			}
 		}
 		if back, err := a.goesBack(ctx, v, h, to); back || err != nil {
 			if err != nil {
 				return err
 			}
-			return &RefusedVersionError{v, c.Commit, "goes back behind what this host runs (" + a.local.Running.String() + "), and nobody undid that"}
+			return &RefusedVersionError{
+				v,
+				c.Commit,
+				"goes back behind what this host runs (" + a.local.Running.String() + "), and nobody undid that",
+			}
 		}
 	}
 	return nil
@@ -81,6 +90,10 @@ func (a *agreement) goesBack(ctx context.Context, v *state.Version, own, to pull
 	if !ok {
 		return true, nil
 	}
-	relation, err := a.puller.Relate(ctx, puller.Head{Repo: accepted.Repo, Commit: accepted.Commit}, puller.Head{Repo: to.Repo, Commit: to.Commit})
+	relation, err := a.puller.Relate(
+		ctx,
+		puller.Head{Repo: accepted.Repo, Commit: accepted.Commit},
+		puller.Head{Repo: to.Repo, Commit: to.Commit},
+	)
 	return relation != puller.Same && relation != puller.Newer, err
 }

@@ -99,7 +99,13 @@ func (g *gates) Begin(ctx context.Context, s apply.GatedStep, attempt string) er
 	return g.pending(c.Start(ctx, g.step(s), attempt, read))
 }
 
-func (g *gates) Publish(ctx context.Context, s apply.GatedStep, attempt string, r render.StepResult, reason string) error {
+func (g *gates) Publish(
+	ctx context.Context,
+	s apply.GatedStep,
+	attempt string,
+	r render.StepResult,
+	reason string,
+) error {
 	c, err := g.candidate(ctx, s)
 	if err != nil {
 		return g.pending(err)
@@ -110,7 +116,16 @@ func (g *gates) Publish(ctx context.Context, s apply.GatedStep, attempt string, 
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return g.pending(c.Publish(ctx, g.step(s), attempt, state.StepResult{Result: r.Result, Reason: reason}, value, s.Options.Target.MaxAge.Std()))
+	return g.pending(
+		c.Publish(
+			ctx,
+			g.step(s),
+			attempt,
+			state.StepResult{Result: r.Result, Reason: reason},
+			value,
+			s.Options.Target.MaxAge.Std(),
+		),
+	)
 }
 
 func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResult, error) {

@@ -38,8 +38,12 @@ func (e *elsewhereError) Unwrap() error { return e.mistakes }
 // notProposed says why this node does not propose a version.
 func notProposed(v *state.Version, err error) error {
 	if e, ok := errors.AsType[*elsewhereError](err); ok {
-		return fmt.Errorf("version %s is not proposed to the fleet, and no host changes: it does not compile for %s:\n%w",
-			v, e.hosts(), err)
+		return fmt.Errorf(
+			"version %s is not proposed to the fleet, and no host changes: it does not compile for %s:\n%w",
+			v,
+			e.hosts(),
+			err,
+		)
 	}
 	return fmt.Errorf("version %s is not proposed to the fleet:\n%w", v, err)
 }
@@ -278,7 +282,11 @@ func otherHost(like render.Facts, name string) render.Facts {
 }
 
 // compile makes the catalog of a node with these facts, with its mistakes.
-func (j *judge) compile(ctx context.Context, n render.Node, known render.Facts) (*render.Catalog, render.ErrorList, error) {
+func (j *judge) compile(
+	ctx context.Context,
+	n render.Node,
+	known render.Facts,
+) (*render.Catalog, render.ErrorList, error) {
 	in := j.here
 	in.Context, in.Node, in.Facts = ctx, n, known
 	if j.repo.AsksForFleet() && j.view == nil {

@@ -2,8 +2,8 @@ package agent
 
 import "testing"
 
-// TestFactsOfAPull: a pull knows one set of facts, whatever happens on the host meanwhile: what it registers is what it compiles with. The next pull sees
-// what changed.
+// TestFactsOfAPull: a pull knows one set of facts, whatever happens on the host meanwhile: what it registers is what it
+// compiles with. The next pull sees what changed.
 func TestFactsOfAPull(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	a, err := New(h.Config, "test", h.entry())

@@ -18,7 +18,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestPullThatCannotBegin: a pull beside another, and one that cannot read what the node knows of itself, is an error and changes nothing.
+// TestPullThatCannotBegin: a pull beside another, and one that cannot read what the node knows of itself, is an error
+// and changes nothing.
 func TestPullThatCannotBegin(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	fails := func(want string) error {
@@ -107,7 +108,8 @@ func registered(t *testing.T, v *state.Version, job string) *pull {
 	return p
 }
 
-// TestMistakeIsTold: the fleet is told of a first commit that does not compile. Where that cannot be done, the pull says so.
+// TestMistakeIsTold: the fleet is told of a first commit that does not compile. Where that cannot be done, the pull
+// says so.
 func TestMistakeIsTold(t *testing.T) {
 	v := &state.Version{ID: strings.Repeat("a", 40)}
 	p := registered(t, v, "steps: [{name: s, action: no.such}]")
@@ -136,7 +138,8 @@ func TestMistakeIsTold(t *testing.T) {
 	}
 }
 
-// TestChosenWithoutAnswer: a chosen node that cannot ask the fleet what is on record of its step waits: it does not take that for nothing.
+// TestChosenWithoutAnswer: a chosen node that cannot ask the fleet what is on record of its step waits: it does not
+// take that for nothing.
 func TestChosenWithoutAnswer(t *testing.T) {
 	v := &state.Version{ID: strings.Repeat("a", 40)}
 	p := registered(t, v, "steps: [{name: s, action: cmd.run, parameters: {cmd: 'true'}, runOptions: {target: {limit: 1}}}]")

@@ -23,8 +23,9 @@ const (
 // settle is how long files must be quiet before a change counts: editors and git write in several steps.
 const settle = 200 * time.Millisecond
 
-// watchFiles reports changes of the host's variables, the configuration, and the refs of repositories on this machine. Directories are
-// watched rather than files, because editors replace files. What does not exist yet is not watched: the timer sees it.
+// watchFiles reports changes of the host's variables, the configuration, and the refs of repositories on this machine.
+// Directories are watched rather than files, because editors replace files. What does not exist yet is not watched: the
+// timer sees it.
 func (a *Agent) watchFiles(ctx context.Context) (<-chan change, error) {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {

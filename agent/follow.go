@@ -8,8 +8,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// stays says why the fleet does not follow to a newer version now: that version was given up before, an operator holds the fleet, or the
-// canaries of the current one are not through. "" is no reason.
+// stays says why the fleet does not follow to a newer version now: that version was given up before, an operator holds
+// the fleet, or the canaries of the current one are not through. "" is no reason.
 func (a *agreement) stays(ctx context.Context, current, next *state.Version) (why string, err error) {
 	if current == nil || next.Same(current) || a.rewind {
 		return "", nil

@@ -30,8 +30,8 @@ func (h *host) known() state.Local {
 	return local
 }
 
-// TestStaleRepository: a host that cannot read its repository, or reads one that is behind, goes on with its commit and says so: in its own record, with since
-// when, and in the fleet's. It forgets that when the repository is back.
+// TestStaleRepository: a host that cannot read its repository, or reads one that is behind, goes on with its commit and
+// says so: in its own record, with since when, and in the fleet's. It forgets that when the repository is back.
 func TestStaleRepository(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	h.pull()
@@ -71,7 +71,8 @@ func TestStaleRepository(t *testing.T) {
 	}
 }
 
-// TestNoRepository: a host that never saw its repository cannot pull; one whose first commit cannot be used says so as a refusal.
+// TestNoRepository: a host that never saw its repository cannot pull; one whose first commit cannot be used says so as
+// a refusal.
 func TestNoRepository(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	h.Repositories[0].URL = filepath.Join(h.home, "none")
@@ -84,8 +85,9 @@ func TestNoRepository(t *testing.T) {
 	h.exits(ExitOK, "")
 }
 
-// TestRewrittenHistory: a rewritten history is refused, and what runs is checked. An operator accepts it on one host; the others follow, say who accepted it,
-// and one whose mirror still has the commit that was left neither goes back to it nor takes the fleet there.
+// TestRewrittenHistory: a rewritten history is refused, and what runs is checked. An operator accepts it on one host;
+// the others follow, say who accepted it, and one whose mirror still has the commit that was left neither goes back to
+// it nor takes the fleet there.
 func TestRewrittenHistory(t *testing.T) {
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	web1.commit(job("two", "true"))
@@ -140,7 +142,8 @@ func TestRewrittenHistory(t *testing.T) {
 	}
 }
 
-// TestAcceptedBack: the fleet goes back to an older commit, as after a stale mirror that somebody accepted. A host whose remote is ahead says so.
+// TestAcceptedBack: the fleet goes back to an older commit, as after a stale mirror that somebody accepted. A host
+// whose remote is ahead says so.
 func TestAcceptedBack(t *testing.T) {
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	first := web1.head()
@@ -169,8 +172,8 @@ func TestAcceptedBack(t *testing.T) {
 	}
 }
 
-// TestVersionThatNobodyConfirms: a host takes no version that its own repository does not confirm. It goes on with its own, says who set that version, and
-// plans nothing of it.
+// TestVersionThatNobodyConfirms: a host takes no version that its own repository does not confirm. It goes on with its
+// own, says who set that version, and plans nothing of it.
 func TestVersionThatNobodyConfirms(t *testing.T) {
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	first := web1.head()

@@ -32,7 +32,10 @@ func leftovers(m *state.Managed) []Leftover {
 			out = append(out, Leftover{name, t.Job})
 		}
 	}
-	slices.SortFunc(out, func(a, b Leftover) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Thing, b.Thing)) })
+	slices.SortFunc(
+		out,
+		func(a, b Leftover) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Thing, b.Thing)) },
+	)
 	return out
 }
 
@@ -46,7 +49,8 @@ func title(id string, t state.Thing) string {
 	return id
 }
 
-// Forget keeps leftovers on the host and no longer reports them: those that which says. It returns them. Nothing of the host is touched.
+// Forget keeps leftovers on the host and no longer reports them: those that which says. It returns them. Nothing of the
+// host is touched.
 func Forget(c Config, which func(Leftover) bool) (forgotten []Leftover, err error) {
 	lock, err := state.LockRun(c.Paths.State, runID())
 	if err != nil {

@@ -24,8 +24,9 @@ type orders struct {
 	ordered      []string // commands, when the record was asked last
 }
 
-// frozen reports that an operator stopped all changes of this node, and leaves it in the outcome. While the fleet's record is away, what the
-// node knew last holds. Where a run of a version begins otherwise, the fleet is told so in the same request; nil is none.
+// frozen reports that an operator stopped all changes of this node, and leaves it in the outcome. While the fleet's
+// record is away, what the node knew last holds. Where a run of a version begins otherwise, the fleet is told so in the
+// same request; nil is none.
 func (o *orders) frozen(ctx context.Context, begins *state.Version) (bool, error) {
 	if err := o.learnFreeze(ctx, begins); err != nil {
 		return false, err
@@ -38,8 +39,9 @@ func (o *orders) frozen(ctx context.Context, begins *state.Version) (bool, error
 	return true, nil
 }
 
-// readOrders reads what operators want of the node. Where no run begins those hold that it found as it registered: what changes the host asks again, as it
-// begins, is admitted, or runs a command. For what the node waits is told with them, where it was not yet.
+// readOrders reads what operators want of the node. Where no run begins those hold that it found as it registered: what
+// changes the host asks again, as it begins, is admitted, or runs a command. For what the node waits is told with them,
+// where it was not yet.
 func (o *orders) readOrders(ctx context.Context, run *state.Status) (state.Orders, error) {
 	role := o.registration.node().Role()
 	if run == nil && role == o.presence.Found.Role {

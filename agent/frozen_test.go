@@ -9,8 +9,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestFreezeEndsByEtcdsClock: what an operator disables for a time stays disabled until etcd ends it: neither the clock of who set it nor that of the host
-// does.
+// TestFreezeEndsByEtcdsClock: what an operator disables for a time stays disabled until etcd ends it: neither the clock
+// of who set it nor that of the host does.
 func TestFreezeEndsByEtcdsClock(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	h.pull()

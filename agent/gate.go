@@ -11,9 +11,9 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// gate takes a slot for the version. While the node is not admitted it corrects drift of its current version, and waits as long
-// as it was told to. No turn and no error: it still waits, and the outcome says for what. A node that gave its slot back in mid-run goes on
-// without one: it takes a slot again before it changes anything.
+// gate takes a slot for the version. While the node is not admitted it corrects drift of its current version, and waits
+// as long as it was told to. No turn and no error: it still waits, and the outcome says for what. A node that gave its
+// slot back in mid-run goes on without one: it takes a slot again before it changes anything.
 func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*lock.Turn, error) {
 	req, err := p.turns.request(v, program)
 	if err != nil {
@@ -44,11 +44,17 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 
 // newerComes is the wait of a node whose version was superseded meanwhile.
 func newerComes(v *state.Version, err error) *lock.Wait {
-	return &lock.Wait{Kind: state.WaitNewer, Gate: "rollout of " + v.String(), Reason: err.Error(), Remedy: state.Itself("the next pull follows"), Since: time.Now()}
+	return &lock.Wait{
+		Kind:   state.WaitNewer,
+		Gate:   "rollout of " + v.String(),
+		Reason: err.Error(),
+		Remedy: state.Itself("the next pull follows"),
+		Since:  time.Now(),
+	}
 }
 
-// leaveSteps frees the places at serialized steps that a run which was killed left behind: while the node waits for its turn, those who have
-// theirs may wait for them.
+// leaveSteps frees the places at serialized steps that a run which was killed left behind: while the node waits for its
+// turn, those who have theirs may wait for them.
 func (t *turns) leaveSteps(ctx context.Context) error {
 	if !t.local.halfway() || !t.places.mayBeInStep(t.presence) {
 		return nil
@@ -57,8 +63,8 @@ func (t *turns) leaveSteps(ctx context.Context) error {
 	return err
 }
 
-// queued remembers the node's place in the queue, which it has again at its next pull. It is on disk before the node queues: one that is
-// killed right then would come back with another place, and wait for itself.
+// queued remembers the node's place in the queue, which it has again at its next pull. It is on disk before the node
+// queues: one that is killed right then would come back with another place, and wait for itself.
 func (t *turns) queued(v *state.Version) error {
 	if t.local.Order(v.Rollout()) != 0 {
 		return nil
@@ -67,8 +73,8 @@ func (t *turns) queued(v *state.Version) error {
 	return t.local.save()
 }
 
-// keepRunning corrects drift of the version that the node runs while it waits for a newer one. It leaves a node alone on which half
-// of a newer version is, which would be turned back.
+// keepRunning corrects drift of the version that the node runs while it waits for a newer one. It leaves a node alone
+// on which half of a newer version is, which would be turned back.
 func (p *pull) keepRunning(ctx context.Context) error {
 	running := p.local.fallback()
 	if running == nil {

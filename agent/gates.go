@@ -63,7 +63,8 @@ func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled
 	}
 	g := &gates{
 		joined: p.joined, local: p.local, reporter: p.reporter, turns: p.turns, waits: &p.waits, places: &p.places, node: p.config.Node.Name, log: p.log, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
-		passed: turn == nil && (req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{}, records: map[string]lock.Record{},
+		passed: turn == nil &&
+			(req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{}, records: map[string]lock.Record{},
 	}
 	return g, g.leaveSteps(ctx)
 }
@@ -98,7 +99,8 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 	return nil
 }
 
-// remembers writes a claim to disk before a step begins under it: a pull that is killed then knows a record that lacks it.
+// remembers writes a claim to disk before a step begins under it: a pull that is killed then knows a record that lacks
+// it.
 func (g *gates) remembers(place *state.HeldPlace) error {
 	g.remembering.Lock()
 	defer g.remembering.Unlock()
@@ -108,7 +110,8 @@ func (g *gates) remembers(place *state.HeldPlace) error {
 	return g.local.save()
 }
 
-// leaves notes that the fleet moved on to another version: no further step of this one starts, and the next pull goes on inside the claim.
+// leaves notes that the fleet moved on to another version: no further step of this one starts, and the next pull goes
+// on inside the claim.
 func (g *gates) leaves(err error) error {
 	if errors.Is(err, lock.ErrSuperseded) {
 		g.ends(newerComes(g.req.Version, err), true)
@@ -147,9 +150,15 @@ func (g *gates) Park(ctx context.Context, why string) error {
 	return g.turn.Park(ctx, g.reporter.waitStatus(g.req.Version, w))
 }
 
-// admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way at last. What there is to do
-// meanwhile is done when the node is not admitted at once: the fleet learns why with the first that it is told of that.
-func (t *turns) admit(ctx context.Context, turn *lock.Turn, within func(context.Context, func(context.Context) error) error, meanwhile func() error) (*lock.Wait, error) {
+// admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way at
+// last. What there is to do meanwhile is done when the node is not admitted at once: the fleet learns why with the
+// first that it is told of that.
+func (t *turns) admit(
+	ctx context.Context,
+	turn *lock.Turn,
+	within func(context.Context, func(context.Context) error) error,
+	meanwhile func() error,
+) (*lock.Wait, error) {
 	wait, err := t.try(ctx, turn, meanwhile != nil)
 	if wait == nil || err != nil {
 		return nil, err
@@ -171,7 +180,8 @@ func (t *turns) admit(ctx context.Context, turn *lock.Turn, within func(context.
 	return nil, err
 }
 
-// try asks for the turn once. With holdsBack the fleet is not told yet for what the node waits: no run is at work then, whose steps would tell it, too.
+// try asks for the turn once. With holdsBack the fleet is not told yet for what the node waits: no run is at work then,
+// whose steps would tell it, too.
 func (t *turns) try(ctx context.Context, turn *lock.Turn, holdsBack bool) (*lock.Wait, error) {
 	if holdsBack {
 		t.reporter.holdsBack = true
@@ -190,13 +200,31 @@ func (g *gates) pending(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, lock.ErrReplaced):
-		wait = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: err.Error(), Remedy: state.Itself("the next pull reads its result"), Since: time.Now()}
+		wait = &lock.Wait{
+			Kind:   state.WaitInRun,
+			Gate:   "other nodes",
+			Reason: err.Error(),
+			Remedy: state.Itself("the next pull reads its result"),
+			Since:  time.Now(),
+		}
 	case errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced):
-		wait = &lock.Wait{Kind: state.WaitLease, Gate: "lease of " + g.node, Reason: err.Error(), Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
+		wait = &lock.Wait{
+			Kind:   state.WaitLease,
+			Gate:   "lease of " + g.node,
+			Reason: err.Error(),
+			Remedy: state.Itself("the next pull goes on"),
+			Since:  time.Now(),
+		}
 	case state.Unanswered(err), errors.Is(err, lock.ErrMoved): // neither the commit nor the host is at fault
 		wait = etcdWait(g.store.Explain(err))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		wait = &lock.Wait{Kind: state.WaitTime, Gate: "other nodes", Reason: "no time was left to wait", Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
+		wait = &lock.Wait{
+			Kind:   state.WaitTime,
+			Gate:   "other nodes",
+			Reason: "no time was left to wait",
+			Remedy: state.Itself("the next pull goes on"),
+			Since:  time.Now(),
+		}
 	default:
 		if wait = lock.Unreadable("etcd", err); wait == nil {
 			return err
@@ -209,7 +237,13 @@ func (g *gates) pending(err error) error {
 
 // etcdWait is the wait of a node that etcd does not answer, or refuses.
 func etcdWait(err error) *lock.Wait {
-	w := &lock.Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: err.Error(), Remedy: state.Itself("the next pull goes on"), Since: time.Now()}
+	w := &lock.Wait{
+		Kind:   state.WaitEtcd,
+		Gate:   "etcd",
+		Reason: err.Error(),
+		Remedy: state.Itself("the next pull goes on"),
+		Since:  time.Now(),
+	}
 	if away, ok := errors.AsType[*state.UnreachableError](err); ok && away.Denied() {
 		w.Remedy = state.Act("give this host's user its rights in etcd, or mend etcd.username in its configuration")
 	}
@@ -241,21 +275,29 @@ func (g *gates) tell(w *lock.Wait) {
 
 // step names a step with all who have it.
 func (g *gates) step(s apply.GatedStep) lock.Step {
-	return lock.Step{ID: s.Job.GateID(s.Step), Once: once(s), Members: func(node string, m state.Member) (bool, string) { return s.Job.Has(node, m.Labels), "" }}
+	return lock.Step{
+		ID:      s.Job.GateID(s.Step),
+		Once:    once(s),
+		Members: func(node string, m state.Member) (bool, string) { return s.Job.Has(node, m.Labels), "" },
+	}
 }
 
 // staged names a step with those who come to it in the same stage of the rollout.
 func (g *gates) staged(s apply.GatedStep) lock.Step {
 	stage := g.stageOf(g.catalog.Node.Name, g.catalog.Node.Labels)
-	return lock.Step{ID: s.Job.GateID(s.Step), Stage: strconv.Itoa(stage), Members: func(node string, m state.Member) (bool, string) {
-		if !s.Job.Has(node, m.Labels) || g.stageOf(node, m.Labels) != stage {
-			return false, ""
-		}
-		if g.rollout.LimitFor(g.rollout.Group(node, m.Labels), 1) == 0 {
-			return false, "frozen"
-		}
-		return true, ""
-	}}
+	return lock.Step{
+		ID:    s.Job.GateID(s.Step),
+		Stage: strconv.Itoa(stage),
+		Members: func(node string, m state.Member) (bool, string) {
+			if !s.Job.Has(node, m.Labels) || g.stageOf(node, m.Labels) != stage {
+				return false, ""
+			}
+			if g.rollout.LimitFor(g.rollout.Group(node, m.Labels), 1) == 0 {
+				return false, "frozen"
+			}
+			return true, ""
+		},
+	}
 }
 
 func (g *gates) stageOf(node string, labels map[string]string) int {

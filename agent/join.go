@@ -36,8 +36,8 @@ type registration struct {
 	loop     bool // see Options
 }
 
-// join opens the fleet's record and registers the node. A store that does not answer is got around: the pull goes on with what the
-// node knows.
+// join opens the fleet's record and registers the node. A store that does not answer is got around: the pull goes on
+// with what the node knows.
 func (r *registration) join(ctx context.Context) error {
 	began := time.Now()
 	store, err := r.openStore(ctx)
@@ -55,7 +55,12 @@ func (r *registration) join(ctx context.Context) error {
 		r.local.Store, err = store.Guard(ctx, r.config.Node.Name, r.local.Store)
 		if err = store.Explain(err); errors.As(err, &back) || errors.As(err, &away) {
 			r.goOnWithout(err, began)
-			r.places.warnUntold(errors.Join(r.places.putBack(ctx, store, back, r.local.Held), r.places.doubts(ctx, store, back, r.untilNext())))
+			r.places.warnUntold(
+				errors.Join(
+					r.places.putBack(ctx, store, back, r.local.Held),
+					r.places.doubts(ctx, store, back, r.untilNext()),
+				),
+			)
 			return r.dropStore()
 		}
 		if err != nil {
@@ -98,8 +103,9 @@ func (r *registration) join(ctx context.Context) error {
 	return nil
 }
 
-// acceptedWithout tells a record that an operator accepted what it may have forgotten of this node: the slot that it holds, and that it is through. The
-// node is registered before: a copy of this host's disk, which is refused, holds nothing.
+// acceptedWithout tells a record that an operator accepted what it may have forgotten of this node: the slot that it
+// holds, and that it is through. The node is registered before: a copy of this host's disk, which is refused, holds
+// nothing.
 func (r *registration) acceptedWithout(ctx context.Context, store *state.Store, presence *state.Presence) error {
 	r.local.Through = ""
 	if r.local.Held == nil {
@@ -117,7 +123,10 @@ func (r *registration) goOnWithout(err error, since time.Time) {
 	if r.compiler.quiet = r.loop && r.away.lasts(); r.loop && r.away.begins(err, since) {
 		return
 	}
-	r.out.Warnings = append(r.out.Warnings, fmt.Errorf("%w; until then no new version and no gated step, but drift is corrected", err))
+	r.out.Warnings = append(
+		r.out.Warnings,
+		fmt.Errorf("%w; until then no new version and no gated step, but drift is corrected", err),
+	)
 }
 
 // leaseTime is how long the node counts as alive after this pull: until the next one is surely overdue.
@@ -142,7 +151,8 @@ const (
 	overdue     = 2 * time.Hour // no pull is waited for longer than that: a host that pulls once a day would be said to live for three
 )
 
-// renew keeps the lease alive until the next pull replaces it, or the agent is closed: also while a pull that was told to stop finishes its step.
+// renew keeps the lease alive until the next pull replaces it, or the agent is closed: also while a pull that was told
+// to stop finishes its step.
 func (r *registration) renew(ctx context.Context, presence *state.Presence) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.mu.Lock()
@@ -153,14 +163,15 @@ func (r *registration) renew(ctx context.Context, presence *state.Presence) {
 	r.leased = cancel
 	seen, store, alone, next := r.local.Store, r.store, r.config.alone(), r.untilNext()
 	store.KeepAlive(ctx, presence, r.atWork, func(doubtful bool) {
-		if !alone && (doubtful || len(r.places.all()) > 0) { // a restored etcd may know the lease of an earlier pull, and be ahead again of what this node saw
+		if !alone &&
+			(doubtful || len(r.places.all()) > 0) { // a restored etcd may know the lease of an earlier pull, and be ahead again of what this node saw
 			r.places.compare(ctx, store, presence.Seen(seen), next)
 		}
 	})
 }
 
-// relabel remembers the labels that the inventory gives the node, and tells the fleet. They hold from the next registration on, which
-// comes before the inventory is read.
+// relabel remembers the labels that the inventory gives the node, and tells the fleet. They hold from the next
+// registration on, which comes before the inventory is read.
 func (r *registration) relabel(ctx context.Context, labels map[string]string) error {
 	if r.presence == nil || maps.Equal(labels, r.presence.Node.Labels) {
 		return nil

@@ -20,7 +20,12 @@ func (a *agreement) keeps(own []puller.Head, wait *lock.Wait) *state.Version {
 }
 
 // takes is the fleet's version as it was read at a revision, or the one that runs here where this host refuses it.
-func (a *agreement) takes(ctx context.Context, current *state.Version, rev int64, own []puller.Head) (*state.Version, error) {
+func (a *agreement) takes(
+	ctx context.Context,
+	current *state.Version,
+	rev int64,
+	own []puller.Head,
+) (*state.Version, error) {
 	a.agreed, a.out.seen = rev, max(rev, a.out.seen)
 	var refused *RefusedVersionError
 	if err := a.doubt(ctx, current, own); errors.As(err, &refused) {
@@ -52,8 +57,13 @@ func (a *agreement) withoutFleet(own []puller.Head) *state.Version {
 		}
 		if a.wentBack {
 			a.out.Wait.Kind = state.WaitStore
-			a.out.Wait.Reason = fmt.Sprintf("the fleet's record there was restored or replaced, and version %s is new here", &next)
-			a.out.Wait.Remedy = state.Act("look whether anybody is in the middle of an upgrade, then run: pullet rollout resume --store")
+			a.out.Wait.Reason = fmt.Sprintf(
+				"the fleet's record there was restored or replaced, and version %s is new here",
+				&next,
+			)
+			a.out.Wait.Remedy = state.Act(
+				"look whether anybody is in the middle of an upgrade, then run: pullet rollout resume --store",
+			)
 		}
 	}
 	return a.local.fallback()

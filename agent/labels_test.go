@@ -9,7 +9,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestLabelsOfTheInventory: those that the inventory gave last win, also where they are none, and are told to the fleet only when they are others.
+// TestLabelsOfTheInventory: those that the inventory gave last win, also where they are none, and are told to the fleet
+// only when they are others.
 func TestLabelsOfTheInventory(t *testing.T) {
 	own, given := map[string]string{"role": "web"}, map[string]string{"role": "db"}
 	for _, c := range []struct{ given, want map[string]string }{{nil, own}, {given, given}, {map[string]string{}, nil}} {

@@ -74,7 +74,8 @@ func (l *local) halfway() bool {
 	return l.Failed != "" || l.Upgrading != "" || cutOff != "" && (l.Running == nil || cutOff != l.Running.ID)
 }
 
-// fallback is the version to work on while the node cannot take the fleet's: the one that runs here, or nil while half of a newer one may be here.
+// fallback is the version to work on while the node cannot take the fleet's: the one that runs here, or nil while half
+// of a newer one may be here.
 func (l *local) fallback() *state.Version {
 	if l.halfway() {
 		return nil

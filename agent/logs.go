@@ -40,7 +40,9 @@ func (l Logs) check() error {
 	case err != nil: // the cause quotes the URL, which may be a secret
 		return errors.New("agent.logs.put is no URL")
 	case u.Scheme != "https" && u.Scheme != "http" || u.Host == "":
-		return errors.New("agent.logs.put: write an https or http URL, such as https://logs.example.org/{fleet}/{node}/{run}.log")
+		return errors.New(
+			"agent.logs.put: write an https or http URL, such as https://logs.example.org/{fleet}/{node}/{run}.log",
+		)
 	case u.Scheme == "http" && secret != "":
 		return errors.New("agent.logs: headersFile and tokenFile hold secrets: put has to be an https URL")
 	case l.Timeout <= 0:
@@ -49,7 +51,8 @@ func (l Logs) check() error {
 	return nil
 }
 
-// target is where the log of a run goes, and how that is shown: without what may be a secret, such as the signature of a presigned URL.
+// target is where the log of a run goes, and how that is shown: without what may be a secret, such as the signature of
+// a presigned URL.
 func (c *Config) target(run, version string) (put, shown string) {
 	put = strings.NewReplacer("{fleet}", url.PathEscape(c.Fleet), "{node}", url.PathEscape(c.Node.Name), "{run}", run, "{version}", version).
 		Replace(c.Agent.Logs.Put)
@@ -61,8 +64,8 @@ func (c *Config) target(run, version string) (put, shown string) {
 	return put, u.String()
 }
 
-// sendLogs sends the logs of failed runs, the last one first, within the time that is given to that. What cannot be sent is tried again
-// at the next pull: the pull itself did not fail for it.
+// sendLogs sends the logs of failed runs, the last one first, within the time that is given to that. What cannot be
+// sent is tried again at the next pull: the pull itself did not fail for it.
 func (r *reports) sendLogs(ctx context.Context) {
 	if r.config.Agent.Logs.Put == "" || ctx.Err() != nil {
 		return
@@ -141,7 +144,12 @@ func (r *reports) send(ctx context.Context, client *http.Client, report *apply.R
 		return nil
 	}
 	if err := r.store.LinkLog(ctx, r.config.Node.Name, report.Run, shown); err != nil {
-		return fmt.Errorf("the log of run %s is at %s, but the fleet does not know it: %w", report.Run, shown, r.store.Explain(err))
+		return fmt.Errorf(
+			"the log of run %s is at %s, but the fleet does not know it: %w",
+			report.Run,
+			shown,
+			r.store.Explain(err),
+		)
 	}
 	return nil
 }
@@ -164,7 +172,8 @@ func (l Logs) client() (*http.Client, error) {
 	return &http.Client{Transport: transport, CheckRedirect: stay}, nil
 }
 
-// login adds the headers and the token, as the files have them now. An error names the file and the line, never what is in it.
+// login adds the headers and the token, as the files have them now. An error names the file and the line, never what is
+// in it.
 func (l Logs) login(header http.Header) error {
 	if l.HeadersFile != "" {
 		text, err := gitremote.ReadSecret(l.HeadersFile)
@@ -179,7 +188,11 @@ func (l Logs) login(header http.Header) error {
 			}
 			name, value, ok := strings.Cut(line, ":")
 			if !ok || !headerName.MatchString(name) {
-				return fmt.Errorf("agent.logs.headersFile: %s:%d is no header: write it as Name: value", l.HeadersFile, n)
+				return fmt.Errorf(
+					"agent.logs.headersFile: %s:%d is no header: write it as Name: value",
+					l.HeadersFile,
+					n,
+				)
 			}
 			header.Set(name, strings.TrimSpace(value))
 		}

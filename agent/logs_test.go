@@ -125,7 +125,8 @@ func TestLogIsSent(t *testing.T) {
 	}
 }
 
-// TestLogStoreFails: a store that does not take the log is a warning, and is asked again at the next pull; the last log comes first.
+// TestLogStoreFails: a store that does not take the log is a warning, and is asked again at the next pull; the last log
+// comes first.
 func TestLogStoreFails(t *testing.T) {
 	s := newLogStore(t, (*httptest.Server).Start)
 	s.answers = []int{500, 500, 307}
@@ -211,7 +212,8 @@ func TestLogStoreHangs(t *testing.T) {
 	}
 }
 
-// TestLogStoreTLS: with the authority's certificate, the headers and the token reach the server, and nobody else reads them.
+// TestLogStoreTLS: with the authority's certificate, the headers and the token reach the server, and nobody else reads
+// them.
 func TestLogStoreTLS(t *testing.T) {
 	s := newLogStore(t, (*httptest.Server).StartTLS)
 	h := newHost(t, job("one", "exit 7"))

@@ -56,7 +56,8 @@ func (l *look) Watches() (what []string) {
 	return what
 }
 
-// Changed waits for a service that was read, or for a node where nodes were; then a while, so that a large fleet does not look all at once.
+// Changed waits for a service that was read, or for a node where nodes were; then a while, so that a large fleet does
+// not look all at once.
 func (l *look) Changed(ctx context.Context) {
 	l.await(ctx)
 	select {

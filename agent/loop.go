@@ -25,9 +25,9 @@ type Observer struct {
 	Reload  <-chan os.Signal        // asks for the configuration to be read again
 }
 
-// Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version changes, and when
-// a file changes that the node depends on. It returns ErrReload when the configuration changed or is to be read again, and an error when only
-// another process can go on.
+// Loop pulls again and again until ctx ends, and then returns nil: on a timer with splay, when the fleet's version
+// changes, and when a file changes that the node depends on. It returns ErrReload when the configuration changed or is
+// to be read again, and an error when only another process can go on.
 func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	ctx, cancel := context.WithCancel(ctx) // ends what the loop started, also when it returns to be started anew
 	defer cancel()
@@ -83,8 +83,8 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 	}
 }
 
-// reloads reports that an agent can be started with the configuration as it is now. While it cannot, this one goes on with its own: a slip of
-// an editor does not leave the host alone.
+// reloads reports that an agent can be started with the configuration as it is now. While it cannot, this one goes on
+// with its own: a slip of an editor does not leave the host alone.
 func (a *Agent) reloads() bool {
 	c, err := ReadConfig(a.config.file)
 	var next *Agent
@@ -116,7 +116,8 @@ func (a *Agent) awaitBoot(ctx context.Context) bool {
 	}
 }
 
-// afterFailure reopens the store before the next pull when this one could not be made: its connection may be what is broken.
+// afterFailure reopens the store before the next pull when this one could not be made: its connection may be what is
+// broken.
 func (a *Agent) afterFailure(err error) {
 	if err == nil {
 		return
@@ -129,9 +130,9 @@ func (a *Agent) afterFailure(err error) {
 // maxBackoff is the longest pause of a node whose upgrade fails again and again.
 const maxBackoff = time.Hour
 
-// pause is how long it is from one pull's start to the next: the interval and some splay, doubled with each upgrade to the version that failed in a row. A pull
-// that only waited is followed by the next at the interval, however often the upgrade failed before: its turn may come meanwhile. A pull that waited for longer is
-// followed at once.
+// pause is how long it is from one pull's start to the next: the interval and some splay, doubled with each upgrade to
+// the version that failed in a row. A pull that only waited is followed by the next at the interval, however often the
+// upgrade failed before: its turn may come meanwhile. A pull that waited for longer is followed at once.
 func (a *Agent) pause(out *Outcome) time.Duration {
 	pause := a.config.Agent.Interval.Std()
 	if out.upgradeFailed() {

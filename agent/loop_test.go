@@ -73,8 +73,9 @@ func (l *looping) until(what string, is func() bool) {
 	}
 }
 
-// TestLoop: an agent pulls at once, when a commit comes to a repository on its machine, when the host's variables change, when the fleet's version does, and
-// when a service appears that it read; a check that has an interval is asked between pulls. It ends with the context.
+// TestLoop: an agent pulls at once, when a commit comes to a repository on its machine, when the host's variables
+// change, when the fleet's version does, and when a service appears that it read; a check that has an interval is asked
+// between pulls. It ends with the context.
 func TestLoop(t *testing.T) {
 	web1, web2, _ := pair(t, "steps: [{name: motd, action: file.managed, parameters: {name: /etc/motd, content: '{{ dig `x` 0 vars }}{{ range services `db` }}{{ .node }}{{ end }}'}}]\n", map[string]string{
 		"base/services.yaml": "services: {web1: [{name: web, address: 192.0.2.1, check: {cmd: test ! -e etc/down, interval: 20ms}}]}\n",
@@ -138,8 +139,8 @@ func TestLoop(t *testing.T) {
 	}
 }
 
-// TestLoopReloads: a configuration that can be used ends the agent, to be started anew; with one that cannot it goes on, and says so. An agent whose state
-// directory is gone ends with an error.
+// TestLoopReloads: a configuration that can be used ends the agent, to be started anew; with one that cannot it goes
+// on, and says so. An agent whose state directory is gone ends with an error.
 func TestLoopReloads(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	text := "node: {name: web1, labels: {role: web}}\nrepositories: [{name: main, url: " + filepath.Join(h.home, "repo") + "}]\nagent: {interval: 1h, splay: 0s}\npaths: {state: " +
@@ -182,8 +183,8 @@ func TestLoopReloads(t *testing.T) {
 	}
 }
 
-// TestAway: while the fleet's record cannot be reached, a host corrects drift with what it saw of the fleet last, and takes no new version. The pull and the
-// agent say so, the agent once, and that it is back.
+// TestAway: while the fleet's record cannot be reached, a host corrects drift with what it saw of the fleet last, and
+// takes no new version. The pull and the agent say so, the agent once, and that it is back.
 func TestAway(t *testing.T) {
 	web1, web2, m := pair(t, "steps:\n- {name: motd, action: file.managed, parameters: {name: /etc/motd, content: '{{ range services `web` }}{{ .node }} {{ end }}'}}\n"+
 		"- {name: up, action: service.wait, parameters: {name: web, kind: announced, count: 2, timeout: 1ms, interval: 1ms}}\n", map[string]string{

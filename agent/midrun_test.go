@@ -13,8 +13,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestNewerVersionInMidRun: a host in the middle of a step ends that, starts no further one of a version that the fleet left, keeps its slot, and goes on
-// inside it with the newer version.
+// TestNewerVersionInMidRun: a host in the middle of a step ends that, starts no further one of a version that the fleet
+// left, keeps its slot, and goes on inside it with the newer version.
 func TestNewerVersionInMidRun(t *testing.T) {
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	web1.exits(ExitOK, "")
@@ -51,8 +51,8 @@ func TestNewerVersionInMidRun(t *testing.T) {
 	}
 }
 
-// TestSerializedSteps: the second host waits for its place by name, and the fleet knows that; then it goes on. A step that fails halts it for the others, unless
-// it may fail everywhere first; a step may have its own word on lost hosts.
+// TestSerializedSteps: the second host waits for its place by name, and the fleet knows that; then it goes on. A step
+// that fails halts it for the others, unless it may fail everywhere first; a step may have its own word on lost hosts.
 func TestSerializedSteps(t *testing.T) {
 	web1, web2, m := pair(t, `steps:
 - {name: join, action: cmd.run, parameters: {cmd: 'touch etc/begun; until test -e etc/go; do sleep 0.02; done'}, runOptions: {serialize: {count: 1}, onLost: release}}
@@ -112,7 +112,8 @@ func TestSerializedSteps(t *testing.T) {
 	}
 }
 
-// TestBarrierWithFailures: a host whose step failed by its own fault does not keep the others at a barrier, one whose step failed by the commit's does.
+// TestBarrierWithFailures: a host whose step failed by its own fault does not keep the others at a barrier, one whose
+// step failed by the commit's does.
 func TestBarrierWithFailures(t *testing.T) {
 	for class, code := range map[string]int{"host": ExitOK, "commit": ExitWaiting} {
 		t.Run(class, func(t *testing.T) {
@@ -162,7 +163,8 @@ func TestLongStep(t *testing.T) {
 	}
 }
 
-// TestUnreadableVersion: where the fleet's version cannot be read, a host goes on with its own, waits by the name of the key, and proposes nothing.
+// TestUnreadableVersion: where the fleet's version cannot be read, a host goes on with its own, waits by the name of
+// the key, and proposes nothing.
 func TestUnreadableVersion(t *testing.T) {
 	web1, web2, m := pair(t, job("one", "true"), nil)
 	web1.exits(ExitOK, "")
@@ -191,7 +193,8 @@ func TestUnreadableVersion(t *testing.T) {
 	}
 }
 
-// TestLabelsFromInventory: the labels that the inventory gives a host hold from its next registration on; the fleet knows them at once.
+// TestLabelsFromInventory: the labels that the inventory gives a host hold from its next registration on; the fleet
+// knows them at once.
 func TestLabelsFromInventory(t *testing.T) {
 	web1, _, _ := pair(t, job("one", "true"), map[string]string{"nodes/web.yaml": "nodes: {web1: {labels: {role: front, zone: a}}}\n"})
 	for range 2 {
@@ -211,8 +214,8 @@ func TestLabelsFromInventory(t *testing.T) {
 	}
 }
 
-// TestBackToWhatRuns: a rollout that comes back to the version which runs here needs no turn, and the others learn that the host is through. The canaries of a
-// version that was validated everywhere are not watched again.
+// TestBackToWhatRuns: a rollout that comes back to the version which runs here needs no turn, and the others learn that
+// the host is through. The canaries of a version that was validated everywhere are not watched again.
 func TestBackToWhatRuns(t *testing.T) {
 	web1, web2, m := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {canary: {target: web2, soak: 1h}}\n"})
 	first := web1.head()

@@ -18,8 +18,9 @@ func (m *meter) denies(text string) {
 	m.refuse = func(kind string) bool { return text != "" && strings.Contains(kind, text) }
 }
 
-// TestServices: what a host offers is announced before anything is compiled, ready when the run was validated and its check succeeded, not ready with the
-// reason while it fails, and withdrawn when the version says so no longer, however often that has to be tried.
+// TestServices: what a host offers is announced before anything is compiled, ready when the run was validated and its
+// check succeeded, not ready with the reason while it fails, and withdrawn when the version says so no longer, however
+// often that has to be tried.
 func TestServices(t *testing.T) {
 	web1, _, m := pair(t, job("one", "test ! -e etc/broken"), map[string]string{
 		"jobs/check.yaml": "steps: [{name: works, action: cmd.run, parameters: {cmd: 'test ! -e etc/invalid'}}]\n",
@@ -98,8 +99,9 @@ func (h *host) remove(name string) {
 	}
 }
 
-// TestConditionsWait: a condition that waits for a service looks again when that is announced, long before its interval is over; the fleet knows for what the
-// host waits meanwhile, and that it goes on. Where no time is left to wait, the pull says what it waits for, and so does the fleet's record.
+// TestConditionsWait: a condition that waits for a service looks again when that is announced, long before its interval
+// is over; the fleet knows for what the host waits meanwhile, and that it goes on. Where no time is left to wait, the
+// pull says what it waits for, and so does the fleet's record.
 func TestConditionsWait(t *testing.T) {
 	web1, _, _ := pair(t, `steps:
 - {name: before, action: file.managed, parameters: {name: /etc/before, content: x}}

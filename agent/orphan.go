@@ -10,7 +10,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// waitsForOrphan tells that the pull waits for a command of one that was killed: here, and the fleet, where others may wait for this node.
+// waitsForOrphan tells that the pull waits for a command of one that was killed: here, and the fleet, where others may
+// wait for this node.
 func (p *pull) waitsForOrphan(orphan *apply.OrphanError) {
 	w := orphanWait(p.config.Node.Name, orphan)
 	if p.reporter.shows != nil {
@@ -27,7 +28,13 @@ func (p *pull) waitsForOrphan(orphan *apply.OrphanError) {
 
 // orphanWait names the host: others print it, too.
 func orphanWait(node string, orphan *apply.OrphanError) *lock.Wait {
-	return &lock.Wait{Kind: state.WaitOrphan, Gate: "a command that outlived its pull", Reason: orphan.What(), Remedy: state.Act(orphan.ClearOn(node)), Since: time.Now()}
+	return &lock.Wait{
+		Kind:   state.WaitOrphan,
+		Gate:   "a command that outlived its pull",
+		Reason: orphan.What(),
+		Remedy: state.Act(orphan.ClearOn(node)),
+		Since:  time.Now(),
+	}
 }
 
 // awaitOrphans waits for commands of a pull that was killed: to start them once more beside themselves would make two.

@@ -31,9 +31,13 @@ type Outcome struct {
 // Rebooting reports that the host is about to boot, whoever asked for it: the run goes on after it.
 func (o *Outcome) Rebooting() bool { return o.Report != nil && (o.Report.Reboot || o.Report.Leaving) }
 
-// upgradeFailed reports that the host is not at the version for a failure of the upgrade, in this pull or in an earlier one that put its files back.
+// upgradeFailed reports that the host is not at the version for a failure of the upgrade, in this pull or in an earlier
+// one that put its files back.
 func (o *Outcome) upgradeFailed() bool {
-	leftAlone := slices.ContainsFunc(o.Failures, func(err error) bool { _, ok := errors.AsType[*RolledBackError](err); return ok })
+	leftAlone := slices.ContainsFunc(
+		o.Failures,
+		func(err error) bool { _, ok := errors.AsType[*RolledBackError](err); return ok },
+	)
 	return leftAlone || o.Upgrade && o.Report != nil && o.Report.Failed()
 }
 

@@ -48,9 +48,18 @@ func (c *Config) ownFiles() []ownFile {
 	for i := range c.Repositories {
 		r := &c.Repositories[i]
 		key := "repositories." + r.Name + ".auth."
-		out = append(out, ownFile{"repositories." + r.Name + ".tls.ca", &r.TLS.CA, public},
-			ownFile{key + "sshKey", &r.Auth.SSHKey, refused}, ownFile{key + "knownHosts", &r.Auth.KnownHosts, public},
-			ownFile{key + "passwordFile", &r.Auth.PasswordFile, refused}, ownFile{key + "tokenFile", &r.Auth.TokenFile, refused})
+		out = append(
+			out,
+			ownFile{"repositories." + r.Name + ".tls.ca", &r.TLS.CA, public},
+			ownFile{key + "sshKey", &r.Auth.SSHKey, refused},
+			ownFile{key + "knownHosts", &r.Auth.KnownHosts, public},
+			ownFile{
+				key + "passwordFile",
+				&r.Auth.PasswordFile,
+				refused,
+			},
+			ownFile{key + "tokenFile", &r.Auth.TokenFile, refused},
+		)
 	}
 	return out
 }
@@ -128,7 +137,13 @@ func (c *Config) checkCleartext() (errs []error) {
 	for _, r := range c.Repositories {
 		u, err := url.Parse(r.URL)
 		if err == nil && (u.User != nil || r.Auth.PasswordFile != "" || r.Auth.TokenFile != "") && apply.Cleartext(u) {
-			errs = append(errs, fmt.Errorf("repositories.%s: the url is http, and the credentials could be read on the way: use https", r.Name))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"repositories.%s: the url is http, and the credentials could be read on the way: use https",
+					r.Name,
+				),
+			)
 		}
 	}
 	for _, endpoint := range c.Etcd.Endpoints {
@@ -137,7 +152,13 @@ func (c *Config) checkCleartext() (errs []error) {
 		}
 		u, err := url.Parse(endpoint)
 		if err == nil && c.Etcd.Username != "" && apply.Cleartext(u) {
-			errs = append(errs, fmt.Errorf("etcd.endpoints: %s is http, and the password could be read on the way: use https", u.Redacted()))
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"etcd.endpoints: %s is http, and the password could be read on the way: use https",
+					u.Redacted(),
+				),
+			)
 		}
 	}
 	return errs

@@ -14,8 +14,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// places are what the node holds of the fleet's record while a pull is at work, and what it does for them where the record went back in time. They may
-// be used by several goroutines.
+// places are what the node holds of the fleet's record while a pull is at work, and what it does for them where the
+// record went back in time. They may be used by several goroutines.
 type places struct {
 	node   string
 	log    *logrus.Entry
@@ -25,14 +25,15 @@ type places struct {
 	missed atomic.Bool // the record was restored or replaced, and it was noticed in mid-run
 }
 
-// mayBeInStep reports that the node may hold places at serialized steps: it did when it registered, or this pull took some. Nobody else takes places
-// for it.
+// mayBeInStep reports that the node may hold places at serialized steps: it did when it registered, or this pull took
+// some. Nobody else takes places for it.
 func (p *places) mayBeInStep(registered *state.Presence) bool {
 	return registered.Found.InStep || p.took.Load()
 }
 
-// compare looks whether the fleet's record went back in time, because etcd restarted or does not know the node's lease any more: the others learn within
-// the grace time that this node knows better and what it holds, also while a long step runs. It runs beside the pull.
+// compare looks whether the fleet's record went back in time, because etcd restarted or does not know the node's lease
+// any more: the others learn within the grace time that this node knows better and what it holds, also while a long
+// step runs. It runs beside the pull.
 func (p *places) compare(ctx context.Context, store *state.Store, seen state.Origin, next time.Duration) {
 	held := p.all()
 	_, err := store.Guard(ctx, p.node, seen)
@@ -62,7 +63,8 @@ func (p *places) warnUntold(err error) {
 	}
 }
 
-// doubts tells a record that went back in time that this node lives, until after its next pull: it does not register there.
+// doubts tells a record that went back in time that this node lives, until after its next pull: it does not register
+// there.
 func (p *places) doubts(ctx context.Context, store *state.Store, back *state.WentBackError, next time.Duration) error {
 	if back == nil {
 		return nil
@@ -106,7 +108,12 @@ func (s *stepPlaces) all() []*state.HeldPlace {
 }
 
 // putBack tells a record that went back in time which place the node holds, as long as nobody accepted it.
-func (p *places) putBack(ctx context.Context, store *state.Store, back *state.WentBackError, held *state.HeldPlace) error {
+func (p *places) putBack(
+	ctx context.Context,
+	store *state.Store,
+	back *state.WentBackError,
+	held *state.HeldPlace,
+) error {
 	if back == nil || held == nil {
 		return nil
 	}

@@ -17,9 +17,9 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestForgotten: a node in the middle of a long step, whose lease etcd does not know any more, puts its slot and its place at a serialized step back
-// where the store went back in time, and says so there; where the store did not, it does nothing. The store went back also where it has the node's
-// registration and lacks the claim that came after it.
+// TestForgotten: a node in the middle of a long step, whose lease etcd does not know any more, puts its slot and its
+// place at a serialized step back where the store went back in time, and says so there; where the store did not, it
+// does nothing. The store went back also where it has the node's registration and lacks the claim that came after it.
 func TestForgotten(t *testing.T) {
 	for lost, back := range map[string]bool{"the registration": true, "the claim": true, "nothing": false} {
 		store, err := state.Open(t.Context(), state.Config{Fleet: "f", Dir: t.TempDir()})
@@ -61,8 +61,9 @@ func TestForgotten(t *testing.T) {
 	}
 }
 
-// TestRenewalsCompare: a node that holds a slot compares the record at each renewal of its lease, also where nothing else is doubtful: a restored etcd may
-// know the lease of its last pull, with the ids and the term of before, and others may have written a lot since.
+// TestRenewalsCompare: a node that holds a slot compares the record at each renewal of its lease, also where nothing
+// else is doubtful: a restored etcd may know the lease of its last pull, with the ids and the term of before, and
+// others may have written a lot since.
 func TestRenewalsCompare(t *testing.T) {
 	store, err := state.Open(t.Context(), state.Config{Fleet: "f", Dir: t.TempDir()})
 	if err != nil {
@@ -98,8 +99,8 @@ func TestRenewalsCompare(t *testing.T) {
 	t.Error("it compared nothing")
 }
 
-// TestCopyPutsNothingBack: a copy of a host's disk, made in the middle of an upgrade before the fleet's record was accepted, is refused and claims no slot
-// there. The host itself, which is through by then, would never give it back.
+// TestCopyPutsNothingBack: a copy of a host's disk, made in the middle of an upgrade before the fleet's record was
+// accepted, is refused and claims no slot there. The host itself, which is through by then, would never give it back.
 func TestCopyPutsNothingBack(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	h.Etcd.Dir = filepath.Join(h.home, "etcd")
@@ -137,7 +138,8 @@ func TestCopyPutsNothingBack(t *testing.T) {
 	}
 }
 
-// TestStoreThatWentBack: a node that saw a newer record than there is goes on with what it knows, and says why. It is not registered there.
+// TestStoreThatWentBack: a node that saw a newer record than there is goes on with what it knows, and says why. It is
+// not registered there.
 func TestStoreThatWentBack(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	h.Etcd.Dir = filepath.Join(h.home, "etcd")
@@ -181,8 +183,8 @@ func TestHeldEnds(t *testing.T) {
 	}
 }
 
-// TestHeldIsWhatIsHeld: a node that gave its slot back, because its step may fail everywhere first, has none to put back later; one that failed otherwise
-// keeps its slot and knows which.
+// TestHeldIsWhatIsHeld: a node that gave its slot back, because its step may fail everywhere first, has none to put
+// back later; one that failed otherwise keeps its slot and knows which.
 func TestHeldIsWhatIsHeld(t *testing.T) {
 	for options, holds := range map[string]bool{"{failAfterAllTargetsRan: true}": false, "{}": true} {
 		h := newHost(t, "steps: [{name: one, action: cmd.run, parameters: {cmd: 'false'}, runOptions: "+options+"}]\n")

@@ -11,8 +11,9 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Plan compares the node with the version that a pull would bring it to, or, where dir is given, with the state repository that stands in
-// that directory; of the options it takes those of pruning. Nothing is touched: not the host, not the fleet's record, not the journal.
+// Plan compares the node with the version that a pull would bring it to, or, where dir is given, with the state
+// repository that stands in that directory; of the options it takes those of pruning. Nothing is touched: not the host,
+// not the fleet's record, not the journal.
 func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, error) {
 	p := a.pull(ctx, o)
 	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)

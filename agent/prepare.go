@@ -16,7 +16,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Proposal is a version that an operator wants, as this node sees it: it exists, it compiles here, and it follows the fleet's.
+// Proposal is a version that an operator wants, as this node sees it: it exists, it compiles here, and it follows the
+// fleet's.
 type Proposal struct {
 	Version   state.Version
 	Current   *state.Version   // the fleet's; nil when it has none
@@ -25,9 +26,14 @@ type Proposal struct {
 	Inventory render.Inventory // its nodes that must exist
 }
 
-// Prepare checks a version that an operator names by its revisions, one for the only repository or NAME=REV for each that is not to stay
-// where it is. Nothing is written in the fleet's record.
-func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, instructions Instructions) (*Proposal, error) {
+// Prepare checks a version that an operator names by its revisions, one for the only repository or NAME=REV for each
+// that is not to stay where it is. Nothing is written in the fleet's record.
+func (a *Agent) Prepare(
+	ctx context.Context,
+	store *state.Store,
+	revs []string,
+	instructions Instructions,
+) (*Proposal, error) {
 	record, err := instructions.record()
 	if err != nil {
 		return nil, err
@@ -45,7 +51,14 @@ func (a *Agent) Prepare(ctx context.Context, store *state.Store, revs []string, 
 	if err := p.agreement.follows(ctx, heads); err != nil {
 		return nil, err
 	}
-	v := state.Version{ID: puller.Version(heads), Release: puller.Release(heads), At: time.Now().UTC(), Held: true, Asked: revs, Instructions: instructions.Text} // as it was given: messages have its lines and columns
+	v := state.Version{
+		ID:           puller.Version(heads),
+		Release:      puller.Release(heads),
+		At:           time.Now().UTC(),
+		Held:         true,
+		Asked:        revs,
+		Instructions: instructions.Text,
+	} // as it was given: messages have its lines and columns
 	for _, h := range heads {
 		v.Commits = append(v.Commits, state.Commit{Repo: h.Repo, Commit: h.Commit, Tag: h.Tag})
 	}
@@ -88,7 +101,11 @@ func (i Instructions) record() (json.RawMessage, error) {
 }
 
 // Rules are the rules and the inventory of a version, as this node's clone has them.
-func (a *Agent) Rules(ctx context.Context, store *state.Store, v *state.Version) (render.Rollout, render.Inventory, error) {
+func (a *Agent) Rules(
+	ctx context.Context,
+	store *state.Store,
+	v *state.Version,
+) (render.Rollout, render.Inventory, error) {
 	p := a.pull(ctx, Options{})
 	p.store = store
 	return p.compiler.rules(ctx, v)
@@ -163,9 +180,17 @@ func (a *agreement) follows(ctx context.Context, heads []puller.Head) error {
 		switch relation {
 		case puller.Same, puller.Newer:
 		case puller.Older:
-			return fmt.Errorf("%s is older than the fleet's version, %s: to go back to the last good one, run: pullet rollout undo", &name, a.current)
+			return fmt.Errorf(
+				"%s is older than the fleet's version, %s: to go back to the last good one, run: pullet rollout undo",
+				&name,
+				a.current,
+			)
 		default:
-			return fmt.Errorf("%s does not follow from the fleet's version %s: their histories went apart", &name, a.current)
+			return fmt.Errorf(
+				"%s does not follow from the fleet's version %s: their histories went apart",
+				&name,
+				a.current,
+			)
 		}
 	}
 	return nil

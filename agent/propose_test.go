@@ -12,8 +12,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestProposedIsApplied: what was compiled to be proposed is what the pull applies, once, and the host's own variables are those that it was compiled
-// with. Where the version got a release meanwhile, it is compiled with that.
+// TestProposedIsApplied: what was compiled to be proposed is what the pull applies, once, and the host's own variables
+// are those that it was compiled with. Where the version got a release meanwhile, it is compiled with that.
 func TestProposedIsApplied(t *testing.T) {
 	store := openStore(t)
 	v := &state.Version{ID: strings.Repeat("a", 40)}
@@ -61,7 +61,8 @@ func TestProposedIsApplied(t *testing.T) {
 	}
 }
 
-// TestProposedOnce: a node that proposes a version which asks for the fleet compiles it once, and announces its services once.
+// TestProposedOnce: a node that proposes a version which asks for the fleet compiles it once, and announces its
+// services once.
 func TestProposedOnce(t *testing.T) {
 	store := openStore(t)
 	v := &state.Version{ID: strings.Repeat("a", 40)}

@@ -57,8 +57,8 @@ type pull struct {
 	applied []*apply.Host // on which programs ran
 }
 
-// Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the fleet is in the Outcome; an
-// error means that the pull could not be made at all.
+// Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the
+// fleet is in the Outcome; an error means that the pull could not be made at all.
 func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	p := a.pull(ctx, o)
 	held, err := state.LockRun(a.config.Paths.State, p.out.Run)
@@ -108,15 +108,43 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 		away: func(err error, asked time.Time) bool { return o.loop && a.away.begins(err, asked) },
 	}
 	p.reports = &reports{config: &a.config, joined: member, out: out, log: log}
-	p.announcer = &announcer{Agent: a, joined: member, local: own, compiler: p.compiler, out: out, early: map[string]bool{}}
-	p.registration = &registration{Agent: a, joined: member, local: own, compiler: p.compiler, places: &p.places, reporter: p.reporter, out: out, log: log, loop: o.loop}
+	p.announcer = &announcer{
+		Agent:    a,
+		joined:   member,
+		local:    own,
+		compiler: p.compiler,
+		out:      out,
+		early:    map[string]bool{},
+	}
+	p.registration = &registration{
+		Agent:    a,
+		joined:   member,
+		local:    own,
+		compiler: p.compiler,
+		places:   &p.places,
+		reporter: p.reporter,
+		out:      out,
+		log:      log,
+		loop:     o.loop,
+	}
 	p.agreement = &agreement{
 		Agent: a, joined: member, local: own, compiler: p.compiler, announcer: p.announcer, reporter: p.reporter, out: out, log: log, by: o.By, rewind: o.AcceptRewind,
 	}
 	p.turns = &turns{
 		Agent: a, joined: member, local: own, registration: p.registration, reporter: p.reporter, places: &p.places, run: out.Run, wait: o.Wait, loop: o.loop,
 	}
-	p.orders = &orders{Agent: a, joined: member, local: own, registration: p.registration, reporter: p.reporter, turns: p.turns, waits: &p.waits, out: out, log: log, loop: o.loop}
+	p.orders = &orders{
+		Agent:        a,
+		joined:       member,
+		local:        own,
+		registration: p.registration,
+		reporter:     p.reporter,
+		turns:        p.turns,
+		waits:        &p.waits,
+		out:          out,
+		log:          log,
+		loop:         o.loop,
+	}
 	return p
 }
 
@@ -181,7 +209,8 @@ func (p *pull) do(ctx context.Context) error {
 	return p.upgrade(ctx, version, program, turn)
 }
 
-// handOver does what runs left for the end: what would end this process. What could not be done is no failure of the run.
+// handOver does what runs left for the end: what would end this process. What could not be done is no failure of the
+// run.
 func (p *pull) handOver(ctx context.Context) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
@@ -196,7 +225,8 @@ func (p *pull) unlock(held *state.RunLock) {
 	}
 }
 
-// needsTurn reports that something is left for which this node has to have its turn although the version is the same: a boot.
+// needsTurn reports that something is left for which this node has to have its turn although the version is the same: a
+// boot.
 func (p *pull) needsTurn() bool {
 	return p.store != nil && p.out.Report != nil && p.out.Report.NeedsTurn
 }

@@ -17,7 +17,8 @@ type recheck struct {
 	host  *apply.Host
 }
 
-// rechecks are the checks of a run that was validated, as far as they are asked between pulls. Without one, nothing is ready, and stays so.
+// rechecks are the checks of a run that was validated, as far as they are asked between pulls. Without one, nothing is
+// ready, and stays so.
 func (a *announcer) rechecks(v *state.Version, validated bool) []recheck {
 	if !validated || !v.Same(a.local.Running) {
 		return nil

@@ -16,7 +16,8 @@ const offering = `services:
     - {name: nowhere, port: 80, interface: none0, check: {tcp: 80, interval: 1m}}
 `
 
-// TestRechecks: between pulls the checks are asked that have an interval and an address, of the version that runs and was validated.
+// TestRechecks: between pulls the checks are asked that have an interval and an address, of the version that runs and
+// was validated.
 func TestRechecks(t *testing.T) {
 	files := fstest.MapFS{"base/jobs.yaml": {Data: []byte("jobs: {}\n")}, "base/services.yaml": {Data: []byte(offering)}}
 	cat, err := render.Open(render.Layer{Name: "main", FS: files}).Compile(render.Input{Node: render.Node{Name: "n1"}})

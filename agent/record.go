@@ -11,9 +11,15 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// settle records how an upgrade ended: in the fleet first, then on disk. A pull that is killed in between finds the fleet's record
-// ahead of its own, and takes a slot again only to find nothing to do. It returns the result of the run, where that is on record with it.
-func (p *pull) settle(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) (told *state.Status, err error) {
+// settle records how an upgrade ended: in the fleet first, then on disk. A pull that is killed in between finds the
+// fleet's record ahead of its own, and takes a slot again only to find nothing to do. It returns the result of the run,
+// where that is on record with it.
+func (p *pull) settle(
+	ctx context.Context,
+	v *state.Version,
+	turn *lock.Turn,
+	report *apply.Report,
+) (told *state.Status, err error) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	switch {
@@ -55,8 +61,8 @@ func failureOf(fault apply.Fault) lock.Failure {
 	return lock.Halting
 }
 
-// settleWaiting records that the run waits. What only other nodes can end is waited for without the slot; a boot, a pull that was told to stop, and one
-// whose version the fleet left keep it.
+// settleWaiting records that the run waits. What only other nodes can end is waited for without the slot; a boot, a
+// pull that was told to stop, and one whose version the fleet left keep it.
 func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
 	if report.Stopped != "" || report.Reboot {
 		st := p.reporter.status(v, report.Why())
@@ -64,7 +70,10 @@ func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.T
 			st = p.reporter.waitStatus(v, p.out.Wait)
 		}
 		p.local.Held = turn.Slot() // none where a step that waited for others gave it back
-		return errors.Join(p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...), p.local.save())
+		return errors.Join(
+			p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...),
+			p.local.save(),
+		)
 	}
 	st := p.reporter.status(v, report.Why())
 	st.Kind, st.Remedy = state.WaitInRun, inRunRemedy(v)
@@ -76,7 +85,8 @@ func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.T
 	return errors.Join(turn.Park(ctx, st), p.local.save())
 }
 
-// inRunRemedy is what ends a wait in mid-run for a service or a condition. With canaries, the commit that mends it may wait as well.
+// inRunRemedy is what ends a wait in mid-run for a service or a condition. With canaries, the commit that mends it may
+// wait as well.
 func inRunRemedy(v *state.Version) state.Remedy {
 	clear := "start or mend what it waits for, or push a commit that does not wait for it"
 	if v.Canary {
@@ -85,7 +95,8 @@ func inRunRemedy(v *state.Version) state.Remedy {
 	return state.Act(clear)
 }
 
-// publish tells the fleet and the disk what came of the run. The result that was told before is not told again, unless something turned up since.
+// publish tells the fleet and the disk what came of the run. The result that was told before is not told again, unless
+// something turned up since.
 func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Report, told *state.Status) error {
 	broken := p.announcer.check(ctx, v, report)
 	p.checks = p.announcer.rechecks(v, !report.Failed() && !report.Pending())
@@ -106,7 +117,8 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 	}
 	if st := p.result(v, report); told == nil || st.Reason != told.Reason {
 		ops := p.store.ResultOps(p.config.Node.Name, configuredOf(p.out), validationOf(report), st, digest(report))
-		if v.Same(p.local.Running) && !p.out.Upgrade && p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
+		if v.Same(p.local.Running) && !p.out.Upgrade &&
+			p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
 			ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())
 		}
 		if err := p.store.Tell(ctx, p.presence, ops...); err != nil {

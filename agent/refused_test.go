@@ -22,8 +22,8 @@ steps:
 `,
 }
 
-// TestNoRefusalIsSilent: whichever request of a pull etcd refuses, the pull says so or asks again, and the next one finishes the work: nothing counts as
-// a failure of the commit. The short run tries some of them.
+// TestNoRefusalIsSilent: whichever request of a pull etcd refuses, the pull says so or asks again, and the next one
+// finishes the work: nothing counts as a failure of the commit. The short run tries some of them.
 func TestNoRefusalIsSilent(t *testing.T) {
 	every := 1
 	if testing.Short() {
@@ -59,7 +59,8 @@ func TestNoRefusalIsSilent(t *testing.T) {
 	}
 }
 
-// TestNoRefusalOfDriftIsSilent: the same of a pull that corrects drift: it ends with an error, or the drift is corrected.
+// TestNoRefusalOfDriftIsSilent: the same of a pull that corrects drift: it ends with an error, or the drift is
+// corrected.
 func TestNoRefusalOfDriftIsSilent(t *testing.T) {
 	web1, _, m := pair(t, job("one", "true"), map[string]string{"base/services.yaml": "services: {'*': [{name: db, port: 5432, address: 192.0.2.1}]}\n"})
 	web1.exits(ExitOK, "")

@@ -14,7 +14,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// reporter tells the fleet, and who watches the pull, what the node does: that a run begins, which step takes long, for what it waits.
+// reporter tells the fleet, and who watches the pull, what the node does: that a run begins, which step takes long, for
+// what it waits.
 type reporter struct {
 	*joined
 	ctx    context.Context // of the pull, for what is recorded beside it
@@ -52,11 +53,15 @@ func (r *reporter) begin(ctx context.Context, v *state.Version, turn *lock.Turn)
 		return
 	}
 	if err := r.store.BeginRun(ctx, r.presence, r.status(v, state.InRun)); err != nil {
-		r.out.Warnings = append(r.out.Warnings, fmt.Errorf("the begin of the run is not recorded: %w", r.store.Explain(err)))
+		r.out.Warnings = append(
+			r.out.Warnings,
+			fmt.Errorf("the begin of the run is not recorded: %w", r.store.Explain(err)),
+		)
 	}
 }
 
-// shown is a wait as it is shown now: it says for what the node really waits, where that is behind the nodes that it names.
+// shown is a wait as it is shown now: it says for what the node really waits, where that is behind the nodes that it
+// names.
 func (r *reporter) shown(w *lock.Wait) *lock.Wait {
 	if w == nil || r.current == nil || r.store == nil {
 		return w
@@ -66,7 +71,8 @@ func (r *reporter) shown(w *lock.Wait) *lock.Wait {
 	return w.Follow(ctx, r.store, r.current.ID)
 }
 
-// waiting tells everybody why the node waits. Several steps may wait at once. What a settled node waits for is no matter of the rollout.
+// waiting tells everybody why the node waits. Several steps may wait at once. What a settled node waits for is no
+// matter of the rollout.
 func (r *reporter) waiting(v *state.Version, settled bool) func(*lock.Wait) {
 	said := ""
 	var mu sync.Mutex
@@ -101,7 +107,9 @@ func (r *reporter) tellWait(st state.Status) {
 	ctx, cancel := afterwards(r.ctx)
 	defer cancel()
 	asked := time.Now()
-	err := r.store.Explain(r.store.Tell(ctx, r.presence, r.store.StatusOps(r.node, state.Rollout, state.Pending, st)...))
+	err := r.store.Explain(
+		r.store.Tell(ctx, r.presence, r.store.StatusOps(r.node, state.Rollout, state.Pending, st)...),
+	)
 	r.toldWait.Store(err == nil)
 	if err != nil && !r.away(err, asked) {
 		r.log.WithError(err).Warn("the reason to wait could not be recorded")
@@ -115,7 +123,8 @@ func (r *reporter) tellHeldBack() {
 	}
 }
 
-// waitStatus is the status of a node that waits. It began to wait when an earlier pull said so that came to the same gate.
+// waitStatus is the status of a node that waits. It began to wait when an earlier pull said so that came to the same
+// gate.
 func (r *reporter) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 	r.waitMu.Lock()
 	defer r.waitMu.Unlock()
@@ -153,7 +162,8 @@ func (r *reporter) tellConfigured(ctx context.Context, v *state.Version) error {
 
 // tellIdle tells the fleet why a node without a version does nothing: else its record would say what was so before.
 func (r *reporter) tellIdle(ctx context.Context) error {
-	if len(r.out.Failures) > 0 || r.out.lacking != nil || len(r.out.Refused) == 0 && r.out.Wait == nil { // that was told
+	if len(r.out.Failures) > 0 || r.out.lacking != nil ||
+		len(r.out.Refused) == 0 && r.out.Wait == nil { // that was told
 		return nil
 	}
 	v := r.current

@@ -21,8 +21,8 @@ type reports struct {
 	unkept *apply.Report // that could not be written, and whose log is to be sent
 }
 
-// keep writes the report of a run, and marks it when its log is to be sent. A report that cannot be written is said and stops nothing:
-// drift is corrected on a full disk too.
+// keep writes the report of a run, and marks it when its log is to be sent. A report that cannot be written is said and
+// stops nothing: drift is corrected on a full disk too.
 func (r *reports) keep(report *apply.Report, beside ...error) {
 	r.kept = true
 	kept := *report
@@ -38,8 +38,8 @@ func (r *reports) keep(report *apply.Report, beside ...error) {
 	}
 }
 
-// write writes a report. Of runs in a row that fail in the same way, the first and the last are kept: else a night of them would leave
-// nothing of what was before.
+// write writes a report. Of runs in a row that fail in the same way, the first and the last are kept: else a night of
+// them would leave nothing of what was before.
 func (r *reports) write(report *apply.Report, send bool) error {
 	dir := r.config.Paths.State
 	files, err := state.Reports(dir)
@@ -83,14 +83,22 @@ func (p *pull) account(ctx context.Context, err error) {
 // nothingRan is the report of a pull without a run.
 func (r *reports) nothingRan() *apply.Report {
 	now := time.Now()
-	out := &apply.Report{Run: r.out.Run, Node: r.config.Node.Name, Started: now, Ended: now, Steps: []*apply.StepReport{}, Counts: map[apply.Outcome]int{}}
+	out := &apply.Report{
+		Run:     r.out.Run,
+		Node:    r.config.Node.Name,
+		Started: now,
+		Ended:   now,
+		Steps:   []*apply.StepReport{},
+		Counts:  map[apply.Outcome]int{},
+	}
 	if v := r.out.Version; v != nil {
 		out.Version, out.Release = v.ID, v.Release
 	}
 	return out
 }
 
-// cannotPull tells the fleet that the pull could not be made: else the node would look as it was left, or as if a run went on.
+// cannotPull tells the fleet that the pull could not be made: else the node would look as it was left, or as if a run
+// went on.
 func (p *pull) cannotPull(ctx context.Context, err error) {
 	var away *state.UnreachableError
 	if p.store == nil || ctx.Err() != nil || errors.As(p.store.Explain(err), &away) {

@@ -142,7 +142,8 @@ func job(content, command string) string {
 		"- {name: command, action: cmd.run, parameters: {cmd: %q}}\n", content, command)
 }
 
-// TestStates: a node is in one state of each category, from its first pull on; a run that failed leaves its digest and its full report.
+// TestStates: a node is in one state of each category, from its first pull on; a run that failed leaves its digest and
+// its full report.
 func TestStates(t *testing.T) {
 	h := newHost(t, job("one", "echo much to say; echo no >&2; exit 7"))
 	out := h.pull()

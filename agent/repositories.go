@@ -14,15 +14,16 @@ type problem interface {
 	Clear() string
 }
 
-// isRefusal reports that verification refused what a repository offers: an operator or another commit has to end that. Everything else that keeps
-// a node from following its repository may end by itself.
+// isRefusal reports that verification refused what a repository offers: an operator or another commit has to end that.
+// Everything else that keeps a node from following its repository may end by itself.
 func isRefusal(err error) bool {
 	_, rewritten := errors.AsType[*puller.RewrittenError](err)
 	_, unusable := errors.AsType[*puller.UnusableError](err)
 	return rewritten || unusable
 }
 
-// noteProblems files why repositories could not be followed, in the outcome and in the node's own record, which says since when.
+// noteProblems files why repositories could not be followed, in the outcome and in the node's own record, which says
+// since when.
 func (a *agreement) noteProblems(own []puller.Head) {
 	var repos []string
 	for _, h := range own {
@@ -55,8 +56,8 @@ func troubleOf(err error) state.Trouble {
 	return t
 }
 
-// nothingFetched files why a repository has no commit at all that a node could go on with. What verification refused is an outcome, and anything else
-// an error.
+// nothingFetched files why a repository has no commit at all that a node could go on with. What verification refused is
+// an outcome, and anything else an error.
 func (a *agreement) nothingFetched(err error) error {
 	unusable, ok := errors.AsType[*puller.UnusableError](err)
 	if !ok {

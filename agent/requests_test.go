@@ -30,7 +30,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// meter stands before an etcd, passes everything on, and counts what it is asked: each unary request and each watch, whoever's client sent it.
+// meter stands before an etcd, passes everything on, and counts what it is asked: each unary request and each watch,
+// whoever's client sent it.
 type meter struct {
 	store *state.Store // the etcd itself
 	etcd  *grpc.ClientConn
@@ -123,7 +124,8 @@ func (m *meter) admits(kind string) bool {
 	return m.refuse == nil || !m.refuse(kind)
 }
 
-// kindOf names a message by its method, and by the first words of the keys that it writes, or reads where it writes none; "" is not counted.
+// kindOf names a message by its method, and by the first words of the keys that it writes, or reads where it writes
+// none; "" is not counted.
 func kindOf(method string, message []byte) string {
 	kind := method[strings.LastIndexByte(method, '/')+1:]
 	var keys []string
@@ -306,7 +308,8 @@ func (m *meter) protect(t *testing.T) {
 	}
 }
 
-// within holds what was asked since the last time, by so many nodes, against one row of the page, and strikes the row out.
+// within holds what was asked since the last time, by so many nodes, against one row of the page, and strikes the row
+// out.
 func (m *meter) within(t *testing.T, allowed map[string]int, what string, nodes int) {
 	t.Helper()
 	n, list := m.take()

@@ -9,7 +9,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// accepted takes rewritten histories that an operator accepted, here and now or for the fleet before, and asks the repositories again.
+// accepted takes rewritten histories that an operator accepted, here and now or for the fleet before, and asks the
+// repositories again.
 func (a *agreement) accepted(ctx context.Context, current *state.Version, own []puller.Head) ([]puller.Head, error) {
 	changed := false
 	for _, h := range own {
@@ -29,8 +30,11 @@ func (a *agreement) accepted(ctx context.Context, current *state.Version, own []
 		moved := "from " + state.Short(from) + " to " + state.Short(to)
 		if a.rewind {
 			a.rewound = "rewind accepted " + moved
-			a.out.Warnings = append(a.out.Warnings, fmt.Errorf("repository %q: rewind accepted by %s, %s: the other hosts follow at their next pull; "+
-				"if that was a stale mirror, go forward again: pullet rollout start %s, on a host that has it", h.Repo, by, moved, state.Short(from)))
+			a.out.Warnings = append(
+				a.out.Warnings,
+				fmt.Errorf("repository %q: rewind accepted by %s, %s: the other hosts follow at their next pull; "+
+					"if that was a stale mirror, go forward again: pullet rollout start %s, on a host that has it", h.Repo, by, moved, state.Short(from)),
+			)
 		} else {
 			a.log.WithField("repo", h.Repo).Warnf("follows the rewind %s that %s accepted", moved, by)
 		}
@@ -42,7 +46,8 @@ func (a *agreement) accepted(ctx context.Context, current *state.Version, own []
 	return a.puller.Pull(ctx)
 }
 
-// refusedCommits are the last good commit of a repository and the one that it offers and verification refused; "" where none is refused.
+// refusedCommits are the last good commit of a repository and the one that it offers and verification refused; "" where
+// none is refused.
 func refusedCommits(problem error) (from, to string) {
 	var rewritten *puller.RewrittenError
 	var behind *puller.BehindError
@@ -55,29 +60,42 @@ func refusedCommits(problem error) (from, to string) {
 	return "", ""
 }
 
-// warnRewound warns where the fleet went back by an accepted rewind, and this host's own remote is still ahead of it: one of the two remotes is stale.
+// warnRewound warns where the fleet went back by an accepted rewind, and this host's own remote is still ahead of it:
+// one of the two remotes is stale.
 func (a *agreement) warnRewound(ctx context.Context, current *state.Version, own []puller.Head) error {
 	for _, h := range own {
 		at, _ := current.Commit(h.Repo)
 		if h.Problem != nil || !a.leftBehind(ctx, current, h) {
 			continue
 		}
-		relation, err := a.puller.Relate(ctx, puller.Head{Repo: at.Repo, Commit: at.Commit}, puller.Head{Repo: h.Repo, Commit: h.Commit})
+		relation, err := a.puller.Relate(
+			ctx,
+			puller.Head{Repo: at.Repo, Commit: at.Commit},
+			puller.Head{Repo: h.Repo, Commit: h.Commit},
+		)
 		if err != nil {
 			a.log.WithError(err).Warn("whether the fleet went back could not be found out")
 			continue
 		}
 		if relation == puller.Newer {
-			a.out.Warnings = append(a.out.Warnings, fmt.Errorf("repository %[1]q: the fleet went back to %[2]s, a rewind that %[3]s accepted, but the remote of this host "+
-				"still offers %[4]s: mend this remote; if %[2]s came from a stale mirror, go forward again: pullet rollout start %[4]s",
-				h.Repo, state.Short(at.Commit), current.By, state.Short(h.Commit)))
+			a.out.Warnings = append(
+				a.out.Warnings,
+				fmt.Errorf(
+					"repository %[1]q: the fleet went back to %[2]s, a rewind that %[3]s accepted, but the remote of this host "+
+						"still offers %[4]s: mend this remote; if %[2]s came from a stale mirror, go forward again: pullet rollout start %[4]s",
+					h.Repo,
+					state.Short(at.Commit),
+					current.By,
+					state.Short(h.Commit),
+				),
+			)
 		}
 	}
 	return nil
 }
 
-// acceptedBy says who accepted for the fleet the rewrite that this node just met: what is offered follows the accepted commit, and
-// what the node had does not.
+// acceptedBy says who accepted for the fleet the rewrite that this node just met: what is offered follows the accepted
+// commit, and what the node had does not.
 func (a *agreement) acceptedBy(ctx context.Context, current *state.Version, had puller.Head, offered string) string {
 	if current == nil {
 		return ""
@@ -87,11 +105,16 @@ func (a *agreement) acceptedBy(ctx context.Context, current *state.Version, had 
 		return ""
 	}
 	follows := func(from, commit string) bool {
-		r, err := a.puller.Relate(ctx, puller.Head{Repo: c.Repo, Commit: from}, puller.Head{Repo: c.Repo, Commit: commit})
+		r, err := a.puller.Relate(
+			ctx,
+			puller.Head{Repo: c.Repo, Commit: from},
+			puller.Head{Repo: c.Repo, Commit: commit},
+		)
 		return err == nil && (r == puller.Same || r == puller.Newer)
 	}
 	at, _ := current.Commit(had.Repo)
-	if c.Commit != offered && (!follows(c.Commit, offered) || follows(had.Commit, at.Commit)) { // a tag that moved forward goes to the very commit
+	if c.Commit != offered &&
+		(!follows(c.Commit, offered) || follows(had.Commit, at.Commit)) { // a tag that moved forward goes to the very commit
 		return ""
 	}
 	return "the fleet (" + current.By + ")"

@@ -16,12 +16,17 @@ type RolledBackError struct {
 }
 
 func (e *RolledBackError) Error() string {
-	return fmt.Sprintf("version %s failed on this host at %s and its files were put back: %s; the host does not try it again before the commit, its variables or "+
-		"its facts change; to try it now: pullet pull --retry here, or pullet rollout resume for the fleet", e.Version, e.At.Format(time.RFC3339), e.Why)
+	return fmt.Sprintf(
+		"version %s failed on this host at %s and its files were put back: %s; the host does not try it again before the commit, its variables or "+
+			"its facts change; to try it now: pullet pull --retry here, or pullet rollout resume for the fleet",
+		e.Version,
+		e.At.Format(time.RFC3339),
+		e.Why,
+	)
 }
 
-// noteRollback remembers that the files of a version were put back, and on what that depended. A fault of the host may pass by itself: then the
-// version is tried again as after any other failure.
+// noteRollback remembers that the files of a version were put back, and on what that depended. A fault of the host may
+// pass by itself: then the version is tried again as after any other failure.
 func (p *pull) noteRollback(ctx context.Context, v *state.Version, program *compiled, report *apply.Report) error {
 	if !report.Restored || !report.Failed() || report.Fault() == apply.HostFault {
 		return nil
@@ -32,11 +37,18 @@ func (p *pull) noteRollback(ctx context.Context, v *state.Version, program *comp
 	if err != nil {
 		return err
 	}
-	p.local.RolledBack = &state.RolledBack{Rollout: v.Rollout(), Digest: program.Digest(), Gate: rev, Why: report.Why(), At: time.Now().UTC()}
+	p.local.RolledBack = &state.RolledBack{
+		Rollout: v.Rollout(),
+		Digest:  program.Digest(),
+		Gate:    rev,
+		Why:     report.Why(),
+		At:      time.Now().UTC(),
+	}
 	return p.local.save()
 }
 
-// leftAlone reports that the version is not tried again here: its files were put back, and nothing that it depends on has changed since.
+// leftAlone reports that the version is not tried again here: its files were put back, and nothing that it depends on
+// has changed since.
 func (p *pull) leftAlone(ctx context.Context, v *state.Version, program *compiled) (bool, error) {
 	was := p.local.RolledBack
 	if was == nil || p.Retry || was.Rollout != v.Rollout() || was.Digest != program.Digest() {

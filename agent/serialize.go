@@ -9,7 +9,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// leaveSteps frees the places at serialized steps that a run which was killed left behind, but for the steps that this one goes on with.
+// leaveSteps frees the places at serialized steps that a run which was killed left behind, but for the steps that this
+// one goes on with.
 func (g *gates) leaveSteps(ctx context.Context) error {
 	goesOn := map[string]bool{}
 	for _, job := range g.catalog.Jobs {
@@ -30,7 +31,8 @@ func (g *gates) leaveSteps(ctx context.Context) error {
 	return err
 }
 
-// leftSteps frees, behind a run that ended, the places of steps that it was to go on with and that turned out to be done.
+// leftSteps frees, behind a run that ended, the places of steps that it was to go on with and that turned out to be
+// done.
 func (g *gates) leftSteps(ctx context.Context) error {
 	if g == nil || g.keptSteps == 0 {
 		return nil

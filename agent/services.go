@@ -103,11 +103,15 @@ func (k *kept) Announce(context.Context, render.Service) error { return errAway 
 func (k *kept) Withdraw(context.Context, string) error         { return errAway }
 
 func (k *kept) Stale() string {
-	return fmt.Sprintf("as this host saw the fleet %s ago, at %s: etcd is away", max(0, time.Since(k.at)).Round(time.Second), k.at.Format(time.RFC3339))
+	return fmt.Sprintf(
+		"as this host saw the fleet %s ago, at %s: etcd is away",
+		max(0, time.Since(k.at)).Round(time.Second),
+		k.at.Format(time.RFC3339),
+	)
 }
 
-// CachedView is the fleet as a node saw it last, and when that was; the time is zero where it never saw one. It serves while the fleet's
-// record is away.
+// CachedView is the fleet as a node saw it last, and when that was; the time is zero where it never saw one. It serves
+// while the fleet's record is away.
 func CachedView(stateDir string) (render.View, time.Time, error) {
 	var v render.View
 	local, err := state.LoadLocal(stateDir)
@@ -131,7 +135,10 @@ func (c *compiler) lastView() (render.View, error) {
 	}
 	c.kept = &kept{v, at}
 	if !c.quiet && (len(v.Nodes) > 1 || len(v.Services) > 0) {
-		c.out.Warnings = append(c.out.Warnings, fmt.Errorf("what is read of other nodes and of services is stale: %s", c.kept.Stale()))
+		c.out.Warnings = append(
+			c.out.Warnings,
+			fmt.Errorf("what is read of other nodes and of services is stale: %s", c.kept.Stale()),
+		)
 	}
 	return v, nil
 }

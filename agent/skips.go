@@ -10,7 +10,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// describe adds to the commits of a version what people know them by. A commit that cannot be read here has none: it is the version all the same.
+// describe adds to the commits of a version what people know them by. A commit that cannot be read here has none: it is
+// the version all the same.
 func (a *agreement) describe(ctx context.Context, v *state.Version) {
 	v.Commits = slices.Clone(v.Commits)
 	for i := range v.Commits {

@@ -37,7 +37,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestPause: a node pauses for longer behind upgrades to one version that failed in a row, and not behind a pull that waited.
+// TestPause: a node pauses for longer behind upgrades to one version that failed in a row, and not behind a pull that
+// waited.
 func TestPause(t *testing.T) {
 	a := &Agent{logger: logrus.NewEntry(logrus.New())}
 	a.config.Paths.State, a.config.Agent.Interval = t.TempDir(), render.Duration(time.Minute)
@@ -100,7 +101,8 @@ func TestLeaseTime(t *testing.T) {
 	}
 }
 
-// TestHaltedPatience: an agent looks for the commit that mends a halt at its interval; nothing else of a wait gets shorter.
+// TestHaltedPatience: an agent looks for the commit that mends a halt at its interval; nothing else of a wait gets
+// shorter.
 func TestHaltedPatience(t *testing.T) {
 	for _, c := range []struct {
 		loop, halted         bool

@@ -29,8 +29,9 @@ const together = `steps:
 - {name: behind, action: file.managed, parameters: {name: /etc/behind, content: x}}
 `
 
-// TestStepsTogether: one host takes a step for both, which read its result; a serialized step gives its place back; a host that waits for the other in
-// mid-run gives its slot back, is parked, and goes on at its next pull without doing anything twice.
+// TestStepsTogether: one host takes a step for both, which read its result; a serialized step gives its place back; a
+// host that waits for the other in mid-run gives its slot back, is parked, and goes on at its next pull without doing
+// anything twice.
 func TestStepsTogether(t *testing.T) {
 	web1, web2, _ := pair(t, together, nil)
 	out := web1.exits(ExitWaiting, "waiting for barrier site/meet: not arrived yet: web2")
@@ -64,7 +65,8 @@ func TestStepsTogether(t *testing.T) {
 	}
 }
 
-// TestResultsOfOthers: who reads a result that failed elsewhere fails; one that nobody knows halts until an operator settles it; what he says counts.
+// TestResultsOfOthers: who reads a result that failed elsewhere fails; one that nobody knows halts until an operator
+// settles it; what he says counts.
 func TestResultsOfOthers(t *testing.T) {
 	web1, web2, _ := pair(t, strings.Replace(together, "echo token of $PULLET_NODE", "echo no token >&2; exit 4", 1),
 		map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}, maxFailures: 9}\n"})

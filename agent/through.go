@@ -8,7 +8,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// through tells a rollout that comes back to the version which already runs here that this node is through: others may wait for it.
+// through tells a rollout that comes back to the version which already runs here that this node is through: others may
+// wait for it.
 func (t *turns) through(ctx context.Context, v *state.Version, program *compiled, report *apply.Report) error {
 	if t.store == nil || t.local.Through == v.Rollout() || report.Failed() || report.Pending() {
 		return nil

@@ -23,7 +23,8 @@ type turns struct {
 	loop         bool          // see Options
 }
 
-// request is the node's wish to change to a version, under the rules of that version or those that the rollout was started with.
+// request is the node's wish to change to a version, under the rules of that version or those that the rollout was
+// started with.
 func (t *turns) request(v *state.Version, program *compiled) (lock.Request, error) {
 	rollout, err := program.rules(v)
 	if err != nil {
@@ -39,8 +40,11 @@ func (t *turns) requestUnder(rollout render.Rollout, v *state.Version, cat *rend
 	}
 	rules := rulesFor(rollout, cat.Node)
 	if rollout.LimitsInstructed() {
-		rules.Raise = fmt.Sprintf("raise rolling_rules in the instructions (upgrade.json, or the file that was given) and give them again: "+
-			"pullet rollout start %s --instructions FILE", v)
+		rules.Raise = fmt.Sprintf(
+			"raise rolling_rules in the instructions (upgrade.json, or the file that was given) and give them again: "+
+				"pullet rollout start %s --instructions FILE",
+			v,
+		)
 	}
 	return lock.Request{
 		Presence: t.presence, Version: v, VersionRev: t.agreed, Stale: t.current == nil || v.Rollout() != t.current.Rollout(), Run: t.run, Order: t.local.Order(v.Rollout()), Lasting: !t.loop,
@@ -94,8 +98,8 @@ func (t *turns) patiently(w *lock.Wait, wait func(context.Context) error) func(c
 	}
 }
 
-// patience is how long a pull waits for one reason, within what it may wait in all. An agent does not wait longer than its interval at what is
-// halted: the commit that mends it is found by the next pull.
+// patience is how long a pull waits for one reason, within what it may wait in all. An agent does not wait longer than
+// its interval at what is halted: the commit that mends it is found by the next pull.
 func (t *turns) patience(w *lock.Wait) time.Duration {
 	if t.loop && w.Halt != "" {
 		return min(t.wait, t.config.Agent.Interval.Std())

@@ -9,8 +9,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestTurnThatDoesNotCome: a host that is not admitted corrects the drift of its version, tells the fleet for what it waits since when, over all of its
-// pulls, and keeps its place; it goes on when its turn comes.
+// TestTurnThatDoesNotCome: a host that is not admitted corrects the drift of its version, tells the fleet for what it
+// waits since when, over all of its pulls, and keeps its place; it goes on when its turn comes.
 func TestTurnThatDoesNotCome(t *testing.T) {
 	web1, web2, _ := pair(t, job("one", "true"), nil)
 	web1.exits(ExitOK, "")
@@ -55,7 +55,8 @@ func TestTurnThatDoesNotCome(t *testing.T) {
 	}
 }
 
-// TestOneAtATime: while one host is in the middle of its upgrade, the next one waits for it by name, and is let in when it is through.
+// TestOneAtATime: while one host is in the middle of its upgrade, the next one waits for it by name, and is let in when
+// it is through.
 func TestOneAtATime(t *testing.T) {
 	web1, web2, _ := pair(t, job("one", "touch etc/begun; until test -e etc/go; do sleep 0.02; done"), nil)
 	web2.write("f/web2/root/etc/go", "")
@@ -88,8 +89,8 @@ func TestOneAtATime(t *testing.T) {
 	}
 }
 
-// TestRollback: a version whose files were put back is left alone, and has failed, until the host's variables change, an operator resumes the rollout, or the
-// pull is told to try again.
+// TestRollback: a version whose files were put back is left alone, and has failed, until the host's variables change,
+// an operator resumes the rollout, or the pull is told to try again.
 func TestRollback(t *testing.T) {
 	h := newHost(t, "onFailure: restore\n"+job("one", "true"))
 	h.exits(ExitOK, "")
@@ -135,8 +136,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// TestKeptBack: the fleet does not follow to a newer commit while an operator holds it, or where that commit was undone; it says which commit it skips and
-// why, and follows again when it may.
+// TestKeptBack: the fleet does not follow to a newer commit while an operator holds it, or where that commit was
+// undone; it says which commit it skips and why, and follows again when it may.
 func TestKeptBack(t *testing.T) {
 	h := newHost(t, job("one", "true"))
 	h.exits(ExitOK, "")

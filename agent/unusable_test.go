@@ -18,8 +18,9 @@ func (h *host) said(category, state, kind, reason string) {
 	}
 }
 
-// TestLackingService: a commit that reads a service which nobody announced is no failure, on the first host of a fleet, on the next one, and as a newer commit
-// over one that runs. The fleet knows for what the host waits, and which commit is skipped.
+// TestLackingService: a commit that reads a service which nobody announced is no failure, on the first host of a fleet,
+// on the next one, and as a newer commit over one that runs. The fleet knows for what the host waits, and which commit
+// is skipped.
 func TestLackingService(t *testing.T) {
 	reads := "steps: [{name: motd, action: file.managed, parameters: {name: /etc/motd, content: \"{{ (index (services `db`) 0).address }}\"}}]\n"
 	web1, web2, _ := pair(t, reads, map[string]string{"base/jobs.yaml": "jobs: {web1: [{name: site}]}\n", "pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
@@ -71,8 +72,9 @@ func TestLackingService(t *testing.T) {
 	}
 }
 
-// TestMistakeElsewhere: a commit that does not compile for one host of the inventory is proposed by none, and halts nothing; where the fleet's version is one
-// that compiles elsewhere only, the host has failed, its group is halted, and what runs there is checked.
+// TestMistakeElsewhere: a commit that does not compile for one host of the inventory is proposed by none, and halts
+// nothing; where the fleet's version is one that compiles elsewhere only, the host has failed, its group is halted, and
+// what runs there is checked.
 func TestMistakeElsewhere(t *testing.T) {
 	web1, web2, _ := pair(t, job("one", "true"), nil)
 	web1.exits(ExitOK, "")
@@ -113,8 +115,8 @@ func TestMistakeElsewhere(t *testing.T) {
 	}
 }
 
-// TestRemoteLags: a host whose remote does not have the fleet's commit waits for it and corrects the drift of its version; where the remote cannot be read, it
-// says so.
+// TestRemoteLags: a host whose remote does not have the fleet's commit waits for it and corrects the drift of its
+// version; where the remote cannot be read, it says so.
 func TestRemoteLags(t *testing.T) {
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	mirror := filepath.Join(web1.home, "mirror")

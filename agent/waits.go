@@ -9,7 +9,8 @@ import (
 	"github.com/pullet/pullet/lock"
 )
 
-// waits are the waits of one pull: how long they may last in all, and for what the run waits. Steps that wait side by side share them.
+// waits are the waits of one pull: how long they may last in all, and for what the run waits. Steps that wait side by
+// side share them.
 type waits struct {
 	allowed time.Duration // in all
 
@@ -36,7 +37,8 @@ func (w *waits) until() time.Time {
 	return time.Now().Add(max(0, left))
 }
 
-// begin counts one that waits, and returns how long the pull has waited. The time of several that wait at once counts once.
+// begin counts one that waits, and returns how long the pull has waited. The time of several that wait at once counts
+// once.
 func (w *waits) begin() (spent time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -73,8 +75,8 @@ func (w *waits) rest(ctx context.Context, wait func(context.Context)) error {
 	return limited.Err()
 }
 
-// standBy waits for a place at a command, for as long in all commands together as the pull may wait. That time is not taken from the gates of
-// the rollout, which has nothing to do with a place that a dead node keeps.
+// standBy waits for a place at a command, for as long in all commands together as the pull may wait. That time is not
+// taken from the gates of the rollout, which has nothing to do with a place that a dead node keeps.
 func (w *waits) standBy(ctx context.Context, wait func(context.Context) error) error {
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, max(aLook, w.allowed)-w.aside)

@@ -14,8 +14,8 @@ import (
 // atOnce is how many agents of a fleet start within a second when all are woken.
 const atOnce = 500
 
-// fleetWatch wakes the loop when the fleet's version is another than the one that the node worked on, and when something changed about a
-// service that it reads.
+// fleetWatch wakes the loop when the fleet's version is another than the one that the node worked on, and when
+// something changed about a service that it reads.
 type fleetWatch struct {
 	agent   *Agent
 	woken   chan struct{}
@@ -37,8 +37,8 @@ func (f *fleetWatch) rest() {
 	f.atWork.Wait()
 }
 
-// follow watches the store that is open now. A store that went away is followed again after the pull that reopened it; until then the
-// timer is what wakes the loop.
+// follow watches the store that is open now. A store that went away is followed again after the pull that reopened it;
+// until then the timer is what wakes the loop.
 func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
 	f.agent.mu.Lock()
 	store := f.agent.opened
@@ -88,8 +88,8 @@ func (f *fleetWatch) remember(out *Outcome) {
 	f.names, f.viewed = names, out.viewed
 }
 
-// patience is how long a changed service is left alone: nothing at first, and longer with each change until the next pull is due, so that a
-// service which comes and goes does not keep all of its readers at work.
+// patience is how long a changed service is left alone: nothing at first, and longer with each change until the next
+// pull is due, so that a service which comes and goes does not keep all of its readers at work.
 func (f *fleetWatch) patience() time.Duration {
 	if f.eager == 0 {
 		return 0

@@ -34,7 +34,8 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// TestRemember: a pull that ended shows what is read; one that waits may have left some out, and one that saw nothing says nothing.
+// TestRemember: a pull that ended shows what is read; one that waits may have left some out, and one that saw nothing
+// says nothing.
 func TestRemember(t *testing.T) {
 	done, waiting := &apply.Report{}, &apply.Report{Stopped: "for db"}
 	f := &fleetWatch{}

@@ -11,12 +11,13 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// hangGrace is how long an action may take to return after its time is over. A command needs up to two killGraces of it.
+// hangGrace is how long an action may take to return after its time is over. A command needs up to two killGraces of
+// it.
 const hangGrace = 30 * time.Second
 
-// Abandoned are the actions that hang: their time is over and they have not returned. A system call on a dead file system cannot be ended,
-// so runs go on without them, and nothing works on the same things until they return. An agent keeps one Abandoned for all its runs. The zero
-// value is empty. It is safe for concurrent use.
+// Abandoned are the actions that hang: their time is over and they have not returned. A system call on a dead file
+// system cannot be ended, so runs go on without them, and nothing works on the same things until they return. An agent
+// keeps one Abandoned for all its runs. The zero value is empty. It is safe for concurrent use.
 type Abandoned struct {
 	Grace time.Duration // how long an action may take to return after its time is over; 0 is 30 seconds
 
@@ -32,8 +33,12 @@ type HungError struct {
 }
 
 func (e *HungError) Error() string {
-	return fmt.Sprintf("%s: its %s has not returned since %s and is abandoned; a file system of the host may hang: see ps (state D) and dmesg",
-		e.Step, e.Doing, e.Since.UTC().Format(time.RFC3339))
+	return fmt.Sprintf(
+		"%s: its %s has not returned since %s and is abandoned; a file system of the host may hang: see ps (state D) and dmesg",
+		e.Step,
+		e.Doing,
+		e.Since.UTC().Format(time.RFC3339),
+	)
 }
 
 // HostFault makes it one of this host alone.
@@ -47,9 +52,16 @@ func (h *Host) abandoned() *Abandoned {
 	return &h.own
 }
 
-// bounded does something that may hang in a system call, and waits for it until ctx ended and the grace is over. What do writes must be its
-// own: it may still run after bounded returned. An action is called in this file alone; a test over the source holds the others to it.
-func bounded[T any](ctx context.Context, h *Host, s *boundStep, doing string, do func() (T, error)) (value T, err error) {
+// bounded does something that may hang in a system call, and waits for it until ctx ended and the grace is over. What
+// do writes must be its own: it may still run after bounded returned. An action is called in this file alone; a test
+// over the source holds the others to it.
+func bounded[T any](
+	ctx context.Context,
+	h *Host,
+	s *boundStep,
+	doing string,
+	do func() (T, error),
+) (value T, err error) {
 	a := h.abandoned()
 	if hung := a.find(s); hung != nil {
 		return value, hung
@@ -186,7 +198,13 @@ func (s *boundStep) answer(ctx context.Context, h *Host, reactor Reactor) (Outpu
 
 // changeTogether lets an action make the changes of several.
 func (s *boundStep) changeTogether(ctx context.Context, h *Host, act Joiner, all []Action) error {
-	_, err := bounded(ctx, h, s, "change", func() (struct{}, error) { return struct{}{}, act.ApplyTogether(ctx, h, all) })
+	_, err := bounded(
+		ctx,
+		h,
+		s,
+		"change",
+		func() (struct{}, error) { return struct{}{}, act.ApplyTogether(ctx, h, all) },
+	)
 	return err
 }
 

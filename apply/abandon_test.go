@@ -94,8 +94,8 @@ const soon = "runOptions: {timeout: 20ms}"
 
 var hung = regexp.MustCompile(`^a/h: its (check|change|reaction) has not returned since \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ and is abandoned; a file system of the host may hang: see ps \(state D\) and dmesg$`)
 
-// TestAbandoned: a step that hangs in a system call fails when its time is over, as a fault of the host; the run goes on. Later runs leave the
-// step, and others that work on the same, alone until it returns.
+// TestAbandoned: a step that hangs in a system call fails when its time is over, as a fault of the host; the run goes
+// on. Later runs leave the step, and others that work on the same, alone until it returns.
 func TestAbandoned(t *testing.T) {
 	for _, where := range []string{"check", "change", "reaction"} {
 		t.Run(where, func(t *testing.T) {

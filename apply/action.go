@@ -11,12 +11,13 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Action is the desired state of one thing on a host. Its fields are the parameters, named by yaml tags. A value is bound once
-// and used by one goroutine.
+// Action is the desired state of one thing on a host. Its fields are the parameters, named by yaml tags. A value is
+// bound once and used by one goroutine.
 type Action interface {
 	// Check compares the host with what is desired. It never writes. An empty Change means that nothing is to be done.
 	Check(ctx context.Context, h *Host) (Change, error)
-	// Apply makes the change that Check found, after which Check finds none. When ctx ends it returns soon, with its children gone.
+	// Apply makes the change that Check found, after which Check finds none. When ctx ends it returns soon, with its
+	// children gone.
 	Apply(ctx context.Context, h *Host, c Change) (Output, error)
 }
 
@@ -74,8 +75,8 @@ func (b Binding) note(text string, data []byte) {
 	}
 }
 
-// Template executes the text of a file template. Before the run it fails with render.ErrNotYet where the template needs what only a run
-// can tell; an action that hands this error on is bound again when its step runs.
+// Template executes the text of a file template. Before the run it fails with render.ErrNotYet where the template needs
+// what only a run can tell; an action that hands this error on is bound again when its step runs.
 func (b Binding) Template(name, text string) ([]byte, error) {
 	data, err := b.Catalog.Template(b.Step, name, text, b.results, b.run)
 	b.read.Write(data) // never fails
@@ -108,16 +109,21 @@ func (b Binding) Source(name string, template bool) ([]byte, error) {
 	return data, nil
 }
 
-// CheckSource refuses the scheme of Salt's file server in a parameter source: what it would serve is a file of the repository here.
+// CheckSource refuses the scheme of Salt's file server in a parameter source: what it would serve is a file of the
+// repository here.
 func CheckSource(source string) error {
 	if name, ok := strings.CutPrefix(source, "salt://"); ok {
-		return BadParam("source", "salt:// is not a path: sources are files of the repository, below files/: write source: %s", name)
+		return BadParam(
+			"source",
+			"salt:// is not a path: sources are files of the repository, below files/: write source: %s",
+			name,
+		)
 	}
 	return nil
 }
 
-// OtherSteps are the other steps of the host, each with an action that has its parameters and is not bound. Steps whose action does not
-// exist are left out.
+// OtherSteps are the other steps of the host, each with an action that has its parameters and is not bound. Steps whose
+// action does not exist are left out.
 func (b Binding) OtherSteps() iter.Seq2[*render.Step, Action] {
 	return func(yield func(*render.Step, Action) bool) {
 		for _, j := range b.Catalog.Jobs {
@@ -150,21 +156,22 @@ func BadParam(param, format string, args ...any) error {
 	return &ParamError{param, fmt.Errorf(format, args...)}
 }
 
-// Unchecked is implemented by actions that cannot always tell whether they are needed, such as a command. When Unchecked is true, a
-// recorded success for the same version and parameters stands for the check.
+// Unchecked is implemented by actions that cannot always tell whether they are needed, such as a command. When
+// Unchecked is true, a recorded success for the same version and parameters stands for the check.
 type Unchecked interface {
 	Unchecked() bool
 }
 
-// Reactor is implemented by actions that can do something when what they watch or listen to changed and they had nothing to do
-// themselves: a service restarts, a command runs.
+// Reactor is implemented by actions that can do something when what they watch or listen to changed and they had
+// nothing to do themselves: a service restarts, a command runs.
 type Reactor interface {
 	React(ctx context.Context, h *Host) (Output, error)
 	// Reaction is what React does, in a word or two: restart.
 	Reaction() string
 }
 
-// Judge is implemented by actions whose parameters say what came of them. Where failed is set, an *ExitError is no failure by itself.
+// Judge is implemented by actions whose parameters say what came of them. Where failed is set, an *ExitError is no
+// failure by itself.
 type Judge interface {
 	Verdict() (changed, failed *render.Expression)
 }
@@ -199,8 +206,8 @@ type Manager interface {
 	Manages() []Resource
 }
 
-// PendingError says that what a step waits for is not there yet: no failure. Apply is asked again after Every until Within is over; then the
-// step is pending, and the next pull goes on with it.
+// PendingError says that what a step waits for is not there yet: no failure. Apply is asked again after Every until
+// Within is over; then the step is pending, and the next pull goes on with it.
 type PendingError struct {
 	Reason        string
 	Every, Within time.Duration
@@ -208,13 +215,14 @@ type PendingError struct {
 
 func (e *PendingError) Error() string { return e.Reason }
 
-// Rebooter is implemented by actions that make the host boot. Such a step is done when it was started before the host booted last.
+// Rebooter is implemented by actions that make the host boot. Such a step is done when it was started before the host
+// booted last.
 type Rebooter interface {
 	Reboots()
 }
 
-// Spec describes an action: one entry of the Actions of its family. What a run knows of a single action stands here, or is an interface
-// that the action implements: package apply names no action.
+// Spec describes an action: one entry of the Actions of its family. What a run knows of a single action stands here, or
+// is an interface that the action implements: package apply names no action.
 type Spec struct {
 	Name    string        // "file.managed"
 	Summary string        // one sentence
@@ -223,11 +231,12 @@ type Spec struct {
 	Macro   bool          // macros may use it although it is no Reader: they compute its value themselves
 	New     func() Action // a new value with the parameters' defaults
 
-	// Provides are things that a step makes, and Needs those that it obviously cannot do without: with the ordering genius, who needs a
-	// thing comes after all who provide it. Nil: none.
+	// Provides are things that a step makes, and Needs those that it obviously cannot do without: with the ordering
+	// genius, who needs a thing comes after all who provide it. Nil: none.
 	Provides, Needs Things
 
-	// Removes is what people call the things that the action removes, where the kind in their ids says less: "published service".
+	// Removes is what people call the things that the action removes, where the kind in their ids says less: "published
+	// service".
 	Removes string
 	// RemovesFirst is set where these things use others, which are therefore removed after them.
 	RemovesFirst bool
@@ -241,8 +250,8 @@ func (s Spec) Title(id string) string {
 	return id
 }
 
-// Things are what steps provide for each other, such as "user ada", told from a step's parameters as they are written. Equal texts are
-// the same thing.
+// Things are what steps provide for each other, such as "user ada", told from a step's parameters as they are written.
+// Equal texts are the same thing.
 type Things func(p render.Params) []string
 
 // of are the things of a step with these parameters.
@@ -266,13 +275,14 @@ func Named(kind string, params ...string) Things {
 	}
 }
 
-// Joiner is implemented by actions whose steps can be made in one go, such as packages in one transaction. Where the order leaves it free,
-// steps of one Join are made together first; then each checks for itself, and applies alone what is still to be done.
+// Joiner is implemented by actions whose steps can be made in one go, such as packages in one transaction. Where the
+// order leaves it free, steps of one Join are made together first; then each checks for itself, and applies alone what
+// is still to be done.
 type Joiner interface {
 	Action
 	// Join names what can be made together with it; "" is nothing.
 	Join() string
-	// ApplyTogether makes the changes of several actions of the same Join, this one included. An error is no step's failure: each finds
-	// out for itself.
+	// ApplyTogether makes the changes of several actions of the same Join, this one included. An error is no step's
+	// failure: each finds out for itself.
 	ApplyTogether(ctx context.Context, h *Host, all []Action) error
 }

@@ -25,7 +25,8 @@ func (s *running) ownCondition(ctx context.Context) (Outcome, string) {
 	return s.ask(ctx, whenCondition, s.step.Conditions.When)
 }
 
-// undecided reports, in a plan, a condition that reads what only a run returns: whether the step runs is not known, so it counts.
+// undecided reports, in a plan, a condition that reads what only a run returns: whether the step runs is not known, so
+// it counts.
 func (s *running) undecided(when *render.Condition) bool {
 	if !s.x.plan {
 		return false
@@ -76,8 +77,8 @@ func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
 	return a.outcome, a.reason
 }
 
-// requisites asks what the step refers to, with Salt's meaning. A step that its own condition skipped satisfies what requires it; one
-// that was skipped for an unmet requisite does not.
+// requisites asks what the step refers to, with Salt's meaning. A step that its own condition skipped satisfies what
+// requires it; one that was skipped for an unmet requisite does not.
 func (s *running) requisites(ctx context.Context) (Outcome, string) {
 	for _, rule := range []func(context.Context) (Outcome, string){s.required, s.anyRequired, s.onFailure, s.onChanges, s.prerequired} {
 		if outcome, reason := rule(ctx); outcome != "" {

@@ -11,7 +11,8 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// TestAlso: an error behind a failure goes to the log and leaves the failure as it is, with a log or without; behind a success it is the failure.
+// TestAlso: an error behind a failure goes to the log and leaves the failure as it is, with a log or without; behind a
+// success it is the failure.
 func TestAlso(t *testing.T) {
 	var text bytes.Buffer
 	log := logrus.New()

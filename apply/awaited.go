@@ -89,7 +89,14 @@ func (a Awaited) Reason() string {
 	if len(a.Watches) > 0 {
 		asked += " and when " + strings.Join(a.Watches, " or ") + " changes"
 	}
-	return fmt.Sprintf("%s: %s is false, %s, from %s until %s", a.Pos, a.Text, asked, a.Since.Local().Format(time.TimeOnly), a.Until.Local().Format(time.TimeOnly))
+	return fmt.Sprintf(
+		"%s: %s is false, %s, from %s until %s",
+		a.Pos,
+		a.Text,
+		asked,
+		a.Since.Local().Format(time.TimeOnly),
+		a.Until.Local().Format(time.TimeOnly),
+	)
 }
 
 // Awaited is the first condition that a run which is pending waits for; nil: none.

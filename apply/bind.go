@@ -43,7 +43,8 @@ type edge struct {
 	why  string
 }
 
-// Compile compiles a repository for a node and binds its steps. The error is a render.ErrorList with the mistakes of both.
+// Compile compiles a repository for a node and binds its steps. The error is a render.ErrorList with the mistakes of
+// both.
 func Compile(repo *render.Repository, in render.Input, specs []Spec) (*Program, *render.Catalog, error) {
 	cat, err := repo.Compile(in)
 	var mistakes render.ErrorList
@@ -124,16 +125,26 @@ func (b *binder) add(j *render.Job, s *render.Step) {
 		return
 	}
 	if _, boots := spec.New().(Rebooter); boots && j.Validation {
-		b.errs = append(b.errs, s.ErrorAt(s.ActionPos, "%s makes the host boot: it belongs in a job, not in a validation", s.Action))
+		b.errs = append(
+			b.errs,
+			s.ErrorAt(s.ActionPos, "%s makes the host boot: it belongs in a job, not in a validation", s.Action),
+		)
 		return
 	}
-	bound := &boundStep{Step: s, job: j, spec: spec, id: s.ID(), base: instance.ReplaceAllString(s.Name, ""), needs: map[string][]*boundStep{}}
+	bound := &boundStep{
+		Step:  s,
+		job:   j,
+		spec:  spec,
+		id:    s.ID(),
+		base:  instance.ReplaceAllString(s.Name, ""),
+		needs: map[string][]*boundStep{},
+	}
 	b.program.steps = append(b.program.steps, bound)
 	b.program.byID[bound.id] = bound
 }
 
-// bind gives the step its action with typed parameters. Parameters that wait for other steps get their values when the step runs, and
-// only then can the action look at them.
+// bind gives the step its action with typed parameters. Parameters that wait for other steps get their values when the
+// step runs, and only then can the action look at them.
 func (s *boundStep) bind(cat *render.Catalog, specs map[string]Spec) render.ErrorList {
 	s.act = s.spec.New()
 	if errs := s.Params.Into(s.act, s.Pos); len(errs) > 0 {

@@ -37,7 +37,8 @@ type Command struct {
 func Shell(line string) []string { return []string{"/bin/sh", "-c", line} }
 
 // Run runs a command to its end, in a session of its own: see process. When ctx ends, the whole session, and those of
-// its children that left it, are told to stop and then killed. A command that ran and failed is no error of Run: the exit code tells.
+// its children that left it, are told to stop and then killed. A command that ran and failed is no error of Run: the
+// exit code tells.
 func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	who, err := credential(c.User)
 	if err != nil {
@@ -70,7 +71,12 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	itself, err := waitGroup(ctx, cmd)
 	ended()
 	forget()
-	output := Output{ExitCode: cmd.ProcessState.ExitCode(), StdOut: out.String(), StdErr: errs.String(), Killed: killedBy(cmd.ProcessState)}
+	output := Output{
+		ExitCode: cmd.ProcessState.ExitCode(),
+		StdOut:   out.String(),
+		StdErr:   errs.String(),
+		Killed:   killedBy(cmd.ProcessState),
+	}
 	var exit *exec.ExitError
 	switch {
 	case itself:
@@ -86,7 +92,8 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 // killedBy reports that a command, or the last one of a shell, ended by SIGKILL.
 func killedBy(ended *os.ProcessState) bool {
 	status, ok := ended.Sys().(syscall.WaitStatus)
-	return ok && (status.Signaled() && status.Signal() == syscall.SIGKILL || status.ExitStatus() == 128+int(syscall.SIGKILL))
+	return ok &&
+		(status.Signaled() && status.Signal() == syscall.SIGKILL || status.ExitStatus() == 128+int(syscall.SIGKILL))
 }
 
 // NoProgramError says that a program is not there.
@@ -96,7 +103,8 @@ func (e *NoProgramError) Error() string {
 	return fmt.Sprintf("cannot start %s: there is no such program on this host (PATH is %s)", e.name, e.path)
 }
 
-// waitGroup waits for the command, and ends it with all that came of it when ctx ends first. Itself says that it was waiting for pullet to end.
+// waitGroup waits for the command, and ends it with all that came of it when ctx ends first. Itself says that it was
+// waiting for pullet to end.
 func waitGroup(ctx context.Context, cmd *exec.Cmd) (itself bool, err error) {
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
@@ -231,7 +239,9 @@ func LastLines(out Output) string {
 	lines := strings.Split(text, "\n")
 	lines = lines[max(0, len(lines)-3):]
 	for i, line := range lines {
-		lines[i] = strings.TrimSpace(line) // of programs for terminals, such as sshd, lines end with a carriage return too
+		lines[i] = strings.TrimSpace(
+			line,
+		) // of programs for terminals, such as sshd, lines end with a carriage return too
 	}
 	return strings.Join(lines, " | ")
 }

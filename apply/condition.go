@@ -13,16 +13,17 @@ import (
 type Look interface {
 	// View is the fleet as it is at the first call.
 	View(ctx context.Context) (render.View, error)
-	// Changed returns when something that was read of the view may have changed, or when ctx ends. Where nothing was read it waits for ctx.
+	// Changed returns when something that was read of the view may have changed, or when ctx ends. Where nothing was
+	// read it waits for ctx.
 	Changed(ctx context.Context)
 	// Watches is what was read of the view, for people: "a node", "service db".
 	Watches() []string
 }
 
-// ask evaluates a condition, again and again where it has a retry: each attempt on a new view of the fleet, at the retry's interval and when
-// something changed that the attempt before read. An empty outcome means yes; else Skipped without a retry, and Failed when the condition
-// cannot be evaluated. It is Pending when the pull's time to wait is used up. When the attempts are, it is Pending before a step and Failed
-// after it.
+// ask evaluates a condition, again and again where it has a retry: each attempt on a new view of the fleet, at the
+// retry's interval and when something changed that the attempt before read. An empty outcome means yes; else Skipped
+// without a retry, and Failed when the condition cannot be evaluated. It is Pending when the pull's time to wait is
+// used up. When the attempts are, it is Pending before a step and Failed after it.
 //
 // A wait before the step is one for others: the node gives its slot back when nothing else is left to do.
 func (s *running) ask(ctx context.Context, name string, c *render.Condition) (outcome Outcome, reason string) {
@@ -45,7 +46,11 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 			waits = s.awaits(ctx, name, c, look)
 		}
 		if s.x.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit {
-			outcome, reason = usedUp, fmt.Sprintf("condition is still false after %d attempts: %s", attempt, c.Expression.Text)
+			outcome, reason = usedUp, fmt.Sprintf(
+				"condition is still false after %d attempts: %s",
+				attempt,
+				c.Expression.Text,
+			)
 			return nil
 		}
 		next := &pause{every: c.Retry.Interval.Std(), look: look}
@@ -79,7 +84,12 @@ func (s *running) asked(ctx context.Context, c *render.Condition, look Look) (Ou
 }
 
 // judge evaluates an expression once. Own is what came of the step itself; look may be nil.
-func (s *running) judge(ctx context.Context, e render.Expression, own render.StepResult, look Look) (yes bool, err error) {
+func (s *running) judge(
+	ctx context.Context,
+	e render.Expression,
+	own render.StepResult,
+	look Look,
+) (yes bool, err error) {
 	err = s.reading(ctx, func() (err error) {
 		by := render.Judged{Context: ctx, Own: own, Results: s.results(s.step.Job), Run: s.x.runMacro(ctx)}
 		if look != nil {
@@ -102,7 +112,11 @@ func (s *running) results(job string) render.Results {
 		}
 		t, r := s.x.program.byID[id], s.x.reports[id]
 		if ok && r != nil && r.Outcome == Failed && t != nil && t.Options.Target != nil {
-			s.refused = fmt.Errorf("it reads the result of %s, which failed here: %s", id, r.Reason) // as it does on the other nodes
+			s.refused = fmt.Errorf(
+				"it reads the result of %s, which failed here: %s",
+				id,
+				r.Reason,
+			) // as it does on the other nodes
 		}
 		return s.x.values[id], ok
 	}

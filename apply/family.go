@@ -21,7 +21,8 @@ func familyOf(pid int) *family {
 	return &family{pid, map[Orphan]bool{{pid, leader.started}: true}}
 }
 
-// signal tells all of the family: its group, and those who left that. Who was told once is told again, although its parent ended since.
+// signal tells all of the family: its group, and those who left that. Who was told once is told again, although its
+// parent ended since.
 func (f *family) signal(sig syscall.Signal) {
 	f.look()
 	// The group, or a process, may be gone already, which is what is wanted.

@@ -35,21 +35,49 @@ type FaultRule struct {
 // FaultRules are the rows of the table, in order.
 func FaultRules() []FaultRule {
 	return []FaultRule{
-		{"an error that says so itself: a link, a file or an owner in a path that is refused; a package manager's lock that another program keeps; an action that hangs and is abandoned", HostFault, saysHost},
+		{
+			"an error that says so itself: a link, a file or an owner in a path that is refused; a package manager's lock that another program keeps; an action that hangs and is abandoned",
+			HostFault,
+			saysHost,
+		},
 		{"a full disk, a full quota, no inodes (`ENOSPC`, `EDQUOT`)", HostFault, errno(syscall.ENOSPC, syscall.EDQUOT)},
 		{"a read-only file system (`EROFS`)", HostFault, errno(syscall.EROFS)},
-		{"a disk or a network file system that does not answer (`EIO`, `ESTALE`)", HostFault, errno(syscall.EIO, syscall.ESTALE)},
+		{
+			"a disk or a network file system that does not answer (`EIO`, `ESTALE`)",
+			HostFault,
+			errno(syscall.EIO, syscall.ESTALE),
+		},
 		{"no memory, file descriptors or processes left (`ENOMEM`, `ENFILE`, `EMFILE`, `EAGAIN`)", HostFault,
 			errno(syscall.ENOMEM, syscall.ENFILE, syscall.EMFILE, syscall.EAGAIN)},
-		{"something in the way of a path: a loop of links, a file for a directory or the reverse, a mount, an attribute such as immutable, a file system of " +
-			"a user (`ELOOP`, `ENOTDIR`, `EISDIR`, `ENOTEMPTY`, `EBUSY`, `ETXTBSY`, `EACCES`, `EPERM`, `ENOTCONN`, `ENXIO`)", HostFault, inTheWay},
-		{"a command that another process killed (`SIGKILL`, exit code 137), as the kernel does without memory", HostFault, killed},
+		{
+			"something in the way of a path: a loop of links, a file for a directory or the reverse, a mount, an attribute such as immutable, a file system of " +
+				"a user (`ELOOP`, `ENOTDIR`, `EISDIR`, `ENOTEMPTY`, `EBUSY`, `ETXTBSY`, `EACCES`, `EPERM`, `ENOTCONN`, `ENXIO`)",
+			HostFault,
+			inTheWay,
+		},
+		{
+			"a command that another process killed (`SIGKILL`, exit code 137), as the kernel does without memory",
+			HostFault,
+			killed,
+		},
 		{"the exit code of `cmd.run` and `cmd.script`", CommitFault, isExit},
 		{"a program that is not there", CommitFault, noProgram},
-		{"a condition that is false: `success`, `continue`", CommitFault, func(err error) bool { var no *conditionError; return errors.As(err, &no) }},
+		{
+			"a condition that is false: `success`, `continue`",
+			CommitFault,
+			func(err error) bool { var no *conditionError; return errors.As(err, &no) },
+		},
 		{"the `validate` command of a file", CommitFault, isExit},
-		{"everything else of a step that works on a path below a directory that another user than root can write, such as a pipe or a directory where a file is to be", HostFault, never},
-		{"everything else: timeouts, the network, services that do not start, a result that is unknown", UnknownFault, func(error) bool { return true }},
+		{
+			"everything else of a step that works on a path below a directory that another user than root can write, such as a pipe or a directory where a file is to be",
+			HostFault,
+			never,
+		},
+		{
+			"everything else: timeouts, the network, services that do not start, a result that is unknown",
+			UnknownFault,
+			func(error) bool { return true },
+		},
 	}
 }
 
@@ -81,8 +109,21 @@ func errno(codes ...syscall.Errno) func(error) bool {
 // inTheWay asks for the path as well: the network has some of these numbers too.
 func inTheWay(err error) bool {
 	var path *fs.PathError
-	return errors.As(err, &path) && errno(syscall.ELOOP, syscall.ENOTDIR, syscall.EISDIR, syscall.ENOTEMPTY, syscall.EBUSY, syscall.ETXTBSY, syscall.EACCES,
-		syscall.EPERM, syscall.ENOTCONN, syscall.ENXIO)(path.Err)
+	return errors.As(err, &path) &&
+		errno(
+			syscall.ELOOP,
+			syscall.ENOTDIR,
+			syscall.EISDIR,
+			syscall.ENOTEMPTY,
+			syscall.EBUSY,
+			syscall.ETXTBSY,
+			syscall.EACCES,
+			syscall.EPERM,
+			syscall.ENOTCONN,
+			syscall.ENXIO,
+		)(
+			path.Err,
+		)
 }
 
 func killed(err error) bool {
@@ -100,8 +141,8 @@ func isExit(err error) bool {
 	return errors.As(err, &exit)
 }
 
-// judge lets the step's own runOptions say whose fault its failure is. Where nothing says so and a user of the host could have made it fail, it
-// is the host's.
+// judge lets the step's own runOptions say whose fault its failure is. Where nothing says so and a user of the host
+// could have made it fail, it is the host's.
 func (r *StepReport) judge(s *boundStep, h *Host) {
 	if r.Outcome != Failed {
 		r.Fault = ""

@@ -6,14 +6,15 @@ import (
 	"time"
 )
 
-// Finish says how a step that runs ends when the pull is told to stop: a package's script that is cut off leaves half a package.
+// Finish says how a step that runs ends when the pull is told to stop: a package's script that is cut off leaves half a
+// package.
 type Finish struct {
 	Within time.Duration   // how long the step may go on; 0: its commands are ended at once
 	Now    <-chan struct{} // closed: its commands are ended at once after all; may be nil
 }
 
-// Finishing is the context of what is finished on the host when ctx is canceled, with its values and its deadline. It ends Finish.Within after
-// ctx, with Finish.Now, and at once when a command waits for pullet itself to end.
+// Finishing is the context of what is finished on the host when ctx is canceled, with its values and its deadline. It
+// ends Finish.Within after ctx, with Finish.Now, and at once when a command waits for pullet itself to end.
 func (h *Host) Finishing(ctx context.Context) (context.Context, context.CancelFunc) {
 	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	if end, ok := ctx.Deadline(); ok {
@@ -49,7 +50,11 @@ func (s *running) finishing(ctx context.Context) (context.Context, context.Cance
 	}
 	said := context.AfterFunc(s.run, func() {
 		if s.x.options.Log != nil && errors.Is(s.run.Err(), context.Canceled) {
-			s.x.options.Log.Warnf("told to stop: step %s ends first, within %s", s.step.ID(), s.x.options.Host.Finish.Within)
+			s.x.options.Log.Warnf(
+				"told to stop: step %s ends first, within %s",
+				s.step.ID(),
+				s.x.options.Host.Finish.Within,
+			)
 		}
 	})
 	on, cancel := s.x.options.Host.Finishing(ctx)

@@ -32,8 +32,8 @@ func (a *working) Apply(ctx context.Context, _ *apply.Host, _ apply.Change) (app
 	}
 }
 
-// TestFinishes: a run that is told to stop finishes the step that runs, with its conditions, and starts no other one; the next run does not
-// repeat it. A step that does not end in time, or that is to end now, is cut off, and runs again.
+// TestFinishes: a run that is told to stop finishes the step that runs, with its conditions, and starts no other one;
+// the next run does not repeat it. A step that does not end in time, or that is to end now, is cut off, and runs again.
 func TestFinishes(t *testing.T) {
 	const hour = time.Hour
 	for _, c := range []struct {

@@ -6,10 +6,11 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Gates are where the steps of a run wait for other nodes. Its methods are called by several steps at once. A wait that ends before what it
-// waits for is there returns a *PendingError.
+// Gates are where the steps of a run wait for other nodes. Its methods are called by several steps at once. A wait that
+// ends before what it waits for is there returns a *PendingError.
 type Gates interface {
-	// Hold is asked before each step that changes the host: the node holds its slot, or takes one again that it gave back.
+	// Hold is asked before each step that changes the host: the node holds its slot, or takes one again that it gave
+	// back.
 	Hold(ctx context.Context, s GatedStep) error
 	// Park is told that nothing in the run can go on but by what other nodes do, and what that is.
 	Park(ctx context.Context, why string) error
@@ -25,15 +26,17 @@ type Gates interface {
 	// Result waits for that of the node that was chosen.
 	Result(ctx context.Context, s GatedStep) (render.StepResult, error)
 
-	// Serialize waits until the node is one of those that may take the step now. Its end says how that went: Failed and why, or Pending when it
-	// was not started after all.
+	// Serialize waits until the node is one of those that may take the step now. Its end says how that went: Failed and
+	// why, or Pending when it was not started after all.
 	Serialize(ctx context.Context, s GatedStep) (end EndSerial, err error)
-	// Arrive records how the step ended here: done, skipped, failed, and then whose fault it is. Await waits until everybody arrived.
+	// Arrive records how the step ended here: done, skipped, failed, and then whose fault it is. Await waits until
+	// everybody arrived.
 	Arrive(ctx context.Context, s GatedStep, how string, fault Fault) (open bool, err error)
 	Await(ctx context.Context, s GatedStep) error
 }
 
-// EndSerial gives a place at a serialized step back. It says how the step went and, where it failed, whose fault that is and why.
+// EndSerial gives a place at a serialized step back. It says how the step went and, where it failed, whose fault that
+// is and why.
 type EndSerial func(ctx context.Context, how Outcome, fault Fault, why string) error
 
 // GatedStep is a step as gates know it.
@@ -95,7 +98,8 @@ func (s *running) skipElsewhere(why string) {
 	s.x.foreign[s.step.ID()] = s.step
 }
 
-// reading does something that may read results of steps that other nodes took: those are waited for, and it is done again.
+// reading does something that may read results of steps that other nodes took: those are waited for, and it is done
+// again.
 func (s *running) reading(ctx context.Context, do func() error) error {
 	for {
 		s.x.mu.Lock()
@@ -176,8 +180,8 @@ func (s *running) arrive(ctx context.Context) {
 	}
 }
 
-// held reports a step that comes after one that waits, at a gate or for what others offer, or whose continue did not hold: nothing goes on
-// beyond that.
+// held reports a step that comes after one that waits, at a gate or for what others offer, or whose continue did not
+// hold: nothing goes on beyond that.
 func (s *running) held() bool {
 	for _, e := range s.step.after {
 		r := s.x.of(e.step.ID())
@@ -233,8 +237,8 @@ func (s *running) notSerialized(ctx context.Context) {
 	s.endSerial = nil
 }
 
-// share gives the result of a step that this node was chosen for the form that it has on the others. Where several nodes are chosen, who reads
-// it waits for all of them here, too.
+// share gives the result of a step that this node was chosen for the form that it has on the others. Where several
+// nodes are chosen, who reads it waits for all of them here, too.
 func (s *running) share() {
 	if !s.elected || s.r.Outcome != OK && s.r.Outcome != Changed {
 		return

@@ -12,8 +12,8 @@ func (c *schedule) gathering(t *turn) {
 	c.group.probing[t.step] = true
 }
 
-// beside reports that a step may start while there is a group: as one of it, or where the order is free. What comes behind it in the order of
-// the file, and cannot belong to it, waits until it has ended.
+// beside reports that a step may start while there is a group: as one of it, or where the order is free. What comes
+// behind it in the order of the file, and cannot belong to it, waits until it has ended.
 func (c *schedule) beside(s *boundStep) bool {
 	g := c.group
 	if c.x.mayGroup(s) {
@@ -50,7 +50,8 @@ func (g *group) take(e event) {
 	}
 }
 
-// leave waits until the files of the group are durable that a step cannot belong to after all, and it is the step's turn again, alone.
+// leave waits until the files of the group are durable that a step cannot belong to after all, and it is the step's
+// turn again, alone.
 func (c *schedule) leave(s *boundStep) {
 	t := &turn{step: s, goOn: make(chan struct{})}
 	c.tell(event{step: s, turn: t, gathers: true, alone: true})

@@ -11,14 +11,16 @@ import (
 // atMostGrouped bounds the steps of one group: each has a few files open.
 const atMostGrouped = 256
 
-// Preparer is implemented by actions that can put a new file beside its place first: the run makes the files of many steps durable at once before
-// each gets its name.
+// Preparer is implemented by actions that can put a new file beside its place first: the run makes the files of many
+// steps durable at once before each gets its name.
 type Preparer interface {
 	Action
-	// Prepares is the path that the action is about, if these parameters allow it: Look looks at that path alone and runs nothing. Else it is "".
+	// Prepares is the path that the action is about, if these parameters allow it: Look looks at that path alone and
+	// runs nothing. Else it is "".
 	Prepares() string
-	// Look is Check at the entry of that path, and how the change is prepared that it found. A nil Prepare with a change says that the change cannot
-	// be prepared: the step is checked and applied alone, behind the group, and the change may say no more than that there is one.
+	// Look is Check at the entry of that path, and how the change is prepared that it found. A nil Prepare with a
+	// change says that the change cannot be prepared: the step is checked and applied alone, behind the group, and the
+	// change may say no more than that there is one.
 	Look(h *Host, at *hostfile.Entry) (Change, Prepare, error)
 }
 
@@ -32,9 +34,9 @@ type Prepared struct {
 	Drop  func()              // lets go of the new file, after Place or instead of it
 }
 
-// group is steps whose new files become durable together: a disk makes hundreds durable in the time of one. Steps may belong to it that come after
-// each other only because their file says so. They wait in it with what they prepared. When no more come, the files of all are made durable, and
-// each step goes on in its turn.
+// group is steps whose new files become durable together: a disk makes hundreds durable in the time of one. Steps may
+// belong to it that come after each other only because their file says so. They wait in it with what they prepared.
+// When no more come, the files of all are made durable, and each step goes on in its turn.
 type group struct {
 	// The schedule's own:
 	probing map[*boundStep]bool // steps that may belong to it and do not know yet
@@ -53,7 +55,12 @@ type group struct {
 }
 
 func newGroup() *group {
-	return &group{probing: map[*boundStep]bool{}, left: map[*boundStep]bool{}, at: map[hostfile.Place]bool{}, paths: map[string]bool{}}
+	return &group{
+		probing: map[*boundStep]bool{},
+		left:    map[*boundStep]bool{},
+		at:      map[hostfile.Place]bool{},
+		paths:   map[string]bool{},
+	}
 }
 
 // add takes what a step prepared into the group. It is false when no more are taken.
@@ -99,7 +106,8 @@ func (g *group) meets(at hostfile.Place, name string) bool {
 	return false
 }
 
-// mayGroup reports a step that may belong to a group: nothing but the host's files depends on what comes of it before the run settles.
+// mayGroup reports a step that may belong to a group: nothing but the host's files depends on what comes of it before
+// the run settles.
 func (x *execution) mayGroup(s *boundStep) bool {
 	if s.prepares == "" || x.plan {
 		return false
@@ -121,7 +129,8 @@ func (s *boundStep) groupable() string {
 	act, ok := s.act.(Preparer)
 	waits := s.Waits() || s.late || c.When != nil || c.Success != nil || c.Continue != nil || o.Retry != nil
 	_, reacts := s.act.(Reactor)
-	if !ok || reacts || waits || s.tells() || o.FailHard || s.job.Validation || s.doneKey("", "") != "" || len(s.needs["prereq"]) > 0 {
+	if !ok || reacts || waits || s.tells() || o.FailHard || s.job.Validation || s.doneKey("", "") != "" ||
+		len(s.needs["prereq"]) > 0 {
 		return ""
 	}
 	return act.Prepares()
@@ -136,7 +145,8 @@ type seen struct {
 	prepare Prepare
 }
 
-// inspect compares the step with the host. One that cannot be in its group after all waits until the others have their turn, and looks again.
+// inspect compares the step with the host. One that cannot be in its group after all waits until the others have their
+// turn, and looks again.
 func (s *running) inspect(ctx context.Context) (Change, error) {
 	if s.group == nil {
 		return s.step.compare(ctx, s.x.options.Host)
@@ -215,8 +225,8 @@ func (m *member) place(others error) {
 	m.s.cameOf(m.ctx, m.change, Output{}, err)
 }
 
-// put puts in place what is durable, unless it could not be made so with the files of the others: whose fault that is shows when each is tried
-// alone.
+// put puts in place what is durable, unless it could not be made so with the files of the others: whose fault that is
+// shows when each is tried alone.
 func (m *member) put(others error) error {
 	if others != nil && m.new.New != nil {
 		if err := m.new.New.Sync(); err != nil {

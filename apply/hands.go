@@ -6,8 +6,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// inUsersHands reports that another user than pullet's can change what is at a path that the step works on: what is wrong there may be that
-// user's doing.
+// inUsersHands reports that another user than pullet's can change what is at a path that the step works on: what is
+// wrong there may be that user's doing.
 func (s *boundStep) inUsersHands(h *Host) bool {
 	paths := []string{s.Params.Text("name")}
 	for _, what := range s.manages() {

@@ -9,7 +9,8 @@ func (r *StepReport) hide() {
 	r.Result.StdOut, r.Result.StdErr, r.Result.Data = "", "", nil
 }
 
-// hideText keeps the command of a sensitive step, which what is said about it may quote, out of reports and the journal.
+// hideText keeps the command of a sensitive step, which what is said about it may quote, out of reports and the
+// journal.
 func (r *StepReport) hideText() {
 	if r.Summary != "" {
 		r.Summary = "(sensitive: not shown)"

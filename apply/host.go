@@ -65,8 +65,8 @@ type onceOnly struct {
 	err error
 }
 
-// Once does something at most once in a run, however many steps ask for it, such as refreshing package lists. All of them wait for it
-// and get its error.
+// Once does something at most once in a run, however many steps ask for it, such as refreshing package lists. All of
+// them wait for it and get its error.
 func (h *Host) Once(key string, do func() error) error {
 	h.mu.Lock()
 	o := h.once[key]
@@ -87,8 +87,8 @@ func (o *onceOnly) get(do func() error) error {
 	return o.err
 }
 
-// Lock keeps apart the steps of a run that edit one thing, such as lines of the same file: to read it, change it and replace it is one. It
-// waits for whoever has it, until ctx ends.
+// Lock keeps apart the steps of a run that edit one thing, such as lines of the same file: to read it, change it and
+// replace it is one. It waits for whoever has it, until ctx ends.
 func (h *Host) Lock(ctx context.Context, what string) (unlock func(), err error) {
 	h.mu.Lock()
 	if h.locks == nil {
@@ -127,8 +127,8 @@ func (h *Host) Goes(path string) bool {
 	return h.going[filepath.Clean(path)]
 }
 
-// Entry opens the directory that holds a path of the repository on this machine. The last element is not followed; links before it are
-// followed by the rule of hostfile, beneath the root. This is how a host's files are changed.
+// Entry opens the directory that holds a path of the repository on this machine. The last element is not followed;
+// links before it are followed by the rule of hostfile, beneath the root. This is how a host's files are changed.
 func (h *Host) Entry(path string) (*hostfile.Entry, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("%q is not an absolute path", path)
@@ -136,7 +136,8 @@ func (h *Host) Entry(path string) (*hostfile.Entry, error) {
 	return hostfile.Root(h.Root).Entry(path)
 }
 
-// Follow is Entry for what is used rather than replaced: where the last element is a link, the entry is what it leads to.
+// Follow is Entry for what is used rather than replaced: where the last element is a link, the entry is what it leads
+// to.
 func (h *Host) Follow(path string) (*hostfile.Entry, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("%q is not an absolute path", path)
@@ -144,8 +145,9 @@ func (h *Host) Follow(path string) (*hostfile.Entry, error) {
 	return hostfile.Root(h.Root).Follow(path)
 }
 
-// Path is where a path of the repository lies on this machine. Links in its parents are followed beneath the root, so nothing
-// leads out of it; its last element is not followed. It is for reading what only root can change, and for comparing: see Entry.
+// Path is where a path of the repository lies on this machine. Links in its parents are followed beneath the root, so
+// nothing leads out of it; its last element is not followed. It is for reading what only root can change, and for
+// comparing: see Entry.
 func (h *Host) Path(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("%q is not an absolute path", path)
@@ -158,7 +160,8 @@ func (h *Host) Path(path string) (string, error) {
 	return filepath.Join(parent, filepath.Base(clean)), nil
 }
 
-// Resolve is Path for what is used rather than replaced, such as a directory: its last element is followed too, beneath the root.
+// Resolve is Path for what is used rather than replaced, such as a directory: its last element is followed too, beneath
+// the root.
 func (h *Host) Resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) {
 		return "", fmt.Errorf("%q is not an absolute path", path)

@@ -7,11 +7,19 @@ import (
 	"time"
 )
 
-// inline is bounded on the step's own goroutine. Steps of groups are many and short: handing each call to another goroutine costs more than the
-// call. If do hangs, another goroutine takes over: hangs says what becomes of the step, and the run goes on. This goroutine ends when do returns,
-// so callers hold no lock, and owe nothing that a deferred call does not do. What do leaves open is closed by unwanted, where nobody else closes
-// it: it gets what do returned too late, or the zero value if do was not called because something else hangs that works on the same.
-func inline[T any](ctx context.Context, s *running, doing string, do func() (T, error), unwanted func(T), hangs func(error)) (value T, err error) {
+// inline is bounded on the step's own goroutine. Steps of groups are many and short: handing each call to another
+// goroutine costs more than the call. If do hangs, another goroutine takes over: hangs says what becomes of the step,
+// and the run goes on. This goroutine ends when do returns, so callers hold no lock, and owe nothing that a deferred
+// call does not do. What do leaves open is closed by unwanted, where nobody else closes it: it gets what do returned
+// too late, or the zero value if do was not called because something else hangs that works on the same.
+func inline[T any](
+	ctx context.Context,
+	s *running,
+	doing string,
+	do func() (T, error),
+	unwanted func(T),
+	hangs func(error),
+) (value T, err error) {
 	a := s.x.options.Host.abandoned()
 	if hung := a.find(s.step); hung != nil {
 		unwanted(value)

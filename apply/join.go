@@ -6,8 +6,9 @@ import (
 	"sync"
 )
 
-// batch makes the changes of several steps in one go, such as packages in one transaction. Its steps start together. Each comes when it has
-// something to change, or leaves when it has not; when none is left out, the first that came acts for all.
+// batch makes the changes of several steps in one go, such as packages in one transaction. Its steps start together.
+// Each comes when it has something to change, or leaves when it has not; when none is left out, the first that came
+// acts for all.
 type batch struct {
 	mu     sync.Mutex
 	run    context.Context // of the run
@@ -22,8 +23,8 @@ func newBatch(run context.Context, steps int) *batch {
 	return &batch{run: run, absent: steps, full: make(chan struct{}), acted: make(chan struct{})}
 }
 
-// join adds an action and returns when the change was made for all. The context is that of the run: one step's end of time is not the end
-// of what is made for others too.
+// join adds an action and returns when the change was made for all. The context is that of the run: one step's end of
+// time is not the end of what is made for others too.
 func (j *batch) join(run context.Context, h *Host, s *boundStep, act Joiner) error {
 	j.mu.Lock()
 	j.acts = append(j.acts, act)
@@ -62,8 +63,8 @@ func (j *batch) leave() {
 	}
 }
 
-// together applies the step's action, together with those that it can be joined with. What is still to be done afterwards it does alone, so
-// that a mistake in one of them fails that one.
+// together applies the step's action, together with those that it can be joined with. What is still to be done
+// afterwards it does alone, so that a mistake in one of them fails that one.
 func (s *running) together(ctx context.Context, change Change) (Output, error) {
 	act, ok := s.step.act.(Joiner)
 	if !ok || s.batch == nil {
@@ -97,7 +98,8 @@ func (s *running) alone() {
 	}
 }
 
-// joinKey names what a step can be made together with; "" is nothing. Only where the order is left free are steps joined.
+// joinKey names what a step can be made together with; "" is nothing. Only where the order is left free are steps
+// joined.
 func (s *boundStep) joinKey() string {
 	act, ok := s.act.(Joiner)
 	if !ok || s.ordering() != implied || s.Waits() || s.late {

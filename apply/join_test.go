@@ -171,7 +171,8 @@ func (a *slow) ApplyTogether(ctx context.Context, _ *apply.Host, all []apply.Act
 	return nil
 }
 
-// TestJoinTimeout: the time of one step is no limit for what is made for the others too, and no step goes on before that has ended.
+// TestJoinTimeout: the time of one step is no limit for what is made for the others too, and no step goes on before
+// that has ended.
 func TestJoinTimeout(t *testing.T) {
 	l := newLab(t)
 	var alone atomic.Int32

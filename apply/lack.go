@@ -13,7 +13,8 @@ type LackError struct {
 
 func (e *LackError) Error() string { return e.Text }
 
-// lacks reports that what a change needs is not there, and that no step before this one makes it: the run would end with the same words.
+// lacks reports that what a change needs is not there, and that no step before this one makes it: the run would end
+// with the same words.
 func (s *running) lacks(change Change) bool {
 	if change.Lacks == nil {
 		return false
@@ -40,8 +41,8 @@ func (s *boundStep) allBefore() map[*boundStep]bool {
 	return seen
 }
 
-// comesFirst reports a step that would have changed the host before this one starts, or may have: of steps that nothing keeps in an order
-// either can be the first.
+// comesFirst reports a step that would have changed the host before this one starts, or may have: of steps that nothing
+// keeps in an order either can be the first.
 func (s *running) comesFirst(t *boundStep, before map[*boundStep]bool) bool {
 	lane := s.step.ordering() == oneByOne && t.ordering() == oneByOne
 	if before[t] || lane {
@@ -51,8 +52,8 @@ func (s *running) comesFirst(t *boundStep, before map[*boundStep]bool) bool {
 	return !t.allBefore()[s.step]
 }
 
-// mayMake reports a step that may make a file or directory: one that manages it, or something below it; or one that can make anything, such
-// as a command or a package.
+// mayMake reports a step that may make a file or directory: one that manages it, or something below it; or one that can
+// make anything, such as a command or a package.
 func (s *boundStep) mayMake(h *Host, path string) bool {
 	if s.Waits() || s.late {
 		return true

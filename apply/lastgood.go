@@ -15,8 +15,8 @@ import (
 // restoreTime is how long putting files back may take, with the reactions to that, in a run whose own time is over.
 const restoreTime = time.Minute
 
-// keep remembers the files that a step is about to change, where its job wants them back when an upgrade fails. What a step corrects that
-// says what it said before is no last good.
+// keep remembers the files that a step is about to change, where its job wants them back when an upgrade fails. What a
+// step corrects that says what it said before is no last good.
 func (s *running) keep() error {
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
@@ -35,8 +35,9 @@ func (s *running) keep() error {
 	return nil
 }
 
-// lastGood puts the files of jobs with onFailure: restore back as they were, when the upgrade failed in these jobs or in a validation. What
-// reads the files reacts to that. What else the jobs changed is named in the report: it cannot be undone.
+// lastGood puts the files of jobs with onFailure: restore back as they were, when the upgrade failed in these jobs or
+// in a validation. What reads the files reacts to that. What else the jobs changed is named in the report: it cannot be
+// undone.
 func (x *execution) lastGood(ctx context.Context) {
 	var failed []*render.Job
 	for _, j := range x.program.catalog.Jobs {
@@ -66,7 +67,8 @@ func (x *execution) lastGood(ctx context.Context) {
 	x.reactions(ctx, "restore", react)
 }
 
-// mayRestore asks whether the host may be changed, and makes sure that no run goes on with this one: its steps will be due again.
+// mayRestore asks whether the host may be changed, and makes sure that no run goes on with this one: its steps will be
+// due again.
 func (x *execution) mayRestore(ctx context.Context) error {
 	if x.options.Gates != nil {
 		if err := x.options.Gates.Hold(ctx, GatedStep{}); err != nil {
@@ -90,7 +92,14 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 			x.report.NotUndone = append(x.report.NotUndone, s.ID())
 			return
 		}
-		r := &StepReport{Job: j.Name, Step: "restore " + what, Action: s.Action, Pos: s.Pos, Outcome: Changed, Summary: "put back as it was before the upgrade"}
+		r := &StepReport{
+			Job:     j.Name,
+			Step:    "restore " + what,
+			Action:  s.Action,
+			Pos:     s.Pos,
+			Outcome: Changed,
+			Summary: "put back as it was before the upgrade",
+		}
 		if err != nil {
 			r.fail(fmt.Errorf("%s could not be put back: %w", what, err))
 		}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestLateParameter: a parameter that waits for a result has it when the step runs; where that cannot be, the step fails and changes nothing.
+// TestLateParameter: a parameter that waits for a result has it when the step runs; where that cannot be, the step
+// fails and changes nothing.
 func TestLateParameter(t *testing.T) {
 	late := func(value string) string {
 		return "{name: b, action: t.put, parameters: {name: b, value: \"{{ " + value + " }}\"}}"

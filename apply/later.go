@@ -11,8 +11,8 @@ type laterOn struct {
 	do   func(context.Context) error
 }
 
-// Later leaves something for the end of the run, when that is on record: what would end the pull itself, such as a restart of its own service.
-// It is done once, however many steps of the run ask for it.
+// Later leaves something for the end of the run, when that is on record: what would end the pull itself, such as a
+// restart of its own service. It is done once, however many steps of the run ask for it.
 func (h *Host) Later(what string, do func(context.Context) error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

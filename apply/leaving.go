@@ -16,7 +16,8 @@ var errLeaving = errors.New("the host shuts down, and the run goes on behind thi
 // askTime is how long logind may take to answer.
 const askTime = 2 * time.Second
 
-// Leaving reports that a shutdown of this machine is pending or scheduled: a command such as reboot returns before anything ends.
+// Leaving reports that a shutdown of this machine is pending or scheduled: a command such as reboot returns before
+// anything ends.
 func Leaving(ctx context.Context) bool {
 	if _, err := os.Stat("/run/systemd/system"); err != nil { // another init
 		return false
@@ -31,11 +32,13 @@ func Leaving(ctx context.Context) bool {
 		return stopping(ctx)
 	}
 	defer bus.Close()
-	preparing, err := bus.Object("org.freedesktop.login1", "/org/freedesktop/login1").GetProperty("org.freedesktop.login1.Manager.PreparingForShutdown")
+	preparing, err := bus.Object("org.freedesktop.login1", "/org/freedesktop/login1").
+		GetProperty("org.freedesktop.login1.Manager.PreparingForShutdown")
 	if yes, ok := preparing.Value().(bool); err == nil && ok && yes {
 		return true
 	}
-	is, err := bus.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1").GetProperty("org.freedesktop.systemd1.Manager.SystemState")
+	is, err := bus.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1").
+		GetProperty("org.freedesktop.systemd1.Manager.SystemState")
 	if err != nil {
 		return stopping(ctx)
 	}
@@ -49,8 +52,8 @@ func stopping(ctx context.Context) bool {
 	return err == nil && strings.TrimSpace(out.StdOut) == "stopping"
 }
 
-// leaves reports that the step's command asked for a boot. The run ends behind it, as behind a step that makes the host boot: the step
-// counts as done once the host booted.
+// leaves reports that the step's command asked for a boot. The run ends behind it, as behind a step that makes the host
+// boot: the step counts as done once the host booted.
 func (s *running) leaves(ctx context.Context) bool {
 	leaving := s.x.options.Host.Leaving
 	if _, command := s.step.act.(Judge); !command || leaving == nil || s.step.job.Validation || !leaving(ctx) {
@@ -76,7 +79,8 @@ func (s *running) leaves(ctx context.Context) bool {
 	return true
 }
 
-// stillLeaving reports a command that asked for a boot which has not come yet: to run it again would ask for another one.
+// stillLeaving reports a command that asked for a boot which has not come yet: to run it again would ask for another
+// one.
 func (s *running) stillLeaving(ctx context.Context) bool {
 	if _, itself := s.step.act.(Rebooter); itself || s.x.options.Host.Leaving == nil || !s.x.options.Host.Leaving(ctx) {
 		return false

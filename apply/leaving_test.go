@@ -15,7 +15,8 @@ type asksForBoot struct {
 
 func (a *asksForBoot) Verdict() (changed, failed *render.Expression) { return nil, nil }
 
-// TestLeaving: the run ends behind a command that asks for a boot, and goes on behind it after the boot. The command is not run again.
+// TestLeaving: the run ends behind a command that asks for a boot, and goes on behind it after the boot. The command is
+// not run again.
 func TestLeaving(t *testing.T) {
 	for _, more := range []string{"", ", " + condition("success", "steps['boot'].Result == 'ok'"), ", runOptions: {idempotent: false}"} {
 		l := newLab(t)

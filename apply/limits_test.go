@@ -10,7 +10,8 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// TestLimitsOfRequisites: steps that mean thousands of others, by the thousand, or that ask so many whether they are meant, are a mistake with a place, soon.
+// TestLimitsOfRequisites: steps that mean thousands of others, by the thousand, or that ask so many whether they are
+// meant, are a mistake with a place, soon.
 func TestLimitsOfRequisites(t *testing.T) {
 	for name, c := range map[string]struct {
 		steps   int

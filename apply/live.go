@@ -14,8 +14,8 @@ const maxLiveLine = 1000
 // liveStep is the key of a context's step: the one for which commands run.
 type liveStep struct{}
 
-// live is the context of what a step does to the host: what commands print there may be shown, unless it is a secret. What compares the
-// host with the step, and what conditions ask, is done without it.
+// live is the context of what a step does to the host: what commands print there may be shown, unless it is a secret.
+// What compares the host with the step, and what conditions ask, is done without it.
 func (s *running) live(ctx context.Context) context.Context {
 	if s.step.Sensitive {
 		return ctx
@@ -23,8 +23,8 @@ func (s *running) live(ctx context.Context) context.Context {
 	return context.WithValue(ctx, liveStep{}, s.step.ID())
 }
 
-// show makes what is written to out and errs also go to whoever watches the host, line by line. The last lines may have no end: finish
-// shows them.
+// show makes what is written to out and errs also go to whoever watches the host, line by line. The last lines may have
+// no end: finish shows them.
 func (h *Host) show(ctx context.Context, c Command, out, errs io.Writer) (toOut, toErrs io.Writer, finish func()) {
 	step, ok := ctx.Value(liveStep{}).(string)
 	if !ok || h.Live == nil || c.Quiet {

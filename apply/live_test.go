@@ -30,7 +30,8 @@ func inStep(name string) context.Context {
 	return context.WithValue(context.Background(), liveStep{}, name)
 }
 
-// TestLiveLines: whole lines of both outputs arrive, bounded, without what would move a terminal's cursor; what is kept is the same as ever.
+// TestLiveLines: whole lines of both outputs arrive, bounded, without what would move a terminal's cursor; what is kept
+// is the same as ever.
 func TestLiveLines(t *testing.T) {
 	h, seen := watchedHost(t)
 	out, err := h.Run(inStep("a/b"), Command{Args: Shell(`printf 'one\ntw'; printf 'o\n\033[31mred\n10%%\r20%%\r\n'; head -c 3000 /dev/zero | tr '\0' x; printf '\nno end'`)})

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Log is the report as a text, for people: all steps with what they changed and printed. What sensitive steps read and wrote is not in it.
+// Log is the report as a text, for people: all steps with what they changed and printed. What sensitive steps read and
+// wrote is not in it.
 func (r *Report) Log() string {
 	var b strings.Builder
 	version := r.Version

@@ -103,8 +103,8 @@ func (a *looks) Manages() []apply.Resource {
 	return []apply.Resource{{ID: "file " + a.Name, Path: a.Name}}
 }
 
-// TestLookedAtOnce: a step of a group is compared with the host once, in one directory that stays open until its file has its name. One that cannot
-// be prepared fails alone.
+// TestLookedAtOnce: a step of a group is compared with the host once, in one directory that stays open until its file
+// has its name. One that cannot be prepared fails alone.
 func TestLookedAtOnce(t *testing.T) {
 	l := newLab(t)
 	l.root = t.TempDir()
@@ -139,7 +139,8 @@ func TestGroupIsBounded(t *testing.T) {
 	}
 }
 
-// TestGroupTakesFewGoroutines: steps that wait in a group have no goroutine each, which thousands of files would pay for.
+// TestGroupTakesFewGoroutines: steps that wait in a group have no goroutine each, which thousands of files would pay
+// for.
 func TestGroupTakesFewGoroutines(t *testing.T) {
 	l := newLab(t)
 	l.root = t.TempDir()
@@ -158,7 +159,8 @@ func TestGroupTakesFewGoroutines(t *testing.T) {
 	}
 }
 
-// TestBehindAGroup: what stands behind files in the order of the file starts when they have their names, or when there was nothing to change.
+// TestBehindAGroup: what stands behind files in the order of the file starts when they have their names, or when there
+// was nothing to change.
 func TestBehindAGroup(t *testing.T) {
 	l := newLab(t)
 	l.root = t.TempDir()
@@ -194,8 +196,8 @@ func TestBesideAGroup(t *testing.T) {
 	}
 }
 
-// TestGroupGoesOnBesideHung: where a step of a group hangs, it fails when its time is over, and the others of the group and what comes behind them go on. Nothing
-// works on the same until it returns, and then what it had open is closed.
+// TestGroupGoesOnBesideHung: where a step of a group hangs, it fails when its time is over, and the others of the group
+// and what comes behind them go on. Nothing works on the same until it returns, and then what it had open is closed.
 func TestGroupGoesOnBesideHung(t *testing.T) {
 	for where, want := range map[string]string{
 		"look":    "h failed, a changed, b changed, c changed",

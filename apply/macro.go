@@ -49,7 +49,11 @@ func (p *Program) reader(m *render.Macro) (Reader, error) {
 	}
 	reader, ok := spec.New().(Reader)
 	if !ok {
-		return nil, fmt.Errorf("%s cannot be a macro: macros only read, with %s", m.Action, strings.Join(p.readers(), ", "))
+		return nil, fmt.Errorf(
+			"%s cannot be a macro: macros only read, with %s",
+			m.Action,
+			strings.Join(p.readers(), ", "),
+		)
 	}
 	return reader, nil
 }

@@ -45,7 +45,8 @@ func (x *execution) drifted(s *boundStep) bool {
 	return applied && !(ok && u.Unchecked()) && (m.Digest == x.applied() || before == s.fingerprint())
 }
 
-// applied names what was applied when all of it was: the version, which has the files, and the catalog, which has what the fleet said.
+// applied names what was applied when all of it was: the version, which has the files, and the catalog, which has what
+// the fleet said.
 func (x *execution) applied() string {
 	return x.program.catalog.Version + " " + x.program.catalog.Digest
 }
@@ -66,8 +67,8 @@ func (s *boundStep) manages() []Resource {
 	return all
 }
 
-// absent are the resources of the step that are not on the host. Where that cannot be told they count as being there: only what pullet
-// brought is ever removed.
+// absent are the resources of the step that are not on the host. Where that cannot be told they count as being there:
+// only what pullet brought is ever removed.
 func (s *running) absent(ctx context.Context) []string {
 	var out []string
 	for _, what := range s.step.manages() {
@@ -104,7 +105,8 @@ func (x *execution) remember() error {
 	m := x.options.Journal.Managed()
 	whole := !x.report.Failed() && !x.report.Pending()
 	left, owed := x.leftIDs(), x.owes()
-	if whole && m.Digest == x.applied() && x.report.Counts[Changed] == 0 && slices.Equal(left, m.Left) && slices.Equal(owed, m.Owed) {
+	if whole && m.Digest == x.applied() && x.report.Counts[Changed] == 0 && slices.Equal(left, m.Left) &&
+		slices.Equal(owed, m.Owed) {
 		return nil
 	}
 	m.Left, m.Owed, m.Digest = left, owed, ""
@@ -130,7 +132,12 @@ func (x *execution) remember() error {
 			steps[s.ID()] = s.fingerprint()
 			x.take(s, r, s.watchers, s.manages())
 		case r.Outcome == Failed: // what it made before it failed
-			x.take(s, r, s.watchers, slices.DeleteFunc(s.manages(), func(what Resource) bool { return !slices.Contains(r.Made, what.ID) }))
+			x.take(
+				s,
+				r,
+				s.watchers,
+				slices.DeleteFunc(s.manages(), func(what Resource) bool { return !slices.Contains(r.Made, what.ID) }),
+			)
 		}
 	}
 	m.Steps = steps
@@ -168,8 +175,8 @@ func (s *running) making() map[string]state.Thing {
 	return out
 }
 
-// handOver drops things that something else stands for now: the same file by another path, a file of which they were a part, a
-// directory that an archive fills. What was restored to nothing is gone.
+// handOver drops things that something else stands for now: the same file by another path, a file of which they were a
+// part, a directory that an archive fills. What was restored to nothing is gone.
 func (x *execution) handOver() {
 	things, d := x.options.Journal.Managed().Things, x.declared()
 	for _, one := range x.keeper.kept {
@@ -203,7 +210,12 @@ type declared struct {
 }
 
 func (x *execution) declared() *declared {
-	d := &declared{ids: map[string]bool{}, whole: map[string]string{}, steps: map[string]bool{}, dirs: map[string]string{}}
+	d := &declared{
+		ids:   map[string]bool{},
+		whole: map[string]string{},
+		steps: map[string]bool{},
+		dirs:  map[string]string{},
+	}
 	for _, s := range x.program.steps {
 		if resolved := x.resolved[s.ID()]; resolved != nil {
 			s = resolved

@@ -24,8 +24,8 @@ func (s *boundStep) ordering() string {
 	return s.Options.Ordering
 }
 
-// sort puts the steps into an order in which each comes after all that it has to, and otherwise as they stand in the files: jobs first,
-// then validations. It returns the loop instead when steps have to come after each other.
+// sort puts the steps into an order in which each comes after all that it has to, and otherwise as they stand in the
+// files: jobs first, then validations. It returns the loop instead when steps have to come after each other.
 func (p *Program) sort() (loop []*boundStep) {
 	p.imply()
 	if p.steps, loop = order(p.steps); loop != nil {
@@ -85,7 +85,8 @@ func cycleError(loop []*boundStep) *render.Error {
 	return loop[0].ErrorAt(loop[0].Pos, "these steps require each other: %s", strings.Join(parts, " -> "))
 }
 
-// imply adds the edges of steps whose order is left to what they obviously need. An edge against what the files say is left out.
+// imply adds the edges of steps whose order is left to what they obviously need. An edge against what the files say is
+// left out.
 func (p *Program) imply() {
 	provided := map[string][]*boundStep{}
 	for _, s := range p.steps {

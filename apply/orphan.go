@@ -36,8 +36,9 @@ func (o Orphan) ClearOn(host string) string {
 	return fmt.Sprintf("wait for it, or end it on %s: kill -- -%d", host, o.PID)
 }
 
-// Orphans reports the commands noted in a directory that still run, as an *OrphanError for the first, and forgets the others. What they
-// were given to read in private is removed when none runs any more: their notes, which are numbers, sort before it.
+// Orphans reports the commands noted in a directory that still run, as an *OrphanError for the first, and forgets the
+// others. What they were given to read in private is removed when none runs any more: their notes, which are numbers,
+// sort before it.
 func Orphans(dir string) error {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -84,11 +85,13 @@ func (o Orphan) alive() bool {
 	}
 	return slices.ContainsFunc(processes, func(dir string) bool {
 		p, ok := readStat(filepath.Base(dir))
-		return ok && (p.group == strconv.Itoa(o.PID) || p.session == strconv.Itoa(o.PID)) && p.state != "Z" && p.state != "X"
+		return ok && (p.group == strconv.Itoa(o.PID) || p.session == strconv.Itoa(o.PID)) && p.state != "Z" &&
+			p.state != "X"
 	})
 }
 
-// note remembers a command while it runs, and returns how to forget it. A note that cannot be written is no reason not to run.
+// note remembers a command while it runs, and returns how to forget it. A note that cannot be written is no reason not
+// to run.
 func (h *Host) note(pid int) (forget func()) {
 	leader, _ := readStat(strconv.Itoa(pid))
 	return h.writeNote(strconv.Itoa(pid), noted{Orphan: Orphan{pid, leader.started}})

@@ -16,7 +16,8 @@ type named struct {
 func (a *named) Check(context.Context, *Host) (Change, error)         { return Change{}, nil }
 func (a *named) Apply(context.Context, *Host, Change) (Output, error) { return Output{}, nil }
 
-// TestOtherSteps: an action sees the other steps with their parameters, without those of an unknown action, and may stop at any of them.
+// TestOtherSteps: an action sees the other steps with their parameters, without those of an unknown action, and may
+// stop at any of them.
 func TestOtherSteps(t *testing.T) {
 	job := &render.Job{Name: "a"}
 	for name, action := range map[string]string{"one": "t.named", "two": "t.named", "own": "t.named", "odd": "no.such"} {

@@ -10,7 +10,8 @@ func (r *StepReport) fail(err error) {
 	}
 }
 
-// wait leaves the step pending until what its action waits for is there. What comes after a step that only waits was written to come after it.
+// wait leaves the step pending until what its action waits for is there. What comes after a step that only waits was
+// written to come after it.
 func (s *running) wait(p *PendingError) {
 	s.r.Outcome, s.r.Reason, s.r.stays = Pending, p.Reason, s.step.spec.Passive
 }

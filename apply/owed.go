@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// A step that watches another is owed a reaction from the moment the other changed until it has reacted, whatever happens in between: it
-// fails, waits for something else, or the run is killed.
+// A step that watches another is owed a reaction from the moment the other changed until it has reacted, whatever
+// happens in between: it fails, waits for something else, or the run is killed.
 
 // watch tells each step who reacts to its change.
 func (p *Program) watch() {
@@ -25,8 +25,8 @@ func (s *boundStep) reactsTo() []*boundStep {
 	return slices.Concat(s.needs["watch"], s.needs["watch_any"], s.needs["listen"], s.needs["onchanges"])
 }
 
-// inherit takes over what a run that was cut off did not come to note: what it made, and what the steps are owed, which watch those that it
-// started and may not have seen what these changed.
+// inherit takes over what a run that was cut off did not come to note: what it made, and what the steps are owed, which
+// watch those that it started and may not have seen what these changed.
 func (x *execution) inherit(resumes bool) error {
 	m := x.options.Journal.Managed()
 	owed := map[string]bool{}
@@ -60,8 +60,8 @@ func (x *execution) inherit(resumes bool) error {
 	return x.options.Journal.SaveManaged()
 }
 
-// unseen reports that a step of the run before may have changed something that those who watch it have not seen. The run that goes on knows
-// of its own changes.
+// unseen reports that a step of the run before may have changed something that those who watch it have not seen. The
+// run that goes on knows of its own changes.
 func (x *execution) unseen(step string, resumes bool) bool {
 	var r StepReport
 	return x.options.Journal.CutOff(step) || !resumes && x.options.Journal.Ended(step, &r) && r.Outcome == Changed

@@ -7,7 +7,8 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// enabled is a service whose being enabled does not answer a change of its configuration: it has to restart as well, and cannot.
+// enabled is a service whose being enabled does not answer a change of its configuration: it has to restart as well,
+// and cannot.
 type enabled struct {
 	Name string `yaml:"name,required"`
 	lab  *lab
@@ -33,7 +34,8 @@ func (a *enabled) React(context.Context, *apply.Host) (apply.Output, error) {
 	return apply.Output{}, err
 }
 
-// TestLateReaction: that a step's own part is done does not make a success of a reaction that fails; the next run owes it.
+// TestLateReaction: that a step's own part is done does not make a success of a reaction that fails; the next run owes
+// it.
 func TestLateReaction(t *testing.T) {
 	l := newLab(t)
 	l.more = []apply.Spec{{Name: "t.service", New: func() apply.Action { return &enabled{lab: l} }}}

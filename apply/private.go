@@ -16,8 +16,8 @@ type noted struct {
 	Mark string `json:"mark,omitempty"` // of a command whose process is not on record
 }
 
-// PrivateDir makes a directory that only the agent's user can enter. What remove does not take away because the agent is killed, the next
-// pull does.
+// PrivateDir makes a directory that only the agent's user can enter. What remove does not take away because the agent
+// is killed, the next pull does.
 func (h *Host) PrivateDir() (dir string, remove func() error, err error) {
 	if dir, err = os.MkdirTemp("", "pullet-"); err != nil {
 		return "", nil, fmt.Errorf("cannot make a temporary directory: %w", err)
@@ -39,8 +39,8 @@ func (h *Host) PrivateDir() (dir string, remove func() error, err error) {
 	return dir, remove, nil
 }
 
-// PrivateFile writes what a command is to read and ps must not show. Only a user can read it, the agent's own by default; it lies in a
-// directory of its own.
+// PrivateFile writes what a command is to read and ps must not show. Only a user can read it, the agent's own by
+// default; it lies in a directory of its own.
 func (h *Host) PrivateFile(name, user string, data []byte) (path string, remove func() error, err error) {
 	who, err := credential(user)
 	if err != nil {

@@ -27,8 +27,8 @@ type Leftover struct {
 	thing string
 }
 
-// prune removes what the jobs no longer declare, where they say so, and reports the rest. It comes when everything else succeeded, the
-// validations included: what replaces a thing may be what failed.
+// prune removes what the jobs no longer declare, where they say so, and reports the rest. It comes when everything else
+// succeeded, the validations included: what replaces a thing may be what failed.
 func (x *execution) prune(ctx context.Context) {
 	var remove []string
 	for _, id := range x.leftovers() {
@@ -44,8 +44,14 @@ func (x *execution) prune(ctx context.Context) {
 	}
 	if most := x.pruneLimit(); len(remove) > most {
 		for _, id := range remove {
-			x.left(id, fmt.Sprintf("%d things at once are more than the limit of %d: look at them with pullet plan --prune-all, and remove them with pullet pull --prune-all",
-				len(remove), most))
+			x.left(
+				id,
+				fmt.Sprintf(
+					"%d things at once are more than the limit of %d: look at them with pullet plan --prune-all, and remove them with pullet pull --prune-all",
+					len(remove),
+					most,
+				),
+			)
 		}
 		for i := len(x.report.Leftovers) - len(remove); i < len(x.report.Leftovers); i++ {
 			x.report.Leftovers[i].Held = true
@@ -140,7 +146,10 @@ func (x *execution) pruneLimit() int {
 
 func (x *execution) left(id, why string) {
 	thing := x.options.Journal.Managed().Things[id]
-	x.report.Leftovers = append(x.report.Leftovers, Leftover{thing: id, ID: x.title(id, thing), Job: thing.Job, Why: why})
+	x.report.Leftovers = append(
+		x.report.Leftovers,
+		Leftover{thing: id, ID: x.title(id, thing), Job: thing.Job, Why: why},
+	)
 }
 
 // title is the name that people see of a thing.
@@ -167,8 +176,20 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 	if err != nil {
 		return nil
 	}
-	step := &render.Step{Job: t.Job, Name: pruning + x.title(id, t), Action: t.Absent, Params: params, Sensitive: t.Sensitive}
-	s := &boundStep{Step: step, job: &render.Job{Name: t.Job}, id: step.ID(), spec: spec, needs: map[string][]*boundStep{}}
+	step := &render.Step{
+		Job:       t.Job,
+		Name:      pruning + x.title(id, t),
+		Action:    t.Absent,
+		Params:    params,
+		Sensitive: t.Sensitive,
+	}
+	s := &boundStep{
+		Step:  step,
+		job:   &render.Job{Name: t.Job},
+		id:    step.ID(),
+		spec:  spec,
+		needs: map[string][]*boundStep{},
+	}
 	if len(s.bind(x.program.catalog, x.program.specs)) > 0 { // of a version of pullet that wrote other parameters
 		return nil
 	}
@@ -192,8 +213,8 @@ func (x *execution) onHost(ctx context.Context, id string, t state.Thing) bool {
 	return err != nil || !change.Empty()
 }
 
-// remove takes a thing off the host, as a step of the report, and reports that it changed something. What cannot be removed, such as a
-// directory in which others have something, is left and no failure.
+// remove takes a thing off the host, as a step of the report, and reports that it changed something. What cannot be
+// removed, such as a directory in which others have something, is left and no failure.
 func (x *execution) remove(ctx context.Context, id string, t state.Thing) bool {
 	s := x.removal(id, t)
 	if s == nil || x.stopped() || ctx.Err() != nil {

@@ -120,7 +120,8 @@ func (a *assets) pull(js jobs, say func(*apply.Options)) *apply.Report {
 	return r
 }
 
-// TestPruned: what no job declares any longer is removed where the job that brought it says so, or the operator does; else the report names it.
+// TestPruned: what no job declares any longer is removed where the job that brought it says so, or the operator does;
+// else the report names it.
 func TestPruned(t *testing.T) {
 	const prune = "prune: true\n"
 	two := list(thing("t.asset", "x"), thing("t.asset", "y"))
@@ -171,7 +172,8 @@ func heldUp(name string) string {
 	return "asset " + name + ": 2 things at once are more than the limit of 1: look at them with pullet plan --prune-all, and remove them with pullet pull --prune-all; "
 }
 
-// TestGoesWithAnother: a thing that stays and goes with one that is removed is no leftover. Where nothing is removed, what stays is looked at once.
+// TestGoesWithAnother: a thing that stays and goes with one that is removed is no leftover. Where nothing is removed,
+// what stays is looked at once.
 func TestGoesWithAnother(t *testing.T) {
 	a := newAssets(t)
 	a.values["unit"], a.with["package"] = "another", "unit"
@@ -188,7 +190,8 @@ func TestGoesWithAnother(t *testing.T) {
 	}
 }
 
-// TestLeftAndGone: what nobody removes is reported as long as it is there: a file as long as it stands, a part of it as long as it is in the file.
+// TestLeftAndGone: what nobody removes is reported as long as it is there: a file as long as it stands, a part of it as
+// long as it is in the file.
 func TestLeftAndGone(t *testing.T) {
 	a := newAssets(t)
 	a.root = t.TempDir()
@@ -214,7 +217,8 @@ func TestLeftAndGone(t *testing.T) {
 	left("")
 }
 
-// TestReactionsToWhatIsPutBack: when a failed upgrade is undone, who watches the files reacts: also one whose own reaction failed, or did not come to it.
+// TestReactionsToWhatIsPutBack: when a failed upgrade is undone, who watches the files reacts: also one whose own
+// reaction failed, or did not come to it.
 func TestReactionsToWhatIsPutBack(t *testing.T) {
 	a := newAssets(t)
 	a.root = t.TempDir()

@@ -28,7 +28,8 @@ func (a *boots) Apply(context.Context, *apply.Host, apply.Change) (apply.Output,
 	return apply.Output{Reboot: true}, nil
 }
 
-// TestReboot: the run ends for the boot and goes on behind it, once for a version, whatever happened to the catalog meanwhile.
+// TestReboot: the run ends for the boot and goes on behind it, once for a version, whatever happened to the catalog
+// meanwhile.
 func TestReboot(t *testing.T) {
 	js := one(cmds("before"), "{name: boot, action: t.boot}", cmds("behind"))
 	changed := one(cmds("before"), cmds("more"), "{name: boot, action: t.boot}", cmds("behind"))
@@ -103,7 +104,8 @@ func TestRebootAlone(t *testing.T) {
 	}
 }
 
-// TestRebootTurn: a host boots when it is its turn. Until then the report asks for it, and nothing stands on record as begun.
+// TestRebootTurn: a host boots when it is its turn. Until then the report asks for it, and nothing stands on record as
+// begun.
 func TestRebootTurn(t *testing.T) {
 	l := newLab(t)
 	l.more = []apply.Spec{{Name: "t.boot", New: func() apply.Action { return &boots{lab: l} }}}
@@ -126,7 +128,8 @@ func TestRebootTurn(t *testing.T) {
 	l.wantRan("boot", "behind", "v")
 }
 
-// TestRebootFailHard: a run that ends for a step that is failHard does not boot the host, whichever of the two came first.
+// TestRebootFailHard: a run that ends for a step that is failHard does not boot the host, whichever of the two came
+// first.
 func TestRebootFailHard(t *testing.T) {
 	for _, first := range []string{"x", "boot"} {
 		t.Run(first, func(t *testing.T) {

@@ -61,7 +61,8 @@ func (s *running) takeOver() {
 	r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
 }
 
-// UnsettledError says that nobody knows what came of a targeted step: of the step itself, or of one that reads its result.
+// UnsettledError says that nobody knows what came of a targeted step: of the step itself, or of one that reads its
+// result.
 type UnsettledError struct {
 	Step string // as an operator names it
 	Why  string
@@ -120,8 +121,8 @@ func (s *boundStep) repeatable() bool {
 	return s.Options.Target == nil || !unchecked || !u.Unchecked()
 }
 
-// doneKey is under what a success of the step is remembered for good: "" for one that checks for itself or always runs. It changes with what an
-// operator said of it.
+// doneKey is under what a success of the step is remembered for good: "" for one that checks for itself or always runs.
+// It changes with what an operator said of it.
 func (s *boundStep) doneKey(version, again string) string {
 	u, ok := s.act.(Unchecked)
 	unchecked := ok && u.Unchecked() && !s.Options.Explicit || !s.repeatable()
@@ -145,12 +146,13 @@ func (s *running) acted() bool {
 	return s.r.Outcome == Changed || s.r.Outcome == OK || s.r.open != ""
 }
 
-// continues goes on with a step whose action succeeded in an earlier pull that had no time left for the conditions after it. The action is not
-// repeated, and a serialized step keeps its place meanwhile.
+// continues goes on with a step whose action succeeded in an earlier pull that had no time left for the conditions
+// after it. The action is not repeated, and a serialized step keeps its place meanwhile.
 func (s *running) continues(ctx context.Context) bool {
 	s.x.mu.Lock()
 	var before StepReport
-	ok := !s.x.plan && s.x.options.Journal.Open(s.step.ID()) && s.x.options.Journal.Done(s.step.ID(), s.openKey(), &before)
+	ok := !s.x.plan && s.x.options.Journal.Open(s.step.ID()) &&
+		s.x.options.Journal.Done(s.step.ID(), s.openKey(), &before)
 	s.x.mu.Unlock()
 	if !ok {
 		return false
@@ -226,8 +228,8 @@ func (s *running) claimed(ctx context.Context) bool {
 	return err == nil
 }
 
-// claim writes which attempt the node is about to start, for a step that the fleet's record is asked for: so that a node which lost its journal
-// is told from one that was killed before it began.
+// claim writes which attempt the node is about to start, for a step that the fleet's record is asked for: so that a
+// node which lost its journal is told from one that was killed before it began.
 func (s *running) claim() error {
 	s.attempt = s.x.options.Run
 	key := s.key()
@@ -259,8 +261,8 @@ func (s *running) start(ctx context.Context) error {
 	return s.x.options.Journal.StartBoot(s.step.ID(), s.x.options.Host.Boot, s.key(), line)
 }
 
-// record writes how the step ended; what is kept stands for the step until its parameters or the version change. Output of a sensitive
-// step is on record too, because a run that resumes needs it: the journal is for the agent's user alone.
+// record writes how the step ended; what is kept stands for the step until its parameters or the version change. Output
+// of a sensitive step is on record too, because a run that resumes needs it: the journal is for the agent's user alone.
 func (s *running) record(kept bool) {
 	if s.step.job.Validation {
 		return

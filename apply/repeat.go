@@ -17,8 +17,8 @@ type pause struct {
 	look  Look   // a change of what it read ends the pause; may be nil
 }
 
-// repeat tries, and again after each pause that a try asks for. A pause that a change of what was looked at ends counts as no new attempt.
-// It is false when a pause was not over before ctx ended, or the pull's time to wait.
+// repeat tries, and again after each pause that a try asks for. A pause that a change of what was looked at ends counts
+// as no new attempt. It is false when a pause was not over before ctx ended, or the pull's time to wait.
 func (s *running) repeat(ctx context.Context, try func(attempt int) *pause) bool {
 	for attempt := 1; ; {
 		next := try(attempt)
@@ -35,7 +35,8 @@ func (s *running) repeat(ctx context.Context, try func(attempt int) *pause) bool
 	}
 }
 
-// persist acts, and again as often as the step's retry says while that fails. When there is no time left, the last attempt stands.
+// persist acts, and again as often as the step's retry says while that fails. When there is no time left, the last
+// attempt stands.
 func (s *running) persist(ctx context.Context, act func() (Output, error)) (out Output, err error) {
 	retry := s.step.Options.Retry
 	s.repeat(ctx, func(attempt int) *pause {
@@ -46,7 +47,10 @@ func (s *running) persist(ctx context.Context, act func() (Output, error)) (out 
 			out, err = s.actAgain(ctx, attempt, act)
 		}
 		switch {
-		case err == nil, retry == nil, retry.Limit > 0 && attempt >= retry.Limit, attempt == 1 && errors.As(err, &pending):
+		case err == nil,
+			retry == nil,
+			retry.Limit > 0 && attempt >= retry.Limit,
+			attempt == 1 && errors.As(err, &pending):
 			return nil
 		}
 		return &pause{every: retry.Interval.Std()}
@@ -84,8 +88,8 @@ func (s *running) await(ctx context.Context, act func() (Output, error)) (out Ou
 	return out, err
 }
 
-// rest waits for the next attempt while other steps run. Due says that the interval is over. It is an error when ctx ended, or the pull's
-// time to wait.
+// rest waits for the next attempt while other steps run. Due says that the interval is over. It is an error when ctx
+// ended, or the pull's time to wait.
 func (s *running) rest(ctx context.Context, p *pause) (due bool, err error) {
 	wait := func(ctx context.Context) { due = p.over(ctx) }
 	ctx, cancel := context.WithCancel(ctx) // a step that is finished does not wait

@@ -137,7 +137,8 @@ func (r *Report) First(o Outcome) *StepReport {
 	return nil
 }
 
-// Unsettled is the targeted step because of whose unknown result the run failed: an operator says what became of it. "" is none.
+// Unsettled is the targeted step because of whose unknown result the run failed: an operator says what became of it. ""
+// is none.
 func (r *Report) Unsettled() string {
 	if s := r.First(Failed); s != nil {
 		return s.Unsettled

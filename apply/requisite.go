@@ -24,11 +24,19 @@ func (b *binder) references() {
 		for _, r := range s.Requisites {
 			found := b.matches(named[r.Name], s, r)
 			if b.edges += len(found); b.edges > maxEdges || b.looked > maxLooked {
-				b.errs = append(b.errs, s.ErrorAt(r.Pos, "the requisites of this host mean too many steps: more than %d in all, or patterns that are held against more than %d names; require one step that comes after the others",
-					maxEdges, maxLooked))
+				b.errs = append(
+					b.errs,
+					s.ErrorAt(
+						r.Pos,
+						"the requisites of this host mean too many steps: more than %d in all, or patterns that are held against more than %d names; require one step that comes after the others",
+						maxEdges,
+						maxLooked,
+					),
+				)
 				return
 			}
-			if len(found) == 0 && len(b.errs) < maxMistakes && !b.cat.Incomplete() && !b.cat.NoItems(r.Name, s.Job) { // it may be in a file that could not be read
+			if len(found) == 0 && len(b.errs) < maxMistakes && !b.cat.Incomplete() &&
+				!b.cat.NoItems(r.Name, s.Job) { // it may be in a file that could not be read
 				b.errs = append(b.errs, b.noMatch(s, r))
 			}
 			for _, t := range found {
@@ -62,7 +70,8 @@ func relate(s, t *boundStep, kind string) {
 	}
 }
 
-// use copies the parameters of other steps that a step does not set itself. It is not chained: theirs are as they were written.
+// use copies the parameters of other steps that a step does not set itself. It is not chained: theirs are as they were
+// written.
 func (b *binder) use() {
 	taken := map[*boundStep]*render.Step{}
 	for _, s := range b.program.steps {
@@ -87,8 +96,8 @@ func (b *binder) use() {
 // readsResult is why a step comes after one whose result it reads.
 const readsResult = "reads its result"
 
-// reads finds the steps whose results a step's parameters and conditions, and its job's condition, read: they run before it, and need
-// not succeed.
+// reads finds the steps whose results a step's parameters and conditions, and its job's condition, read: they run
+// before it, and need not succeed.
 func (b *binder) reads(s *boundStep, named map[string][]*boundStep) {
 	add := func(name string, ofJob bool) {
 		for _, t := range b.matches(named[name], s, render.Requisite{Name: name}) {
@@ -109,8 +118,8 @@ func (b *binder) reads(s *boundStep, named map[string][]*boundStep) {
 
 var instance = regexp.MustCompile(`\[\d+\]$`)
 
-// index finds steps by what a requisite can call them: name, id, the name of the forEach that they are an instance of, or what the parameters
-// name.
+// index finds steps by what a requisite can call them: name, id, the name of the forEach that they are an instance of,
+// or what the parameters name.
 func (b *binder) index() map[string][]*boundStep {
 	out := map[string][]*boundStep{}
 	for _, s := range b.program.steps {
@@ -128,8 +137,8 @@ func (s *boundStep) managed() []string {
 	return slices.Concat(s.Params.Texts("name"), s.Params.Texts("pkgs"))
 }
 
-// matches are the steps that a requisite means: among those of its name, or, with a pattern, among all. For bare names those of its own
-// job come first. A step of a job cannot refer to a validation, which runs later.
+// matches are the steps that a requisite means: among those of its name, or, with a pattern, among all. For bare names
+// those of its own job come first. A step of a job cannot refer to a validation, which runs later.
 func (b *binder) matches(candidates []*boundStep, from *boundStep, r render.Requisite) []*boundStep {
 	if len(candidates) == 0 && strings.ContainsAny(r.Name, "*?[") {
 		candidates = b.program.steps

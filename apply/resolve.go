@@ -13,8 +13,8 @@ func (s *running) timed() (context.Context, context.CancelFunc) {
 	return context.WithCancel(s.run)
 }
 
-// resolve fills in what the step's parameters or its file template wait for. In a plan a value that only a run makes is not known: the
-// step is said to change.
+// resolve fills in what the step's parameters or its file template wait for. In a plan a value that only a run makes is
+// not known: the step is said to change.
 func (s *running) resolve(ctx context.Context) (done bool, err error) {
 	if !s.step.Waits() && !s.step.late {
 		return false, nil

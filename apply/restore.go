@@ -31,14 +31,15 @@ type kept struct {
 	None bool        `json:"none,omitempty"` // there was nothing
 }
 
-// keeper keeps what upgrades change in the files of jobs that are put back when an upgrade fails: as they were when one succeeded last. It
-// is on disk, so that a run which was killed and goes on still knows.
+// keeper keeps what upgrades change in the files of jobs that are put back when an upgrade fails: as they were when one
+// succeeded last. It is on disk, so that a run which was killed and goes on still knows.
 type keeper struct {
 	dir  string
 	kept []kept
 }
 
-// openKeeper reads what was kept since the last run that succeeded. The first line of a path says how it was, the last one whose it is.
+// openKeeper reads what was kept since the last run that succeeded. The first line of a path says how it was, the last
+// one whose it is.
 func openKeeper(dir string) (*keeper, error) {
 	k := &keeper{dir: dir}
 	f, err := os.Open(k.index())
@@ -231,7 +232,8 @@ func (o kept) sameContent(at *hostfile.Entry) bool {
 	return bytes.Equal(one.Sum(nil), two.Sum(nil))
 }
 
-// putBack makes a path what it was. A directory that was not there stays when there is something in it: that is syscall.ENOTEMPTY.
+// putBack makes a path what it was. A directory that was not there stays when there is something in it: that is
+// syscall.ENOTEMPTY.
 func (o kept) putBack(h *Host) error {
 	at, err := h.Entry(o.Path)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// remains are what a killed run leaves: its state directory, what it did to the host, and which commands have an end on record.
+// remains are what a killed run leaves: its state directory, what it did to the host, and which commands have an end on
+// record.
 type remains struct {
 	at       string
 	dir      string
@@ -38,7 +39,8 @@ func newKiller(l *lab, base string) *killer {
 	return &killer{lab: l, base: base, count: map[string]int{}, recorded: map[string]bool{}}
 }
 
-// run walks through a program once, and takes the remains before each step starts, while it is at work, and after its end is written.
+// run walks through a program once, and takes the remains before each step starts, while it is at work, and after its
+// end is written.
 func (k *killer) run(p *apply.Program) *apply.Report {
 	k.t.Helper()
 	o := k.options()
@@ -99,8 +101,8 @@ func (r remains) restart(t tb, js jobs) (*apply.Report, *lab, map[string]int) {
 	return l.run(js), l, runs
 }
 
-// TestKilledAnywhere: from every point at which a run can be killed, the next one brings the host to the same end, and does not repeat what
-// has a successful end on record.
+// TestKilledAnywhere: from every point at which a run can be killed, the next one brings the host to the same end, and
+// does not repeat what has a successful end on record.
 func TestKilledAnywhere(t *testing.T) {
 	js := jobs{{"one", list(puts("a"), cmds("b"), puts("c", "require: b"))}, {"two", list(cmds("d", "runOptions: {runs: always}"), thing("t.wait", "e"))}, {"check", list(puts("v"))}}
 	k := newKiller(newLab(t), t.TempDir())
@@ -180,8 +182,8 @@ func (p program) blocked(failed map[string]bool) map[string]bool {
 	return out
 }
 
-// TestRandomKills: the same over random programs. A command that must not be repeated is not, whatever is on record; its result is then
-// unknown, stays so, and blocks what requires it; everything else comes to its end.
+// TestRandomKills: the same over random programs. A command that must not be repeated is not, whatever is on record;
+// its result is then unknown, stays so, and blocks what requires it; everything else comes to its end.
 func TestRandomKills(t *testing.T) {
 	base := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -234,7 +236,8 @@ func (p program) checkRestart(t *rapid.T, r remains) {
 	}
 }
 
-// TestUnknown: a command that must not be repeated and was cut off stays unknown until it, or the version, is another one.
+// TestUnknown: a command that must not be repeated and was cut off stays unknown until it, or the version, is another
+// one.
 func TestUnknown(t *testing.T) {
 	js := one(cmds("a", "runOptions: {idempotent: false}"), puts("b", "require: a"), puts("c"))
 	k := newKiller(newLab(t), t.TempDir())

@@ -22,19 +22,22 @@ type Options struct {
 	Upgrade bool   // the version is new here, or its last run failed: steps that run onUpdate do
 	Turn    bool   // it is this host's turn: it may be gone for a while
 	Keep    string // a directory in which files are kept until the run succeeded, to put them back if it does not
-	// PruneLimit is how many things that are no longer declared are removed at once; 0 is DefaultPruneLimit. PruneAll removes any number.
+	// PruneLimit is how many things that are no longer declared are removed at once; 0 is DefaultPruneLimit. PruneAll
+	// removes any number.
 	PruneLimit int
 	PruneAll   bool
 	// PruneRemoved removes also what jobs left that are no longer there and did not say prune: true.
 	PruneRemoved bool
-	// Gates are where steps wait for other nodes. Nil: the store is away. Steps that other nodes may take are left alone, and nothing is held.
+	// Gates are where steps wait for other nodes. Nil: the store is away. Steps that other nodes may take are left
+	// alone, and nothing is held.
 	Gates Gates
 	// Look is a new look at the fleet for a condition. Nil: the view that the catalog was compiled with stands.
 	Look func() Look
-	// Await is told each condition that begins to wait, and returns what is called when it waits no more: held says that it came to hold. It may be nil.
+	// Await is told each condition that begins to wait, and returns what is called when it waits no more: held says
+	// that it came to hold. It may be nil.
 	Await func(Awaited) (over func(held bool))
-	// Rest does something that waits, within the time that the pull may wait in all. It returns an error when that time is up, or ctx ended.
-	// Nil: there is no bound.
+	// Rest does something that waits, within the time that the pull may wait in all. It returns an error when that time
+	// is up, or ctx ended. Nil: there is no bound.
 	Rest func(ctx context.Context, wait func(context.Context)) error
 	// Begin sees each step that begins to change the host, one at a time with Watch. It may be nil.
 	Begin func(Begun)
@@ -83,8 +86,8 @@ func (p *Program) Plan(ctx context.Context, o Options) *Report {
 	return x.report
 }
 
-// Run applies the program to the host. What went wrong is in the report; an error means that the journal could not be written. A
-// run that was cut off goes on where it was: a step with a successful end on record is not repeated.
+// Run applies the program to the host. What went wrong is in the report; an error means that the journal could not be
+// written. A run that was cut off goes on where it was: a step with a successful end on record is not repeated.
 func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 	o.Journal.Doubt()
 	if err := o.Journal.Booted(o.Host.Boot); err != nil {
@@ -181,7 +184,17 @@ func (x *execution) of(id string) *StepReport {
 func (x *execution) one(ctx context.Context, t *turn, c *schedule) event {
 	s := t.step
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
-	step := &running{x: x, step: s, r: r, schedule: c, place: s, batch: t.batch, group: t.group, run: ctx, started: time.Now()}
+	step := &running{
+		x:        x,
+		step:     s,
+		r:        r,
+		schedule: c,
+		place:    s,
+		batch:    t.batch,
+		group:    t.group,
+		run:      ctx,
+		started:  time.Now(),
+	}
 	x.step(ctx, step)
 	if step.left != nil {
 		return event{step: s, turn: &turn{step: s, rest: step.left}, gathers: true}

@@ -202,7 +202,8 @@ func TestDriftIsCorrected(t *testing.T) {
 	l.want(l.run(one(puts("a"), puts("b"))), "a changed, b ok")
 }
 
-// TestNoChangeWritesNothing: where everything is right, a run leaves the state directory alone, to the byte and the time.
+// TestNoChangeWritesNothing: where everything is right, a run leaves the state directory alone, to the byte and the
+// time.
 func TestNoChangeWritesNothing(t *testing.T) {
 	l := newLab(t)
 	steps := jobs{{"one", list(puts("a"), cmds("b"), puts("c", when("false")))}, {"check", list(cmds("v"))}}
@@ -241,8 +242,8 @@ func files(t tb, dir string) map[string]string {
 	return out
 }
 
-// TestSensitive: neither the report nor what is published shows what the step read or wrote. The journal has it, for a run that resumes
-// and for the steps that read it: for the agent's user alone.
+// TestSensitive: neither the report nor what is published shows what the step read or wrote. The journal has it, for a
+// run that resumes and for the steps that read it: for the agent's user alone.
 func TestSensitive(t *testing.T) {
 	for name, fails := range map[string]string{"well": "", "failed": "the password is out of a"} {
 		t.Run(name, func(t *testing.T) {

@@ -123,8 +123,8 @@ func bindParts(log *notes, text string) (*apply.Program, error) {
 	})
 }
 
-// TestSaltTable is Salt's table, one row a case: what the target does, the requisite, and what becomes of the step s that has it. "s" ran,
-// "s!" reacted, "" did nothing.
+// TestSaltTable is Salt's table, one row a case: what the target does, the requisite, and what becomes of the step s
+// that has it. "s" ran, "s!" reacted, "" did nothing.
 func TestSaltTable(t *testing.T) {
 	ran, not := "s", ""
 	for _, c := range []struct {
@@ -223,7 +223,8 @@ func TestPrereqTarget(t *testing.T) {
 	}
 }
 
-// TestOrderings: ansible runs one after another, justdoit at once, genius by what a step obviously needs; requisites always hold.
+// TestOrderings: ansible runs one after another, justdoit at once, genius by what a step obviously needs; requisites
+// always hold.
 func TestOrderings(t *testing.T) {
 	text := func(mode string) string {
 		return "runOptions: {ordering: " + mode + `}
@@ -271,7 +272,8 @@ steps:
 	})
 }
 
-// TestWaitHoldsOnlyItsJob: a step that waits for a condition holds the rest of its job, and other jobs go on: what it waits for may be there.
+// TestWaitHoldsOnlyItsJob: a step that waits for a condition holds the rest of its job, and other jobs go on: what it
+// waits for may be there.
 func TestWaitHoldsOnlyItsJob(t *testing.T) {
 	log := &notes{done: map[string]bool{}}
 	repo := render.Open(render.Layer{Name: "main", FS: fstest.MapFS{
@@ -294,8 +296,8 @@ func TestWaitHoldsOnlyItsJob(t *testing.T) {
 	}
 }
 
-// TestWaitingParameters: what a step returns reaches the parameters of another, of its own job and of another one; a plan says that it
-// does not know yet.
+// TestWaitingParameters: what a step returns reaches the parameters of another, of its own job and of another one; a
+// plan says that it does not know yet.
 func TestWaitingParameters(t *testing.T) {
 	log := &notes{}
 	text := "steps:\n- {name: token, action: t.t, sensitive: true, parameters: {name: token}}\n" +
@@ -330,7 +332,8 @@ func TestForEachRequisite(t *testing.T) {
 	}
 }
 
-// TestJobConditionAtOnce: many steps of a job at once ask its condition, which waits: one answer serves all, and nothing is stuck.
+// TestJobConditionAtOnce: many steps of a job at once ask its condition, which waits: one answer serves all, and
+// nothing is stuck.
 func TestJobConditionAtOnce(t *testing.T) {
 	log := &notes{}
 	log.done = map[string]bool{}

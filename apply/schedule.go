@@ -11,11 +11,12 @@ import (
 // atMostAtOnce bounds the steps that run at once where the order leaves it free.
 const atMostAtOnce = 8
 
-// schedule runs steps in an order that keeps their edges. Steps in the order of their file run one at a time over the whole run; the
-// others a few at once. A step that waits for a condition makes room: only what comes after it is held up.
+// schedule runs steps in an order that keeps their edges. Steps in the order of their file run one at a time over the
+// whole run; the others a few at once. A step that waits for a condition makes room: only what comes after it is held
+// up.
 //
-// There is no goroutine of its own: who ends, or waits, brings it up to date, and goes on with a step that may start now. To hand each step to
-// another goroutine costs more than most steps.
+// There is no goroutine of its own: who ends, or waits, brings it up to date, and goes on with a step that may start
+// now. To hand each step to another goroutine costs more than most steps.
 type schedule struct {
 	x    *execution
 	run  context.Context // of the run
@@ -111,8 +112,8 @@ func (c *schedule) work(t *turn) {
 	}
 }
 
-// tell brings the schedule up to date with what happened to a step. A goroutine that is free now gets the step that it may go on with, if there is
-// one.
+// tell brings the schedule up to date with what happened to a step. A goroutine that is free now gets the step that it
+// may go on with, if there is one.
 func (c *schedule) tell(e event) *turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,7 +132,8 @@ func (c *schedule) advance(free bool) *turn {
 	return own
 }
 
-// grant lets the first of the ready steps run for which there is room, and so on. A run that is stopped starts nothing new.
+// grant lets the first of the ready steps run for which there is room, and so on. A run that is stopped starts nothing
+// new.
 func (c *schedule) grant(free bool) (own *turn) {
 	slices.SortStableFunc(c.ready, func(a, b *turn) int { return a.step.index - b.step.index })
 	stopped := c.run.Err() != nil || c.x.stopped()
@@ -162,8 +164,8 @@ func (c *schedule) grant(free bool) (own *turn) {
 	return own
 }
 
-// room reports that a step may run now. One that goes on beside the others always may, they may be waiting for its answer; so may those that
-// start together, which wait for each other.
+// room reports that a step may run now. One that goes on beside the others always may, they may be waiting for its
+// answer; so may those that start together, which wait for each other.
 func (c *schedule) room(t *turn) bool {
 	if !t.started() && c.group != nil && !c.beside(t.step) {
 		return false

@@ -8,15 +8,16 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// What the steps of groups change is durable before anything depends on it that a power loss does not take back. The order on disk is:
+// What the steps of groups change is durable before anything depends on it that a power loss does not take back. The
+// order on disk is:
 //
 //	the lines of the journal that say that the steps start, and their new files: harden
 //	the names of the files, the steps' ends in the journal
 //	all of these names: settle
 //	a step of another kind starts, other nodes are told, the run ends
 //
-// A file is whole at any moment: its content is on disk before its name is. A step whose end was not settled is compared with the host again by the
-// run that goes on, and steps that watch it react.
+// A file is whole at any moment: its content is on disk before its name is. A step whose end was not settled is
+// compared with the host again by the run that goes on, and steps that watch it react.
 
 // harden makes durable what the steps of a group are about to put in place.
 func (x *execution) harden(ctx context.Context, g *group) error {
@@ -61,8 +62,8 @@ func (m *member) changed() error {
 	return m.s.x.unsynced.AddName(m.at)
 }
 
-// found notes what stands at the paths of a step that was cut off and has nothing left to do: the run that was cut off made it, and may not have made
-// it durable.
+// found notes what stands at the paths of a step that was cut off and has nothing left to do: the run that was cut off
+// made it, and may not have made it durable.
 func (s *running) found(ctx context.Context) error {
 	for _, what := range s.step.manages() {
 		if what.Path == "" {

@@ -5,8 +5,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Record is what the fleet knows of a step on the node that was chosen for it. It decides what ran: the node may have been reinstalled, or its
-// disk reverted.
+// Record is what the fleet knows of a step on the node that was chosen for it. It decides what ran: the node may have
+// been reinstalled, or its disk reverted.
 type Record struct {
 	Attempt string            // the last one that was started; empty is none
 	Result  render.StepResult // what was published; its Result is empty where nothing was
@@ -32,7 +32,8 @@ const (
 	StandsOpen    Standing = "open"    // it may run
 )
 
-// Standing compares the record with what the node's journal knows of its last attempt, and with whether the journal has a success.
+// Standing compares the record with what the node's journal knows of its last attempt, and with whether the journal has
+// a success.
 func (r Record) Standing(known state.Attempt, done, repeatable bool) Standing {
 	switch {
 	case r.final(), done:

@@ -7,7 +7,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestStanding: what becomes of a step that one node takes for all, from what the fleet has on record and what the node still knows.
+// TestStanding: what becomes of a step that one node takes for all, from what the fleet has on record and what the node
+// still knows.
 func TestStanding(t *testing.T) {
 	result := func(word, of string) Record {
 		return Record{Attempt: of, Of: of, Fresh: true, Result: render.StepResult{Result: word}}

@@ -8,14 +8,18 @@ import (
 	"strconv"
 )
 
-// markVariable is in the environment of every command. A command may kill the pull that started it before its process is on record: the mark is
-// on record before it starts, and finds it.
+// markVariable is in the environment of every command. A command may kill the pull that started it before its process
+// is on record: the mark is on record before it starts, and finds it.
 const markVariable = "PULLET_COMMAND"
 
-// noteStart remembers the mark of a command that is about to start, and returns how to forget it once its process is on record.
+// noteStart remembers the mark of a command that is about to start, and returns how to forget it once its process is on
+// record.
 func (h *Host) noteStart() (mark string, forget func()) {
 	mark = rand.Text()
-	return mark, h.writeNote("command-"+mark, noted{Mark: mark}) // its name sorts before those of private directories: see Orphans
+	return mark, h.writeNote(
+		"command-"+mark,
+		noted{Mark: mark},
+	) // its name sorts before those of private directories: see Orphans
 }
 
 // marked is the session of a process that has a mark in its environment, which its own children inherit.

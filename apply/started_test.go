@@ -14,7 +14,8 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// TestOrphanByMark: a command that killed its pull before its process was on record is found by its mark, and forgotten when it is gone.
+// TestOrphanByMark: a command that killed its pull before its process was on record is found by its mark, and forgotten
+// when it is gone.
 func TestOrphanByMark(t *testing.T) {
 	notes := t.TempDir()
 	data, err := json.Marshal(map[string]string{"mark": "ABC"})

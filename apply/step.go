@@ -176,7 +176,8 @@ func (s *running) cameOf(ctx context.Context, change Change, out Output, err err
 	s.record(s.acted())
 }
 
-// abandon fails a step whose action hangs. Its end is not on record: a run that goes on here runs it again, if it may run again.
+// abandon fails a step whose action hangs. Its end is not on record: a run that goes on here runs it again, if it may
+// run again.
 func (s *running) abandon(ctx context.Context, err error) {
 	switch {
 	case errors.Is(ctx.Err(), context.Canceled):
@@ -232,8 +233,8 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 	return out, err
 }
 
-// turn reports that the step may take the host away for a while, if that is what it does: only when it is the host's turn. Until then the
-// run ends here, because what comes behind the step comes behind the boot.
+// turn reports that the step may take the host away for a while, if that is what it does: only when it is the host's
+// turn. Until then the run ends here, because what comes behind the step comes behind the boot.
 func (s *running) turn() bool {
 	if _, boots := s.step.act.(Rebooter); !boots || s.x.options.Turn {
 		return true
@@ -248,8 +249,8 @@ func (s *running) turn() bool {
 	return false
 }
 
-// boots ends the run for a boot, and notes in the report whose boot that is: the journal has the step's start, and the next pull after the boot goes on
-// behind it.
+// boots ends the run for a boot, and notes in the report whose boot that is: the journal has the step's start, and the
+// next pull after the boot goes on behind it.
 func (s *running) boots(why error, whose *bool) {
 	s.x.mu.Lock()
 	*whose = !s.x.over

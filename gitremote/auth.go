@@ -96,7 +96,12 @@ func ReadSecret(file string) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read credentials: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("credentials in %s are open to others (mode %04o): chmod 600 %s", file, info.Mode().Perm(), file)
+		return nil, fmt.Errorf(
+			"credentials in %s are open to others (mode %04o): chmod 600 %s",
+			file,
+			info.Mode().Perm(),
+			file,
+		)
 	}
 	return data, nil
 }

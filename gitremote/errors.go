@@ -46,7 +46,10 @@ func (e *StatusError) Error() string { return fmt.Sprintf("the server answers wi
 type RedirectError struct{ To string }
 
 func (e *RedirectError) Error() string {
-	return fmt.Sprintf("the server redirects to another one, %s, which pullet does not follow: if that is right, configure it as url", e.To)
+	return fmt.Sprintf(
+		"the server redirects to another one, %s, which pullet does not follow: if that is right, configure it as url",
+		e.To,
+	)
 }
 
 // ProtocolError says that an answer is not what git's protocol prescribes.

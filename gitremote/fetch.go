@@ -114,7 +114,9 @@ func (c Client) receive(ctx context.Context, r Remote, q Request, to *incoming) 
 		return nil, err
 	}
 	limit := c.Limits.whole().Disk
-	lines := newLines(&boundedReader{answer, limit, &LimitError{What: "the pack", Setting: "disk", Limit: bytesText(limit)}})
+	lines := newLines(
+		&boundedReader{answer, limit, &LimitError{What: "the pack", Setting: "disk", Limit: bytesText(limit)}},
+	)
 	if shallow, err = lines.beforePack(q.Depth > 0); err != nil {
 		return nil, err
 	}
@@ -145,7 +147,9 @@ func (l lines) beforePack(deepened bool) (shallow []plumbing.Hash, err error) {
 		case len(line) == 0:
 			deepened = false
 		default:
-			return nil, &ProtocolError{fmt.Sprintf("%q where the ends of the history are expected", clean(string(line)))}
+			return nil, &ProtocolError{
+				fmt.Sprintf("%q where the ends of the history are expected", clean(string(line))),
+			}
 		}
 	}
 	return shallow, l.acknowledgements()

@@ -142,7 +142,11 @@ func readHeader(header []byte, l Limits) (objects int, err error) {
 	}
 	n := int64(binary.BigEndian.Uint32(header[8:]))
 	if n > int64(l.Objects) {
-		return 0, &LimitError{What: fmt.Sprintf("a pack of %d objects", n), Setting: "objects", Limit: fmt.Sprint(l.Objects)}
+		return 0, &LimitError{
+			What:    fmt.Sprintf("a pack of %d objects", n),
+			Setting: "objects",
+			Limit:   fmt.Sprint(l.Objects),
+		}
 	}
 	return int(n), nil
 }
@@ -151,7 +155,10 @@ func readHeader(header []byte, l Limits) (objects int, err error) {
 func (in *incoming) room() error {
 	free, err := in.free()
 	if err == nil && free < in.least {
-		err = &LimitError{What: "the pack", Limit: fmt.Sprintf("what the disk of %s has: %s are kept free", filepath.Dir(in.dir), bytesText(in.least))}
+		err = &LimitError{
+			What:  "the pack",
+			Limit: fmt.Sprintf("what the disk of %s has: %s are kept free", filepath.Dir(in.dir), bytesText(in.least)),
+		}
 	}
 	return err
 }

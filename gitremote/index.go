@@ -77,7 +77,8 @@ func checkFanout(fanout, ids []byte, objects int) error {
 	for first := range 256 {
 		for at < objects && ids[at*sha1.Size] == byte(first) {
 			at++
-			if at < objects && bytes.Compare(ids[(at-1)*sha1.Size:at*sha1.Size], ids[at*sha1.Size:(at+1)*sha1.Size]) >= 0 {
+			if at < objects &&
+				bytes.Compare(ids[(at-1)*sha1.Size:at*sha1.Size], ids[at*sha1.Size:(at+1)*sha1.Size]) >= 0 {
 				return badIndex("its ids are not in order")
 			}
 		}

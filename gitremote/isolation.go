@@ -14,7 +14,10 @@ func Isolation(ctx context.Context) (lacks []string, err error) {
 	defer cancel()
 	c := child{task: task{Do: taskNothing, Limits: Limits{Time: time.Minute}.whole()}}
 	if os.Geteuid() != 0 {
-		lacks = append(lacks, "pullet does not run as root: the process that reads git objects has the rights of this user, and its network")
+		lacks = append(
+			lacks,
+			"pullet does not run as root: the process that reads git objects has the rights of this user, and its network",
+		)
 		_, err = c.run(ctx)
 		return lacks, err
 	}

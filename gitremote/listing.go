@@ -147,7 +147,8 @@ func (p *listingParser) add(line []byte) error {
 	return nil
 }
 
-// validName says whether git accepts a name below refs/. C1 control characters are refused beyond that: names are printed.
+// validName says whether git accepts a name below refs/. C1 control characters are refused beyond that: names are
+// printed.
 func validName(name string) bool {
 	return strings.HasPrefix(name, "refs/") && len(name) <= maxName && plumbing.ReferenceName(name).Validate() == nil &&
 		!strings.ContainsFunc(name, func(r rune) bool { return r >= 0x80 && r < 0xa0 || r == '\uFFFD' })

@@ -49,7 +49,14 @@ func openLocal(path string) (*gitDir, error) {
 			continue
 		}
 		if info, err := root.Lstat("shallow"); err == nil && info.Size() > 0 {
-			return nil, errors.Join(g.Close(), fmt.Errorf("%s is a shallow clone, which cannot be pulled from: git -C %s fetch --unshallow", path, path))
+			return nil, errors.Join(
+				g.Close(),
+				fmt.Errorf(
+					"%s is a shallow clone, which cannot be pulled from: git -C %s fetch --unshallow",
+					path,
+					path,
+				),
+			)
 		}
 		return g, nil
 	}

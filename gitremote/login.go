@@ -23,12 +23,29 @@ func (e *HostKeyError) Error() string {
 	scan := keyscan(e.Addr, e.File)
 	switch {
 	case e.Unsupported:
-		return fmt.Sprintf("the server's host keys are of other types than those in %s: run: %s, and compare the fingerprint with its owner", e.File, scan)
+		return fmt.Sprintf(
+			"the server's host keys are of other types than those in %s: run: %s, and compare the fingerprint with its owner",
+			e.File,
+			scan,
+		)
 	case e.Changed:
-		return fmt.Sprintf("the host key of %s has changed: it shows %s, which is not the one in %s: someone may be in between; if its owner confirms the new fingerprint, remove the old line (ssh-keygen -f %s -R '%s') and run: %s",
-			e.Addr, e.Key, e.File, e.File, knownhosts.Normalize(e.Addr), scan)
+		return fmt.Sprintf(
+			"the host key of %s has changed: it shows %s, which is not the one in %s: someone may be in between; if its owner confirms the new fingerprint, remove the old line (ssh-keygen -f %s -R '%s') and run: %s",
+			e.Addr,
+			e.Key,
+			e.File,
+			e.File,
+			knownhosts.Normalize(e.Addr),
+			scan,
+		)
 	}
-	return fmt.Sprintf("the host key of %s is not in %s: run: %s, and compare the fingerprint with its owner (it shows %s)", e.Addr, e.File, scan, e.Key)
+	return fmt.Sprintf(
+		"the host key of %s is not in %s: run: %s, and compare the fingerprint with its owner (it shows %s)",
+		e.Addr,
+		e.File,
+		scan,
+		e.Key,
+	)
 }
 
 // login logs in with a key file and trusts exactly one known_hosts file. What
@@ -48,7 +65,11 @@ func newLogin(ep *transport.Endpoint, auth Auth) (*login, error) {
 	}
 	signer, err := ssh.ParsePrivateKey(key)
 	if missing := (*ssh.PassphraseMissingError)(nil); errors.As(err, &missing) {
-		return nil, fmt.Errorf("the key %s has a passphrase, which nobody can type here: ssh-keygen -p -N '' -f %s", auth.SSHKey, auth.SSHKey)
+		return nil, fmt.Errorf(
+			"the key %s has a passphrase, which nobody can type here: ssh-keygen -p -N '' -f %s",
+			auth.SSHKey,
+			auth.SSHKey,
+		)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("cannot use the key %s: %w", auth.SSHKey, err)
@@ -82,7 +103,12 @@ func (l *login) config() *ssh.ClientConfig {
 func (l *login) checkHost(addr string, remote net.Addr, key ssh.PublicKey) error {
 	err := l.hosts.HostKeyCallback()(addr, remote, key)
 	if changed := knownhosts.IsHostKeyChanged(err); changed || knownhosts.IsHostUnknown(err) {
-		err = &HostKeyError{Addr: addr, File: l.file, Key: key.Type() + " " + ssh.FingerprintSHA256(key), Changed: changed}
+		err = &HostKeyError{
+			Addr:    addr,
+			File:    l.file,
+			Key:     key.Type() + " " + ssh.FingerprintSHA256(key),
+			Changed: changed,
+		}
 	}
 	l.hostError = err
 	return err

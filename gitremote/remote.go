@@ -61,7 +61,11 @@ func (r Remote) Endpoint() (*transport.Endpoint, error) {
 		}
 		return ep, nil
 	}
-	return nil, fmt.Errorf("url %s: %s is not supported: use https, http, ssh, file or an absolute path", r.Shown(), ep.Protocol)
+	return nil, fmt.Errorf(
+		"url %s: %s is not supported: use https, http, ssh, file or an absolute path",
+		r.Shown(),
+		ep.Protocol,
+	)
 }
 
 // Local says whether the repository is on this machine.
@@ -98,7 +102,12 @@ func (r Remote) Try() string {
 	case err != nil:
 		return ls
 	case ep.Protocol == "ssh" && r.Auth.SSHKey != "":
-		return fmt.Sprintf("GIT_SSH_COMMAND='ssh -i %s -o IdentitiesOnly=yes -o UserKnownHostsFile=%s' %s", r.Auth.SSHKey, r.Auth.KnownHosts, ls)
+		return fmt.Sprintf(
+			"GIT_SSH_COMMAND='ssh -i %s -o IdentitiesOnly=yes -o UserKnownHostsFile=%s' %s",
+			r.Auth.SSHKey,
+			r.Auth.KnownHosts,
+			ls,
+		)
 	case ep.Protocol == "https" && r.TLS.CA != "":
 		return fmt.Sprintf("GIT_SSL_CAINFO=%s %s", r.TLS.CA, ls)
 	}

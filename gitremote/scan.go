@@ -48,7 +48,12 @@ type scanner struct {
 
 // scanPack lists the objects of a pack. Those that are no deltas have their ids.
 func scanPack(r io.Reader, size int64, l Limits) (*scanner, error) {
-	s := &scanner{in: &crcReader{Reader: bufio.NewReaderSize(r, 256<<10)}, limits: l, size: size, byID: map[plumbing.Hash][]int32{}}
+	s := &scanner{
+		in:     &crcReader{Reader: bufio.NewReaderSize(r, 256<<10)},
+		limits: l,
+		size:   size,
+		byID:   map[plumbing.Hash][]int32{},
+	}
 	header := make([]byte, packHeader)
 	if _, err := io.ReadFull(s.in, header); err != nil {
 		return nil, cutShort(err)
@@ -82,7 +87,9 @@ func (s *scanner) at(err error) error {
 	if pack, ok := errors.AsType[*PackError](err); ok {
 		text = pack.What
 	}
-	return &PackError{fmt.Sprintf("object %d of %d, at byte %d: %s", len(s.entries)+1, cap(s.entries), s.in.start, text)}
+	return &PackError{
+		fmt.Sprintf("object %d of %d, at byte %d: %s", len(s.entries)+1, cap(s.entries), s.in.start, text),
+	}
 }
 
 // object reads one object.

@@ -113,7 +113,11 @@ func (t task) packRepository(dir, to *os.File) error {
 		return missing(err)
 	}
 	if len(send) > t.Limits.Objects {
-		return &LimitError{What: fmt.Sprintf("a pack of %d objects", len(send)), Setting: "objects", Limit: fmt.Sprint(t.Limits.Objects)}
+		return &LimitError{
+			What:    fmt.Sprintf("a pack of %d objects", len(send)),
+			Setting: "objects",
+			Limit:   fmt.Sprint(t.Limits.Objects),
+		}
 	}
 	buffered := bufio.NewWriterSize(to, 256<<10)
 	if _, err := packfile.NewEncoder(buffered, st, false).Encode(send, 0); err != nil {

@@ -62,7 +62,12 @@ func (w *web) redirect(next *http.Request, before []*http.Request) error {
 const uploadPack = "git-upload-pack"
 
 func (w *web) refs(ctx context.Context) (io.Reader, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base.JoinPath("info/refs").String()+"?service="+uploadPack, nil)
+	req, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodGet,
+		w.base.JoinPath("info/refs").String()+"?service="+uploadPack,
+		nil,
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +84,12 @@ func (w *web) refs(ctx context.Context) (io.Reader, error) {
 }
 
 func (w *web) pack(ctx context.Context, request []byte) (io.Reader, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.base.JoinPath(uploadPack).String(), bytes.NewReader(request))
+	req, err := http.NewRequestWithContext(
+		ctx,
+		http.MethodPost,
+		w.base.JoinPath(uploadPack).String(),
+		bytes.NewReader(request),
+	)
 	if err != nil {
 		return nil, err
 	}

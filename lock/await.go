@@ -77,8 +77,8 @@ func (t *Turn) hush() {
 	}
 }
 
-// listen waits as state.Store.Await does. The first in the queue keeps listening to the bell while it looks, and while it listens for the first
-// time nothing is waited for: it looks for what came before.
+// listen waits as state.Store.Await does. The first in the queue keeps listening to the bell while it looks, and while
+// it listens for the first time nothing is waited for: it looks for what came before.
 func (t *Turn) listen(ctx context.Context, key string, after int64, poll time.Duration, opts []clientv3.OpOption) bool {
 	switch {
 	case key != t.store.BellKey():
@@ -93,7 +93,8 @@ func (t *Turn) listen(ctx context.Context, key string, after int64, poll time.Du
 	return ctx.Err() == nil
 }
 
-// await waits for the one key that matters: the ticket ahead, or for the first in the queue the bell. It reports that it polled.
+// await waits for the one key that matters: the ticket ahead, or for the first in the queue the bell. It reports that
+// it polled.
 func (t *Turn) await(ctx context.Context, r *reading) (polled bool, err error) {
 	key, poll, opts := t.watched(r)
 	defer func() { // who was ahead is gone: most likely the node is the first now
@@ -123,10 +124,16 @@ func (t *Turn) await(ctx context.Context, r *reading) (polled bool, err error) {
 	}
 }
 
-// watched is the key that ends the wait when it changes. What ends by itself does not ring the bell: it goes with its lease.
+// watched is the key that ends the wait when it changes. What ends by itself does not ring the bell: it goes with its
+// lease.
 func (t *Turn) watched(r *reading) (key string, poll time.Duration, opts []clientv3.OpOption) {
 	if r.ahead != "" && !t.aside {
-		return r.ahead, max(queuePoll, time.Duration(max(t.size, r.older))*eachPoll), []clientv3.OpOption{clientv3.WithFilterPut()}
+		return r.ahead, max(
+				queuePoll,
+				time.Duration(max(t.size, r.older))*eachPoll,
+			), []clientv3.OpOption{
+				clientv3.WithFilterPut(),
+			}
 	}
 	if w := r.view.Switch; w != nil && (t.aside || !w.Until.IsZero()) {
 		return r.switchKey, headPoll, nil
@@ -142,8 +149,8 @@ func (t *Turn) watched(r *reading) (key string, poll time.Duration, opts []clien
 	return t.store.BellKey(), t.stallPoll(r), nil
 }
 
-// stallPoll is when the first in the queue looks for itself: nobody tells it that the progress deadline passed, and a holder that finishes behind
-// it sets it going again.
+// stallPoll is when the first in the queue looks for itself: nobody tells it that the progress deadline passed, and a
+// holder that finishes behind it sets it going again.
 func (t *Turn) stallPoll(r *reading) time.Duration {
 	if !r.view.Timed || len(r.view.Claims) == 0 {
 		return headPoll

@@ -51,8 +51,8 @@ func (f *fleet) mustAwait(q Request, want string) {
 	}
 }
 
-// TestBarrierOpensAtOnce: of two hundred that arrive at the same time the last one opens it, in the transaction of its arrival; it opens
-// once, everybody is told, and nothing else is written.
+// TestBarrierOpensAtOnce: of two hundred that arrive at the same time the last one opens it, in the transaction of its
+// arrival; it opens once, everybody is told, and nothing else is written.
 func TestBarrierOpensAtOnce(t *testing.T) {
 	const nodes = 200
 	f := newFleet(t)
@@ -90,7 +90,8 @@ func (f *fleet) opensOnce(q Request, arrivals int) {
 	}
 }
 
-// TestBarrierWaits: who waits is told for whom, and wakes when the last one comes; afterwards it stays open, for late nodes too.
+// TestBarrierWaits: who waits is told for whom, and wakes when the last one comes; afterwards it stays open, for late
+// nodes too.
 func TestBarrierWaits(t *testing.T) {
 	f := newFleet(t)
 	all := f.requests(3, "db")
@@ -147,7 +148,8 @@ func TestBarrierTwice(t *testing.T) {
 	}
 }
 
-// TestBarrierFailed: too many failures keep it closed and halt the group when all have come; a node that mends its step opens it.
+// TestBarrierFailed: too many failures keep it closed and halt the group when all have come; a node that mends its step
+// opens it.
 func TestBarrierFailed(t *testing.T) {
 	f := newFleet(t)
 	all := f.requests(3, "db")
@@ -218,7 +220,8 @@ func TestBarrierAfterAResume(t *testing.T) {
 	}
 }
 
-// TestBarrierKeepsAHalt: a barrier that fails in a halted group leaves the halt as it is: its cause is named, not what came of it.
+// TestBarrierKeepsAHalt: a barrier that fails in a halted group leaves the halt as it is: its cause is named, not what
+// came of it.
 func TestBarrierKeepsAHalt(t *testing.T) {
 	f := newFleet(t)
 	all := f.requests(2, "db")
@@ -231,7 +234,8 @@ func TestBarrierKeepsAHalt(t *testing.T) {
 	}
 }
 
-// TestBarrierHaltsAfterNews: a gate that was written since a step failed keeps no halt away, unless an operator resumed it.
+// TestBarrierHaltsAfterNews: a gate that was written since a step failed keeps no halt away, unless an operator resumed
+// it.
 func TestBarrierHaltsAfterNews(t *testing.T) {
 	f := newFleet(t)
 	all := f.requests(2, "db")

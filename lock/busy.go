@@ -107,9 +107,15 @@ func heldAs(h state.Holder, name string) string {
 	return fmt.Sprintf("%s holds %s since %s%s (%s)", h.Node, name, h.Since.Local().Format(time.TimeOnly), at, life(h))
 }
 
-// behind is why there is no place yet for who queues behind another node. Where a holder does not answer, that one is in the way of both.
+// behind is why there is no place yet for who queues behind another node. Where a holder does not answer, that one is
+// in the way of both.
 func (v View) behind() *Wait {
-	w := &Wait{Kind: state.WaitQueue, Gate: v.Name, Reason: v.Ahead.String() + " comes first in the queue", Ahead: v.Ahead.Node}
+	w := &Wait{
+		Kind:   state.WaitQueue,
+		Gate:   v.Name,
+		Reason: v.Ahead.String() + " comes first in the queue",
+		Ahead:  v.Ahead.Node,
+	}
 	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
 		if c := v.Claims[i]; v.Dead[i] {
 			w.Reason += ", and " + w.held(v, c, false)

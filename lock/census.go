@@ -13,7 +13,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// survey finds out who of other groups belongs to this one, and counts who is away, which only who would be admitted asks.
+// survey finds out who of other groups belongs to this one, and counts who is away, which only who would be admitted
+// asks.
 func (t *Turn) survey(ctx context.Context, r *reading) error {
 	if err := t.askUnlisted(ctx, r); err != nil {
 		return err
@@ -28,8 +29,8 @@ func (t *Turn) survey(ctx context.Context, r *reading) error {
 	return t.surveyOf(ctx, r, got.Responses)
 }
 
-// Of a group of more than namedAway nodes it is only counted how many are away, and that holds for countedFor: etcd walks through all of their keys
-// to count them, and a lease takes longer to end.
+// Of a group of more than namedAway nodes it is only counted how many are away, and that holds for countedFor: etcd
+// walks through all of their keys to count them, and a lease takes longer to end.
 const (
 	namedAway  = 500
 	countedFor = 3 * time.Second
@@ -50,14 +51,16 @@ func (t *Turn) surveyOps() []clientv3.Op {
 	return t.censusOps(clientv3.WithCountOnly())
 }
 
-// byName reports a small group that is not just a role, such as a few canaries: it is asked of its own nodes who is away.
+// byName reports a small group that is not just a role, such as a few canaries: it is asked of its own nodes who is
+// away.
 func (t *Turn) byName() bool {
 	return t.roster.Size <= state.PresencesAtOnce && !slices.Equal(t.roster.Roles, []string{t.req.Rules.Group})
 }
 
 // oneRole reports a group of which surveyOps ask the same with the roster and without it: the nodes of one role.
 func (t *Turn) oneRole() bool {
-	return t.roster != nil && t.size <= namedAway && !t.byName() && slices.Equal(t.roster.Roles, []string{state.GroupOf(t.req.Rules.Role)})
+	return t.roster != nil && t.size <= namedAway && !t.byName() &&
+		slices.Equal(t.roster.Roles, []string{state.GroupOf(t.req.Rules.Role)})
 }
 
 // surveyOf files what surveyOps read. Where somebody is away, it names them.
@@ -87,8 +90,8 @@ func awayIn(answers []*pb.ResponseOp) (away int) {
 	return away
 }
 
-// awayOfMany takes the number of nodes that are away from who counted them last, or counts them. It names them only where a holder is among them:
-// it counts already.
+// awayOfMany takes the number of nodes that are away from who counted them last, or counts them. It names them only
+// where a holder is among them: it counts already.
 func (t *Turn) awayOfMany(ctx context.Context, r *reading, counted []*mvccpb.KeyValue) (err error) {
 	dead := slices.Contains(slices.Collect(maps.Values(r.view.Dead)), true) || len(deadOnes(r.view.Guests)) > 0
 	if len(counted) > 0 && !dead {
@@ -111,7 +114,10 @@ func (t *Turn) awayOfMany(ctx context.Context, r *reading, counted []*mvccpb.Key
 		return err
 	}
 	r.view.More = away
-	_, err = t.store.Client.Do(ctx, state.Put(t.store.AwayKey(t.req.rollout(), t.gate), away, clientv3.WithLease(lease.ID)))
+	_, err = t.store.Client.Do(
+		ctx,
+		state.Put(t.store.AwayKey(t.req.rollout(), t.gate), away, clientv3.WithLease(lease.ID)),
+	)
 	return err
 }
 
@@ -145,7 +151,8 @@ func (t *Turn) census(ctx context.Context, v View) ([]string, error) {
 	return v.absent(sets[0], sets[1]), nil
 }
 
-// absent are the nodes that were seen and do not live, less those that count anyhow: the node itself and who holds a claim.
+// absent are the nodes that were seen and do not live, less those that count anyhow: the node itself and who holds a
+// claim.
 func (v View) absent(seen, live map[string]bool) []string {
 	counts := map[string]bool{v.Node: true}
 	for _, c := range v.Claims {

@@ -15,8 +15,9 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// claim commits the admission if nothing moved: the place is free (or the node's own), no other was claimed, the gates, the switches and the
-// version are as they were read, and the lease lives. A claim for the same version is retried whatever the gates say.
+// claim commits the admission if nothing moved: the place is free (or the node's own), no other was claimed, the gates,
+// the switches and the version are as they were read, and the lease lives. A claim for the same version is retried
+// whatever the gates say.
 func (t *Turn) claim(ctx context.Context, r *reading, d Decision) error {
 	if t.req.Parked && r.view.late() {
 		_, err := t.setClock(ctx, r, r.view.parked(t.req.node()+" waits in mid-run for others (pullet status)"))
@@ -70,7 +71,10 @@ func (t *Turn) unmoved(r *reading, d Decision, key string, fence int64, retried 
 	}
 	if d.Total >= 0 {
 		if _, holds := r.view.own(r.view.Totals); !holds {
-			out = append(out, clientv3.Compare(clientv3.CreateRevision(t.store.TotalPrefix()+strconv.Itoa(d.Total)), "=", 0))
+			out = append(
+				out,
+				clientv3.Compare(clientv3.CreateRevision(t.store.TotalPrefix()+strconv.Itoa(d.Total)), "=", 0),
+			)
 		}
 	}
 	if !retried {
@@ -117,8 +121,9 @@ func (t *Turn) wind(ctx context.Context) (clientv3.Op, error) {
 	return clientv3.OpPut(t.store.ClockKey(t.req.rollout(), t.gate), "", clientv3.WithLease(lease.ID)), nil
 }
 
-// Check reports whether the node may go on with a step under its claim: nil, ErrFenced, state.ErrLeaseLost, ErrSuperseded when the fleet moved
-// on to another version, or why the store could not tell. The step is named for those that wait.
+// Check reports whether the node may go on with a step under its claim: nil, ErrFenced, state.ErrLeaseLost,
+// ErrSuperseded when the fleet moved on to another version, or why the store could not tell. The step is named for
+// those that wait.
 func (t *Turn) Check(ctx context.Context, step string) error {
 	if t.store.CutOff(t.req.Presence) {
 		return state.ErrLeaseLost
@@ -127,10 +132,14 @@ func (t *Turn) Check(ctx context.Context, step string) error {
 	for {
 		conditions := append(t.holding(), t.lives())
 		if t.follows {
-			conditions = append(conditions, clientv3.Compare(clientv3.ModRevision(t.store.CurrentKey()), "=", t.req.VersionRev))
+			conditions = append(
+				conditions,
+				clientv3.Compare(clientv3.ModRevision(t.store.CurrentKey()), "=", t.req.VersionRev),
+			)
 		}
 		done, err := t.store.Client.Txn(ctx).If(conditions...).Then(state.Put(t.key, t.claimed(step))).
-			Else(clientv3.OpGet(t.key, clientv3.WithKeysOnly()), clientv3.OpGet(t.req.Presence.Key, clientv3.WithKeysOnly())).Commit()
+			Else(clientv3.OpGet(t.key, clientv3.WithKeysOnly()), clientv3.OpGet(t.req.Presence.Key, clientv3.WithKeysOnly())).
+			Commit()
 		if err != nil || done.Succeeded {
 			return err
 		}
@@ -194,11 +203,13 @@ func (t *Turn) free(ctx context.Context, more ...clientv3.Op) error {
 // drop forgets the claim, which is given back.
 func (t *Turn) drop() { t.taken = taken{} }
 
-// again does something whose outcome an error leaves open, and which may be done twice, until there is an answer or ctx ends.
+// again does something whose outcome an error leaves open, and which may be done twice, until there is an answer or ctx
+// ends.
 func again(ctx context.Context, node string, do func() error) error {
 	for attempt := 0; ; attempt++ {
 		err := do()
-		if err == nil || final(err) || !sleep(ctx, jitter(node, attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 7)))) {
+		if err == nil || final(err) ||
+			!sleep(ctx, jitter(node, attempt, min(5*time.Second, 50*time.Millisecond<<min(attempt, 7)))) {
 			return err
 		}
 	}

@@ -122,7 +122,8 @@ func TestOlderClaimMeetsAHalt(t *testing.T) {
 	f.mustWait(q, "role web (halted)|other failed: it broke")
 }
 
-// TestAdoption: a node finds its own claim again, also that of an older version, with the same fence; no second one is made.
+// TestAdoption: a node finds its own claim again, also that of an older version, with the same fence; no second one is
+// made.
 func TestAdoption(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("me", "web")

@@ -9,13 +9,17 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// setClock stops the progress deadline, starts it, or halts the group that did not keep it, as a decision says. It reports whether there was something to do.
+// setClock stops the progress deadline, starts it, or halts the group that did not keep it, as a decision says. It
+// reports whether there was something to do.
 func (t *Turn) setClock(ctx context.Context, r *reading, d Decision) (bool, error) {
 	gate := r.view.Gate
 	switch {
 	case d.Stalled:
 		gate.Clock = false
-		gate.Halt("", fmt.Sprintf("no node finished within %s (rollout.progressDeadline); %s", t.req.Rules.Deadline, d.Late))
+		gate.Halt(
+			"",
+			fmt.Sprintf("no node finished within %s (rollout.progressDeadline); %s", t.req.Rules.Deadline, d.Late),
+		)
 		return true, t.setGate(ctx, r, gate)
 	case d.Arm:
 		clock, err := t.wind(ctx)
@@ -31,8 +35,8 @@ func (t *Turn) setClock(ctx context.Context, r *reading, d Decision) (bool, erro
 	return false, nil
 }
 
-// Park gives the claim back, if the node has one, and records what it waits for in mid-run. The progress deadline goes on: a group whose nodes only wait
-// halts like one whose holders do not finish, and then holds no newer version back.
+// Park gives the claim back, if the node has one, and records what it waits for in mid-run. The progress deadline goes
+// on: a group whose nodes only wait halts like one whose holders do not finish, and then holds no newer version back.
 func (t *Turn) Park(ctx context.Context, st state.Status) error {
 	st.Parked, t.req.Parked = true, true
 	err := t.free(ctx, t.store.StatusOps(t.req.node(), state.Rollout, state.Pending, st)...)
@@ -57,7 +61,8 @@ func (t *Turn) Park(ctx context.Context, st state.Status) error {
 // late reports that the progress deadline passed, and nobody holds a place.
 func (v View) late() bool { return v.Timed && v.Gate.Clock && !v.Ticking && len(v.Claims) == 0 }
 
-// parked is what a node that waits in mid-run does about the progress deadline, which does not count while nobody may go on.
+// parked is what a node that waits in mid-run does about the progress deadline, which does not count while nobody may
+// go on.
 func (v View) parked(why string) Decision {
 	stands := v.Switch != nil || v.Unknown || !v.Grace.IsZero() || v.Closed != "" || v.All.State == state.Halted
 	switch {

@@ -79,12 +79,12 @@ type Decision struct {
 
 // Decide says whether the node of a view may change now, or why not. It is a pure function.
 //
-// The limit bounds nodes that are changing or away: a node counts when it holds a claim, or lived once and does not answer. A node never
-// seen costs nothing, and the one that asks is not counted. Hosts with a fault of their own keep their claims beside the limit, up to Spares of
-// them.
+// The limit bounds nodes that are changing or away: a node counts when it holds a claim, or lived once and does not
+// answer. A node never seen costs nothing, and the one that asks is not counted. Hosts with a fault of their own keep
+// their claims beside the limit, up to Spares of them.
 //
-// A node that holds a claim keeps its place. One for the same rollout is retried inside also while the group is halted or paused; one
-// of an older version still has to wait for what the new version depends on.
+// A node that holds a claim keeps its place. One for the same rollout is retried inside also while the group is halted
+// or paused; one of an older version still has to wait for what the new version depends on.
 func Decide(v View) Decision {
 	own, holds := v.own(v.Claims)
 	switch {
@@ -105,7 +105,14 @@ func Decide(v View) Decision {
 		return v.wait(w)
 	}
 	if v.Closed != "" { // the canaries, whose window may be open, may need its place
-		out := v.wait(&Wait{Kind: state.WaitWindow, Gate: "maintenance window of " + v.Scope, Reason: "it is closed", Remedy: state.InTime("it opens " + v.Closed)})
+		out := v.wait(
+			&Wait{
+				Kind:   state.WaitWindow,
+				Gate:   "maintenance window of " + v.Scope,
+				Reason: "it is closed",
+				Remedy: state.InTime("it opens " + v.Closed),
+			},
+		)
 		out.Yield = v.yields()
 		return out
 	}
@@ -214,8 +221,8 @@ func (v View) total() (index int, room bool) {
 	return index, len(v.Totals)+len(v.uncounted()) < v.Total
 }
 
-// yields reports that the node, which waits for another group before it begins with a newer version, counts where those for whom it waits may
-// need the place: in the total, or in a group that it left.
+// yields reports that the node, which waits for another group before it begins with a newer version, counts where those
+// for whom it waits may need the place: in the total, or in a group that it left.
 func (v View) yields() bool {
 	if _, counts := v.own(v.Totals); counts {
 		return true
@@ -234,7 +241,12 @@ func (v View) stopped() *Wait {
 	case halts(v.Gate):
 		return halted(v.Scope, v.Group, v.Gate)
 	case v.Limit == 0:
-		return &Wait{Kind: state.WaitLimit, Gate: v.Name, Reason: "the role is frozen: its limit is 0", Remedy: state.Act(cmp.Or(v.Raise, "raise rollout.rollingRules in pullet.yaml"))}
+		return &Wait{
+			Kind:   state.WaitLimit,
+			Gate:   v.Name,
+			Reason: "the role is frozen: its limit is 0",
+			Remedy: state.Act(cmp.Or(v.Raise, "raise rollout.rollingRules in pullet.yaml")),
+		}
 	}
 	return nil
 }
@@ -253,12 +265,24 @@ func (d Dependency) wait() *Wait {
 	case d.Gate.State == state.Halted: // also when only a node that joined later failed: nobody follows into a halt
 		return halted("role "+d.Group, d.Group, d.Gate)
 	case d.Soaking:
-		return &Wait{Kind: state.WaitSoak, Gate: "role " + d.Group, Reason: "it is through, and watched until " + d.Until.Local().Format(time.TimeOnly) + " before others follow", Remedy: state.NoAction()}
+		return &Wait{
+			Kind: state.WaitSoak,
+			Gate: "role " + d.Group,
+			Reason: "it is through, and watched until " + d.Until.Local().
+				Format(time.TimeOnly) +
+				" before others follow",
+			Remedy: state.NoAction(),
+		}
 	case d.Closed:
 		return nil
 	}
 	if len(d.Missing) == 0 { // nobody asked who
-		return &Wait{Kind: state.WaitRole, Gate: "role " + d.Group, Reason: "not all of it is upgraded yet", Remedy: state.Itself("pullet rollout status says who is missing, and why")}
+		return &Wait{
+			Kind:   state.WaitRole,
+			Gate:   "role " + d.Group,
+			Reason: "not all of it is upgraded yet",
+			Remedy: state.Itself("pullet rollout status says who is missing, and why"),
+		}
 	}
 	names := make([]string, 0, len(d.Missing)+1)
 	for _, h := range d.Missing {
@@ -267,5 +291,11 @@ func (d Dependency) wait() *Wait {
 	if d.More > 0 {
 		names = append(names, fmt.Sprintf("%d more", d.More))
 	}
-	return &Wait{Kind: state.WaitRole, Gate: "role " + d.Group, Reason: "not upgraded yet: " + strings.Join(names, ", "), Remedy: remedyFor(d.Missing), Holders: d.Missing}
+	return &Wait{
+		Kind:    state.WaitRole,
+		Gate:    "role " + d.Group,
+		Reason:  "not upgraded yet: " + strings.Join(names, ", "),
+		Remedy:  remedyFor(d.Missing),
+		Holders: d.Missing,
+	}
 }

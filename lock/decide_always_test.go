@@ -99,7 +99,8 @@ func shut(v View) bool {
 	return out
 }
 
-// model is a decision's view counted anew: what the node holds, who is in its way, and whether the fleet has a place for it.
+// model is a decision's view counted anew: what the node holds, who is in its way, and whether the fleet has a place
+// for it.
 type model struct {
 	own, total int // -1 is none
 	retried    bool

@@ -74,8 +74,8 @@ func (d Decision) String() string {
 	return out
 }
 
-// decideCase is a view of the node "me", which wants "v2", and parts of the decision, divided by |; what begins with ! is not in it. A
-// claim is written node@version, "" is a free place.
+// decideCase is a view of the node "me", which wants "v2", and parts of the decision, divided by |; what begins with !
+// is not in it. A claim is written node@version, "" is a free place.
 type decideCase struct {
 	name string
 	view View

@@ -34,7 +34,8 @@ func (s *Steps) electionKey(e Election, parts ...string) string {
 	return s.store.RunKey(s.scope(e.Once), state.StepHash("election\x00"+e.ID), parts...)
 }
 
-// resultKey is a key of what a chosen node made: it is the version's, also when the fleet comes back to it, or the fleet's.
+// resultKey is a key of what a chosen node made: it is the version's, also when the fleet comes back to it, or the
+// fleet's.
 func (s *Steps) resultKey(step Step, parts ...string) string {
 	return s.store.RunKey(s.scope(step.Once), state.StepHash(step.ID), parts...)
 }
@@ -47,11 +48,13 @@ func (s *Steps) scope(once bool) string {
 	return s.req.Version.ID
 }
 
-// Elect claims a free place, for this rollout. In a version that the fleet left nobody is chosen any more. Nobody gives a place back: all steps of an election are one node's.
+// Elect claims a free place, for this rollout. In a version that the fleet left nobody is chosen any more. Nobody gives
+// a place back: all steps of an election are one node's.
 func (s *Steps) Elect(ctx context.Context, e Election) (*Candidate, error) {
 	for attempt := 0; ; attempt++ {
 		c, err := s.elect(ctx, e)
-		if err == nil || final(err) || !sleep(ctx, jitter(s.req.node(), attempt, min(5*time.Second, 20*time.Millisecond<<min(attempt, 8)))) {
+		if err == nil || final(err) ||
+			!sleep(ctx, jitter(s.req.node(), attempt, min(5*time.Second, 20*time.Millisecond<<min(attempt, 8)))) {
 			return c, err
 		}
 	}
@@ -106,8 +109,9 @@ func (s *Steps) elect(ctx context.Context, e Election) (*Candidate, error) {
 	return c, nil
 }
 
-// free are the conditions under which this node may take the place of another one: nothing stands that the other started, and it is gone or comes after this
-// node in the rollout. With onLost: hold a node is gone when it was given up. nil: the other one keeps its place.
+// free are the conditions under which this node may take the place of another one: nothing stands that the other
+// started, and it is gone or comes after this node in the rollout. With onLost: hold a node is gone when it was given
+// up. nil: the other one keeps its place.
 func (s *Steps) free(ctx context.Context, e Election, place *mvccpb.KeyValue) ([]clientv3.Cmp, error) {
 	name, err := state.Read[state.NodeName](s.store, place)
 	if err != nil { // nobody knows who has it
@@ -136,8 +140,9 @@ func (s *Steps) free(ctx context.Context, e Election, place *mvccpb.KeyValue) ([
 	return nil, nil
 }
 
-// comesAfter reports that another node cannot take the steps of an election before this one is through: it comes in a later stage, its limit is 0, or the
-// version has no such step for it. It would wait for this node, and this node for its result.
+// comesAfter reports that another node cannot take the steps of an election before this one is through: it comes in a
+// later stage, its limit is 0, or the version has no such step for it. It would wait for this node, and this node for
+// its result.
 func (s *Steps) comesAfter(e Election, node string, record []*mvccpb.KeyValue) bool {
 	own := s.req.Presence.Node
 	member, known := s.member(node, record)

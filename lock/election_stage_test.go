@@ -8,15 +8,16 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// stagedOnce is the choice of one master for a step that runs once in the fleet's life, as a node sees it that comes after some others.
+// stagedOnce is the choice of one master for a step that runs once in the fleet's life, as a node sees it that comes
+// after some others.
 func stagedOnce(later ...string) Election {
 	return Election{ID: "1 of role=master for migrate", Limit: 1, Once: true, Candidates: func(node string, m state.Member) bool {
 		return m.Role == "master" && !slices.Contains(later, node)
 	}}
 }
 
-// TestChosenComesLater: a node that was chosen in an earlier version, and comes after a canary in this one, has its place taken by the canary. Else the canary would wait for its
-// result, and it for the canary.
+// TestChosenComesLater: a node that was chosen in an earlier version, and comes after a canary in this one, has its
+// place taken by the canary. Else the canary would wait for its result, and it for the canary.
 func TestChosenComesLater(t *testing.T) {
 	step := chosenStep("migrate")
 	step.Once = true

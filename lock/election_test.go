@@ -60,7 +60,8 @@ func (f *fleet) results(q Request, step string, e Election, maxAge time.Duration
 	return found, ""
 }
 
-// TestForgottenElection: in a version that the fleet left, and whose record is gone, nobody is chosen again; who was chosen stays so while it is on record.
+// TestForgottenElection: in a version that the fleet left, and whose record is gone, nobody is chosen again; who was
+// chosen stays so while it is on record.
 func TestForgottenElection(t *testing.T) {
 	f := newFleet(t)
 	all := f.requests(2, "master")
@@ -117,7 +118,8 @@ func TestElection(t *testing.T) {
 	}
 }
 
-// TestElectionIsShared: steps with the same election are one node's, in all its pulls; another election is another choice.
+// TestElectionIsShared: steps with the same election are one node's, in all its pulls; another election is another
+// choice.
 func TestElectionIsShared(t *testing.T) {
 	f := newFleet(t)
 	all := f.requests(3, "master")
@@ -266,7 +268,8 @@ func TestStartWithoutLease(t *testing.T) {
 	}
 }
 
-// TestResultsUnknown: a chosen node that died in a step: one that may run twice is waited for, of another nobody knows what came of it.
+// TestResultsUnknown: a chosen node that died in a step: one that may run twice is waited for, of another nobody knows
+// what came of it.
 func TestResultsUnknown(t *testing.T) {
 	for _, repeatable := range []bool{true, false} {
 		f := newFleet(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Succeed records in one transaction that the node runs the version, and what else it has to tell of that, and frees its claim. The last of its group
-// to get there closes it.
+// Succeed records in one transaction that the node runs the version, and what else it has to tell of that, and frees
+// its claim. The last of its group to get there closes it.
 func (t *Turn) Succeed(ctx context.Context, told ...clientv3.Op) error {
 	var end ending
 	err := again(ctx, t.req.node(), func() (err error) {
@@ -30,7 +30,11 @@ func (t *Turn) Succeed(ctx context.Context, told ...clientv3.Op) error {
 	t.drop()
 	t.prolong(ctx, end.clock)
 	if t.roster != nil && end.through >= int64(t.roster.Size) && !end.closed {
-		_ = again(ctx, t.req.node(), func() error { return t.close(ctx, t.req.Rules.Group) }) // the success is on record; else who waits for the group does it
+		_ = again(
+			ctx,
+			t.req.node(),
+			func() error { return t.close(ctx, t.req.Rules.Group) },
+		) // the success is on record; else who waits for the group does it
 	}
 	return nil
 }
@@ -59,7 +63,10 @@ func (t *Turn) succeed(ctx context.Context, told []clientv3.Op) (ending, error) 
 		}
 		ops := append(t.successOps(gate), told...)
 		n := len(ops)
-		ops = append(append(ops, t.endOps()...), clientv3.OpGet(s.ClockKey(q.rollout(), t.gate))) // its keys alone would come without the lease
+		ops = append(
+			append(ops, t.endOps()...),
+			clientv3.OpGet(s.ClockKey(q.rollout(), t.gate)),
+		) // its keys alone would come without the lease
 		done, err := s.Client.Txn(ctx).
 			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), q.Rules.Group)), "=", gateRev))...).
 			Then(ops...).
@@ -80,7 +87,8 @@ func (t *Turn) succeed(ctx context.Context, told []clientv3.Op) (ending, error) 
 	}
 }
 
-// successOps are the writes of a success. A roster that the node is the last of is closed with it, unless the group is to be watched: that takes a lease.
+// successOps are the writes of a success. A roster that the node is the last of is closed with it, unless the group is
+// to be watched: that takes a lease.
 func (t *Turn) successOps(gate state.Gate) []clientv3.Op {
 	s, q := t.store, t.req
 	node, group, rollout := q.node(), q.Rules.Group, q.rollout()
@@ -119,16 +127,20 @@ func endOf(answers []*pb.ResponseOp) ending {
 	return ending{through: arrived(answers[0]), closed: answers[1].GetResponseRange().Count > 0}
 }
 
-// leftovers reads the group's gate, and finds a claim, of whatever group, that a run which was killed left behind, and this one did not need.
+// leftovers reads the group's gate, and finds a claim, of whatever group, that a run which was killed left behind, and
+// this one did not need.
 func (t *Turn) leftovers(ctx context.Context) (gate state.Gate, gateRev int64, err error) {
-	if seen := t.seen; seen != nil && t.key != "" { // this process made the claim: it left nothing since, and knows the gate
+	if seen := t.seen; seen != nil &&
+		t.key != "" { // this process made the claim: it left nothing since, and knows the gate
 		t.seen = nil
 		return *seen, t.seenRev, nil
 	}
 	s := t.store
 	gate.State = "open"
 	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.GateKey(t.req.rollout(), t.req.Rules.Group)),
-		clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()), clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix())).Commit()
+		clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix())).
+		Commit()
 	if err != nil {
 		return gate, 0, err
 	}
@@ -177,14 +189,14 @@ func (t *Turn) ended(done *clientv3.TxnResponse) (bool, error) {
 	return false, t.lost()
 }
 
-// Fail records that the upgrade failed and why. The claim stays, the node retries inside it. When the group has more failures than it
-// survives, it is halted in the same transaction.
+// Fail records that the upgrade failed and why. The claim stays, the node retries inside it. When the group has more
+// failures than it survives, it is halted in the same transaction.
 func (t *Turn) Fail(ctx context.Context, reason string, how Failure) error {
 	return t.FailFor(ctx, "", reason, how)
 }
 
-// FailFor is Fail where the upgrade failed because nobody knows what came of a targeted step: what it halts goes on when the step is settled. "" is
-// no such step.
+// FailFor is Fail where the upgrade failed because nobody knows what came of a targeted step: what it halts goes on
+// when the step is settled. "" is no such step.
 func (t *Turn) FailFor(ctx context.Context, unsettled, reason string, how Failure) error {
 	return again(ctx, t.req.node(), func() error { return t.fail(ctx, unsettled, reason, how) })
 }
@@ -229,7 +241,8 @@ func (t *Turn) fail(ctx context.Context, unsettled, reason string, how Failure) 
 		if how == Host && !slices.Contains(gate.Failed, q.node()) {
 			ops = append(ops, t.freeTotal()...)
 		}
-		if counts := how == Halting || how == Host; counts && (gate.State == state.Halted || attempt > 0) && !told { // it is on record at once, however many fail at the same moment
+		if counts := how == Halting || how == Host; counts && (gate.State == state.Halted || attempt > 0) &&
+			!told { // it is on record at once, however many fail at the same moment
 			if err := t.tell(ctx, ops); err != nil {
 				return err
 			}
@@ -276,8 +289,8 @@ func (t *Turn) fail(ctx context.Context, unsettled, reason string, how Failure) 
 	}
 }
 
-// listing is how often a node tries to be among the failed ones of a gate that is halted already. All of a large group may want that at once; what they failed of is
-// on record beside it.
+// listing is how often a node tries to be among the failed ones of a gate that is halted already. All of a large group
+// may want that at once; what they failed of is on record beside it.
 const listing = 3
 
 // tell records a failure by which nothing more stops.

@@ -11,7 +11,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestMaxFailures: a node counts once however often it fails, and its success strikes its failure; one more than is survived halts.
+// TestMaxFailures: a node counts once however often it fails, and its success strikes its failure; one more than is
+// survived halts.
 func TestMaxFailures(t *testing.T) {
 	f := newFleet(t)
 	turns := map[string]*Turn{}

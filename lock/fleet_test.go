@@ -233,7 +233,8 @@ func (f *fleet) events(prefix string) []*clientv3.Event {
 	return nil
 }
 
-// mostClaims walks through the history of claims below a prefix: the most at any revision, how many were made, and how many are left.
+// mostClaims walks through the history of claims below a prefix: the most at any revision, how many were made, and how
+// many are left.
 func (f *fleet) mostClaims(prefix string) (most, made, left int) {
 	f.t.Helper()
 	held, revision := map[string]bool{}, int64(0)

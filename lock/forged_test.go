@@ -30,8 +30,8 @@ func TestForgedArrival(t *testing.T) {
 	}
 }
 
-// TestForgedArrivalOfAnother: an arrival in the name of a node that did not come does not open a barrier where it cannot be read: it halts the group, until the
-// node arrives itself.
+// TestForgedArrivalOfAnother: an arrival in the name of a node that did not come does not open a barrier where it
+// cannot be read: it halts the group, until the node arrives itself.
 func TestForgedArrivalOfAnother(t *testing.T) {
 	f := newFleet(t)
 	all := f.requests(2, "db")
@@ -56,7 +56,8 @@ func (f *fleet) came(s *Steps, node string) string {
 	return t.in[node]
 }
 
-// TestForgedResult: a result is the word of a node that was chosen. One by another node is not read, and one that cannot be read is waited for.
+// TestForgedResult: a result is the word of a node that was chosen. One by another node is not read, and one that
+// cannot be read is waited for.
 func TestForgedResult(t *testing.T) {
 	f := newFleet(t)
 	q, other, reader := f.request("m1", "master"), f.request("m2", "master"), f.request("web1", "web")
@@ -86,8 +87,8 @@ func TestForgedResult(t *testing.T) {
 	}
 }
 
-// TestForgedStart: a start that cannot be read is one of nobody's attempts, and a result that cannot be read is unknown: the node neither takes it for its own
-// attempt nor publishes over it.
+// TestForgedStart: a start that cannot be read is one of nobody's attempts, and a result that cannot be read is
+// unknown: the node neither takes it for its own attempt nor publishes over it.
 func TestForgedStart(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("m1", "master")

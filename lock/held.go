@@ -36,11 +36,18 @@ func slotOf(s *state.Store, kv *mvccpb.KeyValue, marked map[string]bool) Held {
 	place := strings.TrimPrefix(string(kv.Key), s.SlotPrefix(""))
 	group := place[:max(0, strings.LastIndexByte(place, '/'))]
 	claim := s.ReadClaim(kv) // who holds one that cannot be read may well live
-	return Held{Key: string(kv.Key), Fence: kv.CreateRevision, Group: group, Name: "slot " + group, Dead: !marked[place] && claim.Unread == nil, Claim: claim}
+	return Held{
+		Key:   string(kv.Key),
+		Fence: kv.CreateRevision,
+		Group: group,
+		Name:  "slot " + group,
+		Dead:  !marked[place] && claim.Unread == nil,
+		Claim: claim,
+	}
 }
 
-// holdings files who holds slots, of whatever group: those of the node's own group by their place, the node's own in other groups, and of
-// the others those that count in this group all the same.
+// holdings files who holds slots, of whatever group: those of the node's own group by their place, the node's own in
+// other groups, and of the others those that count in this group all the same.
 func (t *Turn) holdings(r *reading, claims, marks []*mvccpb.KeyValue) {
 	marked := map[string]bool{}
 	for _, kv := range marks {
@@ -62,8 +69,9 @@ func (t *Turn) holdings(r *reading, claims, marks []*mvccpb.KeyValue) {
 	}
 }
 
-// guest files a claim in another group that counts in this one, because its node belongs here by the rules of today, or did since it made the
-// claim: rules, labels and roles change between versions, and a node that changes does so in every group that it was ever counted in.
+// guest files a claim in another group that counts in this one, because its node belongs here by the rules of today, or
+// did since it made the claim: rules, labels and roles change between versions, and a node that changes does so in
+// every group that it was ever counted in.
 func (t *Turn) guest(r *reading, h Held) {
 	m, listed := t.req.Inventory[h.Node]
 	switch {
@@ -74,7 +82,8 @@ func (t *Turn) guest(r *reading, h Held) {
 	}
 }
 
-// askUnlisted finds out who of the holders belongs to this group by its own record. Only a node that would be admitted asks.
+// askUnlisted finds out who of the holders belongs to this group by its own record. Only a node that would be admitted
+// asks.
 func (t *Turn) askUnlisted(ctx context.Context, r *reading) error {
 	if len(r.unlisted) == 0 {
 		return nil
@@ -96,8 +105,8 @@ func (t *Turn) askUnlisted(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// uncounted are the slots of other nodes without a place in the total: they were claimed when there was none. They count there all the same,
-// unless their node changes nothing.
+// uncounted are the slots of other nodes without a place in the total: they were claimed when there was none. They
+// count there all the same, unless their node changes nothing.
 func (v View) uncounted() (out []Held) {
 	counted := map[string]bool{v.Node: true}
 	for _, c := range v.Totals {

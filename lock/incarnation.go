@@ -34,8 +34,8 @@ func (t *Turn) incarnation(r *reading, a *answers) {
 	}
 }
 
-// vouch compares the length of etcd's raft log with the record where the node would be admitted: a snapshot that was restored may come up with the ids
-// and the term of before. ErrMoved: the doubt is on record.
+// vouch compares the length of etcd's raft log with the record where the node would be admitted: a snapshot that was
+// restored may come up with the ids and the term of before. ErrMoved: the doubt is on record.
 func (t *Turn) vouch(ctx context.Context, r *reading) error {
 	if !t.store.ServesHosts() || r.was.Lead == nil {
 		return nil
@@ -54,7 +54,12 @@ func (t *Turn) restarted(r *reading, h *pb.ResponseHeader) bool {
 
 // graceTime is the wait of a node while others report what they hold.
 func graceTime(until time.Time) *Wait {
-	w := &Wait{Kind: state.WaitGrace, Gate: "the fleet's record (etcd restarted)", Remedy: state.NoAction(), Until: until}
+	w := &Wait{
+		Kind:   state.WaitGrace,
+		Gate:   "the fleet's record (etcd restarted)",
+		Remedy: state.NoAction(),
+		Until:  until,
+	}
 	w.Reason = "etcd restarted or changed its leader; nodes in the middle of an upgrade report first"
 	if !until.IsZero() {
 		w.Reason += ", until " + until.Local().Format(time.TimeOnly)

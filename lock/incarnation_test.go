@@ -10,7 +10,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestGrace: after a restart of etcd nobody is admitted until the grace time is over, but for who is admitted already; nobody has to do anything.
+// TestGrace: after a restart of etcd nobody is admitted until the grace time is over, but for who is admitted already;
+// nobody has to do anything.
 func TestGrace(t *testing.T) {
 	f := newFleet(t)
 	holder := f.mustTry(f.request("web1", "web"))

@@ -34,7 +34,8 @@ func (f *fleet) withoutDeletes() (s *state.Store, asked *int) {
 	return state.Over(client, strings.Split(f.CurrentKey(), "/")[2], func() time.Duration { return time.Since(began) }), asked
 }
 
-// TestLeaveFails: who cannot give its place in the queue up says so beside the reason to leave, unless its time was over: then the wait is the answer.
+// TestLeaveFails: who cannot give its place in the queue up says so beside the reason to leave, unless its time was
+// over: then the wait is the answer.
 func TestLeaveFails(t *testing.T) {
 	for name, end := range map[string]func(f *fleet, cancel func()){
 		"superseded":       func(f *fleet, _ func()) { f.propose("v2") },

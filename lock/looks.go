@@ -8,17 +8,24 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// stepPoll is how long a node that waits for others trusts that it would have been told; of few nodes each looks sooner: that one was given up, or
-// a new version is set, opens nothing.
+// stepPoll is how long a node that waits for others trusts that it would have been told; of few nodes each looks
+// sooner: that one was given up, or a new version is set, opens nothing.
 const stepPoll = time.Minute
 
 func pollOf(nodes int) time.Duration {
 	return min(stepPoll, 5*time.Second+time.Duration(nodes)*100*time.Millisecond)
 }
 
-// await looks until there is nothing to wait for, each time a key changes after the revision of the last look. When ctx ends first it returns the
-// *Wait; ErrSuperseded when the fleet moved on.
-func (s *Steps) await(ctx context.Context, key string, every time.Duration, told func(*Wait), look func(poll int) (*Wait, int64, error), opts ...clientv3.OpOption) error {
+// await looks until there is nothing to wait for, each time a key changes after the revision of the last look. When ctx
+// ends first it returns the *Wait; ErrSuperseded when the fleet moved on.
+func (s *Steps) await(
+	ctx context.Context,
+	key string,
+	every time.Duration,
+	told func(*Wait),
+	look func(poll int) (*Wait, int64, error),
+	opts ...clientv3.OpOption,
+) error {
 	began, last := time.Now(), (*Wait)(nil)
 	for poll := 0; ; poll++ {
 		wait, revision, err := look(poll)

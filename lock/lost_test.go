@@ -29,7 +29,8 @@ func (f *fleet) lost(node string) record {
 	return r
 }
 
-// TestLostHolder: what becomes of a claim whose node does not answer, by the rules; its node learns it when it comes back.
+// TestLostHolder: what becomes of a claim whose node does not answer, by the rules; its node learns it when it comes
+// back.
 func TestLostHolder(t *testing.T) {
 	for _, c := range []struct {
 		onLost   string
@@ -83,7 +84,8 @@ func TestLostHolder(t *testing.T) {
 	}
 }
 
-// TestLivingHolder: nothing is taken from a node that registered anew, although its mark is gone with its lease of before.
+// TestLivingHolder: nothing is taken from a node that registered anew, although its mark is gone with its lease of
+// before.
 func TestLivingHolder(t *testing.T) {
 	f := newFleet(t)
 	holder, next := f.request("holder", "web"), f.request("next", "web")
@@ -98,8 +100,8 @@ func TestLivingHolder(t *testing.T) {
 	f.mustWait(next, "holder holds it|(alive)")
 }
 
-// TestLostWithoutAClaim: a node that lived once and does not answer counts as one that changes, unless lost nodes are given up; one never
-// seen, and one of another role, costs nothing.
+// TestLostWithoutAClaim: a node that lived once and does not answer counts as one that changes, unless lost nodes are
+// given up; one never seen, and one of another role, costs nothing.
 func TestLostWithoutAClaim(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("me", "web")
@@ -183,7 +185,8 @@ func TestDecommissionedLast(t *testing.T) {
 	}
 }
 
-// TestAwayOfMany: of a large group it is only counted who is away, and nobody is counted twice: neither as a holder nor as away.
+// TestAwayOfMany: of a large group it is only counted who is away, and nobody is counted twice: neither as a holder nor
+// as away.
 func TestAwayOfMany(t *testing.T) {
 	const nodes = namedAway + 20
 	c := newCrowd(t, member.Client.Endpoints(), nodes, 3)
@@ -219,8 +222,8 @@ func TestAwayOfMany(t *testing.T) {
 	says(3, "web00004 does not answer")
 }
 
-// TestFleetPlaceOfAnotherGroup: a place in the whole fleet whose holder does not answer, failed or is disabled is told as such to who waits for
-// it in another group; where lost nodes are given up it is taken back.
+// TestFleetPlaceOfAnotherGroup: a place in the whole fleet whose holder does not answer, failed or is disabled is told
+// as such to who waits for it in another group; where lost nodes are given up it is taken back.
 func TestFleetPlaceOfAnotherGroup(t *testing.T) {
 	f := newFleet(t)
 	a, b := f.request("a1", "a"), f.request("b1", "b")

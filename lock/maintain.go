@@ -11,8 +11,9 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// maintain does what the first in the queue finds to be done while it waits: it takes claims back from lost nodes, halts a group that does
-// not get on, closes groups that are through, and finds out who is missing there. It reports that another look is worth it.
+// maintain does what the first in the queue finds to be done while it waits: it takes claims back from lost nodes,
+// halts a group that does not get on, closes groups that are through, and finds out who is missing there. It reports
+// that another look is worth it.
 func (t *Turn) maintain(ctx context.Context, r *reading, d *Decision) (again bool, err error) {
 	if d.Recognise && r.view.Ahead != nil { // the first in the queue does it
 		return false, nil
@@ -50,11 +51,21 @@ func (t *Turn) maintain(ctx context.Context, r *reading, d *Decision) (again boo
 	return false, nil
 }
 
-// reclaims takes back what lost nodes hold for which the node waits. That they are lost is on record: etcd ended the leases of their marks.
+// reclaims takes back what lost nodes hold for which the node waits. That they are lost is on record: etcd ended the
+// leases of their marks.
 func (t *Turn) reclaims(ctx context.Context, r *reading, d *Decision) (taken bool, err error) {
 	lost := d.Expel
 	for _, i := range d.Reclaim {
-		lost = append(lost, Held{Key: t.claims + strconv.Itoa(i), Fence: r.fences[i], Group: t.gate, Name: t.name, Claim: r.view.Claims[i]})
+		lost = append(
+			lost,
+			Held{
+				Key:   t.claims + strconv.Itoa(i),
+				Fence: r.fences[i],
+				Group: t.gate,
+				Name:  t.name,
+				Claim: r.view.Claims[i],
+			},
+		)
 	}
 	for _, h := range lost {
 		if taken, err := t.reclaim(ctx, r, h); taken || err != nil {
@@ -82,8 +93,8 @@ func (r *reading) spare(h Held) {
 	}
 }
 
-// holders finds out how those are who hold the places for which the node waits: not before it waited at the head of the queue for a while, unless
-// its pull waits no longer than that.
+// holders finds out how those are who hold the places for which the node waits: not before it waited at the head of the
+// queue for a while, unless its pull waits no longer than that.
 func (t *Turn) holders(ctx context.Context, r *reading, d *Decision) error {
 	if !d.Full {
 		t.full = time.Time{}
@@ -106,8 +117,8 @@ func (t *Turn) holders(ctx context.Context, r *reading, d *Decision) error {
 	return nil
 }
 
-// yield gives the node's place in the total back, and stops to count in groups that it left: those for whom it waits may need that. It keeps its
-// place in its group, where it is half changed.
+// yield gives the node's place in the total back, and stops to count in groups that it left: those for whom it waits
+// may need that. It keeps its place in its group, where it is half changed.
 func (t *Turn) yield(ctx context.Context, r *reading) error {
 	var unmoved []clientv3.Cmp
 	var ops []clientv3.Op
@@ -143,20 +154,32 @@ func (t *Turn) gateOp(gate state.Gate) clientv3.Op {
 	return t.store.GateOp(t.req.rollout(), t.gate, gate)
 }
 
-// reclaim takes a claim back from a node that does not answer, and records it. The store itself says that the node's lease ended.
+// reclaim takes a claim back from a node that does not answer, and records it. The store itself says that the node's
+// lease ended.
 func (t *Turn) reclaim(ctx context.Context, r *reading, c Held) (bool, error) {
 	s, q := t.store, t.req
 	gate, gateRev, err := s.Gate(ctx, q.rollout(), c.Group)
 	if err != nil {
 		return false, err
 	}
-	reason := fmt.Sprintf("it did not answer while it held %s: the slot was taken back (rollout.onLost: %s)", c.Name, q.Rules.OnLost)
+	reason := fmt.Sprintf(
+		"it did not answer while it held %s: the slot was taken back (rollout.onLost: %s)",
+		c.Name,
+		q.Rules.OnLost,
+	)
 	conditions := []clientv3.Cmp{
 		clientv3.Compare(clientv3.CreateRevision(c.Key), "=", c.Fence),
 		clientv3.Compare(clientv3.CreateRevision(s.AliveKey(c.Node)), "=", 0),
 		clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), c.Group)), "=", gateRev),
 	}
-	record := map[string]any{"by": q.node(), "slot": c.Key, "fence": c.Fence, "claim": c.Claim, "onLost": q.Rules.OnLost, "time": time.Now().UTC()}
+	record := map[string]any{
+		"by":     q.node(),
+		"slot":   c.Key,
+		"fence":  c.Fence,
+		"claim":  c.Claim,
+		"onLost": q.Rules.OnLost,
+		"time":   time.Now().UTC(),
+	}
 	ops := []clientv3.Op{clientv3.OpDelete(c.Key), state.Put(s.LostKey(q.rollout(), c.Node), record), s.RingOp()}
 	for i, other := range r.view.Totals {
 		if other.Node == c.Node {
@@ -212,7 +235,8 @@ func (t *Turn) settle(ctx context.Context, dep *Dependency) (closed bool, err er
 // shownMissing is how many missing nodes a reason names.
 const shownMissing = 5
 
-// missing are the nodes of a roster that are waited for. Where lost nodes are given up, those that were seen once are not.
+// missing are the nodes of a roster that are waited for. Where lost nodes are given up, those that were seen once are
+// not.
 func missing(roster []string, done, gone, known, alive map[string]bool, onLost string) (out []state.Holder, more int) {
 	for _, node := range roster {
 		lost := known[node] && !alive[node]
@@ -229,8 +253,8 @@ func missing(roster []string, done, gone, known, alive map[string]bool, onLost s
 // close records that all nodes of a group are through, of which this node was the last.
 func (t *Turn) close(ctx context.Context, group string) error { return t.closeAfter(ctx, group, 1) }
 
-// closeAfter records that all nodes of a group are through, and how long it is watched before others follow: where none of them changed
-// there is nothing to watch.
+// closeAfter records that all nodes of a group are through, and how long it is watched before others follow: where none
+// of them changed there is nothing to watch.
 func (t *Turn) closeAfter(ctx context.Context, group string, changed int) error {
 	s, rollout := t.store, t.req.rollout()
 	ops := []clientv3.Op{t.closedOp(group), s.RingOp()}
@@ -239,14 +263,23 @@ func (t *Turn) closeAfter(ctx context.Context, group string, changed int) error 
 		if err != nil {
 			return err
 		}
-		ops = append(ops, state.Put(s.SoakKey(rollout, group), time.Now().UTC().Add(soak), clientv3.WithLease(lease.ID)))
+		ops = append(
+			ops,
+			state.Put(s.SoakKey(rollout, group), time.Now().UTC().Add(soak), clientv3.WithLease(lease.ID)),
+		)
 	}
-	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.ClosedKey(rollout, group)), "=", 0)).Then(ops...).Commit()
+	_, err := s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(s.ClosedKey(rollout, group)), "=", 0)).
+		Then(ops...).
+		Commit()
 	return err
 }
 
 func (t *Turn) closedOp(group string) clientv3.Op {
-	return state.Put(t.store.ClosedKey(t.req.rollout(), group), map[string]any{"by": t.req.node(), "time": time.Now().UTC()})
+	return state.Put(
+		t.store.ClosedKey(t.req.rollout(), group),
+		map[string]any{"by": t.req.node(), "time": time.Now().UTC()},
+	)
 }
 
 // soak is how long a group is watched before others follow.

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestLocksHaveNames: who looks at the gates sees the names of steps and elections from the moment on in which somebody holds them, not those of their
-// keys, also when the fleet comes back to a version.
+// TestLocksHaveNames: who looks at the gates sees the names of steps and elections from the moment on in which somebody
+// holds them, not those of their keys, also when the fleet comes back to a version.
 func TestLocksHaveNames(t *testing.T) {
 	f := newFleet(t)
 	f.mustSerialize(f.request("db1", "db"))

@@ -6,8 +6,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Now judges, by the record of now, nodes for which one waits: now is how they are, and left are those that it waits for still, as far as the record
-// says. News are in words those that are otherwise than when it looked.
+// Now judges, by the record of now, nodes for which one waits: now is how they are, and left are those that it waits
+// for still, as far as the record says. News are in words those that are otherwise than when it looked.
 func Now(o *state.Overview, kind state.WaitKind, was []state.Holder) (now, left []state.Holder, news []string) {
 	if o.Current == nil {
 		return was, was, nil

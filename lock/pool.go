@@ -72,8 +72,8 @@ func (a *answers) next() *pb.ResponseOp {
 
 func (a *answers) kvs() []*mvccpb.KeyValue { return a.next().GetResponseRange().Kvs }
 
-// look reads what the decision rests on, behind what else is to be done first. Only a node that is likely to be admitted counts in the same request who
-// is away: see survey.
+// look reads what the decision rests on, behind what else is to be done first. Only a node that is likely to be
+// admitted counts in the same request who is away: see survey.
 func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error) {
 	rosterless, surveys := t.slots && t.roster == nil, t.slots && t.head
 	ops := first
@@ -119,8 +119,8 @@ func (t *Turn) look(ctx context.Context, first ...clientv3.Op) (*reading, error)
 	return r, err
 }
 
-// placeOps read the version, the node's own registration, its place in the queue, and who holds what: slots of all groups, because a holder
-// may count in several.
+// placeOps read the version, the node's own registration, its place in the queue, and who holds what: slots of all
+// groups, because a holder may count in several.
 func (t *Turn) placeOps() []clientv3.Op {
 	claims, marks := t.claims, t.marks
 	if t.slots {
@@ -129,7 +129,12 @@ func (t *Turn) placeOps() []clientv3.Op {
 	return []clientv3.Op{
 		clientv3.OpGet(t.store.CurrentKey(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(t.req.Presence.Key, clientv3.WithKeysOnly()),
-		clientv3.OpGet(t.ticket+"\x00", clientv3.WithRange(clientv3.GetPrefixRangeEnd(t.queue)), clientv3.WithLimit(1), clientv3.WithKeysOnly()),
+		clientv3.OpGet(
+			t.ticket+"\x00",
+			clientv3.WithRange(clientv3.GetPrefixRangeEnd(t.queue)),
+			clientv3.WithLimit(1),
+			clientv3.WithKeysOnly(),
+		),
 		clientv3.OpGet(claims, clientv3.WithPrefix()),
 		clientv3.OpGet(marks, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(t.store.GateKey(t.req.rollout(), ""), clientv3.WithPrefix()),
@@ -139,7 +144,17 @@ func (t *Turn) placeOps() []clientv3.Op {
 // place files what placeOps read.
 func (t *Turn) place(r *reading, a *answers) {
 	q := t.req
-	r.view = View{Node: q.node(), Kind: t.kind, Name: t.name, Scope: t.scope, Group: t.gate, Rollout: q.rollout(), Limit: t.limit(max(1, t.size)), OnLost: q.Rules.OnLost, Raise: q.Rules.Raise}
+	r.view = View{
+		Node:    q.node(),
+		Kind:    t.kind,
+		Name:    t.name,
+		Scope:   t.scope,
+		Group:   t.gate,
+		Rollout: q.rollout(),
+		Limit:   t.limit(max(1, t.size)),
+		OnLost:  q.Rules.OnLost,
+		Raise:   q.Rules.Raise,
+	}
 	r.current, r.alive = revisionOf(a.kvs()), revisionOf(a.kvs())
 	tickets := a.next().GetResponseRange()
 	if next := tickets.Kvs; len(next) > 0 {
@@ -156,7 +171,8 @@ func (t *Turn) place(r *reading, a *answers) {
 	t.gates(r, a.kvs())
 }
 
-// switchOps read whether the store is doubted, etcd's incarnation, the pause, and the switches of the node, its role, and all.
+// switchOps read whether the store is doubted, etcd's incarnation, the pause, and the switches of the node, its role,
+// and all.
 func (t *Turn) switchOps() []clientv3.Op {
 	ops := append(t.incarnationOps(), clientv3.OpGet(t.store.DoubtKey()), clientv3.OpGet(t.store.PauseKey()))
 	for _, c := range t.scopes() {
@@ -168,7 +184,10 @@ func (t *Turn) switchOps() []clientv3.Op {
 // rulesOps read what holds for slots alone.
 func (t *Turn) rulesOps() []clientv3.Op {
 	s, q := t.store, t.req
-	ops := []clientv3.Op{clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix()), clientv3.OpGet(s.ClockKey(q.rollout(), q.Rules.Group), clientv3.WithKeysOnly())}
+	ops := []clientv3.Op{
+		clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix()),
+		clientv3.OpGet(s.ClockKey(q.rollout(), q.Rules.Group), clientv3.WithKeysOnly()),
+	}
 	if len(q.Rules.Depends) > 0 {
 		ops = append(ops, clientv3.OpGet(s.ClosedKey(q.rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 			clientv3.OpGet(s.SoakKey(q.rollout(), ""), clientv3.WithPrefix()))
@@ -278,7 +297,8 @@ func revisionOf(kvs []*mvccpb.KeyValue) int64 {
 	return kvs[0].ModRevision
 }
 
-// claimsOf are the claims by place, and their fences where those are wanted. One of which the place cannot be read has one that nobody asks for.
+// claimsOf are the claims by place, and their fences where those are wanted. One of which the place cannot be read has
+// one that nobody asks for.
 func claimsOf(s *state.Store, kvs []*mvccpb.KeyValue, fences map[int]int64) map[int]state.Claim {
 	out := map[int]state.Claim{}
 	for i, kv := range kvs {

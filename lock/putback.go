@@ -21,10 +21,16 @@ func (t *Turn) Slot() *state.HeldPlace {
 	return &state.HeldPlace{Group: t.gate, Claim: t.claimed(t.at)}
 }
 
-// PutBack claims a place again that its node held before the fleet's record went back in time: whoever looks sees who is in the middle of an
-// upgrade or of a step, and it counts, also above the limit. A node that holds a slot, or a place at the step, keeps that one. Nothing is claimed any more when the condition fails: the
-// node's next pull judges anew. It returns the revision of the claim, 0 without one.
-func PutBack(ctx context.Context, s *state.Store, held *state.HeldPlace, while clientv3.Cmp) (claimed int64, err error) {
+// PutBack claims a place again that its node held before the fleet's record went back in time: whoever looks sees who
+// is in the middle of an upgrade or of a step, and it counts, also above the limit. A node that holds a slot, or a
+// place at the step, keeps that one. Nothing is claimed any more when the condition fails: the node's next pull judges
+// anew. It returns the revision of the claim, 0 without one.
+func PutBack(
+	ctx context.Context,
+	s *state.Store,
+	held *state.HeldPlace,
+	while clientv3.Cmp,
+) (claimed int64, err error) {
 	beside, all := held.Prefixes(s)
 	for {
 		got, err := s.Client.Get(ctx, all, clientv3.WithPrefix())

@@ -121,8 +121,8 @@ func TestTicketOrder(t *testing.T) {
 	}
 }
 
-// TestDisabledHostStepsAside: a host that is switched off does not stand in the way of who comes after it, and has its place again when
-// it is enabled.
+// TestDisabledHostStepsAside: a host that is switched off does not stand in the way of who comes after it, and has its
+// place again when it is enabled.
 func TestDisabledHostStepsAside(t *testing.T) {
 	f := newFleet(t)
 	holder := f.mustTry(f.request("holder", "web"))

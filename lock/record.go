@@ -52,16 +52,19 @@ func (c *Candidate) Record(ctx context.Context, step Step, maxAge time.Duration)
 	return r, nil
 }
 
-// Start records that the node starts a step, before it does: from here on nobody else takes its place, until an operator has the step run again. It fails with ErrReplaced when the place
-// was lost, and with ErrMoved when the record is not what was read.
+// Start records that the node starts a step, before it does: from here on nobody else takes its place, until an
+// operator has the step run again. It fails with ErrReplaced when the place was lost, and with ErrMoved when the record
+// is not what was read.
 func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read Record) error {
 	s := c.steps
 	started, result := s.resultKey(step, "started", s.req.node()), s.resultKey(step, "result", s.req.node())
 	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision), s.lives(),
-			clientv3.Compare(clientv3.ModRevision(started), "=", read.started), clientv3.Compare(clientv3.ModRevision(result), "=", read.result)).
+			clientv3.Compare(clientv3.ModRevision(started), "=", read.started),
+			clientv3.Compare(clientv3.ModRevision(result), "=", read.result)).
 		Then(c.tookOp(step), state.Put(started, state.StepStart{Step: step.ID, Attempt: attempt, At: time.Now().UTC(), MaxAge: read.maxAge})).
-		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly()), clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly()), clientv3.OpGet(started)).Commit()
+		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly()), clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly()), clientv3.OpGet(started)).
+		Commit()
 	if err != nil || done.Succeeded {
 		return err
 	}
@@ -86,9 +89,16 @@ func (c *Candidate) tookOp(step Step) clientv3.Op {
 	return clientv3.OpPut(s.electionKey(c.election, "took", s.req.node(), state.StepHash(step.ID)), step.ID)
 }
 
-// Publish makes the result of an attempt known to the others; an empty attempt is a step that had nothing to start. A final result stays as it
-// is. One that is unknown halts the group.
-func (c *Candidate) Publish(ctx context.Context, step Step, attempt string, r state.StepResult, value []byte, maxAge time.Duration) error {
+// Publish makes the result of an attempt known to the others; an empty attempt is a step that had nothing to start. A
+// final result stays as it is. One that is unknown halts the group.
+func (c *Candidate) Publish(
+	ctx context.Context,
+	step Step,
+	attempt string,
+	r state.StepResult,
+	value []byte,
+	maxAge time.Duration,
+) error {
 	s := c.steps
 	r.Node, r.Step, r.Attempt, r.At = s.req.node(), step.ID, attempt, time.Now().UTC()
 	var revision int64
@@ -103,7 +113,13 @@ func (c *Candidate) Publish(ctx context.Context, step Step, attempt string, r st
 }
 
 // publish makes one attempt, and returns the revision of what it wrote: 0 is nothing.
-func (c *Candidate) publish(ctx context.Context, step Step, r state.StepResult, value []byte, maxAge time.Duration) (int64, error) {
+func (c *Candidate) publish(
+	ctx context.Context,
+	step Step,
+	r state.StepResult,
+	value []byte,
+	maxAge time.Duration,
+) (int64, error) {
 	s := c.steps
 	have, err := c.Record(ctx, step, maxAge)
 	switch {
@@ -133,7 +149,11 @@ func (c *Candidate) publish(ctx context.Context, step Step, r state.StepResult, 
 	place := clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision)
 	same := []clientv3.Cmp{place, clientv3.Compare(clientv3.ModRevision(key), "=", have.result),
 		clientv3.Compare(clientv3.ModRevision(s.resultKey(step, "started", s.req.node())), "=", have.started)}
-	done, err := s.store.Client.Txn(ctx).If(same...).Then(ops...).Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly())).Commit()
+	done, err := s.store.Client.Txn(ctx).
+		If(same...).
+		Then(ops...).
+		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly())).
+		Commit()
 	switch {
 	case err != nil:
 		return 0, err

@@ -9,7 +9,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestWriteOnce: a result that others may have read stays as it is; a failure, and what nobody knew, is replaced by what came of it after all.
+// TestWriteOnce: a result that others may have read stays as it is; a failure, and what nobody knew, is replaced by
+// what came of it after all.
 func TestWriteOnce(t *testing.T) {
 	for first, stays := range map[string]bool{"ok": true, Skipped: true, "failed": false, Unknown: false} {
 		f := newFleet(t)
@@ -50,7 +51,8 @@ func TestStartSeen(t *testing.T) {
 	}
 }
 
-// TestSettledIsFresh: a result with a maxAge that an operator settles as done is as old as his word: the step does not run again, and readers go on.
+// TestSettledIsFresh: a result with a maxAge that an operator settles as done is as old as his word: the step does not
+// run again, and readers go on.
 func TestSettledIsFresh(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("m1", "master")
@@ -72,7 +74,8 @@ func TestSettledIsFresh(t *testing.T) {
 	}
 }
 
-// TestOnce: a step that runs once in the fleet's life has its result in every version; who was chosen for it keeps its place also when it is gone.
+// TestOnce: a step that runs once in the fleet's life has its result in every version; who was chosen for it keeps its
+// place also when it is gone.
 func TestOnce(t *testing.T) {
 	f := newFleet(t)
 	e, step := f.migrated()
@@ -101,7 +104,8 @@ func (f *fleet) migrated() (Election, Step) {
 	return e, step
 }
 
-// TestOnceAgain: a step that is to run again in the fleet's life is taken by another node where the chosen one was given up.
+// TestOnceAgain: a step that is to run again in the fleet's life is taken by another node where the chosen one was
+// given up.
 func TestOnceAgain(t *testing.T) {
 	f := newFleet(t)
 	e, _ := f.migrated()
@@ -118,8 +122,8 @@ func TestOnceAgain(t *testing.T) {
 	}
 }
 
-// TestAgainElsewhere: a node that was given up keeps its place while a step stands that it started, and who waits is told which; when the last of
-// them is to run again, another node takes all of them.
+// TestAgainElsewhere: a node that was given up keeps its place while a step stands that it started, and who waits is
+// told which; when the last of them is to run again, another node takes all of them.
 func TestAgainElsewhere(t *testing.T) {
 	f := newFleet(t)
 	q, other := f.request("m1", "master"), f.request("m2", "master")
@@ -154,7 +158,8 @@ func TestAgainElsewhere(t *testing.T) {
 	}
 }
 
-// TestSettle: what an operator says replaces the record, and lets the group go on that was halted for it; a step that runs is left alone.
+// TestSettle: what an operator says replaces the record, and lets the group go on that was halted for it; a step that
+// runs is left alone.
 func TestSettle(t *testing.T) {
 	f := newFleet(t)
 	q, reader := f.request("m1", "master"), f.request("web1", "web")

@@ -32,7 +32,8 @@ type Rules struct {
 	Total       int                  // nodes of the whole fleet that may change at a time; 0 is any number
 	Depends     []string             // groups that must be through first
 	MaxFailures int                  // failures that a group survives
-	// MaxHostFailures is how many hosts of a group, of a roster of that size, may have a fault of their own before the group halts; nil is none.
+	// MaxHostFailures is how many hosts of a group, of a roster of that size, may have a fault of their own before the
+	// group halts; nil is none.
 	MaxHostFailures func(roster int) int
 	OnLost          string        // what becomes of a node that does not answer: hold, release, fail; "" is hold
 	Deadline        time.Duration // when no holder of the group finished for so long, it halts; 0 is never
@@ -62,5 +63,11 @@ func (q *Request) order() int64 {
 
 // status is what is recorded of the node in this rollout.
 func (q *Request) status(reason string) state.Status {
-	return state.Status{Version: q.Version.ID, Release: q.Version.Release, Run: q.Run, Reason: reason, Time: time.Now().UTC()}
+	return state.Status{
+		Version: q.Version.ID,
+		Release: q.Version.Release,
+		Run:     q.Run,
+		Reason:  reason,
+		Time:    time.Now().UTC(),
+	}
 }

@@ -14,9 +14,17 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Results waits for what the chosen nodes' step returned, by node. When ctx ends first it returns the *Wait. A chosen node that started the
-// step and does not answer has an unknown result where the step must not run twice: then the group is halted.
-func (s *Steps) Results(ctx context.Context, step Step, e Election, maxAge time.Duration, repeatable bool, told func(*Wait)) (found map[string]state.StepResult, err error) {
+// Results waits for what the chosen nodes' step returned, by node. When ctx ends first it returns the *Wait. A chosen
+// node that started the step and does not answer has an unknown result where the step must not run twice: then the
+// group is halted.
+func (s *Steps) Results(
+	ctx context.Context,
+	step Step,
+	e Election,
+	maxAge time.Duration,
+	repeatable bool,
+	told func(*Wait),
+) (found map[string]state.StepResult, err error) {
 	want, err := s.candidates(ctx, e)
 	if err != nil {
 		return nil, err
@@ -31,10 +39,17 @@ func (s *Steps) Results(ctx context.Context, step Step, e Election, maxAge time.
 		}
 		return nil, wait
 	}
-	err = s.await(ctx, s.resultKey(step, "result")+"/", stepPoll, told, func(int) (wait *Wait, revision int64, err error) {
-		found, wait, revision, err = s.results(ctx, step, e, want, maxAge, repeatable)
-		return wait, revision, err
-	}, clientv3.WithPrefix())
+	err = s.await(
+		ctx,
+		s.resultKey(step, "result")+"/",
+		stepPoll,
+		told,
+		func(int) (wait *Wait, revision int64, err error) {
+			found, wait, revision, err = s.results(ctx, step, e, want, maxAge, repeatable)
+			return wait, revision, err
+		},
+		clientv3.WithPrefix(),
+	)
 	return found, err
 }
 
@@ -57,7 +72,14 @@ func (s *Steps) candidates(ctx context.Context, e Election) (int, error) {
 }
 
 // results looks once.
-func (s *Steps) results(ctx context.Context, step Step, e Election, want int, maxAge time.Duration, repeatable bool) (map[string]state.StepResult, *Wait, int64, error) {
+func (s *Steps) results(
+	ctx context.Context,
+	step Step,
+	e Election,
+	want int,
+	maxAge time.Duration,
+	repeatable bool,
+) (map[string]state.StepResult, *Wait, int64, error) {
 	prefix := []clientv3.OpOption{clientv3.WithPrefix()}
 	got, err := s.store.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.resultKey(step, "result")+"/", prefix...),
@@ -76,7 +98,8 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 	found := map[string]state.StepResult{}
 	for _, kv := range kvs(0) {
 		r, err := state.Read[state.StepResult](s.store, kv)
-		if err != nil || !slices.Contains(chosen, r.Node) { // the step waits for one that can be read, of a node that was chosen
+		if err != nil ||
+			!slices.Contains(chosen, r.Node) { // the step waits for one that can be read, of a node that was chosen
 			continue
 		}
 		if maxAge == 0 || fresh[r.Node] || r.Result != "ok" {
@@ -95,7 +118,10 @@ func (s *Steps) results(ctx context.Context, step Step, e Election, want int, ma
 	took := s.took(kvs(5))
 	for _, node := range chosen {
 		if found[node].Node == "" && len(missing) < askedAtOnce {
-			missing = append(missing, state.Holder{Node: node, Step: step.ID, Seen: true, Election: e.ID, Took: took[node]})
+			missing = append(
+				missing,
+				state.Holder{Node: node, Step: step.ID, Seen: true, Election: e.ID, Took: took[node]},
+			)
 		}
 	}
 	if err := trouble(ctx, s.store, s.req, missing); err != nil {
@@ -139,7 +165,13 @@ const askedAtOnce = 20
 
 // resultWait says which chosen nodes have no result.
 func resultWait(step Step, e Election, missing []state.Holder) *Wait {
-	w := &Wait{Kind: state.WaitResult, Gate: "result of " + step.ID, Reason: "no node was chosen yet for " + e.ID, Remedy: remedyFor(missing), Holders: missing}
+	w := &Wait{
+		Kind:    state.WaitResult,
+		Gate:    "result of " + step.ID,
+		Reason:  "no node was chosen yet for " + e.ID,
+		Remedy:  remedyFor(missing),
+		Holders: missing,
+	}
 	var names []string
 	for _, h := range missing {
 		names = append(names, h.Node+" ("+life(h)+")")
@@ -152,7 +184,10 @@ func resultWait(step Step, e Election, missing []state.Holder) *Wait {
 
 // unknown records that nobody knows what came of a step on a node that does not answer, and halts the group.
 func (s *Steps) unknown(ctx context.Context, step Step, node string) error {
-	reason := fmt.Sprintf("its result is unknown: it was started on %[1]s, which does not answer, and it must not run twice (idempotent: false); look at %[1]s", node)
+	reason := fmt.Sprintf(
+		"its result is unknown: it was started on %[1]s, which does not answer, and it must not run twice (idempotent: false); look at %[1]s",
+		node,
+	)
 	r := state.StepResult{Node: node, Step: step.ID, Result: Unknown, Reason: reason, At: time.Now().UTC()}
 	key := s.resultKey(step, "result", node)
 	done, err := s.store.Client.Txn(ctx).
@@ -166,7 +201,11 @@ func (s *Steps) unknown(ctx context.Context, step Step, node string) error {
 
 // haltUnknown halts the group for a step whose result nobody knows.
 func (s *Steps) haltUnknown(ctx context.Context, step Step, node, reason string, revision int64) error {
-	return s.halt(ctx, state.Gate{Node: node, Reason: "step " + step.ID + ": " + reason, Failed: []string{node}, Unknown: step.ID}, revision)
+	return s.halt(
+		ctx,
+		state.Gate{Node: node, Reason: "step " + step.ID + ": " + reason, Failed: []string{node}, Unknown: step.ID},
+		revision,
+	)
 }
 
 // Value is the content of a shared result.

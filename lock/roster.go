@@ -15,7 +15,13 @@ func (t *Turn) freeze(ctx context.Context, none bool) error {
 	if none {
 		roster = t.store.NewRosterFor
 	}
-	frozen, err := roster(ctx, t.store.RosterKey(t.req.rollout(), group), t.req.node(), t.req.Inventory, t.req.ofGroup(group))
+	frozen, err := roster(
+		ctx,
+		t.store.RosterKey(t.req.rollout(), group),
+		t.req.node(),
+		t.req.Inventory,
+		t.req.ofGroup(group),
+	)
 	if err == nil { // one that could not be written is not frozen
 		t.roster, t.size, t.head = frozen, frozen.Size, true
 	}
@@ -24,7 +30,8 @@ func (t *Turn) freeze(ctx context.Context, none bool) error {
 
 // ofGroup are the members of a group.
 func (q *Request) ofGroup(group string) state.Choose {
-	return state.Belongs(func(node string, m state.Member) (bool, string) { return q.Rules.GroupOf(node, m) == group, "" }).Always()
+	return state.Belongs(func(node string, m state.Member) (bool, string) { return q.Rules.GroupOf(node, m) == group, "" }).
+		Always()
 }
 
 // takeRoster files the roster that was read, if it is frozen yet.
@@ -36,7 +43,8 @@ func (t *Turn) takeRoster(answer *pb.ResponseOp) (err error) {
 	return err
 }
 
-// rosterless reports that the roster is to be frozen now: by the first in the queue, so that not all make it who come at once.
+// rosterless reports that the roster is to be frozen now: by the first in the queue, so that not all make it who come
+// at once.
 func (t *Turn) rosterless(r *reading) bool {
 	_, holds := r.view.own(r.view.Claims)
 	return t.slots && t.roster == nil && (holds || r.view.Ahead == nil)
@@ -47,9 +55,9 @@ func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
 	return s.store.RosterFor(ctx, s.key(step, "roster"), s.req.node(), s.req.Inventory, s.chooses(step))
 }
 
-// chooses leaves nodes that are switched off out of a roster, unless they hold a claim of the rollout: they are in the middle of it. Who was admitted
-// before a switch is read behind it. A run that the fleet has left makes no roster: a record that was restored may not know who is in the middle of its
-// version.
+// chooses leaves nodes that are switched off out of a roster, unless they hold a claim of the rollout: they are in the
+// middle of it. Who was admitted before a switch is read behind it. A run that the fleet has left makes no roster: a
+// record that was restored may not know who is in the middle of its version.
 func (s *Steps) chooses(step Step) state.Choose {
 	return func(ctx context.Context) (state.Belongs, error) {
 		if !s.req.Stale {

@@ -20,8 +20,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// The benchmarks take a fleet of virtual nodes through a rollout, and to a barrier, against one etcd in a process of its own. docs/scale.md says
-// how to run them.
+// The benchmarks take a fleet of virtual nodes through a rollout, and to a barrier, against one etcd in a process of
+// its own. docs/scale.md says how to run them.
 
 // hold is how long each node's step takes.
 const hold = 500 * time.Millisecond
@@ -83,8 +83,8 @@ func BenchmarkBarrier(b *testing.B) {
 	}
 }
 
-// BenchmarkDocument is what others do: one document that says who holds a place, compared and swapped, and tried again after 20 to 200 ms.
-// It has no queue, and its requests grow with the square of the nodes.
+// BenchmarkDocument is what others do: one document that says who holds a place, compared and swapped, and tried again
+// after 20 to 200 ms. It has no queue, and its requests grow with the square of the nodes.
 func BenchmarkDocument(b *testing.B) {
 	for _, n := range sizes[:2] {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

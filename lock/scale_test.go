@@ -184,7 +184,8 @@ func (c *crowd) each(n int, do func(i int) error) {
 	}
 }
 
-// peak follows the claims of a group as etcd's history has them, until it is asked for the most at a time and how many were made.
+// peak follows the claims of a group as etcd's history has them, until it is asked for the most at a time and how many
+// were made.
 func (c *crowd) peak(prefix string) func() (most, made int) {
 	type count struct{ most, made int }
 	end := strings.TrimSuffix(prefix, "/") + "-end" // no claim
@@ -264,7 +265,8 @@ func (c *crowd) barrier() {
 	}
 }
 
-// TestRolloutBudget: what a rollout asks of etcd does not grow with the fleet: at most ten requests and watches a node, whatever it waits for.
+// TestRolloutBudget: what a rollout asks of etcd does not grow with the fleet: at most ten requests and watches a node,
+// whatever it waits for.
 func TestRolloutBudget(t *testing.T) {
 	const nodes, places = 300, 20
 	c := newCrowd(t, member.Client.Endpoints(), nodes, places)

@@ -25,8 +25,8 @@ func (s *Steps) Serialize(ctx context.Context, step Step, limit func(roster int)
 	return t, err
 }
 
-// StopStep frees a serialized step's claim because it failed, and keeps every other node from starting it. A host fault does that only where the group
-// has more of them than it survives.
+// StopStep frees a serialized step's claim because it failed, and keeps every other node from starting it. A host fault
+// does that only where the group has more of them than it survives.
 func (t *Turn) StopStep(ctx context.Context, reason string, how Failure) error {
 	node := t.req.node()
 	return again(ctx, node, func() error {
@@ -58,7 +58,8 @@ func (t *Turn) StopStep(ctx context.Context, reason string, how Failure) error {
 	})
 }
 
-// GoOnStep frees a serialized step's claim after it succeeded. A failure of this node before is struck, and lets the others go on.
+// GoOnStep frees a serialized step's claim after it succeeded. A failure of this node before is struck, and lets the
+// others go on.
 func (t *Turn) GoOnStep(ctx context.Context) error {
 	node := t.req.node()
 	err := again(ctx, node, func() error {
@@ -86,8 +87,8 @@ func (t *Turn) GoOnStep(ctx context.Context) error {
 	return errors.Join(err, t.Release(ctx))
 }
 
-// LeaveSteps frees the places at serialized steps that a node still has from a run that was cut off, but for the steps that it goes on with:
-// others need them. It reports how many it kept.
+// LeaveSteps frees the places at serialized steps that a node still has from a run that was cut off, but for the steps
+// that it goes on with: others need them. It reports how many it kept.
 func LeaveSteps(ctx context.Context, s *state.Store, node string, goesOn func(hash string) bool) (kept int, err error) {
 	got, err := s.Client.Get(ctx, s.SemaphorePrefix(""), clientv3.WithPrefix())
 	if err != nil {

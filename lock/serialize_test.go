@@ -41,7 +41,8 @@ func (f *fleet) stops(q Request) string {
 	return wait.Error()
 }
 
-// TestSerialize: never more than the count at once, by etcd's history, also as a share of who has the step; all get their turn.
+// TestSerialize: never more than the count at once, by etcd's history, also as a share of who has the step; all get
+// their turn.
 func TestSerialize(t *testing.T) {
 	for name, count := range map[string]func(int) int{"2": limit(2), "25%": func(roster int) int { return roster / 4 }} {
 		t.Run(name, func(t *testing.T) {
@@ -184,7 +185,8 @@ func TestSerializeIsNoSlot(t *testing.T) {
 	f.mustSerialize(q)
 }
 
-// TestSerializeSuperseded: who waits for its turn at a step leaves when the fleet moves on; who corrects drift of an older version waits.
+// TestSerializeSuperseded: who waits for its turn at a step leaves when the fleet moves on; who corrects drift of an
+// older version waits.
 func TestSerializeSuperseded(t *testing.T) {
 	f := newFleet(t)
 	all := f.requests(3, "db")
@@ -220,8 +222,8 @@ func TestStopStepTwice(t *testing.T) {
 	}
 }
 
-// TestSerializeLost: a node that is lost in a serialized step has failed it where the rules say so, and no other starts it, however many failures a group
-// survives.
+// TestSerializeLost: a node that is lost in a serialized step has failed it where the rules say so, and no other starts
+// it, however many failures a group survives.
 func TestSerializeLost(t *testing.T) {
 	f := newFleet(t)
 	holder, next := f.request("db1", "db"), f.request("db2", "db")
@@ -235,7 +237,8 @@ func TestSerializeLost(t *testing.T) {
 	}
 }
 
-// TestPutBackAtAStep: a place at a serialized step that the store forgot is claimed again, beside those that others have meanwhile.
+// TestPutBackAtAStep: a place at a serialized step that the store forgot is claimed again, beside those that others
+// have meanwhile.
 func TestPutBackAtAStep(t *testing.T) {
 	f := newFleet(t)
 	turn := f.mustSerialize(f.request("db1", "db"))

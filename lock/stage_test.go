@@ -68,8 +68,8 @@ func TestDependencies(t *testing.T) {
 	f.must(<-admitted)
 }
 
-// TestLastSuccess: the last node of a group closes it in the transaction that records its success and what it tells of that, with and without a claim;
-// the nodes before it do not.
+// TestLastSuccess: the last node of a group closes it in the transaction that records its success and what it tells of
+// that, with and without a claim; the nodes before it do not.
 func TestLastSuccess(t *testing.T) {
 	f := newFleet(t)
 	first, b := f.request("db1", "db"), f.request("db2", "db")
@@ -126,7 +126,8 @@ func TestLateJoiner(t *testing.T) {
 	}
 }
 
-// TestSoak: canaries that are through are watched for a while before others follow; a canary that breaks meanwhile keeps them out.
+// TestSoak: canaries that are through are watched for a while before others follow; a canary that breaks meanwhile
+// keeps them out.
 func TestSoak(t *testing.T) {
 	t.Parallel()
 	for _, breaks := range []bool{false, true} {
@@ -219,8 +220,8 @@ func TestDeadlinePauses(t *testing.T) {
 	}
 }
 
-// TestDeadlineOfTheNext: it begins again when a holder finishes, also where it was wound anew since that one came, and when somebody comes
-// after it passed with nobody there.
+// TestDeadlineOfTheNext: it begins again when a holder finishes, also where it was wound anew since that one came, and
+// when somebody comes after it passed with nobody there.
 func TestDeadlineOfTheNext(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -267,7 +268,8 @@ func (f *fleet) ends(lease int64, within time.Duration) {
 	}
 }
 
-// TestWhoDoesNotGoOn: of nodes that are waited for, those that are switched off or failed are said, with what clears it.
+// TestWhoDoesNotGoOn: of nodes that are waited for, those that are switched off or failed are said, with what clears
+// it.
 func TestWhoDoesNotGoOn(t *testing.T) {
 	f := newFleet(t)
 	web, db := f.request("web1", "web"), f.request("db1", "db")
@@ -281,7 +283,8 @@ func TestWhoDoesNotGoOn(t *testing.T) {
 	f.mustWait(web, "db1 (disabled); pullet enable --host db1")
 }
 
-// TestDeadlineOfParked: a group whose only node waits in mid-run halts, so that no newer version waits for it; not while all are paused.
+// TestDeadlineOfParked: a group whose only node waits in mid-run halts, so that no newer version waits for it; not
+// while all are paused.
 func TestDeadlineOfParked(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)
@@ -322,7 +325,8 @@ func TestDeadlineOfParked(t *testing.T) {
 	}
 }
 
-// TestDeadlineOfWhoComesBack: a node that waits in mid-run, and takes a slot again at each pull, does not wind the deadline anew.
+// TestDeadlineOfWhoComesBack: a node that waits in mid-run, and takes a slot again at each pull, does not wind the
+// deadline anew.
 func TestDeadlineOfWhoComesBack(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t)

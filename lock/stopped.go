@@ -30,8 +30,9 @@ func Frozen(scope string, w state.Switch) *Wait {
 // Doubted is the wait of a node that does not accept the fleet's record.
 func Doubted(w state.Switch) *Wait { return newSwitched(state.StoreScope, w).wait() }
 
-// Stopped is what keeps a node from changing to the fleet's version until an operator acts, by the record of now: what its next pull would say first. It is
-// nil where nothing does. Beside the halts of the node's own groups those count of one on which these depend.
+// Stopped is what keeps a node from changing to the fleet's version until an operator acts, by the record of now: what
+// its next pull would say first. It is nil where nothing does. Beside the halts of the node's own groups those count of
+// one on which these depend.
 func Stopped(o *state.Overview, node, depends string) *Wait {
 	role := o.Nodes[node].Role
 	if w, scope := state.FreezeOf(o.Switches, node, role); w != nil {

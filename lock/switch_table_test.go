@@ -8,8 +8,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestSwitchTable: the table of docs/rollouts.md is what holds: for each row, whether a node may begin an upgrade, and whether all its changes are
-// stopped.
+// TestSwitchTable: the table of docs/rollouts.md is what holds: for each row, whether a node may begin an upgrade, and
+// whether all its changes are stopped.
 func TestSwitchTable(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("me", "web")

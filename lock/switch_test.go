@@ -82,7 +82,8 @@ func TestSwitchWakes(t *testing.T) {
 	}
 }
 
-// TestNobodyPasses: once it is committed that nobody is admitted, no later claim is made: by nodes of several groups that race for places.
+// TestNobodyPasses: once it is committed that nobody is admitted, no later claim is made: by nodes of several groups
+// that race for places.
 func TestNobodyPasses(t *testing.T) {
 	for name, c := range map[string]struct {
 		stop func(f *fleet)
@@ -179,7 +180,8 @@ func (f *fleet) noClaimAfter(key string) {
 	}
 }
 
-// TestNobodyPassesAHalt: the first failure halts its group, and no claim there, or where somebody depends on it, is made after that revision.
+// TestNobodyPassesAHalt: the first failure halts its group, and no claim there, or where somebody depends on it, is
+// made after that revision.
 func TestNobodyPassesAHalt(t *testing.T) {
 	f := newFleet(t)
 	var mu sync.Mutex

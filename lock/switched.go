@@ -23,11 +23,18 @@ func (s *Switched) wait() *Wait {
 	w := &Wait{Kind: state.WaitDisabled, Gate: s.What + " (disabled)", Reason: "disabled", Remedy: state.Act(s.Clear)}
 	switch {
 	case s.What == state.StoreScope:
-		return &Wait{Kind: state.WaitStore, Gate: "the fleet's record (not accepted)", Reason: s.By + " says: " + s.Reason, Remedy: state.Act(s.Clear)}
+		return &Wait{
+			Kind:   state.WaitStore,
+			Gate:   "the fleet's record (not accepted)",
+			Reason: s.By + " says: " + s.Reason,
+			Remedy: state.Act(s.Clear),
+		}
 	case s.What == state.PauseScope:
 		w.Kind, w.Gate, w.Reason = state.WaitPause, "the rollout (paused)", "paused"
 	case s.Version != "":
-		w.Kind, w.Gate, w.Reason = state.WaitOneVersion, s.What+" (one version)", "only version "+state.Short(s.Version)+" is admitted"
+		w.Kind, w.Gate, w.Reason = state.WaitOneVersion, s.What+" (one version)", "only version "+state.Short(
+			s.Version,
+		)+" is admitted"
 	}
 	if s.By != "" {
 		w.Reason += " by " + s.By

@@ -7,8 +7,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// trouble finds out which of the nodes that are waited for do not go on by themselves: an operator keeps them where they are, they failed, or do
-// not answer.
+// trouble finds out which of the nodes that are waited for do not go on by themselves: an operator keeps them where
+// they are, they failed, or do not answer.
 func trouble(ctx context.Context, s *state.Store, q *Request, holders []state.Holder) error {
 	if len(holders) == 0 {
 		return nil
@@ -72,7 +72,12 @@ func remedyFor(holders []state.Holder) state.Remedy {
 		case state.HolderKeeps:
 			return state.Act(takeOver(h))
 		case state.HolderUnseen:
-			return state.Act(fmt.Sprintf("start %[1]s, remove it from nodes/ in the repository, or give it up: pullet decommission %[1]s", h.Node))
+			return state.Act(
+				fmt.Sprintf(
+					"start %[1]s, remove it from nodes/ in the repository, or give it up: pullet decommission %[1]s",
+					h.Node,
+				),
+			)
 		case state.HolderParked:
 			remedy = state.Itself("it waits itself: pullet status says for what") // others may be in worse trouble
 		}

@@ -17,7 +17,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Turn is a node's turn at a limited number of places: it queues, claims one, and gives it back. It is not safe for concurrent use.
+// Turn is a node's turn at a limited number of places: it queues, claims one, and gives it back. It is not safe for
+// concurrent use.
 type Turn struct {
 	*pool
 	store *state.Store
@@ -67,11 +68,12 @@ func newTurn(store *state.Store, req *Request, p *pool) *Turn {
 // Holds reports that the node holds its claim, as far as it knows.
 func (t *Turn) Holds() bool { return t.key != "" }
 
-// Fence is the revision at which the claim was made, 0 without one. It grows with each claim and names the holder for good.
+// Fence is the revision at which the claim was made, 0 without one. It grows with each claim and names the holder for
+// good.
 func (t *Turn) Fence() int64 { return t.fence }
 
-// Left reports that the node has a slot that it gave back, as far as it knows: a run that was killed left it behind, or a restored record has it, then maybe
-// of another group or an older rollout.
+// Left reports that the node has a slot that it gave back, as far as it knows: a run that was killed left it behind, or
+// a restored record has it, then maybe of another group or an older rollout.
 func (t *Turn) Left(ctx context.Context) (bool, error) {
 	got, err := t.store.Client.Get(ctx, t.store.SlotPrefix(""), clientv3.WithPrefix())
 	if err != nil {
@@ -96,12 +98,13 @@ func (t *Turn) Try(ctx context.Context) (*Wait, error) {
 	}
 }
 
-// ErrMoved says that something changed between a look and a write, each time until no time was left: it is to be tried again.
+// ErrMoved says that something changed between a look and a write, each time until no time was left: it is to be tried
+// again.
 var ErrMoved = errors.New("the fleet's record moved in between each time")
 
-// Acquire waits until the node is admitted, and claims a place. A claim that the node holds already, also of an older version, is adopted.
-// When ctx ends first it returns the *Wait that stood in the way, or ctx's error if it was not told one; and ErrSuperseded when the version
-// changes. The node then has left the queue.
+// Acquire waits until the node is admitted, and claims a place. A claim that the node holds already, also of an older
+// version, is adopted. When ctx ends first it returns the *Wait that stood in the way, or ctx's error if it was not
+// told one; and ErrSuperseded when the version changes. The node then has left the queue.
 func (t *Turn) Acquire(ctx context.Context) error {
 	return t.orLeave(ctx, t.acquire(ctx))
 }
@@ -135,8 +138,9 @@ func (t *Turn) told(w *Wait) *Wait {
 	return w
 }
 
-// attempt looks, decides and claims. No wait and no error: the node holds its place. Where nothing moved since an earlier look, it does not
-// matter who comes first. A record that cannot be read, and on which the decision rests, is waited for.
+// attempt looks, decides and claims. No wait and no error: the node holds its place. Where nothing moved since an
+// earlier look, it does not matter who comes first. A record that cannot be read, and on which the decision rests, is
+// waited for.
 func (t *Turn) attempt(ctx context.Context, earlier *reading) (*Wait, *reading, error) {
 	wait, r, err := t.tryOnce(ctx, earlier)
 	if w := Unreadable(t.name, err); w != nil {
@@ -169,7 +173,8 @@ func (t *Turn) tryOnce(ctx context.Context, earlier *reading) (*Wait, *reading, 
 	return nil, r, t.claim(ctx, r, d)
 }
 
-// current reports a version that is not the fleet's any more: ErrSuperseded; ErrMoved where only what is said of it is new, such as its release.
+// current reports a version that is not the fleet's any more: ErrSuperseded; ErrMoved where only what is said of it is
+// new, such as its release.
 func (t *Turn) current(ctx context.Context, r *reading) error {
 	if r.current == t.req.VersionRev || !t.follows {
 		return nil
@@ -182,7 +187,8 @@ func (t *Turn) current(ctx context.Context, r *reading) error {
 	return ErrMoved
 }
 
-// frozen sees to it that the group has a roster, and the node no claim in another group: ErrMoved when there was something to do.
+// frozen sees to it that the group has a roster, and the node no claim in another group: ErrMoved when there was
+// something to do.
 func (t *Turn) frozen(ctx context.Context, r *reading) error {
 	switch {
 	case len(r.others) > 0 && t.roster != nil: // no claim is made in a group without a roster
@@ -193,8 +199,8 @@ func (t *Turn) frozen(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// decide decides, and does what is to be put in order first: ErrMoved when it did something. Where it keeps the node waiting for a reason of its
-// own, the node leaves the queue.
+// decide decides, and does what is to be put in order first: ErrMoved when it did something. Where it keeps the node
+// waiting for a reason of its own, the node leaves the queue.
 func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 	d := Decide(r.view)
 	if d.Aside != t.aside {
@@ -222,7 +228,12 @@ func (t *Turn) decide(ctx context.Context, r *reading) (Decision, error) {
 
 // leaseGone is the wait of a node that counts as dead.
 func leaseGone(node string) *Wait {
-	return &Wait{Kind: state.WaitLease, Gate: "lease of " + node, Reason: "it ended, or another host took the name", Remedy: state.Itself("the next pull registers anew")}
+	return &Wait{
+		Kind:   state.WaitLease,
+		Gate:   "lease of " + node,
+		Reason: "it ended, or another host took the name",
+		Remedy: state.Itself("the next pull registers anew"),
+	}
 }
 
 // enter looks; the first time it takes a ticket in the same transaction.
@@ -240,7 +251,8 @@ func (t *Turn) enter(ctx context.Context) (*reading, error) {
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) && !t.req.Lasting {
 		return &reading{current: t.req.VersionRev}, nil // the node does not live: that is what is wrong
 	}
-	if took := time.Since(began); err == nil && took > herd { // who is ahead, and how many they are, is known when all of a herd have come
+	if took := time.Since(began); err == nil &&
+		took > herd { // who is ahead, and how many they are, is known when all of a herd have come
 		sleep(ctx, jitter(t.req.node(), 0, min(6*took, 10*time.Second)))
 		return t.look(ctx)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestLimitHolds: thirty nodes at once, three at a time: judged by etcd's own history, never more; all get through and free their
-// claims, and the last one closes the group.
+// TestLimitHolds: thirty nodes at once, three at a time: judged by etcd's own history, never more; all get through and
+// free their claims, and the last one closes the group.
 func TestLimitHolds(t *testing.T) {
 	const nodes, places = 30, 3
 	f := newFleet(t)
@@ -160,7 +160,8 @@ func TestLeaseGone(t *testing.T) {
 	}
 }
 
-// TestWaitInTheEnd: when the time is over, the answer is who stands in the way and since when this node waits, and its ticket is gone.
+// TestWaitInTheEnd: when the time is over, the answer is who stands in the way and since when this node waits, and its
+// ticket is gone.
 func TestWaitInTheEnd(t *testing.T) {
 	for _, lasting := range []bool{false, true} {
 		f := newFleet(t)

@@ -24,8 +24,8 @@ func (f *fleet) grouped(node, role string, groups map[string]string) Request {
 	return q
 }
 
-// TestCanaryOfTheNextVersion: a node that changes under one version and is a canary of the next counts among the canaries before it knows,
-// and in its role until it is done.
+// TestCanaryOfTheNextVersion: a node that changes under one version and is a canary of the next counts among the
+// canaries before it knows, and in its role until it is done.
 func TestCanaryOfTheNextVersion(t *testing.T) {
 	f := newFleet(t)
 	f.mustTry(f.request("web1", "web"))
@@ -41,7 +41,8 @@ func TestCanaryOfTheNextVersion(t *testing.T) {
 	f.mustTry(f.grouped("web2", "web", canaries))
 }
 
-// TestMappedGroups: who holds a slot of its role counts in the group to which a newer version maps that, and the other way round.
+// TestMappedGroups: who holds a slot of its role counts in the group to which a newer version maps that, and the other
+// way round.
 func TestMappedGroups(t *testing.T) {
 	f := newFleet(t)
 	f.mustTry(f.request("web1", "web"))
@@ -53,8 +54,8 @@ func TestMappedGroups(t *testing.T) {
 	f.mustWait(f.request("web2", "web"), "web1 holds slot front|counts here")
 }
 
-// TestChangedRole: a node that changes counts in both roles, the one in which it began and the one that nodes/ or its own configuration gives
-// it meanwhile.
+// TestChangedRole: a node that changes counts in both roles, the one in which it began and the one that nodes/ or its
+// own configuration gives it meanwhile.
 func TestChangedRole(t *testing.T) {
 	for _, listed := range []bool{true, false} {
 		f := newFleet(t)
@@ -98,8 +99,8 @@ func TestTotalAcrossVersions(t *testing.T) {
 	f.must(db.Release(f.ctx))
 }
 
-// TestOldCanaryLetsNewOnesGo: a canary that failed, and is none in the next version, waits for the new canaries: it counts among them until it
-// is known to change nothing, and not longer. The same holds for its place in the total.
+// TestOldCanaryLetsNewOnesGo: a canary that failed, and is none in the next version, waits for the new canaries: it
+// counts among them until it is known to change nothing, and not longer. The same holds for its place in the total.
 func TestOldCanaryLetsNewOnesGo(t *testing.T) {
 	f := newFleet(t)
 	f.mustTry(f.grouped("web1", "web", map[string]string{"web1": "canary"}))
@@ -156,7 +157,8 @@ func TestBriefPull(t *testing.T) {
 	f.mustWait(q, "web1 holds it|(disabled)|pullet enable --host web1")
 }
 
-// TestAbandoned: a node that changes for a version that the fleet left starts no further step, keeps its claim, and goes on inside it.
+// TestAbandoned: a node that changes for a version that the fleet left starts no further step, keeps its claim, and
+// goes on inside it.
 func TestAbandoned(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("web1", "web")
@@ -207,8 +209,8 @@ func TestDisabledInMidRollout(t *testing.T) {
 	}
 }
 
-// TestLeftInAnotherGroup: a node that is through frees a claim which a run that was killed left in a group to which it does not belong any more, and
-// leaves the mark of whoever holds that place in its own group.
+// TestLeftInAnotherGroup: a node that is through frees a claim which a run that was killed left in a group to which it
+// does not belong any more, and leaves the mark of whoever holds that place in its own group.
 func TestLeftInAnotherGroup(t *testing.T) {
 	f := newFleet(t)
 	mapped := f.request("web1", "web")
@@ -233,7 +235,8 @@ func (f *fleet) putsBack(held *state.HeldPlace, while clientv3.Cmp) int64 {
 	return claimed
 }
 
-// TestPutBack: a slot that the store forgot is claimed again, beside those that others have meanwhile; one that it knows stays as it is.
+// TestPutBack: a slot that the store forgot is claimed again, beside those that others have meanwhile; one that it
+// knows stays as it is.
 func TestPutBack(t *testing.T) {
 	f := newFleet(t)
 	turn := f.mustTry(f.request("web1", "web"))
@@ -263,7 +266,8 @@ func TestPutBack(t *testing.T) {
 	f.mustTry(f.request("web1", "web"))
 }
 
-// TestLeftByARestore: a node that waits in mid-run without a slot finds the one that a restored record has: of an older version, and of another group.
+// TestLeftByARestore: a node that waits in mid-run without a slot finds the one that a restored record has: of an older
+// version, and of another group.
 func TestLeftByARestore(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("app0", "app")

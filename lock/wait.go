@@ -29,14 +29,19 @@ func (w *Wait) Error() string {
 	return fmt.Sprintf("waiting for %s: %s; %s", w.Gate, w.Reason, w.Clear)
 }
 
-// Follow is the wait as it is to be printed now. Where no action is needed but the node waits, through others, for one that does not go on by itself, it
-// says so; else it says until when the lease of a node that it waits for lives. Where that cannot be asked it is the wait as it is.
+// Follow is the wait as it is to be printed now. Where no action is needed but the node waits, through others, for one
+// that does not go on by itself, it says so; else it says until when the lease of a node that it waits for lives. Where
+// that cannot be asked it is the wait as it is.
 func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) *Wait {
 	if !w.Itself() || !w.Kind.Idles() {
 		return w
 	}
 	st := state.Status{Holders: w.Holders, Ahead: w.Ahead, Frees: w.Frees}
-	b, err := state.Follow(st, version, func(nodes []string) (map[string]state.Status, error) { return s.WaitsOf(ctx, nodes) })
+	b, err := state.Follow(
+		st,
+		version,
+		func(nodes []string) (map[string]state.Status, error) { return s.WaitsOf(ctx, nodes) },
+	)
 	if b == nil && err == nil {
 		b, err = s.Idle(ctx, st)
 	}
@@ -59,11 +64,12 @@ func WaitOf(st state.Status) *Wait {
 // ErrSuperseded says that the fleet moved on to another version while the node waited.
 var ErrSuperseded = errors.New("superseded: the fleet moved on to another version")
 
-// superseded returns ErrSuperseded when the fleet is at another rollout than the request's, or nobody can read at which; else the revision at which
-// that was set.
+// superseded returns ErrSuperseded when the fleet is at another rollout than the request's, or nobody can read at
+// which; else the revision at which that was set.
 func superseded(ctx context.Context, s *state.Store, q *Request) (int64, error) {
 	current, rev, err := s.Current(ctx)
-	if _, bad := errors.AsType[*state.BadRecordError](err); bad || err == nil && (current == nil || current.Rollout() != q.rollout()) {
+	if _, bad := errors.AsType[*state.BadRecordError](err); bad ||
+		err == nil && (current == nil || current.Rollout() != q.rollout()) {
 		err = ErrSuperseded
 	}
 	return rev, err
@@ -90,13 +96,19 @@ func jitter(node string, attempt int, d time.Duration) time.Duration {
 	return d/2 + d/2*time.Duration(h.Sum32()%1024)/1024
 }
 
-// Unreadable is the wait of a node that cannot go on because of a record which cannot be read; nil where it is another error.
+// Unreadable is the wait of a node that cannot go on because of a record which cannot be read; nil where it is another
+// error.
 func Unreadable(gate string, err error) *Wait {
 	bad, ok := errors.AsType[*state.BadRecordError](err)
 	if !ok {
 		return nil
 	}
-	return &Wait{Kind: state.WaitRecord, Gate: gate, Reason: fmt.Sprintf("etcd key %s cannot be read: %s", bad.Key, bad.Why), Remedy: state.Act(bad.Clear)}
+	return &Wait{
+		Kind:   state.WaitRecord,
+		Gate:   gate,
+		Reason: fmt.Sprintf("etcd key %s cannot be read: %s", bad.Key, bad.Why),
+		Remedy: state.Act(bad.Clear),
+	}
 }
 
 // startAgain is what helps against a node that does not answer.
@@ -104,8 +116,8 @@ func startAgain(node string) string {
 	return fmt.Sprintf("start %s again, or give it up: pullet decommission %s", node, node)
 }
 
-// takeOver is what helps against a node that does not answer and keeps its place at steps that chosen nodes take, because it started some. What one of
-// them made is replaced only by an operator's word.
+// takeOver is what helps against a node that does not answer and keeps its place at steps that chosen nodes take,
+// because it started some. What one of them made is replaced only by an operator's word.
 func takeOver(h state.Holder) string {
 	var commands []string
 	if !h.Gone {
@@ -114,10 +126,19 @@ func takeOver(h state.Holder) string {
 	for _, step := range h.Took[:min(len(h.Took), shownMissing)] { // the next ones are named when these are settled
 		commands = append(commands, state.SettleCommand(step, "--again"))
 	}
-	return fmt.Sprintf("start %s again, or let another node run what it started again: %s", h.Node, strings.Join(commands, "; "))
+	return fmt.Sprintf(
+		"start %s again, or let another node run what it started again: %s",
+		h.Node,
+		strings.Join(commands, "; "),
+	)
 }
 
 // etcdAway is the wait of a node while etcd does not answer.
 func etcdAway(err error) *Wait {
-	return &Wait{Kind: state.WaitEtcd, Gate: "etcd", Reason: err.Error(), Remedy: state.Act("no gated step starts without it; pullet doctor")}
+	return &Wait{
+		Kind:   state.WaitEtcd,
+		Gate:   "etcd",
+		Reason: err.Error(),
+		Remedy: state.Act("no gated step starts without it; pullet doctor"),
+	}
 }

@@ -1,7 +1,7 @@
-// Package ownfile reads the files that tell pullet what to do: its configuration, the variables of the host, credentials.
-// Who can write one of them, or rename a directory above it, decides what pullet does as its user, which is root on a
-// host. So each file, each directory above it and each link on the way must belong to root or to pullet's user, and
-// nobody else may write it.
+// Package ownfile reads the files that tell pullet what to do: its configuration, the variables of the host,
+// credentials. Who can write one of them, or rename a directory above it, decides what pullet does as its user, which
+// is root on a host. So each file, each directory above it and each link on the way must belong to root or to pullet's
+// user, and nobody else may write it.
 package ownfile
 
 import (
@@ -114,11 +114,16 @@ func (w *walk) owner(at string, info fs.FileInfo) error {
 	if me == 0 {
 		who = "root"
 	}
-	return &RefusedError{w.file, at, fmt.Sprintf("belongs to user %d, and pullet runs as %s", uid, who), fmt.Sprintf("chown -h %d %s", me, at)}
+	return &RefusedError{
+		w.file,
+		at,
+		fmt.Sprintf("belongs to user %d, and pullet runs as %s", uid, who),
+		fmt.Sprintf("chown -h %d %s", me, at),
+	}
 }
 
-// safe refuses what somebody else can write. In a directory with the sticky bit, such as /tmp, others can make files but
-// not replace one.
+// safe refuses what somebody else can write. In a directory with the sticky bit, such as /tmp, others can make files
+// but not replace one.
 func (w *walk) safe(at string, info fs.FileInfo) error {
 	if err := w.owner(at, info); err != nil {
 		return err
@@ -130,9 +135,19 @@ func (w *walk) safe(at string, info fs.FileInfo) error {
 	case sticky:
 		return nil
 	case mode.Perm()&0o002 != 0:
-		return &RefusedError{w.file, at, fmt.Sprintf("can be written by everybody (mode %04o)", mode.Perm()), "chmod o-w " + at}
+		return &RefusedError{
+			w.file,
+			at,
+			fmt.Sprintf("can be written by everybody (mode %04o)", mode.Perm()),
+			"chmod o-w " + at,
+		}
 	case mode.Perm()&0o020 != 0 && gid != 0 && (os.Geteuid() == 0 || gid != os.Getegid()):
-		return &RefusedError{w.file, at, fmt.Sprintf("can be written by group %d (mode %04o)", gid, mode.Perm()), "chmod g-w " + at}
+		return &RefusedError{
+			w.file,
+			at,
+			fmt.Sprintf("can be written by group %d (mode %04o)", gid, mode.Perm()),
+			"chmod g-w " + at,
+		}
 	}
 	return nil
 }

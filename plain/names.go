@@ -15,7 +15,8 @@ const (
 	maxValue = 1000
 )
 
-// Name reports what a node can be named: letters, digits, dots, dashes and underscores, with a letter or a digit at both ends.
+// Name reports what a node can be named: letters, digits, dots, dashes and underscores, with a letter or a digit at
+// both ends.
 func Name(name string) bool {
 	for i, r := range name {
 		alone := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'
@@ -33,7 +34,8 @@ func Word(word string) bool {
 	})
 }
 
-// Host reports an address of a host by name, as DNS and hosts(5) have them: letters, digits, dots, dashes and underscores.
+// Host reports an address of a host by name, as DNS and hosts(5) have them: letters, digits, dots, dashes and
+// underscores.
 func Host(name string) bool {
 	for _, r := range name {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("._-", r) {
@@ -60,9 +62,17 @@ func Label(key, value string) error {
 	case !Word(strings.ReplaceAll(key, "/", "_")) || strings.ContainsAny(key, "=!,*"):
 		return fmt.Errorf("label %q: a key is one word without = ! , *, of %d letters at most", Line(key, 50), maxName)
 	case len(value) > maxValue || Obeyed(value):
-		return fmt.Errorf("label %s: its value is one line of %d letters at most, without control characters", key, maxValue)
+		return fmt.Errorf(
+			"label %s: its value is one line of %d letters at most, without control characters",
+			key,
+			maxValue,
+		)
 	case key == "role" && value != "" && !Word(value):
-		return fmt.Errorf("label role: %q: a role is one word without a slash, of %d letters at most", Line(value, 50), maxName)
+		return fmt.Errorf(
+			"label role: %q: a role is one word without a slash, of %d letters at most",
+			Line(value, 50),
+			maxName,
+		)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package plain says which characters names may have, and makes texts harmless to a terminal. A terminal obeys control characters, and what directs
-// the order of writing hides what stands there: a value that others chose may hold either.
+// Package plain says which characters names may have, and makes texts harmless to a terminal. A terminal obeys control
+// characters, and what directs the order of writing hides what stands there: a value that others chose may hold either.
 package plain
 
 import (
@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// obeyed reports a character that a terminal does not just show: the control characters C0, DEL and C1, the marks, embeddings and isolates of
-// bidirectional text (Unicode Standard Annex 9), and the separators of lines and paragraphs.
+// obeyed reports a character that a terminal does not just show: the control characters C0, DEL and C1, the marks,
+// embeddings and isolates of bidirectional text (Unicode Standard Annex 9), and the separators of lines and paragraphs.
 func obeyed(r rune) bool {
 	switch {
 	case r < ' ', r >= 0x7f && r <= 0x9f:
@@ -19,11 +19,12 @@ func obeyed(r rune) bool {
 	return r == 0x2028 || r == 0x2029
 }
 
-// Obeyed reports a text with a character that a terminal obeys, newlines and tabs among them, or with bytes that are no UTF-8.
+// Obeyed reports a text with a character that a terminal obeys, newlines and tabs among them, or with bytes that are no
+// UTF-8.
 func Obeyed(text string) bool { return !utf8.ValidString(text) || strings.ContainsFunc(text, obeyed) }
 
-// Text is a text for a terminal: newlines and tabs stay, another control character becomes its picture (U+2400 and following), and what has none
-// becomes U+FFFD.
+// Text is a text for a terminal: newlines and tabs stay, another control character becomes its picture (U+2400 and
+// following), and what has none becomes U+FFFD.
 func Text(text string) string { return strings.Map(picture, text) }
 
 func picture(r rune) rune {

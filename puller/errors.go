@@ -51,8 +51,12 @@ func (e *BehindError) Error() string { return e.What() + "; " + e.Clear() }
 
 // What says what is offered, without what helps.
 func (e *BehindError) What() string {
-	return fmt.Sprintf("repository %q: the remote is behind: a stale mirror, or the branch was reset: it offers %s, an ancestor of the last good %s",
-		e.Repo, short(e.To), short(e.From))
+	return fmt.Sprintf(
+		"repository %q: the remote is behind: a stale mirror, or the branch was reset: it offers %s, an ancestor of the last good %s",
+		e.Repo,
+		short(e.To),
+		short(e.From),
+	)
 }
 
 // Clear says which of the two to do what about.
@@ -88,9 +92,18 @@ type MissingCommitError struct {
 
 func (e *MissingCommitError) Error() string {
 	if e.Err != nil {
-		return fmt.Sprintf("commit %s of repository %q is not on this node and could not be fetched: %v", short(e.Commit), e.Repo, e.Err)
+		return fmt.Sprintf(
+			"commit %s of repository %q is not on this node and could not be fetched: %v",
+			short(e.Commit),
+			e.Repo,
+			e.Err,
+		)
 	}
-	return fmt.Sprintf("commit %s of repository %q is not on this node, and its remote does not offer it: it may not be pushed yet, or only to another remote, or its branch was deleted", short(e.Commit), e.Repo)
+	return fmt.Sprintf(
+		"commit %s of repository %q is not on this node, and its remote does not offer it: it may not be pushed yet, or only to another remote, or its branch was deleted",
+		short(e.Commit),
+		e.Repo,
+	)
 }
 
 func (e *MissingCommitError) Unwrap() error { return e.Err }
@@ -104,7 +117,12 @@ type CorruptError struct {
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("the store of repository %q is damaged: cannot read %s: %v; the next pull rebuilds the store", e.Repo, e.What, e.Err)
+	return fmt.Sprintf(
+		"the store of repository %q is damaged: cannot read %s: %v; the next pull rebuilds the store",
+		e.Repo,
+		e.What,
+		e.Err,
+	)
 }
 
 func (e *CorruptError) Unwrap() error { return e.Err }

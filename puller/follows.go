@@ -2,9 +2,10 @@ package puller
 
 import "context"
 
-// Follows reports a commit that this host's own repository follows: it is in the history of own, which is the repository's head, or of where the
-// repository went on to since; or, where tags are followed, one of them stands on it. It returns the head with the tag that is followed there, and
-// never one that somebody else named. A commit that the remote does not show is not refused: Snapshot says so to who needs it.
+// Follows reports a commit that this host's own repository follows: it is in the history of own, which is the
+// repository's head, or of where the repository went on to since; or, where tags are followed, one of them stands on
+// it. It returns the head with the tag that is followed there, and never one that somebody else named. A commit that
+// the remote does not show is not refused: Snapshot says so to who needs it.
 func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
 	over, err := p.turn(ctx)
 	if err != nil {
@@ -38,8 +39,8 @@ func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
 	return h, h.Tag != "" || rel == Older || rel == Same, err
 }
 
-// fromRemote is what a commit is, seen from where the remote is now: at what it offered, or, where it was not asked yet, offers. A remote that
-// cannot be asked confirms nothing.
+// fromRemote is what a commit is, seen from where the remote is now: at what it offered, or, where it was not asked
+// yet, offers. A remote that cannot be asked confirms nothing.
 func (r *repository) fromRemote(ctx context.Context, o offer, h Head) (rel Relation, err error) {
 	if o.commit == "" {
 		_, o, err = r.look(ctx)
@@ -59,7 +60,8 @@ func (r *repository) release(l listing, commit string) (newest tag) {
 		return newest
 	}
 	for _, t := range l.tags {
-		if t.annotated && t.commit == commit && r.src.matches(t.name) && (newest.name == "" || r.src.newer(t.name, newest.name)) {
+		if t.annotated && t.commit == commit && r.src.matches(t.name) &&
+			(newest.name == "" || r.src.newer(t.name, newest.name)) {
 			newest = t
 		}
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestFollowsOnly: a tag that is not followed brings no commit into a store, whoever names it, and a tag that is followed does.
+// TestFollowsOnly: a tag that is not followed brings no commit into a store, whoever names it, and a tag that is
+// followed does.
 func TestFollowsOnly(t *testing.T) {
 	for _, kind := range []string{"file", "http", "ssh"} {
 		t.Run(kind, func(t *testing.T) {

@@ -13,7 +13,12 @@ import (
 const minPointer = len(gitremote.PointerStart) + len("oid sha256:") + 64
 
 func keptInLFS(name string) error {
-	return contentError{fmt.Sprintf("path %q: a file that is kept in git LFS, which pullet does not fetch: put it into the repository as it is", name)}
+	return contentError{
+		fmt.Sprintf(
+			"path %q: a file that is kept in git LFS, which pullet does not fetch: put it into the repository as it is",
+			name,
+		),
+	}
 }
 
 // refuseLFS looks for pointers, where the repository says that it has some: each

@@ -101,15 +101,27 @@ func (s Source) pickTag(l listing) (offer, error) {
 	case best.name != "":
 		return offer{commit: best.commit, tag: best.name, id: best.id, tagID: best.id}, nil
 	case len(unversioned) > 0:
-		return offer{}, fmt.Errorf("no tag that matches %q is a version after %q: %s", s.Tag, literalPrefix(s.Tag), some(unversioned))
+		return offer{}, fmt.Errorf(
+			"no tag that matches %q is a version after %q: %s",
+			s.Tag,
+			literalPrefix(s.Tag),
+			some(unversioned),
+		)
 	case len(light) > 0:
 		ones := fmt.Sprintf("%d lightweight ones do (%s), which are not releases", len(light), some(light))
 		if len(light) == 1 {
 			ones = fmt.Sprintf("the lightweight %s does, which is no release", light[0])
 		}
-		return offer{}, fmt.Errorf("no annotated tag matches %s; %s: make one with: git tag -a -m MESSAGE NAME COMMIT", s.follow(), ones)
+		return offer{}, fmt.Errorf(
+			"no annotated tag matches %s; %s: make one with: git tag -a -m MESSAGE NAME COMMIT",
+			s.follow(),
+			ones,
+		)
 	}
-	return offer{}, fmt.Errorf("no annotated tag matches %s: make one with: git tag -a -m MESSAGE NAME COMMIT", s.follow())
+	return offer{}, fmt.Errorf(
+		"no annotated tag matches %s: make one with: git tag -a -m MESSAGE NAME COMMIT",
+		s.follow(),
+	)
 }
 
 // matches says whether a tag is one that the source follows. A glob also

@@ -200,7 +200,11 @@ func (p *Puller) Accept(ctx context.Context, repo, commit, by string) error {
 	}
 	refused := r.rec.Refused
 	if refused == nil || refused.Commit != commit {
-		return fmt.Errorf("cannot accept commit %s of repository %q: it is not what the latest pull refused; see what it refuses: pullet pull", short(commit), repo)
+		return fmt.Errorf(
+			"cannot accept commit %s of repository %q: it is not what the latest pull refused; see what it refuses: pullet pull",
+			short(commit),
+			repo,
+		)
 	}
 	next := r.rec
 	next.Rewinds = append(next.Rewinds[:len(next.Rewinds):len(next.Rewinds)],

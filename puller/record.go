@@ -61,7 +61,11 @@ func readRecord(file string) (record, error) {
 }
 
 func damagedRecord(file string, cause error) error {
-	return fmt.Errorf("the record %s is damaged: %w: remove it to let the next pull trust whatever the remote offers", file, cause)
+	return fmt.Errorf(
+		"the record %s is damaged: %w: remove it to let the next pull trust whatever the remote offers",
+		file,
+		cause,
+	)
 }
 
 // write replaces the record: the old one or the new one survives a crash.

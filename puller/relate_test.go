@@ -81,7 +81,8 @@ func TestRelateTags(t *testing.T) {
 	expect(t, err, `"main" and "x"`)
 }
 
-// TestRelateCut: where history is missing the answer is the one that holds as far as it goes, and says so: what is missing makes nothing newer or older.
+// TestRelateCut: where history is missing the answer is the one that holds as far as it goes, and says so: what is
+// missing makes nothing newer or older.
 func TestRelateCut(t *testing.T) {
 	u := newUpstream(t)
 	old := u.commit("a", "1")
@@ -110,7 +111,8 @@ func TestRelateCut(t *testing.T) {
 	}
 }
 
-// TestRelateByAncestry: versions are compared only where the source follows tags and both heads have one that is a version.
+// TestRelateByAncestry: versions are compared only where the source follows tags and both heads have one that is a
+// version.
 func TestRelateByAncestry(t *testing.T) {
 	u := newUpstream(t)
 	old := u.commit("a", "1")

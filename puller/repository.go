@@ -140,8 +140,8 @@ func (r *repository) find(ctx context.Context, h Head) (*tree, error) {
 	return nil, r.store.damaged("commit "+short(h.Commit), err)
 }
 
-// seek asks the remote for a commit, and for the followed tag on it. It goes by no other tag: whoever can name one for this host could otherwise
-// bring a commit into the store that was never merged.
+// seek asks the remote for a commit, and for the followed tag on it. It goes by no other tag: whoever can name one for
+// this host could otherwise bring a commit into the store that was never merged.
 func (r *repository) seek(ctx context.Context, h Head) (*tree, error) {
 	l, o, err := r.look(ctx)
 	if err != nil {

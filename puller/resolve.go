@@ -63,11 +63,26 @@ func (p *Puller) Resolve(ctx context.Context, repo, rev string) (Head, error) {
 // unfollowed refuses a revision that hosts would refuse, too.
 func (r *repository) unfollowed(rev string, o offer) error {
 	if !r.src.tagged() {
-		return r.refuses(rev, fmt.Sprintf("%s is not in the history of %s, which hosts follow, so they would refuse it: merge it into %[3]s, and push",
-			rev, r.src.follow(), r.src.branch()))
+		return r.refuses(
+			rev,
+			fmt.Sprintf(
+				"%s is not in the history of %s, which hosts follow, so they would refuse it: merge it into %[3]s, and push",
+				rev,
+				r.src.follow(),
+				r.src.branch(),
+			),
+		)
 	}
-	return r.refuses(rev, fmt.Sprintf("%s is neither in the history of %s nor a release that matches %s, which hosts follow, so they would refuse it: "+
-		"release it under a name that matches: git tag -a -m MESSAGE NAME COMMIT, and push the tag", rev, o.tag, r.src.follow()))
+	return r.refuses(
+		rev,
+		fmt.Sprintf(
+			"%s is neither in the history of %s nor a release that matches %s, which hosts follow, so they would refuse it: "+
+				"release it under a name that matches: git tag -a -m MESSAGE NAME COMMIT, and push the tag",
+			rev,
+			o.tag,
+			r.src.follow(),
+		),
+	)
 }
 
 // named is the commit that a name stands for, with its tag.
@@ -79,7 +94,13 @@ func (r *repository) named(ctx context.Context, l listing, rev string) (Head, er
 			return h, nil
 		}
 		if t.name == rev {
-			return h, r.refuses(rev, fmt.Sprintf("the tag %q is lightweight, which is no release: name its commit, or make it anew with: git tag -a", rev))
+			return h, r.refuses(
+				rev,
+				fmt.Sprintf(
+					"the tag %q is lightweight, which is no release: name its commit, or make it anew with: git tag -a",
+					rev,
+				),
+			)
 		}
 	}
 	h.Commit = l.branches[rev]
@@ -117,7 +138,12 @@ func (r *repository) unknown(l listing, rev string) error {
 		}
 	}
 	slices.Sort(known)
-	return &RevisionError{Repo: r.src.Name, Rev: rev, What: fmt.Sprintf("there is no tag, branch or commit %q", rev), Known: known}
+	return &RevisionError{
+		Repo:  r.src.Name,
+		Rev:   rev,
+		What:  fmt.Sprintf("there is no tag, branch or commit %q", rev),
+		Known: known,
+	}
 }
 
 // abbreviated are the commits whose ids begin with what may be the start of
@@ -151,7 +177,8 @@ func (s *store) commits(prefix []byte, text string) (found []string, err error) 
 			if id.String()[:len(text)] != text {
 				continue
 			}
-			if _, err := st.EncodedObject(plumbing.CommitObject, id); err == nil && !slices.Contains(found, id.String()) {
+			if _, err := st.EncodedObject(plumbing.CommitObject, id); err == nil &&
+				!slices.Contains(found, id.String()) {
 				found = append(found, id.String())
 			}
 		}

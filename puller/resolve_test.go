@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestResolve: a revision is found over every transport, also where the store began without its history; what other nodes could not fetch
-// is refused.
+// TestResolve: a revision is found over every transport, also where the store began without its history; what other
+// nodes could not fetch is refused.
 func TestResolve(t *testing.T) {
 	for _, kind := range []string{"file", "http", "ssh"} {
 		t.Run(kind, func(t *testing.T) {
@@ -49,7 +49,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// TestResolveRelease: where tags are followed, one of them may stand anywhere, and no other tag helps a commit that is not in the history of the newest.
+// TestResolveRelease: where tags are followed, one of them may stand anywhere, and no other tag helps a commit that is
+// not in the history of the newest.
 func TestResolveRelease(t *testing.T) {
 	u := newUpstream(t)
 	old := u.commit("a", "1")

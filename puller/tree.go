@@ -106,10 +106,14 @@ func (t *tree) fill(ctx context.Context, dir *node, prefix string, depth int) er
 func (t *tree) add(prefix string, e object.TreeEntry) (*node, error) {
 	name := prefix + e.Name
 	if e.Mode == filemode.Submodule {
-		return nil, contentError{fmt.Sprintf("path %q: a submodule, which pullet does not fetch: put its files into the repository", name)}
+		return nil, contentError{
+			fmt.Sprintf("path %q: a submodule, which pullet does not fetch: put its files into the repository", name),
+		}
 	}
 	if !fs.ValidPath(name) || strings.Contains(e.Name, "/") || t.nodes[name] != nil {
-		return nil, contentError{fmt.Sprintf("path %q: a name that is not valid UTF-8, not allowed, or there twice", name)}
+		return nil, contentError{
+			fmt.Sprintf("path %q: a name that is not valid UTF-8, not allowed, or there twice", name),
+		}
 	}
 	if len(t.nodes) > maxPaths {
 		return nil, contentError{fmt.Sprintf("more paths than the limit of %d", maxPaths)}
@@ -139,7 +143,12 @@ func (t *tree) find(op, name string) (*node, error) {
 	n := t.nodes[name]
 	for p := name; p != "."; p = path.Dir(p) {
 		if n := t.nodes[p]; n != nil && n.mode&fs.ModeSymlink != 0 {
-			return nil, fmt.Errorf("%s %s: %s is a symbolic link in the repository: pullet reads regular files only", op, name, p)
+			return nil, fmt.Errorf(
+				"%s %s: %s is a symbolic link in the repository: pullet reads regular files only",
+				op,
+				name,
+				p,
+			)
 		}
 	}
 	if n == nil {

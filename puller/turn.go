@@ -30,7 +30,15 @@ func (p *Puller) turn(ctx context.Context) (over func(), err error) {
 			p.mu.Unlock()
 		}
 	}()
-	ctx, cancel := context.WithTimeoutCause(ctx, turnTimeout, fmt.Errorf("another pullet uses the repositories in %s for %s now: pgrep -a pullet shows it", p.dir, turnTimeout))
+	ctx, cancel := context.WithTimeoutCause(
+		ctx,
+		turnTimeout,
+		fmt.Errorf(
+			"another pullet uses the repositories in %s for %s now: pgrep -a pullet shows it",
+			p.dir,
+			turnTimeout,
+		),
+	)
 	defer cancel()
 	if err := p.acquire(ctx); err != nil {
 		return nil, err

@@ -12,8 +12,9 @@ import (
 	"strings"
 )
 
-// comments are what the sources say about their declarations, by the declaration's name in its package: "render.Retry" for a type or a
-// function, "render.Retry.Limit" for a field or a method, `render.roots["vars"]` for an entry of a map that a function fills.
+// comments are what the sources say about their declarations, by the declaration's name in its package: "render.Retry"
+// for a type or a function, "render.Retry.Limit" for a field or a method, `render.roots["vars"]` for an entry of a map
+// that a function fills.
 type comments map[string]string
 
 // readComments parses the sources, tests left out.
@@ -87,8 +88,8 @@ func (f *sourceFile) types(decl *ast.GenDecl) {
 	}
 }
 
-// function notes a function's comment, and those of the entries of maps in it: "key": value, // comment, or m["key"] = f, where f's own
-// comment counts.
+// function notes a function's comment, and those of the entries of maps in it: "key": value, // comment, or m["key"] =
+// f, where f's own comment counts.
 func (f *sourceFile) function(decl *ast.FuncDecl) {
 	name := f.pkg + "." + decl.Name.Name
 	if decl.Recv != nil {
@@ -154,7 +155,8 @@ func (c comments) ofField(owner reflect.Type, field, name string) string {
 
 func typeName(t reflect.Type) string { return path.Base(t.PkgPath()) + "." + t.Name() }
 
-// renamed is a comment that begins with a Go name in the words of a reader: "Managed is a file" is "file.managed is a file".
+// renamed is a comment that begins with a Go name in the words of a reader: "Managed is a file" is "file.managed is a
+// file".
 func renamed(text, from, to string) string {
 	if rest, ok := strings.CutPrefix(text, from+": "); ok {
 		return rest

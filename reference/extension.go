@@ -23,7 +23,12 @@ func OfExtension(e *render.Extension) Topic {
 	properties, _ := e.Parameters["properties"].(map[string]any)
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		schema, _ := properties[name].(map[string]any)
-		field := Topic{Name: e.Name + "." + name, Group: ExtensionGroup, Required: slices.Contains(required, any(name)), Type: jsonType(schema["type"])}
+		field := Topic{
+			Name:     e.Name + "." + name,
+			Group:    ExtensionGroup,
+			Required: slices.Contains(required, any(name)),
+			Type:     jsonType(schema["type"]),
+		}
 		field.Text, _ = schema["description"].(string)
 		values, _ := schema["enum"].([]any)
 		for _, v := range values {
@@ -42,7 +47,14 @@ func OfExtension(e *render.Extension) Topic {
 
 // jsonType is what a schema says of the type, in words.
 func jsonType(v any) string {
-	words := map[string]string{"string": "text", "integer": "number", "number": "number", "boolean": "true or false", "array": "list", "object": "map"}
+	words := map[string]string{
+		"string":  "text",
+		"integer": "number",
+		"number":  "number",
+		"boolean": "true or false",
+		"array":   "list",
+		"object":  "map",
+	}
 	switch v := v.(type) {
 	case string:
 		return words[v]

@@ -12,9 +12,10 @@ import (
 // object is a JSON object: a schema, or a part of one.
 type object = map[string]any
 
-// Schemas are the JSON Schemas (draft 2020-12) of the kinds of files, by kind. They accept what the decoder accepts: files that are
-// templates are checked as they stand, so whatever has a form of its own may be a text with a template action in it instead. Extensions
-// are the names of actions that the repository brings itself, whose parameters are not checked.
+// Schemas are the JSON Schemas (draft 2020-12) of the kinds of files, by kind. They accept what the decoder accepts:
+// files that are templates are checked as they stand, so whatever has a form of its own may be a text with a template
+// action in it instead. Extensions are the names of actions that the repository brings itself, whose parameters are not
+// checked.
 func Schemas(extensions ...string) (map[string]map[string]any, error) {
 	w, err := newWriter()
 	out := map[string]map[string]any{}
@@ -93,7 +94,10 @@ func (g *generator) of(s *render.Shape) object {
 	if s.Name == "" || s.Kind == render.Object || s.Kind == render.Table {
 		return g.form(s)
 	}
-	name := strings.Join(strings.FieldsFunc(s.Name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }), "-")
+	name := strings.Join(
+		strings.FieldsFunc(s.Name, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }),
+		"-",
+	)
 	if _, known := g.defs[name]; !known {
 		g.defs[name] = g.form(s)
 	}
@@ -206,7 +210,8 @@ func (g *generator) describe(f render.ShapeField) string {
 	return text
 }
 
-// types are the JSON types of a shape: an empty value is none, where the decoder takes it for a field that is not there.
+// types are the JSON types of a shape: an empty value is none, where the decoder takes it for a field that is not
+// there.
 func (g *generator) types(s *render.Shape, names ...string) any {
 	if !s.NotNull {
 		names = append(names, "null")

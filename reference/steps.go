@@ -42,8 +42,8 @@ func hasAction(name string) object {
 	return object{"required": []string{"action"}, "properties": object{"action": object{"const": name}}}
 }
 
-// parameters is the schema of an action's parameters, with the words that may stand among them: a map, or a list of maps with one key
-// each. What is required is not said here: a file's defaults count too.
+// parameters is the schema of an action's parameters, with the words that may stand among them: a map, or a list of
+// maps with one key each. What is required is not said here: a file's defaults count too.
 func (g *generator) parameters(name string, params *render.Shape) object {
 	def := "parameters." + name
 	if _, known := g.defs[def]; !known {
@@ -64,9 +64,10 @@ func (g *generator) parameters(name string, params *render.Shape) object {
 	}
 }
 
-// complete demands the required parameters of steps in files whose steps say all themselves: a file with defaults, or with a step that
-// gives its parameters to others by use_in, is left to validate, which knows what each step ends up with. So are steps that take
-// parameters over by use. What a step of another file gives by use_in cannot be seen from here: write use in the step that takes it.
+// complete demands the required parameters of steps in files whose steps say all themselves: a file with defaults, or
+// with a step that gives its parameters to others by use_in, is left to validate, which knows what each step ends up
+// with. So are steps that take parameters over by use. What a step of another file gives by use_in cannot be seen from
+// here: write use in the step that takes it.
 func (g *generator) complete(file object) {
 	var cases []any
 	for _, spec := range action.All() {
@@ -82,17 +83,25 @@ func (g *generator) complete(file object) {
 			cases = append(cases, object{"if": when, "then": demand(required)})
 		}
 	}
-	g.defs["completeStep"] = object{"allOf": cases, "properties": object{"spec": object{"$ref": "#/$defs/completeStep"}}}
+	g.defs["completeStep"] = object{
+		"allOf":      cases,
+		"properties": object{"spec": object{"$ref": "#/$defs/completeStep"}},
+	}
 	steps := object{"steps": object{"items": object{"$ref": "#/$defs/completeStep"}}}
 	g.defs["givesParameters"] = shares("use_in")
 	gives := object{"required": []string{"steps"}, "properties": object{"steps": object{
 		"type": "array", "contains": object{"anyOf": []any{
 			object{"$ref": "#/$defs/givesParameters"},
-			object{"required": []string{"spec"}, "properties": object{"spec": object{"$ref": "#/$defs/givesParameters"}}},
+			object{
+				"required":   []string{"spec"},
+				"properties": object{"spec": object{"$ref": "#/$defs/givesParameters"}},
+			},
 		}},
 	}}}
 	open := object{"anyOf": []any{object{"required": []string{"defaults"}}, gives}}
-	file["if"] = object{"not": object{"anyOf": []any{open, object{"required": []string{"spec"}, "properties": object{"spec": open}}}}}
+	file["if"] = object{
+		"not": object{"anyOf": []any{open, object{"required": []string{"spec"}, "properties": object{"spec": open}}}},
+	}
 	file["then"] = object{"properties": object{"steps": steps["steps"], "spec": object{"properties": steps}}}
 }
 
@@ -102,7 +111,11 @@ func demand(names []string) object {
 	for _, name := range names {
 		each = append(each, object{"contains": object{"required": []string{name}}})
 	}
-	there := object{"if": object{"type": "array"}, "then": object{"allOf": each}, "else": object{"type": "object", "required": names}}
+	there := object{
+		"if":   object{"type": "array"},
+		"then": object{"allOf": each},
+		"else": object{"type": "object", "required": names},
+	}
 	return object{"required": []string{"parameters"}, "properties": object{"parameters": there}}
 }
 
@@ -112,5 +125,7 @@ func shares(requisite string) object {
 	among := object{"anyOf": []any{
 		object{"type": "object", "required": []string{requisite}}, object{"type": "array", "contains": has},
 	}}
-	return object{"anyOf": []any{has, object{"required": []string{"parameters"}, "properties": object{"parameters": among}}}}
+	return object{
+		"anyOf": []any{has, object{"required": []string{"parameters"}, "properties": object{"parameters": among}}},
+	}
 }

@@ -1,6 +1,6 @@
-// Package reference tells what can be written: in a state repository, in a host's configuration, and in templates. It reads the types
-// that the decoder fills and the comments in their sources, so that it cannot drift from what pullet does. Topics are for people, Schema
-// is for editors.
+// Package reference tells what can be written: in a state repository, in a host's configuration, and in templates. It
+// reads the types that the decoder fills and the comments in their sources, so that it cannot drift from what pullet
+// does. Topics are for people, Schema is for editors.
 package reference
 
 import (
@@ -68,7 +68,10 @@ const configKind = "config"
 // Kinds are the kinds of files of a state repository, and the host's configuration.
 func Kinds() []render.Kind {
 	config := render.ShapeOf(reflect.TypeFor[agent.Config]())
-	return append(render.Kinds(), render.Kind{Name: configKind, Files: "/etc/pullet/pullet.yaml, /etc/pullet/conf.d/*.yaml", Shape: config})
+	return append(
+		render.Kinds(),
+		render.Kind{Name: configKind, Files: "/etc/pullet/pullet.yaml, /etc/pullet/conf.d/*.yaml", Shape: config},
+	)
 }
 
 // writer makes topics of types and comments.
@@ -166,7 +169,13 @@ func has(topics []Topic, name string) bool {
 }
 
 func (w *writer) field(of Topic, f render.ShapeField) Topic {
-	t := Topic{Name: of.Name + "." + f.Name, Group: of.Group, Required: f.Required, Type: typeOf(f.Shape), Values: f.Shape.Words}
+	t := Topic{
+		Name:     of.Name + "." + f.Name,
+		Group:    of.Group,
+		Required: f.Required,
+		Type:     typeOf(f.Shape),
+		Values:   f.Shape.Words,
+	}
 	t.Text, t.Default = cutDefault(strings.TrimSpace(w.ofField(f.Owner, f.Go, f.Name)))
 	if set := w.defaults[typeName(f.Owner)+"."+f.Go]; set != "" {
 		t.Default = set

@@ -41,7 +41,10 @@ func (w *writer) server() []Topic {
 	}
 	sample := facts.Sample("host1")
 	for _, f := range facts.All() {
-		out = append(out, Topic{Name: "server." + f.Name, Group: factGroup, Text: f.Doc, Type: factType(sample[f.Name])})
+		out = append(
+			out,
+			Topic{Name: "server." + f.Name, Group: factGroup, Text: f.Doc, Type: factType(sample[f.Name])},
+		)
 	}
 	return out
 }
@@ -60,7 +63,8 @@ func factType(v any) string {
 	return "text"
 }
 
-// members are the fields and methods of a Go type that templates use as they are; lower ones are written with a small letter.
+// members are the fields and methods of a Go type that templates use as they are; lower ones are written with a small
+// letter.
 func (w *writer) members(root, prefix string, lower bool) []Topic {
 	var out []Topic
 	for _, full := range slices.Sorted(maps.Keys(w.comments)) {
@@ -72,7 +76,14 @@ func (w *writer) members(root, prefix string, lower bool) []Topic {
 		if lower {
 			shown = strings.ToLower(name[:1]) + name[1:]
 		}
-		out = append(out, Topic{Name: root + "." + shown, Group: rootGroup, Text: strings.TrimSpace(renamed(w.comments[full], name, shown))})
+		out = append(
+			out,
+			Topic{
+				Name:  root + "." + shown,
+				Group: rootGroup,
+				Text:  strings.TrimSpace(renamed(w.comments[full], name, shown)),
+			},
+		)
 	}
 	return out
 }
@@ -138,8 +149,8 @@ func Find(topics []Topic, name string) ([]Topic, error) {
 	return nil, fmt.Errorf("there is nothing named %q; pullet explain lists what there is", name)
 }
 
-// endingIn lists the names that end in this one, the shortest first; "" where there is none. What stands below spec is what may stand
-// without it.
+// endingIn lists the names that end in this one, the shortest first; "" where there is none. What stands below spec is
+// what may stand without it.
 func endingIn(name string, names []string) string {
 	const most = 4
 	var found []string
@@ -174,7 +185,8 @@ func module(topics []Topic, name string) []Topic {
 	return []Topic{t}
 }
 
-// nearest is the name that a misspelt one most likely means: its last word among its neighbours, if what is before is right.
+// nearest is the name that a misspelt one most likely means: its last word among its neighbours, if what is before is
+// right.
 func nearest(name string, names []string) string {
 	if at := strings.LastIndex(name, "."); at > 0 {
 		above := name[:at+1]

@@ -2,7 +2,8 @@ package render
 
 import "go.yaml.in/yaml/v4"
 
-// maxNodes bounds a document with its aliases followed: a few lines of aliases to aliases could fill the memory of every node.
+// maxNodes bounds a document with its aliases followed: a few lines of aliases to aliases could fill the memory of
+// every node.
 const maxNodes = 200_000
 
 // aliases measures a document as it is when every alias is followed.
@@ -13,7 +14,8 @@ type aliases struct {
 	bad   *Error
 }
 
-// checkAliases counts the values of a document, and finds an alias inside of what it names, and aliases that multiply beyond all measure.
+// checkAliases counts the values of a document, and finds an alias inside of what it names, and aliases that multiply
+// beyond all measure.
 func (d *document) checkAliases() *Error {
 	a := &aliases{doc: d, open: map[*yaml.Node]bool{}, sizes: map[*yaml.Node]int{}}
 	d.values = a.size(d.root)

@@ -9,7 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// asWritten reports a key with a scalar that are on every node what the file says: templates neither wrote nor chose any of it.
+// asWritten reports a key with a scalar that are on every node what the file says: templates neither wrote nor chose
+// any of it.
 func (r *rendered) asWritten(key, value *yaml.Node) bool {
 	start := r.offset(value.Line, value.Column)
 	start += len(properties.Find(r.text[start:]))
@@ -27,7 +28,8 @@ var properties = regexp.MustCompile(`^([&!]\S*\s+)*`)
 // itemNumber is what the name of an instance of a forEach has at its end.
 var itemNumber = regexp.MustCompile(`\[\d+\]$`)
 
-// scalarSize is how much of a text a scalar takes that stands at its beginning, or -1 where something else stands there.
+// scalarSize is how much of a text a scalar takes that stands at its beginning, or -1 where something else stands
+// there.
 func scalarSize(text []byte, n *yaml.Node) int {
 	switch {
 	case n.Style&yaml.DoubleQuotedStyle != 0:
@@ -62,7 +64,8 @@ func quotedSize(text []byte, quote byte) int {
 	return -1
 }
 
-// wordsSize is what the words take at the beginning of a text, with any blanks between them, or -1 where the text has others.
+// wordsSize is what the words take at the beginning of a text, with any blanks between them, or -1 where the text has
+// others.
 func wordsSize(text []byte, words string) int {
 	at := 0
 	for _, c := range words {

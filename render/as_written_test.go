@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestGateNames: a gate is found by its name on every node, so no template may write or choose any of it, however the name is written.
+// TestGateNames: a gate is found by its name on every node, so no template may write or choose any of it, however the
+// name is written.
 func TestGateNames(t *testing.T) {
 	for _, c := range []struct {
 		step string

@@ -12,7 +12,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// manyJobs is a repository of job files with ten steps each, as people write them: variables, facts, a macro, requisites and conditions.
+// manyJobs is a repository of job files with ten steps each, as people write them: variables, facts, a macro,
+// requisites and conditions.
 func manyJobs(jobs int) fstest.MapFS {
 	m := fstest.MapFS{}
 	add := func(name, text string) { m[name] = &fstest.MapFile{Data: []byte(text)} }
@@ -46,9 +47,9 @@ func manyJobs(jobs int) fstest.MapFS {
 	return m
 }
 
-// BenchmarkCompile is the time for one node's catalog: of a repository that is new, and of one that was parsed for a catalog before, as it
-// is in a running agent. Floor is what no program over these files gets below: the same files through text/template and a YAML tree, with
-// nothing looked at.
+// BenchmarkCompile is the time for one node's catalog: of a repository that is new, and of one that was parsed for a
+// catalog before, as it is in a running agent. Floor is what no program over these files gets below: the same files
+// through text/template and a YAML tree, with nothing looked at.
 func BenchmarkCompile(b *testing.B) {
 	for _, jobs := range []int{100, 1000} {
 		files := manyJobs(jobs)
@@ -131,7 +132,8 @@ func floorOf(b *testing.B, t *template.Template) {
 	}
 }
 
-// TestLinear: eight times as many steps make eight times as much, not sixty-four. What is made is counted, which is the same on any machine.
+// TestLinear: eight times as many steps make eight times as much, not sixty-four. What is made is counted, which is the
+// same on any machine.
 func TestLinear(t *testing.T) {
 	made := func(jobs int) uint64 {
 		r := Open(Layer{Name: "main", FS: manyJobs(jobs)})

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Work is counted (limits.go), and the count gives the same answer on every node. A clock runs beside it, far above what the count allows: it
-// ends what the count does not see, and lets a pull that is stopped end at once.
+// Work is counted (limits.go), and the count gives the same answer on every node. A clock runs beside it, far above
+// what the count allows: it ends what the count does not see, and lets a pull that is stopped end at once.
 const (
 	maxExpressionTime = 10 * time.Second
 	maxCompileTime    = 5 * time.Minute

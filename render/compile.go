@@ -4,9 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io/fs"
-	"path"
 	"reflect"
 	"slices"
 	"strings"
@@ -57,9 +55,9 @@ type compiler struct {
 	salvaged  []*Error        // failures of templates of which the rest was looked at
 }
 
-// Compile says what the repository means for one node. The error is an ErrorList with every mistake that this node can meet; the
-// catalog is Incomplete then.
-// Nodes of the inventory have the labels that it gives them, whatever they claim themselves.
+// Compile says what the repository means for one node. The error is an ErrorList with every mistake that this node can
+// meet; the catalog is Incomplete then. Nodes of the inventory have the labels that it gives them, whatever they claim
+// themselves.
 func (r *Repository) Compile(in Input) (*Catalog, error) {
 	ctx, cancel := within(in.Context, maxCompileTime, errCompileTime)
 	defer cancel()
@@ -264,8 +262,19 @@ func (c *Catalog) digest() string {
 	for _, j := range c.Jobs {
 		for _, s := range j.Steps {
 			// Encoding cannot fail: parameters are plain data from YAML.
-			_ = enc.Encode([]any{j.Name, j.Validation, conditionTexts(j.Conditions), s.Name, s.Action, s.Params.Value(), s.Requisites,
-				conditionTexts(s.Conditions), s.Options})
+			_ = enc.Encode(
+				[]any{
+					j.Name,
+					j.Validation,
+					conditionTexts(j.Conditions),
+					s.Name,
+					s.Action,
+					s.Params.Value(),
+					s.Requisites,
+					conditionTexts(s.Conditions),
+					s.Options,
+				},
+			)
 		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
@@ -279,64 +288,4 @@ func conditionTexts(c Conditions) []string {
 		}
 	}
 	return out
-}
-
-// File is the content of a file under files/ in the repository, and how messages name it.
-func (c *Catalog) File(name string) ([]byte, error) {
-	full := path.Join("files", name)
-	if !strings.HasPrefix(full, "files/") {
-		return nil, fmt.Errorf("source %q leads out of files/", name)
-	}
-	p, ok := c.repo.locate(full)
-	if !ok {
-		hint := DidYouMean(name, c.repo.filesBelow("files"))
-		return nil, fmt.Errorf("there is no %s in the repository%s", full, inBrackets(hint))
-	}
-	data, err := fs.ReadFile(p.layer.FS, p.path)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.repo.shown(p), plainFSError(err))
-	}
-	return data, nil
-}
-
-// Template executes the text of a file template with the catalog's roots, and the item of a step that a forEach made; the step may be nil.
-// The name is for messages.
-func (c *Catalog) Template(of *Step, name, text string, results Results, run func(*Macro) (string, error)) ([]byte, error) {
-	c.repo.note(text)
-	scope := c.scope.at(results, run)
-	if of != nil {
-		scope.item = of.item
-	}
-	release := c.repo.enter(scope)
-	defer release()
-	src := &source{path: name, text: text, keys: c.repo.nearKey, bare: c.repo.bareName}
-	out, err := src.run(scope, c.repo.funcs, nil)
-	if err != nil {
-		return nil, ErrorList{err}
-	}
-	if bad := scope.all.written(len(out)); bad != nil {
-		return nil, ErrorList{{Pos: Position{File: name}, Message: bad.Error()}}
-	}
-	return out, nil
-}
-
-// filesBelow are the regular files below a folder, relative to it.
-func (r *Repository) filesBelow(dir string) []string {
-	var out []string
-	for _, l := range r.layers {
-		_ = fs.WalkDir(l.FS, dir, func(p string, d fs.DirEntry, err error) error {
-			if err == nil && d.Type().IsRegular() {
-				out = append(out, strings.TrimPrefix(p, dir+"/"))
-			}
-			return nil
-		})
-	}
-	return out
-}
-
-func inBrackets(s string) string {
-	if s == "" {
-		return ""
-	}
-	return " (" + s + ")"
 }

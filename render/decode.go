@@ -12,11 +12,12 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// decoder fills Go values from a document. Fields are matched by their yaml tags; an unknown field, a wrong type and a missing
-// required field are mistakes, and all of them are reported. The library's own decoder is not used because its messages name
-// Go types and carry no position in the template's source.
+// decoder fills Go values from a document. Fields are matched by their yaml tags; an unknown field, a wrong type and a
+// missing required field are mistakes, and all of them are reported. The library's own decoder is not used because its
+// messages name Go types and carry no position in the template's source.
 //
-// Tags: `yaml:"name"`; `yaml:"name,required"`; `yaml:",inline"` for an embedded struct; `words:"a b"` for a text that is one of these.
+// Tags: `yaml:"name"`; `yaml:"name,required"`; `yaml:",inline"` for an embedded struct; `words:"a b"` for a text that
+// is one of these.
 type decoder struct {
 	doc   *document
 	apart bool // free values keep opaque texts apart
@@ -118,7 +119,12 @@ func fieldsOf(t reflect.Type) (map[string]field, []string) {
 		if name == "" || name == "-" {
 			continue
 		}
-		fields[name] = field{[]int{i}, options == "required", strings.Fields(f.Tag.Get("words")), f.Tag.Get("least") == "0"}
+		fields[name] = field{
+			[]int{i},
+			options == "required",
+			strings.Fields(f.Tag.Get("words")),
+			f.Tag.Get("least") == "0",
+		}
 		names = append(names, name)
 	}
 	return fields, names
@@ -174,7 +180,8 @@ func (d *decoder) unknown(e entry, in *yaml.Node, what string, names []string) {
 		top = topFieldHint(e.key.Value)
 	}
 	meant := slices.Clone(names)
-	if slices.Contains(names, "metadata") && Nearest(e.key.Value, names) == "" && Nearest(e.key.Value, metadataFields()) != "" {
+	if slices.Contains(names, "metadata") && Nearest(e.key.Value, names) == "" &&
+		Nearest(e.key.Value, metadataFields()) != "" {
 		meant = metadataFields() // which may stand at the top as well
 	}
 	bad.Hint = cmp.Or(foreignField(e, names, set), top, DidYouMean(e.key.Value, meant))
@@ -229,7 +236,8 @@ func (d *decoder) emptyText(n *yaml.Node, what string) bool {
 	}
 	d.failf(n, "%sexpected a list, found an empty text", prefix(what))
 	hint := "write [] for an empty list"
-	if source := d.doc.from.src.line(d.doc.pos(n).Line); strings.Contains(source, "toJson") || strings.Contains(source, "toYaml") {
+	if source := d.doc.from.src.line(d.doc.pos(n).Line); strings.Contains(source, "toJson") ||
+		strings.Contains(source, "toYaml") {
 		hint = `the variable is missing or empty: write {{ get vars "NAME" | default list | toJson }}`
 	}
 	d.errs[len(d.errs)-1].Hint = hint

@@ -10,12 +10,14 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What a step returns is not known when a catalog is compiled. A template action that asks for it is replaced, in the parse tree, by a
-// call of "deferred" with its number, dot, and the variables that it uses. When the file is rendered, that call leaves a placeholder in
-// the output and remembers the values. When the step that has the placeholder in its parameters runs, the original action is executed
-// with them, and what it writes takes the placeholder's place: in the decoded value, as text, so that nothing of it is read as YAML.
+// What a step returns is not known when a catalog is compiled. A template action that asks for it is replaced, in the
+// parse tree, by a call of "deferred" with its number, dot, and the variables that it uses. When the file is rendered,
+// that call leaves a placeholder in the output and remembers the values. When the step that has the placeholder in its
+// parameters runs, the original action is executed with them, and what it writes takes the placeholder's place: in the
+// decoded value, as text, so that nothing of it is read as YAML.
 //
-// An action that calls a macro is deferred too, and decides when it is rendered: a macro that runs a command has to wait, any other does not.
+// An action that calls a macro is deferred too, and decides when it is rendered: a macro that runs a command has to
+// wait, any other does not.
 
 // deferrable is a template action that may have to wait.
 type deferrable struct {
@@ -101,8 +103,8 @@ func (s *source) deferAction(n *parse.ActionNode, block parse.Node, funcs templa
 	return nil
 }
 
-// compile makes the action a template of its own, whose variables come from the function "local", and returns the call that takes its
-// place. Both are parsed from text: nodes that were made by hand would lack their tree.
+// compile makes the action a template of its own, whose variables come from the function "local", and returns the call
+// that takes its place. Both are parsed from text: nodes that were made by hand would lack their tree.
 func (d *deferrable) compile(number int, funcs template.FuncMap) (call *parse.PipeNode, err error) {
 	var declare strings.Builder
 	for _, v := range d.vars {
@@ -195,7 +197,11 @@ func (d *deferrable) call(n *parse.CommandNode) {
 }
 
 func (s *source) cannotWait(pipe *parse.PipeNode) *Error {
-	e := s.errorAt(s.pos(int(pipe.Pos)), "%s: what a step returns is not known when the catalog is compiled, so nothing can depend on it here", pipe)
+	e := s.errorAt(
+		s.pos(int(pipe.Pos)),
+		"%s: what a step returns is not known when the catalog is compiled, so nothing can depend on it here",
+		pipe,
+	)
 	e.Hint = "use conditions.when on the step, or the value alone in a parameter"
 	return e
 }
@@ -252,8 +258,8 @@ func (d *deferred) failed(err error) *Error {
 	return d.src.errorAt(d.src.pos(int(d.at)), "%s", message)
 }
 
-// checkPlaces reports placeholders that stand where a value must be known when the catalog is compiled: everywhere but in the values of
-// a step's parameters.
+// checkPlaces reports placeholders that stand where a value must be known when the catalog is compiled: everywhere but
+// in the values of a step's parameters.
 func (c *compiler) checkPlaces(doc *document, n *yaml.Node, allowed bool) {
 	if !allowed && n.Kind == yaml.ScalarNode {
 		for _, number := range placeholders(n) {
@@ -272,7 +278,11 @@ func (c *compiler) checkPlaces(doc *document, n *yaml.Node, allowed bool) {
 
 func (c *compiler) misplaced(number int) *Error {
 	d := c.scope.waiting[number]
-	e := d.src.errorAt(d.src.pos(int(d.at)), "%s: this is not known before its step has run, and stands where it must be known", d.text)
+	e := d.src.errorAt(
+		d.src.pos(int(d.at)),
+		"%s: this is not known before its step has run, and stands where it must be known",
+		d.text,
+	)
 	e.Hint = "it can stand in the values of a step's parameters; for a decision use conditions.when"
 	return e
 }

@@ -9,10 +9,11 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// A block that decides by the item of a forEach ({{ if item.shell }}, {{ range item.keys }}) waits as a whole: it is one action to the rest, whose
-// place in the tree it takes.
+// A block that decides by the item of a forEach ({{ if item.shell }}, {{ range item.keys }}) waits as a whole: it is
+// one action to the rest, whose place in the tree it takes.
 
-// itemBlocks puts an action in the place of every block whose head asks for the item, and says which blocks they stand for.
+// itemBlocks puts an action in the place of every block whose head asks for the item, and says which blocks they stand
+// for.
 func (s *source) itemBlocks(root *parse.ListNode) map[*parse.ActionNode]parse.Node {
 	whole := map[*parse.ActionNode]parse.Node{}
 	walkNodes(root, func(n parse.Node) {
@@ -66,8 +67,8 @@ func (s *source) deferrableBlock(head *parse.PipeNode, block parse.Node) *deferr
 // lineOfFile marks where lines of a block begin that stand in the file, and not in the data that it prints.
 const lineOfFile = "\uE000\uE001"
 
-// unindented is the text of a node, read as YAML reads it, where lines of a file got into it through a block: without what they are indented
-// by, or on one line.
+// unindented is the text of a node, read as YAML reads it, where lines of a file got into it through a block: without
+// what they are indented by, or on one line.
 func (d *document) unindented(n *yaml.Node, text string) string {
 	if !strings.Contains(text, lineOfFile) {
 		return text

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// waitingMark stands for a deferred action in the text of a node. Its first and last bytes are no UTF-8, so that no text of a document can
-// hold it: insert puts it where the mark of the rendered text stood.
+// waitingMark stands for a deferred action in the text of a node. Its first and last bytes are no UTF-8, so that no
+// text of a document can hold it: insert puts it where the mark of the rendered text stood.
 func waitingMark(number int) string { return fmt.Sprintf("\xff%d\xfe", number) }
 
 // waits reports a text with a mark of a deferred action.
@@ -53,7 +53,10 @@ func placeholders(n *yaml.Node) []int {
 	var out []int
 	n = resolve(n)
 	if waits(n.Value) {
-		_, _ = fillMarks(n.Value, func(number int) (string, error) { out = append(out, number); return "", nil }) // without an error
+		_, _ = fillMarks(
+			n.Value,
+			func(number int) (string, error) { out = append(out, number); return "", nil },
+		) // without an error
 	}
 	for _, c := range n.Content {
 		out = append(out, placeholders(c)...)

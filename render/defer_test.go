@@ -22,7 +22,8 @@ func fill(t *testing.T, files map[string]string, results map[string]StepResult) 
 	return params.Value()
 }
 
-// TestDeferred shows that an action which needs a step's result keeps its place, its dot and its variables, and that its value is text.
+// TestDeferred shows that an action which needs a step's result keeps its place, its dot and its variables, and that
+// its value is text.
 func TestDeferred(t *testing.T) {
 	token := map[string]StepResult{"token": {StdOut: "a: {{ b }} # 'c'", ExitCode: 7, Result: "ok"}}
 	first := "steps:\n- {name: token, action: x}\n"
@@ -50,7 +51,8 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
-// TestDeferredFails: an action that fails when its step runs is named with its place and what is wrong, without the words of the template engine.
+// TestDeferredFails: an action that fails when its step runs is named with its place and what is wrong, without the
+// words of the template engine.
 func TestDeferredFails(t *testing.T) {
 	for action, want := range map[string]string{
 		"index (list 1) (step `token`).ExitCode": "there is no element 7 among 1",

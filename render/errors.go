@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Position is a place in a file of a state repository. Line and Col count from 1; a zero Line means the file as a whole.
+// Position is a place in a file of a state repository. Line and Col count from 1; a zero Line means the file as a
+// whole.
 type Position struct {
 	File string `json:"file"`
 	Line int    `json:"line,omitempty"`
@@ -25,7 +26,8 @@ func (p Position) String() string {
 // Severity says whether a finding stops a version. The zero Severity does.
 type Severity int
 
-// The severities. A Warning is about what works, and still is most likely not what was meant. A Note says what will happen.
+// The severities. A Warning is about what works, and still is most likely not what was meant. A Note says what will
+// happen.
 const (
 	Mistake Severity = iota
 	Warning

@@ -70,7 +70,14 @@ func (s *source) condition(text string) (Expression, error) {
 	}
 	refs := &references{}
 	code, err := compileExpression(text, refs, expr.AsBool())
-	made := Expression{code: code, steps: refs.steps, keys: refs.certain(), capitals: refs.capitals, items: refs.item, events: refs.events}
+	made := Expression{
+		code:     code,
+		steps:    refs.steps,
+		keys:     refs.certain(),
+		capitals: refs.capitals,
+		items:    refs.item,
+		events:   refs.events,
+	}
 	if err == nil && s.conditions != nil {
 		s.conditions.Store(text, made)
 	}
@@ -97,7 +104,8 @@ func (e Expression) Steps() []string {
 	return out
 }
 
-// Outputs are the steps that the expression names literally and of which it reads more than whether they changed something and succeeded.
+// Outputs are the steps that the expression names literally and of which it reads more than whether they changed
+// something and succeeded.
 func (e Expression) Outputs() []string {
 	var out []string
 	for _, ref := range e.steps {
@@ -122,7 +130,8 @@ func (e *Expression) error(err error) *Error {
 	}
 	out := e.doc.from.errorAt(e.node.Line, col, "expression: %s", at.Message)
 	out.cause, out.Services = err, readsServices(e.Text)
-	if e.node.Style == 0 && strings.Contains(at.Message, "EOF") && strings.Contains(e.doc.from.line(e.node.Line), e.Text+" #") {
+	if e.node.Style == 0 && strings.Contains(at.Message, "EOF") &&
+		strings.Contains(e.doc.from.line(e.node.Line), e.Text+" #") {
 		out.Hint = "for YAML a comment begins at the #: write .name for #.name, or put the expression in quotes"
 	}
 	if m := noField.FindStringSubmatch(at.Message); m != nil {
@@ -141,7 +150,11 @@ func evalValue(doc *document, n *yaml.Node, s *scope, refs *references) (any, *E
 	if len(n.Value) > maxExpression {
 		return nil, doc.errorAt(n, "the expression is longer than %d bytes", maxExpression)
 	}
-	code, err := compileExpression(e.Text, refs, expr.DisableBuiltin("now")) // the same snapshot gives the same catalog at any time
+	code, err := compileExpression(
+		e.Text,
+		refs,
+		expr.DisableBuiltin("now"),
+	) // the same snapshot gives the same catalog at any time
 	if err != nil {
 		return nil, e.error(err)
 	}
@@ -246,7 +259,8 @@ func (c *compiler) checkEvent(e Expression) {
 	}
 }
 
-// stepIndex are the steps of a catalog by their names: a search through all of them for each name would take longer than all else.
+// stepIndex are the steps of a catalog by their names: a search through all of them for each name would take longer
+// than all else.
 type stepIndex struct {
 	byID   map[string]*Step
 	byName map[string][]*Step
@@ -263,7 +277,8 @@ func (c *compiler) index() {
 	}
 }
 
-// find is the step that a name means in a job: a step of the job, "job/step", or of the only other job that has one so named.
+// find is the step that a name means in a job: a step of the job, "job/step", or of the only other job that has one so
+// named.
 func (c *compiler) find(name, job string) (*Step, string) {
 	if s := c.known.byID[job+"/"+name]; s != nil {
 		return s, ""
@@ -276,10 +291,17 @@ func (c *compiler) find(name, job string) (*Step, string) {
 		return found[0], ""
 	case 0:
 		if of := path.Dir(name); of != "." && c.repo.exists("jobs/"+of+".yaml") && !c.runs(of) {
-			return nil, fmt.Sprintf("there is no step %q on this node, which does not run the job %s: give it the job in base/jobs.yaml; "+
-				"runOptions.target says which nodes take a step", name, of)
+			return nil, fmt.Sprintf(
+				"there is no step %q on this node, which does not run the job %s: give it the job in base/jobs.yaml; "+
+					"runOptions.target says which nodes take a step",
+				name,
+				of,
+			)
 		}
-		return nil, strings.TrimSuffix(fmt.Sprintf("there is no step %q: %s", name, DidYouMean(name, c.known.names(job))), ": ")
+		return nil, strings.TrimSuffix(
+			fmt.Sprintf("there is no step %q: %s", name, DidYouMean(name, c.known.names(job))),
+			": ",
+		)
 	default:
 		return nil, fmt.Sprintf("several jobs have a step %q: write %q", name, found[0].ID())
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/expr-lang/expr/vm"
 )
 
-// What an expression costs is bounded like what a template costs, see limits.go. The language itself bounds only the lists that it makes:
-// a loop over a variable, or a text that doubles, would go on.
+// What an expression costs is bounded like what a template costs, see limits.go. The language itself bounds only the
+// lists that it makes: a loop over a variable, or a text that doubles, would go on.
 
 const (
 	maxExpression = 10_000  // bytes of an expression, which its parser has on its stack
@@ -28,11 +28,16 @@ const (
 // compileExpression parses an expression. The refs note what it names.
 func compileExpression(text string, refs *references, options ...expr.Option) (*vm.Program, error) {
 	limits := &bounds{}
-	options = append(options, expr.Env((&budget{}).limit(environment(&scope{macros: &macroSet{}}))), expr.Patch(refs), expr.Patch(limits),
+	options = append(
+		options,
+		expr.Env((&budget{}).limit(environment(&scope{macros: &macroSet{}}))),
+		expr.Patch(refs),
+		expr.Patch(limits),
 		expr.DisableBuiltin("repeat"), // it makes the text before anybody can ask for its size
 		inOrder("keys", func(e map[string]any) any { return e["key"] }),
 		inOrder("values", func(e map[string]any) any { return e["value"] }),
-		inOrder("toPairs", func(e map[string]any) any { return []any{e["key"], e["value"]} }))
+		inOrder("toPairs", func(e map[string]any) any { return []any{e["key"], e["value"]} }),
+	)
 	code, err := expr.Compile(callMacros(text), options...)
 	if err == nil && limits.bad != nil {
 		return nil, limits.bad

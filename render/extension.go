@@ -10,7 +10,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// extensionFile is the manifest of an action that the repository brings itself: an executable that says what is to be done, and does it.
+// extensionFile is the manifest of an action that the repository brings itself: an executable that says what is to be
+// done, and does it.
 type extensionFile struct {
 	Metadata    *Metadata `yaml:"metadata"`        // names the file; it changes nothing
 	Name        string    `yaml:"name,required"`   // of the action, as steps write it: motd.banner
@@ -48,8 +49,8 @@ type extensions struct {
 	errs ErrorList
 }
 
-// Extensions are the actions that the repository brings itself, by name, with every mistake in their manifests. Executables of the
-// repository are held against their digests here; those with a URL when they are fetched.
+// Extensions are the actions that the repository brings itself, by name, with every mistake in their manifests.
+// Executables of the repository are held against their digests here; those with a URL when they are fetched.
 func (r *Repository) Extensions() ([]*Extension, ErrorList) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +75,15 @@ func (r *Repository) readExtensions() *extensions {
 				continue
 			}
 			if first := byName[e.Name]; first != nil && first.manifest.layer.Name == l.Name {
-				out.errs = append(out.errs, e.ErrorAt([]string{"name"}, "there are two actions %q: the other is in %s", e.Name, first.doc.from.src.path))
+				out.errs = append(
+					out.errs,
+					e.ErrorAt(
+						[]string{"name"},
+						"there are two actions %q: the other is in %s",
+						e.Name,
+						first.doc.from.src.path,
+					),
+				)
 			}
 			byName[e.Name] = e
 		}
@@ -101,7 +110,13 @@ func (r *Repository) readExtension(p place) (*Extension, ErrorList) {
 	case len(errs) > 0:
 		return nil, errs
 	case doc.root == nil:
-		return nil, ErrorList{{Pos: Position{File: src.path}, Message: "the manifest is empty", Hint: "pullet explain extensions lists what it says"}}
+		return nil, ErrorList{
+			{
+				Pos:     Position{File: src.path},
+				Message: "the manifest is empty",
+				Hint:    "pullet explain extensions lists what it says",
+			},
+		}
 	}
 	d := &decoder{doc: doc}
 	body, file := fileBody(doc.root, reflect.TypeFor[extensionFile]()), extensionFile{Check: true}
@@ -139,7 +154,8 @@ func (e *Extension) schema(d *decoder, n *yaml.Node) {
 // Open opens the executable that stands in the repository.
 func (e *Extension) Open() (fs.File, error) { return e.executable.layer.FS.Open(e.executable.path) }
 
-// ErrorAt is a mistake in the manifest: at the value that a path of keys leads to, or as near to it as there is a place.
+// ErrorAt is a mistake in the manifest: at the value that a path of keys leads to, or as near to it as there is a
+// place.
 func (e *Extension) ErrorAt(at []string, format string, args ...any) *Error {
 	return e.doc.errorAt(below(e.body, at).value, format, args...)
 }

@@ -23,7 +23,11 @@ func (e *Extension) check(file extensionFile) ErrorList {
 		errs = append(errs, e.ErrorAt([]string{field}, field+": "+format, args...))
 	}
 	if file.Name != "" && !actionOfOwn.MatchString(file.Name) {
-		fail("name", "%q is not the name of an action: two words with a dot between them, such as motd.banner", file.Name)
+		fail(
+			"name",
+			"%q is not the name of an action: two words with a dot between them, such as motd.banner",
+			file.Name,
+		)
 	}
 	if file.Digest != "" && !sha256Hex.MatchString(file.Digest) {
 		fail("digest", "expected sha256: and 64 hexadecimal digits, found %q", file.Digest)

@@ -44,7 +44,12 @@ func (f *FailureClass) decode(d *decoder, n *yaml.Node) {
 
 func (d *decoder) failureClass(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode || !slices.Contains(failureClasses, n.Value) {
-		d.failf(n, "failureClass: expected %s, or one of them for each exit code, found %s", strings.Join(failureClasses, " or "), kindName(n))
+		d.failf(
+			n,
+			"failureClass: expected %s, or one of them for each exit code, found %s",
+			strings.Join(failureClasses, " or "),
+			kindName(n),
+		)
 	}
 	return n.Value
 }

@@ -31,7 +31,10 @@ func (c *Catalog) Below(name string) ([]TreeFile, error) {
 			case err != nil || d.IsDir():
 				return err
 			case !d.Type().IsRegular():
-				return fmt.Errorf("%s is no regular file: links of a repository are not followed", c.repo.shown(place{l, p}))
+				return fmt.Errorf(
+					"%s is no regular file: links of a repository are not followed",
+					c.repo.shown(place{l, p}),
+				)
 			}
 			info, err := d.Info()
 			if err == nil && p != full {

@@ -2,15 +2,20 @@ package render
 
 import "go.yaml.in/yaml/v4"
 
-// Fill is the step's parameters with what other steps returned in its place. Results are those so far; run executes the command of a
-// macro, nil where nothing may be executed.
+// Fill is the step's parameters with what other steps returned in its place. Results are those so far; run executes the
+// command of a macro, nil where nothing may be executed.
 func (c *Catalog) Fill(s *Step, results Results, run func(*Macro) (string, error)) (Params, error) {
 	scope := c.scope.at(results, run)
 	release := c.repo.enter(scope)
 	defer release()
 	out := Params{doc: s.Params.doc}
 	for _, e := range s.Params.pairs {
-		value, err := filled(s.Params.doc, e.value, func(number int) (string, error) { return c.scope.waiting[number].execute(c.repo) }, false)
+		value, err := filled(
+			s.Params.doc,
+			e.value,
+			func(number int) (string, error) { return c.scope.waiting[number].execute(c.repo) },
+			false,
+		)
 		if err != nil {
 			return out, err
 		}

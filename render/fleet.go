@@ -38,7 +38,12 @@ func (c *compiler) checkServices(doc *document) {
 	s := c.fleet.Services
 	switch labels := strings.Split(strings.Trim(s.Domain, "."), "."); {
 	case s.SkyDNS && s.Domain == "":
-		c.fail(doc.errorAt(doc.find("services", "skydns"), "skydns needs the domain of the names: add domain: example.org"))
+		c.fail(
+			doc.errorAt(
+				doc.find("services", "skydns"),
+				"skydns needs the domain of the names: add domain: example.org",
+			),
+		)
 	case s.Domain != "" && slices.ContainsFunc(labels, func(l string) bool { return !ValidServiceName(l) }):
 		c.fail(doc.errorAt(doc.find("services", "domain"), "%q is no domain: write one such as example.org", s.Domain))
 	}
@@ -83,21 +88,38 @@ func (c *compiler) compileInventory() {
 // checkListed refuses what the fleet's record could not hold.
 func (c *compiler) checkListed(doc *document, name string, labels map[string]string) {
 	if !spelling.Name(name) {
-		c.fail(doc.errorAt(doc.find("nodes", name), "%q: name a node with letters, digits, dots, dashes and underscores", name))
+		c.fail(
+			doc.errorAt(
+				doc.find("nodes", name),
+				"%q: name a node with letters, digits, dots, dashes and underscores",
+				name,
+			),
+		)
 	}
 	if err := spelling.Labels(labels); err != nil {
 		c.fail(doc.errorAt(doc.find("nodes", name), "node %s: %v", name, err))
 	}
 }
 
-// unlisted puts in front of mistakes what may be the cause of them: the node is not in the inventory, and has other labels than its files expect.
+// unlisted puts in front of mistakes what may be the cause of them: the node is not in the inventory, and has other
+// labels than its files expect.
 func (c *compiler) unlisted(mistakes ErrorList) ErrorList {
 	node := c.scope.in.Node
 	if _, listed := c.inventory[node.Name]; listed || len(c.inventory) == 0 || len(mistakes) == 0 {
 		return mistakes
 	}
-	e := &Error{Severity: Warning, Message: fmt.Sprintf("node %q is not listed under nodes/, and has only the labels of its own configuration: %s", node.Name, labelsText(node.Labels))}
-	e.Hint = cmp.Or(DidYouMean(node.Name, slices.Collect(maps.Keys(c.inventory))), "add it there, or set node.name and node.labels on the host")
+	e := &Error{
+		Severity: Warning,
+		Message: fmt.Sprintf(
+			"node %q is not listed under nodes/, and has only the labels of its own configuration: %s",
+			node.Name,
+			labelsText(node.Labels),
+		),
+	}
+	e.Hint = cmp.Or(
+		DidYouMean(node.Name, slices.Collect(maps.Keys(c.inventory))),
+		"add it there, or set node.name and node.labels on the host",
+	)
 	return append(ErrorList{e}, mistakes...)
 }
 
@@ -127,7 +149,10 @@ func (c *compiler) compileRules() {
 		if listed, ok := c.inventory[c.scope.in.Node.Name]; ok {
 			yes = canary.Target.Matches(listed.Name, listed.Labels)
 		}
-		c.targets = append(c.targets, TargetUse{doc.pos(doc.find("rollout", "canary", "target")), canary.Target.Text, yes, "nobody goes first"})
+		c.targets = append(
+			c.targets,
+			TargetUse{doc.pos(doc.find("rollout", "canary", "target")), canary.Target.Text, yes, "nobody goes first"},
+		)
 	}
 }
 

@@ -14,8 +14,8 @@ type instance struct {
 	item any // nil: not of a forEach
 }
 
-// instances are the steps that a step with forEach stands for, or the step itself. Their names have the number of the item behind them,
-// and item is filled in.
+// instances are the steps that a step with forEach stands for, or the step itself. Their names have the number of the
+// item behind them, and item is filled in.
 func (c *compiler) instances(d *decoder, node *yaml.Node) []instance {
 	node = resolve(node)
 	if node.Kind != yaml.MappingNode {
@@ -108,7 +108,12 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 	list, ok := asList(value)
 	switch {
 	case value == nil:
-		d.failf(n, "forEach: %s gives nothing: is there such a variable? For a list that need not be there write: %s ?? []", n.Value, n.Value)
+		d.failf(
+			n,
+			"forEach: %s gives nothing: is there such a variable? For a list that need not be there write: %s ?? []",
+			n.Value,
+			n.Value,
+		)
 	case !ok:
 		d.failf(n, "forEach: expected a list or an expression that gives one, found %s", kindOf(value))
 	case len(list) > maxInstances:
@@ -160,8 +165,8 @@ func (c *compiler) filledItem(doc *document, step *yaml.Node, item any) (*yaml.N
 	return filled(&of, step, func(number int) (string, error) { return c.fillItem(number, item) }, true)
 }
 
-// fillItem is what takes the place of a placeholder in an instance: the text of an action that only needs the item, else a placeholder
-// of its own that remembers it.
+// fillItem is what takes the place of a placeholder in an instance: the text of an action that only needs the item,
+// else a placeholder of its own that remembers it.
 func (c *compiler) fillItem(number int, item any) (string, error) {
 	if !c.scope.waiting[number].item {
 		return waitingMark(number), nil
@@ -175,8 +180,8 @@ func (c *compiler) fillItem(number int, item any) (string, error) {
 	return waitingMark(len(c.scope.waiting) - 1), nil
 }
 
-// written is what an item's text means where it stands alone and without quotes, as if it had been written there: a list, a map, or nothing at
-// all, which leaves the parameter to its default. Any other text stays text.
+// written is what an item's text means where it stands alone and without quotes, as if it had been written there: a
+// list, a map, or nothing at all, which leaves the parameter to its default. Any other text stays text.
 func (d *document) written(n *yaml.Node, text string) *yaml.Node {
 	trimmed := strings.TrimSpace(text)
 	switch {
@@ -217,7 +222,8 @@ func moveTo(n, at *yaml.Node) {
 // maxItemName is how long a text may be that tells instances apart.
 const maxItemName = 40
 
-// ItemName is what tells the instance of a forEach from the others, where that is short: the item, or its name or key. It is "" for others.
+// ItemName is what tells the instance of a forEach from the others, where that is short: the item, or its name or key.
+// It is "" for others.
 func (s *Step) ItemName() string {
 	value := s.item
 	if m, ok := value.(map[string]any); ok {

@@ -17,7 +17,8 @@ func itemJob(steps string) map[string]string {
 	}
 }
 
-// TestItemValues: what an item says stands in a parameter as if it had been written there: a list, nothing at all, or text in quotes.
+// TestItemValues: what an item says stands in a parameter as if it had been written there: a list, nothing at all, or
+// text in quotes.
 func TestItemValues(t *testing.T) {
 	cat := compile(t, itemJob(`
 {{ $shell := "/bin/sh" }}
@@ -107,7 +108,8 @@ steps:
 	}
 }
 
-// TestIdle: a step with forEach without items is none, and what refers to it waits for nothing; what nobody has is a mistake elsewhere.
+// TestIdle: a step with forEach without items is none, and what refers to it waits for nothing; what nobody has is a
+// mistake elsewhere.
 func TestIdle(t *testing.T) {
 	cat := compile(t, itemJob("steps:\n- {name: nobody, forEach: vars.none, action: x.y}\n- {name: last, action: x.y, require: [nobody]}\n"))
 	for name, want := range map[string]bool{"nobody": true, "a/nobody": true, "last": false, "somebody": false} {
@@ -134,7 +136,8 @@ func TestItemMistakes(t *testing.T) {
 	}
 }
 
-// TestSameOrder: what takes a map apart does it in the order of its keys, always; a catalog does not depend on the clock.
+// TestSameOrder: what takes a map apart does it in the order of its keys, always; a catalog does not depend on the
+// clock.
 func TestSameOrder(t *testing.T) {
 	vars := "m: {"
 	for _, key := range strings.Split("q w e r t y u i o p a s d f g h j k l", " ") {

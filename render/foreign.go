@@ -38,8 +38,8 @@ var foreignActions = map[string]string{
 	"test.succeed_without_changes": "test.succeed", "test.succeed_with_changes": "test.change", "test.fail_without_changes": "test.fail",
 }
 
-// foreignFields are fields of steps and parameters that others have, and how it is said here. A field that has the place of another is named
-// alone, and meant only where that exists.
+// foreignFields are fields of steps and parameters that others have, and how it is said here. A field that has the
+// place of another is named alone, and meant only where that exists.
 var foreignFields = map[string]string{
 	"notify": "here the step that reacts names the other: watch: [STEP]", "handlers": "a step with listen: [STEP] is one",
 	"become": "steps run as the agent's user, which is root; commands have the parameter user", "become_user": "commands have the parameter user",
@@ -56,7 +56,22 @@ var foreignFields = map[string]string{
 }
 
 // ofActions are parameters that many actions have, as people know them.
-var ofActions = []string{"name", "source", "content", "owner", "user", "group", "mode", "template", "cmd", "cwd", "state", "enabled", "version", "validate"}
+var ofActions = []string{
+	"name",
+	"source",
+	"content",
+	"owner",
+	"user",
+	"group",
+	"mode",
+	"template",
+	"cmd",
+	"cwd",
+	"state",
+	"enabled",
+	"version",
+	"validate",
+}
 
 // oneWord is a field that has the place of another.
 var oneWord = regexp.MustCompile(`^[A-Za-z]+$`)
@@ -81,7 +96,8 @@ func withoutCollection(name string) string {
 	return name
 }
 
-// foreignField is the hint for a field that Ansible or Salt has, in a map with fields of these names, of which some are set; "" for others.
+// foreignField is the hint for a field that Ansible or Salt has, in a map with fields of these names, of which some are
+// set; "" for others.
 func foreignField(e entry, known []string, set func(name string) bool) string {
 	name := e.key.Value
 	said := foreignFields[name]
@@ -109,13 +125,15 @@ func foreignField(e entry, known []string, set func(name string) bool) string {
 	return ""
 }
 
-// stateHint shows how a state of Salt is written, which has its name before its function: nginx: pkg.installed; "" for another value.
+// stateHint shows how a state of Salt is written, which has its name before its function: nginx: pkg.installed; "" for
+// another value.
 func stateHint(name string, value *yaml.Node) string {
 	value = resolve(value)
 	function := value.Value
 	if value.Kind == yaml.MappingNode && len(value.Content) > 0 {
 		function = value.Content[0].Value
-		if first := resolve(value.Content[1]); first.Kind == yaml.SequenceNode && len(first.Content) > 0 && !strings.Contains(function, ".") {
+		if first := resolve(value.Content[1]); first.Kind == yaml.SequenceNode && len(first.Content) > 0 &&
+			!strings.Contains(function, ".") {
 			function += "." + first.Content[0].Value // pkg: [installed]
 		}
 	}
@@ -130,7 +148,12 @@ func stateHint(name string, value *yaml.Node) string {
 	if strings.Contains(with, ": ") {
 		parameters += ", " + with
 	}
-	return fmt.Sprintf("a state is a step here: steps: [{name: %s, action: %s, parameters: {%s}}]", path.Base(name), action, parameters)
+	return fmt.Sprintf(
+		"a state is a step here: steps: [{name: %s, action: %s, parameters: {%s}}]",
+		path.Base(name),
+		action,
+		parameters,
+	)
 }
 
 var stateFunction = regexp.MustCompile(`^[a-z_]+\.[a-z_]+$`)

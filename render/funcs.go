@@ -135,7 +135,8 @@ func length(v any) (int, error) {
 	return 0, fmt.Errorf("%T has no length", v)
 }
 
-// dig is what the keys lead to, a map in a map, or the default where a key is not there: {{ dig "tls" "port" 443 vars.web }}.
+// dig is what the keys lead to, a map in a map, or the default where a key is not there: {{ dig "tls" "port" 443
+// vars.web }}.
 func dig(args ...any) (any, error) {
 	if len(args) < 3 {
 		return nil, fmt.Errorf("wants keys, a default and a map, got %d arguments", len(args))

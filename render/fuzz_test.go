@@ -63,8 +63,8 @@ func FuzzDuration(f *testing.F) {
 	})
 }
 
-// FuzzExpression: the rewriting of macro calls keeps the length, so that columns stay right; what is rewritten for the limits compiles
-// and runs, or says what is wrong.
+// FuzzExpression: the rewriting of macro calls keeps the length, so that columns stay right; what is rewritten for the
+// limits compiles and runs, or says what is wrong.
 func FuzzExpression(f *testing.F) {
 	for _, seed := range []string{"macros['a']()", "macros['ü'](1) == 'ö'", "'ü' == macros['a'](1,2)", "macros[", "macros['a'](", "'macros[1]()'", "é macros['x'](y)",
 		"all(1..9, {# in [1, vars.a] or vars.t matches 'x+'})", "join(map(keys(vars), # + 'x'), ',')", "reduce(1..9, #acc + #, 0) > len({'a': [1]})", "replace(vars.t, 'x', 'y')?.b ?? uniq([1])"} {

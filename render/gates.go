@@ -7,14 +7,18 @@ func (o RunOptions) gated() bool {
 	return o.Sync || o.Serialize != nil || o.Target != nil || o.FailAfterAllTargetsRan
 }
 
-// checkGateName refuses a name that may differ between nodes for a step with a gate: the gate is found by the name, on every node.
+// checkGateName refuses a name that may differ between nodes for a step with a gate: the gate is found by the name, on
+// every node.
 func (d *decoder) checkGateName(b *stepBody, o RunOptions) {
 	if !o.gated() {
 		return
 	}
 	for _, e := range entries(b.node) {
 		if e.key.Value == "name" && !d.doc.from.asWritten(e.key, e.value) {
-			d.failf(e.value, "a step with sync, serialize or target has a name without template actions: nodes find each other by it")
+			d.failf(
+				e.value,
+				"a step with sync, serialize or target has a name without template actions: nodes find each other by it",
+			)
 		}
 	}
 }
@@ -29,8 +33,16 @@ func (c *compiler) checkGates() {
 			}
 			if other := roots[j.Name]; len(j.others) > 0 && other == "" {
 				roots[j.Name] = j.others[0]
-				c.fail(s.ErrorAt(s.Pos, "step %q waits for other nodes, and its job comes with both %s and %s: list %s in base/jobs.yaml, so that all nodes mean the same ones",
-					s.Name, j.root, j.others[0], j.Name))
+				c.fail(
+					s.ErrorAt(
+						s.Pos,
+						"step %q waits for other nodes, and its job comes with both %s and %s: list %s in base/jobs.yaml, so that all nodes mean the same ones",
+						s.Name,
+						j.root,
+						j.others[0],
+						j.Name,
+					),
+				)
 			}
 		}
 		for _, s := range j.Steps {
@@ -53,13 +65,21 @@ func (c *compiler) checkStages(j *Job, s *Step) {
 			if !t.Options.Target.Hosts.Matches(node, n.Labels) {
 				continue
 			}
-			if stage := r.Stage(r.Group(node, n.Labels)); earliest < 0 || stage < earliest || stage == earliest && node < at {
+			if stage := r.Stage(r.Group(node, n.Labels)); earliest < 0 || stage < earliest ||
+				stage == earliest && node < at {
 				earliest, at = stage, node
 			}
 		}
 		if earliest > own {
-			c.fail(s.ErrorAt(s.Pos, "step %q reads the result of %q, which only nodes of a later stage of the rollout make (%s): this node would wait for nodes that wait for it",
-				s.Name, t.ID(), at))
+			c.fail(
+				s.ErrorAt(
+					s.Pos,
+					"step %q reads the result of %q, which only nodes of a later stage of the rollout make (%s): this node would wait for nodes that wait for it",
+					s.Name,
+					t.ID(),
+					at,
+				),
+			)
 		}
 	}
 }
@@ -73,7 +93,8 @@ func (s *Step) reads(scope *scope) []string {
 	return out
 }
 
-// halfChanged warns of steps that change hosts before a barrier in a role that takes turns: all of its nodes get there before any goes on.
+// halfChanged warns of steps that change hosts before a barrier in a role that takes turns: all of its nodes get there
+// before any goes on.
 func (c *Catalog) halfChanged() ErrorList {
 	var out ErrorList
 	rollout, roster := c.Fleet.Rollout, 0
@@ -92,8 +113,14 @@ func (c *Catalog) halfChanged() ErrorList {
 			if !s.Options.Sync || i == 0 || j.Validation {
 				continue
 			}
-			e := s.ErrorAt(s.Pos, "step %q waits for all nodes, and %q before it may change them: more than %d of role %s are half changed then",
-				s.Name, j.Steps[i-1].Name, limit, group)
+			e := s.ErrorAt(
+				s.Pos,
+				"step %q waits for all nodes, and %q before it may change them: more than %d of role %s are half changed then",
+				s.Name,
+				j.Steps[i-1].Name,
+				limit,
+				group,
+			)
 			e.Severity, e.Hint = Warning, "put the barrier first, or what comes before it into a job of an earlier version"
 			out = append(out, e)
 		}

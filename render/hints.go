@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// What the parsers of YAML, templates and expressions say is true, and names what they stumbled over. The hints here name what people most
-// likely meant who write other tools' files every day.
+// What the parsers of YAML, templates and expressions say is true, and names what they stumbled over. The hints here
+// name what people most likely meant who write other tools' files every day.
 
 // syntaxHint is the hint for a line that is no YAML, at a column; "" where nothing is known.
 func syntaxHint(message, line string, col int) string {
@@ -60,12 +60,16 @@ func blockHint(r *rendered, number int) string {
 		if m == nil || len(line)-len(strings.TrimLeft(line, " ")) > len(m[1]) {
 			return ""
 		}
-		return fmt.Sprintf("the lines of a text are indented deeper than its key, in line %d", r.position(number, 1).Line)
+		return fmt.Sprintf(
+			"the lines of a text are indented deeper than its key, in line %d",
+			r.position(number, 1).Line,
+		)
 	}
 	return ""
 }
 
-// realPlace is where something is that the parser of YAML gives no place for: what is no UTF-8, what nobody can read, a second document.
+// realPlace is where something is that the parser of YAML gives no place for: what is no UTF-8, what nobody can read, a
+// second document.
 func realPlace(text, message string, line, col int) (int, int) {
 	at := -1
 	switch {
@@ -78,7 +82,10 @@ func realPlace(text, message string, line, col int) (int, int) {
 			i += size
 		}
 	case strings.Contains(message, "control characters"):
-		at = strings.IndexFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f })
+		at = strings.IndexFunc(
+			text,
+			func(r rune) bool { return r < ' ' && r != '\n' && r != '\r' && r != '\t' || r == 0x7f },
+		)
 	case strings.Contains(message, "found multiple"):
 		if m := documentMark.FindAllStringIndex(text, -1); len(m) > 0 {
 			at = m[len(m)-1][0]
@@ -116,7 +123,8 @@ func functionHint(name, from string, known []string) string {
 	if near := Nearest(name, known); near != "" {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	if rest := strings.TrimLeft(strings.TrimPrefix(from, name), " -"); rest != "" && strings.ContainsAny(rest[:1], "}|).") { // without arguments
+	if rest := strings.TrimLeft(strings.TrimPrefix(from, name), " -"); rest != "" &&
+		strings.ContainsAny(rest[:1], "}|).") { // without arguments
 		return fmt.Sprintf("a variable is vars.%s, a fact server.%s", name, name)
 	}
 	return ""
@@ -167,7 +175,9 @@ var (
 	emptyDot   = regexp.MustCompile(`^nil data; no entry for key "(.*)"$`)
 	macroField = regexp.MustCompile(`can't evaluate field (\S+) in type render\.macrosRoot`)
 	stepsField = regexp.MustCompile(`can't evaluate field (\S+) in type render\.stepsRoot`)
-	noField    = regexp.MustCompile(`(?:type render\.StepResult has no field |can't evaluate field )(\w+)(?: in type render\.StepResult)?$`)
+	noField    = regexp.MustCompile(
+		`(?:type render\.StepResult has no field |can't evaluate field )(\w+)(?: in type render\.StepResult)?$`,
+	)
 )
 
 // resultFields are the fields of what a step returned.
@@ -258,7 +268,8 @@ func entryHint(first string, text bool) string {
 	return fmt.Sprintf("write {%s: {}}", first)
 }
 
-// fileHint is the hint for a file that is not there under a folder, named by people who are used to write the whole path.
+// fileHint is the hint for a file that is not there under a folder, named by people who are used to write the whole
+// path.
 func (r *Repository) fileHint(dir, name string) string {
 	bare := strings.TrimPrefix(strings.TrimPrefix(name, "/"), dir+"/")
 	bare = strings.TrimSuffix(strings.TrimSuffix(bare, ".yaml"), ".yml")

@@ -2,7 +2,8 @@ package render
 
 import "testing"
 
-// TestBracketHints: an element in brackets, as other languages read it, has the hint how it is written here, whatever the quotes.
+// TestBracketHints: an element in brackets, as other languages read it, has the hint how it is written here, whatever
+// the quotes.
 func TestBracketHints(t *testing.T) {
 	for line, want := range map[string]string{
 		"{{ services['db'] }}":              `services "db"`,

@@ -15,8 +15,9 @@ var instructionNames = map[string]string{
 	"max_failures": "maxFailures", "max_host_failures": "maxHostFailures", "on_lost": "onLost", "progress_deadline": "progressDeadline",
 }
 
-// Instruct puts the rules of instructions in the place of those of the same name. Instructions are JSON with the keys of rollout in
-// pullet.yaml, in snake_case or as they are there. The name is for messages, which have the positions of the text as it is given.
+// Instruct puts the rules of instructions in the place of those of the same name. Instructions are JSON with the keys
+// of rollout in pullet.yaml, in snake_case or as they are there. The name is for messages, which have the positions of
+// the text as it is given.
 func (r Rollout) Instruct(name string, instructions []byte, inventory Inventory) (Rollout, error) {
 	if len(instructions) == 0 {
 		return r, nil
@@ -51,8 +52,20 @@ func instructionsDocument(name string, text []byte) (*document, ErrorList) {
 			e.key.Value = known
 		}
 	}
-	key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: "rollout", Line: doc.root.Line, Column: doc.root.Column}
-	doc.root = &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: key.Line, Column: key.Column, Content: []*yaml.Node{key, doc.root}}
+	key := &yaml.Node{
+		Kind:   yaml.ScalarNode,
+		Tag:    "!!str",
+		Value:  "rollout",
+		Line:   doc.root.Line,
+		Column: doc.root.Column,
+	}
+	doc.root = &yaml.Node{
+		Kind:    yaml.MappingNode,
+		Tag:     "!!map",
+		Line:    key.Line,
+		Column:  key.Column,
+		Content: []*yaml.Node{key, doc.root},
+	}
 	return doc, nil
 }
 

@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// jinjaTag is a statement of Jinja, in which other tools write templates. In a text that is quoted it is a text like any other.
+// jinjaTag is a statement of Jinja, in which other tools write templates. In a text that is quoted it is a text like
+// any other.
 var jinjaTag = regexp.MustCompile(`\{%-?\s*(\w*)[^\n]*?%\}`)
 
-// withoutJinja reports each statement of Jinja in a file that is no YAML with them, and parses the rest, so that its other mistakes are told
-// with them.
+// withoutJinja reports each statement of Jinja in a file that is no YAML with them, and parses the rest, so that its
+// other mistakes are told with them.
 func withoutJinja(r *rendered) (*document, ErrorList) {
 	var errs ErrorList
 	rest := *r
@@ -19,7 +20,12 @@ func withoutJinja(r *rendered) (*document, ErrorList) {
 	for _, m := range jinjaTag.FindAllIndex(r.text, -1) {
 		line := bytes.Count(r.text[:m[0]], []byte("\n")) + 1
 		tag := string(r.text[m[0]:m[1]])
-		e := r.errorAt(line, m[0]-bytes.LastIndexByte(r.text[:m[0]], '\n'), "%s is Jinja, and templates here are those of Go", shortened(tag))
+		e := r.errorAt(
+			line,
+			m[0]-bytes.LastIndexByte(r.text[:m[0]], '\n'),
+			"%s is Jinja, and templates here are those of Go",
+			shortened(tag),
+		)
 		e.Hint = jinjaHint(tag)
 		errs = append(errs, e)
 		copy(rest.text[m[0]:m[1]], strings.Repeat(" ", m[1]-m[0]))

@@ -20,7 +20,8 @@ type jobsBase struct {
 type jobEntry struct {
 	Name       string     `yaml:"name,required"` // web for jobs/web.yaml
 	Conditions Conditions `yaml:"conditions"`    // around the job as a whole
-	// Runs is how often its steps run that do not say themselves: always, onUpdate or once, as in runOptions; default what its file says.
+	// Runs is how often its steps run that do not say themselves: always, onUpdate or once, as in runOptions; default
+	// what its file says.
 	Runs string `yaml:"runs" words:"always onUpdate once"`
 }
 
@@ -108,11 +109,11 @@ const defaultRetry = 10 * time.Second
 
 // RunOptions are how a step runs. Those of a file are the defaults of its steps.
 type RunOptions struct {
-	// Runs: always is checked at every pull; onUpdate only when the version is new or its last run failed; once is done once for these
-	// parameters, whatever the version; default always.
+	// Runs: always is checked at every pull; onUpdate only when the version is new or its last run failed; once is done
+	// once for these parameters, whatever the version; default always.
 	Runs string `yaml:"runs" words:"always onUpdate once"`
-	// Ordering: ansible is one step after another, in the order of the file; justdoit starts all at once that require nothing; genius
-	// too, after what they obviously need: a directory, a package, a user; default ansible.
+	// Ordering: ansible is one step after another, in the order of the file; justdoit starts all at once that require
+	// nothing; genius too, after what they obviously need: a directory, a package, a user; default ansible.
 	Ordering   string   `yaml:"ordering" words:"ansible justdoit genius"`
 	Timeout    Duration `yaml:"timeout"`    // of the step; 0: the action's own default
 	FailHard   bool     `yaml:"failHard"`   // a failure stops the run
@@ -126,10 +127,12 @@ type RunOptions struct {
 	Target *StepTarget `yaml:"target"`
 	// OnLost is what becomes of a host that stops to answer while others wait for it here; default that of the rollout.
 	OnLost string `yaml:"onLost" words:"hold release fail"`
-	// FailAfterAllTargetsRan lets a failure stop nobody before all hosts have run the step; it may stand under serialize as well.
+	// FailAfterAllTargetsRan lets a failure stop nobody before all hosts have run the step; it may stand under
+	// serialize as well.
 	FailAfterAllTargetsRan bool `yaml:"failAfterAllTargetsRan"`
-	// FailureClass says whose fault a failure is: a host fault stops the other hosts only above rollout.maxHostFailures. It is host or commit, or one of
-	// them by exit code: {75: host}; default what the error says.
+	// FailureClass says whose fault a failure is: a host fault stops the other hosts only above
+	// rollout.maxHostFailures. It is host or commit, or one of them by exit code: {75: host}; default what the error
+	// says.
 	FailureClass FailureClass `yaml:"failureClass"`
 	Explicit     bool         `yaml:"-"` // runs: always was written, not defaulted
 }
@@ -140,7 +143,8 @@ type Serialize struct {
 	FailAfterAllTargetsRan bool  `yaml:"failAfterAllTargetsRan"` // a failure stops the others only when all have run the step
 }
 
-// StepTarget chooses the hosts that take a step for all. Steps with the same limit and hosts are taken by the same ones.
+// StepTarget chooses the hosts that take a step for all. Steps with the same limit and hosts are taken by the same
+// ones.
 type StepTarget struct {
 	Limit  int      `yaml:"limit" least:"0"` // how many, 1 or more; default 1
 	Hosts  Selector `yaml:"hosts"`           // who may be chosen; default every host that has the step
@@ -177,7 +181,10 @@ func (r *Retry) decode(d *decoder, n *yaml.Node) {
 		r.Interval = Duration(defaultRetry)
 	}
 	if d.object(n, reflect.ValueOf(r).Elem(), "retry"); r.Interval == 0 {
-		d.failf(fieldOf(n, "interval"), "retry: interval: expected more than 0s, such as 10s: without a pause the attempts would keep the host busy")
+		d.failf(
+			fieldOf(n, "interval"),
+			"retry: interval: expected more than 0s, such as 10s: without a pause the attempts would keep the host busy",
+		)
 	}
 }
 
@@ -200,7 +207,10 @@ func (d *decoder) oneOf(e entry, value string, allowed []string) {
 func (c *compiler) compileJobs() {
 	known, given := map[string]bool{}, map[string][]Target{}
 	if !c.repo.exists("base/jobs.yaml") { // an empty catalog would count as applied
-		e := &Error{Pos: Position{File: "base/jobs.yaml"}, Message: "there is no such file, so nothing would be applied"}
+		e := &Error{
+			Pos:     Position{File: "base/jobs.yaml"},
+			Message: "there is no such file, so nothing would be applied",
+		}
 		if c.repo.exists("base/jobs.yml") {
 			e.Hint = "base/jobs.yml is not read: rename it"
 		}
@@ -228,16 +238,31 @@ func (c *compiler) jobsFor(base *document, targets targeted[jobEntry], validatio
 			continue
 		}
 		for i, e := range t.entries {
-			job := &Job{Name: e.Name, Validation: validation, Conditions: e.Conditions, Pos: base.pos(t.nodes[i]), root: e.Name, runs: e.Runs}
+			job := &Job{
+				Name:       e.Name,
+				Validation: validation,
+				Conditions: e.Conditions,
+				Pos:        base.pos(t.nodes[i]),
+				root:       e.Name,
+				runs:       e.Runs,
+			}
 			if validation && e.Runs != "" && e.Runs != "always" {
-				c.fail(base.errorAt(t.nodes[i], "validation %q: runs: %s would leave it out, and a validation runs at every pull", e.Name, e.Runs))
+				c.fail(
+					base.errorAt(
+						t.nodes[i],
+						"validation %q: runs: %s would leave it out, and a validation runs at every pull",
+						e.Name,
+						e.Runs,
+					),
+				)
 			}
 			c.addJob(base, t.nodes[i], job, known)
 		}
 	}
 }
 
-// addJob reads a job that stands at a node of a document. Several targets and includes may name the same one: it runs once.
+// addJob reads a job that stands at a node of a document. Several targets and includes may name the same one: it runs
+// once.
 func (c *compiler) addJob(from *document, at *yaml.Node, job *Job, known map[string]bool) {
 	if job.Name == "" || known[job.Name] { // a missing name was reported
 		for _, first := range c.jobs {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestRunsOfAJob: what a step says goes before what base/jobs.yaml says of its job, and that before what the job's file says.
+// TestRunsOfAJob: what a step says goes before what base/jobs.yaml says of its job, and that before what the job's file
+// says.
 func TestRunsOfAJob(t *testing.T) {
 	steps := "steps:\n- {name: own, action: cmd.run, parameters: {cmd: x}, runOptions: {runs: once}}\n- {name: plain, action: cmd.run, parameters: {cmd: x}}\n"
 	cat := compile(t, map[string]string{

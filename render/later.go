@@ -34,7 +34,8 @@ var placeOf = map[string]string{
 	"rollout": "the rules of rollouts stand in pullet.yaml", "steps": "steps stand in files below jobs/",
 }
 
-// topFieldHint is the hint for an unknown field at the top of a file: it belongs in another file, or pullet does not know it yet.
+// topFieldHint is the hint for an unknown field at the top of a file: it belongs in another file, or pullet does not
+// know it yet.
 func topFieldHint(name string) string {
 	if said := laterNames[name]; said != "" {
 		return said
@@ -45,7 +46,8 @@ func topFieldHint(name string) string {
 // IsYAML reports the name of a YAML file.
 func IsYAML(name string) bool { return path.Ext(name) == ".yaml" || path.Ext(name) == ".yml" }
 
-// LaterHint is the hint for a file or directory that pullet does not read, by its name or by its fields; "" where they say nothing.
+// LaterHint is the hint for a file or directory that pullet does not read, by its name or by its fields; "" where they
+// say nothing.
 func LaterHint(files fs.FS, name string) string {
 	if base := path.Base(name); base != "config.yaml" && base != "config.yml" { // a name for anything
 		if said := laterNames[strings.TrimSuffix(strings.TrimSuffix(base, ".yaml"), ".yml")]; said != "" {

@@ -11,9 +11,10 @@ import (
 	"text/template/parse"
 )
 
-// A repository is written by people who mean well, and read by every node of the fleet: what is written by mistake, such as a loop in a
-// loop, has to end with a message, in bounded memory. text/template cannot be interrupted, so it counts: every range, template and function
-// call spends some of the work that one file may cost. Counting, unlike a clock, gives the same answer on every node.
+// A repository is written by people who mean well, and read by every node of the fleet: what is written by mistake,
+// such as a loop in a loop, has to end with a message, in bounded memory. text/template cannot be interrupted, so it
+// counts: every range, template and function call spends some of the work that one file may cost. Counting, unlike a
+// clock, gives the same answer on every node.
 
 const (
 	maxWork     = 2_000_000 // of one file: a few seconds
@@ -50,7 +51,8 @@ func (m *meter) spend(work int) error {
 	return m.all.spend(work)
 }
 
-// pool is what is left for all files of a catalog while it is compiled. Nil is for what a run evaluates, which has a deadline.
+// pool is what is left for all files of a catalog while it is compiled. Nil is for what a run evaluates, which has a
+// deadline.
 type pool struct{ work, values int }
 
 func newPool() *pool { return &pool{maxAllWork, maxAllValues} }
@@ -129,7 +131,11 @@ func (m *meter) up() string { m.depth--; return "" }
 // meterTree makes the blocks of a template count.
 func meterTree(t *template.Template, funcs template.FuncMap) error {
 	var failed error
-	funcs = template.FuncMap{"tick": funcs["tick"], "down": funcs["down"], "up": funcs["up"]} // the parser copies them for each call
+	funcs = template.FuncMap{
+		"tick": funcs["tick"],
+		"down": funcs["down"],
+		"up":   funcs["up"],
+	} // the parser copies them for each call
 	call := func(format string, args ...any) parse.Node {
 		c, err := template.New("").Funcs(funcs).Parse(fmt.Sprintf("{{ $_ := "+format+" }}", args...))
 		if err != nil {
@@ -190,8 +196,8 @@ type openBlock struct {
 	at, arms int // where it begins, and for how many blocks it counts: each else if is one
 }
 
-// blocks looks at the blocks of a template as the parser would, without its stack: those that have no end, and the offset of one that is
-// in too many others, or -1.
+// blocks looks at the blocks of a template as the parser would, without its stack: those that have no end, and the
+// offset of one that is in too many others, or -1.
 func blocks(text string) (open []openBlock, tooDeep int) {
 	depth := 0
 	for _, m := range block.FindAllStringSubmatchIndex(text, -1) {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestLines: a line of a source and of what it renders as is found by its number, with and without an end of the last line.
+// TestLines: a line of a source and of what it renders as is found by its number, with and without an end of the last
+// line.
 func TestLines(t *testing.T) {
 	for _, text := range []string{"", "\n", "a", "a\n", "a\nb", "\n\nb\n", "a\r\nb"} {
 		s, r := &source{text: text}, &rendered{text: []byte(text)}

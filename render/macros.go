@@ -63,7 +63,8 @@ type macroBody struct {
 	Params     Strings    `yaml:"params"`          // names of the arguments, which the text reads as {{ .name }}
 }
 
-// compileMacros collects the node's macros. Macro files are plain YAML: the texts in them are templates, executed at each use.
+// compileMacros collects the node's macros. Macro files are plain YAML: the texts in them are templates, executed at
+// each use.
 func (c *compiler) compileMacros() {
 	c.shipMacros()
 	for _, base := range c.baseFiles("base/macros.yaml") {
@@ -125,7 +126,8 @@ func (c *compiler) macroFile(doc *document) {
 
 // macro reads the long form (action and parameters) or the short one (the action's name as a key, beside params).
 func (d *decoder) macro(e entry) *Macro {
-	if e.value.Kind == yaml.MappingNode && slices.ContainsFunc(entries(e.value), isShortForm) && !hasKey(e.value, "action") {
+	if e.value.Kind == yaml.MappingNode && slices.ContainsFunc(entries(e.value), isShortForm) &&
+		!hasKey(e.value, "action") {
 		return d.shortMacro(e)
 	}
 	var body macroBody
@@ -200,7 +202,11 @@ func (s *macroSet) names() []string { return slices.Sorted(maps.Keys(s.all)) }
 func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 	m, ok := s.all[name]
 	if !ok {
-		return nil, fmt.Errorf("there is no macro %q (%s)", name, cmp.Or(DidYouMean(name, s.names()), "see base/macros.yaml"))
+		return nil, fmt.Errorf(
+			"there is no macro %q (%s)",
+			name,
+			cmp.Or(DidYouMean(name, s.names()), "see base/macros.yaml"),
+		)
 	}
 	if len(args) != len(m.Args) {
 		return nil, fmt.Errorf("macro %q takes %s, got %d", name, argumentNames(m.Args), len(args))

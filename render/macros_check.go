@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// A condition is evaluated only when its step runs, and with it the macros that it calls. A macro that cannot work is found earlier: as far as a
-// condition can be evaluated without results of steps, Compile does it, and Lint tries every macro that a condition names.
+// A condition is evaluated only when its step runs, and with it the macros that it calls. A macro that cannot work is
+// found earlier: as far as a condition can be evaluated without results of steps, Compile does it, and Lint tries every
+// macro that a condition names.
 
 // macroError is the failure of a macro that was called.
 type macroError struct {
@@ -28,7 +29,8 @@ func (e *macroTextError) Error() string {
 	return fmt.Sprintf("macro %q (%s): %s", e.macro.Name, e.macro.pos, e.bad.Message+inBrackets(e.bad.Hint))
 }
 
-// mistake is the failure at its macro; nil where it may be none: what only a run can tell, or what the fleet may change.
+// mistake is the failure at its macro; nil where it may be none: what only a run can tell, or what the fleet may
+// change.
 func (e *macroError) mistake(all map[string]*Macro, fleet bool) *Error {
 	if errors.Is(e.err, ErrNotYet) || !fleet && e.macro.asksForFleet(all, map[string]bool{}) {
 		return nil
@@ -93,8 +95,8 @@ func (c *compiler) checkCallsOf(conditions Conditions) {
 
 func (r KeyRef) ofMacro() bool { return r.Root == "macros" }
 
-// brokenMacros are templates of macros that cannot be parsed, and warnings about those that fail and that a condition names: it may not
-// call them, or not as the fleet is now.
+// brokenMacros are templates of macros that cannot be parsed, and warnings about those that fail and that a condition
+// names: it may not call them, or not as the fleet is now.
 func (c *Catalog) brokenMacros() ErrorList {
 	s, named := c.scope.at(nil, nil), c.macrosOfConditions()
 	defer c.repo.enter(s)()

@@ -2,8 +2,9 @@ package render
 
 // shippedMacros are the macros that every repository has. One of the same name in macros/ takes its place.
 //
-// pkg.uptodate asks what the package lists of the host know, as they are: it refreshes nothing. Like every macro it runs on the machine,
-// and PULLET_ROOT is the root that is meant. reboot.required asks for the note that packages of Debian and Ubuntu leave.
+// pkg.uptodate asks what the package lists of the host know, as they are: it refreshes nothing. Like every macro it
+// runs on the machine, and PULLET_ROOT is the root that is meant. reboot.required asks for the note that packages of
+// Debian and Ubuntu leave.
 const shippedMacros = `
 pkg.uptodate:
   action: cmd.run

@@ -2,7 +2,8 @@ package render
 
 import "testing"
 
-// TestServersByLabel: the value of the shipped macro is a list: it is counted, walked through and indexed, in templates and expressions.
+// TestServersByLabel: the value of the shipped macro is a list: it is counted, walked through and indexed, in templates
+// and expressions.
 func TestServersByLabel(t *testing.T) {
 	in := web1
 	in.View = View{Nodes: map[string]Node{

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestMacrosRoot: {{ index macros "name" }} is {{ macro "name" }}, also where it has to wait for a command, and in its mistakes.
+// TestMacrosRoot: {{ index macros "name" }} is {{ macro "name" }}, also where it has to wait for a command, and in its
+// mistakes.
 func TestMacrosRoot(t *testing.T) {
 	files := func(value string) map[string]string {
 		return map[string]string{

@@ -8,7 +8,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Metadata describes a file: below the key metadata, or with its fields at the top of the file. It is checked and kept, and changes nothing.
+// Metadata describes a file: below the key metadata, or with its fields at the top of the file. It is checked and kept,
+// and changes nothing.
 type Metadata struct {
 	APIVersion  string            `yaml:"apiVersion"`  // of whoever made the file
 	Kind        string            `yaml:"kind"`        // of the file, in the words of whoever made it
@@ -40,8 +41,8 @@ func metadataFields() []string {
 	return names
 }
 
-// fileBody gives the fields of a file that a struct holds: those under spec stand beside its metadata, and metadata that stands at the top
-// of the file is put below the key.
+// fileBody gives the fields of a file that a struct holds: those under spec stand beside its metadata, and metadata
+// that stands at the top of the file is put below the key.
 func fileBody(root *yaml.Node, of reflect.Type) *yaml.Node {
 	if root.Kind != yaml.MappingNode || hasKey(root, "metadata") {
 		return unwrapSpec(root)
@@ -70,8 +71,9 @@ func hasKey(n *yaml.Node, name string) bool {
 	return slices.ContainsFunc(entries(n), func(e entry) bool { return e.key.Value == name })
 }
 
-// described checks the metadata of a file whose other keys are free, and returns the keys that belong to it. Its fields stand at the top of
-// a file where apiVersion and kind do, and everything beside them is one of its fields or spec; or, with beside, where these two are texts.
+// described checks the metadata of a file whose other keys are free, and returns the keys that belong to it. Its fields
+// stand at the top of a file where apiVersion and kind do, and everything beside them is one of its fields or spec; or,
+// with beside, where these two are texts.
 func (d *decoder) described(root *yaml.Node, beside bool) (keys []string) {
 	if hasKey(root, "metadata") {
 		for _, e := range entries(root) {

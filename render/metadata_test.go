@@ -7,7 +7,8 @@ import (
 
 const described = "apiVersion: v1alpha\nkind: Config\nname: object-name\nlabels: {my-label-1: my-label-1-value}\nannotations: {a: b}\nuuid: 5acfcdce-be46-4f34-81be-9fd6980c2224\n"
 
-// TestMetadataAtTop: the fields of metadata may stand at the top of each kind of file, and do not become variables or macros.
+// TestMetadataAtTop: the fields of metadata may stand at the top of each kind of file, and do not become variables or
+// macros.
 func TestMetadataAtTop(t *testing.T) {
 	cat := compile(t, map[string]string{
 		"pullet.yaml":      described + "rollout: {rollingRules: {global: 3}}\n",

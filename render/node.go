@@ -28,7 +28,8 @@ type View struct {
 	AskedAll func()               `json:"-"`                  // is told that nodes or their facts are asked for; may be nil
 }
 
-// over is the view with the inventory laid over it: its labels hold for every node that it lists, whatever that node registered with.
+// over is the view with the inventory laid over it: its labels hold for every node that it lists, whatever that node
+// registered with.
 func (v View) over(i Inventory) View {
 	if len(i) == 0 || len(v.Nodes) == 0 {
 		return v

@@ -8,8 +8,9 @@ import (
 	"strings"
 )
 
-// Nodes are the nodes that a repository can be checked for: those of its inventory, or, without one, a made-up node for each target of
-// its base files. It is an error where the inventory has mistakes; those of the rules are left to Compile.
+// Nodes are the nodes that a repository can be checked for: those of its inventory, or, without one, a made-up node for
+// each target of its base files. It is an error where the inventory has mistakes; those of the rules are left to
+// Compile.
 func (r *Repository) Nodes() ([]Node, error) {
 	c := &compiler{repo: r, scope: &scope{macros: &macroSet{}}}
 	release := r.enter(c.scope)

@@ -60,8 +60,9 @@ func ValidServiceName(name string) bool {
 	return name != "" && len(name) <= 63
 }
 
-// Offers are the services that a node offers, and how services are shown outside. Nothing else of the repository is looked at but the
-// settings and the inventory: what cannot be compiled yet may lack nothing but the address of another node.
+// Offers are the services that a node offers, and how services are shown outside. Nothing else of the repository is
+// looked at but the settings and the inventory: what cannot be compiled yet may lack nothing but the address of another
+// node.
 func (r *Repository) Offers(in Input) ([]Offer, ServiceSettings, error) {
 	c := r.compiler(in)
 	release := r.enter(c.scope)
@@ -109,7 +110,14 @@ func (c *compiler) offer(o Offer) Offer {
 	if o.Address != "" {
 		use = o.Address
 	}
-	o.instance = Service{Name: o.Name, Node: c.scope.in.Node.Name, Address: use, Addresses: all, Port: o.Port, Tags: slices.Clone(o.Tags)}
+	o.instance = Service{
+		Name:      o.Name,
+		Node:      c.scope.in.Node.Name,
+		Address:   use,
+		Addresses: all,
+		Port:      o.Port,
+		Tags:      slices.Clone(o.Tags),
+	}
 	return o
 }
 
@@ -142,13 +150,21 @@ func (c *compiler) checkOffer(doc *document, at *yaml.Node, o Offer) bool {
 	}
 	switch ways := o.Check.ways(); {
 	case len(ways) == 0:
-		wrong("check", "the check of service %s says nothing: give tcp (a port), http (a path or URL) or cmd (a command line)", o.Name)
+		wrong(
+			"check",
+			"the check of service %s says nothing: give tcp (a port), http (a path or URL) or cmd (a command line)",
+			o.Name,
+		)
 	case len(ways) > 1:
 		wrong("check", "the check of service %s is to be %s: keep one", o.Name, strings.Join(ways, " and "))
 	case o.Check.TCP < 0 || o.Check.TCP > 65535:
 		wrong("check", "tcp: %d is no port", o.Check.TCP)
 	case o.Check.HTTP != "" && !o.Check.url() && !strings.HasPrefix(o.Check.HTTP, "/"):
-		wrong("check", "http: %q is neither a path such as /health nor a URL such as http://127.0.0.1:8080/health", o.Check.HTTP)
+		wrong(
+			"check",
+			"http: %q is neither a path such as /health nor a URL such as http://127.0.0.1:8080/health",
+			o.Check.HTTP,
+		)
 	case o.Check.HTTP != "" && !o.Check.url() && o.Port == 0:
 		wrong("check", "http: %s is a path, and service %s has no port: give port, or a URL", o.Check.HTTP, o.Name)
 	}
@@ -171,7 +187,8 @@ func (s *ServiceCheck) url() bool {
 	return strings.HasPrefix(s.HTTP, "http://") || strings.HasPrefix(s.HTTP, "https://")
 }
 
-// checkOwners refuses a service that base/services.yaml and a job's step both announce: each would undo what the other does.
+// checkOwners refuses a service that base/services.yaml and a job's step both announce: each would undo what the other
+// does.
 func (c *compiler) checkOwners() {
 	offered := map[string]bool{}
 	for _, o := range c.offers {
@@ -179,8 +196,14 @@ func (c *compiler) checkOwners() {
 	}
 	for _, j := range c.jobs {
 		for _, s := range j.Steps {
-			if name := s.Params.Text("name"); offered[name] && (s.Action == "service.publish" || s.Action == "service.withdraw") {
-				e := s.ErrorAt(s.Params.Position("name", s.Pos), "service %q is offered by this host in %s: this step would contradict it at every pull", name, ServicesFile)
+			if name := s.Params.Text("name"); offered[name] &&
+				(s.Action == "service.publish" || s.Action == "service.withdraw") {
+				e := s.ErrorAt(
+					s.Params.Position("name", s.Pos),
+					"service %q is offered by this host in %s: this step would contradict it at every pull",
+					name,
+					ServicesFile,
+				)
 				e.Hint = "keep one of them"
 				c.fail(e)
 			}
@@ -191,7 +214,8 @@ func (c *compiler) checkOwners() {
 // Offers are the services that base/services.yaml has the node offer.
 func (c *Catalog) Offers() []Offer { return c.offers }
 
-// Offerers are the nodes that should offer a service by base/services.yaml: those of the inventory, and others that are registered.
+// Offerers are the nodes that should offer a service by base/services.yaml: those of the inventory, and others that are
+// registered.
 func (c *Catalog) Offerers(service string) []string {
 	all := maps.Clone(c.scope.in.View.Nodes)
 	if all == nil {
@@ -222,6 +246,10 @@ func earlyFuncs(funcs template.FuncMap) template.FuncMap {
 // tooEarly stands for a root that is not there yet.
 func tooEarly(name string) any {
 	return func(...any) (any, error) {
-		return nil, fmt.Errorf("%s is not known here: %s is read before anything else, and sees server only", name, ServicesFile)
+		return nil, fmt.Errorf(
+			"%s is not known here: %s is read before anything else, and sees server only",
+			name,
+			ServicesFile,
+		)
 	}
 }

@@ -13,7 +13,8 @@ var offeringHost = Input{Node: Node{Name: "db1", Labels: map[string]string{"role
 	"addresses": map[string]any{"eth0": []any{"192.0.2.1"}, "eth1": []any{"198.51.100.1", "198.51.100.2"}},
 }}
 
-// TestOffers: the file is read although the jobs are broken, later targets override earlier ones, and the address is that of the interface.
+// TestOffers: the file is read although the jobs are broken, later targets override earlier ones, and the address is
+// that of the interface.
 func TestOffers(t *testing.T) {
 	r := repo(map[string]string{
 		"base/services.yaml": `services:

@@ -6,10 +6,11 @@ import (
 	"strings"
 )
 
-// Templates are executed before their output is read as YAML. A text that the repository does not hold, such as the address of a service or
-// the name that a DHCP server gave this host, must therefore never be part of that output: a newline in it would begin a step. Such texts
-// are opaque. Roots hand them to templates (roots), functions hand them on (function.call), and an action that prints one writes a mark
-// instead (carrier). Once the YAML is decoded, the text takes the place of the mark in its scalar, whatever the style of the scalar.
+// Templates are executed before their output is read as YAML. A text that the repository does not hold, such as the
+// address of a service or the name that a DHCP server gave this host, must therefore never be part of that output: a
+// newline in it would begin a step. Such texts are opaque. Roots hand them to templates (roots), functions hand them on
+// (function.call), and an action that prints one writes a mark instead (carrier). Once the YAML is decoded, the text
+// takes the place of the mark in its scalar, whatever the style of the scalar.
 
 // opaque is a text that the repository does not hold.
 type opaque string
@@ -17,8 +18,8 @@ type opaque string
 // opaqueMap is a map whose keys are opaque, as are the texts in it.
 type opaqueMap map[string]any
 
-// encoded is what an encoder such as toJson makes of a value with opaque texts in it. The structure of its text is safe, because the
-// encoder wrote it: mark writes the same structure with a mark for each opaque text.
+// encoded is what an encoder such as toJson makes of a value with opaque texts in it. The structure of its text is
+// safe, because the encoder wrote it: mark writes the same structure with a mark for each opaque text.
 type encoded struct {
 	text string
 	mark func(c *carrier) (string, error)

@@ -18,7 +18,8 @@ type function struct {
 // class is what a function does with opaque texts.
 type class int
 
-// Functions that hand values on keep each text as it is. All others see plain texts, and what they make of them is opaque.
+// Functions that hand values on keep each text as it is. All others see plain texts, and what they make of them is
+// opaque.
 const (
 	computes class = iota // makes something new
 	hands                 // gives a part of its arguments, or puts them together
@@ -29,8 +30,9 @@ const (
 	merges                // puts maps into its first argument
 )
 
-// classes are all functions of templates but the roots, without the must in front of their name. What a call costs is in resultsize.go: by the size of
-// its arguments, unless the function is in resultSize or partOf. A function that is not listed here is none: TestEveryFunctionHasACost.
+// classes are all functions of templates but the roots, without the must in front of their name. What a call costs is
+// in resultsize.go: by the size of its arguments, unless the function is in resultSize or partOf. A function that is
+// not listed here is none: TestEveryFunctionHasACost.
 var classes = withClass(map[string]class{
 	"get": hands, "dig": hands, "pluck": hands, "pick": hands, "omit": hands, "values": hands, "hasKey": hands, "set": hands, "unset": hands,
 	"index": hands, "first": hands, "last": hands, "rest": hands, "initial": hands, "slice": hands, "list": hands, "tuple": hands, "dict": hands,
@@ -121,7 +123,10 @@ func (fn *function) call(args []any) (any, error) {
 		return foreign(out), nil
 	case fn.class == quotes:
 		word, _ := out.(string)
-		return encoded{word, func(c *carrier) (string, error) { return c.carry(carried{text: word, form: asWord}), nil }}, nil
+		return encoded{
+			word,
+			func(c *carrier) (string, error) { return c.carry(carried{text: word, form: asWord}), nil },
+		}, nil
 	case fn.class == hands && slices.ContainsFunc(args, isOpaqueMap):
 		if m, ok := out.(map[string]any); ok { // of the parameter's type
 			return opaqueMap(m), nil
@@ -190,7 +195,11 @@ func (fn *function) plainKeys(args []any) error {
 }
 
 func notAKey(name, key string) error {
-	return fmt.Errorf("%s: %.40q cannot be a key: it comes from a host's facts or from another host, and is no plain name", name, key)
+	return fmt.Errorf(
+		"%s: %.40q cannot be a key: it comes from a host's facts or from another host, and is no plain name",
+		name,
+		key,
+	)
 }
 
 // metered calls the function within its limits.

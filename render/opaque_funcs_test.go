@@ -12,8 +12,8 @@ import (
 // ofText are functions of text/template that look at texts and make none.
 var ofText = []string{"and", "or", "not", "eq", "ne", "lt", "le", "gt", "ge", "call"}
 
-// TestNoFunctionLetsForeignTextThrough calls every function that templates have with an opaque text in every place: whatever it makes of it,
-// nothing of the text is in what YAML reads. A new function cannot go around it.
+// TestNoFunctionLetsForeignTextThrough calls every function that templates have with an opaque text in every place:
+// whatever it makes of it, nothing of the text is in what YAML reads. A new function cannot go around it.
 func TestNoFunctionLetsForeignTextThrough(t *testing.T) {
 	const text = "Foreign\n- evil: Text"
 	r := repo(opaqueRepo(nil))

@@ -15,7 +15,8 @@ const (
 	bareStyle    yaml.Style = 1 << 28 // some opaque text of it is not quoted for a shell
 )
 
-// insert puts opaque texts into the scalars of a tree, where their marks stand. A mark that no action wrote is a mistake.
+// insert puts opaque texts into the scalars of a tree, where their marks stand. A mark that no action wrote is a
+// mistake.
 func (d *document) insert(n *yaml.Node, used map[string]bool) *Error {
 	if n.Kind == yaml.ScalarNode && strings.Contains(n.Value, markOpen) {
 		if bad := d.insertInto(n, used); bad != nil {
@@ -66,7 +67,8 @@ func (d *document) insertInto(n *yaml.Node, used map[string]bool) *Error {
 	return nil
 }
 
-// markNumber reads what stands between the characters of a mark: f and a number for an opaque text, a number for a deferred action.
+// markNumber reads what stands between the characters of a mark: f and a number for an opaque text, a number for a
+// deferred action.
 func markNumber(name string) (int, bool) {
 	digits := strings.TrimPrefix(name, "f")
 	if digits == "" || len(digits) > 9 || strings.Trim(digits, "0123456789") != "" {
@@ -90,13 +92,17 @@ func (r *rendered) marks(name string) (from, to int) {
 // in is the text as it belongs into a scalar.
 func (c carried) in(n *yaml.Node, whole bool) string {
 	switch {
-	case c.form == asText, c.form == asWord, c.form == asScalar && whole, c.form == inQuotes && n.Style&yaml.DoubleQuotedStyle != 0:
+	case c.form == asText,
+		c.form == asWord,
+		c.form == asScalar && whole,
+		c.form == inQuotes && n.Style&yaml.DoubleQuotedStyle != 0:
 		return c.text
 	}
 	return c.escaped
 }
 
-// settle gives a scalar with an opaque text its type: a text, unless the text is all of it and spells a number or a boolean.
+// settle gives a scalar with an opaque text its type: a text, unless the text is all of it and spells a number or a
+// boolean.
 func settle(n *yaml.Node, one carried, whole bool) {
 	n.Style |= opaqueStyle
 	if one.form != asWord {
@@ -125,12 +131,17 @@ func settle(n *yaml.Node, one carried, whole bool) {
 // isOpaque reports a scalar with an opaque text in it.
 func isOpaque(n *yaml.Node) bool { return n.Style&opaqueStyle != 0 }
 
-// named refuses a scalar that is read as more than text, such as a target or an expression, with an opaque text that is not a plain name.
+// named refuses a scalar that is read as more than text, such as a target or an expression, with an opaque text that is
+// not a plain name.
 func (d *decoder) named(n *yaml.Node, what, hint string) bool {
 	if n.Style&unnamedStyle == 0 {
 		return true
 	}
-	d.failf(n, "%s cannot hold a text that comes from a host's facts or from another host, unless that is a plain name", what)
+	d.failf(
+		n,
+		"%s cannot hold a text that comes from a host's facts or from another host, unless that is a plain name",
+		what,
+	)
 	d.errs[len(d.errs)-1].Hint = hint
 	return false
 }

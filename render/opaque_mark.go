@@ -10,8 +10,8 @@ import (
 	"text/template/parse"
 )
 
-// carrier holds the opaque texts that the actions of one template print. In YAML it gives a mark for each; in a text that is executed when
-// it is used, it gives the text, and remembers that there was one.
+// carrier holds the opaque texts that the actions of one template print. In YAML it gives a mark for each; in a text
+// that is executed when it is used, it gives the text, and remembers that there was one.
 type carrier struct {
 	yaml    bool
 	touched bool

@@ -4,8 +4,8 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// In expressions all texts are plain. What a forEach gives is opaque where its expression names something that the repository does not
-// hold, or a variable with an opaque text in it.
+// In expressions all texts are plain. What a forEach gives is opaque where its expression names something that the
+// repository does not hold, or a variable with an opaque text in it.
 
 // noteForeign remembers what an expression names that the repository may not hold.
 func (r *references) noteForeign(node ast.Node) {

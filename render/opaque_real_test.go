@@ -10,8 +10,8 @@ import (
 	"testing/fstest"
 )
 
-// TestRealRepositoriesWithHostilePeers compiles the example repository, what pullet init writes, and the example of docs/services.md: hostile
-// facts and peers change texts, and no step.
+// TestRealRepositoriesWithHostilePeers compiles the example repository, what pullet init writes, and the example of
+// docs/services.md: hostile facts and peers change texts, and no step.
 func TestRealRepositoriesWithHostilePeers(t *testing.T) {
 	for name, files := range map[string]fs.FS{
 		"example-repo": os.DirFS("../example-repo"), "init": os.DirFS("../cmd/pullet/starter"), "docs/services.md": documented(t, "../docs/services.md"),

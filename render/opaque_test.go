@@ -75,8 +75,8 @@ func opaqueRepo(more map[string]string) map[string]string {
 	return files
 }
 
-// TestForeignTextsAreText puts hostile texts into every root, every style of scalar and every way to read them: the steps are those that a
-// harmless text gives, and the value is the text.
+// TestForeignTextsAreText puts hostile texts into every root, every style of scalar and every way to read them: the
+// steps are those that a harmless text gives, and the value is the text.
 func TestForeignTextsAreText(t *testing.T) {
 	for style, scalar := range styles {
 		for n, root := range foreignRoots {
@@ -124,7 +124,8 @@ func checkText(t *testing.T, r *Repository, what, text string) {
 	}
 }
 
-// TestForeignTextsEverywhere puts hostile texts into every file that is a template, as keys, names, paths, items and values.
+// TestForeignTextsEverywhere puts hostile texts into every file that is a template, as keys, names, paths, items and
+// values.
 func TestForeignTextsEverywhere(t *testing.T) {
 	step := "steps:\n- {name: one, action: x, parameters: {v: 1}}\n"
 	for name, files := range map[string]map[string]string{

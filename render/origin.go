@@ -17,8 +17,8 @@ type Origin struct {
 	Pos   Position `json:"pos"`
 }
 
-// Origins are the merged variables of a node, sorted, each with the place that it came from. The node's own variables are read from the
-// directory dir, in which files are, if that is not nil; those of the input are not looked at.
+// Origins are the merged variables of a node, sorted, each with the place that it came from. The node's own variables
+// are read from the directory dir, in which files are, if that is not nil; those of the input are not looked at.
 func (r *Repository) Origins(in Input, files fs.FS, dir string) ([]Origin, error) {
 	c := r.compiler(in)
 	c.tracing = true

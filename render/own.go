@@ -5,8 +5,8 @@ import (
 	"reflect"
 )
 
-// Functions such as set change the map that they are given. What roots hand out is shared by all files and hosts of a catalog, so a file that
-// calls such a function gets values of its own: what it changes is gone with it.
+// Functions such as set change the map that they are given. What roots hand out is shared by all files and hosts of a
+// catalog, so a file that calls such a function gets values of its own: what it changes is gone with it.
 
 // changers are the functions that change a map.
 var changers = []string{"set", "unset", "merge", "mergeOverwrite"}

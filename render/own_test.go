@@ -45,7 +45,8 @@ func TestChangesAreSeenInTheFile(t *testing.T) {
 	}
 }
 
-// TestEveryFunctionHasACost: a new function says what it does, and what a call costs, or is left out. Those that are listed are there.
+// TestEveryFunctionHasACost: a new function says what it does, and what a call costs, or is left out. Those that are
+// listed are there.
 func TestEveryFunctionHasACost(t *testing.T) {
 	r := Open()
 	for name := range r.funcs {
@@ -106,7 +107,8 @@ func TestNothingRefillsABudget(t *testing.T) {
 	}
 }
 
-// TestStopped: who stops a pull ends its templates, expressions and loops at once, and learns that, not that the repository has mistakes.
+// TestStopped: who stops a pull ends its templates, expressions and loops at once, and learns that, not that the
+// repository has mistakes.
 func TestStopped(t *testing.T) {
 	why := errors.New("stopped for the test")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Params are the parameters of an action, rendered and with their positions, before the action gives them types. They are
-// written as a map, or as a list of maps with one key each.
+// Params are the parameters of an action, rendered and with their positions, before the action gives them types. They
+// are written as a map, or as a list of maps with one key each.
 type Params struct {
 	doc   *document
 	pairs []entry
@@ -127,14 +127,15 @@ func (p Params) Position(name string, fallback Position) Position {
 	return fallback
 }
 
-// ParamTaker is implemented by what takes its parameters itself, such as an action whose parameters no struct of ours describes. They may
-// still wait for steps: see Params.Waits. Mistakes without a place of their own are at the fallback position.
+// ParamTaker is implemented by what takes its parameters itself, such as an action whose parameters no struct of ours
+// describes. They may still wait for steps: see Params.Waits. Mistakes without a place of their own are at the fallback
+// position.
 type ParamTaker interface {
 	Take(p Params, fallback Position) ErrorList
 }
 
-// Into fills the struct that v points to, whose fields carry yaml tags, unless v is a ParamTaker. Unknown parameters, wrong types and
-// missing required ones are all reported, those without a place of their own at the fallback position.
+// Into fills the struct that v points to, whose fields carry yaml tags, unless v is a ParamTaker. Unknown parameters,
+// wrong types and missing required ones are all reported, those without a place of their own at the fallback position.
 func (p Params) Into(v any, fallback Position) ErrorList {
 	if own, ok := v.(ParamTaker); ok {
 		return own.Take(p, fallback)
@@ -160,17 +161,20 @@ func (p Params) Value() map[string]any {
 	return out
 }
 
-// Waits reports that the value that a path of keys and numbers leads to holds what other steps return, and is known only when its step
-// runs. Without a path it is about all parameters.
+// Waits reports that the value that a path of keys and numbers leads to holds what other steps return, and is known
+// only when its step runs. Without a path it is about all parameters.
 func (p Params) Waits(at ...string) bool {
 	if len(at) == 0 { // asked of every step, more than once
-		return slices.ContainsFunc(p.pairs, func(e entry) bool { return holdsPlaceholder(e.key) || holdsPlaceholder(e.value) })
+		return slices.ContainsFunc(
+			p.pairs,
+			func(e entry) bool { return holdsPlaceholder(e.key) || holdsPlaceholder(e.value) },
+		)
 	}
 	return holdsPlaceholder(below(p.node(), at).value)
 }
 
-// Mistake is a mistake in the value that a path of keys and numbers leads to, or as near to it as there is a place; with onKey it is the
-// last key of the path that is wrong. Without a path it is at the fallback position.
+// Mistake is a mistake in the value that a path of keys and numbers leads to, or as near to it as there is a place;
+// with onKey it is the last key of the path that is wrong. Without a path it is at the fallback position.
 func (p Params) Mistake(at []string, onKey bool, fallback Position, format string, args ...any) *Error {
 	if found := below(p.node(), at); len(at) > 0 && found.value.Line > 0 {
 		fallback = p.doc.pos(found.value)

@@ -10,8 +10,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// A template that fails says nothing of what is behind the failure. So that a file's other mistakes are told with it, what failed is taken out
-// and the rest looked at: a value becomes a mark that no file has, and a block is left out. Nothing of this is ever run.
+// A template that fails says nothing of what is behind the failure. So that a file's other mistakes are told with it,
+// what failed is taken out and the rest looked at: a value becomes a mark that no file has, and a block is left out.
+// Nothing of this is ever run.
 
 // lost stands where a value would be that could not be made.
 const lost = "\uE002"
@@ -19,8 +20,8 @@ const lost = "\uE002"
 // maxSalvaged bounds how many failures of one file are taken out.
 const maxSalvaged = 20
 
-// renderPartly executes what is left of a job's file without the actions that fail, and records each failure; nil where that cannot
-// be done. Cut tells that a block was left out: what seems to be missing may stand in it.
+// renderPartly executes what is left of a job's file without the actions that fail, and records each failure; nil where
+// that cannot be done. Cut tells that a block was left out: what seems to be missing may stand in it.
 func (c *compiler) renderPartly(src *source, funcs template.FuncMap, bad *Error) (out *rendered, cut bool) {
 	text := src.text
 	if known := c.repo.byPath; known[src.path] != nil { // by which deferred actions are found
@@ -40,7 +41,14 @@ func (c *compiler) renderPartly(src *source, funcs template.FuncMap, bad *Error)
 			return nil, false
 		}
 		text, cut = taken, cut || block
-		rest := &source{path: src.path, text: text, shapes: src.shapes, conditions: src.conditions, keys: src.keys, bare: src.bare}
+		rest := &source{
+			path:       src.path,
+			text:       text,
+			shapes:     src.shapes,
+			conditions: src.conditions,
+			keys:       src.keys,
+			bare:       src.bare,
+		}
 		bad = rest.parse(funcs, true)
 		rest.text, rest.lines = src.text, nil // of the same length: messages show what is written
 		if bad != nil {
@@ -58,11 +66,13 @@ func (c *compiler) renderPartly(src *source, funcs template.FuncMap, bad *Error)
 
 var (
 	opensBlock = regexp.MustCompile(`^\{\{-?\s*(else\s+)?(if|with|range)\b`)
-	noValue    = regexp.MustCompile(`^\{\{-?\s*(\$\w+\s*(,\s*\$\w+\s*)?:?=|(else|end|define|block|template|break|continue)\b|/\*)`)
+	noValue    = regexp.MustCompile(
+		`^\{\{-?\s*(\$\w+\s*(,\s*\$\w+\s*)?:?=|(else|end|define|block|template|break|continue)\b|/\*)`,
+	)
 )
 
-// without takes the action at an offset out of a template, which keeps its length: so all else keeps its place. It is "" where that cannot
-// be done.
+// without takes the action at an offset out of a template, which keeps its length: so all else keeps its place. It is
+// "" where that cannot be done.
 func without(text string, at int) (rest string, block bool) {
 	begin := strings.LastIndex(text[:min(at+2, len(text))], "{{")
 	if begin < 0 {
@@ -111,11 +121,13 @@ func loses(n *yaml.Node) bool {
 // ownMistakes are those that do not follow from what was taken out.
 func (c *compiler) ownMistakes() ErrorList {
 	return onlyFirst(slices.DeleteFunc(slices.Clone(c.errs), func(e *Error) bool {
-		return !slices.Contains(c.salvaged, e) && slices.ContainsFunc(c.salvaged, func(s *Error) bool { return e.follows(s) })
+		return !slices.Contains(c.salvaged, e) &&
+			slices.ContainsFunc(c.salvaged, func(s *Error) bool { return e.follows(s) })
 	}))
 }
 
-// follows reports a mistake that the failure of a template makes: it names a mark, or stands at the text in which one is.
+// follows reports a mistake that the failure of a template makes: it names a mark, or stands at the text in which one
+// is.
 func (e *Error) follows(failed *Error) bool {
 	if strings.Contains(e.Message, lost) || strings.Contains(e.Message, strings.Trim(strconv.QuoteToASCII(lost), `"`)) {
 		return true

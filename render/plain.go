@@ -8,8 +8,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// DecodeFile reads a YAML file that is no template into the struct that v points to, over what is there already. Its mistakes have
-// positions and hints like those of a state repository.
+// DecodeFile reads a YAML file that is no template into the struct that v points to, over what is there already. Its
+// mistakes have positions and hints like those of a state repository.
 func DecodeFile(path string, text []byte, v any) error {
 	doc, errs := parseYAML(&rendered{src: &source{path: path, text: string(text)}, text: text})
 	if len(errs) > 0 {
@@ -23,8 +23,9 @@ func DecodeFile(path string, text []byte, v any) error {
 	return d.errs.Err()
 }
 
-// HostVars reads a node's own variables: every YAML file of a directory, later names over earlier ones. A directory that is not there
-// holds none. Messages name files below dir. The secrets are the variables of files that say sensitive: true at their top.
+// HostVars reads a node's own variables: every YAML file of a directory, later names over earlier ones. A directory
+// that is not there holds none. Messages name files below dir. The secrets are the variables of files that say
+// sensitive: true at their top.
 func HostVars(files fs.FS, dir string) (map[string]any, Secrets, error) {
 	secret := map[string]any{}
 	all, err := hostVars(files, dir, func(d *decoder, root *yaml.Node, sensitive bool) map[string]any {

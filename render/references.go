@@ -8,8 +8,8 @@ import (
 	"github.com/expr-lang/expr/parser/lexer"
 )
 
-// references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are reached, and
-// remembers the steps, variables and macros that are named literally.
+// references rewrites steps['name'] and macros['name'] into calls, so that both are evaluated only when they are
+// reached, and remembers the steps, variables and macros that are named literally.
 type references struct {
 	foreign  bool           // something is named that the repository does not hold
 	vars     map[int]string // the variables that are named, by their place; "" is all of them
@@ -25,12 +25,16 @@ type references struct {
 func (r *references) Visit(node *ast.Node) {
 	r.noteKeys(*node)
 	r.noteForeign(*node)
-	if name, ok := (*node).(*ast.IdentifierNode); ok && slices.Contains([]string{"item", "event", "servervars"}, name.Value) {
+	if name, ok := (*node).(*ast.IdentifierNode); ok &&
+		slices.Contains([]string{"item", "event", "servervars"}, name.Value) {
 		r.item = r.item || name.Value == "item"
 		if name.Value == "event" {
 			r.events = append(r.events, name.Location().From)
 		}
-		ast.Patch(node, &ast.CallNode{Callee: &ast.IdentifierNode{Value: name.Value}}) // an item can be of any type; the others are many
+		ast.Patch(
+			node,
+			&ast.CallNode{Callee: &ast.IdentifierNode{Value: name.Value}},
+		) // an item can be of any type; the others are many
 		return
 	}
 	member, ok := (*node).(*ast.MemberNode)
@@ -56,17 +60,19 @@ func (r *references) Visit(node *ast.Node) {
 func (r *references) noteOutcome(n *ast.MemberNode) {
 	field, ok := n.Property.(*ast.StringNode)
 	call, isCall := n.Node.(*ast.CallNode)
-	if !ok || !isCall || len(call.Arguments) != 1 || len(r.steps) == 0 || field.Value != "Changed" && field.Value != "Result" {
+	if !ok || !isCall || len(call.Arguments) != 1 || len(r.steps) == 0 ||
+		field.Value != "Changed" && field.Value != "Result" {
 		return
 	}
 	last := &r.steps[len(r.steps)-1]
-	if name, ok := call.Arguments[0].(*ast.StringNode); ok && name.Value == last.name && name.Location().From == last.at {
+	if name, ok := call.Arguments[0].(*ast.StringNode); ok && name.Value == last.name &&
+		name.Location().From == last.at {
 		last.outcome = true
 	}
 }
 
-// callMacros rewrites macros['name'](args) into macro('name', args), which the language's grammar can parse. The text keeps its
-// length, so that columns in messages stay right.
+// callMacros rewrites macros['name'](args) into macro('name', args), which the language's grammar can parse. The text
+// keeps its length, so that columns in messages stay right.
 func callMacros(text string) string {
 	tokens, err := lexer.Lex(file.NewSource(text))
 	if err != nil {

@@ -17,14 +17,15 @@ type rendered struct {
 	waits   [2]int   // the numbers of its deferred actions: from, and up to
 }
 
-// segment is a run of output: literal text starting at an offset in the source, or what an action that stands there wrote.
+// segment is a run of output: literal text starting at an offset in the source, or what an action that stands there
+// wrote.
 type segment struct {
 	out, src int
 	literal  bool
 }
 
-// Write receives each literal text of the template as the very slice that the parse tree holds, so its address tells where it
-// stands in the source. Everything else was written by the action after the text before it.
+// Write receives each literal text of the template as the very slice that the parse tree holds, so its address tells
+// where it stands in the source. Everything else was written by the action after the text before it.
 func (r *rendered) Write(p []byte) (int, error) {
 	if len(r.text)+len(p) > maxOutput {
 		return 0, fmt.Errorf("the output is larger than %d MiB", maxOutput>>20)
@@ -77,7 +78,8 @@ func (r *rendered) segment(offset int) int {
 	return max(sort.Search(len(r.segs), func(i int) bool { return r.segs[i].out > offset })-1, 0)
 }
 
-// literal reports a part of the output that stands in the source in one piece: no action wrote any of it, and none chose it.
+// literal reports a part of the output that stands in the source in one piece: no action wrote any of it, and none
+// chose it.
 func (r *rendered) literal(from, to int) bool {
 	for i := r.segment(from); i < len(r.segs) && r.segs[i].out < to; i++ {
 		seg, first := r.segs[i], r.segs[r.segment(from)]

@@ -21,8 +21,8 @@ type Layer struct {
 	FS   fs.FS
 }
 
-// Repository is the layers of a snapshot with what was parsed of them. It is safe for concurrent use; catalogs are compiled one
-// at a time.
+// Repository is the layers of a snapshot with what was parsed of them. It is safe for concurrent use; catalogs are
+// compiled one at a time.
 type Repository struct {
 	layers     []Layer
 	mu         sync.Mutex
@@ -41,11 +41,12 @@ type Repository struct {
 	asks    atomic.Bool // something that was read may ask for the fleet
 }
 
-// asking is what templates and expressions ask for the fleet by. A word in a comment does no harm: the fleet is read for nothing then.
+// asking is what templates and expressions ask for the fleet by. A word in a comment does no harm: the fleet is read
+// for nothing then.
 var asking = regexp.MustCompile(`(?i)\b(servervars|services|servers|servers_get_by_label)\b`)
 
-// AsksForFleet reports that something of what was compiled so far, or a macro or condition of it, may ask who else there is. Without, the
-// View can be left empty.
+// AsksForFleet reports that something of what was compiled so far, or a macro or condition of it, may ask who else
+// there is. Without, the View can be left empty.
 func (r *Repository) AsksForFleet() bool { return r.asks.Load() }
 
 func (r *Repository) note(text string) {
@@ -56,7 +57,12 @@ func (r *Repository) note(text string) {
 
 // Open makes a repository of the layers, which are read when a catalog needs them.
 func Open(layers ...Layer) *Repository {
-	r := &Repository{layers: layers, parsed: map[string]*source{}, byPath: map[string]*source{}, broken: map[string]*Error{}}
+	r := &Repository{
+		layers: layers,
+		parsed: map[string]*source{},
+		byPath: map[string]*source{},
+		broken: map[string]*Error{},
+	}
 	r.funcs = pureFuncs()
 	r.meter.install(r.funcs)
 	r.funcs["deferred"], r.funcs["local"] = deferredFunc(r), r.local
@@ -169,7 +175,11 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 		}
 		if r.actions += strings.Count(s.text, "{{"); r.actions > maxAllActions && r.broken[key] == nil {
 			s.tmpl = nil
-			r.broken[key] = s.errorAt(Position{File: s.path, Line: 1, Col: 1}, "the templates of the repository have too many actions together: more than %d", maxAllActions)
+			r.broken[key] = s.errorAt(
+				Position{File: s.path, Line: 1, Col: 1},
+				"the templates of the repository have too many actions together: more than %d",
+				maxAllActions,
+			)
 		}
 	}
 	r.parsed[key], r.byPath[s.path] = s, s

@@ -14,8 +14,8 @@ type Requisite struct {
 	Pos    Position
 }
 
-// RequisiteKinds are the words for requisites, as they stand beside a step's parameters or among them. X_in is X declared from the other
-// end; X_any is met by one of several; onfail is met by any and onfail_all by all.
+// RequisiteKinds are the words for requisites, as they stand beside a step's parameters or among them. X_in is X
+// declared from the other end; X_any is met by one of several; onfail is met by any and onfail_all by all.
 func RequisiteKinds() []string {
 	return []string{
 		"require", "require_in", "require_any", "watch", "watch_in", "watch_any", "onchanges", "onchanges_in", "onchanges_any",
@@ -44,7 +44,12 @@ func (d *decoder) requisites(kind string, n *yaml.Node) []Requisite {
 		case item.Kind == yaml.MappingNode && len(item.Content) == 2 && item.Content[1].Kind == yaml.ScalarNode:
 			one.Module, one.Name = item.Content[0].Value, item.Content[1].Value
 		default:
-			d.failf(item, "%s: expected a step's name or a map such as {file: /etc/motd}, found %s", kind, kindName(item))
+			d.failf(
+				item,
+				"%s: expected a step's name or a map such as {file: /etc/motd}, found %s",
+				kind,
+				kindName(item),
+			)
 			continue
 		}
 		out = append(out, one)

@@ -7,7 +7,8 @@ import (
 	"testing/fstest"
 )
 
-// TestRequisites: a requisite is a step's name or one thing of a module; what is null is none, and everything else is a mistake.
+// TestRequisites: a requisite is a step's name or one thing of a module; what is null is none, and everything else is a
+// mistake.
 func TestRequisites(t *testing.T) {
 	for text, want := range map[string]string{
 		"a":                         "[{require  a}]",

@@ -85,7 +85,18 @@ func (m *meter) weighed(v any) (any, error) {
 // after refuses values that are too large, and maps that contain themselves.
 func (m *meter) after(name string, out reflect.Value) error {
 	switch name {
-	case "get", "dig", "default", "coalesce", "ternary", "required", "index", "first", "last", "rest", "initial", "slice":
+	case "get",
+		"dig",
+		"default",
+		"coalesce",
+		"ternary",
+		"required",
+		"index",
+		"first",
+		"last",
+		"rest",
+		"initial",
+		"slice":
 		return nil // a part of what is there
 	}
 	left := maxNodes
@@ -155,7 +166,8 @@ func plainArgs(in []reflect.Value, variadic bool) []any {
 	return out
 }
 
-// resultSize bounds what a call makes or looks through, in bytes, for the functions whose result is more than their arguments.
+// resultSize bounds what a call makes or looks through, in bytes, for the functions whose result is more than their
+// arguments.
 func resultSize(name string, args []any) (int, error) {
 	text := func(i int) string { s, _ := at(args, i).(string); return s }
 	number := func(i int) int { n, _ := at(args, i).(int); return max(n, 0) }

@@ -83,7 +83,11 @@ type Limit struct {
 func (l *Limit) decode(d *decoder, n *yaml.Node) {
 	l.Text = n.Value
 	if _, ok := l.Of(1); !ok || n.Kind != yaml.ScalarNode {
-		d.failf(n, "%s is not a limit: write a number of nodes such as 2, or a share of the role such as 25%%", kindName(n))
+		d.failf(
+			n,
+			"%s is not a limit: write a number of nodes such as 2, or a share of the role such as 25%%",
+			kindName(n),
+		)
 	}
 }
 
@@ -119,7 +123,8 @@ func (r Rollout) LimitFor(group string, n int) int {
 	return nodes
 }
 
-// Group is the group in which a node takes turns: that of the canaries, one that its role is mapped to, or its role; "" without a role.
+// Group is the group in which a node takes turns: that of the canaries, one that its role is mapped to, or its role; ""
+// without a role.
 func (r Rollout) Group(name string, labels map[string]string) string {
 	if r.Canary != nil && r.Canary.Target.Matches(name, labels) {
 		return CanaryGroup
@@ -136,7 +141,8 @@ func (r Rollout) groupOfRole(role string) string {
 	return role
 }
 
-// Depends are the groups that must be through before a group starts: the canaries, and those of the roles that its roles depend on.
+// Depends are the groups that must be through before a group starts: the canaries, and those of the roles that its
+// roles depend on.
 func (r Rollout) Depends(group string) []string {
 	if r.Canary != nil && group == CanaryGroup {
 		return nil
@@ -161,7 +167,8 @@ func (r Rollout) Depends(group string) []string {
 // Stage is how many groups, one after another, come before a group. Canaries are stage 0.
 func (r Rollout) Stage(group string) int { return r.stage(group, map[string]int{}) }
 
-// stage remembers what it worked out: many roles that depend on many would be looked at again for every way between them.
+// stage remembers what it worked out: many roles that depend on many would be looked at again for every way between
+// them.
 func (r Rollout) stage(group string, known map[string]int) int {
 	stage, ok := known[group]
 	if ok {
@@ -179,7 +186,12 @@ func (c *compiler) checkRoles(doc *document) {
 	r := &c.fleet.Rollout
 	if len(r.RoleOrder) > 0 {
 		if len(r.RoleDependencies) > 0 {
-			c.fail(doc.errorAt(doc.find("rollout", "roleOrder"), "roleOrder and roleDependencies say the same thing: keep roleDependencies"))
+			c.fail(
+				doc.errorAt(
+					doc.find("rollout", "roleOrder"),
+					"roleOrder and roleDependencies say the same thing: keep roleDependencies",
+				),
+			)
 			r.RoleDependencies, r.RoleOrder = nil, nil // unchecked, they may be a circle
 			return
 		}
@@ -188,7 +200,13 @@ func (c *compiler) checkRoles(doc *document) {
 	c.checkMappings(doc)
 	c.warnStall(doc)
 	if loop := cycle(r.byGroup()); loop != nil {
-		c.fail(doc.errorAt(doc.find("rollout", "roleDependencies", loop[0]), "the roles wait for each other: %s", strings.Join(loop, " -> ")))
+		c.fail(
+			doc.errorAt(
+				doc.find("rollout", "roleDependencies", loop[0]),
+				"the roles wait for each other: %s",
+				strings.Join(loop, " -> "),
+			),
+		)
 		r.RoleDependencies = nil
 	}
 	c.checkRoleNames(doc)
@@ -213,7 +231,13 @@ func (c *compiler) checkMappings(doc *document) {
 	for _, group := range names {
 		at := doc.find("rollout", "groupMappings", group)
 		if strings.ContainsAny(group, "/ \t") || group == "" || len(group) > 128 {
-			c.fail(doc.errorAt(at, "groupMappings: %q is not a name for a group: no slashes and blanks, at most 128 letters", group))
+			c.fail(
+				doc.errorAt(
+					at,
+					"groupMappings: %q is not a name for a group: no slashes and blanks, at most 128 letters",
+					group,
+				),
+			)
 		}
 		for _, p := range groups[group] {
 			if p.bad != nil {
@@ -240,13 +264,18 @@ func (c *compiler) roles() map[string]bool {
 	return known
 }
 
-// checkRoleNames finds roles and patterns that no node of the inventory has. A pattern is no mistake: such nodes may still come.
+// checkRoleNames finds roles and patterns that no node of the inventory has. A pattern is no mistake: such nodes may
+// still come.
 func (c *compiler) checkRoleNames(doc *document) {
 	if len(c.inventory) == 0 {
 		return
 	}
 	for _, p := range c.fleet.Rollout.unmatchedPatterns(c.roles()) {
-		e := doc.errorAt(doc.find("rollout", "groupMappings", p.group), "groupMappings: no node of the inventory has a role that matches %q", p.text)
+		e := doc.errorAt(
+			doc.find("rollout", "groupMappings", p.group),
+			"groupMappings: no node of the inventory has a role that matches %q",
+			p.text,
+		)
 		e.Severity, e.Hint = Warning, p.hint
 		c.warned = append(c.warned, e)
 	}

@@ -51,7 +51,8 @@ type unmatched struct {
 	hint        string // the role that it most likely means; "" where none is near
 }
 
-// unmatchedPatterns are the patterns by which a group takes in no node with one of these roles. Those that cannot be read are left out.
+// unmatchedPatterns are the patterns by which a group takes in no node with one of these roles. Those that cannot be
+// read are left out.
 func (r Rollout) unmatchedPatterns(roles map[string]bool) (out []unmatched) {
 	known := slices.Sorted(maps.Keys(roles))
 	for _, group := range slices.Sorted(maps.Keys(r.GroupMappings)) {
@@ -71,15 +72,18 @@ func named(roles []string) []string {
 
 // claims are the groups that take in a role, by name.
 func (r Rollout) claims(role string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.GroupMappings)), func(g string) bool { return !r.GroupMappings[g].match(role) })
+	return slices.DeleteFunc(
+		slices.Sorted(maps.Keys(r.GroupMappings)),
+		func(g string) bool { return !r.GroupMappings[g].match(role) },
+	)
 }
 
 func inTwoGroups(role string, groups []string) string {
 	return fmt.Sprintf("the role %q is in two groups, %s and %s: a role takes turns in one", role, groups[0], groups[1])
 }
 
-// Against holds rules against the nodes of a fleet that has no inventory to check them with. A role in two groups is an error. A role or a pattern
-// that stands for none of the nodes is a warning: such nodes may still come.
+// Against holds rules against the nodes of a fleet that has no inventory to check them with. A role in two groups is an
+// error. A role or a pattern that stands for none of the nodes is a warning: such nodes may still come.
 func (r Rollout) Against(nodes map[string]Node) (warnings []string, err error) {
 	known := map[string]bool{}
 	for _, n := range nodes {
@@ -91,7 +95,10 @@ func (r Rollout) Against(nodes map[string]Node) (warnings []string, err error) {
 		}
 	}
 	for _, p := range r.unmatchedPatterns(known) {
-		warnings = append(warnings, fmt.Sprintf("groupMappings: no node has a role that matches %q%s", p.text, inBrackets(p.hint)))
+		warnings = append(
+			warnings,
+			fmt.Sprintf("groupMappings: no node has a role that matches %q%s", p.text, inBrackets(p.hint)),
+		)
 	}
 	for _, u := range r.unknownRoles(known) {
 		warnings = append(warnings, fmt.Sprintf("no node has the role %q%s", u.role, inBrackets(u.hint)))

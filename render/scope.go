@@ -35,7 +35,8 @@ type scope struct {
 	asked     bool                 // something was asked of the fleet since hear
 }
 
-// view is what is known of the fleet: as it is now while a condition is judged, else as it was when the catalog was compiled.
+// view is what is known of the fleet: as it is now while a condition is judged, else as it was when the catalog was
+// compiled.
 func (s *scope) view() View {
 	s.asked = true
 	if s.look != nil {
@@ -165,7 +166,9 @@ func (s *scope) result(name string) (StepResult, error) {
 // event is the event with both spellings of its count.
 func (in Input) event() (map[string]any, error) {
 	if in.Event == nil {
-		return nil, errors.New("event exists only in a reaction, and pullet runs no reactions yet; to try an expression: pullet eval --event FILE")
+		return nil, errors.New(
+			"event exists only in a reaction, and pullet runs no reactions yet; to try an expression: pullet eval --event FILE",
+		)
 	}
 	out := maps.Clone(in.Event)
 	for one, other := range map[string]string{"occurrences": "occurences", "occurences": "occurrences"} {
@@ -179,7 +182,9 @@ func (in Input) event() (map[string]any, error) {
 // theItem is the item of the forEach that is being expanded.
 func (s *scope) theItem() (any, error) {
 	if s.item == nil {
-		return nil, errors.New("item is known only in a step with forEach, and there not in a variable: {{ with item }} can take its place")
+		return nil, errors.New(
+			"item is known only in a step with forEach, and there not in a variable: {{ with item }} can take its place",
+		)
 	}
 	return s.item, nil
 }

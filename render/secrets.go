@@ -15,15 +15,27 @@ type secretPattern struct {
 	words   []string // of which a line with one has at least one, in small letters
 }
 
-// secretPatterns: the key names are those that people give to secrets; a long text of base64 under some of them is what they look like. They are
-// compiled when something is searched first.
+// secretPatterns: the key names are those that people give to secrets; a long text of base64 under some of them is what
+// they look like. They are compiled when something is searched first.
 var secretPatterns = sync.OnceValue(func() []secretPattern {
 	value := `["']?[ \t]*[:=][ \t]*(?:!!str[ \t]+)?("[^"\n]+"|'[^'\n]+'|[^\s"',}\]#][^\s,}\]]*)`
 	return []secretPattern{
 		{"a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----`), false, []string{"-----begin"}},
 		{"an AWS access key", regexp.MustCompile(`\b((?:AKIA|ASIA)[0-9A-Z]{16})\b`), false, []string{"akia", "asia"}},
-		{"a password", regexp.MustCompile(`(?i)\b[\w.-]*(?:password|passwd|passphrase)` + value), true, []string{"passw", "passphrase"}},
-		{"a secret", regexp.MustCompile(`(?i)\b[\w.-]*(?:token|secret|secret_?key|access_?key|api_?key|private_?key)["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9+/_-]{20,}=*)`), true, []string{"token", "secret", "key"}},
+		{
+			"a password",
+			regexp.MustCompile(`(?i)\b[\w.-]*(?:password|passwd|passphrase)` + value),
+			true,
+			[]string{"passw", "passphrase"},
+		},
+		{
+			"a secret",
+			regexp.MustCompile(
+				`(?i)\b[\w.-]*(?:token|secret|secret_?key|access_?key|api_?key|private_?key)["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9+/_-]{20,}=*)`,
+			),
+			true,
+			[]string{"token", "secret", "key"},
+		},
 	}
 })
 
@@ -70,9 +82,17 @@ func (p secretPattern) find(f TextFile) ErrorList {
 			continue
 		}
 		pos := f.Pos(from)
-		e := &Error{Pos: pos, Severity: Warning, Message: p.what + " stands here in clear, for everybody who can read the repository"}
+		e := &Error{
+			Pos:      pos,
+			Severity: Warning,
+			Message:  p.what + " stands here in clear, for everybody who can read the repository",
+		}
 		e.Hint = "give it to the hosts as a variable of their own, in /etc/pullet/vars.d"
-		e.Excerpt = excerpt(f.Text[from-(pos.Col-1):from]+"...", pos.Line, pos.Col) // what follows on the line may belong to the secret
+		e.Excerpt = excerpt(
+			f.Text[from-(pos.Col-1):from]+"...",
+			pos.Line,
+			pos.Col,
+		) // what follows on the line may belong to the secret
 		out = append(out, e)
 	}
 	return out

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Secrets are host variables whose values stay out of reports. A step is sensitive if it, or a template that it executes, names one of
-// them or holds the value of one. The zero value has none.
+// Secrets are host variables whose values stay out of reports. A step is sensitive if it, or a template that it
+// executes, names one of them or holds the value of one. The zero value has none.
 type Secrets struct {
 	values []string
 	named  *regexp.Regexp // vars, and the last key of one of them in the same action or expression
@@ -95,7 +95,11 @@ func (d *decoder) takeSensitive(root *yaml.Node) (*yaml.Node, bool) {
 			continue
 		}
 		if marked = root.Content[i+1].Value == "true"; !marked && root.Content[i+1].Value != "false" {
-			d.failf(root.Content[i+1], "sensitive marks all variables of the file: write true or false, found %s", kindName(resolve(root.Content[i+1])))
+			d.failf(
+				root.Content[i+1],
+				"sensitive marks all variables of the file: write true or false, found %s",
+				kindName(resolve(root.Content[i+1])),
+			)
 		}
 	}
 	return &flat, marked
@@ -103,7 +107,8 @@ func (d *decoder) takeSensitive(root *yaml.Node) (*yaml.Node, bool) {
 
 var marked = regexp.MustCompile(`(?m)^` + sensitiveKey + `:[ \t]*true\b`)
 
-// HoldsSecrets reports a file of host variables that nobody else should read: it is marked, or a value in it looks like a secret.
+// HoldsSecrets reports a file of host variables that nobody else should read: it is marked, or a value in it looks like
+// a secret.
 func HoldsSecrets(text string) bool {
 	f := TextFile{Text: text, src: &source{text: text}}
 	return marked.MatchString(text) || len(f.SecretsInClear()) > 0

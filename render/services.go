@@ -34,7 +34,10 @@ func (v View) services(name string) []map[string]any {
 	if v.Asked != nil {
 		v.Asked(name)
 	}
-	list := slices.SortedFunc(slices.Values(v.Services[name]), func(a, b Service) int { return cmp.Compare(a.Node, b.Node) })
+	list := slices.SortedFunc(
+		slices.Values(v.Services[name]),
+		func(a, b Service) int { return cmp.Compare(a.Node, b.Node) },
+	)
 	out := make([]map[string]any, len(list))
 	for i, s := range list {
 		out[i] = s.data()
@@ -42,7 +45,8 @@ func (v View) services(name string) []map[string]any {
 	return out
 }
 
-// Addresses are the node's addresses by interface, and the one to use: that of an interface, or of the default route for "".
+// Addresses are the node's addresses by interface, and the one to use: that of an interface, or of the default route
+// for "".
 func (c *Catalog) Addresses(of string) (use string, all map[string]any) { return c.scope.addresses(of) }
 
 func (s *scope) addresses(of string) (use string, all map[string]any) {

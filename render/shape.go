@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// Shape is what may stand at a place of a file, as the decoder reads it: the reference and the JSON Schemas are made of it.
+// Shape is what may stand at a place of a file, as the decoder reads it: the reference and the JSON Schemas are made of
+// it.
 type Shape struct {
 	Kind    ShapeKind
 	Name    string       // for people, where the kind does not say it: "duration"
@@ -33,8 +34,8 @@ type ShapeField struct {
 // ShapeKind tells what of a Shape is set.
 type ShapeKind int
 
-// The kinds of shapes. Free is any YAML; Action is the name of an action, Parameters are those of the action beside it with the words of
-// Fields among them.
+// The kinds of shapes. Free is any YAML; Action is the name of an action, Parameters are those of the action beside it
+// with the words of Fields among them.
 const (
 	Free ShapeKind = iota
 	Text
@@ -69,7 +70,13 @@ func Kinds() []Kind {
 		{"base-macros", "base/macros.yaml", true, true, of(macrosBase{})},
 		{"base-jobs", "base/jobs.yaml", true, true, of(jobsBase{})},
 		{"base-services", ServicesFile, true, true, of(servicesBase{})},
-		{"vars", "vars/**.yaml", true, false, &Shape{Kind: Table, Name: "variables by name", Type: reflect.TypeFor[varsFile](), Elem: &Shape{}}},
+		{
+			"vars",
+			"vars/**.yaml",
+			true,
+			false,
+			&Shape{Kind: Table, Name: "variables by name", Type: reflect.TypeFor[varsFile](), Elem: &Shape{}},
+		},
 		{"macros", "macros/**.yaml", true, false, macros},
 		{"jobs", "jobs/**.yaml", true, true, of(jobFile{})},
 		{"extensions", "extensions/**.yaml", false, true, of(extensionFile{})},
@@ -148,7 +155,12 @@ func shapeFields(t reflect.Type) []ShapeField {
 
 func (v *Duration) shape() *Shape {
 	const clock = `(([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h) ?)+`
-	return &Shape{Kind: Text, Name: "duration", Pattern: `^([0-9]+w ?([0-9]+d ?)?(` + clock + `)?|[0-9]+d ?(` + clock + `)?|` + clock + `|0)$`, NotNull: true}
+	return &Shape{
+		Kind:    Text,
+		Name:    "duration",
+		Pattern: `^([0-9]+w ?([0-9]+d ?)?(` + clock + `)?|[0-9]+d ?(` + clock + `)?|` + clock + `|0)$`,
+		NotNull: true,
+	}
 }
 
 func (v *Size) shape() *Shape {
@@ -162,11 +174,21 @@ func (v *Strings) shape() *Shape {
 
 func (l *Line) shape() *Shape {
 	one := &Shape{Kind: Text, NotNull: true}
-	return &Shape{Kind: Either, Name: "command: text, or list of texts", Either: []*Shape{one, {Kind: List, Elem: one, NotNull: true}}}
+	return &Shape{
+		Kind:   Either,
+		Name:   "command: text, or list of texts",
+		Either: []*Shape{one, {Kind: List, Elem: one, NotNull: true}},
+	}
 }
 
 func (l *Limit) shape() *Shape {
-	return &Shape{Kind: Text, Name: "limit: 2, or 25%", Pattern: `^([0-9]{1,6}|0*([1-9][0-9]?|100)%)$`, Most: 999999, NotNull: true}
+	return &Shape{
+		Kind:    Text,
+		Name:    "limit: 2, or 25%",
+		Pattern: `^([0-9]{1,6}|0*([1-9][0-9]?|100)%)$`,
+		Most:    999999,
+		NotNull: true,
+	}
 }
 
 func (e *Expression) shape() *Shape { return &Shape{Kind: Text, Name: "expression", NotNull: true} }
@@ -186,14 +208,22 @@ func (n *nameNode) shape() *Shape { return &Shape{Kind: Text} }
 func (n *stepNode) shape() *Shape { return ShapeOf(reflect.TypeFor[stepBody]()) }
 
 func (n *itemsNode) shape() *Shape {
-	return &Shape{Kind: Either, Name: "list, or expression", Either: []*Shape{{Kind: List, Elem: &Shape{}}, {Kind: Text, NotNull: true}}}
+	return &Shape{
+		Kind:   Either,
+		Name:   "list, or expression",
+		Either: []*Shape{{Kind: List, Elem: &Shape{}}, {Kind: Text, NotNull: true}},
+	}
 }
 
 func (n *requisiteNode) shape() *Shape {
 	name := &Shape{Kind: Text}
 	named := &Shape{Kind: Table, Elem: name, NotNull: true}
 	one := &Shape{Kind: Either, Either: []*Shape{name, named}, NotNull: true}
-	return &Shape{Kind: Either, Name: "requisite, or list of requisites", Either: []*Shape{name, named, {Kind: List, Elem: one, NotNull: true}}}
+	return &Shape{
+		Kind:   Either,
+		Name:   "requisite, or list of requisites",
+		Either: []*Shape{name, named, {Kind: List, Elem: one, NotNull: true}},
+	}
 }
 
 func (t *targeted[E]) shape() *Shape {

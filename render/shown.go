@@ -7,7 +7,12 @@ func (c *Catalog) Shown(s *Step) Params {
 	out := Params{doc: s.Params.doc}
 	for _, e := range s.Params.pairs {
 		// Naming cannot fail.
-		value, _ := filled(s.Params.doc, e.value, func(number int) (string, error) { return c.scope.waiting[number].shown(), nil }, false)
+		value, _ := filled(
+			s.Params.doc,
+			e.value,
+			func(number int) (string, error) { return c.scope.waiting[number].shown(), nil },
+			false,
+		)
 		out.pairs = append(out.pairs, entry{e.key, value})
 	}
 	return out

@@ -59,12 +59,14 @@ func (s *source) errorAt(pos Position, format string, args ...any) *Error {
 // maxMessage bounds what a mistake quotes.
 const maxMessage = 2000
 
-// parse reads the source as a template with these functions.
-// Actions that ask for a step's result wait where the file's values are kept apart by YAML; in a text that is executed when it is used,
-// they do not.
+// parse reads the source as a template with these functions. Actions that ask for a step's result wait where the file's
+// values are kept apart by YAML; in a text that is executed when it is used, they do not.
 func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 	if len(s.text) > maxDocument {
-		return &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("the template is larger than %d MiB", maxDocument>>20)}
+		return &Error{
+			Pos:     Position{File: s.path},
+			Message: fmt.Sprintf("the template is larger than %d MiB", maxDocument>>20),
+		}
 	}
 	if strings.Count(s.text, "{{") > maxActions {
 		return s.errorAt(Position{File: s.path, Line: 1, Col: 1}, "the template has more than %d actions", maxActions)
@@ -74,7 +76,8 @@ func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 		return s.errorAt(s.pos(at), "more than %d blocks are open here", maxBlocks)
 	}
 	t, err := template.New(s.path).Funcs(funcs).Option("missingkey=error").Parse(s.text)
-	if err != nil && strings.HasSuffix(err.Error(), ": unexpected EOF") && len(open) > 0 { // the parser says where the file ends
+	if err != nil && strings.HasSuffix(err.Error(), ": unexpected EOF") &&
+		len(open) > 0 { // the parser says where the file ends
 		last := open[len(open)-1].at
 		return s.errorAt(s.pos(last), "%s has no {{ end }}", openingAction.FindString(s.text[last:]))
 	}
@@ -126,7 +129,11 @@ func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
 		return e
 	}
 	if line := s.line(e.Pos.Line); strings.Contains(line, m[1]) {
-		e = s.errorAt(Position{File: s.path, Line: e.Pos.Line, Col: strings.Index(line, m[1]) + 1}, "there is no function %q", m[1])
+		e = s.errorAt(
+			Position{File: s.path, Line: e.Pos.Line, Col: strings.Index(line, m[1]) + 1},
+			"there is no function %q",
+			m[1],
+		)
 	}
 	if s.bare != nil {
 		if e.Hint = s.bare(m[1]); e.Hint != "" {
@@ -231,8 +238,8 @@ func (s *source) templateError(err error) *Error {
 
 var actionWithEscapes = regexp.MustCompile(`\{\{[^}]*?(\\")(?:[^}]|\}[^}])*\}\}`)
 
-// escapedQuote explains an action that escapes its quotes because it stands in a double-quoted text: templates are executed before the
-// file is read as YAML, so to them the backslash is one too many.
+// escapedQuote explains an action that escapes its quotes because it stands in a double-quoted text: templates are
+// executed before the file is read as YAML, so to them the backslash is one too many.
 func (s *source) escapedQuote(e *execErr) *Error {
 	line := s.line(e.line)
 	m := actionWithEscapes.FindStringSubmatchIndex(line)
@@ -244,7 +251,8 @@ func (s *source) escapedQuote(e *execErr) *Error {
 	return out
 }
 
-// column is where the failing action stands in its line. Parse errors have none: the line's first action stands in for it.
+// column is where the failing action stands in its line. Parse errors have none: the line's first action stands in for
+// it.
 func (s *source) column(e *execErr) int {
 	line := s.line(e.line)
 	if i := nearest(line, strings.TrimSuffix(e.at, "..."), e.col); e.at != "" && i >= 0 {
@@ -298,7 +306,10 @@ func plainMessage(e *execErr) string {
 		return fmt.Sprintf("%s: there is no %q", e.at, m[1])
 	}
 	if emptyDot.MatchString(e.msg) {
-		return fmt.Sprintf("%s: nothing stands before this dot: variables are vars.NAME, facts server.NAME, and braces for another program are written {{ `{{` }}", e.at)
+		return fmt.Sprintf(
+			"%s: nothing stands before this dot: variables are vars.NAME, facts server.NAME, and braces for another program are written {{ `{{` }}",
+			e.at,
+		)
 	}
 	if m := macroField.FindStringSubmatch(e.msg); m != nil {
 		return fmt.Sprintf("%s: write macro %q", e.at, m[1])

@@ -30,9 +30,13 @@ func (c *compiler) warnStall(doc *document) {
 		if group != "" {
 			what = "role " + group
 		}
-		e := doc.errorAt(doc.find("rollout", "maxFailures"),
+		e := doc.errorAt(
+			doc.find("rollout", "maxFailures"),
 			"maxFailures: %s halts at failure %d, and a failed node keeps its place: with %d at a time the others wait without a halt",
-			what, r.MaxFailures+1, places)
+			what,
+			r.MaxFailures+1,
+			places,
+		)
 		e.Severity, e.Hint = Warning, "lower maxFailures, or let more nodes change at a time than may fail"
 		c.warned = append(c.warned, e)
 	}

@@ -85,7 +85,18 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 		}
 	}
 	for _, include := range file.Include {
-		c.addJob(doc, include.node, &Job{Name: include.node.Value, Validation: job.Validation, Pos: doc.pos(include.node), root: job.root, runs: job.runs}, known)
+		c.addJob(
+			doc,
+			include.node,
+			&Job{
+				Name:       include.node.Value,
+				Validation: job.Validation,
+				Pos:        doc.pos(include.node),
+				root:       job.root,
+				runs:       job.runs,
+			},
+			known,
+		)
 	}
 	names := map[string]bool{}
 	for _, body := range file.Steps {
@@ -97,7 +108,11 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 			node := one.node
 			step := c.step(d, one, job, &file)
 			if names[step.Name] {
-				d.failf(node, "there are two steps named %q in this job: names are how steps refer to each other", step.Name)
+				d.failf(
+					node,
+					"there are two steps named %q in this job: names are how steps refer to each other",
+					step.Name,
+				)
 			}
 			names[step.Name] = true
 			job.Steps = append(job.Steps, step)

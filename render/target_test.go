@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestParseTarget: what cannot be the name of a host is a mistake in a target; the value of a label may be what it likes.
+// TestParseTarget: what cannot be the name of a host is a mistake in a target; the value of a label may be what it
+// likes.
 func TestParseTarget(t *testing.T) {
 	for text, want := range map[string]string{
 		"web*":          "",

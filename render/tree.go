@@ -49,7 +49,8 @@ func children(n parse.Node) []parse.Node {
 	return nil
 }
 
-// exportMethods lets templates write pullet.servers for the method Servers: text/template calls methods only by exported names.
+// exportMethods lets templates write pullet.servers for the method Servers: text/template calls methods only by
+// exported names.
 func exportMethods(n *parse.ChainNode) {
 	ident, ok := n.Node.(*parse.IdentifierNode)
 	if !ok || (ident.Ident != "pullet" && ident.Ident != "eden") || len(n.Field) == 0 {

@@ -44,7 +44,12 @@ func (c *Catalog) unquotedIn(s *Step, name string, n *yaml.Node) ErrorList {
 	what = append(what, c.unsafeVars(s.Params.doc, n)...)
 	var out ErrorList
 	for _, one := range what {
-		e := s.ErrorAt(s.Params.doc.pos(n), "%s: %s is not quoted for the shell, which may read it as more than one word", name, one)
+		e := s.ErrorAt(
+			s.Params.doc.pos(n),
+			"%s: %s is not quoted for the shell, which may read it as more than one word",
+			name,
+			one,
+		)
 		e.Severity, e.Hint = Warning, "write it with shquote, such as {{ shquote vars.name }}, or give a list, or put it into env"
 		if name != "cmd" {
 			e.Hint = "write it with shquote, such as {{ shquote vars.name }}"

@@ -27,7 +27,8 @@ func (v *Duration) decode(d *decoder, n *yaml.Node) {
 	*v = Duration(t)
 }
 
-// ParseDuration reads a duration as time.ParseDuration does, and also whole days (d) and weeks (w) before the rest. It is never negative.
+// ParseDuration reads a duration as time.ParseDuration does, and also whole days (d) and weeks (w) before the rest. It
+// is never negative.
 func ParseDuration(text string) (time.Duration, error) {
 	bad := fmt.Errorf("%q is not a duration: write 30s, 5m, 1h30m or 2d", text)
 	var total time.Duration

@@ -52,7 +52,9 @@ type Clock int
 
 func (v *Clock) decode(d *decoder, n *yaml.Node) {
 	var hour, minute int
-	if _, err := fmt.Sscanf(n.Value, "%d:%d", &hour, &minute); err != nil || hour < 0 || hour > 24 || minute < 0 || minute > 59 || hour == 24 && minute > 0 {
+	if _, err := fmt.Sscanf(n.Value, "%d:%d", &hour, &minute); err != nil || hour < 0 || hour > 24 || minute < 0 ||
+		minute > 59 ||
+		hour == 24 && minute > 0 {
 		d.failf(n, "%q is not a time of the day: write '22:00', in quotes", n.Value)
 		return
 	}
@@ -96,7 +98,10 @@ const WindowTime = "Mon 15:04 MST"
 
 // Opens says when upgrades of a group may begin next: the zero time is now, as it is without windows.
 func (r Rollout) Opens(group string, now time.Time) time.Time {
-	windows := slices.DeleteFunc(slices.Clone(r.Windows), func(w Window) bool { return len(w.Roles) > 0 && !slices.Contains(w.Roles, group) })
+	windows := slices.DeleteFunc(
+		slices.Clone(r.Windows),
+		func(w Window) bool { return len(w.Roles) > 0 && !slices.Contains(w.Roles, group) },
+	)
 	opens := func(at time.Time) bool {
 		return slices.ContainsFunc(windows, func(w Window) bool { return w.open(at) })
 	}

@@ -21,7 +21,8 @@ type document struct {
 	salvaged, cut bool // its template failed: marks stand for values, or a block was left out
 }
 
-// parseYAML reads the output of a template, which holds one YAML document. It reports every key that stands twice in a map.
+// parseYAML reads the output of a template, which holds one YAML document. It reports every key that stands twice in a
+// map.
 func parseYAML(r *rendered) (*document, ErrorList) {
 	doc, bad := loadYAML(r)
 	if bad != nil {
@@ -37,7 +38,8 @@ func parseYAML(r *rendered) (*document, ErrorList) {
 	return doc, errs
 }
 
-// duplicates finds keys that stand twice in a map. Aliases are not followed: what they name was looked at where it stands.
+// duplicates finds keys that stand twice in a map. Aliases are not followed: what they name was looked at where it
+// stands.
 func (d *document) duplicates(n *yaml.Node, errs *ErrorList) {
 	seen := map[string]int{}
 	for i, c := range n.Content {
@@ -103,10 +105,12 @@ func shallow() yaml.Option {
 	return yaml.WithPlugin(loaderlimits.New(loaderlimits.DepthValue(maxDepth)))
 }
 
-// yamlPlace is where a mistake is best shown: what is not closed is noticed only at the end of the file, where there is nothing to see.
+// yamlPlace is where a mistake is best shown: what is not closed is noticed only at the end of the file, where there is
+// nothing to see.
 func yamlPlace(r *rendered, e *yaml.LoadError) yaml.Mark {
 	lines := strings.Split(string(r.text), "\n")
-	atEnd := e.Mark.Line >= len(lines) || strings.TrimSpace(strings.Join(lines[max(e.Mark.Line, 1)-1:], "")) == "" // some mistakes have no line
+	atEnd := e.Mark.Line >= len(lines) ||
+		strings.TrimSpace(strings.Join(lines[max(e.Mark.Line, 1)-1:], "")) == "" // some mistakes have no line
 	if atEnd && e.ContextMark.Line > 0 {
 		return e.ContextMark
 	}

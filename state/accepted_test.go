@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestOlderAcceptance: an acceptance that a restore brought back does not stand for the record as it is now; the next one does, also by a clock that is behind.
+// TestOlderAcceptance: an acceptance that a restore brought back does not stand for the record as it is now; the next
+// one does, also by a clock that is behind.
 func TestOlderAcceptance(t *testing.T) {
 	s := open(t, t.TempDir())
 	register(t, s, "n1", "web", "a", time.Minute)

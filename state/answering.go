@@ -9,8 +9,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Unanswering are the nodes of a service's instances that lists leave out: they do not answer, while at least half of the instances do. When more are
-// away it is the network or the fleet's record that is at fault, or the power: a list that empties itself then would make it worse.
+// Unanswering are the nodes of a service's instances that lists leave out: they do not answer, while at least half of
+// the instances do. When more are away it is the network or the fleet's record that is at fault, or the power: a list
+// that empties itself then would make it worse.
 func Unanswering(instances map[string]Service, alive map[string]bool) map[string]bool {
 	away := map[string]bool{}
 	for node := range instances {
@@ -24,11 +25,12 @@ func Unanswering(instances map[string]Service, alive map[string]bool) map[string
 	return away
 }
 
-// sweepers is how many of a service's nodes look at each round of pulls who of them is away: all of a large service would look at all.
+// sweepers is how many of a service's nodes look at each round of pulls who of them is away: all of a large service
+// would look at all.
 const sweepers = 3
 
-// SweepDNS takes the instances of a service out of DNS whose nodes do not answer. Who offers the service does it for the others; a node that comes
-// back puts itself in again.
+// SweepDNS takes the instances of a service out of DNS whose nodes do not answer. Who offers the service does it for
+// the others; a node that comes back puts itself in again.
 func (s *Store) SweepDNS(ctx context.Context, name string) error {
 	count, err := s.Client.Get(ctx, s.serviceKey(name, ""), clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || count.Count == 0 || rand.Int64N(count.Count) >= sweepers {
@@ -68,7 +70,8 @@ func (s *Store) answering(ctx context.Context, instances map[string]Service) (ma
 	return alive, nil
 }
 
-// leaveDNS takes a node's instance out of DNS, unless the node answers again or somebody else was faster. Who reads the service is woken.
+// leaveDNS takes a node's instance out of DNS, unless the node answers again or somebody else was faster. Who reads the
+// service is woken.
 func (s *Store) leaveDNS(ctx context.Context, name, node string) error {
 	key := s.serviceKey(name, node)
 	have, seen, err := get[Service](ctx, s, key)

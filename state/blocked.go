@@ -6,8 +6,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Blocked is a node for which others wait, directly or through more nodes, and what is known of it: that it does not go on by itself soon, or until when its
-// lease lives.
+// Blocked is a node for which others wait, directly or through more nodes, and what is known of it: that it does not go
+// on by itself soon, or until when its lease lives.
 type Blocked struct {
 	Node string
 	Why  string // in words; empty: it may be at work
@@ -28,8 +28,9 @@ const (
 	maxFollows = 20 // nodes at once
 )
 
-// Follow goes from the nodes that a node waits for at a version to those for whom these wait, until it finds one that waits for something
-// which other nodes cannot end; nil where there is none. waits are the statuses of some nodes that wait in a rollout.
+// Follow goes from the nodes that a node waits for at a version to those for whom these wait, until it finds one that
+// waits for something which other nodes cannot end; nil where there is none. waits are the statuses of some nodes that
+// wait in a rollout.
 func Follow(st Status, version string, waits func(nodes []string) (map[string]Status, error)) (*Blocked, error) {
 	seen := map[string]bool{}
 	next := st.waitsFor(seen)

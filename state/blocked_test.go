@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// TestFollow: a wait is followed through the nodes that it names to one that others cannot end, and ends also where nodes wait for each other.
+// TestFollow: a wait is followed through the nodes that it names to one that others cannot end, and ends also where
+// nodes wait for each other.
 func TestFollow(t *testing.T) {
 	window := Status{Version: "v2", Reason: "maintenance window of role db: it is closed", Remedy: InTime("it opens Mon 22:00 UTC")}
 	on := func(node string) Status {
@@ -37,7 +38,8 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// TestIdle: a lease that nobody renews says that no pull is at work. Each lease says when it ends, and what is to do then.
+// TestIdle: a lease that nobody renews says that no pull is at work. Each lease says when it ends, and what is to do
+// then.
 func TestIdle(t *testing.T) {
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.Local)
 	for name, c := range map[string]struct {

@@ -11,14 +11,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-// BrokenError says that the embedded member cannot go on, and with it nothing of this process that needs it: the next process starts it anew.
+// BrokenError says that the embedded member cannot go on, and with it nothing of this process that needs it: the next
+// process starts it anew.
 type BrokenError struct {
 	Dir string // of the member
 	Err error
 }
 
 func (e *BrokenError) Error() string {
-	do := fmt.Sprintf("where its files are damaged, move %s away: this node's record then starts anew", filepath.Join(e.Dir, "member"))
+	do := fmt.Sprintf(
+		"where its files are damaged, move %s away: this node's record then starts anew",
+		filepath.Join(e.Dir, "member"),
+	)
 	var host syscall.Errno
 	switch {
 	case errors.Is(e.Err, syscall.ENOSPC), errors.Is(e.Err, syscall.EDQUOT):
@@ -31,7 +35,8 @@ func (e *BrokenError) Error() string {
 
 func (e *BrokenError) Unwrap() error { return e.Err }
 
-// crash is the end of a member that cannot go on, such as on a full disk. etcd would end the whole process then, without a word.
+// crash is the end of a member that cannot go on, such as on a full disk. etcd would end the whole process then,
+// without a word.
 type crash struct {
 	context.Context
 	cancel context.CancelCauseFunc
@@ -43,7 +48,8 @@ func newCrash(e *embedded) *crash {
 	return &crash{ctx, cancel, e}
 }
 
-// OnWrite is called by etcd's logger in place of os.Exit and of a panic. The goroutine goes no further: what it holds is in no order.
+// OnWrite is called by etcd's logger in place of os.Exit and of a panic. The goroutine goes no further: what it holds
+// is in no order.
 func (f *crash) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
 	err := errors.New(entry.Message)
 	for _, field := range fields {
@@ -67,7 +73,14 @@ func (f *crash) broken() error {
 }
 
 // guard ends an operation at once that the member would never answer.
-func (f *crash) guard(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (f *crash) guard(
+	ctx context.Context,
+	method string,
+	req, reply any,
+	conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(f, cancel)()

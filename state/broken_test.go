@@ -17,8 +17,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// TestDamagedMember: what power loss can leave of a member's files either heals, or is an error that says what to move away. Nothing of it ends
-// or hangs the process.
+// TestDamagedMember: what power loss can leave of a member's files either heals, or is an error that says what to move
+// away. Nothing of it ends or hangs the process.
 func TestDamagedMember(t *testing.T) {
 	whole := t.TempDir()
 	s, err := Open(ctx, Config{Fleet: "f", Dir: whole})
@@ -88,8 +88,8 @@ func scribble(file string, at int64) error {
 	return errors.Join(err, f.Close())
 }
 
-// TestBroken: a member that cannot go on answers nobody any more, at once and with the reason; closing it does not hang, and no other
-// process gets at its files before this one ends.
+// TestBroken: a member that cannot go on answers nobody any more, at once and with the reason; closing it does not
+// hang, and no other process gets at its files before this one ends.
 func TestBroken(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(ctx, Config{Fleet: "f", Dir: dir})

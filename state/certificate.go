@@ -11,8 +11,8 @@ import (
 // probeTime is how long one endpoint has to show its certificate.
 const probeTime = 2 * time.Second
 
-// refusedTLS is why an endpoint of a store that does not answer refuses the connection, or is refused: the etcd client only says that time ran out.
-// Nil: that is not it.
+// refusedTLS is why an endpoint of a store that does not answer refuses the connection, or is refused: the etcd client
+// only says that time ran out. Nil: that is not it.
 func refusedTLS(endpoints []string, c *tls.Config) error {
 	if c == nil {
 		return nil
@@ -31,7 +31,8 @@ func refusedTLS(endpoints []string, c *tls.Config) error {
 	return nil
 }
 
-// shakeHands connects, and waits a moment for a server that refuses this host's certificate: it says so behind its own part.
+// shakeHands connects, and waits a moment for a server that refuses this host's certificate: it says so behind its own
+// part.
 func shakeHands(host string, c *tls.Config) error {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()

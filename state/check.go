@@ -106,7 +106,11 @@ func (w *Word) decode(value []byte) error {
 
 func (w *Word) check(Key) error {
 	var c checks
-	c.unless(len(*w) <= 200 && !plain.Obeyed(string(*w)), "%s is not one line of 200 letters at most", quoted(string(*w)))
+	c.unless(
+		len(*w) <= 200 && !plain.Obeyed(string(*w)),
+		"%s is not one line of 200 letters at most",
+		quoted(string(*w)),
+	)
 	return c.err
 }
 

@@ -85,7 +85,11 @@ func (c *checks) digest(d *Digest) {
 
 func (s *Service) check(k Key) error {
 	c := serviceChecks(s)
-	c.unless(s.DNS == "" || plain.Host(s.DNS) && strings.HasPrefix(s.DNS, strings.ToLower(k.Node+"."+k.Service+".service.")), "%s is not its name in DNS", quoted(s.DNS))
+	c.unless(
+		s.DNS == "" || plain.Host(s.DNS) && strings.HasPrefix(s.DNS, strings.ToLower(k.Node+"."+k.Service+".service.")),
+		"%s is not its name in DNS",
+		quoted(s.DNS),
+	)
 	return c.err
 }
 
@@ -94,7 +98,11 @@ func (s Service) Check() error { return serviceChecks(&s).err }
 
 func serviceChecks(s *Service) *checks {
 	c := &checks{}
-	c.unless(s.Address == "" || plain.Address(s.Address), "%s is neither an IP address nor the name of a host", quoted(s.Address))
+	c.unless(
+		s.Address == "" || plain.Address(s.Address),
+		"%s is neither an IP address nor the name of a host",
+		quoted(s.Address),
+	)
 	c.unless(len(s.Addresses) <= maxList, "it has %d interfaces, of %d at most", len(s.Addresses), maxList)
 	for name, all := range s.Addresses {
 		c.unless(plain.Interface(name), "%s is no name of an interface", quoted(name))
@@ -103,7 +111,11 @@ func serviceChecks(s *Service) *checks {
 	c.count("port", s.Port, 65535)
 	c.unless(len(s.Tags) <= 100, "it has %d tags, of 100 at most", len(s.Tags))
 	for _, tag := range s.Tags {
-		c.unless(len(tag) <= 253 && !plain.Obeyed(tag), "the tag %s is not one line of 253 letters at most", quoted(tag))
+		c.unless(
+			len(tag) <= 253 && !plain.Obeyed(tag),
+			"the tag %s is not one line of 253 letters at most",
+			quoted(tag),
+		)
 	}
 	c.times(s.Announced, s.Ready)
 	line(&s.Why)

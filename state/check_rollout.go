@@ -26,7 +26,12 @@ func (v *Version) check(k Key) error {
 	c.unless(len(v.Release) <= maxText && !plain.Obeyed(v.Release), "its release is not one line")
 	c.count("seq", v.Seq, math.MaxInt32)
 	c.count("epoch", v.Epoch, v.Seq)
-	c.unless(len(v.Bad) <= maxBad, "it names %d versions that are not to be proposed, of %d at most", len(v.Bad), maxBad)
+	c.unless(
+		len(v.Bad) <= maxBad,
+		"it names %d versions that are not to be proposed, of %d at most",
+		len(v.Bad),
+		maxBad,
+	)
 	for _, id := range v.Bad {
 		c.version(id)
 	}
@@ -117,7 +122,12 @@ func (c *Command) check(k Key) error {
 	bad.nodes(slices.Concat(c.Stages...))
 	bad.nodes(c.LeftOut)
 	bad.count("max", c.Max, maxNames)
-	bad.unless(len(c.Limits) == 0 || len(c.Limits) == len(c.Stages), "it has %d limits for %d stages", len(c.Limits), len(c.Stages))
+	bad.unless(
+		len(c.Limits) == 0 || len(c.Limits) == len(c.Stages),
+		"it has %d limits for %d stages",
+		len(c.Limits),
+		len(c.Stages),
+	)
 	for _, limit := range c.Limits {
 		bad.count("limit", limit, maxNames)
 	}
@@ -133,7 +143,11 @@ func (r *CommandResult) check(k Key) error {
 	if r.Node != k.Node {
 		return errOtherNode
 	}
-	c.unless(slices.Contains([]string{"", Running, Ran, Failed, Refused, Unknown}, r.State), "%s is no state of a command", quoted(r.State))
+	c.unless(
+		slices.Contains([]string{"", Running, Ran, Failed, Refused, Unknown}, r.State),
+		"%s is no state of a command",
+		quoted(r.State),
+	)
 	c.word("instance", r.Instance)
 	c.times(r.Started, r.Ended)
 	r.Reason, r.Output = plain.Text(plain.Cut(r.Reason, maxText)), plain.Text(r.Output)
@@ -154,7 +168,11 @@ func (r *StepResult) check(k Key) error {
 	if r.Node != k.Node {
 		return errOtherNode
 	}
-	c.unless(slices.Contains([]string{"ok", "failed", "unknown", "skipped"}, r.Result), "%s is no result", quoted(r.Result))
+	c.unless(
+		slices.Contains([]string{"ok", "failed", "unknown", "skipped"}, r.Result),
+		"%s is no result",
+		quoted(r.Result),
+	)
 	c.unless(digest(r.Blob), "%s is no digest", quoted(r.Blob))
 	c.times(r.At)
 	c.word("attempt", r.Attempt)

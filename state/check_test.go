@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestRecordLimits: what a record may hold at most is read, one more is refused, and so is a text that a terminal would obey.
+// TestRecordLimits: what a record may hold at most is read, one more is refused, and so is a text that a terminal would
+// obey.
 func TestRecordLimits(t *testing.T) {
 	commit := func(c Commit) func() error {
 		c.Repo, c.Commit = "main", strings.Repeat("a", 40)

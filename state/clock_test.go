@@ -7,7 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestHoldEndsByEtcdsClock: how long a version is held is counted by etcd: neither the clock of who set it nor that of who looks ends it.
+// TestHoldEndsByEtcdsClock: how long a version is held is counted by etcd: neither the clock of who set it nor that of
+// who looks ends it.
 func TestHoldEndsByEtcdsClock(t *testing.T) {
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
@@ -61,7 +62,8 @@ func TestCommandEndsByEtcdsClock(t *testing.T) {
 	}
 }
 
-// TestFreezeAway: a node that cannot ask etcd counts the time of a freeze from when it learned of it, whatever the clocks say.
+// TestFreezeAway: a node that cannot ask etcd counts the time of a freeze from when it learned of it, whatever the
+// clocks say.
 func TestFreezeAway(t *testing.T) {
 	for _, off := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		at := time.Now().Add(off) // by the clock of who set it
@@ -93,7 +95,8 @@ func end(t *testing.T, s *Store, key string) {
 	must(t, err)
 }
 
-// TestSincePull: within a boot a clock that was set does not make the gap between two pulls, and with it the lease, longer or shorter.
+// TestSincePull: within a boot a clock that was set does not make the gap between two pulls, and with it the lease,
+// longer or shorter.
 func TestSincePull(t *testing.T) {
 	for _, off := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		var l Local

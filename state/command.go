@@ -65,7 +65,8 @@ func (s *Store) commandKey(parts ...string) string {
 	return s.key(append([]string{"command"}, parts...)...)
 }
 
-// CommandPrefix is where a command has its "queue", the "claim"s to its places, their "mark"s, its "output", and by stage how many nodes "ended".
+// CommandPrefix is where a command has its "queue", the "claim"s to its places, their "mark"s, its "output", and by
+// stage how many nodes "ended".
 func (s *Store) CommandPrefix(id, what string) string { return s.key("command_"+what, id) + "/" }
 
 // commandClaims are the places of all commands.
@@ -77,7 +78,8 @@ func (s *Store) pendingKey(id string) string { return s.key("command_pending", i
 // answerTime is how long after its last moment a command is kept open for a node whose agent was killed.
 const answerTime = time.Hour
 
-// Give makes a command known to the nodes, and wakes them. Its name is its time: of two that are given in the same moment the second is told.
+// Give makes a command known to the nodes, and wakes them. Its name is its time: of two that are given in the same
+// moment the second is told.
 func (s *Store) Give(ctx context.Context, c Command) error {
 	key := s.commandKey(c.ID, "given")
 	lasts := c.Until.Sub(c.At)
@@ -98,7 +100,14 @@ func (s *Store) Give(ctx context.Context, c Command) error {
 		return err
 	}
 	other, _, err := get[Command](ctx, s, key)
-	return errors.Join(unlessBad(err), fmt.Errorf("nothing was given: %s gave a command at the very same moment (%s); look at pullet run and try again", other.By, c.ID))
+	return errors.Join(
+		unlessBad(err),
+		fmt.Errorf(
+			"nothing was given: %s gave a command at the very same moment (%s); look at pullet run and try again",
+			other.By,
+			c.ID,
+		),
+	)
 }
 
 // CommandStatus is a command with what came of it so far, by node.
@@ -108,7 +117,8 @@ type CommandStatus struct {
 	Results map[string]CommandResult `json:"results"`
 }
 
-// Stage is the first stage that is not complete; the number of stages when all are. Decommissioned nodes are not waited for.
+// Stage is the first stage that is not complete; the number of stages when all are. Decommissioned nodes are not waited
+// for.
 func (c CommandStatus) Stage(gone map[string]bool) int {
 	for i, nodes := range c.Stages {
 		if slices.ContainsFunc(nodes, func(n string) bool { return !c.Results[n].Over() && !gone[n] }) {
@@ -182,7 +192,12 @@ func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStat
 }
 
 // fileCommand files one key of a command. In the order of keys, what was given comes before the results.
-func (s *Store) fileCommand(k Key, kv *mvccpb.KeyValue, out *[]CommandStatus, results map[string]map[string]CommandResult) {
+func (s *Store) fileCommand(
+	k Key,
+	kv *mvccpb.KeyValue,
+	out *[]CommandStatus,
+	results map[string]map[string]CommandResult,
+) {
 	switch k.kind.shape {
 	case "command/WORD/given":
 		if given, err := Read[Command](s, kv); err == nil {
@@ -219,7 +234,10 @@ func (s *Store) commandResult(k Key, kv *mvccpb.KeyValue) CommandResult {
 // CancelCommand keeps further nodes from beginning with a command. It is false when none may any more.
 func (s *Store) CancelCommand(ctx context.Context, id string) (bool, error) {
 	key := s.commandKey(id, "open")
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).Then(clientv3.OpDelete(key), s.RingOp()).Commit()
+	done, err := s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).
+		Then(clientv3.OpDelete(key), s.RingOp()).
+		Commit()
 	if err != nil {
 		return false, err
 	}

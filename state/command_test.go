@@ -51,8 +51,8 @@ func pendingCommands(s *Store, node string) ([]PendingCommand, error) {
 	return s.CommandsFor(ctx, node, o.Commands)
 }
 
-// TestPendingCommands: nodes read what they may have to do something about, and nothing that others wrote; people read it all. What is forgotten leaves
-// nothing behind.
+// TestPendingCommands: nodes read what they may have to do something about, and nothing that others wrote; people read
+// it all. What is forgotten leaves nothing behind.
 func TestPendingCommands(t *testing.T) {
 	s := open(t, t.TempDir())
 	pendingFor(t, s, "n1")
@@ -88,7 +88,8 @@ func TestPendingCommands(t *testing.T) {
 	}
 }
 
-// TestCommandsReadNoOthers: what a command costs a node does not grow with the fleet: it reads and begins beside what nobody could read.
+// TestCommandsReadNoOthers: what a command costs a node does not grow with the fleet: it reads and begins beside what
+// nobody could read.
 func TestCommandsReadNoOthers(t *testing.T) {
 	s := open(t, t.TempDir())
 	c := give(t, s, "c1", []string{"n1", "n2", "n3"})
@@ -103,7 +104,8 @@ func TestCommandsReadNoOthers(t *testing.T) {
 	}
 }
 
-// TestCommandStages: each node counts once in its stage, also one whose agent was killed; who was decommissioned is not waited for.
+// TestCommandStages: each node counts once in its stage, also one whose agent was killed; who was decommissioned is not
+// waited for.
 func TestCommandStages(t *testing.T) {
 	s := open(t, t.TempDir())
 	c := Command{ID: "c1", Stages: [][]string{{"n1", "n2", "n3"}, {"n4"}}, MaxFailures: 1, At: time.Now(), Until: time.Now().Add(time.Hour)}

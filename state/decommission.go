@@ -24,10 +24,10 @@ type gone struct {
 	Time time.Time `json:"time"`
 }
 
-// Decommission removes a node from the fleet: its lease, its claims and its place in rosters that are not frozen yet. It is
-// recorded, and undone by the node's next pull. First the node is marked and its registration deleted: claims compare that, and it makes none any
-// more. Then what it has is freed, one by one, so that nothing that others do in a busy fleet is in the way. Where this is killed in between it
-// is finished by doing it again.
+// Decommission removes a node from the fleet: its lease, its claims and its place in rosters that are not frozen yet.
+// It is recorded, and undone by the node's next pull. First the node is marked and its registration deleted: claims
+// compare that, and it makes none any more. Then what it has is freed, one by one, so that nothing that others do in a
+// busy fleet is in the way. Where this is killed in between it is finished by doing it again.
 func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (GivenUp, error) {
 	was, mark, err := s.markGone(ctx, node, by, force)
 	if err != nil || mark == 0 {
@@ -38,7 +38,12 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 		err = s.unsay(ctx, node, mark)
 	}
 	if err != nil {
-		return GivenUp{}, fmt.Errorf("%s is decommissioned, but not all that it had is freed: %w; to finish it: pullet decommission %s", node, err, node)
+		return GivenUp{}, fmt.Errorf(
+			"%s is decommissioned, but not all that it had is freed: %w; to finish it: pullet decommission %s",
+			node,
+			err,
+			node,
+		)
 	}
 	return GivenUp{freed, was.By, was.Time}, nil
 }
@@ -46,8 +51,8 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 // decommissionAttempts are made while the node's record moves under the hands of who gives it up.
 const decommissionAttempts = 10
 
-// markGone marks a node as given up, unless it is, and ends its registration. It returns who had marked it before, and the revision of the mark: 0
-// for a machine that never came.
+// markGone marks a node as given up, unless it is, and ends its registration. It returns who had marked it before, and
+// the revision of the mark: 0 for a machine that never came.
 func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was gone, mark int64, err error) {
 	for range decommissionAttempts {
 		n, seen, err := s.record(ctx, node)
@@ -70,8 +75,17 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 		} else if alive.Count > 0 && !force {
 			return was, 0, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
 		}
-		ops := append(s.unsayOps(n), clientv3.OpDelete(s.AliveKey(node)), clientv3.OpDelete(s.rivalKey(node, ""), clientv3.WithPrefix()), Put(s.DecommissionedKey(node), gone{by, time.Now().UTC()}), s.RingOp())
-		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen)).Then(ops...).Commit()
+		ops := append(
+			s.unsayOps(n),
+			clientv3.OpDelete(s.AliveKey(node)),
+			clientv3.OpDelete(s.rivalKey(node, ""), clientv3.WithPrefix()),
+			Put(s.DecommissionedKey(node), gone{by, time.Now().UTC()}),
+			s.RingOp(),
+		)
+		done, err := s.Client.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen)).
+			Then(ops...).
+			Commit()
 		if err != nil {
 			return was, 0, err
 		}
@@ -82,8 +96,8 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 	return was, 0, &MovedError{What: "the record of " + node}
 }
 
-// awaited reports a node that never registered and that the fleet waits for: the inventory of its version lists it, or a
-// roster has it.
+// awaited reports a node that never registered and that the fleet waits for: the inventory of its version lists it, or
+// a roster has it.
 func (s *Store) awaited(ctx context.Context, node string) (bool, error) {
 	current, _, err := s.Current(ctx)
 	if current == nil || err != nil {
@@ -103,7 +117,8 @@ func (s *Store) awaited(ctx context.Context, node string) (bool, error) {
 	}), nil
 }
 
-// record is a node's lasting record and its revision, 0 where there is none. Of one that cannot be read only the name is known.
+// record is a node's lasting record and its revision, 0 where there is none. Of one that cannot be read only the name
+// is known.
 func (s *Store) record(ctx context.Context, node string) (Node, int64, error) {
 	n, seen, err := get[Node](ctx, s, s.NodeKey(node))
 	if err != nil || seen == 0 {
@@ -132,7 +147,8 @@ func (s *Store) unsay(ctx context.Context, node string, mark int64) error {
 		if err != nil {
 			return err
 		}
-		if done, err := s.whileGone(ctx, node, mark, clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen), s.unsayOps(n)...); done || err != nil {
+		if done, err := s.whileGone(ctx, node, mark, clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen), s.unsayOps(n)...); done ||
+			err != nil {
 			return err
 		}
 	}
@@ -140,7 +156,13 @@ func (s *Store) unsay(ctx context.Context, node string, mark int64) error {
 }
 
 // whileGone does something about a node as long as it is given up, if a condition holds, and reports that it did.
-func (s *Store) whileGone(ctx context.Context, node string, mark int64, condition clientv3.Cmp, ops ...clientv3.Op) (bool, error) {
+func (s *Store) whileGone(
+	ctx context.Context,
+	node string,
+	mark int64,
+	condition clientv3.Cmp,
+	ops ...clientv3.Op,
+) (bool, error) {
 	key := s.DecommissionedKey(node)
 	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", mark), condition).Then(ops...).
 		Else(clientv3.OpGet(key, clientv3.WithKeysOnly())).Commit()
@@ -162,7 +184,12 @@ func (s *Store) freeAll(ctx context.Context, node string, mark int64) (freed []s
 		return nil, err
 	}
 	for _, h := range held {
-		done, err := s.whileGone(ctx, node, mark, clientv3.Compare(clientv3.CreateRevision(h.key), "=", h.fence), append(h.ops, s.RingOp())...)
+		done, err := s.whileGone(
+			ctx,
+			node,
+			mark,
+			clientv3.Compare(clientv3.CreateRevision(h.key), "=", h.fence),
+			append(h.ops, s.RingOp())...)
 		if err != nil {
 			return freed, err
 		}
@@ -191,7 +218,10 @@ func (s *Store) noStatusOps(node string) []clientv3.Op {
 
 // forget removes a machine that was provisioned and never came.
 func (s *Store) forget(ctx context.Context, node string) error {
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.NodeKey(node)), "=", 0)).Then(s.noStatusOps(node)...).Commit()
+	done, err := s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(s.NodeKey(node)), "=", 0)).
+		Then(s.noStatusOps(node)...).
+		Commit()
 	if err != nil {
 		return err
 	}

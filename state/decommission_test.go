@@ -52,8 +52,8 @@ func TestDecommission(t *testing.T) {
 	}
 }
 
-// TestDecommissionIsCareful: a living node is given up by force only, and what it holds of every kind is freed: its places in the fleet,
-// in serialized steps, and in frozen rosters.
+// TestDecommissionIsCareful: a living node is given up by force only, and what it holds of every kind is freed: its
+// places in the fleet, in serialized steps, and in frozen rosters.
 func TestDecommissionIsCareful(t *testing.T) {
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
@@ -101,7 +101,8 @@ func TestDecommissionIsCareful(t *testing.T) {
 	}
 }
 
-// TestDecommissionInABusyFleet: that others claim places all the time, and that the node's own record moves, is not in the way.
+// TestDecommissionInABusyFleet: that others claim places all the time, and that the node's own record moves, is not in
+// the way.
 func TestDecommissionInABusyFleet(t *testing.T) {
 	s := open(t, t.TempDir())
 	p := register(t, s, "n1", "web", "secret", time.Minute)
@@ -155,8 +156,8 @@ func TestDecommissionWritesItsOwn(t *testing.T) {
 	}
 }
 
-// TestDecommissionIsFinished: one that was killed between its mark and the end is finished by the next, with what the node said of itself
-// meanwhile. A node that came back meanwhile keeps what it has.
+// TestDecommissionIsFinished: one that was killed between its mark and the end is finished by the next, with what the
+// node said of itself meanwhile. A node that came back meanwhile keeps what it has.
 func TestDecommissionIsFinished(t *testing.T) {
 	s := open(t, t.TempDir())
 	p := register(t, s, "n1", "web", "secret", time.Minute)

@@ -83,7 +83,8 @@ func (l Local) SincePull(boot string) time.Duration {
 	return since(l.LastPull, l.PullBoot, l.PullUp, boot)
 }
 
-// since is how long ago something was: by the time since the boot, or, where that was another boot, by the clock of the host.
+// since is how long ago something was: by the time since the boot, or, where that was another boot, by the clock of the
+// host.
 func since(at time.Time, atBoot string, up time.Duration, boot string) time.Duration {
 	if atBoot == boot {
 		return bootClock() - up
@@ -94,7 +95,8 @@ func since(at time.Time, atBoot string, up time.Duration, boot string) time.Dura
 // keptGaps tell how often a node pulls.
 const keptGaps = 4
 
-// Cadence is how often the node pulls, this pull included: 0 before there were two. One long gap among its last ones is a time when it was off.
+// Cadence is how often the node pulls, this pull included: 0 before there were two. One long gap among its last ones is
+// a time when it was off.
 func (l Local) Cadence(boot string) time.Duration {
 	if l.LastPull.IsZero() {
 		return 0
@@ -185,7 +187,8 @@ func placeFile(path string, data []byte) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// writeFile replaces a file as a whole. The new one is made beside it and not in /tmp: it may hold secrets, and that may be another disk.
+// writeFile replaces a file as a whole. The new one is made beside it and not in /tmp: it may hold secrets, and that
+// may be another disk.
 func writeFile(path string, data []byte) error {
 	err := renameio.WriteFile(path, data, 0o600, renameio.WithTempDir(filepath.Dir(path)))
 	var at *fs.PathError
@@ -222,8 +225,13 @@ func (e *LockedError) Error() string {
 	if e.PID == 0 { // it has the lock and has not written who it is
 		return "another pull begins on this node just now; wait for it"
 	}
-	return fmt.Sprintf("another pull runs on this node: process %d, run %s, since %s; wait for it, or look with: ps -p %d",
-		e.PID, e.Run, e.Since.Format(time.TimeOnly), e.PID)
+	return fmt.Sprintf(
+		"another pull runs on this node: process %d, run %s, since %s; wait for it, or look with: ps -p %d",
+		e.PID,
+		e.Run,
+		e.Since.Format(time.TimeOnly),
+		e.PID,
+	)
 }
 
 // LockRun takes the node's run lock for a run, or fails with a *LockedError.
@@ -244,8 +252,8 @@ func LockRun(dir, run string) (*RunLock, error) {
 	if err != nil {
 		return nil, err
 	}
-	// In place: a rename would leave the lock on a file that nobody else opens. Where the disk is full, the lock holds all the same, without a name
-	// for people; the pull goes on to tell the fleet that it has no room.
+	// In place: a rename would leave the lock on a file that nobody else opens. Where the disk is full, the lock holds
+	// all the same, without a name for people; the pull goes on to tell the fleet that it has no room.
 	if err := os.WriteFile(path, data, 0o600); err != nil && !errors.Is(err, syscall.ENOSPC) {
 		return nil, errors.Join(err, l.Unlock())
 	}

@@ -222,7 +222,8 @@ func TestLocal(t *testing.T) {
 	}
 }
 
-// TestRunLock: a second run says who holds the lock, in this process or another one; it is free when the holder ends, however it ends.
+// TestRunLock: a second run says who holds the lock, in this process or another one; it is free when the holder ends,
+// however it ends.
 func TestRunLock(t *testing.T) {
 	dir := t.TempDir()
 	mine, err := LockRun(dir, "mine")

@@ -20,7 +20,8 @@ import (
 	"go.uber.org/zap/zapcore"
 )
 
-// embedded is the single etcd member in a directory of this machine: run by this process, or by another one of the node.
+// embedded is the single etcd member in a directory of this machine: run by this process, or by another one of the
+// node.
 type embedded struct {
 	dir      string
 	endpoint string
@@ -73,7 +74,9 @@ func (e *embedded) start(ctx context.Context, data string) error {
 func (e *embedded) config(data string, client, peer url.URL) *embed.Config {
 	c := embed.NewConfig()
 	c.Dir = filepath.Join(data, "member")
-	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(zap.New(zapcore.NewNopCore(), zap.WithFatalHook(e.crash), zap.WithPanicHook(e.crash)))
+	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(
+		zap.New(zapcore.NewNopCore(), zap.WithFatalHook(e.crash), zap.WithPanicHook(e.crash)),
+	)
 	c.TickMs, c.ElectionMs = uint(tick.Milliseconds()), uint(election.Milliseconds())
 	c.AutoCompactionMode, c.AutoCompactionRetention = "revision", strconv.Itoa(keptRevisions)
 	c.SnapshotCount, c.SnapshotCatchUpEntries = snapshotEvery, keptEntries
@@ -142,10 +145,12 @@ func (e *embedded) launch(c *embed.Config) error {
 	return e.crash.broken()
 }
 
-// A shorter log than for a fleet: it is written out at every start. It is etcd's own variable, which its members read at any time.
+// A shorter log than for a fleet: it is written out at every start. It is etcd's own variable, which its members read
+// at any time.
 func init() { wal.SegmentSizeBytes = walSegment }
 
-// socketDir is where the sockets lie: beside the data, or in a private directory of its own when that path is too long or too odd.
+// socketDir is where the sockets lie: beside the data, or in a private directory of its own when that path is too long
+// or too odd.
 func (e *embedded) socketDir(data string) (string, error) {
 	abs, err := filepath.Abs(data)
 	if err != nil {
@@ -154,7 +159,8 @@ func (e *embedded) socketDir(data string) (string, error) {
 	if err := removeSockets(abs); err != nil {
 		return "", err
 	}
-	if len(abs) <= maxSocketPath && !strings.ContainsAny(abs, ",=%?# ") { // which mean something in etcd's lists of URLs
+	if len(abs) <= maxSocketPath &&
+		!strings.ContainsAny(abs, ",=%?# ") { // which mean something in etcd's lists of URLs
 		return abs, nil
 	}
 	e.sockets, err = os.MkdirTemp("", socketsPrefix)
@@ -165,10 +171,15 @@ const socketsPrefix = "pullet-etcd-"
 
 // removeSockets removes what a member that was killed left behind.
 func removeSockets(abs string) error {
-	old := []string{filepath.Join(abs, "client.sock:0"), filepath.Join(abs, "peer.sock:0"), filepath.Join(abs, "endpoint")}
+	old := []string{
+		filepath.Join(abs, "client.sock:0"),
+		filepath.Join(abs, "peer.sock:0"),
+		filepath.Join(abs, "endpoint"),
+	}
 	text, err := os.ReadFile(filepath.Join(abs, "endpoint"))
 	elsewhere := filepath.Dir(strings.TrimPrefix(strings.TrimSpace(string(text)), "unix://"))
-	if err == nil && filepath.Dir(elsewhere) == filepath.Clean(os.TempDir()) && strings.HasPrefix(filepath.Base(elsewhere), socketsPrefix) {
+	if err == nil && filepath.Dir(elsewhere) == filepath.Clean(os.TempDir()) &&
+		strings.HasPrefix(filepath.Base(elsewhere), socketsPrefix) {
 		old = append(old, elsewhere)
 	}
 	for _, path := range old {

@@ -76,7 +76,8 @@ func killedFirstStart(t *testing.T, log bool) {
 	}
 }
 
-// TestBornWithSnapshot: raft never goes through the log from its first entry. It panicked there in one of 17,000 starts on a busy host.
+// TestBornWithSnapshot: raft never goes through the log from its first entry. It panicked there in one of 17,000 starts
+// on a busy host.
 func TestBornWithSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
@@ -183,7 +184,8 @@ func TestReopened(t *testing.T) {
 	}
 }
 
-// TestHistoryIsForgotten: what was written long ago is neither kept nor gone through at each start, although nobody ran the member for hours.
+// TestHistoryIsForgotten: what was written long ago is neither kept nor gone through at each start, although nobody ran
+// the member for hours.
 func TestHistoryIsForgotten(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(ctx, Config{Fleet: "f", Dir: dir})

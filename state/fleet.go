@@ -99,7 +99,8 @@ func Categories() []string { return []string{Provisioned, Configured, Validated,
 
 var states = [...]string{Running, Success, Failed, Pending}
 
-// Current is the fleet's version, nil when none was ever set, and the revision at which it was. One that cannot be read is a *BadRecordError.
+// Current is the fleet's version, nil when none was ever set, and the revision at which it was. One that cannot be read
+// is a *BadRecordError.
 func (s *Store) Current(ctx context.Context) (*Version, int64, error) {
 	v, rev, err := get[Version](ctx, s, s.CurrentKey())
 	if rev == 0 || err != nil {
@@ -135,7 +136,8 @@ func (s *Store) SetStatus(ctx context.Context, node, category, state string, st 
 	return err
 }
 
-// ChangeStatus is SetStatus for those who looked before, at a revision: it is an error when the state was changed since.
+// ChangeStatus is SetStatus for those who looked before, at a revision: it is an error when the state was changed
+// since.
 func (s *Store) ChangeStatus(ctx context.Context, node, category, state string, st Status, seen int64) error {
 	var same []clientv3.Cmp
 	for _, one := range states {
@@ -167,7 +169,8 @@ func (s *Store) RunningKey(version, node string) string {
 	return s.key("running_version", version, node)
 }
 
-// StatusOf is a node's status in a state of a category; the zero Status where it is in another state, or cannot be read.
+// StatusOf is a node's status in a state of a category; the zero Status where it is in another state, or cannot be
+// read.
 func (s *Store) StatusOf(ctx context.Context, node, category, state string) (Status, error) {
 	st, _, err := get[Status](ctx, s, s.statusKey(category, state, node))
 	return st, unlessBad(err)

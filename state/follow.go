@@ -49,7 +49,8 @@ func (e *embedded) failed(ctx context.Context, err error) error {
 	return &BrokenError{e.dir, err}
 }
 
-// find makes the member this process's, or reads where the running one listens. It may be starting still, or be about to end.
+// find makes the member this process's, or reads where the running one listens. It may be starting still, or be about
+// to end.
 func (e *embedded) find(ctx context.Context) (mine bool, failed error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -66,7 +67,11 @@ func (e *embedded) find(ctx context.Context) (mine bool, failed error) {
 		}
 		select {
 		case <-ctx.Done():
-			return false, fmt.Errorf("embedded etcd: another process holds %s but does not say where it listens: %w", filepath.Join(e.dir, "lock"), err)
+			return false, fmt.Errorf(
+				"embedded etcd: another process holds %s but does not say where it listens: %w",
+				filepath.Join(e.dir, "lock"),
+				err,
+			)
 		case <-time.After(findPause):
 		}
 	}
@@ -78,7 +83,8 @@ func (e *embedded) listens() (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// answerTime is how long the first answer of a member may take: one that another process runs may be about to end, with requests under way.
+// answerTime is how long the first answer of a member may take: one that another process runs may be about to end, with
+// requests under way.
 func (e *embedded) answerTime() time.Duration {
 	if e.server != nil {
 		return dialTimeout
@@ -86,8 +92,8 @@ func (e *embedded) answerTime() time.Duration {
 	return operationTimeout
 }
 
-// follow keeps who found the member in use connected when the process that runs it ends: this one runs it then, or finds who does. A pull
-// may have found that of a status, which is over at once.
+// follow keeps who found the member in use connected when the process that runs it ends: this one runs it then, or
+// finds who does. A pull may have found that of a status, which is over at once.
 func (e *embedded) follow(moved func(endpoint string)) {
 	ctx, rest := context.WithCancel(context.Background())
 	e.rest = rest

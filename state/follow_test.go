@@ -10,8 +10,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// TestTakenOver: who found the member of another process goes on when that ends in order or is killed, and whoever came with it. A long
-// path has its sockets elsewhere each time.
+// TestTakenOver: who found the member of another process goes on when that ends in order or is killed, and whoever came
+// with it. A long path has its sockets elsewhere each time.
 func TestTakenOver(t *testing.T) {
 	for _, name := range []string{"short", strings.Repeat("long", 30)} {
 		for _, killed := range []bool{false, true} {

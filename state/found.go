@@ -20,9 +20,15 @@ type Found struct {
 
 // foundOps read what found files.
 func (s *Store) foundOps(node, role string) []clientv3.Op {
-	return append(s.ordersOps(node, role),
-		clientv3.OpGet(s.CurrentKey()), clientv3.OpGet(s.statusKey(Rollout, Pending, node)), clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()),
-		clientv3.OpGet(s.skippedKey()))
+	return append(
+		s.ordersOps(node, role),
+		clientv3.OpGet(
+			s.CurrentKey(),
+		),
+		clientv3.OpGet(s.statusKey(Rollout, Pending, node)),
+		clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.skippedKey()),
+	)
 }
 
 func (s *Store) found(node, role string, answers []*pb.ResponseOp) (f Found) {

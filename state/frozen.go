@@ -17,12 +17,15 @@ type Orders struct {
 	Begun    bool     // the begin of a run is on record
 }
 
-// Orders reads what operators want of a node. Where there is no switch at all, a run that is given begins in the same transaction, as BeginRun does.
-// For what the node waits in a rollout, where that is given, is told with it.
+// Orders reads what operators want of a node. Where there is no switch at all, a run that is given begins in the same
+// transaction, as BeginRun does. For what the node waits in a rollout, where that is given, is told with it.
 func (s *Store) Orders(ctx context.Context, p *Presence, role string, run, waits *Status) (Orders, error) {
 	reads := s.ordersOps(p.Node.Name, role)
 	if waits != nil {
-		reads = append(reads, clientv3.OpTxn([]clientv3.Cmp{p.Lives()}, s.StatusOps(p.Node.Name, Rollout, Pending, *waits), nil))
+		reads = append(
+			reads,
+			clientv3.OpTxn([]clientv3.Cmp{p.Lives()}, s.StatusOps(p.Node.Name, Rollout, Pending, *waits), nil),
+		)
 	}
 	txn := s.Client.Txn(ctx).Then(reads...)
 	if run != nil {
@@ -30,7 +33,10 @@ func (s *Store) Orders(ctx context.Context, p *Presence, role string, run, waits
 		for _, c := range scopesOf(p.Node.Name, role) {
 			begins = append(begins, clientv3.Compare(clientv3.CreateRevision(s.SwitchKey(c)), "=", 0))
 		}
-		txn = s.Client.Txn(ctx).If(begins...).Then(append(slices.Clone(reads), s.StatusOps(p.Node.Name, Configured, Running, *run)...)...).Else(reads...)
+		txn = s.Client.Txn(ctx).
+			If(begins...).
+			Then(append(slices.Clone(reads), s.StatusOps(p.Node.Name, Configured, Running, *run)...)...).
+			Else(reads...)
 	}
 	got, err := txn.Commit()
 	if err != nil {
@@ -71,7 +77,8 @@ func (s *Store) ordersOf(node, role string, answers []*pb.ResponseOp) (o Orders)
 	return o
 }
 
-// FreezeOf is the switch that stops all changes of a node, of those that are set by scope: host over role over global; nil where none does.
+// FreezeOf is the switch that stops all changes of a node, of those that are set by scope: host over role over global;
+// nil where none does.
 func FreezeOf(set map[string]Switch, node, role string) (*Switch, Scope) {
 	for _, c := range scopesOf(node, role) {
 		w, ok := set[c.String()]
@@ -107,8 +114,8 @@ func (f *Freeze) Same(other *Freeze) bool {
 	return f.At.Equal(other.At) && f.Scope == other.Scope
 }
 
-// Ended reports that the time of a freeze is over, for a node that cannot ask etcd. The time counts from when the node learned of it: the clock of who
-// set it may be wrong, and that of this host may have been set since.
+// Ended reports that the time of a freeze is over, for a node that cannot ask etcd. The time counts from when the node
+// learned of it: the clock of who set it may be wrong, and that of this host may have been set since.
 func (f *Freeze) Ended(boot string) bool {
 	return !f.Until.IsZero() && since(f.Seen, f.Boot, f.Up, boot) > f.Until.Sub(f.At)
 }

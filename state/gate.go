@@ -120,8 +120,8 @@ func (s *Store) GateOp(rollout, group string, g Gate) clientv3.Op {
 	return Put(s.GateKey(rollout, group), g)
 }
 
-// Resume opens the halted gates of the current rollout: those of some groups, or all where none is named. It is recorded with who did it, and returns
-// the gates as they were.
+// Resume opens the halted gates of the current rollout: those of some groups, or all where none is named. It is
+// recorded with who did it, and returns the gates as they were.
 func (s *Store) Resume(ctx context.Context, by string, groups ...string) ([]GroupGate, error) {
 	return s.reopen(ctx, by, func(g GroupGate) bool { return len(groups) == 0 || slices.Contains(groups, g.Group) })
 }
@@ -146,7 +146,14 @@ func (s *Store) reopen(ctx context.Context, by string, which func(GroupGate) boo
 			continue
 		}
 		opened = append(opened, g)
-		ops = append(ops, Put(string(kv.Key), Gate{State: "open", Resumed: by, At: time.Now().UTC(), Seen: got.Header.Revision, Step: g.Step}), clientv3.OpDelete(s.ClockKey(current.Rollout(), name)))
+		ops = append(
+			ops,
+			Put(
+				string(kv.Key),
+				Gate{State: "open", Resumed: by, At: time.Now().UTC(), Seen: got.Header.Revision, Step: g.Step},
+			),
+			clientv3.OpDelete(s.ClockKey(current.Rollout(), name)),
+		)
 	}
 	if len(opened) == 0 {
 		return nil, nil

@@ -30,8 +30,8 @@ type Lock struct {
 	Unread  string   `json:"unread,omitempty"`  // why its record cannot be read
 }
 
-// Locks are the slots, the claims of serialized steps, the barriers that are not open and the elections of the current rollout, at the
-// revision of an overview.
+// Locks are the slots, the claims of serialized steps, the barriers that are not open and the elections of the current
+// rollout, at the revision of an overview.
 func (s *Store) Locks(ctx context.Context, o *Overview) ([]Lock, error) {
 	var out []Lock
 	for group, claims := range o.Slots {
@@ -72,7 +72,11 @@ func (s *Store) Locks(ctx context.Context, o *Overview) ([]Lock, error) {
 }
 
 // stepKeys are the keys of the steps and elections of a version or a rollout, by their hash.
-func (s *Store) stepKeys(ctx context.Context, of string, revision int64) (map[string]map[string]*mvccpb.KeyValue, error) {
+func (s *Store) stepKeys(
+	ctx context.Context,
+	of string,
+	revision int64,
+) (map[string]map[string]*mvccpb.KeyValue, error) {
 	prefix := s.key("run", of) + "/"
 	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision))
 	if err != nil {
@@ -112,7 +116,14 @@ func (o *Overview) stepLocks(s *Store, hash string, keys map[string]*mvccpb.KeyV
 			continue
 		}
 		node, err := Read[NodeName](s, kv)
-		l := Lock{Kind: "election", Name: cmp.Or(title("name"), hash), Place: place, Node: string(node), Alive: o.Alive[string(node)], Gone: o.Gone[string(node)]}
+		l := Lock{
+			Kind:  "election",
+			Name:  cmp.Or(title("name"), hash),
+			Place: place,
+			Node:  string(node),
+			Alive: o.Alive[string(node)],
+			Gone:  o.Gone[string(node)],
+		}
 		for _, key := range inOrder(keys, "took/"+l.Node+"/") {
 			l.Step = title(key)
 			l.Took = append(l.Took, l.Step)

@@ -7,7 +7,8 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 )
 
-// TestInOrder: the keys below a prefix are told in the order in which they were written, whatever was written elsewhere since.
+// TestInOrder: the keys below a prefix are told in the order in which they were written, whatever was written elsewhere
+// since.
 func TestInOrder(t *testing.T) {
 	keys := map[string]*mvccpb.KeyValue{}
 	for key, revision := range map[string]int64{"took/n1/a": 3, "took/n1/b": 7, "took/n1/c": 5, "took/n2/a": 9, "place/0": 1, "count": 20} {

@@ -8,8 +8,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Grace is how long nobody is admitted after a restart of etcd or a change of its leader: a node in the middle of an upgrade renews its lease every 20
-// seconds, and compares then what etcd knows with its own disk.
+// Grace is how long nobody is admitted after a restart of etcd or a change of its leader: a node in the middle of an
+// upgrade renews its lease every 20 seconds, and compares then what etcd knows with its own disk.
 const Grace = 45 * time.Second
 
 // GraceKey is there during the grace time. It goes with its lease.
@@ -25,11 +25,18 @@ func graceOps(ctx context.Context, s *Store) ([]clientv3.Op, error) {
 		return nil, err
 	}
 	none := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.GraceKey()), "=", 0)}
-	return []clientv3.Op{clientv3.OpTxn(none, []clientv3.Op{Put(s.GraceKey(), time.Now().UTC().Add(Grace), clientv3.WithLease(lease.ID))}, nil)}, nil
+	return []clientv3.Op{
+		clientv3.OpTxn(
+			none,
+			[]clientv3.Op{Put(s.GraceKey(), time.Now().UTC().Add(Grace), clientv3.WithLease(lease.ID))},
+			nil,
+		),
+	}, nil
 }
 
-// AwaitReports waits until hosts at work had the time to say that they know better than the fleet's record: until the grace time is over, by etcd's clock.
-// Where etcd restarted or was restored and nobody looked since, the grace time begins now, in the name of who asks. told is told once until when it lasts; it may be nil.
+// AwaitReports waits until hosts at work had the time to say that they know better than the fleet's record: until the
+// grace time is over, by etcd's clock. Where etcd restarted or was restored and nobody looked since, the grace time
+// begins now, in the name of who asks. told is told once until when it lasts; it may be nil.
 func AwaitReports(ctx context.Context, s *Store, by string, told func(until time.Time)) error {
 	for {
 		got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.IncarnationKey()), clientv3.OpGet(s.GraceKey())).Commit()

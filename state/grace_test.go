@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestAwaitReports: who is to accept the record waits until hosts at work had the time to report, also where nobody looked since etcd restarted or was restored. Where
-// nothing happened nobody waits.
+// TestAwaitReports: who is to accept the record waits until hosts at work had the time to report, also where nobody
+// looked since etcd restarted or was restored. Where nothing happened nobody waits.
 func TestAwaitReports(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(e *etcdOf, backup string)

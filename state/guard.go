@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Origin is where the fleet's record was when a node saw it last. A record that is another one, or younger, was replaced or restored from a
-// backup: claims that were made since are forgotten there.
+// Origin is where the fleet's record was when a node saw it last. A record that is another one, or younger, was
+// replaced or restored from a backup: claims that were made since are forgotten there.
 type Origin struct {
 	Cluster  uint64 `json:"cluster,omitempty"`
 	Revision int64  `json:"revision,omitempty"` // at which the node's own record was written
@@ -35,7 +35,11 @@ func (e *WentBackError) what() string {
 	case e.Seen.Cluster != e.Is.Cluster || e.Is.Revision == 0:
 		what = "it is another one than this node knows"
 	case e.Is.Revision < e.Seen.Revision:
-		what = fmt.Sprintf("this node's record went back in time, from revision %d to %d", e.Seen.Revision, e.Is.Revision)
+		what = fmt.Sprintf(
+			"this node's record went back in time, from revision %d to %d",
+			e.Seen.Revision,
+			e.Is.Revision,
+		)
 	default:
 		what = fmt.Sprintf("it does not have the claim that this node made at revision %d", e.Seen.Claimed)
 	}
@@ -45,8 +49,8 @@ func (e *WentBackError) what() string {
 // StoreScope is where a doubt in the fleet's record stands among switches.
 const StoreScope = "store"
 
-// DoubtKey is there while nobody accepted the fleet's record, of which a node knows better: nobody is admitted. It is apart from the pause, which
-// an operator may lift for reasons of his own.
+// DoubtKey is there while nobody accepted the fleet's record, of which a node knows better: nobody is admitted. It is
+// apart from the pause, which an operator may lift for reasons of his own.
 func (s *Store) DoubtKey() string { return s.key("config_state", StoreScope) }
 
 // Doubted is the condition that nobody accepted the fleet's record since a node doubted it.
@@ -54,13 +58,16 @@ func (s *Store) Doubted() clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), ">", 0)
 }
 
-// ClaimedKey is written with each claim of a node: its revision tells a record that lacks the last one. It is never deleted.
+// ClaimedKey is written with each claim of a node: its revision tells a record that lacks the last one. It is never
+// deleted.
 func (s *Store) ClaimedKey(node string) string { return s.key("claimed", node) }
 
-// doubtingKey is there, on a lease, while a node lives that does not accept the fleet's record: it is not registered there.
+// doubtingKey is there, on a lease, while a node lives that does not accept the fleet's record: it is not registered
+// there.
 func (s *Store) doubtingKey(node string) string { return s.key("doubting", node) }
 
-// Doubts tells for a time that a node lives, and does not accept the fleet's record. Where somebody accepted it meanwhile it tells nothing.
+// Doubts tells for a time that a node lives, and does not accept the fleet's record. Where somebody accepted it
+// meanwhile it tells nothing.
 func (s *Store) Doubts(ctx context.Context, node string, back *WentBackError, lasts time.Duration) error {
 	op, err := s.lasting(ctx, s.doubtingKey(node), &Switch{Reason: back.what(), By: node, At: time.Now().UTC()}, lasts)
 	if err == nil {
@@ -71,9 +78,10 @@ func (s *Store) Doubts(ctx context.Context, node string, back *WentBackError, la
 
 func (s *Store) acceptedKey() string { return s.key("store_accepted") }
 
-// Guard compares the fleet's record with what the node saw last; a *WentBackError tells that it is not to be trusted. It returns where it is
-// now. What is compared is the node's own: others may have written a lot since the store went back. The doubt is recorded then, so that nobody
-// is admitted who saw less. What comes later in this process is compared by monotonic.
+// Guard compares the fleet's record with what the node saw last; a *WentBackError tells that it is not to be trusted.
+// It returns where it is now. What is compared is the node's own: others may have written a lot since the store went
+// back. The doubt is recorded then, so that nobody is admitted who saw less. What comes later in this process is
+// compared by monotonic.
 func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, error) {
 	r := s.known.take(node)
 	if r == nil || r.guarded {
@@ -86,7 +94,8 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 		s.monotonic.begin(Origin{Cluster: r.origin.Cluster, Revision: r.revision})
 	}
 	now := r.origin
-	back := seen.Revision != 0 && (seen.Cluster != now.Cluster || now.Revision < seen.Revision || now.Claimed < seen.Claimed)
+	back := seen.Revision != 0 &&
+		(seen.Cluster != now.Cluster || now.Revision < seen.Revision || now.Claimed < seen.Claimed)
 	if back && !acceptedAt(now.Accepted).After(acceptedAt(seen.Accepted)) {
 		back := &WentBackError{seen, now}
 		return seen, errors.Join(back, doubt(ctx, s, node, back.what(), acceptedAt(seen.Accepted)))
@@ -96,10 +105,13 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 	return now, nil
 }
 
-// Accept tells every node that the fleet's record is to be trusted as it is. Its time is later than that of every acceptance that the record or the
-// node that doubts it knows, whatever the clock of this machine says. Where etcd shows that it was restored, that is accepted as well: nobody is to find it out later.
+// Accept tells every node that the fleet's record is to be trusted as it is. Its time is later than that of every
+// acceptance that the record or the node that doubts it knows, whatever the clock of this machine says. Where etcd
+// shows that it was restored, that is accepted as well: nobody is to find it out later.
 func (s *Store) Accept(ctx context.Context, by string) error {
-	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.DoubtKey()), clientv3.OpGet(s.IncarnationKey())).Commit()
+	got, err := s.Client.Txn(ctx).
+		Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.DoubtKey()), clientv3.OpGet(s.IncarnationKey())).
+		Commit()
 	if err != nil {
 		return err
 	}
@@ -130,8 +142,8 @@ func (s *Store) Accept(ctx context.Context, by string) error {
 	return err
 }
 
-// acceptedAt is when an acceptance was given; zero is never. A restored record may hold an older acceptance than the one that a node saw: only a later
-// one is about the record as it is now.
+// acceptedAt is when an acceptance was given; zero is never. A restored record may hold an older acceptance than the
+// one that a node saw: only a later one is about the record as it is now.
 func acceptedAt(acceptance string) time.Time {
 	at, err := time.Parse(time.RFC3339Nano, acceptance[strings.LastIndexByte(acceptance, ' ')+1:])
 	if err != nil {

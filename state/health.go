@@ -17,7 +17,8 @@ type Endpoint struct {
 	Err     error         // it did not
 }
 
-// Health asks each endpoint how it is, and the store for its alarms. It reports whether it is out of space, and takes no more writes.
+// Health asks each endpoint how it is, and the store for its alarms. It reports whether it is out of space, and takes
+// no more writes.
 func (s *Store) Health(ctx context.Context) (members []Endpoint, full bool, err error) {
 	for _, endpoint := range s.endpoints {
 		m := Endpoint{URL: endpoint}

@@ -19,8 +19,9 @@ type Proposed struct {
 	Rev     int64    // the revision at which that was set
 }
 
-// Propose sets the fleet's version if it is still the one that was read at a revision. Where another node was faster, it returns that node's; one that
-// cannot be read is a *BadRecordError. The queues of the older rollout end with it. A version that the fleet had before gets an epoch of its own.
+// Propose sets the fleet's version if it is still the one that was read at a revision. Where another node was faster,
+// it returns that node's; one that cannot be read is a *BadRecordError. The queues of the older rollout end with it. A
+// version that the fleet had before gets an epoch of its own.
 func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen int64) (Proposed, error) {
 	got, err := s.Client.Txn(ctx).Then(s.historyOp(), clientv3.OpGet(s.CurrentKey())).Commit()
 	if err != nil {
@@ -99,8 +100,8 @@ func (s *Store) historyOf(kvs []*mvccpb.KeyValue) (out []Version) {
 	return out
 }
 
-// retire forgets what belongs to versions that the fleet left long ago and that no node runs. A node that still runs one corrects its drift by that record: without
-// it the steps that one node takes for all would run again.
+// retire forgets what belongs to versions that the fleet left long ago and that no node runs. A node that still runs
+// one corrects its drift by that record: without it the steps that one node takes for all would run again.
 func (s *Store) retire(ctx context.Context, history []Version) error {
 	if len(history) <= keptVersions {
 		return nil
@@ -109,7 +110,10 @@ func (s *Store) retire(ctx context.Context, history []Version) error {
 		old, rest := history[i], slices.Delete(slices.Clone(history), i, i+1)
 		var unused []clientv3.Cmp
 		if !slices.ContainsFunc(rest, func(v Version) bool { return v.ID == old.ID }) { // else its record stays anyhow
-			unused = append(unused, clientv3.Compare(clientv3.CreateRevision(s.RunningKey(old.ID, "")), "=", 0).WithPrefix())
+			unused = append(
+				unused,
+				clientv3.Compare(clientv3.CreateRevision(s.RunningKey(old.ID, "")), "=", 0).WithPrefix(),
+			)
 		}
 		done, err := s.Client.Txn(ctx).If(unused...).Then(s.retireOps(old, rest)...).Commit()
 		switch {
@@ -140,7 +144,11 @@ func (s *Store) retireOps(old Version, rest []Version) []clientv3.Op {
 		ops = append(ops, clientv3.OpDelete(s.key("run", old.ID)+"/", clientv3.WithPrefix()))
 	}
 	if !slices.ContainsFunc(rest, func(v Version) bool { return v.ID == old.ID }) {
-		ops = append(ops, clientv3.OpDelete(s.ListedKey(old.ID)), clientv3.OpDelete(s.SettledKey(old.ID, ""), clientv3.WithPrefix()))
+		ops = append(
+			ops,
+			clientv3.OpDelete(s.ListedKey(old.ID)),
+			clientv3.OpDelete(s.SettledKey(old.ID, ""), clientv3.WithPrefix()),
+		)
 	}
 	return ops
 }

@@ -12,7 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestPropose: of all who saw the same revision one wins, in every round, and the others learn whose version it is in the same request.
+// TestPropose: of all who saw the same revision one wins, in every round, and the others learn whose version it is in
+// the same request.
 func TestPropose(t *testing.T) {
 	s := open(t, t.TempDir())
 	for round := range 10 {
@@ -57,7 +58,8 @@ func propose(t *testing.T, s *Store, id string) *Version {
 	return current
 }
 
-// TestEpochs: a version that the fleet comes back to has a rollout of its own; what is said of the current one changes nothing of it.
+// TestEpochs: a version that the fleet comes back to has a rollout of its own; what is said of the current one changes
+// nothing of it.
 func TestEpochs(t *testing.T) {
 	s := open(t, t.TempDir())
 	seen := map[string]bool{}
@@ -164,7 +166,8 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// TestRetireSparesRunning: what a node runs keeps what belongs to it until the node leaves it, once however often the fleet was there.
+// TestRetireSparesRunning: what a node runs keeps what belongs to it until the node leaves it, once however often the
+// fleet was there.
 func TestRetireSparesRunning(t *testing.T) {
 	s := open(t, t.TempDir())
 	place := s.RunKey("a", "election", "place", "0")

@@ -62,8 +62,8 @@ func plant(t *testing.T, s *Store, value string, strange bool) {
 	}
 }
 
-// TestHostileRecords: whatever stands in the fleet's record, nothing that reads it fails or ends the process, and every value that is read and cannot be is
-// named, with what helps.
+// TestHostileRecords: whatever stands in the fleet's record, nothing that reads it fails or ends the process, and every
+// value that is read and cannot be is named, with what helps.
 func TestHostileRecords(t *testing.T) {
 	s := open(t, t.TempDir())
 	for name, value := range hostile() {
@@ -191,7 +191,8 @@ func TestRegisterRepairs(t *testing.T) {
 	}
 }
 
-// TestForgedFacts: facts that somebody else wrote in the name of a node are data within their character sets, and last until the node's next pull.
+// TestForgedFacts: facts that somebody else wrote in the name of a node are data within their character sets, and last
+// until the node's next pull.
 func TestForgedFacts(t *testing.T) {
 	s := open(t, t.TempDir())
 	register := func() {
@@ -275,7 +276,8 @@ func TestUnwritable(t *testing.T) {
 	}
 }
 
-// FuzzRecords: no value of etcd, under any kind of key, ends the process, and what is read for people has nothing that a terminal obeys.
+// FuzzRecords: no value of etcd, under any kind of key, ends the process, and what is read for people has nothing that
+// a terminal obeys.
 func FuzzRecords(f *testing.F) {
 	for i := range kinds {
 		for _, value := range hostile() {

@@ -19,8 +19,8 @@ func (e *NameTakenError) Error() string {
 		"if this host replaces it, stop pullet there, then run: pullet decommission --force %[1]s", e.Node)
 }
 
-// ClonedError says that a copy of this host's state directory is in use under the same name. Nobody can tell which one is meant: neither
-// of them pulls until one is renamed or gone.
+// ClonedError says that a copy of this host's state directory is in use under the same name. Nobody can tell which one
+// is meant: neither of them pulls until one is renamed or gone.
 type ClonedError struct {
 	Node   string
 	This   Alive
@@ -38,12 +38,20 @@ func Cloned(node string, hosts []Alive) string {
 		marks = append(marks, h.String())
 	}
 	slices.Sort(marks)
-	return fmt.Sprintf("%d hosts run as node %q with copies of one state directory, and none of them pulls: %s", len(hosts), node, strings.Join(marks, " and "))
+	return fmt.Sprintf(
+		"%d hosts run as node %q with copies of one state directory, and none of them pulls: %s",
+		len(hosts),
+		node,
+		strings.Join(marks, " and "),
+	)
 }
 
 // ClonedClear is what lets one of the hosts go on that use one name.
 func ClonedClear(node string) string {
-	return fmt.Sprintf("rename one (node.name in its pullet.yaml) or stop pullet there, then run: pullet decommission --force %s", node)
+	return fmt.Sprintf(
+		"rename one (node.name in its pullet.yaml) or stop pullet there, then run: pullet decommission --force %s",
+		node,
+	)
 }
 
 // String is a host by its marks, as people tell it from another.
@@ -71,7 +79,8 @@ func (a Alive) sameHost(b Alive) bool {
 	return !a.marked() || !b.marked() || a.Machine == b.Machine && a.Dir == b.Dir
 }
 
-// rivalKey is there while a host is refused because another one uses its name and its secret; with an empty mark, the prefix of all.
+// rivalKey is there while a host is refused because another one uses its name and its secret; with an empty mark, the
+// prefix of all.
 func (s *Store) rivalKey(node, mark string) string { return s.key("rival", node, mark) }
 
 // registration is what is on record of who uses a name.
@@ -90,7 +99,8 @@ type registration struct {
 	incarnated     bool // etcd's incarnation is on record
 }
 
-// known keeps the last registration that was read until Guard or Register takes it. A stale one costs another attempt: Register compares it.
+// known keeps the last registration that was read until Guard or Register takes it. A stale one costs another attempt:
+// Register compares it.
 type known struct{ last atomic.Pointer[registration] }
 
 func (k *known) keep(r *registration) { k.last.Store(r) }
@@ -146,7 +156,8 @@ func (s *Store) identify(ctx context.Context, r *registration, me Alive) (boots 
 		return nil, &NameTakenError{r.name}
 	}
 	others := slices.DeleteFunc(r.rivals, func(a Alive) bool { return a.Owner != me.Owner || a.mark() == me.mark() })
-	if r.named && r.holder.mark() != me.mark() && !slices.ContainsFunc(others, func(a Alive) bool { return a.mark() == r.holder.mark() }) {
+	if r.named && r.holder.mark() != me.mark() &&
+		!slices.ContainsFunc(others, func(a Alive) bool { return a.mark() == r.holder.mark() }) {
 		booted, err := s.booted(ctx, r, me)
 		if err != nil {
 			return nil, err
@@ -163,7 +174,9 @@ func (s *Store) identify(ctx context.Context, r *registration, me Alive) (boots 
 	}
 	lease, err := s.Client.Grant(ctx, int64(max(3*me.Every, rivalTime).Seconds()))
 	if err == nil { // so that the other one learns of it, and status shows both
-		_, err = s.Client.Txn(ctx).Then(Put(s.rivalKey(r.name, me.mark()), me, clientv3.WithLease(lease.ID)), s.RingOp()).Commit()
+		_, err = s.Client.Txn(ctx).
+			Then(Put(s.rivalKey(r.name, me.mark()), me, clientv3.WithLease(lease.ID)), s.RingOp()).
+			Commit()
 	}
 	if err != nil {
 		return nil, err
@@ -176,8 +189,8 @@ const (
 	rivalTime = 90 * time.Second // at least: until the host that was refused pulls again
 )
 
-// booted reports that the holder of the name is this host, in an earlier boot or in this one. An earlier boot does not come back, and nothing of
-// it was alive after this one began: a holder whose lease was renewed since is another host.
+// booted reports that the holder of the name is this host, in an earlier boot or in this one. An earlier boot does not
+// come back, and nothing of it was alive after this one began: a holder whose lease was renewed since is another host.
 func (s *Store) booted(ctx context.Context, r *registration, me Alive) (bool, error) {
 	switch {
 	case !r.holder.sameHost(me) || slices.Contains(r.node.Boots, me.Boot):
@@ -200,8 +213,8 @@ func (s *Store) booted(ctx context.Context, r *registration, me Alive) (bool, er
 	}
 }
 
-// earlier reports that a lease of some age was left behind by an earlier boot of a host that is up for some time, or how long to wait to tell: one
-// that works renews its lease meanwhile.
+// earlier reports that a lease of some age was left behind by an earlier boot of a host that is up for some time, or
+// how long to wait to tell: one that works renews its lease meanwhile.
 func earlier(age, up time.Duration) (yes bool, left time.Duration) {
 	if age+bootSlack < up {
 		return false, 0

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// TestCloned: hosts with copies of one state directory are told apart, both are refused, and one goes on when the other is given up.
+// TestCloned: hosts with copies of one state directory are told apart, both are refused, and one goes on when the other
+// is given up.
 func TestCloned(t *testing.T) {
 	up := func() time.Duration { return time.Hour }
 	original := Alive{Owner: "secret", Host: "web1", Machine: "aaaaaaaaaaaa", Dir: 7, Boot: "b1", Up: up}

@@ -15,8 +15,9 @@ type LeaseTimes struct {
 	Age, Left time.Duration
 }
 
-// Idle is the first node of those that a status names where no pull is at work, since it was killed or ended: nobody renews its lease. Where each may be
-// at work, it is the first of them, with the time until which nobody can tell. nil: none of them has a lease.
+// Idle is the first node of those that a status names where no pull is at work, since it was killed or ended: nobody
+// renews its lease. Where each may be at work, it is the first of them, with the time until which nobody can tell. nil:
+// none of them has a lease.
 func (s *Store) Idle(ctx context.Context, st Status) (*Blocked, error) {
 	times := map[string]LeaseTimes{}
 	for _, node := range st.waitsFor(map[string]bool{}) {
@@ -34,7 +35,8 @@ func (s *Store) Idle(ctx context.Context, st Status) (*Blocked, error) {
 	return idleOf(st, time.Now(), times), nil
 }
 
-// Idles asks for the lease times of the nodes that live and for which others may wait: of so many as Follow follows at once, those first that hold slots.
+// Idles asks for the lease times of the nodes that live and for which others may wait: of so many as Follow follows at
+// once, those first that hold slots.
 func (s *Store) Idles(ctx context.Context, o *Overview) error {
 	for _, node := range o.awaited() {
 		var err error
@@ -94,7 +96,8 @@ func idleOf(st Status, now time.Time, times map[string]LeaseTimes) (first *Block
 	return first
 }
 
-// idle says of a node until when its lease lives and what comes then, and whether a pull is at work there: while one is, it renews the lease.
+// idle says of a node until when its lease lives and what comes then, and whether a pull is at work there: while one
+// is, it renews the lease.
 func idle(node string, now time.Time, t LeaseTimes, frees bool) *Blocked {
 	then := fmt.Sprintf("start %[1]s again, or give it up: pullet decommission %[1]s", node)
 	if frees {
@@ -102,7 +105,18 @@ func idle(node string, now time.Time, t LeaseTimes, frees bool) *Blocked {
 	}
 	ends := now.Add(t.Left).Local().Format(time.TimeOnly)
 	if t.Age < renewEvery*3/2 {
-		return &Blocked{Node: node, Remedy: Itself(fmt.Sprintf("%s; if no pull of %s is at work, it counts as lost from %s: then %s", noAction, node, ends, then))}
+		return &Blocked{
+			Node: node,
+			Remedy: Itself(
+				fmt.Sprintf(
+					"%s; if no pull of %s is at work, it counts as lost from %s: then %s",
+					noAction,
+					node,
+					ends,
+					then,
+				),
+			),
+		}
 	}
 	return &Blocked{
 		Node: node, Why: fmt.Sprintf("no pull of %s is at work since %s", node, now.Add(-t.Age).Local().Format(time.TimeOnly)),
@@ -112,5 +126,8 @@ func idle(node string, now time.Time, t LeaseTimes, frees bool) *Blocked {
 
 // Idles reports whether a kind of wait ends only when a pull of the nodes that it names goes on.
 func (k WaitKind) Idles() bool {
-	return slices.Contains([]WaitKind{WaitSlot, WaitTotal, WaitQueue, WaitRole, WaitBarrier, WaitSerialize, WaitResult}, k)
+	return slices.Contains(
+		[]WaitKind{WaitSlot, WaitTotal, WaitQueue, WaitRole, WaitBarrier, WaitSerialize, WaitResult},
+		k,
+	)
 }

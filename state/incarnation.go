@@ -12,24 +12,25 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Incarnation is one life of the etcd that holds the fleet's record. The record keeps the one in which it was written, and nobody is admitted in
-// another: a restored etcd has forgotten who is in the middle of an upgrade. From inside, an etcd that runs on a copy of its files looks like one that
-// restarted. So a new raft term only starts the grace time, in which nodes that know better report; see Guard.
+// Incarnation is one life of the etcd that holds the fleet's record. The record keeps the one in which it was written,
+// and nobody is admitted in another: a restored etcd has forgotten who is in the middle of an upgrade. From inside, an
+// etcd that runs on a copy of its files looks like one that restarted. So a new raft term only starts the grace time,
+// in which nodes that know better report; see Guard.
 type Incarnation struct {
 	Cluster uint64 `json:"cluster"`        // etcd's cluster id: it stays when members restart, are replaced or defragmented
 	Term    uint64 `json:"term"`           // raft term: it grows when a single member restarts and when the leader changes
 	Lead    *int64 `json:"lead,omitempty"` // by how many entries the raft log is longer than the revision; nil: etcd did not tell
 }
 
-// leadSlack is by how much two looks at the lead may differ in one incarnation: etcd reads the revision first, and the log behind it. So a lead is never
-// shown too low, and only a log that began anew is shorter than the revision.
+// leadSlack is by how much two looks at the lead may differ in one incarnation: etcd reads the revision first, and the
+// log behind it. So a lead is never shown too low, and only a log that began anew is shorter than the revision.
 const leadSlack = 20
 
 // IncarnationKey holds the incarnation in which the fleet's record was written.
 func (s *Store) IncarnationKey() string { return s.key("store_incarnation") }
 
-// ServesHosts reports a store that several hosts may use. One behind a socket of this host, embedded or not, restarts with the processes of its only
-// host.
+// ServesHosts reports a store that several hosts may use. One behind a socket of this host, embedded or not, restarts
+// with the processes of its only host.
 func (s *Store) ServesHosts() bool {
 	elsewhere := func(endpoint string) bool { return !strings.HasPrefix(endpoint, "unix:") }
 	return s.embedded == nil && (len(s.endpoints) == 0 || slices.ContainsFunc(s.endpoints, elsewhere))
@@ -45,14 +46,18 @@ func (i Incarnation) Continues(was Incarnation) bool {
 	return i.Cluster == was.Cluster && i.Term == was.Term
 }
 
-// Replaced is why the record was restored or replaced since an incarnation, whatever anybody saw; "" is not for sure. The lead only falls when etcd is
-// restored from a snapshot: its log begins anew then, and its revision does not.
+// Replaced is why the record was restored or replaced since an incarnation, whatever anybody saw; "" is not for sure.
+// The lead only falls when etcd is restored from a snapshot: its log begins anew then, and its revision does not.
 func (i Incarnation) Replaced(was Incarnation) string {
 	switch {
 	case was.Cluster == 0: // the record could not be read
 		return ""
 	case i.Cluster != was.Cluster:
-		return fmt.Sprintf("the fleet's record in etcd was restored or replaced: etcd's cluster id was %x and is %x", was.Cluster, i.Cluster)
+		return fmt.Sprintf(
+			"the fleet's record in etcd was restored or replaced: etcd's cluster id was %x and is %x",
+			was.Cluster,
+			i.Cluster,
+		)
 	case i.Lead != nil && was.Lead != nil && (*i.Lead < *was.Lead-leadSlack || *i.Lead < 0 && *was.Lead >= 0):
 		return "the fleet's record in etcd was restored from a snapshot: etcd's raft log began anew"
 	}
@@ -74,9 +79,9 @@ func (s *Store) Incarnation(ctx context.Context) (Incarnation, error) {
 	return IncarnationOf(got.Header), nil
 }
 
-// Recognise records the incarnation that etcd is in now over the one that was read at a revision, 0 for none. Where the record was surely replaced it
-// records the doubt, which an operator lifts; else nobody is admitted during the grace time. Nothing happens where the incarnation is the recorded one,
-// or another node was faster.
+// Recognise records the incarnation that etcd is in now over the one that was read at a revision, 0 for none. Where the
+// record was surely replaced it records the doubt, which an operator lifts; else nobody is admitted during the grace
+// time. Nothing happens where the incarnation is the recorded one, or another node was faster.
 func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, seen int64) error {
 	is, err := s.Incarnation(ctx)
 	if err != nil {
@@ -93,12 +98,15 @@ func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, see
 	if ops = append(ops, Put(s.IncarnationKey(), is), s.RingOp()); seen != 0 && why != "" {
 		ops = append(ops, s.doubtOp(node, why, time.Time{}))
 	}
-	_, err = s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.IncarnationKey()), "=", seen)).Then(ops...).Commit()
+	_, err = s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(s.IncarnationKey()), "=", seen)).
+		Then(ops...).
+		Commit()
 	return err
 }
 
-// doubt records a doubt in the fleet's record, unless there is one, and begins the grace time with it: before an operator accepts the record, whoever is at
-// work has the time to report.
+// doubt records a doubt in the fleet's record, unless there is one, and begins the grace time with it: before an
+// operator accepts the record, whoever is at work has the time to report.
 func doubt(ctx context.Context, s *Store, node, why string, accepted time.Time) error {
 	have, err := s.Client.Get(ctx, s.DoubtKey(), clientv3.WithCountOnly())
 	if err != nil || have.Count > 0 {
@@ -111,13 +119,19 @@ func doubt(ctx context.Context, s *Store, node, why string, accepted time.Time) 
 	return err
 }
 
-// doubtOp records a doubt in the fleet's record, unless there is one. Its time is later than the acceptance that the node saw last.
+// doubtOp records a doubt in the fleet's record, unless there is one. Its time is later than the acceptance that the
+// node saw last.
 func (s *Store) doubtOp(node, why string, accepted time.Time) clientv3.Op {
 	none := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), "=", 0)}
-	return clientv3.OpTxn(none, []clientv3.Op{Put(s.DoubtKey(), Switch{Reason: why, By: node, At: after(time.Now().UTC(), accepted)})}, nil)
+	return clientv3.OpTxn(
+		none,
+		[]clientv3.Op{Put(s.DoubtKey(), Switch{Reason: why, By: node, At: after(time.Now().UTC(), accepted)})},
+		nil,
+	)
 }
 
-// firstOps record the incarnation in which a fleet's record begins. One that was there before incarnations were recorded is not begun now.
+// firstOps record the incarnation in which a fleet's record begins. One that was there before incarnations were
+// recorded is not begun now.
 func (s *Store) firstOps(ctx context.Context, r *registration) ([]clientv3.Op, error) {
 	if r.incarnated || !s.ServesHosts() {
 		return nil, nil
@@ -126,7 +140,10 @@ func (s *Store) firstOps(ctx context.Context, r *registration) ([]clientv3.Op, e
 	if err != nil {
 		return nil, err
 	}
-	begins := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.IncarnationKey()), "=", 0), clientv3.Compare(clientv3.CreateRevision(s.CurrentKey()), "=", 0)}
+	begins := []clientv3.Cmp{
+		clientv3.Compare(clientv3.CreateRevision(s.IncarnationKey()), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(s.CurrentKey()), "=", 0),
+	}
 	return []clientv3.Op{clientv3.OpTxn(begins, []clientv3.Op{Put(s.IncarnationKey(), is)}, nil)}, nil
 }
 

@@ -48,8 +48,9 @@ func (e *etcdOf) restores(backup, token string) {
 	e.stop()
 }
 
-// TestIncarnations: a restart of etcd starts the grace time and needs nobody; a snapshot that was restored is recognised also where etcd's ids and term are
-// those of before, and waits for an operator. A copy of etcd's files looks like a restart.
+// TestIncarnations: a restart of etcd starts the grace time and needs nobody; a snapshot that was restored is
+// recognised also where etcd's ids and term are those of before, and waits for an operator. A copy of etcd's files
+// looks like a restart.
 func TestIncarnations(t *testing.T) {
 	const sameToken = "etcd-cluster" // etcd's default
 	for name, c := range map[string]struct {
@@ -109,8 +110,8 @@ func (e *etcdOf) holds(ctx context.Context, grace bool, doubt string) {
 	}
 }
 
-// TestReplaced: a record was replaced where the cluster is another one, or the raft log began anew: its lead fell by more than looks differ, or it is
-// shorter than the revision, which an etcd that was not restored never shows.
+// TestReplaced: a record was replaced where the cluster is another one, or the raft log began anew: its lead fell by
+// more than looks differ, or it is shorter than the revision, which an etcd that was not restored never shows.
 func TestReplaced(t *testing.T) {
 	with := func(cluster uint64, lead int64) Incarnation {
 		return Incarnation{Cluster: cluster, Term: 2, Lead: &lead}
@@ -135,8 +136,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestRenewalsNoticeARestore: a node at work learns at its next renewal that a snapshot was restored, also where its lease is in the snapshot and etcd's
-// ids and term are those of before.
+// TestRenewalsNoticeARestore: a node at work learns at its next renewal that a snapshot was restored, also where its
+// lease is in the snapshot and etcd's ids and term are those of before.
 func TestRenewalsNoticeARestore(t *testing.T) {
 	short, err := os.MkdirTemp("", "etcd")
 	must(t, err)
@@ -186,8 +187,8 @@ func (e *etcdOf) save(backup string) {
 	must(e.t, err, to.Close())
 }
 
-// usedEtcd is an etcd at which a node registered, and whose raft log has grown since, with the directory for it and its backups: its path is short, as
-// those of sockets have to be.
+// usedEtcd is an etcd at which a node registered, and whose raft log has grown since, with the directory for it and its
+// backups: its path is short, as those of sockets have to be.
 func usedEtcd(t *testing.T) (short string, e *etcdOf) {
 	t.Helper()
 	short, err := os.MkdirTemp("", "etcd")
@@ -204,7 +205,8 @@ func usedEtcd(t *testing.T) (short string, e *etcdOf) {
 	return short, e
 }
 
-// TestAcceptedOnce: an operator accepts a restored record once, also where only nodes that come later would see in etcd's ids that it was restored.
+// TestAcceptedOnce: an operator accepts a restored record once, also where only nodes that come later would see in
+// etcd's ids that it was restored.
 func TestAcceptedOnce(t *testing.T) {
 	for _, token := range []string{"etcd-cluster", "another"} {
 		short, e := usedEtcd(t)

@@ -13,9 +13,10 @@ import (
 	"strings"
 )
 
-// Journal is a node's memory of what it did, written before and after every step that changes something. It has two parts: the
-// run in progress (journal.jsonl, appended line by line), and what is done for good (done.json): results of actions
-// that cannot check whether they are needed. A Journal is not safe for concurrent use; the run lock guards its files.
+// Journal is a node's memory of what it did, written before and after every step that changes something. It has two
+// parts: the run in progress (journal.jsonl, appended line by line), and what is done for good (done.json): results of
+// actions that cannot check whether they are needed. A Journal is not safe for concurrent use; the run lock guards its
+// files.
 //
 // A line is on disk when the method that writes it returns, except for those of steps in a group: see StartGrouped.
 type Journal struct {
@@ -121,8 +122,8 @@ func (j *Journal) remember(line journalLine) {
 	}
 }
 
-// Begin starts a run, or goes on with the unfinished one if that was for the same version and catalog. It returns the id of the
-// run that goes on. Nothing is written before the first step starts.
+// Begin starts a run, or goes on with the unfinished one if that was for the same version and catalog. It returns the
+// id of the run that goes on. Nothing is written before the first step starts.
 func (j *Journal) Begin(run, version, digest string) string {
 	if j.Resumes(version, digest) {
 		return j.head.Run
@@ -155,7 +156,8 @@ func (j *Journal) Abandon() error {
 	return j.append(head)
 }
 
-// Booted ends the steps that were to make the host boot, if it did: their start was in another boot. It comes before Begin.
+// Booted ends the steps that were to make the host boot, if it did: their start was in another boot. It comes before
+// Begin.
 func (j *Journal) Booted(boot string) error {
 	for _, line := range j.steps {
 		if line.Boot != "" && line.Boot != boot && !line.End {
@@ -221,7 +223,8 @@ func (j *Journal) Made() map[string]Thing {
 	return out
 }
 
-// StartBoot records that a step makes the host boot. Once it booted, the step has succeeded with the result, under the key.
+// StartBoot records that a step makes the host boot. Once it booted, the step has succeeded with the result, under the
+// key.
 func (j *Journal) StartBoot(step, boot, key string, result any) error {
 	data, err := json.Marshal(result)
 	if err != nil {
@@ -306,7 +309,8 @@ func (j *Journal) write(line journalLine) error {
 	return nil
 }
 
-// Finish ends the run: what is done for good is kept, the rest forgotten. Steps that the catalog no longer has are dropped.
+// Finish ends the run: what is done for good is kept, the rest forgotten. Steps that the catalog no longer has are
+// dropped.
 func (j *Journal) Finish(has func(step string) bool) error {
 	for step := range j.done {
 		if !has(step) {

@@ -2,9 +2,9 @@ package state
 
 import "encoding/json"
 
-// Steps of a group become durable together. The order on disk is: the lines of their starts, what they change, the record that it is settled.
-// Whoever opens the journal after a crash compares the steps with the host again that ended and were not settled: a kill left all of it in place,
-// a power loss may have taken some.
+// Steps of a group become durable together. The order on disk is: the lines of their starts, what they change, the
+// record that it is settled. Whoever opens the journal after a crash compares the steps with the host again that ended
+// and were not settled: a kill left all of it in place, a power loss may have taken some.
 
 // StartGrouped is Start for a step of a group. Its line is on disk after Sync: nothing may be changed before.
 func (j *Journal) StartGrouped(step string, made map[string]Thing) error {
@@ -20,8 +20,8 @@ func (j *Journal) EndGrouped(step string, ok bool, result any) error {
 	return j.put(journalLine{Step: step, End: true, OK: ok, Grouped: true, Result: data})
 }
 
-// Settled records that what the steps of groups changed that have ended is durable. The record need not be on disk: without it the steps are
-// compared with the host again.
+// Settled records that what the steps of groups changed that have ended is durable. The record need not be on disk:
+// without it the steps are compared with the host again.
 func (j *Journal) Settled() error { return j.put(journalLine{Settled: true}) }
 
 // Doubt takes back the ends that are not settled: those steps count as cut off. It comes before a run begins.
@@ -36,7 +36,8 @@ func (j *Journal) Doubt() {
 	j.grouped = nil
 }
 
-// Doubted reports a step that ended well and was not settled, and reads its result: it holds if the host is as the step left it.
+// Doubted reports a step that ended well and was not settled, and reads its result: it holds if the host is as the step
+// left it.
 func (j *Journal) Doubted(step string, result any) bool {
 	return j.doubted[step].ended(result)
 }

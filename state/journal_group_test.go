@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestGroupedEnds: the end of a step of a group counts for others than the process that wrote it when it was settled, however the file was cut off.
-// Its result is not lost.
+// TestGroupedEnds: the end of a step of a group counts for others than the process that wrote it when it was settled,
+// however the file was cut off. Its result is not lost.
 func TestGroupedEnds(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir)
@@ -41,7 +41,8 @@ func TestGroupedEnds(t *testing.T) {
 	}
 }
 
-// TestGroupedLinesBecomeDurable: a line that is durable makes those before it so: they are in the same file, in their order.
+// TestGroupedLinesBecomeDurable: a line that is durable makes those before it so: they are in the same file, in their
+// order.
 func TestGroupedLinesBecomeDurable(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir)

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// ReportLimits say how many reports of runs a node keeps, and how large they may be together. The last one is kept whatever its size.
+// ReportLimits say how many reports of runs a node keeps, and how large they may be together. The last one is kept
+// whatever its size.
 type ReportLimits struct {
 	Keep int
 	Size int64
@@ -54,7 +55,10 @@ func Reports(dir string) ([]ReportFile, error) {
 		}
 		base := filepath.Join(dir, name)
 		_, err = os.Lstat(base + markToSend)
-		out = append(out, ReportFile{Seq: seq, Run: run, Written: info.ModTime(), Size: info.Size(), ToSend: err == nil, base: base})
+		out = append(
+			out,
+			ReportFile{Seq: seq, Run: run, Written: info.ModTime(), Size: info.Size(), ToSend: err == nil, base: base},
+		)
 	}
 	slices.SortFunc(out, func(a, b ReportFile) int { return a.Seq - b.Seq })
 	return out, nil
@@ -81,7 +85,13 @@ func LoadReport(dir, id string, v any) error {
 			return f.Load(v)
 		}
 	}
-	return fmt.Errorf("there is no report of a run %q on this node: %d are kept in %s; agent.reports says how many: %w", id, len(all), filepath.Join(dir, "reports"), fs.ErrNotExist)
+	return fmt.Errorf(
+		"there is no report of a run %q on this node: %d are kept in %s; agent.reports says how many: %w",
+		id,
+		len(all),
+		filepath.Join(dir, "reports"),
+		fs.ErrNotExist,
+	)
 }
 
 // DamagedReportError says that a report cannot be read. It goes as it gets old, like the others.

@@ -26,7 +26,12 @@ type Key struct {
 func parseKey(prefix, key string) (Key, error) {
 	rest, ours := strings.CutPrefix(key, prefix)
 	if !ours {
-		return Key{}, &BadRecordError{Key: shownKey(key), Why: "it is no key of this fleet", Counts: "it is left out", raw: key}
+		return Key{}, &BadRecordError{
+			Key:    shownKey(key),
+			Why:    "it is no key of this fleet",
+			Counts: "it is left out",
+			raw:    key,
+		}
 	}
 	parts := strings.Split(rest, "/")
 	why, nearest := "pullet knows no such key", (*kind)(nil)
@@ -114,7 +119,14 @@ func (k Key) bad(why error) *BadRecordError {
 		rest = parts[3] // behind the fleet
 	}
 	shown := shownKey(rest)
-	e := &BadRecordError{Key: shown, Why: why.Error(), Counts: "it is left out", Clear: "pullet doctor --remove " + shown, raw: k.raw, of: k.kind}
+	e := &BadRecordError{
+		Key:    shown,
+		Why:    why.Error(),
+		Counts: "it is left out",
+		Clear:  "pullet doctor --remove " + shown,
+		raw:    k.raw,
+		of:     k.kind,
+	}
 	if k.kind != nil && k.kind.counts != "" {
 		e.Counts = k.kind.counts
 	}

@@ -2,8 +2,8 @@ package state
 
 import "strings"
 
-// kind is one kind of record: the shape of its key, in which words in capitals stand for names, what reads its value, and what a record counts as
-// that cannot be read.
+// kind is one kind of record: the shape of its key, in which words in capitals stand for names, what reads its value,
+// and what a record counts as that cannot be read.
 type kind struct {
 	shape   string
 	examine func(k Key, value []byte) error // nil: nothing depends on the value
@@ -78,7 +78,12 @@ var kinds = []kind{
 	{"run/ROLLOUT/HASH/name", examines[Title], "", ""},
 	{"run/ROLLOUT/HASH/place/PLACE", examines[NodeName], "the place is taken", ""},
 	{"run/ROLLOUT/HASH/took/NODE/WORD", nil, "", ""},
-	{"run/ROLLOUT/HASH/started/NODE", examines[StepStart], "the step was started, and its result is unknown", settleClear},
+	{
+		"run/ROLLOUT/HASH/started/NODE",
+		examines[StepStart],
+		"the step was started, and its result is unknown",
+		settleClear,
+	},
 	{"run/ROLLOUT/HASH/result/NODE", examines[StepResult], "the result is unknown", settleClear},
 	{"run/ROLLOUT/HASH/fresh/NODE", nil, "", ""},
 	{"settled/ROLLOUT/HASH", examines[Settlement], "nobody said what became of the step", settleClear},

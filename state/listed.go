@@ -8,11 +8,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Listed are the nodes that the inventory of a version lists, by role. Who proposes the version writes it beside it, so that a command without the
-// repository knows whom the fleet waits for.
+// Listed are the nodes that the inventory of a version lists, by role. Who proposes the version writes it beside it, so
+// that a command without the repository knows whom the fleet waits for.
 type Listed map[string][]string
 
-// maxListed is how large the list may be, in bytes: a request to etcd holds it with the rest of the proposal. A longer one is not written.
+// maxListed is how large the list may be, in bytes: a request to etcd holds it with the rest of the proposal. A longer
+// one is not written.
 const maxListed = 1 << 20
 
 func (l *Listed) limit() int { return maxListed }

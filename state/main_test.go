@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary be the other process of a test: it does what the variable says, reports "ready", and stays until its
-// input ends; a store it closes then.
+// TestMain lets the test binary be the other process of a test: it does what the variable says, reports "ready", and
+// stays until its input ends; a store it closes then.
 func TestMain(m *testing.M) {
 	dir := os.Getenv("PULLET_TEST_DIR")
 	switch os.Getenv("PULLET_TEST_ROLE") {

@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// Managed is what the catalog of a node brought to it: how drift is told from a change by git, and what is no longer declared is found.
+// Managed is what the catalog of a node brought to it: how drift is told from a change by git, and what is no longer
+// declared is found.
 type Managed struct {
 	Digest string            `json:"digest"`           // of the catalog that was applied as a whole, with its version
 	Steps  map[string]string `json:"steps,omitempty"`  // what each step said when it was applied last, as a digest

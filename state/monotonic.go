@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// monotonic notices in the middle of a pull that the fleet's record went back in time: what was claimed since may be forgotten there. From then on
-// nothing is read or written any more, until the node joins anew and Guard judges.
+// monotonic notices in the middle of a pull that the fleet's record went back in time: what was claimed since may be
+// forgotten there. From then on nothing is read or written any more, until the node joins anew and Guard judges.
 type monotonic struct {
 	mu   sync.Mutex
 	on   bool // since the node joined
@@ -25,13 +25,21 @@ func (o *monotonic) begin(seen Origin) {
 	o.on, o.seen, o.back = true, seen, nil
 }
 
-// Monotonic is the interceptor for the operations of the store's client that notices a record which went back in time. Open installs it; a client that
-// Over is given needs it as well.
+// Monotonic is the interceptor for the operations of the store's client that notices a record which went back in time.
+// Open installs it; a client that Over is given needs it as well.
 func (s *Store) Monotonic() grpc.UnaryClientInterceptor { return s.monotonic.note }
 
-// note is an interceptor for the operations of a client. Reads are linearizable, at whatever endpoint: an answer is never older than those that were
-// there before it was asked for. Of several that are asked at once an older one may well come last.
-func (o *monotonic) note(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// note is an interceptor for the operations of a client. Reads are linearizable, at whatever endpoint: an answer is
+// never older than those that were there before it was asked for. Of several that are asked at once an older one may
+// well come last.
+func (o *monotonic) note(
+	ctx context.Context,
+	method string,
+	req, reply any,
+	conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	if !strings.HasPrefix(method, "/etcdserverpb.KV/") { // leases are answered by one member from what it has
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}

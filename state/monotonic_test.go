@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// TestRestoredInMidRun: that the record went back in time is noticed at the next look, nothing is done there any more, and a node that joins anew
-// goes by what is there.
+// TestRestoredInMidRun: that the record went back in time is noticed at the next look, nothing is done there any more,
+// and a node that joins anew goes by what is there.
 func TestRestoredInMidRun(t *testing.T) {
 	dir, saved := filepath.Join(t.TempDir(), "etcd"), filepath.Join(t.TempDir(), "saved")
 	first, err := Open(ctx, Config{Fleet: "f", Dir: dir})
@@ -47,7 +47,8 @@ func TestRestoredInMidRun(t *testing.T) {
 	}
 }
 
-// TestAnswersOvertake: of operations that are on their way at once, one with an older answer may end last: nothing went back.
+// TestAnswersOvertake: of operations that are on their way at once, one with an older answer may end last: nothing went
+// back.
 func TestAnswersOvertake(t *testing.T) {
 	var o monotonic
 	o.begin(Origin{})

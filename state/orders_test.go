@@ -23,8 +23,8 @@ func TestFoundOrders(t *testing.T) {
 	}
 }
 
-// TestOrdersTell: for what a node waits is told with the begin of a run, also where a switch keeps that from beginning, and not by a node that was
-// replaced.
+// TestOrdersTell: for what a node waits is told with the begin of a run, also where a switch keeps that from beginning,
+// and not by a node that was replaced.
 func TestOrdersTell(t *testing.T) {
 	run, waits := Status{Version: "v1", Reason: InRun}, Status{Version: "v2", Reason: "it waits", Gate: "slot web"}
 	for _, c := range []struct {

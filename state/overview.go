@@ -146,7 +146,11 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 		o.Running[k.Node] = k.Version
 	case "slot/GROUP/PLACE":
 		file(o.Slots, k.Group, strconv.Itoa(k.Place), s.ReadClaim(kv))
-	case "config_state/pause", "config_state/store", "config_state/enable/global", "config_state/enable/role/GROUP", "config_state/enable/host/NODE":
+	case "config_state/pause",
+		"config_state/store",
+		"config_state/enable/global",
+		"config_state/enable/role/GROUP",
+		"config_state/enable/host/NODE":
 		o.Switches[k.scope()] = s.ReadSwitch(kv)
 	case "status/CATEGORY/STATE/NODE":
 		if st, err := Read[Status](s, kv); err == nil {
@@ -155,7 +159,8 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 	}
 }
 
-// In reports that the gate of a group holds for a node: of all groups, of the one whose roster has it, or, where none does, of its role.
+// In reports that the gate of a group holds for a node: of all groups, of the one whose roster has it, or, where none
+// does, of its role.
 func (o *Overview) In(node, group string) bool {
 	listed := false // in a roster; in two where it changed its role in mid-rollout
 	for of, roster := range o.Rosters {
@@ -196,7 +201,14 @@ func (o *Overview) host(s *Store, node string, kv *mvccpb.KeyValue) {
 func (o *Overview) clones() {
 	for node, hosts := range o.Hosts {
 		if n, known := o.Nodes[node]; known && len(hosts) > 1 {
-			st := Status{Version: o.Running[node], Release: o.Releases[o.Running[node]], Reason: Cloned(node, hosts), Remedy: Act(ClonedClear(node)), Kind: WaitClone, Time: n.LastSeen}
+			st := Status{
+				Version: o.Running[node],
+				Release: o.Releases[o.Running[node]],
+				Reason:  Cloned(node, hosts),
+				Remedy:  Act(ClonedClear(node)),
+				Kind:    WaitClone,
+				Time:    n.LastSeen,
+			}
 			file(o.Statuses, node, Configured, StatusLine{State: Failed, Status: st})
 		}
 	}

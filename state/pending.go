@@ -19,8 +19,8 @@ type PendingCommand struct {
 	Own    CommandResult // of the node
 }
 
-// endedKey has the number of a stage's nodes that are through as its version: to read all of their results would cost each node the more, the
-// more they are.
+// endedKey has the number of a stage's nodes that are through as its version: to read all of their results would cost
+// each node the more, the more they are.
 func (s *Store) endedKey(id string, stage int) string {
 	return s.CommandPrefix(id, "ended") + strconv.Itoa(stage)
 }
@@ -28,7 +28,8 @@ func (s *Store) endedKey(id string, stage int) string {
 // failuresKey has the number of nodes on which a command failed as its version.
 func (s *Store) failuresKey(id string) string { return s.key("command_failed", id) }
 
-// CommandsFor are those of some commands that a node may have to do something about. Nothing is asked where there are none.
+// CommandsFor are those of some commands that a node may have to do something about. Nothing is asked where there are
+// none.
 func (s *Store) CommandsFor(ctx context.Context, node string, ids []string) ([]PendingCommand, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -41,9 +42,16 @@ func (s *Store) pending(ctx context.Context, node string, ids ...string) ([]Pend
 	ops := []clientv3.Op{clientv3.OpGet(s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
 	const each = 5
 	for _, id := range ids {
-		ops = append(ops, clientv3.OpGet(s.commandKey(id, "given")), clientv3.OpGet(s.commandKey(id, "open"), clientv3.WithCountOnly()),
-			clientv3.OpGet(s.commandKey(id, "result", node)), clientv3.OpGet(s.failuresKey(id), clientv3.WithKeysOnly()),
-			clientv3.OpGet(s.CommandPrefix(id, "ended"), clientv3.WithPrefix(), clientv3.WithKeysOnly()))
+		ops = append(
+			ops,
+			clientv3.OpGet(s.commandKey(id, "given")),
+			clientv3.OpGet(s.commandKey(id, "open"), clientv3.WithCountOnly()),
+			clientv3.OpGet(
+				s.commandKey(id, "result", node),
+			),
+			clientv3.OpGet(s.failuresKey(id), clientv3.WithKeysOnly()),
+			clientv3.OpGet(s.CommandPrefix(id, "ended"), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		)
 	}
 	answers, _, err := s.readMany(ctx, ops)
 	if err != nil {
@@ -69,7 +77,8 @@ func (s *Store) pending(ctx context.Context, node string, ids ...string) ([]Pend
 	return out, nil
 }
 
-// pendingOf files the answers about one command, and by stage how many nodes are through; nil where there is nothing to do about it.
+// pendingOf files the answers about one command, and by stage how many nodes are through; nil where there is nothing to
+// do about it.
 func (s *Store) pendingOf(answers []*pb.ResponseOp) (*PendingCommand, map[string]int64) {
 	c := &PendingCommand{Open: answers[1].GetResponseRange().Count > 0}
 	given := answers[0].GetResponseRange().Kvs
@@ -96,7 +105,8 @@ func (s *Store) pendingOf(answers []*pb.ResponseOp) (*PendingCommand, map[string
 	return c, ended
 }
 
-// stageOf is the first stage that is not complete. Where nodes of it were decommissioned it takes all results to know who is still waited for.
+// stageOf is the first stage that is not complete. Where nodes of it were decommissioned it takes all results to know
+// who is still waited for.
 func (s *Store) stageOf(ctx context.Context, c Command, ended map[string]int64, gone map[string]bool) (int, error) {
 	for i, nodes := range c.Stages {
 		if ended[strconv.Itoa(i)] >= int64(len(nodes)) {
@@ -117,7 +127,8 @@ func (s *Store) stageOf(ctx context.Context, c Command, ended map[string]int64, 
 // errBegun says that a node began with a command before.
 var errBegun = errors.New("the command was begun before")
 
-// BeginCommand records that a node begins with a command: it happens once. It is false for a command with which no further node begins.
+// BeginCommand records that a node begins with a command: it happens once. It is false for a command with which no
+// further node begins.
 func (s *Store) BeginCommand(ctx context.Context, c Command, r CommandResult) (bool, error) {
 	key := s.commandKey(c.ID, "result", r.Node)
 	done, err := s.Client.Txn(ctx).
@@ -154,8 +165,8 @@ func (s *Store) endOps(id string, r CommandResult, stage int) []clientv3.Op {
 	}
 }
 
-// proceed wakes the nodes of the next stage when one is complete. Behind the last, and when a command that failed runs nowhere any more, no node
-// has to do anything about it.
+// proceed wakes the nodes of the next stage when one is complete. Behind the last, and when a command that failed runs
+// nowhere any more, no node has to do anything about it.
 func (s *Store) proceed(ctx context.Context, id, node string, stage int) error {
 	all, err := s.pending(ctx, node, id)
 	if err != nil || len(all) == 0 {
@@ -179,8 +190,10 @@ func (s *Store) proceed(ctx context.Context, id, node string, stage int) error {
 
 // runsNowhere reports that all nodes which began with a command are through.
 func (s *Store) runsNowhere(ctx context.Context, id string) (bool, error) {
-	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.commandKey(id, "result")+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.CommandPrefix(id, "output"), clientv3.WithPrefix(), clientv3.WithCountOnly())).Commit()
+	got, err := s.Client.Txn(ctx).
+		Then(clientv3.OpGet(s.commandKey(id, "result")+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
+			clientv3.OpGet(s.CommandPrefix(id, "output"), clientv3.WithPrefix(), clientv3.WithCountOnly())).
+		Commit()
 	if err != nil {
 		return false, err
 	}
@@ -197,7 +210,11 @@ func (s *Store) AbandonCommand(ctx context.Context, id string, r CommandResult, 
 	for _, kv := range claims.Kvs {
 		if c, err := Read[Claim](s, kv); err == nil && c.Node == r.Node {
 			k, _ := s.Key(kv)
-			ops = append(ops, clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.CommandPrefix(id, "mark")+strconv.Itoa(k.Place)))
+			ops = append(
+				ops,
+				clientv3.OpDelete(string(kv.Key)),
+				clientv3.OpDelete(s.CommandPrefix(id, "mark")+strconv.Itoa(k.Place)),
+			)
 		}
 	}
 	if _, err = s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {

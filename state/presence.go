@@ -50,8 +50,9 @@ func (p *Presence) Lives() clientv3.Cmp {
 	return clientv3.Compare(clientv3.ModRevision(p.Key), "=", p.Revision)
 }
 
-// Register writes the node's record and facts, and its lease of ttl. The version that the node says it runs counts only where its record cannot
-// be read. It fails with a *NameTakenError while another state directory holds the name, and with a *ClonedError while a copy of this one does.
+// Register writes the node's record and facts, and its lease of ttl. The version that the node says it runs counts only
+// where its record cannot be read. It fails with a *NameTakenError while another state directory holds the name, and
+// with a *ClonedError while a copy of this one does.
 func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, ttl time.Duration) (*Presence, error) {
 	key, runs := s.AliveKey(n.Name), n.Running
 	var lease clientv3.LeaseID
@@ -89,11 +90,20 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		if err != nil {
 			return nil, err
 		}
-		ops := []clientv3.Op{Put(key, owner, clientv3.WithLease(lease)), Put(s.NodeKey(n.Name), n), Put(s.key("facts", n.Name), facts),
-			clientv3.OpDelete(s.DecommissionedKey(n.Name)), clientv3.OpDelete(s.rivalKey(n.Name, owner.mark())), s.provisionOp(n.Name, n.LastSeen)}
+		ops := []clientv3.Op{
+			Put(key, owner, clientv3.WithLease(lease)),
+			Put(s.NodeKey(n.Name), n),
+			Put(s.key("facts", n.Name), facts),
+			clientv3.OpDelete(
+				s.DecommissionedKey(n.Name),
+			),
+			clientv3.OpDelete(s.rivalKey(n.Name, owner.mark())),
+			s.provisionOp(n.Name, n.LastSeen),
+		}
 		done, err := s.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.ModRevision(key), "=", r.seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", r.nodeSeen)).
-			Then(slices.Concat(s.foundOps(n.Name, n.Role), ops, first, s.countOps(n.Name, old.Role, n.Role, lease))...).Commit()
+			Then(slices.Concat(s.foundOps(n.Name, n.Role), ops, first, s.countOps(n.Name, old.Role, n.Role, lease))...).
+			Commit()
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) { // somebody revoked it just now
 			lease = 0
 			continue
@@ -102,20 +112,34 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 			return nil, err
 		}
 		if done.Succeeded {
-			p := &Presence{Node: n, Lease: lease, Time: ttl, Key: key, Revision: done.Header.Revision, Incarnation: IncarnationOf(done.Header), Found: s.found(n.Name, n.Role, done.Responses)}
+			p := &Presence{
+				Node:        n,
+				Lease:       lease,
+				Time:        ttl,
+				Key:         key,
+				Revision:    done.Header.Revision,
+				Incarnation: IncarnationOf(done.Header),
+				Found:       s.found(n.Name, n.Role, done.Responses),
+			}
 			p.renewed.Store(int64(began))
 			return p, nil
 		}
 	}
 }
 
-// keptLonger is by how much the lease of an earlier pull may be longer than the one that is wanted, as a share of that: single pulls do not come at
-// quite the same times.
+// keptLonger is by how much the lease of an earlier pull may be longer than the one that is wanted, as a share of that:
+// single pulls do not come at quite the same times.
 const keptLonger = 0.1
 
-// leaseFor is a lease of about ttl, and how long it really is. A host whose pulls leave their leases behind renews the one of its last pull, if it is in
-// the same boot and that lease is long enough: etcd writes nothing then. Others have one for each process: what a process leaves on it goes with it.
-func (s *Store) leaseFor(ctx context.Context, r *registration, me Alive, ttl time.Duration) (clientv3.LeaseID, time.Duration, error) {
+// leaseFor is a lease of about ttl, and how long it really is. A host whose pulls leave their leases behind renews the
+// one of its last pull, if it is in the same boot and that lease is long enough: etcd writes nothing then. Others have
+// one for each process: what a process leaves on it goes with it.
+func (s *Store) leaseFor(
+	ctx context.Context,
+	r *registration,
+	me Alive,
+	ttl time.Duration,
+) (clientv3.LeaseID, time.Duration, error) {
 	if me.Lasting && r.named && r.lease != 0 && r.holder.Owner == me.Owner && r.holder.mark() == me.mark() {
 		bounded, cancel := context.WithTimeout(ctx, operationTimeout)
 		defer cancel()
@@ -124,7 +148,8 @@ func (s *Store) leaseFor(ctx context.Context, r *registration, me Alive, ttl tim
 			return 0, 0, err
 		}
 		if err == nil {
-			if lasts := time.Duration(kept.TTL) * time.Second; lasts >= ttl.Truncate(time.Second) && float64(lasts) <= (1+keptLonger)*float64(ttl) {
+			if lasts := time.Duration(kept.TTL) * time.Second; lasts >= ttl.Truncate(time.Second) &&
+				float64(lasts) <= (1+keptLonger)*float64(ttl) {
 				return r.lease, lasts, nil
 			}
 		}
@@ -147,7 +172,10 @@ func (s *Store) Registered(ctx context.Context) (int, error) {
 
 // countOps move a node to its role where nodes are counted: those that were ever seen, and those that live.
 func (s *Store) countOps(node, from, to string, lease clientv3.LeaseID) []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpPut(s.SeenKey(to, node), ""), clientv3.OpPut(s.LiveKey(to, node), "", clientv3.WithLease(lease))}
+	ops := []clientv3.Op{
+		clientv3.OpPut(s.SeenKey(to, node), ""),
+		clientv3.OpPut(s.LiveKey(to, node), "", clientv3.WithLease(lease)),
+	}
 	if GroupOf(from) != GroupOf(to) {
 		ops = append(ops, clientv3.OpDelete(s.SeenKey(from, node)), clientv3.OpDelete(s.LiveKey(from, node)))
 	}
@@ -164,15 +192,20 @@ func (s *Store) LiveKey(role, node string) string { return s.key("live", GroupOf
 func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]string) error {
 	from := p.Node.Role
 	p.Node.Labels, p.Node.Role = labels, labels["role"]
-	return s.Tell(ctx, p, append(s.countOps(p.Node.Name, from, p.Node.Role, p.Lease), Put(s.NodeKey(p.Node.Name), p.Node))...)
+	return s.Tell(
+		ctx,
+		p,
+		append(s.countOps(p.Node.Name, from, p.Node.Role, p.Lease), Put(s.NodeKey(p.Node.Name), p.Node))...)
 }
 
-// ErrLeaseLost says that the node's lease ended, or that another host took its name: it counts as dead until it registers again.
+// ErrLeaseLost says that the node's lease ended, or that another host took its name: it counts as dead until it
+// registers again.
 var ErrLeaseLost = errors.New("the lease of this node ended: the next pull registers anew")
 
-// KeepAlive renews the lease while wanted says so, at a third of its time, at least every 20 seconds, and sooner after a failure, until ctx ends or the
-// lease does. A node that hangs stops wanting it, and counts as dead. It calls renewed behind each renewal. The record is doubtful when etcd is in another
-// incarnation than before, or its revision went back, which a member that lags shows as well; and when etcd does not know the lease any more: it stops then.
+// KeepAlive renews the lease while wanted says so, at a third of its time, at least every 20 seconds, and sooner after
+// a failure, until ctx ends or the lease does. A node that hangs stops wanting it, and counts as dead. It calls renewed
+// behind each renewal. The record is doubtful when etcd is in another incarnation than before, or its revision went
+// back, which a member that lags shows as well; and when etcd does not know the lease any more: it stops then.
 func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, renewed func(doubtful bool)) {
 	go func() {
 		var err error
@@ -200,8 +233,8 @@ func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, 
 	}()
 }
 
-// renewEvery is the longest time between two renewals while a node is at work: a node that renewed nothing for longer does nothing. So soon it
-// also learns that etcd does not know its lease any more.
+// renewEvery is the longest time between two renewals while a node is at work: a node that renewed nothing for longer
+// does nothing. So soon it also learns that etcd does not know its lease any more.
 const renewEvery = 20 * time.Second
 
 // LeaseAge is how long ago a node that answers registered or renewed its lease, by the clock of etcd.
@@ -230,8 +263,8 @@ func (s *Store) renew(ctx context.Context, p *Presence) (*pb.ResponseHeader, err
 	return got.ResponseHeader, nil
 }
 
-// CutOff reports that the lease was not renewed for so long that it may be about to end. It is counted by the boot clock, which goes on
-// while the host is suspended and which nobody sets.
+// CutOff reports that the lease was not renewed for so long that it may be about to end. It is counted by the boot
+// clock, which goes on while the host is suspended and which nobody sets.
 func (s *Store) CutOff(p *Presence) bool {
 	return s.clock()-time.Duration(p.renewed.Load()) > p.Time*2/3
 }

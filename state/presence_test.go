@@ -23,7 +23,8 @@ func register(t *testing.T, s *Store, node, role, owner string, ttl time.Duratio
 	return p
 }
 
-// TestRegister: a name belongs to one state directory while its lease lives; the same one takes it over; what lasts is kept.
+// TestRegister: a name belongs to one state directory while its lease lives; the same one takes it over; what lasts is
+// kept.
 func TestRegister(t *testing.T) {
 	s := open(t, t.TempDir())
 	first := register(t, s, "n1", "web", "secret", time.Minute)
@@ -55,8 +56,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// TestKeptLease: single pulls of a host in one boot share a lease that is long enough and not much longer; agents, another boot, another length and a
-// lease that ended make a new one.
+// TestKeptLease: single pulls of a host in one boot share a lease that is long enough and not much longer; agents,
+// another boot, another length and a lease that ended make a new one.
 func TestKeptLease(t *testing.T) {
 	single := Alive{Owner: "x", Machine: "m", Dir: 7, Boot: "b1", Lasting: true}
 	agent, booted := single, single
@@ -93,7 +94,8 @@ func TestKeptLease(t *testing.T) {
 	}
 }
 
-// TestRegisterOnKeptLease: the next pull of a host is registered on the lease of the last one, and anew: what the last one began to write fails.
+// TestRegisterOnKeptLease: the next pull of a host is registered on the lease of the last one, and anew: what the last
+// one began to write fails.
 func TestRegisterOnKeptLease(t *testing.T) {
 	s := open(t, t.TempDir())
 	var pulls [2]*Presence
@@ -197,7 +199,8 @@ func TestCounts(t *testing.T) {
 	want("still away", 1, 0, 0, 0)
 }
 
-// TestKeepAlive: a lease is kept while the node wants it, and ends when it hangs. A node learns that etcd does not know its lease any more.
+// TestKeepAlive: a lease is kept while the node wants it, and ends when it hangs. A node learns that etcd does not know
+// its lease any more.
 func TestKeepAlive(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

@@ -7,7 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestProven: every node of the fleet ran a version whose groups are through. A roster that cannot be read proves nothing.
+// TestProven: every node of the fleet ran a version whose groups are through. A roster that cannot be read proves
+// nothing.
 func TestProven(t *testing.T) {
 	for roster, want := range map[string]bool{(&Roster{Size: 1, Roles: []string{"web"}, names: []byte("\nweb1\n")}).encode(): true, "{": false} {
 		s := open(t, t.TempDir())

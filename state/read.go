@@ -7,7 +7,8 @@ import (
 	"os"
 )
 
-// OpenToRead is Open for who only reads. Where an embedded member was never started in Dir, it leaves Dir alone, and gives an empty record that Close removes.
+// OpenToRead is Open for who only reads. Where an embedded member was never started in Dir, it leaves Dir alone, and
+// gives an empty record that Close removes.
 func OpenToRead(ctx context.Context, c Config) (*Store, error) {
 	if !c.Unmade() {
 		return Open(ctx, c)

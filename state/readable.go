@@ -15,8 +15,8 @@ import (
 // atWork marks a member that runs, or was killed, or lost power: its database is looked at before it is used again.
 const atWork = "running"
 
-// readable reads all of the database of a member that was not stopped in order. What is damaged there would end the process in the midst of
-// its work, from a goroutine that nobody can answer for.
+// readable reads all of the database of a member that was not stopped in order. What is damaged there would end the
+// process in the midst of its work, from a goroutine that nobody can answer for.
 func readable(member string) (err error) {
 	file, mark := filepath.Join(member, "member", "snap", "db"), filepath.Join(filepath.Dir(member), atWork)
 	logs, err := os.ReadDir(filepath.Join(member, "member", "wal"))
@@ -40,7 +40,9 @@ func readable(member string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // a file that was cut short ends before what is mapped of it
+	defer debug.SetPanicOnFault(
+		debug.SetPanicOnFault(true),
+	) // a file that was cut short ends before what is mapped of it
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("its database cannot be read: %v", p)

@@ -17,7 +17,14 @@ type reason struct {
 }
 
 // note keeps what was said of the connection since an operation had an answer.
-func (r *reason) note(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (r *reason) note(
+	ctx context.Context,
+	method string,
+	req, reply any,
+	conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	err := invoke(ctx, method, req, reply, conn, opts...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,8 +51,10 @@ func (r *reason) of(err error) error {
 }
 
 // jargon is what the client puts around why it has no connection.
-var jargon = regexp.MustCompile(`rpc error: code = \w+ desc = (?:latest balancer error: )?(?:connection error: desc = )?` +
-	`(?:"?transport: (?:Error while dialing: )?(?:dial \S+ \S+: )?(?:connect: )?([^"]+)"?)?`)
+var jargon = regexp.MustCompile(
+	`rpc error: code = \w+ desc = (?:latest balancer error: )?(?:connection error: desc = )?` +
+		`(?:"?transport: (?:Error while dialing: )?(?:dial \S+ \S+: )?(?:connect: )?([^"]+)"?)?`,
+)
 
 // plainError is an error in fewer words.
 type plainError struct {

@@ -17,8 +17,8 @@ import (
 	"github.com/pullet/pullet/plain"
 )
 
-// BadRecordError is about a record of the fleet that cannot be read: its key, or its value, is not what pullet writes. It is left out, or counts as
-// what restricts most; nothing else fails for it.
+// BadRecordError is about a record of the fleet that cannot be read: its key, or its value, is not what pullet writes.
+// It is left out, or counts as what restricts most; nothing else fails for it.
 type BadRecordError struct {
 	Key    string // as people read it, below the fleet's prefix
 	Why    string // what is wrong with it
@@ -32,8 +32,8 @@ func (e *BadRecordError) Error() string {
 	return fmt.Sprintf("etcd key %s cannot be read: %s; %s; %s", e.Key, e.Why, e.Counts, e.Clear)
 }
 
-// record is what a type has to do to be read from etcd: it says what is wrong with a value, against bounds and character sets, and makes the texts
-// in it harmless.
+// record is what a type has to do to be read from etcd: it says what is wrong with a value, against bounds and
+// character sets, and makes the texts in it harmless.
 type record[T any] interface {
 	*T
 	check(k Key) error
@@ -52,8 +52,8 @@ const (
 	maxDepth  = 16
 )
 
-// Read decodes a record of etcd: nothing else does. One that cannot be read is a *BadRecordError, which the store keeps for BadRecords: the
-// caller says what it counts as.
+// Read decodes a record of etcd: nothing else does. One that cannot be read is a *BadRecordError, which the store keeps
+// for BadRecords: the caller says what it counts as.
 func Read[T any, P record[T]](s *Store, kv *mvccpb.KeyValue) (T, error) {
 	var v T
 	k, err := s.Key(kv)
@@ -169,11 +169,12 @@ func (s *Store) BadRecords() []*BadRecordError {
 	return out
 }
 
-// shownKey is a key as people read it and as a shell takes it: quoted, with escapes, where it has characters that cannot be seen, and cut where it is
-// long.
+// shownKey is a key as people read it and as a shell takes it: quoted, with escapes, where it has characters that
+// cannot be seen, and cut where it is long.
 func shownKey(key string) string {
 	const most = 200
-	if len(key) <= most && plain.Word(strings.ReplaceAll(key, "/", "_")) && !strings.ContainsAny(key, "'\"\\$`*?;&|<>()#~!") {
+	if len(key) <= most && plain.Word(strings.ReplaceAll(key, "/", "_")) &&
+		!strings.ContainsAny(key, "'\"\\$`*?;&|<>()#~!") {
 		return key
 	}
 	end := ""

@@ -27,8 +27,8 @@ func (s *Store) DoneKey(rollout, group, node string) string {
 	return s.rolloutKey(rollout, "done", group, node)
 }
 
-// DoneOp says that a node of the frozen roster is through. Each node is counted once, in the version of ThroughKey: to count the keys would
-// take etcd the longer, the more they are.
+// DoneOp says that a node of the frozen roster is through. Each node is counted once, in the version of ThroughKey: to
+// count the keys would take etcd the longer, the more they are.
 func (s *Store) DoneOp(rollout, group, node, how string) clientv3.Op {
 	done := s.DoneKey(rollout, group, node)
 	return clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(done), "=", 0)},
@@ -79,7 +79,8 @@ func (s *Store) MarkPrefix(group string) string {
 	return s.key("mark", group) + "/"
 }
 
-// Claim is the value of a slot: who changes now, and for which version. It has no lease; its create revision is the fence.
+// Claim is the value of a slot: who changes now, and for which version. It has no lease; its create revision is the
+// fence.
 type Claim struct {
 	Node    string    `json:"node"`
 	Version string    `json:"version"`
@@ -88,10 +89,11 @@ type Claim struct {
 	Step    string    `json:"step,omitempty"` // the last one that it started; at a serialized step that one, from the beginning
 	Since   time.Time `json:"since"`
 
-	// Groups are those that the node left since it made the claim, by a change of rules, labels or role: it counts there, too.
+	// Groups are those that the node left since it made the claim, by a change of rules, labels or role: it counts
+	// there, too.
 	Groups []string `json:"groups,omitempty"`
-	// Idle says that the node changes nothing now: it waits for others before it begins with a newer version, or has a fault of its own.
-	// It does not count in the total.
+	// Idle says that the node changes nothing now: it waits for others before it begins with a newer version, or has a
+	// fault of its own. It does not count in the total.
 	Idle bool `json:"idle,omitempty"`
 
 	Unread *BadRecordError `json:"-"` // why nobody knows what it says
@@ -106,7 +108,8 @@ func (s *Store) ReadClaim(kv *mvccpb.KeyValue) Claim {
 	return c
 }
 
-// HeldPlace is the slot, or the place at a serialized step, that a node holds, as the node itself knows it: the fleet's record may forget it.
+// HeldPlace is the slot, or the place at a serialized step, that a node holds, as the node itself knows it: the fleet's
+// record may forget it.
 type HeldPlace struct {
 	Group string `json:"group,omitempty"`
 	Step  string `json:"step,omitempty"` // the hash of a serialized step; "" is a slot of the group
@@ -129,8 +132,8 @@ func GroupOf(role string) string {
 	return role
 }
 
-// CanariesDone reports that the canaries of a version are through and were watched long enough, that none of them has begun, or that the version is halted
-// somewhere: then no newer version waits for them.
+// CanariesDone reports that the canaries of a version are through and were watched long enough, that none of them has
+// begun, or that the version is halted somewhere: then no newer version waits for them.
 func (s *Store) CanariesDone(ctx context.Context, v *Version, group string) (bool, error) {
 	got, err := s.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.ClosedKey(v.Rollout(), group), clientv3.WithCountOnly()),

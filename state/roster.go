@@ -45,7 +45,11 @@ func newRoster(members map[string]string) *Roster {
 		roles[role] = true
 	}
 	names := slices.Sorted(maps.Keys(members))
-	return &Roster{Size: len(names), Roles: slices.Sorted(maps.Keys(roles)), names: []byte("\n" + strings.Join(names, "\n") + "\n")}
+	return &Roster{
+		Size:  len(names),
+		Roles: slices.Sorted(maps.Keys(roles)),
+		names: []byte("\n" + strings.Join(names, "\n") + "\n"),
+	}
 }
 
 // encode is a line of JSON and then the names, a line each: large rosters are searched and never decoded.
@@ -68,7 +72,8 @@ func (s *Store) RosterKey(rollout, group string) string {
 	return s.rolloutKey(rollout, "roster", group)
 }
 
-// Members are the nodes that count: those of the inventory, and every registered one outside it, less the decommissioned.
+// Members are the nodes that count: those of the inventory, and every registered one outside it, less the
+// decommissioned.
 func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[string]Member, error) {
 	got, err := s.Client.Do(ctx, s.nodesOp())
 	if err != nil {
@@ -131,23 +136,45 @@ type Choose func(ctx context.Context) (Belongs, error)
 func (b Belongs) Always() Choose { return func(context.Context) (Belongs, error) { return b, nil } }
 
 // FreezeRoster is the roster at a key: what it was when somebody first asked. A new one has the members that belong.
-func (s *Store) FreezeRoster(ctx context.Context, key string, inventory map[string]Member, choose Choose) (*Roster, error) {
+func (s *Store) FreezeRoster(
+	ctx context.Context,
+	key string,
+	inventory map[string]Member,
+	choose Choose,
+) (*Roster, error) {
 	return s.freeze(ctx, key, clientv3.OpTxn(nil, s.wholeOps(key), nil), false, inventory, choose)
 }
 
 // RosterFor is the same as far as one node needs it: how large the roster is, and whether the node is of it.
-func (s *Store) RosterFor(ctx context.Context, key, node string, inventory map[string]Member, choose Choose) (*Roster, error) {
+func (s *Store) RosterFor(
+	ctx context.Context,
+	key, node string,
+	inventory map[string]Member,
+	choose Choose,
+) (*Roster, error) {
 	return s.freeze(ctx, key, s.RosterOp(key, node), false, inventory, choose)
 }
 
 // NewRosterFor is RosterFor for a node that looked just now, with a RosterOp, and found none.
-func (s *Store) NewRosterFor(ctx context.Context, key, node string, inventory map[string]Member, choose Choose) (*Roster, error) {
+func (s *Store) NewRosterFor(
+	ctx context.Context,
+	key, node string,
+	inventory map[string]Member,
+	choose Choose,
+) (*Roster, error) {
 	return s.freeze(ctx, key, s.RosterOp(key, node), true, inventory, choose)
 }
 
-// freeze reads a roster, unless it is known that there is none. One of those that come at once then makes it, for which it reads all nodes; the
-// others wait for that one, for a while.
-func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, none bool, inventory map[string]Member, choose Choose) (*Roster, error) {
+// freeze reads a roster, unless it is known that there is none. One of those that come at once then makes it, for which
+// it reads all nodes; the others wait for that one, for a while.
+func (s *Store) freeze(
+	ctx context.Context,
+	key string,
+	read clientv3.Op,
+	none bool,
+	inventory map[string]Member,
+	choose Choose,
+) (*Roster, error) {
 	waited := false
 	for ; ; none = false {
 		since := int64(0)
@@ -173,7 +200,8 @@ func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, none b
 			}
 			since = at
 		}
-		if waited = since > 0; waited && !s.Await(ctx, s.partKey(key, "maker"), since, makerTime, clientv3.WithFilterPut()) {
+		if waited = since > 0; waited &&
+			!s.Await(ctx, s.partKey(key, "maker"), since, makerTime, clientv3.WithFilterPut()) {
 			return nil, ctx.Err()
 		}
 	}
@@ -182,15 +210,23 @@ func (s *Store) freeze(ctx context.Context, key string, read clientv3.Op, none b
 // makerTime is how long one who makes a roster is waited for.
 const makerTime = 3 * time.Second
 
-// begin says that the caller makes a roster, and reads all nodes for it. Else somebody else makes it, since a revision; 0: that one is done. With
-// over, the caller waited for that one long enough.
-func (s *Store) begin(ctx context.Context, key string, over bool) (mine bool, nodes []*mvccpb.KeyValue, since int64, err error) {
+// begin says that the caller makes a roster, and reads all nodes for it. Else somebody else makes it, since a revision;
+// 0: that one is done. With over, the caller waited for that one long enough.
+func (s *Store) begin(
+	ctx context.Context,
+	key string,
+	over bool,
+) (mine bool, nodes []*mvccpb.KeyValue, since int64, err error) {
 	maker := s.partKey(key, "maker")
 	free := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
 	if !over {
 		free = append(free, clientv3.Compare(clientv3.CreateRevision(maker), "=", 0))
 	}
-	done, err := s.Client.Txn(ctx).If(free...).Then(clientv3.OpPut(maker, ""), s.nodesOp()).Else(clientv3.OpGet(maker, clientv3.WithKeysOnly())).Commit()
+	done, err := s.Client.Txn(ctx).
+		If(free...).
+		Then(clientv3.OpPut(maker, ""), s.nodesOp()).
+		Else(clientv3.OpGet(maker, clientv3.WithKeysOnly())).
+		Commit()
 	if err != nil {
 		return false, nil, 0, err
 	}

@@ -39,7 +39,8 @@ func (s *Store) Scan(ctx context.Context, most int) ([]*BadRecordError, error) {
 // ErrNotBad says that there is no record at a key which cannot be read.
 var ErrNotBad = errors.New("no record that cannot be read has this key")
 
-// Remove removes a record that cannot be read, by its key as BadRecordError shows it, if it is still the same. Who waits is woken.
+// Remove removes a record that cannot be read, by its key as BadRecordError shows it, if it is still the same. Who
+// waits is woken.
 func (s *Store) Remove(ctx context.Context, key string) (*BadRecordError, error) {
 	bad, err := s.Scan(ctx, maxNoted)
 	if err != nil {

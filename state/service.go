@@ -10,8 +10,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Service is one node's instance of a service. That it is announced and that it is ready are two facts: addresses are needed before
-// anything works.
+// Service is one node's instance of a service. That it is announced and that it is ready are two facts: addresses are
+// needed before anything works.
 type Service struct {
 	Address   string         `json:"address"`             // the one to use
 	Addresses map[string]any `json:"addresses,omitempty"` // by interface
@@ -42,8 +42,8 @@ func (s *Store) Services(ctx context.Context, name string) (map[string]Service, 
 	return out, nil
 }
 
-// Announce publishes a node's instance of a service. One that is the same stays as it is, and ready where it was; what changed has to
-// prove itself anew. With keep, one that is there stays, whatever it says.
+// Announce publishes a node's instance of a service. One that is the same stays as it is, and ready where it was; what
+// changed has to prove itself anew. With keep, one that is there stays, whatever it says.
 func (s *Store) Announce(ctx context.Context, name, node string, service Service, keep bool) error {
 	return s.editService(ctx, name, node, "", func(have *Service) *Service {
 		if have != nil && (keep || have.same(service)) {
@@ -57,7 +57,9 @@ func (s *Store) Announce(ctx context.Context, name, node string, service Service
 // same compares what a node says of its instance.
 func (s Service) same(other Service) bool {
 	plain := func(s Service) any { // as it comes out of etcd
-		data, _ := json.Marshal(Service{Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags}) // plain data
+		data, _ := json.Marshal(
+			Service{Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags},
+		) // plain data
 		return string(data)
 	}
 	return plain(s) == plain(other)
@@ -68,8 +70,8 @@ func (s *Store) Withdraw(ctx context.Context, name, node string) error {
 	return s.editService(ctx, name, node, "", func(*Service) *Service { return nil })
 }
 
-// SetReady says of a node's instance whether it works, or else why not. One that is not announced stays unknown. With a zone, what works
-// stands in DNS too.
+// SetReady says of a node's instance whether it works, or else why not. One that is not announced stays unknown. With a
+// zone, what works stands in DNS too.
 func (s *Store) SetReady(ctx context.Context, name, node, zone string, ready bool, why string) error {
 	return s.editService(ctx, name, node, zone, func(have *Service) *Service {
 		if have == nil {
@@ -87,8 +89,8 @@ func (s *Store) SetReady(ctx context.Context, name, node, zone string, ready boo
 	})
 }
 
-// editService changes a node's instance, and in the same transaction takes out of DNS what does not hold any longer. Nobody is woken where
-// nothing changes.
+// editService changes a node's instance, and in the same transaction takes out of DNS what does not hold any longer.
+// Nobody is woken where nothing changes.
 func (s *Store) editService(ctx context.Context, name, node, zone string, edit func(have *Service) *Service) error {
 	key := s.serviceKey(name, node)
 	for {
@@ -138,7 +140,8 @@ func (s *Store) serviceBell(name string) clientv3.Op {
 	return clientv3.OpPut(s.serviceBellKey(name), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
-// AwaitServices returns nil as soon as something changed about one of these services after a revision, or why it cannot tell any more.
+// AwaitServices returns nil as soon as something changed about one of these services after a revision, or why it cannot
+// tell any more.
 func (s *Store) AwaitServices(ctx context.Context, names []string, seen int64) error {
 	for {
 		rung, now, err := s.lastRung(ctx, names)

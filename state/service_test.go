@@ -26,8 +26,8 @@ func inDNS(t *testing.T, s *Store) string {
 	return strings.Join(lines, "\n")
 }
 
-// TestServiceInDNS: what is ready stands in DNS, by the format of CoreDNS's etcd plugin, with its reverse; what is not, or is withdrawn, or
-// belongs to a node that is gone, does not.
+// TestServiceInDNS: what is ready stands in DNS, by the format of CoreDNS's etcd plugin, with its reverse; what is not,
+// or is withdrawn, or belongs to a node that is gone, does not.
 func TestServiceInDNS(t *testing.T) {
 	s := open(t, t.TempDir())
 	db := Service{Address: "192.0.2.1", Port: 5432, Tags: []string{"primary"}}
@@ -66,7 +66,8 @@ func TestServiceInDNS(t *testing.T) {
 	}
 }
 
-// TestOneAddressForTwo: one of the two names is that of the address, and the other one takes over when the first is gone.
+// TestOneAddressForTwo: one of the two names is that of the address, and the other one takes over when the first is
+// gone.
 func TestOneAddressForTwo(t *testing.T) {
 	s := open(t, t.TempDir())
 	const reverse = "/skydns/arpa/in-addr/192/0/2/1"
@@ -106,7 +107,8 @@ func TestDecommissionedServices(t *testing.T) {
 	must(t, s.AwaitServices(ctx, []string{"db"}, before))
 }
 
-// TestServiceStaysReady: what did not change is not written, so that nobody is woken for nothing; what changed is not ready any longer.
+// TestServiceStaysReady: what did not change is not written, so that nobody is woken for nothing; what changed is not
+// ready any longer.
 func TestServiceStaysReady(t *testing.T) {
 	s := open(t, t.TempDir())
 	db := Service{Address: "192.0.2.1", Addresses: map[string]any{"eth0": []any{"192.0.2.1"}}, Tags: []string{"a"}}
@@ -130,8 +132,8 @@ func TestServiceStaysReady(t *testing.T) {
 	}
 }
 
-// TestAwaitServices: only those who read a service are woken by it, also by what changed before they began to wait, and of more services
-// than one transaction reads.
+// TestAwaitServices: only those who read a service are woken by it, also by what changed before they began to wait, and
+// of more services than one transaction reads.
 func TestAwaitServices(t *testing.T) {
 	s := open(t, t.TempDir())
 	must(t, s.Announce(ctx, "db", "n1", Service{Address: "192.0.2.1"}, false))

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/plain"
@@ -16,7 +15,11 @@ import (
 
 // SettleHint is what an operator does about a step whose result is unknown.
 func SettleHint(step string) string {
-	return fmt.Sprintf("if it did its work there, run: %s; if it is to run again: %s", SettleCommand(step, "--done"), SettleCommand(step, "--again"))
+	return fmt.Sprintf(
+		"if it did its work there, run: %s; if it is to run again: %s",
+		SettleCommand(step, "--done"),
+		SettleCommand(step, "--again"),
+	)
 }
 
 // SettleCommand is the command that settles a step, as it is typed into a shell.
@@ -60,14 +63,23 @@ func (e *AskedError) Error() string {
 	if len(e.hosts) == 1 {
 		stop = "--host " + e.hosts[0]
 	}
-	return fmt.Sprintf("%s is to run again already, on %s, at the next pull there: %s asked for it at %s; if it must not run: "+
-		"pullet disable %s --all-changes, push a commit without the step, then pullet enable %s", e.Step, e.Where, e.By, e.At.Local().Format(time.DateTime), stop, stop)
+	return fmt.Sprintf(
+		"%s is to run again already, on %s, at the next pull there: %s asked for it at %s; if it must not run: "+
+			"pullet disable %s --all-changes, push a commit without the step, then pullet enable %s",
+		e.Step,
+		e.Where,
+		e.By,
+		e.At.Local().Format(time.DateTime),
+		stop,
+		stop,
+	)
 }
 
-// Settle says what became of a targeted step: that it did its work on the nodes that started it, or that it is to run again. It replaces what is
-// on record for the fleet's version, or for the fleet where the step runs once in its life, and resumes the groups that were halted for it. Where it
-// succeeded on some nodes only, their results stay, unless it runs again by force; so does a success of a step that runs once in the fleet's life. A
-// step that is to run again and has not begun is an *AskedError.
+// Settle says what became of a targeted step: that it did its work on the nodes that started it, or that it is to run
+// again. It replaces what is on record for the fleet's version, or for the fleet where the step runs once in its life,
+// and resumes the groups that were halted for it. Where it succeeded on some nodes only, their results stay, unless it
+// runs again by force; so does a success of a step that runs once in the fleet's life. A step that is to run again and
+// has not begun is an *AskedError.
 func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Settled, error) {
 	current, rev, err := s.Current(ctx)
 	if err != nil {
@@ -91,7 +103,15 @@ func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Set
 		if err := s.busy(ctx, r); err != nil {
 			return nil, err
 		}
-		said := Settlement{Step: step, By: by, At: time.Now().UTC(), Done: how.Done, Nodes: nodes, Version: current.ID, Rollout: current.Rollout()}
+		said := Settlement{
+			Step:    step,
+			By:      by,
+			At:      time.Now().UTC(),
+			Done:    how.Done,
+			Nodes:   nodes,
+			Version: current.ID,
+			Rollout: current.Rollout(),
+		}
 		if err := s.settle(ctx, r, clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", rev), said); err != nil {
 			return nil, err
 		}
@@ -104,13 +124,23 @@ func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Set
 		return nil, err
 	}
 	if len(known) == 0 {
-		return nil, fmt.Errorf("there is no record of a targeted step %q in version %s, nor of any other", step, current)
+		return nil, fmt.Errorf(
+			"there is no record of a targeted step %q in version %s, nor of any other",
+			step,
+			current,
+		)
 	}
-	return nil, fmt.Errorf("there is no record of a targeted step %q in version %s: there is one of %s", step, current, strings.Join(known, ", "))
+	return nil, fmt.Errorf(
+		"there is no record of a targeted step %q in version %s: there is one of %s",
+		step,
+		current,
+		strings.Join(known, ", "),
+	)
 }
 
-// settles are the nodes for which an operator's word counts; none where nothing is on record. What succeeded stays, where something else did not; a place
-// of a node that was given up is free only when what it started for a version runs again, too.
+// settles are the nodes for which an operator's word counts; none where nothing is on record. What succeeded stays,
+// where something else did not; a place of a node that was given up is free only when what it started for a version
+// runs again, too.
 func (r *stepRecord) settles(how Settling) ([]string, error) {
 	all := r.nodes()
 	open := slices.DeleteFunc(slices.Clone(all), func(node string) bool {
@@ -134,123 +164,14 @@ func (r *stepRecord) settles(how Settling) ([]string, error) {
 	return all, nil
 }
 
-// stepRecord is what is on record of a targeted step, by node.
-type stepRecord struct {
-	scope, step string
-	revision    int64
-	starts      map[string]StepStart
-	results     map[string]StepResult
-	gone        []string            // nodes that are given up, of those that started it or are to run it again
-	took        map[string][]string // node -> keys by which it keeps its place, because it started the step
-	said        *Settlement         // what was said of it last; nil is nothing, or nothing that can be read
-	settled     int64               // the revision of that record; 0 is none
-	waiting     []string            // nodes on which it is to run again and has not begun
-}
-
-func (r *stepRecord) isGone(node string) bool { return slices.Contains(r.gone, node) }
-
-func (r *stepRecord) nodes() []string {
-	nodes := map[string]bool{}
-	for n := range r.starts {
-		nodes[n] = true
-	}
-	for n := range r.results {
-		nodes[n] = true
-	}
-	return slices.Sorted(maps.Keys(nodes))
-}
-
-func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord, error) {
-	r := &stepRecord{scope: scope, step: step, starts: map[string]StepStart{}, results: map[string]StepResult{}, took: map[string][]string{}}
-	got, err := s.Client.Txn(ctx).Then(append(s.beganOps(scope, step),
-		clientv3.OpGet(s.SettledKey(scope, StepHash(step))),
-		clientv3.OpGet(s.key("run", scope)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-	)...).Commit()
-	if err != nil {
-		return nil, err
-	}
-	r.revision = got.Header.Revision
-	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[i].GetResponseRange().Kvs }
-	r.said = s.settled(kvs(2))
-	for _, kv := range kvs(2) {
-		r.settled = kv.ModRevision
-	}
-	for _, kv := range kvs(0) {
-		if k, err := s.Key(kv); err == nil {
-			r.starts[k.Node] = s.ReadStart(kv)
-		}
-	}
-	for _, kv := range kvs(1) {
-		if k, err := s.Key(kv); err == nil {
-			r.results[k.Node] = s.ReadResult(kv)
-		}
-	}
-	for _, kv := range kvs(3) {
-		if k, ok := s.tookKey(kv, step); ok {
-			r.took[k.Node] = append(r.took[k.Node], string(kv.Key))
-		}
-	}
-	gone := map[string]bool{}
-	for _, kv := range kvs(4) {
-		k, err := s.Key(kv)
-		_, started := r.starts[k.Node]
-		if gone[k.Node] = err == nil; gone[k.Node] && (started || r.said != nil && slices.Contains(slices.Concat(r.said.Nodes, r.said.Waiting), k.Node)) {
-			r.gone = append(r.gone, k.Node)
-		}
-	}
-	if r.said != nil {
-		r.waiting, err = s.waiting(ctx, r.said, scope, append(kvs(0), kvs(1)...), gone, r.revision)
-	}
-	return r, err
-}
-
-// succeededOn reports that the last attempt of a node succeeded. The result of an earlier attempt stays on record while a later one runs.
-func (r *stepRecord) succeededOn(node string) bool {
-	start, started := r.starts[node]
-	result := r.results[node]
-	return result.Result == "ok" && (!started || result.Attempt == start.Attempt)
-}
-
-// succeeded refuses to have a step run again that did its work, once in the fleet's life.
-func (r *stepRecord) succeeded() error {
-	for _, node := range slices.Sorted(maps.Keys(r.results)) {
-		if !r.succeededOn(node) {
-			continue
-		}
-		result := r.results[node]
-		how := "succeeded on " + node + " at " + result.At.Local().Format(time.DateTime)
-		if result.Reason != "" {
-			how += " (" + result.Reason + ")"
-		}
-		return fmt.Errorf("%s %s, and runs once in the fleet's life: it does not run again; to run it once more on %s: %s",
-			r.step, how, Where(r.nodes(), r.isGone), SettleCommand(r.step, "--again --force"))
-	}
-	return nil
-}
-
-// busy refuses to settle a step that runs now: what comes of it is about to be known.
-func (s *Store) busy(ctx context.Context, r *stepRecord) error {
-	for _, node := range slices.Sorted(maps.Keys(r.starts)) {
-		if result := r.results[node]; result.Result != "" && (result.Attempt == r.starts[node].Attempt || result.Result == "unknown") {
-			continue
-		}
-		alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly())
-		if err != nil {
-			return err
-		}
-		if alive.Count > 0 {
-			return fmt.Errorf("%s runs %s since %s and has not said what came of it: wait for it, or stop pullet there and wait until its lease ends (pullet status)",
-				node, r.step, r.starts[node].At.Format(time.TimeOnly))
-		}
-	}
-	return nil
-}
-
-// settle replaces the record on the nodes that it is about, if it is as it was read: nobody settled, started or ended the step since.
+// settle replaces the record on the nodes that it is about, if it is as it was read: nobody settled, started or ended
+// the step since.
 func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, said Settlement) error {
 	hash := StepHash(r.step)
-	compares := []clientv3.Cmp{same, clientv3.Compare(clientv3.ModRevision(s.SettledKey(r.scope, hash)), "=", r.settled)}
+	compares := []clientv3.Cmp{
+		same,
+		clientv3.Compare(clientv3.ModRevision(s.SettledKey(r.scope, hash)), "=", r.settled),
+	}
 	for _, began := range []string{"started", "result"} {
 		prefix := s.RunKey(r.scope, hash, began, "")
 		compares = append(compares, clientv3.Compare(clientv3.ModRevision(prefix), "<", r.revision+1).WithPrefix())
@@ -266,9 +187,27 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, sa
 		switch {
 		case !slices.Contains(said.Nodes, node):
 		case said.Done:
-			ops = append(ops, Put(result, StepResult{Node: node, Step: r.step, Result: "ok", Reason: "settled by " + said.By, Attempt: r.starts[node].Attempt, At: said.At}))
+			ops = append(
+				ops,
+				Put(
+					result,
+					StepResult{
+						Node:    node,
+						Step:    r.step,
+						Result:  "ok",
+						Reason:  "settled by " + said.By,
+						Attempt: r.starts[node].Attempt,
+						At:      said.At,
+					},
+				),
+			)
 		default:
-			ops = append(ops, clientv3.OpDelete(started), clientv3.OpDelete(result), clientv3.OpDelete(s.RunKey(r.scope, hash, "fresh", node)))
+			ops = append(
+				ops,
+				clientv3.OpDelete(started),
+				clientv3.OpDelete(result),
+				clientv3.OpDelete(s.RunKey(r.scope, hash, "fresh", node)),
+			)
 			for _, mark := range r.took[node] {
 				ops = append(ops, clientv3.OpDelete(mark))
 			}
@@ -282,7 +221,8 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, sa
 	return err
 }
 
-// freshOps say of the results that an operator settles as done that they are as old as his word: else a step with a maxAge would run again at once.
+// freshOps say of the results that an operator settles as done that they are as old as his word: else a step with a
+// maxAge would run again at once.
 func (s *Store) freshOps(ctx context.Context, r *stepRecord, said Settlement) (ops []clientv3.Op, err error) {
 	for _, node := range said.Nodes {
 		age := r.starts[node].MaxAge
@@ -293,7 +233,10 @@ func (s *Store) freshOps(ctx context.Context, r *stepRecord, said Settlement) (o
 		if err != nil {
 			return nil, err
 		}
-		ops = append(ops, clientv3.OpPut(s.RunKey(r.scope, StepHash(r.step), "fresh", node), "", clientv3.WithLease(lease.ID)))
+		ops = append(
+			ops,
+			clientv3.OpPut(s.RunKey(r.scope, StepHash(r.step), "fresh", node), "", clientv3.WithLease(lease.ID)),
+		)
 	}
 	return ops, nil
 }

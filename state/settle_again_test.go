@@ -47,7 +47,8 @@ func TestSettleLastAttempt(t *testing.T) {
 	}
 }
 
-// TestSettleMoved: who settles a step by a record that is not the last one fails, whether it was settled since or began somewhere.
+// TestSettleMoved: who settles a step by a record that is not the last one fails, whether it was settled since or began
+// somewhere.
 func TestSettleMoved(t *testing.T) {
 	settles := func(done bool) func(*Store, *stepRecord) error {
 		return func(s *Store, r *stepRecord) error {
@@ -78,7 +79,8 @@ func always(s *Store) clientv3.Cmp {
 	return clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", 0)
 }
 
-// TestSettleDoneAfterAgain: where a step is still to run again stays on record when it is settled as done on another node.
+// TestSettleDoneAfterAgain: where a step is still to run again stays on record when it is settled as done on another
+// node.
 func TestSettleDoneAfterAgain(t *testing.T) {
 	s := open(t, t.TempDir())
 	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
@@ -135,7 +137,8 @@ func TestSettleOnceInTheNextVersion(t *testing.T) {
 	}
 }
 
-// TestSettleDoneAfterAgainElsewhere: where the node that is still to run the step was given up, the host that takes its place is.
+// TestSettleDoneAfterAgainElsewhere: where the node that is still to run the step was given up, the host that takes its
+// place is.
 func TestSettleDoneAfterAgainElsewhere(t *testing.T) {
 	s := open(t, t.TempDir())
 	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
@@ -158,8 +161,8 @@ func TestSettleDoneAfterAgainElsewhere(t *testing.T) {
 	waits(t, s, "", "ada")
 }
 
-// TestSettleAgainReplaced: where another host took the place of the node that is to run the step again, that one stands for it; one that has a place of its
-// own does not.
+// TestSettleAgainReplaced: where another host took the place of the node that is to run the step again, that one stands
+// for it; one that has a place of its own does not.
 func TestSettleAgainReplaced(t *testing.T) {
 	for _, replaced := range []bool{true, false} {
 		s := open(t, t.TempDir())

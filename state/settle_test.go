@@ -9,7 +9,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// TestSettleAgain: a step that is to run again loses what is on record of it, and the places that its nodes keep for it. Nothing of another step goes.
+// TestSettleAgain: a step that is to run again loses what is on record of it, and the places that its nodes keep for
+// it. Nothing of another step goes.
 func TestSettleAgain(t *testing.T) {
 	s := open(t, t.TempDir())
 	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
@@ -59,8 +60,9 @@ func TestSettleUnknown(t *testing.T) {
 	settle(`there is no record of a targeted step "x" in version v1: there is one of init`)
 }
 
-// TestSettleSome: an operator's word counts for the nodes on which the step did not succeed, and by force for all. In a version it counts for those that
-// were given up, too: else their places stay taken. Until each of them began again, or another node in the place of one that was given up, that is on record.
+// TestSettleSome: an operator's word counts for the nodes on which the step did not succeed, and by force for all. In a
+// version it counts for those that were given up, too: else their places stay taken. Until each of them began again, or
+// another node in the place of one that was given up, that is on record.
 func TestSettleSome(t *testing.T) {
 	for _, c := range []struct {
 		scope string

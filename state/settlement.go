@@ -22,8 +22,8 @@ type Settlement struct {
 
 	// Again changes each time that the step is to run again.
 	Again string `json:"again,omitempty"`
-	// Waiting are the nodes on which the step is to run again and has not begun: see Overview. Beside a Done they are other nodes, of an earlier
-	// settlement, and Asked is who made that one.
+	// Waiting are the nodes on which the step is to run again and has not begun: see Overview. Beside a Done they are
+	// other nodes, of an earlier settlement, and Asked is who made that one.
 	Waiting []string `json:"waiting,omitempty"`
 	Asked   *Asked   `json:"asked,omitempty"`
 
@@ -74,7 +74,8 @@ func (t Settlement) after(r *stepRecord) Settlement {
 	return t
 }
 
-// SettledKey is where the last settlement of a step is, in a version or, for a step that runs once in the fleet's life, in OnceScope.
+// SettledKey is where the last settlement of a step is, in a version or, for a step that runs once in the fleet's life,
+// in OnceScope.
 func (s *Store) SettledKey(scope, hash string) string { return s.key("settled", scope, hash) }
 
 // settled reads the last settlement of a step; nil where there is none that can be read.
@@ -88,9 +89,16 @@ func (s *Store) settled(kvs []*mvccpb.KeyValue) *Settlement {
 	return nil
 }
 
-// waiting are the nodes on which the step has not begun since it was to run again, by the keys of its starts and results. Another node that began in the
-// place of one that is replaced stands for it.
-func (s *Store) waiting(ctx context.Context, t *Settlement, scope string, began []*mvccpb.KeyValue, gone map[string]bool, revision int64) ([]string, error) {
+// waiting are the nodes on which the step has not begun since it was to run again, by the keys of its starts and
+// results. Another node that began in the place of one that is replaced stands for it.
+func (s *Store) waiting(
+	ctx context.Context,
+	t *Settlement,
+	scope string,
+	began []*mvccpb.KeyValue,
+	gone map[string]bool,
+	revision int64,
+) ([]string, error) {
 	left, others := t.left(s, began)
 	if len(left) == 0 || others == 0 {
 		return left, nil
@@ -105,7 +113,8 @@ func (s *Store) waiting(ctx context.Context, t *Settlement, scope string, began 
 	}), err
 }
 
-// left are the nodes that were to run the step again and have not begun, and others is how many began that were not asked.
+// left are the nodes that were to run the step again and have not begun, and others is how many began that were not
+// asked.
 func (t *Settlement) left(s *Store, began []*mvccpb.KeyValue) (left []string, others int) {
 	asked := t.Nodes
 	if t.Done {
@@ -175,7 +184,8 @@ func (s *Store) Settlements(ctx context.Context) ([]Settlement, error) {
 	return out, nil
 }
 
-// takeSettled files a settlement of the fleet's version, or of a step that runs once in the fleet's life: the later one where a step has both.
+// takeSettled files a settlement of the fleet's version, or of a step that runs once in the fleet's life: the later one
+// where a step has both.
 func (o *Overview) takeSettled(s *Store, k Key, kv *mvccpb.KeyValue) {
 	t := s.settled([]*mvccpb.KeyValue{kv})
 	if t == nil || k.Rollout != OnceScope && (o.Current == nil || k.Rollout != o.Current.ID) {
@@ -197,16 +207,31 @@ func (s *Store) rerun(ctx context.Context, o *Overview) error {
 	return nil
 }
 
-// replaced reports nodes that do not run a step again: they are given up, or have no place in the choice by which another node started it.
-func (s *Store) replaced(ctx context.Context, scope, step string, gone map[string]bool, revision int64) (func(node string) bool, error) {
-	took, err := s.Client.Get(ctx, s.key("run", scope)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly(), clientv3.WithRev(revision))
+// replaced reports nodes that do not run a step again: they are given up, or have no place in the choice by which
+// another node started it.
+func (s *Store) replaced(
+	ctx context.Context,
+	scope, step string,
+	gone map[string]bool,
+	revision int64,
+) (func(node string) bool, error) {
+	took, err := s.Client.Get(
+		ctx,
+		s.key("run", scope)+"/",
+		clientv3.WithPrefix(),
+		clientv3.WithKeysOnly(),
+		clientv3.WithRev(revision),
+	)
 	if err != nil {
 		return nil, err
 	}
 	var places []clientv3.Op
 	for _, kv := range took.Kvs {
 		if k, ok := s.tookKey(kv, step); ok {
-			places = append(places, clientv3.OpGet(s.RunKey(scope, k.Hash, "place", ""), clientv3.WithPrefix(), clientv3.WithRev(revision)))
+			places = append(
+				places,
+				clientv3.OpGet(s.RunKey(scope, k.Hash, "place", ""), clientv3.WithPrefix(), clientv3.WithRev(revision)),
+			)
 		}
 	}
 	answers, _, err := s.readMany(ctx, places)
@@ -230,11 +255,19 @@ func (s *Store) tookKey(kv *mvccpb.KeyValue, step string) (Key, bool) {
 }
 
 // stillWaiting finds out on which nodes a step that is to run again has not begun, at a revision.
-func (s *Store) stillWaiting(ctx context.Context, scope string, t *Settlement, gone map[string]bool, revision int64) error {
+func (s *Store) stillWaiting(
+	ctx context.Context,
+	scope string,
+	t *Settlement,
+	gone map[string]bool,
+	revision int64,
+) error {
 	if t.Done && len(t.Waiting) == 0 {
 		return nil
 	}
-	got, err := s.Client.Txn(ctx).Then(s.beganOps(scope, t.Step, clientv3.WithRev(revision), clientv3.WithKeysOnly())...).Commit()
+	got, err := s.Client.Txn(ctx).
+		Then(s.beganOps(scope, t.Step, clientv3.WithRev(revision), clientv3.WithKeysOnly())...).
+		Commit()
 	if err != nil {
 		return err
 	}
@@ -262,6 +295,8 @@ func (s *Store) goneNodes(ctx context.Context) (map[string]bool, error) {
 func (s *Store) beganOps(scope, step string, opts ...clientv3.OpOption) []clientv3.Op {
 	opts = append(opts, clientv3.WithPrefix())
 	return []clientv3.Op{
-		clientv3.OpGet(s.RunKey(scope, StepHash(step), "started", ""), opts...), clientv3.OpGet(s.RunKey(scope, StepHash(step), "result", ""), opts...),
+		clientv3.OpGet(
+			s.RunKey(scope, StepHash(step), "started", ""),
+			opts...), clientv3.OpGet(s.RunKey(scope, StepHash(step), "result", ""), opts...),
 	}
 }

@@ -34,8 +34,8 @@ func (s *Skipped) check(k Key) error {
 	return c.err
 }
 
-// Says reports that a record says the same, whoever wrote it. Where it names a node for which the commit compiles, another one for which it does not
-// has nothing to add: else they would write in turns.
+// Says reports that a record says the same, whoever wrote it. Where it names a node for which the commit compiles,
+// another one for which it does not has nothing to add: else they would write in turns.
 func (s *Skipped) Says(o *Skipped) bool {
 	switch {
 	case s == nil || o == nil || s.ID != o.ID || s.Over != o.Over:
@@ -60,7 +60,8 @@ func (s *Skipped) Beside(current *Version, held bool) *Skipped {
 
 func (s *Store) skippedKey() string { return s.key("skipped") }
 
-// Skipped is the newest commit that the fleet does not take beside its version; nil where none is on record that can be read.
+// Skipped is the newest commit that the fleet does not take beside its version; nil where none is on record that can be
+// read.
 func (s *Store) Skipped(ctx context.Context, current *Version) (*Skipped, bool, error) {
 	held, err := s.Holds(ctx, current)
 	if err != nil {
@@ -73,13 +74,16 @@ func (s *Store) Skipped(ctx context.Context, current *Version) (*Skipped, bool, 
 	return one.Beside(current, held), held, nil
 }
 
-// Skip records a newer commit that the fleet does not take, or with nil that there is none, unless somebody did so since the node registered.
+// Skip records a newer commit that the fleet does not take, or with nil that there is none, unless somebody did so
+// since the node registered.
 func (s *Store) Skip(ctx context.Context, p *Presence, skipped *Skipped) error {
 	op := clientv3.OpDelete(s.skippedKey())
 	if skipped != nil {
 		op = Put(s.skippedKey(), skipped)
 	}
-	_, err := s.Client.Txn(ctx).If(p.Lives(), clientv3.Compare(clientv3.ModRevision(s.skippedKey()), "=", p.Found.SkippedRev)).
-		Then(op, s.RingOp()).Commit()
+	_, err := s.Client.Txn(ctx).
+		If(p.Lives(), clientv3.Compare(clientv3.ModRevision(s.skippedKey()), "=", p.Found.SkippedRev)).
+		Then(op, s.RingOp()).
+		Commit()
 	return err
 }

@@ -17,15 +17,17 @@ const dnsPath = "/skydns"
 // dnsTTL is for how many seconds an answer may be kept: what is not ready any longer is soon forgotten.
 const dnsTTL = 30
 
-// dnsRecord is a record as the etcd plugin of CoreDNS reads it. Its key is the name from the last label to the first. With an address
-// as host it is an A or AAAA record, with a port an SRV record too; below arpa, with a name as host, it is a PTR record.
+// dnsRecord is a record as the etcd plugin of CoreDNS reads it. Its key is the name from the last label to the first.
+// With an address as host it is an A or AAAA record, with a port an SRV record too; below arpa, with a name as host, it
+// is a PTR record.
 type dnsRecord struct {
 	Host string `json:"host"`
 	Port int    `json:"port,omitempty"`
 	TTL  int    `json:"ttl"`
 }
 
-// nameInDNS is what an instance is called there: NODE.NAME.service.ZONE, which NAME.service.ZONE finds as well. Only what is ready has one.
+// nameInDNS is what an instance is called there: NODE.NAME.service.ZONE, which NAME.service.ZONE finds as well. Only
+// what is ready has one.
 func (s *Service) nameInDNS(name, node, zone string) string {
 	if zone == "" || s.Ready.IsZero() || s.Address == "" {
 		return ""
@@ -33,8 +35,8 @@ func (s *Service) nameInDNS(name, node, zone string) string {
 	return strings.ToLower(node + "." + name + ".service." + zone)
 }
 
-// inDNS is what stands for an instance: its name, and the reverse of its address. CoreDNS has one name for an address: of several instances
-// with one address the first has it.
+// inDNS is what stands for an instance: its name, and the reverse of its address. CoreDNS has one name for an address:
+// of several instances with one address the first has it.
 func (s *Service) inDNS() map[string]dnsRecord {
 	if s == nil || s.DNS == "" {
 		return nil

@@ -18,7 +18,8 @@ type Digest struct {
 	Seconds float64        `json:"seconds"`
 }
 
-// The fleet's statuses are read all at once: what one may hold is bounded. A digest as JSON, and the reason of a status as it is.
+// The fleet's statuses are read all at once: what one may hold is bounded. A digest as JSON, and the reason of a status
+// as it is.
 const (
 	maxDigest = 1 << 10
 	maxReason = 1000
@@ -36,15 +37,17 @@ func (d Digest) Fit() *Digest {
 	}
 }
 
-// ResultOps say what came of a run of a node: the states of its configuration and of its validations, both with a status, and a digest of the run.
+// ResultOps say what came of a run of a node: the states of its configuration and of its validations, both with a
+// status, and a digest of the run.
 func (s *Store) ResultOps(node, configured, validated string, st Status, run *Digest) []clientv3.Op {
 	digested := st
 	digested.Digest = run
 	return append(s.StatusOps(node, Configured, configured, digested), s.StatusOps(node, Validated, validated, st)...)
 }
 
-// BeginRun says that a run began: the node's configured state is running. A node that failed stays so until a run of it ended
-// otherwise: it would be missing in lists of failures each time it tries again. Nothing is written when another host has the name by now.
+// BeginRun says that a run began: the node's configured state is running. A node that failed stays so until a run of it
+// ended otherwise: it would be missing in lists of failures each time it tries again. Nothing is written when another
+// host has the name by now.
 func (s *Store) BeginRun(ctx context.Context, p *Presence, st Status) error {
 	_, err := s.Client.Txn(ctx).Then(s.BeginOp(p, st)).Commit()
 	return err
@@ -65,8 +68,8 @@ func (s *Store) mayBegin(p *Presence) []clientv3.Cmp {
 // InRun is the reason of a node's configured state while it is running.
 const InRun = "in the middle of a run"
 
-// Tell writes what a node says of itself. It is ErrLeaseLost, and nothing is written, when the node was decommissioned or another host has
-// its name by now.
+// Tell writes what a node says of itself. It is ErrLeaseLost, and nothing is written, when the node was decommissioned
+// or another host has its name by now.
 func (s *Store) Tell(ctx context.Context, p *Presence, ops ...clientv3.Op) error {
 	done, err := s.Client.Txn(ctx).If(p.Lives()).Then(ops...).Commit()
 	if err == nil && !done.Succeeded {
@@ -79,7 +82,10 @@ func (s *Store) Tell(ctx context.Context, p *Presence, ops ...clientv3.Op) error
 func (s *Store) provisionOp(node string, at time.Time) clientv3.Op {
 	var unsaid []clientv3.Cmp
 	for _, state := range states {
-		unsaid = append(unsaid, clientv3.Compare(clientv3.CreateRevision(s.statusKey(Provisioned, state, node)), "=", 0))
+		unsaid = append(
+			unsaid,
+			clientv3.Compare(clientv3.CreateRevision(s.statusKey(Provisioned, state, node)), "=", 0),
+		)
 	}
 	st := Status{Reason: "it pulls, and nothing else said how far it is", Time: at}
 	return clientv3.OpTxn(unsaid, []clientv3.Op{Put(s.statusKey(Provisioned, Success, node), st)}, nil)

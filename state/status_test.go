@@ -33,7 +33,8 @@ func statusOf(t *testing.T, s *Store, node, category string) StatusLine {
 	return o.Statuses[node][category]
 }
 
-// TestProvisioned: a node that pulls is provisioned, unless something else said how far it is; who comes back is so again.
+// TestProvisioned: a node that pulls is provisioned, unless something else said how far it is; who comes back is so
+// again.
 func TestProvisioned(t *testing.T) {
 	s := open(t, t.TempDir())
 	register(t, s, "n1", "web", "x", time.Minute)
@@ -61,7 +62,8 @@ func TestProvisioned(t *testing.T) {
 	}
 }
 
-// TestBeginRun: a run is seen, a failure stands until a run ended otherwise, and a host that lost the name says nothing.
+// TestBeginRun: a run is seen, a failure stands until a run ended otherwise, and a host that lost the name says
+// nothing.
 func TestBeginRun(t *testing.T) {
 	s := open(t, t.TempDir())
 	old := register(t, s, "n1", "web", "x", time.Minute)

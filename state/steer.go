@@ -14,7 +14,8 @@ import (
 // ErrNoVersion says that nothing was ever rolled out.
 var ErrNoVersion = errors.New("the fleet has no version yet: the first pull that compiles sets it")
 
-// Halt halts the current rollout by hand: no group admits anybody. It reports the version, and false when it was halted already.
+// Halt halts the current rollout by hand: no group admits anybody. It reports the version, and false when it was halted
+// already.
 func (s *Store) Halt(ctx context.Context, by, reason string) (*Version, bool, error) {
 	current, rev, err := s.Current(ctx)
 	if err != nil {
@@ -39,9 +40,15 @@ func (s *Store) Halt(ctx context.Context, by, reason string) (*Version, bool, er
 	return current, err == nil, err
 }
 
-// Undo pins the fleet to the newest version of its history that was neither halted nor undone, for a time where that is not 0, if it is still
-// at the version that was read at a revision. It reports the one that it set.
-func (s *Store) Undo(ctx context.Context, current *Version, rev int64, by, reason string, lasts time.Duration) (*Version, error) {
+// Undo pins the fleet to the newest version of its history that was neither halted nor undone, for a time where that is
+// not 0, if it is still at the version that was read at a revision. It reports the one that it set.
+func (s *Store) Undo(
+	ctx context.Context,
+	current *Version,
+	rev int64,
+	by, reason string,
+	lasts time.Duration,
+) (*Version, error) {
 	good, err := s.LastGood(ctx, current)
 	if err != nil {
 		return nil, err
@@ -107,12 +114,14 @@ func (s *Store) LastGood(ctx context.Context, current *Version) (Version, error)
 			return history[i], nil
 		}
 	}
-	return Version{}, errors.New("there is no earlier version that was neither halted nor undone (pullet rollout history): " +
-		"keep nodes from taking this one with pullet rollout fail, and push a commit that mends it")
+	return Version{}, errors.New(
+		"there is no earlier version that was neither halted nor undone (pullet rollout history): " +
+			"keep nodes from taking this one with pullet rollout fail, and push a commit that mends it",
+	)
 }
 
-// Move sets the fleet's version as an operator wants it, if it is still the one that was read at a revision: the second of two operators
-// is told.
+// Move sets the fleet's version as an operator wants it, if it is still the one that was read at a revision: the second
+// of two operators is told.
 func (s *Store) Move(ctx context.Context, v Version, current *Version, seen int64) error {
 	is, err := s.Propose(ctx, v, current, seen)
 	switch {

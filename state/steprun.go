@@ -25,8 +25,8 @@ func (s *Store) RunKey(rollout, hash string, parts ...string) string {
 	return s.key("run", rollout, hash) + "/" + strings.Join(parts, "/")
 }
 
-// SemaphorePrefix is where the claims of a serialized step are, of all for "". Like slots they outlive versions: two nodes on different
-// versions do not run the step side by side either.
+// SemaphorePrefix is where the claims of a serialized step are, of all for "". Like slots they outlive versions: two
+// nodes on different versions do not run the step side by side either.
 func (s *Store) SemaphorePrefix(hash string) string {
 	if hash == "" {
 		return s.key("semaphore") + "/"
@@ -56,7 +56,8 @@ type StepStart struct {
 	MaxAge time.Duration `json:"maxAge,omitempty"` // of its result: the step runs again when it is older; 0 is any age
 }
 
-// ReadStart is the start of a step as it stands in etcd. Of one that cannot be read the attempt is nobody's: what came of it is not known.
+// ReadStart is the start of a step as it stands in etcd. Of one that cannot be read the attempt is nobody's: what came
+// of it is not known.
 func (s *Store) ReadStart(kv *mvccpb.KeyValue) StepStart {
 	start, err := Read[StepStart](s, kv)
 	if err != nil {
@@ -91,8 +92,13 @@ var ErrTooLarge = errors.New("what nodes share is limited")
 // Share prepares a result for the others: what is large goes into chunks, named by its digest.
 func (s *Store) Share(ctx context.Context, r StepResult, value []byte) (StepResult, error) {
 	if len(value) > maxShared+maxShared/2 { // as JSON, bytes take more room
-		return r, fmt.Errorf("the result of %s is %d KiB: %w to %d KiB; large files belong into the repository or a file server",
-			r.Step, len(value)>>10, ErrTooLarge, maxShared>>10)
+		return r, fmt.Errorf(
+			"the result of %s is %d KiB: %w to %d KiB; large files belong into the repository or a file server",
+			r.Step,
+			len(value)>>10,
+			ErrTooLarge,
+			maxShared>>10,
+		)
 	}
 	if len(value) <= inline {
 		r.Value = value
@@ -122,7 +128,12 @@ func (s *Store) Shared(ctx context.Context, r StepResult, into any) error {
 		return err
 	}
 	if err := unpackJSON(value, into); err != nil {
-		return fmt.Errorf("the shared result of %s from %s cannot be read: %w; commit a change to the step, or run it again", r.Step, r.Node, err)
+		return fmt.Errorf(
+			"the shared result of %s from %s cannot be read: %w; commit a change to the step, or run it again",
+			r.Step,
+			r.Node,
+			err,
+		)
 	}
 	return nil
 }
@@ -131,7 +142,12 @@ func (s *Store) shared(ctx context.Context, r StepResult) ([]byte, error) {
 	if r.Blob == "" {
 		return r.Value, nil
 	}
-	got, err := s.Client.Get(ctx, s.key("blob", r.Blob)+"/", clientv3.WithPrefix(), clientv3.WithLimit(2*maxShared/chunkSize))
+	got, err := s.Client.Get(
+		ctx,
+		s.key("blob", r.Blob)+"/",
+		clientv3.WithPrefix(),
+		clientv3.WithLimit(2*maxShared/chunkSize),
+	)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +157,11 @@ func (s *Store) shared(ctx context.Context, r StepResult) ([]byte, error) {
 	}
 	sum := sha256.Sum256(value)
 	if hex.EncodeToString(sum[:]) != r.Blob {
-		return nil, fmt.Errorf("the shared result of %s from %s is not complete in etcd: commit a change to the step, or run it again", r.Step, r.Node)
+		return nil, fmt.Errorf(
+			"the shared result of %s from %s is not complete in etcd: commit a change to the step, or run it again",
+			r.Step,
+			r.Node,
+		)
 	}
 	return value, nil
 }
@@ -165,7 +185,11 @@ func (s *Store) sweepBlobs(ctx context.Context, oldest Version) error {
 	}
 	for _, kv := range blobs {
 		if k, err := s.Key(kv); err == nil && kv.ModRevision < first[0].CreateRevision && !named[k.Word] {
-			unused := clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision) // nobody shares the same content just now
+			unused := clientv3.Compare(
+				clientv3.ModRevision(string(kv.Key)),
+				"=",
+				kv.ModRevision,
+			) // nobody shares the same content just now
 			if _, err := s.Client.Txn(ctx).If(unused).Then(clientv3.OpDelete(string(kv.Key))).Commit(); err != nil {
 				return err
 			}

@@ -76,8 +76,8 @@ func (c Config) patience() time.Duration {
 	return dialTimeout
 }
 
-// Open reaches the store and checks that it answers: an *UnreachableError tells that it did not. With no endpoints it starts the
-// embedded member of Dir, or connects to it where another process of this node runs it.
+// Open reaches the store and checks that it answers: an *UnreachableError tells that it did not. With no endpoints it
+// starts the embedded member of Dir, or connects to it where another process of this node runs it.
 func Open(ctx context.Context, c Config) (*Store, error) {
 	s := Over(nil, c.Fleet, bootClock)
 	endpoints := c.Endpoints
@@ -93,7 +93,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	config.DialOptions = append(config.DialOptions, grpc.WithChainUnaryInterceptor(s.why.note, s.monotonic.note, s.writes))
+	config.DialOptions = append(
+		config.DialOptions,
+		grpc.WithChainUnaryInterceptor(s.why.note, s.monotonic.note, s.writes),
+	)
 	if s.embedded != nil {
 		config.DialOptions = append(config.DialOptions, s.embedded.patient()...)
 	}
@@ -138,10 +141,11 @@ func (s *Store) greet(ctx context.Context, node string) error {
 
 func (s *Store) unreachable(err error) error { return &UnreachableError{s.endpoints, err, s.access} }
 
-// Explain turns the error of an operation into an *UnreachableError where that is what it means, in words that do not change from one
-// attempt to the next.
+// Explain turns the error of an operation into an *UnreachableError where that is what it means, in words that do not
+// change from one attempt to the next.
 func (s *Store) Explain(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok && errors.Join(joined.Unwrap()...).Error() == err.Error() { // what went wrong beside is said, too
+	if joined, ok := err.(interface{ Unwrap() []error }); ok &&
+		errors.Join(joined.Unwrap()...).Error() == err.Error() { // what went wrong beside is said, too
 		return s.explainEach(joined.Unwrap())
 	}
 	if broken, ok := errors.AsType[*BrokenError](err); ok {
@@ -153,7 +157,8 @@ func (s *Store) Explain(err error) error {
 	if errors.Is(err, rpctypes.ErrNoSpace) || denied(err) {
 		return s.unreachable(err)
 	}
-	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable || status.Code(err) == codes.DeadlineExceeded {
+	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable ||
+		status.Code(err) == codes.DeadlineExceeded {
 		return s.unreachable(s.why.of(err))
 	}
 	return err
@@ -172,8 +177,8 @@ func (s *Store) explainEach(errs []error) error {
 	return errors.Join(out...)
 }
 
-// Unanswered reports an error of a store that did not answer, could not now, does not let this host in, or is not to be trusted: it says nothing about
-// what was asked.
+// Unanswered reports an error of a store that did not answer, could not now, does not let this host in, or is not to be
+// trusted: it says nothing about what was asked.
 func Unanswered(err error) bool {
 	if _, back := errors.AsType[*WentBackError](err); back {
 		return true
@@ -186,7 +191,8 @@ func Unanswered(err error) bool {
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.ResourceExhausted || denied(err)
 }
 
-// Broken is why an embedded member that this process ran cannot go on: only another process can start it again. It is nil otherwise.
+// Broken is why an embedded member that this process ran cannot go on: only another process can start it again. It is
+// nil otherwise.
 func (s *Store) Broken() error {
 	if s.embedded == nil {
 		return nil
@@ -238,9 +244,17 @@ func (c Config) client(endpoints []string) (clientv3.Config, error) {
 // operationTimeout is how long one read or write may take.
 const operationTimeout = 10 * time.Second
 
-// Bounded is an interceptor for the operations of a client. One that gets no answer ends: the client alone would wait as long as its caller.
-// One that etcd did not begin with, because too many are on their way, is tried again, later each time.
-func Bounded(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+// Bounded is an interceptor for the operations of a client. One that gets no answer ends: the client alone would wait
+// as long as its caller. One that etcd did not begin with, because too many are on their way, is tried again, later
+// each time.
+func Bounded(
+	ctx context.Context,
+	method string,
+	req, reply any,
+	conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
 	for later := 400 * time.Millisecond; ; later = min(2*later, 2*time.Second) {
@@ -277,7 +291,8 @@ func (t TLS) config() (*tls.Config, error) {
 // opsAtOnce is how many operations one transaction is given: etcd allows 128.
 const opsAtOnce = 100
 
-// readMany reads more than one transaction may. It returns the revision of the first: what comes later is as old or newer.
+// readMany reads more than one transaction may. It returns the revision of the first: what comes later is as old or
+// newer.
 func (s *Store) readMany(ctx context.Context, ops []clientv3.Op) (out []*pb.ResponseOp, revision int64, err error) {
 	for some := range slices.Chunk(ops, opsAtOnce) {
 		got, err := s.Client.Txn(ctx).Then(some...).Commit()
@@ -301,7 +316,8 @@ func Put(key string, value any, opts ...clientv3.OpOption) clientv3.Op {
 	return clientv3.OpPut(key, string(data), opts...)
 }
 
-// get reads one record and its revision: 0 where there is none. One that cannot be read is a *BadRecordError, with its revision.
+// get reads one record and its revision: 0 where there is none. One that cannot be read is a *BadRecordError, with its
+// revision.
 func get[T any, P record[T]](ctx context.Context, s *Store, key string) (v T, revision int64, err error) {
 	got, err := s.Client.Get(ctx, key)
 	if err != nil || len(got.Kvs) == 0 {

@@ -115,7 +115,8 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestOverview: it shows one revision: the leaf below running_version and the node's record never contradict each other.
+// TestOverview: it shows one revision: the leaf below running_version and the node's record never contradict each
+// other.
 func TestOverview(t *testing.T) {
 	s := open(t, t.TempDir())
 	p := register(t, s, "n1", "web", "x", time.Minute)
@@ -183,7 +184,8 @@ func TestTooManyRequests(t *testing.T) {
 	}
 }
 
-// TestExplainIsPlain: why etcd does not answer is said in words that people read, and the same each time; what else is said stays.
+// TestExplainIsPlain: why etcd does not answer is said in words that people read, and the same each time; what else is
+// said stays.
 func TestExplainIsPlain(t *testing.T) {
 	s := &Store{endpoints: []string{"http://etcd1:2379"}}
 	for _, c := range []struct {

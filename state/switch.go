@@ -55,8 +55,8 @@ func (s *Store) SwitchKey(c Scope) string {
 // PauseKey is there while all rollouts are paused.
 func (s *Store) PauseKey() string { return s.key("config_state", "pause") }
 
-// SetSwitch sets a scope's switch, for a time where that is not 0; nil removes it. It is an error when the switch is another one than
-// was: somebody else was faster.
+// SetSwitch sets a scope's switch, for a time where that is not 0; nil removes it. It is an error when the switch is
+// another one than was: somebody else was faster.
 func (s *Store) SetSwitch(ctx context.Context, c Scope, w, was *Switch, lasts time.Duration) error {
 	key := s.SwitchKey(c)
 	have, seen, err := get[Switch](ctx, s, key)
@@ -72,7 +72,10 @@ func (s *Store) SetSwitch(ctx context.Context, c Scope, w, was *Switch, lasts ti
 			return err
 		}
 	}
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(op, s.RingOp()).Commit()
+	done, err := s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).
+		Then(op, s.RingOp()).
+		Commit()
 	if err != nil || done.Succeeded {
 		return err
 	}
@@ -110,7 +113,10 @@ func (s *Store) Pause(ctx context.Context, w *Switch, lasts time.Duration) (bool
 	if err != nil {
 		return false, err
 	}
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.PauseKey()), "=", 0)).Then(op, s.RingOp()).Commit()
+	done, err := s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(s.PauseKey()), "=", 0)).
+		Then(op, s.RingOp()).
+		Commit()
 	if err != nil {
 		return false, err
 	}

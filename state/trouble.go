@@ -14,8 +14,8 @@ type Trouble struct {
 	Since time.Time `json:"since"` // when the node saw it first, by its clock
 }
 
-// Trouble notes that a repository is not followed; "" is the fleet's version, which the node does not take. It began when a trouble of the kind was
-// noted first.
+// Trouble notes that a repository is not followed; "" is the fleet's version, which the node does not take. It began
+// when a trouble of the kind was noted first.
 func (l *Local) Trouble(repo string, t Trouble) {
 	t.Since = time.Now().UTC().Round(0)
 	if before, ok := l.Troubles[repo]; ok && before.Kind == t.Kind {
@@ -39,11 +39,14 @@ func (l *Local) NoTrouble(repo string) {
 // OnlyTroubles forgets those of repositories that the configuration does not name any more.
 func (l *Local) OnlyTroubles(repos []string) {
 	l.Troubles = maps.Clone(l.Troubles)
-	maps.DeleteFunc(l.Troubles, func(repo string, _ Trouble) bool { return repo != "" && !slices.Contains(repos, repo) })
+	maps.DeleteFunc(
+		l.Troubles,
+		func(repo string, _ Trouble) bool { return repo != "" && !slices.Contains(repos, repo) },
+	)
 }
 
-// WorstTrouble is the one to tell first: what is refused before what is only away, in the order of the repositories' names, and last the fleet's
-// version, which a node refuses when it refuses the branch.
+// WorstTrouble is the one to tell first: what is refused before what is only away, in the order of the repositories'
+// names, and last the fleet's version, which a node refuses when it refuses the branch.
 func (l *Local) WorstTrouble() (worst Trouble, any bool) {
 	repos := slices.Sorted(maps.Keys(l.Troubles))
 	if len(repos) > 0 && repos[0] == "" {

@@ -2,7 +2,8 @@ package state
 
 import "testing"
 
-// TestTroublesOfOthers: a repository that the configuration does not name any more is in no trouble; what the fleet's version is refused for stays.
+// TestTroublesOfOthers: a repository that the configuration does not name any more is in no trouble; what the fleet's
+// version is refused for stays.
 func TestTroublesOfOthers(t *testing.T) {
 	var l Local
 	for _, repo := range []string{"main", "old", ""} {

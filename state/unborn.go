@@ -9,11 +9,12 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// unborn marks a member that never served. One that is killed in its very first start has a log without the record of itself: etcd then
-// waits for a leader for good.
+// unborn marks a member that never served. One that is killed in its very first start has a log without the record of
+// itself: etcd then waits for a leader for good.
 const unborn = "unborn"
 
-// firstStart marks a member that starts for the first time, and clears away what an earlier first start left: nothing was ever written to it.
+// firstStart marks a member that starts for the first time, and clears away what an earlier first start left: nothing
+// was ever written to it.
 func firstStart(data, member string) (first bool, err error) {
 	mark := filepath.Join(data, unborn)
 	_, marked := os.Stat(mark)
@@ -28,9 +29,9 @@ func firstStart(data, member string) (first bool, err error) {
 	}
 }
 
-// bootstrap runs the member once, before the first client comes, until it has a snapshot. Without one, a start goes through the log from its first
-// entry. etcd drops entries from memory as soon as it applied 100 of them. raft may still look at them when it campaigns, and panics then:
-// it never looks at those before a snapshot.
+// bootstrap runs the member once, before the first client comes, until it has a snapshot. Without one, a start goes
+// through the log from its first entry. etcd drops entries from memory as soon as it applied 100 of them. raft may
+// still look at them when it campaigns, and panics then: it never looks at those before a snapshot.
 func (e *embedded) bootstrap(ctx context.Context, data string, c embed.Config) error {
 	c.SnapshotCount = 1
 	if err := e.serve(ctx, &c); err != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unlocked waits until nobody has a lock on the log of a member. A command that this process starts has those of a member that it just closed for a
-// moment, until it is executed.
+// unlocked waits until nobody has a lock on the log of a member. A command that this process starts has those of a
+// member that it just closed for a moment, until it is executed.
 func unlocked(ctx context.Context, member string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()

@@ -32,7 +32,10 @@ func (e *UnreachableError) Error() string {
 	case len(e.Endpoints) == 0:
 		return e.Err.Error()
 	case e.Full():
-		return fmt.Sprintf("etcd at %s is out of space and takes no writes: etcdctl compact, defrag, then alarm disarm", strings.Join(e.Endpoints, ", "))
+		return fmt.Sprintf(
+			"etcd at %s is out of space and takes no writes: etcdctl compact, defrag, then alarm disarm",
+			strings.Join(e.Endpoints, ", "),
+		)
 	case e.Denied():
 		return fmt.Sprintf("etcd at %s refuses this host: %s", strings.Join(e.Endpoints, ", "), e.denial())
 	}
@@ -57,7 +60,12 @@ func (e *UnreachableError) denial() string {
 	case user == "":
 		return "it names no user: set etcd.tls.cert and key, or etcd.username and passwordFile (docs/etcd.md)"
 	}
-	return fmt.Sprintf("%s may not use the keys below %s: etcdctl user grant-role %s ROLE, with a role that may (docs/etcd.md)", user, e.Access.Prefix, user)
+	return fmt.Sprintf(
+		"%s may not use the keys below %s: etcdctl user grant-role %s ROLE, with a role that may (docs/etcd.md)",
+		user,
+		e.Access.Prefix,
+		user,
+	)
 }
 
 // denied reports an answer that refuses who asks.

@@ -46,7 +46,8 @@ type Version struct {
 // MaxInstructions is how many bytes the instructions of a version may have.
 const MaxInstructions = 64 << 10
 
-// Rollout names the fleet's move to this version: what was frozen, halted or opened in an earlier move is not this one's.
+// Rollout names the fleet's move to this version: what was frozen, halted or opened in an earlier move is not this
+// one's.
 func (v *Version) Rollout() string {
 	if v.Epoch == 0 {
 		return v.ID
@@ -61,8 +62,8 @@ type Commit struct {
 	Tag    string `json:"tag,omitempty"`
 	Left   string `json:"left,omitempty"` // of an accepted rewrite: the commit that was left for this one
 
-	// Subject and Author are as the commit has them, for people: who proposes a version has it in its clone, others may not. Each is one line of
-	// MaxSubject bytes at most.
+	// Subject and Author are as the commit has them, for people: who proposes a version has it in its clone, others may
+	// not. Each is one line of MaxSubject bytes at most.
 	Subject string `json:"subject,omitempty"`
 	Author  string `json:"author,omitempty"`
 }

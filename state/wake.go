@@ -12,7 +12,8 @@ import (
 // AliveKey is the key on a node's lease.
 func (s *Store) AliveKey(node string) string { return s.key("alive", node) }
 
-// BellKey is the one key that those watch who are first in a queue: it is written whenever something changed that a node may wait for.
+// BellKey is the one key that those watch who are first in a queue: it is written whenever something changed that a
+// node may wait for.
 func (s *Store) BellKey() string { return s.key("bell") }
 
 // RingOp wakes the nodes that are first in a queue.
@@ -20,9 +21,15 @@ func (s *Store) RingOp() clientv3.Op {
 	return clientv3.OpPut(s.BellKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
-// Await waits until a key changes after a revision, or for as long as a poll takes: a watch is never trusted alone. It is false when ctx
-// ends first.
-func (s *Store) Await(ctx context.Context, key string, after int64, poll time.Duration, opts ...clientv3.OpOption) bool {
+// Await waits until a key changes after a revision, or for as long as a poll takes: a watch is never trusted alone. It
+// is false when ctx ends first.
+func (s *Store) Await(
+	ctx context.Context,
+	key string,
+	after int64,
+	poll time.Duration,
+	opts ...clientv3.OpOption,
+) bool {
 	watch, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), poll)
 	defer cancel()
 	if after > 0 { // 0: nothing could be read, and what is to come counts
@@ -38,8 +45,8 @@ func (s *Store) Await(ctx context.Context, key string, after int64, poll time.Du
 	return ctx.Err() == nil
 }
 
-// Listener is a watch of a key that stays open from one wait to the next. One that is opened at a revision which is past already, as Await's
-// mostly is, hears of what comes only when etcd has looked for what it missed, each 100 ms.
+// Listener is a watch of a key that stays open from one wait to the next. One that is opened at a revision which is
+// past already, as Await's mostly is, hears of what comes only when etcd has looked for what it missed, each 100 ms.
 type Listener struct {
 	events clientv3.WatchChan
 	Close  context.CancelFunc
@@ -53,7 +60,8 @@ func (s *Store) Listen(ctx context.Context, key string) *Listener {
 	return &Listener{s.Client.Watch(ctx, key), cancel}
 }
 
-// Await waits until the key changes after a revision, or for as long as a poll takes. It is false when nothing is heard any more.
+// Await waits until the key changes after a revision, or for as long as a poll takes. It is false when nothing is heard
+// any more.
 func (l *Listener) Await(ctx context.Context, after int64, poll time.Duration) bool {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
@@ -86,8 +94,8 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// AwaitWork returns nil as soon as the fleet's version is another than the given one, or there is something else to do; or why it cannot tell
-// any more. What was there at the revision woken is not new.
+// AwaitWork returns nil as soon as the fleet's version is another than the given one, or there is something else to do;
+// or why it cannot tell any more. What was there at the revision woken is not new.
 func (s *Store) AwaitWork(ctx context.Context, version string, woken int64) error {
 	for {
 		got, err := s.Client.Get(ctx, s.wakeKey(), clientv3.WithKeysOnly())
@@ -111,7 +119,8 @@ func (s *Store) AwaitWork(ctx context.Context, version string, woken int64) erro
 	}
 }
 
-// AwaitNodes returns nil as soon as a node registered, changed or left after a revision, or why it cannot tell any more.
+// AwaitNodes returns nil as soon as a node registered, changed or left after a revision, or why it cannot tell any
+// more.
 func (s *Store) AwaitNodes(ctx context.Context, seen int64) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()

@@ -20,7 +20,14 @@ func (e *UnwritableError) Error() string {
 }
 
 // writes is an interceptor for the operations of a client: what could not be read back is refused where it comes from.
-func (s *Store) writes(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+func (s *Store) writes(
+	ctx context.Context,
+	method string,
+	req, reply any,
+	conn *grpc.ClientConn,
+	invoke grpc.UnaryInvoker,
+	opts ...grpc.CallOption,
+) error {
 	var err error
 	switch r := req.(type) {
 	case *pb.PutRequest:

@@ -47,7 +47,8 @@ func TestAccountFiles(t *testing.T) {
 	}
 }
 
-// TestLockOfAnAdministrator: a password that somebody locked stays locked when its hash changes, unless the step says otherwise.
+// TestLockOfAnAdministrator: a password that somebody locked stays locked when its hash changes, unless the step says
+// otherwise.
 func TestLockOfAnAdministrator(t *testing.T) {
 	needRoot(t)
 	for params, want := range map[string]string{
@@ -145,8 +146,8 @@ func TestOwnUserStays(t *testing.T) {
 	}
 }
 
-// TestPasswordsAreNotSeen: a hash stands neither among the arguments of a program, where ps shows it, nor in a report, nor in what is
-// said about a bad one.
+// TestPasswordsAreNotSeen: a hash stands neither among the arguments of a program, where ps shows it, nor in a report,
+// nor in what is said about a bad one.
 func TestPasswordsAreNotSeen(t *testing.T) {
 	needRoot(t)
 	s := newScene(t, people(home)...)
@@ -211,7 +212,8 @@ func TestToolsOfAChange(t *testing.T) {
 	}
 }
 
-// TestLockedAccounts: while another program holds the account files, a step waits, and says for what when its time is over.
+// TestLockedAccounts: while another program holds the account files, a step waits, and says for what when its time is
+// over.
 func TestLockedAccounts(t *testing.T) {
 	needRoot(t)
 	lock := fmt.Sprintf("f etc/passwd.lock 600 %d", os.Getpid())
@@ -250,7 +252,8 @@ func TestNoTools(t *testing.T) {
 	}
 }
 
-// TestImpliedOrder: in genius order a step comes after what it obviously needs: its groups, its user, its directory, its package.
+// TestImpliedOrder: in genius order a step comes after what it obviously needs: its groups, its user, its directory,
+// its package.
 func TestImpliedOrder(t *testing.T) {
 	p, err := newScene(t).bindText(`runOptions: {ordering: genius}
 steps:

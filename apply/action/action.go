@@ -1,8 +1,10 @@
-// Package action lists the built-in actions. Those of a family are a package below this one, and share what is in place, fetch and passwd.
+// Package action lists the built-in actions. Those of a family are a package below this one, and share what is in
+// place, fetch and passwd.
 //
-// An action is a struct whose fields are its parameters. Check compares the host with them and never writes; Apply makes the
-// next Check empty; Bind finds what is wrong with the parameters before anything is touched. Check of one action never relies on
-// what an earlier step would have made, so that a plan works on a host where nothing is there yet.
+// An action is a struct whose fields are its parameters. Check compares the host with them and never writes; Apply
+// makes the next Check empty; Bind finds what is wrong with the parameters before anything is touched. Check of one
+// action never relies on what an earlier step would have made, so that a plan works on a host where nothing is there
+// yet.
 //
 // To add one: a file in its family with the type, a line in the family's Actions, and examples for the contract test.
 package action

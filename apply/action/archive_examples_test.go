@@ -20,8 +20,8 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// packed is one thing in an archive: "d NAME", "f NAME CONTENT", "x NAME CONTENT" (executable), "l NAME TARGET", "h NAME TARGET", or a
-// device.
+// packed is one thing in an archive: "d NAME", "f NAME CONTENT", "x NAME CONTENT" (executable), "l NAME TARGET", "h
+// NAME TARGET", or a device.
 type packed struct{ kind, name, text string }
 
 // must is for what cannot fail while examples are made.

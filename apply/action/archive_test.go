@@ -90,7 +90,8 @@ func TestExtractedModes(t *testing.T) {
 	}
 }
 
-// TestExtractedDrift: every kind of change by hand is found and corrected, with the record and without; a touch is none.
+// TestExtractedDrift: every kind of change by hand is found and corrected, with the record and without; a touch is
+// none.
 func TestExtractedDrift(t *testing.T) {
 	at := time.Unix(1700000000, 0)
 	for name, drift := range map[string]func(s *scene) error{
@@ -167,7 +168,8 @@ func TestModeNeedsNoArchive(t *testing.T) {
 	}
 }
 
-// TestNewArchive: what an older archive of the step brought goes with it, unless somebody changed it; what others put there stays.
+// TestNewArchive: what an older archive of the step brought goes with it, unless somebody changed it; what others put
+// there stays.
 func TestNewArchive(t *testing.T) {
 	s := newScene(t, "f tmp/a.tar 644 "+tarball(packed{"f", "lib/v1.so", "1"}, packed{"f", "old/deep/x", "x"}, packed{"f", "conf", "default"}, packed{"l", "current", "lib/v1.so"}, packed{"f", "both", "1"}))
 	p := s.mustBind("archive.extracted", "{name: /opt, source: /tmp/a.tar}")
@@ -197,8 +199,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// TestCutOff: a run that was killed in the middle leaves files, files under their other names, and no record, or the one before; the next
-// run makes it whole.
+// TestCutOff: a run that was killed in the middle leaves files, files under their other names, and no record, or the
+// one before; the next run makes it whole.
 func TestCutOff(t *testing.T) {
 	s := newScene(t)
 	p := s.mustBind("archive.extracted", "{name: /opt/app, strip: 1, source: app.tgz}")
@@ -228,7 +230,8 @@ func TestCutOff(t *testing.T) {
 	s.holds("opt/app", want)
 }
 
-// TestForgedRecord: the directory may belong to somebody else. A record that is not the agent's own, or leads out, is none.
+// TestForgedRecord: the directory may belong to somebody else. A record that is not the agent's own, or leads out, is
+// none.
 func TestForgedRecord(t *testing.T) {
 	needRoot(t)
 	s := newScene(t, "f opt/precious 644 mine")

@@ -10,7 +10,8 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// TestScriptInterpreters: the first line says who reads a script, with one argument, as the kernel has it; a parameter overrides it.
+// TestScriptInterpreters: the first line says who reads a script, with one argument, as the kernel has it; a parameter
+// overrides it.
 func TestScriptInterpreters(t *testing.T) {
 	for script, want := range map[string]string{
 		"echo none $0":                                             "none",
@@ -37,7 +38,8 @@ func TestScriptInterpreters(t *testing.T) {
 	}
 }
 
-// TestScriptStaysPrivate: neither ps nor the file's mode shows the text, and the file is gone afterwards, also after a failure.
+// TestScriptStaysPrivate: neither ps nor the file's mode shows the text, and the file is gone afterwards, also after a
+// failure.
 func TestScriptStaysPrivate(t *testing.T) {
 	s := newScene(t)
 	p := s.mustBind("cmd.script", `{script: "secret=open-sesame\necho $0\nstat -c %a $0 $(dirname $0)\ntr '\\0' ' ' </proc/$$/cmdline\nno-such-command\nexit 4\n"}`)

@@ -89,7 +89,8 @@ func TestOutputBound(t *testing.T) {
 	}
 }
 
-// slow are parameters that keep an action busy for a minute, after the command wrote its process id to the pipe named started.
+// slow are parameters that keep an action busy for a minute, after the command wrote its process id to the pipe named
+// started.
 var slow = map[string]string{
 	"cmd.run":      "{cmd: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait'}",
 	"file.managed": "{name: /f, content: new, validate: 'sleep 60 & echo $$ > started; wait # %s'}",

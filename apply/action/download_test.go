@@ -39,7 +39,8 @@ func TestCheckAsksNobody(t *testing.T) {
 	}
 }
 
-// TestBadServers: what ends early, is announced too large, or never comes leaves nothing behind, and says so without the address's secrets.
+// TestBadServers: what ends early, is announced too large, or never comes leaves nothing behind, and says so without
+// the address's secrets.
 func TestBadServers(t *testing.T) {
 	handlers := map[string]http.HandlerFunc{
 		"early": func(w http.ResponseWriter, _ *http.Request) {

@@ -201,8 +201,8 @@ func TestLateParameters(t *testing.T) {
 	}
 }
 
-// TestSeveralRepositories: of two extensions of a name the last repository's counts, and of two files of a path; in one repository it is
-// a mistake.
+// TestSeveralRepositories: of two extensions of a name the last repository's counts, and of two files of a path; in one
+// repository it is a mistake.
 func TestSeveralRepositories(t *testing.T) {
 	says := func(word string) string { return answering(`printf '{"change": "`+word+`"}'`, "") }
 	first := job(brings(says("first"), ""), "acme.it", "{}")

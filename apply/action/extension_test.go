@@ -116,7 +116,8 @@ func TestExtensionChangedNothing(t *testing.T) {
 	}
 }
 
-// TestUncheckedExtension: without a check it runs once for each set of parameters, and again when something that it watches changed.
+// TestUncheckedExtension: without a check it runs once for each set of parameters, and again when something that it
+// watches changed.
 func TestUncheckedExtension(t *testing.T) {
 	s := newScene(t, "f other 644 a")
 	script := answering("exit 9", `echo x >>"$PULLET_ROOT/runs"; echo '{}'`)

@@ -18,7 +18,8 @@ import (
 	"github.com/pullet/pullet/apply/action/file"
 )
 
-// TestKeptAttributes: the users' attributes and the access list of a file outlive its content, and a new one has none of its directory.
+// TestKeptAttributes: the users' attributes and the access list of a file outlive its content, and a new one has none
+// of its directory.
 func TestKeptAttributes(t *testing.T) {
 	s := newScene(t, "f d/f 640 old", "f d/plain 640 old")
 	entry := func(tag, perm uint16, id uint32) []byte {

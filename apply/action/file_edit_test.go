@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestEditedBytes: nothing but the line or the block changes: other ends of lines, a missing last one and what is no UTF-8 stay.
+// TestEditedBytes: nothing but the line or the block changes: other ends of lines, a missing last one and what is no
+// UTF-8 stay.
 func TestEditedBytes(t *testing.T) {
 	for _, c := range []struct{ name, action, params, before, after string }{
 		{"add at the end", "file.line", "line: x", "a\nb\n", "a\nb\nx\n"},

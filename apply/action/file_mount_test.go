@@ -12,7 +12,8 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// inPrivateMounts runs a test in a process with mounts of its own, which end with it. It reports whether this is that process.
+// inPrivateMounts runs a test in a process with mounts of its own, which end with it. It reports whether this is that
+// process.
 func inPrivateMounts(t *testing.T) bool {
 	t.Helper()
 	needRoot(t)
@@ -42,7 +43,8 @@ func (s *scene) mount(source, at, kind string, flags uintptr, data string) {
 	})
 }
 
-// TestMountedFile: what is mounted on a file cannot be renamed over; it is written in place, longer or shorter, with its inode.
+// TestMountedFile: what is mounted on a file cannot be renamed over; it is written in place, longer or shorter, with
+// its inode.
 func TestMountedFile(t *testing.T) {
 	if !inPrivateMounts(t) {
 		return
@@ -96,7 +98,8 @@ func TestMountedFileOnFullDisk(t *testing.T) {
 	}
 }
 
-// TestFullDiskEverywhere: a download, a line, a tree and an archive leave the old content on a full disk, and no candidate.
+// TestFullDiskEverywhere: a download, a line, a tree and an archive leave the old content on a full disk, and no
+// candidate.
 func TestFullDiskEverywhere(t *testing.T) {
 	if !inPrivateMounts(t) {
 		return
@@ -125,8 +128,8 @@ func TestFullDiskEverywhere(t *testing.T) {
 	}
 }
 
-// TestNoMountIsRemoved: what is mounted below a directory is neither cleaned away nor removed with it, not even when it is of the same
-// file system.
+// TestNoMountIsRemoved: what is mounted below a directory is neither cleaned away nor removed with it, not even when it
+// is of the same file system.
 func TestNoMountIsRemoved(t *testing.T) {
 	if !inPrivateMounts(t) {
 		return

@@ -134,7 +134,8 @@ func TestOwners(t *testing.T) {
 	}
 }
 
-// TestNothingLeadsOut: whatever links a root has, an action works beneath it. The directory beside the root must stay as it is.
+// TestNothingLeadsOut: whatever links a root has, an action works beneath it. The directory beside the root must stay
+// as it is.
 func TestNothingLeadsOut(t *testing.T) {
 	links := []string{"l link /", "l up ../../../..", "l outside ../outside", "l abs %s", "l chain link/up/abs", "f passwd 644 x"}
 	actions := map[string]string{
@@ -194,7 +195,8 @@ func (s *scene) onlyKnown() {
 	}
 }
 
-// TestFinalLinks: a link in place of a file is replaced; what it names is neither read, nor changed, nor given another mode.
+// TestFinalLinks: a link in place of a file is replaced; what it names is neither read, nor changed, nor given another
+// mode.
 func TestFinalLinks(t *testing.T) {
 	for _, params := range []string{
 		"{name: /l, content: new, mode: 0600}", "{name: /l, mode: 0600}", "{name: /l, content: ''}", "{name: /l, content: new, backup: true}",
@@ -255,8 +257,8 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestValidate: the command sees the new content before anything is replaced, under the file's name and with its mode, in a directory that
-// only the agent can enter and that is gone afterwards.
+// TestValidate: the command sees the new content before anything is replaced, under the file's name and with its mode,
+// in a directory that only the agent can enter and that is gone afterwards.
 func TestValidate(t *testing.T) {
 	s := newScene(t, "f d/f 600 old")
 	s.mustRun("file.managed", `{name: /d/f, content: new, mode: 0640, validate: "stat -c %a %s > seen; cat %s d/f >> seen; echo >> seen; echo %s >> seen; stat -c %a $(dirname %s) >> seen"}`)
@@ -270,7 +272,8 @@ func TestValidate(t *testing.T) {
 	s.justOne("d", "new")
 }
 
-// TestValidateFails: the old file is whole, nothing else is in its directory, and the message names the file, not the candidate.
+// TestValidateFails: the old file is whole, nothing else is in its directory, and the message names the file, not the
+// candidate.
 func TestValidateFails(t *testing.T) {
 	s := newScene(t, "f d/f 600 old")
 	before := tree(t, s.path("d/f"))
@@ -355,7 +358,8 @@ func TestTemplateSource(t *testing.T) {
 	}
 }
 
-// TestLinkLeavesNothing: a link that cannot be made leaves nothing behind, and one candidate of an earlier crash is no obstacle.
+// TestLinkLeavesNothing: a link that cannot be made leaves nothing behind, and one candidate of an earlier crash is no
+// obstacle.
 func TestLinkLeavesNothing(t *testing.T) {
 	s := newScene(t, "f d/.l.pullet 644 left by a crash")
 	s.mustRun("file.symlink", "{name: /d/l, target: x}")

@@ -57,7 +57,8 @@ func TestTreeDiff(t *testing.T) {
 	}
 }
 
-// TestCleanSpares: what other steps name stays with all that is below it, also where it is reached by another path, or is known only in part.
+// TestCleanSpares: what other steps name stays with all that is below it, also where it is reached by another path, or
+// is known only in part.
 func TestCleanSpares(t *testing.T) {
 	s := newScene(t, "f srv/app/mine 644", "f srv/app/file 644", "f srv/app/made 644", "f srv/app/sub/x 644", "f srv/app/by/link 644", "l other /srv/app",
 		"f srv/app/part-1 644", "f srv/app/deep/er/z 644", "f srv/app/deep/mine 644", "f srv/app/t/b.conf 644 b\n", "f srv/app/t/mine 644", "f srv/app/absent 644")
@@ -90,8 +91,8 @@ func TestCleanSpares(t *testing.T) {
 	}
 }
 
-// TestCleanKnowsTrees: a directory that is cleaned and filled by a tree has what the tree has; where a step fills it with what is not
-// known, cleaning is refused.
+// TestCleanKnowsTrees: a directory that is cleaned and filled by a tree has what the tree has; where a step fills it
+// with what is not known, cleaning is refused.
 func TestCleanKnowsTrees(t *testing.T) {
 	s := newScene(t, "f srv/t/mine 644", "f srv/t/b.conf 644 b\n", "f srv/t/deep/c 644 c\n")
 	clean := "steps:\n- {name: clean, action: file.directory, parameters: {name: /srv/t, clean: true}}\n- "
@@ -112,7 +113,8 @@ func TestCleanKnowsTrees(t *testing.T) {
 	}
 }
 
-// TestCleaningLeadsNowhere: whatever links lead to a directory, and stand in it, nothing beside the root is removed or gets another owner.
+// TestCleaningLeadsNowhere: whatever links lead to a directory, and stand in it, nothing beside the root is removed or
+// gets another owner.
 func TestCleaningLeadsNowhere(t *testing.T) {
 	needRoot(t)
 	for _, via := range []string{"link", "up", "outside", "in"} {

@@ -19,7 +19,8 @@ import (
 // checkoutRoot in the environment makes this binary the process that TestCheckoutKilled kills.
 const checkoutRoot = "PULLET_TEST_CHECKOUT"
 
-// TestCheckoutForever is that process: it checks out one branch after the other, in a directory that it sometimes removes.
+// TestCheckoutForever is that process: it checks out one branch after the other, in a directory that it sometimes
+// removes.
 func TestCheckoutForever(t *testing.T) {
 	root := os.Getenv(checkoutRoot)
 	if root == "" {
@@ -39,7 +40,8 @@ func TestCheckoutForever(t *testing.T) {
 	}
 }
 
-// TestCheckoutKilled: wherever a checkout is killed, the next run makes it whole, without force, and what git does not know is kept.
+// TestCheckoutKilled: wherever a checkout is killed, the next run makes it whole, without force, and what git does not
+// know is kept.
 func TestCheckoutKilled(t *testing.T) {
 	s := newScene(t)
 	u := s.upstream()

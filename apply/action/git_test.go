@@ -26,7 +26,8 @@ func (s *scene) checkout(url, more string, want apply.Outcome) *apply.StepReport
 	return r
 }
 
-// TestCheckoutFollows: whatever kind of change a commit makes, the directory is what the real git says, and what git does not know stays.
+// TestCheckoutFollows: whatever kind of change a commit makes, the directory is what the real git says, and what git
+// does not know stays.
 func TestCheckoutFollows(t *testing.T) {
 	s := newScene(t)
 	u := s.upstream()
@@ -67,7 +68,8 @@ func TestCheckoutFollows(t *testing.T) {
 	}
 }
 
-// TestCheckoutKeepsWhatIsMine: what would be lost is an error that names it and leaves the tree as it is; with force it is discarded.
+// TestCheckoutKeepsWhatIsMine: what would be lost is an error that names it and leaves the tree as it is; with force it
+// is discarded.
 func TestCheckoutKeepsWhatIsMine(t *testing.T) {
 	for name, c := range map[string]struct{ change, want string }{
 		"an edit":                           {"echo mine > a", "local changes of a"},
@@ -112,7 +114,8 @@ func withoutGit(tree map[string]string) map[string]string {
 	return tree
 }
 
-// TestCheckoutIsNotMine: what is no loss is put right without force: another commit of the remote, and a history that was rewritten.
+// TestCheckoutIsNotMine: what is no loss is put right without force: another commit of the remote, and a history that
+// was rewritten.
 func TestCheckoutIsNotMine(t *testing.T) {
 	s := newScene(t)
 	u := s.upstream()
@@ -127,7 +130,8 @@ func TestCheckoutIsNotMine(t *testing.T) {
 	u.isWhole(s.path("srv/app"), rewritten)
 }
 
-// TestCheckoutOfACommitNeedsNoRemote once it is there; a branch that cannot be asked for is an error of the plan already.
+// TestCheckoutOfACommitNeedsNoRemote once it is there; a branch that cannot be asked for is an error of the plan
+// already.
 func TestCheckoutOfACommitNeedsNoRemote(t *testing.T) {
 	s := newScene(t)
 	u := s.upstream()
@@ -315,7 +319,8 @@ func TestCheckoutStopsWhileConnecting(t *testing.T) {
 	}
 }
 
-// TestCheckoutHostileServer: 32 bytes that announce all objects there can be are an error of the step, and the next server is read.
+// TestCheckoutHostileServer: 32 bytes that announce all objects there can be are an error of the step, and the next
+// server is read.
 func TestCheckoutHostileServer(t *testing.T) {
 	s := newScene(t)
 	u := s.upstream()

@@ -34,7 +34,8 @@ func (s *scene) upstream() *upstream {
 	return u
 }
 
-// in runs git in a directory without what the user has configured. Commits are a minute apart, so that their ids are the same in every run.
+// in runs git in a directory without what the user has configured. Commits are a minute apart, so that their ids are
+// the same in every run.
 func (u *upstream) in(dir string, args ...string) string {
 	u.t.Helper()
 	u.tick++
@@ -81,7 +82,8 @@ func (u *upstream) push() string {
 	return u.git("rev-parse", "HEAD")
 }
 
-// isWhole holds a checkout against the real git: it is at the commit and clean, but for files that git does not know, and its objects are sound.
+// isWhole holds a checkout against the real git: it is at the commit and clean, but for files that git does not know,
+// and its objects are sound.
 func (u *upstream) isWhole(dir, commit string) {
 	u.t.Helper()
 	if got := u.in(dir, "rev-parse", "HEAD"); got != commit {

@@ -95,7 +95,8 @@ func checkGroup(t *testing.T, ordering string, host, steps []string, want string
 	}
 }
 
-// TestManyGroups: more files than one group takes are placed in the order of their file, and a second run finds nothing to do.
+// TestManyGroups: more files than one group takes are placed in the order of their file, and a second run finds nothing
+// to do.
 func TestManyGroups(t *testing.T) {
 	const files = 600
 	s := newScene(t)
@@ -121,8 +122,8 @@ func TestManyGroups(t *testing.T) {
 	}
 }
 
-// TestGroupOnDisk: before a command starts, the journal says of the files before it that they are durable; before a file gets its name, that its step
-// started. A directory that is right stands in a group, and one that is not ends it.
+// TestGroupOnDisk: before a command starts, the journal says of the files before it that they are durable; before a
+// file gets its name, that its step started. A directory that is right stands in a group, and one that is not ends it.
 func TestGroupOnDisk(t *testing.T) {
 	a, b, dir := write("a", "/dir/a", "1"), write("b", "/dir/b", "2"), "{name: dir, action: file.directory, parameters: {name: /dir, mode: '0755'}}"
 	for _, c := range []struct {
@@ -182,7 +183,8 @@ func between(text, from, to string) string {
 	return out
 }
 
-// TestGroupCutOffTwice: what a run changed that was cut off is still a change when the run that goes on is cut off, too.
+// TestGroupCutOffTwice: what a run changed that was cut off is still a change when the run that goes on is cut off,
+// too.
 func TestGroupCutOffTwice(t *testing.T) {
 	job := text("", write("conf", "/conf", "x"), sh("one", "true"), sh("two", "true"))
 	history{name: "conf", pulls: []pull{{job: job, cut: "conf"}, {job: job, again: true, cut: "one"}, {job: job, again: true}},

@@ -42,8 +42,8 @@ type history struct {
 
 const gone = "(gone)"
 
-// check runs a history. Where a pull is cut off it is told to stop, and in a second test it is killed: there is nothing afterwards but what
-// was on disk at that moment.
+// check runs a history. Where a pull is cut off it is told to stop, and in a second test it is killed: there is nothing
+// afterwards but what was on disk at that moment.
 func (c history) check(t *testing.T) {
 	t.Helper()
 	ways := map[string]bool{"": false}

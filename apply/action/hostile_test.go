@@ -31,7 +31,8 @@ const (
 	hostileKind = "PULLET_TEST_HOSTILE_KIND"
 )
 
-// hostileCase is an action on something in a user's directory. Its parameters alternate, so that there is always something to do.
+// hostileCase is an action on something in a user's directory. Its parameters alternate, so that there is always
+// something to do.
 type hostileCase struct {
 	name, action string
 	params       []string
@@ -60,8 +61,9 @@ func hostileCases() []hostileCase {
 	}
 }
 
-// TestHostile: while an action works in a directory of a user, who exchanges what is there for links, other directories, second names of
-// root's files, pipes and giants, nothing outside of that directory changes, and nothing that is root's alone gets out.
+// TestHostile: while an action works in a directory of a user, who exchanges what is there for links, other
+// directories, second names of root's files, pipes and giants, nothing outside of that directory changes, and nothing
+// that is root's alone gets out.
 func TestHostile(t *testing.T) {
 	needRoot(t)
 	times := map[string]time.Duration{"links": 10 * time.Second, "names": 5 * time.Second, "pipes": 3 * time.Second}

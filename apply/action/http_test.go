@@ -76,7 +76,8 @@ func TestRequestAnswer(t *testing.T) {
 	}
 }
 
-// TestRequestIsSent: method, headers and body as the parameters say, secrets from their file and shown nowhere, once for a version.
+// TestRequestIsSent: method, headers and body as the parameters say, secrets from their file and shown nowhere, once
+// for a version.
 func TestRequestIsSent(t *testing.T) {
 	s := newScene(t, "f etc/h 600 # of the deploy server\nAuthorization: Bearer sesame\nX-Two: b: c\n")
 	var got []string

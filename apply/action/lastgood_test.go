@@ -13,8 +13,8 @@ func site(content string, more ...string) string {
 	return text(restores, append([]string{conf("conf", "/etc/site.conf", content)}, more...)...)
 }
 
-// TestRestore: after an upgrade that failed the files are what they were when one succeeded last, whatever happened in between, and what
-// cannot be put back is named.
+// TestRestore: after an upgrade that failed the files are what they were when one succeeded last, whatever happened in
+// between, and what cannot be put back is named.
 func TestRestore(t *testing.T) {
 	good := text("", sh("c", "grep -q good etc/site.conf"))
 	failed := text("", sh("c", "false"))
@@ -69,7 +69,8 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// TestRestoreReactions: what reads a file that was put back reacts to that, also when the run that put it back did not come to it.
+// TestRestoreReactions: what reads a file that was put back reacts to that, also when the run that put it back did not
+// come to it.
 func TestRestoreReactions(t *testing.T) {
 	check := text("", sh("c", "grep -q good etc/site.conf"))
 	reload := reacts("reload", "cat etc/site.conf >>log", "watch: [conf]")
@@ -99,7 +100,8 @@ func TestRestoreAttributes(t *testing.T) {
 	}
 }
 
-// TestRestoreFollowsNoLink: where a link took a directory's place, what it leads to keeps its mode, and the host's owner is told.
+// TestRestoreFollowsNoLink: where a link took a directory's place, what it leads to keeps its mode, and the host's
+// owner is told.
 func TestRestoreFollowsNoLink(t *testing.T) {
 	s := newScene(t, "d /home/bob/app 0777", "d /etc/secret 0700")
 	r := s.follow("v1", pull{job: text(restores, "{name: d, action: file.directory, parameters: {name: /home/bob/app, mode: 0755}}",
@@ -112,7 +114,8 @@ func TestRestoreFollowsNoLink(t *testing.T) {
 	}
 }
 
-// TestRestoreOnlyWhatChanged: a file that the step failed to make is not put back, and one of which only the owner changed is.
+// TestRestoreOnlyWhatChanged: a file that the step failed to make is not put back, and one of which only the owner
+// changed is.
 func TestRestoreOnlyWhatChanged(t *testing.T) {
 	failed := text("", sh("c", "false"))
 	history{name: "the step failed before there was a file",

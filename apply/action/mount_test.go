@@ -61,7 +61,8 @@ func TestEditedFiles(t *testing.T) {
 // inNamespace is set in the environment of a test that runs in mounts of its own.
 const inNamespace = "PULLET_TEST_OWN_MOUNTS"
 
-// alone runs the test again in a mount namespace of its own, where /etc, /run and /srv are its own too, and reports whether this is it.
+// alone runs the test again in a mount namespace of its own, where /etc, /run and /srv are its own too, and reports
+// whether this is it.
 func alone(t *testing.T) bool {
 	t.Helper()
 	needRoot(t)

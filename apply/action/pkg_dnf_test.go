@@ -114,7 +114,8 @@ func TestDnfLists(t *testing.T) {
 	}
 }
 
-// TestDnfRepository: one that is not there leaves the host as it was; with a key that packages are not signed with, they are refused.
+// TestDnfRepository: one that is not there leaves the host as it was; with a key that packages are not signed with,
+// they are refused.
 func TestDnfRepository(t *testing.T) {
 	s := withDnf(t)
 	before := tree(t, s.path("etc"))

@@ -103,7 +103,8 @@ func waiting(t *testing.T) []string {
 	return strings.Fields(string(out))
 }
 
-// TestPackageKilled: apt-get is killed with all of its children while a package is configured; the next run ends what it began.
+// TestPackageKilled: apt-get is killed with all of its children while a package is configured; the next run ends what
+// it began.
 func TestPackageKilled(t *testing.T) {
 	for _, next := range []string{"pullet-slow", "pullet-hello"} {
 		s := onHost(t, noPackages)
@@ -180,7 +181,8 @@ func TestPackageBroken(t *testing.T) {
 	}
 }
 
-// TestPackagesTogether: the packages of several steps are one transaction, and one that cannot be installed fails alone.
+// TestPackagesTogether: the packages of several steps are one transaction, and one that cannot be installed fails
+// alone.
 func TestPackagesTogether(t *testing.T) {
 	s := onHost(t, noPackages+"rm -f /var/log/apt/history.log")
 	h := s.host()
@@ -236,8 +238,8 @@ func packages(t *testing.T, params string) *pkg.Installed {
 	return nil
 }
 
-// TestPackageLists: old lists are refreshed once a run, which is no change where nothing is newer; a repository that came since makes them
-// old, too.
+// TestPackageLists: old lists are refreshed once a run, which is no change where nothing is newer; a repository that
+// came since makes them old, too.
 func TestPackageLists(t *testing.T) {
 	s := onHost(t, with("pullet-hello_2.0", "touch -d '2 hours ago' /var/lib/apt/lists"))
 	p := s.mustBind("pkg.latest", "{name: pullet-hello}")
@@ -259,8 +261,8 @@ func TestPackageLists(t *testing.T) {
 	s.mustRun("pkgrepo.absent", "{name: pullet-signed}")
 }
 
-// TestPackageListsBroken: a list that cannot be fetched is a warning for what can be installed anyway, and a failure where the newest is
-// wanted.
+// TestPackageListsBroken: a list that cannot be fetched is a warning for what can be installed anyway, and a failure
+// where the newest is wanted.
 func TestPackageListsBroken(t *testing.T) {
 	s := onHost(t, with("pullet-conf_1.0"))
 	s.mustRun("pkgrepo.managed", "{name: pullet-nope, url: 'http://lab:8080/nope', suites: ./, trusted: true, refresh: false}")
@@ -308,7 +310,8 @@ func packageMacro(t *testing.T, macros string) {
 	}
 }
 
-// TestPackageBelowRoot: with another root the apt-get of that root is run in it. Services are not started, and the machine stays as it was.
+// TestPackageBelowRoot: with another root the apt-get of that root is run in it. Services are not started, and the
+// machine stays as it was.
 func TestPackageBelowRoot(t *testing.T) {
 	s := onHost(t, noPackages+`at=/var/tmp/below; mkdir -p $at; mount -t tmpfs below $at; mkdir $at/up $at/work $at/root
 mount -t overlay -o lowerdir=/,upperdir=$at/up,workdir=$at/work below $at/root

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestPrune: what is still declared is never removed, by whatever name; what is not is, also when a run that failed or was cut off brought it.
+// TestPrune: what is still declared is never removed, by whatever name; what is not is, also when a run that failed or
+// was cut off brought it.
 func TestPrune(t *testing.T) {
 	none := text(prunes)
 	tree := "{name: f, action: file.managed, parameters: {name: /etc/app, source: tree, recurse: true, template: true, makeDirs: true}%s}"

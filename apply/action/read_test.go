@@ -61,7 +61,8 @@ func TestMacroReads(t *testing.T) {
 	}
 }
 
-// TestMacroDoesNotChange: what would change something cannot be a macro, and mistakes in its parameters are found before the run.
+// TestMacroDoesNotChange: what would change something cannot be a macro, and mistakes in its parameters are found
+// before the run.
 func TestMacroDoesNotChange(t *testing.T) {
 	only := "macros only read, with cmd.run, file.content, http.request, pkg.uptodate, template.expression"
 	for text, want := range map[string]string{

@@ -47,8 +47,8 @@ steps:
     success: {condition: "steps['start vnstat'].State == 'running'"}
 `
 
-// TestServiceWatches: what it watches restarts a service once, however much of it changed, and not when it was just started. Conditions
-// read its state also when nothing was to be done.
+// TestServiceWatches: what it watches restarts a service once, however much of it changed, and not when it was just
+// started. Conditions read its state also when nothing was to be done.
 func TestServiceWatches(t *testing.T) {
 	s := wholeScene(t, "rm -f /run/w-starts; "+wholeUnit("w-vnstat.service", `ExecStart=/bin/sh -c "echo started >>/run/w-starts; exec sleep 1d"`))
 	for _, c := range []struct {
@@ -77,8 +77,9 @@ func TestServiceWatches(t *testing.T) {
 	}
 }
 
-// TestServiceFromNothing is a service from its unit file on, as a job describes it: the file is read, the service started, and
-// restarted when the file changes; when it does not stay up the step fails, and what requires it does not run.
+// TestServiceFromNothing is a service from its unit file on, as a job describes it: the file is read, the service
+// started, and restarted when the file changes; when it does not stay up the step fails, and what requires it does not
+// run.
 func TestServiceFromNothing(t *testing.T) {
 	s := wholeScene(t, "systemctl disable -q --now w-new 2>/dev/null || true; rm -f /etc/systemd/system/w-new.service; systemctl daemon-reload")
 	job := func(program string) string {
@@ -116,7 +117,8 @@ steps:
 	}
 }
 
-// TestServiceEnabledAndChanged: a service that is enabled in the same pull in which a file of it changes restarts as well.
+// TestServiceEnabledAndChanged: a service that is enabled in the same pull in which a file of it changes restarts as
+// well.
 func TestServiceEnabledAndChanged(t *testing.T) {
 	s := wholeScene(t, "rm -f /run/w-starts; "+wholeUnit("w-vnstat.service",
 		`ExecStart=/bin/sh -c "echo started >>/run/w-starts; exec sleep 1d"`))

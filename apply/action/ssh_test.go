@@ -82,8 +82,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestLinksAtAnyMoment: a user who swaps .ssh and the file for links while the agent works does not get a file elsewhere written, nor
-// the owner of a directory changed.
+// TestLinksAtAnyMoment: a user who swaps .ssh and the file for links while the agent works does not get a file
+// elsewhere written, nor the owner of a directory changed.
 func TestLinksAtAnyMoment(t *testing.T) {
 	needRoot(t)
 	s := newScene(t, keysOf("")[0], "d victim 700", "f victim/authorized_keys 600 mine\n", "d home/alice/spare 700")
@@ -132,7 +132,8 @@ func TestLinksAtAnyMoment(t *testing.T) {
 	}
 }
 
-// TestOnlyDirectory: a user's pipe in the place of a directory is not waited for, by the open itself: it may come there at any moment.
+// TestOnlyDirectory: a user's pipe in the place of a directory is not waited for, by the open itself: it may come there
+// at any moment.
 func TestOnlyDirectory(t *testing.T) {
 	home := t.TempDir()
 	if err := syscall.Mkfifo(filepath.Join(home, ".ssh"), 0o600); err != nil {

@@ -14,9 +14,9 @@ import (
 // accessList is the attribute that holds a file's POSIX access list.
 const accessList = "system.posix_acl_access"
 
-// CopyAttributes gives a new file the extended attributes of the one that it replaces: access list, labels, and the users' own. An access
-// list that the new file has only because its directory says so is removed. Signatures and digests of the content are not copied: they
-// would be wrong.
+// CopyAttributes gives a new file the extended attributes of the one that it replaces: access list, labels, and the
+// users' own. An access list that the new file has only because its directory says so is removed. Signatures and
+// digests of the content are not copied: they would be wrong.
 func CopyAttributes(from, to *os.File) error {
 	names, err := attributes(from)
 	if err != nil {
@@ -70,7 +70,10 @@ func copyAttribute(from, to *os.File, name string) error {
 		return nil
 	}
 	err = unix.Fsetxattr(int(to.Fd()), name, value, 0)
-	if errors.Is(err, unix.EOPNOTSUPP) { // the old file is a mount of another file system: it is written in place and keeps them
+	if errors.Is(
+		err,
+		unix.EOPNOTSUPP,
+	) { // the old file is a mount of another file system: it is written in place and keeps them
 		return nil
 	}
 	return err

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Candidate is a new file beside the one that it is going to replace. It is written, and gets owner, mode and attributes, through its
-// descriptor: what somebody puts under its name meanwhile is not touched.
+// Candidate is a new file beside the one that it is going to replace. It is written, and gets owner, mode and
+// attributes, through its descriptor: what somebody puts under its name meanwhile is not touched.
 type Candidate struct {
 	*os.File
 	at     *Entry
@@ -21,8 +21,9 @@ type Candidate struct {
 	placed bool
 }
 
-// Candidate makes an empty file for its owner alone. The dot hides it from programs that read every file of a directory; the suffix is kept
-// for those that go by it. Its name is always the same, so that what a killed run left is removed by the next.
+// Candidate makes an empty file for its owner alone. The dot hides it from programs that read every file of a
+// directory; the suffix is kept for those that go by it. Its name is always the same, so that what a killed run left is
+// removed by the next.
 func (e *Entry) Candidate() (*Candidate, error) {
 	return e.CandidateNamed(besides(e.base))
 }
@@ -78,7 +79,8 @@ func besides(base string) string {
 	return "." + strings.TrimSuffix(base, suffix) + ".pullet" + suffix
 }
 
-// CandidateNear is a file beside the entry, or in the deepest directory above it that is there. It gets no other name: it is dropped.
+// CandidateNear is a file beside the entry, or in the deepest directory above it that is there. It gets no other name:
+// it is dropped.
 func (e *Entry) CandidateNear(name string) (*Candidate, error) {
 	if e.dir == nil {
 		return nil, e.failed("create", e.gone)
@@ -113,8 +115,8 @@ func (c *Candidate) Place() error {
 	return c.PlaceUnsynced()
 }
 
-// PlaceUnsynced is Place without making the candidate durable: SyncAll did that before, or what comes of a power loss is found by a record that
-// is written later.
+// PlaceUnsynced is Place without making the candidate durable: SyncAll did that before, or what comes of a power loss
+// is found by a record that is written later.
 func (c *Candidate) PlaceUnsynced() error {
 	if err := c.at.renamed(c.to, c.made); err != nil {
 		return err

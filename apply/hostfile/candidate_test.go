@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestBesides: the name of a candidate is hidden, keeps the suffix that programs go by, and fits where the name of its file does.
+// TestBesides: the name of a candidate is hidden, keeps the suffix that programs go by, and fits where the name of its
+// file does.
 func TestBesides(t *testing.T) {
 	long := strings.Repeat("x", 250)
 	for base, want := range map[string]string{

@@ -59,8 +59,8 @@ func (d *Dir) Stat() (Info, error) {
 	return *d.info, nil
 }
 
-// Entry is a path below the directory, with slashes. No link on the way to it is followed: that is a *LinkRefused. "." is the directory.
-// Below a nil Dir nothing is there.
+// Entry is a path below the directory, with slashes. No link on the way to it is followed: that is a *LinkRefused. "."
+// is the directory. Below a nil Dir nothing is there.
 func (d *Dir) Entry(rel string) (*Entry, error) {
 	if d == nil {
 		return &Entry{base: path.Base(rel), path: path.Clean("/" + rel), gone: unix.ENOENT}, nil
@@ -99,7 +99,13 @@ func (d *Dir) descend(rel string) (int, error) {
 		next, err := openOne(fd, part)
 		if err != nil {
 			if target, bad := readLink(fd, part); bad == nil {
-				err = &LinkRefused{Path: at, Target: target, UID: owner(fd, part), Why: "a directory is expected there", Cure: "remove the link"}
+				err = &LinkRefused{
+					Path:   at,
+					Target: target,
+					UID:    owner(fd, part),
+					Why:    "a directory is expected there",
+					Cure:   "remove the link",
+				}
 			} else if !NotThere(err) {
 				err = failed("open", at, err)
 			}
@@ -153,7 +159,11 @@ func (d *Dir) Names() ([]string, error) {
 		case err != nil:
 			return nil, err
 		case len(out) > maxNames:
-			return nil, &FileRefused{d.path, "holds more than a million files", "manage the directories below it one by one"}
+			return nil, &FileRefused{
+				d.path,
+				"holds more than a million files",
+				"manage the directories below it one by one",
+			}
 		}
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// manyFiles are so many on one file system that all of it is made durable at once (syncfs), rather than each of them (fsync). Below that, what
-// other programs write on the file system is not waited for.
+// manyFiles are so many on one file system that all of it is made durable at once (syncfs), rather than each of them
+// (fsync). Below that, what other programs write on the file system is not waited for.
 const manyFiles = 32
 
 // SyncAll makes candidates durable, content and attributes. They have no name of their own yet: see PlaceUnsynced.
@@ -19,7 +19,9 @@ func SyncAll(all []*Candidate) error {
 		on[c.made.st.Dev] = append(on[c.made.st.Dev], c)
 	}
 	for _, some := range on {
-		if len(some) > manyFiles { // through a file that was open before anything was written: it reports all failed writes
+		if len(
+			some,
+		) > manyFiles { // through a file that was open before anything was written: it reports all failed writes
 			if err := some[0].at.failed("syncfs", unix.Syncfs(int(some[0].Fd()))); err != nil {
 				return err
 			}
@@ -34,8 +36,9 @@ func SyncAll(all []*Candidate) error {
 	return nil
 }
 
-// Unsynced is what was changed and need not be durable yet: directories in which names changed, and files whose attributes did. The zero value is
-// nothing. It is safe for concurrent use, and holds nobody up while a file system hangs.
+// Unsynced is what was changed and need not be durable yet: directories in which names changed, and files whose
+// attributes did. The zero value is nothing. It is safe for concurrent use, and holds nobody up while a file system
+// hangs.
 type Unsynced struct {
 	mu sync.Mutex
 	on map[uint64]*changedFS
@@ -59,7 +62,8 @@ func (u *Unsynced) AddName(e *Entry) error {
 	return u.add(info, e.dir.reopen)
 }
 
-// AddAttributes notes that owner or mode of what the entry names changed. Only regular files that can be read are noted.
+// AddAttributes notes that owner or mode of what the entry names changed. Only regular files that can be read are
+// noted.
 func (u *Unsynced) AddAttributes(e *Entry) error {
 	info, err := e.Lstat()
 	if err != nil {

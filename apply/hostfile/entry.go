@@ -94,7 +94,13 @@ func (e *Entry) Dir() (*Dir, error) {
 	fd, err := openOne(e.dir.fd, e.base)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
 		if target, bad := readLink(e.dir.fd, e.base); bad == nil {
-			return nil, &LinkRefused{e.path, target, owner(e.dir.fd, e.base), "a directory is expected there", "remove the link"}
+			return nil, &LinkRefused{
+				e.path,
+				target,
+				owner(e.dir.fd, e.base),
+				"a directory is expected there",
+				"remove the link",
+			}
 		}
 	}
 	if err != nil {
@@ -103,7 +109,8 @@ func (e *Entry) Dir() (*Dir, error) {
 	return e.dir.root.newDir(fd, e.path), nil
 }
 
-// Open opens a regular file for reading. What is not one, and a file that is another user's under a second name, is refused.
+// Open opens a regular file for reading. What is not one, and a file that is another user's under a second name, is
+// refused.
 func (e *Entry) Open() (*os.File, error) { return e.open(unix.O_RDONLY) }
 
 // OpenWrite opens a regular file to write into it where it stands.

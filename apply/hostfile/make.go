@@ -29,7 +29,8 @@ func (e *Entry) MakeParents(mode fs.FileMode) error {
 	return nil
 }
 
-// Mkdir makes a directory and opens it. It has the mode when it is there: what was put in its place meanwhile is refused.
+// Mkdir makes a directory and opens it. It has the mode when it is there: what was put in its place meanwhile is
+// refused.
 func (e *Entry) Mkdir(mode fs.FileMode) (*Dir, error) {
 	if e.gone != nil {
 		return nil, e.failed("mkdir", e.gone)
@@ -69,7 +70,8 @@ func (e *Entry) fresh(d *Dir, mode fs.FileMode) error {
 	return e.failed("chmod", chmodFD(d.fd, bits(mode)))
 }
 
-// Symlink makes a link in place of what is there, which must not be a directory. It appears with its owner: -1 is the agent's own.
+// Symlink makes a link in place of what is there, which must not be a directory. It appears with its owner: -1 is the
+// agent's own.
 func (e *Entry) Symlink(target string, uid, gid int) error {
 	name := besides(e.base)
 	if e.gone != nil {

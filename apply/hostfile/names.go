@@ -2,8 +2,8 @@ package hostfile
 
 import "fmt"
 
-// oneName refuses a file that may be somebody else's under a second name: one with several names, where a user can put names and does not
-// own the file.
+// oneName refuses a file that may be somebody else's under a second name: one with several names, where a user can put
+// names and does not own the file.
 func (e *Entry) oneName(open Info) error {
 	if open.IsDir() {
 		return nil
@@ -25,12 +25,19 @@ func (e *Entry) oneName(open Info) error {
 			return err
 		}
 	}
-	return &FileRefused{e.path, fmt.Sprintf("belongs to uid %d and has %d names (hard links), where other users can put names", open.UID(), names),
-		"it may be a file of the system: find the others with find / -xdev -samefile " + e.path + ", and remove this name"}
+	return &FileRefused{
+		e.path,
+		fmt.Sprintf(
+			"belongs to uid %d and has %d names (hard links), where other users can put names",
+			open.UID(),
+			names,
+		),
+		"it may be a file of the system: find the others with find / -xdev -samefile " + e.path + ", and remove this name",
+	}
 }
 
-// namesNow is how many names a file has. What is under this name, and the number, are looked at together, after the file was opened: so a
-// name that the user took away meanwhile is not counted out.
+// namesNow is how many names a file has. What is under this name, and the number, are looked at together, after the
+// file was opened: so a name that the user took away meanwhile is not counted out.
 func (e *Entry) namesNow(open Info) (uint64, error) {
 	now, err := statAt(e.dir.fd, e.base)
 	if err != nil {
@@ -42,8 +49,8 @@ func (e *Entry) namesNow(open Info) (uint64, error) {
 	return uint64(now.st.Nlink), nil
 }
 
-// foreign reports that a user can change something on the way to a directory. Nobody can exchange the first such directory on the way: that
-// it is one is told reliably by its path.
+// foreign reports that a user can change something on the way to a directory. Nobody can exchange the first such
+// directory on the way: that it is one is told reliably by its path.
 func (r Root) foreign(name string) (bool, error) {
 	top, err := r.open()
 	if err != nil {

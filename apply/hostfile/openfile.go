@@ -8,8 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OpenFile opens a regular file for a program that works with flags, such as a library: os.O_CREATE, os.O_EXCL, os.O_TRUNC and
-// os.O_APPEND. What is there is opened as Open and OpenWrite do it; what is made belongs to the agent's user.
+// OpenFile opens a regular file for a program that works with flags, such as a library: os.O_CREATE, os.O_EXCL,
+// os.O_TRUNC and os.O_APPEND. What is there is opened as Open and OpenWrite do it; what is made belongs to the agent's
+// user.
 func (e *Entry) OpenFile(flag int, perm fs.FileMode) (*os.File, error) {
 	if e.gone != nil {
 		return nil, e.failed("open", e.gone)

@@ -2,7 +2,8 @@ package hostfile
 
 import "fmt"
 
-// LinkRefused is a symbolic link on the way to a file that is not followed. It is a fault of the host and not of what the fleet was told.
+// LinkRefused is a symbolic link on the way to a file that is not followed. It is a fault of the host and not of what
+// the fleet was told.
 type LinkRefused struct {
 	Path   string // of the link
 	Target string // what it says
@@ -18,7 +19,8 @@ func (e *LinkRefused) Error() string {
 // HostFault is true: see apply.FaultOf.
 func (e *LinkRefused) HostFault() bool { return true }
 
-// FileRefused is a file that is neither read nor changed as it stands there. It is a fault of the host and not of what the fleet was told.
+// FileRefused is a file that is neither read nor changed as it stands there. It is a fault of the host and not of what
+// the fleet was told.
 type FileRefused struct {
 	Path string
 	Why  string
@@ -32,5 +34,9 @@ func (e *FileRefused) HostFault() bool { return true }
 
 // replaced is what somebody exchanged while it was worked on.
 func replaced(path string) error {
-	return &FileRefused{path, "was replaced by another program at the same moment", "find the program that writes there, then pull again"}
+	return &FileRefused{
+		path,
+		"was replaced by another program at the same moment",
+		"find the program that writes there, then pull again",
+	}
 }

@@ -20,7 +20,10 @@ func (e *Entry) Remove() error {
 	}
 	err := again(func() error { return unix.Unlinkat(e.dir.fd, e.base, 0) })
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
-		if as := again(func() error { return unix.Unlinkat(e.dir.fd, e.base, unix.AT_REMOVEDIR) }); !errors.Is(as, unix.ENOTDIR) {
+		if as := again(func() error { return unix.Unlinkat(e.dir.fd, e.base, unix.AT_REMOVEDIR) }); !errors.Is(
+			as,
+			unix.ENOTDIR,
+		) {
 			err = as
 		}
 	}
@@ -77,8 +80,9 @@ func (e *Entry) empty(ctx context.Context, depth int) error {
 	return nil
 }
 
-// Walk visits all that is below the directory, by relative path and in order, a directory before what is in it. It enters no link. What
-// goes while it is walked is left out. fs.SkipDir from visit leaves out what is in a directory. The entry is closed by Walk.
+// Walk visits all that is below the directory, by relative path and in order, a directory before what is in it. It
+// enters no link. What goes while it is walked is left out. fs.SkipDir from visit leaves out what is in a directory.
+// The entry is closed by Walk.
 func (d *Dir) Walk(ctx context.Context, visit func(rel string, e *Entry, info Info) error) error {
 	return d.walk(ctx, ".", 0, visit)
 }

@@ -15,7 +15,8 @@ type Root string
 // Entry opens the directory that holds a path. Its last element is not followed: an entry may be a link.
 func (r Root) Entry(name string) (*Entry, error) { return r.find(name, false) }
 
-// Follow is Entry for what is used rather than replaced: where the last element is a link, the entry is what it leads to.
+// Follow is Entry for what is used rather than replaced: where the last element is a link, the entry is what it leads
+// to.
 func (r Root) Follow(name string) (*Entry, error) { return r.find(name, true) }
 
 // Dir opens a directory.
@@ -47,7 +48,8 @@ func (r Root) find(name string, follow bool) (*Entry, error) {
 	return (&walk{root: top, follow: follow}).run(clean)
 }
 
-// direct is the entry of a path that no link is on, opened in one call; nil where there may be one, and on kernels that cannot do it.
+// direct is the entry of a path that no link is on, opened in one call; nil where there may be one, and on kernels that
+// cannot do it.
 func (r Root) direct(dir, base string) *Entry {
 	if base == "" || r == "" { // no root is a mistake, and not "/"
 		return nil
@@ -64,8 +66,8 @@ func (e *Entry) isLink() bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// Shared reports a directory on the way to a path in which others than root and the agent's user can make and remove names: what is wrong at the
-// path may be their doing. Links are followed, since it matters where they lie.
+// Shared reports a directory on the way to a path in which others than root and the agent's user can make and remove
+// names: what is wrong at the path may be their doing. Links are followed, since it matters where they lie.
 func (r Root) Shared(name string) bool {
 	at := string(r)
 	for part := range strings.SplitSeq(strings.Trim(path.Dir(path.Clean(name)), "/"), "/") {
@@ -95,7 +97,8 @@ func (r Root) open() (*Dir, error) {
 
 const dirFlags = unix.O_PATH | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 
-// openDirect opens a directory in one call. It fails where what resolve forbids is in the way, and on kernels that cannot do it.
+// openDirect opens a directory in one call. It fails where what resolve forbids is in the way, and on kernels that
+// cannot do it.
 func openDirect(dir int, name string, resolve uint64) (fd int, err error) {
 	how := &unix.OpenHow{Flags: dirFlags, Resolve: resolve}
 	err = again(func() (err error) {

@@ -15,7 +15,8 @@ import (
 
 const ada, bob = 1001, 1002
 
-// plant makes a tree in which ada and bob have homes: "PATH OWNER" is a directory, "PATH OWNER = TEXT" a file, "PATH OWNER -> TARGET" a link.
+// plant makes a tree in which ada and bob have homes: "PATH OWNER" is a directory, "PATH OWNER = TEXT" a file, "PATH
+// OWNER -> TARGET" a link.
 func plant(t *testing.T, entries ...string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -186,7 +187,8 @@ func TestSetuid(t *testing.T) {
 	}
 }
 
-// TestPlace: what is made has the owner, mode and time that were set, and its parents too; what is removed takes no link along.
+// TestPlace: what is made has the owner, mode and time that were set, and its parents too; what is removed takes no
+// link along.
 func TestPlace(t *testing.T) {
 	dir := plant(t, "home/ada/out ada -> /etc")
 	root := hostfile.Root(dir)

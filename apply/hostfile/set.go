@@ -31,8 +31,11 @@ func (e *Entry) Set(a Attributes) error {
 	}
 	err = setFD(fd, info, a)
 	if errors.Is(err, errForeign) {
-		return &FileRefused{e.path, fmt.Sprintf("belongs to uid %d, and would run with the rights of another user", info.UID()),
-			"give its content in the same step, with the mode, so that it is written anew"}
+		return &FileRefused{
+			e.path,
+			fmt.Sprintf("belongs to uid %d, and would run with the rights of another user", info.UID()),
+			"give its content in the same step, with the mode, so that it is written anew",
+		}
 	}
 	return e.failed("chown", err)
 }
@@ -72,7 +75,9 @@ func setFD(fd int, have Info, a Attributes) error {
 		return errForeign
 	}
 	if uid != have.UID() || gid != int(have.st.Gid) {
-		err := again(func() error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW) })
+		err := again(
+			func() error { return unix.Fchownat(fd, "", uid, gid, unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW) },
+		)
 		if err != nil {
 			return err
 		}
@@ -83,8 +88,8 @@ func setFD(fd int, have Info, a Attributes) error {
 	return chmodFD(fd, bits(a.Mode))
 }
 
-// chmodFD sets the mode of what is open, if only as a place. Kernels before 6.6 do that by the name that /proc has for it, which nobody
-// else can change.
+// chmodFD sets the mode of what is open, if only as a place. Kernels before 6.6 do that by the name that /proc has for
+// it, which nobody else can change.
 func chmodFD(fd int, mode uint32) error {
 	err := unix.Fchmodat(fd, "", mode, unix.AT_EMPTY_PATH)
 	if err == nil {

@@ -18,8 +18,8 @@ func Exists(path string) bool {
 	return err == nil
 }
 
-// EntryHere is an entry below the directory; nil without an error where a link is on the way to it, because what lies behind the link is
-// somewhere else.
+// EntryHere is an entry below the directory; nil without an error where a link is on the way to it, because what lies
+// behind the link is somewhere else.
 func (d *Dir) EntryHere(name string) (*Entry, error) {
 	at, err := d.Entry(name)
 	if _, away := errors.AsType[*LinkRefused](err); away {

@@ -87,7 +87,11 @@ func (w *walk) step(part string) (*Entry, error) {
 	case info.Mode()&fs.ModeSymlink != 0:
 		return nil, w.link(part)
 	case !info.IsDir() && len(w.rest) > 0:
-		return &Entry{path: path.Join(append([]string{at}, w.rest...)...), base: w.rest[len(w.rest)-1], gone: unix.ENOTDIR}, nil
+		return &Entry{
+			path: path.Join(append([]string{at}, w.rest...)...),
+			base: w.rest[len(w.rest)-1],
+			gone: unix.ENOTDIR,
+		}, nil
 	case !info.IsDir():
 		if err := w.claimed(info); err != nil {
 			return nil, err
@@ -102,7 +106,8 @@ func (w *walk) step(part string) (*Entry, error) {
 	return nil, w.settle(w.top())
 }
 
-// nothing is the entry of a path that is not there. What would be made belongs to who owns the directory in which it would be.
+// nothing is the entry of a path that is not there. What would be made belongs to who owns the directory in which it
+// would be.
 func (w *walk) nothing(part string) (*Entry, error) {
 	info, err := w.top().Stat()
 	if err != nil {

@@ -15,8 +15,8 @@ func absentNode(name, role string) nodeStatus {
 	}
 }
 
-// awaited are the nodes that the fleet waits for and that never registered, by name: those of the inventory and of frozen
-// rosters.
+// awaited are the nodes that the fleet waits for and that never registered, by name: those of the inventory and of
+// frozen rosters.
 func awaited(o *state.Overview) []nodeStatus {
 	roles := map[string]string{}
 	for group, roster := range o.Rosters {

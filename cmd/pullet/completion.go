@@ -50,8 +50,8 @@ func (a *app) complete(root *cobra.Command) {
 	onlyFiles(root)
 }
 
-// onlyFiles keeps shells from offering the files here where no file is meant: as an argument of commands that take no directory and run no other
-// command, and as the value of flags.
+// onlyFiles keeps shells from offering the files here where no file is meant: as an argument of commands that take no
+// directory and run no other command, and as the value of flags.
 func onlyFiles(c *cobra.Command) {
 	if c.ValidArgsFunction == nil && !strings.Contains(c.Use, "DIR") && !strings.Contains(c.Use, "COMMAND") {
 		c.ValidArgsFunction = completes(fixed())
@@ -113,7 +113,8 @@ func completes(find candidates) cobra.CompletionFunc {
 	}
 }
 
-// offered are the words that begin with what was typed, sorted. A name that a shell would read as anything but one word is left out: a tag can be $(reboot).
+// offered are the words that begin with what was typed, sorted. A name that a shell would read as anything but one word
+// is left out: a tag can be $(reboot).
 func offered(words []string, typed string) []string {
 	var out []string
 	for _, word := range words {
@@ -125,7 +126,8 @@ func offered(words []string, typed string) []string {
 	return slices.Compact(out)
 }
 
-// shellWord reports a word that has no meaning of its own in bash, zsh, fish and PowerShell, nor for the completion scripts: it is no option.
+// shellWord reports a word that has no meaning of its own in bash, zsh, fish and PowerShell, nor for the completion
+// scripts: it is no option.
 func shellWord(word string) bool {
 	for _, r := range word {
 		letter := r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9'

@@ -75,7 +75,10 @@ func (s *stage) pause(ctx context.Context, d time.Duration) {
 
 // play is the demo in one function.
 func (s *stage) play(ctx context.Context) error {
-	s.screen.say("Five hosts, one git repository, one etcd, no controller. Each host is a real\nagent with its own root below %s", s.fleet.dir)
+	s.screen.say(
+		"Five hosts, one git repository, one etcd, no controller. Each host is a real\nagent with its own root below %s",
+		s.fleet.dir,
+	)
 	s.screen.say("git push: release v1.0.0. The canary goes first, then db, then web, one at a time.")
 	if err := s.fleet.release("v1.0.0", nil); err != nil {
 		return err

@@ -119,7 +119,16 @@ func (f *demoFleet) start(ctx context.Context) {
 		go func() {
 			defer f.ended.Done()
 			seen := func(o *agent.Outcome, err error) {
-				fmt.Fprintf(f.log, "%s %s: exit %d %v %v %v\n", time.Now().Format(time.TimeOnly), n.name, o.ExitCode(), err, o.Failures, o.Warnings)
+				fmt.Fprintf(
+					f.log,
+					"%s %s: exit %d %v %v %v\n",
+					time.Now().Format(time.TimeOnly),
+					n.name,
+					o.ExitCode(),
+					err,
+					o.Failures,
+					o.Warnings,
+				)
 			}
 			if err := n.agent.Loop(ctx, agent.Observer{Waiting: func(*lock.Wait) {}, Pulled: seen}); err != nil {
 				fmt.Fprintf(f.log, "%s: %v\n", n.name, err)
@@ -157,8 +166,8 @@ func (f *demoFleet) explain(err error) error {
 	return fmt.Errorf("%w; the agents said last:\n%s", err, strings.Join(lines[max(0, len(lines)-12):], "\n"))
 }
 
-// demoRepository makes the repository that the hosts pull from, with the example in its work tree beside it. Commits land in it
-// directly: what a push does, without a second copy.
+// demoRepository makes the repository that the hosts pull from, with the example in its work tree beside it. Commits
+// land in it directly: what a push does, without a second copy.
 func demoRepository(dir string) (*git.Repository, error) {
 	bare, tree := filepath.Join(dir, "state.git"), filepath.Join(dir, "work")
 	example, err := fs.Sub(pullet.Example, "example-repo")
@@ -218,12 +227,20 @@ func replace(file, before, after, with string) error {
 func goodChange(work string) error {
 	return errors.Join(
 		appendTo(filepath.Join(work, "vars/web.yaml"), "  - {name: blog.example.org, root: /srv/blog}\n"),
-		replace(filepath.Join(work, "vars/network/default.yaml"), "nameservers: [", "]", "192.0.2.53, 192.0.2.54, 192.0.2.55"),
+		replace(
+			filepath.Join(work, "vars/network/default.yaml"),
+			"nameservers: [",
+			"]",
+			"192.0.2.53, 192.0.2.54, 192.0.2.55",
+		),
 	)
 }
 
 func badChange(work string) error {
-	return appendTo(filepath.Join(work, "vars/web.yaml"), "  - {name: api.example.org, root: /srv/api, listen: 99999}\n")
+	return appendTo(
+		filepath.Join(work, "vars/web.yaml"),
+		"  - {name: api.example.org, root: /srv/api, listen: 99999}\n",
+	)
 }
 
 func fixedChange(work string) error {

@@ -47,7 +47,10 @@ func (a *app) doctorCommand() *cobra.Command {
 			"\nEXIT STATUS\n  0  nothing is bad\n  1  something is, or an error",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if remove != "" {
-				return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.removeBad(ctx, store, remove) })
+				return a.steers(
+					cmd,
+					func(ctx context.Context, store *state.Store) error { return a.removeBad(ctx, store, remove) },
+				)
 			}
 			found := a.examine(cmd.Context())
 			err := a.list(found, "CHECK\tSTATE\tWHAT", func(w io.Writer) {
@@ -92,7 +95,15 @@ func records(ctx context.Context, store *state.Store) []finding {
 	unread, err := store.Scan(ctx, mostBad)
 	var found []finding
 	for _, one := range unread {
-		found = append(found, finding{"records", warn, fmt.Sprintf("etcd key %s cannot be read: %s; %s", one.Key, one.Why, one.Counts), one.Clear})
+		found = append(
+			found,
+			finding{
+				"records",
+				warn,
+				fmt.Sprintf("etcd key %s cannot be read: %s; %s", one.Key, one.Why, one.Counts),
+				one.Clear,
+			},
+		)
 	}
 	switch {
 	case err != nil:
@@ -167,10 +178,20 @@ func permissions(dir string) finding {
 	owner := info.Sys().(*syscall.Stat_t).Uid // Linux
 	switch {
 	case int(owner) != os.Geteuid():
-		f.What, f.Do = fmt.Sprintf("%s belongs to user %d, and this is user %d", dir, owner, os.Geteuid()), "run pullet as the user who pulls"
+		f.What, f.Do = fmt.Sprintf(
+			"%s belongs to user %d, and this is user %d",
+			dir,
+			owner,
+			os.Geteuid(),
+		), "run pullet as the user who pulls"
 		return f
 	case info.Mode().Perm()&0o077 != 0:
-		return finding{"permissions", bad, fmt.Sprintf("%s can be read by others (mode %04o); it may hold secrets", dir, info.Mode().Perm()), "chmod 700 " + dir}
+		return finding{
+			"permissions",
+			bad,
+			fmt.Sprintf("%s can be read by others (mode %04o); it may hold secrets", dir, info.Mode().Perm()),
+			"chmod 700 " + dir,
+		}
 	}
 	probe, err := os.CreateTemp(dir, ".doctor-")
 	if err == nil {
@@ -243,7 +264,17 @@ func etcd(ctx context.Context, store *state.Store) []finding {
 	members, full, err := store.Health(ctx)
 	var found []finding
 	for _, m := range members {
-		f := finding{Check: "etcd", State: fine, What: fmt.Sprintf("%s answers in %s (%s, %d MiB)", m.URL, m.Took.Round(time.Millisecond), m.Version, m.Size>>20)}
+		f := finding{
+			Check: "etcd",
+			State: fine,
+			What: fmt.Sprintf(
+				"%s answers in %s (%s, %d MiB)",
+				m.URL,
+				m.Took.Round(time.Millisecond),
+				m.Version,
+				m.Size>>20,
+			),
+		}
 		switch {
 		case m.Err != nil:
 			f.State, f.What, f.Do = bad, m.URL+": "+m.Err.Error(), "etcdctl --endpoints "+m.URL+" endpoint health"
@@ -255,7 +286,15 @@ func etcd(ctx context.Context, store *state.Store) []finding {
 		found = append(found, f)
 	}
 	if full {
-		found = append(found, finding{"etcd", bad, "it is out of space and takes no writes", "etcdctl compact, defrag, then alarm disarm"})
+		found = append(
+			found,
+			finding{
+				"etcd",
+				bad,
+				"it is out of space and takes no writes",
+				"etcdctl compact, defrag, then alarm disarm",
+			},
+		)
 	}
 	if err != nil {
 		found = append(found, finding{"etcd", bad, "its alarms cannot be read: " + store.Explain(err).Error(), ""})
@@ -272,7 +311,12 @@ func (a *app) bus(ctx context.Context) finding {
 	defer cancel()
 	conn, err := dbus.NewWithContext(ctx)
 	if err != nil {
-		return finding{"systemd", warn, "its bus does not answer: " + err.Error(), "steps that manage services fail; is systemd the first process, and the user root?"}
+		return finding{
+			"systemd",
+			warn,
+			"its bus does not answer: " + err.Error(),
+			"steps that manage services fail; is systemd the first process, and the user root?",
+		}
 	}
 	conn.Close()
 	return finding{Check: "systemd", State: fine, What: "its bus answers"}

@@ -24,7 +24,14 @@ func clocks(ctx context.Context, store *state.Store, self string) []finding {
 		return []finding{{"clock", bad, store.Explain(err).Error(), ""}}
 	}
 	if off := time.Until(o.Nodes[self].LastSeen); inFuture(o.Nodes[self].LastSeen) {
-		return []finding{{"clock", bad, fmt.Sprintf("this clock went back: the node was seen %s from now", off.Round(time.Second)), setClock}}
+		return []finding{
+			{
+				"clock",
+				bad,
+				fmt.Sprintf("this clock went back: the node was seen %s from now", off.Round(time.Second)),
+				setClock,
+			},
+		}
 	}
 	ahead, behind, others, err := offClocks(ctx, store, o, self)
 	if err != nil {
@@ -43,7 +50,10 @@ func clocks(ctx context.Context, store *state.Store, self string) []finding {
 		if 2*len(behind) > others {
 			do = "this clock is ahead, or theirs are behind: compare them with date -u; when it is this one, " + setClock
 		}
-		found = append(found, finding{"clock", bad, "nodes answer and were seen last in the past: " + shownNames(behind, 5), do})
+		found = append(
+			found,
+			finding{"clock", bad, "nodes answer and were seen last in the past: " + shownNames(behind, 5), do},
+		)
 	}
 	if found == nil {
 		found = []finding{kernelClock()}
@@ -51,15 +61,21 @@ func clocks(ctx context.Context, store *state.Store, self string) []finding {
 	return found
 }
 
-// The bounds of what is taken for a clock that is behind: no pull is so long ago by itself where a node answers, and so many are looked at.
+// The bounds of what is taken for a clock that is behind: no pull is so long ago by itself where a node answers, and so
+// many are looked at.
 const (
 	longAgo  = 12 * time.Hour
 	mostSeen = 50
 )
 
-// offClocks are the nodes whose clocks are ahead of this one, and those that are far behind, and how many other nodes answer. That a node which answers
-// was seen last so long ago, its lease must bear out, whose time etcd counts.
-func offClocks(ctx context.Context, store *state.Store, o *state.Overview, self string) (ahead, behind []string, others int, err error) {
+// offClocks are the nodes whose clocks are ahead of this one, and those that are far behind, and how many other nodes
+// answer. That a node which answers was seen last so long ago, its lease must bear out, whose time etcd counts.
+func offClocks(
+	ctx context.Context,
+	store *state.Store,
+	o *state.Overview,
+	self string,
+) (ahead, behind []string, others int, err error) {
 	looked := 0
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		seen := o.Nodes[name].LastSeen
@@ -90,7 +106,11 @@ func expired(err error) string {
 	if !errors.As(err, &invalid) || invalid.Reason != x509.Expired {
 		return ""
 	}
-	return fmt.Sprintf("it is %s by this clock: where that is wrong, %s; else have the certificate renewed", time.Now().UTC().Format(time.RFC3339), setClock)
+	return fmt.Sprintf(
+		"it is %s by this clock: where that is wrong, %s; else have the certificate renewed",
+		time.Now().UTC().Format(time.RFC3339),
+		setClock,
+	)
 }
 
 // kernelClock asks the kernel whether somebody keeps its clock.

@@ -24,7 +24,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestDoctorNamesClocks: nodes whose clocks are a day off, either way, are named; when it is most of them, this clock is.
+// TestDoctorNamesClocks: nodes whose clocks are a day off, either way, are named; when it is most of them, this clock
+// is.
 func TestDoctorNamesClocks(t *testing.T) {
 	ctx := context.Background()
 	for _, c := range []struct {
@@ -68,8 +69,8 @@ func TestDoctorNamesClocks(t *testing.T) {
 	}
 }
 
-// TestDoctorNamesTheClockOfCertificates: a server whose certificate does not hold yet, or any longer, is told apart from one that is away, for the
-// repository and for etcd.
+// TestDoctorNamesTheClockOfCertificates: a server whose certificate does not hold yet, or any longer, is told apart
+// from one that is away, for the repository and for etcd.
 func TestDoctorNamesTheClockOfCertificates(t *testing.T) {
 	cert, authority := certificateOf(t, time.Now().Add(24*time.Hour)) // for a clock that is a day behind
 	server := httptest.NewUnstartedServer(nil)

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starts checks that something starts pulls on this host: a unit of systemd that is enabled, or a line of a crontab. Without systemd nobody can say, because
-// each init has its own ways: then there is no finding.
+// starts checks that something starts pulls on this host: a unit of systemd that is enabled, or a line of a crontab.
+// Without systemd nobody can say, because each init has its own ways: then there is no finding.
 func starts(root string) []finding {
 	if _, err := os.Stat(filepath.Join(root, "run/systemd/system")); err != nil { // sd_booted(3)
 		return nil
@@ -31,12 +31,25 @@ func starts(root string) []finding {
 	if !installed(root) {
 		do = "install pullet's units (scripts/systemd), then: " + do
 	}
-	return []finding{{"start", warn, "nothing starts pullet on this host: neither pullet.timer nor pullet-agent.service is enabled, and no crontab has pullet pull", do}}
+	return []finding{
+		{
+			"start",
+			warn,
+			"nothing starts pullet on this host: neither pullet.timer nor pullet-agent.service is enabled, and no crontab has pullet pull",
+			do,
+		},
+	}
 }
 
 // unitDirs are where systemd reads units, and which of them it starts: systemd.unit(5).
 func unitDirs() []string {
-	return []string{"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
+	return []string{
+		"etc/systemd/system",
+		"run/systemd/system",
+		"usr/local/lib/systemd/system",
+		"usr/lib/systemd/system",
+		"lib/systemd/system",
+	}
 }
 
 // enabledUnit is a unit of pullet's that another one wants, such as timers.target.

@@ -23,8 +23,8 @@ type etcdPage struct {
 	stop   func()
 }
 
-// TestEtcdPage runs docs/etcd.md as it is written, with the etcd, etcdctl and openssl of this machine: a host that follows it pulls, and
-// one without a role, or without a certificate of the authority, is told what is missing.
+// TestEtcdPage runs docs/etcd.md as it is written, with the etcd, etcdctl and openssl of this machine: a host that
+// follows it pulls, and one without a role, or without a certificate of the authority, is told what is missing.
 func TestEtcdPage(t *testing.T) {
 	for _, program := range []string{"etcd", "etcdctl", "openssl", "bash", "pullet"} {
 		if _, err := exec.LookPath(program); err != nil {

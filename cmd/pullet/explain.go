@@ -58,7 +58,8 @@ func allTopics() ([]reference.Topic, error) {
 	return topics, err
 }
 
-// extensionsHere are those of the repository in the current directory, if it is one. What is wrong with them is for validate to say.
+// extensionsHere are those of the repository in the current directory, if it is one. What is wrong with them is for
+// validate to say.
 func extensionsHere() []*render.Extension {
 	repo, _, err := openDir(nil)
 	if err != nil {
@@ -176,6 +177,13 @@ func listFields(w io.Writer, t reference.Topic) {
 		if f.Required {
 			value = "required"
 		}
-		fmt.Fprintf(c, "%s\t%s\t%s\t%s\n", strings.TrimPrefix(f.Name, t.Name+"."), orDash(f.Type), value, inOneLine(cmp.Or(f.Text, f.Summary)))
+		fmt.Fprintf(
+			c,
+			"%s\t%s\t%s\t%s\n",
+			strings.TrimPrefix(f.Name, t.Name+"."),
+			orDash(f.Type),
+			value,
+			inOneLine(cmp.Or(f.Text, f.Summary)),
+		)
 	}
 }

@@ -102,7 +102,16 @@ func (a *app) printFailures(byCategory map[string][]failure) error {
 				if f.Log != "" {
 					reason += "; log: " + f.Log
 				}
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", c, f.Node, ago(f.Time), &version, orDash(f.Run), shorten(reason, a.whyWidth()))
+				fmt.Fprintf(
+					w,
+					"%s\t%s\t%s\t%s\t%s\t%s\n",
+					c,
+					f.Node,
+					ago(f.Time),
+					&version,
+					orDash(f.Run),
+					shorten(reason, a.whyWidth()),
+				)
 			}
 		}
 	})

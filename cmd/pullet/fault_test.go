@@ -71,7 +71,8 @@ func (v *victim) git(args ...string) {
 // steps is how many files and commands a version has.
 const steps = 12
 
-// release commits a version: files of 40 KiB that begin and end with their version, and commands that note each start in a ledger.
+// release commits a version: files of 40 KiB that begin and end with their version, and commands that note each start
+// in a ledger.
 func (v *victim) release(version int) {
 	var b strings.Builder
 	b.WriteString("steps:\n")
@@ -159,8 +160,9 @@ func (v *victim) started(name string) int {
 	return strings.Count(string(text), "x")
 }
 
-// TestKilledPull kills pulls with -9 at random moments, through two versions, and looks after each kill: files are whole, a command with
-// an end on record never runs again, status explains the slot, and the next pull gets on until all is done.
+// TestKilledPull kills pulls with -9 at random moments, through two versions, and looks after each kill: files are
+// whole, a command with an end on record never runs again, status explains the slot, and the next pull gets on until
+// all is done.
 func TestKilledPull(t *testing.T) {
 	v := newVictim(t)
 	seed := uint64(time.Now().UnixNano())

@@ -58,7 +58,9 @@ func (a *app) steers(cmd *cobra.Command, do func(ctx context.Context, store *sta
 }
 
 // withNode is for commands that need this node's clone of the repositories beside the fleet's record.
-func (a *app) withNode(do func(ctx context.Context, node *agent.Agent, store *state.Store) error) func(context.Context, *state.Store) error {
+func (a *app) withNode(
+	do func(ctx context.Context, node *agent.Agent, store *state.Store) error,
+) func(context.Context, *state.Store) error {
 	return func(ctx context.Context, store *state.Store) (err error) {
 		config, err := a.readConfig()
 		if err != nil {
@@ -73,9 +75,14 @@ func (a *app) withNode(do func(ctx context.Context, node *agent.Agent, store *st
 	}
 }
 
-// rulesOf are the rules and the inventory of the fleet's version from this node's clone; without it, it warns, and what the fleet's record
-// says has to do.
-func (a *app) rulesOf(ctx context.Context, node *agent.Agent, store *state.Store, v *state.Version) (render.Rollout, render.Inventory, bool) {
+// rulesOf are the rules and the inventory of the fleet's version from this node's clone; without it, it warns, and what
+// the fleet's record says has to do.
+func (a *app) rulesOf(
+	ctx context.Context,
+	node *agent.Agent,
+	store *state.Store,
+	v *state.Version,
+) (render.Rollout, render.Inventory, bool) {
 	if v == nil {
 		return render.Rollout{}, nil, false
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// faults does things to the fleet for a time: in lanes, each a stream of faults from its own part of the seed. All of it is healed in the end.
+// faults does things to the fleet for a time: in lanes, each a stream of faults from its own part of the seed. All of
+// it is healed in the end.
 func (f *fleet) faults(last time.Duration) {
 	end := time.Now().Add(last)
 	f.restless = time.Now().Add(last / 4)
@@ -50,8 +51,8 @@ func between(r *rand.Rand, from, to time.Duration) time.Duration {
 // sleepFor is how long a fault lasts, or how long there is none.
 func sleepFor(r *rand.Rand, from, to time.Duration) { time.Sleep(between(r, from, to)) }
 
-// releases commits a version every 10 to 15 seconds. Every third is bad in some way, and the next one mends it; now and then the operator believes that it was the host, and
-// resumes.
+// releases commits a version every 10 to 15 seconds. Every third is bad in some way, and the next one mends it; now and
+// then the operator believes that it was the host, and resumes.
 func (f *fleet) releases(r *rand.Rand, end time.Time) {
 	bad := ""
 	for {
@@ -156,8 +157,9 @@ func (f *fleet) linkFault(r *rand.Rand) {
 	n.set(linkOpen)
 }
 
-// memberFault kills a member of etcd and starts it again, or stops it for a while. At first, or in every other seed all the time, it is often the leader: the next
-// one gives every lease its full time again, so without that some leases end.
+// memberFault kills a member of etcd and starts it again, or stops it for a while. At first, or in every other seed all
+// the time, it is often the leader: the next one gives every lease its full time again, so without that some leases
+// end.
 func (f *fleet) memberFault(r *rand.Rand) {
 	n, leads, kills, lasts := len(f.cluster.members), r.IntN(2) == 0, r.IntN(2) == 0, between(r, time.Second, 6*time.Second)
 	i := f.cluster.leader(f.client)

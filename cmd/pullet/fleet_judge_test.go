@@ -214,7 +214,8 @@ func (j *judge) forward(kv *mvccpb.KeyValue) {
 	}
 }
 
-// moves judges a change of the version that a node runs: it moves in the transaction that says that the node is through, and frees its claim.
+// moves judges a change of the version that a node runs: it moves in the transaction that says that the node is
+// through, and frees its claim.
 func (j *judge) moves(key, version, node string, put bool, changed map[string]*clientv3.Event) {
 	if !put {
 		for other := range changed {
@@ -265,7 +266,8 @@ func (j *judge) givenUp(node string) bool {
 	return j.onLost == "release" && j.keys["alive/"+node] == nil
 }
 
-// gate notes halts. A version that is good halts nowhere but where nobody can know what came of a step that must not run twice.
+// gate notes halts. A version that is good halts nowhere but where nobody can know what came of a step that must not
+// run twice.
 func (j *judge) gate(key, rollout, group string, kv *mvccpb.KeyValue) {
 	now, before := state.Gate{}, j.gateOf(rollout, group)
 	j.decode(kv, &now)

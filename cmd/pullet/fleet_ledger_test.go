@@ -76,7 +76,8 @@ func (j *judge) ledgers() {
 	j.oneByOne(serial)
 }
 
-// fenced judges that the node looked at its claim before it started a command. One that was parked and has nothing left to change has none.
+// fenced judges that the node looked at its claim before it started a command. One that was parked and has nothing left
+// to change has none.
 func (j *judge) fenced(s *stint) {
 	id := map[string]string{"work": "site/work", "restart": "site/restart", "token": "cluster/token", "join": "cluster/join", "meet": "cluster/meet", "behind": "cluster/behind"}[s.step]
 	for _, c := range j.claims[s.fence] {

@@ -104,8 +104,8 @@ func children(pid int) (out []int) {
 	return out
 }
 
-// etcdMember is the name under which the test binary is a member of an etcd cluster: NAME DIR CLIENT PEER CLUSTER QUOTA. An https CLIENT has its
-// certificate in the directory above its own.
+// etcdMember is the name under which the test binary is a member of an etcd cluster: NAME DIR CLIENT PEER CLUSTER
+// QUOTA. An https CLIENT has its certificate in the directory above its own.
 const etcdMember = "etcd-member"
 
 func runEtcdMember() {
@@ -149,7 +149,8 @@ type cluster struct {
 	clients []string // addresses
 }
 
-// newCluster starts a cluster: the scheme of its clients is http or https, and it takes so many bytes, 0 for etcd's own quota.
+// newCluster starts a cluster: the scheme of its clients is http or https, and it takes so many bytes, 0 for etcd's own
+// quota.
 func newCluster(t *testing.T, dir string, size int, scheme string, quota int64) *cluster {
 	c := &cluster{t: t, scheme: scheme}
 	var peers, all []string

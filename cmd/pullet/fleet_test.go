@@ -163,8 +163,8 @@ const fleetJob = `steps:
 - {name: behind, action: cmd.run, parameters: {cmd: %q}}
 `
 
-// release commits a version. What is wrong with a bad one is a command that fails on a node, alone or where one node at a time runs it, a validation that fails there, or a
-// file that does not compile.
+// release commits a version. What is wrong with a bad one is a command that fails on a node, alone or where one node at
+// a time runs it, a validation that fails there, or a file that does not compile.
 func (f *fleet) release(bad, node string) {
 	fails := func(kind string) string {
 		if bad != kind {
@@ -197,9 +197,10 @@ func (f *fleet) count(what string) {
 	f.counts[what]++
 }
 
-// TestFleetUnderFaults runs a fleet of real processes while they are killed, stopped and cut off from each other, with a new version every few
-// seconds, and then judges etcd's own history of every key, which is a total order of all that nodes promised each other, and what the steps
-// noted. When the faults are over, all nodes get to the last version. -short runs a small fleet for a short time.
+// TestFleetUnderFaults runs a fleet of real processes while they are killed, stopped and cut off from each other, with
+// a new version every few seconds, and then judges etcd's own history of every key, which is a total order of all that
+// nodes promised each other, and what the steps noted. When the faults are over, all nodes get to the last version.
+// -short runs a small fleet for a short time.
 func TestFleetUnderFaults(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("PULLET_TEST_SEED"); text != "" {
@@ -240,8 +241,9 @@ func (f *fleet) stopAll() {
 	}
 }
 
-// settles waits, after the faults, until all nodes run the last version and hold nothing, or says why they do not. As the operator it commits a mending version
-// where a halt stands in the way: a step that was cut off and must not run twice leaves one.
+// settles waits, after the faults, until all nodes run the last version and hold nothing, or says why they do not. As
+// the operator it commits a mending version where a halt stands in the way: a step that was cut off and must not run
+// twice leaves one.
 func (f *fleet) settles(atMost time.Duration) string {
 	f.release("", "")
 	end, mend := time.Now().Add(atMost), time.Now().Add(atMost/6)

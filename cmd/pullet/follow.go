@@ -5,8 +5,9 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// follow says of each node that waits for what it really waits, where that is behind the nodes that it names: by their rows, which are as they are now, and
-// not as these nodes said when they looked. A node in the middle of its upgrade at which no pull is at work says so.
+// follow says of each node that waits for what it really waits, where that is behind the nodes that it names: by their
+// rows, which are as they are now, and not as these nodes said when they looked. A node in the middle of its upgrade at
+// which no pull is at work says so.
 func (v *fleetStatus) follow(o *state.Overview) {
 	if o.Current == nil {
 		return

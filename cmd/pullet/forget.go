@@ -63,7 +63,11 @@ func (a *app) forget(c agent.Config, job string, things []string) error {
 	}
 	for _, t := range things {
 		if !slices.Contains(names, t) {
-			return fmt.Errorf("no job left %q on this host%s; pullet forget lists what there is", t, suggestion(t, names))
+			return fmt.Errorf(
+				"no job left %q on this host%s; pullet forget lists what there is",
+				t,
+				suggestion(t, names),
+			)
 		}
 	}
 	forgotten, err := agent.Forget(c, which)

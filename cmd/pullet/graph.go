@@ -127,7 +127,8 @@ func (a *app) evalCommand() *cobra.Command {
 		},
 	}
 	of.add(c)
-	c.Flags().StringVar(&event, "event", "", "a YAML or JSON file with the event that a reaction would answer: name, occurrences, data")
+	c.Flags().
+		StringVar(&event, "event", "", "a YAML or JSON file with the event that a reaction would answer: name, occurrences, data")
 	return c
 }
 
@@ -159,7 +160,8 @@ type nodeFlags struct {
 
 func (f *nodeFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.node, "node", "", "the node")
-	c.Flags().StringVar(&f.facts, "facts", "", "its facts, as pullet facts -o json prints them (default: those of a made-up Debian host)")
+	c.Flags().
+		StringVar(&f.facts, "facts", "", "its facts, as pullet facts -o json prints them (default: those of a made-up Debian host)")
 	c.Flags().StringToStringVar(&f.labels, "label", nil, "labels of a node that is not under nodes/: role=web,env=prod")
 }
 

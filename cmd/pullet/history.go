@@ -67,7 +67,17 @@ func (a *app) listRuns(dir string, runs []string) error {
 		if err != nil {
 			return err
 		}
-		one := pastRun{run, r.Started, r.Ended.Sub(r.Started).Seconds(), r.Version, r.Release, r.Commits, "ok", r.Counts, r.Why()}
+		one := pastRun{
+			run,
+			r.Started,
+			r.Ended.Sub(r.Started).Seconds(),
+			r.Version,
+			r.Release,
+			r.Commits,
+			"ok",
+			r.Counts,
+			r.Why(),
+		}
 		switch {
 		case r.Failed():
 			one.Result = "failed"
@@ -78,9 +88,19 @@ func (a *app) listRuns(dir string, runs []string) error {
 	}
 	return a.list(list, "RUN\tSTARTED\tVERSION\tRESULT\tCHANGED\tFAILED\tTOOK\tWHY\tCOMMIT", func(w io.Writer) {
 		for _, r := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n", r.Run, r.Started.Local().Format(time.DateTime), &state.Version{ID: r.Version, Release: r.Release},
-				r.Result, r.Counts[apply.Changed], r.Counts[apply.Failed], time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond), shorten(orDash(r.Why), a.whyWidth()),
-				orDash(strings.Join(r.Commits, "; ")))
+			fmt.Fprintf(
+				w,
+				"%s\t%s\t%s\t%s\t%d\t%d\t%s\t%s\t%s\n",
+				r.Run,
+				r.Started.Local().Format(time.DateTime),
+				&state.Version{ID: r.Version, Release: r.Release},
+				r.Result,
+				r.Counts[apply.Changed],
+				r.Counts[apply.Failed],
+				time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond),
+				shorten(orDash(r.Why), a.whyWidth()),
+				orDash(strings.Join(r.Commits, "; ")),
+			)
 		}
 	})
 }
@@ -92,7 +112,11 @@ func (a *app) showRun(dir string, runs []string, name string) error {
 		i = 0
 	}
 	if i < 0 {
-		return fmt.Errorf("there is no report of a run %q on this node%s: see pullet history", name, suggestion(name, runs))
+		return fmt.Errorf(
+			"there is no report of a run %q on this node%s: see pullet history",
+			name,
+			suggestion(name, runs),
+		)
 	}
 	var r apply.Report
 	if err := state.LoadReport(dir, runs[i], &r); err != nil {
@@ -110,7 +134,13 @@ func (a *app) showRun(dir string, runs []string, name string) error {
 	for _, c := range r.Commits {
 		fmt.Fprintln(a.out, c)
 	}
-	_, err := fmt.Fprintf(a.out, "%s: %s: %s\n", r.Node, withCommit(&state.Version{ID: r.Version, Release: r.Release}), counts(&r))
+	_, err := fmt.Fprintf(
+		a.out,
+		"%s: %s: %s\n",
+		r.Node,
+		withCommit(&state.Version{ID: r.Version, Release: r.Release}),
+		counts(&r),
+	)
 	return err
 }
 

@@ -73,8 +73,8 @@ func hostileNode(t *testing.T) (config string, store *state.Store) {
 	return filepath.Join(dir, "pullet.yaml"), store
 }
 
-// TestHostileFleet: whatever stands in the fleet's record, a pull is made, no command fails that only reads, none ends in a panic, and what cannot be read is
-// named.
+// TestHostileFleet: whatever stands in the fleet's record, a pull is made, no command fails that only reads, none ends
+// in a panic, and what cannot be read is named.
 func TestHostileFleet(t *testing.T) {
 	values := map[string]string{"cut off": `{"`, "an object": "{}", "null": "null"}
 	if !testing.Short() {

@@ -36,7 +36,13 @@ func (a *app) initCommand() *cobra.Command {
 			if err := writeSchemas(filepath.Join(dir, schemaDir)); err != nil {
 				return err
 			}
-			fmt.Fprintf(a.out, "wrote a state repository to %s; next:\n  pullet validate %s\n  pullet plan %s\n", dir, dir, dir)
+			fmt.Fprintf(
+				a.out,
+				"wrote a state repository to %s; next:\n  pullet validate %s\n  pullet plan %s\n",
+				dir,
+				dir,
+				dir,
+			)
 			return nil
 		},
 	}

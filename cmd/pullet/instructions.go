@@ -13,8 +13,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// readInstructions reads the rules of a rollout: from a file, from the input for "-", or from the text itself where it is
-// JSON. Without a name it takes the file beside the configuration, where there is one.
+// readInstructions reads the rules of a rollout: from a file, from the input for "-", or from the text itself where it
+// is JSON. Without a name it takes the file beside the configuration, where there is one.
 func (a *app) readInstructions(from string, in io.Reader) (agent.Instructions, error) {
 	name, text, err := a.instructionsText(from, in)
 	if from == "" && errors.Is(err, fs.ErrNotExist) {

@@ -11,7 +11,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// toJournal reports that a writer goes to systemd's journal, which has a time of its own for each line: see systemd.exec(5), JOURNAL_STREAM.
+// toJournal reports that a writer goes to systemd's journal, which has a time of its own for each line: see
+// systemd.exec(5), JOURNAL_STREAM.
 func toJournal(w io.Writer) bool {
 	f, ok := fileOf(w)
 	if !ok {

@@ -29,7 +29,8 @@ func TestJournalLines(t *testing.T) {
 	}
 }
 
-// TestToJournal: only the stream that systemd names is the journal; a program that got the variable from its parent and writes elsewhere is not.
+// TestToJournal: only the stream that systemd names is the journal; a program that got the variable from its parent and
+// writes elsewhere is not.
 func TestToJournal(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

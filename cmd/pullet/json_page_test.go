@@ -190,7 +190,8 @@ func (p *jsonPage) object(t reflect.Type) {
 	p.objects[t] = rows.String()
 }
 
-// fieldsOf are the fields that encoding/json prints, those of what is embedded among them. A field hides one of the same name that is deeper.
+// fieldsOf are the fields that encoding/json prints, those of what is embedded among them. A field hides one of the
+// same name that is deeper.
 func fieldsOf(t reflect.Type) []reflect.StructField {
 	var out []reflect.StructField
 	for _, f := range reflect.VisibleFields(t) {

@@ -79,7 +79,8 @@ func becomeLab(args []string) {
 	os.Exit(1)
 }
 
-// TestLab runs scenarios on real hosts, each in a lab of its own. testdata/lab/README.md says how to read and write one.
+// TestLab runs scenarios on real hosts, each in a lab of its own. testdata/lab/README.md says how to read and write
+// one.
 func TestLab(t *testing.T) {
 	needLab(t)
 	share := filepath.Dir(filepath.Dir(binary(t)))
@@ -97,7 +98,8 @@ func TestLab(t *testing.T) {
 	})
 }
 
-// setupLab makes the network of a script's lab; the script makes the hosts. Repositories below $WORK are at http://lab:8081/.
+// setupLab makes the network of a script's lab; the script makes the hosts. Repositories below $WORK are at
+// http://lab:8081/.
 func setupLab(env *testscript.Env, share string) error {
 	script, err := filepath.Abs("../../scripts/lab")
 	if err != nil {
@@ -177,7 +179,8 @@ repositories:
 %sagent: {interval: 2s, splay: 0s}
 `
 
-// node HOST ROLE [REPO] writes the configuration of a host. With `etcd` before it, the host belongs to the fleet of that etcd.
+// node HOST ROLE [REPO] writes the configuration of a host. With `etcd` before it, the host belongs to the fleet of
+// that etcd.
 func labNode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: node HOST ROLE [REPO]")
@@ -244,8 +247,8 @@ func untilMatches(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// TestLabContract runs the tests of the actions inside hosts, where those that need a whole system run too: the contract test on one, and on
-// another one those of packages and services, which mostly wait.
+// TestLabContract runs the tests of the actions inside hosts, where those that need a whole system run too: the
+// contract test on one, and on another one those of packages and services, which mostly wait.
 func TestLabContract(t *testing.T) {
 	needLab(t)
 	name := labName("contract")

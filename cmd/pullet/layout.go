@@ -33,7 +33,8 @@ func proseWidth(w io.Writer) int {
 	return usualWidth
 }
 
-// fold breaks a text between its words into lines of so many columns at most. A longer word has a line of its own, and is whole.
+// fold breaks a text between its words into lines of so many columns at most. A longer word has a line of its own, and
+// is whole.
 func fold(text string, most int) []string {
 	var lines []string
 	line, long := "", 0
@@ -56,8 +57,8 @@ func hang(margin, text string, most int) string {
 	return margin + strings.Join(fold(text, most-columns), "\n"+strings.Repeat(" ", columns))
 }
 
-// paragraphs folds each paragraph of a text. Lines that begin with blanks, such as those of a list, stay lines of their own; what of them does not
-// fit is put below their last column.
+// paragraphs folds each paragraph of a text. Lines that begin with blanks, such as those of a list, stay lines of their
+// own; what of them does not fit is put below their last column.
 func paragraphs(text string, most int) string {
 	var out, prose []string
 	flush := func() {
@@ -93,7 +94,8 @@ func lastColumn(line string) int {
 	return start + len(cell) + 2 + len(text) - len(strings.TrimLeft(text, " "))
 }
 
-// table aligns the cells of its lines, which tabs separate. On a terminal what does not fit of the last cell is put below it.
+// table aligns the cells of its lines, which tabs separate. On a terminal what does not fit of the last cell is put
+// below it.
 type table struct {
 	to   io.Writer
 	most int // columns of the terminal; 0: none

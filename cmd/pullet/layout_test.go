@@ -43,7 +43,8 @@ func TestParagraphs(t *testing.T) {
 	}
 }
 
-// TestTable: elsewhere a row is a line, on a terminal the last cell is folded beside the others or, where that leaves no room, below them.
+// TestTable: elsewhere a row is a line, on a terminal the last cell is folded beside the others or, where that leaves
+// no room, below them.
 func TestTable(t *testing.T) {
 	rows := "NAME\tMEANING\nmode\tof the file that a step has in octal digits\n"
 	for columns, want := range map[int]string{

@@ -43,7 +43,16 @@ func (a *app) locksCommand() *cobra.Command {
 				}
 				return a.list(locks, "KIND\tNAME\tHOLDER\tSTEP\tSINCE\tWAITING", func(w io.Writer) {
 					for _, l := range locks {
-						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", l.Kind, l.Name, l.holder(most), orDash(l.Step), clock(l.Since), l.waiters(most))
+						fmt.Fprintf(
+							w,
+							"%s\t%s\t%s\t%s\t%s\t%s\n",
+							l.Kind,
+							l.Name,
+							l.holder(most),
+							orDash(l.Step),
+							clock(l.Since),
+							l.waiters(most),
+						)
 					}
 				})
 			})

@@ -30,8 +30,8 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr, endNow))
 }
 
-// stopSignals is how to end: the first signal ends the context, and a pull finishes its running step; the second one ends the commands of that
-// step; the third one ends the process.
+// stopSignals is how to end: the first signal ends the context, and a pull finishes its running step; the second one
+// ends the commands of that step; the third one ends the process.
 func stopSignals() (ctx context.Context, endNow <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background())
 	got, now := make(chan os.Signal, 2), make(chan struct{})
@@ -58,7 +58,8 @@ type exit struct {
 func (e *exit) Error() string { return fmt.Sprint(e.err) }
 func (e *exit) Unwrap() error { return e.err }
 
-// run executes one command line and returns its exit code. Once ctx and endNow have ended, it ends also what a step has begun.
+// run executes one command line and returns its exit code. Once ctx and endNow have ended, it ends also what a step has
+// begun.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, endNow <-chan struct{}) int {
 	stdout, stderr = &plain.Writer{To: stdout}, &plain.Writer{To: stderr}
 	a := &app{out: stdout, err: stderr, endNow: endNow}
@@ -144,7 +145,9 @@ func (a *app) root() *cobra.Command {
 	}
 	a.complete(root)
 	most := proseWidth(a.out)
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", most)))
+	root.SetUsageTemplate(
+		strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", most)),
+	)
 	fitHelp(root, most)
 	return root
 }

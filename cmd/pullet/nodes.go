@@ -48,9 +48,12 @@ func (a *app) nodesCommand() *cobra.Command {
 				}
 			}
 			if l.missing {
-				return a.onFleet(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
-					return a.listMissing(ctx, node, store, l)
-				}))
+				return a.onFleet(
+					cmd,
+					a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
+						return a.listMissing(ctx, node, store, l)
+					}),
+				)
 			}
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				o, err := store.Overview(ctx, false)
@@ -91,7 +94,8 @@ func (a *app) listNodes(o *state.Overview, inventory render.Inventory, l listed)
 	var out []fullNode
 	for _, n := range append(v.Nodes, absent(o, v, inventory)...) {
 		byState := len(l.states) == 0 || slices.Contains(l.states, n.State)
-		if byState && (l.role == "" || state.GroupOf(n.Role) == l.role) && (!l.missing || n.State == lost || n.State == missing) {
+		if byState && (l.role == "" || state.GroupOf(n.Role) == l.role) &&
+			(!l.missing || n.State == lost || n.State == missing) {
 			r := o.Nodes[n.Node]
 			out = append(out, fullNode{n, r.Labels, r.FirstSeen, r.LastSeen, r.Agent, r.UUID, o.Statuses[n.Node]})
 		}
@@ -100,7 +104,8 @@ func (a *app) listNodes(o *state.Overview, inventory render.Inventory, l listed)
 	return a.printNodes(v, out)
 }
 
-// absent are the machines of the inventory, and those that a tool reported on, which never registered and which no roster names.
+// absent are the machines of the inventory, and those that a tool reported on, which never registered and which no
+// roster names.
 func absent(o *state.Overview, v *fleetStatus, inventory render.Inventory) []nodeStatus {
 	known := map[string]bool{}
 	for _, n := range v.Nodes {
@@ -131,17 +136,30 @@ func (a *app) printNodes(v *fleetStatus, nodes []fullNode) error {
 	if a.output != "wide" {
 		return a.list(nodes, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY", func(w io.Writer) {
 			for _, n := range nodes {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since), n.why(a.whyWidth()))
+				fmt.Fprintf(
+					w,
+					"%s\t%s\t%s\t%s\t%s\t%s\n",
+					n.Node,
+					orDash(n.Role),
+					v.shown(n.Version),
+					n.State,
+					ago(n.Since),
+					n.why(a.whyWidth()),
+				)
 			}
 		})
 	}
-	return a.list(nodes, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tPROVISIONED\tCONFIGURED\tVALIDATED\tROLLOUT\tFIRST\tLAST\tAGENT\tWHY", func(w io.Writer) {
-		for _, n := range nodes {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since))
-			for _, c := range state.Categories() {
-				fmt.Fprintf(w, "\t%s", orDash(n.Statuses[c].State))
+	return a.list(
+		nodes,
+		"NODE\tROLE\tRUNS\tSTATE\tSINCE\tPROVISIONED\tCONFIGURED\tVALIDATED\tROLLOUT\tFIRST\tLAST\tAGENT\tWHY",
+		func(w io.Writer) {
+			for _, n := range nodes {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since))
+				for _, c := range state.Categories() {
+					fmt.Fprintf(w, "\t%s", orDash(n.Statuses[c].State))
+				}
+				fmt.Fprintf(w, "\t%s\t%s\t%s\t%s\n", ago(n.First), ago(n.Last), orDash(n.Agent), n.why(a.whyWidth()))
 			}
-			fmt.Fprintf(w, "\t%s\t%s\t%s\t%s\n", ago(n.First), ago(n.Last), orDash(n.Agent), n.why(a.whyWidth()))
-		}
-	})
+		},
+	)
 }

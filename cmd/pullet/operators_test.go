@@ -14,7 +14,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestOperatorsTold: of two operators who give the same command at the same moment, one did it, and the other reads that somebody was faster.
+// TestOperatorsTold: of two operators who give the same command at the same moment, one did it, and the other reads
+// that somebody was faster.
 func TestOperatorsTold(t *testing.T) {
 	ctx := context.Background()
 	s, err := state.Open(ctx, state.Config{Fleet: "f", Dir: t.TempDir()})

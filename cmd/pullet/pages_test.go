@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestRolloutsPage and TestOperationsPage: every command and file that the pages show stands in a script that runs them.
+// TestRolloutsPage and TestOperationsPage: every command and file that the pages show stands in a script that runs
+// them.
 func TestRolloutsPage(t *testing.T) {
 	pageRuns(t, "rollouts.md", 9, "script/rollouts_page.txtar", "script/target_gone.txtar")
 }

@@ -44,7 +44,11 @@ func (a *app) pendingCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			h, err := hear(cmd.Context(), config.Node.Name, func() (*state.Store, error) { return config.ReadStore(cmd.Context()) })
+			h, err := hear(
+				cmd.Context(),
+				config.Node.Name,
+				func() (*state.Store, error) { return config.ReadStore(cmd.Context()) },
+			)
 			if err != nil {
 				return usage(err)
 			}
@@ -119,14 +123,21 @@ func (a *app) printPending(local state.Local, h heard) error {
 	case running.Same(current):
 		code, text = pendingNone, fmt.Sprintf("up to date: %s", running)
 	}
-	done, err := a.structured(pendingView{running, current, code == pendingUpdate, code, text, inUTC(h.wait), h.skipped, local.Troubles})
+	done, err := a.structured(
+		pendingView{running, current, code == pendingUpdate, code, text, inUTC(h.wait), h.skipped, local.Troubles},
+	)
 	if err != nil {
 		return err
 	}
 	if !done {
 		fmt.Fprintln(a.out, text)
 		if h.wait != nil {
-			fmt.Fprintf(a.out, "it waited at its last pull, since %s: %v\n", h.wait.Since.Local().Format(time.TimeOnly), h.wait)
+			fmt.Fprintf(
+				a.out,
+				"it waited at its last pull, since %s: %v\n",
+				h.wait.Since.Local().Format(time.TimeOnly),
+				h.wait,
+			)
 		}
 		h.skipped.print(a.out)
 		for _, repo := range slices.Sorted(maps.Keys(local.Troubles)) {

@@ -53,8 +53,8 @@ func (a *app) planCommand() *cobra.Command {
 	return c
 }
 
-// planConfig is the node's configuration. A directory can be planned on a host that has none, such as a laptop: with a state directory
-// that done removes.
+// planConfig is the node's configuration. A directory can be planned on a host that has none, such as a laptop: with a
+// state directory that done removes.
 func (a *app) planConfig(dir string) (c agent.Config, done func() error, err error) {
 	done = func() error { return nil }
 	if _, err := os.Stat(a.config); dir == "" || !errors.Is(err, fs.ErrNotExist) {

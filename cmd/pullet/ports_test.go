@@ -13,8 +13,8 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// TestPorts holds the language against formulas and roles that people use elsewhere, written for pullet: testdata/ports/README.md.
-// -update writes the catalogs into the scripts.
+// TestPorts holds the language against formulas and roles that people use elsewhere, written for pullet:
+// testdata/ports/README.md. -update writes the catalogs into the scripts.
 func TestPorts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Condition:     condition,
@@ -44,7 +44,8 @@ func setupPort(env *testscript.Env) error {
 // portUnits are the services that some system has.
 var portUnits = []string{"chronyd", "cron", "crond", "nginx", "ntpd", "ntpsec", "ssh", "sshd", "systemd-timesyncd"}
 
-// host SYSTEM ROLE makes a node with the root of a small system, as facts/SYSTEM.json describes it, and makes what follows run there.
+// host SYSTEM ROLE makes a node with the root of a small system, as facts/SYSTEM.json describes it, and makes what
+// follows run there.
 func portHost(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: host SYSTEM ROLE")

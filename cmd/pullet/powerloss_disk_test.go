@@ -18,7 +18,8 @@ import (
 // sector is what a disk writes whole or not at all.
 const sector = 4096
 
-// diskEvent is something that happened to a recorded disk: a write, a flush of its cache, or a mark that a command left.
+// diskEvent is something that happened to a recorded disk: a write, a flush of its cache, or a mark that a command
+// left.
 type diskEvent struct {
 	disk   *recordedDisk
 	offset int64
@@ -26,8 +27,8 @@ type diskEvent struct {
 	mark   string // of a command; else a write, or without data a flush
 }
 
-// recorder is a file system of disk images that loop devices can use: it remembers every write and every flush of a disk's cache in their order. What is
-// written to its file "mark" is remembered between them.
+// recorder is a file system of disk images that loop devices can use: it remembers every write and every flush of a
+// disk's cache in their order. What is written to its file "mark" is remembered between them.
 type recorder struct {
 	mu    sync.Mutex
 	disks map[string]*recordedDisk
@@ -129,8 +130,8 @@ func (d *recordedDisk) put(offset int64, data []byte) {
 // copyOf is the disk as it is now. Sectors are never changed, only replaced.
 func (d *recordedDisk) copyOf() *recordedDisk { return &recordedDisk{d.size, maps.Clone(d.sectors)} }
 
-// lose is the disk, as it was, when the power fails behind the events of a disk: all that was written before its last flush is on it, and of what was
-// written since each sector by chance.
+// lose is the disk, as it was, when the power fails behind the events of a disk: all that was written before its last
+// flush is on it, and of what was written since each sector by chance.
 func (d *recordedDisk) lose(events []diskEvent, of *recordedDisk, chance *rand.Rand) *recordedDisk {
 	out := d.copyOf()
 	flushed := 0

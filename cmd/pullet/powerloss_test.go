@@ -13,9 +13,11 @@ import (
 	"time"
 )
 
-// TestPowerLoss: a pull writes to file systems on disks that record every write and every flush of their cache, one for the host's files and one for the state
-// directory. The power is cut at random moments: what was flushed is there, and of the rest each sector by chance. After each cut every managed file is whole, the next pull brings the host to the
-// same end, no command runs again that a later one followed, and what watches a file has seen it as it is now. At the end of a pull nothing is lost.
+// TestPowerLoss: a pull writes to file systems on disks that record every write and every flush of their cache, one for
+// the host's files and one for the state directory. The power is cut at random moments: what was flushed is there, and
+// of the rest each sector by chance. After each cut every managed file is whole, the next pull brings the host to the
+// same end, no command runs again that a later one followed, and what watches a file has seen it as it is now. At the
+// end of a pull nothing is lost.
 func TestPowerLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long")
@@ -33,8 +35,8 @@ func TestPowerLoss(t *testing.T) {
 // lossFiles is how many files the host of TestPowerLoss has, in each of its two groups.
 const lossFiles = 60
 
-// lossJob is a job with two times two groups of files: the second requires the first. Then come a command that watches a file and a command behind it. A file
-// is larger than a sector.
+// lossJob is a job with two times two groups of files: the second requires the first. Then come a command that watches
+// a file and a command behind it. A file is larger than a sector.
 const lossJob = `steps:
 - {name: dir, action: file.directory, parameters: {name: /etc/app}}
 {{- range $group := list "a" "b" }}
@@ -63,7 +65,8 @@ type lostHost struct {
 	dir      string // of the test
 }
 
-// lostDisks are the disks of a host, and where they are mounted: two file systems that become durable apart from each other.
+// lostDisks are the disks of a host, and where they are mounted: two file systems that become durable apart from each
+// other.
 func lostDisks() []string { return []string{"root", "state"} }
 
 func newLostHost(t *testing.T, kind string) *lostHost {

@@ -63,7 +63,12 @@ func printStep(w io.Writer, s *apply.StepReport, diff bool) {
 	if s.Unsettled != "" {
 		text += "; " + state.SettleHint(s.Unsettled)
 	}
-	inked(w, outcomeInk(s.Outcome), fmt.Sprintf("%s %-8s", mark(s.Outcome), s.Outcome), fmt.Sprintf(" %s: %s", s.Title(), text+driftMark(s)))
+	inked(
+		w,
+		outcomeInk(s.Outcome),
+		fmt.Sprintf("%s %-8s", mark(s.Outcome), s.Outcome),
+		fmt.Sprintf(" %s: %s", s.Title(), text+driftMark(s)),
+	)
 	if diff {
 		printDiff(w, s.Diff)
 	}
@@ -79,7 +84,10 @@ func (a *app) printReport(r *apply.Report, diff bool) {
 	}
 	a.printNotUndone(r)
 	printLeftovers(a.out, r.Leftovers)
-	said := slices.ContainsFunc(r.Steps, func(s *apply.StepReport) bool { return strings.HasSuffix(s.Reason, r.Stopped) })
+	said := slices.ContainsFunc(
+		r.Steps,
+		func(s *apply.StepReport) bool { return strings.HasSuffix(s.Reason, r.Stopped) },
+	)
 	if r.Stopped != "" && !said {
 		fmt.Fprintf(a.out, "stopped: %s\n", r.Stopped)
 	}
@@ -125,10 +133,19 @@ func printLeftovers(w io.Writer, all []apply.Leftover) {
 		fmt.Fprintf(w, "  left     %s of job %s, which no job declares any longer: %s\n", l.ID, l.Job, l.Why)
 	}
 	if len(held) > 0 {
-		fmt.Fprintf(w, "  left     %s and %d more, which no job declares any longer: %s\n", held[0].ID, len(held)-1, held[0].Why)
+		fmt.Fprintf(
+			w,
+			"  left     %s and %d more, which no job declares any longer: %s\n",
+			held[0].ID,
+			len(held)-1,
+			held[0].Why,
+		)
 	}
 	if len(all) > len(held) {
-		fmt.Fprintln(w, "           keep them there: pullet forget; remove what deleted jobs left: pullet pull --prune-removed")
+		fmt.Fprintln(
+			w,
+			"           keep them there: pullet forget; remove what deleted jobs left: pullet pull --prune-removed",
+		)
 	}
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/pullet/pullet/plain"
 )
 
-// progress shows what a long pull is at: on a terminal in one line that is drawn over, elsewhere a line for each new reason to wait, and
-// every half minute one for the steps that came since.
+// progress shows what a long pull is at: on a terminal in one line that is drawn over, elsewhere a line for each new
+// reason to wait, and every half minute one for the steps that came since.
 type progress struct {
 	w    io.Writer
 	live bool

@@ -52,12 +52,38 @@ func (a *app) pullCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.DurationVar(&o.Wait, "wait", 0, "how long to wait at gates (default: agent.wait of the configuration, 10m)")
-	f.BoolVar(&o.AcceptRewind, "accept-rewind", false, "accept a rewritten history or a moved tag, for the whole fleet; it is recorded")
-	f.BoolVar(&o.PruneAll, "prune-all", false, "remove what jobs no longer declare although it is more than agent.pruneLimit at once")
-	f.BoolVar(&o.PruneRemoved, "prune-removed", false, "remove also what removed jobs left that did not say prune: true")
-	f.BoolVar(&o.Retry, "retry", false, "try a version again that failed here and whose files were put back (onFailure: restore)")
+	f.BoolVar(
+		&o.AcceptRewind,
+		"accept-rewind",
+		false,
+		"accept a rewritten history or a moved tag, for the whole fleet; it is recorded",
+	)
+	f.BoolVar(
+		&o.PruneAll,
+		"prune-all",
+		false,
+		"remove what jobs no longer declare although it is more than agent.pruneLimit at once",
+	)
+	f.BoolVar(
+		&o.PruneRemoved,
+		"prune-removed",
+		false,
+		"remove also what removed jobs left that did not say prune: true",
+	)
+	f.BoolVar(
+		&o.Retry,
+		"retry",
+		false,
+		"try a version again that failed here and whose files were put back (onFailure: restore)",
+	)
 	f.BoolVar(&p.detailed, "detailed-exitcode", false, "tell changed from unchanged by the exit code")
-	f.BoolVarP(&p.quiet, "quiet", "q", false, "print only what is wrong; a wait, also for another pull on this node, is just the exit code 3")
+	f.BoolVarP(
+		&p.quiet,
+		"quiet",
+		"q",
+		false,
+		"print only what is wrong; a wait, also for another pull on this node, is just the exit code 3",
+	)
 	f.DurationVar(&p.splay, "splay", 0, "begin later by at most so much, always the same on a node: for cron")
 	return c
 }
@@ -125,8 +151,8 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 	return nil
 }
 
-// collectLess lets the heap grow to three times what is in use before garbage is collected, instead of twice: this process ends soon. GOGC of the
-// environment wins.
+// collectLess lets the heap grow to three times what is in use before garbage is collected, instead of twice: this
+// process ends soon. GOGC of the environment wins.
 func collectLess() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200)
@@ -141,7 +167,8 @@ type watcher interface {
 	Live(step, line string)
 }
 
-// watcher is what shows a pull: the log in systemd's journal, and elsewhere the progress, which a quiet pull has for nobody.
+// watcher is what shows a pull: the log in systemd's journal, and elsewhere the progress, which a quiet pull has for
+// nobody.
 func (a *app) watcher(ctx context.Context, log *logrus.Entry, logged, quiet bool) (w watcher, stop func()) {
 	switch {
 	case logged:
@@ -158,82 +185,6 @@ func stopped(ctx context.Context, err error) error {
 		return err
 	}
 	return &exit{agent.ExitWaiting, fmt.Errorf("told to stop (%w): the next pull goes on", err)}
-}
-
-// exitCode is that of a pull; the detailed form tells changes apart.
-func exitCode(o *agent.Outcome, detailed bool) int {
-	code := o.ExitCode()
-	changed := o.Report != nil && o.Report.Changed() > 0
-	if !detailed {
-		return code
-	}
-	switch {
-	case code == agent.ExitError && changed:
-		return 6
-	case code == agent.ExitError:
-		return 4
-	case code == agent.ExitOK && changed:
-		return 2
-	}
-	return code
-}
-
-// printOutcome shows what came of a pull; quietly, only what failed.
-func (a *app) printOutcome(o *agent.Outcome, c agent.Config, quiet bool) error {
-	for _, w := range o.Warnings {
-		a.warn("%v", w)
-	}
-	for _, e := range append(append([]error(nil), o.Refused...), o.Failures...) {
-		tell(a.err, logrus.ErrorLevel, "pullet: %v", e)
-	}
-	if done, err := a.structured(viewOfPull(o)); done || err != nil {
-		return err
-	}
-	if quiet {
-		if o.Report != nil {
-			a.printFailed(o.Report)
-		}
-		return nil
-	}
-	if o.Report != nil {
-		a.printReport(o.Report, a.verbose > 0)
-		what := withCommit(&state.Version{ID: o.Report.Version, Release: o.Report.Release})
-		fmt.Fprintf(a.out, "%s: %s: %s\n", c.Node.Name, what, counts(o.Report))
-	}
-	switch {
-	case o.Wait != nil && o.Version == nil:
-		fmt.Fprintf(a.out, "%s: %v\n", c.Node.Name, o.Wait)
-	case o.Wait != nil:
-		fmt.Fprintf(a.out, "%s: %s: %v\n", c.Node.Name, o.Version, o.Wait)
-	}
-	return nil
-}
-
-// pullView is a pull's result for programs.
-type pullView struct {
-	Run      string         `json:"run"`
-	Version  *state.Version `json:"version"`
-	Upgrade  bool           `json:"upgrade"` // the version was new here
-	Report   *apply.Report  `json:"report"`  // null: nothing was applied
-	ExitCode int            `json:"exitCode"`
-	Refused  []string       `json:"refused"`
-	Failures []string       `json:"failures"`
-	Warnings []string       `json:"warnings"`
-	Waiting  *lock.Wait     `json:"waiting,omitempty"`
-}
-
-func viewOfPull(o *agent.Outcome) pullView {
-	return pullView{o.Run, o.Version, o.Upgrade, o.Report, o.ExitCode(), texts(o.Refused), texts(o.Failures), texts(o.Warnings), inUTC(o.Wait)}
-}
-
-// inUTC is a wait for programs: all of their times are in UTC.
-func inUTC(w *lock.Wait) *lock.Wait {
-	if w == nil {
-		return nil
-	}
-	out := *w
-	out.Since, out.Until = w.Since.UTC(), w.Until.UTC()
-	return &out
 }
 
 // operator is who runs the command, and on which host, for the record: root alone could be anybody.
@@ -286,7 +237,10 @@ func (a *app) agent(ctx context.Context, reload <-chan os.Signal) (err error) {
 	}
 	log.WithField("version", build().Version).Info("the agent starts")
 	defer log.Info("the agent ends")
-	return node.Loop(ctx, agent.Observer{Waiting: says.Waiting, Begin: says.Begin, Step: says.Step, Pulled: says.Pulled, Reload: reload})
+	return node.Loop(
+		ctx,
+		agent.Observer{Waiting: says.Waiting, Begin: says.Begin, Step: says.Step, Pulled: says.Pulled, Reload: reload},
+	)
 }
 
 func (a *app) factsCommand() *cobra.Command {

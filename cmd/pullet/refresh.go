@@ -34,7 +34,8 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 	n.othersNow(o)
 }
 
-// othersNow takes how the nodes are now for which the node waits: other nodes and operators did something since it looked.
+// othersNow takes how the nodes are now for which the node waits: other nodes and operators did something since it
+// looked.
 func (n *nodeStatus) othersNow(o *state.Overview) {
 	now, left, news := lock.Now(o, n.Kind, n.Holders)
 	switch {
@@ -53,8 +54,19 @@ func (n *nodeStatus) othersNow(o *state.Overview) {
 // atGate reports a wait that ends where an operator stops the node now: it has not begun, or its pull asks again.
 func (n *nodeStatus) atGate() bool {
 	switch n.Kind {
-	case state.WaitSlot, state.WaitTotal, state.WaitQueue, state.WaitRole, state.WaitSoak, state.WaitWindow, state.WaitLimit, state.WaitGrace,
-		state.WaitPause, state.WaitDisabled, state.WaitOneVersion, state.WaitFreeze, state.WaitStore:
+	case state.WaitSlot,
+		state.WaitTotal,
+		state.WaitQueue,
+		state.WaitRole,
+		state.WaitSoak,
+		state.WaitWindow,
+		state.WaitLimit,
+		state.WaitGrace,
+		state.WaitPause,
+		state.WaitDisabled,
+		state.WaitOneVersion,
+		state.WaitFreeze,
+		state.WaitStore:
 		return true
 	case state.WaitHalt, state.WaitUnknown:
 		return !strings.HasPrefix(n.Halt, "step-") // a serialized step's, in the middle of a run
@@ -85,15 +97,17 @@ func (n *nodeStatus) lifted(o *state.Overview) bool {
 
 // goesOn says that the node goes on.
 func (n *nodeStatus) goesOn(o *state.Overview) {
-	n.Why, n.Remedy = "lifted since its last pull: "+n.Gate, state.Itself("it goes on at its next pull"+n.unlessAfter(o))
+	n.Why, n.Remedy = "lifted since its last pull: "+n.Gate, state.Itself(
+		"it goes on at its next pull"+n.unlessAfter(o),
+	)
 	n.State, n.Kind, n.Gate, n.Halt, n.Holders = pending, "", "", "", nil
 	if o.Current != nil && n.Version == o.Current.ID {
 		n.State = upToDate
 	}
 }
 
-// unlessAfter names the groups that are halted beside the node's own: only the rules of the repository, which a node reads at its pull, say whether its
-// own comes after them.
+// unlessAfter names the groups that are halted beside the node's own: only the rules of the repository, which a node
+// reads at its pull, say whether its own comes after them.
 func (n *nodeStatus) unlessAfter(o *state.Overview) string {
 	var halted []string
 	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
@@ -108,7 +122,8 @@ func (n *nodeStatus) unlessAfter(o *state.Overview) string {
 	return ", unless it comes after " + shownNames(halted, 5) + ", which is halted"
 }
 
-// chosen takes what operators did since about the nodes for whose result this one waits: they were given up, or are to run again what they started.
+// chosen takes what operators did since about the nodes for whose result this one waits: they were given up, or are to
+// run again what they started.
 func (n *nodeStatus) chosen(o *state.Overview) {
 	if n.Kind != state.WaitResult {
 		return
@@ -129,7 +144,8 @@ func (n *nodeStatus) chosen(o *state.Overview) {
 	}
 }
 
-// triesAgain says what an operator did since about the failure of the node: its step was settled, or the halt that it caused was lifted.
+// triesAgain says what an operator did since about the failure of the node: its step was settled, or the halt that it
+// caused was lifted.
 func (n *nodeStatus) triesAgain(o *state.Overview) {
 	if t, said := o.Settled[n.unknown]; said && t.Revision > n.said {
 		by, then := t.By, "it goes on"

@@ -11,8 +11,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestSinceByRevision: whether an operator acted before or after a node failed is the order on the fleet's record, whatever the clocks of the two say, and
-// whatever is added to the records afterwards.
+// TestSinceByRevision: whether an operator acted before or after a node failed is the order on the fleet's record,
+// whatever the clocks of the two say, and whatever is added to the records afterwards.
 func TestSinceByRevision(t *testing.T) {
 	ctx := context.Background()
 	s, err := state.Open(ctx, state.Config{Fleet: "f", Dir: t.TempDir()})
@@ -87,8 +87,8 @@ func gateNow(t *testing.T, s *state.Store, key string) string {
 	return `{"state":"open"}`
 }
 
-// TestChosenSinceByRevision: a node that waits for the result of one that was given up goes on when what that one started is to run again, asked for after
-// the node looked, whatever the clocks say.
+// TestChosenSinceByRevision: a node that waits for the result of one that was given up goes on when what that one
+// started is to run again, asked for after the node looked, whatever the clocks say.
 func TestChosenSinceByRevision(t *testing.T) {
 	const another, settle = "another host takes its place at its next pull", "pullet rollout settle init --again"
 	at := time.Now()
@@ -114,7 +114,8 @@ func TestChosenSinceByRevision(t *testing.T) {
 	}
 }
 
-// TestSettledOnOthersSince: beside a step that is done on other nodes, a node that is still to run it again says so, and who asked for it.
+// TestSettledOnOthersSince: beside a step that is done on other nodes, a node that is still to run it again says so,
+// and who asked for it.
 func TestSettledOnOthersSince(t *testing.T) {
 	said := state.Settlement{Revision: 6, By: "bob", Done: true, Nodes: []string{"n2"}, Waiting: []string{"n1"}, Asked: &state.Asked{By: "ada"}}
 	for node, want := range map[string]string{

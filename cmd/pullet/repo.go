@@ -34,7 +34,10 @@ func openDir(args []string) (*render.Repository, string, error) {
 		return nil, dir, fmt.Errorf("%s is not a directory", dir)
 	}
 	if _, err := os.Stat(dir + "/base"); err != nil {
-		return nil, dir, fmt.Errorf("%s is not a state repository: it has no base/ (make one with: pullet init DIR)", dir)
+		return nil, dir, fmt.Errorf(
+			"%s is not a state repository: it has no base/ (make one with: pullet init DIR)",
+			dir,
+		)
 	}
 	files, err := puller.WorkTree(dir)
 	if err != nil {
@@ -59,7 +62,11 @@ func nodeNamed(repo *render.Repository, name string, labels map[string]string) (
 	if len(labels) > 0 {
 		return render.Node{Name: name, Labels: labels}, nil
 	}
-	return render.Node{}, fmt.Errorf("there is no node %q under nodes/%s; give a new one its labels with --label role=web", name, suggestion(name, names))
+	return render.Node{}, fmt.Errorf(
+		"there is no node %q under nodes/%s; give a new one its labels with --label role=web",
+		name,
+		suggestion(name, names),
+	)
 }
 
 func (a *app) renderCommand() *cobra.Command {
@@ -95,7 +102,12 @@ func (a *app) renderCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&hostVars, "host-vars", "", "a directory with the host's own variables, such as /etc/pullet/vars.d")
 	f.BoolVar(&varsOnly, "vars", false, "only the merged variables")
-	f.BoolVar(&origin, "origin", false, "with --vars, a line for each variable: its value, and the file and line that it came from")
+	f.BoolVar(
+		&origin,
+		"origin",
+		false,
+		"with --vars, a line for each variable: its value, and the file and line that it came from",
+	)
 	return c
 }
 
@@ -190,7 +202,12 @@ func viewOfCatalog(cat *render.Catalog) catalogView {
 	for _, j := range cat.Jobs {
 		steps := []map[string]any{}
 		for _, s := range j.Steps {
-			step := map[string]any{"name": s.Name, "action": s.Action, "parameters": cat.Shown(s).Value(), "at": s.Pos.String()}
+			step := map[string]any{
+				"name":       s.Name,
+				"action":     s.Action,
+				"parameters": cat.Shown(s).Value(),
+				"at":         s.Pos.String(),
+			}
 			if s.Conditions.When != nil {
 				step["when"] = s.Conditions.When.Expression.Text
 			}

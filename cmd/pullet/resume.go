@@ -45,7 +45,8 @@ func (a *app) resumeCommand() *cobra.Command {
 	c.Flags().StringVar(&r.role, "role", "", "only the halt of this role or group")
 	c.Flags().BoolVar(&r.pause, "pause", false, "only the pause; halts stay")
 	c.Flags().BoolVar(&r.halts, "halts", false, "only halts, of all roles; a pause stays")
-	c.Flags().BoolVar(&r.store, "store", false, "accept the fleet's record after it was restored from a backup or replaced: waits until hosts at work had 45s to report")
+	c.Flags().
+		BoolVar(&r.store, "store", false, "accept the fleet's record after it was restored from a backup or replaced: waits until hosts at work had 45s to report")
 	c.Flags().BoolVar(&r.force, "force", false, "with --store: also while nodes hold slots; they keep them")
 	return c
 }
@@ -70,7 +71,11 @@ func (r resuming) check() error {
 // acceptStore accepts the fleet's record, once hosts at work had the time to report what it has forgotten.
 func (a *app) acceptStore(ctx context.Context, store *state.Store, force bool) error {
 	err := state.AwaitReports(ctx, store, operator(), func(until time.Time) {
-		fmt.Fprintf(a.err, "waiting until %s: hosts at work report first what the record has forgotten\n", until.Local().Format(time.TimeOnly))
+		fmt.Fprintf(
+			a.err,
+			"waiting until %s: hosts at work report first what the record has forgotten\n",
+			until.Local().Format(time.TimeOnly),
+		)
 	})
 	if err != nil {
 		return err
@@ -80,17 +85,25 @@ func (a *app) acceptStore(ctx context.Context, store *state.Store, force bool) e
 		return err
 	}
 	if _, doubted := o.Switches[state.StoreScope]; !doubted {
-		return errors.New("nothing to accept: etcd does not show that it was restored, and no host knows better than the fleet's record. A host that was down " +
-			"may report later: see pullet status after its next pull")
+		return errors.New(
+			"nothing to accept: etcd does not show that it was restored, and no host knows better than the fleet's record. A host that was down " +
+				"may report later: see pullet status after its next pull",
+		)
 	}
 	if busy := inUpgrades(o); len(busy) > 0 && !force {
-		return fmt.Errorf("not accepted: in the middle of an upgrade: %s; look at these hosts: where no step runs any more, and no other host can be in the middle "+
-			"of an upgrade, accept the record with pullet rollout resume --store --force; they keep their slots", strings.Join(busy, ", "))
+		return fmt.Errorf(
+			"not accepted: in the middle of an upgrade: %s; look at these hosts: where no step runs any more, and no other host can be in the middle "+
+				"of an upgrade, accept the record with pullet rollout resume --store --force; they keep their slots",
+			strings.Join(busy, ", "),
+		)
 	}
 	if err := store.Accept(ctx, operator()); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(a.out, "the fleet's record is accepted as it is: nodes that waited for that go on at their next pull")
+	_, err = fmt.Fprintln(
+		a.out,
+		"the fleet's record is accepted as it is: nodes that waited for that go on at their next pull",
+	)
 	return err
 }
 
@@ -104,7 +117,10 @@ func inUpgrades(o *state.Overview) []string {
 			case c.Unread != nil:
 				out = append(out, "a claim that cannot be read (slot "+group+")")
 			case !c.Idle:
-				out = append(out, holderText(state.Holder{Node: c.Node, Step: c.Step, Since: c.Since, Alive: o.Alive[c.Node]}))
+				out = append(
+					out,
+					holderText(state.Holder{Node: c.Node, Step: c.Step, Since: c.Since, Alive: o.Alive[c.Node]}),
+				)
 			}
 		}
 	}
@@ -235,7 +251,8 @@ func haltedText(g state.GroupGate) string {
 	return "halted" + since + because(g.Gate.Why())
 }
 
-// printLifted says what was lifted, who set it, and since when it was there. A step whose result is unknown halts again until it is settled.
+// printLifted says what was lifted, who set it, and since when it was there. A step whose result is unknown halts again
+// until it is settled.
 func (s stops) printLifted(w io.Writer, settled bool) {
 	if s.Pause != nil {
 		fmt.Fprintf(w, "lifted: the pause, set %s\n", setText(s.Pause))
@@ -243,11 +260,19 @@ func (s stops) printLifted(w io.Writer, settled bool) {
 	for _, g := range s.Halts {
 		fmt.Fprintf(w, "lifted: %s, %s\n", g.Scope(), haltedText(g))
 		if g.Unknown != "" && !settled {
-			fmt.Fprintf(w, "  the result of %s is still unknown, and halts it again at the next pull there; %s\n", g.Unknown, g.Clear())
+			fmt.Fprintf(
+				w,
+				"  the result of %s is still unknown, and halts it again at the next pull there; %s\n",
+				g.Unknown,
+				g.Clear(),
+			)
 		}
 	}
 	if s.Pause != nil && len(s.Halts) > 0 {
-		fmt.Fprintln(w, "  to lift only one of them: pullet rollout resume --pause, --halts or --role ROLE; to set them again: pullet rollout pause, pullet rollout fail")
+		fmt.Fprintln(
+			w,
+			"  to lift only one of them: pullet rollout resume --pause, --halts or --role ROLE; to set them again: pullet rollout pause, pullet rollout fail",
+		)
 	}
 }
 
@@ -284,8 +309,13 @@ func doubted(o *state.Overview) error {
 	if !ok {
 		return nil
 	}
-	return fmt.Errorf("not resumed: %s (says %s, %s ago). Slots that were taken since the backup may be forgotten: when pullet status shows that nobody is in "+
-		"the middle of an upgrade, accept the record with pullet rollout resume --store", d.Reason, d.By, ago(d.At))
+	return fmt.Errorf(
+		"not resumed: %s (says %s, %s ago). Slots that were taken since the backup may be forgotten: when pullet status shows that nobody is in "+
+			"the middle of an upgrade, accept the record with pullet rollout resume --store",
+		d.Reason,
+		d.By,
+		ago(d.At),
+	)
 }
 
 // resumedBy says who was faster.

@@ -10,7 +10,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestUnreadableGate: a gate whose record cannot be read is halted. Nobody knows since when, nor, of a serialized step, its name.
+// TestUnreadableGate: a gate whose record cannot be read is halted. Nobody knows since when, nor, of a serialized step,
+// its name.
 func TestUnreadableGate(t *testing.T) {
 	s, err := state.Open(context.Background(), state.Config{Fleet: "f", Dir: t.TempDir()})
 	if err != nil {

@@ -34,7 +34,10 @@ func (a *app) decommissionCommand() *cobra.Command {
 			"It is recorded. A node that comes back registers again at its next pull. This also gives up a node that is listed under nodes/ and\n" +
 			"never came; pullet status names those that are listed there and decommissioned.",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.decommission(ctx, store, args[0], force) })
+			return a.steers(
+				cmd,
+				func(ctx context.Context, store *state.Store) error { return a.decommission(ctx, store, args[0], force) },
+			)
 		},
 	}
 	c.Flags().BoolVar(&force, "force", false, "also a node that counts as alive: its lease has not ended")

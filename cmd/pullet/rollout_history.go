@@ -43,9 +43,16 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 						for _, t := range v.Settled {
 							ended += "; " + settledText(t)
 						}
-						fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", withCommit(&v.Version), v.At.Local().Format(time.DateTime), v.By,
-							shorten(ended, most), shorten(orDash(v.Reason), most),
-							orDash(strings.Join(v.Described(), "; ")))
+						fmt.Fprintf(
+							w,
+							"%s\t%s\t%s\t%s\t%s\t%s\n",
+							withCommit(&v.Version),
+							v.At.Local().Format(time.DateTime),
+							v.By,
+							shorten(ended, most),
+							shorten(orDash(v.Reason), most),
+							orDash(strings.Join(v.Described(), "; ")),
+						)
 					}
 				})
 			})
@@ -53,7 +60,8 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 	}
 }
 
-// reasonWidth is how wide each of the two columns with reasons may be: one that is long would push the other one far away.
+// reasonWidth is how wide each of the two columns with reasons may be: one that is long would push the other one far
+// away.
 func (a *app) reasonWidth() int {
 	switch {
 	case a.output == "wide":

@@ -7,7 +7,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestHistoryOfSettled: after v1, v2 and v1 again, a settlement is shown for the move to v1 in which it was made, and for no other.
+// TestHistoryOfSettled: after v1, v2 and v1 again, a settlement is shown for the move to v1 in which it was made, and
+// for no other.
 func TestHistoryOfSettled(t *testing.T) {
 	for at, want := range map[int]string{0: "001", 1: "010", 2: "100"} { // the newest first
 		ctx := context.Background()

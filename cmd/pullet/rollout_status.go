@@ -78,7 +78,14 @@ func (a *app) readRollout(ctx context.Context, node *agent.Agent, store *state.S
 	if err := store.Idles(ctx, o); err != nil {
 		return nil, err
 	}
-	v := &rolloutView{Version: o.Current, State: "running", Groups: []rolloutGroup{}, Upgraded: []nodeStatus{}, States: map[string][]nodeStatus{}, status: viewOf(o)}
+	v := &rolloutView{
+		Version:  o.Current,
+		State:    "running",
+		Groups:   []rolloutGroup{},
+		Upgraded: []nodeStatus{},
+		States:   map[string][]nodeStatus{},
+		status:   viewOf(o),
+	}
 	for _, n := range v.status.Nodes {
 		if n.Version == o.Current.ID {
 			v.Upgraded = append(v.Upgraded, n)
@@ -111,12 +118,27 @@ func rolloutState(n nodeStatus) string {
 }
 
 // rolloutGroups are the groups by stage; without the rules, those whose roster somebody asked for.
-func (a *app) rolloutGroups(ctx context.Context, node *agent.Agent, store *state.Store, o *state.Overview) []rolloutGroup {
+func (a *app) rolloutGroups(
+	ctx context.Context,
+	node *agent.Agent,
+	store *state.Store,
+	o *state.Overview,
+) []rolloutGroup {
 	out := []rolloutGroup{}
 	rules, inventory, ok := a.rulesOf(ctx, node, store, o.Current)
 	if ok {
 		for _, g := range groupsOf(o, rules, groupOfEach(o, rules, inventory), o.Current.ID) {
-			out = append(out, rolloutGroup{Group: g.Group, Stage: &g.Stage, Limit: &g.Limit, Nodes: g.Nodes, Done: g.Nodes - len(g.Behind), Opens: g.Opens})
+			out = append(
+				out,
+				rolloutGroup{
+					Group: g.Group,
+					Stage: &g.Stage,
+					Limit: &g.Limit,
+					Nodes: g.Nodes,
+					Done:  g.Nodes - len(g.Behind),
+					Opens: g.Opens,
+				},
+			)
 		}
 	} else {
 		for group, roster := range o.Rosters {
@@ -166,7 +188,16 @@ func (v *rolloutView) print(w io.Writer, all bool) {
 	t := columns(w)
 	fmt.Fprintln(t, "STAGE\tGROUP\tAT A TIME\tDONE\tSTATE")
 	for _, g := range v.Groups {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d of %d\t%s\n", number(g.Stage), g.Group, number(g.Limit), g.Done, g.Nodes, g.stateText())
+		fmt.Fprintf(
+			t,
+			"%s\t%s\t%s\t%d of %d\t%s\n",
+			number(g.Stage),
+			g.Group,
+			number(g.Limit),
+			g.Done,
+			g.Nodes,
+			g.stateText(),
+		)
 	}
 	t.Flush()
 	for _, s := range []string{upgrading, pending, parked, failed, lost} {
@@ -180,8 +211,8 @@ func (v *rolloutView) print(w io.Writer, all bool) {
 	v.status.printHalted(w)
 }
 
-// printByReason shows nodes with their reasons, in the order of the first that has one. A reason that many have is said once; with all, every
-// node is named.
+// printByReason shows nodes with their reasons, in the order of the first that has one. A reason that many have is said
+// once; with all, every node is named.
 func printByReason(w io.Writer, nodes []nodeStatus, all bool) {
 	type reason struct{ why, clear string }
 	var order []reason

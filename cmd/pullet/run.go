@@ -58,14 +58,29 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.target, "target", "", "which nodes: role=web, web*, '*'")
-	f.StringArrayVar(&o.stages, "stage", nil, "nodes that are through before others begin; may be repeated (default: role after role, as in a rollout)")
-	f.StringVar(&o.max, "max", "", "nodes at a time, or a share of all of them: 2, 25% (default: the rolling rules of the repository)")
+	f.StringArrayVar(
+		&o.stages,
+		"stage",
+		nil,
+		"nodes that are through before others begin; may be repeated (default: role after role, as in a rollout)",
+	)
+	f.StringVar(
+		&o.max,
+		"max",
+		"",
+		"nodes at a time, or a share of all of them: 2, 25% (default: the rolling rules of the repository)",
+	)
 	f.IntVar(&o.fails, "max-failures", 0, "failures that stop nobody")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "of the command on a node")
 	f.DurationVar(&o.expires, "expires", time.Hour, "no node begins later than this")
 	f.StringVar(&o.reason, "reason", "", "why, for the record")
 	f.BoolVar(&o.wait, "wait", false, "wait for all, and exit 1 when it failed somewhere")
-	f.DurationVar(&o.waits, "wait-timeout", 0, "with --wait: how long (default: until no node can run it any more, after --expires and --timeout)")
+	f.DurationVar(
+		&o.waits,
+		"wait-timeout",
+		0,
+		"with --wait: how long (default: until no node can run it any more, after --expires and --timeout)",
+	)
 	f.StringVar(&o.cancel, "cancel", "", "take a command back: no further node begins with it")
 	return c
 }
@@ -98,7 +113,13 @@ func (a *app) give(ctx context.Context, node *agent.Agent, store *state.Store, o
 	}
 	for _, other := range all {
 		if other.ID != c.ID && other.Open && !other.Halted() && other.Stage(gone) < len(other.Stages) {
-			fmt.Fprintf(a.out, "under way besides: command %s of %s: %s\n", other.ID, other.By, shorten(strings.Join(other.Args, " "), 60))
+			fmt.Fprintf(
+				a.out,
+				"under way besides: command %s of %s: %s\n",
+				other.ID,
+				other.By,
+				shorten(strings.Join(other.Args, " "), 60),
+			)
 		}
 	}
 	if !o.wait {
@@ -137,9 +158,21 @@ func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string, m
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("command %s goes on without being waited for: pullet run shows it, pullet run --cancel %s takes it back", id, id)
+			return fmt.Errorf(
+				"command %s goes on without being waited for: pullet run shows it, pullet run --cancel %s takes it back",
+				id,
+				id,
+			)
 		case <-timer.C:
-			return &exit{agent.ExitWaiting, fmt.Errorf("not finished in %s: %s; it goes on: pullet run shows it, pullet run --cancel %s takes it back", most, unfinished(*c), id)}
+			return &exit{
+				agent.ExitWaiting,
+				fmt.Errorf(
+					"not finished in %s: %s; it goes on: pullet run shows it, pullet run --cancel %s takes it back",
+					most,
+					unfinished(*c),
+					id,
+				),
+			}
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
@@ -189,7 +222,12 @@ func endOf(c state.CommandStatus, over bool) error {
 	}
 	switch {
 	case !over && c.Halted():
-		return fmt.Errorf("it failed on %d of %d nodes, and no other begins with it (--max-failures %d)", failed, n, c.MaxFailures)
+		return fmt.Errorf(
+			"it failed on %d of %d nodes, and no other begins with it (--max-failures %d)",
+			failed,
+			n,
+			c.MaxFailures,
+		)
 	case !over:
 		return fmt.Errorf("only %d of %d nodes ran it before it expired", len(c.Results), n)
 	case failed > 0:
@@ -256,8 +294,18 @@ func (a *app) showCommands(ctx context.Context, store *state.Store) error {
 			}
 		}
 		bad := counts[state.Failed] + counts[state.Refused] + counts[state.Unknown]
-		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n", c.ID, c.By, stage, counts[state.Running], counts[state.Ran], bad,
-			waits, shorten(strings.Join(c.Args, " "), 60))
+		fmt.Fprintf(
+			t,
+			"%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\n",
+			c.ID,
+			c.By,
+			stage,
+			counts[state.Running],
+			counts[state.Ran],
+			bad,
+			waits,
+			shorten(strings.Join(c.Args, " "), 60),
+		)
 	}
 	if a.output == "wide" {
 		for _, c := range all {

@@ -33,7 +33,13 @@ func (o runOptions) check(args []string) error {
 }
 
 // command makes the command with its nodes frozen.
-func (a *app) command(ctx context.Context, node *agent.Agent, store *state.Store, o runOptions, args []string) (*state.Command, error) {
+func (a *app) command(
+	ctx context.Context,
+	node *agent.Agent,
+	store *state.Store,
+	o runOptions,
+	args []string,
+) (*state.Command, error) {
 	fleet, err := store.Overview(ctx, false)
 	if err != nil {
 		return nil, err
@@ -81,7 +87,8 @@ func (o runOptions) nodes(c *state.Command, fleet *state.Overview) ([]string, er
 	return out, nil
 }
 
-// split divides the nodes into stages: those that were asked for and then the rest, or group after group as in a rollout.
+// split divides the nodes into stages: those that were asked for and then the rest, or group after group as in a
+// rollout.
 func (o runOptions) split(nodes []string, fleet *state.Overview, order *turns) ([][]string, error) {
 	if len(o.stages) == 0 {
 		return order.stages(nodes), nil
@@ -96,7 +103,10 @@ func (o runOptions) split(nodes []string, fleet *state.Overview, order *turns) (
 		targets = append(targets, t)
 	}
 	for _, name := range nodes {
-		stage := slices.IndexFunc(targets, func(t render.Target) bool { return t.Matches(name, fleet.Nodes[name].Labels) })
+		stage := slices.IndexFunc(
+			targets,
+			func(t render.Target) bool { return t.Matches(name, fleet.Nodes[name].Labels) },
+		)
 		if stage < 0 {
 			stage = len(targets)
 		}
@@ -124,7 +134,11 @@ func (a *app) turns(ctx context.Context, node *agent.Agent, store *state.Store, 
 		return nil
 	}
 	groupOf := groupOfEach(fleet, rules, inventory)
-	t := &turns{groupOf: map[string]string{}, groups: groupsOf(fleet, rules, groupOf, ""), total: rules.RollingRules.Total}
+	t := &turns{
+		groupOf: map[string]string{},
+		groups:  groupsOf(fleet, rules, groupOf, ""),
+		total:   rules.RollingRules.Total,
+	}
 	for name, group := range groupOf {
 		t.groupOf[name] = state.GroupOf(group)
 	}
@@ -158,7 +172,10 @@ func (t *turns) limits(stages [][]string) ([]int, error) {
 				continue
 			}
 			if g.Limit == 0 {
-				return nil, fmt.Errorf("role %s is frozen: its rolling rule is 0. To run a command there all the same: --max 1", g.Group)
+				return nil, fmt.Errorf(
+					"role %s is frozen: its rolling rule is 0. To run a command there all the same: --max 1",
+					g.Group,
+				)
 			}
 			if out[i] == 0 || g.Limit < out[i] {
 				out[i] = g.Limit

@@ -38,7 +38,8 @@ func (l *runLog) Begin(b apply.Begun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.begins[b.ID] = time.AfterFunc(longStep, func() {
-		l.log.WithFields(logrus.Fields{"step": b.Title, "at": b.Pos.String()}).Infof("running %s: %s", b.Place(), b.Doing)
+		l.log.WithFields(logrus.Fields{"step": b.Title, "at": b.Pos.String()}).
+			Infof("running %s: %s", b.Place(), b.Doing)
 	})
 }
 

@@ -41,7 +41,12 @@ func (a *app) schemaCommand() *cobra.Command {
 			schema, ok := schemas[args[0]]
 			if !ok {
 				kinds := slices.Sorted(maps.Keys(schemas))
-				return fmt.Errorf("there is no kind of file %q%s; use %s", args[0], suggestion(args[0], kinds), strings.Join(kinds, ", "))
+				return fmt.Errorf(
+					"there is no kind of file %q%s; use %s",
+					args[0],
+					suggestion(args[0], kinds),
+					strings.Join(kinds, ", "),
+				)
 			}
 			if a.output == "yaml" {
 				return printYAML(a.out, schema)

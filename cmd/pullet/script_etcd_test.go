@@ -22,7 +22,8 @@ type memberOf struct {
 	address string       // of the network, where nodes reach it
 }
 
-// listen lets nodes reach the member over the network, at one address however often it starts: one behind a socket serves a single host.
+// listen lets nodes reach the member over the network, at one address however often it starts: one behind a socket
+// serves a single host.
 func (m *memberOf) listen(ts *testscript.TestScript) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ts.Check(err)
@@ -48,8 +49,8 @@ func (m *memberOf) listen(ts *testscript.TestScript) {
 	}()
 }
 
-// member start|stop|calm runs the etcd of a script by itself, as a fleet's is run, and stops it; $ETCD is its address, which configurations of nodes
-// name. Calm ends the grace time, as its lease does.
+// member start|stop|calm runs the etcd of a script by itself, as a fleet's is run, and stops it; $ETCD is its address,
+// which configurations of nodes name. Calm ends the grace time, as its lease does.
 func runMember(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: member start|stop|calm")
@@ -113,7 +114,8 @@ func showEtcd(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// nospace on|off makes the store that the nodes of a script share refuse what needs room, as it does when its quota is used up.
+// nospace on|off makes the store that the nodes of a script share refuse what needs room, as it does when its quota is
+// used up.
 func runNoSpace(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: nospace on|off")
@@ -129,7 +131,8 @@ func runNoSpace(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
-// forge REPO REV [ID] sets the fleet's version to a commit, held, as whoever can write into the fleet's record may; with the id of another version.
+// forge REPO REV [ID] sets the fleet's version to a commit, held, as whoever can write into the fleet's record may;
+// with the id of another version.
 func forgeVersion(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: forge REPO REV [ID]")

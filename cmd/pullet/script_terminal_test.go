@@ -12,7 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// runTerminal is the program of scripts that runs a command on a terminal: tty COLUMNS COMMAND... prints what the terminal was sent.
+// runTerminal is the program of scripts that runs a command on a terminal: tty COLUMNS COMMAND... prints what the
+// terminal was sent.
 func runTerminal() {
 	code, err := onTerminal(os.Args[1:], os.Stdout)
 	if err != nil {
@@ -55,7 +56,8 @@ func onTerminal(args []string, out io.Writer) (code int, err error) {
 	return 0, nil
 }
 
-// openTerminal is a terminal with so many columns, which changes nothing of what it is sent: the side of the screen, and that of programs.
+// openTerminal is a terminal with so many columns, which changes nothing of what it is sent: the side of the screen,
+// and that of programs.
 func openTerminal(columns int) (screen, line *os.File, err error) {
 	if screen, err = os.OpenFile("/dev/ptmx", os.O_RDWR, 0); err != nil {
 		return nil, nil, err

@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"pullet": main, "lab": runLab, "on": runOn, "tty": runTerminal, etcdMember: runEtcdMember})
 }
 
-// TestScripts runs the specification of the command line. testdata/script/README.md says how to read and write a script.
+// TestScripts runs the specification of the command line. testdata/script/README.md says how to read and write a
+// script.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Condition: condition,
@@ -120,7 +121,8 @@ func runGit(ts *testscript.TestScript, repo string, args ...string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// commit REPO MESSAGE commits everything in a directory, which becomes a repository with the first commit. $HEAD is then the short id.
+// commit REPO MESSAGE commits everything in a directory, which becomes a repository with the first commit. $HEAD is
+// then the short id.
 func commitAll(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: commit REPO MESSAGE")
@@ -160,7 +162,8 @@ func writeNode(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.MkdirAll(ts.MkAbs(args[0]+"/root/etc"), 0o755))
 }
 
-// store runs the store of a fleet's nodes until the script ends. Without it each pull runs it for itself, one after another.
+// store runs the store of a fleet's nodes until the script ends. Without it each pull runs it for itself, one after
+// another.
 func runStore(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 0 {
 		ts.Fatalf("usage: store")

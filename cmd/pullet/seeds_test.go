@@ -13,7 +13,8 @@ import (
 	"github.com/pullet/pullet/render/facts"
 )
 
-// TestSeeds: the examples of the documents that the language comes from are valid, and mean for each host what is written in NAME.txt.
+// TestSeeds: the examples of the documents that the language comes from are valid, and mean for each host what is
+// written in NAME.txt.
 func TestSeeds(t *testing.T) {
 	for _, c := range []struct{ name, hostVars string }{{"kubeadm", "kubeadm.vars.d"}, {"cloud", ""}} {
 		t.Run(c.name, func(t *testing.T) {

@@ -98,7 +98,14 @@ func instancesOf(o *state.Overview, names []string, ready bool) []instance {
 	for _, name := range names {
 		away := state.Unanswering(o.Services[name], o.Alive)
 		for _, node := range slices.Sorted(maps.Keys(o.Services[name])) {
-			one := instance{Name: name, Node: node, Service: o.Services[name][node], State: "announced", Alive: o.Alive[node], unused: away[node]}
+			one := instance{
+				Name:    name,
+				Node:    node,
+				Service: o.Services[name][node],
+				State:   "announced",
+				Alive:   o.Alive[node],
+				unused:  away[node],
+			}
 			switch {
 			case !one.Alive:
 				one.State = lost
@@ -126,7 +133,10 @@ func (a *app) used(list []instance) []instance {
 		}
 	}
 	if len(doubtful) > 0 {
-		a.warn("listed although it does not answer, as more than half of the service's nodes do not: %s", shownNames(doubtful, 5))
+		a.warn(
+			"listed although it does not answer, as more than half of the service's nodes do not: %s",
+			shownNames(doubtful, 5),
+		)
 	}
 	return out
 }
@@ -143,16 +153,41 @@ func (a *app) printServices(list []instance) error {
 	case "hiera":
 		return printYAML(a.out, hiera(list))
 	case "wide":
-		return a.list(list, "SERVICE\tNODE\tADDRESS\tPORT\tSTATE\tNODE IS\tANNOUNCED\tREADY\tTAGS\tADDRESSES", func(w io.Writer) {
-			for _, s := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", s.Name, s.Node, orDash(s.Address), s.Port, s.State, life(s.Alive), ago(s.Announced), ago(s.Ready),
-					orDash(strings.Join(s.Tags, ",")), orDash(interfaces(s.Addresses)))
-			}
-		})
+		return a.list(
+			list,
+			"SERVICE\tNODE\tADDRESS\tPORT\tSTATE\tNODE IS\tANNOUNCED\tREADY\tTAGS\tADDRESSES",
+			func(w io.Writer) {
+				for _, s := range list {
+					fmt.Fprintf(
+						w,
+						"%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n",
+						s.Name,
+						s.Node,
+						orDash(s.Address),
+						s.Port,
+						s.State,
+						life(s.Alive),
+						ago(s.Announced),
+						ago(s.Ready),
+						orDash(strings.Join(s.Tags, ",")),
+						orDash(interfaces(s.Addresses)),
+					)
+				}
+			},
+		)
 	}
 	return a.list(list, "SERVICE\tNODE\tADDRESS\tPORT\tSTATE\tNODE IS", func(w io.Writer) {
 		for _, s := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\n", s.Name, s.Node, orDash(s.Address), s.Port, s.State, life(s.Alive))
+			fmt.Fprintf(
+				w,
+				"%s\t%s\t%s\t%d\t%s\t%s\n",
+				s.Name,
+				s.Node,
+				orDash(s.Address),
+				s.Port,
+				s.State,
+				life(s.Alive),
+			)
 		}
 	})
 }
@@ -164,8 +199,8 @@ func life(alive bool) string {
 	return "not answering"
 }
 
-// hiera is the form that hiera looks up: services::NAME::INTERFACE with the addresses, and services::NAME::address with the one of each
-// instance that is to be used.
+// hiera is the form that hiera looks up: services::NAME::INTERFACE with the addresses, and services::NAME::address with
+// the one of each instance that is to be used.
 func hiera(list []instance) map[string][]string {
 	out := map[string][]string{}
 	for _, s := range list {

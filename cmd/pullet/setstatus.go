@@ -38,7 +38,9 @@ func (a *app) setStatusCommand() *cobra.Command {
 // checkStatus refuses what is no category or state, and what only pulls may say.
 func checkStatus(category, value string) error {
 	if category == state.Rollout {
-		return usage(fmt.Errorf("the category rollout is what pullet itself records: to halt, run: pullet rollout fail"))
+		return usage(
+			fmt.Errorf("the category rollout is what pullet itself records: to halt, run: pullet rollout fail"),
+		)
 	}
 	said := slices.DeleteFunc(state.Categories(), func(c string) bool { return c == state.Rollout })
 	if err := knownWord("category", category, said); err != nil {

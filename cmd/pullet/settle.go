@@ -32,7 +32,10 @@ func (a *app) settleCommand() *cobra.Command {
 			if err := s.check(); err != nil {
 				return usage(err)
 			}
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.settle(ctx, store, args[0], s) })
+			return a.steers(
+				cmd,
+				func(ctx context.Context, store *state.Store) error { return a.settle(ctx, store, args[0], s) },
+			)
 		},
 	}
 	c.Flags().BoolVar(&s.done, "done", false, "it did its work: record it as a success")
@@ -66,7 +69,12 @@ func (a *app) settle(ctx context.Context, store *state.Store, step string, s set
 		fmt.Fprintf(a.out, "%s runs again on %s, at the next pull there\n", step, settled.Where())
 	}
 	if len(settled.Kept) > 0 {
-		fmt.Fprintf(a.out, "  what it did on %s stays%s\n", shownNames(settled.Kept, 10), map[bool]string{false: "; to run it there, too: --force"}[s.done])
+		fmt.Fprintf(
+			a.out,
+			"  what it did on %s stays%s\n",
+			shownNames(settled.Kept, 10),
+			map[bool]string{false: "; to run it there, too: --force"}[s.done],
+		)
 	}
 	stops{Halts: settled.Resumed}.printLifted(a.out, true)
 	o, unread := store.Overview(ctx, false) // it is done: what cannot be read now is only a hint
@@ -91,6 +99,13 @@ func (v *fleetStatus) printSettled(w io.Writer) {
 	for _, t := range v.Settled {
 		where := state.Where(t.Waiting, func(node string) bool { return v.gone[node] })
 		asker := t.Asker()
-		fmt.Fprintf(w, "\n%s is to run again on %s, at the next pull there: asked for by %s %s ago\n", t.Step, where, asker.By, ago(asker.At))
+		fmt.Fprintf(
+			w,
+			"\n%s is to run again on %s, at the next pull there: asked for by %s %s ago\n",
+			t.Step,
+			where,
+			asker.By,
+			ago(asker.At),
+		)
 	}
 }

@@ -23,7 +23,9 @@ func skippedOf(o *state.Overview) *skippedHead {
 	out := &skippedHead{Skipped: *o.Skipped, Why: o.Skipped.Reason}
 	switch current := o.Current; o.Skipped.Kind {
 	case state.SkipBad:
-		out.Why, out.Remedy = "it halted or was undone before (pullet rollout history)", state.Itself("a newer commit is followed")
+		out.Why, out.Remedy = "it halted or was undone before (pullet rollout history)", state.Itself(
+			"a newer commit is followed",
+		)
 		if current.Previous == out.ID {
 			out.Why = "undone by " + current.By + because(current.Reason)
 		}
@@ -31,14 +33,20 @@ func skippedOf(o *state.Overview) *skippedHead {
 			out.Remedy = state.Act(out.Clear + " after: pullet rollout follow")
 		}
 	case state.SkipHeld:
-		out.Why = "the fleet is held at " + current.String() + " by " + current.By + until(current.Until) + because(current.Reason)
+		out.Why = "the fleet is held at " + current.String() + " by " + current.By + until(
+			current.Until,
+		) + because(
+			current.Reason,
+		)
 		out.Remedy = state.Act("pullet rollout follow")
 	case state.SkipCanaries:
 		out.Why, out.Remedy = "newer commits wait for the canaries of "+current.String(), state.NoAction()
 	case state.SkipLacking:
 		out.Remedy = state.Act("start a host that offers it, by base/services.yaml or service.publish")
 	case state.SkipElsewhere: // rollout start compiles it for the host on which it is typed
-		out.Remedy = state.Act("push a commit that mends it, or roll it out anyway, on " + out.By + ": pullet rollout start " + out.revisions())
+		out.Remedy = state.Act(
+			"push a commit that mends it, or roll it out anyway, on " + out.By + ": pullet rollout start " + out.revisions(),
+		)
 	case state.SkipHost:
 		out.Remedy = state.Act("mend it on " + out.By + ", or pull on another host")
 	default:
@@ -68,5 +76,14 @@ func (s *skippedHead) print(w io.Writer) {
 	if s.Release != "" {
 		name = s.Release + ", "
 	}
-	fmt.Fprintf(w, "not followed: %s%s\n  seen by %s %s ago: %s; %s\n", name, strings.Join(s.Described(), "; "), s.By, ago(s.At), s.Why, s.Clear)
+	fmt.Fprintf(
+		w,
+		"not followed: %s%s\n  seen by %s %s ago: %s; %s\n",
+		name,
+		strings.Join(s.Described(), "; "),
+		s.By,
+		ago(s.At),
+		s.Why,
+		s.Clear,
+	)
 }

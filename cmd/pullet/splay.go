@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// splayOf is how long a node's pull waits before it begins, of so much at most. It is always the same for a node: hosts that cron starts at the same minute are
-// spread, and the time between the pulls of each stays that of cron, from which the length of its lease comes.
+// splayOf is how long a node's pull waits before it begins, of so much at most. It is always the same for a node: hosts
+// that cron starts at the same minute are spread, and the time between the pulls of each stays that of cron, from which
+// the length of its lease comes.
 func splayOf(node string, most time.Duration) time.Duration {
 	if most <= 0 {
 		return 0

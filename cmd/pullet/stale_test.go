@@ -9,7 +9,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestStaleWait: what a waiting node said when it looked last is not repeated where its holder is lost or its role halted since.
+// TestStaleWait: what a waiting node said when it looked last is not repeated where its holder is lost or its role
+// halted since.
 func TestStaleWait(t *testing.T) {
 	ada, bob := state.Switch{AllChanges: true, By: "ada"}, state.Switch{AllChanges: true, By: "bob"}
 	for name, c := range map[string]struct {
@@ -72,7 +73,8 @@ func checkRow(t *testing.T, name string, o *state.Overview, want string) {
 	}
 }
 
-// TestOthersSince: a wait for another node is judged by how that node is now, whoever changed that: the node itself, or an operator.
+// TestOthersSince: a wait for another node is judged by how that node is now, whoever changed that: the node itself, or
+// an operator.
 func TestOthersSince(t *testing.T) {
 	asLost := state.Holder{Node: "web1", Seen: true}
 	off, failed, started := state.Holder{Node: "web1", Alive: true, Off: "host web1"}, state.Holder{Node: "web1", Alive: true, Failed: true}, asLost
@@ -162,7 +164,8 @@ func TestNotLookedYet(t *testing.T) {
 	}
 }
 
-// TestLatestLook: of several nodes that wait for the same thing the one counts that looked last, in the order of etcd, whatever their clocks say.
+// TestLatestLook: of several nodes that wait for the same thing the one counts that looked last, in the order of etcd,
+// whatever their clocks say.
 func TestLatestLook(t *testing.T) {
 	now := time.Now()
 	waits := func(node string, since time.Time, said int64) nodeStatus {

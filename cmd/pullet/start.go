@@ -54,11 +54,21 @@ func (a *app) startCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.StringVar(&s.instructions, "instructions", "", "rules of this rollout: a JSON file, - for the input, or the JSON itself (default: upgrade.json beside the configuration, where it exists)")
+	f.StringVar(
+		&s.instructions,
+		"instructions",
+		"",
+		"rules of this rollout: a JSON file, - for the input, or the JSON itself (default: upgrade.json beside the configuration, where it exists)",
+	)
 	f.BoolVar(&s.noop, "noop", false, "show what would happen, and change nothing")
 	f.BoolVar(&s.wait, "wait", false, "follow it to its end")
 	f.BoolVar(&s.retry, "retry", false, "as --wait, and go on after a halt when the nodes that failed have succeeded")
-	f.DurationVar(&s.timeout, "timeout", 0, "with --wait or --retry: how long, from when the version is set (default: any time)")
+	f.DurationVar(
+		&s.timeout,
+		"timeout",
+		0,
+		"with --wait or --retry: how long, from when the version is set (default: any time)",
+	)
 	f.StringVar(&s.reason, "reason", "", "why, for the others and for the record")
 	return c
 }
@@ -67,7 +77,9 @@ func (a *app) startCommand() *cobra.Command {
 func (s *starting) revisions(cmd *cobra.Command, args []string) error {
 	for _, rev := range args {
 		if _, err := time.ParseDuration(rev); err == nil && (s.wait || s.retry) {
-			return usage(fmt.Errorf("%[1]s is no revision: --wait and --retry take no time; write: --wait --timeout %[1]s", rev))
+			return usage(
+				fmt.Errorf("%[1]s is no revision: --wait and --retry take no time; write: --wait --timeout %[1]s", rev),
+			)
 		}
 	}
 	return arguments(cobra.MinimumNArgs(1))(cmd, args)
@@ -80,7 +92,14 @@ type startView struct {
 	Groups  []plannedGroup `json:"groups"`
 }
 
-func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, revs []string, s starting, in io.Reader) error {
+func (a *app) start(
+	ctx context.Context,
+	node *agent.Agent,
+	store *state.Store,
+	revs []string,
+	s starting,
+	in io.Reader,
+) error {
 	rules, err := a.readInstructions(s.instructions, in)
 	if err != nil {
 		return err
@@ -123,9 +142,11 @@ func (a *app) start(ctx context.Context, node *agent.Agent, store *state.Store, 
 	return a.await(ctx, store, v, s.timeout, s.retry)
 }
 
-// settled reports that the fleet is at the version already, as it is to be: to set it again would make who waits start anew.
+// settled reports that the fleet is at the version already, as it is to be: to set it again would make who waits start
+// anew.
 func settled(p *agent.Proposal) bool {
-	return p.Version.Same(p.Current) && p.Current.Held && p.Current.Until.IsZero() && bytes.Equal(p.Version.Instructions, p.Current.Instructions)
+	return p.Version.Same(p.Current) && p.Current.Held && p.Current.Until.IsZero() &&
+		bytes.Equal(p.Version.Instructions, p.Current.Instructions)
 }
 
 // plannedGroup is a group of nodes in the order of a rollout.
@@ -139,8 +160,13 @@ type plannedGroup struct {
 	Opens time.Time `json:"opens,omitzero"` // when its maintenance window opens; zero: now
 }
 
-// planOf are the groups of a version in the order in which they start, and what its rules say of roles that no node has.
-func planOf(ctx context.Context, store *state.Store, p *agent.Proposal) (plan []plannedGroup, warnings []string, err error) {
+// planOf are the groups of a version in the order in which they start, and what its rules say of roles that no node
+// has.
+func planOf(
+	ctx context.Context,
+	store *state.Store,
+	p *agent.Proposal,
+) (plan []plannedGroup, warnings []string, err error) {
 	o, err := store.Overview(ctx, false)
 	if err != nil {
 		return nil, nil, err

@@ -99,7 +99,8 @@ const (
 	mostWaits      = 15
 )
 
-// print shows the fleet in one screen: the version, what holds it, the counts, the nodes or the exceptions, and what stands still.
+// print shows the fleet in one screen: the version, what holds it, the counts, the nodes or the exceptions, and what
+// stands still.
 func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 	v.printVersion(w)
 	fmt.Fprintf(w, "%s: %s\n", count(len(v.Nodes), "node"), v.counts())
@@ -108,7 +109,11 @@ func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 			shownNames(v.Decommissioned, 10))
 	}
 	if len(v.Ahead) > 0 {
-		fmt.Fprintf(w, "clocks: %s seen in the future: their clocks are ahead, or this one is behind; pullet doctor\n", shownNames(v.Ahead, 5))
+		fmt.Fprintf(
+			w,
+			"clocks: %s seen in the future: their clocks are ahead, or this one is behind; pullet doctor\n",
+			shownNames(v.Ahead, 5),
+		)
 	}
 	fmt.Fprintln(w)
 	shown := v.Nodes
@@ -170,10 +175,23 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 	}
 	v.Skipped.print(w)
 	if p, ok := v.Switches["pause"]; ok {
-		fmt.Fprintf(w, "paused by %s %s ago%s%s; to go on: pullet rollout resume\n", p.By, ago(p.At), until(p.Until), because(p.Reason))
+		fmt.Fprintf(
+			w,
+			"paused by %s %s ago%s%s; to go on: pullet rollout resume\n",
+			p.By,
+			ago(p.At),
+			until(p.Until),
+			because(p.Reason),
+		)
 	}
 	if d, ok := v.Switches[state.StoreScope]; ok {
-		fmt.Fprintf(w, "not accepted: %s (says %s, %s ago); when nobody is in the middle of an upgrade: pullet rollout resume --store\n", d.Reason, d.By, ago(d.At))
+		fmt.Fprintf(
+			w,
+			"not accepted: %s (says %s, %s ago); when nobody is in the middle of an upgrade: pullet rollout resume --store\n",
+			d.Reason,
+			d.By,
+			ago(d.At),
+		)
 	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(v.Switches)) {
@@ -224,7 +242,16 @@ func (v *fleetStatus) printNodes(w io.Writer, nodes []nodeStatus, whyWidth int) 
 	t := columns(w)
 	fmt.Fprintln(t, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY")
 	for _, n := range nodes {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since), v.why(n, whyWidth))
+		fmt.Fprintf(
+			t,
+			"%s\t%s\t%s\t%s\t%s\t%s\n",
+			n.Node,
+			orDash(n.Role),
+			v.shown(n.Version),
+			n.State,
+			ago(n.Since),
+			v.why(n, whyWidth),
+		)
 	}
 	t.Flush()
 }
@@ -257,8 +284,8 @@ func said(h state.GroupGate, v *state.Version) string {
 	return fmt.Sprintf("%s is halted at %s: %s", h.Scope(), v, h.Gate.Why())
 }
 
-// why is why a node is as it is, and what clears it. A failure that halts a role is said once, below the nodes, and not with each that it is
-// or that waits for it.
+// why is why a node is as it is, and what clears it. A failure that halts a role is said once, below the nodes, and not
+// with each that it is or that waits for it.
 func (v *fleetStatus) why(n nodeStatus, width int) string {
 	for _, h := range v.Halted {
 		switch {

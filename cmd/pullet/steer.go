@@ -43,7 +43,13 @@ func (a *app) pause(ctx context.Context, store *state.Store, l lasting) error {
 			return err
 		}
 		have := set["pause"]
-		return fmt.Errorf("the rollout is paused already, by %s %s ago%s%s: to change that, resume it first", have.By, ago(have.At), until(have.Until), because(have.Reason))
+		return fmt.Errorf(
+			"the rollout is paused already, by %s %s ago%s%s: to change that, resume it first",
+			have.By,
+			ago(have.At),
+			until(have.Until),
+			because(have.Reason),
+		)
 	}
 	if done, err := a.structured(w); done || err != nil {
 		return err
@@ -80,7 +86,10 @@ func (a *app) failCommand() *cobra.Command {
 		Long: "Fail halts the fleet's move to its current version, as a failed node would, for all roles. A newer version clears it, and so does\n" +
 			"rollout resume; rollout undo goes back. Nodes that change just now finish.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.failRollout(ctx, store, reason) })
+			return a.steers(
+				cmd,
+				func(ctx context.Context, store *state.Store) error { return a.failRollout(ctx, store, reason) },
+			)
 		},
 	}
 	c.Flags().StringVar(&reason, "reason", "", "why, for the others and for the record")
@@ -102,7 +111,12 @@ func (a *app) failRollout(ctx context.Context, store *state.Store, reason string
 	if done, err := a.structured(v); done || err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "the rollout of %s is halted%s; push a commit that mends it, or: pullet rollout undo, pullet rollout resume\n", v, because(reason))
+	_, err = fmt.Fprintf(
+		a.out,
+		"the rollout of %s is halted%s; push a commit that mends it, or: pullet rollout undo, pullet rollout resume\n",
+		v,
+		because(reason),
+	)
 	return err
 }
 
@@ -124,7 +138,10 @@ func (a *app) undoCommand() *cobra.Command {
 			if err := l.check(cmd); err != nil {
 				return err
 			}
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.undo(ctx, store, args, l) })
+			return a.steers(
+				cmd,
+				func(ctx context.Context, store *state.Store) error { return a.undo(ctx, store, args, l) },
+			)
 		},
 	}
 	l.flags(c)
@@ -146,10 +163,21 @@ func (a *app) leaves(ctx context.Context, store *state.Store, args []string) (*s
 	back := slices.Contains(current.Bad, current.Previous)
 	if len(args) == 0 && back && time.Since(current.At) < justUndone {
 		if _, err := store.LastGood(ctx, current); err != nil {
-			return nil, 0, fmt.Errorf("%s took the fleet back to %s %s ago; %w", current.By, current, ago(current.At), err)
+			return nil, 0, fmt.Errorf(
+				"%s took the fleet back to %s %s ago; %w",
+				current.By,
+				current,
+				ago(current.At),
+				err,
+			)
 		}
-		return nil, 0, fmt.Errorf("%s took the fleet back to %s %s ago: to leave that one too, name it: pullet rollout undo %s", current.By, current, ago(current.At),
-			plain.ShellWord(current.String()))
+		return nil, 0, fmt.Errorf(
+			"%s took the fleet back to %s %s ago: to leave that one too, name it: pullet rollout undo %s",
+			current.By,
+			current,
+			ago(current.At),
+			plain.ShellWord(current.String()),
+		)
 	}
 	if len(args) == 0 {
 		return current, rev, nil
@@ -177,8 +205,14 @@ func (a *app) undo(ctx context.Context, store *state.Store, args []string, l las
 	if done, err := a.structured(undone{current, set}); done || err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "the fleet goes back from %s to %s and is held there%s%s; to let it follow newer commits: pullet rollout follow\n",
-		current, withCommit(set), until(set.Until), because(l.reason))
+	_, err = fmt.Fprintf(
+		a.out,
+		"the fleet goes back from %s to %s and is held there%s%s; to let it follow newer commits: pullet rollout follow\n",
+		current,
+		withCommit(set),
+		until(set.Until),
+		because(l.reason),
+	)
 	return err
 }
 

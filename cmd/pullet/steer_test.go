@@ -158,7 +158,8 @@ func TestStatusOfManyNodes(t *testing.T) {
 	}
 }
 
-// TestWhyHasItsAge: for how long a node waits, and when it failed, is said also where the reason is cut to fit on a line.
+// TestWhyHasItsAge: for how long a node waits, and when it failed, is said also where the reason is cut to fit on a
+// line.
 func TestWhyHasItsAge(t *testing.T) {
 	at := time.Now().Add(-12 * time.Minute)
 	long := strings.Repeat("no disk ", 30)
@@ -181,7 +182,8 @@ func TestWhyHasItsAge(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForALock: those who wait for the result of a chosen node are shown with it, also before it has got to the step.
+// TestWhoWaitsForALock: those who wait for the result of a chosen node are shown with it, also before it has got to the
+// step.
 func TestWhoWaitsForALock(t *testing.T) {
 	result := waitGroup{Gate: "result of site/token", Holders: []state.Holder{{Node: "web1", Election: "1 of role=web"}}}
 	slot := waitGroup{Kind: state.WaitSlot, Gate: "slot web (1 at a time)"}
@@ -205,7 +207,8 @@ func TestWhoWaitsForALock(t *testing.T) {
 	}
 }
 
-// TestAnswerLost: when etcd goes away while a command changes something, nobody knows whether it was done, and that is said.
+// TestAnswerLost: when etcd goes away while a command changes something, nobody knows whether it was done, and that is
+// said.
 func TestAnswerLost(t *testing.T) {
 	config := t.TempDir() + "/pullet.yaml"
 	text := fmt.Sprintf("node: {name: web1}\nrepositories: [{name: main, url: /nowhere}]\npaths: {state: %s}\n", t.TempDir())

@@ -23,8 +23,9 @@ func buildPullet(t *testing.T, dir string, patches ...overlay.Patch) string {
 	return program
 }
 
-// jumpingClock makes every process of pullet on a host add to the time of day what a file says, in seconds. Its name is in PULLET_TEST_CLOCK. What the
-// scheduler itself sends, when a timer fires, keeps the machine's time: there it has no stack to read a file with.
+// jumpingClock makes every process of pullet on a host add to the time of day what a file says, in seconds. Its name is
+// in PULLET_TEST_CLOCK. What the scheduler itself sends, when a timer fires, keeps the machine's time: there it has no
+// stack to read a file with.
 func jumpingClock(t *testing.T) []overlay.Patch {
 	t.Helper()
 	root, err := exec.Command("go", "env", "GOROOT").Output()

@@ -211,7 +211,8 @@ func (s *storm) compact(*mrand.Rand) {
 	}
 }
 
-// restore takes etcd back to where it was some seconds ago, as from a backup. An operator sees it and accepts it, in the words of status.
+// restore takes etcd back to where it was some seconds ago, as from a backup. An operator sees it and accepts it, in
+// the words of status.
 func (s *storm) restore(x *mrand.Rand) {
 	s.etcd.Lock()
 	defer s.etcd.Unlock()
@@ -253,7 +254,8 @@ func (s *storm) lookAgain() {
 	go s.watch(ctx, s.client, s.era, 1)
 }
 
-// accept is the operator's word that the fleet goes on with a restored etcd: after a look that nobody is in the middle of an upgrade.
+// accept is the operator's word that the fleet goes on with a restored etcd: after a look that nobody is in the middle
+// of an upgrade.
 func (s *storm) accept() {
 	for range 20 {
 		if out, err := s.operator("rollout", "resume", "--store", "--force"); err == nil || !strings.Contains(out, "unreachable") {
@@ -277,10 +279,12 @@ func (s *storm) revoke(x *mrand.Rand) {
 	_, _ = s.client.Revoke(ctx, clientv3.LeaseID(got.Kvs[0].Lease)) // no answer: it may be done all the same
 }
 
-// stormMarker is a key that the storm's own watch sees, and no node: that it is gone says that the watch has come so far.
+// stormMarker is a key that the storm's own watch sees, and no node: that it is gone says that the watch has come so
+// far.
 const stormMarker = "/pullet/default~"
 
-// noSpace fills etcd up to its quota for a while, and then makes room as etcd's own documents say: delete, compact, defragment, disarm.
+// noSpace fills etcd up to its quota for a while, and then makes room as etcd's own documents say: delete, compact,
+// defragment, disarm.
 func (s *storm) noSpace(x *mrand.Rand) {
 	s.etcd.Lock()
 	defer s.etcd.Unlock()

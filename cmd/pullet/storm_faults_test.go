@@ -35,7 +35,8 @@ func (s *storm) lanes() []stormLane {
 	return out
 }
 
-// rage does things to the fleet for its time, in lanes. What each lane does is drawn from its own part of the seed; when, is up to the machine.
+// rage does things to the fleet for its time, in lanes. What each lane does is drawn from its own part of the seed;
+// when, is up to the machine.
 func (s *storm) rage() {
 	end := time.Now().Add(s.kind.last)
 	var running sync.WaitGroup
@@ -145,7 +146,8 @@ func (s *storm) stopped(x *rand.Rand) {
 	all.signal(syscall.SIGCONT)
 }
 
-// reinstalled takes a host's state directory away. An operator tells the fleet that the host behind the name is a new one, once it says so.
+// reinstalled takes a host's state directory away. An operator tells the fleet that the host behind the name is a new
+// one, once it says so.
 func (s *storm) reinstalled(x *rand.Rand) {
 	if h, done := s.any(x); h != nil {
 		defer done()
@@ -164,7 +166,8 @@ func (s *storm) reinstall(h *stormHost) {
 	h.up()
 }
 
-// emptiedUnder removes the state directory under pullet while it runs. An agent ends then, and its unit starts it again.
+// emptiedUnder removes the state directory under pullet while it runs. An agent ends then, and its unit starts it
+// again.
 func (s *storm) emptiedUnder(x *rand.Rand) {
 	h, done := s.any(x)
 	if h == nil {
@@ -291,7 +294,8 @@ func (s *storm) pushes(x *rand.Rand) {
 	}
 }
 
-// acceptRewind is an operator who accepts the rewritten branch on some host. The agent there is stopped meanwhile: a second pull does not wait for it.
+// acceptRewind is an operator who accepts the rewritten branch on some host. The agent there is stopped meanwhile: a
+// second pull does not wait for it.
 func (s *storm) acceptRewind(x *rand.Rand) {
 	for range 20 {
 		h, done := s.any(x)

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// stormHost is one host: a state directory, a root, and a way to etcd of its own. It runs the agent, or single pulls one after another, as cron does.
+// stormHost is one host: a state directory, a root, and a way to etcd of its own. It runs the agent, or single pulls
+// one after another, as cron does.
 type stormHost struct {
 	*process
 	*link
@@ -83,7 +84,8 @@ func (h *stormHost) orphan() (again func()) {
 	return func() {}
 }
 
-// restartEnded starts agents again that ended by themselves, as their unit does: one whose state directory was removed may notice it much later.
+// restartEnded starts agents again that ended by themselves, as their unit does: one whose state directory was removed
+// may notice it much later.
 func (s *storm) restartEnded() {
 	for _, h := range s.hosts {
 		if !h.busy.TryLock() { // who does something to it starts it again
@@ -99,7 +101,8 @@ func (s *storm) restartEnded() {
 	}
 }
 
-// killSteps kills the commands of the host's steps, and lets pullet live: a fault of the host, as when it runs out of memory. It reports that there was one.
+// killSteps kills the commands of the host's steps, and lets pullet live: a fault of the host, as when it runs out of
+// memory. It reports that there was one.
 func (h *stormHost) killSteps() bool {
 	pullets := []int{h.cmd.Process.Pid}
 	if h.cron {
@@ -130,7 +133,8 @@ func (s *storm) gone(pids []int) {
 	}
 }
 
-// copyState keeps a copy of the state directory of a host that is down, as a backup or the disk of a cloned machine does. Without etcd of its own there are only files.
+// copyState keeps a copy of the state directory of a host that is down, as a backup or the disk of a cloned machine
+// does. Without etcd of its own there are only files.
 func copyState(from, to string) error {
 	if err := os.RemoveAll(to); err != nil {
 		return err

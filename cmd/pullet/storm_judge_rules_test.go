@@ -58,8 +58,8 @@ func (j *stormJudge) results() {
 	}
 }
 
-// abandoned judges that a node that changes to a version begins at most one more of its steps once the fleet left that: it had compared the version just
-// before.
+// abandoned judges that a node that changes to a version begins at most one more of its steps once the fleet left that:
+// it had compared the version just before.
 func (j *stormJudge) abandoned() {
 	for i, f := range j.facts["current"] {
 		if i == 0 || f.what[1] == j.facts["current"][i-1].what[1] {
@@ -104,7 +104,8 @@ func (j *stormJudge) withoutEtcd() {
 	}
 }
 
-// unknown reports a claim that a restored etcd has forgotten, when another node is admitted before anybody who knows better came (I16).
+// unknown reports a claim that a restored etcd has forgotten, when another node is admitted before anybody who knows
+// better came (I16).
 func (j *stormJudge) unknown(o, admitted *stormHold) bool {
 	if j.has(admitted.era, stormFact{era: o.era, rev: o.fence}) {
 		return false
@@ -132,8 +133,8 @@ func (j *stormJudge) few(promise, when string, from, to int, of func(*stormStint
 	}
 }
 
-// commands judges what operators had nodes run: two at a time, once on each host, and stage after stage. A command that was cut off is not judged: nobody
-// knows when it ended.
+// commands judges what operators had nodes run: two at a time, once on each host, and stage after stage. A command that
+// was cut off is not judged: nobody knows when it ended.
 func (j *stormJudge) commands() {
 	ran := map[string]*stormStint{}
 	for _, s := range j.stints {

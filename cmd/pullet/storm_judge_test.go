@@ -15,8 +15,9 @@ type stormBreach struct {
 	lines   []int
 }
 
-// stormJudge holds a log against the promises of docs/faults.md. It knows no time: what it says rests on the order of lines, on which of them lie
-// between others, and on etcd's revisions, of which a claim's fence is one. Where a log leaves it open who came first, nothing is said.
+// stormJudge holds a log against the promises of docs/faults.md. It knows no time: what it says rests on the order of
+// lines, on which of them lie between others, and on etcd's revisions, of which a claim's fence is one. Where a log
+// leaves it open who came first, nothing is said.
 type stormJudge struct {
 	*stormLog
 	breaches []stormBreach
@@ -58,8 +59,8 @@ func (j *stormJudge) breach(promise string, lines []int, format string, args ...
 // during reports that a line lies within a stint.
 func (s *stormStint) during(line int) bool { return s.from < line && line < s.to && !s.vanished }
 
-// beside reports that one node held its claim when another was made. What it does is inside the claim from before its first line: the claim of h is older,
-// and something is done under it after the other's first step began.
+// beside reports that one node held its claim when another was made. What it does is inside the claim from before its
+// first line: the claim of h is older, and something is done under it after the other's first step began.
 func (h *stormHold) beside(other *stormHold) bool {
 	older := h.era < other.era || h.era == other.era && h.fence < other.fence
 	return h.node != other.node && older && h.to > other.from
@@ -80,7 +81,8 @@ func (j *stormJudge) takenBack(h, before *stormHold) bool {
 	return false
 }
 
-// limits judges an admission: the node's group, as it was when any of those that change belonged to it or as it is now, and the whole fleet.
+// limits judges an admission: the node's group, as it was when any of those that change belonged to it or as it is now,
+// and the whole fleet.
 func (j *stormJudge) limits(h *stormHold) {
 	v := j.versions[h.version]
 	if v == nil {
@@ -110,8 +112,9 @@ func (j *stormJudge) limits(h *stormHold) {
 	}
 }
 
-// counts is the group in which a holder counts beside that of today when another node is admitted: that of the version with which it made its claim.
-// While it waits for other groups it counts in its current group only, and then where it goes on.
+// counts is the group in which a holder counts beside that of today when another node is admitted: that of the version
+// with which it made its claim. While it waits for other groups it counts in its current group only, and then where it
+// goes on.
 func (j *stormJudge) counts(o, admitted *stormHold) (before string, waits bool) {
 	version := o.version
 	for _, f := range j.facts["idle"] {
@@ -129,8 +132,8 @@ func (j *stormJudge) counts(o, admitted *stormHold) (before string, waits bool) 
 	return before, waits
 }
 
-// anywhere reports that a node had its place in the whole fleet when another was admitted. One that adopts its claim for another version may give the
-// place back in between: what counts is what it did for one version, before and after.
+// anywhere reports that a node had its place in the whole fleet when another was admitted. One that adopts its claim
+// for another version may give the place back in between: what counts is what it did for one version, before and after.
 func (h *stormHold) anywhere(other *stormHold) bool {
 	for i, s := range h.stints {
 		first := i == 0 || h.stints[0].version == s.version
@@ -192,8 +195,8 @@ func (j *stormJudge) through(node string, v *stormVersion, before int) bool {
 	})
 }
 
-// givenUp reports that nobody has to wait for a node in a version: an operator said so, its lease ended where the rules give such nodes up, or it has a host
-// fault, of which a group stands some.
+// givenUp reports that nobody has to wait for a node in a version: an operator said so, its lease ended where the rules
+// give such nodes up, or it has a host fault, of which a group stands some.
 func (j *stormJudge) givenUp(node string, v *stormVersion, before int) bool {
 	return v.OnLost == "release" && j.silent(node, v) || j.sick(node, v.ID, before) ||
 		slices.ContainsFunc(j.marks["decommission"], func(m stormMark) bool { return m.what[0] == node && m.line < before })
@@ -209,7 +212,8 @@ func (j *stormJudge) sick(node, version string, before int) bool {
 	return false
 }
 
-// silent reports that a node's lease ended since the fleet came to a version, or had ended before: the log says at which revision, not beside which lines.
+// silent reports that a node's lease ended since the fleet came to a version, or had ended before: the log says at
+// which revision, not beside which lines.
 func (j *stormJudge) silent(node string, v *stormVersion) bool {
 	for _, at := range j.facts["current"] {
 		if at.what[0] == v.ID {
@@ -315,8 +319,8 @@ func (j *stormJudge) asOf(what string, h *stormHold, of func([]string) bool) *st
 	return found
 }
 
-// switched is the operator's switch that kept a node where it was when it made a claim: that of the host counts before its role's, and that before
-// the one for all.
+// switched is the operator's switch that kept a node where it was when it made a claim: that of the host counts before
+// its role's, and that before the one for all.
 func (j *stormJudge) switched(h *stormHold, role string) *stormFact {
 	for _, scope := range []string{"host/" + h.node, "role/" + role, "global"} {
 		f := j.asOf("switch", h, func(w []string) bool { return w[0] == scope })
@@ -351,7 +355,8 @@ func (j *stormJudge) known(s *stormStint) {
 	}
 }
 
-// newest is a newer version that a host had begun before a step of an older one, when the fleet did not go back in between.
+// newest is a newer version that a host had begun before a step of an older one, when the fleet did not go back in
+// between.
 func (j *stormJudge) newest(s *stormStint) string {
 	from := -1
 	for _, what := range []string{"reverted", "restored"} {
@@ -444,7 +449,8 @@ func (j *stormJudge) serial(s *stormStint) {
 	}
 }
 
-// serialLimit is how many may be at the step by the version of any of those that are there: the log does not say who came last.
+// serialLimit is how many may be at the step by the version of any of those that are there: the log does not say who
+// came last.
 func (j *stormJudge) serialLimit(s *stormStint) int {
 	most := j.versions[s.version].Serial
 	for _, o := range j.stints {
@@ -488,7 +494,8 @@ func (j *stormJudge) came(node string, behind *stormStint) bool {
 	})
 }
 
-// excused reports a node that was switched off at some time since the version was pushed, and had begun nothing of it before.
+// excused reports a node that was switched off at some time since the version was pushed, and had begun nothing of it
+// before.
 func (j *stormJudge) excused(node string, v *stormVersion, before int) bool {
 	began := math.MaxInt
 	for _, s := range j.stints {

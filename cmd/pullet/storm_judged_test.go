@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// The logs of TestStormJudge are shorthand: "db1 work v1 #20" is a step from its begin to its end under claim 20, "db1+ work" is its begin alone, "db1- work"
-// its end, "db1-! work" one that failed, with the version and claim as the node had them last. Other lines are as in a log.
+// The logs of TestStormJudge are shorthand: "db1 work v1 #20" is a step from its begin to its end under claim 20, "db1+
+// work" is its begin alone, "db1- work" its end, "db1-! work" one that failed, with the version and claim as the node
+// had them last. Other lines are as in a log.
 func shorthand(t *testing.T, versions []*stormVersion, lines ...string) *stormLog {
 	t.Helper()
 	var b strings.Builder
@@ -51,7 +52,8 @@ func shorthand(t *testing.T, versions []*stormVersion, lines ...string) *stormLo
 	return l
 }
 
-// judgedRules are those of the logs of TestStormJudge: edge1 is the canary, web comes after db, one of a group at a time.
+// judgedRules are those of the logs of TestStormJudge: edge1 is the canary, web comes after db, one of a group at a
+// time.
 func judgedRules(change func(*stormRules)) *stormRules {
 	r := &stormRules{canary: map[string]bool{"edge1": true}, global: 1, depends: true, serial: 1, onLost: "hold",
 		roles: map[string]string{"edge1": "edge", "edge2": "edge", "edge3": "edge", "db1": "db", "db2": "db", "web1": "web"}}
@@ -59,8 +61,8 @@ func judgedRules(change func(*stormRules)) *stormRules {
 	return r
 }
 
-// TestStormJudge: each promise is seen to be broken in a log that breaks it, and in no other. The first log of a promise is a whole one, the others
-// are what a fleet writes that breaks it.
+// TestStormJudge: each promise is seen to be broken in a log that breaks it, and in no other. The first log of a
+// promise is a whole one, the others are what a fleet writes that breaks it.
 func TestStormJudge(t *testing.T) {
 	same := func(*stormRules) {}
 	two := func(r *stormRules) { r.global = 2 }

@@ -12,9 +12,9 @@ import (
 	"testing"
 )
 
-// The log of a storm is one file, to which every step of every host appends, and the storm itself what it did. The order of its lines is the only
-// clock: a line is one write to a file that was opened for appending, which the kernel does not interleave. There is no lock around it: a step
-// that is stopped while it held one would stop all others.
+// The log of a storm is one file, to which every step of every host appends, and the storm itself what it did. The
+// order of its lines is the only clock: a line is one write to a file that was opened for appending, which the kernel
+// does not interleave. There is no lock around it: a step that is stopped while it held one would stop all others.
 //
 //	begin NODE HOST VERSION STEP FENCE PID      a step begins
 //	end NODE HOST VERSION STEP FENCE PID CODE   it ends
@@ -249,8 +249,8 @@ func (l *stormLog) putBack(s *stormStint, made int64) bool {
 	return slices.ContainsFunc(l.facts["putback"], func(f stormFact) bool { return l.has(s.era, f) && f.rev == made && f.what[0] == s.node })
 }
 
-// regroup gives claims that moved the number that they were made with. A claim moves when its node's group changes with a version: the node never stopped to
-// hold it.
+// regroup gives claims that moved the number that they were made with. A claim moves when its node's group changes with
+// a version: the node never stopped to hold it.
 func (l *stormLog) regroup(s *stormStint) (made int64) {
 	made = s.fence
 	for _, f := range slices.Backward(l.facts["moved"]) {

@@ -19,7 +19,8 @@ type stormMutant struct {
 	does    func(*storm, *rand.Rand) // what happens beside pushes and pauses; nil: nothing
 }
 
-// The rules of mutants: nothing but the total holds nodes up; several nodes of a group change at once and one of them fails.
+// The rules of mutants: nothing but the total holds nodes up; several nodes of a group change at once and one of them
+// fails.
 func totalAlone(r *stormRules) { r.total, r.depends = 1, false }
 func oneFails(r *stormRules) {
 	r.mapped, r.global, r.total, r.canary = true, 2, 0, map[string]bool{}
@@ -78,7 +79,8 @@ func TestStormMutants(t *testing.T) {
 	}
 }
 
-// untilBroken pushes versions and pauses until the log shows a promise to be broken. Nothing else is wrong but what the mutant's own storm does.
+// untilBroken pushes versions and pauses until the log shows a promise to be broken. Nothing else is wrong but what the
+// mutant's own storm does.
 func (s *storm) untilBroken(m stormMutant) string {
 	x, lane := stormRand(s.seed, 1), stormRand(s.seed, 2)
 	for end := time.Now().Add(s.kind.last); time.Now().Before(end); {
@@ -111,7 +113,8 @@ func (s *storm) judged() *stormJudge {
 	return judgeStorm(l)
 }
 
-// reinstallsElected reinstalls the host that took the last step for all, once it did: its journal is gone, and the fleet's record knows what ran.
+// reinstallsElected reinstalls the host that took the last step for all, once it did: its journal is gone, and the
+// fleet's record knows what ran.
 func (s *storm) reinstallsElected(x *rand.Rand) {
 	var ran *stormStint
 	for end := time.Now().Add(15 * time.Second); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {

@@ -23,7 +23,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// storm is a fleet of real processes to which things happen. What they do is judged by the log of their steps: storm_log_test.go.
+// storm is a fleet of real processes to which things happen. What they do is judged by the log of their steps:
+// storm_log_test.go.
 type storm struct {
 	t     *testing.T
 	dir   string
@@ -161,8 +162,9 @@ func (s *storm) operator(args ...string) (string, error) {
 	return string(out), err
 }
 
-// TestStorm takes a fleet through a storm, and judges what its steps wrote. PULLET_TEST_SEED names the storm, PULLET_STORM how long it lasts: scripts/storm
-// sets them. A storm that fails prints its seed, what was broken, and what was done.
+// TestStorm takes a fleet through a storm, and judges what its steps wrote. PULLET_TEST_SEED names the storm,
+// PULLET_STORM how long it lasts: scripts/storm sets them. A storm that fails prints its seed, what was broken, and
+// what was done.
 func TestStorm(t *testing.T) {
 	last, seed := stormLasts(t), stormSeed(t)
 	x := stormRand(seed, 0)
@@ -265,11 +267,13 @@ func stormCounts(counts map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
-// stuckFor is how long the fleet may make no progress once nothing is wrong any more: a lease of minutes may have to end.
+// stuckFor is how long the fleet may make no progress once nothing is wrong any more: a lease of minutes may have to
+// end.
 const stuckFor = 4 * time.Minute
 
-// settle ends what is wrong, as operators do who read what status says, and waits until all nodes are at the last version and hold nothing. It says what
-// is left when for some minutes no more nodes got there: how long all of it takes is up to the machine.
+// settle ends what is wrong, as operators do who read what status says, and waits until all nodes are at the last
+// version and hold nothing. It says what is left when for some minutes no more nodes got there: how long all of it
+// takes is up to the machine.
 func (s *storm) settle() string {
 	x := stormRand(s.seed, 101)
 	s.heal(x)

@@ -16,8 +16,9 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// watch writes into the log what the fleet and its operators decided, with etcd's revisions: those order claims, whose fences are revisions, against
-// versions, halts and switches. What came of it the judge reads from the steps. It begins anew for each era of etcd, and ends with ctx.
+// watch writes into the log what the fleet and its operators decided, with etcd's revisions: those order claims, whose
+// fences are revisions, against versions, halts and switches. What came of it the judge reads from the steps. It begins
+// anew for each era of etcd, and ends with ctx.
 func (s *storm) watch(ctx context.Context, client *clientv3.Client, era int, from int64) {
 	slots := stormSlots{}
 	for ctx.Err() == nil {
@@ -79,7 +80,8 @@ func (k stormSlots) read(ctx context.Context, client *clientv3.Client, rev int64
 	}
 }
 
-// moves finds claims that go from one place to another in one transaction, by its revision: they are the new one's fences.
+// moves finds claims that go from one place to another in one transaction, by its revision: they are the new one's
+// fences.
 func (k stormSlots) moves(events []*clientv3.Event) map[int64]stormSlot {
 	made, out := map[int64]string{}, map[int64]stormSlot{}
 	for _, e := range events {
@@ -105,7 +107,8 @@ func (k stormSlots) moves(events []*clientv3.Event) map[int64]stormSlot {
 	return out
 }
 
-// putBacks finds claims that no admission made, by their revisions: an admission says in the same transaction that the node runs.
+// putBacks finds claims that no admission made, by their revisions: an admission says in the same transaction that the
+// node runs.
 func putBacks(events []*clientv3.Event) map[int64]string {
 	made, begun := map[int64]string{}, map[int64]bool{}
 	for _, e := range events {

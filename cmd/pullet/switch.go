@@ -22,16 +22,24 @@ type switching struct {
 }
 
 func (a *app) disableCommand() *cobra.Command {
-	return a.switchCommand("disable", "Keep a host, a role or all where they are", false,
+	return a.switchCommand(
+		"disable",
+		"Keep a host, a role or all where they are",
+		false,
 		"Disable keeps hosts from changing to another version. They still correct drift of their current version, unless --all-changes stops that\n"+
 			"too: then a pull looks, and changes nothing. A switch of a host counts before that of its role, and that before the one for all. A run in progress is not\n"+
-			"interrupted.")
+			"interrupted.",
+	)
 }
 
 func (a *app) enableCommand() *cobra.Command {
-	return a.switchCommand("enable", "Let a host, a role or all go on", true,
+	return a.switchCommand(
+		"enable",
+		"Let a host, a role or all go on",
+		true,
 		"Enable lifts what disable set. For a host whose role, or the whole fleet, is disabled it makes an exception. It lifts no pause, no limit of 0\n"+
-			"and no maintenance window. With --role and --version it admits one version only.")
+			"and no maintenance window. With --role and --version it admits one version only.",
+	)
 }
 
 func (a *app) switchCommand(name, short string, enabled bool, long string) *cobra.Command {
@@ -42,7 +50,10 @@ func (a *app) switchCommand(name, short string, enabled bool, long string) *cobr
 			if err := w.check(cmd); err != nil {
 				return err
 			}
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.setSwitch(ctx, store, &w, enabled) })
+			return a.steers(
+				cmd,
+				func(ctx context.Context, store *state.Store) error { return a.setSwitch(ctx, store, &w, enabled) },
+			)
 		},
 	}
 	c.Flags().StringVar(&w.host, "host", "", "this node")
@@ -62,7 +73,9 @@ func named(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usage(fmt.Errorf("say for whom: --host %[1]s where %[1]s is a node, --role %[1]s where it is a role", args[0]))
+	return usage(
+		fmt.Errorf("say for whom: --host %[1]s where %[1]s is a node, --role %[1]s where it is a role", args[0]),
+	)
 }
 
 // check refuses a command line without a scope, or with two.
@@ -90,7 +103,10 @@ func (w *switching) scope(o *state.Overview) (state.Scope, error) {
 	case w.host != "":
 		return state.HostScope(w.host), nil
 	case w.role != "" && !slices.Contains(rolesOf(o), w.role) && slices.Contains(groupNames(o), w.role):
-		return state.Scope{}, fmt.Errorf("%q is a group of the rollout, and no role: name its hosts with --host, or stop the whole rollout with pullet rollout pause", w.role)
+		return state.Scope{}, fmt.Errorf(
+			"%q is a group of the rollout, and no role: name its hosts with --host, or stop the whole rollout with pullet rollout pause",
+			w.role,
+		)
 	case w.role != "" && !slices.Contains(rolesOf(o), w.role):
 		return state.Scope{}, unknown("role", w.role, rolesOf(o), "pullet nodes")
 	case w.role != "":
@@ -109,7 +125,13 @@ func (a *app) setSwitch(ctx context.Context, store *state.Store, w *switching, e
 		return err
 	}
 	set := o.Switches
-	next := &state.Switch{Enabled: enabled, AllChanges: w.allChanges, Reason: w.reason, By: operator(), At: time.Now().UTC()}
+	next := &state.Switch{
+		Enabled:    enabled,
+		AllChanges: w.allChanges,
+		Reason:     w.reason,
+		By:         operator(),
+		At:         time.Now().UTC(),
+	}
 	if w.version != "" {
 		v, err := knownVersion(ctx, store, o, w.version)
 		if err != nil {
@@ -155,7 +177,12 @@ type switched struct {
 }
 
 // printSwitch says what was done, to whom, what it replaced, and what else holds.
-func (a *app) printSwitch(o *state.Overview, scope state.Scope, now, was *state.Switch, set map[string]state.Switch) error {
+func (a *app) printSwitch(
+	o *state.Overview,
+	scope state.Scope,
+	now, was *state.Switch,
+	set map[string]state.Switch,
+) error {
 	if done, err := a.structured(switched{scope.String(), now, was}); done || err != nil {
 		return err
 	}
@@ -179,11 +206,23 @@ func (a *app) printSwitch(o *state.Overview, scope state.Scope, now, was *state.
 	}
 	if now != nil && now.Enabled {
 		for _, wider := range overruled(o, scope, set) {
-			fmt.Fprintf(a.out, "  an exception: %s %s; to take it back: pullet disable --%s\n", scopeName(wider), switchText(set[wider.String()]), scope)
+			fmt.Fprintf(
+				a.out,
+				"  an exception: %s %s; to take it back: pullet disable --%s\n",
+				scopeName(wider),
+				switchText(set[wider.String()]),
+				scope,
+			)
 		}
 	}
 	if pause, ok := set["pause"]; ok && (now == nil || now.Enabled) {
-		fmt.Fprintf(a.out, "  the rollout is still paused by %s%s%s: pullet rollout resume\n", pause.By, until(pause.Until), because(pause.Reason))
+		fmt.Fprintf(
+			a.out,
+			"  the rollout is still paused by %s%s%s: pullet rollout resume\n",
+			pause.By,
+			until(pause.Until),
+			because(pause.Reason),
+		)
 	}
 	return nil
 }

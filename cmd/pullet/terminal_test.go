@@ -10,7 +10,8 @@ import (
 	"github.com/pullet/pullet/plain"
 )
 
-// TestYAMLIsPlain: -o yaml prints nothing that a terminal obeys. Where YAML would leave such a character as it is, it prints JSON, which is YAML, too.
+// TestYAMLIsPlain: -o yaml prints nothing that a terminal obeys. Where YAML would leave such a character as it is, it
+// prints JSON, which is YAML, too.
 func TestYAMLIsPlain(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain": "text: plain\n", "a\u202eb": "{\n  \"text\": \"a\\u202eb\"\n}\n", "a\u009bb": "", "a\x1b[2J\nb": "", "a\u2028b": "",

@@ -18,8 +18,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestThousandFailAtOnce: a commit that fails on a thousand nodes in the same moment halts the group once; every failure is on record with its reason, each node is in
-// one state of a category, and the fleet still fits on a screen.
+// TestThousandFailAtOnce: a commit that fails on a thousand nodes in the same moment halts the group once; every
+// failure is on record with its reason, each node is in one state of a category, and the fleet still fits on a screen.
 func TestThousandFailAtOnce(t *testing.T) {
 	const nodes = 1000
 	dir := t.TempDir()

@@ -47,7 +47,10 @@ func (a *app) validateCommand() *cobra.Command {
 			if timeout <= 0 {
 				return usage(fmt.Errorf("--timeout %s: write a time such as 10m", timeout))
 			}
-			late := fmt.Errorf("not finished within %s: the templates do too much for so many nodes, or raise --timeout", timeout)
+			late := fmt.Errorf(
+				"not finished within %s: the templates do too much for so many nodes, or raise --timeout",
+				timeout,
+			)
 			ctx, cancel := context.WithTimeoutCause(cmd.Context(), timeout, late)
 			defer cancel()
 			checked, mistakes, err := validate(ctx, repo, only, others, own)
@@ -69,15 +72,24 @@ func (a *app) validateCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&only, "node", "", "check for this node only")
-	c.Flags().StringVar(&hostVars, "host-vars", "", "a directory with the hosts' own variables, such as /etc/pullet/vars.d")
-	c.Flags().StringArrayVar(&others, "facts", nil, "facts of the nodes, as pullet facts -o json prints them; several times for several systems")
+	c.Flags().
+		StringVar(&hostVars, "host-vars", "", "a directory with the hosts' own variables, such as /etc/pullet/vars.d")
+	c.Flags().
+		StringArrayVar(&others, "facts", nil, "facts of the nodes, as pullet facts -o json prints them; several times for several systems")
 	c.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long it may take, for all nodes together")
 	c.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
 	return c
 }
 
-// validate compiles and binds for each node and gathers the mistakes and warnings. The own variables override those of the repository.
-func validate(ctx context.Context, repo *render.Repository, only string, factFiles []string, own map[string]any) (checked int, mistakes render.ErrorList, err error) {
+// validate compiles and binds for each node and gathers the mistakes and warnings. The own variables override those of
+// the repository.
+func validate(
+	ctx context.Context,
+	repo *render.Repository,
+	only string,
+	factFiles []string,
+	own map[string]any,
+) (checked int, mistakes render.ErrorList, err error) {
 	nodes, err := repo.Nodes()
 	if errors.As(err, &mistakes) {
 		return 0, mistakes, nil
@@ -113,7 +125,14 @@ func validate(ctx context.Context, repo *render.Repository, only string, factFil
 }
 
 // validateHosts gathers the mistakes of all hosts, and the services that their jobs publish and the view does not have.
-func validateHosts(repo *render.Repository, hosts []render.Input, view render.View, own map[string]any, specs []apply.Spec, complete bool) (
+func validateHosts(
+	repo *render.Repository,
+	hosts []render.Input,
+	view render.View,
+	own map[string]any,
+	specs []apply.Spec,
+	complete bool,
+) (
 	mistakes render.ErrorList, more map[string][]render.Service, err error) {
 	all, found, listed := lint.New(repo), found{}, false
 	more = map[string][]render.Service{}
@@ -237,7 +256,10 @@ func (a *app) printMistakes(checked int, mistakes render.ErrorList) error {
 		warnings = " with " + count(n, "warning")
 	}
 	if n := mistakes.Count(render.Mistake); n > 0 {
-		return &exit{agent.ExitError, fmt.Errorf("%s%s, checked for %s", count(n, "mistake"), warnings, count(checked, "node"))}
+		return &exit{
+			agent.ExitError,
+			fmt.Errorf("%s%s, checked for %s", count(n, "mistake"), warnings, count(checked, "node")),
+		}
 	}
 	if a.output == "table" {
 		fmt.Fprintf(a.out, "ok%s: checked for %s\n", warnings, count(checked, "node"))

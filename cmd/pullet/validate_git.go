@@ -15,8 +15,9 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// unfetched finds what git keeps elsewhere than in the repository, so that a host refuses the commit. The work tree shows that where git notes
-// it: a file from LFS is there with its content. A pointer that was never fetched shows itself.
+// unfetched finds what git keeps elsewhere than in the repository, so that a host refuses the commit. The work tree
+// shows that where git notes it: a file from LFS is there with its content. A pointer that was never fetched shows
+// itself.
 func unfetched(dir string) (found render.ErrorList) {
 	var files []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // what cannot be read, others report
@@ -44,7 +45,14 @@ func unfetched(dir string) (found render.ErrorList) {
 		case noted:
 			found = append(found, keptElsewhere(name, text, files)...)
 		case gitremote.IsPointer(text):
-			found = append(found, &render.Error{Pos: render.Position{File: name, Line: 1, Col: 1}, Message: "this is the pointer of a file that is kept in git LFS, which hosts do not fetch", Hint: inRepository})
+			found = append(
+				found,
+				&render.Error{
+					Pos:     render.Position{File: name, Line: 1, Col: 1},
+					Message: "this is the pointer of a file that is kept in git LFS, which hosts do not fetch",
+					Hint:    inRepository,
+				},
+			)
 		}
 	}
 	return found
@@ -60,10 +68,23 @@ func keptElsewhere(name string, text []byte, files []string) (found render.Error
 		line := strings.TrimSpace(string(line))
 		at := render.Position{File: name, Line: number, Col: 1}
 		if name == ".gitmodules" && strings.HasPrefix(line, "[submodule ") {
-			found = append(found, &render.Error{Pos: at, Message: line + ": hosts refuse a commit with submodules", Hint: "put its files into the repository"})
+			found = append(
+				found,
+				&render.Error{
+					Pos:     at,
+					Message: line + ": hosts refuse a commit with submodules",
+					Hint:    "put its files into the repository",
+				},
+			)
 		}
-		if strings.HasSuffix(name, ".gitattributes") && strings.Contains(line, "filter=lfs") && !strings.HasPrefix(line, "#") {
-			e := &render.Error{Pos: at, Severity: render.Warning, Message: "hosts refuse a commit with files that are kept in git LFS", Hint: inRepository}
+		if strings.HasSuffix(name, ".gitattributes") && strings.Contains(line, "filter=lfs") &&
+			!strings.HasPrefix(line, "#") {
+			e := &render.Error{
+				Pos:      at,
+				Severity: render.Warning,
+				Message:  "hosts refuse a commit with files that are kept in git LFS",
+				Hint:     inRepository,
+			}
 			if first := firstMatch(path.Dir(name), strings.Fields(line)[0], files); first != "" {
 				e.Severity, e.Message = render.Mistake, first+" is kept in git LFS, and hosts refuse a commit with such files"
 			}
@@ -73,7 +94,8 @@ func keptElsewhere(name string, text []byte, files []string) (found render.Error
 	return found
 }
 
-// firstMatch is the first file that a pattern of gitattributes(5) in a directory means; "" is none, as for a pattern with a slash at its end.
+// firstMatch is the first file that a pattern of gitattributes(5) in a directory means; "" is none, as for a pattern
+// with a slash at its end.
 func firstMatch(dir, text string, files []string) string {
 	if strings.HasSuffix(text, "/") {
 		return ""

@@ -8,7 +8,8 @@ import (
 	"github.com/pullet/pullet/render/lint"
 )
 
-// sampleServices are what base/services.yaml has the nodes offer, as if all of them worked: a template that needs an address compiles.
+// sampleServices are what base/services.yaml has the nodes offer, as if all of them worked: a template that needs an
+// address compiles.
 func sampleServices(repo *render.Repository, nodes []render.Node) map[string][]render.Service {
 	out := map[string][]render.Service{}
 	if !repo.HasServices() {
@@ -41,15 +42,19 @@ func publishes(cat *render.Catalog, view render.View, more map[string][]render.S
 	}
 }
 
-// lacking says of a template that failed for want of a service what that means here, where only the repository is known.
+// lacking says of a template that failed for want of a service what that means here, where only the repository is
+// known.
 func lacking(m *render.Error, view render.View) {
 	if m.Severity != render.Mistake || m.Hint != "" {
 		return
 	}
 	for _, name := range m.Services {
 		if name != "" && len(view.Services[name]) == 0 {
-			m.Hint = fmt.Sprintf("no host of nodes/ offers the service %q: offer it in base/services.yaml, or with service.publish in a job; "+
-				"a host with a role that stands only in its own configuration is not known here", name)
+			m.Hint = fmt.Sprintf(
+				"no host of nodes/ offers the service %q: offer it in base/services.yaml, or with service.publish in a job; "+
+					"a host with a role that stands only in its own configuration is not known here",
+				name,
+			)
 		}
 	}
 }

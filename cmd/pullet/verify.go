@@ -26,7 +26,10 @@ func (a *app) verifyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error { return a.verify(ctx, store, args[0], nodes) })
+			return a.onFleet(
+				cmd,
+				func(ctx context.Context, store *state.Store) error { return a.verify(ctx, store, args[0], nodes) },
+			)
 		},
 	}
 }

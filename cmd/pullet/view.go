@@ -77,7 +77,17 @@ const (
 
 // viewOf sums the fleet's record up.
 func viewOf(o *state.Overview) *fleetStatus {
-	v := &fleetStatus{Current: o.Current, Held: o.Held, Counts: map[string]int{}, Nodes: []nodeStatus{}, Halted: stopsOf(o).Halts, names: releases(o), held: slotsByNode(o), none: o.NoVersion(), Switches: o.Switches}
+	v := &fleetStatus{
+		Current:  o.Current,
+		Held:     o.Held,
+		Counts:   map[string]int{},
+		Nodes:    []nodeStatus{},
+		Halted:   stopsOf(o).Halts,
+		names:    releases(o),
+		held:     slotsByNode(o),
+		none:     o.NoVersion(),
+		Switches: o.Switches,
+	}
 	for _, name := range slices.Sorted(maps.Keys(o.Nodes)) {
 		v.Nodes = append(v.Nodes, v.node(o, o.Nodes[name]))
 		if inFuture(o.Nodes[name].LastSeen) {
@@ -124,7 +134,14 @@ func releases(o *state.Overview) map[string]string {
 
 // node is one node's line.
 func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
-	out := nodeStatus{Node: n.Name, Role: n.Role, Version: o.Running[n.Name], Alive: o.Alive[n.Name], Since: n.LastSeen, State: pending}
+	out := nodeStatus{
+		Node:    n.Name,
+		Role:    n.Role,
+		Version: o.Running[n.Name],
+		Alive:   o.Alive[n.Name],
+		Since:   n.LastSeen,
+		State:   pending,
+	}
 	out.Release = v.names[out.Version]
 	current := o.Current != nil && out.Version == o.Current.ID
 	rollout, c := o.Statuses[n.Name][state.Rollout], o.Statuses[n.Name][state.Configured]
@@ -150,12 +167,14 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	if c.State == state.Running && out.Step != "" {
 		out.Why, out.Remedy = out.Step, state.Remedy{}
 	}
-	if c.State == state.Failed && c.Time.After(rollout.Time) && out.State != upToDate && (c.Version == "" || o.Current != nil && c.Version == o.Current.ID) {
+	if c.State == state.Failed && c.Time.After(rollout.Time) && out.State != upToDate &&
+		(c.Version == "" || o.Current != nil && c.Version == o.Current.ID) {
 		out.State = failed // the pull could not be made: no room, a repository that cannot be read
 		out.waitsAt(c)
 	}
 	settled := out.State == upToDate || o.Current == nil || // a first version that did not compile is nobody's rollout
-		out.State == pending && (c.Version == o.Current.ID || c.Kind == state.WaitRefused) // nor is one that the node does not have, or refuses
+		out.State == pending &&
+			(c.Version == o.Current.ID || c.Kind == state.WaitRefused) // nor is one that the node does not have, or refuses
 	if settled && (c.State == state.Failed || c.State == state.Pending) {
 		out.State = map[string]string{state.Failed: failed, state.Pending: waiting}[c.State]
 		out.waitsAt(c)
@@ -185,8 +204,8 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	return out
 }
 
-// holds says of a node with a slot that it is upgrading, where its status does not know: the slot is of another version, or the fleet forgot what the
-// node said since it made the claim.
+// holds says of a node with a slot that it is upgrading, where its status does not know: the slot is of another
+// version, or the fleet forgot what the node said since it made the claim.
 func (n *nodeStatus) holds(c state.Claim) bool {
 	if n.State != upToDate && n.State != pending && !(n.State == waiting && c.Since.After(n.told)) {
 		return false
@@ -219,7 +238,8 @@ func slotsByNode(o *state.Overview) map[string]state.Claim {
 // waitsAt takes what a status says of the node.
 func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Host = s.Host && s.State == state.Failed
-	n.Kind, n.Since, n.Why, n.Remedy, n.Gate, n.Halt, n.Holders, n.Until, n.Parked = s.Kind, s.Time, s.Reason, s.Remedy, s.Gate, s.Halt, s.Holders, s.Until, s.Parked && s.State == state.Pending
+	n.Kind, n.Since, n.Why, n.Remedy, n.Gate, n.Halt, n.Holders, n.Until, n.Parked = s.Kind, s.Time, s.Reason, s.Remedy, s.Gate, s.Halt, s.Holders, s.Until, s.Parked &&
+		s.State == state.Pending
 	n.unknown, n.told, n.said = s.Unknown, s.Time, s.Revision
 	if n.lasts = !s.Since.IsZero(); n.lasts {
 		n.Since = s.Since
@@ -236,7 +256,8 @@ func (n nodeStatus) why(width int) string {
 	return text
 }
 
-// minReason is how much of a reason is shown however narrow the terminal is, and how much room is worth a word on what clears it.
+// minReason is how much of a reason is shown however narrow the terminal is, and how much room is worth a word on what
+// clears it.
 const minReason = 20
 
 // age is for how long a node waits, or when it failed.

@@ -22,7 +22,12 @@ func (a *app) waitCommand() *cobra.Command {
 		Short: "Wait until every node runs the version",
 		Long: "Wait ends when every node of the fleet, and every one that the rollout expects, runs the fleet's version. With VERSION that must be it:\n" +
 			"a release, a commit, or the revision that rollout start was given.\n" +
-			strings.Replace(waitExits, "with --wait: not", "not", 1),
+			strings.Replace(
+				waitExits,
+				"with --wait: not",
+				"not",
+				1,
+			),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				v, err := a.awaited(ctx, store, args)
@@ -66,7 +71,13 @@ func (a *app) awaited(ctx context.Context, store *state.Store, args []string) (*
 const lookEvery = 2 * time.Second
 
 // await follows a rollout to its end.
-func (a *app) await(ctx context.Context, store *state.Store, v *state.Version, timeout time.Duration, retry bool) error {
+func (a *app) await(
+	ctx context.Context,
+	store *state.Store,
+	v *state.Version,
+	timeout time.Duration,
+	retry bool,
+) error {
 	if timeout < 0 {
 		return usage(fmt.Errorf("%s: how long to wait is a time from 0 on", timeout))
 	}
@@ -108,7 +119,13 @@ func (a *app) await(ctx context.Context, store *state.Store, v *state.Version, t
 }
 
 // afterHalt ends the wait at a halt, or opens groups again whose failed nodes have succeeded since.
-func (a *app) afterHalt(ctx context.Context, store *state.Store, o *state.Overview, fleet *fleetStatus, retry bool) (ends bool, err error) {
+func (a *app) afterHalt(
+	ctx context.Context,
+	store *state.Store,
+	o *state.Overview,
+	fleet *fleetStatus,
+	retry bool,
+) (ends bool, err error) {
 	if len(fleet.Halted) == 0 {
 		return false, nil
 	}
@@ -151,7 +168,10 @@ func (v *fleetStatus) printBehind(w io.Writer) {
 		}
 	}
 	if more := len(lines) - mostExceptions; more > 0 {
-		lines = append(lines[:mostExceptions], fmt.Sprintf("and %d more: pullet nodes --state failed,lost,missing,upgrading", more))
+		lines = append(
+			lines[:mostExceptions],
+			fmt.Sprintf("and %d more: pullet nodes --state failed,lost,missing,upgrading", more),
+		)
 	}
 	for _, line := range lines {
 		fmt.Fprintln(w, line)
@@ -167,7 +187,11 @@ func (v *fleetStatus) printBehind(w io.Writer) {
 		}
 	}
 	if len(unaware) > 0 {
-		fmt.Fprintf(w, "%s: no pull there since the version was set; it comes with the timer or the agent, or at once with: pullet pull\n", shownNames(unaware, 10))
+		fmt.Fprintf(
+			w,
+			"%s: no pull there since the version was set; it comes with the timer or the agent, or at once with: pullet pull\n",
+			shownNames(unaware, 10),
+		)
 	}
 }
 

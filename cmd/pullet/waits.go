@@ -67,7 +67,8 @@ func gateName(gate string) string {
 	return gate
 }
 
-// refresh takes the holders as they are now, where the record has them: reasons are as old as the last look of who waits.
+// refresh takes the holders as they are now, where the record has them: reasons are as old as the last look of who
+// waits.
 func (g *waitGroup) refresh(o *state.Overview, name string) {
 	if slot, ok := strings.CutPrefix(name, "slot "); ok {
 		claims := o.Slots[slot]

@@ -107,8 +107,8 @@ func TestWaitsHaveKinds(t *testing.T) {
 	}
 }
 
-// TestRemediesAreTyped: whether an operator has to act is in the type of a remedy. Nothing compares its text, which people read, with another one; and it is
-// set with its type, by the functions of state/remedy.go.
+// TestRemediesAreTyped: whether an operator has to act is in the type of a remedy. Nothing compares its text, which
+// people read, with another one; and it is set with its type, by the functions of state/remedy.go.
 func TestRemediesAreTyped(t *testing.T) {
 	files, err := filepath.Glob("../../*/*.go")
 	if err != nil {

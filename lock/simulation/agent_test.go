@@ -149,7 +149,8 @@ func (p *process) putBack(ctx context.Context, while clientv3.Cmp) (claimed int6
 	return lock.PutBack(ctx, p.store, p.disk.Held, while)
 }
 
-// compare looks whether the record went back in time, and tells it then which slot the node holds, also while a long step runs.
+// compare looks whether the record went back in time, and tells it then which slot the node holds, also while a long
+// step runs.
 func (p *process) compare(ctx context.Context, seen state.Origin) {
 	held := []*state.HeldPlace{p.held.Load(), p.inStep.Load()}
 	_, err := p.store.Guard(ctx, p.name, seen)

@@ -365,7 +365,8 @@ func (x *execution) result(ctx context.Context, s *task) error {
 	return nil
 }
 
-// park gives the slot back while all waits for other nodes. What could not be given back is tried again at the end of the run.
+// park gives the slot back while all waits for other nodes. What could not be given back is tried again at the end of
+// the run.
 func (x *execution) park(ctx context.Context) {
 	if x.turn != nil && x.turn.Holds() {
 		x.held.Store(nil)

@@ -157,7 +157,8 @@ func (r *release) staged(s *task, node, role string) lock.Step {
 	}}
 }
 
-// election is the choice of those who take a step for all. Who comes in a later stage waits for this node, and who is frozen never comes.
+// election is the choice of those who take a step for all. Who comes in a later stage waits for this node, and who is
+// frozen never comes.
 func (r *release) election(s *task, stage int) lock.Election {
 	id := fmt.Sprint(s.target, " of ", s.roles)
 	if s.once {
@@ -345,7 +346,8 @@ func (f *fleet) draw(id string) *release {
 	return r
 }
 
-// drawGroups makes groups differ from version to version: who the canaries are, roles that are one group, nodes that change their role.
+// drawGroups makes groups differ from version to version: who the canaries are, roles that are one group, nodes that
+// change their role.
 func (f *fleet) drawGroups(r *release) {
 	rng := rand.New(rand.NewPCG(f.seed, 300+uint64(len(f.coming)))) // of its own: what else a seed draws stays
 	r.first, r.moved = "0", map[string]string{}

@@ -297,7 +297,8 @@ func (c *checker) slot(w write, group string, before map[string]bool) {
 	}
 }
 
-// life is that of the claim of a key which was made at a revision: behind a restore there may be several, and it is the last.
+// life is that of the claim of a key which was made at a revision: behind a restore there may be several, and it is the
+// last.
 func (c *checker) life(key string, fence int64) *life {
 	lives := c.claims[key][fence]
 	if len(lives) == 0 {
@@ -380,7 +381,8 @@ func (c *checker) changing(at time.Time) int {
 	return len(out)
 }
 
-// beside is how many hosts with a fault of their own try again beside the total, as a claim is made: they gave their places there back.
+// beside is how many hosts with a fault of their own try again beside the total, as a claim is made: they gave their
+// places there back.
 func (c *checker) beside(claim state.Claim) int {
 	n, in := 0, map[string]bool{}
 	for _, one := range c.totals() {
@@ -406,8 +408,8 @@ func (c *checker) counted() map[string]bool {
 	return out
 }
 
-// counting keeps where nodes count that hold slots: in all groups to which they belonged since they made the claim, until they are known to
-// change nothing.
+// counting keeps where nodes count that hold slots: in all groups to which they belonged since they made the claim,
+// until they are known to change nothing.
 func (c *checker) counting() {
 	groups, idle := map[string]map[string]bool{}, map[string]bool{}
 	for key, claim := range under[state.Claim](c, "slot/") {
@@ -457,8 +459,8 @@ func (c *checker) holdsSlot(node string) bool {
 	return false
 }
 
-// admission: nobody is admitted while a gate is halted, or an operator keeps the node where it is (I4), or before what it depends on is
-// through (I5).
+// admission: nobody is admitted while a gate is halted, or an operator keeps the node where it is (I4), or before what
+// it depends on is through (I5).
 func (c *checker) admission(w write, group string, claim state.Claim) {
 	r := c.find(claim.Version)
 	for _, g := range append([]string{group, state.AllGroups}, r.before(group)...) {
@@ -740,7 +742,8 @@ func (e event) asked(after time.Time) func(time.Time) bool {
 	return func(t time.Time) bool { return !t.Before(after) && !t.After(e.at) }
 }
 
-// covered: the store said, after the step before, that the node has its claim; and if it has it no more, somebody took it back.
+// covered: the store said, after the step before, that the node has its claim; and if it has it no more, somebody took
+// it back.
 func (c *checker) covered(e event, after time.Time) {
 	why := "without a claim"
 	for _, key := range slices.Sorted(maps.Keys(c.claims)) { // behind a restore several may have one fence

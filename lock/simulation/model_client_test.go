@@ -112,7 +112,8 @@ type leaser struct {
 	n *connection
 }
 
-// KeepAliveOnce renews a lease. As etcd's client it tries again for as long as ctx lives when the server cannot be reached.
+// KeepAliveOnce renews a lease. As etcd's client it tries again for as long as ctx lives when the server cannot be
+// reached.
 func (l *leaser) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clientv3.LeaseKeepAliveResponse, error) {
 	for {
 		got, err := call(ctx, l.n, streamLimit, false, func() (*pb.LeaseKeepAliveResponse, error) {
@@ -131,7 +132,8 @@ func (l *leaser) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clien
 	}
 }
 
-// KeepAlive renews a lease until ctx ends, the lease is gone, or nothing was heard for as long as it lives: then the channel is closed.
+// KeepAlive renews a lease until ctx ends, the lease is gone, or nothing was heard for as long as it lives: then the
+// channel is closed.
 func (l *leaser) KeepAlive(ctx context.Context, id clientv3.LeaseID) (<-chan *clientv3.LeaseKeepAliveResponse, error) {
 	out := make(chan *clientv3.LeaseKeepAliveResponse, clientv3.LeaseResponseChSize)
 	if l.n.isDead() {

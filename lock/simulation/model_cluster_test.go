@@ -35,10 +35,10 @@ func (f faults) and(g faults) faults {
 
 // cluster is an etcd. It runs in the bubble of testing/synctest in which it was made.
 //
-// A seed replays exactly because no two things happen at the same virtual instant: each connection owns a nanosecond of every
-// microsecond, and gives each thing a microsecond of its own. Timers of the code under test keep to it when their durations are whole
-// microseconds. The test's own clock is nanosecond 0. Only connect, and goroutines that begin to use one connection at the same
-// instant, have to be put in order by the caller.
+// A seed replays exactly because no two things happen at the same virtual instant: each connection owns a nanosecond of
+// every microsecond, and gives each thing a microsecond of its own. Timers of the code under test keep to it when their
+// durations are whole microseconds. The test's own clock is nanosecond 0. Only connect, and goroutines that begin to
+// use one connection at the same instant, have to be put in order by the caller.
 type cluster struct {
 	mu sync.Mutex // guards everything here and in the connections
 	store
@@ -98,8 +98,9 @@ func (c *cluster) compact() {
 	_ = c.store.compact(c.revision) // it is compacted already
 }
 
-// restore brings the store back to what it was at an older revision that is not compacted, and says to which: it goes on from there.
-// Watches stay as they are: what is written below the revisions that they have seen is nothing to them, as with etcd.
+// restore brings the store back to what it was at an older revision that is not compacted, and says to which: it goes
+// on from there. Watches stay as they are: what is written below the revisions that they have seen is nothing to them,
+// as with etcd.
 func (c *cluster) restore(revision int64) int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

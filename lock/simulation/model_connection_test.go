@@ -31,8 +31,8 @@ type adrift struct {
 	do    func()
 }
 
-// How long things take. Limits are not a multiple of the whole seconds that callers give: which of two that end at one instant is seen first would
-// depend on the machine.
+// How long things take. Limits are not a multiple of the whole seconds that callers give: which of two that end at one
+// instant is seen first would depend on the machine.
 const (
 	latencyLeast    = 300 * time.Microsecond
 	latencyMost     = 12 * time.Millisecond
@@ -53,10 +53,10 @@ func (n *connection) inflict(f faults) {
 	n.link()
 }
 
-// kill ends the process as kill -9 does: no call has any effect or succeeds any more; they return context.Canceled at once, and
-// watches are closed. What was on its way may or may not arrive. Right behind it, at the same instant, end the context of the process's
-// code: code that tries again while its context lives would do so for ever, and no time would pass. The other order is not
-// exact: what the code does between the two would depend on the machine.
+// kill ends the process as kill -9 does: no call has any effect or succeeds any more; they return context.Canceled at
+// once, and watches are closed. What was on its way may or may not arrive. Right behind it, at the same instant, end
+// the context of the process's code: code that tries again while its context lives would do so for ever, and no time
+// would pass. The other order is not exact: what the code does between the two would depend on the machine.
 func (n *connection) kill() {
 	n.cluster.mu.Lock()
 	defer n.cluster.mu.Unlock()
@@ -123,7 +123,8 @@ func (n *connection) later(after time.Duration, do func()) {
 	})
 }
 
-// luck is what will become of a call. It is drawn when the call begins, so that it does not depend on what happens meanwhile.
+// luck is what will become of a call. It is drawn when the call begins, so that it does not depend on what happens
+// meanwhile.
 type luck struct {
 	limit                              time.Time // zero: none
 	there, back, afterThere, afterBack time.Duration
@@ -213,8 +214,8 @@ func (n *connection) gone(ctx context.Context) error {
 	return status.FromContextError(ctx.Err()).Err()
 }
 
-// travel takes a request or an answer to the other end, and locks the cluster there. In a cut line it waits until that is healed. When
-// the sender gives up on a request, it may arrive nevertheless: then stray is done.
+// travel takes a request or an answer to the other end, and locks the cluster there. In a cut line it waits until that
+// is healed. When the sender gives up on a request, it may arrive nevertheless: then stray is done.
 func (n *connection) travel(ctx context.Context, l *luck, way, again time.Duration, stray func()) error {
 	for {
 		n.cluster.mu.Lock()

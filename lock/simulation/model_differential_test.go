@@ -16,8 +16,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestModelAgrees: the model without faults answers random scripts as a real etcd does: values, revisions, counts, branches, errors, the
-// events of watches, and what a revoked lease takes along.
+// TestModelAgrees: the model without faults answers random scripts as a real etcd does: values, revisions, counts,
+// branches, errors, the events of watches, and what a revoked lease takes along.
 func TestModelAgrees(t *testing.T) {
 	real, err := state.Open(t.Context(), state.Config{Fleet: "f", Dir: t.TempDir()})
 	if err != nil {

@@ -49,8 +49,8 @@ func took(t *testing.T, start time.Time, want time.Duration) {
 	}
 }
 
-// TestCut: calls through a cut line end with their context or after ten seconds, with an error that says "unreachable"; reads and
-// writes work again when it is whole.
+// TestCut: calls through a cut line end with their context or after ten seconds, with an error that says "unreachable";
+// reads and writes work again when it is whole.
 func TestCut(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
 		n.inflict(faults{cut: true})
@@ -75,7 +75,8 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// TestCutCluster: a cut of the whole cluster holds for all connections, also new ones, and does not heal one that is cut itself.
+// TestCutCluster: a cut of the whole cluster holds for all connections, also new ones, and does not heal one that is
+// cut itself.
 func TestCutCluster(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
 		n.inflict(faults{cut: true})
@@ -238,7 +239,8 @@ func TestKill(t *testing.T) {
 	})
 }
 
-// TestExpiry: a lease that nobody renews ends not before its term and at most a second later, with all its keys in one revision.
+// TestExpiry: a lease that nobody renews ends not before its term and at most a second later, with all its keys in one
+// revision.
 func TestExpiry(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
 		lease, err := n.client().Grant(t.Context(), 10)

@@ -53,7 +53,8 @@ func (s *store) revoke(id int64) (*pb.LeaseRevokeResponse, error) {
 	return &pb.LeaseRevokeResponse{Header: s.header()}, nil
 }
 
-// rewind makes the lease what it was when the store's revision was its present one; the term of one that lives begins anew.
+// rewind makes the lease what it was when the store's revision was its present one; the term of one that lives begins
+// anew.
 func (l *lease) rewind(s *store) {
 	l.timer.Stop()
 	switch {

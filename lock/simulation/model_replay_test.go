@@ -15,8 +15,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestReplay: a seed gives the same history to the nanosecond, whatever the machine does; another seed gives another one. It is the
-// product's code that takes its turns here, with faults.
+// TestReplay: a seed gives the same history to the nanosecond, whatever the machine does; another seed gives another
+// one. It is the product's code that takes its turns here, with faults.
 func TestReplay(t *testing.T) {
 	for seed := range uint64(5) {
 		first := history(t, seed)
@@ -68,7 +68,8 @@ func history(t *testing.T, seed uint64) []write {
 	return out
 }
 
-// storeOf is the fleet's record over a connection. Its clock is the bubble's, so that a node notices in virtual time that it is cut off.
+// storeOf is the fleet's record over a connection. Its clock is the bubble's, so that a node notices in virtual time
+// that it is cut off.
 func storeOf(n *connection) *state.Store {
 	began := time.Now()
 	return state.Over(n.client(), "f", func() time.Duration { return time.Since(began) })

@@ -1,5 +1,5 @@
-// Package simulation runs the gates of a fleet in virtual time, over a model of etcd that can be made to fail. Nothing of it is in the
-// product. What keeps the model honest is TestModelAgrees, which asks a real etcd the same.
+// Package simulation runs the gates of a fleet in virtual time, over a model of etcd that can be made to fail. Nothing
+// of it is in the product. What keeps the model honest is TestModelAgrees, which asks a real etcd the same.
 package simulation
 
 import (
@@ -245,7 +245,8 @@ func (s *store) compact(revision int64) error {
 	return nil
 }
 
-// rewind makes the store what it was when its revision was the given one, leases too: as a snapshot does that somebody restores.
+// rewind makes the store what it was when its revision was the given one, leases too: as a snapshot does that somebody
+// restores.
 func (s *store) rewind(revision int64) {
 	s.revision, s.restores = revision, s.restores+1
 	s.events = s.events[:len(s.events)-len(s.since(revision+1))]

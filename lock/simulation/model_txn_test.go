@@ -109,8 +109,8 @@ func (s *store) run(b *branch) (*pb.TxnResponse, error) {
 	return out, nil
 }
 
-// holds makes a comparison. Of a range every key must satisfy it; where there is none, it is made with a key of zeros, but a value is
-// never equal to anything there.
+// holds makes a comparison. Of a range every key must satisfy it; where there is none, it is made with a key of zeros,
+// but a value is never equal to anything there.
 func (s *store) holds(c *pb.Compare) bool {
 	found := false
 	for _, i := range s.find(string(c.Key), string(c.RangeEnd)) {
@@ -235,8 +235,8 @@ func (w *written) add(puts, but map[string]bool) error {
 	return nil
 }
 
-// overlaps looks for keys that are written twice, in etcd's order: deletes, nested transactions, puts. As in etcd a delete in a nested
-// transaction is not held against puts of the nested ones before it.
+// overlaps looks for keys that are written twice, in etcd's order: deletes, nested transactions, puts. As in etcd a
+// delete in a nested transaction is not held against puts of the nested ones before it.
 func overlaps(ops []*pb.RequestOp) (*written, error) {
 	w := &written{puts: map[string]bool{}}
 	for _, op := range ops {

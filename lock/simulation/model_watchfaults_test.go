@@ -34,7 +34,8 @@ func keysOf(watch clientv3.WatchChan) []string {
 	}
 }
 
-// TestWatchInCut: a watch is silent while the line is cut, and then has everything, in order; also when it began in the cut.
+// TestWatchInCut: a watch is silent while the line is cut, and then has everything, in order; also when it began in the
+// cut.
 func TestWatchInCut(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
 		other := c.connect("other")
@@ -61,8 +62,8 @@ func TestWatchInCut(t *testing.T) {
 	})
 }
 
-// TestWatchCompacted: a watch that fell behind a compaction, or asks for what is compacted, is told and closed; a watch that has seen
-// everything goes on.
+// TestWatchCompacted: a watch that fell behind a compaction, or asks for what is compacted, is told and closed; a watch
+// that has seen everything goes on.
 func TestWatchCompacted(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
 		other := c.connect("other")
@@ -106,8 +107,8 @@ func TestDropEvents(t *testing.T) {
 	})
 }
 
-// TestRestore: the store is what it was at the revision: its keys, its leases with a new term, and its count of revisions. A watch that
-// saw more hears of nothing until the count is beyond that.
+// TestRestore: the store is what it was at the revision: its keys, its leases with a new term, and its count of
+// revisions. A watch that saw more hears of nothing until the count is beyond that.
 func TestRestore(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *cluster, n *connection) {
 		ctx, api := t.Context(), n.client()

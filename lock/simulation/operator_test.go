@@ -132,7 +132,8 @@ func (o *operator) settle(any bool) {
 	}
 }
 
-// accept tells the nodes that the fleet's record is to be trusted as it is, once those at work reported, and if anybody doubts it.
+// accept tells the nodes that the fleet's record is to be trusted as it is, once those at work reported, and if anybody
+// doubts it.
 func (o *operator) accept(ctx context.Context) error {
 	if err := state.AwaitReports(ctx, o.store, "operator", nil); err != nil {
 		return err
@@ -235,7 +236,8 @@ var (
 	runAgain   = regexp.MustCompile(`pullet rollout settle (\S+) --again`)
 )
 
-// handOver has the steps run again by which a host that is gone keeps its place: it is not started again, so that is what is left to do.
+// handOver has the steps run again by which a host that is gone keeps its place: it is not started again, so that is
+// what is left to do.
 func (o *operator) handOver() {
 	steps := map[string]bool{}
 	for key, w := range o.present() {

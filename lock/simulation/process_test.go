@@ -264,7 +264,8 @@ func (a *arrows) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption
 	return asked(ctx, a, r, a.kvClient.Txn)
 }
 
-// asked is a call as the product's client makes it: an answer that is older than what the process saw before is an error.
+// asked is a call as the product's client makes it: an answer that is older than what the process saw before is an
+// error.
 func asked[Q, A any](ctx context.Context, a *arrows, request Q, call func(context.Context, Q, ...grpc.CallOption) (*A, error)) (*A, error) {
 	return around(ctx, a.p, func() (*A, error) {
 		answer := new(A)

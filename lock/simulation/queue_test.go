@@ -102,7 +102,8 @@ func (s *scene) settles() {
 	synctest.Wait()
 }
 
-// TestStaleHead: who is first in the queue and does not ask is overtaken by the next, after that one's poll and not before.
+// TestStaleHead: who is first in the queue and does not ask is overtaken by the next, after that one's poll and not
+// before.
 func TestStaleHead(t *testing.T) {
 	play(t, func(s *scene) {
 		holder, stale, next := s.enters("holder", 1), s.enters("stale", 2), s.enters("next", 3)
@@ -144,7 +145,8 @@ func TestDeadHead(t *testing.T) {
 	})
 }
 
-// TestLastingTicket: a ticket of a node whose lease outlives its process is kept as long as it waits, and is gone with the process.
+// TestLastingTicket: a ticket of a node whose lease outlives its process is kept as long as it waits, and is gone with
+// the process.
 func TestLastingTicket(t *testing.T) {
 	play(t, func(s *scene) {
 		holder, waits := s.enters("holder", 1), s.enters("waits", 2)
@@ -181,7 +183,8 @@ func TestLastingTicket(t *testing.T) {
 	})
 }
 
-// TestOneIsWoken: a place that becomes free wakes the first in the queue, and who waits behind it asks the store nothing.
+// TestOneIsWoken: a place that becomes free wakes the first in the queue, and who waits behind it asks the store
+// nothing.
 func TestOneIsWoken(t *testing.T) {
 	play(t, func(s *scene) {
 		holder := s.enters("holder", 1)
@@ -235,8 +238,8 @@ func TestDisabledHead(t *testing.T) {
 	})
 }
 
-// TestCutOff: a node that cannot renew its lease starts no further step, by its own clock and before the lease ends; it goes on when it
-// could renew.
+// TestCutOff: a node that cannot renew its lease starts no further step, by its own clock and before the lease ends; it
+// goes on when it could renew.
 func TestCutOff(t *testing.T) {
 	play(t, func(s *scene) {
 		a := s.enters("holder", 1)

@@ -11,7 +11,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestClaimForgotten: a node whose registration a restored record has, and whose claim it lacks, doubts the record, at the latest with its next pull.
+// TestClaimForgotten: a node whose registration a restored record has, and whose claim it lacks, doubts the record, at
+// the latest with its next pull.
 func TestClaimForgotten(t *testing.T) {
 	forgot := 0
 	for seed := range uint64(20) {
@@ -67,8 +68,8 @@ func (f *fleet) firstClaim() (write, bool) {
 	return write{}, false
 }
 
-// TestFleetRestored: in a store that went back in time nobody is admitted during the grace time, nor, once a node reported that it knows better, until an
-// operator accepts the store; then all go on.
+// TestFleetRestored: in a store that went back in time nobody is admitted during the grace time, nor, once a node
+// reported that it knows better, until an operator accepts the store; then all go on.
 func TestFleetRestored(t *testing.T) {
 	seen := 0
 	for seed := range uint64(50) {

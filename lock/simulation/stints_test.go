@@ -10,7 +10,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// stint is a step from its begin to its end, as its host wrote them down. A command that outlives its pullet takes as long as any.
+// stint is a step from its begin to its end, as its host wrote them down. A command that outlives its pullet takes as
+// long as any.
 type stint struct {
 	event
 	to time.Time
@@ -91,7 +92,8 @@ func (c *checker) cloned(node string) bool {
 	return slices.ContainsFunc(c.clones, func(h *host) bool { return h.name == node })
 }
 
-// works reports that a node's agent was at work for long enough to be registered, and that nothing was wrong with its name or with etcd.
+// works reports that a node's agent was at work for long enough to be registered, and that nothing was wrong with its
+// name or with etcd.
 func (c *checker) works(node string, at time.Time) bool {
 	if len(c.restores) > 0 || c.cloned(node) || c.happened(node, at.Add(-20*time.Minute), at, "reinstall", "move", "revert the disk") {
 		return false
@@ -108,7 +110,8 @@ func (c *checker) works(node string, at time.Time) bool {
 	return fair && h.loop && h.well(at.Add(-30*time.Second), at) && c.rejoined(node, at)
 }
 
-// rejoined reports a node that has registered since it was cut off or stood still: its lease may have ended, and it registers anew with its next pull.
+// rejoined reports a node that has registered since it was cut off or stood still: its lease may have ended, and it
+// registers anew with its next pull.
 func (c *checker) rejoined(node string, at time.Time) bool {
 	last := ""
 	for _, e := range c.log {
@@ -130,8 +133,8 @@ func (f *fleet) host(node string) *host {
 	return f.hosts[slices.IndexFunc(f.hosts, func(h *host) bool { return h.name == node })]
 }
 
-// together: of hosts that use one name one works (I15), and it takes one step at a time (I1). A copy may go on for one that counts as lost, or that
-// an operator gave up by force while it ran.
+// together: of hosts that use one name one works (I15), and it takes one step at a time (I1). A copy may go on for one
+// that counts as lost, or that an operator gave up by force while it ran.
 func (c *checker) together() {
 	for i, s := range c.stints {
 		for _, o := range c.stints[i+1:] {
@@ -171,8 +174,8 @@ func (c *checker) again(e event, from, to time.Time) bool {
 		slices.ContainsFunc(c.all, func(w write) bool { return w.Key == key && w.Time.After(from) && w.Time.Before(to) && runsAgain(w) })
 }
 
-// onlyOnce: a step that must not run twice starts once for each place in a version, or in the fleet's life, whatever becomes of disks, unless its
-// failure is on record or an operator has it run again (I3).
+// onlyOnce: a step that must not run twice starts once for each place in a version, or in the fleet's life, whatever
+// becomes of disks, unless its failure is on record or an operator has it run again (I3).
 func (c *checker) onlyOnce() {
 	nodes, since, last := map[string]map[string]bool{}, map[string]time.Time{}, map[string]event{}
 	for _, e := range c.log {
@@ -223,7 +226,8 @@ func (c *checker) settled(e event, from, to time.Time) bool {
 	})
 }
 
-// abandoned: once the fleet left a version, a node starts at most one more of its steps, before which it had asked (I6).
+// abandoned: once the fleet left a version, a node starts at most one more of its steps, before which it had asked
+// (I6).
 func (c *checker) abandoned() {
 	type left struct {
 		host    *host

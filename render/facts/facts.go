@@ -1,7 +1,7 @@
 // Package facts gathers what is true of a host, for templates and expressions: `server.os`, `server.addresses.eth0`.
 //
-// A fact is one row of the table below: a name, what it means, and a function that reads it. Facts come from files and from the
-// kernel; nothing is executed and no network is asked, so gathering takes about a millisecond.
+// A fact is one row of the table below: a name, what it means, and a function that reads it. Facts come from files and
+// from the kernel; nothing is executed and no network is asked, so gathering takes about a millisecond.
 package facts
 
 import (
@@ -28,27 +28,55 @@ type Fact struct {
 func All() []Fact {
 	return []Fact{
 		{"os", "distribution, as in ID of os-release: debian, fedora", func(h *host) any { return h.release["ID"] }},
-		{"osFamily", "distribution whose package names and paths it has: debian, redhat, suse, arch, or os itself", func(h *host) any { return family(h.release["ID"], h.osLike()) }},
+		{
+			"osFamily",
+			"distribution whose package names and paths it has: debian, redhat, suse, arch, or os itself",
+			func(h *host) any { return family(h.release["ID"], h.osLike()) },
+		},
 		{"osVersion", "version of the distribution: 12, 41", func(h *host) any { return h.release["VERSION_ID"] }},
-		{"osMajor", "osVersion up to its first dot: 12, 24", func(h *host) any { return major(h.release["VERSION_ID"]) }},
-		{"osCodename", "code name of the distribution, or empty: bookworm", func(h *host) any { return h.release["VERSION_CODENAME"] }},
+		{
+			"osMajor",
+			"osVersion up to its first dot: 12, 24",
+			func(h *host) any { return major(h.release["VERSION_ID"]) },
+		},
+		{
+			"osCodename",
+			"code name of the distribution, or empty: bookworm",
+			func(h *host) any { return h.release["VERSION_CODENAME"] },
+		},
 		{"osLike", "the distributions that this one is like, a list", func(h *host) any { return h.osLike() }},
-		{"hostname", "host name without its domain", func(h *host) any { short, _, _ := strings.Cut(h.hostname, "."); return short }},
+		{
+			"hostname",
+			"host name without its domain",
+			func(h *host) any { short, _, _ := strings.Cut(h.hostname, "."); return short },
+		},
 		{"fqdn", "full name, as /etc/hosts gives it, else the host name", func(h *host) any { return h.fqdn() }},
 		{"arch", "processor architecture in Go's words: amd64, arm64", func(*host) any { return runtime.GOARCH }},
 		{"kernel", "kernel release: 6.1.0-18-amd64", func(h *host) any { return h.text("/proc/sys/kernel/osrelease") }},
 		{"cpus", "processors that are online", func(*host) any { return runtime.NumCPU() }},
 		{"memory", "main memory in MiB", func(h *host) any { return h.memory() }},
 		{"machineId", "content of /etc/machine-id", func(h *host) any { return h.text("/etc/machine-id") }},
-		{"addresses", "IP addresses by interface, IPv4 first, without loopback", func(*host) any { return addresses() }},
-		{"defaultInterface", "interface of the IPv4 default route, or empty", func(h *host) any { return h.defaultInterface() }},
+		{
+			"addresses",
+			"IP addresses by interface, IPv4 first, without loopback",
+			func(*host) any { return addresses() },
+		},
+		{
+			"defaultInterface",
+			"interface of the IPv4 default route, or empty",
+			func(h *host) any { return h.defaultInterface() },
+		},
 		{"address", "first address of the default interface, or empty", func(h *host) any { return h.address() }},
-		{"virtual", "true in a container or a virtual machine, as far as the kernel tells", func(h *host) any { return h.virtual() }},
+		{
+			"virtual",
+			"true in a container or a virtual machine, as far as the kernel tells",
+			func(h *host) any { return h.virtual() },
+		},
 	}
 }
 
-// Gather reads the facts of the host whose files are below root ("/" for this one). A fact that cannot be read is empty: a host
-// without an os-release is no reason to stop managing it.
+// Gather reads the facts of the host whose files are below root ("/" for this one). A fact that cannot be read is
+// empty: a host without an os-release is no reason to stop managing it.
 func Gather(root string) render.Facts {
 	h := &host{root: root}
 	h.release = h.osRelease()
@@ -65,7 +93,9 @@ func Sample(name string) render.Facts {
 	return render.Facts{
 		"os": "debian", "osFamily": "debian", "osVersion": "12", "osMajor": "12", "osCodename": "bookworm", "osLike": []any{}, "hostname": name, "fqdn": name,
 		"arch": "amd64", "kernel": "6.1.0", "cpus": 2, "memory": 4096, "machineId": "00000000000000000000000000000000",
-		"addresses": map[string]any{"eth0": []any{"192.0.2.10"}}, "defaultInterface": "eth0", "address": "192.0.2.10", "virtual": true,
+		"addresses": map[string]any{
+			"eth0": []any{"192.0.2.10"},
+		}, "defaultInterface": "eth0", "address": "192.0.2.10", "virtual": true,
 	}
 }
 

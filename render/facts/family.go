@@ -6,8 +6,8 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// families are the systems that share package names, paths and services with others, by ID of os-release. What stands in no row is a
-// family of its own, such as alpine.
+// families are the systems that share package names, paths and services with others, by ID of os-release. What stands
+// in no row is a family of its own, such as alpine.
 var families = map[string]string{
 	"ubuntu": "debian", "raspbian": "debian", "linuxmint": "debian",
 	"rhel": "redhat", "fedora": "redhat", "centos": "redhat", "rocky": "redhat", "almalinux": "redhat", "ol": "redhat", "amzn": "redhat",
@@ -16,7 +16,8 @@ var families = map[string]string{
 	"debian": "debian", "suse": "suse", "arch": "arch",
 }
 
-// family is the system whose package names, paths and services this one has: its own, or that of the first one that it is like.
+// family is the system whose package names, paths and services this one has: its own, or that of the first one that it
+// is like.
 func family(id string, like []any) string {
 	if known := families[id]; known != "" {
 		return known
@@ -35,7 +36,8 @@ func major(version string) string {
 	return first
 }
 
-// Over are the facts with others put over them. What follows from the system follows that of the others, where they do not say.
+// Over are the facts with others put over them. What follows from the system follows that of the others, where they do
+// not say.
 func Over(base, over render.Facts) render.Facts {
 	out := render.Facts{}
 	for _, facts := range []render.Facts{base, over} {

@@ -7,8 +7,10 @@ import (
 )
 
 // bootCommand finds a command that makes the host boot, where a shell begins one.
-var bootCommand = regexp.MustCompile(`(?m)(?:^|[;&|(]|\bsudo\b|\bexec\b|\bthen\b)\s*((?:/usr)?(?:/s?bin/)?(?:reboot|(?:systemctl|loginctl)(?:\s+-\S+)*\s+(?:reboot|kexec)|` +
-	`shutdown(?:\s+-\S+)*\s+(?:-r|--reboot)\b|(?:tel)?init\s+6))(?:\s|$|[;&|)])`)
+var bootCommand = regexp.MustCompile(
+	`(?m)(?:^|[;&|(]|\bsudo\b|\bexec\b|\bthen\b)\s*((?:/usr)?(?:/s?bin/)?(?:reboot|(?:systemctl|loginctl)(?:\s+-\S+)*\s+(?:reboot|kexec)|` +
+		`shutdown(?:\s+-\S+)*\s+(?:-r|--reboot)\b|(?:tel)?init\s+6))(?:\s|$|[;&|)])`,
+)
 
 // boots warns of commands that make the host boot: the run ends behind them, but does not wait for the host's turn.
 func boots(c *render.Catalog) render.ErrorList {

@@ -12,8 +12,10 @@ import (
 var ownUnits = []string{"pullet-agent", "pullet"}
 
 // stopsOwn is a shell's command that stops one of them.
-var stopsOwn = regexp.MustCompile(`\b(?:systemctl|service)\b[^;&|\n]*?\b(?:(?:stop|restart|try-restart|reload-or-restart|condrestart)\b[^;&|\n]*?\s(pullet(?:-agent)?)(?:\.service)?(?:\s|;|&|\||$)` +
-	`|\s(pullet(?:-agent)?)\s+(?:stop|restart)\b)`)
+var stopsOwn = regexp.MustCompile(
+	`\b(?:systemctl|service)\b[^;&|\n]*?\b(?:(?:stop|restart|try-restart|reload-or-restart|condrestart)\b[^;&|\n]*?\s(pullet(?:-agent)?)(?:\.service)?(?:\s|;|&|\||$)` +
+		`|\s(pullet(?:-agent)?)\s+(?:stop|restart)\b)`,
+)
 
 // ofItself says what becomes of steps that stop pullet, which runs them.
 func ofItself(c *render.Catalog) render.ErrorList {

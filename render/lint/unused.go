@@ -23,8 +23,10 @@ var (
 	comment        = regexp.MustCompile(`(?m)(^|\s)#.*$`)
 	word           = regexp.MustCompile(`[\p{L}\p{N}_-]+`)
 	topKey         = regexp.MustCompile(`(?m)^(["']?)([^\s"'#{\[:-][^"':\n]*)["']?:(?:\s|$)`)
-	wholeVars      = regexp.MustCompile("\\b(?:vars|variables)\\b(?:\\??\\.[\\pL_]|\\??\\.?\\[\\s*[\"']|\\s+[\"'`]|[/:]|\\.ya?ml)?")
-	someMacro      = regexp.MustCompile("\\bmacros?\\b(?:\\s+[\"'`]|\\[\\s*[\"']|\\(\\s*[\"']|\\s*:|/)?")
+	wholeVars      = regexp.MustCompile(
+		"\\b(?:vars|variables)\\b(?:\\??\\.[\\pL_]|\\??\\.?\\[\\s*[\"']|\\s+[\"'`]|[/:]|\\.ya?ml)?",
+	)
+	someMacro = regexp.MustCompile("\\bmacros?\\b(?:\\s+[\"'`]|\\[\\s*[\"']|\\(\\s*[\"']|\\s*:|/)?")
 )
 
 // unused are the files, macros and variables that nothing mentions.
@@ -160,7 +162,9 @@ type names struct {
 const maxLooked = 1 << 29
 
 var (
-	control  = regexp.MustCompile(`(?s)^\{\{-?\s*(range|if|else|end|with|define|block|template|break|continue|/\*|\$\w+\s*:?=)`)
+	control = regexp.MustCompile(
+		`(?s)^\{\{-?\s*(range|if|else|end|with|define|block|template|break|continue|/\*|\$\w+\s*:?=)`,
+	)
 	splitter = regexp.MustCompile(`[\s'",\[\]{}]+`)
 	sourceOf = regexp.MustCompile(`source["']?:\s*["']?([^\s'",{}\[\]]+)`)
 )

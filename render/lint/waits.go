@@ -234,7 +234,8 @@ func (f *firstRollout) settle() map[string]bool {
 func (f *firstRollout) mayStart(group string, done map[string]bool) bool {
 	for _, before := range f.rules.Depends(group) {
 		nodes := f.members[before]
-		if f.rules.LimitFor(before, len(nodes)) > 0 && slices.ContainsFunc(nodes, func(n string) bool { return !done[n] }) {
+		if f.rules.LimitFor(before, len(nodes)) > 0 &&
+			slices.ContainsFunc(nodes, func(n string) bool { return !done[n] }) {
 			return false
 		}
 	}

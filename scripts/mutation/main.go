@@ -30,7 +30,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	sample := flags.Int("n", 10, "how many mutants of each place")
 	seed := flags.Int("seed", 1, "which mutants")
 	list := flags.Bool("list", false, "print the mutants, and test none")
-	pattern := flags.String("scripts", "", "scripts of the command line that are tried on what the tests of its package do not kill: a pattern of go test -run")
+	pattern := flags.String(
+		"scripts",
+		"",
+		"scripts of the command line that are tried on what the tests of its package do not kill: a pattern of go test -run",
+	)
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -25,8 +25,8 @@ func (m *mutant) String() string {
 	return fmt.Sprintf("%s:%d %s: %s", m.file, m.line, m.kind, bytes.Join(bytes.Fields([]byte(m.old)), []byte(" ")))
 }
 
-// mutants are all faults that the kinds below put into a file. Their rank depends on the seed, the function and the place's text, not on its line: a change
-// of a file elsewhere leaves a sample as it is.
+// mutants are all faults that the kinds below put into a file. Their rank depends on the seed, the function and the
+// place's text, not on its line: a change of a file elsewhere leaves a sample as it is.
 func mutants(file string, text []byte, seed int) ([]*mutant, error) {
 	set := token.NewFileSet()
 	parsed, err := parser.ParseFile(set, file, text, parser.SkipObjectResolution)
@@ -105,8 +105,15 @@ func (f *faults) cases(s *ast.SwitchStmt) {
 
 // opposite and edge are what a comparison becomes.
 var (
-	opposite = map[token.Token]string{token.EQL: "!=", token.NEQ: "==", token.LSS: ">=", token.GEQ: "<", token.GTR: "<=", token.LEQ: ">"}
-	edge     = map[token.Token]string{token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">"}
+	opposite = map[token.Token]string{
+		token.EQL: "!=",
+		token.NEQ: "==",
+		token.LSS: ">=",
+		token.GEQ: "<",
+		token.GTR: "<=",
+		token.LEQ: ">",
+	}
+	edge = map[token.Token]string{token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">"}
 )
 
 // binary negates a comparison and moves its edge, drops a side of a condition, and counts one more.
@@ -157,7 +164,13 @@ func (f *faults) swallowed(r *ast.ReturnStmt, function *ast.FuncType) {
 // add adds the mutant that has another text at a node.
 func (f *faults) add(kind string, at ast.Node, text string) {
 	start, end := f.offset(at.Pos()), f.offset(at.End())
-	m := &mutant{file: f.file, line: f.set.Position(at.Pos()).Line, endLine: f.set.Position(at.End()).Line, kind: kind, old: f.text[start:end]}
+	m := &mutant{
+		file:    f.file,
+		line:    f.set.Position(at.Pos()).Line,
+		endLine: f.set.Position(at.End()).Line,
+		kind:    kind,
+		old:     f.text[start:end],
+	}
 	m.text = f.text[:start] + text + f.text[end:]
 	key := fmt.Sprint(f.seed, f.file, f.function, kind, m.old)
 	f.twins[key]++

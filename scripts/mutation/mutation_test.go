@@ -129,7 +129,8 @@ func small(t *testing.T, files map[string]string) {
 
 const less = "package p\n\nfunc Less(a, b int) bool { return a < b }\n"
 
-// TestKiller builds and tests mutants of a small module: one that its test finds, one that it does not, and one that is no program.
+// TestKiller builds and tests mutants of a small module: one that its test finds, one that it does not, and one that is
+// no program.
 func TestKiller(t *testing.T) {
 	small(t, map[string]string{
 		"p/p.go":      less,
@@ -150,7 +151,8 @@ func TestKiller(t *testing.T) {
 	}
 }
 
-// TestFlakyTestKillsNothing: a test that passes the second time on the mutant, or fails without the fault, is left out. Another test kills.
+// TestFlakyTestKillsNothing: a test that passes the second time on the mutant, or fails without the fault, is left out.
+// Another test kills.
 func TestFlakyTestKillsNothing(t *testing.T) {
 	for _, failing := range []string{"2", "2 3"} { // runs of the test: the first is without a fault, the second on a mutant, the third without it
 		small(t, map[string]string{"p/p.go": less, "p/p_test.go": fmt.Sprintf(flaky, failing)})

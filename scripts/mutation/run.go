@@ -35,8 +35,9 @@ func newBench(dir string, notes io.Writer) *bench {
 	return &bench{dir: dir, notes: notes, sound: map[string]string{}, limit: map[string]time.Duration{}}
 }
 
-// killer is the test of a suite that fails on a mutant: the zero verdict where none does. A test counts when it fails on the mutant again, alone, and
-// passes without the fault. Another one is flaky: it is named, and left out from then on.
+// killer is the test of a suite that fails on a mutant: the zero verdict where none does. A test counts when it fails
+// on the mutant again, alone, and passes without the fault. Another one is flaky: it is named, and left out from then
+// on.
 func (b *bench) killer(ctx context.Context, s suite, m *mutant) (verdict, error) {
 	limit, err := b.limitOf(ctx, s)
 	if err != nil {
@@ -137,9 +138,23 @@ func (b *bench) test(ctx context.Context, program string, s suite, limit time.Du
 		return verdict{}, err
 	}
 	defer os.RemoveAll(temp)
-	bounded, cancel := context.WithTimeout(ctx, limit+10*time.Second) // the program ends itself before, and says which test it was in
+	bounded, cancel := context.WithTimeout(
+		ctx,
+		limit+10*time.Second,
+	) // the program ends itself before, and says which test it was in
 	defer cancel()
-	cmd := exec.CommandContext(bounded, program, "-test.short", "-test.failfast", "-test.timeout", limit.String(), "-test.run", s.run, "-test.skip", b.skipped())
+	cmd := exec.CommandContext(
+		bounded,
+		program,
+		"-test.short",
+		"-test.failfast",
+		"-test.timeout",
+		limit.String(),
+		"-test.run",
+		s.run,
+		"-test.skip",
+		b.skipped(),
+	)
 	cmd.Dir, cmd.Env = s.pkg, append(os.Environ(), "TMPDIR="+temp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }

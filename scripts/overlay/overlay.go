@@ -1,5 +1,6 @@
-// Package overlay changes places of source files for one build: the compiler is given other files in their place (go build -overlay). Tests put faults
-// into the product that way and check that they are found; the product itself has no switch for it.
+// Package overlay changes places of source files for one build: the compiler is given other files in their place (go
+// build -overlay). Tests put faults into the product that way and check that they are found; the product itself has no
+// switch for it.
 package overlay
 
 import (
@@ -24,7 +25,8 @@ func (p Patch) In(text string) (string, error) {
 	return strings.Replace(text, p.Old, p.New, 1), nil
 }
 
-// Write writes changed files into a directory, and the list of them that go build -overlay takes. It returns the path of the list.
+// Write writes changed files into a directory, and the list of them that go build -overlay takes. It returns the path
+// of the list.
 func Write(dir string, patches ...Patch) (list string, err error) {
 	replace := map[string]string{}
 	for i, p := range patches {

@@ -14,12 +14,12 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// AuthorizedKey is a public key, or several, with which one can log in as a user: lines of .ssh/authorized_keys in its home. A key
-// is known by its type and its long word; options and comment of a line that is there stay when none are given. Other lines stay as
-// they are, unless exclusive is true.
+// AuthorizedKey is a public key, or several, with which one can log in as a user: lines of .ssh/authorized_keys in its
+// home. A key is known by its type and its long word; options and comment of a line that is there stay when none are
+// given. Other lines stay as they are, unless exclusive is true.
 //
-// A missing .ssh is made with mode 0700, the file has mode 0600, and both are the user's. Nothing is read or written through a link, or
-// where the home, .ssh or the file is somebody else's: the step fails.
+// A missing .ssh is made with mode 0700, the file has mode 0600, and both are the user's. Nothing is read or written
+// through a link, or where the home, .ssh or the file is somebody else's: the step fails.
 //
 // Example:
 //
@@ -82,7 +82,8 @@ func (a *AuthorizedKey) Bind(b apply.Binding) error {
 	return nil
 }
 
-// line is a key with the options and the comment that it should have; nil options and no comment leave those that are there.
+// line is a key with the options and the comment that it should have; nil options and no comment leave those that are
+// there.
 func (a *AuthorizedKey) line(text string) (*keyLine, error) {
 	line, err := parseKey(text)
 	if err != nil {
@@ -98,7 +99,8 @@ func (a *AuthorizedKey) line(text string) (*keyLine, error) {
 		line.comment = a.Comment
 	}
 	again, err := parseKey(line.String())
-	if err != nil || strings.Join(again.options, ",") != strings.Join(line.options, ",") || again.comment != line.comment {
+	if err != nil || strings.Join(again.options, ",") != strings.Join(line.options, ",") ||
+		again.comment != line.comment {
 		return nil, errors.New("has options or a comment that do not make one line: see AUTHORIZED_KEYS in man sshd")
 	}
 	return line, nil
@@ -149,7 +151,12 @@ func (a *AuthorizedKey) Apply(ctx context.Context, h *apply.Host, _ apply.Change
 
 // edit gives the text of the file as it should be, and in words what is different.
 func (a *AuthorizedKey) edit(text string) (string, []string) {
-	e := &keyEdit{exclusive: a.Exclusive, remove: a.State == "absent", done: map[string]bool{}, want: map[string]*keyLine{}}
+	e := &keyEdit{
+		exclusive: a.Exclusive,
+		remove:    a.State == "absent",
+		done:      map[string]bool{},
+		want:      map[string]*keyLine{},
+	}
 	for _, line := range a.want {
 		e.want[line.id()] = line
 	}

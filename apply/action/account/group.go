@@ -12,8 +12,8 @@ import (
 	"github.com/pullet/pullet/apply/action/passwd"
 )
 
-// GroupPresent is a group in the host's own files, made and changed by groupadd, groupmod and gpasswd. When its number changes, it
-// stays the primary group of its users, and files keep the old number.
+// GroupPresent is a group in the host's own files, made and changed by groupadd, groupmod and gpasswd. When its number
+// changes, it stays the primary group of its users, and files keep the old number.
 //
 // Example:
 //
@@ -153,7 +153,8 @@ func (a *GroupPresent) possible(h *apply.Host, groups passwd.File) error {
 	return nil
 }
 
-// GroupAbsent is no group of this name in the host's own files. A group that is some user's primary one is not removed: the step fails.
+// GroupAbsent is no group of this name in the host's own files. A group that is some user's primary one is not removed:
+// the step fails.
 //
 // Example:
 //
@@ -200,7 +201,11 @@ func (a *GroupAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 	gid := groups.Named(a.Name).Field(passwd.ID)
 	for _, u := range users {
 		if gid != "" && u.Field(passwd.GID) == gid {
-			return apply.Output{}, fmt.Errorf("group %s is the primary group of %s: give that user another one, or remove it first", a.Name, u[0])
+			return apply.Output{}, fmt.Errorf(
+				"group %s is the primary group of %s: give that user another one, or remove it first",
+				a.Name,
+				u[0],
+			)
 		}
 	}
 	return apply.Output{State: "absent"}, accountTool(ctx, h, "", "groupdel", a.Name)

@@ -18,9 +18,10 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// KnownHost is the public key of a host, so that ssh does not ask whether it is the right one: a line of /etc/ssh/ssh_known_hosts, or of
-// a user's own .ssh/known_hosts, where the same care is taken as by ssh.authorized_key. Another key of the same type is replaced,
-// also in a hashed line; keys of other types stay. The key is never asked of the network: who answers there may be anybody.
+// KnownHost is the public key of a host, so that ssh does not ask whether it is the right one: a line of
+// /etc/ssh/ssh_known_hosts, or of a user's own .ssh/known_hosts, where the same care is taken as by ssh.authorized_key.
+// Another key of the same type is replaced, also in a hashed line; keys of other types stay. The key is never asked of
+// the network: who answers there may be anybody.
 //
 // Example:
 //
@@ -51,7 +52,11 @@ func (a *KnownHost) Bind(b apply.Binding) error {
 	case a.Port < 1 || a.Port > 65535:
 		return apply.BadParam("port", "%d is no port: 1 to 65535", a.Port)
 	case a.Key == "" && a.State != "absent":
-		return apply.BadParam("key", "is missing: ssh-keyscan %s shows it; compare it with what the host itself says", a.Host)
+		return apply.BadParam(
+			"key",
+			"is missing: ssh-keyscan %s shows it; compare it with what the host itself says",
+			a.Host,
+		)
 	}
 	if a.User != "" {
 		if err := passwd.CheckName("user", a.User); err != nil {
@@ -182,7 +187,10 @@ func (a *KnownHost) line(line string) (keep string, right, found bool) {
 	if a.State == "absent" && a.want != nil && !same {
 		return line, false, false
 	}
-	others := slices.DeleteFunc(strings.Split(hosts, ","), func(h string) bool { return strings.EqualFold(h, a.name()) || hashed(h, a.name()) })
+	others := slices.DeleteFunc(
+		strings.Split(hosts, ","),
+		func(h string) bool { return strings.EqualFold(h, a.name()) || hashed(h, a.name()) },
+	)
 	if len(others) == 0 {
 		return "", false, false
 	}
@@ -191,7 +199,10 @@ func (a *KnownHost) line(line string) (keep string, right, found bool) {
 
 // named reports that the first word of a line stands for the host.
 func (a *KnownHost) named(hosts string) bool {
-	return slices.ContainsFunc(strings.Split(hosts, ","), func(h string) bool { return strings.EqualFold(h, a.name()) || hashed(h, a.name()) })
+	return slices.ContainsFunc(
+		strings.Split(hosts, ","),
+		func(h string) bool { return strings.EqualFold(h, a.name()) || hashed(h, a.name()) },
+	)
 }
 
 // hashed reports that a word is the hash of a name: |1|salt|sum.

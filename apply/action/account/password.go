@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// crypts are the forms of crypt(3), with the whole length of each, so that a hash from which a shell ate its $ is found.
+// crypts are the forms of crypt(3), with the whole length of each, so that a hash from which a shell ate its $ is
+// found.
 var crypts = []*regexp.Regexp{
 	regexp.MustCompile(`^\$6\$(rounds=[0-9]+\$)?[^$:!*\s]{0,16}\$[./0-9A-Za-z]{86}$`),
 	regexp.MustCompile(`^\$5\$(rounds=[0-9]+\$)?[^$:!*\s]{0,16}\$[./0-9A-Za-z]{43}$`),
@@ -27,10 +28,13 @@ func checkPassword(text string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("password: it looks like clear text, or like a hash that was cut: give what openssl passwd -6 or mkpasswd prints, or '*' for none")
+	return fmt.Errorf(
+		"password: it looks like clear text, or like a hash that was cut: give what openssl passwd -6 or mkpasswd prints, or '*' for none",
+	)
 }
 
-// passwordField is the password of a user as the shadow file says it: what is left of its exclamation marks is locked by them.
+// passwordField is the password of a user as the shadow file says it: what is left of its exclamation marks is locked
+// by them.
 func passwordField(have, want string, lock *bool) (string, error) {
 	hash := strings.TrimLeft(have, "!")
 	locked := hash != have

@@ -32,8 +32,9 @@ var (
 	errNoHome = errors.New("make it with createHome: true of user.present")
 )
 
-// sshFile is a file in the .ssh of a user. The agent is root and the user is not, and may put links anywhere in its home while the agent
-// works: so the home and .ssh are opened once, no link in them is followed, and only what is the user's own is read or written.
+// sshFile is a file in the .ssh of a user. The agent is root and the user is not, and may put links anywhere in its
+// home while the agent works: so the home and .ssh are opened once, no link in them is followed, and only what is the
+// user's own is read or written.
 type sshFile struct {
 	user, name string // deploy, authorized_keys
 	home       string // as the passwd file says
@@ -45,8 +46,8 @@ type sshFile struct {
 	data       []byte      // what is in it
 }
 
-// onlyDirectory, behind a path, lets the kernel open nothing but a directory: os.Root opens a pipe that a user exchanged for one as well, and waits
-// there for a writer.
+// onlyDirectory, behind a path, lets the kernel open nothing but a directory: os.Root opens a pipe that a user
+// exchanged for one as well, and waits there for a writer.
 const onlyDirectory = "/."
 
 // openSSH opens a user's .ssh, if it is there, and reads a file in it. What it gives is to be closed.
@@ -81,7 +82,8 @@ func (f *sshFile) path(elem ...string) string {
 	return filepath.Join(append([]string{f.home}, elem...)...)
 }
 
-// openHome finds the user and opens its home, which must be its own; or root's, where nobody else could have put it there.
+// openHome finds the user and opens its home, which must be its own; or root's, where nobody else could have put it
+// there.
 func (f *sshFile) openHome(h *apply.Host) error {
 	all, err := passwd.Read(h, "passwd")
 	if err != nil {
@@ -115,10 +117,17 @@ func (f *sshFile) openHome(h *apply.Host) error {
 	if owner == f.uid || owner == os.Geteuid() && onlyOwn(h.Root, filepath.Dir(path)) {
 		return nil
 	}
-	return fmt.Errorf("%s, the home of %s, belongs to uid %d: give it to %s with file.directory first", f.home, f.user, owner, f.user)
+	return fmt.Errorf(
+		"%s, the home of %s, belongs to uid %d: give it to %s with file.directory first",
+		f.home,
+		f.user,
+		owner,
+		f.user,
+	)
 }
 
-// onlyOwn reports that nobody but the agent's user can change what lies in the directories from the root to a directory.
+// onlyOwn reports that nobody but the agent's user can change what lies in the directories from the root to a
+// directory.
 func onlyOwn(root, dir string) bool {
 	for ; ; dir = filepath.Dir(dir) {
 		info, err := os.Lstat(dir)
@@ -141,7 +150,11 @@ func (f *sshFile) openDir() error {
 	case err != nil:
 		return err
 	case !found.IsDir():
-		return fmt.Errorf("%s is no directory (%s): nothing is written through it; remove it first", f.path(name), found.Mode().Type())
+		return fmt.Errorf(
+			"%s is no directory (%s): nothing is written through it; remove it first",
+			f.path(name),
+			found.Mode().Type(),
+		)
 	}
 	if f.dir, err = f.at.OpenRoot(name + onlyDirectory); err != nil {
 		return err
@@ -168,7 +181,11 @@ func (f *sshFile) read() error {
 	case err != nil:
 		return err
 	case !found.Mode().IsRegular():
-		return fmt.Errorf("%s is no plain file (%s): it is neither followed nor replaced; remove it first", path, found.Mode().Type())
+		return fmt.Errorf(
+			"%s is no plain file (%s): it is neither followed nor replaced; remove it first",
+			path,
+			found.Mode().Type(),
+		)
 	}
 	file, err := f.dir.OpenFile(f.name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -237,7 +254,10 @@ func (f *sshFile) write(data []byte) error {
 		err = f.dir.Rename(candidate, f.name)
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("%s: %w; the old file is untouched", f.path(".ssh", f.name), err), f.dir.Remove(candidate))
+		return errors.Join(
+			fmt.Errorf("%s: %w; the old file is untouched", f.path(".ssh", f.name), err),
+			f.dir.Remove(candidate),
+		)
 	}
 	return syncRoot(f.dir)
 }
@@ -272,7 +292,8 @@ func (f *sshFile) mine(dir *os.File) error {
 	if err != nil {
 		return err
 	}
-	if _, err := dir.Readdirnames(1); hostfile.Owner(info) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 || !errors.Is(err, io.EOF) {
+	if _, err := dir.Readdirnames(1); hostfile.Owner(info) != os.Geteuid() || info.Mode().Perm()&0o077 != 0 ||
+		!errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s was replaced while it was made", f.path(".ssh"))
 	}
 	return nil

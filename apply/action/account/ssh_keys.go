@@ -21,7 +21,9 @@ func parseKey(text string) (*keyLine, error) {
 	text = strings.TrimSpace(text)
 	switch {
 	case strings.Contains(text, "PRIVATE KEY"):
-		return nil, errors.New("is a private key: give the public one, from the .pub file, and replace the pair, which is in the history now")
+		return nil, errors.New(
+			"is a private key: give the public one, from the .pub file, and replace the pair, which is in the history now",
+		)
 	case strings.ContainsAny(text, "\n\r"):
 		return nil, errors.New("has several lines: one key each")
 	}

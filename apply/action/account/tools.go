@@ -43,8 +43,8 @@ const (
 	accountLockPause = 200 * time.Millisecond
 )
 
-// accountTool runs one of the host's tools for accounts, such as useradd. Where the host's root is a directory, it works on the files
-// there. While another program holds their lock, it is tried again.
+// accountTool runs one of the host's tools for accounts, such as useradd. Where the host's root is a directory, it
+// works on the files there. While another program holds their lock, it is tried again.
 func accountTool(ctx context.Context, h *apply.Host, stdin, tool string, args ...string) error {
 	if h.Root != "/" {
 		args = append([]string{"--root", h.Root}, args...)
@@ -56,7 +56,10 @@ func accountTool(ctx context.Context, h *apply.Host, stdin, tool string, args ..
 		var missing *apply.NoProgramError
 		switch {
 		case errors.As(err, &missing) || errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("%w; the tools for accounts are missing: install the package passwd (Debian) or shadow-utils (Fedora)", err)
+			return fmt.Errorf(
+				"%w; the tools for accounts are missing: install the package passwd (Debian) or shadow-utils (Fedora)",
+				err,
+			)
 		case err != nil:
 			return fmt.Errorf("%s: %w", tool, err)
 		case out.ExitCode == 0:
@@ -68,7 +71,10 @@ func accountTool(ctx context.Context, h *apply.Host, stdin, tool string, args ..
 		}
 		select {
 		case <-patience.Done():
-			return fmt.Errorf("%w; another program holds the account files: see /etc/.pwd.lock, /etc/passwd.lock and /etc/group.lock", failed)
+			return fmt.Errorf(
+				"%w; another program holds the account files: see /etc/.pwd.lock, /etc/passwd.lock and /etc/group.lock",
+				failed,
+			)
 		case <-time.After(accountLockPause):
 		}
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// UserAbsent is no user of this name in the host's own files. Its own group goes with it when nobody else is in it. Files outside its
-// home stay, with its number. A user with running processes is not removed: the step fails.
+// UserAbsent is no user of this name in the host's own files. Its own group goes with it when nobody else is in it.
+// Files outside its home stay, with its number. A user with running processes is not removed: the step fails.
 //
 // Example:
 //
@@ -103,7 +103,13 @@ func ownHome(h *apply.Host, user passwd.Line) error {
 	}
 	uid, _ := user.Number(passwd.ID)
 	if st, ok := hostfile.Stat(info); ok && int(st.Uid) != uid {
-		return fmt.Errorf("%s, the home of %s, belongs to uid %d: leave out removeHome, or give it to %s first", home, user[0], st.Uid, user[0])
+		return fmt.Errorf(
+			"%s, the home of %s, belongs to uid %d: leave out removeHome, or give it to %s first",
+			home,
+			user[0],
+			st.Uid,
+			user[0],
+		)
 	}
 	return nil
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// makeHome makes the missing home of a user, as useradd does: with the files of /etc/skel. It gets its name when it is complete.
+// makeHome makes the missing home of a user, as useradd does: with the files of /etc/skel. It gets its name when it is
+// complete.
 func makeHome(ctx context.Context, h *apply.Host, name string) error {
 	all, err := passwd.Read(h, "passwd")
 	if err != nil {
@@ -41,8 +42,11 @@ func makeHome(ctx context.Context, h *apply.Host, name string) error {
 		return err
 	}
 	if private, err := home.Private(); err != nil || !private {
-		return errors.Join(err, fmt.Errorf("home of %s: others than root can write to %s or above it: make %s with file.directory",
-			name, path.Dir(home.Path()), user.Field(passwd.Home)))
+		return errors.Join(
+			err,
+			fmt.Errorf("home of %s: others than root can write to %s or above it: make %s with file.directory",
+				name, path.Dir(home.Path()), user.Field(passwd.Home)),
+		)
 	}
 	part, err := h.Entry(path.Join(path.Dir(home.Path()), ".pullet-home-"+name))
 	if err != nil {
@@ -79,7 +83,8 @@ func fillHome(ctx context.Context, h *apply.Host, part *hostfile.Entry, uid, gid
 // maxSkel bounds a file of /etc/skel.
 const maxSkel = 64 << 20
 
-// copySkel copies /etc/skel into a directory. What is made belongs to the owner at the end, a directory after what is in it.
+// copySkel copies /etc/skel into a directory. What is made belongs to the owner at the end, a directory after what is
+// in it.
 func copySkel(ctx context.Context, h *apply.Host, to *hostfile.Dir, owner hostfile.Attributes) error {
 	from, err := h.Follow("/etc/skel")
 	if err != nil {

@@ -82,7 +82,13 @@ func (p *userPlan) create(h *apply.Host) error {
 	if expires == never {
 		expires = ""
 	}
-	given := [][2]string{{"-G", strings.Join(a.Groups, ",")}, {"-d", a.Home}, {"-s", a.Shell}, {"-c", comment}, {"-e", expires}}
+	given := [][2]string{
+		{"-G", strings.Join(a.Groups, ",")},
+		{"-d", a.Home},
+		{"-s", a.Shell},
+		{"-c", comment},
+		{"-e", expires},
+	}
 	for _, o := range given {
 		if o[1] != "" {
 			p.args = append(p.args, o[0], o[1])
@@ -99,7 +105,8 @@ func (p *userPlan) create(h *apply.Host) error {
 	return nil
 }
 
-// homeFlag says whether useradd makes the home. Below another root, where it finds no /proc, it would leave out directories of /etc/skel.
+// homeFlag says whether useradd makes the home. Below another root, where it finds no /proc, it would leave out
+// directories of /etc/skel.
 func (p *userPlan) homeFlag(h *apply.Host) string {
 	switch {
 	case !p.want.wantsHome():
@@ -114,7 +121,11 @@ func (p *userPlan) homeFlag(h *apply.Host) string {
 // numbers compares the user's number and primary group.
 func (p *userPlan) numbers(have passwd.Line) {
 	if uid, ok := have.Number(passwd.ID); p.want.UID != nil && (!ok || uid != *p.want.UID) {
-		p.option("-u", strconv.Itoa(*p.want.UID), fmt.Sprintf("uid %s -> %d, only its home follows", have.Field(passwd.ID), *p.want.UID))
+		p.option(
+			"-u",
+			strconv.Itoa(*p.want.UID),
+			fmt.Sprintf("uid %s -> %d, only its home follows", have.Field(passwd.ID), *p.want.UID),
+		)
 	}
 	if p.want.Group == "" {
 		return
@@ -263,7 +274,10 @@ func (p *userPlan) possible() error {
 	}
 	for _, ref := range refs {
 		if p.group.Refers(ref) == nil {
-			return fmt.Errorf("there is no group %q on this host: make it with a group.present step before this one", ref)
+			return fmt.Errorf(
+				"there is no group %q on this host: make it with a group.present step before this one",
+				ref,
+			)
 		}
 	}
 	if a.UID != nil {
@@ -301,7 +315,11 @@ func (p *userPlan) make(ctx context.Context, h *apply.Host) error {
 // busyHint says what to do about a user with running processes.
 func busyHint(err error, name string) error {
 	if err != nil && strings.Contains(err.Error(), "currently used by process") {
-		return fmt.Errorf("%w; end its processes first: loginctl terminate-user %s, or stop the service that runs as it", err, name)
+		return fmt.Errorf(
+			"%w; end its processes first: loginctl terminate-user %s, or stop the service that runs as it",
+			err,
+			name,
+		)
 	}
 	return err
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// UserPresent is a user in the host's own files, made and changed by useradd, usermod and chpasswd. What is not given is left as it is.
-// Below another root the machine's tools work on the files there.
+// UserPresent is a user in the host's own files, made and changed by useradd, usermod and chpasswd. What is not given
+// is left as it is. Below another root the machine's tools work on the files there.
 //
-// A new user has a group of its own name, which is made where it is missing, and no password. When the number of a user changes, its home
-// follows and other files keep the old number. A user with running processes cannot get another number or home: the step fails.
-// A lock that another program holds on the account files is waited for.
+// A new user has a group of its own name, which is made where it is missing, and no password. When the number of a user
+// changes, its home follows and other files keep the old number. A user with running processes cannot get another
+// number or home: the step fails. A lock that another program holds on the account files is waited for.
 //
 // Example:
 //
@@ -74,7 +74,12 @@ func (a *UserPresent) Bind(b apply.Binding) error {
 			return err
 		}
 	}
-	return cmp.Or(passwd.CheckName("name", a.Name), checkID("uid", a.UID), checkAccountRefs("groups", a.Groups...), a.checkTexts())
+	return cmp.Or(
+		passwd.CheckName("name", a.Name),
+		checkID("uid", a.UID),
+		checkAccountRefs("groups", a.Groups...),
+		a.checkTexts(),
+	)
 }
 
 // checkTexts finds what would break the line in the passwd file.

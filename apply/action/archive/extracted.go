@@ -13,16 +13,17 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// Extracted is a directory that holds what an archive holds: tar, alone or with gzip, bzip2, xz or zstd, or zip. The format is told
-// from the content. What else is in the directory stays; files of an earlier archive of the same step go, unless somebody changed them.
+// Extracted is a directory that holds what an archive holds: tar, alone or with gzip, bzip2, xz or zstd, or zip. The
+// format is told from the content. What else is in the directory stays; files of an earlier archive of the same step
+// go, unless somebody changed them.
 //
-// Comparing is exact and reads little: a record of what was extracted stands in the directory (.pullet-archive-*). Without it the archive
-// is read through and compared; one at an address is then extracted again, as comparing never uses the network. What was changed by hand
-// is extracted again. With creates, that path alone is looked at.
+// Comparing is exact and reads little: a record of what was extracted stands in the directory (.pullet-archive-*).
+// Without it the archive is read through and compared; one at an address is then extracted again, as comparing never
+// uses the network. What was changed by hand is extracted again. With creates, that path alone is looked at.
 //
-// An archive that would write elsewhere is refused as a whole, before anything is written: absolute names, names with "..", links that
-// lead out, hard links to what it does not hold, devices. Nothing is written through a link. Files belong to the agent's own user, unless
-// owner and group say otherwise; setuid, setgid and sticky bits are dropped.
+// An archive that would write elsewhere is refused as a whole, before anything is written: absolute names, names with
+// "..", links that lead out, hard links to what it does not hold, devices. Nothing is written through a link. Files
+// belong to the agent's own user, unless owner and group say otherwise; setuid, setgid and sticky bits are dropped.
 //
 // Example:
 //
@@ -205,8 +206,8 @@ func (x *extraction) plan(ctx context.Context, h *apply.Host) (*extractPlan, err
 	return p, err
 }
 
-// isOf reports a record of the archive that is wanted. An archive on the host that was not touched is not read; one that is gone has
-// done its work.
+// isOf reports a record of the archive that is wanted. An archive on the host that was not touched is not read; one
+// that is gone has done its work.
 func (x *extraction) isOf(h *apply.Host, r *archiveRecord) (bool, error) {
 	switch {
 	case r == nil || r.Strip != x.Strip:

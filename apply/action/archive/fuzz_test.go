@@ -15,8 +15,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// FuzzExtract: whatever an archive holds, and whatever links are in the directory already, nothing beside the directory is touched, and no
-// link that it brings leads out.
+// FuzzExtract: whatever an archive holds, and whatever links are in the directory already, nothing beside the directory
+// is touched, and no link that it brings leads out.
 func FuzzExtract(f *testing.F) {
 	pack := func(list ...tar.Header) []byte {
 		var out bytes.Buffer
@@ -110,7 +110,8 @@ func noLinkOut(t *testing.T, dir string) {
 	}
 }
 
-// TestArchiveLimits: more names or more bytes than the limit are refused, also where they cost next to nothing in the archive.
+// TestArchiveLimits: more names or more bytes than the limit are refused, also where they cost next to nothing in the
+// archive.
 func TestArchiveLimits(t *testing.T) {
 	var out bytes.Buffer
 	w := tar.NewWriter(&out)

@@ -16,7 +16,8 @@ const (
 	aHard = "hard link" // another name of a file of the archive; on record it is a file
 )
 
-// archiveEntry is one thing in an archive. Its path is relative to where it is extracted, clean, and leads nowhere else.
+// archiveEntry is one thing in an archive. Its path is relative to where it is extracted, clean, and leads nowhere
+// else.
 type archiveEntry struct {
 	Path   string      `json:"path"`
 	Kind   string      `json:"kind"`
@@ -38,7 +39,8 @@ type stamp struct {
 // maxArchivePath bounds a name in an archive.
 const maxArchivePath = 4096
 
-// entryPath is the path of a name in an archive without its first elements; "" is nothing. What would lead out is refused.
+// entryPath is the path of a name in an archive without its first elements; "" is nothing. What would lead out is
+// refused.
 func entryPath(name string, strip int) (string, error) {
 	switch {
 	case len(name) > maxArchivePath:
@@ -67,8 +69,9 @@ func entryPath(name string, strip int) (string, error) {
 	return strings.Join(parts[strip:], "/"), nil
 }
 
-// checkLink refuses a link that may lead out. Links stand in real directories, since nothing is written through a link. So a target that
-// climbs first and descends afterwards cannot leave; one that climbs again, behind a name, could: that name may be a link.
+// checkLink refuses a link that may lead out. Links stand in real directories, since nothing is written through a link.
+// So a target that climbs first and descends afterwards cannot leave; one that climbs again, behind a name, could: that
+// name may be a link.
 func checkLink(at, target string) error {
 	if target == "" || len(target) > maxArchivePath || strings.ContainsRune(target, 0) {
 		return fmt.Errorf("%s: a symbolic link to nothing that can be", at)
@@ -111,7 +114,11 @@ func (l *archiveListing) add(e archiveEntry) error {
 	if e.Kind == aHard {
 		i, known := l.byPath[e.Target]
 		if !known || l.entries[i].Kind != aFile {
-			return fmt.Errorf("%s is a hard link to %s, which is no file that stands before it in the archive", e.Path, e.Target)
+			return fmt.Errorf(
+				"%s is a hard link to %s, which is no file that stands before it in the archive",
+				e.Path,
+				e.Target,
+			)
 		}
 		file := l.entries[i]
 		e.Kind, e.Target, e.Mode, e.Size, e.Sum = aFile, "", file.Mode, file.Size, file.Sum

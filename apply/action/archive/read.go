@@ -25,7 +25,9 @@ type archiveLimits struct {
 	bytes   int64
 }
 
-var errNoArchive = errors.New("this is no archive that is known: tar, alone or with gzip, bzip2, xz or zstd, and zip are")
+var errNoArchive = errors.New(
+	"this is no archive that is known: tar, alone or with gzip, bzip2, xz or zstd, and zip are",
+)
 
 // archiveReader walks through an archive.
 type archiveReader struct {
@@ -116,7 +118,11 @@ func (r *archiveReader) tarEntry(h *tar.Header, content io.Reader) error {
 		}
 		e.Kind, e.Target = aHard, to
 	default:
-		return fmt.Errorf("%q is neither a file nor a directory nor a link (type %q): devices and pipes are not extracted", h.Name, h.Typeflag)
+		return fmt.Errorf(
+			"%q is neither a file nor a directory nor a link (type %q): devices and pipes are not extracted",
+			h.Name,
+			h.Typeflag,
+		)
 	}
 	return r.entry(h.Name, e, content)
 }
@@ -163,7 +169,11 @@ func (r *archiveReader) zipEntry(f *zip.File) error {
 	case mode.IsRegular():
 		e.Kind = aFile
 	default:
-		return fmt.Errorf("%q is neither a file nor a directory nor a link (%s): devices and pipes are not extracted", f.Name, mode.Type())
+		return fmt.Errorf(
+			"%q is neither a file nor a directory nor a link (%s): devices and pipes are not extracted",
+			f.Name,
+			mode.Type(),
+		)
 	}
 	return r.entry(f.Name, e, content)
 }

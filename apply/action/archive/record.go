@@ -18,8 +18,8 @@ import (
 // recordPrefix begins the name of the record that stands in the directory.
 const recordPrefix = ".pullet-archive-"
 
-// archiveRecord says what was extracted: with it, comparing needs no archive. It stands in the directory itself, so that both come and go
-// together.
+// archiveRecord says what was extracted: with it, comparing needs no archive. It stands in the directory itself, so
+// that both come and go together.
 type archiveRecord struct {
 	Archive string         `json:"archive"`         // the archive's digest
 	Strip   int            `json:"strip,omitempty"` // as it was extracted
@@ -37,8 +37,8 @@ func recordName(step string) string {
 // maxRecord bounds a record.
 const maxRecord = 256 << 20
 
-// loadRecord reads a record; nil where there is none that can be trusted. The directory may belong to somebody else: what is not the
-// agent's own file, or names paths that lead out, is no record.
+// loadRecord reads a record; nil where there is none that can be trusted. The directory may belong to somebody else:
+// what is not the agent's own file, or names paths that lead out, is no record.
 func loadRecord(dir *hostfile.Dir, name string) (*archiveRecord, error) {
 	at, err := dir.Entry(name)
 	if err != nil {
@@ -76,7 +76,8 @@ func loadRecord(dir *hostfile.Dir, name string) (*archiveRecord, error) {
 
 // trusted reports a record that only the agent can have written.
 func trusted(info fs.FileInfo) bool {
-	return info.Mode().IsRegular() && hostfile.Owner(info) == os.Geteuid() && info.Mode()&0o022 == 0 && info.Size() <= maxRecord
+	return info.Mode().IsRegular() && hostfile.Owner(info) == os.Geteuid() && info.Mode()&0o022 == 0 &&
+		info.Size() <= maxRecord
 }
 
 // save writes the record, for the agent alone: it names all files.
@@ -138,10 +139,17 @@ func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err
 	case err != nil:
 		return "", false, err
 	case e.Kind == aDir && !info.IsDir():
-		return "", false, fmt.Errorf("%s is %s, and the archive has a directory there: nothing is written through it; remove it with file.absent first",
-			filepath.Join(x.Name, e.Path), place.Kind(info))
+		return "", false, fmt.Errorf(
+			"%s is %s, and the archive has a directory there: nothing is written through it; remove it with file.absent first",
+			filepath.Join(x.Name, e.Path),
+			place.Kind(info),
+		)
 	case e.Kind != aDir && info.IsDir():
-		return "", false, fmt.Errorf("%s is a directory, and the archive has a %s there: remove it with file.absent first", filepath.Join(x.Name, e.Path), e.Kind)
+		return "", false, fmt.Errorf(
+			"%s is a directory, and the archive has a %s there: remove it with file.absent first",
+			filepath.Join(x.Name, e.Path),
+			e.Kind,
+		)
 	case e.Kind == aLink && info.Mode()&fs.ModeSymlink == 0, e.Kind == aFile && !info.Mode().IsRegular():
 		return "it is " + place.Kind(info), true, nil
 	case e.Kind == aLink:

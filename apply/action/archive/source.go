@@ -70,7 +70,8 @@ func (x *extraction) opened(f *os.File) (*archiveData, error) {
 	return &archiveData{f, info.Size(), have, stampOf(info), func() { _ = f.Close() }}, nil // it was only read
 }
 
-// open gives the archive, fetched where it is at an address: into a file near the directory, as there has to be room for it anyway.
+// open gives the archive, fetched where it is at an address: into a file near the directory, as there has to be room
+// for it anyway.
 func (x *extraction) open(ctx context.Context, h *apply.Host) (*archiveData, error) {
 	if x.remote == nil {
 		from, err := x.local(h)

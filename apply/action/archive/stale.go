@@ -8,8 +8,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// stale are the files and links that an earlier archive of the step left, and nobody has changed since: what is in a directory before it,
-// and a directory only if nothing else is in it.
+// stale are the files and links that an earlier archive of the step left, and nobody has changed since: what is in a
+// directory before it, and a directory only if nothing else is in it.
 func (x *extraction) stale(rec, old *archiveRecord) ([]string, error) {
 	if old == nil {
 		return nil, nil

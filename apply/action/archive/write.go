@@ -37,7 +37,8 @@ func (x *extraction) close() {
 	x.root.Close()
 }
 
-// wanted is the owner and mode of an entry. A directory has the mode of the archive only when it is made: it may be shared.
+// wanted is the owner and mode of an entry. A directory has the mode of the archive only when it is made: it may be
+// shared.
 func (x *extraction) wanted(e archiveEntry) place.Wanted {
 	w := x.w.File
 	switch {
@@ -75,15 +76,21 @@ func (x *extraction) scan(ctx context.Context, from archiveData) (*archiveRecord
 	case len(list.entries) == 0 && x.Strip > 0:
 		return nil, fmt.Errorf("strip: %d leaves nothing of it", x.Strip)
 	}
-	return &archiveRecord{Archive: from.sum.String(), Strip: x.Strip, Size: from.size, Seen: from.seen, Entries: list.entries}, nil
+	return &archiveRecord{
+		Archive: from.sum.String(),
+		Strip:   x.Strip,
+		Size:    from.size,
+		Seen:    from.seen,
+		Entries: list.entries,
+	}, nil
 }
 
 func (x *extraction) reader(ctx context.Context, visit func(archiveEntry, io.Reader) error) *archiveReader {
 	return &archiveReader{ctx: ctx, strip: x.Strip, limits: x.limits, visit: visit}
 }
 
-// write extracts what is missing or different. Each file is written beside its place and renamed: what is cut off is done again by the
-// next run, which finds no record of it.
+// write extracts what is missing or different. Each file is written beside its place and renamed: what is cut off is
+// done again by the next run, which finds no record of it.
 func (x *extraction) write(ctx context.Context, from archiveData, rec *archiveRecord, d *differences) error {
 	if err := x.makeRoot(); err != nil {
 		return err
@@ -195,7 +202,8 @@ func besideEntry(rel string) string {
 	return fmt.Sprintf("%snew-%x", recordPrefix, short[:6])
 }
 
-// finish sets what is left of owners and modes, removes what an earlier archive of this step left, and writes the record.
+// finish sets what is left of owners and modes, removes what an earlier archive of this step left, and writes the
+// record.
 func (x *extraction) finish(rec, old *archiveRecord, written map[string]bool) error {
 	if err := x.makeRoot(); err != nil {
 		return err

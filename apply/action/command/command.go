@@ -1,5 +1,5 @@
-// Package command runs commands and scripts, and sends requests to web servers: actions of which only guards and expressions tell
-// whether they are needed and what they changed.
+// Package command runs commands and scripts, and sends requests to web servers: actions of which only guards and
+// expressions tell whether they are needed and what they changed.
 package command
 
 import "github.com/pullet/pullet/apply"

@@ -143,7 +143,10 @@ func (a *Request) redirect(next *http.Request, before []*http.Request) error {
 	case sameServer(first, next):
 		return nil
 	case next.Body != nil || next.ContentLength != 0:
-		return fmt.Errorf("it was redirected to another server, which does not get the body: if that is intended, write its url, %s", plain.URL(next.URL))
+		return fmt.Errorf(
+			"it was redirected to another server, which does not get the body: if that is intended, write its url, %s",
+			plain.URL(next.URL),
+		)
 	}
 	next.Header = http.Header{"User-Agent": {"pullet"}}
 	return nil
@@ -170,7 +173,12 @@ func (a *Request) read(answer *http.Response) (apply.Output, error) {
 	if a.expected(answer.StatusCode) {
 		return out, nil
 	}
-	return out, errors.New(strings.TrimSuffix(fmt.Sprintf("the answer is %d %s: %s", answer.StatusCode, out.State, firstWords(out.StdOut)), ": "))
+	return out, errors.New(
+		strings.TrimSuffix(
+			fmt.Sprintf("the answer is %d %s: %s", answer.StatusCode, out.State, firstWords(out.StdOut)),
+			": ",
+		),
+	)
 }
 
 func isJSON(contentType string) bool {

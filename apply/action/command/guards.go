@@ -74,7 +74,8 @@ type Options struct {
 	User    string            `yaml:"user"`    // who runs it; default: the agent's own user
 	Timeout render.Duration   `yaml:"timeout"` // after which it is killed; default: the run's deadline
 	Guards  `yaml:",inline"`
-	// Changed says from result whether the command changed something: "result.StdOut contains 'created'"; default: it did
+	// Changed says from result whether the command changed something: "result.StdOut contains 'created'"; default: it
+	// did
 	Changed *render.Expression `yaml:"changed"`
 	// Failed says from result whether the command failed: "result.ExitCode not in [0, 2]"; default: any exit code but 0
 	Failed *render.Expression `yaml:"failed"`
@@ -122,7 +123,8 @@ func (o Options) execute(ctx context.Context, h *apply.Host, what string, args [
 	return out, nil
 }
 
-// errNotYet is a user or a directory that is not on the host, which an earlier step may still make: guards cannot be asked.
+// errNotYet is a user or a directory that is not on the host, which an earlier step may still make: guards cannot be
+// asked.
 var errNotYet = errors.New("it is not on this host")
 
 // run runs a command where and as whom the parameters say.

@@ -17,14 +17,17 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Request sends a request to a web server. It succeeds when the answer has an expected status. Later steps read the status as ExitCode and,
-// in words, as State, the body as StdOut (the first MiB of it) and, where it is JSON, its content as Data.
+// Request sends a request to a web server. It succeeds when the answer has an expected status. Later steps read the
+// status as ExitCode and, in words, as State, the body as StdOut (the first MiB of it) and, where it is JSON, its
+// content as Data.
 //
-// Headers that hold a secret stand in a file on the host: what is sent is shown nowhere, neither headers nor body. A redirect to another
-// host gets neither these headers nor the body, and one from https to http is not followed. No proxy is used.
+// Headers that hold a secret stand in a file on the host: what is sent is shown nowhere, neither headers nor body. A
+// redirect to another host gets neither these headers nor the body, and one from https to http is not followed. No
+// proxy is used.
 //
-// With creates, removes, unless or onlyif it is sent whenever they say so. Without, it is sent once for each version and set of
-// parameters; runs: always makes it be sent at every pull. GET, HEAD and OPTIONS only read, and never count as a change.
+// With creates, removes, unless or onlyif it is sent whenever they say so. Without, it is sent once for each version
+// and set of parameters; runs: always makes it be sent at every pull. GET, HEAD and OPTIONS only read, and never count
+// as a change.
 //
 // Example:
 //

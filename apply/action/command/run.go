@@ -8,11 +8,11 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Run runs a command. A text is a line for /bin/sh; a list is a program with its arguments, without a shell. It succeeds with
-// exit code 0.
+// Run runs a command. A text is a line for /bin/sh; a list is a program with its arguments, without a shell. It
+// succeeds with exit code 0.
 //
-// With creates, removes, unless or onlyif it runs whenever they say so. Without, it runs once for each version and set of
-// parameters; runs: always makes it run at every pull.
+// With creates, removes, unless or onlyif it runs whenever they say so. Without, it runs once for each version and set
+// of parameters; runs: always makes it run at every pull.
 //
 // Example:
 //
@@ -58,10 +58,13 @@ func (a *Run) React(ctx context.Context, h *apply.Host) (apply.Output, error) {
 	return a.Apply(ctx, h, apply.Change{})
 }
 
-// Reads refuses parameters that say whether the command runs or changed something: a macro's command always runs, and only reads.
+// Reads refuses parameters that say whether the command runs or changed something: a macro's command always runs, and
+// only reads.
 func (a *Run) Reads() error {
 	if !a.Unchecked() || a.Changed != nil || a.Failed != nil {
-		return errors.New("a macro always runs its command, which only reads: leave out creates, removes, unless, onlyif, changed and failed")
+		return errors.New(
+			"a macro always runs its command, which only reads: leave out creates, removes, unless, onlyif, changed and failed",
+		)
 	}
 	return nil
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Script runs a script: a file of the repository, or the text that stands in the step. The program that its first line names (#!) reads
-// it, or /bin/sh where it names none. It succeeds with exit code 0.
+// Script runs a script: a file of the repository, or the text that stands in the step. The program that its first line
+// names (#!) reads it, or /bin/sh where it names none. It succeeds with exit code 0.
 //
-// While it runs, the script lies in a temporary file that only the user who runs it can read: ps does not show it, and /tmp may be mounted
-// noexec. The file is gone afterwards; when the agent is killed, the next pull removes it.
+// While it runs, the script lies in a temporary file that only the user who runs it can read: ps does not show it, and
+// /tmp may be mounted noexec. The file is gone afterwards; when the agent is killed, the next pull removes it.
 //
-// With creates, removes, unless or onlyif it runs whenever they say so. Without, it runs once for each version and set of
-// parameters; runs: always makes it run at every pull.
+// With creates, removes, unless or onlyif it runs whenever they say so. Without, it runs once for each version and set
+// of parameters; runs: always makes it run at every pull.
 //
 // Example:
 //
@@ -79,13 +79,16 @@ func (a *Script) checkText() error {
 	case bytes.IndexByte(a.text, 0) >= 0:
 		return apply.BadParam(param, "is a program and no script: place it with file.managed and run it with cmd.run")
 	case bytes.HasPrefix(first, []byte("#!")) && bytes.HasSuffix(first, []byte("\r")):
-		return apply.BadParam(param, "its lines end as on Windows, and no interpreter has a name that ends in a carriage return: save it with unix line ends")
+		return apply.BadParam(
+			param,
+			"its lines end as on Windows, and no interpreter has a name that ends in a carriage return: save it with unix line ends",
+		)
 	}
 	return nil
 }
 
-// interpreter is the program that reads the script, with its arguments. As in the kernel, what follows the program in the first line is
-// one argument.
+// interpreter is the program that reads the script, with its arguments. As in the kernel, what follows the program in
+// the first line is one argument.
 func (a *Script) interpreter() []string {
 	if len(a.Interpreter) > 0 {
 		return a.Interpreter

@@ -19,7 +19,12 @@ func readSecret(h *apply.Host, name string) ([]byte, error) {
 		return nil, fmt.Errorf("cannot read a secret: %w", err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("the secret in %s is open to others (mode %04o): chmod 600 %s", name, info.Mode().Perm(), name)
+		return nil, fmt.Errorf(
+			"the secret in %s is open to others (mode %04o): chmod 600 %s",
+			name,
+			info.Mode().Perm(),
+			name,
+		)
 	}
 	data, err := at.ReadFile(place.MaxText)
 	if err != nil {

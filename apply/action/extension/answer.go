@@ -70,7 +70,8 @@ var (
 // maxVariable is how large a parameter may be that stands in the environment, too: the kernel refuses far larger ones.
 const maxVariable = 64 << 10
 
-// environment has the parameters that are single values, for executables with no easy way to read JSON, such as shell scripts.
+// environment has the parameters that are single values, for executables with no easy way to read JSON, such as shell
+// scripts.
 func (r *request) environment() map[string]string {
 	out := map[string]string{}
 	for name, value := range r.Parameters {
@@ -85,18 +86,22 @@ func (r *request) environment() map[string]string {
 	return out
 }
 
-// decodeAnswer reads what an executable printed: one JSON object with no fields but those of the answer. A misspelt one would be taken
-// for "nothing is to be done".
+// decodeAnswer reads what an executable printed: one JSON object with no fields but those of the answer. A misspelt one
+// would be taken for "nothing is to be done".
 func decodeAnswer(text string, answer any) error {
 	text = strings.TrimSpace(text)
 	switch {
 	case text == "":
 		return errors.New("it printed no answer: print a JSON object, {} when there is nothing to say")
 	case text[0] != '{':
-		return fmt.Errorf("the answer is no JSON object: it begins with %q; what is meant for people belongs to stderr", begin(text))
+		return fmt.Errorf(
+			"the answer is no JSON object: it begins with %q; what is meant for people belongs to stderr",
+			begin(text),
+		)
 	}
 	var spoken struct{ Protocol *int }
-	if err := json.Unmarshal([]byte(text), &spoken); err == nil && spoken.Protocol != nil && *spoken.Protocol != protocol {
+	if err := json.Unmarshal([]byte(text), &spoken); err == nil && spoken.Protocol != nil &&
+		*spoken.Protocol != protocol {
 		return fmt.Errorf("it speaks protocol %d, and this pullet speaks %d", *spoken.Protocol, protocol)
 	}
 	d := json.NewDecoder(strings.NewReader(text))
@@ -105,7 +110,10 @@ func decodeAnswer(text string, answer any) error {
 		return wrongAnswer(text, err, answer)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("the answer is followed by more: %q; what is meant for people belongs to stderr", begin(text[d.InputOffset()-1:]))
+		return fmt.Errorf(
+			"the answer is followed by more: %q; what is meant for people belongs to stderr",
+			begin(text[d.InputOffset()-1:]),
+		)
 	}
 	if check, ok := answer.(*checkAnswer); ok && check.Change == "" && check.Diff != "" {
 		return errors.New("the answer has a diff and no change: say in a few words what apply would do")
@@ -119,7 +127,12 @@ func wrongAnswer(text string, err error, answer any) error {
 	var kind *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &syntax):
-		return fmt.Errorf("the answer is no JSON: %w at byte %d, after %q", err, syntax.Offset, end(text[:min(int(syntax.Offset), len(text))]))
+		return fmt.Errorf(
+			"the answer is no JSON: %w at byte %d, after %q",
+			err,
+			syntax.Offset,
+			end(text[:min(int(syntax.Offset), len(text))]),
+		)
 	case errors.As(err, &kind):
 		return fmt.Errorf("the answer's field %q cannot be a %s", kind.Field, kind.Value)
 	case errors.Is(err, io.ErrUnexpectedEOF):

@@ -26,8 +26,8 @@ type brought struct {
 	failed error        // why it did not
 }
 
-// Load reads the manifests of a repository, with every mistake in them. Those with mistakes can be bound, so that steps that use
-// them are not called wrong, too. A name in a module of the built-in actions is a mistake.
+// Load reads the manifests of a repository, with every mistake in them. Those with mistakes can be bound, so that steps
+// that use them are not called wrong, too. A name in a module of the built-in actions is a mistake.
 func Load(repo *render.Repository, builtin []apply.Spec) (List, render.ErrorList) {
 	list, errs := repo.Extensions()
 	errs = slices.Clone(errs)
@@ -49,7 +49,12 @@ func shadows(e *render.Extension, builtin []apply.Spec) render.ErrorList {
 	module, word, _ := strings.Cut(e.Name, ".")
 	for _, spec := range builtin {
 		if built, _, _ := strings.Cut(spec.Name, "."); built == module {
-			bad := e.ErrorAt([]string{"name"}, "name: %s is a module of pullet's own, and %q would take a name in it", module, e.Name)
+			bad := e.ErrorAt(
+				[]string{"name"},
+				"name: %s is a module of pullet's own, and %q would take a name in it",
+				module,
+				e.Name,
+			)
 			bad.Hint = "take a word of yours, such as acme." + word
 			return render.ErrorList{bad}
 		}
@@ -173,7 +178,8 @@ func (a *extension) ask(ctx context.Context, h *apply.Host, mode string, answer 
 	return out, nil
 }
 
-// named is an error that calls the executable what the repository does: on the host it is a file with a digest for a name.
+// named is an error that calls the executable what the repository does: on the host it is a file with a digest for a
+// name.
 func (b *brought) named(err error) error {
 	if b.path == "" {
 		return err

@@ -14,7 +14,8 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// take is a step's parameters as plain JSON, with the defaults of those that are not set, and what the schema does not allow.
+// take is a step's parameters as plain JSON, with the defaults of those that are not set, and what the schema does not
+// allow.
 func (s *paramSchema) take(p render.Params, fallback render.Position) (map[string]any, render.ErrorList) {
 	values := map[string]any{}
 	for name, value := range p.Value() {
@@ -36,8 +37,9 @@ func (s *paramSchema) take(p render.Params, fallback render.Position) (map[strin
 	return out, s.mistakes(invalid, p, fallback)
 }
 
-// typed reads a parameter as built-in actions do: where the schema wants a text, a number is the text that it was written as, and where it
-// wants a number or a truth value, a text that reads as one is one, such as what another step printed.
+// typed reads a parameter as built-in actions do: where the schema wants a text, a number is the text that it was
+// written as, and where it wants a number or a truth value, a text that reads as one is one, such as what another step
+// printed.
 func (s *paramSchema) typed(name string, value any, p render.Params) any {
 	text, isText := value.(string)
 	switch s.types[name] {
@@ -62,7 +64,11 @@ func (s *paramSchema) typed(name string, value any, p render.Params) any {
 }
 
 // mistakes gives what the schema does not allow its places in the step.
-func (s *paramSchema) mistakes(invalid *jsonschema.ValidationError, p render.Params, fallback render.Position) render.ErrorList {
+func (s *paramSchema) mistakes(
+	invalid *jsonschema.ValidationError,
+	p render.Params,
+	fallback render.Position,
+) render.ErrorList {
 	found := flatten(invalid)
 	others := slices.ContainsFunc(found, func(m mismatch) bool { return m.unknown == nil })
 	var errs render.ErrorList
@@ -78,7 +84,14 @@ func (s *paramSchema) mistakes(invalid *jsonschema.ValidationError, p render.Par
 			if others && s.branches { // a branch that does not hold says nothing of what it would allow
 				continue
 			}
-			bad := p.Mistake(append(slices.Clone(m.at), name), true, fallback, "%sunknown field %q", pathPrefix(m.at), name)
+			bad := p.Mistake(
+				append(slices.Clone(m.at), name),
+				true,
+				fallback,
+				"%sunknown field %q",
+				pathPrefix(m.at),
+				name,
+			)
 			if near := render.Nearest(name, s.names); near != "" && len(m.at) == 0 {
 				bad.Hint = fmt.Sprintf("did you mean %q?", near)
 			} else if len(m.at) == 0 && len(s.names) > 0 {
@@ -90,7 +103,9 @@ func (s *paramSchema) mistakes(invalid *jsonschema.ValidationError, p render.Par
 	return errs
 }
 
-var conditional = regexp.MustCompile(`/(if|then|else|anyOf|oneOf|not|dependentSchemas|contains|propertyNames|\$defs)(/|$)`)
+var conditional = regexp.MustCompile(
+	`/(if|then|else|anyOf|oneOf|not|dependentSchemas|contains|propertyNames|\$defs)(/|$)`,
+)
 
 // certain reports that a mistake stays one whatever values the parameters get when the step runs.
 func (s *paramSchema) certain(m mismatch, p render.Params) bool {
@@ -222,8 +237,15 @@ func forms(e *jsonschema.ValidationError) string {
 
 // typeWords are JSON's types in the words of other messages.
 func typeWords(types []string) []string {
-	words := map[string]string{"string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
-		"object": "a map", "array": "a list", "null": "nothing"}
+	words := map[string]string{
+		"string":  "a text",
+		"integer": "a whole number",
+		"number":  "a number",
+		"boolean": "true or false",
+		"object":  "a map",
+		"array":   "a list",
+		"null":    "nothing",
+	}
 	var out []string
 	for _, t := range types {
 		out = append(out, words[t])

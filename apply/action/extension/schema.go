@@ -31,7 +31,8 @@ const (
 	schemaURL = "https://pullet.invalid/parameters" // a name for messages of the library; nothing is fetched
 )
 
-// compileSchema makes a manifest's schema ready. Parameters that it does not name are refused, unless it says otherwise itself.
+// compileSchema makes a manifest's schema ready. Parameters that it does not name are refused, unless it says otherwise
+// itself.
 func compileSchema(e *render.Extension) (*paramSchema, render.ErrorList) {
 	text := maps.Clone(e.Parameters)
 	if text == nil {
@@ -50,7 +51,12 @@ func compileSchema(e *render.Extension) (*paramSchema, render.ErrorList) {
 	if err != nil {
 		return nil, schemaErrors(e, err)
 	}
-	s := &paramSchema{Schema: compiled, defaults: map[string]any{}, types: map[string]string{}, names: slices.Sorted(maps.Keys(compiled.Properties))}
+	s := &paramSchema{
+		Schema:   compiled,
+		defaults: map[string]any{},
+		types:    map[string]string{},
+		names:    slices.Sorted(maps.Keys(compiled.Properties)),
+	}
 	for _, word := range []string{"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "if", "dependentSchemas"} {
 		s.branches = s.branches || text[word] != nil
 	}
@@ -102,8 +108,8 @@ func compileText(text map[string]any) (*jsonschema.Schema, error) {
 // maxSchemaNodes bounds a schema with its references followed: a few that refer to two others each would never be done.
 const maxSchemaNodes = 20_000
 
-// expanded is the number of parts of a schema with its references below # followed. One inside of what it names is recursion, which ends
-// with the value.
+// expanded is the number of parts of a schema with its references below # followed. One inside of what it names is
+// recursion, which ends with the value.
 func expanded(root map[string]any, v any, known map[string]int) int {
 	total := 1
 	switch v := v.(type) {
@@ -185,12 +191,22 @@ func schemaErrors(e *render.Extension, err error) render.ErrorList {
 	case errors.As(err, &invalid) && errors.As(invalid.Err, &deep):
 		var errs render.ErrorList
 		for _, m := range flatten(deep) {
-			errs = append(errs, e.ErrorAt(append(slices.Clone(at), m.at...), "parameters: no valid JSON Schema: %s%s", pathPrefix(m.at), m.text))
+			errs = append(
+				errs,
+				e.ErrorAt(
+					append(slices.Clone(at), m.at...),
+					"parameters: no valid JSON Schema: %s%s",
+					pathPrefix(m.at),
+					m.text,
+				),
+			)
 		}
 		return errs
 	case errors.As(err, &pattern):
 		place := append(at, pointer(pattern.URL)...)
-		return render.ErrorList{e.ErrorAt(place, "parameters: %q is no regular expression: %v", pattern.Regex, pattern.Err)}
+		return render.ErrorList{
+			e.ErrorAt(place, "parameters: %q is no regular expression: %v", pattern.Regex, pattern.Err),
+		}
 	}
 	text := strings.ReplaceAll(err.Error(), schemaURL, "")
 	return render.ErrorList{e.ErrorAt(at, "parameters: no valid JSON Schema: %s", text)}

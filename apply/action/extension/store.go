@@ -25,8 +25,9 @@ const (
 	unusedTime = 30 * 24 * time.Hour // after which one that nothing uses is dropped: a version that is taken back still finds its own
 )
 
-// Fetch puts the executables that the steps of a catalog need into a directory, each named by its digest, from the repository or its
-// address. One that cannot be had fails the steps that need it, and no others. Executables that were not used for long are dropped.
+// Fetch puts the executables that the steps of a catalog need into a directory, each named by its digest, from the
+// repository or its address. One that cannot be had fails the steps that need it, and no others. Executables that were
+// not used for long are dropped.
 func (x List) Fetch(ctx context.Context, dir string, cat *render.Catalog) error {
 	dir, err := filepath.Abs(dir) // commands run elsewhere
 	if err != nil {
@@ -92,7 +93,11 @@ func touch(path string) error {
 
 // save writes the executable, if it is the right one, whole and durable.
 func (b *brought) save(r io.Reader) error {
-	f, err := renameio.NewPendingFile(b.path, renameio.WithPermissions(0o700), renameio.WithTempDir(filepath.Dir(b.path)))
+	f, err := renameio.NewPendingFile(
+		b.path,
+		renameio.WithPermissions(0o700),
+		renameio.WithTempDir(filepath.Dir(b.path)),
+	)
 	if err != nil {
 		return err
 	}
@@ -101,8 +106,13 @@ func (b *brought) save(r io.Reader) error {
 	case err != nil:
 		err = fmt.Errorf("cannot fetch the executable: %w", err)
 	case digest != b.Digest:
-		err = fmt.Errorf("%s has sha256:%s, and the manifest wants sha256:%s: it is not used; print the right one with: %s",
-			b.Source(), digest, b.Digest, b.PrintDigest())
+		err = fmt.Errorf(
+			"%s has sha256:%s, and the manifest wants sha256:%s: it is not used; print the right one with: %s",
+			b.Source(),
+			digest,
+			b.Digest,
+			b.PrintDigest(),
+		)
 	}
 	if err != nil {
 		return errors.Join(err, f.Cleanup())
@@ -154,7 +164,11 @@ func (b *brought) intact() error {
 	case digest != b.Digest:
 		return fmt.Errorf("the copy of %s on this host was changed: it has sha256:%s", b.Source(), digest)
 	case info.Mode().Perm() != 0o700:
-		return fmt.Errorf("the copy of %s on this host was changed: its mode is %s", b.Source(), place.ModeBits(info.Mode()))
+		return fmt.Errorf(
+			"the copy of %s on this host was changed: its mode is %s",
+			b.Source(),
+			place.ModeBits(info.Mode()),
+		)
 	}
 	return nil
 }

@@ -15,7 +15,11 @@ func ParseDigest(text string) (Digest, error) {
 	hexed, named := strings.CutPrefix(text, "sha256:")
 	data, err := hex.DecodeString(hexed)
 	if !named || err != nil || len(data) != sha256.Size {
-		return Digest{}, apply.BadParam("digest", "%q is no digest: write sha256: and 64 hexadecimal digits, as sha256sum prints them", text)
+		return Digest{}, apply.BadParam(
+			"digest",
+			"%q is no digest: write sha256: and 64 hexadecimal digits, as sha256sum prints them",
+			text,
+		)
 	}
 	return Digest(data), nil
 }

@@ -1,2 +1,3 @@
-// Package fetch gets files from web servers. What is at an address may change, so every file has a digest that says which one is meant.
+// Package fetch gets files from web servers. What is at an address may change, so every file has a digest that says
+// which one is meant.
 package fetch

@@ -21,7 +21,8 @@ const (
 	silence = time.Minute
 )
 
-// File is a file at an address. What is at an address may change, and whoever serves it may lie: its digest says what is meant.
+// File is a file at an address. What is at an address may change, and whoever serves it may lie: its digest says what
+// is meant.
 type File struct {
 	address *url.URL
 	Digest  Digest
@@ -48,7 +49,10 @@ func New(source, sum string) (*File, error) {
 	case address.Host == "":
 		return nil, apply.BadParam("source", "the address names no host")
 	case sum == "":
-		return nil, apply.BadParam("source", "an address needs a digest: add digest: sha256:..., as sha256sum prints it")
+		return nil, apply.BadParam(
+			"source",
+			"an address needs a digest: add digest: sha256:..., as sha256sum prints it",
+		)
 	}
 	d := &File{address: address}
 	d.Digest, err = ParseDigest(sum)

@@ -8,8 +8,9 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// Block is a text between two marker lines of a file. What stands between them is replaced as a whole; all other bytes stay as they
-// are. Where the markers are missing, they are added with the block. The lines end as those of the file do.
+// Block is a text between two marker lines of a file. What stands between them is replaced as a whole; all other bytes
+// stay as they are. Where the markers are missing, they are added with the block. The lines end as those of the file
+// do.
 //
 // With state: absent, the block and its markers are removed. A marker that stands there twice, or alone, is an error.
 //
@@ -98,7 +99,10 @@ func (a *Block) read(b apply.Binding) error {
 // markers makes the two marker lines.
 func (a *Block) markers() error {
 	if (a.Begin == "") != (a.End == "") {
-		return apply.BadParam(map[bool]string{true: "begin", false: "end"}[a.End == ""], "begin and end go together: the other is missing")
+		return apply.BadParam(
+			map[bool]string{true: "begin", false: "end"}[a.End == ""],
+			"begin and end go together: the other is missing",
+		)
 	}
 	if a.Begin != "" && (a.Marker != "" || a.Comment != "") {
 		return apply.BadParam("begin", "begin and end are whole lines: marker and comment say nothing then")
@@ -169,11 +173,22 @@ func (a *Block) find(t *text) (first, last int, err error) {
 	case len(begins) == 0 && len(ends) == 0:
 		return -1, -1, nil
 	case len(begins) > 1 || len(ends) > 1:
-		return 0, 0, fmt.Errorf("the marker stands there more than once: %q %s, %q %s", a.begin, numbers(begins), a.end, numbers(ends))
+		return 0, 0, fmt.Errorf(
+			"the marker stands there more than once: %q %s, %q %s",
+			a.begin,
+			numbers(begins),
+			a.end,
+			numbers(ends),
+		)
 	case len(ends) == 0:
 		return 0, 0, fmt.Errorf("line %d begins the block (%s), and no line ends it (%s)", begins[0]+1, a.begin, a.end)
 	case len(begins) == 0 || begins[0] > ends[0]:
-		return 0, 0, fmt.Errorf("line %d ends the block (%s), and no line before it begins it (%s)", ends[0]+1, a.end, a.begin)
+		return 0, 0, fmt.Errorf(
+			"line %d ends the block (%s), and no line before it begins it (%s)",
+			ends[0]+1,
+			a.end,
+			a.begin,
+		)
 	}
 	return begins[0], ends[0], nil
 }

@@ -41,14 +41,22 @@ func (c *Cleaning) bind(b apply.Binding, name string) error {
 	}
 	dir := path.Clean(name)
 	if tooNear(dir) {
-		return apply.BadParam("clean", "%s is too near the root to be cleaned: everything else below it would be removed", dir)
+		return apply.BadParam(
+			"clean",
+			"%s is too near the root to be cleaned: everything else below it would be removed",
+			dir,
+		)
 	}
 	if err := c.learn(b, dir); err != nil {
 		return err
 	}
 	for _, other := range c.others {
 		if start, open := strings.CutSuffix(other, "*"); open && strings.HasPrefix(dir+"/", start) {
-			return apply.BadParam("clean", "another step has a name that is known only when it runs, and may lie below %s: give it a name that begins with its directory", dir)
+			return apply.BadParam(
+				"clean",
+				"another step has a name that is known only when it runs, and may lie below %s: give it a name that begins with its directory",
+				dir,
+			)
 		}
 	}
 	return nil
@@ -62,7 +70,8 @@ func (c *Cleaning) learn(b apply.Binding, dir string) error {
 			continue
 		}
 		paths, whole := managedBy(b.Catalog, s, act)
-		if name := path.Clean(s.Params.Text("name")); whole && (name == dir || strings.HasPrefix(dir, name+"/")) && c.Clean {
+		if name := path.Clean(s.Params.Text("name")); whole && (name == dir || strings.HasPrefix(dir, name+"/")) &&
+			c.Clean {
 			return apply.BadParam("clean", "step %q fills %s, and what it brings is not known here", s.ID(), name)
 		}
 		c.others = append(c.others, paths...)
@@ -73,8 +82,8 @@ func (c *Cleaning) learn(b apply.Binding, dir string) error {
 // tooNear reports a directory of the system itself.
 func tooNear(dir string) bool { return strings.Count(dir, "/") < 2 || slices.Contains(busy, dir) }
 
-// managedBy are the paths that a step names, and whether it fills a whole directory with what only it knows. A path with a part that is
-// known only when the step runs ends there, with a *.
+// managedBy are the paths that a step names, and whether it fills a whole directory with what only it knows. A path
+// with a part that is known only when the step runs ends there, with a *.
 func managedBy(cat *render.Catalog, s *render.Step, act apply.Action) (paths []string, whole bool) {
 	named := []string{s.Params.Text("name"), s.Params.Text("creates")}
 	if act, ok := act.(apply.Manager); ok {
@@ -104,9 +113,9 @@ func managedBy(cat *render.Catalog, s *render.Step, act apply.Action) (paths []s
 	return paths, whole
 }
 
-// extra are the paths below a directory, relative to it, that are to be removed: what is neither kept nor excluded nor another step's. A
-// directory that goes as a whole is listed alone. Links are never followed, and what is mounted somewhere is not touched. The directory is
-// nil where it is not there.
+// extra are the paths below a directory, relative to it, that are to be removed: what is neither kept nor excluded nor
+// another step's. A directory that goes as a whole is listed alone. Links are never followed, and what is mounted
+// somewhere is not touched. The directory is nil where it is not there.
 func (c *Cleaning) extra(h *apply.Host, dir *hostfile.Dir, name string, keep func(rel string) bool) ([]string, error) {
 	if !c.Clean || dir == nil {
 		return nil, nil

@@ -14,8 +14,9 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// Content reads a file of this host, or all files below a directory, for later steps: file.managed places them with from. It is for
-// small data, 1 MiB in all. The content is part of the step's result: what is secret needs sensitive: true.
+// Content reads a file of this host, or all files below a directory, for later steps: file.managed places them with
+// from. It is for small data, 1 MiB in all. The content is part of the step's result: what is secret needs sensitive:
+// true.
 //
 // It reads once for each version and set of parameters; runs: always makes it read at every pull.
 //
@@ -123,7 +124,11 @@ func (p *published) read(name, rel string, at *hostfile.Entry, left *int64) erro
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is %s, not a file", name, place.Kind(info))
 	case info.Size() > *left:
-		return fmt.Errorf("%s: more than %d bytes in all: this is for small data, large files belong on a server", name, maxPublished)
+		return fmt.Errorf(
+			"%s: more than %d bytes in all: this is for small data, large files belong on a server",
+			name,
+			maxPublished,
+		)
 	}
 	data, err := at.ReadFile(*left)
 	*left -= int64(len(data))

@@ -31,7 +31,11 @@ func encode(data any, format, name string) ([]byte, error) {
 	case "ini":
 		out, err = encodeINI(data)
 	default:
-		return nil, apply.BadParam("data", "%s does not tell the format: add format: json, yaml or ini", path.Base(name))
+		return nil, apply.BadParam(
+			"data",
+			"%s does not tell the format: add format: json, yaml or ini",
+			path.Base(name),
+		)
 	}
 	if err != nil {
 		return nil, &apply.ParamError{Param: "data", Err: err}
@@ -50,7 +54,8 @@ func encodeJSON(data any) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// encodeINI writes keys of no section first, then the sections. A list is a key that stands there several times; nothing is a key alone.
+// encodeINI writes keys of no section first, then the sections. A list is a key that stands there several times;
+// nothing is a key alone.
 func encodeINI(data any) ([]byte, error) {
 	top, ok := data.(map[string]any)
 	if !ok {
@@ -87,7 +92,8 @@ func encodeINI(data any) ([]byte, error) {
 
 // iniKey writes a key with its value, or with each of its values.
 func iniKey(out *strings.Builder, key string, value any) error {
-	if key == "" || strings.TrimSpace(key) != key || strings.ContainsAny(key, "=\n\r") || strings.ContainsAny(key[:1], "[#;") {
+	if key == "" || strings.TrimSpace(key) != key || strings.ContainsAny(key, "=\n\r") ||
+		strings.ContainsAny(key[:1], "[#;") {
 		return fmt.Errorf("%q cannot be a key of an ini file", key)
 	}
 	values, list := value.([]any)

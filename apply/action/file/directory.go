@@ -14,12 +14,12 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// Directory is a directory with this owner and mode. Missing parents are made with mode 0755. A link to a directory is followed,
-// beneath the root; links in it never are.
+// Directory is a directory with this owner and mode. Missing parents are made with mode 0755. A link to a directory is
+// followed, beneath the root; links in it never are.
 //
-// With recurse, owner, group, fileMode and dirMode hold for all that is below it. With clean, what is below it and no step of this host
-// manages is removed. Both leave alone what another step names, with all that is below that: a file.directory step in a cleaned
-// directory cleans for itself, or not at all. A mount point in it is never cleaned.
+// With recurse, owner, group, fileMode and dirMode hold for all that is below it. With clean, what is below it and no
+// step of this host manages is removed. Both leave alone what another step names, with all that is below that: a
+// file.directory step in a cleaned directory cleans for itself, or not at all. A mount point in it is never cleaned.
 //
 // Example:
 //
@@ -101,7 +101,8 @@ func (a *Directory) Check(ctx context.Context, h *apply.Host) (apply.Change, err
 	return apply.Change{Summary: strings.Join(own, ", "), Diff: below.Diff, Lost: below.Lost}, nil
 }
 
-// Prepares is the path of a directory alone: so that one which is right stands between files that become durable together.
+// Prepares is the path of a directory alone: so that one which is right stands between files that become durable
+// together.
 func (a *Directory) Prepares() string {
 	if a.Recurse || a.Clean {
 		return ""

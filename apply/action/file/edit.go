@@ -70,7 +70,10 @@ func (a *Editing) check(h *apply.Host, do edit) (apply.Change, error) {
 	if summary == "" {
 		return apply.Change{Summary: strings.Join(differs, ", ")}, nil
 	}
-	return apply.Change{Summary: strings.Join(append([]string{summary}, differs...), ", "), Diff: place.Diff(a.Name, have, want)}, nil
+	return apply.Change{
+		Summary: strings.Join(append([]string{summary}, differs...), ", "),
+		Diff:    place.Diff(a.Name, have, want),
+	}, nil
 }
 
 // lacks is what has to be there for an edit: the file, or, where that is made, its directory.
@@ -83,7 +86,10 @@ func (a *Editing) lacks(at *hostfile.Entry) *apply.LackError {
 }
 
 func (a *Editing) noFile() *apply.LackError {
-	return &apply.LackError{Path: filepath.Clean(a.Name), Text: fmt.Sprintf("there is no file %s: add create: true, or a step that makes it before this one", a.Name)}
+	return &apply.LackError{
+		Path: filepath.Clean(a.Name),
+		Text: fmt.Sprintf("there is no file %s: add create: true, or a step that makes it before this one", a.Name),
+	}
 }
 
 func (a *Editing) find(h *apply.Host) (at *hostfile.Entry, w place.Wanted, err error) {
@@ -93,7 +99,8 @@ func (a *Editing) find(h *apply.Host) (at *hostfile.Entry, w place.Wanted, err e
 	return at, w, err
 }
 
-// apply edits the file. Other steps may edit it at the same time: it is read, changed and replaced by one after another.
+// apply edits the file. Other steps may edit it at the same time: it is read, changed and replaced by one after
+// another.
 func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 	at, w, err := a.find(h)
 	if err != nil {
@@ -134,8 +141,8 @@ func (a *Editing) apply(ctx context.Context, h *apply.Host, do edit) error {
 	})
 }
 
-// readEdited opens a file that is to be edited, and reads it; no information means that there is none. It stays open: the new file gets
-// the owner and mode of the one whose text it has, whatever stands at the path by then.
+// readEdited opens a file that is to be edited, and reads it; no information means that there is none. It stays open:
+// the new file gets the owner and mode of the one whose text it has, whatever stands at the path by then.
 func readEdited(name string, at *hostfile.Entry) (old place.Replaced, data []byte, err error) {
 	info, err := at.Lstat()
 	switch {
@@ -146,14 +153,23 @@ func readEdited(name string, at *hostfile.Entry) (old place.Replaced, data []byt
 	case !info.Mode().IsRegular():
 		return old, nil, fmt.Errorf("%s is %s, not a file", name, place.Kind(info))
 	case info.Size() > maxEdited:
-		return old, nil, fmt.Errorf("%s has %d bytes, too many to be edited: the limit is %d", name, info.Size(), maxEdited)
+		return old, nil, fmt.Errorf(
+			"%s has %d bytes, too many to be edited: the limit is %d",
+			name,
+			info.Size(),
+			maxEdited,
+		)
 	}
 	if old, err = place.OpenOld(at); err != nil || old.File == nil {
 		return old, nil, err
 	}
 	data, err = io.ReadAll(io.LimitReader(old.File, maxEdited))
 	if zero := bytes.IndexByte(data, 0); err == nil && zero >= 0 {
-		err = fmt.Errorf("%s is no text: there is a zero byte at offset %d; manage it as a whole with file.managed", name, zero)
+		err = fmt.Errorf(
+			"%s is no text: there is a zero byte at offset %d; manage it as a whole with file.managed",
+			name,
+			zero,
+		)
 	}
 	if err != nil {
 		old.Close()

@@ -11,9 +11,10 @@ import (
 
 // Line is a line that is in a text file, or is not. All other bytes stay as they are, the ends of lines included.
 //
-// With match, the one line that matches becomes this line; where none matches and the line is not there, it is added. Several lines that
-// match are an error: which one is meant cannot be told. A place (after, before) that no line matches is an error, too, but in a new file.
-// With state: absent, every line that is equal, or that matches, is removed.
+// With match, the one line that matches becomes this line; where none matches and the line is not there, it is added.
+// Several lines that match are an error: which one is meant cannot be told. A place (after, before) that no line
+// matches is an error, too, but in a new file. With state: absent, every line that is equal, or that matches, is
+// removed.
 //
 // Example:
 //
@@ -62,7 +63,12 @@ func (a *Line) Bind(apply.Binding) (err error) {
 
 // Manages is the line, where it can be told from others: one that replaced another cannot be removed without it.
 func (a *Line) Manages() []apply.Resource {
-	return a.part("line "+a.Line, "file.line", a.State == absent || a.Line == "" || a.Match != "", map[string]any{"line": a.Line})
+	return a.part(
+		"line "+a.Line,
+		"file.line",
+		a.State == absent || a.Line == "" || a.Match != "",
+		map[string]any{"line": a.Line},
+	)
 }
 
 // Check says how the text would change.
@@ -103,7 +109,11 @@ func (a *Line) edit(t *text) (string, error) {
 func (a *Line) ambiguous(t *text, other []int, equal bool) error {
 	first := other[0]
 	if equal {
-		return fmt.Errorf("the line is there, and match also finds line %d (%s): make match find one line, or remove the other", first+1, t.lines[first].text)
+		return fmt.Errorf(
+			"the line is there, and match also finds line %d (%s): make match find one line, or remove the other",
+			first+1,
+			t.lines[first].text,
+		)
 	}
 	second := other[1]
 	return fmt.Errorf("match finds %d lines, such as line %d (%s) and line %d (%s): make it find one",

@@ -59,7 +59,10 @@ func (a *Symlink) Check(_ context.Context, h *apply.Host) (apply.Change, error) 
 	case err != nil:
 		return apply.Change{}, err
 	case info.Mode()&fs.ModeSymlink == 0 && (!a.Force || info.IsDir()):
-		return apply.Change{}, fmt.Errorf("%s is there and is no symbolic link: use force: true for a file, file.absent for a directory", a.Name)
+		return apply.Change{}, fmt.Errorf(
+			"%s is there and is no symbolic link: use force: true for a file, file.absent for a directory",
+			a.Name,
+		)
 	case info.Mode()&fs.ModeSymlink == 0:
 		return apply.Change{Summary: "replace a file by a link to " + a.Target}, nil
 	}
@@ -110,8 +113,8 @@ func or(id, other int) int {
 	return id
 }
 
-// Absent removes a file, a link, or a directory with everything in it. A link is removed, never what it names. A directory in which
-// something is mounted is not: what is mounted may be anything.
+// Absent removes a file, a link, or a directory with everything in it. A link is removed, never what it names. A
+// directory in which something is mounted is not: what is mounted may be anything.
 //
 // Example:
 //

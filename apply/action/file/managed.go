@@ -9,17 +9,20 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// Managed is a regular file with this content, owner and mode. It is replaced as a whole, by a rename: readers see the old
-// file or the new one. Without content, source, data and from only the owner and mode of an existing file are managed, and a missing one
-// is made empty. A file that is replaced keeps what is not said: owner, mode, access list, labels and the users' attributes.
+// Managed is a regular file with this content, owner and mode. It is replaced as a whole, by a rename: readers see the
+// old file or the new one. Without content, source, data and from only the owner and mode of an existing file are
+// managed, and a missing one is made empty. A file that is replaced keeps what is not said: owner, mode, access list,
+// labels and the users' attributes.
 //
-// A source at an address is fetched when the file has another digest than the one that is given; comparing needs no network.
+// A source at an address is fetched when the file has another digest than the one that is given; comparing needs no
+// network.
 //
-// With recurse the source is a directory: all that is below it is put below name. Files of the repository that can be executed become
-// executable; a mode without x gets it for them, and for directories wherever it has r.
+// With recurse the source is a directory: all that is below it is put below name. Files of the repository that can be
+// executed become executable; a mode without x gets it for them, and for directories wherever it has r.
 //
-// What something is mounted on, such as /etc/hosts in a container, cannot be renamed over. It is written in place, which is not atomic:
-// its old content is kept in the state directory until the new one is on disk, and is put back when writing fails.
+// What something is mounted on, such as /etc/hosts in a container, cannot be renamed over. It is written in place,
+// which is not atomic: its old content is kept in the state directory until the new one is on disk, and is put back
+// when writing fails.
 //
 // Example:
 //
@@ -81,7 +84,10 @@ func (a *Managed) Bind(b apply.Binding) error {
 		return nil
 	}
 	if a.Validate != "" {
-		return apply.BadParam("validate", "a directory has no single candidate: check it in a cmd.run step that follows")
+		return apply.BadParam(
+			"validate",
+			"a directory has no single candidate: check it in a cmd.run step that follows",
+		)
 	}
 	return a.Cleaning.bind(b, a.Name)
 }
@@ -142,7 +148,8 @@ func (a *Managed) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (app
 	return apply.Output{}, one.Apply(ctx, h, a.Placing)
 }
 
-// Prepares is the path of a single file whose content is at hand and that nothing else has to look at before it is replaced.
+// Prepares is the path of a single file whose content is at hand and that nothing else has to look at before it is
+// replaced.
 func (a *Managed) Prepares() string {
 	if a.tree != nil || a.want.Remote != nil || a.Validate != "" || a.Backup {
 		return ""

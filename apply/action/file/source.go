@@ -34,9 +34,15 @@ func (a *Managed) excluded() error {
 	case a.Template && a.Source == "":
 		return apply.BadParam("template", "only a source can be a template: content is rendered with the job")
 	case a.Template && fetch.IsAddress(a.Source):
-		return apply.BadParam("template", "only a source below files/ can be a template: what an address serves is written as it is")
+		return apply.BadParam(
+			"template",
+			"only a source below files/ can be a template: what an address serves is written as it is",
+		)
 	case a.Digest != "" && !fetch.IsAddress(a.Source):
-		return apply.BadParam("digest", "is for a source at an address: a file of the repository is what its commit says")
+		return apply.BadParam(
+			"digest",
+			"is for a source at an address: a file of the repository is what its commit says",
+		)
 	case a.Format != "" && a.Data == nil:
 		return apply.BadParam("format", "only data is written in a format")
 	case a.Recurse && (a.Source == "" || fetch.IsAddress(a.Source)):
@@ -97,7 +103,8 @@ type Shared struct {
 	File string `yaml:"file,required"` // the name of a step with file.content on this node
 }
 
-// readShared takes what other steps returned. Before the run that is not known, and the action is bound again when its step runs.
+// readShared takes what other steps returned. Before the run that is not known, and the action is bound again when its
+// step runs.
 func (a *Managed) readShared(b apply.Binding) error {
 	var all fileTree
 	directory := len(a.From) > 1
@@ -148,7 +155,8 @@ func sharedBefore(b apply.Binding, name string) (*render.Step, error) {
 	return step, nil
 }
 
-// findStep is the step that a name means for another, and whether it runs earlier because it stands earlier in the file.
+// findStep is the step that a name means for another, and whether it runs earlier because it stands earlier in the
+// file.
 func findStep(b apply.Binding, name string) (step *render.Step, earlier bool, err error) {
 	var found []*render.Step
 	for _, j := range b.Catalog.Jobs {
@@ -184,6 +192,7 @@ func inFileOrder(s *render.Step) bool {
 func requires(s, other *render.Step) bool {
 	kinds := []string{"require", "watch", "onchanges"}
 	return slices.ContainsFunc(s.Requisites, func(r render.Requisite) bool {
-		return slices.Contains(kinds, r.Kind) && (r.Name == other.ID() || r.Name == other.Name || r.Name == other.Params.Text("name"))
+		return slices.Contains(kinds, r.Kind) &&
+			(r.Name == other.ID() || r.Name == other.Name || r.Name == other.Params.Text("name"))
 	})
 }

@@ -150,7 +150,11 @@ func (t *placedTree) checkDir(rel string) (string, error) {
 	case err != nil:
 		return "", err
 	case !info.IsDir():
-		return "", fmt.Errorf("%s is no directory (%s), and the tree has one there: remove it with file.absent first", t.shown(rel), place.Kind(info))
+		return "", fmt.Errorf(
+			"%s is no directory (%s), and the tree has one there: remove it with file.absent first",
+			t.shown(rel),
+			place.Kind(info),
+		)
 	}
 	return strings.Join(t.w.Dir.Differs(info), ", "), nil
 }

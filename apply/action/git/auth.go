@@ -17,7 +17,12 @@ type Auth struct {
 }
 
 func (g Auth) check(protocol string) error {
-	paths := map[string]string{"sshKey": g.SSHKey, "knownHosts": g.KnownHosts, "passwordFile": g.PasswordFile, "tokenFile": g.TokenFile}
+	paths := map[string]string{
+		"sshKey":       g.SSHKey,
+		"knownHosts":   g.KnownHosts,
+		"passwordFile": g.PasswordFile,
+		"tokenFile":    g.TokenFile,
+	}
 	for param, path := range paths {
 		if path != "" && !filepath.IsAbs(path) {
 			return apply.BadParam("auth", "%s: %q is not an absolute path", param, path)
@@ -26,7 +31,10 @@ func (g Auth) check(protocol string) error {
 	ssh, web := protocol == "ssh", strings.HasPrefix(protocol, "http")
 	switch {
 	case ssh && (g.SSHKey == "" || g.KnownHosts == ""):
-		return apply.BadParam("auth", "an ssh url needs sshKey, a private key, and knownHosts, a file made with ssh-keyscan")
+		return apply.BadParam(
+			"auth",
+			"an ssh url needs sshKey, a private key, and knownHosts, a file made with ssh-keyscan",
+		)
 	case !ssh && (g.SSHKey != "" || g.KnownHosts != ""):
 		return apply.BadParam("auth", "sshKey and knownHosts are for ssh urls")
 	case !web && (g.Username != "" || g.PasswordFile != "" || g.TokenFile != ""):

@@ -21,14 +21,14 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Checkout is a directory with the files of a git repository at a branch, a tag or a commit. A branch is followed: each check asks the
-// remote where it is, and a remote that does not answer is an error. A commit id that is checked out needs no remote. State is the commit.
-// No git program is needed.
+// Checkout is a directory with the files of a git repository at a branch, a tag or a commit. A branch is followed: each
+// check asks the remote where it is, and a remote that does not answer is an error. A commit id that is checked out
+// needs no remote. State is the commit. No git program is needed.
 //
-// A directory that is not there appears as a whole, when all of it was fetched; later changes are made in place. What is interrupted, the next
-// run finishes. Files that the repository does not know stay as they are. Changes of those that it knows, and commits that the
-// remote does not have, are an error that names them; with force they are discarded. A commit with submodules
-// or with files that are kept in git LFS is refused: neither is fetched.
+// A directory that is not there appears as a whole, when all of it was fetched; later changes are made in place. What
+// is interrupted, the next run finishes. Files that the repository does not know stay as they are. Changes of those
+// that it knows, and commits that the remote does not have, are an error that names them; with force they are
+// discarded. A commit with submodules or with files that are kept in git LFS is refused: neither is fetched.
 //
 // A url that is a path, or file://, is a repository on the host itself.
 //
@@ -105,7 +105,11 @@ func (a *Checkout) checkURL() error {
 	case a.endpoint.Protocol == "file" && (filepath.IsAbs(a.URL) || strings.HasPrefix(a.URL, "file:///")):
 		return nil
 	}
-	return apply.BadParam("url", "%q is not supported: write https://HOST/PATH, git@HOST:PATH, or an absolute path", a.shownURL())
+	return apply.BadParam(
+		"url",
+		"%q is not supported: write https://HOST/PATH, git@HOST:PATH, or an absolute path",
+		a.shownURL(),
+	)
 }
 
 func (a *Checkout) shownURL() string {
@@ -269,8 +273,16 @@ func (a *Checkout) clone(ctx context.Context, h *apply.Host, at *hostfile.Entry,
 	return at.SyncDir()
 }
 
-// update brings a directory to the target. From the moment at which it may hold half of another version it says so, for the next run.
-func (a *Checkout) update(ctx context.Context, h *apply.Host, dir *hostfile.Dir, what gitPlace, t *gitTarget, w place.Wanted) error {
+// update brings a directory to the target. From the moment at which it may hold half of another version it says so, for
+// the next run.
+func (a *Checkout) update(
+	ctx context.Context,
+	h *apply.Host,
+	dir *hostfile.Dir,
+	what gitPlace,
+	t *gitTarget,
+	w place.Wanted,
+) error {
 	tree, err := openGitTree(dir)
 	if what != gitCheckout && err != nil {
 		tree, err = initGitTree(ctx, dir)
@@ -300,7 +312,8 @@ func (a *Checkout) update(ctx context.Context, h *apply.Host, dir *hostfile.Dir,
 	return tree.finish(ctx, t.commit, w)
 }
 
-// fetch gets what the target needs. A branch may have moved on since the remote was asked: what came is the target then.
+// fetch gets what the target needs. A branch may have moved on since the remote was asked: what came is the target
+// then.
 func (a *Checkout) fetch(ctx context.Context, h *apply.Host, tree *gitTree, t *gitTarget) error {
 	if err := errors.Join(tree.setURL(a.URL), tree.tidyPacks()); err != nil {
 		return err

@@ -18,7 +18,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// gitDisk is a repository's directory for the library. It may be a user's: what is opened there is a regular file, and no link is followed.
+// gitDisk is a repository's directory for the library. It may be a user's: what is opened there is a regular file, and
+// no link is followed.
 type gitDisk struct{ dir *hostfile.Dir }
 
 // gitDiskFile is a file of a repository.
@@ -78,7 +79,8 @@ const (
 	packTrailer = 2 * 20
 )
 
-// checkGitFile refuses a file that is read and is larger than what git writes, or an index that promises more than it holds.
+// checkGitFile refuses a file that is read and is larger than what git writes, or an index that promises more than it
+// holds.
 func checkGitFile(name string, f *os.File, flag int) error {
 	info, err := f.Stat()
 	if err != nil || flag&(os.O_WRONLY|os.O_RDWR) != 0 || path.Ext(name) == ".pack" {

@@ -19,7 +19,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// The library's own work tree is not used: its reset removes files that the repository does not know, and follows links that it removes.
+// The library's own work tree is not used: its reset removes files that the repository does not know, and follows links
+// that it removes.
 
 // gitFiles are the files of a commit or of an index by their names.
 type gitFiles map[string]gitFile
@@ -50,7 +51,11 @@ func (g *gitTree) files(commit plumbing.Hash) (gitFiles, error) {
 		case err != nil:
 			return nil, err
 		case !filepath.IsLocal(name) || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") }):
-			return nil, fmt.Errorf("commit %s has a file with the name %q, which is not safe", shortCommit(commit), name)
+			return nil, fmt.Errorf(
+				"commit %s has a file with the name %q, which is not safe",
+				shortCommit(commit),
+				name,
+			)
 		case entry.Mode != filemode.Dir:
 			out[name] = gitFile{entry.Mode, entry.Hash}
 		}
@@ -70,8 +75,8 @@ func (g *gitTree) indexed() (gitFiles, *index.Index, error) {
 	return out, idx, nil
 }
 
-// changed names the files that are not as the commit that is checked out has them: on disk, or staged. What the repository does not know
-// is no change.
+// changed names the files that are not as the commit that is checked out has them: on disk, or staged. What the
+// repository does not know is no change.
 func (g *gitTree) changed() ([]string, error) {
 	known, idx, err := g.indexed()
 	if err != nil {
@@ -105,8 +110,8 @@ func (g *gitTree) changed() ([]string, error) {
 	return out, err
 }
 
-// holds reports that a file is on disk as the repository has it. What the index knows of it saves reading it, where it was not written at
-// about the time of the index itself.
+// holds reports that a file is on disk as the repository has it. What the index knows of it saves reading it, where it
+// was not written at about the time of the index itself.
 func (g *gitTree) holds(name string, f gitFile, e *index.Entry, idx *index.Index) (bool, error) {
 	at, err := g.dir.EntryHere(name)
 	if at == nil {
@@ -124,14 +129,16 @@ func (g *gitTree) holdsAt(at *hostfile.Entry, f gitFile, e *index.Entry, idx *in
 	if err != nil || f.mode == filemode.Submodule {
 		return err == nil, err
 	}
-	if e != nil && e.ModifiedAt.Equal(info.ModTime()) && int64(e.Size) == info.Size() && info.ModTime().Before(idx.ModTime) {
+	if e != nil && e.ModifiedAt.Equal(info.ModTime()) && int64(e.Size) == info.Size() &&
+		info.ModTime().Before(idx.ModTime) {
 		return true, nil
 	}
 	if f.mode == filemode.Symlink {
 		link, err := at.Readlink()
 		return plumbing.ComputeHash(plumbing.BlobObject, []byte(link)) == f.hash, err
 	}
-	if size, err := g.storage.EncodedObjectSize(f.hash); err == nil && size != info.Size() { // a user can make a file of any size
+	if size, err := g.storage.EncodedObjectSize(f.hash); err == nil &&
+		size != info.Size() { // a user can make a file of any size
 		return false, nil
 	}
 	hash := plumbing.NewHasher(plumbing.BlobObject, info.Size())
@@ -152,7 +159,8 @@ func sameKind(want filemode.FileMode, have fs.FileMode) bool {
 	return have.IsRegular() && have&0o100 == 0
 }
 
-// inTheWay names what a checkout of the target would destroy: what is local, and files that the target has and nobody knew before.
+// inTheWay names what a checkout of the target would destroy: what is local, and files that the target has and nobody
+// knew before.
 func (g *gitTree) inTheWay(t gitTarget) (string, error) {
 	local, err := g.local(t)
 	if err != nil || local != "" {

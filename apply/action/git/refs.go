@@ -10,8 +10,9 @@ import (
 	"github.com/go-git/go-billy/v5"
 )
 
-// wholeRefs is the directory of a repository in which a reference is replaced as a whole. go-git truncates its file and writes it anew: a kill
-// in between would leave an empty one, which is no reference and makes the repository unreadable.
+// wholeRefs is the directory of a repository in which a reference is replaced as a whole. go-git truncates its file and
+// writes it anew: a kill in between would leave an empty one, which is no reference and makes the repository
+// unreadable.
 type wholeRefs struct{ billy.Filesystem }
 
 // newRef is where a reference is written: one at a time.

@@ -17,7 +17,10 @@ func (g *gitTree) refuse(files gitFiles) error {
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		f := files[name]
 		if f.mode == filemode.Submodule {
-			return fmt.Errorf("%s is a submodule, which is not fetched: put its files into the repository, or check it out with a step of its own", name)
+			return fmt.Errorf(
+				"%s is a submodule, which is not fetched: put its files into the repository, or check it out with a step of its own",
+				name,
+			)
 		}
 		pointer, err := g.isPointer(f)
 		if err != nil {
@@ -33,7 +36,8 @@ func (g *gitTree) refuse(files gitFiles) error {
 // isPointer reads what is small enough to be a pointer.
 func (g *gitTree) isPointer(f gitFile) (bool, error) {
 	size, err := g.storage.EncodedObjectSize(f.hash)
-	if err != nil || f.mode == filemode.Symlink || size < int64(len(gitremote.PointerStart)) || size >= gitremote.MaxPointer {
+	if err != nil || f.mode == filemode.Symlink || size < int64(len(gitremote.PointerStart)) ||
+		size >= gitremote.MaxPointer {
 		return false, err
 	}
 	blob, err := g.BlobObject(f.hash)

@@ -27,7 +27,11 @@ type gitRemote struct {
 
 // remote is the one of the parameters, with its files where they are on the host.
 func (a *Checkout) remote(h *apply.Host) (*gitRemote, error) {
-	r := &gitRemote{git: h.Git, url: a.URL, Remote: gitremote.Remote{URL: a.URL, Auth: gitremote.Auth{Username: a.Auth.Username}}}
+	r := &gitRemote{
+		git:    h.Git,
+		url:    a.URL,
+		Remote: gitremote.Remote{URL: a.URL, Auth: gitremote.Auth{Username: a.Auth.Username}},
+	}
 	r.git.Limits.Time = a.Timeout.Std()
 	own := map[*string]string{
 		&r.Auth.SSHKey: a.Auth.SSHKey, &r.Auth.KnownHosts: a.Auth.KnownHosts,
@@ -65,12 +69,14 @@ func (r *gitRemote) explain(ctx context.Context, err error) error {
 	return fmt.Errorf("cannot read %s: %w; try: %s", r.url, err, r.Try())
 }
 
-// fetch gets what a target needs. Not every server gives a commit for its id: then all branches and tags are fetched, to find it among them.
+// fetch gets what a target needs. Not every server gives a commit for its id: then all branches and tags are fetched,
+// to find it among them.
 func (r *gitRemote) fetch(ctx context.Context, tree *gitTree, t gitTarget, depth int) error {
 	if t.ref != "" && !r.Local() {
 		return r.download(ctx, tree, depth, map[plumbing.ReferenceName]plumbing.Hash{t.tracking(): t.id})
 	}
-	if !r.Local() && r.download(ctx, tree, depth, map[plumbing.ReferenceName]plumbing.Hash{gitWanted: t.commit}) == nil {
+	if !r.Local() &&
+		r.download(ctx, tree, depth, map[plumbing.ReferenceName]plumbing.Hash{gitWanted: t.commit}) == nil {
 		return nil
 	}
 	l, err := r.list(ctx)
@@ -98,7 +104,12 @@ func (r *gitRemote) fetch(ctx context.Context, tree *gitTree, t gitTarget, depth
 const wholeHistory = -1
 
 // download gets references and what belongs to them. A depth is fetched anew: what is here is no help for it.
-func (r *gitRemote) download(ctx context.Context, tree *gitTree, depth int, refs map[plumbing.ReferenceName]plumbing.Hash) error {
+func (r *gitRemote) download(
+	ctx context.Context,
+	tree *gitTree,
+	depth int,
+	refs map[plumbing.ReferenceName]plumbing.Hash,
+) error {
 	q := gitremote.Request{Depth: max(depth, 0), Place: tree.placePack}
 	for _, id := range refs {
 		q.Wants = append(q.Wants, id)

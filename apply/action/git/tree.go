@@ -29,7 +29,8 @@ const (
 	gitCheckout                 // a checkout
 )
 
-// gitHalfway is the file in .git that stands for a checkout that was begun and not ended: what is in the directory then is ours.
+// gitHalfway is the file in .git that stands for a checkout that was begun and not ended: what is in the directory then
+// is ours.
 const gitHalfway = "pullet-checkout"
 
 // gitDone is the commit that was checked out last.
@@ -75,7 +76,10 @@ func (a *Checkout) lookInto(dir *hostfile.Dir) (gitPlace, error) {
 	case err != nil:
 		return 0, err
 	case !info.IsDir():
-		return 0, fmt.Errorf("%s is a work tree of a repository elsewhere: move it away, or remove it with file.absent", a.Name)
+		return 0, fmt.Errorf(
+			"%s is a work tree of a repository elsewhere: move it away, or remove it with file.absent",
+			a.Name,
+		)
 	}
 	mark, err := dir.Entry(path.Join(".git", gitHalfway))
 	if err != nil {
@@ -173,7 +177,11 @@ func (g *gitTree) setURL(url string) error {
 	if err != nil {
 		return err
 	}
-	c.Remotes["origin"] = &config.RemoteConfig{Name: "origin", URLs: []string{url}, Fetch: []config.RefSpec{"+refs/heads/*:refs/remotes/origin/*"}}
+	c.Remotes["origin"] = &config.RemoteConfig{
+		Name:  "origin",
+		URLs:  []string{url},
+		Fetch: []config.RefSpec{"+refs/heads/*:refs/remotes/origin/*"},
+	}
 	return g.SetConfig(c)
 }
 
@@ -198,7 +206,11 @@ func (g *gitTree) has(commit plumbing.Hash) bool {
 func (g *gitTree) resolve(t *gitTarget) error {
 	if t.ref == "" {
 		if !g.has(t.commit) {
-			return fmt.Errorf("%s does not offer the commit %s: it may not be pushed yet, or its branch was deleted", g.url(), t.commit)
+			return fmt.Errorf(
+				"%s does not offer the commit %s: it may not be pushed yet, or its branch was deleted",
+				g.url(),
+				t.commit,
+			)
 		}
 		return nil
 	}
@@ -216,7 +228,8 @@ func (g *gitTree) resolve(t *gitTarget) error {
 	return nil
 }
 
-// local names what in a checkout is nobody else's: changed files, and commits that the remote does not have. "" is nothing.
+// local names what in a checkout is nobody else's: changed files, and commits that the remote does not have. "" is
+// nothing.
 func (g *gitTree) local(t gitTarget) (string, error) {
 	changed, err := g.changed()
 	if err != nil {
@@ -243,7 +256,8 @@ func someNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// ownCommits are what is checked out, and the branch that is about to be moved, where the remote is not known to have them.
+// ownCommits are what is checked out, and the branch that is about to be moved, where the remote is not known to have
+// them.
 func (g *gitTree) ownCommits(t gitTarget) ([]string, error) {
 	refs, err := g.References()
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// checkout makes the work tree that of the target. Files that the repository does not know are left alone, unless they are in the way.
+// checkout makes the work tree that of the target. Files that the repository does not know are left alone, unless they
+// are in the way.
 func (g *gitTree) checkout(t gitTarget) error {
 	before, err := g.before()
 	if err != nil {
@@ -88,8 +89,9 @@ func (g *gitTree) marked() (string, error) {
 	return string(data), err
 }
 
-// before are the files that may be in the work tree: those that the index knows, if it is a whole one, those of the commit that was
-// checked out last, and those of checkouts that were cut off, whose files that had no place yet are removed.
+// before are the files that may be in the work tree: those that the index knows, if it is a whole one, those of the
+// commit that was checked out last, and those of checkouts that were cut off, whose files that had no place yet are
+// removed.
 func (g *gitTree) before() (gitFiles, error) {
 	known, _, err := g.indexed()
 	if err != nil {
@@ -144,8 +146,8 @@ func (g *gitTree) removeLeft(name string) error {
 	return nil
 }
 
-// removeTracked removes a file and the directories that are empty then. What became a directory is not what the repository knew, and what lies
-// behind a link is somewhere else.
+// removeTracked removes a file and the directories that are empty then. What became a directory is not what the
+// repository knew, and what lies behind a link is somewhere else.
 func (g *gitTree) removeTracked(name string) error {
 	at, err := g.dir.EntryHere(name)
 	if at == nil {
@@ -297,7 +299,8 @@ func (g *gitTree) point(t gitTarget) error {
 	return g.SetConfig(c)
 }
 
-// finish gives the files to their owner and records that the checkout is whole. All of it is on disk before the mark is gone.
+// finish gives the files to their owner and records that the checkout is whole. All of it is on disk before the mark is
+// gone.
 func (g *gitTree) finish(ctx context.Context, commit plumbing.Hash, w place.Wanted) error {
 	if err := g.storage.SetReference(plumbing.NewHashReference(gitDone, commit)); err != nil {
 		return err
@@ -314,8 +317,8 @@ func (g *gitTree) finish(ctx context.Context, commit plumbing.Hash, w place.Want
 	return g.own.Sync()
 }
 
-// tidyPacks removes what a fetch that was cut off leaves: half of a pack, and an index whose pack never came, which the library would not
-// write again.
+// tidyPacks removes what a fetch that was cut off leaves: half of a pack, and an index whose pack never came, which the
+// library would not write again.
 func (g *gitTree) tidyPacks() error {
 	disk, dir := gitDisk{g.own}, "objects/pack"
 	found, err := disk.ReadDir(dir)

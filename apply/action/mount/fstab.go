@@ -51,7 +51,14 @@ func fstabNumber(text string) int {
 
 // fields are the entry as it stands in the file.
 func (e fstabEntry) fields() []string {
-	return []string{escaped(e.device), escaped(e.dir), escaped(e.fstype), escaped(e.options), strconv.Itoa(e.dump), strconv.Itoa(e.pass)}
+	return []string{
+		escaped(e.device),
+		escaped(e.dir),
+		escaped(e.fstype),
+		escaped(e.options),
+		strconv.Itoa(e.dump),
+		strconv.Itoa(e.pass),
+	}
 }
 
 func (e fstabEntry) line() string { return strings.Join(e.fields(), "\t") }
@@ -81,7 +88,8 @@ func unescaped(text string) string {
 	return out.String()
 }
 
-// findFstab is the entry of a mount point, and the index of its line; -1 where there is none. Which of two counts would be a guess.
+// findFstab is the entry of a mount point, and the index of its line; -1 where there is none. Which of two counts would
+// be a guess.
 func findFstab(lines []string, dir string) (fstabEntry, int, error) {
 	found, at := fstabEntry{}, -1
 	for i, line := range lines {
@@ -89,7 +97,12 @@ func findFstab(lines []string, dir string) (fstabEntry, int, error) {
 		switch {
 		case !ok || e.dir != dir:
 		case at >= 0:
-			return fstabEntry{}, -1, fmt.Errorf("/etc/fstab has two entries for %s, in lines %d and %d: remove one of them", dir, at+1, i+1)
+			return fstabEntry{}, -1, fmt.Errorf(
+				"/etc/fstab has two entries for %s, in lines %d and %d: remove one of them",
+				dir,
+				at+1,
+				i+1,
+			)
 		default:
 			found, at = e, i
 		}

@@ -33,8 +33,8 @@ func TestSetFstab(t *testing.T) {
 	}
 }
 
-// FuzzFstab: whatever a table holds, an entry that was set is read back as it is, setting it again changes nothing, the lines of other mount
-// points stay, and nothing is left when the entry goes.
+// FuzzFstab: whatever a table holds, an entry that was set is read back as it is, setting it again changes nothing, the
+// lines of other mount points stay, and nothing is left when the entry goes.
 func FuzzFstab(f *testing.F) {
 	for _, seed := range []string{"", "#", "a /m b", "a /m b c 1 2 # d\n", "x /y z\n\n\ta\t/m\tb", "a /m\\040 b\\", "a /m b #c", "#a /m b", "\\043 /m b\r\n", "a /m/ \xa0 b c d e f"} {
 		f.Add(seed, "/dev/sda1", "/m", "ro,x y")

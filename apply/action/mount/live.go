@@ -35,8 +35,13 @@ func (a *Mounted) planLive(ctx context.Context, h *apply.Host, p *mountPlan, ent
 		return err
 	}
 	if !same {
-		return fmt.Errorf("%s (%s) is mounted at %s, and not %s: unmount it first, by hand or by a mount.unmounted step",
-			m.Source, m.FSType, a.entry.dir, a.Device)
+		return fmt.Errorf(
+			"%s (%s) is mounted at %s, and not %s: unmount it first, by hand or by a mount.unmounted step",
+			m.Source,
+			m.FSType,
+			a.entry.dir,
+			a.Device,
+		)
 	}
 	p.on = m
 	var unseen []string
@@ -64,7 +69,8 @@ func (a *Mounted) isDevice(ctx context.Context, h *apply.Host, m *mountinfo.Info
 	switch {
 	case !strings.HasPrefix(device, "/"):
 		network := strings.ContainsAny(device, ":/")
-		return strings.TrimRight(m.Source, "/") == strings.TrimRight(device, "/") || !network && m.FSType == a.FSType, nil
+		return strings.TrimRight(m.Source, "/") == strings.TrimRight(device, "/") ||
+			!network && m.FSType == a.FSType, nil
 	case m.Source == device:
 		return true, nil
 	}
@@ -114,7 +120,10 @@ func sameFile(a, b string) (bool, error) {
 // mountNow mounts, and looks at what became of it.
 func (a *Mounted) mountNow(ctx context.Context, h *apply.Host, p mountPlan) error {
 	if !hostfile.Exists(p.point) {
-		return fmt.Errorf("there is no directory %s: add makeDirs: true, or a file.directory step before this one", a.Name)
+		return fmt.Errorf(
+			"there is no directory %s: add makeDirs: true, or a file.directory step before this one",
+			a.Name,
+		)
 	}
 	args := []string{"mount", "-o", a.entry.options}
 	if a.FSType != "auto" && !a.binds() {
@@ -141,7 +150,8 @@ func (a *Mounted) makePoint(point string) error {
 	return os.WriteFile(point, nil, place.NewMode)
 }
 
-// remountNow gives a mount the step's options. Every flag is named: what mount(8) keeps of the others depends on its version.
+// remountNow gives a mount the step's options. Every flag is named: what mount(8) keeps of the others depends on its
+// version.
 func (a *Mounted) remountNow(ctx context.Context, h *apply.Host, p mountPlan) error {
 	options := "remount,"
 	if a.binds() {
@@ -161,12 +171,20 @@ func (a *Mounted) verify(p mountPlan, did string) error {
 		return err
 	}
 	if m == nil {
-		return fmt.Errorf("mount(8) succeeded, and nothing is mounted at %s: see journalctl, systemd may have ended it", a.Name)
+		return fmt.Errorf(
+			"mount(8) succeeded, and nothing is mounted at %s: see journalctl, systemd may have ended it",
+			a.Name,
+		)
 	}
 	differs, _, err := a.differs(m, p.point)
 	if len(differs) > 0 {
-		return fmt.Errorf("%s was %s with %s, and not with %s: the kernel does not allow that; write the options that it has",
-			a.Name, did, m.Options+","+m.VFSOptions, strings.Join(differs, ","))
+		return fmt.Errorf(
+			"%s was %s with %s, and not with %s: the kernel does not allow that; write the options that it has",
+			a.Name,
+			did,
+			m.Options+","+m.VFSOptions,
+			strings.Join(differs, ","),
+		)
 	}
 	return err
 }

@@ -17,15 +17,17 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Mounted is a file system that is mounted here, now and after the next boot. Swap is not mounted, and is not for this action.
+// Mounted is a file system that is mounted here, now and after the next boot. Swap is not mounted, and is not for this
+// action.
 //
-// Now: what is not mounted is mounted by mount(8). A mount with other options is remounted: ro, nosuid, nodev, noexec, the kinds of atime, and
-// size and nr_inodes of a tmpfs are compared with the kernel's table; other options are used when the file system is mounted, and by a remount
-// when its entry in /etc/fstab had others. Where something else is mounted the step fails: nothing is unmounted by force. A mount point
-// that systemd mounts on demand (x-systemd.automount) counts as mounted. Below another root nothing is mounted, and the boot does this.
+// Now: what is not mounted is mounted by mount(8). A mount with other options is remounted: ro, nosuid, nodev, noexec,
+// the kinds of atime, and size and nr_inodes of a tmpfs are compared with the kernel's table; other options are used
+// when the file system is mounted, and by a remount when its entry in /etc/fstab had others. Where something else is
+// mounted the step fails: nothing is unmounted by force. A mount point that systemd mounts on demand
+// (x-systemd.automount) counts as mounted. Below another root nothing is mounted, and the boot does this.
 //
-// At boot: /etc/fstab has one entry for the mount point; other lines and comments stay as they are. systemd is told of the change. When the
-// mount fails, /etc/fstab stays as it was.
+// At boot: /etc/fstab has one entry for the mount point; other lines and comments stay as they are. systemd is told of
+// the change. When the mount fails, /etc/fstab stays as it was.
 //
 // Example:
 //
@@ -153,11 +155,14 @@ func (a *Mounted) Check(ctx context.Context, h *apply.Host) (apply.Change, error
 	if p.text == p.fstab.Text {
 		return apply.Change{Summary: strings.Join(parts, ", ")}, nil
 	}
-	return apply.Change{Summary: strings.Join(append(parts, "entry in /etc/fstab"), ", "), Diff: p.fstab.Diff(p.text)}, nil
+	return apply.Change{
+		Summary: strings.Join(append(parts, "entry in /etc/fstab"), ", "),
+		Diff:    p.fstab.Diff(p.text),
+	}, nil
 }
 
-// Apply mounts before it writes /etc/fstab, unless that has another device: systemd would know the mount point by the old entry, and end what
-// is mounted there when the old device is gone.
+// Apply mounts before it writes /etc/fstab, unless that has another device: systemd would know the mount point by the
+// old entry, and end what is mounted there when the old device is gone.
 func (a *Mounted) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
 	unlock, err := h.Lock(ctx, "/etc/fstab")
 	if err != nil {

@@ -29,9 +29,9 @@ func splitOptions(text string) []string {
 	return append(out, text[begin:])
 }
 
-// flagsOf is what options say of the flags that the kernel shows for every mount. Later ones win. Flags that are not mentioned are off, as
-// mount(8) has it, but for those that a kind of mount brings along: a bind has the flags of what is bound, fuse has its own, and some file
-// systems are never written.
+// flagsOf is what options say of the flags that the kernel shows for every mount. Later ones win. Flags that are not
+// mentioned are off, as mount(8) has it, but for those that a kind of mount brings along: a bind has the flags of what
+// is bound, fuse has its own, and some file systems are never written.
 func flagsOf(options []string, fstype string) map[string]bool {
 	want := map[string]bool{}
 	set := func(value bool, flags ...string) {
@@ -100,7 +100,15 @@ func flagWords(flags map[string]bool) []string {
 
 // mountFlags are the flags of a mount.
 func mountFlags(m *mountinfo.Info) map[string]bool {
-	out := map[string]bool{"ro": false, "nosuid": false, "nodev": false, "noexec": false, "nodiratime": false, "noatime": false, "relatime": false}
+	out := map[string]bool{
+		"ro":         false,
+		"nosuid":     false,
+		"nodev":      false,
+		"noexec":     false,
+		"nodiratime": false,
+		"noatime":    false,
+		"relatime":   false,
+	}
 	for _, o := range strings.Split(m.Options, ",") {
 		if _, known := out[o]; known || o == "nosymfollow" {
 			out[o] = true
@@ -166,7 +174,8 @@ func parseSize(text string) (uint64, bool) {
 	return n << shift, err == nil && n<<shift>>shift == n
 }
 
-// ownOptions are those of the file system itself: neither flags nor what is for mount(8), for systemd or for the boot. A bind has none.
+// ownOptions are those of the file system itself: neither flags nor what is for mount(8), for systemd or for the boot.
+// A bind has none.
 func (a *Mounted) ownOptions() []string {
 	if a.binds() {
 		return nil
@@ -184,8 +193,12 @@ func (a *Mounted) ownOptions() []string {
 // outside reports an option that no file system gets to see.
 func outside(name string) bool {
 	word, _ := filepath.Match("[xX]-*", name)
-	return word || slices.Contains([]string{"defaults", "auto", "noauto", "nofail", "_netdev", "nouser", "nousers", "nogroup", "noowner",
-		"comment", "loop", "offset", "sizelimit", "shared", "private", "slave", "unbindable", "rshared", "rprivate", "rslave", "runbindable"}, name)
+	return word ||
+		slices.Contains(
+			[]string{"defaults", "auto", "noauto", "nofail", "_netdev", "nouser", "nousers", "nogroup", "noowner",
+				"comment", "loop", "offset", "sizelimit", "shared", "private", "slave", "unbindable", "rshared", "rprivate", "rslave", "runbindable"},
+			name,
+		)
 }
 
 // remountOptions are all flags of a mount as they should be, with the file system's own options.

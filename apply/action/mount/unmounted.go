@@ -11,8 +11,9 @@ import (
 	"github.com/pullet/pullet/apply/action/place"
 )
 
-// Unmounted is a directory where nothing is mounted, now and after the next boot. What is in use is not unmounted, and the step fails.
-// Several mounts on one another are all unmounted. Below another root only the entry of /etc/fstab is removed.
+// Unmounted is a directory where nothing is mounted, now and after the next boot. What is in use is not unmounted, and
+// the step fails. Several mounts on one another are all unmounted. Below another root only the entry of /etc/fstab is
+// removed.
 //
 // Example:
 //
@@ -56,7 +57,10 @@ func (a *Unmounted) Check(_ context.Context, h *apply.Host) (apply.Change, error
 	if !a.Persist || text == file.Text {
 		return apply.Change{Summary: strings.Join(parts, ", ")}, nil
 	}
-	return apply.Change{Summary: strings.Join(append(parts, "remove from /etc/fstab"), ", "), Diff: file.Diff(text)}, nil
+	return apply.Change{
+		Summary: strings.Join(append(parts, "remove from /etc/fstab"), ", "),
+		Diff:    file.Diff(text),
+	}, nil
 }
 
 // mounted is what is mounted there; nil is nothing.

@@ -11,9 +11,9 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Publish tells the fleet that this host offers a service, for services "NAME" in templates and for service.wait. That it is announced
-// and that it is ready are two facts: the step announces it; it is ready from the end of the first run in which the host is validated, and
-// no longer when a validation fails.
+// Publish tells the fleet that this host offers a service, for services "NAME" in templates and for service.wait. That
+// it is announced and that it is ready are two facts: the step announces it; it is ready from the end of the first run
+// in which the host is validated, and no longer when a validation fails.
 //
 // Example:
 //
@@ -57,7 +57,9 @@ func (a *Publish) Bind(b apply.Binding) error {
 
 // Manages is the instance of the service.
 func (a *Publish) Manages() []apply.Resource {
-	return []apply.Resource{{ID: "service " + a.Name, Absent: "service.withdraw", Params: map[string]any{"name": a.Name}}}
+	return []apply.Resource{
+		{ID: "service " + a.Name, Absent: "service.withdraw", Params: map[string]any{"name": a.Name}},
+	}
 }
 
 // Check compares the fleet's record.
@@ -112,7 +114,9 @@ func (a *Publish) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (app
 }
 
 // errNoFleet: what is said of services needs etcd. That it is away is no fault of the step.
-var errNoFleet = &apply.PendingError{Reason: "the fleet's record cannot be reached, in which services are kept: the next pull looks again"}
+var errNoFleet = &apply.PendingError{
+	Reason: "the fleet's record cannot be reached, in which services are kept: the next pull looks again",
+}
 
 // away makes an error of the fleet's record what it is: nothing that the step can help.
 func away(err error) error {

@@ -14,10 +14,10 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Wait waits until enough instances of a service are known to the fleet. Too few is no failure: the step is pending, says what is
-// missing, and which hosts should offer it by base/services.yaml and do not; the next pull goes on with it. What comes after it in its job waits
-// with it, so that nothing is written from half of the data; in other orders than ansible, what requires it. Other jobs go on. While etcd is
-// away, what the host saw last counts.
+// Wait waits until enough instances of a service are known to the fleet. Too few is no failure: the step is pending,
+// says what is missing, and which hosts should offer it by base/services.yaml and do not; the next pull goes on with
+// it. What comes after it in its job waits with it, so that nothing is written from half of the data; in other orders
+// than ansible, what requires it. Other jobs go on. While etcd is away, what the host saw last counts.
 //
 // Example:
 //

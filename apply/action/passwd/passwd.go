@@ -118,7 +118,11 @@ var accountName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,30}[A-Za-z0-9_.
 // CheckName is the check of a name while an action is bound.
 func CheckName(param, name string) error {
 	if !accountName.MatchString(name) {
-		return apply.BadParam(param, "%q is no name for an account: letters, digits, _ . and - after a letter or _, at most 32", name)
+		return apply.BadParam(
+			param,
+			"%q is no name for an account: letters, digits, _ . and - after a letter or _, at most 32",
+			name,
+		)
 	}
 	return nil
 }

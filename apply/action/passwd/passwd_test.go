@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzAccounts: whatever stands in an account file, each line that is one is found by its name, and numbers are what they say.
+// FuzzAccounts: whatever stands in an account file, each line that is one is found by its name, and numbers are what
+// they say.
 func FuzzAccounts(f *testing.F) {
 	for _, text := range []string{"root:x:0:0:root:/root:/bin/sh\n", "wheel:x:10:a,,b\n", "#c\n\n:::\n", "a", "a:x:99999999999999999999:\na:x:-1:", "+::::::\n"} {
 		f.Add(text)

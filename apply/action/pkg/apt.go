@@ -40,13 +40,24 @@ func (a apt) command(ctx context.Context, args ...string) (apply.Output, error) 
 
 // ask runs apt-get or apt-cache to read: without a lock, and without caches that it would write.
 func (a apt) ask(ctx context.Context, args ...string) (apply.Output, error) {
-	with := []string{args[0], "-q", "-o", "Debug::NoLocking=1", "-o", "Dir::Cache::pkgcache=", "-o", "Dir::Cache::srcpkgcache=", "-o", "APT::Cmd::Pattern-Only=true"}
+	with := []string{
+		args[0],
+		"-q",
+		"-o",
+		"Debug::NoLocking=1",
+		"-o",
+		"Dir::Cache::pkgcache=",
+		"-o",
+		"Dir::Cache::srcpkgcache=",
+		"-o",
+		"APT::Cmd::Pattern-Only=true",
+	}
 	return a.h.Run(ctx, apply.Command{Args: append(with, args[1:]...), Env: a.env(), Chroot: true})
 }
 
-// get runs apt-get to change something. Pattern-Only: a name that no package has is not read as a regular expression, which could
-// install half of the archive. Use-Pty: what dpkg says on which output stays apart. pkgcache: apt tells whether its cache is right by size and
-// second of dpkg's database, and would not see what dpkg did a moment ago.
+// get runs apt-get to change something. Pattern-Only: a name that no package has is not read as a regular expression,
+// which could install half of the archive. Use-Pty: what dpkg says on which output stays apart. pkgcache: apt tells
+// whether its cache is right by size and second of dpkg's database, and would not see what dpkg did a moment ago.
 func (a apt) get(ctx context.Context, conffiles string, args ...string) (apply.Output, error) {
 	with := []string{
 		"apt-get", "-y", "-q", "-o", "APT::Cmd::Pattern-Only=true", "-o", "Dpkg::Use-Pty=0", "-o", "Dir::Cache::pkgcache=",
@@ -73,8 +84,8 @@ func confForce(conffiles string) []string {
 	return []string{"--force-confdef", "--force-confold"}
 }
 
-// Below a root other than / services belong to no running system: a policy that denies to start them stands there as long as apt holds its
-// lock. One that is not ours is left alone; ours, left by a run that was killed, is taken over.
+// Below a root other than / services belong to no running system: a policy that denies to start them stands there as
+// long as apt holds its lock. One that is not ours is left alone; ours, left by a run that was killed, is taken over.
 const (
 	denyServices = `f=/usr/sbin/policy-rc.d; if [ ! -e $f ] || grep -q 'by pullet' $f; then ` +
 		`printf '#!/bin/sh\n# by pullet, while packages are installed below a root\nexit 101\n' >$f && chmod 755 $f; fi`
@@ -117,7 +128,9 @@ func (a apt) remove(ctx context.Context, names []string, purge, autoremove bool)
 
 // dependents asks what a removal would remove.
 func (a apt) dependents(ctx context.Context, names []string) ([]string, error) {
-	out, err := a.ask(ctx, append([]string{"apt-get", "-s", "-o", "APT::Get::AutomaticRemove=false", "remove"}, names...)...)
+	out, err := a.ask(
+		ctx,
+		append([]string{"apt-get", "-s", "-o", "APT::Get::AutomaticRemove=false", "remove"}, names...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +146,8 @@ func (a apt) dependents(ctx context.Context, names []string) ([]string, error) {
 	return also, nil
 }
 
-// upgradeArgs are those of an upgrade. An excluded package keeps its version by asking for just this one; what needs a newer one stays, too.
+// upgradeArgs are those of an upgrade. An excluded package keeps its version by asking for just this one; what needs a
+// newer one stays, too.
 func (a apt) upgradeArgs(u pkgUpgrade) (args, asked []string, err error) {
 	args = []string{"upgrade", "--with-new-pkgs"}
 	if u.full {
@@ -184,7 +198,8 @@ func (a apt) upgrades(ctx context.Context, u pkgUpgrade) ([]packageChange, error
 	return aptNews(out.StdOut), nil
 }
 
-// upgrade makes the upgrade. apt takes packages that it was asked to keep for packages that are wanted: the mark is put back.
+// upgrade makes the upgrade. apt takes packages that it was asked to keep for packages that are wanted: the mark is put
+// back.
 func (a apt) upgrade(ctx context.Context, u pkgUpgrade) error {
 	args, asked, err := a.upgradeArgs(u)
 	if err != nil {
@@ -208,8 +223,8 @@ func (a apt) mark(ctx context.Context, m pkgMark, names []string) error {
 	return err
 }
 
-// repair finishes what dpkg left in part: what only waits to be configured, then what must be unpacked again, then what misses what it
-// depends on, unless something would have to be removed for that.
+// repair finishes what dpkg left in part: what only waits to be configured, then what must be unpacked again, then what
+// misses what it depends on, unless something would have to be removed for that.
 func (a apt) repair(ctx context.Context) error {
 	set, journal, err := a.unfinished()
 	if err != nil || !journal && len(set) == 0 {

@@ -13,8 +13,8 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// aptLists is where apt keeps the package lists. The time of the directory is that of the last complete refresh: apt itself does not
-// note one that found nothing new.
+// aptLists is where apt keeps the package lists. The time of the directory is that of the last complete refresh: apt
+// itself does not note one that found nothing new.
 const aptLists = "/var/lib/apt/lists"
 
 // refreshed is when all lists were fetched for the last time, by us or by the system's own timer.
@@ -76,14 +76,23 @@ func (a apt) update(ctx context.Context, more ...string) error {
 	return nil
 }
 
-// try fetches the lists of one repository. Those of the others stay, and so does the time at which all of them were fetched.
+// try fetches the lists of one repository. Those of the others stay, and so does the time at which all of them were
+// fetched.
 func (a apt) try(ctx context.Context, _, file string) error {
 	dir, err := a.h.Resolve(aptLists)
 	if err != nil {
 		return err
 	}
 	before, came := modified(dir), entryNames(filepath.Join(dir, "partial"))
-	err = a.update(ctx, "-o", "Dir::Etc::sourcelist="+file, "-o", "Dir::Etc::sourceparts=-", "-o", "APT::Get::List-Cleanup=0")
+	err = a.update(
+		ctx,
+		"-o",
+		"Dir::Etc::sourcelist="+file,
+		"-o",
+		"Dir::Etc::sourceparts=-",
+		"-o",
+		"APT::Get::List-Cleanup=0",
+	)
 	if err != nil { // what apt fetched and refused stays there until it is fetched again
 		for name := range entryNames(filepath.Join(dir, "partial")) {
 			if !came[name] {
@@ -181,5 +190,7 @@ func (a apt) versions(ctx context.Context, name string) ([]string, error) {
 
 // aptBusy reports that another program has the lock.
 func aptBusy(out apply.Output) bool {
-	return strings.Contains(out.StdErr, "Could not get lock") || strings.Contains(out.StdErr, "Unable to acquire the dpkg") || strings.Contains(out.StdErr, "locked by another process")
+	return strings.Contains(out.StdErr, "Could not get lock") ||
+		strings.Contains(out.StdErr, "Unable to acquire the dpkg") ||
+		strings.Contains(out.StdErr, "locked by another process")
 }

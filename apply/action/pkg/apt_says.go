@@ -12,7 +12,9 @@ import (
 )
 
 var (
-	aptNoPackage = regexp.MustCompile(`(?m)^E: (?:Unable to locate package (\S+)|Package '(\S+)' has no installation candidate)`)
+	aptNoPackage = regexp.MustCompile(
+		`(?m)^E: (?:Unable to locate package (\S+)|Package '(\S+)' has no installation candidate)`,
+	)
 	aptNoVersion = regexp.MustCompile(`(?m)^E: Version '([^']+)' for '([^']+)' was not found`)
 )
 
@@ -58,8 +60,10 @@ func noVersion(name, version string, known []string) error {
 }
 
 // Lines of apt and dpkg that say nothing of the cause.
-var aptNoise = regexp.MustCompile(`^(W: |N: |E: Sub-process |E: Some index files failed|E: Failed to fetch .*\bSome index|Errors were encountered|debconf: |` +
-	`Extracting templates|dpkg-preconfigure: |Waiting for cache lock|Use 'apt|Reading |Building |Preconfiguring |Processing was halted)`)
+var aptNoise = regexp.MustCompile(
+	`^(W: |N: |E: Sub-process |E: Some index files failed|E: Failed to fetch .*\bSome index|Errors were encountered|debconf: |` +
+		`Extracting templates|dpkg-preconfigure: |Waiting for cache lock|Use 'apt|Reading |Building |Preconfiguring |Processing was halted)`,
+)
 
 // aptHolder is who has the lock, which apt says while it waits.
 var aptHolder = regexp.MustCompile(`Could not get lock \S+ It is held by process \d+ \([^)]*\)`)
@@ -78,7 +82,8 @@ func aptSays(out apply.Output) string {
 			said = append(said, strings.Join(strings.Fields(line), " "))
 		}
 	}
-	if holders := aptHolder.FindAllString(out.StdOut, -1); len(holders) > 0 && strings.Contains(out.StdErr, "Unable to acquire") {
+	if holders := aptHolder.FindAllString(out.StdOut, -1); len(holders) > 0 &&
+		strings.Contains(out.StdErr, "Unable to acquire") {
 		said = append(said, holders[len(holders)-1])
 	}
 	listing := false // the names behind "Errors were encountered while processing:"

@@ -14,11 +14,16 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// dnf is the package manager of Fedora and its relatives. For a root other than / that of this machine is told to work below it.
+// dnf is the package manager of Fedora and its relatives. For a root other than / that of this machine is told to work
+// below it.
 type dnf struct{ pkgRunner }
 
 func (d dnf) rules() pkgRules {
-	return pkgRules{compare: compareRPM, same: sameRPM, noHold: "dnf holds nothing by itself: pin a version in the step, or set excludepkgs in dnf.conf"}
+	return pkgRules{
+		compare: compareRPM,
+		same:    sameRPM,
+		noHold:  "dnf holds nothing by itself: pin a version in the step, or set excludepkgs in dnf.conf",
+	}
 }
 
 // command is dnf with arguments, noninteractive.
@@ -41,7 +46,11 @@ func (d dnf) do(ctx context.Context, args ...string) error {
 
 // ask queries what dnf has in its cache, without fetching anything.
 func (d dnf) ask(ctx context.Context, args ...string) ([]packageChange, error) {
-	out, err := d.run(ctx, d.command(append([]string{"-C", "repoquery", "--qf", `%{name}\t%{evr}\t%{arch}\n`}, args...)...), dnfBusy)
+	out, err := d.run(
+		ctx,
+		d.command(append([]string{"-C", "repoquery", "--qf", `%{name}\t%{evr}\t%{arch}\n`}, args...)...),
+		dnfBusy,
+	)
 	if err == nil && out.ExitCode != 0 {
 		err = fmt.Errorf("dnf repoquery: %s", dnfSays(out))
 	}
@@ -125,7 +134,12 @@ func (d dnf) dependents(ctx context.Context, names []string) ([]string, error) {
 	for _, name := range names {
 		specs = append(specs, rpmSpec(pkgWant{name: name}))
 	}
-	news, err := d.ask(ctx, append([]string{"--disablerepo=*", "--installed", "--recursive", "--whatrequires"}, strings.Join(specs, ","))...)
+	news, err := d.ask(
+		ctx,
+		append(
+			[]string{"--disablerepo=*", "--installed", "--recursive", "--whatrequires"},
+			strings.Join(specs, ","),
+		)...)
 	var also []string
 	for _, n := range news {
 		if !slices.Contains(names, n.name) {
@@ -174,7 +188,10 @@ func (d dnf) install(ctx context.Context, wants []pkgWant, o installOptions) err
 		return err
 	}
 	if o.recommends != nil {
-		args = append(args, map[bool]string{true: "--setopt=install_weak_deps=True", false: "--setopt=install_weak_deps=False"}[*o.recommends])
+		args = append(
+			args,
+			map[bool]string{true: "--setopt=install_weak_deps=True", false: "--setopt=install_weak_deps=False"}[*o.recommends],
+		)
 	}
 	args = append(args, "install")
 	for _, w := range wants {
@@ -224,7 +241,10 @@ func (d dnf) explain(ctx context.Context, out apply.Output, wants []pkgWant) err
 }
 
 func (d dnf) remove(ctx context.Context, names []string, _, autoremove bool) error {
-	args := []string{map[bool]string{true: "--setopt=clean_requirements_on_remove=True", false: "--setopt=clean_requirements_on_remove=False"}[autoremove], "remove"}
+	args := []string{
+		map[bool]string{true: "--setopt=clean_requirements_on_remove=True", false: "--setopt=clean_requirements_on_remove=False"}[autoremove],
+		"remove",
+	}
 	for _, name := range names {
 		args = append(args, rpmSpec(pkgWant{name: name}))
 	}
@@ -243,8 +263,8 @@ func (d dnf) upgrade(ctx context.Context, u pkgUpgrade) error {
 	return d.do(ctx, append(args, "upgrade")...)
 }
 
-// keys are options that say where the keys of the repositories are: dnf takes their paths for those of this machine, also when it works
-// below another root.
+// keys are options that say where the keys of the repositories are: dnf takes their paths for those of this machine,
+// also when it works below another root.
 func (d dnf) keys() ([]string, error) {
 	if d.h.Root == "/" {
 		return nil, nil
@@ -291,21 +311,29 @@ func (d dnf) mark(context.Context, pkgMark, []string) error { return nil }
 func (d dnf) repair(context.Context) error { return nil }
 
 func dnfBusy(out apply.Output) bool {
-	return strings.Contains(out.StdErr, "Waiting for process with pid") || strings.Contains(out.StdErr, "is already running") || strings.Contains(out.StdErr, "transaction lock")
+	return strings.Contains(out.StdErr, "Waiting for process with pid") ||
+		strings.Contains(out.StdErr, "is already running") ||
+		strings.Contains(out.StdErr, "transaction lock")
 }
 
 // dnfNoKey is what dnf says, with all that it knows of the repository, when it has no key to check a package with.
-var dnfNoKey = regexp.MustCompile(`(?s)You have enabled checking of packages via GPG keys.*Problem repository: \[?([^\]\s]+)`)
+var dnfNoKey = regexp.MustCompile(
+	`(?s)You have enabled checking of packages via GPG keys.*Problem repository: \[?([^\]\s]+)`,
+)
 
 // dnfSays is the cause in what dnf said.
 func dnfSays(out apply.Output) string {
 	if m := dnfNoKey.FindStringSubmatch(out.StdErr + out.StdOut); m != nil {
-		return fmt.Sprintf("packages of the repository %s are to be checked, and it names no key: give it a key (pkgrepo.managed)", m[1])
+		return fmt.Sprintf(
+			"packages of the repository %s are to be checked, and it names no key: give it a key (pkgrepo.managed)",
+			m[1],
+		)
 	}
 	var said []string
 	for line := range strings.Lines(out.StdErr) {
 		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "Unable to detect release version") || strings.HasPrefix(line, "(try to add") {
+		if line == "" || strings.HasPrefix(line, "Unable to detect release version") ||
+			strings.HasPrefix(line, "(try to add") {
 			continue
 		}
 		said = append(said, strings.TrimPrefix(line, "Error: "))

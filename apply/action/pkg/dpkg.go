@@ -13,7 +13,8 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// readDpkg reads dpkg's database: its status file, and the journal of changes that are not in it yet, which a dpkg that was killed leaves.
+// readDpkg reads dpkg's database: its status file, and the journal of changes that are not in it yet, which a dpkg that
+// was killed leaves.
 func readDpkg(h *apply.Host) (pkgSet, error) {
 	set := pkgSet{all: map[string][]pkgState{}}
 	dir, err := h.Resolve("/var/lib/dpkg")
@@ -57,7 +58,8 @@ func dpkgJournal(dir string) ([]string, error) {
 	return out, err
 }
 
-// addDpkg takes in the packages of a status file. A later one of the same name and architecture replaces an earlier one.
+// addDpkg takes in the packages of a status file. A later one of the same name and architecture replaces an earlier
+// one.
 func (s pkgSet) addDpkg(text []byte) {
 	for fields := range stanzas(text, "Package", "Status", "Version", "Architecture", "Provides") {
 		p := dpkgState(fields)
@@ -76,10 +78,15 @@ func (s pkgSet) addDpkg(text []byte) {
 	}
 }
 
-// dpkgState is what a stanza of the status file says: "hold ok installed" is what is wanted, whether it must be installed again, and how
-// far it came.
+// dpkgState is what a stanza of the status file says: "hold ok installed" is what is wanted, whether it must be
+// installed again, and how far it came.
 func dpkgState(fields map[string]string) pkgState {
-	p := pkgState{name: fields["Package"], arch: fields["Architecture"], version: fields["Version"], provides: provided(fields["Provides"])}
+	p := pkgState{
+		name:     fields["Package"],
+		arch:     fields["Architecture"],
+		version:  fields["Version"],
+		provides: provided(fields["Provides"]),
+	}
 	words := strings.Fields(fields["Status"])
 	if len(words) != 3 {
 		return p
@@ -113,7 +120,8 @@ func provided(field string) []string {
 	return out
 }
 
-// stanzas are the wanted fields of the paragraphs of a text in the form of Debian's control files. Continued lines are left out.
+// stanzas are the wanted fields of the paragraphs of a text in the form of Debian's control files. Continued lines are
+// left out.
 func stanzas(text []byte, wanted ...string) func(func(map[string]string) bool) {
 	return func(yield func(map[string]string) bool) {
 		fields := map[string]string{}
@@ -128,7 +136,8 @@ func stanzas(text []byte, wanted ...string) func(func(map[string]string) bool) {
 				continue
 			}
 			for _, name := range wanted {
-				if line[0] == name[0] && len(line) > len(name) && line[len(name)] == ':' && string(line[:len(name)]) == name {
+				if line[0] == name[0] && len(line) > len(name) && line[len(name)] == ':' &&
+					string(line[:len(name)]) == name {
 					fields[name] = string(bytes.TrimSpace(line[len(name)+1:]))
 				}
 			}
@@ -190,7 +199,8 @@ func splitDebian(v string) (epoch, upstream, revision string) {
 	return epoch, v, ""
 }
 
-// comparePart compares text and numbers in turns. In a text ~ is before everything, even the end, and letters are before other characters.
+// comparePart compares text and numbers in turns. In a text ~ is before everything, even the end, and letters are
+// before other characters.
 func comparePart(a, b string) int {
 	for a != "" || b != "" {
 		var ta, tb, na, nb string

@@ -11,19 +11,20 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// Installed is packages that are installed, in any version or in this one. All of a step are installed in one transaction. A name
-// that packages provide, such as mail-transport-agent, is satisfied by any of them.
+// Installed is packages that are installed, in any version or in this one. All of a step are installed in one
+// transaction. A name that packages provide, such as mail-transport-agent, is satisfied by any of them.
 //
-// Nothing is asked of a terminal. Configuration files that were changed by hand stay as they are, unless conffiles says replace. A lock
-// that another program holds is waited for. What an interrupted dpkg left half done is finished first. A package that cannot be
-// configured fails the steps that want it, and no other.
+// Nothing is asked of a terminal. Configuration files that were changed by hand stay as they are, unless conffiles says
+// replace. A lock that another program holds is waited for. What an interrupted dpkg left half done is finished first.
+// A package that cannot be configured fails the steps that want it, and no other.
 //
-// A held package is changed only by a step that says hold, and held again. A lower version than the installed one is an error before
-// anything is done, unless allowDowngrade is set.
+// A held package is changed only by a step that says hold, and held again. A lower version than the installed one is an
+// error before anything is done, unless allowDowngrade is set.
 //
 // State is the installed version where the step has one package; Data is a map of names to versions.
 //
-// With a root other than / apt-get of that root is run in it, where services are not started, and dnf of this machine for it.
+// With a root other than / apt-get of that root is run in it, where services are not started, and dnf of this machine
+// for it.
 //
 // Example:
 //
@@ -117,7 +118,8 @@ func (a *Installed) planner(p packager, set pkgSet) pkgPlanner {
 	return pkgPlanner{rules: p.rules(), set: set, allowDowngrade: a.AllowDowngrade, hold: a.Hold}
 }
 
-// Check compares versions and marks with the package database, and says which version would come by the lists that are there.
+// Check compares versions and marks with the package database, and says which version would come by the lists that are
+// there.
 func (a *Installed) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
 	p, err := a.packager(h)
 	if err != nil {
@@ -133,7 +135,8 @@ func (a *Installed) Check(ctx context.Context, h *apply.Host) (apply.Change, err
 	return plan.change(), err
 }
 
-// comes are the versions of what a plan installs in any. That one is not known is no mistake: an earlier step may bring its repository.
+// comes are the versions of what a plan installs in any. That one is not known is no mistake: an earlier step may bring
+// its repository.
 func (a *Installed) comes(ctx context.Context, p packager, plan pkgPlan) map[string]string {
 	names := wantNames(slices.DeleteFunc(slices.Clone(plan.install), func(w pkgWant) bool { return w.version != "" }))
 	if len(names) == 0 {
@@ -210,15 +213,18 @@ func (a *Installed) how(downgrade bool) installOptions {
 	return installOptions{downgrade: downgrade, recommends: a.Recommends, conffiles: a.ConfFiles}
 }
 
-// arrived judges a transaction by what is there after it. A package manager complains of others, too, which were broken before; and it
-// can be content although something is still to be done.
+// arrived judges a transaction by what is there after it. A package manager complains of others, too, which were broken
+// before; and it can be content although something is still to be done.
 func arrived(err error, after func() (pkgPlan, error)) error {
 	left, bad := after()
 	switch {
 	case bad == nil && len(left.install) == 0:
 		return nil
 	case err == nil && bad == nil:
-		return fmt.Errorf("the package manager found nothing wrong, and still there is to do: %s", strings.Join(left.says, ", "))
+		return fmt.Errorf(
+			"the package manager found nothing wrong, and still there is to do: %s",
+			strings.Join(left.says, ", "),
+		)
 	}
 	return allErrors(err, bad)
 }
@@ -250,7 +256,14 @@ func (a *Installed) Manages() []apply.Resource { return packageResources(a.wants
 func packageResources(wants []pkgWant) []apply.Resource {
 	var out []apply.Resource
 	for _, w := range wants {
-		out = append(out, apply.Resource{ID: "package " + w.name, Absent: "pkg.removed", Params: map[string]any{"name": w.name, "alone": true}})
+		out = append(
+			out,
+			apply.Resource{
+				ID:     "package " + w.name,
+				Absent: "pkg.removed",
+				Params: map[string]any{"name": w.name, "alone": true},
+			},
+		)
 	}
 	return out
 }
@@ -261,11 +274,17 @@ func (a *Installed) Join() string {
 	if a.Recommends != nil {
 		recommends = fmt.Sprint(*a.Recommends)
 	}
-	return fmt.Sprintf("pkg.installed recommends %s conffiles %s downgrade %t lock %s", recommends, a.ConfFiles, a.AllowDowngrade, a.LockTimeout.Std())
+	return fmt.Sprintf(
+		"pkg.installed recommends %s conffiles %s downgrade %t lock %s",
+		recommends,
+		a.ConfFiles,
+		a.AllowDowngrade,
+		a.LockTimeout.Std(),
+	)
 }
 
-// ApplyTogether installs what several steps miss in one transaction, after one refresh if one of them asks for it. Held packages are left
-// to their own steps.
+// ApplyTogether installs what several steps miss in one transaction, after one refresh if one of them asks for it. Held
+// packages are left to their own steps.
 func (a *Installed) ApplyTogether(ctx context.Context, h *apply.Host, all []apply.Action) error {
 	p, err := a.packager(h)
 	if err != nil {

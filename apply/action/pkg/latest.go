@@ -12,9 +12,9 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Latest is packages that are installed in the newest version that the host's repositories have. When the package lists are older than
-// maxAge, or than the repositories, whether there is a newer version is not known: the step then refreshes them, and has changed
-// nothing if there is none. A held package that has a newer version is an error.
+// Latest is packages that are installed in the newest version that the host's repositories have. When the package lists
+// are older than maxAge, or than the repositories, whether there is a newer version is not known: the step then
+// refreshes them, and has changed nothing if there is none. A held package that has a newer version is an error.
 //
 // State is the installed version where the step has one package; Data is a map of names to versions.
 //
@@ -45,7 +45,11 @@ func newRefreshing() Refreshing { return Refreshing{render.Duration(time.Hour)} 
 // check refuses an age that lists which were just fetched have already.
 func (a Refreshing) check() error {
 	if a.MaxAge.Std() < time.Minute {
-		return apply.BadParam("maxAge", "%s is too short: lists would be old before the run ends; at least 1m", a.MaxAge.Std())
+		return apply.BadParam(
+			"maxAge",
+			"%s is too short: lists would be old before the run ends; at least 1m",
+			a.MaxAge.Std(),
+		)
 	}
 	return nil
 }
@@ -104,13 +108,19 @@ func (a *Latest) plan(ctx context.Context, p packager, lists bool) (pkgPlan, err
 			wants[i].version = version
 		}
 		if have.held && wants[i].version != "" {
-			return pkgPlan{}, fmt.Errorf("%s is held at %s, and there is %s: let go of it (pkg.installed with hold: false), or of this step", w.name, have.version, wants[i].version)
+			return pkgPlan{}, fmt.Errorf(
+				"%s is held at %s, and there is %s: let go of it (pkg.installed with hold: false), or of this step",
+				w.name,
+				have.version,
+				wants[i].version,
+			)
 		}
 	}
 	return pkgPlanner{rules: rules, set: set}.plan(wants)
 }
 
-// Apply refreshes old lists and installs what is newer. When a list could not be fetched it does what the others allow, and fails.
+// Apply refreshes old lists and installs what is newer. When a list could not be fetched it does what the others allow,
+// and fails.
 func (a *Latest) Apply(ctx context.Context, h *apply.Host, c apply.Change) (apply.Output, error) {
 	p, err := a.packager(h)
 	if err != nil {
@@ -127,7 +137,10 @@ func (a *Latest) Apply(ctx context.Context, h *apply.Host, c apply.Change) (appl
 		return apply.Output{}, err
 	}
 	if len(plan.install) > 0 {
-		err = allErrors(p.repair(ctx), p.install(ctx, plan.install, installOptions{recommends: a.Recommends, conffiles: a.ConfFiles}))
+		err = allErrors(
+			p.repair(ctx),
+			p.install(ctx, plan.install, installOptions{recommends: a.Recommends, conffiles: a.ConfFiles}),
+		)
 		err = arrived(err, func() (pkgPlan, error) { return a.plan(ctx, p, true) })
 	}
 	if err := allErrors(err, old); err != nil {

@@ -141,13 +141,19 @@ func (l Locking) packager(h *apply.Host) (packager, error) {
 	case has("/var/lib/dpkg/status") && has("/usr/bin/apt-get"):
 		return apt{runner}, nil
 	case has("/var/lib/dpkg/status"):
-		return nil, fmt.Errorf("%s has packages of dpkg, and no apt-get to manage them with: install apt below it", h.Root)
+		return nil, fmt.Errorf(
+			"%s has packages of dpkg, and no apt-get to manage them with: install apt below it",
+			h.Root,
+		)
 	case h.Root == "/" && !has("/usr/bin/dnf"):
 		return nil, fmt.Errorf("this host has neither apt-get nor dnf: pullet manages packages with one of them")
 	case has("/etc/yum.repos.d") || has("/etc/dnf"):
 		return dnf{runner}, nil
 	}
-	return nil, fmt.Errorf("%s is no system with apt (/var/lib/dpkg/status, /usr/bin/apt-get) or dnf (/etc/yum.repos.d)", h.Root)
+	return nil, fmt.Errorf(
+		"%s is no system with apt (/var/lib/dpkg/status, /usr/bin/apt-get) or dnf (/etc/yum.repos.d)",
+		h.Root,
+	)
 }
 
 // pkgRunner runs a package manager's commands.
@@ -225,7 +231,8 @@ func sourcesChanged(h *apply.Host) (time.Time, error) {
 	return last, nil
 }
 
-// stale reports lists that are older than an age, or than the repositories. Times to come are clocks that were wrong: they do not count.
+// stale reports lists that are older than an age, or than the repositories. Times to come are clocks that were wrong:
+// they do not count.
 func stale(h *apply.Host, p packager, age time.Duration) (bool, error) {
 	last, err := p.refreshed()
 	if err != nil {
@@ -245,7 +252,11 @@ var (
 func checkPkgName(param, name string) error {
 	switch {
 	case strings.ContainsAny(name, "= "):
-		return apply.BadParam(param, "%q is not a package's name: the version is a parameter of its own, or stands in pkgs as NAME=VERSION", name)
+		return apply.BadParam(
+			param,
+			"%q is not a package's name: the version is a parameter of its own, or stands in pkgs as NAME=VERSION",
+			name,
+		)
 	case !pkgName.MatchString(name) || strings.HasSuffix(name, "-"):
 		return apply.BadParam(param, "%q is not a package's name", name)
 	}

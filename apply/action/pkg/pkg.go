@@ -41,5 +41,6 @@ func Actions() []apply.Spec {
 	}
 }
 
-// repository is what every package may come from: which one it comes from is not known before the repositories are there.
+// repository is what every package may come from: which one it comes from is not known before the repositories are
+// there.
 func repository(render.Params) []string { return []string{"package repository"} }

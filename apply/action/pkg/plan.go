@@ -18,7 +18,8 @@ type pkgPlan struct {
 	state                  string // the installed version, of a single package
 }
 
-// change is the plan as a check returns it. New: none of the packages was there, so who no longer wants them may remove them.
+// change is the plan as a check returns it. New: none of the packages was there, so who no longer wants them may remove
+// them.
 func (p pkgPlan) change() apply.Change {
 	return apply.Change{Summary: strings.Join(p.says, ", "), State: p.state}
 }
@@ -68,7 +69,12 @@ func (c pkgPlanner) one(p *pkgPlan, w pkgWant, have pkgState) error {
 	case !c.fits(have.version, w.version):
 		lower := c.lower(have.version, w.version)
 		if lower && !c.allowDowngrade {
-			return fmt.Errorf("%s is %s, and %s is lower: add allowDowngrade: true if that is meant", w.name, have.version, w.version)
+			return fmt.Errorf(
+				"%s is %s, and %s is lower: add allowDowngrade: true if that is meant",
+				w.name,
+				have.version,
+				w.version,
+			)
 		}
 		p.downgrade = p.downgrade || lower
 		p.add(w, fmt.Sprintf("%s %s -> %s", w.name, have.version, w.version))
@@ -84,7 +90,11 @@ func (p *pkgPlan) add(w pkgWant, says string) {
 func (c pkgPlanner) marks(p *pkgPlan, w pkgWant, have pkgState) error {
 	moves := len(p.install) > 0 && p.install[len(p.install)-1].name == w.name && have.installed
 	if have.held && moves && c.hold == nil {
-		return fmt.Errorf("%s is held at %s: add hold: true to the step, which then may change it, or hold: false", w.name, have.version)
+		return fmt.Errorf(
+			"%s is held at %s: add hold: true to the step, which then may change it, or hold: false",
+			w.name,
+			have.version,
+		)
 	}
 	if have.auto {
 		p.markThis = append(p.markThis, w.name)

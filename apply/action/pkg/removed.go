@@ -10,8 +10,8 @@ import (
 	"github.com/pullet/pullet/apply"
 )
 
-// Removed is packages that are not installed. What depends on them is removed with them: the plan names it. Configuration files stay,
-// unless purge is set. A name that the host does not know is not installed.
+// Removed is packages that are not installed. What depends on them is removed with them: the plan names it.
+// Configuration files stay, unless purge is set. A name that the host does not know is not installed.
 //
 // Example:
 //
@@ -76,7 +76,11 @@ func (a *Removed) Check(ctx context.Context, h *apply.Host) (apply.Change, error
 			return apply.Change{}, err
 		}
 		if len(also) > 0 && a.Alone {
-			return apply.Change{}, fmt.Errorf("%s is needed by %s", strings.Join(installed, ", "), strings.Join(also, ", "))
+			return apply.Change{}, fmt.Errorf(
+				"%s is needed by %s",
+				strings.Join(installed, ", "),
+				strings.Join(also, ", "),
+			)
 		}
 		if len(also) > 0 {
 			says = append(says, "and what needs it: "+strings.Join(also, ", "))

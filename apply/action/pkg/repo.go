@@ -14,11 +14,12 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// RepoManaged is a package repository that this host uses. For apt it is /etc/apt/sources.list.d/NAME.sources and a key in
-// /etc/apt/keyrings that signs for this repository alone; for dnf /etc/yum.repos.d/NAME.repo and a key in /etc/pki/rpm-gpg.
+// RepoManaged is a package repository that this host uses. For apt it is /etc/apt/sources.list.d/NAME.sources and a key
+// in /etc/apt/keyrings that signs for this repository alone; for dnf /etc/yum.repos.d/NAME.repo and a key in
+// /etc/pki/rpm-gpg.
 //
-// What the repository says is fetched before its file is put into place: one that cannot be read, or is signed by another key, fails this
-// step and leaves the host as it was. Packages of it can be installed by the next step.
+// What the repository says is fetched before its file is put into place: one that cannot be read, or is signed by
+// another key, fails this step and leaves the host as it was. Packages of it can be installed by the next step.
 //
 // Without key and keySource the keys count that the system trusts anyway.
 //
@@ -94,7 +95,11 @@ func (a *RepoManaged) checkSuites() error {
 		case exact && len(a.Components) > 0:
 			return apply.BadParam("components", "a suite that ends with / is a directory and has no components")
 		case !exact && len(a.Components) == 0:
-			return apply.BadParam("suites", "%q needs components, such as main; a suite that is a directory ends with /", suite)
+			return apply.BadParam(
+				"suites",
+				"%q needs components, such as main; a suite that is a directory ends with /",
+				suite,
+			)
 		}
 	}
 	for _, t := range a.Types {
@@ -121,11 +126,15 @@ type repoForm interface {
 func (apt) file(a *RepoManaged, keyPath string) (repoFile, error) {
 	switch {
 	case len(a.Suites) == 0:
-		return repoFile{}, errors.New("suites is missing, which apt needs: such as bookworm, or ./ for a repository that is one directory")
+		return repoFile{}, errors.New(
+			"suites is missing, which apt needs: such as bookworm, or ./ for a repository that is one directory",
+		)
 	case len(a.URL) == 0:
 		return repoFile{}, errors.New("metalink is for dnf, and this host has apt: give a url")
 	case a.Priority != 0:
-		return repoFile{}, errors.New("priority is for dnf, and this host has apt: use a file below /etc/apt/preferences.d")
+		return repoFile{}, errors.New(
+			"priority is for dnf, and this host has apt: use a file below /etc/apt/preferences.d",
+		)
 	}
 	types := a.Types
 	if len(types) == 0 {
@@ -154,7 +163,11 @@ func (apt) keyFile(name string, armored bool) (string, error) {
 }
 
 func (apt) leftovers(name string) []string {
-	return []string{"/etc/apt/sources.list.d/" + name + ".sources", "/etc/apt/keyrings/" + name + ".asc", "/etc/apt/keyrings/" + name + ".gpg"}
+	return []string{
+		"/etc/apt/sources.list.d/" + name + ".sources",
+		"/etc/apt/keyrings/" + name + ".asc",
+		"/etc/apt/keyrings/" + name + ".gpg",
+	}
 }
 
 func (dnf) file(a *RepoManaged, keyPath string) (repoFile, error) {
@@ -193,7 +206,8 @@ func (dnf) leftovers(name string) []string {
 	return []string{"/etc/yum.repos.d/" + name + ".repo", "/etc/pki/rpm-gpg/RPM-GPG-KEY-" + name}
 }
 
-// form is that of the package manager that the root has. A root in which no packages are yet is told by its directories.
+// form is that of the package manager that the root has. A root in which no packages are yet is told by its
+// directories.
 func (l Locking) form(h *apply.Host) (repoForm, error) {
 	if p, err := l.packager(h); err == nil {
 		form, _ := p.(repoForm) // both are
@@ -204,7 +218,10 @@ func (l Locking) form(h *apply.Host) (repoForm, error) {
 			return form, nil
 		}
 	}
-	return nil, fmt.Errorf("%s has neither /etc/apt nor /etc/yum.repos.d: pullet knows repositories of apt and dnf", h.Root)
+	return nil, fmt.Errorf(
+		"%s has neither /etc/apt nor /etc/yum.repos.d: pullet knows repositories of apt and dnf",
+		h.Root,
+	)
 }
 
 // files are what has to be there: the key first, which the other names.
@@ -222,7 +239,8 @@ func (a *RepoManaged) files(h *apply.Host, form repoForm, key []byte) ([]repoFil
 	return append(out, source), err
 }
 
-// Check compares the files. A key that is not here yet and would have to be fetched is not: its digest is enough to compare.
+// Check compares the files. A key that is not here yet and would have to be fetched is not: its digest is enough to
+// compare.
 func (a *RepoManaged) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	form, err := a.form(h)
 	if err != nil {

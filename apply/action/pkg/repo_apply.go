@@ -12,7 +12,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// Apply writes the key, tries the repository with a candidate of its file, and puts that into place. When that fails, the key is as it was.
+// Apply writes the key, tries the repository with a candidate of its file, and puts that into place. When that fails,
+// the key is as it was.
 func (a *RepoManaged) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (apply.Output, error) {
 	form, err := a.form(h)
 	if err != nil {
@@ -39,7 +40,9 @@ func (a *RepoManaged) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 
 // Manages is the repository.
 func (a *RepoManaged) Manages() []apply.Resource {
-	return []apply.Resource{{ID: "package repository " + a.Name, Absent: "pkgrepo.absent", Params: map[string]any{"name": a.Name}}}
+	return []apply.Resource{
+		{ID: "package repository " + a.Name, Absent: "pkgrepo.absent", Params: map[string]any{"name": a.Name}},
+	}
 }
 
 // writeKeys writes the key, and returns what undoes it.
@@ -105,7 +108,8 @@ func (a *RepoManaged) tryAndPlace(ctx context.Context, h *apply.Host, source rep
 	return writeFile(h, source.path, source.want) // without a package manager yet there is nothing to try it with
 }
 
-// try lets the package manager read a candidate, in a hidden directory beside the file, which it does not read otherwise.
+// try lets the package manager read a candidate, in a hidden directory beside the file, which it does not read
+// otherwise.
 func (a *RepoManaged) try(ctx context.Context, h *apply.Host, p packager, source repoFile) error {
 	dir := filepath.Join(filepath.Dir(source.path), ".pullet-"+a.Name)
 	candidate := filepath.Join(dir, filepath.Base(source.path))
@@ -132,8 +136,8 @@ func (a *RepoManaged) dropOtherKeys(h *apply.Host, form repoForm, files []repoFi
 	return nil
 }
 
-// RepoAbsent is a package repository that this host does not use: its files, as pkgrepo.managed makes them, and its key are not
-// there. Installed packages stay.
+// RepoAbsent is a package repository that this host does not use: its files, as pkgrepo.managed makes them, and its key
+// are not there. Installed packages stay.
 //
 // Example:
 //

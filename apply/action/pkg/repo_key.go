@@ -65,7 +65,8 @@ func (a *RepoManaged) checkDigest() error {
 	return nil
 }
 
-// heldKey is the key as far as this host has it: that of the job, or the file with the right digest that was fetched before.
+// heldKey is the key as far as this host has it: that of the job, or the file with the right digest that was fetched
+// before.
 func (a *RepoManaged) heldKey(h *apply.Host, form repoForm) ([]byte, error) {
 	if a.remote == nil {
 		return a.key, nil

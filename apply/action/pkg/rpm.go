@@ -66,8 +66,8 @@ func compareRPM(a, b string) int {
 	return c
 }
 
-// compareRPMPart compares runs of digits and of letters in turns; what stands between them only parts them. A ~ is before everything, even the end, a ^
-// after the end and before everything else, and a number is after letters.
+// compareRPMPart compares runs of digits and of letters in turns; what stands between them only parts them. A ~ is
+// before everything, even the end, a ^ after the end and before everything else, and a number is after letters.
 func compareRPMPart(a, b string) int {
 	for {
 		a, b = strings.TrimLeftFunc(a, parting), strings.TrimLeftFunc(b, parting)

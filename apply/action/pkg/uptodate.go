@@ -12,12 +12,13 @@ import (
 	"github.com/pullet/pullet/apply/action/place"
 )
 
-// Uptodate is all packages in the newest version that the host's repositories have. Held packages stay. The plan lists what
-// would be upgraded; when the package lists are older than maxAge, or than the repositories, it is not known: the step then refreshes
-// them, and has changed nothing if there is nothing newer.
+// Uptodate is all packages in the newest version that the host's repositories have. Held packages stay. The plan lists
+// what would be upgraded; when the package lists are older than maxAge, or than the repositories, it is not known: the
+// step then refreshes them, and has changed nothing if there is nothing newer.
 //
-// New packages are installed where an upgrade needs them; nothing is removed unless full is set. Data is a map of names to versions of
-// what was upgraded. Whether there is something to upgrade is also asked by the macro of the same name: macros['pkg.uptodate']().
+// New packages are installed where an upgrade needs them; nothing is removed unless full is set. Data is a map of names
+// to versions of what was upgraded. Whether there is something to upgrade is also asked by the macro of the same name:
+// macros['pkg.uptodate']().
 //
 // Example:
 //

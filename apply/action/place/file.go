@@ -43,8 +43,8 @@ func (d Content) diff(name string, have []byte) string {
 	return Diff(name, have, d.Data)
 }
 
-// Resource is a file, link or directory that a step makes. When it is pruned a copy stays in the state directory; a directory goes only
-// when it is empty.
+// Resource is a file, link or directory that a step makes. When it is pruned a copy stays in the state directory; a
+// directory goes only when it is empty.
 func Resource(name string) apply.Resource {
 	name = path.Clean(name)
 	return apply.Resource{
@@ -83,7 +83,12 @@ func (f File) Check() (Found, error) {
 	case info.Mode()&fs.ModeSymlink != 0 && f.Keep:
 		return Found{}, nil
 	case info.Mode()&fs.ModeSymlink != 0:
-		return Found{apply.Change{Summary: "replace a symbolic link by a file", Diff: f.Want.diff(f.Name, nil)}, false, true, false}, nil
+		return Found{
+			apply.Change{Summary: "replace a symbolic link by a file", Diff: f.Want.diff(f.Name, nil)},
+			false,
+			true,
+			false,
+		}, nil
 	case !info.Mode().IsRegular():
 		return Found{}, fmt.Errorf("%s is neither a file nor a link (%s)", f.Name, info.Mode().Type())
 	}
@@ -157,7 +162,8 @@ func (f File) Apply(ctx context.Context, h *apply.Host, p Placing) error {
 	return c.putDurable()
 }
 
-// Candidate is the file as it shall be, beside its place, after Check found something; nil where only owner and mode differ.
+// Candidate is the file as it shall be, beside its place, after Check found something; nil where only owner and mode
+// differ.
 func (f File) Candidate(ctx context.Context, h *apply.Host, p Placing, is Found) (*Prepared, error) {
 	if err := f.Wanted.Known(); err != nil || !is.Content && !is.foreign {
 		return nil, err

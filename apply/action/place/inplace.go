@@ -13,12 +13,17 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// overwrite writes a candidate's content into the file itself: what is a mount point, such as /etc/hosts in a container, cannot be
-// renamed over. Readers may see half of it. The old content is kept in the state directory until the new one is on disk.
+// overwrite writes a candidate's content into the file itself: what is a mount point, such as /etc/hosts in a
+// container, cannot be renamed over. Readers may see half of it. The old content is kept in the state directory until
+// the new one is on disk.
 func overwrite(h *apply.Host, name string, at *hostfile.Entry, candidate *hostfile.Candidate, w Wanted) error {
 	path, err := Backup(h, name, at)
 	if err != nil {
-		return fmt.Errorf("%s is mounted and is written in place, but a copy of it cannot be kept: %w; the old file is untouched", name, err)
+		return fmt.Errorf(
+			"%s is mounted and is written in place, but a copy of it cannot be kept: %w; the old file is untouched",
+			name,
+			err,
+		)
 	}
 	kept, err := hostfile.Root("/").Entry(path)
 	if err != nil {
@@ -46,8 +51,8 @@ func restoreOver(at, kept *hostfile.Entry) error {
 	return writeOver(at, f)
 }
 
-// writeOver gives a file the content of another, in place. The room for it is taken first, so that a full disk is found before a byte
-// has changed.
+// writeOver gives a file the content of another, in place. The room for it is taken first, so that a full disk is found
+// before a byte has changed.
 func writeOver(at *hostfile.Entry, source *os.File) error {
 	info, err := source.Stat()
 	if err != nil {

@@ -25,7 +25,8 @@ func (m TreeModes) CheckModes() error {
 // Tree is what the kinds of files in a tree shall have.
 type Tree struct{ File, Exec, Dir Wanted }
 
-// Tree looks up what owner and modes mean for a tree. A mode without x gets it for directories and executable files, where it has r.
+// Tree looks up what owner and modes mean for a tree. A mode without x gets it for directories and executable files,
+// where it has r.
 func (p Permissions) Tree(h *apply.Host, m TreeModes) (Tree, error) {
 	w, err := p.Wanted(h)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// Permissions are who owns a file and what its mode is. What is not given is left as it is; new files get a default mode and the
-// agent's own user.
+// Permissions are who owns a file and what its mode is. What is not given is left as it is; new files get a default
+// mode and the agent's own user.
 type Permissions struct {
 	Mode  string `yaml:"mode"`  // octal: 0644
 	Owner string `yaml:"owner"` // name or number
@@ -47,7 +47,8 @@ func checkMode(param, text string) error {
 	return apply.BadParam(param, "%q is not a mode: write it in octal, such as 0644", text)
 }
 
-// decimalModes are modes as other tools print them in decimal. Read as octal they would be modes that nobody means: 420 is r---w----.
+// decimalModes are modes as other tools print them in decimal. Read as octal they would be modes that nobody means: 420
+// is r---w----.
 var decimalModes = []uint64{0o644, 0o640, 0o664, 0o555}
 
 // mode reads the octal mode with its setuid, setgid and sticky bits.
@@ -68,8 +69,8 @@ func (p Permissions) mode() (fs.FileMode, error) {
 	return mode, nil
 }
 
-// Wanted looks the names up in the host's own passwd and group files. A name that the host does not have is a difference when the host is
-// compared; what applies asks Known first.
+// Wanted looks the names up in the host's own passwd and group files. A name that the host does not have is a
+// difference when the host is compared; what applies asks Known first.
 func (p Permissions) Wanted(h *apply.Host) (Wanted, error) {
 	w := Wanted{UID: -1, GID: -1, SetMode: p.Mode != ""}
 	var err error
@@ -92,9 +93,15 @@ func (p Permissions) Wanted(h *apply.Host) (Wanted, error) {
 func (w Wanted) Known() error {
 	switch {
 	case w.noUser != "":
-		return fmt.Errorf("there is no user %q on this host: make it with a user.present step before this one", w.noUser)
+		return fmt.Errorf(
+			"there is no user %q on this host: make it with a user.present step before this one",
+			w.noUser,
+		)
 	case w.noGroup != "":
-		return fmt.Errorf("there is no group %q on this host: make it with a group.present step before this one", w.noGroup)
+		return fmt.Errorf(
+			"there is no group %q on this host: make it with a group.present step before this one",
+			w.noGroup,
+		)
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// Placing is how new content takes the place of a file: as a whole, by a rename, with the owner, mode, access lists and labels of the
-// old one.
+// Placing is how new content takes the place of a file: as a whole, by a rename, with the owner, mode, access lists and
+// labels of the old one.
 type Placing struct {
 	Permissions `yaml:",inline"`
 	Validate    string `yaml:"validate"` // a command that must succeed before the file is replaced; %s is the path of a copy of it, with its name
@@ -36,9 +36,17 @@ func (p Placing) CheckParams() error {
 	return p.Permissions.CheckMode()
 }
 
-// ReplaceWith gives the entry what fill writes. The old file is open: what is kept of it is not somebody else's by now. The name is for
-// messages.
-func (p Placing) ReplaceWith(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, old Replaced, w Wanted, fill func(io.Writer) error) error {
+// ReplaceWith gives the entry what fill writes. The old file is open: what is kept of it is not somebody else's by now.
+// The name is for messages.
+func (p Placing) ReplaceWith(
+	ctx context.Context,
+	h *apply.Host,
+	name string,
+	at *hostfile.Entry,
+	old Replaced,
+	w Wanted,
+	fill func(io.Writer) error,
+) error {
 	c, err := p.candidate(ctx, h, name, at, old, w, fill)
 	if err != nil {
 		return err
@@ -58,7 +66,15 @@ type Prepared struct {
 }
 
 // candidate writes what fill writes beside the entry. What validate looks at is a copy where nobody else can change it.
-func (p Placing) candidate(ctx context.Context, h *apply.Host, name string, at *hostfile.Entry, old Replaced, w Wanted, fill func(io.Writer) error) (*Prepared, error) {
+func (p Placing) candidate(
+	ctx context.Context,
+	h *apply.Host,
+	name string,
+	at *hostfile.Entry,
+	old Replaced,
+	w Wanted,
+	fill func(io.Writer) error,
+) (*Prepared, error) {
 	if old.File != nil && p.Backup {
 		if _, err := Backup(h, name, at); err != nil {
 			return nil, fmt.Errorf("backup: %w", err)
@@ -122,7 +138,8 @@ type Replaced struct {
 	File *os.File    // likewise
 }
 
-// OpenOld opens the regular file of an entry. Where there is none, or something else, what is returned has neither Info nor File.
+// OpenOld opens the regular file of an entry. Where there is none, or something else, what is returned has neither Info
+// nor File.
 func OpenOld(at *hostfile.Entry) (Replaced, error) {
 	info, err := at.Lstat()
 	if hostfile.NotThere(err) || err == nil && !info.Mode().IsRegular() {
@@ -146,8 +163,8 @@ func (o Replaced) Close() {
 	}
 }
 
-// dress gives the candidate the attributes of the old file, and the owner and mode that are wanted. The mode comes last: an access list
-// changes it. What a user allowed others for a file that is not the user's any more is not kept.
+// dress gives the candidate the attributes of the old file, and the owner and mode that are wanted. The mode comes
+// last: an access list changes it. What a user allowed others for a file that is not the user's any more is not kept.
 func (o Replaced) dress(c *hostfile.Candidate, w Wanted) error {
 	owner := w
 	owner.SetMode = false
@@ -177,7 +194,8 @@ func (p Placing) Parents(name string, at *hostfile.Entry) error {
 	return MakeParents(name, at, p.MakeDirs)
 }
 
-// MakeParents makes the directories above an entry with mode 0755, or returns the *apply.LackError that says that they are missing.
+// MakeParents makes the directories above an entry with mode 0755, or returns the *apply.LackError that says that they
+// are missing.
 func MakeParents(name string, at *hostfile.Entry, make bool) error {
 	if make {
 		return at.MakeParents(0o755)
@@ -194,7 +212,13 @@ func Lacks(name string, at *hostfile.Entry, made bool) *apply.LackError {
 		return nil
 	}
 	dir := filepath.Dir(filepath.Clean(name))
-	return &apply.LackError{Path: dir, Text: fmt.Sprintf("there is no directory %s: add makeDirs: true, or a file.directory step before this one", dir)}
+	return &apply.LackError{
+		Path: dir,
+		Text: fmt.Sprintf(
+			"there is no directory %s: add makeDirs: true, or a file.directory step before this one",
+			dir,
+		),
+	}
 }
 
 // orOf fills what is not asked for from the file that is replaced, or from the defaults of a new one.

@@ -10,7 +10,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// Removal removes a file, a link, or a directory with everything in it. A directory in which something is mounted is refused.
+// Removal removes a file, a link, or a directory with everything in it. A directory in which something is mounted is
+// refused.
 type Removal struct {
 	Name      string // an absolute path
 	OnlyEmpty bool   // leave a directory that is not empty
@@ -46,7 +47,14 @@ func (r Removal) Check(ctx context.Context, h *apply.Host) (apply.Change, error)
 		}
 		return apply.Change{Summary: "remove the empty directory", Removes: []string{r.Name}}, nil
 	}
-	return apply.Change{Summary: "remove the directory and what is in it", Removes: []string{r.Name}}, r.noMounts(ctx, at, dir)
+	return apply.Change{
+			Summary: "remove the directory and what is in it",
+			Removes: []string{r.Name},
+		}, r.noMounts(
+			ctx,
+			at,
+			dir,
+		)
 }
 
 // noMounts reports a mount point at a directory or below it.

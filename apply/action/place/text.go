@@ -53,8 +53,8 @@ func named(name string, err error) error {
 	return err
 }
 
-// Replace gives the file another text. Its owner and mode stay; a new file and missing directories get the usual ones. Undo puts back what
-// was there.
+// Replace gives the file another text. Its owner and mode stay; a new file and missing directories get the usual ones.
+// Undo puts back what was there.
 func (f Text) Replace(ctx context.Context, h *apply.Host, text string) (undo func() error, err error) {
 	if f.There && f.Text == text {
 		return func() error { return nil }, nil

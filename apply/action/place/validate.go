@@ -12,16 +12,22 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// checkedFile is new content that the validate command accepted, in a directory that only the agent's user can enter. What is placed is
-// copied from it: nobody can have changed it since.
+// checkedFile is new content that the validate command accepted, in a directory that only the agent's user can enter.
+// What is placed is copied from it: nobody can have changed it since.
 type checkedFile struct {
 	*hostfile.Candidate
 	remove func() error
 }
 
-// validated writes new content where nobody else can reach it, under the name and with the owner and mode that it shall have, and runs the
-// command on it.
-func (p Placing) validated(ctx context.Context, h *apply.Host, name string, w Wanted, fill func(io.Writer) error) (*checkedFile, error) {
+// validated writes new content where nobody else can reach it, under the name and with the owner and mode that it shall
+// have, and runs the command on it.
+func (p Placing) validated(
+	ctx context.Context,
+	h *apply.Host,
+	name string,
+	w Wanted,
+	fill func(io.Writer) error,
+) (*checkedFile, error) {
 	dir, remove, err := h.PrivateDir()
 	if err != nil {
 		return nil, err
@@ -46,7 +52,10 @@ func (p Placing) validate(ctx context.Context, h *apply.Host, name, path string)
 		return fmt.Errorf("validate: %w; the old file is untouched", err)
 	}
 	if out.ExitCode != 0 {
-		return &contentError{strings.ReplaceAll(out.Failure(), path, name), &apply.ExitError{Command: p.Validate, Output: out}}
+		return &contentError{
+			strings.ReplaceAll(out.Failure(), path, name),
+			&apply.ExitError{Command: p.Validate, Output: out},
+		}
 	}
 	return nil
 }

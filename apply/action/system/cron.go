@@ -17,11 +17,11 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// CronPresent is a file in /etc/cron.d that runs a command at its times. The file is replaced as a whole. Where nobody has installed
-// cron, the step fails.
+// CronPresent is a file in /etc/cron.d that runs a command at its times. The file is replaced as a whole. Where nobody
+// has installed cron, the step fails.
 //
-// To cron a % ends the command, and what follows is its input. Write \% for the character itself: date +\%F. Any other % is refused.
-// A command has one line and less than 1000 characters; put what is longer into a script.
+// To cron a % ends the command, and what follows is its input. Write \% for the character itself: date +\%F. Any other
+// % is refused. A command has one line and less than 1000 characters; put what is longer into a script.
 //
 // Example:
 //
@@ -72,8 +72,13 @@ func (a *CronPresent) Bind(apply.Binding) error {
 		if !envName.MatchString(name) {
 			return apply.BadParam("env", "%q is no name of a variable", name)
 		}
-		if strings.ContainsAny(a.Env[name], "\n\r\x00") || strings.ContainsAny(a.Env[name], `"`) && strings.ContainsAny(a.Env[name], `'`) {
-			return apply.BadParam("env", "%s has a line break, or both kinds of quotes: cron cannot hold it; set it in a script", name)
+		if strings.ContainsAny(a.Env[name], "\n\r\x00") ||
+			strings.ContainsAny(a.Env[name], `"`) && strings.ContainsAny(a.Env[name], `'`) {
+			return apply.BadParam(
+				"env",
+				"%s has a line break, or both kinds of quotes: cron cannot hold it; set it in a script",
+				name,
+			)
 		}
 	}
 	return a.checkCommand()
@@ -81,7 +86,12 @@ func (a *CronPresent) Bind(apply.Binding) error {
 
 func checkCronName(name string) error {
 	if !cronName.MatchString(name) {
-		return apply.BadParam("name", "%q is no name for a file in %s: cron reads those of letters, digits, - and _ only", name, cronDir)
+		return apply.BadParam(
+			"name",
+			"%q is no name for a file in %s: cron reads those of letters, digits, - and _ only",
+			name,
+			cronDir,
+		)
 	}
 	return nil
 }
@@ -128,7 +138,12 @@ func (a *CronPresent) checkCommand() error {
 	case bareCent.MatchString(a.Command):
 		return apply.BadParam("command", `cron ends a command at %%: write \%% for the character itself`)
 	case len(a.Command) > maxCronCommand:
-		return apply.BadParam("command", "has %d characters, and cron reads %d: put it into a script", len(a.Command), maxCronCommand)
+		return apply.BadParam(
+			"command",
+			"has %d characters, and cron reads %d: put it into a script",
+			len(a.Command),
+			maxCronCommand,
+		)
 	}
 	return nil
 }
@@ -184,7 +199,10 @@ func (a *CronPresent) Check(_ context.Context, h *apply.Host) (apply.Change, err
 
 // noCron is the directory that only the package brings.
 func noCron() *apply.LackError {
-	return &apply.LackError{Path: cronDir, Text: fmt.Sprintf("there is no directory %s: install cron with a pkg step before this one", cronDir)}
+	return &apply.LackError{
+		Path: cronDir,
+		Text: fmt.Sprintf("there is no directory %s: install cron with a pkg step before this one", cronDir),
+	}
 }
 
 // Apply writes the file.
@@ -207,7 +225,8 @@ func (a *CronPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 	return apply.Output{State: "present"}, err
 }
 
-// userThere refuses a user that there is not: cron would leave out the file. A host may have users that are not in its files.
+// userThere refuses a user that there is not: cron would leave out the file. A host may have users that are not in its
+// files.
 func (a *CronPresent) userThere(ctx context.Context, h *apply.Host) error {
 	users, err := passwd.Read(h, "passwd")
 	if err != nil || users.Named(a.User) != nil {

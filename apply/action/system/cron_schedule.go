@@ -18,7 +18,12 @@ func cronFields() []cronField {
 	months := []string{"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
 	days := []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 	return []cronField{
-		{"minute", 0, 59, nil}, {"hour", 0, 23, nil}, {"dayOfMonth", 1, 31, nil}, {"month", 1, 12, months}, {"dayOfWeek", 0, 7, days},
+		{
+			"minute",
+			0,
+			59,
+			nil,
+		}, {"hour", 0, 23, nil}, {"dayOfMonth", 1, 31, nil}, {"month", 1, 12, months}, {"dayOfWeek", 0, 7, days},
 	}
 }
 
@@ -27,7 +32,8 @@ func cronWords() []string {
 	return []string{"@reboot", "@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"}
 }
 
-// checkSchedule finds a schedule that cron does not take. Every cron would then leave out the whole file, and say so only in its log.
+// checkSchedule finds a schedule that cron does not take. Every cron would then leave out the whole file, and say so
+// only in its log.
 func checkSchedule(schedule string) error {
 	if strings.HasPrefix(schedule, "@") {
 		if !slices.Contains(cronWords(), schedule) {
@@ -38,7 +44,10 @@ func checkSchedule(schedule string) error {
 	parts := strings.Fields(schedule)
 	fields := cronFields()
 	if len(parts) != len(fields) || strings.Join(parts, " ") != schedule {
-		return fmt.Errorf("%q is no schedule: write five words, minute hour day month weekday, such as '*/5 * * * *', or @daily", schedule)
+		return fmt.Errorf(
+			"%q is no schedule: write five words, minute hour day month weekday, such as '*/5 * * * *', or @daily",
+			schedule,
+		)
 	}
 	for i, f := range fields {
 		if err := f.check(parts[i]); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/pullet/pullet/apply/action/place"
 )
 
-// HostPresent is an address with its names in /etc/hosts. All other lines, and comments, stay as they are. The address has one line:
-// names that it lacks come behind those that it has, or in a new line at the end of the file. The first name of a new line is the one that
-// the address is translated back to.
+// HostPresent is an address with its names in /etc/hosts. All other lines, and comments, stay as they are. The address
+// has one line: names that it lacks come behind those that it has, or in a new line at the end of the file. The first
+// name of a new line is the one that the address is translated back to.
 //
 // A name may stand at other addresses, too, and programs then take the first, unless unique moves it.
 //
@@ -99,8 +99,8 @@ func (a *HostPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 	return apply.Output{State: "present"}, place.EditText(ctx, h, hostsPath, a.edit)
 }
 
-// HostAbsent takes names out of /etc/hosts, or an address with all of its names. A line that has no names left is removed; all other
-// lines, and comments, stay as they are.
+// HostAbsent takes names out of /etc/hosts, or an address with all of its names. A line that has no names left is
+// removed; all other lines, and comments, stay as they are.
 //
 // Example:
 //

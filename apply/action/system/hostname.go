@@ -13,9 +13,9 @@ import (
 	"github.com/pullet/pullet/apply/action/place"
 )
 
-// Hostname is the host's name: in /etc/hostname for the boot, and in the kernel now. Below another root there is only the file.
-// Programs that run already may keep the old name until they start again. The name under which pullet knows the host is set in its
-// own configuration and does not change with it.
+// Hostname is the host's name: in /etc/hostname for the boot, and in the kernel now. Below another root there is only
+// the file. Programs that run already may keep the old name until they start again. The name under which pullet knows
+// the host is set in its own configuration and does not change with it.
 //
 // Example:
 //
@@ -32,7 +32,11 @@ type Hostname struct {
 func (a *Hostname) Bind(apply.Binding) error {
 	label := `[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?`
 	if len(a.Name) > 64 || !regexp.MustCompile(`^`+label+`(\.`+label+`)*$`).MatchString(a.Name) {
-		return apply.BadParam("name", "%q is not a host name: letters, digits and hyphens between dots, at most 64 in all and 63 between dots", a.Name)
+		return apply.BadParam(
+			"name",
+			"%q is not a host name: letters, digits and hyphens between dots, at most 64 in all and 63 between dots",
+			a.Name,
+		)
 	}
 	return nil
 }
@@ -84,7 +88,10 @@ func (a *Hostname) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (ap
 	}
 	if have, err := os.Hostname(); place.Live(h) && (err != nil || have != a.Name) {
 		if err := syscall.Sethostname([]byte(a.Name)); err != nil {
-			return apply.Output{}, place.PutBack(fmt.Errorf("the kernel does not take %s as the host's name: %w", a.Name, err), undo)
+			return apply.Output{}, place.PutBack(
+				fmt.Errorf("the kernel does not take %s as the host's name: %w", a.Name, err),
+				undo,
+			)
 		}
 	}
 	if text != hosts.Text {
@@ -103,7 +110,8 @@ func hostnameIn(text string) string {
 	return ""
 }
 
-// hosts is /etc/hosts, and its text with the line of the name: in the place of that of 127.0.1.1, or behind that of 127.0.0.1.
+// hosts is /etc/hosts, and its text with the line of the name: in the place of that of 127.0.1.1, or behind that of
+// 127.0.0.1.
 func (a *Hostname) hosts(h *apply.Host) (place.Text, string, error) {
 	file, err := place.ReadText(h, "/etc/hosts")
 	if err != nil || !a.Hosts {

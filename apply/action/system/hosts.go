@@ -50,7 +50,8 @@ func (l hostsLine) has(name string) bool {
 	return slices.ContainsFunc(l.names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
-// split takes a line apart: its entry without blanks at its end, and what follows: blanks, a comment, the end of the line.
+// split takes a line apart: its entry without blanks at its end, and what follows: blanks, a comment, the end of the
+// line.
 func (l hostsLine) split() (entry, rest string) {
 	entry, _, _ = strings.Cut(l.text, "#")
 	entry = strings.TrimRight(entry, " \t\r\n\v\f")
@@ -94,7 +95,8 @@ func (f hostsFile) without(match func(hostsLine) bool, names []string) hostsFile
 	return out
 }
 
-// with gives an address these names in its first line, or in a new one at the end. Exact means no others, and no second line.
+// with gives an address these names in its first line, or in a new one at the end. Exact means no others, and no second
+// line.
 func (f hostsFile) with(ip netip.Addr, names []string, exact bool) hostsFile {
 	var missing []string
 	for _, name := range names {

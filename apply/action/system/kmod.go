@@ -16,14 +16,14 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// KmodPresent is a module of the kernel that is loaded, now and after the next boot. A module that is built into the kernel counts as loaded.
-// Hyphens and underscores in its name are the same.
+// KmodPresent is a module of the kernel that is loaded, now and after the next boot. A module that is built into the
+// kernel counts as loaded. Hyphens and underscores in its name are the same.
 //
-// Now: what is not loaded is loaded by modprobe, with the options. Those of a module that is loaded already are used when it is loaded
-// next. Below another root nothing is loaded, and the boot does this.
+// Now: what is not loaded is loaded by modprobe, with the options. Those of a module that is loaded already are used
+// when it is loaded next. Below another root nothing is loaded, and the boot does this.
 //
-// At boot: its name stands in /etc/modules-load.d/pullet-NAME.conf and its options in /etc/modprobe.d/pullet-NAME.conf, both of which belong to this
-// step as a whole. An image of the early boot (initramfs) is not made anew.
+// At boot: its name stands in /etc/modules-load.d/pullet-NAME.conf and its options in /etc/modprobe.d/pullet-NAME.conf,
+// both of which belong to this step as a whole. An image of the early boot (initramfs) is not made anew.
 //
 // Example:
 //
@@ -98,7 +98,12 @@ func (a *KmodPresent) Check(_ context.Context, h *apply.Host) (apply.Change, err
 	if is {
 		later = "options, for when it is loaded next"
 	}
-	return a.module.compare(h, parts, wantText{a.module.loadFile(), load, "load at boot"}, wantText{a.module.optionsFile(), options, later})
+	return a.module.compare(
+		h,
+		parts,
+		wantText{a.module.loadFile(), load, "load at boot"},
+		wantText{a.module.optionsFile(), options, later},
+	)
 }
 
 // Apply writes the options first: modprobe reads them. When it fails they are put back.
@@ -150,7 +155,8 @@ func (m kmod) loaded() (bool, error) {
 	return m.builtIn()
 }
 
-// builtIn reports a module that is part of the kernel: it has a directory without a state, or stands in the kernel's own list.
+// builtIn reports a module that is part of the kernel: it has a directory without a state, or stands in the kernel's
+// own list.
 func (m kmod) builtIn() (bool, error) {
 	dir := "/sys/module/" + string(m)
 	if hostfile.Exists(dir) && !hostfile.Exists(dir+"/initstate") {
@@ -195,7 +201,11 @@ func (m kmod) load(ctx context.Context, h *apply.Host, options []string) error {
 		return err
 	}
 	if is, err = m.loaded(); err == nil && !is {
-		err = fmt.Errorf("modprobe succeeded, and no module %s is loaded: name the module itself and not an alias (modprobe -R %s shows it)", m, m)
+		err = fmt.Errorf(
+			"modprobe succeeded, and no module %s is loaded: name the module itself and not an alias (modprobe -R %s shows it)",
+			m,
+			m,
+		)
 	}
 	return err
 }

@@ -12,12 +12,13 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// KmodAbsent is a module of the kernel that is not loaded, neither now nor by name at the next boot. It is unloaded by modprobe -r; one that
-// is in use, or built into the kernel, stays, and the step fails. Lines that load it go from /etc/modules and /etc/modules-load.d; what packages
-// have in /usr/lib/modules-load.d stays. Below another root only these files change.
+// KmodAbsent is a module of the kernel that is not loaded, neither now nor by name at the next boot. It is unloaded by
+// modprobe -r; one that is in use, or built into the kernel, stays, and the step fails. Lines that load it go from
+// /etc/modules and /etc/modules-load.d; what packages have in /usr/lib/modules-load.d stays. Below another root only
+// these files change.
 //
-// Without blacklist a device or another module can still bring it in. With it, /etc/modprobe.d/pullet-NAME.conf keeps modprobe from loading it at
-// all. An image of the early boot (initramfs) is not made anew.
+// Without blacklist a device or another module can still bring it in. With it, /etc/modprobe.d/pullet-NAME.conf keeps
+// modprobe from loading it at all. An image of the early boot (initramfs) is not made anew.
 //
 // Example:
 //

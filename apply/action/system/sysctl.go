@@ -17,17 +17,18 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// SysctlPresent is a parameter of the kernel with this value, now and after the next boot. Its name is written as for sysctl(8): with dots,
-// where a slash stands for a dot in the name of an interface (net.ipv4.conf.eth0/100.forwarding), or with slashes
-// (net/ipv4/conf/eth0.100/forwarding). Values are compared without regard to blanks and tabs.
+// SysctlPresent is a parameter of the kernel with this value, now and after the next boot. Its name is written as for
+// sysctl(8): with dots, where a slash stands for a dot in the name of an interface (net.ipv4.conf.eth0/100.forwarding),
+// or with slashes (net/ipv4/conf/eth0.100/forwarding). Values are compared without regard to blanks and tabs.
 //
-// Now: the value is written to /proc/sys and read back. When the kernel refuses it, or makes something else of it, the step fails and
-// the old value stands. A parameter that is not there yet may come with a module: the plan goes on, and the step fails if it is still missing.
-// Below another root there is no kernel, and the boot does this.
+// Now: the value is written to /proc/sys and read back. When the kernel refuses it, or makes something else of it, the
+// step fails and the old value stands. A parameter that is not there yet may come with a module: the plan goes on, and
+// the step fails if it is still missing. Below another root there is no kernel, and the boot does this.
 //
-// At boot: the assignment stands in a file of its own, or in the given file, whose other lines stay. A file that is read later and
-// says something else makes the step fail: correct it, or choose a later file. Patterns in such files are not looked at. What this step set
-// is not taken back when the step goes away: with prune: true its own file goes, and the value stays until the next boot.
+// At boot: the assignment stands in a file of its own, or in the given file, whose other lines stay. A file that is
+// read later and says something else makes the step fail: correct it, or choose a later file. Patterns in such files
+// are not looked at. What this step set is not taken back when the step goes away: with prune: true its own file goes,
+// and the value stays until the next boot.
 //
 // Example:
 //
@@ -52,7 +53,11 @@ func (a *SysctlPresent) Bind(apply.Binding) error {
 	a.key, a.want = sysctlKey(a.Name), strings.TrimSpace(strings.Join(a.Value, " "))
 	switch {
 	case a.key == "":
-		return apply.BadParam("name", "%q is not the name of a kernel parameter: write one such as net.ipv4.ip_forward", a.Name)
+		return apply.BadParam(
+			"name",
+			"%q is not the name of a kernel parameter: write one such as net.ipv4.ip_forward",
+			a.Name,
+		)
 	case a.want == "":
 		return apply.BadParam("value", "is empty")
 	case strings.ContainsAny(a.want, "\n\x00"):
@@ -65,7 +70,8 @@ func (a *SysctlPresent) Bind(apply.Binding) error {
 		return err
 	}
 	a.File = filepath.Clean(a.File)
-	if a.File != "/etc/sysctl.conf" && (!slices.Contains(sysctlDirs(), filepath.Dir(a.File)) || filepath.Ext(a.File) != ".conf") {
+	if a.File != "/etc/sysctl.conf" &&
+		(!slices.Contains(sysctlDirs(), filepath.Dir(a.File)) || filepath.Ext(a.File) != ".conf") {
 		return apply.BadParam("file", "%s is not read at boot: choose one such as /etc/sysctl.d/70-site.conf", a.File)
 	}
 	return nil
@@ -129,8 +135,12 @@ func (a *SysctlPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change
 		return apply.Output{}, err
 	}
 	if over != "" {
-		return apply.Output{}, fmt.Errorf("%s sets %s too, and is read after %s at boot: correct it, or give this step a later file",
-			over, sysctlName(a.key), a.File)
+		return apply.Output{}, fmt.Errorf(
+			"%s sets %s too, and is read after %s at boot: correct it, or give this step a later file",
+			over,
+			sysctlName(a.key),
+			a.File,
+		)
 	}
 	if place.Live(h) {
 		if err := a.set(h); err != nil {
@@ -182,9 +192,21 @@ func (a *SysctlPresent) set(h *apply.Host) error {
 	if err != nil || sameSysctl(have, a.want) {
 		return err
 	}
-	err = fmt.Errorf("the kernel made %q of %q for %s, which has its old value again: write what the kernel would hold", have, a.want, name)
+	err = fmt.Errorf(
+		"the kernel made %q of %q for %s, which has its old value again: write what the kernel would hold",
+		have,
+		a.want,
+		name,
+	)
 	if back := a.write(h, old); back != nil {
-		return fmt.Errorf("the kernel made %q of %q for %s, and does not take its old value %q back: %w", have, a.want, name, old, errors.Unwrap(back))
+		return fmt.Errorf(
+			"the kernel made %q of %q for %s, and does not take its old value %q back: %w",
+			have,
+			a.want,
+			name,
+			old,
+			errors.Unwrap(back),
+		)
 	}
 	return err
 }

@@ -14,15 +14,16 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// sysctlKey is a parameter's path below /proc/sys, or "" for what cannot be a name. The first separator says how a name is written: after a
-// dot, dots and slashes are exchanged.
+// sysctlKey is a parameter's path below /proc/sys, or "" for what cannot be a name. The first separator says how a name
+// is written: after a dot, dots and slashes are exchanged.
 func sysctlKey(name string) string {
 	key := name
 	if i := strings.IndexAny(name, "./"); i >= 0 && name[i] == '.' {
 		key = exchanged(name)
 	}
 	parts := strings.Split(key, "/")
-	if len(parts) < 2 || strings.HasPrefix(name, "-") || strings.ContainsAny(name, "=*?[]#;\\\x00") || len(strings.Fields(name)) != 1 {
+	if len(parts) < 2 || strings.HasPrefix(name, "-") || strings.ContainsAny(name, "=*?[]#;\\\x00") ||
+		len(strings.Fields(name)) != 1 {
 		return ""
 	}
 	for _, p := range parts {
@@ -86,7 +87,8 @@ func sameSysctl(a, b string) bool { return slices.Equal(sysctlWords(a), sysctlWo
 func sysctlWords(value string) []string {
 	words := strings.Fields(value)
 	for i, w := range words {
-		kernels := !strings.Contains(w, "_") && !strings.ContainsAny(w[:min(len(w), 3)], "bBoO") // Go reads more than the kernel does
+		kernels := !strings.Contains(w, "_") &&
+			!strings.ContainsAny(w[:min(len(w), 3)], "bBoO") // Go reads more than the kernel does
 		if n, err := strconv.ParseInt(w, 0, 64); err == nil && kernels {
 			words[i] = strconv.FormatInt(n, 10)
 		}
@@ -94,8 +96,8 @@ func sysctlWords(value string) []string {
 	return words
 }
 
-// overridden names the file and line that is read after the step's own file at boot and says something else; "" where there is none.
-// Nothing comes after /etc/sysctl.conf.
+// overridden names the file and line that is read after the step's own file at boot and says something else; "" where
+// there is none. Nothing comes after /etc/sysctl.conf.
 func (a *SysctlPresent) overridden(h *apply.Host) (string, error) {
 	if filepath.Dir(a.File) == "/etc" {
 		return "", nil

@@ -1,4 +1,5 @@
-// Package system manages what a host has once: its name, time zone, kernel parameters and modules, cron jobs, /etc/hosts, its boot.
+// Package system manages what a host has once: its name, time zone, kernel parameters and modules, cron jobs,
+// /etc/hosts, its boot.
 package system
 
 import "github.com/pullet/pullet/apply"
@@ -10,14 +11,46 @@ func Actions() []apply.Spec {
 			Name: "cron.present", Summary: "a command that cron runs at its times",
 			Needs: apply.Named("user", "user"), New: func() apply.Action { return &CronPresent{User: "root", Mode: "0644"} },
 		},
-		{Name: "cron.absent", Summary: "no file of this name in /etc/cron.d", New: func() apply.Action { return &CronAbsent{} }},
-		{Name: "system.hostname", Summary: "the host's name, now and at boot", New: func() apply.Action { return &Hostname{} }},
+		{
+			Name:    "cron.absent",
+			Summary: "no file of this name in /etc/cron.d",
+			New:     func() apply.Action { return &CronAbsent{} },
+		},
+		{
+			Name:    "system.hostname",
+			Summary: "the host's name, now and at boot",
+			New:     func() apply.Action { return &Hostname{} },
+		},
 		{Name: "system.timezone", Summary: "the host's time zone", New: func() apply.Action { return &Timezone{} }},
-		{Name: "system.reboot", Summary: "a boot of the host, after which the run goes on", New: func() apply.Action { return &Reboot{} }},
-		{Name: "sysctl.present", Summary: "a kernel parameter with this value, now and at boot", New: func() apply.Action { return &SysctlPresent{} }},
-		{Name: "kmod.present", Summary: "a kernel module that is loaded, now and at boot", New: func() apply.Action { return &KmodPresent{Persist: true} }},
-		{Name: "kmod.absent", Summary: "a kernel module that is not loaded", New: func() apply.Action { return &KmodAbsent{} }},
-		{Name: "host.present", Summary: "an address with its names in /etc/hosts", New: func() apply.Action { return &HostPresent{} }},
-		{Name: "host.absent", Summary: "names or an address out of /etc/hosts", New: func() apply.Action { return &HostAbsent{} }},
+		{
+			Name:    "system.reboot",
+			Summary: "a boot of the host, after which the run goes on",
+			New:     func() apply.Action { return &Reboot{} },
+		},
+		{
+			Name:    "sysctl.present",
+			Summary: "a kernel parameter with this value, now and at boot",
+			New:     func() apply.Action { return &SysctlPresent{} },
+		},
+		{
+			Name:    "kmod.present",
+			Summary: "a kernel module that is loaded, now and at boot",
+			New:     func() apply.Action { return &KmodPresent{Persist: true} },
+		},
+		{
+			Name:    "kmod.absent",
+			Summary: "a kernel module that is not loaded",
+			New:     func() apply.Action { return &KmodAbsent{} },
+		},
+		{
+			Name:    "host.present",
+			Summary: "an address with its names in /etc/hosts",
+			New:     func() apply.Action { return &HostPresent{} },
+		},
+		{
+			Name:    "host.absent",
+			Summary: "names or an address out of /etc/hosts",
+			New:     func() apply.Action { return &HostAbsent{} },
+		},
 	}
 }

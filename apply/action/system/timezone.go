@@ -17,9 +17,9 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Timezone is the host's time zone: /etc/localtime is a link to the zone's file, and /etc/timezone names it where there is such a
-// file, as on Debian. The zone must be known to the host (package tzdata). Programs that run already keep the old zone until they start again.
-// Whether the hardware clock runs in UTC is not looked at, and not changed.
+// Timezone is the host's time zone: /etc/localtime is a link to the zone's file, and /etc/timezone names it where there
+// is such a file, as on Debian. The zone must be known to the host (package tzdata). Programs that run already keep the
+// old zone until they start again. Whether the hardware clock runs in UTC is not looked at, and not changed.
 //
 // Example:
 //
@@ -39,7 +39,8 @@ func (a *Timezone) Bind(apply.Binding) error {
 	return nil
 }
 
-// Check compares the link and the file. Whether the zone exists is asked when it is set: an earlier step may install it.
+// Check compares the link and the file. Whether the zone exists is asked when it is set: an earlier step may install
+// it.
 func (a *Timezone) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
 	have, err := a.link(h)

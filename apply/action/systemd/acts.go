@@ -129,7 +129,8 @@ func (a *Ensure) running(ctx context.Context, h *apply.Host, _ units, u unit) (a
 	return act{verb, verb}, nil
 }
 
-// ran reports that a oneshot unit ended well since the host booted. systemd forgets units that nothing refers to; then the journal tells.
+// ran reports that a oneshot unit ended well since the host booted. systemd forgets units that nothing refers to; then
+// the journal tells.
 func ran(ctx context.Context, h *apply.Host, u unit) bool {
 	if u.ended > 0 {
 		return u.result == "success"
@@ -141,8 +142,8 @@ func ran(ctx context.Context, h *apply.Host, u unit) bool {
 // The journal's ids of the messages that a unit started, or a oneshot ended well, and that it failed to.
 const unitStarted, unitFailed = "39f53479d3a045ac8e11786248231fbf", "be02cf6855d2428ba40df7e9d022f03d"
 
-// journalTells asks the journal whether a unit was started last, since a time, and did not fail. One that its conditions kept from
-// starting has a message too, of no invocation.
+// journalTells asks the journal whether a unit was started last, since a time, and did not fail. One that its
+// conditions kept from starting has a message too, of no invocation.
 func journalTells(ctx context.Context, h *apply.Host, u unit, since string) (bool, error) {
 	out, err := h.Run(ctx, apply.Command{Args: []string{
 		"journalctl", "--quiet", "--no-pager", "--output=json", "--output-fields=MESSAGE_ID,INVOCATION_ID", "--lines=1", since,
@@ -175,14 +176,24 @@ func (a *Ensure) masking(_ context.Context, h *apply.Host, _ units, u unit) (act
 		return act{}, err
 	}
 	if info, err := os.Lstat(at); err == nil && info.Mode()&fs.ModeSymlink == 0 {
-		return act{}, fmt.Errorf("%s cannot be masked: its unit file is %s, where the mask would be; move it to %s", u.name, own, unitDirs[2])
+		return act{}, fmt.Errorf(
+			"%s cannot be masked: its unit file is %s, where the mask would be; move it to %s",
+			u.name,
+			own,
+			unitDirs[2],
+		)
 	}
 	return act{"mask", "mask"}, nil
 }
 
 // maskedUnit is the error for a masked unit, with the file that masks it.
 func maskedUnit(h *apply.Host, u unit, wanted string) error {
-	return fmt.Errorf("%s is masked%s and cannot be %s: add masked: false, or leave it alone", u.name, maskedBy(h, u.name), wanted)
+	return fmt.Errorf(
+		"%s is masked%s and cannot be %s: add masked: false, or leave it alone",
+		u.name,
+		maskedBy(h, u.name),
+		wanted,
+	)
 }
 
 // maskedBy names what masks a unit; nothing where that is not found.
@@ -240,7 +251,9 @@ func wantedBy(h *apply.Host, name string) []string {
 			continue
 		}
 		for _, kind := range []string{"wants", "requires", "upholds"} {
-			found, _ := filepath.Glob(filepath.Join(at, "*."+kind, name)) // the pattern is right: units have no such characters
+			found, _ := filepath.Glob(
+				filepath.Join(at, "*."+kind, name),
+			) // the pattern is right: units have no such characters
 			for _, link := range found {
 				out = append(out, strings.TrimSuffix(filepath.Base(filepath.Dir(link)), "."+kind))
 			}

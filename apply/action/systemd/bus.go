@@ -27,8 +27,8 @@ type systemBus struct {
 // dialTime is how long a bus may take to answer at all.
 const dialTime = 10 * time.Second
 
-// connect opens the bus: for root the private one, as systemctl does, which is there without and before a bus daemon. It closes when
-// ctx ends.
+// connect opens the bus: for root the private one, as systemctl does, which is there without and before a bus daemon.
+// It closes when ctx ends.
 func (b *systemBus) connect(ctx context.Context) error {
 	ways := []func(context.Context) (*dbus.Conn, error){dialSystem}
 	if os.Geteuid() == 0 {
@@ -146,8 +146,8 @@ func (b *systemBus) call(ctx context.Context, method string, args ...any) *dbus.
 	return manager.CallWithContext(ctx, "org.freedesktop.systemd1.Manager."+method, 0, args...)
 }
 
-// fileState asks for what is in the files now; the property of the unit is what systemd has read before. A unit that is made from a
-// script of SysV has its state elsewhere, where only systemctl finds it.
+// fileState asks for what is in the files now; the property of the unit is what systemd has read before. A unit that is
+// made from a script of SysV has its state elsewhere, where only systemctl finds it.
 func (b *systemBus) fileState(ctx context.Context, name string) (string, error) {
 	state, err := b.ownState(ctx, name)
 	if err == nil && ofSysV(name, state) {
@@ -162,7 +162,8 @@ func (b *systemBus) ownState(ctx context.Context, name string) (string, error) {
 	}
 	var state string
 	err := b.call(ctx, "GetUnitFileState", name).Store(&state)
-	if said, ok := errors.AsType[dbus.Error](err); ok && (strings.HasSuffix(said.Name, "FileNotFound") || strings.HasSuffix(said.Name, "NoSuchUnit")) {
+	if said, ok := errors.AsType[dbus.Error](err); ok &&
+		(strings.HasSuffix(said.Name, "FileNotFound") || strings.HasSuffix(said.Name, "NoSuchUnit")) {
 		return "", nil
 	}
 	return state, busError(err)
@@ -223,7 +224,12 @@ func (b *systemBus) manage(ctx context.Context, verb, name string, runtime bool)
 	return strings.TrimSpace(said.String()), busError(b.conn.ReloadContext(ctx)) // systemd reads links only then
 }
 
-func (b *systemBus) link(ctx context.Context, verb string, names []string, runtime bool) (changes []linkChange, err error) {
+func (b *systemBus) link(
+	ctx context.Context,
+	verb string,
+	names []string,
+	runtime bool,
+) (changes []linkChange, err error) {
 	switch verb {
 	case "enable":
 		var installs bool
@@ -258,8 +264,8 @@ func (b *systemBus) job(ctx context.Context, verb, name string) (string, error) 
 	return b.wait(ctx, name, ended)
 }
 
-// wait waits for the end of a job. Where its signal is lost, as when systemd starts itself anew, the unit tells that there is no job
-// any more; how it went, the unit's own state says.
+// wait waits for the end of a job. Where its signal is lost, as when systemd starts itself anew, the unit tells that
+// there is no job any more; how it went, the unit's own state says.
 func (b *systemBus) wait(ctx context.Context, name string, ended <-chan string) (string, error) {
 	ask := time.NewTicker(time.Second)
 	defer ask.Stop()

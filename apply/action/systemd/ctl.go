@@ -13,7 +13,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// systemctl is the way to units by the command of that name: where there is no bus, and for what only the command can do.
+// systemctl is the way to units by the command of that name: where there is no bus, and for what only the command can
+// do.
 type systemctl struct{ h *apply.Host }
 
 func (c systemctl) close() {}
@@ -43,9 +44,12 @@ func (c systemctl) must(ctx context.Context, args ...string) (apply.Output, erro
 
 // refused reports what systemctl says to who may not do it.
 func refused(said string) bool {
-	return slices.ContainsFunc([]string{"Access denied", "Interactive authentication required", "Permission denied"}, func(s string) bool {
-		return strings.Contains(said, s)
-	})
+	return slices.ContainsFunc(
+		[]string{"Access denied", "Interactive authentication required", "Permission denied"},
+		func(s string) bool {
+			return strings.Contains(said, s)
+		},
+	)
 }
 
 // clean makes paths below a root those that the host sees.
@@ -144,8 +148,8 @@ func (c systemctl) job(ctx context.Context, verb, name string) (string, error) {
 	return "", err
 }
 
-// offline is the way to units where systemd does not run: below another root, in a container, in a chroot. They can be enabled and
-// masked, which systemctl does in their files.
+// offline is the way to units where systemd does not run: below another root, in a container, in a chroot. They can be
+// enabled and masked, which systemctl does in their files.
 type offline struct{ systemctl }
 
 // show finds the unit's file.
@@ -172,7 +176,11 @@ func (o offline) show(ctx context.Context, name string) (map[string]string, erro
 }
 
 func (o offline) job(_ context.Context, verb, name string) (string, error) {
-	return "", fmt.Errorf("systemd does not run here (a container or a chroot?), so it cannot %s %s: manage only enabled and masked on such a host", verb, name)
+	return "", fmt.Errorf(
+		"systemd does not run here (a container or a chroot?), so it cannot %s %s: manage only enabled and masked on such a host",
+		verb,
+		name,
+	)
 }
 
 // manage needs nothing to be read anew where nothing runs.

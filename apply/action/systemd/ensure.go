@@ -9,25 +9,27 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Ensure keeps a unit of systemd running or stopped, and enabled, disabled or masked for the next boot. The result's State is
-// systemd's word: running, exited, dead, failed, listening, waiting.
+// Ensure keeps a unit of systemd running or stopped, and enabled, disabled or masked for the next boot. The result's
+// State is systemd's word: running, exited, dead, failed, listening, waiting.
 //
-// A started service is one that stays up: the step fails when it ends, or is restarted by systemd, within the settle time. It says how
-// the service ended and quotes its journal. A oneshot unit has to end well; it is started once after each boot. Unit files that changed are read again first
-// (daemon-reload). When something that the step watches changed, a service that runs is restarted, or reloaded with reload: true, once
-// for all that changed; one that this step just started is not, and one that is to be stopped stays stopped.
+// A started service is one that stays up: the step fails when it ends, or is restarted by systemd, within the settle
+// time. It says how the service ended and quotes its journal. A oneshot unit has to end well; it is started once after
+// each boot. Unit files that changed are read again first (daemon-reload). When something that the step watches
+// changed, a service that runs is restarted, or reloaded with reload: true, once for all that changed; one that this
+// step just started is not, and one that is to be stopped stays stopped.
 //
-// The states restarted and reloaded are not compared with anything: they are done once for each version and set of parameters, and
-// start what does not run. To keep a service running, and to restart it on a change, use started with watch.
+// The states restarted and reloaded are not compared with anything: they are done once for each version and set of
+// parameters, and start what does not run. To keep a service running, and to restart it on a change, use started with
+// watch.
 //
-// What would end pullet itself, such as a restart of the unit in which it runs, is left for the end of the run and then handed to systemd, once.
-// The step does not see whether the unit stays up; the next pull does.
+// What would end pullet itself, such as a restart of the unit in which it runs, is left for the end of the run and then
+// handed to systemd, once. The step does not see whether the unit stays up; the next pull does.
 //
-// Where its job says prune: true, a unit that neither ran nor was enabled before pullet saw to it is stopped and disabled when no step declares
-// it any longer; another one stays as it is.
+// Where its job says prune: true, a unit that neither ran nor was enabled before pullet saw to it is stopped and
+// disabled when no step declares it any longer; another one stays as it is.
 //
-// Where systemd does not run, in a container or a chroot, units can only be enabled, disabled and masked. The same is done with --root;
-// what is to run there starts with the next boot.
+// Where systemd does not run, in a container or a chroot, units can only be enabled, disabled and masked. The same is
+// done with --root; what is to run there starts with the next boot.
 //
 // Example:
 //
@@ -82,7 +84,12 @@ func (a *Ensure) Bind(apply.Binding) error {
 	case a.Reload && a.run == "restarted":
 		return apply.BadParam("reload", "the state restarted and reload: true exclude each other")
 	case unitTemplate(a.unit) == a.unit && (a.run != "" || a.Enabled != nil):
-		return apply.BadParam("name", "%s is a template: name an instance of it, such as %s", a.unit, strings.Replace(a.unit, "@", "@one", 1))
+		return apply.BadParam(
+			"name",
+			"%s is a template: name an instance of it, such as %s",
+			a.unit,
+			strings.Replace(a.unit, "@", "@one", 1),
+		)
 	}
 	return nil
 }
@@ -172,7 +179,12 @@ func (a *Ensure) apply(ctx context.Context, h *apply.Host, m units) (apply.Outpu
 	}
 	s := &serving{Ensure: a, h: h, units: m, u: u}
 	err = s.carry(ctx, acts)
-	return apply.Output{State: s.u.word(), StdOut: strings.Join(s.said, "\n"), Late: !slices.ContainsFunc(acts, act.runs), Later: s.later}, err
+	return apply.Output{
+		State:  s.u.word(),
+		StdOut: strings.Join(s.said, "\n"),
+		Late:   !slices.ContainsFunc(acts, act.runs),
+		Later:  s.later,
+	}, err
 }
 
 // Reaction is what a service does when something that it watches changed.

@@ -273,7 +273,8 @@ func TestServiceRestarted(t *testing.T) {
 	})
 }
 
-// TestServiceReadsFilesAnew: a changed unit file, a drop-in and a new unit count from the next start on, without a word in the job.
+// TestServiceReadsFilesAnew: a changed unit file, a drop-in and a new unit count from the next start on, without a word
+// in the job.
 func TestServiceReadsFilesAnew(t *testing.T) {
 	onHost(t, func(s serviceHost) {
 		s.unit("p-web.service", "[Service]\n"+sleeps)
@@ -286,7 +287,8 @@ func TestServiceReadsFilesAnew(t *testing.T) {
 		if line := s.sh("tr '\\0' ' ' </proc/$(systemctl show -P MainPID p-web)/cmdline"); line != "/usr/bin/sleep 2d" {
 			s.Errorf("it runs %q", line)
 		}
-		// systemd knows of no directory that was not there when it read its files, and says that the unit is up to date.
+		// systemd knows of no directory that was not there when it read its files, and says that the unit is up to
+		// date.
 		s.sh("mkdir /etc/systemd/system/p-web.service.d; printf '[Service]\nEnvironment=DROPPED=in\n' >/etc/systemd/system/p-web.service.d/a.conf")
 		s.Cleanup(func() { s.sh("rm -r /etc/systemd/system/p-web.service.d; systemctl daemon-reload") })
 		if _, err := started.react(s.Context(), s.h, s.m); err != nil {
@@ -433,7 +435,8 @@ func TestServiceNotPermitted(t *testing.T) {
 	}
 }
 
-// TestServiceInAChroot: from a chroot the services of the host around it are not touched, though its bus can be reached.
+// TestServiceInAChroot: from a chroot the services of the host around it are not touched, though its bus can be
+// reached.
 func TestServiceInAChroot(t *testing.T) {
 	if os.Getenv("PULLET_IN_CHROOT") != "" {
 		insideChroot(t)

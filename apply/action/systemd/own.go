@@ -13,8 +13,8 @@ func (u unit) own() bool {
 	return id != "" && strings.EqualFold(id, u.invocation)
 }
 
-// endsPullet reports that what is to be done with the unit would end the process that does it: it is pullet's own unit, one that conflicts with
-// that, or one that takes it along.
+// endsPullet reports that what is to be done with the unit would end the process that does it: it is pullet's own unit,
+// one that conflicts with that, or one that takes it along.
 func (s *serving) endsPullet(ctx context.Context, verb string) (bool, error) {
 	if verb == "reload" || os.Getenv("INVOCATION_ID") == "" {
 		return false, nil
@@ -41,7 +41,8 @@ func (s *serving) endsPullet(ctx context.Context, verb string) (bool, error) {
 	return false, nil
 }
 
-// leave leaves what would end this process for the end of the run. It is handed to systemd, which does it whatever becomes of the process.
+// leave leaves what would end this process for the end of the run. It is handed to systemd, which does it whatever
+// becomes of the process.
 func (s *serving) leave(verb string) {
 	if s.u.own() && s.u.kind == "oneshot" { // it ends by itself, and its next start is the new one
 		return

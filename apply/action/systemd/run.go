@@ -41,14 +41,16 @@ func (a *Ensure) fresh(ctx context.Context, h *apply.Host, m units) (unit, error
 	return u, nil
 }
 
-// newDropIn reports a file of the host's own in a directory NAME.d that systemd has not read. Of a directory that was not there when it read
-// its files last systemd knows nothing, and calls the unit up to date.
+// newDropIn reports a file of the host's own in a directory NAME.d that systemd has not read. Of a directory that was
+// not there when it read its files last systemd knows nothing, and calls the unit up to date.
 func newDropIn(h *apply.Host, u unit) bool {
 	if h.Root != "/" {
 		return false
 	}
 	for _, dir := range unitDirs[:2] {
-		files, _ := filepath.Glob(filepath.Join(dir, u.name+".d", "*.conf")) // the pattern is right, and a directory that is not there has none
+		files, _ := filepath.Glob(
+			filepath.Join(dir, u.name+".d", "*.conf"),
+		) // the pattern is right, and a directory that is not there has none
 		for _, f := range files {
 			if info, err := os.Stat(f); err == nil && info.Size() > 0 && !slices.Contains(u.dropIns, f) {
 				return true
@@ -101,7 +103,11 @@ func (s *serving) file(ctx context.Context, t act) error {
 		}
 	}
 	if t.verb == "unmask" && s.u.masked() {
-		return fmt.Errorf("%s is still masked%s: systemd takes away only masks below /etc and /run", s.u.name, maskedBy(s.h, s.u.name))
+		return fmt.Errorf(
+			"%s is still masked%s: systemd takes away only masks below /etc and /run",
+			s.u.name,
+			maskedBy(s.h, s.u.name),
+		)
 	}
 	return nil
 }
@@ -122,7 +128,10 @@ func (s *serving) job(ctx context.Context, t act) error {
 	case verb == "reload" && !s.u.up():
 		verb = "start"
 	case verb == "reload" && !s.u.canReload:
-		return fmt.Errorf("%s cannot reload: its unit has no ExecReload=; restart it: leave out reload: true, or use state: restarted", s.u.name)
+		return fmt.Errorf(
+			"%s cannot reload: its unit has no ExecReload=; restart it: leave out reload: true, or use state: restarted",
+			s.u.name,
+		)
 	case verb != "stop" && s.u.masked():
 		return maskedUnit(s.h, s.u, verb+"ed")
 	}
@@ -132,7 +141,8 @@ func (s *serving) job(ctx context.Context, t act) error {
 		}
 		return err
 	}
-	if s.u.active == "failed" && verb != "stop" { // it may have failed so often that systemd refuses; that was before the change
+	if s.u.active == "failed" &&
+		verb != "stop" { // it may have failed so often that systemd refuses; that was before the change
 		if _, err := s.units.manage(ctx, "reset-failed", s.u.name, false); err != nil {
 			return s.failed(ctx, verb, err)
 		}
@@ -194,7 +204,8 @@ func (j *jobRun) settle(ctx context.Context) error {
 	}
 }
 
-// ended sees that a oneshot did run. Where systemd has forgotten it and there is no journal, its word for the job counts.
+// ended sees that a oneshot did run. Where systemd has forgotten it and there is no journal, its word for the job
+// counts.
 func (j *jobRun) ended(ctx context.Context) error {
 	if j.u.ended > 0 && j.u.unconditional && j.u.result == "success" {
 		return nil
@@ -259,7 +270,8 @@ func (j *jobRun) since() string {
 	return fmt.Sprintf("--since=@%d.%06d", j.began.Unix(), j.began.Nanosecond()/1000)
 }
 
-// flushJournal has what was just logged written. What it cannot write in time is not quoted, which is no reason to fail.
+// flushJournal has what was just logged written. What it cannot write in time is not quoted, which is no reason to
+// fail.
 func (j *jobRun) flushJournal(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

@@ -19,14 +19,16 @@ import (
 type units interface {
 	// show are properties of a unit by their names. One that is not known has the LoadState not-found.
 	show(ctx context.Context, name string) (map[string]string, error)
-	// fileState is the state of a unit's file in the words of systemctl is-enabled: enabled, static, masked; "" where there is none.
+	// fileState is the state of a unit's file in the words of systemctl is-enabled: enabled, static, masked; "" where
+	// there is none.
 	fileState(ctx context.Context, name string) (string, error)
 	// files are the names of all unit files.
 	files(ctx context.Context) ([]string, error)
-	// manage carries out what waits for no process: enable, disable, mask, unmask, daemon-reload, reset-failed. It returns what it did
-	// to links, a line each. At runtime means until the next boot.
+	// manage carries out what waits for no process: enable, disable, mask, unmask, daemon-reload, reset-failed. It
+	// returns what it did to links, a line each. At runtime means until the next boot.
 	manage(ctx context.Context, verb, name string, runtime bool) (string, error)
-	// job starts, stops, restarts or reloads a unit and waits for it. The result is systemd's word: done, failed, dependency.
+	// job starts, stops, restarts or reloads a unit and waits for it. The result is systemd's word: done, failed,
+	// dependency.
 	job(ctx context.Context, verb, name string) (result string, err error)
 	close()
 }
@@ -44,8 +46,8 @@ func openUnits(ctx context.Context, h *apply.Host) units {
 	return bus
 }
 
-// systemdRuns reports that the host is run by systemd, and that this process sees it as systemd does: in a chroot of a running host the
-// services would be those of the host around it.
+// systemdRuns reports that the host is run by systemd, and that this process sees it as systemd does: in a chroot of a
+// running host the services would be those of the host around it.
 func systemdRuns(h *apply.Host) bool {
 	if info, err := os.Stat("/run/systemd/system"); h.Root != "/" || err != nil || !info.IsDir() {
 		return false
@@ -72,7 +74,10 @@ func unitName(name string) (string, error) {
 		name += ".service"
 	}
 	if !unitNameForm.MatchString(name) || len(name) > 255 {
-		return "", fmt.Errorf("%q is not the name of a unit: write it as systemctl does, such as nginx, backup.timer or app@one", name)
+		return "", fmt.Errorf(
+			"%q is not the name of a unit: write it as systemctl does, such as nginx, backup.timer or app@one",
+			name,
+		)
 	}
 	return name, nil
 }
@@ -113,7 +118,11 @@ type unit struct {
 func look(ctx context.Context, m units, name string) (unit, error) {
 	if unitTemplate(name) == name { // one without an instance has a file and nothing else
 		state, err := m.fileState(ctx, name)
-		return unit{name: name, load: map[bool]string{true: "not-found", false: "loaded"}[state == ""], file: state}, err
+		return unit{
+			name: name,
+			load: map[bool]string{true: "not-found", false: "loaded"}[state == ""],
+			file: state,
+		}, err
 	}
 	p, err := m.show(ctx, name)
 	if err != nil {
@@ -187,7 +196,10 @@ func unknownUnit(ctx context.Context, m units, name string) error {
 	if near := render.Nearest(wanted, files); near != "" {
 		return fmt.Errorf("there is no unit %s on this host (did you mean %q?)", name, near+after)
 	}
-	return fmt.Errorf("there is no unit %s on this host: install what brings it in a step before this one; systemctl list-unit-files lists what there is", name)
+	return fmt.Errorf(
+		"there is no unit %s on this host: install what brings it in a step before this one; systemctl list-unit-files lists what there is",
+		name,
+	)
 }
 
 // errNotPermitted is what systemd answers to a user who may not do it.

@@ -49,8 +49,8 @@ func etcd(dir, address string) error {
 	return errors.Join(<-server.Err(), errors.New("etcd ended"))
 }
 
-// serve serves the files of a directory, and the git repositories in it with the real git. One that is a repository itself is served by its
-// name.
+// serve serves the files of a directory, and the git repositories in it with the real git. One that is a repository
+// itself is served by its name.
 func serve(dir, address string) error {
 	git, err := exec.LookPath("git")
 	if err != nil {

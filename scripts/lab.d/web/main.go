@@ -1,4 +1,5 @@
-// Command web is the lab's small web server: the service of the package pullet-web, and what serves the lab's package repositories.
+// Command web is the lab's small web server: the service of the package pullet-web, and what serves the lab's package
+// repositories.
 package main
 
 import (

@@ -1,0 +1,73 @@
+package render
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+)
+
+// File is the content of a file under files/ in the repository, and how messages name it.
+func (c *Catalog) File(name string) ([]byte, error) {
+	full := path.Join("files", name)
+	if !strings.HasPrefix(full, "files/") {
+		return nil, fmt.Errorf("source %q leads out of files/", name)
+	}
+	p, ok := c.repo.locate(full)
+	if !ok {
+		hint := DidYouMean(name, c.repo.filesBelow("files"))
+		return nil, fmt.Errorf("there is no %s in the repository%s", full, inBrackets(hint))
+	}
+	data, err := fs.ReadFile(p.layer.FS, p.path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.repo.shown(p), plainFSError(err))
+	}
+	return data, nil
+}
+
+// Template executes the text of a file template with the catalog's roots, and the item of a step that a forEach made;
+// the step may be nil. The name is for messages.
+func (c *Catalog) Template(
+	of *Step,
+	name, text string,
+	results Results,
+	run func(*Macro) (string, error),
+) ([]byte, error) {
+	c.repo.note(text)
+	scope := c.scope.at(results, run)
+	if of != nil {
+		scope.item = of.item
+	}
+	release := c.repo.enter(scope)
+	defer release()
+	src := &source{path: name, text: text, keys: c.repo.nearKey, bare: c.repo.bareName}
+	out, err := src.run(scope, c.repo.funcs, nil)
+	if err != nil {
+		return nil, ErrorList{err}
+	}
+	if bad := scope.all.written(len(out)); bad != nil {
+		return nil, ErrorList{{Pos: Position{File: name}, Message: bad.Error()}}
+	}
+	return out, nil
+}
+
+// filesBelow are the regular files below a folder, relative to it.
+func (r *Repository) filesBelow(dir string) []string {
+	var out []string
+	for _, l := range r.layers {
+		_ = fs.WalkDir(l.FS, dir, func(p string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				out = append(out, strings.TrimPrefix(p, dir+"/"))
+			}
+			return nil
+		})
+	}
+	return out
+}
+
+func inBrackets(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}

@@ -46,7 +46,12 @@ func jsonOf() map[string]reflect.Type {
 }
 
 // textOnly are the commands that have no result for programs.
-func textOnly() []string { return []string{"agent", "init", "demo", "decommission", "rollout"} }
+func textOnly() []string {
+	return []string{
+		"agent", "init", "demo", "decommission", "rollout", "completion", "completion bash", "completion fish", "completion powershell",
+		"completion zsh",
+	}
+}
 
 var updateJSON = flag.Bool("update-json", false, "write the tables of docs/json.md")
 

@@ -92,8 +92,10 @@ func checkFanout(fanout, ids []byte, objects int) error {
 	return nil
 }
 
-// checkOffsets makes sure that all objects are in the pack.
+// checkOffsets makes sure that all objects are in the pack, and that each large offset is that of an object: go-git
+// reads as many.
 func checkOffsets(offsets, large []byte, size int64) error {
+	used := 0
 	for ; len(offsets) > 0; offsets = offsets[4:] {
 		at := uint64(binary.BigEndian.Uint32(offsets))
 		if at&idxLarge != 0 {
@@ -102,10 +104,14 @@ func checkOffsets(offsets, large []byte, size int64) error {
 				return badIndex("an offset is not there")
 			}
 			at = binary.BigEndian.Uint64(large[place:])
+			used += 8
 		}
 		if at < packHeader || at >= uint64(size-sha1.Size) {
 			return badIndex("an offset is not in the pack")
 		}
+	}
+	if used != len(large) {
+		return badIndex("a large offset is that of no object")
 	}
 	return nil
 }

@@ -68,8 +68,12 @@ func TestCheckoutKilled(t *testing.T) {
 		if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 			t.Fatalf("%q %v", line, err)
 		}
-		most := 400 * time.Millisecond << min(round/6, 4) // longer where a machine needs longer to get to the files
-		<-time.After(time.Duration(random.Int63n(int64(most))))
+		if round%2 == 0 {
+			time.Sleep(time.Duration(random.Int63n(int64(400 * time.Millisecond))))
+		} else {
+			s.untilChanged("/srv/app")
+			time.Sleep(time.Duration(random.Int63n(int64(10 * time.Millisecond))))
+		}
 		_ = cmd.Process.Kill()
 		if err := cmd.Wait(); cmd.ProcessState.Exited() {
 			t.Fatalf("it ended by itself: %v", err)
@@ -88,6 +92,22 @@ func TestCheckoutKilled(t *testing.T) {
 			t.Errorf("round %d, %s: left behind: %s", round, r.Summary, got)
 		}
 		s.noCandidates()
+	}
+}
+
+// untilChanged waits until something changes in a directory, such as that a checkout begins to place files. How long
+// that takes depends on the machine, and what is longer than a while is not waited for.
+func (s *scene) untilChanged(dir string) {
+	changed := func() time.Time {
+		info, err := os.Stat(s.path(dir))
+		if err != nil {
+			return time.Time{}
+		}
+		return info.ModTime()
+	}
+	before, began := changed(), time.Now()
+	for changed().Equal(before) && time.Since(began) < 20*time.Second {
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -1,9 +1,6 @@
 package pullet
 
 import (
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -19,15 +16,8 @@ const (
 // and tables in comments, which begin with a tab or spaces, are as wide as they have to be.
 func TestLines(t *testing.T) {
 	wide := 0
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for i, line := range strings.Split(string(text), "\n") {
+	eachFile(t, func(path, text string) {
+		for i, line := range strings.Split(text, "\n") {
 			comment, isComment := strings.CutPrefix(strings.TrimSpace(line), "// ")
 			switch {
 			case utf8.RuneCountInString(line) <= columns:
@@ -37,11 +27,7 @@ func TestLines(t *testing.T) {
 				wide++
 			}
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, ".go")
 	if wide > wideLines {
 		t.Errorf("%d lines of code have more than %d columns; there were %d", wide, columns, wideLines)
 	} else if wide < wideLines {

@@ -2,11 +2,8 @@ package pullet
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
-	"io/fs"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -49,24 +46,13 @@ func TestMethods(t *testing.T) {
 func methods(t *testing.T) map[string]int {
 	t.Helper()
 	count := map[string]int{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
-		if err != nil {
-			return err
-		}
+	eachSource(t, func(path, _ string, _ *token.FileSet, parsed *ast.File) {
 		for _, decl := range parsed.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
 				count[filepath.ToSlash(filepath.Dir(path))+"."+receiver(f.Recv.List[0].Type)]++
 			}
 		}
-		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	return count
 }
 

@@ -84,21 +84,9 @@ func ours(path string) string { return strings.TrimPrefix(strings.TrimPrefix(pat
 
 // TestSizes holds functions to 80 lines and files to 350: what is longer is two things.
 func TestSizes(t *testing.T) {
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		if n := strings.Count(string(text), "\n"); n > 350 {
+	eachSource(t, func(path, text string, files *token.FileSet, parsed *ast.File) {
+		if n := strings.Count(text, "\n"); n > 350 {
 			t.Errorf("%s has %d lines", path, n)
-		}
-		files := token.NewFileSet()
-		parsed, err := parser.ParseFile(files, path, text, 0)
-		if err != nil {
-			return err
 		}
 		for _, decl := range parsed.Decls {
 			if f, ok := decl.(*ast.FuncDecl); ok {
@@ -107,9 +95,40 @@ func TestSizes(t *testing.T) {
 				}
 			}
 		}
-		return nil
+	})
+}
+
+// eachFile shows the files of the tree whose names end so.
+func eachFile(t *testing.T, see func(path, text string), endings ...string) {
+	t.Helper()
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		ends := func(ending string) bool { return strings.HasSuffix(path, ending) }
+		if err != nil || d.IsDir() || !slices.ContainsFunc(endings, ends) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err == nil {
+			see(path, string(text))
+		}
+		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// eachSource shows the Go files of the tree but for tests.
+func eachSource(t *testing.T, see func(path, text string, files *token.FileSet, parsed *ast.File)) {
+	t.Helper()
+	eachFile(t, func(path, text string) {
+		if strings.HasSuffix(path, "_test.go") {
+			return
+		}
+		files := token.NewFileSet()
+		parsed, err := parser.ParseFile(files, path, text, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		see(path, text, files, parsed)
+	}, ".go")
 }

@@ -1,9 +1,7 @@
 package pullet
 
 import (
-	"io/fs"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -48,18 +46,10 @@ func TestTrustPage(t *testing.T) {
 // testNames are the tests and fuzz targets of the tree.
 func testNames(t *testing.T) map[string]bool {
 	names, function := map[string]bool{}, regexp.MustCompile(`(?m)^func ((?:Test|Fuzz)\w+)\(`)
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		for _, found := range function.FindAllStringSubmatch(string(text), -1) {
+	eachFile(t, func(_, text string) {
+		for _, found := range function.FindAllStringSubmatch(text, -1) {
 			names[found[1]] = true
 		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, "_test.go")
 	return names
 }

@@ -95,22 +95,7 @@ func (a *Symlink) Apply(_ context.Context, h *apply.Host, _ apply.Change) (apply
 	if err := place.MakeParents(a.Name, at, a.MakeDirs); err != nil {
 		return apply.Output{}, err
 	}
-	if old, err := at.Lstat(); err == nil && old.Mode()&fs.ModeSymlink != 0 {
-		st, _ := hostfile.Stat(old)
-		w.UID, w.GID = or(w.UID, int(st.Uid)), or(w.GID, int(st.Gid))
-	}
-	if err := at.Symlink(a.Target, w.UID, w.GID); err != nil {
-		return apply.Output{}, err
-	}
-	return apply.Output{}, at.SyncDir()
-}
-
-// or is a number, or another where it says nothing.
-func or(id, other int) int {
-	if id < 0 {
-		return other
-	}
-	return id
+	return apply.Output{}, w.Link(at, a.Target)
 }
 
 // Absent removes a file, a link, or a directory with everything in it. A link is removed, never what it names. A

@@ -47,14 +47,8 @@ func (r Removal) Check(ctx context.Context, h *apply.Host) (apply.Change, error)
 		}
 		return apply.Change{Summary: "remove the empty directory", Removes: []string{r.Name}}, nil
 	}
-	return apply.Change{
-			Summary: "remove the directory and what is in it",
-			Removes: []string{r.Name},
-		}, r.noMounts(
-			ctx,
-			at,
-			dir,
-		)
+	change := apply.Change{Summary: "remove the directory and what is in it", Removes: []string{r.Name}}
+	return change, r.noMounts(ctx, at, dir)
 }
 
 // noMounts reports a mount point at a directory or below it.

@@ -126,15 +126,7 @@ func (a *Timezone) setLink(h *apply.Host) error {
 	if err := place.MakeParents(name, at, false); err != nil {
 		return err
 	}
-	uid, gid := -1, -1
-	if old, err := at.Lstat(); err == nil && old.Mode()&fs.ModeSymlink != 0 {
-		st, _ := hostfile.Stat(old)
-		uid, gid = int(st.Uid), int(st.Gid)
-	}
-	if err := at.Symlink(".."+zones+a.Name, uid, gid); err != nil {
-		return err
-	}
-	return at.SyncDir()
+	return place.Wanted{UID: -1, GID: -1}.Link(at, ".."+zones+a.Name)
 }
 
 // known finds the zone's file, or says what may have been meant.

@@ -136,16 +136,7 @@ func (a *app) printNodes(v *fleetStatus, nodes []fullNode) error {
 	if a.output != "wide" {
 		return a.list(nodes, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY", func(w io.Writer) {
 			for _, n := range nodes {
-				fmt.Fprintf(
-					w,
-					"%s\t%s\t%s\t%s\t%s\t%s\n",
-					n.Node,
-					orDash(n.Role),
-					v.shown(n.Version),
-					n.State,
-					ago(n.Since),
-					n.why(a.whyWidth()),
-				)
+				fmt.Fprintf(w, "%s\t%s\n", v.cells(n.nodeStatus), n.why(a.whyWidth()))
 			}
 		})
 	}
@@ -154,7 +145,7 @@ func (a *app) printNodes(v *fleetStatus, nodes []fullNode) error {
 		"NODE\tROLE\tRUNS\tSTATE\tSINCE\tPROVISIONED\tCONFIGURED\tVALIDATED\tROLLOUT\tFIRST\tLAST\tAGENT\tWHY",
 		func(w io.Writer) {
 			for _, n := range nodes {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s", n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since))
+				fmt.Fprint(w, v.cells(n.nodeStatus))
 				for _, c := range state.Categories() {
 					fmt.Fprintf(w, "\t%s", orDash(n.Statuses[c].State))
 				}

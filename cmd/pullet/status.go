@@ -238,20 +238,16 @@ func (v *fleetStatus) exceptions() []nodeStatus {
 	return out
 }
 
+// cells are the columns of a node that every table of nodes begins with.
+func (v *fleetStatus) cells(n nodeStatus) string {
+	return strings.Join([]string{n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since)}, "\t")
+}
+
 func (v *fleetStatus) printNodes(w io.Writer, nodes []nodeStatus, whyWidth int) {
 	t := columns(w)
 	fmt.Fprintln(t, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY")
 	for _, n := range nodes {
-		fmt.Fprintf(
-			t,
-			"%s\t%s\t%s\t%s\t%s\t%s\n",
-			n.Node,
-			orDash(n.Role),
-			v.shown(n.Version),
-			n.State,
-			ago(n.Since),
-			v.why(n, whyWidth),
-		)
+		fmt.Fprintf(t, "%s\t%s\n", v.cells(n), v.why(n, whyWidth))
 	}
 	t.Flush()
 }

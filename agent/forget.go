@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/state"
 )
@@ -22,10 +23,16 @@ func Leftovers(c Config) ([]Leftover, error) {
 	if err != nil {
 		return nil, err
 	}
-	return leftovers(journal.Managed()), journal.Close()
+	return leftovers(journal.Managed(), titles()), journal.Close()
 }
 
-func leftovers(m *state.Managed) []Leftover {
+// titles gives things the names that people see.
+func titles() func(id string, t state.Thing) string {
+	specs := apply.ByName(action.All())
+	return func(id string, t state.Thing) string { return specs[t.Absent].Title(id) }
+}
+
+func leftovers(m *state.Managed, title func(string, state.Thing) string) []Leftover {
 	out := []Leftover{}
 	for id, t := range m.Things {
 		if name := title(id, t); slices.Contains(m.Left, name) {
@@ -37,16 +44,6 @@ func leftovers(m *state.Managed) []Leftover {
 		func(a, b Leftover) int { return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Thing, b.Thing)) },
 	)
 	return out
-}
-
-// title is the name that people see of a thing.
-func title(id string, t state.Thing) string {
-	for _, spec := range action.All() {
-		if spec.Name == t.Absent {
-			return spec.Title(id)
-		}
-	}
-	return id
 }
 
 // Forget keeps leftovers on the host and no longer reports them: those that which says. It returns them. Nothing of the
@@ -62,8 +59,8 @@ func Forget(c Config, which func(Leftover) bool) (forgotten []Leftover, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, journal.Close()) }()
-	m := journal.Managed()
-	for _, l := range leftovers(m) {
+	m, title := journal.Managed(), titles()
+	for _, l := range leftovers(m, title) {
 		if which(l) {
 			forgotten = append(forgotten, l)
 		}

@@ -242,6 +242,15 @@ type Spec struct {
 	RemovesFirst bool
 }
 
+// ByName are actions by their names. Of two with one name the later counts.
+func ByName(specs []Spec) map[string]Spec {
+	out := make(map[string]Spec, len(specs))
+	for _, s := range specs {
+		out[s.Name] = s
+	}
+	return out
+}
+
 // Title is the name that people see of a thing that the action removes.
 func (s Spec) Title(id string) string {
 	if _, name, ok := strings.Cut(id, " "); ok && s.Removes != "" {

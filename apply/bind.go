@@ -64,9 +64,8 @@ func Compile(repo *render.Repository, in render.Input, specs []Spec) (*Program, 
 
 // Bind gives every step its action and the steps their order. The error is a render.ErrorList with every mistake.
 func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
-	b := &binder{cat: cat, program: &Program{catalog: cat, byID: map[string]*boundStep{}, specs: map[string]Spec{}}}
+	b := &binder{cat: cat, program: &Program{catalog: cat, byID: map[string]*boundStep{}, specs: ByName(specs)}}
 	for _, s := range specs {
-		b.program.specs[s.Name] = s
 		b.names = append(b.names, s.Name)
 	}
 	for _, j := range cat.Jobs {

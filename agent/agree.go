@@ -5,10 +5,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/state"
-	"github.com/sirupsen/logrus"
 )
 
 // agreement finds the version that the fleet works on, and proposes newer ones.

@@ -120,14 +120,8 @@ func (c *compiler) bind(
 	if err != nil {
 		return nil, err
 	}
-	return &compiled{
-			Program: program,
-			catalog: cat,
-		}, extensions.Fetch(
-			ctx,
-			filepath.Join(c.config.Paths.State, "extensions"),
-			cat,
-		)
+	err = extensions.Fetch(ctx, filepath.Join(c.config.Paths.State, "extensions"), cat)
+	return &compiled{Program: program, catalog: cat}, err
 }
 
 // input is what a version is compiled with on this node, but for the fleet and the host's own variables.

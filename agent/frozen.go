@@ -3,10 +3,11 @@ package agent
 import (
 	"context"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
-	"github.com/sirupsen/logrus"
 )
 
 // orders are what operators want of the node: that it changes nothing, and commands to run.

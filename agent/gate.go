@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
@@ -44,13 +43,7 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 
 // newerComes is the wait of a node whose version was superseded meanwhile.
 func newerComes(v *state.Version, err error) *lock.Wait {
-	return &lock.Wait{
-		Kind:   state.WaitNewer,
-		Gate:   "rollout of " + v.String(),
-		Reason: err.Error(),
-		Remedy: state.Itself("the next pull follows"),
-		Since:  time.Now(),
-	}
+	return passing(state.WaitNewer, "rollout of "+v.String(), err.Error(), "the next pull follows")
 }
 
 // leaveSteps frees the places at serialized steps that a run which was killed left behind: while the node waits for its

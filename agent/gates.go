@@ -8,11 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
-	"github.com/sirupsen/logrus"
 )
 
 // gates is where the steps of one run wait for other nodes: apply.Gates on etcd.
@@ -200,31 +201,13 @@ func (g *gates) pending(err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, lock.ErrReplaced):
-		wait = &lock.Wait{
-			Kind:   state.WaitInRun,
-			Gate:   "other nodes",
-			Reason: err.Error(),
-			Remedy: state.Itself("the next pull reads its result"),
-			Since:  time.Now(),
-		}
+		wait = passing(state.WaitInRun, "other nodes", err.Error(), "the next pull reads its result")
 	case errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced):
-		wait = &lock.Wait{
-			Kind:   state.WaitLease,
-			Gate:   "lease of " + g.node,
-			Reason: err.Error(),
-			Remedy: state.Itself("the next pull goes on"),
-			Since:  time.Now(),
-		}
+		wait = passing(state.WaitLease, "lease of "+g.node, err.Error(), "the next pull goes on")
 	case state.Unanswered(err), errors.Is(err, lock.ErrMoved): // neither the commit nor the host is at fault
 		wait = etcdWait(g.store.Explain(err))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		wait = &lock.Wait{
-			Kind:   state.WaitTime,
-			Gate:   "other nodes",
-			Reason: "no time was left to wait",
-			Remedy: state.Itself("the next pull goes on"),
-			Since:  time.Now(),
-		}
+		wait = passing(state.WaitTime, "other nodes", "no time was left to wait", "the next pull goes on")
 	default:
 		if wait = lock.Unreadable("etcd", err); wait == nil {
 			return err
@@ -235,15 +218,14 @@ func (g *gates) pending(err error) error {
 	return &apply.PendingError{Reason: "waiting for " + wait.Gate + ": " + wait.Reason}
 }
 
+// passing is a wait that began now and ends by itself; then says what comes next.
+func passing(kind state.WaitKind, gate, reason, then string) *lock.Wait {
+	return &lock.Wait{Kind: kind, Gate: gate, Reason: reason, Remedy: state.Itself(then), Since: time.Now()}
+}
+
 // etcdWait is the wait of a node that etcd does not answer, or refuses.
 func etcdWait(err error) *lock.Wait {
-	w := &lock.Wait{
-		Kind:   state.WaitEtcd,
-		Gate:   "etcd",
-		Reason: err.Error(),
-		Remedy: state.Itself("the next pull goes on"),
-		Since:  time.Now(),
-	}
+	w := passing(state.WaitEtcd, "etcd", err.Error(), "the next pull goes on")
 	if away, ok := errors.AsType[*state.UnreachableError](err); ok && away.Denied() {
 		w.Remedy = state.Act("give this host's user its rights in etcd, or mend etcd.username in its configuration")
 	}

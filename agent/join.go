@@ -7,11 +7,12 @@ import (
 	"maps"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
-	"github.com/sirupsen/logrus"
 )
 
 // joined is the fleet's record as a pull sees it.
@@ -94,7 +95,6 @@ func (r *registration) join(ctx context.Context) error {
 	}
 	r.away.ends()
 	r.store, r.presence, r.reporter.before, r.out.seen = store, presence, presence.Found.Waits, presence.Revision
-	r.local.presence = presence
 	r.local.Pulls(node.LastSeen, apply.Boot()) // the next pull tells from it how long the gap was
 	if err := r.local.save(); err != nil {
 		return err

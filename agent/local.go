@@ -10,10 +10,10 @@ import (
 // local is what the node knows of itself: its record on disk, and the journal of its runs.
 type local struct {
 	state.Local
-	dir      string
-	journal  *state.Journal
-	presence *state.Presence          // as the node registered; nil: it did not
-	known    map[string]state.Trouble // as they are on disk
+	fleet   *joined // as which the node registered
+	dir     string
+	journal *state.Journal
+	known   map[string]state.Trouble // as they are on disk
 }
 
 // open reads what the node knows of itself.
@@ -48,8 +48,8 @@ func (l *local) save() error {
 	if l.dir == "" { // the working directory is nobody's
 		return errors.New("the node's record has no directory")
 	}
-	if l.presence != nil {
-		l.Store = l.presence.Seen(l.Store)
+	if p := l.fleet.presence; p != nil {
+		l.Store = p.Seen(l.Store)
 	}
 	return l.Save(l.dir)
 }

@@ -96,7 +96,8 @@ func (p *pull) nameBad() {
 // pull is a pull, or what looks like one without writing, that nothing was done for yet.
 func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	out := &Outcome{Run: runID()}
-	log, member, own := a.logger.WithField("run", out.Run), &joined{}, &local{dir: a.config.Paths.State}
+	log, member := a.logger.WithField("run", out.Run), &joined{}
+	own := &local{fleet: member, dir: a.config.Paths.State}
 	p := &pull{Agent: a, Options: o, out: out, log: log, local: own, joined: member}
 	p.waits.allowed, p.places.node, p.places.log = o.Wait, a.config.Node.Name, log
 	p.compiler = &compiler{

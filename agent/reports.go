@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/state"
-	"github.com/sirupsen/logrus"
 )
 
 // reports are those that a pull keeps of its runs, and the logs that it sends.

@@ -18,8 +18,6 @@ var largeTypes = map[string]int{
 	"apply/action/git.gitTree": 33,
 	"apply/hostfile.Entry":     46,
 	"cmd/pullet.app":           125,
-	"lock.Steps":               36,
-	"lock.Turn":                96,
 	"render.Repository":        31,
 	"render.compiler":          60,
 	"state.Journal":            38,

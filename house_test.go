@@ -28,25 +28,26 @@ var mayImport = map[string][]string{
 	"apply":        {"gitremote", "apply/hostfile", "render", "state"},
 	"apply/action": {"apply", "apply/action/account", "apply/action/archive", "apply/action/basic", "apply/action/command", "apply/action/file",
 		"apply/action/git", "apply/action/mount", "apply/action/offer", "apply/action/pkg", "apply/action/system", "apply/action/systemd"},
-	"apply/action/account":   {"apply", "apply/action/passwd", "apply/action/place", "apply/hostfile", "render"},
-	"apply/action/archive":   {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile"},
-	"apply/action/basic":     {"apply", "render"},
-	"apply/action/command":   {"apply", "apply/action/place", "apply/hostfile", "plain", "render"},
-	"apply/action/extension": {"apply", "apply/action/place", "render", "state"},
-	"apply/action/file":      {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile", "render"},
-	"apply/action/git":       {"apply", "apply/action/place", "apply/hostfile", "gitremote", "plain", "render"},
-	"apply/action/mount":     {"apply", "apply/action/place", "apply/hostfile", "render"},
-	"apply/action/offer":     {"apply", "plain", "render"},
-	"apply/action/pkg":       {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile", "render"},
-	"apply/action/system":    {"apply", "apply/action/passwd", "apply/action/place", "apply/hostfile", "render"},
-	"apply/action/systemd":   {"apply", "apply/hostfile", "render"},
-	"apply/action/passwd":    {"apply"},
-	"apply/action/fetch":     {"apply", "apply/hostfile"},
-	"apply/action/place":     {"apply", "apply/action/passwd", "apply/action/fetch", "apply/hostfile"},
-	"apply/hostfile":         {},
-	"lock":                   {"state"},
-	"lock/simulation":        {},
-	"ownfile":                {},
+	"apply/action/actiontest": {"apply", "apply/action", "render", "state"},
+	"apply/action/account":    {"apply", "apply/action/passwd", "apply/action/place", "apply/hostfile", "render"},
+	"apply/action/archive":    {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile"},
+	"apply/action/basic":      {"apply", "render"},
+	"apply/action/command":    {"apply", "apply/action/place", "apply/hostfile", "plain", "render"},
+	"apply/action/extension":  {"apply", "apply/action/place", "render", "state"},
+	"apply/action/file":       {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile", "render"},
+	"apply/action/git":        {"apply", "apply/action/place", "apply/hostfile", "gitremote", "plain", "render"},
+	"apply/action/mount":      {"apply", "apply/action/place", "apply/hostfile", "render"},
+	"apply/action/offer":      {"apply", "plain", "render"},
+	"apply/action/pkg":        {"apply", "apply/action/fetch", "apply/action/place", "apply/hostfile", "plain", "render"},
+	"apply/action/system":     {"apply", "apply/action/passwd", "apply/action/place", "apply/hostfile", "render"},
+	"apply/action/systemd":    {"apply", "apply/hostfile", "render"},
+	"apply/action/passwd":     {"apply"},
+	"apply/action/fetch":      {"apply", "apply/hostfile"},
+	"apply/action/place":      {"apply", "apply/action/passwd", "apply/action/fetch", "apply/hostfile"},
+	"apply/hostfile":          {},
+	"lock":                    {"state"},
+	"lock/simulation":         {},
+	"ownfile":                 {},
 	"agent": {"ownfile", "plain", "gitremote", "puller", "render", "render/facts", "state", "apply", "apply/action", "apply/action/extension",
 		"apply/action/offer", "lock"},
 	"reference":         {"", "agent", "render", "render/facts", "apply", "apply/action"},
@@ -54,6 +55,28 @@ var mayImport = map[string][]string{
 	"scripts/mutation": {"scripts/overlay"},
 	"cmd/pullet": {"", "ownfile", "plain", "agent", "reference", "gitremote", "puller", "render", "render/facts", "render/lint",
 		"state", "apply", "apply/action", "apply/action/extension", "lock"},
+}
+
+// onlyForTests are the packages that tests share. No row of the table may name one.
+var onlyForTests = []string{"apply/action/actiontest"}
+
+// ofTests tells whether a file is a test, or in a package that only tests import.
+func ofTests(path string) bool {
+	return strings.HasSuffix(path, "_test.go") || slices.Contains(onlyForTests, filepath.ToSlash(filepath.Dir(path)))
+}
+
+// TestOnlyTestsImport: programs have nothing of the packages that tests share.
+func TestOnlyTestsImport(t *testing.T) {
+	for _, shared := range onlyForTests {
+		if _, known := mayImport[shared]; !known {
+			t.Errorf("there is no package %s", shared)
+		}
+		for pkg, imports := range mayImport {
+			if slices.Contains(imports, shared) {
+				t.Errorf("%s may import %s, which is only for tests", pkg, shared)
+			}
+		}
+	}
 }
 
 // TestImportsRunOneWay holds the packages to the table.

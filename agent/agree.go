@@ -14,7 +14,7 @@ import (
 
 // agreement finds the version that the fleet works on, and proposes newer ones.
 type agreement struct {
-	*Agent
+	*self
 	*joined
 	local     *local
 	compiler  *compiler
@@ -144,12 +144,16 @@ func (a *agreement) newer(ctx context.Context, current *state.Version, own []pul
 			continue
 		}
 		theirs := puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}
-		relation, err := a.puller.Relate(ctx, theirs, h)
+		left := false
+		relation, err := a.outside.Repositories.Relate(ctx, theirs, h)
+		if err == nil && relation == puller.Newer {
+			left, err = a.leftBehind(ctx, current, h)
+		}
 		if err != nil {
 			return nil, err
 		}
 		switch {
-		case relation == puller.Newer && !a.leftBehind(ctx, current, h):
+		case relation == puller.Newer && !left:
 		case relation == puller.Same:
 			if h.Tag == "" {
 				best[i].Tag = at.Tag
@@ -203,15 +207,15 @@ func leaving(current *state.Version, commits []state.Commit) []state.Commit {
 
 // leftBehind reports a commit that the fleet left when a rewrite was accepted: a mirror that still serves it does not
 // bring it back.
-func (a *agreement) leftBehind(ctx context.Context, current *state.Version, own puller.Head) bool {
+func (a *agreement) leftBehind(ctx context.Context, current *state.Version, own puller.Head) (bool, error) {
 	c, ok := current.RewoundTo(own.Repo)
 	if !ok || c.Left == "" || c.Left == c.Commit {
-		return false
+		return false, nil
 	}
-	r, err := a.puller.Relate(
+	r, err := a.outside.Repositories.Relate(
 		ctx,
 		puller.Head{Repo: own.Repo, Commit: own.Commit},
 		puller.Head{Repo: own.Repo, Commit: c.Left},
 	)
-	return err == nil && (r == puller.Same || r == puller.Newer)
+	return r == puller.Same || r == puller.Newer, err
 }

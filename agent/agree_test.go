@@ -9,6 +9,7 @@ import (
 // TestDecide: a node proposes what is newer unless the fleet stays or it refused it before, and says more of the
 // fleet's version where it can.
 func TestDecide(t *testing.T) {
+	t.Parallel()
 	one, two := &state.Version{ID: "v1"}, &state.Version{ID: "v2"}
 	for name, c := range map[string]struct {
 		sighting

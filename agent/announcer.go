@@ -34,8 +34,10 @@ func (a *announcer) prepare(ctx context.Context, v *state.Version) (*compiled, e
 
 // announcer tells the fleet what this node offers, in one pull.
 type announcer struct {
-	*Agent
+	*self
 	*joined
+	host      func(version string) *apply.Host
+	versions  *versions
 	local     *local
 	compiler  *compiler
 	out       *Outcome
@@ -49,7 +51,7 @@ func (a *announcer) announceEarly(ctx context.Context, v *state.Version) error {
 	if a.store == nil || a.announced == v.ID {
 		return nil
 	}
-	repo, err := a.repository(ctx, v)
+	repo, err := a.versions.repository(ctx, v)
 	if err != nil || !repo.HasServices() {
 		return err
 	}
@@ -142,7 +144,7 @@ func (a *announcer) check(ctx context.Context, v *state.Version, report *apply.R
 // validated, and whose check succeeded. What was ready stays so while the node waits.
 func (a *announcer) offer(ctx context.Context, v *state.Version, validated bool, broken map[string]string) error {
 	offered := a.compiler.offers[v.ID]
-	if validated && v.Same(a.local.Running) {
+	if v.Same(a.local.Running) {
 		if err := a.announce(ctx, offered.list, false); err != nil {
 			return err
 		}

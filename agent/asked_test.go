@@ -18,6 +18,7 @@ import (
 // TestPrepare: a version that an operator names exists, compiles and follows the fleet's; what it stands for is written
 // nowhere yet.
 func TestPrepare(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.write("repo/nodes/web.yaml", "nodes: {web1: {labels: {role: web}}}\n")
 	h.write("repo/pullet.yaml", "rollout: {rollingRules: {global: 1}}\n")
@@ -97,6 +98,7 @@ func TestPrepare(t *testing.T) {
 // TestPrepareSeveral: with several repositories a revision names its own; those that nobody names stay where the fleet
 // is.
 func TestPrepareSeveral(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	second := filepath.Join(h.home, "second")
 	if err := os.CopyFS(second, os.DirFS(filepath.Join(h.home, "repo"))); err != nil {
@@ -126,6 +128,7 @@ func TestPrepareSeveral(t *testing.T) {
 // TestCommands: what operators give a host to run, it runs once, where its own configuration allows that, and in its
 // stage; what came of it is on record. A command that a pull was killed in is not run again.
 func TestCommands(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.exits(ExitOK, "")
 	give := func(id string, stages [][]string, args ...string) {
@@ -194,6 +197,7 @@ func TestCommands(t *testing.T) {
 
 // TestForget: what jobs left behind is listed, and reported until an operator says that it stays.
 func TestForget(t *testing.T) {
+	t.Parallel()
 	step := func(name string) string {
 		return fmt.Sprintf("- {name: %s, action: file.managed, parameters: {name: /etc/%[1]s, content: x}}\n", name)
 	}
@@ -231,6 +235,7 @@ func TestForget(t *testing.T) {
 // TestCommandThatOutlivedItsPull: nothing is started beside it. The host waits for as long as it may, and the fleet
 // knows for what.
 func TestCommandThatOutlivedItsPull(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.exits(ExitOK, "")
 	h.commit(job("two", "true"))

@@ -17,6 +17,7 @@ import (
 // TestOutageIsSaidOnce: one line when the record goes away, whoever notices and in which words, and one when it is
 // back.
 func TestOutageIsSaidOnce(t *testing.T) {
+	t.Parallel()
 	var text bytes.Buffer
 	log := logrus.New()
 	log.SetOutput(&text)
@@ -46,6 +47,7 @@ func TestOutageIsSaidOnce(t *testing.T) {
 // TestWaitCountsOverPulls: a node that comes to the same gate pull after pull waits since the first of them; at another
 // gate, or for another version, it begins anew.
 func TestWaitCountsOverPulls(t *testing.T) {
+	t.Parallel()
 	r := &reporter{joined: &joined{}}
 	began := time.Now().UTC().Add(-time.Hour)
 	for _, c := range []struct {

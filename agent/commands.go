@@ -35,7 +35,7 @@ func (o *orders) commands(ctx context.Context, cat *render.Catalog) {
 }
 
 // troubled files what went wrong with commands, and reports that others may do better. While the fleet's record is
-// away, or where the pull was told to stop, nothing is wrong with any: the next pull goes on.
+// away, or where a signal stopped the pull, nothing is wrong with any: the next pull goes on.
 func (o *orders) troubled(ctx context.Context, err error, asked time.Time) bool {
 	var away *state.UnreachableError
 	switch {

@@ -15,6 +15,7 @@ import (
 
 // TestBrokenCommand: a command that cannot be read is told, and keeps the node from nothing.
 func TestBrokenCommand(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	ctx := context.Background()
 	s, err := h.OpenStore(ctx)
@@ -49,6 +50,7 @@ func TestBrokenCommand(t *testing.T) {
 // TestCommandPlaces: a place at a command that a dead node keeps takes nothing of the time for the gates of the
 // rollout.
 func TestCommandPlaces(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.Agent.AllowRun = true
 	ctx := context.Background()

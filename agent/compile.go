@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/apply/action/extension"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
@@ -49,22 +48,23 @@ func instructed(cat *render.Catalog, v *state.Version) (render.Rollout, error) {
 
 // compiler makes the programs of versions for this node, in one pull.
 type compiler struct {
-	*Agent
+	*self
 	*joined
-	out     *Outcome
-	facts   func() render.Facts     // of this host, gathered once: what is registered is what is compiled
-	ownVars func() (ownVars, error) // of this host, read once
-	ahead   *compiled               // what this node proposed; nil: nothing
-	offers  map[string]offered      // by version, as far as it was compiled
-	asked   asked                   // the services that were read
-	known   map[string][]render.Service
-	kept    *kept // what is known of the fleet while its record is away
-	quiet   bool  // that it is away was said before
+	versions *versions
+	out      *Outcome
+	facts    func() render.Facts     // of this host, gathered once: what is registered is what is compiled
+	ownVars  func() (ownVars, error) // of this host, read once
+	ahead    *compiled               // what this node proposed; nil: nothing
+	offers   map[string]offered      // by version, as far as it was compiled
+	asked    asked                   // the services that were read
+	known    map[string][]render.Service
+	kept     *kept // what is known of the fleet while its record is away
+	quiet    bool  // that it is away was said before
 }
 
 // compile makes the program of a version for this node: everything that can be wrong with a commit is wrong here.
 func (c *compiler) compile(ctx context.Context, v *state.Version) (*compiled, error) {
-	repo, err := c.repository(ctx, v)
+	repo, err := c.versions.repository(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -110,13 +110,13 @@ func (c *compiler) bind(
 	if err != nil {
 		return nil, &ownVarsError{err}
 	}
-	extensions, mistakes := extension.Load(repo, action.All())
+	extensions, mistakes := extension.Load(repo, c.outside.Actions)
 	if err := mistakes.Err(); err != nil {
 		return nil, err
 	}
 	in := c.input(ctx, v)
 	in.View, in.HostVars, in.Secrets = view, own.vars, own.secrets
-	program, cat, err := apply.Compile(repo, in, slices.Concat(c.actions, extensions.Specs()))
+	program, cat, err := apply.Compile(repo, in, slices.Concat(c.outside.Actions, extensions.Specs()))
 	if err != nil {
 		return nil, err
 	}
@@ -134,23 +134,6 @@ func (c *compiler) input(ctx context.Context, v *state.Version) render.Input {
 		Release: v.Release,
 		Agent:   c.build,
 	}
-}
-
-// repository is a version's content; what was parsed of the last one is kept.
-func (a *Agent) repository(ctx context.Context, v *state.Version) (*render.Repository, error) {
-	if a.parsed != nil && a.at == v.ID {
-		return a.parsed, nil
-	}
-	snapshot, err := a.puller.Snapshot(ctx, heads(v))
-	if err != nil {
-		return nil, err
-	}
-	layers := make([]render.Layer, len(snapshot.Layers))
-	for i, l := range snapshot.Layers {
-		layers[i] = render.Layer{Name: l.Name, FS: l.FS}
-	}
-	a.parsed, a.at = render.Open(layers...), v.ID
-	return a.parsed, nil
 }
 
 // view is the fleet as its record shows it, at one revision. While the store is away it is what the node saw last:

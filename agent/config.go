@@ -48,7 +48,7 @@ type Etcd struct {
 type Loop struct {
 	Interval render.Duration `yaml:"interval"` // between pulls of the agent
 	Splay    render.Duration `yaml:"splay"`    // at most so much is added to an interval, by chance
-	Wait     render.Duration `yaml:"wait"`     // how long a pull waits at gates
+	Wait     render.Duration `yaml:"wait"`     // how long a pull waits in all
 	Deadline render.Duration `yaml:"deadline"` // of a run, waits not counted
 	Finish   render.Duration `yaml:"finish"`   // how long the running step may go on after pullet gets a signal to stop
 	// AllowRun lets operators run commands on this host with pullet run; default false.

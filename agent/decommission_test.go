@@ -14,6 +14,7 @@ import (
 // TestDecommissionedInMidRun: a node that is given up while it runs starts nothing more and does not write itself back;
 // its next pull brings it back.
 func TestDecommissionedInMidRun(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	a, err := New(h.Config, "test", h.entry())
 	if err != nil {

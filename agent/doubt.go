@@ -44,7 +44,7 @@ func (a *agreement) doubt(ctx context.Context, v *state.Version, own []puller.He
 		if !ok {
 			continue
 		}
-		to, followed, err := a.puller.Follows(ctx, h, puller.Head{Repo: c.Repo, Commit: c.Commit})
+		to, followed, err := a.outside.Repositories.Follows(ctx, h, puller.Head{Repo: c.Repo, Commit: c.Commit})
 		if err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func (a *agreement) doubt(ctx context.Context, v *state.Version, own []puller.He
 			return &RefusedVersionError{
 				v,
 				c.Commit,
-				fmt.Sprintf("is not in the history of %s of repository %q", a.puller.Follow(h.Repo), h.Repo),
+				fmt.Sprintf("is not in the history of %s of repository %q", a.outside.Repositories.Follow(h.Repo), h.Repo),
 			}
 		}
 		if back, err := a.goesBack(ctx, v, h, to); back || err != nil {
@@ -76,12 +76,12 @@ func (a *agreement) goesBack(ctx context.Context, v *state.Version, own, to pull
 		return false, nil
 	}
 	at, ok := running.Commit(own.Repo)
-	if !ok || at.Commit == to.Commit {
+	if !ok {
 		return false, nil
 	}
 	from := puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}
 	for _, pair := range [][2]puller.Head{{from, to}, {{Repo: from.Repo, Commit: from.Commit}, {Repo: to.Repo, Commit: to.Commit}}} {
-		relation, err := a.puller.Relate(ctx, pair[0], pair[1])
+		relation, err := a.outside.Repositories.Relate(ctx, pair[0], pair[1])
 		if err != nil || relation == puller.Newer || relation == puller.Same || relation == puller.Unknown {
 			return false, err
 		}
@@ -90,7 +90,7 @@ func (a *agreement) goesBack(ctx context.Context, v *state.Version, own, to pull
 	if !ok {
 		return true, nil
 	}
-	relation, err := a.puller.Relate(
+	relation, err := a.outside.Repositories.Relate(
 		ctx,
 		puller.Head{Repo: accepted.Repo, Commit: accepted.Commit},
 		puller.Head{Repo: to.Repo, Commit: to.Commit},

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/apply/action/extension"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
@@ -57,13 +57,7 @@ func whyBroken(err error) string {
 }
 
 // hosts are the first nodes, and how many there are beside them.
-func (e *elsewhereError) hosts() string {
-	const most = 3
-	if more := len(e.nodes) - most; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(e.nodes[:most], ", "), more)
-	}
-	return strings.Join(e.nodes, ", ")
-}
+func (e *elsewhereError) hosts() string { return plain.Some(e.nodes, 3) }
 
 // elsewhere looks for mistakes that other nodes of the inventory meet in a version that compiles here. A mistake
 // counts when it is certain: it does not depend on what other hosts say, and the fleet's version compiles for the
@@ -242,12 +236,12 @@ type judge struct {
 }
 
 func (c *compiler) judge(ctx context.Context, v *state.Version) (*judge, error) {
-	repo, err := c.repository(ctx, v)
+	repo, err := c.versions.repository(ctx, v)
 	if err != nil {
 		return nil, err
 	}
-	extensions, _ := extension.Load(repo, action.All()) // what is wrong there is wrong for this node as well
-	specs := slices.Concat(c.actions, extensions.Specs())
+	extensions, _ := extension.Load(repo, c.outside.Actions) // what is wrong there is wrong for this node as well
+	specs := slices.Concat(c.outside.Actions, extensions.Specs())
 	return &judge{store: c.store, repo: repo, specs: specs, here: c.input(ctx, v)}, nil
 }
 

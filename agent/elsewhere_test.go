@@ -13,7 +13,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/pullet/pullet/apply/action"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
 	"github.com/pullet/pullet/state"
@@ -21,6 +20,7 @@ import (
 
 // TestRepresentatives: one node of each set of labels comes first, and this one never.
 func TestRepresentatives(t *testing.T) {
+	t.Parallel()
 	web, db := map[string]string{"role": "web", "zone": "a"}, map[string]string{"role": "db"}
 	inventory := render.Inventory{}
 	for name, labels := range map[string]map[string]string{"a1": web, "a2": web, "b1": db, "b2": db, "c1": nil} {
@@ -59,6 +59,7 @@ func openStore(t *testing.T) *state.Store {
 // TestNoPeerStopsCommits: whatever a node of the inventory registers, commits without a mistake are proposed. One
 // with a mistake is not, unless the facts of the node excuse it.
 func TestNoPeerStopsCommits(t *testing.T) {
+	t.Parallel()
 	store := openStore(t)
 	commits := map[string]struct {
 		base, job string
@@ -111,9 +112,13 @@ func TestNoPeerStopsCommits(t *testing.T) {
 func proposer(t testing.TB, store *state.Store, v *state.Version, files fstest.MapFS) *pull {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	a := &Agent{actions: action.All(), parsed: render.Open(render.Layer{Name: "main", FS: files}), at: v.ID, logger: logrus.NewEntry(log)}
-	a.config.Node, a.config.Root = render.Node{Name: "db1", Labels: map[string]string{"role": "db"}}, t.TempDir()
-	a.config.Paths.State = t.TempDir()
+	config := Config{Root: t.TempDir(), Node: render.Node{Name: "db1", Labels: map[string]string{"role": "db"}}}
+	config.Paths.State = t.TempDir()
+	a, err := NewIn(outside(config, nil), config, "test", logrus.NewEntry(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.versions.parsed, a.versions.at = render.Open(render.Layer{Name: "main", FS: files}), v.ID
 	p := a.pull(t.Context(), Options{})
 	p.store = store
 	return p
@@ -132,13 +137,13 @@ func BenchmarkElsewhere(b *testing.B) {
 			files["nodes/hosts.yaml"] = &fstest.MapFile{Data: []byte(list)}
 			v := &state.Version{ID: strings.Repeat("a", 40)}
 			p := proposer(b, nil, v, files)
-			repo := p.parsed
+			repo := p.agent.versions.parsed
 			cat, err := repo.Compile(render.Input{Node: p.config.Node, Facts: facts.Sample("db1")})
 			if err != nil {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				j := &judge{repo: repo, specs: p.actions, here: render.Input{Facts: facts.Sample("db1"), Version: v.ID}, view: &render.View{}}
+				j := &judge{repo: repo, specs: p.outside.Actions, here: render.Input{Facts: facts.Sample("db1"), Version: v.ID}, view: &render.View{}}
 				suspects, err := j.suspects(b.Context(), representatives(cat.Inventory, ""))
 				if len(suspects) > 0 || err != nil {
 					b.Fatal(suspects, err)

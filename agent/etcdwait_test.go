@@ -11,6 +11,7 @@ import (
 
 // TestEtcdWait: an etcd that is away needs nobody, and one that refuses this host needs its rights mended.
 func TestEtcdWait(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		err  error
 		ends state.Remedy

@@ -5,6 +5,7 @@ import "testing"
 // TestFactsOfAPull: a pull knows one set of facts, whatever happens on the host meanwhile: what it registers is what it
 // compiles with. The next pull sees what changed.
 func TestFactsOfAPull(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	a, err := New(h.Config, "test", h.entry())
 	if err != nil {

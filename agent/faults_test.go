@@ -21,6 +21,7 @@ import (
 // TestPullThatCannotBegin: a pull beside another, and one that cannot read what the node knows of itself, is an error
 // and changes nothing.
 func TestPullThatCannotBegin(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	fails := func(want string) error {
 		t.Helper()
@@ -62,6 +63,7 @@ func (h *host) plan(dir string) (*Outcome, error) {
 
 // TestPlan: a plan is of what a pull would bring, or of a directory. Where that cannot be read, it is an error.
 func TestPlan(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.pull()
 	h.commit(job("two", "true"))
@@ -97,11 +99,11 @@ func registered(t *testing.T, v *state.Version, job string) *pull {
 		t.Fatal(err)
 	}
 	p.presence = presence
-	if p.puller, err = puller.Open(t.TempDir(), []puller.Source{{Name: "main", URL: t.TempDir()}}, gitremote.Limits{}, p.log); err != nil {
+	if p.outside.Repositories, err = puller.Open(t.TempDir(), []puller.Source{{Name: "main", URL: t.TempDir()}}, gitremote.Limits{}, p.log); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := p.puller.Close(); err != nil {
+		if err := p.outside.Repositories.Close(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -111,6 +113,7 @@ func registered(t *testing.T, v *state.Version, job string) *pull {
 // TestMistakeIsTold: the fleet is told of a first commit that does not compile. Where that cannot be done, the pull
 // says so.
 func TestMistakeIsTold(t *testing.T) {
+	t.Parallel()
 	v := &state.Version{ID: strings.Repeat("a", 40)}
 	p := registered(t, v, "steps: [{name: s, action: no.such}]")
 	own := []puller.Head{{Repo: "main", Commit: v.ID}}
@@ -141,6 +144,7 @@ func TestMistakeIsTold(t *testing.T) {
 // TestChosenWithoutAnswer: a chosen node that cannot ask the fleet what is on record of its step waits: it does not
 // take that for nothing.
 func TestChosenWithoutAnswer(t *testing.T) {
+	t.Parallel()
 	v := &state.Version{ID: strings.Repeat("a", 40)}
 	p := registered(t, v, "steps: [{name: s, action: cmd.run, parameters: {cmd: 'true'}, runOptions: {target: {limit: 1}}}]")
 	program, err := p.compiler.compile(t.Context(), v)

@@ -27,6 +27,9 @@ const settle = 200 * time.Millisecond
 // Directories are watched rather than files, because editors replace files. What does not exist yet is not watched: the
 // timer sees it.
 func (a *Agent) watchFiles(ctx context.Context) (<-chan change, error) {
+	if a.outside.Host.Still {
+		return nil, nil
+	}
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
 		return nil, err

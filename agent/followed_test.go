@@ -33,6 +33,7 @@ func (h *host) known() state.Local {
 // TestStaleRepository: a host that cannot read its repository, or reads one that is behind, goes on with its commit and
 // says so: in its own record, with since when, and in the fleet's. It forgets that when the repository is back.
 func TestStaleRepository(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.pull()
 	repo, away := filepath.Join(h.home, "repo"), filepath.Join(h.home, "away")
@@ -74,6 +75,7 @@ func TestStaleRepository(t *testing.T) {
 // TestNoRepository: a host that never saw its repository cannot pull; one whose first commit cannot be used says so as
 // a refusal.
 func TestNoRepository(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.Repositories[0].URL = filepath.Join(h.home, "none")
 	out, err := h.with(Options{})
@@ -89,6 +91,7 @@ func TestNoRepository(t *testing.T) {
 // the others follow, say who accepted it, and one whose mirror still has the commit that was left neither goes back to
 // it nor takes the fleet there.
 func TestRewrittenHistory(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	web1.commit(job("two", "true"))
 	left := web1.head()
@@ -145,6 +148,7 @@ func TestRewrittenHistory(t *testing.T) {
 // TestAcceptedBack: the fleet goes back to an older commit, as after a stale mirror that somebody accepted. A host
 // whose remote is ahead says so.
 func TestAcceptedBack(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	first := web1.head()
 	mirror := filepath.Join(web1.home, "mirror")
@@ -175,6 +179,7 @@ func TestAcceptedBack(t *testing.T) {
 // TestVersionThatNobodyConfirms: a host takes no version that its own repository does not confirm. It goes on with its
 // own, says who set that version, and plans nothing of it.
 func TestVersionThatNobodyConfirms(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	first := web1.head()
 	web1.exits(ExitOK, "")

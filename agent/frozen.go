@@ -12,8 +12,10 @@ import (
 
 // orders are what operators want of the node: that it changes nothing, and commands to run.
 type orders struct {
-	*Agent
+	*self
 	*joined
+	away         *outage
+	host         func(version string) *apply.Host
 	local        *local
 	registration *registration
 	reporter     *reporter
@@ -33,10 +35,10 @@ func (o *orders) frozen(ctx context.Context, begins *state.Version) (bool, error
 		return false, err
 	}
 	f := o.local.Frozen
-	if f == nil || o.store == nil && f.Ended(apply.Boot()) { // etcd ends it by its own clock
+	if f == nil || o.store == nil && f.Ended(o.outside.Host.Boot) { // etcd ends it by its own clock
 		return false, nil
 	}
-	o.out.Wait = lock.Frozen(f.Scope, f.Switch)
+	o.out.Wait = lock.FrozenWait(f.Scope, f.Switch)
 	return true, nil
 }
 
@@ -74,7 +76,7 @@ func (o *orders) learnFreeze(ctx context.Context, begins *state.Version) error {
 	was := o.local.Frozen
 	var now *state.Freeze
 	if word.Freeze != nil {
-		now = state.NewFreeze(*word.Freeze, word.Scope, apply.Boot())
+		now = state.NewFreeze(*word.Freeze, word.Scope, o.outside.Host.Boot)
 	}
 	if now.Same(was) {
 		return nil

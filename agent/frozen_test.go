@@ -12,6 +12,7 @@ import (
 // TestFreezeEndsByEtcdsClock: what an operator disables for a time stays disabled until etcd ends it: neither the clock
 // of who set it nor that of the host does.
 func TestFreezeEndsByEtcdsClock(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.pull()
 	for _, off := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {

@@ -11,7 +11,7 @@ import (
 )
 
 // gate takes a slot for the version. While the node is not admitted it corrects drift of its current version, and waits
-// as long as it was told to. No turn and no error: it still waits, and the outcome says for what. A node that gave its
+// as long as the pull may. No turn and no error: it still waits, and the outcome says for what. A node that gave its
 // slot back in mid-run goes on without one: it takes a slot again before it changes anything.
 func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*lock.Turn, error) {
 	req, err := p.turns.request(v, program)
@@ -20,7 +20,7 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	}
 	turn := lock.NewTurn(p.store, req)
 	if p.local.Parked == v.Rollout() {
-		if left, err := turn.Left(ctx); !left || err != nil { // else it was killed before it gave its slot back
+		if left, err := turn.HasLeftover(ctx); !left || err != nil { // else it was killed before it gave its slot back
 			return turn, err
 		}
 	}
@@ -52,7 +52,7 @@ func (t *turns) leaveSteps(ctx context.Context) error {
 	if !t.local.halfway() || !t.places.mayBeInStep(t.presence) {
 		return nil
 	}
-	_, err := lock.LeaveSteps(ctx, t.store, t.config.Node.Name, func(string) bool { return false })
+	_, err := lock.ReleaseSteps(ctx, t.store, t.config.Node.Name, func(string) bool { return false })
 	return err
 }
 

@@ -34,19 +34,25 @@ type gates struct {
 	passed  bool // the node came through here before, or its version is not the fleet's any more: nobody waits for it
 
 	turn    *lock.Turn   // nil: drift is corrected without a slot
-	turning sync.Mutex   // guards turn, also while the node waits for it
+	turning door         // guards turn, also while the node waits for it
 	fence   atomic.Int64 // of turn
 
-	electing   sync.Mutex // guards candidates and records
+	electing   door // guards candidates and records
 	candidates map[string]*lock.Candidate
 	records    map[string]lock.Record // of the steps that this node was chosen for, as they were read
 	keptSteps  int                    // places at serialized steps that a run which was killed left, and this one goes on with
 
 	remembering sync.Mutex // guards the node's own record, which steps write beside each other
 
-	ending   sync.Mutex // guards the following
-	endedAt  *lock.Wait // what the run waited for as it ended
-	overtook bool       // the fleet moved on to another version in mid-run
+	ending sync.Mutex // guards end
+	end    runEnd
+}
+
+// runEnd is what ended a run before its time.
+type runEnd struct {
+	at       *lock.Wait // what the run waited for; nil: for nothing
+	overtook bool       // the fleet moved on to another version
+	silent   bool       // etcd did not answer
 }
 
 // gatesFor are the gates of a run; nil while the store is away.
@@ -66,90 +72,13 @@ func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled
 		joined: p.joined, local: p.local, reporter: p.reporter, turns: p.turns, waits: &p.waits, places: &p.places, node: p.config.Node.Name, log: p.log, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
 		passed: turn == nil &&
 			(req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{}, records: map[string]lock.Record{},
+		turning: newDoor(), electing: newDoor(),
 	}
 	return g, g.leaveSteps(ctx)
 }
 
 // Fence is the number of the claim under which commands run; 0 without one.
 func (g *gates) Fence() int64 { return g.fence.Load() }
-
-func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
-	if g.turn == nil {
-		return nil
-	}
-	g.turning.Lock()
-	defer g.turning.Unlock()
-	if !g.turn.Holds() {
-		if err := g.acquire(ctx, g.turn); err != nil {
-			return g.leaves(err)
-		}
-		if err := g.remembers(g.turn.Slot()); err != nil {
-			return err
-		}
-	}
-	g.fence.Store(g.turn.Fence())
-	g.places.slot.Store(g.turn.Slot())
-	id := ""
-	if s.Step != nil {
-		id = s.ID()
-	}
-	if err := g.leaves(g.turn.Check(ctx, id)); err != nil {
-		return err
-	}
-	g.places.slot.Store(g.turn.Slot()) // with the step, for a record that goes back in time
-	return nil
-}
-
-// remembers writes a claim to disk before a step begins under it: a pull that is killed then knows a record that lacks
-// it.
-func (g *gates) remembers(place *state.HeldPlace) error {
-	g.remembering.Lock()
-	defer g.remembering.Unlock()
-	if place.Step == "" {
-		g.local.Held = place
-	}
-	return g.local.save()
-}
-
-// leaves notes that the fleet moved on to another version: no further step of this one starts, and the next pull goes
-// on inside the claim.
-func (g *gates) leaves(err error) error {
-	if errors.Is(err, lock.ErrSuperseded) {
-		g.ends(newerComes(g.req.Version, err), true)
-	}
-	return err
-}
-
-// acquire makes it the node's turn, within the time that the pull may wait.
-func (g *gates) acquire(ctx context.Context, turn *lock.Turn) error {
-	wait, err := g.turns.admit(ctx, turn, g.waits.within, nil)
-	switch {
-	case wait != nil:
-		return g.pending(wait)
-	case err == nil || errors.Is(err, lock.ErrSuperseded):
-		g.reporter.waitsNoMore()
-		return err
-	}
-	return g.pending(err)
-}
-
-func (g *gates) Park(ctx context.Context, why string) error {
-	if g.turn == nil || !g.turning.TryLock() { // a step waits for the slot: there is none to give back
-		return nil
-	}
-	defer g.turning.Unlock()
-	if !g.turn.Holds() {
-		return nil
-	}
-	w := g.waits.reason()
-	if w == nil {
-		w = &lock.Wait{Kind: state.WaitInRun, Gate: "other nodes", Reason: why, Remedy: inRunRemedy(g.req.Version)}
-	}
-	ctx, cancel := afterwards(ctx)
-	defer cancel()
-	g.places.slot.Store(nil)
-	return g.turn.Park(ctx, g.reporter.waitStatus(g.req.Version, w))
-}
 
 // admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way at
 // last. What there is to do meanwhile is done when the node is not admitted at once: the fleet learns why with the
@@ -194,8 +123,10 @@ func (t *turns) try(ctx context.Context, turn *lock.Turn, holdsBack bool) (*lock
 // pending says in the words of steps that a wait ended too early.
 func (g *gates) pending(err error) error {
 	var wait *lock.Wait
+	silent := false
 	switch {
 	case errors.As(err, &wait):
+		silent = wait.Kind == state.WaitEtcd
 	case errors.Is(err, lock.ErrSuperseded):
 		wait = newerComes(g.req.Version, err)
 	case err == nil:
@@ -204,8 +135,10 @@ func (g *gates) pending(err error) error {
 		wait = passing(state.WaitInRun, "other nodes", err.Error(), "the next pull reads its result")
 	case errors.Is(err, state.ErrLeaseLost), errors.Is(err, lock.ErrFenced):
 		wait = passing(state.WaitLease, "lease of "+g.node, err.Error(), "the next pull goes on")
-	case state.Unanswered(err), errors.Is(err, lock.ErrMoved): // neither the commit nor the host is at fault
-		wait = etcdWait(g.store.Explain(err))
+	case unanswered(g.store, err): // neither the commit nor the host is at fault
+		silent, wait = true, etcdWait(g.store.Explain(err))
+	case errors.Is(err, lock.ErrMoved):
+		wait = etcdWait(err)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		wait = passing(state.WaitTime, "other nodes", "no time was left to wait", "the next pull goes on")
 	default:
@@ -214,7 +147,7 @@ func (g *gates) pending(err error) error {
 		}
 		wait.Since = time.Now()
 	}
-	g.ends(wait, false)
+	g.ends(runEnd{at: wait, silent: silent})
 	return &apply.PendingError{Reason: "waiting for " + wait.Gate + ": " + wait.Reason}
 }
 
@@ -232,21 +165,21 @@ func etcdWait(err error) *lock.Wait {
 	return w
 }
 
-// ends notes what the run waits for as it ends, and whether the fleet moved on to another version.
-func (g *gates) ends(at *lock.Wait, overtook bool) {
+// ends notes what ends the run.
+func (g *gates) ends(by runEnd) {
 	g.ending.Lock()
 	defer g.ending.Unlock()
-	g.endedAt, g.overtook = at, g.overtook || overtook
+	g.end = runEnd{by.at, g.end.overtook || by.overtook, g.end.silent || by.silent}
 }
 
-// ended is what ends noted: nil where the run waits for nothing.
-func (g *gates) ended() (at *lock.Wait, overtook bool) {
+// ended is what ends noted.
+func (g *gates) ended() runEnd {
 	if g == nil {
-		return nil, false
+		return runEnd{}
 	}
 	g.ending.Lock()
 	defer g.ending.Unlock()
-	return g.endedAt, g.overtook
+	return g.end
 }
 
 // tell remembers and tells what is waited for.

@@ -8,6 +8,7 @@ import (
 
 // TestUpToDate: a node runs a version when that was validated and nothing of another one may be on the host.
 func TestUpToDate(t *testing.T) {
+	t.Parallel()
 	one := &state.Version{ID: "v1"}
 	for name, c := range map[string]struct {
 		local  state.Local

@@ -9,7 +9,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
@@ -26,22 +25,26 @@ type joined struct {
 
 // registration is how a pull joins the fleet, and what it knows of its record.
 type registration struct {
-	*Agent
+	*self
 	*joined
-	local    *local
-	compiler *compiler
-	places   *places
-	reporter *reporter
-	out      *Outcome
-	log      *logrus.Entry
-	loop     bool // see Options
+	connection *connection
+	pulse      *pulse
+	size       *fleetSize
+	away       *outage
+	local      *local
+	compiler   *compiler
+	places     *places
+	reporter   *reporter
+	out        *Outcome
+	log        *logrus.Entry
+	loop       bool // see Options
 }
 
 // join opens the fleet's record and registers the node. A store that does not answer is got around: the pull goes on
 // with what the node knows.
 func (r *registration) join(ctx context.Context) error {
 	began := time.Now()
-	store, err := r.openStore(ctx)
+	store, err := r.connection.open(ctx)
 	var away *state.UnreachableError
 	if errors.As(err, &away) {
 		r.goOnWithout(err, began)
@@ -62,7 +65,7 @@ func (r *registration) join(ctx context.Context) error {
 					r.places.doubts(ctx, store, back, r.untilNext()),
 				),
 			)
-			return r.dropStore()
+			return r.connection.drop()
 		}
 		if err != nil {
 			return err
@@ -84,18 +87,18 @@ func (r *registration) join(ctx context.Context) error {
 		err = r.acceptedWithout(ctx, store, presence)
 	}
 	if err == nil && r.loop {
-		err = r.countFleet(ctx, store)
+		err = r.size.count(ctx, store)
 	}
 	if err = store.Explain(err); errors.As(err, &away) {
 		r.goOnWithout(err, began)
-		return r.dropStore()
+		return r.connection.drop()
 	}
 	if err != nil {
 		return err
 	}
 	r.away.ends()
 	r.store, r.presence, r.reporter.before, r.out.seen = store, presence, presence.Found.Waits, presence.Revision
-	r.local.Pulls(node.LastSeen, apply.Boot()) // the next pull tells from it how long the gap was
+	r.local.Pulls(node.LastSeen, r.outside.Host.Boot) // the next pull tells from it how long the gap was
 	if err := r.local.save(); err != nil {
 		return err
 	}
@@ -139,7 +142,7 @@ func (r *registration) leaseTime() time.Duration {
 
 // untilNext is how long it takes until the next pull is surely overdue.
 func (r *registration) untilNext() time.Duration {
-	interval := max(r.config.Agent.Interval.Std(), min(r.local.Cadence(apply.Boot()), maxInterval))
+	interval := max(r.config.Agent.Interval.Std(), min(r.local.Cadence(r.outside.Host.Boot), maxInterval))
 	return max(pullLease, min(3*interval, interval+overdue))
 }
 
@@ -155,14 +158,9 @@ const (
 // to stop finishes its step.
 func (r *registration) renew(ctx context.Context, presence *state.Presence) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.leased != nil {
-		r.leased()
-	}
-	r.leased = cancel
+	r.connection.renews(presence.Lease, cancel)
 	seen, store, alone, next := r.local.Store, r.store, r.config.alone(), r.untilNext()
-	store.KeepAlive(ctx, presence, r.atWork, func(doubtful bool) {
+	store.KeepAlive(ctx, presence, r.pulse.atWork, func(doubtful bool) {
 		if !alone &&
 			(doubtful || len(r.places.all()) > 0) { // a restored etcd may know the lease of an earlier pull, and be ahead again of what this node saw
 			r.places.compare(ctx, store, presence.Seen(seen), next)

@@ -53,7 +53,7 @@ func (a *agreement) withoutFleet(own []puller.Head) *state.Version {
 	if running == nil || running.ID != puller.Version(own) {
 		next := state.Version{ID: puller.Version(own), Release: puller.Release(own)}
 		a.out.Wait = &lock.Wait{
-			Kind: state.WaitEtcd, Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Remedy: state.Act("see the warning above"), Since: time.Now(),
+			Kind: state.WaitEtcd, Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Remedy: state.Act("see why: pullet doctor"), Since: time.Now(),
 		}
 		if a.wentBack {
 			a.out.Wait.Kind = state.WaitStore

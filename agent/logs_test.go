@@ -92,6 +92,7 @@ func (h *host) unsent() (out []string) {
 
 // TestLogIsSent: the log of a failed run goes to its URL, and everything that the run says of its node leads to it.
 func TestLogIsSent(t *testing.T) {
+	t.Parallel()
 	s := newLogStore(t, (*httptest.Server).Start)
 	h := newHost(t, job("one", "echo much to say; exit 7"))
 	h.Agent.Logs.Put = s.URL + "/logs/{fleet}/{node}/{run}.log?X-Signature=open-sesame"
@@ -128,6 +129,7 @@ func TestLogIsSent(t *testing.T) {
 // TestLogStoreFails: a store that does not take the log is a warning, and is asked again at the next pull; the last log
 // comes first.
 func TestLogStoreFails(t *testing.T) {
+	t.Parallel()
 	s := newLogStore(t, (*httptest.Server).Start)
 	s.answers = []int{500, 500, 307}
 	h := newHost(t, job("one", "exit 7"))
@@ -165,6 +167,7 @@ func TestLogStoreFails(t *testing.T) {
 
 // TestLateLogIsLinked: a log that could be sent only later is linked where the run still is the node's last word.
 func TestLateLogIsLinked(t *testing.T) {
+	t.Parallel()
 	s := newLogStore(t, (*httptest.Server).Start)
 	s.answers = []int{503}
 	h := newHost(t, job("one", "exit 7"))
@@ -178,7 +181,7 @@ func TestLateLogIsLinked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	store, err := a.openStore(context.Background())
+	store, err := a.connection.open(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,6 +200,7 @@ func TestLateLogIsLinked(t *testing.T) {
 
 // TestLogStoreHangs: a store that does not answer holds the pull up for the time that is given to it, and no longer.
 func TestLogStoreHangs(t *testing.T) {
+	t.Parallel()
 	s := newLogStore(t, (*httptest.Server).Start)
 	s.answers = []int{0}
 	h := newHost(t, job("one", "exit 7"))
@@ -215,6 +219,7 @@ func TestLogStoreHangs(t *testing.T) {
 // TestLogStoreTLS: with the authority's certificate, the headers and the token reach the server, and nobody else reads
 // them.
 func TestLogStoreTLS(t *testing.T) {
+	t.Parallel()
 	s := newLogStore(t, (*httptest.Server).StartTLS)
 	h := newHost(t, job("one", "exit 7"))
 	h.write("token", "open-sesame\n")
@@ -237,6 +242,8 @@ func TestLogStoreTLS(t *testing.T) {
 
 	h.write("headers", "X-Team: ops\nopen-sesame\n")
 	h.warned(h.pull(), "agent.logs.headersFile: "+h.Agent.Logs.HeadersFile+":2 is no header: write it as Name: value")
+	h.write("headers", "X Team: ops\n")
+	h.warned(h.pull(), "agent.logs.headersFile: "+h.Agent.Logs.HeadersFile+":1 is no header: write it as Name: value")
 	if err := os.Remove(h.Agent.Logs.HeadersFile); err != nil {
 		t.Fatal(err)
 	}
@@ -253,6 +260,7 @@ func TestLogStoreTLS(t *testing.T) {
 
 // TestUnkeptLogIsSent: on a full disk, where the report cannot be kept, the log still goes out.
 func TestUnkeptLogIsSent(t *testing.T) {
+	t.Parallel()
 	s := newLogStore(t, (*httptest.Server).Start)
 	h := newHost(t, job("one", "exit 7"))
 	h.Agent.Logs.Put = s.URL + "/{run}.log"
@@ -270,6 +278,7 @@ func TestUnkeptLogIsSent(t *testing.T) {
 
 // TestManyLogs: nodes that fail at once each have their log and their link.
 func TestManyLogs(t *testing.T) {
+	t.Parallel()
 	s := newLogStore(t, (*httptest.Server).Start)
 	fleet := newHost(t, job("one", "exit 7"))
 	fleet.Etcd.Dir = filepath.Join(fleet.home, "etcd")
@@ -311,6 +320,7 @@ func TestManyLogs(t *testing.T) {
 }
 
 func TestLogsConfigErrors(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]string{
 		"logs: {tokenFile: /t}":                    "agent.logs.put is missing",
 		"logs: {put: 'https://h/{host}.log'}":      "there is no {host}: use {fleet}, {node}, {run} and {version}",
@@ -332,5 +342,27 @@ func TestLogsConfigErrors(t *testing.T) {
 	c, err := ReadConfig(writeConfig(t, repositories+"agent: {reports: {size: 1GiB}, logs: {put: 'https://h/{fleet}/{node}/{run}.log'}}\n", ""))
 	if err != nil || c.Agent.Reports != (Reports{50, 1 << 30}) || c.Agent.Logs.Timeout.Std() != 10*time.Second {
 		t.Errorf("%v %+v", err, c.Agent)
+	}
+}
+
+// TestLogThatCannotBeRead: a report whose log is to be sent, and that cannot be read, is said once.
+func TestLogThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := newLogStore(t, (*httptest.Server).Start)
+	h := newHost(t, job("one", "exit 7"))
+	h.Agent.Logs.Put = s.URL + "/{run}.log"
+	s.Close()
+	h.pull()
+	files, err := filepath.Glob(filepath.Join(h.Paths.State, "reports", "*.json"))
+	if err != nil || len(files) != 1 || len(h.unsent()) != 1 {
+		t.Fatalf("%v %v", err, files)
+	}
+	if err := os.WriteFile(files[0], []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.commit(job("one", "true"))
+	h.warned(h.pull(), "logs: ")
+	if out := h.exits(ExitOK, ""); len(out.Warnings) > 0 {
+		t.Errorf("%q", out.Warnings)
 	}
 }

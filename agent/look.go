@@ -14,8 +14,9 @@ import (
 type look struct {
 	store  *state.Store
 	pull   *asked // the services that the whole pull reads
-	own    asked  // those that were read of this view
-	all    bool   // nodes or their facts were read
+	chance func(time.Duration) time.Duration
+	own    asked // those that were read of this view
+	all    bool  // nodes or their facts were read
 	view   render.View
 	loaded bool
 }
@@ -25,7 +26,7 @@ func (c *compiler) look() func() apply.Look {
 	if c.store == nil {
 		return nil
 	}
-	return func() apply.Look { return &look{store: c.store, pull: &c.asked} }
+	return func() apply.Look { return &look{store: c.store, pull: &c.asked, chance: c.outside.Chance} }
 }
 
 func (l *look) View(ctx context.Context) (render.View, error) {
@@ -62,7 +63,7 @@ func (l *look) Changed(ctx context.Context) {
 	l.await(ctx)
 	select {
 	case <-ctx.Done():
-	case <-time.After(spread(len(l.view.Nodes))):
+	case <-time.After(l.chance(spread(len(l.view.Nodes)))):
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"time"
 
@@ -47,6 +46,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 		}
 		o.Pulled(out, a.away.told(err, began))
 		if err := a.uprooted(); err != nil {
+			a.connection.giveUp(ctx)
 			return err
 		}
 		a.afterFailure(err)
@@ -55,7 +55,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 		}
 		fleet.follow(ctx, out)
 		pause := a.pause(out) - time.Since(began)
-		a.work(max(0, pause))
+		a.pulse.work(max(0, pause))
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -65,11 +65,11 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 		case <-fleet.changed:
 			fleet.eager++
 		case changed := <-files:
-			if changed == configuration && a.brokenStore() == nil && a.reloads() {
+			if changed == configuration && a.connection.broken() == nil && a.reloads() {
 				return ErrReload
 			}
 		case <-o.Reload:
-			if a.brokenStore() == nil && a.reloads() {
+			if a.connection.broken() == nil && a.reloads() {
 				return ErrReload
 			}
 		}
@@ -77,7 +77,7 @@ func (a *Agent) Loop(ctx context.Context, o Observer) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		if err := a.brokenStore(); err != nil {
+		if err := a.connection.broken(); err != nil {
 			return fmt.Errorf("this agent has to be started anew: %w", err)
 		}
 	}
@@ -122,7 +122,7 @@ func (a *Agent) afterFailure(err error) {
 	if err == nil {
 		return
 	}
-	if err := a.dropStore(); err != nil {
+	if err := a.connection.drop(); err != nil {
 		a.logger.WithError(err).Warn("closing the store")
 	}
 }
@@ -143,7 +143,7 @@ func (a *Agent) pause(out *Outcome) time.Duration {
 		pause = backoff(pause, local.Failures)
 	}
 	if splay := a.config.Agent.Splay.Std(); splay > 0 {
-		pause += rand.N(splay)
+		pause += a.outside.Chance(splay)
 	}
 	return pause
 }

@@ -26,9 +26,12 @@ type looping struct {
 }
 
 // loop starts the host's agent, whose next pull is due in an hour.
-func (h *host) loop() *looping {
+func (h *host) loop() *looping { return h.loopEvery(time.Hour) }
+
+// loopEvery is loop with another interval.
+func (h *host) loopEvery(interval time.Duration) *looping {
 	h.t.Helper()
-	h.Agent.Interval, h.Agent.Splay = render.Duration(time.Hour), 0
+	h.Agent.Interval, h.Agent.Splay = render.Duration(interval), 0
 	a, err := New(h.Config, "test", h.entry())
 	if err != nil {
 		h.t.Fatal(err)
@@ -77,6 +80,7 @@ func (l *looping) until(what string, is func() bool) {
 // change, when the fleet's version does, and when a service appears that it read; a check that has an interval is asked
 // between pulls. It ends with the context.
 func TestLoop(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, "steps: [{name: motd, action: file.managed, parameters: {name: /etc/motd, content: '{{ dig `x` 0 vars }}{{ range services `db` }}{{ .node }}{{ end }}'}}]\n", map[string]string{
 		"base/services.yaml": "services: {web1: [{name: web, address: 192.0.2.1, check: {cmd: test ! -e etc/down, interval: 20ms}}]}\n",
 		"pullet.yaml":        "rollout: {rollingRules: {global: 2}}\n",
@@ -142,6 +146,7 @@ func TestLoop(t *testing.T) {
 // TestLoopReloads: a configuration that can be used ends the agent, to be started anew; with one that cannot it goes
 // on, and says so. An agent whose state directory is gone ends with an error.
 func TestLoopReloads(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	text := "node: {name: web1, labels: {role: web}}\nrepositories: [{name: main, url: " + filepath.Join(h.home, "repo") + "}]\nagent: {interval: 1h, splay: 0s}\npaths: {state: " +
 		h.Paths.State + ", hostVars: " + h.Paths.HostVars + "}\n"
@@ -186,6 +191,7 @@ func TestLoopReloads(t *testing.T) {
 // TestAway: while the fleet's record cannot be reached, a host corrects drift with what it saw of the fleet last, and
 // takes no new version. The pull and the agent say so, the agent once, and that it is back.
 func TestAway(t *testing.T) {
+	t.Parallel()
 	web1, web2, m := pair(t, "steps:\n- {name: motd, action: file.managed, parameters: {name: /etc/motd, content: '{{ range services `web` }}{{ .node }} {{ end }}'}}\n"+
 		"- {name: up, action: service.wait, parameters: {name: web, kind: announced, count: 2, timeout: 1ms, interval: 1ms}}\n", map[string]string{
 		"base/services.yaml": "services: {'*': [{name: web, address: 192.0.2.1}]}\n", "pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
@@ -198,7 +204,7 @@ func TestAway(t *testing.T) {
 		}
 	}
 	away(true)
-	out := web1.exits(ExitWaiting, "waiting for etcd: it is unreachable, and version "+state.Short(web1.head())+" is new here; see the warning above")
+	out := web1.exits(ExitWaiting, "waiting for etcd: it is unreachable, and version "+state.Short(web1.head())+" is new here; see why: pullet doctor")
 	if out.Report != nil || web1.file("etc/motd") != "" || len(out.Warnings) != 1 {
 		t.Errorf("%+v", out)
 	}

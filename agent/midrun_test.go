@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 // TestNewerVersionInMidRun: a host in the middle of a step ends that, starts no further one of a version that the fleet
 // left, keeps its slot, and goes on inside it with the newer version.
 func TestNewerVersionInMidRun(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	web1.exits(ExitOK, "")
 	web2.write("f/web2/root/etc/go", "")
@@ -54,6 +57,7 @@ func TestNewerVersionInMidRun(t *testing.T) {
 // TestSerializedSteps: the second host waits for its place by name, and the fleet knows that; then it goes on. A step
 // that fails halts it for the others, unless it may fail everywhere first; a step may have its own word on lost hosts.
 func TestSerializedSteps(t *testing.T) {
+	t.Parallel()
 	web1, web2, m := pair(t, `steps:
 - {name: join, action: cmd.run, parameters: {cmd: 'touch etc/begun; until test -e etc/go; do sleep 0.02; done'}, runOptions: {serialize: {count: 1}, onLost: release}}
 `, map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
@@ -115,6 +119,7 @@ func TestSerializedSteps(t *testing.T) {
 // TestBarrierWithFailures: a host whose step failed by its own fault does not keep the others at a barrier, one whose
 // step failed by the commit's does.
 func TestBarrierWithFailures(t *testing.T) {
+	t.Parallel()
 	for class, code := range map[string]int{"host": ExitOK, "commit": ExitWaiting} {
 		t.Run(class, func(t *testing.T) {
 			web1, web2, _ := pair(t, "steps:\n- {name: meet, action: cmd.run, parameters: {cmd: 'test $PULLET_NODE = web2'}, runOptions: {sync: true, failureClass: "+class+"}}\n"+
@@ -131,6 +136,7 @@ func TestBarrierWithFailures(t *testing.T) {
 
 // TestLongStep: the fleet knows which step of a run takes long, with its place in the run.
 func TestLongStep(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "until test -e etc/go; do sleep 0.05; done"))
 	begun := make(chan apply.Begun, 10)
 	done := make(chan *Outcome)
@@ -141,8 +147,16 @@ func TestLongStep(t *testing.T) {
 		}
 		done <- out
 	}()
-	if b := <-begun; b.ID != "site/motd" {
-		t.Errorf("%+v", b)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	select {
+	case b := <-begun:
+		if b.ID != "site/motd" {
+			t.Errorf("%+v", b)
+		}
+	case <-ctx.Done():
+		h.write("root/etc/go", "") // the step ends
+		t.Fatalf("nobody is told of a step that begins: %s", saidBy(<-done, nil))
 	}
 	s := h.open()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
@@ -166,6 +180,7 @@ func TestLongStep(t *testing.T) {
 // TestUnreadableVersion: where the fleet's version cannot be read, a host goes on with its own, waits by the name of
 // the key, and proposes nothing.
 func TestUnreadableVersion(t *testing.T) {
+	t.Parallel()
 	web1, web2, m := pair(t, job("one", "true"), nil)
 	web1.exits(ExitOK, "")
 	running := web1.head()
@@ -196,6 +211,7 @@ func TestUnreadableVersion(t *testing.T) {
 // TestLabelsFromInventory: the labels that the inventory gives a host hold from its next registration on; the fleet
 // knows them at once.
 func TestLabelsFromInventory(t *testing.T) {
+	t.Parallel()
 	web1, _, _ := pair(t, job("one", "true"), map[string]string{"nodes/web.yaml": "nodes: {web1: {labels: {role: front, zone: a}}}\n"})
 	for range 2 {
 		web1.exits(ExitOK, "")
@@ -217,6 +233,7 @@ func TestLabelsFromInventory(t *testing.T) {
 // TestBackToWhatRuns: a rollout that comes back to the version which runs here needs no turn, and the others learn that
 // the host is through. The canaries of a version that was validated everywhere are not watched again.
 func TestBackToWhatRuns(t *testing.T) {
+	t.Parallel()
 	web1, web2, m := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {canary: {target: web2, soak: 1h}}\n"})
 	first := web1.head()
 	web1.exits(ExitWaiting, "role canary")
@@ -270,5 +287,46 @@ func TestBackToWhatRuns(t *testing.T) {
 	web2.exits(ExitOK, "")
 	if out := web1.exits(ExitOK, ""); !out.Upgrade || web1.file("etc/motd")+web2.file("etc/motd") != "oneone" {
 		t.Errorf("%q %q", web1.file("etc/motd"), web2.file("etc/motd"))
+	}
+}
+
+// TestSlotLeftOfWhatRuns: a host that already runs the version, and waits in it for a condition, gives back a slot that
+// the fleet's record still has of it, as a restored record may. The other host needs the slot.
+func TestSlotLeftOfWhatRuns(t *testing.T) {
+	t.Parallel()
+	const text = "steps:\n- {name: one, action: file.managed, parameters: {name: /etc/motd, content: %s}, " +
+		"conditions: {when: {condition: \"macros['ready'] == 5\", retry: {interval: 100ms, limit: 0}}}}\n"
+	web1, web2, m := pair(t, fmt.Sprintf(text, "one"), map[string]string{
+		"base/macros.yaml": "macros: {'*': [{name: site}]}\n",
+		"macros/site.yaml": "ready: {action: cmd.run, parameters: [{cmd: cat etc/ready}]}\n",
+	})
+	ready := func(host, text string) { web1.write("f/"+host+"/root/etc/ready", text) }
+	ready("web1", "5")
+	ready("web2", "5")
+	web1.exits(ExitOK, "")
+	web2.exits(ExitOK, "")
+	web1.commit(fmt.Sprintf(text, "two"))
+	web2.exits(ExitOK, "")
+	s := state.Over(m.store.Client, "f", nil)
+	current, rev, err := s.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := s.Undo(t.Context(), current, rev, "ada", "bad", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := &state.HeldPlace{Group: "web", Claim: state.Claim{Node: "web1", Version: back.ID, Rollout: back.ID}}
+	always := clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), "=", 0)
+	if _, err := lock.PutBack(t.Context(), s, held, always); err != nil {
+		t.Fatal(err)
+	}
+	ready("web1", "4")
+	web1.exits(ExitWaiting, "macros['ready'] == 5")
+	web2.exits(ExitOK, "")
+	ready("web1", "5")
+	web1.exits(ExitOK, "")
+	if o := web1.overview(); len(o.Slots) > 0 || web2.file("etc/motd") != "one" {
+		t.Errorf("%+v %q", o.Slots, web2.file("etc/motd"))
 	}
 }

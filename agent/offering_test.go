@@ -22,6 +22,7 @@ func (m *meter) denies(text string) {
 // check succeeded, not ready with the reason while it fails, and withdrawn when the version says so no longer, however
 // often that has to be tried.
 func TestServices(t *testing.T) {
+	t.Parallel()
 	web1, _, m := pair(t, job("one", "test ! -e etc/broken"), map[string]string{
 		"jobs/check.yaml": "steps: [{name: works, action: cmd.run, parameters: {cmd: 'test ! -e etc/invalid'}}]\n",
 		"base/services.yaml": `services: {role=web: [
@@ -103,6 +104,7 @@ func (h *host) remove(name string) {
 // is over; the fleet knows for what the host waits meanwhile, and that it goes on. Where no time is left to wait, the
 // pull says what it waits for, and so does the fleet's record.
 func TestConditionsWait(t *testing.T) {
+	t.Parallel()
 	web1, _, _ := pair(t, `steps:
 - {name: before, action: file.managed, parameters: {name: /etc/before, content: x}}
 - name: motd

@@ -37,25 +37,26 @@ func orphanWait(node string, orphan *apply.OrphanError) *lock.Wait {
 	}
 }
 
-// awaitOrphans waits for commands of a pull that was killed: to start them once more beside themselves would make two.
+// awaitOrphans waits for commands of a pull that was killed, as long as the pull may wait in all: to start them once
+// more beside themselves would make two.
 func (p *pull) awaitOrphans(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, max(p.Wait, time.Second)) // one that just lost its pull is about to end
-	defer cancel()
-	told := false
-	for {
-		err := apply.Orphans(p.notes())
-		var orphan *apply.OrphanError
-		if !errors.As(err, &orphan) {
-			return err
-		}
-		if !told {
-			p.waitsForOrphan(orphan)
-			told = true
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-time.After(50 * time.Millisecond):
-		}
+	err := p.outside.Host.Orphans(p.notes())
+	orphan, ok := errors.AsType[*apply.OrphanError](err)
+	if !ok {
+		return err
 	}
+	p.waitsForOrphan(orphan)
+	return p.waits.within(ctx, func(ctx context.Context) error { // one that just lost its pull is about to end
+		for {
+			err := p.outside.Host.Orphans(p.notes())
+			if !errors.As(err, &orphan) {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	})
 }

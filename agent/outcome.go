@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 
@@ -60,6 +61,18 @@ func (o *Outcome) ExitCode() int {
 		return ExitWaiting
 	}
 	return ExitOK
+}
+
+// ExitCodeAfter is ExitCode of a pull that returned an error. One that could not go on because etcd did not answer
+// waits for it.
+func (o *Outcome) ExitCodeAfter(err error) int {
+	if err == nil {
+		return o.ExitCode()
+	}
+	if away, ok := errors.AsType[*state.UnreachableError](err); !ok || away.Denied() || !onlyAway(err) {
+		return ExitError
+	}
+	return cmp.Or(o.ExitCode(), ExitWaiting)
 }
 
 // problem files why a repository could not be followed.

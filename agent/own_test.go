@@ -33,6 +33,7 @@ func fill(v reflect.Value, n *int) {
 
 // TestOwnFiles: every file that the configuration can name is checked.
 func TestOwnFiles(t *testing.T) {
+	t.Parallel()
 	c, n := Config{Repositories: make([]puller.Source, 1)}, 0
 	fill(reflect.ValueOf(&c).Elem(), &n)
 	fill(reflect.ValueOf(&c.Repositories[0]).Elem(), &n)
@@ -49,20 +50,35 @@ func TestOwnFiles(t *testing.T) {
 
 // TestOpenSecrets: each secret that others can read is named.
 func TestOpenSecrets(t *testing.T) {
+	t.Parallel()
 	file := filepath.Join(t.TempDir(), "password")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Etcd: Etcd{PasswordFile: file}}
-	c.Etcd.TLS.CA = file
-	want := "[etcd.passwordFile: credentials in " + file + " are open to others (mode 0644): chmod 600 " + file + "]"
-	if got := fmt.Sprint(c.OpenSecrets()); got != want {
+	c := Config{Repositories: []puller.Source{{Name: "main"}}}
+	for _, f := range c.ownFiles() {
+		*f.path = file
+	}
+	c.Paths.HostVars = "" // its files are read
+	var got []string
+	for _, err := range c.OpenSecrets() {
+		key, said, _ := strings.Cut(err.Error(), ": ")
+		if got = append(got, key); said != "credentials in "+file+" are open to others (mode 0644): chmod 600 "+file {
+			t.Error(err)
+		}
+	}
+	want := []string{
+		"etcd.tls.key", "etcd.passwordFile", "agent.logs.headersFile", "agent.logs.tokenFile",
+		"repositories.main.auth.sshKey", "repositories.main.auth.passwordFile", "repositories.main.auth.tokenFile",
+	}
+	if !slices.Equal(got, want) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
 // TestCleartext: credentials are not sent where they can be read on the way.
 func TestCleartext(t *testing.T) {
+	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, nil, 0o600); err != nil {
 		t.Fatal(err)

@@ -7,12 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 
-	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/state"
 )
 
@@ -27,15 +23,14 @@ func (r *registration) owner() (state.Alive, error) {
 		Lasting:  !r.loop,
 	}
 	var err error
-	if me.Dir, err = inode(r.config.Paths.State); err != nil {
+	if me.Dir, err = r.outside.Host.Inode(r.config.Paths.State); err != nil {
 		return me, err
 	}
 	me.Host, _ = os.Hostname() // for people only, as is what it lacks
-	id, _ := os.ReadFile(filepath.Join(r.config.Root, "etc/machine-id"))
-	me.Machine = strings.TrimSpace(string(id))
+	me.Machine = r.outside.Host.ID()
 	if len(r.config.Etcd.Endpoints) > 0 { // else all that share the record are on this host, and in this boot
-		up := apply.Up()
-		me.Boot, me.Up, me.Booted = apply.Boot(), apply.Up, time.Now().Add(-up).UTC().Truncate(time.Second)
+		up := r.outside.Host.Up()
+		me.Boot, me.Up, me.Booted = r.outside.Host.Boot, r.outside.Host.Up, time.Now().Add(-up).UTC().Truncate(time.Second)
 	}
 	return me, nil
 }
@@ -44,7 +39,7 @@ func (r *registration) owner() (state.Alive, error) {
 // nothing that it writes is found again. nil: it is there.
 func (a *Agent) uprooted() error {
 	dir := a.config.Paths.State
-	if at, err := inode(dir); err == nil && at == a.dir || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if at, err := a.outside.Host.Inode(dir); err == nil && at == a.dir || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	return fmt.Errorf(
@@ -52,17 +47,4 @@ func (a *Agent) uprooted() error {
 			"rest; the next start is that of a reinstalled host",
 		dir,
 	)
-}
-
-// inode is the number of a directory: a copy of it has another one.
-func inode(dir string) (uint64, error) {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return 0, fmt.Errorf("state directory: %w", err)
-	}
-	at, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, fmt.Errorf("state directory %s: the file system gives it no inode", dir)
-	}
-	return at.Ino, nil
 }

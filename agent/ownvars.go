@@ -30,8 +30,8 @@ func faultOf(err error) apply.Fault {
 // saidOf is the first line of an error, with whose fault it is.
 func saidOf(err error) string { return faultOf(err).Says(firstLine(err)) }
 
-func (a *Agent) readOwnVars() (own ownVars, err error) {
-	dir := a.config.Paths.HostVars
+func (s *self) readOwnVars() (own ownVars, err error) {
+	dir := s.config.Paths.HostVars
 	own.vars, own.secrets, err = render.HostVars(os.DirFS(dir), dir)
 	return own, err
 }

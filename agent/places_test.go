@@ -21,6 +21,7 @@ import (
 // place at a serialized step back where the store went back in time, and says so there; where the store did not, it
 // does nothing. The store went back also where it has the node's registration and lacks the claim that came after it.
 func TestForgotten(t *testing.T) {
+	t.Parallel()
 	for lost, back := range map[string]bool{"the registration": true, "the claim": true, "nothing": false} {
 		store, err := state.Open(t.Context(), state.Config{Fleet: "f", Dir: t.TempDir()})
 		if err != nil {
@@ -65,6 +66,7 @@ func TestForgotten(t *testing.T) {
 // else is doubtful: a restored etcd may know the lease of its last pull, with the ids and the term of before, and
 // others may have written a lot since.
 func TestRenewalsCompare(t *testing.T) {
+	t.Parallel()
 	store, err := state.Open(t.Context(), state.Config{Fleet: "f", Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
@@ -78,15 +80,15 @@ func TestRenewalsCompare(t *testing.T) {
 	log.SetOutput(io.Discard)
 	config := Config{Node: render.Node{Name: "web1"}}
 	config.Etcd.Endpoints = []string{"http://192.0.2.1:2379"}
-	p := &registration{Agent: &Agent{config: config, began: time.Now()}, places: &places{node: "web1", log: logrus.NewEntry(log)}, joined: &joined{store: store}, local: &local{}}
-	p.work(time.Minute)
+	p := &registration{self: &self{config: config}, connection: &connection{}, pulse: &pulse{began: time.Now()}, places: &places{node: "web1", log: logrus.NewEntry(log)}, joined: &joined{store: store}, local: &local{}}
+	p.pulse.work(time.Minute)
 	if p.local.Store, err = store.Guard(t.Context(), "web1", state.Origin{}); err != nil {
 		t.Fatal(err)
 	}
 	p.places.slot.Store(&state.HeldPlace{Group: "web", Claim: state.Claim{Node: "web1", Version: "v1", Rollout: "v1"}})
 	presence.Claims(1 << 40) // which the record lacks
 	p.renew(t.Context(), presence)
-	defer p.leased()
+	defer p.connection.leased()
 	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
 		o, err := store.Overview(t.Context(), false)
 		if err != nil {
@@ -102,6 +104,7 @@ func TestRenewalsCompare(t *testing.T) {
 // TestCopyPutsNothingBack: a copy of a host's disk, made in the middle of an upgrade before the fleet's record was
 // accepted, is refused and claims no slot there. The host itself, which is through by then, would never give it back.
 func TestCopyPutsNothingBack(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.Etcd.Dir = filepath.Join(h.home, "etcd")
 	h.pull()
@@ -141,6 +144,7 @@ func TestCopyPutsNothingBack(t *testing.T) {
 // TestStoreThatWentBack: a node that saw a newer record than there is goes on with what it knows, and says why. It is
 // not registered there.
 func TestStoreThatWentBack(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.Etcd.Dir = filepath.Join(h.home, "etcd")
 	h.pull()
@@ -161,6 +165,7 @@ func TestStoreThatWentBack(t *testing.T) {
 
 // TestHeldEnds: a node that is through has nothing to put back, although its lease is renewed until its next pull.
 func TestHeldEnds(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	a, err := New(h.Config, "test", h.entry())
 	if err != nil {
@@ -172,7 +177,7 @@ func TestHeldEnds(t *testing.T) {
 	if err := p.do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if a.leased == nil {
+	if a.connection.leased == nil {
 		t.Error("nobody renews its lease")
 	}
 	if !held || p.places.slot.Load() != nil {
@@ -186,6 +191,7 @@ func TestHeldEnds(t *testing.T) {
 // TestHeldIsWhatIsHeld: a node that gave its slot back, because its step may fail everywhere first, has none to put
 // back later; one that failed otherwise keeps its slot and knows which.
 func TestHeldIsWhatIsHeld(t *testing.T) {
+	t.Parallel()
 	for options, holds := range map[string]bool{"{failAfterAllTargetsRan: true}": false, "{}": true} {
 		h := newHost(t, "steps: [{name: one, action: cmd.run, parameters: {cmd: 'false'}, runOptions: "+options+"}]\n")
 		h.pull()

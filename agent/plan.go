@@ -20,7 +20,7 @@ func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, erro
 	if err := p.local.open(); err != nil {
 		return p.out, err
 	}
-	store, err := a.openStore(ctx)
+	store, err := a.connection.read(ctx)
 	var away *state.UnreachableError
 	if errors.As(err, &away) {
 		p.out.Warnings = append(p.out.Warnings, err)
@@ -58,7 +58,7 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 		}
 		return p.compiler.bind(ctx, render.Open(render.Layer{Name: "main", FS: files}), p.out.Version, view)
 	}
-	own, err := p.puller.Pull(ctx)
+	own, err := p.outside.Repositories.Pull(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -126,7 +126,7 @@ func (c *compiler) rules(ctx context.Context, v *state.Version) (render.Rollout,
 
 // named are the heads that revisions stand for.
 func (a *agreement) named(ctx context.Context, revs []string) ([]puller.Head, error) {
-	own, err := a.puller.Pull(ctx)
+	own, err := a.outside.Repositories.Pull(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (a *agreement) named(ctx context.Context, revs []string) ([]puller.Head, er
 		} else if len(heads) > 1 {
 			return nil, fmt.Errorf("the fleet has several repositories: write NAME=REV, such as %s=%s", heads[0].Repo, rev)
 		}
-		if heads[i], err = a.puller.Resolve(ctx, heads[i].Repo, rev); err != nil {
+		if heads[i], err = a.outside.Repositories.Resolve(ctx, heads[i].Repo, rev); err != nil {
 			return nil, err
 		}
 	}
@@ -172,7 +172,7 @@ func (a *agreement) follows(ctx context.Context, heads []puller.Head) error {
 		if !ok {
 			continue
 		}
-		relation, err := a.puller.Relate(ctx, puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}, h)
+		relation, err := a.outside.Repositories.Relate(ctx, puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}, h)
 		if err != nil {
 			return err
 		}
@@ -197,4 +197,6 @@ func (a *agreement) follows(ctx context.Context, heads []puller.Head) error {
 }
 
 // Heads asks every repository for its head, as a pull does.
-func (a *Agent) Heads(ctx context.Context) ([]puller.Head, error) { return a.puller.Pull(ctx) }
+func (a *Agent) Heads(ctx context.Context) ([]puller.Head, error) {
+	return a.outside.Repositories.Pull(ctx)
+}

@@ -15,6 +15,7 @@ import (
 // TestProposedIsApplied: what was compiled to be proposed is what the pull applies, once, and the host's own variables
 // are those that it was compiled with. Where the version got a release meanwhile, it is compiled with that.
 func TestProposedIsApplied(t *testing.T) {
+	t.Parallel()
 	store := openStore(t)
 	v := &state.Version{ID: strings.Repeat("a", 40)}
 	p := proposer(t, store, v, fstest.MapFS{
@@ -64,6 +65,7 @@ func TestProposedIsApplied(t *testing.T) {
 // TestProposedOnce: a node that proposes a version which asks for the fleet compiles it once, and announces its
 // services once.
 func TestProposedOnce(t *testing.T) {
+	t.Parallel()
 	store := openStore(t)
 	v := &state.Version{ID: strings.Repeat("a", 40)}
 	p := proposer(t, store, v, fstest.MapFS{
@@ -97,6 +99,7 @@ func TestProposedOnce(t *testing.T) {
 
 // TestRulesDecodedOnce: the instructions of a rollout are decoded once for a program, and anew where they are others.
 func TestRulesDecodedOnce(t *testing.T) {
+	t.Parallel()
 	cat := &render.Catalog{}
 	program := &compiled{catalog: cat}
 	rules := func(instructions string, want int) {

@@ -13,14 +13,12 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/puller"
-	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/render/facts"
 	"github.com/pullet/pullet/state"
 )
 
 // Options are what one pull may be told.
 type Options struct {
-	Wait         time.Duration           // how long to wait at gates
+	Wait         time.Duration           // how long to wait in all
 	AcceptRewind bool                    // accept a rewritten history of the repositories, for the whole fleet
 	PruneAll     bool                    // remove what jobs no longer declare also where it is more than the limit
 	PruneRemoved bool                    // remove also what removed jobs left that did not say prune: true
@@ -34,7 +32,8 @@ type Options struct {
 
 // pull is one pull in progress: do is its order, and each of its parts does one thing in it.
 type pull struct {
-	*Agent
+	*self
+	agent *Agent
 	Options
 	*joined
 	local *local
@@ -53,6 +52,7 @@ type pull struct {
 	waits   waits
 	places  places
 	left    bool          // the fleet moved on to another version in mid-run
+	silent  bool          // etcd did not answer in the last run
 	awaited *lock.Wait    // the condition that the last run still waits for; nil: none
 	applied []*apply.Host // on which programs ran
 }
@@ -66,14 +66,16 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 		return p.out, err
 	}
 	defer p.unlock(held)
-	p.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
-	err = p.do(ctx)
+	p.agent.pulse.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
+	judged := p.reporter.judgeAgain(ctx, judgeEvery, p.waits.lasts)
+	err = p.correctAnyhow(ctx, p.do(ctx))
+	judged()
 	p.out.Wait = p.reporter.shown(p.out.Wait) // judged when it is printed: the others went on meanwhile
 	p.account(ctx, err)
 	p.out.asked = p.compiler.asked.sorted()
 	p.nameBad()
 	if err == nil && p.out.Report != nil && p.out.Report.Reboot {
-		err = p.host("").Reboot(ctx)
+		err = p.agent.host("").Reboot(ctx)
 	} else {
 		p.handOver(ctx)
 	}
@@ -98,28 +100,30 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	out := &Outcome{Run: runID()}
 	log, member := a.logger.WithField("run", out.Run), &joined{}
 	own := &local{fleet: member, dir: a.config.Paths.State}
-	p := &pull{Agent: a, Options: o, out: out, log: log, local: own, joined: member}
+	p := &pull{self: a.self, agent: a, Options: o, out: out, log: log, local: own, joined: member}
 	p.waits.allowed, p.places.node, p.places.log = o.Wait, a.config.Node.Name, log
 	p.compiler = &compiler{
-		Agent: a, joined: member, out: out, offers: map[string]offered{}, ownVars: sync.OnceValues(a.readOwnVars),
-		facts: sync.OnceValue(func() render.Facts { return facts.Gather(a.config.Root) }),
+		self: a.self, joined: member, versions: a.versions, out: out, offers: map[string]offered{},
+		ownVars: sync.OnceValues(a.readOwnVars), facts: sync.OnceValue(a.outside.Host.Facts),
 	}
 	p.reporter = &reporter{
 		joined: member, ctx: ctx, local: own, node: a.config.Node.Name, run: out.Run, out: out, log: log, shows: o.Waiting, begins: o.Begins, ends: o.Watch,
 		away: func(err error, asked time.Time) bool { return o.loop && a.away.begins(err, asked) },
 	}
 	p.reports = &reports{config: &a.config, joined: member, out: out, log: log}
+	p.waits.over = func() { p.reporter.judged.Store(nil) } // which may be the one that ended
 	p.announcer = &announcer{
-		Agent:    a,
+		self:     a.self,
 		joined:   member,
+		host:     a.host,
+		versions: a.versions,
 		local:    own,
 		compiler: p.compiler,
 		out:      out,
 		early:    map[string]bool{},
 	}
 	p.registration = &registration{
-		Agent:    a,
-		joined:   member,
+		self: a.self, joined: member, connection: a.connection, pulse: a.pulse, size: a.size, away: a.away,
 		local:    own,
 		compiler: p.compiler,
 		places:   &p.places,
@@ -129,14 +133,13 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 		loop:     o.loop,
 	}
 	p.agreement = &agreement{
-		Agent: a, joined: member, local: own, compiler: p.compiler, announcer: p.announcer, reporter: p.reporter, out: out, log: log, by: o.By, rewind: o.AcceptRewind,
+		self: a.self, joined: member, local: own, compiler: p.compiler, announcer: p.announcer, reporter: p.reporter, out: out, log: log, by: o.By, rewind: o.AcceptRewind,
 	}
 	p.turns = &turns{
-		Agent: a, joined: member, local: own, registration: p.registration, reporter: p.reporter, places: &p.places, run: out.Run, wait: o.Wait, loop: o.loop,
+		self: a.self, joined: member, local: own, registration: p.registration, reporter: p.reporter, places: &p.places, run: out.Run, wait: o.Wait, loop: o.loop,
 	}
 	p.orders = &orders{
-		Agent:        a,
-		joined:       member,
+		self: a.self, joined: member, away: a.away, host: a.host,
 		local:        own,
 		registration: p.registration,
 		reporter:     p.reporter,
@@ -167,7 +170,7 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.awaitOrphans(ctx); err != nil {
 		return err
 	}
-	heads, err := p.puller.Pull(ctx)
+	heads, err := p.outside.Repositories.Pull(ctx)
 	if err != nil {
 		return cmp.Or(p.agreement.nothingFetched(err), errors.Join(p.local.saveTroubles(), p.reporter.tellIdle(ctx)))
 	}
@@ -235,10 +238,14 @@ func (p *pull) needsTurn() bool {
 // converge corrects drift of the version that the node runs. It takes no slot.
 func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled) error {
 	p.out.Version = v
+	if err := p.turns.leaveSlot(ctx, v, program); err != nil {
+		return err
+	}
 	report, err := p.run(ctx, v, program, nil)
 	if err != nil {
 		return err
 	}
+	p.goesOnWithout()
 	p.noteAwaited(v, report)
 	if err := p.turns.through(ctx, v, program, report); err != nil {
 		return err
@@ -265,7 +272,15 @@ func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled,
 	if err := errors.Join(err, p.noteRollback(ctx, v, program, report)); err != nil {
 		return err
 	}
+	p.goesOnWithout()
 	return p.publish(ctx, v, report, told)
+}
+
+// goesOnWithout asks etcd nothing more in this pull, where it did not answer in its last run.
+func (p *pull) goesOnWithout() {
+	if p.silent {
+		p.joined.store = nil
+	}
 }
 
 // run applies a program to the host.
@@ -278,7 +293,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	}
 	says := p.reporter.steps(ctx, v)
 	o := apply.Options{
-		Run: p.out.Run, Host: p.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
+		Run: p.out.Run, Host: p.agent.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
 		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, Look: p.compiler.look(),
 	}
@@ -289,15 +304,16 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	p.reporter.begin(ctx, v, turn)
 	o.Await = func(a apply.Awaited) func(bool) { return p.awaitsCondition(ctx, v, gates, a) }
 	report, err := program.Run(ctx, o)
-	says.over()
-	if at, overtook := gates.ended(); at != nil {
-		p.out.Wait, p.left = at, overtook
+	end := gates.ended()
+	says.over(end.silent)
+	if end.at != nil {
+		p.out.Wait, p.left = end.at, end.overtook
 	}
 	if report != nil {
 		report.Commits = v.Described()
 	}
 	p.out.Report = report
-	if err == nil && report.Stopped == "" {
+	if p.silent = end.silent; err == nil && report.Stopped == "" && !p.silent {
 		err = gates.leftSteps(ctx)
 	}
 	return report, err

@@ -32,8 +32,8 @@ func (a *announcer) rechecks(v *state.Version, validated bool) []recheck {
 	return out
 }
 
-// recheck asks a check again and again until ctx ends, and tells the fleet what changed.
-func (a *Agent) recheck(ctx context.Context, store *state.Store, c recheck) {
+// again asks the check again and again until ctx ends, and tells the fleet what changed.
+func (c recheck) again(ctx context.Context, store *state.Store, a *Agent) {
 	log := a.logger.WithField("service", c.offer.Name)
 	tick := time.NewTicker(c.offer.Check.Interval.Std())
 	defer tick.Stop()
@@ -58,7 +58,7 @@ func (a *Agent) recheck(ctx context.Context, store *state.Store, c recheck) {
 		asked := time.Now()
 		err := store.Explain(store.SetReady(ctx, c.offer.Name, a.config.Node.Name, c.zone, why == "", why))
 		if err != nil && ctx.Err() == nil && !a.away.begins(err, asked) {
-			log.WithError(err).Warn("whether it is ready could not be told to the fleet")
+			log.WithError(err).Warn("the fleet's record does not say whether it is ready")
 		}
 	}
 }

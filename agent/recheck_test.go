@@ -19,13 +19,14 @@ const offering = `services:
 // TestRechecks: between pulls the checks are asked that have an interval and an address, of the version that runs and
 // was validated.
 func TestRechecks(t *testing.T) {
+	t.Parallel()
 	files := fstest.MapFS{"base/jobs.yaml": {Data: []byte("jobs: {}\n")}, "base/services.yaml": {Data: []byte(offering)}}
 	cat, err := render.Open(render.Layer{Name: "main", FS: files}).Compile(render.Input{Node: render.Node{Name: "n1"}})
 	if err != nil || len(cat.Offers()) != 4 {
 		t.Fatalf("%v: %v", cat.Offers(), err)
 	}
 	one, two := &state.Version{ID: "v1"}, &state.Version{ID: "v2"}
-	p := &announcer{Agent: &Agent{}, local: &local{Local: state.Local{Running: one}}, compiler: &compiler{offers: map[string]offered{}}}
+	p := &announcer{self: &self{}, host: (&Agent{self: &self{}}).host, local: &local{Local: state.Local{Running: one}}, compiler: &compiler{offers: map[string]offered{}}}
 	for _, v := range []*state.Version{one, two} {
 		p.compiler.offers[v.ID] = offered{list: cat.Offers()}
 	}

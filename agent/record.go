@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
@@ -23,6 +25,11 @@ func (p *pull) settle(
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	switch {
+	case p.silent && !report.Failed(): // the fleet's record stays as it was in mid-run
+		if p.local.Held = turn.Slot(); p.local.Held == nil {
+			p.local.Parked = v.Rollout()
+		}
+		return nil, p.local.save()
 	case report.Failed():
 		p.local.Fails(v.ID, time.Now().UTC())
 		err := turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report))
@@ -32,7 +39,7 @@ func (p *pull) settle(
 		return nil, p.settleWaiting(ctx, v, turn, report)
 	}
 	st := p.result(v, report)
-	if err := turn.Succeed(ctx, p.store.ResultOps(p.config.Node.Name, configuredOf(p.out), validationOf(report), st, digest(report))...); err != nil {
+	if err := turn.Succeed(ctx, p.resultOps(st, report)...); err != nil {
 		return nil, fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
 	p.places.slot.Store(nil) // before the next pull, it is not to be put back
@@ -62,7 +69,7 @@ func failureOf(fault apply.Fault) lock.Failure {
 }
 
 // settleWaiting records that the run waits. What only other nodes can end is waited for without the slot; a boot, a
-// pull that was told to stop, and one whose version the fleet left keep it.
+// pull that a signal stopped, and one whose version the fleet left keep it.
 func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
 	if report.Stopped != "" || report.Reboot {
 		st := p.reporter.status(v, report.Why())
@@ -99,7 +106,7 @@ func inRunRemedy(v *state.Version) state.Remedy {
 // something turned up since.
 func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Report, told *state.Status) error {
 	broken := p.announcer.check(ctx, v, report)
-	p.checks = p.announcer.rechecks(v, !report.Failed() && !report.Pending())
+	p.agent.checks = p.announcer.rechecks(v, !report.Failed() && !report.Pending())
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	validated := !report.Failed()
@@ -116,7 +123,7 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 		return nil
 	}
 	if st := p.result(v, report); told == nil || st.Reason != told.Reason {
-		ops := p.store.ResultOps(p.config.Node.Name, configuredOf(p.out), validationOf(report), st, digest(report))
+		ops := p.resultOps(st, report)
 		if v.Same(p.local.Running) && !p.out.Upgrade &&
 			p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
 			ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())
@@ -169,20 +176,28 @@ func configuredOf(o *Outcome) string {
 	return state.Success
 }
 
-// validationOf is the validated state: that of the validation steps alone.
-func validationOf(r *apply.Report) string {
+// resultOps tell the fleet what came of a run.
+func (p *pull) resultOps(st state.Status, r *apply.Report) []clientv3.Op {
+	configured := state.StateOf{State: configuredOf(p.out), Status: st}
+	return p.store.ResultOps(p.config.Node.Name, configured, validationOf(st, r), digest(r))
+}
+
+// validationOf is how the validations are, of a run with a status: that of the validation steps alone.
+func validationOf(st state.Status, r *apply.Report) state.StateOf {
 	for _, s := range r.Steps {
 		if s.Validation && (s.Outcome == apply.Failed || s.Outcome == apply.Unmet) {
-			return state.Failed
+			own := state.Status{Version: st.Version, Release: st.Release, Run: st.Run, Log: st.Log, Time: st.Time}
+			own.Reason, own.Host = s.Why(), s.Fault == apply.HostFault
+			return state.StateOf{State: state.Failed, Status: own}
 		}
 	}
 	if r.Failed() || r.Pending() {
-		return state.Pending
+		return state.StateOf{State: state.Pending, Status: st}
 	}
-	return state.Success
+	return state.StateOf{State: state.Success, Status: st}
 }
 
-// recordTime is how long the end of a pull may take to be recorded, also when the pull itself was told to stop.
+// recordTime is how long the end of a pull may take to be recorded, also when a signal stopped the pull itself.
 const recordTime = 10 * time.Second
 
 // afterwards is a context for recording what happened.

@@ -33,8 +33,9 @@ type reporter struct {
 	before    state.Status                 // for what the node waited last, as the fleet was told
 	begun     bool                         // the fleet was told that a run begins
 	toldWait  atomic.Bool                  // the fleet's record says that the node waits
-	holdsBack bool                         // for what the node waits is told with the begin of the run that comes next
+	holdsBack bool                         // the reason to wait goes on record with the begin of the next run
 	untold    atomic.Pointer[state.Status] // what was held back
+	judged    atomic.Pointer[judged]       // the wait that was shown last
 }
 
 // status is the status of the node at a version.
@@ -68,14 +69,15 @@ func (r *reporter) shown(w *lock.Wait) *lock.Wait {
 	}
 	ctx, cancel := afterwards(r.ctx)
 	defer cancel()
-	return w.Follow(ctx, r.store, r.current.ID)
+	now, _ := w.Follow(ctx, r.store, r.current.ID) // what cannot be asked is shown as it is
+	return now
 }
 
 // waiting tells everybody why the node waits. Several steps may wait at once. What a settled node waits for is no
 // matter of the rollout.
 func (r *reporter) waiting(v *state.Version, settled bool) func(*lock.Wait) {
 	said := ""
-	var mu sync.Mutex
+	mu := newDoor()
 	return func(w *lock.Wait) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -87,7 +89,9 @@ func (r *reporter) waiting(v *state.Version, settled bool) func(*lock.Wait) {
 			r.recordWait(v, w)
 		}
 		if r.shows != nil { // behind the record: what is shown asks etcd
-			r.shows(r.shown(w))
+			now := r.shown(w)
+			r.judged.Store(&judged{w, now.Error(), r.store, v.ID})
+			r.shows(now)
 		}
 	}
 }
@@ -130,7 +134,7 @@ func (r *reporter) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 	defer r.waitMu.Unlock()
 	st := r.status(v, "")
 	saysWait(&st, w)
-	st.Holders, st.Ahead, st.Frees, st.Since = w.Holders, w.Ahead, w.Frees, st.Time
+	st.Holders, st.Depends, st.Ahead, st.Frees, st.Since = w.Holders, w.Depends, w.Ahead, w.Frees, st.Time
 	if before := r.before; before.Version == v.ID && before.Gate == w.Gate {
 		st.Since = before.Time
 		if !before.Since.IsZero() {

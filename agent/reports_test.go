@@ -145,6 +145,7 @@ func job(content, command string) string {
 // TestStates: a node is in one state of each category, from its first pull on; a run that failed leaves its digest and
 // its full report.
 func TestStates(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "echo much to say; echo no >&2; exit 7"))
 	out := h.pull()
 	got := h.statuses()
@@ -172,6 +173,7 @@ func TestStates(t *testing.T) {
 
 // TestProvisionedElsewhere: what another tool said of a node's provisioning stays, whatever the pulls come to.
 func TestProvisionedElsewhere(t *testing.T) {
+	t.Parallel()
 	for _, said := range []string{state.Running, state.Failed, state.Pending, state.Success} {
 		h := newHost(t, job("one", "true"))
 		s, err := h.OpenStore(context.Background())
@@ -191,6 +193,7 @@ func TestProvisionedElsewhere(t *testing.T) {
 
 // TestRunning: the fleet sees that a run goes on, and what a node that failed is while it tries again.
 func TestRunning(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "")
 	ready, released := filepath.Join(h.home, "ready"), filepath.Join(h.home, "released")
 	wait := fmt.Sprintf("touch %s; until test -e %s; do sleep 0.01; done; exit $(cat %[2]s)", ready, released)
@@ -229,6 +232,7 @@ func TestRunning(t *testing.T) {
 
 // TestPullThatCannotBeMade: the fleet hears of a pull that ended before or beside its run.
 func TestPullThatCannotBeMade(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.pull()
 	h.write("state/journal.jsonl/x", "") // a directory where the journal should be
@@ -254,6 +258,7 @@ func TestPullThatCannotBeMade(t *testing.T) {
 
 // TestRunThatCannotBeRecorded: what the run did is in its report, with why the pull failed nevertheless.
 func TestRunThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "")
 	h.commit(job("one", "mkdir -p "+h.Paths.State+"/done.json/x"))
 	out, err := h.tryPull(context.Background())
@@ -268,6 +273,7 @@ func TestRunThatCannotBeRecorded(t *testing.T) {
 
 // TestReportCannotBeWritten: the drift is corrected, and the pull says what is missing.
 func TestReportCannotBeWritten(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.write("state/reports", "") // a file where the directory should be
 	out := h.pull()
@@ -285,6 +291,7 @@ func TestReportCannotBeWritten(t *testing.T) {
 
 // TestRepeatedFailures: a night of the same failure leaves its first and its last report, and those before it.
 func TestRepeatedFailures(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "exit 7"))
 	h.Agent.Reports.Keep = 4
 	var runs []string
@@ -307,6 +314,7 @@ func TestRepeatedFailures(t *testing.T) {
 
 // TestCommitThatDoesNotCompile: why a commit cannot be used is kept in full, also where nothing ran.
 func TestCommitThatDoesNotCompile(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "stps: []\n")
 	h.pull()
 	if all := h.reports(); len(all) != 1 || len(all[0].Errors) != 1 || !strings.Contains(all[0].Errors[0], "jobs/site.yaml:1:1: unknown field") || !strings.Contains(all[0].Errors[0], "\n") {
@@ -323,6 +331,7 @@ func TestCommitThatDoesNotCompile(t *testing.T) {
 
 // TestSensitiveReports: neither reports nor logs show what a sensitive step printed.
 func TestSensitiveReports(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, strings.ReplaceAll(job("open-sesame", "echo open-sesame; exit 1"), "}}\n", "}, sensitive: true}\n"))
 	h.pull()
 	all := h.reports()

@@ -24,7 +24,7 @@ func (a *agreement) accepted(ctx context.Context, current *state.Version, own []
 				continue
 			}
 		}
-		if err := a.puller.Accept(ctx, h.Repo, to, by); err != nil {
+		if err := a.outside.Repositories.Accept(ctx, h.Repo, to, by); err != nil {
 			return nil, err
 		}
 		moved := "from " + state.Short(from) + " to " + state.Short(to)
@@ -43,7 +43,7 @@ func (a *agreement) accepted(ctx context.Context, current *state.Version, own []
 	if !changed {
 		return own, nil
 	}
-	return a.puller.Pull(ctx)
+	return a.outside.Repositories.Pull(ctx)
 }
 
 // refusedCommits are the last good commit of a repository and the one that it offers and verification refused; "" where
@@ -65,14 +65,18 @@ func refusedCommits(problem error) (from, to string) {
 func (a *agreement) warnRewound(ctx context.Context, current *state.Version, own []puller.Head) error {
 	for _, h := range own {
 		at, _ := current.Commit(h.Repo)
-		if h.Problem != nil || !a.leftBehind(ctx, current, h) {
+		if h.Problem != nil {
 			continue
 		}
-		relation, err := a.puller.Relate(
-			ctx,
-			puller.Head{Repo: at.Repo, Commit: at.Commit},
-			puller.Head{Repo: h.Repo, Commit: h.Commit},
-		)
+		relation := puller.Unknown
+		left, err := a.leftBehind(ctx, current, h)
+		if left && err == nil {
+			relation, err = a.outside.Repositories.Relate(
+				ctx,
+				puller.Head{Repo: at.Repo, Commit: at.Commit},
+				puller.Head{Repo: h.Repo, Commit: h.Commit},
+			)
+		}
 		if err != nil {
 			a.log.WithError(err).Warn("whether the fleet went back could not be found out")
 			continue
@@ -105,7 +109,7 @@ func (a *agreement) acceptedBy(ctx context.Context, current *state.Version, had 
 		return ""
 	}
 	follows := func(from, commit string) bool {
-		r, err := a.puller.Relate(
+		r, err := a.outside.Repositories.Relate(
 			ctx,
 			puller.Head{Repo: c.Repo, Commit: from},
 			puller.Head{Repo: c.Repo, Commit: commit},

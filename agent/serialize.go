@@ -27,7 +27,7 @@ func (g *gates) leaveSteps(ctx context.Context) error {
 		return nil
 	}
 	var err error
-	g.keptSteps, err = lock.LeaveSteps(ctx, g.store, g.node, func(hash string) bool { return goesOn[hash] })
+	g.keptSteps, err = lock.ReleaseSteps(ctx, g.store, g.node, func(hash string) bool { return goesOn[hash] })
 	return err
 }
 
@@ -39,7 +39,7 @@ func (g *gates) leftSteps(ctx context.Context) error {
 	}
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	_, err := lock.LeaveSteps(ctx, g.store, g.node, func(string) bool { return false })
+	_, err := lock.ReleaseSteps(ctx, g.store, g.node, func(string) bool { return false })
 	return err
 }
 
@@ -53,11 +53,10 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (apply.EndSeri
 	if err := g.acquire(ctx, turn); err != nil {
 		return nil, g.pending(err)
 	}
-	g.places.steps.add(turn, turn.Slot())
 	if err := g.remembers(turn.Slot()); err != nil {
-		g.places.steps.remove(turn)
 		return nil, errors.Join(err, turn.Release(ctx))
 	}
+	g.places.steps.add(turn, turn.Slot())
 	g.goesOn(ctx)
 	return func(ctx context.Context, how apply.Outcome, fault apply.Fault, why string) error {
 		ctx, cancel := afterwards(ctx)
@@ -67,9 +66,9 @@ func (g *gates) Serialize(ctx context.Context, s apply.GatedStep) (apply.EndSeri
 		case how == apply.Pending, how == apply.Failed && s.Options.FailAfterAllTargetsRan:
 			return turn.Release(ctx)
 		case how == apply.Failed:
-			return g.pending(turn.StopStep(ctx, why, failureOf(fault)))
+			return g.pending(turn.FailStep(ctx, why, failureOf(fault)))
 		}
-		return g.pending(turn.GoOnStep(ctx))
+		return g.pending(turn.SucceedStep(ctx))
 	}, nil
 }
 

@@ -16,7 +16,7 @@ func (a *agreement) describe(ctx context.Context, v *state.Version) {
 	v.Commits = slices.Clone(v.Commits)
 	for i := range v.Commits {
 		c := &v.Commits[i]
-		subject, author, err := a.puller.Describe(ctx, puller.Head{Repo: c.Repo, Commit: c.Commit})
+		subject, author, err := a.outside.Repositories.Describe(ctx, puller.Head{Repo: c.Repo, Commit: c.Commit})
 		if err != nil {
 			a.log.WithError(err).Debug("the subject of a commit is not known")
 			continue

@@ -22,6 +22,7 @@ import (
 )
 
 func TestBackoff(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		interval time.Duration
 		failures int
@@ -40,7 +41,8 @@ func TestBackoff(t *testing.T) {
 // TestPause: a node pauses for longer behind upgrades to one version that failed in a row, and not behind a pull that
 // waited.
 func TestPause(t *testing.T) {
-	a := &Agent{logger: logrus.NewEntry(logrus.New())}
+	t.Parallel()
+	a := &Agent{self: &self{logger: logrus.NewEntry(logrus.New())}}
 	a.config.Paths.State, a.config.Agent.Interval = t.TempDir(), render.Duration(time.Minute)
 	var l state.Local
 	failed := &Outcome{Upgrade: true, Report: &apply.Report{Counts: map[apply.Outcome]int{apply.Failed: 1}}}
@@ -72,6 +74,7 @@ func TestPause(t *testing.T) {
 }
 
 func TestLeaseTime(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		loop     bool
@@ -90,7 +93,7 @@ func TestLeaseTime(t *testing.T) {
 		{"once a day, and once by hand", false, 5 * time.Minute, 23 * time.Hour, 26 * time.Hour, []time.Duration{24 * time.Hour, 24 * time.Hour, time.Hour}},
 		{"once a day", false, 5 * time.Minute, 24 * time.Hour, 26 * time.Hour, []time.Duration{24 * time.Hour, 24 * time.Hour, 24 * time.Hour}},
 	} {
-		p := &registration{Agent: &Agent{}, loop: c.loop, local: &local{}}
+		p := &registration{self: &self{outside: Outside{Host: Machine{Boot: apply.Boot()}}}, loop: c.loop, local: &local{}}
 		p.config.Agent.Interval = render.Duration(c.interval)
 		if c.gap > 0 {
 			p.local.LastPull, p.local.Gaps = time.Now().Add(-c.gap), c.before
@@ -104,6 +107,7 @@ func TestLeaseTime(t *testing.T) {
 // TestHaltedPatience: an agent looks for the commit that mends a halt at its interval; nothing else of a wait gets
 // shorter.
 func TestHaltedPatience(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		loop, halted         bool
 		wait, interval, want time.Duration
@@ -113,7 +117,7 @@ func TestHaltedPatience(t *testing.T) {
 		{true, false, time.Minute, 20 * time.Second, time.Minute},
 		{false, true, 10 * time.Minute, 20 * time.Second, 10 * time.Minute},
 	} {
-		p := &turns{Agent: &Agent{}, loop: c.loop, wait: c.wait}
+		p := &turns{self: &self{}, loop: c.loop, wait: c.wait}
 		p.config.Agent.Interval = render.Duration(c.interval)
 		if got := p.patience(&lock.Wait{Halt: map[bool]string{true: "web"}[c.halted]}); got != c.want {
 			t.Errorf("%+v: %s", c, got)
@@ -124,6 +128,7 @@ func TestHaltedPatience(t *testing.T) {
 const repositories = "repositories: [{name: main, url: /srv/state.git, ref: main}]\n"
 
 func TestConfigErrors(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ text, dropIn, want string }{
 		"unknown key":        {"nod: {name: x}\n" + repositories, "", `pullet.yaml:1:1: unknown field "nod" (did you mean "node"?)`},
 		"bad yaml":           {"node: {name: x\n", "", "pullet.yaml:1:"},
@@ -148,6 +153,7 @@ func TestConfigErrors(t *testing.T) {
 }
 
 func TestConfig(t *testing.T) {
+	t.Parallel()
 	c, err := ReadConfig(writeConfig(t, repositories+"node: {name: web1}\nagent: {interval: 1m}\n", "agent: {wait: 2h}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +182,7 @@ func writeConfig(t *testing.T, text, dropIn string) string {
 }
 
 func TestRelevant(t *testing.T) {
+	t.Parallel()
 	kinds := map[string]change{"/etc/pullet": configuration, "/etc/pullet/conf.d": configuration, "/etc/pullet/vars.d": variables, "/srv/x.git": variables}
 	for name, want := range map[string]bool{
 		"/etc/pullet/pullet.yaml": true, "/etc/pullet/other.yaml": false, "/etc/pullet/conf.d/a.yaml": true, "/etc/pullet/vars.d/a.yaml": true,
@@ -194,7 +201,7 @@ func TestWatchFiles(t *testing.T) {
 	for _, file := range []string{filepath.Join(dir, "pullet.yaml"), "pullet.yaml", "./pullet.yaml"} {
 		log := logrus.New()
 		log.SetOutput(io.Discard)
-		a := &Agent{logger: logrus.NewEntry(log)}
+		a := &Agent{self: &self{logger: logrus.NewEntry(log)}}
 		a.config.file, a.config.Paths.HostVars = file, filepath.Join(dir, "vars.d")
 		ctx, cancel := context.WithCancel(context.Background())
 		changes, err := a.watchFiles(ctx)
@@ -218,6 +225,7 @@ func TestWatchFiles(t *testing.T) {
 
 // TestWaits: the time of steps that wait at once counts once against what the pull may wait.
 func TestWaits(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &waits{allowed: time.Minute}
 		wait := func(d time.Duration) (waited time.Duration) {
@@ -246,6 +254,7 @@ func TestWaits(t *testing.T) {
 
 // TestFirstLine: the reason of what does not compile is its first mistake, and no warning before it.
 func TestFirstLine(t *testing.T) {
+	t.Parallel()
 	list := render.ErrorList{{Severity: render.Warning, Message: "node is not listed"}, {Message: "job is gone"}}
 	for want, err := range map[string]error{
 		"job is gone":                list,

@@ -10,8 +10,15 @@ import (
 // pair is two hosts of role web in one fleet, whose repository holds files beside the job.
 func pair(t *testing.T, job string, files map[string]string) (web1, web2 *host, m *meter) {
 	t.Helper()
-	h := newHost(t, job)
 	m, endpoint := newMeter(t)
+	web1, web2 = pairOn(t, endpoint, "f", job, files)
+	return web1, web2, m
+}
+
+// pairOn is pair in a fleet whose etcd others use, too.
+func pairOn(t *testing.T, endpoint, fleet, job string, files map[string]string) (web1, web2 *host) {
+	t.Helper()
+	h := newHost(t, job)
 	h.write("repo/nodes/web.yaml", "nodes: {web1: {labels: {role: web}}, web2: {labels: {role: web}}}\n")
 	h.write("repo/pullet.yaml", "rollout: {rollingRules: {global: 1}}\n")
 	for name, text := range files {
@@ -19,7 +26,7 @@ func pair(t *testing.T, job string, files map[string]string) (web1, web2 *host, 
 	}
 	h.git("add", "-A")
 	h.git("commit", "-qm", "two hosts")
-	return h.member("f", "web1", "web", endpoint), h.member("f", "web2", "web", endpoint), m
+	return h.member(fleet, "web1", "web", endpoint), h.member(fleet, "web2", "web", endpoint)
 }
 
 const together = `steps:
@@ -33,6 +40,7 @@ const together = `steps:
 // host that waits for the other in mid-run gives its slot back, is parked, and goes on at its next pull without doing
 // anything twice.
 func TestStepsTogether(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, together, nil)
 	out := web1.exits(ExitWaiting, "waiting for barrier site/meet: not arrived yet: web2")
 	o := web1.overview()
@@ -68,6 +76,7 @@ func TestStepsTogether(t *testing.T) {
 // TestResultsOfOthers: who reads a result that failed elsewhere fails; one that nobody knows halts until an operator
 // settles it; what he says counts.
 func TestResultsOfOthers(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, strings.Replace(together, "echo token of $PULLET_NODE", "echo no token >&2; exit 4", 1),
 		map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}, maxFailures: 9}\n"})
 	web1.exits(ExitError, "exit code 4")

@@ -16,6 +16,7 @@ import (
 
 // TestToldWhileAway: that etcd is away is said once; what went wrong beside is said each time.
 func TestToldWhileAway(t *testing.T) {
+	t.Parallel()
 	log := logrus.New()
 	log.SetOutput(io.Discard)
 	o := &outage{log: logrus.NewEntry(log)}

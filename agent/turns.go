@@ -12,7 +12,7 @@ import (
 
 // turns are the node's turns at places, and the rules under which it takes them, in one pull.
 type turns struct {
-	*Agent
+	*self
 	*joined
 	local        *local
 	registration *registration

@@ -12,6 +12,7 @@ import (
 // TestTurnThatDoesNotCome: a host that is not admitted corrects the drift of its version, tells the fleet for what it
 // waits since when, over all of its pulls, and keeps its place; it goes on when its turn comes.
 func TestTurnThatDoesNotCome(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, job("one", "true"), nil)
 	web1.exits(ExitOK, "")
 	web2.exits(ExitOK, "")
@@ -58,6 +59,7 @@ func TestTurnThatDoesNotCome(t *testing.T) {
 // TestOneAtATime: while one host is in the middle of its upgrade, the next one waits for it by name, and is let in when
 // it is through.
 func TestOneAtATime(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, job("one", "touch etc/begun; until test -e etc/go; do sleep 0.02; done"), nil)
 	web2.write("f/web2/root/etc/go", "")
 	done := make(chan *Outcome)
@@ -92,6 +94,7 @@ func TestOneAtATime(t *testing.T) {
 // TestRollback: a version whose files were put back is left alone, and has failed, until the host's variables change,
 // an operator resumes the rollout, or the pull is told to try again.
 func TestRollback(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, "onFailure: restore\n"+job("one", "true"))
 	h.exits(ExitOK, "")
 	h.commit("onFailure: restore\n" + job("two", "echo tried >> tries; exit 3"))
@@ -139,6 +142,7 @@ func TestRollback(t *testing.T) {
 // TestKeptBack: the fleet does not follow to a newer commit while an operator holds it, or where that commit was
 // undone; it says which commit it skips and why, and follows again when it may.
 func TestKeptBack(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, job("one", "true"))
 	h.exits(ExitOK, "")
 	h.commit(job("two", "true"))
@@ -193,11 +197,12 @@ func TestKeptBack(t *testing.T) {
 
 // TestCanariesFirst: newer commits wait for the canaries of the fleet's version, as long as they are watched.
 func TestCanariesFirst(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {canary: {target: web2, soak: 1h}}\n"})
 	first := web1.head()
 	web1.exits(ExitWaiting, "waiting for role canary: not upgraded yet: web2")
 	web2.exits(ExitOK, "")
-	web1.exits(ExitWaiting, "waiting for role canary: it is through, and watched until ")
+	web1.exits(ExitWaiting, "waiting for role canary: it is upgraded, and watched until ")
 	web1.commit(job("two", "true"))
 	for _, h := range []*host{web2, web1} {
 		h.pull()

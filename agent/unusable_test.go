@@ -22,6 +22,7 @@ func (h *host) said(category, state, kind, reason string) {
 // on the next one, and as a newer commit over one that runs. The fleet knows for what the host waits, and which commit
 // is skipped.
 func TestLackingService(t *testing.T) {
+	t.Parallel()
 	reads := "steps: [{name: motd, action: file.managed, parameters: {name: /etc/motd, content: \"{{ (index (services `db`) 0).address }}\"}}]\n"
 	web1, web2, _ := pair(t, reads, map[string]string{"base/jobs.yaml": "jobs: {web1: [{name: site}]}\n", "pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	web1.exits(ExitWaiting, "waiting for service db: nobody has announced it, and version ")
@@ -76,6 +77,7 @@ func TestLackingService(t *testing.T) {
 // nothing; where the fleet's version is one that compiles elsewhere only, the host has failed, its group is halted, and
 // what runs there is checked.
 func TestMistakeElsewhere(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, job("one", "true"), nil)
 	web1.exits(ExitOK, "")
 	web2.exits(ExitOK, "")
@@ -118,6 +120,7 @@ func TestMistakeElsewhere(t *testing.T) {
 // TestRemoteLags: a host whose remote does not have the fleet's commit waits for it and corrects the drift of its
 // version; where the remote cannot be read, it says so.
 func TestRemoteLags(t *testing.T) {
+	t.Parallel()
 	web1, web2, _ := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	mirror := filepath.Join(web1.home, "mirror")
 	if out, err := exec.Command("git", "clone", "-q", filepath.Join(web1.home, "repo"), mirror).CombinedOutput(); err != nil {

@@ -13,6 +13,7 @@ import (
 // side share them.
 type waits struct {
 	allowed time.Duration // in all
+	over    func()        // sees each wait that ends; may be nil
 
 	mu      sync.Mutex
 	spent   time.Duration // of allowed
@@ -49,6 +50,9 @@ func (w *waits) begin() (spent time.Duration) {
 }
 
 func (w *waits) end() {
+	if w.over != nil {
+		defer w.over()
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.waiting--; w.waiting == 0 {
@@ -83,6 +87,13 @@ func (w *waits) standBy(ctx context.Context, wait func(context.Context) error) e
 	defer cancel()
 	defer func() { w.aside += time.Since(began) }()
 	return wait(limited)
+}
+
+// lasts reports that something is waited for now.
+func (w *waits) lasts() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting > 0
 }
 
 // says notes for what the run waits at a gate.

@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -40,9 +39,7 @@ func (f *fleetWatch) rest() {
 // follow watches the store that is open now. A store that went away is followed again after the pull that reopened it;
 // until then the timer is what wakes the loop.
 func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
-	f.agent.mu.Lock()
-	store := f.agent.opened
-	f.agent.mu.Unlock()
+	store := f.agent.connection.store()
 	if out.Version != nil {
 		f.worked = out.Version.ID
 	}
@@ -59,7 +56,8 @@ func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
 		return
 	}
 	ctx, f.cancel = context.WithCancel(ctx)
-	worked, seen, names, viewed, spread := f.worked, f.seen, f.names, f.viewed, spread(f.agent.nodes)
+	worked, seen, names, viewed := f.worked, f.seen, f.names, f.viewed
+	spread := f.agent.outside.Chance(spread(f.agent.size.nodes))
 	f.atWork.Go(func() {
 		ring(ctx, f.woken, spread, store.AwaitWork(ctx, worked, seen))
 	})
@@ -70,7 +68,7 @@ func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
 		})
 	}
 	for _, c := range f.agent.checks {
-		f.atWork.Go(func() { f.agent.recheck(ctx, store, c) })
+		f.atWork.Go(func() { c.again(ctx, store, f.agent) })
 	}
 }
 
@@ -97,19 +95,25 @@ func (f *fleetWatch) patience() time.Duration {
 	return backoff(time.Second, f.eager)
 }
 
-// countFleet counts the nodes, now and then: the agents spread over a time that grows with them when all are woken.
-func (r *registration) countFleet(ctx context.Context, store *state.Store) (err error) {
-	if r.nodes != 0 && time.Since(r.counted) < time.Hour {
+// fleetSize is how many nodes there are.
+type fleetSize struct {
+	nodes   int // as they were counted last
+	counted time.Time
+}
+
+// count counts the nodes, now and then: the agents spread over a time that grows with them when all are woken.
+func (f *fleetSize) count(ctx context.Context, store *state.Store) (err error) {
+	if f.nodes != 0 && time.Since(f.counted) < time.Hour {
 		return nil
 	}
-	r.nodes, err = store.Registered(ctx)
-	r.counted = time.Now()
+	f.nodes, err = store.Registered(ctx)
+	f.counted = time.Now()
 	return err
 }
 
-// spread is a moment within the time in which the agents of a fleet of so many nodes come.
+// spread is the time in which the agents of a fleet of so many nodes come when all are woken.
 func spread(nodes int) time.Duration {
-	return rand.N(max(1, time.Duration(nodes)*time.Second/atOnce))
+	return max(1, time.Duration(nodes)*time.Second/atOnce)
 }
 
 // ring rings once when a wait ended well, after a pause.

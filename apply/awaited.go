@@ -25,10 +25,10 @@ type Awaited struct {
 	Since    time.Time
 	Until    time.Time // zero: as long as the pull may wait
 
-	over func(held bool) // to be told its end; may be nil
+	over func(held bool) // called at its end; may be nil
 }
 
-// awaits is a condition that begins to wait. Who watches the run is told.
+// awaits is a condition that begins to wait. Options.Await learns of it.
 func (s *running) awaits(ctx context.Context, name string, c *render.Condition, look Look) *Awaited {
 	a := &Awaited{
 		Of: s.step.ID(), Name: name, Pos: c.Expression.Pos(), Text: c.Expression.Text,

@@ -18,7 +18,7 @@ import (
 // maxCommandOutput is how much of each of a command's two outputs is kept.
 const maxCommandOutput = 1 << 20
 
-// killGrace is how long a command has to end after its process group was told to.
+// killGrace is how long a command has to end after its process group got the signal to.
 const killGrace = 5 * time.Second
 
 // Command is a program to run on a host.
@@ -37,7 +37,7 @@ type Command struct {
 func Shell(line string) []string { return []string{"/bin/sh", "-c", line} }
 
 // Run runs a command to its end, in a session of its own: see process. When ctx ends, the whole session, and those of
-// its children that left it, are told to stop and then killed. A command that ran and failed is no error of Run: the
+// its children that left it, are asked to stop and then killed. A command that ran and failed is no error of Run: the
 // exit code tells.
 func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	who, err := credential(c.User)
@@ -48,7 +48,7 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 	if p.dir == "" {
 		p.dir = h.Root
 	}
-	if c.Chroot && h.Root != "/" {
+	if c.Chroot && !h.IsMachine() {
 		p.inside, p.dir = h.Root, "/"
 	}
 	if p.program, err = p.find(c.Args[0]); err != nil {

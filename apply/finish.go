@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Finish says how a step that runs ends when the pull is told to stop: a package's script that is cut off leaves half a
+// Finish says how a step that runs ends when a signal stops the pull: a package's script that is cut off leaves half a
 // package.
 type Finish struct {
 	Within time.Duration   // how long the step may go on; 0: its commands are ended at once
@@ -51,7 +51,7 @@ func (s *running) finishing(ctx context.Context) (context.Context, context.Cance
 	said := context.AfterFunc(s.run, func() {
 		if s.x.options.Log != nil && errors.Is(s.run.Err(), context.Canceled) {
 			s.x.options.Log.Warnf(
-				"told to stop: step %s ends first, within %s",
+				"stopping: step %s ends first, within %s",
 				s.step.ID(),
 				s.x.options.Host.Finish.Within,
 			)
@@ -64,7 +64,7 @@ func (s *running) finishing(ctx context.Context) (context.Context, context.Cance
 	}
 }
 
-// cut reports that the step did not come to its end because the run was told to stop.
+// cut reports that the step did not come to its end because a signal stopped the run.
 func (s *running) cut(ctx context.Context) bool {
 	return s.interrupted || errors.Is(ctx.Err(), context.Canceled)
 }

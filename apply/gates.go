@@ -12,7 +12,7 @@ type Gates interface {
 	// Hold is asked before each step that changes the host: the node holds its slot, or takes one again that it gave
 	// back.
 	Hold(ctx context.Context, s GatedStep) error
-	// Park is told that nothing in the run can go on but by what other nodes do, and what that is.
+	// Park is called when nothing in the run can go on but by what other nodes do, with what that is.
 	Park(ctx context.Context, why string) error
 
 	// Chosen says whether this node takes a targeted step, else who does.
@@ -215,7 +215,7 @@ func (s *running) serialize(ctx context.Context) bool {
 	return true
 }
 
-// serialized lets the next node take the step. A step that was told to stop keeps its place, and goes on with it.
+// serialized lets the next node take the step. A step that a signal stopped keeps its place, and goes on with it.
 func (s *running) serialized(ctx context.Context) {
 	if s.endSerial == nil || s.r.Outcome == Pending {
 		return
@@ -237,15 +237,21 @@ func (s *running) notSerialized(ctx context.Context) {
 	s.endSerial = nil
 }
 
-// share gives the result of a step that this node was chosen for the form that it has on the others. Where several
-// nodes are chosen, who reads it waits for all of them here, too.
+// share gives the result of a step that this node took for all the form that it has on the others. Where several nodes
+// are chosen, who reads it waits for all of them here, too.
 func (s *running) share() {
-	if !s.elected || s.r.Outcome != OK && s.r.Outcome != Changed {
+	target := s.step.Options.Target
+	// Without etcd only its own journal lets a targeted step stand.
+	took := s.elected || target != nil && s.x.options.Gates == nil
+	if !took || s.r.Outcome != OK && s.r.Outcome != Changed {
 		return
 	}
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
-	if s.step.Options.Target.Limit > 1 {
+	if target.Limit > 1 {
+		if s.x.plan { // which cannot wait
+			return
+		}
 		s.x.foreign[s.step.ID()] = s.step
 		return
 	}

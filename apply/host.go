@@ -25,12 +25,12 @@ type Host struct {
 	Fence   func() int64      // of the claim under which commands run; 0 or nil without one
 	Git     gitremote.Client  // for checkouts
 	Boot    string            // of the machine, as Boot says; changes with every boot
-	Finish  Finish            // how steps end when the pull is told to stop
+	Finish  Finish            // how steps end when a signal stops the pull
 	// Leaving reports that a shutdown is pending or scheduled. Nil: that is not asked.
 	Leaving func(ctx context.Context) bool
 	// Abandoned are the actions that hang. Nil: those of this host alone.
 	Abandoned *Abandoned
-	// Live is told the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.
+	// Live receives the lines that commands of steps print, as they come and one at a time. Nil: nobody watches.
 	Live func(step, line string)
 
 	own Abandoned // where Abandoned is nil
@@ -107,6 +107,9 @@ func (h *Host) Lock(ctx context.Context, what string) (unlock func(), err error)
 		return nil, fmt.Errorf("%s: another step edits it: %w", what, stopCause(ctx))
 	}
 }
+
+// IsMachine reports that the host is the machine itself, and not a directory that stands for one.
+func (h *Host) IsMachine() bool { return h.Root == "/" }
 
 // goes notes, in a plan, paths that a run would remove.
 func (h *Host) goes(paths []string) {
@@ -205,5 +208,5 @@ func (h *Host) environment(home string, extra map[string]string) []string {
 	return out
 }
 
-// errStopped is the cause of a context that ended because the run was told to stop.
+// errStopped is the cause of a context that ended because a signal stopped the run.
 var errStopped = errors.New("the run was stopped")

@@ -76,6 +76,7 @@ func (a *pack) ApplyTogether(_ context.Context, _ *apply.Host, all []apply.Actio
 func TestJoin(t *testing.T) {
 	for _, c := range []struct{ name, ordering, steps, log, outcomes string }{
 		{"one transaction", "genius", "a b c", "a+b+c", "a changed, b changed, c changed"},
+		{"two of them", "genius", "a b", "a+b", "a changed, b changed"},
 		{"in the order of the file", "ansible", "a b", "a, b", "a changed, b changed"},
 		{"a broken one fails alone", "genius", "a broken c", "a+broken+c, broken", "a changed, broken failed, c changed"},
 		{"what is there takes no part", "genius", "there a b", "a+b", "a changed, b changed, there ok"},

@@ -103,7 +103,8 @@ func (a *command) Apply(_ context.Context, _ *apply.Host, _ apply.Change) (apply
 
 // asks is a command that a macro runs.
 type asks struct {
-	Cmd string `yaml:"cmd,required"`
+	Cmd     string `yaml:"cmd,required"`
+	Timeout string `yaml:"timeout"` // of the macro
 }
 
 func (a *asks) Reads() error { return nil }

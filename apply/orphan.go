@@ -98,7 +98,7 @@ func (h *Host) note(pid int) (forget func()) {
 }
 
 func (h *Host) writeNote(name string, n noted) (forget func()) {
-	if h.Notes == "" || os.MkdirAll(h.Notes, 0o700) != nil {
+	if os.MkdirAll(h.Notes, 0o700) != nil { // also where there is no directory for notes
 		return func() {}
 	}
 	path := filepath.Join(h.Notes, name)

@@ -238,10 +238,9 @@ func (x *execution) remove(ctx context.Context, id string, t state.Thing) bool {
 	}
 	x.one(ctx, &turn{step: s}, nil)
 	r := x.of(s.ID())
-	switch {
-	case r.Outcome != Changed && r.Outcome != OK:
+	if r.Outcome != Changed && r.Outcome != OK {
 		x.left(id, "it could not be removed: "+r.Reason)
-	case !x.plan:
+	} else { // a plan saves nothing
 		delete(x.options.Journal.Managed().Things, id)
 	}
 	return r.Outcome == Changed

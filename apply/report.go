@@ -41,6 +41,7 @@ type StepReport struct {
 	Lost       bool              `json:"lost,omitempty"`      // it removed what cannot be put back
 	Held       bool              `json:"held,omitempty"`      // it waits for other nodes, and so does what comes after it
 	stays      bool              // it waits for what others offer, and what comes after it stays behind; validations do not
+	changed    bool              // it changed the host before it waited at its gate
 	open       Outcome           // what its action did, while its conditions after it are still asked for
 	awaits     *Awaited          // the condition that it waits for; nil: none
 	closed     string            // the step whose continue did not hold: what comes after it in its job is not run
@@ -48,6 +49,9 @@ type StepReport struct {
 	Result     render.StepResult `json:"result"`
 	Seconds    float64           `json:"seconds,omitempty"`
 }
+
+// hasChanged reports a step that changed the host, also one that waits at its gate since.
+func (r *StepReport) hasChanged() bool { return r != nil && (r.Outcome == Changed || r.changed) }
 
 // Title names the step for people: job/step, and the item of its forEach.
 func (r *StepReport) Title() string {
@@ -146,11 +150,14 @@ func (r *Report) Unsettled() string {
 	return ""
 }
 
+// Why is why the step failed or waits, in one line: the step, its place, and the reason.
+func (r *StepReport) Why() string { return r.Title() + " (" + r.Pos.String() + "): " + r.Reason }
+
 // Why is a failed or waiting run in one line: the step, its place, and the reason, and that the host is at fault.
 func (r *Report) Why() string {
 	for _, o := range []Outcome{Failed, Unmet, Pending} {
 		if s := r.First(o); s != nil {
-			return r.Fault().Says(s.Title() + " (" + s.Pos.String() + "): " + s.Reason)
+			return r.Fault().Says(s.Why())
 		}
 	}
 	return r.Stopped

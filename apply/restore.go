@@ -50,7 +50,8 @@ func openKeeper(dir string) (*keeper, error) {
 		return nil, err
 	}
 	defer f.Close()
-	for scan := bufio.NewScanner(f); scan.Scan(); {
+	scan := bufio.NewScanner(f)
+	for scan.Scan() {
 		var one kept
 		if json.Unmarshal(scan.Bytes(), &one) != nil { // a line that was cut off is of a step that did not start
 			continue
@@ -61,7 +62,7 @@ func openKeeper(dir string) (*keeper, error) {
 		}
 		k.kept = append(k.kept, one)
 	}
-	return k, nil
+	return k, scan.Err()
 }
 
 func (k *keeper) index() string { return filepath.Join(k.dir, "index.jsonl") }
@@ -75,9 +76,12 @@ func (k *keeper) forget() error {
 	if len(k.kept) == 0 {
 		return nil
 	}
+	// The index first, and nothing without it: the copies mean nothing then, and it means nothing without them.
+	if err := os.Remove(k.index()); err != nil {
+		return err
+	}
 	k.kept = nil
-	// The index first: without it the copies mean nothing.
-	return errors.Join(os.Remove(k.index()), os.RemoveAll(k.dir))
+	return os.RemoveAll(k.dir)
 }
 
 // keep remembers how a path is, before a step changes it. The first time counts.

@@ -33,7 +33,7 @@ type Options struct {
 	Gates Gates
 	// Look is a new look at the fleet for a condition. Nil: the view that the catalog was compiled with stands.
 	Look func() Look
-	// Await is told each condition that begins to wait, and returns what is called when it waits no more: held says
+	// Await receives each condition that begins to wait, and returns what is called when it waits no more: held says
 	// that it came to hold. It may be nil.
 	Await func(Awaited) (over func(held bool))
 	// Rest does something that waits, within the time that the pull may wait in all. It returns an error when that time
@@ -107,14 +107,14 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 	if err := x.settle(ctx); err != nil {
 		return x.report, errors.Join(err, o.Journal.Close())
 	}
-	if x.report.Stopped != "" && !x.over {
-		return x.report, errors.Join(x.remember(), o.Journal.Close())
-	}
 	err = x.remember()
-	if !x.report.Failed() && !x.report.Pending() {
-		err = errors.Join(err, x.keeper.forget())
+	if err == nil && !x.report.Failed() && !x.report.Pending() {
+		err = x.keeper.forget()
 	}
-	return x.report, errors.Join(err, o.Journal.Finish(p.has))
+	if err != nil || x.report.Stopped != "" && !x.over { // the journal has what the next run needs of this one
+		return x.report, errors.Join(err, o.Journal.Close())
+	}
+	return x.report, o.Journal.Finish(p.has)
 }
 
 func (p *Program) execution(o Options) *execution {

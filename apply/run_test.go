@@ -122,6 +122,11 @@ func TestRetryUntilTrue(t *testing.T) {
 	if got := r.Why(); !strings.Contains(got, `macro "count": exit code 4: no such thing`) {
 		t.Errorf("why: %q", got)
 	}
+	l.macros = "count: {t.ask: [{cmd: 'echo 3'}, {timeout: soon}]}\n"
+	r = l.run(one(cmds("b", when("macros['count'] >= 3"))))
+	if got := r.Why(); r.Changed() != 0 || !strings.Contains(got, `macro "count": timeout: `) {
+		t.Errorf("why: %q", got)
+	}
 }
 
 // TestPlan: it says what a run will do and touches nothing, not even the journal.

@@ -25,15 +25,14 @@ func (h *Host) awaitsEnd() bool {
 }
 
 // stopsPullet reports that a process, or one that came of it, told systemd to stop pullet.
-func stopsPullet(pid int) bool {
-	own := ownUnit()
-	if own == "" {
-		return false
-	}
+func stopsPullet(pid int) bool { return stopsUnit(pid, ownUnit()) }
+
+// stopsUnit is stopsPullet for a service; "" is none.
+func stopsUnit(pid int, unit string) bool {
 	f := familyOf(pid)
 	f.look()
 	for m := range f.members {
-		if line, err := os.ReadFile("/proc/" + strconv.Itoa(m.PID) + "/cmdline"); err == nil && stops(line, own) {
+		if line, err := os.ReadFile("/proc/" + strconv.Itoa(m.PID) + "/cmdline"); err == nil && stops(line, unit) {
 			return true
 		}
 	}
@@ -53,11 +52,13 @@ func stops(commandLine []byte, unit string) bool {
 
 // ownUnit is the service of systemd in which this process runs; "" where it runs in none.
 func ownUnit() string {
-	groups, err := os.ReadFile("/proc/self/cgroup")
-	if err != nil {
-		return ""
-	}
-	for line := range strings.Lines(string(groups)) {
+	groups, _ := os.ReadFile("/proc/self/cgroup") // without control groups there is no systemd
+	return unitOf(string(groups))
+}
+
+// unitOf is the service in the control groups of a process, as /proc shows them.
+func unitOf(groups string) string {
+	for line := range strings.Lines(groups) {
 		if name := path.Base(strings.TrimSpace(line)); strings.HasSuffix(name, ".service") {
 			return name
 		}

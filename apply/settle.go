@@ -14,7 +14,7 @@ import (
 //	the lines of the journal that say that the steps start, and their new files: harden
 //	the names of the files, the steps' ends in the journal
 //	all of these names: settle
-//	a step of another kind starts, other nodes are told, the run ends
+//	a step of another kind starts, other nodes learn of it, the run ends
 //
 // A file is whole at any moment: its content is on disk before its name is. A step whose end was not settled is
 // compared with the host again by the run that goes on, and steps that watch it react.
@@ -88,7 +88,7 @@ func (s *running) found(ctx context.Context) error {
 	return nil
 }
 
-// settled makes durable what a step may count on that other nodes are told of.
+// settled makes durable what a step may count on that other nodes learn of.
 func (s *running) settled(ctx context.Context) {
 	if !s.step.tells() || s.x.plan {
 		return
@@ -106,7 +106,7 @@ func (s *running) confirm() {
 	}
 }
 
-// tells reports a step of which other nodes are told how it ended.
+// tells reports a step whose end other nodes learn of.
 func (s *boundStep) tells() bool {
 	o := s.Options
 	return o.Sync || o.Serialize != nil || o.Target != nil || o.FailAfterAllTargetsRan

@@ -33,7 +33,7 @@ type running struct {
 	attempt     string       // the last one that was started, here or before
 	stale       bool         // its result is too old for the others
 	ran         bool         // its action was applied
-	interrupted bool         // the run was told to stop while the step waited
+	interrupted bool         // a signal stopped the run while the step waited
 	refused     error        // what it reads failed for all
 	maybe       string       // in a plan: on what it depends whether the step runs; "" is known
 	wanted      []*boundStep // whose results of other nodes it turned out to read

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -279,6 +280,33 @@ func TestCollect(t *testing.T) {
 	}
 	if _, err := os.Stat(in.dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("left: %v", err)
+	}
+}
+
+// TestManyAtOnce: fetches that begin at the same time do not remove each other's directories.
+func TestManyAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 100 {
+				in, err := newIncoming(dir)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err := os.Stat(in.dir); err != nil {
+					t.Error(err)
+				}
+				if err := in.remove(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left: %v %v", left, err)
 	}
 }
 

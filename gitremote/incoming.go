@@ -37,15 +37,41 @@ func newIncoming(scratch string) (*incoming, error) {
 	if err := errors.Join(os.MkdirAll(scratch, 0o700), Collect(scratch)); err != nil {
 		return nil, err
 	}
+	for range 100 {
+		in, err := quarantine(scratch)
+		if !errors.Is(err, errCollected) {
+			return in, err
+		}
+	}
+	return nil, fmt.Errorf("cannot make a directory in %s: %w", scratch, errCollected)
+}
+
+// errCollected says that another fetch removed a quarantine before it was locked.
+var errCollected = errors.New("other fetches remove it")
+
+// quarantine makes a directory and locks it. In between, another fetch may take it for one of a killed process.
+func quarantine(scratch string) (in *incoming, err error) {
 	dir, err := os.MkdirTemp(scratch, quarantinePrefix)
 	if err != nil {
 		return nil, err
 	}
 	lock, err := os.Open(dir)
-	if err == nil {
-		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errCollected
 	}
-	return &incoming{dir: dir, lock: lock}, err
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		_, err = os.Lstat(dir)
+	}
+	if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, os.ErrNotExist) {
+		err = errCollected
+	}
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return &incoming{dir: dir, lock: lock}, nil
 }
 
 func (in *incoming) pack() string  { return filepath.Join(in.dir, "pack") }

@@ -94,13 +94,17 @@ func (r Remote) Shown() string {
 	return u.String()
 }
 
-// Try is a command that reads the remote as this package does.
+// Try is a command that reads the remote as this package does, but for a password or a token.
 func (r Remote) Try() string {
-	ep, err := r.Endpoint()
 	ls := "git ls-remote " + r.Shown()
-	switch {
-	case err != nil:
+	ep, err := r.Endpoint()
+	if err != nil {
 		return ls
+	}
+	if r.Proxy != "" && ep.Protocol != "ssh" {
+		ls = "git -c http.proxy=" + r.Proxy + " ls-remote " + r.Shown()
+	}
+	switch {
 	case ep.Protocol == "ssh" && r.Auth.SSHKey != "":
 		return fmt.Sprintf(
 			"GIT_SSH_COMMAND='ssh -i %s -o IdentitiesOnly=yes -o UserKnownHostsFile=%s' %s",

@@ -21,7 +21,7 @@ func TestStallPoll(t *testing.T) {
 		"a long deadline":  {View{Timed: true, Claims: held}, time.Hour, headPoll},
 		"hardly any":       {View{Timed: true, Claims: held}, time.Millisecond, time.Second},
 	} {
-		turn := &Turn{req: &Request{Rules: Rules{Deadline: c.deadline}}}
+		turn := &listener{req: &Request{Rules: Rules{Deadline: c.deadline}}}
 		if got := turn.stallPoll(&reading{view: c.view}); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}

@@ -356,8 +356,9 @@ func TestBarrierOfMany(t *testing.T) {
 	for poll := range 20 {
 		n := 0
 		for i := range nodes {
-			s := &Steps{req: &Request{Presence: &state.Presence{Node: state.Node{Name: fmt.Sprint("n", i)}}}}
-			if s.looksAtAll(nodes, poll) {
+			node := state.Node{Name: fmt.Sprint("n", i)}
+			b := &barrier{steps: &Steps{req: &Request{Presence: &state.Presence{Node: node}}}}
+			if b.looksAtAll(nodes, poll) {
 				n++
 				polls[poll] = true
 			}

@@ -10,24 +10,24 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// busy is why there is no place: who holds them, and who is away.
-func (v View) busy() *Wait {
+// busyWait says that all places are taken: by whom, and which nodes are away.
+func (v View) busyWait() *Wait {
 	w := &Wait{Kind: v.Kind, Gate: fmt.Sprintf("%s (%d at a time)", v.Name, v.Limit)}
 	var parts []string
 	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
-		parts = append(parts, w.held(v, v.Claims[i], !v.Dead[i]))
+		parts = append(parts, w.addHolder(v, v.Claims[i], !v.Dead[i]))
 	}
 	guests := map[int]state.Claim{}
 	for i, g := range v.Guests {
 		guests[-1-i] = g.Claim
-		parts = append(parts, w.heldAs(v, g)+" and counts here, too")
+		parts = append(parts, w.addHolderAs(v, g)+" and counts here, too")
 	}
-	if v.lost() > 0 {
+	if v.countAway() > 0 {
 		for _, node := range v.Away {
 			parts, w.Holders = append(parts, node+" does not answer"), append(w.Holders, state.Holder{Node: node, Seen: true, Away: true})
 		}
 	}
-	if w.clears(v.Claims, guests); v.lost() > 0 && v.More > 0 {
+	if w.setRemedy(v.Claims, guests); v.countAway() > 0 && v.More > 0 {
 		parts = append(parts, fmt.Sprintf("nodes that do not answer: %d", v.More))
 		w.Remedy = state.Act("see pullet nodes --missing: start them again, or give them up with pullet decommission")
 	}
@@ -35,8 +35,8 @@ func (v View) busy() *Wait {
 	return w
 }
 
-// busyFleet is why there is no place in the whole fleet: who holds them, of all groups.
-func (v View) busyFleet() *Wait {
+// fleetBusyWait says that all places of the fleet are taken, and by whom.
+func (v View) fleetBusyWait() *Wait {
 	w := &Wait{Kind: state.WaitTotal, Gate: fmt.Sprintf("slots of the fleet (%d at a time)", v.Total)}
 	var parts []string
 	var holders []state.Claim
@@ -50,33 +50,33 @@ func (v View) busyFleet() *Wait {
 	for i, c := range holders {
 		dead := slices.ContainsFunc(v.Slots, func(h Held) bool { return h.Node == c.Node && h.Dead })
 		unread[i] = c
-		parts = append(parts, w.held(v, c, !dead))
+		parts = append(parts, w.addHolder(v, c, !dead))
 	}
 	w.Reason = strings.Join(parts, ", ")
-	w.clears(unread)
+	w.setRemedy(unread)
 	return w
 }
 
-// held adds the holder of a claim, and says who it is. One that cannot be read is somebody's.
-func (w *Wait) held(v View, c state.Claim, alive bool) string {
+// addHolder adds the holder of a claim and returns a text about it. A claim that cannot be read has an unknown holder.
+func (w *Wait) addHolder(v View, c state.Claim, alive bool) string {
 	if c.Unread != nil {
 		return fmt.Sprintf("etcd key %s cannot be read (%s)", c.Unread.Key, c.Unread.Why)
 	}
 	h := v.holder(c, alive)
 	w.Holders = append(w.Holders, h)
-	return held(h)
+	return holdsText(h)
 }
 
-// heldAs is held for a claim in another group.
-func (w *Wait) heldAs(v View, g Held) string {
+// addHolderAs is addHolder for a claim in another group.
+func (w *Wait) addHolderAs(v View, g Held) string {
 	h := v.holder(g.Claim, !g.Dead)
 	w.Holders = append(w.Holders, h)
-	return heldAs(h, g.Name)
+	return holdsTextAs(h, g.Name)
 }
 
-// clears says what frees a place.
-func (w *Wait) clears(all ...map[int]state.Claim) {
-	w.Remedy = remedyFor(w.Holders)
+// setRemedy sets what frees a place.
+func (w *Wait) setRemedy(all ...map[int]state.Claim) {
+	w.Remedy = RemedyFor(w.Holders...)
 	for _, claims := range all {
 		for _, i := range slices.Sorted(maps.Keys(claims)) {
 			if bad := claims[i].Unread; bad != nil {
@@ -86,30 +86,30 @@ func (w *Wait) clears(all ...map[int]state.Claim) {
 	}
 }
 
-// holder is who has a claim, as far as it is known how that one is.
+// holder is the node that has a claim, and its condition as far as it is known.
 func (v View) holder(c state.Claim, alive bool) state.Holder {
 	h := state.Holder{Node: c.Node, Step: c.Step, Since: c.Since, Alive: alive}
-	if found, ok := v.Trouble[c.Node]; ok {
+	if found, ok := v.Conditions[c.Node]; ok {
 		h.Alive, h.Off, h.Failed, h.Parked = found.Alive, found.Off, found.Failed, found.Parked
 	}
 	return h
 }
 
-// held says since when and where a node holds a place.
-func held(h state.Holder) string { return heldAs(h, "it") }
+// holdsText says since when a node holds a place, and at which step.
+func holdsText(h state.Holder) string { return holdsTextAs(h, "it") }
 
-// heldAs is the same of a place with a name.
-func heldAs(h state.Holder, name string) string {
+// holdsTextAs is holdsText for a place with a name.
+func holdsTextAs(h state.Holder, name string) string {
 	at := ""
 	if h.Step != "" {
 		at = " in step " + h.Step
 	}
-	return fmt.Sprintf("%s holds %s since %s%s (%s)", h.Node, name, h.Since.Local().Format(time.TimeOnly), at, life(h))
+	since := h.Since.Local().Format(time.TimeOnly)
+	return fmt.Sprintf("%s holds %s since %s%s (%s)", h.Node, name, since, at, conditionText(h))
 }
 
-// behind is why there is no place yet for who queues behind another node. Where a holder does not answer, that one is
-// in the way of both.
-func (v View) behind() *Wait {
+// queueWait says that another node is ahead in the queue. A holder that does not answer blocks both.
+func (v View) queueWait() *Wait {
 	w := &Wait{
 		Kind:   state.WaitQueue,
 		Gate:   v.Name,
@@ -118,10 +118,10 @@ func (v View) behind() *Wait {
 	}
 	for _, i := range slices.Sorted(maps.Keys(v.Claims)) {
 		if c := v.Claims[i]; v.Dead[i] {
-			w.Reason += ", and " + w.held(v, c, false)
+			w.Reason += ", and " + w.addHolder(v, c, false)
 		}
 	}
-	if w.Remedy = remedyFor(w.Holders); w.Itself() && v.Ahead.Unread != nil {
+	if w.Remedy = RemedyFor(w.Holders...); w.Itself() && v.Ahead.Unread != nil {
 		w.Remedy = state.Act(v.Ahead.Unread.Clear)
 	}
 	return w

@@ -13,20 +13,28 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// survey finds out who of other groups belongs to this one, and counts who is away, which only who would be admitted
-// asks.
-func (t *Turn) survey(ctx context.Context, r *reading) error {
-	if err := t.askUnlisted(ctx, r); err != nil {
+// census counts the nodes of a group that are away.
+type census struct {
+	store  *state.Store
+	req    *Request
+	pool   *pool
+	roster *groupRoster
+}
+
+// complete finds nodes of other groups that belong to this one, and counts the nodes that are away. Only a node that
+// would be admitted asks.
+func (n *census) complete(ctx context.Context, r *reading) error {
+	if err := n.askUnlisted(ctx, r); err != nil {
 		return err
 	}
-	if r.surveyed || givesUp(t.req.Rules.OnLost) {
+	if r.surveyed || givesUp(n.req.Rules.OnLost) {
 		return nil
 	}
-	got, err := t.store.Client.Txn(ctx).Then(t.surveyOps()...).Commit()
+	got, err := n.store.Client.Txn(ctx).Then(n.ops()...).Commit()
 	if err != nil {
 		return err
 	}
-	return t.surveyOf(ctx, r, got.Responses)
+	return n.read(ctx, r, got.Responses)
 }
 
 // Of a group of more than namedAway nodes it is only counted how many are away, and that holds for countedFor: etcd
@@ -36,53 +44,53 @@ const (
 	countedFor = 3 * time.Second
 )
 
-func (t *Turn) surveyOps() []clientv3.Op {
-	if givesUp(t.req.Rules.OnLost) { // then nobody counts who is away
+func (n *census) ops() []clientv3.Op {
+	if givesUp(n.req.Rules.OnLost) { // then nobody counts who is away
 		return nil
 	}
 	switch {
-	case t.roster == nil: // it is read in the same request
-		return t.censusOf([]string{state.GroupOf(t.req.Rules.Role)}, clientv3.WithCountOnly())
-	case t.byName():
-		return t.store.PresenceOps(t.roster.Nodes())
-	case t.size > namedAway:
-		return []clientv3.Op{clientv3.OpGet(t.store.AwayKey(t.req.rollout(), t.gate))}
+	case n.roster.frozen == nil: // it is read in the same request
+		return n.opsOf([]string{state.GroupOf(n.req.Rules.Role)}, clientv3.WithCountOnly())
+	case n.byName():
+		return n.store.PresenceOps(n.roster.frozen.Nodes())
+	case n.roster.size > namedAway:
+		return []clientv3.Op{clientv3.OpGet(n.store.AwayKey(n.req.rollout(), n.pool.group))}
 	}
-	return t.censusOps(clientv3.WithCountOnly())
+	return n.roleOps(clientv3.WithCountOnly())
 }
 
-// byName reports a small group that is not just a role, such as a few canaries: it is asked of its own nodes who is
-// away.
-func (t *Turn) byName() bool {
-	return t.roster.Size <= state.PresencesAtOnce && !slices.Equal(t.roster.Roles, []string{t.req.Rules.Group})
+// byName reports a small group that is not just a role, such as a few canaries. Its nodes are asked for one by one.
+func (n *census) byName() bool {
+	frozen := n.roster.frozen
+	return frozen.Size <= state.PresencesAtOnce && !slices.Equal(frozen.Roles, []string{n.req.Rules.Group})
 }
 
-// oneRole reports a group of which surveyOps ask the same with the roster and without it: the nodes of one role.
-func (t *Turn) oneRole() bool {
-	return t.roster != nil && t.size <= namedAway && !t.byName() &&
-		slices.Equal(t.roster.Roles, []string{state.GroupOf(t.req.Rules.Role)})
+// oneRole reports a group of the nodes of one role: there ops read the same with and without the roster.
+func (n *census) oneRole() bool {
+	return n.roster.frozen != nil && n.roster.size <= namedAway && !n.byName() &&
+		slices.Equal(n.roster.frozen.Roles, []string{state.GroupOf(n.req.Rules.Role)})
 }
 
-// surveyOf files what surveyOps read. Where somebody is away, it names them.
-func (t *Turn) surveyOf(ctx context.Context, r *reading, answers []*pb.ResponseOp) error {
+// read takes the answers to ops. It names the nodes that are away, if any.
+func (n *census) read(ctx context.Context, r *reading, answers []*pb.ResponseOp) error {
 	r.surveyed = true
-	if t.byName() {
-		known, alive := t.store.PresenceOf(t.roster.Nodes(), answers)
+	if n.byName() {
+		known, alive := n.store.PresenceOf(n.roster.frozen.Nodes(), answers)
 		r.view.Away = r.view.absent(known, alive)
 		return nil
 	}
-	if t.size > namedAway {
-		return t.awayOfMany(ctx, r, answers[0].GetResponseRange().Kvs)
+	if n.roster.size > namedAway {
+		return n.countMany(ctx, r, answers[0].GetResponseRange().Kvs)
 	}
 	if awayIn(answers) == 0 {
 		return nil
 	}
 	var err error
-	r.view.Away, err = t.census(ctx, r.view)
+	r.view.Away, err = n.names(ctx, r.view)
 	return err
 }
 
-// awayIn is how many more nodes were seen than live.
+// awayIn is how many more nodes were seen than are alive.
 func awayIn(answers []*pb.ResponseOp) (away int) {
 	for i, answer := range answers {
 		away += int(answer.GetResponseRange().Count) * (1 - 2*(i%2))
@@ -90,69 +98,69 @@ func awayIn(answers []*pb.ResponseOp) (away int) {
 	return away
 }
 
-// awayOfMany takes the number of nodes that are away from who counted them last, or counts them. It names them only
-// where a holder is among them: it counts already.
-func (t *Turn) awayOfMany(ctx context.Context, r *reading, counted []*mvccpb.KeyValue) (err error) {
+// countMany uses the number that another node counted, or counts the nodes that are away. It names them only where a
+// holder is among them, because a holder counts already.
+func (n *census) countMany(ctx context.Context, r *reading, counted []*mvccpb.KeyValue) (err error) {
 	dead := slices.Contains(slices.Collect(maps.Values(r.view.Dead)), true) || len(deadOnes(r.view.Guests)) > 0
 	if len(counted) > 0 && !dead {
-		if away, err := state.Read[state.Count](t.store, counted[0]); err == nil {
+		if away, err := state.Read[state.Count](n.store, counted[0]); err == nil {
 			r.view.More = int(away)
 			return nil
 		}
 	}
-	got, err := t.store.Client.Txn(ctx).Then(t.censusOps(clientv3.WithCountOnly())...).Commit()
+	got, err := n.store.Client.Txn(ctx).Then(n.roleOps(clientv3.WithCountOnly())...).Commit()
 	if err != nil {
 		return err
 	}
 	away := awayIn(got.Responses)
 	if away > 0 && dead {
-		r.view.Away, err = t.census(ctx, r.view)
+		r.view.Away, err = n.names(ctx, r.view)
 		return err
 	}
-	lease, err := t.store.Client.Grant(ctx, int64(countedFor.Seconds()))
+	lease, err := n.store.Client.Grant(ctx, int64(countedFor.Seconds()))
 	if err != nil {
 		return err
 	}
 	r.view.More = away
-	_, err = t.store.Client.Do(
+	_, err = n.store.Client.Do(
 		ctx,
-		state.Put(t.store.AwayKey(t.req.rollout(), t.gate), away, clientv3.WithLease(lease.ID)),
+		state.Put(n.store.AwayKey(n.req.rollout(), n.pool.group), away, clientv3.WithLease(lease.ID)),
 	)
 	return err
 }
 
-// censusOps read, for each role of the group, who was ever seen, and who lives.
-func (t *Turn) censusOps(opts ...clientv3.OpOption) []clientv3.Op {
-	roles := t.roster.Roles
-	if own := state.GroupOf(t.req.Rules.Role); !slices.Contains(roles, own) { // it joined later
+// roleOps read, for each role of the group, which nodes were ever seen, and which are alive.
+func (n *census) roleOps(opts ...clientv3.OpOption) []clientv3.Op {
+	roles := n.roster.frozen.Roles
+	if own := state.GroupOf(n.req.Rules.Role); !slices.Contains(roles, own) { // it joined later
 		roles = append(slices.Clone(roles), own)
 	}
-	return t.censusOf(roles, opts...)
+	return n.opsOf(roles, opts...)
 }
 
-func (t *Turn) censusOf(roles []string, opts ...clientv3.OpOption) (ops []clientv3.Op) {
+func (n *census) opsOf(roles []string, opts ...clientv3.OpOption) (ops []clientv3.Op) {
 	for _, role := range roles {
-		ops = append(ops, clientv3.OpGet(t.store.SeenKey(role, ""), append(opts, clientv3.WithPrefix())...),
-			clientv3.OpGet(t.store.LiveKey(role, ""), append(opts, clientv3.WithPrefix())...))
+		ops = append(ops, clientv3.OpGet(n.store.SeenKey(role, ""), append(opts, clientv3.WithPrefix())...),
+			clientv3.OpGet(n.store.LiveKey(role, ""), append(opts, clientv3.WithPrefix())...))
 	}
 	return ops
 }
 
-// census names who of the group's roles was ever seen, does not live now and holds no claim.
-func (t *Turn) census(ctx context.Context, v View) ([]string, error) {
-	got, err := t.store.Client.Txn(ctx).Then(t.censusOps(clientv3.WithKeysOnly())...).Commit()
+// names returns the nodes of the group's roles that were seen, are not alive and hold no claim.
+func (n *census) names(ctx context.Context, v View) ([]string, error) {
+	got, err := n.store.Client.Txn(ctx).Then(n.roleOps(clientv3.WithKeysOnly())...).Commit()
 	if err != nil {
 		return nil, err
 	}
 	sets := []map[string]bool{{}, {}}
 	for i, r := range got.Responses {
-		maps.Copy(sets[i%2], lastParts(t.store, r.GetResponseRange().Kvs))
+		maps.Copy(sets[i%2], lastParts(n.store, r.GetResponseRange().Kvs))
 	}
 	return v.absent(sets[0], sets[1]), nil
 }
 
-// absent are the nodes that were seen and do not live, less those that count anyhow: the node itself and who holds a
-// claim.
+// absent are the nodes that were seen and are not alive, except the node itself and holders of claims: they count
+// already.
 func (v View) absent(seen, live map[string]bool) []string {
 	counts := map[string]bool{v.Node: true}
 	for _, c := range v.Claims {

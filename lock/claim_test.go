@@ -98,7 +98,7 @@ func TestMovedInBetween(t *testing.T) {
 			f.mustTry(q).Release(f.ctx) // db is closed now
 			turn, r, d := f.decided(q)
 			move(f, q)
-			switch err := turn.claim(f.ctx, r, d); {
+			switch err := turn.admission.commit(f.ctx, r, d); {
 			case name == "nothing" && (err != nil || !turn.Holds()):
 				t.Errorf("%v", err)
 			case name != "nothing" && (!errors.Is(err, ErrMoved) || turn.Holds()):
@@ -116,7 +116,7 @@ func TestOlderClaimMeetsAHalt(t *testing.T) {
 	q := f.request("me", "web")
 	turn, r, d := f.decided(q)
 	f.broken("other", "web")
-	if err := turn.claim(f.ctx, r, d); !errors.Is(err, ErrMoved) {
+	if err := turn.admission.commit(f.ctx, r, d); !errors.Is(err, ErrMoved) {
 		t.Errorf("admitted to a version that was halted in between: %v", err)
 	}
 	f.mustWait(q, "role web (halted)|other failed: it broke")
@@ -128,7 +128,7 @@ func TestAdoption(t *testing.T) {
 	f := newFleet(t)
 	q := f.request("me", "web")
 	first := f.mustTry(q)
-	key, fence := first.key, first.Fence()
+	key, fence := first.claim.held.key, first.Fence()
 	again := f.mustTry(q)
 	f.must(first.Fail(f.ctx, "broke", Halting))
 	halted := f.mustTry(q) // it retries inside, also while its group is halted
@@ -139,8 +139,8 @@ func TestAdoption(t *testing.T) {
 	f.propose("v2")
 	newer := f.mustTry(f.request("me", "web"))
 	for i, s := range []*Turn{again, halted, paused, newer} {
-		if s.Fence() != fence || s.key != key {
-			t.Errorf("%d: fence %d at %s, want %d at %s", i, s.Fence(), s.key, fence, key)
+		if s.Fence() != fence || s.claim.held.key != key {
+			t.Errorf("%d: fence %d at %s, want %d at %s", i, s.Fence(), s.claim.held.key, fence, key)
 		}
 	}
 	f.must(newer.Succeed(f.ctx))
@@ -185,16 +185,17 @@ func TestFence(t *testing.T) {
 					f.must(turn.Fail(f.ctx, "before", Halting))
 					f.must(turn.Fail(f.ctx, "again", Halting))
 				}
-				holder, given := *turn, *turn
-				_, err := f.Client.Delete(f.ctx, turn.key)
+				made := *turn.claim
+				_, err := f.Client.Delete(f.ctx, made.held.key)
 				f.must(err)
-				if err := do(f, &holder); !errors.Is(err, ErrFenced) {
+				if err := do(f, turn); !errors.Is(err, ErrFenced) {
 					t.Errorf("taken back: %v", err)
 				}
-				_, err = f.Client.Put(f.ctx, turn.key, `{"node":"other","version":"v1"}`)
+				_, err = f.Client.Put(f.ctx, made.held.key, `{"node":"other","version":"v1"}`)
 				f.must(err)
+				*turn.claim = made
 				before := len(f.events(""))
-				if err := do(f, &given); !errors.Is(err, ErrFenced) {
+				if err := do(f, turn); !errors.Is(err, ErrFenced) {
 					t.Errorf("given to another: %v", err)
 				}
 				if after := f.events(""); len(after) != before {

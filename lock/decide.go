@@ -19,23 +19,23 @@ type View struct {
 	Scope   string         // of its gate: "role web"
 	Group   string         // of its gate
 	Rollout string         // of the version that the node wants to change to
-	Ahead   *Before        // who queues before it; nil is nobody
+	Ahead   *Predecessor   // who queues before it; nil is nobody
 
-	Limit  int                 // places; 0 freezes
-	Raise  string              // what raises a limit of 0, where it is not the repository
-	Spares int                 // how many hosts with a fault of their own hold places beside those
-	Claims map[int]state.Claim // by place
-	Dead   map[int]bool        // claims whose holder's mark is gone
-	Guests []Held              // claims in other groups whose nodes belong to this one too, now or since they made them
-	Away   []string            // nodes without a claim that were alive once and do not answer, itself left out
-	More   int                 // of those, beside the ones that are named
+	Limit         int                 // places; 0 freezes
+	Raise         string              // what raises a limit of 0, where it is not the repository
+	MaxHostFaults int                 // how many hosts with a fault of their own hold places beside those
+	Claims        map[int]state.Claim // by place
+	Dead          map[int]bool        // claims whose holder's mark is gone
+	Guests        []Held              // claims in other groups whose nodes belong to this one too
+	Away          []string            // nodes without a claim that were alive once and do not answer, itself left out
+	More          int                 // of those, beside the ones that are named
 
 	Total  int                 // places in the whole fleet; 0 is any number
 	Totals map[int]state.Claim // by place
 	Slots  []Held              // of all groups, where there is a total
 
-	Trouble map[string]state.Holder // what was found out about holders
-	Mixed   bool                    // nodes of several roles take turns
+	Conditions map[string]state.Holder // what was found out about holders
+	Mixed      bool                    // nodes of several roles take turns
 
 	Gate    state.Gate // of the group
 	All     state.Gate // of all groups
@@ -62,26 +62,26 @@ type Dependency struct {
 
 // Decision is what a node does about its admission: claim the place, wait, or first put something in order.
 type Decision struct {
-	Index     int    // the place to claim
-	Total     int    // the place in the whole fleet; -1 where none is needed
-	Wait      *Wait  // why it waits
-	Reclaim   []int  // places to take back first, of holders that are lost
-	Expel     []Held // and claims in other groups
-	Stalled   bool   // no holder finished in time: the group is to be halted
-	Late      string // who did not
-	Recognise bool   // etcd's incarnation is to be recorded first
-	Disarm    bool   // the progress deadline does not count now
-	Arm       bool   // it counts again, and nobody set it going
-	Aside     bool   // the node waits for its own reason: it is not to be in the way of the others
-	Yield     bool   // its place in the whole fleet is given back: those for whom it waits may need it
-	Full      bool   // it waits for those who hold places
+	Index            int    // the place to claim
+	Total            int    // the place in the whole fleet; -1 where none is needed
+	Wait             *Wait  // why it waits
+	Reclaim          []int  // places to take back first, of holders that are lost
+	ReclaimElsewhere []Held // and claims in other groups
+	Stalled          bool   // no holder finished in time: the group is to be halted
+	StallReason      string // who did not
+	Recognise        bool   // etcd's incarnation is to be recorded first
+	StopClock        bool   // the progress deadline does not count now
+	StartClock       bool   // it counts again, and nobody set it going
+	LeaveQueue       bool   // the node waits for its own reason: it is not to be in the way of the others
+	Yield            bool   // its place in the whole fleet is given back: those for whom it waits may need it
+	AwaitHolders     bool   // it waits for those who hold places
 }
 
 // Decide says whether the node of a view may change now, or why not. It is a pure function.
 //
 // The limit bounds nodes that are changing or away: a node counts when it holds a claim, or lived once and does not
 // answer. A node never seen costs nothing, and the one that asks is not counted. Hosts with a fault of their own keep
-// their claims beside the limit, up to Spares of them.
+// their claims beside the limit, up to MaxHostFaults of them.
 //
 // A node that holds a claim keeps its place. One for the same rollout is retried inside also while the group is halted
 // or paused; one of an older version still has to wait for what the new version depends on.
@@ -89,7 +89,7 @@ func Decide(v View) Decision {
 	own, holds := v.own(v.Claims)
 	switch {
 	case v.Switch != nil && (v.Switch.What == state.HostScope(v.Node).String() || v.Mixed && strings.HasPrefix(v.Switch.What, "role ")):
-		return Decision{Wait: v.Switch.wait(), Aside: true}
+		return Decision{Wait: v.Switch.wait(), LeaveQueue: true}
 	case v.Switch != nil && !v.Switch.forAll():
 		return v.wait(v.Switch.wait())
 	case holds && v.Claims[own].Rollout == v.Rollout:
@@ -101,7 +101,7 @@ func Decide(v View) Decision {
 	case !v.Grace.IsZero():
 		return v.wait(graceTime(v.Grace))
 	}
-	if w := v.stopped(); w != nil {
+	if w := v.haltWait(); w != nil {
 		return v.wait(w)
 	}
 	if v.Closed != "" { // the canaries, whose window may be open, may need its place
@@ -129,16 +129,16 @@ func Decide(v View) Decision {
 	}
 	switch {
 	case !holds && v.Ahead != nil:
-		return Decision{Wait: v.behind()}
-	case !holds && len(v.Claims)-v.spared()+len(v.Guests)+v.lost() >= v.Limit: // also claims of higher places, where the limit was lowered
-		return v.full(v.busy())
+		return Decision{Wait: v.queueWait()}
+	case !holds && len(v.Claims)-v.faultyHosts()+len(v.Guests)+v.countAway() >= v.Limit: // also above a lowered limit
+		return v.waitForHolders(v.busyWait())
 	case !room:
-		return v.fullFleet()
+		return v.waitForFleet()
 	}
 	return Decision{Index: firstFree(v.Claims), Total: total}
 }
 
-// firstFree is the lowest place that nobody has.
+// firstFree is the lowest free place.
 func firstFree[V any](taken map[int]V) int {
 	for free := 0; ; free++ {
 		if _, is := taken[free]; !is {
@@ -147,8 +147,8 @@ func firstFree[V any](taken map[int]V) int {
 	}
 }
 
-// roomBehind reports a place for the node were it not for those who come first.
-func (v View) roomBehind() bool {
+// roomBehindQueue reports that the node would be admitted if nobody was ahead of it.
+func (v View) roomBehindQueue() bool {
 	behind := v.Ahead != nil
 	v.Ahead = nil
 	return behind && Decide(v).Wait == nil
@@ -156,47 +156,47 @@ func (v View) roomBehind() bool {
 
 // wait is a decision to wait for something that no holder can do anything about.
 func (v View) wait(w *Wait) Decision {
-	return Decision{Wait: w, Disarm: v.Gate.Clock && v.Gate.State != state.Halted}
+	return Decision{Wait: w, StopClock: v.Gate.Clock && v.Gate.State != state.Halted}
 }
 
-// full is a decision to wait for holders: those that are lost are dealt with.
-func (v View) full(w *Wait) Decision {
-	d := Decision{Wait: w, Full: true}
+// waitForHolders is a decision to wait for holders, and to reclaim from lost ones.
+func (v View) waitForHolders(w *Wait) Decision {
+	d := Decision{Wait: w, AwaitHolders: true}
 	if w.Frees = givesUp(v.OnLost); w.Frees {
 		for _, i := range slices.Sorted(maps.Keys(v.Dead)) {
 			if v.Dead[i] && v.Claims[i].Node != v.Node {
 				d.Reclaim = append(d.Reclaim, i)
 			}
 		}
-		d.Expel = deadOnes(v.Guests)
+		d.ReclaimElsewhere = deadOnes(v.Guests)
 	}
 	if v.Timed && len(v.Claims) > 0 && v.Gate.State != state.Halted {
-		if d.Stalled, d.Arm = v.Gate.Clock && !v.Ticking, !v.Gate.Clock; d.Stalled {
-			d.Late = v.busy().Reason
+		if d.Stalled, d.StartClock = v.Gate.Clock && !v.Ticking, !v.Gate.Clock; d.Stalled {
+			d.StallReason = v.busyWait().Reason
 		}
 	}
 	return d
 }
 
-// fullFleet is the same for the holders of all groups: in theirs nobody may queue.
-func (v View) fullFleet() Decision {
-	d := v.full(v.busyFleet())
+// waitForFleet is waitForHolders for the total. In the groups of those holders there may be no queue.
+func (v View) waitForFleet() Decision {
+	d := v.waitForHolders(v.fleetBusyWait())
 	if givesUp(v.OnLost) {
-		d.Expel = deadOnes(v.Slots)
-		d.Expel = slices.DeleteFunc(d.Expel, func(h Held) bool { return h.Idle || h.Node == v.Node })
+		d.ReclaimElsewhere = deadOnes(v.Slots)
+		d.ReclaimElsewhere = slices.DeleteFunc(d.ReclaimElsewhere, func(h Held) bool { return h.Idle || h.Node == v.Node })
 	}
 	return d
 }
 
-// lost is how many nodes count beside the holders. Where lost nodes are given up they do not.
-func (v View) lost() int {
+// countAway is how many nodes count beside the holders. Lost nodes that are given up do not count.
+func (v View) countAway() int {
 	if givesUp(v.OnLost) {
 		return 0
 	}
 	return len(v.Away) + v.More
 }
 
-// own is the place of the node's own claim.
+// own is the node's own place.
 func (v View) own(claims map[int]state.Claim) (int, bool) {
 	for i, c := range claims {
 		if c.Node == v.Node {
@@ -206,7 +206,7 @@ func (v View) own(claims map[int]state.Claim) (int, bool) {
 	return 0, false
 }
 
-// total is the node's place among all of the fleet.
+// total is the node's place in the total, and whether it may have one.
 func (v View) total() (index int, room bool) {
 	if v.Total == 0 {
 		return -1, true
@@ -221,8 +221,8 @@ func (v View) total() (index int, room bool) {
 	return index, len(v.Totals)+len(v.uncounted()) < v.Total
 }
 
-// yields reports that the node, which waits for another group before it begins with a newer version, counts where those
-// for whom it waits may need the place: in the total, or in a group that it left.
+// yields reports that the node, which waits for another group, counts where that group may need the place: in the
+// total, or in a group that the node left.
 func (v View) yields() bool {
 	if _, counts := v.own(v.Totals); counts {
 		return true
@@ -232,8 +232,8 @@ func (v View) yields() bool {
 	return holds && (v.Total > 0 && !c.Idle || len(c.Groups) > 0)
 }
 
-// stopped is why nobody of the group is admitted; one that failed may try again.
-func (v View) stopped() *Wait {
+// haltWait says why nobody of the group is admitted. A node whose failure counts may try again.
+func (v View) haltWait() *Wait {
 	halts := func(g state.Gate) bool { return g.State == state.Halted && !counted(g, v.Node) }
 	switch {
 	case halts(v.All):
@@ -266,11 +266,9 @@ func (d Dependency) wait() *Wait {
 		return halted("role "+d.Group, d.Group, d.Gate)
 	case d.Soaking:
 		return &Wait{
-			Kind: state.WaitSoak,
-			Gate: "role " + d.Group,
-			Reason: "it is through, and watched until " + d.Until.Local().
-				Format(time.TimeOnly) +
-				" before others follow",
+			Kind:   state.WaitSoak,
+			Gate:   "role " + d.Group,
+			Reason: "it is upgraded, and watched until " + d.Until.Local().Format(time.TimeOnly) + " before others follow",
 			Remedy: state.NoAction(),
 		}
 	case d.Closed:
@@ -281,12 +279,12 @@ func (d Dependency) wait() *Wait {
 			Kind:   state.WaitRole,
 			Gate:   "role " + d.Group,
 			Reason: "not all of it is upgraded yet",
-			Remedy: state.Itself("pullet rollout status says who is missing, and why"),
+			Remedy: state.Itself("see pullet rollout status"),
 		}
 	}
 	names := make([]string, 0, len(d.Missing)+1)
 	for _, h := range d.Missing {
-		names = append(names, h.Node+" ("+life(h)+")")
+		names = append(names, h.Node+" ("+conditionText(h)+")")
 	}
 	if d.More > 0 {
 		names = append(names, fmt.Sprintf("%d more", d.More))
@@ -295,7 +293,7 @@ func (d Dependency) wait() *Wait {
 		Kind:    state.WaitRole,
 		Gate:    "role " + d.Group,
 		Reason:  "not upgraded yet: " + strings.Join(names, ", "),
-		Remedy:  remedyFor(d.Missing),
+		Remedy:  RemedyFor(d.Missing...),
 		Holders: d.Missing,
 	}
 }

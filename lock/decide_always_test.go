@@ -49,8 +49,8 @@ func drawView(t *rapid.T) View {
 		{State: "open", Hosts: []string{"alfa", "bravo"}}, {State: "open", Hosts: []string{"charlie", "me"}, Failed: []string{"alfa"}}, {State: state.Halted, Hosts: []string{"delta", "me"}}})
 	v := View{
 		Node: "me", Name: "slot web", Scope: "role web", Rollout: "v2",
-		Limit: rapid.IntRange(0, 4).Draw(t, "limit"), Spares: rapid.IntRange(0, 2).Draw(t, "spares"), Claims: drawClaims(t, "claims"), Dead: map[int]bool{},
-		Ahead: rapid.SampledFrom([]*Before{nil, nil, {Node: "alfa"}}).Draw(t, "ahead"),
+		Limit: rapid.IntRange(0, 4).Draw(t, "limit"), MaxHostFaults: rapid.IntRange(0, 2).Draw(t, "spares"), Claims: drawClaims(t, "claims"), Dead: map[int]bool{},
+		Ahead: rapid.SampledFrom([]*Predecessor{nil, nil, {Node: "alfa"}}).Draw(t, "ahead"),
 		Total: rapid.IntRange(0, 3).Draw(t, "total"), Totals: drawClaims(t, "totals"),
 		Gate: gates.Draw(t, "gate"), All: rapid.SampledFrom([]state.Gate{{}, {}, halt, mine}).Draw(t, "all"),
 		Switch: rapid.SampledFrom([]*Switched{nil, nil, nil, off("pause"), off("host me"), off("role web"), off("global")}).Draw(t, "switch"),
@@ -118,7 +118,7 @@ func modelOf(v View) model {
 			m.own, m.retried, m.counts = i, c.Rollout == v.Rollout, !c.Idle
 		} else {
 			m.away = append(m.away, c.Node)
-			if m.beside < v.Spares && slices.Contains(v.Gate.Hosts, c.Node) {
+			if m.beside < v.MaxHostFaults && slices.Contains(v.Gate.Hosts, c.Node) {
 				m.beside++
 			}
 		}
@@ -178,7 +178,7 @@ func (m model) places(t *rapid.T, v View, d Decision) {
 	case m.total >= 0 && d.Total != m.total || m.total < 0 && (taken || d.Total < 0):
 		t.Fatalf("place %d of %d in the fleet, taken %v; it holds %d", d.Total, v.Total, taken, m.total)
 	}
-	if d.Reclaim != nil || d.Expel != nil || d.Stalled || d.Disarm || d.Arm || d.Aside {
+	if d.Reclaim != nil || d.ReclaimElsewhere != nil || d.Stalled || d.StopClock || d.StartClock || d.LeaveQueue {
 		t.Fatalf("admitted, and something is to be put in order: %v", d)
 	}
 }
@@ -196,16 +196,16 @@ func (m model) waits(t *rapid.T, v View, d Decision) {
 			t.Fatalf("place %d is taken back: %v", i, d)
 		}
 	}
-	for _, h := range d.Expel {
+	for _, h := range d.ReclaimElsewhere {
 		if !h.Dead || h.Node == v.Node || !m.gives {
 			t.Fatalf("%s is taken back: %v", h.Key, d)
 		}
 	}
 	late := full && v.Timed && len(v.Claims) > 0 && v.Gate.State != state.Halted
-	if d.Stalled != (late && v.Gate.Clock && !v.Ticking) || d.Arm != (late && !v.Gate.Clock) {
+	if d.Stalled != (late && v.Gate.Clock && !v.Ticking) || d.StartClock != (late && !v.Gate.Clock) {
 		t.Fatalf("late %v, clock %v, ticking %v: %v", late, v.Gate.Clock, v.Ticking, d)
 	}
-	if d.Disarm && (full || !v.Gate.Clock || v.Gate.State == state.Halted || d.Aside) || d.Wait.Clear == "" || d.Wait.Gate == "" {
+	if d.StopClock && (full || !v.Gate.Clock || v.Gate.State == state.Halted || d.LeaveQueue) || d.Wait.Clear == "" || d.Wait.Gate == "" {
 		t.Fatalf("%v", d)
 	}
 }

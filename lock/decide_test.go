@@ -65,7 +65,7 @@ func (d Decision) String() string {
 		out = d.Wait.Error()
 	}
 	for what, yes := range map[string]bool{
-		fmt.Sprint("; reclaim ", d.Reclaim): len(d.Reclaim) > 0, "; stalled": d.Stalled, "; disarm": d.Disarm, "; arm": d.Arm, "; aside": d.Aside,
+		fmt.Sprint("; reclaim ", d.Reclaim): len(d.Reclaim) > 0, "; stalled": d.Stalled, "; disarm": d.StopClock, "; arm": d.StartClock, "; aside": d.LeaveQueue,
 	} {
 		if yes {
 			out += what
@@ -110,9 +110,12 @@ var limitCases = []decideCase{
 	{"many away nodes count", View{Limit: 9, More: 9}, "nodes that do not answer: 9|pullet nodes --missing"},
 	{"many away nodes leave room", View{Limit: 10, More: 9}, "place 0 of"},
 	{"an away node leaves room", View{Limit: 2, Away: []string{"a"}}, "place 0 of"},
-	{"a ticket that cannot be read", View{Limit: 5, Ahead: &Before{Unread: &state.BadRecordError{Key: "queue/x", Clear: "pullet doctor --remove queue/x"}}},
+	{"a ticket that cannot be read", View{Limit: 5, Ahead: &Predecessor{Unread: &state.BadRecordError{Key: "queue/x", Clear: "pullet doctor --remove queue/x"}}},
 		"slot web|the ticket queue/x, which cannot be read, comes first in the queue|pullet doctor --remove queue/x"},
-	{"somebody comes first", View{Limit: 5, Ahead: &Before{Node: "a"}}, "slot web|a comes first in the queue|no action needed"},
+	{"somebody comes first", View{Limit: 5, Ahead: &Predecessor{Node: "a"}}, "slot web|a comes first in the queue|no action needed"},
+	{"somebody comes first, and who holds the place is dead", View{Limit: 1, Ahead: &Predecessor{Node: "a"}, Claims: claims("b@v2"), Dead: dead(0)},
+		"slot web|a comes first in the queue, and b holds it|not answering|pullet decommission b"},
+	{"somebody comes first, and the group is halted", View{Limit: 1, Ahead: &Predecessor{Node: "a"}, Gate: halt}, "role web (halted)|it broke|!queue"},
 	{"the fleet has room", View{Limit: 5, Total: 3, Totals: claims("a@v2", "", "b@v2")}, "place 0 of the group, 1 of the fleet"},
 	{"the fleet is full", View{Limit: 5, Total: 2, Totals: claims("a@v2", "b@v2")}, "slots of the fleet (2 at a time)|a holds it|b holds it"},
 	{"a claim of another group", View{Limit: 1, Guests: slots("a@v1")}, "slot web (1 at a time)|a holds slot other|counts here|no action needed"},
@@ -133,7 +136,7 @@ var holderCases = []decideCase{
 	{"its own, out of the window", View{Limit: 1, Claims: claims("me@v2"), Closed: "Mon 22:00 UTC"}, "place 0 of"},
 	{"its own, disabled", View{Limit: 1, Claims: claims("me@v2"), Switch: off("host me")}, "host me (disabled)|; aside"},
 	{"its own, others over the limit", View{Limit: 1, Claims: claims("a@v2", "me@v2")}, "place 1 of"},
-	{"its older claim", View{Limit: 1, Claims: claims("", "", "me@v1"), Ahead: &Before{Node: "a"}}, "place 2 of"},
+	{"its older claim", View{Limit: 1, Claims: claims("", "", "me@v1"), Ahead: &Predecessor{Node: "a"}}, "place 2 of"},
 	{"its older claim, halted", View{Limit: 1, Claims: claims("me@v1"), Gate: halt}, "role web (halted)|x failed: it broke|push a commit"},
 	{"its older claim, paused", View{Limit: 1, Claims: claims("me@v1"), Switch: off("pause")}, "the rollout (paused)"},
 	{"its older claim, frozen", View{Limit: 0, Claims: claims("me@v1")}, "frozen"},

@@ -8,6 +8,9 @@
 // purpose, so that a commit that kills hosts cannot walk through the fleet slot by slot. The revision at which a claim
 // was made is its fence: whatever its holder writes compares it.
 //
+// Each part of a Turn has one job: its reader looks, at one revision; Decide decides; its admission claims; its upkeep
+// reclaims from lost nodes; its bell waits.
+//
 // Steps are the gates inside a run. A barrier opens in the transaction of the last arrival: every arrival writes a key
 // whose version etcd counts, so no arrival is tried twice. An election gives places that nobody gives back, for one
 // rollout; what the chosen nodes' steps returned is read by the others. Rosters are frozen when somebody first asks:

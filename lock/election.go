@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -51,13 +50,12 @@ func (s *Steps) scope(once bool) string {
 // Elect claims a free place, for this rollout. In a version that the fleet left nobody is chosen any more. Nobody gives
 // a place back: all steps of an election are one node's.
 func (s *Steps) Elect(ctx context.Context, e Election) (*Candidate, error) {
-	for attempt := 0; ; attempt++ {
-		c, err := s.elect(ctx, e)
-		if err == nil || final(err) ||
-			!sleep(ctx, jitter(s.req.node(), attempt, min(5*time.Second, 20*time.Millisecond<<min(attempt, 8)))) {
-			return c, err
-		}
-	}
+	var c *Candidate
+	err := retry(ctx, s.req.node(), retryFast, func() error {
+		c = &Candidate{steps: s, election: e}
+		return c.elect(ctx)
+	})
+	return c, err
 }
 
 // Chosen reports that the node takes the steps.
@@ -71,13 +69,14 @@ func (c *Candidate) Others() string {
 	return strings.Join(c.chosen, ", ")
 }
 
-func (s *Steps) elect(ctx context.Context, e Election) (*Candidate, error) {
+// elect finds the place that the node has, or claims one.
+func (c *Candidate) elect(ctx context.Context) error {
+	s, e := c.steps, c.election
 	prefix := s.electionKey(e, "place") + "/"
 	got, err := s.store.Client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	c := &Candidate{steps: s, election: e}
 	taken := map[string]bool{}
 	for _, kv := range got.Kvs {
 		k, err := s.store.Key(kv)
@@ -88,31 +87,32 @@ func (s *Steps) elect(ctx context.Context, e Election) (*Candidate, error) {
 		c.chosen, taken[strconv.Itoa(k.Place)] = append(c.chosen, node), true
 		if node == s.req.node() {
 			c.place, c.revision = string(kv.Key), kv.ModRevision
-			return c, nil
+			return nil
 		}
 	}
 	if s.req.Stale { // of a version that the fleet left nothing is started: who was chosen is on record, or forgotten
-		return c, nil
+		return nil
 	}
 	for i := range e.Limit {
 		if !taken[strconv.Itoa(i)] {
-			return c, c.take(ctx, prefix+strconv.Itoa(i), 0)
+			return c.claim(ctx, prefix+strconv.Itoa(i), 0)
 		}
 	}
 	for _, kv := range got.Kvs {
-		if free, err := s.free(ctx, e, kv); err != nil {
-			return nil, err
+		if free, err := c.takeOverConditions(ctx, kv); err != nil {
+			return err
 		} else if free != nil {
-			return c, c.take(ctx, string(kv.Key), kv.ModRevision, free...)
+			return c.claim(ctx, string(kv.Key), kv.ModRevision, free...)
 		}
 	}
-	return c, nil
+	return nil
 }
 
-// free are the conditions under which this node may take the place of another one: nothing stands that the other
-// started, and it is gone or comes after this node in the rollout. With onLost: hold a node is gone when it was given
-// up. nil: the other one keeps its place.
-func (s *Steps) free(ctx context.Context, e Election, place *mvccpb.KeyValue) ([]clientv3.Cmp, error) {
+// takeOverConditions are the conditions under which this node may take the place of another one: nothing stands that
+// the other started, and it is gone or comes after this node in the rollout. With onLost: hold a node is gone when it
+// was given up. nil: the other one keeps its place.
+func (c *Candidate) takeOverConditions(ctx context.Context, place *mvccpb.KeyValue) ([]clientv3.Cmp, error) {
+	s, e := c.steps, c.election
 	name, err := state.Read[state.NodeName](s.store, place)
 	if err != nil { // nobody knows who has it
 		return nil, nil
@@ -134,7 +134,7 @@ func (s *Steps) free(ctx context.Context, e Election, place *mvccpb.KeyValue) ([
 		return nil, nil
 	case count(0) == 0 && (count(2) > 0 || givesUp(s.req.Rules.OnLost)):
 		return []clientv3.Cmp{nothing, clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(node)), "=", 0)}, nil
-	case s.comesAfter(e, node, got.Responses[3].GetResponseRange().Kvs):
+	case c.comesAfter(node, got.Responses[3].GetResponseRange().Kvs):
 		return []clientv3.Cmp{nothing}, nil
 	}
 	return nil, nil
@@ -143,9 +143,10 @@ func (s *Steps) free(ctx context.Context, e Election, place *mvccpb.KeyValue) ([
 // comesAfter reports that another node cannot take the steps of an election before this one is through: it comes in a
 // later stage, its limit is 0, or the version has no such step for it. It would wait for this node, and this node for
 // its result.
-func (s *Steps) comesAfter(e Election, node string, record []*mvccpb.KeyValue) bool {
+func (c *Candidate) comesAfter(node string, record []*mvccpb.KeyValue) bool {
+	s, e := c.steps, c.election
 	own := s.req.Presence.Node
-	member, known := s.member(node, record)
+	member, known := c.member(node, record)
 	self, listed := s.req.Inventory[own.Name]
 	if !listed {
 		self = state.Member{Role: own.Role, Labels: own.Labels}
@@ -154,12 +155,12 @@ func (s *Steps) comesAfter(e Election, node string, record []*mvccpb.KeyValue) b
 }
 
 // member is a node as the inventory says, or else its own record.
-func (s *Steps) member(node string, record []*mvccpb.KeyValue) (m state.Member, known bool) {
-	if m, known = s.req.Inventory[node]; known {
+func (c *Candidate) member(node string, record []*mvccpb.KeyValue) (m state.Member, known bool) {
+	if m, known = c.steps.req.Inventory[node]; known {
 		return m, true
 	}
 	for _, kv := range record {
-		n, err := state.Read[state.Node](s.store, kv)
+		n, err := state.Read[state.Node](c.steps.store, kv)
 		m, known = state.Member{Role: n.Role, Labels: n.Labels}, err == nil
 	}
 	return m, known
@@ -174,11 +175,11 @@ func holderOf(s *state.Store, kv *mvccpb.KeyValue) string {
 	return string(node)
 }
 
-// take claims a place as it was seen.
-func (c *Candidate) take(ctx context.Context, key string, seen int64, more ...clientv3.Cmp) error {
+// claim claims a place as it was seen.
+func (c *Candidate) claim(ctx context.Context, key string, seen int64, more ...clientv3.Cmp) error {
 	s := c.steps
 	done, err := s.store.Client.Txn(ctx).
-		If(append(more, clientv3.Compare(clientv3.ModRevision(key), "=", seen), s.lives())...).
+		If(append(more, clientv3.Compare(clientv3.ModRevision(key), "=", seen), s.req.Presence.Lives())...).
 		Then(clientv3.OpPut(key, s.req.node()), clientv3.OpPut(s.electionKey(c.election, "name"), c.election.ID)).
 		Else(clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly())).Commit()
 	switch {

@@ -51,7 +51,7 @@ func TestForgedArrivalOfAnother(t *testing.T) {
 // came is how a node came to the barrier, as the record says it.
 func (f *fleet) came(s *Steps, node string) string {
 	f.t.Helper()
-	t, err := s.tally(f.ctx, joint("db"))
+	t, err := (&barrier{steps: s, step: joint("db")}).tally(f.ctx)
 	f.must(err)
 	return t.in[node]
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
@@ -46,45 +45,45 @@ func slotOf(s *state.Store, kv *mvccpb.KeyValue, marked map[string]bool) Held {
 	}
 }
 
-// holdings files who holds slots, of whatever group: those of the node's own group by their place, the node's own in
+// readSlots files who holds slots, of whatever group: those of the node's own group by their place, the node's own in
 // other groups, and of the others those that count in this group all the same.
-func (t *Turn) holdings(r *reading, claims, marks []*mvccpb.KeyValue) {
+func (l *reader) readSlots(r *reading, claims, marks []*mvccpb.KeyValue) {
 	marked := map[string]bool{}
 	for _, kv := range marks {
-		marked[strings.TrimPrefix(string(kv.Key), t.store.MarkPrefix(""))] = true
+		marked[strings.TrimPrefix(string(kv.Key), l.store.MarkPrefix(""))] = true
 	}
 	r.view.Claims, r.view.Dead = map[int]state.Claim{}, map[int]bool{}
 	for i, kv := range claims {
-		h := slotOf(t.store, kv, marked)
+		h := slotOf(l.store, kv, marked)
 		r.slots = append(r.slots, h)
 		switch {
-		case h.Group == t.gate:
-			index := placeOf(t.store, kv, i)
+		case h.Group == l.pool.group:
+			index := placeOf(l.store, kv, i)
 			r.view.Claims[index], r.view.Dead[index], r.fences[index] = h.Claim, h.Dead, h.Fence
-		case h.Node == t.req.node():
+		case h.Node == l.req.node():
 			r.others = append(r.others, h)
 		default:
-			t.guest(r, h)
+			l.readGuest(r, h)
 		}
 	}
 }
 
-// guest files a claim in another group that counts in this one, because its node belongs here by the rules of today, or
-// did since it made the claim: rules, labels and roles change between versions, and a node that changes does so in
-// every group that it was ever counted in.
-func (t *Turn) guest(r *reading, h Held) {
-	m, listed := t.req.Inventory[h.Node]
+// readGuest files a claim in another group that counts in this one, because its node belongs here by the rules of
+// today, or did since it made the claim: rules, labels and roles change between versions, and a node that changes does
+// so in every group that it was ever counted in.
+func (l *reader) readGuest(r *reading, h Held) {
+	m, listed := l.req.Inventory[h.Node]
 	switch {
-	case slices.Contains(h.Groups, t.gate), listed && t.req.Rules.GroupOf(h.Node, m) == t.gate:
+	case slices.Contains(h.Groups, l.pool.group), listed && l.req.Rules.GroupOf(h.Node, m) == l.pool.group:
 		r.view.Guests = append(r.view.Guests, h)
-	case !listed && h.Rollout != t.req.rollout(): // else it is where it belongs
+	case !listed && h.Rollout != l.req.rollout(): // else it is where it belongs
 		r.unlisted = append(r.unlisted, h)
 	}
 }
 
 // askUnlisted finds out who of the holders belongs to this group by its own record. Only a node that would be admitted
 // asks.
-func (t *Turn) askUnlisted(ctx context.Context, r *reading) error {
+func (n *census) askUnlisted(ctx context.Context, r *reading) error {
 	if len(r.unlisted) == 0 {
 		return nil
 	}
@@ -92,12 +91,12 @@ func (t *Turn) askUnlisted(ctx context.Context, r *reading) error {
 	for i, h := range r.unlisted {
 		names[i] = h.Node
 	}
-	members, err := t.store.MembersOf(ctx, names)
+	members, err := n.store.MembersOf(ctx, names)
 	if err != nil {
 		return err
 	}
 	for _, h := range r.unlisted {
-		if m, known := members[h.Node]; known && t.req.Rules.GroupOf(h.Node, m) == t.gate {
+		if m, known := members[h.Node]; known && n.req.Rules.GroupOf(h.Node, m) == n.pool.group {
 			r.view.Guests = append(r.view.Guests, h)
 		}
 	}
@@ -119,12 +118,4 @@ func (v View) uncounted() (out []Held) {
 		counted[h.Node] = true
 	}
 	return out
-}
-
-// claimed is the claim as the node writes it at a step.
-func (t *Turn) claimed(step string) state.Claim {
-	q := t.req
-	return state.Claim{
-		Node: q.node(), Version: q.Version.ID, Release: q.Version.Release, Rollout: q.rollout(), Step: step, Since: time.Now().UTC(), Groups: t.groups,
-	}
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/pullet/pullet/state"
 )
 
@@ -22,26 +20,48 @@ func (r Rules) hostFailures(roster int) int {
 	return r.MaxHostFailures(max(1, roster))
 }
 
-// spared is how many of the claims of other nodes do not count against the limit. The gate that it reads is compared
-// when a claim is made: an admission never rests on a host fault that is struck meanwhile.
-func (v View) spared() int {
+// faultyHosts is how many of the claims of other nodes do not count against the limit. The gate that it reads is
+// compared when a claim is made: an admission never rests on a host fault that is struck meanwhile.
+func (v View) faultyHosts() int {
 	n := 0
 	for _, c := range v.Claims {
 		if c.Node != v.Node && slices.Contains(v.Gate.Hosts, c.Node) {
 			n++
 		}
 	}
-	return min(n, v.Spares)
+	return min(n, v.MaxHostFaults)
 }
 
-// faults counts a host fault, once a node, and halts a group that has too many. A node that failed by the commit stays
-// counted there until it succeeds: a fault of its host must not hide that.
-func faults(gate *state.Gate, node, reason string, survives int) {
+// survived is how many failures do not halt a group, or a step.
+type survived struct{ failures, hosts int }
+
+// survived is what the pool's group survives. At a serialized step, or a command, no failure of the commit is survived.
+func (p *pool) survived(q *Request, roster int) survived {
+	s := survived{hosts: q.Rules.hostFailures(roster)}
+	if p.slots {
+		s.failures = q.Rules.MaxFailures
+	}
+	return s
+}
+
+// count counts a node's failure in a gate, once a node, and halts a group that has too many. It reports that a failure
+// of the commit halted it.
+func (s survived) count(gate *state.Gate, node, reason string, how Failure) bool {
+	if how == Host {
+		s.countHostFault(gate, node, reason)
+		return false
+	}
+	return s.countFailure(gate, node, reason)
+}
+
+// countHostFault counts a host fault. A node that failed by the commit stays counted there until it succeeds: a fault
+// of its host must not hide that.
+func (s survived) countHostFault(gate *state.Gate, node, reason string) {
 	if !counted(*gate, node) {
 		gate.Hosts = append(gate.Hosts, node)
 	}
-	if len(gate.Hosts) > survives && gate.State != state.Halted {
-		gate.Halt(node, tooManyHosts(len(gate.Hosts), survives)+": "+reason)
+	if len(gate.Hosts) > s.hosts && gate.State != state.Halted {
+		gate.Halt(node, tooManyHosts(len(gate.Hosts), s.hosts)+": "+reason)
 	}
 }
 
@@ -49,26 +69,26 @@ func tooManyHosts(n, survives int) string {
 	return fmt.Sprintf("host faults: %d, and rollout.maxHostFailures is %d here", n, survives)
 }
 
-// fails counts a failure of the commit, once a node, and halts a group that has too many. It reports that it did.
-func fails(gate *state.Gate, node, reason string, survives int) bool {
+// countFailure counts a failure of the commit.
+func (s survived) countFailure(gate *state.Gate, node, reason string) bool {
 	gate.Hosts = without(gate.Hosts, node)
 	if !slices.Contains(gate.Failed, node) {
 		gate.Failed = append(gate.Failed, node)
 	}
-	if len(gate.Failed) > survives && gate.State != state.Halted {
+	if len(gate.Failed) > s.failures && gate.State != state.Halted {
 		gate.Halt(node, reason)
 		return true
 	}
 	return false
 }
 
-// counted reports that a node's failure counts in a gate.
+// counted reports that a gate counts a failure of the node.
 func counted(g state.Gate, node string) bool {
 	return slices.Contains(g.Failed, node) || slices.Contains(g.Hosts, node)
 }
 
-// strike takes a node's failure out of a gate, and reports that there was one.
-func strike(g *state.Gate, node string) bool {
+// uncount takes a node's failure out of a gate, and reports that there was one.
+func uncount(g *state.Gate, node string) bool {
 	if !counted(*g, node) {
 		return false
 	}
@@ -76,17 +96,7 @@ func strike(g *state.Gate, node string) bool {
 	return true
 }
 
-// freeTotal gives the node's place in the whole fleet back, and keeps that in its group: a broken host must not keep
-// other groups waiting. It retries inside its place in the group.
-func (t *Turn) freeTotal() []clientv3.Op {
-	if t.key == "" {
-		return nil
-	}
-	idle := t.claimed(t.at)
-	idle.Idle = true
-	ops := []clientv3.Op{state.Put(t.key, idle)}
-	if t.total != "" {
-		ops = append(ops, clientv3.OpDelete(t.total))
-	}
-	return ops
+// without is a list less one of its items.
+func without(list []string, one string) []string {
+	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return s == one })
 }

@@ -19,8 +19,10 @@ type group struct {
 }
 
 func (g *group) view(node string) View {
-	return View{Node: node, Name: "slot web", Scope: "role web", Rollout: "v1", Limit: g.limit, Spares: g.spares, Claims: g.claims, Gate: g.gate}
+	return View{Node: node, Name: "slot web", Scope: "role web", Rollout: "v1", Limit: g.limit, MaxHostFaults: g.spares, Claims: g.claims, Gate: g.gate}
 }
+
+func (g *group) survived() survived { return survived{failures: g.survives, hosts: g.spares} }
 
 func (g *group) place(node string) (int, bool) { v := g.view(node); return v.own(g.claims) }
 
@@ -52,12 +54,12 @@ func TestHostFaultsKeepTheLimit(t *testing.T) {
 				}
 			case !holds:
 			case event == "succeed":
-				strike(&g.gate, node)
+				uncount(&g.gate, node)
 				delete(g.claims, at)
 			case event == "fault":
-				faults(&g.gate, node, "disk full", g.spares)
+				g.survived().count(&g.gate, node, "disk full", Host)
 			case event == "fail":
-				fails(&g.gate, node, "exit code 1", g.survives)
+				g.survived().count(&g.gate, node, "exit code 1", Halting)
 			}
 			g.check(t)
 		}
@@ -157,7 +159,7 @@ func TestHostFaultAtASerializedStep(t *testing.T) {
 		turn, err := NewSteps(f.Store, all[i]).Serialize(f.ctx, step, limit(1))
 		f.must(err)
 		f.must(turn.Acquire(f.ctx))
-		f.must(turn.StopStep(f.ctx, "no space left on device", Host))
+		f.must(turn.FailStep(f.ctx, "no space left on device", Host))
 		if g := f.gate("step-" + state.StepHash(step.ID)); g.State != want || len(g.Hosts) != i+1 {
 			t.Errorf("after %d: %+v", i+1, g)
 		}

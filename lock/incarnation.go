@@ -11,45 +11,51 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// incarnationOps read etcd's incarnation on record and the grace time, for incarnation.
-func (t *Turn) incarnationOps() []clientv3.Op {
-	return []clientv3.Op{clientv3.OpGet(t.store.IncarnationKey()), clientv3.OpGet(t.store.GraceKey())}
+// incarnationOps read etcd's incarnation on record, the grace time and the doubt in the record, for incarnation.
+func (l *reader) incarnationOps() []clientv3.Op {
+	s := l.store
+	return []clientv3.Op{
+		clientv3.OpGet(s.IncarnationKey()), clientv3.OpGet(s.GraceKey()), clientv3.OpGet(s.DoubtKey()),
+	}
 }
 
-// incarnation files what incarnationOps read. A claim compares it: nobody is admitted over a word that came in between.
-func (t *Turn) incarnation(r *reading, a *answers) {
-	on, grace := a.kvs(), a.kvs()
-	r.unmoved(t.store.IncarnationKey(), on)
-	r.unmoved(t.store.GraceKey(), grace)
+// readIncarnation files what incarnationOps read, for every kind of place: no claim is made in a record that nobody
+// accepted. A claim compares it: nobody is admitted over a word that came in between.
+func (l *reader) readIncarnation(r *reading, a *answers) {
+	on, grace, doubt := a.kvs(), a.kvs(), a.kvs()
+	r.unmoved(l.store.IncarnationKey(), on)
+	r.unmoved(l.store.GraceKey(), grace)
+	r.unmoved(l.store.DoubtKey(), doubt)
+	r.stops(l.store, state.StoreScope, l.store.DoubtKey(), doubt)
 	r.wasRev = revisionOf(on)
 	for _, kv := range on {
-		r.was, _ = state.Read[state.Incarnation](t.store, kv) // one that cannot be read is none
+		r.was, _ = state.Read[state.Incarnation](l.store, kv) // one that cannot be read is none
 	}
-	r.view.Unknown = t.store.ServesHosts() && !r.now.Continues(r.was)
+	r.view.Unknown = l.store.ServesHosts() && !r.now.Continues(r.was)
 	for _, kv := range grace {
-		until, err := state.Read[state.Moment](t.store, kv)
+		until, err := state.Read[state.Moment](l.store, kv)
 		if r.view.Grace = until.Time; err != nil || until.IsZero() {
 			r.view.Grace = time.Now().Add(state.Grace)
 		}
 	}
 }
 
-// vouch compares the length of etcd's raft log with the record where the node would be admitted: a snapshot that was
-// restored may come up with the ids and the term of before. ErrMoved: the doubt is on record.
-func (t *Turn) vouch(ctx context.Context, r *reading) error {
-	if !t.store.ServesHosts() || r.was.Lead == nil {
+// checkIncarnation compares the length of etcd's raft log with the record where the node would be admitted: a snapshot
+// that was restored may come up with the ids and the term of before. ErrMoved: the doubt is on record.
+func (l *reader) checkIncarnation(ctx context.Context, r *reading) error {
+	if !l.store.ServesHosts() || r.was.Lead == nil {
 		return nil
 	}
-	is, err := t.store.Incarnation(ctx)
+	is, err := l.store.Incarnation(ctx)
 	if err != nil || is.Continues(r.was) && is.Replaced(r.was) == "" {
 		return err
 	}
-	return cmp.Or(t.store.Recognise(ctx, t.req.node(), r.was, r.wasRev), ErrMoved)
+	return cmp.Or(l.store.Recognise(ctx, l.req.node(), r.was, r.wasRev), ErrMoved)
 }
 
 // restarted reports an answer of another incarnation than the look was made in.
-func (t *Turn) restarted(r *reading, h *pb.ResponseHeader) bool {
-	return t.store.ServesHosts() && !state.IncarnationOf(h).Continues(r.now)
+func (l *reader) restarted(r *reading, h *pb.ResponseHeader) bool {
+	return l.store.ServesHosts() && !state.IncarnationOf(h).Continues(r.now)
 }
 
 // graceTime is the wait of a node while others report what they hold.

@@ -50,3 +50,22 @@ func TestNotRecorded(t *testing.T) {
 	f.must(err)
 	f.mustWait(f.request("web1", "web"), "etcd restarted")
 }
+
+// TestDoubtKeepsStepsShut: while nobody has accepted a doubted record, a node that was admitted before goes on under
+// its slot and begins no serialized step, with the grace time over; who is in such a step keeps its place.
+func TestDoubtKeepsStepsShut(t *testing.T) {
+	f := newFleet(t)
+	admitted := f.request("db1", "db")
+	f.mustTry(admitted)
+	_, err := f.Client.Do(f.ctx, state.Put(f.DoubtKey(), state.Switch{Reason: "it went back", By: "db2"}))
+	f.must(err)
+	f.mustTry(admitted)
+	f.contains(f.stops(admitted), "it went back|pullet rollout resume --store")
+	f.must(f.Accept(f.ctx, "ada"))
+	in := f.mustSerialize(admitted)
+	_, err = f.Client.Do(f.ctx, state.Put(f.DoubtKey(), state.Switch{Reason: "it went back again", By: "db2"}))
+	f.must(err)
+	if again := f.mustSerialize(admitted); again.Fence() != in.Fence() {
+		t.Error("it lost its place at the step")
+	}
+}

@@ -68,7 +68,7 @@ func TestLostHolder(t *testing.T) {
 			}
 			continue
 		}
-		if r.By != "next" || r.Slot != turn.key || r.Fence != turn.Fence() || r.OnLost != c.onLost || r.Claim.Step != "restart" || r.Claim.Node != "holder" {
+		if r.By != "next" || r.Slot != turn.claim.held.key || r.Fence != turn.Fence() || r.OnLost != c.onLost || r.Claim.Step != "restart" || r.Claim.Node != "holder" {
 			t.Errorf("%s: recorded %+v", c.onLost, r)
 		}
 		o, err := f.Overview(f.ctx, false)
@@ -233,7 +233,7 @@ func TestFleetPlaceOfAnotherGroup(t *testing.T) {
 	turn := f.mustTry(a)
 	f.mustWait(b, "slots of the fleet (1 at a time): a1 holds it|(alive); no action needed")
 	f.must(turn.Fail(f.ctx, "it broke", Halting))
-	f.mustWait(b, "a1 holds it|(failed); mend a1, or push a commit")
+	f.mustWait(b, "a1 holds it|(failed); fix a1, or push a commit")
 	f.switchOff(state.HostScope("a1"))
 	f.mustWait(b, "a1 holds it|(disabled); pullet enable --host a1")
 	f.must(setSwitch(f.ctx, f.Store, state.HostScope("a1"), enabled, 0))
@@ -288,10 +288,10 @@ func TestTroubleUnanswered(t *testing.T) {
 	over, cancel := context.WithCancel(f.ctx)
 	cancel()
 	holders := []state.Holder{{Node: "holder"}}
-	if err := trouble(over, f.Store, &q, holders); !errors.Is(err, context.Canceled) {
+	if err := fillConditions(over, f.Store, &q, holders); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, %+v", err, holders)
 	}
-	if err := trouble(f.ctx, f.Store, &q, holders); err != nil || !holders[0].Alive {
+	if err := fillConditions(f.ctx, f.Store, &q, holders); err != nil || !holders[0].Alive {
 		t.Errorf("%v, %+v", err, holders)
 	}
 }

@@ -10,21 +10,10 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Slot is the place that the node holds, for its own memory; nil where it holds none.
-func (t *Turn) Slot() *state.HeldPlace {
-	switch {
-	case t.key == "":
-		return nil
-	case t.step != "":
-		return &state.HeldPlace{Step: state.StepHash(t.step), Claim: t.claimed(t.step)}
-	}
-	return &state.HeldPlace{Group: t.gate, Claim: t.claimed(t.at)}
-}
-
-// PutBack claims a place again that its node held before the fleet's record went back in time: whoever looks sees who
-// is in the middle of an upgrade or of a step, and it counts, also above the limit. A node that holds a slot, or a
-// place at the step, keeps that one. Nothing is claimed any more when the condition fails: the node's next pull judges
-// anew. It returns the revision of the claim, 0 without one.
+// PutBack claims a place again that its node held before the fleet's record went back in time. It counts, also above
+// the limit, and other nodes see who is in the middle of an upgrade or of a step. A node that holds a slot, or a place
+// at the step, keeps that one. PutBack claims nothing when the condition fails: the node's next pull decides anew. It
+// returns the revision of the claim, 0 without one.
 func PutBack(
 	ctx context.Context,
 	s *state.Store,
@@ -59,4 +48,14 @@ func PutBack(
 			return 0, nil
 		}
 	}
+}
+
+// ReleaseSlot releases a slot of any group that the record has and the node does not know of: a restored record has it,
+// or the node was killed before it began. Only a node with nothing to change may call it.
+func ReleaseSlot(ctx context.Context, s *state.Store, req Request) error {
+	t := NewTurn(s, req)
+	if _, _, err := t.claim.adopt(ctx); err != nil {
+		return err
+	}
+	return t.claim.release(ctx)
 }

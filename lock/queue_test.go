@@ -33,11 +33,11 @@ func TestQueueOrder(t *testing.T) {
 	turns := f.queued(30, 10, 50, 20, 40)
 	slices.SortFunc(turns, func(a, b *Turn) int { return int(a.req.Order - b.req.Order) })
 	for i, turn := range turns {
-		r, err := turn.look(f.ctx)
+		r, err := turn.reader.look(f.ctx)
 		f.must(err)
 		want := ""
 		if i > 0 {
-			want = turns[i-1].ticket
+			want = turns[i-1].ticket.key
 		}
 		if r.ahead != want {
 			t.Errorf("n%d is behind %q, want %q", turn.req.Order, r.ahead, want)
@@ -95,12 +95,12 @@ func TestTicketsAreLeased(t *testing.T) {
 		q := f.request(fmt.Sprint("lasting-", lasting), "web")
 		q.Lasting = lasting
 		turn, _ := f.try(q)
-		got, err := f.Client.Get(f.ctx, turn.ticket)
+		got, err := f.Client.Get(f.ctx, turn.ticket.key)
 		f.must(err)
 		if len(got.Kvs) != 1 || (clientv3.LeaseID(got.Kvs[0].Lease) == q.Presence.Lease) == lasting {
 			t.Errorf("lasting %v: %v, and the node's lease is %d", lasting, got.Kvs, q.Presence.Lease)
 		}
-		if node := before(f.Store, got.Kvs[0]).String(); node != q.node() {
+		if node := predecessorOf(f.Store, got.Kvs[0]).String(); node != q.node() {
 			t.Errorf("the ticket of %s is %s's", q.node(), node)
 		}
 	}
@@ -113,7 +113,7 @@ func TestTicketOrder(t *testing.T) {
 	var keys []string
 	for _, order := range []int64{1, 9, 10, 99, 1 << 40, math.MaxInt64 - 1} {
 		q.Order = order
-		keys = append(keys, NewTurn(f.Store, q).ticket)
+		keys = append(keys, NewTurn(f.Store, q).ticket.key)
 	}
 	slices.Reverse(keys)
 	if !slices.IsSorted(keys) || len(keys[0]) != len(keys[5]) {

@@ -59,10 +59,10 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 	s := c.steps
 	started, result := s.resultKey(step, "started", s.req.node()), s.resultKey(step, "result", s.req.node())
 	done, err := s.store.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision), s.lives(),
+		If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision), s.req.Presence.Lives(),
 			clientv3.Compare(clientv3.ModRevision(started), "=", read.started),
 			clientv3.Compare(clientv3.ModRevision(result), "=", read.result)).
-		Then(c.tookOp(step), state.Put(started, state.StepStart{Step: step.ID, Attempt: attempt, At: time.Now().UTC(), MaxAge: read.maxAge})).
+		Then(c.startedOp(step), state.Put(started, state.StepStart{Step: step.ID, Attempt: attempt, At: time.Now().UTC(), MaxAge: read.maxAge})).
 		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly()), clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly()), clientv3.OpGet(started)).
 		Commit()
 	if err != nil || done.Succeeded {
@@ -83,8 +83,8 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 	return ErrMoved
 }
 
-// tookOp records that the node has taken a step: nobody takes its place any more.
-func (c *Candidate) tookOp(step Step) clientv3.Op {
+// startedOp records that the node started a step: nobody takes its place any more.
+func (c *Candidate) startedOp(step Step) clientv3.Op {
 	s := c.steps
 	return clientv3.OpPut(s.electionKey(c.election, "took", s.req.node(), state.StepHash(step.ID)), step.ID)
 }
@@ -137,7 +137,7 @@ func (c *Candidate) publish(
 	key := s.resultKey(step, "result", s.req.node())
 	ops := []clientv3.Op{state.Put(key, shared)}
 	if r.Result == "ok" || r.Result == Skipped { // also of a step that stood already: nobody else takes it
-		ops = append(ops, c.tookOp(step))
+		ops = append(ops, c.startedOp(step))
 	}
 	if maxAge > 0 {
 		lease, err := s.store.Client.Grant(ctx, int64(max(1, maxAge.Seconds())))

@@ -14,47 +14,59 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Results waits for what the chosen nodes' step returned, by node. When ctx ends first it returns the *Wait. A chosen
-// node that started the step and does not answer has an unknown result where the step must not run twice: then the
-// group is halted.
+// Results waits for the results of a step on the chosen nodes, and returns them by node. When ctx ends first it returns
+// the *Wait. A chosen node that started the step and does not answer has an unknown result where the step must not run
+// twice: then the group is halted.
 func (s *Steps) Results(
 	ctx context.Context,
 	step Step,
 	e Election,
 	maxAge time.Duration,
 	repeatable bool,
-	told func(*Wait),
+	notify func(*Wait),
 ) (found map[string]state.StepResult, err error) {
-	want, err := s.candidates(ctx, e)
-	if err != nil {
+	q := &resultQuery{steps: s, step: step, election: e, maxAge: maxAge, repeatable: repeatable}
+	if q.want, err = q.candidates(ctx); err != nil {
 		return nil, err
 	}
 	if s.req.Stale { // nobody makes a result of a version that the fleet left
-		found, wait, _, err := s.results(ctx, step, e, want, maxAge, repeatable)
-		if wait == nil {
-			return found, err
-		}
-		if wait.Since = time.Now(); len(wait.Holders) == 0 {
-			wait.Reason, wait.Remedy = fmt.Sprintf("the fleet left version %s, and who was chosen for %s is not on record any more", state.Short(s.req.Version.ID), e.ID), state.NoAction()
-		}
-		return nil, wait
+		return q.ofStale(ctx)
 	}
-	err = s.await(
-		ctx,
-		s.resultKey(step, "result")+"/",
-		stepPoll,
-		told,
-		func(int) (wait *Wait, revision int64, err error) {
-			found, wait, revision, err = s.results(ctx, step, e, want, maxAge, repeatable)
-			return wait, revision, err
-		},
-		clientv3.WithPrefix(),
-	)
+	look := func(int) (wait *Wait, revision int64, err error) {
+		found, wait, revision, err = q.look(ctx)
+		return wait, revision, err
+	}
+	err = s.await(ctx, s.resultKey(step, "result")+"/", stepPoll, notify, look, clientv3.WithPrefix())
 	return found, err
 }
 
+// resultQuery asks for the results of a step that chosen nodes take.
+type resultQuery struct {
+	steps      *Steps
+	step       Step
+	election   Election
+	want       int // how many results there will be
+	maxAge     time.Duration
+	repeatable bool
+}
+
+// ofStale returns the results of a version that the fleet left, as they are.
+func (q *resultQuery) ofStale(ctx context.Context) (map[string]state.StepResult, error) {
+	found, wait, _, err := q.look(ctx)
+	if wait == nil {
+		return found, err
+	}
+	if wait.Since = time.Now(); len(wait.Holders) == 0 {
+		wait.Reason = fmt.Sprintf("the fleet left version %s, and who was chosen for %s is not on record any more",
+			state.Short(q.steps.req.Version.ID), q.election.ID)
+		wait.Remedy = state.NoAction()
+	}
+	return nil, wait
+}
+
 // candidates is how many results there will be.
-func (s *Steps) candidates(ctx context.Context, e Election) (int, error) {
+func (q *resultQuery) candidates(ctx context.Context) (int, error) {
+	s, e := q.steps, q.election
 	if e.Limit <= 1 {
 		return 1, nil
 	}
@@ -71,15 +83,9 @@ func (s *Steps) candidates(ctx context.Context, e Election) (int, error) {
 	return max(1, min(e.Limit, n)), nil
 }
 
-// results looks once.
-func (s *Steps) results(
-	ctx context.Context,
-	step Step,
-	e Election,
-	want int,
-	maxAge time.Duration,
-	repeatable bool,
-) (map[string]state.StepResult, *Wait, int64, error) {
+// look reads the results once.
+func (q *resultQuery) look(ctx context.Context) (map[string]state.StepResult, *Wait, int64, error) {
+	s, e, step := q.steps, q.election, q.step
 	prefix := []clientv3.OpOption{clientv3.WithPrefix()}
 	got, err := s.store.Client.Txn(ctx).Then(
 		clientv3.OpGet(s.resultKey(step, "result")+"/", prefix...),
@@ -94,7 +100,7 @@ func (s *Steps) results(
 	}
 	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[i].GetResponseRange().Kvs }
 	fresh, started := lastParts(s.store, kvs(1)), lastParts(s.store, kvs(3))
-	chosen := s.holders(kvs(2))
+	chosen := holders(s.store, kvs(2))
 	found := map[string]state.StepResult{}
 	for _, kv := range kvs(0) {
 		r, err := state.Read[state.StepResult](s.store, kv)
@@ -102,11 +108,11 @@ func (s *Steps) results(
 			!slices.Contains(chosen, r.Node) { // the step waits for one that can be read, of a node that was chosen
 			continue
 		}
-		if maxAge == 0 || fresh[r.Node] || r.Result != "ok" {
+		if q.maxAge == 0 || fresh[r.Node] || r.Result != "ok" {
 			found[r.Node] = r
 		}
 	}
-	if len(found) >= want {
+	if len(found) >= q.want {
 		return found, nil, 0, nil
 	}
 	if revisionOf(kvs(4)) != s.req.VersionRev && !s.req.Stale {
@@ -115,7 +121,7 @@ func (s *Steps) results(
 		}
 	}
 	var missing []state.Holder
-	took := s.took(kvs(5))
+	took := tookBy(s.store, kvs(5))
 	for _, node := range chosen {
 		if found[node].Node == "" && len(missing) < askedAtOnce {
 			missing = append(
@@ -124,36 +130,36 @@ func (s *Steps) results(
 			)
 		}
 	}
-	if err := trouble(ctx, s.store, s.req, missing); err != nil {
+	if err := fillConditions(ctx, s.store, s.req, missing); err != nil {
 		return nil, nil, 0, err
 	}
 	for _, h := range missing {
-		if !h.Alive && started[h.Node] && !repeatable {
-			if err := s.unknown(ctx, step, h.Node); err != nil {
+		if !h.Alive && started[h.Node] && !q.repeatable {
+			if err := q.recordUnknown(ctx, h.Node); err != nil {
 				return nil, nil, 0, err
 			}
 		}
 	}
-	return nil, resultWait(step, e, missing), got.Header.Revision, nil
+	return nil, q.wait(missing), got.Header.Revision, nil
 }
 
-// took are the steps of an election that nodes started, and that stand, in the order in which they started them.
-func (s *Steps) took(marks []*mvccpb.KeyValue) map[string][]string {
+// tookBy returns by node the steps of an election that it started, in their order.
+func tookBy(s *state.Store, marks []*mvccpb.KeyValue) map[string][]string {
 	slices.SortFunc(marks, func(a, b *mvccpb.KeyValue) int { return cmp.Compare(a.ModRevision, b.ModRevision) })
 	out := map[string][]string{}
 	for _, kv := range marks {
-		if k, err := s.store.Key(kv); err == nil {
-			step, _ := state.Read[state.Title](s.store, kv) // any text will do
+		if k, err := s.Key(kv); err == nil {
+			step, _ := state.Read[state.Title](s, kv) // any text will do
 			out[k.Node] = append(out[k.Node], string(step))
 		}
 	}
 	return out
 }
 
-// holders are the nodes that have places. A place that cannot be read is taken, and nobody's.
-func (s *Steps) holders(places []*mvccpb.KeyValue) (nodes []string) {
+// holders are the nodes that have places. A place that cannot be read is taken.
+func holders(s *state.Store, places []*mvccpb.KeyValue) (nodes []string) {
 	for _, kv := range places {
-		if node, err := state.Read[state.NodeName](s.store, kv); err == nil {
+		if node, err := state.Read[state.NodeName](s, kv); err == nil {
 			nodes = append(nodes, string(node))
 		}
 	}
@@ -163,27 +169,28 @@ func (s *Steps) holders(places []*mvccpb.KeyValue) (nodes []string) {
 // askedAtOnce is of how many chosen nodes it is asked how they are: their results come, and then the next are asked.
 const askedAtOnce = 20
 
-// resultWait says which chosen nodes have no result.
-func resultWait(step Step, e Election, missing []state.Holder) *Wait {
+// wait says which chosen nodes have no result.
+func (q *resultQuery) wait(missing []state.Holder) *Wait {
 	w := &Wait{
 		Kind:    state.WaitResult,
-		Gate:    "result of " + step.ID,
-		Reason:  "no node was chosen yet for " + e.ID,
-		Remedy:  remedyFor(missing),
+		Gate:    "result of " + q.step.ID,
+		Reason:  "no node was chosen yet for " + q.election.ID,
+		Remedy:  RemedyFor(missing...),
 		Holders: missing,
 	}
 	var names []string
 	for _, h := range missing {
-		names = append(names, h.Node+" ("+life(h)+")")
+		names = append(names, h.Node+" ("+conditionText(h)+")")
 	}
 	if len(names) > 0 {
-		w.Reason = fmt.Sprintf("no result yet of %s, chosen for it (%s)", strings.Join(names, ", "), e.ID)
+		w.Reason = fmt.Sprintf("no result yet of %s, chosen for it (%s)", strings.Join(names, ", "), q.election.ID)
 	}
 	return w
 }
 
-// unknown records that nobody knows what came of a step on a node that does not answer, and halts the group.
-func (s *Steps) unknown(ctx context.Context, step Step, node string) error {
+// recordUnknown records an unknown result for a node that does not answer, and halts the group.
+func (q *resultQuery) recordUnknown(ctx context.Context, node string) error {
+	s, step := q.steps, q.step
 	reason := fmt.Sprintf(
 		"its result is unknown: it was started on %[1]s, which does not answer, and it must not run twice (idempotent: false); look at %[1]s",
 		node,
@@ -199,27 +206,7 @@ func (s *Steps) unknown(ctx context.Context, step Step, node string) error {
 	return s.haltUnknown(ctx, step, node, reason, done.Header.Revision)
 }
 
-// haltUnknown halts the group for a step whose result nobody knows.
-func (s *Steps) haltUnknown(ctx context.Context, step Step, node, reason string, revision int64) error {
-	return s.halt(
-		ctx,
-		state.Gate{Node: node, Reason: "step " + step.ID + ": " + reason, Failed: []string{node}, Unknown: step.ID},
-		revision,
-	)
-}
-
 // Value is the content of a shared result.
 func (s *Steps) Value(ctx context.Context, r state.StepResult, into any) error {
 	return s.store.Shared(ctx, r, into)
-}
-
-// lastParts are the nodes, or else the groups, that end keys.
-func lastParts(s *state.Store, kvs []*mvccpb.KeyValue) map[string]bool {
-	out := map[string]bool{}
-	for _, kv := range kvs {
-		if k, err := s.Key(kv); err == nil {
-			out[cmp.Or(k.Node, k.Group)] = true
-		}
-	}
-	return out
 }

@@ -9,21 +9,24 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// freeze reads the roster of the group, or makes it: at once where the node looked just now and there was none.
-func (t *Turn) freeze(ctx context.Context, none bool) error {
-	group, roster := t.req.Rules.Group, t.store.RosterFor
+// groupRoster is the roster of the node's group, or of its step.
+type groupRoster struct {
+	store  *state.Store
+	req    *Request
+	frozen *state.Roster // nil: it is not frozen, or the pool is not a group's
+	size   int           // nodes in it
+}
+
+// freeze reads the roster of the group, or makes it. none says that a look just found none.
+func (o *groupRoster) freeze(ctx context.Context, none bool) error {
+	group, roster := o.req.Rules.Group, o.store.RosterFor
 	if none {
-		roster = t.store.NewRosterFor
+		roster = o.store.NewRosterFor
 	}
-	frozen, err := roster(
-		ctx,
-		t.store.RosterKey(t.req.rollout(), group),
-		t.req.node(),
-		t.req.Inventory,
-		t.req.ofGroup(group),
-	)
+	key := o.store.RosterKey(o.req.rollout(), group)
+	frozen, err := roster(ctx, key, o.req.node(), o.req.Inventory, o.req.ofGroup(group))
 	if err == nil { // one that could not be written is not frozen
-		t.roster, t.size, t.head = frozen, frozen.Size, true
+		o.frozen, o.size = frozen, frozen.Size
 	}
 	return err
 }
@@ -34,30 +37,22 @@ func (q *Request) ofGroup(group string) state.Choose {
 		Always()
 }
 
-// takeRoster files the roster that was read, if it is frozen yet.
-func (t *Turn) takeRoster(answer *pb.ResponseOp) (err error) {
-	t.roster, err = t.store.RosterOf(answer)
-	if t.roster != nil {
-		t.size = t.roster.Size
+// read takes the roster that was read, if it is frozen.
+func (o *groupRoster) read(answer *pb.ResponseOp) (err error) {
+	o.frozen, err = o.store.RosterOf(answer)
+	if o.frozen != nil {
+		o.size = o.frozen.Size
 	}
 	return err
 }
 
-// rosterless reports that the roster is to be frozen now: by the first in the queue, so that not all make it who come
-// at once.
-func (t *Turn) rosterless(r *reading) bool {
-	_, holds := r.view.own(r.view.Claims)
-	return t.slots && t.roster == nil && (holds || r.view.Ahead == nil)
-}
-
-// roster is the barrier's, frozen when somebody first comes, as far as the node needs it.
+// roster is the barrier's roster, as far as the node needs it. It is frozen when the first node comes.
 func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
 	return s.store.RosterFor(ctx, s.key(step, "roster"), s.req.node(), s.req.Inventory, s.chooses(step))
 }
 
-// chooses leaves nodes that are switched off out of a roster, unless they hold a claim of the rollout: they are in the
-// middle of it. Who was admitted before a switch is read behind it. A run that the fleet has left makes no roster: a
-// record that was restored may not know who is in the middle of its version.
+// chooses leaves disabled nodes out of a roster, unless they hold a claim of the rollout: they are in the middle of it.
+// A stale run makes no roster: a restored record may not know who is in the middle of its version.
 func (s *Steps) chooses(step Step) state.Choose {
 	return func(ctx context.Context) (state.Belongs, error) {
 		if !s.req.Stale {

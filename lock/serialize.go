@@ -10,86 +10,65 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Serialize is a node's turn at a step that few nodes take at a time.
+// Serialize returns a node's turn at a step that few nodes take at a time.
 func (s *Steps) Serialize(ctx context.Context, step Step, limit func(roster int) int) (*Turn, error) {
 	hash := state.StepHash(step.ID)
 	req := *s.req
 	t := newTurn(s.store, &req, &pool{
-		kind: state.WaitSerialize, name: "serialize " + step.ID, scope: "step " + step.ID, step: step.ID, gate: "step-" + hash, limit: limit,
-		queue: s.store.QueuePrefix(s.req.rollout(), "step-"+hash), claims: s.store.SemaphorePrefix(hash), marks: s.store.MarkPrefix("step-" + hash), follows: !s.req.Stale,
+		kind: state.WaitSerialize, name: "serialize " + step.ID, scope: "step " + step.ID, step: step.ID, group: "step-" + hash, limit: limit,
+		queue: s.store.QueuePrefix(s.req.rollout(), "step-"+hash), claims: s.store.SemaphorePrefix(hash),
+		marks: s.store.MarkPrefix("step-" + hash), follows: !s.req.Stale,
 	})
 	roster, err := s.roster(ctx, step)
 	if err == nil {
-		t.size = roster.Size
+		t.roster.size = roster.Size
 	}
 	return t, err
 }
 
-// StopStep frees a serialized step's claim because it failed, and keeps every other node from starting it. A host fault
-// does that only where the group has more of them than it survives.
-func (t *Turn) StopStep(ctx context.Context, reason string, how Failure) error {
+// FailStep releases a serialized step's claim after the step failed, and keeps all other nodes from starting it. A host
+// fault does that only where the group has more of them than it survives.
+func (t *Turn) FailStep(ctx context.Context, reason string, how Failure) error {
 	node := t.req.node()
 	return again(ctx, node, func() error {
-		gate, rev, err := t.store.Gate(ctx, t.req.rollout(), t.gate)
+		gate, rev, err := t.gate.read(ctx)
 		if err != nil {
 			return err
 		}
-		told := counted(gate, node) // also by an attempt whose answer was lost, which freed the claim
-		if how == Host {
-			faults(&gate, node, reason, t.req.Rules.hostFailures(t.size))
-		} else {
-			fails(&gate, node, reason, 0)
+		before := counted(gate, node) // also by an attempt whose answer was lost, which freed the claim
+		t.pool.survived(t.req, t.roster.size).count(&gate, node, reason, how)
+		err = t.gate.commit(ctx, rev, t.claim, append(t.claim.releaseOps(), t.gate.op(gate))...)
+		if err == nil || before && errors.Is(err, t.claim.lostError()) {
+			t.claim.forget()
+			return nil
 		}
-		gateKey := t.store.GateKey(t.req.rollout(), t.gate)
-		done, err := t.store.Client.Txn(ctx).
-			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(gateKey), "=", rev))...).
-			Then(append(t.freeOps(), t.gateOp(gate))...).
-			Else(clientv3.OpGet(gateKey, clientv3.WithKeysOnly())).Commit()
-		switch {
-		case err != nil:
-			return err
-		case !done.Succeeded && revisionOf(done.Responses[0].GetResponseRange().Kvs) != rev:
-			return ErrMoved
-		case !done.Succeeded && !told:
-			return t.lost()
-		}
-		t.drop()
-		return nil
+		return err
 	})
 }
 
-// GoOnStep frees a serialized step's claim after it succeeded. A failure of this node before is struck, and lets the
-// others go on.
-func (t *Turn) GoOnStep(ctx context.Context) error {
+// SucceedStep releases a serialized step's claim after it succeeded. An earlier failure of this node no longer counts,
+// and the others go on.
+func (t *Turn) SucceedStep(ctx context.Context) error {
 	node := t.req.node()
 	err := again(ctx, node, func() error {
-		gate, rev, err := t.store.Gate(ctx, t.req.rollout(), t.gate)
+		gate, rev, err := t.gate.read(ctx)
 		halted := gate.State == state.Halted
-		if err != nil || !strike(&gate, node) {
+		if err != nil || !uncount(&gate, node) {
 			return err
 		}
-		if halted && len(gate.Failed) == 0 && len(gate.Hosts) <= t.req.Rules.hostFailures(t.size) {
+		if halted && len(gate.Failed) == 0 && len(gate.Hosts) <= t.req.Rules.hostFailures(t.roster.size) {
 			gate = state.Gate{State: "open", Hosts: gate.Hosts}
 		}
-		gateKey := t.store.GateKey(t.req.rollout(), t.gate)
-		done, err := t.store.Client.Txn(ctx).
-			If(append(t.holding(), clientv3.Compare(clientv3.ModRevision(gateKey), "=", rev))...).
-			Then(t.gateOp(gate), t.store.RingOp()).
-			Else(clientv3.OpGet(gateKey, clientv3.WithKeysOnly())).Commit()
-		switch {
-		case err != nil || done.Succeeded:
-			return err
-		case revisionOf(done.Responses[0].GetResponseRange().Kvs) == rev:
-			return t.lost()
-		}
-		return ErrMoved
+		return t.gate.commit(ctx, rev, t.claim, t.gate.op(gate), t.store.RingOp())
 	})
 	return errors.Join(err, t.Release(ctx))
 }
 
-// LeaveSteps frees the places at serialized steps that a node still has from a run that was cut off, but for the steps
-// that it goes on with: others need them. It reports how many it kept.
-func LeaveSteps(ctx context.Context, s *state.Store, node string, goesOn func(hash string) bool) (kept int, err error) {
+// ReleaseSteps releases the places at serialized steps that a node has from a run that was cut off, except those of
+// steps that it goes on with. It reports how many it kept.
+func ReleaseSteps(
+	ctx context.Context, s *state.Store, node string, goesOn func(hash string) bool,
+) (kept int, err error) {
 	got, err := s.Client.Get(ctx, s.SemaphorePrefix(""), clientv3.WithPrefix())
 	if err != nil {
 		return 0, err

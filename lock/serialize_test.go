@@ -59,7 +59,7 @@ func TestSerialize(t *testing.T) {
 					return err
 				}
 				meet()
-				return errors.Join(turn.Check(f.ctx, "db/join"), turn.GoOnStep(f.ctx))
+				return errors.Join(turn.Check(f.ctx, "db/join"), turn.SucceedStep(f.ctx))
 			})
 			if most, made, left := f.mostClaims(f.semaphore(joint("db"))); most != 2 || made != 8 || left != 0 {
 				t.Errorf("at most %d at a time, %d made, %d left", most, made, left)
@@ -74,7 +74,7 @@ func TestSerializeStops(t *testing.T) {
 	all := f.requests(3, "db")
 	turn := f.mustSerialize(all[0])
 	f.contains(f.stops(all[1]), "serialize db/join (1 at a time)|db000 holds it")
-	f.must(turn.StopStep(f.ctx, "it broke", Halting))
+	f.must(turn.FailStep(f.ctx, "it broke", Halting))
 	if turn.Holds() || len(f.keys(f.semaphore(joint("db")))) != 0 {
 		t.Error("its place is not free")
 	}
@@ -90,9 +90,9 @@ func TestSerializeStops(t *testing.T) {
 	if wait, _, err := again.attempt(f.ctx, before); wait != nil || err != nil { // the first of the queue is let by after its poll
 		t.Fatalf("%v %v", wait, err)
 	}
-	f.must(again.GoOnStep(f.ctx))
+	f.must(again.SucceedStep(f.ctx))
 	f.must(<-woken)
-	f.must(waiter.GoOnStep(f.ctx))
+	f.must(waiter.SucceedStep(f.ctx))
 	f.mustSerialize(all[2])
 }
 
@@ -105,11 +105,11 @@ func TestSerializeTwoFailures(t *testing.T) {
 		f.must(turn.Acquire(f.ctx))
 	}
 	for _, turn := range two {
-		f.must(turn.StopStep(f.ctx, "it broke", Halting))
+		f.must(turn.FailStep(f.ctx, "it broke", Halting))
 	}
-	f.must(f.mustSerialize(all[0]).GoOnStep(f.ctx))
+	f.must(f.mustSerialize(all[0]).SucceedStep(f.ctx))
 	f.contains(f.stops(all[2]), "(halted)")
-	f.must(f.mustSerialize(all[1]).GoOnStep(f.ctx))
+	f.must(f.mustSerialize(all[1]).SucceedStep(f.ctx))
 	f.mustSerialize(all[2])
 }
 
@@ -122,15 +122,15 @@ func TestSerializeAtOnce(t *testing.T) {
 		turns[i] = f.serialize(all[i], limit(8))
 		f.must(turns[i].Acquire(f.ctx))
 	}
-	f.atOnce(len(all), func(i int) error { return turns[i].StopStep(f.ctx, "it broke", Halting) })
-	if g, _, err := f.Gate(f.ctx, "v1", turns[0].gate); err != nil || len(g.Failed) != 8 || g.State != state.Halted {
+	f.atOnce(len(all), func(i int) error { return turns[i].FailStep(f.ctx, "it broke", Halting) })
+	if g, _, err := f.Gate(f.ctx, "v1", turns[0].pool.group); err != nil || len(g.Failed) != 8 || g.State != state.Halted {
 		t.Errorf("%+v %v", g, err)
 	}
 	for i := range all {
 		f.must(turns[i].Acquire(f.ctx))
 	}
-	f.atOnce(len(all), func(i int) error { return turns[i].GoOnStep(f.ctx) })
-	if g, _, err := f.Gate(f.ctx, "v1", turns[0].gate); err != nil || len(g.Failed) != 0 || g.State == state.Halted {
+	f.atOnce(len(all), func(i int) error { return turns[i].SucceedStep(f.ctx) })
+	if g, _, err := f.Gate(f.ctx, "v1", turns[0].pool.group); err != nil || len(g.Failed) != 0 || g.State == state.Halted {
 		t.Errorf("%+v %v", g, err)
 	}
 	if most, made, left := f.mostClaims(f.semaphore(joint("db"))); most != 8 || made != 16 || left != 0 {
@@ -151,10 +151,10 @@ func TestSerializeFence(t *testing.T) {
 	if got := f.lost("db000"); got.By != "db001" {
 		t.Errorf("%+v", got)
 	}
-	if err := turn.StopStep(f.ctx, "it broke", Halting); !errors.Is(err, ErrFenced) {
+	if err := turn.FailStep(f.ctx, "it broke", Halting); !errors.Is(err, ErrFenced) {
 		t.Errorf("%v", err)
 	}
-	f.must(turn.GoOnStep(f.ctx))
+	f.must(turn.SucceedStep(f.ctx))
 	if got := f.keys(f.semaphore(joint("db"))); len(got) != 1 {
 		t.Errorf("the other's place is gone: %q", got)
 	}
@@ -202,7 +202,7 @@ func TestSerializeSuperseded(t *testing.T) {
 		<-told
 	}
 	f.propose("v2")
-	f.must(holder.GoOnStep(f.ctx))
+	f.must(holder.SucceedStep(f.ctx))
 	if err := <-ended[1]; !errors.Is(err, ErrSuperseded) {
 		t.Errorf("%v", err)
 	}
@@ -213,10 +213,10 @@ func TestSerializeSuperseded(t *testing.T) {
 func TestStopStepTwice(t *testing.T) {
 	f := newFleet(t)
 	turn := f.mustSerialize(f.request("db1", "db"))
-	key, fence := turn.key, turn.fence
-	f.must(turn.StopStep(f.ctx, "it broke", Halting))
-	turn.key, turn.fence = key, fence // as when the answer is lost
-	f.must(turn.StopStep(f.ctx, "it broke", Halting))
+	key, fence := turn.claim.held.key, turn.claim.held.fence
+	f.must(turn.FailStep(f.ctx, "it broke", Halting))
+	turn.claim.held.key, turn.claim.held.fence = key, fence // as when the answer is lost
+	f.must(turn.FailStep(f.ctx, "it broke", Halting))
 	if turn.Holds() {
 		t.Error("it still has its place")
 	}

@@ -276,7 +276,7 @@ func TestWhoDoesNotGoOn(t *testing.T) {
 	web.Rules.Depends, db.Rules.MaxFailures = []string{"db"}, 1
 	f.mustWait(web, "role db: not upgraded yet: db1 (alive); no action needed")
 	f.must(f.mustTry(db).Fail(f.ctx, "it broke", Halting))
-	f.mustWait(web, "db1 (failed); mend db1, or push a commit that does")
+	f.mustWait(web, "db1 (failed); fix db1, or push a commit that does")
 	f.switchOff(state.RoleScope("db"))
 	f.mustWait(web, "db1 (disabled); pullet enable --role db")
 	f.switchOff(state.HostScope("db1"))

@@ -6,17 +6,17 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Switched is an operator's word that keeps a node where it is.
+// Switched is a switch that keeps a node from changing.
 type Switched struct {
 	What  string // "host web1", "role web", "pause", "store"
 	Clear string
 	state.Switch
 }
 
-// acceptStore is what clears a doubt in the fleet's record.
+// acceptStore clears a doubt in the fleet's record.
 const acceptStore = "see in pullet status that nobody is in the middle of an upgrade, then: pullet rollout resume --store"
 
-// forAll reports a word that keeps everybody from being admitted, and lets those go on who are.
+// forAll reports a switch that stops all admissions but not the nodes that were admitted.
 func (s *Switched) forAll() bool { return s.What == state.PauseScope || s.What == state.StoreScope }
 
 func (s *Switched) wait() *Wait {

@@ -247,7 +247,7 @@ func TestPutBack(t *testing.T) {
 	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0"}) {
 		t.Fatalf("%q", got)
 	}
-	_, err := f.Client.Delete(f.ctx, turn.key)
+	_, err := f.Client.Delete(f.ctx, turn.claim.held.key)
 	f.must(err)
 	f.putsBack(held, f.Doubted()) // somebody accepted the record meanwhile
 	if got := f.keys(f.SlotPrefix("web")); len(got) > 0 {
@@ -277,7 +277,7 @@ func TestLeftByARestore(t *testing.T) {
 	f.must(f.mustTry(q).Park(f.ctx, state.Status{Gate: "other nodes"}))
 	left := func(want bool) {
 		t.Helper()
-		if is, err := NewTurn(f.Store, q).Left(f.ctx); err != nil || is != want {
+		if is, err := NewTurn(f.Store, q).HasLeftover(f.ctx); err != nil || is != want {
 			t.Errorf("left %t, not %t: %v", is, want, err)
 		}
 	}
@@ -288,5 +288,18 @@ func TestLeftByARestore(t *testing.T) {
 		left(true)
 		f.must(f.mustTry(q).Park(f.ctx, state.Status{Gate: "other nodes"}))
 		left(false)
+	}
+}
+
+// TestSuccessIsSeen: a node that is through knows a record that lacks its success.
+func TestSuccessIsSeen(t *testing.T) {
+	f := newFleet(t)
+	turn := f.mustTry(f.request("web1", "web"))
+	registered := turn.req.Presence.Seen(state.Origin{}).Revision
+	f.must(turn.Succeed(f.ctx))
+	got, err := f.Client.Get(f.ctx, f.NodeKey("web1"))
+	f.must(err)
+	if seen := turn.req.Presence.Seen(state.Origin{}).Revision; seen <= registered || seen != got.Kvs[0].ModRevision {
+		t.Errorf("seen %d, registered at %d, and the record is of %d", seen, registered, got.Kvs[0].ModRevision)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"strings"
 	"time"
 
@@ -20,6 +19,7 @@ type Wait struct {
 	Since   time.Time      `json:"since"`             // when this node began to wait
 	Holders []state.Holder `json:"holders,omitempty"` // who is waited for
 	Halt    string         `json:"halt,omitempty"`    // the group whose halt it waits for: only a newer version or an operator ends it
+	Depends []string       `json:"-"`                 // the groups that must be through before the node's own; nil: not known
 	Ahead   string         `json:"ahead,omitempty"`   // the node that comes before this one in a queue
 	Frees   bool           `json:"frees,omitempty"`   // a place is freed when its holder is lost
 	Until   time.Time      `json:"until,omitzero"`    // when it is over; zero: nobody knows
@@ -31,10 +31,10 @@ func (w *Wait) Error() string {
 
 // Follow is the wait as it is to be printed now. Where no action is needed but the node waits, through others, for one
 // that does not go on by itself, it says so; else it says until when the lease of a node that it waits for lives. Where
-// that cannot be asked it is the wait as it is.
-func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) *Wait {
+// that cannot be asked it is the wait as it is, with the error.
+func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) (*Wait, error) {
 	if !w.Itself() || !w.Kind.Idles() {
-		return w
+		return w, nil
 	}
 	st := state.Status{Holders: w.Holders, Ahead: w.Ahead, Frees: w.Frees}
 	b, err := state.Follow(
@@ -46,11 +46,11 @@ func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) *Wait
 		b, err = s.Idle(ctx, st)
 	}
 	if b == nil || err != nil {
-		return w
+		return w, err
 	}
 	out := *w
 	out.Reason, out.Remedy = b.After(w.Reason), b.Remedy
-	return &out
+	return &out, nil
 }
 
 // WaitOf is what a status says that its node waits for.
@@ -84,17 +84,10 @@ var ErrReplaced error = replaced{}
 type replaced struct{}
 
 func (replaced) Error() string {
-	return "another node was chosen for the step meanwhile, in place of this one"
+	return "another node was chosen for the step in place of this one"
 }
 
 func (replaced) Is(target error) bool { return target == ErrFenced }
-
-// jitter spreads what many nodes do over a time: it is between half of d and d, and another for each node and attempt.
-func jitter(node string, attempt int, d time.Duration) time.Duration {
-	h := fnv.New32a()
-	fmt.Fprint(h, node, attempt)
-	return d/2 + d/2*time.Duration(h.Sum32()%1024)/1024
-}
 
 // Unreadable is the wait of a node that cannot go on because of a record which cannot be read; nil where it is another
 // error.

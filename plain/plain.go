@@ -3,6 +3,7 @@
 package plain
 
 import (
+	"fmt"
 	"strings"
 	"unicode/utf8"
 )
@@ -71,4 +72,12 @@ func ShellWord(text string) string {
 		return text
 	}
 	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// Some are the first names of a list, at most so many, and how many there are beside them.
+func Some(names []string, most int) string {
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }

@@ -19,6 +19,7 @@ func secret(t *testing.T, content string, mode os.FileMode) string {
 }
 
 func TestToken(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	w := serveHTTP(t, u)
@@ -39,6 +40,7 @@ func TestToken(t *testing.T) {
 }
 
 func TestPasswordsStayOut(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	w := serveHTTP(t, u)
@@ -72,6 +74,7 @@ func TestPasswordsStayOut(t *testing.T) {
 }
 
 func TestHostKeys(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	s := serveSSH(t)
@@ -100,6 +103,7 @@ func TestHostKeys(t *testing.T) {
 }
 
 func TestOpenErrors(t *testing.T) {
+	t.Parallel()
 	wide := secret(t, "x", 0o640)
 	_, err := Open(t.TempDir(), []Source{
 		{Name: "Bad Name", URL: "/x"},
@@ -133,6 +137,7 @@ func TestOpenErrors(t *testing.T) {
 }
 
 func TestOpenMode(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "repos")
 	open(t, dir, Source{Name: "main", URL: "/x"})
 	info, err := os.Stat(dir)
@@ -143,6 +148,7 @@ func TestOpenMode(t *testing.T) {
 }
 
 func TestBadRecord(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, text := range []string{"", "{", `{"commit": "12345678"}`} {
 		must(t, os.WriteFile(filepath.Join(dir, "main.json"), []byte(text), 0o600))

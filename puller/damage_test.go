@@ -56,6 +56,7 @@ func onePack(t *testing.T, dir string) string {
 }
 
 func TestDamagedStoreIsRebuilt(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	u.commit("a", strings.Repeat("2", 1000), "b/c", "3")
@@ -89,6 +90,7 @@ func TestDamagedStoreIsRebuilt(t *testing.T) {
 
 // TestPackCutShortIsNamed: a store whose pack was cut short does not open, and the error names the pack.
 func TestPackCutShortIsNamed(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	dir, src := t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url}
@@ -119,6 +121,7 @@ func assertNoLeftovers(t *testing.T, dir string) {
 
 // A file that turns out to be unreadable only when it is read.
 func TestCorruptBlob(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", strings.Repeat("incompressible? no: 0123456789abcdef\n", 3)+"unique")
 	dir, src := t.TempDir(), Source{Name: "main", URL: u.dir}
@@ -153,6 +156,7 @@ func TestCorruptBlob(t *testing.T) {
 
 // The remote may not have the last good commit any more: it must survive.
 func TestRebuildKeepsRewrittenCommits(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "0")
 	u.commit("a", "1")
@@ -176,6 +180,7 @@ func TestRebuildKeepsRewrittenCommits(t *testing.T) {
 }
 
 func TestRecoverSwap(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		before, after string
 		want          string
@@ -204,6 +209,7 @@ func TestRecoverSwap(t *testing.T) {
 }
 
 func TestTidy(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	dir, src := t.TempDir(), Source{Name: "main", URL: u.dir}

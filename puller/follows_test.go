@@ -8,6 +8,7 @@ import (
 // TestFollowsOnly: a tag that is not followed brings no commit into a store, whoever names it, and a tag that is
 // followed does.
 func TestFollowsOnly(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"file", "http", "ssh"} {
 		t.Run(kind, func(t *testing.T) {
 			u := newUpstream(t)
@@ -50,6 +51,7 @@ func TestFollowsOnly(t *testing.T) {
 
 // TestFollowsOnward: the fleet's version may be a commit that was merged after this host asked its repository.
 func TestFollowsOnward(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url})

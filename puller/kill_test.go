@@ -42,6 +42,7 @@ func pullForever(dir, url string) {
 
 // A pull that is killed anywhere leaves a store that works.
 func TestKill(t *testing.T) {
+	t.Parallel()
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewSource(seed))

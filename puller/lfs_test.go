@@ -12,6 +12,7 @@ const pointer = gitremote.PointerStart + "oid sha256:4d7a214614ab2935c943f9e0ff6
 // TestSubmoduleIsRefused: a commit with a submodule is refused by name, and the
 // last good one stays.
 func TestSubmoduleIsRefused(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	good := u.commit("a", "1")
 	p := open(t, t.TempDir(), Source{Name: "main", URL: u.dir})
@@ -29,6 +30,7 @@ func TestSubmoduleIsRefused(t *testing.T) {
 // TestLFSIsRefused: a commit with a pointer is refused by name. One that slips
 // in, because nothing says that LFS is used, is refused when it is read.
 func TestLFSIsRefused(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	good := u.commit("a", "1")
 	p := open(t, t.TempDir(), Source{Name: "main", URL: u.dir})

@@ -11,6 +11,7 @@ import (
 
 // A repository on this machine is read while git writes to it.
 func TestLocalWhileGitWrites(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "0")
 	p := open(t, t.TempDir(), Source{Name: "main", URL: u.dir})
@@ -49,6 +50,7 @@ func TestLocalWhileGitWrites(t *testing.T) {
 }
 
 func TestLocalIgnoresLocks(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	must(t, os.WriteFile(filepath.Join(u.dir, "refs/heads/main.lock"), nil, 0o600))
@@ -58,6 +60,7 @@ func TestLocalIgnoresLocks(t *testing.T) {
 }
 
 func TestLocalNotThere(t *testing.T) {
+	t.Parallel()
 	_, err := open(t, t.TempDir(), Source{Name: "main", URL: t.TempDir()}).Pull(t.Context())
 	expect(t, err, "repository not found", "check the url")
 	u := newUpstream(t)
@@ -66,6 +69,7 @@ func TestLocalNotThere(t *testing.T) {
 }
 
 func TestLocalShallow(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	u.commit("a", "2")
@@ -77,6 +81,7 @@ func TestLocalShallow(t *testing.T) {
 
 // The listing of a file source is the same as git's own over http.
 func TestLocalListsLikeGit(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	u.release("v1")

@@ -24,6 +24,7 @@ func sources(t *testing.T, u *upstream) map[string]Source {
 }
 
 func TestEveryTransport(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "0", "old", "back", "dir/b", "1")
 	u.commit("old", "gone")
@@ -54,6 +55,7 @@ func TestEveryTransport(t *testing.T) {
 }
 
 func TestNoChangeIsOneListing(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	w := serveHTTP(t, u)
@@ -72,6 +74,7 @@ func TestNoChangeIsOneListing(t *testing.T) {
 // A server with reachability bitmaps leaves out files that it believes a
 // shallow store to have, unless the request says where its history ends.
 func TestShallowFromBitmaps(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "old", "b", "x")
 	u.commit("a", "new")
@@ -92,6 +95,7 @@ func TestShallowFromBitmaps(t *testing.T) {
 }
 
 func TestRewritten(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"file", "http"} {
 		t.Run(kind, func(t *testing.T) {
 			u := newUpstream(t)
@@ -139,6 +143,7 @@ func TestRewritten(t *testing.T) {
 }
 
 func TestBehind(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"file", "http"} {
 		t.Run(kind, func(t *testing.T) {
 			u := newUpstream(t)
@@ -165,6 +170,7 @@ func TestBehind(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	good := u.commit("a", "1")
 	w := serveHTTP(t, u)
@@ -191,6 +197,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestSnapshotOfLaterCommit(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url})
@@ -208,6 +215,7 @@ func TestSnapshotOfLaterCommit(t *testing.T) {
 }
 
 func TestSnapshotBeforeShallowClone(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	old := u.commit("a", "1")
 	u.commit("a", "2")
@@ -219,6 +227,7 @@ func TestSnapshotBeforeShallowClone(t *testing.T) {
 }
 
 func TestTwoRepositories(t *testing.T) {
+	t.Parallel()
 	a, b := newUpstream(t), newUpstream(t)
 	ca, cb := a.commit("a", "1"), b.commit("b", "2")
 	b.release("v7")
@@ -245,6 +254,7 @@ func TestTwoRepositories(t *testing.T) {
 
 // A server that takes the connection and says nothing.
 func TestSilentServer(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
@@ -266,6 +276,7 @@ func TestSilentServer(t *testing.T) {
 
 // Many small fetches do not leave many packs, and lose nothing.
 func TestCompact(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "first", "b/c", "1")
 	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url})
@@ -297,6 +308,7 @@ func TestCompact(t *testing.T) {
 
 // A server whose list of references does not end is not listened to for ever.
 func TestEndlessListing(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
 		fmt.Fprintf(w, "001e# service=git-upload-pack\n0000003a%040x HEAD\x00agent=x\n", 1)

@@ -9,6 +9,7 @@ import (
 )
 
 func TestRelate(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"file", "http", "ssh"} {
 		t.Run(kind, func(t *testing.T) {
 			u := newUpstream(t)
@@ -40,6 +41,7 @@ func TestRelate(t *testing.T) {
 }
 
 func TestRelateDiverged(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url})
@@ -57,6 +59,7 @@ func TestRelateDiverged(t *testing.T) {
 }
 
 func TestRelateTags(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	u.release("v1.0")
@@ -84,6 +87,7 @@ func TestRelateTags(t *testing.T) {
 // TestRelateCut: where history is missing the answer is the one that holds as far as it goes, and says so: what is
 // missing makes nothing newer or older.
 func TestRelateCut(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	old := u.commit("a", "1")
 	head := u.commit("a", "2")
@@ -114,6 +118,7 @@ func TestRelateCut(t *testing.T) {
 // TestRelateByAncestry: versions are compared only where the source follows tags and both heads have one that is a
 // version.
 func TestRelateByAncestry(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	old := u.commit("a", "1")
 	head := u.commit("a", "2")

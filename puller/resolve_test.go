@@ -8,6 +8,7 @@ import (
 // TestResolve: a revision is found over every transport, also where the store began without its history; what other
 // nodes could not fetch is refused.
 func TestResolve(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"file", "http", "ssh"} {
 		t.Run(kind, func(t *testing.T) {
 			u := newUpstream(t)
@@ -52,6 +53,7 @@ func TestResolve(t *testing.T) {
 // TestResolveRelease: where tags are followed, one of them may stand anywhere, and no other tag helps a commit that is
 // not in the history of the newest.
 func TestResolveRelease(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	old := u.commit("a", "1")
 	u.release("v1.0")
@@ -80,6 +82,7 @@ func TestResolveRelease(t *testing.T) {
 
 // TestResolveStaysShallow: a part of an id that the store has costs no history.
 func TestResolveStaysShallow(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	head := u.commit("a", "2")

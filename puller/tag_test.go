@@ -36,6 +36,7 @@ func testTagGlob(t *testing.T, kind string) {
 }
 
 func TestSemver(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	u.release("v1.2.0")
@@ -49,6 +50,7 @@ func TestSemver(t *testing.T) {
 }
 
 func TestTagErrors(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	u.git("tag", "v1")
@@ -70,6 +72,7 @@ func TestTagErrors(t *testing.T) {
 }
 
 func TestBranchRelease(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	p := open(t, t.TempDir(), Source{Name: "main", URL: serveHTTP(t, u).url})
@@ -93,6 +96,7 @@ func TestBranchRelease(t *testing.T) {
 }
 
 func TestMovedAndDeletedTag(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	u.release("v1.0")
@@ -122,6 +126,7 @@ func TestMovedAndDeletedTag(t *testing.T) {
 }
 
 func TestFollowSomethingElse(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	old := u.commit("a", "1")
 	u.release("v1.0")

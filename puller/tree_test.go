@@ -21,6 +21,7 @@ func layer(t testing.TB, p *Puller) fs.FS {
 }
 
 func TestFS(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.write("a", "1", "empty", "", "dir/b", "2", "dir/deep/er/c", "3", "dir.x", "sorts before dir/ in git")
 	must(t, os.Chmod(filepath.Join(u.work, "a"), 0o755))
@@ -37,6 +38,7 @@ func TestFS(t *testing.T) {
 }
 
 func TestLinks(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.write("a", "1")
 	must(t, os.Symlink("/etc", filepath.Join(u.work, "etc")))
@@ -56,6 +58,7 @@ func TestLinks(t *testing.T) {
 }
 
 func TestLargeFile(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.write("big", strings.Repeat("x", 1<<20+1))
 	u.commit()
@@ -69,6 +72,7 @@ func TestLargeFile(t *testing.T) {
 }
 
 func TestConcurrentReads(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	for i := range 50 {
 		u.write(fmt.Sprint("f", i), fmt.Sprint("content ", i))
@@ -94,6 +98,7 @@ func TestConcurrentReads(t *testing.T) {
 }
 
 func TestClosed(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	p := open(t, t.TempDir(), Source{Name: "main", URL: u.dir})
@@ -107,6 +112,7 @@ func TestClosed(t *testing.T) {
 // TestHostileTrees: a commit whose directories cannot be those of a work tree is
 // refused, and the last good one stays.
 func TestHostileTrees(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	good := u.commit("a", "1")
 	p := open(t, t.TempDir(), Source{Name: "main", URL: u.dir})

@@ -38,6 +38,7 @@ func slow(t *testing.T, w *webServer) (at string, begun <-chan struct{}, goOn fu
 // A process that comes while another one makes its first clone does not clear
 // that away, and gets the commit after it.
 func TestTwoAtOnce(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	commit := u.commit("a", "1")
 	at, begun, goOn := slow(t, serveHTTP(t, u))
@@ -69,6 +70,7 @@ func TestTwoAtOnce(t *testing.T) {
 // What another process fetched is there without the remote, and so is what it
 // accepted.
 func TestSeesOthers(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	w := serveHTTP(t, u)
@@ -125,6 +127,7 @@ func (c stopsAfter) Err() error {
 
 // A pull that is stopped lets go of the stores, whenever that happens.
 func TestTurnStopped(t *testing.T) {
+	t.Parallel()
 	u := newUpstream(t)
 	u.commit("a", "1")
 	for asks, stopped := 0, true; stopped; asks++ {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sort"
 	"strings"
+
+	spelling "github.com/pullet/pullet/plain"
 )
 
 // Position is a place in a file of a state repository. Line and Col count from 1; a zero Line means the file as a
@@ -76,13 +78,7 @@ func (e *Error) Error() string {
 }
 
 // SomeHosts are the first hosts, and how many there are beside them.
-func SomeHosts(hosts []string) string {
-	const most = 3
-	if len(hosts) <= most {
-		return strings.Join(hosts, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(hosts[:most], ", "), len(hosts)-most)
-}
+func SomeHosts(hosts []string) string { return spelling.Some(hosts, 3) }
 
 // ErrorList is every mistake that was found, in the order of the files.
 type ErrorList []*Error

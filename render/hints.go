@@ -172,13 +172,23 @@ func bracketHint(line string) string {
 }
 
 var (
-	emptyDot   = regexp.MustCompile(`^nil data; no entry for key "(.*)"$`)
-	macroField = regexp.MustCompile(`can't evaluate field (\S+) in type render\.macrosRoot`)
-	stepsField = regexp.MustCompile(`can't evaluate field (\S+) in type render\.stepsRoot`)
-	noField    = regexp.MustCompile(
+	emptyDot     = regexp.MustCompile(`^nil data; no entry for key "(.*)"$`)
+	macroField   = regexp.MustCompile(`can't evaluate field (\S+) in type render\.macrosRoot`)
+	stepsField   = regexp.MustCompile(`can't evaluate field (\S+) in type render\.stepsRoot`)
+	servicesBare = regexp.MustCompile(`^wrong number of args for services: want 1 got 0$`)
+	noField      = regexp.MustCompile(
 		`(?:type render\.StepResult has no field |can't evaluate field )(\w+)(?: in type render\.StepResult)?$`,
 	)
 )
+
+// serviceNamed is the service in a field such as services.db; NAME where there is none.
+func serviceNamed(field string) string {
+	parts := strings.Split(field, ".")
+	if len(parts) < 2 || parts[1] == "" {
+		return "NAME"
+	}
+	return parts[1]
+}
 
 // resultFields are the fields of what a step returned.
 func resultFields() []string {

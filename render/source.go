@@ -314,6 +314,10 @@ func plainMessage(e *execErr) string {
 	if m := macroField.FindStringSubmatch(e.msg); m != nil {
 		return fmt.Sprintf("%s: write macro %q", e.at, m[1])
 	}
+	if servicesBare.MatchString(e.msg) { // services.NAME, or services without a name
+		return fmt.Sprintf("%s: write services %q, its instances, as in {{ range services %[2]q }}{{ .address }}{{ end }}",
+			e.at, serviceNamed(e.at))
+	}
 	if m := stepsField.FindStringSubmatch(e.msg); m != nil {
 		return fmt.Sprintf("%s: write (step %q).StdOut", e.at, m[1])
 	}

@@ -9,6 +9,7 @@ import (
 // TestOlderAcceptance: an acceptance that a restore brought back does not stand for the record as it is now; the next
 // one does, also by a clock that is behind.
 func TestOlderAcceptance(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	register(t, s, "n1", "web", "a", time.Minute)
 	first, err := s.Guard(ctx, "n1", Origin{})

@@ -32,6 +32,7 @@ func TestUnanswering(t *testing.T) {
 // TestSweepDNS: instances of nodes that do not answer leave DNS, their readers are woken, and who is back is there
 // again. An instance whose node answers stays, and all stay where most are away.
 func TestSweepDNS(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	nodes := map[string]*Presence{}
 	for i := range 3 {

@@ -4,6 +4,7 @@ import "testing"
 
 // TestAttempt: what a journal knows of the last attempt at a step, also after the run and after a pull that was killed.
 func TestAttempt(t *testing.T) {
+	t.Parallel()
 	claim := func(j *Journal) error { return j.Claim("s", "key", "1") }
 	start := func(j *Journal) error { return j.Start("s", nil) }
 	fails := func(j *Journal) error { return j.End("s", "key", false, "no") }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"context"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -29,9 +30,10 @@ const (
 )
 
 // Follow goes from the nodes that a node waits for at a version to those for whom these wait, until it finds one that
-// waits for something which other nodes cannot end; nil where there is none. waits are the statuses of some nodes that
-// wait in a rollout.
+// waits for something which other nodes cannot end, or else the first for whose place an operator has to act; nil where
+// there is none. waits are the statuses of some nodes that wait in a rollout.
 func Follow(st Status, version string, waits func(nodes []string) (map[string]Status, error)) (*Blocked, error) {
+	var place *Blocked
 	seen := map[string]bool{}
 	next := st.waitsFor(seen)
 	for hop := 0; hop < maxHops && len(next) > 0; hop++ {
@@ -45,15 +47,24 @@ func Follow(st Status, version string, waits func(nodes []string) (map[string]St
 			if !ok || own.Version != version {
 				continue
 			}
-			if own.Stays() && len(own.waitsFor(map[string]bool{})) == 0 {
-				return &Blocked{Node: node, Why: node + " waits itself for " + own.Reason, Remedy: own.Remedy}, nil
+			if own.Stays() {
+				b := &Blocked{Node: node, Why: node + " waits itself for " + own.Reason, Remedy: own.Remedy}
+				if len(own.waitsFor(map[string]bool{})) == 0 {
+					return b, nil
+				}
+				if own.Kind.places() {
+					place = cmp.Or(place, b)
+				}
 			}
 			after = append(after, own.waitsFor(seen)...)
 		}
 		next = after[:min(len(after), maxFollows)]
 	}
-	return nil, nil
+	return place, nil
 }
+
+// places reports a wait for one of several places, whose holders are named.
+func (k WaitKind) places() bool { return k == WaitSlot || k == WaitTotal || k == WaitSerialize }
 
 // waitsFor are the nodes that a status names, without those that were seen.
 func (s Status) waitsFor(seen map[string]bool) (out []string) {

@@ -13,19 +13,24 @@ func TestFollow(t *testing.T) {
 		return Status{Version: "v2", Remedy: NoAction(), Holders: []Holder{{Node: node}}}
 	}
 	behind := func(node string) Status { return Status{Version: "v2", Remedy: NoAction(), Ahead: node} }
+	failed := Status{Version: "v2", Kind: WaitSlot, Reason: "slot web: c holds it (failed)", Remedy: Act("mend c"), Holders: []Holder{{Node: "c"}}}
+	meet := Status{Version: "v2", Kind: WaitBarrier, Reason: "barrier x", Remedy: Act("start c"), Holders: []Holder{{Node: "c"}}}
 	older := window
 	older.Version = "v1"
 	for name, c := range map[string]struct {
 		waits map[string]Status
 		want  string
 	}{
-		"nobody waits":     {nil, ""},
-		"at once":          {map[string]Status{"a": window}, "a waits itself for maintenance window of role db: it is closed; it opens Mon 22:00 UTC"},
-		"through others":   {map[string]Status{"a": behind("b"), "b": on("c"), "c": window}, "c waits itself for maintenance window of role db: it is closed; it opens Mon 22:00 UTC"},
-		"in a circle":      {map[string]Status{"a": on("b"), "b": on("a")}, ""},
-		"for an old one":   {map[string]Status{"a": older}, ""},
-		"needs no action":  {map[string]Status{"a": {Version: "v2", Remedy: NoAction()}}, ""},
-		"behind one alive": {map[string]Status{"a": behind("b")}, ""},
+		"nobody waits":    {nil, ""},
+		"at once":         {map[string]Status{"a": window}, "a waits itself for maintenance window of role db: it is closed; it opens Mon 22:00 UTC"},
+		"through others":  {map[string]Status{"a": behind("b"), "b": on("c"), "c": window}, "c waits itself for maintenance window of role db: it is closed; it opens Mon 22:00 UTC"},
+		"in a circle":     {map[string]Status{"a": on("b"), "b": on("a")}, ""},
+		"for an old one":  {map[string]Status{"a": older}, ""},
+		"needs no action": {map[string]Status{"a": {Version: "v2", Remedy: NoAction()}}, ""},
+		"behind one who waits for a place that stays taken": {map[string]Status{"a": behind("b"), "b": failed}, "b waits itself for slot web: c holds it (failed); mend c"},
+		"the holder waits itself":                           {map[string]Status{"a": failed, "c": window}, "c waits itself for maintenance window of role db: it is closed; it opens Mon 22:00 UTC"},
+		"behind one who waits for others at a barrier":      {map[string]Status{"a": meet}, ""},
+		"behind one alive":                                  {map[string]Status{"a": behind("b")}, ""},
 	} {
 		b, err := Follow(on("a"), "v2", func(nodes []string) (map[string]Status, error) { return c.waits, nil })
 		got := ""

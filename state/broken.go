@@ -81,6 +81,9 @@ func (f *crash) guard(
 	invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption,
 ) error {
+	if f.broken() != nil { // it might still answer: it ends goroutine by goroutine
+		return f.broken()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(f, cancel)()

@@ -51,6 +51,8 @@ func (s *Status) check(Key) error {
 	for i := range s.Holders {
 		c.holder(&s.Holders[i])
 	}
+	c.unless(len(s.Depends) <= maxList, "it comes after %d groups, of %d at most", len(s.Depends), maxList)
+	lines(s.Depends)
 	if s.Ahead != "" {
 		c.node(s.Ahead)
 	}

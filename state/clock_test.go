@@ -10,6 +10,7 @@ import (
 // TestHoldEndsByEtcdsClock: how long a version is held is counted by etcd: neither the clock of who set it nor that of
 // who looks ends it.
 func TestHoldEndsByEtcdsClock(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
 	propose(t, s, "v2")
@@ -45,6 +46,7 @@ func TestHoldEndsByEtcdsClock(t *testing.T) {
 
 // TestCommandEndsByEtcdsClock: whether nodes may begin with a command, too.
 func TestCommandEndsByEtcdsClock(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	open := func() bool {
 		all, _, err := s.Commands(ctx)

@@ -54,6 +54,7 @@ func pendingCommands(s *Store, node string) ([]PendingCommand, error) {
 // TestPendingCommands: nodes read what they may have to do something about, and nothing that others wrote; people read
 // it all. What is forgotten leaves nothing behind.
 func TestPendingCommands(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	pendingFor(t, s, "n1")
 	before := count(t, s, s.prefix)
@@ -91,6 +92,7 @@ func TestPendingCommands(t *testing.T) {
 // TestCommandsReadNoOthers: what a command costs a node does not grow with the fleet: it reads and begins beside what
 // nobody could read.
 func TestCommandsReadNoOthers(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	c := give(t, s, "c1", []string{"n1", "n2", "n3"})
 	for _, key := range []string{s.commandKey("c1", "result", "n2"), s.CommandPrefix("c1", "output") + "n2"} {
@@ -107,6 +109,7 @@ func TestCommandsReadNoOthers(t *testing.T) {
 // TestCommandStages: each node counts once in its stage, also one whose agent was killed; who was decommissioned is not
 // waited for.
 func TestCommandStages(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	c := Command{ID: "c1", Stages: [][]string{{"n1", "n2", "n3"}, {"n4"}}, MaxFailures: 1, At: time.Now(), Until: time.Now().Add(time.Hour)}
 	must(t, s.Give(ctx, c))
@@ -131,6 +134,7 @@ func TestCommandStages(t *testing.T) {
 
 // TestManyCommands: more are pending than etcd answers in one transaction.
 func TestManyCommands(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	n := 2*opsAtOnce + 1
 	for i := range n {
@@ -143,6 +147,7 @@ func TestManyCommands(t *testing.T) {
 
 // TestHaltedCommands: nobody begins with a command that failed, and nodes look at it only as long as it runs somewhere.
 func TestHaltedCommands(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	c := give(t, s, "c1", []string{"n1", "n2", "n3"})
 	begins(t, s, c, "n1", "n2")

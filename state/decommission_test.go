@@ -16,6 +16,7 @@ import (
 
 // TestDecommission: claims are freed, nothing of the node is shown, its name is free, and its next pull brings it back.
 func TestDecommission(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	p := register(t, s, "n1", "web", "secret", time.Minute)
 	register(t, s, "n2", "web", "other", time.Minute)
@@ -55,6 +56,7 @@ func TestDecommission(t *testing.T) {
 // TestDecommissionIsCareful: a living node is given up by force only, and what it holds of every kind is freed: its
 // places in the fleet, in serialized steps, and in frozen rosters.
 func TestDecommissionIsCareful(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
 	p := register(t, s, "n1", "web", "secret", time.Minute)
@@ -104,6 +106,7 @@ func TestDecommissionIsCareful(t *testing.T) {
 // TestDecommissionInABusyFleet: that others claim places all the time, and that the node's own record moves, is not in
 // the way.
 func TestDecommissionInABusyFleet(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	p := register(t, s, "n1", "web", "secret", time.Minute)
 	_, err := s.Client.Txn(ctx).Then(Put(s.SlotPrefix("web")+"0", Claim{Node: "n1"})).Commit()
@@ -135,6 +138,7 @@ func TestDecommissionInABusyFleet(t *testing.T) {
 
 // TestDecommissionWritesItsOwn: what others hold costs no write, and so wakes nobody.
 func TestDecommissionWritesItsOwn(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	writes := func(node string) int64 {
 		register(t, s, node, "web", node, time.Minute)
@@ -159,6 +163,7 @@ func TestDecommissionWritesItsOwn(t *testing.T) {
 // TestDecommissionIsFinished: one that was killed between its mark and the end is finished by the next, with what the
 // node said of itself meanwhile. A node that came back meanwhile keeps what it has.
 func TestDecommissionIsFinished(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	p := register(t, s, "n1", "web", "secret", time.Minute)
 	_, err := s.Client.Txn(ctx).Then(Put(s.SlotPrefix("web")+"0", Claim{Node: "n1"})).Commit()

@@ -9,10 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"syscall"
 	"time"
 
-	"github.com/gofrs/flock"
 	"github.com/google/renameio/v2"
 )
 
@@ -210,55 +208,3 @@ func SyncDir(dir string) error {
 	defer d.Close()
 	return d.Sync()
 }
-
-// RunLock keeps two runs on a node apart. The kernel releases it when the holder ends, however it ends.
-type RunLock struct{ file *flock.Flock }
-
-// LockedError says who holds the run lock.
-type LockedError struct {
-	PID   int       `json:"pid"`
-	Run   string    `json:"run"`
-	Since time.Time `json:"since"`
-}
-
-func (e *LockedError) Error() string {
-	if e.PID == 0 { // it has the lock and has not written who it is
-		return "another pull begins on this node just now; wait for it"
-	}
-	return fmt.Sprintf(
-		"another pull runs on this node: process %d, run %s, since %s; wait for it, or look with: ps -p %d",
-		e.PID,
-		e.Run,
-		e.Since.Format(time.TimeOnly),
-		e.PID,
-	)
-}
-
-// LockRun takes the node's run lock for a run, or fails with a *LockedError.
-func LockRun(dir, run string) (*RunLock, error) {
-	path := filepath.Join(dir, "run.lock")
-	l := flock.New(path, flock.SetPermissions(0o600))
-	ok, err := l.TryLock()
-	if err != nil {
-		return nil, fmt.Errorf("run lock %s: %w", path, err)
-	}
-	if !ok {
-		held := &LockedError{}
-		// The holder may be about to write its name: an empty one is still an answer.
-		_ = readJSON(path, held)
-		return nil, held
-	}
-	data, err := json.Marshal(LockedError{os.Getpid(), run, time.Now()})
-	if err != nil {
-		return nil, err
-	}
-	// In place: a rename would leave the lock on a file that nobody else opens. Where the disk is full, the lock holds
-	// all the same, without a name for people; the pull goes on to tell the fleet that it has no room.
-	if err := os.WriteFile(path, data, 0o600); err != nil && !errors.Is(err, syscall.ENOSPC) {
-		return nil, errors.Join(err, l.Unlock())
-	}
-	return &RunLock{l}, nil
-}
-
-// Release lets the next run in.
-func (l *RunLock) Release() error { return l.file.Unlock() }

@@ -36,6 +36,7 @@ func must(t *testing.T, errs ...error) {
 
 // TestJournalResumes: what was written is read again, and only the same version and catalog go on.
 func TestJournalResumes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := journal(t, dir)
 	if run := j.Begin("r1", "v1", "d1"); run != "r1" {
@@ -63,6 +64,7 @@ func TestJournalResumes(t *testing.T) {
 
 // TestJournalIsDamaged: a line that was cut off, and garbage, count as not written; what follows them is found.
 func TestJournalIsDamaged(t *testing.T) {
+	t.Parallel()
 	head := `{"run":"r1","version":"v","digest":"d"}` + "\n"
 	start := func(s string) string { return `{"step":"` + s + `"}` + "\n" }
 	end := func(s string) string { return `{"step":"` + s + `","end":true,"ok":true,"result":"x"}` + "\n" }
@@ -119,6 +121,7 @@ func found(j *Journal) string {
 
 // TestJournalFinishes: the run is forgotten, what is done for good is kept as long as the catalog has the step.
 func TestJournalFinishes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := journal(t, dir)
 	j.Begin("r1", "v", "d")
@@ -149,6 +152,7 @@ func TestJournalFinishes(t *testing.T) {
 
 // TestEndWithoutStart: an end can be the first line that is written.
 func TestEndWithoutStart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := journal(t, dir)
 	j.Begin("r1", "v", "d")
@@ -160,6 +164,7 @@ func TestEndWithoutStart(t *testing.T) {
 
 // TestFinishWritesNothing where nothing was written.
 func TestFinishWritesNothing(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := journal(t, dir)
 	j.Begin("r1", "v", "d")
@@ -171,6 +176,7 @@ func TestFinishWritesNothing(t *testing.T) {
 
 // TestDamagedFiles: what cannot be read is an error that names the file and says what helps.
 func TestDamagedFiles(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, read := range map[string]func() error{
 		"done.json": func() error { _, err := OpenJournal(dir); return err },
@@ -192,6 +198,7 @@ func TestDamagedFiles(t *testing.T) {
 
 // TestNull: JSON that says nothing is a journal of a node that did nothing.
 func TestNull(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "done.json"), []byte("null"), 0o600), os.WriteFile(filepath.Join(dir, "managed.json"), []byte(`{"steps":null,"things":null}`), 0o600))
 	j := journal(t, dir)
@@ -202,6 +209,7 @@ func TestNull(t *testing.T) {
 
 // TestLocal: a record is read as it was saved, privately; a new node has none.
 func TestLocal(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if l, err := LoadLocal(dir); err != nil || !reflect.DeepEqual(l, Local{}) {
 		t.Errorf("new: %+v %v", l, err)
@@ -225,6 +233,7 @@ func TestLocal(t *testing.T) {
 // TestRunLock: a second run says who holds the lock, in this process or another one; it is free when the holder ends,
 // however it ends.
 func TestRunLock(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	mine, err := LockRun(dir, "mine")
 	must(t, err)
@@ -252,6 +261,7 @@ func wantHeld(t *testing.T, dir string, pid int, run string) {
 
 // TestSaveSaysWhichFile: an error of a record names the record, and not a file beside it or in /tmp.
 func TestSaveSaysWhichFile(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "gone")
 	err := Local{}.Save(dir)
 	if want := dir + "/node.json cannot be written: no such file or directory"; err == nil || err.Error() != want {

@@ -22,6 +22,7 @@ import (
 
 // TestSecondProcess: a command finds the member that another process runs, and both see one record.
 func TestSecondProcess(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	startOther(t, "store", dir)
 	s := open(t, dir)
@@ -36,6 +37,7 @@ func TestSecondProcess(t *testing.T) {
 
 // TestKilledMember: what the member of a killed process wrote is there when the next one starts it.
 func TestKilledMember(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"short", strings.Repeat("long", 30)} {
 		dir := filepath.Join(t.TempDir(), name)
 		startOther(t, "store", dir).kill()
@@ -79,6 +81,7 @@ func killedFirstStart(t *testing.T, log bool) {
 // TestBornWithSnapshot: raft never goes through the log from its first entry. It panicked there in one of 17,000 starts
 // on a busy host.
 func TestBornWithSnapshot(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	open(t, dir)
 	found, err := filepath.Glob(filepath.Join(dir, "member", "member", "snap", "*.snap"))
@@ -114,6 +117,7 @@ func TestUnlocked(t *testing.T) {
 
 // TestNeverReady: a member that does not get ready is an error, and what was started of it ends.
 func TestNeverReady(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	logOnly(t, dir)
 	file := filepath.Join(dir, "member", "member", "snap", "db")
@@ -132,6 +136,7 @@ func TestNeverReady(t *testing.T) {
 
 // TestLongPath: sockets go to a short directory, which is private and gone afterwards.
 func TestLongPath(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 30))
 	s, err := Open(ctx, Config{Fleet: "f", Dir: dir})
 	must(t, err)
@@ -152,6 +157,7 @@ func TestLongPath(t *testing.T) {
 
 // TestOddPaths: characters that mean something in etcd's lists of URLs do not in a path.
 func TestOddPaths(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"a,b", "a b", "a=b", "50%", "a%41", "what?", "no#1", "ü"} {
 		dir := filepath.Join(t.TempDir(), name)
 		s, err := Open(ctx, Config{Fleet: "f", Dir: dir})
@@ -169,6 +175,7 @@ func TestOddPaths(t *testing.T) {
 
 // TestReopened: the record outlives the store, and one member runs at a time.
 func TestReopened(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for i := range 3 {
 		s, err := Open(ctx, Config{Fleet: "f", Dir: dir})
@@ -187,6 +194,7 @@ func TestReopened(t *testing.T) {
 // TestHistoryIsForgotten: what was written long ago is neither kept nor gone through at each start, although nobody ran
 // the member for hours.
 func TestHistoryIsForgotten(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	s, err := Open(ctx, Config{Fleet: "f", Dir: dir})
 	must(t, err)

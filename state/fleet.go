@@ -51,6 +51,7 @@ type Status struct {
 	Gate    string    `json:"gate,omitempty"`    // at which it waits
 	Halt    string    `json:"halt,omitempty"`    // the group whose halt it waits for
 	Holders []Holder  `json:"holders,omitempty"` // for whom it waits
+	Depends []string  `json:"depends,omitzero"`  // the groups that must be through before its own; absent: not known
 	Ahead   string    `json:"ahead,omitempty"`   // the node that comes before it in a queue
 	Frees   bool      `json:"frees,omitempty"`   // a place is freed when its holder is lost
 	Until   time.Time `json:"until,omitzero"`    // when the wait is over, by the node's clock; zero: nobody knows

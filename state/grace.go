@@ -15,8 +15,9 @@ const Grace = 45 * time.Second
 // GraceKey is there during the grace time. It goes with its lease.
 func (s *Store) GraceKey() string { return s.key("store_grace") }
 
-// graceOps begin the grace time, unless it runs. A store of one host has none.
-func graceOps(ctx context.Context, s *Store) ([]clientv3.Op, error) {
+// graceOps begin the grace time of an incarnation, unless it runs, and record the incarnation. A store of one host has
+// neither.
+func graceOps(ctx context.Context, s *Store, is Incarnation) ([]clientv3.Op, error) {
 	if !s.ServesHosts() {
 		return nil, nil
 	}
@@ -31,6 +32,7 @@ func graceOps(ctx context.Context, s *Store) ([]clientv3.Op, error) {
 			[]clientv3.Op{Put(s.GraceKey(), time.Now().UTC().Add(Grace), clientv3.WithLease(lease.ID))},
 			nil,
 		),
+		Put(s.IncarnationKey(), is),
 	}, nil
 }
 

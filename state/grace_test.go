@@ -68,3 +68,36 @@ func TestDoubtBeginsTheGraceTime(t *testing.T) {
 	must(t, doubt(ctx, e.node, "n2", "it went back, too", time.Time{}))
 	e.holds(ctx, false, "it went back")
 }
+
+// TestDoubtBeginsOneGraceTime: whoever accepts the record after the grace time of a doubt does not wait for another
+// one, also where etcd came back with another raft term and nobody else looked.
+func TestDoubtBeginsOneGraceTime(t *testing.T) {
+	_, e := usedEtcd(t)
+	e.stop()
+	e.start()
+	defer e.stop()
+	must(t, doubt(ctx, e.node, "n1", "it went back", time.Time{}))
+	e.reported()
+	must(t, AwaitReports(ctx, e.node, "ada", func(until time.Time) {
+		t.Errorf("a second grace time, until %s", until)
+		e.reported()
+	}))
+	e.holds(ctx, false, "it went back")
+}
+
+// TestFirstVersionHasNoGraceTime: a version that an operator starts before any host registered begins the record in
+// etcd's incarnation of now: the first host finds it there, and nobody waits.
+func TestFirstVersionHasNoGraceTime(t *testing.T) {
+	_, e := usedEtcd(t)
+	defer e.stop()
+	s, err := Open(ctx, Config{Fleet: "new", Endpoints: e.server.endpoints})
+	must(t, err)
+	defer func() { must(t, s.Close()) }()
+	s.endpoints = e.node.endpoints
+	must(t, s.Move(ctx, Version{ID: "v1"}, nil, 0))
+	must(t, AwaitReports(ctx, s, "n1", func(until time.Time) {
+		t.Errorf("a grace time, until %s", until)
+		_, err := s.Client.Delete(ctx, s.GraceKey())
+		must(t, err)
+	}))
+}

@@ -9,6 +9,7 @@ import (
 // TestGuard: a record that another cluster serves, or that is younger than the one a node saw, is doubted until an
 // operator accepts it. An acceptance holds for what it was given for: a record that went back since is doubted again.
 func TestGuard(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	register(t, s, "n1", "web", "secret", time.Minute)
 	is, err := s.Guard(ctx, "n1", Origin{})

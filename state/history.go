@@ -23,7 +23,9 @@ type Proposed struct {
 // it returns that node's; one that cannot be read is a *BadRecordError. The queues of the older rollout end with it. A
 // version that the fleet had before gets an epoch of its own.
 func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen int64) (Proposed, error) {
-	got, err := s.Client.Txn(ctx).Then(s.historyOp(), clientv3.OpGet(s.CurrentKey())).Commit()
+	got, err := s.Client.Txn(ctx).
+		Then(s.historyOp(), clientv3.OpGet(s.CurrentKey()), clientv3.OpGet(s.IncarnationKey(), clientv3.WithCountOnly())).
+		Commit()
 	if err != nil {
 		return Proposed{}, err
 	}
@@ -31,7 +33,11 @@ func (s *Store) Propose(ctx context.Context, v Version, current *Version, seen i
 		return s.proposedBefore(now) // of many nodes that see a commit at once most come too late
 	}
 	history := s.historyOf(got.Responses[0].GetResponseRange().Kvs)
-	ops := []clientv3.Op{s.RingOp(), s.wakeOp()}
+	ops, err := s.firstOps(ctx, seen != 0 || got.Responses[2].GetResponseRange().Count > 0)
+	if err != nil {
+		return Proposed{}, err
+	}
+	ops = append(ops, s.RingOp(), s.wakeOp())
 	stays := v.Same(current) // only what is said of it changes
 	switch {
 	case stays:

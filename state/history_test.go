@@ -15,6 +15,7 @@ import (
 // TestPropose: of all who saw the same revision one wins, in every round, and the others learn whose version it is in
 // the same request.
 func TestPropose(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	for round := range 10 {
 		_, seen, err := s.Current(ctx)
@@ -61,6 +62,7 @@ func propose(t *testing.T, s *Store, id string) *Version {
 // TestEpochs: a version that the fleet comes back to has a rollout of its own; what is said of the current one changes
 // nothing of it.
 func TestEpochs(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	seen := map[string]bool{}
 	for i, id := range []string{"a", "b", "a", "b", "b", "a"} {
@@ -92,6 +94,7 @@ func TestEpochs(t *testing.T) {
 
 // TestProposeEndsQueues: the queues of the older rollout end with it, and nothing else of it does.
 func TestProposeEndsQueues(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	v := propose(t, s, "v1")
 	must(t, put(s, s.QueuePrefix("v1", "web")+"1-a", s.DoneKey("v1", "web", "b"), s.SlotPrefix("web")+"0"))
@@ -139,6 +142,7 @@ func count(t *testing.T, s *Store, prefix string) int64 {
 
 // TestRetire: the last ten versions keep what belongs to them, however often each was changed, and older ones do not.
 func TestRetire(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	for i := range 13 {
 		v := propose(t, s, fmt.Sprintf("v%02d", i))
@@ -169,6 +173,7 @@ func TestRetire(t *testing.T) {
 // TestRetireSparesRunning: what a node runs keeps what belongs to it until the node leaves it, once however often the
 // fleet was there.
 func TestRetireSparesRunning(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	place := s.RunKey("a", "election", "place", "0")
 	must(t, put(s, s.RunningKey("a", "web1"), place))
@@ -195,6 +200,7 @@ func TestRetireSparesRunning(t *testing.T) {
 
 // TestRetireSparesRollouts: a rollout that a kept version still has is kept with it.
 func TestRetireSparesRollouts(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	must(t, put(s, s.DoneKey("a", "web", "n"), s.DoneKey("a.2", "web", "n")))
 	for _, id := range []string{"a", "b", "a"} {

@@ -65,6 +65,7 @@ func plant(t *testing.T, s *Store, value string, strange bool) {
 // TestHostileRecords: whatever stands in the fleet's record, nothing that reads it fails or ends the process, and every
 // value that is read and cannot be is named, with what helps.
 func TestHostileRecords(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	for name, value := range hostile() {
 		t.Run(name, func(t *testing.T) {
@@ -147,6 +148,7 @@ func readAllOf(t *testing.T, s *Store) {
 
 // TestUnreadableRestricts: what cannot be read counts as what restricts most.
 func TestUnreadableRestricts(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	plant(t, s, `{"`, true)
 	set, err := s.Switches(ctx)
@@ -179,6 +181,7 @@ func TestUnreadableRestricts(t *testing.T) {
 
 // TestRegisterRepairs: a node writes its own records anew where they cannot be read, and is one node still.
 func TestRegisterRepairs(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	plant(t, s, `{"`, false)
 	p, err := s.Register(ctx, Node{Name: "web1", Running: "v1", LastSeen: time.Now()}, Alive{Owner: "me"}, map[string]any{"os": "linux"}, time.Minute)
@@ -194,6 +197,7 @@ func TestRegisterRepairs(t *testing.T) {
 // TestForgedFacts: facts that somebody else wrote in the name of a node are data within their character sets, and last
 // until the node's next pull.
 func TestForgedFacts(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	register := func() {
 		_, err := s.Register(ctx, Node{Name: "web1", LastSeen: time.Now()}, Alive{Owner: "me"}, map[string]any{"os": "linux"}, time.Minute)
@@ -222,6 +226,7 @@ func TestForgedFacts(t *testing.T) {
 
 // TestRemove: a record that cannot be read goes by the key that its error shows, and none that can.
 func TestRemove(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	etcd, err := raw(s)
 	must(t, err)
@@ -251,6 +256,7 @@ func TestRemove(t *testing.T) {
 
 // TestUnwritable: what could not be read back is refused where it is written, with what is wrong.
 func TestUnwritable(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	for want, err := range map[string]error{
 		`label "a b": a key is one word`: func() error {

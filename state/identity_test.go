@@ -10,6 +10,7 @@ import (
 // TestCloned: hosts with copies of one state directory are told apart, both are refused, and one goes on when the other
 // is given up.
 func TestCloned(t *testing.T) {
+	t.Parallel()
 	up := func() time.Duration { return time.Hour }
 	original := Alive{Owner: "secret", Host: "web1", Machine: "aaaaaaaaaaaa", Dir: 7, Boot: "b1", Up: up}
 	for name, change := range map[string]func(a *Alive){
@@ -53,6 +54,7 @@ func TestCloned(t *testing.T) {
 
 // TestSameHost: what a host takes over from itself, and from whoever had its name before and is gone.
 func TestSameHost(t *testing.T) {
+	t.Parallel()
 	first := Alive{Instance: "1", Owner: "secret", Machine: "aaaa", Dir: 7, Boot: "b1"}
 	other := func(change func(*Alive)) Alive { a := first; change(&a); return a }
 	for name, c := range map[string]struct {

@@ -91,11 +91,11 @@ func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, see
 	if seen != 0 && why == "" && is.Continues(was) {
 		return nil
 	}
-	ops, err := graceOps(ctx, s)
+	ops, err := graceOps(ctx, s, is)
 	if err != nil {
 		return err
 	}
-	if ops = append(ops, Put(s.IncarnationKey(), is), s.RingOp()); seen != 0 && why != "" {
+	if ops = append(ops, s.RingOp()); seen != 0 && why != "" {
 		ops = append(ops, s.doubtOp(node, why, time.Time{}))
 	}
 	_, err = s.Client.Txn(ctx).
@@ -106,13 +106,18 @@ func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, see
 }
 
 // doubt records a doubt in the fleet's record, unless there is one, and begins the grace time with it: before an
-// operator accepts the record, whoever is at work has the time to report.
+// operator accepts the record, whoever is at work has the time to report. The incarnation is recorded, too: who looks
+// later begins no second grace time.
 func doubt(ctx context.Context, s *Store, node, why string, accepted time.Time) error {
 	have, err := s.Client.Get(ctx, s.DoubtKey(), clientv3.WithCountOnly())
 	if err != nil || have.Count > 0 {
 		return err
 	}
-	ops, err := graceOps(ctx, s)
+	is, err := s.Incarnation(ctx)
+	if err != nil {
+		return err
+	}
+	ops, err := graceOps(ctx, s, is)
 	if err == nil {
 		_, err = s.Client.Txn(ctx).Then(append(ops, s.doubtOp(node, why, accepted), s.RingOp())...).Commit()
 	}
@@ -130,10 +135,10 @@ func (s *Store) doubtOp(node, why string, accepted time.Time) clientv3.Op {
 	)
 }
 
-// firstOps record the incarnation in which a fleet's record begins. One that was there before incarnations were
-// recorded is not begun now.
-func (s *Store) firstOps(ctx context.Context, r *registration) ([]clientv3.Op, error) {
-	if r.incarnated || !s.ServesHosts() {
+// firstOps record the incarnation in which a fleet's record begins, with its first node or its first version, unless
+// the caller knows that it has begun. One that was there before incarnations were recorded is not begun now.
+func (s *Store) firstOps(ctx context.Context, begun bool) ([]clientv3.Op, error) {
+	if begun || !s.ServesHosts() {
 		return nil, nil
 	}
 	is, err := s.Incarnation(ctx)

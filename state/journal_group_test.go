@@ -10,6 +10,7 @@ import (
 // TestGroupedEnds: the end of a step of a group counts for others than the process that wrote it when it was settled,
 // however the file was cut off. Its result is not lost.
 func TestGroupedEnds(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := journal(t, dir)
 	j.Begin("r1", "v", "d")
@@ -44,6 +45,7 @@ func TestGroupedEnds(t *testing.T) {
 // TestGroupedLinesBecomeDurable: a line that is durable makes those before it so: they are in the same file, in their
 // order.
 func TestGroupedLinesBecomeDurable(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := journal(t, dir)
 	j.Begin("r1", "v", "d")
@@ -63,6 +65,7 @@ func TestGroupedLinesBecomeDurable(t *testing.T) {
 
 // TestAbandon: no run goes on with one that was abandoned, and where nothing was started nothing is written.
 func TestAbandon(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	j := journal(t, dir)
 	j.Begin("r1", "v", "d")
@@ -88,6 +91,7 @@ func TestAbandon(t *testing.T) {
 
 // TestSaveManaged: what is on disk is not written again, and what could not be written is written the next time.
 func TestSaveManaged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "managed.json")
 	j := journal(t, dir)

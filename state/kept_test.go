@@ -33,6 +33,7 @@ func runsOf(t *testing.T, dir string) []string {
 }
 
 func TestReportsRotate(t *testing.T) {
+	t.Parallel()
 	all := []string{"a", "b", "c", "d", "e"}
 	for _, c := range []struct {
 		name   string
@@ -61,6 +62,7 @@ func TestReportsRotate(t *testing.T) {
 
 // TestReportsAndTheClock: the run whose clock went back a day is the newest one nevertheless, and stays.
 func TestReportsAndTheClock(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	runs := []string{"20260102T100000Z-aaaaaa", "20260102T100500Z-bbbbbb", "20260101T100501Z-cccccc", "20260101T101000Z-dddddd"}
 	saved(t, dir, ReportLimits{2, 1 << 20}, 10, runs...)
@@ -70,6 +72,7 @@ func TestReportsAndTheClock(t *testing.T) {
 }
 
 func TestLoadReport(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	limits := ReportLimits{50, 1 << 20}
 	for i, run := range []string{"x", "y", "y"} {
@@ -99,6 +102,7 @@ func TestLoadReport(t *testing.T) {
 
 // TestReportsToSend: the mark of a report that is to be sent goes with it.
 func TestReportsToSend(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	limits := ReportLimits{2, 1 << 20}
 	for i := range 3 {
@@ -120,6 +124,7 @@ func TestReportsToSend(t *testing.T) {
 
 // TestReportsThatStay: where an old report cannot be removed, no further one is kept, and the error names the file.
 func TestReportsThatStay(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	limits := ReportLimits{1, 1 << 20}
 	saved(t, dir, limits, 10, "a")

@@ -14,6 +14,7 @@ import (
 // TestRestoredInMidRun: that the record went back in time is noticed at the next look, nothing is done there any more,
 // and a node that joins anew goes by what is there.
 func TestRestoredInMidRun(t *testing.T) {
+	t.Parallel()
 	dir, saved := filepath.Join(t.TempDir(), "etcd"), filepath.Join(t.TempDir(), "saved")
 	first, err := Open(ctx, Config{Fleet: "f", Dir: dir})
 	must(t, err)

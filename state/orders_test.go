@@ -9,6 +9,7 @@ import (
 
 // TestFoundOrders: a node that registers finds what operators want of it, for the role that it registers with.
 func TestFoundOrders(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	give(t, s, "c1", []string{"n1"})
 	must(t, func() error {
@@ -26,6 +27,7 @@ func TestFoundOrders(t *testing.T) {
 // TestOrdersTell: for what a node waits is told with the begin of a run, also where a switch keeps that from beginning,
 // and not by a node that was replaced.
 func TestOrdersTell(t *testing.T) {
+	t.Parallel()
 	run, waits := Status{Version: "v1", Reason: InRun}, Status{Version: "v2", Reason: "it waits", Gate: "slot web"}
 	for _, c := range []struct {
 		name         string

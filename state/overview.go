@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -34,6 +35,8 @@ type Overview struct {
 	Slots    map[string]map[string]Claim      // group -> index -> claim
 	Gates    map[string]Gate                  // of the current version, by group
 	Rosters  map[string]*Roster               // of the current version, by group: as far as somebody asked
+	Closed   map[string]bool                  // groups of the current rollout that are through
+	Soaks    map[string]time.Time             // those of them that are watched before others follow, and until when
 	Listed   map[string]string                // nodes of the current version's inventory -> role
 	Switches map[string]Switch                // all that operators set, by scope, with "pause" and "store"
 	Settled  map[string]Settlement            // step -> what was said of it last, in the fleet's version or in its life
@@ -89,6 +92,7 @@ func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, er
 		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]Facts{}, Hosts: map[string][]Alive{},
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
 		Services: map[string]map[string]Service{}, Releases: map[string]string{}, Switches: map[string]Switch{},
+		Closed: map[string]bool{}, Soaks: map[string]time.Time{},
 		Leases: map[string]int64{}, Times: map[string]LeaseTimes{}, Doubting: map[string]Switch{}, Settled: map[string]Settlement{}, settledIn: map[string]string{},
 	}
 	for _, r := range got.Responses {
@@ -173,6 +177,25 @@ func (o *Overview) In(node, group string) bool {
 	return group == AllGroups || !listed && group == GroupOf(o.Nodes[node].Role)
 }
 
+// Members are the nodes of a group, sorted: those of its roster, or of the role where nobody asked for a roster yet.
+func (o *Overview) Members(group string) (out []string) {
+	if roster := o.Rosters[group]; roster != nil {
+		return roster.Nodes()
+	}
+	for node := range o.Nodes {
+		if o.In(node, group) {
+			out = append(out, node)
+		}
+	}
+	for node, role := range o.Listed {
+		if _, known := o.Nodes[node]; !known && GroupOf(role) == group {
+			out = append(out, node)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // NoVersion is why there is no current version.
 func (o *Overview) NoVersion() error {
 	if o.Unread != nil {
@@ -214,7 +237,8 @@ func (o *Overview) clones() {
 	}
 }
 
-// gates reads the gates, the rosters and the inventory of the current version, at the same revision.
+// gates reads the gates, the rosters, how far the groups are and the inventory of the current version, at the same
+// revision.
 func (s *Store) gates(ctx context.Context, o *Overview) error {
 	if o.Current == nil {
 		return nil
@@ -224,6 +248,8 @@ func (s *Store) gates(ctx context.Context, o *Overview) error {
 		clientv3.OpGet(s.GateKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
 		clientv3.OpGet(s.RosterKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
 		clientv3.OpGet(s.ListedKey(o.Current.ID), at),
+		clientv3.OpGet(s.ClosedKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly(), at),
+		clientv3.OpGet(s.SoakKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
 	).Commit()
 	if err != nil {
 		return err
@@ -244,5 +270,21 @@ func (s *Store) gates(ctx context.Context, o *Overview) error {
 			o.Listed = listed.roles()
 		}
 	}
+	o.passed(s, got.Responses[3].GetResponseRange().Kvs, got.Responses[4].GetResponseRange().Kvs)
 	return nil
+}
+
+// passed files which groups are through, and which of them are watched.
+func (o *Overview) passed(s *Store, closed, soaks []*mvccpb.KeyValue) {
+	for _, kv := range closed {
+		if k, err := s.Key(kv); err == nil {
+			o.Closed[k.Group] = true
+		}
+	}
+	for _, kv := range soaks {
+		if k, err := s.Key(kv); err == nil {
+			until, _ := Read[Moment](s, kv) // for people; the key alone says that it is watched
+			o.Soaks[k.Group] = until.Time
+		}
+	}
 }

@@ -27,19 +27,27 @@ type Presence struct {
 	Found   Found        // as the node registered
 	renewed atomic.Int64 // by the boot clock
 	claimed atomic.Int64
+	wrote   atomic.Int64
 }
 
-// Seen is what the node knows of the record that it knew before, now that it registered and maybe made claims.
+// Seen is what the node knows of the record that it knew before, now that it registered, and maybe made claims and was
+// through with a version.
 func (p *Presence) Seen(before Origin) Origin {
-	before.Revision, before.Claimed = p.Revision, max(before.Claimed, p.claimed.Load())
+	before.Revision, before.Claimed = max(p.Revision, p.wrote.Load()), max(before.Claimed, p.claimed.Load())
 	return before
 }
 
 // Claims notes the revision of a claim.
-func (p *Presence) Claims(revision int64) {
+func (p *Presence) Claims(revision int64) { raise(&p.claimed, revision) }
+
+// Wrote notes the revision at which the node's record was written behind the registration.
+func (p *Presence) Wrote(revision int64) { raise(&p.wrote, revision) }
+
+// raise makes a number not less than another.
+func raise(n *atomic.Int64, to int64) {
 	for {
-		last := p.claimed.Load()
-		if revision <= last || p.claimed.CompareAndSwap(last, revision) {
+		last := n.Load()
+		if to <= last || n.CompareAndSwap(last, to) {
 			return
 		}
 	}
@@ -86,7 +94,7 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		if n.UUID == "" {
 			n.UUID = uuid.NewString()
 		}
-		first, err := s.firstOps(ctx, r)
+		first, err := s.firstOps(ctx, r.incarnated)
 		if err != nil {
 			return nil, err
 		}

@@ -26,6 +26,7 @@ func register(t *testing.T, s *Store, node, role, owner string, ttl time.Duratio
 // TestRegister: a name belongs to one state directory while its lease lives; the same one takes it over; what lasts is
 // kept.
 func TestRegister(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	first := register(t, s, "n1", "web", "secret", time.Minute)
 	_, err := s.Register(ctx, Node{Name: "n1"}, Alive{Owner: "another"}, nil, time.Minute)
@@ -59,6 +60,7 @@ func TestRegister(t *testing.T) {
 // TestKeptLease: single pulls of a host in one boot share a lease that is long enough and not much longer; agents,
 // another boot, another length and a lease that ended make a new one.
 func TestKeptLease(t *testing.T) {
+	t.Parallel()
 	single := Alive{Owner: "x", Machine: "m", Dir: 7, Boot: "b1", Lasting: true}
 	agent, booted := single, single
 	agent.Lasting, booted.Boot = false, "b2"
@@ -97,6 +99,7 @@ func TestKeptLease(t *testing.T) {
 // TestRegisterOnKeptLease: the next pull of a host is registered on the lease of the last one, and anew: what the last
 // one began to write fails.
 func TestRegisterOnKeptLease(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	var pulls [2]*Presence
 	for i := range pulls {
@@ -134,6 +137,7 @@ func (r revoking) KeepAliveOnce(ctx context.Context, id clientv3.LeaseID) (*clie
 
 // TestRegisterOnRevokedLease: a pull whose kept lease ends before it is registered makes one of its own.
 func TestRegisterOnRevokedLease(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	pull := func() *Presence {
 		p, err := s.Register(ctx, Node{Name: "n1", LastSeen: time.Now()}, Alive{Owner: "x", Lasting: true}, nil, time.Minute)
@@ -151,6 +155,7 @@ func TestRegisterOnRevokedLease(t *testing.T) {
 
 // TestRegisterAtOnce: of several hosts with one name one wins.
 func TestRegisterAtOnce(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	var mu sync.Mutex
 	won := 0
@@ -173,6 +178,7 @@ func TestRegisterAtOnce(t *testing.T) {
 
 // TestCounts: a node is counted where its role is, as one that was seen, and as one that lives while it does.
 func TestCounts(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	want := func(when string, counts ...int64) {
 		t.Helper()

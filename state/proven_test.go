@@ -10,6 +10,7 @@ import (
 // TestProven: every node of the fleet ran a version whose groups are through. A roster that cannot be read proves
 // nothing.
 func TestProven(t *testing.T) {
+	t.Parallel()
 	for roster, want := range map[string]bool{(&Roster{Size: 1, Roles: []string{"web"}, names: []byte("\nweb1\n")}).encode(): true, "{": false} {
 		s := open(t, t.TempDir())
 		register(t, s, "web1", "web", "secret", time.Minute)

@@ -2,18 +2,22 @@ package state
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"sync"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // reason is why there is no connection, such as a certificate that expired: etcd's client says only that time is over.
 type reason struct {
-	mu   sync.Mutex
-	text string
+	mu     sync.Mutex
+	text   string
+	silent bool // the operation that ended last had no answer
 }
 
 // note keeps what was said of the connection since an operation had an answer.
@@ -28,6 +32,9 @@ func (r *reason) note(
 	err := invoke(ctx, method, req, reply, conn, opts...)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if code := status.Code(err); code != codes.Canceled { // that says nothing of the store
+		r.silent = code == codes.DeadlineExceeded || code == codes.Unavailable
+	}
 	switch {
 	case err == nil:
 		r.text = ""
@@ -35,6 +42,13 @@ func (r *reason) note(
 		r.text = plainly(err).Error()
 	}
 	return err
+}
+
+// lasts reports that the operation which ended last had no answer.
+func (r *reason) lasts() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.silent
 }
 
 // of is an error in plain words, with why there is no connection where only that is known.
@@ -46,6 +60,9 @@ func (r *reason) of(err error) error {
 	defer r.mu.Unlock()
 	if r.text == "" {
 		return err
+	}
+	if errors.Is(err, context.DeadlineExceeded) { // that says less
+		return &plainError{err, r.text}
 	}
 	return fmt.Errorf("%w: %s", err, r.text)
 }

@@ -18,6 +18,7 @@ func ofRole(role string) Choose {
 
 // TestFreezeRoster: everybody who asks at once gets one list, which stays whatever comes later.
 func TestFreezeRoster(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	for _, n := range []string{"a", "b", "gone", "db1"} {
 		register(t, s, n, map[bool]string{true: "db", false: "web"}[n == "db1"], n, time.Minute)
@@ -71,6 +72,7 @@ func TestFreezeRoster(t *testing.T) {
 
 // TestRosterLeavesOut: who is left out is kept with the list, with the reason.
 func TestRosterLeavesOut(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	inventory := map[string]Member{"a": {Role: "web"}, "b": {Role: "web", Labels: map[string]string{"frozen": "yes"}}, "c": {Role: "web"}, "d": {Role: "db"}}
 	for range 2 { // made, and read
@@ -92,6 +94,7 @@ func TestRosterLeavesOut(t *testing.T) {
 
 // TestLargeRoster: it fits into one key, and is searched as it is.
 func TestLargeRoster(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	inventory := map[string]Member{}
 	for i := range 10_000 {
@@ -109,6 +112,7 @@ func TestLargeRoster(t *testing.T) {
 
 // TestResume: it opens what is halted in the current rollout, one group or all, says what, and is recorded.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	if opened, err := s.Resume(ctx, "op"); len(opened) != 0 || err != nil {
 		t.Errorf("a new fleet: %v %v", opened, err)

@@ -13,6 +13,7 @@ func everybody(string, Member) (bool, string) { return true, "" }
 
 // TestRosterFor: of a large roster a node reads its part, of a small one all; both say the same of it.
 func TestRosterFor(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	for _, n := range []int{0, 1, cutAbove, cutAbove + 1, 3000} {
 		inventory := map[string]Member{}
@@ -40,6 +41,7 @@ func TestRosterFor(t *testing.T) {
 
 // TestRosterIsMadeOnce: of many that come at once one reads all nodes; one that dies over it holds nobody up for long.
 func TestRosterIsMadeOnce(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	inventory := map[string]Member{"web1": {Role: "web"}}
 	key := s.RosterKey("v1", "web")

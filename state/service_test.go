@@ -29,6 +29,7 @@ func inDNS(t *testing.T, s *Store) string {
 // TestServiceInDNS: what is ready stands in DNS, by the format of CoreDNS's etcd plugin, with its reverse; what is not,
 // or is withdrawn, or belongs to a node that is gone, does not.
 func TestServiceInDNS(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	db := Service{Address: "192.0.2.1", Port: 5432, Tags: []string{"primary"}}
 	must(t, s.Announce(ctx, "db", "DB1.example.org", db, false))
@@ -69,6 +70,7 @@ func TestServiceInDNS(t *testing.T) {
 // TestOneAddressForTwo: one of the two names is that of the address, and the other one takes over when the first is
 // gone.
 func TestOneAddressForTwo(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	const reverse = "/skydns/arpa/in-addr/192/0/2/1"
 	is := func(want string) {
@@ -91,6 +93,7 @@ func TestOneAddressForTwo(t *testing.T) {
 
 // TestDecommissionedServices leave the record and DNS, and whoever reads them is told.
 func TestDecommissionedServices(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	_, err := s.Register(ctx, Node{Name: "db1", LastSeen: time.Now()}, Alive{Owner: "me"}, nil, time.Minute)
 	must(t, err)
@@ -110,6 +113,7 @@ func TestDecommissionedServices(t *testing.T) {
 // TestServiceStaysReady: what did not change is not written, so that nobody is woken for nothing; what changed is not
 // ready any longer.
 func TestServiceStaysReady(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	db := Service{Address: "192.0.2.1", Addresses: map[string]any{"eth0": []any{"192.0.2.1"}}, Tags: []string{"a"}}
 	must(t, s.Announce(ctx, "db", "n1", db, false))
@@ -135,6 +139,7 @@ func TestServiceStaysReady(t *testing.T) {
 // TestAwaitServices: only those who read a service are woken by it, also by what changed before they began to wait, and
 // of more services than one transaction reads.
 func TestAwaitServices(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	must(t, s.Announce(ctx, "db", "n1", Service{Address: "192.0.2.1"}, false))
 	_, seen, err := s.lastRung(ctx, []string{"db"})

@@ -59,19 +59,25 @@ type AskedError struct {
 }
 
 func (e *AskedError) Error() string {
-	stop := "--global"
-	if len(e.hosts) == 1 {
-		stop = "--host " + e.hosts[0]
-	}
 	return fmt.Sprintf(
-		"%s is to run again already, on %s, at the next pull there: %s asked for it at %s; if it must not run: "+
-			"pullet disable %s --all-changes, push a commit without the step, then pullet enable %s",
+		"%s is to run again already, on %s, at the next pull there: %s asked for it at %s; if it must not run: %s",
 		e.Step,
 		e.Where,
 		e.By,
 		e.At.Local().Format(time.DateTime),
-		stop,
-		stop,
+		NotAgainHint(e.hosts...),
+	)
+}
+
+// NotAgainHint is what an operator does about a step that is to run again on these hosts and must not; without hosts it
+// is to run on one that takes the place of another, and nobody knows yet on which.
+func NotAgainHint(hosts ...string) string {
+	scope := "--global"
+	if len(hosts) == 1 {
+		scope = "--host " + hosts[0]
+	}
+	return fmt.Sprintf(
+		"pullet disable %s --all-changes, push a commit without the step, then pullet enable %s", scope, scope,
 	)
 }
 

@@ -32,6 +32,7 @@ func waits(t *testing.T, s *Store, nodes, asker string) {
 
 // TestSettleLastAttempt: the success of an earlier attempt says nothing of the last one.
 func TestSettleLastAttempt(t *testing.T) {
+	t.Parallel()
 	for _, how := range []Settling{{Done: true}, {}} {
 		s := open(t, t.TempDir())
 		_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
@@ -50,6 +51,7 @@ func TestSettleLastAttempt(t *testing.T) {
 // TestSettleMoved: who settles a step by a record that is not the last one fails, whether it was settled since or began
 // somewhere.
 func TestSettleMoved(t *testing.T) {
+	t.Parallel()
 	settles := func(done bool) func(*Store, *stepRecord) error {
 		return func(s *Store, r *stepRecord) error {
 			return s.settle(ctx, r, always(s), Settlement{Step: "init", By: "ada", At: time.Now(), Done: done, Nodes: []string{"n1"}, Version: "v1"})
@@ -82,6 +84,7 @@ func always(s *Store) clientv3.Cmp {
 // TestSettleDoneAfterAgain: where a step is still to run again stays on record when it is settled as done on another
 // node.
 func TestSettleDoneAfterAgain(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
 	must(t, err)
@@ -117,6 +120,7 @@ func TestSettleDoneAfterAgain(t *testing.T) {
 
 // TestSettleOnceInTheNextVersion: that a step is to run again stays on record as long as its results do.
 func TestSettleOnceInTheNextVersion(t *testing.T) {
+	t.Parallel()
 	for scope, want := range map[string]string{OnceScope: "n1", "v1": ""} {
 		s := open(t, t.TempDir())
 		_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
@@ -140,6 +144,7 @@ func TestSettleOnceInTheNextVersion(t *testing.T) {
 // TestSettleDoneAfterAgainElsewhere: where the node that is still to run the step was given up, the host that takes its
 // place is.
 func TestSettleDoneAfterAgainElsewhere(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
 	must(t, err)
@@ -164,6 +169,7 @@ func TestSettleDoneAfterAgainElsewhere(t *testing.T) {
 // TestSettleAgainReplaced: where another host took the place of the node that is to run the step again, that one stands
 // for it; one that has a place of its own does not.
 func TestSettleAgainReplaced(t *testing.T) {
+	t.Parallel()
 	for _, replaced := range []bool{true, false} {
 		s := open(t, t.TempDir())
 		_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
@@ -190,6 +196,7 @@ func TestSettleAgainReplaced(t *testing.T) {
 
 // TestSettleBothScopes: of a step that was settled in the version and in the fleet's life, the later settlement counts.
 func TestSettleBothScopes(t *testing.T) {
+	t.Parallel()
 	for _, scopes := range [][]string{{OnceScope, "v1"}, {"v1", OnceScope}, {OnceScope, "a1"}, {"a1", OnceScope}} { // either order of the keys
 		s := open(t, t.TempDir())
 		version := scopes[0]

@@ -12,6 +12,7 @@ import (
 // TestSettleAgain: a step that is to run again loses what is on record of it, and the places that its nodes keep for
 // it. Nothing of another step goes.
 func TestSettleAgain(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
 	must(t, err)
@@ -45,6 +46,7 @@ func TestSettleAgain(t *testing.T) {
 
 // TestSettleUnknown: without a record of the step the error names those of which there is one.
 func TestSettleUnknown(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
 	must(t, err)
@@ -64,6 +66,7 @@ func TestSettleUnknown(t *testing.T) {
 // version it counts for those that were given up, too: else their places stay taken. Until each of them began again, or
 // another node in the place of one that was given up, that is on record.
 func TestSettleSome(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		scope string
 		how   Settling

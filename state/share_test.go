@@ -10,6 +10,7 @@ import (
 
 // TestShare: small results stand in their key, larger ones in chunks named by their digest; both come back whole.
 func TestShare(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	for size, chunks := range map[int]int64{0: 0, 1: 0, inline: 0, inline + 1: 1, chunkSize: 1, chunkSize + 1: 2, maxShared: 4, maxShared + maxShared/2: 6} {
 		value := bytes.Repeat([]byte{byte('a' + size%26)}, size)
@@ -26,6 +27,7 @@ func TestShare(t *testing.T) {
 
 // TestShareTooMuch: the error says how large it is, how large it may be, and what to do.
 func TestShareTooMuch(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	_, err := s.Share(ctx, StepResult{Step: "fetch image"}, make([]byte, maxShared+maxShared/2+1))
 	want := "the result of fetch image is 1536 KiB: what nodes share is limited to 1024 KiB; large files belong into the repository or a file server"
@@ -39,6 +41,7 @@ func TestShareTooMuch(t *testing.T) {
 
 // TestSharedIsChecked: what is not complete, or not what was shared, is not handed out.
 func TestSharedIsChecked(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	for name, spoil := range map[string]func(first string) error{
 		"a chunk is missing": func(first string) error { _, err := s.Client.Delete(ctx, first); return err },
@@ -64,6 +67,7 @@ func TestSharedIsChecked(t *testing.T) {
 
 // TestSweepBlobs: content goes when no kept version names it, and none that somebody is about to name.
 func TestSweepBlobs(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	share := func(v *Version, text string, named bool) StepResult {
 		t.Helper()
@@ -93,6 +97,7 @@ func TestSweepBlobs(t *testing.T) {
 
 // TestSweepSpares: content of an old version that a kept one names too stays.
 func TestSweepSpares(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	first := propose(t, s, "first")
 	r, err := s.Share(ctx, StepResult{Node: "m1", Result: "ok"}, bytes.Repeat([]byte("x"), inline+1))

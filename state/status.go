@@ -37,12 +37,19 @@ func (d Digest) Fit() *Digest {
 	}
 }
 
-// ResultOps say what came of a run of a node: the states of its configuration and of its validations, both with a
-// status, and a digest of the run.
-func (s *Store) ResultOps(node, configured, validated string, st Status, run *Digest) []clientv3.Op {
-	digested := st
-	digested.Digest = run
-	return append(s.StatusOps(node, Configured, configured, digested), s.StatusOps(node, Validated, validated, st)...)
+// StateOf is a state of a node, with what is said of it.
+type StateOf struct {
+	State string
+	Status
+}
+
+// ResultOps say what came of a run of a node: how its configuration is and how its validations are, and a digest of the
+// run.
+func (s *Store) ResultOps(node string, configured, validated StateOf, run *Digest) []clientv3.Op {
+	configured.Digest = run
+	return append(
+		s.StatusOps(node, Configured, configured.State, configured.Status),
+		s.StatusOps(node, Validated, validated.State, validated.Status)...)
 }
 
 // BeginRun says that a run began: the node's configured state is running. A node that failed stays so until a run of it

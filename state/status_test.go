@@ -36,6 +36,7 @@ func statusOf(t *testing.T, s *Store, node, category string) StatusLine {
 // TestProvisioned: a node that pulls is provisioned, unless something else said how far it is; who comes back is so
 // again.
 func TestProvisioned(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	register(t, s, "n1", "web", "x", time.Minute)
 	first := statusOf(t, s, "n1", Provisioned)
@@ -65,6 +66,7 @@ func TestProvisioned(t *testing.T) {
 // TestBeginRun: a run is seen, a failure stands until a run ended otherwise, and a host that lost the name says
 // nothing.
 func TestBeginRun(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	old := register(t, s, "n1", "web", "x", time.Minute)
 	p := register(t, s, "n1", "web", "x", time.Minute)
@@ -91,6 +93,7 @@ func TestBeginRun(t *testing.T) {
 
 // TestLinkLog: the link stands where the run is the last word, and nowhere else.
 func TestLinkLog(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	for _, c := range []struct{ node, category, state, run string }{
 		{"n1", Configured, Failed, "r1"}, {"n1", Rollout, Failed, "r1"}, {"n1", Validated, Pending, "r2"}, {"n2", Configured, Failed, "r1"},

@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,7 +50,7 @@ func (s *Store) Undo(
 	by, reason string,
 	lasts time.Duration,
 ) (*Version, error) {
-	good, err := s.LastGood(ctx, current)
+	good, left, err := s.LastGood(ctx, current)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (s *Store) Undo(
 	}
 	next := Version{
 		ID: good.ID, Release: good.Release, Commits: good.Commits, Previous: current.ID, Rewound: current.Rewound,
-		By: by, At: time.Now().UTC(), Held: true, Reason: reason, Bad: badWith(current), Proven: proven,
+		By: by, At: time.Now().UTC(), Held: true, Reason: reason, Bad: left, Proven: proven,
 	}
 	if lasts > 0 {
 		next.Until = next.At.Add(lasts)
@@ -98,23 +99,36 @@ func badWith(current *Version) []string {
 	return append(slices.Clone(current.Bad), current.ID)
 }
 
-// LastGood is the newest version of the history, but for the current one, that was neither undone nor halted.
-func (s *Store) LastGood(ctx context.Context, current *Version) (Version, error) {
+// LastGood is the newest version of the history, but for the current one, that was neither undone nor halted, and that
+// came after the last rewrite of a repository which an operator accepted. It also gives the versions that the fleet
+// leaves for good when it goes there, those that halted in between as well: a host that runs one of these goes back
+// only from a version that somebody left.
+func (s *Store) LastGood(ctx context.Context, current *Version) (good Version, left []string, err error) {
 	history, err := s.History(ctx)
 	if err != nil {
-		return Version{}, err
+		return good, nil, err
 	}
 	ends, err := s.Endings(ctx, history)
 	if err != nil {
-		return Version{}, err
+		return good, nil, err
 	}
-	bad := badWith(current)
-	for i := len(history) - 1; i >= 0; i-- {
-		if !slices.Contains(bad, history[i].ID) && ends[i].Halted == "" {
-			return history[i], nil
+	skipped := badWith(current)
+	left = skipped
+	for i, v := range slices.Backward(history) {
+		switch {
+		case !slices.Equal(v.Rewound, current.Rewound): // hosts refuse it: it may not be in their branches any more
+			return good, nil, fmt.Errorf(
+				"the versions before it are of a history that was rewritten since (pullet rollout history): "+
+					"keep nodes from taking %s with pullet rollout fail, and push a commit that mends it", current,
+			)
+		case slices.Contains(skipped, v.ID):
+		case ends[i].Halted == "": // in this rollout, whatever became of later ones
+			return v, slices.DeleteFunc(slices.Clone(left), func(id string) bool { return id == v.ID }), nil
+		case !slices.Contains(left, v.ID):
+			left = append(slices.Clone(left), v.ID)
 		}
 	}
-	return Version{}, errors.New(
+	return good, nil, errors.New(
 		"there is no earlier version that was neither halted nor undone (pullet rollout history): " +
 			"keep nodes from taking this one with pullet rollout fail, and push a commit that mends it",
 	)

@@ -117,15 +117,20 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if s.embedded != nil && s.embedded.server == nil {
 		s.embedded.follow(func(endpoint string) { s.Client.SetEndpoints(endpoint) })
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := silent(s.greet(ctx, c.Node), patience); err != nil {
+	if err := silent(Greet(ctx, s, c.Node, patience), patience); err != nil {
 		if s.Broken() == nil {
 			err = s.unreachable(err)
 		}
 		return nil, errors.Join(s.Explain(err), s.Close())
 	}
 	return s, nil
+}
+
+// Greet checks that a store answers in time. It reads what is on record of a node that is about to join; "" is none.
+func Greet(ctx context.Context, s *Store, node string, within time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return s.greet(ctx, node)
 }
 
 // greet asks the store something, whatever it is; of a node that is about to join, what is on record.
@@ -139,7 +144,9 @@ func (s *Store) greet(ctx context.Context, node string) error {
 	return err
 }
 
-func (s *Store) unreachable(err error) error { return &UnreachableError{s.endpoints, err, s.access} }
+func (s *Store) unreachable(err error) error {
+	return &UnreachableError{s.endpoints, err, s.access, s.why.lasts()}
+}
 
 // Explain turns the error of an operation into an *UnreachableError where that is what it means, in words that do not
 // change from one attempt to the next.
@@ -157,8 +164,8 @@ func (s *Store) Explain(err error) error {
 	if errors.Is(err, rpctypes.ErrNoSpace) || denied(err) {
 		return s.unreachable(err)
 	}
-	if errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.Unavailable ||
-		status.Code(err) == codes.DeadlineExceeded {
+	if code := codeOf(err); errors.Is(err, context.DeadlineExceeded) || code == codes.Unavailable ||
+		code == codes.DeadlineExceeded {
 		return s.unreachable(s.why.of(err))
 	}
 	return err
@@ -183,12 +190,16 @@ func Unanswered(err error) bool {
 	if _, back := errors.AsType[*WentBackError](err); back {
 		return true
 	}
-	code := status.Code(err)
-	var known rpctypes.EtcdError
-	if errors.As(err, &known) {
-		code = known.Code()
-	}
+	code := codeOf(err)
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.ResourceExhausted || denied(err)
+}
+
+// codeOf is the code of an answer, also of one that etcd has a name for, such as that it has no leader.
+func codeOf(err error) codes.Code {
+	if known, ok := errors.AsType[rpctypes.EtcdError](err); ok {
+		return known.Code()
+	}
+	return status.Code(err)
 }
 
 // Broken is why an embedded member that this process ran cannot go on: only another process can start it again. It is

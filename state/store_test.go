@@ -67,6 +67,7 @@ func history(t *testing.T, s *Store, key string) []*clientv3.Event {
 
 // TestCurrent: a new fleet has no version.
 func TestCurrent(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	if v, rev, err := s.Current(ctx); v != nil || rev != 0 || err != nil {
 		t.Errorf("%v %d %v", v, rev, err)
@@ -75,6 +76,7 @@ func TestCurrent(t *testing.T) {
 
 // TestStatus: at every revision a node is in at most one state of each category, and in exactly one when all is done.
 func TestStatus(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	atOnce(t, 8, func(i int) error {
 		var errs []error
@@ -118,6 +120,7 @@ func TestStatus(t *testing.T) {
 // TestOverview: it shows one revision: the leaf below running_version and the node's record never contradict each
 // other.
 func TestOverview(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	p := register(t, s, "n1", "web", "x", time.Minute)
 	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v"}, nil, 0); return err }())

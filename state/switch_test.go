@@ -13,6 +13,7 @@ import (
 
 // TestSwitches: each scope has its own, and what restricts nothing is not kept.
 func TestSwitches(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	set := func(c Scope, w Switch) { t.Helper(); must(t, setSwitch(s, c, w, 0)) }
 	want := func(scopes ...string) map[string]Switch {
@@ -43,6 +44,7 @@ func TestSwitches(t *testing.T) {
 
 // TestPause: one at a time, which says who paused; it ends once.
 func TestPause(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	unpause := func() (bool, error) {
 		was, err := s.Unpause(ctx)

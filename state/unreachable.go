@@ -18,13 +18,15 @@ type UnreachableError struct {
 	Endpoints []string // none: the embedded member cannot go on
 	Err       error
 	Access    Access
+	Silent    bool // the operation that ended last had no answer
 }
 
 // Access is how this host identifies itself to etcd, for messages.
 type Access struct {
-	User   string // by password, or the name in the certificate
-	Prefix string // of the keys that it needs
-	Flags  string // for etcdctl
+	User     string // by password, or the name in the certificate
+	Password bool   // it has one, so etcd knows the user
+	Prefix   string // of the keys that it needs
+	Flags    string // for etcdctl
 }
 
 func (e *UnreachableError) Error() string {
@@ -60,10 +62,15 @@ func (e *UnreachableError) denial() string {
 	case user == "":
 		return "it names no user: set etcd.tls.cert and key, or etcd.username and passwordFile (docs/etcd.md)"
 	}
+	add := "" // etcd refuses a user that it does not know in the same words
+	if !e.Access.Password {
+		add = fmt.Sprintf("etcdctl user add %s --no-password, unless etcd has this user; then ", user)
+	}
 	return fmt.Sprintf(
-		"%s may not use the keys below %s: etcdctl user grant-role %s ROLE, with a role that may (docs/etcd.md)",
+		"%s may not use the keys below %s: %setcdctl user grant-role %s ROLE, with a role that may (docs/etcd.md)",
 		user,
 		e.Access.Prefix,
+		add,
 		user,
 	)
 }
@@ -88,6 +95,7 @@ func (c Config) access() Access {
 	}
 	if c.Username != "" {
 		a.Flags += " --user " + c.Username
+		a.Password = true
 	} else if c.TLS.Cert != "" {
 		a.User = commonName(c.TLS.Cert)
 	}

@@ -28,6 +28,7 @@ func TestAwait(t *testing.T) {
 
 // TestAwaitWork wakes for another version, or a command, and not for its own version.
 func TestAwaitWork(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	woken := make(chan error, 1)
 	go func() { woken <- s.AwaitWork(ctx, "v1", 1<<40) }()
@@ -50,6 +51,7 @@ func TestAwaitWork(t *testing.T) {
 
 // TestAwaitCommand: what was there when the node looked last is not new, and what comes after is.
 func TestAwaitCommand(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
 	got, err := s.Client.Get(ctx, s.wakeKey())
@@ -78,6 +80,7 @@ func TestAwaitCommand(t *testing.T) {
 
 // TestResumeWakes: an agent that backs off from a version that failed looks again when an operator resumes it.
 func TestResumeWakes(t *testing.T) {
+	t.Parallel()
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
 	_, err := s.Client.Do(ctx, s.GateOp("v1", "web", Gate{State: Halted, Node: "web1"}))

@@ -1,24 +1,28 @@
 package action_test
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
+)
 
 func init() {
-	maps.Copy(examples, map[string][]example{
+	maps.Copy(examples, map[string][]actiontest.Example{
 		"cmd.run": {
-			{name: "without a guard", params: "{cmd: echo x > out}", want: "run echo x > out"},
-			{name: "a list", params: "{cmd: [touch, made]}", want: "run touch made"},
-			{name: "creates, to be made", params: "{cmd: touch made, creates: /made}", want: "run touch made"},
-			{name: "creates, made", params: "{cmd: touch made, creates: /made}", host: []string{"f made 644"}},
-			{name: "removes, there", params: "{cmd: rm x, removes: /x}", host: []string{"f x 644"}, want: "run rm x"},
-			{name: "removes, gone", params: "{cmd: rm x, removes: /x}"},
-			{name: "unless", params: "{cmd: touch made, unless: test -e made}", want: "run touch made"},
-			{name: "unless holds", params: "{cmd: touch made, unless: test -e made}", host: []string{"f made 644"}},
-			{name: "onlyif", params: "{cmd: rm x, onlyif: test -e x}", host: []string{"f x 644"}, want: "run rm x"},
-			{name: "onlyif does not hold", params: "{cmd: rm x, onlyif: test -e x}"},
-			{name: "no such user and a guard", params: "{cmd: 'true', user: nobody-has-this, unless: 'true'}", want: "run true", fails: `user "nobody-has-this": it is not on this host`},
-			{name: "no such directory and a guard", params: "{cmd: 'true', cwd: /later, onlyif: 'true'}", want: "run true", fails: "cwd /later: it is not on this host"},
-			{name: "cwd and env", params: "{cmd: 'echo $A > made', cwd: /d, env: {A: b}, creates: /d/made}", host: []string{"d d 755"}, want: "run echo $A > made"},
-			{name: "fails", params: "{cmd: exit 3}", want: "run exit 3", fails: "exit code 3"},
+			{Name: "without a guard", Params: "{cmd: echo x > out}", Want: "run echo x > out"},
+			{Name: "a list", Params: "{cmd: [touch, made]}", Want: "run touch made"},
+			{Name: "creates, to be made", Params: "{cmd: touch made, creates: /made}", Want: "run touch made"},
+			{Name: "creates, made", Params: "{cmd: touch made, creates: /made}", Host: []string{"f made 644"}},
+			{Name: "removes, there", Params: "{cmd: rm x, removes: /x}", Host: []string{"f x 644"}, Want: "run rm x"},
+			{Name: "removes, gone", Params: "{cmd: rm x, removes: /x}"},
+			{Name: "unless", Params: "{cmd: touch made, unless: test -e made}", Want: "run touch made"},
+			{Name: "unless holds", Params: "{cmd: touch made, unless: test -e made}", Host: []string{"f made 644"}},
+			{Name: "onlyif", Params: "{cmd: rm x, onlyif: test -e x}", Host: []string{"f x 644"}, Want: "run rm x"},
+			{Name: "onlyif does not hold", Params: "{cmd: rm x, onlyif: test -e x}"},
+			{Name: "no such user and a guard", Params: "{cmd: 'true', user: nobody-has-this, unless: 'true'}", Want: "run true", Fails: `user "nobody-has-this": it is not on this host`},
+			{Name: "no such directory and a guard", Params: "{cmd: 'true', cwd: /later, onlyif: 'true'}", Want: "run true", Fails: "cwd /later: it is not on this host"},
+			{Name: "cwd and env", Params: "{cmd: 'echo $A > made', cwd: /d, env: {A: b}, creates: /d/made}", Host: []string{"d d 755"}, Want: "run echo $A > made"},
+			{Name: "fails", Params: "{cmd: exit 3}", Want: "run exit 3", Fails: "exit code 3"},
 		},
 	})
 	mistakes = append(mistakes, []mistake{

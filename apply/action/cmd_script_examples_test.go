@@ -1,21 +1,25 @@
 package action_test
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
+)
 
 func init() {
-	maps.Copy(examples, map[string][]example{
+	maps.Copy(examples, map[string][]actiontest.Example{
 		"cmd.script": {
-			{name: "without a guard", params: `{script: "echo x > out\necho y >> out\n"}`, want: "run a script of 2 lines"},
-			{name: "creates, to be made", params: `{script: 'touch "$1"', args: [made], creates: /made}`, want: "run a script of 1 line made"},
-			{name: "creates, made", params: "{script: exit 1, creates: /made}", host: []string{"f made 644"}},
-			{name: "removes", params: "{script: rm x, removes: /x}", host: []string{"f x 644"}, want: "run a script of 1 line"},
-			{name: "unless", params: "{script: touch made, unless: test -e made}", want: "run a script of 1 line"},
-			{name: "onlyif does not hold", params: "{script: rm x, onlyif: test -e x}"},
-			{name: "cwd and env", params: `{script: 'echo "$A" > made', cwd: /d, env: {A: b}, creates: /d/made}`, host: []string{"d d 755"}, want: "run a script of 1 line"},
-			{name: "interpreter", params: `{script: '{ print > "made" }', interpreter: [/usr/bin/env, awk, -f], args: [/etc/os-release], creates: /made}`, want: "run a script of 1 line /etc/os-release"},
-			{name: "fails", params: "{script: exit 3}", want: "run a script of 1 line", fails: "a script of 1 line: exit code 3"},
-			{name: "an interpreter that is not there", params: "{script: '#!/nowhere/sh'}", want: "run a script of 1 line", fails: "a script of 1 line: cannot start /nowhere/sh: "},
-			{name: "no such user", params: "{script: id, user: nobody-has-this}", want: "run a script of 1 line", fails: `user "nobody-has-this"`},
+			{Name: "without a guard", Params: `{script: "echo x > out\necho y >> out\n"}`, Want: "run a script of 2 lines"},
+			{Name: "creates, to be made", Params: `{script: 'touch "$1"', args: [made], creates: /made}`, Want: "run a script of 1 line made"},
+			{Name: "creates, made", Params: "{script: exit 1, creates: /made}", Host: []string{"f made 644"}},
+			{Name: "removes", Params: "{script: rm x, removes: /x}", Host: []string{"f x 644"}, Want: "run a script of 1 line"},
+			{Name: "unless", Params: "{script: touch made, unless: test -e made}", Want: "run a script of 1 line"},
+			{Name: "onlyif does not hold", Params: "{script: rm x, onlyif: test -e x}"},
+			{Name: "cwd and env", Params: `{script: 'echo "$A" > made', cwd: /d, env: {A: b}, creates: /d/made}`, Host: []string{"d d 755"}, Want: "run a script of 1 line"},
+			{Name: "interpreter", Params: `{script: '{ print > "made" }', interpreter: [/usr/bin/env, awk, -f], args: [/etc/os-release], creates: /made}`, Want: "run a script of 1 line /etc/os-release"},
+			{Name: "fails", Params: "{script: exit 3}", Want: "run a script of 1 line", Fails: "a script of 1 line: exit code 3"},
+			{Name: "an interpreter that is not there", Params: "{script: '#!/nowhere/sh'}", Want: "run a script of 1 line", Fails: "a script of 1 line: cannot start /nowhere/sh: "},
+			{Name: "no such user", Params: "{script: id, user: nobody-has-this}", Want: "run a script of 1 line", Fails: `user "nobody-has-this"`},
 		},
 	})
 	mistakes = append(mistakes, []mistake{
@@ -31,5 +35,4 @@ func init() {
 		{"cmd.script", "{script: x, cwd: here}", `jobs/a.yaml:4:32: cwd: "here" is not an absolute path`},
 		{"cmd.script", "{script: x, creates: here}", `jobs/a.yaml:4:36: creates: "here" is not an absolute path`},
 	}...)
-	slow["cmd.script"] = "{script: 'sleep 60 & (sleep 60; true) & echo $$ > started; wait'}"
 }

@@ -3,6 +3,8 @@ package action_test
 import (
 	"maps"
 	"strings"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
 )
 
 func init() {
@@ -11,40 +13,40 @@ func init() {
 		hosts  = "f etc/hosts 644 # ours\n127.0.0.1\tlocalhost\n::1 localhost ip6-localhost # both\n\n10.0.0.5  db   olddb\t# the database\n10.0.0.6 Web"
 	)
 	cron := []string{passwd, "d etc/cron.d 755"}
-	maps.Copy(examples, map[string][]example{
+	maps.Copy(examples, map[string][]actiontest.Example{
 		"cron.present": {
-			{name: "create", params: "{name: backup, schedule: '*/5 * * * *', command: /bin/true}", host: cron, want: "create", root: true},
-			{name: "by fields", params: "{name: backup, minute: '0,30', hour: 8-18/2, month: jan-jun, dayOfWeek: mon, command: 'date +\\%F'}", host: cron, want: "create", root: true},
-			{name: "with variables", params: `{name: backup, schedule: '@daily', command: x, env: {MAILTO: a@b, A: " it's "}, mode: 0600}`, host: cron, want: "create", root: true},
-			{name: "right already", params: "{name: b, schedule: '@daily', command: x}", root: true,
-				host: append(cron, "f etc/cron.d/b 644 # Managed by pullet: changes are overwritten.\n@daily root x\n")},
-			{name: "another time", params: "{name: b, schedule: '@hourly', command: x}", want: "content, mode 0600 -> 0644", root: true,
-				host: append(cron, "f etc/cron.d/b 600 # Managed by pullet: changes are overwritten.\n@daily root x\n")},
-			{name: "no cron", params: "{name: b, schedule: '@daily', command: x}", fails: "there is no directory /etc/cron.d: install cron"},
-			{name: "no such user", params: "{name: b, schedule: '@daily', command: x, user: bob}", host: cron, want: "create", fails: `there is no user "bob" on this host`},
+			{Name: "create", Params: "{name: backup, schedule: '*/5 * * * *', command: /bin/true}", Host: cron, Want: "create", Root: true},
+			{Name: "by fields", Params: "{name: backup, minute: '0,30', hour: 8-18/2, month: jan-jun, dayOfWeek: mon, command: 'date +\\%F'}", Host: cron, Want: "create", Root: true},
+			{Name: "with variables", Params: `{name: backup, schedule: '@daily', command: x, env: {MAILTO: a@b, A: " it's "}, mode: 0600}`, Host: cron, Want: "create", Root: true},
+			{Name: "right already", Params: "{name: b, schedule: '@daily', command: x}", Root: true,
+				Host: append(cron, "f etc/cron.d/b 644 # Managed by pullet: changes are overwritten.\n@daily root x\n")},
+			{Name: "another time", Params: "{name: b, schedule: '@hourly', command: x}", Want: "content, mode 0600 -> 0644", Root: true,
+				Host: append(cron, "f etc/cron.d/b 600 # Managed by pullet: changes are overwritten.\n@daily root x\n")},
+			{Name: "no cron", Params: "{name: b, schedule: '@daily', command: x}", Fails: "there is no directory /etc/cron.d: install cron"},
+			{Name: "no such user", Params: "{name: b, schedule: '@daily', command: x, user: bob}", Host: cron, Want: "create", Fails: `there is no user "bob" on this host`},
 		},
 		"cron.absent": {
-			{name: "not there", params: "{name: b}"},
-			{name: "remove", params: "{name: b}", host: []string{"f etc/cron.d/b 644 x"}, want: "remove"},
+			{Name: "not there", Params: "{name: b}"},
+			{Name: "remove", Params: "{name: b}", Host: []string{"f etc/cron.d/b 644 x"}, Want: "remove"},
 		},
 		"host.present": {
-			{name: "no file", params: "{ip: 10.0.0.5, names: [db]}", host: []string{"d etc 755"}, want: "10.0.0.5 db"},
-			{name: "a new address", params: "{ip: fd00::5, names: [db.example.org, db]}", host: []string{hosts}, want: "fd00::5 db.example.org db"},
-			{name: "right already", params: "{ip: 10.0.0.5, names: [OLDDB, db]}", host: []string{hosts}},
-			{name: "the same address, written otherwise", params: "{ip: '0:0:0:0:0:0:0:1', names: [localhost]}", host: []string{hosts}},
-			{name: "one more name", params: "{ip: 10.0.0.5, names: [db.example.org, db]}", host: []string{hosts}, want: "10.0.0.5 db.example.org db"},
-			{name: "these names only", params: "{ip: 10.0.0.5, names: [db.example.org, db], exact: true}", host: []string{hosts}, want: "10.0.0.5 db.example.org db"},
-			{name: "moved", params: "{ip: 10.0.0.7, names: [web, db], unique: true}", host: []string{hosts}, want: "10.0.0.7 web db"},
-			{name: "a link", params: "{ip: 10.0.0.7, names: [x]}", host: []string{"f etc/hosts.site 644 127.0.0.1 localhost\n", "l etc/hosts hosts.site"}, want: "10.0.0.7 x"},
-			{name: "no etc", params: "{ip: 10.0.0.7, names: [x]}", want: "10.0.0.7 x"},
+			{Name: "no file", Params: "{ip: 10.0.0.5, names: [db]}", Host: []string{"d etc 755"}, Want: "10.0.0.5 db"},
+			{Name: "a new address", Params: "{ip: fd00::5, names: [db.example.org, db]}", Host: []string{hosts}, Want: "fd00::5 db.example.org db"},
+			{Name: "right already", Params: "{ip: 10.0.0.5, names: [OLDDB, db]}", Host: []string{hosts}},
+			{Name: "the same address, written otherwise", Params: "{ip: '0:0:0:0:0:0:0:1', names: [localhost]}", Host: []string{hosts}},
+			{Name: "one more name", Params: "{ip: 10.0.0.5, names: [db.example.org, db]}", Host: []string{hosts}, Want: "10.0.0.5 db.example.org db"},
+			{Name: "these names only", Params: "{ip: 10.0.0.5, names: [db.example.org, db], exact: true}", Host: []string{hosts}, Want: "10.0.0.5 db.example.org db"},
+			{Name: "moved", Params: "{ip: 10.0.0.7, names: [web, db], unique: true}", Host: []string{hosts}, Want: "10.0.0.7 web db"},
+			{Name: "a link", Params: "{ip: 10.0.0.7, names: [x]}", Host: []string{"f etc/hosts.site 644 127.0.0.1 localhost\n", "l etc/hosts hosts.site"}, Want: "10.0.0.7 x"},
+			{Name: "no etc", Params: "{ip: 10.0.0.7, names: [x]}", Want: "10.0.0.7 x"},
 		},
 		"host.absent": {
-			{name: "not there", params: "{names: [nope]}", host: []string{hosts}},
-			{name: "no file", params: "{names: [nope]}"},
-			{name: "a name", params: "{names: [DB]}", host: []string{hosts}, want: "remove DB"},
-			{name: "the last name of a line", params: "{names: [web]}", host: []string{hosts}, want: "remove web"},
-			{name: "an address", params: "{ip: 10.0.0.5}", host: []string{hosts}, want: "remove 10.0.0.5"},
-			{name: "a name at one address", params: "{ip: '::1', names: [localhost]}", host: []string{hosts}, want: "remove localhost ::1"},
+			{Name: "not there", Params: "{names: [nope]}", Host: []string{hosts}},
+			{Name: "no file", Params: "{names: [nope]}"},
+			{Name: "a name", Params: "{names: [DB]}", Host: []string{hosts}, Want: "remove DB"},
+			{Name: "the last name of a line", Params: "{names: [web]}", Host: []string{hosts}, Want: "remove web"},
+			{Name: "an address", Params: "{ip: 10.0.0.5}", Host: []string{hosts}, Want: "remove 10.0.0.5"},
+			{Name: "a name at one address", Params: "{ip: '::1', names: [localhost]}", Host: []string{hosts}, Want: "remove localhost ::1"},
 		},
 	})
 	cronMistakes := map[string]string{

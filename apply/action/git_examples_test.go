@@ -1,59 +1,122 @@
 package action_test
 
-import "maps"
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
+)
+
+// commits are what twoCommits imports.
+const commits = `blob
+mark :1
+data 2
+1
+blob
+mark :2
+data 2
+b
+blob
+mark :3
+data 13
+/etc/hostname
+blob
+mark :4
+data 10
+#!/bin/sh
+commit refs/heads/old
+mark :5
+author t <t@example.org> 1700000300 +0000
+committer t <t@example.org> 1700000300 +0000
+data 7
+change
+M 100644 :1 a
+M 100644 :2 d/b
+M 120000 :3 link
+M 100755 :4 run
+
+blob
+mark :6
+data 2
+2
+commit refs/heads/main
+mark :7
+author t <t@example.org> 1700000720 +0000
+committer t <t@example.org> 1700000720 +0000
+data 7
+change
+from :5
+M 100644 :6 a
+D d/b
+
+tag v1
+from :5
+tagger t <t@example.org> 1700000600 +0000
+data 3
+v1
+`
 
 // twoCommits is a repository with the branches main and old, and an annotated tag.
-func twoCommits(s *scene) {
-	s.t.Helper()
-	u := s.upstream()
-	u.commit("echo 1 > a; mkdir d; echo b > d/b; ln -s /etc/hostname link; echo '#!/bin/sh' > run; chmod 755 run")
-	u.git("branch", "old")
-	u.git("push", "-q", "origin", "old")
-	u.git("tag", "-a", "-m", "v1", "v1")
-	u.commit("echo 2 > a; git rm -q d/b")
+func twoCommits(s *actiontest.Scene) { bare(s, commits) }
+
+// bare makes a repository at /srv/up.git, with what git fast-import reads. That takes two processes, where commits by
+// hand take twenty.
+func bare(s *actiontest.Scene, commits string) {
+	s.T.Helper()
+	s.Plant("d srv/up.git 755")
+	for _, args := range [][]string{{"init", "-q", "--bare", "--template=", "-b", "main"}, {"fast-import", "--quiet"}} {
+		cmd := exec.Command("git", args...)
+		cmd.Dir, cmd.Stdin = s.Path("srv/up.git"), strings.NewReader(commits)
+		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.Root, "GIT_CONFIG_NOSYSTEM=1"}
+		if out, err := cmd.CombinedOutput(); err != nil {
+			s.T.Fatalf("git %s: %v\n%s", args[0], err, out)
+		}
+	}
 }
 
 // checkedOut is the same with a checkout of the branch old.
-func checkedOut(s *scene) {
-	s.t.Helper()
+func checkedOut(s *actiontest.Scene) {
+	s.T.Helper()
 	twoCommits(s)
-	s.mustRun("git.checkout", "{name: /srv/app, url: /srv/up.git, ref: old}")
+	s.MustRun("git.checkout", "{name: /srv/app, url: /srv/up.git, ref: old}")
 }
 
 // dirty is the same, and somebody changed files.
-func dirty(s *scene) {
-	s.t.Helper()
+func dirty(s *actiontest.Scene) {
+	s.T.Helper()
 	checkedOut(s)
-	s.plant("f srv/app/mine 644 mine")
-	s.plant("f srv/app/a 644 changed")
-	s.plant("f srv/app/d/b 644 changed")
+	s.Plant("f srv/app/mine 644 mine")
+	s.Plant("f srv/app/a 644 changed")
+	s.Plant("f srv/app/d/b 644 changed")
 }
 
 func init() {
-	maps.Copy(examples, map[string][]example{
+	maps.Copy(examples, map[string][]actiontest.Example{
 		"git.checkout": {
-			{name: "clone", params: "{name: /srv/app, url: /srv/up.git}", prepare: twoCommits, want: "clone main at 6ba6bec1"},
-			{name: "clone a tag", params: "{name: /srv/app, url: 'file:///srv/up.git', ref: v1}", prepare: twoCommits, want: "clone v1 at 72a3a3d0"},
-			{name: "clone a commit", params: "{name: /srv/new/app, url: /srv/up.git, ref: 72a3a3d0a45806811e809f16df49a59488acff19}", prepare: twoCommits, want: "clone 72a3a3d0"},
-			{name: "clone into an empty directory", params: "{name: /srv/app, url: /srv/up.git}", host: []string{"d srv/app 700"}, prepare: twoCommits, want: "clone main at 6ba6bec1"},
-			{name: "right already", params: "{name: /srv/app, url: /srv/up.git, ref: old}", prepare: checkedOut},
-			{name: "another branch", params: "{name: /srv/app, url: /srv/up.git, ref: main}", prepare: checkedOut, want: "72a3a3d0 -> main at 6ba6bec1"},
-			{name: "another url", params: "{name: /srv/app, url: 'file:///srv/up.git', ref: old}", prepare: checkedOut, want: "url /srv/up.git -> file:///srv/up.git"},
-			{name: "changed by hand", params: "{name: /srv/app, url: /srv/up.git, ref: old}", prepare: dirty, fails: "/srv/app has local changes of a, d/b: take them away, or discard them with force: true"},
-			{name: "changed by hand, with force", params: "{name: /srv/app, url: /srv/up.git, ref: old, force: true}", prepare: dirty, want: "discard local changes of a, d/b"},
-			{name: "changed by hand, another branch, with force", params: "{name: /srv/app, url: /srv/up.git, force: true}", prepare: dirty, want: "72a3a3d0 -> main at 6ba6bec1, discard local changes of a, d/b"},
-			{name: "no such branch", params: "{name: /srv/app, url: /srv/up.git, ref: mian}", prepare: twoCommits, fails: `/srv/up.git has no branch or tag "mian" (did you mean "main"?)`},
-			{name: "a short commit id", params: "{name: /srv/app, url: /srv/up.git, ref: 1234abcd}", prepare: twoCommits, fails: `has no branch or tag "1234abcd": a commit is written with all of its 40 digits`},
-			{name: "no such commit", params: "{name: /srv/app, url: /srv/up.git, ref: 1234567812345678123456781234567812345678}", prepare: twoCommits, want: "clone 12345678", fails: "/srv/up.git does not offer the commit 1234567812345678123456781234567812345678"},
-			{name: "no repository", params: "{name: /srv/app, url: /srv/up.git}", fails: "cannot read /srv/up.git: repository not found"},
-			{name: "an empty repository", params: "{name: /srv/app, url: /srv/up.git}", prepare: func(s *scene) { s.upstream() }, fails: "cannot read /srv/up.git: remote repository is empty: push a commit first; try: git ls-remote "},
-			{name: "something else is there", params: "{name: /srv/app, url: /srv/up.git}", host: []string{"f srv/app/x 644"}, prepare: twoCommits, fails: "/srv/app is there and is no checkout"},
-			{name: "a file is there", params: "{name: /srv/app, url: /srv/up.git}", host: []string{"f srv/app 644"}, prepare: twoCommits, fails: "/srv/app is not a directory"},
-			{name: "no such owner", params: "{name: /srv/app, url: /srv/up.git, owner: nobody-has-this}", host: noAccounts, prepare: twoCommits, want: "clone main at 6ba6bec1", fails: `there is no user "nobody-has-this"`},
-			{name: "no such owner of a checkout", params: "{name: /srv/app, url: /srv/up.git, owner: app}", host: noAccounts, prepare: checkedOut, want: "72a3a3d0 -> main at 6ba6bec1, owner of 26 files", fails: `there is no user "app" on this host`},
-			{name: "nobody answers", params: "{name: /srv/app, url: 'http://127.0.0.1:1/x.git'}", fails: "cannot read http://127.0.0.1:1/x.git: "},
-			{name: "an open key", params: "{name: /srv/app, url: 'git@127.0.0.1:x.git', auth: {sshKey: /k, knownHosts: /h}}", host: []string{"f k 644 x"}, fails: "are open to others (mode 0644): chmod 600 /"},
-			{name: "no key", params: "{name: /srv/app, url: 'git@127.0.0.1:x.git', auth: {sshKey: /k, knownHosts: /h}}", host: []string{"f k 600 x"}, fails: "/k: ssh: no key found; try: "},
+			{Name: "clone", Params: "{name: /srv/app, url: /srv/up.git}", Prepare: twoCommits, Want: "clone main at 6ba6bec1"},
+			{Name: "clone a tag", Params: "{name: /srv/app, url: 'file:///srv/up.git', ref: v1}", Prepare: twoCommits, Want: "clone v1 at 72a3a3d0"},
+			{Name: "clone a commit", Params: "{name: /srv/new/app, url: /srv/up.git, ref: 72a3a3d0a45806811e809f16df49a59488acff19}", Prepare: twoCommits, Want: "clone 72a3a3d0"},
+			{Name: "clone into an empty directory", Params: "{name: /srv/app, url: /srv/up.git}", Host: []string{"d srv/app 700"}, Prepare: twoCommits, Want: "clone main at 6ba6bec1"},
+			{Name: "right already", Params: "{name: /srv/app, url: /srv/up.git, ref: old}", Prepare: checkedOut},
+			{Name: "another branch", Params: "{name: /srv/app, url: /srv/up.git, ref: main}", Prepare: checkedOut, Want: "72a3a3d0 -> main at 6ba6bec1"},
+			{Name: "another url", Params: "{name: /srv/app, url: 'file:///srv/up.git', ref: old}", Prepare: checkedOut, Want: "url /srv/up.git -> file:///srv/up.git"},
+			{Name: "changed by hand", Params: "{name: /srv/app, url: /srv/up.git, ref: old}", Prepare: dirty, Fails: "/srv/app has local changes of a, d/b: take them away, or discard them with force: true"},
+			{Name: "changed by hand, with force", Params: "{name: /srv/app, url: /srv/up.git, ref: old, force: true}", Prepare: dirty, Want: "discard local changes of a, d/b"},
+			{Name: "changed by hand, another branch, with force", Params: "{name: /srv/app, url: /srv/up.git, force: true}", Prepare: dirty, Want: "72a3a3d0 -> main at 6ba6bec1, discard local changes of a, d/b"},
+			{Name: "no such branch", Params: "{name: /srv/app, url: /srv/up.git, ref: mian}", Prepare: twoCommits, Fails: `/srv/up.git has no branch or tag "mian" (did you mean "main"?)`},
+			{Name: "a short commit id", Params: "{name: /srv/app, url: /srv/up.git, ref: 1234abcd}", Prepare: twoCommits, Fails: `has no branch or tag "1234abcd": a commit is written with all of its 40 digits`},
+			{Name: "no such commit", Params: "{name: /srv/app, url: /srv/up.git, ref: 1234567812345678123456781234567812345678}", Prepare: twoCommits, Want: "clone 12345678", Fails: "/srv/up.git does not offer the commit 1234567812345678123456781234567812345678"},
+			{Name: "no repository", Params: "{name: /srv/app, url: /srv/up.git}", Fails: "cannot read /srv/up.git: repository not found"},
+			{Name: "an empty repository", Params: "{name: /srv/app, url: /srv/up.git}", Prepare: func(s *actiontest.Scene) { bare(s, "") }, Fails: "cannot read /srv/up.git: remote repository is empty: push a commit first; try: git ls-remote "},
+			{Name: "something else is there", Params: "{name: /srv/app, url: /srv/up.git}", Host: []string{"f srv/app/x 644"}, Prepare: twoCommits, Fails: "/srv/app is there and is no checkout"},
+			{Name: "a file is there", Params: "{name: /srv/app, url: /srv/up.git}", Host: []string{"f srv/app 644"}, Prepare: twoCommits, Fails: "/srv/app is not a directory"},
+			{Name: "no such owner", Params: "{name: /srv/app, url: /srv/up.git, owner: nobody-has-this}", Host: noAccounts, Prepare: twoCommits, Want: "clone main at 6ba6bec1", Fails: `there is no user "nobody-has-this"`},
+			{Name: "no such owner of a checkout", Params: "{name: /srv/app, url: /srv/up.git, owner: app}", Host: noAccounts, Prepare: checkedOut, Want: "72a3a3d0 -> main at 6ba6bec1, owner of 26 files", Fails: `there is no user "app" on this host`},
+			{Name: "nobody answers", Params: "{name: /srv/app, url: 'http://127.0.0.1:1/x.git'}", Fails: "cannot read http://127.0.0.1:1/x.git: "},
+			{Name: "an open key", Params: "{name: /srv/app, url: 'git@127.0.0.1:x.git', auth: {sshKey: /k, knownHosts: /h}}", Host: []string{"f k 644 x"}, Fails: "are open to others (mode 0644): chmod 600 /"},
+			{Name: "no key", Params: "{name: /srv/app, url: 'git@127.0.0.1:x.git', auth: {sshKey: /k, knownHosts: /h}}", Host: []string{"f k 600 x"}, Fails: "/k: ssh: no key found; try: "},
 		},
 	})
 	mistakes = append(mistakes, []mistake{

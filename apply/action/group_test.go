@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/actiontest"
 )
 
 // write is a step that writes a file, with more of the step behind.
@@ -19,6 +20,7 @@ func write(name, path, content string, more ...string) string {
 
 // TestGroups: steps whose files become durable together come out as if each had run after the one before it.
 func TestGroups(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		host  []string
@@ -74,21 +76,21 @@ func TestGroups(t *testing.T) {
 }
 
 func checkGroup(t *testing.T, ordering string, host, steps []string, want string, files map[string]string) {
-	s := newScene(t, host...)
-	p, err := s.bindText("runOptions: {ordering: " + ordering + "}\nsteps:\n- " + strings.Join(steps, "\n- ") + "\n")
+	s := actiontest.New(t, host...)
+	p, err := s.BindText("runOptions: {ordering: " + ordering + "}\nsteps:\n- " + strings.Join(steps, "\n- ") + "\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := s.runAll(context.Background(), p)
+	r := s.RunAll(context.Background(), p)
 	if got := told(r); got != want && ordering == "ansible" {
 		t.Errorf("told %s\nwant %s\nwhy  %s", got, want, r.Why())
 	}
 	for name, want := range files {
-		if got := s.content(name); got != want {
+		if got := content(s, name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	for name := range s.tree() {
+	for name := range s.Tree() {
 		if strings.Contains(name, ".pullet") {
 			t.Errorf("%s is left", name)
 		}
@@ -98,26 +100,27 @@ func checkGroup(t *testing.T, ordering string, host, steps []string, want string
 // TestManyGroups: more files than one group takes are placed in the order of their file, and a second run finds nothing
 // to do.
 func TestManyGroups(t *testing.T) {
+	t.Parallel()
 	const files = 600
-	s := newScene(t)
+	s := actiontest.New(t)
 	var steps, want []string
 	for i := range files {
 		steps = append(steps, write(fmt.Sprint("f", i), fmt.Sprint("/d/f", i), fmt.Sprint(i)))
 		want = append(want, fmt.Sprintf("a/f%d changed", i))
 	}
-	p, err := s.bindText("steps:\n- " + strings.Join(steps, "\n- ") + "\n")
+	p, err := s.BindText("steps:\n- " + strings.Join(steps, "\n- ") + "\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := told(s.runAll(context.Background(), p)); got != strings.Join(want, ", ") {
+	if got := told(s.RunAll(context.Background(), p)); got != strings.Join(want, ", ") {
 		t.Errorf("told %s", got)
 	}
 	for i := range files {
-		if got := s.content(fmt.Sprint("d/f", i)); got != fmt.Sprint(i) {
+		if got := content(s, fmt.Sprint("d/f", i)); got != fmt.Sprint(i) {
 			t.Errorf("f%d has %q", i, got)
 		}
 	}
-	if r := s.runAll(context.Background(), p); r.Counts[apply.OK] != files {
+	if r := s.RunAll(context.Background(), p); r.Counts[apply.OK] != files {
 		t.Errorf("a second run: %v", r.Counts)
 	}
 }
@@ -125,6 +128,7 @@ func TestManyGroups(t *testing.T) {
 // TestGroupOnDisk: before a command starts, the journal says of the files before it that they are durable; before a
 // file gets its name, that its step started. A directory that is right stands in a group, and one that is not ends it.
 func TestGroupOnDisk(t *testing.T) {
+	t.Parallel()
 	a, b, dir := write("a", "/dir/a", "1"), write("b", "/dir/b", "2"), "{name: dir, action: file.directory, parameters: {name: /dir, mode: '0755'}}"
 	for _, c := range []struct {
 		name        string
@@ -139,14 +143,14 @@ func TestGroupOnDisk(t *testing.T) {
 		{"a new directory", nil, []string{dir, a, b}, "start dir, end dir, start a, start b, end a, end b, settled"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newScene(t, c.host...)
-			copied := filepath.Join(s.root, "journal")
-			look := fmt.Sprintf("{name: look, action: cmd.run, parameters: {cmd: cp %s/journal.jsonl %s}}", s.state, copied)
-			p, err := s.bindText("steps:\n- " + strings.Join(append(c.steps, look), "\n- ") + "\n")
+			s := actiontest.New(t, c.host...)
+			copied := filepath.Join(s.Root, "journal")
+			look := fmt.Sprintf("{name: look, action: cmd.run, parameters: {cmd: cp %s/journal.jsonl %s}}", s.State, copied)
+			p, err := s.BindText("steps:\n- " + strings.Join(append(c.steps, look), "\n- ") + "\n")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r := s.runAll(context.Background(), p); r.Failed() {
+			if r := s.RunAll(context.Background(), p); r.Failed() {
 				t.Fatal(r.Why())
 			}
 			text, err := os.ReadFile(copied)
@@ -186,6 +190,7 @@ func between(text, from, to string) string {
 // TestGroupCutOffTwice: what a run changed that was cut off is still a change when the run that goes on is cut off,
 // too.
 func TestGroupCutOffTwice(t *testing.T) {
+	t.Parallel()
 	job := text("", write("conf", "/conf", "x"), sh("one", "true"), sh("two", "true"))
 	history{name: "conf", pulls: []pull{{job: job, cut: "conf"}, {job: job, again: true, cut: "one"}, {job: job, again: true}},
 		told: "a/conf changed, a/one changed, a/two changed", want: map[string]string{"conf": "x"}}.check(t)

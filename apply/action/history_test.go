@@ -15,17 +15,18 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/actiontest"
 	"github.com/pullet/pullet/render"
 )
 
 // pull is one of several on a host, of which each is an upgrade.
 type pull struct {
-	job, other, check string // the steps of jobs a and b and of the validation, as they stand in their files
-	sh                string // is run below the root before the pull; STATE is the state directory
-	fleet             fleet  // the services that the fleet knows
-	cut               string // the pull is cut off when this step has ended
-	again             bool   // of the version before
-	back              bool   // to the first version
+	job, other, check string           // the steps of jobs a and b and of the validation, as they stand in their files
+	sh                string           // is run below the root before the pull; STATE is the state directory
+	fleet             actiontest.Fleet // the services that the fleet knows
+	cut               string           // the pull is cut off when this step has ended
+	again             bool             // of the version before
+	back              bool             // to the first version
 	plan              bool
 	limit             time.Duration
 }
@@ -52,9 +53,9 @@ func (c history) check(t *testing.T) {
 	}
 	for how, kill := range ways {
 		t.Run(c.name+how, func(t *testing.T) {
-			s := newScene(t, c.host...)
+			s := actiontest.New(t, c.host...)
 			for name, text := range c.files {
-				s.files[name] = text
+				s.Files[name] = text
 			}
 			var r *apply.Report
 			version := 0
@@ -65,13 +66,13 @@ func (c history) check(t *testing.T) {
 				if p.back {
 					version = 1
 				}
-				r = s.follow(fmt.Sprint("v", version), p, kill)
+				r = follow(s, fmt.Sprint("v", version), p, kill)
 			}
 			if got := told(r); got != c.told {
 				t.Errorf("told %s\nwant %s\nwhy  %s", got, c.told, r.Why())
 			}
 			for name, want := range c.want {
-				if got := s.content(name); got != want {
+				if got := content(s, name); got != want {
 					t.Errorf("%s: %q, want %q", name, got, want)
 				}
 			}
@@ -80,12 +81,12 @@ func (c history) check(t *testing.T) {
 }
 
 // content is what is in a file, or gone.
-func (s *scene) content(name string) string {
-	s.t.Helper()
-	if _, err := os.Lstat(s.path(name)); os.IsNotExist(err) {
+func content(s *actiontest.Scene, name string) string {
+	s.T.Helper()
+	if _, err := os.Lstat(s.Path(name)); os.IsNotExist(err) {
 		return gone
 	}
-	return s.read(name)
+	return s.Read(name)
 }
 
 // told is a report in one line: the steps, what is left on the host, and what could not be undone.
@@ -104,21 +105,21 @@ func told(r *apply.Report) string {
 }
 
 // follow makes one pull.
-func (s *scene) follow(version string, p pull, kill bool) *apply.Report {
-	s.t.Helper()
+func follow(s *actiontest.Scene, version string, p pull, kill bool) *apply.Report {
+	s.T.Helper()
 	if p.sh != "" {
 		cmd := exec.Command("/bin/sh", "-ec", p.sh)
-		cmd.Dir, cmd.Env = s.root, append(os.Environ(), "STATE="+s.state)
+		cmd.Dir, cmd.Env = s.Root, append(os.Environ(), "STATE="+s.State)
 		if out, err := cmd.CombinedOutput(); err != nil {
-			s.t.Fatalf("%s: %v\n%s", p.sh, err, out)
+			s.T.Fatalf("%s: %v\n%s", p.sh, err, out)
 		}
 	}
-	if s.fleet = nil; p.fleet != nil {
-		s.fleet = &p.fleet
+	if s.Fleet = nil; p.fleet != nil {
+		s.Fleet = &p.fleet
 	}
-	program := s.program(version, p)
-	o := s.options()
-	o.Run, o.Keep = s.t.Name()+version, filepath.Join(s.state, "lastgood")
+	program := program(s, version, p)
+	o := s.Options()
+	o.Run, o.Keep = s.T.Name()+version, filepath.Join(s.State, "lastgood")
 	if p.plan {
 		return program.Plan(context.Background(), o)
 	}
@@ -134,7 +135,7 @@ func (s *scene) follow(version string, p pull, kill bool) *apply.Report {
 		case r.Step != p.cut || seen:
 			return
 		case kill:
-			remains = s.copy()
+			remains = copy(s)
 		default:
 			cancel()
 		}
@@ -142,15 +143,15 @@ func (s *scene) follow(version string, p pull, kill bool) *apply.Report {
 	}
 	r, err := program.Run(ctx, o)
 	if err != nil {
-		s.t.Fatalf("run: %v", err)
+		s.T.Fatalf("run: %v", err)
 	}
 	if !seen {
-		s.t.Fatalf("no step %q ended: %s %s", p.cut, told(r), r.Why())
+		s.T.Fatalf("no step %q ended: %s %s", p.cut, told(r), r.Why())
 	}
 	if remains != "" {
-		for _, dir := range []string{s.root, s.state} {
+		for _, dir := range []string{s.Root, s.State} {
 			if err := errors.Join(os.RemoveAll(dir), os.Rename(filepath.Join(remains, filepath.Base(dir)), dir)); err != nil {
-				s.t.Fatal(err)
+				s.T.Fatal(err)
 			}
 		}
 	}
@@ -158,18 +159,18 @@ func (s *scene) follow(version string, p pull, kill bool) *apply.Report {
 }
 
 // copy is the host and its state directory as they are now.
-func (s *scene) copy() string {
-	s.t.Helper()
-	to := s.t.TempDir()
-	if err := os.CopyFS(to, os.DirFS(filepath.Dir(s.root))); err != nil {
-		s.t.Fatal(err)
+func copy(s *actiontest.Scene) string {
+	s.T.Helper()
+	to := s.T.TempDir()
+	if err := os.CopyFS(to, os.DirFS(filepath.Dir(s.Root))); err != nil {
+		s.T.Fatal(err)
 	}
 	return to
 }
 
 // program is that of the pull's jobs.
-func (s *scene) program(version string, p pull) *apply.Program {
-	s.t.Helper()
+func program(s *actiontest.Scene, version string, p pull) *apply.Program {
+	s.T.Helper()
 	m, base := fstest.MapFS{}, map[string]string{}
 	for _, j := range []struct{ kind, name, text string }{{"jobs", "a", p.job}, {"jobs", "b", p.other}, {"validations", "check", p.check}} {
 		if j.text != "" {
@@ -182,16 +183,16 @@ func (s *scene) program(version string, p pull) *apply.Program {
 		text += kind + ":\n  '*':\n" + list
 	}
 	m["base/jobs.yaml"] = &fstest.MapFile{Data: []byte(text)}
-	for name, text := range s.files {
+	for name, text := range s.Files {
 		m["files/"+name] = &fstest.MapFile{Data: []byte(text)}
 	}
-	cat, err := render.Open(render.Layer{Name: "main", FS: m}).Compile(render.Input{Node: render.Node{Name: "n1"}, Facts: facts(), Version: version})
+	cat, err := render.Open(render.Layer{Name: "main", FS: m}).Compile(render.Input{Node: render.Node{Name: "n1"}, Facts: actiontest.Facts(), Version: version})
 	if err != nil {
-		s.t.Fatalf("compile: %v", err)
+		s.T.Fatalf("compile: %v", err)
 	}
 	bound, err := apply.Bind(cat, action.All())
 	if err != nil {
-		s.t.Fatalf("bind: %v", err)
+		s.T.Fatalf("bind: %v", err)
 	}
 	return bound
 }

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/apply/action/actiontest"
+	"golang.org/x/sys/unix"
 )
 
 // hostileUID is a user who is nobody on this machine.
@@ -57,7 +57,7 @@ func hostileCases() []hostileCase {
 		{"content", "file.content", []string{"{name: /home/ada/f}", "{name: /home/ada/d}"}},
 		{"archive", "archive.extracted", []string{"{name: /home/ada/d, source: one.tar, " + owned + "}", "{name: /home/ada/d, source: two.tar}"}},
 		{"git", "git.checkout", []string{"{name: /home/ada/d, url: /srv/up.git, ref: old, force: true, " + owned + "}", "{name: /home/ada/d, url: /srv/up.git, ref: main, force: true}"}},
-		{"key", "ssh.authorized_key", []string{"{user: ada, key: " + key1 + "}", "{user: ada, key: " + key1 + ", state: absent}"}},
+		{"key", "ssh.authorized_key", []string{"{user: ada, key: " + actiontest.Key1 + "}", "{user: ada, key: " + actiontest.Key1 + ", state: absent}"}},
 	}
 }
 
@@ -65,7 +65,7 @@ func hostileCases() []hostileCase {
 // directories, second names of root's files, pipes and giants, nothing outside of that directory changes, and nothing
 // that is root's alone gets out.
 func TestHostile(t *testing.T) {
-	needRoot(t)
+	actiontest.NeedRoot(t)
 	times := map[string]time.Duration{"links": 10 * time.Second, "names": 5 * time.Second, "pipes": 3 * time.Second}
 	for _, c := range hostileCases() {
 		for kind, long := range times {
@@ -82,26 +82,26 @@ func TestHostile(t *testing.T) {
 
 // siege is a scene with a user in it.
 type siege struct {
-	*scene
+	*actiontest.Scene
 	home, kind string
 	before     map[string]string
 }
 
 func hostileScene(t *testing.T, c hostileCase, kind string) *siege {
-	s := newScene(t, "d home/ada 755", "f etc/shadow 600 "+canary, "f etc/group 644 root:x:0:\n", "f etc/cron.d/job 600 "+canary, "d etc/sub 755", "f etc/sub/f 600 "+canary,
+	s := actiontest.New(t, "d home/ada 755", "f etc/shadow 600 "+canary, "f etc/group 644 root:x:0:\n", "f etc/cron.d/job 600 "+canary, "d etc/sub 755", "f etc/sub/f 600 "+canary,
 		"f etc/f 600 "+canary, "f etc/passwd 644 root:x:0:0::/root:/bin/sh\nada:x:61234:61234::/home/ada:/bin/sh\n")
-	s.files["tree/f"], s.files["tree/sub/f"] = "in the tree", "below it"
-	s.files["one.tar"] = tarball(packed{"f", "f", "one"}, packed{"f", "sub/f", "one"}, packed{"l", "l", "f"})
-	s.files["two.tar"] = tarball(packed{"f", "f", "two"}, packed{"f", "sub/f", "two"}, packed{"l", "sub/l", "f"})
+	s.Files["tree/f"], s.Files["tree/sub/f"] = "in the tree", "below it"
+	s.Files["one.tar"] = actiontest.Tarball(actiontest.Packed{"f", "f", "one"}, actiontest.Packed{"f", "sub/f", "one"}, actiontest.Packed{"l", "l", "f"})
+	s.Files["two.tar"] = actiontest.Tarball(actiontest.Packed{"f", "f", "two"}, actiontest.Packed{"f", "sub/f", "two"}, actiontest.Packed{"l", "sub/l", "f"})
 	if c.action == "git.checkout" {
 		twoCommits(s)
 	}
-	for dir := s.root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
+	for dir := s.Root; dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
 		if err := os.Chmod(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	g := &siege{scene: s, home: s.path("home/ada"), kind: kind}
+	g := &siege{Scene: s, home: s.Path("home/ada"), kind: kind}
 	if err := os.Chown(g.home, hostileUID, hostileUID); err != nil {
 		t.Fatal(err)
 	}
@@ -117,9 +117,9 @@ func (g *siege) names() {
 	}
 	for i := range 20 {
 		for _, of := range []string{"shadow", "cron.d/job"} {
-			err := os.Link(g.path("etc/"+of), filepath.Join(g.home, fmt.Sprintf("name-%d-%s", i, filepath.Base(of))))
+			err := os.Link(g.Path("etc/"+of), filepath.Join(g.home, fmt.Sprintf("name-%d-%s", i, filepath.Base(of))))
 			if err != nil && !errors.Is(err, fs.ErrExist) {
-				g.t.Fatal(err)
+				g.T.Fatal(err)
 			}
 		}
 	}
@@ -127,14 +127,14 @@ func (g *siege) names() {
 
 // outside is all that is not the user's. A giant of the user's is not read.
 func (g *siege) outside() map[string]string {
-	out := tree(g.t, g.path("etc"))
+	out := actiontest.Tree(g.T, g.Path("etc"))
 	for _, dir := range []string{".", "home"} {
-		found, err := os.ReadDir(g.path(dir))
+		found, err := os.ReadDir(g.Path(dir))
 		if err != nil {
-			g.t.Fatal(err)
+			g.T.Fatal(err)
 		}
 		for _, e := range found {
-			out[g.path(filepath.Join(dir, e.Name()))] = "is there"
+			out[g.Path(filepath.Join(dir, e.Name()))] = "is there"
 		}
 	}
 	return out
@@ -142,41 +142,41 @@ func (g *siege) outside() map[string]string {
 
 // attack runs the action again and again, and the user beside it.
 func (g *siege) attack(c hostileCase, long time.Duration) {
-	g.t.Helper()
+	g.T.Helper()
 	var programs []*apply.Program
 	for _, params := range c.params {
-		programs = append(programs, g.mustBind(c.action, params))
+		programs = append(programs, g.MustBind(c.action, params))
 	}
 	user := exec.Command("/proc/self/exe", "-test.run=^TestHostileUser$")
 	user.Env = append(os.Environ(), hostileDir+"="+g.home, hostileKind+"="+g.kind)
 	user.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: hostileUID, Gid: hostileUID}, Pdeathsig: syscall.SIGKILL}
 	user.Dir = "/"
 	if err := user.Start(); err != nil {
-		g.t.Fatal(err)
+		g.T.Fatal(err)
 	}
 	ended := time.Now().Add(long)
 	runs, did := 0, 0
 	encoded := base64.StdEncoding.EncodeToString([]byte(canary)) // as file.content returns it
 	for ; time.Now().Before(ended); runs++ {
-		r := g.run(programs[runs%len(programs)])
+		r := g.Run(programs[runs%len(programs)])
 		if r.Outcome == apply.Changed {
 			did++
 		}
 		if text := fmt.Sprint(r.Result, r.Diff, r.Reason); strings.Contains(text, canary) || strings.Contains(text, encoded) {
-			g.t.Errorf("the report shows what is root's alone: %s", text)
+			g.T.Errorf("the report shows what is root's alone: %s", text)
 			break
 		}
 		g.names()
 	}
 	if err := user.Process.Kill(); err != nil {
-		g.t.Error(err)
+		g.T.Error(err)
 	}
 	if err := user.Wait(); err != nil && user.ProcessState.Exited() {
-		g.t.Errorf("the user ended by itself: %v", err)
+		g.T.Errorf("the user ended by itself: %v", err)
 	}
-	g.t.Logf("%d runs, %d changed something", runs, did)
-	for _, d := range differences(g.before, g.outside()) {
-		g.t.Errorf("outside of the user's directory: %s", d)
+	g.T.Logf("%d runs, %d changed something", runs, did)
+	for _, d := range actiontest.Differences(g.before, g.outside()) {
+		g.T.Errorf("outside of the user's directory: %s", d)
 	}
 	g.nothingOut()
 }
@@ -194,12 +194,12 @@ func (g *siege) nothingOut() {
 		st := info.Sys().(*syscall.Stat_t)
 		data, err := os.ReadFile(path)
 		if strings.Contains(string(data), canary) && (st.Uid != 0 || info.Mode()&0o004 != 0) {
-			g.t.Errorf("%s has what is root's alone: %s, uid %d", path, info.Mode(), st.Uid)
+			g.T.Errorf("%s has what is root's alone: %s, uid %d", path, info.Mode(), st.Uid)
 		}
 		return err
 	})
 	if err != nil {
-		g.t.Error(err)
+		g.T.Error(err)
 	}
 }
 

@@ -1,21 +1,25 @@
 package action_test
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
+)
 
 func init() {
 	// Nobody listens on port 1: what a server answers is in http_test.go.
-	maps.Copy(examples, map[string][]example{
+	maps.Copy(examples, map[string][]actiontest.Example{
 		"http.request": {
-			{name: "nobody answers", reads: true, params: "{url: 'http://127.0.0.1:1/x?token=sesame'}", want: "GET http://127.0.0.1:1/x", fails: "GET http://127.0.0.1:1/x: dial tcp 127.0.0.1:1: connect: connection refused"},
-			{name: "a change that nobody takes", params: "{url: 'http://127.0.0.1:1/x', method: POST, json: {a: 1}}", want: "POST http://127.0.0.1:1/x", fails: "connection refused"},
-			{name: "creates, made", params: "{url: 'http://127.0.0.1:1/', creates: /made}", host: []string{"f made 644"}},
-			{name: "unless holds", params: "{url: 'http://127.0.0.1:1/', method: POST, unless: test -e made}", host: []string{"f made 644"}},
-			{name: "onlyif does not hold", params: "{url: 'http://127.0.0.1:1/', onlyif: test -e made}"},
-			{name: "open secrets", reads: true, params: "{url: 'http://127.0.0.1:1/', headersFile: /h}", host: []string{"f h 644 A: sesame"}, want: "GET http://127.0.0.1:1/", fails: "headersFile: the secret in /h is open to others (mode 0644): chmod 600 /h"},
-			{name: "no secrets", reads: true, params: "{url: 'http://127.0.0.1:1/', headersFile: /h}", want: "GET http://127.0.0.1:1/", fails: "headersFile: cannot read a secret: "},
-			{name: "no header", reads: true, params: "{url: 'http://127.0.0.1:1/', headersFile: /h}", host: []string{"f h 600 # ours\n\nsesame\n"}, want: "GET http://127.0.0.1:1/", fails: "headersFile: /h: line 3 is no header: write Name: value"},
-			{name: "no authority", reads: true, params: "{url: 'https://127.0.0.1:1/', ca: /ca}", host: []string{"f ca 644 sesame"}, want: "GET https://127.0.0.1:1/", fails: "ca: /ca holds no certificate"},
-			{name: "no certificate", reads: true, params: "{url: 'https://127.0.0.1:1/', cert: /c, key: /k}", host: []string{"f c 644 x", "f k 600 sesame"}, want: "GET https://127.0.0.1:1/", fails: "cert and key: tls: failed to find any PEM data in certificate input"},
+			{Name: "nobody answers", Reads: true, Params: "{url: 'http://127.0.0.1:1/x?token=sesame'}", Want: "GET http://127.0.0.1:1/x", Fails: "GET http://127.0.0.1:1/x: dial tcp 127.0.0.1:1: connect: connection refused"},
+			{Name: "a change that nobody takes", Params: "{url: 'http://127.0.0.1:1/x', method: POST, json: {a: 1}}", Want: "POST http://127.0.0.1:1/x", Fails: "connection refused"},
+			{Name: "creates, made", Params: "{url: 'http://127.0.0.1:1/', creates: /made}", Host: []string{"f made 644"}},
+			{Name: "unless holds", Params: "{url: 'http://127.0.0.1:1/', method: POST, unless: test -e made}", Host: []string{"f made 644"}},
+			{Name: "onlyif does not hold", Params: "{url: 'http://127.0.0.1:1/', onlyif: test -e made}"},
+			{Name: "open secrets", Reads: true, Params: "{url: 'http://127.0.0.1:1/', headersFile: /h}", Host: []string{"f h 644 A: sesame"}, Want: "GET http://127.0.0.1:1/", Fails: "headersFile: the secret in /h is open to others (mode 0644): chmod 600 /h"},
+			{Name: "no secrets", Reads: true, Params: "{url: 'http://127.0.0.1:1/', headersFile: /h}", Want: "GET http://127.0.0.1:1/", Fails: "headersFile: cannot read a secret: "},
+			{Name: "no header", Reads: true, Params: "{url: 'http://127.0.0.1:1/', headersFile: /h}", Host: []string{"f h 600 # ours\n\nsesame\n"}, Want: "GET http://127.0.0.1:1/", Fails: "headersFile: /h: line 3 is no header: write Name: value"},
+			{Name: "no authority", Reads: true, Params: "{url: 'https://127.0.0.1:1/', ca: /ca}", Host: []string{"f ca 644 sesame"}, Want: "GET https://127.0.0.1:1/", Fails: "ca: /ca holds no certificate"},
+			{Name: "no certificate", Reads: true, Params: "{url: 'https://127.0.0.1:1/', cert: /c, key: /k}", Host: []string{"f c 644 x", "f k 600 sesame"}, Want: "GET https://127.0.0.1:1/", Fails: "cert and key: tls: failed to find any PEM data in certificate input"},
 		},
 	})
 	mistakes = append(mistakes, []mistake{

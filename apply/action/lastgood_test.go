@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pullet/pullet/apply/action/actiontest"
 	"golang.org/x/sys/unix"
 )
 
@@ -16,6 +17,7 @@ func site(content string, more ...string) string {
 // TestRestore: after an upgrade that failed the files are what they were when one succeeded last, whatever happened in
 // between, and what cannot be put back is named.
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	good := text("", sh("c", "grep -q good etc/site.conf"))
 	failed := text("", sh("c", "false"))
 	reload := reacts("reload", "cat etc/site.conf >>log", "watch: [conf]")
@@ -72,6 +74,7 @@ func TestRestore(t *testing.T) {
 // TestRestoreReactions: what reads a file that was put back reacts to that, also when the run that put it back did not
 // come to it.
 func TestRestoreReactions(t *testing.T) {
+	t.Parallel()
 	check := text("", sh("c", "grep -q good etc/site.conf"))
 	reload := reacts("reload", "cat etc/site.conf >>log", "watch: [conf]")
 	history{name: "another version came",
@@ -83,33 +86,35 @@ func TestRestoreReactions(t *testing.T) {
 
 // TestRestoreAttributes: extended attributes of a file come back with it.
 func TestRestoreAttributes(t *testing.T) {
-	s := newScene(t)
-	s.follow("v1", pull{job: site("good")}, false)
-	if err := unix.Setxattr(s.path("etc/site.conf"), "user.x", []byte("y"), 0); err != nil {
+	t.Parallel()
+	s := actiontest.New(t)
+	follow(s, "v1", pull{job: site("good")}, false)
+	if err := unix.Setxattr(s.Path("etc/site.conf"), "user.x", []byte("y"), 0); err != nil {
 		t.Fatal(err)
 	}
 	// What replaces a file keeps them: only a file that is made anew shows whose they are.
-	r := s.follow("v2", pull{job: site("BAD", sh("anew", "rm etc/site.conf; false"))}, false)
+	r := follow(s, "v2", pull{job: site("BAD", sh("anew", "rm etc/site.conf; false"))}, false)
 	if want := "a/conf changed, a/anew failed, a/restore /etc/site.conf changed"; told(r) != want {
 		t.Errorf("told %s, want %s", told(r), want)
 	}
 	buf := make([]byte, 10)
-	n, err := unix.Getxattr(s.path("etc/site.conf"), "user.x", buf)
-	if err != nil || string(buf[:n]) != "y" || s.read("etc/site.conf") != "good" {
-		t.Errorf("user.x %q, %v; content %q", buf[:max(n, 0)], err, s.read("etc/site.conf"))
+	n, err := unix.Getxattr(s.Path("etc/site.conf"), "user.x", buf)
+	if err != nil || string(buf[:n]) != "y" || s.Read("etc/site.conf") != "good" {
+		t.Errorf("user.x %q, %v; content %q", buf[:max(n, 0)], err, s.Read("etc/site.conf"))
 	}
 }
 
 // TestRestoreFollowsNoLink: where a link took a directory's place, what it leads to keeps its mode, and the host's
 // owner is told.
 func TestRestoreFollowsNoLink(t *testing.T) {
-	s := newScene(t, "d /home/bob/app 0777", "d /etc/secret 0700")
-	r := s.follow("v1", pull{job: text(restores, "{name: d, action: file.directory, parameters: {name: /home/bob/app, mode: 0755}}",
+	t.Parallel()
+	s := actiontest.New(t, "d /home/bob/app 0777", "d /etc/secret 0700")
+	r := follow(s, "v1", pull{job: text(restores, "{name: d, action: file.directory, parameters: {name: /home/bob/app, mode: 0755}}",
 		sh("bob", "rmdir home/bob/app; ln -s ../../etc/secret home/bob/app; false"))}, false)
 	if want := "a/d changed, a/bob failed, a/restore /home/bob/app failed"; told(r) != want {
 		t.Errorf("told %s, want %s", told(r), want)
 	}
-	if info, err := os.Stat(s.path("etc/secret")); err != nil || info.Mode().Perm() != 0o700 {
+	if info, err := os.Stat(s.Path("etc/secret")); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v %v", info.Mode(), err)
 	}
 }
@@ -117,6 +122,7 @@ func TestRestoreFollowsNoLink(t *testing.T) {
 // TestRestoreOnlyWhatChanged: a file that the step failed to make is not put back, and one of which only the owner
 // changed is.
 func TestRestoreOnlyWhatChanged(t *testing.T) {
+	t.Parallel()
 	failed := text("", sh("c", "false"))
 	history{name: "the step failed before there was a file",
 		pulls: []pull{{job: text(restores, "{name: conf, action: file.managed, parameters: {name: /site.conf, content: x, validate: 'false %s'}}")}},
@@ -124,29 +130,30 @@ func TestRestoreOnlyWhatChanged(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: it changes owners")
 	}
-	s := newScene(t, "f /site.conf 0644 x")
-	r := s.follow("v1", pull{job: text(restores, "{name: conf, action: file.managed, parameters: {name: /site.conf, owner: '4321'}}"), check: failed}, false)
+	s := actiontest.New(t, "f /site.conf 0644 x")
+	r := follow(s, "v1", pull{job: text(restores, "{name: conf, action: file.managed, parameters: {name: /site.conf, owner: '4321'}}"), check: failed}, false)
 	if got, want := told(r), "a/conf changed, check/c failed, a/restore /site.conf changed"; got != want {
 		t.Errorf("told %s, want %s", got, want)
 	}
 	var st unix.Stat_t
-	if err := unix.Stat(s.path("site.conf"), &st); err != nil || st.Uid != uint32(os.Getuid()) {
+	if err := unix.Stat(s.Path("site.conf"), &st); err != nil || st.Uid != uint32(os.Getuid()) {
 		t.Errorf("its owner is %d %v, want %d", st.Uid, err, os.Getuid())
 	}
 }
 
 // TestTooLargeToRestore: a file that cannot be kept is not changed.
 func TestTooLargeToRestore(t *testing.T) {
-	s := newScene(t, "f /big 0644 x")
-	if err := os.Truncate(s.path("big"), 1<<30+1); err != nil { // it has no blocks
+	t.Parallel()
+	s := actiontest.New(t, "f /big 0644 x")
+	if err := os.Truncate(s.Path("big"), 1<<30+1); err != nil { // it has no blocks
 		t.Fatal(err)
 	}
-	r := s.follow("v1", pull{job: text(restores, conf("conf", "/big", "new"))}, false)
+	r := follow(s, "v1", pull{job: text(restores, conf("conf", "/big", "new"))}, false)
 	want := "keeping /big, to restore it if the upgrade fails: it has 1073741825 bytes, more than the 1073741824 that are kept"
 	if r.Steps[0].Outcome != "failed" || r.Steps[0].Reason != want {
 		t.Errorf("%s %q, want %q", r.Steps[0].Outcome, r.Steps[0].Reason, want)
 	}
-	if info, err := os.Stat(s.path("big")); err != nil || info.Size() != 1<<30+1 {
+	if info, err := os.Stat(s.Path("big")); err != nil || info.Size() != 1<<30+1 {
 		t.Errorf("the file changed: %v", err)
 	}
 }

@@ -1,6 +1,10 @@
 package action_test
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
+)
 
 // fstabText is an /etc/fstab as people keep it.
 const fstabText = "# /etc/fstab\nUUID=ab-cd  /         ext4  errors=remount-ro  0  1\n\n# data\n/dev/sdb1   /srv/data  xfs   noatime\t0 2 # ours\n/dev/sdc1 none swap sw 0 0\n"
@@ -12,50 +16,50 @@ const clearMount = "while umount -R /srv/m 2>/dev/null; do :; done; rm -rf /srv/
 const mountTmpfs = clearMount + "mkdir -p /srv/m; mount -t tmpfs -o nodev,size=8m tmpfs /srv/m; echo 'tmpfs /srv/m tmpfs nodev,size=8m 0 0' >>/etc/fstab; "
 
 func init() {
-	maps.Copy(examples, map[string][]example{
+	maps.Copy(examples, map[string][]actiontest.Example{
 		"mount.mounted": {
-			{name: "create", params: "{name: /srv/data, device: UUID=ab-cd, fstype: ext4, options: [noatime, nofail], pass: 2}", want: "entry in /etc/fstab"},
-			{name: "among others", params: "{name: /srv/my data/, device: /dev/sdd1}", host: []string{"f etc/fstab 640 " + fstabText}, want: "entry in /etc/fstab"},
-			{name: "right already", params: "{name: /srv/data, device: /dev/sdb1, fstype: xfs, options: noatime, pass: 2}", host: []string{"f etc/fstab 644 " + fstabText}},
-			{name: "right already, escaped", params: "{name: '/a b', device: tmpfs, fstype: tmpfs}", host: []string{"f etc/fstab 644 tmpfs /a\\040b tmpfs defaults"}},
-			{name: "other options", params: "{name: /srv/data, device: /dev/sdb1, fstype: xfs, options: [ro, noatime], pass: 2}", host: []string{"f etc/fstab 644 " + fstabText}, want: "entry in /etc/fstab"},
-			{name: "with its directory", params: "{name: /srv/a/b, device: /dev/sdb1, makeDirs: true}", want: "make the directory, entry in /etc/fstab"},
-			{name: "not persistent", params: "{name: /srv/data, device: tmpfs, fstype: tmpfs, persist: false}", host: []string{"f etc/fstab 644 " + fstabText}},
-			{name: "two entries", params: "{name: /srv/data, device: tmpfs, fstype: tmpfs}", host: []string{"f etc/fstab 644 a /srv/data xfs\n# b\nb /srv/data/ xfs\n"},
-				fails: "/etc/fstab has two entries for /srv/data, in lines 1 and 3: remove one of them"},
+			{Name: "create", Params: "{name: /srv/data, device: UUID=ab-cd, fstype: ext4, options: [noatime, nofail], pass: 2}", Want: "entry in /etc/fstab"},
+			{Name: "among others", Params: "{name: /srv/my data/, device: /dev/sdd1}", Host: []string{"f etc/fstab 640 " + fstabText}, Want: "entry in /etc/fstab"},
+			{Name: "right already", Params: "{name: /srv/data, device: /dev/sdb1, fstype: xfs, options: noatime, pass: 2}", Host: []string{"f etc/fstab 644 " + fstabText}},
+			{Name: "right already, escaped", Params: "{name: '/a b', device: tmpfs, fstype: tmpfs}", Host: []string{"f etc/fstab 644 tmpfs /a\\040b tmpfs defaults"}},
+			{Name: "other options", Params: "{name: /srv/data, device: /dev/sdb1, fstype: xfs, options: [ro, noatime], pass: 2}", Host: []string{"f etc/fstab 644 " + fstabText}, Want: "entry in /etc/fstab"},
+			{Name: "with its directory", Params: "{name: /srv/a/b, device: /dev/sdb1, makeDirs: true}", Want: "make the directory, entry in /etc/fstab"},
+			{Name: "not persistent", Params: "{name: /srv/data, device: tmpfs, fstype: tmpfs, persist: false}", Host: []string{"f etc/fstab 644 " + fstabText}},
+			{Name: "two entries", Params: "{name: /srv/data, device: tmpfs, fstype: tmpfs}", Host: []string{"f etc/fstab 644 a /srv/data xfs\n# b\nb /srv/data/ xfs\n"},
+				Fails: "/etc/fstab has two entries for /srv/data, in lines 1 and 3: remove one of them"},
 
-			{name: "mount", whole: true, setup: clearMount, params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: [size=8m, nodev], makeDirs: true}",
-				want: "make the directory, mount, entry in /etc/fstab"},
-			{name: "mount, not at boot", whole: true, setup: clearMount + "mkdir /srv/m", params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, persist: false}", want: "mount"},
-			{name: "mounted already", whole: true, setup: mountTmpfs, params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: [nodev, size=8m]}"},
-			{name: "the entry alone", whole: true, setup: mountTmpfs + "sed -i '/srv/d' /etc/fstab", params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: [nodev, size=8m]}", want: "entry in /etc/fstab"},
-			{name: "mounted with other flags", whole: true, setup: mountTmpfs + "mount -o remount,ro,noexec /srv/m", params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: [nodev, size=8m]}",
-				want: "remount with exec,rw", unseen: true},
-			{name: "another size, other flags", whole: true, setup: mountTmpfs, params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: [noatime, nosuid, size=16m, mode=0755]}",
-				want: "remount with dev,nosuid,noatime,size=16m,mode=0755, entry in /etc/fstab"},
-			{name: "another device than the entry's", whole: true, setup: clearMount + "mkdir -p /srv/from /srv/m; echo '/dev/gone /srv/m auto nofail 0 0' >>/etc/fstab; systemctl daemon-reload",
-				params: "{name: /srv/m, device: /srv/from, options: bind}", want: "mount, entry in /etc/fstab"},
-			{name: "bind", whole: true, setup: clearMount + "mkdir -p /srv/from /srv/m", params: "{name: /srv/m, device: /srv/from, options: [bind, ro]}", want: "mount, entry in /etc/fstab"},
-			{name: "bind a file", whole: true, setup: clearMount + "mkdir -p /srv/from; echo x >/srv/from/x", params: "{name: /srv/m, device: /srv/from/x, options: bind, makeDirs: true}", want: "make the directory, mount, entry in /etc/fstab"},
-			{name: "bind, writable by now", whole: true, setup: clearMount + "mkdir -p /srv/from /srv/m; mount -o bind,ro /srv/from /srv/m; echo /srv/from /srv/m none bind,ro >>/etc/fstab",
-				params: "{name: /srv/m, device: /srv/from, options: [bind, rw]}", want: "remount with rw, entry in /etc/fstab"},
-			{name: "something else is mounted", whole: true, setup: mountTmpfs + "mkdir /srv/from", params: "{name: /srv/m, device: /srv/from, options: bind}",
-				fails: "tmpfs (tmpfs) is mounted at /srv/m, and not /srv/from: unmount it first"},
-			{name: "no directory", whole: true, setup: clearMount, params: "{name: /srv/m, device: tmpfs, fstype: tmpfs}", want: "mount, entry in /etc/fstab", fails: "there is no directory /srv/m: add makeDirs: true"},
-			{name: "no such device", whole: true, setup: clearMount, params: "{name: /srv/m, device: LABEL=nonesuch, makeDirs: true}", want: "make the directory, mount, entry in /etc/fstab",
-				fails: "mount: /srv/m: can't find LABEL=nonesuch"},
-			{name: "no such option", whole: true, setup: mountTmpfs, params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: nonesuch}", want: "remount with dev,nonesuch, entry in /etc/fstab",
-				fails: "mount: /srv/m"},
+			{Name: "mount", Whole: true, Setup: clearMount, Params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: [size=8m, nodev], makeDirs: true}",
+				Want: "make the directory, mount, entry in /etc/fstab"},
+			{Name: "mount, not at boot", Whole: true, Setup: clearMount + "mkdir /srv/m", Params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, persist: false}", Want: "mount"},
+			{Name: "mounted already", Whole: true, Setup: mountTmpfs, Params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: [nodev, size=8m]}"},
+			{Name: "the entry alone", Whole: true, Setup: mountTmpfs + "sed -i '/srv/d' /etc/fstab", Params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: [nodev, size=8m]}", Want: "entry in /etc/fstab"},
+			{Name: "mounted with other flags", Whole: true, Setup: mountTmpfs + "mount -o remount,ro,noexec /srv/m", Params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: [nodev, size=8m]}",
+				Want: "remount with exec,rw", Unseen: true},
+			{Name: "another size, other flags", Whole: true, Setup: mountTmpfs, Params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: [noatime, nosuid, size=16m, mode=0755]}",
+				Want: "remount with dev,nosuid,noatime,size=16m,mode=0755, entry in /etc/fstab"},
+			{Name: "another device than the entry's", Whole: true, Setup: clearMount + "mkdir -p /srv/from /srv/m; echo '/dev/gone /srv/m auto nofail 0 0' >>/etc/fstab; systemctl daemon-reload",
+				Params: "{name: /srv/m, device: /srv/from, options: bind}", Want: "mount, entry in /etc/fstab"},
+			{Name: "bind", Whole: true, Setup: clearMount + "mkdir -p /srv/from /srv/m", Params: "{name: /srv/m, device: /srv/from, options: [bind, ro]}", Want: "mount, entry in /etc/fstab"},
+			{Name: "bind a file", Whole: true, Setup: clearMount + "mkdir -p /srv/from; echo x >/srv/from/x", Params: "{name: /srv/m, device: /srv/from/x, options: bind, makeDirs: true}", Want: "make the directory, mount, entry in /etc/fstab"},
+			{Name: "bind, writable by now", Whole: true, Setup: clearMount + "mkdir -p /srv/from /srv/m; mount -o bind,ro /srv/from /srv/m; echo /srv/from /srv/m none bind,ro >>/etc/fstab",
+				Params: "{name: /srv/m, device: /srv/from, options: [bind, rw]}", Want: "remount with rw, entry in /etc/fstab"},
+			{Name: "something else is mounted", Whole: true, Setup: mountTmpfs + "mkdir /srv/from", Params: "{name: /srv/m, device: /srv/from, options: bind}",
+				Fails: "tmpfs (tmpfs) is mounted at /srv/m, and not /srv/from: unmount it first"},
+			{Name: "no directory", Whole: true, Setup: clearMount, Params: "{name: /srv/m, device: tmpfs, fstype: tmpfs}", Want: "mount, entry in /etc/fstab", Fails: "there is no directory /srv/m: add makeDirs: true"},
+			{Name: "no such device", Whole: true, Setup: clearMount, Params: "{name: /srv/m, device: LABEL=nonesuch, makeDirs: true}", Want: "make the directory, mount, entry in /etc/fstab",
+				Fails: "mount: /srv/m: can't find LABEL=nonesuch"},
+			{Name: "no such option", Whole: true, Setup: mountTmpfs, Params: "{name: /srv/m, device: tmpfs, fstype: tmpfs, options: nonesuch}", Want: "remount with dev,nonesuch, entry in /etc/fstab",
+				Fails: "mount: /srv/m"},
 		},
 		"mount.unmounted": {
-			{name: "not there", params: "{name: /srv/old}", host: []string{"f etc/fstab 644 " + fstabText}},
-			{name: "no fstab", params: "{name: /srv/old}"},
-			{name: "an entry", params: "{name: /srv/data/}", host: []string{"f etc/fstab 640 " + fstabText}, want: "remove from /etc/fstab"},
-			{name: "the entry stays", params: "{name: /srv/data, persist: false}", host: []string{"f etc/fstab 644 " + fstabText}},
+			{Name: "not there", Params: "{name: /srv/old}", Host: []string{"f etc/fstab 644 " + fstabText}},
+			{Name: "no fstab", Params: "{name: /srv/old}"},
+			{Name: "an entry", Params: "{name: /srv/data/}", Host: []string{"f etc/fstab 640 " + fstabText}, Want: "remove from /etc/fstab"},
+			{Name: "the entry stays", Params: "{name: /srv/data, persist: false}", Host: []string{"f etc/fstab 644 " + fstabText}},
 
-			{name: "unmount", whole: true, setup: mountTmpfs, params: "{name: /srv/m}", want: "unmount tmpfs, remove from /etc/fstab"},
-			{name: "unmount two", whole: true, setup: mountTmpfs + "mount -t tmpfs upper /srv/m", params: "{name: /srv/m, persist: false}", want: "unmount upper", unseen: true},
-			{name: "in use", whole: true, setup: mountTmpfs + "mkdir /srv/m/d; mount -t tmpfs other /srv/m/d", params: "{name: /srv/m}", want: "unmount tmpfs, remove from /etc/fstab", fails: "umount /srv/m: exit code 32: umount: /srv/m: target is busy"},
+			{Name: "unmount", Whole: true, Setup: mountTmpfs, Params: "{name: /srv/m}", Want: "unmount tmpfs, remove from /etc/fstab"},
+			{Name: "unmount two", Whole: true, Setup: mountTmpfs + "mount -t tmpfs upper /srv/m", Params: "{name: /srv/m, persist: false}", Want: "unmount upper", Unseen: true},
+			{Name: "in use", Whole: true, Setup: mountTmpfs + "mkdir /srv/m/d; mount -t tmpfs other /srv/m/d", Params: "{name: /srv/m}", Want: "unmount tmpfs, remove from /etc/fstab", Fails: "umount /srv/m: exit code 32: umount: /srv/m: target is busy"},
 		},
 	})
 	mistakes = append(mistakes, []mistake{

@@ -3,10 +3,13 @@ package action_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
 )
 
 // TestOwed: a step reacts to a change of what it watches, in whichever pull it can at last, and once.
 func TestOwed(t *testing.T) {
+	t.Parallel()
 	log := "test ! -e bad && cat etc/site.conf >>log"
 	job := func(content string, svc ...string) string {
 		return text("", append([]string{conf("conf", "/etc/site.conf", content)}, svc...)...)
@@ -15,14 +18,14 @@ func TestOwed(t *testing.T) {
 	waiting := func(content string) string {
 		return job(content, wait, reacts("svc", log, "watch: [conf]", "require: [wait]"))
 	}
-	db := fleet{{Name: "db", Node: "db1", Ready: true}}
+	db := actiontest.Fleet{{Name: "db", Node: "db1", Ready: true}}
 	pruned := reacts("reload", "echo run >>log")
 	dropped := func(steps ...string) string { return text(prunes, append(steps, pruned)...) }
 	watched := text(prunes, conf("f", "/etc/app/f.conf", "x"), strings.Replace(pruned, "}}", "}, watch: [f]}", 1))
 	quiet := conf("g", "/etc/g.conf", "x")
 	for _, c := range []history{
 		{name: "it had to wait",
-			pulls: []pull{{job: waiting("one "), fleet: db}, {job: waiting("two "), fleet: fleet{}}, {job: waiting("two "), fleet: db, again: true}, {job: waiting("two "), fleet: db, again: true}},
+			pulls: []pull{{job: waiting("one "), fleet: db}, {job: waiting("two "), fleet: actiontest.Fleet{}}, {job: waiting("two "), fleet: db, again: true}, {job: waiting("two "), fleet: db, again: true}},
 			told:  "a/conf ok, a/wait ok, a/svc ok", want: map[string]string{"log": "one two "}},
 		{name: "it failed, and fails", pulls: []pull{
 			{job: job("one ", reacts("svc", log, "watch: [conf]"))}, {job: job("two ", reacts("svc", log, "watch: [conf]")), sh: "touch bad"},

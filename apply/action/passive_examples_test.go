@@ -1,40 +1,44 @@
 package action_test
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
+)
 
 func init() {
-	maps.Copy(examples, map[string][]example{
+	maps.Copy(examples, map[string][]actiontest.Example{
 		"time.sleep": {
-			{name: "a moment", params: "{time: 1ms}", want: "wait 1ms"},
-			{name: "none", params: "{time: 0s}", want: "wait 0s"},
+			{Name: "a moment", Params: "{time: 1ms}", Want: "wait 1ms"},
+			{Name: "none", Params: "{time: 0s}", Want: "wait 0s"},
 		},
 		"time.sleep_rand": {
-			{name: "a moment", params: "{time: 1ms}", want: "wait up to 1ms"},
-			{name: "none", params: "{time: 0s}", want: "wait up to 0s"},
+			{Name: "a moment", Params: "{time: 1ms}", Want: "wait up to 1ms"},
+			{Name: "none", Params: "{time: 0s}", Want: "wait up to 0s"},
 		},
 		"system.reboot": {
-			{name: "below a root", params: "{}"},
-			{name: "when a command says so", params: "{onlyif: test -e /run/reboot-required}"},
+			{Name: "below a root", Params: "{}"},
+			{Name: "when a command says so", Params: "{onlyif: test -e /run/reboot-required}"},
 		},
 		"test.succeed": {
-			{name: "silent", params: "{}"},
-			{name: "with a message", params: "{name: x, message: fine}"},
+			{Name: "silent", Params: "{}"},
+			{Name: "with a message", Params: "{name: x, message: fine}"},
 		},
 		"test.change": {
-			{name: "silent", params: "{}", want: "change", unseen: true},
-			{name: "with a message", params: "{message: fine}", want: "change", unseen: true},
+			{Name: "silent", Params: "{}", Want: "change", Unseen: true},
+			{Name: "with a message", Params: "{message: fine}", Want: "change", Unseen: true},
 		},
 		"test.fail": {
-			{name: "silent", params: "{}", want: "fail", fails: "told to fail"},
-			{name: "with a message", params: "{message: no way}", want: "fail", fails: "no way"},
+			{Name: "silent", Params: "{}", Want: "fail", Fails: "test.fail always fails"},
+			{Name: "with a message", Params: "{message: no way}", Want: "fail", Fails: "no way"},
 		},
 		"test.echo": {
-			{name: "silent", params: "{}", want: "say"},
-			{name: "with a message", params: "{message: hello}", want: "say"},
+			{Name: "silent", Params: "{}", Want: "say"},
+			{Name: "with a message", Params: "{message: hello}", Want: "say"},
 		},
 		"template.expression": {
-			{name: "a text", params: "{content: hello}", want: "compute"},
-			{name: "a template", params: "{content: '{{ server.name }}'}", want: "compute"},
+			{Name: "a text", Params: "{content: hello}", Want: "compute"},
+			{Name: "a template", Params: "{content: '{{ server.name }}'}", Want: "compute"},
 		},
 	})
 	mistakes = append(mistakes, []mistake{

@@ -2,24 +2,9 @@ package action_test
 
 import (
 	"maps"
-	"strings"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
 )
-
-// noPackages takes the lab's packages from a host, whatever state they are in, and has its lists fetched.
-const noPackages = `names="pullet-web pullet-hello pullet-conf pullet-broken pullet-slow pullet-signed"
-if dpkg-query -W $names >/dev/null 2>&1 || grep -q '^Package: pullet-' /var/lib/dpkg/status; then
-	for n in $names; do for s in prerm postrm postinst; do f=/var/lib/dpkg/info/$n.$s; if [ -e $f ]; then printf '#!/bin/sh\n' >$f; fi; done; done
-	for n in $names; do echo "$n install"; done | dpkg --set-selections 2>/dev/null || true
-	dpkg --purge --force-all $names >/dev/null 2>&1 || true
-fi
-rm -rf /etc/apt/sources.list.d/pullet-* /etc/apt/keyrings /var/lib/apt/lists/*apt-signed*
-if [ -e /var/lib/apt/lists/_lab_apt_._Packages ]; then touch /var/lib/apt/lists; else apt-get update -qq; fi
-`
-
-// with has packages installed, each NAME_VERSION.
-func with(packages string, more ...string) string {
-	return noPackages + "cd /lab/apt; for p in " + packages + "; do dpkg -i ${p}_amd64.deb >/dev/null; done\n" + strings.Join(more, "\n")
-}
 
 // The lab's keys: one that signs its repositories, and one that signs nothing.
 const labKey = "/lab/"
@@ -27,82 +12,82 @@ const labKey = "/lab/"
 const signedRepo = "{name: pullet-signed, url: 'file:/lab/apt-signed', suites: stable, components: main"
 
 func init() {
-	maps.Copy(examples, map[string][]example{
+	maps.Copy(examples, map[string][]actiontest.Example{
 		"pkg.installed": {
-			{name: "install", params: "{name: pullet-hello}", whole: true, setup: noPackages, want: "install pullet-hello 2.0"},
-			{name: "the list form", params: "[{name: pullet-hello}, {refresh: true}]", whole: true, setup: noPackages, want: "install pullet-hello 2.0 or newer"},
-			{name: "there already", params: "{name: pullet-hello}", whole: true, setup: with("pullet-hello_1.0")},
-			{name: "a version", params: "{name: pullet-hello, version: '1.1'}", whole: true, setup: noPackages, want: "install pullet-hello 1.1"},
-			{name: "a version that is there", params: "{name: pullet-hello, version: 1.0*}", whole: true, setup: with("pullet-hello_1.0")},
-			{name: "another version", params: "{name: pullet-hello, version: '1.1*'}", whole: true, setup: with("pullet-hello_1.0"), want: "pullet-hello 1.0 -> 1.1*"},
-			{name: "a lower version", params: "{name: pullet-hello, version: '1.0'}", whole: true, setup: with("pullet-hello_2.0"), fails: "pullet-hello is 2.0, and 1.0 is lower: add allowDowngrade: true"},
-			{name: "a lower version as asked", params: "{name: pullet-hello, version: '1.0', allowDowngrade: true}", whole: true, setup: with("pullet-hello_2.0"), want: "pullet-hello 2.0 -> 1.0"},
-			{name: "several", params: "{pkgs: [pullet-hello=1.1, pullet-conf], recommends: false}", whole: true, setup: with("pullet-hello_1.0"), want: "pullet-hello 1.0 -> 1.1, install pullet-conf 2.0"},
-			{name: "hold", params: "{name: pullet-hello, hold: true}", whole: true, setup: with("pullet-hello_1.0"), want: "hold pullet-hello"},
-			{name: "install and hold", params: "{name: pullet-hello, version: '1.0', hold: true}", whole: true, setup: noPackages, want: "install pullet-hello 1.0, hold pullet-hello"},
-			{name: "held, another version", params: "{name: pullet-hello, version: '1.1', hold: true}", whole: true, setup: with("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), want: "pullet-hello 1.0 -> 1.1"},
-			{name: "unhold", params: "{name: pullet-hello, hold: false}", whole: true, setup: with("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), want: "unhold pullet-hello"},
-			{name: "held by hand", params: "{name: pullet-hello, version: '1.1'}", whole: true, setup: with("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), fails: "pullet-hello is held at 1.0: add hold: true"},
-			{name: "installed for another", params: "{name: pullet-hello}", whole: true, setup: with("pullet-hello_1.0", "apt-mark auto pullet-hello >/dev/null"), want: "mark pullet-hello as asked for"},
-			{name: "removed, its configuration there", params: "{name: pullet-conf}", whole: true, setup: with("pullet-conf_1.0", "dpkg --remove pullet-conf >/dev/null"), want: "install pullet-conf 2.0"},
-			{name: "no such package", params: "{name: pullet-helo}", whole: true, setup: noPackages, want: "install pullet-helo", fails: `there is no package pullet-helo in the lists of this host (did you mean "pullet-hello"? or are the lists old? add refresh: true)`},
-			{name: "a name is no pattern", params: "{name: pullet-hell.}", whole: true, setup: noPackages, want: "install pullet-hell.", fails: "there is no package pullet-hell. in the lists"},
-			{name: "no such version", params: "{name: pullet-hello, version: '9'}", whole: true, setup: noPackages, want: "install pullet-hello 9", fails: "there is no version 9 of pullet-hello in the lists of this host (there is 1.0, 1.1, 2.0;"},
-			{name: "no system", params: "{name: x}", fails: "is no system with apt"},
-			{name: "dpkg without apt", params: "{name: x}", host: []string{"f var/lib/dpkg/status 644"}, fails: "no apt-get to manage them with"},
+			{Name: "install", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.NoPackages, Want: "install pullet-hello 2.0"},
+			{Name: "the list form", Params: "[{name: pullet-hello}, {refresh: true}]", Whole: true, Setup: actiontest.NoPackages, Want: "install pullet-hello 2.0 or newer"},
+			{Name: "there already", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0")},
+			{Name: "a version", Params: "{name: pullet-hello, version: '1.1'}", Whole: true, Setup: actiontest.NoPackages, Want: "install pullet-hello 1.1"},
+			{Name: "a version that is there", Params: "{name: pullet-hello, version: 1.0*}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0")},
+			{Name: "another version", Params: "{name: pullet-hello, version: '1.1*'}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0"), Want: "pullet-hello 1.0 -> 1.1*"},
+			{Name: "a lower version", Params: "{name: pullet-hello, version: '1.0'}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_2.0"), Fails: "pullet-hello is 2.0, and 1.0 is lower: add allowDowngrade: true"},
+			{Name: "a lower version as asked", Params: "{name: pullet-hello, version: '1.0', allowDowngrade: true}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_2.0"), Want: "pullet-hello 2.0 -> 1.0"},
+			{Name: "several", Params: "{pkgs: [pullet-hello=1.1, pullet-conf], recommends: false}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0"), Want: "pullet-hello 1.0 -> 1.1, install pullet-conf 2.0"},
+			{Name: "hold", Params: "{name: pullet-hello, hold: true}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0"), Want: "hold pullet-hello"},
+			{Name: "install and hold", Params: "{name: pullet-hello, version: '1.0', hold: true}", Whole: true, Setup: actiontest.NoPackages, Want: "install pullet-hello 1.0, hold pullet-hello"},
+			{Name: "held, another version", Params: "{name: pullet-hello, version: '1.1', hold: true}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), Want: "pullet-hello 1.0 -> 1.1"},
+			{Name: "unhold", Params: "{name: pullet-hello, hold: false}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), Want: "unhold pullet-hello"},
+			{Name: "held by hand", Params: "{name: pullet-hello, version: '1.1'}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), Fails: "pullet-hello is held at 1.0: add hold: true"},
+			{Name: "installed for another", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "apt-mark auto pullet-hello >/dev/null"), Want: "mark pullet-hello as asked for"},
+			{Name: "removed, its configuration there", Params: "{name: pullet-conf}", Whole: true, Setup: actiontest.WithPackages("pullet-conf_1.0", "dpkg --remove pullet-conf >/dev/null"), Want: "install pullet-conf 2.0"},
+			{Name: "no such package", Params: "{name: pullet-helo}", Whole: true, Setup: actiontest.NoPackages, Want: "install pullet-helo", Fails: `there is no package pullet-helo in the lists of this host (did you mean "pullet-hello"? or are the lists old? add refresh: true)`},
+			{Name: "a name is no pattern", Params: "{name: pullet-hell.}", Whole: true, Setup: actiontest.NoPackages, Want: "install pullet-hell.", Fails: "there is no package pullet-hell. in the lists"},
+			{Name: "no such version", Params: "{name: pullet-hello, version: '9'}", Whole: true, Setup: actiontest.NoPackages, Want: "install pullet-hello 9", Fails: "there is no version 9 of pullet-hello in the lists of this host (there is 1.0, 1.1, 2.0;"},
+			{Name: "no system", Params: "{name: x}", Fails: "is no system with apt"},
+			{Name: "dpkg without apt", Params: "{name: x}", Host: []string{"f var/lib/dpkg/status 644"}, Fails: "no apt-get to manage them with"},
 		},
 		"pkg.latest": {
-			{name: "install", params: "{name: pullet-hello}", whole: true, setup: noPackages, want: "install pullet-hello"},
-			{name: "newer", params: "{pkgs: [pullet-hello, pullet-conf]}", whole: true, setup: with("pullet-hello_1.0 pullet-conf_1.0"), want: "pullet-hello 1.0 -> 2.0, pullet-conf 1.0 -> 2.0"},
-			{name: "newest", params: "{name: pullet-hello}", whole: true, setup: with("pullet-hello_2.0")},
-			{name: "newer, old lists", params: "{name: pullet-hello, maxAge: 30m}", whole: true, setup: with("pullet-hello_1.1", "touch -d '1 hour ago' /var/lib/apt/lists"), want: "refresh the package lists"},
-			{name: "held", params: "{name: pullet-hello}", whole: true, setup: with("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), fails: "pullet-hello is held at 1.0, and there is 2.0"},
+			{Name: "install", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.NoPackages, Want: "install pullet-hello"},
+			{Name: "newer", Params: "{pkgs: [pullet-hello, pullet-conf]}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0 pullet-conf_1.0"), Want: "pullet-hello 1.0 -> 2.0, pullet-conf 1.0 -> 2.0"},
+			{Name: "newest", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_2.0")},
+			{Name: "newer, old lists", Params: "{name: pullet-hello, maxAge: 30m}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.1", "touch -d '1 hour ago' /var/lib/apt/lists"), Want: "refresh the package lists"},
+			{Name: "held", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), Fails: "pullet-hello is held at 1.0, and there is 2.0"},
 		},
 		"pkg.removed": {
-			{name: "not there", params: "{name: pullet-hello}", whole: true, setup: noPackages},
-			{name: "unknown", params: "{name: pullet-nope, purge: true, autoremove: true}", whole: true, setup: noPackages},
-			{name: "remove", params: "{name: pullet-hello}", whole: true, setup: with("pullet-hello_1.0"), want: "remove pullet-hello"},
-			{name: "held", params: "{name: pullet-hello}", whole: true, setup: with("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), want: "remove pullet-hello"},
-			{name: "with what needs it", params: "{name: pullet-hello}", whole: true, setup: with("pullet-hello_1.0 pullet-web_1.1"), want: "remove pullet-hello, and what needs it: pullet-web"},
-			{name: "with what it needed", params: "{name: pullet-web, autoremove: true, purge: true}", whole: true, setup: with("pullet-hello_1.0 pullet-web_1.1", "apt-mark auto pullet-hello >/dev/null"), want: "purge pullet-web"},
-			{name: "keep the configuration", params: "{name: pullet-conf}", whole: true, setup: with("pullet-conf_2.0"), want: "remove pullet-conf"},
-			{name: "purge", params: "{pkgs: [pullet-conf, pullet-hello], purge: true}", whole: true, setup: with("pullet-conf_2.0"), want: "purge pullet-conf"},
-			{name: "purge what was removed", params: "{name: pullet-conf, purge: true}", whole: true, setup: with("pullet-conf_1.0", "dpkg --remove pullet-conf >/dev/null"), want: "purge the configuration of pullet-conf"},
+			{Name: "not there", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.NoPackages},
+			{Name: "unknown", Params: "{name: pullet-nope, purge: true, autoremove: true}", Whole: true, Setup: actiontest.NoPackages},
+			{Name: "remove", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0"), Want: "remove pullet-hello"},
+			{Name: "held", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null"), Want: "remove pullet-hello"},
+			{Name: "with what needs it", Params: "{name: pullet-hello}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0 pullet-web_1.1"), Want: "remove pullet-hello, and what needs it: pullet-web"},
+			{Name: "with what it needed", Params: "{name: pullet-web, autoremove: true, purge: true}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0 pullet-web_1.1", "apt-mark auto pullet-hello >/dev/null"), Want: "purge pullet-web"},
+			{Name: "keep the configuration", Params: "{name: pullet-conf}", Whole: true, Setup: actiontest.WithPackages("pullet-conf_2.0"), Want: "remove pullet-conf"},
+			{Name: "purge", Params: "{pkgs: [pullet-conf, pullet-hello], purge: true}", Whole: true, Setup: actiontest.WithPackages("pullet-conf_2.0"), Want: "purge pullet-conf"},
+			{Name: "purge what was removed", Params: "{name: pullet-conf, purge: true}", Whole: true, Setup: actiontest.WithPackages("pullet-conf_1.0", "dpkg --remove pullet-conf >/dev/null"), Want: "purge the configuration of pullet-conf"},
 		},
 		"pkg.uptodate": {
-			{name: "up to date", params: "{}", whole: true, setup: with("pullet-hello_2.0")},
-			{name: "upgrade", params: "{}", whole: true, setup: with("pullet-hello_1.0"), want: "upgrade pullet-hello"},
-			{name: "full", params: "{full: true}", whole: true, setup: with("pullet-hello_1.0 pullet-conf_1.0"), want: "upgrade pullet-conf, pullet-hello"},
-			{name: "excluded", params: "{exclude: ['*-hello']}", whole: true, setup: with("pullet-hello_1.0 pullet-conf_1.0", "apt-mark auto pullet-hello >/dev/null"), want: "upgrade pullet-conf"},
-			{name: "all excluded", params: "{exclude: [pullet-*]}", whole: true, setup: with("pullet-hello_1.0")},
-			{name: "held", params: "{}", whole: true, setup: with("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null")},
-			{name: "old lists", params: "{}", whole: true, setup: with("pullet-hello_1.0", "touch -d '2 hours ago' /var/lib/apt/lists"), want: "refresh the package lists"},
+			{Name: "up to date", Params: "{}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_2.0")},
+			{Name: "upgrade", Params: "{}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0"), Want: "upgrade pullet-hello"},
+			{Name: "full", Params: "{full: true}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0 pullet-conf_1.0"), Want: "upgrade pullet-conf, pullet-hello"},
+			{Name: "excluded", Params: "{exclude: ['*-hello']}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0 pullet-conf_1.0", "apt-mark auto pullet-hello >/dev/null"), Want: "upgrade pullet-conf"},
+			{Name: "all excluded", Params: "{exclude: [pullet-*]}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0")},
+			{Name: "held", Params: "{}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "apt-mark hold pullet-hello >/dev/null")},
+			{Name: "old lists", Params: "{}", Whole: true, Setup: actiontest.WithPackages("pullet-hello_1.0", "touch -d '2 hours ago' /var/lib/apt/lists"), Want: "refresh the package lists"},
 		},
 		"pkgrepo.managed": {
-			{name: "apt", params: "{name: app, url: 'https://example.org/debian', suites: bookworm, components: [main, extra], architectures: amd64}", host: []string{"d etc/apt 755"}, want: "add the repository"},
-			{name: "apt with a key", params: "{name: app, url: 'https://example.org/debian', suites: ./, keySource: key.asc}", host: []string{"d etc/apt 755"}, files: map[string]string{"key.asc": aKey}, want: "add the key, add the repository"},
-			{name: "apt with a binary key", params: "{name: app, url: 'https://example.org/debian', suites: ./, keySource: key.gpg}", host: []string{"d etc/apt 755", "f etc/apt/keyrings/app.asc 644 old"}, files: map[string]string{"key.gpg": "\x99\x01binary"}, want: "add the key, add the repository"},
-			{name: "apt, changed", params: "{name: app, url: 'https://example.org/debian', suites: ./, enabled: false}", host: []string{"f etc/apt/sources.list.d/app.sources 644 Types: deb\n"}, want: "repository"},
-			{name: "dnf", params: "{name: app, url: ['https://a.example.org/el', 'https://b.example.org/el'], priority: 10, refresh: false}", host: []string{"d etc/yum.repos.d 755"}, want: "add the repository"},
-			{name: "dnf with a key", params: "{name: app, metalink: 'https://example.org/el', key: \"-----BEGIN PGP PUBLIC KEY BLOCK-----\\n\", refresh: false}", host: []string{"d etc/yum.repos.d 755", "f etc/pki/rpm-gpg/RPM-GPG-KEY-app 644 old"}, want: "key, add the repository"},
-			{name: "dnf with a binary key", params: "{name: app, url: 'https://example.org/el', keySource: key.gpg}", host: []string{"d etc/yum.repos.d 755"}, files: map[string]string{"key.gpg": "\x99\x01binary"}, fails: "the key is not armored"},
-			{name: "apt's words for dnf", params: "{name: app, url: 'https://example.org/el', suites: ./}", host: []string{"d etc/yum.repos.d 755"}, fails: "are for apt, and this host has dnf"},
-			{name: "dnf's words for apt", params: "{name: app, metalink: 'https://example.org/el', suites: ./}", host: []string{"d etc/apt 755"}, fails: "metalink is for dnf, and this host has apt"},
-			{name: "dnf's priority for apt", params: "{name: app, url: 'https://example.org/', suites: ./, priority: 3}", host: []string{"d etc/apt 755"}, fails: "priority is for dnf"},
-			{name: "apt without suites", params: "{name: app, url: 'https://example.org/debian'}", host: []string{"d etc/apt 755"}, fails: "suites is missing, which apt needs"},
-			{name: "nothing of both", params: "{name: app, url: 'https://example.org/debian'}", fails: "has neither /etc/apt nor /etc/yum.repos.d"},
-			{name: "signed", params: signedRepo + ", keySource: key.asc}", whole: true, setup: noPackages, files: map[string]string{"key.asc": labKey + "key.asc"}, want: "add the key, add the repository"},
-			{name: "signed, a binary key", params: signedRepo + ", keySource: key.gpg}", whole: true, setup: noPackages, files: map[string]string{"key.gpg": labKey + "key.gpg"}, want: "add the key, add the repository"},
-			{name: "signed by another key", params: signedRepo + ", keySource: other.asc}", whole: true, setup: noPackages, files: map[string]string{"other.asc": labKey + "other.asc"}, want: "add the key, add the repository", fails: "pullet-signed: "},
-			{name: "signed, without the key", params: signedRepo + "}", whole: true, setup: noPackages, want: "add the repository", fails: "NO_PUBKEY"},
-			{name: "signed, trusted anyway", params: signedRepo + ", trusted: true}", whole: true, setup: noPackages, want: "add the repository"},
-			{name: "not there", params: "{name: pullet-nope, url: 'http://lab:8080/nope', suites: ./, trusted: true}", whole: true, setup: noPackages, want: "add the repository", fails: "the host is as it was"},
-			{name: "not there, not tried", params: "{name: pullet-nope, url: 'http://lab:8080/nope', suites: ./, trusted: true, refresh: false}", whole: true, setup: noPackages, want: "add the repository"},
+			{Name: "apt", Params: "{name: app, url: 'https://example.org/debian', suites: bookworm, components: [main, extra], architectures: amd64}", Host: []string{"d etc/apt 755"}, Want: "add the repository"},
+			{Name: "apt with a key", Params: "{name: app, url: 'https://example.org/debian', suites: ./, keySource: key.asc}", Host: []string{"d etc/apt 755"}, Files: map[string]string{"key.asc": "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME\n-----END PGP PUBLIC KEY BLOCK-----\n"}, Want: "add the key, add the repository"},
+			{Name: "apt with a binary key", Params: "{name: app, url: 'https://example.org/debian', suites: ./, keySource: key.gpg}", Host: []string{"d etc/apt 755", "f etc/apt/keyrings/app.asc 644 old"}, Files: map[string]string{"key.gpg": "\x99\x01binary"}, Want: "add the key, add the repository"},
+			{Name: "apt, changed", Params: "{name: app, url: 'https://example.org/debian', suites: ./, enabled: false}", Host: []string{"f etc/apt/sources.list.d/app.sources 644 Types: deb\n"}, Want: "repository"},
+			{Name: "dnf", Params: "{name: app, url: ['https://a.example.org/el', 'https://b.example.org/el'], priority: 10, refresh: false}", Host: []string{"d etc/yum.repos.d 755"}, Want: "add the repository"},
+			{Name: "dnf with a key", Params: "{name: app, metalink: 'https://example.org/el', key: \"-----BEGIN PGP PUBLIC KEY BLOCK-----\\n\", refresh: false}", Host: []string{"d etc/yum.repos.d 755", "f etc/pki/rpm-gpg/RPM-GPG-KEY-app 644 old"}, Want: "key, add the repository"},
+			{Name: "dnf with a binary key", Params: "{name: app, url: 'https://example.org/el', keySource: key.gpg}", Host: []string{"d etc/yum.repos.d 755"}, Files: map[string]string{"key.gpg": "\x99\x01binary"}, Fails: "the key is not armored"},
+			{Name: "apt's words for dnf", Params: "{name: app, url: 'https://example.org/el', suites: ./}", Host: []string{"d etc/yum.repos.d 755"}, Fails: "are for apt, and this host has dnf"},
+			{Name: "dnf's words for apt", Params: "{name: app, metalink: 'https://example.org/el', suites: ./}", Host: []string{"d etc/apt 755"}, Fails: "metalink is for dnf, and this host has apt"},
+			{Name: "dnf's priority for apt", Params: "{name: app, url: 'https://example.org/', suites: ./, priority: 3}", Host: []string{"d etc/apt 755"}, Fails: "priority is for dnf"},
+			{Name: "apt without suites", Params: "{name: app, url: 'https://example.org/debian'}", Host: []string{"d etc/apt 755"}, Fails: "suites is missing, which apt needs"},
+			{Name: "nothing of both", Params: "{name: app, url: 'https://example.org/debian'}", Fails: "has neither /etc/apt nor /etc/yum.repos.d"},
+			{Name: "signed", Params: signedRepo + ", keySource: key.asc}", Whole: true, Setup: actiontest.NoPackages, Files: map[string]string{"key.asc": labKey + "key.asc"}, Want: "add the key, add the repository"},
+			{Name: "signed, a binary key", Params: signedRepo + ", keySource: key.gpg}", Whole: true, Setup: actiontest.NoPackages, Files: map[string]string{"key.gpg": labKey + "key.gpg"}, Want: "add the key, add the repository"},
+			{Name: "signed by another key", Params: signedRepo + ", keySource: other.asc}", Whole: true, Setup: actiontest.NoPackages, Files: map[string]string{"other.asc": labKey + "other.asc"}, Want: "add the key, add the repository", Fails: "pullet-signed: "},
+			{Name: "signed, without the key", Params: signedRepo + "}", Whole: true, Setup: actiontest.NoPackages, Want: "add the repository", Fails: "NO_PUBKEY"},
+			{Name: "signed, trusted anyway", Params: signedRepo + ", trusted: true}", Whole: true, Setup: actiontest.NoPackages, Want: "add the repository"},
+			{Name: "not there", Params: "{name: pullet-nope, url: 'http://lab:8080/nope', suites: ./, trusted: true}", Whole: true, Setup: actiontest.NoPackages, Want: "add the repository", Fails: "the host is as it was"},
+			{Name: "not there, not tried", Params: "{name: pullet-nope, url: 'http://lab:8080/nope', suites: ./, trusted: true, refresh: false}", Whole: true, Setup: actiontest.NoPackages, Want: "add the repository"},
 		},
 		"pkgrepo.absent": {
-			{name: "not there", params: "{name: app}", host: []string{"d etc/apt 755"}},
-			{name: "apt", params: "{name: app}", host: []string{"f etc/apt/sources.list.d/app.sources 644", "f etc/apt/keyrings/app.gpg 644", "f etc/apt/sources.list.d/other.sources 644"}, want: "remove /etc/apt/sources.list.d/app.sources, /etc/apt/keyrings/app.gpg"},
-			{name: "dnf", params: "{name: app}", host: []string{"f etc/yum.repos.d/app.repo 644"}, want: "remove /etc/yum.repos.d/app.repo"},
+			{Name: "not there", Params: "{name: app}", Host: []string{"d etc/apt 755"}},
+			{Name: "apt", Params: "{name: app}", Host: []string{"f etc/apt/sources.list.d/app.sources 644", "f etc/apt/keyrings/app.gpg 644", "f etc/apt/sources.list.d/other.sources 644"}, Want: "remove /etc/apt/sources.list.d/app.sources, /etc/apt/keyrings/app.gpg"},
+			{Name: "dnf", Params: "{name: app}", Host: []string{"f etc/yum.repos.d/app.repo 644"}, Want: "remove /etc/yum.repos.d/app.repo"},
 		},
 	})
 	mistakes = append(mistakes, []mistake{
@@ -143,7 +128,4 @@ func init() {
 	}...)
 }
 
-const (
-	zeros = "0000000000000000000000000000000000000000000000000000000000000000"
-	aKey  = "-----BEGIN PGP PUBLIC KEY BLOCK-----\n\nmDME\n-----END PGP PUBLIC KEY BLOCK-----\n"
-)
+const zeros = "0000000000000000000000000000000000000000000000000000000000000000"

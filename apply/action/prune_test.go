@@ -6,11 +6,14 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
 )
 
 // TestPrune: what is still declared is never removed, by whatever name; what is not is, also when a run that failed or
 // was cut off brought it.
 func TestPrune(t *testing.T) {
+	t.Parallel()
 	none := text(prunes)
 	tree := "{name: f, action: file.managed, parameters: {name: /etc/app, source: tree, recurse: true, template: true, makeDirs: true}%s}"
 	late := func(value, more string) string {
@@ -72,7 +75,7 @@ func TestPrune(t *testing.T) {
 			told:  "a/prune file /etc/app/a.conf changed", want: map[string]string{"etc/app/a.conf": gone}},
 		{name: "put back to nothing, and made by hand since", host: []string{"d /etc/app 0755"},
 			pulls: []pull{
-				{job: text(prunes+restores, conf("n", "/etc/app/new.conf", "x"), "{name: w, action: service.wait, parameters: {name: db, timeout: 1ms, interval: 1ms}}"), fleet: fleet{}},
+				{job: text(prunes+restores, conf("n", "/etc/app/new.conf", "x"), "{name: w, action: service.wait, parameters: {name: db, timeout: 1ms, interval: 1ms}}"), fleet: actiontest.Fleet{}},
 				{job: text(prunes+restores, conf("n", "/etc/app/new.conf", "x"), sh("bad", "false"))},
 				{job: none, sh: "test ! -e etc/app/new.conf; printf hand >etc/app/new.conf"}},
 			told: "", want: map[string]string{"etc/app/new.conf": "hand"}},
@@ -105,17 +108,18 @@ func archive(t *testing.T, name, content string) string {
 
 // TestPruneSensitive: neither what is left nor what is removed is told with the text of a sensitive step.
 func TestPruneSensitive(t *testing.T) {
-	s := newScene(t, "f /etc/app.conf 0600 # x\n")
-	s.follow("v1", pull{job: text(prunes,
+	t.Parallel()
+	s := actiontest.New(t, "f /etc/app.conf 0600 # x\n")
+	follow(s, "v1", pull{job: text(prunes,
 		"{name: l, sensitive: true, action: file.line, parameters: {name: /etc/app.conf, line: password=hunter2}}",
 		"{name: b, sensitive: true, action: file.block, parameters: {name: /etc/app.conf, content: token=hunter2}}")}, false)
-	left := s.follow("v2", pull{job: text("")}, false)
-	removed := s.follow("v3", pull{job: text(prunes)}, false)
+	left := follow(s, "v2", pull{job: text("")}, false)
+	removed := follow(s, "v3", pull{job: text(prunes)}, false)
 	shown, err := json.Marshal([]any{left, removed})
 	if err != nil || len(left.Leftovers) != 2 || len(removed.Steps) != 2 || strings.Contains(string(shown), "hunter2") {
 		t.Errorf("%v: %s", err, shown)
 	}
-	if got := s.read("etc/app.conf"); got != "# x\n" {
+	if got := s.Read("etc/app.conf"); got != "# x\n" {
 		t.Errorf("left in the file: %q", got)
 	}
 }

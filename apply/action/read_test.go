@@ -4,22 +4,24 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/apply/action/actiontest"
 )
 
 // macro is what a step gets from a macro m, written in any form; or why it does not.
-func (s *scene) macro(text, use string) (string, error) {
-	s.t.Helper()
-	s.macros, s.state = "m: "+text+"\n", s.t.TempDir()
-	p, err := s.bind("template.expression", "{content: '{{ "+use+" }}'}")
+func macro(s *actiontest.Scene, text, use string) (string, error) {
+	s.T.Helper()
+	s.Macros, s.State = "m: "+text+"\n", s.T.TempDir()
+	p, err := s.Bind("template.expression", "{content: '{{ "+use+" }}'}")
 	if err != nil {
 		return "", err
 	}
-	r := s.run(p)
+	r := s.Run(p)
 	if r.Outcome != apply.OK {
 		return "", fmt.Errorf("%s", r.Reason)
 	}
@@ -38,7 +40,9 @@ func readers(url string) map[string][2]string {
 
 // TestMacroReads: a macro may use every action that only reads.
 func TestMacroReads(t *testing.T) {
-	web := serve(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Method+" "+r.URL.Path+"\n") })
+	t.Parallel()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Method+" "+r.URL.Path+"\n") }))
+	defer web.Close()
 	known := readers(web.URL)
 	for _, spec := range action.All() {
 		_, reads := spec.New().(apply.Reader)
@@ -47,10 +51,10 @@ func TestMacroReads(t *testing.T) {
 		}
 	}
 	for name, c := range known {
-		s := newScene(t, "f etc/one 0644 12\n")
-		got, err := s.macro(c[0], `macro "m" "one"`)
+		s := actiontest.New(t, "f etc/one 0644 12\n")
+		got, err := macro(s, c[0], `macro "m" "one"`)
 		if name == "pkg.uptodate" { // on a whole host: TestPackageMacroOfRepository
-			if err == nil || !strings.Contains(err.Error(), `macro "m": `+s.root+" is no system with apt") {
+			if err == nil || !strings.Contains(err.Error(), `macro "m": `+s.Root+" is no system with apt") {
 				t.Errorf("%s: %q %v", name, got, err)
 			}
 			continue
@@ -64,6 +68,7 @@ func TestMacroReads(t *testing.T) {
 // TestMacroDoesNotChange: what would change something cannot be a macro, and mistakes in its parameters are found
 // before the run.
 func TestMacroDoesNotChange(t *testing.T) {
+	t.Parallel()
 	only := "macros only read, with cmd.run, file.content, http.request, pkg.uptodate, template.expression"
 	for text, want := range map[string]string{
 		"{file.managed: {name: /etc/x}}":                              "file.managed cannot be a macro: " + only,
@@ -80,7 +85,7 @@ func TestMacroDoesNotChange(t *testing.T) {
 		"{template.expression: {content: x}, action: cmd.run}":        `unknown field "template.expression"`,
 		"{cmd.run: {cmd: x, timeout: soon}}":                          "timeout",
 	} {
-		_, err := newScene(t).macro(text, `macro "m"`)
+		_, err := macro(actiontest.New(t), text, `macro "m"`)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "macros/all.yaml:1:") {
 			t.Errorf("%s:\n  %v\nwant %q", text, err, want)
 		}
@@ -89,7 +94,8 @@ func TestMacroDoesNotChange(t *testing.T) {
 
 // TestMacroOfDirectory: a macro's value is a text, so that of a directory is none.
 func TestMacroOfDirectory(t *testing.T) {
-	if _, err := newScene(t, "d etc 0755").macro("{file.content: {name: /etc}}", `macro "m"`); err == nil ||
+	t.Parallel()
+	if _, err := macro(actiontest.New(t, "d etc 0755"), "{file.content: {name: /etc}}", `macro "m"`); err == nil ||
 		!strings.Contains(err.Error(), `macro "m": /etc is a directory: the value of a macro is the text of one file`) {
 		t.Error(err)
 	}

@@ -1,6 +1,10 @@
 package action_test
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/pullet/pullet/apply/action/actiontest"
+)
 
 // Unit files that examples plant: below a root they lie where packages put them.
 const (
@@ -17,54 +21,48 @@ const (
 	disablesWeb = "disable (multi-user.target)"
 )
 
-// wholeUnit is a setup on a whole host: a unit of this name, stopped, that its [Service] section describes.
-func wholeUnit(name, section string) string {
-	path := "/etc/systemd/system/" + name
-	return "systemctl disable -q --now " + name + " 2>/dev/null || true; printf '%s\\n' '[Service]' '" + section + "' '[Install]' WantedBy=multi-user.target >" + path + "; systemctl daemon-reload"
-}
-
 func init() {
-	maps.Copy(examples, map[string][]example{
+	maps.Copy(examples, map[string][]actiontest.Example{
 		"service.ensure": {
-			{name: "enabled", params: "{name: web, enabled: true}", host: []string{target, webUnit}, want: enablesWeb},
-			{name: "enabled, as a state", params: "{name: web, state: enabled}", host: []string{target, webUnit}, want: enablesWeb},
-			{name: "enabled already", params: "{name: web.service, enabled: true}", host: []string{target, webUnit, webEnabled}},
-			{name: "what runs is left to the boot", params: "{name: web, state: [started, enabled]}", host: []string{target, webUnit}, want: enablesWeb},
-			{name: "only what runs", params: "{name: web, state: started}", host: []string{webUnit}},
-			{name: "disabled", params: "{name: web, enabled: false}", host: []string{target, webUnit, webEnabled}, want: disablesWeb},
-			{name: "disabled already", params: "{name: web, state: disabled}", host: []string{webUnit}},
-			{name: "disabled, and not there", params: "{name: web, state: disabled}"},
-			{name: "disabled by its alias", params: "{name: www, enabled: false}", host: []string{target, webUnit, webEnabled, webAlias}, want: disablesWeb},
-			{name: "enabled by its alias", params: "{name: www, enabled: true}", host: []string{target, webUnit, webEnabled, webAlias}},
-			{name: "an instance", params: "{name: app@one, enabled: true}", host: []string{target, appUnit}, want: "enable (multi-user.target)"},
-			{name: "by another unit", params: "{name: front, enabled: true}", host: []string{target, webUnit, alsoUnit}, want: "enable web.service"},
-			{name: "by another unit, enabled already", params: "{name: front, enabled: true}", host: []string{target, webUnit, alsoUnit, webEnabled}},
-			{name: "by another unit, to be disabled", params: "{name: front, enabled: false}", host: []string{target, webUnit, alsoUnit, webEnabled}, want: "disable web.service"},
-			{name: "masked", params: "{name: web, masked: true}", host: []string{webUnit}, want: "mask"},
-			{name: "masked and disabled", params: "{name: web, state: [disabled, masked]}", host: []string{target, webUnit, webEnabled}, want: disablesWeb + ", mask"},
-			{name: "masked before it is installed", params: "{name: web, masked: true}", host: []string{"d etc/systemd/system 755"}, want: "mask"},
-			{name: "masked already", params: "{name: web, state: masked}", host: []string{webUnit, webMasked}},
-			{name: "a masked template", params: "{name: app@.service, masked: true}", host: []string{appUnit}, want: "mask"},
-			{name: "unmasked", params: "{name: web, masked: false}", host: []string{webUnit, webMasked}, want: "unmask"},
-			{name: "unmasked and enabled", params: "{name: web, state: [unmasked, enabled]}", host: []string{target, webUnit, webMasked}, want: "unmask, enable"},
-			{name: "masked, to be enabled", params: "{name: web, enabled: true}", host: []string{webUnit, webMasked}, fails: "web.service is masked by /etc/systemd/system/web.service -> /dev/null and cannot be enabled: add masked: false"},
-			{name: "masked, its file in the way", params: "{name: own, masked: true}", host: []string{ownUnit}, fails: "own.service cannot be masked: its unit file is /etc/systemd/system/own.service, where the mask would be"},
-			{name: "static", params: "{name: fixed, enabled: true}", host: []string{staticUnit}, fails: "fixed.service cannot be enabled: it is static"},
-			{name: "static, disabled", params: "{name: fixed, enabled: false}", host: []string{staticUnit}},
-			{name: "not there", params: "{name: wbe, enabled: true}", host: []string{webUnit}, want: "enable", fails: `there is no unit wbe.service on this host (did you mean "web"?)`},
-			{name: "no such template", params: "{name: ap@one, enabled: true}", host: []string{appUnit}, want: "enable", fails: `there is no unit ap@one.service on this host (did you mean "app@one"?)`},
-			{name: "nothing is there", params: "{name: web, enabled: true}", want: "enable", fails: "there is no unit web.service on this host: install what brings it"},
+			{Name: "enabled", Params: "{name: web, enabled: true}", Host: []string{target, webUnit}, Want: enablesWeb},
+			{Name: "enabled, as a state", Params: "{name: web, state: enabled}", Host: []string{target, webUnit}, Want: enablesWeb},
+			{Name: "enabled already", Params: "{name: web.service, enabled: true}", Host: []string{target, webUnit, webEnabled}},
+			{Name: "what runs is left to the boot", Params: "{name: web, state: [started, enabled]}", Host: []string{target, webUnit}, Want: enablesWeb},
+			{Name: "only what runs", Params: "{name: web, state: started}", Host: []string{webUnit}},
+			{Name: "disabled", Params: "{name: web, enabled: false}", Host: []string{target, webUnit, webEnabled}, Want: disablesWeb},
+			{Name: "disabled already", Params: "{name: web, state: disabled}", Host: []string{webUnit}},
+			{Name: "disabled, and not there", Params: "{name: web, state: disabled}"},
+			{Name: "disabled by its alias", Params: "{name: www, enabled: false}", Host: []string{target, webUnit, webEnabled, webAlias}, Want: disablesWeb},
+			{Name: "enabled by its alias", Params: "{name: www, enabled: true}", Host: []string{target, webUnit, webEnabled, webAlias}},
+			{Name: "an instance", Params: "{name: app@one, enabled: true}", Host: []string{target, appUnit}, Want: "enable (multi-user.target)"},
+			{Name: "by another unit", Params: "{name: front, enabled: true}", Host: []string{target, webUnit, alsoUnit}, Want: "enable web.service"},
+			{Name: "by another unit, enabled already", Params: "{name: front, enabled: true}", Host: []string{target, webUnit, alsoUnit, webEnabled}},
+			{Name: "by another unit, to be disabled", Params: "{name: front, enabled: false}", Host: []string{target, webUnit, alsoUnit, webEnabled}, Want: "disable web.service"},
+			{Name: "masked", Params: "{name: web, masked: true}", Host: []string{webUnit}, Want: "mask"},
+			{Name: "masked and disabled", Params: "{name: web, state: [disabled, masked]}", Host: []string{target, webUnit, webEnabled}, Want: disablesWeb + ", mask"},
+			{Name: "masked before it is installed", Params: "{name: web, masked: true}", Host: []string{"d etc/systemd/system 755"}, Want: "mask"},
+			{Name: "masked already", Params: "{name: web, state: masked}", Host: []string{webUnit, webMasked}},
+			{Name: "a masked template", Params: "{name: app@.service, masked: true}", Host: []string{appUnit}, Want: "mask"},
+			{Name: "unmasked", Params: "{name: web, masked: false}", Host: []string{webUnit, webMasked}, Want: "unmask"},
+			{Name: "unmasked and enabled", Params: "{name: web, state: [unmasked, enabled]}", Host: []string{target, webUnit, webMasked}, Want: "unmask, enable"},
+			{Name: "masked, to be enabled", Params: "{name: web, enabled: true}", Host: []string{webUnit, webMasked}, Fails: "web.service is masked by /etc/systemd/system/web.service -> /dev/null and cannot be enabled: add masked: false"},
+			{Name: "masked, its file in the way", Params: "{name: own, masked: true}", Host: []string{ownUnit}, Fails: "own.service cannot be masked: its unit file is /etc/systemd/system/own.service, where the mask would be"},
+			{Name: "static", Params: "{name: fixed, enabled: true}", Host: []string{staticUnit}, Fails: "fixed.service cannot be enabled: it is static"},
+			{Name: "static, disabled", Params: "{name: fixed, enabled: false}", Host: []string{staticUnit}},
+			{Name: "not there", Params: "{name: wbe, enabled: true}", Host: []string{webUnit}, Want: "enable", Fails: `there is no unit wbe.service on this host (did you mean "web"?)`},
+			{Name: "no such template", Params: "{name: ap@one, enabled: true}", Host: []string{appUnit}, Want: "enable", Fails: `there is no unit ap@one.service on this host (did you mean "app@one"?)`},
+			{Name: "nothing is there", Params: "{name: web, enabled: true}", Want: "enable", Fails: "there is no unit web.service on this host: install what brings it"},
 
-			{name: "started", params: "{name: c-web, state: started}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "start", unseen: true},
-			{name: "started and enabled", params: "{name: c-web, state: [started, enabled]}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "enable (multi-user.target), start"},
-			{name: "started already", params: "{name: c-web, state: started, enabled: true}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl enable -q --now c-web", whole: true},
-			{name: "stopped and disabled", params: "{name: c-web, state: stopped, enabled: false}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl enable -q --now c-web", whole: true, want: "disable (multi-user.target), stop"},
-			{name: "stopped already", params: "{name: c-web, state: stopped}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true},
-			{name: "without a check: restarted", params: "{name: c-web, state: restarted}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "restart", unseen: true},
-			{name: "without a check: reloaded", params: "{name: c-web, state: reloaded}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d\nExecReload=/bin/true") + "; systemctl start c-web", whole: true, want: "reload", unseen: true},
-			{name: "reloaded, which it cannot", params: "{name: c-web, state: reloaded}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl start c-web", whole: true, want: "reload", fails: "c-web.service cannot reload: its unit has no ExecReload="},
-			{name: "does not stay up", params: "{name: c-web, state: started}", setup: wholeUnit("c-web.service", "ExecStart=/bin/false"), whole: true, want: "start", fails: "c-web.service started and did not stay up: it is failed (failed), exit-code, exit status 1"},
-			{name: "no such unit", params: "{name: c-wbe, state: started}", setup: wholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), whole: true, want: "start", fails: `there is no unit c-wbe.service on this host (did you mean "c-web"?)`},
+			{Name: "started", Params: "{name: c-web, state: started}", Setup: actiontest.WholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), Whole: true, Want: "start", Unseen: true},
+			{Name: "started and enabled", Params: "{name: c-web, state: [started, enabled]}", Setup: actiontest.WholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), Whole: true, Want: "enable (multi-user.target), start"},
+			{Name: "started already", Params: "{name: c-web, state: started, enabled: true}", Setup: actiontest.WholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl enable -q --now c-web", Whole: true},
+			{Name: "stopped and disabled", Params: "{name: c-web, state: stopped, enabled: false}", Setup: actiontest.WholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl enable -q --now c-web", Whole: true, Want: "disable (multi-user.target), stop"},
+			{Name: "stopped already", Params: "{name: c-web, state: stopped}", Setup: actiontest.WholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), Whole: true},
+			{Name: "without a check: restarted", Params: "{name: c-web, state: restarted}", Setup: actiontest.WholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), Whole: true, Want: "restart", Unseen: true},
+			{Name: "without a check: reloaded", Params: "{name: c-web, state: reloaded}", Setup: actiontest.WholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d\nExecReload=/bin/true") + "; systemctl start c-web", Whole: true, Want: "reload", Unseen: true},
+			{Name: "reloaded, which it cannot", Params: "{name: c-web, state: reloaded}", Setup: actiontest.WholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d") + "; systemctl start c-web", Whole: true, Want: "reload", Fails: "c-web.service cannot reload: its unit has no ExecReload="},
+			{Name: "does not stay up", Params: "{name: c-web, state: started}", Setup: actiontest.WholeUnit("c-web.service", "ExecStart=/bin/false"), Whole: true, Want: "start", Fails: "c-web.service started and did not stay up: it is failed (failed), exit-code, exit status 1"},
+			{Name: "no such unit", Params: "{name: c-wbe, state: started}", Setup: actiontest.WholeUnit("c-web.service", "ExecStart=/usr/bin/sleep 1d"), Whole: true, Want: "start", Fails: `there is no unit c-wbe.service on this host (did you mean "c-web"?)`},
 		},
 	})
 	mistakes = append(mistakes, []mistake{

@@ -107,6 +107,18 @@ func (c *Candidate) SetTime(t time.Time) error {
 	return c.at.failed("utimensat", unix.UtimesNanoAt(unix.AT_FDCWD, name, []unix.Timespec{ts, ts}, 0))
 }
 
+// ReadOnly ends the writing. The kernel executes no program that somebody has open to write.
+func (c *Candidate) ReadOnly() error {
+	name := "/proc/self/fd/" + strconv.Itoa(int(c.Fd())) // nobody else can change that name
+	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return c.at.failed("open", err)
+	}
+	written := c.File
+	c.File = os.NewFile(uintptr(fd), written.Name())
+	return written.Close()
+}
+
 // Place makes the candidate durable and gives it its name. The name is durable after SyncDir of the entry.
 func (c *Candidate) Place() error {
 	if err := c.Sync(); err != nil {

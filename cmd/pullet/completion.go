@@ -15,7 +15,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// candidates are what can stand behind some arguments; what cannot be known now has none, and nobody is told why.
+// candidates are what can stand behind some arguments; what cannot be known now has none, without a reason.
 type candidates func(ctx context.Context, args []string, typed string) ([]string, error)
 
 // completionTime is how long a shell waits for completions at most.

@@ -72,6 +72,7 @@ func TestDoctorNamesClocks(t *testing.T) {
 // TestDoctorNamesTheClockOfCertificates: a server whose certificate does not hold yet, or any longer, is told apart
 // from one that is away, for the repository and for etcd.
 func TestDoctorNamesTheClockOfCertificates(t *testing.T) {
+	t.Parallel()
 	cert, authority := certificateOf(t, time.Now().Add(24*time.Hour)) // for a clock that is a day behind
 	server := httptest.NewUnstartedServer(nil)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}

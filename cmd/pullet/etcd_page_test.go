@@ -26,6 +26,7 @@ type etcdPage struct {
 // TestEtcdPage runs docs/etcd.md as it is written, with the etcd, etcdctl and openssl of this machine: a host that
 // follows it pulls, and one without a role, or without a certificate of the authority, is told what is missing.
 func TestEtcdPage(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"etcd", "etcdctl", "openssl", "bash", "pullet"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip(err)
@@ -46,13 +47,30 @@ func TestEtcdPage(t *testing.T) {
 
 	p.shell("cd /etc/etcd/pki && issue web2")
 	p.host("web2", "")
-	p.refused("refuses this host: web2 may not use the keys below /pullet/default/: etcdctl user grant-role web2 ROLE, with a role that may")
+	unknown := "refuses this host: web2 may not use the keys below /pullet/default/: etcdctl user add web2 --no-password, unless etcd has this user; " +
+		"then etcdctl user grant-role web2 ROLE, with a role that may"
+	p.refused(unknown)
+	p.shell("etcdctl user add web2 --no-password")
+	p.refused(unknown)
+	p.shell("etcdctl user grant-role web2 fleet")
+	if out, err := p.pullet("status"); err != nil {
+		t.Errorf("with the role: %v\n%s", err, out)
+	}
+	p.shell("etcdctl user delete web2")
+	p.refused(unknown)
 	p.shell("etcdctl user add someone:secret")
 	if err := os.WriteFile(filepath.Join(p.dir, "password"), []byte("guessed\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p.host("web2", "  username: someone\n  passwordFile: password\n")
 	p.refused("refuses this host: user someone or the password is wrong (etcd.username, etcd.passwordFile)")
+	p.shell("etcdctl user add reader:secret")
+	if err := os.WriteFile(filepath.Join(p.dir, "password"), []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.host("web2", "  username: reader\n  passwordFile: password\n")
+	p.refused("refuses this host: reader may not use the keys below /pullet/default/: etcdctl user grant-role reader ROLE, with a role that may")
+	p.host("web2", "  username: someone\n  passwordFile: password\n")
 	p.stop()
 	p.refused("connection refused; try: etcdctl --endpoints https://localhost:" + p.port + " --cacert " + p.dir + "/pki/ca.pem --cert " + p.dir + "/pki/host.pem --key " +
 		p.dir + "/pki/host.key --user someone endpoint health")

@@ -216,11 +216,3 @@ func until(t time.Time) string {
 	}
 	return " until " + t.Local().Format(time.DateTime)
 }
-
-// shownNames are some names of many.
-func shownNames(names []string, most int) string {
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-}

@@ -202,6 +202,7 @@ func (f *fleet) count(what string) {
 // nodes promised each other, and what the steps noted. When the faults are over, all nodes get to the last version.
 // -short runs a small fleet for a short time.
 func TestFleetUnderFaults(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("PULLET_TEST_SEED"); text != "" {
 		var err error

@@ -38,7 +38,7 @@ func (v *fleetStatus) follow(o *state.Overview) {
 // untilAgain says of a wait for a node that failed that it tries again: an operator settled its step, or resumed.
 func (n *nodeStatus) untilAgain(again map[string]state.Remedy) {
 	for _, h := range n.Holders {
-		if then, tries := again[h.Node]; tries && n.Remedy == lock.Cure(h) {
+		if then, tries := again[h.Node]; tries && n.Remedy == lock.RemedyFor(h) {
 			n.Remedy = state.Itself(h.Node + ": " + then.Clear)
 			return
 		}
@@ -69,7 +69,7 @@ func (n *nodeStatus) behind(o *state.Overview, said map[string]state.Status) {
 	if b == nil {
 		b = o.IdleOf(said[n.Node])
 	}
-	if b != nil {
+	if b != nil && (b.Why != "" || n.Remedy == state.NoAction()) { // else the row says already what comes next
 		n.Why, n.Remedy = b.After(n.Why), b.Remedy
 	}
 }

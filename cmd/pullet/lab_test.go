@@ -262,8 +262,11 @@ func TestLabContract(t *testing.T) {
 	}
 	type tests struct{ of, named string }
 	for host, all := range map[string][]tests{
-		"host1": {{"./apply/action", "^(TestContract|TestCheckedActions|TestCancelledBefore)$"}},
-		"host2": {{"./apply/action", "^Test(Package|Service).*$"}, {"./apply/action/systemd", "^TestService.*$"}},
+		"host1": {
+			{"./apply/action", "^(TestContract|TestCheckedActions|TestCancelledBefore)$"},
+			{"./apply/action/mount", "^TestSystemdKnowsMounts$"},
+		},
+		"host2": {{"./apply/action/pkg", "^TestPackage.*$"}, {"./apply/action/systemd", "^TestService.*$"}},
 	} {
 		t.Run(host, func(t *testing.T) {
 			t.Parallel()

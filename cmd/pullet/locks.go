@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/state"
 )
 
@@ -77,7 +78,7 @@ func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 		if i := slices.IndexFunc(waits, func(g waitGroup) bool { return g.waitsFor(l) }); i >= 0 {
 			h.Waiting, h.Remedy = waits[i].Nodes, waits[i].Remedy
 		} else if l.Node != "" && !l.Alive && !(l.Gone && len(l.Took) == 0) { // a place of which nothing stands is free
-			h.Remedy = lock.Cure(state.Holder{Node: l.Node, Since: o.Nodes[l.Node].LastSeen, Gone: l.Gone, Took: l.Took})
+			h.Remedy = lock.RemedyFor(state.Holder{Node: l.Node, Since: o.Nodes[l.Node].LastSeen, Gone: l.Gone, Took: l.Took})
 		}
 		out = append(out, h)
 	}
@@ -101,7 +102,7 @@ func (l heldLock) holder(most int) string {
 	case l.Unread != "":
 		return l.Unread
 	case l.Kind == "barrier":
-		return fmt.Sprintf("%d came; not yet: %s", l.In, shownNames(l.Missing, most))
+		return fmt.Sprintf("%d came; not yet: %s", l.In, plain.Some(l.Missing, most))
 	case l.Alive:
 		return l.Node + " (alive)"
 	}
@@ -115,7 +116,7 @@ func (l heldLock) waiters(most int) string {
 	}
 	text := "nobody"
 	if len(l.Waiting) > 0 {
-		text = shownNames(l.Waiting, most)
+		text = plain.Some(l.Waiting, most)
 	}
 	if l.Clear != "" && !l.Itself() {
 		text += "; " + l.Clear

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -110,6 +111,9 @@ func (a *app) root() *cobra.Command {
 			if a.rootDir, err = filepath.Abs(a.rootDir); err != nil { // commands of steps run elsewhere
 				return err
 			}
+			if err := checkRoot(a.rootDir); err != nil {
+				return usage(err)
+			}
 			return a.checkOutput(cmd.Name())
 		},
 	}
@@ -175,6 +179,20 @@ func flagsFromEnvironment(cmd *cobra.Command) error {
 	})
 	if err := errors.Join(errs...); err != nil {
 		return &exit{exitUsage, err}
+	}
+	return nil
+}
+
+// checkRoot refuses a root that is not there, before a command does anything: a slip would look like an empty host.
+func checkRoot(dir string) error {
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("--root %s: there is no such directory: make it first, or leave --root out", dir)
+	case err != nil:
+		return fmt.Errorf("--root: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("--root %s: it is not a directory", dir)
 	}
 	return nil
 }

@@ -16,6 +16,28 @@ func TestOperationsPage(t *testing.T) {
 	pageRuns(t, "operations.md", 12, "script/operations_page.txtar", "lab/operations.txtar")
 }
 
+// TestCrontab: doctor knows the crontab of docs/node.md, and a script runs its command with a shorter splay.
+func TestCrontab(t *testing.T) {
+	page, err := os.ReadFile("../../docs/node.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "\n## cron\n")
+	_, rest, _ = strings.Cut(rest, "```\n")
+	crontab, _, found := strings.Cut(rest, "```")
+	_, command, named := strings.Cut(strings.TrimSpace(crontab), " root ")
+	if !found || !named {
+		t.Fatalf("docs/node.md has no crontab: %q", crontab)
+	}
+	for script, want := range map[string]string{
+		"doctor": "--\n" + crontab, "pull_cron": "exits 0 " + strings.Replace(command, "--splay 4m", "--splay 1ms", 1) + "\n",
+	} {
+		if text, err := os.ReadFile("testdata/script/" + script + ".txtar"); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("script %s does not have %q: %v", script, want, err)
+		}
+	}
+}
+
 // pageRuns looks for each command and each file of a page in scripts. The page has so many blocks at least.
 func pageRuns(t *testing.T, page string, least int, scripts ...string) {
 	t.Helper()

@@ -92,7 +92,7 @@ func hear(ctx context.Context, node string, open func() (*state.Store, error)) (
 	}
 	h.current = v
 	if said.Version == v.ID && said.Gate != "" {
-		h.wait = lock.WaitOf(said).Follow(ctx, store, v.ID)
+		h.wait, _ = lock.WaitOf(said).Follow(ctx, store, v.ID) // what cannot be asked is printed as it is
 	}
 	one, held, err := store.Skipped(ctx, v)
 	h.skipped = skippedOf(&state.Overview{Current: v, Held: held, Skipped: one})

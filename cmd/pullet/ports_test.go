@@ -16,6 +16,7 @@ import (
 // TestPorts holds the language against formulas and roles that people use elsewhere, written for pullet:
 // testdata/ports/README.md. -update writes the catalogs into the scripts.
 func TestPorts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Condition:     condition,
 		Dir:           "testdata/ports",

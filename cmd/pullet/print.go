@@ -74,15 +74,22 @@ func printStep(w io.Writer, s *apply.StepReport, diff bool) {
 	}
 }
 
-// printReport shows what is not as it should be, and counts the rest.
-func (a *app) printReport(r *apply.Report, diff bool) {
+// printSteps shows the steps of a report that are to be shown, those that failed with where they stand.
+func (a *app) printSteps(r *apply.Report, shown func(apply.Outcome) bool, diff bool) {
 	for _, s := range r.Steps {
-		if s.Outcome != apply.OK && (s.Outcome != apply.Skipped || a.verbose > 0) {
+		if shown(s.Outcome) {
 			printStep(a.out, s, diff)
+			a.printPlace(s)
 		}
-		a.printPlace(s)
 	}
 	a.printNotUndone(r)
+}
+
+// printReport shows what is not as it should be, and counts the rest.
+func (a *app) printReport(r *apply.Report, diff bool) {
+	a.printSteps(r, func(o apply.Outcome) bool {
+		return o != apply.OK && (o != apply.Skipped || a.verbose > 0)
+	}, diff)
 	printLeftovers(a.out, r.Leftovers)
 	said := slices.ContainsFunc(
 		r.Steps,
@@ -91,17 +98,6 @@ func (a *app) printReport(r *apply.Report, diff bool) {
 	if r.Stopped != "" && !said {
 		fmt.Fprintf(a.out, "stopped: %s\n", r.Stopped)
 	}
-}
-
-// printFailed shows what failed, and nothing else.
-func (a *app) printFailed(r *apply.Report) {
-	for _, s := range r.Steps {
-		if s.Outcome == apply.Failed {
-			printStep(a.out, s, false)
-			a.printPlace(s)
-		}
-	}
-	a.printNotUndone(r)
 }
 
 // printPlace says of a step that failed where it stands, and whose fault it is where that is the host's.
@@ -141,11 +137,20 @@ func printLeftovers(w io.Writer, all []apply.Leftover) {
 			held[0].Why,
 		)
 	}
-	if len(all) > len(held) {
-		fmt.Fprintln(
-			w,
-			"           keep them there: pullet forget; remove what deleted jobs left: pullet pull --prune-removed",
-		)
+	printKeeping(w, all)
+}
+
+// printKeeping shows the commands that decide what becomes of the things left, each as it is to be typed.
+func printKeeping(w io.Writer, all []apply.Leftover) {
+	var jobs []string
+	for _, l := range all {
+		if !l.Held && !slices.Contains(jobs, l.Job) {
+			jobs = append(jobs, l.Job)
+			fmt.Fprintf(w, "           keep all that job %s left: pullet forget --job %s\n", l.Job, l.Job)
+		}
+	}
+	if len(jobs) > 0 {
+		fmt.Fprintln(w, "           remove what deleted jobs left: pullet pull --prune-removed")
 	}
 }
 

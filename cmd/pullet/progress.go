@@ -93,7 +93,7 @@ func (p *progress) tell() {
 	p.told = text
 }
 
-// Waiting is told each new reason to wait.
+// Waiting shows a new reason to wait.
 func (p *progress) Waiting(w *lock.Wait) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *progress) Waiting(w *lock.Wait) {
 	p.tell()
 }
 
-// Begin is told each step that begins to change something.
+// Begin notes a step that begins to change something.
 func (p *progress) Begin(b apply.Begun) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +118,7 @@ func (p *progress) oldest() (first apply.Begun) {
 	return first
 }
 
-// Step is told each step that ended.
+// Step notes a step that ended.
 func (p *progress) Step(s *apply.StepReport) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +130,7 @@ func (p *progress) Step(s *apply.StepReport) {
 	}
 }
 
-// Live is told what a command of a step prints, as it comes.
+// Live prints what a command of a step prints, as it comes.
 func (p *progress) Live(step, line string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

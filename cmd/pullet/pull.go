@@ -26,7 +26,7 @@ const exitStatusHelp = `
 EXIT STATUS
   0   the node is at the fleet's version
   1   an error, or a step that failed
-  3   not finished: the node waits at a gate, for its repository or for another pull on it, or the pull was told to stop
+  3   not finished: the node waits at a gate, for its repository or for another pull on it, or a signal stopped the pull
   5   the repository was refused: its history was rewritten, a tag was moved, or a commit cannot be used
   64  the command line is wrong
 With --detailed-exitcode: 0 nothing changed, 2 changed, 4 failed, 6 changed and failed.`
@@ -51,7 +51,7 @@ func (a *app) pullCommand() *cobra.Command {
 		},
 	}
 	f := c.Flags()
-	f.DurationVar(&o.Wait, "wait", 0, "how long to wait at gates (default: agent.wait of the configuration, 10m)")
+	f.DurationVar(&o.Wait, "wait", 0, "how long to wait in all (default: agent.wait of the configuration, 10m)")
 	f.BoolVar(
 		&o.AcceptRewind,
 		"accept-rewind",
@@ -100,6 +100,9 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 	if o.Wait < 0 {
 		return usage(fmt.Errorf("--wait %s: write a time from 0s on, such as 10m", o.Wait))
 	}
+	if p.splay < 0 {
+		return usage(fmt.Errorf("--splay %s: write a time from 0s on, such as 30s", p.splay))
+	}
 	live, logged := a.verbose > 0, toJournal(a.err) && a.output == "table"
 	if logged {
 		a.verbose = max(a.verbose, 1)
@@ -135,15 +138,15 @@ func (a *app) pull(cmd *cobra.Command, o agent.Options, p pullFlags) (err error)
 		return &exit{agent.ExitWaiting, err}
 	}
 	if err != nil && out.Report == nil {
-		return stopped(cmd.Context(), err)
+		return incomplete(cmd.Context(), out, err)
 	}
 	if logged {
 		newRunLog(log).Pulled(out, nil)
-	} else {
-		err = errors.Join(a.printOutcome(out, config, p.quiet), err)
+	} else if unsaid := a.printOutcome(out, config, p.quiet); unsaid != nil {
+		return errors.Join(unsaid, err)
 	}
 	if err != nil { // what was done is shown also where it could not be recorded
-		return stopped(cmd.Context(), err)
+		return incomplete(cmd.Context(), out, err)
 	}
 	if code := exitCode(out, p.detailed); code != 0 {
 		return &exit{code, nil}
@@ -179,12 +182,20 @@ func (a *app) watcher(ctx context.Context, log *logrus.Entry, logged, quiet bool
 	return newProgress(ctx, a.err)
 }
 
-// stopped is the error of a pull that could not be made, or none of its own where it was told to stop.
+// stopped is the error of a pull that could not be made, or none of its own where a signal stopped it.
 func stopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	return &exit{agent.ExitWaiting, fmt.Errorf("told to stop (%w): the next pull goes on", err)}
+	return &exit{agent.ExitWaiting, fmt.Errorf("stopped by a signal (%w): the next pull goes on", err)}
+}
+
+// incomplete is the error of a pull that began and could not be ended.
+func incomplete(ctx context.Context, out *agent.Outcome, err error) error {
+	if code := out.ExitCodeAfter(err); ctx.Err() == nil && code != agent.ExitError {
+		return &exit{code, err}
+	}
+	return stopped(ctx, err)
 }
 
 // operator is who runs the command, and on which host, for the record: root alone could be anybody.
@@ -216,7 +227,7 @@ func (a *app) agentCommand() *cobra.Command {
 	}
 }
 
-// agent runs the loop until it is told to stop or the configuration changes.
+// agent runs the loop until a signal stops it or the configuration changes.
 func (a *app) agent(ctx context.Context, reload <-chan os.Signal) (err error) {
 	config, err := a.readConfig()
 	if err != nil {

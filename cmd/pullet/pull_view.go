@@ -42,7 +42,7 @@ func (a *app) printOutcome(o *agent.Outcome, c agent.Config, quiet bool) error {
 	}
 	if quiet {
 		if o.Report != nil {
-			a.printFailed(o.Report)
+			a.printSteps(o.Report, func(s apply.Outcome) bool { return s == apply.Failed }, false)
 		}
 		return nil
 	}

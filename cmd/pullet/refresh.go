@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/state"
 )
 
@@ -16,19 +17,25 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 		n.triesAgain(o)
 		return
 	case n.State == pending && n.Kind == "": // it has not looked: its next pull waits
-		if w := lock.Stopped(o, n.Node, ""); w != nil {
+		if w := lock.BlockedBy(o, n.Node); w != nil {
 			n.Why, n.Remedy = w.Gate+": "+w.Reason, w.Remedy
+		} else if n.Why == "" && o.Current != nil {
+			n.Why, n.Remedy = "no pull since this version was set", state.Itself(takesOrWaits)
 		}
 		return
 	case n.State != waiting:
 		return
 	}
-	if w := lock.Stopped(o, n.Node, n.Halt); w != nil && n.atGate() {
+	if w := lock.BlockedBy(o, n.Node, n.after(o)...); w != nil && n.atGate() {
 		n.waitsNow(w)
 		return
 	}
 	if n.lifted(o) {
-		n.goesOn(o)
+		if w := lock.NextWait(o, n.Node, n.after(o)...); w != nil {
+			n.waitsNow(w)
+		} else {
+			n.goesOn(o)
+		}
 		return
 	}
 	n.othersNow(o)
@@ -37,16 +44,16 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 // othersNow takes how the nodes are now for which the node waits: other nodes and operators did something since it
 // looked.
 func (n *nodeStatus) othersNow(o *state.Overview) {
-	now, left, news := lock.Now(o, n.Kind, n.Holders)
+	now, left, news := lock.Refresh(o, n.Kind, n.Holders)
 	switch {
 	case len(news) == 0:
 	case len(left) == 0:
 		n.Remedy = state.Itself("it looks again at its next pull")
-	case n.Remedy == lock.Cure(n.Holders...): // else it is about something beside them
-		n.Remedy = lock.Cure(left...)
+	case n.Remedy == lock.RemedyFor(n.Holders...): // else it is about something beside them
+		n.Remedy = lock.RemedyFor(left...)
 	}
 	if n.Holders, n.left = now, left; len(news) > 0 {
-		n.Why += "; since its last pull: " + shownNames(news, 5)
+		n.Why += "; since its last pull: " + plain.Some(news, 5)
 	}
 	n.chosen(o)
 }
@@ -74,12 +81,21 @@ func (n *nodeStatus) atGate() bool {
 	return false
 }
 
-// waitsNow takes what stops the node now, since when that is so.
-func (n *nodeStatus) waitsNow(w *lock.Wait) {
-	if n.Kind != w.Kind || n.Gate != w.Gate { // else it has waited there for longer
-		n.Since, n.lasts = w.Since, !w.Since.IsZero()
+// after are the groups that must be through before the node's own, as far as the record says. One that it waited for
+// because of a halt is such a group, unless it is its own.
+func (n *nodeStatus) after(o *state.Overview) []string {
+	if n.depends == nil && n.Halt != "" && !o.In(n.Node, n.Halt) {
+		return []string{n.Halt}
 	}
-	n.Kind, n.Gate, n.Why, n.Remedy, n.Halt, n.Holders, n.left = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy, w.Halt, nil, nil
+	return n.depends
+}
+
+// waitsNow takes for what the node waits now, since when that is so.
+func (n *nodeStatus) waitsNow(w *lock.Wait) {
+	if !w.Since.IsZero() && (n.Kind != w.Kind || n.Gate != w.Gate) { // else it has waited for longer
+		n.Since, n.lasts = w.Since, true
+	}
+	n.Kind, n.Gate, n.Why, n.Remedy, n.Halt, n.Holders, n.left = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy, w.Halt, w.Holders, w.Holders
 }
 
 // lifted reports that what stopped the node at its last pull does not stop it any more.
@@ -89,6 +105,9 @@ func (n *nodeStatus) lifted(o *state.Overview) bool {
 		return n.Halt != "" && o.Gates[n.Halt].State != state.Halted
 	case state.WaitPause, state.WaitStore, state.WaitDisabled, state.WaitFreeze, state.WaitOneVersion:
 		return o.Current != nil // nothing stops it now
+	case state.WaitSoak:
+		watched := func(group string) bool { _, is := o.Soaks[group]; return is }
+		return len(o.Soaks) == 0 || n.depends != nil && !slices.ContainsFunc(n.depends, watched)
 	case state.WaitGrace: // one without an end has not begun yet
 		return !o.Grace && !n.Until.IsZero()
 	}
@@ -97,18 +116,60 @@ func (n *nodeStatus) lifted(o *state.Overview) bool {
 
 // goesOn says that the node goes on.
 func (n *nodeStatus) goesOn(o *state.Overview) {
-	n.Why, n.Remedy = "lifted since its last pull: "+n.Gate, state.Itself(
-		"it goes on at its next pull"+n.unlessAfter(o),
-	)
-	n.State, n.Kind, n.Gate, n.Halt, n.Holders = pending, "", "", "", nil
-	if o.Current != nil && n.Version == o.Current.ID {
-		n.State = upToDate
+	over := "lifted since its last pull: " + n.Gate
+	if n.Kind == state.WaitSoak {
+		over = n.Gate + ": its soak ended since the last pull"
 	}
+	then := "it goes on at its next pull"
+	if n.State = upToDate; o.Current == nil || n.Version != o.Current.ID {
+		n.State, then = pending, n.nextPull(o)
+	}
+	n.Why, n.Remedy, n.Kind, n.Gate, n.Halt, n.Holders = over, state.Itself(then), "", "", "", nil
 }
 
-// unlessAfter names the groups that are halted beside the node's own: only the rules of the repository, which a node
-// reads at its pull, say whether its own comes after them.
-func (n *nodeStatus) unlessAfter(o *state.Overview) string {
+// takesOrWaits is what the next pull of a node does that has not looked at the version. Which groups come before its
+// own, and how many slots there are, is in the repository, not on record.
+const takesOrWaits = "its next pull takes it, or says what it waits for; at once: pullet pull there"
+
+// nextPull says what a node does at its next pull, as far as the record says.
+func (n *nodeStatus) nextPull(o *state.Overview) string {
+	var beside []string
+	for _, one := range []string{n.slotsHeld(o), n.haltedBeside(o)} {
+		if one != "" {
+			beside = append(beside, one)
+		}
+	}
+	if len(beside) == 0 {
+		return "it goes on at its next pull"
+	}
+	return "it looks again at its next pull: " + strings.Join(beside, "; ")
+}
+
+// slotsHeld names who holds slots of the node's group: the record does not say how many there are.
+func (n *nodeStatus) slotsHeld(o *state.Overview) string {
+	var holders []string
+	for _, group := range slices.Sorted(maps.Keys(o.Slots)) {
+		for _, place := range slices.Sorted(maps.Keys(o.Slots[group])) {
+			switch holder := o.Slots[group][place].Node; {
+			case holder == n.Node:
+				return ""
+			case o.In(n.Node, group):
+				holders = append(holders, holder)
+			}
+		}
+	}
+	if len(holders) == 0 {
+		return ""
+	}
+	return "slots of its group are held by " + plain.Some(holders, 5)
+}
+
+// haltedBeside names the groups that are halted beside the node's own, where the node has not said after which its own
+// comes: only the rules of the repository have that.
+func (n *nodeStatus) haltedBeside(o *state.Overview) string {
+	if n.depends != nil {
+		return ""
+	}
 	var halted []string
 	for _, group := range slices.Sorted(maps.Keys(o.Gates)) {
 		g := state.GroupGate{Group: group, Gate: o.Gates[group]}
@@ -119,7 +180,7 @@ func (n *nodeStatus) unlessAfter(o *state.Overview) string {
 	if len(halted) == 0 {
 		return ""
 	}
-	return ", unless it comes after " + shownNames(halted, 5) + ", which is halted"
+	return plain.Some(halted, 5) + " may come first, and is halted"
 }
 
 // chosen takes what operators did since about the nodes for whose result this one waits: they were given up, or are to
@@ -137,7 +198,7 @@ func (n *nodeStatus) chosen(o *state.Overview) {
 			t, said := o.Settled[step]
 			return said && t.Revision > n.said && (!t.Done || slices.Contains(t.Waiting, h.Node))
 		})
-		if n.Remedy = lock.Cure(*h); h.Gone && len(h.Took) == 0 {
+		if n.Remedy = lock.RemedyFor(*h); h.Gone && len(h.Took) == 0 {
 			n.Remedy = state.Itself("another host takes its place at its next pull")
 		}
 		return

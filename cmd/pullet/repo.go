@@ -46,7 +46,7 @@ func openDir(args []string) (*render.Repository, string, error) {
 	return render.Open(render.Layer{Name: "main", FS: files}), dir, nil
 }
 
-// nodeNamed is a node of the inventory, or one that a repository without an inventory is told about.
+// nodeNamed is a node of the inventory, or one that the labels of the command line describe.
 func nodeNamed(repo *render.Repository, name string, labels map[string]string) (render.Node, error) {
 	nodes, err := repo.Nodes()
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -196,7 +197,7 @@ func atATime(c *state.Command) string {
 	var out []string
 	for i, nodes := range c.Stages {
 		if len(nodes) > 0 {
-			out = append(out, fmt.Sprintf("%s %d at a time", shownNames(nodes, 3), c.Limits[i]))
+			out = append(out, fmt.Sprintf("%s %d at a time", plain.Some(nodes, 3), c.Limits[i]))
 		}
 	}
 	return strings.Join(out, ", then ")

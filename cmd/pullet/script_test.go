@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,7 +24,7 @@ import (
 
 func TestMain(m *testing.M) {
 	// Scripts wait more than they compute: for leases, locks and gates. The command line overrides this.
-	if err := flag.Set("test.parallel", "4"); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
 	testscript.Main(m, map[string]func(){"pullet": main, "lab": runLab, "on": runOn, "tty": runTerminal, etcdMember: runEtcdMember})
@@ -32,6 +33,7 @@ func TestMain(m *testing.M) {
 // TestScripts runs the specification of the command line. testdata/script/README.md says how to read and write a
 // script.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Condition: condition,
 		Dir:       "testdata/script",

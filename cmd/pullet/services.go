@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/state"
 )
 
@@ -135,7 +136,7 @@ func (a *app) used(list []instance) []instance {
 	if len(doubtful) > 0 {
 		a.warn(
 			"listed although it does not answer, as more than half of the service's nodes do not: %s",
-			shownNames(doubtful, 5),
+			plain.Some(doubtful, 5),
 		)
 	}
 	return out

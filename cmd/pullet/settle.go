@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/state"
 )
 
@@ -64,7 +65,7 @@ func (a *app) settle(ctx context.Context, store *state.Store, step string, s set
 		return err
 	}
 	if s.done {
-		fmt.Fprintf(a.out, "%s is done on %s: nobody runs it again\n", step, shownNames(settled.Nodes, 10))
+		fmt.Fprintf(a.out, "%s is done on %s: nobody runs it again\n", step, plain.Some(settled.Nodes, 10))
 	} else {
 		fmt.Fprintf(a.out, "%s runs again on %s, at the next pull there\n", step, settled.Where())
 	}
@@ -72,7 +73,7 @@ func (a *app) settle(ctx context.Context, store *state.Store, step string, s set
 		fmt.Fprintf(
 			a.out,
 			"  what it did on %s stays%s\n",
-			shownNames(settled.Kept, 10),
+			plain.Some(settled.Kept, 10),
 			map[bool]string{false: "; to run it there, too: --force"}[s.done],
 		)
 	}
@@ -98,14 +99,18 @@ func toRunAgain(o *state.Overview) (out []state.Settlement) {
 func (v *fleetStatus) printSettled(w io.Writer) {
 	for _, t := range v.Settled {
 		where := state.Where(t.Waiting, func(node string) bool { return v.gone[node] })
-		asker := t.Asker()
+		asker, hosts := t.Asker(), t.Waiting
+		if slices.ContainsFunc(hosts, func(node string) bool { return v.gone[node] }) {
+			hosts = nil
+		}
 		fmt.Fprintf(
 			w,
-			"\n%s is to run again on %s, at the next pull there: asked for by %s %s ago\n",
+			"\n%s is to run again on %s, at the next pull there: asked for by %s %s ago; if it must not run: %s\n",
 			t.Step,
 			where,
 			asker.By,
 			ago(asker.At),
+			state.NotAgainHint(hosts...),
 		)
 	}
 }

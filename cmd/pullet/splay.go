@@ -19,7 +19,7 @@ func splayOf(node string, most time.Duration) time.Duration {
 	return time.Duration(h.Sum64() % uint64(most))
 }
 
-// standBy waits for a time, unless the command is told to stop.
+// standBy waits for a time, unless a signal stops the command.
 func standBy(ctx context.Context, d time.Duration) error {
 	if d == 0 {
 		return nil

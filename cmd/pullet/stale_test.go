@@ -105,7 +105,7 @@ func TestOthersSince(t *testing.T) {
 		"away, and back": {state.WaitSlot, state.Holder{Node: "web1", Seen: true, Away: true}, func(*state.Overview) {}, "; since its last pull: web1 (alive)|it looks again at its next pull"},
 		"disabled":       {state.WaitRole, off, func(o *state.Overview) { o.Switches["host web1"] = state.Switch{By: "ada"} }, "|pullet enable --host web1"},
 		"enabled":        {state.WaitRole, off, func(*state.Overview) {}, "; since its last pull: web1 (alive)|no action needed"},
-		"failed":         {state.WaitRole, failed, fails, "|mend web1, or push a commit that does (see pullet failures)"},
+		"failed":         {state.WaitRole, failed, fails, "|fix web1, or push a commit that does (see pullet failures)"},
 		"settled": {state.WaitRole, failed, func(o *state.Overview) {
 			fails(o)
 			o.Settled = map[string]state.Settlement{"init": {Step: "init", By: "ada", Revision: 6, Nodes: []string{"web1"}, Waiting: []string{"web1"}}}
@@ -121,7 +121,7 @@ func TestOthersSince(t *testing.T) {
 			says(o, state.Pending, state.Status{Kind: state.WaitGrace, Gate: "the fleet's record (etcd restarted)", Until: time.Now(), Remedy: state.InTime("it ends")})
 		}, "|no action needed"},
 	} {
-		o := waitsOverview(state.Status{Kind: c.kind, Gate: "g", Reason: "as it was", Remedy: lock.Cure(c.holder), Holders: []state.Holder{c.holder}})
+		o := waitsOverview(state.Status{Kind: c.kind, Gate: "g", Reason: "as it was", Remedy: lock.RemedyFor(c.holder), Holders: []state.Holder{c.holder}})
 		c.change(o)
 		checkRow(t, name, o, "as it was"+c.want)
 	}
@@ -147,7 +147,11 @@ func TestNotLookedYet(t *testing.T) {
 		change func(o *state.Overview)
 		want   string
 	}{
-		"nothing": {func(*state.Overview) {}, "|"},
+		"nothing": {func(*state.Overview) {}, "no pull since this version was set|" + takesOrWaits},
+		"canaries halted": {func(o *state.Overview) { o.Gates["canary"] = state.Gate{State: state.Halted, Reason: "x"} },
+			"no pull since this version was set|" + takesOrWaits},
+		"a slot is held": {func(o *state.Overview) { o.Slots = map[string]map[string]state.Claim{"web": {"0": {Node: "web1"}}} },
+			"no pull since this version was set|" + takesOrWaits},
 		"paused": {func(o *state.Overview) { o.Switches["pause"] = state.Switch{By: "ada", Reason: "busy"} },
 			"the rollout (paused): paused by ada: busy|pullet rollout resume"},
 		"frozen": {func(o *state.Overview) { o.Switches["role web"] = state.Switch{By: "ada", AllChanges: true} },
@@ -176,5 +180,52 @@ func TestLatestLook(t *testing.T) {
 		if got := waitsOf(&state.Overview{}, nodes); len(got) != 1 || got[0].Reason != "as a saw it" {
 			t.Errorf("%+v", got)
 		}
+	}
+}
+
+// TestNextGate: a node at which a halt or a soak is over says what its next pull meets, by the record of now.
+func TestNextGate(t *testing.T) {
+	halt, soak := state.Status{Kind: state.WaitHalt, Gate: "role can (halted)", Halt: "can"}, state.Status{Kind: state.WaitSoak, Gate: "role can"}
+	const goesOn = "it goes on at its next pull"
+	for name, c := range map[string]struct {
+		st      state.Status
+		depends []string
+		change  func(o *state.Overview)
+		want    string
+	}{
+		"resumed, through": {halt, []string{"can"}, func(o *state.Overview) { o.Closed["can"] = true }, "lifted since its last pull: role can (halted)|" + goesOn},
+		"resumed, its rules not known": {halt, nil, func(*state.Overview) {},
+			"role can: not upgraded yet: can1 (alive)|no action needed"},
+		"resumed, its own": {state.Status{Kind: state.WaitHalt, Gate: "role web (halted)", Halt: "web"}, nil, func(*state.Overview) {},
+			"lifted since its last pull: role web (halted)|" + goesOn},
+		"resumed, not through": {halt, []string{"can"}, func(*state.Overview) {}, "role can: not upgraded yet: can1 (alive)|no action needed"},
+		"resumed, which failed": {halt, []string{"can"}, func(o *state.Overview) {
+			o.Statuses["can1"] = map[string]state.StatusLine{state.Rollout: {State: state.Failed, Status: state.Status{Version: "v2"}, Revision: 5}}
+		}, "role can: not upgraded yet: can1 (failed)|fix can1, or push a commit that does (see pullet failures)"},
+		"resumed, one is disabled": {halt, []string{"can"}, func(o *state.Overview) { o.Switches["host can1"] = state.Switch{By: "ada"} },
+			"role can: not upgraded yet: can1 (disabled)|pullet enable --host can1"},
+		"resumed, a halt beside it": {halt, []string{"can", "db"}, func(o *state.Overview) { o.Gates["db"] = state.Gate{State: state.Halted, Reason: "x"} },
+			"role db (halted): x|push a commit that mends it, or, when it was the host: pullet rollout resume"},
+		"resumed, a halt of others": {halt, []string{"can"}, func(o *state.Overview) {
+			o.Closed["can"], o.Gates["db"] = true, state.Gate{State: state.Halted, Reason: "x"}
+		}, "lifted since its last pull: role can (halted)|" + goesOn},
+		"resumed, a slot is held": {halt, []string{}, func(o *state.Overview) { o.Slots = map[string]map[string]state.Claim{"web": {"0": {Node: "web1"}}} },
+			"lifted since its last pull: role can (halted)|it looks again at its next pull: slots of its group are held by web1"},
+		"resumed, its own slot": {halt, []string{}, func(o *state.Overview) { o.Slots = map[string]map[string]state.Claim{"web": {"0": {Node: "web2"}}} },
+			"it holds a slot for version -|"},
+		"resumed, then a soak": {halt, []string{"can"}, func(o *state.Overview) { o.Closed["can"], o.Soaks["can"] = true, time.Now() },
+			"role can: it is upgraded, and watched until TIME before others follow|no action needed"},
+		"soaks": {soak, []string{"can"}, func(o *state.Overview) { o.Soaks["can"] = time.Now() }, "as it was|no action needed"},
+		"is soaked": {soak, []string{"can"}, func(o *state.Overview) { o.Closed["can"], o.Soaks["db"] = true, time.Now() },
+			"role can: its soak ended since the last pull|" + goesOn},
+		"is soaked, and the next is not through": {soak, []string{"can", "web"}, func(o *state.Overview) { o.Closed["can"] = true },
+			"role web: not upgraded yet: web1 (alive), web2 (alive)|no action needed"},
+	} {
+		c.st.Reason, c.st.Remedy, c.st.Depends = "as it was", state.NoAction(), c.depends
+		o := waitsOverview(c.st)
+		o.Nodes["can1"], o.Alive["can1"] = state.Node{Name: "can1", Role: "can"}, true
+		o.Closed, o.Soaks = map[string]bool{}, map[string]time.Time{}
+		c.change(o)
+		checkRow(t, name, o, c.want)
 	}
 }

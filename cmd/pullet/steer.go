@@ -75,7 +75,7 @@ func changing(o *state.Overview) string {
 		return "nobody changes now"
 	}
 	slices.Sort(names)
-	return "who changes now may finish: " + shownNames(slices.Compact(names), 10)
+	return "who changes now may finish: " + plain.Some(slices.Compact(names), 10)
 }
 
 func (a *app) failCommand() *cobra.Command {
@@ -162,7 +162,7 @@ func (a *app) leaves(ctx context.Context, store *state.Store, args []string) (*s
 	}
 	back := slices.Contains(current.Bad, current.Previous)
 	if len(args) == 0 && back && time.Since(current.At) < justUndone {
-		if _, err := store.LastGood(ctx, current); err != nil {
+		if _, _, err := store.LastGood(ctx, current); err != nil {
 			return nil, 0, fmt.Errorf(
 				"%s took the fleet back to %s %s ago; %w",
 				current.By,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/state"
 )
 
@@ -201,7 +202,7 @@ func (a *app) printSwitch(
 	fmt.Fprintln(a.out, line)
 	if now != nil && !now.Enabled {
 		if others := exceptions(o, scope, set); len(others) > 0 {
-			fmt.Fprintf(a.out, "  not so, by switches of their own: %s\n", shownNames(others, 10))
+			fmt.Fprintf(a.out, "  not so, by switches of their own: %s\n", plain.Some(others, 10))
 		}
 	}
 	if now != nil && now.Enabled {

@@ -56,6 +56,8 @@ type nodeStatus struct {
 	Parked  bool           `json:"parked,omitempty"`
 	Step    string         `json:"step,omitempty"` // that has run there for a while
 
+	depends []string // the groups that must be through before its own; nil: not known
+
 	left []state.Holder // those of Holders for whom it waits still
 
 	unknown string    // the step because of whose unknown result it failed
@@ -188,7 +190,10 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.waitsAt(c)
 		return out
 	}
-	if c, held := v.held[n.Name]; held && out.holds(c) {
+	if c, held := v.held[n.Name]; held && overtaken(rollout, c) {
+		out.State = waiting
+		out.waitsAt(rollout)
+	} else if held && out.holds(c) {
 		out.Why = "it holds a slot for version " + v.shown(c.Version)
 		if c.Step != "" {
 			out.Why += ", last in step " + c.Step
@@ -202,6 +207,13 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.Remedy = state.Act(startAgain(n.Name))
 	}
 	return out
+}
+
+// overtaken reports that the pull which made a claim ended because the fleet moved on: the node's next pull goes on
+// inside the claim.
+func overtaken(rollout state.StatusLine, c state.Claim) bool {
+	return rollout.State == state.Pending && rollout.Kind == state.WaitNewer && rollout.Version == c.Version &&
+		rollout.Time.After(c.Since)
 }
 
 // holds says of a node with a slot that it is upgrading, where its status does not know: the slot is of another
@@ -219,7 +231,7 @@ func (n *nodeStatus) doubts(d state.Switch) {
 	if d.Reason += "; it lives, and starts nothing new"; n.State == upgrading {
 		d.Reason += "; was upgrading: " + n.Why
 	}
-	w := lock.Doubted(d)
+	w := lock.DoubtedWait(d)
 	n.State, n.Kind, n.Gate, n.Halt, n.Holders, n.Parked, n.Remedy = waiting, w.Kind, w.Gate, "", nil, false, w.Remedy
 	n.Why, n.Since, n.lasts = w.Gate+": "+w.Reason, d.At, true
 }
@@ -240,7 +252,7 @@ func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Host = s.Host && s.State == state.Failed
 	n.Kind, n.Since, n.Why, n.Remedy, n.Gate, n.Halt, n.Holders, n.Until, n.Parked = s.Kind, s.Time, s.Reason, s.Remedy, s.Gate, s.Halt, s.Holders, s.Until, s.Parked &&
 		s.State == state.Pending
-	n.unknown, n.told, n.said = s.Unknown, s.Time, s.Revision
+	n.unknown, n.told, n.said, n.depends = s.Unknown, s.Time, s.Revision, s.Depends
 	if n.lasts = !s.Since.IsZero(); n.lasts {
 		n.Since = s.Since
 	}

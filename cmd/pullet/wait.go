@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/state"
 )
 
@@ -161,7 +162,7 @@ func (v *fleetStatus) finished() bool {
 
 // printBehind says who does not run the fleet's version, why, and what to do about it.
 func (v *fleetStatus) printBehind(w io.Writer) {
-	var lines, unaware []string
+	var lines []string
 	for _, n := range v.exceptions() {
 		if n.Version != v.Current.ID {
 			lines = append(lines, n.Node+" is "+n.State+because(n.why(1<<20)))
@@ -177,21 +178,29 @@ func (v *fleetStatus) printBehind(w io.Writer) {
 		fmt.Fprintln(w, line)
 	}
 	v.printWaits(w)
+	v.printPending(w)
+}
+
+// printPending names the nodes whose next pull goes on, those with the same reason in one line.
+func (v *fleetStatus) printPending(w io.Writer) {
+	var reasons []string
+	nodes := map[string][]string{}
 	for _, n := range v.Nodes {
-		switch {
-		case n.State != pending || n.Version == v.Current.ID:
-		case n.Ends != "": // it looked, and what it waited for is lifted
-			fmt.Fprintf(w, "%s is pending%s\n", n.Node, because(n.why(1<<20)))
-		default:
-			unaware = append(unaware, n.Node)
+		if n.State != pending || n.Version == v.Current.ID {
+			continue
 		}
+		reason := because(n.why(1 << 20))
+		if nodes[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		nodes[reason] = append(nodes[reason], n.Node)
 	}
-	if len(unaware) > 0 {
-		fmt.Fprintf(
-			w,
-			"%s: no pull there since the version was set; it comes with the timer or the agent, or at once with: pullet pull\n",
-			shownNames(unaware, 10),
-		)
+	for _, reason := range reasons {
+		if of := nodes[reason]; len(of) == 1 {
+			fmt.Fprintf(w, "%s is pending%s\n", of[0], reason)
+		} else {
+			fmt.Fprintf(w, "%s: pending%s\n", plain.Some(of, 10), reason)
+		}
 	}
 }
 

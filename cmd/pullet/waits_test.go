@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -13,7 +14,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestCures: every kind of wait is on the page with what clears it, and a script or a test has that cure.
+// TestCures: every kind of wait is on the page with what clears it, and a script prints that and does it.
 func TestCures(t *testing.T) {
 	page, err := os.ReadFile("../../docs/rollouts.md")
 	if err != nil {
@@ -34,19 +35,62 @@ func TestCures(t *testing.T) {
 		if row, ok := rows[string(c.kind)]; !ok || !strings.Contains(row, c.clear) {
 			t.Errorf("%s: docs/rollouts.md says %q, not %q", c.kind, row, c.clear)
 		}
-		file := c.shown
-		if !strings.HasSuffix(file, ".go") {
-			file = filepath.Join("testdata", "script", file+".txtar")
-		}
-		text, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(text), c.clear) {
-			t.Errorf("%s: %s does not show %q: %v", c.kind, file, c.clear, err)
-		}
+		c.isShown(t)
 	}
 	for name, kind := range waitKinds(t) {
 		if !seen[kind] {
 			t.Errorf("state.%s has no cure", name)
 		}
+	}
+}
+
+// TestRowCures: each state of a node in status that somebody has to end says how, and a script does it.
+func TestRowCures(t *testing.T) {
+	cures := rowCures()
+	for _, name := range allStates {
+		c, has := cures[name]
+		if !has {
+			t.Errorf("state %s has no cure", name)
+		} else if c.shown != "" {
+			c.kind = state.WaitKind(name)
+			c.isShown(t)
+		}
+	}
+}
+
+// isShown checks that a script prints the text of a cure and then does what the text says; where it is a test's file,
+// that it has the text.
+func (c cure) isShown(t *testing.T) {
+	t.Helper()
+	says := cmp.Or(c.says, c.clear)
+	if strings.HasSuffix(c.shown, ".go") {
+		text, err := os.ReadFile(c.shown)
+		if err != nil || !strings.Contains(string(text), says) {
+			t.Errorf("%s: %s does not show %q: %v", c.kind, c.shown, says, err)
+		}
+		return
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "script", c.shown+".txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands, _, _ := strings.Cut(string(text), "\n-- ")
+	lines := strings.Split(commands, "\n")
+	at := slices.IndexFunc(lines, func(line string) bool {
+		checks := slices.Contains([]string{"stdout", "stderr", "waitfor"}, strings.SplitN(line, " ", 2)[0])
+		return checks && strings.Contains(line, says)
+	})
+	if at < 0 || c.does == "" {
+		t.Errorf("%s: %s does not show %q, or nothing is done about it", c.kind, c.shown, says)
+		return
+	}
+	for step := range strings.SplitSeq(c.does, "; ") {
+		next := slices.IndexFunc(lines[at+1:], func(line string) bool { return strings.HasPrefix(line, step) })
+		if next < 0 {
+			t.Errorf("%s: %s shows %q, and %q does not follow", c.kind, c.shown, says, step)
+			return
+		}
+		at += 1 + next
 	}
 }
 

@@ -1,50 +1,11 @@
 package simulation
 
 import (
-	"fmt"
-	"maps"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"time"
-
-	"github.com/pullet/pullet/state"
 )
-
-// disk is what outlives a process.
-type disk struct {
-	state.Local
-	steps map[string]journaled
-	label string // the role that a version gave the node last
-	run   string // the version that the steps in progress belong to
-}
-
-// journaled is what a journal says of a step.
-type journaled struct {
-	key     string // under which it was started last: the version, or that it runs once, and what an operator said of it
-	attempt string // of a step that the fleet is told of
-	begun   bool   // else it was about to start
-	ended   bool
-	how     string // ok, failed, unknown
-}
-
-// known is the attempt as the product's decision on the fleet's record wants it.
-func (j journaled) known(key string) (attempt state.Attempt, done bool) {
-	switch {
-	case j.key != key:
-		return state.Attempt{}, false
-	case j.how == "ok":
-		return state.Attempt{}, true
-	}
-	return state.Attempt{ID: j.attempt, Began: j.begun && !j.ended}, false
-}
-
-func newDisk(secret string) disk {
-	return disk{Local: state.Local{Secret: secret}, steps: map[string]journaled{}}
-}
-
-func (d disk) copy() *disk {
-	d.steps = maps.Clone(d.steps)
-	return &d
-}
 
 // machine is where a disk is.
 type machine struct {
@@ -54,19 +15,8 @@ type machine struct {
 	booted time.Time
 }
 
-// alive is how the node shows who it is.
-func (h *host) alive() state.Alive {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	m := h.machine
-	return state.Alive{
-		Instance: h.name, Owner: h.disk.Secret, Machine: m.id, Dir: m.dir, Boot: fmt.Sprint(h.class, " ", m.boots),
-		Up: func() time.Duration { return time.Since(m.booted) }, Every: h.interval, Lasting: !h.loop,
-	}
-}
-
-// command is what a step runs. It may outlive pullet.
-type command struct {
+// going is a command that a step runs. It may outlive pullet.
+type going struct {
 	step     event
 	until    time.Time
 	survives bool
@@ -76,7 +26,7 @@ type command struct {
 func (h *host) runs(e event, takes time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.command = &command{e, time.Now().Add(takes), h.luck.IntN(2) == 0}
+	h.command = &going{e, time.Now().Add(takes), h.luck.IntN(2) == 0}
 }
 
 func (h *host) ended() {
@@ -136,18 +86,19 @@ func (h *host) wrecked() {
 func boots(*host) {}
 
 func reinstalled(h *host) {
-	h.disk = newDisk(h.disk.Secret + "'")
+	h.state = h.fleet.directory("reinstalled")
 	h.machine.dir += 1000
 }
 
 func journalLost(h *host) {
-	clear(h.disk.steps)
-	h.disk.run = ""
+	for _, name := range []string{"journal.jsonl", "done.json"} {
+		h.fleet.must(os.RemoveAll(filepath.Join(h.state, name)))
+	}
 }
 
 func reverted(h *host) {
-	if h.backup.disk != nil {
-		h.disk = *h.backup.disk.copy()
+	if h.backup.dir != "" {
+		h.state = h.fleet.copied(h.backup.dir)
 	}
 }
 
@@ -157,22 +108,21 @@ func moved(h *host) {
 
 // backup is a copy of a disk.
 type backup struct {
-	wanted bool // at the next write
-	disk   *disk
+	wanted bool // at the next arrow
+	dir    string
 }
 
-// backsUp has the disk copied at its next write: in the middle of whatever runs then.
+// backsUp has the disk copied at the next arrow: in the middle of whatever runs then.
 func (h *host) backsUp() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.backup.wanted = true
 }
 
+// copies makes the copy. It holds mu of the host.
 func (h *host) copies() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if h.backup.wanted {
-		h.backup = backup{disk: h.disk.copy()}
+		h.backup = backup{dir: h.fleet.copied(h.state)}
 	}
 }
 
@@ -180,11 +130,11 @@ func (h *host) copies() {
 func (h *host) clone(how int) *host {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.backup.disk == nil {
+	if h.backup.dir == "" {
 		return nil
 	}
 	other := newHost(h.fleet, h.name, h.role, 60+h.class)
-	other.disk, other.machine = *h.backup.disk.copy(), h.machine
+	other.state, other.machine = h.fleet.copied(h.backup.dir), h.machine
 	other.machine.booted = time.Now()
 	switch how {
 	case 0:
@@ -194,6 +144,27 @@ func (h *host) clone(how int) *host {
 		other.machine.dir += 2000
 	}
 	return other
+}
+
+// directory is a new directory of the fleet.
+func (f *fleet) directory(name string) string {
+	dir, err := os.MkdirTemp(f.disks, name+".")
+	f.must(err)
+	return dir
+}
+
+// copied is a copy of a directory.
+func (f *fleet) copied(dir string) string {
+	out := f.directory("copy")
+	f.must(os.CopyFS(out, os.DirFS(dir)))
+	return out
+}
+
+// must notes a fault of the simulation itself.
+func (f *fleet) must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 // fit is that a host is well from a time on, or not.

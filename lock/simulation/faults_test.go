@@ -109,8 +109,11 @@ func (h *host) leave(arrows int) {
 func (h *host) cut(cut bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.proc != nil {
-		h.proc.n.inflict(faults{cut: cut})
+	if p := h.proc; p != nil {
+		p.cut = cut
+		for _, n := range p.lines {
+			n.inflict(faults{cut: cut})
+		}
 		h.feels(!cut)
 	}
 }

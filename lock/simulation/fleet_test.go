@@ -5,18 +5,22 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
 // canaries is the group of the nodes that go first, front one of several roles.
 const (
-	canaries = "canaries"
+	canaries = render.CanaryGroup
 	front    = "front"
 )
 
@@ -36,6 +40,8 @@ type release struct {
 	within  time.Duration
 	depends map[string][]string
 	steps   []*task
+
+	tree fstest.MapFS // its files
 }
 
 // task is a step of a release.
@@ -121,28 +127,7 @@ func (r *release) limit(group string, roster int) int {
 	return n
 }
 
-// rules are those of the release for a node.
-func (r *release) rules(node, role string) lock.Rules {
-	group := r.group(node, role)
-	return lock.Rules{
-		Group: group, Role: r.role(node, role), Total: r.total, MaxFailures: r.failing, MaxHostFailures: func(int) int { return r.faulty },
-		OnLost: r.onLost, Deadline: r.within, Depends: r.before(group),
-		GroupOf: func(node string, m state.Member) string { return r.group(node, m.Role) },
-		Limit:   func(roster int) int { return r.limit(group, roster) },
-		Soak: func(group string) time.Duration {
-			if group != canaries {
-				return 0
-			}
-			return r.soak
-		},
-	}
-}
-
-// gate names a step with all who have it; staged with those who come to it in one stage.
-func (r *release) gate(s *task) lock.Step {
-	return lock.Step{ID: s.name, Once: s.once, Members: func(node string, m state.Member) (bool, string) { return r.has(s, node, m.Role), "" }}
-}
-
+// staged names a step with those who come to it in one stage.
 func (r *release) staged(s *task, node, role string) lock.Step {
 	stage := r.stage(r.group(node, role))
 	return lock.Step{ID: s.name, Stage: fmt.Sprint(stage), Members: func(other string, m state.Member) (bool, string) {
@@ -157,23 +142,12 @@ func (r *release) staged(s *task, node, role string) lock.Step {
 	}}
 }
 
-// election is the choice of those who take a step for all. Who comes in a later stage waits for this node, and who is
-// frozen never comes.
-func (r *release) election(s *task, stage int) lock.Election {
-	id := fmt.Sprint(s.target, " of ", s.roles)
-	if s.once {
-		id += " for " + s.name
-	}
-	return lock.Election{ID: id, Limit: s.target, Once: s.once, Candidates: func(node string, m state.Member) bool {
-		group := r.group(node, m.Role)
-		return r.has(s, node, m.Role) && r.stage(group) <= stage && r.limit(group, 1) > 0
-	}}
-}
-
 // mended is a release whose steps do not fail and whose roles are not frozen.
 func (r *release) mended(id string) *release {
-	out := *r
-	out.id, out.limits, out.steps = id, map[string]int{}, nil
+	out := &release{
+		id: id, limits: map[string]int{}, total: r.total, canary: r.canary, first: r.first, front: r.front, moved: r.moved, soak: r.soak, onLost: r.onLost,
+		failing: r.failing, faulty: r.faulty, within: r.within, depends: r.depends,
+	}
 	for g, n := range r.limits {
 		if n != 0 {
 			out.limits[g] = n
@@ -186,7 +160,7 @@ func (r *release) mended(id string) *release {
 			out.steps = append(out.steps, &one)
 		}
 	}
-	return &out
+	return out
 }
 
 // fleet is a fleet with its repository, as a seed draws it.
@@ -197,6 +171,7 @@ type fleet struct {
 	c     *cluster
 	roles []string
 	hosts []*host
+	disks string // where the hosts' directories are
 
 	ctx     context.Context // of the hosts
 	running sync.WaitGroup  // they run
@@ -213,19 +188,18 @@ type fleet struct {
 
 // event is something that a node did to itself.
 type event struct {
-	at       time.Time
-	host     *host // nil: it happens to the node, or to all
-	node     string
-	rollout  string
-	version  string
-	group    string
-	step     *task
-	what     string // start, ok, failed, skipped, cut off, read
-	value    string // that was read
-	fence    int64
-	gated    bool // under a turn
-	released bool
-	stage    int
+	at      time.Time
+	host    *host // nil: it happens to the node, or to all
+	node    string
+	rollout string
+	version string
+	group   string
+	step    *task
+	what    string // start, ok, failed, skipped, cut off, read
+	value   string // that was read
+	fence   int64
+	gated   bool // under a turn
+	stage   int
 }
 
 func (f *fleet) record(e event) {
@@ -276,19 +250,8 @@ func (f *fleet) find(id string) *release {
 	return nil
 }
 
-// newer reports that a release is behind another in the repository's history.
-func newer(a, b string) bool { return a > b }
-
-func (f *fleet) inventory() map[string]state.Member {
-	out := map[string]state.Member{}
-	for _, h := range f.hosts {
-		out[h.name] = state.Member{Role: h.role}
-	}
-	return out
-}
-
-func newFleet(seed uint64) *fleet {
-	f := &fleet{seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now()}
+func newFleet(t *testing.T, seed uint64) *fleet {
+	f := &fleet{disks: disks(t), seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now()}
 	f.c = newCluster(rand.New(rand.NewPCG(seed, 2)))
 	f.roles = []string{"app", "db", "web"}[:1+f.rng.IntN(3)]
 	for _, role := range f.roles {
@@ -297,7 +260,7 @@ func newFleet(seed uint64) *fleet {
 		}
 	}
 	for n := range 2 + f.rng.IntN(3) {
-		f.coming = append(f.coming, f.draw(fmt.Sprintf("v%02d", n+1)))
+		f.coming = append(f.coming, f.draw(commit(n+1)))
 	}
 	f.pushNext()
 	return f
@@ -360,6 +323,16 @@ func (f *fleet) drawGroups(r *release) {
 	if h := f.hosts[rng.IntN(len(f.hosts))]; rng.IntN(3) == 0 {
 		r.moved[h.name] = f.roles[rng.IntN(len(f.roles))]
 	}
+	for role, first := range r.depends { // what validate refuses
+		if !f.has(r, role) || !f.has(r, first[0]) || r.mapped(role) == r.mapped(first[0]) {
+			delete(r.depends, role)
+		}
+	}
+}
+
+// has reports that a node has a role under a release.
+func (f *fleet) has(r *release, role string) bool {
+	return slices.ContainsFunc(f.hosts, func(h *host) bool { return r.role(h.name, h.role) == role })
 }
 
 // drawSteps gives each role a few steps, and sometimes all of them one in common.
@@ -403,4 +376,18 @@ func (f *fleet) drawSteps(r *release) {
 			}
 		}
 	}
+}
+
+// disks is a directory for the hosts of a fleet: in memory, where the machine has that.
+func disks(t *testing.T) string {
+	dir, err := os.MkdirTemp("/dev/shm", "pullet-simulation")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }

@@ -527,6 +527,9 @@ func (c *checker) semaphore(w write, hash string) {
 	if !c.claimed { // it is put back, and may be above the limit
 		return
 	}
+	if _, doubted := c.was(prefix + "config_state/store"); doubted {
+		c.fail(w, "I16: %s takes a serialized step while the record is not accepted", claim.Node)
+	}
 	for _, s := range c.find(claim.Version).steps {
 		if state.StepHash(s.name) != hash {
 			continue
@@ -584,7 +587,7 @@ func (c *checker) closing(w write, parts []string) {
 			c.fail(w, "I5: %s of %s is closed, and %s is not through", group, rollout, node)
 		}
 	}
-	if _, soaking := c.keys[prefix+"rollout/"+rollout+"/soak/"+group]; group == canaries && changed && r.soak > 0 && !soaking {
+	if _, soaking := c.keys[prefix+"rollout/"+rollout+"/soak/"+group]; group == canaries && changed && r.soak > 0 && !soaking && !(c.current.Rollout() == rollout && c.current.Proven) {
 		c.fail(w, "I5: the canaries of %s are closed and not watched", rollout)
 	}
 }
@@ -709,9 +712,11 @@ func (c *checker) starts() {
 			}
 			continue
 		}
-		if e.gated {
-			c.covered(e, last[e.node])
+		if !e.gated { // drift of what the node runs: it passed there before
+			last[e.node] = e.at
+			continue
 		}
+		c.covered(e, last[e.node])
 		last[e.node] = e.at
 		for _, s := range c.find(e.version).steps {
 			if s == e.step {
@@ -785,12 +790,14 @@ func (f *fleet) current() *state.Version {
 	return v
 }
 
-// told reports that the store has a node's failure since a revision.
-func (f *fleet) told(s *state.Store, node string, since int64) bool {
+// told reports that the store has had a node's failure written since a moment.
+func (f *fleet) told(node string, since time.Time) bool {
 	f.c.mu.Lock()
 	defer f.c.mu.Unlock()
-	for i := len(f.c.store.log) - 1; i >= 0 && f.c.store.log[i].Revision > since; i-- {
-		w := f.c.store.log[i]
+	for _, w := range slices.Backward(f.c.store.log) {
+		if w.Time.Before(since) {
+			break
+		}
 		if w.Key == prefix+"status/rollout/failed/"+node && !w.Deleted {
 			return true
 		}
@@ -801,13 +808,20 @@ func (f *fleet) told(s *state.Store, node string, since int64) bool {
 // tidy: when all is done nobody holds anything (I12).
 func (f *fleet) tidy() {
 	present := f.present()
-	for _, key := range slices.Sorted(maps.Keys(present)) {
-		for _, kind := range []string{"slot/", "total/", "semaphore/"} {
-			if strings.HasPrefix(key, prefix+kind) {
-				f.breaks("I12: all run the version, and %s is still held: %s", key, present[key].Value)
-			}
+	for _, key := range f.held() {
+		f.breaks("I12: all run the version, and %s is still held: %s", key, present[key].Value)
+	}
+}
+
+// held are the places that nodes hold.
+func (f *fleet) held() (out []string) {
+	for _, key := range slices.Sorted(maps.Keys(f.present())) {
+		kind, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
+		if slices.Contains([]string{"slot", "total", "semaphore"}, kind) {
+			out = append(out, key)
 		}
 	}
+	return out
 }
 
 // reasons is why nodes wait, as the fleet says it.

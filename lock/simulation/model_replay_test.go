@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
@@ -119,3 +121,6 @@ func request(group string, limit int) lock.Request {
 		GroupOf: func(_ string, m state.Member) string { return state.GroupOf(m.Role) },
 	}}
 }
+
+// uuidOf is a node's UUID. One by chance would make each life of a seed another.
+func uuidOf(node string) string { return uuid.NewSHA1(uuid.Nil, []byte(node)).String() }

@@ -56,7 +56,7 @@ func (o *operator) acts() []act {
 		at, lasts := o.upTo(storm), o.upTo(8*time.Minute)
 		h := o.hosts[rng.IntN(len(o.hosts))]
 		scope := []state.Scope{state.HostScope(h.name), state.RoleScope(h.role), state.GlobalScope()}[rng.IntN(3)]
-		some := state.Switch{Enabled: rng.IntN(5) == 0, Version: "v01", By: "operator", At: time.Now()}
+		some := state.Switch{Enabled: rng.IntN(5) == 0, Version: commit(1), By: "operator", At: time.Now()}
 		if !some.Enabled {
 			some.Version = ""
 		}
@@ -181,7 +181,7 @@ func (o *operator) back(ctx context.Context) error {
 		return err
 	}
 	bad := append(slices.Clone(current.Bad), current.ID)
-	v := state.Version{ID: current.Previous, Previous: current.ID, Held: true, By: "operator", Bad: bad, Canary: o.find(current.Previous).waitsForCanaries()}
+	v := state.Version{ID: current.Previous, Commits: commits(current.Previous), Previous: current.ID, Held: true, By: "operator", Bad: bad, Canary: o.find(current.Previous).waitsForCanaries()}
 	is, err := o.store.Propose(ctx, v, current, rev)
 	if err == nil && !is.Done {
 		err = errors.New("another was faster")
@@ -195,7 +195,7 @@ func (o *operator) start(ctx context.Context) error {
 	if err != nil || current == nil || current.ID == o.head().id {
 		return err
 	}
-	return o.store.Move(ctx, state.Version{ID: o.head().id, Previous: current.ID, Bad: current.Bad, By: "operator", At: time.Now().UTC()}, current, rev)
+	return o.store.Move(ctx, state.Version{ID: o.head().id, Commits: commits(o.head().id), Previous: current.ID, Bad: current.Bad, By: "operator", At: time.Now().UTC()}, current, rev)
 }
 
 // follow ends a hold.

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+
+	"fmt"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
@@ -30,14 +31,15 @@ type host struct {
 	wait     time.Duration
 	rng      *rand.Rand
 	luck     *rand.Rand // which commands outlive pullet
-	disk     disk
 
 	mu      sync.Mutex // guards what follows
+	chance  *rand.Rand // of what its agent leaves to chance, and of its commands
+	state   string     // its state directory: each process has its own, a copy of the one before as that was killed
 	proc    *process   // nil: none runs
 	gone    bool       // it never comes back
 	arm     int        // calls until the next process is killed; 0 is never
 	machine machine
-	command *command      // that runs, maybe without pullet
+	command *going        // that runs, maybe without pullet
 	wrecks  []func(*host) // what happens to the disk before the next process
 	backup  backup
 	fitness []fit // when it was well, and when not
@@ -53,32 +55,24 @@ func newHost(f *fleet, name, role string, class int) *host {
 		h.wait = lock.Patience - 5*time.Second
 	}
 	h.machine = machine{id: name, dir: uint64(1 + class), booted: f.began}
-	h.disk = newDisk(name)
+	h.chance = rand.New(rand.NewPCG(f.seed, uint64(700+class)))
+	h.state = f.directory(fmt.Sprint(name, ".", class))
 	return h
 }
 
 // process is one life of a host's pullet.
 type process struct {
 	*host
-	n      *connection
-	store  *state.Store
-	ctx    context.Context
-	end    context.CancelFunc
-	killed bool          // with mu of the host
+	ctx context.Context
+	end context.CancelFunc
+
+	since time.Time // when the last pull ended
+
+	lines  []*connection // with mu of the host, as the following
+	cut    bool          // from etcd
+	killed bool
 	paused chan struct{} // closed when it goes on; nil: it runs
 	left   int           // arrows until it is killed; 0 is never
-
-	held     atomic.Pointer[state.HeldPlace]
-	inStep   atomic.Pointer[state.HeldPlace] // a place at a serialized step
-	presence *state.Presence
-	leased   context.CancelFunc
-	current  *state.Version
-	agreed   int64
-	waited   time.Duration
-	worked   string
-	seen     int64
-	out      *state.Version // that the last pull worked on
-	failed   bool           // its upgrade failed
 }
 
 // run keeps the host's process alive until the fleet is over.
@@ -129,12 +123,8 @@ func (h *host) nap(ctx context.Context, d time.Duration) {
 
 // boot starts the host's process.
 func (h *host) boot(ctx context.Context) *process {
-	p := &process{host: h, n: h.fleet.c.connect(h.name)}
+	p := &process{host: h}
 	p.ctx, p.end = context.WithCancel(ctx)
-	api := p.n.client()
-	api.KV = clientv3.NewKVFromKVClient(&arrows{kvClient: &kvClient{n: p.n}, p: p}, nil)
-	api.Lease = &leaseArrows{Lease: api.Lease, p: p}
-	p.store = state.Over(api, "f", h.fleet.clock)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.wrecked()
@@ -163,8 +153,11 @@ func (p *process) die() {
 		close(p.paused)
 		p.paused = nil
 	}
-	p.n.kill()
+	for _, n := range p.lines {
+		n.kill()
+	}
 	p.end()
+	p.state = p.fleet.copied(p.state) // what is written there from now on was not
 }
 
 // pause is kill -STOP, and resume kill -CONT.
@@ -195,6 +188,7 @@ func (p *process) arrow() error {
 			p.die()
 		}
 	}
+	p.copies()
 	killed, paused := p.killed, p.paused
 	p.mu.Unlock()
 	if killed {
@@ -205,19 +199,6 @@ func (p *process) arrow() error {
 		return p.arrow()
 	}
 	return nil
-}
-
-// save writes to the disk, if the process lives to do so.
-func (p *process) save(write func(d *disk)) error {
-	if err := p.arrow(); err != nil {
-		return err
-	}
-	write(&p.disk)
-	if p.presence != nil {
-		p.disk.Store = p.presence.Seen(p.disk.Store)
-	}
-	p.copies()
-	return p.arrow()
 }
 
 // sleep does something that takes a while.
@@ -245,7 +226,8 @@ func around[T any](ctx context.Context, p *process, do func() (T, error)) (T, er
 // arrows is the server with an arrow at both ends of each call.
 type arrows struct {
 	*kvClient
-	p *process
+	p     *process
+	store *state.Store
 }
 
 func (a *arrows) Range(ctx context.Context, r *pb.RangeRequest, _ ...grpc.CallOption) (*pb.RangeResponse, error) {
@@ -261,7 +243,11 @@ func (a *arrows) DeleteRange(ctx context.Context, r *pb.DeleteRangeRequest, _ ..
 }
 
 func (a *arrows) Txn(ctx context.Context, r *pb.TxnRequest, _ ...grpc.CallOption) (*pb.TxnResponse, error) {
-	return asked(ctx, a, r, a.kvClient.Txn)
+	answer, err := asked(ctx, a, r, a.kvClient.Txn)
+	if err == nil {
+		a.p.learns(r, answer)
+	}
+	return answer, err
 }
 
 // asked is a call as the product's client makes it: an answer that is older than what the process saw before is an
@@ -276,7 +262,7 @@ func asked[Q, A any](ctx context.Context, a *arrows, request Q, call func(contex
 			}
 			return err
 		}
-		err := a.p.store.Monotonic()(ctx, "/etcdserverpb.KV/", request, answer, nil, invoke)
+		err := a.store.Monotonic()(ctx, "/etcdserverpb.KV/", request, answer, nil, invoke)
 		if err != nil {
 			return nil, err
 		}

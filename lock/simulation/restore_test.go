@@ -17,7 +17,7 @@ func TestClaimForgotten(t *testing.T) {
 	forgot := 0
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(seed)
+			f := newFleet(t, seed)
 			defer f.c.close()
 			_, stop := f.begins(t)
 			defer stop()
@@ -74,7 +74,7 @@ func TestFleetRestored(t *testing.T) {
 	seen := 0
 	for seed := range uint64(50) {
 		synctest.Test(t, func(t *testing.T) {
-			f := newFleet(seed)
+			f := newFleet(t, seed)
 			defer f.c.close()
 			ctx, stop := f.begins(t)
 			time.Sleep(40 * time.Second)

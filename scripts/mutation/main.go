@@ -30,10 +30,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	sample := flags.Int("n", 10, "how many mutants of each place")
 	seed := flags.Int("seed", 1, "which mutants")
 	list := flags.Bool("list", false, "print the mutants, and test none")
+	fleets := flags.Bool("fleets", false, "try simulated fleets on what the tests of its package do not kill")
 	pattern := flags.String(
 		"scripts",
 		"",
-		"scripts of the command line that are tried on what the tests of its package do not kill: a pattern of go test -run",
+		"scripts of the command line that are tried on what is alive then: a pattern of go test -run",
 	)
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -64,10 +65,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return nil
 	}
 	fmt.Fprintf(out, "%d of %d mutants killed by the tests of their packages (seed %d)\n", t.killed, t.tried, *seed)
+	if *fleets {
+		if err := t.also(ctx, suite{simulation, "^TestFleet$"}); err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%d of %d mutants killed with simulated fleets (seed %d)\n", t.killed, t.tried, *seed)
+	}
 	if *pattern == "" {
 		return nil
 	}
-	if err := t.scripts(ctx, scripts(*pattern)); err != nil {
+	if err := t.also(ctx, scripts(*pattern)); err != nil {
 		return err
 	}
 	fmt.Fprintf(out, "%d of %d mutants killed with the scripts %s (seed %d)\n", t.killed, t.tried, *pattern, *seed)
@@ -80,7 +87,7 @@ type tally struct {
 	out           io.Writer
 	list          bool
 	tried, killed int
-	survived      []*mutant // the tests of their packages
+	survived      []*mutant // what was tried on them so far
 }
 
 // place tries mutants on the tests of their packages until enough compiled.
@@ -107,15 +114,19 @@ func (t *tally) place(ctx context.Context, all []*mutant, sample int) error {
 	return nil
 }
 
-// scripts tries the survivors on scripts of the command line.
-func (t *tally) scripts(ctx context.Context, s suite) error {
+// also tries the survivors on another suite.
+func (t *tally) also(ctx context.Context, s suite) error {
+	var alive []*mutant
 	for _, m := range t.survived {
 		v, err := t.bench.killer(ctx, s, m)
 		if err != nil {
 			return err
 		}
-		t.says(m, v)
+		if t.says(m, v); !v.failed() {
+			alive = append(alive, m)
+		}
 	}
+	t.survived = alive
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// place is where mutants are wanted: a package's directory, a file, or a line of one.
+// place is where mutants are wanted: a package's directory, files by a pattern, or a line of one.
 type place struct {
 	path string
 	line int // 0: all
@@ -31,10 +31,11 @@ func parsePlace(text string) (place, error) {
 
 // files are the place's sources without tests.
 func (p place) files() ([]string, error) {
-	if strings.HasSuffix(p.path, ".go") {
-		return []string{p.path}, nil
+	pattern := p.path
+	if !strings.HasSuffix(pattern, ".go") {
+		pattern = filepath.Join(pattern, "*.go")
 	}
-	all, err := filepath.Glob(filepath.Join(p.path, "*.go"))
+	all, err := filepath.Glob(pattern)
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,11 @@ import (
 	"time"
 )
 
-// commandLine is the package whose tests run the scripts.
-const commandLine = "cmd/pullet"
+// The package whose tests run the scripts of the command line, and the one that simulates fleets.
+const (
+	commandLine = "cmd/pullet"
+	simulation  = "lock/simulation"
+)
 
 // suite is a choice of a package's tests.
 type suite struct {

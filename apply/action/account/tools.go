@@ -46,7 +46,7 @@ const (
 // accountTool runs one of the host's tools for accounts, such as useradd. Where the host's root is a directory, it
 // works on the files there. While another program holds their lock, it is tried again.
 func accountTool(ctx context.Context, h *apply.Host, stdin, tool string, args ...string) error {
-	if h.Root != "/" {
+	if !h.IsMachine() {
 		args = append([]string{"--root", h.Root}, args...)
 	}
 	patience, cancel := context.WithTimeout(ctx, accountLockWait)

@@ -111,7 +111,7 @@ func (p *userPlan) homeFlag(h *apply.Host) string {
 	switch {
 	case !p.want.wantsHome():
 		return "-M"
-	case h.Root == "/":
+	case h.IsMachine():
 		return "-m"
 	}
 	p.makeHome = true

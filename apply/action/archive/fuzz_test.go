@@ -65,6 +65,7 @@ func FuzzExtract(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer x.close()
 		x.limits = archiveLimits{entries: 100, bytes: 1 << 20}
 		err = x.run(context.Background(), h)
 		for name, want := range map[string]bool{"root": true, "outside": true} {

@@ -87,7 +87,7 @@ func (a *TestFail) Check(context.Context, *apply.Host) (apply.Change, error) {
 // Apply fails.
 func (a *TestFail) Apply(context.Context, *apply.Host, apply.Change) (apply.Output, error) {
 	if a.Message == "" {
-		return apply.Output{}, errors.New("told to fail")
+		return apply.Output{}, errors.New("test.fail always fails")
 	}
 	return apply.Output{}, errors.New(a.Message)
 }

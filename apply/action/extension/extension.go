@@ -1,4 +1,4 @@
-// Package extension runs the actions that a repository brings itself: executables that are told what to do as JSON.
+// Package extension runs the actions that a repository brings itself: executables that read what to do as JSON.
 package extension
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// List are the actions that a repository brings itself: executables that are told what to do as JSON.
+// List are the actions that a repository brings itself: executables that read what to do as JSON.
 type List []*brought
 
 // brought is one of them, on this host.

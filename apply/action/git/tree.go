@@ -18,6 +18,7 @@ import (
 
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/plain"
 )
 
 // gitPlace is what stands where a checkout is to be.
@@ -248,12 +249,8 @@ func (g *gitTree) local(t gitTarget) (string, error) {
 
 // someNames are the first of a few names, in order.
 func someNames(names []string) string {
-	const most = 5
 	slices.Sort(names)
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return plain.Some(names, 5)
 }
 
 // ownCommits are what is checked out, and the branch that is about to be moved, where the remote is not known to have
@@ -306,7 +303,7 @@ func (g *gitTree) precedes(commit plumbing.Hash, others []plumbing.Hash) bool {
 	})
 }
 
-// differentOwners counts the files of a tree that belong to others, and gives them to the wanted ones if it is told to.
+// differentOwners counts the files of a tree that belong to others, and gives them to the wanted ones on demand.
 func differentOwners(ctx context.Context, top *hostfile.Dir, w place.Wanted, set bool) (n int, err error) {
 	if w.UID < 0 && w.GID < 0 && w.Known() == nil {
 		return 0, nil

@@ -122,7 +122,7 @@ func (a *Mounted) plan(ctx context.Context, h *apply.Host) (mountPlan, error) {
 		}
 	}
 	p.stale = have.dir != "" && have.device != a.Device
-	if place.Live(h) {
+	if h.IsMachine() {
 		if err := a.planLive(ctx, h, &p, have.options != a.entry.options); err != nil {
 			return p, err
 		}
@@ -216,7 +216,7 @@ func (a *Mounted) replaceDevice(ctx context.Context, h *apply.Host, p mountPlan)
 }
 
 func (a *Mounted) state(h *apply.Host) string {
-	if place.Live(h) {
+	if h.IsMachine() {
 		return "mounted"
 	}
 	return ""
@@ -245,7 +245,7 @@ func writeFstab(ctx context.Context, h *apply.Host, file place.Text, text string
 
 // reloadSystemd makes systemd's units of /etc/fstab anew, where it is this machine's.
 func reloadSystemd(ctx context.Context, h *apply.Host) error {
-	if !place.Live(h) || !hostfile.Exists("/run/systemd/system") {
+	if !h.IsMachine() || !hostfile.Exists("/run/systemd/system") {
 		return nil
 	}
 	return h.RunOK(ctx, "systemctl", "daemon-reload")

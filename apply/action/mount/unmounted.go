@@ -40,7 +40,7 @@ func (a *Unmounted) Bind(apply.Binding) error {
 // Check looks for a mount and an entry.
 func (a *Unmounted) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
-	if place.Live(h) {
+	if h.IsMachine() {
 		m, err := a.mounted(h)
 		if err != nil {
 			return apply.Change{}, err
@@ -79,7 +79,7 @@ func (a *Unmounted) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (a
 		return apply.Output{}, err
 	}
 	defer unlock()
-	if place.Live(h) {
+	if h.IsMachine() {
 		if err := a.unmountAll(ctx, h); err != nil {
 			return apply.Output{}, err
 		}

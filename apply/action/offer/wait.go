@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
 )
 
@@ -112,13 +113,13 @@ func (a *Wait) missing(ctx context.Context, h *apply.Host) (string, error) {
 	}
 	text := fmt.Sprintf("%d of %d instances of service %s", len(good), a.Count, a.Name)
 	if len(good) > 0 {
-		text += ": " + someOf(good)
+		text += ": " + plain.Some(good, maxHosts)
 	}
 	if len(bad) > 0 {
-		text += "; not yet " + someOf(bad)
+		text += "; not yet " + plain.Some(bad, maxHosts)
 	}
 	if absent := a.absent(all); len(absent) > 0 {
-		text += "; not there " + someOf(absent)
+		text += "; not there " + plain.Some(absent, maxHosts)
 	}
 	if stale := h.Fleet.Stale(); stale != "" {
 		text += " (" + stale + ")"
@@ -139,13 +140,6 @@ func (a *Wait) absent(all []render.Service) []string {
 
 // maxHosts is how many hosts a message names.
 const maxHosts = 10
-
-func someOf(names []string) string {
-	if len(names) <= maxHosts {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:maxHosts], ", "), len(names)-maxHosts)
-}
 
 // wrong says why an instance does not count; "" if it does.
 func (a *Wait) wrong(ctx context.Context, s render.Service) string {

@@ -27,7 +27,7 @@ func (a apt) env() map[string]string {
 		"DEBIAN_FRONTEND": "noninteractive", "DEBCONF_NONINTERACTIVE_SEEN": "true", "APT_LISTCHANGES_FRONTEND": "none",
 		"APT_LISTBUGS_FRONTEND": "none", "NEEDRESTART_MODE": "l", "NEEDRESTART_SUSPEND": "1", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8",
 	}
-	if a.h.Root != "/" {
+	if !a.h.IsMachine() {
 		env["SYSTEMD_OFFLINE"] = "1"
 	}
 	return env
@@ -70,7 +70,7 @@ func (a apt) get(ctx context.Context, conffiles string, args ...string) (apply.O
 		}
 		env[map[string]string{"keep": "UCF_FORCE_CONFFOLD", "replace": "UCF_FORCE_CONFFNEW"}[conffiles]] = "1"
 	}
-	if a.h.Root != "/" {
+	if !a.h.IsMachine() {
 		with = append(with, "-o", "DPkg::Pre-Invoke::="+denyServices, "-o", "DPkg::Post-Invoke::="+allowServices)
 	}
 	return a.run(ctx, apply.Command{Args: append(with, args...), Env: env, Chroot: true}, aptBusy)
@@ -231,7 +231,7 @@ func (a apt) repair(ctx context.Context) error {
 		return err
 	}
 	line := "dpkg --configure -a " + strings.Join(confForce("keep"), " ")
-	if a.h.Root != "/" {
+	if !a.h.IsMachine() {
 		line = denyServices + "; " + line + "; rc=$?; " + allowServices + "; exit $rc"
 	}
 	if _, err := a.command(ctx, apply.Shell(line)...); err != nil {

@@ -29,7 +29,7 @@ func (d dnf) rules() pkgRules {
 // command is dnf with arguments, noninteractive.
 func (d dnf) command(args ...string) apply.Command {
 	with := []string{"dnf", "-y", "-q", "--color=never", "--setopt=exit_on_lock=True"}
-	if d.h.Root != "/" {
+	if !d.h.IsMachine() {
 		with = append(with, "--installroot="+d.h.Root)
 	}
 	return apply.Command{Args: append(with, args...), Env: map[string]string{"LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}}
@@ -70,7 +70,7 @@ func dnfNews(text string) []packageChange {
 
 func (d dnf) read(ctx context.Context, names []string) (pkgSet, error) {
 	args := []string{"rpm"}
-	if d.h.Root != "/" {
+	if !d.h.IsMachine() {
 		args = append(args, "--root", d.h.Root)
 	}
 	args = append(args, "-q", "--whatprovides", "--qf", rpmFormat)
@@ -266,7 +266,7 @@ func (d dnf) upgrade(ctx context.Context, u pkgUpgrade) error {
 // keys are options that say where the keys of the repositories are: dnf takes their paths for those of this machine,
 // also when it works below another root.
 func (d dnf) keys() ([]string, error) {
-	if d.h.Root == "/" {
+	if d.h.IsMachine() {
 		return nil, nil
 	}
 	dir, err := d.h.Resolve("/etc/yum.repos.d")

@@ -145,7 +145,7 @@ func (l Locking) packager(h *apply.Host) (packager, error) {
 			"%s has packages of dpkg, and no apt-get to manage them with: install apt below it",
 			h.Root,
 		)
-	case h.Root == "/" && !has("/usr/bin/dnf"):
+	case h.IsMachine() && !has("/usr/bin/dnf"):
 		return nil, fmt.Errorf("this host has neither apt-get nor dnf: pullet manages packages with one of them")
 	case has("/etc/yum.repos.d") || has("/etc/dnf"):
 		return dnf{runner}, nil

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/place"
+	"github.com/pullet/pullet/plain"
 )
 
 // Uptodate is all packages in the newest version that the host's repositories have. Held packages stay. The plan lists
@@ -69,14 +70,10 @@ const maxNamed = 5
 
 func upgradeSummary(news []packageChange) string {
 	var names []string
-	for _, n := range news[:min(maxNamed, len(news))] {
+	for _, n := range news {
 		names = append(names, n.name)
 	}
-	more := ""
-	if len(news) > maxNamed {
-		more = fmt.Sprintf(" and %d more", len(news)-maxNamed)
-	}
-	return "upgrade " + strings.Join(names, ", ") + more
+	return "upgrade " + plain.Some(names, maxNamed)
 }
 
 // upgradeDiff shows the versions as a change of a list of packages.

@@ -120,9 +120,6 @@ func PutBack(err error, undo func() error) error {
 	return err
 }
 
-// Live reports that the root is the machine itself and not a directory that stands for one.
-func Live(h *apply.Host) bool { return h.Root == "/" }
-
 // EditText replaces a text file by what an edit makes of it, which nobody else of this run edits meanwhile.
 func EditText(ctx context.Context, h *apply.Host, name string, edit func(string) string) error {
 	unlock, err := h.Lock(ctx, name)

@@ -88,6 +88,9 @@ func (c *checkedFile) write(path string, w Wanted, fill func(io.Writer) error) e
 	if err := fill(c); err != nil {
 		return err
 	}
+	if err := c.ReadOnly(); err != nil { // the command may execute it
+		return err
+	}
 	return errors.Join(w.Set(c.Candidate), c.PlaceUnsynced()) // nobody needs it after a power loss
 }
 

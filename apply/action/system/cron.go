@@ -232,7 +232,7 @@ func (a *CronPresent) userThere(ctx context.Context, h *apply.Host) error {
 	if err != nil || users.Named(a.User) != nil {
 		return err
 	}
-	if h.Root == "/" {
+	if h.IsMachine() {
 		out, err := h.Run(ctx, apply.Command{Args: []string{"getent", "passwd", a.User}})
 		if err == nil && out.ExitCode == 0 {
 			return nil

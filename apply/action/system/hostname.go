@@ -44,7 +44,7 @@ func (a *Hostname) Bind(apply.Binding) error {
 // Check compares the kernel's name and the files.
 func (a *Hostname) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts, diffs []string
-	if have, err := os.Hostname(); place.Live(h) && (err != nil || have != a.Name) {
+	if have, err := os.Hostname(); h.IsMachine() && (err != nil || have != a.Name) {
 		parts = append(parts, fmt.Sprintf("now %s -> %s", orNone(have), a.Name))
 	}
 	file, err := place.ReadText(h, "/etc/hostname")
@@ -86,7 +86,7 @@ func (a *Hostname) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (ap
 			return apply.Output{}, err
 		}
 	}
-	if have, err := os.Hostname(); place.Live(h) && (err != nil || have != a.Name) {
+	if have, err := os.Hostname(); h.IsMachine() && (err != nil || have != a.Name) {
 		if err := syscall.Sethostname([]byte(a.Name)); err != nil {
 			return apply.Output{}, place.PutBack(
 				fmt.Errorf("the kernel does not take %s as the host's name: %w", a.Name, err),

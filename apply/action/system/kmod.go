@@ -81,7 +81,7 @@ func (a *KmodPresent) Manages() []apply.Resource {
 func (a *KmodPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
 	is := false
-	if place.Live(h) {
+	if h.IsMachine() {
 		var err error
 		if is, err = a.module.loaded(); err != nil {
 			return apply.Change{}, err
@@ -117,7 +117,7 @@ func (a *KmodPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) 
 		}
 	}
 	out := apply.Output{}
-	if place.Live(h) {
+	if h.IsMachine() {
 		if err := a.module.load(ctx, h, a.Options); err != nil {
 			return out, place.PutBack(err, undo)
 		}

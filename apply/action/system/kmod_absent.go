@@ -50,7 +50,7 @@ func (a *KmodAbsent) blacklist() string {
 // Check looks at the kernel and the files.
 func (a *KmodAbsent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
-	if place.Live(h) {
+	if h.IsMachine() {
 		is, err := a.module.loaded()
 		if err != nil {
 			return apply.Change{}, err
@@ -81,7 +81,7 @@ func (a *KmodAbsent) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (
 	if err != nil {
 		return apply.Output{}, err
 	}
-	if place.Live(h) {
+	if h.IsMachine() {
 		if err := a.module.unload(ctx, h); err != nil {
 			return apply.Output{}, place.PutBack(err, undo)
 		}

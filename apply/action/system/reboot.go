@@ -32,7 +32,7 @@ func (a *Reboot) Reboots() {}
 
 // Check asks the command whether a reboot is needed.
 func (a *Reboot) Check(ctx context.Context, h *apply.Host) (apply.Change, error) {
-	if h.Root != "/" {
+	if !h.IsMachine() {
 		return apply.Change{}, nil
 	}
 	if a.OnlyIf != "" {

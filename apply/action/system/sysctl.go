@@ -93,7 +93,7 @@ func (a *SysctlPresent) Manages() []apply.Resource {
 // Check compares the kernel's value, the file's, and what the boot would make of both.
 func (a *SysctlPresent) Check(_ context.Context, h *apply.Host) (apply.Change, error) {
 	var parts []string
-	if place.Live(h) {
+	if h.IsMachine() {
 		have, err := a.read(h)
 		switch {
 		case hostfile.NotThere(err):
@@ -142,7 +142,7 @@ func (a *SysctlPresent) Apply(ctx context.Context, h *apply.Host, _ apply.Change
 			a.File,
 		)
 	}
-	if place.Live(h) {
+	if h.IsMachine() {
 		if err := a.set(h); err != nil {
 			return apply.Output{}, err
 		}

@@ -113,7 +113,7 @@ func orElse(s, other string) string {
 
 // running compares what runs. Below another root nothing does.
 func (a *Ensure) running(ctx context.Context, h *apply.Host, _ units, u unit) (act, error) {
-	if a.run == "" || h.Root != "/" {
+	if a.run == "" || !h.IsMachine() {
 		return act{}, nil
 	}
 	verb := map[string]string{"started": "start", "stopped": "stop", "restarted": "restart", "reloaded": "reload"}[a.run]

@@ -22,7 +22,7 @@ func (c systemctl) close() {}
 // run runs systemctl on the host, or on the files below its root.
 func (c systemctl) run(ctx context.Context, args ...string) (apply.Output, error) {
 	line := []string{"systemctl", "--no-pager", "--no-ask-password"}
-	if c.h.Root != "/" {
+	if !c.h.IsMachine() {
 		line = append(line, "--root="+c.h.Root)
 	}
 	return c.h.Run(ctx, apply.Command{Args: append(line, args...)})
@@ -54,7 +54,7 @@ func refused(said string) bool {
 
 // clean makes paths below a root those that the host sees.
 func (c systemctl) clean(said string) string {
-	if c.h.Root == "/" {
+	if c.h.IsMachine() {
 		return strings.TrimSpace(said)
 	}
 	return strings.TrimSpace(strings.ReplaceAll(said, strings.TrimSuffix(c.h.Root, "/")+"/", "/"))

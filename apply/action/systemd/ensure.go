@@ -208,7 +208,7 @@ func (a *Ensure) react(ctx context.Context, h *apply.Host, m units) (apply.Outpu
 		return apply.Output{}, a.failed(ctx, "look at", err)
 	}
 	masked := a.Masked != nil && *a.Masked
-	if h.Root != "/" || a.run == "stopped" || masked || a.run == "" && !u.up() {
+	if !h.IsMachine() || a.run == "stopped" || masked || a.run == "" && !u.up() {
 		return apply.Output{State: u.word(), Same: true}, nil
 	}
 	if u, err = a.fresh(ctx, h, m); err != nil {

@@ -44,7 +44,7 @@ func (a *Ensure) fresh(ctx context.Context, h *apply.Host, m units) (unit, error
 // newDropIn reports a file of the host's own in a directory NAME.d that systemd has not read. Of a directory that was
 // not there when it read its files last systemd knows nothing, and calls the unit up to date.
 func newDropIn(h *apply.Host, u unit) bool {
-	if h.Root != "/" {
+	if !h.IsMachine() {
 		return false
 	}
 	for _, dir := range unitDirs[:2] {

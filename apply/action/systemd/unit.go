@@ -49,7 +49,7 @@ func openUnits(ctx context.Context, h *apply.Host) units {
 // systemdRuns reports that the host is run by systemd, and that this process sees it as systemd does: in a chroot of a
 // running host the services would be those of the host around it.
 func systemdRuns(h *apply.Host) bool {
-	if info, err := os.Stat("/run/systemd/system"); h.Root != "/" || err != nil || !info.IsDir() {
+	if info, err := os.Stat("/run/systemd/system"); !h.IsMachine() || err != nil || !info.IsDir() {
 		return false
 	}
 	own, err := os.Stat("/")

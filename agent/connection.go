@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// connection is the fleet's record as an agent keeps it open between pulls, with the lease that is renewed. It may be
+// used by several goroutines.
+type connection struct {
+	*self
+
+	mu     sync.Mutex         // guards the following
+	opened *state.Store       // nil: not open, or unreachable when it was tried last
+	failed error              // why no store can be opened by this process any more
+	leased context.CancelFunc // ends the renewal of the lease
+	lease  clientv3.LeaseID   // of the last registration
+}
+
+// open opens the fleet's record, or gives the one that is open.
+func (c *connection) open(ctx context.Context) (*state.Store, error) {
+	return c.openBy(ctx, c.outside.Record)
+}
+
+// read is open for who only reads: it makes no record on a host that has none.
+func (c *connection) read(ctx context.Context) (*state.Store, error) {
+	return c.openBy(ctx, state.OpenToRead)
+}
+
+func (c *connection) openBy(
+	ctx context.Context,
+	open func(context.Context, state.Config) (*state.Store, error),
+) (*state.Store, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opened != nil {
+		return c.opened, nil
+	}
+	config := c.config.store()
+	config.Node = c.config.Node.Name
+	s, err := open(ctx, config)
+	if broken, ok := errors.AsType[*state.BrokenError](err); ok {
+		c.failed = broken
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.opened = s
+	return s, nil
+}
+
+// store is the record that is open; nil where none is.
+func (c *connection) store() *state.Store {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.opened
+}
+
+// drop closes the record: the next pull opens it anew.
+func (c *connection) drop() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leased != nil {
+		c.leased()
+		c.leased = nil
+	}
+	if c.opened == nil {
+		return nil
+	}
+	c.failed = c.opened.Broken()
+	err := c.opened.Close()
+	c.opened = nil
+	return err
+}
+
+// broken is why this process can open no store any more; nil while it can.
+func (c *connection) broken() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opened != nil {
+		return c.opened.Broken()
+	}
+	return c.failed
+}
+
+// renews begins the renewal of a lease in the place of the last one: end ends it.
+func (c *connection) renews(lease clientv3.LeaseID, end context.CancelFunc) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leased != nil {
+		c.leased()
+	}
+	c.leased, c.lease = end, lease
+}
+
+// giveUp ends the lease of an agent that is uprooted: the next start has another secret, and could not take the name
+// before the lease ends by itself.
+func (c *connection) giveUp(ctx context.Context) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leased == nil || c.opened == nil || c.config.alone() { // a record of its own went with the directory
+		return
+	}
+	c.leased()
+	ctx, cancel := afterwards(ctx)
+	defer cancel()
+	if _, err := c.opened.Client.Revoke(ctx, c.lease); err != nil {
+		c.logger.WithError(c.opened.Explain(err)).Warn("the name is not given up: it is free when the lease ends")
+	}
+}

@@ -1,0 +1,54 @@
+package agent
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pullet/pullet/state"
+)
+
+// TestStepOnRecord: the fleet's record names a step that takes long while it runs, and not while a later one waits
+// for its condition.
+func TestStepOnRecord(t *testing.T) {
+	t.Parallel()
+	web1, web2, _ := pair(t, `steps:
+- {name: slow, action: cmd.run, parameters: {cmd: 'touch etc/begun; until test -e etc/go; do sleep 0.02; done'}}
+- name: later
+  action: cmd.run
+  parameters: {cmd: 'true'}
+  conditions: {when: {condition: "macros['ready'] == 5", retry: {interval: 100ms, limit: 0}}}
+`, map[string]string{
+		"base/macros.yaml": "macros: {'*': [{name: site}]}\n", "macros/site.yaml": "ready: {action: cmd.run, parameters: [{cmd: cat etc/ready}]}\n",
+	})
+	web1.write("f/web1/root/etc/ready", "4")
+	done := make(chan *Outcome)
+	go func() {
+		out, err := web1.with(Options{Wait: 10 * time.Minute})
+		if err != nil {
+			t.Error(err)
+		}
+		done <- out
+	}()
+	s := web2.open()
+	onRecord := func(holds func(step string) bool) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+			st, err := s.StatusOf(t.Context(), "web1", state.Configured, state.Running)
+			if err != nil || time.Now().After(end) {
+				t.Fatalf("%q %v", st.Step, err)
+			}
+			if holds(st.Step) {
+				return
+			}
+		}
+	}
+	web1.started("etc/begun")
+	onRecord(func(step string) bool { return strings.HasPrefix(step, "step 1 of 3: site/slow: ") })
+	web1.write("f/web1/root/etc/go", "")
+	onRecord(func(step string) bool { return step == "" })
+	web1.write("f/web1/root/etc/ready", "5")
+	if out := <-done; out.ExitCode() != ExitOK {
+		t.Error(saidBy(out, nil))
+	}
+}

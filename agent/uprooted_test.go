@@ -1,0 +1,31 @@
+package agent
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestUprootedGivesItsName: an agent that ends because its state directory was removed gives its name up, so that the
+// next start takes it at once.
+func TestUprootedGivesItsName(t *testing.T) {
+	t.Parallel()
+	web1, _, _ := pair(t, job("one", "true"), nil)
+	l := web1.loopEvery(time.Second)
+	l.pulled("the start")
+	if !web1.overview().Alive["web1"] {
+		t.Fatal("it does not live")
+	}
+	if err := os.RemoveAll(web1.Paths.State); err != nil {
+		t.Fatal(err)
+	}
+	err := <-l.ended
+	if err == nil || !strings.Contains(err.Error(), "was removed or replaced while the agent ran") {
+		t.Fatal(err)
+	}
+	if web1.overview().Alive["web1"] {
+		t.Error("it has the name still")
+	}
+	web1.exits(ExitOK, "")
+}

@@ -1,0 +1,63 @@
+package apply_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// restored is a job that puts its file back when it fails, with more steps behind the file.
+func restored(value string, more ...string) string {
+	f := "{name: f, action: t.file, parameters: {name: /f, value: " + value + "}}"
+	return "onFailure: restore\n" + list(append([]string{f}, more...)...)
+}
+
+// wantFile compares the file of the job with its content.
+func (a *assets) wantFile(want string) {
+	a.t.Helper()
+	if have, err := os.ReadFile(filepath.Join(a.root, "f")); err != nil || string(have) != want {
+		a.t.Errorf("the file says %q, %v, want %q", have, err, want)
+	}
+}
+
+// TestRestoreNeedsTheHost: a node that may not change anything now leaves its files. The next run puts them back.
+func TestRestoreNeedsTheHost(t *testing.T) {
+	t.Parallel()
+	a := newAssets(t)
+	a.root = t.TempDir()
+	a.pull(jobs{{"a", restored("one")}}, nil)
+	a.fails["fails"] = "broken"
+	a.onApply = func(string) { a.held = errors.New("the slot is gone") }
+	broken := jobs{{"a", restored("two", puts("fails"))}}
+	r := a.pull(broken, nil)
+	a.want(r, "f changed, fails failed")
+	if r.Stopped != "the slot is gone" || r.Restored {
+		t.Errorf("stopped %q, restored %v", r.Stopped, r.Restored)
+	}
+	a.wantFile("two")
+	a.held, a.onApply = nil, nil
+	r = a.pull(broken, nil)
+	a.want(r, "f ok, fails failed, restore /f changed")
+	if r.Stopped != "" || !r.Restored {
+		t.Errorf("stopped %q, restored %v", r.Stopped, r.Restored)
+	}
+	a.wantFile("one")
+}
+
+// TestKeptUntilARunSucceeds: files are put back as they were after the last run that succeeded, not before the last
+// run.
+func TestKeptUntilARunSucceeds(t *testing.T) {
+	t.Parallel()
+	a := newAssets(t)
+	a.root = t.TempDir()
+	a.fails["fails"] = "broken"
+	a.pull(jobs{{"a", restored("one")}}, nil)
+	a.want(a.pull(jobs{{"a", restored("two")}, {"b", list(puts("fails"))}}, nil), "f changed, fails failed")
+	a.wantFile("two") // another job failed
+	a.want(a.pull(jobs{{"a", restored("two", puts("fails"))}}, nil), "f ok, fails failed, restore /f changed")
+	a.wantFile("one")
+	a.want(a.pull(jobs{{"a", restored("two")}}, nil), "f changed")
+	a.want(a.pull(jobs{{"a", restored("three", puts("fails"))}}, nil), "f changed, fails failed, restore /f changed")
+	a.wantFile("two")
+}

@@ -1,0 +1,275 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// sleeper starts a program that leads a session and sleeps, and returns how to end it. A shell leaves the sleep behind
+// as a child when it is ended alone.
+func sleeper(t *testing.T, args ...string) (pid int, stop func()) {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid = cmd.Process.Pid
+	t.Cleanup(func() { _ = syscall.Kill(-pid, syscall.SIGKILL) })
+	stop = func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
+	t.Cleanup(stop)
+	return pid, stop
+}
+
+// TestNotesOfAKilledPull: which notes mean that a command still runs, and which are dropped, with the directory that
+// they name.
+func TestNotesOfAKilledPull(t *testing.T) {
+	pid, _ := sleeper(t, "sleep", "60")
+	leader, ok := readStat(strconv.Itoa(pid))
+	if !ok || leader.group != strconv.Itoa(pid) || leader.session != strconv.Itoa(pid) || leader.parent != strconv.Itoa(os.Getpid()) {
+		t.Fatalf("the process is %+v", leader)
+	}
+	for name, c := range map[string]struct {
+		note string
+		runs int
+	}{
+		"it runs":                  {jsonOf(t, Orphan{pid, leader.started}), pid},
+		"a later process has it":   {jsonOf(t, Orphan{pid, leader.started + "0"}), 0},
+		"no process has it":        {jsonOf(t, Orphan{1 << 22, "1"}), 0},
+		"a directory":              {`{"pid":0,"dir":"DIR"}`, 0},
+		"this is no process group": {`{"pid":1,"started":""}`, 0},
+		"a mark that nobody has":   {`{"mark":"no such mark"}`, 0},
+		"cut off":                  {`{"pid":`, 0},
+		"empty":                    {"", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			notes, private := t.TempDir(), filepath.Join(t.TempDir(), "private")
+			if err := errors.Join(os.Mkdir(private, 0o700), os.WriteFile(filepath.Join(private, "secret"), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			note := filepath.Join(notes, "1")
+			if err := os.WriteFile(note, []byte(strings.ReplaceAll(c.note, "DIR", private)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := Orphans(notes)
+			var orphan *OrphanError
+			if errors.As(err, &orphan) != (c.runs != 0) || orphan != nil && orphan.PID != c.runs || orphan == nil && err != nil {
+				t.Errorf("%v, want process %d", err, c.runs)
+			}
+			if _, err := os.Stat(note); (err == nil) != (c.runs != 0) {
+				t.Errorf("the note: %v", err)
+			}
+			if _, err := os.Stat(private); errors.Is(err, fs.ErrNotExist) != strings.Contains(c.note, "DIR") {
+				t.Errorf("the directory: %v", err)
+			}
+		})
+	}
+}
+
+func jsonOf(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestOrphanText: what people read of a command that still runs, here and on another host.
+func TestOrphanText(t *testing.T) {
+	o := Orphan{PID: 42}
+	for got, want := range map[string]string{
+		(&OrphanError{o}).Error(): "a command of a pull that was killed still runs: process group 42; wait for it, or end it with: kill -- -42",
+		o.ClearOn("web1"):         "wait for it, or end it on web1: kill -- -42",
+	} {
+		if got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// TestNotesOutOfReach: notes that are not there are none; notes that cannot be read or removed are an error, and the
+// next pull looks again.
+func TestNotesOutOfReach(t *testing.T) {
+	dir := t.TempDir()
+	if err := Orphans(filepath.Join(dir, "none")); err != nil {
+		t.Errorf("no notes: %v", err)
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Orphans(file); !errors.Is(err, syscall.ENOTDIR) {
+		t.Errorf("a file for notes: %v", err)
+	}
+	notes := filepath.Join(dir, "notes")
+	if err := os.MkdirAll(filepath.Join(notes, "1", "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Orphans(notes); !errors.Is(err, syscall.ENOTEMPTY) {
+		t.Errorf("a note that cannot be removed: %v", err)
+	}
+	stays := t.TempDir()
+	if err := os.WriteFile(filepath.Join(stays, "dir-x"), []byte(jsonOf(t, noted{Dir: stays + "/."})), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Orphans(stays); !errors.Is(err, syscall.EINVAL) { // of a path that ends in a dot nothing is removed
+		t.Errorf("a directory that cannot be removed: %v", err)
+	}
+}
+
+// TestSessionOutlivesItsLeader: a command whose first process has ended runs as long as another process of its session
+// does, also in a group of its own. One that ended and that nobody has waited for runs no more.
+func TestSessionOutlivesItsLeader(t *testing.T) {
+	for name, script := range map[string]string{
+		"a child of its group":   "sleep 60 & echo; wait",
+		"a child in a new group": "set -m; sleep 60 & echo; wait", // what a shell does for its jobs
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("bash", "-c", script)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := out.Read(make([]byte, 1)); err != nil { // the child is there
+				t.Fatal(err)
+			}
+			pid := cmd.Process.Pid
+			all := familyOf(pid)
+			t.Cleanup(func() { all.signal(syscall.SIGKILL) })
+			leader, _ := readStat(strconv.Itoa(pid))
+			o := Orphan{pid, leader.started}
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			if !o.alive() {
+				t.Error("its child runs, and it counts as ended")
+			}
+			all.signal(syscall.SIGKILL)
+			for i := 0; o.alive(); i++ {
+				if i == 1000 {
+					t.Fatal("all of it was killed, and it counts as running")
+				}
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	cmd := exec.Command("true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Wait() }()
+	for i := 0; ; i++ {
+		p, ok := readStat(strconv.Itoa(cmd.Process.Pid))
+		if ok && p.state == "Z" {
+			if o := (Orphan{cmd.Process.Pid, p.started}); o.alive() {
+				t.Error("it has ended, and counts as running")
+			}
+			return
+		}
+		if i == 5000 {
+			t.Fatalf("it does not end: %+v", p)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// TestNoteWhileItRuns: a command has a note, for the agent's user alone, as long as it runs: by its mark before its
+// process is known. That it cannot be written keeps nothing from running.
+func TestNoteWhileItRuns(t *testing.T) {
+	notes := filepath.Join(t.TempDir(), "a", "commands")
+	h := &Host{Root: "/", Notes: notes}
+	forgets := h.note(os.Getpid())
+	self, _ := readStat("self")
+	note := filepath.Join(notes, strconv.Itoa(os.Getpid()))
+	info, err := os.Stat(note)
+	if err != nil || info.Mode() != 0o600 {
+		t.Fatalf("%v %v", info, err)
+	}
+	data, err := os.ReadFile(note)
+	if want := `{"pid":` + strconv.Itoa(os.Getpid()) + `,"started":"` + self.started + `"}`; err != nil || string(data) != want {
+		t.Errorf("the note is %s %v, want %s", data, err, want)
+	}
+	forgets()
+	mark, forgets := h.noteStart()
+	data, err = os.ReadFile(filepath.Join(notes, "command-"+mark))
+	if want := `{"pid":0,"started":"","mark":"` + mark + `"}`; err != nil || string(data) != want {
+		t.Errorf("before its process is known: %s %v, want %s", data, err, want)
+	}
+	forgets()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	script := `cd ` + notes + `; until test -e $$ && test ! -e command-$PULLET_COMMAND; do sleep 0.01; done; ls`
+	out, err := h.Run(ctx, Command{Args: Shell(script)})
+	if _, bad := strconv.Atoi(strings.TrimSpace(out.StdOut)); err != nil || bad != nil {
+		t.Errorf("while it runs: notes %q, %v", out.StdOut, err)
+	}
+	if _, err := h.Run(ctx, Command{Args: Shell("true"), Dir: "/no such directory"}); err == nil {
+		t.Error("it ran in a directory that is not there")
+	}
+	if left, err := os.ReadDir(notes); err != nil || len(left) > 0 {
+		t.Errorf("when it ended: %v %v", left, err)
+	}
+	file := filepath.Join(t.TempDir(), "file")
+	full := t.TempDir()
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Mkdir(filepath.Join(full, "7"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []string{"", file, file + "/below"} {
+		h := &Host{Root: "/", Notes: at}
+		if out, err := h.Run(context.Background(), Command{Args: Shell("echo ran")}); err != nil || out.StdOut != "ran\n" {
+			t.Errorf("notes at %q: %+v %v", at, out, err)
+		}
+	}
+	(&Host{Notes: full}).writeNote("7", noted{})() // a directory is in its place: it was not written, and stays
+	if _, err := os.Stat(filepath.Join(full, "7")); err != nil {
+		t.Errorf("what is no note of its own is gone: %v", err)
+	}
+}
+
+// TestWhatProcSays: the fields of a process are found whatever its name is; a process that is gone has none.
+func TestWhatProcSays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a) Z 1 (b")
+	if err := os.Symlink("/bin/sleep", path); err != nil {
+		t.Fatal(err)
+	}
+	pid, stop := sleeper(t, path, "60")
+	executedAs(t, pid)
+	got, ok := readStat(strconv.Itoa(pid))
+	if me := strconv.Itoa(pid); !ok || got.state == "Z" || got.parent != strconv.Itoa(os.Getpid()) || got.group != me || got.session != me {
+		t.Errorf("%+v %v", got, ok)
+	}
+	if ticks, err := strconv.ParseInt(got.started, 10, 64); err != nil || ticks <= 0 {
+		t.Errorf("started %q", got.started)
+	}
+	stop()
+	if got, ok := readStat(strconv.Itoa(pid)); ok {
+		t.Errorf("it is gone: %+v", got)
+	}
+}
+
+// executedAs waits until a process runs its own program.
+func executedAs(t *testing.T, pid int) {
+	t.Helper()
+	for range 5000 {
+		if line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline"); err == nil && strings.Contains(string(line), "60") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatal("the program does not run")
+}

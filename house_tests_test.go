@@ -1,0 +1,77 @@
+package pullet
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestAgentTestsAreParallel: the tests of agent wait for etcd most of their time, so each waits beside the others. What
+// changes the whole process cannot.
+func TestAgentTestsAreParallel(t *testing.T) {
+	alone := regexp.MustCompile(`\bt\.(Chdir|Setenv)\(`)
+	seen := 0
+	eachTestFunc(t, func(path, body string, f *ast.FuncDecl) {
+		if filepath.Dir(path) != "agent" || !strings.HasPrefix(f.Name.Name, "Test") || f.Name.Name == "TestMain" {
+			return
+		}
+		if seen++; !alone.MatchString(body) && !strings.Contains(body, "\n\tt.Parallel()\n") {
+			t.Errorf("%s: %s does not call t.Parallel", path, f.Name.Name)
+		}
+	})
+	if seen < 50 {
+		t.Errorf("only %d tests in agent", seen)
+	}
+}
+
+// TestLongTestsAreFound: scripts/test runs the tests of a file again, without -short, where the file asks
+// whether the run is short. So a helper that asks is for tests of such files.
+func TestLongTestsAreFound(t *testing.T) {
+	const asks = "testing." + "Short()" // a file that says it asks
+	helpers, others := map[string][]string{}, map[string]map[string]string{}
+	eachTestFunc(t, func(path, body string, f *ast.FuncDecl) {
+		if strings.Contains(body, asks) && !strings.HasPrefix(f.Name.Name, "Test") {
+			helpers[filepath.Dir(path)] = append(helpers[filepath.Dir(path)], f.Name.Name)
+		}
+	})
+	if len(helpers) == 0 {
+		t.Error("no helper asks: this test has nothing to hold")
+	}
+	eachFile(t, func(path, text string) {
+		if dir := filepath.Dir(path); helpers[dir] != nil && !strings.Contains(text, asks) {
+			if others[dir] == nil {
+				others[dir] = map[string]string{}
+			}
+			others[dir][path] = text
+		}
+	}, "_test.go")
+	for dir, names := range helpers {
+		calls := regexp.MustCompile(`\b(` + strings.Join(names, "|") + `)\(`)
+		for path, text := range others[dir] {
+			if call := calls.FindString(text); call != "" {
+				t.Errorf("%s calls %s), which asks %s: scripts/test does not find its tests", path, call, asks)
+			}
+		}
+	}
+}
+
+// eachTestFunc shows the functions of the tree's test files, each with its text.
+func eachTestFunc(t *testing.T, see func(path, body string, f *ast.FuncDecl)) {
+	t.Helper()
+	eachFile(t, func(path, text string) {
+		files := token.NewFileSet()
+		parsed, err := parser.ParseFile(files, path, text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, decl := range parsed.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok {
+				see(path, text[files.Position(f.Pos()).Offset:files.Position(f.End()).Offset], f)
+			}
+		}
+	}, "_test.go")
+}

@@ -1,0 +1,52 @@
+package state
+
+import (
+	"slices"
+	"testing"
+)
+
+// TestUndoOverHalted: who goes back over a version that halted leaves that one, too. Hosts that run it would refuse to
+// go back else.
+func TestUndoOverHalted(t *testing.T) {
+	s := open(t, t.TempDir())
+	propose(t, s, "v1")
+	propose(t, s, "v2")
+	_, _, err := s.Halt(ctx, "ada", "")
+	must(t, err)
+	propose(t, s, "v3")
+	current, rev, err := s.Current(ctx)
+	must(t, err)
+	set, err := s.Undo(ctx, current, rev, "ada", "", 0)
+	must(t, err)
+	if slices.Sort(set.Bad); set.ID != "v1" || !slices.Equal(set.Bad, []string{"v2", "v3"}) {
+		t.Errorf("back to %s, bad are %q", set.ID, set.Bad)
+	}
+}
+
+// TestUndoPastALaterHalt: a version that halted when it was set again counts as good where its first rollout did not
+// halt.
+func TestUndoPastALaterHalt(t *testing.T) {
+	s := open(t, t.TempDir())
+	undo := func() *Version {
+		t.Helper()
+		current, rev, err := s.Current(ctx)
+		must(t, err)
+		set, err := s.Undo(ctx, current, rev, "ada", "", 0)
+		must(t, err)
+		return set
+	}
+	propose(t, s, "v1")
+	propose(t, s, "v2")
+	undo()
+	_, _, err := s.Halt(ctx, "ada", "")
+	must(t, err)
+	current, rev, err := s.Current(ctx)
+	must(t, err)
+	is, err := s.Propose(ctx, Version{ID: "v3", Previous: current.ID, Bad: current.Bad}, current, rev)
+	if !is.Done || err != nil {
+		t.Fatal(err)
+	}
+	if set := undo(); set.ID != "v1" || slices.Contains(set.Bad, "v1") || !slices.Contains(set.Bad, "v3") {
+		t.Errorf("back to %s, bad are %q", set.ID, set.Bad)
+	}
+}

@@ -19,7 +19,7 @@ type connection struct {
 	opened *state.Store       // nil: not open, or unreachable when it was tried last
 	failed error              // why no store can be opened by this process any more
 	leased context.CancelFunc // ends the renewal of the lease
-	lease  clientv3.LeaseID   // of the last registration
+	lease  clientv3.LeaseID   // of the last registration; 0: there was none
 }
 
 // open opens the fleet's record, or gives the one that is open.
@@ -101,15 +101,31 @@ func (c *connection) renews(lease clientv3.LeaseID, end context.CancelFunc) {
 // giveUp ends the lease of an agent that is uprooted: the next start has another secret, and could not take the name
 // before the lease ends by itself.
 func (c *connection) giveUp(ctx context.Context) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.leased == nil || c.opened == nil || c.config.alone() { // a record of its own went with the directory
+	if c.config.alone() { // a record of its own went with the directory
 		return
 	}
-	c.leased()
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	if _, err := c.opened.Client.Revoke(ctx, c.lease); err != nil {
-		c.logger.WithError(c.opened.Explain(err)).Warn("the name is not given up: it is free when the lease ends")
+	if err := c.revoke(ctx); err != nil {
+		c.logger.WithError(err).Warn("the name is not given up: it is free when the lease ends")
 	}
+}
+
+// revoke ends the lease of the last registration. A pull that failed meanwhile may have closed the record.
+func (c *connection) revoke(ctx context.Context) error {
+	store, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.leased != nil {
+		c.leased()
+		c.leased = nil
+	}
+	if c.lease == 0 {
+		return nil
+	}
+	_, err = store.Client.Revoke(ctx, c.lease)
+	return store.Explain(err)
 }

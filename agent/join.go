@@ -83,6 +83,9 @@ func (r *registration) join(ctx context.Context) error {
 		return err
 	}
 	presence, err := store.Register(ctx, node, owner, r.compiler.facts(), r.leaseTime())
+	if err == nil {
+		r.renew(ctx, store, presence) // before anything can fail: an agent that ends gives this lease up
+	}
 	if err == nil && r.local.Store.Accepted != accepted {
 		err = r.acceptedWithout(ctx, store, presence)
 	}
@@ -99,11 +102,7 @@ func (r *registration) join(ctx context.Context) error {
 	r.away.ends()
 	r.store, r.presence, r.reporter.before, r.out.seen = store, presence, presence.Found.Waits, presence.Revision
 	r.local.Pulls(node.LastSeen, r.outside.Host.Boot) // the next pull tells from it how long the gap was
-	if err := r.local.save(); err != nil {
-		return err
-	}
-	r.renew(ctx, presence)
-	return nil
+	return r.local.save()
 }
 
 // acceptedWithout tells a record that an operator accepted what it may have forgotten of this node: the slot that it
@@ -156,10 +155,10 @@ const (
 
 // renew keeps the lease alive until the next pull replaces it, or the agent is closed: also while a pull that was told
 // to stop finishes its step.
-func (r *registration) renew(ctx context.Context, presence *state.Presence) {
+func (r *registration) renew(ctx context.Context, store *state.Store, presence *state.Presence) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.connection.renews(presence.Lease, cancel)
-	seen, store, alone, next := r.local.Store, r.store, r.config.alone(), r.untilNext()
+	seen, alone, next := r.local.Store, r.config.alone(), r.untilNext()
 	store.KeepAlive(ctx, presence, r.pulse.atWork, func(doubtful bool) {
 		if !alone &&
 			(doubtful || len(r.places.all()) > 0) { // a restored etcd may know the lease of an earlier pull, and be ahead again of what this node saw

@@ -87,7 +87,7 @@ func TestRenewalsCompare(t *testing.T) {
 	}
 	p.places.slot.Store(&state.HeldPlace{Group: "web", Claim: state.Claim{Node: "web1", Version: "v1", Rollout: "v1"}})
 	presence.Claims(1 << 40) // which the record lacks
-	p.renew(t.Context(), presence)
+	p.renew(t.Context(), p.store, presence)
 	defer p.connection.leased()
 	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
 		o, err := store.Overview(t.Context(), false)

@@ -1,9 +1,12 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
+
+	"github.com/pullet/pullet/state"
 )
 
 // The times after which a node that waits looks for itself, whatever it was told.
@@ -26,12 +29,13 @@ func (t *Turn) acquire(ctx context.Context) error {
 	var idle *reading // where it polled and saw room although others come first: they may be gone
 	polled := false
 	for attempt := 0; ; attempt++ {
+		asked := time.Now()
 		wait, r, err := t.next(ctx, idle)
 		switch {
 		case err == nil && wait == nil || errors.Is(err, ErrSuperseded):
 			return err
-		case ctx.Err() != nil && last != nil:
-			return last // it ended while the store was asked: the last answer stands
+		case ctx.Err() != nil && last != nil: // it ended while the store was asked
+			return t.waiting.notify(cmp.Or(silent(t.store, asked, err), last))
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, ErrMoved):
@@ -55,6 +59,20 @@ func (t *Turn) acquire(ctx context.Context) error {
 			return last
 		}
 	}
+}
+
+// answerTime is how long etcd may take to answer a node whose time to wait is up, before the node says that it waits for
+// etcd.
+const answerTime = time.Second
+
+// silent is the wait of a node whose time was up while it asked etcd, which had the time to answer; nil where it had
+// not, and the last answer stands.
+func silent(s *state.Store, asked time.Time, err error) *Wait {
+	err = s.Explain(err)
+	if _, away := errors.AsType[*state.UnreachableError](err); !away || time.Since(asked) < answerTime {
+		return nil
+	}
+	return etcdAway(err)
 }
 
 // next makes an attempt. It uses what Try has just read instead of a new look.

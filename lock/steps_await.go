@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -28,12 +29,13 @@ func (s *Steps) await(
 ) error {
 	began, last := time.Now(), (*Wait)(nil)
 	for poll := 0; ; poll++ {
+		asked := time.Now()
 		wait, revision, err := look(poll)
 		switch {
 		case err == nil && wait == nil:
 			return nil
 		case ctx.Err() != nil && last != nil:
-			return last
+			return cmp.Or(silent(s.store, asked, err), last)
 		case errors.Is(err, ErrSuperseded) || ctx.Err() != nil:
 			return err
 		case errors.Is(err, ErrMoved):
@@ -41,7 +43,7 @@ func (s *Steps) await(
 			continue
 		case err != nil:
 			if wait = Unreadable("etcd", err); wait == nil {
-				wait = etcdAway(err)
+				wait = etcdAway(s.store.Explain(err))
 			}
 			sleep(ctx, jitter(s.req.node(), poll, 2*time.Second))
 		}

@@ -126,15 +126,22 @@ func (t *Turn) Acquire(ctx context.Context) error {
 	return t.orLeave(ctx, t.acquire(ctx))
 }
 
-// orLeave leaves the queue after an error.
+// orLeave leaves the queue after an error. A node that cannot leave it, since etcd does not answer, says so instead of
+// the last reason to wait.
 func (t *Turn) orLeave(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if left := t.Leave(after); left != nil && ctx.Err() == nil {
-		err = errors.Join(err, left)
+	left := t.store.Explain(t.Leave(after))
+	wait, waited := errors.AsType[*Wait](err)
+	_, away := errors.AsType[*state.UnreachableError](left)
+	switch {
+	case waited && away && wait.Kind != state.WaitEtcd:
+		return t.waiting.notify(etcdAway(left))
+	case left != nil && ctx.Err() == nil:
+		return errors.Join(err, left)
 	}
 	return err
 }

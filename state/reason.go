@@ -53,15 +53,19 @@ func (r *reason) lasts() bool {
 
 // of is an error in plain words, with why there is no connection where only that is known.
 func (r *reason) of(err error) error {
-	if said := plainly(err); said.Error() != err.Error() {
+	said := plainly(err)
+	late := said.Error() == context.DeadlineExceeded.Error() // that says little
+	if !late && said.Error() != err.Error() {
 		return said
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.text == "" {
+	switch {
+	case r.text == "" && late:
+		return &plainError{err, "no answer in time"}
+	case r.text == "":
 		return err
-	}
-	if errors.Is(err, context.DeadlineExceeded) { // that says less
+	case late || errors.Is(err, context.DeadlineExceeded):
 		return &plainError{err, r.text}
 	}
 	return fmt.Errorf("%w: %s", err, r.text)
@@ -82,4 +86,11 @@ type plainError struct {
 func (e *plainError) Error() string { return e.text }
 func (e *plainError) Unwrap() error { return e.error }
 
-func plainly(err error) error { return &plainError{err, jargon.ReplaceAllString(err.Error(), "$1")} }
+// mute is what the client says of a server that accepts a connection and then says nothing: its port is another one
+// each time.
+var mute = regexp.MustCompile(`"?error reading server preface: .*`)
+
+func plainly(err error) error {
+	text := jargon.ReplaceAllString(err.Error(), "$1")
+	return &plainError{err, mute.ReplaceAllString(text, "it accepts connections and does not answer")}
+}

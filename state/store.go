@@ -20,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 )
 
@@ -255,8 +256,24 @@ func (c Config) client(endpoints []string) (clientv3.Config, error) {
 // operationTimeout is how long one read or write may take.
 const operationTimeout = 10 * time.Second
 
-// Bounded is an interceptor for the operations of a client. One that gets no answer ends: the client alone would wait
-// as long as its caller. One that etcd did not begin with, because too many are on their way, is tried again, later
+// connectionTime is how long an operation waits for a connection: a store that starts again is back soon.
+const connectionTime = 3 * time.Second
+
+// connected waits until there is a connection, for as long as an operation may.
+func connected(ctx context.Context, conn *grpc.ClientConn) bool {
+	ctx, cancel := context.WithTimeout(ctx, connectionTime)
+	defer cancel()
+	conn.Connect()
+	for is := conn.GetState(); is != connectivity.Ready; is = conn.GetState() {
+		if !conn.WaitForStateChange(ctx, is) {
+			return false
+		}
+	}
+	return true
+}
+
+// Bounded is an interceptor for the operations of a client. One that gets no answer ends, and sooner where there is no
+// connection: the client alone would wait as long as its caller. One that etcd did not begin with, because too many are on their way, is tried again, later
 // each time.
 func Bounded(
 	ctx context.Context,
@@ -268,6 +285,9 @@ func Bounded(
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()
+	if !connected(ctx, conn) {
+		opts = append(opts, grpc.WaitForReady(false)) // it fails as soon as the next attempt to connect does
+	}
 	for later := 400 * time.Millisecond; ; later = min(2*later, 2*time.Second) {
 		err := invoke(ctx, method, req, reply, conn, opts...)
 		if rpctypes.ErrorDesc(err) != rpctypes.ErrorDesc(rpctypes.ErrGRPCRequestTooManyRequests) {

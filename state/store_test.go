@@ -167,6 +167,7 @@ func TestUnreachable(t *testing.T) {
 
 // TestTooManyRequests: what etcd did not begin with is tried again; any other answer is one.
 func TestTooManyRequests(t *testing.T) {
+	conn := open(t, t.TempDir()).Client.ActiveConnection()
 	for _, c := range []struct {
 		answers []error
 		tries   int
@@ -177,7 +178,7 @@ func TestTooManyRequests(t *testing.T) {
 		{[]error{rpctypes.ErrGRPCTimeout}, 1, rpctypes.ErrGRPCTimeout},
 	} {
 		tries := 0
-		err := Bounded(ctx, "Txn", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+		err := Bounded(ctx, "Txn", nil, nil, conn, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 			tries++
 			return c.answers[tries-1]
 		})
@@ -199,11 +200,17 @@ func TestExplainIsPlain(t *testing.T) {
 		{codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp: lookup etcd1: no such host"`, "dial tcp: lookup etcd1: no such host"},
 		{codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: EOF"`, "authentication handshake failed: EOF"},
 		{codes.Unavailable, "etcdserver: no leader", "etcdserver: no leader"},
+		{codes.DeadlineExceeded, `latest balancer error: connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:45382->127.0.0.1:2379: use of closed network connection"`, "it accepts connections and does not answer"},
 	} {
 		err := s.Explain(fmt.Errorf("it was done, but not recorded: %w", status.Error(c.code, c.text)))
 		want := "etcd is unreachable at http://etcd1:2379: it was done, but not recorded: " + c.want + "; try: etcdctl --endpoints http://etcd1:2379 endpoint health"
 		if err.Error() != want || status.Code(err) != c.code || s.Explain(err) != err {
 			t.Errorf("%v\nwant %s", err, want)
+		}
+	}
+	for _, late := range []error{context.DeadlineExceeded, status.Error(codes.DeadlineExceeded, "context deadline exceeded")} {
+		if err := s.Explain(late); !strings.Contains(err.Error(), ": no answer in time; try: ") {
+			t.Error(err)
 		}
 	}
 	if err := errors.New("no"); s.Explain(err) != err || s.Explain(nil) != nil {

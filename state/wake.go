@@ -7,6 +7,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/connectivity"
 )
 
 // AliveKey is the key on a node's lease.
@@ -21,8 +22,8 @@ func (s *Store) RingOp() clientv3.Op {
 	return clientv3.OpPut(s.BellKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
-// Await waits until a key changes after a revision, or for as long as a poll takes: a watch is never trusted alone. It
-// is false when ctx ends first.
+// Await waits until a key changes after a revision, or for as long as a poll takes: a watch is never trusted alone. A
+// connection that is lost ends it, too. It is false when ctx ends first.
 func (s *Store) Await(
 	ctx context.Context,
 	key string,
@@ -35,12 +36,16 @@ func (s *Store) Await(
 	if after > 0 { // 0: nothing could be read, and what is to come counts
 		opts = append(opts, clientv3.WithRev(after+1))
 	}
+	broke := false
 	select {
 	case _, open := <-s.Client.Watch(watch, key, opts...):
-		if !open && watch.Err() == nil { // the watch broke: not so fast again
-			pause(watch, time.Second)
-		}
+		broke = !open
+	case <-s.lost(watch):
+		broke = true
 	case <-watch.Done():
+	}
+	if broke { // not so fast again
+		pause(watch, time.Second)
 	}
 	return ctx.Err() == nil
 }
@@ -49,6 +54,7 @@ func (s *Store) Await(
 // past already, as Await's mostly is, hears of what comes only when etcd has looked for what it missed, each 100 ms.
 type Listener struct {
 	events clientv3.WatchChan
+	lost   <-chan struct{}
 	Close  context.CancelFunc
 }
 
@@ -57,11 +63,11 @@ func (s *Store) Listen(ctx context.Context, key string) *Listener {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	late := time.AfterFunc(operationTimeout, cancel) // it waits for the store
 	defer late.Stop()
-	return &Listener{s.Client.Watch(ctx, key), cancel}
+	return &Listener{s.Client.Watch(ctx, key), s.lost(ctx), cancel}
 }
 
 // Await waits until the key changes after a revision, or for as long as a poll takes. It is false when nothing is heard
-// any more.
+// any more, also when the connection is lost.
 func (l *Listener) Await(ctx context.Context, after int64, poll time.Duration) bool {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()
@@ -76,6 +82,8 @@ func (l *Listener) Await(ctx context.Context, after int64, poll time.Duration) b
 					return true
 				}
 			}
+		case <-l.lost:
+			return false
 		case <-timer.C:
 			return true
 		case <-ctx.Done():
@@ -148,4 +156,23 @@ func (s *Store) wakeKey() string { return s.key("wake") }
 // wakeOp wakes the agents that wait for their next pull.
 func (s *Store) wakeOp() clientv3.Op {
 	return clientv3.OpPut(s.wakeKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
+}
+
+// lost is closed when there is no connection to the store any more: a watch goes on silently then, so whoever waits
+// looks for itself, and learns why. ctx ends it.
+func (s *Store) lost(ctx context.Context) <-chan struct{} {
+	lost := make(chan struct{})
+	conn := s.Client.ActiveConnection()
+	if conn == nil { // the client does not use one
+		return lost
+	}
+	go func() {
+		for is := conn.GetState(); is == connectivity.Ready || is == connectivity.Idle; is = conn.GetState() {
+			if !conn.WaitForStateChange(ctx, is) {
+				return
+			}
+		}
+		close(lost)
+	}()
+	return lost
 }

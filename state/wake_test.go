@@ -2,6 +2,7 @@ package state
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 )
@@ -23,6 +24,44 @@ func TestAwait(t *testing.T) {
 	}
 	if !s.Await(ctx, s.BellKey(), 1<<40, 10*time.Millisecond) {
 		t.Error("a poll that is over is no end")
+	}
+}
+
+// TestAwaitLost: who waits looks for itself when the connection is lost, as a watch alone does not tell; what it asks
+// then fails soon, with the reason.
+func TestAwaitLost(t *testing.T) {
+	t.Parallel()
+	member, err := Open(ctx, Config{Fleet: "f", Dir: t.TempDir()})
+	must(t, err)
+	s, err := Open(ctx, Config{Fleet: "f", Endpoints: member.Client.Endpoints()})
+	must(t, err)
+	defer s.Close()
+	for name, await := range map[string]func() bool{
+		"await":  func() bool { return s.Await(ctx, s.BellKey(), 1<<40, time.Minute) },
+		"listen": func() bool { return !s.Listen(ctx, s.BellKey()).Await(ctx, 1<<40, time.Minute) },
+	} {
+		woken := make(chan bool, 1)
+		go func() { woken <- await() }()
+		defer func() {
+			select {
+			case told := <-woken:
+				if !told {
+					t.Errorf("%s: it heard nothing, and was not told", name)
+				}
+			case <-time.After(20 * time.Second):
+				t.Errorf("%s: nobody was told", name)
+			}
+		}()
+	}
+	time.Sleep(100 * time.Millisecond) // they listen
+	must(t, member.Close())
+	began := time.Now()
+	_, err = s.Client.Get(ctx, s.BellKey())
+	if took := time.Since(began); took > operationTimeout {
+		t.Errorf("it was known after %s", took)
+	}
+	if err := s.Explain(err); !strings.Contains(err.Error(), ": no such file or directory; try: ") {
+		t.Error(err)
 	}
 }
 

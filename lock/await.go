@@ -61,8 +61,8 @@ func (t *Turn) acquire(ctx context.Context) error {
 	}
 }
 
-// answerTime is how long etcd may take to answer a node whose time to wait is up, before the node says that it waits for
-// etcd.
+// answerTime is how long etcd may take to answer a node whose time to wait is up, before the node says that it waits
+// for etcd.
 const answerTime = time.Second
 
 // silent is the wait of a node whose time was up while it asked etcd, which had the time to answer; nil where it had

@@ -3,12 +3,9 @@ package state
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -17,10 +14,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/status"
 )
 
@@ -228,95 +223,6 @@ func (s *Store) Close() error {
 		err = errors.Join(err, os.RemoveAll(s.scratch))
 	}
 	return err
-}
-
-// client is the configuration of the etcd client.
-func (c Config) client(endpoints []string) (clientv3.Config, error) {
-	out := clientv3.Config{
-		Endpoints: endpoints, DialTimeout: c.patience(), DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
-		Logger:          zap.NewNop(), // what goes wrong is in the errors
-		MaxUnaryRetries: 2,            // the client's own 100 would make minutes of operationTimeout
-		DialOptions:     []grpc.DialOption{grpc.WithChainUnaryInterceptor(Bounded)},
-	}
-	if c.Username != "" {
-		password, err := os.ReadFile(c.PasswordFile)
-		if err != nil {
-			return out, fmt.Errorf("etcd.passwordFile: %w", err)
-		}
-		out.Username, out.Password = c.Username, strings.TrimSpace(string(password))
-	}
-	if c.TLS == (TLS{}) {
-		return out, nil
-	}
-	var err error
-	out.TLS, err = c.TLS.config()
-	return out, err
-}
-
-// operationTimeout is how long one read or write may take.
-const operationTimeout = 10 * time.Second
-
-// connectionTime is how long an operation waits for a connection: a store that starts again is back soon.
-const connectionTime = 3 * time.Second
-
-// connected waits until there is a connection, for as long as an operation may.
-func connected(ctx context.Context, conn *grpc.ClientConn) bool {
-	ctx, cancel := context.WithTimeout(ctx, connectionTime)
-	defer cancel()
-	conn.Connect()
-	for is := conn.GetState(); is != connectivity.Ready; is = conn.GetState() {
-		if !conn.WaitForStateChange(ctx, is) {
-			return false
-		}
-	}
-	return true
-}
-
-// Bounded is an interceptor for the operations of a client. One that gets no answer ends, and sooner where there is no
-// connection: the client alone would wait as long as its caller. One that etcd did not begin with, because too many are on their way, is tried again, later
-// each time.
-func Bounded(
-	ctx context.Context,
-	method string,
-	req, reply any,
-	conn *grpc.ClientConn,
-	invoke grpc.UnaryInvoker,
-	opts ...grpc.CallOption,
-) error {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
-	defer cancel()
-	if !connected(ctx, conn) {
-		opts = append(opts, grpc.WaitForReady(false)) // it fails as soon as the next attempt to connect does
-	}
-	for later := 400 * time.Millisecond; ; later = min(2*later, 2*time.Second) {
-		err := invoke(ctx, method, req, reply, conn, opts...)
-		if rpctypes.ErrorDesc(err) != rpctypes.ErrorDesc(rpctypes.ErrGRPCRequestTooManyRequests) {
-			return err
-		}
-		pause(ctx, later/2+rand.N(later/2))
-	}
-}
-
-func (t TLS) config() (*tls.Config, error) {
-	out := &tls.Config{MinVersion: tls.VersionTLS12}
-	if t.CA != "" {
-		pem, err := os.ReadFile(t.CA)
-		if err != nil {
-			return nil, fmt.Errorf("etcd.tls.ca: %w", err)
-		}
-		out.RootCAs = x509.NewCertPool()
-		if !out.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("etcd.tls.ca: %s holds no certificate", t.CA)
-		}
-	}
-	if t.Cert != "" || t.Key != "" {
-		pair, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-		if err != nil {
-			return nil, fmt.Errorf("etcd.tls.cert and key: %w", err)
-		}
-		out.Certificates = []tls.Certificate{pair}
-	}
-	return out, nil
 }
 
 // opsAtOnce is how many operations one transaction is given: etcd allows 128.

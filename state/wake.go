@@ -40,7 +40,7 @@ func (s *Store) Await(
 	select {
 	case _, open := <-s.Client.Watch(watch, key, opts...):
 		broke = !open
-	case <-s.lost(watch):
+	case <-lostBy(watch, s.Client):
 		broke = true
 	case <-watch.Done():
 	}
@@ -63,7 +63,7 @@ func (s *Store) Listen(ctx context.Context, key string) *Listener {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	late := time.AfterFunc(operationTimeout, cancel) // it waits for the store
 	defer late.Stop()
-	return &Listener{s.Client.Watch(ctx, key), s.lost(ctx), cancel}
+	return &Listener{s.Client.Watch(ctx, key), lostBy(ctx, s.Client), cancel}
 }
 
 // Await waits until the key changes after a revision, or for as long as a poll takes. It is false when nothing is heard
@@ -158,11 +158,11 @@ func (s *Store) wakeOp() clientv3.Op {
 	return clientv3.OpPut(s.wakeKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
-// lost is closed when there is no connection to the store any more: a watch goes on silently then, so whoever waits
-// looks for itself, and learns why. ctx ends it.
-func (s *Store) lost(ctx context.Context) <-chan struct{} {
+// lostBy returns a channel that is closed when a client has no connection any more: a watch goes on silently then, so
+// whoever waits looks for itself, and learns why. ctx ends it.
+func lostBy(ctx context.Context, client *clientv3.Client) <-chan struct{} {
 	lost := make(chan struct{})
-	conn := s.Client.ActiveConnection()
+	conn := client.ActiveConnection()
 	if conn == nil { // the client does not use one
 		return lost
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// admitted asks the requisites and the step's own condition. It leaves the outcome of a step that does not run.
-func (s *running) admitted(ctx context.Context) bool {
-	for _, ask := range []func(context.Context) (Outcome, string){s.requisites, s.ownCondition} {
+// admitted asks one after the other whether the step runs. It leaves the outcome of a step that does not.
+func (s *running) admitted(ctx context.Context, asked ...func(context.Context) (Outcome, string)) bool {
+	for _, ask := range asked {
 		if outcome, reason := ask(ctx); outcome != "" {
 			s.r.Outcome, s.r.Reason = outcome, reason
 			return false

@@ -1,10 +1,15 @@
 package apply_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/state"
 )
 
 // restored is a job that puts its file back when it fails, with more steps behind the file.
@@ -60,4 +65,23 @@ func TestKeptUntilARunSucceeds(t *testing.T) {
 	a.want(a.pull(jobs{{"a", restored("two")}}, nil), "f changed")
 	a.want(a.pull(jobs{{"a", restored("three", puts("fails"))}}, nil), "f changed, fails failed, restore /f changed")
 	a.wantFile("two")
+}
+
+// TestRestoredDoesNotGoOn: a step that did not get through its gate and whose file was put back is due again.
+func TestRestoredDoesNotGoOn(t *testing.T) {
+	t.Parallel()
+	a := newAssets(t)
+	a.root = t.TempDir()
+	a.pull(jobs{{"a", restored("one")}}, nil)
+	gates := gatebook{says: map[string]error{"End": errors.New("etcd is away")}, holds: holds{ask: func(context.Context) error { return nil }}}
+	js := jobs{{"a", strings.Replace(restored("two"), "value: two}", "value: two}, runOptions: {serialize: {count: 1}}", 1)}}
+	a.want(a.pull(js, func(o *apply.Options) { o.Gates = &gates }), "f failed, restore /f changed")
+	a.wantFile("one")
+	j, err := state.OpenJournal(a.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if run, _ := j.Unfinished(); run != "" {
+		t.Errorf("run %s goes on", run)
+	}
 }

@@ -20,7 +20,6 @@ func (s *running) wait(p *PendingError) {
 func (s *running) waitOrFail(err error) {
 	var pending *PendingError
 	if errors.As(err, &pending) {
-		s.r.changed = s.r.changed || s.r.Outcome == Changed
 		s.r.Outcome, s.r.Reason, s.r.Held = Pending, pending.Reason, true
 		return
 	}

@@ -79,7 +79,7 @@ func (x *execution) owes() []string {
 		if s.job.Validation {
 			continue
 		}
-		due := slices.ContainsFunc(s.reactsTo(), func(t *boundStep) bool { return x.of(t.ID()).hasChanged() }) || x.owed(s)
+		due := x.anyChanged(s.reactsTo()) || x.owed(s)
 		if due && !x.answeredTo(s) || x.open(s.reaction("restore")) {
 			out = append(out, s.ID())
 		}

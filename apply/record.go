@@ -13,6 +13,15 @@ import (
 // unknown is the state of a step of which nobody can say what came of it.
 const unknown = "unknown"
 
+// onRecord reports a step that ended in the run that this one goes on with. Of one that the fleet chooses nodes for,
+// the fleet's record decides.
+func (s *running) onRecord() bool {
+	s.x.mu.Lock()
+	defer s.x.mu.Unlock()
+	var before StepReport
+	return !s.x.plan && s.step.Options.Target == nil && s.x.options.Journal.Ended(s.step.ID(), &before)
+}
+
 // carried takes over what a run that was cut off has on record of the step.
 func (s *running) carried(ctx context.Context) bool {
 	if s.x.plan {
@@ -151,8 +160,7 @@ func (s *running) acted() bool {
 func (s *running) continues(ctx context.Context) bool {
 	s.x.mu.Lock()
 	var before StepReport
-	ok := !s.x.plan && s.x.options.Journal.Open(s.step.ID()) &&
-		s.x.options.Journal.Done(s.step.ID(), s.openKey(), &before)
+	ok := !s.x.plan && s.x.options.Journal.Open(s.step.ID()) && s.x.options.Journal.Ended(s.step.ID(), &before)
 	s.x.mu.Unlock()
 	if !ok {
 		return false
@@ -166,9 +174,6 @@ func (s *running) continues(ctx context.Context) bool {
 	s.record(s.acted())
 	return true
 }
-
-// openKey is under what a step is remembered whose action succeeded and whose conditions after it are still asked for.
-func (s *running) openKey() string { return state.OpenStep + s.x.applied() }
 
 // begin asks whether the step may change the host now, and writes that it starts. Validations change nothing.
 func (s *running) begin(ctx context.Context) bool {
@@ -270,7 +275,7 @@ func (s *running) record(kept bool) {
 	line, key := *s.r, s.key()
 	line.Diff = ""
 	if s.r.open != "" {
-		line.Outcome, line.Reason, key = s.r.open, "", s.openKey()
+		line.Outcome, line.Reason, key = s.r.open, "", state.OpenStep
 	}
 	if s.step.Sensitive { // they may quote the command; the output stays, for the steps that read it in a run that goes on
 		line.hideText()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
 )
 
 // Outcome is what became of a step.
@@ -41,7 +42,6 @@ type StepReport struct {
 	Lost       bool              `json:"lost,omitempty"`      // it removed what cannot be put back
 	Held       bool              `json:"held,omitempty"`      // it waits for other nodes, and so does what comes after it
 	stays      bool              // it waits for what others offer, and what comes after it stays behind; validations do not
-	changed    bool              // it changed the host before it waited at its gate
 	open       Outcome           // what its action did, while its conditions after it are still asked for
 	awaits     *Awaited          // the condition that it waits for; nil: none
 	closed     string            // the step whose continue did not hold: what comes after it in its job is not run
@@ -50,8 +50,11 @@ type StepReport struct {
 	Seconds    float64           `json:"seconds,omitempty"`
 }
 
-// hasChanged reports a step that changed the host, also one that waits at its gate since.
-func (r *StepReport) hasChanged() bool { return r != nil && (r.Outcome == Changed || r.changed) }
+// waits reports a step whose action succeeded and that did not get through what comes behind that.
+func (r *StepReport) waits(step string, j *state.Journal) bool {
+	var did StepReport
+	return r != nil && (r.Outcome == Pending || r.Outcome == Failed) && j.Ended(step, &did) && did.Outcome != Failed
+}
 
 // Title names the step for people: job/step, and the item of its forEach.
 func (r *StepReport) Title() string {

@@ -114,7 +114,8 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 	if err != nil || x.report.Stopped != "" && !x.over { // the journal has what the next run needs of this one
 		return x.report, errors.Join(err, o.Journal.Close())
 	}
-	return x.report, o.Journal.Finish(p.has)
+	waits := func(step string) bool { return !x.restored[step] && x.of(step).waits(step, o.Journal) }
+	return x.report, o.Journal.Finish(p.has, waits)
 }
 
 func (p *Program) execution(o Options) *execution {

@@ -45,13 +45,13 @@ func (x *execution) step(ctx context.Context, s *running) {
 	if s.held() {
 		return
 	}
-	if outcome, reason := s.jobCondition(ctx); outcome != "" {
-		s.r.Outcome, s.r.Reason = outcome, reason
+	ran := s.onRecord() // what ran is not asked again whether it may
+	if !ran && !s.admitted(ctx, s.jobCondition) {
 		return
 	}
 	ctx, cancel := s.timed() // from here on: what the whole job waits for is not the step's time
 	s.atEnd = append(s.atEnd, cancel)
-	if !s.admitted(ctx) || s.elsewhere(s.run) || s.continues(ctx) || s.carried(ctx) {
+	if !ran && !s.admitted(ctx, s.requisites, s.ownCondition) || s.elsewhere(s.run) || s.continues(ctx) || s.carried(ctx) {
 		return
 	}
 	if done, err := s.resolve(s.run); done || err != nil {

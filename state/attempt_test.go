@@ -9,7 +9,8 @@ func TestAttempt(t *testing.T) {
 	start := func(j *Journal) error { return j.Start("s", nil) }
 	fails := func(j *Journal) error { return j.End("s", "key", false, "no") }
 	succeeds := func(j *Journal) error { return j.End("s", "key", true, "yes") }
-	finish := func(j *Journal) error { return j.Finish(func(string) bool { return true }) }
+	finish := func(j *Journal) error { return j.Finish(every, none) }
+	opens := func(j *Journal) error { return j.End("s", OpenStep, true, "half") }
 	other := func(j *Journal) error { j.Begin("r2", "v1", "another digest"); return j.Start("t", nil) }
 	for name, c := range map[string]struct {
 		do   []func(*Journal) error
@@ -20,6 +21,7 @@ func TestAttempt(t *testing.T) {
 		"about to start":             {[]func(*Journal) error{claim}, Attempt{"1", false}, false},
 		"in its middle":              {[]func(*Journal) error{claim, start}, Attempt{"1", true}, false},
 		"in its middle, another run": {[]func(*Journal) error{claim, start, other}, Attempt{"1", true}, false},
+		"its conditions are open":    {[]func(*Journal) error{claim, start, opens}, Attempt{"1", true}, false},
 		"failed":                     {[]func(*Journal) error{claim, start, fails}, Attempt{"1", false}, false},
 		"failed, and the run ended":  {[]func(*Journal) error{claim, start, fails, finish}, Attempt{"1", false}, false},
 		"done":                       {[]func(*Journal) error{claim, start, succeeds}, Attempt{}, true},

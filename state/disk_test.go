@@ -12,6 +12,10 @@ import (
 	"time"
 )
 
+func every(string) bool { return true }
+
+func none(string) bool { return false }
+
 // journal opens the journal of a directory.
 func journal(t *testing.T, dir string) *Journal {
 	t.Helper()
@@ -126,7 +130,7 @@ func TestJournalFinishes(t *testing.T) {
 	j := journal(t, dir)
 	j.Begin("r1", "v", "d")
 	must(t, j.Start("a", nil), j.End("a", "key", true, 1), j.End("b", "key", true, 2), j.End("c", "key", false, 3), j.End("d", "", true, 4))
-	must(t, j.Finish(func(string) bool { return true }))
+	must(t, j.Finish(every, none))
 	if _, err := os.Stat(filepath.Join(dir, "journal.jsonl")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the file of the run is left: %v", err)
 	}
@@ -144,9 +148,55 @@ func TestJournalFinishes(t *testing.T) {
 		t.Error("done under another key")
 	}
 	j.Begin("r2", "v", "d")
-	must(t, j.Finish(func(step string) bool { return step != "b" }))
+	must(t, j.Finish(func(step string) bool { return step != "b" }, none))
 	if j = journal(t, dir); j.Done("b", "key", &n) || !j.Done("a", "key", &n) {
 		t.Error("b is not in the catalog any more, a is")
+	}
+}
+
+// TestJournalWaits: of a run that ended, a step that succeeded and waits is kept for the next, until that is through.
+func TestJournalWaits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := journal(t, dir)
+	j.Begin("r1", "v", "d")
+	must(t, j.StartGrouped("a", nil), j.EndGrouped("a", true, "of a"), j.Settled(), j.End("b", "", true, "of b"), j.End("c", "", false, "of c"), j.Start("d", nil))
+	must(t, j.Finish(every, func(step string) bool { return step != "b" }))
+	for range 2 {
+		j = journal(t, dir)
+		j.Doubt()
+		if got := found(j); got != "r1 [a] []" || j.CutOff("d") || len(j.Entries()) != 1 || j.Open("a") {
+			t.Errorf("found %s, %v", got, j.Entries())
+		}
+		must(t, j.Finish(every, every))
+	}
+	j = journal(t, dir)
+	j.Begin("r2", "v", "d")
+	must(t, j.End("b", OpenStep, true, "of b"), j.Finish(every, every))
+	if j = journal(t, dir); found(j) != "r1 [a b] []" || !j.Open("b") || j.Open("a") {
+		t.Errorf("%v, open: a %v, b %v", j.Entries(), j.Open("a"), j.Open("b"))
+	}
+	must(t, j.End("b", "", true, "of b"), j.Finish(every, every))
+	if j = journal(t, dir); j.Open("b") {
+		t.Error("b has an end and is open")
+	}
+	must(t, j.Finish(every, none))
+	if run, _ := journal(t, dir).Unfinished(); run != "" {
+		t.Errorf("unfinished: %s", run)
+	}
+}
+
+// TestJournalCannotWait: a step that waits and cannot be kept for the next run is an error; the journal is there as it
+// was.
+func TestJournalCannotWait(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	j := journal(t, dir)
+	j.Begin("r1", "v", "d")
+	path := filepath.Join(dir, "journal.jsonl")
+	must(t, j.End("a", "", true, "of a"), os.Remove(path), os.Mkdir(path, 0o700))
+	if err := j.Finish(every, every); err == nil || !strings.HasPrefix(err.Error(), "journal: "+path+" cannot be written: rename ") {
+		t.Error(err)
 	}
 }
 
@@ -168,7 +218,7 @@ func TestFinishWritesNothing(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir)
 	j.Begin("r1", "v", "d")
-	must(t, j.Finish(func(string) bool { return true }))
+	must(t, j.Finish(every, none))
 	if found, err := os.ReadDir(dir); err != nil || len(found) > 0 {
 		t.Errorf("%v %v", found, err)
 	}
@@ -204,7 +254,7 @@ func TestNull(t *testing.T) {
 	j := journal(t, dir)
 	j.Managed().Steps["a"], j.Managed().Things["b"] = "digest", Thing{}
 	j.Begin("r1", "v", "d")
-	must(t, j.Start("a", nil), j.End("a", "key", true, 1), j.Finish(func(string) bool { return true }))
+	must(t, j.Start("a", nil), j.End("a", "key", true, 1), j.Finish(every, none))
 }
 
 // TestLocal: a record is read as it was saved, privately; a new node has none.

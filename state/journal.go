@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 )
 
 // Journal is a node's memory of what it did, written before and after every step that changes something. It has two
@@ -106,7 +105,7 @@ func (j *Journal) remember(line journalLine) {
 		return
 	}
 	if d, ok := j.done[line.Step]; ok && d.Attempt != "" {
-		d.Began = !line.End
+		d.Began = !line.End || line.Key == OpenStep
 		j.done[line.Step], j.dirty = d, true
 	}
 	if line.Made == nil {
@@ -116,7 +115,7 @@ func (j *Journal) remember(line journalLine) {
 	if line.Grouped {
 		j.grouped = append(j.grouped, line.Step)
 	}
-	if line.End && line.OK && line.Key != "" {
+	if line.End && line.OK && line.Key != "" && line.Key != OpenStep {
 		j.done[line.Step] = doneLine{Key: line.Key, Result: line.Result}
 		j.dirty = true
 	}
@@ -192,12 +191,6 @@ func (j *Journal) Done(step, key string, result any) bool {
 	line, ok := j.done[step]
 	return ok && line.Key == key && line.Attempt == "" && json.Unmarshal(line.Result, result) == nil
 }
-
-// OpenStep begins the key of a step whose action succeeded and whose conditions after it are still asked for.
-const OpenStep = "open "
-
-// Open reports a step whose action succeeded and whose conditions after it are still asked for.
-func (j *Journal) Open(step string) bool { return strings.HasPrefix(j.done[step].Key, OpenStep) }
 
 // Start records that a step begins to change the host, and what it is going to make. It is on disk when Start returns.
 func (j *Journal) Start(step string, made map[string]Thing) error {
@@ -306,39 +299,5 @@ func (j *Journal) write(line journalLine) error {
 		return fmt.Errorf("journal: %w", err)
 	}
 	j.remember(line)
-	return nil
-}
-
-// Finish ends the run: what is done for good is kept, the rest forgotten. Steps that the catalog no longer has are
-// dropped.
-func (j *Journal) Finish(has func(step string) bool) error {
-	for step := range j.done {
-		if !has(step) {
-			delete(j.done, step)
-			j.dirty = true
-		}
-	}
-	if err := j.saveDone(); err != nil {
-		return err
-	}
-	j.head, j.steps = journalLine{}, map[string]journalLine{}
-	if err := j.Close(); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	if err := os.Remove(j.path("journal.jsonl")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("journal: %w", err)
-	}
-	return nil
-}
-
-// saveDone writes what is done for good, where that is not on disk yet.
-func (j *Journal) saveDone() error {
-	if !j.dirty {
-		return nil
-	}
-	if err := writeJSON(j.path("done.json"), j.done); err != nil {
-		return fmt.Errorf("journal: %w", err)
-	}
-	j.dirty = false
 	return nil
 }

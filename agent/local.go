@@ -22,6 +22,11 @@ func (l *local) open() (err error) {
 		return err
 	}
 	l.known = l.Troubles
+	return nil
+}
+
+// openJournal reads the journal of its runs. A pull has joined before: the fleet hears of one that is damaged.
+func (l *local) openJournal() (err error) {
 	l.journal, err = state.OpenJournal(l.dir)
 	return err
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -17,7 +18,7 @@ import (
 func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, error) {
 	p := a.pull(ctx, o)
 	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
-	if err := p.local.open(); err != nil {
+	if err := cmp.Or(p.local.open(), p.local.openJournal()); err != nil {
 		return p.out, err
 	}
 	store, err := a.connection.read(ctx)

@@ -167,6 +167,9 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.registration.join(ctx); err != nil { // before it waits for anything: what it holds may be given away while it counts as lost
 		return err
 	}
+	if err := p.local.openJournal(); err != nil {
+		return err
+	}
 	if err := p.awaitOrphans(ctx); err != nil {
 		return err
 	}

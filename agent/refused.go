@@ -14,8 +14,11 @@ func (p *pull) correctAnyhow(ctx context.Context, err error) error {
 		return err
 	}
 	err = p.store.Explain(err)
+	if _, refused := errors.AsType[*state.UnreachableError](err); !refused {
+		return err
+	}
 	running := p.local.fallback()
-	if _, refused := errors.AsType[*state.UnreachableError](err); !refused || running == nil {
+	if running == nil {
 		return err
 	}
 	p.joined.store = nil // nothing more is asked of it in this pull

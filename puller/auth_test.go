@@ -152,7 +152,7 @@ func TestBadRecord(t *testing.T) {
 	dir := t.TempDir()
 	for _, text := range []string{"", "{", `{"commit": "12345678"}`} {
 		must(t, os.WriteFile(filepath.Join(dir, "main.json"), []byte(text), 0o600))
-		_, err := Open(dir, []Source{{Name: "main", URL: "/x"}}, gitremote.Limits{}, quiet())
+		_, err := open(t, dir, Source{Name: "main", URL: "/x"}).Pull(t.Context())
 		expect(t, err, "main.json is damaged", "remove it")
 	}
 }

@@ -29,8 +29,9 @@ type Puller struct {
 
 // Open checks the sources, and reports all mistakes at once, then brings the
 // stores in dir into order, unless another process is at work there: then the
-// first turn does. It does not use the network. Open creates dir with mode
-// 0700. The limits are those of each fetch.
+// first turn does. What is damaged there is an error of the first turn: a host
+// that opens them can tell the fleet of it by then. Open does not use the
+// network. It creates dir with mode 0700. The limits are those of each fetch.
 func Open(dir string, sources []Source, limits gitremote.Limits, log *logrus.Entry) (*Puller, error) {
 	if err := checkSources(sources); err != nil {
 		return nil, err
@@ -47,11 +48,11 @@ func Open(dir string, sources []Source, limits gitremote.Limits, log *logrus.Ent
 	for _, src := range sources {
 		r := newRepository(filepath.Join(dir, src.Name), src, client, log)
 		if mine {
-			err = errors.Join(err, r.catchUp())
+			_ = r.catchUp() // what fails now fails in the first turn, too, and that tells
 		}
 		p.repos = append(p.repos, r)
 	}
-	if err := errors.Join(err, p.lock.Unlock()); err != nil {
+	if err := p.lock.Unlock(); err != nil {
 		return nil, err
 	}
 	return p, nil

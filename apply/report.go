@@ -56,6 +56,11 @@ func (r *StepReport) waits(step string, j *state.Journal) bool {
 	return r != nil && (r.Outcome == Pending || r.Outcome == Failed) && j.Ended(step, &did) && did.Outcome != Failed
 }
 
+// Ended reports a step that ran to its end, whatever came of it: nothing kept it from that.
+func (r *StepReport) Ended() bool {
+	return r.Outcome != Skipped && r.Outcome != Unmet && r.Outcome != Pending
+}
+
 // Title names the step for people: job/step, and the item of its forEach.
 func (r *StepReport) Title() string {
 	return strings.TrimSpace(r.Job + "/" + r.Step + " " + r.Item)

@@ -122,9 +122,12 @@ func (p *progress) oldest() (first apply.Begun) {
 func (p *progress) Step(s *apply.StepReport) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.wait, p.last = nil, s.Title()
+	p.wait = nil
 	delete(p.now, s.Job+"/"+s.Step)
-	p.steps++
+	if s.Ended() {
+		p.last = s.Title()
+		p.steps++
+	}
 	if p.live && time.Since(p.drawn) > redrawEvery {
 		p.tell()
 	}

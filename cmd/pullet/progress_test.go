@@ -10,7 +10,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// TestProgressSaysOnce: where lines stay, a reason to wait is written when it changed and not with every tick.
+// TestProgressSaysOnce: where lines stay, a reason to wait is written when it changed and not with every tick;
+// steps that never began are not counted as done.
 func TestProgressSaysOnce(t *testing.T) {
 	var out strings.Builder
 	p := &progress{w: &out}
@@ -21,7 +22,11 @@ func TestProgressSaysOnce(t *testing.T) {
 		p.Waiting(w)
 		p.tell()
 	}
-	p.Step(&apply.StepReport{Job: "site", Step: "motd"})
+	for _, never := range []apply.Outcome{apply.Skipped, apply.Unmet, apply.Pending} {
+		p.Step(&apply.StepReport{Job: "site", Step: "gated", Outcome: never})
+		p.tell()
+	}
+	p.Step(&apply.StepReport{Job: "site", Step: "motd", Outcome: apply.OK})
 	p.tell()
 	p.tell()
 	want := first.Error() + "\n" + second.Error() + "\n1 step done, the last: site/motd\n"

@@ -78,8 +78,11 @@ func (a *app) listRuns(dir string, runs []string) error {
 			r.Counts,
 			r.Why(),
 		}
+		if one.Why == "" && len(r.Errors) > 0 { // of the pull, which ran what it had all the same
+			one.Why = headline(r.Errors[0])
+		}
 		switch {
-		case r.Failed():
+		case r.Failed() || len(r.Errors) > 0:
 			one.Result = "failed"
 		case r.Pending():
 			one.Result = "pending"
@@ -103,6 +106,15 @@ func (a *app) listRuns(dir string, runs []string) error {
 			)
 		}
 	})
+}
+
+// headline is an error with the first of what it lists.
+func headline(text string) string {
+	head, rest, _ := strings.Cut(text, "\n")
+	if first, _, _ := strings.Cut(rest, "\n"); strings.HasSuffix(head, ":") && first != "" {
+		return head + " " + first
+	}
+	return head
 }
 
 // showRun prints a report as the pull did.
@@ -130,6 +142,9 @@ func (a *app) showRun(dir string, runs []string, name string) error {
 		if s.Outcome == apply.Failed || a.verbose > 0 {
 			a.printOutput(s)
 		}
+	}
+	for _, text := range r.Errors {
+		fmt.Fprintln(a.out, text)
 	}
 	for _, c := range r.Commits {
 		fmt.Fprintln(a.out, c)

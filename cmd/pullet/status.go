@@ -104,7 +104,7 @@ const (
 // stands still.
 func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 	v.printVersion(w)
-	fmt.Fprintf(w, "%s: %s\n", count(len(v.Nodes), "node"), v.counts())
+	fmt.Fprintln(w, strings.TrimSuffix(count(len(v.Nodes), "node")+": "+v.counts(), ": "))
 	if len(v.Decommissioned) > 0 {
 		fmt.Fprintf(w, "decommissioned, and still listed under nodes/: %s; remove them there, or start them again\n",
 			plain.Some(v.Decommissioned, 10))

@@ -207,7 +207,7 @@ func (c *Config) complete() error {
 	if err := c.Agent.Logs.check(); err != nil {
 		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
 	}
-	for _, err := range c.checkCleartext() {
+	for _, err := range append(c.checkEndpoints(), c.checkCleartext()...) {
 		errs = append(errs, fmt.Errorf("%s: %w", c.file, err))
 	}
 	if len(c.Repositories) == 0 {

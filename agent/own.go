@@ -132,6 +132,23 @@ func (c *Config) secretVars() []ownFile {
 	return out
 }
 
+// checkEndpoints refuses members of etcd without a scheme: it says whether TLS is used, and without one that would
+// depend on whether etcd.tls is set.
+func (c *Config) checkEndpoints() (errs []error) {
+	for _, endpoint := range c.Etcd.Endpoints {
+		if !strings.Contains(endpoint, "://") {
+			errs = append(
+				errs,
+				fmt.Errorf(
+					"etcd.endpoints: %[1]s has no scheme: write https://%[1]s, or http://%[1]s for one without TLS",
+					endpoint,
+				),
+			)
+		}
+	}
+	return errs
+}
+
 // checkCleartext refuses to send secrets over connections on which everybody on the way can read them.
 func (c *Config) checkCleartext() (errs []error) {
 	for _, r := range c.Repositories {
@@ -147,9 +164,6 @@ func (c *Config) checkCleartext() (errs []error) {
 		}
 	}
 	for _, endpoint := range c.Etcd.Endpoints {
-		if !strings.Contains(endpoint, "://") {
-			endpoint = "http://" + endpoint // what the client makes of it
-		}
 		u, err := url.Parse(endpoint)
 		if err == nil && c.Etcd.Username != "" && apply.Cleartext(u) {
 			errs = append(

@@ -91,7 +91,8 @@ func TestCleartext(t *testing.T) {
 		{strings.ReplaceAll(repository, "URL", "https://git.example.org/x"), ""},
 		{"repositories: [{name: main, url: 'http://git.example.org/x'}]\n", ""},
 		{repositories + "etcd: {endpoints: ['http://e:2379'], username: u, passwordFile: FILE}\n", "etcd.endpoints: http://e:2379 is http, and the password could be read on the way: use https"},
-		{repositories + "etcd: {endpoints: ['e:2379'], username: u, passwordFile: FILE}\n", "etcd.endpoints: http://e:2379 is http, and the password could be read on the way: use https"},
+		{repositories + "etcd: {endpoints: ['e:2379']}\n", "etcd.endpoints: e:2379 has no scheme: write https://e:2379, or http://e:2379 for one without TLS"},
+		{repositories + "etcd: {endpoints: ['unix://etcd.sock:0']}\n", ""},
 		{repositories + "etcd: {endpoints: ['https://e:2379'], username: u, passwordFile: FILE}\n", ""},
 		{repositories + "etcd: {endpoints: ['http://e:2379']}\n", ""},
 	} {

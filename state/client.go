@@ -1,8 +1,6 @@
 package state
 
 import (
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +11,7 @@ import (
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"

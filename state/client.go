@@ -43,20 +43,16 @@ func (c Config) client(endpoints []string) (clientv3.Config, error) {
 // operationTimeout is how long one read or write may take.
 const operationTimeout = 10 * time.Second
 
-// connectionTime is how long an operation waits for a connection: a store that starts again is back soon.
+// connectionTime is how long an operation may take that begins without a connection: a store that starts again is back
+// soon.
 const connectionTime = 3 * time.Second
 
-// connected waits until there is a connection, for as long as an operation may.
-func connected(ctx context.Context, conn *grpc.ClientConn) bool {
-	ctx, cancel := context.WithTimeout(ctx, connectionTime)
-	defer cancel()
-	conn.Connect()
-	for is := conn.GetState(); is != connectivity.Ready; is = conn.GetState() {
-		if !conn.WaitForStateChange(ctx, is) {
-			return false
-		}
+// patience is how long an operation on a connection may take.
+func patience(conn *grpc.ClientConn) time.Duration {
+	if conn.GetState() == connectivity.Ready {
+		return operationTimeout
 	}
-	return true
+	return connectionTime
 }
 
 // Bounded is an interceptor for the operations of a client. One that gets no answer ends, and sooner where there is no
@@ -70,11 +66,8 @@ func Bounded(
 	invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience(conn))
 	defer cancel()
-	if !connected(ctx, conn) {
-		opts = append(opts, grpc.WaitForReady(false)) // it fails as soon as the next attempt to connect does
-	}
 	for later := 400 * time.Millisecond; ; later = min(2*later, 2*time.Second) {
 		err := invoke(ctx, method, req, reply, conn, opts...)
 		if rpctypes.ErrorDesc(err) != rpctypes.ErrorDesc(rpctypes.ErrGRPCRequestTooManyRequests) {

@@ -14,6 +14,7 @@ type RefusedVersionError struct {
 	Version *state.Version
 	Commit  string
 	Why     string
+	Offered bool // the host's own remote offers it, by a rewrite that the host refuses
 }
 
 func (e *RefusedVersionError) Error() string { return e.What() + "; " + e.Clear() }
@@ -29,7 +30,12 @@ func (e *RefusedVersionError) What() string {
 }
 
 // Clear is the command that helps.
-func (e *RefusedVersionError) Clear() string { return "to leave it: pullet rollout undo" }
+func (e *RefusedVersionError) Clear() string {
+	if e.Offered { // undo would take back the hosts that run it
+		return "if the rewrite is intended: pullet pull --accept-rewind"
+	}
+	return "to leave it: pullet rollout undo"
+}
 
 // doubt says why this host does not take a version that the fleet's record names: who can write there chooses the
 // moment of a change, and not what is applied. A commit must be in what the host's own repository follows, and must not
@@ -37,7 +43,7 @@ func (e *RefusedVersionError) Clear() string { return "to leave it: pullet rollo
 // was undone, or that an operator accepted a rewrite to that commit or one before it.
 func (a *agreement) doubt(ctx context.Context, v *state.Version, own []puller.Head) error {
 	if len(v.Commits) == 0 || puller.Version(heads(v)) != v.ID {
-		return &RefusedVersionError{v, v.ID, "is not what the version's repositories are at"}
+		return &RefusedVersionError{Version: v, Commit: v.ID, Why: "is not what the version's repositories are at"}
 	}
 	for _, h := range own {
 		c, ok := v.Commit(h.Repo)
@@ -49,24 +55,36 @@ func (a *agreement) doubt(ctx context.Context, v *state.Version, own []puller.He
 			return err
 		}
 		if !followed {
-			return &RefusedVersionError{
-				v,
-				c.Commit,
-				fmt.Sprintf("is not in the history of %s of repository %q", a.outside.Repositories.Follow(h.Repo), h.Repo),
+			offered, err := a.offers(ctx, h, c.Commit)
+			if err != nil {
+				return err
 			}
+			why := fmt.Sprintf("is not in the history of %s of repository %q", a.outside.Repositories.Follow(h.Repo), h.Repo)
+			return &RefusedVersionError{v, c.Commit, why, offered}
 		}
 		if back, err := a.goesBack(ctx, v, h, to); back || err != nil {
 			if err != nil {
 				return err
 			}
-			return &RefusedVersionError{
-				v,
-				c.Commit,
-				"goes back behind what this host runs (" + a.local.Running.String() + "), and nobody undid that",
-			}
+			why := "goes back behind what this host runs (" + a.local.Running.String() + "), and nobody undid that"
+			return &RefusedVersionError{Version: v, Commit: c.Commit, Why: why}
 		}
 	}
 	return nil
+}
+
+// offers reports a commit in the history of the rewritten branch that this host's remote offers and the host refuses.
+func (a *agreement) offers(ctx context.Context, own puller.Head, commit string) (bool, error) {
+	_, to := refusedCommits(own.Problem)
+	if to == "" {
+		return false, nil
+	}
+	r, err := a.outside.Repositories.Relate(
+		ctx,
+		puller.Head{Repo: own.Repo, Commit: commit},
+		puller.Head{Repo: own.Repo, Commit: to},
+	)
+	return r == puller.Same || r == puller.Newer, err
 }
 
 // goesBack reports a commit that does not come after the one that runs here, without a record that allows it.

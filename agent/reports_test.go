@@ -240,7 +240,7 @@ func TestPullThatCannotBeMade(t *testing.T) {
 	if _, err := h.tryPull(context.Background()); err == nil {
 		t.Fatal("the pull went through")
 	}
-	if got := h.statuses()[state.Configured]; got.State != state.Success { // it did not come as far as the fleet
+	if got := h.statuses()[state.Configured]; got.State != state.Failed || !strings.Contains(got.Reason, "journal.jsonl: is a directory") {
 		t.Errorf("%+v", got)
 	}
 	if err := os.RemoveAll(filepath.Join(h.Paths.State, "journal.jsonl")); err != nil {

@@ -3,6 +3,7 @@ package lock
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -67,8 +68,11 @@ func graceTime(until time.Time) *Wait {
 		Until:  until,
 	}
 	w.Reason = "etcd restarted or changed its leader; nodes in the middle of an upgrade report first"
-	if !until.IsZero() {
+	switch {
+	case until.After(time.Now()):
 		w.Reason += ", until " + until.Local().Format(time.TimeOnly)
+	case !until.IsZero(): // each new leader of etcd lets all leases begin again
+		w.Reason += fmt.Sprintf(", until etcd keeps its leader for %s", state.Grace)
 	}
 	return w
 }

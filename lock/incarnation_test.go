@@ -43,6 +43,15 @@ func TestGrace(t *testing.T) {
 	f.mustSerialize(f.request("db1", "db"))
 }
 
+// TestGraceGoesOn: a new leader prolongs the grace time, so the time that is on record for its end may have passed.
+func TestGraceGoesOn(t *testing.T) {
+	f := newFleet(t)
+	f.mustTry(f.request("web1", "web"))
+	_, err := f.Client.Do(f.ctx, state.Put(f.GraceKey(), time.Now().Add(-time.Minute)))
+	f.must(err)
+	f.mustWait(f.request("db1", "db"), "the fleet's record (etcd restarted)|report first, until etcd keeps its leader for 45s|no action needed")
+}
+
 // TestNotRecorded: a record from before incarnations were recorded may be a restored one.
 func TestNotRecorded(t *testing.T) {
 	f := newFleet(t)

@@ -187,7 +187,8 @@ func (a *agreement) follows(ctx context.Context, heads []puller.Head) error {
 			)
 		default:
 			return fmt.Errorf(
-				"%s does not follow from the fleet's version %s: their histories went apart",
+				"%s does not follow from the fleet's version %s: their histories went apart; "+
+					"if the branch was rewritten on purpose, take it as it is now: pullet pull --accept-rewind",
 				&name,
 				a.current,
 			)

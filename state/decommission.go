@@ -70,10 +70,10 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 				return was, mark, unlessBad(err)
 			}
 		}
-		if alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly()); err != nil {
-			return was, 0, err
-		} else if alive.Count > 0 && !force {
-			return was, 0, fmt.Errorf("%s counts as alive, until its lease ends: it may be changing now. Stop it first; if it is surely down: pullet decommission --force %s", node, node)
+		if !force {
+			if err := mayChange(ctx, s, node); err != nil {
+				return was, 0, err
+			}
 		}
 		ops := append(
 			s.unsayOps(n),
@@ -94,6 +94,24 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 		}
 	}
 	return was, 0, &MovedError{What: "the record of " + node}
+}
+
+// mayChange is why a node that counts as alive is not given up, and until when it counts so if no pull is at work
+// there.
+func mayChange(ctx context.Context, s *Store, node string) error {
+	alive, err := s.Client.Get(ctx, s.AliveKey(node))
+	if err != nil || len(alive.Kvs) == 0 {
+		return err
+	}
+	times, err := s.leaseTimes(ctx, alive.Kvs[0].Lease)
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf(
+		"%[1]s counts as alive until its lease ends, at %[2]s unless a pull there renews it: it may be changing now. "+
+			"Stop it first, and wait until then; if it is surely down: pullet decommission --force %[1]s",
+		node, time.Now().Add(times.Left).Local().Format(time.TimeOnly),
+	)
 }
 
 // awaited reports a node that never registered and that the fleet waits for: the inventory of its version lists it, or

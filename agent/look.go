@@ -7,12 +7,11 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // look is one look at the fleet's record, for one attempt of a condition: apply.Look on etcd.
 type look struct {
-	store  *state.Store
+	gates  *gates // of the run: it ends when etcd does not answer
 	pull   *asked // the services that the whole pull reads
 	chance func(time.Duration) time.Duration
 	own    asked // those that were read of this view
@@ -21,24 +20,24 @@ type look struct {
 	loaded bool
 }
 
-// look is a new look at the fleet. While its record is away, what the node saw last stands.
-func (c *compiler) look() func() apply.Look {
-	if c.store == nil {
+// looks are the looks at the fleet of one run. While its record is away, what the node saw last stands.
+func (p *pull) looks(g *gates) func() apply.Look {
+	if g == nil {
 		return nil
 	}
-	return func() apply.Look { return &look{store: c.store, pull: &c.asked, chance: c.outside.Chance} }
+	return func() apply.Look { return &look{gates: g, pull: &p.compiler.asked, chance: p.outside.Chance} }
 }
 
 func (l *look) View(ctx context.Context) (render.View, error) {
 	if l.loaded {
 		return l.view, nil
 	}
-	v, err := fleetView(ctx, l.store)
-	if state.Unanswered(err) {
-		return v, &apply.PendingError{Reason: "etcd: " + l.store.Explain(err).Error()}
-	}
-	if err != nil {
-		return v, err
+	v, err := fleetView(ctx, l.gates.store)
+	switch {
+	case err != nil && ctx.Err() != nil: // no time is left: it says nothing of etcd
+		return v, &apply.PendingError{Reason: "no time was left to look at the fleet"}
+	case err != nil:
+		return v, l.gates.pending(err)
 	}
 	v.Asked = func(name string) { l.pull.note(name); l.own.note(name) }
 	v.AskedAll = func() { l.all = true }
@@ -72,10 +71,10 @@ func (l *look) await(ctx context.Context) {
 	defer cancel()
 	var watches sync.WaitGroup
 	if names := l.own.sorted(); len(names) > 0 {
-		watches.Go(func() { wakes(cancel, l.store.AwaitServices(ctx, names, l.view.Revision)) })
+		watches.Go(func() { wakes(cancel, l.gates.store.AwaitServices(ctx, names, l.view.Revision)) })
 	}
 	if l.all {
-		watches.Go(func() { wakes(cancel, l.store.AwaitNodes(ctx, l.view.Revision)) })
+		watches.Go(func() { wakes(cancel, l.gates.store.AwaitNodes(ctx, l.view.Revision)) })
 	}
 	<-ctx.Done()
 	watches.Wait()

@@ -298,7 +298,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	o := apply.Options{
 		Run: p.out.Run, Host: p.agent.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
-		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, Look: p.compiler.look(),
+		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, Look: p.looks(gates),
 	}
 	if gates != nil { // an interface that holds a nil pointer would not be nil
 		o.Gates, o.Host.Fence = gates, gates.Fence

@@ -91,6 +91,12 @@ func (a *app) await(
 	for {
 		// A look is finished also when the time just ran out: its answer is what is reported.
 		o, err := store.Overview(context.WithoutCancel(ctx), false)
+		if err = store.Explain(err); isAway(err) {
+			if said, err = outlast(ctx, a.err, said, err); err != nil {
+				return err
+			}
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -116,6 +122,26 @@ func (a *app) await(
 			viewOf(o).printBehind(a.err)
 			return &exit{agent.ExitWaiting, errors.New("not finished: " + line + "; see pullet status")}
 		}
+	}
+}
+
+// isAway reports that etcd does not answer now; one that refuses who asks does.
+func isAway(err error) bool {
+	away, ok := errors.AsType[*state.UnreachableError](err)
+	return ok && !away.Denied()
+}
+
+// outlast waits a while for etcd to answer again, and says once why it waits. The rollout goes on meanwhile, or waits
+// as well.
+func outlast(ctx context.Context, w io.Writer, said string, away error) (string, error) {
+	if said != away.Error() {
+		fmt.Fprintln(w, away)
+	}
+	select {
+	case <-ctx.Done():
+		return "", &exit{agent.ExitWaiting, fmt.Errorf("not finished: %w", away)}
+	case <-time.After(lookEvery):
+		return away.Error(), nil
 	}
 }
 

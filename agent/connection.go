@@ -113,6 +113,9 @@ func (c *connection) giveUp(ctx context.Context) {
 
 // revoke ends the lease of the last registration. A pull that failed meanwhile may have closed the record.
 func (c *connection) revoke(ctx context.Context) error {
+	if c.lease == 0 { // only pulls change it, and none is at work
+		return nil
+	}
 	store, err := c.open(ctx)
 	if err != nil {
 		return err
@@ -122,9 +125,6 @@ func (c *connection) revoke(ctx context.Context) error {
 	if c.leased != nil {
 		c.leased()
 		c.leased = nil
-	}
-	if c.lease == 0 {
-		return nil
 	}
 	_, err = store.Client.Revoke(ctx, c.lease)
 	return store.Explain(err)

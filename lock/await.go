@@ -1,10 +1,11 @@
 package lock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
 )
@@ -29,13 +30,12 @@ func (t *Turn) acquire(ctx context.Context) error {
 	var idle *reading // where it polled and saw room although others come first: they may be gone
 	polled := false
 	for attempt := 0; ; attempt++ {
-		asked := time.Now()
 		wait, r, err := t.next(ctx, idle)
 		switch {
 		case err == nil && wait == nil || errors.Is(err, ErrSuperseded):
 			return err
-		case ctx.Err() != nil && last != nil: // it ended while the store was asked
-			return t.waiting.notify(cmp.Or(silent(t.store, asked, err), last))
+		case ctx.Err() != nil && last != nil:
+			return last // it ended while the store was asked: the last answer stands, unless leaving the queue fails
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, ErrMoved):
@@ -61,18 +61,23 @@ func (t *Turn) acquire(ctx context.Context) error {
 	}
 }
 
-// answerTime is how long etcd may take to answer a node whose time to wait is up, before the node says that it waits
-// for etcd.
-const answerTime = time.Second
-
-// silent is the wait of a node whose time was up while it asked etcd, which had the time to answer; nil where it had
-// not, and the last answer stands.
-func silent(s *state.Store, asked time.Time, err error) *Wait {
-	err = s.Explain(err)
-	if _, away := errors.AsType[*state.UnreachableError](err); !away || time.Since(asked) < answerTime {
-		return nil
-	}
-	return etcdAway(err)
+// await waits as state.Store.Await does, and ends when the connection is lost: not at once for all nodes of a fleet.
+func await(
+	ctx context.Context, s *state.Store, node, key string, after int64, poll time.Duration, opts ...clientv3.OpOption,
+) bool {
+	watch, cancel := context.WithCancel(ctx)
+	defer cancel()
+	lost := state.Lost(watch, s)
+	go func() {
+		select {
+		case <-lost:
+			sleep(watch, time.Second+jitter(node, int(after), min(8*time.Second, poll/10)))
+			cancel()
+		case <-watch.Done():
+		}
+	}()
+	s.Await(watch, key, after, poll, opts...)
+	return ctx.Err() == nil
 }
 
 // next makes an attempt. It uses what Try has just read instead of a new look.

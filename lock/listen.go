@@ -33,7 +33,7 @@ func (b *listener) listen(ctx context.Context, key string, after int64, poll tim
 	switch {
 	case key != b.store.BellKey():
 		b.stop()
-		return b.store.Await(ctx, key, after, poll, opts...)
+		return await(ctx, b.store, b.req.node(), key, after, poll, opts...)
 	case b.bell == nil:
 		b.bell, b.ticket.first = b.store.Listen(ctx, key), true
 	case !b.bell.Await(ctx, after, poll):

@@ -1,12 +1,13 @@
 package lock
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
 )
 
 // stepPoll is how long a node that waits for others trusts that it would have been told; of few nodes each looks
@@ -29,13 +30,17 @@ func (s *Steps) await(
 ) error {
 	began, last := time.Now(), (*Wait)(nil)
 	for poll := 0; ; poll++ {
-		asked := time.Now()
 		wait, revision, err := look(poll)
 		switch {
 		case err == nil && wait == nil:
 			return nil
+		case ctx.Err() != nil && last != nil && err != nil && !state.Connected(s.store):
+			wait = etcdAway(s.store.Explain(err))
+			wait.Since = began
+			notify(wait)
+			return wait
 		case ctx.Err() != nil && last != nil:
-			return cmp.Or(silent(s.store, asked, err), last)
+			return last
 		case errors.Is(err, ErrSuperseded) || ctx.Err() != nil:
 			return err
 		case errors.Is(err, ErrMoved):
@@ -51,7 +56,10 @@ func (s *Steps) await(
 		if last == nil || last.Error() != wait.Error() {
 			notify(wait)
 		}
-		if last = wait; revision > 0 && !s.store.Await(ctx, key, revision, jitter(s.req.node(), poll, every), opts...) {
+		if last = wait; revision == 0 {
+			continue
+		}
+		if !await(ctx, s.store, s.req.node(), key, revision, jitter(s.req.node(), poll, every), opts...) {
 			return last
 		}
 	}

@@ -43,16 +43,16 @@ func (c Config) client(endpoints []string) (clientv3.Config, error) {
 // operationTimeout is how long one read or write may take.
 const operationTimeout = 10 * time.Second
 
-// connectionTime is how long an operation may take that begins without a connection: a store that starts again is back
-// soon.
-const connectionTime = 3 * time.Second
+// refusedTime is how long an operation may take that begins while every attempt to connect fails: a store that starts
+// again is back soon. The client makes two of it where it reads.
+const refusedTime = 3 * time.Second
 
 // patience is how long an operation on a connection may take.
 func patience(conn *grpc.ClientConn) time.Duration {
-	if conn.GetState() == connectivity.Ready {
-		return operationTimeout
+	if conn.GetState() == connectivity.TransientFailure {
+		return refusedTime
 	}
-	return connectionTime
+	return operationTimeout
 }
 
 // Bounded is an interceptor for the operations of a client. One that gets no answer ends, and sooner where there is no

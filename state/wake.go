@@ -7,6 +7,7 @@ import (
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 )
 
@@ -22,8 +23,8 @@ func (s *Store) RingOp() clientv3.Op {
 	return clientv3.OpPut(s.BellKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
-// Await waits until a key changes after a revision, or for as long as a poll takes: a watch is never trusted alone. A
-// connection that is lost ends it, too. It is false when ctx ends first.
+// Await waits until a key changes after a revision, or for as long as a poll takes: a watch is never trusted alone. It
+// is false when ctx ends first.
 func (s *Store) Await(
 	ctx context.Context,
 	key string,
@@ -36,16 +37,12 @@ func (s *Store) Await(
 	if after > 0 { // 0: nothing could be read, and what is to come counts
 		opts = append(opts, clientv3.WithRev(after+1))
 	}
-	broke := false
 	select {
 	case _, open := <-s.Client.Watch(watch, key, opts...):
-		broke = !open
-	case <-lostBy(watch, s.Client):
-		broke = true
+		if !open && watch.Err() == nil { // the watch broke: not so fast again
+			pause(watch, time.Second)
+		}
 	case <-watch.Done():
-	}
-	if broke { // not so fast again
-		pause(watch, time.Second)
 	}
 	return ctx.Err() == nil
 }
@@ -63,7 +60,7 @@ func (s *Store) Listen(ctx context.Context, key string) *Listener {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	late := time.AfterFunc(operationTimeout, cancel) // it waits for the store
 	defer late.Stop()
-	return &Listener{s.Client.Watch(ctx, key), lostBy(ctx, s.Client), cancel}
+	return &Listener{s.Client.Watch(ctx, key), Lost(ctx, s), cancel}
 }
 
 // Await waits until the key changes after a revision, or for as long as a poll takes. It is false when nothing is heard
@@ -158,21 +155,32 @@ func (s *Store) wakeOp() clientv3.Op {
 	return clientv3.OpPut(s.wakeKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
-// lostBy returns a channel that is closed when a client has no connection any more: a watch goes on silently then, so
+// Lost returns a channel that is closed when a store has no connection any more: a watch goes on silently then, so
 // whoever waits looks for itself, and learns why. ctx ends it.
-func lostBy(ctx context.Context, client *clientv3.Client) <-chan struct{} {
+func Lost(ctx context.Context, s *Store) <-chan struct{} {
 	lost := make(chan struct{})
-	conn := client.ActiveConnection()
+	conn := s.Client.ActiveConnection()
 	if conn == nil { // the client does not use one
 		return lost
 	}
 	go func() {
-		for is := conn.GetState(); is == connectivity.Ready || is == connectivity.Idle; is = conn.GetState() {
-			if !conn.WaitForStateChange(ctx, is) {
+		for connects(conn) {
+			if !conn.WaitForStateChange(ctx, conn.GetState()) {
 				return
 			}
 		}
 		close(lost)
 	}()
 	return lost
+}
+
+// Connected reports that a store has a connection, as far as is known.
+func Connected(s *Store) bool {
+	conn := s.Client.ActiveConnection()
+	return conn == nil || connects(conn)
+}
+
+func connects(conn *grpc.ClientConn) bool {
+	is := conn.GetState()
+	return is == connectivity.Ready || is == connectivity.Idle
 }

@@ -36,25 +36,30 @@ func TestAwaitLost(t *testing.T) {
 	s, err := Open(ctx, Config{Fleet: "f", Endpoints: member.Client.Endpoints()})
 	must(t, err)
 	defer s.Close()
-	for name, await := range map[string]func() bool{
-		"await":  func() bool { return s.Await(ctx, s.BellKey(), 1<<40, time.Minute) },
-		"listen": func() bool { return !s.Listen(ctx, s.BellKey()).Await(ctx, 1<<40, time.Minute) },
-	} {
-		woken := make(chan bool, 1)
-		go func() { woken <- await() }()
-		defer func() {
-			select {
-			case told := <-woken:
-				if !told {
-					t.Errorf("%s: it heard nothing, and was not told", name)
-				}
-			case <-time.After(20 * time.Second):
-				t.Errorf("%s: nobody was told", name)
-			}
-		}()
+	if !Connected(s) {
+		t.Error("it is connected")
 	}
+	heard := make(chan bool, 1)
+	go func() { heard <- s.Listen(ctx, s.BellKey()).Await(ctx, 1<<40, time.Minute) }()
+	lost := Lost(ctx, s)
 	time.Sleep(100 * time.Millisecond) // they listen
 	must(t, member.Close())
+	for _, ends := range []func(){func() { <-lost }, func() {
+		if <-heard {
+			t.Error("it heard something")
+		}
+	}} {
+		ended := make(chan struct{})
+		go func() { ends(); close(ended) }()
+		select {
+		case <-ended:
+		case <-time.After(20 * time.Second):
+			t.Fatal("nobody was told")
+		}
+	}
+	if Connected(s) {
+		t.Error("it is not connected")
+	}
 	began := time.Now()
 	_, err = s.Client.Get(ctx, s.BellKey())
 	if took := time.Since(began); took > operationTimeout {

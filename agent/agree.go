@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
@@ -154,7 +153,7 @@ func (a *agreement) newer(ctx context.Context, current *state.Version, own []pul
 			return nil, err
 		}
 		switch {
-		case relation == puller.Newer && !left && !gone(h):
+		case relation == puller.Newer && !left && !isRewrite(h.Problem): // else other hosts refuse it
 		case relation == puller.Same:
 			if h.Tag == "" {
 				best[i].Tag = at.Tag
@@ -184,13 +183,6 @@ func (a *agreement) newer(ctx context.Context, current *state.Version, own []pul
 		same.Rewound = next.Rewound
 	}
 	return &same, nil
-}
-
-// gone reports a head that the host's own remote no longer offers, since its branch was rewritten: other hosts would
-// refuse it.
-func gone(own puller.Head) bool {
-	_, rewritten := errors.AsType[*puller.RewrittenError](own.Problem)
-	return rewritten
 }
 
 // saysMore reports a version that is the fleet's, with more to say of it: a tag that was seen later, or an operator's

@@ -3,9 +3,9 @@ package agent
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -88,18 +88,13 @@ func (p *pull) keepRunning(ctx context.Context) error {
 	return p.publish(ctx, running, report, nil)
 }
 
-// firstLine is the head of a message that may have many, and what follows it where it is a heading.
+// firstLine is the headline of a message that may have many lines.
 func firstLine(err error) string {
 	text := err.Error()
 	if list, ok := errors.AsType[render.ErrorList](err); ok && text == list.Error() {
 		text = list.Mistakes().Error() // a warning is no reason
 	}
-	line, rest, more := strings.Cut(text, "\n")
-	if more && strings.HasSuffix(line, ":") {
-		var next string
-		next, _, more = strings.Cut(rest, "\n")
-		line += " " + next
-	}
+	line, more := plain.Headline(text)
 	if more {
 		line += " ..."
 	}

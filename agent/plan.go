@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -18,7 +17,10 @@ import (
 func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, error) {
 	p := a.pull(ctx, o)
 	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
-	if err := cmp.Or(p.local.open(), p.local.openJournal()); err != nil {
+	if err := p.local.open(); err != nil {
+		return p.out, err
+	}
+	if err := p.local.openJournal(); err != nil {
 		return p.out, err
 	}
 	store, err := a.connection.read(ctx)

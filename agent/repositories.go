@@ -17,9 +17,14 @@ type problem interface {
 // isRefusal reports that verification refused what a repository offers: an operator or another commit has to end that.
 // Everything else that keeps a node from following its repository may end by itself.
 func isRefusal(err error) bool {
-	_, rewritten := errors.AsType[*puller.RewrittenError](err)
 	_, unusable := errors.AsType[*puller.UnusableError](err)
-	return rewritten || unusable
+	return isRewrite(err) || unusable
+}
+
+// isRewrite reports that a repository offers a branch that was rewritten.
+func isRewrite(err error) bool {
+	_, rewritten := errors.AsType[*puller.RewrittenError](err)
+	return rewritten
 }
 
 // noteProblems files why repositories could not be followed, in the outcome and in the node's own record, which says

@@ -63,6 +63,18 @@ func Cut(text string, most int) string {
 	return text[:end] + "..."
 }
 
+// Headline is the first line of a text, with the line that follows where the first one is a heading, and whether there
+// is more.
+func Headline(text string) (line string, more bool) {
+	line, rest, more := strings.Cut(text, "\n")
+	if more && strings.HasSuffix(line, ":") {
+		var next string
+		next, _, more = strings.Cut(rest, "\n")
+		line += " " + next
+	}
+	return line, more
+}
+
 // shellPlain are the characters that a shell leaves alone wherever they stand in a word.
 const shellPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:@%+,-"
 

@@ -86,6 +86,24 @@ func TestWriter(t *testing.T) {
 	}
 }
 
+// TestHeadline: a heading alone says nothing, so what follows it belongs to the headline.
+func TestHeadline(t *testing.T) {
+	for text, want := range map[string]struct {
+		line string
+		more bool
+	}{
+		"one line":             {"one line", false},
+		"a heading:":           {"a heading:", false},
+		"one line\nanother":    {"one line", true},
+		"a heading:\nwhat":     {"a heading: what", false},
+		"a heading:\nwhat\nat": {"a heading: what", true},
+	} {
+		if line, more := Headline(text); line != want.line || more != want.more {
+			t.Errorf("%q: %q %v", text, line, more)
+		}
+	}
+}
+
 // TestShellWord: what a shell would read otherwise is in quotes.
 func TestShellWord(t *testing.T) {
 	for text, want := range map[string]string{

@@ -47,8 +47,8 @@ const operationTimeout = 10 * time.Second
 // again is back soon. The client makes two of it where it reads.
 const refusedTime = 3 * time.Second
 
-// patience is how long an operation on a connection may take.
-func patience(conn *grpc.ClientConn) time.Duration {
+// limit is how long an operation on a connection may take.
+func limit(conn *grpc.ClientConn) time.Duration {
 	if conn.GetState() == connectivity.TransientFailure {
 		return refusedTime
 	}
@@ -66,7 +66,7 @@ func Bounded(
 	invoke grpc.UnaryInvoker,
 	opts ...grpc.CallOption,
 ) error {
-	ctx, cancel := context.WithTimeout(ctx, patience(conn))
+	ctx, cancel := context.WithTimeout(ctx, limit(conn))
 	defer cancel()
 	for later := 400 * time.Millisecond; ; later = min(2*later, 2*time.Second) {
 		err := invoke(ctx, method, req, reply, conn, opts...)

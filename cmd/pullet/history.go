@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/state"
 )
 
@@ -79,7 +80,7 @@ func (a *app) listRuns(dir string, runs []string) error {
 			r.Why(),
 		}
 		if one.Why == "" && len(r.Errors) > 0 { // of the pull, which ran what it had all the same
-			one.Why = headline(r.Errors[0])
+			one.Why, _ = plain.Headline(r.Errors[0])
 		}
 		switch {
 		case r.Failed() || len(r.Errors) > 0:
@@ -106,15 +107,6 @@ func (a *app) listRuns(dir string, runs []string) error {
 			)
 		}
 	})
-}
-
-// headline is an error with the first of what it lists.
-func headline(text string) string {
-	head, rest, _ := strings.Cut(text, "\n")
-	if first, _, _ := strings.Cut(rest, "\n"); strings.HasSuffix(head, ":") && first != "" {
-		return head + " " + first
-	}
-	return head
 }
 
 // showRun prints a report as the pull did.

@@ -2,6 +2,7 @@ package gitremote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -100,14 +101,40 @@ func (g *gitDir) text(name string, most int64) ([]byte, error) {
 // maxRefFile is what a file with one reference may have: a name with room.
 const maxRefFile = maxName + 100
 
+// listAttempts are made while git packs references.
+const listAttempts = 10
+
 // refs are the references of a repository, as it would advertise them but for
-// what annotated tags point to, where that is not on record.
+// what annotated tags point to, where that is not on record. A git that packs
+// them takes away files of references behind packed-refs, so that is read
+// again: else an older commit could stand in the list.
 func (g *gitDir) refs() (Listing, error) {
-	l := localListing{at: map[plumbing.ReferenceName]int{}, alias: map[plumbing.ReferenceName]plumbing.ReferenceName{}}
-	packed, err := g.text("packed-refs", maxListing)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return l.Listing, err
+	for range listAttempts {
+		before, err := g.packedRefs()
+		if err != nil {
+			return Listing{}, err
+		}
+		l, failed := g.list(before)
+		if now, err := g.packedRefs(); err != nil || bytes.Equal(now, before) {
+			return l, cmp.Or(err, failed)
+		}
 	}
+	return Listing{}, &LocalError{"its references are packed again and again"}
+}
+
+// packedRefs is the file with references that were put together; nil is none.
+func (g *gitDir) packedRefs() ([]byte, error) {
+	text, err := g.text("packed-refs", maxListing)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// list puts the references together: a file of its own comes before what is
+// packed.
+func (g *gitDir) list(packed []byte) (Listing, error) {
+	l := localListing{at: map[plumbing.ReferenceName]int{}, alias: map[plumbing.ReferenceName]plumbing.ReferenceName{}}
 	if err := l.packed(packed); err != nil {
 		return l.Listing, err
 	}

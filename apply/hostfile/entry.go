@@ -124,7 +124,22 @@ func (e *Entry) open(how int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), e.path), nil
 }
 
-func (e *Entry) openFD(how int) (int, Info, error) {
+// looks is how often a file is looked at that a program replaces again and again.
+const looks = 16
+
+// openFD opens the regular file that the entry names. Editors replace a file by a rename: one that is another file by
+// the time it is open is looked at again.
+func (e *Entry) openFD(how int) (fd int, info Info, err error) {
+	for range looks {
+		var other replacedError
+		if fd, info, err = e.openFound(how); !errors.As(err, &other) {
+			break
+		}
+	}
+	return fd, info, err
+}
+
+func (e *Entry) openFound(how int) (int, Info, error) {
 	found, err := e.Lstat()
 	if err != nil {
 		return -1, found, err

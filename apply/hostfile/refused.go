@@ -32,11 +32,16 @@ func (e *FileRefused) Error() string { return fmt.Sprintf("%s %s; %s", e.Path, e
 // HostFault is true: see apply.FaultOf.
 func (e *FileRefused) HostFault() bool { return true }
 
-// replaced is what somebody exchanged while it was worked on.
+// replacedError is what somebody exchanged while it was worked on.
+type replacedError struct{ *FileRefused }
+
+// Unwrap is the refusal.
+func (e replacedError) Unwrap() error { return e.FileRefused }
+
 func replaced(path string) error {
-	return &FileRefused{
+	return replacedError{&FileRefused{
 		path,
 		"was replaced by another program at the same moment",
 		"find the program that writes there, then pull again",
-	}
+	}}
 }

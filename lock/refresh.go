@@ -6,18 +6,18 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Refresh updates the nodes that a node waits for, as the record has them now: now is their condition, left are those
-// that it still waits for, and news says in words which conditions changed.
-func Refresh(o *state.Overview, kind state.WaitKind, was []state.Holder) (now, left []state.Holder, news []string) {
+// Refresh updates the nodes for which a status says that its node waits, as the record has them now: now is their
+// condition, left are those that it still waits for, and news says in words which conditions changed.
+func Refresh(o *state.Overview, said state.StatusLine) (now, left []state.Holder, news []string) {
 	if o.Current == nil {
-		return was, was, nil
+		return said.Holders, said.Holders, nil
 	}
-	for _, h := range was {
+	for _, h := range said.Holders {
 		is := h
 		if fillCondition(&is, o.BlockersOf(h.Node), o.Switches, o.Current.ID); is.Away {
 			is.Off = "" // to enable it is not enough
 		}
-		over := over(o, kind, is)
+		over := over(o, said, is)
 		if now = append(now, is); over == "" {
 			left = append(left, is)
 		}
@@ -29,7 +29,7 @@ func Refresh(o *state.Overview, kind state.WaitKind, was []state.Holder) (now, l
 }
 
 // over says why nobody waits for a node any more; "" where it is still waited for, or the overview does not say.
-func over(o *state.Overview, kind state.WaitKind, h state.Holder) string {
+func over(o *state.Overview, said state.StatusLine, h state.Holder) string {
 	holds := func() bool {
 		for _, claims := range o.Slots {
 			for _, c := range claims {
@@ -45,10 +45,25 @@ func over(o *state.Overview, kind state.WaitKind, h state.Holder) string {
 		return "decommissioned"
 	case h.Away && h.Alive:
 		return "alive"
-	case kind == state.WaitRole && o.Running[h.Node] == o.Current.ID:
+	case said.Kind == state.WaitRole && o.Running[h.Node] == o.Current.ID:
 		return "upgraded"
-	case slices.Contains([]state.WaitKind{state.WaitSlot, state.WaitTotal}, kind) && !h.Away && h.Node != "" && !holds():
+	case slices.Contains([]state.WaitKind{state.WaitSlot, state.WaitTotal}, said.Kind) && !h.Away && h.Node != "" && !holds():
 		return "it holds none"
+	}
+	return overInRun(o, said, h)
+}
+
+// overInRun is over for a wait at a step: the other's pull ended well since, or is at the same barrier.
+func overInRun(o *state.Overview, said state.StatusLine, h state.Holder) string {
+	if !slices.Contains([]state.WaitKind{state.WaitSerialize, state.WaitBarrier, state.WaitResult}, said.Kind) {
+		return ""
+	}
+	since := func(st state.StatusLine) bool { return st.Version == o.Current.ID && st.Revision > said.Revision }
+	switch result, rollout := o.Statuses[h.Node][state.Configured], o.Statuses[h.Node][state.Rollout]; {
+	case result.State == state.Success && since(result):
+		return "its pull ended well"
+	case said.Kind == state.WaitBarrier && rollout.Kind == state.WaitBarrier && rollout.Gate == said.Gate && since(rollout):
+		return "it is there"
 	}
 	return ""
 }

@@ -47,9 +47,10 @@ func (s *Store) Idles(ctx context.Context, o *Overview) error {
 	return nil
 }
 
-// awaited are the nodes that live and hold slots, and then those for which others say that they wait.
+// awaited are the nodes that live and hold slots, then those for which others say that they wait, and then those in the
+// middle of a run.
 func (o *Overview) awaited() (out []string) {
-	var holding, named []string
+	var holding, named, running []string
 	for _, claims := range o.Slots {
 		for _, c := range claims {
 			holding = append(holding, c.Node)
@@ -60,10 +61,13 @@ func (o *Overview) awaited() (out []string) {
 		if st := o.Statuses[node][Rollout]; st.State == Pending && st.Kind.Idles() {
 			named = append(named, st.waitsFor(seen)...)
 		}
+		if o.Statuses[node][Configured].State == Running {
+			running = append(running, node)
+		}
 	}
 	slices.Sort(holding)
 	slices.Sort(named)
-	for _, node := range slices.Concat(holding, named) {
+	for _, node := range slices.Concat(holding, named, running) {
 		if o.Alive[node] && !slices.Contains(out, node) && len(out) < maxFollows {
 			out = append(out, node)
 		}

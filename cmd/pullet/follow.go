@@ -29,7 +29,7 @@ func (v *fleetStatus) follow(o *state.Overview) {
 		switch n := &v.Nodes[i]; {
 		case n.State == waiting && n.Itself():
 			n.behind(o, said)
-		case n.State == upgrading:
+		case n.State == upgrading, n.State == upToDate && n.Step != "" && n.Why == n.Step:
 			n.cutOff(o)
 		}
 	}
@@ -48,8 +48,8 @@ func (n *nodeStatus) untilAgain(again map[string]state.Remedy) {
 // says is what the row of a waiting node says, as a status.
 func (n *nodeStatus) says(o *state.Overview) state.Status {
 	st := o.Statuses[n.Node][state.Rollout].Status
-	if st.Reason, st.Remedy, st.Holders = n.Why, n.Remedy, n.left; n.Kind != st.Kind {
-		st.Ahead, st.Frees = "", false // it waits for something else by now
+	if st.Reason, st.Remedy, st.Holders = n.Why, n.Remedy, n.left; n.Kind != st.Kind || len(n.left) < len(n.Holders) {
+		st.Ahead, st.Frees = "", false // it waits for something else by now, or for fewer nodes
 	}
 	return st
 }
@@ -74,7 +74,8 @@ func (n *nodeStatus) behind(o *state.Overview, said map[string]state.Status) {
 	}
 }
 
-// cutOff says that the pull of a node that upgrades was killed, as soon as its lease shows it.
+// cutOff says that the pull of a node in the middle of a run was killed, or that etcd was away when it ended, as soon
+// as its lease shows it.
 func (n *nodeStatus) cutOff(o *state.Overview) {
 	b := o.IdleOf(state.Status{Ahead: n.Node})
 	if b == nil || b.Why == "" {

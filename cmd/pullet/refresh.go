@@ -44,7 +44,9 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 // othersNow takes how the nodes are now for which the node waits: other nodes and operators did something since it
 // looked.
 func (n *nodeStatus) othersNow(o *state.Overview) {
-	now, left, news := lock.Refresh(o, n.Kind, n.Holders)
+	now, left, news := lock.Refresh(o, state.StatusLine{
+		Status: state.Status{Kind: n.Kind, Gate: n.Gate, Holders: n.Holders}, Revision: n.said,
+	})
 	switch {
 	case len(news) == 0:
 	case len(left) == 0:

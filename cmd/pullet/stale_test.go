@@ -86,6 +86,17 @@ func TestOthersSince(t *testing.T) {
 	fails := func(o *state.Overview) {
 		says(o, state.Failed, state.Status{Unknown: "init", Remedy: state.Act("look")})
 	}
+	ends := func(o *state.Overview, revision int64) {
+		o.Statuses["web1"] = map[string]state.StatusLine{
+			state.Configured: {State: state.Success, Status: state.Status{Version: "v2"}, Revision: revision},
+		}
+	}
+	arrives := func(o *state.Overview, gate string) {
+		says(o, state.Pending, state.Status{Kind: state.WaitBarrier, Gate: gate, Remedy: state.NoAction()})
+		at := o.Statuses["web1"][state.Rollout]
+		at.Revision = 6
+		o.Statuses["web1"][state.Rollout] = at
+	}
 	for name, c := range map[string]struct {
 		kind   state.WaitKind
 		holder state.Holder
@@ -102,10 +113,15 @@ func TestOthersSince(t *testing.T) {
 			delete(o.Alive, "web1")
 			o.Gone["web1"] = true
 		}, "; since its last pull: web1 (decommissioned)|it looks again at its next pull"},
-		"away, and back": {state.WaitSlot, state.Holder{Node: "web1", Seen: true, Away: true}, func(*state.Overview) {}, "; since its last pull: web1 (alive)|it looks again at its next pull"},
-		"disabled":       {state.WaitRole, off, func(o *state.Overview) { o.Switches["host web1"] = state.Switch{By: "ada"} }, "|pullet enable --host web1"},
-		"enabled":        {state.WaitRole, off, func(*state.Overview) {}, "; since its last pull: web1 (alive)|no action needed"},
-		"failed":         {state.WaitRole, failed, fails, "|fix web1, or push a commit that does (see pullet failures)"},
+		"through":         {state.WaitSerialize, off, func(o *state.Overview) { ends(o, 6) }, "; since its last pull: web1 (its pull ended well)|it looks again at its next pull"},
+		"ran it":          {state.WaitResult, off, func(o *state.Overview) { ends(o, 6) }, "; since its last pull: web1 (its pull ended well)|it looks again at its next pull"},
+		"ended before":    {state.WaitSerialize, off, func(o *state.Overview) { ends(o, 4) }, "; since its last pull: web1 (alive)|no action needed"},
+		"arrived":         {state.WaitBarrier, off, func(o *state.Overview) { arrives(o, "g") }, "; since its last pull: web1 (it is there)|it looks again at its next pull"},
+		"waits elsewhere": {state.WaitBarrier, off, func(o *state.Overview) { arrives(o, "another") }, "; since its last pull: web1 (alive)|no action needed"},
+		"away, and back":  {state.WaitSlot, state.Holder{Node: "web1", Seen: true, Away: true}, func(*state.Overview) {}, "; since its last pull: web1 (alive)|it looks again at its next pull"},
+		"disabled":        {state.WaitRole, off, func(o *state.Overview) { o.Switches["host web1"] = state.Switch{By: "ada"} }, "|pullet enable --host web1"},
+		"enabled":         {state.WaitRole, off, func(*state.Overview) {}, "; since its last pull: web1 (alive)|no action needed"},
+		"failed":          {state.WaitRole, failed, fails, "|fix web1, or push a commit that does (see pullet failures)"},
 		"settled": {state.WaitRole, failed, func(o *state.Overview) {
 			fails(o)
 			o.Settled = map[string]state.Settlement{"init": {Step: "init", By: "ada", Revision: 6, Nodes: []string{"web1"}, Waiting: []string{"web1"}}}
@@ -139,6 +155,14 @@ func TestCutOff(t *testing.T) {
 	o.Times["web2"] = state.LeaseTimes{Age: time.Minute, Left: time.Hour}
 	checkRow(t, "killed", o, "x; no pull of web2 is at work since TIME|its next pull goes on, or it counts as lost from TIME: "+
 		"then start web2 again, or give it up: pullet decommission web2")
+	o.Running["web2"] = "v2"
+	o.Statuses["web2"] = map[string]state.StatusLine{
+		state.Configured: {State: state.Running, Status: state.Status{Version: "v2", Step: "step 2 of 2: a/b"}},
+	}
+	checkRow(t, "killed while it corrected drift", o, "step 2 of 2: a/b; no pull of web2 is at work since TIME|its next pull goes on, or it counts as lost "+
+		"from TIME: then start web2 again, or give it up: pullet decommission web2")
+	delete(o.Times, "web2")
+	checkRow(t, "corrects drift", o, "step 2 of 2: a/b|")
 }
 
 // TestNotLookedYet: a node that has not looked at the version says what its next pull waits for.

@@ -252,7 +252,7 @@ func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Host = s.Host && s.State == state.Failed
 	n.Kind, n.Since, n.Why, n.Remedy, n.Gate, n.Halt, n.Holders, n.Until, n.Parked = s.Kind, s.Time, s.Reason, s.Remedy, s.Gate, s.Halt, s.Holders, s.Until, s.Parked &&
 		s.State == state.Pending
-	n.unknown, n.told, n.said, n.depends = s.Unknown, s.Time, s.Revision, s.Depends
+	n.unknown, n.told, n.said, n.depends, n.left = s.Unknown, s.Time, s.Revision, s.Depends, s.Holders
 	if n.lasts = !s.Since.IsZero(); n.lasts {
 		n.Since = s.Since
 	}

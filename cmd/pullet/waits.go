@@ -41,7 +41,7 @@ func waitsOf(o *state.Overview, nodes []nodeStatus) []waitGroup {
 			groups[key] = g
 		}
 		if g.Gate == "" || len(n.Holders) > 0 && (n.said > g.said || len(g.Holders) == 0) { // the latest look, by etcd: clocks differ
-			g.Kind, g.Gate, g.Reason, g.Remedy, g.Holders, g.said = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Remedy, n.Holders, n.said
+			g.Kind, g.Gate, g.Reason, g.Remedy, g.Holders, g.said = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Remedy, n.left, n.said
 		}
 		if n.Since.Before(g.Since) {
 			g.Since = n.Since

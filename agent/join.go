@@ -105,6 +105,26 @@ func (r *registration) join(ctx context.Context) error {
 	return r.local.save()
 }
 
+// cannotJoin tells the fleet that the node's own record cannot be read, and why. The secret that proves the name is in
+// it, so the fleet believes it only of the host that had the name last, or where nobody has it.
+func (r *registration) cannotJoin(ctx context.Context, why error) {
+	if r.config.alone() {
+		return
+	}
+	me, err := r.owner()
+	var store *state.Store
+	if err == nil {
+		store, err = r.connection.open(ctx)
+	}
+	if err == nil {
+		st := state.Status{Run: r.out.Run, Reason: firstLine(why), Time: time.Now().UTC()}
+		err = store.Explain(state.TellUnproven(ctx, store, r.config.Node.Name, me, st))
+	}
+	if err != nil {
+		r.log.WithError(err).Warn("that the pull could not be made is not recorded")
+	}
+}
+
 // acceptedWithout tells a record that an operator accepted what it may have forgotten of this node: the slot that it
 // holds, and that it is through. The node is registered before: a copy of this host's disk, which is refused, holds
 // nothing.

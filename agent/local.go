@@ -2,6 +2,7 @@ package agent
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 
 	"github.com/pullet/pullet/state"
@@ -16,13 +17,15 @@ type local struct {
 	known   map[string]state.Trouble // as they are on disk
 }
 
-// open reads what the node knows of itself.
-func (l *local) open() (err error) {
-	if l.Local, err = state.LoadLocal(l.dir); err != nil {
-		return err
+// open reads what the node of this name knows of itself.
+func (l *local) open(node string) (err error) {
+	l.Local, err = state.LoadLocal(l.dir)
+	if damaged, is := errors.AsType[*state.DamagedError](err); is {
+		const then = "%w, and tell the fleet that this is a new node: pullet decommission --force %s"
+		return fmt.Errorf(then, damaged, node)
 	}
 	l.known = l.Troubles
-	return nil
+	return err
 }
 
 // openJournal reads the journal of its runs. A pull has joined before: the fleet hears of one that is damaged.

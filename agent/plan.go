@@ -17,7 +17,7 @@ import (
 func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, error) {
 	p := a.pull(ctx, o)
 	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
-	if err := p.local.open(); err != nil {
+	if err := p.local.open(p.config.Node.Name); err != nil {
 		return p.out, err
 	}
 	if err := p.local.openJournal(); err != nil {

@@ -158,7 +158,8 @@ func (p *pull) do(ctx context.Context) error {
 		return err
 	}
 	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
-	if err := p.local.open(); err != nil {
+	if err := p.local.open(p.config.Node.Name); err != nil {
+		p.registration.cannotJoin(ctx, err)
 		return err
 	}
 	if err := p.local.belongsTo(p.config.Node.Name); err != nil {

@@ -47,7 +47,7 @@ func over(o *state.Overview, said state.StatusLine, h state.Holder) string {
 		return "alive"
 	case said.Kind == state.WaitRole && o.Running[h.Node] == o.Current.ID:
 		return "upgraded"
-	case slices.Contains([]state.WaitKind{state.WaitSlot, state.WaitTotal}, said.Kind) && !h.Away && h.Node != "" && !holds():
+	case (said.Kind == state.WaitSlot || said.Kind == state.WaitTotal) && !h.Away && h.Node != "" && !holds():
 		return "it holds none"
 	}
 	return overInRun(o, said, h)
@@ -59,10 +59,11 @@ func overInRun(o *state.Overview, said state.StatusLine, h state.Holder) string 
 		return ""
 	}
 	since := func(st state.StatusLine) bool { return st.Version == o.Current.ID && st.Revision > said.Revision }
-	switch result, rollout := o.Statuses[h.Node][state.Configured], o.Statuses[h.Node][state.Rollout]; {
+	result, waits := o.Statuses[h.Node][state.Configured], o.Statuses[h.Node][state.Rollout]
+	switch {
 	case result.State == state.Success && since(result):
 		return "its pull ended well"
-	case said.Kind == state.WaitBarrier && rollout.Kind == state.WaitBarrier && rollout.Gate == said.Gate && since(rollout):
+	case said.Kind == state.WaitBarrier && waits.Kind == said.Kind && waits.Gate == said.Gate && since(waits):
 		return "it is there"
 	}
 	return ""

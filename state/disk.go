@@ -50,13 +50,11 @@ type RolledBack struct {
 	At      time.Time `json:"at"`
 }
 
-// LoadLocal reads the node's record; a node without one is new.
+// LoadLocal reads the node's record; a node without one is new. One that does not say what it should is a
+// *DamagedError.
 func LoadLocal(dir string) (Local, error) {
 	var l Local
 	err := readJSON(filepath.Join(dir, "node.json"), &l)
-	if damaged, ok := errors.AsType[*damagedError](err); ok {
-		err = fmt.Errorf("%w, and tell the fleet that this is a new node: pullet decommission --force NODE", damaged)
-	}
 	return l, err
 }
 
@@ -144,13 +142,13 @@ func SaveView(dir string, v any) error {
 	return writeFile(path, data)
 }
 
-// damagedError says that a file is there and does not say what it should.
-type damagedError struct {
+// DamagedError says that a file is there and does not say what it should.
+type DamagedError struct {
 	path string
 	err  error
 }
 
-func (e *damagedError) Error() string {
+func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s is damaged: %v; move it away to start anew", e.path, e.err)
 }
 
@@ -164,7 +162,7 @@ func readJSON(path string, v any) error {
 		return err
 	}
 	if err := json.Unmarshal(data, v); err != nil {
-		return &damagedError{path, err}
+		return &DamagedError{path, err}
 	}
 	return nil
 }

@@ -184,6 +184,23 @@ func (s *Store) identify(ctx context.Context, r *registration, me Alive) (boots 
 	return nil, &ClonedError{r.name, me, others}
 }
 
+// TellUnproven says that a host could not pull which cannot prove its name, because its own record is damaged. Nothing
+// is said of a node that never registered, or while another host has its name.
+func TellUnproven(ctx context.Context, s *Store, node string, me Alive, st Status) error {
+	r, err := s.registration(ctx, node)
+	if err != nil || r.nodeSeen == 0 {
+		return err
+	}
+	if r.seen != 0 && (!r.named || !r.holder.marked() || !r.holder.sameHost(me)) {
+		return nil
+	}
+	_, err = s.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(s.AliveKey(node)), "=", r.seen)).
+		Then(s.StatusOps(node, Configured, Failed, st)...).
+		Commit()
+	return err
+}
+
 const (
 	keptBoots = 8
 	rivalTime = 90 * time.Second // at least: until the host that was refused pulls again

@@ -132,14 +132,14 @@ const looks = 16
 func (e *Entry) openFD(how int) (fd int, info Info, err error) {
 	for range looks {
 		var other replacedError
-		if fd, info, err = e.openFound(how); !errors.As(err, &other) {
+		if fd, info, err = openFound(e, how); !errors.As(err, &other) {
 			break
 		}
 	}
 	return fd, info, err
 }
 
-func (e *Entry) openFound(how int) (int, Info, error) {
+func openFound(e *Entry, how int) (int, Info, error) {
 	found, err := e.Lstat()
 	if err != nil {
 		return -1, found, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
@@ -126,6 +127,8 @@ func (c *connection) revoke(ctx context.Context) error {
 		c.leased()
 		c.leased = nil
 	}
-	_, err = store.Client.Revoke(ctx, c.lease)
+	if _, err = store.Client.Revoke(ctx, c.lease); errors.Is(err, rpctypes.ErrLeaseNotFound) {
+		return nil // it ended by itself
+	}
 	return store.Explain(err)
 }

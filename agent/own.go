@@ -13,6 +13,7 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/ownfile"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
 )
 
 // ownFile is a file or a directory that the configuration names.
@@ -132,18 +133,27 @@ func (c *Config) secretVars() []ownFile {
 	return out
 }
 
-// checkEndpoints refuses members of etcd without a scheme: it says whether TLS is used, and without one that would
-// depend on whether etcd.tls is set.
+// checkEndpoints refuses members of etcd that do not say whether TLS is used, or do not say the same: the client takes
+// what the first one says for all, and drops TLS where that is http.
 func (c *Config) checkEndpoints() (errs []error) {
+	say := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("etcd.endpoints: "+format, args...))
+	}
+	first := ""
 	for _, endpoint := range c.Etcd.Endpoints {
-		if !strings.Contains(endpoint, "://") {
-			errs = append(
-				errs,
-				fmt.Errorf(
-					"etcd.endpoints: %[1]s has no scheme: write https://%[1]s, or http://%[1]s for one without TLS",
-					endpoint,
-				),
-			)
+		scheme, _, found := strings.Cut(endpoint, "://")
+		if first == "" {
+			first = scheme
+		}
+		switch {
+		case !found:
+			say("%[1]s has no scheme: write https://%[1]s, or http://%[1]s for one without TLS", endpoint)
+		case !slices.Contains([]string{"https", "http", "unixs", "unix"}, scheme):
+			say("%s: there is no scheme %q: use https, http, unixs or unix", endpoint, scheme)
+		case scheme == "http" && c.Etcd.TLS != (state.TLS{}):
+			say("%s is http, where etcd.tls has no effect: use https, or remove etcd.tls", endpoint)
+		case scheme != first:
+			say("%s is %s and the first endpoint is %s: all must have the same scheme", endpoint, scheme, first)
 		}
 	}
 	return errs

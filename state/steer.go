@@ -101,8 +101,8 @@ func badWith(current *Version) []string {
 
 // LastGood is the newest version of the history, but for the current one, that was neither undone nor halted, and that
 // came after the last rewrite of a repository which an operator accepted. It also gives the versions that the fleet
-// leaves for good when it goes there, those that halted in between as well: a host that runs one of these goes back
-// only from a version that somebody left.
+// leaves for good when it goes there, those that halted in between and those that only a newer record had as well: a
+// host that runs one of these goes back only from a version that somebody left.
 func (s *Store) LastGood(ctx context.Context, current *Version) (good Version, left []string, err error) {
 	history, err := s.History(ctx)
 	if err != nil {
@@ -113,7 +113,11 @@ func (s *Store) LastGood(ctx context.Context, current *Version) (good Version, l
 		return good, nil, err
 	}
 	skipped := badWith(current)
-	left = skipped
+	forgotten, err := forgotten(ctx, s, history)
+	if err != nil {
+		return good, nil, err
+	}
+	left = slices.Concat(skipped, forgotten)
 	for i, v := range slices.Backward(history) {
 		switch {
 		case !slices.Equal(v.Rewound, current.Rewound): // hosts refuse it: it may not be in their branches any more
@@ -132,6 +136,25 @@ func (s *Store) LastGood(ctx context.Context, current *Version) (good Version, l
 		"there is no earlier version that was neither halted nor undone (pullet rollout history): " +
 			"keep nodes from taking this one with pullet rollout fail, and push a commit that mends it",
 	)
+}
+
+// maxForgotten bounds what peers can have an undo write.
+const maxForgotten = 100
+
+// forgotten are the versions that nodes run and the history does not have: etcd was restored from before they were set.
+func forgotten(ctx context.Context, s *Store, history []Version) (versions []string, err error) {
+	got, err := s.Client.Get(ctx, s.key("running_version")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range got.Kvs {
+		k, err := s.Key(kv)
+		known := slices.ContainsFunc(history, func(v Version) bool { return v.ID == k.Version })
+		if err == nil && !known && len(versions) < maxForgotten && !slices.Contains(versions, k.Version) {
+			versions = append(versions, k.Version)
+		}
+	}
+	return versions, nil
 }
 
 // Move sets the fleet's version as an operator wants it, if it is still the one that was read at a revision: the second

@@ -50,3 +50,22 @@ func TestUndoPastALaterHalt(t *testing.T) {
 		t.Errorf("back to %s, bad are %q", set.ID, set.Bad)
 	}
 }
+
+// TestUndoOverForgotten: who goes back in a restored record leaves the versions that nodes run and the record forgot,
+// too.
+func TestUndoOverForgotten(t *testing.T) {
+	s := open(t, t.TempDir())
+	propose(t, s, "v1")
+	propose(t, s, "v3") // v2 was set before a restore
+	for version, node := range map[string]string{"v1": "web1", "v2": "web2"} {
+		_, err := s.Client.Put(ctx, s.RunningKey(version, node), "2000-01-01T00:00:00Z")
+		must(t, err)
+	}
+	current, rev, err := s.Current(ctx)
+	must(t, err)
+	set, err := s.Undo(ctx, current, rev, "ada", "", 0)
+	must(t, err)
+	if slices.Sort(set.Bad); set.ID != "v1" || !slices.Equal(set.Bad, []string{"v2", "v3"}) {
+		t.Errorf("back to %s, bad are %q", set.ID, set.Bad)
+	}
+}

@@ -21,7 +21,8 @@ type waitGroup struct {
 	Since   time.Time      `json:"since"` // the first of them
 	Nodes   []string       `json:"nodes"`
 
-	said int64 // the revision of etcd at which Holders were said
+	said int64          // the revision of etcd at which Holders were said
+	left []state.Holder // those for whom the nodes wait still
 }
 
 // waitsOf groups the waiting nodes by gate, those with most nodes first.
@@ -41,7 +42,8 @@ func waitsOf(o *state.Overview, nodes []nodeStatus) []waitGroup {
 			groups[key] = g
 		}
 		if g.Gate == "" || len(n.Holders) > 0 && (n.said > g.said || len(g.Holders) == 0) { // the latest look, by etcd: clocks differ
-			g.Kind, g.Gate, g.Reason, g.Remedy, g.Holders, g.said = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Remedy, n.left, n.said
+			g.Kind, g.Gate, g.Reason, g.Remedy, g.Holders, g.said = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Remedy, n.Holders, n.said
+			g.left = n.left
 		}
 		if n.Since.Before(g.Since) {
 			g.Since = n.Since
@@ -70,6 +72,7 @@ func gateName(gate string) string {
 // refresh takes the holders as they are now, where the record has them: reasons are as old as the last look of who
 // waits.
 func (g *waitGroup) refresh(o *state.Overview, name string) {
+	g.Holders = g.left
 	if slot, ok := strings.CutPrefix(name, "slot "); ok {
 		claims := o.Slots[slot]
 		if len(claims) > 0 {

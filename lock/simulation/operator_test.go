@@ -181,6 +181,9 @@ func (o *operator) back(ctx context.Context) error {
 		return err
 	}
 	bad := append(slices.Clone(current.Bad), current.ID)
+	if _, left, err := o.store.LastGood(ctx, current); err == nil { // with what a restored record forgot
+		bad = slices.DeleteFunc(left, func(id string) bool { return id == current.Previous })
+	}
 	v := state.Version{ID: current.Previous, Commits: commits(current.Previous), Previous: current.ID, Held: true, By: "operator", Bad: bad, Canary: o.find(current.Previous).waitsForCanaries()}
 	is, err := o.store.Propose(ctx, v, current, rev)
 	if err == nil && !is.Done {

@@ -5,6 +5,16 @@ import (
 	"testing"
 )
 
+// undo goes back to the last good version.
+func undo(t *testing.T, s *Store) *Version {
+	t.Helper()
+	current, rev, err := s.Current(ctx)
+	must(t, err)
+	set, err := s.Undo(ctx, current, rev, "ada", "", 0)
+	must(t, err)
+	return set
+}
+
 // TestUndoOverHalted: who goes back over a version that halted leaves that one, too. Hosts that run it would refuse to
 // go back else.
 func TestUndoOverHalted(t *testing.T) {
@@ -14,10 +24,7 @@ func TestUndoOverHalted(t *testing.T) {
 	_, _, err := s.Halt(ctx, "ada", "")
 	must(t, err)
 	propose(t, s, "v3")
-	current, rev, err := s.Current(ctx)
-	must(t, err)
-	set, err := s.Undo(ctx, current, rev, "ada", "", 0)
-	must(t, err)
+	set := undo(t, s)
 	if slices.Sort(set.Bad); set.ID != "v1" || !slices.Equal(set.Bad, []string{"v2", "v3"}) {
 		t.Errorf("back to %s, bad are %q", set.ID, set.Bad)
 	}
@@ -27,17 +34,9 @@ func TestUndoOverHalted(t *testing.T) {
 // halt.
 func TestUndoPastALaterHalt(t *testing.T) {
 	s := open(t, t.TempDir())
-	undo := func() *Version {
-		t.Helper()
-		current, rev, err := s.Current(ctx)
-		must(t, err)
-		set, err := s.Undo(ctx, current, rev, "ada", "", 0)
-		must(t, err)
-		return set
-	}
 	propose(t, s, "v1")
 	propose(t, s, "v2")
-	undo()
+	undo(t, s)
 	_, _, err := s.Halt(ctx, "ada", "")
 	must(t, err)
 	current, rev, err := s.Current(ctx)
@@ -46,7 +45,7 @@ func TestUndoPastALaterHalt(t *testing.T) {
 	if !is.Done || err != nil {
 		t.Fatal(err)
 	}
-	if set := undo(); set.ID != "v1" || slices.Contains(set.Bad, "v1") || !slices.Contains(set.Bad, "v3") {
+	if set := undo(t, s); set.ID != "v1" || slices.Contains(set.Bad, "v1") || !slices.Contains(set.Bad, "v3") {
 		t.Errorf("back to %s, bad are %q", set.ID, set.Bad)
 	}
 }
@@ -61,10 +60,7 @@ func TestUndoOverForgotten(t *testing.T) {
 		_, err := s.Client.Put(ctx, s.RunningKey(version, node), "2000-01-01T00:00:00Z")
 		must(t, err)
 	}
-	current, rev, err := s.Current(ctx)
-	must(t, err)
-	set, err := s.Undo(ctx, current, rev, "ada", "", 0)
-	must(t, err)
+	set := undo(t, s)
 	if slices.Sort(set.Bad); set.ID != "v1" || !slices.Equal(set.Bad, []string{"v2", "v3"}) {
 		t.Errorf("back to %s, bad are %q", set.ID, set.Bad)
 	}

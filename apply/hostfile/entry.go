@@ -124,18 +124,12 @@ func (e *Entry) open(how int) (*os.File, error) {
 	return os.NewFile(uintptr(fd), e.path), nil
 }
 
-// looks is how often a file is looked at that a program replaces again and again.
-const looks = 16
-
-// openFD opens the regular file that the entry names. Editors replace a file by a rename: one that is another file by
-// the time it is open is looked at again.
+// openFD opens the regular file that the entry names.
 func (e *Entry) openFD(how int) (fd int, info Info, err error) {
-	for range looks {
-		var other replacedError
-		if fd, info, err = openFound(e, how); !errors.As(err, &other) {
-			break
-		}
-	}
+	err = WhileReplaced(func() (err error) {
+		fd, info, err = openFound(e, how)
+		return err
+	})
 	return fd, info, err
 }
 

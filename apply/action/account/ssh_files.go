@@ -32,12 +32,6 @@ var (
 	errNoHome = errors.New("make it with createHome: true of user.present")
 )
 
-// errReplaced says that the file that was found is not the one that was opened.
-var errReplaced = errors.New("was replaced while it was opened")
-
-// looks is how often a file is looked at that a program replaces again and again.
-const looks = 16
-
 // sshFile is a file in the .ssh of a user. The agent is root and the user is not, and may put links anywhere in its
 // home while the agent works: so the home and .ssh are opened once, no link in them is followed, and only what is the
 // user's own is read or written.
@@ -64,7 +58,7 @@ func openSSH(h *apply.Host, user, name string) (*sshFile, error) {
 		err = f.openDir()
 	}
 	if err == nil && f.dir != nil {
-		err = f.read()
+		err = hostfile.WhileReplaced(f.read)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.close())
@@ -170,25 +164,16 @@ func (f *sshFile) openDir() error {
 	}
 	switch owner := hostfile.Owner(f.dirInfo); {
 	case !os.SameFile(found, f.dirInfo):
-		return fmt.Errorf("%s %w", f.path(name), errReplaced)
+		return fmt.Errorf("%s %w", f.path(name), hostfile.ErrReplaced)
 	case owner != f.uid:
 		return fmt.Errorf("%s belongs to uid %d: give it to %s with file.directory first", f.path(name), owner, f.user)
 	}
 	return nil
 }
 
-// read reads the file. Editors replace it by a rename: it is looked at again then.
-func (f *sshFile) read() (err error) {
-	for range looks {
-		if err = f.readFound(); !errors.Is(err, errReplaced) {
-			break
-		}
-	}
-	return err
-}
-
-// readFound reads the file. It must be a plain one, with one name: a second could be that of another's file.
-func (f *sshFile) readFound() error {
+// read reads the file. It must be a plain one, with one name: a second could be that of another's file.
+func (f *sshFile) read() error {
+	f.info = nil // of an earlier look
 	path := f.path(".ssh", f.name)
 	found, err := f.dir.Lstat(f.name)
 	switch {
@@ -214,7 +199,7 @@ func (f *sshFile) readFound() error {
 	st, ok := hostfile.Stat(f.info)
 	switch owner := hostfile.Owner(f.info); {
 	case !os.SameFile(found, f.info):
-		return fmt.Errorf("%s %w", path, errReplaced)
+		return fmt.Errorf("%s %w", path, hostfile.ErrReplaced)
 	case owner != f.uid && owner != os.Geteuid():
 		return fmt.Errorf("%s belongs to uid %d: remove it, or give it to %s first", path, owner, f.user)
 	case ok && st.Nlink > 1:

@@ -54,6 +54,7 @@ func (r *registration) join(ctx context.Context) error {
 		return err
 	}
 	accepted := r.local.Store.Accepted
+	r.places.runs.Store(r.local.Running)
 	if !r.config.alone() {
 		var back *state.WentBackError
 		r.local.Store, err = store.Guard(ctx, r.config.Node.Name, r.local.Store)

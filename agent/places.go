@@ -15,11 +15,12 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// places are what the node holds of the fleet's record while a pull is at work, and what it does for them where the
-// record went back in time. They may be used by several goroutines.
+// places are what the node runs and holds, and what it tells the fleet of that where the record went back in time. They
+// may be used by several goroutines.
 type places struct {
 	node   string
 	log    *logrus.Entry
+	runs   atomic.Pointer[state.Version]
 	slot   atomic.Pointer[state.HeldPlace]
 	steps  stepPlaces
 	took   atomic.Bool // this pull took a place at a serialized step
@@ -64,13 +65,13 @@ func (p *places) warnUntold(err error) {
 	}
 }
 
-// doubts tells a record that went back in time that this node lives, until after its next pull: it does not register
-// there.
+// doubts tells a record that went back in time that this node lives and what it runs, until after its next pull: it does
+// not register there.
 func (p *places) doubts(ctx context.Context, store *state.Store, back *state.WentBackError, next time.Duration) error {
 	if back == nil {
 		return nil
 	}
-	return store.Explain(store.Doubts(ctx, p.node, back, next))
+	return store.Explain(store.Doubts(ctx, p.node, back, p.runs.Load(), next))
 }
 
 // all are the places that the node holds now: its slot, and those at serialized steps.

@@ -42,6 +42,7 @@ func (p *pull) settle(
 	if err := turn.Succeed(ctx, p.resultOps(st, report)...); err != nil {
 		return nil, fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
+	p.places.runs.Store(v)
 	p.places.slot.Store(nil) // before the next pull, it is not to be put back
 	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
 	p.local.Held, p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = nil, "", "", "", 0, time.Time{}

@@ -92,6 +92,14 @@ func (w *Switch) check(Key) error {
 	return c.err
 }
 
+func (d *Doubt) check(Key) error {
+	var c checks
+	c.version(d.Running)
+	c.times(d.At)
+	line(&d.Reason, &d.Release)
+	return c.err
+}
+
 func (r *Roster) limit() int { return maxBig }
 
 func (r *Roster) check(k Key) error {

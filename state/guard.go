@@ -66,10 +66,22 @@ func (s *Store) ClaimedKey(node string) string { return s.key("claimed", node) }
 // there.
 func (s *Store) doubtingKey(node string) string { return s.key("doubting", node) }
 
-// Doubts tells for a time that a node lives, and does not accept the fleet's record. Where somebody accepted it
-// meanwhile it tells nothing.
-func (s *Store) Doubts(ctx context.Context, node string, back *WentBackError, lasts time.Duration) error {
-	op, err := s.lasting(ctx, s.doubtingKey(node), &Switch{Reason: back.what(), By: node, At: time.Now().UTC()}, lasts)
+// Doubt is what a node says that does not accept the fleet's record, which may have forgotten what the node runs.
+type Doubt struct {
+	Reason  string    `json:"reason"`
+	At      time.Time `json:"at"`
+	Running string    `json:"running,omitempty"` // the version that the node runs, whatever the record says
+	Release string    `json:"release,omitempty"` // of that version
+}
+
+// Doubts tells for a time that a node lives, does not accept the fleet's record, and runs a version; nil is none. Where
+// somebody accepted the record meanwhile it tells nothing.
+func (s *Store) Doubts(ctx context.Context, node string, back *WentBackError, runs *Version, lasts time.Duration) error {
+	d := Doubt{Reason: back.what(), At: time.Now().UTC()}
+	if runs != nil {
+		d.Running, d.Release = runs.ID, runs.Release
+	}
+	op, err := forAWhile(ctx, s, s.doubtingKey(node), d, lasts)
 	if err == nil {
 		_, err = s.Client.Txn(ctx).If(s.Doubted()).Then(op).Commit()
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // TestGuard: a record that another cluster serves, or that is younger than the one a node saw, is doubted until an
@@ -80,4 +82,38 @@ func (g guarded) judge(t *testing.T, s *Store) {
 	if g.back && now != g.seen {
 		t.Errorf("it forgot what it saw: %+v", now)
 	}
+}
+
+// TestDoubtSaysWhatRuns: what a node says beside a restored record goes before what that record says of it, also where
+// the record does not know the node, until the node writes there again.
+func TestDoubtSaysWhatRuns(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	back := &WentBackError{Seen: Origin{Revision: 9}, Is: Origin{Revision: 3}}
+	must(t, doubt(ctx, s, "web1", back.what(), time.Time{}))
+	_, err := s.Client.Txn(ctx).Then(
+		Put(s.NodeKey("web1"), Node{Name: "web1", Running: "old"}), clientv3.OpPut(s.RunningKey("old", "web1"), ""),
+	).Commit()
+	must(t, err)
+	runs := &Version{ID: "new", Release: "v2"}
+	must(t, s.Doubts(ctx, "web1", back, runs, time.Minute))
+	must(t, s.Doubts(ctx, "web2", back, runs, time.Minute))
+	o := seen(t, s)
+	if _, known := o.Nodes["web2"]; !known || o.Running["web1"] != "new" || o.Running["web2"] != "new" || o.Releases["new"] != "v2" {
+		t.Errorf("%v %v %v", o.Nodes, o.Running, o.Releases)
+	}
+	must(t, s.Doubts(ctx, "web2", back, nil, time.Minute))
+	_, err = s.Client.Put(ctx, s.RunningKey("newer", "web1"), "")
+	must(t, err)
+	o = seen(t, s)
+	if _, runs := o.Running["web2"]; runs || o.Running["web1"] != "newer" {
+		t.Error(o.Running)
+	}
+}
+
+func seen(t *testing.T, s *Store) *Overview {
+	t.Helper()
+	o, err := s.Overview(ctx, false)
+	must(t, err)
+	return o
 }

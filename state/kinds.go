@@ -32,7 +32,7 @@ var kinds = []kind{
 	{"inventory/VERSION", examines[Listed], "nodes that never came are not counted", ""},
 	{"history/SEQ", examines[Version], "", ""},
 	{"hold/WORD", nil, "", ""},
-	{"doubting/NODE", examines[Switch], "", ""},
+	{"doubting/NODE", examines[Doubt], "", ""},
 	{"store_accepted", examines[Word], "nothing is accepted", "pullet rollout resume --store"},
 	{"store_incarnation", examines[Incarnation], "nobody is admitted until a node writes it anew", "no action needed"},
 	{"store_grace", examines[Moment], "nobody is admitted until its lease ends", "no action needed"},

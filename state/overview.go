@@ -19,7 +19,7 @@ type Overview struct {
 	Unread   *BadRecordError       // why Current is not known; nil where there is none
 	Leases   map[string]int64      // of the nodes that are alive
 	Times    map[string]LeaseTimes // of nodes for which others wait: see Idles
-	Doubting map[string]Switch     // nodes that live, and do not accept the fleet's record
+	Doubting map[string]Doubt      // nodes that live, and do not accept the fleet's record
 	Grace    bool                  // etcd restarted, and nodes in the middle of an upgrade report first
 	Skipped  *Skipped              // the newest commit that the fleet does not take; nil: none is known
 	Held     bool                  // at Current: nobody proposes a newer one now
@@ -41,6 +41,7 @@ type Overview struct {
 	Switches map[string]Switch                // all that operators set, by scope, with "pause" and "store"
 	Settled  map[string]Settlement            // step -> what was said of it last, in the fleet's version or in its life
 
+	ran       map[string]int64  // node -> the revision at which Running was said
 	settledIn map[string]string // step -> the scope of its record
 }
 
@@ -67,6 +68,7 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 		return nil, err
 	}
 	o.Skipped = o.Skipped.Beside(o.Current, o.Held)
+	o.forgotten()
 	o.clones()
 	if err := s.rerun(ctx, o); err != nil {
 		return nil, err
@@ -93,7 +95,7 @@ func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, er
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
 		Services: map[string]map[string]Service{}, Releases: map[string]string{}, Switches: map[string]Switch{},
 		Closed: map[string]bool{}, Soaks: map[string]time.Time{},
-		Leases: map[string]int64{}, Times: map[string]LeaseTimes{}, Doubting: map[string]Switch{}, Settled: map[string]Settlement{}, settledIn: map[string]string{},
+		Leases: map[string]int64{}, Times: map[string]LeaseTimes{}, Doubting: map[string]Doubt{}, Settled: map[string]Settlement{}, settledIn: map[string]string{}, ran: map[string]int64{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
@@ -133,7 +135,9 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 			file(o.Services, k.Service, k.Node, one)
 		}
 	case "doubting/NODE":
-		o.Doubting[k.Node] = s.ReadSwitch(kv)
+		if d, err := Read[Doubt](s, kv); err == nil {
+			o.doubting(k.Node, d, kv.ModRevision)
+		}
 	case "store_grace":
 		o.Grace = true // it goes with its lease
 	case "skipped":
@@ -147,7 +151,7 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 			o.Releases[v.ID] = v.Release
 		}
 	case "running_version/VERSION/NODE":
-		o.Running[k.Node] = k.Version
+		o.runs(k.Node, k.Version, kv.ModRevision)
 	case "slot/GROUP/PLACE":
 		file(o.Slots, k.Group, strconv.Itoa(k.Place), s.ReadClaim(kv))
 	case "config_state/pause",
@@ -159,6 +163,34 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 	case "status/CATEGORY/STATE/NODE":
 		if st, err := Read[Status](s, kv); err == nil {
 			file(o.Statuses, k.Node, k.Category, StatusLine{k.State, st, cmp.Or(st.Said, kv.ModRevision)})
+		}
+	}
+}
+
+// runs files the version that a node runs: what was said last holds.
+func (o *Overview) runs(node, version string, at int64) {
+	if at <= o.ran[node] {
+		return
+	}
+	if o.Running[node], o.ran[node] = version, at; version == "" {
+		delete(o.Running, node)
+	}
+}
+
+// doubting files what a node says that knows better than a restored record, which may name a version that the node ran
+// before.
+func (o *Overview) doubting(node string, d Doubt, at int64) {
+	o.Doubting[node] = d
+	if o.runs(node, d.Running, at); d.Release != "" {
+		o.Releases[d.Running] = d.Release
+	}
+}
+
+// forgotten adds the nodes that a restored record does not know and that say that they live.
+func (o *Overview) forgotten() {
+	for node, d := range o.Doubting {
+		if _, known := o.Nodes[node]; !known && !o.Gone[node] {
+			o.Nodes[node] = Node{Name: node, LastSeen: d.At}
 		}
 	}
 }

@@ -99,12 +99,17 @@ func (s *Store) lasting(ctx context.Context, key string, w *Switch, lasts time.D
 	if lasts <= 0 {
 		return Put(key, w), nil
 	}
+	w.Until = w.At.Add(lasts)
+	return forAWhile(ctx, s, key, w, lasts)
+}
+
+// forAWhile writes a record on a lease of its own.
+func forAWhile(ctx context.Context, s *Store, key string, record any, lasts time.Duration) (clientv3.Op, error) {
 	lease, err := s.Client.Grant(ctx, int64(max(1, lasts.Seconds())))
 	if err != nil {
 		return clientv3.Op{}, err
 	}
-	w.Until = w.At.Add(lasts)
-	return Put(key, w, clientv3.WithLease(lease.ID)), nil
+	return Put(key, record, clientv3.WithLease(lease.ID)), nil
 }
 
 // Pause stops admissions everywhere, until Unpause or for a time. It reports false when it was paused already.

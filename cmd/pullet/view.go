@@ -190,16 +190,17 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.waitsAt(c)
 		return out
 	}
-	if c, held := v.held[n.Name]; held && overtaken(rollout, c) {
+	slot, held := v.held[n.Name]
+	if held && overtaken(rollout, slot) {
 		out.State = waiting
 		out.waitsAt(rollout)
-	} else if held && out.holds(c) {
-		out.Why = "it holds a slot for version " + v.shown(c.Version)
-		if c.Step != "" {
-			out.Why += ", last in step " + c.Step
+	} else if held && out.holds(slot) {
+		out.Why = "it holds a slot for version " + v.shown(slot.Version)
+		if slot.Step != "" {
+			out.Why += ", last in step " + slot.Step
 		}
 	}
-	if d, doubts := o.Doubting[n.Name]; doubts && !out.Alive {
+	if d, doubts := o.Doubting[n.Name]; doubts && !(held && out.Alive && out.State == upgrading) {
 		out.doubts(d)
 	} else if !out.Alive {
 		out.Why = strings.TrimSuffix("was "+out.State+": "+out.Why, ": ")
@@ -226,12 +227,13 @@ func (n *nodeStatus) holds(c state.Claim) bool {
 	return true
 }
 
-// doubts says of a node that is not registered that it lives, and does not accept the fleet's record.
-func (n *nodeStatus) doubts(d state.Switch) {
+// doubts says of a node that it lives, and does not accept the fleet's record: that may know the lease of an earlier
+// pull, and what the node said before.
+func (n *nodeStatus) doubts(d state.Doubt) {
 	if d.Reason += "; it lives, and starts nothing new"; n.State == upgrading {
 		d.Reason += "; was upgrading: " + n.Why
 	}
-	w := lock.DoubtedWait(d)
+	w := lock.DoubtedWait(state.Switch{Reason: d.Reason, By: n.Node, At: d.At})
 	n.State, n.Kind, n.Gate, n.Halt, n.Holders, n.Parked, n.Remedy = waiting, w.Kind, w.Gate, "", nil, false, w.Remedy
 	n.Why, n.Since, n.lasts = w.Gate+": "+w.Reason, d.At, true
 }

@@ -152,7 +152,7 @@ func TestChosenWithoutAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.current = v
-	g, err := p.gatesFor(t.Context(), v, program, nil)
+	g, err := p.gatesFor(t.Context(), v, program, nil, p.reporter.steps(t.Context(), v))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ type gates struct {
 	*joined
 	local    *local
 	reporter *reporter
+	says     *stepSays
 	turns    *turns
 	waits    *waits
 	places   *places
@@ -56,7 +57,13 @@ type runEnd struct {
 }
 
 // gatesFor are the gates of a run; nil while the store is away.
-func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) (*gates, error) {
+func (p *pull) gatesFor(
+	ctx context.Context,
+	v *state.Version,
+	program *compiled,
+	turn *lock.Turn,
+	says *stepSays,
+) (*gates, error) {
 	if p.store == nil {
 		return nil, nil
 	}
@@ -69,7 +76,7 @@ func (p *pull) gatesFor(ctx context.Context, v *state.Version, program *compiled
 		return nil, err
 	}
 	g := &gates{
-		joined: p.joined, local: p.local, reporter: p.reporter, turns: p.turns, waits: &p.waits, places: &p.places, node: p.config.Node.Name, log: p.log, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
+		joined: p.joined, local: p.local, reporter: p.reporter, says: says, turns: p.turns, waits: &p.waits, places: &p.places, node: p.config.Node.Name, log: p.log, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
 		passed: turn == nil &&
 			(req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{}, records: map[string]lock.Record{},
 		turning: newDoor(), electing: newDoor(),
@@ -246,6 +253,7 @@ func (g *gates) Await(ctx context.Context, s apply.GatedStep) error {
 	if g.turn == nil { // drift of what this node runs already: it passed here before
 		return nil
 	}
+	g.says.rests(s.Step.ID())
 	steps := g.with(s)
 	err := g.waits.within(ctx, func(ctx context.Context) error { return steps.AwaitOpen(ctx, g.staged(s), g.tell) })
 	if err != nil {

@@ -65,8 +65,8 @@ func (p *places) warnUntold(err error) {
 	}
 }
 
-// doubts tells a record that went back in time that this node lives and what it runs, until after its next pull: it does
-// not register there.
+// doubts tells a record that went back in time that this node lives and what it runs, until after its next pull: it
+// does not register there.
 func (p *places) doubts(ctx context.Context, store *state.Store, back *state.WentBackError, next time.Duration) error {
 	if back == nil {
 		return nil

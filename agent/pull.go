@@ -291,11 +291,11 @@ func (p *pull) goesOnWithout() {
 func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) (*apply.Report, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Agent.Deadline.Std()+p.Wait) // waits are not counted
 	defer cancel()
-	gates, err := p.gatesFor(ctx, v, program, turn)
+	says := p.reporter.steps(ctx, v)
+	gates, err := p.gatesFor(ctx, v, program, turn, says)
 	if err != nil {
 		return nil, err
 	}
-	says := p.reporter.steps(ctx, v)
 	o := apply.Options{
 		Run: p.out.Run, Host: p.agent.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,

@@ -57,16 +57,20 @@ func (s *stepSays) begin(b apply.Begun) {
 
 // ended is called with each step that ended.
 func (s *stepSays) ended(r *apply.StepReport) {
+	s.rests(r.Job + "/" + r.Step)
+	if s.reporter.ends != nil {
+		s.reporter.ends(r)
+	}
+}
+
+// rests takes a step off that does nothing more: it ended, or waits at its barrier. That wait is on record.
+func (s *stepSays) rests(id string) {
 	s.mu.Lock()
-	id := r.Job + "/" + r.Step
+	defer s.mu.Unlock()
 	s.forget(id)
 	s.running = slices.DeleteFunc(s.running, func(b apply.Begun) bool { return b.ID == id })
 	if s.told == id && s.timers[""] == nil {
 		s.tellAfter("", max(betweenSteps, longStep-time.Since(s.at)))
-	}
-	s.mu.Unlock()
-	if s.reporter.ends != nil {
-		s.reporter.ends(r)
 	}
 }
 

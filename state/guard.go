@@ -76,7 +76,13 @@ type Doubt struct {
 
 // Doubts tells for a time that a node lives, does not accept the fleet's record, and runs a version; nil is none. Where
 // somebody accepted the record meanwhile it tells nothing.
-func (s *Store) Doubts(ctx context.Context, node string, back *WentBackError, runs *Version, lasts time.Duration) error {
+func (s *Store) Doubts(
+	ctx context.Context,
+	node string,
+	back *WentBackError,
+	runs *Version,
+	lasts time.Duration,
+) error {
 	d := Doubt{Reason: back.what(), At: time.Now().UTC()}
 	if runs != nil {
 		d.Running, d.Release = runs.ID, runs.Release

@@ -238,6 +238,9 @@ func TestDamagedFiles(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "move it away") {
 			t.Errorf("%s: %v", name, err)
 		}
+		if again := strings.Contains(err.Error(), "; commands that have already run here then run again"); again != (name == "done.json") {
+			t.Errorf("%s: %v", name, err)
+		}
 		must(t, os.Remove(path))
 	}
 	must(t, os.Mkdir(filepath.Join(dir, "node.json"), 0o700)) // nobody is to be given up for what only cannot be read

@@ -60,7 +60,11 @@ type doneLine struct {
 // OpenJournal reads the journal below a state directory. A line that was cut off in mid-write does not count.
 func OpenJournal(dir string) (*Journal, error) {
 	j := &Journal{dir: dir, steps: map[string]journalLine{}, done: map[string]doneLine{}}
-	if err := readJSON(j.path("done.json"), &j.done); err != nil {
+	err := readJSON(j.path("done.json"), &j.done)
+	if _, damaged := errors.AsType[*DamagedError](err); damaged {
+		return nil, fmt.Errorf("%w; commands that have already run here then run again", err)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if j.done == nil { // null is JSON, too

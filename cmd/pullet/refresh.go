@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/plain"
@@ -37,6 +38,9 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 			n.goesOn(o)
 		}
 		return
+	}
+	if n.Kind == state.WaitCondition && time.Now().After(n.Until) {
+		n.Why += "; its time to wait is up, and its next pull asks again"
 	}
 	n.othersNow(o)
 }

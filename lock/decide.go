@@ -93,7 +93,7 @@ func Decide(v View) Decision {
 	case v.Switch != nil && !v.Switch.forAll():
 		return v.wait(v.Switch.wait())
 	case holds && v.Claims[own].Rollout == v.Rollout:
-		return Decision{Index: own, Total: -1}
+		return v.retry(own)
 	case v.Switch != nil:
 		return v.wait(v.Switch.wait())
 	case v.Unknown:
@@ -136,6 +136,19 @@ func Decide(v View) Decision {
 		return v.waitForFleet()
 	}
 	return Decision{Index: firstFree(v.Claims), Total: total}
+}
+
+// retry goes on inside the node's claim. A host with a fault of its own gave its place in the total away, and needs one
+// again.
+func (v View) retry(own int) Decision {
+	if !v.Claims[own].Idle {
+		return Decision{Index: own, Total: -1}
+	}
+	total, room := v.total()
+	if !room {
+		return v.waitForFleet()
+	}
+	return Decision{Index: own, Total: total}
 }
 
 // firstFree is the lowest free place.

@@ -26,7 +26,7 @@ func drawClaims(t *rapid.T, what string) map[int]state.Claim {
 	for i, node := range drawNames(t, what) {
 		version := rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, what)
 		out[places[i]] = state.Claim{
-			Node: node, Version: version, Rollout: version, Since: time.Unix(int64(i), 0), Idle: version == "v1" && rapid.Bool().Draw(t, "idle"),
+			Node: node, Version: version, Rollout: version, Since: time.Unix(int64(i), 0), Idle: rapid.Bool().Draw(t, "idle"),
 		}
 	}
 	return out
@@ -103,7 +103,8 @@ func shut(v View) bool {
 // for it.
 type model struct {
 	own, total int // -1 is none
-	retried    bool
+	retried    bool // its claim is of this rollout
+	idle       bool // and it gave its place in the total away
 	counts     bool // in the total, by its own claim
 	away       []string
 	beside     int // of those, hosts whose own fault does not count
@@ -115,7 +116,7 @@ func modelOf(v View) model {
 	m := model{own: -1, total: -1, gives: v.OnLost == Release || v.OnLost == Fail}
 	for i, c := range v.Claims {
 		if c.Node == v.Node {
-			m.own, m.retried, m.counts = i, c.Rollout == v.Rollout, !c.Idle
+			m.own, m.retried, m.idle, m.counts = i, c.Rollout == v.Rollout, c.Rollout == v.Rollout && c.Idle, !c.Idle
 		} else {
 			m.away = append(m.away, c.Node)
 			if m.beside < v.MaxHostFaults && slices.Contains(v.Gate.Hosts, c.Node) {
@@ -157,7 +158,7 @@ func (m model) admitted(v View) bool {
 	case v.Switch != nil && v.Switch.What != "pause":
 		return false
 	case m.retried:
-		return true
+		return !m.idle || m.fleetRoom
 	case shut(v) || !m.fleetRoom:
 		return false
 	}
@@ -171,7 +172,7 @@ func (m model) places(t *rapid.T, v View, d Decision) {
 	}
 	_, taken := v.Totals[d.Total]
 	switch {
-	case v.Total == 0 || m.retried:
+	case v.Total == 0 || m.retried && !m.idle:
 		if d.Total != -1 {
 			t.Fatalf("place %d in the fleet, and none is needed", d.Total)
 		}
@@ -185,7 +186,8 @@ func (m model) places(t *rapid.T, v View, d Decision) {
 
 // waits holds a wait against who is in the way, and what may be put in order meanwhile.
 func (m model) waits(t *rapid.T, v View, d Decision) {
-	full := !shut(v) && (m.own >= 0 || v.Ahead == nil) // then it is for places
+	full := !shut(v) && (m.own >= 0 || v.Ahead == nil) ||
+		m.idle && (v.Switch == nil || v.Switch.What == "pause") // then it is for places
 	for _, n := range m.away {
 		if full && (m.fleetRoom || m.own < 0 && len(m.away)-m.beside >= v.Limit) && !strings.Contains(d.Wait.Reason, n) {
 			t.Fatalf("%q stands in the way and is not named: %v", n, d)

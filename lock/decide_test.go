@@ -146,6 +146,8 @@ var holderCases = []decideCase{
 	{"its older claim, which counts in the total", View{Limit: 1, Total: 1, Claims: claims("me@v1"), Totals: claims("a@v2")}, "place 0 of the group, 1 of the fleet"},
 	{"its older claim, idle", View{Limit: 1, Total: 1, Claims: idle("me@v1"), Totals: claims("a@v2")}, "slots of the fleet (1 at a time)|a holds it"},
 	{"its older claim, idle, and room", View{Limit: 1, Total: 2, Claims: idle("me@v1"), Totals: claims("a@v2")}, "place 0 of the group, 1 of the fleet"},
+	{"its own, idle", View{Limit: 1, Total: 1, Claims: idle("me@v2"), Totals: claims("a@v2")}, "slots of the fleet (1 at a time)|a holds it"},
+	{"its own, idle, and room, halted", View{Limit: 1, Total: 2, Claims: idle("me@v2"), Totals: claims("a@v2"), Gate: halt}, "place 0 of the group, 1 of the fleet"},
 	{"lost holders are released", View{Limit: 2, Claims: claims("a@v2", "b@v2"), Dead: dead(1), OnLost: Release}, "b holds it|; reclaim [1]"},
 	{"only lost ones are", View{Limit: 2, Claims: claims("a@v2", "b@v2"), Dead: map[int]bool{0: false, 1: true}, OnLost: Fail}, "; reclaim [1]"},
 	{"lost holders fail", View{Limit: 1, Claims: claims("a@v1", "b@v1"), Dead: dead(0, 1), OnLost: Fail}, "; reclaim [0 1]"},

@@ -381,24 +381,6 @@ func (c *checker) changing(at time.Time) int {
 	return len(out)
 }
 
-// beside is how many hosts with a fault of their own try again beside the total, as a claim is made: they gave their
-// places there back.
-func (c *checker) beside(claim state.Claim) int {
-	n, in := 0, map[string]bool{}
-	for _, one := range c.totals() {
-		in[one.Node] = true
-	}
-	for key, one := range under[state.Claim](c, "slot/") {
-		var gate state.Gate
-		group := strings.Split(strings.TrimPrefix(key, prefix+"slot/"), "/")[0]
-		parse(c.keys[prefix+"rollout/"+one.Rollout+"/gate/"+group].write, &gate)
-		if one.Node != claim.Node && !in[one.Node] && !one.Idle && slices.Contains(gate.Hosts, one.Node) {
-			n++
-		}
-	}
-	return min(n, c.find(claim.Version).faulty)
-}
-
 // counted are the nodes that hold slots, and whether they count in the total.
 func (c *checker) counted() map[string]bool {
 	out := map[string]bool{}
@@ -439,7 +421,7 @@ func (c *checker) total(w write, before map[string]bool) {
 			c.fail(w, "I1: %s takes the place of %s in the total", claim.Node, then.Node)
 		}
 	}
-	if n := c.changing(w.Time) - c.beside(claim); w.Created && !before[claim.Node] && n > c.find(claim.Version).total {
+	if n := c.changing(w.Time); w.Created && !before[claim.Node] && n > c.find(claim.Version).total {
 		c.fail(w, "I1: %d change at a time in the fleet, of %d", n, c.find(claim.Version).total)
 	}
 	for _, one := range c.totals() {

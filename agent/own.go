@@ -142,7 +142,7 @@ func (c *Config) checkEndpoints() (errs []error) {
 	first := ""
 	for _, endpoint := range c.Etcd.Endpoints {
 		scheme, _, found := strings.Cut(endpoint, "://")
-		if first == "" {
+		if first == "" && found {
 			first = scheme
 		}
 		switch {

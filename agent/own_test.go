@@ -95,6 +95,7 @@ func TestCleartext(t *testing.T) {
 		{repositories + "etcd: {endpoints: ['unix://etcd.sock:0']}\n", ""},
 		{repositories + "etcd: {endpoints: ['http://e:2379'], tls: {ca: FILE}}\n", "etcd.endpoints: http://e:2379 is http, where etcd.tls has no effect: use https, or remove etcd.tls"},
 		{repositories + "etcd: {endpoints: ['https://e:2379', 'http://f:2379']}\n", "etcd.endpoints: http://f:2379 is http and the first endpoint is https: all must have the same scheme"},
+		{repositories + "etcd: {endpoints: ['e:2379', 'https://f:2379']}\n", "etcd.endpoints: e:2379 has no scheme: write https://e:2379, or http://e:2379 for one without TLS"},
 		{repositories + "etcd: {endpoints: ['tcp://e:2379']}\n", "etcd.endpoints: tcp://e:2379: there is no scheme \"tcp\": use https, http, unixs or unix"},
 		{repositories + "etcd: {endpoints: ['https://e:2379', 'https://f:2379'], tls: {ca: FILE}}\n", ""},
 		{repositories + "etcd: {endpoints: ['https://e:2379'], username: u, passwordFile: FILE}\n", ""},

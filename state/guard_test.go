@@ -117,3 +117,25 @@ func seen(t *testing.T, s *Store) *Overview {
 	must(t, err)
 	return o
 }
+
+// TestTellUnproven: nobody says that a pull failed of a node that was given up.
+func TestTellUnproven(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	me := Alive{Owner: "a", Machine: "m", Dir: 1}
+	_, err := s.Register(ctx, Node{Name: "web1", LastSeen: time.Now().UTC()}, me, map[string]string{"os": "linux"}, time.Minute)
+	must(t, err)
+	says := func() bool {
+		t.Helper()
+		must(t, TellUnproven(ctx, s, "web1", me, Status{Reason: "damaged", Time: time.Now().UTC()}))
+		return seen(t, s).Statuses["web1"][Configured].State == Failed
+	}
+	if !says() {
+		t.Error("the host of the node says nothing")
+	}
+	_, err = s.Decommission(ctx, "web1", "ada", true)
+	must(t, err)
+	if says() {
+		t.Error("a node that was given up says that it failed")
+	}
+}

@@ -185,10 +185,10 @@ func (s *Store) identify(ctx context.Context, r *registration, me Alive) (boots 
 }
 
 // TellUnproven says that a host could not pull which cannot prove its name, because its own record is damaged. Nothing
-// is said of a node that never registered, or while another host has its name.
+// is said of a node that never registered or was given up, or while another host has its name.
 func TellUnproven(ctx context.Context, s *Store, node string, me Alive, st Status) error {
 	r, err := s.registration(ctx, node)
-	if err != nil || r.nodeSeen == 0 {
+	if err != nil || r.nodeSeen == 0 || r.node.Decommissioned {
 		return err
 	}
 	if r.seen != 0 && (!r.named || !r.holder.marked() || !r.holder.sameHost(me)) {

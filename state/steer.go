@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -113,7 +114,7 @@ func (s *Store) LastGood(ctx context.Context, current *Version) (good Version, l
 		return good, nil, err
 	}
 	skipped := badWith(current)
-	forgotten, err := forgotten(ctx, s, history)
+	forgotten, err := forgotten(ctx, s, history, skipped)
 	if err != nil {
 		return good, nil, err
 	}
@@ -141,17 +142,17 @@ func (s *Store) LastGood(ctx context.Context, current *Version) (good Version, l
 // maxForgotten bounds what peers can have an undo write.
 const maxForgotten = 100
 
-// forgotten are the versions that nodes run and the history does not have: etcd was restored from before they were set.
-func forgotten(ctx context.Context, s *Store, history []Version) (versions []string, err error) {
-	got, err := s.Client.Get(ctx, s.key("running_version")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly())
+// forgotten are the versions that nodes run, or say that they run, and that neither the history nor known has: etcd was
+// restored from before they were set.
+func forgotten(ctx context.Context, s *Store, history []Version, known []string) (versions []string, err error) {
+	o, err := s.overview(ctx, "running_version/", "doubting/")
 	if err != nil {
 		return nil, err
 	}
-	for _, kv := range got.Kvs {
-		k, err := s.Key(kv)
-		known := slices.ContainsFunc(history, func(v Version) bool { return v.ID == k.Version })
-		if err == nil && !known && len(versions) < maxForgotten && !slices.Contains(versions, k.Version) {
-			versions = append(versions, k.Version)
+	for _, id := range slices.Sorted(maps.Values(o.Running)) {
+		old := slices.Contains(known, id) || slices.ContainsFunc(history, func(v Version) bool { return v.ID == id })
+		if !old && len(versions) < maxForgotten && !slices.Contains(versions, id) {
+			versions = append(versions, id)
 		}
 	}
 	return versions, nil

@@ -3,6 +3,7 @@ package state
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 // undo goes back to the last good version.
@@ -62,6 +63,22 @@ func TestUndoOverForgotten(t *testing.T) {
 	}
 	set := undo(t, s)
 	if slices.Sort(set.Bad); set.ID != "v1" || !slices.Equal(set.Bad, []string{"v2", "v3"}) {
+		t.Errorf("back to %s, bad are %q", set.ID, set.Bad)
+	}
+}
+
+// TestUndoInDoubt: what nodes say that doubt a restored record counts as well, and a second undo names no version
+// twice.
+func TestUndoInDoubt(t *testing.T) {
+	s := open(t, t.TempDir())
+	for _, version := range []string{"v1", "v2", "v4"} { // v3 was set before a restore
+		propose(t, s, version)
+	}
+	back := &WentBackError{Seen: Origin{Revision: 9}, Is: Origin{Revision: 3}}
+	must(t, doubt(ctx, s, "web1", back.what(), time.Time{}))
+	must(t, s.Doubts(ctx, "web1", back, &Version{ID: "v3"}, time.Minute))
+	undo(t, s)
+	if set := undo(t, s); set.ID != "v1" || !slices.Equal(slices.Sorted(slices.Values(set.Bad)), []string{"v2", "v3", "v4"}) {
 		t.Errorf("back to %s, bad are %q", set.ID, set.Bad)
 	}
 }

@@ -253,3 +253,13 @@ func TestNextGate(t *testing.T) {
 		checkRow(t, name, o, c.want)
 	}
 }
+
+// TestDoubtNamesNobody: a node that doubts the fleet's record waits for an operator, and not for whom it waited before.
+func TestDoubtNamesNobody(t *testing.T) {
+	o := waitsOverview(state.Status{Kind: state.WaitSerialize, Gate: "step x", Reason: "web1 holds it", Until: time.Now(), Holders: []state.Holder{{Node: "web1", Alive: true}}})
+	o.Doubting = map[string]state.Doubt{"web2": {Reason: "it was restored", At: time.Now()}}
+	v := viewOf(o)
+	if len(v.Waits) != 1 || v.Waits[0].Kind != state.WaitStore || len(v.Waits[0].Holders) > 0 || !v.Nodes[1].Until.IsZero() {
+		t.Errorf("%+v %+v", v.Waits, v.Nodes[1])
+	}
+}

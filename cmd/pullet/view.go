@@ -234,8 +234,8 @@ func (n *nodeStatus) doubts(d state.Doubt) {
 		d.Reason += "; was upgrading: " + n.Why
 	}
 	w := lock.DoubtedWait(state.Switch{Reason: d.Reason, By: n.Node, At: d.At})
-	n.State, n.Kind, n.Gate, n.Halt, n.Holders, n.Parked, n.Remedy = waiting, w.Kind, w.Gate, "", nil, false, w.Remedy
-	n.Why, n.Since, n.lasts = w.Gate+": "+w.Reason, d.At, true
+	n.waitsNow(w)
+	n.State, n.Until, n.Parked, n.Since, n.lasts = waiting, time.Time{}, false, d.At, true
 }
 
 // slotsByNode are the claims of slots, of whatever version, by their nodes.

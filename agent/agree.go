@@ -127,8 +127,11 @@ func (a *agreement) sees(ctx context.Context, current *state.Version, own []pull
 }
 
 // newer is the version that takes the newer commit of the fleet's and this node's own, for each repository: never back
-// in any.
+// in any. Only an operator moves a fleet to other repositories, and a host that is a fleet of its own.
 func (a *agreement) newer(ctx context.Context, current *state.Version, own []puller.Head) (*state.Version, error) {
+	if current != nil && !a.config.alone() && otherRepositories(current, own) {
+		return current, nil
+	}
 	next := &state.Version{By: a.config.Node.Name, At: time.Now().UTC()}
 	if current != nil {
 		next.Previous, next.Rewound, next.Bad = current.ID, current.Rewound, current.Bad

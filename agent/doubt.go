@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/state"
@@ -14,7 +15,8 @@ type RefusedVersionError struct {
 	Version *state.Version
 	Commit  string
 	Why     string
-	Offered bool // the host's own remote offers it, by a rewrite that the host refuses
+	Offered bool          // the host's own remote offers it, by a rewrite that the host refuses
+	Own     []puller.Head // of this host's repositories, where the version is of other ones; then it says nothing else
 }
 
 func (e *RefusedVersionError) Error() string { return e.What() + "; " + e.Clear() }
@@ -25,16 +27,50 @@ func (e *RefusedVersionError) What() string {
 	if by == "" {
 		by = "somebody"
 	}
-	return fmt.Sprintf("the fleet's version %s, set by %s, is refused by this host: commit %s %s",
-		state.Short(e.Version.ID), by, state.Short(e.Commit), e.Why)
+	why := fmt.Sprintf("commit %s %s", state.Short(e.Commit), e.Why)
+	if e.Own != nil {
+		why = fmt.Sprintf("its repositories are %s, and this host's configuration lists %s",
+			strings.Join(repositoriesOf(heads(e.Version)), ", "), strings.Join(repositoriesOf(e.Own), ", "))
+	}
+	return fmt.Sprintf("the fleet's version %s, set by %s, is refused by this host: %s",
+		state.Short(e.Version.ID), by, why)
 }
 
 // Clear is the command that helps.
 func (e *RefusedVersionError) Clear() string {
+	if e.Own != nil {
+		return "list the same repositories in the same order on every host; if this list is the new one: " +
+			"pullet rollout start " + e.revision() + ", then pullet rollout follow"
+	}
 	if e.Offered { // undo would take back the hosts that run it
 		return "if the rewrite is intended: pullet pull --accept-rewind"
 	}
 	return "to leave it: pullet rollout undo"
+}
+
+// revision names this host's list to rollout start: by a repository that the version lacks, where there is one.
+func (e *RefusedVersionError) revision() string {
+	if len(e.Own) == 1 {
+		return state.Short(e.Own[0].Commit)
+	}
+	lacks := func(h puller.Head) bool { _, has := e.Version.Commit(h.Repo); return !has }
+	h := e.Own[max(0, slices.IndexFunc(e.Own, lacks))]
+	return h.Repo + "=" + state.Short(h.Commit)
+}
+
+// repositoriesOf are the names of the repositories that heads are of.
+func repositoriesOf(of []puller.Head) (names []string) {
+	for _, h := range of {
+		names = append(names, h.Repo)
+	}
+	return names
+}
+
+// otherRepositories reports a version that is made of other repositories than this host lists, or in another order: it
+// is another state. The host neither takes it nor replaces it by a version of its own, which hosts with the other list
+// would replace in turn.
+func otherRepositories(v *state.Version, own []puller.Head) bool {
+	return !slices.Equal(repositoriesOf(heads(v)), repositoriesOf(own))
 }
 
 // doubt says why this host does not take a version that the fleet's record names: who can write there chooses the
@@ -45,11 +81,11 @@ func (a *agreement) doubt(ctx context.Context, v *state.Version, own []puller.He
 	if len(v.Commits) == 0 || puller.Version(heads(v)) != v.ID {
 		return &RefusedVersionError{Version: v, Commit: v.ID, Why: "is not what the version's repositories are at"}
 	}
+	if otherRepositories(v, own) {
+		return &RefusedVersionError{Version: v, Own: own}
+	}
 	for _, h := range own {
-		c, ok := v.Commit(h.Repo)
-		if !ok {
-			continue
-		}
+		c, _ := v.Commit(h.Repo)
 		to, followed, err := a.outside.Repositories.Follows(ctx, h, puller.Head{Repo: c.Repo, Commit: c.Commit})
 		if err != nil {
 			return err
@@ -60,7 +96,7 @@ func (a *agreement) doubt(ctx context.Context, v *state.Version, own []puller.He
 				return err
 			}
 			why := fmt.Sprintf("is not in the history of %s of repository %q", a.outside.Repositories.Follow(h.Repo), h.Repo)
-			return &RefusedVersionError{v, c.Commit, why, offered}
+			return &RefusedVersionError{Version: v, Commit: c.Commit, Why: why, Offered: offered}
 		}
 		if back, err := a.goesBack(ctx, v, h, to); back || err != nil {
 			if err != nil {

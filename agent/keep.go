@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/pullet/pullet/lock"
@@ -38,12 +39,18 @@ func (a *agreement) takes(
 	return current, a.warnRewound(ctx, current, own)
 }
 
-// refuses is the version to work on instead of one that the host does not take: the one that runs here.
+// refuses is the version to work on instead of one that the host does not take: the one that runs here. There is none
+// where that is made of a repository that the host does not list any more.
 func (a *agreement) refuses(own []puller.Head, refused *RefusedVersionError) *state.Version {
 	a.noteProblems(own)
 	a.out.Refused, a.out.doubted = append(a.out.Refused, refused), refused.Version.ID
 	a.local.Trouble("", state.Trouble{Kind: state.WaitRefused, Why: refused.What(), Clear: refused.Clear()})
-	return a.local.fallback()
+	running := a.local.fallback()
+	unlisted := func(repo string) bool { return !slices.Contains(repositoriesOf(own), repo) }
+	if running != nil && slices.ContainsFunc(repositoriesOf(heads(running)), unlisted) {
+		return nil
+	}
+	return running
 }
 
 // withoutFleet is the version to work on while the store is away: the one that runs here.

@@ -30,11 +30,7 @@ func isRewrite(err error) bool {
 // noteProblems files why repositories could not be followed, in the outcome and in the node's own record, which says
 // since when.
 func (a *agreement) noteProblems(own []puller.Head) {
-	var repos []string
-	for _, h := range own {
-		repos = append(repos, h.Repo)
-	}
-	a.local.OnlyTroubles(repos)
+	a.local.OnlyTroubles(repositoriesOf(own))
 	for _, h := range own {
 		if h.Problem == nil {
 			a.local.NoTrouble(h.Repo)

@@ -229,8 +229,8 @@ func TestNoFailedRepositoryIsSilent(t *testing.T) {
 	web1.eachBad(2, nothing, pulls(Options{}), func(_ *Outcome, err error) bool { return err != nil })
 }
 
-// TestNewRepository: a repository that comes to the configurations later joins the fleet's version, also on hosts that
-// run one without it.
+// TestNewRepository: a repository that comes to the configurations later joins the fleet's version when an operator
+// says so, also on hosts that run one without it.
 func TestNewRepository(t *testing.T) {
 	t.Parallel()
 	web1, web2, m := pair(t, job("one", "true"), map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
@@ -245,6 +245,23 @@ func TestNewRepository(t *testing.T) {
 	only := web1.Repositories
 	both := append(only[:1:1], puller.Source{Name: "second", URL: second})
 	web1.Repositories = both
+	web1.exits(ExitRefused, "pullet rollout start second="+state.Short(was))
+	if running := web1.known().Running; running.ID != web1.head() || web1.overview().Current.ID != web1.head() {
+		t.Errorf("it runs %s", running)
+	}
+	a, err := New(web1.Config, "test", web1.entry())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	s := state.Over(m.store.Client, "f", nil)
+	p, err := a.Prepare(t.Context(), s, []string{"second=" + was}, Instructions{})
+	if err == nil {
+		err = s.Move(t.Context(), p.Version, p.Current, p.Seen)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	web1.exits(ExitOK, "")
 	v := web1.overview().Current
 	if len(v.Commits) != 2 || v.Commits[0].Commit != web1.head() || v.Commits[1].Commit != was || web1.file("etc/motd") != "one" {
@@ -255,12 +272,6 @@ func TestNewRepository(t *testing.T) {
 	if got := web2.file("etc/motd"); got != "one" || web2.overview().Running["web2"] != v.ID {
 		t.Errorf("%q", got)
 	}
-	a, err := New(web1.Config, "test", web1.entry())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer a.Close()
-	s := state.Over(m.store.Client, "f", nil)
 	if got, err := a.Prepare(t.Context(), s, []string{"second=" + was}, Instructions{}); err != nil || got.Version.ID != v.ID {
 		t.Errorf("%v %+v", err, got)
 	}

@@ -40,7 +40,7 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 		return
 	}
 	if n.Kind == state.WaitCondition && time.Now().After(n.Until) {
-		n.Why += "; its time to wait is up, and its next pull asks again"
+		n.Why += "; that is over, and its next pull asks again"
 	}
 	n.othersNow(o)
 }

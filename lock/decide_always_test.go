@@ -102,7 +102,7 @@ func shut(v View) bool {
 // model is a decision's view counted anew: what the node holds, who is in its way, and whether the fleet has a place
 // for it.
 type model struct {
-	own, total int // -1 is none
+	own, total int  // -1 is none
 	retried    bool // its claim is of this rollout
 	idle       bool // and it gave its place in the total away
 	counts     bool // in the total, by its own claim

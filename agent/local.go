@@ -19,13 +19,22 @@ type local struct {
 
 // open reads what the node of this name knows of itself.
 func (l *local) open(node string) (err error) {
-	l.Local, err = state.LoadLocal(l.dir)
-	if damaged, is := errors.AsType[*state.DamagedError](err); is {
-		const then = "%w, and tell the fleet that this is a new node: pullet decommission --force %s"
-		return fmt.Errorf(then, damaged, node)
-	}
+	l.Local, err = loadLocal(l.dir, node)
 	l.known = l.Troubles
 	return err
+}
+
+// ReadLocal reads what the node knows of itself. A record that does not say what it should is a *state.DamagedError,
+// which says what helps.
+func (c Config) ReadLocal() (state.Local, error) { return loadLocal(c.Paths.State, c.Node.Name) }
+
+func loadLocal(dir, node string) (state.Local, error) {
+	local, err := state.LoadLocal(dir)
+	if damaged, is := errors.AsType[*state.DamagedError](err); is {
+		const then = "%w, and tell the fleet that this is a new node: pullet decommission --force %s"
+		return local, fmt.Errorf(then, damaged, node)
+	}
+	return local, err
 }
 
 // openJournal reads the journal of its runs. A pull has joined before: the fleet hears of one that is damaged.

@@ -121,7 +121,7 @@ func (a *app) examine(ctx context.Context) []finding {
 		return []finding{{"configuration", bad, err.Error(), "mend it, or name another with --config"}}
 	}
 	found := []finding{{Check: "configuration", State: fine, What: a.config}}
-	found = append(found, permissions(config.Paths.State), disk(config.Paths.State), memory(config.Paths.State))
+	found = append(found, permissions(config.Paths.State), disk(config.Paths.State), memory(config))
 	found = append(found, isolation(ctx))
 	found = append(found, starts(a.rootDir)...)
 	for _, err := range config.OpenSecrets() {
@@ -227,9 +227,9 @@ func disk(dir string) finding {
 }
 
 // memory checks that what the node knows of itself can be read.
-func memory(dir string) finding {
-	_, local := state.LoadLocal(dir)
-	_, journal := state.OpenJournal(dir)
+func memory(config agent.Config) finding {
+	_, local := config.ReadLocal()
+	_, journal := state.OpenJournal(config.Paths.State)
 	if err := cmp.Or(local, journal); err != nil {
 		return finding{"memory", bad, err.Error(), "until then no pull can be made"}
 	}

@@ -40,7 +40,7 @@ func (a *app) pendingCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			local, err := state.LoadLocal(config.Paths.State)
+			local, err := config.ReadLocal()
 			if err != nil {
 				return usage(err)
 			}

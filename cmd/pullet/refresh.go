@@ -39,7 +39,7 @@ func (n *nodeStatus) refresh(o *state.Overview) {
 		}
 		return
 	}
-	if n.Kind == state.WaitCondition && time.Now().After(n.Until) {
+	if n.Kind == state.WaitCondition && !n.Until.IsZero() && time.Now().After(n.Until) {
 		n.Why += "; that is over, and its next pull asks again"
 	}
 	n.othersNow(o)

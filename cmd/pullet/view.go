@@ -200,7 +200,8 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 			out.Why += ", last in step " + slot.Step
 		}
 	}
-	if d, doubts := o.Doubting[n.Name]; doubts && !(held && out.Alive && out.State == upgrading) {
+	d, doubts := o.Doubting[n.Name]
+	if atWork := held && out.Alive && out.State == upgrading && slot.Version != d.Running; doubts && !atWork {
 		out.doubts(d)
 	} else if !out.Alive {
 		out.Why = strings.TrimSuffix("was "+out.State+": "+out.Why, ": ")

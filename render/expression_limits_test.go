@@ -51,7 +51,7 @@ func TestLimitsOfExpressions(t *testing.T) {
 		{"repeat", "repeat('x', 3) == 'xxx'", "unknown name repeat"},
 		{"a great join", "let s = reduce(1..18, #acc + #acc, 'xx'); len(join(map(1..3000, 'x'), s)) == 1", "a text of more than 1 MiB"},
 		{"a great replace", "let s = reduce(1..18, #acc + #acc, 'xx'); len(replace(s, 'x', s)) == 1", "a text of more than 1 MiB"},
-		{"a search in a loop", "all(1..100000, not (# * 0 in vars.many))", "too much work"},
+		{"a search in a loop", "all(1..100000, not (# * 0 in vars.many))", "the expression takes "}, // too much work, or too long on a slow machine
 		{"a great uniq", "len(uniq(1..90000)) == 1", "too much work"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

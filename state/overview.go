@@ -68,7 +68,7 @@ func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
 		return nil, err
 	}
 	o.Skipped = o.Skipped.Beside(o.Current, o.Held)
-	o.forgotten()
+	o.unregistered()
 	o.clones()
 	if err := s.rerun(ctx, o); err != nil {
 		return nil, err
@@ -186,8 +186,8 @@ func (o *Overview) doubting(node string, d Doubt, at int64) {
 	}
 }
 
-// forgotten adds the nodes that a restored record does not know and that say that they live.
-func (o *Overview) forgotten() {
+// unregistered adds the nodes that a restored record does not know and that say that they live.
+func (o *Overview) unregistered() {
 	for node, d := range o.Doubting {
 		if _, known := o.Nodes[node]; !known && !o.Gone[node] {
 			o.Nodes[node] = Node{Name: node, LastSeen: d.At}

@@ -144,18 +144,16 @@ const maxForgotten = 100
 
 // forgotten are the versions that nodes run, or say that they run, and that neither the history nor known has: etcd was
 // restored from before they were set.
-func forgotten(ctx context.Context, s *Store, history []Version, known []string) (versions []string, err error) {
+func forgotten(ctx context.Context, s *Store, history []Version, known []string) ([]string, error) {
 	o, err := s.overview(ctx, "running_version/", "doubting/")
 	if err != nil {
 		return nil, err
 	}
-	for _, id := range slices.Sorted(maps.Values(o.Running)) {
-		old := slices.Contains(known, id) || slices.ContainsFunc(history, func(v Version) bool { return v.ID == id })
-		if !old && len(versions) < maxForgotten && !slices.Contains(versions, id) {
-			versions = append(versions, id)
-		}
-	}
-	return versions, nil
+	versions := slices.Compact(slices.Sorted(maps.Values(o.Running)))
+	versions = slices.DeleteFunc(versions, func(id string) bool {
+		return slices.Contains(known, id) || slices.ContainsFunc(history, func(v Version) bool { return v.ID == id })
+	})
+	return versions[:min(len(versions), maxForgotten)], nil
 }
 
 // Move sets the fleet's version as an operator wants it, if it is still the one that was read at a revision: the second

@@ -88,9 +88,27 @@ func (p *pull) gatesFor(
 func (g *gates) Fence() int64 { return g.fence.Load() }
 
 // admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way at
-// last. What there is to do meanwhile is done when the node is not admitted at once: the fleet learns why with the
+// last, or that the fleet's record forgot the node meanwhile. What there is to do meanwhile is done when the node is not admitted at once: the fleet learns why with the
 // first that it is told of that.
 func (t *turns) admit(
+	ctx context.Context,
+	turn *lock.Turn,
+	within func(context.Context, func(context.Context) error) error,
+	meanwhile func() error,
+) (*lock.Wait, error) {
+	wait, err := t.attend(ctx, turn, within, meanwhile)
+	why := err
+	if wait != nil {
+		why = wait
+	}
+	if w := t.registration.forgotten(ctx, why); w != nil {
+		return w, nil
+	}
+	return wait, err
+}
+
+// attend does what admit says.
+func (t *turns) attend(
 	ctx context.Context,
 	turn *lock.Turn,
 	within func(context.Context, func(context.Context) error) error,
@@ -129,6 +147,9 @@ func (t *turns) try(ctx context.Context, turn *lock.Turn, holdsBack bool) (*lock
 
 // pending says in the words of steps that a wait ended too early.
 func (g *gates) pending(err error) error {
+	if w := g.forgotten(err); w != nil {
+		return &apply.PendingError{Reason: w.Error()}
+	}
 	var wait *lock.Wait
 	silent := false
 	switch {

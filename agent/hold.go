@@ -41,13 +41,15 @@ func (g *gates) Hold(ctx context.Context, s apply.GatedStep) error {
 // waits, and the run ends when the pull may wait no longer.
 func (g *gates) check(ctx context.Context, step string) error {
 	err := g.ask(ctx, step)
-	if !unanswered(g.store, err) || ctx.Err() != nil {
-		return err
+	if unanswered(g.store, err) && ctx.Err() == nil {
+		g.tell(etcdWait(g.store.Explain(err)))
+		err = g.waits.within(ctx, func(ctx context.Context) error {
+			return askOn(ctx, g.store, err, func() error { return g.ask(ctx, step) })
+		})
 	}
-	g.tell(etcdWait(g.store.Explain(err)))
-	err = g.waits.within(ctx, func(ctx context.Context) error {
-		return askOn(ctx, g.store, err, func() error { return g.ask(ctx, step) })
-	})
+	if w := g.forgotten(err); w != nil {
+		return w
+	}
 	if !unanswered(g.store, err) || ctx.Err() != nil {
 		return err
 	}

@@ -38,6 +38,8 @@ type registration struct {
 	out        *Outcome
 	log        *logrus.Entry
 	loop       bool // see Options
+
+	compare func(context.Context) *state.WentBackError // see places.compare; nil where no other node shares the record
 }
 
 // join opens the fleet's record and registers the node. A store that does not answer is got around: the pull goes on
@@ -179,11 +181,17 @@ const (
 func (r *registration) renew(ctx context.Context, store *state.Store, presence *state.Presence) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	r.connection.renews(presence.Lease, cancel)
-	seen, alone, next := r.local.Store, r.config.alone(), r.untilNext()
+	seen, next := r.local.Store, r.untilNext()
+	if !r.config.alone() {
+		r.compare = func(ctx context.Context) *state.WentBackError {
+			return r.places.compare(ctx, store, presence.Seen(seen), next)
+		}
+	}
+	compare := r.compare
 	store.KeepAlive(ctx, presence, r.pulse.atWork, func(doubtful bool) {
-		if !alone &&
+		if compare != nil &&
 			(doubtful || len(r.places.all()) > 0) { // a restored etcd may know the lease of an earlier pull, and be ahead again of what this node saw
-			r.places.compare(ctx, store, presence.Seen(seen), next)
+			compare(ctx)
 		}
 	})
 }

@@ -36,10 +36,14 @@ func (p *places) mayBeInStep(registered *state.Presence) bool {
 // compare looks whether the fleet's record went back in time, because etcd restarted or does not know the node's lease
 // any more: the others learn within the grace time that this node knows better and what it holds, also while a long
 // step runs. It runs beside the pull.
-func (p *places) compare(ctx context.Context, store *state.Store, seen state.Origin, next time.Duration) {
+func (p *places) compare(
+	ctx context.Context,
+	store *state.Store,
+	seen state.Origin,
+	next time.Duration,
+) (back *state.WentBackError) {
 	held := p.all()
 	_, err := store.Guard(ctx, p.node, seen)
-	var back *state.WentBackError
 	if errors.As(err, &back) {
 		first := !p.missed.Swap(true)
 		if first {
@@ -56,6 +60,7 @@ func (p *places) compare(ctx context.Context, store *state.Store, seen state.Ori
 	if len(held) > 0 {
 		p.warnUntold(err)
 	}
+	return back
 }
 
 // warnUntold warns that a record which went back in time could not be told of this node: it goes on without.

@@ -25,21 +25,21 @@ func (p *pull) settle(
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	switch {
-	case p.silent && !report.Failed(): // the fleet's record stays as it was in mid-run
-		if p.local.Held = turn.Slot(); p.local.Held == nil {
-			p.local.Parked = v.Rollout()
-		}
-		return nil, p.local.save()
+	case p.silent && !report.Failed():
+		return nil, p.staysAtWork(v, turn)
 	case report.Failed():
 		p.local.Fails(v.ID, time.Now().UTC())
 		err := turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report))
+		err = p.unlessForgotten(ctx, err)
 		p.local.Held = turn.Slot() // a late failure gives it back
 		return nil, errors.Join(err, p.local.save())
 	case report.Pending():
 		return nil, p.settleWaiting(ctx, v, turn, report)
 	}
 	st := p.result(v, report)
-	if err := turn.Succeed(ctx, p.resultOps(st, report)...); err != nil {
+	if err := p.unlessForgotten(ctx, turn.Succeed(ctx, p.resultOps(st, report)...)); p.silent {
+		return nil, p.staysAtWork(v, turn)
+	} else if err != nil {
 		return nil, fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
 	p.places.runs.Store(v)
@@ -48,6 +48,14 @@ func (p *pull) settle(
 	p.local.Held, p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = nil, "", "", "", 0, time.Time{}
 	p.local.RolledBack = nil
 	return &st, p.local.save()
+}
+
+// staysAtWork leaves the fleet's record as it was in mid-run: the next pull goes on where this one ended.
+func (p *pull) staysAtWork(v *state.Version, turn *lock.Turn) error {
+	if p.local.Held = turn.Slot(); p.local.Held == nil {
+		p.local.Parked = v.Rollout()
+	}
+	return p.local.save()
 }
 
 // howItFailed says what the failure of a run means for the other nodes.
@@ -78,10 +86,8 @@ func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.T
 			st = p.reporter.waitStatus(v, p.out.Wait)
 		}
 		p.local.Held = turn.Slot() // none where a step that waited for others gave it back
-		return errors.Join(
-			p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...),
-			p.local.save(),
-		)
+		err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...)
+		return errors.Join(p.unlessForgotten(ctx, err), p.local.save())
 	}
 	st := p.reporter.status(v, report.Why())
 	st.Kind, st.Remedy = state.WaitInRun, inRunRemedy(v)
@@ -90,7 +96,7 @@ func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.T
 	}
 	p.places.slot.Store(nil)
 	p.local.Parked, p.local.Held = v.Rollout(), nil
-	return errors.Join(turn.Park(ctx, st), p.local.save())
+	return errors.Join(p.unlessForgotten(ctx, turn.Park(ctx, st)), p.local.save())
 }
 
 // inRunRemedy is what ends a wait in mid-run for a service or a condition. With canaries, the commit that mends it may

@@ -32,7 +32,7 @@ func (t *Turn) acquire(ctx context.Context) error {
 	for attempt := 0; ; attempt++ {
 		wait, r, err := t.next(ctx, idle)
 		switch {
-		case err == nil && wait == nil || errors.Is(err, ErrSuperseded):
+		case err == nil && wait == nil || errors.Is(err, ErrSuperseded) || wentBack(err):
 			return err
 		case ctx.Err() != nil && last != nil:
 			return last // it ended while the store was asked: the last answer stands, unless leaving the queue fails

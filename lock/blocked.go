@@ -28,7 +28,9 @@ func FrozenWait(scope string, w state.Switch) *Wait {
 }
 
 // DoubtedWait is the wait of a node that does not accept the fleet's record.
-func DoubtedWait(w state.Switch) *Wait { return newSwitched(state.StoreScope, w).wait() }
+func DoubtedWait(node, reason string) *Wait {
+	return newSwitched(state.StoreScope, state.Switch{By: node, Reason: reason}).wait()
+}
 
 // BlockedBy returns what keeps a node from changing to the fleet's version until an operator acts, as the record has it
 // now; nil where nothing does. It is what the node's next pull would say first. Halts of the groups on which the node's

@@ -41,7 +41,13 @@ func pause(ctx context.Context, node string, attempt int, first, most time.Durat
 
 // isFinal reports an error that no further attempt changes.
 func isFinal(err error) bool {
-	return errors.Is(err, ErrFenced) || errors.Is(err, state.ErrLeaseLost) || errors.Is(err, state.ErrTooLarge)
+	return errors.Is(err, ErrFenced) || errors.Is(err, state.ErrLeaseLost) || errors.Is(err, state.ErrTooLarge) || wentBack(err)
+}
+
+// wentBack reports that the fleet's record went back in time: the node is not waited for there any more.
+func wentBack(err error) bool {
+	_, back := errors.AsType[*state.WentBackError](err)
+	return back
 }
 
 // jitter spreads the attempts of many nodes: it is between half of d and d, different for each node and attempt.

@@ -41,7 +41,7 @@ func (s *Steps) await(
 			return wait
 		case ctx.Err() != nil && last != nil:
 			return last
-		case errors.Is(err, ErrSuperseded) || ctx.Err() != nil:
+		case errors.Is(err, ErrSuperseded) || wentBack(err) || ctx.Err() != nil:
 			return err
 		case errors.Is(err, ErrMoved):
 			sleep(ctx, jitter(s.req.node(), poll, 20*time.Millisecond))

@@ -25,11 +25,11 @@ type WentBackError struct {
 }
 
 func (e *WentBackError) Error() string {
-	return e.what() + "; look whether anybody is in the middle of an upgrade, then accept it: pullet rollout resume --store"
+	return e.What() + "; look whether anybody is in the middle of an upgrade, then accept it: pullet rollout resume --store"
 }
 
-// what says what the node saw.
-func (e *WentBackError) what() string {
+// What says what the node saw, without what helps.
+func (e *WentBackError) What() string {
 	var what string
 	switch {
 	case e.Seen.Cluster != e.Is.Cluster || e.Is.Revision == 0:
@@ -83,7 +83,7 @@ func (s *Store) Doubts(
 	runs *Version,
 	lasts time.Duration,
 ) error {
-	d := Doubt{Reason: back.what(), At: time.Now().UTC()}
+	d := Doubt{Reason: back.What(), At: time.Now().UTC()}
 	if runs != nil {
 		d.Running, d.Release = runs.ID, runs.Release
 	}
@@ -116,7 +116,7 @@ func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, er
 		(seen.Cluster != now.Cluster || now.Revision < seen.Revision || now.Claimed < seen.Claimed)
 	if back && !acceptedAt(now.Accepted).After(acceptedAt(seen.Accepted)) {
 		back := &WentBackError{seen, now}
-		return seen, errors.Join(back, doubt(ctx, s, node, back.what(), acceptedAt(seen.Accepted)))
+		return seen, errors.Join(back, doubt(ctx, s, node, back.What(), acceptedAt(seen.Accepted)))
 	}
 	r.guarded = true
 	s.known.keep(r)

@@ -90,7 +90,7 @@ func TestDoubtSaysWhatRuns(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	back := &WentBackError{Seen: Origin{Revision: 9}, Is: Origin{Revision: 3}}
-	must(t, doubt(ctx, s, "web1", back.what(), time.Time{}))
+	must(t, doubt(ctx, s, "web1", back.What(), time.Time{}))
 	_, err := s.Client.Txn(ctx).Then(
 		Put(s.NodeKey("web1"), Node{Name: "web1", Running: "old"}), clientv3.OpPut(s.RunningKey("old", "web1"), ""),
 	).Commit()

@@ -13,7 +13,7 @@ import (
 // forgotten there. From then on nothing is read or written any more, until the node joins anew and Guard judges.
 type monotonic struct {
 	mu   sync.Mutex
-	on   bool // since the node joined
+	era  int // counts the times that the node joined; 0: it did not
 	seen Origin
 	back *WentBackError
 }
@@ -22,7 +22,8 @@ type monotonic struct {
 func (o *monotonic) begin(seen Origin) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.on, o.seen, o.back = true, seen, nil
+	o.seen, o.back = seen, nil
+	o.era++
 }
 
 // Monotonic is the interceptor for the operations of the store's client that notices a record which went back in time.
@@ -43,7 +44,7 @@ func (o *monotonic) note(
 	if !strings.HasPrefix(method, "/etcdserverpb.KV/") { // leases are answered by one member from what it has
 		return invoke(ctx, method, req, reply, conn, opts...)
 	}
-	before, back := o.before()
+	before, era, back := o.before()
 	if back != nil {
 		return back
 	}
@@ -52,28 +53,35 @@ func (o *monotonic) note(
 	if err != nil || !ok || answer.GetHeader() == nil {
 		return err
 	}
-	if back := o.see(before, Origin{Cluster: answer.GetHeader().ClusterId, Revision: answer.GetHeader().Revision}); back != nil {
+	if back := o.see(before, era, Origin{Cluster: answer.GetHeader().ClusterId, Revision: answer.GetHeader().Revision}); back != nil {
 		return back
 	}
 	return nil
 }
 
-// before is what was seen before an operation.
-func (o *monotonic) before() (Origin, *WentBackError) {
+// before is what was seen before an operation, and in which era.
+func (o *monotonic) before() (Origin, int, *WentBackError) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.seen, o.back
+	return o.seen, o.era, o.back
 }
 
-// see files an answer to what was asked after a moment.
-func (o *monotonic) see(before, is Origin) *WentBackError {
+// see files an answer to what was asked after a moment. Where the node joined anew meanwhile it says nothing about the
+// record that it joined.
+func (o *monotonic) see(before Origin, era int, is Origin) *WentBackError {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	back := &WentBackError{before, is}
+	went := before.Revision != 0 && (is.Cluster != before.Cluster || is.Revision < before.Revision)
 	switch {
-	case !o.on:
+	case era == 0:
 		return nil
-	case before.Revision != 0 && (is.Cluster != before.Cluster || is.Revision < before.Revision):
-		o.back = &WentBackError{before, is}
+	case era != o.era && went:
+		return back
+	case era != o.era:
+		return nil
+	case went:
+		o.back = back
 	case is.Revision > o.seen.Revision:
 		o.seen = is
 	}

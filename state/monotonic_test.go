@@ -34,7 +34,7 @@ func TestRestoredInMidRun(t *testing.T) {
 	server := open(t, dir)
 	var back *WentBackError
 	_, err = node.Client.Get(ctx, node.key("x"))
-	if !errors.As(err, &back) || back.Is.Revision >= back.Seen.Revision || !Unanswered(err) {
+	if !errors.As(err, &back) || back.Is.Revision >= back.Seen.Revision || Unanswered(err) {
 		t.Fatalf("%v", err)
 	}
 	if _, err := node.Client.Put(ctx, node.key("y"), ""); !errors.As(err, &back) || count(t, server, server.key("y")) != 0 {

@@ -180,12 +180,9 @@ func (s *Store) explainEach(errs []error) error {
 	return errors.Join(out...)
 }
 
-// Unanswered reports an error of a store that did not answer, could not now, does not let this host in, or is not to be
-// trusted: it says nothing about what was asked.
+// Unanswered reports an error of a store that did not answer, could not now, or does not let this host in: it says
+// nothing about what was asked.
 func Unanswered(err error) bool {
-	if _, back := errors.AsType[*WentBackError](err); back {
-		return true
-	}
 	code := codeOf(err)
 	return code == codes.Unavailable || code == codes.DeadlineExceeded || code == codes.ResourceExhausted || denied(err)
 }

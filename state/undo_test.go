@@ -75,7 +75,7 @@ func TestUndoInDoubt(t *testing.T) {
 		propose(t, s, version)
 	}
 	back := &WentBackError{Seen: Origin{Revision: 9}, Is: Origin{Revision: 3}}
-	must(t, doubt(ctx, s, "web1", back.what(), time.Time{}))
+	must(t, doubt(ctx, s, "web1", back.What(), time.Time{}))
 	must(t, s.Doubts(ctx, "web1", back, &Version{ID: "v3"}, time.Minute))
 	undo(t, s)
 	if set := undo(t, s); set.ID != "v1" || !slices.Equal(slices.Sorted(slices.Values(set.Bad)), []string{"v2", "v3", "v4"}) {

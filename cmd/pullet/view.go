@@ -234,7 +234,7 @@ func (n *nodeStatus) doubts(d state.Doubt) {
 	if d.Reason += "; it lives, and starts nothing new"; n.State == upgrading {
 		d.Reason += "; was upgrading: " + n.Why
 	}
-	w := lock.DoubtedWait(state.Switch{Reason: d.Reason, By: n.Node, At: d.At})
+	w := lock.DoubtedWait(n.Node, d.Reason)
 	n.waitsNow(w)
 	n.State, n.Until, n.Parked, n.Since, n.lasts = waiting, time.Time{}, false, d.At, true
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// forgotten is the wait of a node whose fleet's record was restored or replaced while it pulled: its claim, its lease or
-// the version is not there. It is nil where an error has another reason. The fleet learns what the node holds.
+// forgotten is the wait of a node whose fleet's record was restored or replaced while it pulled: its claim, its lease
+// or the version is not there. It is nil where an error has another reason. The fleet learns what the node holds.
 func (r *registration) forgotten(ctx context.Context, err error) *lock.Wait {
 	back, _ := errors.AsType[*state.WentBackError](err)
 	if r.compare == nil || back == nil && !lacking(err) {
@@ -39,14 +39,14 @@ func lacking(err error) bool {
 func (g *gates) forgotten(err error) *lock.Wait {
 	w := g.turns.registration.forgotten(g.reporter.ctx, err)
 	if w != nil {
-		g.ends(runEnd{at: w, silent: true})
+		g.end.note(runEnd{at: w, silent: true})
 	}
 	return w
 }
 
-// unlessForgotten leaves in the outcome that the pull waits until an operator accepts a record that forgot the node, and
-// asks that record nothing more. Any other error it returns.
-func (p *pull) unlessForgotten(ctx context.Context, err error) error {
+// unlessForgotten leaves in the outcome that the pull waits until an operator accepts a record that forgot the node,
+// and asks that record nothing more. Any other error it returns.
+func unlessForgotten(ctx context.Context, p *pull, err error) error {
 	w := p.registration.forgotten(ctx, err)
 	if w == nil {
 		return err

@@ -45,8 +45,13 @@ type gates struct {
 
 	remembering sync.Mutex // guards the node's own record, which steps write beside each other
 
-	ending sync.Mutex // guards end
-	end    runEnd
+	end runEnding
+}
+
+// runEnding notes what ends a run before its time. It may be used by several goroutines.
+type runEnding struct {
+	mu sync.Mutex
+	at runEnd
 }
 
 // runEnd is what ended a run before its time.
@@ -87,9 +92,9 @@ func (p *pull) gatesFor(
 // Fence is the number of the claim under which commands run; 0 without one.
 func (g *gates) Fence() int64 { return g.fence.Load() }
 
-// admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way at
-// last, or that the fleet's record forgot the node meanwhile. What there is to do meanwhile is done when the node is not admitted at once: the fleet learns why with the
-// first that it is told of that.
+// admit makes it the node's turn, within the time that within gives for the wait: else it says what stood in the way
+// at last, or that the fleet's record forgot the node meanwhile. What there is to do meanwhile is done when the node is
+// not admitted at once: the fleet learns why with the first that it is told of that.
 func (t *turns) admit(
 	ctx context.Context,
 	turn *lock.Turn,
@@ -175,7 +180,7 @@ func (g *gates) pending(err error) error {
 		}
 		wait.Since = time.Now()
 	}
-	g.ends(runEnd{at: wait, silent: silent})
+	g.end.note(runEnd{at: wait, silent: silent})
 	return &apply.PendingError{Reason: "waiting for " + wait.Gate + ": " + wait.Reason}
 }
 
@@ -193,21 +198,21 @@ func etcdWait(err error) *lock.Wait {
 	return w
 }
 
-// ends notes what ends the run.
-func (g *gates) ends(by runEnd) {
-	g.ending.Lock()
-	defer g.ending.Unlock()
-	g.end = runEnd{by.at, g.end.overtook || by.overtook, g.end.silent || by.silent}
+// note notes what ends the run.
+func (e *runEnding) note(by runEnd) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.at = runEnd{by.at, e.at.overtook || by.overtook, e.at.silent || by.silent}
 }
 
-// ended is what ends noted.
+// ended is what was noted of the end.
 func (g *gates) ended() runEnd {
 	if g == nil {
 		return runEnd{}
 	}
-	g.ending.Lock()
-	defer g.ending.Unlock()
-	return g.end
+	g.end.mu.Lock()
+	defer g.end.mu.Unlock()
+	return g.end.at
 }
 
 // tell remembers and tells what is waited for.

@@ -91,6 +91,14 @@ func (l *local) halfway() bool {
 	return l.Failed != "" || l.Upgrading != "" || cutOff != "" && (l.Running == nil || cutOff != l.Running.ID)
 }
 
+// staysAtWork remembers that the fleet's record stays as it was in mid-run: the next pull goes on where this one ended.
+func (l *local) staysAtWork(v *state.Version, slot *state.HeldPlace) error {
+	if l.Held = slot; slot == nil {
+		l.Parked = v.Rollout()
+	}
+	return l.save()
+}
+
 // fallback is the version to work on while the node cannot take the fleet's: the one that runs here, or nil while half
 // of a newer one may be here.
 func (l *local) fallback() *state.Version {

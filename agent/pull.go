@@ -68,7 +68,7 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	defer p.unlock(held)
 	p.agent.pulse.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
 	judged := p.reporter.judgeAgain(ctx, judgeEvery, p.waits.lasts)
-	err = p.correctAnyhow(ctx, p.unlessForgotten(ctx, p.do(ctx)))
+	err = p.correctAnyhow(ctx, unlessForgotten(ctx, p, p.do(ctx)))
 	judged()
 	p.out.Wait = p.reporter.shown(p.out.Wait) // judged when it is printed: the others went on meanwhile
 	p.account(ctx, err)

@@ -26,19 +26,19 @@ func (p *pull) settle(
 	defer cancel()
 	switch {
 	case p.silent && !report.Failed():
-		return nil, p.staysAtWork(v, turn)
+		return nil, p.local.staysAtWork(v, turn.Slot())
 	case report.Failed():
 		p.local.Fails(v.ID, time.Now().UTC())
 		err := turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report))
-		err = p.unlessForgotten(ctx, err)
+		err = unlessForgotten(ctx, p, err)
 		p.local.Held = turn.Slot() // a late failure gives it back
 		return nil, errors.Join(err, p.local.save())
 	case report.Pending():
 		return nil, p.settleWaiting(ctx, v, turn, report)
 	}
 	st := p.result(v, report)
-	if err := p.unlessForgotten(ctx, turn.Succeed(ctx, p.resultOps(st, report)...)); p.silent {
-		return nil, p.staysAtWork(v, turn)
+	if err := unlessForgotten(ctx, p, turn.Succeed(ctx, p.resultOps(st, report)...)); p.silent {
+		return nil, p.local.staysAtWork(v, turn.Slot())
 	} else if err != nil {
 		return nil, fmt.Errorf("the run succeeded but could not be recorded; the next pull does it: %w", err)
 	}
@@ -48,14 +48,6 @@ func (p *pull) settle(
 	p.local.Held, p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = nil, "", "", "", 0, time.Time{}
 	p.local.RolledBack = nil
 	return &st, p.local.save()
-}
-
-// staysAtWork leaves the fleet's record as it was in mid-run: the next pull goes on where this one ended.
-func (p *pull) staysAtWork(v *state.Version, turn *lock.Turn) error {
-	if p.local.Held = turn.Slot(); p.local.Held == nil {
-		p.local.Parked = v.Rollout()
-	}
-	return p.local.save()
 }
 
 // howItFailed says what the failure of a run means for the other nodes.
@@ -87,7 +79,7 @@ func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.T
 		}
 		p.local.Held = turn.Slot() // none where a step that waited for others gave it back
 		err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...)
-		return errors.Join(p.unlessForgotten(ctx, err), p.local.save())
+		return errors.Join(unlessForgotten(ctx, p, err), p.local.save())
 	}
 	st := p.reporter.status(v, report.Why())
 	st.Kind, st.Remedy = state.WaitInRun, inRunRemedy(v)
@@ -96,7 +88,7 @@ func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.T
 	}
 	p.places.slot.Store(nil)
 	p.local.Parked, p.local.Held = v.Rollout(), nil
-	return errors.Join(p.unlessForgotten(ctx, turn.Park(ctx, st)), p.local.save())
+	return errors.Join(unlessForgotten(ctx, p, turn.Park(ctx, st)), p.local.save())
 }
 
 // inRunRemedy is what ends a wait in mid-run for a service or a condition. With canaries, the commit that mends it may

@@ -41,7 +41,8 @@ func pause(ctx context.Context, node string, attempt int, first, most time.Durat
 
 // isFinal reports an error that no further attempt changes.
 func isFinal(err error) bool {
-	return errors.Is(err, ErrFenced) || errors.Is(err, state.ErrLeaseLost) || errors.Is(err, state.ErrTooLarge) || wentBack(err)
+	lost := errors.Is(err, ErrFenced) || errors.Is(err, state.ErrLeaseLost) || wentBack(err)
+	return lost || errors.Is(err, state.ErrTooLarge)
 }
 
 // wentBack reports that the fleet's record went back in time: the node is not waited for there any more.

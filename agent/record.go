@@ -30,7 +30,9 @@ func (p *pull) settle(
 	case report.Failed():
 		p.local.Fails(v.ID, time.Now().UTC())
 		err := turn.FailFor(ctx, report.Unsettled(), report.Why(), p.howItFailed(v, report))
-		err = unlessForgotten(ctx, p, err)
+		if w := p.registration.forgotten(ctx, err); w != nil {
+			err = fmt.Errorf("the fleet does not know of the failure: %w", w)
+		}
 		p.local.Held = turn.Slot() // a late failure gives it back
 		return nil, errors.Join(err, p.local.save())
 	case report.Pending():

@@ -22,16 +22,16 @@ func (g *gates) election(s apply.GatedStep) lock.Election {
 		hosts = "the nodes with job " + s.Job.Name
 	}
 	id := fmt.Sprintf("%d of %s", t.Limit, hosts)
-	if once(s) { // who was chosen for one in the fleet's life is not for the next: it may be gone by then
-		id += " for " + s.ID()
+	if once(s) { // the choice is the step's own: it stands when the target is written in another way
+		id = s.ID()
 	}
 	stage := g.stageOf(g.catalog.Node.Name, g.catalog.Node.Labels)
-	return lock.Election{ID: id, Limit: t.Limit, Once: once(s), Candidates: func(node string, m state.Member) bool {
-		if !s.Job.Has(node, m.Labels) || t.Hosts.Text != "" && !t.Hosts.Matches(node, m.Labels) {
-			return false
-		}
+	has := func(node string, m state.Member) bool {
+		return s.Job.Has(node, m.Labels) && (t.Hosts.Text == "" || t.Hosts.Matches(node, m.Labels))
+	}
+	return lock.Election{ID: id, Limit: t.Limit, Once: once(s), Has: has, Candidates: func(node string, m state.Member) bool {
 		// Who comes in a later stage waits for this node, and who is frozen never comes.
-		return g.stageOf(node, m.Labels) <= stage && g.rollout.LimitFor(g.rollout.Group(node, m.Labels), 1) > 0
+		return has(node, m) && g.stageOf(node, m.Labels) <= stage && g.rollout.LimitFor(g.rollout.Group(node, m.Labels), 1) > 0
 	}}
 }
 
@@ -67,6 +67,14 @@ func (g *gates) Chosen(ctx context.Context, s apply.GatedStep) (bool, string, er
 	c, err := g.candidate(ctx, s)
 	if err != nil {
 		return false, "", g.pending(err)
+	}
+	if !c.Chosen() && g.turn != nil {
+		step := g.step(s)
+		why, err := c.Abandoned(ctx, step)
+		if why != "" && err == nil {
+			err = &apply.UnsettledError{Step: step.ID, Why: why}
+		}
+		return false, c.Others(), g.pending(err)
 	}
 	return c.Chosen(), c.Others(), nil
 }

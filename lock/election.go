@@ -16,8 +16,9 @@ import (
 type Election struct {
 	ID         string // as people read it: "1 of role=master"
 	Limit      int
-	Once       bool // in the fleet's life, and not in each version
-	Candidates func(node string, m state.Member) bool
+	Once       bool                                   // in the fleet's life, and not in each version
+	Has        func(node string, m state.Member) bool // the version gives the node the step
+	Candidates func(node string, m state.Member) bool // those that have it and may take it before this node is through
 }
 
 // Candidate is a node's part in an election.

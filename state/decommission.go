@@ -14,6 +14,7 @@ import (
 // GivenUp is what came of a node that was decommissioned.
 type GivenUp struct {
 	Freed []string  // the claims that it had
+	Began []string  // the targeted steps that it began and whose end is not on record
 	By    string    // who had given it up before, since its last pull; "" is nobody
 	At    time.Time // when that was
 }
@@ -33,7 +34,11 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 	if err != nil || mark == 0 {
 		return GivenUp{}, err
 	}
-	freed, err := s.freeAll(ctx, node, mark)
+	began, err := s.haltUnfinished(ctx, node) // its claims say which groups
+	var freed []string
+	if err == nil {
+		freed, err = s.freeAll(ctx, node, mark)
+	}
 	if err == nil {
 		err = s.unsay(ctx, node, mark)
 	}
@@ -45,7 +50,7 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 			node,
 		)
 	}
-	return GivenUp{freed, was.By, was.Time}, nil
+	return GivenUp{freed, began, was.By, was.Time}, nil
 }
 
 // decommissionAttempts are made while the node's record moves under the hands of who gives it up.

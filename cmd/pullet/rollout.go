@@ -60,6 +60,9 @@ func (a *app) decommission(ctx context.Context, store *state.Store, node string,
 	if unread == nil && slices.Contains(stillListed(o), node) {
 		fmt.Fprint(a.out, "; it is still listed under nodes/: remove it there")
 	}
-	_, err = fmt.Fprintln(a.out)
-	return err
+	fmt.Fprintln(a.out)
+	for _, step := range done.Began {
+		fmt.Fprintf(a.out, "  %s began %s, and its end is not on record: look at %[1]s; %[3]s\n", node, step, state.SettleHint(step))
+	}
+	return nil
 }

@@ -64,9 +64,12 @@ func (a *app) settle(ctx context.Context, store *state.Store, step string, s set
 	if done, err := a.structured(settled); done || err != nil {
 		return err
 	}
-	if s.done {
+	switch {
+	case len(settled.Nodes) == 0:
+		fmt.Fprintf(a.out, "%s succeeded: nobody runs it again\n", step)
+	case s.done:
 		fmt.Fprintf(a.out, "%s is done on %s: nobody runs it again\n", step, plain.Some(settled.Nodes, 10))
-	} else {
+	default:
 		fmt.Fprintf(a.out, "%s runs again on %s, at the next pull there\n", step, settled.Where())
 	}
 	if len(settled.Kept) > 0 {

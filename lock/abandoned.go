@@ -1,0 +1,90 @@
+package lock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/pullet/pullet/state"
+)
+
+// Abandoned says why nobody will end a step that other nodes were chosen for: one of them began it, its last attempt
+// did not succeed, and it was given up since, or ended its run of the version as a node that the step is not for any
+// more. Only an operator's word ends that. "" is nothing of that kind.
+func (c *Candidate) Abandoned(ctx context.Context, step Step) (string, error) {
+	s := c.steps
+	got, err := s.store.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.resultKey(step, "started")+"/", clientv3.WithPrefix()),
+		clientv3.OpGet(s.resultKey(step, "result")+"/", clientv3.WithPrefix()),
+	).Commit()
+	if err != nil {
+		return "", err
+	}
+	last := map[string]state.StepResult{}
+	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
+		r := s.store.ReadResult(kv)
+		last[r.Node] = r
+	}
+	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
+		k, err := s.store.Key(kv)
+		if err != nil || !slices.Contains(c.chosen, k.Node) {
+			continue
+		}
+		r := last[k.Node]
+		ended := r.Attempt == s.store.ReadStart(kv).Attempt
+		if ended && (r.Result == "ok" || r.Result == Skipped) {
+			continue
+		}
+		how, seen, err := c.left(ctx, k.Node)
+		if err != nil {
+			return "", err
+		}
+		if how != "" && ended && r.Result != Unknown {
+			return fmt.Sprintf("it failed on %s, which %s: %s", k.Node, how, r.Reason), nil
+		}
+		if how != "" {
+			return c.leavesUnknown(ctx, step, k.Node, how, seen)
+		}
+	}
+	return "", nil
+}
+
+// left says how a chosen node left what it began: "" is that it may go on. It returns the revision of the node's
+// record.
+func (c *Candidate) left(ctx context.Context, node string) (string, int64, error) {
+	s, e := c.steps, c.election
+	got, err := s.store.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.store.AliveKey(node), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.store.DecommissionedKey(node), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.store.NodeKey(node)),
+	).Commit()
+	if err != nil {
+		return "", 0, err
+	}
+	record := got.Responses[2].GetResponseRange().Kvs
+	if got.Responses[0].GetResponseRange().Count == 0 && got.Responses[1].GetResponseRange().Count > 0 {
+		return "was decommissioned", revisionOf(record), nil
+	}
+	for _, kv := range record {
+		n, err := state.Read[state.Node](s.store, kv)
+		m, known := c.member(node, record)
+		if err == nil && known && n.Running == s.req.Version.ID && !e.Has(node, m) {
+			return "does not take it any more", kv.ModRevision, nil
+		}
+	}
+	return "", 0, nil
+}
+
+// leavesUnknown records that nobody knows what came of a step that a node left.
+func (c *Candidate) leavesUnknown(ctx context.Context, step Step, node, how string, seen int64) (string, error) {
+	s := c.steps
+	reason := fmt.Sprintf("its result is unknown: %[1]s began it and %[2]s; look at %[1]s", node, how)
+	r := state.StepResult{Node: node, Step: step.ID, Result: Unknown, Reason: reason, At: time.Now().UTC()}
+	_, err := s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(s.store.NodeKey(node)), "=", seen)).
+		Then(state.Put(s.resultKey(step, "result", node), r)).Commit()
+	return reason, err
+}

@@ -1,0 +1,85 @@
+package state
+
+import (
+	"context"
+	"slices"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// unfinished are the targeted steps that a node began for the fleet's version, or for the fleet, and whose end is not on
+// record, with the revision at which the last of them began.
+func (s *Store) unfinished(ctx context.Context, node, version string) (steps []string, began int64, err error) {
+	for _, scope := range []string{version, OnceScope} {
+		got, err := s.Client.Get(ctx, s.key("run", scope)+"/", clientv3.WithPrefix())
+		if err != nil {
+			return nil, 0, err
+		}
+		starts, results := map[string]StepStart{}, map[string]StepResult{}
+		for _, kv := range got.Kvs {
+			k, err := s.Key(kv)
+			switch {
+			case err != nil || k.Node != node:
+			case k.kind.shape == "run/ROLLOUT/HASH/started/NODE":
+				start := s.ReadStart(kv)
+				starts[start.Step], began = start, max(began, kv.ModRevision)
+			case k.kind.shape == "run/ROLLOUT/HASH/result/NODE":
+				result := s.ReadResult(kv)
+				results[result.Step] = result
+			}
+		}
+		for step, start := range starts {
+			if r := results[step]; r.Attempt != start.Attempt || r.Result == "" || r.Result == "unknown" {
+				steps = append(steps, step)
+			}
+		}
+	}
+	slices.Sort(steps)
+	return steps, began, nil
+}
+
+// haltUnfinished halts the groups in which a node that is given up holds a slot, where it began a targeted step and
+// nobody will know what came of that: until an operator says it. It returns those steps.
+func (s *Store) haltUnfinished(ctx context.Context, node string) ([]string, error) {
+	current, _, err := s.Current(ctx)
+	if current == nil || err != nil {
+		return nil, unlessBad(err)
+	}
+	steps, began, err := s.unfinished(ctx, node, current.ID)
+	if len(steps) == 0 || err != nil {
+		return nil, err
+	}
+	held, err := s.Client.Get(ctx, s.SlotPrefix(""), clientv3.WithPrefix())
+	if err != nil {
+		return nil, err
+	}
+	for _, kv := range held.Kvs {
+		if k, err := s.Key(kv); err == nil && s.ReadClaim(kv).Node == node {
+			if err := s.haltUnknown(ctx, current.Rollout(), k.Group, node, steps[0], began); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return steps, nil
+}
+
+// haltUnknown halts a group for a step of a node that was given up, unless an operator resumed it since the step began.
+func (s *Store) haltUnknown(ctx context.Context, rollout, group, node, step string, began int64) error {
+	for range decommissionAttempts {
+		gate, rev, err := s.Gate(ctx, rollout, group)
+		if err != nil || gate.State == Halted || gate.Resumed != "" && began < rev {
+			return unlessBad(err)
+		}
+		gate.Halt(node, "step "+step+": its result is unknown: "+node+" began it and was decommissioned; look at "+node)
+		gate.Unknown = step
+		if !slices.Contains(gate.Failed, node) {
+			gate.Failed = append(gate.Failed, node)
+		}
+		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.GateKey(rollout, group)), "=", rev)).
+			Then(s.GateOp(rollout, group, gate), s.RingOp()).Commit()
+		if err != nil || done.Succeeded {
+			return err
+		}
+	}
+	return &MovedError{What: "the rollout of " + group}
+}

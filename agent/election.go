@@ -29,10 +29,12 @@ func (g *gates) election(s apply.GatedStep) lock.Election {
 	has := func(node string, m state.Member) bool {
 		return s.Job.Has(node, m.Labels) && (t.Hosts.Text == "" || t.Hosts.Matches(node, m.Labels))
 	}
-	return lock.Election{ID: id, Limit: t.Limit, Once: once(s), Has: has, Candidates: func(node string, m state.Member) bool {
+	candidates := func(node string, m state.Member) bool {
 		// Who comes in a later stage waits for this node, and who is frozen never comes.
-		return has(node, m) && g.stageOf(node, m.Labels) <= stage && g.rollout.LimitFor(g.rollout.Group(node, m.Labels), 1) > 0
-	}}
+		return has(node, m) && g.stageOf(node, m.Labels) <= stage &&
+			g.rollout.LimitFor(g.rollout.Group(node, m.Labels), 1) > 0
+	}
+	return lock.Election{ID: id, Limit: t.Limit, Once: once(s), Has: has, Candidates: candidates}
 }
 
 // once reports a step that chosen nodes take once in the fleet's life.
@@ -69,14 +71,26 @@ func (g *gates) Chosen(ctx context.Context, s apply.GatedStep) (bool, string, er
 		return false, "", g.pending(err)
 	}
 	if !c.Chosen() && g.turn != nil {
-		step := g.step(s)
-		why, err := c.Abandoned(ctx, step)
-		if why != "" && err == nil {
-			err = &apply.UnsettledError{Step: step.ID, Why: why}
-		}
-		return false, c.Others(), g.pending(err)
+		return false, c.Others(), abandoned(ctx, g, c, s)
 	}
 	return c.Chosen(), c.Others(), nil
+}
+
+// abandoned is why a step that others were chosen for is not taken by them, and halts the rollout; nil: it is. One that
+// may run again is waited for, as by nodes that read its result.
+func abandoned(ctx context.Context, g *gates, c *lock.Candidate, s apply.GatedStep) error {
+	step := g.step(s)
+	why, err := c.Abandoned(ctx, step)
+	switch {
+	case err != nil:
+		return g.pending(err)
+	case why == "":
+		return nil
+	case s.Repeatable:
+		_, err := g.Result(ctx, s)
+		return err
+	}
+	return &apply.UnsettledError{Step: step.ID, Why: why}
 }
 
 func (g *gates) Record(ctx context.Context, s apply.GatedStep) (apply.Record, error) {

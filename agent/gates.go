@@ -227,6 +227,8 @@ func (g *gates) step(s apply.GatedStep) lock.Step {
 		ID:      s.Job.GateID(s.Step),
 		Once:    once(s),
 		Members: func(node string, m state.Member) (bool, string) { return s.Job.Has(node, m.Labels), "" },
+
+		Repeatable: s.Repeatable,
 	}
 }
 

@@ -13,7 +13,8 @@ import (
 
 // Abandoned says why nobody will end a step that other nodes were chosen for: one of them began it, its last attempt
 // did not succeed, and it was given up since, or ended its run of the version as a node that the step is not for any
-// more. Only an operator's word ends that. "" is nothing of that kind.
+// more. Only an operator's word ends that. What came of a step that may not run again is on record as unknown then. ""
+// is nothing of that kind.
 func (c *Candidate) Abandoned(ctx context.Context, step Step) (string, error) {
 	s := c.steps
 	got, err := s.store.Client.Txn(ctx).Then(
@@ -44,6 +45,9 @@ func (c *Candidate) Abandoned(ctx context.Context, step Step) (string, error) {
 		}
 		if how != "" && ended && r.Result != Unknown {
 			return fmt.Sprintf("it failed on %s, which %s: %s", k.Node, how, r.Reason), nil
+		}
+		if how != "" && step.Repeatable {
+			return k.Node + " began it and " + how, nil
 		}
 		if how != "" {
 			return c.leavesUnknown(ctx, step, k.Node, how, seen)

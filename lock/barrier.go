@@ -28,6 +28,8 @@ type Step struct {
 	Once    bool          // its result is the fleet's, and not the version's
 	Stage   string        // of the rollout: a barrier spans one
 	Members state.Belongs // who takes part
+
+	Repeatable bool // it may run again where its end is not on record
 }
 
 func (s *Steps) key(step Step, parts ...string) string {

@@ -62,7 +62,9 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 		If(clientv3.Compare(clientv3.ModRevision(c.place), "=", c.revision), s.req.Presence.Lives(),
 			clientv3.Compare(clientv3.ModRevision(started), "=", read.started),
 			clientv3.Compare(clientv3.ModRevision(result), "=", read.result)).
-		Then(c.startedOp(step), state.Put(started, state.StepStart{Step: step.ID, Attempt: attempt, At: time.Now().UTC(), MaxAge: read.maxAge})).
+		Then(c.startedOp(step), state.Put(started, state.StepStart{
+			Step: step.ID, Attempt: attempt, At: time.Now().UTC(), MaxAge: read.maxAge, Repeatable: step.Repeatable,
+		})).
 		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly()), clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly()), clientv3.OpGet(started)).
 		Commit()
 	if err != nil || done.Succeeded {

@@ -34,7 +34,7 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 	if err != nil || mark == 0 {
 		return GivenUp{}, err
 	}
-	began, err := s.haltUnfinished(ctx, node) // its claims say which groups
+	began, err := haltUnfinished(ctx, s, node) // its claims say which groups
 	var freed []string
 	if err == nil {
 		freed, err = s.freeAll(ctx, node, mark)

@@ -83,9 +83,9 @@ func NotAgainHint(hosts ...string) string {
 
 // Settle says what became of a targeted step: that it did its work on the nodes that started it, or that it is to run
 // again. It replaces what is on record for the fleet's version, or for the fleet where the step runs once in its life,
-// and resumes the groups that were halted for it. That it succeeded everywhere stays on record when it is said again. Where it succeeded on some nodes only, their results stay, unless it
-// runs again by force; so does a success of a step that runs once in the fleet's life. A step that is to run again and
-// has not begun is an *AskedError.
+// and resumes the groups that were halted for it. That it succeeded everywhere stays on record when it is said again.
+// Where it succeeded on some nodes only, their results stay, unless it runs again by force; so does a success of a step
+// that runs once in the fleet's life. A step that is to run again and has not begun is an *AskedError.
 func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Settled, error) {
 	current, rev, err := s.Current(ctx)
 	if err != nil {
@@ -101,9 +101,6 @@ func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Set
 		}
 		if how.Done && r.stands() {
 			resumed, err := s.reopen(ctx, by, func(g GroupGate) bool { return g.Unknown == step })
-			if err == nil && len(resumed) == 0 {
-				err = fmt.Errorf("%s, and no group is halted for it: there is nothing to settle", r.success())
-			}
 			return &Settled{step, true, scope == OnceScope, nil, r.nodes(), r.gone, resumed}, err
 		}
 		nodes, err := r.settles(how)

@@ -104,34 +104,26 @@ func (r *stepRecord) stands() bool {
 	return len(nodes) > 0 && len(r.waiting) == 0 && !slices.ContainsFunc(nodes, fails)
 }
 
-// success says where and when the step succeeded; "" is nowhere.
-func (r *stepRecord) success() string {
+// succeeded refuses to have a step run again that did its work, once in the fleet's life.
+func (r *stepRecord) succeeded() error {
 	for _, node := range slices.Sorted(maps.Keys(r.results)) {
 		if !r.succeededOn(node) {
 			continue
 		}
 		result := r.results[node]
-		how := r.step + " succeeded on " + node + " at " + result.At.Local().Format(time.DateTime)
+		how := "succeeded on " + node + " at " + result.At.Local().Format(time.DateTime)
 		if result.Reason != "" {
 			how += " (" + result.Reason + ")"
 		}
-		return how
+		return fmt.Errorf(
+			"%s %s, and runs once in the fleet's life: it does not run again; to run it once more on %s: %s",
+			r.step,
+			how,
+			Where(r.nodes(), r.isGone),
+			SettleCommand(r.step, "--again --force"),
+		)
 	}
-	return ""
-}
-
-// succeeded refuses to have a step run again that did its work, once in the fleet's life.
-func (r *stepRecord) succeeded() error {
-	how := r.success()
-	if how == "" {
-		return nil
-	}
-	return fmt.Errorf(
-		"%s, and runs once in the fleet's life: it does not run again; to run it once more on %s: %s",
-		how,
-		Where(r.nodes(), r.isGone),
-		SettleCommand(r.step, "--again --force"),
-	)
+	return nil
 }
 
 // busy refuses to settle a step that runs now: what comes of it is about to be known.

@@ -53,7 +53,8 @@ type StepStart struct {
 	Attempt string    `json:"attempt"`
 	At      time.Time `json:"at"`
 
-	MaxAge time.Duration `json:"maxAge,omitempty"` // of its result: the step runs again when it is older; 0 is any age
+	MaxAge     time.Duration `json:"maxAge,omitempty"`     // of its result: the step runs again when it is older; 0 is any age
+	Repeatable bool          `json:"repeatable,omitempty"` // it may run again where its end is not on record
 }
 
 // ReadStart is the start of a step as it stands in etcd. Of one that cannot be read the attempt is nobody's: what came

@@ -7,9 +7,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// unfinished are the targeted steps that a node began for the fleet's version, or for the fleet, and whose end is not on
-// record, with the revision at which the last of them began.
-func (s *Store) unfinished(ctx context.Context, node, version string) (steps []string, began int64, err error) {
+// unfinished are the targeted steps that a node began for the fleet's version, or for the fleet, that must not run
+// twice and whose end is not on record, with the revision at which the last of them began.
+func unfinished(ctx context.Context, s *Store, node, version string) (steps []string, began int64, err error) {
 	for _, scope := range []string{version, OnceScope} {
 		got, err := s.Client.Get(ctx, s.key("run", scope)+"/", clientv3.WithPrefix())
 		if err != nil {
@@ -29,7 +29,7 @@ func (s *Store) unfinished(ctx context.Context, node, version string) (steps []s
 			}
 		}
 		for step, start := range starts {
-			if r := results[step]; r.Attempt != start.Attempt || r.Result == "" || r.Result == "unknown" {
+			if r := results[step]; !start.Repeatable && (r.Attempt != start.Attempt || r.Result == "" || r.Result == "unknown") {
 				steps = append(steps, step)
 			}
 		}
@@ -40,12 +40,12 @@ func (s *Store) unfinished(ctx context.Context, node, version string) (steps []s
 
 // haltUnfinished halts the groups in which a node that is given up holds a slot, where it began a targeted step and
 // nobody will know what came of that: until an operator says it. It returns those steps.
-func (s *Store) haltUnfinished(ctx context.Context, node string) ([]string, error) {
+func haltUnfinished(ctx context.Context, s *Store, node string) ([]string, error) {
 	current, _, err := s.Current(ctx)
 	if current == nil || err != nil {
 		return nil, unlessBad(err)
 	}
-	steps, began, err := s.unfinished(ctx, node, current.ID)
+	steps, began, err := unfinished(ctx, s, node, current.ID)
 	if len(steps) == 0 || err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (s *Store) haltUnfinished(ctx context.Context, node string) ([]string, erro
 	}
 	for _, kv := range held.Kvs {
 		if k, err := s.Key(kv); err == nil && s.ReadClaim(kv).Node == node {
-			if err := s.haltUnknown(ctx, current.Rollout(), k.Group, node, steps[0], began); err != nil {
+			if err := haltUnknown(ctx, s, current.Rollout(), k.Group, node, steps[0], began); err != nil {
 				return nil, err
 			}
 		}
@@ -64,7 +64,7 @@ func (s *Store) haltUnfinished(ctx context.Context, node string) ([]string, erro
 }
 
 // haltUnknown halts a group for a step of a node that was given up, unless an operator resumed it since the step began.
-func (s *Store) haltUnknown(ctx context.Context, rollout, group, node, step string, began int64) error {
+func haltUnknown(ctx context.Context, s *Store, rollout, group, node, step string, began int64) error {
 	for range decommissionAttempts {
 		gate, rev, err := s.Gate(ctx, rollout, group)
 		if err != nil || gate.State == Halted || gate.Resumed != "" && began < rev {

@@ -62,7 +62,8 @@ func (a *app) decommission(ctx context.Context, store *state.Store, node string,
 	}
 	fmt.Fprintln(a.out)
 	for _, step := range done.Began {
-		fmt.Fprintf(a.out, "  %s began %s, and its end is not on record: look at %[1]s; %[3]s\n", node, step, state.SettleHint(step))
+		const text = "  %s began %s, and its end is not on record: look at %[1]s; %[3]s\n"
+		fmt.Fprintf(a.out, text, node, step, state.SettleHint(step))
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func isFinal(err error) bool {
 	return lost || errors.Is(err, state.ErrTooLarge)
 }
 
-// wentBack reports that the fleet's record went back in time: the node is not waited for there any more.
+// wentBack reports that the fleet's record went back in time: it is not asked again before the node joins anew.
 func wentBack(err error) bool {
 	_, back := errors.AsType[*state.WentBackError](err)
 	return back

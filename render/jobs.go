@@ -110,7 +110,7 @@ const defaultRetry = 10 * time.Second
 // RunOptions are how a step runs. Those of a file are the defaults of its steps.
 type RunOptions struct {
 	// Runs: always is checked at every pull; onUpdate only when the version is new or its last run failed; once is done
-	// once for these parameters, whatever the version; default always.
+	// once for these parameters, or with a target once in the life of the fleet, whatever the version; default always.
 	Runs string `yaml:"runs" words:"always onUpdate once"`
 	// Ordering: ansible is one step after another, in the order of the file; justdoit starts all at once that require
 	// nothing; genius too, after what they obviously need: a directory, a package, a user; default ansible.

@@ -3,6 +3,8 @@ package lock
 import (
 	"context"
 	"errors"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,14 +80,10 @@ func (c *Candidate) elect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	taken := map[string]bool{}
-	for _, kv := range got.Kvs {
-		k, err := s.store.Key(kv)
-		if err != nil {
-			continue
-		}
+	taken, places := map[string]bool{}, e.within(s.store, got.Kvs)
+	for _, kv := range places {
 		node := holderOf(s.store, kv)
-		c.chosen, taken[strconv.Itoa(k.Place)] = append(c.chosen, node), true
+		c.chosen, taken[path.Base(string(kv.Key))] = append(c.chosen, node), true
 		if node == s.req.node() {
 			c.place, c.revision = string(kv.Key), kv.ModRevision
 			return nil
@@ -99,7 +97,7 @@ func (c *Candidate) elect(ctx context.Context) error {
 			return c.claim(ctx, prefix+strconv.Itoa(i), 0)
 		}
 	}
-	for _, kv := range got.Kvs {
+	for _, kv := range places {
 		if free, err := c.takeOverConditions(ctx, kv); err != nil {
 			return err
 		} else if free != nil {
@@ -107,6 +105,15 @@ func (c *Candidate) elect(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// within are the places of an election up to its limit. A step that runs once in the fleet's life may have had a higher
+// one.
+func (e Election) within(s *state.Store, places []*mvccpb.KeyValue) []*mvccpb.KeyValue {
+	return slices.DeleteFunc(places, func(kv *mvccpb.KeyValue) bool {
+		k, err := s.Key(kv)
+		return err != nil || k.Place >= e.Limit
+	})
 }
 
 // takeOverConditions are the conditions under which this node may take the place of another one: nothing stands that

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -81,4 +82,40 @@ func (f *fleet) again(step string) {
 	f.t.Helper()
 	_, err := f.Settle(f.ctx, step, "ada", state.Settling{Force: true})
 	f.must(err)
+}
+
+// TestLowerLimitOfOnce: the choice for a step that runs once in the fleet's life stands with another limit. Who has a
+// place above it does not take the step, and nobody waits for its result.
+func TestLowerLimitOfOnce(t *testing.T) {
+	f := newFleet(t)
+	step, two, one := chosenStep("migrate"), of(2), of(1)
+	two.ID, one.ID, step.Once, two.Once, one.Once = "migrate", "migrate", true, true, true
+	first, second := f.elect(f.request("m1", "master"), two), f.elect(f.request("m2", "master"), two)
+	if !first.Chosen() || !second.Chosen() {
+		t.Fatal("two are to be chosen")
+	}
+	for _, c := range []*Candidate{first, second} {
+		read, err := c.Record(f.ctx, step, 0)
+		f.must(err)
+		f.must(c.Start(f.ctx, step, "1", read))
+	}
+	f.must(second.Publish(f.ctx, step, "1", state.StepResult{Result: "ok"}, []byte(`2`), 0))
+	f.propose("v2")
+	if !f.elect(f.request("m1", "master"), one).Chosen() || f.elect(f.request("m2", "master"), one).Chosen() {
+		t.Error("m1 is to be chosen, and m2 not")
+	}
+	q := f.request("m3", "master")
+	ctx, cancel := context.WithCancel(f.ctx)
+	defer cancel()
+	found, err := NewSteps(f.Store, q).Results(ctx, step, one, 0, false, func(*Wait) { cancel() })
+	if w := asWait(err); w == nil || len(w.Holders) != 1 || w.Holders[0].Node != "m1" {
+		t.Errorf("%+v %v", found, err)
+	}
+	f.must(first.Publish(f.ctx, step, "1", state.StepResult{Result: "ok"}, []byte(`1`), 0))
+	if found, err := NewSteps(f.Store, q).Results(f.ctx, step, one, 0, false, nil); err != nil || len(found) != 1 || found["m1"].Node == "" {
+		t.Errorf("%+v %v", found, err)
+	}
+	if !f.elect(f.request("m2", "master"), two).Chosen() {
+		t.Error("m2 lost its place")
+	}
 }

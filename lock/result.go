@@ -100,7 +100,7 @@ func (q *resultQuery) look(ctx context.Context) (map[string]state.StepResult, *W
 	}
 	kvs := func(i int) []*mvccpb.KeyValue { return got.Responses[i].GetResponseRange().Kvs }
 	fresh, started := lastParts(s.store, kvs(1)), lastParts(s.store, kvs(3))
-	chosen := holders(s.store, kvs(2))
+	chosen := holders(s.store, e.within(s.store, kvs(2)))
 	found := map[string]state.StepResult{}
 	for _, kv := range kvs(0) {
 		r, err := state.Read[state.StepResult](s.store, kv)

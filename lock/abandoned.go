@@ -24,10 +24,10 @@ func (c *Candidate) Abandoned(ctx context.Context, step Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	last := map[string]state.StepResult{}
+	last, at := map[string]state.StepResult{}, map[string]int64{}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
 		r := s.store.ReadResult(kv)
-		last[r.Node] = r
+		last[r.Node], at[r.Node] = r, kv.ModRevision
 	}
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
 		k, err := s.store.Key(kv)
@@ -43,14 +43,16 @@ func (c *Candidate) Abandoned(ctx context.Context, step Step) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if how != "" && ended && r.Result != Unknown {
+		switch {
+		case how == "":
+		case r.Result == Unknown:
+			return r.Reason, nil
+		case ended:
 			return fmt.Sprintf("it failed on %s, which %s: %s", k.Node, how, r.Reason), nil
-		}
-		if how != "" && step.Repeatable {
+		case step.Repeatable:
 			return k.Node + " began it and " + how, nil
-		}
-		if how != "" {
-			return c.leavesUnknown(ctx, step, k.Node, how, seen)
+		default:
+			return c.leavesUnknown(ctx, step, k.Node, how, seen, at[k.Node])
 		}
 	}
 	return "", nil
@@ -82,13 +84,25 @@ func (c *Candidate) left(ctx context.Context, node string) (string, int64, error
 	return "", 0, nil
 }
 
-// leavesUnknown records that nobody knows what came of a step that a node left.
-func (c *Candidate) leavesUnknown(ctx context.Context, step Step, node, how string, seen int64) (string, error) {
+// leavesUnknown records that nobody knows what came of a step that a node left, where its record and the result are as
+// they were read.
+func (c *Candidate) leavesUnknown(
+	ctx context.Context,
+	step Step,
+	node, how string,
+	seen, result int64,
+) (string, error) {
 	s := c.steps
 	reason := fmt.Sprintf("its result is unknown: %[1]s began it and %[2]s; look at %[1]s", node, how)
 	r := state.StepResult{Node: node, Step: step.ID, Result: Unknown, Reason: reason, At: time.Now().UTC()}
-	_, err := s.store.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(s.store.NodeKey(node)), "=", seen)).
-		Then(state.Put(s.resultKey(step, "result", node), r)).Commit()
+	key := s.resultKey(step, "result", node)
+	same := []clientv3.Cmp{
+		clientv3.Compare(clientv3.ModRevision(s.store.NodeKey(node)), "=", seen),
+		clientv3.Compare(clientv3.ModRevision(key), "=", result),
+	}
+	done, err := s.store.Client.Txn(ctx).If(same...).Then(state.Put(key, r)).Commit()
+	if err == nil && !done.Succeeded {
+		err = ErrMoved
+	}
 	return reason, err
 }

@@ -76,21 +76,14 @@ func (g *gates) Chosen(ctx context.Context, s apply.GatedStep) (bool, string, er
 	return c.Chosen(), c.Others(), nil
 }
 
-// abandoned is why a step that others were chosen for is not taken by them, and halts the rollout; nil: it is. One that
-// may run again is waited for, as by nodes that read its result.
+// abandoned is why a step that others were chosen for is not taken by them; nil: it is.
 func abandoned(ctx context.Context, g *gates, c *lock.Candidate, s apply.GatedStep) error {
 	step := g.step(s)
 	why, err := c.Abandoned(ctx, step)
-	switch {
-	case err != nil:
-		return g.pending(err)
-	case why == "":
-		return nil
-	case s.Repeatable:
-		_, err := g.Result(ctx, s)
-		return err
+	if why != "" && err == nil {
+		return &apply.UnsettledError{Step: step.ID, Why: why}
 	}
-	return &apply.UnsettledError{Step: step.ID, Why: why}
+	return g.pending(err)
 }
 
 func (g *gates) Record(ctx context.Context, s apply.GatedStep) (apply.Record, error) {

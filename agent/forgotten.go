@@ -51,6 +51,9 @@ func unlessForgotten(ctx context.Context, p *pull, err error) error {
 	if w == nil {
 		return err
 	}
-	p.out.Wait, p.silent = w, true
+	if _, others := err.(interface{ Unwrap() []error }); others { // what went wrong beside is said, too
+		p.out.Warnings = append(p.out.Warnings, err)
+	}
+	p.out.Wait, p.silent, p.joined.store = w, true, nil
 	return nil
 }

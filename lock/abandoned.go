@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pullet/pullet/state"
@@ -13,8 +14,8 @@ import (
 
 // Abandoned says why nobody will end a step that other nodes were chosen for: one of them began it, its last attempt
 // did not succeed, and it was given up since, or ended its run of the version as a node that the step is not for any
-// more. Only an operator's word ends that. What came of a step that may not run again is on record as unknown then. ""
-// is nothing of that kind.
+// more. Only an operator's word ends that. What came of a step that may not run again is on record as unknown then, and
+// the group halts; one that may is waited for, with a *Wait. "" is nothing of that kind.
 func (c *Candidate) Abandoned(ctx context.Context, step Step) (string, error) {
 	s := c.steps
 	got, err := s.store.Client.Txn(ctx).Then(
@@ -24,38 +25,53 @@ func (c *Candidate) Abandoned(ctx context.Context, step Step) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	last, at := map[string]state.StepResult{}, map[string]int64{}
+	results := map[string]*mvccpb.KeyValue{}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
-		r := s.store.ReadResult(kv)
-		last[r.Node], at[r.Node] = r, kv.ModRevision
+		if k, err := s.store.Key(kv); err == nil {
+			results[k.Node] = kv
+		}
 	}
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
 		k, err := s.store.Key(kv)
 		if err != nil || !slices.Contains(c.chosen, k.Node) {
 			continue
 		}
-		r := last[k.Node]
-		ended := r.Attempt == s.store.ReadStart(kv).Attempt
-		if ended && (r.Result == "ok" || r.Result == Skipped) {
-			continue
-		}
-		how, seen, err := c.left(ctx, k.Node)
-		if err != nil {
-			return "", err
-		}
-		switch {
-		case how == "":
-		case r.Result == Unknown:
-			return r.Reason, nil
-		case ended:
-			return fmt.Sprintf("it failed on %s, which %s: %s", k.Node, how, r.Reason), nil
-		case step.Repeatable:
-			return k.Node + " began it and " + how, nil
-		default:
-			return c.leavesUnknown(ctx, step, k.Node, how, seen, at[k.Node])
+		if why, err := c.abandonedBy(ctx, step, k.Node, kv, results[k.Node]); why != "" || err != nil {
+			return why, err
 		}
 	}
 	return "", nil
+}
+
+// abandonedBy is Abandoned for a node that began the step; it has no result where that is nil.
+func (c *Candidate) abandonedBy(
+	ctx context.Context,
+	step Step,
+	node string,
+	start, result *mvccpb.KeyValue,
+) (string, error) {
+	s := c.steps
+	var r state.StepResult
+	if result != nil {
+		r = s.store.ReadResult(result)
+	}
+	ended := r.Attempt == s.store.ReadStart(start).Attempt
+	if ended && (r.Result == "ok" || r.Result == Skipped) {
+		return "", nil
+	}
+	how, seen, err := c.left(ctx, node)
+	switch {
+	case how == "" || err != nil:
+		return "", err
+	case r.Result == Unknown:
+		return r.Reason, s.haltUnknown(ctx, step, node, r.Reason, result.ModRevision)
+	case ended:
+		return fmt.Sprintf("it failed on %s, which %s: %s", node, how, r.Reason), nil
+	case step.Repeatable:
+		return "", c.waitsFor(ctx, step)
+	}
+	reason := fmt.Sprintf("its result is unknown: %[1]s began it and %[2]s; look at %[1]s", node, how)
+	return reason, c.leavesUnknown(ctx, step, node, reason, seen, start, result)
 }
 
 // left says how a chosen node left what it began: "" is that it may go on. It returns the revision of the node's
@@ -84,25 +100,46 @@ func (c *Candidate) left(ctx context.Context, node string) (string, int64, error
 	return "", 0, nil
 }
 
-// leavesUnknown records that nobody knows what came of a step that a node left, where its record and the result are as
-// they were read.
+// waitsFor is the wait of who reads the results of a step; nil where they are there.
+func (c *Candidate) waitsFor(ctx context.Context, step Step) error {
+	q := &resultQuery{steps: c.steps, step: step, election: c.election, repeatable: true}
+	var err error
+	if q.want, err = q.candidates(ctx); err != nil {
+		return err
+	}
+	_, wait, _, err := q.look(ctx)
+	if wait == nil || err != nil {
+		return err
+	}
+	wait.Since = time.Now()
+	return wait
+}
+
+// leavesUnknown records that nobody knows what came of a step that a node left, where nothing changed since that was
+// read, and halts the group.
 func (c *Candidate) leavesUnknown(
 	ctx context.Context,
 	step Step,
-	node, how string,
-	seen, result int64,
-) (string, error) {
+	node, reason string,
+	seen int64,
+	start, result *mvccpb.KeyValue,
+) error {
 	s := c.steps
-	reason := fmt.Sprintf("its result is unknown: %[1]s began it and %[2]s; look at %[1]s", node, how)
 	r := state.StepResult{Node: node, Step: step.ID, Result: Unknown, Reason: reason, At: time.Now().UTC()}
-	key := s.resultKey(step, "result", node)
-	same := []clientv3.Cmp{
+	key, at := s.resultKey(step, "result", node), int64(0)
+	if result != nil {
+		at = result.ModRevision
+	}
+	done, err := s.store.Client.Txn(ctx).If(
 		clientv3.Compare(clientv3.ModRevision(s.store.NodeKey(node)), "=", seen),
-		clientv3.Compare(clientv3.ModRevision(key), "=", result),
+		clientv3.Compare(clientv3.ModRevision(string(start.Key)), "=", start.ModRevision),
+		clientv3.Compare(clientv3.ModRevision(key), "=", at),
+	).Then(state.Put(key, r)).Commit()
+	switch {
+	case err != nil:
+		return err
+	case !done.Succeeded:
+		return ErrMoved
 	}
-	done, err := s.store.Client.Txn(ctx).If(same...).Then(state.Put(key, r)).Commit()
-	if err == nil && !done.Succeeded {
-		err = ErrMoved
-	}
-	return reason, err
+	return s.haltUnknown(ctx, step, node, reason, done.Header.Revision)
 }

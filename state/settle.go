@@ -101,7 +101,7 @@ func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Set
 		}
 		if how.Done && r.stands() {
 			resumed, err := s.reopen(ctx, by, func(g GroupGate) bool { return g.Unknown == step })
-			return &Settled{step, true, scope == OnceScope, nil, r.nodes(), r.gone, resumed}, err
+			return &Settled{step, true, scope == OnceScope, []string{}, r.nodes(), r.gone, resumed}, err
 		}
 		nodes, err := r.settles(how)
 		if err != nil {

@@ -97,10 +97,10 @@ func (r *stepRecord) succeededOn(node string) bool {
 	return result.Result == "ok" && (!started || result.Attempt == start.Attempt)
 }
 
-// stands reports a step that succeeded on all nodes that took it, and that nobody has run again.
+// stands reports a step that succeeded on all nodes that took it, once and for all, and that nobody has run again.
 func (r *stepRecord) stands() bool {
 	nodes := r.nodes()
-	fails := func(node string) bool { return !r.succeededOn(node) }
+	fails := func(node string) bool { return !r.succeededOn(node) || r.starts[node].MaxAge > 0 }
 	return len(nodes) > 0 && len(r.waiting) == 0 && !slices.ContainsFunc(nodes, fails)
 }
 

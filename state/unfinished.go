@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -15,22 +16,25 @@ func unfinished(ctx context.Context, s *Store, node, version string) (steps []st
 		if err != nil {
 			return nil, 0, err
 		}
-		starts, results := map[string]StepStart{}, map[string]StepResult{}
+		attempts := map[string]string{} // of the results that are known, by the hash of their step
+		var starts []*mvccpb.KeyValue
 		for _, kv := range got.Kvs {
 			k, err := s.Key(kv)
 			switch {
 			case err != nil || k.Node != node:
 			case k.kind.shape == "run/ROLLOUT/HASH/started/NODE":
-				start := s.ReadStart(kv)
-				starts[start.Step], began = start, max(began, kv.ModRevision)
+				starts = append(starts, kv)
 			case k.kind.shape == "run/ROLLOUT/HASH/result/NODE":
-				result := s.ReadResult(kv)
-				results[result.Step] = result
+				if r := s.ReadResult(kv); r.Result != "unknown" {
+					attempts[k.Hash] = r.Attempt
+				}
 			}
 		}
-		for step, start := range starts {
-			if r := results[step]; !start.Repeatable && (r.Attempt != start.Attempt || r.Result == "" || r.Result == "unknown") {
-				steps = append(steps, step)
+		for _, kv := range starts {
+			k, _ := s.Key(kv)
+			start := s.ReadStart(kv)
+			if ended, known := attempts[k.Hash]; start.Step != "" && !start.Repeatable && (!known || ended != start.Attempt) {
+				steps, began = append(steps, start.Step), max(began, kv.ModRevision)
 			}
 		}
 	}
@@ -38,8 +42,8 @@ func unfinished(ctx context.Context, s *Store, node, version string) (steps []st
 	return steps, began, nil
 }
 
-// haltUnfinished halts the groups in which a node that is given up holds a slot, where it began a targeted step and
-// nobody will know what came of that: until an operator says it. It returns those steps.
+// haltUnfinished halts the groups in which a node that is given up holds a slot, where it began a targeted step under
+// that slot and nobody will know what came of it, until an operator says so. It returns all such steps.
 func haltUnfinished(ctx context.Context, s *Store, node string) ([]string, error) {
 	current, _, err := s.Current(ctx)
 	if current == nil || err != nil {
@@ -54,7 +58,7 @@ func haltUnfinished(ctx context.Context, s *Store, node string) ([]string, error
 		return nil, err
 	}
 	for _, kv := range held.Kvs {
-		if k, err := s.Key(kv); err == nil && s.ReadClaim(kv).Node == node {
+		if k, err := s.Key(kv); err == nil && s.ReadClaim(kv).Node == node && began > kv.CreateRevision {
 			if err := haltUnknown(ctx, s, current.Rollout(), k.Group, node, steps[0], began); err != nil {
 				return nil, err
 			}
@@ -67,7 +71,7 @@ func haltUnfinished(ctx context.Context, s *Store, node string) ([]string, error
 func haltUnknown(ctx context.Context, s *Store, rollout, group, node, step string, began int64) error {
 	for range decommissionAttempts {
 		gate, rev, err := s.Gate(ctx, rollout, group)
-		if err != nil || gate.State == Halted || gate.Resumed != "" && began < rev {
+		if err != nil || gate.State == Halted || gate.Resumed != "" && began < gate.Seen {
 			return unlessBad(err)
 		}
 		gate.Halt(node, "step "+step+": its result is unknown: "+node+" began it and was decommissioned; look at "+node)

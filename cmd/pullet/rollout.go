@@ -60,10 +60,10 @@ func (a *app) decommission(ctx context.Context, store *state.Store, node string,
 	if unread == nil && slices.Contains(stillListed(o), node) {
 		fmt.Fprint(a.out, "; it is still listed under nodes/: remove it there")
 	}
-	fmt.Fprintln(a.out)
+	_, err = fmt.Fprintln(a.out)
 	for _, step := range done.Began {
 		const text = "  %s began %s, and its end is not on record: look at %[1]s; %[3]s\n"
 		fmt.Fprintf(a.out, text, node, step, state.SettleHint(step))
 	}
-	return nil
+	return err
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/pullet/pullet/state"
@@ -27,5 +28,18 @@ func TestDecide(t *testing.T) {
 		if got := c.decide(c.refused); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
+	}
+}
+
+// TestLeaving: the commits of an accepted rewrite name those that they were taken for, where the fleet had a version.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	to := []state.Commit{{Repo: "main", Commit: "b"}, {Repo: "more", Commit: "c"}}
+	current := &state.Version{Commits: []state.Commit{{Repo: "main", Commit: "a"}}}
+	if got := leaving(current, to); got[0].Left != "a" || got[1].Left != "" || to[0].Left != "" {
+		t.Errorf("%+v of %+v", got, to)
+	}
+	if got := leaving(nil, to); !reflect.DeepEqual(got, to) {
+		t.Errorf("%+v", got)
 	}
 }

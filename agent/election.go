@@ -156,11 +156,11 @@ func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResul
 	byNode := map[string]render.StepResult{}
 	for _, node := range slices.Sorted(maps.Keys(found)) {
 		r := found[node]
-		why := fmt.Sprintf("it reads the result of %s, which is %s on %s: %s", s.ID(), r.Result, node, r.Reason)
-		switch r.Result {
-		case "failed":
-			return render.StepResult{}, errors.New(why)
+		switch why := fmt.Sprintf(" on %s: %s", node, r.Reason); r.Result {
+		case lock.Failed:
+			return render.StepResult{}, errors.New("it reads the result of " + s.ID() + ", which failed" + why)
 		case lock.Unknown:
+			why = "it reads the result of " + s.ID() + ", which is unknown" + why
 			return render.StepResult{}, &apply.UnsettledError{Step: g.step(s).ID, Why: why}
 		}
 		one, err := g.value(ctx, steps, r)

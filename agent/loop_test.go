@@ -258,3 +258,31 @@ func TestAway(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestLoopUnwatchable: an agent that cannot watch what it depends on ends with the reason, and does not go on blind.
+func TestLoopUnwatchable(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, job("one", "true"))
+	h.write("a-file", "")
+	h.Paths.HostVars = filepath.Join(h.home, "a-file", "vars.d")
+	l := h.loop()
+	select {
+	case err := <-l.ended:
+		if !errors.Is(err, syscall.ENOTDIR) || len(l.pulls) > 0 {
+			t.Errorf("it ended with %v after %d pulls", err, len(l.pulls))
+		}
+	case <-time.After(time.Minute):
+		t.Error("it goes on")
+	}
+}
+
+// TestBrokenStays: an agent whose record can be opened by another process only knows why.
+func TestBrokenStays(t *testing.T) {
+	t.Parallel()
+	c := &connection{self: &self{}}
+	why := &state.BrokenError{}
+	_, err := c.openBy(t.Context(), func(context.Context, state.Config) (*state.Store, error) { return nil, why })
+	if !errors.Is(err, why) || !errors.Is(c.broken(), why) {
+		t.Errorf("%v, %v", err, c.broken())
+	}
+}

@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,7 +35,8 @@ func TestForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := logrus.New()
-		log.SetOutput(io.Discard)
+		var said bytes.Buffer
+		log.SetOutput(&said)
 		p := &places{node: "web1", log: logrus.NewEntry(log)}
 		claim := state.Claim{Node: "web1", Version: "v1", Rollout: "v1", Step: "join"}
 		p.slot.Store(&state.HeldPlace{Group: "web", Claim: claim})
@@ -44,7 +47,15 @@ func TestForgotten(t *testing.T) {
 		case "the claim":
 			now.Revision, now.Claimed = 1, 1<<40
 		}
-		p.compare(t.Context(), store, now, time.Minute)
+		for range 2 { // it is said the first time
+			p.compare(t.Context(), store, now, time.Minute)
+			if once := strings.Count(said.String(), "level=error") == 1; once != back {
+				t.Errorf("lost %s: %s", lost, &said)
+			}
+		}
+		if err := errors.Join(p.doubts(t.Context(), store, nil, time.Minute), p.putBack(t.Context(), store, nil, p.all()[0])); err != nil {
+			t.Errorf("etcd was only away: %v", err) // and the record did not go back
+		}
 		o, err := store.Overview(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)

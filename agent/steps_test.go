@@ -80,7 +80,7 @@ func TestResultsOfOthers(t *testing.T) {
 	web1, web2, _ := pair(t, strings.Replace(together, "echo token of $PULLET_NODE", "echo no token >&2; exit 4", 1),
 		map[string]string{"pullet.yaml": "rollout: {rollingRules: {global: 2}, maxFailures: 9}\n"})
 	web1.exits(ExitError, "exit code 4")
-	web2.exits(ExitError, "it reads the result of site/token, which is failed on web1: ")
+	web2.exits(ExitError, "it reads the result of site/token, which failed on web1: ")
 	if got := web2.file("etc/joined"); got != "" {
 		t.Error(got)
 	}

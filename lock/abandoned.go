@@ -3,7 +3,6 @@ package lock
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -12,10 +11,10 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// Abandoned says why nobody will end a step that other nodes were chosen for: one of them began it, its last attempt
-// did not succeed, and it was given up since, or ended its run of the version as a node that the step is not for any
-// more. Only an operator's word ends that. What came of a step that may not run again is on record as unknown then, and
-// the group halts; one that may is waited for, with a *Wait. "" is nothing of that kind.
+// Abandoned says why nobody will end a step that other nodes were chosen for: a node began it, its last attempt did not
+// succeed, and it was given up since, or ended its run of the version as a node that the step is not for any more, or
+// is the node that asks. Only an operator's word ends that. What came of a step that may not run again is on record as
+// unknown then, and the group halts; one that may is waited for, with a *Wait. "" is nothing of that kind.
 func (c *Candidate) Abandoned(ctx context.Context, step Step) (string, error) {
 	s := c.steps
 	got, err := s.store.Client.Txn(ctx).Then(
@@ -33,7 +32,7 @@ func (c *Candidate) Abandoned(ctx context.Context, step Step) (string, error) {
 	}
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
 		k, err := s.store.Key(kv)
-		if err != nil || !slices.Contains(c.chosen, k.Node) {
+		if err != nil { // of those that began it also one that a lower limit leaves no place
 			continue
 		}
 		if why, err := c.abandonedBy(ctx, step, k.Node, kv, results[k.Node]); why != "" || err != nil {
@@ -56,7 +55,8 @@ func (c *Candidate) abandonedBy(
 		r = s.store.ReadResult(result)
 	}
 	ended := r.Attempt == s.store.ReadStart(start).Attempt
-	if ended && (r.Result == "ok" || r.Result == Skipped) {
+	own := node == s.req.node()
+	if ended && (r.Result == "ok" || r.Result == Skipped || own && r.Result != Unknown) {
 		return "", nil
 	}
 	how, seen, err := c.left(ctx, node)
@@ -93,7 +93,8 @@ func (c *Candidate) left(ctx context.Context, node string) (string, int64, error
 	for _, kv := range record {
 		n, err := state.Read[state.Node](s.store, kv)
 		m, known := c.member(node, record)
-		if err == nil && known && n.Running == s.req.Version.ID && !e.Has(node, m) {
+		through := err == nil && known && n.Running == s.req.Version.ID && !e.Has(node, m)
+		if through || node == s.req.node() { // which is not chosen
 			return "does not take it any more", kv.ModRevision, nil
 		}
 	}

@@ -52,7 +52,7 @@ func BlockedBy(o *state.Overview, node string, depends ...string) *Wait {
 	}
 	for _, group := range slices.Sorted(maps.Keys(o.Gates)) { // that of all groups sorts first
 		g := state.GroupGate{Group: group, Gate: o.Gates[group]}
-		if g.State == state.Halted && !counted(g.Gate, node) && (slices.Contains(depends, group) || o.In(node, group)) {
+		if g.State == state.Halted && !g.Gate.Counts(node) && (slices.Contains(depends, group) || o.In(node, group)) {
 			wait := halted(g.Scope(), group, g.Gate)
 			wait.Since = g.At
 			return wait

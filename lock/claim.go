@@ -69,13 +69,15 @@ func (c *ownClaim) check(ctx context.Context, step string) error {
 
 // place is the place that the node holds, for its own record; nil without a claim.
 func (c *ownClaim) place() *state.HeldPlace {
+	me := c.req.Presence.Node
+	member := &state.Member{Role: me.Role, Labels: me.Labels}
 	switch {
 	case c.held.key == "":
 		return nil
 	case c.pool.step != "":
-		return &state.HeldPlace{Step: state.StepHash(c.pool.step), Claim: c.value(c.pool.step)}
+		return &state.HeldPlace{Step: state.StepHash(c.pool.step), Claim: c.value(c.pool.step), Member: member}
 	}
-	return &state.HeldPlace{Group: c.pool.group, Claim: c.value(c.held.step)}
+	return &state.HeldPlace{Group: c.pool.group, Claim: c.value(c.held.step), Member: member}
 }
 
 // value is the claim as the node writes it at a step.

@@ -247,7 +247,7 @@ func (v View) yields() bool {
 
 // haltWait says why nobody of the group is admitted. A node whose failure counts may try again.
 func (v View) haltWait() *Wait {
-	halts := func(g state.Gate) bool { return g.State == state.Halted && !counted(g, v.Node) }
+	halts := func(g state.Gate) bool { return g.State == state.Halted && !g.Counts(v.Node) }
 	switch {
 	case halts(v.All):
 		return halted("the rollout", state.AllGroups, v.All)

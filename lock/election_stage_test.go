@@ -119,3 +119,30 @@ func TestLowerLimitOfOnce(t *testing.T) {
 		t.Error("m2 lost its place")
 	}
 }
+
+// TestAbandonedAboveLimit: nobody knows what came of a step that runs once in the fleet's life, where the node that
+// began it was given up or comes back, also when a lower limit leaves that node no place.
+func TestAbandonedAboveLimit(t *testing.T) {
+	for asks, want := range map[string]string{"m3": "was decommissioned", "m2": "does not take it any more"} {
+		f := newFleet(t)
+		step, two, one := chosenStep("migrate"), of(2), of(1)
+		two.ID, one.ID, step.Once, two.Once, one.Once = "migrate", "migrate", true, true, true
+		first, second := f.elect(f.request("m1", "master"), two), f.elect(f.request("m2", "master"), two)
+		for _, c := range []*Candidate{first, second} {
+			read, err := c.Record(f.ctx, step, 0)
+			f.must(err)
+			f.must(c.Start(f.ctx, step, "1", read))
+		}
+		f.must(first.Publish(f.ctx, step, "1", state.StepResult{Result: "ok"}, []byte(`1`), 0))
+		f.propose("v2")
+		if asks != "m2" {
+			f.decommission("m2")
+		}
+		why, err := f.elect(f.request(asks, "master"), one).Abandoned(f.ctx, step)
+		f.must(err)
+		f.contains(why, "its result is unknown: m2 began it and "+want+"; look at m2")
+		if g := f.gate("master"); g.State != state.Halted || g.Unknown != step.ID {
+			t.Errorf("%+v", g)
+		}
+	}
+}

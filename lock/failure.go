@@ -71,7 +71,7 @@ func (f *failing) record(ctx context.Context, unsettled, reason string, how Fail
 			recorded = true
 		}
 		switch {
-		case recorded && (counted(gate, q.node()) && (how == Host || slices.Contains(gate.Failed, q.node())) || attempt > listing && gate.State == state.Halted):
+		case recorded && (gate.Counts(q.node()) && (how == Host || slices.Contains(gate.Failed, q.node())) || attempt > listing && gate.State == state.Halted):
 			return nil // the next failure tries to be listed again
 		case how == Late:
 			ops = append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), f.claim.releaseOps()...)

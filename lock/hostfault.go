@@ -57,7 +57,7 @@ func (s survived) count(gate *state.Gate, node, reason string, how Failure) bool
 // countHostFault counts a host fault. A node that failed by the commit stays counted there until it succeeds: a fault
 // of its host must not hide that.
 func (s survived) countHostFault(gate *state.Gate, node, reason string) {
-	if !counted(*gate, node) {
+	if !gate.Counts(node) {
 		gate.Hosts = append(gate.Hosts, node)
 	}
 	if len(gate.Hosts) > s.hosts && gate.State != state.Halted {
@@ -82,14 +82,9 @@ func (s survived) countFailure(gate *state.Gate, node, reason string) bool {
 	return false
 }
 
-// counted reports that a gate counts a failure of the node.
-func counted(g state.Gate, node string) bool {
-	return slices.Contains(g.Failed, node) || slices.Contains(g.Hosts, node)
-}
-
 // uncount takes a node's failure out of a gate, and reports that there was one.
 func uncount(g *state.Gate, node string) bool {
-	if !counted(*g, node) {
+	if !g.Counts(node) {
 		return false
 	}
 	g.Failed, g.Hosts = without(g.Failed, node), without(g.Hosts, node)

@@ -45,7 +45,7 @@ func TestHostFaultsKeepTheLimit(t *testing.T) {
 				if d.Wait != nil {
 					continue
 				}
-				if halted && !holds && !counted(g.gate, node) {
+				if halted && !holds && !g.gate.Counts(node) {
 					t.Fatalf("%s is admitted behind a halt", node)
 				}
 				g.claims[d.Index] = state.Claim{Node: node, Rollout: "v1"}

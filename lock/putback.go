@@ -37,7 +37,7 @@ func PutBack(
 		}
 		key := beside + strconv.Itoa(firstFree(taken))
 		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), while).
-			Then(state.Put(key, held.Claim), clientv3.OpPut(s.ClaimedKey(held.Claim.Node), ""), s.RingOp()).
+			Then(putBackOps(s, key, held)...).
 			Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
 		switch {
 		case err != nil:
@@ -47,6 +47,19 @@ func PutBack(
 		case done.Responses[0].GetResponseRange().Count == 0: // the condition failed
 			return 0, nil
 		}
+	}
+}
+
+// putBackOps claim the place at a key. The node counts again, also where the record has it as given up or never knew
+// it. Its own record stays as it is until it registers: by its revision the node knows that the store went back.
+func putBackOps(s *state.Store, key string, held *state.HeldPlace) []clientv3.Op {
+	claim := held.Claim
+	claim.Member = held.Member
+	return []clientv3.Op{
+		state.Put(key, claim),
+		clientv3.OpPut(s.ClaimedKey(claim.Node), ""),
+		clientv3.OpDelete(s.DecommissionedKey(claim.Node)),
+		s.RingOp(),
 	}
 }
 

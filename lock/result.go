@@ -3,6 +3,7 @@ package lock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -53,6 +54,9 @@ type resultQuery struct {
 // ofStale returns the results of a version that the fleet left, as they are.
 func (q *resultQuery) ofStale(ctx context.Context) (map[string]state.StepResult, error) {
 	found, wait, _, err := q.look(ctx)
+	if errors.Is(err, ErrMoved) {
+		found, wait, _, err = q.look(ctx)
+	}
 	if wait == nil {
 		return found, err
 	}
@@ -134,10 +138,11 @@ func (q *resultQuery) look(ctx context.Context) (map[string]state.StepResult, *W
 		return nil, nil, 0, err
 	}
 	for _, h := range missing {
-		if !h.Alive && started[h.Node] && !q.repeatable {
-			if err := q.recordUnknown(ctx, h.Node); err != nil {
-				return nil, nil, 0, err
-			}
+		if !started[h.Node] {
+			continue
+		}
+		if err := q.unended(ctx, h); err != nil {
+			return nil, nil, 0, err
 		}
 	}
 	return nil, q.wait(missing), got.Header.Revision, nil
@@ -188,22 +193,57 @@ func (q *resultQuery) wait(missing []state.Holder) *Wait {
 	return w
 }
 
-// recordUnknown records an unknown result for a node that does not answer, and halts the group.
-func (q *resultQuery) recordUnknown(ctx context.Context, node string) error {
+// unended records what became of a step whose end its node will not tell: it does not answer, or it is this node, which
+// does not take the step any more and would wait for itself. ErrMoved: it is on record now.
+func (q *resultQuery) unended(ctx context.Context, h state.Holder) error {
 	s, step := q.steps, q.step
-	reason := fmt.Sprintf(
-		"its result is unknown: it was started on %[1]s, which does not answer, and it must not run twice (idempotent: false); look at %[1]s",
-		node,
-	)
-	r := state.StepResult{Node: node, Step: step.ID, Result: Unknown, Reason: reason, At: time.Now().UTC()}
-	key := s.resultKey(step, "result", node)
-	done, err := s.store.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(node)), "=", 0)).
+	r := state.StepResult{Node: h.Node, Step: step.ID, Result: Unknown, At: time.Now().UTC()}
+	still := clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(h.Node)), "=", 0)
+	switch {
+	case q.left(h.Node):
+		start, err := s.store.Client.Get(ctx, s.resultKey(step, "started", h.Node))
+		if err != nil || len(start.Kvs) == 0 {
+			return err
+		}
+		still = clientv3.Compare(clientv3.ModRevision(string(start.Kvs[0].Key)), "=", start.Kvs[0].ModRevision)
+		r.Reason = fmt.Sprintf("its result is unknown: %[1]s began it and does not take it any more; look at %[1]s", h.Node)
+		if q.repeatable {
+			r.Result, r.Attempt = Failed, s.store.ReadStart(start.Kvs[0]).Attempt
+			r.Reason = "it was cut off, and " + h.Node + " does not take it any more; " + state.AgainHint(step.ID)
+		}
+	case h.Alive || q.repeatable:
+		return nil
+	default:
+		r.Reason = fmt.Sprintf(
+			"its result is unknown: it was started on %[1]s, which does not answer, and it must not run twice (idempotent: false); look at %[1]s",
+			h.Node,
+		)
+	}
+	return q.record(ctx, r, still)
+}
+
+// left reports that the node itself began the step under another role: it is not for the node any more.
+func (q *resultQuery) left(node string) bool {
+	own, listed := q.steps.req.Inventory[node]
+	if me := q.steps.req.Presence.Node; !listed {
+		own = state.Member{Role: me.Role, Labels: me.Labels}
+	}
+	return node == q.steps.req.node() && !q.election.Has(node, own)
+}
+
+// record records a result where there is none, as long as a condition holds, and is ErrMoved then. An unknown one halts
+// the group.
+func (q *resultQuery) record(ctx context.Context, r state.StepResult, still clientv3.Cmp) error {
+	key := q.steps.resultKey(q.step, "result", r.Node)
+	done, err := q.steps.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), still).
 		Then(state.Put(key, r)).Commit()
 	if err != nil || !done.Succeeded { // it is back, or another node was faster
 		return err
 	}
-	return s.haltUnknown(ctx, step, node, reason, done.Header.Revision)
+	if r.Result == Unknown {
+		err = q.steps.haltUnknown(ctx, q.step, r.Node, r.Reason, done.Header.Revision)
+	}
+	return cmp.Or(err, ErrMoved)
 }
 
 // Value is the content of a shared result.

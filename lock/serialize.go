@@ -35,7 +35,7 @@ func (t *Turn) FailStep(ctx context.Context, reason string, how Failure) error {
 		if err != nil {
 			return err
 		}
-		before := counted(gate, node) // also by an attempt whose answer was lost, which freed the claim
+		before := gate.Counts(node) // also by an attempt whose answer was lost, which freed the claim
 		t.pool.survived(t.req, t.roster.size).count(&gate, node, reason, how)
 		err = t.gate.commit(ctx, rev, t.claim, append(t.claim.releaseOps(), t.gate.op(gate))...)
 		if err == nil || before && errors.Is(err, t.claim.lostError()) {

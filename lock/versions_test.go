@@ -5,8 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
-
 	"github.com/pullet/pullet/state"
 )
 
@@ -225,45 +223,6 @@ func TestLeftInAnotherGroup(t *testing.T) {
 	if front, web := f.keys(f.SlotPrefix("front")), f.keys(f.MarkPrefix("web")); len(front) > 0 || len(web) != 1 {
 		t.Errorf("slots of front: %q, marks of web: %q", front, web)
 	}
-}
-
-// putsBack claims a place again.
-func (f *fleet) putsBack(held *state.HeldPlace, while clientv3.Cmp) int64 {
-	f.t.Helper()
-	claimed, err := PutBack(f.ctx, f.Store, held, while)
-	f.must(err)
-	return claimed
-}
-
-// TestPutBack: a slot that the store forgot is claimed again, beside those that others have meanwhile; one that it
-// knows stays as it is.
-func TestPutBack(t *testing.T) {
-	f := newFleet(t)
-	turn := f.mustTry(f.request("web1", "web"))
-	f.must(turn.Check(f.ctx, "join"))
-	held := turn.Slot()
-	always := turn.req.Presence.Lives()
-	f.putsBack(held, always)
-	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0"}) {
-		t.Fatalf("%q", got)
-	}
-	_, err := f.Client.Delete(f.ctx, turn.claim.held.key)
-	f.must(err)
-	f.putsBack(held, f.Doubted()) // somebody accepted the record meanwhile
-	if got := f.keys(f.SlotPrefix("web")); len(got) > 0 {
-		t.Fatalf("%q", got)
-	}
-	other := f.mustTry(f.request("web2", "web"))
-	claimed := f.putsBack(held, always)
-	if got, err := f.Client.Get(f.ctx, f.ClaimedKey("web1")); err != nil || got.Kvs[0].ModRevision != claimed {
-		t.Errorf("claimed at %d: %v, %v", claimed, got, err)
-	}
-	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0", "1"}) {
-		t.Errorf("%q", got)
-	}
-	f.must(other.Release(f.ctx))
-	f.mustWait(f.request("web3", "web"), "web1 holds it|in step join")
-	f.mustTry(f.request("web1", "web"))
 }
 
 // TestLeftByARestore: a node that waits in mid-run without a slot finds the one that a restored record has: of an older

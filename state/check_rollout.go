@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"strings"
@@ -66,6 +67,10 @@ func (l *Claim) check(Key) error {
 		c.word("group", group)
 	}
 	line(&l.Release, &l.Step)
+	if l.Member != nil {
+		c.word("role", l.Member.Role)
+		c.err = cmp.Or(c.err, plain.Labels(l.Member.Labels))
+	}
 	return c.err
 }
 

@@ -20,6 +20,9 @@ func TestRecordLimits(t *testing.T) {
 	args := func(args ...string) func() error {
 		return func() error { return (&Command{ID: "c1", Args: args}).check(Key{Word: "c1"}) }
 	}
+	member := func(m Member) func() error {
+		return func() error { return (&Claim{Node: "n1", Version: "v1", Rollout: "v1", Member: &m}).check(Key{}) }
+	}
 	many := func(n int) []string { return strings.Split(strings.Repeat("x ", n-1)+"x", " ") }
 	for name, c := range map[string]struct {
 		check func() error
@@ -34,6 +37,9 @@ func TestRecordLimits(t *testing.T) {
 		"a zero byte":           {args("a\x00b"), "an argument has a zero byte"},
 		"another command's":     {func() error { return (&Command{ID: "c1"}).check(Key{Word: "c2"}) }, "it is about another command than its key"},
 		"stages without limits": {func() error { return (&Command{Stages: [][]string{{"n1"}}, Limits: []int{1, 1}}).check(Key{}) }, "it has 2 limits for 1 stages"},
+		"a member":              {member(Member{Role: "web", Labels: map[string]string{"role": "web"}}), ""},
+		"a member's role":       {member(Member{Role: "we\nb"}), `role: "we\nb" is no word`},
+		"a member's label":      {member(Member{Labels: map[string]string{"a b": ""}}), `label "a b": a key is one word`},
 		"a negative timeout":    {func() error { return (&Command{Timeout: -time.Second}).check(Key{}) }, "the timeout -1s is absurd"},
 	} {
 		got := ""

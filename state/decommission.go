@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
@@ -34,7 +32,7 @@ func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (
 	if err != nil || mark == 0 {
 		return GivenUp{}, err
 	}
-	began, err := haltUnfinished(ctx, s, node) // its claims say which groups
+	began, err := haltUnfinished(ctx, s, node, mark) // its claims say which groups
 	var freed []string
 	if err == nil {
 		freed, err = s.freeAll(ctx, node, mark)
@@ -119,8 +117,8 @@ func mayChange(ctx context.Context, s *Store, node string) error {
 	)
 }
 
-// awaited reports a node that never registered and that the fleet waits for: the inventory of its version lists it, or
-// a roster has it.
+// awaited reports a node without a record that the fleet waits for: the inventory of its version lists it, a roster has
+// it, or it put its claim back in a record that was restored.
 func (s *Store) awaited(ctx context.Context, node string) (bool, error) {
 	current, _, err := s.Current(ctx)
 	if current == nil || err != nil {
@@ -130,14 +128,8 @@ func (s *Store) awaited(ctx context.Context, node string) (bool, error) {
 	if _, yes := listed.roles()[node]; yes || unlessBad(err) != nil {
 		return yes, unlessBad(err)
 	}
-	got, err := s.Client.Get(ctx, s.RosterKey(current.Rollout(), ""), clientv3.WithPrefix())
-	if err != nil {
-		return false, err
-	}
-	return slices.ContainsFunc(got.Kvs, func(kv *mvccpb.KeyValue) bool {
-		roster, err := s.readRoster(kv)
-		return err == nil && roster.Has(node)
-	}), nil
+	held, err := s.heldBy(ctx, node)
+	return len(held) > 0, err
 }
 
 // record is a node's lasting record and its revision, 0 where there is none. Of one that cannot be read only the name

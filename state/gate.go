@@ -37,6 +37,11 @@ func (g *Gate) Halt(node, reason string) {
 	g.State, g.Node, g.Reason, g.At = Halted, node, reason, time.Now().UTC()
 }
 
+// Counts reports that a failure of the node is counted.
+func (g Gate) Counts(node string) bool {
+	return slices.Contains(g.Failed, node) || slices.Contains(g.Hosts, node)
+}
+
 // Why is why the gate is halted, for people.
 func (g Gate) Why() string {
 	switch {

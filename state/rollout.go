@@ -95,6 +95,8 @@ type Claim struct {
 	// Idle says that the node changes nothing now: it waits for others before it begins with a newer version, or has a
 	// fault of its own. It does not count in the total.
 	Idle bool `json:"idle,omitempty"`
+	// Member is the node where the claim was put back: a restored record may not know the node, or have it as given up.
+	Member *Member `json:"member,omitempty"`
 
 	Unread *BadRecordError `json:"-"` // why nobody knows what it says
 }
@@ -114,6 +116,8 @@ type HeldPlace struct {
 	Group string `json:"group,omitempty"`
 	Step  string `json:"step,omitempty"` // the hash of a serialized step; "" is a slot of the group
 	Claim Claim  `json:"claim"`
+	// Member is the node itself; nil where an older pullet wrote this.
+	Member *Member `json:"member,omitempty"`
 }
 
 // Prefixes are those of the keys of such places: of the ones beside it, and of all that a node may hold one of.

@@ -20,8 +20,8 @@ import (
 
 // Member is a node as rosters see it.
 type Member struct {
-	Role   string
-	Labels map[string]string
+	Role   string            `json:"role,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
 }
 
 // Roster is the list of a group's nodes in a rollout, frozen when somebody first asked.
@@ -73,24 +73,30 @@ func (s *Store) RosterKey(rollout, group string) string {
 }
 
 // Members are the nodes that count: those of the inventory, and every registered one outside it, less the
-// decommissioned.
+// decommissioned; and those that put their claims back in a restored record which does not know them.
 func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[string]Member, error) {
-	got, err := s.Client.Do(ctx, s.nodesOp())
+	got, err := s.Client.Txn(ctx).Then(s.membersOps()...).Commit()
 	if err != nil {
 		return nil, err
 	}
-	return s.membersOf(inventory, got.Get().Kvs), nil
+	return s.membersOf(inventory, got.Responses), nil
 }
 
-func (s *Store) nodesOp() clientv3.Op { return clientv3.OpGet(s.NodeKey(""), clientv3.WithPrefix()) }
+// membersOps read what membersOf takes: the nodes, and who is in the middle of an upgrade.
+func (s *Store) membersOps() []clientv3.Op {
+	return []clientv3.Op{
+		clientv3.OpGet(s.NodeKey(""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()),
+	}
+}
 
-// membersOf are the members among the nodes that nodesOp found.
-func (s *Store) membersOf(inventory map[string]Member, nodes []*mvccpb.KeyValue) map[string]Member {
+// membersOf are the members among what membersOps found.
+func (s *Store) membersOf(inventory map[string]Member, answers []*pb.ResponseOp) map[string]Member {
 	out := maps.Clone(inventory)
 	if out == nil {
 		out = map[string]Member{}
 	}
-	for _, kv := range nodes {
+	for _, kv := range answers[0].GetResponseRange().Kvs {
 		n, err := Read[Node](s, kv)
 		if err != nil {
 			continue
@@ -99,6 +105,12 @@ func (s *Store) membersOf(inventory map[string]Member, nodes []*mvccpb.KeyValue)
 			delete(out, n.Name)
 		} else if !listed {
 			out[n.Name] = Member{n.Role, n.Labels}
+		}
+	}
+	for _, kv := range answers[1].GetResponseRange().Kvs {
+		c := s.ReadClaim(kv)
+		if _, known := out[c.Node]; c.Member != nil && !known {
+			out[c.Node] = *c.Member
 		}
 	}
 	return out
@@ -191,12 +203,12 @@ func (s *Store) freeze(
 			}
 		}
 		if since == 0 {
-			mine, nodes, at, err := s.begin(ctx, key, waited)
+			mine, found, at, err := s.begin(ctx, key, waited)
 			if err != nil {
 				return nil, err
 			}
 			if mine {
-				return s.makeRoster(ctx, key, s.membersOf(inventory, nodes), choose)
+				return s.makeRoster(ctx, key, s.membersOf(inventory, found), choose)
 			}
 			since = at
 		}
@@ -216,7 +228,7 @@ func (s *Store) begin(
 	ctx context.Context,
 	key string,
 	over bool,
-) (mine bool, nodes []*mvccpb.KeyValue, since int64, err error) {
+) (mine bool, found []*pb.ResponseOp, since int64, err error) {
 	maker := s.partKey(key, "maker")
 	free := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
 	if !over {
@@ -224,14 +236,14 @@ func (s *Store) begin(
 	}
 	done, err := s.Client.Txn(ctx).
 		If(free...).
-		Then(clientv3.OpPut(maker, ""), s.nodesOp()).
+		Then(append(s.membersOps(), clientv3.OpPut(maker, ""))...).
 		Else(clientv3.OpGet(maker, clientv3.WithKeysOnly())).
 		Commit()
 	if err != nil {
 		return false, nil, 0, err
 	}
 	if done.Succeeded {
-		return true, done.Responses[1].GetResponseRange().Kvs, 0, nil
+		return true, done.Responses, 0, nil
 	}
 	for _, kv := range done.Responses[0].GetResponseRange().Kvs {
 		since = kv.ModRevision

@@ -22,6 +22,9 @@ func SettleHint(step string) string {
 	)
 }
 
+// AgainHint is what an operator does about a step that was cut off and may run twice.
+func AgainHint(step string) string { return "to have it run: " + SettleCommand(step, "--again") }
+
 // SettleCommand is the command that settles a step, as it is typed into a shell.
 func SettleCommand(step, how string) string {
 	return "pullet rollout settle " + plain.ShellWord(step) + " " + how
@@ -110,7 +113,7 @@ func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Set
 		if len(nodes) == 0 {
 			continue
 		}
-		if err := s.busy(ctx, r); err != nil {
+		if err := s.busy(ctx, r, current.ID); err != nil {
 			return nil, err
 		}
 		said := Settlement{

@@ -213,3 +213,31 @@ func TestSettleBothScopes(t *testing.T) {
 		waits(t, s, "n1", scopes[1])
 	}
 }
+
+// TestSettleThrough: a step whose end is not on record is settled while its node lives once the node was through with
+// the version after it began the step. Where the node began it later, it may run now.
+func TestSettleThrough(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	propose(t, s, "v1")
+	p := register(t, s, "m1", "web", "a", time.Minute)
+	begins := func(attempt string) {
+		start := StepStart{Step: "db/migrate", Attempt: attempt}
+		_, err := s.Client.Txn(ctx).Then(Put(s.RunKey("v1", StepHash("db/migrate"), "started", "m1"), start)).Commit()
+		must(t, err)
+	}
+	settles := func(want string) {
+		t.Helper()
+		_, err := s.Settle(ctx, "db/migrate", "ada", Settling{})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	begins("1")
+	settles("m1 runs db/migrate since ")
+	_, err := s.Client.Txn(ctx).Then(s.RunningOps(p, "v1")...).Commit()
+	must(t, err)
+	settles("")
+	begins("2")
+	settles("m1 runs db/migrate since ")
+}

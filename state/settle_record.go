@@ -16,6 +16,7 @@ type stepRecord struct {
 	scope, step string
 	revision    int64
 	starts      map[string]StepStart
+	began       map[string]int64 // the revisions of the starts
 	results     map[string]StepResult
 	gone        []string            // nodes that are given up, of those that started it or are to run it again
 	took        map[string][]string // node -> keys by which it keeps its place, because it started the step
@@ -42,6 +43,7 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 		scope:   scope,
 		step:    step,
 		starts:  map[string]StepStart{},
+		began:   map[string]int64{},
 		results: map[string]StepResult{},
 		took:    map[string][]string{},
 	}
@@ -61,7 +63,7 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 	}
 	for _, kv := range kvs(0) {
 		if k, err := s.Key(kv); err == nil {
-			r.starts[k.Node] = s.ReadStart(kv)
+			r.starts[k.Node], r.began[k.Node] = s.ReadStart(kv), kv.ModRevision
 		}
 	}
 	for _, kv := range kvs(1) {
@@ -126,18 +128,26 @@ func (r *stepRecord) succeeded() error {
 	return nil
 }
 
-// busy refuses to settle a step that runs now: what comes of it is about to be known.
-func (s *Store) busy(ctx context.Context, r *stepRecord) error {
+// busy refuses to settle a step that runs now: what comes of it is about to be known. It does not run any more on a
+// node that was through with the fleet's version after it began the step.
+func (s *Store) busy(ctx context.Context, r *stepRecord, version string) error {
 	for _, node := range slices.Sorted(maps.Keys(r.starts)) {
 		if result := r.results[node]; result.Result != "" &&
 			(result.Attempt == r.starts[node].Attempt || result.Result == "unknown") {
 			continue
 		}
-		alive, err := s.Client.Get(ctx, s.AliveKey(node), clientv3.WithCountOnly())
+		got, err := s.Client.Txn(ctx).Then(
+			clientv3.OpGet(s.AliveKey(node), clientv3.WithCountOnly()),
+			clientv3.OpGet(s.RunningKey(version, node), clientv3.WithKeysOnly()),
+		).Commit()
 		if err != nil {
 			return err
 		}
-		if alive.Count > 0 {
+		alive, through := got.Responses[0].GetResponseRange().Count > 0, false
+		for _, kv := range got.Responses[1].GetResponseRange().Kvs {
+			through = kv.ModRevision > r.began[node]
+		}
+		if alive && !through {
 			return fmt.Errorf(
 				"%s runs %s since %s and has not said what came of it: wait for it, or stop pullet there and wait until its lease ends (pullet status)",
 				node,

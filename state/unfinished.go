@@ -43,8 +43,9 @@ func unfinished(ctx context.Context, s *Store, node, version string) (steps []st
 }
 
 // haltUnfinished halts the groups in which a node that is given up holds a slot, where it began a targeted step under
-// that slot and nobody will know what came of it, until an operator says so. It returns all such steps.
-func haltUnfinished(ctx context.Context, s *Store, node string) ([]string, error) {
+// that slot and nobody will know what came of it, until an operator says so. Who resumes before the node is given up,
+// at the revision mark, does not say so. It returns all such steps.
+func haltUnfinished(ctx context.Context, s *Store, node string, mark int64) ([]string, error) {
 	current, _, err := s.Current(ctx)
 	if current == nil || err != nil {
 		return nil, unlessBad(err)
@@ -59,31 +60,11 @@ func haltUnfinished(ctx context.Context, s *Store, node string) ([]string, error
 	}
 	for _, kv := range held.Kvs {
 		if k, err := s.Key(kv); err == nil && s.ReadClaim(kv).Node == node && began > kv.CreateRevision {
-			if err := haltUnknown(ctx, s, current.Rollout(), k.Group, node, steps[0], began); err != nil {
+			why := "its result is unknown: " + node + " began it and was decommissioned; look at " + node
+			if err := HaltGroup(ctx, s, current.Rollout(), k.Group, UnknownGate(node, steps[0], why), mark); err != nil {
 				return nil, err
 			}
 		}
 	}
 	return steps, nil
-}
-
-// haltUnknown halts a group for a step of a node that was given up, unless an operator resumed it since the step began.
-func haltUnknown(ctx context.Context, s *Store, rollout, group, node, step string, began int64) error {
-	for range decommissionAttempts {
-		gate, rev, err := s.Gate(ctx, rollout, group)
-		if err != nil || gate.State == Halted || gate.Resumed != "" && began < gate.Seen {
-			return unlessBad(err)
-		}
-		gate.Halt(node, "step "+step+": its result is unknown: "+node+" began it and was decommissioned; look at "+node)
-		gate.Unknown = step
-		if !slices.Contains(gate.Failed, node) {
-			gate.Failed = append(gate.Failed, node)
-		}
-		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.GateKey(rollout, group)), "=", rev)).
-			Then(s.GateOp(rollout, group, gate), s.RingOp()).Commit()
-		if err != nil || done.Succeeded {
-			return err
-		}
-	}
-	return &MovedError{What: "the rollout of " + group}
 }

@@ -313,7 +313,9 @@ func (j *judge) opens(rollout, hash string, e *clientv3.Event, changed map[strin
 		if in == nil && !j.givenUp(node) || in != nil && string(in.Value) == "failed" {
 			j.breach("the barrier of %s opens although %s did not arrive, or failed", at, node)
 		}
-		j.opened[rollout+" "+node] = by.Time.Format(time.RFC3339Nano)
+		if _, before := j.opened[rollout+" "+node]; !before { // a lost node that comes back late arrives last, and opens it once more
+			j.opened[rollout+" "+node] = by.Time.Format(time.RFC3339Nano)
+		}
 	}
 	j.seen["barriers"]++
 }

@@ -225,7 +225,12 @@ func oneOf(words []string) string {
 }
 
 // noArgs and upToOne are cobra's argument checks with our exit code.
-func noArgs(cmd *cobra.Command, args []string) error { return usage(cobra.NoArgs(cmd, args)) }
+func noArgs(cmd *cobra.Command, args []string) error {
+	if cmd.HasSubCommands() {
+		return usage(cobra.NoArgs(cmd, args))
+	}
+	return arguments(cobra.NoArgs)(cmd, args)
+}
 
 func upToOne(cmd *cobra.Command, args []string) error {
 	return arguments(cobra.MaximumNArgs(1))(cmd, args)

@@ -262,7 +262,7 @@ func (s stops) printLifted(w io.Writer, settled bool) {
 		if g.Unknown != "" && !settled {
 			fmt.Fprintf(
 				w,
-				"  the result of %s is still unknown, and halts it again at the next pull there; %s\n",
+				"  as long as the result of %s is unknown, the next pull there halts it again; %s\n",
 				g.Unknown,
 				g.Clear(),
 			)

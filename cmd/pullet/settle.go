@@ -106,11 +106,16 @@ func (v *fleetStatus) printSettled(w io.Writer) {
 		if slices.ContainsFunc(hosts, func(node string) bool { return v.gone[node] }) {
 			hosts = nil
 		}
+		when := "at the next pull there"
+		if v.Current == nil || t.Version != v.Current.ID { // one that runs once in the fleet's life
+			when = "as soon as the fleet is at a version that has it"
+		}
 		fmt.Fprintf(
 			w,
-			"\n%s is to run again on %s, at the next pull there: asked for by %s %s ago; if it must not run: %s\n",
+			"\n%s is to run again on %s, %s: asked for by %s %s ago; if it must not run: %s\n",
 			t.Step,
 			where,
+			when,
 			asker.By,
 			ago(asker.At),
 			state.NotAgainHint(hosts...),

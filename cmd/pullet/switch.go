@@ -197,7 +197,7 @@ func (a *app) printSwitch(
 		line = scopeName(scope) + " " + switchText(*now)
 	}
 	if was != nil {
-		line += fmt.Sprintf(" (before: %s, %s ago)", switchText(*was), ago(was.At))
+		line += fmt.Sprintf(" (before: %s, %s ago)", strings.TrimPrefix(switchText(*was), "is "), ago(was.At))
 	}
 	fmt.Fprintln(a.out, line)
 	if now != nil && !now.Enabled {

@@ -20,7 +20,7 @@ var largeTypes = map[string]int{
 	"cmd/pullet.app":           125,
 	"render.Repository":        31,
 	"render.compiler":          60,
-	"state.Journal":            38,
+	"journal.Journal":          38,
 	"state.Store":              243,
 }
 

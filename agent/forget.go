@@ -8,6 +8,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/state"
 )
 
@@ -19,20 +20,20 @@ type Leftover struct {
 
 // Leftovers are what the last run left on this host, by job.
 func Leftovers(c Config) ([]Leftover, error) {
-	journal, err := state.OpenJournal(c.Paths.State)
+	past, err := journal.Open(c.Paths.State)
 	if err != nil {
 		return nil, err
 	}
-	return leftovers(journal.Managed(), titles()), journal.Close()
+	return leftovers(past.Managed(), titles()), past.Close()
 }
 
 // titles gives things the names that people see.
-func titles() func(id string, t state.Thing) string {
+func titles() func(id string, t journal.Thing) string {
 	specs := apply.ByName(action.All())
-	return func(id string, t state.Thing) string { return specs[t.Absent].Title(id) }
+	return func(id string, t journal.Thing) string { return specs[t.Absent].Title(id) }
 }
 
-func leftovers(m *state.Managed, title func(string, state.Thing) string) []Leftover {
+func leftovers(m *journal.Managed, title func(string, journal.Thing) string) []Leftover {
 	out := []Leftover{}
 	for id, t := range m.Things {
 		if name := title(id, t); slices.Contains(m.Left, name) {
@@ -54,22 +55,22 @@ func Forget(c Config, which func(Leftover) bool) (forgotten []Leftover, err erro
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, lock.Release()) }()
-	journal, err := state.OpenJournal(c.Paths.State)
+	past, err := journal.Open(c.Paths.State)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, journal.Close()) }()
-	m, title := journal.Managed(), titles()
+	defer func() { err = errors.Join(err, past.Close()) }()
+	m, title := past.Managed(), titles()
 	for _, l := range leftovers(m, title) {
 		if which(l) {
 			forgotten = append(forgotten, l)
 		}
 	}
-	maps.DeleteFunc(m.Things, func(id string, t state.Thing) bool {
+	maps.DeleteFunc(m.Things, func(id string, t journal.Thing) bool {
 		return slices.Contains(forgotten, Leftover{title(id, t), t.Job})
 	})
 	m.Left = slices.DeleteFunc(m.Left, func(name string) bool {
 		return slices.ContainsFunc(forgotten, func(l Leftover) bool { return l.Thing == name })
 	})
-	return forgotten, journal.SaveManaged()
+	return forgotten, past.SaveManaged()
 }

@@ -3,6 +3,7 @@ package agent
 import (
 	"testing"
 
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/state"
 )
 
@@ -26,7 +27,7 @@ func TestUpToDate(t *testing.T) {
 		"a first run was cut off":       {state.Local{}, "v1", false},
 		"another failed, not validated": {state.Local{Running: one, Failed: "v2"}, "", false},
 	} {
-		j, err := state.OpenJournal(t.TempDir())
+		j, err := journal.Open(t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

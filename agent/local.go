@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/pullet/pullet/durable"
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/state"
 )
 
@@ -13,7 +15,7 @@ type local struct {
 	state.Local
 	fleet   *joined // as which the node registered
 	dir     string
-	journal *state.Journal
+	journal *journal.Journal
 	known   map[string]state.Trouble // as they are on disk
 }
 
@@ -24,13 +26,13 @@ func (l *local) open(node string) (err error) {
 	return err
 }
 
-// ReadLocal reads what the node knows of itself. A record that does not say what it should is a *state.DamagedError,
+// ReadLocal reads what the node knows of itself. A record that does not say what it should is a *durable.DamagedError,
 // which says what helps.
 func (c Config) ReadLocal() (state.Local, error) { return loadLocal(c.Paths.State, c.Node.Name) }
 
 func loadLocal(dir, node string) (state.Local, error) {
 	local, err := state.LoadLocal(dir)
-	if damaged, is := errors.AsType[*state.DamagedError](err); is {
+	if damaged, is := errors.AsType[*durable.DamagedError](err); is {
 		const then = "%w, and tell the fleet that this is a new node: pullet decommission --force %s"
 		return local, fmt.Errorf(then, damaged, node)
 	}
@@ -39,7 +41,7 @@ func loadLocal(dir, node string) (state.Local, error) {
 
 // openJournal reads the journal of its runs. A pull has joined before: the fleet hears of one that is damaged.
 func (l *local) openJournal() (err error) {
-	l.journal, err = state.OpenJournal(l.dir)
+	l.journal, err = journal.Open(l.dir)
 	return err
 }
 

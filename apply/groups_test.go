@@ -9,7 +9,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/hostfile"
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/journal"
 )
 
 // TestSamePathInAGroup: a step that is about what another of the group is about to change, or about what lies below
@@ -100,8 +100,8 @@ func TestHandedOver(t *testing.T) {
 	at := func(path string) jobs {
 		return jobs{{"a", list("{name: "+strings.Split(path, "/")[1]+", action: t.file, parameters: {name: "+path+", value: x}}", puts("p"))}}
 	}
-	things := func() map[string]state.Thing {
-		j, err := state.OpenJournal(a.dir)
+	things := func() map[string]journal.Thing {
+		j, err := journal.Open(a.dir)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,8 +11,8 @@ import (
 	"testing/fstest"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // lab is a host of two kinds of things: values that can be compared (t.put), and commands that cannot (t.cmd).
@@ -188,7 +188,7 @@ func (l *lab) program(js jobs) *apply.Program {
 func (l *lab) options() apply.Options {
 	l.t.Helper()
 	l.runs++
-	j, err := state.OpenJournal(l.dir)
+	j, err := journal.Open(l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}

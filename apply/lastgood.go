@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // restoreTime is how long putting files back may take, with the reactions to that, in a run whose own time is over.
@@ -20,8 +20,8 @@ const restoreTime = time.Minute
 func (s *running) keep() error {
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
-	journal := s.x.options.Journal
-	if !s.step.job.Restore || !s.x.options.Upgrade || journal.Managed().Steps[s.step.ID()] == s.step.fingerprint() {
+	past := s.x.options.Journal
+	if !s.step.job.Restore || !s.x.options.Upgrade || past.Managed().Steps[s.step.ID()] == s.step.fingerprint() {
 		return nil
 	}
 	for _, what := range s.step.manages() {
@@ -139,7 +139,7 @@ func (x *execution) restoreParts(ctx context.Context, j *render.Job, back func(*
 			continue
 		}
 		for _, what := range s.manages() {
-			removal := x.removal(what.ID, state.Thing{Job: s.Job, Absent: what.Absent, Params: what.Params})
+			removal := x.removal(what.ID, journal.Thing{Job: s.Job, Absent: what.Absent, Params: what.Params})
 			if !what.Part || removal == nil || !slices.Contains(r.Made, what.ID) {
 				continue
 			}

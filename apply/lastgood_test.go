@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/journal"
 )
 
 // restored is a job that puts its file back when it fails, with more steps behind the file.
@@ -77,7 +77,7 @@ func TestRestoredDoesNotGoOn(t *testing.T) {
 	js := jobs{{"a", strings.Replace(restored("two"), "value: two}", "value: two}, runOptions: {serialize: {count: 1}}", 1)}}
 	a.want(a.pull(js, func(o *apply.Options) { o.Gates = &gates }), "f failed, restore /f changed")
 	a.wantFile("one")
-	j, err := state.OpenJournal(a.dir)
+	j, err := journal.Open(a.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply/hostfile"
-	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/journal"
 )
 
 // fingerprint is what the step says, as a digest: its parameters, and the files of the repository that it reads.
@@ -78,7 +78,7 @@ func (s *running) absent(ctx context.Context) []string {
 			}
 			continue
 		}
-		removal := s.x.removal(what.ID, state.Thing{Job: s.step.Job, Absent: what.Absent, Params: what.Params})
+		removal := s.x.removal(what.ID, journal.Thing{Job: s.step.Job, Absent: what.Absent, Params: what.Params})
 		if removal == nil {
 			continue
 		}
@@ -154,19 +154,19 @@ func (x *execution) take(s *boundStep, r *StepReport, watchers []string, resourc
 	}
 }
 
-func (s *boundStep) thing(what Resource, isNew bool, watchers []string) state.Thing {
-	return state.Thing{
+func (s *boundStep) thing(what Resource, isNew bool, watchers []string) journal.Thing {
+	return journal.Thing{
 		Job: s.Job, Step: s.Name, Order: s.index, New: isNew, Prune: s.job.Prune, Sensitive: s.Sensitive, Watchers: watchers,
 		Path: what.Path, Part: what.Part, Absent: what.Absent, Params: what.Params,
 	}
 }
 
 // making are the things that the step is about to make.
-func (s *running) making() map[string]state.Thing {
+func (s *running) making() map[string]journal.Thing {
 	if len(s.r.Made) == 0 {
 		return nil
 	}
-	out := map[string]state.Thing{}
+	out := map[string]journal.Thing{}
 	for _, what := range s.step.manages() {
 		if slices.Contains(s.r.Made, what.ID) {
 			out[what.ID] = s.step.thing(what, true, s.step.watchers)
@@ -262,7 +262,7 @@ func (d *declared) covers(h *Host, name string) (id string, ok bool) {
 }
 
 // has reports that a thing is still declared.
-func (d *declared) has(h *Host, id string, t state.Thing) bool {
+func (d *declared) has(h *Host, id string, t journal.Thing) bool {
 	if d.ids[id] || d.steps[t.Job+"/"+t.Step] {
 		return true
 	}

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // DefaultPruneLimit is how many things one run removes when nothing else is said.
@@ -111,7 +111,7 @@ func (x *execution) leftovers() []string {
 }
 
 // leave says why a leftover is not removed; "" is to remove it.
-func (x *execution) leave(t state.Thing) string {
+func (x *execution) leave(t journal.Thing) string {
 	prune, removed := t.Prune || x.options.PruneRemoved, true
 	for _, j := range x.program.catalog.Jobs {
 		if j.Name == t.Job {
@@ -153,7 +153,7 @@ func (x *execution) left(id, why string) {
 }
 
 // title is the name that people see of a thing.
-func (x *execution) title(id string, t state.Thing) string {
+func (x *execution) title(id string, t journal.Thing) string {
 	return x.program.specs[t.Absent].Title(id)
 }
 
@@ -167,7 +167,7 @@ func (x *execution) leftIDs() []string {
 }
 
 // removal is the step that removes a thing; nil when nothing does.
-func (x *execution) removal(id string, t state.Thing) *boundStep {
+func (x *execution) removal(id string, t journal.Thing) *boundStep {
 	spec, ok := x.program.specs[t.Absent]
 	if !ok {
 		return nil
@@ -197,7 +197,7 @@ func (x *execution) removal(id string, t state.Thing) *boundStep {
 }
 
 // onHost reports that a thing is there. Where that cannot be told, it may be.
-func (x *execution) onHost(ctx context.Context, id string, t state.Thing) bool {
+func (x *execution) onHost(ctx context.Context, id string, t journal.Thing) bool {
 	s := x.removal(id, t)
 	switch {
 	case t.Path != "" && !t.Part && x.options.Host.Goes(t.Path):
@@ -215,7 +215,7 @@ func (x *execution) onHost(ctx context.Context, id string, t state.Thing) bool {
 
 // remove takes a thing off the host, as a step of the report, and reports that it changed something. What cannot be
 // removed, such as a directory in which others have something, is left and no failure.
-func (x *execution) remove(ctx context.Context, id string, t state.Thing) bool {
+func (x *execution) remove(ctx context.Context, id string, t journal.Thing) bool {
 	s := x.removal(id, t)
 	if s == nil || x.stopped() || ctx.Err() != nil {
 		x.left(id, "it could not be removed in this run")

@@ -6,8 +6,8 @@ import (
 	"encoding/hex"
 	"errors"
 
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // unknown is the state of a step of which nobody can say what came of it.
@@ -29,9 +29,9 @@ func (s *running) carried(ctx context.Context) bool {
 	}
 	s.x.mu.Lock()
 	var before StepReport
-	journal, id := s.x.options.Journal, s.step.ID()
-	boots := journal.Boots(id)
-	ended, cutOff, making := journal.Ended(id, &before), journal.CutOff(id), journal.Making(id)
+	past, id := s.x.options.Journal, s.step.ID()
+	boots := past.Boots(id)
+	ended, cutOff, making := past.Ended(id, &before), past.CutOff(id), past.Making(id)
 	if s.elected {
 		if key := s.key(); key != "" { // the fleet's record decides what ran
 			var result StepReport
@@ -275,7 +275,7 @@ func (s *running) record(kept bool) {
 	line, key := *s.r, s.key()
 	line.Diff = ""
 	if s.r.open != "" {
-		line.Outcome, line.Reason, key = s.r.open, "", state.OpenStep
+		line.Outcome, line.Reason, key = s.r.open, "", journal.OpenStep
 	}
 	if s.step.Sensitive { // they may quote the command; the output stays, for the steps that read it in a run that goes on
 		line.hideText()

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // Outcome is what became of a step.
@@ -51,7 +51,7 @@ type StepReport struct {
 }
 
 // waits reports a step whose action succeeded and that did not get through what comes behind that.
-func (r *StepReport) waits(step string, j *state.Journal) bool {
+func (r *StepReport) waits(step string, j *journal.Journal) bool {
 	var did StepReport
 	return r != nil && (r.Outcome == Pending || r.Outcome == Failed) && j.Ended(step, &did) && did.Outcome != Failed
 }

@@ -10,15 +10,15 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/apply/hostfile"
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // Options are what a run needs beside its program.
 type Options struct {
 	Run     string
 	Host    *Host
-	Journal *state.Journal
+	Journal *journal.Journal
 	Upgrade bool   // the version is new here, or its last run failed: steps that run onUpdate do
 	Turn    bool   // it is this host's turn: it may be gone for a while
 	Keep    string // a directory in which files are kept until the run succeeded, to put them back if it does not

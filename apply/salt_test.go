@@ -12,8 +12,8 @@ import (
 	"testing/fstest"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // part is an action whose behaviour its parameter says: ok, change, fail; it notes when it runs and when it reacts.
@@ -97,11 +97,11 @@ func parts(t *testing.T, log *notes, text string) (outcomes map[string]apply.Out
 // runParts runs a program on a host with an empty journal.
 func runParts(t *testing.T, program *apply.Program) (*apply.Report, error) {
 	t.Helper()
-	journal, err := state.OpenJournal(t.TempDir())
+	empty, err := journal.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return program.Run(context.Background(), apply.Options{Run: "r", Host: &apply.Host{Root: "/"}, Journal: journal})
+	return program.Run(context.Background(), apply.Options{Run: "r", Host: &apply.Host{Root: "/"}, Journal: empty})
 }
 
 func bindParts(log *notes, text string) (*apply.Program, error) {
@@ -306,11 +306,11 @@ func TestWaitingParameters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	journal, err := state.OpenJournal(t.TempDir())
+	empty, err := journal.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := apply.Options{Run: "r", Host: &apply.Host{Root: "/"}, Journal: journal}
+	o := apply.Options{Run: "r", Host: &apply.Host{Root: "/"}, Journal: empty}
 	plan := program.Plan(context.Background(), o)
 	if s := plan.Steps[1]; s.Outcome != apply.Changed || s.Summary != "depends on what a/token returns" {
 		t.Errorf("plan: %+v", s)

@@ -1,8 +1,8 @@
 package apply
 
 import (
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // Record is what the fleet knows of a step on the node that was chosen for it. It decides what ran: the node may have
@@ -34,7 +34,7 @@ const (
 
 // Standing compares the record with what the node's journal knows of its last attempt, and with whether the journal has
 // a success.
-func (r Record) Standing(known state.Attempt, done, repeatable bool) Standing {
+func (r Record) Standing(known journal.Attempt, done, repeatable bool) Standing {
 	switch {
 	case r.final(), done:
 		return Stands

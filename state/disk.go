@@ -3,15 +3,12 @@ package state
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/google/renameio/v2"
+	"github.com/pullet/pullet/durable"
 )
 
 // Local is what a node knows of itself without its fleet.
@@ -51,10 +48,10 @@ type RolledBack struct {
 }
 
 // LoadLocal reads the node's record; a node without one is new. One that does not say what it should is a
-// *DamagedError.
+// *durable.DamagedError.
 func LoadLocal(dir string) (Local, error) {
 	var l Local
-	err := readJSON(filepath.Join(dir, "node.json"), &l)
+	err := durable.ReadJSON(filepath.Join(dir, "node.json"), &l)
 	return l, err
 }
 
@@ -124,10 +121,10 @@ func (l *Local) Rename(name string) {
 }
 
 // Save writes the node's record, whole and durable.
-func (l Local) Save(dir string) error { return writeJSON(filepath.Join(dir, "node.json"), l) }
+func (l Local) Save(dir string) error { return durable.WriteJSON(filepath.Join(dir, "node.json"), l) }
 
 // LoadView reads the fleet as the node saw it last; a node that never saw one leaves v alone.
-func LoadView(dir string, v any) error { return readJSON(filepath.Join(dir, "view.json"), v) }
+func LoadView(dir string, v any) error { return durable.ReadJSON(filepath.Join(dir, "view.json"), v) }
 
 // SaveView keeps the fleet as the node sees it. What is on disk already is not written again.
 func SaveView(dir string, v any) error {
@@ -139,70 +136,5 @@ func SaveView(dir string, v any) error {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, data) {
 		return nil
 	}
-	return writeFile(path, data)
-}
-
-// DamagedError says that a file is there and does not say what it should.
-type DamagedError struct {
-	path string
-	err  error
-}
-
-func (e *DamagedError) Error() string {
-	return fmt.Sprintf("%s is damaged: %v; move it away to start anew", e.path, e.err)
-}
-
-// readJSON leaves v alone where the file does not exist.
-func readJSON(path string, v any) error {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, v); err != nil {
-		return &DamagedError{path, err}
-	}
-	return nil
-}
-
-func writeJSON(path string, v any) error {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return placeFile(path, data)
-}
-
-// placeFile replaces a file as a whole, with a line end behind the data, and makes its name durable.
-func placeFile(path string, data []byte) error {
-	if err := writeFile(path, append(data, '\n')); err != nil {
-		return err
-	}
-	return SyncDir(filepath.Dir(path))
-}
-
-// writeFile replaces a file as a whole. The new one is made beside it and not in /tmp: it may hold secrets, and that
-// may be another disk.
-func writeFile(path string, data []byte) error {
-	err := renameio.WriteFile(path, data, 0o600, renameio.WithTempDir(filepath.Dir(path)))
-	var at *fs.PathError
-	switch {
-	case errors.As(err, &at):
-		return fmt.Errorf("%s cannot be written: %w", path, at.Err)
-	case err != nil:
-		return fmt.Errorf("%s cannot be written: %w", path, err)
-	}
-	return nil
-}
-
-// SyncDir makes the names in a directory durable: a rename is on disk only then.
-func SyncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+	return durable.Replace(path, data)
 }

@@ -18,6 +18,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/pullet/pullet/durable"
 )
 
 // embedded is the single etcd member in a directory of this machine: run by this process, or by another one of the
@@ -67,7 +69,7 @@ func (e *embedded) start(ctx context.Context, data string) error {
 		return err
 	}
 	e.endpoint = client.String()
-	return writeFile(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"))
+	return durable.Replace(filepath.Join(data, "endpoint"), []byte(e.endpoint+"\n"))
 }
 
 // config is how the member runs.

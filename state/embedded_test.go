@@ -18,6 +18,8 @@ import (
 	"go.etcd.io/etcd/pkg/v3/pbutil"
 	"go.etcd.io/etcd/server/v3/storage/wal"
 	"go.uber.org/zap"
+
+	"github.com/pullet/pullet/durable"
 )
 
 // TestSecondProcess: a command finds the member that another process runs, and both see one record.
@@ -65,7 +67,7 @@ func TestKilledFirstStart(t *testing.T) {
 
 func killedFirstStart(t *testing.T, log bool) {
 	dir := t.TempDir()
-	must(t, writeFile(filepath.Join(dir, unborn), nil), writeFile(filepath.Join(dir, atWork), nil))
+	must(t, durable.Replace(filepath.Join(dir, unborn), nil), durable.Replace(filepath.Join(dir, atWork), nil))
 	if log {
 		logOnly(t, dir)
 	}

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/pullet/pullet/durable"
 )
 
 // ReportLimits say how many reports of runs a node keeps, and how large they may be together. The last one is kept
@@ -140,10 +142,10 @@ func SaveReport(dir, run string, report any, limits ReportLimits) (ReportFile, e
 	if err := makeRoom(files, f.Size, limits); err != nil {
 		return f, err
 	}
-	if err := writeFile(f.base+".json", append(data, '\n')); err != nil {
+	if err := durable.Replace(f.base+".json", append(data, '\n')); err != nil {
 		return f, err
 	}
-	return f, SyncDir(kept)
+	return f, durable.SyncDir(kept)
 }
 
 // makeRoom drops the oldest reports until one more of a size is within the limits.

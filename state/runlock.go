@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/pullet/pullet/durable"
 )
 
 // RunLock keeps two runs on a node apart. The kernel releases it when the holder ends, however it ends.
@@ -78,7 +80,7 @@ func tryLock(l *flock.Flock) error {
 		}
 		held := &LockedError{}
 		// The holder may be about to write its name: an empty one is still an answer.
-		_ = readJSON(l.Path(), held)
+		_ = durable.ReadJSON(l.Path(), held)
 		if held.PID == 0 || !dead(held.PID) || time.Now().After(end) {
 			return held
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"go.etcd.io/etcd/server/v3/embed"
+
+	"github.com/pullet/pullet/durable"
 )
 
 // unborn marks a member that never served. One that is killed in its very first start has a log without the record of
@@ -23,7 +25,7 @@ func firstStart(data, member string) (first bool, err error) {
 	case marked == nil:
 		return true, errors.Join(os.RemoveAll(member), os.RemoveAll(filepath.Join(data, atWork)))
 	case errors.Is(made, os.ErrNotExist):
-		return true, errors.Join(writeFile(mark, nil), SyncDir(data))
+		return true, errors.Join(durable.Replace(mark, nil), durable.SyncDir(data))
 	default:
 		return false, made
 	}
@@ -41,5 +43,5 @@ func (e *embedded) bootstrap(ctx context.Context, data string, c embed.Config) e
 		return err
 	}
 	e.server = nil
-	return errors.Join(os.Remove(filepath.Join(data, unborn)), SyncDir(data))
+	return errors.Join(os.Remove(filepath.Join(data, unborn)), durable.SyncDir(data))
 }

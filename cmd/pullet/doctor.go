@@ -18,6 +18,7 @@ import (
 
 	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/gitremote"
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/state"
 )
 
@@ -229,8 +230,8 @@ func disk(dir string) finding {
 // memory checks that what the node knows of itself can be read.
 func memory(config agent.Config) finding {
 	_, local := config.ReadLocal()
-	_, journal := state.OpenJournal(config.Paths.State)
-	if err := cmp.Or(local, journal); err != nil {
+	_, unreadable := journal.Open(config.Paths.State)
+	if err := cmp.Or(local, unreadable); err != nil {
 		return finding{"memory", bad, err.Error(), "until then no pull can be made"}
 	}
 	return finding{Check: "memory", State: fine, What: "the node's record and journal can be read"}

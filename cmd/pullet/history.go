@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/state"
 )
@@ -162,10 +163,10 @@ func (a *app) printOutput(s *apply.StepReport) {
 
 // inProgress is the journal as it is shown.
 type inProgress struct {
-	Run     string        `json:"run,omitempty"`
-	Version string        `json:"version,omitempty"`
-	Steps   []state.Entry `json:"steps"`
-	Done    []string      `json:"done"` // for good, by earlier runs too
+	Run     string          `json:"run,omitempty"`
+	Version string          `json:"version,omitempty"`
+	Steps   []journal.Entry `json:"steps"`
+	Done    []string        `json:"done"` // for good, by earlier runs too
 }
 
 func (a *app) journalCommand() *cobra.Command {
@@ -179,7 +180,7 @@ func (a *app) journalCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			j, err := state.OpenJournal(config.Paths.State)
+			j, err := journal.Open(config.Paths.State)
 			if err != nil {
 				return err
 			}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action"
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 // Scene is a host below a temporary directory, with a state directory outside of it and a repository of one job. A test
@@ -156,7 +156,7 @@ func (s *Scene) RunAll(ctx context.Context, p *apply.Program) *apply.Report {
 // Options are those of a run, with the journal of the state directory.
 func (s *Scene) Options() apply.Options {
 	s.T.Helper()
-	j, err := state.OpenJournal(s.State)
+	j, err := journal.Open(s.State)
 	if err != nil {
 		s.T.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/pullet/pullet/apply/action/place"
+	"github.com/pullet/pullet/durable"
 	"github.com/pullet/pullet/render"
-	"github.com/pullet/pullet/state"
 )
 
 const (
@@ -120,7 +120,7 @@ func (b *brought) save(r io.Reader) error {
 	if err := f.CloseAtomicallyReplace(); err != nil {
 		return err
 	}
-	return state.SyncDir(filepath.Dir(b.path))
+	return durable.SyncDir(filepath.Dir(b.path))
 }
 
 // copyDigest copies and gives the SHA-256 of what it copied.

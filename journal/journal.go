@@ -1,4 +1,6 @@
-package state
+// Package journal is a node's memory of what it did, in three files of its state directory: the run in progress, what
+// is done for good, and what the node's steps manage.
+package journal
 
 import (
 	"bufio"
@@ -10,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/pullet/pullet/durable"
 )
 
 // Journal is a node's memory of what it did, written before and after every step that changes something. It has two
@@ -57,11 +61,11 @@ type doneLine struct {
 	Began   bool            `json:"began,omitempty"` // the attempt began, and has no end
 }
 
-// OpenJournal reads the journal below a state directory. A line that was cut off in mid-write does not count.
-func OpenJournal(dir string) (*Journal, error) {
+// Open reads the journal below a state directory. A line that was cut off in mid-write does not count.
+func Open(dir string) (*Journal, error) {
 	j := &Journal{dir: dir, steps: map[string]journalLine{}, done: map[string]doneLine{}}
-	err := readJSON(j.path("done.json"), &j.done)
-	if _, damaged := errors.AsType[*DamagedError](err); damaged {
+	err := durable.ReadJSON(j.path("done.json"), &j.done)
+	if _, damaged := errors.AsType[*durable.DamagedError](err); damaged {
 		return nil, fmt.Errorf("%w; commands that have already run here then run again", err)
 	}
 	if err != nil {
@@ -260,7 +264,7 @@ func (j *Journal) create() error {
 	if resumes {
 		return j.goOn()
 	}
-	return errors.Join(j.write(j.head), j.Sync(), SyncDir(j.dir))
+	return errors.Join(j.write(j.head), j.Sync(), durable.SyncDir(j.dir))
 }
 
 // goOn ends a line that was cut off, and writes down which ends are not believed: they must not be settled later.

@@ -1,4 +1,4 @@
-package state
+package journal
 
 import "testing"
 
@@ -28,7 +28,7 @@ func TestAttempt(t *testing.T) {
 		"done, and the run ended":    {[]func(*Journal) error{claim, start, succeeds, finish}, Attempt{}, true},
 	} {
 		dir := t.TempDir()
-		j, err := OpenJournal(dir)
+		j, err := Open(dir)
 		must(t, err)
 		j.Begin("r1", "v1", "digest")
 		for _, do := range c.do {
@@ -36,7 +36,7 @@ func TestAttempt(t *testing.T) {
 		}
 		for _, reopened := range []bool{false, true} { // it may be killed here
 			if reopened {
-				j, err = OpenJournal(dir)
+				j, err = Open(dir)
 				must(t, err)
 			}
 			var result string

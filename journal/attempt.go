@@ -1,4 +1,4 @@
-package state
+package journal
 
 // Attempt is a node's last attempt at a step that the fleet has on record.
 type Attempt struct {

@@ -1,10 +1,12 @@
-package state
+package journal
 
 import (
 	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+
+	"github.com/pullet/pullet/durable"
 )
 
 // Managed is what the catalog of a node brought to it: how drift is told from a change by git, and what is no longer
@@ -35,7 +37,7 @@ type Thing struct {
 
 // loadManaged reads what is managed.
 func (j *Journal) loadManaged() error {
-	err := readJSON(j.path("managed.json"), &j.managed)
+	err := durable.ReadJSON(j.path("managed.json"), &j.managed)
 	if j.managed.Steps == nil {
 		j.managed.Steps = map[string]string{}
 	}
@@ -58,7 +60,7 @@ func (j *Journal) SaveManaged() error {
 	if have, err := os.ReadFile(path); err == nil && bytes.Equal(bytes.TrimSpace(have), text) {
 		return nil
 	}
-	if err := placeFile(path, text); err != nil {
+	if err := durable.Place(path, text); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package state
+package journal
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"github.com/pullet/pullet/durable"
 )
 
 // OpenStep is the key of the end of a step whose action succeeded and whose conditions after it are still asked for.
@@ -35,7 +37,7 @@ func (j *Journal) Finish(has, waits func(step string) bool) error {
 	maps.DeleteFunc(j.steps, func(step string, line journalLine) bool { return !line.End || !line.OK || !waits(step) })
 	if len(j.steps) > 0 {
 		text, err := whole(j.head, j.steps)
-		if err := errors.Join(err, placeFile(j.path("journal.jsonl"), text)); err != nil {
+		if err := errors.Join(err, durable.Place(j.path("journal.jsonl"), text)); err != nil {
 			return fmt.Errorf("journal: %w", err)
 		}
 		return nil
@@ -65,7 +67,7 @@ func (j *Journal) saveDone() error {
 	if !j.dirty {
 		return nil
 	}
-	if err := writeJSON(j.path("done.json"), j.done); err != nil {
+	if err := durable.WriteJSON(j.path("done.json"), j.done); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
 	j.dirty = false

@@ -1,4 +1,4 @@
-package state
+package journal
 
 import (
 	"os"
@@ -12,7 +12,7 @@ import (
 func TestGroupedEnds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j := journal(t, dir)
+	j := open(t, dir)
 	j.Begin("r1", "v", "d")
 	must(t, j.StartGrouped("a", nil), j.EndGrouped("a", true, "of a"), j.Settled())
 	must(t, j.StartGrouped("b", map[string]Thing{"file /b": {}}), j.EndGrouped("b", true, "of b"), j.StartGrouped("c", nil), j.EndGrouped("c", false, "of c"))
@@ -22,7 +22,7 @@ func TestGroupedEnds(t *testing.T) {
 	}
 	must(t, j.Sync(), j.Close())
 	for range 3 { // each is cut off again, before and after it wrote something
-		j = journal(t, dir)
+		j = open(t, dir)
 		j.Doubt()
 		if !j.Ended("a", &result) || j.Ended("b", &result) || !j.CutOff("b") || !j.CutOff("c") || strings.Join(j.Making("b"), "") != "file /b" {
 			t.Errorf("a ended %v, b ended %v, b cut off %v, c cut off %v", j.Ended("a", &result), j.Ended("b", &result), j.CutOff("b"), j.CutOff("c"))
@@ -35,7 +35,7 @@ func TestGroupedEnds(t *testing.T) {
 	}
 	// What is settled by the run that goes on are its own steps: not those of the run that was cut off.
 	must(t, j.StartGrouped("e", nil), j.EndGrouped("e", true, "of e"), j.Settled(), j.Close())
-	j = journal(t, dir)
+	j = open(t, dir)
 	j.Doubt()
 	if !j.Ended("a", &result) || !j.Ended("e", &result) || j.Ended("b", &result) || !j.CutOff("b") {
 		t.Errorf("b was settled by another run: ended %v, cut off %v", j.Ended("b", &result), j.CutOff("b"))
@@ -47,7 +47,7 @@ func TestGroupedEnds(t *testing.T) {
 func TestGroupedLinesBecomeDurable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j := journal(t, dir)
+	j := open(t, dir)
 	j.Begin("r1", "v", "d")
 	must(t, j.StartGrouped("a", nil), j.EndGrouped("a", true, 1), j.Settled(), j.Start("b", nil), j.Close())
 	text, err := os.ReadFile(filepath.Join(dir, "journal.jsonl"))
@@ -67,7 +67,7 @@ func TestGroupedLinesBecomeDurable(t *testing.T) {
 func TestAbandon(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j := journal(t, dir)
+	j := open(t, dir)
 	j.Begin("r1", "v", "d")
 	must(t, j.Abandon(), j.Close())
 	if _, err := os.Stat(filepath.Join(dir, "journal.jsonl")); !os.IsNotExist(err) {
@@ -75,12 +75,12 @@ func TestAbandon(t *testing.T) {
 	}
 	j.Begin("r1", "v", "d")
 	must(t, j.Start("a", map[string]Thing{"file /a": {}}), j.End("a", "", true, "x"), j.Close())
-	j = journal(t, dir) // all of it was done by a process that was cut off
+	j = open(t, dir) // all of it was done by a process that was cut off
 	if !j.Resumes("v", "d") {
 		t.Fatal("the run does not go on")
 	}
 	must(t, j.Abandon(), j.Close())
-	j = journal(t, dir)
+	j = open(t, dir)
 	if j.Resumes("v", "d") || len(j.Made()) > 0 {
 		t.Errorf("a run goes on with one that was abandoned: %v, made %v", j.Resumes("v", "d"), j.Made())
 	}
@@ -94,7 +94,7 @@ func TestSaveManaged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "managed.json")
-	j := journal(t, dir)
+	j := open(t, dir)
 	j.Managed().Steps["a"] = "digest"
 	must(t, os.MkdirAll(filepath.Join(file, "in the way"), 0o700))
 	if err := j.SaveManaged(); err == nil {
@@ -103,7 +103,7 @@ func TestSaveManaged(t *testing.T) {
 	must(t, os.RemoveAll(file), j.SaveManaged())
 	before, err := os.Stat(file)
 	must(t, err)
-	j = journal(t, dir)
+	j = open(t, dir)
 	if j.Managed().Steps["a"] != "digest" {
 		t.Errorf("read %v", j.Managed())
 	}

@@ -43,7 +43,7 @@ func (a *agreement) agree(ctx context.Context, own []puller.Head) (*state.Versio
 		if broken != nil {
 			return nil, broken
 		}
-		a.current = is.Version
+		a.reads(is.Version)
 		seen, err := a.sees(ctx, is.Version, own)
 		if err != nil {
 			return nil, err

@@ -108,7 +108,7 @@ func onInterface(name string) string {
 
 func (a *announcer) warnOnce(err error) {
 	if !slices.ContainsFunc(a.out.Warnings, func(w error) bool { return w.Error() == err.Error() }) {
-		a.out.Warnings = append(a.out.Warnings, err)
+		a.out.warn(err)
 	}
 }
 

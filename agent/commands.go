@@ -42,10 +42,10 @@ func (o *orders) troubled(ctx context.Context, err error, asked time.Time) bool 
 	case ctx.Err() != nil:
 		return false
 	case !errors.As(err, &away):
-		o.out.Failures = append(o.out.Failures, err)
+		o.out.fail(err)
 		return true
 	case !o.loop || !o.away.begins(err, asked):
-		o.out.Warnings = append(o.out.Warnings, err)
+		o.out.warn(err)
 	}
 	return false
 }

@@ -147,9 +147,7 @@ func (c *compiler) view(ctx context.Context) (render.View, error) {
 		return v, err
 	}
 	v.Asked, c.known = c.asked.note, v.Services
-	if c.out.viewed == 0 {
-		c.out.viewed = v.Revision
-	}
+	c.out.views(v.Revision)
 	if c.presence == nil { // a plan, which writes nothing
 		return v, nil
 	}
@@ -182,33 +180,18 @@ func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
 func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) error {
 	var missing *puller.MissingCommitError
 	if errors.As(err, &missing) {
-		p.out.Version = v
-		p.out.Wait = &lock.Wait{
-			Kind:   state.WaitRepository,
-			Gate:   "repository " + missing.Repo,
-			Reason: fmt.Sprintf("its remote does not have %s yet, which %s proposed as %s", state.Short(missing.Commit), v.By, v),
-			Remedy: state.Act("no action needed if the remote is about to have it; if it never will (the branch was rewritten): pullet pull --accept-rewind"), Since: time.Now(),
-		}
-		if missing.Err != nil {
-			p.out.Wait.Reason = fmt.Sprintf(
-				"%s, which %s proposed as %s, is not on this host, and could not be fetched: %v",
-				state.Short(missing.Commit),
-				v.By,
-				v,
-				missing.Err,
-			)
-			p.out.Wait.Remedy = state.Itself("it goes on when the remote can be read")
-		}
+		p.out.worksOn(v)
+		p.out.awaits(commitWait(v, missing))
 		return errors.Join(p.keepRunning(ctx), p.reporter.tellConfigured(ctx, v))
 	}
 	var mistakes render.ErrorList
 	if !errors.As(err, &mistakes) { // the disk or the store is at fault, not the commit: nobody is halted for it
 		return err
 	}
-	p.out.Version = v
+	p.out.worksOn(v)
 	lacking := p.compiler.lacks(v, mistakes)
 	if lacking == nil || p.store == nil {
-		p.out.Failures = append(p.out.Failures, err)
+		p.out.fail(err)
 	}
 	if p.store == nil {
 		return nil
@@ -219,7 +202,8 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		}
 	}
 	if lacking != nil {
-		p.out.Version, p.out.Wait = v, lacking
+		p.out.worksOn(v) // again: it corrected drift of another one
+		p.out.awaits(lacking)
 		return p.reporter.tellConfigured(ctx, v)
 	}
 	ctx, cancel := afterwards(ctx)
@@ -228,6 +212,29 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		p.reporter.tellConfigured(ctx, v),
 		p.turns.tellRollout(ctx, v, saidOf(err), failureOf(faultOf(err))),
 	)
+}
+
+// commitWait is the wait of a node whose remote does not have a commit of the fleet's version.
+func commitWait(v *state.Version, missing *puller.MissingCommitError) *lock.Wait {
+	w := &lock.Wait{
+		Kind:   state.WaitRepository,
+		Gate:   "repository " + missing.Repo,
+		Reason: fmt.Sprintf("its remote does not have %s yet, which %s proposed as %s", state.Short(missing.Commit), v.By, v),
+		Remedy: state.Act("no action needed if the remote is about to have it; " +
+			"if it never will (the branch was rewritten): pullet pull --accept-rewind"),
+		Since: time.Now(),
+	}
+	if missing.Err != nil {
+		w.Reason = fmt.Sprintf(
+			"%s, which %s proposed as %s, is not on this host, and could not be fetched: %v",
+			state.Short(missing.Commit),
+			v.By,
+			v,
+			missing.Err,
+		)
+		w.Remedy = state.Itself("it goes on when the remote can be read")
+	}
+	return w
 }
 
 // tellRollout fails the rollout here, unless the node runs the version already: then it is no matter of the rollout.

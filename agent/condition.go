@@ -41,11 +41,11 @@ func (p *pull) awaitsCondition(ctx context.Context, v *state.Version, g *gates, 
 // noteAwaited leaves in the outcome the condition that a run still waits for, in place of that of an earlier run.
 func (p *pull) noteAwaited(v *state.Version, report *apply.Report) {
 	if p.out.Wait == p.awaited {
-		p.out.Wait = nil
+		p.out.awaits(nil)
 	}
 	p.awaited = nil
 	if a := report.Awaited(); a != nil && p.out.Wait == nil {
 		p.awaited = conditionWait(v, a.Within(p.waits.until()))
-		p.out.Wait = p.awaited
+		p.out.awaits(p.awaited)
 	}
 }

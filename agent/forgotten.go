@@ -52,8 +52,10 @@ func unlessForgotten(ctx context.Context, p *pull, err error) error {
 		return err
 	}
 	if _, others := err.(interface{ Unwrap() []error }); others { // what went wrong beside is said, too
-		p.out.Warnings = append(p.out.Warnings, err)
+		p.out.warn(err)
 	}
-	p.out.Wait, p.silent, p.joined.store = w, true, nil
+	p.silent = true
+	p.out.awaits(w)
+	p.drop()
 	return nil
 }

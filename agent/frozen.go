@@ -38,7 +38,7 @@ func (o *orders) frozen(ctx context.Context, begins *state.Version) (bool, error
 	if f == nil || o.store == nil && f.Ended(o.outside.Host.Boot) { // etcd ends it by its own clock
 		return false, nil
 	}
-	o.out.Wait = lock.FrozenWait(f.Scope, f.Switch)
+	o.out.awaits(lock.FrozenWait(f.Scope, f.Switch))
 	return true, nil
 }
 

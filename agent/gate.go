@@ -28,7 +28,7 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 		return nil, err
 	}
 	wait, err := p.turns.admit(ctx, turn, p.waits.within, func() error {
-		p.out.Version = v
+		p.out.worksOn(v)
 		return errors.Join(p.turns.leaveSteps(ctx), p.keepRunning(ctx))
 	})
 	if errors.Is(err, lock.ErrSuperseded) {
@@ -37,7 +37,8 @@ func (p *pull) gate(ctx context.Context, v *state.Version, program *compiled) (*
 	if wait == nil && err == nil {
 		return turn, nil
 	}
-	p.out.Version, p.out.Wait = v, wait
+	p.out.worksOn(v)
+	p.out.awaits(wait)
 	return nil, err
 }
 
@@ -75,7 +76,7 @@ func (p *pull) keepRunning(ctx context.Context) error {
 	}
 	program, err := p.compiler.compile(ctx, running)
 	if err != nil {
-		p.out.Warnings = append(p.out.Warnings, err)
+		p.out.warn(err)
 		return nil
 	}
 	if frozen, err := p.orders.frozen(ctx, running); frozen || err != nil {

@@ -14,15 +14,6 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// joined is the fleet's record as a pull sees it.
-type joined struct {
-	store    *state.Store // nil: unreachable
-	presence *state.Presence
-	current  *state.Version // the fleet's
-	agreed   int64          // the revision at which it was agreed
-	wentBack bool           // the record was restored or replaced
-}
-
 // registration is how a pull joins the fleet, and what it knows of its record.
 type registration struct {
 	*self
@@ -103,7 +94,9 @@ func (r *registration) join(ctx context.Context) error {
 		return err
 	}
 	r.away.ends()
-	r.store, r.presence, r.reporter.before, r.out.seen = store, presence, presence.Found.Waits, presence.Revision
+	r.registered(store, presence)
+	r.reporter.before = presence.Found.Waits
+	r.out.looked(presence.Revision)
 	r.local.Pulls(node.LastSeen, r.outside.Host.Boot) // the next pull tells from it how long the gap was
 	return r.local.save()
 }
@@ -144,14 +137,11 @@ func (r *registration) acceptedWithout(ctx context.Context, store *state.Store, 
 // goOnWithout says that the pull goes on without the fleet's record. The loop says it once.
 func (r *registration) goOnWithout(err error, since time.Time) {
 	var back *state.WentBackError
-	r.joined.wentBack = errors.As(err, &back)
+	r.without(errors.As(err, &back))
 	if r.compiler.quiet = r.loop && r.away.lasts(); r.loop && r.away.begins(err, since) {
 		return
 	}
-	r.out.Warnings = append(
-		r.out.Warnings,
-		fmt.Errorf("%w; until then no new version and no gated step, but drift is corrected", err),
-	)
+	r.out.warn(fmt.Errorf("%w; until then no new version and no gated step, but drift is corrected", err))
 }
 
 // leaseTime is how long the node counts as alive after this pull: until the next one is surely overdue.

@@ -16,7 +16,7 @@ import (
 func (a *agreement) keeps(own []puller.Head, wait *lock.Wait) *state.Version {
 	a.noteProblems(own)
 	wait.Since = time.Now()
-	a.out.Wait = wait
+	a.out.awaits(wait)
 	return a.local.fallback()
 }
 
@@ -27,7 +27,8 @@ func (a *agreement) takes(
 	rev int64,
 	own []puller.Head,
 ) (*state.Version, error) {
-	a.agreed, a.out.seen = rev, max(rev, a.out.seen)
+	a.agrees(rev)
+	a.out.looked(rev)
 	var refused *RefusedVersionError
 	if err := a.doubt(ctx, current, own); errors.As(err, &refused) {
 		return a.refuses(own, refused), nil
@@ -43,7 +44,7 @@ func (a *agreement) takes(
 // where that is made of a repository that the host does not list any more.
 func (a *agreement) refuses(own []puller.Head, refused *RefusedVersionError) *state.Version {
 	a.noteProblems(own)
-	a.out.Refused, a.out.doubted = append(a.out.Refused, refused), refused.Version.ID
+	a.out.doubts(refused)
 	a.local.Trouble("", state.Trouble{Kind: state.WaitRefused, Why: refused.What(), Clear: refused.Clear()})
 	running := a.local.fallback()
 	unlisted := func(repo string) bool { return !slices.Contains(repositoriesOf(own), repo) }
@@ -59,19 +60,26 @@ func (a *agreement) withoutFleet(own []puller.Head) *state.Version {
 	running := a.local.Running
 	if running == nil || running.ID != puller.Version(own) {
 		next := state.Version{ID: puller.Version(own), Release: puller.Release(own)}
-		a.out.Wait = &lock.Wait{
-			Kind: state.WaitEtcd, Gate: "etcd", Reason: fmt.Sprintf("it is unreachable, and version %s is new here", &next), Remedy: state.Act("see why: pullet doctor"), Since: time.Now(),
-		}
-		if a.wentBack {
-			a.out.Wait.Kind = state.WaitStore
-			a.out.Wait.Reason = fmt.Sprintf(
-				"the fleet's record there was restored or replaced, and version %s is new here",
-				&next,
-			)
-			a.out.Wait.Remedy = state.Act(
-				"look whether anybody is in the middle of an upgrade, then run: pullet rollout resume --store",
-			)
-		}
+		a.out.awaits(awayWait(&next, a.wentBack))
 	}
 	return a.local.fallback()
+}
+
+// awayWait is the wait for a fleet's record that is away, or that went back, with a version that is new here.
+func awayWait(next *state.Version, wentBack bool) *lock.Wait {
+	w := &lock.Wait{
+		Kind:   state.WaitEtcd,
+		Gate:   "etcd",
+		Reason: fmt.Sprintf("it is unreachable, and version %s is new here", next),
+		Remedy: state.Act("see why: pullet doctor"),
+		Since:  time.Now(),
+	}
+	if wentBack {
+		w.Kind = state.WaitStore
+		w.Reason = fmt.Sprintf("the fleet's record there was restored or replaced, and version %s is new here", next)
+		w.Remedy = state.Act(
+			"look whether anybody is in the middle of an upgrade, then run: pullet rollout resume --store",
+		)
+	}
+	return w
 }

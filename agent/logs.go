@@ -71,7 +71,7 @@ func (r *reports) sendLogs(ctx context.Context) {
 		return
 	}
 	if err := r.sendAll(ctx); err != nil {
-		r.out.Warnings = append(r.out.Warnings, fmt.Errorf("logs: %w; the next pull tries again", err))
+		r.out.warn(fmt.Errorf("logs: %w; the next pull tries again", err))
 	}
 }
 

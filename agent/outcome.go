@@ -75,11 +75,49 @@ func (o *Outcome) ExitCodeAfter(err error) int {
 	return cmp.Or(o.ExitCode(), ExitWaiting)
 }
 
+// The parts of a pull write an outcome by the methods below, and not otherwise.
+
 // problem files why a repository could not be followed.
 func (o *Outcome) problem(err error) {
 	if isRefusal(err) {
-		o.Refused = append(o.Refused, err)
+		o.refuse(err)
 		return
 	}
-	o.Warnings = append(o.Warnings, err)
+	o.warn(err)
 }
+
+func (o *Outcome) warn(errs ...error) { o.Warnings = append(o.Warnings, errs...) }
+
+func (o *Outcome) fail(err error) { o.Failures = append(o.Failures, err) }
+
+func (o *Outcome) refuse(err error) { o.Refused = append(o.Refused, err) }
+
+// doubts files that the host does not take the fleet's version.
+func (o *Outcome) doubts(refused *RefusedVersionError) {
+	o.refuse(refused)
+	o.doubted = refused.Version.ID
+}
+
+// worksOn is the version that the pull works on from now on.
+func (o *Outcome) worksOn(v *state.Version) { o.Version = v }
+
+// upgrades is worksOn for a version that is new here.
+func (o *Outcome) upgrades(v *state.Version) { o.Version, o.Upgrade = v, true }
+
+// ran is the report of the last run.
+func (o *Outcome) ran(report *apply.Report) { o.Report = report }
+
+// awaits is the gate that the node waits at; nil: it waits no more.
+func (o *Outcome) awaits(w *lock.Wait) { o.Wait = w }
+
+// lacks is awaits for a service that a version needs which this node would propose.
+func (o *Outcome) lacks(next *state.Version, w *lock.Wait) { o.lacking, o.Wait = next, w }
+
+// looked is a revision of the fleet's record that the pull has seen.
+func (o *Outcome) looked(rev int64) { o.seen = max(o.seen, rev) }
+
+// views is a revision at which the pull reads the services: the first one counts.
+func (o *Outcome) views(rev int64) { o.viewed = cmp.Or(o.viewed, rev) }
+
+// read are the services that the pull read.
+func (o *Outcome) read(services []string) { o.asked = services }

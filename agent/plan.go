@@ -16,7 +16,7 @@ import (
 // not the fleet's record, not the journal.
 func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, error) {
 	p := a.pull(ctx, o)
-	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
+	p.out.warn(p.config.openSecrets(warned)...)
 	if err := p.local.open(p.config.Node.Name); err != nil {
 		return p.out, err
 	}
@@ -26,11 +26,11 @@ func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, erro
 	store, err := a.connection.read(ctx)
 	var away *state.UnreachableError
 	if errors.As(err, &away) {
-		p.out.Warnings = append(p.out.Warnings, err)
+		p.out.warn(err)
 	} else if err != nil {
 		return p.out, err
 	}
-	p.store = store
+	p.opened(store)
 	defer p.nameBad()
 	program, err := p.planned(ctx, dir)
 	if err != nil {
@@ -40,17 +40,17 @@ func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, erro
 	host.Fleet = p.compiler.fleet()
 	ctx, cancel := context.WithTimeout(ctx, a.config.Agent.Deadline.Std())
 	defer cancel()
-	p.out.Report = program.Plan(ctx, apply.Options{
+	p.out.ran(program.Plan(ctx, apply.Options{
 		Run: p.out.Run, Host: host, Journal: p.local.journal, Upgrade: true, Log: p.log,
 		PruneLimit: a.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
-	})
+	}))
 	return p.out, nil
 }
 
 // planned is the program to compare the node with.
 func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 	if dir != "" {
-		p.out.Version = &state.Version{ID: "worktree", Release: dir}
+		p.out.worksOn(&state.Version{ID: "worktree", Release: dir})
 		view, err := p.compiler.view(ctx)
 		if err != nil {
 			return nil, err
@@ -71,10 +71,12 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 			return nil, err
 		}
 	}
-	if p.out.Version, err = p.agreement.wanted(ctx, current, own); err != nil {
+	wanted, err := p.agreement.wanted(ctx, current, own)
+	if err != nil {
 		return nil, err
 	}
-	return p.compiler.compile(ctx, p.out.Version)
+	p.out.worksOn(wanted)
+	return p.compiler.compile(ctx, wanted)
 }
 
 // wanted is the version that a pull would bring the node to: its current one, where this host refuses the fleet's.

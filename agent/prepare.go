@@ -43,7 +43,8 @@ func (a *Agent) Prepare(
 		return nil, err
 	}
 	p := a.pull(ctx, Options{})
-	p.store, p.current = store, current
+	p.opened(store)
+	p.reads(current)
 	heads, err := p.agreement.named(ctx, revs)
 	if err != nil {
 		return nil, err
@@ -107,7 +108,7 @@ func (a *Agent) Rules(
 	v *state.Version,
 ) (render.Rollout, render.Inventory, error) {
 	p := a.pull(ctx, Options{})
-	p.store = store
+	p.opened(store)
 	return p.compiler.rules(ctx, v)
 }
 

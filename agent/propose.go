@@ -33,7 +33,7 @@ func (a *agreement) mayPropose(ctx context.Context, current, next *state.Version
 		return false, err
 	}
 	if lacking := a.compiler.lacks(next, mistakes); lacking != nil {
-		a.out.Wait, a.out.lacking = lacking, next
+		a.out.lacks(next, lacking)
 		a.skips(ctx, current, next, state.SkipLacking, lacking.Gate+": "+lacking.Reason)
 		return false, nil
 	}
@@ -45,6 +45,6 @@ func (a *agreement) mayPropose(ctx context.Context, current, next *state.Version
 		kind = state.SkipHost
 	}
 	a.skips(ctx, current, next, kind, faultOf(err).Says(whyBroken(err)))
-	a.out.Failures = append(a.out.Failures, notProposed(next, err))
+	a.out.fail(notProposed(next, err))
 	return false, nil
 }

@@ -70,9 +70,9 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	judged := p.reporter.judgeAgain(ctx, judgeEvery, p.waits.lasts)
 	err = p.correctAnyhow(ctx, unlessForgotten(ctx, p, p.do(ctx)))
 	judged()
-	p.out.Wait = p.reporter.shown(p.out.Wait) // judged when it is printed: the others went on meanwhile
+	p.out.awaits(p.reporter.shown(p.out.Wait)) // judged when it is printed: the others went on meanwhile
 	p.account(ctx, err)
-	p.out.asked = p.compiler.asked.sorted()
+	p.out.read(p.compiler.asked.sorted())
 	p.nameBad()
 	if err == nil && p.out.Report != nil && p.out.Report.Reboot {
 		err = p.agent.host("").Reboot(ctx)
@@ -91,7 +91,7 @@ func (p *pull) nameBad() {
 		return
 	}
 	for _, bad := range p.store.BadRecords() {
-		p.out.Warnings = append(p.out.Warnings, bad)
+		p.out.warn(bad)
 	}
 }
 
@@ -157,7 +157,7 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.config.CheckFiles(); err != nil { // they may have changed since the agent began
 		return err
 	}
-	p.out.Warnings = append(p.out.Warnings, p.config.openSecrets(warned)...)
+	p.out.warn(p.config.openSecrets(warned)...)
 	if err := p.local.open(p.config.Node.Name); err != nil {
 		p.registration.cannotJoin(ctx, err)
 		return err
@@ -197,7 +197,7 @@ func (p *pull) do(ctx context.Context) error {
 		begins = version
 	}
 	if frozen, err := p.orders.frozen(ctx, begins); frozen || err != nil {
-		p.out.Version = version
+		p.out.worksOn(version)
 		return errors.Join(err, p.reporter.tellConfigured(ctx, version))
 	}
 	if p.store == nil || p.local.upToDate(version) {
@@ -223,7 +223,7 @@ func (p *pull) handOver(ctx context.Context) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
 	for _, h := range p.applied {
-		p.out.Warnings = append(p.out.Warnings, h.DoLater(ctx)...)
+		p.out.warn(h.DoLater(ctx)...)
 	}
 }
 
@@ -241,7 +241,7 @@ func (p *pull) needsTurn() bool {
 
 // converge corrects drift of the version that the node runs. It takes no slot.
 func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled) error {
-	p.out.Version = v
+	p.out.worksOn(v)
 	if err := p.turns.leaveSlot(ctx, v, program); err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ func (p *pull) converge(ctx context.Context, v *state.Version, program *compiled
 
 // upgrade brings the node to a version under its slot.
 func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled, turn *lock.Turn) error {
-	p.out.Version, p.out.Upgrade = v, true
+	p.out.upgrades(v)
 	p.log.WithFields(logrus.Fields{"version": v.String(), "from": p.local.Running.String()}).Info("upgrading")
 	p.places.slot.Store(turn.Slot())
 	p.local.Upgrading, p.local.Held = v.ID, turn.Slot()
@@ -283,7 +283,7 @@ func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled,
 // goesOnWithout asks etcd nothing more in this pull, where it did not answer in its last run.
 func (p *pull) goesOnWithout() {
 	if p.silent {
-		p.joined.store = nil
+		p.drop()
 	}
 }
 
@@ -311,12 +311,13 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	end := gates.ended()
 	says.over(end.silent)
 	if end.at != nil {
-		p.out.Wait, p.left = end.at, end.overtook
+		p.out.awaits(end.at)
+		p.left = end.overtook
 	}
 	if report != nil {
 		report.Commits = v.Described()
 	}
-	p.out.Report = report
+	p.out.ran(report)
 	if p.silent = end.silent; err == nil && report.Stopped == "" && !p.silent {
 		err = gates.leftSteps(ctx)
 	}

@@ -21,7 +21,7 @@ func (p *pull) correctAnyhow(ctx context.Context, err error) error {
 	if running == nil {
 		return err
 	}
-	p.joined.store = nil // nothing more is asked of it in this pull
+	p.drop()
 	program, failed := p.announcer.prepare(ctx, running)
 	if failed != nil {
 		return errors.Join(err, failed)

@@ -54,10 +54,7 @@ func (r *reporter) begin(ctx context.Context, v *state.Version, turn *lock.Turn)
 		return
 	}
 	if err := r.store.BeginRun(ctx, r.presence, r.status(v, state.InRun)); err != nil {
-		r.out.Warnings = append(
-			r.out.Warnings,
-			fmt.Errorf("the begin of the run is not recorded: %w", r.store.Explain(err)),
-		)
+		r.out.warn(fmt.Errorf("the begin of the run is not recorded: %w", r.store.Explain(err)))
 	}
 }
 

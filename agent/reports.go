@@ -32,7 +32,7 @@ func (r *reports) keep(report *apply.Report, beside ...error) {
 	}
 	send := r.config.Agent.Logs.Put != "" && (len(beside) > 0 || r.out.ExitCode() == ExitError)
 	if err := r.write(&kept, send); err != nil {
-		r.out.Warnings = append(r.out.Warnings, fmt.Errorf("the report of run %s is not kept: %w", r.out.Run, err))
+		r.out.warn(fmt.Errorf("the report of run %s is not kept: %w", r.out.Run, err))
 		if send {
 			r.unkept = &kept
 		}

@@ -64,7 +64,7 @@ func (a *agreement) nothingFetched(err error) error {
 	if !ok {
 		return err
 	}
-	a.out.Refused = append(a.out.Refused, unusable)
+	a.out.refuse(unusable)
 	a.local.Trouble(unusable.Repo, troubleOf(unusable))
 	return nil
 }

@@ -30,11 +30,14 @@ func (a *agreement) accepted(ctx context.Context, current *state.Version, own []
 		moved := "from " + state.Short(from) + " to " + state.Short(to)
 		if a.rewind {
 			a.rewound = "rewind accepted " + moved
-			a.out.Warnings = append(
-				a.out.Warnings,
-				fmt.Errorf("repository %q: rewind accepted by %s, %s: the other hosts follow at their next pull; "+
-					"if that was a stale mirror, go forward again: pullet rollout start %s, on a host that has it", h.Repo, by, moved, state.Short(from)),
-			)
+			a.out.warn(fmt.Errorf(
+				"repository %q: rewind accepted by %s, %s: the other hosts follow at their next pull; "+
+					"if that was a stale mirror, go forward again: pullet rollout start %s, on a host that has it",
+				h.Repo,
+				by,
+				moved,
+				state.Short(from),
+			))
 		} else {
 			a.log.WithField("repo", h.Repo).Warnf("follows the rewind %s that %s accepted", moved, by)
 		}
@@ -82,17 +85,14 @@ func (a *agreement) warnRewound(ctx context.Context, current *state.Version, own
 			continue
 		}
 		if relation == puller.Newer {
-			a.out.Warnings = append(
-				a.out.Warnings,
-				fmt.Errorf(
-					"repository %[1]q: the fleet went back to %[2]s, a rewind that %[3]s accepted, but the remote of this host "+
-						"still offers %[4]s: mend this remote; if %[2]s came from a stale mirror, go forward again: pullet rollout start %[4]s",
-					h.Repo,
-					state.Short(at.Commit),
-					current.By,
-					state.Short(h.Commit),
-				),
-			)
+			a.out.warn(fmt.Errorf(
+				"repository %[1]q: the fleet went back to %[2]s, a rewind that %[3]s accepted, but the remote of this host "+
+					"still offers %[4]s: mend this remote; if %[2]s came from a stale mirror, go forward again: pullet rollout start %[4]s",
+				h.Repo,
+				state.Short(at.Commit),
+				current.By,
+				state.Short(h.Commit),
+			))
 		}
 	}
 	return nil

@@ -58,8 +58,8 @@ func (p *pull) leftAlone(ctx context.Context, v *state.Version, program *compile
 	if err != nil || gate.Resumed != "" && rev > was.Gate {
 		return false, err
 	}
-	p.out.Version = v
-	p.out.Failures = append(p.out.Failures, &RolledBackError{v, *was})
+	p.out.worksOn(v)
+	p.out.fail(&RolledBackError{v, *was})
 	return true, p.reporter.tellConfigured(ctx, v)
 }
 

@@ -135,10 +135,7 @@ func (c *compiler) lastView() (render.View, error) {
 	}
 	c.kept = &kept{v, at}
 	if !c.quiet && (len(v.Nodes) > 1 || len(v.Services) > 0) {
-		c.out.Warnings = append(
-			c.out.Warnings,
-			fmt.Errorf("what is read of other nodes and of services is stale: %s", c.kept.Stale()),
-		)
+		c.out.warn(fmt.Errorf("what is read of other nodes and of services is stale: %s", c.kept.Stale()))
 	}
 	return v, nil
 }

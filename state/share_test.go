@@ -2,10 +2,13 @@ package state
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
 // TestShare: small results stand in their key, larger ones in chunks named by their digest; both come back whole.
@@ -120,5 +123,34 @@ func TestSweepSpares(t *testing.T) {
 	}
 	if got, err := s.shared(ctx, r); err != nil || len(got) != inline+1 {
 		t.Errorf("%d bytes, %v", len(got), err)
+	}
+}
+
+// unreadable is etcd that does not answer a read of one key range.
+type unreadable struct {
+	clientv3.KV
+	of string
+}
+
+func (u unreadable) Get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	if key == u.of {
+		return nil, context.DeadlineExceeded
+	}
+	return u.KV.Get(ctx, key, opts...)
+}
+
+// TestSweepUnread: where it cannot be read what results name, no content is removed.
+func TestSweepUnread(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	r, err := s.Share(ctx, StepResult{Node: "m1", Result: "ok"}, bytes.Repeat([]byte("x"), inline+1))
+	must(t, err)
+	oldest := propose(t, s, "oldest")
+	s.Client.KV = unreadable{s.Client.KV, s.key("run") + "/"}
+	if err := s.sweepBlobs(ctx, *oldest); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	if n := count(t, s, s.key("blob", r.Blob)+"/"); n == 0 {
+		t.Error("the content is gone")
 	}
 }

@@ -48,9 +48,20 @@ func (s *serving) leave(verb string) {
 		return
 	}
 	s.later = true
-	h, name := s.h, s.u.name
+	h, name, own := s.h, s.u.name, s.u.own()
 	h.Later(verb+" of "+name, func(ctx context.Context) error {
-		_, err := systemctl{h}.must(ctx, "--no-block", verb, "--", name)
+		ctl := systemctl{h}
+		if own && stopping(ctx, ctl, name) {
+			return nil
+		}
+		_, err := ctl.must(ctx, "--no-block", verb, "--", name)
 		return err
 	})
+}
+
+// stopping reports that a unit is being stopped by somebody, whose job a restart would replace. Its next start is the
+// new one in any case.
+func stopping(ctx context.Context, m units, name string) bool {
+	u, err := look(ctx, m, name)
+	return err == nil && u.active == "deactivating"
 }

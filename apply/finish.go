@@ -14,7 +14,7 @@ type Finish struct {
 }
 
 // Finishing is the context of what is finished on the host when ctx is canceled, with its values and its deadline. It
-// ends Finish.Within after ctx, with Finish.Now, and at once when a command waits for pullet itself to end.
+// ends Finish.Within after ctx, with Finish.Now, and as soon as a command waits for pullet itself to end.
 func (h *Host) Finishing(ctx context.Context) (context.Context, context.CancelFunc) {
 	on, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	if end, ok := ctx.Deadline(); ok {
@@ -24,22 +24,34 @@ func (h *Host) Finishing(ctx context.Context) (context.Context, context.CancelFu
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return // on has the same
 		}
-		if h.awaitsEnd() {
-			cancel()
-			return
-		}
-		over := time.NewTimer(h.Finish.Within)
-		defer over.Stop()
-		select {
-		case <-over.C:
-		case <-h.Finish.Now:
-		case <-on.Done():
-		}
+		h.finished(on)
 		cancel()
 	})
 	return on, func() {
 		stop()
 		cancel()
+	}
+}
+
+// awaitsPoll is how often commands are looked at while they are finished: nothing tells when one comes to wait for
+// pullet.
+const awaitsPoll = 500 * time.Millisecond
+
+// finished waits until what is finished has to end.
+func (h *Host) finished(on context.Context) {
+	over, look := time.NewTimer(h.Finish.Within), time.NewTicker(awaitsPoll)
+	defer over.Stop()
+	defer look.Stop()
+	for !h.awaitsEnd() {
+		select {
+		case <-over.C:
+			return
+		case <-h.Finish.Now:
+			return
+		case <-on.Done():
+			return
+		case <-look.C:
+		}
 	}
 }
 

@@ -196,14 +196,15 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 		return nil
 	}
 	doc, errs := parseYAML(out)
+	var jinja ErrorList // what they enclose is there
 	if doc == nil && jinjaTag.Match(out.text) {
-		doc, errs = withoutJinja(out)
+		doc, jinja, errs = withoutJinja(out)
 		salvaged = salvaged || doc != nil
 	}
 	if salvaged && doc == nil { // what was taken out may be what is missing
 		return nil
 	}
-	c.errs = append(c.errs, errs...)
+	c.errs = slices.Concat(c.errs, jinja, errs)
 	if doc != nil {
 		if err := c.scope.all.hold(doc.values); err != nil {
 			c.fail(out.errorAt(1, 1, "%v", err))

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -13,8 +14,7 @@ var jinjaTag = regexp.MustCompile(`\{%-?\s*(\w*)[^\n]*?%\}`)
 
 // withoutJinja reports each statement of Jinja in a file that is no YAML with them, and parses the rest, so that its
 // other mistakes are told with them.
-func withoutJinja(r *rendered) (*document, ErrorList) {
-	var errs ErrorList
+func withoutJinja(r *rendered) (doc *document, jinja, others ErrorList) {
 	rest := *r
 	rest.text = bytes.Clone(r.text)
 	for _, m := range jinjaTag.FindAllIndex(r.text, -1) {
@@ -27,11 +27,23 @@ func withoutJinja(r *rendered) (*document, ErrorList) {
 			shortened(tag),
 		)
 		e.Hint = jinjaHint(tag)
-		errs = append(errs, e)
+		jinja = append(jinja, e)
 		copy(rest.text[m[0]:m[1]], strings.Repeat(" ", m[1]-m[0]))
 	}
-	doc, more := parseYAML(&rest)
-	return doc, append(errs, more...)
+	doc, others = parseYAML(&rest)
+	return doc, jinja, others
+}
+
+var jinjaLoop = regexp.MustCompile(`\{%-?\s*for\s+([\w\s,]+?)\s+in\s`)
+
+// loopHint is the hint for a name that a loop of Jinja in the same file gives to its items; "" where none does.
+func loopHint(text, name string) string {
+	for _, m := range jinjaLoop.FindAllStringSubmatch(text, -1) {
+		if slices.Contains(strings.FieldsFunc(m[1], func(r rune) bool { return r == ',' || r == ' ' }), name) {
+			return "{% for %} is Jinja, and templates here are those of Go: " + jinjaHint(m[0]+"%}")
+		}
+	}
+	return ""
 }
 
 // jinjaHint is how a statement of Jinja is written here.

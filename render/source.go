@@ -128,9 +128,9 @@ func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
 		}
 		return e
 	}
-	if line := s.line(e.Pos.Line); strings.Contains(line, m[1]) {
+	if at := calledAt(s.line(e.Pos.Line), m[1]); at >= 0 {
 		e = s.errorAt(
-			Position{File: s.path, Line: e.Pos.Line, Col: strings.Index(line, m[1]) + 1},
+			Position{File: s.path, Line: e.Pos.Line, Col: at + 1},
 			"there is no function %q",
 			m[1],
 		)
@@ -140,9 +140,25 @@ func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
 			return e
 		}
 	}
+	if e.Hint = loopHint(s.text, m[1]); e.Hint != "" {
+		return e
+	}
 	line := s.line(e.Pos.Line)
 	e.Hint = functionHint(m[1], line[min(e.Pos.Col-1, len(line)):], slices.Collect(maps.Keys(funcs)))
 	return e
+}
+
+var actionOfLine = regexp.MustCompile(`\{\{.*?(\}\}|$)`)
+
+// calledAt is where a line calls a function: it is a word of an action, and no field or variable; -1 where it does not.
+func calledAt(line, name string) int {
+	word := regexp.MustCompile(`(^|[^\w.$"])` + name + `\b`)
+	for _, a := range actionOfLine.FindAllStringIndex(line, -1) {
+		if m := word.FindStringSubmatchIndex(line[a[0]:a[1]]); m != nil {
+			return a[0] + m[3]
+		}
+	}
+	return strings.Index(line, name) // of an action that began in another line
 }
 
 // internals are the functions that calls are put in for while a template is parsed. Nobody writes them.

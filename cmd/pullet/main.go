@@ -119,6 +119,7 @@ func (a *app) root() *cobra.Command {
 	}
 	root.Version = build().String()
 	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "show the version of pullet") // else cobra takes what follows it for its value
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return &exit{exitUsage, flagError(err)} })
 	f := root.PersistentFlags()
 	f.StringVar(&a.config, "config", agent.DefaultConfig, "the node's configuration")

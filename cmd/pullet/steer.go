@@ -65,17 +65,25 @@ func (a *app) pause(ctx context.Context, store *state.Store, l lasting) error {
 
 // changing names who changes just now and is not interrupted.
 func changing(o *state.Overview) string {
+	names := slotHolders(o)
+	if len(names) == 0 {
+		return "nobody changes now"
+	}
+	return mayFinish + plain.Some(names, 10)
+}
+
+const mayFinish = "who changes now may finish: "
+
+// slotHolders are the nodes that have a slot.
+func slotHolders(o *state.Overview) []string {
 	var names []string
 	for _, claims := range o.Slots {
 		for _, c := range claims {
 			names = append(names, cmp.Or(c.Node, "a claim that cannot be read"))
 		}
 	}
-	if len(names) == 0 {
-		return "nobody changes now"
-	}
 	slices.Sort(names)
-	return "who changes now may finish: " + plain.Some(slices.Compact(names), 10)
+	return slices.Compact(names)
 }
 
 func (a *app) failCommand() *cobra.Command {

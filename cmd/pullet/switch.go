@@ -204,6 +204,9 @@ func (a *app) printSwitch(
 		if others := exceptions(o, scope, set); len(others) > 0 {
 			fmt.Fprintf(a.out, "  not so, by switches of their own: %s\n", plain.Some(others, 10))
 		}
+		if at := changingIn(o, scope); len(at) > 0 {
+			fmt.Fprintf(a.out, "  %s%s\n", mayFinish, plain.Some(at, 10))
+		}
 	}
 	if now != nil && now.Enabled {
 		for _, wider := range overruled(o, scope, set) {
@@ -274,4 +277,12 @@ func exceptions(o *state.Overview, scope state.Scope, set map[string]state.Switc
 		}
 	}
 	return out
+}
+
+// changingIn are the nodes of a scope that change just now and are not interrupted.
+func changingIn(o *state.Overview, scope state.Scope) []string {
+	return slices.DeleteFunc(slotHolders(o), func(node string) bool {
+		return scope.Kind == "host" && node != scope.Name ||
+			scope.Kind == "role" && state.GroupOf(o.Nodes[node].Role) != scope.Name
+	})
 }

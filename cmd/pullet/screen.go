@@ -120,10 +120,14 @@ func paint(text string) string {
 	return strings.NewReplacer(of...).Replace(text)
 }
 
-// shorten is as much of a text as has room in so many columns.
+// shorten is as much of a text as has room in so many columns: whole words, unless one is very long.
 func shorten(s string, most int) string {
 	if utf8.RuneCountInString(s) <= most {
 		return s
 	}
-	return string([]rune(s)[:max(0, most-3)]) + "..."
+	cut := string([]rune(s)[:max(0, most-3)])
+	if at := strings.LastIndexByte(cut, ' '); at > len(cut)/2 && s[len(cut)] != ' ' {
+		cut = cut[:at]
+	}
+	return strings.TrimRight(cut, " ") + "..."
 }

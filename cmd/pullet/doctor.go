@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -210,10 +211,15 @@ const (
 	noRoom     = 64 << 20
 )
 
-// disk checks the room where pullet keeps its things.
+// disk checks the room where pullet keeps its things, or where the first pull will make the directory for them.
 func disk(dir string) finding {
 	var room unix.Statfs_t
-	if err := unix.Statfs(dir, &room); err != nil {
+	err := unix.Statfs(dir, &room)
+	for errors.Is(err, fs.ErrNotExist) && filepath.Dir(dir) != dir {
+		dir = filepath.Dir(dir)
+		err = unix.Statfs(dir, &room)
+	}
+	if err != nil {
 		return finding{"disk", warn, dir + ": " + err.Error(), ""}
 	}
 	free := room.Bavail * uint64(room.Bsize)

@@ -148,6 +148,13 @@ func TestExamples(t *testing.T) {
 		if err := c.check("jobs", example); err != nil {
 			t.Errorf("%s: %v", spec.Name, err)
 		}
+		for line := range strings.Lines(example) { // explain indents it by two, on a terminal of 80
+			words := strings.Fields(line)
+			digest := slices.ContainsFunc(words, func(word string) bool { return len(word) > 60 })
+			if len(strings.TrimRight(line, "\n")) > 78 && !digest {
+				t.Errorf("%s: a terminal breaks this line of its example: %s", spec.Name, line)
+			}
+		}
 	}
 }
 

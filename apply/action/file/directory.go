@@ -29,7 +29,10 @@ import (
 //	    parameters: {name: /var/spool/app, mode: 0750, owner: app, group: app}
 //	  - name: only our sites
 //	    action: file.directory
-//	    parameters: {name: /etc/nginx/sites-enabled, clean: true, exclude: ['*.local']}
+//	    parameters:
+//	      name: /etc/nginx/sites-enabled
+//	      clean: true
+//	      exclude: ['*.local']
 type Directory struct {
 	Name              string `yaml:"name,required"` // absolute path
 	place.Permissions `yaml:",inline"`

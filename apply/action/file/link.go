@@ -20,7 +20,9 @@ import (
 //	steps:
 //	  - name: time zone
 //	    action: file.symlink
-//	    parameters: {name: /etc/localtime, target: ../usr/share/zoneinfo/Europe/Berlin}
+//	    parameters:
+//	      name: /etc/localtime
+//	      target: ../usr/share/zoneinfo/Europe/Berlin
 type Symlink struct {
 	Name     string `yaml:"name,required"`   // absolute path of the link
 	Target   string `yaml:"target,required"` // what it says, absolute or relative

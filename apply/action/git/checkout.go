@@ -43,7 +43,9 @@ import (
 //	      ref: v1.4.2
 //	      depth: 1
 //	      owner: shop
-//	      auth: {sshKey: /etc/pullet/shop_key, knownHosts: /etc/pullet/known_hosts}
+//	      auth:
+//	        sshKey: /etc/pullet/shop_key
+//	        knownHosts: /etc/pullet/known_hosts
 type Checkout struct {
 	Name    string          `yaml:"name,required"` // absolute path of the directory
 	URL     string          `yaml:"url,required"`  // ssh, https, http, file:// or a path

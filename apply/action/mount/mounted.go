@@ -43,7 +43,10 @@ import (
 //	      makeDirs: true
 //	  - name: web content
 //	    action: mount.mounted
-//	    parameters: {name: /var/www/data, device: /srv/data/www, options: [bind, ro]}
+//	    parameters:
+//	      name: /var/www/data
+//	      device: /srv/data/www
+//	      options: [bind, ro]
 type Mounted struct {
 	Name     string         `yaml:"name,required"`   // the mount point, an absolute path
 	Device   string         `yaml:"device,required"` // a device, UUID=, LABEL=, host:/path, an image, a directory to bind, or tmpfs

@@ -38,7 +38,10 @@ import (
 //	    parameters: {name: net.ipv4.ip_forward, value: 1}
 //	  - name: receive buffers
 //	    action: sysctl.present
-//	    parameters: {name: net.ipv4.tcp_rmem, value: [4096, 131072, 33554432], file: /etc/sysctl.d/70-buffers.conf}
+//	    parameters:
+//	      name: net.ipv4.tcp_rmem
+//	      value: [4096, 131072, 33554432]
+//	      file: /etc/sysctl.d/70-buffers.conf
 type SysctlPresent struct {
 	Name  string         `yaml:"name,required"`  // of the parameter: net.ipv4.ip_forward
 	Value render.Strings `yaml:"value,required"` // a number, a text, or a list of them

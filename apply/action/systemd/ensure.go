@@ -39,7 +39,10 @@ import (
 //	    parameters: {name: /etc/web.conf, content: "workers = 2\n"}
 //	  - name: web
 //	    action: service.ensure
-//	    parameters: {name: web, state: started, enabled: true, watch: [{file: /etc/web.conf}]}
+//	    parameters:
+//	      name: web
+//	      state: [started, enabled]
+//	      watch: [{file: /etc/web.conf}]
 type Ensure struct {
 	Name    string          `yaml:"name,required"` // the unit: nginx, backup.timer, app@one; .service is added to a name without a type
 	State   render.Strings  `yaml:"state"`         // started, stopped, restarted or reloaded; also enabled, disabled, masked or unmasked; a list for several

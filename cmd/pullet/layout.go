@@ -138,17 +138,38 @@ func (t *table) Flush() error {
 // leastRoom is how many columns a cell needs beside the others: with fewer it is put below them.
 const leastRoom = 30
 
+// below is what stands before the cells that a row puts below its first line.
+const below = "    "
+
 // beside puts the last cell of a row behind the others, in so many columns in all; 0 is in one line.
 func beside(margin, cell string, most int) string {
 	columns := utf8.RuneCountInString(margin)
-	switch {
-	case most == 0 || columns+utf8.RuneCountInString(cell) <= most:
+	if most == 0 || columns+utf8.RuneCountInString(cell) <= most {
 		return margin + cell
-	case most-columns >= leastRoom:
+	}
+	if first, rest := cutRow(margin, most); first != "" {
+		return first + "\n" + beside(below+rest, cell, most)
+	}
+	if most-columns >= leastRoom {
 		text := strings.TrimLeft(cell, " ")
 		return hang(margin+cell[:len(cell)-len(text)], text, most)
 	}
-	return strings.TrimRight(margin, " ") + "\n" + hang("    ", cell, most)
+	return strings.TrimRight(margin, " ") + "\n" + hang(below, cell, most)
+}
+
+// cutRow cuts a row before the first cell that has no room on the terminal; first is "" where nothing has to be cut, or
+// nothing can be. Two blanks at least are behind each cell.
+func cutRow(row string, most int) (first, rest string) {
+	runes := []rune(row)
+	if utf8.RuneCountInString(strings.TrimRight(row, " ")) <= most {
+		return "", ""
+	}
+	for at := min(most+2, len(runes)-1); at > len(below)+2; at-- {
+		if runes[at] != ' ' && runes[at-1] == ' ' && runes[at-2] == ' ' {
+			return strings.TrimRight(string(runes[:at]), " "), string(runes[at:])
+		}
+	}
+	return "", ""
 }
 
 // oneLine takes out what a tabwriter makes lines or cells of.

@@ -64,6 +64,25 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestWideTable: a row whose cells alone are wider than the terminal is cut between two of them.
+func TestWideTable(t *testing.T) {
+	rows := "RUN\tSTARTED\tRESULT\tWHY\nr1\tyesterday\tok\tnone of all\nr2\t\tfailed\t-\n"
+	for columns, want := range map[int]string{
+		0:  "RUN  STARTED    RESULT  WHY\nr1   yesterday  ok      none of all\nr2              failed  -\n",
+		22: "RUN  STARTED    RESULT\n    WHY\nr1   yesterday  ok\n    none of all\nr2              failed\n    -\n",
+		18: "RUN  STARTED\n    RESULT  WHY\nr1   yesterday  ok\n    none of all\nr2\n    failed  -\n",
+	} {
+		var out bytes.Buffer
+		tab := &table{to: &out, most: columns}
+		if _, err := io.WriteString(tab, rows); err != nil {
+			t.Fatal(err)
+		}
+		if err := tab.Flush(); err != nil || out.String() != want {
+			t.Errorf("in %d columns: %v\n%snot\n%s", columns, err, &out, want)
+		}
+	}
+}
+
 // TestHelpFits: the help of every command fits a terminal of 80 columns.
 func TestHelpFits(t *testing.T) {
 	var check func(*cobra.Command)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"net"
 	"net/url"
 	"time"
 )
@@ -23,12 +25,21 @@ func refusedTLS(endpoints []string, c *tls.Config) error {
 			continue
 		}
 		var bad *tls.CertificateVerificationError
-		var alert tls.AlertError
-		if err := shakeHands(at.Host, c); errors.As(err, &bad) || errors.As(err, &alert) {
+		err = shakeHands(at.Host, c)
+		switch {
+		case errors.As(err, &bad):
 			return err
+		case isAlert(err):
+			return fmt.Errorf("it refuses this host (etcd.tls.cert and key): %w", err)
 		}
 	}
 	return nil
+}
+
+// isAlert reports that the other side ended the connection for a reason of TLS, which has no type of its own.
+func isAlert(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && op.Op == "remote error"
 }
 
 // shakeHands connects, and waits a moment for a server that refuses this host's certificate: it says so behind its own

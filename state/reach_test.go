@@ -104,9 +104,9 @@ func TestUnreachableSaysWhy(t *testing.T) {
 		"a certificate of another": {good, TLS{CA: other.file, Cert: cert, Key: key}, "certificate signed by unknown authority"},
 		"an expired certificate":   {expired, TLS{CA: ca.file, Cert: cert, Key: key}, "certificate has expired"},
 		// What a server refuses after the handshake gRPC does not always pass on.
-		"ours is of another": {good, TLS{CA: ca.file, Cert: strange, Key: strangeKey}, "no answer"},
-		"ours is expired":    {good, TLS{CA: ca.file, Cert: old, Key: oldKey}, "no answer"},
-		"without ours":       {good, TLS{CA: ca.file}, "no answer"},
+		"ours is of another": {good, TLS{CA: ca.file, Cert: strange, Key: strangeKey}, "refuses this host (etcd.tls.cert and key): remote error: tls: "},
+		"ours is expired":    {good, TLS{CA: ca.file, Cert: old, Key: oldKey}, "refuses this host (etcd.tls.cert and key): remote error: tls: "},
+		"without ours":       {good, TLS{CA: ca.file}, "refuses this host (etcd.tls.cert and key): remote error: tls: certificate required"},
 		"without TLS":        {strings.Replace(good, "https", "http", 1), TLS{}, "no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {

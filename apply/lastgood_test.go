@@ -67,6 +67,24 @@ func TestKeptUntilARunSucceeds(t *testing.T) {
 	a.wantFile("two")
 }
 
+// TestRestoredIsNoDrift: what was put back is not what the step says: the next try changes it for the commit, and
+// nobody is said to have changed the host.
+func TestRestoredIsNoDrift(t *testing.T) {
+	t.Parallel()
+	a := newAssets(t)
+	a.root = t.TempDir()
+	a.pull(jobs{{"a", restored("one")}}, nil)
+	a.fails["fails"] = "broken"
+	two := jobs{{"a", restored("two", puts("fails"))}}
+	a.want(a.pull(two, nil), "f changed, fails failed, restore /f changed")
+	delete(a.fails, "fails")
+	r := a.pull(two, nil)
+	a.want(r, "f changed, fails changed")
+	if r.Steps[0].Drift {
+		t.Errorf("%+v", r.Steps[0])
+	}
+}
+
 // TestRestoredDoesNotGoOn: a step that did not get through its gate and whose file was put back is due again.
 func TestRestoredDoesNotGoOn(t *testing.T) {
 	t.Parallel()

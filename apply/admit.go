@@ -31,11 +31,15 @@ func (s *running) undecided(when *render.Condition) bool {
 	if !s.x.plan {
 		return false
 	}
-	for _, name := range when.Expression.Outputs() {
+	outputs := when.Expression.Outputs()
+	for _, name := range when.Expression.Steps() {
 		s.x.mu.Lock()
 		id, ended := s.x.resultID(s.step.Job, name)
 		s.x.mu.Unlock()
-		if ended && s.x.of(id).toRun() {
+		if !ended {
+			continue
+		}
+		if r := s.x.of(id); r.others || r.toRun() && slices.Contains(outputs, name) {
 			s.r.Unknown, s.maybe = true, "if its condition holds, which depends on what "+id+" returns"
 			return true
 		}
@@ -44,7 +48,9 @@ func (s *running) undecided(when *render.Condition) bool {
 }
 
 // toRun reports, in a plan, a step whose result only a run can tell.
-func (r *StepReport) toRun() bool { return r.Outcome == Changed || r.Summary != "" || r.Unknown }
+func (r *StepReport) toRun() bool {
+	return r.Outcome == Changed || r.Summary != "" || r.Unknown || r.others
+}
 
 // jobCondition is the answer to the condition of the step's job.
 func (s *running) jobCondition(ctx context.Context) (Outcome, string) {

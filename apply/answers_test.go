@@ -192,15 +192,27 @@ func TestWithoutEtcd(t *testing.T) {
 	}
 }
 
-// TestPlanOfTargets: a plan does not know who will be chosen, and leaves what is for others to them.
+// TestPlanOfTargets: a plan does not know who will be chosen, and leaves what is for others to them. What reads a
+// result that others make, or make too, depends on it.
 func TestPlanOfTargets(t *testing.T) {
 	t.Parallel()
-	for hosts, want := range map[string]string{"": "s changed", ", hosts: n1": "s changed", ", hosts: other": "s skipped"} {
-		for _, limit := range []string{"1", "2"} {
-			l := newLab(t)
-			o := l.options()
-			o.Gates = &gatebook{}
-			l.want(l.program(one(cmds("s", "runOptions: {target: {limit: "+limit+hosts+"}}"))).Plan(t.Context(), o), want)
+	const known, depends = "put r", "put r (if its condition holds, which depends on what a/s returns)"
+	for target, want := range map[string]struct{ outcomes, reader string }{
+		"limit: 1":               {"s changed, r changed", known},
+		"limit: 2":               {"s changed, r changed", depends},
+		"limit: 1, hosts: n1":    {"s changed, r changed", known},
+		"limit: 2, hosts: n1":    {"s changed, r changed", depends},
+		"limit: 1, hosts: other": {"s skipped, r changed", depends},
+		"limit: 2, hosts: other": {"s skipped, r changed", depends},
+	} {
+		l := newLab(t)
+		o := l.options()
+		o.Gates = nil // as plans are made
+		steps := one(cmds("s", "runOptions: {target: {"+target+"}}"), puts("r", when("steps['s'].Result == 'ok'")))
+		r := l.program(steps).Plan(t.Context(), o)
+		l.want(r, want.outcomes)
+		if s := step(t, r, "r"); s.Summary != want.reader {
+			t.Errorf("%s: %q", target, s.Summary)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (s *boundStep) gated() GatedStep { return GatedStep{s.Step, s.job, s.repeat
 // elsewhere asks whether another node takes the step for this one, and leaves the outcome then.
 func (s *running) elsewhere(ctx context.Context) bool {
 	target := s.step.Options.Target
-	if target == nil || s.x.options.Gates == nil && s.x.plan {
+	if target == nil {
 		return false
 	}
 	labels := s.x.program.catalog.Node.Labels
@@ -92,7 +92,7 @@ const noStore = "etcd is unreachable"
 
 // skipElsewhere leaves a step to others.
 func (s *running) skipElsewhere(why string) {
-	s.r.Outcome, s.r.Reason = Skipped, why
+	s.r.Outcome, s.r.Reason, s.r.others = Skipped, why, true
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
 	s.x.foreign[s.step.ID()] = s.step
@@ -249,9 +249,7 @@ func (s *running) share() {
 	s.x.mu.Lock()
 	defer s.x.mu.Unlock()
 	if target.Limit > 1 {
-		if s.x.plan { // which cannot wait
-			return
-		}
+		s.r.others = true
 		s.x.foreign[s.step.ID()] = s.step
 		return
 	}

@@ -20,8 +20,16 @@ func conditionWait(v *state.Version, a apply.Awaited) *lock.Wait {
 	}
 }
 
-// awaitsCondition tells everybody that a condition begins to wait. What it returns is called when it waits no more.
-func (p *pull) awaitsCondition(ctx context.Context, v *state.Version, g *gates, a apply.Awaited) func(held bool) {
+// awaitsCondition tells everybody that a condition begins to wait, in place of the step that does nothing more
+// meanwhile. What it returns is called when it waits no more.
+func (p *pull) awaitsCondition(
+	ctx context.Context,
+	v *state.Version,
+	g *gates,
+	says *stepSays,
+	a apply.Awaited,
+) func(held bool) {
+	says.rests(a.Of)
 	w := conditionWait(v, a.Within(p.waits.until()))
 	p.waits.awaits(w, nil)
 	switch {

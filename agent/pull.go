@@ -306,7 +306,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	}
 	o.Host.Fleet, p.applied = p.compiler.fleet(), append(p.applied, o.Host)
 	p.reporter.begin(ctx, v, turn)
-	o.Await = func(a apply.Awaited) func(bool) { return p.awaitsCondition(ctx, v, gates, a) }
+	o.Await = func(a apply.Awaited) func(bool) { return p.awaitsCondition(ctx, v, gates, says, a) }
 	report, err := program.Run(ctx, o)
 	end := gates.ended()
 	says.over(end.silent)

@@ -63,7 +63,8 @@ func (s *stepSays) ended(r *apply.StepReport) {
 	}
 }
 
-// rests takes a step off that does nothing more: it ended, or waits at its barrier. That wait is on record.
+// rests takes a step off that does nothing more: it ended, or waits at its barrier or for a condition. That wait is on
+// record.
 func (s *stepSays) rests(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

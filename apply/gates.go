@@ -2,6 +2,8 @@ package apply
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/pullet/pullet/render"
 )
@@ -113,7 +115,7 @@ func (s *running) reading(ctx context.Context, do func() error) error {
 			return refused
 		}
 		if len(wanted) == 0 {
-			return err
+			return unannounced(ctx, s.x.options.Host.Fleet, err)
 		}
 		for _, t := range wanted {
 			if err := s.fetch(ctx, t); err != nil {
@@ -121,6 +123,24 @@ func (s *running) reading(ctx context.Context, do func() error) error {
 			}
 		}
 	}
+}
+
+// unannounced makes a wait of a failure that has its cause in a service which nobody has announced yet: that needs more
+// time.
+func unannounced(ctx context.Context, fleet Fleet, err error) error {
+	var bad *render.Error
+	if fleet == nil || !errors.As(err, &bad) {
+		return err
+	}
+	for _, name := range bad.Services {
+		if name == "" { // which one is not known
+			continue
+		}
+		if found, away := fleet.Services(ctx, name); away == nil && len(found) == 0 {
+			return &PendingError{Reason: fmt.Sprintf("waiting for service %s: nobody has announced it: %v", name, bad)}
+		}
+	}
+	return err
 }
 
 // fetch waits for the result of a step that another node took.

@@ -187,7 +187,7 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 		bad.hearsay = true
 	}
 	switch {
-	case salvaged && src != nil && strings.HasPrefix(p.path, "jobs/"):
+	case salvaged && src != nil && (strings.HasPrefix(p.path, "jobs/") || strings.HasPrefix(p.path, "vars/")):
 		out, cut = c.renderPartly(src, funcs, bad)
 	case salvaged:
 		c.fail(bad)

@@ -255,7 +255,9 @@ func (d *deferred) failed(err error) *Error {
 	if !strings.HasPrefix(message, "macro ") && !strings.Contains(message, d.text) {
 		message = d.text + ": " + message
 	}
-	return d.src.errorAt(d.src.pos(int(d.at)), "%s", message)
+	out := d.src.errorAt(d.src.pos(int(d.at)), "%s", message)
+	out.Services = append(readsServices(d.text), servicesOfMacro(err)...)
+	return out
 }
 
 // checkPlaces reports placeholders that stand where a value must be known when the catalog is compiled: everywhere but

@@ -29,6 +29,15 @@ func (e *macroTextError) Error() string {
 	return fmt.Sprintf("macro %q (%s): %s", e.macro.Name, e.macro.pos, e.bad.Message+inBrackets(e.bad.Hint))
 }
 
+// servicesOfMacro are the services that the text of a macro reads which failed.
+func servicesOfMacro(err error) []string {
+	var text *macroTextError
+	if errors.As(err, &text) {
+		return text.bad.Services
+	}
+	return nil
+}
+
 // mistake is the failure at its macro; nil where it may be none: what only a run can tell, or what the fleet may
 // change.
 func (e *macroError) mistake(all map[string]*Macro, fleet bool) *Error {

@@ -55,7 +55,7 @@ func (s *source) services(line, col int) []string {
 			for _, v := range p.Decl {
 				reads[v.Ident[0]] = distinct(append(pipeServices(p, reads), reads[v.Ident[0]]...))
 			}
-			if p.Pos <= offset && (at == nil || p.Pos > at.Pos) {
+			if p.Pos <= offset && (at == nil || p.Pos >= at.Pos) { // a call that was put in stands before what is written there
 				at = p
 			}
 		})

@@ -245,7 +245,8 @@ func (s *source) templateError(err error) *Error {
 	pos := Position{File: s.path, Line: e.line, Col: s.column(e)}
 	e.at = s.wholeField(pos, e.at)
 	out := s.errorAt(pos, "%s", plainMessage(e))
-	out.cause, out.hearsay, out.Services = err, s.aboutFact(e.at), s.services(e.line, e.col)
+	out.cause, out.hearsay = err, s.aboutFact(e.at)
+	out.Services = distinct(append(s.services(e.line, e.col), servicesOfMacro(err)...))
 	if s.keys != nil {
 		out.Hint = s.keys(e)
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
-	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -182,18 +181,6 @@ func (s *macroSet) runsCommand(names []string) bool {
 	}
 	return false
 }
-
-// calls are the macros that the macro's text names.
-func (m *Macro) calls() []string {
-	var out []string
-	for _, call := range macroCalls.FindAllStringSubmatch(m.Params.Text("content"), -1) {
-		out = append(out, call[1])
-	}
-	return out
-}
-
-// macroCalls finds the macros that a macro's text names.
-var macroCalls = regexp.MustCompile("macros?\\s+[\"`]([^\"`]+)[\"`]")
 
 // names are the macros that the node has, sorted.
 func (s *macroSet) names() []string { return slices.Sorted(maps.Keys(s.all)) }

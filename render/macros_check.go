@@ -3,7 +3,10 @@ package render
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // A condition is evaluated only when its step runs, and with it the macros that it calls. A macro that cannot work is
@@ -163,3 +166,28 @@ func (s *macroSet) try(in *scope, m *Macro) *Error {
 	}
 	return failed.mistake(s.all, true)
 }
+
+// calls are the macros that the macro's texts name.
+func (m *Macro) calls() []string {
+	var out []string
+	for _, e := range m.Params.pairs {
+		out = append(out, callsIn(e.value)...)
+	}
+	return out
+}
+
+// callsIn are the macros that the texts below a node name.
+func callsIn(n *yaml.Node) []string {
+	var out []string
+	n = resolve(n)
+	for _, call := range macroCalls.FindAllStringSubmatch(n.Value, -1) {
+		out = append(out, call[1])
+	}
+	for _, c := range n.Content {
+		out = append(out, callsIn(c)...)
+	}
+	return out
+}
+
+// macroCalls finds the macros that a macro's text names.
+var macroCalls = regexp.MustCompile("macros?\\s+[\"`]([^\"`]+)[\"`]")

@@ -72,7 +72,10 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 func (s *running) asked(ctx context.Context, c *render.Condition, look Look) (Outcome, string) {
 	yes, err := s.judge(ctx, c.Expression, s.r.Result, look)
 	var pending *PendingError
+	var lacks *unannouncedError
 	switch {
+	case c.Retry != nil && errors.As(err, &lacks): // it does not hold yet
+		return Skipped, lacks.Reason
 	case errors.As(err, &pending):
 		return Pending, pending.Reason
 	case err != nil:

@@ -125,6 +125,11 @@ func (s *running) reading(ctx context.Context, do func() error) error {
 	}
 }
 
+// unannouncedError is the wait for a service that nobody has announced yet.
+type unannouncedError struct{ *PendingError }
+
+func (e *unannouncedError) Unwrap() error { return e.PendingError }
+
 // unannounced makes a wait of a failure that has its cause in a service which nobody has announced yet: that needs more
 // time.
 func unannounced(ctx context.Context, fleet Fleet, err error) error {
@@ -137,7 +142,9 @@ func unannounced(ctx context.Context, fleet Fleet, err error) error {
 			continue
 		}
 		if found, away := fleet.Services(ctx, name); away == nil && len(found) == 0 {
-			return &PendingError{Reason: fmt.Sprintf("waiting for service %s: nobody has announced it: %v", name, bad)}
+			return &unannouncedError{
+				&PendingError{Reason: fmt.Sprintf("waiting for service %s: nobody has announced it: %v", name, bad)},
+			}
 		}
 	}
 	return err

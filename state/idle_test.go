@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestIdleOnRecord: a node that others wait for and that has a lease may be at work, until that ends; one without is none of
-// them.
+// TestIdleOnRecord: a node that others wait for and that has a lease may be at work, until that ends; one without is
+// none of them.
 func TestIdleOnRecord(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())

@@ -68,7 +68,7 @@ func (c *compiler) elsewhere(ctx context.Context, current, next *state.Version, 
 	if len(nodes) == 0 {
 		return nil
 	}
-	j, err := c.judge(ctx, next)
+	j, err := c.forNodes(ctx, next)
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *compiler) elsewhere(ctx context.Context, current, next *state.Version, 
 	if len(suspects) == 0 || err != nil {
 		return err
 	}
-	if suspects, err = c.judged(ctx, suspects); len(suspects) == 0 || err != nil {
+	if suspects, err = c.withFacts(ctx, suspects); len(suspects) == 0 || err != nil {
 		return err
 	}
 	if current != nil {
@@ -112,11 +112,11 @@ func representatives(inventory render.Inventory, self string) []render.Node {
 type suspect struct {
 	render.Node
 	mistakes render.ErrorList
-	facts    render.Facts // see judged
+	facts    render.Facts // see withFacts
 }
 
 // suspects are the nodes with certain mistakes, as far as there is time.
-func (j *judge) suspects(ctx context.Context, nodes []render.Node) ([]suspect, error) {
+func (j *nodeCompiler) suspects(ctx context.Context, nodes []render.Node) ([]suspect, error) {
 	limited, cancel := context.WithTimeout(ctx, elsewhereTime)
 	defer cancel()
 	var out []suspect
@@ -138,10 +138,10 @@ func (j *judge) suspects(ctx context.Context, nodes []render.Node) ([]suspect, e
 	return out, nil
 }
 
-// judged are the suspects with their facts: those that a node registered, or this host's for one that never did.
+// withFacts are the suspects with their facts: those that a node registered, or this host's for one that never did.
 // Nodes that this one cannot compile for are left out: they have variables of their own, or may have, or were
 // decommissioned.
-func (c *compiler) judged(ctx context.Context, suspects []suspect) ([]suspect, error) {
+func (c *compiler) withFacts(ctx context.Context, suspects []suspect) ([]suspect, error) {
 	names := make([]string, len(suspects))
 	for i, s := range suspects {
 		names[i] = s.Name
@@ -171,7 +171,7 @@ func (c *compiler) judged(ctx context.Context, suspects []suspect) ([]suspect, e
 
 // notBefore leaves the suspects for which the fleet's version compiles. Where that is not known, nobody is one.
 func (c *compiler) notBefore(ctx context.Context, current *state.Version, suspects []suspect) ([]suspect, error) {
-	j, err := c.judge(ctx, current)
+	j, err := c.forNodes(ctx, current)
 	var missing *puller.MissingCommitError
 	if errors.As(err, &missing) {
 		return nil, nil
@@ -190,7 +190,7 @@ func (c *compiler) notBefore(ctx context.Context, current *state.Version, suspec
 }
 
 // convict leaves the mistakes that no facts of their node excuse: an *elsewhereError, or nil.
-func (j *judge) convict(ctx context.Context, suspects []suspect) error {
+func (j *nodeCompiler) convict(ctx context.Context, suspects []suspect) error {
 	e := &elsewhereError{}
 	for _, s := range suspects {
 		_, mistakes, err := j.compile(ctx, s.Node, s.facts)
@@ -226,8 +226,8 @@ func (e *elsewhereError) add(node string, mistakes render.ErrorList) {
 	}
 }
 
-// judge compiles a version for other nodes than this one.
-type judge struct {
+// nodeCompiler compiles a version for other nodes than this one.
+type nodeCompiler struct {
 	store *state.Store
 	repo  *render.Repository
 	specs []apply.Spec
@@ -235,19 +235,19 @@ type judge struct {
 	view  *render.View // nil: not read
 }
 
-func (c *compiler) judge(ctx context.Context, v *state.Version) (*judge, error) {
+func (c *compiler) forNodes(ctx context.Context, v *state.Version) (*nodeCompiler, error) {
 	repo, err := c.versions.repository(ctx, v)
 	if err != nil {
 		return nil, err
 	}
 	extensions, _ := extension.Load(repo, c.outside.Actions) // what is wrong there is wrong for this node as well
 	specs := slices.Concat(c.outside.Actions, extensions.Specs())
-	return &judge{store: c.store, repo: repo, specs: specs, here: c.input(ctx, v)}, nil
+	return &nodeCompiler{store: c.store, repo: repo, specs: specs, here: c.input(ctx, v)}, nil
 }
 
 // certain are the mistakes that a node meets whichever of two hosts it is: this one, or one that is like it but for
 // its names and addresses. None is certain where another depends on the host: it may follow from that.
-func (j *judge) certain(ctx context.Context, n render.Node) (render.ErrorList, error) {
+func (j *nodeCompiler) certain(ctx context.Context, n render.Node) (render.ErrorList, error) {
 	cat, one, err := j.compile(ctx, n, j.here.Facts)
 	if len(one) == 0 || err != nil || slices.ContainsFunc(one, cat.Hearsay) {
 		return nil, err
@@ -276,7 +276,7 @@ func otherHost(like render.Facts, name string) render.Facts {
 }
 
 // compile makes the catalog of a node with these facts, with its mistakes.
-func (j *judge) compile(
+func (j *nodeCompiler) compile(
 	ctx context.Context,
 	n render.Node,
 	known render.Facts,

@@ -143,7 +143,7 @@ func BenchmarkElsewhere(b *testing.B) {
 				b.Fatal(err)
 			}
 			for b.Loop() {
-				j := &judge{repo: repo, specs: p.outside.Actions, here: render.Input{Facts: facts.Sample("db1"), Version: v.ID}, view: &render.View{}}
+				j := &nodeCompiler{repo: repo, specs: p.outside.Actions, here: render.Input{Facts: facts.Sample("db1"), Version: v.ID}, view: &render.View{}}
 				suspects, err := j.suspects(b.Context(), representatives(cat.Inventory, ""))
 				if len(suspects) > 0 || err != nil {
 					b.Fatal(suspects, err)

@@ -67,10 +67,10 @@ func (a *Agent) Pull(ctx context.Context, o Options) (*Outcome, error) {
 	}
 	defer p.unlock(held)
 	p.agent.pulse.work(p.config.Agent.Deadline.Std() + 3*p.Wait + time.Hour)
-	judged := p.reporter.judgeAgain(ctx, judgeEvery, p.waits.lasts)
+	refreshed := p.reporter.refreshing(ctx, refreshEvery, p.waits.lasts)
 	err = p.correctAnyhow(ctx, unlessForgotten(ctx, p, p.do(ctx)))
-	judged()
-	p.out.awaits(p.reporter.shown(p.out.Wait)) // judged when it is printed: the others went on meanwhile
+	refreshed()
+	p.out.awaits(p.reporter.followed(p.out.Wait)) // judged when it is printed: the others went on meanwhile
 	p.account(ctx, err)
 	p.out.read(p.compiler.asked.sorted())
 	p.nameBad()
@@ -107,11 +107,12 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 		ownVars: sync.OnceValues(a.readOwnVars), facts: sync.OnceValue(a.outside.Host.Facts),
 	}
 	p.reporter = &reporter{
-		joined: member, ctx: ctx, local: own, node: a.config.Node.Name, run: out.Run, out: out, log: log, shows: o.Waiting, begins: o.Begins, ends: o.Watch,
+		joined: member, ctx: ctx, local: own, node: a.config.Node.Name, run: out.Run, out: out, log: log, shows: o.Waiting,
+		begins: o.Begins, ends: o.Watch,
 		away: func(err error, asked time.Time) bool { return o.loop && a.away.begins(err, asked) },
 	}
 	p.reports = &reports{config: &a.config, joined: member, out: out, log: log}
-	p.waits.over = func() { p.reporter.judged.Store(nil) } // which may be the one that ended
+	p.waits.over = func() { p.reporter.lastShown.Store(nil) } // which may be the one that ended
 	p.announcer = &announcer{
 		self:     a.self,
 		joined:   member,
@@ -133,10 +134,12 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 		loop:     o.loop,
 	}
 	p.agreement = &agreement{
-		self: a.self, joined: member, local: own, compiler: p.compiler, announcer: p.announcer, reporter: p.reporter, out: out, log: log, by: o.By, rewind: o.AcceptRewind,
+		self: a.self, joined: member, local: own, compiler: p.compiler, announcer: p.announcer, reporter: p.reporter,
+		out: out, log: log, by: o.By, rewind: o.AcceptRewind,
 	}
 	p.turns = &turns{
-		self: a.self, joined: member, local: own, registration: p.registration, reporter: p.reporter, places: &p.places, run: out.Run, wait: o.Wait, loop: o.loop,
+		self: a.self, joined: member, local: own, registration: p.registration, reporter: p.reporter, places: &p.places,
+		run: out.Run, wait: o.Wait, loop: o.loop,
 	}
 	p.orders = &orders{
 		self: a.self, joined: member, away: a.away, host: a.host,
@@ -165,7 +168,8 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.local.belongsTo(p.config.Node.Name); err != nil {
 		return err
 	}
-	if err := p.registration.join(ctx); err != nil { // before it waits for anything: what it holds may be given away while it counts as lost
+	// before it waits for anything: what it holds may be given away while it counts as lost
+	if err := p.registration.join(ctx); err != nil {
 		return err
 	}
 	if err := p.local.openJournal(); err != nil {
@@ -297,7 +301,8 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 		return nil, err
 	}
 	o := apply.Options{
-		Run: p.out.Run, Host: p.agent.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log, Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
+		Run: p.out.Run, Host: p.agent.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log,
+		Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
 		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, Look: p.looks(gates),
 	}

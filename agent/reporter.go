@@ -35,7 +35,7 @@ type reporter struct {
 	toldWait  atomic.Bool                  // the fleet's record says that the node waits
 	holdsBack bool                         // the reason to wait goes on record with the begin of the next run
 	untold    atomic.Pointer[state.Status] // what was held back
-	judged    atomic.Pointer[judged]       // the wait that was shown last
+	lastShown atomic.Pointer[shownWait]    // the wait that was shown last
 }
 
 // status is the status of the node at a version.
@@ -58,9 +58,9 @@ func (r *reporter) begin(ctx context.Context, v *state.Version, turn *lock.Turn)
 	}
 }
 
-// shown is a wait as it is shown now: it says for what the node really waits, where that is behind the nodes that it
+// followed is a wait as it is shown now: it says for what the node really waits, where that is behind the nodes that it
 // names.
-func (r *reporter) shown(w *lock.Wait) *lock.Wait {
+func (r *reporter) followed(w *lock.Wait) *lock.Wait {
 	if w == nil || r.current == nil || r.store == nil {
 		return w
 	}
@@ -86,8 +86,8 @@ func (r *reporter) waiting(v *state.Version, settled bool) func(*lock.Wait) {
 			r.recordWait(v, w)
 		}
 		if r.shows != nil { // behind the record: what is shown asks etcd
-			now := r.shown(w)
-			r.judged.Store(&judged{w, now.Error(), r.store, v.ID})
+			now := r.followed(w)
+			r.lastShown.Store(&shownWait{w, now.Error(), r.store, v.ID})
 			r.shows(now)
 		}
 	}
@@ -144,7 +144,8 @@ func (r *reporter) waitStatus(v *state.Version, w *lock.Wait) state.Status {
 
 // saysWait puts into a status what the node waits for.
 func saysWait(st *state.Status, w *lock.Wait) {
-	st.Kind, st.Gate, st.Reason, st.Remedy, st.Halt, st.Until = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy, w.Halt, w.Until.UTC()
+	st.Kind, st.Gate, st.Reason, st.Remedy, st.Halt, st.Until = w.Kind, w.Gate, w.Gate+": "+
+		w.Reason, w.Remedy, w.Halt, w.Until.UTC()
 }
 
 // tellConfigured records the node's configured state when there was no run.

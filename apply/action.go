@@ -48,7 +48,8 @@ type Output struct {
 	Same     bool // it ran, and nothing is different after all
 	Later    bool // the rest of it is done when the run has ended: see Host.Later
 	Late     bool // what it did does not answer a change of what the step watches: it has to react as well
-	Reboot   bool // the host has to boot before the step is done: the run ends, the host boots, and the run goes on behind the step
+	// the host has to boot before the step is done: the run ends, the host boots, and the run goes on behind the step
+	Reboot bool
 }
 
 // Binder is implemented by actions that check their parameters, or read the catalog, before anything is touched.
@@ -170,9 +171,9 @@ type Reactor interface {
 	Reaction() string
 }
 
-// Judge is implemented by actions whose parameters say what came of them. Where failed is set, an *ExitError is no
-// failure by itself.
-type Judge interface {
+// OutcomeRules is implemented by actions whose parameters say what came of them. Where failed is set, an *ExitError is
+// no failure by itself.
+type OutcomeRules interface {
 	Verdict() (changed, failed *render.Expression)
 }
 

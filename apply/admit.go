@@ -86,7 +86,8 @@ func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
 // requisites asks what the step refers to, with Salt's meaning. A step that its own condition skipped satisfies what
 // requires it; one that was skipped for an unmet requisite does not.
 func (s *running) requisites(ctx context.Context) (Outcome, string) {
-	for _, rule := range []func(context.Context) (Outcome, string){s.required, s.anyRequired, s.onFailure, s.onChanges, s.prerequired} {
+	for _, rule := range []func(context.Context) (Outcome, string){s.required, s.anyRequired, s.onFailure, s.onChanges,
+		s.prerequired} {
 		if outcome, reason := rule(ctx); outcome != "" {
 			return outcome, reason
 		}
@@ -138,7 +139,7 @@ func (s *running) onFailure(context.Context) (Outcome, string) {
 // onChanges: any target changed something.
 func (s *running) onChanges(context.Context) (Outcome, string) {
 	targets := s.step.needs["onchanges"]
-	if len(targets) > 0 && !s.x.anyChanged(targets) && !s.x.owed(s.step) {
+	if len(targets) > 0 && !s.x.anyChanged(targets) && !s.x.reactionDue(s.step) {
 		return Skipped, "runs only when one of " + names(targets) + " changes"
 	}
 	return "", ""
@@ -182,13 +183,13 @@ func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
 func (s *running) watched() bool {
 	_, can := s.step.act.(Reactor)
 	targets := slices.Concat(s.step.needs["watch"], s.step.needs["watch_any"])
-	return can && len(targets) > 0 && (s.x.anyChanged(targets) || s.x.owed(s.step))
+	return can && len(targets) > 0 && (s.x.anyChanged(targets) || s.x.reactionDue(s.step))
 }
 
 // react lets the action react to a change of what it watches: it restarts, reloads, runs again.
 func (s *running) react(ctx context.Context) {
 	reactor, _ := s.step.act.(Reactor)
-	summary := reactor.Reaction() + " (because " + s.because() + ")"
+	summary := reactor.Reaction() + " (because " + s.triggeredBy() + ")"
 	s.r.Reacted = true
 	if s.x.plan {
 		s.r.Outcome, s.r.Summary = Changed, summary
@@ -203,7 +204,7 @@ func (s *running) react(ctx context.Context) {
 func (x *execution) listeners(ctx context.Context, steps []*boundStep) {
 	listening := map[string]bool{}
 	for _, t := range steps {
-		if len(t.needs["listen"]) > 0 && (x.anyChanged(t.needs["listen"]) || x.owed(t)) {
+		if len(t.needs["listen"]) > 0 && (x.anyChanged(t.needs["listen"]) || x.reactionDue(t)) {
 			listening[t.ID()] = true
 		}
 	}

@@ -114,7 +114,7 @@ func waitGroup(ctx context.Context, cmd *exec.Cmd) (itself bool, err error) {
 	case <-ctx.Done():
 	}
 	itself = stopsPullet(cmd.Process.Pid)
-	all := familyOf(cmd.Process.Pid)
+	all := processTreeOf(cmd.Process.Pid)
 	all.signal(syscall.SIGTERM)
 	select {
 	case err := <-done:

@@ -70,7 +70,7 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 
 // asked is one answer to a condition: empty is yes, Skipped is no.
 func (s *running) asked(ctx context.Context, c *render.Condition, look Look) (Outcome, string) {
-	yes, err := s.judge(ctx, c.Expression, s.r.Result, look)
+	yes, err := s.evaluate(ctx, c.Expression, s.r.Result, look)
 	var pending *PendingError
 	var lacks *unannouncedError
 	switch {
@@ -86,8 +86,8 @@ func (s *running) asked(ctx context.Context, c *render.Condition, look Look) (Ou
 	return Skipped, "condition is false: " + c.Expression.Text
 }
 
-// judge evaluates an expression once. Own is what came of the step itself; look may be nil.
-func (s *running) judge(
+// evaluate evaluates an expression once. Own is what came of the step itself; look may be nil.
+func (s *running) evaluate(
 	ctx context.Context,
 	e render.Expression,
 	own render.StepResult,

@@ -36,7 +36,8 @@ type FaultRule struct {
 func FaultRules() []FaultRule {
 	return []FaultRule{
 		{
-			"an error that says so itself: a link, a file or an owner in a path that is refused; a package manager's lock that another program keeps; an action that hangs and is abandoned",
+			"an error that says so itself: a link, a file or an owner in a path that is refused; a package manager's lock " +
+				"that another program keeps; an action that hangs and is abandoned",
 			HostFault,
 			saysHost,
 		},
@@ -50,7 +51,8 @@ func FaultRules() []FaultRule {
 		{"no memory, file descriptors or processes left (`ENOMEM`, `ENFILE`, `EMFILE`, `EAGAIN`)", HostFault,
 			errno(syscall.ENOMEM, syscall.ENFILE, syscall.EMFILE, syscall.EAGAIN)},
 		{
-			"something in the way of a path: a loop of links, a file for a directory or the reverse, a mount, an attribute such as immutable, a file system of " +
+			"something in the way of a path: a loop of links, a file for a directory or the reverse, a mount, an attribute " +
+				"such as immutable, a file system of " +
 				"a user (`ELOOP`, `ENOTDIR`, `EISDIR`, `ENOTEMPTY`, `EBUSY`, `ETXTBSY`, `EACCES`, `EPERM`, `ENOTCONN`, `ENXIO`)",
 			HostFault,
 			inTheWay,
@@ -69,7 +71,8 @@ func FaultRules() []FaultRule {
 		},
 		{"the `validate` command of a file", CommitFault, isExit},
 		{
-			"everything else of a step that works on a path below a directory that another user than root can write, such as a pipe or a directory where a file is to be",
+			"everything else of a step that works on a path below a directory that another user than root can write, such as " +
+				"a pipe or a directory where a file is to be",
 			HostFault,
 			never,
 		},
@@ -141,9 +144,9 @@ func isExit(err error) bool {
 	return errors.As(err, &exit)
 }
 
-// judge lets the step's own runOptions say whose fault its failure is. Where nothing says so and a user of the host
-// could have made it fail, it is the host's.
-func (r *StepReport) judge(s *boundStep, h *Host) {
+// assignFault lets the step's own runOptions say whose fault its failure is. Where nothing says so and a user of the
+// host could have made it fail, it is the host's.
+func (r *StepReport) assignFault(s *boundStep, h *Host) {
 	if r.Outcome != Failed {
 		r.Fault = ""
 		return

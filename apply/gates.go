@@ -247,7 +247,7 @@ func (s *running) serialized(ctx context.Context) {
 	if s.endSerial == nil || s.r.Outcome == Pending {
 		return
 	}
-	s.r.judge(s.step, s.x.options.Host)
+	s.r.assignFault(s.step, s.x.options.Host)
 	if err := s.endSerial(ctx, s.r.Outcome, s.r.Fault, s.publicReason()); err != nil {
 		s.also(err)
 	}

@@ -165,12 +165,12 @@ func TestSharedHands(t *testing.T) {
 		}
 		for outcome, fault := range map[Outcome]Fault{Failed: map[bool]Fault{true: HostFault, false: UnknownFault}[want], OK: ""} {
 			r := &StepReport{Outcome: outcome, Fault: UnknownFault}
-			if r.judge(s, h); r.Fault != fault {
+			if r.assignFault(s, h); r.Fault != fault {
 				t.Errorf("%s, %s: %q, want %q", path, outcome, r.Fault, fault)
 			}
 		}
 		r := &StepReport{Outcome: Failed, Fault: CommitFault}
-		if r.judge(s, h); r.Fault != CommitFault {
+		if r.assignFault(s, h); r.Fault != CommitFault {
 			t.Errorf("%s: %q of a commit's", path, r.Fault)
 		}
 	}

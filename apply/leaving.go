@@ -56,7 +56,7 @@ func stopping(ctx context.Context) bool {
 // boot: the step counts as done once the host booted.
 func (s *running) leaves(ctx context.Context) bool {
 	leaving := s.x.options.Host.Leaving
-	if _, command := s.step.act.(Judge); !command || leaving == nil || s.step.job.Validation || !leaving(ctx) {
+	if _, command := s.step.act.(OutcomeRules); !command || leaving == nil || s.step.job.Validation || !leaving(ctx) {
 		return false
 	}
 	line := *s.r

@@ -104,12 +104,12 @@ func (h *Host) gone(path string) bool {
 func (x *execution) remember() error {
 	m := x.options.Journal.Managed()
 	whole := !x.report.Failed() && !x.report.Pending()
-	left, owed := x.leftIDs(), x.owes()
+	left, due := x.leftIDs(), x.dueReactions()
 	if whole && m.Digest == x.applied() && x.report.Counts[Changed] == 0 && slices.Equal(left, m.Left) &&
-		slices.Equal(owed, m.Owed) {
+		slices.Equal(due, m.Owed) {
 		return nil
 	}
-	m.Left, m.Owed, m.Digest = left, owed, ""
+	m.Left, m.Owed, m.Digest = left, due, ""
 	if whole {
 		m.Digest = x.applied()
 	}

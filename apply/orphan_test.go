@@ -149,7 +149,7 @@ func TestSessionOutlivesItsLeader(t *testing.T) {
 				t.Fatal(err)
 			}
 			pid := cmd.Process.Pid
-			all := familyOf(pid)
+			all := processTreeOf(pid)
 			t.Cleanup(func() { all.signal(syscall.SIGKILL) })
 			leader, _ := readStat(strconv.Itoa(pid))
 			o := Orphan{pid, leader.started}

@@ -47,7 +47,8 @@ func (x *execution) prune(ctx context.Context) {
 			x.left(
 				id,
 				fmt.Sprintf(
-					"%d things at once are more than the limit of %d: look at them with pullet plan --prune-all, and remove them with pullet pull --prune-all",
+					"%d things at once are more than the limit of %d: look at them with pullet plan --prune-all, and remove them "+
+						"with pullet pull --prune-all",
 					len(remove),
 					most,
 				),
@@ -60,7 +61,7 @@ func (x *execution) prune(ctx context.Context) {
 	}
 	react := map[string]bool{}
 	for _, s := range x.program.steps {
-		react[s.ID()] = x.owed(s.reaction("prune"))
+		react[s.ID()] = x.reactionDue(s.reaction("prune"))
 	}
 	for _, id := range remove {
 		thing := x.options.Journal.Managed().Things[id]

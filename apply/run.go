@@ -212,7 +212,7 @@ func (s *running) ended() {
 	s.alone()
 	s.letGo()
 	s.settled(s.run)
-	s.r.judge(s.step, s.x.options.Host)
+	s.r.assignFault(s.step, s.x.options.Host)
 	s.publish(s.run)
 	s.arrive(s.run)
 	s.r.Seconds = time.Since(s.started).Seconds()

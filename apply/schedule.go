@@ -22,16 +22,16 @@ type schedule struct {
 	run  context.Context // of the run
 	over chan struct{}   // closed: no step is alive
 
-	mu     sync.Mutex                  // guards what follows
-	open   map[*boundStep]int          // edges to steps that have not ended
-	next   map[*boundStep][]*boundStep // the steps that come after a step
-	ready  []*turn
-	lane   bool                      // a step in the order of its file runs
-	others int                       // steps that run beside it
-	alive  int                       // steps that were started and have not ended, the waiting ones included
-	apart  map[*boundStep]string     // those that wait for other nodes, and what for
-	follow map[*boundStep]*boundStep // the step that comes after a step, as their file says
-	group  *group                    // steps that have started and whose files become durable together; nil: none
+	mu       sync.Mutex                  // guards what follows
+	open     map[*boundStep]int          // edges to steps that have not ended
+	next     map[*boundStep][]*boundStep // the steps that come after a step
+	ready    []*turn
+	lane     bool                      // a step in the order of its file runs
+	others   int                       // steps that run beside it
+	alive    int                       // steps that were started and have not ended, the waiting ones included
+	waitsFor map[*boundStep]string     // those that wait for other nodes, and what for
+	follow   map[*boundStep]*boundStep // the step that comes after a step, as their file says
+	group    *group                    // steps that have started and whose files become durable together; nil: none
 }
 
 // turn is a step that may run, or go on, as soon as there is room. With neither goOn nor rest it has not started.
@@ -61,7 +61,8 @@ type event struct {
 func (x *execution) walk(ctx context.Context, steps []*boundStep) {
 	c := &schedule{
 		x: x, run: ctx, over: make(chan struct{}),
-		open: map[*boundStep]int{}, next: map[*boundStep][]*boundStep{}, apart: map[*boundStep]string{}, follow: map[*boundStep]*boundStep{},
+		open: map[*boundStep]int{}, next: map[*boundStep][]*boundStep{}, waitsFor: map[*boundStep]string{},
+		follow: map[*boundStep]*boundStep{},
 	}
 	for _, s := range steps {
 		c.open[s] = 0
@@ -190,8 +191,8 @@ func (c *schedule) take(e event) {
 		c.ready = append(c.ready, e.durable.turns...)
 		return
 	}
-	if delete(c.apart, e.step); e.why != "" {
-		c.apart[e.step] = e.why
+	if delete(c.waitsFor, e.step); e.why != "" {
+		c.waitsFor[e.step] = e.why
 	}
 	if e.turn != nil && !e.gathers {
 		c.ready = append(c.ready, e.turn)
@@ -227,12 +228,12 @@ func (c *schedule) aside(s *boundStep, why string, wait func()) {
 
 // park gives the node's slot to others when all that goes on here waits for other nodes.
 func (c *schedule) park() {
-	if c.x.options.Gates == nil || c.alive > len(c.apart) {
+	if c.x.options.Gates == nil || c.alive > len(c.waitsFor) {
 		return
 	}
 	var why []string
-	for _, s := range slices.SortedFunc(maps.Keys(c.apart), func(a, b *boundStep) int { return a.index - b.index }) {
-		why = append(why, c.apart[s])
+	for _, s := range slices.SortedFunc(maps.Keys(c.waitsFor), func(a, b *boundStep) int { return a.index - b.index }) {
+		why = append(why, c.waitsFor[s])
 	}
 	if err := c.x.settle(c.run); err != nil { // the next node may count on it
 		c.x.stopBecause(err)

@@ -29,8 +29,8 @@ func stopsPullet(pid int) bool { return stopsUnit(pid, ownUnit()) }
 
 // stopsUnit is stopsPullet for a service; "" is none.
 func stopsUnit(pid int, unit string) bool {
-	f := familyOf(pid)
-	f.look()
+	f := processTreeOf(pid)
+	f.refresh()
 	for m := range f.members {
 		if line, err := os.ReadFile("/proc/" + strconv.Itoa(m.PID) + "/cmdline"); err == nil && stops(line, unit) {
 			return true

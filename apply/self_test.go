@@ -41,7 +41,7 @@ func TestStopsUnit(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		all := familyOf(cmd.Process.Pid)
+		all := processTreeOf(cmd.Process.Pid)
 		t.Cleanup(func() { all.signal(syscall.SIGKILL); _ = cmd.Wait() })
 		soon(t, name+" stops x", func() bool { return stopsUnit(cmd.Process.Pid, "x.service") })
 		if stopsUnit(cmd.Process.Pid, "y.service") || stopsUnit(cmd.Process.Pid, "") {

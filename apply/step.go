@@ -204,17 +204,17 @@ func (s *running) answered(ctx context.Context, change Change) (Output, error) {
 // verdict acts, and asks what the step's own expressions make of what came of it.
 func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Output, error) {
 	out, err := act()
-	judge, ok := s.step.act.(Judge)
+	rules, ok := s.step.act.(OutcomeRules)
 	var exit *ExitError
 	if !ok || err != nil && !errors.As(err, &exit) {
 		return out, err
 	}
-	changed, failed := judge.Verdict()
+	changed, failed := rules.Verdict()
 	result := render.StepResult{
 		State: out.State, ExitCode: out.ExitCode, StdOut: out.StdOut, StdErr: out.StdErr, Data: out.Data,
 	}
 	if failed != nil {
-		bad, broken := s.judge(ctx, *failed, result, nil)
+		bad, broken := s.evaluate(ctx, *failed, result, nil)
 		switch {
 		case broken != nil:
 			return out, fmt.Errorf("failed: %w", broken)
@@ -224,7 +224,7 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 		err = nil
 	}
 	if err == nil && changed != nil {
-		yes, broken := s.judge(ctx, *changed, result, nil)
+		yes, broken := s.evaluate(ctx, *changed, result, nil)
 		if broken != nil {
 			return out, fmt.Errorf("changed: %w", broken)
 		}

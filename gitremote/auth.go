@@ -110,7 +110,7 @@ func ReadSecret(file string) ([]byte, error) {
 // them, and both as they are to be sent.
 func (r Remote) webLogin() (u *url.URL, user *url.Userinfo, err error) {
 	if u, err = url.Parse(r.URL); err != nil {
-		return nil, nil, fmt.Errorf("url %s cannot be parsed", r.Shown())
+		return nil, nil, fmt.Errorf("url %s cannot be parsed", r.Redacted())
 	}
 	user, u.User = u.User, nil
 	file := r.Auth.TokenFile + r.Auth.PasswordFile // check allows one of them

@@ -47,7 +47,7 @@ func (r Remote) Endpoint() (*transport.Endpoint, error) {
 	ep, err := transport.NewEndpoint(r.URL)
 	if err != nil {
 		// The cause quotes the whole URL, secrets included.
-		return nil, fmt.Errorf("url %s cannot be parsed", r.Shown())
+		return nil, fmt.Errorf("url %s cannot be parsed", r.Redacted())
 	}
 	switch ep.Protocol {
 	case "http", "https", "ssh":
@@ -63,7 +63,7 @@ func (r Remote) Endpoint() (*transport.Endpoint, error) {
 	}
 	return nil, fmt.Errorf(
 		"url %s: %s is not supported: use https, http, ssh, file or an absolute path",
-		r.Shown(),
+		r.Redacted(),
 		ep.Protocol,
 	)
 }
@@ -74,9 +74,9 @@ func (r Remote) Local() bool {
 	return err == nil && ep.Protocol == "file"
 }
 
-// Shown is the URL as messages may show it: a user may be needed to understand
+// Redacted is the URL as messages may show it: a user may be needed to understand
 // an ssh URL, everything else before the @ or after the ? may be a secret.
-func (r Remote) Shown() string {
+func (r Remote) Redacted() string {
 	scheme, rest, ok := strings.Cut(r.URL, "://")
 	if !ok {
 		return r.URL
@@ -96,13 +96,13 @@ func (r Remote) Shown() string {
 
 // Try is a command that reads the remote as this package does, but for a password or a token.
 func (r Remote) Try() string {
-	ls := "git ls-remote " + r.Shown()
+	ls := "git ls-remote " + r.Redacted()
 	ep, err := r.Endpoint()
 	if err != nil {
 		return ls
 	}
 	if r.Proxy != "" && ep.Protocol != "ssh" {
-		ls = "git -c http.proxy=" + r.Proxy + " ls-remote " + r.Shown()
+		ls = "git -c http.proxy=" + r.Proxy + " ls-remote " + r.Redacted()
 	}
 	switch {
 	case ep.Protocol == "ssh" && r.Auth.SSHKey != "":

@@ -165,7 +165,7 @@ func TestShown(t *testing.T) {
 		"/srv/x":                            "/srv/x",
 		"https://a:%zz@example.org/x":       "https://example.org/x",
 	} {
-		if got := (Source{URL: url}).remote().Shown(); got != want {
+		if got := (Source{URL: url}).remote().Redacted(); got != want {
 			t.Errorf("%s is shown as %s, want %s", url, got, want)
 		}
 	}

@@ -105,7 +105,7 @@ func (s *store) writePack(ids []plumbing.Hash) (pack string, err error) {
 	}
 	sum, err := packfile.NewEncoder(w, st, false).Encode(ids, window)
 	if err := errors.Join(err, w.Close()); err != nil {
-		return "", errors.Join(err, tidy(s.dir))
+		return "", errors.Join(err, removeLeftovers(s.dir))
 	}
 	pack = filepath.Join(s.dir, "objects", "pack", "pack-"+sum.String()+".pack")
 	idx, err := readIndex(indexOf(pack))

@@ -111,7 +111,7 @@ func (s *store) haves() []plumbing.Hash {
 
 // unreachable is an error about a remote, with what a person can try.
 func (s Source) unreachable(err error) error {
-	e := &UnreachableError{Repo: s.Name, URL: s.remote().Shown(), Err: err, Try: s.remote().Try()}
+	e := &UnreachableError{Repo: s.Name, URL: s.remote().Redacted(), Err: err, Try: s.remote().Try()}
 	_, limit := errors.AsType[*gitremote.LimitError](err)
 	_, child := errors.AsType[*gitremote.ChildError](err)
 	if limit || child {

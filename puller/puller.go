@@ -119,7 +119,7 @@ func (r *repository) advance(ctx context.Context) error {
 			return r.failed(o, err)
 		}
 	}
-	if err := r.judge(ctx, o); err != nil {
+	if err := r.checkHistory(ctx, o); err != nil {
 		return r.refuse(o, err)
 	}
 	return r.trust(o)
@@ -168,7 +168,7 @@ func (r *repository) trust(o offer) error {
 	if next.Follow != r.src.follow() {
 		next.Tags = nil
 	}
-	next.URL, next.Follow = r.src.remote().Shown(), r.src.follow()
+	next.URL, next.Follow = r.src.remote().Redacted(), r.src.follow()
 	next.setGood(o.commit, o.tag, r.src.tagged())
 	return r.save(next)
 }
@@ -250,7 +250,7 @@ func (p *Puller) Relate(ctx context.Context, from, to Head) (Relation, error) {
 		if r.store.holds(h.hash()) {
 			continue
 		}
-		if _, err := r.seek(ctx, h); atFault(err) || ctx.Err() != nil {
+		if _, err := r.fetchCommit(ctx, h); atFault(err) || ctx.Err() != nil {
 			return Unknown, err
 		} else if err != nil { // the remote does not have it, or cannot be asked: Snapshot says so to who needs it
 			return Unknown, nil

@@ -18,7 +18,7 @@ type repository struct {
 	store      *store
 	rec        record
 	recordFile string
-	tidied     bool // once
+	cleaned    bool // once
 	log        *logrus.Entry
 }
 
@@ -127,7 +127,7 @@ func (r *repository) find(ctx context.Context, h Head) (*tree, error) {
 			return t, err
 		}
 	}
-	t, err := r.seek(ctx, h)
+	t, err := r.fetchCommit(ctx, h)
 	switch {
 	case err == nil || atFault(err) || ctx.Err() != nil:
 		return t, err
@@ -140,9 +140,9 @@ func (r *repository) find(ctx context.Context, h Head) (*tree, error) {
 	return nil, r.store.damaged("commit "+short(h.Commit), err)
 }
 
-// seek asks the remote for a commit, and for the followed tag on it. It goes by no other tag: whoever can name one for
-// this host could otherwise bring a commit into the store that was never merged.
-func (r *repository) seek(ctx context.Context, h Head) (*tree, error) {
+// fetchCommit asks the remote for a commit, and for the followed tag on it. It goes by no other tag: whoever can name
+// one for this host could otherwise bring a commit into the store that was never merged.
+func (r *repository) fetchCommit(ctx context.Context, h Head) (*tree, error) {
 	l, o, err := r.look(ctx)
 	if err != nil {
 		return nil, err

@@ -86,7 +86,7 @@ func (r *repository) catchUp() (err error) {
 	if err := recoverSwap(r.store.dir); err != nil {
 		return fmt.Errorf("repository %q: cannot recover its store: %w", r.src.Name, err)
 	}
-	if err := r.tidy(); err != nil {
+	if err := r.removeLeftovers(); err != nil {
 		return err
 	}
 	if err := r.store.catchUp(); err != nil {
@@ -96,24 +96,24 @@ func (r *repository) catchUp() (err error) {
 	return err
 }
 
-// tidy removes what killed processes left, once: this one cleans up behind
+// removeLeftovers removes what killed processes left, once: this one cleans up behind
 // itself.
-func (r *repository) tidy() error {
-	if r.tidied {
+func (r *repository) removeLeftovers() error {
+	if r.cleaned {
 		return nil
 	}
 	if r.store.exists() {
-		if err := tidy(r.store.dir); err != nil {
+		if err := removeLeftovers(r.store.dir); err != nil {
 			return fmt.Errorf("repository %q: cannot tidy its store: %w", r.src.Name, err)
 		}
 	}
-	if err := tidyRecord(r.recordFile); err != nil {
+	if err := removeRecordLeftovers(r.recordFile); err != nil {
 		return fmt.Errorf("repository %q: cannot tidy its record: %w", r.src.Name, err)
 	}
 	if err := gitremote.Collect(r.git.Scratch); err != nil {
 		return fmt.Errorf("repository %q: cannot remove what a fetch left: %w", r.src.Name, err)
 	}
-	r.tidied = true
+	r.cleaned = true
 	return nil
 }
 

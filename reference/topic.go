@@ -99,7 +99,7 @@ func (w *writer) addDefaults(v reflect.Value) {
 		case value.Kind() == reflect.Struct:
 			w.addDefaults(value)
 		default:
-			w.defaults[typeName(v.Type())+"."+f.Name] = plain(value)
+			w.defaults[typeName(v.Type())+"."+f.Name] = asYAML(value)
 		}
 	}
 }
@@ -187,8 +187,8 @@ func (w *writer) field(of Topic, f render.ShapeField) Topic {
 	return t
 }
 
-// plain is a value as it is written in YAML.
-func plain(v reflect.Value) string {
+// asYAML is a value as it is written in YAML.
+func asYAML(v reflect.Value) string {
 	if d, ok := v.Interface().(render.Duration); ok {
 		return strings.Replace(strings.Replace(d.Std().String(), "m0s", "m", 1), "h0m", "h", 1)
 	}

@@ -20,7 +20,7 @@ func (c *Catalog) File(name string) ([]byte, error) {
 	}
 	data, err := fs.ReadFile(p.layer.FS, p.path)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", c.repo.shown(p), plainFSError(err))
+		return nil, fmt.Errorf("%s: %w", c.repo.displayName(p), plainFSError(err))
 	}
 	return data, nil
 }

@@ -174,7 +174,7 @@ func (c *compiler) plainDocument(name string) *document {
 func (c *compiler) render(p place, funcs template.FuncMap) *document {
 	src, bad := c.repo.load(p, funcs)
 	c.scope.asked = false
-	defer c.hear(c.repo.shown(p))
+	defer c.hear(c.repo.displayName(p))
 	var out *rendered
 	if bad == nil {
 		c.repo.meter.reset()

@@ -19,9 +19,9 @@ import (
 // Tags: `yaml:"name"`; `yaml:"name,required"`; `yaml:",inline"` for an embedded struct; `words:"a b"` for a text that
 // is one of these.
 type decoder struct {
-	doc   *document
-	apart bool // free values keep opaque texts apart
-	errs  ErrorList
+	doc        *document
+	keepOpaque bool // free values keep opaque texts apart
+	errs       ErrorList
 }
 
 // selfDecoding is implemented by types with a YAML form of their own.
@@ -263,7 +263,8 @@ func setScalar(text string, v reflect.Value) error {
 	case reflect.String:
 		v.SetString(text)
 	case reflect.Bool:
-		b, ok := map[string]bool{"true": true, "yes": true, "on": true, "false": false, "no": false, "off": false}[strings.ToLower(text)]
+		b, ok := map[string]bool{"true": true, "yes": true, "on": true, "false": false, "no": false,
+			"off": false}[strings.ToLower(text)]
 		if !ok {
 			return fmt.Errorf("not a boolean")
 		}
@@ -290,7 +291,7 @@ func (d *decoder) any(n *yaml.Node) any {
 			out[e.key.Value] = d.any(e.value)
 			keyed = keyed || isOpaque(e.key)
 		}
-		if keyed && d.apart {
+		if keyed && d.keepOpaque {
 			return opaqueMap(out)
 		}
 		return out
@@ -302,7 +303,7 @@ func (d *decoder) any(n *yaml.Node) any {
 		return out
 	}
 	switch tag := n.ShortTag(); {
-	case tag == "!!str" && d.apart && (isOpaque(n) || kept(n.Value)):
+	case tag == "!!str" && d.keepOpaque && (isOpaque(n) || kept(n.Value)):
 		return opaque(n.Value)
 	case tag == "!!str": // as Load says, without its cost
 		return n.Value

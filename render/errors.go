@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strings"
 
-	spelling "github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/plain"
 )
 
 // Position is a place in a file of a state repository. Line and Col count from 1; a zero Line means the file as a
@@ -50,7 +50,8 @@ type Error struct {
 	Hint     string   `json:"hint,omitempty"`  // what to do about it
 	Hosts    []string `json:"hosts,omitempty"` // for which it was found, where others do not have it
 	Excerpt  string   `json:"-"`               // the source line, with a caret below the place
-	Services []string `json:"-"`               // that the failing action or expression reads; "" is one whose name it computes
+	// that the failing action or expression reads; "" is one whose name it computes
+	Services []string `json:"-"`
 	line     string   // of the source, whole
 	cause    error    // what the message tells, for those who decide; nil: nothing but the message
 	hearsay  bool     // it is about a fact
@@ -78,7 +79,7 @@ func (e *Error) Error() string {
 }
 
 // SomeHosts are the first hosts, and how many there are beside them.
-func SomeHosts(hosts []string) string { return spelling.Some(hosts, 3) }
+func SomeHosts(hosts []string) string { return plain.Some(hosts, 3) }
 
 // ErrorList is every mistake that was found, in the order of the files.
 type ErrorList []*Error

@@ -143,7 +143,8 @@ func (e *Expression) error(err error) *Error {
 		message, hint := noResultField(m[1])
 		out.Message, out.Hint = "expression: "+message, hint
 	}
-	if said := expressionHint(at.Message, e.Text, e.doc.from.src.line(out.Pos.Line), slices.Collect(maps.Keys(environment(&scope{macros: &macroSet{}})))); said != "" {
+	if said := expressionHint(at.Message, e.Text, e.doc.from.src.line(out.Pos.Line),
+		slices.Collect(maps.Keys(environment(&scope{macros: &macroSet{}})))); said != "" {
 		out.Hint = said
 	}
 	return out
@@ -174,11 +175,11 @@ func evalValue(doc *document, n *yaml.Node, s *scope, refs *references) (any, *E
 func environment(s *scope) map[string]any {
 	macro := func(name string, args ...any) (any, error) {
 		value, err := s.macros.call(s, name, args)
-		return plain(value), err
+		return revealed(value), err
 	}
 	item := func() (any, error) {
 		value, err := s.theItem()
-		return plain(value), err
+		return revealed(value), err
 	}
 	event := func() (any, error) {
 		event, err := s.in.event()
@@ -201,14 +202,16 @@ func environment(s *scope) map[string]any {
 		"server": s.server, "Server": s.server, "vars": s.plainVars(), "variables": s.plainVars(),
 		"servervars": s.serverVars, "pullet": fleet, "eden": fleet,
 		"macro": macro, "step": step, "steps": map[string]StepResult{},
-		"event":    event,
-		"macros":   map[string]any{},
-		"item":     item,      // the item of a step with forEach
-		"entries":  entriesOf, // in expressions, a map as a list with key and value: filter(entries(vars.users), .value.state != 'absent')
-		"result":   s.own,     // in expressions that are asked after an action: what it returned, as steps['name'] of a later step
-		"services": services,  // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
-		"shquote":  shquote,   // a text as one word of a shell
-		"hasLabel": hasLabel,  // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
+		"event":  event,
+		"macros": map[string]any{},
+		"item":   item, // the item of a step with forEach
+		// in expressions, a map as a list with key and value: filter(entries(vars.users), .value.state != 'absent')
+		"entries": entriesOf,
+		// in expressions that are asked after an action: what it returned, as steps['name'] of a later step
+		"result":   s.own,
+		"services": services, // the instances of a service, sorted: len(services('db')) >= 2, all(services('db'), .ready)
+		"shquote":  shquote,  // a text as one word of a shell
+		"hasLabel": hasLabel, // in expressions, whether this host matches a target: hasLabel('role=web,env=prod')
 	}
 }
 
@@ -218,7 +221,8 @@ type Judged struct {
 	Own     StepResult                   // what the step's own action returned, if it ran
 	Results Results                      // of the steps so far
 	Run     func(*Macro) (string, error) // executes a macro's command; nil: nothing may be executed
-	Look    func() (View, error)         // reads the fleet anew, at most once and only when it is asked for; nil: the catalog's view stands
+	// reads the fleet anew, at most once and only when it is asked for; nil: the catalog's view stands
+	Look func() (View, error)
 }
 
 // Eval evaluates a condition of a catalog. Macros are evaluated afresh.

@@ -13,17 +13,20 @@ import (
 // extensionFile is the manifest of an action that the repository brings itself: an executable that says what is to be
 // done, and does it.
 type extensionFile struct {
-	Metadata    *Metadata `yaml:"metadata"`        // names the file; it changes nothing
-	Name        string    `yaml:"name,required"`   // of the action, as steps write it: motd.banner
-	Summary     string    `yaml:"summary"`         // one sentence, which explain shows
-	File        string    `yaml:"file"`            // the executable, below extensions/; or url
-	URL         string    `yaml:"url"`             // where a host fetches the executable, over http or https; or file
-	Digest      string    `yaml:"digest,required"` // of the executable: sha256: and the 64 digits that sha256sum prints
-	Interpreter Strings   `yaml:"interpreter"`     // a program with its arguments that runs the file; default: what its first line says
-	Parameters  anyNode   `yaml:"parameters"`      // JSON Schema (draft 2020-12) of the step's parameters; none: it takes none
-	Check       bool      `yaml:"check"`           // false: it cannot tell whether it is needed, and runs once for each version and set of parameters; default true
-	Passive     bool      `yaml:"passive"`         // it never counts as a change: it waits, or reads
-	Timeout     Duration  `yaml:"timeout"`         // of one call of the executable; default: the run's deadline
+	Metadata *Metadata `yaml:"metadata"`        // names the file; it changes nothing
+	Name     string    `yaml:"name,required"`   // of the action, as steps write it: motd.banner
+	Summary  string    `yaml:"summary"`         // one sentence, which explain shows
+	File     string    `yaml:"file"`            // the executable, below extensions/; or url
+	URL      string    `yaml:"url"`             // where a host fetches the executable, over http or https; or file
+	Digest   string    `yaml:"digest,required"` // of the executable: sha256: and the 64 digits that sha256sum prints
+	// a program with its arguments that runs the file; default: what its first line says
+	Interpreter Strings `yaml:"interpreter"`
+	// JSON Schema (draft 2020-12) of the step's parameters; none: it takes none
+	Parameters anyNode `yaml:"parameters"`
+	// false: it cannot tell whether it is needed, and runs once for each version and set of parameters; default true
+	Check   bool     `yaml:"check"`
+	Passive bool     `yaml:"passive"` // it never counts as a change: it waits, or reads
+	Timeout Duration `yaml:"timeout"` // of one call of the executable; default: the run's deadline
 }
 
 // Extension is an action that the repository brings itself. It is immutable.
@@ -54,10 +57,10 @@ type extensions struct {
 func (r *Repository) Extensions() ([]*Extension, ErrorList) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.brought == nil {
-		r.brought = r.readExtensions()
+	if r.extensions == nil {
+		r.extensions = r.readExtensions()
 	}
-	return r.brought.list, r.brought.errs
+	return r.extensions.list, r.extensions.errs
 }
 
 func (r *Repository) readExtensions() *extensions {
@@ -125,7 +128,8 @@ func (r *Repository) readExtension(p place) (*Extension, ErrorList) {
 		return nil, d.errs
 	}
 	e := &Extension{
-		Name: file.Name, Summary: file.Summary, File: file.File, URL: file.URL, Interpreter: file.Interpreter, Check: file.Check,
+		Name: file.Name, Summary: file.Summary, File: file.File, URL: file.URL, Interpreter: file.Interpreter,
+		Check:   file.Check,
 		Passive: file.Passive, Timeout: file.Timeout, manifest: p, doc: doc, body: body,
 	}
 	e.Digest, _ = strings.CutPrefix(file.Digest, "sha256:")

@@ -33,7 +33,7 @@ func (c *Catalog) Below(name string) ([]TreeFile, error) {
 			case !d.Type().IsRegular():
 				return fmt.Errorf(
 					"%s is no regular file: links of a repository are not followed",
-					c.repo.shown(place{l, p}),
+					c.repo.displayName(place{l, p}),
 				)
 			}
 			info, err := d.Info()

@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	spelling "github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/plain"
 )
 
 // Fleet is pullet.yaml: what holds for all nodes.
@@ -21,7 +21,9 @@ type Fleet struct {
 
 // ServiceSettings are how services are shown to others than pullet.
 type ServiceSettings struct {
-	SkyDNS bool   `yaml:"skydns"` // also write them as the etcd plugin of CoreDNS reads them: NAME.service.DOMAIN has the addresses of those that are ready
+	// also write them as the etcd plugin of CoreDNS reads them: NAME.service.DOMAIN has the addresses of those that are
+	// ready
+	SkyDNS bool   `yaml:"skydns"`
 	Domain string `yaml:"domain"` // of these names: example.org
 }
 
@@ -60,7 +62,8 @@ type inventoryFile struct {
 
 // inventoryNode is a host that must exist.
 type inventoryNode struct {
-	Labels map[string]string `yaml:"labels"` // whatever the host's own configuration says; role is the group of its rollouts
+	// whatever the host's own configuration says; role is the group of its rollouts
+	Labels map[string]string `yaml:"labels"`
 }
 
 // compileFleet reads the inventory and the rules. Neither is a template.
@@ -87,7 +90,7 @@ func (c *compiler) compileInventory() {
 
 // checkListed refuses what the fleet's record could not hold.
 func (c *compiler) checkListed(doc *document, name string, labels map[string]string) {
-	if !spelling.Name(name) {
+	if !plain.Name(name) {
 		c.fail(
 			doc.errorAt(
 				doc.find("nodes", name),
@@ -96,7 +99,7 @@ func (c *compiler) checkListed(doc *document, name string, labels map[string]str
 			),
 		)
 	}
-	if err := spelling.Labels(labels); err != nil {
+	if err := plain.Labels(labels); err != nil {
 		c.fail(doc.errorAt(doc.find("nodes", name), "node %s: %v", name, err))
 	}
 }

@@ -46,7 +46,7 @@ func (c *compiler) instances(d *decoder, node *yaml.Node) []instance {
 			return nil
 		}
 		number(one, i)
-		out = append(out, instance{one, plain(item)})
+		out = append(out, instance{one, revealed(item)})
 	}
 	return out
 }
@@ -85,7 +85,7 @@ const maxInstances = 10_000
 // items are the values of a forEach: a list as it stands there, or what an expression gives.
 func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 	if n.Kind == yaml.SequenceNode {
-		values := &decoder{doc: d.doc, apart: true}
+		values := &decoder{doc: d.doc, keepOpaque: true}
 		list, _ := values.any(n).([]any)
 		d.errs = append(d.errs, values.errs...)
 		return list

@@ -146,7 +146,7 @@ func dig(args ...any) (any, error) {
 		name, isText := textOf(key)
 		m, isMap := mapOf(here)
 		if !isText || !isMap {
-			return nil, fmt.Errorf("%v is a key of no map: found %T", plain(key), plain(here))
+			return nil, fmt.Errorf("%v is a key of no map: found %T", revealed(key), revealed(here))
 		}
 		next, ok := m[name]
 		if !ok {

@@ -202,7 +202,7 @@ func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 		return nil, fmt.Errorf("macro %q calls itself: %s", name, strings.Join(append(s.active, name), " -> "))
 	}
 	if m.lists() {
-		names, err := in.servers(fmt.Sprint(plain(args[0])))
+		names, err := in.servers(fmt.Sprint(revealed(args[0])))
 		return foreign(names), err
 	}
 	key := fmt.Sprintf("%s%q", name, args)

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	spelling "github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/plain"
 )
 
 // ServicesFile is where a repository says who offers which services.
@@ -18,26 +18,31 @@ const ServicesFile = "base/services.yaml"
 
 // servicesBase is base/services.yaml: who offers which services. It is read before anything else, and sees server only.
 type servicesBase struct {
-	Metadata *Metadata       `yaml:"metadata"`          // names the file; it changes nothing
-	Services targeted[Offer] `yaml:"services,required"` // by target; announced at every pull before jobs are compiled; of entries with one name, the last that the host matches counts
+	Metadata *Metadata `yaml:"metadata"` // names the file; it changes nothing
+	// by target; announced at every pull before jobs are compiled; of entries with one name, the last that the host
+	// matches counts
+	Services targeted[Offer] `yaml:"services,required"`
 }
 
 // Offer is a service that the hosts of a target offer.
 type Offer struct {
-	Name      string        `yaml:"name,required"` // of the service: letters, digits and dashes
-	Port      int           `yaml:"port"`          // on which it answers
-	Interface string        `yaml:"interface"`     // whose first address is the one to use; default: that of the default route
-	Address   string        `yaml:"address"`       // the one to use, instead of an interface's
-	Tags      Strings       `yaml:"tags"`          // words for those who choose among instances
-	Check     *ServiceCheck `yaml:"check"`         // asked after the validations of every pull; without one, a host that is validated is ready
+	Name string `yaml:"name,required"` // of the service: letters, digits and dashes
+	Port int    `yaml:"port"`          // on which it answers
+	// whose first address is the one to use; default: that of the default route
+	Interface string  `yaml:"interface"`
+	Address   string  `yaml:"address"` // the one to use, instead of an interface's
+	Tags      Strings `yaml:"tags"`    // words for those who choose among instances
+	// asked after the validations of every pull; without one, a host that is validated is ready
+	Check *ServiceCheck `yaml:"check"`
 
 	instance Service
 }
 
 // ServiceCheck tells whether a service works: one of tcp, http and cmd.
 type ServiceCheck struct {
-	TCP      int      `yaml:"tcp"`      // a port of the announced address that takes connections
-	HTTP     string   `yaml:"http"`     // a URL, or a path at the announced address and port, that answers GET with a status below 400
+	TCP int `yaml:"tcp"` // a port of the announced address that takes connections
+	// a URL, or a path at the announced address and port, that answers GET with a status below 400
+	HTTP     string   `yaml:"http"`
 	Cmd      string   `yaml:"cmd"`      // a command line for /bin/sh that ends with 0
 	Interval Duration `yaml:"interval"` // pullet agent also asks so often between two pulls; default at each pull only
 	Timeout  Duration `yaml:"timeout"`  // how long an answer may take; default 5s
@@ -139,7 +144,7 @@ func (c *compiler) checkOffer(doc *document, at *yaml.Node, o Offer) bool {
 	if o.Port < 0 || o.Port > 65535 {
 		wrong("port", "%d is no port", o.Port)
 	}
-	if o.Address != "" && !spelling.Address(o.Address) {
+	if o.Address != "" && !plain.Address(o.Address) {
 		wrong("address", "%q is neither an IP address nor the name of a host", o.Address)
 	}
 	if o.Address != "" && o.Interface != "" {

@@ -93,8 +93,8 @@ func mayHold(t reflect.Type) bool {
 	return t == reflect.TypeFor[opaque]()
 }
 
-// plain is a value with the texts themselves in place of the opaque ones.
-func plain(v any) any {
+// revealed is a value with the texts themselves in place of the opaque ones.
+func revealed(v any) any {
 	if !holds(v) {
 		return v
 	}

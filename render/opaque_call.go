@@ -34,11 +34,15 @@ const (
 // in resultsize.go: by the size of its arguments, unless the function is in resultSize or partOf. A function that is
 // not listed here is none: TestEveryFunctionHasACost.
 var classes = withClass(map[string]class{
-	"get": hands, "dig": hands, "pluck": hands, "pick": hands, "omit": hands, "values": hands, "hasKey": hands, "set": hands, "unset": hands,
-	"index": hands, "first": hands, "last": hands, "rest": hands, "initial": hands, "slice": hands, "list": hands, "tuple": hands, "dict": hands,
+	"get": hands, "dig": hands, "pluck": hands, "pick": hands, "omit": hands, "values": hands, "hasKey": hands,
+	"set": hands, "unset": hands,
+	"index": hands, "first": hands, "last": hands, "rest": hands, "initial": hands, "slice": hands, "list": hands,
+	"tuple": hands, "dict": hands,
 	"append": hands, "push": hands, "prepend": hands, "concat": hands, "chunk": hands, "reverse": hands,
-	"default": hands, "coalesce": hands, "ternary": hands, "required": hands, "length": hands, "len": hands, "empty": hands,
-	"toJson": encodes, "toPrettyJson": encodes, "toRawJson": encodes, "toYaml": encodes, "quote": encodes, "squote": encodes,
+	"default": hands, "coalesce": hands, "ternary": hands, "required": hands, "length": hands, "len": hands,
+	"empty":  hands,
+	"toJson": encodes, "toPrettyJson": encodes, "toRawJson": encodes, "toYaml": encodes, "quote": encodes,
+	"squote": encodes,
 	"indent": laysOut, "nindent": laysOut, "trim": laysOut,
 	"shquote": quotes, "b64dec": decodes, "b32dec": decodes,
 	"merge": merges, "mergeOverwrite": merges,
@@ -112,7 +116,7 @@ func (fn *function) call(args []any) (any, error) {
 	} else if slices.ContainsFunc(args, holds) {
 		seen, touched = make([]any, len(args)), true
 		for i, a := range args {
-			seen[i] = plain(a)
+			seen[i] = revealed(a)
 		}
 	}
 	out, err := fn.metered(seen)
@@ -206,7 +210,7 @@ func notAKey(name, key string) error {
 func (fn *function) metered(args []any) (any, error) {
 	in, err := fn.fit(args)
 	if err == nil {
-		in, err = apart(fn.name, in)
+		in, err = withoutCycle(fn.name, in)
 	}
 	if err == nil {
 		err = fn.m.before(fn.name, args, in)
@@ -260,7 +264,7 @@ func fitted(arg any, want reflect.Type) (reflect.Value, error) {
 	case v.IsValid() && v.Type().AssignableTo(want):
 		return v, nil
 	case v.IsValid():
-		return v, fmt.Errorf("wrong type for value; expected %s; got %T", want, plain(arg))
+		return v, fmt.Errorf("wrong type for value; expected %s; got %T", want, revealed(arg))
 	}
 	switch want.Kind() {
 	case reflect.Interface, reflect.Map, reflect.Slice, reflect.Pointer:

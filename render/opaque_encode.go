@@ -54,7 +54,7 @@ func inQuoteMarks(args []any, mark string, with func(text string) string) string
 		}
 		text, ok := textOf(a)
 		if !ok {
-			text = fmt.Sprint(plain(a))
+			text = fmt.Sprint(revealed(a))
 		}
 		out = append(out, mark+with(text)+mark)
 	}

@@ -146,8 +146,8 @@ func (d *decoder) named(n *yaml.Node, what, hint string) bool {
 	return false
 }
 
-// shown is a text of the output for people: an opaque text stands in it as it would in code.
-func (r *rendered) shown(text string) string {
+// readable is a text of the output for people: an opaque text stands in it as it would in code.
+func (r *rendered) readable(text string) string {
 	var out strings.Builder
 	for {
 		before, after, open := strings.Cut(text, markOpen)

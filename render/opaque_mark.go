@@ -82,7 +82,7 @@ func (r *Repository) printed(v any) (any, error) {
 		}
 		return v, nil
 	}
-	text := fmt.Sprint(plain(v))
+	text := fmt.Sprint(revealed(v))
 	if holds(v) || c.yaml && kept(text) {
 		return c.carry(carried{text: text}), nil
 	}

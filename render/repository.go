@@ -37,8 +37,8 @@ type Repository struct {
 	broken     map[string]*Error
 	actions    int // of all templates that were read
 
-	brought *extensions // nil: not read yet
-	asks    atomic.Bool // something that was read may ask for the fleet
+	extensions *extensions // nil: not read yet
+	asks       atomic.Bool // something that was read may ask for the fleet
 }
 
 // asking is what templates and expressions ask for the fleet by. A word in a comment does no harm: the fleet is read
@@ -104,8 +104,8 @@ type place struct {
 	path  string
 }
 
-// shown is how messages name the file.
-func (r *Repository) shown(p place) string {
+// displayName is how messages name the file.
+func (r *Repository) displayName(p place) string {
 	if len(r.layers) > 1 {
 		return p.layer.Name + ":" + p.path
 	}
@@ -162,7 +162,7 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 	if s, ok := r.parsed[key]; ok {
 		return s, r.broken[key]
 	}
-	s := &source{path: r.shown(p), shapes: &r.shapes, conditions: &r.conditions, keys: r.nearKey, bare: r.bareName}
+	s := &source{path: r.displayName(p), shapes: &r.shapes, conditions: &r.conditions, keys: r.nearKey, bare: r.bareName}
 	text, err := fs.ReadFile(p.layer.FS, p.path)
 	if err != nil {
 		return nil, &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))}

@@ -65,7 +65,8 @@ func (m *meter) before(name string, args []any, in []reflect.Value) error {
 
 // partOf are the functions that give a part of what is there.
 var partOf = []string{
-	"get", "dig", "default", "coalesce", "ternary", "required", "index", "first", "last", "rest", "initial", "slice", "hasKey", "list", "tuple", "dict", "set",
+	"get", "dig", "default", "coalesce", "ternary", "required", "index", "first", "last", "rest", "initial", "slice",
+	"hasKey", "list", "tuple", "dict", "set",
 	"macro", "kindOf", "kindIs", "typeOf", "typeIs", "length", "empty", "add", "sub", "int",
 }
 
@@ -274,8 +275,8 @@ func programSize(pattern string) (int, error) {
 	return len(program.Inst), nil
 }
 
-// apart keeps functions that change a map from putting the map into itself: what prints it would never end.
-func apart(name string, args []reflect.Value) ([]reflect.Value, error) {
+// withoutCycle keeps functions that change a map from putting the map into itself: what prints it would never end.
+func withoutCycle(name string, args []reflect.Value) ([]reflect.Value, error) {
 	switch strings.TrimPrefix(strings.ToLower(name), "must") {
 	case "set":
 		if len(args) == 3 && contains(args[2], args[0].Pointer()) {
@@ -291,7 +292,7 @@ func apart(name string, args []reflect.Value) ([]reflect.Value, error) {
 	return args, nil
 }
 
-// contains reports whether a map is in a value. Values have an end: that is what apart sees to.
+// contains reports whether a map is in a value. Values have an end: that is what withoutCycle sees to.
 func contains(v reflect.Value, ptr uintptr) bool {
 	switch v.Kind() {
 	case reflect.Interface:

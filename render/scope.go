@@ -23,11 +23,12 @@ type scope struct {
 	local   []map[string]any // variables of the deferred actions that are being executed
 	all     *pool            // what is left for all files; nil while steps run
 	others  map[string]any   // what serverVars made
-	carrier *carrier         // of the opaque texts that the template prints which is executed; nil: of a text that is executed when it is used
-	seen    shownRoots       // what templates see of what others say
-	known   map[string]any   // what plainVars made
-	keyed   bool             // some name of a variable is opaque
-	private map[string]any   // the roots of the file that is executed, where it changes maps; nil: those of all files
+	// of the opaque texts that the template prints which is executed; nil: of a text that is executed when it is used
+	carrier *carrier
+	seen    shownRoots     // what templates see of what others say
+	known   map[string]any // what plainVars made
+	keyed   bool           // some name of a variable is opaque
+	private map[string]any // the roots of the file that is executed, where it changes maps; nil: those of all files
 
 	inventory Inventory            // is laid over every view
 	look      func() (View, error) // reads the fleet anew when it is asked for; nil: in.View stands
@@ -65,7 +66,8 @@ type StepResult struct {
 	StdErr   string `json:"stdErr,omitempty"`   // what its command wrote to standard error
 	Data     any    `json:"data,omitempty"`     // what the action returned beside text, such as a decoded JSON answer
 
-	ByNode map[string]StepResult `json:"byNode,omitempty"` // of a step with target that other nodes took: what each of them returned
+	// of a step with target that other nodes took: what each of them returned
+	ByNode map[string]StepResult `json:"byNode,omitempty"`
 }
 
 // fleetRoot is the root "pullet" (alias "eden").
@@ -83,7 +85,7 @@ func (f fleetRoot) String() string { return string(f.Version) }
 func (f fleetRoot) Servers(target any) (any, error) {
 	text, ok := textOf(target)
 	if !ok {
-		return nil, fmt.Errorf("servers wants a target such as \"role=web\", got %T", plain(target))
+		return nil, fmt.Errorf("servers wants a target such as \"role=web\", got %T", revealed(target))
 	}
 	names, err := f.scope.servers(text)
 	return foreign(names), err
@@ -116,7 +118,7 @@ func roots(current func() *scope) template.FuncMap {
 	services := func(name any) (any, error) {
 		text, ok := textOf(name)
 		if !ok {
-			return nil, fmt.Errorf("services wants the name of a service, got %T", plain(name))
+			return nil, fmt.Errorf("services wants the name of a service, got %T", revealed(name))
 		}
 		return foreign(current().view().services(text)), nil
 	}
@@ -244,7 +246,7 @@ func (s *scope) shownVars() any {
 // plainVars are the variables with plain texts, as expressions see them.
 func (s *scope) plainVars() map[string]any {
 	if s.known == nil {
-		s.known, _ = plain(s.vars).(map[string]any)
+		s.known, _ = revealed(s.vars).(map[string]any)
 	}
 	return s.known
 }

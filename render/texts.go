@@ -51,7 +51,7 @@ func (r *Repository) Texts() []TextFile {
 				if info, err := d.Info(); err == nil && info.Size() <= maxSearched {
 					f.Text = readText(l.FS, p)
 				}
-				f.src = &source{path: r.shown(place{l, p}), text: f.Text}
+				f.src = &source{path: r.displayName(place{l, p}), text: f.Text}
 				out = append(out, f)
 				return nil
 			})
@@ -82,8 +82,8 @@ func (r *Repository) WasRead(name string) bool {
 // Layers are the state repositories, in their order.
 func (r *Repository) Layers() []Layer { return r.layers }
 
-// Shown is how messages name a file of a layer.
-func (r *Repository) Shown(l Layer, path string) string { return r.shown(place{l, path}) }
+// DisplayName is how messages name a file of a layer.
+func (r *Repository) DisplayName(l Layer, path string) string { return r.displayName(place{l, path}) }
 
 // WarningAt is a warning at a position of a file that a catalog needed, with its line.
 func (r *Repository) WarningAt(pos Position, format string, args ...any) *Error {

@@ -14,9 +14,10 @@ type varsBase struct {
 
 // varsEntry is a variables file of a target.
 type varsEntry struct {
-	Name     string  `yaml:"name,required"` // common for vars/common.yaml
-	Paths    Strings `yaml:"paths"`         // below vars/: all that exist are merged, earlier ones win; none: the name is the path
-	Optional bool    `yaml:"optional"`      // none of the files need exist
+	Name string `yaml:"name,required"` // common for vars/common.yaml
+	// below vars/: all that exist are merged, earlier ones win; none: the name is the path
+	Paths    Strings `yaml:"paths"`
+	Optional bool    `yaml:"optional"` // none of the files need exist
 	pos      *yaml.Node
 }
 
@@ -133,7 +134,7 @@ func (c *compiler) varsFile(path string) located {
 		c.fail(doc.errorAt(doc.root, "expected a map of variables, found %s", kindName(doc.root)))
 		return located{}
 	}
-	d := &decoder{doc: doc, apart: true}
+	d := &decoder{doc: doc, keepOpaque: true}
 	describing := d.described(doc.root, false)
 	vars := varsBody(d.any(doc.root), describing)
 	c.errs = append(c.errs, d.errs...)

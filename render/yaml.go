@@ -131,7 +131,7 @@ func yamlHint(r *rendered, line int) string {
 	if text == "" || strings.Contains(r.src.text, text) {
 		return ""
 	}
-	return fmt.Sprintf("rendered: %.100s", r.shown(text))
+	return fmt.Sprintf("rendered: %.100s", r.readable(text))
 }
 
 // line is a line of the output, "" where there is none.

@@ -187,7 +187,7 @@ func (w *walk) link(part string) error {
 	if w.links++; w.links > maxLinks {
 		return failed("open", at, unix.ELOOP)
 	}
-	if err := w.judge(at, target, info); err != nil {
+	if err := w.checkLink(at, target, info); err != nil {
 		return err
 	}
 	if strings.HasPrefix(target, "/") {
@@ -199,8 +199,8 @@ func (w *walk) link(part string) error {
 	return w.settle(w.top()) // the target may be where the link is
 }
 
-// judge decides whether a link may be followed, and what it has to lead to.
-func (w *walk) judge(at, target string, link Info) error {
+// checkLink decides whether a link may be followed, and what it has to lead to.
+func (w *walk) checkLink(at, target string, link Info) error {
 	refused := &LinkRefused{Path: at, Target: target, UID: link.UID()}
 	planter, err := w.planter(link)
 	if err != nil {

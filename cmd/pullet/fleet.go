@@ -201,8 +201,8 @@ func (a *app) list(v any, heading string, rows func(w io.Writer)) error {
 	return t.Flush()
 }
 
-// because adds a reason to a sentence.
-func because(reason string) string {
+// reasonSuffix adds a reason to a sentence.
+func reasonSuffix(reason string) string {
 	if reason == "" {
 		return ""
 	}

@@ -39,7 +39,8 @@ func (a *app) nodesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "nodes", GroupID: "fleet", Args: noArgs,
 		Short: "All nodes with what they run and their states",
-		Long: "Nodes lists every node of the fleet. With --missing it lists the machines of the inventory (nodes/ of the repository, as this node has it)\n" +
+		Long: "Nodes lists every node of the fleet. With --missing it lists the machines of the inventory (nodes/ of the " +
+			"repository, as this node has it)\n" +
 			"and those that ever reported or were provisioned, less those that live.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, s := range l.states {
@@ -121,7 +122,8 @@ func absent(o *state.Overview, v *fleetStatus, inventory render.Inventory) []nod
 	for _, name := range slices.Sorted(maps.Keys(o.Statuses)) {
 		if s, ok := o.Statuses[name][state.Provisioned]; ok && !known[name] && !o.Gone[name] {
 			out = append(out, nodeStatus{
-				Node: name, State: missing, Since: s.Time, Why: "provisioned: " + s.State + because(s.Reason) + ", and never seen",
+				Node: name, State: missing, Since: s.Time, Why: "provisioned: " + s.State + reasonSuffix(s.Reason) +
+					", and never seen",
 				Remedy: state.Act("start it, or give it up: pullet decommission " + name),
 			})
 		}

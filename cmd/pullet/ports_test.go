@@ -96,7 +96,7 @@ func outline(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 		for _, job := range catalog.Jobs {
 			for _, step := range job.Steps {
-				fmt.Fprintf(&out, "  %s: %s %s\n", step.ID(), step.Action, what(catalog.Shown(step)))
+				fmt.Fprintf(&out, "  %s: %s %s\n", step.ID(), step.Action, what(catalog.DisplayParams(step)))
 			}
 		}
 	}

@@ -205,7 +205,7 @@ func viewOfCatalog(cat *render.Catalog) catalogView {
 			step := map[string]any{
 				"name":       s.Name,
 				"action":     s.Action,
-				"parameters": cat.Shown(s).Value(),
+				"parameters": cat.DisplayParams(s).Value(),
 				"at":         s.Pos.String(),
 			}
 			if s.Conditions.When != nil {

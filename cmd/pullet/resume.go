@@ -27,8 +27,10 @@ func (a *app) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "resume", Args: noArgs,
 		Short: "Go on after a pause, or after a halt by a host's fault",
-		Long: "Resume lifts the pause and every halt of the fleet's version: those that a failure caused, and that of rollout fail. It prints what it\n" +
-			"lifted and what remains. --pause, --halts and --role lift a part only. It is recorded. The node that failed tries again by itself also without\n" +
+		Long: "Resume lifts the pause and every halt of the fleet's version: those that a failure caused, and that of " +
+			"rollout fail. It prints what it\n" +
+			"lifted and what remains. --pause, --halts and --role lift a part only. It is recorded. The node that failed " +
+			"tries again by itself also without\n" +
 			"it; the others go on with it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := r.check(); err != nil {
@@ -46,7 +48,8 @@ func (a *app) resumeCommand() *cobra.Command {
 	c.Flags().BoolVar(&r.pause, "pause", false, "only the pause; halts stay")
 	c.Flags().BoolVar(&r.halts, "halts", false, "only halts, of all roles; a pause stays")
 	c.Flags().
-		BoolVar(&r.store, "store", false, "accept the fleet's record after it was restored from a backup or replaced: waits until hosts at work had 45s to report")
+		BoolVar(&r.store, "store", false, "accept the fleet's record after it was restored from a backup or replaced: "+
+			"waits until hosts at work had 45s to report")
 	c.Flags().BoolVar(&r.force, "force", false, "with --store: also while nodes hold slots; they keep them")
 	return c
 }
@@ -86,13 +89,15 @@ func (a *app) acceptStore(ctx context.Context, store *state.Store, force bool) e
 	}
 	if _, doubted := o.Switches[state.StoreScope]; !doubted {
 		return errors.New(
-			"nothing to accept: etcd does not show that it was restored, and no host knows better than the fleet's record. A host that was down " +
+			"nothing to accept: etcd does not show that it was restored, and no host knows better than the fleet's record. A " +
+				"host that was down " +
 				"may report later: see pullet status after its next pull",
 		)
 	}
 	if busy := inUpgrades(o); len(busy) > 0 && !force {
 		return fmt.Errorf(
-			"not accepted: in the middle of an upgrade: %s; look at these hosts: where no step runs any more, and no other host can be in the middle "+
+			"not accepted: in the middle of an upgrade: %s; look at these hosts: where no step runs any more, and no other "+
+				"host can be in the middle "+
 				"of an upgrade, accept the record with pullet rollout resume --store --force; they keep their slots",
 			strings.Join(busy, ", "),
 		)
@@ -236,7 +241,7 @@ func (r resuming) nothing(o *state.Overview, left stops) error {
 
 // setText is when something was set, by whom, until when and why.
 func setText(p *state.Switch) string {
-	return ago(p.At) + " ago by " + p.By + until(p.Until) + because(p.Reason)
+	return ago(p.At) + " ago by " + p.By + until(p.Until) + reasonSuffix(p.Reason)
 }
 
 // haltedText is since when something is halted, by whom and why.
@@ -246,9 +251,9 @@ func haltedText(g state.GroupGate) string {
 		since = ""
 	}
 	if g.By != "" {
-		return "halted" + since + " by " + g.By + because(g.Reason)
+		return "halted" + since + " by " + g.By + reasonSuffix(g.Reason)
 	}
-	return "halted" + since + because(g.Gate.Why())
+	return "halted" + since + reasonSuffix(g.Gate.Why())
 }
 
 // printLifted says what was lifted, who set it, and since when it was there. A step whose result is unknown halts again
@@ -271,7 +276,8 @@ func (s stops) printLifted(w io.Writer, settled bool) {
 	if s.Pause != nil && len(s.Halts) > 0 {
 		fmt.Fprintln(
 			w,
-			"  to lift only one of them: pullet rollout resume --pause, --halts or --role ROLE; to set them again: pullet rollout pause, pullet rollout fail",
+			"  to lift only one of them: pullet rollout resume --pause, --halts or --role ROLE; to set them again: pullet "+
+				"rollout pause, pullet rollout fail",
 		)
 	}
 }
@@ -310,7 +316,8 @@ func doubted(o *state.Overview) error {
 		return nil
 	}
 	return fmt.Errorf(
-		"not resumed: %s (says %s, %s ago). Slots that were taken since the backup may be forgotten: when pullet status shows that nobody is in "+
+		"not resumed: %s (says %s, %s ago). Slots that were taken since the backup may be forgotten: when pullet status "+
+			"shows that nobody is in "+
 			"the middle of an upgrade, accept the record with pullet rollout resume --store",
 		d.Reason,
 		d.By,

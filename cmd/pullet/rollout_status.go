@@ -18,12 +18,13 @@ import (
 
 // rolloutView is the fleet's move to its version, by group and by state.
 type rolloutView struct {
-	Version  *state.Version          `json:"version"`
-	State    string                  `json:"state"` // running, halted, paused, finished
-	Groups   []rolloutGroup          `json:"groups"`
-	Upgraded []nodeStatus            `json:"upgraded"`
-	States   map[string][]nodeStatus `json:"states"` // of the nodes that do not run it: upgrading, pending, failed, lost, parked
-	status   *fleetStatus
+	Version  *state.Version `json:"version"`
+	State    string         `json:"state"` // running, halted, paused, finished
+	Groups   []rolloutGroup `json:"groups"`
+	Upgraded []nodeStatus   `json:"upgraded"`
+	// of the nodes that do not run it: upgrading, pending, failed, lost, parked
+	States map[string][]nodeStatus `json:"states"`
+	status *fleetStatus
 }
 
 // rolloutGroup is a group of nodes that take turns.
@@ -50,7 +51,8 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Args: noArgs,
 		Short: "How far the rollout is: groups, and nodes with their reasons",
-		Long: "Status lists who is upgraded, upgrading, pending (with what it waits for), failed, lost and parked. Groups are shown with their stage and\n" +
+		Long: "Status lists who is upgraded, upgrading, pending (with what it waits for), failed, lost and parked. Groups " +
+			"are shown with their stage and\n" +
 			"their limit, from the repository as this node has it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
@@ -235,7 +237,7 @@ func printByReason(w io.Writer, nodes []nodeStatus, all bool) {
 		for _, n := range same {
 			of = append(of, n.Node)
 		}
-		fmt.Fprintf(w, "  %s%s\n", plain.Some(of, names), because(same[0].why(1<<20)))
+		fmt.Fprintf(w, "  %s%s\n", plain.Some(of, names), reasonSuffix(same[0].why(1<<20)))
 	}
 	if len(order) > most {
 		fmt.Fprintf(w, "  and for %d other reasons: pullet rollout status -o wide\n", len(order)-most)

@@ -42,7 +42,7 @@ func (s *screen) show(v *fleetStatus) {
 		return
 	}
 	for _, n := range v.Nodes {
-		line := fmt.Sprintf("%-7s %-7s %-9s %s", n.Node, v.shown(n.Version), n.State, n.Why)
+		line := fmt.Sprintf("%-7s %-7s %-9s %s", n.Node, v.versionName(n.Version), n.State, n.Why)
 		if s.last[n.Node] != line {
 			s.last[n.Node] = line
 			fmt.Fprintf(s.w, "%5.1fs  %s\n", time.Since(s.started).Seconds(), strings.TrimSpace(line))
@@ -63,7 +63,7 @@ func (s *screen) redraw(v *fleetStatus) {
 	t := columns(&b)
 	fmt.Fprintln(t, "  NODE\tROLE\tRUNS\tSTATE\tWHY")
 	for _, n := range v.Nodes {
-		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.shown(n.Version), n.State, n.Why)
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\t%s\n", n.Node, orDash(n.Role), v.versionName(n.Version), n.State, n.Why)
 	}
 	t.Flush()
 	var lines []string

@@ -73,7 +73,7 @@ func meaning(t *testing.T, files fs.FS, own map[string]any) string {
 		fmt.Fprintf(&b, "%s\n", n.Name)
 		for _, j := range cat.Jobs {
 			for _, s := range j.Steps {
-				params, err := json.Marshal(cat.Shown(s).Value())
+				params, err := json.Marshal(cat.DisplayParams(s).Value())
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -27,7 +27,7 @@ func skippedOf(o *state.Overview) *skippedHead {
 			"a newer commit is followed",
 		)
 		if current.Previous == out.ID {
-			out.Why = "undone by " + current.By + because(current.Reason)
+			out.Why = "undone by " + current.By + reasonSuffix(current.Reason)
 		}
 		if o.Held {
 			out.Remedy = state.Act(out.Clear + " after: pullet rollout follow")
@@ -35,7 +35,7 @@ func skippedOf(o *state.Overview) *skippedHead {
 	case state.SkipHeld:
 		out.Why = "the fleet is held at " + current.String() + " by " + current.By + until(
 			current.Until,
-		) + because(
+		) + reasonSuffix(
 			current.Reason,
 		)
 		out.Remedy = state.Act("pullet rollout follow")

@@ -20,7 +20,8 @@ func (a *app) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", GroupID: "fleet", Args: noArgs,
 		Short: "Who runs what, who waits for whom and what clears it",
-		Long: "Status shows the fleet in one screen: its version and what holds it, how many nodes are in which state, and who stands still and why. Of a\n" +
+		Long: "Status shows the fleet in one screen: its version and what holds it, how many nodes are in which state, and " +
+			"who stands still and why. Of a\n" +
 			"large fleet it shows the exceptions, and the waiting nodes by what they wait for; pullet nodes lists all.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
@@ -167,7 +168,7 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 	} else {
 		held := ""
 		if v.Held {
-			held = ", held there" + until(v.Current.Until) + because(v.Current.Reason) + " (pullet rollout follow)"
+			held = ", held there" + until(v.Current.Until) + reasonSuffix(v.Current.Reason) + " (pullet rollout follow)"
 		}
 		fmt.Fprintf(w, "version %s, set by %s %s ago%s\n", withCommit(v.Current), v.Current.By, ago(v.Current.At), held)
 		for _, line := range v.Current.Described() {
@@ -182,7 +183,7 @@ func (v *fleetStatus) printVersion(w io.Writer) {
 			p.By,
 			ago(p.At),
 			until(p.Until),
-			because(p.Reason),
+			reasonSuffix(p.Reason),
 		)
 	}
 	if d, ok := v.Switches[state.StoreScope]; ok {
@@ -241,7 +242,7 @@ func (v *fleetStatus) exceptions() []nodeStatus {
 
 // cells are the columns of a node that every table of nodes begins with.
 func (v *fleetStatus) cells(n nodeStatus) string {
-	return strings.Join([]string{n.Node, orDash(n.Role), v.shown(n.Version), n.State, ago(n.Since)}, "\t")
+	return strings.Join([]string{n.Node, orDash(n.Role), v.versionName(n.Version), n.State, ago(n.Since)}, "\t")
 }
 
 func (v *fleetStatus) printNodes(w io.Writer, nodes []nodeStatus, whyWidth int) {

@@ -18,7 +18,8 @@ func (a *app) pauseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "pause", Args: noArgs,
 		Short: "Let no further node start to change",
-		Long: "Pause keeps every node that has not started where it is, until resume. Nodes that change just now finish. Nothing lifts it for a host or\n" +
+		Long: "Pause keeps every node that has not started where it is, until resume. Nodes that change just now finish. " +
+			"Nothing lifts it for a host or\n" +
 			"a role. Nodes still correct drift of their current version.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := l.check(cmd); err != nil {
@@ -48,7 +49,7 @@ func (a *app) pause(ctx context.Context, store *state.Store, l lasting) error {
 			have.By,
 			ago(have.At),
 			until(have.Until),
-			because(have.Reason),
+			reasonSuffix(have.Reason),
 		)
 	}
 	if done, err := a.structured(w); done || err != nil {
@@ -59,7 +60,8 @@ func (a *app) pause(ctx context.Context, store *state.Store, l lasting) error {
 		return err
 	}
 	_, err = fmt.Fprintf(a.out, "paused%s%s; %s; to go on: pullet rollout resume\n"+
-		"  drift is still corrected: pullet disable --global --all-changes stops that too\n", until(w.Until), because(l.reason), changing(o))
+		"  drift is still corrected: pullet disable --global --all-changes stops that too\n", until(w.Until),
+		reasonSuffix(l.reason), changing(o))
 	return err
 }
 
@@ -91,7 +93,8 @@ func (a *app) failCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "fail", Args: noArgs,
 		Short: "Halt the current rollout by hand",
-		Long: "Fail halts the fleet's move to its current version, as a failed node would, for all roles. A newer version clears it, and so does\n" +
+		Long: "Fail halts the fleet's move to its current version, as a failed node would, for all roles. A newer version " +
+			"clears it, and so does\n" +
 			"rollout resume; rollout undo goes back. Nodes that change just now finish.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.steers(
@@ -123,7 +126,7 @@ func (a *app) failRollout(ctx context.Context, store *state.Store, reason string
 		a.out,
 		"the rollout of %s is halted%s; push a commit that mends it, or: pullet rollout undo, pullet rollout resume\n",
 		v,
-		because(reason),
+		reasonSuffix(reason),
 	)
 	return err
 }
@@ -139,9 +142,12 @@ func (a *app) undoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "undo [VERSION]", Args: upToOne,
 		Short: "Go back to the last good version, and stay there",
-		Long: "Undo sets the fleet's version back to the newest one of its history that was neither halted nor undone, and holds it there: until\n" +
-			"rollout follow or rollout start, or for the time of --for. The version that it leaves is not followed again; a newer commit is.\n" +
-			"With VERSION it leaves that one and no other. It must be named when somebody just went back: two who undo the same one would go back twice.",
+		Long: "Undo sets the fleet's version back to the newest one of its history that was neither halted nor undone, and " +
+			"holds it there: until\n" +
+			"rollout follow or rollout start, or for the time of --for. The version that it leaves is not followed again; a " +
+			"newer commit is.\n" +
+			"With VERSION it leaves that one and no other. It must be named when somebody just went back: two who undo the " +
+			"same one would go back twice.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := l.check(cmd); err != nil {
 				return err
@@ -219,7 +225,7 @@ func (a *app) undo(ctx context.Context, store *state.Store, args []string, l las
 		current,
 		withCommit(set),
 		until(set.Until),
-		because(l.reason),
+		reasonSuffix(l.reason),
 	)
 	return err
 }
@@ -228,7 +234,8 @@ func (a *app) followCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "follow", Args: noArgs,
 		Short: "Let the fleet follow its repositories again",
-		Long: "Follow ends what rollout start or rollout undo set: the next node that sees a newer commit proposes it. Versions that were undone are left\n" +
+		Long: "Follow ends what rollout start or rollout undo set: the next node that sees a newer commit proposes it. " +
+			"Versions that were undone are left\n" +
 			"out. Where the repository says follow: false, one newer version is taken, and held again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.steers(cmd, a.follow)

@@ -27,8 +27,10 @@ func (a *app) disableCommand() *cobra.Command {
 		"disable",
 		"Keep a host, a role or all where they are",
 		false,
-		"Disable keeps hosts from changing to another version. They still correct drift of their current version, unless --all-changes stops that\n"+
-			"too: then a pull looks, and changes nothing. A switch of a host counts before that of its role, and that before the one for all. A run in progress is not\n"+
+		"Disable keeps hosts from changing to another version. They still correct drift of their current version, unless "+
+			"--all-changes stops that\n"+
+			"too: then a pull looks, and changes nothing. A switch of a host counts before that of its role, and that before "+
+			"the one for all. A run in progress is not\n"+
 			"interrupted.",
 	)
 }
@@ -38,7 +40,8 @@ func (a *app) enableCommand() *cobra.Command {
 		"enable",
 		"Let a host, a role or all go on",
 		true,
-		"Enable lifts what disable set. For a host whose role, or the whole fleet, is disabled it makes an exception. It lifts no pause, no limit of 0\n"+
+		"Enable lifts what disable set. For a host whose role, or the whole fleet, is disabled it makes an exception. It "+
+			"lifts no pause, no limit of 0\n"+
 			"and no maintenance window. With --role and --version it admits one version only.",
 	)
 }
@@ -105,7 +108,8 @@ func (w *switching) scope(o *state.Overview) (state.Scope, error) {
 		return state.HostScope(w.host), nil
 	case w.role != "" && !slices.Contains(rolesOf(o), w.role) && slices.Contains(groupNames(o), w.role):
 		return state.Scope{}, fmt.Errorf(
-			"%q is a group of the rollout, and no role: name its hosts with --host, or stop the whole rollout with pullet rollout pause",
+			"%q is a group of the rollout, and no role: name its hosts with --host, or stop the whole rollout with pullet "+
+				"rollout pause",
 			w.role,
 		)
 	case w.role != "" && !slices.Contains(rolesOf(o), w.role):
@@ -225,7 +229,7 @@ func (a *app) printSwitch(
 			"  the rollout is still paused by %s%s%s: pullet rollout resume\n",
 			pause.By,
 			until(pause.Until),
-			because(pause.Reason),
+			reasonSuffix(pause.Reason),
 		)
 	}
 	return nil
@@ -250,7 +254,7 @@ func switchText(w state.Switch) string {
 	case w.AllChanges:
 		text = "is disabled for all changes, drift correction included,"
 	}
-	return text + " by " + w.By + until(w.Until) + because(w.Reason)
+	return text + " by " + w.By + until(w.Until) + reasonSuffix(w.Reason)
 }
 
 // overruled are the wider scopes that are disabled, of which a scope that is enabled is an exception.

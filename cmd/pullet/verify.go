@@ -19,8 +19,10 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use: "verify VERSION [NODE...]", GroupID: "fleet",
 		Args:  arguments(cobra.MinimumNArgs(1)),
 		Short: "Check that nodes run a version; the ones that do not are named",
-		Long: "Verify takes the nodes as arguments, or from its input, one or more a line. An empty list is an error, so that a list that could not be made\n" +
-			"does not pass.\n\nEXIT STATUS\n  0  all of them run it\n  1  some do not, or an error\n  64 the command line is wrong, or the list is empty",
+		Long: "Verify takes the nodes as arguments, or from its input, one or more a line. An empty list is an error, so " +
+			"that a list that could not be made\n" +
+			"does not pass.\n\nEXIT STATUS\n  0  all of them run it\n  1  some do not, or an error\n  64 the command line is " +
+			"wrong, or the list is empty",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			nodes, err := nodeList(args[1:], cmd.InOrStdin())
 			if err != nil {
@@ -80,7 +82,7 @@ func (a *app) verify(ctx context.Context, store *state.Store, name string, nodes
 		switch _, registered := o.Nodes[node]; {
 		case runs == version.ID:
 		case known:
-			absent = append(absent, absentee{node, runs, "runs " + fleet.shown(runs)})
+			absent = append(absent, absentee{node, runs, "runs " + fleet.versionName(runs)})
 		case registered:
 			absent = append(absent, absentee{node, "", "runs no version yet"})
 		case listed && o.Gone[node]:

@@ -160,7 +160,8 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.waitsAt(c)
 	}
 	if o.Current != nil && rollout.Version == o.Current.ID && !current {
-		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed, state.Success: upToDate}[rollout.State]
+		out.State = map[string]string{state.Running: upgrading, state.Pending: waiting, state.Failed: failed,
+			state.Success: upToDate}[rollout.State]
 		out.waitsAt(rollout)
 	}
 	if waitsSince := rollout.State == state.Pending && rollout.Time.After(c.Time); !waitsSince {
@@ -195,7 +196,7 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		out.State = waiting
 		out.waitsAt(rollout)
 	} else if held && out.holds(slot) {
-		out.Why = "it holds a slot for version " + v.shown(slot.Version)
+		out.Why = "it holds a slot for version " + v.versionName(slot.Version)
 		if slot.Step != "" {
 			out.Why += ", last in step " + slot.Step
 		}
@@ -286,8 +287,8 @@ func (n nodeStatus) age() string {
 	return " (" + ago(n.Since) + " ago)"
 }
 
-// shown is a version by its release or its short id.
-func (v *fleetStatus) shown(version string) string {
+// versionName is a version by its release or its short id.
+func (v *fleetStatus) versionName(version string) string {
 	if version == "" {
 		return "-"
 	}

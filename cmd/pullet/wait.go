@@ -21,7 +21,8 @@ func (a *app) waitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "wait [VERSION]", GroupID: "fleet", Args: upToOne,
 		Short: "Wait until every node runs the version",
-		Long: "Wait ends when every node of the fleet, and every one that the rollout expects, runs the fleet's version. With VERSION that must be it:\n" +
+		Long: "Wait ends when every node of the fleet, and every one that the rollout expects, runs the fleet's version. " +
+			"With VERSION that must be it:\n" +
 			"a release, a commit, or the revision that rollout start was given.\n" +
 			strings.Replace(
 				waitExits,
@@ -191,7 +192,7 @@ func (v *fleetStatus) printBehind(w io.Writer) {
 	var lines []string
 	for _, n := range v.exceptions() {
 		if n.Version != v.Current.ID {
-			lines = append(lines, n.Node+" is "+n.State+because(n.why(1<<20)))
+			lines = append(lines, n.Node+" is "+n.State+reasonSuffix(n.why(1<<20)))
 		}
 	}
 	if more := len(lines) - mostExceptions; more > 0 {
@@ -215,7 +216,7 @@ func (v *fleetStatus) printPending(w io.Writer) {
 		if n.State != pending || n.Version == v.Current.ID {
 			continue
 		}
-		reason := because(n.why(1 << 20))
+		reason := reasonSuffix(n.why(1 << 20))
 		if nodes[reason] == nil {
 			reasons = append(reasons, reason)
 		}

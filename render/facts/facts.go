@@ -31,7 +31,7 @@ func All() []Fact {
 		{
 			"osFamily",
 			"distribution whose package names and paths it has: debian, redhat, suse, arch, or os itself",
-			func(h *host) any { return family(h.release["ID"], h.osLike()) },
+			func(h *host) any { return osFamily(h.release["ID"], h.osLike()) },
 		},
 		{"osVersion", "version of the distribution: 12, 41", func(h *host) any { return h.release["VERSION_ID"] }},
 		{
@@ -91,7 +91,8 @@ func Gather(root string) render.Facts {
 // Sample are the facts of a made-up host, for what is rendered without its node.
 func Sample(name string) render.Facts {
 	return render.Facts{
-		"os": "debian", "osFamily": "debian", "osVersion": "12", "osMajor": "12", "osCodename": "bookworm", "osLike": []any{}, "hostname": name, "fqdn": name,
+		"os": "debian", "osFamily": "debian", "osVersion": "12", "osMajor": "12", "osCodename": "bookworm", "osLike": []any{},
+		"hostname": name, "fqdn": name,
 		"arch": "amd64", "kernel": "6.1.0", "cpus": 2, "memory": 4096, "machineId": "00000000000000000000000000000000",
 		"addresses": map[string]any{
 			"eth0": []any{"192.0.2.10"},

@@ -10,15 +10,17 @@ import (
 // in no row is a family of its own, such as alpine.
 var families = map[string]string{
 	"ubuntu": "debian", "raspbian": "debian", "linuxmint": "debian",
-	"rhel": "redhat", "fedora": "redhat", "centos": "redhat", "rocky": "redhat", "almalinux": "redhat", "ol": "redhat", "amzn": "redhat",
-	"sles": "suse", "sled": "suse", "sle-micro": "suse", "opensuse": "suse", "opensuse-leap": "suse", "opensuse-tumbleweed": "suse",
-	"manjaro": "arch", "endeavouros": "arch",
+	"rhel": "redhat", "fedora": "redhat", "centos": "redhat", "rocky": "redhat", "almalinux": "redhat", "ol": "redhat",
+	"amzn": "redhat",
+	"sles": "suse", "sled": "suse", "sle-micro": "suse", "opensuse": "suse", "opensuse-leap": "suse",
+	"opensuse-tumbleweed": "suse",
+	"manjaro":             "arch", "endeavouros": "arch",
 	"debian": "debian", "suse": "suse", "arch": "arch",
 }
 
-// family is the system whose package names, paths and services this one has: its own, or that of the first one that it
-// is like.
-func family(id string, like []any) string {
+// osFamily is the system whose package names, paths and services this one has: its own, or that of the first one that
+// it is like.
+func osFamily(id string, like []any) string {
 	if known := families[id]; known != "" {
 		return known
 	}
@@ -48,7 +50,7 @@ func Over(base, over render.Facts) render.Facts {
 	id, _ := out["os"].(string)
 	version, _ := out["osVersion"].(string)
 	like, _ := out["osLike"].([]any)
-	for name, value := range map[string]string{"osFamily": family(id, like), "osMajor": major(version)} {
+	for name, value := range map[string]string{"osFamily": osFamily(id, like), "osMajor": major(version)} {
 		if _, said := over[name]; !said {
 			out[name] = value
 		}

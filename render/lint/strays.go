@@ -39,7 +39,7 @@ func strayed(r *render.Repository, l render.Layer, name string, dir bool, hint s
 		what = "directory"
 	}
 	return &render.Error{
-		Pos: render.Position{File: r.Shown(l, name)}, Severity: render.Warning,
+		Pos: render.Position{File: r.DisplayName(l, name)}, Severity: render.Warning,
 		Message: "pullet does not read this " + what, Hint: hint,
 	}
 }

@@ -16,10 +16,10 @@ import (
 )
 
 // List are the actions that a repository brings itself: executables that read what to do as JSON.
-type List []*brought
+type List []*definition
 
-// brought is one of them, on this host.
-type brought struct {
+// definition is one of them, on this host.
+type definition struct {
 	*render.Extension
 	schema *paramSchema // nil: its manifest has mistakes
 	path   string       // of the executable, once Fetch has put it there
@@ -33,7 +33,7 @@ func Load(repo *render.Repository, builtin []apply.Spec) (List, render.ErrorList
 	errs = slices.Clone(errs)
 	var out List
 	for _, e := range list {
-		b := &brought{Extension: e}
+		b := &definition{Extension: e}
 		own := shadows(e, builtin)
 		if len(own) == 0 && !e.Broken {
 			b.schema, own = compileSchema(e)
@@ -71,16 +71,16 @@ func (x List) Specs() []apply.Spec {
 	return out
 }
 
-func (b *brought) action() apply.Action {
+func (b *definition) action() apply.Action {
 	if b.Check {
-		return &extension{brought: b}
+		return &extension{definition: b}
 	}
-	return &unchecked{extension{brought: b}}
+	return &unchecked{extension{definition: b}}
 }
 
 // extension is a step of an action that the repository brings itself.
 type extension struct {
-	*brought
+	*definition
 	request
 }
 
@@ -180,7 +180,7 @@ func (a *extension) ask(ctx context.Context, h *apply.Host, mode string, answer 
 
 // named is an error that calls the executable what the repository does: on the host it is a file with a digest for a
 // name.
-func (b *brought) named(err error) error {
+func (b *definition) named(err error) error {
 	if b.path == "" {
 		return err
 	}
@@ -188,7 +188,7 @@ func (b *brought) named(err error) error {
 }
 
 // whyNotStarted explains what the kernel says of an executable that is there.
-func (b *brought) whyNotStarted(err error) string {
+func (b *definition) whyNotStarted(err error) string {
 	const own = "; interpreter: in the manifest names a program that runs it"
 	switch {
 	case errors.Is(err, syscall.ENOEXEC):
@@ -202,7 +202,7 @@ func (b *brought) whyNotStarted(err error) string {
 }
 
 // firstLine is what the first line of a script says runs it.
-func (b *brought) firstLine() string {
+func (b *definition) firstLine() string {
 	f, err := os.Open(b.path)
 	if err != nil {
 		return "its interpreter"

@@ -165,13 +165,13 @@ func inWords(k jsonschema.ErrorKind) string {
 	case *kind.Type:
 		return "expected " + strings.Join(typeWords(k.Want), " or ") + ", found " + typeWords([]string{k.Got})[0]
 	case *kind.Enum:
-		return "expected " + strings.Join(shown(k.Want...), " or ") + ", found " + shown(k.Got)[0]
+		return "expected " + strings.Join(shortJSON(k.Want...), " or ") + ", found " + shortJSON(k.Got)[0]
 	case *kind.Const:
-		return "expected " + shown(k.Want)[0] + ", found " + shown(k.Got)[0]
+		return "expected " + shortJSON(k.Want)[0] + ", found " + shortJSON(k.Got)[0]
 	case *kind.Pattern:
-		return shown(k.Got)[0] + " does not match " + k.Want
+		return shortJSON(k.Got)[0] + " does not match " + k.Want
 	case *kind.Format:
-		return fmt.Sprintf("%s is no %s: %v", shown(k.Got)[0], k.Want, k.Err)
+		return fmt.Sprintf("%s is no %s: %v", shortJSON(k.Got)[0], k.Want, k.Err)
 	case *kind.MinLength:
 		return fmt.Sprintf("expected at least %d characters, found %d", k.Want, k.Got)
 	case *kind.MaxLength:
@@ -185,8 +185,8 @@ func inWords(k jsonschema.ErrorKind) string {
 	return strings.TrimPrefix(plain.Error(), "at '': ")
 }
 
-// shown are values as JSON, shortened.
-func shown(values ...any) []string {
+// shortJSON are values as JSON, shortened.
+func shortJSON(values ...any) []string {
 	var out []string
 	for _, v := range values {
 		text, err := json.Marshal(v)

@@ -21,8 +21,9 @@ import (
 )
 
 const (
-	fetchTime  = 5 * time.Minute     // for one executable
-	unusedTime = 30 * 24 * time.Hour // after which one that nothing uses is dropped: a version that is taken back still finds its own
+	fetchTime = 5 * time.Minute // for one executable
+	// after which one that nothing uses is dropped: a version that is taken back still finds its own
+	unusedTime = 30 * 24 * time.Hour
 )
 
 // Fetch puts the executables that the steps of a catalog need into a directory, each named by its digest, from the
@@ -50,7 +51,7 @@ func (x List) Fetch(ctx context.Context, dir string, cat *render.Catalog) error 
 }
 
 // fetch makes sure that the executable is on this host.
-func (b *brought) fetch(ctx context.Context, dir string) error {
+func (b *definition) fetch(ctx context.Context, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func touch(path string) error {
 }
 
 // save writes the executable, if it is the right one, whole and durable.
-func (b *brought) save(r io.Reader) error {
+func (b *definition) save(r io.Reader) error {
 	f, err := renameio.NewPendingFile(
 		b.path,
 		renameio.WithPermissions(0o700),
@@ -134,7 +135,7 @@ func copyDigest(w io.Writer, r io.Reader) (string, error) {
 }
 
 // ready holds the executable against its digest before it is run.
-func (b *brought) ready() error {
+func (b *definition) ready() error {
 	switch {
 	case b.failed != nil:
 		return b.failed
@@ -147,7 +148,7 @@ func (b *brought) ready() error {
 	return nil
 }
 
-func (b *brought) intact() error {
+func (b *definition) intact() error {
 	f, err := os.Open(b.path)
 	if err != nil {
 		return err

@@ -100,14 +100,14 @@ func (t *placedTree) check() (apply.Change, error) {
 		if err != nil {
 			return apply.Change{}, err
 		}
-		c.Note(summary, t.shown(rel), "")
+		c.Note(summary, t.displayPath(rel), "")
 	}
 	for _, f := range t.tree.files {
 		is, err := t.checkFile(f)
 		if err != nil {
 			return apply.Change{}, err
 		}
-		c.Note(is.Summary, t.shown(f.path), is.Diff)
+		c.Note(is.Summary, t.displayPath(f.path), is.Diff)
 	}
 	extra, err := t.extra(t.h, t.dir, t.Name, t.tree.has)
 	c.Remove(t.Name, extra)
@@ -152,7 +152,7 @@ func (t *placedTree) checkDir(rel string) (string, error) {
 	case !info.IsDir():
 		return "", fmt.Errorf(
 			"%s is no directory (%s), and the tree has one there: remove it with file.absent first",
-			t.shown(rel),
+			t.displayPath(rel),
 			place.Kind(info),
 		)
 	}
@@ -228,9 +228,9 @@ func openOrMake(at *hostfile.Entry) (*hostfile.Dir, error) {
 func (t *placedTree) one(f treeFile) (place.File, error) {
 	at, err := t.at(f.path)
 	return place.File{
-		Name: t.shown(f.path), At: at,
+		Name: t.displayPath(f.path), At: at,
 		Want: place.Content{Data: f.data, Hidden: t.tree.hidden}, Wanted: t.w.Of(f.mode, f.exec), Keep: !t.Replace,
 	}, err
 }
 
-func (t *placedTree) shown(rel string) string { return path.Join(t.Name, rel) }
+func (t *placedTree) displayPath(rel string) string { return path.Join(t.Name, rel) }

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// tidy removes what a killed fetch can leave behind. An index whose pack never
+// removeLeftovers removes what a killed fetch can leave behind. An index whose pack never
 // came is worse than rubbish: go-git would not write it again, and it may be
 // cut short.
-func tidy(dir string) error {
+func removeLeftovers(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -29,8 +29,8 @@ func tidy(dir string) error {
 	})
 }
 
-// tidyRecord removes the halves of a record that a kill can leave beside it.
-func tidyRecord(file string) error {
+// removeRecordLeftovers removes the halves of a record that a kill can leave beside it.
+func removeRecordLeftovers(file string) error {
 	left, err := named(filepath.Dir(file), "."+filepath.Base(file), "")
 	for _, path := range left {
 		err = errors.Join(err, os.Remove(path))

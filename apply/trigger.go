@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// because is what the step reacts to, in words.
-func (s *running) because() string {
+// triggeredBy is what the step reacts to, in words.
+func (s *running) triggeredBy() string {
 	switch s.step.why {
 	case "prune":
 		return "something that it watches was removed"

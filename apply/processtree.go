@@ -8,23 +8,23 @@ import (
 	"syscall"
 )
 
-// family are a command's process and those that came of it: its session, and their children in whatever session they
-// are now. Who left the session and lost its parent before it was looked for is not among them: that is how daemons
-// leave.
-type family struct {
+// processTree are a command's process and those that came of it: its session, and their children in whatever session
+// they are now. Who left the session and lost its parent before it was looked for is not among them: that is how
+// daemons leave.
+type processTree struct {
 	group   int
 	members map[Orphan]bool
 }
 
-func familyOf(pid int) *family {
+func processTreeOf(pid int) *processTree {
 	leader, _ := readStat(strconv.Itoa(pid))
-	return &family{pid, map[Orphan]bool{{pid, leader.started}: true}}
+	return &processTree{pid, map[Orphan]bool{{pid, leader.started}: true}}
 }
 
 // signal tells all of the family: its group, and those who left that. Who was told once is told again, although its
 // parent ended since.
-func (f *family) signal(sig syscall.Signal) {
-	f.look()
+func (f *processTree) signal(sig syscall.Signal) {
+	f.refresh()
 	// The group, or a process, may be gone already, which is what is wanted.
 	_ = syscall.Kill(-f.group, sig)
 	for m := range f.members {
@@ -34,8 +34,8 @@ func (f *family) signal(sig syscall.Signal) {
 	}
 }
 
-// look adds the processes that are there now.
-func (f *family) look() {
+// refresh adds the processes that are there now.
+func (f *processTree) refresh() {
 	found, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
 		return

@@ -8,9 +8,9 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// judge says whether an offer may follow the last good head: nil, or a
+// checkHistory says whether an offer may follow the last good head: nil, or a
 // *RewrittenError or *BehindError. The offered commit is in the store.
-func (r *repository) judge(ctx context.Context, o offer) error {
+func (r *repository) checkHistory(ctx context.Context, o offer) error {
 	switch {
 	case r.rec.Commit == "":
 		return nil
@@ -18,7 +18,7 @@ func (r *repository) judge(ctx context.Context, o offer) error {
 		r.log.Infof("following %s instead of %s: its history starts here", r.src.follow(), r.rec.Follow)
 		return nil
 	case r.src.tagged():
-		return r.judgeTag(o)
+		return r.checkTag(o)
 	}
 	rel, err := r.relation(ctx, r.rec.Commit, o.commit)
 	switch {
@@ -33,9 +33,9 @@ func (r *repository) judge(ctx context.Context, o offer) error {
 	return nil
 }
 
-// judgeTag goes by versions: releases of different branches need not descend
+// checkTag goes by versions: releases of different branches need not descend
 // from each other.
-func (r *repository) judgeTag(o offer) error {
+func (r *repository) checkTag(o offer) error {
 	if known, ok := r.rec.Tags[o.tag]; ok && known != o.commit {
 		how := fmt.Sprintf("tag %q was moved", o.tag)
 		return &RewrittenError{Repo: r.src.Name, How: how, From: known, To: o.commit}

@@ -29,25 +29,25 @@ func (s *boundStep) reactsTo() []*boundStep {
 // watch those that it started and may not have seen what these changed.
 func (x *execution) inherit(resumes bool) error {
 	m := x.options.Journal.Managed()
-	owed := map[string]bool{}
+	due := map[string]bool{}
 	for _, s := range x.program.steps {
 		if x.unseen(s.ID(), resumes) {
 			for _, w := range s.watchers {
-				owed[w] = true
+				due[w] = true
 			}
 		}
 	}
 	for id, t := range m.Things {
 		for _, w := range t.Watchers {
 			if s := x.program.byID[w]; s != nil && !resumes && x.unseen(t.Job+"/"+pruning+x.title(id, t), resumes) {
-				owed[s.reaction("prune").ID()] = true
+				due[s.reaction("prune").ID()] = true
 			}
 		}
 	}
 	for _, step := range m.Owed {
-		owed[step] = true
+		due[step] = true
 	}
-	m.Owed = slices.Sorted(maps.Keys(owed))
+	m.Owed = slices.Sorted(maps.Keys(due))
 	for id, t := range x.options.Journal.Made() {
 		if resumes {
 			break // the run that goes on has it in its steps' results
@@ -67,19 +67,19 @@ func (x *execution) unseen(step string, resumes bool) bool {
 	return x.options.Journal.CutOff(step) || !resumes && x.options.Journal.Ended(step, &r) && r.Outcome == Changed
 }
 
-// owed reports that the step has not answered a change of an earlier run.
-func (x *execution) owed(s *boundStep) bool {
+// reactionDue reports that the step has not answered a change of an earlier run.
+func (x *execution) reactionDue(s *boundStep) bool {
 	return slices.Contains(x.options.Journal.Managed().Owed, s.ID())
 }
 
-// owes are the steps that have not answered a change, after this run.
-func (x *execution) owes() []string {
+// dueReactions are the steps that have not answered a change, after this run.
+func (x *execution) dueReactions() []string {
 	var out []string
 	for _, s := range x.program.steps {
 		if s.job.Validation {
 			continue
 		}
-		due := x.anyChanged(s.reactsTo()) || x.owed(s)
+		due := x.anyChanged(s.reactsTo()) || x.reactionDue(s)
 		if due && !x.answeredTo(s) || x.open(s.reaction("restore")) {
 			out = append(out, s.ID())
 		}
@@ -94,7 +94,7 @@ func (x *execution) owes() []string {
 // open reports a reaction that is due and did not succeed.
 func (x *execution) open(reaction *boundStep) bool {
 	r := x.of(reaction.ID())
-	return (x.due[reaction.ID()] || x.owed(reaction)) && (r == nil || r.Outcome != Changed && r.Outcome != OK)
+	return (x.due[reaction.ID()] || x.reactionDue(reaction)) && (r == nil || r.Outcome != Changed && r.Outcome != OK)
 }
 
 // answeredTo reports that a step answered in this run what it watches.

@@ -32,7 +32,7 @@ func TestJudgedAgain(t *testing.T) {
 	}
 	var lasts atomic.Bool
 	lasts.Store(true)
-	stop := r.judgeAgain(ctx, time.Millisecond, lasts.Load)
+	stop := r.refreshing(ctx, time.Millisecond, lasts.Load)
 	st := state.Status{Version: "v1", Reason: "slot db: its limit is 0", Remedy: state.Act("raise it"), Time: time.Now()}
 	if err := s.SetStatus(ctx, "db1", state.Rollout, state.Pending, st); err != nil {
 		t.Fatal(err)
@@ -46,12 +46,12 @@ func TestJudgedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	lasts.Store(false)
-	r.judge(ctx, lasts.Load)
+	r.refresh(ctx, lasts.Load)
 	lasts.Store(true)
-	w := &waits{over: func() { r.judged.Store(nil) }}
+	w := &waits{over: func() { r.lastShown.Store(nil) }}
 	w.begin()
 	w.end()
-	r.judge(ctx, lasts.Load)
+	r.refresh(ctx, lasts.Load)
 	if len(shown) > 0 {
 		t.Errorf("a wait that is over is shown: %s", <-shown)
 	}

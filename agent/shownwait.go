@@ -8,19 +8,20 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// judged is a wait that is shown, and how it was shown last. It is forgotten when any wait of the pull ends.
-type judged struct {
+// shownWait is a wait that is shown, and how it was shown last. It is forgotten when any wait of the pull ends.
+type shownWait struct {
 	wait    *lock.Wait
 	said    string
 	store   *state.Store
 	version string
 }
 
-// judgeEvery is how often a wait that lasts is judged again: the nodes that it names may have been killed meanwhile.
-const judgeEvery = 30 * time.Second
+// refreshEvery is how often a wait that lasts is looked at again: the nodes that it names may have been killed
+// meanwhile.
+const refreshEvery = 30 * time.Second
 
-// judgeAgain shows the wait anew, while it lasts, whenever what is behind it changed. What it returns ends that.
-func (r *reporter) judgeAgain(ctx context.Context, every time.Duration, lasts func() bool) (stop func()) {
+// refreshing shows the wait anew, while it lasts, whenever what is behind it changed. What it returns ends that.
+func (r *reporter) refreshing(ctx context.Context, every time.Duration, lasts func() bool) (stop func()) {
 	if r.shows == nil {
 		return func() {}
 	}
@@ -35,15 +36,15 @@ func (r *reporter) judgeAgain(ctx context.Context, every time.Duration, lasts fu
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				r.judge(ctx, lasts)
+				r.refresh(ctx, lasts)
 			}
 		}
 	}()
 	return func() { cancel(); <-done }
 }
 
-func (r *reporter) judge(ctx context.Context, lasts func() bool) {
-	last := r.judged.Load()
+func (r *reporter) refresh(ctx context.Context, lasts func() bool) {
+	last := r.lastShown.Load()
 	if last == nil || last.store == nil || !lasts() {
 		return
 	}
@@ -55,7 +56,7 @@ func (r *reporter) judge(ctx context.Context, lasts func() bool) {
 	}
 	next := *last
 	next.said = now.Error()
-	if next.said != last.said && lasts() && r.judged.CompareAndSwap(last, &next) { // else another reason came meanwhile
+	if next.said != last.said && lasts() && r.lastShown.CompareAndSwap(last, &next) { // else another reason came meanwhile
 		r.shows(now)
 	}
 }

@@ -62,11 +62,12 @@ func (o *orders) command(ctx context.Context, c state.PendingCommand, cat *rende
 	if own.State != "" || !mine || c.Halted || !c.Open {
 		return nil
 	}
-	return o.take(ctx, c, cat)
+	return o.turnAndRun(ctx, c, cat)
 }
 
-// take takes the node's turn and runs one command. Where there is no turn to be had now, the next pull asks again.
-func (o *orders) take(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
+// turnAndRun takes the node's turn and runs one command. Where there is no turn to be had now, the next pull asks
+// again.
+func (o *orders) turnAndRun(ctx context.Context, c state.PendingCommand, cat *render.Catalog) error {
 	result := state.CommandResult{
 		Node:     o.config.Node.Name,
 		State:    state.Running,
@@ -74,7 +75,8 @@ func (o *orders) take(ctx context.Context, c state.PendingCommand, cat *render.C
 		Started:  time.Now().UTC(),
 	}
 	if !o.config.Agent.AllowRun {
-		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+o.config.file
+		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+
+			o.config.file
 		return o.store.EndCommand(ctx, c.ID, result, c.Stage)
 	}
 	req := o.turns.requestUnder(cat.Fleet.Rollout, &state.Version{ID: c.ID}, cat)

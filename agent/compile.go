@@ -58,8 +58,8 @@ type compiler struct {
 	offers   map[string]offered      // by version, as far as it was compiled
 	asked    asked                   // the services that were read
 	known    map[string][]render.Service
-	kept     *kept // what is known of the fleet while its record is away
-	quiet    bool  // that it is away was said before
+	cached   *cachedFleet // what is known of the fleet while its record is away
+	quiet    bool         // that it is away was said before
 }
 
 // compile makes the program of a version for this node: everything that can be wrong with a commit is wrong here.
@@ -146,7 +146,7 @@ func (c *compiler) view(ctx context.Context) (render.View, error) {
 	if err != nil {
 		return v, err
 	}
-	v.Asked, c.known = c.asked.note, v.Services
+	v.Asked, c.known = c.asked.add, v.Services
 	c.out.views(v.Revision)
 	if c.presence == nil { // a plan, which writes nothing
 		return v, nil

@@ -20,8 +20,8 @@ const (
 	configuration               // read the configuration again
 )
 
-// settle is how long files must be quiet before a change counts: editors and git write in several steps.
-const settle = 200 * time.Millisecond
+// debounce is how long files must be quiet before a change counts: editors and git write in several steps.
+const debounce = 200 * time.Millisecond
 
 // watchFiles reports changes of the host's variables, the configuration, and the refs of repositories on this machine.
 // Directories are watched rather than files, because editors replace files. What does not exist yet is not watched: the
@@ -71,7 +71,7 @@ func (a *Agent) reportChanges(ctx context.Context, w *fsnotify.Watcher, kinds ma
 				continue
 			}
 			pending = max(pending, kinds[filepath.Dir(e.Name)])
-			quiet = time.After(settle)
+			quiet = time.After(debounce)
 		case err, ok := <-w.Errors:
 			if !ok {
 				return

@@ -39,7 +39,7 @@ func lacking(err error) bool {
 func (g *gates) forgotten(err error) *lock.Wait {
 	w := g.turns.registration.forgotten(g.reporter.ctx, err)
 	if w != nil {
-		g.end.note(runEnd{at: w, silent: true})
+		g.end.record(runEnd{at: w, silent: true})
 	}
 	return w
 }

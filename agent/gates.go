@@ -41,7 +41,8 @@ type gates struct {
 	electing   door // guards candidates and records
 	candidates map[string]*lock.Candidate
 	records    map[string]lock.Record // of the steps that this node was chosen for, as they were read
-	keptSteps  int                    // places at serialized steps that a run which was killed left, and this one goes on with
+	// places at serialized steps that a run which was killed left, and this one goes on with
+	keptSteps int
 
 	remembering sync.Mutex // guards the node's own record, which steps write beside each other
 
@@ -81,9 +82,12 @@ func (p *pull) gatesFor(
 		return nil, err
 	}
 	g := &gates{
-		joined: p.joined, local: p.local, reporter: p.reporter, says: says, turns: p.turns, waits: &p.waits, places: &p.places, node: p.config.Node.Name, log: p.log, req: req, rollout: rollout, catalog: program.catalog, steps: lock.NewSteps(p.store, req), turn: turn,
+		joined: p.joined, local: p.local, reporter: p.reporter, says: says, turns: p.turns, waits: &p.waits,
+		places: &p.places, node: p.config.Node.Name, log: p.log, req: req, rollout: rollout, catalog: program.catalog,
+		steps: lock.NewSteps(p.store, req), turn: turn,
 		passed: turn == nil &&
-			(req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{}, records: map[string]lock.Record{},
+			(req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{},
+		records: map[string]lock.Record{},
 		turning: newDoor(), electing: newDoor(),
 	}
 	return g, g.leaveSteps(ctx)
@@ -180,7 +184,7 @@ func (g *gates) pending(err error) error {
 		}
 		wait.Since = time.Now()
 	}
-	g.end.note(runEnd{at: wait, silent: silent})
+	g.end.record(runEnd{at: wait, silent: silent})
 	return &apply.PendingError{Reason: "waiting for " + wait.Gate + ": " + wait.Reason}
 }
 
@@ -198,8 +202,8 @@ func etcdWait(err error) *lock.Wait {
 	return w
 }
 
-// note notes what ends the run.
-func (e *runEnding) note(by runEnd) {
+// record keeps what ends the run.
+func (e *runEnding) record(by runEnd) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.at = runEnd{by.at, e.at.overtook || by.overtook, e.at.silent || by.silent}

@@ -54,7 +54,7 @@ func (g *gates) check(ctx context.Context, step string) error {
 		return err
 	}
 	err = g.store.Explain(err)
-	g.end.note(runEnd{at: etcdWait(err), silent: true})
+	g.end.record(runEnd{at: etcdWait(err), silent: true})
 	return err
 }
 
@@ -117,7 +117,7 @@ func (g *gates) remembers(place *state.HeldPlace) error {
 // on inside the claim.
 func (g *gates) leaves(err error) error {
 	if errors.Is(err, lock.ErrSuperseded) {
-		g.end.note(runEnd{at: newerComes(g.req.Version, err), overtook: true})
+		g.end.record(runEnd{at: newerComes(g.req.Version, err), overtook: true})
 	}
 	return err
 }

@@ -49,12 +49,12 @@ type pull struct {
 	reporter     *reporter     // tells the fleet what the node does
 	reports      *reports      // on disk, and where logs go
 
-	waits   waits
-	places  places
-	left    bool          // the fleet moved on to another version in mid-run
-	silent  bool          // etcd did not answer in the last run
-	awaited *lock.Wait    // the condition that the last run still waits for; nil: none
-	applied []*apply.Host // on which programs ran
+	waits     waits
+	places    places
+	overtaken bool          // the fleet moved on to another version in mid-run
+	silent    bool          // etcd did not answer in the last run
+	awaited   *lock.Wait    // the condition that the last run still waits for; nil: none
+	applied   []*apply.Host // on which programs ran
 }
 
 // Pull brings the node to the fleet's version, once: do below is how. What went wrong with the commit, the host or the
@@ -272,11 +272,11 @@ func (p *pull) upgrade(ctx context.Context, v *state.Version, program *compiled,
 	}
 	report, err := p.run(ctx, v, program, turn)
 	if err != nil {
-		_, unsettled := p.settle(ctx, v, turn, &apply.Report{Stopped: err.Error()})
+		_, unsettled := p.recordEnd(ctx, v, turn, &apply.Report{Stopped: err.Error()})
 		return errors.Join(err, unsettled)
 	}
 	p.noteAwaited(v, report)
-	told, err := p.settle(ctx, v, turn, report)
+	told, err := p.recordEnd(ctx, v, turn, report)
 	if err := errors.Join(err, p.noteRollback(ctx, v, program, report)); err != nil {
 		return err
 	}
@@ -304,7 +304,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 		Run: p.out.Run, Host: p.agent.host(v.ID), Journal: p.local.journal, Begin: says.begin, Watch: says.ended, Log: p.log,
 		Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
-		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, Look: p.looks(gates),
+		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, FleetReader: p.fleetReaders(gates),
 	}
 	if gates != nil { // an interface that holds a nil pointer would not be nil
 		o.Gates, o.Host.Fence = gates, gates.Fence
@@ -317,7 +317,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 	says.over(end.silent)
 	if end.at != nil {
 		p.out.awaits(end.at)
-		p.left = end.overtook
+		p.overtaken = end.overtook
 	}
 	if report != nil {
 		report.Commits = v.Described()

@@ -13,10 +13,10 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-// settle records how an upgrade ended: in the fleet first, then on disk. A pull that is killed in between finds the
+// recordEnd says how an upgrade ended: in the fleet first, then on disk. A pull that is killed in between finds the
 // fleet's record ahead of its own, and takes a slot again only to find nothing to do. It returns the result of the run,
 // where that is on record with it.
-func (p *pull) settle(
+func (p *pull) recordEnd(
 	ctx context.Context,
 	v *state.Version,
 	turn *lock.Turn,
@@ -76,7 +76,7 @@ func failureOf(fault apply.Fault) lock.Failure {
 func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.Turn, report *apply.Report) error {
 	if report.Stopped != "" || report.Reboot {
 		st := p.reporter.status(v, report.Why())
-		if p.left {
+		if p.overtaken {
 			st = p.reporter.waitStatus(v, p.out.Wait)
 		}
 		p.local.Held = turn.Slot() // none where a step that waited for others gave it back

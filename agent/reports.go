@@ -15,17 +15,17 @@ import (
 // reports are those that a pull keeps of its runs, and the logs that it sends.
 type reports struct {
 	*joined
-	config *Config
-	out    *Outcome
-	log    *logrus.Entry
-	kept   bool          // a report of this pull is kept
-	unkept *apply.Report // that could not be written, and whose log is to be sent
+	config  *Config
+	out     *Outcome
+	log     *logrus.Entry
+	written bool          // a report of this pull is kept
+	unkept  *apply.Report // that could not be written, and whose log is to be sent
 }
 
 // keep writes the report of a run, and marks it when its log is to be sent. A report that cannot be written is said and
 // stops nothing: drift is corrected on a full disk too.
 func (r *reports) keep(report *apply.Report, beside ...error) {
-	r.kept = true
+	r.written = true
 	kept := *report
 	for _, err := range append(beside, r.out.Failures...) {
 		kept.Errors = append(kept.Errors, err.Error())
@@ -70,7 +70,7 @@ func (p *pull) account(ctx context.Context, err error) {
 		p.cannotPull(ctx, err)
 	}
 	switch {
-	case p.reports.kept:
+	case p.reports.written:
 	case err != nil && p.out.Report != nil:
 		p.reports.keep(p.out.Report, err)
 	case len(p.out.Failures) > 0 && p.out.Report != nil: // a command of an operator behind the run
@@ -116,7 +116,8 @@ func (p *pull) cannotPull(ctx context.Context, err error) {
 		how = state.Pending
 		saysWait(&st, orphanWait(p.config.Node.Name, orphan))
 	}
-	if err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Configured, how, st)...); err != nil {
+	if err := p.store.Tell(ctx, p.presence,
+		p.store.StatusOps(p.config.Node.Name, state.Configured, how, st)...); err != nil {
 		p.log.WithError(err).Warn("that the pull could not be made is not recorded")
 	}
 }

@@ -27,14 +27,14 @@ func (c *compiler) fleet() apply.Fleet {
 	if c.store != nil {
 		return services{c.store, c.config.Node.Name, &c.asked}
 	}
-	if c.kept == nil {
+	if c.cached == nil {
 		return nil
 	}
-	return c.kept
+	return c.cached
 }
 
 func (s services) Services(ctx context.Context, name string) ([]render.Service, error) {
-	s.asked.note(name)
+	s.asked.add(name)
 	found, err := s.store.Services(ctx, name)
 	return instances(name, found, nil), err
 }
@@ -59,7 +59,8 @@ func instances(name string, byNode map[string]state.Service, away map[string]boo
 	var out []render.Service
 	for node, s := range byNode {
 		out = append(out, render.Service{
-			Name: name, Node: node, Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags, Ready: !s.Ready.IsZero(), Why: s.Why, Lost: away[node],
+			Name: name, Node: node, Address: s.Address, Addresses: s.Addresses, Port: s.Port, Tags: s.Tags,
+			Ready: !s.Ready.IsZero(), Why: s.Why, Lost: away[node],
 		})
 	}
 	slices.SortFunc(out, func(a, b render.Service) int { return cmp.Compare(a.Node, b.Node) })
@@ -72,7 +73,7 @@ type asked struct {
 	names map[string]bool
 }
 
-func (a *asked) note(name string) {
+func (a *asked) add(name string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.names == nil {
@@ -87,22 +88,22 @@ func (a *asked) sorted() []string {
 	return slices.Sorted(maps.Keys(a.names))
 }
 
-// kept is the fleet as the node saw it last, for steps that ask while its record is away.
-type kept struct {
+// cachedFleet is the fleet as the node saw it last, for steps that ask while its record is away.
+type cachedFleet struct {
 	view render.View
 	at   time.Time
 }
 
 var errAway = errors.New("etcd is away")
 
-func (k *kept) Services(_ context.Context, name string) ([]render.Service, error) {
+func (k *cachedFleet) Services(_ context.Context, name string) ([]render.Service, error) {
 	return k.view.Services[name], nil
 }
 
-func (k *kept) Announce(context.Context, render.Service) error { return errAway }
-func (k *kept) Withdraw(context.Context, string) error         { return errAway }
+func (k *cachedFleet) Announce(context.Context, render.Service) error { return errAway }
+func (k *cachedFleet) Withdraw(context.Context, string) error         { return errAway }
 
-func (k *kept) Stale() string {
+func (k *cachedFleet) Stale() string {
 	return fmt.Sprintf(
 		"as this host saw the fleet %s ago, at %s: etcd is away",
 		max(0, time.Since(k.at)).Round(time.Second),
@@ -126,16 +127,16 @@ func CachedView(stateDir string) (render.View, time.Time, error) {
 
 // lastView is what serves while the fleet's record is away, and says so once.
 func (c *compiler) lastView() (render.View, error) {
-	if c.kept != nil {
-		return c.kept.view, nil
+	if c.cached != nil {
+		return c.cached.view, nil
 	}
 	v, at, err := CachedView(c.config.Paths.State)
 	if err != nil || at.IsZero() {
 		return v, err
 	}
-	c.kept = &kept{v, at}
+	c.cached = &cachedFleet{v, at}
 	if !c.quiet && (len(v.Nodes) > 1 || len(v.Services) > 0) {
-		c.out.warn(fmt.Errorf("what is read of other nodes and of services is stale: %s", c.kept.Stale()))
+		c.out.warn(fmt.Errorf("what is read of other nodes and of services is stale: %s", c.cached.Stale()))
 	}
 	return v, nil
 }

@@ -34,7 +34,8 @@ type HungError struct {
 
 func (e *HungError) Error() string {
 	return fmt.Sprintf(
-		"%s: its %s has not returned since %s and is abandoned; a file system of the host may hang: see ps (state D) and dmesg",
+		"%s: its %s has not returned since %s and is abandoned; a file system of the host may hang: see ps (state D) "+
+			"and dmesg",
 		e.Step,
 		e.Doing,
 		e.Since.UTC().Format(time.RFC3339),
@@ -149,18 +150,18 @@ func (s *boundStep) compare(ctx context.Context, h *Host) (Change, error) {
 	return bounded(ctx, h, s, "check", func() (Change, error) { return act.Check(ctx, h) })
 }
 
-// look compares a step with the host as one of the group.
-func (g *group) look(ctx context.Context, s *running) (*seen, error) {
+// check compares a step with the host as one of the group.
+func (g *group) check(ctx context.Context, s *running) (*seen, error) {
 	act, _ := s.step.act.(Preparer)
 	h := s.x.options.Host
-	look := func() (*seen, error) {
+	check := func() (*seen, error) {
 		at, err := h.Entry(s.step.prepares)
 		if err != nil {
 			return nil, err
 		}
 		found := &seen{at: at, alone: g.meets(at.Place(), s.step.prepares)}
 		if !found.alone {
-			found.change, found.prepare, err = act.Look(h, at)
+			found.change, found.prepare, err = act.CheckAt(h, at)
 			found.alone = found.prepare == nil && !found.change.Empty()
 		}
 		if err != nil || found.alone || found.change.Empty() {
@@ -172,7 +173,7 @@ func (g *group) look(ctx context.Context, s *running) (*seen, error) {
 		found.gone = hostfile.NotThere(err)
 		return found, nil
 	}
-	return inline(ctx, s, "check", look, func(found *seen) {
+	return inline(ctx, s, "check", check, func(found *seen) {
 		if found != nil && found.at != nil {
 			found.at.Close()
 		}

@@ -69,8 +69,8 @@ type Binding struct {
 	secret  *bool // what it read holds a sensitive variable
 }
 
-// note remembers that what the action reads holds a sensitive variable.
-func (b Binding) note(text string, data []byte) {
+// watchSecrets remembers that what the action reads holds a sensitive variable.
+func (b Binding) watchSecrets(text string, data []byte) {
 	if b.secret != nil && (b.Catalog.Holds(text) || b.Catalog.Holds(string(data))) {
 		*b.secret = true
 	}
@@ -81,7 +81,7 @@ func (b Binding) note(text string, data []byte) {
 func (b Binding) Template(name, text string) ([]byte, error) {
 	data, err := b.Catalog.Template(b.Step, name, text, b.results, b.run)
 	b.read.Write(data) // never fails
-	b.note(text, data)
+	b.watchSecrets(text, data)
 	return data, err
 }
 

@@ -29,7 +29,7 @@ type Awaited struct {
 }
 
 // awaits is a condition that begins to wait. Options.Await learns of it.
-func (s *running) awaits(ctx context.Context, name string, c *render.Condition, look Look) *Awaited {
+func (s *running) awaits(ctx context.Context, name string, c *render.Condition, fleet FleetReader) *Awaited {
 	a := &Awaited{
 		Of: s.step.ID(), Name: name, Pos: c.Expression.Pos(), Text: c.Expression.Text,
 		Every: c.Retry.Interval.Std(), Attempts: c.Retry.Limit, Since: time.Now(),
@@ -37,8 +37,8 @@ func (s *running) awaits(ctx context.Context, name string, c *render.Condition, 
 	if c == s.step.job.Conditions.When {
 		a.Of = "job " + s.step.Job
 	}
-	if look != nil && a.Every > leastPause {
-		a.Watches = look.Watches()
+	if fleet != nil && a.Every > leastPause {
+		a.Watches = fleet.Watches()
 	}
 	a.Until, _ = ctx.Deadline()
 	if a.Attempts > 0 {

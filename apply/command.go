@@ -65,7 +65,7 @@ func (h *Host) Run(ctx context.Context, c Command) (Output, error) {
 		started()
 		return Output{}, fmt.Errorf("cannot start %s: %w", c.Args[0], err)
 	}
-	forget := h.note(cmd.Process.Pid)
+	forget := h.recordProcess(cmd.Process.Pid)
 	started()
 	ended := h.runs(cmd.Process.Pid)
 	itself, err := waitGroup(ctx, cmd)

@@ -9,8 +9,8 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Look is one look at the fleet, for one attempt of a condition. It belongs to one goroutine.
-type Look interface {
+// FleetReader is one look at the fleet, for one attempt of a condition. It belongs to one goroutine.
+type FleetReader interface {
 	// View is the fleet as it is at the first call.
 	View(ctx context.Context) (render.View, error)
 	// Changed returns when something that was read of the view may have changed, or when ctx ends. Where nothing was
@@ -34,16 +34,16 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 	var waits *Awaited
 	defer func() { s.waited(waits, outcome) }()
 	done := s.repeat(ctx, func(attempt int) *pause {
-		var look Look
-		if s.x.options.Look != nil {
-			look = s.x.options.Look()
+		var fleet FleetReader
+		if s.x.options.FleetReader != nil {
+			fleet = s.x.options.FleetReader()
 		}
-		outcome, reason = s.asked(ctx, c, look)
+		outcome, reason = s.asked(ctx, c, fleet)
 		if outcome != Skipped || c.Retry == nil {
 			return nil
 		}
 		if waits == nil && !s.x.plan {
-			waits = s.awaits(ctx, name, c, look)
+			waits = s.awaits(ctx, name, c, fleet)
 		}
 		if s.x.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit {
 			outcome, reason = usedUp, fmt.Sprintf(
@@ -53,7 +53,7 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 			)
 			return nil
 		}
-		next := &pause{every: c.Retry.Interval.Std(), look: look}
+		next := &pause{every: c.Retry.Interval.Std(), fleet: fleet}
 		if before {
 			next.why = s.step.ID() + ": " + c.Expression.Text
 		}
@@ -69,8 +69,8 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 }
 
 // asked is one answer to a condition: empty is yes, Skipped is no.
-func (s *running) asked(ctx context.Context, c *render.Condition, look Look) (Outcome, string) {
-	yes, err := s.evaluate(ctx, c.Expression, s.r.Result, look)
+func (s *running) asked(ctx context.Context, c *render.Condition, fleet FleetReader) (Outcome, string) {
+	yes, err := s.evaluate(ctx, c.Expression, s.r.Result, fleet)
 	var pending *PendingError
 	var lacks *unannouncedError
 	switch {
@@ -86,17 +86,17 @@ func (s *running) asked(ctx context.Context, c *render.Condition, look Look) (Ou
 	return Skipped, "condition is false: " + c.Expression.Text
 }
 
-// evaluate evaluates an expression once. Own is what came of the step itself; look may be nil.
+// evaluate evaluates an expression once. Own is what came of the step itself; fleet may be nil.
 func (s *running) evaluate(
 	ctx context.Context,
 	e render.Expression,
 	own render.StepResult,
-	look Look,
+	fleet FleetReader,
 ) (yes bool, err error) {
 	err = s.reading(ctx, func() (err error) {
 		by := render.Judged{Context: ctx, Own: own, Results: s.results(s.step.Job), Run: s.x.runMacro(ctx)}
-		if look != nil {
-			by.Look = func() (render.View, error) { return look.View(ctx) }
+		if fleet != nil {
+			by.Look = func() (render.View, error) { return fleet.View(ctx) }
 		}
 		yes, err = s.x.program.catalog.Eval(e, by)
 		return err

@@ -39,14 +39,14 @@ func (c *schedule) shut() {
 	}()
 }
 
-// take brings the group up to date with an event of the schedule.
-func (g *group) take(e event) {
+// handle brings the group up to date with an event of the schedule.
+func (g *group) handle(e event) {
 	delete(g.probing, e.step)
 	if e.gathers {
-		g.turns, g.left[e.step], g.full = append(g.turns, e.turn), true, g.full || e.alone
+		g.turns, g.unfinished[e.step], g.full = append(g.turns, e.turn), true, g.full || e.alone
 	}
 	if e.end {
-		delete(g.left, e.step)
+		delete(g.unfinished, e.step)
 	}
 }
 

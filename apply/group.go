@@ -15,13 +15,13 @@ const atMostGrouped = 256
 // steps durable at once before each gets its name.
 type Preparer interface {
 	Action
-	// Prepares is the path that the action is about, if these parameters allow it: Look looks at that path alone and
+	// Prepares is the path that the action is about, if these parameters allow it: CheckAt looks at that path alone and
 	// runs nothing. Else it is "".
 	Prepares() string
-	// Look is Check at the entry of that path, and how the change is prepared that it found. A nil Prepare with a
+	// CheckAt is Check at the entry of that path, and how the change is prepared that it found. A nil Prepare with a
 	// change says that the change cannot be prepared: the step is checked and applied alone, behind the group, and the
 	// change may say no more than that there is one.
-	Look(h *Host, at *hostfile.Entry) (Change, Prepare, error)
+	CheckAt(h *Host, at *hostfile.Entry) (Change, Prepare, error)
 }
 
 // Prepare does what Apply does, but for what others can see. The entry that was looked at is still open.
@@ -39,10 +39,10 @@ type Prepared struct {
 // When no more come, the files of all are made durable, and each step goes on in its turn.
 type group struct {
 	// The schedule's own:
-	probing map[*boundStep]bool // steps that may belong to it and do not know yet
-	turns   []*turn             // those that wait in it, or for it
-	full    bool                // a step outside the group waits for it: no other step joins
-	left    map[*boundStep]bool // those that have not ended
+	probing    map[*boundStep]bool // steps that may belong to it and do not know yet
+	turns      []*turn             // those that wait in it, or for it
+	full       bool                // a step outside the group waits for it: no other step joins
+	unfinished map[*boundStep]bool // those that have not ended
 
 	gate onceOnly // whether the steps may change the host: they do it within the moments that one step may take
 
@@ -56,10 +56,10 @@ type group struct {
 
 func newGroup() *group {
 	return &group{
-		probing: map[*boundStep]bool{},
-		left:    map[*boundStep]bool{},
-		at:      map[hostfile.Place]bool{},
-		paths:   map[string]bool{},
+		probing:    map[*boundStep]bool{},
+		unfinished: map[*boundStep]bool{},
+		at:         map[hostfile.Place]bool{},
+		paths:      map[string]bool{},
 	}
 }
 
@@ -138,9 +138,10 @@ func (s *boundStep) groupable() string {
 
 // seen is what a step of a group found at its path.
 type seen struct {
-	at      *hostfile.Entry // open where there is something to prepare
-	alone   bool            // it cannot be one of the group: another of its steps is about to change the path, or the change cannot be prepared
-	gone    bool            // nothing is there
+	at *hostfile.Entry // open where there is something to prepare
+	// it cannot be one of the group: another of its steps is about to change the path, or the change cannot be prepared
+	alone   bool
+	gone    bool // nothing is there
 	change  Change
 	prepare Prepare
 }
@@ -151,7 +152,7 @@ func (s *running) inspect(ctx context.Context) (Change, error) {
 	if s.group == nil {
 		return s.step.compare(ctx, s.x.options.Host)
 	}
-	found, err := s.group.look(ctx, s)
+	found, err := s.group.check(ctx, s)
 	switch {
 	case err != nil:
 		return Change{}, err
@@ -172,7 +173,8 @@ func (s *running) letGo() {
 	}
 }
 
-// grouped prepares a change as one of the step's group. When the files of all are durable, the step goes on with left.
+// grouped prepares a change as one of the step's group. When the files of all are durable, the step goes on with what
+// remains.
 func (s *running) grouped(ctx context.Context, change Change) {
 	at, prepare := s.seen.at, s.seen.prepare
 	s.seen = nil // from here on it belongs to who prepares, and may hang
@@ -195,7 +197,7 @@ func (s *running) grouped(ctx context.Context, change Change) {
 	}
 	m := &member{s, ctx, change, at, p, sync.OnceFunc(func() { p.Drop(); closed() })}
 	if g := s.group; g.add(at, p) {
-		s.left = func() {
+		s.remaining = func() {
 			m.place(g.err)
 			s.ended()
 		}

@@ -57,7 +57,7 @@ func TestKeptOnDisk(t *testing.T) {
 	if err != nil || !slices.Equal(again.kept, k.kept) || len(again.kept) != 3 {
 		t.Fatalf("kept  %+v\nagain %+v %v", k.kept, again.kept, err)
 	}
-	for i, want := range []kept{{Step: "a/two", Path: "/x"}, {Step: "a/two", Path: "/none", None: true}, {Step: "a/three", Path: "/y", None: true}} {
+	for i, want := range []savedPath{{Step: "a/two", Path: "/x"}, {Step: "a/two", Path: "/none", None: true}, {Step: "a/three", Path: "/y", None: true}} {
 		if one := again.kept[i]; one.Step != want.Step || one.Path != want.Path || one.None != want.None {
 			t.Errorf("kept %d: %+v, want %+v", i, one, want)
 		}
@@ -159,17 +159,17 @@ func TestKeeperFailsForAnotherStep(t *testing.T) {
 // stands there stays.
 func TestNotPutBack(t *testing.T) {
 	for name, c := range map[string]struct {
-		one  kept
+		one  savedPath
 		want string
 		is   error
 	}{
-		"no copy":                        {kept{Path: "/x", File: "/none"}, "its copy is gone: ", fs.ErrNotExist},
-		"a copy out of reach":            {kept{Path: "/x", File: "relative"}, "", nil},
-		"a directory in place of a file": {kept{Path: "/dir", File: "COPY", Mode: 0o600}, "", syscall.EISDIR},
-		"a file in place of a directory": {kept{Path: "/x", Mode: fs.ModeDir | 0o700}, "", syscall.ENOTDIR},
-		"nothing, where others are":      {kept{Path: "/dir", None: true}, "", syscall.ENOTEMPTY},
-		"a directory in place of a link": {kept{Path: "/dir", Link: "x"}, "", nil},
-		"a path that is not absolute":    {kept{Path: "x", File: "COPY"}, `"x" is not an absolute path`, nil},
+		"no copy":                        {savedPath{Path: "/x", File: "/none"}, "its copy is gone: ", fs.ErrNotExist},
+		"a copy out of reach":            {savedPath{Path: "/x", File: "relative"}, "", nil},
+		"a directory in place of a file": {savedPath{Path: "/dir", File: "COPY", Mode: 0o600}, "", syscall.EISDIR},
+		"a file in place of a directory": {savedPath{Path: "/x", Mode: fs.ModeDir | 0o700}, "", syscall.ENOTDIR},
+		"nothing, where others are":      {savedPath{Path: "/dir", None: true}, "", syscall.ENOTEMPTY},
+		"a directory in place of a link": {savedPath{Path: "/dir", Link: "x"}, "", nil},
+		"a path that is not absolute":    {savedPath{Path: "x", File: "COPY"}, `"x" is not an absolute path`, nil},
 	} {
 		h, copied := &Host{Root: t.TempDir()}, filepath.Join(t.TempDir(), "copy")
 		err := errors.Join(
@@ -205,20 +205,20 @@ func TestNotStill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := keptOf(info)
+	one := savedPathOf(info)
 	one.Path, one.File = "/x", copied
 	if !one.still(h) {
 		t.Fatal("it is as it was, and does not count as that")
 	}
-	for name, other := range map[string]func(o *kept){
-		"another owner":       func(o *kept) { o.UID++ },
-		"another group":       func(o *kept) { o.GID++ },
-		"another mode":        func(o *kept) { o.Mode ^= 0o022 },
-		"no copy":             func(o *kept) { o.File = copied + ".none" },
-		"a copy out of reach": func(o *kept) { o.File = "relative" },
-		"a path out of reach": func(o *kept) { o.Path = "x" },
-		"nothing was there":   func(o *kept) { o.None = true },
-		"it was a link":       func(o *kept) { o.Link = "old" },
+	for name, other := range map[string]func(o *savedPath){
+		"another owner":       func(o *savedPath) { o.UID++ },
+		"another group":       func(o *savedPath) { o.GID++ },
+		"another mode":        func(o *savedPath) { o.Mode ^= 0o022 },
+		"no copy":             func(o *savedPath) { o.File = copied + ".none" },
+		"a copy out of reach": func(o *savedPath) { o.File = "relative" },
+		"a path out of reach": func(o *savedPath) { o.Path = "x" },
+		"nothing was there":   func(o *savedPath) { o.None = true },
+		"it was a link":       func(o *savedPath) { o.Link = "old" },
 	} {
 		changed := one
 		if other(&changed); changed.still(h) {
@@ -251,7 +251,7 @@ func TestWrittenOver(t *testing.T) {
 		if _, err := f.Seek(3, 0); err != nil { // where the copying stopped does not count
 			t.Fatal(err)
 		}
-		err = kept{}.writeOver(at, f)
+		err = savedPath{}.writeOver(at, f)
 		text, _ := os.ReadFile(path)
 		after, bad := os.Stat(path)
 		if err != nil || bad != nil || string(text) != "the old" || !os.SameFile(before, after) {
@@ -260,7 +260,7 @@ func TestWrittenOver(t *testing.T) {
 		if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 			t.Fatal(err)
 		}
-		if err := (kept{}).writeOver(at, f); err == nil {
+		if err := (savedPath{}).writeOver(at, f); err == nil {
 			t.Error("it was written over a directory")
 		}
 		at.Close()

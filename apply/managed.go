@@ -130,9 +130,9 @@ func (x *execution) remember() error {
 			delete(steps, s.ID())
 		case r.Outcome == OK || r.Outcome == Changed:
 			steps[s.ID()] = s.fingerprint()
-			x.take(s, r, s.watchers, s.manages())
+			x.recordThings(s, r, s.watchers, s.manages())
 		case r.Outcome == Failed: // what it made before it failed
-			x.take(
+			x.recordThings(
 				s,
 				r,
 				s.watchers,
@@ -145,8 +145,8 @@ func (x *execution) remember() error {
 	return x.options.Journal.SaveManaged()
 }
 
-// take notes resources as those of a step.
-func (x *execution) take(s *boundStep, r *StepReport, watchers []string, resources []Resource) {
+// recordThings notes resources as those of a step.
+func (x *execution) recordThings(s *boundStep, r *StepReport, watchers []string, resources []Resource) {
 	things := x.options.Journal.Managed().Things
 	for _, what := range resources {
 		known, ok := things[what.ID] // what was there before, and was put right since, is not new

@@ -14,8 +14,9 @@ import (
 
 // Orphan is a command that outlived the pull which started it: the pull was killed. Its process group still runs.
 type Orphan struct {
-	PID     int    `json:"pid"`     // of the group's leader
-	Started string `json:"started"` // of the leader, in the kernel's clock ticks: tells it from a later process of the same number
+	PID int `json:"pid"` // of the group's leader
+	// of the leader, in the kernel's clock ticks: tells it from a later process of the same number
+	Started string `json:"started"`
 }
 
 // OrphanError says that a command of a pull that was killed still runs: starting it once more would make two.
@@ -90,9 +91,9 @@ func (o Orphan) alive() bool {
 	})
 }
 
-// note remembers a command while it runs, and returns how to forget it. A note that cannot be written is no reason not
-// to run.
-func (h *Host) note(pid int) (forget func()) {
+// recordProcess remembers a command while it runs, and returns how to forget it. A note that cannot be written is no
+// reason not to run.
+func (h *Host) recordProcess(pid int) (forget func()) {
 	leader, _ := readStat(strconv.Itoa(pid))
 	return h.writeNote(strconv.Itoa(pid), noted{Orphan: Orphan{pid, leader.started}})
 }

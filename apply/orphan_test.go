@@ -193,7 +193,7 @@ func TestSessionOutlivesItsLeader(t *testing.T) {
 func TestNoteWhileItRuns(t *testing.T) {
 	notes := filepath.Join(t.TempDir(), "a", "commands")
 	h := &Host{Root: "/", Notes: notes}
-	forgets := h.note(os.Getpid())
+	forgets := h.recordProcess(os.Getpid())
 	self, _ := readStat("self")
 	note := filepath.Join(notes, strconv.Itoa(os.Getpid()))
 	info, err := os.Stat(note)

@@ -46,7 +46,7 @@ func TestPauseIsOver(t *testing.T) {
 			defer cancel()
 			p := &pause{every: c.every}
 			if c.look {
-				p.look = look
+				p.fleet = look
 			}
 			if !c.due {
 				close(look.changed)

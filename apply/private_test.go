@@ -45,7 +45,7 @@ func TestPrivateFileOfAKilledPull(t *testing.T) {
 	}
 	stop := func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }
 	t.Cleanup(stop)
-	h.note(cmd.Process.Pid)
+	h.recordProcess(cmd.Process.Pid)
 	if err := Orphans(h.Notes); err == nil || !strings.Contains(err.Error(), strconv.Itoa(cmd.Process.Pid)) {
 		t.Fatalf("%v: process %d runs", err, cmd.Process.Pid)
 	}

@@ -37,14 +37,14 @@ func (x *execution) prune(ctx context.Context) {
 		case why == "":
 			remove = append(remove, id)
 		case x.onHost(ctx, id, thing):
-			x.left(id, why)
+			x.reportLeftover(id, why)
 		default:
 			delete(x.options.Journal.Managed().Things, id)
 		}
 	}
 	if most := x.pruneLimit(); len(remove) > most {
 		for _, id := range remove {
-			x.left(
+			x.reportLeftover(
 				id,
 				fmt.Sprintf(
 					"%d things at once are more than the limit of %d: look at them with pullet plan --prune-all, and remove them "+
@@ -145,7 +145,7 @@ func (x *execution) pruneLimit() int {
 	return DefaultPruneLimit
 }
 
-func (x *execution) left(id, why string) {
+func (x *execution) reportLeftover(id, why string) {
 	thing := x.options.Journal.Managed().Things[id]
 	x.report.Leftovers = append(
 		x.report.Leftovers,
@@ -219,7 +219,7 @@ func (x *execution) onHost(ctx context.Context, id string, t journal.Thing) bool
 func (x *execution) remove(ctx context.Context, id string, t journal.Thing) bool {
 	s := x.removal(id, t)
 	if s == nil || x.stopped() || ctx.Err() != nil {
-		x.left(id, "it could not be removed in this run")
+		x.reportLeftover(id, "it could not be removed in this run")
 		return false
 	}
 	var before StepReport
@@ -227,10 +227,10 @@ func (x *execution) remove(ctx context.Context, id string, t journal.Thing) bool
 		change, err := s.compare(ctx, x.options.Host)
 		switch {
 		case err != nil:
-			x.left(id, "it cannot be removed: "+err.Error())
+			x.reportLeftover(id, "it cannot be removed: "+err.Error())
 			return false
 		case change.Empty() && x.onHost(ctx, id, t):
-			x.left(id, "there is something in it that no job brought")
+			x.reportLeftover(id, "there is something in it that no job brought")
 			return false
 		case change.Empty():
 			delete(x.options.Journal.Managed().Things, id)
@@ -240,7 +240,7 @@ func (x *execution) remove(ctx context.Context, id string, t journal.Thing) bool
 	x.one(ctx, &turn{step: s}, nil)
 	r := x.of(s.ID())
 	if r.Outcome != Changed && r.Outcome != OK {
-		x.left(id, "it could not be removed: "+r.Reason)
+		x.reportLeftover(id, "it could not be removed: "+r.Reason)
 	} else { // a plan saves nothing
 		delete(x.options.Journal.Managed().Things, id)
 	}

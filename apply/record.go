@@ -81,7 +81,8 @@ func (e *UnsettledError) Error() string { return e.Why }
 
 // lost says that nobody knows what came of the step, and where to look.
 func (s *running) lost() error {
-	text := "its result is unknown: it was started before, its end is not on record, and it must not run twice (idempotent: false); look at "
+	text := "its result is unknown: it was started before, its end is not on record, and it must not run twice " +
+		"(idempotent: false); look at "
 	if s.elected {
 		return &UnsettledError{s.step.job.GateID(s.step.Step), text + s.x.program.catalog.Node.Name}
 	}
@@ -249,7 +250,7 @@ func (s *running) claim() error {
 // start writes that the step starts. One that makes the host boot ends with the boot.
 func (s *running) start(ctx context.Context) error {
 	if s.group == nil {
-		if err := s.x.settle(ctx); err != nil {
+		if err := s.x.makeDurable(ctx); err != nil {
 			return err
 		}
 	}

@@ -13,8 +13,8 @@ const leastPause = time.Second
 // pause is the time between two attempts.
 type pause struct {
 	every time.Duration
-	why   string // what only other nodes can bring; "" is what the host itself can
-	look  Look   // a change of what it read ends the pause; may be nil
+	why   string      // what only other nodes can bring; "" is what the host itself can
+	fleet FleetReader // a change of what it read ends the pause; may be nil
 }
 
 // repeat tries, and again after each pause that a try asks for. A pause that a change of what was looked at ends counts
@@ -112,12 +112,12 @@ func (p *pause) over(ctx context.Context) (due bool) {
 	began, timer := time.Now(), time.NewTimer(p.every)
 	defer timer.Stop()
 	changed := make(chan struct{})
-	if p.look != nil && p.every > leastPause {
+	if p.fleet != nil && p.every > leastPause {
 		watch, cancel := context.WithCancel(ctx)
 		defer cancel()
 		go func() {
 			defer close(changed)
-			p.look.Changed(watch)
+			p.fleet.Changed(watch)
 		}()
 	}
 	select {

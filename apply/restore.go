@@ -19,8 +19,8 @@ import (
 	"github.com/pullet/pullet/apply/hostfile"
 )
 
-// kept is how a path was before the run changed it.
-type kept struct {
+// savedPath is how a path was before the run changed it.
+type savedPath struct {
 	Step string      `json:"step"` // its id
 	Path string      `json:"path"` // as the repository names it
 	Mode fs.FileMode `json:"mode"`
@@ -35,7 +35,7 @@ type kept struct {
 // succeeded last. It is on disk, so that a run which was killed and goes on still knows.
 type keeper struct {
 	dir  string
-	kept []kept
+	kept []savedPath
 }
 
 // openKeeper reads what was kept since the last run that succeeded. The first line of a path says how it was, the last
@@ -52,7 +52,7 @@ func openKeeper(dir string) (*keeper, error) {
 	defer f.Close()
 	scan := bufio.NewScanner(f)
 	for scan.Scan() {
-		var one kept
+		var one savedPath
 		if json.Unmarshal(scan.Bytes(), &one) != nil { // a line that was cut off is of a step that did not start
 			continue
 		}
@@ -68,7 +68,7 @@ func openKeeper(dir string) (*keeper, error) {
 func (k *keeper) index() string { return filepath.Join(k.dir, "index.jsonl") }
 
 func (k *keeper) find(path string) int {
-	return slices.IndexFunc(k.kept, func(one kept) bool { return one.Path == path })
+	return slices.IndexFunc(k.kept, func(one savedPath) bool { return one.Path == path })
 }
 
 // forget drops what was kept: the files are good as they are.
@@ -90,14 +90,14 @@ func (k *keeper) keep(h *Host, step, path string) error {
 	if have >= 0 && k.kept[have].Step == step {
 		return nil
 	}
-	one := kept{Step: step, Path: path}
+	one := savedPath{Step: step, Path: path}
 	if have < 0 {
 		at, err := h.Entry(path)
 		if err != nil {
 			return err
 		}
 		defer at.Close()
-		if one, err = k.look(at); err != nil {
+		if one, err = k.backup(at); err != nil {
 			return err
 		}
 		one.Step, one.Path = step, path
@@ -114,7 +114,7 @@ func (k *keeper) keep(h *Host, step, path string) error {
 }
 
 // append writes a line of the index. It is on disk when append returns.
-func (k *keeper) append(one kept) error {
+func (k *keeper) append(one savedPath) error {
 	line, err := json.Marshal(one)
 	if err != nil {
 		return err
@@ -133,16 +133,16 @@ func (k *keeper) append(one kept) error {
 // maxKept bounds the copy of a file.
 const maxKept = 1 << 30
 
-// look takes down what stands at a path, with a copy of its content.
-func (k *keeper) look(at *hostfile.Entry) (kept, error) {
+// backup takes down what stands at a path, with a copy of its content.
+func (k *keeper) backup(at *hostfile.Entry) (savedPath, error) {
 	info, err := at.Lstat()
 	if hostfile.NotThere(err) {
-		return kept{None: true}, nil
+		return savedPath{None: true}, nil
 	}
 	if err != nil {
-		return kept{}, err
+		return savedPath{}, err
 	}
-	one := keptOf(info)
+	one := savedPathOf(info)
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
 		one.Link, err = at.Readlink()
@@ -152,8 +152,8 @@ func (k *keeper) look(at *hostfile.Entry) (kept, error) {
 	return one, err
 }
 
-func keptOf(info fs.FileInfo) kept {
-	one := kept{Mode: info.Mode(), UID: -1, GID: -1}
+func savedPathOf(info fs.FileInfo) savedPath {
+	one := savedPath{Mode: info.Mode(), UID: -1, GID: -1}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		one.UID, one.GID = int(st.Uid), int(st.Gid)
 	}
@@ -161,45 +161,45 @@ func keptOf(info fs.FileInfo) kept {
 }
 
 // copy keeps a file. Owner and mode are those of the file whose content is kept, whatever stands at the path by then.
-func (k *keeper) copy(from *hostfile.Entry, to string) (kept, error) {
+func (k *keeper) copy(from *hostfile.Entry, to string) (savedPath, error) {
 	f, err := from.Open()
 	if err != nil {
-		return kept{}, err
+		return savedPath{}, err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return kept{}, err
+		return savedPath{}, err
 	}
 	if info.Size() > maxKept {
-		return kept{}, fmt.Errorf("it has %d bytes, more than the %d that are kept", info.Size(), maxKept)
+		return savedPath{}, fmt.Errorf("it has %d bytes, more than the %d that are kept", info.Size(), maxKept)
 	}
-	one := keptOf(info)
+	one := savedPathOf(info)
 	one.File = to
 	at, err := hostfile.Root("/").Entry(to)
 	if err != nil {
-		return kept{}, err
+		return savedPath{}, err
 	}
 	defer at.Close()
 	if err := at.MakeParents(0o700); err != nil {
-		return kept{}, err
+		return savedPath{}, err
 	}
 	c, err := at.Candidate()
 	if err != nil {
-		return kept{}, err
+		return savedPath{}, err
 	}
 	defer c.Drop()
 	if _, err := io.Copy(c, io.LimitReader(f, maxKept)); err != nil {
-		return kept{}, err
+		return savedPath{}, err
 	}
 	if err := errors.Join(hostfile.CopyAttributes(f, c.File), c.Place()); err != nil {
-		return kept{}, err
+		return savedPath{}, err
 	}
 	return one, at.SyncDir()
 }
 
 // still reports that a path is as it was: the step failed before it changed anything.
-func (o kept) still(h *Host) bool {
+func (o savedPath) still(h *Host) bool {
 	at, err := h.Entry(o.Path)
 	if err != nil {
 		return false
@@ -209,7 +209,7 @@ func (o kept) still(h *Host) bool {
 	if err != nil {
 		return o.None && hostfile.NotThere(err)
 	}
-	now := keptOf(info)
+	now := savedPathOf(info)
 	if o.None || now.Mode != o.Mode || now.UID != o.UID || now.GID != o.GID {
 		return false
 	}
@@ -223,7 +223,7 @@ func (o kept) still(h *Host) bool {
 	return true
 }
 
-func (o kept) sameContent(at *hostfile.Entry) bool {
+func (o savedPath) sameContent(at *hostfile.Entry) bool {
 	was, err := hostfile.Root("/").Entry(o.File)
 	if err != nil {
 		return false
@@ -238,7 +238,7 @@ func (o kept) sameContent(at *hostfile.Entry) bool {
 
 // putBack makes a path what it was. A directory that was not there stays when there is something in it: that is
 // syscall.ENOTEMPTY.
-func (o kept) putBack(h *Host) error {
+func (o savedPath) putBack(h *Host) error {
 	at, err := h.Entry(o.Path)
 	if err != nil {
 		return err
@@ -263,7 +263,7 @@ func (o kept) putBack(h *Host) error {
 }
 
 // putBackDir gives a directory its owner and mode. A link that stands there now is not followed: it may lead anywhere.
-func (o kept) putBackDir(at *hostfile.Entry) error {
+func (o savedPath) putBackDir(at *hostfile.Entry) error {
 	dir, err := at.Dir()
 	if errors.Is(err, fs.ErrNotExist) {
 		dir, err = at.Mkdir(0o700)
@@ -275,7 +275,7 @@ func (o kept) putBackDir(at *hostfile.Entry) error {
 	return dir.Set(hostfile.Attributes{UID: o.UID, GID: o.GID, Mode: o.Mode, SetMode: true})
 }
 
-func (o kept) putBackFile(at *hostfile.Entry) error {
+func (o savedPath) putBackFile(at *hostfile.Entry) error {
 	copied, err := hostfile.Root("/").Entry(o.File)
 	if err != nil {
 		return err
@@ -308,7 +308,7 @@ func (o kept) putBackFile(at *hostfile.Entry) error {
 }
 
 // writeOver gives a file its old content where it stands.
-func (o kept) writeOver(at *hostfile.Entry, from *os.File) error {
+func (o savedPath) writeOver(at *hostfile.Entry, from *os.File) error {
 	to, err := at.OpenWrite()
 	if err != nil {
 		return err

@@ -73,7 +73,7 @@ func TestKeptOutOfReach(t *testing.T) {
 	if err := os.Symlink("loop", filepath.Join(h.Root, "loop")); err != nil {
 		t.Fatal(err)
 	}
-	for _, one := range []kept{{Path: "/loop/x", None: true}, {Path: "/loop/x", Link: "y"}, {Path: "/loop/x", File: "z", Mode: 0o644}} {
+	for _, one := range []savedPath{{Path: "/loop/x", None: true}, {Path: "/loop/x", Link: "y"}, {Path: "/loop/x", File: "z", Mode: 0o644}} {
 		if err := one.putBack(h); err == nil || one.still(h) {
 			t.Errorf("%+v: put back: %v, as it was: %v", one, err, one.still(h))
 		}

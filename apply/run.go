@@ -31,8 +31,8 @@ type Options struct {
 	// Gates are where steps wait for other nodes. Nil: the store is away. Steps that other nodes may take are left
 	// alone, and nothing is held.
 	Gates Gates
-	// Look is a new look at the fleet for a condition. Nil: the view that the catalog was compiled with stands.
-	Look func() Look
+	// FleetReader is a new look at the fleet for a condition. Nil: the view that the catalog was compiled with stands.
+	FleetReader func() FleetReader
 	// Await receives each condition that begins to wait, and returns what is called when it waits no more: held says
 	// that it came to hold. It may be nil.
 	Await func(Awaited) (over func(held bool))
@@ -104,7 +104,7 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 		return nil, err
 	}
 	x.phases(ctx)
-	if err := x.settle(ctx); err != nil {
+	if err := x.makeDurable(ctx); err != nil {
 		return x.report, errors.Join(err, o.Journal.Close())
 	}
 	err = x.remember()
@@ -197,8 +197,8 @@ func (x *execution) one(ctx context.Context, t *turn, c *schedule) event {
 		started:  time.Now(),
 	}
 	x.step(ctx, step)
-	if step.left != nil {
-		return event{step: s, turn: &turn{step: s, rest: step.left}, gathers: true}
+	if step.remaining != nil {
+		return event{step: s, turn: &turn{step: s, rest: step.remaining}, gathers: true}
 	}
 	step.ended()
 	return event{step: s, end: true}

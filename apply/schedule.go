@@ -118,7 +118,7 @@ func (c *schedule) work(t *turn) {
 func (c *schedule) tell(e event) *turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.take(e)
+	c.handle(e)
 	return c.advance(e.end || e.turn != nil && e.turn.rest != nil)
 }
 
@@ -185,8 +185,8 @@ func (c *schedule) occupy(s *boundStep, n int) {
 	c.others += n
 }
 
-// take brings the schedule up to date with an event.
-func (c *schedule) take(e event) {
+// handle brings the schedule up to date with an event.
+func (c *schedule) handle(e event) {
 	if e.durable != nil {
 		c.ready = append(c.ready, e.durable.turns...)
 		return
@@ -200,7 +200,7 @@ func (c *schedule) take(e event) {
 	}
 	c.occupy(e.step, -1)
 	if g := c.group; g != nil {
-		if g.take(e); g.shut && len(g.left) == 0 {
+		if g.handle(e); g.shut && len(g.unfinished) == 0 {
 			c.group = nil
 		}
 	}
@@ -235,7 +235,7 @@ func (c *schedule) park() {
 	for _, s := range slices.SortedFunc(maps.Keys(c.waitsFor), func(a, b *boundStep) int { return a.index - b.index }) {
 		why = append(why, c.waitsFor[s])
 	}
-	if err := c.x.settle(c.run); err != nil { // the next node may count on it
+	if err := c.x.makeDurable(c.run); err != nil { // the next node may count on it
 		c.x.stopBecause(err)
 		return
 	}

@@ -33,8 +33,8 @@ func (x *execution) harden(ctx context.Context, g *group) error {
 	return x.write(ctx, func() error { return hostfile.SyncAll(g.files) })
 }
 
-// settle makes durable what the steps of groups changed that have ended.
-func (x *execution) settle(ctx context.Context) error {
+// makeDurable makes durable what the steps of groups changed that have ended.
+func (x *execution) makeDurable(ctx context.Context) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.unsettled != nil || x.unsynced.Empty() {
@@ -93,7 +93,7 @@ func (s *running) settled(ctx context.Context) {
 	if !s.step.tells() || s.x.plan {
 		return
 	}
-	if err := s.x.settle(ctx); err != nil {
+	if err := s.x.makeDurable(ctx); err != nil {
 		s.r.fail(err)
 	}
 }

@@ -12,21 +12,21 @@ import (
 
 // running is one step while it runs.
 type running struct {
-	x        *execution
-	step     *boundStep
-	r        *StepReport
-	schedule *schedule
-	place    *boundStep      // the step whose place in the schedule it has: its own, but for a trial
-	run      context.Context // of the whole run: what waits for other nodes is not the step's time
-	started  time.Time
-	atEnd    []func()   // what to let go of when the step has ended
-	left     func()     // what is left of a step that waits in its group; nil: it has ended
-	batch    *batch     // the steps that are made together with this one; nil: none, or it came or left
-	group    *group     // the steps whose files become durable together with its own; nil: none
-	seen     *seen      // what it found as one of them, until it is changed; nil: nothing
-	cutOff   bool       // it was started before, and its end is not on record
-	doubted  bool       // it is, and may be lost
-	before   StepReport // what is on record of it
+	x         *execution
+	step      *boundStep
+	r         *StepReport
+	schedule  *schedule
+	place     *boundStep      // the step whose place in the schedule it has: its own, but for a trial
+	run       context.Context // of the whole run: what waits for other nodes is not the step's time
+	started   time.Time
+	atEnd     []func()   // what to let go of when the step has ended
+	remaining func()     // what is left of a step that waits in its group; nil: it has ended
+	batch     *batch     // the steps that are made together with this one; nil: none, or it came or left
+	group     *group     // the steps whose files become durable together with its own; nil: none
+	seen      *seen      // what it found as one of them, until it is changed; nil: nothing
+	cutOff    bool       // it was started before, and its end is not on record
+	doubted   bool       // it is, and may be lost
+	before    StepReport // what is on record of it
 
 	elected     bool         // this node was chosen for the step
 	fleet       Record       // what the fleet knows of it then

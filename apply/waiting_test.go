@@ -139,7 +139,7 @@ func TestConditionOfTheFleet(t *testing.T) {
 			l := newLab(t)
 			o := l.options()
 			asked := 0
-			o.Look = func() apply.Look {
+			o.FleetReader = func() apply.FleetReader {
 				asked++
 				return c.looks[min(asked, len(c.looks))-1]
 			}

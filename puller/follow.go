@@ -67,7 +67,7 @@ func (r *repository) relation(ctx context.Context, from, to string) (Relation, e
 // deepen gets the history that a shallow store lacks.
 func (r *repository) deepen(ctx context.Context) error {
 	r.log.Info("fetching the whole history: it is needed to compare commits")
-	_, o, err := r.look(ctx)
+	_, o, err := r.list(ctx)
 	if err != nil {
 		return err
 	}

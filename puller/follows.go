@@ -23,7 +23,7 @@ func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
 	var o offer // nothing: the remote was not asked, or did not answer
 	if r.src.tagged() || !r.store.holds(h.hash()) {
 		var l listing
-		if l, o, err = r.look(ctx); err == nil {
+		if l, o, err = r.list(ctx); err == nil {
 			release := r.release(l, h.Commit)
 			h.Tag = release.name
 			_, err = r.obtain(ctx, o, release, h.hash())
@@ -43,7 +43,7 @@ func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
 // yet, offers. A remote that cannot be asked confirms nothing.
 func (r *repository) fromRemote(ctx context.Context, o offer, h Head) (rel Relation, err error) {
 	if o.commit == "" {
-		_, o, err = r.look(ctx)
+		_, o, err = r.list(ctx)
 	}
 	if err == nil {
 		_, err = r.obtain(ctx, o, tag{}, o.hash())

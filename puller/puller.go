@@ -110,7 +110,7 @@ func (r *repository) pull(ctx context.Context) (Head, error) {
 
 // advance moves the last good head to what the remote offers, if it may.
 func (r *repository) advance(ctx context.Context) error {
-	_, o, err := r.look(ctx)
+	_, o, err := r.list(ctx)
 	if err != nil {
 		return err
 	}

@@ -33,8 +33,8 @@ func newRepository(base string, src Source, client gitremote.Client, log *logrus
 	}
 }
 
-// look lists the remote and selects what to follow.
-func (r *repository) look(ctx context.Context) (listing, offer, error) {
+// list reads what the remote has and selects what to follow.
+func (r *repository) list(ctx context.Context) (listing, offer, error) {
 	remote, err := r.git.List(ctx, r.src.remote())
 	if err != nil {
 		return listing{}, offer{}, r.src.unreachable(err)
@@ -143,7 +143,7 @@ func (r *repository) find(ctx context.Context, h Head) (*tree, error) {
 // fetchCommit asks the remote for a commit, and for the followed tag on it. It goes by no other tag: whoever can name
 // one for this host could otherwise bring a commit into the store that was never merged.
 func (r *repository) fetchCommit(ctx context.Context, h Head) (*tree, error) {
-	l, o, err := r.look(ctx)
+	l, o, err := r.list(ctx)
 	if err != nil {
 		return nil, err
 	}

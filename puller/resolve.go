@@ -35,7 +35,7 @@ func (p *Puller) Resolve(ctx context.Context, repo, rev string) (Head, error) {
 	if err != nil {
 		return Head{}, err
 	}
-	l, o, err := r.look(ctx)
+	l, o, err := r.list(ctx)
 	if err != nil {
 		return Head{}, err
 	}

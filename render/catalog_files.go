@@ -33,7 +33,7 @@ func (c *Catalog) Template(
 	results Results,
 	run func(*Macro) (string, error),
 ) ([]byte, error) {
-	c.repo.note(text)
+	c.repo.detectFleetUse(text)
 	scope := c.scope.at(results, run)
 	if of != nil {
 		scope.item = of.item

@@ -303,7 +303,7 @@ func (d *decoder) any(n *yaml.Node) any {
 		return out
 	}
 	switch tag := n.ShortTag(); {
-	case tag == "!!str" && d.keepOpaque && (isOpaque(n) || kept(n.Value)):
+	case tag == "!!str" && d.keepOpaque && (isOpaque(n) || holdsMarks(n.Value)):
 		return opaque(n.Value)
 	case tag == "!!str": // as Load says, without its cost
 		return n.Value

@@ -140,12 +140,12 @@ func (d *deferrable) compile(number int, funcs template.FuncMap) (call *parse.Pi
 // deferrable looks at what a pipeline asks for.
 func (s *source) deferrable(pipe *parse.PipeNode) *deferrable {
 	d := &deferrable{src: s, at: pipe.Pos, text: pipe.String()}
-	d.look(pipe)
+	d.inspect(pipe)
 	return d
 }
 
-// look notes what a node and those below it ask for.
-func (d *deferrable) look(n parse.Node) {
+// inspect notes what a node and those below it ask for.
+func (d *deferrable) inspect(n parse.Node) {
 	walkNodes(n, func(n parse.Node) {
 		switch n := n.(type) {
 		case *parse.IdentifierNode:

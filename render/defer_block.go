@@ -47,7 +47,7 @@ func headOf(n parse.Node) *parse.PipeNode {
 // deferrableBlock is a block with all that is in it. The variables that it sets itself are its own.
 func (s *source) deferrableBlock(head *parse.PipeNode, block parse.Node) *deferrable {
 	d := &deferrable{src: s, at: head.Pos, text: head.String()}
-	d.look(block)
+	d.inspect(block)
 	var own []string
 	walkNodes(block, func(n parse.Node) {
 		switch n := n.(type) {

@@ -158,8 +158,8 @@ func mapOf(v any) (m map[string]any, ok bool) {
 // plainName is a text that is a name wherever it stands: in YAML, in a target, in a path, in an expression.
 var plainName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$`)
 
-// kept reports the characters that marks are made of.
-func kept(text string) bool {
+// holdsMarks reports the characters that marks are made of.
+func holdsMarks(text string) bool {
 	return strings.Contains(text, "\xee\x80") && strings.ContainsAny(text, "\uE000\uE001"+lost)
 }
 

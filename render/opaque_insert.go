@@ -59,7 +59,7 @@ func (d *document) insertInto(n *yaml.Node, used map[string]bool) *Error {
 			one := d.from.carrier.texts[number]
 			whole = out.Len() == 0 && behind == "" && n.Style&^yaml.TaggedStyle == 0
 			out.WriteString(one.in(n, whole))
-			settle(n, one, whole)
+			setType(n, one, whole)
 		}
 		rest = behind
 	}
@@ -101,9 +101,9 @@ func (c carried) in(n *yaml.Node, whole bool) string {
 	return c.escaped
 }
 
-// settle gives a scalar with an opaque text its type: a text, unless the text is all of it and spells a number or a
+// setType gives a scalar with an opaque text its type: a text, unless the text is all of it and spells a number or a
 // boolean.
-func settle(n *yaml.Node, one carried, whole bool) {
+func setType(n *yaml.Node, one carried, whole bool) {
 	n.Style |= opaqueStyle
 	if one.form != asWord {
 		n.Style |= bareStyle

@@ -77,13 +77,13 @@ func (r *Repository) printed(v any) (any, error) {
 		}
 		return v.mark(c)
 	case string:
-		if c.yaml && kept(v) {
+		if c.yaml && holdsMarks(v) {
 			return c.carry(carried{text: v}), nil
 		}
 		return v, nil
 	}
 	text := fmt.Sprint(revealed(v))
-	if holds(v) || c.yaml && kept(text) {
+	if holds(v) || c.yaml && holdsMarks(text) {
 		return c.carry(carried{text: text}), nil
 	}
 	return v, nil

@@ -53,8 +53,8 @@ func (p Params) lookup(name string) *yaml.Node {
 	return nil
 }
 
-// take removes a parameter and returns its pair.
-func (p *Params) take(name string) (entry, bool) {
+// remove removes a parameter and returns its pair.
+func (p *Params) remove(name string) (entry, bool) {
 	for i, e := range p.pairs {
 		if e.key.Value == name {
 			p.pairs = append(p.pairs[:i:i], p.pairs[i+1:]...)

@@ -49,7 +49,7 @@ var asking = regexp.MustCompile(`(?i)\b(servervars|services|servers|servers_get_
 // there is. Without, the View can be left empty.
 func (r *Repository) AsksForFleet() bool { return r.asks.Load() }
 
-func (r *Repository) note(text string) {
+func (r *Repository) detectFleetUse(text string) {
 	if !r.asks.Load() && asking.MatchString(text) {
 		r.asks.Store(true)
 	}
@@ -168,7 +168,7 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 		return nil, &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))}
 	}
 	s.text = string(text)
-	r.note(s.text)
+	r.detectFleetUse(s.text)
 	if funcs != nil && strings.Contains(s.text, "{{") {
 		if bad := s.parse(funcs, true); bad != nil {
 			r.broken[key] = bad

@@ -18,7 +18,8 @@ type Requisite struct {
 // declared from the other end; X_any is met by one of several; onfail is met by any and onfail_all by all.
 func RequisiteKinds() []string {
 	return []string{
-		"require", "require_in", "require_any", "watch", "watch_in", "watch_any", "onchanges", "onchanges_in", "onchanges_any",
+		"require", "require_in", "require_any", "watch", "watch_in", "watch_any", "onchanges", "onchanges_in",
+		"onchanges_any",
 		"onfail", "onfail_in", "onfail_any", "onfail_all", "prereq", "prereq_in", "listen", "listen_in", "use", "use_in",
 	}
 }
@@ -59,10 +60,11 @@ func (d *decoder) requisites(kind string, n *yaml.Node) []Requisite {
 
 // requisiteFields are the requisite keys beside a step's parameters.
 type requisiteFields struct {
-	Require      requisiteNode `yaml:"require"`       // steps that must succeed before
-	RequireIn    requisiteNode `yaml:"require_in"`    // steps that require this one
-	RequireAny   requisiteNode `yaml:"require_any"`   // of these one must succeed before
-	Watch        requisiteNode `yaml:"watch"`         // like require, and when one of these changed this step reacts: a service restarts, a command runs
+	Require    requisiteNode `yaml:"require"`     // steps that must succeed before
+	RequireIn  requisiteNode `yaml:"require_in"`  // steps that require this one
+	RequireAny requisiteNode `yaml:"require_any"` // of these one must succeed before
+	// like require, and when one of these changed this step reacts: a service restarts, a command runs
+	Watch        requisiteNode `yaml:"watch"`
 	WatchIn      requisiteNode `yaml:"watch_in"`      // steps that watch this one
 	WatchAny     requisiteNode `yaml:"watch_any"`     // like watch, met by one of these
 	OnChanges    requisiteNode `yaml:"onchanges"`     // run only when one of these changed
@@ -102,7 +104,7 @@ func (d *decoder) stepRequisites(body *yaml.Node, params *Params) []Requisite {
 		}
 	}
 	for _, kind := range RequisiteKinds() {
-		if e, ok := params.take(kind); ok {
+		if e, ok := params.remove(kind); ok {
 			out = append(out, d.requisites(kind, e.value)...)
 		}
 	}

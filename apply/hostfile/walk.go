@@ -43,7 +43,7 @@ func (w *walk) run(name string) (*Entry, error) {
 		w.rest = w.rest[1:]
 		if part == ".." {
 			w.up()
-			if err := w.settle(w.top()); err != nil {
+			if err := w.verifyClaims(w.top()); err != nil {
 				return nil, err
 			}
 			continue
@@ -103,7 +103,7 @@ func (w *walk) step(part string) (*Entry, error) {
 		return nil, failed("open", at, err)
 	}
 	w.stack = append(w.stack, w.root.root.newDir(fd, at))
-	return nil, w.settle(w.top())
+	return nil, w.verifyClaims(w.top())
 }
 
 // nothing is the entry of a path that is not there. What would be made belongs to who owns the directory in which it
@@ -130,8 +130,8 @@ func (w *walk) nothing(part string) (*Entry, error) {
 	return e, nil
 }
 
-// settle holds what was reached against the links that led there.
-func (w *walk) settle(d *Dir) error {
+// verifyClaims holds what was reached against the links that led there.
+func (w *walk) verifyClaims(d *Dir) error {
 	if len(w.claims) == 0 {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (w *walk) link(part string) error {
 		}
 	}
 	w.rest = append(parts(target), w.rest...)
-	return w.settle(w.top()) // the target may be where the link is
+	return w.verifyClaims(w.top()) // the target may be where the link is
 }
 
 // checkLink decides whether a link may be followed, and what it has to lead to.

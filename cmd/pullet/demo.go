@@ -15,8 +15,10 @@ func (a *app) demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "demo", GroupID: "repo", Args: noArgs,
 		Short: "A fleet on this machine: a rollout, a bad commit, and the fix",
-		Long: "Demo runs five agents, each below a directory of its own, with one etcd and one git repository, all in a temporary directory. It\n" +
-			"needs no root, no network and no git. You see a release roll out role by role, a bad one halt at the canary, and the fix.",
+		Long: "Demo runs five agents, each below a directory of its own, with one etcd and one git repository, all in a " +
+			"temporary directory. It\n" +
+			"needs no root, no network and no git. You see a release roll out role by role, a bad one halt at the canary, and " +
+			"the fix.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), keep, fast) },
 	}
 	c.Flags().BoolVar(&keep, "keep", false, "leave the fleet's directory for looking around")
@@ -136,7 +138,7 @@ func (s *stage) until(ctx context.Context, done func(*fleetStatus) bool) error {
 		v := viewOf(o)
 		s.screen.show(v)
 		if done(v) {
-			s.screen.settle()
+			s.screen.detach()
 			return nil
 		}
 		select {

@@ -108,8 +108,8 @@ func (s *screen) height() int {
 // width is how many columns a line may have without being broken by the terminal.
 func (s *screen) width() int { return proseWidth(s.w) - 1 }
 
-// settle leaves the table as it is and goes on below.
-func (s *screen) settle() { s.drawn = 0 }
+// detach leaves the table as it is and goes on below.
+func (s *screen) detach() { s.drawn = 0 }
 
 // paint colours the states; the words say the same.
 func paint(text string) string {

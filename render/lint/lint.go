@@ -47,8 +47,8 @@ func (l *Lint) Add(c *render.Catalog) {
 	}
 	l.vars.unite(c.Vars)
 	l.server.uniteServer(c.FactNames())
-	l.services.note(c)
-	l.first.note(c)
+	l.services.learn(c)
+	l.first.learn(c)
 	for _, name := range c.MacroNames() {
 		l.macros[name] = nil
 	}

@@ -17,8 +17,8 @@ type serviceUse struct {
 	unknown bool                     // some name is known only when its step runs
 }
 
-// note learns from the catalog of one node.
-func (u *serviceUse) note(c *render.Catalog) {
+// learn takes in the catalog of one node.
+func (u *serviceUse) learn(c *render.Catalog) {
 	for _, name := range c.Offered() { // of any target: one that nobody matches has a warning of its own
 		u.offered[name] = true
 	}

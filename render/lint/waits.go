@@ -48,8 +48,8 @@ func newFirstRollout() *firstRollout {
 	}
 }
 
-// note learns from the catalog of one node.
-func (f *firstRollout) note(c *render.Catalog) {
+// learn takes in the catalog of one node.
+func (f *firstRollout) learn(c *render.Catalog) {
 	name := c.Node.Name
 	if _, listed := c.Inventory[name]; !listed { // what others offer, and when they come, nobody knows
 		return
@@ -194,7 +194,7 @@ func (f *firstRollout) findings() render.ErrorList {
 		}
 		return !met // what nobody offers has a warning of its own; what else a condition asks for is not known
 	})
-	done := f.settle()
+	done := f.getThrough()
 	for _, key := range slices.Sorted(maps.Keys(f.waits)) {
 		if w := f.waits[key]; f.mayStart(w.group, done) && !w.met(f.known(done)) {
 			out = append(out, f.stands(w, done))
@@ -203,8 +203,8 @@ func (f *firstRollout) findings() render.ErrorList {
 	return out
 }
 
-// settle are the nodes that get through.
-func (f *firstRollout) settle() map[string]bool {
+// getThrough are the nodes that get through.
+func (f *firstRollout) getThrough() map[string]bool {
 	done := map[string]bool{}
 	for more := true; more; {
 		more = false

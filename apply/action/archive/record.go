@@ -120,7 +120,7 @@ func (x *extraction) compare(entries []archiveEntry) (*differences, error) {
 		if content {
 			d.content[e.Path] = true
 		}
-		d.Note(summary, filepath.Join(x.Name, e.Path), "")
+		d.Count(summary, filepath.Join(x.Name, e.Path), "")
 	}
 	return d, nil
 }

@@ -209,7 +209,7 @@ func (x *extraction) finish(rec, old *archiveRecord, written map[string]bool) er
 		return err
 	}
 	for i, e := range rec.Entries {
-		seen, err := x.settle(e)
+		seen, err := x.setAttributes(e)
 		if err != nil {
 			return err
 		}
@@ -232,8 +232,8 @@ func (x *extraction) finish(rec, old *archiveRecord, written map[string]bool) er
 	return rec.save(x.dir, recordName(x.step))
 }
 
-// settle gives an entry its owner and mode, and says when it was touched last.
-func (x *extraction) settle(e archiveEntry) (stamp, error) {
+// setAttributes gives an entry its owner and mode, and says when it was touched last.
+func (x *extraction) setAttributes(e archiveEntry) (stamp, error) {
 	at, err := x.dir.Entry(e.Path)
 	if err != nil {
 		return stamp{}, err

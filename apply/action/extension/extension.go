@@ -93,7 +93,7 @@ func (a *extension) Take(p render.Params, fallback render.Position) render.Error
 		return nil
 	}
 	var errs render.ErrorList
-	a.Parameters, errs = a.schema.take(p, fallback)
+	a.Parameters, errs = a.schema.decode(p, fallback)
 	return errs
 }
 

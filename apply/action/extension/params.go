@@ -14,9 +14,9 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// take is a step's parameters as plain JSON, with the defaults of those that are not set, and what the schema does not
-// allow.
-func (s *paramSchema) take(p render.Params, fallback render.Position) (map[string]any, render.ErrorList) {
+// decode is a step's parameters as plain JSON, with the defaults of those that are not set, and what the schema does
+// not allow.
+func (s *paramSchema) decode(p render.Params, fallback render.Position) (map[string]any, render.ErrorList) {
 	values := map[string]any{}
 	for name, value := range p.Value() {
 		if value != nil { // nothing behind the colon: it is not set

@@ -136,8 +136,8 @@ func (p *published) read(name, rel string, at *hostfile.Entry, left *int64) erro
 	return err
 }
 
-// take adds files that a step returned to a tree. They may come from another host: no path leads out.
-func (t *fileTree) take(p published) error {
+// addReturned adds files that a step returned to a tree. They may come from another host: no path leads out.
+func (t *fileTree) addReturned(p published) error {
 	for _, f := range p.Files {
 		if !filepath.IsLocal(f.Path) || t.has(f.Path) {
 			return fmt.Errorf("%q is no path of a file, or is there twice", f.Path)

@@ -113,8 +113,9 @@ func (a *Directory) Prepares() string {
 	return a.Name
 }
 
-// Look finds out whether the directory is right. It prepares nothing: what comes behind a new directory may be in it.
-func (a *Directory) Look(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
+// CheckAt finds out whether the directory is right. It prepares nothing: what comes behind a new directory may be in
+// it.
+func (a *Directory) CheckAt(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
 	w, err := a.Wanted(h)
 	if err != nil {
 		return apply.Change{}, nil, err
@@ -142,7 +143,7 @@ func (a *Directory) below(ctx context.Context, h *apply.Host, at *hostfile.Entry
 		return apply.Change{}, err
 	}
 	err = a.walk(ctx, h, dir, extra, func(rel string, _ *hostfile.Entry, info hostfile.Info, w place.Wanted) error {
-		c.Note(strings.Join(w.Differs(info), ", "), filepath.Join(a.Name, rel), "")
+		c.Count(strings.Join(w.Differs(info), ", "), filepath.Join(a.Name, rel), "")
 		return nil
 	})
 	c.Remove(a.Name, extra)

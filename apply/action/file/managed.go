@@ -49,16 +49,19 @@ import (
 //	      digest: sha256:1b4f0e9851971998e732078544c96b36c3d01cedf7caa332359d6f1d83567014
 //	      mode: 0755
 type Managed struct {
-	Name            string   `yaml:"name,required"`                // absolute path
-	Content         *string  `yaml:"content"`                      // the text itself
-	Source          string   `yaml:"source"`                       // a file below files/ of the repository, or an address (https://...); with recurse a directory below files/
-	Digest          string   `yaml:"digest"`                       // of what an address serves: sha256:...
-	Data            any      `yaml:"data"`                         // values that are written in a format, keys sorted
-	Format          string   `yaml:"format" words:"json yaml ini"` // of data; default: what the name ends in
-	From            []Shared `yaml:"from"`                         // what steps with file.content returned; they have to run before
-	Template        bool     `yaml:"template"`                     // execute the source as a template
-	Replace         bool     `yaml:"replace"`                      // false: write the content only where nothing is there yet
-	Recurse         bool     `yaml:"recurse"`                      // put a directory with all that is below it
+	Name    string  `yaml:"name,required"` // absolute path
+	Content *string `yaml:"content"`       // the text itself
+	// a file below files/ of the repository, or an address (https://...); with recurse a directory below files/
+	Source string `yaml:"source"`
+	Digest string `yaml:"digest"`                       // of what an address serves: sha256:...
+	Data   any    `yaml:"data"`                         // values that are written in a format, keys sorted
+	Format string `yaml:"format" words:"json yaml ini"` // of data; default: what the name ends in
+	// what steps with file.content returned; they have to run before
+	From     []Shared `yaml:"from"`
+	Template bool     `yaml:"template"` // execute the source as a template
+	// false: write the content only where nothing is there yet
+	Replace         bool `yaml:"replace"`
+	Recurse         bool `yaml:"recurse"` // put a directory with all that is below it
 	place.TreeModes `yaml:",inline"`
 	Cleaning        `yaml:",inline"`
 	place.Placing   `yaml:",inline"`
@@ -122,7 +125,7 @@ func (a *Managed) Check(_ context.Context, h *apply.Host) (apply.Change, error) 
 		return apply.Change{}, err
 	}
 	defer at.Close()
-	change, _, err := a.Look(h, at)
+	change, _, err := a.CheckAt(h, at)
 	return change, err
 }
 
@@ -157,8 +160,8 @@ func (a *Managed) Prepares() string {
 	return a.Name
 }
 
-// Look compares content, owner and mode of a single file. What is prepared is the new file beside its place.
-func (a *Managed) Look(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
+// CheckAt compares content, owner and mode of a single file. What is prepared is the new file beside its place.
+func (a *Managed) CheckAt(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
 	one, err := a.one(h, at)
 	if err != nil {
 		return apply.Change{}, nil, err

@@ -124,7 +124,7 @@ func (a *Managed) readShared(b apply.Binding) error {
 		if err := json.Unmarshal(text, &p); err != nil || len(p.Files) == 0 && !p.Directory {
 			return apply.BadParam("from", "step %q returned no files: did it succeed?", step.ID())
 		}
-		if err := all.take(p); err != nil {
+		if err := all.addReturned(p); err != nil {
 			return apply.BadParam("from", "step %q: %w", step.ID(), err)
 		}
 		directory = directory || p.Directory

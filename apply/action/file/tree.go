@@ -100,14 +100,14 @@ func (t *placedTree) check() (apply.Change, error) {
 		if err != nil {
 			return apply.Change{}, err
 		}
-		c.Note(summary, t.displayPath(rel), "")
+		c.Count(summary, t.displayPath(rel), "")
 	}
 	for _, f := range t.tree.files {
 		is, err := t.checkFile(f)
 		if err != nil {
 			return apply.Change{}, err
 		}
-		c.Note(is.Summary, t.displayPath(f.path), is.Diff)
+		c.Count(is.Summary, t.displayPath(f.path), is.Diff)
 	}
 	extra, err := t.extra(t.h, t.dir, t.Name, t.tree.has)
 	c.Remove(t.Name, extra)

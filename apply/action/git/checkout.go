@@ -47,23 +47,25 @@ import (
 //	        sshKey: /etc/pullet/shop_key
 //	        knownHosts: /etc/pullet/known_hosts
 type Checkout struct {
-	Name    string          `yaml:"name,required"` // absolute path of the directory
-	URL     string          `yaml:"url,required"`  // ssh, https, http, file:// or a path
-	Ref     string          `yaml:"ref"`           // a branch, a tag or a whole commit id; default: the branch that the remote's HEAD names
-	Depth   int             `yaml:"depth"`         // how many commits back are fetched, of remotes; 0: all
-	Force   bool            `yaml:"force"`         // discard what was changed in the directory
-	Owner   string          `yaml:"owner"`         // of all files: name or number
-	Group   string          `yaml:"group"`         // of all files: name or number
-	Timeout render.Duration `yaml:"timeout"`       // how long a fetch may take; default 5m
-	Auth    Auth            `yaml:"auth"`          // how to log in
-	TLS     TLS             `yaml:"tls"`           // whom to believe in https
+	Name string `yaml:"name,required"` // absolute path of the directory
+	URL  string `yaml:"url,required"`  // ssh, https, http, file:// or a path
+	// a branch, a tag or a whole commit id; default: the branch that the remote's HEAD names
+	Ref     string          `yaml:"ref"`
+	Depth   int             `yaml:"depth"`   // how many commits back are fetched, of remotes; 0: all
+	Force   bool            `yaml:"force"`   // discard what was changed in the directory
+	Owner   string          `yaml:"owner"`   // of all files: name or number
+	Group   string          `yaml:"group"`   // of all files: name or number
+	Timeout render.Duration `yaml:"timeout"` // how long a fetch may take; default 5m
+	Auth    Auth            `yaml:"auth"`    // how to log in
+	TLS     TLS             `yaml:"tls"`     // whom to believe in https
 
 	endpoint *transport.Endpoint
 }
 
 // TLS says whom to believe in https.
 type TLS struct {
-	CA string `yaml:"ca"` // a file with certificates of the authority that signed the server's, in PEM; default: those of the host
+	// a file with certificates of the authority that signed the server's, in PEM; default: those of the host
+	CA string `yaml:"ca"`
 }
 
 func newCheckout() apply.Action { return &Checkout{Timeout: render.Duration(5 * time.Minute)} }
@@ -155,7 +157,7 @@ func (a *Checkout) Check(ctx context.Context, h *apply.Host) (apply.Change, erro
 		return apply.Change{}, err
 	}
 	defer at.Close()
-	what, dir, err := a.look(at)
+	what, dir, err := a.inspect(at)
 	if err != nil {
 		return apply.Change{}, err
 	}
@@ -227,7 +229,7 @@ func (a *Checkout) Apply(ctx context.Context, h *apply.Host, _ apply.Change) (ap
 		return apply.Output{}, err
 	}
 	defer at.Close()
-	what, dir, err := a.look(at)
+	what, dir, err := a.inspect(at)
 	if err != nil {
 		return apply.Output{}, err
 	}

@@ -37,8 +37,8 @@ const gitHalfway = "pullet-checkout"
 // gitDone is the commit that was checked out last.
 const gitDone plumbing.ReferenceName = "refs/pullet/checkout"
 
-// look says what stands at the place of the checkout, and opens it where it is a directory.
-func (a *Checkout) look(at *hostfile.Entry) (gitPlace, *hostfile.Dir, error) {
+// inspect says what stands at the place of the checkout, and opens it where it is a directory.
+func (a *Checkout) inspect(at *hostfile.Entry) (gitPlace, *hostfile.Dir, error) {
 	info, err := at.Lstat()
 	switch {
 	case hostfile.NotThere(err):

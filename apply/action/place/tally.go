@@ -30,8 +30,8 @@ type Tally struct {
 	gone                      []string
 }
 
-// Note takes one file into account.
-func (c *Tally) Note(summary, name, diff string) {
+// Count takes one file into account.
+func (c *Tally) Count(summary, name, diff string) {
 	switch summary {
 	case "":
 		return

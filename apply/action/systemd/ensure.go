@@ -44,13 +44,17 @@ import (
 //	      state: [started, enabled]
 //	      watch: [{file: /etc/web.conf}]
 type Ensure struct {
-	Name    string          `yaml:"name,required"` // the unit: nginx, backup.timer, app@one; .service is added to a name without a type
-	State   render.Strings  `yaml:"state"`         // started, stopped, restarted or reloaded; also enabled, disabled, masked or unmasked; a list for several
-	Enabled *bool           `yaml:"enabled"`       // whether it starts with the host; default: as it is
-	Masked  *bool           `yaml:"masked"`        // whether nothing can start it, neither people nor other units; default: as it is
-	Reload  bool            `yaml:"reload"`        // what it watches reloads it and does not restart it
-	Timeout render.Duration `yaml:"timeout"`       // how long it may take to start, stop or reload; default: the unit's own and the run's deadline
-	Settle  render.Duration `yaml:"settle"`        // how long it must stay up before it counts as started
+	// the unit: nginx, backup.timer, app@one; .service is added to a name without a type
+	Name string `yaml:"name,required"`
+	// started, stopped, restarted or reloaded; also enabled, disabled, masked or unmasked; a list for several
+	State   render.Strings `yaml:"state"`
+	Enabled *bool          `yaml:"enabled"` // whether it starts with the host; default: as it is
+	// whether nothing can start it, neither people nor other units; default: as it is
+	Masked *bool `yaml:"masked"`
+	Reload bool  `yaml:"reload"` // what it watches reloads it and does not restart it
+	// how long it may take to start, stop or reload; default: the unit's own and the run's deadline
+	Timeout render.Duration `yaml:"timeout"`
+	Settle  render.Duration `yaml:"settle"` // how long it must stay up before it counts as started
 
 	unit string // the full name
 	run  string // started, stopped, restarted, reloaded, or "" for either
@@ -137,7 +141,8 @@ func (a *Ensure) Manages() []apply.Resource {
 		return nil
 	}
 	return []apply.Resource{{
-		ID: "unit " + a.unit, Absent: "service.ensure", Params: map[string]any{"name": a.unit, "state": []string{"stopped", "disabled"}},
+		ID: "unit " + a.unit, Absent: "service.ensure",
+		Params: map[string]any{"name": a.unit, "state": []string{"stopped", "disabled"}},
 	}}
 }
 
@@ -149,7 +154,7 @@ func (a *Ensure) Check(ctx context.Context, h *apply.Host) (apply.Change, error)
 }
 
 func (a *Ensure) check(ctx context.Context, h *apply.Host, m units) (apply.Change, error) {
-	u, err := look(ctx, m, a.unit)
+	u, err := readUnit(ctx, m, a.unit)
 	if err != nil {
 		return apply.Change{}, a.failed(ctx, "look at", err)
 	}
@@ -206,7 +211,7 @@ func (a *Ensure) React(ctx context.Context, h *apply.Host) (apply.Output, error)
 }
 
 func (a *Ensure) react(ctx context.Context, h *apply.Host, m units) (apply.Output, error) {
-	u, err := look(ctx, m, a.unit)
+	u, err := readUnit(ctx, m, a.unit)
 	if err != nil {
 		return apply.Output{}, a.failed(ctx, "look at", err)
 	}

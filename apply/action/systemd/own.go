@@ -30,7 +30,7 @@ func (s *serving) endsPullet(ctx context.Context, verb string) (bool, error) {
 		if !strings.HasSuffix(name, ".service") {
 			continue
 		}
-		other, err := look(ctx, s.units, name)
+		other, err := readUnit(ctx, s.units, name)
 		if err != nil {
 			return false, s.failed(ctx, "look at", err)
 		}
@@ -62,6 +62,6 @@ func (s *serving) leave(verb string) {
 // stopping reports that a unit is being stopped by somebody, whose job a restart would replace. Its next start is the
 // new one in any case.
 func stopping(ctx context.Context, m units, name string) bool {
-	u, err := look(ctx, m, name)
+	u, err := readUnit(ctx, m, name)
 	return err == nil && u.active == "deactivating"
 }

@@ -26,10 +26,10 @@ type serving struct {
 
 // fresh looks at the unit as its files are now: systemd reads them anew where they changed, or where it knows none.
 func (a *Ensure) fresh(ctx context.Context, h *apply.Host, m units) (unit, error) {
-	u, err := look(ctx, m, a.unit)
+	u, err := readUnit(ctx, m, a.unit)
 	if err == nil && (u.stale || !u.known() || newDropIn(h, u)) {
 		if _, err = m.manage(ctx, "daemon-reload", "", false); err == nil {
-			u, err = look(ctx, m, a.unit)
+			u, err = readUnit(ctx, m, a.unit)
 		}
 	}
 	if err != nil {
@@ -95,7 +95,7 @@ func (s *serving) file(ctx context.Context, t act) error {
 		if said != "" {
 			s.said = append(s.said, said)
 		}
-		if err := s.look(ctx); err != nil {
+		if err := s.refresh(ctx); err != nil {
 			return err
 		}
 		if t.verb != "disable" && t.verb != "unmask" || !strings.HasSuffix(s.u.file, "-runtime") {
@@ -112,8 +112,8 @@ func (s *serving) file(ctx context.Context, t act) error {
 	return nil
 }
 
-func (s *serving) look(ctx context.Context) error {
-	u, err := look(ctx, s.units, s.unit)
+func (s *serving) refresh(ctx context.Context) error {
+	u, err := readUnit(ctx, s.units, s.unit)
 	if err != nil {
 		return s.failed(ctx, "look at", err)
 	}
@@ -162,9 +162,9 @@ func (s *serving) job(ctx context.Context, t act) error {
 	case result != "done":
 		return j.broken(ctx, result, "did not "+verb)
 	case verb == "stop":
-		return s.look(ctx)
+		return s.refresh(ctx)
 	}
-	return j.settle(ctx)
+	return j.staysUp(ctx)
 }
 
 // jobRun is one job, to tell how it went.
@@ -175,12 +175,12 @@ type jobRun struct {
 	began  time.Time
 }
 
-// settlePoll is how often a service is looked at until it counts as started.
-const settlePoll = 100 * time.Millisecond
+// upPoll is how often a service is looked at until it counts as started.
+const upPoll = 100 * time.Millisecond
 
-// settle watches that the unit stays up. Only services can end by themselves.
-func (j *jobRun) settle(ctx context.Context) error {
-	if err := j.look(ctx); err != nil {
+// staysUp watches that the unit stays up. Only services can end by themselves.
+func (j *jobRun) staysUp(ctx context.Context) error {
+	if err := j.refresh(ctx); err != nil {
 		return err
 	}
 	first, over := j.u, time.Now().Add(j.Settle.Std())
@@ -196,9 +196,9 @@ func (j *jobRun) settle(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return j.failed(ctx, j.verb, ctx.Err())
-		case <-time.After(settlePoll):
+		case <-time.After(upPoll):
 		}
-		if err := j.look(ctx); err != nil {
+		if err := j.refresh(ctx); err != nil {
 			return err
 		}
 	}
@@ -221,7 +221,7 @@ func (j *jobRun) ended(ctx context.Context) error {
 
 // tooLong is the error for a job that takes longer than the step allows.
 func (j *jobRun) tooLong(ctx context.Context) error {
-	if err := j.look(ctx); err != nil {
+	if err := j.refresh(ctx); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s did not %s within %s: it is %s (%s), and systemd goes on with it%s; see systemctl status %s",
@@ -230,7 +230,7 @@ func (j *jobRun) tooLong(ctx context.Context) error {
 
 // broken is the error for a unit that is not as it should be after its job.
 func (j *jobRun) broken(ctx context.Context, result, what string) error {
-	if err := j.look(ctx); err != nil {
+	if err := j.refresh(ctx); err != nil {
 		return err
 	}
 	why := map[string]string{

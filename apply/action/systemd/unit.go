@@ -59,7 +59,8 @@ func systemdRuns(h *apply.Host) bool {
 
 // unitDirs are where units lie that people and packages bring, the strongest first.
 var unitDirs = []string{
-	"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
+	"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system",
+	"/lib/systemd/system",
 }
 
 var unitTypes = []string{
@@ -93,9 +94,12 @@ func unitTemplate(name string) string {
 
 // unitProperties are what is read of a unit.
 var unitProperties = []string{
-	"Id", "LoadState", "ActiveState", "SubState", "Result", "Type", "RemainAfterExit", "FragmentPath", "SourcePath", "NeedDaemonReload",
-	"CanReload", "InvocationID", "NRestarts", "ExecMainCode", "ExecMainStatus", "ExecMainExitTimestampMonotonic", "ConditionResult",
-	"ConditionTimestampMonotonic", "Job", "DropInPaths", "Conflicts", "ConflictedBy", "RequiredBy", "RequisiteOf", "BoundBy", "ConsistsOf",
+	"Id", "LoadState", "ActiveState", "SubState", "Result", "Type", "RemainAfterExit", "FragmentPath", "SourcePath",
+	"NeedDaemonReload",
+	"CanReload", "InvocationID", "NRestarts", "ExecMainCode", "ExecMainStatus", "ExecMainExitTimestampMonotonic",
+	"ConditionResult",
+	"ConditionTimestampMonotonic", "Job", "DropInPaths", "Conflicts", "ConflictedBy", "RequiredBy", "RequisiteOf",
+	"BoundBy", "ConsistsOf",
 }
 
 // unit is what is known of one.
@@ -114,8 +118,8 @@ type unit struct {
 	excludes, stopsWith      []string // the units that stop when this one starts, and those that stop when it stops
 }
 
-// look reads a unit.
-func look(ctx context.Context, m units, name string) (unit, error) {
+// readUnit reads a unit.
+func readUnit(ctx context.Context, m units, name string) (unit, error) {
 	if unitTemplate(name) == name { // one without an instance has a file and nothing else
 		state, err := m.fileState(ctx, name)
 		return unit{
@@ -136,7 +140,8 @@ func look(ctx context.Context, m units, name string) (unit, error) {
 		unconditional: p["ConditionResult"] != "no" || number("ConditionTimestampMonotonic") == 0, // 0: not asked yet
 		dropIns:       strings.Fields(p["DropInPaths"]),
 		busy:          p["Job"] != "" && p["Job"] != "0",
-		code:          number("ExecMainCode"), status: number("ExecMainStatus"), ended: number("ExecMainExitTimestampMonotonic"), restarts: number("NRestarts"),
+		code:          number("ExecMainCode"), status: number("ExecMainStatus"),
+		ended: number("ExecMainExitTimestampMonotonic"), restarts: number("NRestarts"),
 	}
 	for _, key := range []string{"Conflicts", "ConflictedBy"} {
 		u.excludes = append(u.excludes, strings.Fields(p[key])...)
@@ -197,7 +202,8 @@ func unknownUnit(ctx context.Context, m units, name string) error {
 		return fmt.Errorf("there is no unit %s on this host (did you mean %q?)", name, near+after)
 	}
 	return fmt.Errorf(
-		"there is no unit %s on this host: install what brings it in a step before this one; systemctl list-unit-files lists what there is",
+		"there is no unit %s on this host: install what brings it in a step before this one; systemctl list-unit-files "+
+			"lists what there is",
 		name,
 	)
 }

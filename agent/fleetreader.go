@@ -9,8 +9,8 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// look is one look at the fleet's record, for one attempt of a condition: apply.Look on etcd.
-type look struct {
+// fleetReader is one look at the fleet's record, for one attempt of a condition: apply.FleetReader on etcd.
+type fleetReader struct {
 	gates  *gates // of the run: it ends when etcd does not answer
 	pull   *asked // the services that the whole pull reads
 	chance func(time.Duration) time.Duration
@@ -20,15 +20,17 @@ type look struct {
 	loaded bool
 }
 
-// looks are the looks at the fleet of one run. While its record is away, what the node saw last stands.
-func (p *pull) looks(g *gates) func() apply.Look {
+// fleetReaders are the looks at the fleet of one run. While its record is away, what the node saw last stands.
+func (p *pull) fleetReaders(g *gates) func() apply.FleetReader {
 	if g == nil {
 		return nil
 	}
-	return func() apply.Look { return &look{gates: g, pull: &p.compiler.asked, chance: p.outside.Chance} }
+	return func() apply.FleetReader {
+		return &fleetReader{gates: g, pull: &p.compiler.asked, chance: p.outside.Chance}
+	}
 }
 
-func (l *look) View(ctx context.Context) (render.View, error) {
+func (l *fleetReader) View(ctx context.Context) (render.View, error) {
 	if l.loaded {
 		return l.view, nil
 	}
@@ -39,14 +41,14 @@ func (l *look) View(ctx context.Context) (render.View, error) {
 	case err != nil:
 		return v, l.gates.pending(err)
 	}
-	v.Asked = func(name string) { l.pull.note(name); l.own.note(name) }
+	v.Asked = func(name string) { l.pull.add(name); l.own.add(name) }
 	v.AskedAll = func() { l.all = true }
 	l.view, l.loaded = v, true
 	return v, nil
 }
 
 // Watches names what Changed waits for.
-func (l *look) Watches() (what []string) {
+func (l *fleetReader) Watches() (what []string) {
 	if l.all {
 		what = append(what, "a node")
 	}
@@ -58,7 +60,7 @@ func (l *look) Watches() (what []string) {
 
 // Changed waits for a service that was read, or for a node where nodes were; then a while, so that a large fleet does
 // not look all at once.
-func (l *look) Changed(ctx context.Context) {
+func (l *fleetReader) Changed(ctx context.Context) {
 	l.await(ctx)
 	select {
 	case <-ctx.Done():
@@ -66,7 +68,7 @@ func (l *look) Changed(ctx context.Context) {
 	}
 }
 
-func (l *look) await(ctx context.Context) {
+func (l *fleetReader) await(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var watches sync.WaitGroup

@@ -40,7 +40,7 @@ func (b *barrier) openIfComplete(ctx context.Context) (*Wait, bool, error) {
 		}
 		names := []string{}
 		for _, h := range t.missing {
-			names = append(names, h.Node+" ("+conditionText(h)+")")
+			names = append(names, h.Node+" ("+Condition(h)+")")
 		}
 		if t.more > 0 {
 			names = append(names, fmt.Sprintf("%d more", t.more))

@@ -40,7 +40,7 @@ func BlockedBy(o *state.Overview, node string, depends ...string) *Wait {
 	if w, scope := state.FreezeOf(o.Switches, node, role); w != nil {
 		return FrozenWait(scope.String(), *w)
 	}
-	if o.Current == nil || o.Running[node] == o.Current.ID {
+	if o.Current == nil || o.Runs(node) {
 		return nil
 	}
 	for _, scope := range []string{state.OffScope(o.Switches, node, role, o.Current.ID), state.StoreScope, state.PauseScope} {
@@ -64,7 +64,7 @@ func BlockedBy(o *state.Overview, node string, depends ...string) *Wait {
 // NextWait returns the wait that the node's next pull meets, as the record has it now: what blocks it, or a group that
 // must be through first. It is nil where the record has neither.
 func NextWait(o *state.Overview, node string, depends ...string) *Wait {
-	if w := BlockedBy(o, node, depends...); w != nil || o.Current == nil || o.Running[node] == o.Current.ID {
+	if w := BlockedBy(o, node, depends...); w != nil || o.Current == nil || o.Runs(node) {
 		return w
 	}
 	for _, group := range depends {
@@ -81,11 +81,17 @@ func NextWait(o *state.Overview, node string, depends ...string) *Wait {
 	return nil
 }
 
+// RemedyOf is what an operator can do about the nodes of a group that do not run the fleet's version.
+func RemedyOf(o *state.Overview, group string) state.Remedy {
+	missing, _ := notThrough(o, group)
+	return RemedyFor(missing...)
+}
+
 // notThrough returns nodes of a group that do not run the fleet's version, and how many more there are.
 func notThrough(o *state.Overview, group string) (out []state.Holder, more int) {
 	for _, node := range o.Members(group) {
 		switch {
-		case o.Gone[node] || o.Running[node] == o.Current.ID:
+		case o.Gone[node] || o.Runs(node):
 		case len(out) == shownMissing:
 			more++
 		default:

@@ -105,7 +105,7 @@ func holdsTextAs(h state.Holder, name string) string {
 		at = " in step " + h.Step
 	}
 	since := h.Since.Local().Format(time.TimeOnly)
-	return fmt.Sprintf("%s holds %s since %s%s (%s)", h.Node, name, since, at, conditionText(h))
+	return fmt.Sprintf("%s holds %s since %s%s (%s)", h.Node, name, since, at, Condition(h))
 }
 
 // queueWait says that another node is ahead in the queue. A holder that does not answer blocks both.

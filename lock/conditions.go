@@ -85,8 +85,8 @@ func RemedyFor(holders ...state.Holder) state.Remedy {
 	return remedy
 }
 
-// conditionText is a node's condition in a few words.
-func conditionText(h state.Holder) string {
+// Condition is a node's condition in a few words.
+func Condition(h state.Holder) string {
 	switch conditionOf(h) {
 	case state.HolderOff:
 		if h.Off == state.PauseScope {

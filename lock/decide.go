@@ -297,7 +297,7 @@ func (d Dependency) wait() *Wait {
 	}
 	names := make([]string, 0, len(d.Missing)+1)
 	for _, h := range d.Missing {
-		names = append(names, h.Node+" ("+conditionText(h)+")")
+		names = append(names, h.Node+" ("+Condition(h)+")")
 	}
 	if d.More > 0 {
 		names = append(names, fmt.Sprintf("%d more", d.More))

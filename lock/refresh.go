@@ -45,7 +45,7 @@ func over(o *state.Overview, said state.StatusLine, h state.Holder) string {
 		return "decommissioned"
 	case h.Away && h.Alive:
 		return "alive"
-	case said.Kind == state.WaitRole && o.Running[h.Node] == o.Current.ID:
+	case said.Kind == state.WaitRole && o.Runs(h.Node):
 		return "upgraded"
 	case (said.Kind == state.WaitSlot || said.Kind == state.WaitTotal) && !h.Away && h.Node != "" && !holds():
 		return "it holds none"
@@ -69,10 +69,10 @@ func overInRun(o *state.Overview, said state.StatusLine, h state.Holder) string 
 	return ""
 }
 
-// conditionTextOf is conditionText, also for a node that nobody waits for any more.
+// conditionTextOf is Condition, also for a node that nobody waits for any more.
 func conditionTextOf(over string, h state.Holder) string {
 	if over != "" {
 		return over
 	}
-	return conditionText(h)
+	return Condition(h)
 }

@@ -185,7 +185,7 @@ func (q *resultQuery) wait(missing []state.Holder) *Wait {
 	}
 	var names []string
 	for _, h := range missing {
-		names = append(names, h.Node+" ("+conditionText(h)+")")
+		names = append(names, h.Node+" ("+Condition(h)+")")
 	}
 	if len(names) > 0 {
 		w.Reason = fmt.Sprintf("no result yet of %s, chosen for it (%s)", strings.Join(names, ", "), q.election.ID)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) (*Wai
 	b, err := state.Follow(
 		st,
 		version,
-		func(nodes []string) (map[string]state.Status, error) { return s.WaitsOf(ctx, nodes) },
+		func(nodes []string) (map[string]state.Status, error) { return waitsOf(ctx, s, version, nodes) },
 	)
 	if b == nil && err == nil {
 		b, err = s.Idle(ctx, st)
@@ -51,6 +52,25 @@ func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) (*Wai
 	out := *w
 	out.Reason, out.Remedy = b.After(w.Reason), b.Remedy
 	return &out, nil
+}
+
+// waitsOf are the statuses of some nodes that wait in a rollout. One that an operator stopped and lets go on since has
+// only not looked again.
+func waitsOf(ctx context.Context, s *state.Store, version string, nodes []string) (map[string]state.Status, error) {
+	waits, err := s.WaitsOf(ctx, nodes)
+	if err != nil {
+		return nil, err
+	}
+	blockers, err := s.BlockersOf(ctx, nodes)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(waits, func(node string, st state.Status) bool {
+		h := state.Holder{Node: node}
+		fillCondition(&h, blockers.Nodes[node], blockers.Switches, version)
+		return h.Off == "" && st.Kind.Switched()
+	})
+	return waits, nil
 }
 
 // WaitOf is what a status says that its node waits for.

@@ -41,6 +41,7 @@ type Overview struct {
 	Switches map[string]Switch                // all that operators set, by scope, with "pause" and "store"
 	Settled  map[string]Settlement            // step -> what was said of it last, in the fleet's version or in its life
 
+	holders   map[string]int64  // node -> the revision at which the slot that it holds was written
 	ran       map[string]int64  // node -> the revision at which Running was said
 	settledIn map[string]string // step -> the scope of its record
 }
@@ -95,7 +96,7 @@ func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, er
 		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
 		Services: map[string]map[string]Service{}, Releases: map[string]string{}, Switches: map[string]Switch{},
 		Closed: map[string]bool{}, Soaks: map[string]time.Time{},
-		Leases: map[string]int64{}, Times: map[string]LeaseTimes{}, Doubting: map[string]Doubt{}, Settled: map[string]Settlement{}, settledIn: map[string]string{}, ran: map[string]int64{},
+		Leases: map[string]int64{}, Times: map[string]LeaseTimes{}, Doubting: map[string]Doubt{}, Settled: map[string]Settlement{}, settledIn: map[string]string{}, ran: map[string]int64{}, holders: map[string]int64{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
@@ -153,7 +154,9 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 	case "running_version/VERSION/NODE":
 		o.runs(k.Node, k.Version, kv.ModRevision)
 	case "slot/GROUP/PLACE":
-		file(o.Slots, k.Group, strconv.Itoa(k.Place), s.ReadClaim(kv))
+		c := s.ReadClaim(kv)
+		file(o.Slots, k.Group, strconv.Itoa(k.Place), c)
+		o.holders[c.Node] = max(o.holders[c.Node], kv.ModRevision)
 	case "config_state/pause",
 		"config_state/store",
 		"config_state/enable/global",

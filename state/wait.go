@@ -44,6 +44,15 @@ const (
 	WaitDisk       WaitKind = "disk"       // is full
 )
 
+// Switched reports a wait that an operator set for the host, its role or all, and that an operator ends.
+func (k WaitKind) Switched() bool {
+	switch k {
+	case WaitPause, WaitDisabled, WaitOneVersion, WaitFreeze:
+		return true
+	}
+	return false
+}
+
 // How a node is for which others wait.
 const (
 	HolderAlive  WaitKind = "alive"

@@ -75,8 +75,9 @@ func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 	out := []heldLock{}
 	for _, l := range locks {
 		h := heldLock{Lock: l, Waiting: []string{}}
-		if i := slices.IndexFunc(waits, func(g waitGroup) bool { return g.waitsFor(l) }); i >= 0 {
-			h.Waiting, h.Remedy = waits[i].Nodes, waits[i].Remedy
+		h.waits(waits)
+		if len(h.Waiting) > 0 {
+			slices.Sort(h.Waiting)
 		} else if l.Node != "" && !l.Alive && !(l.Gone && len(l.Took) == 0) { // a place of which nothing stands is free
 			h.Remedy = lock.RemedyFor(state.Holder{Node: l.Node, Since: o.Nodes[l.Node].LastSeen, Gone: l.Gone, Took: l.Took})
 		}
@@ -88,10 +89,27 @@ func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
 	return out, nil
 }
 
-// waitsFor reports nodes that wait at a gate. Those that wait for the result of a chosen node name it and its election.
+// waits finds who waits for the gate, and what clears it: where they wait for more than that, what an operator can do.
+func (l *heldLock) waits(groups []waitGroup) {
+	for _, g := range groups {
+		if !g.waitsFor(l.Lock) {
+			continue
+		}
+		l.Waiting = append(l.Waiting, g.Nodes...)
+		if l.Clear == "" || l.Itself() {
+			l.Remedy = g.Remedy
+		}
+	}
+}
+
+// waitsFor reports nodes that wait at a gate. Those that wait for the result of a chosen node name it and its election;
+// a slot may count in the group of who waits, too, and in the total of the fleet.
 func (g waitGroup) waitsFor(l state.Lock) bool {
-	if l.Kind != "election" {
-		return gateName(g.Gate) == l.Kind+" "+l.Name
+	switch {
+	case l.Kind != "election" && gateName(g.Gate) == l.Kind+" "+l.Name:
+		return true
+	case l.Kind == "slot" && (g.Kind == state.WaitSlot || g.Kind == state.WaitTotal):
+		return slices.ContainsFunc(g.left, func(h state.Holder) bool { return h.Node == l.Node })
 	}
 	return slices.ContainsFunc(g.Holders, func(h state.Holder) bool { return h.Node == l.Node && h.Election == l.Name })
 }
@@ -102,6 +120,9 @@ func (l heldLock) holder(most int) string {
 	case l.Unread != "":
 		return l.Unread
 	case l.Kind == "barrier":
+		if len(l.Missing) == 0 { // those who did not come were given up since
+			return fmt.Sprintf("%d came; nobody is missing", l.In)
+		}
 		return fmt.Sprintf("%d came; not yet: %s", l.In, plain.Some(l.Missing, most))
 	case l.Alive:
 		return l.Node + " (alive)"

@@ -127,7 +127,7 @@ func (n *nodeStatus) goesOn(o *state.Overview) {
 		over = n.Gate + ": its soak ended since the last pull"
 	}
 	then := "it goes on at its next pull"
-	if n.State = upToDate; o.Current == nil || n.Version != o.Current.ID {
+	if n.State = upToDate; !n.through {
 		n.State, then = pending, n.nextPull(o)
 	}
 	n.Why, n.Remedy, n.Kind, n.Gate, n.Halt, n.Holders = over, state.Itself(then), "", "", "", nil
@@ -228,11 +228,14 @@ func (n *nodeStatus) triesAgain(o *state.Overview) {
 			continue
 		}
 		f, scope := state.FreezeOf(o.Switches, n.Node, n.Role)
+		off := state.OffScope(o.Switches, n.Node, n.Role, o.Current.ID)
 		switch by := "resumed since by " + g.Resumed; {
 		case n.unknown != "": // nobody said what came of it
 			n.Remedy = state.Act(by + ": it halts again at its next pull; " + state.SettleHint(n.unknown))
 		case f != nil:
 			n.Remedy = state.Act(by + ": it tries again after pullet enable --" + scope.String())
+		case off != "":
+			n.Remedy = state.Act(by + ": it tries again after pullet enable --" + off)
 		default:
 			n.Remedy = state.Itself(by + ": it tries again at its next pull")
 		}

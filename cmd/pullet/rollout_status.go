@@ -90,7 +90,7 @@ func (a *app) readRollout(ctx context.Context, node *agent.Agent, store *state.S
 		status:   viewOf(o),
 	}
 	for _, n := range v.status.Nodes {
-		if n.Version == o.Current.ID {
+		if n.through {
 			v.Upgraded = append(v.Upgraded, n)
 		} else {
 			v.States[rolloutState(n)] = append(v.States[rolloutState(n)], n)
@@ -147,7 +147,7 @@ func (a *app) rolloutGroups(
 		for group, roster := range o.Rosters {
 			g := rolloutGroup{Group: group, Nodes: roster.Size}
 			for _, name := range roster.Nodes() {
-				if o.Running[name] == o.Current.ID {
+				if o.Runs(name) {
 					g.Done++
 				}
 			}

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
 
@@ -40,7 +42,10 @@ func skippedOf(o *state.Overview) *skippedHead {
 		)
 		out.Remedy = state.Act("pullet rollout follow")
 	case state.SkipCanaries:
-		out.Why, out.Remedy = "newer commits wait for the canaries of "+current.String(), state.NoAction()
+		out.Why, out.Remedy = "newer commits wait for the canaries of "+current.String(), lock.RemedyOf(o, render.CanaryGroup)
+		if !out.Itself() {
+			out.Clear += "; to let newer commits through at once: pullet rollout fail"
+		}
 	case state.SkipLacking:
 		out.Remedy = state.Act("start a host that offers it, by base/services.yaml or service.publish")
 	case state.SkipElsewhere: // rollout start compiles it for the host on which it is typed

@@ -209,7 +209,7 @@ func groupsOf(o *state.Overview, rules render.Rollout, groupOf map[string]string
 			g = &plannedGroup{Group: state.GroupOf(own), Stage: rules.Stage(own), Behind: []string{}}
 			groups[own] = g
 		}
-		if g.Nodes++; o.Running[name] != version {
+		if g.Nodes++; o.Running[name] != version || o.Midway(name) {
 			g.Behind = append(g.Behind, name)
 		}
 	}

@@ -80,6 +80,8 @@ func (a *app) verify(ctx context.Context, store *state.Store, name string, nodes
 		runs, known := o.Running[node]
 		_, listed := o.Listed[node]
 		switch _, registered := o.Nodes[node]; {
+		case runs == version.ID && o.Midway(node):
+			absent = append(absent, absentee{node, runs, "is in the middle of an upgrade"})
 		case runs == version.ID:
 		case known:
 			absent = append(absent, absentee{node, runs, "runs " + fleet.versionName(runs)})

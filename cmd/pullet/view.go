@@ -56,6 +56,7 @@ type nodeStatus struct {
 	Parked  bool           `json:"parked,omitempty"`
 	Step    string         `json:"step,omitempty"` // that has run there for a while
 
+	through bool     // it runs the fleet's version, and is not in the middle of another
 	depends []string // the groups that must be through before its own; nil: not known
 
 	left []state.Holder // those of Holders for whom it waits still
@@ -145,7 +146,8 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 		State:   pending,
 	}
 	out.Release = v.names[out.Version]
-	current := o.Current != nil && out.Version == o.Current.ID
+	current := o.Runs(n.Name)
+	out.through = current
 	rollout, c := o.Statuses[n.Name][state.Rollout], o.Statuses[n.Name][state.Configured]
 	if current || c.State == state.Success { // also of a node that keeps another version: it may say why
 		out.Why = c.Reason
@@ -178,7 +180,8 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	settled := out.State == upToDate || o.Current == nil || // a first version that did not compile is nobody's rollout
 		out.State == pending &&
 			(c.Version == o.Current.ID || c.Kind == state.WaitRefused) // nor is one that the node does not have, or refuses
-	if settled && (c.State == state.Failed || c.State == state.Pending) {
+	frozen := out.State == upgrading && c.Kind == state.WaitFreeze && c.Revision > rollout.Revision // its next pull was
+	if (settled || frozen) && (c.State == state.Failed || c.State == state.Pending) {
 		out.State = map[string]string{state.Failed: failed, state.Pending: waiting}[c.State]
 		out.waitsAt(c)
 	} else if checked := o.Statuses[n.Name][state.Validated]; settled && checked.State == state.Failed {

@@ -180,7 +180,7 @@ func (a *app) afterHalt(
 // finished reports that every node runs the fleet's version.
 func (v *fleetStatus) finished() bool {
 	for _, n := range v.Nodes {
-		if n.Version != v.Current.ID {
+		if !n.through {
 			return false
 		}
 	}
@@ -191,7 +191,7 @@ func (v *fleetStatus) finished() bool {
 func (v *fleetStatus) printBehind(w io.Writer) {
 	var lines []string
 	for _, n := range v.exceptions() {
-		if n.Version != v.Current.ID {
+		if !n.through {
 			lines = append(lines, n.Node+" is "+n.State+reasonSuffix(n.why(1<<20)))
 		}
 	}
@@ -213,7 +213,7 @@ func (v *fleetStatus) printPending(w io.Writer) {
 	var reasons []string
 	nodes := map[string][]string{}
 	for _, n := range v.Nodes {
-		if n.State != pending || n.Version == v.Current.ID {
+		if n.State != pending || n.through {
 			continue
 		}
 		reason := reasonSuffix(n.why(1 << 20))

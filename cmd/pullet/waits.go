@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pullet/pullet/lock"
 	"github.com/pullet/pullet/state"
 )
 
@@ -83,9 +84,9 @@ func (g *waitGroup) refresh(o *state.Overview, name string) {
 			g.Holders = append(g.Holders, state.Holder{Node: c.Node, Step: c.Step, Since: c.Since})
 		}
 	}
-	for i := range g.Holders {
-		h := &g.Holders[i]
-		if h.Alive = o.Alive[h.Node]; !h.Alive && g.held() {
+	g.Holders, _, _ = lock.Refresh(o, state.StatusLine{Status: state.Status{Kind: g.Kind, Holders: g.Holders}})
+	for _, h := range g.Holders {
+		if !h.Alive && g.held() {
 			g.Remedy = state.Act(startAgain(h.Node))
 		}
 	}
@@ -154,8 +155,5 @@ func holderText(h state.Holder) string {
 	if !h.Since.IsZero() {
 		text += " since " + h.Since.Local().Format(time.TimeOnly)
 	}
-	if h.Alive {
-		return text + " (alive)"
-	}
-	return text + " (not answering)"
+	return text + " (" + lock.Condition(h) + ")"
 }

@@ -163,7 +163,7 @@ func TestAbandonedOnce(t *testing.T) {
 
 // TestActionsAreBounded: nothing but abandon.go calls an action, so nothing waits for one without an end.
 func TestActionsAreBounded(t *testing.T) {
-	calls := regexp.MustCompile(`\bact\.(Check|Look|Apply|ApplyTogether)\(|\.React\(`)
+	calls := regexp.MustCompile(`\bact\.(Check|CheckAt|Apply|ApplyTogether)\(|\.React\(`)
 	files, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)

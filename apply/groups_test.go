@@ -57,8 +57,8 @@ type torn struct {
 	looks `yaml:",inline"`
 }
 
-func (a *torn) Look(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
-	change, prepare, err := a.looks.Look(h, at)
+func (a *torn) CheckAt(h *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
+	change, prepare, err := a.looks.CheckAt(h, at)
 	if prepare == nil {
 		return change, nil, err
 	}

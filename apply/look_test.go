@@ -66,7 +66,7 @@ func file(name string, more ...string) string {
 
 func (a *looks) Prepares() string { return a.Name }
 
-func (a *looks) Look(_ *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
+func (a *looks) CheckAt(_ *apply.Host, at *hostfile.Entry) (apply.Change, apply.Prepare, error) {
 	a.count("look")
 	if at.Exists() {
 		return apply.Change{}, nil, nil

@@ -36,10 +36,11 @@ import (
 //	      digest: sha256:1b4f0e9851971998e732078544c96b36c3d01cedf7caa332359d6f1d83567014
 //	      strip: 1
 type Extracted struct {
-	Name              string `yaml:"name,required"`   // absolute path of the directory; it is made with its parents
-	Source            string `yaml:"source,required"` // a file below files/, an absolute path on the host, or an address (https://...)
-	Digest            string `yaml:"digest"`          // of the archive: sha256:...; required for an address
-	Strip             int    `yaml:"strip"`           // leave out so many leading elements of the names in it; default 0
+	Name string `yaml:"name,required"` // absolute path of the directory; it is made with its parents
+	// a file below files/, an absolute path on the host, or an address (https://...)
+	Source            string `yaml:"source,required"`
+	Digest            string `yaml:"digest"` // of the archive: sha256:...; required for an address
+	Strip             int    `yaml:"strip"`  // leave out so many leading elements of the names in it; default 0
 	place.Permissions `yaml:",inline"`
 	place.TreeModes   `yaml:",inline"`
 	Creates           string `yaml:"creates"` // extract only when this path does not exist, and compare nothing else
@@ -139,7 +140,7 @@ func (a *Extracted) extraction(h *apply.Host) (*extraction, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &extraction{Extracted: a, root: root, w: w, limits: archiveLimits{entries: 1_000_000, bytes: 64 << 30}}
+	x := &extraction{action: a, root: root, w: w, limits: archiveLimits{entries: 1_000_000, bytes: 64 << 30}}
 	if root.IsDir() {
 		x.dir, err = root.Dir()
 	} else if root.Exists() {
@@ -178,7 +179,7 @@ func (p *extractPlan) change() apply.Change {
 func (x *extraction) plan(ctx context.Context, h *apply.Host) (*extractPlan, error) {
 	p := &extractPlan{}
 	var err error
-	if p.old, err = loadRecord(x.dir, recordName(x.step)); err != nil {
+	if p.old, err = loadRecord(x.dir, recordName(x.action.step)); err != nil {
 		return nil, err
 	}
 	is, err := x.isOf(h, p.old)
@@ -202,7 +203,7 @@ func (x *extraction) plan(ctx context.Context, h *apply.Host) (*extractPlan, err
 		return nil, err
 	}
 	stale, err := x.stale(p.current, p.old)
-	p.diff.Remove(x.Name, stale)
+	p.diff.Remove(x.action.Name, stale)
 	return p, err
 }
 
@@ -210,16 +211,16 @@ func (x *extraction) plan(ctx context.Context, h *apply.Host) (*extractPlan, err
 // that is gone has done its work.
 func (x *extraction) isOf(h *apply.Host, r *archiveRecord) (bool, error) {
 	switch {
-	case r == nil || r.Strip != x.Strip:
+	case r == nil || r.Strip != x.action.Strip:
 		return false, nil
-	case x.remote != nil:
-		return r.Archive == x.remote.Digest.String(), nil
-	case x.want != nil:
-		return r.Archive == x.want.String(), nil
-	case !filepath.IsAbs(x.Source):
-		return r.Archive == fetch.Digest(sha256.Sum256(x.data)).String(), nil
+	case x.action.remote != nil:
+		return r.Archive == x.action.remote.Digest.String(), nil
+	case x.action.want != nil:
+		return r.Archive == x.action.want.String(), nil
+	case !filepath.IsAbs(x.action.Source):
+		return r.Archive == fetch.Digest(sha256.Sum256(x.action.data)).String(), nil
 	}
-	at, err := h.Follow(x.Source)
+	at, err := h.Follow(x.action.Source)
 	if err != nil {
 		return false, err
 	}
@@ -273,9 +274,9 @@ func (x *extraction) run(ctx context.Context, h *apply.Host) error {
 }
 
 func (x *extraction) failed(err error) error {
-	name := x.Source
-	if x.remote != nil {
-		name = x.remote.String()
+	name := x.action.Source
+	if x.action.remote != nil {
+		name = x.action.remote.String()
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }

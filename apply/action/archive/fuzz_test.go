@@ -133,7 +133,7 @@ func TestArchiveLimits(t *testing.T) {
 	}{
 		{archiveLimits{2, 1 << 20}, "it holds more than 2 names"}, {archiveLimits{10, 2500}, "it holds more than 2500 bytes"}, {archiveLimits{3, 1 << 20}, ""},
 	} {
-		x := &extraction{Extracted: &Extracted{Name: "/opt", step: "a/x"}, limits: c.limits}
+		x := &extraction{action: &Extracted{Name: "/opt", step: "a/x"}, limits: c.limits}
 		from := archiveData{bytes.NewReader(out.Bytes()), int64(out.Len()), sha256.Sum256(out.Bytes()), stamp{}, func() {}}
 		_, err := x.scan(context.Background(), from)
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {

@@ -120,7 +120,7 @@ func (x *extraction) compare(entries []archiveEntry) (*differences, error) {
 		if content {
 			d.content[e.Path] = true
 		}
-		d.Count(summary, filepath.Join(x.Name, e.Path), "")
+		d.Count(summary, filepath.Join(x.action.Name, e.Path), "")
 	}
 	return d, nil
 }
@@ -141,13 +141,13 @@ func (x *extraction) compareOne(e archiveEntry) (summary string, write bool, err
 	case e.Kind == aDir && !info.IsDir():
 		return "", false, fmt.Errorf(
 			"%s is %s, and the archive has a directory there: nothing is written through it; remove it with file.absent first",
-			filepath.Join(x.Name, e.Path),
+			filepath.Join(x.action.Name, e.Path),
 			place.Kind(info),
 		)
 	case e.Kind != aDir && info.IsDir():
 		return "", false, fmt.Errorf(
 			"%s is a directory, and the archive has a %s there: remove it with file.absent first",
-			filepath.Join(x.Name, e.Path),
+			filepath.Join(x.action.Name, e.Path),
 			e.Kind,
 		)
 	case e.Kind == aLink && info.Mode()&fs.ModeSymlink == 0, e.Kind == aFile && !info.Mode().IsRegular():

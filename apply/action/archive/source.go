@@ -20,12 +20,13 @@ import (
 // local opens an archive that is at hand; nil for one that is not.
 func (x *extraction) local(h *apply.Host) (*archiveData, error) {
 	switch {
-	case x.remote != nil:
+	case x.action.remote != nil:
 		return nil, nil
-	case !filepath.IsAbs(x.Source):
-		return &archiveData{bytes.NewReader(x.data), int64(len(x.data)), sha256.Sum256(x.data), stamp{}, func() {}}, nil
+	case !filepath.IsAbs(x.action.Source):
+		return &archiveData{bytes.NewReader(x.action.data), int64(len(x.action.data)), sha256.Sum256(x.action.data), stamp{},
+			func() {}}, nil
 	}
-	at, err := h.Follow(x.Source)
+	at, err := h.Follow(x.action.Source)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func (x *extraction) local(h *apply.Host) (*archiveData, error) {
 	case err != nil:
 		return nil, err
 	case !found.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is %s, not a file", x.Source, place.Kind(found))
+		return nil, fmt.Errorf("%s is %s, not a file", x.action.Source, place.Kind(found))
 	}
 	f, err := at.Open()
 	if err != nil {
@@ -57,15 +58,15 @@ func (x *extraction) opened(f *os.File) (*archiveData, error) {
 		return nil, err
 	}
 	if info.Size() > fetch.MaxSize {
-		return nil, fmt.Errorf("%s has %d bytes: the limit is %d", x.Source, info.Size(), int64(fetch.MaxSize))
+		return nil, fmt.Errorf("%s has %d bytes: the limit is %d", x.action.Source, info.Size(), int64(fetch.MaxSize))
 	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, io.NewSectionReader(f, 0, info.Size())); err != nil {
 		return nil, err
 	}
 	have := fetch.Digest(sum.Sum(nil))
-	if x.want != nil && have != *x.want {
-		return nil, fmt.Errorf("%s has %s, and digest says %s", x.Source, have, *x.want)
+	if x.action.want != nil && have != *x.action.want {
+		return nil, fmt.Errorf("%s has %s, and digest says %s", x.action.Source, have, *x.action.want)
 	}
 	return &archiveData{f, info.Size(), have, stampOf(info), func() { _ = f.Close() }}, nil // it was only read
 }
@@ -73,22 +74,22 @@ func (x *extraction) opened(f *os.File) (*archiveData, error) {
 // open gives the archive, fetched where it is at an address: into a file near the directory, as there has to be room
 // for it anyway.
 func (x *extraction) open(ctx context.Context, h *apply.Host) (*archiveData, error) {
-	if x.remote == nil {
+	if x.action.remote == nil {
 		from, err := x.local(h)
 		if err == nil && from == nil {
-			err = fmt.Errorf("there is no archive %s on this host", x.Source)
+			err = fmt.Errorf("there is no archive %s on this host", x.action.Source)
 		}
 		return from, err
 	}
-	c, err := x.root.CandidateNear("." + strings.TrimSuffix(recordName(x.step), ".json") + ".pullet")
+	c, err := x.root.CandidateNear("." + strings.TrimSuffix(recordName(x.action.step), ".json") + ".pullet")
 	if err != nil {
 		return nil, err
 	}
-	err = x.remote.Fetch(ctx, c)
+	err = x.action.remote.Fetch(ctx, c)
 	info, stat := c.Stat()
 	if err := errors.Join(err, stat); err != nil {
 		c.Drop()
 		return nil, err
 	}
-	return &archiveData{c, info.Size(), x.remote.Digest, stamp{}, c.Drop}, nil
+	return &archiveData{c, info.Size(), x.action.remote.Digest, stamp{}, c.Drop}, nil
 }

@@ -25,7 +25,7 @@ type archiveData struct {
 
 // extraction is an archive's way into a directory of this host.
 type extraction struct {
-	*Extracted
+	action *Extracted
 	root   *hostfile.Entry
 	dir    *hostfile.Dir // nil: it is not there
 	w      place.Tree
@@ -73,12 +73,12 @@ func (x *extraction) scan(ctx context.Context, from archiveData) (*archiveRecord
 	switch {
 	case err != nil:
 		return nil, err
-	case len(list.entries) == 0 && x.Strip > 0:
-		return nil, fmt.Errorf("strip: %d leaves nothing of it", x.Strip)
+	case len(list.entries) == 0 && x.action.Strip > 0:
+		return nil, fmt.Errorf("strip: %d leaves nothing of it", x.action.Strip)
 	}
 	return &archiveRecord{
 		Archive: from.sum.String(),
-		Strip:   x.Strip,
+		Strip:   x.action.Strip,
 		Size:    from.size,
 		Seen:    from.seen,
 		Entries: list.entries,
@@ -86,7 +86,7 @@ func (x *extraction) scan(ctx context.Context, from archiveData) (*archiveRecord
 }
 
 func (x *extraction) reader(ctx context.Context, visit func(archiveEntry, io.Reader) error) *archiveReader {
-	return &archiveReader{ctx: ctx, strip: x.Strip, limits: x.limits, visit: visit}
+	return &archiveReader{ctx: ctx, strip: x.action.Strip, limits: x.limits, visit: visit}
 }
 
 // write extracts what is missing or different. Each file is written beside its place and renamed: what is cut off is
@@ -95,7 +95,7 @@ func (x *extraction) write(ctx context.Context, from archiveData, rec *archiveRe
 	if err := x.makeRoot(); err != nil {
 		return err
 	}
-	s := &writer{extraction: x, write: d.content, entries: map[string]archiveEntry{}}
+	s := &writer{to: x, write: d.content, entries: map[string]archiveEntry{}}
 	for _, e := range rec.Entries { // with their final modes
 		s.entries[e.Path] = e
 		if e.Kind == aDir && d.content[e.Path] {
@@ -123,13 +123,13 @@ func (x *extraction) makeRoot() error {
 
 // writer is the second walk through an archive. All that it does lies below the directory, whatever links are there.
 type writer struct {
-	*extraction
+	to      *extraction
 	write   map[string]bool
 	entries map[string]archiveEntry
 }
 
 func (s *writer) mkdir(e archiveEntry) error {
-	at, err := s.dir.Entry(e.Path)
+	at, err := s.to.dir.Entry(e.Path)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (s *writer) mkdir(e archiveEntry) error {
 		return err
 	}
 	defer dir.Close()
-	w := s.w.Dir
+	w := s.to.w.Dir
 	if !w.SetMode {
 		w.Mode, w.SetMode = e.Mode|0o700, true
 	}
@@ -151,12 +151,12 @@ func (s *writer) entry(e archiveEntry, content io.Reader) error {
 	if !s.write[e.Path] || e.Kind == aDir {
 		return nil
 	}
-	at, err := s.dir.Entry(e.Path)
+	at, err := s.to.dir.Entry(e.Path)
 	if err != nil {
 		return err
 	}
 	defer at.Close()
-	w := s.wanted(s.entries[e.Path])
+	w := s.to.wanted(s.entries[e.Path])
 	switch e.Kind {
 	case aLink:
 		return at.Symlink(e.Target, w.UID, w.GID)
@@ -168,7 +168,7 @@ func (s *writer) entry(e archiveEntry, content io.Reader) error {
 
 // hard gives a file that was just extracted another name.
 func (s *writer) hard(at *hostfile.Entry, e archiveEntry) error {
-	from, err := s.dir.Entry(e.Target)
+	from, err := s.to.dir.Entry(e.Target)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (x *extraction) finish(rec, old *archiveRecord, written map[string]bool) er
 	if err := x.sync(rec.Entries, written); err != nil {
 		return err
 	}
-	return rec.save(x.dir, recordName(x.step))
+	return rec.save(x.dir, recordName(x.action.step))
 }
 
 // setAttributes gives an entry its owner and mode, and says when it was touched last.

@@ -20,10 +20,10 @@ type List []*definition
 
 // definition is one of them, on this host.
 type definition struct {
-	*render.Extension
-	schema *paramSchema // nil: its manifest has mistakes
-	path   string       // of the executable, once Fetch has put it there
-	failed error        // why it did not
+	manifest *render.Extension
+	schema   *paramSchema // nil: its manifest has mistakes
+	path     string       // of the executable, once Fetch has put it there
+	failed   error        // why it did not
 }
 
 // Load reads the manifests of a repository, with every mistake in them. Those with mistakes can be bound, so that steps
@@ -33,7 +33,7 @@ func Load(repo *render.Repository, builtin []apply.Spec) (List, render.ErrorList
 	errs = slices.Clone(errs)
 	var out List
 	for _, e := range list {
-		b := &definition{Extension: e}
+		b := &definition{manifest: e}
 		own := shadows(e, builtin)
 		if len(own) == 0 && !e.Broken {
 			b.schema, own = compileSchema(e)
@@ -66,21 +66,22 @@ func shadows(e *render.Extension, builtin []apply.Spec) render.ErrorList {
 func (x List) Specs() []apply.Spec {
 	var out []apply.Spec
 	for _, b := range x {
-		out = append(out, apply.Spec{Name: b.Name, Summary: b.Summary, Passive: b.Passive, New: b.action})
+		out = append(out, apply.Spec{Name: b.manifest.Name, Summary: b.manifest.Summary, Passive: b.manifest.Passive,
+			New: b.action})
 	}
 	return out
 }
 
 func (b *definition) action() apply.Action {
-	if b.Check {
-		return &extension{definition: b}
+	if b.manifest.Check {
+		return &extension{def: b}
 	}
-	return &unchecked{extension{definition: b}}
+	return &unchecked{extension{def: b}}
 }
 
 // extension is a step of an action that the repository brings itself.
 type extension struct {
-	*definition
+	def *definition
 	request
 }
 
@@ -89,11 +90,11 @@ type unchecked struct{ extension }
 
 // Take holds the parameters against the manifest's schema.
 func (a *extension) Take(p render.Params, fallback render.Position) render.ErrorList {
-	if a.schema == nil {
+	if a.def.schema == nil {
 		return nil
 	}
 	var errs render.ErrorList
-	a.Parameters, errs = a.schema.decode(p, fallback)
+	a.Parameters, errs = a.def.schema.decode(p, fallback)
 	return errs
 }
 
@@ -133,7 +134,7 @@ func (a *unchecked) Unchecked() bool { return true }
 
 // Check always finds something to do.
 func (a *unchecked) Check(context.Context, *apply.Host) (apply.Change, error) {
-	return apply.Change{Summary: "run " + a.Name}, nil
+	return apply.Change{Summary: "run " + a.extension.def.manifest.Name}, nil
 }
 
 // Reaction is what React does.
@@ -147,26 +148,26 @@ func (a *unchecked) React(ctx context.Context, h *apply.Host) (apply.Output, err
 // ask starts the executable and reads its answer.
 func (a *extension) ask(ctx context.Context, h *apply.Host, mode string, answer any) (apply.Output, error) {
 	fail := func(out apply.Output, format string, args ...any) (apply.Output, error) {
-		return out, a.named(fmt.Errorf(a.Name+" "+mode+": "+format, args...))
+		return out, a.def.named(fmt.Errorf(a.def.manifest.Name+" "+mode+": "+format, args...))
 	}
-	if err := a.ready(); err != nil {
+	if err := a.def.ready(); err != nil {
 		return fail(apply.Output{}, "%w", err)
 	}
-	a.Protocol, a.Action, a.Mode, a.Root = protocol, a.Name, mode, h.Root
-	if a.Timeout > 0 {
+	a.Protocol, a.Action, a.Mode, a.Root = protocol, a.def.manifest.Name, mode, h.Root
+	if a.def.manifest.Timeout > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, a.Timeout.Std())
+		ctx, cancel = context.WithTimeout(ctx, a.def.manifest.Timeout.Std())
 		defer cancel()
 	}
 	input, err := a.encode()
 	if err != nil {
 		return fail(apply.Output{}, "%w", err)
 	}
-	args := append(slices.Clone(a.Interpreter), a.path, mode)
+	args := append(slices.Clone(a.def.manifest.Interpreter), a.def.path, mode)
 	out, err := h.Run(ctx, apply.Command{Args: args, Env: a.environment(), Stdin: input})
 	switch {
 	case err != nil:
-		return fail(out, "%w%s", err, a.whyNotStarted(err))
+		return fail(out, "%w%s", err, a.def.whyNotStarted(err))
 	case out.ExitCode != 0:
 		return fail(out, "%s", out.Failure())
 	case out.Truncated():
@@ -184,7 +185,7 @@ func (b *definition) named(err error) error {
 	if b.path == "" {
 		return err
 	}
-	return apply.Renamed(err, b.path, b.Source())
+	return apply.Renamed(err, b.path, b.manifest.Source())
 }
 
 // whyNotStarted explains what the kernel says of an executable that is there.
@@ -195,7 +196,7 @@ func (b *definition) whyNotStarted(err error) string {
 		return ": it is for another kind of machine, or a script without #! in its first line" + own
 	case errors.Is(err, fs.ErrPermission):
 		return ": perhaps its file system is mounted noexec" + own
-	case errors.Is(err, fs.ErrNotExist) && len(b.Interpreter) == 0:
+	case errors.Is(err, fs.ErrNotExist) && len(b.manifest.Interpreter) == 0:
 		return ": " + b.firstLine() + " is not on this host: install it before, in a step that this one requires" + own
 	}
 	return ""

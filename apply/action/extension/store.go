@@ -41,10 +41,10 @@ func (x List) Fetch(ctx context.Context, dir string, cat *render.Catalog) error 
 		}
 	}
 	for _, b := range x {
-		if !needed[b.Name] {
+		if !needed[b.manifest.Name] {
 			continue
 		}
-		b.path = filepath.Join(dir, b.Digest)
+		b.path = filepath.Join(dir, b.manifest.Digest)
 		b.failed = b.fetch(ctx, dir)
 	}
 	return dropUnused(dir)
@@ -58,8 +58,8 @@ func (b *definition) fetch(ctx context.Context, dir string) error {
 	if b.intact() == nil {
 		return touch(b.path)
 	}
-	if b.URL == "" {
-		f, err := b.Open()
+	if b.manifest.URL == "" {
+		f, err := b.manifest.Open()
 		if err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (b *definition) fetch(ctx context.Context, dir string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.URL, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.manifest.URL, nil)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (b *definition) fetch(ctx context.Context, dir string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("cannot fetch the executable: %s answers %s", b.URL, resp.Status)
+		return fmt.Errorf("cannot fetch the executable: %s answers %s", b.manifest.URL, resp.Status)
 	}
 	return b.save(resp.Body)
 }
@@ -106,13 +106,13 @@ func (b *definition) save(r io.Reader) error {
 	switch {
 	case err != nil:
 		err = fmt.Errorf("cannot fetch the executable: %w", err)
-	case digest != b.Digest:
+	case digest != b.manifest.Digest:
 		err = fmt.Errorf(
 			"%s has sha256:%s, and the manifest wants sha256:%s: it is not used; print the right one with: %s",
-			b.Source(),
+			b.manifest.Source(),
 			digest,
-			b.Digest,
-			b.PrintDigest(),
+			b.manifest.Digest,
+			b.manifest.PrintDigest(),
 		)
 	}
 	if err != nil {
@@ -162,12 +162,12 @@ func (b *definition) intact() error {
 	switch {
 	case err != nil:
 		return err
-	case digest != b.Digest:
-		return fmt.Errorf("the copy of %s on this host was changed: it has sha256:%s", b.Source(), digest)
+	case digest != b.manifest.Digest:
+		return fmt.Errorf("the copy of %s on this host was changed: it has sha256:%s", b.manifest.Source(), digest)
 	case info.Mode().Perm() != 0o700:
 		return fmt.Errorf(
 			"the copy of %s on this host was changed: its mode is %s",
-			b.Source(),
+			b.manifest.Source(),
 			place.ModeBits(info.Mode()),
 		)
 	}

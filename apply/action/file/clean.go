@@ -16,16 +16,21 @@ import (
 
 // Cleaning is what is removed from a directory.
 type Cleaning struct {
-	Clean   bool     `yaml:"clean"`   // remove what is below the directory and no step of this host manages; what another step names is left to it, with all that is below
-	Exclude []string `yaml:"exclude"` // what is left alone: patterns of names (*.local), or of paths in the directory (cache/*)
+	// remove what is below the directory and no step of this host manages; what another step names is left to it, with all
+	// that is below
+	Clean bool `yaml:"clean"`
+	// what is left alone: patterns of names (*.local), or of paths in the directory (cache/*)
+	Exclude []string `yaml:"exclude"`
 
 	others []string // the paths that other steps name; one that ends in * stands for all that begin so
 }
 
 // busy are directories whose content many share.
 var busy = []string{
-	"/etc/init.d", "/etc/pam.d", "/etc/ssl", "/etc/systemd", "/usr/bin", "/usr/games", "/usr/include", "/usr/lib", "/usr/lib32", "/usr/lib64", "/usr/libexec",
-	"/usr/local", "/usr/sbin", "/usr/share", "/usr/src", "/var/backups", "/var/cache", "/var/lib", "/var/local", "/var/log", "/var/mail", "/var/run",
+	"/etc/init.d", "/etc/pam.d", "/etc/ssl", "/etc/systemd", "/usr/bin", "/usr/games", "/usr/include", "/usr/lib",
+	"/usr/lib32", "/usr/lib64", "/usr/libexec",
+	"/usr/local", "/usr/sbin", "/usr/share", "/usr/src", "/var/backups", "/var/cache", "/var/lib", "/var/local",
+	"/var/log", "/var/mail", "/var/run",
 	"/var/spool", "/var/tmp",
 }
 
@@ -54,7 +59,8 @@ func (c *Cleaning) bind(b apply.Binding, name string) error {
 		if start, open := strings.CutSuffix(other, "*"); open && strings.HasPrefix(dir+"/", start) {
 			return apply.BadParam(
 				"clean",
-				"another step has a name that is known only when it runs, and may lie below %s: give it a name that begins with its directory",
+				"another step has a name that is known only when it runs, and may lie below %s: give it a name that begins with "+
+					"its directory",
 				dir,
 			)
 		}
@@ -131,7 +137,7 @@ func (c *Cleaning) extra(h *apply.Host, dir *hostfile.Dir, name string, keep fun
 }
 
 func (c *Cleaning) sweep(h *apply.Host, dir *hostfile.Dir, name string, keep func(rel string) bool) (*sweep, error) {
-	s := &sweep{Cleaning: c, h: h, root: dir.Path(), name: name, keep: keep}
+	s := &sweep{rules: c, h: h, root: dir.Path(), name: name, keep: keep}
 	for _, other := range c.others {
 		if err := s.spare(other); err != nil {
 			return s, err
@@ -142,7 +148,7 @@ func (c *Cleaning) sweep(h *apply.Host, dir *hostfile.Dir, name string, keep fun
 
 // sweep is one walk that looks for what is to be removed.
 type sweep struct {
-	*Cleaning
+	rules  *Cleaning
 	h      *apply.Host
 	root   string // the directory, beneath the host's root
 	name   string
@@ -241,7 +247,7 @@ func (s *sweep) one(dir *hostfile.Dir, name, rel string) (stays bool, err error)
 
 // passes reports what is not looked at: what is excluded, and what is another step's.
 func (s *sweep) passes(rel, at string) bool {
-	return s.leftAlone(rel) || slices.Contains(s.spared, at) ||
+	return s.rules.leftAlone(rel) || slices.Contains(s.spared, at) ||
 		slices.ContainsFunc(s.starts, func(start string) bool { return strings.HasPrefix(at, start) })
 }
 

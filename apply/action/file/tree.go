@@ -53,7 +53,7 @@ func (t *fileTree) has(rel string) bool { return t.known[rel] }
 
 // placedTree is a tree that is put below a directory of this host.
 type placedTree struct {
-	*Managed
+	step *Managed
 	h    *apply.Host
 	root *hostfile.Entry
 	dir  *hostfile.Dir // nil: it is not there
@@ -70,7 +70,7 @@ func (a *Managed) inPlace(h *apply.Host) (*placedTree, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &placedTree{Managed: a, h: h, root: root, w: w}
+	t := &placedTree{step: a, h: h, root: root, w: w}
 	if root.IsDir() {
 		if t.dir, err = root.Dir(); err != nil {
 			t.close()
@@ -95,25 +95,25 @@ func (t *placedTree) at(rel string) (*hostfile.Entry, error) {
 // check compares the tree with what is below the directory.
 func (t *placedTree) check() (apply.Change, error) {
 	var c place.Tally
-	for _, rel := range append([]string{"."}, t.tree.dirs...) {
+	for _, rel := range append([]string{"."}, t.step.tree.dirs...) {
 		summary, err := t.checkDir(rel)
 		if err != nil {
 			return apply.Change{}, err
 		}
 		c.Count(summary, t.displayPath(rel), "")
 	}
-	for _, f := range t.tree.files {
+	for _, f := range t.step.tree.files {
 		is, err := t.checkFile(f)
 		if err != nil {
 			return apply.Change{}, err
 		}
 		c.Count(is.Summary, t.displayPath(f.path), is.Diff)
 	}
-	extra, err := t.extra(t.h, t.dir, t.Name, t.tree.has)
-	c.Remove(t.Name, extra)
+	extra, err := t.step.extra(t.h, t.dir, t.step.Name, t.step.tree.has)
+	c.Remove(t.step.Name, extra)
 	change := c.Change()
 	if !change.Empty() {
-		change.Lacks = place.Lacks(t.Name, t.root, t.MakeDirs)
+		change.Lacks = place.Lacks(t.step.Name, t.root, t.step.MakeDirs)
 	}
 	return change, err
 }
@@ -164,17 +164,17 @@ func (t *placedTree) apply(ctx context.Context) error {
 	if err := t.w.Dir.Known(); err != nil {
 		return err
 	}
-	if err := t.Parents(t.Name, t.root); err != nil {
+	if err := t.step.Parents(t.step.Name, t.root); err != nil {
 		return err
 	}
-	for _, rel := range append([]string{"."}, t.tree.dirs...) {
+	for _, rel := range append([]string{"."}, t.step.tree.dirs...) {
 		if err := t.makeDir(rel); err != nil {
 			return err
 		}
 	}
-	placing := t.Placing
+	placing := t.step.Placing
 	placing.MakeDirs = false
-	for _, f := range t.tree.files {
+	for _, f := range t.step.tree.files {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -182,11 +182,11 @@ func (t *placedTree) apply(ctx context.Context) error {
 			return err
 		}
 	}
-	extra, err := t.extra(t.h, t.dir, t.Name, t.tree.has)
+	extra, err := t.step.extra(t.h, t.dir, t.step.Name, t.step.tree.has)
 	if err != nil {
 		return err
 	}
-	return removeAll(ctx, t.h, t.dir, t.Name, extra, t.Backup)
+	return removeAll(ctx, t.h, t.dir, t.step.Name, extra, t.step.Backup)
 }
 
 func (t *placedTree) makeDir(rel string) error {
@@ -229,8 +229,8 @@ func (t *placedTree) one(f treeFile) (place.File, error) {
 	at, err := t.at(f.path)
 	return place.File{
 		Name: t.displayPath(f.path), At: at,
-		Want: place.Content{Data: f.data, Hidden: t.tree.hidden}, Wanted: t.w.Of(f.mode, f.exec), Keep: !t.Replace,
+		Want: place.Content{Data: f.data, Hidden: t.step.tree.hidden}, Wanted: t.w.Of(f.mode, f.exec), Keep: !t.step.Replace,
 	}, err
 }
 
-func (t *placedTree) displayPath(rel string) string { return path.Join(t.Name, rel) }
+func (t *placedTree) displayPath(rel string) string { return path.Join(t.step.Name, rel) }

@@ -185,7 +185,7 @@ func (a *Ensure) apply(ctx context.Context, h *apply.Host, m units) (apply.Outpu
 	if err != nil {
 		return apply.Output{State: u.word()}, err
 	}
-	s := &serving{Ensure: a, h: h, units: m, u: u}
+	s := &serving{want: a, h: h, units: m, u: u}
 	err = s.carry(ctx, acts)
 	return apply.Output{
 		State:  s.u.word(),
@@ -222,7 +222,7 @@ func (a *Ensure) react(ctx context.Context, h *apply.Host, m units) (apply.Outpu
 	if u, err = a.fresh(ctx, h, m); err != nil {
 		return apply.Output{}, err
 	}
-	s := &serving{Ensure: a, h: h, units: m, u: u}
+	s := &serving{want: a, h: h, units: m, u: u}
 	err = s.carry(ctx, []act{{a.Reaction(), a.Reaction()}})
 	return apply.Output{State: s.u.word(), Later: s.later}, err
 }

@@ -32,7 +32,7 @@ func (s *serving) endsPullet(ctx context.Context, verb string) (bool, error) {
 		}
 		other, err := readUnit(ctx, s.units, name)
 		if err != nil {
-			return false, s.failed(ctx, "look at", err)
+			return false, s.want.failed(ctx, "look at", err)
 		}
 		if other.own() {
 			return true, nil

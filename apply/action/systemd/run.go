@@ -16,7 +16,7 @@ import (
 
 // serving carries out what is to be done with one unit.
 type serving struct {
-	*Ensure
+	want  *Ensure
 	h     *apply.Host
 	units units
 	u     unit
@@ -90,7 +90,7 @@ func (s *serving) file(ctx context.Context, t act) error {
 	for _, runtime := range []bool{false, true} {
 		said, err := s.units.manage(ctx, t.verb, s.u.name, runtime)
 		if err != nil {
-			return s.failed(ctx, t.verb, err)
+			return s.want.failed(ctx, t.verb, err)
 		}
 		if said != "" {
 			s.said = append(s.said, said)
@@ -113,9 +113,9 @@ func (s *serving) file(ctx context.Context, t act) error {
 }
 
 func (s *serving) refresh(ctx context.Context) error {
-	u, err := readUnit(ctx, s.units, s.unit)
+	u, err := readUnit(ctx, s.units, s.want.unit)
 	if err != nil {
-		return s.failed(ctx, "look at", err)
+		return s.want.failed(ctx, "look at", err)
 	}
 	s.u = u
 	return nil
@@ -144,21 +144,21 @@ func (s *serving) job(ctx context.Context, t act) error {
 	if s.u.active == "failed" &&
 		verb != "stop" { // it may have failed so often that systemd refuses; that was before the change
 		if _, err := s.units.manage(ctx, "reset-failed", s.u.name, false); err != nil {
-			return s.failed(ctx, verb, err)
+			return s.want.failed(ctx, verb, err)
 		}
 	}
 	limited, cancel := ctx, context.CancelFunc(func() {})
-	if s.Timeout > 0 {
-		limited, cancel = context.WithTimeout(ctx, s.Timeout.Std())
+	if s.want.Timeout > 0 {
+		limited, cancel = context.WithTimeout(ctx, s.want.Timeout.Std())
 	}
 	defer cancel()
-	j := &jobRun{serving: s, verb: verb, before: s.u, began: time.Now()}
+	j := &jobRun{on: s, verb: verb, before: s.u, began: time.Now()}
 	result, err := s.units.job(limited, verb, s.u.name)
 	switch {
 	case err != nil && ctx.Err() == nil && limited.Err() != nil:
 		return j.tooLong(ctx)
 	case err != nil:
-		return s.failed(ctx, verb, err)
+		return s.want.failed(ctx, verb, err)
 	case result != "done":
 		return j.broken(ctx, result, "did not "+verb)
 	case verb == "stop":
@@ -169,7 +169,7 @@ func (s *serving) job(ctx context.Context, t act) error {
 
 // jobRun is one job, to tell how it went.
 type jobRun struct {
-	*serving
+	on     *serving
 	verb   string
 	before unit
 	began  time.Time
@@ -180,25 +180,25 @@ const upPoll = 100 * time.Millisecond
 
 // staysUp watches that the unit stays up. Only services can end by themselves.
 func (j *jobRun) staysUp(ctx context.Context) error {
-	if err := j.refresh(ctx); err != nil {
+	if err := j.on.refresh(ctx); err != nil {
 		return err
 	}
-	first, over := j.u, time.Now().Add(j.Settle.Std())
+	first, over := j.on.u, time.Now().Add(j.on.want.Settle.Std())
 	for {
 		switch {
-		case j.u.task():
+		case j.on.u.task():
 			return j.ended(ctx)
-		case !j.u.up() || j.u.restarts != first.restarts || j.u.invocation != first.invocation:
+		case !j.on.u.up() || j.on.u.restarts != first.restarts || j.on.u.invocation != first.invocation:
 			return j.broken(ctx, "", j.verb+"ed and did not stay up")
-		case !strings.HasSuffix(j.u.name, ".service") || !time.Now().Before(over):
+		case !strings.HasSuffix(j.on.u.name, ".service") || !time.Now().Before(over):
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return j.failed(ctx, j.verb, ctx.Err())
+			return j.on.want.failed(ctx, j.verb, ctx.Err())
 		case <-time.After(upPoll):
 		}
-		if err := j.refresh(ctx); err != nil {
+		if err := j.on.refresh(ctx); err != nil {
 			return err
 		}
 	}
@@ -207,12 +207,12 @@ func (j *jobRun) staysUp(ctx context.Context) error {
 // ended sees that a oneshot did run. Where systemd has forgotten it and there is no journal, its word for the job
 // counts.
 func (j *jobRun) ended(ctx context.Context) error {
-	if j.u.ended > 0 && j.u.unconditional && j.u.result == "success" {
+	if j.on.u.ended > 0 && j.on.u.unconditional && j.on.u.result == "success" {
 		return nil
 	}
-	if j.u.unconditional {
+	if j.on.u.unconditional {
 		j.flushJournal(ctx)
-		if found, err := journalTells(ctx, j.h, j.u, j.since()); found || err != nil {
+		if found, err := journalTells(ctx, j.on.h, j.on.u, j.since()); found || err != nil {
 			return nil
 		}
 	}
@@ -221,27 +221,28 @@ func (j *jobRun) ended(ctx context.Context) error {
 
 // tooLong is the error for a job that takes longer than the step allows.
 func (j *jobRun) tooLong(ctx context.Context) error {
-	if err := j.refresh(ctx); err != nil {
+	if err := j.on.refresh(ctx); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s did not %s within %s: it is %s (%s), and systemd goes on with it%s; see systemctl status %s",
-		j.u.name, j.verb, j.Timeout.Std(), j.u.active, j.u.sub, j.journal(ctx), j.u.name)
+		j.on.u.name, j.verb, j.on.want.Timeout.Std(), j.on.u.active, j.on.u.sub, j.journal(ctx), j.on.u.name)
 }
 
 // broken is the error for a unit that is not as it should be after its job.
 func (j *jobRun) broken(ctx context.Context, result, what string) error {
-	if err := j.refresh(ctx); err != nil {
+	if err := j.on.refresh(ctx); err != nil {
 		return err
 	}
 	why := map[string]string{
-		"dependency": "a unit that it requires failed; systemctl list-dependencies " + j.u.name + " shows which",
+		"dependency": "a unit that it requires failed; systemctl list-dependencies " + j.on.u.name + " shows which",
 		"canceled":   "another job took the place of this one", "timeout": "its job took longer than its unit allows",
-		"assert": "an Assert of its unit does not hold", "skipped": "systemd skipped the job, as the unit is " + j.u.active,
+		"assert": "an Assert of its unit does not hold", "skipped": "systemd skipped the job, as the unit is " +
+			j.on.u.active,
 	}[result]
 	if why == "" {
-		why = j.u.fate(j.before)
+		why = j.on.u.fate(j.before)
 	}
-	return fmt.Errorf("%s %s: %s%s; see systemctl status %s", j.u.name, what, why, j.journal(ctx), j.u.name)
+	return fmt.Errorf("%s %s: %s%s; see systemctl status %s", j.on.u.name, what, why, j.journal(ctx), j.on.u.name)
 }
 
 // fate is how a unit came to be as it is, in a few words.
@@ -275,14 +276,14 @@ func (j *jobRun) since() string {
 func (j *jobRun) flushJournal(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	_, _ = j.h.Run(ctx, apply.Command{Args: []string{"journalctl", "--sync"}})
+	_, _ = j.on.h.Run(ctx, apply.Command{Args: []string{"journalctl", "--sync"}})
 }
 
 // journal is what the unit logged last since the job began, in one line; nothing where there is no journal.
 func (j *jobRun) journal(ctx context.Context) string {
 	j.flushJournal(ctx)
-	out, err := j.h.Run(ctx, apply.Command{Args: []string{
-		"journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=5", j.since(), "--unit=" + j.u.name,
+	out, err := j.on.h.Run(ctx, apply.Command{Args: []string{
+		"journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=5", j.since(), "--unit=" + j.on.u.name,
 	}})
 	lines := strings.Split(strings.TrimSpace(out.StdOut), "\n")
 	if err != nil || out.ExitCode != 0 || lines[0] == "" {

@@ -90,7 +90,13 @@ func (e *plainError) Unwrap() error { return e.error }
 // each time.
 var mute = regexp.MustCompile(`"?error reading server preface: .*`)
 
+// cutOff is what the client says of a connection that ended in the middle of a request.
+var cutOff = regexp.MustCompile(
+	`(?:closing transport due to: )?(?:connection error: desc = )?"?error reading from server: .*`,
+)
+
 func plainly(err error) error {
 	text := jargon.ReplaceAllString(err.Error(), "$1")
-	return &plainError{err, mute.ReplaceAllString(text, "it accepts connections and does not answer")}
+	text = mute.ReplaceAllString(text, "it accepts connections and does not answer")
+	return &plainError{err, cutOff.ReplaceAllString(text, "the connection broke")}
 }

@@ -200,6 +200,8 @@ func TestExplainIsPlain(t *testing.T) {
 		{codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp: lookup etcd1: no such host"`, "dial tcp: lookup etcd1: no such host"},
 		{codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: EOF"`, "authentication handshake failed: EOF"},
 		{codes.Unavailable, "etcdserver: no leader", "etcdserver: no leader"},
+		{codes.Unavailable, "error reading from server: EOF", "the connection broke"},
+		{codes.Unavailable, `closing transport due to: connection error: desc = "error reading from server: read tcp 127.0.0.1:4->127.0.0.1:2379: connection reset by peer", received prior goaway`, "the connection broke"},
 		{codes.DeadlineExceeded, `latest balancer error: connection error: desc = "error reading server preface: raw-read tcp 127.0.0.1:45382->127.0.0.1:2379: use of closed network connection"`, "it accepts connections and does not answer"},
 	} {
 		err := s.Explain(fmt.Errorf("it was done, but not recorded: %w", status.Error(c.code, c.text)))

@@ -44,7 +44,7 @@ func skippedOf(o *state.Overview) *skippedHead {
 	case state.SkipCanaries:
 		out.Why, out.Remedy = "newer commits wait for the canaries of "+current.String(), lock.RemedyOf(o, render.CanaryGroup)
 		if !out.Itself() {
-			out.Clear += "; to let newer commits through at once: pullet rollout fail"
+			out.Remedy = state.Act(out.Clear + "; to let newer commits through at once: pullet rollout fail")
 		}
 	case state.SkipLacking:
 		out.Remedy = state.Act("start a host that offers it, by base/services.yaml or service.publish")

@@ -18,7 +18,6 @@ var largeTypes = map[string]int{
 	"apply/action/git.gitTree": 33,
 	"apply/hostfile.Entry":     46,
 	"cmd/pullet.app":           125,
-	"render.Repository":        31,
 	"render.compiler":          60,
 	"journal.Journal":          38,
 	"state.Store":              243,

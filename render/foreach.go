@@ -38,7 +38,7 @@ func (c *compiler) instances(d *decoder, node *yaml.Node) []instance {
 	for i, item := range c.items(d, list) {
 		one, err := c.filledItem(d.doc, &bare, item)
 		if err != nil {
-			c.errs = append(c.errs, c.repo.asError(d.doc, node, err))
+			c.errs = append(c.errs, asError(d.doc, node, err))
 			return nil
 		}
 		if err := c.scope.all.written(textIn(one)); err != nil {

@@ -218,7 +218,7 @@ func plainFSError(err error) error {
 }
 
 // asError gives an error a place, unless it has one.
-func (r *Repository) asError(doc *document, n *yaml.Node, err error) *Error {
+func asError(doc *document, n *yaml.Node, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) {
 		return known

@@ -198,6 +198,8 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 	if held && overtaken(rollout, slot) {
 		out.State = waiting
 		out.waitsAt(rollout)
+	} else if held && out.State == pending && failedUnder(rollout, slot) {
+		out.Why = "it failed in version " + v.versionName(slot.Version) + ", and keeps its slot"
 	} else if held && out.holds(slot) {
 		out.Why = "it holds a slot for version " + v.versionName(slot.Version)
 		if slot.Step != "" {
@@ -220,6 +222,11 @@ func (v *fleetStatus) node(o *state.Overview, n state.Node) nodeStatus {
 func overtaken(rollout state.StatusLine, c state.Claim) bool {
 	return rollout.State == state.Pending && rollout.Kind == state.WaitNewer && rollout.Version == c.Version &&
 		rollout.Time.After(c.Since)
+}
+
+// failedUnder reports that the upgrade for which a claim was made failed.
+func failedUnder(rollout state.StatusLine, c state.Claim) bool {
+	return rollout.State == state.Failed && rollout.Version == c.Version && rollout.Time.After(c.Since)
 }
 
 // holds says of a node with a slot that it is upgrading, where its status does not know: the slot is of another

@@ -19,7 +19,8 @@ const module = "github.com/pullet/pullet"
 var mayImport = map[string][]string{
 	"":             {},
 	"gitremote":    {},
-	"puller":       {"plain", "gitremote"},
+	"puller":       {"plain", "gitremote", "trust"},
+	"trust":        {},
 	"plain":        {},
 	"durable":      {},
 	"journal":      {"durable"},

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,6 +18,8 @@ type RefusedVersionError struct {
 	Why     string
 	Offered bool          // the host's own remote offers it, by a rewrite that the host refuses
 	Own     []puller.Head // of this host's repositories, where the version is of other ones; then it says nothing else
+
+	Unverified *puller.UnverifiedError // it is not signed as this host demands; then it says nothing else
 }
 
 func (e *RefusedVersionError) Error() string { return e.What() + "; " + e.Clear() }
@@ -28,6 +31,9 @@ func (e *RefusedVersionError) What() string {
 		by = "somebody"
 	}
 	why := fmt.Sprintf("commit %s %s", state.Short(e.Commit), e.Why)
+	if e.Unverified != nil {
+		why = e.Unverified.Fault()
+	}
 	if e.Own != nil {
 		why = fmt.Sprintf("its repositories are %s, and this host's configuration lists %s",
 			strings.Join(repositoriesOf(heads(e.Version)), ", "), strings.Join(repositoriesOf(e.Own), ", "))
@@ -44,6 +50,9 @@ func (e *RefusedVersionError) Clear() string {
 	}
 	if e.Offered { // undo would take back the hosts that run it
 		return "if the rewrite is intended: pullet pull --accept-rewind"
+	}
+	if e.Unverified != nil {
+		return e.Unverified.Clear() + "; to leave the version: pullet rollout undo"
 	}
 	return "to leave it: pullet rollout undo"
 }
@@ -87,6 +96,9 @@ func (a *agreement) doubt(ctx context.Context, v *state.Version, own []puller.He
 	for _, h := range own {
 		c, _ := v.Commit(h.Repo)
 		to, followed, err := a.outside.Repositories.Follows(ctx, h, puller.Head{Repo: c.Repo, Commit: c.Commit})
+		if unverified, ok := errors.AsType[*puller.UnverifiedError](err); ok {
+			return &RefusedVersionError{Version: v, Commit: c.Commit, Unverified: unverified}
+		}
 		if err != nil {
 			return err
 		}

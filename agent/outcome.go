@@ -7,6 +7,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
+	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/state"
 )
 
@@ -68,6 +69,9 @@ func (o *Outcome) ExitCode() int {
 func (o *Outcome) ExitCodeAfter(err error) int {
 	if err == nil {
 		return o.ExitCode()
+	}
+	if _, ok := errors.AsType[*puller.UnverifiedError](err); ok {
+		return ExitRefused
 	}
 	if away, ok := errors.AsType[*state.UnreachableError](err); !ok || away.Denied() || !onlyAway(err) {
 		return ExitError

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/ownfile"
+	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/state"
 )
@@ -48,6 +49,15 @@ func (c *Config) ownFiles() []ownFile {
 	}
 	for i := range c.Repositories {
 		r := &c.Repositories[i]
+		verify := "repositories." + r.Name + ".verify."
+		for _, keys := range []ownFile{
+			{verify + "openpgp", &r.Verify.OpenPGP, public},
+			{verify + "allowedSigners", &r.Verify.AllowedSigners, public},
+		} {
+			if !strings.HasPrefix(*keys.path, puller.InRepository) {
+				out = append(out, keys)
+			}
+		}
 		key := "repositories." + r.Name + ".auth."
 		out = append(
 			out,

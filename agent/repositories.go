@@ -18,7 +18,8 @@ type problem interface {
 // Everything else that keeps a node from following its repository may end by itself.
 func isRefusal(err error) bool {
 	_, unusable := errors.AsType[*puller.UnusableError](err)
-	return isRewrite(err) || unusable
+	_, unverified := errors.AsType[*puller.UnverifiedError](err)
+	return isRewrite(err) || unusable || unverified
 }
 
 // isRewrite reports that a repository offers a branch that was rewritten.
@@ -60,11 +61,17 @@ func troubleOf(err error) state.Trouble {
 // nothingFetched files why a repository has no commit at all that a node could go on with. What verification refused is
 // an outcome, and anything else an error.
 func (a *agreement) nothingFetched(err error) error {
-	unusable, ok := errors.AsType[*puller.UnusableError](err)
-	if !ok {
+	unusable, isUnusable := errors.AsType[*puller.UnusableError](err)
+	unverified, isUnverified := errors.AsType[*puller.UnverifiedError](err)
+	switch {
+	case isUnusable:
+		a.out.refuse(unusable)
+		a.local.Trouble(unusable.Repo, troubleOf(unusable))
+	case isUnverified:
+		a.out.refuse(unverified)
+		a.local.Trouble(unverified.Repo, troubleOf(unverified))
+	default:
 		return err
 	}
-	a.out.refuse(unusable)
-	a.local.Trouble(unusable.Repo, troubleOf(unusable))
 	return nil
 }

@@ -5,8 +5,9 @@ import "context"
 // Follows reports a commit that this host's own repository follows: it is in the history of own, which is the
 // repository's head, or of where the repository went on to since; or, where tags are followed, one of them stands on
 // it. It returns the head with the tag that is followed there, and never one that somebody else named. A commit that
-// the remote does not show is not refused: Snapshot says so to who needs it.
-func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
+// the remote does not show is not refused: Snapshot says so to who needs it. One that is followed and not signed as the
+// source demands is an *UnverifiedError.
+func (p *Puller) Follows(ctx context.Context, own, h Head) (found Head, followed bool, err error) {
 	over, err := p.turn(ctx)
 	if err != nil {
 		return h, false, err
@@ -21,10 +22,11 @@ func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
 	}
 	h.Tag = ""
 	var o offer // nothing: the remote was not asked, or did not answer
+	var release tag
 	if r.src.tagged() || !r.store.holds(h.hash()) {
 		var l listing
 		if l, o, err = r.list(ctx); err == nil {
-			release := r.release(l, h.Commit)
+			release = r.release(l, h.Commit)
 			h.Tag = release.name
 			_, err = r.obtain(ctx, o, release, h.hash())
 		}
@@ -36,7 +38,11 @@ func (p *Puller) Follows(ctx context.Context, own, h Head) (Head, bool, error) {
 	if err == nil && rel == Newer && h.Tag == "" {
 		rel, err = r.fromRemote(ctx, o, h)
 	}
-	return h, h.Tag != "" || rel == Older || rel == Same, err
+	followed = h.Tag != "" || rel == Older || rel == Same
+	if followed && err == nil {
+		err = r.verify(ctx, h.hash(), release)
+	}
+	return h, followed, err
 }
 
 // fromRemote is what a commit is, seen from where the remote is now: at what it offered, or, where it was not asked

@@ -30,6 +30,7 @@ type upstream struct {
 	t    testing.TB
 	dir  string // bare, DIR/state.git
 	work string
+	env  []string // besides what every command gets
 	tick int
 }
 
@@ -56,6 +57,7 @@ func (u *upstream) run(dir string, args ...string) string {
 		"GIT_AUTHOR_NAME=t", "GIT_AUTHOR_EMAIL=t@example.org", "GIT_COMMITTER_NAME=t", "GIT_COMMITTER_EMAIL=t@example.org",
 		"GIT_AUTHOR_DATE=" + date, "GIT_COMMITTER_DATE=" + date,
 	}
+	cmd.Env = append(cmd.Env, u.env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		u.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)

@@ -122,6 +122,9 @@ func (r *repository) advance(ctx context.Context) error {
 	if err := r.checkHistory(ctx, o); err != nil {
 		return r.refuse(o, err)
 	}
+	if err := r.verify(ctx, o.hash(), tag{name: o.tag, id: o.tagID}); err != nil {
+		return r.failed(o, err)
+	}
 	return r.trust(o)
 }
 
@@ -129,9 +132,12 @@ func (r *repository) advance(ctx context.Context) error {
 func (r *repository) failed(o offer, err error) error {
 	_, local := errors.AsType[*fs.PathError](err)
 	unreachable, asked := errors.AsType[*UnreachableError](err)
+	unsigned, refused := errors.AsType[*UnverifiedError](err)
 	switch {
 	case asked:
 		return unreachable
+	case refused:
+		return unsigned
 	case atFault(err):
 		return &UnusableError{Repo: r.src.Name, Commit: o.commit, Err: err}
 	case local:
@@ -156,6 +162,7 @@ func (r *repository) refuse(o offer, cause error) error {
 	return cause
 }
 
+// refused reports what only Accept lets pass.
 func refused(err error) bool {
 	_, rewritten := errors.AsType[*RewrittenError](err)
 	_, behind := errors.AsType[*BehindError](err)

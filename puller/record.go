@@ -26,6 +26,8 @@ type record struct {
 	// Refused is the latest offer that needs Accept.
 	Refused *refusal `json:"refused,omitempty"`
 	Rewinds []rewind `json:"rewinds,omitempty"`
+	// Verified is what needs no look at its signatures any more.
+	Verified verification `json:"verified,omitzero"`
 }
 
 type refusal struct {

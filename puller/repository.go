@@ -84,7 +84,7 @@ func (r *repository) obtain(ctx context.Context, o offer, extra tag, commit plum
 // usable builds the store if there is none, or if it is damaged.
 func (r *repository) usable(ctx context.Context, o offer, extra tag) error {
 	if !r.store.exists() {
-		return r.build(ctx, o, extra, r.firstDepth())
+		return r.build(ctx, o, extra, r.src.firstDepth())
 	}
 	if err := r.store.sound(); err != nil {
 		return r.rebuild(ctx, o, extra, err)
@@ -96,15 +96,6 @@ func (r *repository) usable(ctx context.Context, o offer, extra tag) error {
 func (r *repository) rebuild(ctx context.Context, o offer, extra tag, cause error) error {
 	r.log.WithError(cause).Warn("the store is damaged: building it anew")
 	return r.build(ctx, o, extra, 0)
-}
-
-// firstDepth is how much history the first clone takes: none where the
-// transport can do that. It comes later, when something asks for it.
-func (r *repository) firstDepth() int {
-	if r.src.remote().Local() {
-		return 0
-	}
-	return 1
 }
 
 // fetch adds what is new.

@@ -56,14 +56,16 @@ func (p *Puller) Resolve(ctx context.Context, repo, rev string) (Head, error) {
 			return h, r.unfollowed(rev, o)
 		}
 	}
-	_, err = r.obtain(ctx, o, release, h.hash())
+	if _, err = r.obtain(ctx, o, release, h.hash()); err == nil {
+		err = r.verify(ctx, h.hash(), release)
+	}
 	return h, err
 }
 
 // unfollowed refuses a revision that hosts would refuse, too.
 func (r *repository) unfollowed(rev string, o offer) error {
 	if !r.src.tagged() {
-		return r.refuses(
+		return r.src.refuses(
 			rev,
 			fmt.Sprintf(
 				"%s is not in the history of %s, which hosts follow, so they would refuse it: merge it into %[3]s, and push",
@@ -73,7 +75,7 @@ func (r *repository) unfollowed(rev string, o offer) error {
 			),
 		)
 	}
-	return r.refuses(
+	return r.src.refuses(
 		rev,
 		fmt.Sprintf(
 			"%s is neither in the history of %s nor a release that matches %s, which hosts follow, so they would refuse it: "+
@@ -94,7 +96,7 @@ func (r *repository) named(ctx context.Context, l listing, rev string) (Head, er
 			return h, nil
 		}
 		if t.name == rev {
-			return h, r.refuses(
+			return h, r.src.refuses(
 				rev,
 				fmt.Sprintf(
 					"the tag %q is lightweight, which is no release: name its commit, or make it anew with: git tag -a",
@@ -115,7 +117,7 @@ func (r *repository) named(ctx context.Context, l listing, rev string) (Head, er
 		case 1:
 			h.Commit = found[0]
 		default:
-			return h, r.refuses(rev, fmt.Sprintf("%q begins the ids of several commits: write more of it", rev))
+			return h, r.src.refuses(rev, fmt.Sprintf("%q begins the ids of several commits: write more of it", rev))
 		}
 	}
 	for _, t := range l.tags {
@@ -126,8 +128,8 @@ func (r *repository) named(ctx context.Context, l listing, rev string) (Head, er
 	return h, nil
 }
 
-func (r *repository) refuses(rev, what string) error {
-	return &RevisionError{Repo: r.src.Name, Rev: rev, What: what}
+func (s Source) refuses(rev, what string) error {
+	return &RevisionError{Repo: s.Name, Rev: rev, What: what}
 }
 
 func (r *repository) unknown(l listing, rev string) error {

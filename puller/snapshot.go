@@ -52,6 +52,8 @@ type Layer struct {
 // Snapshot returns the content at the heads, which need not be the current
 // ones: commits that were fetched once stay. It asks a remote only for a
 // commit that is missing, and fails with a *MissingCommitError if it stays so.
+// Whoever named a commit, it has to be signed as its source demands: else it is
+// an *UnverifiedError.
 func (p *Puller) Snapshot(ctx context.Context, heads []Head) (*Snapshot, error) {
 	over, err := p.turn(ctx)
 	if err != nil {
@@ -68,6 +70,9 @@ func (p *Puller) Snapshot(ctx context.Context, heads []Head) (*Snapshot, error) 
 			return nil, err
 		}
 		t, err := r.find(ctx, h)
+		if err == nil {
+			err = r.verifyHead(ctx, h)
+		}
 		if atFault(err) {
 			return nil, fmt.Errorf("commit %s of repository %q cannot be used: %w", short(h.Commit), h.Repo, err)
 		}

@@ -38,6 +38,8 @@ type Source struct {
 	// Proxy is the URL of a proxy for https and http; default: that of
 	// HTTPS_PROXY or HTTP_PROXY in the environment, but for hosts in NO_PROXY.
 	Proxy string `yaml:"proxy"`
+	// Verify says who must have signed what is offered; default: nobody.
+	Verify Verify `yaml:"verify"`
 }
 
 // follow says in words what is followed; it is also how the record notices
@@ -66,6 +68,15 @@ func (s Source) remote() gitremote.Remote {
 	return gitremote.Remote{URL: s.URL, Auth: s.Auth, TLS: s.TLS, Proxy: s.Proxy}
 }
 
+// firstDepth is how much history the first clone takes: none where the
+// transport can do that. It comes later, when something asks for it.
+func (s Source) firstDepth() int {
+	if s.remote().Local() || s.Verify.on() && s.verifyMode() == verifyRange {
+		return 0
+	}
+	return 1
+}
+
 // check returns all mistakes of one source.
 func (s Source) check() error {
 	var errs []error
@@ -74,6 +85,7 @@ func (s Source) check() error {
 	}
 	errs = append(errs, s.checkFollow()...)
 	errs = append(errs, s.remote().Check()...)
+	errs = append(errs, s.checkVerify()...)
 	for i, err := range errs {
 		errs[i] = fmt.Errorf("repository %q: %w", s.Name, err)
 	}

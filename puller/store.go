@@ -209,13 +209,18 @@ func (s *store) sizes(ids []plumbing.Hash) ([]int64, error) {
 	})
 }
 
-// blob reads a file's content and compares it with its name, the hash.
-func (s *store) blob(id plumbing.Hash) (data []byte, err error) {
+// blob reads a file's content.
+func (s *store) blob(id plumbing.Hash) ([]byte, error) {
+	return s.object(plumbing.BlobObject, id, s.limit)
+}
+
+// object reads a git object as it is, and compares it with its name, the hash.
+func (s *store) object(kind plumbing.ObjectType, id plumbing.Hash, limit int64) (data []byte, err error) {
 	err = s.with(func(st *filesystem.Storage) error {
-		if size, err := st.EncodedObjectSize(id); err != nil || size > s.limit {
-			return tooLarge(size, s.limit, err)
+		if size, err := st.EncodedObjectSize(id); err != nil || size > limit {
+			return tooLarge(size, limit, err)
 		}
-		o, err := st.EncodedObject(plumbing.BlobObject, id)
+		o, err := st.EncodedObject(kind, id)
 		if err != nil {
 			return err
 		}
@@ -227,7 +232,7 @@ func (s *store) blob(id plumbing.Hash) (data []byte, err error) {
 		data, err = io.ReadAll(r)
 		return err
 	})
-	if err == nil && plumbing.ComputeHash(plumbing.BlobObject, data) != id {
+	if err == nil && plumbing.ComputeHash(kind, data) != id {
 		err = fmt.Errorf("object %s: its content does not match its name", id)
 	}
 	return data, err

@@ -21,6 +21,7 @@ import (
 
 	"github.com/pullet/pullet/agent"
 	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/puller"
 )
 
 func main() {
@@ -78,6 +79,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, endNow <-
 	case errors.As(err, &ended):
 		tell(stderr, logrus.ErrorLevel, "pullet: %v", ended.err)
 		return ended.code
+	case isUnverified(err):
+		tell(stderr, logrus.ErrorLevel, "pullet: %v", err)
+		return agent.ExitRefused
 	case strings.HasPrefix(err.Error(), "unknown command"):
 		tell(stderr, logrus.ErrorLevel, "pullet: %v", err)
 		return exitUsage
@@ -289,4 +293,10 @@ func terminal(w io.Writer) bool {
 // colour reports that a writer may be written to in colour.
 func colour(w io.Writer) bool {
 	return terminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// isUnverified reports a commit that is not signed as this host demands.
+func isUnverified(err error) bool {
+	_, ok := errors.AsType[*puller.UnverifiedError](err)
+	return ok
 }

@@ -1,0 +1,119 @@
+package puller
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// newCommits finds the commits that are in the history of one and not in that of the trusted ones. It goes from new to
+// old in both histories at once, so it reads little where they are near. Dates can be wrong: then it may return commits
+// that the trusted history has, and never leaves one out that it has not.
+type newCommits struct {
+	store *store
+	seen  map[plumbing.Hash]*visit
+	queue byVisit
+	open  int // visits in the queue that are not of the trusted history
+}
+
+// visit is a commit that was met.
+type visit struct {
+	commit  *object.Commit
+	trusted bool
+	queued  bool
+}
+
+// commitsSince returns the new commits by their ids. It returns errCut where the store lacks history that they need.
+func (s *store) commitsSince(
+	ctx context.Context, to plumbing.Hash, trusted []plumbing.Hash,
+) (map[plumbing.Hash]*object.Commit, error) {
+	u := &newCommits{store: s, seen: map[plumbing.Hash]*visit{}}
+	for _, base := range trusted {
+		if err := u.meet(base, true); err != nil {
+			return nil, err
+		}
+	}
+	if err := u.meet(to, false); err != nil {
+		return nil, err
+	}
+	for u.open > 0 {
+		if err := errors.Join(ctx.Err(), u.next()); err != nil {
+			return nil, err
+		}
+	}
+	found := map[plumbing.Hash]*object.Commit{}
+	for id, v := range u.seen {
+		if !v.trusted {
+			found[id] = v.commit
+		}
+	}
+	return found, nil
+}
+
+// next goes on behind the newest commit in the queue.
+func (u *newCommits) next() error {
+	v := heap.Pop(&u.queue).(*visit)
+	v.queued = false
+	if !v.trusted {
+		u.open--
+	}
+	for _, parent := range v.commit.ParentHashes {
+		if err := u.meet(parent, v.trusted); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// meet queues a commit that is new, or that turns out to be of the trusted history.
+func (u *newCommits) meet(id plumbing.Hash, trusted bool) error {
+	v := u.seen[id]
+	switch {
+	case v == nil:
+		c, err := u.store.commit(id)
+		if errors.Is(err, plumbing.ErrObjectNotFound) {
+			if trusted {
+				return nil // the rest of the trusted history is not needed
+			}
+			return errCut
+		}
+		if err != nil {
+			return err
+		}
+		v = &visit{commit: c, trusted: trusted}
+		u.seen[id] = v
+	case v.trusted || !trusted:
+		return nil
+	default:
+		v.trusted = true
+		if v.queued {
+			u.open--
+			return nil
+		}
+	}
+	v.queued = true
+	heap.Push(&u.queue, v)
+	if !trusted {
+		u.open++
+	}
+	return nil
+}
+
+// byVisit is a heap of visits, the newest commit first.
+type byVisit []*visit
+
+func (q byVisit) Len() int { return len(q) }
+func (q byVisit) Less(i, j int) bool {
+	return q[i].commit.Committer.When.After(q[j].commit.Committer.When)
+}
+func (q byVisit) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *byVisit) Push(v any)   { *q = append(*q, v.(*visit)) }
+func (q *byVisit) Pop() any {
+	old := *q
+	last := old[len(old)-1]
+	*q = old[:len(old)-1]
+	return last
+}

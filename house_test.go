@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"journal":      {"durable"},
 	"render":       {"plain"},
 	"render/facts": {"render"},
-	"render/lint":  {"render"},
+	"render/lint":  {"render", "trust"},
 	"state":        {"durable", "plain"},
 	"apply":        {"gitremote", "apply/hostfile", "journal", "render"},
 	"apply/action": {"apply", "apply/action/account", "apply/action/archive", "apply/action/basic", "apply/action/command", "apply/action/file",

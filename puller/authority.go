@@ -12,9 +12,6 @@ import (
 	"github.com/pullet/pullet/trust"
 )
 
-// signersFile says in a repository who may change which paths: see trust.ReadRules.
-const signersFile = ".pullet/signers"
-
 // maxKeyFile bounds a file of keys or rules.
 const maxKeyFile = 4 << 20
 
@@ -52,7 +49,7 @@ func (a *authorities) readHost() (err error) {
 // at is who may sign the commits that come after one. The zero hash is the place before the first commit.
 func (a *authorities) at(commit plumbing.Hash) (authority, error) {
 	var files [3]plumbing.Hash // zero: not there
-	for i, name := range []string{a.policy.OpenPGP, a.policy.AllowedSigners, InRepository + signersFile} {
+	for i, name := range []string{a.policy.OpenPGP, a.policy.AllowedSigners, InRepository + trust.RulesFile} {
 		path, within := strings.CutPrefix(name, InRepository)
 		if !within || commit.IsZero() {
 			continue
@@ -89,7 +86,7 @@ func (a *authorities) read(files [3]plumbing.Hash) (made authority, err error) {
 		return made, err
 	}
 	if made.keys, err = trust.ReadKeys(keys[0], keys[1]); err == nil {
-		made.rules, err = trust.ReadRules(trust.File{Name: signersFile, Content: rules})
+		made.rules, err = trust.ReadRules(trust.File{Name: trust.RulesFile, Content: rules})
 	}
 	if err != nil {
 		err = contentError{err.Error()}

@@ -165,7 +165,7 @@ func (v *verifier) offLine(steps []advance, commits map[plumbing.Hash]*object.Co
 	}
 	base := v.trusted[len(v.trusted)-1]
 	for _, c := range commits {
-		rules, err := v.store.fileAt(c.Hash, signersFile)
+		rules, err := v.store.fileAt(c.Hash, trust.RulesFile)
 		if err != nil {
 			return nil, err
 		}
@@ -173,7 +173,7 @@ func (v *verifier) offLine(steps []advance, commits map[plumbing.Hash]*object.Co
 			return nil, unverified(steps[len(steps)-1].own().Hash, "", fmt.Errorf(
 				"has first parents that do not lead to %s, so it is not known which %s counts",
 				short(base.String()),
-				signersFile,
+				trust.RulesFile,
 			))
 		}
 	}

@@ -37,10 +37,10 @@ func readAllowedSigners(f File) (all []allowedSigner, err error) {
 		}
 		a, err := parseAllowedSigner(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", f.Name, number, err)
+			return nil, &LineError{f.Name, number, err}
 		}
 		if all = append(all, a); len(all) > maxSigners {
-			return nil, fmt.Errorf("%s:%d: more than %d signers", f.Name, number, maxSigners)
+			return nil, &LineError{f.Name, number, fmt.Errorf("more than %d signers", maxSigners)}
 		}
 	}
 	return all, nil

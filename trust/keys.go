@@ -62,6 +62,17 @@ type File struct {
 	Content []byte
 }
 
+// LineError is a mistake in a list of keys or rules.
+type LineError struct {
+	File string
+	Line int
+	Err  error
+}
+
+func (e *LineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.File, e.Line, e.Err) }
+
+func (e *LineError) Unwrap() error { return e.Err }
+
 // Verify says who made the signature of a git object. The key has to be valid at a time, and when the signature was
 // made. The error is a *SignatureError.
 func (k *Keys) Verify(s Signed, at time.Time) (Signer, error) {

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// RulesFile is where a repository keeps its rules.
+const RulesFile = ".pullet/signers"
+
 // Rules say who may change which paths. No rules let every signer change everything.
 type Rules struct {
 	file  string
@@ -41,11 +44,11 @@ func ReadRules(f File) (*Rules, error) {
 		}
 		one, err := parseRule(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", f.Name, number, err)
+			return nil, &LineError{f.Name, number, err}
 		}
 		one.line = number
 		if r.rules = append(r.rules, one); len(r.rules) > maxRules {
-			return nil, fmt.Errorf("%s:%d: more than %d rules", f.Name, number, maxRules)
+			return nil, &LineError{f.Name, number, fmt.Errorf("more than %d rules", maxRules)}
 		}
 	}
 	return r, nil

@@ -196,21 +196,71 @@ func (a *announcer) withdraw(ctx context.Context, v *state.Version) error {
 	return a.saveOffers(stays)
 }
 
-// lacks is the wait of a node that cannot compile a version because nobody has announced a service yet: all that is
-// wrong stands where services are read. That needs more time, and is no fault of the commit or of the node.
-func (c *compiler) lacks(v *state.Version, mistakes render.ErrorList) *lock.Wait {
-	var lacking string
+// lacks is the wait of a node that cannot compile a version because nobody has announced a service yet, or because a
+// node of the inventory never came: all that is wrong stands where those are read. That needs more time, and is no
+// fault of the commit or of the node.
+func (c *compiler) lacks(ctx context.Context, v *state.Version, mistakes render.ErrorList) *lock.Wait {
+	var first *lock.Wait
 	for _, m := range mistakes {
-		name := c.unannounced(m.Services)
-		if name == "" {
+		w := c.lacksService(v, m)
+		if w == nil {
+			w = c.lacksNode(ctx, v, m)
+		}
+		if w == nil {
 			return nil
 		}
-		lacking = cmp.Or(lacking, name)
+		first = cmp.Or(first, w)
+	}
+	return first
+}
+
+// lacksService is the wait for a service that a mistake is about; nil where it is about none.
+func (c *compiler) lacksService(v *state.Version, m *render.Error) *lock.Wait {
+	lacking := c.unannounced(m.Services)
+	if lacking == "" {
+		return nil
 	}
 	return &lock.Wait{
-		Kind: state.WaitService, Gate: "service " + lacking, Reason: fmt.Sprintf("nobody has announced it, and version %s does not compile without it: %s", v, firstLine(mistakes)),
-		Remedy: state.Act("it goes on when a host offers it, by base/services.yaml or service.publish"), Since: time.Now(),
+		Kind:   state.WaitService,
+		Gate:   "service " + lacking,
+		Reason: fmt.Sprintf("nobody has announced it, and version %s does not compile without it: %s", v, firstLine(render.ErrorList{m})),
+		Remedy: state.Act("it goes on when a host offers it, by base/services.yaml or service.publish"),
+		Since:  time.Now(),
 	}
+}
+
+// lacksNode is the wait for a node of the inventory that a mistake is about and that never came; nil where it is about
+// none.
+func (c *compiler) lacksNode(ctx context.Context, v *state.Version, m *render.Error) *lock.Wait {
+	lacking := c.unseen(ctx, v, m.Servers)
+	if lacking == "" {
+		return nil
+	}
+	return &lock.Wait{
+		Kind: state.WaitNode,
+		Gate: "node " + lacking,
+		Reason: fmt.Sprintf("nodes/ lists it and it never came, and version %s does not compile without it: %s",
+			v, firstLine(render.ErrorList{m})),
+		Remedy: state.Act("start it, or remove it from nodes/"),
+		Since:  time.Now(),
+	}
+}
+
+// unseen is the first node of the inventory that one of these targets matches and that is not registered; "" where
+// there is none.
+func (c *compiler) unseen(ctx context.Context, v *state.Version, targets []string) string {
+	if len(targets) == 0 {
+		return ""
+	}
+	repo, err := c.versions.repository(ctx, v)
+	if err != nil {
+		return ""
+	}
+	inventory, err := repo.Inventory()
+	if err != nil {
+		return ""
+	}
+	return inventory.Unseen(render.View{Nodes: c.nodes}, targets)
 }
 
 // unannounced is the first of these services that nobody has announced, "" where somebody has announced each. An empty

@@ -58,6 +58,7 @@ type compiler struct {
 	offers   map[string]offered      // by version, as far as it was compiled
 	asked    asked                   // the services that were read
 	known    map[string][]render.Service
+	nodes    map[string]render.Node // that are registered
 	cached   *cachedFleet // what is known of the fleet while its record is away
 	quiet    bool         // that it is away was said before
 }
@@ -146,7 +147,7 @@ func (c *compiler) view(ctx context.Context) (render.View, error) {
 	if err != nil {
 		return v, err
 	}
-	v.Asked, c.known = c.asked.add, v.Services
+	v.Asked, c.known, c.nodes = c.asked.add, v.Services, v.Nodes
 	c.out.views(v.Revision)
 	if c.presence == nil { // a plan, which writes nothing
 		return v, nil
@@ -189,7 +190,7 @@ func (p *pull) cannotCompile(ctx context.Context, v *state.Version, err error) e
 		return err
 	}
 	p.out.worksOn(v)
-	lacking := p.compiler.lacks(v, mistakes)
+	lacking := p.compiler.lacks(ctx, v, mistakes)
 	if lacking == nil || p.store == nil {
 		p.out.fail(err)
 	}

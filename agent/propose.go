@@ -32,7 +32,7 @@ func (a *agreement) mayPropose(ctx context.Context, current, next *state.Version
 	case !errors.As(err, &mistakes):
 		return false, err
 	}
-	if lacking := a.compiler.lacks(next, mistakes); lacking != nil {
+	if lacking := a.compiler.lacks(ctx, next, mistakes); lacking != nil {
 		a.out.lacks(next, lacking)
 		a.skips(ctx, current, next, state.SkipLacking, lacking.Gate+": "+lacking.Reason)
 		return false, nil

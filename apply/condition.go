@@ -72,7 +72,7 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 func (s *running) asked(ctx context.Context, c *render.Condition, fleet FleetReader) (Outcome, string) {
 	yes, err := s.evaluate(ctx, c.Expression, s.r.Result, fleet)
 	var pending *PendingError
-	var lacks *unannouncedError
+	var lacks *lackingError
 	switch {
 	case c.Retry != nil && errors.As(err, &lacks): // it does not hold yet
 		return Skipped, lacks.Reason
@@ -101,7 +101,7 @@ func (s *running) evaluate(
 		yes, err = s.x.program.catalog.Eval(e, by)
 		return err
 	})
-	return yes, err
+	return yes, s.unseen(ctx, fleet, err)
 }
 
 // results are the steps' results as a job names them. One of a step that another node takes is wanted from there.

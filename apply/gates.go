@@ -125,10 +125,10 @@ func (s *running) reading(ctx context.Context, do func() error) error {
 	}
 }
 
-// unannouncedError is the wait for a service that nobody has announced yet.
-type unannouncedError struct{ *PendingError }
+// lackingError is the wait for a service that nobody has announced yet, or for a node that never came.
+type lackingError struct{ *PendingError }
 
-func (e *unannouncedError) Unwrap() error { return e.PendingError }
+func (e *lackingError) Unwrap() error { return e.PendingError }
 
 // unannounced makes a wait of a failure that has its cause in a service which nobody has announced yet: that needs more
 // time.
@@ -142,9 +142,24 @@ func unannounced(ctx context.Context, fleet Fleet, err error) error {
 			continue
 		}
 		if found, away := fleet.Services(ctx, name); away == nil && len(found) == 0 {
-			return &unannouncedError{
+			return &lackingError{
 				&PendingError{Reason: fmt.Sprintf("waiting for service %s: nobody has announced it: %v", name, bad)},
 			}
+		}
+	}
+	return err
+}
+
+// unseen makes a wait of a failure that has its cause in a node of the inventory that never came.
+func (s *running) unseen(ctx context.Context, fleet FleetReader, err error) error {
+	bad, ok := errors.AsType[*render.Error](err)
+	if !ok || fleet == nil || len(bad.Servers) == 0 {
+		return err
+	}
+	view, away := fleet.View(ctx)
+	if name := s.x.program.catalog.Inventory.Unseen(view, bad.Servers); away == nil && name != "" {
+		return &lackingError{
+			&PendingError{Reason: fmt.Sprintf("waiting for node %s: nodes/ lists it and it never came: %v", name, bad)},
 		}
 	}
 	return err

@@ -50,11 +50,13 @@ type Error struct {
 	Hint     string   `json:"hint,omitempty"`  // what to do about it
 	Hosts    []string `json:"hosts,omitempty"` // for which it was found, where others do not have it
 	Excerpt  string   `json:"-"`               // the source line, with a caret below the place
-	// that the failing action or expression reads; "" is one whose name it computes
+	// Services that the failing action or expression reads; "" is one whose name it computes.
 	Services []string `json:"-"`
-	line     string   // of the source, whole
-	cause    error    // what the message tells, for those who decide; nil: nothing but the message
-	hearsay  bool     // it is about a fact
+	// Servers are targets of the nodes that it reads; "" is one that it computes, or all nodes.
+	Servers []string `json:"-"`
+	line    string   // of the source, whole
+	cause   error    // what the message tells, for those who decide; nil: nothing but the message
+	hearsay bool     // it is about a fact
 }
 
 // Unwrap is the cause, such as ErrNotYet; nil where there is none but the message.

@@ -116,17 +116,12 @@ func (e Expression) Outputs() []string {
 	return out
 }
 
-// services are those that the expression reads, itself or by a macro that failed.
-func (e *Expression) services(err error) []string {
-	return append(readsServices(e.Text), servicesOfMacro(err)...)
-}
-
 // error gives an expression's error its position in the source.
 func (e *Expression) error(err error) *Error {
 	var at *file.Error
 	if !errors.As(err, &at) {
 		out := e.doc.errorAt(e.node, "expression %q: %v", e.Text, err)
-		out.Services = e.services(err)
+		out.reads(readsServices(e.Text), readsServers(e.Text), err)
 		return out
 	}
 	col := e.node.Column + at.From
@@ -134,7 +129,8 @@ func (e *Expression) error(err error) *Error {
 		col++
 	}
 	out := e.doc.from.errorAt(e.node.Line, col, "expression: %s", at.Message)
-	out.cause, out.Services = err, e.services(err)
+	out.cause = err
+	out.reads(readsServices(e.Text), readsServers(e.Text), err)
 	if e.node.Style == 0 && strings.Contains(at.Message, "EOF") &&
 		strings.Contains(e.doc.from.line(e.node.Line), e.Text+" #") {
 		out.Hint = "for YAML a comment begins at the #: write .name for #.name, or put the expression in quotes"

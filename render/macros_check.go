@@ -32,13 +32,13 @@ func (e *macroTextError) Error() string {
 	return fmt.Sprintf("macro %q (%s): %s", e.macro.Name, e.macro.pos, e.bad.Message+inBrackets(e.bad.Hint))
 }
 
-// servicesOfMacro are the services that the text of a macro reads which failed.
-func servicesOfMacro(err error) []string {
+// reads notes what the failing action or expression reads of the fleet, itself or by a macro that failed.
+func (e *Error) reads(services, servers []string, err error) {
 	var text *macroTextError
 	if errors.As(err, &text) {
-		return text.bad.Services
+		services, servers = append(services, text.bad.Services...), append(servers, text.bad.Servers...)
 	}
-	return nil
+	e.Services, e.Servers = distinct(services), distinct(servers)
 }
 
 // mistake is the failure at its macro; nil where it may be none: what only a run can tell, or what the fleet may

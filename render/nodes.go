@@ -12,13 +12,9 @@ import (
 // each target of its base files. It is an error where the inventory has mistakes; those of the rules are left to
 // Compile.
 func (r *Repository) Nodes() ([]Node, error) {
-	c := &compiler{repo: r, scope: &scope{macros: &macroSet{}}}
-	release := r.enter(c.scope)
-	defer release()
-	c.compileInventory()
-	if len(c.errs) > 0 {
-		c.compileRules()
-		return nil, c.errs.Err()
+	c, err := r.listed()
+	if err != nil {
+		return nil, err
 	}
 	var out []Node
 	for _, name := range slices.Sorted(maps.Keys(c.inventory)) {
@@ -28,6 +24,27 @@ func (r *Repository) Nodes() ([]Node, error) {
 		return out, nil
 	}
 	return c.madeUp(), nil
+}
+
+// Inventory are the nodes that must exist.
+func (r *Repository) Inventory() (Inventory, error) {
+	c, err := r.listed()
+	if err != nil {
+		return nil, err
+	}
+	return c.inventory, nil
+}
+
+// listed has the inventory.
+func (r *Repository) listed() (*compiler, error) {
+	c := &compiler{repo: r, scope: &scope{macros: &macroSet{}}}
+	release := r.enter(c.scope)
+	defer release()
+	c.compileInventory()
+	if len(c.errs) > 0 {
+		c.compileRules()
+	}
+	return c, c.errs.Err()
 }
 
 // madeUp is a node for each target of the base files, and one that only '*' matches.

@@ -40,7 +40,11 @@ func readsServices(expression string) []string {
 
 // services are those that the action at a line and column of the template reads, itself or by a variable; "" is one
 // whose name it computes.
-func (s *source) services(line, col int) []string {
+func (s *source) services(line, col int) []string { return s.reads(line, col, readService) }
+
+// reads are the names that a function finds in the calls of the action at a line and column of the template, and in
+// those behind its variables.
+func (s *source) reads(line, col int, find readFinder) []string {
 	if s.tmpl == nil || line < 1 || line > len(s.starts()) {
 		return nil
 	}
@@ -53,7 +57,7 @@ func (s *source) services(line, col int) []string {
 		}
 		walkPipes(t.Root, func(p *parse.PipeNode) {
 			for _, v := range p.Decl {
-				reads[v.Ident[0]] = distinct(append(pipeServices(p, reads), reads[v.Ident[0]]...))
+				reads[v.Ident[0]] = distinct(append(pipeReads(p, reads, find), reads[v.Ident[0]]...))
 			}
 			if p.Pos <= offset && (at == nil || p.Pos >= at.Pos) { // a call that was put in stands before what is written there
 				at = p
@@ -63,7 +67,7 @@ func (s *source) services(line, col int) []string {
 	if at == nil {
 		return nil
 	}
-	return distinct(pipeServices(at, reads))
+	return distinct(pipeReads(at, reads, find))
 }
 
 // distinct is a list without what stands in it twice.
@@ -90,14 +94,22 @@ func walkPipes(n parse.Node, visit func(*parse.PipeNode)) {
 	})
 }
 
-// pipeServices are the services that a pipe reads, and those behind its variables.
-func pipeServices(p *parse.PipeNode, behind map[string][]string) []string {
+// readFinder finds what a call reads of the fleet.
+type readFinder func(*parse.CommandNode) (name string, reads bool)
+
+// readService finds the service that a call reads.
+func readService(c *parse.CommandNode) (string, bool) {
+	return literalArg(c, 1), isCall(c.Args[0], "services")
+}
+
+// pipeReads are the names that a pipe reads, and those behind its variables.
+func pipeReads(p *parse.PipeNode, behind map[string][]string, find readFinder) []string {
 	var out []string
 	walkNodes(p, func(n parse.Node) {
 		switch n := n.(type) {
 		case *parse.CommandNode:
-			if f, ok := n.Args[0].(*parse.IdentifierNode); ok && f.Ident == "services" {
-				out = append(out, literalArg(n))
+			if name, reads := find(n); reads {
+				out = append(out, name)
 			}
 		case *parse.VariableNode:
 			out = append(out, behind[n.Ident[0]]...)
@@ -106,10 +118,16 @@ func pipeServices(p *parse.PipeNode, behind map[string][]string) []string {
 	return out
 }
 
-// literalArg is the text that a call is given, "" where it is computed.
-func literalArg(c *parse.CommandNode) string {
-	if len(c.Args) == 2 {
-		if s, ok := c.Args[1].(*parse.StringNode); ok {
+// isCall reports a name that stands alone.
+func isCall(n parse.Node, name string) bool {
+	f, ok := n.(*parse.IdentifierNode)
+	return ok && f.Ident == name
+}
+
+// literalArg is the last argument of a call, of which it is the nth; "" where it is computed.
+func literalArg(c *parse.CommandNode, nth int) string {
+	if len(c.Args) == nth+1 {
+		if s, ok := c.Args[nth].(*parse.StringNode); ok {
 			return s.Text
 		}
 	}

@@ -246,7 +246,7 @@ func (s *source) templateError(err error) *Error {
 	e.at = s.wholeField(pos, e.at)
 	out := s.errorAt(pos, "%s", plainMessage(e))
 	out.cause, out.hearsay = err, s.aboutFact(e.at)
-	out.Services = distinct(append(s.services(e.line, e.col), servicesOfMacro(err)...))
+	out.reads(s.services(e.line, e.col), s.servers(e.line, e.col), err)
 	if s.keys != nil {
 		out.Hint = s.keys(e)
 	}

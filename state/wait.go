@@ -14,6 +14,7 @@ const (
 	WaitSerialize WaitKind = "serialize"  // a place at a step
 	WaitResult    WaitKind = "result"     // of a step that one node takes for all
 	WaitService   WaitKind = "service"    // without which the version does not compile
+	WaitNode      WaitKind = "node"       // of the inventory that never came; the same
 	WaitCondition WaitKind = "condition"  // of a step or a job
 	WaitInRun     WaitKind = "in run"     // a service that a step waits for
 	WaitNewer     WaitKind = "superseded" // the version is not the fleet's any more

@@ -23,6 +23,7 @@ func cures() []cure {
 		{state.WaitSerialize, "no action needed", "", "gate_serialize", "wait web2"},
 		{state.WaitResult, "no action needed", "", "gate_target", "exits 0 pullet pull"},
 		{state.WaitService, "base/services.yaml", "it goes on when a host offers it", "services_lacking", "as db1; exits 0 pullet pull; as web1; exits 0 pullet pull"},
+		{state.WaitNode, "nodes/", "start it, or remove it from nodes/", "nodes_lacking", "as d1; exits 0 pullet pull; as web1; exits 0 pullet pull"},
 		{state.WaitCondition, "push a commit", "", "condition_named", "exits 0 pullet pull"},
 		{state.WaitInRun, "pullet rollout fail", "", "gate_canary_waits", "exits 0 pullet pull"},
 		{state.WaitNewer, "the next pull follows", "", "gate_abandoned", "as web1; exits 0 pullet pull"},

@@ -9,21 +9,18 @@ import (
 )
 
 // Nodes are the nodes that a repository can be checked for: those of its inventory, or, without one, a made-up node for
-// each target of its base files. It is an error where the inventory has mistakes; those of the rules are left to
-// Compile.
+// each target of its base files. Where the inventory has mistakes, which are the error, they are those that could be
+// read of it; mistakes of the rules are left to Compile.
 func (r *Repository) Nodes() ([]Node, error) {
 	c, err := r.listed()
-	if err != nil {
-		return nil, err
-	}
 	var out []Node
 	for _, name := range slices.Sorted(maps.Keys(c.inventory)) {
 		out = append(out, c.inventory[name])
 	}
 	if len(out) > 0 {
-		return out, nil
+		return out, err
 	}
-	return c.madeUp(), nil
+	return c.madeUp(), err
 }
 
 // Inventory are the nodes that must exist.
@@ -41,9 +38,6 @@ func (r *Repository) listed() (*compiler, error) {
 	release := r.enter(c.scope)
 	defer release()
 	c.compileInventory()
-	if len(c.errs) > 0 {
-		c.compileRules()
-	}
 	return c, c.errs.Err()
 }
 

@@ -91,8 +91,8 @@ func validate(
 	own map[string]any,
 ) (checked int, mistakes render.ErrorList, err error) {
 	nodes, err := repo.Nodes()
-	if errors.As(err, &mistakes) {
-		return 0, mistakes, nil
+	if err != nil && !errors.As(err, &mistakes) { // mistakes of the inventory are among those of each host
+		return 0, nil, err
 	}
 	view := sampleView(nodes)
 	view.Services = sampleServices(repo, nodes)

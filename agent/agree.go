@@ -92,15 +92,14 @@ const (
 
 // decide is what the node does. It does not propose what it refused before.
 func (s *sighting) decide(refused map[string]bool) move {
-	same := s.next.Same(s.current)
 	switch {
 	case s.current == nil:
 		return proposes
 	case refused[s.next.ID] || s.stays != "":
 		return takes
-	case same && s.more:
+	case s.more:
 		return names
-	case same:
+	case s.next.Same(s.current):
 		return takes
 	}
 	return proposes

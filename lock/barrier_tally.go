@@ -65,6 +65,12 @@ func (b *barrier) openIfComplete(ctx context.Context) (*Wait, bool, error) {
 		because := state.Gate{Node: t.faulty[0], Reason: reason, Hosts: t.faulty[:1]}
 		return wait, false, b.steps.halt(ctx, because, t.lastFailure)
 	}
+	err = b.openUnlessMoved(ctx, t)
+	return nil, err == nil, err
+}
+
+// openUnlessMoved opens the barrier. ErrMoved says that somebody arrived since the tally.
+func (b *barrier) openUnlessMoved(ctx context.Context, t tally) error {
 	moved := clientv3.Compare(clientv3.ModRevision(b.key("in")+"/"), "<", t.revision+1)
 	done, err := b.steps.store.Client.Txn(ctx).If(moved.WithPrefix()).
 		Then(clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(b.key("open")), "=", 0)},
@@ -72,7 +78,7 @@ func (b *barrier) openIfComplete(ctx context.Context) (*Wait, bool, error) {
 	if err == nil && !done.Succeeded {
 		err = ErrMoved
 	}
-	return nil, err == nil, err
+	return err
 }
 
 // tally reads who arrived and who is missing. Lost nodes are given up where the rules say so.

@@ -90,6 +90,22 @@ func (f *fleet) opensOnce(q Request, arrivals int) {
 	}
 }
 
+// TestBarrierMovedSinceTheTally: a barrier does not open on a count that is over.
+func TestBarrierMovedSinceTheTally(t *testing.T) {
+	f := newFleet(t)
+	all := f.requests(2, "db")
+	f.arrive(all[0], Done)
+	b := &barrier{steps: NewSteps(f.Store, all[0]), step: joint("db")}
+	tally, err := b.tally(f.ctx)
+	f.must(err)
+	f.arrive(all[0], Failed)
+	if err := b.openUnlessMoved(f.ctx, tally); !errors.Is(err, ErrMoved) {
+		t.Error(err)
+	}
+	f.arrive(all[0], Done)
+	f.mustAwait(all[0], "not arrived yet")
+}
+
 // TestBarrierWaits: who waits is told for whom, and wakes when the last one comes; afterwards it stays open, for late
 // nodes too.
 func TestBarrierWaits(t *testing.T) {

@@ -120,6 +120,26 @@ func TestLowerLimitOfOnce(t *testing.T) {
 	}
 }
 
+// TestAbandonedAfterFailure: nobody ends a step that failed on a node which was given up since.
+func TestAbandonedAfterFailure(t *testing.T) {
+	f := newFleet(t)
+	step, one := chosenStep("migrate"), of(1)
+	one.ID, step.Once, one.Once = "migrate", true, true
+	c := f.elect(f.request("m1", "master"), one)
+	read, err := c.Record(f.ctx, step, 0)
+	f.must(err)
+	f.must(c.Start(f.ctx, step, "1", read))
+	f.must(c.Publish(f.ctx, step, "1", state.StepResult{Result: Failed, Reason: "no such table"}, nil, 0))
+	asks := f.elect(f.request("m2", "master"), one)
+	if why, err := asks.Abandoned(f.ctx, step); why != "" || err != nil {
+		t.Errorf("m1 tries again: %q, %v", why, err)
+	}
+	f.decommission("m1")
+	why, err := asks.Abandoned(f.ctx, step)
+	f.must(err)
+	f.contains(why, "it failed on m1, which was decommissioned: no such table")
+}
+
 // TestAbandonedAboveLimit: nobody knows what came of a step that runs once in the fleet's life, where the node that
 // began it was given up or comes back, also when a lower limit leaves that node no place.
 func TestAbandonedAboveLimit(t *testing.T) {

@@ -133,6 +133,10 @@ func TestTellUnproven(t *testing.T) {
 	if !says() {
 		t.Error("the host of the node says nothing")
 	}
+	must(t, TellUnproven(ctx, s, "web1", Alive{Owner: "b", Machine: "other", Dir: 2}, Status{Reason: "another", Time: time.Now().UTC()}))
+	if why := seen(t, s).Statuses["web1"][Configured].Reason; why != "damaged" {
+		t.Errorf("another host that says to be the node says: %s", why)
+	}
 	_, err = s.Decommission(ctx, "web1", "ada", true)
 	must(t, err)
 	if says() {

@@ -52,6 +52,37 @@ func TestLatePathIsAlone(t *testing.T) {
 	}
 }
 
+// owned is a file that belongs to its step.
+type owned struct {
+	looks `yaml:",inline"`
+}
+
+func (a *owned) Manages() []apply.Resource {
+	return []apply.Resource{{ID: "file " + a.Name, Path: a.Name}}
+}
+
+// TestMadeInAGroup: the report says what was not on the host before, so that what pullet brought can be told from what
+// it found.
+func TestMadeInAGroup(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	l.root = t.TempDir()
+	log := l.files()
+	l.more = append(l.more, apply.Spec{Name: "t.owned", New: func() apply.Action { return &owned{looks{log: log}} }})
+	r := l.run(one(
+		"{name: a, action: t.owned, parameters: {name: /a}}",
+		"{name: b, action: t.owned, parameters: {name: /b}}",
+	))
+	for _, name := range []string{"a", "b"} {
+		if made := step(t, r, name).Made; len(made) != 1 || made[0] != "file /"+name {
+			t.Errorf("%s: %q", name, made)
+		}
+	}
+	if log.counts["look"] != 2 {
+		t.Errorf("no group: %v", log.counts)
+	}
+}
+
 // torn is a file whose content cannot be made durable.
 type torn struct {
 	looks `yaml:",inline"`

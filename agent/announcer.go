@@ -221,9 +221,13 @@ func (c *compiler) lacksService(v *state.Version, m *render.Error) *lock.Wait {
 		return nil
 	}
 	return &lock.Wait{
-		Kind:   state.WaitService,
-		Gate:   "service " + lacking,
-		Reason: fmt.Sprintf("nobody has announced it, and version %s does not compile without it: %s", v, firstLine(render.ErrorList{m})),
+		Kind: state.WaitService,
+		Gate: "service " + lacking,
+		Reason: fmt.Sprintf(
+			"nobody has announced it, and version %s does not compile without it: %s",
+			v,
+			firstLine(render.ErrorList{m}),
+		),
 		Remedy: state.Act("it goes on when a host offers it, by base/services.yaml or service.publish"),
 		Since:  time.Now(),
 	}

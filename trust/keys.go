@@ -40,8 +40,8 @@ func (e *SignatureError) Error() string { return e.Why }
 // maxSignature bounds what is decoded of a signature. An RSA key of 16,384 bits makes one of 3 KiB.
 const maxSignature = 64 << 10
 
-// ReadKeys reads a keyring, armored or not, and a file of allowed signers. Each may be empty; it is an error where there
-// is no key in either.
+// ReadKeys reads a keyring, armored or not, and a file of allowed signers. Each may be empty; it is an error where
+// there is no key in either.
 func ReadKeys(keyring, allowed File) (*Keys, error) {
 	k := &Keys{}
 	var errs [2]error

@@ -15,6 +15,9 @@ const usualWidth = 80
 
 // widthOf is how many columns the terminal behind a writer has; 0 where there is none: such output is not cut.
 func widthOf(w io.Writer) int {
+	if p, ok := w.(*page); ok {
+		return p.most
+	}
 	f, ok := fileOf(w)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0
@@ -49,6 +52,34 @@ func fold(text string, most int) []string {
 		line, long = line+word, long+n
 	}
 	return append(lines, line)
+}
+
+// page is what is about to be shown on a terminal.
+type page struct {
+	bytes.Buffer
+	most int // columns
+}
+
+// onPage prints something whose lines are free, but for its tables, which fit. On a terminal its long lines are folded,
+// unless it is to be wide.
+func (a *app) onPage(print func(io.Writer)) error {
+	w, p := a.out, &page{most: widthOf(a.out)}
+	if p.most == 0 || a.output == "wide" {
+		print(w)
+		return nil
+	}
+	print(p)
+	for line := range strings.Lines(p.String()) {
+		if utf8.RuneCountInString(line) > p.most+1 {
+			text := strings.TrimLeft(line, " ")
+			margin := strings.Repeat(" ", len(line)-len(text))
+			line = margin + strings.Join(fold(text, p.most-len(margin)-2), "\n  "+margin) + "\n"
+		}
+		if _, err := io.WriteString(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hang folds a text behind a margin, which stands before its first line only.

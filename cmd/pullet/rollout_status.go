@@ -63,8 +63,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 				if done, err := a.structured(v); done || err != nil {
 					return err
 				}
-				v.print(a.out, a.output == "wide")
-				return nil
+				return a.onPage(func(w io.Writer) { v.print(w, a.output == "wide") })
 			}))
 		},
 	}

@@ -35,8 +35,7 @@ func (a *app) statusCommand() *cobra.Command {
 				if done, err := a.structured(v); done || err != nil {
 					return err
 				}
-				v.print(a.out, a.whyWidth())
-				return nil
+				return a.onPage(func(w io.Writer) { v.print(w, a.whyWidth()) })
 			})
 		},
 	}

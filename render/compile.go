@@ -94,7 +94,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 
 func (r *Repository) compiler(in Input) *compiler {
 	c := &compiler{repo: r, failed: map[string]bool{}, scope: &scope{in: in, vars: map[string]any{}, all: newPool()}}
-	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, funcs: r.funcs}
+	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, funcs: r.funcs, later: true}
 	return c
 }
 

@@ -65,6 +65,7 @@ type macroBody struct {
 // compileMacros collects the node's macros. Macro files are plain YAML: the texts in them are templates, executed at
 // each use.
 func (c *compiler) compileMacros() {
+	c.scope.macros.later = false
 	c.shipMacros()
 	for _, base := range c.baseFiles("base/macros.yaml") {
 		var body macrosBase
@@ -159,6 +160,7 @@ type macroSet struct {
 	values map[string]any
 	active []string // the macros that are being evaluated, to tell recursion
 	funcs  template.FuncMap
+	later  bool // they are not read yet
 	// run executes a macro's command and returns what it prints. It is nil where nothing may be executed.
 	run func(m *Macro) (string, error)
 }
@@ -188,6 +190,10 @@ func (s *macroSet) names() []string { return slices.Sorted(maps.Keys(s.all)) }
 // call is the value of a macro.
 func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 	m, ok := s.all[name]
+	if !ok && s.later {
+		return nil, fmt.Errorf("macro %q is not known here: macros may read variables, so they come behind them; "+
+			"call it where the variable is used", name)
+	}
 	if !ok {
 		return nil, fmt.Errorf(
 			"there is no macro %q (%s)",

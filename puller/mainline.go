@@ -4,19 +4,18 @@ import (
 	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
-	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // advance is one step of the line of first parents, as if it had been pulled alone: the commit, and those that it
 // merged. All of them are held against who may sign behind the commit that the step starts at.
 type advance struct {
-	from    plumbing.Hash    // the first parent; zero: none
-	commits []*object.Commit // parents first; the last one is the step's own
+	from    plumbing.Hash // the first parent; zero: none
+	commits []*link       // parents first; the last one is the step's own
 }
 
 // advances sorts new commits into the steps that lead to one of them, oldest first.
-func advances(to plumbing.Hash, commits map[plumbing.Hash]*object.Commit) (steps []advance) {
-	var line []*object.Commit
+func advances(to plumbing.Hash, commits map[plumbing.Hash]*link) (steps []advance) {
+	var line []*link
 	for at := commits[to]; at != nil; at = commits[firstParent(at)] {
 		line = append(line, at)
 	}
@@ -27,22 +26,22 @@ func advances(to plumbing.Hash, commits map[plumbing.Hash]*object.Commit) (steps
 	return steps
 }
 
-func firstParent(c *object.Commit) plumbing.Hash {
-	if len(c.ParentHashes) == 0 {
+func firstParent(c *link) plumbing.Hash {
+	if len(c.parents) == 0 {
 		return plumbing.ZeroHash
 	}
-	return c.ParentHashes[0]
+	return c.parents[0]
 }
 
 // reach are the commits in the history of one that are not done yet, parents first.
 func reach(
-	c *object.Commit, commits map[plumbing.Hash]*object.Commit, done map[plumbing.Hash]bool,
-) (all []*object.Commit) {
-	stack := []*object.Commit{c}
+	c *link, commits map[plumbing.Hash]*link, done map[plumbing.Hash]bool,
+) (all []*link) {
+	stack := []*link{c}
 	for len(stack) > 0 {
 		top := stack[len(stack)-1]
 		ready := true
-		for _, id := range top.ParentHashes {
+		for _, id := range top.parents {
 			if parent := commits[id]; parent != nil && !done[id] {
 				stack, ready = append(stack, parent), false
 			}
@@ -51,8 +50,8 @@ func reach(
 			continue
 		}
 		stack = stack[:len(stack)-1]
-		if !done[top.Hash] {
-			done[top.Hash] = true
+		if !done[top.id] {
+			done[top.id] = true
 			all = append(all, top)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
@@ -19,9 +20,18 @@ type newCommits struct {
 	open  int // visits in the queue that are not of the trusted history
 }
 
+// link is a commit's place in history: without its text, because a history can be long.
+type link struct {
+	id      plumbing.Hash
+	parents []plumbing.Hash
+	when    time.Time // of the committer
+}
+
+func linkOf(c *object.Commit) *link { return &link{c.Hash, c.ParentHashes, c.Committer.When} }
+
 // visit is a commit that was met.
 type visit struct {
-	commit  *object.Commit
+	commit  *link
 	trusted bool
 	queued  bool
 }
@@ -29,7 +39,7 @@ type visit struct {
 // commitsSince returns the new commits by their ids. It returns errCut where the store lacks history that they need.
 func (s *store) commitsSince(
 	ctx context.Context, to plumbing.Hash, trusted []plumbing.Hash,
-) (map[plumbing.Hash]*object.Commit, error) {
+) (map[plumbing.Hash]*link, error) {
 	u := &newCommits{store: s, seen: map[plumbing.Hash]*visit{}}
 	for _, base := range trusted {
 		if err := u.meet(base, true); err != nil {
@@ -44,7 +54,7 @@ func (s *store) commitsSince(
 			return nil, err
 		}
 	}
-	found := map[plumbing.Hash]*object.Commit{}
+	found := map[plumbing.Hash]*link{}
 	for id, v := range u.seen {
 		if !v.trusted {
 			found[id] = v.commit
@@ -60,7 +70,7 @@ func (u *newCommits) next() error {
 	if !v.trusted {
 		u.open--
 	}
-	for _, parent := range v.commit.ParentHashes {
+	for _, parent := range v.commit.parents {
 		if err := u.meet(parent, v.trusted); err != nil {
 			return err
 		}
@@ -83,7 +93,7 @@ func (u *newCommits) meet(id plumbing.Hash, trusted bool) error {
 		if err != nil {
 			return err
 		}
-		v = &visit{commit: c, trusted: trusted}
+		v = &visit{commit: linkOf(c), trusted: trusted}
 		u.seen[id] = v
 	case v.trusted || !trusted:
 		return nil
@@ -107,7 +117,7 @@ type byVisit []*visit
 
 func (q byVisit) Len() int { return len(q) }
 func (q byVisit) Less(i, j int) bool {
-	return q[i].commit.Committer.When.After(q[j].commit.Committer.When)
+	return q[i].commit.when.After(q[j].commit.when)
 }
 func (q byVisit) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
 func (q *byVisit) Push(v any)   { *q = append(*q, v.(*visit)) }

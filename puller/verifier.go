@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
@@ -83,7 +82,7 @@ func (v *verifier) tip(commit plumbing.Hash) error {
 	if err != nil {
 		return err
 	}
-	return v.commit(c, who.keys)
+	return v.commit(linkOf(c), who.keys)
 }
 
 // tag looks at an annotated tag. It has to say itself that it is the tag of that name on that commit: a server could
@@ -156,21 +155,25 @@ func (v *verifier) history(ctx context.Context, to plumbing.Hash) error {
 	return nil
 }
 
-// offLine is who may sign where the line of first parents does not start at a trusted commit: a merge the other way
-// round, which could start it at a place where others might sign. Then it is who may sign behind the commit that was
-// verified last, for all steps; and rules are refused, since nobody can say which of them count.
-func (v *verifier) offLine(steps []advance, commits map[plumbing.Hash]*object.Commit) (*authority, error) {
-	if len(steps) == 0 || len(v.trusted) == 0 || slices.Contains(v.trusted, steps[0].from) {
+// offLine is who may sign where the line of first parents does not start at the commit that was verified last: a merge
+// the other way round, which could start it at a place where others might sign, also at one that was verified before.
+// Then it is who may sign behind the commit that was verified last, for all steps; and rules are refused, since nobody
+// can say which of them count.
+func (v *verifier) offLine(steps []advance, commits map[plumbing.Hash]*link) (*authority, error) {
+	if len(steps) == 0 || len(v.trusted) == 0 {
 		return nil, nil
 	}
 	base := v.trusted[len(v.trusted)-1]
-	for _, c := range commits {
-		rules, err := v.store.fileAt(c.Hash, trust.RulesFile)
+	if steps[0].from == base {
+		return nil, nil
+	}
+	for id := range commits {
+		rules, err := v.store.fileAt(id, trust.RulesFile)
 		if err != nil {
 			return nil, err
 		}
 		if !rules.IsZero() {
-			return nil, unverified(steps[len(steps)-1].own().Hash, "", fmt.Errorf(
+			return nil, unverified(steps[len(steps)-1].own().id, "", fmt.Errorf(
 				"has first parents that do not lead to %s, so it is not known which %s counts",
 				short(base.String()),
 				trust.RulesFile,
@@ -201,17 +204,17 @@ func (v *verifier) step(ctx context.Context, step advance, who authority) error 
 	if err := v.paths(ctx, step, who.rules); err != nil {
 		return err
 	}
-	_, err := v.authority(step.own().Hash)
+	_, err := v.authority(step.own().id)
 	return err
 }
 
 // known lets pass what is refused and belongs to the trusted history all the same: dates can be wrong.
-func (v *verifier) known(ctx context.Context, c *object.Commit, err error) error {
+func (v *verifier) known(ctx context.Context, c *link, err error) error {
 	if err == nil {
 		return nil
 	}
 	for _, base := range v.trusted {
-		has, failed := v.store.contains(ctx, base, c.Hash)
+		has, failed := v.store.contains(ctx, base, c.id)
 		if has {
 			return nil
 		}
@@ -224,9 +227,9 @@ func (v *verifier) known(ctx context.Context, c *object.Commit, err error) error
 
 // commit looks at one signature. A key has to be valid at the commit's place in history: not before the commits that it
 // comes after, whatever its own date says. So a key that expired cannot sign what is new.
-func (v *verifier) commit(c *object.Commit, keys *trust.Keys) error {
-	when := c.Committer.When
-	for _, id := range c.ParentHashes {
+func (v *verifier) commit(c *link, keys *trust.Keys) error {
+	when := c.when
+	for _, id := range c.parents {
 		parent, known := v.when[id]
 		if !known {
 			if c, err := v.store.commit(id); err == nil {
@@ -235,17 +238,17 @@ func (v *verifier) commit(c *object.Commit, keys *trust.Keys) error {
 		}
 		when = later(when, parent)
 	}
-	v.when[c.Hash] = v.inTime(when)
-	content, err := v.store.object(plumbing.CommitObject, c.Hash, maxCommit)
+	v.when[c.id] = v.inTime(when)
+	content, err := v.store.object(plumbing.CommitObject, c.id, maxCommit)
 	if err != nil {
 		return err
 	}
 	v.looked = true
 	signed, err := trust.Commit(content)
 	if err == nil {
-		err = v.signed(c.Hash, keys, signed)
+		err = v.signed(c.id, keys, signed)
 	}
-	return unverified(c.Hash, "", err)
+	return unverified(c.id, "", err)
 }
 
 // signed records who made a signature.

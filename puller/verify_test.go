@@ -275,6 +275,7 @@ func TestVerifyKeysInRepository(t *testing.T) {
 	expectRefusal(t, p, since, "commit "+short(own)+" is signed by key SHA256:", "not listed")
 	u.git("reset", "-q", "--hard", since)
 	both := u.signed(alice, "keys/allowed", k.allow("alice", "")+k.allow("bob", ""))
+	pull(t, p)
 	u.signed(bob, "a", "1")
 	only := u.signed(bob, "keys/allowed", k.allow("bob", ""))
 	if h := pull(t, p); h.Problem != nil || h.Commit != only {

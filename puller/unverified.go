@@ -21,6 +21,7 @@ type UnverifiedError struct {
 
 	mode string // of Verify
 	keys string // where they are listed
+	away string // verify.since, where the repository does not have it
 	base string // full id of the commit that was verified last, with its history; "" is none
 }
 
@@ -65,6 +66,8 @@ func (e *UnverifiedError) Clear() string {
 		return "see what git says: " + show + "; sign a new release: git tag -s NAME COMMIT"
 	case e.mode == verifyTip:
 		return "see what git says: " + show + "; push a signed commit"
+	case e.away != "":
+		return fmt.Sprintf("verify.since %s is not in that history: correct it", short(e.away))
 	case e.base != "":
 		return fmt.Sprintf("see what git says: %s; sign what is new, and push: git rebase -S -f %s", show, short(e.base))
 	}

@@ -65,6 +65,9 @@ func (v *verifier) verify(ctx context.Context, commit plumbing.Hash, t tag) erro
 	if refused, ok := errors.AsType[*UnverifiedError](err); ok {
 		refused.Repo, refused.Head, refused.mode = v.repo, commit.String(), v.mode
 		refused.keys = v.policy.files()
+		if since := v.policy.Since; since != "" && !slices.Contains(v.trusted, plumbing.NewHash(since)) {
+			refused.away = since
+		}
 		if len(v.trusted) > 0 && v.mode == verifyRange {
 			refused.base = v.trusted[len(v.trusted)-1].String()
 		}

@@ -143,6 +143,9 @@ func TestVerifyFromTheStart(t *testing.T) {
 	src := Source{Name: "main", URL: u.dir, Verify: Verify{AllowedSigners: k.file("allowed", k.allow("alice", ""))}}
 	p := open(t, t.TempDir(), src)
 	expectRefusal(t, p, "", "commit "+short(first)+" has no signature", `set verify.since of repository "main"`)
+	src.Verify.Since = strings.Repeat("0123456789", 4)
+	p = open(t, t.TempDir(), src)
+	expectRefusal(t, p, "", "commit "+short(first)+" has no signature; verify.since 01234567 is not in that history: correct it")
 }
 
 // TestVerifyMerges: what a merge brings is looked at, too.

@@ -18,7 +18,7 @@ var largeTypes = map[string]int{
 	"apply/action/git.gitTree": 33,
 	"apply/hostfile.Entry":     46,
 	"cmd/pullet.app":           125,
-	"render.compiler":          60,
+	"render.compiler":          59,
 	"journal.Journal":          38,
 	"state.Store":              243,
 }

@@ -59,8 +59,8 @@ type compiler struct {
 	asked    asked                   // the services that were read
 	known    map[string][]render.Service
 	nodes    map[string]render.Node // that are registered
-	cached   *cachedFleet // what is known of the fleet while its record is away
-	quiet    bool         // that it is away was said before
+	cached   *cachedFleet           // what is known of the fleet while its record is away
+	quiet    bool                   // that it is away was said before
 }
 
 // compile makes the program of a version for this node: everything that can be wrong with a commit is wrong here.

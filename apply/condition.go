@@ -101,7 +101,7 @@ func (s *running) evaluate(
 		yes, err = s.x.program.catalog.Eval(e, by)
 		return err
 	})
-	return yes, s.unseen(ctx, fleet, err)
+	return yes, unseen(ctx, s.x.program.catalog.Inventory, fleet, err)
 }
 
 // results are the steps' results as a job names them. One of a step that another node takes is wanted from there.

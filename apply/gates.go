@@ -151,13 +151,13 @@ func unannounced(ctx context.Context, fleet Fleet, err error) error {
 }
 
 // unseen makes a wait of a failure that has its cause in a node of the inventory that never came.
-func (s *running) unseen(ctx context.Context, fleet FleetReader, err error) error {
+func unseen(ctx context.Context, inventory render.Inventory, fleet FleetReader, err error) error {
 	bad, ok := errors.AsType[*render.Error](err)
 	if !ok || fleet == nil || len(bad.Servers) == 0 {
 		return err
 	}
 	view, away := fleet.View(ctx)
-	if name := s.x.program.catalog.Inventory.Unseen(view, bad.Servers); away == nil && name != "" {
+	if name := inventory.Unseen(view, bad.Servers); away == nil && name != "" {
 		return &lackingError{
 			&PendingError{Reason: fmt.Sprintf("waiting for node %s: nodes/ lists it and it never came: %v", name, bad)},
 		}

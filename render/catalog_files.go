@@ -40,7 +40,7 @@ func (c *Catalog) Template(
 	}
 	release := c.repo.enter(scope)
 	defer release()
-	src := &source{path: name, text: text, keys: c.repo.nearKey, bare: c.repo.bareName}
+	src := &source{path: name, text: text, names: c.repo.current}
 	out, err := src.run(scope, c.repo.funcs, nil)
 	if err != nil {
 		return nil, ErrorList{err}

@@ -12,40 +12,31 @@ import (
 // each target of its base files. Where the inventory has mistakes, which are the error, they are those that could be
 // read of it; mistakes of the rules are left to Compile.
 func (r *Repository) Nodes() ([]Node, error) {
-	c, err := r.listed()
+	inventory, err := r.Inventory()
 	var out []Node
-	for _, name := range slices.Sorted(maps.Keys(c.inventory)) {
-		out = append(out, c.inventory[name])
+	for _, name := range slices.Sorted(maps.Keys(inventory)) {
+		out = append(out, inventory[name])
 	}
 	if len(out) > 0 {
 		return out, err
 	}
-	return c.madeUp(), err
+	return madeUp(r.layers), err
 }
 
-// Inventory are the nodes that must exist.
+// Inventory are the nodes that must exist; with an error, those of them that could be read.
 func (r *Repository) Inventory() (Inventory, error) {
-	c, err := r.listed()
-	if err != nil {
-		return nil, err
-	}
-	return c.inventory, nil
-}
-
-// listed has the inventory.
-func (r *Repository) listed() (*compiler, error) {
 	c := &compiler{repo: r, scope: &scope{macros: &macroSet{}}}
 	release := r.enter(c.scope)
 	defer release()
 	c.compileInventory()
-	return c, c.errs.Err()
+	return c.inventory, c.errs.Err()
 }
 
 // madeUp is a node for each target of the base files, and one that only '*' matches.
-func (c *compiler) madeUp() []Node {
+func madeUp(layers []Layer) []Node {
 	nodes := map[string]Node{"node1": {Name: "node1", Labels: map[string]string{}}}
 	for _, name := range []string{"base/vars.yaml", "base/macros.yaml", "base/jobs.yaml", ServicesFile} {
-		for _, l := range c.repo.layers {
+		for _, l := range layers {
 			for _, target := range targetsOf(l.FS, name) {
 				if n, ok := target.example(len(nodes) + 1); ok {
 					nodes[fmt.Sprint(n.Labels, n.Name)] = n

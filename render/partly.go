@@ -46,8 +46,7 @@ func (c *compiler) renderPartly(src *source, funcs template.FuncMap, bad *Error)
 			text:       text,
 			shapes:     src.shapes,
 			conditions: src.conditions,
-			keys:       src.keys,
-			bare:       src.bare,
+			names:      src.names,
 		}
 		bad = rest.parse(funcs, true)
 		rest.text, rest.lines = src.text, nil // of the same length: messages show what is written

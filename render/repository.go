@@ -67,7 +67,7 @@ func Open(layers ...Layer) *Repository {
 	r.meter.install(r.funcs)
 	r.funcs["deferred"], r.funcs["local"] = deferredFunc(r), r.local
 	r.funcs["printed"] = r.printed
-	for name, f := range roots(func() *scope { return r.now }) {
+	for name, f := range roots(r.current) {
 		r.funcs[name] = f
 	}
 	r.funcs["macro"] = r.meter.metered("macro", r.funcs["macro"])
@@ -162,7 +162,7 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 	if s, ok := r.parsed[key]; ok {
 		return s, r.broken[key]
 	}
-	s := &source{path: r.displayName(p), shapes: &r.shapes, conditions: &r.conditions, keys: r.nearKey, bare: r.bareName}
+	s := &source{path: r.displayName(p), shapes: &r.shapes, conditions: &r.conditions, names: r.current}
 	text, err := fs.ReadFile(p.layer.FS, p.path)
 	if err != nil {
 		return nil, &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))}
@@ -186,27 +186,8 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 	return s, r.broken[key]
 }
 
-// nearKey names the key that a missing one most likely means.
-func (r *Repository) nearKey(e *execErr) string {
-	if m := missingKey.FindStringSubmatch(e.msg); m != nil && r.now != nil {
-		return r.now.nearKey(e.at, m[1])
-	}
-	return ""
-}
-
-// bareName is how a variable or a fact of the node is written whose name stands alone.
-func (r *Repository) bareName(name string) string {
-	if r.now == nil {
-		return ""
-	}
-	if _, ok := r.now.vars[name]; ok {
-		return "it is a variable: write vars." + name
-	}
-	if _, ok := r.now.server[name]; ok {
-		return "it is a fact: write server." + name
-	}
-	return ""
-}
+// current is what the templates see that are executed now; nil while none is.
+func (r *Repository) current() *scope { return r.now }
 
 // plainFSError drops the operation and path that the message has already.
 func plainFSError(err error) error {

@@ -251,6 +251,28 @@ func (s *scope) plainVars() map[string]any {
 	return s.known
 }
 
+// missing names the key that a missing one most likely means. No scope knows of none.
+func (s *scope) missing(e *execErr) string {
+	if m := missingKey.FindStringSubmatch(e.msg); m != nil && s != nil {
+		return s.nearKey(e.at, m[1])
+	}
+	return ""
+}
+
+// bareName is how a variable or a fact of the node is written whose name stands alone. No scope knows of none.
+func (s *scope) bareName(name string) string {
+	if s == nil {
+		return ""
+	}
+	if _, ok := s.vars[name]; ok {
+		return "it is a variable: write vars." + name
+	}
+	if _, ok := s.server[name]; ok {
+		return "it is a fact: write server." + name
+	}
+	return ""
+}
+
 // nearKey names the key that a missing one most likely means: at is the failing action's text, such as vars.ntp.server.
 func (s *scope) nearKey(at, missing string) string {
 	parts := strings.Split(at, ".")

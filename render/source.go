@@ -23,13 +23,12 @@ type source struct {
 	conditions  *sync.Map // that were compiled, by their texts; nil: not kept
 	path        string    // as shown to the user, "repository:path" where there are several
 	text        string
-	tmpl        *template.Template       // nil: a plain file
-	texts       map[*byte]parse.Pos      // first byte of each literal text of the template -> its offset in text
-	lines       []int                    // offsets of the lines of text; made when first needed
-	changes     bool                     // it calls functions that change maps
-	deferrables []*deferrable            // actions that may have to wait for a step
-	keys        func(e *execErr) string  // names a near miss for a missing key
-	bare        func(name string) string // how a variable or a fact is written whose name stands alone; "" for other names
+	tmpl        *template.Template  // nil: a plain file
+	texts       map[*byte]parse.Pos // first byte of each literal text of the template -> its offset in text
+	lines       []int               // offsets of the lines of text; made when first needed
+	changes     bool                // it calls functions that change maps
+	deferrables []*deferrable       // actions that may have to wait for a step
+	names       func() *scope       // what its templates may name; nil: nothing is known of it
 }
 
 // pos is the position of a byte offset in the source.
@@ -135,8 +134,8 @@ func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
 			m[1],
 		)
 	}
-	if s.bare != nil {
-		if e.Hint = s.bare(m[1]); e.Hint != "" {
+	if s.names != nil {
+		if e.Hint = s.names().bareName(m[1]); e.Hint != "" {
 			return e
 		}
 	}
@@ -247,8 +246,8 @@ func (s *source) templateError(err error) *Error {
 	out := s.errorAt(pos, "%s", plainMessage(e))
 	out.cause, out.hearsay = err, s.aboutFact(e.at)
 	out.reads(s.services(e.line, e.col), s.servers(e.line, e.col), err)
-	if s.keys != nil {
-		out.Hint = s.keys(e)
+	if s.names != nil {
+		out.Hint = s.names().missing(e)
 	}
 	return out
 }

@@ -62,9 +62,9 @@ type page struct {
 
 // onPage prints something whose lines are free, but for its tables, which fit. On a terminal its long lines are folded,
 // unless it is to be wide.
-func (a *app) onPage(print func(io.Writer)) error {
-	w, p := a.out, &page{most: widthOf(a.out)}
-	if p.most == 0 || a.output == "wide" {
+func onPage(w io.Writer, wide bool, print func(io.Writer)) error {
+	p := &page{most: widthOf(w)}
+	if p.most == 0 || wide {
 		print(w)
 		return nil
 	}

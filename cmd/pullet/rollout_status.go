@@ -63,7 +63,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 				if done, err := a.structured(v); done || err != nil {
 					return err
 				}
-				return a.onPage(func(w io.Writer) { v.print(w, a.output == "wide") })
+				return onPage(a.out, a.output == "wide", func(w io.Writer) { v.print(w, a.output == "wide") })
 			}))
 		},
 	}

@@ -35,7 +35,7 @@ func (a *app) statusCommand() *cobra.Command {
 				if done, err := a.structured(v); done || err != nil {
 					return err
 				}
-				return a.onPage(func(w io.Writer) { v.print(w, a.whyWidth()) })
+				return onPage(a.out, a.output == "wide", func(w io.Writer) { v.print(w, a.whyWidth()) })
 			})
 		},
 	}

@@ -82,7 +82,7 @@ func strong(key ssh.PublicKey) error {
 			return fmt.Errorf("an RSA key of %d bits: at least %d are needed", public.N.BitLen(), leastRSA)
 		}
 	}
-	if key.Type() == ssh.InsecureKeyAlgoDSA {
+	if key.Type() == "ssh-dss" {
 		return fmt.Errorf("a DSA key is not safe: sign with another one")
 	}
 	return nil

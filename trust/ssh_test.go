@@ -5,8 +5,10 @@ import (
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/binary"
 	"io"
+	"math/big"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -131,6 +133,20 @@ func TestWeakKeys(t *testing.T) {
 	}
 	_, err = ReadKeys(File{}, File{Name: "allowed", Content: append([]byte("alice "), key...)})
 	if err == nil || err.Error() != "allowed:1: an RSA key of 1024 bits: at least 2048 are needed" {
+		t.Error(err)
+	}
+}
+
+// TestDSA: such a key is not one either.
+func TestDSA(t *testing.T) {
+	p := new(big.Int).SetBit(big.NewInt(1), 1023, 1)
+	wire := ssh.Marshal(struct {
+		Kind       string
+		P, Q, G, Y *big.Int
+	}{"ssh-dss", p, new(big.Int).SetBit(big.NewInt(1), 159, 1), big.NewInt(2), big.NewInt(3)})
+	line := "alice ssh-dss " + base64.StdEncoding.EncodeToString(wire)
+	_, err := ReadKeys(File{}, File{Name: "allowed", Content: []byte(line)})
+	if err == nil || err.Error() != "allowed:1: a DSA key is not safe: sign with another one" {
 		t.Error(err)
 	}
 }

@@ -35,61 +35,65 @@ func (s *running) keep() error {
 	return nil
 }
 
-// lastGood puts the files of jobs with onFailure: restore back as they were, when the upgrade failed in these jobs or
-// in a validation. What reads the files reacts to that. What else the jobs changed is named in the report: it cannot be
-// undone.
-func (x *execution) lastGood(ctx context.Context) {
+// restorer puts the files of jobs with onFailure: restore back as they were, when the upgrade failed in these jobs or
+// in a validation. What reads the files reacts to that. What else the jobs changed is named in the report: it cannot
+// be undone.
+type restorer struct {
+	*execution
+	react map[string]bool // steps that react to what was put back
+}
+
+func (re *restorer) restore(ctx context.Context) {
 	var failed []*render.Job
-	for _, j := range x.program.catalog.Jobs {
-		if j.Restore && x.failedFor(j) {
+	for _, j := range re.program.catalog.Jobs {
+		if j.Restore && re.failedFor(j) {
 			failed = append(failed, j)
 		}
 	}
 	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
-	if len(failed) == 0 || x.plan || !x.options.Upgrade || !late && (ctx.Err() != nil || x.stopped() && !x.over) {
+	if len(failed) == 0 || re.plan || !re.options.Upgrade || !late && (ctx.Err() != nil || re.stopped() && !re.over) {
 		return
 	}
 	if late { // what hangs may be what the upgrade broke
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), restoreTime)
 		defer cancel()
-		x.over = true
+		re.over = true
 	}
-	if err := x.mayRestore(ctx); err != nil {
-		x.over = false
-		x.stopBecause(err)
+	if err := re.mayRestore(ctx); err != nil {
+		re.over = false
+		re.stopBecause(err)
 		return
 	}
-	react := map[string]bool{}
 	for _, j := range failed {
-		x.restoreJob(ctx, j, react)
+		re.restoreJob(ctx, j)
 	}
-	x.reactions(ctx, "restore", react)
+	re.reactions(ctx, "restore", re.react)
 }
 
 // mayRestore asks whether the host may be changed, and makes sure that no run goes on with this one: its steps will be
 // due again.
-func (x *execution) mayRestore(ctx context.Context) error {
-	if x.options.Gates != nil {
-		if err := x.options.Gates.Hold(ctx, GatedStep{}); err != nil {
+func (re *restorer) mayRestore(ctx context.Context) error {
+	if re.options.Gates != nil {
+		if err := re.options.Gates.Hold(ctx, GatedStep{}); err != nil {
 			return err
 		}
 	}
-	return x.options.Journal.Abandon()
+	return re.options.Journal.Abandon()
 }
 
 // failedFor reports a failure in a job or in a validation.
-func (x *execution) failedFor(j *render.Job) bool {
-	return slices.ContainsFunc(x.report.Steps, func(r *StepReport) bool {
+func (re *restorer) failedFor(j *render.Job) bool {
+	return slices.ContainsFunc(re.report.Steps, func(r *StepReport) bool {
 		return (r.Validation || r.Job == j.Name) && (r.Outcome == Failed || r.Outcome == Unmet)
 	})
 }
 
 // restoreJob puts back what a job changed, the last change first, and notes who reacts to it.
-func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[string]bool) {
+func (re *restorer) restoreJob(ctx context.Context, j *render.Job) {
 	back := func(s *boundStep, what string, err error) {
 		if errors.Is(err, syscall.ENOTEMPTY) { // a directory that others filled since
-			x.report.NotUndone = append(x.report.NotUndone, s.ID())
+			re.report.NotUndone = append(re.report.NotUndone, s.ID())
 			return
 		}
 		r := &StepReport{
@@ -103,49 +107,49 @@ func (x *execution) restoreJob(ctx context.Context, j *render.Job, react map[str
 		if err != nil {
 			r.fail(fmt.Errorf("%s could not be put back: %w", what, err))
 		}
-		x.restored[s.ID()], x.report.Restored = true, true
-		x.report.add(r)
-		if x.options.Watch != nil {
-			x.options.Watch(r)
+		re.restored[s.ID()], re.report.Restored = true, true
+		re.report.add(r)
+		if re.options.Watch != nil {
+			re.options.Watch(r)
 		}
 		for _, w := range s.watchers {
-			react[w] = true
+			re.react[w] = true
 		}
 	}
-	x.restoreParts(ctx, j, back)
-	for _, one := range slices.Backward(x.keeper.kept) {
-		if s := x.program.byID[one.Step]; s != nil && s.job == j && !one.still(x.options.Host) {
-			back(s, one.Path, one.putBack(x.options.Host))
+	re.restoreParts(ctx, j, back)
+	for _, one := range slices.Backward(re.keeper.kept) {
+		if s := re.program.byID[one.Step]; s != nil && s.job == j && !one.still(re.options.Host) {
+			back(s, one.Path, one.putBack(re.options.Host))
 		}
 	}
-	for _, r := range x.report.Steps {
+	for _, r := range re.report.Steps {
 		id := j.Name + "/" + r.Step
-		again := r.Reacted && react[id] // all that it did is done once more, for the files as they were
-		stays := r.Outcome == Changed && x.program.byID[id] != nil && (!x.restored[id] || r.Lost)
-		if r.Job == j.Name && stays && !again && !slices.Contains(x.report.NotUndone, id) {
-			x.report.NotUndone = append(x.report.NotUndone, id)
+		again := r.Reacted && re.react[id] // all that it did is done once more, for the files as they were
+		stays := r.Outcome == Changed && re.program.byID[id] != nil && (!re.restored[id] || r.Lost)
+		if r.Job == j.Name && stays && !again && !slices.Contains(re.report.NotUndone, id) {
+			re.report.NotUndone = append(re.report.NotUndone, id)
 		}
 	}
 }
 
 // restoreParts takes the parts out of files that a job put there. The rest of such a file may be others'.
-func (x *execution) restoreParts(ctx context.Context, j *render.Job, back func(*boundStep, string, error)) {
-	for _, s := range slices.Backward(x.program.steps) {
-		if resolved := x.resolved[s.ID()]; resolved != nil {
+func (re *restorer) restoreParts(ctx context.Context, j *render.Job, back func(*boundStep, string, error)) {
+	for _, s := range slices.Backward(re.program.steps) {
+		if resolved := re.resolved[s.ID()]; resolved != nil {
 			s = resolved
 		}
-		r := x.of(s.ID())
+		r := re.of(s.ID())
 		if s.job != j || r == nil || s.late || s.Waits() {
 			continue
 		}
 		for _, what := range s.manages() {
-			removal := x.removal(what.ID, journal.Thing{Job: s.Job, Absent: what.Absent, Params: what.Params})
+			removal := re.program.removal(what.ID, journal.Thing{Job: s.Job, Absent: what.Absent, Params: what.Params})
 			if !what.Part || removal == nil || !slices.Contains(r.Made, what.ID) {
 				continue
 			}
-			change, err := removal.compare(ctx, x.options.Host)
+			change, err := removal.compare(ctx, re.options.Host)
 			if err == nil && !change.Empty() {
-				_, err = removal.change(ctx, x.options.Host, change)
+				_, err = removal.change(ctx, re.options.Host, change)
 			}
 			back(s, what.ID, err)
 		}

@@ -78,7 +78,7 @@ func (s *running) absent(ctx context.Context) []string {
 			}
 			continue
 		}
-		removal := s.x.removal(what.ID, journal.Thing{Job: s.step.Job, Absent: what.Absent, Params: what.Params})
+		removal := s.x.program.removal(what.ID, journal.Thing{Job: s.step.Job, Absent: what.Absent, Params: what.Params})
 		if removal == nil {
 			continue
 		}
@@ -104,7 +104,7 @@ func (h *Host) gone(path string) bool {
 func (x *execution) remember() error {
 	m := x.options.Journal.Managed()
 	whole := !x.report.Failed() && !x.report.Pending()
-	left, due := x.leftIDs(), x.dueReactions()
+	left, due := x.report.leftIDs(), x.dueReactions()
 	if whole && m.Digest == x.applied() && x.report.Counts[Changed] == 0 && slices.Equal(left, m.Left) &&
 		slices.Equal(due, m.Owed) {
 		return nil

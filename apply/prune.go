@@ -27,24 +27,29 @@ type Leftover struct {
 	thing string
 }
 
-// prune removes what the jobs no longer declare, where they say so, and reports the rest. It comes when everything else
-// succeeded, the validations included: what replaces a thing may be what failed.
-func (x *execution) prune(ctx context.Context) {
+// pruner removes what the jobs no longer declare, where they say so, and reports the rest. It comes when everything
+// else succeeded, the validations included: what replaces a thing may be what failed.
+type pruner struct {
+	*execution
+	managed *journal.Managed
+}
+
+func (p pruner) prune(ctx context.Context) {
 	var remove []string
-	for _, id := range x.leftovers() {
-		thing := x.options.Journal.Managed().Things[id]
-		switch why := x.leave(thing); {
+	for _, id := range p.leftovers() {
+		thing := p.managed.Things[id]
+		switch why := p.leave(thing); {
 		case why == "":
 			remove = append(remove, id)
-		case x.onHost(ctx, id, thing):
-			x.reportLeftover(id, why)
+		case p.program.onHost(ctx, p.options.Host, id, thing):
+			p.reportLeftover(id, why)
 		default:
-			delete(x.options.Journal.Managed().Things, id)
+			delete(p.managed.Things, id)
 		}
 	}
-	if most := x.pruneLimit(); len(remove) > most {
+	if most := p.limit(); len(remove) > most {
 		for _, id := range remove {
-			x.reportLeftover(
+			p.reportLeftover(
 				id,
 				fmt.Sprintf(
 					"%d things at once are more than the limit of %d: look at them with pullet plan --prune-all, and remove them "+
@@ -54,34 +59,34 @@ func (x *execution) prune(ctx context.Context) {
 				),
 			)
 		}
-		for i := len(x.report.Leftovers) - len(remove); i < len(x.report.Leftovers); i++ {
-			x.report.Leftovers[i].Held = true
+		for i := len(p.report.Leftovers) - len(remove); i < len(p.report.Leftovers); i++ {
+			p.report.Leftovers[i].Held = true
 		}
 		return
 	}
 	react := map[string]bool{}
-	for _, s := range x.program.steps {
-		react[s.ID()] = x.reactionDue(s.reaction("prune"))
+	for _, s := range p.program.steps {
+		react[s.ID()] = p.reactionDue(s.reaction("prune"))
 	}
 	for _, id := range remove {
-		thing := x.options.Journal.Managed().Things[id]
-		if x.remove(ctx, id, thing) {
+		thing := p.managed.Things[id]
+		if p.remove(ctx, id, thing) {
 			for _, watcher := range thing.Watchers {
 				react[watcher] = true
 			}
 		}
 	}
-	x.reactions(ctx, "prune", react)
+	p.reactions(ctx, "prune", react)
 	if len(remove) > 0 {
-		x.goneWith(ctx)
+		p.goneWith(ctx)
 	}
 }
 
 // goneWith drops leftovers that went with what was removed, as a unit with its package.
-func (x *execution) goneWith(ctx context.Context) {
-	things := x.options.Journal.Managed().Things
-	x.report.Leftovers = slices.DeleteFunc(x.report.Leftovers, func(l Leftover) bool {
-		gone := !x.onHost(ctx, l.thing, things[l.thing])
+func (p pruner) goneWith(ctx context.Context) {
+	things := p.managed.Things
+	p.report.Leftovers = slices.DeleteFunc(p.report.Leftovers, func(l Leftover) bool {
+		gone := !p.program.onHost(ctx, p.options.Host, l.thing, things[l.thing])
 		if gone {
 			delete(things, l.thing)
 		}
@@ -90,20 +95,20 @@ func (x *execution) goneWith(ctx context.Context) {
 }
 
 // leftovers are the things that no step declares any longer, the last that came first.
-func (x *execution) leftovers() []string {
-	m := x.options.Journal.Managed()
-	if len(m.Things) == 0 || m.Digest == x.applied() && len(m.Left) == 0 {
+func (p pruner) leftovers() []string {
+	m := p.managed
+	if len(m.Things) == 0 || m.Digest == p.applied() && len(m.Left) == 0 {
 		return nil
 	}
-	d := x.declared()
+	d := p.declared()
 	var out []string
 	for id, t := range m.Things {
-		if !d.has(x.options.Host, id, t) {
+		if !d.has(p.options.Host, id, t) {
 			out = append(out, id)
 		}
 	}
 	first := func(id string) int {
-		return map[bool]int{true: 1}[x.program.specs[m.Things[id].Absent].RemovesFirst]
+		return map[bool]int{true: 1}[p.program.specs[m.Things[id].Absent].RemovesFirst]
 	}
 	slices.SortFunc(out, func(a, b string) int {
 		return cmp.Or(first(b)-first(a), m.Things[b].Order-m.Things[a].Order, strings.Compare(b, a))
@@ -112,14 +117,14 @@ func (x *execution) leftovers() []string {
 }
 
 // leave says why a leftover is not removed; "" is to remove it.
-func (x *execution) leave(t journal.Thing) string {
-	prune, removed := t.Prune || x.options.PruneRemoved, true
-	for _, j := range x.program.catalog.Jobs {
+func (p pruner) leave(t journal.Thing) string {
+	prune, removed := t.Prune || p.options.PruneRemoved, true
+	for _, j := range p.program.catalog.Jobs {
 		if j.Name == t.Job {
 			prune, removed = j.Prune, false
 		}
 	}
-	_, known := x.program.specs[t.Absent]
+	_, known := p.program.specs[t.Absent]
 	switch {
 	case !prune && removed:
 		return "job " + t.Job + ", which was removed, did not say prune: true"
@@ -129,47 +134,47 @@ func (x *execution) leave(t journal.Thing) string {
 		return "nothing removes it by itself: a step has to"
 	case !t.New:
 		return "it was on the host before job " + t.Job + " managed it"
-	case x.report.Failed() || x.report.Pending():
+	case p.report.Failed() || p.report.Pending():
 		return "this run did not succeed"
 	}
 	return ""
 }
 
-func (x *execution) pruneLimit() int {
+func (p pruner) limit() int {
 	switch {
-	case x.options.PruneAll:
-		return len(x.options.Journal.Managed().Things)
-	case x.options.PruneLimit > 0:
-		return x.options.PruneLimit
+	case p.options.PruneAll:
+		return len(p.managed.Things)
+	case p.options.PruneLimit > 0:
+		return p.options.PruneLimit
 	}
 	return DefaultPruneLimit
 }
 
-func (x *execution) reportLeftover(id, why string) {
-	thing := x.options.Journal.Managed().Things[id]
-	x.report.Leftovers = append(
-		x.report.Leftovers,
-		Leftover{thing: id, ID: x.title(id, thing), Job: thing.Job, Why: why},
+func (p pruner) reportLeftover(id, why string) {
+	thing := p.managed.Things[id]
+	p.report.Leftovers = append(
+		p.report.Leftovers,
+		Leftover{thing: id, ID: p.program.title(id, thing), Job: thing.Job, Why: why},
 	)
 }
 
 // title is the name that people see of a thing.
-func (x *execution) title(id string, t journal.Thing) string {
-	return x.program.specs[t.Absent].Title(id)
+func (p *Program) title(id string, t journal.Thing) string {
+	return p.specs[t.Absent].Title(id)
 }
 
 // leftIDs are the leftovers of the report.
-func (x *execution) leftIDs() []string {
+func (r *Report) leftIDs() []string {
 	var out []string
-	for _, l := range x.report.Leftovers {
+	for _, l := range r.Leftovers {
 		out = append(out, l.ID)
 	}
 	return out
 }
 
 // removal is the step that removes a thing; nil when nothing does.
-func (x *execution) removal(id string, t journal.Thing) *boundStep {
-	spec, ok := x.program.specs[t.Absent]
+func (p *Program) removal(id string, t journal.Thing) *boundStep {
+	spec, ok := p.specs[t.Absent]
 	if !ok {
 		return nil
 	}
@@ -179,7 +184,7 @@ func (x *execution) removal(id string, t journal.Thing) *boundStep {
 	}
 	step := &render.Step{
 		Job:       t.Job,
-		Name:      pruning + x.title(id, t),
+		Name:      pruning + p.title(id, t),
 		Action:    t.Absent,
 		Params:    params,
 		Sensitive: t.Sensitive,
@@ -191,58 +196,58 @@ func (x *execution) removal(id string, t journal.Thing) *boundStep {
 		spec:  spec,
 		needs: map[string][]*boundStep{},
 	}
-	if len(s.bind(x.program.catalog, x.program.specs)) > 0 { // of a version of pullet that wrote other parameters
+	if len(s.bind(p.catalog, p.specs)) > 0 { // of a version of pullet that wrote other parameters
 		return nil
 	}
 	return s
 }
 
 // onHost reports that a thing is there. Where that cannot be told, it may be.
-func (x *execution) onHost(ctx context.Context, id string, t journal.Thing) bool {
-	s := x.removal(id, t)
+func (p *Program) onHost(ctx context.Context, h *Host, id string, t journal.Thing) bool {
+	s := p.removal(id, t)
 	switch {
-	case t.Path != "" && !t.Part && x.options.Host.Goes(t.Path):
+	case t.Path != "" && !t.Part && h.Goes(t.Path):
 		return false
 	case s == nil && t.Path != "" && !t.Part:
-		return !x.options.Host.gone(t.Path)
+		return !h.gone(t.Path)
 	case s == nil:
 		return true
 	case t.Path != "" && !t.Part:
-		return s.isThere(ctx, x.options.Host, t.Path)
+		return s.isThere(ctx, h, t.Path)
 	}
-	change, err := s.compare(ctx, x.options.Host)
+	change, err := s.compare(ctx, h)
 	return err != nil || !change.Empty()
 }
 
 // remove takes a thing off the host, as a step of the report, and reports that it changed something. What cannot be
 // removed, such as a directory in which others have something, is left and no failure.
-func (x *execution) remove(ctx context.Context, id string, t journal.Thing) bool {
-	s := x.removal(id, t)
-	if s == nil || x.stopped() || ctx.Err() != nil {
-		x.reportLeftover(id, "it could not be removed in this run")
+func (p pruner) remove(ctx context.Context, id string, t journal.Thing) bool {
+	s := p.program.removal(id, t)
+	if s == nil || p.stopped() || ctx.Err() != nil {
+		p.reportLeftover(id, "it could not be removed in this run")
 		return false
 	}
 	var before StepReport
-	if !x.options.Journal.Ended(s.ID(), &before) {
-		change, err := s.compare(ctx, x.options.Host)
+	if !p.options.Journal.Ended(s.ID(), &before) {
+		change, err := s.compare(ctx, p.options.Host)
 		switch {
 		case err != nil:
-			x.reportLeftover(id, "it cannot be removed: "+err.Error())
+			p.reportLeftover(id, "it cannot be removed: "+err.Error())
 			return false
-		case change.Empty() && x.onHost(ctx, id, t):
-			x.reportLeftover(id, "there is something in it that no job brought")
+		case change.Empty() && p.program.onHost(ctx, p.options.Host, id, t):
+			p.reportLeftover(id, "there is something in it that no job brought")
 			return false
 		case change.Empty():
-			delete(x.options.Journal.Managed().Things, id)
-			return x.options.Journal.CutOff(s.ID()) // the run that was cut off did it
+			delete(p.managed.Things, id)
+			return p.options.Journal.CutOff(s.ID()) // the run that was cut off did it
 		}
 	}
-	x.one(ctx, &turn{step: s}, nil)
-	r := x.of(s.ID())
+	p.one(ctx, &turn{step: s}, nil)
+	r := p.of(s.ID())
 	if r.Outcome != Changed && r.Outcome != OK {
-		x.reportLeftover(id, "it could not be removed: "+r.Reason)
+		p.reportLeftover(id, "it could not be removed: "+r.Reason)
 	} else { // a plan saves nothing
-		delete(x.options.Journal.Managed().Things, id)
+		delete(p.managed.Things, id)
 	}
 	return r.Outcome == Changed
 }

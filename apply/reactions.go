@@ -39,7 +39,7 @@ func (x *execution) inherit(resumes bool) error {
 	}
 	for id, t := range m.Things {
 		for _, w := range t.Watchers {
-			if s := x.program.byID[w]; s != nil && !resumes && x.unseen(t.Job+"/"+pruning+x.title(id, t), resumes) {
+			if s := x.program.byID[w]; s != nil && !resumes && x.unseen(t.Job+"/"+pruning+x.program.title(id, t), resumes) {
 				due[s.reaction("prune").ID()] = true
 			}
 		}

@@ -150,8 +150,8 @@ func (x *execution) phases(ctx context.Context) {
 	if !x.report.Waits() { // half of the host is not there yet
 		x.walk(ctx, validations)
 	}
-	x.prune(ctx)
-	x.lastGood(ctx)
+	pruner{x, x.options.Journal.Managed()}.prune(ctx)
+	(&restorer{execution: x, react: map[string]bool{}}).restore(ctx)
 	if ctx.Err() != nil {
 		x.stopBecause(stopCause(ctx))
 	}

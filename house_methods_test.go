@@ -13,13 +13,11 @@ const mostMethods = 30
 // largeTypes had more methods before there was a limit. A type may only get smaller: its line goes when it is small
 // enough.
 var largeTypes = map[string]int{
-	"apply.running":            92,
-	"apply/action/git.gitTree": 33,
-	"apply/hostfile.Entry":     46,
-	"cmd/pullet.app":           125,
-	"render.compiler":          59,
-	"journal.Journal":          38,
-	"state.Store":              243,
+	"apply.running":        92,
+	"apply/hostfile.Entry": 46,
+	"cmd/pullet.app":       125,
+	"render.compiler":      59,
+	"state.Store":          243,
 }
 
 // TestMethods holds types to their number of methods.

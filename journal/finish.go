@@ -16,9 +16,6 @@ import (
 // OpenStep is the key of the end of a step whose action succeeded and whose conditions after it are still asked for.
 const OpenStep = "open"
 
-// Open reports such a step.
-func (j *Journal) Open(step string) bool { return j.steps[step].Key == OpenStep }
-
 // Finish ends the run: what is done for good is kept, the rest forgotten. Steps that the catalog no longer has are
 // dropped. With a step that succeeded and waits for what comes behind that, the next run goes on.
 func (j *Journal) Finish(has, waits func(step string) bool) error {

@@ -23,21 +23,3 @@ func (j *Journal) EndGrouped(step string, ok bool, result any) error {
 // Settled records that what the steps of groups changed that have ended is durable. The record need not be on disk:
 // without it the steps are compared with the host again.
 func (j *Journal) Settled() error { return j.put(journalLine{Settled: true}) }
-
-// Doubt takes back the ends that are not settled: those steps count as cut off. It comes before a run begins.
-func (j *Journal) Doubt() {
-	j.doubted = map[string]journalLine{}
-	for _, step := range j.grouped {
-		if line := j.steps[step]; line.Grouped {
-			j.steps[step] = journalLine{Step: step, Made: line.Made}
-			j.doubted[step] = line
-		}
-	}
-	j.grouped = nil
-}
-
-// Doubted reports a step that ended well and was not settled, and reads its result: it holds if the host is as the step
-// left it.
-func (j *Journal) Doubted(step string, result any) bool {
-	return j.doubted[step].ended(result)
-}

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/pullet/pullet/durable"
 )
@@ -25,14 +23,11 @@ import (
 type Journal struct {
 	dir     string
 	file    *os.File
-	head    journalLine
-	steps   map[string]journalLine // the run in progress, by step
-	grouped []string               // steps of groups whose end is not settled
-	doubted map[string]journalLine // those of a process that was cut off, with their ends: they start again
 	done    map[string]doneLine
 	dirty   bool
-
 	managed Managed
+
+	progress
 }
 
 // journalLine is a line of journal.jsonl: the first names the run, the others a step's start or end.
@@ -63,7 +58,7 @@ type doneLine struct {
 
 // Open reads the journal below a state directory. A line that was cut off in mid-write does not count.
 func Open(dir string) (*Journal, error) {
-	j := &Journal{dir: dir, steps: map[string]journalLine{}, done: map[string]doneLine{}}
+	j := &Journal{dir: dir, done: map[string]doneLine{}, progress: progress{steps: map[string]journalLine{}}}
 	err := durable.ReadJSON(j.path("done.json"), &j.done)
 	if _, damaged := errors.AsType[*durable.DamagedError](err); damaged {
 		return nil, fmt.Errorf("%w; commands that have already run here then run again", err)
@@ -140,11 +135,6 @@ func (j *Journal) Begin(run, version, digest string) string {
 	return run
 }
 
-// Resumes reports that a run for this version and catalog goes on with the unfinished one.
-func (j *Journal) Resumes(version, digest string) bool {
-	return j.head.Run != "" && j.head.Version == version && j.head.Digest == digest
-}
-
 // abandoned is the digest of a run that no other goes on with.
 const abandoned = "abandoned"
 
@@ -175,23 +165,9 @@ func (j *Journal) Booted(boot string) error {
 	return j.saveDone()
 }
 
-// Unfinished names the run that was cut off, and its version; empty when there is none.
-func (j *Journal) Unfinished() (run, version string) { return j.head.Run, j.head.Version }
-
-// Ended reports whether the run in progress has a successful end of a step on record, and reads its result.
-func (j *Journal) Ended(step string, result any) bool {
-	return j.steps[step].ended(result)
-}
-
 // ended reports a successful end, and reads its result.
 func (l journalLine) ended(result any) bool {
 	return l.End && l.OK && json.Unmarshal(l.Result, result) == nil
-}
-
-// CutOff reports a step that was started and has no end on record.
-func (j *Journal) CutOff(step string) bool {
-	line, ok := j.steps[step]
-	return ok && !line.End
 }
 
 // Done reports whether a step succeeded once and for all under a key, and reads its result.
@@ -205,25 +181,6 @@ func (j *Journal) Start(step string, made map[string]Thing) error {
 	return j.append(journalLine{Step: step, Made: made})
 }
 
-// Making is what a step was going to make that has no end on record.
-func (j *Journal) Making(step string) []string {
-	if line := j.steps[step]; !line.End {
-		return slices.Sorted(maps.Keys(line.Made))
-	}
-	return nil
-}
-
-// Made is what the steps of the run were going to make. Of a run that was abandoned it is nothing: that was undone.
-func (j *Journal) Made() map[string]Thing {
-	out := map[string]Thing{}
-	for _, line := range j.steps {
-		if j.head.Digest != abandoned {
-			maps.Copy(out, line.Made)
-		}
-	}
-	return out
-}
-
 // StartBoot records that a step makes the host boot. Once it booted, the step has succeeded with the result, under the
 // key.
 func (j *Journal) StartBoot(step, boot, key string, result any) error {
@@ -233,9 +190,6 @@ func (j *Journal) StartBoot(step, boot, key string, result any) error {
 	}
 	return j.append(journalLine{Step: step, Boot: boot, Key: key, Result: data})
 }
-
-// Boots reports a step of the run in progress behind which the host boots, or booted.
-func (j *Journal) Boots(step string) bool { return j.steps[step].Boot != "" }
 
 // End records how a step ended. A success with a key is remembered beyond the run.
 func (j *Journal) End(step, key string, ok bool, result any) error {

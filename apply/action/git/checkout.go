@@ -207,7 +207,7 @@ func (a *Checkout) compare(ctx context.Context, tree *gitTree, t gitTarget, w pl
 	if local != "" {
 		differs = append(differs, "discard "+local)
 	}
-	n, err := differentOwners(ctx, tree.dir, w, false)
+	n, err := differentOwners(ctx, tree.dir.Dir, w, false)
 	if n > 0 {
 		differs = append(differs, fmt.Sprintf("owner of %d files", n))
 	}

@@ -195,7 +195,7 @@ func (g *gitTree) inTheWay(t gitTarget) (string, error) {
 
 // free reports that a new file of the repository replaces nothing but what the repository knew.
 func (g *gitTree) free(name string, f gitFile, known gitFiles) (bool, error) {
-	if parent, ok := g.inTheWayOf(name); ok {
+	if parent, ok := g.dir.inTheWayOf(name); ok {
 		_, ours := known[parent]
 		return ours, nil
 	}

@@ -10,9 +10,10 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/crypto/ssh"
+
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/actiontest"
-	"golang.org/x/crypto/ssh"
 )
 
 // TestCheckoutOverSSH: with a key that the server takes, and a host key that the file has and no other.

@@ -96,7 +96,7 @@ func (a *Checkout) lookInto(dir *hostfile.Dir) (gitPlace, error) {
 // gitTree is a checkout: a repository and its work tree.
 type gitTree struct {
 	*git.Repository
-	dir     *hostfile.Dir // of whoever opened the tree
+	dir     workTree      // its directory is of whoever opened the tree
 	own     *hostfile.Dir // .git
 	storage *filesystem.Storage
 }
@@ -122,7 +122,7 @@ func openGitTree(dir *hostfile.Dir) (*gitTree, error) {
 		own.Close()
 		return nil, errors.Join(fmt.Errorf("its repository cannot be read: %w", err), st.Close())
 	}
-	return &gitTree{r, dir, own, st}, nil
+	return &gitTree{r, workTree{dir}, own, st}, nil
 }
 
 // initGitTree begins a checkout anew, in place of one that was cut off before it was one.
@@ -140,7 +140,7 @@ func initGitTree(ctx context.Context, dir *hostfile.Dir) (*gitTree, error) {
 		return nil, err
 	}
 	st := storageIn(own)
-	g := &gitTree{nil, dir, own, st}
+	g := &gitTree{nil, workTree{dir}, own, st}
 	mark, err := gitDisk{own}.Create(gitHalfway)
 	if err == nil {
 		err = mark.Close()

@@ -39,7 +39,7 @@ func (g *gitTree) checkout(t gitTarget) error {
 	}
 	for name := range before {
 		if _, stays := files[name]; !stays {
-			if err := g.removeTracked(name); err != nil {
+			if err := g.dir.removeTracked(name); err != nil {
 				return err
 			}
 		}
@@ -112,7 +112,7 @@ func (g *gitTree) before() (gitFiles, error) {
 			return nil, err
 		}
 		for name, f := range files {
-			if err := g.removeLeft(path.Join(path.Dir(name), besideFile(f))); err != nil {
+			if err := g.dir.removeLeft(path.Join(path.Dir(name), besideFile(f))); err != nil {
 				return nil, err
 			}
 		}
@@ -133,70 +133,10 @@ func (g *gitTree) addFiles(to gitFiles, commit plumbing.Hash) (gitFiles, error) 
 // besideFile is the name that a file has before it is renamed into place.
 func besideFile(f gitFile) string { return ".pullet-" + f.hash.String() }
 
-// removeLeft removes what a checkout that was cut off left. What lies behind a link is somewhere else.
-func (g *gitTree) removeLeft(name string) error {
-	at, err := g.dir.EntryHere(name)
-	if at == nil {
-		return err
-	}
-	defer at.Close()
-	if err := at.Remove(); !hostfile.NotThere(err) {
-		return err
-	}
-	return nil
-}
-
-// removeTracked removes a file and the directories that are empty then. What became a directory is not what the
-// repository knew, and what lies behind a link is somewhere else.
-func (g *gitTree) removeTracked(name string) error {
-	at, err := g.dir.EntryHere(name)
-	if at == nil {
-		return err
-	}
-	defer at.Close()
-	info, err := at.Lstat()
-	switch {
-	case hostfile.NotThere(err) || err == nil && info.IsDir():
-		return nil
-	case err != nil:
-		return err
-	}
-	if err := at.Remove(); err != nil {
-		return err
-	}
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if g.removeLeft(dir) != nil { // it is not empty
-			break
-		}
-	}
-	return nil
-}
-
-// inTheWayOf is the first parent of a name, from the top, that is there and is no directory.
-func (g *gitTree) inTheWayOf(name string) (string, bool) {
-	parts := strings.Split(name, "/")
-	for i := range parts[1:] {
-		at := path.Join(parts[:i+1]...)
-		e, err := g.dir.Entry(at)
-		if err != nil {
-			return "", false
-		}
-		info, err := e.Lstat()
-		e.Close()
-		switch {
-		case err != nil:
-			return "", false
-		case !info.IsDir():
-			return at, true
-		}
-	}
-	return "", false
-}
-
 // place makes a file what the repository says, and returns what the index is to know of it.
 func (g *gitTree) place(name string, f gitFile) (*index.Entry, error) {
-	if parent, ok := g.inTheWayOf(name); ok {
-		if err := g.removeLeft(parent); err != nil {
+	if parent, ok := g.dir.inTheWayOf(name); ok {
+		if err := g.dir.removeLeft(parent); err != nil {
 			return nil, err
 		}
 	}
@@ -305,7 +245,7 @@ func (g *gitTree) finish(ctx context.Context, commit plumbing.Hash, w place.Want
 	if err := g.storage.SetReference(plumbing.NewHashReference(gitDone, commit)); err != nil {
 		return err
 	}
-	if _, err := differentOwners(ctx, g.dir, w, true); err != nil {
+	if _, err := differentOwners(ctx, g.dir.Dir, w, true); err != nil {
 		return err
 	}
 	if err := g.dir.SyncFS(); err != nil {

@@ -3,8 +3,11 @@ package apply_test
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"time"
+
+	"github.com/sirupsen/logrus"
 
 	"github.com/pullet/pullet/apply"
 )
@@ -84,5 +87,57 @@ func TestFinishes(t *testing.T) {
 				l.wantRan("behind")
 			}
 		})
+	}
+}
+
+// stopping is told when the log says that a run stops.
+type stopping chan string
+
+func (s stopping) Levels() []logrus.Level { return logrus.AllLevels }
+
+func (s stopping) Fire(e *logrus.Entry) error {
+	s <- e.Message
+	return nil
+}
+
+// TestStoppingIsSaid: who stops a run is told which step ends first; a run whose time is over says nothing of that.
+func TestStoppingIsSaid(t *testing.T) {
+	for _, told := range []bool{true, false} {
+		l, let, says := newLab(t), make(chan struct{}), make(stopping, 10)
+		var slow *working
+		l.more = []apply.Spec{{Name: "t.work", New: func() apply.Action {
+			slow = &working{lab: l, begun: make(chan struct{}), done: let}
+			return slow
+		}}}
+		p := l.program(one(thing("t.work", "slow")))
+		ctx, stop := context.WithTimeout(context.Background(), map[bool]time.Duration{true: time.Hour, false: 50 * time.Millisecond}[told])
+		log := logrus.New()
+		log.SetOutput(io.Discard)
+		log.AddHook(says)
+		o := l.options()
+		o.Log, o.Host.Finish = logrus.NewEntry(log), apply.Finish{Within: time.Hour}
+		said := make(chan string, 1)
+		go func() {
+			<-slow.begun
+			if told {
+				stop()
+			}
+			<-ctx.Done()
+			select {
+			case text := <-says:
+				said <- text
+			case <-time.After(map[bool]time.Duration{true: time.Minute, false: 20 * time.Millisecond}[told]):
+				said <- ""
+			}
+			close(let)
+		}()
+		if _, err := p.Run(ctx, o); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		want := map[bool]string{true: "stopping: step a/slow ends first, within 1h0m0s"}[told]
+		if text := <-said; text != want {
+			t.Errorf("told to stop %v: %q", told, text)
+		}
 	}
 }

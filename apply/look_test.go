@@ -220,9 +220,15 @@ func TestGroupGoesOnBesideHung(t *testing.T) {
 					<-goOn
 				}
 			}
+			var told atomic.Int32 // how often the end of the step was told
 			run := func() *apply.Report {
 				o := l.options()
 				o.Host.Abandoned = &abandoned
+				o.Watch = func(r *apply.StepReport) {
+					if r.Step == "h" {
+						told.Add(1)
+					}
+				}
 				r, err := l.program(one(file("a"), file("h", soon), file("b"), cmds("c", "runOptions: {runs: always}"))).Run(t.Context(), o)
 				if err != nil {
 					t.Fatal(err)
@@ -246,6 +252,9 @@ func TestGroupGoesOnBesideHung(t *testing.T) {
 			}
 			if _, err := os.Stat(filepath.Join(l.root, "h")); where != "place" && !os.IsNotExist(err) {
 				t.Errorf("it was made when nobody waited for it any more: %v", err)
+			}
+			if n := told.Load(); n != 2 {
+				t.Errorf("two runs told %d ends of the step", n)
 			}
 			again.Store(false)
 			for hung.MatchString(step(t, run(), "h").Reason) { // it returned, and the step runs again: so is that

@@ -136,6 +136,30 @@ func TestDecommissionInABusyFleet(t *testing.T) {
 	}
 }
 
+// TestDecommissionForgetsWhatIsSaidLate: what the node says of itself while it is given up is not kept.
+func TestDecommissionForgetsWhatIsSaidLate(t *testing.T) {
+	t.Parallel()
+	s := open(t, t.TempDir())
+	register(t, s, "n1", "web", "secret", time.Minute)
+	late := func(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+		err := invoke(ctx, method, req, reply, conn, opts...)
+		if strings.HasSuffix(method, "/Txn") && count(t, s, s.DecommissionedKey("n1")) == 1 && count(t, s, s.key("facts", "n1")) == 0 &&
+			count(t, s, s.key("late")) == 0 {
+			_, put := s.Client.Txn(ctx).Then(clientv3.OpPut(s.key("late"), ""), clientv3.OpPut(s.key("facts", "n1"), `{"os":"linux"}`)).Commit()
+			must(t, put)
+		}
+		return err
+	}
+	client, err := clientv3.New(clientv3.Config{Endpoints: s.endpoints, DialOptions: []grpc.DialOption{grpc.WithChainUnaryInterceptor(late)}})
+	must(t, err)
+	_, err = Over(client, "f", bootClock).Decommission(ctx, "n1", "op", true)
+	must(t, err)
+	must(t, client.Close())
+	if count(t, s, s.key("late")) != 1 || count(t, s, s.key("facts", "n1")) != 0 {
+		t.Error("the facts of a node that was given up are kept")
+	}
+}
+
 // TestDecommissionWritesItsOwn: what others hold costs no write, and so wakes nobody.
 func TestDecommissionWritesItsOwn(t *testing.T) {
 	t.Parallel()

@@ -124,3 +124,34 @@ func (m *meter) refuses(n int) *string {
 	}
 	return what
 }
+
+// TestNoRefusalOfAServiceIsSilent: the same of an upgrade that changes what the host offers: the fleet has the new
+// service, or the pull says that something was refused.
+func TestNoRefusalOfAServiceIsSilent(t *testing.T) {
+	t.Parallel()
+	offers := func(port int) string {
+		return fmt.Sprintf("services: {'*': [{name: db, port: %d, address: 192.0.2.1}]}\n", port)
+	}
+	web1, _, m := pair(t, job("one", "true"), map[string]string{"base/services.yaml": offers(1)})
+	web1.exits(ExitOK, "")
+	for n := 1; n < 100; n++ {
+		web1.write("repo/base/services.yaml", offers(1+n))
+		web1.commit(job("one", "true"))
+		what := m.refuses(n)
+		out, err := web1.with(Options{})
+		m.denies("")
+		if *what == "" {
+			if n < 10 {
+				t.Errorf("the pull made fewer than %d requests", n)
+			}
+			return
+		}
+		said := saidBy(out, err)
+		if strings.Contains(said, "permission denied") || strings.Contains(said, "refuses this host") {
+			continue
+		}
+		if db := web1.overview().Services["db"]["web1"]; db.Port != 1+n {
+			t.Errorf("request %d, %s, was refused, nothing says so, and the service is %+v: exit %d\n%s", n, *what, db, out.ExitCode(), said)
+		}
+	}
+}

@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// Why words of the language of state repositories have no effect yet.
+// Why words of the language of state repositories have no effect, or none yet.
 const (
-	noReactions  = "pullet has no triggers and reactions yet"
-	noDataStore  = "pullet does not run the fleet's etcd yet: each host names it under etcd.endpoints in its own /etc/pullet/pullet.yaml"
-	noSecrets    = "pullet has no secrets yet: a host's own variables (/etc/pullet/vars.d, with sensitive: true) stay out of git"
-	noSignatures = "pullet does not verify signatures yet"
+	noReactions = "pullet has no triggers and reactions yet"
+	noDataStore = "pullet does not run the fleet's etcd yet: each host names it under etcd.endpoints in its own /etc/pullet/pullet.yaml"
+	noSecrets   = "pullet has no secrets yet: a host's own variables (/etc/pullet/vars.d, with sensitive: true) stay out of git"
+	ofTheHost   = "a repository cannot vouch for itself: each host says it below repositories in its own /etc/pullet/pullet.yaml"
 )
 
 // laterNames are these words, as fields of files and as names of files and directories.
@@ -23,7 +23,7 @@ var laterNames = map[string]string{
 	"events": noReactions, "reactions": noReactions, "triggers": noReactions, "reactor": noReactions, "reactors": noReactions,
 	"config": noDataStore, "dataStore": noDataStore, "datastore": noDataStore,
 	"secret": noSecrets, "secrets": noSecrets,
-	"verify": noSignatures, "signatures": noSignatures,
+	"verify": ofTheHost, "signatures": ofTheHost,
 }
 
 // placeOf are the fields at the top of files, and the files that have them.

@@ -15,7 +15,8 @@ const (
 	noReactions = "pullet has no triggers and reactions yet"
 	noDataStore = "pullet does not run the fleet's etcd yet: each host names it under etcd.endpoints in its own /etc/pullet/pullet.yaml"
 	noSecrets   = "pullet has no secrets yet: a host's own variables (/etc/pullet/vars.d, with sensitive: true) stay out of git"
-	ofTheHost   = "a repository cannot vouch for itself: each host says it below repositories in its own /etc/pullet/pullet.yaml"
+	ofTheHost   = "a repository cannot vouch for itself: each host says it below repositories in its own " +
+		"/etc/pullet/pullet.yaml"
 )
 
 // laterNames are these words, as fields of files and as names of files and directories.

@@ -68,7 +68,7 @@ func (a *agreement) agree(ctx context.Context, own []puller.Head) (*state.Versio
 			}
 		}
 		a.describe(ctx, seen.next)
-		is, broken = a.store.Propose(ctx, *seen.next, seen.current, is.Rev)
+		is, broken = a.store.Versions.Propose(ctx, *seen.next, seen.current, is.Rev)
 	}
 }
 

@@ -93,7 +93,7 @@ func (a *announcer) announce(ctx context.Context, list []render.Offer, keep bool
 	var errs []error
 	for _, o := range list {
 		if one := o.Instance(); one.Address != "" {
-			errs = append(errs, a.store.Announce(ctx, o.Name, a.config.Node.Name, instance(one), keep))
+			errs = append(errs, a.store.Services.Announce(ctx, o.Name, a.config.Node.Name, instance(one), keep))
 		}
 	}
 	return errors.Join(errs...)
@@ -163,10 +163,10 @@ func (a *announcer) offer(ctx context.Context, v *state.Version, validated bool,
 		why := broken[name]
 		errs = append(
 			errs,
-			a.store.SetReady(ctx, name, a.config.Node.Name, offered.zone, validated && names[name] && why == "", why),
+			a.store.Services.SetReady(ctx, name, a.config.Node.Name, offered.zone, validated && names[name] && why == "", why),
 		)
 		if offered.zone != "" {
-			errs = append(errs, a.store.SweepDNS(ctx, name))
+			errs = append(errs, a.store.Services.SweepDNS(ctx, name))
 		}
 	}
 	return errors.Join(errs...)
@@ -189,7 +189,7 @@ func (a *announcer) withdraw(ctx context.Context, v *state.Version) error {
 			stays = append(stays, name)
 			continue
 		}
-		if err := a.store.Withdraw(ctx, name, a.config.Node.Name); err != nil {
+		if err := a.store.Services.Withdraw(ctx, name, a.config.Node.Name); err != nil {
 			return err
 		}
 	}

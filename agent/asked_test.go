@@ -41,7 +41,7 @@ func TestPrepare(t *testing.T) {
 	if o := h.overview(); o.Current != nil {
 		t.Errorf("%+v", o.Current)
 	}
-	if err := s.Move(t.Context(), got.Version, nil, got.Seen); err != nil {
+	if err := s.Versions.Move(t.Context(), got.Version, nil, got.Seen); err != nil {
 		t.Fatal(err)
 	}
 	h.exits(ExitOK, "")
@@ -52,11 +52,11 @@ func TestPrepare(t *testing.T) {
 	if err != nil || got.Version.ID != second || got.Version.Previous != first || got.Current.ID != first || got.Rollout.MaxFailures != 3 || string(got.Version.Instructions) != `{"max_failures":3}` || !got.Version.Canary {
 		t.Fatalf("%v %+v", err, got)
 	}
-	current, rev, err := s.Current(t.Context())
+	current, rev, err := s.Versions.Current(t.Context())
 	if err == nil {
 		next := got.Version
 		next.Bad = []string{second, first}
-		err = s.Move(t.Context(), next, current, rev)
+		err = s.Versions.Move(t.Context(), next, current, rev)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestCommands(t *testing.T) {
 		}
 		defer s.Close()
 		now := time.Now()
-		if err := s.Give(t.Context(), state.Command{ID: id, Args: args, Stages: stages, Max: 1, Timeout: time.Minute, At: now, Until: now.Add(time.Hour), By: "ada"}); err != nil {
+		if err := s.Commands.Give(t.Context(), state.Command{ID: id, Args: args, Stages: stages, Max: 1, Timeout: time.Minute, At: now, Until: now.Add(time.Hour), By: "ada"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -150,7 +150,7 @@ func TestCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		c, _, err := s.Command(t.Context(), id)
+		c, _, err := s.Commands.Get(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -169,7 +169,7 @@ func TestCommands(t *testing.T) {
 	give("c5", [][]string{{"web2"}, {"web1"}}, "echo too early >> ran")
 	give("c6", mine, "echo killed >> ran")
 	s := h.open()
-	_, err := s.BeginCommand(t.Context(), state.Command{ID: "c6"}, state.CommandResult{Node: "web1", State: state.Running, Instance: "another", Started: time.Now()})
+	_, err := s.Commands.Begin(t.Context(), state.Command{ID: "c6"}, state.CommandResult{Node: "web1", State: state.Running, Instance: "another", Started: time.Now()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,8 @@ func (o *outage) begins(err error, since time.Time) bool {
 	if o.since.IsZero() {
 		o.since = since
 		o.log.Warnf(
-			"%v; away since %s; until it answers, this host corrects drift of its current version, and starts no new version and no gated step",
+			"%v; away since %s; until it answers, this host corrects drift of its current version, and starts no new "+
+				"version and no gated step",
 			away,
 			since.Local().Format(time.TimeOnly),
 		)

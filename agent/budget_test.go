@@ -88,7 +88,7 @@ func waitScenes() map[state.WaitKind]scene {
 	}
 	switched := func(c state.Scope, w state.Switch) scene {
 		return after("rollingRules: {global: 1}", func(web1, _ *host) {
-			if err := web1.open().SetSwitch(web1.t.Context(), c, &w, nil, 0); err != nil {
+			if err := web1.open().Switches.Set(web1.t.Context(), c, &w, nil, 0); err != nil {
 				web1.t.Fatal(err)
 			}
 		})
@@ -106,7 +106,7 @@ func waitScenes() map[state.WaitKind]scene {
 		state.WaitLimit:  ready("rollingRules: {global: 0}"),
 		state.WaitWindow: ready("windows: [{days: " + strings.ToLower(time.Now().Add(72*time.Hour).Format("Mon")) + ", from: '10:00', to: '10:01', zone: UTC}]"),
 		state.WaitPause: after("rollingRules: {global: 1}", func(web1, _ *host) {
-			if _, err := web1.open().Pause(web1.t.Context(), &state.Switch{At: time.Now()}, 0); err != nil {
+			if _, err := web1.open().Switches.Pause(web1.t.Context(), &state.Switch{At: time.Now()}, 0); err != nil {
 				web1.t.Fatal(err)
 			}
 		}),

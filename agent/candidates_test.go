@@ -81,11 +81,11 @@ func TestStaleIsSaid(t *testing.T) {
 		}
 	}
 	away(false)
-	if err := s.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
+	if err := s.Services.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
 		t.Fatal(err)
 	}
 	away(true)
-	if err := s.Withdraw(t.Context(), "db", "db1"); err != nil {
+	if err := s.Services.Withdraw(t.Context(), "db", "db1"); err != nil {
 		t.Fatal(err)
 	}
 	web2.exits(ExitOK, "")
@@ -125,7 +125,7 @@ func TestNotReadyWhileItWaits(t *testing.T) {
 		}
 	}
 	s := web1.open()
-	if err := s.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
+	if err := s.Services.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
 		t.Fatal(err)
 	}
 	began := time.Now()

@@ -90,19 +90,19 @@ func TestBackWhileItWaits(t *testing.T) {
 	m, endpoint := newMeter(t)
 	repo := c.repository(t)
 	s := state.Over(m.store.Client, "f", nil)
-	if err := s.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
+	if err := s.Services.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
 		t.Fatal(err)
 	}
 	h := c.at(m, repo, "f", endpoint)
 	if err := goesBack(h, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Withdraw(t.Context(), "db", "db1"); err != nil {
+	if err := s.Services.Withdraw(t.Context(), "db", "db1"); err != nil {
 		t.Fatal(err)
 	}
 	through := func() bool {
 		t.Helper()
-		current, _, err := s.Current(t.Context())
+		current, _, err := s.Versions.Current(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestBackWhileItWaits(t *testing.T) {
 	if h.exits(ExitWaiting, "len(services('db')) > 0"); through() {
 		t.Error("it is through while it waits")
 	}
-	if err := s.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
+	if err := s.Services.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
 		t.Fatal(err)
 	}
 	if h.exits(ExitOK, ""); !through() {

@@ -20,7 +20,7 @@ func (o *orders) commands(ctx context.Context, cat *render.Catalog) {
 		return
 	}
 	asked := time.Now()
-	all, err := o.store.CommandsFor(ctx, o.config.Node.Name, o.ordered)
+	all, err := o.store.Commands.For(ctx, o.config.Node.Name, o.ordered)
 	if err != nil {
 		o.troubled(ctx, fmt.Errorf("the commands of operators: %w", o.store.Explain(err)), asked)
 	}
@@ -56,7 +56,7 @@ func (o *orders) command(ctx context.Context, c state.PendingCommand, cat *rende
 	if own.State == state.Running && own.Instance != o.out.Run {
 		own.State, own.Ended = state.Unknown, time.Now().UTC()
 		own.Reason = "the agent ended while it ran: look at the host; it is not run again"
-		return o.store.AbandonCommand(ctx, c.ID, own, c.Stage)
+		return o.store.Commands.Abandon(ctx, c.ID, own, c.Stage)
 	}
 	mine := c.Stage < len(c.Stages) && slices.Contains(c.Stages[c.Stage], o.config.Node.Name)
 	if own.State != "" || !mine || c.Halted || !c.Open {
@@ -77,7 +77,7 @@ func (o *orders) turnAndRun(ctx context.Context, c state.PendingCommand, cat *re
 	if !o.config.Agent.AllowRun {
 		result.State, result.Ended, result.Reason = state.Refused, result.Started, "agent.allowRun is not set in "+
 			o.config.file
-		return o.store.EndCommand(ctx, c.ID, result, c.Stage)
+		return o.store.Commands.End(ctx, c.ID, result, c.Stage)
 	}
 	req := o.turns.requestUnder(cat.Fleet.Rollout, &state.Version{ID: c.ID}, cat)
 	req.Waiting = func(w *lock.Wait) { o.log.Info(w.Error()) }
@@ -93,7 +93,7 @@ func (o *orders) turnAndRun(ctx context.Context, c state.PendingCommand, cat *re
 			o.log.WithError(err).Warn("the place of a command could not be given back")
 		}
 	}()
-	if begun, err := o.store.BeginCommand(ctx, c.Command, result); !begun ||
+	if begun, err := o.store.Commands.Begin(ctx, c.Command, result); !begun ||
 		err != nil { // false: it failed elsewhere while this node waited
 		return err
 	}
@@ -101,7 +101,7 @@ func (o *orders) turnAndRun(ctx context.Context, c state.PendingCommand, cat *re
 	o.runCommand(ctx, c.Command, &result)
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	return o.store.EndCommand(ctx, c.ID, result, c.Stage)
+	return o.store.Commands.End(ctx, c.ID, result, c.Stage)
 }
 
 // shownOutput is how much of the end of a command's output is kept in the fleet's record.

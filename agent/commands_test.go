@@ -26,7 +26,7 @@ func TestBrokenCommand(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, _ := strings.CutSuffix(s.CommandPrefix("c1", ""), "command_/c1/")
+	root, _ := strings.CutSuffix(s.Commands.Prefix("c1", ""), "command_/c1/")
 	for key, value := range map[string]string{"command/c1/given": "no JSON", "command_pending/c1": ""} {
 		if _, err := etcd.Put(ctx, root+key, value); err != nil {
 			t.Fatal(err)
@@ -60,8 +60,8 @@ func TestCommandPlaces(t *testing.T) {
 	}
 	for _, id := range []string{"c1", "c2"} {
 		c := state.Command{ID: id, Args: []string{"true"}, Stages: [][]string{{"dead", "web1"}}, Max: 1, Timeout: time.Minute, Until: time.Now().Add(time.Hour), At: time.Now()}
-		_, err := s.Client.Txn(ctx).Then(state.Put(s.CommandPrefix(id, "claim")+"0", state.Claim{Node: "dead"})).Commit()
-		if err := errors.Join(err, s.Give(ctx, c)); err != nil {
+		_, err := s.Client.Txn(ctx).Then(state.Put(s.Commands.Prefix(id, "claim")+"0", state.Claim{Node: "dead"})).Commit()
+		if err := errors.Join(err, s.Commands.Give(ctx, c)); err != nil {
 			t.Fatal(err)
 		}
 	}

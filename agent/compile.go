@@ -156,7 +156,7 @@ func (c *compiler) view(ctx context.Context) (render.View, error) {
 }
 
 func fleetView(ctx context.Context, store *state.Store) (render.View, error) {
-	o, err := store.View(ctx)
+	o, err := store.Views.Templates(ctx)
 	if err != nil {
 		return render.View{}, err
 	}

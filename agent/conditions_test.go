@@ -36,7 +36,7 @@ func TestConditionBesideAStep(t *testing.T) {
 	onRecord := func(want string) {
 		t.Helper()
 		for end := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-			o, err := s.Overview(t.Context(), false)
+			o, err := s.Views.Fleet(t.Context(), false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -49,7 +49,7 @@ func TestConditionBesideAStep(t *testing.T) {
 		}
 	}
 	onRecord(state.Pending)
-	if err := s.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
+	if err := s.Services.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
 		t.Fatal(err)
 	}
 	onRecord(state.Running)
@@ -69,7 +69,7 @@ func TestServicesInDNS(t *testing.T) {
 	s := state.Over(m.store.Client, "f", nil)
 	inDNS := func(node string, want bool) {
 		t.Helper()
-		o, err := s.Overview(t.Context(), true)
+		o, err := s.Views.Fleet(t.Context(), true)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,7 +81,7 @@ func TestServicesInDNS(t *testing.T) {
 	web1.exits(ExitOK, "")
 	inDNS("web1", true)
 	inDNS("web2", true)
-	if _, err := s.Client.Delete(t.Context(), s.AliveKey("web2")); err != nil {
+	if _, err := s.Client.Delete(t.Context(), s.Presences.AliveKey("web2")); err != nil {
 		t.Fatal(err)
 	}
 	web1.exits(ExitOK, "")

@@ -41,7 +41,8 @@ type Etcd struct {
 	Username     string         `yaml:"username"`     // of a user of etcd
 	PasswordFile string         `yaml:"passwordFile"` // that holds the user's password
 
-	Timeout render.Duration `yaml:"timeout"` // of the first answer of endpoints, after which etcd counts as unreachable; default 5s
+	// of the first answer of endpoints, after which etcd counts as unreachable; default 5s
+	Timeout render.Duration `yaml:"timeout"`
 }
 
 // Loop says how often and how long.
@@ -84,11 +85,13 @@ type Reports struct {
 type Logs struct {
 	// URL for the log of a failed run; {fleet}, {node}, {run} and {version} in it are replaced. Nothing: logs stay on
 	// the host.
-	Put         string          `yaml:"put"`
-	HeadersFile string          `yaml:"headersFile"` // with headers of the request, one a line: "Name: value"; mode 0600
-	TokenFile   string          `yaml:"tokenFile"`   // that holds a token, sent as "Authorization: Bearer TOKEN"; mode 0600
-	CA          string          `yaml:"ca"`          // certificates of the authority that signed the server's; nothing: those of the host
-	Timeout     render.Duration `yaml:"timeout"`     // how long all logs of one pull may take
+	Put         string `yaml:"put"`
+	HeadersFile string `yaml:"headersFile"` // with headers of the request, one a line: "Name: value"; mode 0600
+	// that holds a token, sent as "Authorization: Bearer TOKEN"; mode 0600
+	TokenFile string `yaml:"tokenFile"`
+	// certificates of the authority that signed the server's; nothing: those of the host
+	CA      string          `yaml:"ca"`
+	Timeout render.Duration `yaml:"timeout"` // how long all logs of one pull may take
 }
 
 // Paths are where a node keeps things.
@@ -106,7 +109,8 @@ func Default() Config {
 		Fleet: "default", Root: "/",
 		Agent: Loop{
 			Interval: render.Duration(5 * time.Minute), Splay: render.Duration(30 * time.Second),
-			Wait: render.Duration(10 * time.Minute), Deadline: render.Duration(time.Hour), Finish: render.Duration(5 * time.Minute),
+			Wait: render.Duration(10 * time.Minute), Deadline: render.Duration(time.Hour),
+			Finish:     render.Duration(5 * time.Minute),
 			PruneLimit: apply.DefaultPruneLimit,
 			Reports:    Reports{Keep: 50, Size: 50 << 20},
 			Logs:       Logs{Timeout: render.Duration(10 * time.Second)},

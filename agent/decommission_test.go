@@ -25,7 +25,7 @@ func TestDecommissionedInMidRun(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = s.Decommission(context.Background(), "web1", "op", true)
+		_, err = s.Nodes.Decommission(context.Background(), "web1", "op", true)
 		return errors.Join(err, s.Close())
 	})
 	_, err = a.Pull(context.Background(), Options{Waiting: func(*lock.Wait) {}, Watch: func(*apply.StepReport) {

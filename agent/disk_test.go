@@ -187,15 +187,15 @@ func TestNoFailedSaveIsSilent(t *testing.T) {
 
 // freezes has no host change at all.
 func freezes(h *host, s *state.Store) error {
-	return s.SetSwitch(h.t.Context(), state.GlobalScope(), &state.Switch{AllChanges: true, At: time.Now()}, nil, time.Hour)
+	return s.Switches.Set(h.t.Context(), state.GlobalScope(), &state.Switch{AllChanges: true, At: time.Now()}, nil, time.Hour)
 }
 
 // goesBack has the fleet come back to the version that the host runs.
 func goesBack(h *host, s *state.Store) error {
 	h.member(h.Fleet, "web2", "db", h.Etcd.Endpoints[0]).pull()
-	current, rev, err := s.Current(h.t.Context())
+	current, rev, err := s.Versions.Current(h.t.Context())
 	if err == nil {
-		_, err = s.Undo(h.t.Context(), current, rev, "ada", "bad", 0)
+		_, err = s.Versions.Undo(h.t.Context(), current, rev, "ada", "bad", 0)
 	}
 	return err
 }

@@ -146,7 +146,9 @@ func (a *agreement) goesBack(ctx context.Context, v *state.Version, own, to pull
 		return false, nil
 	}
 	from := puller.Head{Repo: at.Repo, Commit: at.Commit, Tag: at.Tag}
-	for _, pair := range [][2]puller.Head{{from, to}, {{Repo: from.Repo, Commit: from.Commit}, {Repo: to.Repo, Commit: to.Commit}}} {
+	for _, pair := range [][2]puller.Head{
+		{from, to}, {{Repo: from.Repo, Commit: from.Commit}, {Repo: to.Repo, Commit: to.Commit}},
+	} {
 		relation, err := a.outside.Repositories.Relate(ctx, pair[0], pair[1])
 		if err != nil || relation == puller.Newer || relation == puller.Same || relation == puller.Unknown {
 			return false, err

@@ -146,7 +146,7 @@ func (c *compiler) withFacts(ctx context.Context, suspects []suspect) ([]suspect
 	for i, s := range suspects {
 		names[i] = s.Name
 	}
-	peers, err := c.store.Peers(ctx, names)
+	peers, err := c.store.Nodes.Peers(ctx, names)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func TestNoPeerStopsCommits(t *testing.T) {
 		"other": {"os": []any{}, "fqdn": map[string]any{}, "addresses": map[string]any{"bond9": []any{}}},
 	} {
 		node := state.Node{Name: "web1", Labels: map[string]string{"role": "db"}, RepoVars: true}
-		if _, err := store.Register(t.Context(), node, state.Alive{Instance: "i", Owner: "o"}, registered, time.Minute); err != nil {
+		if _, err := store.Presences.Register(t.Context(), node, state.Alive{Instance: "i", Owner: "o"}, registered, time.Minute); err != nil {
 			t.Fatal(err)
 		}
 		for name, c := range commits {

@@ -94,7 +94,7 @@ func registered(t *testing.T, v *state.Version, job string) *pull {
 	t.Helper()
 	store := openStore(t)
 	p := proposer(t, store, v, fstest.MapFS{"base/jobs.yaml": {Data: []byte("jobs: {'*': [{name: j}]}")}, "jobs/j.yaml": {Data: []byte(job)}})
-	presence, err := store.Register(t.Context(), state.Node{Name: "db1", Role: "db", LastSeen: time.Now()}, state.Alive{Owner: "x"}, p.compiler.facts(), time.Minute)
+	presence, err := store.Presences.Register(t.Context(), state.Node{Name: "db1", Role: "db", LastSeen: time.Now()}, state.Alive{Owner: "x"}, p.compiler.facts(), time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestMistakeIsTold(t *testing.T) {
 	if err := agree(); err != nil {
 		t.Fatal(err)
 	}
-	o, err := p.store.Overview(t.Context(), false)
+	o, err := p.store.Views.Fleet(t.Context(), false)
 	if err != nil || o.Statuses["db1"][state.Configured].State != state.Failed {
 		t.Errorf("%v %+v", err, o.Statuses)
 	}

@@ -45,7 +45,7 @@ func (h *host) overview() *state.Overview {
 		h.t.Fatal(err)
 	}
 	defer s.Close()
-	o, err := s.Overview(context.Background(), true)
+	o, err := s.Views.Fleet(context.Background(), true)
 	if err != nil {
 		h.t.Fatal(err)
 	}

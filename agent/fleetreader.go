@@ -73,10 +73,10 @@ func (l *fleetReader) await(ctx context.Context) {
 	defer cancel()
 	var watches sync.WaitGroup
 	if names := l.own.sorted(); len(names) > 0 {
-		watches.Go(func() { wakes(cancel, l.gates.store.AwaitServices(ctx, names, l.view.Revision)) })
+		watches.Go(func() { wakes(cancel, l.gates.store.Services.Await(ctx, names, l.view.Revision)) })
 	}
 	if l.all {
-		watches.Go(func() { wakes(cancel, l.gates.store.AwaitNodes(ctx, l.view.Revision)) })
+		watches.Go(func() { wakes(cancel, l.gates.store.Bells.AwaitNodes(ctx, l.view.Revision)) })
 	}
 	<-ctx.Done()
 	watches.Wait()

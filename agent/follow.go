@@ -17,13 +17,13 @@ func (a *agreement) stays(ctx context.Context, current, next *state.Version) (wh
 	if slices.Contains(current.Bad, next.ID) {
 		return state.SkipBad, nil
 	}
-	if held, err := a.store.Holds(ctx, current); err != nil || held {
+	if held, err := a.store.Versions.Holds(ctx, current); err != nil || held {
 		return state.SkipHeld, err
 	}
 	if !current.Canary {
 		return "", nil
 	}
-	through, err := a.store.CanariesDone(ctx, current, render.CanaryGroup)
+	through, err := a.store.Rollouts.CanariesDone(ctx, current, render.CanaryGroup)
 	if through || err != nil {
 		return "", err
 	}

@@ -201,12 +201,12 @@ func TestVersionThatNobodyConfirms(t *testing.T) {
 		{second, side, "", "intruder", "is not what the version's repositories are at"},
 	} {
 		s := web1.open()
-		_, rev, err := s.Current(t.Context())
+		_, rev, err := s.Versions.Current(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		forged := state.Version{ID: c.id, By: c.by, Commits: []state.Commit{{Repo: "main", Commit: c.commit, Tag: c.tag}}, Held: true}
-		if _, err := s.Client.Txn(t.Context()).Then(state.Put(s.CurrentKey(), forged)).Commit(); err != nil {
+		if _, err := s.Client.Txn(t.Context()).Then(state.Put(s.Versions.CurrentKey(), forged)).Commit(); err != nil {
 			t.Fatal(err, rev)
 		}
 		web1.write("f/web1/root/etc/motd", "by hand")

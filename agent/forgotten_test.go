@@ -53,7 +53,7 @@ func TestForgottenInMidRun(t *testing.T) {
 			if web1.known().Held == nil || len(o.Slots["web"]) != 1 || o.Doubting["web1"].Running == "" {
 				t.Errorf("%+v %+v %+v", web1.known(), o.Slots, o.Doubting)
 			}
-			if err := s.Accept(t.Context(), "ada"); err != nil {
+			if err := s.Doubts.Accept(t.Context(), "ada"); err != nil {
 				t.Fatal(err)
 			}
 			web1.write("f/web1/root/etc/mended", "")
@@ -68,8 +68,8 @@ func TestForgottenInMidRun(t *testing.T) {
 // forget takes the claims of a node from a record, as one that was restored lacks them.
 func forget(t *testing.T, s *state.Store, node string) {
 	t.Helper()
-	_, err := s.Client.Txn(t.Context()).Then(clientv3.OpDelete(s.SlotPrefix(""), clientv3.WithPrefix()),
-		clientv3.OpDelete(s.TotalPrefix(), clientv3.WithPrefix()), clientv3.OpDelete(s.ClaimedKey(node))).Commit()
+	_, err := s.Client.Txn(t.Context()).Then(clientv3.OpDelete(s.Rollouts.SlotPrefix(""), clientv3.WithPrefix()),
+		clientv3.OpDelete(s.Rollouts.TotalPrefix(), clientv3.WithPrefix()), clientv3.OpDelete(s.Doubts.ClaimedKey(node))).Commit()
 	if err != nil {
 		t.Fatal(err)
 	}

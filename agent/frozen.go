@@ -51,7 +51,7 @@ func (o *orders) readOrders(ctx context.Context, run *state.Status) (state.Order
 		return o.presence.Found.Orders, nil
 	}
 	waits := o.reporter.untold.Swap(nil)
-	word, err := o.store.Orders(ctx, o.presence, role, run, waits)
+	word, err := o.store.Switches.Orders(ctx, o.presence, role, run, waits)
 	if waits != nil {
 		o.reporter.toldWait.Store(err == nil)
 	}

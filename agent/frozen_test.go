@@ -35,7 +35,7 @@ func (h *host) disable(w state.Switch, lasts time.Duration) {
 		h.t.Fatal(err)
 	}
 	defer s.Close()
-	if err := s.SetSwitch(h.t.Context(), state.GlobalScope(), &w, nil, lasts); err != nil {
+	if err := s.Switches.Set(h.t.Context(), state.GlobalScope(), &w, nil, lasts); err != nil {
 		h.t.Fatal(err)
 	}
 }
@@ -48,7 +48,7 @@ func (h *host) endSwitch() {
 		h.t.Fatal(err)
 	}
 	defer s.Close()
-	got, err := s.Client.Get(h.t.Context(), s.SwitchKey(state.GlobalScope()))
+	got, err := s.Client.Get(h.t.Context(), s.Switches.Key(state.GlobalScope()))
 	if err == nil && len(got.Kvs) == 1 {
 		_, err = s.Client.Revoke(h.t.Context(), clientv3.LeaseID(got.Kvs[0].Lease))
 	}

@@ -18,12 +18,12 @@ func TestInstructionsThatCannotBeUsed(t *testing.T) {
 	s := state.Over(m.store.Client, "f", nil)
 	instructs := func() {
 		t.Helper()
-		current, _, err := s.Current(t.Context())
+		current, _, err := s.Versions.Current(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		current.Instructions = json.RawMessage(`{"max_failures":"many"}`)
-		if _, err := s.Client.Txn(t.Context()).Then(state.Put(s.CurrentKey(), current)).Commit(); err != nil {
+		if _, err := s.Client.Txn(t.Context()).Then(state.Put(s.Versions.CurrentKey(), current)).Commit(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -121,23 +121,23 @@ func TestCommandWithoutAPlace(t *testing.T) {
 	s := state.Over(m.store.Client, "f", nil)
 	now := time.Now()
 	c := state.Command{ID: "c1", Args: []string{"echo ran >> ran"}, Stages: [][]string{{"gone", "web1"}}, Max: 1, Timeout: time.Minute, At: now, Until: now.Add(time.Hour), By: "ada"}
-	taken := s.CommandPrefix("c1", "claim") + "0"
+	taken := s.Commands.Prefix("c1", "claim") + "0"
 	_, err := s.Client.Txn(t.Context()).Then(state.Put(taken, state.Claim{Node: "gone"})).Commit()
 	if err == nil {
-		err = s.Give(t.Context(), c)
+		err = s.Commands.Give(t.Context(), c)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	web1.exits(ExitOK, "")
-	if got, _, err := s.Command(t.Context(), "c1"); err != nil || got.Results["web1"].State != "" || web1.file("ran") != "" {
+	if got, _, err := s.Commands.Get(t.Context(), "c1"); err != nil || got.Results["web1"].State != "" || web1.file("ran") != "" {
 		t.Errorf("%v %+v %q", err, got.Results, web1.file("ran"))
 	}
 	if _, err := s.Client.Delete(t.Context(), taken); err != nil {
 		t.Fatal(err)
 	}
 	web1.exits(ExitOK, "")
-	if got, _, err := s.Command(t.Context(), "c1"); err != nil || got.Results["web1"].State != state.Ran || web1.file("ran") != "ran\n" {
+	if got, _, err := s.Commands.Get(t.Context(), "c1"); err != nil || got.Results["web1"].State != state.Ran || web1.file("ran") != "ran\n" {
 		t.Errorf("%v %+v %q", err, got.Results, web1.file("ran"))
 	}
 }

@@ -50,7 +50,7 @@ func (r *registration) join(ctx context.Context) error {
 	r.places.runs.Store(r.local.Running)
 	if !r.config.alone() {
 		var back *state.WentBackError
-		r.local.Store, err = store.Guard(ctx, r.config.Node.Name, r.local.Store)
+		r.local.Store, err = store.Doubts.Guard(ctx, r.config.Node.Name, r.local.Store)
 		if err = store.Explain(err); errors.As(err, &back) || errors.As(err, &away) {
 			r.goOnWithout(err, began)
 			r.places.warnUntold(
@@ -67,7 +67,8 @@ func (r *registration) join(ctx context.Context) error {
 	}
 	self := r.node()
 	node := state.Node{
-		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: r.build, RepoVars: !r.compiler.hasOwnVars(),
+		Name: self.Name, Labels: self.Labels, Role: self.Role(), LastSeen: time.Now().UTC(), Agent: r.build,
+		RepoVars: !r.compiler.hasOwnVars(),
 	}
 	if r.local.Running != nil {
 		node.Running = r.local.Running.ID
@@ -76,7 +77,7 @@ func (r *registration) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	presence, err := store.Register(ctx, node, owner, r.compiler.facts(), r.leaseTime())
+	presence, err := store.Presences.Register(ctx, node, owner, r.compiler.facts(), r.leaseTime())
 	if err == nil {
 		r.renew(ctx, store, presence) // before anything can fail: an agent that ends gives this lease up
 	}
@@ -163,7 +164,8 @@ const (
 	agentLease  = 60 * time.Second
 	pullLease   = 90 * time.Second
 	maxInterval = 24 * time.Hour
-	overdue     = 2 * time.Hour // no pull is waited for longer than that: a host that pulls once a day would be said to live for three
+	// no pull is waited for longer than that: a host that pulls once a day would be said to live for three
+	overdue = 2 * time.Hour
 )
 
 // renew keeps the lease alive until the next pull replaces it, or the agent is closed: also while a pull that was told
@@ -178,9 +180,10 @@ func (r *registration) renew(ctx context.Context, store *state.Store, presence *
 		}
 	}
 	compare := r.compare
-	store.KeepAlive(ctx, presence, r.pulse.atWork, func(doubtful bool) {
+	store.Presences.KeepAlive(ctx, presence, r.pulse.atWork, func(doubtful bool) {
 		if compare != nil &&
-			(doubtful || len(r.places.all()) > 0) { // a restored etcd may know the lease of an earlier pull, and be ahead again of what this node saw
+			// a restored etcd may know the lease of an earlier pull, and be ahead again of what this node saw
+			(doubtful || len(r.places.all()) > 0) {
 			compare(ctx)
 		}
 	})
@@ -196,7 +199,7 @@ func (r *registration) relabel(ctx context.Context, labels map[string]string) er
 	if err := r.local.save(); err != nil {
 		return err
 	}
-	return r.store.Relabel(ctx, r.presence, labels)
+	return r.store.Presences.Relabel(ctx, r.presence, labels)
 }
 
 // node is this node with the labels that the inventory gave it last.

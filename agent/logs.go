@@ -54,7 +54,8 @@ func (l Logs) check() error {
 // target is where the log of a run goes, and how that is shown: without what may be a secret, such as the signature of
 // a presigned URL.
 func (c *Config) target(run, version string) (put, shown string) {
-	put = strings.NewReplacer("{fleet}", url.PathEscape(c.Fleet), "{node}", url.PathEscape(c.Node.Name), "{run}", run, "{version}", version).
+	put = strings.NewReplacer("{fleet}", url.PathEscape(c.Fleet), "{node}", url.PathEscape(c.Node.Name), "{run}", run,
+		"{version}", version).
 		Replace(c.Agent.Logs.Put)
 	u, err := url.Parse(put)
 	if err != nil { // checked with the configuration
@@ -143,7 +144,7 @@ func (r *reports) send(ctx context.Context, client *http.Client, report *apply.R
 	if r.store == nil {
 		return nil
 	}
-	if err := r.store.LinkLog(ctx, r.config.Node.Name, report.Run, shown); err != nil {
+	if err := r.store.Statuses.LinkLog(ctx, r.config.Node.Name, report.Run, shown); err != nil {
 		return fmt.Errorf(
 			"the log of run %s is at %s, but the fleet does not know it: %w",
 			report.Run,

@@ -189,7 +189,7 @@ func TestLateLogIsLinked(t *testing.T) {
 	if r.sendLogs(context.Background()); len(r.out.Warnings) > 0 {
 		t.Fatal(r.out.Warnings)
 	}
-	o, err := store.Overview(context.Background(), false)
+	o, err := store.Views.Fleet(context.Background(), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +302,7 @@ func TestManyLogs(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	o, err := store.Overview(t.Context(), false)
+	o, err := store.Views.Fleet(t.Context(), false)
 	if err != nil {
 		t.Fatal(err)
 	}

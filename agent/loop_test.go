@@ -93,13 +93,13 @@ func TestLoop(t *testing.T) {
 	}
 	s := web1.open()
 	works := func() bool {
-		all, err := s.Services(t.Context(), "web")
+		all, err := s.Services.Instances(t.Context(), "web")
 		return err == nil && !all["web1"].Ready.IsZero()
 	}
 	l.until("its service does not become ready", works)
 	web1.write("f/web1/root/etc/down", "")
 	l.until("its service stays ready", func() bool { return !works() })
-	if all, err := s.Services(t.Context(), "web"); err != nil || all["web1"].Why != "test ! -e etc/down: exit code 1" {
+	if all, err := s.Services.Instances(t.Context(), "web"); err != nil || all["web1"].Why != "test ! -e etc/down: exit code 1" {
 		t.Errorf("%+v %v", all, err)
 	}
 	web1.remove("etc/down")
@@ -112,7 +112,7 @@ func TestLoop(t *testing.T) {
 	if l.pulled("a variable"); web1.file("etc/motd") != "7" {
 		t.Errorf("%q", web1.file("etc/motd"))
 	}
-	if err := s.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
+	if err := s.Services.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
 		t.Fatal(err)
 	}
 	if l.pulled("a service"); web1.file("etc/motd") != "7db1" {
@@ -125,9 +125,9 @@ func TestLoop(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 	web2.exits(ExitOK, "")
-	current, rev, err := s.Current(t.Context())
+	current, rev, err := s.Versions.Current(t.Context())
 	if err == nil {
-		_, err = s.Undo(t.Context(), current, rev, "ada", "bad", 0)
+		_, err = s.Versions.Undo(t.Context(), current, rev, "ada", "bad", 0)
 	}
 	if err != nil {
 		t.Fatal(err)

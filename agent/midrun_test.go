@@ -72,7 +72,7 @@ func TestSerializedSteps(t *testing.T) {
 	s := state.Over(m.store.Client, "f", nil)
 	places := func() int64 {
 		t.Helper()
-		got, err := s.Client.Get(t.Context(), s.SemaphorePrefix(state.StepHash("site/join")), clientv3.WithPrefix(), clientv3.WithCountOnly())
+		got, err := s.Client.Get(t.Context(), s.Steps.SemaphorePrefix(state.StepHash("site/join")), clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,7 +160,7 @@ func TestLongStep(t *testing.T) {
 	}
 	s := h.open()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		st, err := s.StatusOf(t.Context(), "web1", state.Configured, state.Running)
+		st, err := s.Statuses.Get(t.Context(), "web1", state.Configured, state.Running)
 		if err == nil && strings.Contains(st.Step, ": site/command: ") {
 			break
 		}
@@ -190,7 +190,7 @@ func TestUnreadableVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer etcd.Close()
-	if _, err := etcd.Put(t.Context(), s.CurrentKey(), "no JSON"); err != nil {
+	if _, err := etcd.Put(t.Context(), s.Versions.CurrentKey(), "no JSON"); err != nil {
 		t.Fatal(err)
 	}
 	web1.commit(job("two", "true"))
@@ -245,16 +245,16 @@ func TestBackToWhatRuns(t *testing.T) {
 	proposal, err := a.Prepare(t.Context(), s, []string{"main"}, Instructions{Text: []byte(`{"canary": {"target": "web2", "soak": "0s"}}`)})
 	if err == nil {
 		proposal.Version.Held = false
-		err = errors.Join(s.Move(t.Context(), proposal.Version, proposal.Current, proposal.Seen), a.Close())
+		err = errors.Join(s.Versions.Move(t.Context(), proposal.Version, proposal.Current, proposal.Seen), a.Close())
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	undo := func() {
 		t.Helper()
-		current, rev, err := s.Current(t.Context())
+		current, rev, err := s.Versions.Current(t.Context())
 		if err == nil {
-			_, err = s.Undo(t.Context(), current, rev, "ada", "bad", 0)
+			_, err = s.Versions.Undo(t.Context(), current, rev, "ada", "bad", 0)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -273,11 +273,11 @@ func TestBackToWhatRuns(t *testing.T) {
 	if !o.Current.Proven || o.Current.ID != first || o.Current.Rollout() == first || web1.known().Through != o.Current.Rollout() {
 		t.Errorf("%+v %+v", o.Current, web1.known())
 	}
-	if got, err := s.Client.Get(t.Context(), s.DoneKey(o.Current.Rollout(), "web", "web1")); err != nil || got.Count != 1 {
+	if got, err := s.Client.Get(t.Context(), s.Rollouts.DoneKey(o.Current.Rollout(), "web", "web1")); err != nil || got.Count != 1 {
 		t.Errorf("%v %v", got, err)
 	}
 	web2.exits(ExitOK, "")
-	if _, _, err := s.Follow(t.Context()); err != nil {
+	if _, _, err := s.Versions.Follow(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	web1.commit(job("three", "true"))
@@ -308,16 +308,16 @@ func TestSlotLeftOfWhatRuns(t *testing.T) {
 	web1.commit(fmt.Sprintf(text, "two"))
 	web2.exits(ExitOK, "")
 	s := state.Over(m.store.Client, "f", nil)
-	current, rev, err := s.Current(t.Context())
+	current, rev, err := s.Versions.Current(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := s.Undo(t.Context(), current, rev, "ada", "bad", 0)
+	back, err := s.Versions.Undo(t.Context(), current, rev, "ada", "bad", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	held := &state.HeldPlace{Group: "web", Claim: state.Claim{Node: "web1", Version: back.ID, Rollout: back.ID}}
-	always := clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), "=", 0)
+	always := clientv3.Compare(clientv3.CreateRevision(s.Doubts.Key()), "=", 0)
 	if _, err := lock.PutBack(t.Context(), s, held, always); err != nil {
 		t.Fatal(err)
 	}

@@ -137,10 +137,10 @@ func TestConditionsWait(t *testing.T) {
 	}
 	s := web1.open()
 	db := state.Node{Name: "db1", Role: "db", Labels: map[string]string{"role": "db"}}
-	if _, err := s.Register(t.Context(), db, state.Alive{Owner: "x"}, nil, time.Minute); err != nil {
+	if _, err := s.Presences.Register(t.Context(), db, state.Alive{Owner: "x"}, nil, time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
+	if err := s.Services.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
 		t.Fatal(err)
 	}
 	out = <-done

@@ -43,7 +43,8 @@ func (a *Agent) uprooted() error {
 		return nil
 	}
 	return fmt.Errorf(
-		"the state directory %s was removed or replaced while the agent ran: what this host knew of itself is lost, and the fleet knows the "+
+		"the state directory %s was removed or replaced while the agent ran: what this host knew of itself is lost, and "+
+			"the fleet knows the "+
 			"rest; the next start is that of a reinstalled host",
 		dir,
 	)

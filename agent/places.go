@@ -43,7 +43,7 @@ func (p *places) compare(
 	next time.Duration,
 ) (back *state.WentBackError) {
 	held := p.all()
-	_, err := store.Guard(ctx, p.node, seen)
+	_, err := store.Doubts.Guard(ctx, p.node, seen)
 	if errors.As(err, &back) {
 		first := !p.missed.Swap(true)
 		if first {
@@ -76,7 +76,7 @@ func (p *places) doubts(ctx context.Context, store *state.Store, back *state.Wen
 	if back == nil {
 		return nil
 	}
-	return store.Explain(store.Doubts(ctx, p.node, back, p.runs.Load(), next))
+	return store.Explain(store.Doubts.Tell(ctx, p.node, back, p.runs.Load(), next))
 }
 
 // all are the places that the node holds now: its slot, and those at serialized steps.
@@ -124,6 +124,6 @@ func (p *places) putBack(
 	if back == nil || held == nil {
 		return nil
 	}
-	_, err := lock.PutBack(ctx, store, held, store.Doubted())
+	_, err := lock.PutBack(ctx, store, held, store.Doubts.None())
 	return store.Explain(err)
 }

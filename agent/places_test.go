@@ -30,7 +30,7 @@ func TestForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = store.Close() })
-		now, err := store.Guard(t.Context(), "web1", state.Origin{}) // it never registered
+		now, err := store.Doubts.Guard(t.Context(), "web1", state.Origin{}) // it never registered
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,18 +56,18 @@ func TestForgotten(t *testing.T) {
 		if err := errors.Join(p.doubts(t.Context(), store, nil, time.Minute), p.putBack(t.Context(), store, nil, p.all()[0])); err != nil {
 			t.Errorf("etcd was only away: %v", err) // and the record did not go back
 		}
-		o, err := store.Overview(t.Context(), false)
+		o, err := store.Views.Fleet(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		set, err := store.Switches(t.Context())
+		set, err := store.Switches.List(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		if _, doubted := set[state.StoreScope]; doubted != back || (o.Slots["web"]["0"].Step == "join") != back {
 			t.Errorf("lost %s: doubted %t, slots %v", lost, doubted, o.Slots)
 		}
-		if places, err := store.Client.Get(t.Context(), store.SemaphorePrefix(state.StepHash("join"))+"0"); err != nil || (places.Count == 1) != back {
+		if places, err := store.Client.Get(t.Context(), store.Steps.SemaphorePrefix(state.StepHash("join"))+"0"); err != nil || (places.Count == 1) != back {
 			t.Errorf("lost %s: %v, %v", lost, places, err)
 		}
 	}
@@ -83,7 +83,7 @@ func TestRenewalsCompare(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = store.Close() })
-	presence, err := store.Register(t.Context(), state.Node{Name: "web1"}, state.Alive{Owner: "web1"}, nil, 2*time.Second)
+	presence, err := store.Presences.Register(t.Context(), state.Node{Name: "web1"}, state.Alive{Owner: "web1"}, nil, 2*time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +93,7 @@ func TestRenewalsCompare(t *testing.T) {
 	config.Etcd.Endpoints = []string{"http://192.0.2.1:2379"}
 	p := &registration{self: &self{config: config}, connection: &connection{}, pulse: &pulse{began: time.Now()}, places: &places{node: "web1", log: logrus.NewEntry(log)}, joined: &joined{store: store}, local: &local{}}
 	p.pulse.work(time.Minute)
-	if p.local.Store, err = store.Guard(t.Context(), "web1", state.Origin{}); err != nil {
+	if p.local.Store, err = store.Doubts.Guard(t.Context(), "web1", state.Origin{}); err != nil {
 		t.Fatal(err)
 	}
 	p.places.slot.Store(&state.HeldPlace{Group: "web", Claim: state.Claim{Node: "web1", Version: "v1", Rollout: "v1"}})
@@ -101,7 +101,7 @@ func TestRenewalsCompare(t *testing.T) {
 	p.renew(t.Context(), p.store, presence)
 	defer p.connection.leased()
 	for began := time.Now(); time.Since(began) < 30*time.Second; time.Sleep(20 * time.Millisecond) {
-		o, err := store.Overview(t.Context(), false)
+		o, err := store.Views.Fleet(t.Context(), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestCopyPutsNothingBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(store.Accept(t.Context(), "op"), store.Close()); err != nil {
+	if err := errors.Join(store.Doubts.Accept(t.Context(), "op"), store.Close()); err != nil {
 		t.Fatal(err)
 	}
 	copied := filepath.Join(h.home, "copy")
@@ -147,7 +147,7 @@ func TestCopyPutsNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	if o, err := store.Overview(t.Context(), false); err != nil || len(o.Slots) > 0 {
+	if o, err := store.Views.Fleet(t.Context(), false); err != nil || len(o.Slots) > 0 {
 		t.Errorf("%v, %v", o.Slots, err)
 	}
 }

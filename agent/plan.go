@@ -67,7 +67,7 @@ func (p *pull) planned(ctx context.Context, dir string) (*compiled, error) {
 	}
 	var current *state.Version
 	if p.store != nil {
-		if current, _, err = p.store.Current(ctx); err != nil && lock.Unreadable("", err) == nil {
+		if current, _, err = p.store.Versions.Current(ctx); err != nil && lock.Unreadable("", err) == nil {
 			return nil, err
 		}
 	}

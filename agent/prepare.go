@@ -38,7 +38,7 @@ func (a *Agent) Prepare(
 	if err != nil {
 		return nil, err
 	}
-	current, seen, err := store.Current(ctx)
+	current, seen, err := store.Versions.Current(ctx)
 	if err != nil && lock.Unreadable("", err) == nil { // one that cannot be read is replaced
 		return nil, err
 	}

@@ -78,11 +78,11 @@ func TestProposedOnce(t *testing.T) {
 		t.Fatal(may, err, p.out.Failures)
 	}
 	proposed := p.compiler.ahead
-	announced, err := store.Services(t.Context(), "db")
+	announced, err := store.Services.Instances(t.Context(), "db")
 	if err != nil || announced["db1"].Port != 5432 {
 		t.Fatal(announced, err)
 	}
-	if err := store.Withdraw(t.Context(), "db", "db1"); err != nil {
+	if err := store.Services.Withdraw(t.Context(), "db", "db1"); err != nil {
 		t.Fatal(err)
 	}
 	program, err := p.announcer.prepare(t.Context(), v)
@@ -92,7 +92,7 @@ func TestProposedOnce(t *testing.T) {
 	if program != proposed {
 		t.Error("the proposed version was compiled again")
 	}
-	if again, err := store.Services(t.Context(), "db"); len(again) > 0 || err != nil {
+	if again, err := store.Services.Instances(t.Context(), "db"); len(again) > 0 || err != nil {
 		t.Errorf("the services of the proposed version were announced again: %v %v", again, err)
 	}
 }

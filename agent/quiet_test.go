@@ -91,11 +91,11 @@ func TestConditionWhileAway(t *testing.T) {
   conditions: {when: {condition: "len(services('db')) > 0", retry: {interval: 10ms, limit: 0}}}
 `, nil)
 	s := state.Over(m.store.Client, "f", nil)
-	if err := s.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
+	if err := s.Services.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
 		t.Fatal(err)
 	}
 	web1.exits(ExitOK, "")
-	if err := s.Withdraw(t.Context(), "db", "db1"); err != nil {
+	if err := s.Services.Withdraw(t.Context(), "db", "db1"); err != nil {
 		t.Fatal(err)
 	}
 	out := web1.exits(ExitWaiting, "len(services('db')) > 0")
@@ -214,13 +214,13 @@ func TestCommandsThatFail(t *testing.T) {
 	now := time.Now()
 	for id, args := range map[string][]string{"c1": {"/no/such/program", "x"}, "c2": {"sleep 60"}} {
 		c := state.Command{ID: id, Args: args, Stages: [][]string{{"web1"}}, Max: 1, Timeout: 100 * time.Millisecond, At: now, Until: now.Add(time.Hour), By: "ada"}
-		if err := s.Give(t.Context(), c); err != nil {
+		if err := s.Commands.Give(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
 	h.exits(ExitOK, "")
 	for id, want := range map[string]string{"c1": "/no/such/program", "c2": "timed out"} {
-		c, _, err := s.Command(t.Context(), id)
+		c, _, err := s.Commands.Get(t.Context(), id)
 		if r := c.Results["web1"]; err != nil || r.State != state.Failed || !strings.Contains(r.Reason, want) || r.Ended.IsZero() {
 			t.Errorf("%v %+v, want %s", err, r, want)
 		}

@@ -56,7 +56,7 @@ func (c recheck) again(ctx context.Context, store *state.Store, a *Agent) {
 		}
 		before = why
 		asked := time.Now()
-		err := store.Explain(store.SetReady(ctx, c.offer.Name, a.config.Node.Name, c.zone, why == "", why))
+		err := store.Explain(store.Services.SetReady(ctx, c.offer.Name, a.config.Node.Name, c.zone, why == "", why))
 		if err != nil && ctx.Err() == nil && !a.away.begins(err, asked) {
 			log.WithError(err).Warn("the fleet's record does not say whether it is ready")
 		}

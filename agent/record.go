@@ -47,7 +47,8 @@ func (p *pull) recordEnd(
 	p.places.runs.Store(v)
 	p.places.slot.Store(nil) // before the next pull, it is not to be put back
 	p.local.Running, p.local.Validated, p.local.Through = v, true, v.Rollout()
-	p.local.Held, p.local.Parked, p.local.Upgrading, p.local.Failed, p.local.Failures, p.local.LastFailure = nil, "", "", "", 0, time.Time{}
+	p.local.Held, p.local.Parked, p.local.Upgrading = nil, "", ""
+	p.local.Failed, p.local.Failures, p.local.LastFailure = "", 0, time.Time{}
 	p.local.RolledBack = nil
 	return &st, p.local.save()
 }
@@ -80,7 +81,9 @@ func (p *pull) settleWaiting(ctx context.Context, v *state.Version, turn *lock.T
 			st = p.reporter.waitStatus(v, p.out.Wait)
 		}
 		p.local.Held = turn.Slot() // none where a step that waited for others gave it back
-		err := p.store.Tell(ctx, p.presence, p.store.StatusOps(p.config.Node.Name, state.Rollout, state.Pending, st)...)
+		err := p.store.Statuses.Tell(
+			ctx, p.presence, p.store.Statuses.Ops(p.config.Node.Name, state.Rollout, state.Pending, st)...,
+		)
 		return errors.Join(unlessForgotten(ctx, p, err), p.local.save())
 	}
 	st := p.reporter.status(v, report.Why())
@@ -127,9 +130,9 @@ func (p *pull) publish(ctx context.Context, v *state.Version, report *apply.Repo
 		ops := p.resultOps(st, report)
 		if v.Same(p.local.Running) && !p.out.Upgrade &&
 			p.presence.Node.Running != v.ID { // the fleet forgot: it was decommissioned, or the store is new
-			ops = append(append(ops, p.store.RunningOps(p.presence, v.ID)...), p.store.RingOp())
+			ops = append(append(ops, p.store.Statuses.RunningOps(p.presence, v.ID)...), p.store.Bells.RingOp())
 		}
-		if err := p.store.Tell(ctx, p.presence, ops...); err != nil {
+		if err := p.store.Statuses.Tell(ctx, p.presence, ops...); err != nil {
 			return err
 		}
 	}
@@ -180,7 +183,7 @@ func configuredOf(o *Outcome) string {
 // resultOps tell the fleet what came of a run.
 func (p *pull) resultOps(st state.Status, r *apply.Report) []clientv3.Op {
 	configured := state.StateOf{State: configuredOf(p.out), Status: st}
-	return p.store.ResultOps(p.config.Node.Name, configured, validationOf(st, r), digest(r))
+	return p.store.Statuses.ResultOps(p.config.Node.Name, configured, validationOf(st, r), digest(r))
 }
 
 // validationOf is how the validations are, of a run with a status: that of the validation steps alone.

@@ -21,7 +21,7 @@ func TestRecordThatForgot(t *testing.T) {
 	web1, _, m := pair(t, job("one", "true"), nil)
 	web1.exits(ExitOK, "")
 	s := state.Over(m.store.Client, "f", nil)
-	if _, err := s.Decommission(t.Context(), "web1", "ada", true); err != nil {
+	if _, err := s.Nodes.Decommission(t.Context(), "web1", "ada", true); err != nil {
 		t.Fatal(err)
 	}
 	if o := web1.overview(); o.Running["web1"] != "" {
@@ -42,13 +42,13 @@ func TestAcceptedRecord(t *testing.T) {
 	web1, web2, m := pair(t, job("one", "exit 3"), nil)
 	web1.exits(ExitError, "exit code 3")
 	s := state.Over(m.store.Client, "f", nil)
-	if _, err := s.Client.Delete(t.Context(), s.SlotPrefix("web"), clientv3.WithPrefix()); err != nil {
+	if _, err := s.Client.Delete(t.Context(), s.Rollouts.SlotPrefix("web"), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Accept(t.Context(), "ada"); err != nil {
+	if err := s.Doubts.Accept(t.Context(), "ada"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Pause(t.Context(), &state.Switch{Reason: "a feast", By: "ada", At: time.Now()}, 0); err != nil {
+	if _, err := s.Switches.Pause(t.Context(), &state.Switch{Reason: "a feast", By: "ada", At: time.Now()}, 0); err != nil {
 		t.Fatal(err)
 	}
 	web2.exits(ExitWaiting, "a feast")
@@ -118,14 +118,14 @@ func TestPlaceLeftAtAStep(t *testing.T) {
 	leaves := func() {
 		t.Helper()
 		claim := state.Claim{Node: "web1", Version: web1.head(), Rollout: web1.head(), Step: "site/join"}
-		always := clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), "=", 0)
+		always := clientv3.Compare(clientv3.CreateRevision(s.Doubts.Key()), "=", 0)
 		if _, err := lock.PutBack(t.Context(), s, &state.HeldPlace{Step: state.StepHash("site/join"), Claim: claim}, always); err != nil {
 			t.Fatal(err)
 		}
 	}
 	places := func(want int64) {
 		t.Helper()
-		got, err := s.Client.Get(t.Context(), s.SemaphorePrefix(state.StepHash("site/join")), clientv3.WithPrefix(), clientv3.WithCountOnly())
+		got, err := s.Client.Get(t.Context(), s.Steps.SemaphorePrefix(state.StepHash("site/join")), clientv3.WithPrefix(), clientv3.WithCountOnly())
 		if err != nil || got.Count != want {
 			t.Errorf("%v %+v, want %d", err, got, want)
 		}
@@ -136,10 +136,10 @@ func TestPlaceLeftAtAStep(t *testing.T) {
 	web1.exits(ExitError, "exit code 3")
 	places(0)
 	leaves()
-	if _, err := s.Pause(t.Context(), &state.Switch{Reason: "a feast", By: "ada", At: time.Now()}, 0); err != nil {
+	if _, err := s.Switches.Pause(t.Context(), &state.Switch{Reason: "a feast", By: "ada", At: time.Now()}, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Client.Delete(t.Context(), s.SlotPrefix("web"), clientv3.WithPrefix()); err != nil {
+	if _, err := s.Client.Delete(t.Context(), s.Rollouts.SlotPrefix("web"), clientv3.WithPrefix()); err != nil {
 		t.Fatal(err)
 	}
 	web1.commit(job("three", "true"))
@@ -178,7 +178,7 @@ func TestVersionWithoutCommits(t *testing.T) {
 	web1.exits(ExitOK, "")
 	s := state.Over(m.store.Client, "f", nil)
 	forged := state.Version{ID: puller.Version(nil), By: "intruder", Held: true}
-	if _, err := s.Client.Txn(t.Context()).Then(state.Put(s.CurrentKey(), forged)).Commit(); err != nil {
+	if _, err := s.Client.Txn(t.Context()).Then(state.Put(s.Versions.CurrentKey(), forged)).Commit(); err != nil {
 		t.Fatal(err)
 	}
 	web1.exits(ExitRefused, "is not what the version's repositories are at")

@@ -94,7 +94,7 @@ func TestNoRefusalOfDriftIsSilent(t *testing.T) {
 // isThrough reports a host on which the rich commit was applied, and validated, and whose fleet knows that.
 func (h *host) isThrough(m *meter) bool {
 	h.t.Helper()
-	o, err := state.Over(m.store.Client, h.Fleet, nil).Overview(h.t.Context(), true)
+	o, err := state.Over(m.store.Client, h.Fleet, nil).Views.Fleet(h.t.Context(), true)
 	if err != nil {
 		h.t.Fatal(err)
 	}

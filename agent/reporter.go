@@ -53,7 +53,7 @@ func (r *reporter) begin(ctx context.Context, v *state.Version, turn *lock.Turn)
 	if r.begun = false; r.store == nil || told {
 		return
 	}
-	if err := r.store.BeginRun(ctx, r.presence, r.status(v, state.InRun)); err != nil {
+	if err := r.store.Statuses.BeginRun(ctx, r.presence, r.status(v, state.InRun)); err != nil {
 		r.out.warn(fmt.Errorf("the begin of the run is not recorded: %w", r.store.Explain(err)))
 	}
 }
@@ -109,7 +109,7 @@ func (r *reporter) tellWait(st state.Status) {
 	defer cancel()
 	asked := time.Now()
 	err := r.store.Explain(
-		r.store.Tell(ctx, r.presence, r.store.StatusOps(r.node, state.Rollout, state.Pending, st)...),
+		r.store.Statuses.Tell(ctx, r.presence, r.store.Statuses.Ops(r.node, state.Rollout, state.Pending, st)...),
 	)
 	r.toldWait.Store(err == nil)
 	if err != nil && !r.away(err, asked) {
@@ -159,7 +159,9 @@ func (r *reporter) tellConfigured(ctx context.Context, v *state.Version) error {
 		saysWait(&st, w)
 	}
 	r.saysFailure(&st)
-	return r.store.Tell(ctx, r.presence, r.store.StatusOps(r.node, state.Configured, configuredOf(r.out), st)...)
+	return r.store.Statuses.Tell(
+		ctx, r.presence, r.store.Statuses.Ops(r.node, state.Configured, configuredOf(r.out), st)...,
+	)
 }
 
 // tellIdle tells the fleet why a node without a version does nothing: else its record would say what was so before.

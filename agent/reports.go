@@ -116,8 +116,8 @@ func (p *pull) cannotPull(ctx context.Context, err error) {
 		how = state.Pending
 		saysWait(&st, orphanWait(p.config.Node.Name, orphan))
 	}
-	if err := p.store.Tell(ctx, p.presence,
-		p.store.StatusOps(p.config.Node.Name, state.Configured, how, st)...); err != nil {
+	if err := p.store.Statuses.Tell(ctx, p.presence,
+		p.store.Statuses.Ops(p.config.Node.Name, state.Configured, how, st)...); err != nil {
 		p.log.WithError(err).Warn("that the pull could not be made is not recorded")
 	}
 }

@@ -105,7 +105,7 @@ func (h *host) statuses() map[string]state.StatusLine {
 		h.t.Fatal(err)
 	}
 	defer s.Close()
-	o, err := s.Overview(context.Background(), false)
+	o, err := s.Views.Fleet(context.Background(), false)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestProvisionedElsewhere(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = errors.Join(s.SetStatus(context.Background(), "web1", state.Provisioned, said, state.Status{Reason: "cloud-init"}), s.Close())
+		err = errors.Join(s.Statuses.Set(context.Background(), "web1", state.Provisioned, said, state.Status{Reason: "cloud-init"}), s.Close())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -257,7 +257,7 @@ func TestNewRepository(t *testing.T) {
 	s := state.Over(m.store.Client, "f", nil)
 	p, err := a.Prepare(t.Context(), s, []string{"second=" + was}, Instructions{})
 	if err == nil {
-		err = s.Move(t.Context(), p.Version, p.Current, p.Seen)
+		err = s.Versions.Move(t.Context(), p.Version, p.Current, p.Seen)
 	}
 	if err != nil {
 		t.Fatal(err)

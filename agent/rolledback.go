@@ -17,7 +17,8 @@ type RolledBackError struct {
 
 func (e *RolledBackError) Error() string {
 	return fmt.Sprintf(
-		"version %s failed on this host at %s and its files were put back: %s; the host does not try it again before the commit, its variables or "+
+		"version %s failed on this host at %s and its files were put back: %s; the host does not try it again before the "+
+			"commit, its variables or "+
 			"its facts change; to try it now: pullet pull --retry here, or pullet rollout resume for the fleet",
 		e.Version,
 		e.At.Format(time.RFC3339),
@@ -69,5 +70,5 @@ func (t *turns) ownGate(ctx context.Context, v *state.Version, program *compiled
 	if err != nil {
 		return state.Gate{}, 0, err
 	}
-	return t.store.Gate(ctx, v.Rollout(), req.Rules.Group)
+	return t.store.Rollouts.Gate(ctx, v.Rollout(), req.Rules.Group)
 }

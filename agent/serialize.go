@@ -78,7 +78,8 @@ func (g *gates) goesOn(ctx context.Context) {
 		return
 	}
 	v := g.req.Version
-	if err := g.store.Tell(ctx, g.presence, g.store.StatusOps(g.node, state.Rollout, state.Running, g.reporter.status(v, ""))...); err != nil {
+	if err := g.store.Statuses.Tell(ctx, g.presence,
+		g.store.Statuses.Ops(g.node, state.Rollout, state.Running, g.reporter.status(v, ""))...); err != nil {
 		g.log.WithError(err).Warn("that the node goes on could not be recorded")
 	}
 }

@@ -35,18 +35,18 @@ func (c *compiler) fleet() apply.Fleet {
 
 func (s services) Services(ctx context.Context, name string) ([]render.Service, error) {
 	s.asked.add(name)
-	found, err := s.store.Services(ctx, name)
+	found, err := s.store.Services.Instances(ctx, name)
 	return instances(name, found, nil), err
 }
 
 func (s services) Stale() string { return "" }
 
 func (s services) Announce(ctx context.Context, one render.Service) error {
-	return s.store.Announce(ctx, one.Name, s.node, instance(one), false)
+	return s.store.Services.Announce(ctx, one.Name, s.node, instance(one), false)
 }
 
 func (s services) Withdraw(ctx context.Context, name string) error {
-	return s.store.Withdraw(ctx, name, s.node)
+	return s.store.Services.Withdraw(ctx, name, s.node)
 }
 
 // instance is a service as the fleet's record has it.

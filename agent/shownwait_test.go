@@ -34,7 +34,7 @@ func TestJudgedAgain(t *testing.T) {
 	lasts.Store(true)
 	stop := r.refreshing(ctx, time.Millisecond, lasts.Load)
 	st := state.Status{Version: "v1", Reason: "slot db: its limit is 0", Remedy: state.Act("raise it"), Time: time.Now()}
-	if err := s.SetStatus(ctx, "db1", state.Rollout, state.Pending, st); err != nil {
+	if err := s.Statuses.Set(ctx, "db1", state.Rollout, state.Pending, st); err != nil {
 		t.Fatal(err)
 	}
 	if got := <-shown; got != as+"; db1 waits itself for slot db: its limit is 0; raise it" {
@@ -42,7 +42,7 @@ func TestJudgedAgain(t *testing.T) {
 	}
 	stop()
 	st.Remedy = state.Act("something else")
-	if err := s.SetStatus(ctx, "db1", state.Rollout, state.Pending, st); err != nil {
+	if err := s.Statuses.Set(ctx, "db1", state.Rollout, state.Pending, st); err != nil {
 		t.Fatal(err)
 	}
 	lasts.Store(false)

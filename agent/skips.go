@@ -50,7 +50,7 @@ func (a *agreement) skipsNothing(ctx context.Context, current *state.Version) {
 func (a *agreement) tellSkipped(ctx context.Context, one *state.Skipped) {
 	ctx, cancel := afterwards(ctx)
 	defer cancel()
-	if err := a.store.Explain(a.store.Skip(ctx, a.presence, one)); err != nil {
+	if err := a.store.Explain(a.store.Versions.Skip(ctx, a.presence, one)); err != nil {
 		a.log.WithError(err).Warn("that a newer commit is skipped could not be recorded")
 	}
 }

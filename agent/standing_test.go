@@ -52,8 +52,8 @@ func TestNoRefusalWhileWaitingIsSilent(t *testing.T) {
 	ran := map[string]string{}
 	ended := func() bool {
 		for id := range ran {
-			c, _, err := s.Command(t.Context(), id)
-			claims, failed := s.Client.Get(t.Context(), s.CommandPrefix(id, "claim"), clientv3.WithPrefix(), clientv3.WithCountOnly())
+			c, _, err := s.Commands.Get(t.Context(), id)
+			claims, failed := s.Client.Get(t.Context(), s.Commands.Prefix(id, "claim"), clientv3.WithPrefix(), clientv3.WithCountOnly())
 			if err != nil || failed != nil || c.Results["web1"].Ended.IsZero() || claims.Count > 0 {
 				return false
 			}
@@ -66,14 +66,14 @@ func TestNoRefusalWhileWaitingIsSilent(t *testing.T) {
 		}
 		now, id := time.Now(), fmt.Sprint("c", n)
 		c := state.Command{ID: id, Args: []string{"echo " + id + " >> ran"}, Stages: [][]string{{"web1"}}, Max: 1, Timeout: time.Minute, At: now, Until: now.Add(time.Hour), By: "ada"}
-		if err := s.Give(t.Context(), c); err != nil {
+		if err := s.Commands.Give(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 		ran[id] = id
 	}, func(*Outcome) bool { return ended() })
 	web1.exits(ExitOK, "")
 	for id := range ran {
-		c, _, err := s.Command(t.Context(), id)
+		c, _, err := s.Commands.Get(t.Context(), id)
 		r := c.Results["web1"]
 		if n := strings.Count(web1.file("ran"), id+"\n"); err != nil || n != 1 && r.State != state.Unknown || n == 1 && r.State != state.Ran && r.State != state.Unknown {
 			t.Errorf("%s ran %d times: %v %+v", id, n, err, r)
@@ -83,7 +83,7 @@ func TestNoRefusalWhileWaitingIsSilent(t *testing.T) {
 	web1.exits(ExitError, "exit code 3")
 	web1.refusedAll(m, 3, nothing, says(state.Configured, state.Failed))
 	web1.commit(job("three", "true"))
-	if _, err := s.Pause(t.Context(), &state.Switch{Reason: "a feast", By: "ada", At: time.Now()}, 0); err != nil {
+	if _, err := s.Switches.Pause(t.Context(), &state.Switch{Reason: "a feast", By: "ada", At: time.Now()}, 0); err != nil {
 		t.Fatal(err)
 	}
 	web1.exits(ExitWaiting, "a feast")

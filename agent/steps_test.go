@@ -67,7 +67,7 @@ func TestStepsTogether(t *testing.T) {
 	if local, err := state.LoadLocal(web1.Paths.State); err != nil || local.Parked != "" || local.Upgrading != "" || local.Through != o.Current.Rollout() {
 		t.Errorf("%v %+v", err, local)
 	}
-	locks, err := web1.open().Locks(t.Context(), o)
+	locks, err := web1.open().Views.Locks(t.Context(), o)
 	if err != nil || len(locks) != 1 || locks[0].Kind != "election" || locks[0].Node != "web1" { // who was chosen stays it
 		t.Errorf("%+v %v", locks, err)
 	}
@@ -85,7 +85,7 @@ func TestResultsOfOthers(t *testing.T) {
 		t.Error(got)
 	}
 	// What an operator says of it is the result, which has no output.
-	if _, err := web1.open().Settle(t.Context(), "site/token", "ada", state.Settling{Done: true}); err != nil {
+	if _, err := web1.open().Steps.Settle(t.Context(), "site/token", "ada", state.Settling{Done: true}); err != nil {
 		t.Fatal(err)
 	}
 	web2.exits(ExitOK, "") // web1 arrived as failed

@@ -101,7 +101,7 @@ func (s *stepSays) tell(timer string) {
 	if same {
 		return
 	}
-	if err := s.reporter.store.BeginRun(s.during, s.reporter.presence, st); err != nil {
+	if err := s.reporter.store.Statuses.BeginRun(s.during, s.reporter.presence, st); err != nil {
 		s.reporter.log.WithError(err).Debug("the running step is not recorded")
 	}
 }

@@ -42,7 +42,7 @@ func onRecordWhileItRuns(t *testing.T, steps string) {
 	onRecord := func(holds func(step string) bool) {
 		t.Helper()
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
-			st, err := s.StatusOf(t.Context(), "web1", state.Configured, state.Running)
+			st, err := s.Statuses.Get(t.Context(), "web1", state.Configured, state.Running)
 			if err != nil || time.Now().After(end) {
 				t.Fatalf("%q %v", st.Step, err)
 			}

@@ -47,9 +47,11 @@ func (t *turns) requestUnder(rollout render.Rollout, v *state.Version, cat *rend
 		)
 	}
 	return lock.Request{
-		Presence: t.presence, Version: v, VersionRev: t.agreed, Stale: t.current == nil || v.Rollout() != t.current.Rollout(), Run: t.run, Order: t.local.Order(v.Rollout()), Lasting: !t.loop,
+		Presence: t.presence, Version: v, VersionRev: t.agreed, Stale: t.current == nil || v.Rollout() != t.current.Rollout(),
+		Run: t.run, Order: t.local.Order(v.Rollout()), Lasting: !t.loop,
 		Brief: t.wait < lock.Patience, Parked: t.local.Parked == v.Rollout(),
-		Rules: rules, Inventory: members(cat.Inventory), Waiting: t.reporter.waiting(v, t.local.upToDate(v)), // asked now: steps write the journal later
+		// asked now: steps write the journal later
+		Rules: rules, Inventory: members(cat.Inventory), Waiting: t.reporter.waiting(v, t.local.upToDate(v)),
 	}
 }
 
@@ -67,7 +69,8 @@ func rulesFor(r render.Rollout, node render.Node) lock.Rules {
 	own := r.Group(node.Name, node.Labels)
 	group := state.GroupOf(own)
 	out := lock.Rules{
-		Group: group, Role: node.Role(), Total: r.RollingRules.Total, MaxFailures: r.MaxFailures, MaxHostFailures: r.HostFailuresFor, OnLost: r.OnLost, Deadline: r.Progress(),
+		Group: group, Role: node.Role(), Total: r.RollingRules.Total, MaxFailures: r.MaxFailures,
+		MaxHostFailures: r.HostFailuresFor, OnLost: r.OnLost, Deadline: r.Progress(),
 		GroupOf: func(name string, m state.Member) string { return state.GroupOf(r.Group(name, m.Labels)) },
 		Limit:   func(roster int) int { return r.LimitFor(own, roster) },
 		Closed: func(now time.Time) string {

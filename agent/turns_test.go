@@ -17,7 +17,7 @@ func TestTurnThatDoesNotCome(t *testing.T) {
 	web1.exits(ExitOK, "")
 	web2.exits(ExitOK, "")
 	s := web1.open()
-	if _, err := s.Pause(t.Context(), &state.Switch{Reason: "a feast", By: "ada", At: time.Now()}, 0); err != nil {
+	if _, err := s.Switches.Pause(t.Context(), &state.Switch{Reason: "a feast", By: "ada", At: time.Now()}, 0); err != nil {
 		t.Fatal(err)
 	}
 	web1.commit(job("two", "true"))
@@ -47,7 +47,7 @@ func TestTurnThatDoesNotCome(t *testing.T) {
 	if web2.known().Place <= place {
 		t.Errorf("web2 came before web1: %d, %d", web2.known().Place, place)
 	}
-	if _, err := s.Unpause(t.Context()); err != nil {
+	if _, err := s.Switches.Unpause(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	out = web1.exits(ExitOK, "")
@@ -126,7 +126,7 @@ func TestRollback(t *testing.T) {
 		tried(n)
 	}
 	again(2, Options{Retry: true})
-	if _, err := h.open().Resume(t.Context(), "ada"); err != nil {
+	if _, err := h.open().Rollouts.Resume(t.Context(), "ada"); err != nil {
 		t.Fatal(err)
 	}
 	again(3, Options{})
@@ -154,7 +154,7 @@ func TestKeptBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		current, rev, err := s.Current(t.Context())
+		current, rev, err := s.Versions.Current(t.Context())
 		if err == nil {
 			err = act(s, current, rev)
 		}
@@ -174,14 +174,14 @@ func TestKeptBack(t *testing.T) {
 		}
 	}
 	steer(func(s *state.Store, current *state.Version, rev int64) error {
-		_, err := s.Undo(t.Context(), current, rev, "ada", "it was bad", 0)
+		_, err := s.Versions.Undo(t.Context(), current, rev, "ada", "it was bad", 0)
 		return err
 	})
 	kept(state.SkipBad, "one")
 	h.commit(job("three", "true"))
 	kept(state.SkipHeld, "one")
 	steer(func(s *state.Store, _ *state.Version, _ int64) error {
-		_, _, err := s.Follow(t.Context())
+		_, _, err := s.Versions.Follow(t.Context())
 		return err
 	})
 	h.exits(ExitOK, "")
@@ -211,7 +211,7 @@ func TestCanariesFirst(t *testing.T) {
 		}
 	}
 	s := web1.open()
-	if _, _, err := s.Halt(t.Context(), "ada", "bad"); err != nil {
+	if _, _, err := s.Versions.Halt(t.Context(), "ada", "bad"); err != nil {
 		t.Fatal(err)
 	}
 	web2.exits(ExitOK, "")

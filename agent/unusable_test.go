@@ -40,7 +40,7 @@ func TestLackingService(t *testing.T) {
 		t.Errorf("%+v", o.Gates)
 	}
 	s := web1.open()
-	if err := s.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
+	if err := s.Services.Announce(t.Context(), "db", "db1", state.Service{Address: "192.0.2.7"}, false); err != nil {
 		t.Fatal(err)
 	}
 	web1.exits(ExitOK, "")

@@ -59,12 +59,12 @@ func (f *fleetWatch) follow(ctx context.Context, out *Outcome) {
 	worked, seen, names, viewed := f.worked, f.seen, f.names, f.viewed
 	spread := f.agent.outside.Chance(spread(f.agent.size.nodes))
 	f.atWork.Go(func() {
-		ring(ctx, f.woken, spread, store.AwaitWork(ctx, worked, seen))
+		ring(ctx, f.woken, spread, store.Bells.AwaitWork(ctx, worked, seen))
 	})
 	if len(names) > 0 {
 		patience := f.patience()
 		f.atWork.Go(func() {
-			ring(ctx, f.changed, patience+spread, store.AwaitServices(ctx, names, viewed))
+			ring(ctx, f.changed, patience+spread, store.Services.Await(ctx, names, viewed))
 		})
 	}
 	for _, c := range f.agent.checks {
@@ -106,7 +106,7 @@ func (f *fleetSize) count(ctx context.Context, store *state.Store) (err error) {
 	if f.nodes != 0 && time.Since(f.counted) < time.Hour {
 		return nil
 	}
-	f.nodes, err = store.Registered(ctx)
+	f.nodes, err = store.Presences.Count(ctx)
 	f.counted = time.Now()
 	return err
 }

@@ -71,7 +71,7 @@ func TestCountFleet(t *testing.T) {
 		}
 	}
 	pull(1)
-	_, err = a.connection.opened.Register(context.Background(), state.Node{Name: "web2"}, state.Alive{Owner: "another"}, nil, time.Minute)
+	_, err = a.connection.opened.Presences.Register(context.Background(), state.Node{Name: "web2"}, state.Alive{Owner: "another"}, nil, time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,8 +65,8 @@ func (s *running) carried(ctx context.Context) bool {
 // takeOver lets what is on record of the step stand.
 func (s *running) takeOver() {
 	r, before := s.r, s.before
-	r.Outcome, r.Summary, r.Reason, r.Fault, r.Result = before.Outcome, before.Summary, before.Reason, before.Fault, before.Result
-	r.Unsettled = before.Unsettled
+	r.Outcome, r.Summary, r.Reason, r.Result = before.Outcome, before.Summary, before.Reason, before.Result
+	r.Fault, r.Unsettled = before.Fault, before.Unsettled
 	r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
 }
 

@@ -24,31 +24,33 @@ const (
 
 // StepReport is what became of one step.
 type StepReport struct {
-	Job        string            `json:"job"`
-	Step       string            `json:"step"`
-	Item       string            `json:"item,omitempty"` // of the forEach that made it, where its name is short
-	Action     string            `json:"action"`
-	Validation bool              `json:"validation,omitempty"`
-	Pos        render.Position   `json:"pos"`
-	Outcome    Outcome           `json:"outcome"`
-	Summary    string            `json:"summary,omitempty"` // what changed or would change
-	Diff       string            `json:"diff,omitempty"`
-	Reason     string            `json:"reason,omitempty"`    // why it failed, was skipped or waits
-	Fault      Fault             `json:"fault,omitempty"`     // whose fault a failure is
-	Unsettled  string            `json:"unsettled,omitempty"` // the targeted step because of whose unknown result it failed
-	Drift      bool              `json:"drift,omitempty"`     // the host was changed by something else: the step says what it said before
-	Unknown    bool              `json:"unknown,omitempty"`   // in a plan: whether it changes something is known only in a run
-	Made       []string          `json:"made,omitempty"`      // the resources that were not on the host before
-	Lost       bool              `json:"lost,omitempty"`      // it removed what cannot be put back
-	Held       bool              `json:"held,omitempty"`      // it waits for other nodes, and so does what comes after it
-	stays      bool              // it waits for what others offer, and what comes after it stays behind; validations do not
-	others     bool              // other nodes have a part in its result, which this run has not asked for
-	open       Outcome           // what its action did, while its conditions after it are still asked for
-	awaits     *Awaited          // the condition that it waits for; nil: none
-	closed     string            // the step whose continue did not hold: what comes after it in its job is not run
-	Reacted    bool              `json:"reacted,omitempty"` // it did what it does when something that it watches changed
-	Result     render.StepResult `json:"result"`
-	Seconds    float64           `json:"seconds,omitempty"`
+	Job        string          `json:"job"`
+	Step       string          `json:"step"`
+	Item       string          `json:"item,omitempty"` // of the forEach that made it, where its name is short
+	Action     string          `json:"action"`
+	Validation bool            `json:"validation,omitempty"`
+	Pos        render.Position `json:"pos"`
+	Outcome    Outcome         `json:"outcome"`
+	Summary    string          `json:"summary,omitempty"` // what changed or would change
+	Diff       string          `json:"diff,omitempty"`
+	Reason     string          `json:"reason,omitempty"` // why it failed, was skipped or waits
+	Fault      Fault           `json:"fault,omitempty"`  // whose fault a failure is
+	// the targeted step because of whose unknown result it failed
+	Unsettled string `json:"unsettled,omitempty"`
+	// the host was changed by something else: the step says what it said before
+	Drift   bool              `json:"drift,omitempty"`
+	Unknown bool              `json:"unknown,omitempty"` // in a plan: whether it changes something is known only in a run
+	Made    []string          `json:"made,omitempty"`    // the resources that were not on the host before
+	Lost    bool              `json:"lost,omitempty"`    // it removed what cannot be put back
+	Held    bool              `json:"held,omitempty"`    // it waits for other nodes, and so does what comes after it
+	stays   bool              // it waits for what others offer, and what comes after it stays behind; validations do not
+	others  bool              // other nodes have a part in its result, which this run has not asked for
+	open    Outcome           // what its action did, while its conditions after it are still asked for
+	awaits  *Awaited          // the condition that it waits for; nil: none
+	closed  string            // the step whose continue did not hold: what comes after it in its job is not run
+	Reacted bool              `json:"reacted,omitempty"` // it did what it does when something that it watches changed
+	Result  render.StepResult `json:"result"`
+	Seconds float64           `json:"seconds,omitempty"`
 }
 
 // waits reports a step whose action succeeded and that did not get through what comes behind that.

@@ -28,7 +28,8 @@ func (b *binder) references() {
 					b.errs,
 					s.ErrorAt(
 						r.Pos,
-						"the requisites of this host mean too many steps: more than %d in all, or patterns that are held against more than %d names; require one step that comes after the others",
+						"the requisites of this host mean too many steps: more than %d in all, or patterns that are held against "+
+							"more than %d names; require one step that comes after the others",
 						maxEdges,
 						maxLooked,
 					),

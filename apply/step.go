@@ -141,7 +141,8 @@ func (s *running) apply(ctx context.Context, change Change, act func(context.Con
 // cameOf takes down what came of a change, and asks the conditions that follow it.
 func (s *running) cameOf(ctx context.Context, change Change, out Output, err error) {
 	r := s.r
-	r.Result.State, r.Result.ExitCode, r.Result.StdOut, r.Result.StdErr, r.Result.Data = out.State, out.ExitCode, out.StdOut, out.StdErr, out.Data
+	r.Result.State, r.Result.ExitCode, r.Result.Data = out.State, out.ExitCode, out.Data
+	r.Result.StdOut, r.Result.StdErr = out.StdOut, out.StdErr
 	r.Outcome, r.Summary, r.Diff = Changed, change.Summary, change.Diff
 	if out.Later {
 		r.Summary += ", when the run has ended"

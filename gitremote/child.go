@@ -119,7 +119,9 @@ func (c child) run(ctx context.Context) (reply, error) {
 // forbidden says that a start failed because this process may not separate the
 // child so far: in a container, say.
 func forbidden(err error) bool {
-	for _, no := range []error{syscall.EPERM, syscall.EACCES, syscall.EINVAL, syscall.ENOSPC, syscall.EUSERS, syscall.ENOSYS} {
+	for _, no := range []error{
+		syscall.EPERM, syscall.EACCES, syscall.EINVAL, syscall.ENOSPC, syscall.EUSERS, syscall.ENOSYS,
+	} {
 		if errors.Is(err, no) {
 			return true
 		}

@@ -17,9 +17,11 @@ func (e *AuthError) Error() string {
 	case e.SSH:
 		return "the server does not accept auth.sshKey: add its public half as a deploy key"
 	case e.Denied:
-		return "authorization failed: the server knows the credentials and denies access: check what the token or user may read"
+		return "authorization failed: the server knows the credentials and denies access: check what the token or user " +
+			"may read"
 	}
-	return "authentication required: the server refused the credentials: check auth.username, auth.passwordFile or auth.tokenFile"
+	return "authentication required: the server refused the credentials: check auth.username, auth.passwordFile or " +
+		"auth.tokenFile"
 }
 
 // NotFoundError says that there is no repository at a URL, or none that the

@@ -30,7 +30,8 @@ func (e *HostKeyError) Error() string {
 		)
 	case e.Changed:
 		return fmt.Sprintf(
-			"the host key of %s has changed: it shows %s, which is not the one in %s: someone may be in between; if its owner confirms the new fingerprint, remove the old line (ssh-keygen -f %s -R '%s') and run: %s",
+			"the host key of %s has changed: it shows %s, which is not the one in %s: someone may be in between; if its "+
+				"owner confirms the new fingerprint, remove the old line (ssh-keygen -f %s -R '%s') and run: %s",
 			e.Addr,
 			e.Key,
 			e.File,

@@ -32,15 +32,16 @@ type Journal struct {
 
 // journalLine is a line of journal.jsonl: the first names the run, the others a step's start or end.
 type journalLine struct {
-	Run     string          `json:"run,omitempty"`
-	Version string          `json:"version,omitempty"`
-	Digest  string          `json:"digest,omitempty"`
-	Step    string          `json:"step,omitempty"`
-	End     bool            `json:"end,omitempty"`
-	OK      bool            `json:"ok,omitempty"`
-	Key     string          `json:"key,omitempty"`
-	Boot    string          `json:"boot,omitempty"`    // in which a step started that ends with the next one
-	Grouped bool            `json:"grouped,omitempty"` // the end of a step of a group: until it is settled, only the process that wrote it believes it
+	Run     string `json:"run,omitempty"`
+	Version string `json:"version,omitempty"`
+	Digest  string `json:"digest,omitempty"`
+	Step    string `json:"step,omitempty"`
+	End     bool   `json:"end,omitempty"`
+	OK      bool   `json:"ok,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Boot    string `json:"boot,omitempty"` // in which a step started that ends with the next one
+	// the end of a step of a group: until it is settled, only the process that wrote it believes it
+	Grouped bool            `json:"grouped,omitempty"`
 	Settled bool            `json:"settled,omitempty"` // what the steps of groups changed is durable, up to here
 	Result  json.RawMessage `json:"result,omitempty"`
 

@@ -52,9 +52,9 @@ func (c *Candidate) abandonedBy(
 	s := c.steps
 	var r state.StepResult
 	if result != nil {
-		r = s.store.ReadResult(result)
+		r = s.store.Steps.ReadResult(result)
 	}
-	ended := r.Attempt == s.store.ReadStart(start).Attempt
+	ended := r.Attempt == s.store.Steps.ReadStart(start).Attempt
 	own := node == s.req.node()
 	if ended && (r.Result == "ok" || r.Result == Skipped || own && r.Result != Unknown) {
 		return "", nil
@@ -79,9 +79,9 @@ func (c *Candidate) abandonedBy(
 func (c *Candidate) left(ctx context.Context, node string) (string, int64, error) {
 	s, e := c.steps, c.election
 	got, err := s.store.Client.Txn(ctx).Then(
-		clientv3.OpGet(s.store.AliveKey(node), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.store.DecommissionedKey(node), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.store.NodeKey(node)),
+		clientv3.OpGet(s.store.Presences.AliveKey(node), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.store.Nodes.DecommissionedKey(node), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.store.Nodes.Key(node)),
 	).Commit()
 	if err != nil {
 		return "", 0, err
@@ -132,7 +132,7 @@ func (c *Candidate) leavesUnknown(
 		at = result.ModRevision
 	}
 	done, err := s.store.Client.Txn(ctx).If(
-		clientv3.Compare(clientv3.ModRevision(s.store.NodeKey(node)), "=", seen),
+		clientv3.Compare(clientv3.ModRevision(s.store.Nodes.Key(node)), "=", seen),
 		clientv3.Compare(clientv3.ModRevision(string(start.Key)), "=", start.ModRevision),
 		clientv3.Compare(clientv3.ModRevision(key), "=", at),
 	).Then(state.Put(key, r)).Commit()

@@ -54,9 +54,9 @@ func (a *admission) commit(ctx context.Context, r *reading, d Decision) error {
 	a.ticket.queued, a.ticket.maybeQueued = false, false
 	a.waiting.over()
 	if i, holds := r.view.own(r.view.Totals); holds {
-		a.claim.held.total = a.store.TotalPrefix() + strconv.Itoa(i)
+		a.claim.held.total = a.store.Rollouts.TotalPrefix() + strconv.Itoa(i)
 	} else if d.Total >= 0 {
-		a.claim.held.total = a.store.TotalPrefix() + strconv.Itoa(d.Total)
+		a.claim.held.total = a.store.Rollouts.TotalPrefix() + strconv.Itoa(d.Total)
 	}
 	if a.reader.restarted(r, done.Header) && !retried { // what it looked at may be forgotten
 		return cmp.Or(a.claim.release(ctx), ErrMoved)
@@ -71,7 +71,7 @@ func (a *admission) conditions(r *reading, d Decision, key string, fence int64, 
 		a.req.Presence.Lives(),
 	}
 	if a.pool.follows {
-		out = append(out, clientv3.Compare(clientv3.ModRevision(a.store.CurrentKey()), "=", a.req.VersionRev))
+		out = append(out, clientv3.Compare(clientv3.ModRevision(a.store.Versions.CurrentKey()), "=", a.req.VersionRev))
 	}
 	if fence == 0 { // of two that count the same nodes, and find room for one, one is admitted
 		none := clientv3.Compare(clientv3.CreateRevision(a.pool.claims), "<", r.revision+1)
@@ -81,7 +81,7 @@ func (a *admission) conditions(r *reading, d Decision, key string, fence int64, 
 		if _, holds := r.view.own(r.view.Totals); !holds {
 			out = append(
 				out,
-				clientv3.Compare(clientv3.CreateRevision(a.store.TotalPrefix()+strconv.Itoa(d.Total)), "=", 0),
+				clientv3.Compare(clientv3.CreateRevision(a.store.Rollouts.TotalPrefix()+strconv.Itoa(d.Total)), "=", 0),
 			)
 		}
 	}
@@ -97,16 +97,16 @@ func (a *admission) ops(ctx context.Context, r *reading, d Decision, key string)
 	value := a.claim.value(a.pool.step)
 	value.Groups = r.view.Claims[d.Index].Groups
 	ops := []clientv3.Op{
-		state.Put(key, value), clientv3.OpDelete(a.ticket.key), clientv3.OpPut(a.store.ClaimedKey(q.node()), ""),
+		state.Put(key, value), clientv3.OpDelete(a.ticket.key), clientv3.OpPut(a.store.Doubts.ClaimedKey(q.node()), ""),
 		clientv3.OpPut(a.pool.marks+strconv.Itoa(d.Index), q.node(), clientv3.WithLease(q.Presence.Lease)),
 	}
 	if d.Total >= 0 {
-		ops = append(ops, state.Put(a.store.TotalPrefix()+strconv.Itoa(d.Total), value))
+		ops = append(ops, state.Put(a.store.Rollouts.TotalPrefix()+strconv.Itoa(d.Total), value))
 	}
 	if a.pool.slots {
-		ops = append(ops, clientv3.OpPut(a.store.BegunKey(q.rollout(), a.pool.group), ""))
-		ops = append(ops, a.store.StatusOps(q.node(), state.Rollout, state.Running, q.status(""))...)
-		ops = append(ops, a.store.BeginOp(q.Presence, q.status(state.InRun)))
+		ops = append(ops, clientv3.OpPut(a.store.Rollouts.BegunKey(q.rollout(), a.pool.group), ""))
+		ops = append(ops, a.store.Statuses.Ops(q.node(), state.Rollout, state.Running, q.status(""))...)
+		ops = append(ops, a.store.Statuses.BeginOp(q.Presence, q.status(state.InRun)))
 	}
 	if !r.view.Timed || r.view.Gate.Clock && !r.view.deadlinePassed() { // else it passed while nobody was there to be late
 		return ops, nil, nil

@@ -12,10 +12,11 @@ import (
 
 // The times after which a node that waits looks for itself, whatever it was told.
 const (
-	headPoll  = 30 * time.Second      // the first in the queue
-	queuePoll = 90 * time.Second      // the others
-	eachPoll  = 60 * time.Millisecond // of a large group, for each of its nodes: all of them together look no more often than that
-	session   = 60 * time.Second      // how long a ticket outlives its process
+	headPoll  = 30 * time.Second // the first in the queue
+	queuePoll = 90 * time.Second // the others
+	// of a large group, for each of its nodes: all of them together look no more often than that
+	eachPoll = 60 * time.Millisecond
+	session  = 60 * time.Second // how long a ticket outlives its process
 
 	// Patience is how long a node waits for those who hold places before it asks how they are.
 	Patience      = headPoll / 2
@@ -61,7 +62,7 @@ func (t *Turn) acquire(ctx context.Context) error {
 	}
 }
 
-// await waits as state.Store.Await does, and ends when the connection is lost: not at once for all nodes of a fleet.
+// await waits as state.Bells.Await does, and ends when the connection is lost: not at once for all nodes of a fleet.
 func await(
 	ctx context.Context, s *state.Store, node, key string, after int64, poll time.Duration, opts ...clientv3.OpOption,
 ) bool {
@@ -76,7 +77,7 @@ func await(
 		case <-watch.Done():
 		}
 	}()
-	s.Await(watch, key, after, poll, opts...)
+	s.Bells.Await(watch, key, after, poll, opts...)
 	return ctx.Err() == nil
 }
 

@@ -33,7 +33,7 @@ type Step struct {
 }
 
 func (s *Steps) key(step Step, parts ...string) string {
-	return s.store.RunKey(s.req.rollout(), state.StepHash(step.ID+"\x00"+step.Stage), parts...)
+	return s.store.Steps.Key(s.req.rollout(), state.StepHash(step.ID+"\x00"+step.Stage), parts...)
 }
 
 // The ways to arrive at a barrier.
@@ -172,7 +172,7 @@ func (b *barrier) look(ctx context.Context, roster *state.Roster, poll int) (*Wa
 	got, err := b.steps.store.Client.Txn(ctx).Then(
 		clientv3.OpGet(b.key("open"), clientv3.WithCountOnly()),
 		clientv3.OpGet(b.key("count"), clientv3.WithKeysOnly()),
-		clientv3.OpGet(b.steps.store.CurrentKey(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(b.steps.store.Versions.CurrentKey(), clientv3.WithKeysOnly()),
 	).Commit()
 	if err != nil {
 		return nil, 0, err

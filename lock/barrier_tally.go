@@ -83,7 +83,7 @@ func (b *barrier) openUnlessMoved(ctx context.Context, t tally) error {
 
 // tally reads who arrived and who is missing. Lost nodes are given up where the rules say so.
 func (b *barrier) tally(ctx context.Context) (tally, error) {
-	roster, err := b.steps.store.FreezeRoster(ctx, b.key("roster"), b.steps.req.Inventory, b.steps.chooses(b.step))
+	roster, err := b.steps.store.Rosters.Freeze(ctx, b.key("roster"), b.steps.req.Inventory, b.steps.chooses(b.step))
 	if err != nil {
 		return tally{}, err
 	}

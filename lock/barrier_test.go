@@ -223,7 +223,7 @@ func TestBarrierAfterAResume(t *testing.T) {
 	f.arrive(all[0], Failed)
 	f.arrive(all[1], Done)
 	f.arrive(all[2], Done)
-	if opened, err := f.Resume(f.ctx, "op", "db"); err != nil || len(opened) != 1 {
+	if opened, err := f.Rollouts.Resume(f.ctx, "op", "db"); err != nil || len(opened) != 1 {
 		t.Fatalf("%v %v", opened, err)
 	}
 	f.mustAwait(all[1], "step db/join failed on db000")
@@ -256,7 +256,7 @@ func TestBarrierHaltsAfterNews(t *testing.T) {
 	f := newFleet(t)
 	all := f.requests(2, "db")
 	f.arrive(all[0], Failed)
-	_, err := f.Client.Do(f.ctx, f.GateOp("v1", "db", state.Gate{State: "open"}))
+	_, err := f.Client.Do(f.ctx, f.Rollouts.GateOp("v1", "db", state.Gate{State: "open"}))
 	f.must(err)
 	f.arrive(all[1], Done)
 	if g := f.gate("db"); g.State != state.Halted || g.Node != "db000" {
@@ -297,7 +297,7 @@ func TestBarrierDecommissioned(t *testing.T) {
 	f.arrive(all[0], Done)
 	f.arrive(all[1], Failed)
 	for _, node := range []string{"db001", "db002"} {
-		_, err := f.Decommission(f.ctx, node, "op", true)
+		_, err := f.Nodes.Decommission(f.ctx, node, "op", true)
 		f.must(err)
 	}
 	f.mustAwait(all[0], "")

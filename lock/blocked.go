@@ -43,7 +43,9 @@ func BlockedBy(o *state.Overview, node string, depends ...string) *Wait {
 	if o.Current == nil || o.Runs(node) {
 		return nil
 	}
-	for _, scope := range []string{state.OffScope(o.Switches, node, role, o.Current.ID), state.StoreScope, state.PauseScope} {
+	for _, scope := range []string{
+		state.OffScope(o.Switches, node, role, o.Current.ID), state.StoreScope, state.PauseScope,
+	} {
 		if w, set := o.Switches[scope]; set {
 			wait := newSwitched(scope, w).wait()
 			wait.Since = w.At

@@ -24,7 +24,8 @@ func (v View) busyWait() *Wait {
 	}
 	if v.countAway() > 0 {
 		for _, node := range v.Away {
-			parts, w.Holders = append(parts, node+" does not answer"), append(w.Holders, state.Holder{Node: node, Seen: true, Away: true})
+			parts, w.Holders = append(parts, node+" does not answer"),
+				append(w.Holders, state.Holder{Node: node, Seen: true, Away: true})
 		}
 	}
 	if w.setRemedy(v.Claims, guests); v.countAway() > 0 && v.More > 0 {

@@ -52,9 +52,9 @@ func (n *census) ops() []clientv3.Op {
 	case n.roster.frozen == nil: // it is read in the same request
 		return n.opsOf([]string{state.GroupOf(n.req.Rules.Role)}, clientv3.WithCountOnly())
 	case n.byName():
-		return n.store.PresenceOps(n.roster.frozen.Nodes())
+		return n.store.Nodes.PresenceOps(n.roster.frozen.Nodes())
 	case n.roster.size > namedAway:
-		return []clientv3.Op{clientv3.OpGet(n.store.AwayKey(n.req.rollout(), n.pool.group))}
+		return []clientv3.Op{clientv3.OpGet(n.store.Rollouts.AwayKey(n.req.rollout(), n.pool.group))}
 	}
 	return n.roleOps(clientv3.WithCountOnly())
 }
@@ -75,7 +75,7 @@ func (n *census) oneRole() bool {
 func (n *census) read(ctx context.Context, r *reading, answers []*pb.ResponseOp) error {
 	r.surveyed = true
 	if n.byName() {
-		known, alive := n.store.PresenceOf(n.roster.frozen.Nodes(), answers)
+		known, alive := n.store.Nodes.PresenceOf(n.roster.frozen.Nodes(), answers)
 		r.view.Away = r.view.absent(known, alive)
 		return nil
 	}
@@ -124,7 +124,7 @@ func (n *census) countMany(ctx context.Context, r *reading, counted []*mvccpb.Ke
 	r.view.More = away
 	_, err = n.store.Client.Do(
 		ctx,
-		state.Put(n.store.AwayKey(n.req.rollout(), n.pool.group), away, clientv3.WithLease(lease.ID)),
+		state.Put(n.store.Rollouts.AwayKey(n.req.rollout(), n.pool.group), away, clientv3.WithLease(lease.ID)),
 	)
 	return err
 }
@@ -140,8 +140,8 @@ func (n *census) roleOps(opts ...clientv3.OpOption) []clientv3.Op {
 
 func (n *census) opsOf(roles []string, opts ...clientv3.OpOption) (ops []clientv3.Op) {
 	for _, role := range roles {
-		ops = append(ops, clientv3.OpGet(n.store.SeenKey(role, ""), append(opts, clientv3.WithPrefix())...),
-			clientv3.OpGet(n.store.LiveKey(role, ""), append(opts, clientv3.WithPrefix())...))
+		ops = append(ops, clientv3.OpGet(n.store.Nodes.SeenKey(role, ""), append(opts, clientv3.WithPrefix())...),
+			clientv3.OpGet(n.store.Nodes.LiveKey(role, ""), append(opts, clientv3.WithPrefix())...))
 	}
 	return ops
 }

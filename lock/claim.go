@@ -35,7 +35,7 @@ type heldPlace struct {
 // ErrSuperseded when the fleet moved on to another version, or why the store could not tell. The step is named for
 // those that wait.
 func (c *ownClaim) check(ctx context.Context, step string) error {
-	if c.store.CutOff(c.req.Presence) {
+	if c.store.Presences.CutOff(c.req.Presence) {
 		return state.ErrLeaseLost
 	}
 	c.held.step = step
@@ -44,7 +44,7 @@ func (c *ownClaim) check(ctx context.Context, step string) error {
 		if c.pool.follows {
 			conditions = append(
 				conditions,
-				clientv3.Compare(clientv3.ModRevision(c.store.CurrentKey()), "=", c.req.VersionRev),
+				clientv3.Compare(clientv3.ModRevision(c.store.Versions.CurrentKey()), "=", c.req.VersionRev),
 			)
 		}
 		done, err := c.store.Client.Txn(ctx).If(conditions...).Then(state.Put(c.held.key, c.value(step))).
@@ -84,7 +84,8 @@ func (c *ownClaim) place() *state.HeldPlace {
 func (c *ownClaim) value(step string) state.Claim {
 	q := c.req
 	return state.Claim{
-		Node: q.node(), Version: q.Version.ID, Release: q.Version.Release, Rollout: q.rollout(), Step: step, Since: time.Now().UTC(), Groups: c.held.groups,
+		Node: q.node(), Version: q.Version.ID, Release: q.Version.Release, Rollout: q.rollout(), Step: step,
+		Since: time.Now().UTC(), Groups: c.held.groups,
 	}
 }
 
@@ -94,10 +95,11 @@ func (c *ownClaim) releaseOps() []clientv3.Op {
 		return nil
 	}
 	mark := c.pool.marks + path.Base(c.held.key)
-	if place, ofGroup := strings.CutPrefix(c.held.key, c.store.SlotPrefix("")); ofGroup { // of another one where a run that was killed left it
-		mark = c.store.MarkPrefix("") + place
+	// of another one where a run that was killed left it
+	if place, ofGroup := strings.CutPrefix(c.held.key, c.store.Rollouts.SlotPrefix("")); ofGroup {
+		mark = c.store.Rollouts.MarkPrefix("") + place
 	}
-	ops := []clientv3.Op{clientv3.OpDelete(c.held.key), clientv3.OpDelete(mark), c.store.RingOp()}
+	ops := []clientv3.Op{clientv3.OpDelete(c.held.key), clientv3.OpDelete(mark), c.store.Bells.RingOp()}
 	if c.held.total != "" {
 		ops = append(ops, clientv3.OpDelete(c.held.total))
 	}
@@ -170,21 +172,21 @@ func (c *ownClaim) adopt(ctx context.Context) (gate state.Gate, gateRev int64, e
 	}
 	s := c.store
 	gate.State = "open"
-	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.GateKey(c.req.rollout(), c.req.Rules.Group)),
-		clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()),
-		clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix())).
+	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.Rollouts.GateKey(c.req.rollout(), c.req.Rules.Group)),
+		clientv3.OpGet(s.Rollouts.SlotPrefix(""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.Rollouts.TotalPrefix(), clientv3.WithPrefix())).
 		Commit()
 	if err != nil {
 		return gate, 0, err
 	}
 	kvs := got.Responses[0].GetResponseRange().Kvs
 	if len(kvs) > 0 {
-		_, gate = s.ReadGate(kvs[0])
+		_, gate = s.Rollouts.ReadGate(kvs[0])
 	}
 	for i := range 2 {
 		for _, kv := range got.Responses[1+i].GetResponseRange().Kvs {
 			switch {
-			case s.ReadClaim(kv).Node != c.req.node():
+			case s.Rollouts.ReadClaim(kv).Node != c.req.node():
 			case i == 0 && c.held.key == "":
 				c.held.key, c.held.fence = string(kv.Key), kv.CreateRevision
 			case i == 1 && c.held.key != "":

@@ -24,7 +24,7 @@ func (f *fleet) switchOff(c state.Scope) {
 
 func (f *fleet) pause() {
 	f.t.Helper()
-	if ok, err := f.Pause(f.ctx, &state.Switch{Reason: "incident", By: "op"}, 0); !ok || err != nil {
+	if ok, err := f.Switches.Pause(f.ctx, &state.Switch{Reason: "incident", By: "op"}, 0); !ok || err != nil {
 		f.t.Fatalf("pause: %v %v", ok, err)
 	}
 }
@@ -63,7 +63,7 @@ func TestMovedInBetween(t *testing.T) {
 		"the gate":                 func(f *fleet, q Request) { f.broken("other", "web") },
 		"the gate of a dependency": func(f *fleet, q Request) { f.broken("other", "db") },
 		"the gate of all": func(f *fleet, q Request) {
-			_, err := f.Client.Do(f.ctx, f.GateOp("v1", state.AllGroups, state.Gate{State: state.Halted}))
+			_, err := f.Client.Do(f.ctx, f.Rollouts.GateOp("v1", state.AllGroups, state.Gate{State: state.Halted}))
 			f.must(err)
 		},
 		"the pause":        func(f *fleet, q Request) { f.pause() },
@@ -74,7 +74,7 @@ func TestMovedInBetween(t *testing.T) {
 		"the lease":        func(f *fleet, q Request) { f.die(q) },
 		"the name": func(f *fleet, q Request) {
 			f.die(q)
-			_, err := f.Register(f.ctx, state.Node{Name: "me"}, state.Alive{Owner: "another host"}, nil, time.Minute)
+			_, err := f.Presences.Register(f.ctx, state.Node{Name: "me"}, state.Alive{Owner: "another host"}, nil, time.Minute)
 			f.must(err)
 		},
 		"the slots": func(f *fleet, q Request) { f.overtakes("other", q) },
@@ -134,7 +134,7 @@ func TestAdoption(t *testing.T) {
 	halted := f.mustTry(q) // it retries inside, also while its group is halted
 	f.pause()
 	paused := f.mustTry(q) // or all are paused
-	_, err := f.Unpause(f.ctx)
+	_, err := f.Switches.Unpause(f.ctx)
 	f.must(err)
 	f.propose("v2")
 	newer := f.mustTry(f.request("me", "web"))
@@ -144,7 +144,7 @@ func TestAdoption(t *testing.T) {
 		}
 	}
 	f.must(newer.Succeed(f.ctx))
-	if most, made, left := f.mostClaims(f.SlotPrefix("web")); most != 1 || made != 1 || left != 0 {
+	if most, made, left := f.mostClaims(f.Rollouts.SlotPrefix("web")); most != 1 || made != 1 || left != 0 {
 		t.Errorf("most %d, made %d, left %d", most, made, left)
 	}
 }
@@ -157,7 +157,7 @@ func TestClaimInAnotherGroup(t *testing.T) {
 	q := f.request("me", "web")
 	q.Rules.Group = "canaries"
 	turn := f.mustTry(q)
-	if got := f.keys(f.SlotPrefix("")); len(got) != 1 || got[0] != "canaries/0" {
+	if got := f.keys(f.Rollouts.SlotPrefix("")); len(got) != 1 || got[0] != "canaries/0" {
 		t.Errorf("claims %q", got)
 	}
 	f.must(turn.Succeed(f.ctx))
@@ -218,7 +218,7 @@ func TestCheckNames(t *testing.T) {
 func TestCutOff(t *testing.T) {
 	f := newFleet(t)
 	now := time.Duration(0)
-	f.Store = state.Over(f.Client, strings.Split(f.CurrentKey(), "/")[2], func() time.Duration { return now })
+	f.Store = state.Over(f.Client, strings.Split(f.Versions.CurrentKey(), "/")[2], func() time.Duration { return now })
 	turn := f.mustTry(f.request("me", "web"))
 	now = 39 * time.Second
 	f.must(turn.Check(f.ctx, "a step"))
@@ -230,7 +230,7 @@ func TestCutOff(t *testing.T) {
 
 // setSwitch sets a switch whatever it was before.
 func setSwitch(ctx context.Context, s *state.Store, c state.Scope, w state.Switch, lasts time.Duration) error {
-	all, err := s.Switches(ctx)
+	all, err := s.Switches.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -242,5 +242,5 @@ func setSwitch(ctx context.Context, s *state.Store, c state.Scope, w state.Switc
 	if w.Enabled && w.Version == "" && c.Kind != "host" { // as if it had never been set
 		to = nil
 	}
-	return s.SetSwitch(ctx, c, to, was, lasts)
+	return s.Switches.Set(ctx, c, to, was, lasts)
 }

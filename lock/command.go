@@ -6,7 +6,9 @@ import "github.com/pullet/pullet/state"
 // and switches hold.
 func NewCommandTurn(store *state.Store, req Request, c state.PendingCommand) *Turn {
 	return newTurn(store, &req, &pool{
-		kind: state.WaitSlot, name: "command " + c.ID, scope: "command " + c.ID, group: "command-" + c.ID, limit: func(int) int { return c.Command.Limit(c.Stage) }, switched: true,
-		queue: store.CommandPrefix(c.ID, "queue"), claims: store.CommandPrefix(c.ID, "claim"), marks: store.CommandPrefix(c.ID, "mark"),
+		kind: state.WaitSlot, name: "command " + c.ID, scope: "command " + c.ID, group: "command-" + c.ID,
+		limit: func(int) int { return c.Command.Limit(c.Stage) }, switched: true,
+		queue: store.Commands.Prefix(c.ID, "queue"), claims: store.Commands.Prefix(c.ID, "claim"),
+		marks: store.Commands.Prefix(c.ID, "mark"),
 	})
 }

@@ -17,7 +17,7 @@ func fillConditions(ctx context.Context, s *state.Store, q *Request, holders []s
 	for i, h := range holders {
 		nodes[i] = h.Node
 	}
-	blockers, err := s.BlockersOf(ctx, nodes)
+	blockers, err := s.Views.Blockers(ctx, nodes)
 	if err != nil {
 		return err
 	}

@@ -12,12 +12,13 @@ import (
 // group whose nodes all wait halts like one whose holders do not finish, and then does not hold a newer version back.
 func (t *Turn) Park(ctx context.Context, st state.Status) error {
 	st.Parked, t.req.Parked = true, true
-	err := t.claim.release(ctx, t.store.StatusOps(t.req.node(), state.Rollout, state.Pending, st)...)
+	err := t.claim.release(ctx, t.store.Statuses.Ops(t.req.node(), state.Rollout, state.Pending, st)...)
 	if err != nil || t.req.Rules.Deadline <= 0 || t.req.Stale {
 		return err
 	}
-	ops := append(t.reader.switchOps(), clientv3.OpGet(t.store.GateKey(t.req.rollout(), ""), clientv3.WithPrefix()),
-		clientv3.OpGet(t.store.ClockKey(t.req.rollout(), t.pool.group), clientv3.WithKeysOnly()))
+	ops := append(t.reader.switchOps(),
+		clientv3.OpGet(t.store.Rollouts.GateKey(t.req.rollout(), ""), clientv3.WithPrefix()),
+		clientv3.OpGet(t.store.Rollouts.ClockKey(t.req.rollout(), t.pool.group), clientv3.WithKeysOnly()))
 	got, err := t.store.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
 		return err

@@ -88,7 +88,8 @@ type Decision struct {
 func Decide(v View) Decision {
 	own, holds := v.own(v.Claims)
 	switch {
-	case v.Switch != nil && (v.Switch.What == state.HostScope(v.Node).String() || v.Mixed && strings.HasPrefix(v.Switch.What, "role ")):
+	case v.Switch != nil &&
+		(v.Switch.What == state.HostScope(v.Node).String() || v.Mixed && strings.HasPrefix(v.Switch.What, "role ")):
 		return Decision{Wait: v.Switch.wait(), LeaveQueue: true}
 	case v.Switch != nil && !v.Switch.forAll():
 		return v.wait(v.Switch.wait())

@@ -18,11 +18,11 @@ type dependencies struct {
 // closeOrFindMissing closes a group that is through. Otherwise it finds out who is missing.
 func (d *dependencies) closeOrFindMissing(ctx context.Context, dep *Dependency) (closed bool, err error) {
 	s, rollout := d.store, d.req.rollout()
-	roster, err := s.FreezeRoster(ctx, s.RosterKey(rollout, dep.Group), d.req.Inventory, d.req.ofGroup(dep.Group))
+	roster, err := s.Rosters.Freeze(ctx, s.Rosters.Key(rollout, dep.Group), d.req.Inventory, d.req.ofGroup(dep.Group))
 	if err != nil {
 		return false, err
 	}
-	doneKeys := clientv3.OpGet(s.DoneKey(rollout, dep.Group, ""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+	doneKeys := clientv3.OpGet(s.Rollouts.DoneKey(rollout, dep.Group, ""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	got, err := s.Client.Txn(ctx).Then(append([]clientv3.Op{doneKeys}, populationOps(s)...)...).Commit()
 	if err != nil {
 		return false, err
@@ -44,7 +44,7 @@ func (d *dependencies) close(ctx context.Context, group string) error {
 // closeAfter records that a group is through, and starts its soak time unless none of its nodes changed.
 func (d *dependencies) closeAfter(ctx context.Context, group string, changed int) error {
 	s, rollout := d.store, d.req.rollout()
-	ops := []clientv3.Op{d.closedOp(group), s.RingOp()}
+	ops := []clientv3.Op{d.closedOp(group), s.Bells.RingOp()}
 	if soak := d.soak(group); changed > 0 && soak > 0 {
 		lease, err := s.Client.Grant(ctx, int64(soak.Seconds()))
 		if err != nil {
@@ -52,11 +52,11 @@ func (d *dependencies) closeAfter(ctx context.Context, group string, changed int
 		}
 		ops = append(
 			ops,
-			state.Put(s.SoakKey(rollout, group), time.Now().UTC().Add(soak), clientv3.WithLease(lease.ID)),
+			state.Put(s.Rollouts.SoakKey(rollout, group), time.Now().UTC().Add(soak), clientv3.WithLease(lease.ID)),
 		)
 	}
 	_, err := s.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(s.ClosedKey(rollout, group)), "=", 0)).
+		If(clientv3.Compare(clientv3.CreateRevision(s.Rollouts.ClosedKey(rollout, group)), "=", 0)).
 		Then(ops...).
 		Commit()
 	return err
@@ -64,7 +64,7 @@ func (d *dependencies) closeAfter(ctx context.Context, group string, changed int
 
 func (d *dependencies) closedOp(group string) clientv3.Op {
 	return state.Put(
-		d.store.ClosedKey(d.req.rollout(), group),
+		d.store.Rollouts.ClosedKey(d.req.rollout(), group),
 		map[string]any{"by": d.req.node(), "time": time.Now().UTC()},
 	)
 }

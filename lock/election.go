@@ -33,13 +33,13 @@ type Candidate struct {
 }
 
 func (s *Steps) electionKey(e Election, parts ...string) string {
-	return s.store.RunKey(s.scope(e.Once), state.StepHash("election\x00"+e.ID), parts...)
+	return s.store.Steps.Key(s.scope(e.Once), state.StepHash("election\x00"+e.ID), parts...)
 }
 
 // resultKey is a key of what a chosen node made: it is the version's, also when the fleet comes back to it, or the
 // fleet's.
 func (s *Steps) resultKey(step Step, parts ...string) string {
-	return s.store.RunKey(s.scope(step.Once), state.StepHash(step.ID), parts...)
+	return s.store.Steps.Key(s.scope(step.Once), state.StepHash(step.ID), parts...)
 }
 
 // scope is in what a choice and a result hold.
@@ -127,10 +127,10 @@ func (c *Candidate) takeOverConditions(ctx context.Context, place *mvccpb.KeyVal
 	}
 	node, took := string(name), s.electionKey(e, "took", string(name))+"/"
 	got, err := s.store.Client.Txn(ctx).Then(
-		clientv3.OpGet(s.store.AliveKey(node), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.store.Presences.AliveKey(node), clientv3.WithCountOnly()),
 		clientv3.OpGet(took, clientv3.WithPrefix(), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.store.DecommissionedKey(node), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.store.NodeKey(node)),
+		clientv3.OpGet(s.store.Nodes.DecommissionedKey(node), clientv3.WithCountOnly()),
+		clientv3.OpGet(s.store.Nodes.Key(node)),
 	).Commit()
 	if err != nil {
 		return nil, err
@@ -141,7 +141,8 @@ func (c *Candidate) takeOverConditions(ctx context.Context, place *mvccpb.KeyVal
 	case count(1) > 0:
 		return nil, nil
 	case count(0) == 0 && (count(2) > 0 || givesUp(s.req.Rules.OnLost)):
-		return []clientv3.Cmp{nothing, clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(node)), "=", 0)}, nil
+		return []clientv3.Cmp{nothing, clientv3.Compare(clientv3.CreateRevision(s.store.Presences.AliveKey(node)), "=", 0)},
+			nil
 	case c.comesAfter(node, got.Responses[3].GetResponseRange().Kvs):
 		return []clientv3.Cmp{nothing}, nil
 	}

@@ -80,7 +80,7 @@ func (f *fleet) began(c *Candidate, step Step) {
 // again has a step run again.
 func (f *fleet) again(step string) {
 	f.t.Helper()
-	_, err := f.Settle(f.ctx, step, "ada", state.Settling{Force: true})
+	_, err := f.Steps.Settle(f.ctx, step, "ada", state.Settling{Force: true})
 	f.must(err)
 }
 

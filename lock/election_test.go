@@ -189,7 +189,7 @@ func TestElectionTakeOver(t *testing.T) {
 
 func (f *fleet) decommission(node string) {
 	f.t.Helper()
-	_, err := f.Decommission(f.ctx, node, "op", true)
+	_, err := f.Nodes.Decommission(f.ctx, node, "op", true)
 	f.must(err)
 }
 

@@ -50,7 +50,7 @@ func TestFailWithoutAClaim(t *testing.T) {
 	f := newFleet(t)
 	f.broken("me", "web")
 	f.mustWait(f.request("other", "web"), "role web (halted)|me failed: it broke|pullet rollout resume")
-	o, err := f.Overview(f.ctx, false)
+	o, err := f.Views.Fleet(f.ctx, false)
 	f.must(err)
 	if line := o.Statuses["me"][state.Rollout]; line.State != state.Failed || line.Reason != "it broke" {
 		t.Errorf("status %+v", line)
@@ -67,7 +67,7 @@ func TestKindsOfFailure(t *testing.T) {
 		f := newFleet(t)
 		turn := f.mustTry(f.request("me", "web"))
 		f.must(turn.Fail(f.ctx, "broke", c.how))
-		o, err := f.Overview(f.ctx, false)
+		o, err := f.Views.Fleet(f.ctx, false)
 		f.must(err)
 		if line := o.Statuses["me"][state.Rollout]; f.gate("web").State != c.gate || turn.Holds() != c.keeps ||
 			len(o.Slots["web"]) == 1 != c.keeps || line.State != state.Failed || line.Reason != "broke" {

@@ -59,7 +59,7 @@ func (f *failing) record(ctx context.Context, unsettled, reason string, how Fail
 		if unsettled != "" {
 			st.Unknown, st.Remedy = unsettled, state.Act(state.SettleHint(unsettled))
 		}
-		ops := append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), s.RingOp())
+		ops := append(s.Statuses.Ops(q.node(), state.Rollout, state.Failed, st), s.Bells.RingOp())
 		if how == Host && !slices.Contains(gate.Failed, q.node()) {
 			ops = append(ops, f.claim.releaseTotalOps()...)
 		}
@@ -71,10 +71,12 @@ func (f *failing) record(ctx context.Context, unsettled, reason string, how Fail
 			recorded = true
 		}
 		switch {
-		case recorded && (gate.Counts(q.node()) && (how == Host || slices.Contains(gate.Failed, q.node())) || attempt > listing && gate.State == state.Halted):
+		case recorded &&
+			(gate.Counts(q.node()) && (how == Host || slices.Contains(gate.Failed, q.node())) ||
+				attempt > listing && gate.State == state.Halted):
 			return nil // the next failure tries to be listed again
 		case how == Late:
-			ops = append(s.StatusOps(q.node(), state.Rollout, state.Failed, st), f.claim.releaseOps()...)
+			ops = append(s.Statuses.Ops(q.node(), state.Rollout, state.Failed, st), f.claim.releaseOps()...)
 		case how == Halting || how == Host:
 			if f.survived().count(&gate, q.node(), reason, how) {
 				gate.Unknown = unsettled
@@ -105,6 +107,6 @@ const listing = 3
 
 // recordedBefore reports that this run's failure is on record.
 func (f *failing) recordedBefore(ctx context.Context) bool {
-	st, err := f.store.StatusOf(ctx, f.req.node(), state.Rollout, state.Failed)
+	st, err := f.store.Statuses.Get(ctx, f.req.node(), state.Rollout, state.Failed)
 	return err == nil && st.Run == f.req.Run && f.req.Run != ""
 }

@@ -75,25 +75,25 @@ func newFleet(t *testing.T) *fleet {
 
 // begin records the incarnation of etcd, as the first registration of a fleet does.
 func begin(ctx context.Context, s *state.Store) error {
-	is, err := s.Incarnation(ctx)
+	is, err := s.Doubts.Incarnation(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = s.Client.Do(ctx, state.Put(s.IncarnationKey(), is))
+	_, err = s.Client.Do(ctx, state.Put(s.Doubts.IncarnationKey(), is))
 	return err
 }
 
 // propose makes a version the current one.
 func (f *fleet) propose(id string) {
 	f.t.Helper()
-	current, rev, err := f.Current(f.ctx)
+	current, rev, err := f.Versions.Current(f.ctx)
 	f.must(err)
-	is, err := f.Propose(f.ctx, state.Version{ID: id}, current, rev)
+	is, err := f.Versions.Propose(f.ctx, state.Version{ID: id}, current, rev)
 	f.must(err)
 	if !is.Done {
 		f.t.Fatalf("%s was not accepted", id)
 	}
-	f.version, f.rev, err = f.Current(f.ctx)
+	f.version, f.rev, err = f.Versions.Current(f.ctx)
 	f.must(err)
 }
 
@@ -107,7 +107,7 @@ func (f *fleet) must(err error) {
 // request registers a node and makes its wish for the current version, one at a time.
 func (f *fleet) request(node, role string) Request {
 	f.t.Helper()
-	p, err := f.Register(f.ctx, state.Node{Name: node, Role: role}, state.Alive{Owner: node}, nil, time.Minute)
+	p, err := f.Presences.Register(f.ctx, state.Node{Name: node, Role: role}, state.Alive{Owner: node}, nil, time.Minute)
 	f.must(err)
 	return Request{
 		Presence: p, Version: f.version, VersionRev: f.rev, Rules: Rules{
@@ -212,7 +212,7 @@ func (f *fleet) requests(n int, role string) []Request {
 // events are all writes below a prefix since the fleet began, as etcd has them.
 func (f *fleet) events(prefix string) []*clientv3.Event {
 	f.t.Helper()
-	all := strings.TrimSuffix(f.BellKey(), "bell")
+	all := strings.TrimSuffix(f.Bells.Key(), "bell")
 	end, err := f.Client.Put(f.ctx, all+"marker", "") // ends the reading
 	f.must(err)
 	ctx, cancel := context.WithCancel(f.ctx)
@@ -266,7 +266,7 @@ func (f *fleet) keys(prefix string) []string {
 
 func (f *fleet) gate(group string) state.Gate {
 	f.t.Helper()
-	g, _, err := f.Gate(f.ctx, f.version.Rollout(), group)
+	g, _, err := f.Rollouts.Gate(f.ctx, f.version.Rollout(), group)
 	f.must(err)
 	return g
 }

@@ -18,26 +18,26 @@ type poolGate struct {
 
 // read returns the gate and its revision.
 func (g *poolGate) read(ctx context.Context) (state.Gate, int64, error) {
-	return g.store.Gate(ctx, g.req.rollout(), g.pool.group)
+	return g.store.Rollouts.Gate(ctx, g.req.rollout(), g.pool.group)
 }
 
 // op writes the pool's own gate, which says what it guards.
 func (g *poolGate) op(gate state.Gate) clientv3.Op {
 	gate.Step = g.pool.step
-	return g.store.GateOp(g.req.rollout(), g.pool.group, gate)
+	return g.store.Rollouts.GateOp(g.req.rollout(), g.pool.group, gate)
 }
 
 // write writes the pool's own gate if it did not move.
 func (g *poolGate) write(ctx context.Context, r *reading, gate state.Gate, more ...clientv3.Op) error {
 	_, err := g.store.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(g.store.GateKey(g.req.rollout(), g.pool.group)), "=", r.gateRev)).
-		Then(append(more, g.op(gate), g.store.RingOp())...).Commit()
+		If(clientv3.Compare(clientv3.ModRevision(g.store.Rollouts.GateKey(g.req.rollout(), g.pool.group)), "=", r.gateRev)).
+		Then(append(more, g.op(gate), g.store.Bells.RingOp())...).Commit()
 	return err
 }
 
 // commit writes what only the holder of a claim may, if the gate is still at a revision: ErrMoved where it moved.
 func (g *poolGate) commit(ctx context.Context, rev int64, claim *ownClaim, ops ...clientv3.Op) error {
-	key := g.store.GateKey(g.req.rollout(), g.pool.group)
+	key := g.store.Rollouts.GateKey(g.req.rollout(), g.pool.group)
 	done, err := g.store.Client.Txn(ctx).
 		If(append(claim.conditions(), clientv3.Compare(clientv3.ModRevision(key), "=", rev))...).
 		Then(ops...).
@@ -72,7 +72,7 @@ func (g *poolGate) updateClock(ctx context.Context, r *reading, d Decision) (boo
 		return true, g.write(ctx, r, gate, clock)
 	case d.StopClock:
 		gate.Clock = false
-		return true, g.write(ctx, r, gate, clientv3.OpDelete(g.store.ClockKey(g.req.rollout(), g.pool.group)))
+		return true, g.write(ctx, r, gate, clientv3.OpDelete(g.store.Rollouts.ClockKey(g.req.rollout(), g.pool.group)))
 	}
 	return false, nil
 }
@@ -83,5 +83,5 @@ func (g *poolGate) clockOp(ctx context.Context) (clientv3.Op, error) {
 	if err != nil {
 		return clientv3.Op{}, err
 	}
-	return clientv3.OpPut(g.store.ClockKey(g.req.rollout(), g.pool.group), "", clientv3.WithLease(lease.ID)), nil
+	return clientv3.OpPut(g.store.Rollouts.ClockKey(g.req.rollout(), g.pool.group), "", clientv3.WithLease(lease.ID)), nil
 }

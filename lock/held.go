@@ -32,9 +32,9 @@ func deadOnes(all []Held) (out []Held) {
 
 // slotOf is a claim of a slot.
 func slotOf(s *state.Store, kv *mvccpb.KeyValue, marked map[string]bool) Held {
-	place := strings.TrimPrefix(string(kv.Key), s.SlotPrefix(""))
+	place := strings.TrimPrefix(string(kv.Key), s.Rollouts.SlotPrefix(""))
 	group := place[:max(0, strings.LastIndexByte(place, '/'))]
-	claim := s.ReadClaim(kv) // who holds one that cannot be read may well live
+	claim := s.Rollouts.ReadClaim(kv) // who holds one that cannot be read may well live
 	return Held{
 		Key:   string(kv.Key),
 		Fence: kv.CreateRevision,
@@ -50,7 +50,7 @@ func slotOf(s *state.Store, kv *mvccpb.KeyValue, marked map[string]bool) Held {
 func (l *reader) readSlots(r *reading, claims, marks []*mvccpb.KeyValue) {
 	marked := map[string]bool{}
 	for _, kv := range marks {
-		marked[strings.TrimPrefix(string(kv.Key), l.store.MarkPrefix(""))] = true
+		marked[strings.TrimPrefix(string(kv.Key), l.store.Rollouts.MarkPrefix(""))] = true
 	}
 	r.view.Claims, r.view.Dead = map[int]state.Claim{}, map[int]bool{}
 	for i, kv := range claims {
@@ -91,7 +91,7 @@ func (n *census) askUnlisted(ctx context.Context, r *reading) error {
 	for i, h := range r.unlisted {
 		names[i] = h.Node
 	}
-	members, err := n.store.MembersOf(ctx, names)
+	members, err := n.store.Rosters.MembersOf(ctx, names)
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,7 @@ func TestHostFaults(t *testing.T) {
 		turn := f.mustTry(all[i])
 		f.must(turn.Fail(f.ctx, "no space left on device", Host))
 		turns = append(turns, turn)
-		o, err := f.Overview(f.ctx, false)
+		o, err := f.Views.Fleet(f.ctx, false)
 		f.must(err)
 		if st := o.Statuses[all[i].node()][state.Rollout]; !st.Host || st.State != state.Failed || !turn.Holds() || len(o.Slots["web"]) != i+1 {
 			t.Errorf("%+v, holds %v, %v", st, turn.Holds(), o.Slots)

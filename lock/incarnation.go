@@ -16,7 +16,7 @@ import (
 func (l *reader) incarnationOps() []clientv3.Op {
 	s := l.store
 	return []clientv3.Op{
-		clientv3.OpGet(s.IncarnationKey()), clientv3.OpGet(s.GraceKey()), clientv3.OpGet(s.DoubtKey()),
+		clientv3.OpGet(s.Doubts.IncarnationKey()), clientv3.OpGet(s.Doubts.GraceKey()), clientv3.OpGet(s.Doubts.Key()),
 	}
 }
 
@@ -24,10 +24,10 @@ func (l *reader) incarnationOps() []clientv3.Op {
 // accepted. A claim compares it: nobody is admitted over a word that came in between.
 func (l *reader) readIncarnation(r *reading, a *answers) {
 	on, grace, doubt := a.kvs(), a.kvs(), a.kvs()
-	r.unmoved(l.store.IncarnationKey(), on)
-	r.unmoved(l.store.GraceKey(), grace)
-	r.unmoved(l.store.DoubtKey(), doubt)
-	r.stops(l.store, state.StoreScope, l.store.DoubtKey(), doubt)
+	r.unmoved(l.store.Doubts.IncarnationKey(), on)
+	r.unmoved(l.store.Doubts.GraceKey(), grace)
+	r.unmoved(l.store.Doubts.Key(), doubt)
+	r.stops(l.store, state.StoreScope, l.store.Doubts.Key(), doubt)
 	r.wasRev = revisionOf(on)
 	for _, kv := range on {
 		r.was, _ = state.Read[state.Incarnation](l.store, kv) // one that cannot be read is none
@@ -47,11 +47,11 @@ func (l *reader) checkIncarnation(ctx context.Context, r *reading) error {
 	if !l.store.ServesHosts() || r.was.Lead == nil {
 		return nil
 	}
-	is, err := l.store.Incarnation(ctx)
+	is, err := l.store.Doubts.Incarnation(ctx)
 	if err != nil || is.Continues(r.was) && is.Replaced(r.was) == "" {
 		return err
 	}
-	return cmp.Or(l.store.Recognise(ctx, l.req.node(), r.was, r.wasRev), ErrMoved)
+	return cmp.Or(l.store.Doubts.Recognise(ctx, l.req.node(), r.was, r.wasRev), ErrMoved)
 }
 
 // restarted reports an answer of another incarnation than the look was made in.

@@ -15,10 +15,10 @@ import (
 func TestGrace(t *testing.T) {
 	f := newFleet(t)
 	holder := f.mustTry(f.request("web1", "web"))
-	is, err := f.Incarnation(f.ctx)
+	is, err := f.Doubts.Incarnation(f.ctx)
 	f.must(err)
 	is.Term--
-	_, err = f.Client.Do(f.ctx, state.Put(f.IncarnationKey(), is)) // etcd was restarted since
+	_, err = f.Client.Do(f.ctx, state.Put(f.Doubts.IncarnationKey(), is)) // etcd was restarted since
 	f.must(err)
 	next := f.request("web2", "web")
 	next.Rules.Limit = limit(2)
@@ -28,7 +28,7 @@ func TestGrace(t *testing.T) {
 	if again := f.mustTry(f.request("web1", "web")); again.Fence() != holder.Fence() {
 		t.Error("who holds a claim does not go on inside it")
 	}
-	grace, err := f.Client.Get(f.ctx, f.GraceKey())
+	grace, err := f.Client.Get(f.ctx, f.Doubts.GraceKey())
 	f.must(err)
 	lease := clientv3.LeaseID(grace.Kvs[0].Lease)
 	if left, err := f.Client.TimeToLive(f.ctx, lease); err != nil || left.GrantedTTL != int64(state.Grace/time.Second) {
@@ -47,7 +47,7 @@ func TestGrace(t *testing.T) {
 func TestGraceGoesOn(t *testing.T) {
 	f := newFleet(t)
 	f.mustTry(f.request("web1", "web"))
-	_, err := f.Client.Do(f.ctx, state.Put(f.GraceKey(), time.Now().Add(-time.Minute)))
+	_, err := f.Client.Do(f.ctx, state.Put(f.Doubts.GraceKey(), time.Now().Add(-time.Minute)))
 	f.must(err)
 	f.mustWait(f.request("db1", "db"), "the fleet's record (etcd restarted)|report first, until etcd keeps its leader for 45s|no action needed")
 }
@@ -55,7 +55,7 @@ func TestGraceGoesOn(t *testing.T) {
 // TestNotRecorded: a record from before incarnations were recorded may be a restored one.
 func TestNotRecorded(t *testing.T) {
 	f := newFleet(t)
-	_, err := f.Client.Delete(f.ctx, f.IncarnationKey())
+	_, err := f.Client.Delete(f.ctx, f.Doubts.IncarnationKey())
 	f.must(err)
 	f.mustWait(f.request("web1", "web"), "etcd restarted")
 }
@@ -66,13 +66,13 @@ func TestDoubtKeepsStepsShut(t *testing.T) {
 	f := newFleet(t)
 	admitted := f.request("db1", "db")
 	f.mustTry(admitted)
-	_, err := f.Client.Do(f.ctx, state.Put(f.DoubtKey(), state.Switch{Reason: "it went back", By: "db2"}))
+	_, err := f.Client.Do(f.ctx, state.Put(f.Doubts.Key(), state.Switch{Reason: "it went back", By: "db2"}))
 	f.must(err)
 	f.mustTry(admitted)
 	f.contains(f.stops(admitted), "it went back|pullet rollout resume --store")
-	f.must(f.Accept(f.ctx, "ada"))
+	f.must(f.Doubts.Accept(f.ctx, "ada"))
 	in := f.mustSerialize(admitted)
-	_, err = f.Client.Do(f.ctx, state.Put(f.DoubtKey(), state.Switch{Reason: "it went back again", By: "db2"}))
+	_, err = f.Client.Do(f.ctx, state.Put(f.Doubts.Key(), state.Switch{Reason: "it went back again", By: "db2"}))
 	f.must(err)
 	if again := f.mustSerialize(admitted); again.Fence() != in.Fence() {
 		t.Error("it lost its place at the step")

@@ -31,7 +31,7 @@ func (f *fleet) withoutDeletes() (s *state.Store, asked *int) {
 	f.must(err)
 	f.t.Cleanup(func() { client.Close() })
 	began := time.Now()
-	return state.Over(client, strings.Split(f.CurrentKey(), "/")[2], func() time.Duration { return time.Since(began) }), asked
+	return state.Over(client, strings.Split(f.Versions.CurrentKey(), "/")[2], func() time.Duration { return time.Since(began) }), asked
 }
 
 // TestLeaveFails: who cannot give its place in the queue up says so beside the reason to leave, unless its time was

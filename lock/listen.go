@@ -27,15 +27,17 @@ func (b *listener) stop() {
 	}
 }
 
-// listen waits as state.Store.Await does. The first in the queue keeps listening to the bell while it looks, and while
+// listen waits as state.Bells.Await does. The first in the queue keeps listening to the bell while it looks, and while
 // it listens for the first time nothing is waited for: it looks for what came before.
-func (b *listener) listen(ctx context.Context, key string, after int64, poll time.Duration, opts []clientv3.OpOption) bool {
+func (b *listener) listen(
+	ctx context.Context, key string, after int64, poll time.Duration, opts []clientv3.OpOption,
+) bool {
 	switch {
-	case key != b.store.BellKey():
+	case key != b.store.Bells.Key():
 		b.stop()
 		return await(ctx, b.store, b.req.node(), key, after, poll, opts...)
 	case b.bell == nil:
-		b.bell, b.ticket.first = b.store.Listen(ctx, key), true
+		b.bell, b.ticket.first = b.store.Bells.Listen(ctx, key), true
 	case !b.bell.Await(ctx, after, poll):
 		b.stop()
 		sleep(ctx, time.Second) // not so fast again
@@ -89,14 +91,14 @@ func (b *listener) watched(r *reading) (key string, poll time.Duration, opts []c
 		return r.switchKey, headPoll, nil
 	}
 	if !r.view.Grace.IsZero() {
-		return b.store.GraceKey(), headPoll, nil
+		return b.store.Doubts.GraceKey(), headPoll, nil
 	}
 	for _, d := range r.view.Depends {
 		if d.Soaking {
-			return b.store.SoakKey(b.req.rollout(), d.Group), headPoll, nil
+			return b.store.Rollouts.SoakKey(b.req.rollout(), d.Group), headPoll, nil
 		}
 	}
-	return b.store.BellKey(), b.stallPoll(r), nil
+	return b.store.Bells.Key(), b.stallPoll(r), nil
 }
 
 // stallPoll is when the first in the queue looks for itself: nobody tells it that the progress deadline passed, and a

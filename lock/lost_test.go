@@ -20,7 +20,7 @@ type record struct {
 
 func (f *fleet) lost(node string) record {
 	f.t.Helper()
-	got, err := f.Client.Get(f.ctx, f.LostKey("v1", node))
+	got, err := f.Client.Get(f.ctx, f.Rollouts.LostKey("v1", node))
 	f.must(err)
 	var r record
 	if len(got.Kvs) > 0 {
@@ -71,7 +71,7 @@ func TestLostHolder(t *testing.T) {
 		if r.By != "next" || r.Slot != turn.claim.held.key || r.Fence != turn.Fence() || r.OnLost != c.onLost || r.Claim.Step != "restart" || r.Claim.Node != "holder" {
 			t.Errorf("%s: recorded %+v", c.onLost, r)
 		}
-		o, err := f.Overview(f.ctx, false)
+		o, err := f.Views.Fleet(f.ctx, false)
 		f.must(err)
 		if st := o.Statuses["holder"][state.Rollout]; st.State != state.Failed || st.Version != "v1" || st.Clear == "" {
 			t.Errorf("%s: %+v", c.onLost, st)
@@ -113,7 +113,7 @@ func TestLostWithoutAClaim(t *testing.T) {
 	q.Rules.OnLost = Release
 	f.must(f.mustTry(q).Release(f.ctx))
 	q.Rules.OnLost = Hold
-	_, err := f.Decommission(f.ctx, "gone", "op", false)
+	_, err := f.Nodes.Decommission(f.ctx, "gone", "op", false)
 	f.must(err)
 	f.must(f.mustTry(q).Release(f.ctx))
 	f.die(f.request("gone", "web")) // it came back, and went
@@ -143,7 +143,7 @@ func TestDecommissionedHolder(t *testing.T) {
 	holder.Rules.Total, next.Rules.Total, lb.Rules.Depends = 1, 1, []string{"web"}
 	turn := f.mustTry(holder)
 	f.mustWait(lb, "holder (alive), next (alive)")
-	if _, err := f.Decommission(f.ctx, "holder", "op", false); err == nil {
+	if _, err := f.Nodes.Decommission(f.ctx, "holder", "op", false); err == nil {
 		t.Error("a living node was given up without force")
 	}
 	woken, told := make(chan error, 1), make(chan struct{}, 10)
@@ -151,7 +151,7 @@ func TestDecommissionedHolder(t *testing.T) {
 	waiter := NewTurn(f.Store, next)
 	go func() { woken <- waiter.Acquire(f.ctx) }()
 	<-told
-	done, err := f.Decommission(f.ctx, "holder", "op", true)
+	done, err := f.Nodes.Decommission(f.ctx, "holder", "op", true)
 	freed := done.Freed
 	if err != nil || len(freed) != 1 || freed[0] != "slot/web/0" {
 		t.Errorf("%q %v", freed, err)
@@ -178,7 +178,7 @@ func TestDecommissionedLast(t *testing.T) {
 	<-told
 	f.die(db2)
 	began := time.Now()
-	_, err := f.Decommission(f.ctx, "db2", "op", false)
+	_, err := f.Nodes.Decommission(f.ctx, "db2", "op", false)
 	f.must(err)
 	if err := <-woken; err != nil || time.Since(began) > 5*time.Second {
 		t.Errorf("after %s: %v", time.Since(began), err)
@@ -193,7 +193,7 @@ func TestAwayOfMany(t *testing.T) {
 	dies := func(i int) {
 		_, err := c.fleet.Client.Revoke(c.ctx, c.nodes[i].req.Presence.Lease)
 		c.must(err)
-		_, err = c.fleet.Client.Delete(c.ctx, c.fleet.AwayKey("v1", "web")) // as after a few seconds
+		_, err = c.fleet.Client.Delete(c.ctx, c.fleet.Rollouts.AwayKey("v1", "web")) // as after a few seconds
 		c.must(err)
 	}
 	tries := func(i int) string {
@@ -241,7 +241,7 @@ func TestFleetPlaceOfAnotherGroup(t *testing.T) {
 	f.mustWait(b, "a1 holds it|(not answering); start a1 again")
 	b.Rules.OnLost = Release
 	f.mustTry(b)
-	if got := f.lost("a1"); got.By != "b1" || got.Slot != f.SlotPrefix("a")+"0" {
+	if got := f.lost("a1"); got.By != "b1" || got.Slot != f.Rollouts.SlotPrefix("a")+"0" {
 		t.Errorf("%+v", got)
 	}
 }

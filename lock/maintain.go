@@ -30,7 +30,7 @@ func (u *upkeep) maintain(ctx context.Context, r *reading, d *Decision) (again b
 		return false, nil
 	}
 	if d.Recognise {
-		return true, u.store.Recognise(ctx, u.req.node(), r.was, r.wasRev)
+		return true, u.store.Doubts.Recognise(ctx, u.req.node(), r.was, r.wasRev)
 	}
 	if taken, err := u.reclaimAll(ctx, r, d); taken || err != nil {
 		return taken, err
@@ -123,7 +123,7 @@ func (u *upkeep) yield(ctx context.Context, r *reading) error {
 		unmoved = append(unmoved, clientv3.Compare(clientv3.ModRevision(key), "<", r.revision+1))
 	}
 	if index, counts := r.view.own(r.view.Totals); counts {
-		key := u.store.TotalPrefix() + strconv.Itoa(index)
+		key := u.store.Rollouts.TotalPrefix() + strconv.Itoa(index)
 		as(key)
 		ops = append(ops, clientv3.OpDelete(key))
 	}
@@ -133,7 +133,7 @@ func (u *upkeep) yield(ctx context.Context, r *reading) error {
 		as(key)
 		ops = append(ops, state.Put(key, idle))
 	}
-	_, err := u.store.Client.Txn(ctx).If(unmoved...).Then(append(ops, u.store.RingOp())...).Commit()
+	_, err := u.store.Client.Txn(ctx).If(unmoved...).Then(append(ops, u.store.Bells.RingOp())...).Commit()
 	return err
 }
 
@@ -141,7 +141,7 @@ func (u *upkeep) yield(ctx context.Context, r *reading) error {
 // lease ended.
 func (u *upkeep) reclaim(ctx context.Context, r *reading, c Held) (bool, error) {
 	s, q := u.store, u.req
-	gate, gateRev, err := s.Gate(ctx, q.rollout(), c.Group)
+	gate, gateRev, err := s.Rollouts.Gate(ctx, q.rollout(), c.Group)
 	if err != nil {
 		return false, err
 	}
@@ -152,8 +152,8 @@ func (u *upkeep) reclaim(ctx context.Context, r *reading, c Held) (bool, error) 
 	)
 	conditions := []clientv3.Cmp{
 		clientv3.Compare(clientv3.CreateRevision(c.Key), "=", c.Fence),
-		clientv3.Compare(clientv3.CreateRevision(s.AliveKey(c.Node)), "=", 0),
-		clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), c.Group)), "=", gateRev),
+		clientv3.Compare(clientv3.CreateRevision(s.Presences.AliveKey(c.Node)), "=", 0),
+		clientv3.Compare(clientv3.ModRevision(s.Rollouts.GateKey(q.rollout(), c.Group)), "=", gateRev),
 	}
 	record := map[string]any{
 		"by":     q.node(),
@@ -163,21 +163,23 @@ func (u *upkeep) reclaim(ctx context.Context, r *reading, c Held) (bool, error) 
 		"onLost": q.Rules.OnLost,
 		"time":   time.Now().UTC(),
 	}
-	ops := []clientv3.Op{clientv3.OpDelete(c.Key), state.Put(s.LostKey(q.rollout(), c.Node), record), s.RingOp()}
+	ops := []clientv3.Op{
+		clientv3.OpDelete(c.Key), state.Put(s.Rollouts.LostKey(q.rollout(), c.Node), record), s.Bells.RingOp(),
+	}
 	for i, other := range r.view.Totals {
 		if other.Node == c.Node {
-			ops = append(ops, clientv3.OpDelete(s.TotalPrefix()+strconv.Itoa(i)))
+			ops = append(ops, clientv3.OpDelete(s.Rollouts.TotalPrefix()+strconv.Itoa(i)))
 		}
 	}
 	st := q.status(reason)
 	st.Version, st.Release, st.Remedy = c.Version, c.Release, state.Act(startAgain(c.Node))
 	if u.pool.slots {
-		ops = append(ops, s.StatusOps(c.Node, state.Rollout, state.Failed, st)...)
+		ops = append(ops, s.Statuses.Ops(c.Node, state.Rollout, state.Failed, st)...)
 	}
 	if q.Rules.OnLost == Fail {
 		gate.Step = u.pool.step
 		u.pool.survived(q, 0).count(&gate, c.Node, reason, Halting)
-		ops = append(ops, s.GateOp(q.rollout(), c.Group, gate))
+		ops = append(ops, s.Rollouts.GateOp(q.rollout(), c.Group, gate))
 	}
 	done, err := s.Client.Txn(ctx).If(conditions...).Then(ops...).Commit()
 	return err == nil && done.Succeeded, err

@@ -29,9 +29,9 @@ func TestLocksHaveNames(t *testing.T) {
 // locks are the gates that somebody holds.
 func (f *fleet) locks() []string {
 	f.t.Helper()
-	o, err := f.Overview(f.ctx, false)
+	o, err := f.Views.Fleet(f.ctx, false)
 	f.must(err)
-	locks, err := f.Locks(f.ctx, o)
+	locks, err := f.Views.Locks(f.ctx, o)
 	f.must(err)
 	var out []string
 	for _, l := range locks {

@@ -24,8 +24,9 @@ type pool struct {
 func slotPool(s *state.Store, q *Request) *pool {
 	g := q.Rules.Group
 	return &pool{
-		kind: state.WaitSlot, name: "slot " + g, scope: "role " + g, group: g, queue: s.QueuePrefix(q.rollout(), g),
-		claims: s.SlotPrefix(g), marks: s.MarkPrefix(g), limit: q.Rules.Limit, slots: true, switched: true, follows: true,
+		kind: state.WaitSlot, name: "slot " + g, scope: "role " + g, group: g, queue: s.Rollouts.QueuePrefix(q.rollout(), g),
+		claims: s.Rollouts.SlotPrefix(g), marks: s.Rollouts.MarkPrefix(g), limit: q.Rules.Limit, slots: true, switched: true,
+		follows: true,
 	}
 }
 
@@ -35,7 +36,7 @@ func claimsOf(s *state.Store, kvs []*mvccpb.KeyValue, fences map[int]int64) map[
 	out := map[int]state.Claim{}
 	for i, kv := range kvs {
 		place := placeOf(s, kv, i)
-		if out[place] = s.ReadClaim(kv); fences != nil {
+		if out[place] = s.Rollouts.ReadClaim(kv); fences != nil {
 			fences[place] = kv.CreateRevision
 		}
 	}

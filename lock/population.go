@@ -15,7 +15,7 @@ type population struct{ gone, known, alive map[string]bool }
 
 // populationOps read what populationOf takes.
 func populationOps(s *state.Store) (ops []clientv3.Op) {
-	for _, prefix := range []string{s.DecommissionedKey(""), s.NodeKey(""), s.AliveKey("")} {
+	for _, prefix := range []string{s.Nodes.DecommissionedKey(""), s.Nodes.Key(""), s.Presences.AliveKey("")} {
 		ops = append(ops, clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithKeysOnly()))
 	}
 	return ops

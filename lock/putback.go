@@ -28,7 +28,7 @@ func PutBack(
 		}
 		taken := map[int]bool{}
 		for _, kv := range got.Kvs {
-			if s.ReadClaim(kv).Node == held.Claim.Node {
+			if s.Rollouts.ReadClaim(kv).Node == held.Claim.Node {
 				return 0, nil
 			}
 			if place, err := strconv.Atoi(strings.TrimPrefix(string(kv.Key), beside)); err == nil {
@@ -57,9 +57,9 @@ func putBackOps(s *state.Store, key string, held *state.HeldPlace) []clientv3.Op
 	claim.Member = held.Member
 	return []clientv3.Op{
 		state.Put(key, claim),
-		clientv3.OpPut(s.ClaimedKey(claim.Node), ""),
-		clientv3.OpDelete(s.DecommissionedKey(claim.Node)),
-		s.RingOp(),
+		clientv3.OpPut(s.Doubts.ClaimedKey(claim.Node), ""),
+		clientv3.OpDelete(s.Nodes.DecommissionedKey(claim.Node)),
+		s.Bells.RingOp(),
 	}
 }
 

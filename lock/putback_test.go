@@ -26,21 +26,21 @@ func TestPutBack(t *testing.T) {
 	held := turn.Slot()
 	always := turn.req.Presence.Lives()
 	f.putsBack(held, always)
-	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0"}) {
+	if got := f.keys(f.Rollouts.SlotPrefix("web")); !slices.Equal(got, []string{"0"}) {
 		t.Fatalf("%q", got)
 	}
 	_, err := f.Client.Delete(f.ctx, turn.claim.held.key)
 	f.must(err)
-	f.putsBack(held, f.Doubted()) // somebody accepted the record meanwhile
-	if got := f.keys(f.SlotPrefix("web")); len(got) > 0 {
+	f.putsBack(held, f.Doubts.None()) // somebody accepted the record meanwhile
+	if got := f.keys(f.Rollouts.SlotPrefix("web")); len(got) > 0 {
 		t.Fatalf("%q", got)
 	}
 	other := f.mustTry(f.request("web2", "web"))
 	claimed := f.putsBack(held, always)
-	if got, err := f.Client.Get(f.ctx, f.ClaimedKey("web1")); err != nil || got.Kvs[0].ModRevision != claimed {
+	if got, err := f.Client.Get(f.ctx, f.Doubts.ClaimedKey("web1")); err != nil || got.Kvs[0].ModRevision != claimed {
 		t.Errorf("claimed at %d: %v, %v", claimed, got, err)
 	}
-	if got := f.keys(f.SlotPrefix("web")); !slices.Equal(got, []string{"0", "1"}) {
+	if got := f.keys(f.Rollouts.SlotPrefix("web")); !slices.Equal(got, []string{"0", "1"}) {
 		t.Errorf("%q", got)
 	}
 	f.must(other.Release(f.ctx))
@@ -55,7 +55,7 @@ func TestPutBackCounts(t *testing.T) {
 		"given up": func(f *fleet) { f.decommission("db1") },
 		"unknown": func(f *fleet) {
 			f.decommission("db1")
-			for _, key := range []string{f.NodeKey("db1"), f.DecommissionedKey("db1")} {
+			for _, key := range []string{f.Nodes.Key("db1"), f.Nodes.DecommissionedKey("db1")} {
 				_, err := f.Client.Delete(f.ctx, key)
 				f.must(err)
 			}
@@ -66,7 +66,7 @@ func TestPutBackCounts(t *testing.T) {
 			db1, db2 := f.request("db1", "db"), f.request("db2", "db")
 			held := f.mustTry(db1).Slot()
 			forget(f)
-			if members, err := f.Members(f.ctx, nil); err != nil || len(members) != 1 {
+			if members, err := f.Rosters.Members(f.ctx, nil); err != nil || len(members) != 1 {
 				t.Fatalf("%v, %v", members, err)
 			}
 			f.putsBack(held, db2.Presence.Lives())
@@ -74,10 +74,10 @@ func TestPutBackCounts(t *testing.T) {
 				t.Fatal("the barrier is open")
 			}
 			f.mustAwait(db2, "db1")
-			_, err := f.Decommission(f.ctx, "db1", "ada", false)
+			_, err := f.Nodes.Decommission(f.ctx, "db1", "ada", false)
 			f.must(err)
 			f.mustAwait(db2, "")
-			if got := f.keys(f.SlotPrefix("db")); len(got) > 0 {
+			if got := f.keys(f.Rollouts.SlotPrefix("db")); len(got) > 0 {
 				t.Errorf("%q", got)
 			}
 		})

@@ -61,7 +61,7 @@ func TestQueueServed(t *testing.T) {
 		return turns[i].Succeed(f.ctx)
 	})
 	var got []string
-	for _, e := range f.events(f.SlotPrefix("web")) {
+	for _, e := range f.events(f.Rollouts.SlotPrefix("web")) {
 		if e.IsCreate() {
 			got = append(got, strings.Split(string(e.Kv.Value), `"`)[3])
 		}

@@ -27,7 +27,7 @@ func (l *reader) look(ctx context.Context, first ...clientv3.Op) (*reading, erro
 	rosterless, surveys := l.pool.slots && l.roster.frozen == nil, l.pool.slots && l.ticket.first
 	ops := first
 	if rosterless {
-		ops = append(ops, l.store.RosterOp(l.store.RosterKey(l.req.rollout(), l.req.Rules.Group), l.req.node()))
+		ops = append(ops, l.store.Rosters.Op(l.store.Rosters.Key(l.req.rollout(), l.req.Rules.Group), l.req.node()))
 	}
 	ops = append(ops, l.placeOps()...)
 	ops = append(ops, l.incarnationOps()...)
@@ -71,10 +71,10 @@ func (l *reader) look(ctx context.Context, first ...clientv3.Op) (*reading, erro
 func (l *reader) placeOps() []clientv3.Op {
 	claims, marks := l.pool.claims, l.pool.marks
 	if l.pool.slots {
-		claims, marks = l.store.SlotPrefix(""), l.store.MarkPrefix("")
+		claims, marks = l.store.Rollouts.SlotPrefix(""), l.store.Rollouts.MarkPrefix("")
 	}
 	return []clientv3.Op{
-		clientv3.OpGet(l.store.CurrentKey(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(l.store.Versions.CurrentKey(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(l.req.Presence.Key, clientv3.WithKeysOnly()),
 		clientv3.OpGet(
 			l.ticket.key+"\x00",
@@ -84,7 +84,7 @@ func (l *reader) placeOps() []clientv3.Op {
 		),
 		clientv3.OpGet(claims, clientv3.WithPrefix()),
 		clientv3.OpGet(marks, clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(l.store.GateKey(l.req.rollout(), ""), clientv3.WithPrefix()),
+		clientv3.OpGet(l.store.Rollouts.GateKey(l.req.rollout(), ""), clientv3.WithPrefix()),
 	}
 }
 
@@ -120,9 +120,9 @@ func (l *reader) readPlaces(r *reading, a *answers) {
 
 // switchOps read the pause, and the switches of the node, its role, and all.
 func (l *reader) switchOps() []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpGet(l.store.PauseKey())}
+	ops := []clientv3.Op{clientv3.OpGet(l.store.Switches.PauseKey())}
 	for _, c := range l.scopes() {
-		ops = append(ops, clientv3.OpGet(l.store.SwitchKey(c)))
+		ops = append(ops, clientv3.OpGet(l.store.Switches.Key(c)))
 	}
 	return ops
 }
@@ -131,12 +131,13 @@ func (l *reader) switchOps() []clientv3.Op {
 func (l *reader) rulesOps() []clientv3.Op {
 	s, q := l.store, l.req
 	ops := []clientv3.Op{
-		clientv3.OpGet(s.TotalPrefix(), clientv3.WithPrefix()),
-		clientv3.OpGet(s.ClockKey(q.rollout(), q.Rules.Group), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.Rollouts.TotalPrefix(), clientv3.WithPrefix()),
+		clientv3.OpGet(s.Rollouts.ClockKey(q.rollout(), q.Rules.Group), clientv3.WithKeysOnly()),
 	}
 	if len(q.Rules.Depends) > 0 {
-		ops = append(ops, clientv3.OpGet(s.ClosedKey(q.rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-			clientv3.OpGet(s.SoakKey(q.rollout(), ""), clientv3.WithPrefix()))
+		ops = append(ops,
+			clientv3.OpGet(s.Rollouts.ClosedKey(q.rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+			clientv3.OpGet(s.Rollouts.SoakKey(q.rollout(), ""), clientv3.WithPrefix()))
 	}
 	return ops
 }
@@ -186,19 +187,19 @@ func (l *reader) closed() string {
 // switch lifts a doubt or a pause.
 func (l *reader) readSwitches(r *reading, a *answers) {
 	s, pause := l.store, a.kvs()
-	r.unmoved(s.PauseKey(), pause)
-	r.stops(s, state.PauseScope, s.PauseKey(), pause)
+	r.unmoved(s.Switches.PauseKey(), pause)
+	r.stops(s, state.PauseScope, s.Switches.PauseKey(), pause)
 	decided := false // by a nearer scope
 	for _, c := range l.scopes() {
 		kvs := a.kvs()
-		r.unmoved(s.SwitchKey(c), kvs)
+		r.unmoved(s.Switches.Key(c), kvs)
 		if len(kvs) == 0 || decided {
 			continue
 		}
 		decided = true
-		w := newSwitched(c.String(), s.ReadSwitch(kvs[0]))
+		w := newSwitched(c.String(), s.Switches.Read(kvs[0]))
 		if enabled := w.Enabled && (w.Version == "" || !l.pool.slots || w.Version == l.req.Version.ID); !enabled {
-			r.view.Switch, r.switchKey = w, s.SwitchKey(c)
+			r.view.Switch, r.switchKey = w, s.Switches.Key(c)
 		}
 	}
 }
@@ -208,7 +209,7 @@ func (l *reader) readGates(r *reading, kvs []*mvccpb.KeyValue) {
 	at := map[string][]*mvccpb.KeyValue{}
 	r.gates = map[string]state.Gate{}
 	for _, kv := range kvs {
-		group, g := l.store.ReadGate(kv)
+		group, g := l.store.Rollouts.ReadGate(kv)
 		r.gates[group], at[group] = g, []*mvccpb.KeyValue{kv}
 	}
 	counts := []string{l.pool.group}
@@ -217,7 +218,7 @@ func (l *reader) readGates(r *reading, kvs []*mvccpb.KeyValue) {
 		counts = append(counts, l.req.Rules.Depends...)
 	}
 	for _, group := range slices.Compact(slices.Sorted(slices.Values(counts))) {
-		r.unmoved(l.store.GateKey(l.req.rollout(), group), at[group])
+		r.unmoved(l.store.Rollouts.GateKey(l.req.rollout(), group), at[group])
 	}
 	if r.view.Gate, r.gateRev = r.gates[l.pool.group], revisionOf(at[l.pool.group]); r.gateRev == 0 {
 		r.view.Gate.State = "open"

@@ -50,7 +50,7 @@ func (a *answers) kvs() []*mvccpb.KeyValue { return a.next().GetResponseRange().
 // stops sets a switch that stops all nodes, unless another one is set.
 func (r *reading) stops(s *state.Store, what, key string, set []*mvccpb.KeyValue) {
 	if len(set) > 0 && r.view.Switch == nil {
-		r.view.Switch, r.switchKey = newSwitched(what, s.ReadSwitch(set[0])), key
+		r.view.Switch, r.switchKey = newSwitched(what, s.Switches.Read(set[0])), key
 	}
 }
 

@@ -32,16 +32,16 @@ func (c *Candidate) Record(ctx context.Context, step Step, maxAge time.Duration)
 		clientv3.OpGet(s.resultKey(step, "started", s.req.node())),
 		clientv3.OpGet(s.resultKey(step, "result", s.req.node())),
 		clientv3.OpGet(s.resultKey(step, "fresh", s.req.node()), clientv3.WithCountOnly()),
-		clientv3.OpGet(s.store.SettledKey(s.scope(step.Once), state.StepHash(step.ID))),
+		clientv3.OpGet(s.store.Steps.SettledKey(s.scope(step.Once), state.StepHash(step.ID))),
 	).Commit()
 	if err != nil {
 		return r, err
 	}
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
-		r.Attempt, r.started = s.store.ReadStart(kv).Attempt, kv.ModRevision
+		r.Attempt, r.started = s.store.Steps.ReadStart(kv).Attempt, kv.ModRevision
 	}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
-		r.Result, r.result = s.store.ReadResult(kv), kv.ModRevision
+		r.Result, r.result = s.store.Steps.ReadResult(kv), kv.ModRevision
 	}
 	r.maxAge = maxAge
 	r.Fresh = maxAge == 0 || got.Responses[2].GetResponseRange().Count > 0
@@ -65,7 +65,8 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 		Then(c.startedOp(step), state.Put(started, state.StepStart{
 			Step: step.ID, Attempt: attempt, At: time.Now().UTC(), MaxAge: read.maxAge, Repeatable: step.Repeatable,
 		})).
-		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly()), clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly()), clientv3.OpGet(started)).
+		Else(clientv3.OpGet(c.place, clientv3.WithKeysOnly()), clientv3.OpGet(s.req.Presence.Key, clientv3.WithKeysOnly()),
+			clientv3.OpGet(started)).
 		Commit()
 	if err != nil || done.Succeeded {
 		return err
@@ -78,7 +79,7 @@ func (c *Candidate) Start(ctx context.Context, step Step, attempt string, read R
 		return state.ErrLeaseLost
 	}
 	for _, kv := range seen[2].GetResponseRange().Kvs { // an attempt to write it whose answer was lost did it
-		if s.store.ReadStart(kv).Attempt == attempt {
+		if s.store.Steps.ReadStart(kv).Attempt == attempt {
 			return nil
 		}
 	}
@@ -132,7 +133,7 @@ func (c *Candidate) publish(
 	case r.Attempt != "" && have.Attempt != r.Attempt: // an operator had it forgotten
 		return 0, ErrFenced
 	}
-	shared, err := s.store.Share(ctx, r, value)
+	shared, err := s.store.Results.Share(ctx, r, value)
 	if err != nil {
 		return 0, err
 	}

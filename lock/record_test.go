@@ -60,10 +60,10 @@ func TestSettledIsFresh(t *testing.T) {
 	read, err := c.Record(f.ctx, chosenStep("init"), time.Hour)
 	f.must(err)
 	f.must(c.Start(f.ctx, chosenStep("init"), "1", read))
-	result := f.RunKey(q.Version.ID, state.StepHash("init"), "result", "m1")
+	result := f.Steps.Key(q.Version.ID, state.StepHash("init"), "result", "m1")
 	_, err = f.Client.Do(f.ctx, state.Put(result, state.StepResult{Node: "m1", Step: "init", Result: Unknown})) // as who waits for it says
 	f.must(err)
-	if _, err := f.Settle(f.ctx, "init", "ada", state.Settling{Done: true}); err != nil {
+	if _, err := f.Steps.Settle(f.ctx, "init", "ada", state.Settling{Done: true}); err != nil {
 		t.Fatal(err)
 	}
 	if read, err = c.Record(f.ctx, chosenStep("init"), time.Hour); err != nil || !read.Final() {
@@ -109,7 +109,7 @@ func (f *fleet) migrated() (Election, Step) {
 func TestOnceAgain(t *testing.T) {
 	f := newFleet(t)
 	e, _ := f.migrated()
-	if _, err := f.Settle(f.ctx, "migrate", "ada", state.Settling{Force: true}); err != nil {
+	if _, err := f.Steps.Settle(f.ctx, "migrate", "ada", state.Settling{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	q := f.request("master001", "master")
@@ -140,7 +140,7 @@ func TestAgainElsewhere(t *testing.T) {
 			t.Error("its place is taken")
 		}
 	}
-	settle := func(step string) { _, err := f.Settle(f.ctx, step, "ada", state.Settling{}); f.must(err) }
+	settle := func(step string) { _, err := f.Steps.Settle(f.ctx, step, "ada", state.Settling{}); f.must(err) }
 	init, token := "pullet rollout settle init --again", "pullet rollout settle 'get token' --again"
 	waits("pullet decommission m1; " + init + "; " + token)
 	f.decommission("m1")
@@ -165,7 +165,7 @@ func TestSettle(t *testing.T) {
 	q, reader := f.request("m1", "master"), f.request("web1", "web")
 	c := f.elect(q, of(1))
 	settle := func(done bool) error {
-		_, err := f.Settle(f.ctx, "init", "ada", state.Settling{Done: done})
+		_, err := f.Steps.Settle(f.ctx, "init", "ada", state.Settling{Done: done})
 		return err
 	}
 	if err := settle(true); err == nil || !strings.Contains(err.Error(), `there is no record of a targeted step "init" in version `) {

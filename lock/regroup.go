@@ -22,8 +22,8 @@ func (u *upkeep) regroup(ctx context.Context, r *reading) error {
 	conditions := []clientv3.Cmp{still, u.req.Presence.Lives()}
 	ops := []clientv3.Op{
 		clientv3.OpDelete(old.Key),
-		clientv3.OpDelete(u.store.MarkPrefix(old.Group) + index),
-		u.store.RingOp(),
+		clientv3.OpDelete(u.store.Rollouts.MarkPrefix(old.Group) + index),
+		u.store.Bells.RingOp(),
 	}
 	if _, holds := r.view.own(r.view.Claims); !holds {
 		place := strconv.Itoa(firstFree(r.view.Claims))

@@ -15,11 +15,12 @@ type Request struct {
 	Run        string
 	Order      int64 // the node's place in queues: the lower the earlier; 0 is the revision of its registration
 	Brief      bool  // it is not waited for longer than Patience
-	Parked     bool  // it gave its slot back in mid-run, in this rollout: it has been there, and the progress deadline counts
-	Lasting    bool  // the lease outlives the process: a place in a queue needs one of its own
-	Rules      Rules
-	Inventory  map[string]state.Member // the nodes that must exist
-	Waiting    func(w *Wait)           // told each new reason; may be nil
+	// it gave its slot back in mid-run, in this rollout: it has been there, and the progress deadline counts
+	Parked    bool
+	Lasting   bool // the lease outlives the process: a place in a queue needs one of its own
+	Rules     Rules
+	Inventory map[string]state.Member // the nodes that must exist
+	Waiting   func(w *Wait)           // told each new reason; may be nil
 }
 
 // Rules are those of one rollout, as they hold for the node's group.
@@ -38,7 +39,8 @@ type Rules struct {
 	OnLost          string        // what becomes of a node that does not answer: hold, release, fail; "" is hold
 	Deadline        time.Duration // when no holder of the group finished for so long, it halts; 0 is never
 	Soak            func(group string) time.Duration
-	Closed          func(now time.Time) (until string) // outside the group's maintenance windows: when they open; "" is open
+	// outside the group's maintenance windows: when they open; "" is open
+	Closed func(now time.Time) (until string)
 }
 
 // What becomes of a node that does not answer while others wait for it.

@@ -74,7 +74,7 @@ func (q *resultQuery) candidates(ctx context.Context) (int, error) {
 	if e.Limit <= 1 {
 		return 1, nil
 	}
-	members, err := s.store.Members(ctx, s.req.Inventory)
+	members, err := s.store.Rosters.Members(ctx, s.req.Inventory)
 	if err != nil {
 		return 0, err
 	}
@@ -96,7 +96,7 @@ func (q *resultQuery) look(ctx context.Context) (map[string]state.StepResult, *W
 		clientv3.OpGet(s.resultKey(step, "fresh")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.electionKey(e, "place")+"/", prefix...),
 		clientv3.OpGet(s.resultKey(step, "started")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(s.store.CurrentKey(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.Versions.CurrentKey(), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.electionKey(e, "took")+"/", prefix...),
 	).Commit()
 	if err != nil {
@@ -198,7 +198,7 @@ func (q *resultQuery) wait(missing []state.Holder) *Wait {
 func (q *resultQuery) unended(ctx context.Context, h state.Holder) error {
 	s, step := q.steps, q.step
 	r := state.StepResult{Node: h.Node, Step: step.ID, Result: Unknown, At: time.Now().UTC()}
-	still := clientv3.Compare(clientv3.CreateRevision(s.store.AliveKey(h.Node)), "=", 0)
+	still := clientv3.Compare(clientv3.CreateRevision(s.store.Presences.AliveKey(h.Node)), "=", 0)
 	switch {
 	case q.left(h.Node):
 		start, err := s.store.Client.Get(ctx, s.resultKey(step, "started", h.Node))
@@ -208,14 +208,15 @@ func (q *resultQuery) unended(ctx context.Context, h state.Holder) error {
 		still = clientv3.Compare(clientv3.ModRevision(string(start.Kvs[0].Key)), "=", start.Kvs[0].ModRevision)
 		r.Reason = fmt.Sprintf("its result is unknown: %[1]s began it and does not take it any more; look at %[1]s", h.Node)
 		if q.repeatable {
-			r.Result, r.Attempt = Failed, s.store.ReadStart(start.Kvs[0]).Attempt
+			r.Result, r.Attempt = Failed, s.store.Steps.ReadStart(start.Kvs[0]).Attempt
 			r.Reason = "it was cut off, and " + h.Node + " does not take it any more; " + state.AgainHint(step.ID)
 		}
 	case h.Alive || q.repeatable:
 		return nil
 	default:
 		r.Reason = fmt.Sprintf(
-			"its result is unknown: it was started on %[1]s, which does not answer, and it must not run twice (idempotent: false); look at %[1]s",
+			"its result is unknown: it was started on %[1]s, which does not answer, and it must not run twice (idempotent: "+
+				"false); look at %[1]s",
 			h.Node,
 		)
 	}
@@ -248,5 +249,5 @@ func (q *resultQuery) record(ctx context.Context, r state.StepResult, still clie
 
 // Value is the content of a shared result.
 func (s *Steps) Value(ctx context.Context, r state.StepResult, into any) error {
-	return s.store.Shared(ctx, r, into)
+	return s.store.Results.Read(ctx, r, into)
 }

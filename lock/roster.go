@@ -19,11 +19,11 @@ type groupRoster struct {
 
 // freeze reads the roster of the group, or makes it. none says that a look just found none.
 func (o *groupRoster) freeze(ctx context.Context, none bool) error {
-	group, roster := o.req.Rules.Group, o.store.RosterFor
+	group, roster := o.req.Rules.Group, o.store.Rosters.For
 	if none {
-		roster = o.store.NewRosterFor
+		roster = o.store.Rosters.NewFor
 	}
-	key := o.store.RosterKey(o.req.rollout(), group)
+	key := o.store.Rosters.Key(o.req.rollout(), group)
 	frozen, err := roster(ctx, key, o.req.node(), o.req.Inventory, o.req.ofGroup(group))
 	if err == nil { // one that could not be written is not frozen
 		o.frozen, o.size = frozen, frozen.Size
@@ -33,13 +33,15 @@ func (o *groupRoster) freeze(ctx context.Context, none bool) error {
 
 // ofGroup are the members of a group.
 func (q *Request) ofGroup(group string) state.Choose {
-	return state.Belongs(func(node string, m state.Member) (bool, string) { return q.Rules.GroupOf(node, m) == group, "" }).
+	return state.Belongs(func(node string, m state.Member) (bool, string) {
+		return q.Rules.GroupOf(node, m) == group, ""
+	}).
 		Always()
 }
 
 // read takes the roster that was read, if it is frozen.
 func (o *groupRoster) read(answer *pb.ResponseOp) (err error) {
-	o.frozen, err = o.store.RosterOf(answer)
+	o.frozen, err = o.store.Rosters.Of(answer)
 	if o.frozen != nil {
 		o.size = o.frozen.Size
 	}
@@ -48,7 +50,7 @@ func (o *groupRoster) read(answer *pb.ResponseOp) (err error) {
 
 // roster is the barrier's roster, as far as the node needs it. It is frozen when the first node comes.
 func (s *Steps) roster(ctx context.Context, step Step) (*state.Roster, error) {
-	return s.store.RosterFor(ctx, s.key(step, "roster"), s.req.node(), s.req.Inventory, s.chooses(step))
+	return s.store.Rosters.For(ctx, s.key(step, "roster"), s.req.node(), s.req.Inventory, s.chooses(step))
 }
 
 // chooses leaves disabled nodes out of a roster, unless they hold a claim of the rollout: they are in the middle of it.
@@ -60,7 +62,7 @@ func (s *Steps) chooses(step Step) state.Choose {
 				return nil, err
 			}
 		}
-		switches, err := s.store.Switches(ctx)
+		switches, err := s.store.Switches.List(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -77,13 +79,13 @@ func (s *Steps) chooses(step Step) state.Choose {
 
 // admitted are the nodes that hold a slot for this rollout, and the node itself.
 func (s *Steps) admitted(ctx context.Context) (map[string]bool, error) {
-	got, err := s.store.Client.Get(ctx, s.store.SlotPrefix(""), clientv3.WithPrefix())
+	got, err := s.store.Client.Get(ctx, s.store.Rollouts.SlotPrefix(""), clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]bool{s.req.node(): true}
 	for _, kv := range got.Kvs {
-		if c := s.store.ReadClaim(kv); c.Rollout == s.req.rollout() {
+		if c := s.store.Rollouts.ReadClaim(kv); c.Rollout == s.req.rollout() {
 			out[c.Node] = true
 		}
 	}

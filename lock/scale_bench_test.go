@@ -37,7 +37,7 @@ func BenchmarkRollout(b *testing.B) {
 				b.StopTimer()
 				m := startEtcd(b)
 				c := newCrowd(b, m.endpoints, n, places)
-				peak, cpu := c.peak(c.fleet.SlotPrefix("web")), m.cpu()
+				peak, cpu := c.peak(c.fleet.Rollouts.SlotPrefix("web")), m.cpu()
 				c.counter.take()
 				b.StartTimer()
 				began := time.Now()

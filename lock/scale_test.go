@@ -128,20 +128,20 @@ func newCrowd(t testing.TB, endpoints []string, n, places int) *crowd {
 		c.clients = append(c.clients, c.client(endpoints, grpc.WithChainUnaryInterceptor(state.Bounded, c.counter.unary), grpc.WithChainStreamInterceptor(c.counter.stream)))
 	}
 	c.must(begin(ctx, c.fleet))
-	_, err := c.fleet.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
+	_, err := c.fleet.Versions.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
 	c.must(err)
-	version, rev, err := c.fleet.Current(ctx)
+	version, rev, err := c.fleet.Versions.Current(ctx)
 	c.must(err)
 	c.nodes = make([]*agent, n)
 	next := atomic.Int64{}
 	c.each(min(n, 100), func(int) error {
 		for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
 			s, node := state.Over(c.clients[i%int64(len(c.clients))], c.name, clock), fmt.Sprintf("web%05d", i)
-			p, err := s.Register(ctx, state.Node{Name: node, Role: "web"}, state.Alive{Owner: node}, nil, 90*time.Second)
+			p, err := s.Presences.Register(ctx, state.Node{Name: node, Role: "web"}, state.Alive{Owner: node}, nil, 90*time.Second)
 			if err != nil {
 				return err
 			}
-			s.KeepAlive(ctx, p, func() bool { return true }, func(bool) {})
+			s.Presences.KeepAlive(ctx, p, func() bool { return true }, func(bool) {})
 			c.nodes[i] = &agent{s, Request{Presence: p, Version: version, VersionRev: rev, Rules: Rules{
 				Group: "web", Role: "web", Limit: limit(places), GroupOf: func(string, state.Member) string { return "web" }, Deadline: 30 * time.Minute,
 			}}}
@@ -270,7 +270,7 @@ func (c *crowd) barrier() {
 func TestRolloutBudget(t *testing.T) {
 	const nodes, places = 300, 20
 	c := newCrowd(t, member.Client.Endpoints(), nodes, places)
-	peak := c.peak(c.fleet.SlotPrefix("web"))
+	peak := c.peak(c.fleet.Rollouts.SlotPrefix("web"))
 	c.counter.take()
 	c.rollout(20 * time.Millisecond)
 	kinds := c.counter.take()

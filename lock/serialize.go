@@ -15,9 +15,10 @@ func (s *Steps) Serialize(ctx context.Context, step Step, limit func(roster int)
 	hash := state.StepHash(step.ID)
 	req := *s.req
 	t := newTurn(s.store, &req, &pool{
-		kind: state.WaitSerialize, name: "serialize " + step.ID, scope: "step " + step.ID, step: step.ID, group: "step-" + hash, limit: limit,
-		queue: s.store.QueuePrefix(s.req.rollout(), "step-"+hash), claims: s.store.SemaphorePrefix(hash),
-		marks: s.store.MarkPrefix("step-" + hash), follows: !s.req.Stale,
+		kind: state.WaitSerialize, name: "serialize " + step.ID, scope: "step " + step.ID, step: step.ID,
+		group: "step-" + hash, limit: limit,
+		queue: s.store.Rollouts.QueuePrefix(s.req.rollout(), "step-"+hash), claims: s.store.Steps.SemaphorePrefix(hash),
+		marks: s.store.Rollouts.MarkPrefix("step-" + hash), follows: !s.req.Stale,
 	})
 	roster, err := s.roster(ctx, step)
 	if err == nil {
@@ -59,7 +60,7 @@ func (t *Turn) SucceedStep(ctx context.Context) error {
 		if halted && len(gate.Failed) == 0 && len(gate.Hosts) <= t.req.Rules.hostFailures(t.roster.size) {
 			gate = state.Gate{State: "open", Hosts: gate.Hosts}
 		}
-		return t.gate.commit(ctx, rev, t.claim, t.gate.op(gate), t.store.RingOp())
+		return t.gate.commit(ctx, rev, t.claim, t.gate.op(gate), t.store.Bells.RingOp())
 	})
 	return errors.Join(err, t.Release(ctx))
 }
@@ -69,13 +70,13 @@ func (t *Turn) SucceedStep(ctx context.Context) error {
 func ReleaseSteps(
 	ctx context.Context, s *state.Store, node string, goesOn func(hash string) bool,
 ) (kept int, err error) {
-	got, err := s.Client.Get(ctx, s.SemaphorePrefix(""), clientv3.WithPrefix())
+	got, err := s.Client.Get(ctx, s.Steps.SemaphorePrefix(""), clientv3.WithPrefix())
 	if err != nil {
 		return 0, err
 	}
 	for _, kv := range got.Kvs {
 		k, err := s.Key(kv)
-		if err != nil || s.ReadClaim(kv).Node != node {
+		if err != nil || s.Rollouts.ReadClaim(kv).Node != node {
 			continue
 		}
 		hash, place := k.Hash, strconv.Itoa(k.Place)
@@ -85,7 +86,8 @@ func ReleaseSteps(
 		}
 		if _, err := s.Client.Txn(ctx).
 			If(clientv3.Compare(clientv3.CreateRevision(string(kv.Key)), "=", kv.CreateRevision)).
-			Then(clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.MarkPrefix("step-"+hash)+place), s.RingOp()).Commit(); err != nil {
+			Then(clientv3.OpDelete(string(kv.Key)), clientv3.OpDelete(s.Rollouts.MarkPrefix("step-"+hash)+place),
+				s.Bells.RingOp()).Commit(); err != nil {
 			return kept, err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func (f *fleet) semaphore(step Step) string { return f.SemaphorePrefix(state.StepHash(step.ID)) }
+func (f *fleet) semaphore(step Step) string { return f.Steps.SemaphorePrefix(state.StepHash(step.ID)) }
 
 // serialize is a node's turn at a step that so many take at a time.
 func (f *fleet) serialize(q Request, limit func(int) int) *Turn {
@@ -123,14 +123,14 @@ func TestSerializeAtOnce(t *testing.T) {
 		f.must(turns[i].Acquire(f.ctx))
 	}
 	f.atOnce(len(all), func(i int) error { return turns[i].FailStep(f.ctx, "it broke", Halting) })
-	if g, _, err := f.Gate(f.ctx, "v1", turns[0].pool.group); err != nil || len(g.Failed) != 8 || g.State != state.Halted {
+	if g, _, err := f.Rollouts.Gate(f.ctx, "v1", turns[0].pool.group); err != nil || len(g.Failed) != 8 || g.State != state.Halted {
 		t.Errorf("%+v %v", g, err)
 	}
 	for i := range all {
 		f.must(turns[i].Acquire(f.ctx))
 	}
 	f.atOnce(len(all), func(i int) error { return turns[i].SucceedStep(f.ctx) })
-	if g, _, err := f.Gate(f.ctx, "v1", turns[0].pool.group); err != nil || len(g.Failed) != 0 || g.State == state.Halted {
+	if g, _, err := f.Rollouts.Gate(f.ctx, "v1", turns[0].pool.group); err != nil || len(g.Failed) != 0 || g.State == state.Halted {
 		t.Errorf("%+v %v", g, err)
 	}
 	if most, made, left := f.mostClaims(f.semaphore(joint("db"))); most != 8 || made != 16 || left != 0 {
@@ -167,7 +167,7 @@ func TestSerializeAcrossVersions(t *testing.T) {
 	f.propose("v2")
 	q := f.request("db2", "db")
 	f.contains(f.stops(q), "serialize db/join|db1 holds it")
-	done, err := f.Decommission(f.ctx, "db1", "op", true)
+	done, err := f.Nodes.Decommission(f.ctx, "db1", "op", true)
 	freed := done.Freed
 	if err != nil || len(freed) != 1 || freed[0] != fmt.Sprintf("semaphore/%s/0", state.StepHash("db/join")) {
 		t.Errorf("%q %v", freed, err)
@@ -247,7 +247,7 @@ func TestPutBackAtAStep(t *testing.T) {
 	f.mustSerialize(f.request("db2", "db"))
 	for range 2 { // once more changes nothing
 		f.putsBack(held, lives)
-		if got := f.keys(f.SemaphorePrefix(held.Step)); len(got) != 2 {
+		if got := f.keys(f.Steps.SemaphorePrefix(held.Step)); len(got) != 2 {
 			t.Errorf("%q", got)
 		}
 	}

@@ -18,7 +18,7 @@ func (f *fleet) gone(key string) {
 		if len(got.Kvs) == 0 {
 			return
 		}
-		if !f.Await(f.ctx, key, got.Header.Revision, 20*time.Second, clientv3.WithFilterPut()) {
+		if !f.Bells.Await(f.ctx, key, got.Header.Revision, 20*time.Second, clientv3.WithFilterPut()) {
 			f.t.Fatalf("%s does not end", key)
 		}
 	}
@@ -76,7 +76,7 @@ func TestLastSuccess(t *testing.T) {
 	a := f.mustTry(first)
 	told := func(node string) clientv3.Op { return clientv3.OpPut("/told/"+node, "a word") }
 	f.must(a.Succeed(f.ctx, told("db1")))
-	if got := f.keys(f.ClosedKey("v1", "")); len(got) != 0 {
+	if got := f.keys(f.Rollouts.ClosedKey("v1", "")); len(got) != 0 {
 		t.Errorf("closed by the first of two: %q", got)
 	}
 	f.must(f.mustTry(b).Park(f.ctx, state.Status{}))
@@ -86,8 +86,8 @@ func TestLastSuccess(t *testing.T) {
 		f.must(err)
 		return revisionOf(got.Kvs)
 	}
-	done := at(f.DoneKey("v1", "db", "db2"))
-	for _, key := range []string{f.ClosedKey("v1", "db"), f.RunningKey("v1", "db2"), "/told/db2", f.BellKey()} {
+	done := at(f.Rollouts.DoneKey("v1", "db", "db2"))
+	for _, key := range []string{f.Rollouts.ClosedKey("v1", "db"), f.Statuses.RunningKey("v1", "db2"), "/told/db2", f.Bells.Key()} {
 		if at(key) != done || done == 0 {
 			t.Errorf("%s is of revision %d, the success of %d", key, at(key), done)
 		}
@@ -121,7 +121,7 @@ func TestLateJoiner(t *testing.T) {
 	f.must(db1.Succeed(f.ctx))
 	f.mustTry(web)
 	f.must(f.mustTry(late).Succeed(f.ctx))
-	if got := f.keys(f.DoneKey("v1", "db", "")); len(got) != 1 {
+	if got := f.keys(f.Rollouts.DoneKey("v1", "db", "")); len(got) != 1 {
 		t.Errorf("%q", got)
 	}
 }
@@ -148,15 +148,15 @@ func TestSoak(t *testing.T) {
 		f.mustWait(web, "role canaries: not upgraded yet: canary1")
 		f.must(turn.Succeed(f.ctx))
 		f.mustWait(web, "role canaries|watched until")
-		if done, err := f.CanariesDone(f.ctx, f.version, "canaries"); done || err != nil {
+		if done, err := f.Rollouts.CanariesDone(f.ctx, f.version, "canaries"); done || err != nil {
 			t.Errorf("while it is watched: %v %v", done, err)
 		}
 		if breaks {
 			f.must(NewTurn(f.Store, canary).Fail(f.ctx, "it broke", Halting))
 			f.mustWait(web, "role canaries (halted)|canary1 failed")
 		}
-		f.gone(f.SoakKey("v1", "canaries"))
-		if done, err := f.CanariesDone(f.ctx, f.version, "canaries"); !done || err != nil {
+		f.gone(f.Rollouts.SoakKey("v1", "canaries"))
+		if done, err := f.Rollouts.CanariesDone(f.ctx, f.version, "canaries"); !done || err != nil {
 			t.Errorf("afterwards: %v %v", done, err)
 		}
 		if breaks {
@@ -174,14 +174,14 @@ func TestDeadline(t *testing.T) {
 	holder, next := f.request("holder", "web"), f.request("next", "web")
 	holder.Rules.Deadline, next.Rules.Deadline = time.Second, time.Second
 	turn := f.mustTry(holder)
-	clock := f.ClockKey("v1", "web")
+	clock := f.Rollouts.ClockKey("v1", "web")
 	if !f.there(clock) {
 		t.Fatal("it was not wound")
 	}
 	f.mustWait(next, "holder holds it")
 	f.gone(clock)
 	f.mustWait(next, "role web (halted): no node finished within 1s (rollout.progressDeadline); holder holds it")
-	if opened, err := f.Resume(f.ctx, "op"); err != nil || len(opened) != 1 || opened[0].Group != "web" {
+	if opened, err := f.Rollouts.Resume(f.ctx, "op"); err != nil || len(opened) != 1 || opened[0].Group != "web" {
 		t.Errorf("%v %v", opened, err)
 	}
 	f.mustWait(next, "holder holds it")
@@ -199,7 +199,7 @@ func TestDeadlinePauses(t *testing.T) {
 	holder, next := f.request("holder", "web"), f.request("next", "web")
 	holder.Rules.Deadline, next.Rules.Deadline = time.Minute, time.Minute
 	f.mustTry(holder)
-	clock := f.ClockKey("v1", "web")
+	clock := f.Rollouts.ClockKey("v1", "web")
 	first := f.lease(clock)
 	f.switchOff(state.HostScope("next")) // that is no matter of the group
 	f.mustWait(next, "host next (disabled)")
@@ -212,7 +212,7 @@ func TestDeadlinePauses(t *testing.T) {
 	if f.there(clock) || f.gate("web").Clock {
 		t.Error("it counts while all are paused")
 	}
-	_, err := f.Unpause(f.ctx)
+	_, err := f.Switches.Unpause(f.ctx)
 	f.must(err)
 	f.mustWait(next, "holder holds it")
 	if lease := f.lease(clock); lease == 0 || lease == first {
@@ -229,11 +229,11 @@ func TestDeadlineOfTheNext(t *testing.T) {
 	for i := range all {
 		all[i].Rules.Deadline, all[i].Rules.Limit = 2*time.Second, limit(2)
 	}
-	clock := f.ClockKey("v1", "web")
+	clock := f.Rollouts.ClockKey("v1", "web")
 	first, second := f.mustTry(all[0]), f.mustTry(all[1])
 	f.pause()
 	f.mustWait(all[2], "paused")
-	_, err := f.Unpause(f.ctx)
+	_, err := f.Switches.Unpause(f.ctx)
 	f.must(err)
 	f.mustWait(all[2], "web000 holds it")
 	wound := f.lease(clock)
@@ -291,7 +291,7 @@ func TestDeadlineOfParked(t *testing.T) {
 	q := f.request("web1", "web")
 	q.Rules.Deadline = time.Second
 	turn := f.mustTry(q)
-	clock := f.ClockKey("v1", "web")
+	clock := f.Rollouts.ClockKey("v1", "web")
 	waits := state.Status{Reason: `service "db"`}
 	f.must(turn.Park(f.ctx, waits))
 	if !f.there(clock) || f.gate("web").State == state.Halted {
@@ -303,15 +303,15 @@ func TestDeadlineOfParked(t *testing.T) {
 	if g := f.gate("web"); g.State == state.Halted || g.Clock {
 		t.Errorf("it counts while all are paused: %+v", g)
 	}
-	_, err := f.Unpause(f.ctx)
+	_, err := f.Switches.Unpause(f.ctx)
 	f.must(err)
-	_, _, err = f.Halt(f.ctx, "ada", "slow")
+	_, _, err = f.Versions.Halt(f.ctx, "ada", "slow")
 	f.must(err)
 	f.must(turn.Park(f.ctx, waits))
 	if g := f.gate("web"); g.State == state.Halted || g.Clock || f.there(clock) {
 		t.Errorf("it counts while the rollout is halted: %+v", g)
 	}
-	_, err = f.Resume(f.ctx, "ada")
+	_, err = f.Rollouts.Resume(f.ctx, "ada")
 	f.must(err)
 	f.must(turn.Park(f.ctx, waits))
 	f.gone(clock)
@@ -320,7 +320,7 @@ func TestDeadlineOfParked(t *testing.T) {
 	if g := f.gate("web"); g.State != state.Halted || g.Reason != want {
 		t.Errorf("%+v", g)
 	}
-	if done, err := f.CanariesDone(f.ctx, f.version, "web"); err != nil || !done {
+	if done, err := f.Rollouts.CanariesDone(f.ctx, f.version, "web"); err != nil || !done {
 		t.Errorf("newer versions wait: %v", err)
 	}
 }
@@ -333,7 +333,7 @@ func TestDeadlineOfWhoComesBack(t *testing.T) {
 	q := f.request("web1", "web")
 	q.Rules.Deadline = time.Second
 	f.must(f.mustTry(q).Park(f.ctx, state.Status{Reason: `service "db"`}))
-	f.gone(f.ClockKey("v1", "web"))
+	f.gone(f.Rollouts.ClockKey("v1", "web"))
 	q.Parked = true // as its own record says
 	f.mustWait(q, "role web (halted): no node finished within 1s (rollout.progressDeadline); web1 waits in mid-run for others (pullet status)")
 }

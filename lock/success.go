@@ -76,9 +76,9 @@ func (e *ending) try(ctx context.Context, more []clientv3.Op) (groupState, error
 		n := len(ops)
 		ops = append(
 			append(ops, e.groupOps()...),
-			clientv3.OpGet(s.ClockKey(q.rollout(), e.pool.group)),
+			clientv3.OpGet(s.Rollouts.ClockKey(q.rollout(), e.pool.group)),
 		) // its keys alone would come without the lease
-		unmoved := clientv3.Compare(clientv3.ModRevision(s.GateKey(q.rollout(), q.Rules.Group)), "=", gateRev)
+		unmoved := clientv3.Compare(clientv3.ModRevision(s.Rollouts.GateKey(q.rollout(), q.Rules.Group)), "=", gateRev)
 		done, err := s.Client.Txn(ctx).
 			If(append(e.claim.conditions(), unmoved)...).
 			Then(ops...).
@@ -105,25 +105,25 @@ func (e *ending) try(ctx context.Context, more []clientv3.Op) (groupState, error
 func (e *ending) ops(gate state.Gate) []clientv3.Op {
 	s, q := e.store, e.req
 	node, group, rollout := q.node(), q.Rules.Group, q.rollout()
-	ops := append(e.claim.releaseOps(), s.RunningOps(q.Presence, q.Version.ID)...)
-	ops = append(ops, s.StatusOps(node, state.Rollout, state.Success, q.status(""))...)
+	ops := append(e.claim.releaseOps(), s.Statuses.RunningOps(q.Presence, q.Version.ID)...)
+	ops = append(ops, s.Statuses.Ops(node, state.Rollout, state.Success, q.status(""))...)
 	if e.claim.held.key == "" { // else it is rung for the claim
-		ops = append(ops, s.RingOp())
+		ops = append(ops, s.Bells.RingOp())
 	}
 	if uncount(&gate, node) { // a halt stays
-		ops = append(ops, s.GateOp(rollout, group, gate))
+		ops = append(ops, s.Rollouts.GateOp(rollout, group, gate))
 	}
 	if e.roster.frozen == nil || !e.roster.frozen.Has(node) {
 		return ops
 	}
-	ops = append(ops, s.DoneOp(rollout, group, node, ""))
+	ops = append(ops, s.Rollouts.DoneOp(rollout, group, node, ""))
 	if e.groups.soak(group) > 0 {
 		return ops
 	}
 	last := []clientv3.Cmp{
-		clientv3.Compare(clientv3.CreateRevision(s.DoneKey(rollout, group, node)), "=", 0),
-		clientv3.Compare(clientv3.Version(s.ThroughKey(rollout, group)), "=", int64(e.roster.frozen.Size-1)),
-		clientv3.Compare(clientv3.CreateRevision(s.ClosedKey(rollout, group)), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(s.Rollouts.DoneKey(rollout, group, node)), "=", 0),
+		clientv3.Compare(clientv3.Version(s.Rollouts.ThroughKey(rollout, group)), "=", int64(e.roster.frozen.Size-1)),
+		clientv3.Compare(clientv3.CreateRevision(s.Rollouts.ClosedKey(rollout, group)), "=", 0),
 	}
 	return append(ops, clientv3.OpTxn(last, []clientv3.Op{e.groups.closedOp(group)}, nil))
 }
@@ -132,8 +132,8 @@ func (e *ending) ops(gate state.Gate) []clientv3.Op {
 func (e *ending) groupOps() []clientv3.Op {
 	rollout, group := e.req.rollout(), e.req.Rules.Group
 	return []clientv3.Op{
-		clientv3.OpGet(e.store.ThroughKey(rollout, group), clientv3.WithKeysOnly()),
-		clientv3.OpGet(e.store.ClosedKey(rollout, group), clientv3.WithCountOnly()),
+		clientv3.OpGet(e.store.Rollouts.ThroughKey(rollout, group), clientv3.WithKeysOnly()),
+		clientv3.OpGet(e.store.Rollouts.ClosedKey(rollout, group), clientv3.WithCountOnly()),
 	}
 }
 
@@ -149,7 +149,7 @@ func (e *ending) verifyOps() []clientv3.Op {
 	}
 	return []clientv3.Op{
 		clientv3.OpGet(key, clientv3.WithKeysOnly()),
-		clientv3.OpGet(e.store.RunningKey(e.req.Version.ID, e.req.node()), clientv3.WithKeysOnly()),
+		clientv3.OpGet(e.store.Statuses.RunningKey(e.req.Version.ID, e.req.node()), clientv3.WithKeysOnly()),
 	}
 }
 

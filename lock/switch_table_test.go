@@ -23,7 +23,7 @@ func TestSwitchTable(t *testing.T) {
 			}
 			f.must(f.replaceSwitch(c, w))
 		}
-		word, err := f.Orders(f.ctx, q.Presence, "web", nil, nil)
+		word, err := f.Switches.Orders(f.ctx, q.Presence, "web", nil, nil)
 		f.must(err)
 		turn, wait := f.try(q)
 		if wait == nil {
@@ -71,7 +71,7 @@ func switchTable(t *testing.T) (rows [][]string) {
 
 // replaceSwitch sets a scope's switch as the commands do; nil removes it.
 func (f *fleet) replaceSwitch(c state.Scope, w *state.Switch) error {
-	all, err := f.Switches(f.ctx)
+	all, err := f.Switches.List(f.ctx)
 	if err != nil {
 		return err
 	}
@@ -79,5 +79,5 @@ func (f *fleet) replaceSwitch(c state.Scope, w *state.Switch) error {
 	if have, there := all[c.String()]; there {
 		was = &have
 	}
-	return f.SetSwitch(f.ctx, c, w, was, 0)
+	return f.Switches.Set(f.ctx, c, w, was, 0)
 }

@@ -49,7 +49,7 @@ func TestSwitchPrecedence(t *testing.T) {
 	set(host, state.Switch{})
 	want("host me (disabled)")
 	set(host, enabled)
-	_, err := f.Unpause(f.ctx)
+	_, err := f.Switches.Unpause(f.ctx)
 	f.must(err)
 	want("")
 	set(state.HostScope("another"), state.Switch{})
@@ -60,7 +60,7 @@ func TestSwitchPrecedence(t *testing.T) {
 // TestSwitchWakes: who waits for a switch is told at once when it is lifted.
 func TestSwitchWakes(t *testing.T) {
 	for name, c := range map[string]struct{ set, lift func(f *fleet) }{
-		"pause":  {(*fleet).pause, func(f *fleet) { _, err := f.Unpause(f.ctx); f.must(err) }},
+		"pause":  {(*fleet).pause, func(f *fleet) { _, err := f.Switches.Unpause(f.ctx); f.must(err) }},
 		"host":   {func(f *fleet) { f.switchOff(state.HostScope("me")) }, func(f *fleet) { f.must(setSwitch(f.ctx, f.Store, state.HostScope("me"), enabled, 0)) }},
 		"global": {func(f *fleet) { f.switchOff(state.GlobalScope()) }, func(f *fleet) { f.must(setSwitch(f.ctx, f.Store, state.GlobalScope(), enabled, 0)) }},
 	} {
@@ -90,9 +90,9 @@ func TestNobodyPasses(t *testing.T) {
 		key  func(f *fleet) string // whose first write stops everybody
 		gate string                // what they wait for then
 	}{
-		"pause":   {(*fleet).pause, func(f *fleet) string { return f.PauseKey() }, "(paused)"},
-		"disable": {func(f *fleet) { f.switchOff(state.GlobalScope()) }, func(f *fleet) string { return f.SwitchKey(state.GlobalScope()) }, "global (disabled)"},
-		"halt":    {func(f *fleet) { f.broken("bad", "base") }, func(f *fleet) string { return f.GateKey("v1", "base") }, "role base (halted)"},
+		"pause":   {(*fleet).pause, func(f *fleet) string { return f.Switches.PauseKey() }, "(paused)"},
+		"disable": {func(f *fleet) { f.switchOff(state.GlobalScope()) }, func(f *fleet) string { return f.Switches.Key(state.GlobalScope()) }, "global (disabled)"},
+		"halt":    {func(f *fleet) { f.broken("bad", "base") }, func(f *fleet) string { return f.Rollouts.GateKey("v1", "base") }, "role base (halted)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,7 +166,7 @@ func (f *fleet) noClaimAfter(key string) {
 		}
 	}
 	before := 0
-	for _, e := range f.events(f.SlotPrefix("")) {
+	for _, e := range f.events(f.Rollouts.SlotPrefix("")) {
 		switch {
 		case !e.IsCreate():
 		case e.Kv.CreateRevision > stop:
@@ -228,12 +228,12 @@ func TestNobodyPassesAHalt(t *testing.T) {
 		t.Errorf("%d were admitted", admitted)
 	}
 	halted := int64(0)
-	for _, e := range f.events(f.GateKey("v1", "web")) {
+	for _, e := range f.events(f.Rollouts.GateKey("v1", "web")) {
 		if halted == 0 && strings.Contains(string(e.Kv.Value), state.Halted) {
 			halted = e.Kv.ModRevision
 		}
 	}
-	for _, e := range f.events(f.SlotPrefix("")) {
+	for _, e := range f.events(f.Rollouts.SlotPrefix("")) {
 		if e.IsCreate() && e.Kv.CreateRevision > halted {
 			t.Errorf("%s was claimed at %d, after the halt at %d", e.Kv.Key, e.Kv.CreateRevision, halted)
 		}

@@ -14,7 +14,8 @@ type Switched struct {
 }
 
 // acceptStore clears a doubt in the fleet's record.
-const acceptStore = "see in pullet status that nobody is in the middle of an upgrade, then: pullet rollout resume --store"
+const acceptStore = "see in pullet status that nobody is in the middle of an upgrade, then: pullet rollout resume " +
+	"--store"
 
 // forAll reports a switch that stops all admissions but not the nodes that were admitted.
 func (s *Switched) forAll() bool { return s.What == state.PauseScope || s.What == state.StoreScope }

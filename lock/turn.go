@@ -91,11 +91,13 @@ func (t *Turn) Release(ctx context.Context) error { return t.claim.release(ctx) 
 // HasLeftover reports that the record has a slot of the node that it does not know of: a killed run left it behind, or
 // a restored record has it, maybe of another group or an older rollout.
 func (t *Turn) HasLeftover(ctx context.Context) (bool, error) {
-	got, err := t.store.Client.Get(ctx, t.store.SlotPrefix(""), clientv3.WithPrefix())
+	got, err := t.store.Client.Get(ctx, t.store.Rollouts.SlotPrefix(""), clientv3.WithPrefix())
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(got.Kvs, func(kv *mvccpb.KeyValue) bool { return t.store.ReadClaim(kv).Node == t.req.node() }), nil
+	return slices.ContainsFunc(got.Kvs, func(kv *mvccpb.KeyValue) bool {
+		return t.store.Rollouts.ReadClaim(kv).Node == t.req.node()
+	}), nil
 }
 
 // Try claims a place if the node is admitted now. Otherwise it returns why not, and the node keeps its place in the

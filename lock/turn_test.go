@@ -26,19 +26,19 @@ func TestLimitHolds(t *testing.T) {
 		}
 		return err
 	})
-	most, made, left := f.mostClaims(f.SlotPrefix("web"))
+	most, made, left := f.mostClaims(f.Rollouts.SlotPrefix("web"))
 	if most != places || made != nodes || left != 0 {
 		t.Errorf("at most %d claims at a time, %d made, %d left", most, made, left)
 	}
-	o, err := f.Overview(f.ctx, false)
+	o, err := f.Views.Fleet(f.ctx, false)
 	f.must(err)
 	if len(o.Running) != nodes || o.Statuses["web007"][state.Rollout].State != state.Success {
 		t.Errorf("%d run the version, one is %v", len(o.Running), o.Statuses["web007"])
 	}
-	if got := f.keys(f.ClosedKey("v1", "")); len(got) != 1 {
+	if got := f.keys(f.Rollouts.ClosedKey("v1", "")); len(got) != 1 {
 		t.Errorf("closed: %q", got)
 	}
-	if got := f.keys(f.QueuesPrefix("v1")); len(got) != 0 {
+	if got := f.keys(f.Rollouts.QueuesPrefix("v1")); len(got) != 0 {
 		t.Errorf("still in a queue: %q", got)
 	}
 }
@@ -73,10 +73,10 @@ func TestTotal(t *testing.T) {
 		meet()
 		return errors.Join(turn.Check(f.ctx, "a step"), turn.Succeed(f.ctx))
 	})
-	if most, made, left := f.mostClaims(f.TotalPrefix()); most != 3 || made != 2*nodes || left != 0 {
+	if most, made, left := f.mostClaims(f.Rollouts.TotalPrefix()); most != 3 || made != 2*nodes || left != 0 {
 		t.Errorf("at most %d in the fleet, %d made, %d left", most, made, left)
 	}
-	if most, made, left := f.mostClaims(f.SlotPrefix("")); most > 3 || made != 2*nodes || left != 0 {
+	if most, made, left := f.mostClaims(f.Rollouts.SlotPrefix("")); most > 3 || made != 2*nodes || left != 0 {
 		t.Errorf("at most %d slots, %d made, %d left", most, made, left)
 	}
 }
@@ -90,10 +90,10 @@ func TestTotalIsFull(t *testing.T) {
 	f.mustWait(db, "slots of the fleet (1 at a time)|web1 holds it")
 	f.mustTry(web) // retried inside
 	f.must(turn.Park(f.ctx, state.Status{Gate: "barrier x", Reason: "barrier x: not arrived yet: db1"}))
-	if got := f.keys(f.TotalPrefix()); len(got) != 0 || turn.Holds() {
+	if got := f.keys(f.Rollouts.TotalPrefix()); len(got) != 0 || turn.Holds() {
 		t.Errorf("parked, and it holds %q", got)
 	}
-	o, err := f.Overview(f.ctx, false)
+	o, err := f.Views.Fleet(f.ctx, false)
 	f.must(err)
 	if st := o.Statuses["web1"][state.Rollout]; !st.Parked || st.State != state.Pending || st.Gate != "barrier x" {
 		t.Errorf("%+v", st)
@@ -153,7 +153,7 @@ func TestLeaseGone(t *testing.T) {
 			if wait := asWait(turn.Acquire(f.ctx)); wait == nil || wait.Gate != "lease of me" {
 				t.Errorf("it waits: %v", wait)
 			}
-			for _, e := range f.events(f.SlotPrefix("web")) {
+			for _, e := range f.events(f.Rollouts.SlotPrefix("web")) {
 				f.contains(string(e.Kv.Value), "holder")
 			}
 		})
@@ -169,13 +169,13 @@ func TestWaitInTheEnd(t *testing.T) {
 		q := f.request("me", "web")
 		ctx, cancel := context.WithCancel(f.ctx)
 		queued := 0
-		q.Lasting, q.Waiting = lasting, func(*Wait) { queued = len(f.keys(f.QueuesPrefix("v1"))); cancel() }
+		q.Lasting, q.Waiting = lasting, func(*Wait) { queued = len(f.keys(f.Rollouts.QueuesPrefix("v1"))); cancel() }
 		wait := asWait(NewTurn(f.Store, q).Acquire(ctx))
 		if wait == nil || wait.Since.IsZero() || len(wait.Holders) != 1 || wait.Holders[0].Node != "holder" || !wait.Holders[0].Alive {
 			t.Fatalf("%+v", wait)
 		}
 		f.contains(wait.Error(), "slot web (1 at a time)|holder holds it|alive")
-		if left := f.keys(f.QueuesPrefix("v1")); queued != 1 || len(left) != 0 {
+		if left := f.keys(f.Rollouts.QueuesPrefix("v1")); queued != 1 || len(left) != 0 {
 			t.Errorf("lasting %v: %d tickets while it waited, left %q", lasting, queued, left)
 		}
 	}

@@ -115,7 +115,7 @@ func TestOldCanaryLetsNewOnesGo(t *testing.T) {
 	f.mustWait(old, "role canary: not upgraded yet: web2")
 	f.must(turn.Succeed(f.ctx))
 	f.mustTry(old)
-	if got := f.keys(f.TotalPrefix()); !slices.Equal(got, []string{"0"}) {
+	if got := f.keys(f.Rollouts.TotalPrefix()); !slices.Equal(got, []string{"0"}) {
 		t.Errorf("places in the total: %q", got)
 	}
 }
@@ -139,7 +139,7 @@ func TestLostGuest(t *testing.T) {
 		f.mustWait(q, "web1 holds|(not answering)|pullet decommission web1")
 		q.Rules.OnLost = Release
 		f.mustTry(q)
-		if got := f.keys(f.SlotPrefix("web")); len(got) != 0 {
+		if got := f.keys(f.Rollouts.SlotPrefix("web")); len(got) != 0 {
 			t.Errorf("total %d: still claimed: %q", total, got)
 		}
 	}
@@ -149,7 +149,7 @@ func TestLostGuest(t *testing.T) {
 func TestBriefPull(t *testing.T) {
 	f := newFleet(t)
 	f.mustTry(f.request("web1", "web"))
-	f.must(f.SetSwitch(f.ctx, state.HostScope("web1"), &state.Switch{}, nil, 0))
+	f.must(f.Switches.Set(f.ctx, state.HostScope("web1"), &state.Switch{}, nil, 0))
 	q := f.request("web2", "web")
 	q.Brief = true
 	f.mustWait(q, "web1 holds it|(disabled)|pullet enable --host web1")
@@ -162,11 +162,11 @@ func TestAbandoned(t *testing.T) {
 	q := f.request("web1", "web")
 	turn := f.mustTry(q)
 	f.must(turn.Check(f.ctx, "first step"))
-	current, rev, err := f.Current(f.ctx)
+	current, rev, err := f.Versions.Current(f.ctx)
 	f.must(err)
 	named := *current
 	named.Release = "v1.0" // only what is said of it is new
-	is, err := f.Propose(f.ctx, named, current, rev)
+	is, err := f.Versions.Propose(f.ctx, named, current, rev)
 	if f.must(err); !is.Done {
 		t.Fatal("it was not named")
 	}
@@ -192,9 +192,9 @@ func TestDisabledInMidRollout(t *testing.T) {
 		for _, q := range all[1:] {
 			f.mustTry(q)
 		}
-		f.must(f.SetSwitch(f.ctx, scope, &state.Switch{}, nil, 0))
+		f.must(f.Switches.Set(f.ctx, scope, &state.Switch{}, nil, 0))
 		if scope.Kind == "host" {
-			f.must(f.SetSwitch(f.ctx, state.HostScope("web000"), &state.Switch{}, nil, 0))
+			f.must(f.Switches.Set(f.ctx, state.HostScope("web000"), &state.Switch{}, nil, 0))
 		}
 		step := Step{ID: "db/join", Members: func(string, state.Member) (bool, string) { return true, "" }}
 		for i, q := range all[1:] {
@@ -220,7 +220,7 @@ func TestLeftInAnotherGroup(t *testing.T) {
 	f.mustTry(other)
 	f.propose("v2")
 	f.must(NewTurn(f.Store, f.request("web1", "web")).Succeed(f.ctx))
-	if front, web := f.keys(f.SlotPrefix("front")), f.keys(f.MarkPrefix("web")); len(front) > 0 || len(web) != 1 {
+	if front, web := f.keys(f.Rollouts.SlotPrefix("front")), f.keys(f.Rollouts.MarkPrefix("web")); len(front) > 0 || len(web) != 1 {
 		t.Errorf("slots of front: %q, marks of web: %q", front, web)
 	}
 }
@@ -256,7 +256,7 @@ func TestSuccessIsSeen(t *testing.T) {
 	turn := f.mustTry(f.request("web1", "web"))
 	registered := turn.req.Presence.Seen(state.Origin{}).Revision
 	f.must(turn.Succeed(f.ctx))
-	got, err := f.Client.Get(f.ctx, f.NodeKey("web1"))
+	got, err := f.Client.Get(f.ctx, f.Nodes.Key("web1"))
 	f.must(err)
 	if seen := turn.req.Presence.Seen(state.Origin{}).Revision; seen <= registered || seen != got.Kvs[0].ModRevision {
 		t.Errorf("seen %d, registered at %d, and the record is of %d", seen, registered, got.Kvs[0].ModRevision)

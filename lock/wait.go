@@ -19,11 +19,12 @@ type Wait struct {
 	state.Remedy
 	Since   time.Time      `json:"since"`             // when this node began to wait
 	Holders []state.Holder `json:"holders,omitempty"` // who is waited for
-	Halt    string         `json:"halt,omitempty"`    // the group whose halt it waits for: only a newer version or an operator ends it
-	Depends []string       `json:"-"`                 // the groups that must be through before the node's own; nil: not known
-	Ahead   string         `json:"ahead,omitempty"`   // the node that comes before this one in a queue
-	Frees   bool           `json:"frees,omitempty"`   // a place is freed when its holder is lost
-	Until   time.Time      `json:"until,omitzero"`    // when it is over; zero: nobody knows
+	// the group whose halt it waits for: only a newer version or an operator ends it
+	Halt    string    `json:"halt,omitempty"`
+	Depends []string  `json:"-"`               // the groups that must be through before the node's own; nil: not known
+	Ahead   string    `json:"ahead,omitempty"` // the node that comes before this one in a queue
+	Frees   bool      `json:"frees,omitempty"` // a place is freed when its holder is lost
+	Until   time.Time `json:"until,omitzero"`  // when it is over; zero: nobody knows
 }
 
 func (w *Wait) Error() string {
@@ -44,7 +45,7 @@ func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) (*Wai
 		func(nodes []string) (map[string]state.Status, error) { return waitsOf(ctx, s, version, nodes) },
 	)
 	if b == nil && err == nil {
-		b, err = s.Idle(ctx, st)
+		b, err = s.Views.Idle(ctx, st)
 	}
 	if b == nil || err != nil {
 		return w, err
@@ -57,11 +58,11 @@ func (w *Wait) Follow(ctx context.Context, s *state.Store, version string) (*Wai
 // waitsOf are the statuses of some nodes that wait in a rollout. One that an operator stopped and lets go on since has
 // only not looked again.
 func waitsOf(ctx context.Context, s *state.Store, version string, nodes []string) (map[string]state.Status, error) {
-	waits, err := s.WaitsOf(ctx, nodes)
+	waits, err := s.Statuses.Waits(ctx, nodes)
 	if err != nil {
 		return nil, err
 	}
-	blockers, err := s.BlockersOf(ctx, nodes)
+	blockers, err := s.Views.Blockers(ctx, nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,8 @@ func waitsOf(ctx context.Context, s *state.Store, version string, nodes []string
 // WaitOf is what a status says that its node waits for.
 func WaitOf(st state.Status) *Wait {
 	return &Wait{
-		Kind: st.Kind, Gate: st.Gate, Reason: strings.TrimPrefix(st.Reason, st.Gate+": "), Remedy: st.Remedy, Since: st.Since, Holders: st.Holders, Halt: st.Halt, Ahead: st.Ahead,
+		Kind: st.Kind, Gate: st.Gate, Reason: strings.TrimPrefix(st.Reason, st.Gate+": "), Remedy: st.Remedy, Since: st.Since,
+		Holders: st.Holders, Halt: st.Halt, Ahead: st.Ahead,
 		Frees: st.Frees, Until: st.Until,
 	}
 }
@@ -87,7 +89,7 @@ var ErrSuperseded = errors.New("superseded: the fleet moved on to another versio
 // superseded returns ErrSuperseded when the fleet is at another rollout than the request's, or nobody can read at
 // which; else the revision at which that was set.
 func superseded(ctx context.Context, s *state.Store, q *Request) (int64, error) {
-	current, rev, err := s.Current(ctx)
+	current, rev, err := s.Versions.Current(ctx)
 	if _, bad := errors.AsType[*state.BadRecordError](err); bad ||
 		err == nil && (current == nil || current.Rollout() != q.rollout()) {
 		err = ErrSuperseded

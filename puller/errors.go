@@ -52,7 +52,8 @@ func (e *BehindError) Error() string { return e.What() + "; " + e.Clear() }
 // What says what is offered, without what helps.
 func (e *BehindError) What() string {
 	return fmt.Sprintf(
-		"repository %q: the remote is behind: a stale mirror, or the branch was reset: it offers %s, an ancestor of the last good %s",
+		"repository %q: the remote is behind: a stale mirror, or the branch was reset: it offers %s, an ancestor of the "+
+			"last good %s",
 		e.Repo,
 		short(e.To),
 		short(e.From),
@@ -61,7 +62,8 @@ func (e *BehindError) What() string {
 
 // Clear says which of the two to do what about.
 func (e *BehindError) Clear() string {
-	return "mend a stale mirror; if the branch was reset on purpose, this takes the whole fleet back: pullet pull --accept-rewind"
+	return "mend a stale mirror; if the branch was reset on purpose, this takes the whole fleet back: pullet pull " +
+		"--accept-rewind"
 }
 
 // UnusableError says that a commit holds what pullet does not read, such as a
@@ -100,7 +102,8 @@ func (e *MissingCommitError) Error() string {
 		)
 	}
 	return fmt.Sprintf(
-		"commit %s of repository %q is not on this node, and its remote does not offer it: it may not be pushed yet, or only to another remote, or its branch was deleted",
+		"commit %s of repository %q is not on this node, and its remote does not offer it: it may not be pushed yet, or "+
+			"only to another remote, or its branch was deleted",
 		short(e.Commit),
 		e.Repo,
 	)

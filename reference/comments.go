@@ -33,7 +33,8 @@ func readComments(sources fs.FS) (comments, error) {
 		if err != nil {
 			return err
 		}
-		f := &sourceFile{comments: c, pkg: path.Base(path.Dir(name)), files: files, behind: map[int]string{}}
+		f := &sourceFile{comments: c, pkg: path.Base(path.Dir(name)), files: files}
+		f.behind, f.above = map[int]string{}, map[place]string{}
 		f.read(parsed)
 		return nil
 	})
@@ -46,13 +47,18 @@ type sourceFile struct {
 	pkg    string
 	files  *token.FileSet
 	behind map[int]string // comments by the line that they stand on
+	above  map[place]string
 }
+
+// place is where a comment above an entry has the entry: on the line after its last, in its own column.
+type place struct{ line, column int }
 
 func (f *sourceFile) line(pos token.Pos) int { return f.files.Position(pos).Line }
 
 func (f *sourceFile) read(parsed *ast.File) {
 	for _, group := range parsed.Comments {
 		f.behind[f.line(group.Pos())] = group.Text()
+		f.above[place{f.line(group.End()) + 1, f.files.Position(group.Pos()).Column}] = group.Text()
 	}
 	for _, decl := range parsed.Decls {
 		switch decl := decl.(type) {
@@ -88,8 +94,8 @@ func (f *sourceFile) types(decl *ast.GenDecl) {
 	}
 }
 
-// function notes a function's comment, and those of the entries of maps in it: "key": value, // comment, or m["key"] =
-// f, where f's own comment counts.
+// function notes a function's comment, and those of the entries of maps in it: "key": value, with the comment behind it
+// or above it, or m["key"] = f, where f's own comment counts.
 func (f *sourceFile) function(decl *ast.FuncDecl) {
 	name := f.pkg + "." + decl.Name.Name
 	if decl.Recv != nil {
@@ -102,8 +108,8 @@ func (f *sourceFile) function(decl *ast.FuncDecl) {
 	ast.Inspect(decl, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.KeyValueExpr:
-			if key := literal(n.Key); key != "" && f.behind[f.line(n.Pos())] != "" {
-				f.comments[fmt.Sprintf("%s[%q]", name, key)] = f.behind[f.line(n.Pos())]
+			if key, text := literal(n.Key), f.ofEntry(n); key != "" && text != "" {
+				f.comments[fmt.Sprintf("%s[%q]", name, key)] = text
 			}
 		case *ast.AssignStmt:
 			to, ok := n.Lhs[0].(*ast.IndexExpr)
@@ -114,6 +120,15 @@ func (f *sourceFile) function(decl *ast.FuncDecl) {
 		}
 		return true
 	})
+}
+
+// ofEntry is the comment of an entry of a map.
+func (f *sourceFile) ofEntry(n *ast.KeyValueExpr) string {
+	at := f.files.Position(n.Pos())
+	if text := f.behind[at.Line]; text != "" {
+		return text
+	}
+	return f.above[place{at.Line, at.Column}]
 }
 
 // literal is the value of a text that stands in a source, or "".

@@ -57,7 +57,8 @@ func (e *Expression) decode(d *decoder, n *yaml.Node) {
 		d.errs = append(d.errs, e.error(err))
 		return
 	}
-	e.code, e.steps, e.keys, e.capitals, e.items, e.events = made.code, made.steps, made.keys, made.capitals, made.items, made.events
+	e.code, e.steps, e.keys, e.capitals, e.items, e.events = made.code, made.steps, made.keys, made.capitals, made.items,
+		made.events
 }
 
 // condition compiles an expression that is true or false. In a repository that is done once for a text.

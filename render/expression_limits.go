@@ -160,7 +160,8 @@ func (b *bounds) match(node *ast.Node, n *ast.BinaryNode) {
 // see wraps a node whose value is looked through, and may be long.
 func see(node *ast.Node) {
 	switch (*node).(type) {
-	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NilNode, *ast.ArrayNode, *ast.MapNode, *ast.PredicateNode:
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.NilNode, *ast.ArrayNode, *ast.MapNode,
+		*ast.PredicateNode:
 		return
 	}
 	t := (*node).Type()

@@ -36,7 +36,8 @@ func (c *compiler) checkGates() {
 				c.fail(
 					s.ErrorAt(
 						s.Pos,
-						"step %q waits for other nodes, and its job comes with both %s and %s: list %s in base/jobs.yaml, so that all nodes mean the same ones",
+						"step %q waits for other nodes, and its job comes with both %s and %s: list %s in base/jobs.yaml, so that "+
+							"all nodes mean the same ones",
 						s.Name,
 						j.root,
 						j.others[0],
@@ -74,7 +75,8 @@ func (c *compiler) checkStages(j *Job, s *Step) {
 			c.fail(
 				s.ErrorAt(
 					s.Pos,
-					"step %q reads the result of %q, which only nodes of a later stage of the rollout make (%s): this node would wait for nodes that wait for it",
+					"step %q reads the result of %q, which only nodes of a later stage of the rollout make (%s): this node would "+
+						"wait for nodes that wait for it",
 					s.Name,
 					t.ID(),
 					at,

@@ -104,10 +104,13 @@ var documentMark = regexp.MustCompile(`(?m)^---`)
 
 // foreignFunctions are names that others have in templates, and how it is said here.
 var foreignFunctions = map[string]string{
-	"grains": "facts are server.NAME: see pullet facts", "ansible_facts": "facts are server.NAME: see pullet facts", "facts": "facts are server.NAME: see pullet facts",
-	"pillar": "variables are vars.NAME", "hostvars": "servervars has the facts of other hosts", "groups": `pullet.servers "role=web" are the hosts of a target`,
-	"lookup": "a macro with cmd.run reads what a host has", "include": "a macro is a text that several use", "inventory_hostname": "this host is server.name",
-	"Values": "variables are vars.NAME", "secret": noSecrets, "secrets": noSecrets,
+	"grains": "facts are server.NAME: see pullet facts", "ansible_facts": "facts are server.NAME: see pullet facts",
+	"facts":  "facts are server.NAME: see pullet facts",
+	"pillar": "variables are vars.NAME", "hostvars": "servervars has the facts of other hosts",
+	"groups": `pullet.servers "role=web" are the hosts of a target`,
+	"lookup": "a macro with cmd.run reads what a host has", "include": "a macro is a text that several use",
+	"inventory_hostname": "this host is server.name",
+	"Values":             "variables are vars.NAME", "secret": noSecrets, "secrets": noSecrets,
 }
 
 // functionHint is the hint for a function that does not exist, in the text from where it stands.

@@ -11,8 +11,10 @@ import (
 
 // instructionNames are the keys of rollout as instructions spell them.
 var instructionNames = map[string]string{
-	"rolling_rules": "rollingRules", "role_dependencies": "roleDependencies", "role_order": "roleOrder", "group_mappings": "groupMappings",
-	"max_failures": "maxFailures", "max_host_failures": "maxHostFailures", "on_lost": "onLost", "progress_deadline": "progressDeadline",
+	"rolling_rules": "rollingRules", "role_dependencies": "roleDependencies", "role_order": "roleOrder",
+	"group_mappings": "groupMappings",
+	"max_failures":   "maxFailures", "max_host_failures": "maxHostFailures", "on_lost": "onLost",
+	"progress_deadline": "progressDeadline",
 }
 
 // Instruct puts the rules of instructions in the place of those of the same name. Instructions are JSON with the keys

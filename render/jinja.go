@@ -53,8 +53,10 @@ func jinjaHint(line string) string {
 		word = m[1]
 	}
 	ours := map[string]string{
-		"for": "{{ range vars.list }} ... {{ end }}; . is the item", "endfor": "{{ end }}", "endif": "{{ end }}", "else": "{{ else }}", "elif": "{{ else if ... }}",
-		"if": "{{ if eq server.os \"debian\" }} ... {{ end }}", "set": "{{ $name := ... }}", "include": "a macro: {{ macro \"name\" }}",
+		"for": "{{ range vars.list }} ... {{ end }}; . is the item", "endfor": "{{ end }}", "endif": "{{ end }}",
+		"else": "{{ else }}", "elif": "{{ else if ... }}",
+		"if": "{{ if eq server.os \"debian\" }} ... {{ end }}", "set": "{{ $name := ... }}",
+		"include": "a macro: {{ macro \"name\" }}",
 	}
 	if ours[word] == "" {
 		return "templates are those of Go: {{ range vars.list }} ... {{ end }}, {{ if server.os }} ... {{ end }}"

@@ -11,9 +11,10 @@ import (
 
 // jobsBase is base/jobs.yaml: who runs which jobs, and which validations afterwards.
 type jobsBase struct {
-	Metadata    *Metadata          `yaml:"metadata"`    // names the file; it changes nothing
-	Jobs        targeted[jobEntry] `yaml:"jobs"`        // by target
-	Validations targeted[jobEntry] `yaml:"validations"` // by target; run last, at every pull: a host is done when they succeed
+	Metadata *Metadata          `yaml:"metadata"` // names the file; it changes nothing
+	Jobs     targeted[jobEntry] `yaml:"jobs"`     // by target
+	// by target; run last, at every pull: a host is done when they succeed
+	Validations targeted[jobEntry] `yaml:"validations"`
 }
 
 // jobEntry is a job of a target.
@@ -114,11 +115,12 @@ type RunOptions struct {
 	Runs string `yaml:"runs" words:"always onUpdate once"`
 	// Ordering: ansible is one step after another, in the order of the file; justdoit starts all at once that require
 	// nothing; genius too, after what they obviously need: a directory, a package, a user; default ansible.
-	Ordering   string   `yaml:"ordering" words:"ansible justdoit genius"`
-	Timeout    Duration `yaml:"timeout"`    // of the step; 0: the action's own default
-	FailHard   bool     `yaml:"failHard"`   // a failure stops the run
-	Idempotent *bool    `yaml:"idempotent"` // false: a command that was cut off is never repeated, as is the rule for commands with target; default true
-	Retry      *Retry   `yaml:"retry"`      // try again when the action fails; limit counts all attempts
+	Ordering string   `yaml:"ordering" words:"ansible justdoit genius"`
+	Timeout  Duration `yaml:"timeout"`  // of the step; 0: the action's own default
+	FailHard bool     `yaml:"failHard"` // a failure stops the run
+	// false: a command that was cut off is never repeated, as is the rule for commands with target; default true
+	Idempotent *bool  `yaml:"idempotent"`
+	Retry      *Retry `yaml:"retry"` // try again when the action fails; limit counts all attempts
 	// Sync holds what depends on the step until every host that has it came so far.
 	Sync bool `yaml:"sync"`
 	// Serialize lets a number of hosts take the step at a time, through its conditions.
@@ -139,8 +141,10 @@ type RunOptions struct {
 
 // Serialize is how many hosts take a step at a time.
 type Serialize struct {
-	Count                  Limit `yaml:"count,required"`         // of hosts: 2, or a share of those that have the step: 10%
-	FailAfterAllTargetsRan bool  `yaml:"failAfterAllTargetsRan"` // a failure stops the others only when all have run the step
+	// of hosts: 2, or a share of those that have the step: 10%
+	Count Limit `yaml:"count,required"`
+	// a failure stops the others only when all have run the step
+	FailAfterAllTargetsRan bool `yaml:"failAfterAllTargetsRan"`
 }
 
 // StepTarget chooses the hosts that take a step for all. Steps with the same limit and hosts are taken by the same

@@ -68,7 +68,9 @@ func (r *references) noteGuard(n *ast.BinaryNode) {
 }
 
 func rootKind(name string) string {
-	return map[string]string{"vars": "vars", "variables": "vars", "macros": "macros", "server": "server", "Server": "server"}[name]
+	return map[string]string{
+		"vars": "vars", "variables": "vars", "macros": "macros", "server": "server", "Server": "server",
+	}[name]
 }
 
 // literalKeys are the keys of vars.a['b'], when all of them are literal and none is optional.

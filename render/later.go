@@ -13,25 +13,30 @@ import (
 // Why words of the language of state repositories have no effect, or none yet.
 const (
 	noReactions = "pullet has no triggers and reactions yet"
-	noDataStore = "pullet does not run the fleet's etcd yet: each host names it under etcd.endpoints in its own /etc/pullet/pullet.yaml"
-	noSecrets   = "pullet has no secrets yet: a host's own variables (/etc/pullet/vars.d, with sensitive: true) stay out of git"
-	ofTheHost   = "a repository cannot vouch for itself: each host says it below repositories in its own " +
+	noDataStore = "pullet does not run the fleet's etcd yet: each host names it under etcd.endpoints in its own " +
+		"/etc/pullet/pullet.yaml"
+	noSecrets = "pullet has no secrets yet: a host's own variables (/etc/pullet/vars.d, with sensitive: true) stay " +
+		"out of git"
+	ofTheHost = "a repository cannot vouch for itself: each host says it below repositories in its own " +
 		"/etc/pullet/pullet.yaml"
 )
 
 // laterNames are these words, as fields of files and as names of files and directories.
 var laterNames = map[string]string{
-	"events": noReactions, "reactions": noReactions, "triggers": noReactions, "reactor": noReactions, "reactors": noReactions,
-	"config": noDataStore, "dataStore": noDataStore, "datastore": noDataStore,
+	"events": noReactions, "reactions": noReactions, "triggers": noReactions, "reactor": noReactions,
+	"reactors": noReactions,
+	"config":   noDataStore, "dataStore": noDataStore, "datastore": noDataStore,
 	"secret": noSecrets, "secrets": noSecrets,
 	"verify": ofTheHost, "signatures": ofTheHost,
 }
 
 // placeOf are the fields at the top of files, and the files that have them.
 var placeOf = map[string]string{
-	"jobs": "who runs which jobs stands in base/jobs.yaml", "validations": "who runs which validations stands in base/jobs.yaml",
-	"files": "who gets which variables stands in base/vars.yaml", "macros": "who gets which macros stands in base/macros.yaml",
-	"services": "who offers which services stands in base/services.yaml", "nodes": "nodes stand in files below nodes/",
+	"jobs":        "who runs which jobs stands in base/jobs.yaml",
+	"validations": "who runs which validations stands in base/jobs.yaml",
+	"files":       "who gets which variables stands in base/vars.yaml",
+	"macros":      "who gets which macros stands in base/macros.yaml",
+	"services":    "who offers which services stands in base/services.yaml", "nodes": "nodes stand in files below nodes/",
 	"rollout": "the rules of rollouts stand in pullet.yaml", "steps": "steps stand in files below jobs/",
 }
 

@@ -8,8 +8,9 @@ import (
 
 // Node is a host as its own configuration or the inventory describes it.
 type Node struct {
-	Name   string            `json:"name" yaml:"name"`               // what the fleet knows it by; default: the host name
-	Labels map[string]string `json:"labels,omitempty" yaml:"labels"` // for targets; those under nodes/ of the repository win
+	Name string `json:"name" yaml:"name"` // what the fleet knows it by; default: the host name
+	// for targets; those under nodes/ of the repository win
+	Labels map[string]string `json:"labels,omitempty" yaml:"labels"`
 }
 
 // Role is the label "role": the group in which the node takes its turn in a rollout. It may be empty.
@@ -25,7 +26,8 @@ type View struct {
 	Facts    map[string]Facts     `json:"facts"`              // what each node published
 	Services map[string][]Service `json:"services,omitempty"` // by name
 	Asked    func(service string) `json:"-"`                  // is told which services are asked for; may be nil
-	AskedAll func()               `json:"-"`                  // is told that nodes or their facts are asked for; may be nil
+	// is told that nodes or their facts are asked for; may be nil
+	AskedAll func() `json:"-"`
 }
 
 // over is the view with the inventory laid over it: its labels hold for every node that it lists, whatever that node

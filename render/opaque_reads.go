@@ -14,7 +14,8 @@ func (r *references) noteForeign(node ast.Node) {
 		switch n.Value {
 		case "vars", "variables":
 			r.names(n, "")
-		case "server", "Server", "servervars", "services", "pullet", "eden", "macro", "macros", "step", "steps", "event", "result", "item":
+		case "server", "Server", "servervars", "services", "pullet", "eden", "macro", "macros", "step", "steps", "event",
+			"result", "item":
 			r.foreign = true
 		}
 	case *ast.MemberNode:

@@ -11,17 +11,25 @@ import (
 
 // Rollout says how a new version spreads.
 type Rollout struct {
-	Follow           *bool                   `yaml:"follow"`                           // propose newer commits by itself; default true
-	RollingRules     RollingRules            `yaml:"rollingRules"`                     // how many nodes change at a time
-	RoleDependencies map[string]Strings      `yaml:"roleDependencies"`                 // role -> the roles that must be done before it
-	RoleOrder        map[string]Strings      `yaml:"roleOrder"`                        // the older name of roleDependencies
-	GroupMappings    map[string]RolePatterns `yaml:"groupMappings"`                    // group -> patterns over roles, which then take turns as one
-	MaxFailures      int                     `yaml:"maxFailures" least:"0"`            // failures that a group survives; default 0
-	MaxHostFailures  Limit                   `yaml:"maxHostFailures"`                  // hosts of a group that may fail by faults of their own: 2, or a share such as 10%, which is at least 1; default 10%
-	Canary           *Canary                 `yaml:"canary"`                           // nodes that go first
-	OnLost           string                  `yaml:"onLost" words:"hold release fail"` // what becomes of a node that stops to answer while others wait for it; default hold
-	ProgressDeadline *Duration               `yaml:"progressDeadline"`                 // a group in which nobody finished for so long halts; 0 is never; default 30m
-	Windows          []Window                `yaml:"windows"`                          // when upgrades may begin; none: always
+	// propose newer commits by itself; default true
+	Follow       *bool        `yaml:"follow"`
+	RollingRules RollingRules `yaml:"rollingRules"` // how many nodes change at a time
+	// role -> the roles that must be done before it
+	RoleDependencies map[string]Strings `yaml:"roleDependencies"`
+	// the older name of roleDependencies
+	RoleOrder map[string]Strings `yaml:"roleOrder"`
+	// group -> patterns over roles, which then take turns as one
+	GroupMappings map[string]RolePatterns `yaml:"groupMappings"`
+	// failures that a group survives; default 0
+	MaxFailures int `yaml:"maxFailures" least:"0"`
+	// hosts of a group that may fail by faults of their own: 2, or a share such as 10%, which is at least 1; default 10%
+	MaxHostFailures Limit   `yaml:"maxHostFailures"`
+	Canary          *Canary `yaml:"canary"` // nodes that go first
+	// what becomes of a node that stops to answer while others wait for it; default hold
+	OnLost string `yaml:"onLost" words:"hold release fail"`
+	// a group in which nobody finished for so long halts; 0 is never; default 30m
+	ProgressDeadline *Duration `yaml:"progressDeadline"`
+	Windows          []Window  `yaml:"windows"` // when upgrades may begin; none: always
 
 	limitsInstructed bool
 }

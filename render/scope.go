@@ -133,20 +133,24 @@ func roots(current func() *scope) template.FuncMap {
 		return foreign(event), err
 	}
 	return template.FuncMap{ // the comments are what pullet explain says
-		"server":     server,   // this host: its name, its labels and its facts
-		"Server":     server,   // the same as server
-		"servervars": servers,  // host name -> what server holds there, for every registered host
-		"vars":       vars,     // the merged variables
-		"variables":  vars,     // the same as vars
-		"pullet":     fleet,    // the version, and who is registered
-		"eden":       fleet,    // the same as pullet
-		"macro":      macro,    // the value of a macro: {{ macro "banner" "resolver" }}; in expressions macros['banner']('resolver')
-		"macros":     macros,   // the macros by name: {{ index macros "banner" }} is {{ macro "banner" }}; in expressions macros['banner']
-		"services":   services, // the instances of a service, sorted: {{ range services "db" }}{{ .address }}:{{ .port }} {{ end }}
-		"step":       step,     // what a step returned, once it has run: {{ (step "name").StdOut }}
-		"steps":      steps,    // what the steps returned: {{ (index steps "name").StdOut }}; in expressions steps['name'].StdOut
-		"event":      event,    // what a reaction answers: name, occurrences (also spelled occurences), data; pullet eval --event gives one
-		"item":       item,     // the item of a step with forEach
+		"server":     server,  // this host: its name, its labels and its facts
+		"Server":     server,  // the same as server
+		"servervars": servers, // host name -> what server holds there, for every registered host
+		"vars":       vars,    // the merged variables
+		"variables":  vars,    // the same as vars
+		"pullet":     fleet,   // the version, and who is registered
+		"eden":       fleet,   // the same as pullet
+		// the value of a macro: {{ macro "banner" "resolver" }}; in expressions macros['banner']('resolver')
+		"macro": macro,
+		// the macros by name: {{ index macros "banner" }} is {{ macro "banner" }}; in expressions macros['banner']
+		"macros": macros,
+		// the instances of a service, sorted: {{ range services "db" }}{{ .address }}:{{ .port }} {{ end }}
+		"services": services,
+		"step":     step,  // what a step returned, once it has run: {{ (step "name").StdOut }}
+		"steps":    steps, // what the steps returned: {{ (index steps "name").StdOut }}; in expressions steps['name'].StdOut
+		// what a reaction answers: name, occurrences (also spelled occurences), data; pullet eval --event gives one
+		"event": event,
+		"item":  item, // the item of a step with forEach
 	}
 }
 

@@ -31,7 +31,8 @@ var secretPatterns = sync.OnceValue(func() []secretPattern {
 		{
 			"a secret",
 			regexp.MustCompile(
-				`(?i)\b[\w.-]*(?:token|secret|secret_?key|access_?key|api_?key|private_?key)["']?[ \t]*[:=][ \t]*["']?([A-Za-z0-9+/_-]{20,}=*)`,
+				`(?i)\b[\w.-]*(?:token|secret|secret_?key|access_?key|api_?key|private_?key)["']?[ \t]*[:=][ ` +
+					`\t]*["']?([A-Za-z0-9+/_-]{20,}=*)`,
 			),
 			true,
 			[]string{"token", "secret", "key"},
@@ -101,7 +102,9 @@ func (p secretPattern) find(f TextFile) ErrorList {
 // literalSecret reports that a value is a secret itself, not a reference to one, a hash of one, or a switch.
 func literalSecret(value string) bool {
 	lower := strings.ToLower(value)
-	for _, known := range []string{"true", "false", "yes", "no", "null", "none", "~", "|", ">", "|-", ">-", "prompt", "ask"} {
+	for _, known := range []string{
+		"true", "false", "yes", "no", "null", "none", "~", "|", ">", "|-", ">-", "prompt", "ask",
+	} {
 		if lower == known {
 			return false
 		}

@@ -13,9 +13,10 @@ type Service struct {
 	Addresses map[string]any `json:"addresses,omitempty"` // by interface
 	Port      int            `json:"port,omitempty"`
 	Tags      []string       `json:"tags,omitempty"`
-	Ready     bool           `json:"ready"`          // the node was validated since it offers the service, and the service's own check succeeded
-	Why       string         `json:"why,omitempty"`  // it is not ready although the node was validated
-	Lost      bool           `json:"lost,omitempty"` // its node does not answer, although at least half of the service's do
+	// the node was validated since it offers the service, and the service's own check succeeded
+	Ready bool   `json:"ready"`
+	Why   string `json:"why,omitempty"`  // it is not ready although the node was validated
+	Lost  bool   `json:"lost,omitempty"` // its node does not answer, although at least half of the service's do
 }
 
 // data is the instance as templates and expressions see it.
@@ -25,7 +26,8 @@ func (s Service) data() map[string]any {
 		tags[i] = t
 	}
 	return map[string]any{
-		"name": s.Name, "node": s.Node, "address": s.Address, "addresses": s.Addresses, "port": s.Port, "tags": tags, "ready": s.Ready, "alive": !s.Lost,
+		"name": s.Name, "node": s.Node, "address": s.Address, "addresses": s.Addresses, "port": s.Port, "tags": tags,
+		"ready": s.Ready, "alive": !s.Lost,
 	}
 }
 

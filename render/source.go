@@ -323,7 +323,8 @@ func plainMessage(e *execErr) string {
 	}
 	if emptyDot.MatchString(e.msg) {
 		return fmt.Sprintf(
-			"%s: nothing stands before this dot: variables are vars.NAME, facts server.NAME, and braces for another program are written {{ `{{` }}",
+			"%s: nothing stands before this dot: variables are vars.NAME, facts server.NAME, and braces for another program "+
+				"are written {{ `{{` }}",
 			e.at,
 		)
 	}

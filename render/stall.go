@@ -32,7 +32,8 @@ func (c *compiler) warnStall(doc *document) {
 		}
 		e := doc.errorAt(
 			doc.find("rollout", "maxFailures"),
-			"maxFailures: %s halts at failure %d, and a failed node keeps its place: with %d at a time the others wait without a halt",
+			"maxFailures: %s halts at failure %d, and a failed node keeps its place: with %d at a time the others wait "+
+				"without a halt",
 			what,
 			r.MaxFailures+1,
 			places,

@@ -12,20 +12,23 @@ import (
 
 // jobFile is the body of jobs/NAME.yaml.
 type jobFile struct {
-	Metadata   *Metadata         `yaml:"metadata"`                  // names the file; it changes nothing
-	Include    []nameNode        `yaml:"include"`                   // jobs that run before this one
-	RunOptions RunOptions        `yaml:"runOptions"`                // of the steps that do not say
-	Prune      bool              `yaml:"prune"`                     // remove what the job brought to a host and no longer declares; without it that is reported only
-	OnFailure  string            `yaml:"onFailure" words:"restore"` // restore puts the job's files back as they were when an upgrade's steps of this job or its validations fail
-	Defaults   map[string]Params `yaml:"defaults"`                  // parameters by action, of the steps that do not say
-	Steps      []stepNode        `yaml:"steps,required"`            // in their order
+	Metadata   *Metadata  `yaml:"metadata"`   // names the file; it changes nothing
+	Include    []nameNode `yaml:"include"`    // jobs that run before this one
+	RunOptions RunOptions `yaml:"runOptions"` // of the steps that do not say
+	// remove what the job brought to a host and no longer declares; without it that is reported only
+	Prune bool `yaml:"prune"`
+	// restore puts the job's files back as they were when an upgrade's steps of this job or its validations fail
+	OnFailure string            `yaml:"onFailure" words:"restore"`
+	Defaults  map[string]Params `yaml:"defaults"`       // parameters by action, of the steps that do not say
+	Steps     []stepNode        `yaml:"steps,required"` // in their order
 }
 
 // stepBody is a step as it is written: flat, or with all but its name under spec.
 type stepBody struct {
-	Name     string    `yaml:"name,required"` // unique in the job
-	Spec     *stepSpec `yaml:"spec"`          // all but the name may stand here instead
-	ForEach  itemsNode `yaml:"forEach"`       // a list, or an expression that gives one: a step for each item, which its templates see as item
+	Name string    `yaml:"name,required"` // unique in the job
+	Spec *stepSpec `yaml:"spec"`          // all but the name may stand here instead
+	// a list, or an expression that gives one: a step for each item, which its templates see as item
+	ForEach  itemsNode `yaml:"forEach"`
 	stepSpec `yaml:",inline"`
 	node     *yaml.Node
 }

@@ -50,7 +50,8 @@ func (c *Catalog) unquotedIn(s *Step, name string, n *yaml.Node) ErrorList {
 			name,
 			one,
 		)
-		e.Severity, e.Hint = Warning, "write it with shquote, such as {{ shquote vars.name }}, or give a list, or put it into env"
+		e.Severity, e.Hint = Warning,
+			"write it with shquote, such as {{ shquote vars.name }}, or give a list, or put it into env"
 		if name != "cmd" {
 			e.Hint = "write it with shquote, such as {{ shquote vars.name }}"
 		}

@@ -12,27 +12,27 @@ func TestOlderAcceptance(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	register(t, s, "n1", "web", "a", time.Minute)
-	first, err := s.Guard(ctx, "n1", Origin{})
-	must(t, err, s.Accept(ctx, "ada"))
-	accepted, err := s.Guard(ctx, "n1", Origin{})
+	first, err := s.Doubts.Guard(ctx, "n1", Origin{})
+	must(t, err, s.Doubts.Accept(ctx, "ada"))
+	accepted, err := s.Doubts.Guard(ctx, "n1", Origin{})
 	must(t, err)
 	older := accepted.Accepted
 	for name, seen := range map[string]string{"a later one": "", "one by a clock that is ahead": "ada " + time.Now().UTC().AddDate(1, 0, 0).Format(time.RFC3339Nano)} {
 		if seen == "" {
-			must(t, s.Accept(ctx, "ada"))
-			is, err := s.Guard(ctx, "n1", accepted)
+			must(t, s.Doubts.Accept(ctx, "ada"))
+			is, err := s.Doubts.Guard(ctx, "n1", accepted)
 			must(t, err)
 			seen = is.Accepted
 		}
-		_, err := s.Client.Put(ctx, s.acceptedKey(), older)
+		_, err := s.Client.Put(ctx, s.Doubts.acceptedKey(), older)
 		must(t, err)
 		saw := Origin{Cluster: first.Cluster, Revision: first.Revision + 1000, Accepted: seen}
 		var back *WentBackError
-		if _, err := s.Guard(ctx, "n1", saw); !errors.As(err, &back) || count(t, s, s.DoubtKey()) != 1 {
+		if _, err := s.Doubts.Guard(ctx, "n1", saw); !errors.As(err, &back) || count(t, s, s.Doubts.Key()) != 1 {
 			t.Errorf("it saw %s: the older acceptance counts: %v", name, err)
 		}
-		must(t, s.Accept(ctx, "ada"))
-		if _, err := s.Guard(ctx, "n1", saw); err != nil || count(t, s, s.DoubtKey()) != 0 {
+		must(t, s.Doubts.Accept(ctx, "ada"))
+		if _, err := s.Doubts.Guard(ctx, "n1", saw); err != nil || count(t, s, s.Doubts.Key()) != 0 {
 			t.Errorf("it saw %s: the record is accepted, and %v", name, err)
 		}
 	}

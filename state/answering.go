@@ -31,12 +31,12 @@ const sweepers = 3
 
 // SweepDNS takes the instances of a service out of DNS whose nodes do not answer. Who offers the service does it for
 // the others; a node that comes back puts itself in again.
-func (s *Store) SweepDNS(ctx context.Context, name string) error {
-	count, err := s.Client.Get(ctx, s.serviceKey(name, ""), clientv3.WithPrefix(), clientv3.WithCountOnly())
+func (s *Services) SweepDNS(ctx context.Context, name string) error {
+	count, err := s.store.Client.Get(ctx, s.key(name, ""), clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil || count.Count == 0 || rand.Int64N(count.Count) >= sweepers {
 		return err
 	}
-	instances, err := s.Services(ctx, name)
+	instances, err := s.Instances(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -53,14 +53,14 @@ func (s *Store) SweepDNS(ctx context.Context, name string) error {
 }
 
 // answering are the nodes of instances whose lease lives.
-func (s *Store) answering(ctx context.Context, instances map[string]Service) (map[string]bool, error) {
+func (s *Services) answering(ctx context.Context, instances map[string]Service) (map[string]bool, error) {
 	alive := map[string]bool{}
 	nodes := slices.Collect(maps.Keys(instances))
 	var ops []clientv3.Op
 	for _, node := range nodes {
-		ops = append(ops, clientv3.OpGet(s.AliveKey(node), clientv3.WithCountOnly()))
+		ops = append(ops, clientv3.OpGet(s.store.Presences.AliveKey(node), clientv3.WithCountOnly()))
 	}
-	answers, _, err := s.readMany(ctx, ops)
+	answers, _, err := s.store.readMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}
@@ -72,16 +72,17 @@ func (s *Store) answering(ctx context.Context, instances map[string]Service) (ma
 
 // leaveDNS takes a node's instance out of DNS, unless the node answers again or somebody else was faster. Who reads the
 // service is woken.
-func (s *Store) leaveDNS(ctx context.Context, name, node string) error {
-	key := s.serviceKey(name, node)
-	have, seen, err := get[Service](ctx, s, key)
+func (s *Services) leaveDNS(ctx context.Context, name, node string) error {
+	key := s.key(name, node)
+	have, seen, err := get[Service](ctx, s.store, key)
 	if err != nil || have.DNS == "" {
 		return unlessBad(err)
 	}
-	ops := append(have.leaveDNS(), s.RingOp(), s.serviceBell(name))
+	ops := append(have.leaveDNS(), s.store.Bells.RingOp(), s.bell(name))
 	have.DNS = ""
-	_, err = s.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(key), "=", seen), clientv3.Compare(clientv3.CreateRevision(s.AliveKey(node)), "=", 0)).
+	_, err = s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.ModRevision(key), "=", seen),
+			clientv3.Compare(clientv3.CreateRevision(s.store.Presences.AliveKey(node)), "=", 0)).
 		Then(append(ops, Put(key, have))...).Commit()
 	return err
 }

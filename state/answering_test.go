@@ -38,11 +38,11 @@ func TestSweepDNS(t *testing.T) {
 	for i := range 3 {
 		name := fmt.Sprint("db", i)
 		nodes[name] = register(t, s, name, "db", "x", time.Minute)
-		must(t, s.Announce(ctx, "db", name, Service{Address: fmt.Sprint("192.0.2.", i)}, false), s.SetReady(ctx, "db", name, "a.example", true, ""))
+		must(t, s.Services.Announce(ctx, "db", name, Service{Address: fmt.Sprint("192.0.2.", i)}, false), s.Services.SetReady(ctx, "db", name, "a.example", true, ""))
 	}
 	standing := func(want string) {
 		t.Helper()
-		must(t, s.SweepDNS(ctx, "db"))
+		must(t, s.Services.SweepDNS(ctx, "db"))
 		var have []string
 		for _, name := range []string{"db0", "db1", "db2"} {
 			if strings.Contains(inDNS(t, s), "/db/"+name+"=") {
@@ -54,15 +54,15 @@ func TestSweepDNS(t *testing.T) {
 		}
 	}
 	standing("db0 db1 db2")
-	before, _, err := s.lastRung(ctx, []string{"db"})
+	before, _, err := s.Services.lastRung(ctx, []string{"db"})
 	must(t, err)
 	_, err = s.Client.Revoke(ctx, nodes["db1"].Lease)
 	must(t, err)
 	standing("db0 db2")
-	must(t, s.AwaitServices(ctx, []string{"db"}, before))
+	must(t, s.Services.Await(ctx, []string{"db"}, before))
 	register(t, s, "db1", "db", "x", time.Minute)
 	standing("db0 db2")
-	must(t, s.SetReady(ctx, "db", "db1", "a.example", true, ""))
+	must(t, s.Services.SetReady(ctx, "db", "db1", "a.example", true, ""))
 	standing("db0 db1 db2")
 	for _, name := range []string{"db0", "db2"} {
 		_, err = s.Client.Revoke(ctx, nodes[name].Lease)

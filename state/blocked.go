@@ -81,20 +81,20 @@ func (s Status) waitsFor(seen map[string]bool) (out []string) {
 	return out
 }
 
-// WaitsOf are the statuses of some nodes that wait in a rollout.
-func (s *Store) WaitsOf(ctx context.Context, nodes []string) (map[string]Status, error) {
+// Waits are the statuses of some nodes that wait in a rollout.
+func (s *Statuses) Waits(ctx context.Context, nodes []string) (map[string]Status, error) {
 	var ops []clientv3.Op
 	for _, node := range nodes {
-		ops = append(ops, clientv3.OpGet(s.statusKey(Rollout, Pending, node)))
+		ops = append(ops, clientv3.OpGet(s.key(Rollout, Pending, node)))
 	}
-	answers, _, err := s.readMany(ctx, ops)
+	answers, _, err := s.store.readMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]Status{}
 	for i, node := range nodes {
 		for _, kv := range answers[i].GetResponseRange().Kvs {
-			if st, err := Read[Status](s, kv); err == nil {
+			if st, err := Read[Status](s.store, kv); err == nil {
 				out[node] = st
 			}
 		}

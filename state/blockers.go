@@ -25,9 +25,9 @@ type NodeBlockers struct {
 	Parked string // the version in whose mid-run it waits
 }
 
-// BlockersOf reads what may keep nodes from going on.
-func (s *Store) BlockersOf(ctx context.Context, nodes []string) (*Blockers, error) {
-	switches, err := s.Switches(ctx)
+// Blockers reads what may keep nodes from going on.
+func (s *Views) Blockers(ctx context.Context, nodes []string) (*Blockers, error) {
+	switches, err := s.store.Switches.List(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +36,7 @@ func (s *Store) BlockersOf(ctx context.Context, nodes []string) (*Blockers, erro
 	for _, node := range nodes {
 		ops = append(ops, s.blockerOps(node)...)
 	}
-	answers, _, err := s.readMany(ctx, ops)
+	answers, _, err := s.store.readMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +47,11 @@ func (s *Store) BlockersOf(ctx context.Context, nodes []string) (*Blockers, erro
 	return p, nil
 }
 
-func (s *Store) blockerOps(node string) []clientv3.Op {
+func (s *Views) blockerOps(node string) []clientv3.Op {
 	return []clientv3.Op{
-		clientv3.OpGet(s.NodeKey(node)), clientv3.OpGet(s.AliveKey(node), clientv3.WithKeysOnly()), clientv3.OpGet(s.statusKey(Rollout, Failed, node)),
-		clientv3.OpGet(s.statusKey(Rollout, Pending, node)),
+		clientv3.OpGet(s.store.Nodes.Key(node)), clientv3.OpGet(s.store.Presences.AliveKey(node), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.Statuses.key(Rollout, Failed, node)),
+		clientv3.OpGet(s.store.Statuses.key(Rollout, Pending, node)),
 	}
 }
 
@@ -58,16 +59,16 @@ func (s *Store) blockerOps(node string) []clientv3.Op {
 const blockerKeys = 4
 
 // blockersOf is what the records of a node say. One that cannot be read is there all the same: the node counts.
-func (s *Store) blockersOf(record, alive, rollout []*mvccpb.KeyValue) NodeBlockers {
+func (s *Views) blockersOf(record, alive, rollout []*mvccpb.KeyValue) NodeBlockers {
 	p := NodeBlockers{Known: len(record) > 0, Alive: len(alive) > 0}
 	for _, kv := range record {
-		if n, err := Read[Node](s, kv); err == nil {
+		if n, err := Read[Node](s.store, kv); err == nil {
 			p.Known, p.Gone, p.Role = !n.Decommissioned, n.Decommissioned, n.Role
 		}
 	}
 	for _, kv := range rollout {
-		st, err := Read[Status](s, kv)
-		switch k, _ := s.Key(kv); {
+		st, err := Read[Status](s.store, kv)
+		switch k, _ := s.store.Key(kv); {
 		case err != nil:
 		case k.State == Failed:
 			p.Failed = st.Version
@@ -82,18 +83,20 @@ func (s *Store) blockersOf(record, alive, rollout []*mvccpb.KeyValue) NodeBlocke
 const PresencesAtOnce = 40
 
 // PresenceOps read which of some nodes are known and which live, for PresenceOf.
-func (s *Store) PresenceOps(nodes []string) (ops []clientv3.Op) {
+func (s *Nodes) PresenceOps(nodes []string) (ops []clientv3.Op) {
 	for _, node := range nodes {
-		ops = append(ops, clientv3.OpGet(s.NodeKey(node)), clientv3.OpGet(s.AliveKey(node), clientv3.WithKeysOnly()))
+		ops = append(
+			ops, clientv3.OpGet(s.Key(node)), clientv3.OpGet(s.store.Presences.AliveKey(node), clientv3.WithKeysOnly()),
+		)
 	}
 	return ops
 }
 
 // PresenceOf is what PresenceOps found.
-func (s *Store) PresenceOf(nodes []string, answers []*pb.ResponseOp) (known, alive map[string]bool) {
+func (s *Nodes) PresenceOf(nodes []string, answers []*pb.ResponseOp) (known, alive map[string]bool) {
 	known, alive = map[string]bool{}, map[string]bool{}
 	for i, node := range nodes {
-		p := s.blockersOf(answers[2*i].GetResponseRange().Kvs, answers[2*i+1].GetResponseRange().Kvs, nil)
+		p := s.store.Views.blockersOf(answers[2*i].GetResponseRange().Kvs, answers[2*i+1].GetResponseRange().Kvs, nil)
 		known[node], alive[node] = p.Known, p.Alive
 	}
 	return known, alive

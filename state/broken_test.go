@@ -23,7 +23,7 @@ func TestDamagedMember(t *testing.T) {
 	whole := t.TempDir()
 	s, err := Open(ctx, Config{Fleet: "f", Dir: whole})
 	must(t, err)
-	_, err = s.Propose(ctx, Version{ID: "theirs"}, nil, 0)
+	_, err = s.Versions.Propose(ctx, Version{ID: "theirs"}, nil, 0)
 	must(t, err, s.Close(), removeSockets(whole), os.WriteFile(filepath.Join(whole, atWork), nil, 0o600))
 	for name, damage := range map[string]func(wal, db string) error{
 		"log emptied":         func(wal, _ string) error { return os.Truncate(wal, 0) },
@@ -49,7 +49,7 @@ func TestDamagedMember(t *testing.T) {
 			defer cancel()
 			s, err := Open(hurry, Config{Fleet: "f", Dir: dir})
 			if err == nil { // a garbled log heals where the damage begins behind what the database has
-				v, _, err := s.Current(ctx)
+				v, _, err := s.Versions.Current(ctx)
 				if err != nil || v == nil || v.ID != "theirs" {
 					t.Errorf("%v %v", v, err)
 				}
@@ -98,7 +98,7 @@ func TestBroken(t *testing.T) {
 	go s.embedded.server.GetLogger().Fatal("failed to commit tx", zap.Error(cause)) // as etcd does on a full disk
 	<-s.embedded.crash.Done()
 	began := time.Now()
-	_, _, err = s.Current(ctx)
+	_, _, err = s.Versions.Current(ctx)
 	var away *UnreachableError
 	if !errors.As(s.Explain(err), &away) || !errors.Is(err, cause) || !strings.Contains(err.Error(), "the embedded etcd in "+dir+" stopped: failed to commit tx: write db: no such luck; ") {
 		t.Errorf("%v", err)

@@ -175,6 +175,7 @@ func (c *checks) facts(path string, value any) {
 			c.facts(path, one)
 		}
 	case string:
-		c.unless(len(v) <= maxText && !plain.Obeyed(v), "the fact %s is not one line of %d letters at most", strings.TrimPrefix(path, "."), maxText)
+		c.unless(len(v) <= maxText && !plain.Obeyed(v), "the fact %s is not one line of %d letters at most",
+			strings.TrimPrefix(path, "."), maxText)
 	}
 }

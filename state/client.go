@@ -20,10 +20,11 @@ import (
 // client is the configuration of the etcd client.
 func (c Config) client(endpoints []string) (clientv3.Config, error) {
 	out := clientv3.Config{
-		Endpoints: endpoints, DialTimeout: c.patience(), DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 5 * time.Second,
-		Logger:          zap.NewNop(), // what goes wrong is in the errors
-		MaxUnaryRetries: 2,            // the client's own 100 would make minutes of operationTimeout
-		DialOptions:     []grpc.DialOption{grpc.WithChainUnaryInterceptor(Bounded)},
+		Endpoints: endpoints, DialTimeout: c.patience(), DialKeepAliveTime: 10 * time.Second,
+		DialKeepAliveTimeout: 5 * time.Second,
+		Logger:               zap.NewNop(), // what goes wrong is in the errors
+		MaxUnaryRetries:      2,            // the client's own 100 would make minutes of operationTimeout
+		DialOptions:          []grpc.DialOption{grpc.WithChainUnaryInterceptor(Bounded)},
 	}
 	if c.Username != "" {
 		password, err := os.ReadFile(c.PasswordFile)

@@ -14,32 +14,32 @@ func TestHoldEndsByEtcdsClock(t *testing.T) {
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
 	propose(t, s, "v2")
-	current, rev, err := s.Current(ctx)
+	current, rev, err := s.Versions.Current(ctx)
 	must(t, err)
-	set, err := s.Undo(ctx, current, rev, "ada", "", time.Hour)
+	set, err := s.Versions.Undo(ctx, current, rev, "ada", "", time.Hour)
 	must(t, err)
 	shown := func(want bool) {
 		t.Helper()
-		if o, err := s.Overview(ctx, false); err != nil || o.Held != want {
+		if o, err := s.Views.Fleet(ctx, false); err != nil || o.Held != want {
 			t.Errorf("shown as held: %v, %v", o.Held, err)
 		}
 	}
 	shown(true)
 	for _, until := range []time.Duration{-24 * time.Hour, 24 * time.Hour} {
 		set.Until = time.Now().Add(until) // as a clock that is a day off has it
-		if held, err := s.Holds(ctx, set); !held || err != nil {
+		if held, err := s.Versions.Holds(ctx, set); !held || err != nil {
 			t.Errorf("%s: %v %v", until, held, err)
 		}
 	}
 	end(t, s, s.key("hold", set.Hold))
-	if held, err := s.Holds(ctx, set); held || err != nil {
+	if held, err := s.Versions.Holds(ctx, set); held || err != nil {
 		t.Errorf("the time is over: %v %v", held, err)
 	}
 	shown(false)
-	if _, held, err := s.Follow(ctx); held || err != nil {
+	if _, held, err := s.Versions.Follow(ctx); held || err != nil {
 		t.Errorf("it holds for nobody: %v %v", held, err)
 	}
-	if held, err := s.Holds(ctx, &Version{ID: "v3", Held: true}); !held || err != nil {
+	if held, err := s.Versions.Holds(ctx, &Version{ID: "v3", Held: true}); !held || err != nil {
 		t.Errorf("for good: %v %v", held, err)
 	}
 }
@@ -49,16 +49,16 @@ func TestCommandEndsByEtcdsClock(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	open := func() bool {
-		all, _, err := s.Commands(ctx)
+		all, _, err := s.Commands.List(ctx)
 		must(t, err)
 		return all[0].Open
 	}
 	at := time.Now().Add(-24 * time.Hour)
-	must(t, s.Give(ctx, Command{ID: "c", At: at, Until: at.Add(time.Hour)}))
+	must(t, s.Commands.Give(ctx, Command{ID: "c", At: at, Until: at.Add(time.Hour)}))
 	if !open() {
 		t.Error("it was given just now, by a clock that is a day behind")
 	}
-	end(t, s, s.commandKey("c", "open"))
+	end(t, s, s.Commands.key("c", "open"))
 	if open() {
 		t.Error("its hour is over")
 	}

@@ -13,10 +13,11 @@ import (
 
 // Command is something that an operator has several nodes run, each once.
 type Command struct {
-	ID          string        `json:"id"`
-	Args        []string      `json:"args"` // one: a line for the shell
-	Target      string        `json:"target"`
-	Stages      [][]string    `json:"stages"`            // the nodes, frozen: a stage begins when the one before is complete
+	ID     string   `json:"id"`
+	Args   []string `json:"args"` // one: a line for the shell
+	Target string   `json:"target"`
+	// the nodes, frozen: a stage begins when the one before is complete
+	Stages      [][]string    `json:"stages"`
 	LeftOut     []string      `json:"leftOut,omitempty"` // nodes of the target that did not answer when it was given
 	Max         int           `json:"max"`               // nodes at a time
 	Limits      []int         `json:"limits,omitempty"`  // instead of Max, for each stage
@@ -61,45 +62,47 @@ func (r CommandResult) Over() bool { return r.State != "" && r.State != Running 
 // fails reports an end that halts the command when there are too many.
 func (r CommandResult) fails() bool { return r.State == Failed || r.State == Unknown }
 
-func (s *Store) commandKey(parts ...string) string {
-	return s.key(append([]string{"command"}, parts...)...)
+func (s *Commands) key(parts ...string) string {
+	return s.store.key(append([]string{"command"}, parts...)...)
 }
 
-// CommandPrefix is where a command has its "queue", the "claim"s to its places, their "mark"s, its "output", and by
+// Prefix is where a command has its "queue", the "claim"s to its places, their "mark"s, its "output", and by
 // stage how many nodes "ended".
-func (s *Store) CommandPrefix(id, what string) string { return s.key("command_"+what, id) + "/" }
+func (s *Commands) Prefix(id, what string) string { return s.store.key("command_"+what, id) + "/" }
 
-// commandClaims are the places of all commands.
-func (s *Store) commandClaims() string { return s.key("command_claim") + "/" }
+// claims are the places of all commands.
+func (s *Commands) claims() string { return s.store.key("command_claim") + "/" }
 
 // pendingKey is there while nodes may have to do something about a command; with an empty id it is the prefix of all.
-func (s *Store) pendingKey(id string) string { return s.key("command_pending", id) }
+func (s *Commands) pendingKey(id string) string { return s.store.key("command_pending", id) }
 
 // answerTime is how long after its last moment a command is kept open for a node whose agent was killed.
 const answerTime = time.Hour
 
 // Give makes a command known to the nodes, and wakes them. Its name is its time: of two that are given in the same
 // moment the second is told.
-func (s *Store) Give(ctx context.Context, c Command) error {
-	key := s.commandKey(c.ID, "given")
+func (s *Commands) Give(ctx context.Context, c Command) error {
+	key := s.key(c.ID, "given")
 	lasts := c.Until.Sub(c.At)
 	leases := make([]clientv3.LeaseID, 2)
 	for i, d := range []time.Duration{lasts, lasts + c.Timeout + answerTime} {
-		lease, err := s.Client.Grant(ctx, int64(max(1, d.Seconds())))
+		lease, err := s.store.Client.Grant(ctx, int64(max(1, d.Seconds())))
 		if err != nil {
 			return err
 		}
 		leases[i] = lease.ID
 	}
-	ops := []clientv3.Op{Put(key, c), clientv3.OpPut(s.pendingKey(c.ID), "", clientv3.WithLease(leases[1])), s.wakeOp()}
-	if lasts > 0 {
-		ops = append(ops, clientv3.OpPut(s.commandKey(c.ID, "open"), "", clientv3.WithLease(leases[0])))
+	ops := []clientv3.Op{
+		Put(key, c), clientv3.OpPut(s.pendingKey(c.ID), "", clientv3.WithLease(leases[1])), s.store.Bells.wakeOp(),
 	}
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(ops...).Commit()
+	if lasts > 0 {
+		ops = append(ops, clientv3.OpPut(s.key(c.ID, "open"), "", clientv3.WithLease(leases[0])))
+	}
+	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(ops...).Commit()
 	if err != nil || done.Succeeded {
 		return err
 	}
-	other, _, err := get[Command](ctx, s, key)
+	other, _, err := get[Command](ctx, s.store, key)
 	return errors.Join(
 		unlessBad(err),
 		fmt.Errorf(
@@ -149,33 +152,35 @@ func (c CommandStatus) Runs() bool {
 	return false
 }
 
-// Commands are those that were given lately, the oldest first, with their output, and the decommissioned nodes.
-func (s *Store) Commands(ctx context.Context) ([]CommandStatus, map[string]bool, error) {
-	return s.commands(ctx, s.commandKey(""), s.key("command_output")+"/")
+// List are those that were given lately, the oldest first, with their output, and the decommissioned nodes.
+func (s *Commands) List(ctx context.Context) ([]CommandStatus, map[string]bool, error) {
+	return s.list(ctx, s.key(""), s.store.key("command_output")+"/")
 }
 
-// Command is one command with its output; nil when it is gone.
-func (s *Store) Command(ctx context.Context, id string) (*CommandStatus, map[string]bool, error) {
-	all, gone, err := s.commands(ctx, s.commandKey(id)+"/", s.CommandPrefix(id, "output"))
+// Get is one command with its output; nil when it is gone.
+func (s *Commands) Get(ctx context.Context, id string) (*CommandStatus, map[string]bool, error) {
+	all, gone, err := s.list(ctx, s.key(id)+"/", s.Prefix(id, "output"))
 	if err != nil || len(all) == 0 {
 		return nil, gone, err
 	}
 	return &all[0], gone, nil
 }
 
-// commands reads what is below some prefixes: those of outputs come last.
-func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStatus, map[string]bool, error) {
-	ops := []clientv3.Op{clientv3.OpGet(s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
+// list reads what is below some prefixes: those of outputs come last.
+func (s *Commands) list(ctx context.Context, prefixes ...string) ([]CommandStatus, map[string]bool, error) {
+	ops := []clientv3.Op{
+		clientv3.OpGet(s.store.Nodes.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+	}
 	for _, p := range prefixes {
 		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix()))
 	}
-	answers, _, err := s.readMany(ctx, ops)
+	answers, _, err := s.store.readMany(ctx, ops)
 	if err != nil {
 		return nil, nil, err
 	}
 	gone := map[string]bool{}
 	for _, kv := range answers[0].GetResponseRange().Kvs {
-		if k, err := s.Key(kv); err == nil {
+		if k, err := s.store.Key(kv); err == nil {
 			gone[k.Node] = true
 		}
 	}
@@ -183,16 +188,16 @@ func (s *Store) commands(ctx context.Context, prefixes ...string) ([]CommandStat
 	results := map[string]map[string]CommandResult{}
 	for _, answer := range answers[1:] {
 		for _, kv := range answer.GetResponseRange().Kvs {
-			if k, err := s.Key(kv); err == nil {
-				s.fileCommand(k, kv, &out, results)
+			if k, err := s.store.Key(kv); err == nil {
+				s.file(k, kv, &out, results)
 			}
 		}
 	}
 	return out, gone, nil
 }
 
-// fileCommand files one key of a command. In the order of keys, what was given comes before the results.
-func (s *Store) fileCommand(
+// file files one key of a command. In the order of keys, what was given comes before the results.
+func (s *Commands) file(
 	k Key,
 	kv *mvccpb.KeyValue,
 	out *[]CommandStatus,
@@ -200,7 +205,7 @@ func (s *Store) fileCommand(
 ) {
 	switch k.kind.shape {
 	case "command/WORD/given":
-		if given, err := Read[Command](s, kv); err == nil {
+		if given, err := Read[Command](s.store, kv); err == nil {
 			c := CommandStatus{Command: given, Results: map[string]CommandResult{}}
 			results[k.Word] = c.Results
 			*out = append(*out, c)
@@ -211,32 +216,32 @@ func (s *Store) fileCommand(
 		}
 	case "command/WORD/result/NODE":
 		if of := results[k.Word]; of != nil { // it was not forgotten meanwhile
-			of[k.Node] = s.commandResult(k, kv)
+			of[k.Node] = s.result(k, kv)
 		}
 	case "command_output/WORD/NODE":
 		r, ran := results[k.Word][k.Node]
-		if text, err := Read[Output](s, kv); err == nil && ran {
+		if text, err := Read[Output](s.store, kv); err == nil && ran {
 			r.Output = string(text)
 			results[k.Word][k.Node] = r
 		}
 	}
 }
 
-// commandResult is what came of a command on a node. Where it cannot be read the command may have run.
-func (s *Store) commandResult(k Key, kv *mvccpb.KeyValue) CommandResult {
-	r, err := Read[CommandResult](s, kv)
+// result is what came of a command on a node. Where it cannot be read the command may have run.
+func (s *Commands) result(k Key, kv *mvccpb.KeyValue) CommandResult {
+	r, err := Read[CommandResult](s.store, kv)
 	if err != nil {
 		return CommandResult{Node: k.Node, State: Unknown, Reason: err.Error()}
 	}
 	return r
 }
 
-// CancelCommand keeps further nodes from beginning with a command. It is false when none may any more.
-func (s *Store) CancelCommand(ctx context.Context, id string) (bool, error) {
-	key := s.commandKey(id, "open")
-	done, err := s.Client.Txn(ctx).
+// Cancel keeps further nodes from beginning with a command. It is false when none may any more.
+func (s *Commands) Cancel(ctx context.Context, id string) (bool, error) {
+	key := s.key(id, "open")
+	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).
-		Then(clientv3.OpDelete(key), s.RingOp()).
+		Then(clientv3.OpDelete(key), s.store.Bells.RingOp()).
 		Commit()
 	if err != nil {
 		return false, err
@@ -247,17 +252,17 @@ func (s *Store) CancelCommand(ctx context.Context, id string) (bool, error) {
 // keptCommands is how long a command's results are kept.
 const keptCommands = 7 * 24 * time.Hour
 
-// ForgetCommands removes commands that were given long ago.
-func (s *Store) ForgetCommands(ctx context.Context, now time.Time) error {
-	all, _, err := s.commands(ctx, s.commandKey(""))
+// Forget removes commands that were given long ago.
+func (s *Commands) Forget(ctx context.Context, now time.Time) error {
+	all, _, err := s.list(ctx, s.key(""))
 	for _, c := range all {
 		if err == nil && now.Sub(c.At) > keptCommands {
 			ops := []clientv3.Op{clientv3.OpDelete(s.failuresKey(c.ID)), clientv3.OpDelete(s.pendingKey(c.ID))}
-			for _, prefix := range []string{s.commandKey(c.ID) + "/", s.CommandPrefix(c.ID, "output"), s.CommandPrefix(c.ID, "ended"),
-				s.CommandPrefix(c.ID, "queue"), s.CommandPrefix(c.ID, "claim"), s.CommandPrefix(c.ID, "mark"), s.rolloutKey(c.ID)} {
+			for _, prefix := range []string{s.key(c.ID) + "/", s.Prefix(c.ID, "output"), s.Prefix(c.ID, "ended"),
+				s.Prefix(c.ID, "queue"), s.Prefix(c.ID, "claim"), s.Prefix(c.ID, "mark"), s.store.Rollouts.key(c.ID)} {
 				ops = append(ops, clientv3.OpDelete(prefix, clientv3.WithPrefix()))
 			}
-			_, err = s.Client.Txn(ctx).Then(ops...).Commit()
+			_, err = s.store.Client.Txn(ctx).Then(ops...).Commit()
 		}
 	}
 	return err

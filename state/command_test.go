@@ -13,7 +13,7 @@ import (
 func give(t *testing.T, s *Store, id string, stages ...[]string) Command {
 	t.Helper()
 	c := Command{ID: id, Stages: stages, At: time.Now(), Until: time.Now().Add(time.Hour)}
-	must(t, s.Give(ctx, c))
+	must(t, s.Commands.Give(ctx, c))
 	return c
 }
 
@@ -21,7 +21,7 @@ func give(t *testing.T, s *Store, id string, stages ...[]string) Command {
 func begins(t *testing.T, s *Store, c Command, nodes ...string) {
 	t.Helper()
 	for _, node := range nodes {
-		if begun, err := s.BeginCommand(ctx, c, CommandResult{Node: node, State: Running}); !begun || err != nil {
+		if begun, err := s.Commands.Begin(ctx, c, CommandResult{Node: node, State: Running}); !begun || err != nil {
 			t.Fatalf("%s begins: %v %v", node, begun, err)
 		}
 	}
@@ -44,11 +44,11 @@ func pendingFor(t *testing.T, s *Store, node string, want ...string) []PendingCo
 
 // pendingCommands are the commands that a node may have to do something about.
 func pendingCommands(s *Store, node string) ([]PendingCommand, error) {
-	o, err := s.Orders(ctx, &Presence{Node: Node{Name: node}}, "", nil, nil)
+	o, err := s.Switches.Orders(ctx, &Presence{Node: Node{Name: node}}, "", nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	return s.CommandsFor(ctx, node, o.Commands)
+	return s.Commands.For(ctx, node, o.Commands)
 }
 
 // TestPendingCommands: nodes read what they may have to do something about, and nothing that others wrote; people read
@@ -65,23 +65,23 @@ func TestPendingCommands(t *testing.T) {
 			t.Errorf("%s: %+v", node, c)
 		}
 		begins(t, s, c1, node)
-		if begun, err := s.BeginCommand(ctx, c1, CommandResult{Node: node}); begun || !errors.Is(err, errBegun) {
+		if begun, err := s.Commands.Begin(ctx, c1, CommandResult{Node: node}); begun || !errors.Is(err, errBegun) {
 			t.Errorf("%s begins twice: %v %v", node, begun, err)
 		}
-		must(t, s.EndCommand(ctx, "c1", CommandResult{Node: node, State: Ran, Output: "from " + node}, stage))
+		must(t, s.Commands.End(ctx, "c1", CommandResult{Node: node, State: Ran, Output: "from " + node}, stage))
 	}
 	pendingFor(t, s, "n1", "c2")
-	c, _, err := s.Command(ctx, "c1")
+	c, _, err := s.Commands.Get(ctx, "c1")
 	must(t, err)
 	if got := slices.Sorted(maps.Keys(c.Results)); !slices.Equal(got, []string{"n1", "n2"}) || c.Results["n2"].Output != "from n2" || c.Results["n1"].State != Ran {
 		t.Errorf("%+v", c)
 	}
 	for _, what := range []string{"queue", "claim", "mark"} {
-		must(t, put(s, s.CommandPrefix("c1", what)+"0"))
+		must(t, put(s, s.Commands.Prefix("c1", what)+"0"))
 	}
-	must(t, put(s, s.GateKey("c1", "command-c1")))
-	must(t, s.ForgetCommands(ctx, time.Now().Add(2*keptCommands)))
-	if all, _, err := s.Commands(ctx); err != nil || len(all) != 0 {
+	must(t, put(s, s.Rollouts.GateKey("c1", "command-c1")))
+	must(t, s.Commands.Forget(ctx, time.Now().Add(2*keptCommands)))
+	if all, _, err := s.Commands.List(ctx); err != nil || len(all) != 0 {
 		t.Errorf("%+v %v", all, err)
 	}
 	if left := count(t, s, s.prefix) - before; left != 2 { // the two bells
@@ -95,12 +95,12 @@ func TestCommandsReadNoOthers(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	c := give(t, s, "c1", []string{"n1", "n2", "n3"})
-	for _, key := range []string{s.commandKey("c1", "result", "n2"), s.CommandPrefix("c1", "output") + "n2"} {
+	for _, key := range []string{s.Commands.key("c1", "result", "n2"), s.Commands.Prefix("c1", "output") + "n2"} {
 		must(t, put(s, key))
 	}
 	pendingFor(t, s, "n1", "c1")
 	begins(t, s, c, "n1")
-	must(t, s.EndCommand(ctx, "c1", CommandResult{Node: "n1", State: Ran}, 0))
+	must(t, s.Commands.End(ctx, "c1", CommandResult{Node: "n1", State: Ran}, 0))
 	if own := pendingFor(t, s, "n1", "c1")[0].Own; own.State != Ran {
 		t.Errorf("%+v", own)
 	}
@@ -112,7 +112,7 @@ func TestCommandStages(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	c := Command{ID: "c1", Stages: [][]string{{"n1", "n2", "n3"}, {"n4"}}, MaxFailures: 1, At: time.Now(), Until: time.Now().Add(time.Hour)}
-	must(t, s.Give(ctx, c))
+	must(t, s.Commands.Give(ctx, c))
 	stage := func(want int) {
 		t.Helper()
 		if got := pendingFor(t, s, "n4", "c1")[0]; got.Stage != want {
@@ -121,13 +121,13 @@ func TestCommandStages(t *testing.T) {
 	}
 	begins(t, s, c, "n1", "n2")
 	for range 3 {
-		must(t, s.EndCommand(ctx, "c1", CommandResult{Node: "n1", State: Ran}, 0))
+		must(t, s.Commands.End(ctx, "c1", CommandResult{Node: "n1", State: Ran}, 0))
 	}
 	stage(0)
-	must(t, s.AbandonCommand(ctx, "c1", CommandResult{Node: "n2", State: Unknown}, 0))
+	must(t, s.Commands.Abandon(ctx, "c1", CommandResult{Node: "n2", State: Unknown}, 0))
 	stage(0)
 	register(t, s, "n3", "web", "secret", time.Minute)
-	_, err := s.Decommission(ctx, "n3", "op", true)
+	_, err := s.Nodes.Decommission(ctx, "n3", "op", true)
 	must(t, err)
 	stage(1)
 }
@@ -153,21 +153,21 @@ func TestHaltedCommands(t *testing.T) {
 	begins(t, s, c, "n1", "n2")
 	refused := func() {
 		t.Helper()
-		if begun, err := s.BeginCommand(ctx, c, CommandResult{Node: "n3", State: Running}); begun || err != nil {
+		if begun, err := s.Commands.Begin(ctx, c, CommandResult{Node: "n3", State: Running}); begun || err != nil {
 			t.Errorf("n3 begins: %v %v", begun, err)
 		}
 	}
-	must(t, s.EndCommand(ctx, "c1", CommandResult{Node: "n1", State: Failed}, 0))
+	must(t, s.Commands.End(ctx, "c1", CommandResult{Node: "n1", State: Failed}, 0))
 	if got := pendingFor(t, s, "n3", "c1")[0]; !got.Halted { // n2 is at it
 		t.Errorf("%+v", got)
 	}
 	refused()
-	must(t, s.EndCommand(ctx, "c1", CommandResult{Node: "n2", State: Ran}, 0))
+	must(t, s.Commands.End(ctx, "c1", CommandResult{Node: "n2", State: Ran}, 0))
 	pendingFor(t, s, "n3")
 	refused()
 	late := give(t, s, "c2", []string{"n3"})
-	end(t, s, s.commandKey("c2", "open"))
-	if begun, err := s.BeginCommand(ctx, late, CommandResult{Node: "n3", State: Running}); begun || err != nil {
+	end(t, s, s.Commands.key("c2", "open"))
+	if begun, err := s.Commands.Begin(ctx, late, CommandResult{Node: "n3", State: Running}); begun || err != nil {
 		t.Errorf("it expired: %v %v", begun, err)
 	}
 }

@@ -27,18 +27,18 @@ type gone struct {
 // It is recorded, and undone by the node's next pull. First the node is marked and its registration deleted: claims
 // compare that, and it makes none any more. Then what it has is freed, one by one, so that nothing that others do in a
 // busy fleet is in the way. Where this is killed in between it is finished by doing it again.
-func (s *Store) Decommission(ctx context.Context, node, by string, force bool) (GivenUp, error) {
+func (s *Nodes) Decommission(ctx context.Context, node, by string, force bool) (GivenUp, error) {
 	was, mark, err := s.markGone(ctx, node, by, force)
 	if err != nil || mark == 0 {
 		return GivenUp{}, err
 	}
-	began, err := haltUnfinished(ctx, s, node, mark) // its claims say which groups
+	began, err := haltUnfinished(ctx, s.store, node, mark) // its claims say which groups
 	var freed []string
 	if err == nil {
 		freed, err = s.freeAll(ctx, node, mark)
 	}
 	if err == nil {
-		err = s.unsay(ctx, node, mark)
+		err = s.clear(ctx, node, mark)
 	}
 	if err != nil {
 		return GivenUp{}, fmt.Errorf(
@@ -56,7 +56,7 @@ const decommissionAttempts = 10
 
 // markGone marks a node as given up, unless it is, and ends its registration. It returns who had marked it before, and
 // the revision of the mark: 0 for a machine that never came.
-func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was gone, mark int64, err error) {
+func (s *Nodes) markGone(ctx context.Context, node, by string, force bool) (was gone, mark int64, err error) {
 	for range decommissionAttempts {
 		n, seen, err := s.record(ctx, node)
 		if err != nil {
@@ -68,25 +68,25 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 			}
 		}
 		if n.Decommissioned {
-			was, mark, err = get[gone](ctx, s, s.DecommissionedKey(node))
+			was, mark, err = get[gone](ctx, s.store, s.DecommissionedKey(node))
 			if mark != 0 || unlessBad(err) != nil {
 				return was, mark, unlessBad(err)
 			}
 		}
 		if !force {
-			if err := mayChange(ctx, s, node); err != nil {
+			if err := mayChange(ctx, s.store, node); err != nil {
 				return was, 0, err
 			}
 		}
 		ops := append(
-			s.unsayOps(n),
-			clientv3.OpDelete(s.AliveKey(node)),
-			clientv3.OpDelete(s.rivalKey(node, ""), clientv3.WithPrefix()),
+			s.clearOps(n),
+			clientv3.OpDelete(s.store.Presences.AliveKey(node)),
+			clientv3.OpDelete(s.store.Presences.rivalKey(node, ""), clientv3.WithPrefix()),
 			Put(s.DecommissionedKey(node), gone{by, time.Now().UTC()}),
-			s.RingOp(),
+			s.store.Bells.RingOp(),
 		)
-		done, err := s.Client.Txn(ctx).
-			If(clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen)).
+		done, err := s.store.Client.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(s.Key(node)), "=", seen)).
 			Then(ops...).
 			Commit()
 		if err != nil {
@@ -102,11 +102,11 @@ func (s *Store) markGone(ctx context.Context, node, by string, force bool) (was 
 // mayChange is why a node that counts as alive is not given up, and until when it counts so if no pull is at work
 // there.
 func mayChange(ctx context.Context, s *Store, node string) error {
-	alive, err := s.Client.Get(ctx, s.AliveKey(node))
+	alive, err := s.Client.Get(ctx, s.Presences.AliveKey(node))
 	if err != nil || len(alive.Kvs) == 0 {
 		return err
 	}
-	times, err := s.leaseTimes(ctx, alive.Kvs[0].Lease)
+	times, err := s.Views.leaseTimes(ctx, alive.Kvs[0].Lease)
 	if err != nil {
 		return err
 	}
@@ -119,12 +119,12 @@ func mayChange(ctx context.Context, s *Store, node string) error {
 
 // awaited reports a node without a record that the fleet waits for: the inventory of its version lists it, a roster has
 // it, or it put its claim back in a record that was restored.
-func (s *Store) awaited(ctx context.Context, node string) (bool, error) {
-	current, _, err := s.Current(ctx)
+func (s *Nodes) awaited(ctx context.Context, node string) (bool, error) {
+	current, _, err := s.store.Versions.Current(ctx)
 	if current == nil || err != nil {
 		return false, unlessBad(err)
 	}
-	listed, _, err := get[Listed](ctx, s, s.ListedKey(current.ID))
+	listed, _, err := get[Listed](ctx, s.store, s.ListedKey(current.ID))
 	if _, yes := listed.roles()[node]; yes || unlessBad(err) != nil {
 		return yes, unlessBad(err)
 	}
@@ -134,35 +134,37 @@ func (s *Store) awaited(ctx context.Context, node string) (bool, error) {
 
 // record is a node's lasting record and its revision, 0 where there is none. Of one that cannot be read only the name
 // is known.
-func (s *Store) record(ctx context.Context, node string) (Node, int64, error) {
-	n, seen, err := get[Node](ctx, s, s.NodeKey(node))
+func (s *Nodes) record(ctx context.Context, node string) (Node, int64, error) {
+	n, seen, err := get[Node](ctx, s.store, s.Key(node))
 	if err != nil || seen == 0 {
 		n = Node{Name: node}
 	}
 	return n, seen, unlessBad(err)
 }
 
-// unsayOps remove what is said of a node, but for its name.
-func (s *Store) unsayOps(n Node) []clientv3.Op {
+// clearOps remove what is said of a node, but for its name.
+func (s *Nodes) clearOps(n Node) []clientv3.Op {
 	running := n.Running
 	n.Decommissioned, n.Running = true, ""
 	ops := []clientv3.Op{
-		Put(s.NodeKey(n.Name), n), clientv3.OpDelete(s.key("facts", n.Name)), clientv3.OpDelete(s.SeenKey(n.Role, n.Name)), clientv3.OpDelete(s.LiveKey(n.Role, n.Name)),
+		Put(s.Key(n.Name), n), clientv3.OpDelete(s.store.key("facts", n.Name)), clientv3.OpDelete(s.SeenKey(n.Role, n.Name)),
+		clientv3.OpDelete(s.LiveKey(n.Role, n.Name)),
 	}
 	if running != "" {
-		ops = append(ops, clientv3.OpDelete(s.RunningKey(running, n.Name)))
+		ops = append(ops, clientv3.OpDelete(s.store.Statuses.RunningKey(running, n.Name)))
 	}
 	return append(ops, s.noStatusOps(n.Name)...)
 }
 
-// unsay removes what the node said of itself between its mark and the end of its claims.
-func (s *Store) unsay(ctx context.Context, node string, mark int64) error {
+// clear removes what the node said of itself between its mark and the end of its claims.
+func (s *Nodes) clear(ctx context.Context, node string, mark int64) error {
 	for range decommissionAttempts {
 		n, seen, err := s.record(ctx, node)
 		if err != nil {
 			return err
 		}
-		if done, err := s.whileGone(ctx, node, mark, clientv3.Compare(clientv3.ModRevision(s.NodeKey(node)), "=", seen), s.unsayOps(n)...); done ||
+		if done, err := s.whileGone(ctx, node, mark, clientv3.Compare(clientv3.ModRevision(s.Key(node)), "=", seen),
+			s.clearOps(n)...); done ||
 			err != nil {
 			return err
 		}
@@ -171,7 +173,7 @@ func (s *Store) unsay(ctx context.Context, node string, mark int64) error {
 }
 
 // whileGone does something about a node as long as it is given up, if a condition holds, and reports that it did.
-func (s *Store) whileGone(
+func (s *Nodes) whileGone(
 	ctx context.Context,
 	node string,
 	mark int64,
@@ -179,7 +181,8 @@ func (s *Store) whileGone(
 	ops ...clientv3.Op,
 ) (bool, error) {
 	key := s.DecommissionedKey(node)
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", mark), condition).Then(ops...).
+	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", mark), condition).
+		Then(ops...).
 		Else(clientv3.OpGet(key, clientv3.WithKeysOnly())).Commit()
 	if err != nil || done.Succeeded {
 		return err == nil, err
@@ -193,7 +196,7 @@ func (s *Store) whileGone(
 }
 
 // freeAll frees what a node has, and names its claims as people read their keys.
-func (s *Store) freeAll(ctx context.Context, node string, mark int64) (freed []string, err error) {
+func (s *Nodes) freeAll(ctx context.Context, node string, mark int64) (freed []string, err error) {
 	held, err := s.heldBy(ctx, node)
 	if err != nil {
 		return nil, err
@@ -204,37 +207,40 @@ func (s *Store) freeAll(ctx context.Context, node string, mark int64) (freed []s
 			node,
 			mark,
 			clientv3.Compare(clientv3.CreateRevision(h.key), "=", h.fence),
-			append(h.ops, s.RingOp())...)
+			append(h.ops, s.store.Bells.RingOp())...)
 		if err != nil {
 			return freed, err
 		}
 		if done && h.claim {
-			freed = append(freed, h.key[len(s.prefix):])
+			freed = append(freed, h.key[len(s.store.prefix):])
 		}
 	}
 	return freed, nil
 }
 
 // claimPrefixes are where nodes claim places.
-func (s *Store) claimPrefixes() []string {
-	return []string{s.SlotPrefix(""), s.TotalPrefix(), s.SemaphorePrefix(""), s.commandClaims()}
+func (s *Nodes) claimPrefixes() []string {
+	return []string{
+		s.store.Rollouts.SlotPrefix(""), s.store.Rollouts.TotalPrefix(), s.store.Steps.SemaphorePrefix(""),
+		s.store.Commands.claims(),
+	}
 }
 
 // noStatusOps remove what is said of a node.
-func (s *Store) noStatusOps(node string) []clientv3.Op {
+func (s *Nodes) noStatusOps(node string) []clientv3.Op {
 	var ops []clientv3.Op
 	for _, c := range Categories() {
 		for _, state := range states {
-			ops = append(ops, clientv3.OpDelete(s.key("status", c, state, node)))
+			ops = append(ops, clientv3.OpDelete(s.store.key("status", c, state, node)))
 		}
 	}
 	return ops
 }
 
 // forget removes a machine that was provisioned and never came.
-func (s *Store) forget(ctx context.Context, node string) error {
-	done, err := s.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(s.NodeKey(node)), "=", 0)).
+func (s *Nodes) forget(ctx context.Context, node string) error {
+	done, err := s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(s.Key(node)), "=", 0)).
 		Then(s.noStatusOps(node)...).
 		Commit()
 	if err != nil {
@@ -257,21 +263,21 @@ type holding struct {
 }
 
 // heldBy finds a node's claims, services, and places in the rosters of the rollout that goes on.
-func (s *Store) heldBy(ctx context.Context, node string) ([]holding, error) {
-	current, _, err := s.Current(ctx)
+func (s *Nodes) heldBy(ctx context.Context, node string) ([]holding, error) {
+	current, _, err := s.store.Versions.Current(ctx)
 	if unlessBad(err) != nil {
 		return nil, err
 	}
-	rosters := s.RosterKey("none", "")
+	rosters := s.store.Rosters.Key("none", "")
 	if current != nil {
-		rosters = s.RosterKey(current.Rollout(), "")
+		rosters = s.store.Rosters.Key(current.Rollout(), "")
 	}
-	prefixes := append(s.claimPrefixes(), s.key("service")+"/", rosters)
+	prefixes := append(s.claimPrefixes(), s.store.key("service")+"/", rosters)
 	var ops []clientv3.Op
 	for _, p := range prefixes {
 		ops = append(ops, clientv3.OpGet(p, clientv3.WithPrefix()))
 	}
-	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+	got, err := s.store.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
 		return nil, err
 	}
@@ -282,18 +288,18 @@ func (s *Store) heldBy(ctx context.Context, node string) ([]holding, error) {
 			h := holding{key: key, fence: kv.CreateRevision}
 			switch i {
 			case len(prefixes) - 2:
-				if k, err := s.Key(kv); err == nil && k.Node == node {
-					one, _ := Read[Service](s, kv) // one that cannot be read goes, too
-					h.ops = append([]clientv3.Op{clientv3.OpDelete(key), s.serviceBell(k.Service)}, one.leaveDNS()...)
+				if k, err := s.store.Key(kv); err == nil && k.Node == node {
+					one, _ := Read[Service](s.store, kv) // one that cannot be read goes, too
+					h.ops = append([]clientv3.Op{clientv3.OpDelete(key), s.store.Services.bell(k.Service)}, one.leaveDNS()...)
 				}
 			case len(prefixes) - 1:
-				if roster, err := s.readRoster(kv); err == nil && roster.Has(node) {
-					k, _ := s.Key(kv)
-					h.ops = []clientv3.Op{s.DoneOp(current.Rollout(), k.Group, node, "decommissioned")}
+				if roster, err := s.store.Rosters.read(kv); err == nil && roster.Has(node) {
+					k, _ := s.store.Key(kv)
+					h.ops = []clientv3.Op{s.store.Rollouts.DoneOp(current.Rollout(), k.Group, node, "decommissioned")}
 				}
 			default:
-				if c, err := Read[Claim](s, kv); err == nil && c.Node == node {
-					h.claim, h.ops = prefixes[i] != s.TotalPrefix(), []clientv3.Op{clientv3.OpDelete(key)}
+				if c, err := Read[Claim](s.store, kv); err == nil && c.Node == node {
+					h.claim, h.ops = prefixes[i] != s.store.Rollouts.TotalPrefix(), []clientv3.Op{clientv3.OpDelete(key)}
 				}
 			}
 			if len(h.ops) > 0 {

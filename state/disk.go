@@ -13,29 +13,33 @@ import (
 
 // Local is what a node knows of itself without its fleet.
 type Local struct {
-	Name        string             `json:"name,omitempty"`       // under which it pulled last
-	Running     *Version           `json:"running,omitempty"`    // what was applied and validated last
-	Validated   bool               `json:"validated"`            // false: the last run of Running failed somewhere
-	Upgrading   string             `json:"upgrading,omitempty"`  // the version of which half may be on the host
-	Failed      string             `json:"failed,omitempty"`     // the version whose upgrade failed last
-	Failures    int                `json:"failures,omitempty"`   // in a row, of that version
-	RolledBack  *RolledBack        `json:"rolledBack,omitempty"` // the rollout whose files were put back here last
-	LastFailure time.Time          `json:"lastFailure,omitzero"`
-	Through     string             `json:"through,omitempty"` // the rollout in which the fleet knows that it runs the version
-	Parked      string             `json:"parked,omitempty"`  // the rollout in which it waits for others in mid-run, without a slot
-	Queued      string             `json:"queued,omitempty"`  // the rollout in whose queue it had Place
-	Place       int64              `json:"place,omitempty"`
-	Held        *HeldPlace         `json:"held,omitempty"`     // the slot under which Upgrading began
-	Store       Origin             `json:"store,omitzero"`     // the fleet's record as it was seen last
-	Labels      map[string]string  `json:"labels,omitempty"`   // as the inventory gave them last
-	Frozen      *Freeze            `json:"frozen,omitempty"`   // the switch that stops all of its changes
-	Troubles    map[string]Trouble `json:"troubles,omitempty"` // repository -> why it is not followed; "" is the fleet's version
-	Offers      []string           `json:"offers,omitempty"`   // the services that it announced because base/services.yaml says so
-	LastPull    time.Time          `json:"lastPull,omitzero"`
-	PullBoot    string             `json:"pullBoot,omitempty"` // the boot of the last pull
-	PullUp      time.Duration      `json:"pullUp,omitempty"`   // and the time since that
-	Gaps        []time.Duration    `json:"gaps,omitempty"`     // between its last pulls, the newest last
-	Secret      string             `json:"secret"`             // proves to the fleet that this is the same state directory
+	Name        string      `json:"name,omitempty"`       // under which it pulled last
+	Running     *Version    `json:"running,omitempty"`    // what was applied and validated last
+	Validated   bool        `json:"validated"`            // false: the last run of Running failed somewhere
+	Upgrading   string      `json:"upgrading,omitempty"`  // the version of which half may be on the host
+	Failed      string      `json:"failed,omitempty"`     // the version whose upgrade failed last
+	Failures    int         `json:"failures,omitempty"`   // in a row, of that version
+	RolledBack  *RolledBack `json:"rolledBack,omitempty"` // the rollout whose files were put back here last
+	LastFailure time.Time   `json:"lastFailure,omitzero"`
+	// the rollout in which the fleet knows that it runs the version
+	Through string `json:"through,omitempty"`
+	// the rollout in which it waits for others in mid-run, without a slot
+	Parked string            `json:"parked,omitempty"`
+	Queued string            `json:"queued,omitempty"` // the rollout in whose queue it had Place
+	Place  int64             `json:"place,omitempty"`
+	Held   *HeldPlace        `json:"held,omitempty"`   // the slot under which Upgrading began
+	Store  Origin            `json:"store,omitzero"`   // the fleet's record as it was seen last
+	Labels map[string]string `json:"labels,omitempty"` // as the inventory gave them last
+	Frozen *Freeze           `json:"frozen,omitempty"` // the switch that stops all of its changes
+	// repository -> why it is not followed; "" is the fleet's version
+	Troubles map[string]Trouble `json:"troubles,omitempty"`
+	// the services that it announced because base/services.yaml says so
+	Offers   []string        `json:"offers,omitempty"`
+	LastPull time.Time       `json:"lastPull,omitzero"`
+	PullBoot string          `json:"pullBoot,omitempty"` // the boot of the last pull
+	PullUp   time.Duration   `json:"pullUp,omitempty"`   // and the time since that
+	Gaps     []time.Duration `json:"gaps,omitempty"`     // between its last pulls, the newest last
+	Secret   string          `json:"secret"`             // proves to the fleet that this is the same state directory
 }
 
 // RolledBack is what a node knows of a version whose files it put back: it is not tried again while all of this stays.

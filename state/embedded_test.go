@@ -28,7 +28,7 @@ func TestSecondProcess(t *testing.T) {
 	dir := t.TempDir()
 	startOther(t, "store", dir)
 	s := open(t, dir)
-	v, _, err := s.Current(ctx)
+	v, _, err := s.Versions.Current(ctx)
 	if err != nil || v == nil || v.ID != "theirs" {
 		t.Errorf("%v %v", v, err)
 	}
@@ -44,7 +44,7 @@ func TestKilledMember(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), name)
 		startOther(t, "store", dir).kill()
 		s := open(t, dir)
-		if v, _, err := s.Current(ctx); err != nil || v == nil || v.ID != "theirs" {
+		if v, _, err := s.Versions.Current(ctx); err != nil || v == nil || v.ID != "theirs" {
 			t.Errorf("%.10s: %v %v", name, v, err)
 		}
 	}
@@ -72,7 +72,7 @@ func killedFirstStart(t *testing.T, log bool) {
 		logOnly(t, dir)
 	}
 	s := open(t, dir)
-	if _, err := s.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
+	if _, err := s.Versions.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, unborn)); !errors.Is(err, os.ErrNotExist) {
@@ -148,7 +148,7 @@ func TestLongPath(t *testing.T) {
 		t.Errorf("%q %v %v", sockets, info, err)
 	}
 	second := open(t, dir)
-	if _, err := second.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
+	if _, err := second.Versions.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
 		t.Error(err)
 	}
 	must(t, s.Close())
@@ -168,7 +168,7 @@ func TestOddPaths(t *testing.T) {
 			continue
 		}
 		second := open(t, dir)
-		if _, err := second.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
+		if _, err := second.Versions.Propose(ctx, Version{ID: "v"}, nil, 0); err != nil {
 			t.Errorf("%q: %v", name, err)
 		}
 		must(t, s.Close())
@@ -182,11 +182,11 @@ func TestReopened(t *testing.T) {
 	for i := range 3 {
 		s, err := Open(ctx, Config{Fleet: "f", Dir: dir})
 		must(t, err)
-		v, rev, err := s.Current(ctx)
+		v, rev, err := s.Versions.Current(ctx)
 		if err != nil || i > 0 && (v == nil || v.ID != fmt.Sprint(i-1)) {
 			t.Errorf("%d: %v %v", i, v, err)
 		}
-		if is, err := s.Propose(ctx, Version{ID: fmt.Sprint(i)}, nil, rev); !is.Done || err != nil {
+		if is, err := s.Versions.Propose(ctx, Version{ID: fmt.Sprint(i)}, nil, rev); !is.Done || err != nil {
 			t.Errorf("%d: %v %v", i, is.Done, err)
 		}
 		must(t, s.Close())

@@ -11,17 +11,18 @@ import (
 
 // Node is a node's lasting record.
 type Node struct {
-	Name           string            `json:"name"`
-	Labels         map[string]string `json:"labels,omitempty"`
-	Role           string            `json:"role,omitempty"`
-	Running        string            `json:"running,omitempty"` // the version under running_version
-	FirstSeen      time.Time         `json:"firstSeen"`
-	LastSeen       time.Time         `json:"lastSeen"`
-	Agent          string            `json:"agent"`              // version of pullet
-	Boots          []string          `json:"boots,omitempty"`    // earlier ones: none of them comes back
-	RepoVars       bool              `json:"repoVars,omitempty"` // it has no variables of its own beside the repository's
-	UUID           string            `json:"uuid,omitempty"`     // given at the first registration; a node that was decommissioned gets a new one
-	Decommissioned bool              `json:"decommissioned,omitempty"`
+	Name      string            `json:"name"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Role      string            `json:"role,omitempty"`
+	Running   string            `json:"running,omitempty"` // the version under running_version
+	FirstSeen time.Time         `json:"firstSeen"`
+	LastSeen  time.Time         `json:"lastSeen"`
+	Agent     string            `json:"agent"`              // version of pullet
+	Boots     []string          `json:"boots,omitempty"`    // earlier ones: none of them comes back
+	RepoVars  bool              `json:"repoVars,omitempty"` // it has no variables of its own beside the repository's
+	// given at the first registration; a node that was decommissioned gets a new one
+	UUID           string `json:"uuid,omitempty"`
+	Decommissioned bool   `json:"decommissioned,omitempty"`
 }
 
 // Alive is the record on a node's lease: who runs under its name.
@@ -57,7 +58,8 @@ type Status struct {
 	Until   time.Time `json:"until,omitzero"`    // when the wait is over, by the node's clock; zero: nobody knows
 	Parked  bool      `json:"parked,omitempty"`  // it gave its slot back while it waits for others in mid-run
 	Log     string    `json:"log,omitempty"`     // where the whole log of the run is, when it was sent somewhere
-	Said    int64     `json:"said,omitempty"`    // the revision of etcd at which it was said, where the log was added since
+	// the revision of etcd at which it was said, where the log was added since
+	Said    int64     `json:"said,omitempty"`
 	Digest  *Digest   `json:"digest,omitempty"`  // of the run, with the configured state
 	Unknown string    `json:"unknown,omitempty"` // the targeted step because of whose unknown result it failed
 	Step    string    `json:"step,omitempty"`    // that has run for a while, with its place in the run and what it does
@@ -78,8 +80,9 @@ type Holder struct {
 	Parked bool      `json:"parked,omitempty"` // it waits in mid-run of that version
 	Gone   bool      `json:"gone,omitempty"`   // an operator gave it up
 
-	Election string   `json:"election,omitempty"` // that it was chosen in, for whose result others wait
-	Took     []string `json:"took,omitempty"`     // steps of that election that it started: while one stands it keeps its place
+	Election string `json:"election,omitempty"` // that it was chosen in, for whose result others wait
+	// steps of that election that it started: while one stands it keeps its place
+	Took []string `json:"took,omitempty"`
 }
 
 // Categories and states of a status: a node is in exactly one state of each category.
@@ -102,8 +105,8 @@ var states = [...]string{Running, Success, Failed, Pending}
 
 // Current is the fleet's version, nil when none was ever set, and the revision at which it was. One that cannot be read
 // is a *BadRecordError.
-func (s *Store) Current(ctx context.Context) (*Version, int64, error) {
-	v, rev, err := get[Version](ctx, s, s.CurrentKey())
+func (s *Versions) Current(ctx context.Context) (*Version, int64, error) {
+	v, rev, err := get[Version](ctx, s.store, s.CurrentKey())
 	if rev == 0 || err != nil {
 		return nil, rev, err
 	}
@@ -111,40 +114,40 @@ func (s *Store) Current(ctx context.Context) (*Version, int64, error) {
 }
 
 // CurrentKey is the key of the fleet's version, for watches and comparisons.
-func (s *Store) CurrentKey() string { return s.key("current_version") }
+func (s *Versions) CurrentKey() string { return s.store.key("current_version") }
 
 // DecommissionedKey is there while a node is given up: it stops to count also where rosters name it.
-func (s *Store) DecommissionedKey(node string) string { return s.key("decommissioned", node) }
+func (s *Nodes) DecommissionedKey(node string) string { return s.store.key("decommissioned", node) }
 
-// NodeKey is the key of a node's lasting record.
-func (s *Store) NodeKey(node string) string { return s.key("node", node) }
+// Key is the key of a node's lasting record.
+func (s *Nodes) Key(node string) string { return s.store.key("node", node) }
 
-// StatusOps move a node to a state of a category, out of every other one.
-func (s *Store) StatusOps(node, category, state string, st Status) []clientv3.Op {
+// Ops move a node to a state of a category, out of every other one.
+func (s *Statuses) Ops(node, category, state string, st Status) []clientv3.Op {
 	st.Reason, st.Holders = plain.Cut(st.Reason, maxReason), st.Holders[:min(len(st.Holders), maxList)]
-	ops := []clientv3.Op{Put(s.statusKey(category, state, node), st)}
+	ops := []clientv3.Op{Put(s.key(category, state, node), st)}
 	for _, other := range states {
 		if other != state {
-			ops = append(ops, clientv3.OpDelete(s.statusKey(category, other, node)))
+			ops = append(ops, clientv3.OpDelete(s.key(category, other, node)))
 		}
 	}
 	return ops
 }
 
-// SetStatus moves a node to a state of a category, whoever says so. A node says it of itself with Tell.
-func (s *Store) SetStatus(ctx context.Context, node, category, state string, st Status) error {
-	_, err := s.Client.Txn(ctx).Then(s.StatusOps(node, category, state, st)...).Commit()
+// Set moves a node to a state of a category, whoever says so. A node says it of itself with Tell.
+func (s *Statuses) Set(ctx context.Context, node, category, state string, st Status) error {
+	_, err := s.store.Client.Txn(ctx).Then(s.Ops(node, category, state, st)...).Commit()
 	return err
 }
 
-// ChangeStatus is SetStatus for those who looked before, at a revision: it is an error when the state was changed
+// Change is Set for those who looked before, at a revision: it is an error when the state was changed
 // since.
-func (s *Store) ChangeStatus(ctx context.Context, node, category, state string, st Status, seen int64) error {
+func (s *Statuses) Change(ctx context.Context, node, category, state string, st Status, seen int64) error {
 	var same []clientv3.Cmp
 	for _, one := range states {
-		same = append(same, clientv3.Compare(clientv3.ModRevision(s.statusKey(category, one, node)), "<", seen+1))
+		same = append(same, clientv3.Compare(clientv3.ModRevision(s.key(category, one, node)), "<", seen+1))
 	}
-	done, err := s.Client.Txn(ctx).If(same...).Then(s.StatusOps(node, category, state, st)...).Commit()
+	done, err := s.store.Client.Txn(ctx).If(same...).Then(s.Ops(node, category, state, st)...).Commit()
 	if err == nil && !done.Succeeded {
 		err = &MovedError{What: "the state " + category + " of " + node}
 	}
@@ -152,12 +155,12 @@ func (s *Store) ChangeStatus(ctx context.Context, node, category, state string, 
 }
 
 // RunningOps move a node's leaf below running_version to a version.
-func (s *Store) RunningOps(p *Presence, to string) []clientv3.Op {
+func (s *Statuses) RunningOps(p *Presence, to string) []clientv3.Op {
 	n := p.Node
 	from := n.Running
 	n.Running = to
 	ops := []clientv3.Op{
-		clientv3.OpPut(s.RunningKey(to, n.Name), time.Now().UTC().Format(time.RFC3339)), Put(s.NodeKey(n.Name), n),
+		clientv3.OpPut(s.RunningKey(to, n.Name), time.Now().UTC().Format(time.RFC3339)), Put(s.store.Nodes.Key(n.Name), n),
 	}
 	if from != "" && from != to {
 		ops = append(ops, clientv3.OpDelete(s.RunningKey(from, n.Name)))
@@ -166,13 +169,13 @@ func (s *Store) RunningOps(p *Presence, to string) []clientv3.Op {
 }
 
 // RunningKey is the leaf that says that a node runs a version.
-func (s *Store) RunningKey(version, node string) string {
-	return s.key("running_version", version, node)
+func (s *Statuses) RunningKey(version, node string) string {
+	return s.store.key("running_version", version, node)
 }
 
-// StatusOf is a node's status in a state of a category; the zero Status where it is in another state, or cannot be
+// Get is a node's status in a state of a category; the zero Status where it is in another state, or cannot be
 // read.
-func (s *Store) StatusOf(ctx context.Context, node, category, state string) (Status, error) {
-	st, _, err := get[Status](ctx, s, s.statusKey(category, state, node))
+func (s *Statuses) Get(ctx context.Context, node, category, state string) (Status, error) {
+	st, _, err := get[Status](ctx, s.store, s.key(category, state, node))
 	return st, unlessBad(err)
 }

@@ -25,9 +25,9 @@ func TestTakenOver(t *testing.T) {
 			}
 			began := time.Now()
 			for i, s := range []*Store{second, third} {
-				current, rev, err := s.Current(ctx)
+				current, rev, err := s.Versions.Current(ctx)
 				must(t, err)
-				if is, err := s.Propose(ctx, Version{ID: fmt.Sprint("v", i)}, current, rev); err != nil || !is.Done {
+				if is, err := s.Versions.Propose(ctx, Version{ID: fmt.Sprint("v", i)}, current, rev); err != nil || !is.Done {
 					t.Errorf("%.10s, killed %v: %v %v", name, killed, is.Done, err)
 				}
 			}

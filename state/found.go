@@ -19,36 +19,36 @@ type Found struct {
 }
 
 // foundOps read what found files.
-func (s *Store) foundOps(node, role string) []clientv3.Op {
+func (s *Statuses) foundOps(node, role string) []clientv3.Op {
 	return append(
-		s.ordersOps(node, role),
+		s.store.Switches.ordersOps(node, role),
 		clientv3.OpGet(
-			s.CurrentKey(),
+			s.store.Versions.CurrentKey(),
 		),
-		clientv3.OpGet(s.statusKey(Rollout, Pending, node)),
-		clientv3.OpGet(s.SemaphorePrefix(""), clientv3.WithPrefix()),
-		clientv3.OpGet(s.skippedKey()),
+		clientv3.OpGet(s.key(Rollout, Pending, node)),
+		clientv3.OpGet(s.store.Steps.SemaphorePrefix(""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.store.Versions.skippedKey()),
 	)
 }
 
-func (s *Store) found(node, role string, answers []*pb.ResponseOp) (f Found) {
-	f.Role, f.Orders = role, s.ordersOf(node, role, answers)
-	answers = answers[len(s.ordersOps(node, role)):]
+func (s *Statuses) found(node, role string, answers []*pb.ResponseOp) (f Found) {
+	f.Role, f.Orders = role, s.store.Switches.ordersOf(node, role, answers)
+	answers = answers[len(s.store.Switches.ordersOps(node, role)):]
 	for _, kv := range answers[0].GetResponseRange().Kvs {
-		v, err := Read[Version](s, kv)
+		v, err := Read[Version](s.store, kv)
 		if f.VersionRev, f.VersionErr = kv.ModRevision, err; err == nil {
 			f.Version = &v
 		}
 	}
 	for _, kv := range answers[1].GetResponseRange().Kvs {
-		f.Waits, _ = Read[Status](s, kv) // for people: one that cannot be read says nothing
+		f.Waits, _ = Read[Status](s.store, kv) // for people: one that cannot be read says nothing
 	}
 	for _, kv := range answers[2].GetResponseRange().Kvs {
-		f.InStep = f.InStep || s.ReadClaim(kv).Node == node
+		f.InStep = f.InStep || s.store.Rollouts.ReadClaim(kv).Node == node
 	}
 	for _, kv := range answers[3].GetResponseRange().Kvs {
 		f.SkippedRev = kv.ModRevision
-		if one, err := Read[Skipped](s, kv); err == nil {
+		if one, err := Read[Skipped](s.store, kv); err == nil {
 			f.Skipped = &one
 		}
 	}

@@ -13,29 +13,29 @@ import (
 type Orders struct {
 	Freeze   *Switch  // that stops all changes of the node, drift correction included; nil: none does
 	Scope    Scope    // of Freeze
-	Commands []string // that somebody has to run; CommandsFor tells which of them this node has to
+	Commands []string // that somebody has to run; Commands.For tells which of them this node has to
 	Begun    bool     // the begin of a run is on record
 }
 
 // Orders reads what operators want of a node. Where there is no switch at all, a run that is given begins in the same
 // transaction, as BeginRun does. For what the node waits in a rollout, where that is given, is told with it.
-func (s *Store) Orders(ctx context.Context, p *Presence, role string, run, waits *Status) (Orders, error) {
+func (s *Switches) Orders(ctx context.Context, p *Presence, role string, run, waits *Status) (Orders, error) {
 	reads := s.ordersOps(p.Node.Name, role)
 	if waits != nil {
 		reads = append(
 			reads,
-			clientv3.OpTxn([]clientv3.Cmp{p.Lives()}, s.StatusOps(p.Node.Name, Rollout, Pending, *waits), nil),
+			clientv3.OpTxn([]clientv3.Cmp{p.Lives()}, s.store.Statuses.Ops(p.Node.Name, Rollout, Pending, *waits), nil),
 		)
 	}
-	txn := s.Client.Txn(ctx).Then(reads...)
+	txn := s.store.Client.Txn(ctx).Then(reads...)
 	if run != nil {
-		begins := s.mayBegin(p)
+		begins := s.store.Statuses.mayBegin(p)
 		for _, c := range scopesOf(p.Node.Name, role) {
-			begins = append(begins, clientv3.Compare(clientv3.CreateRevision(s.SwitchKey(c)), "=", 0))
+			begins = append(begins, clientv3.Compare(clientv3.CreateRevision(s.Key(c)), "=", 0))
 		}
-		txn = s.Client.Txn(ctx).
+		txn = s.store.Client.Txn(ctx).
 			If(begins...).
-			Then(append(slices.Clone(reads), s.StatusOps(p.Node.Name, Configured, Running, *run)...)...).
+			Then(append(slices.Clone(reads), s.store.Statuses.Ops(p.Node.Name, Configured, Running, *run)...)...).
 			Else(reads...)
 	}
 	got, err := txn.Commit()
@@ -53,24 +53,24 @@ func scopesOf(node, role string) []Scope {
 }
 
 // ordersOps read the orders of a node, for ordersOf.
-func (s *Store) ordersOps(node, role string) []clientv3.Op {
-	ops := []clientv3.Op{clientv3.OpGet(s.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
+func (s *Switches) ordersOps(node, role string) []clientv3.Op {
+	ops := []clientv3.Op{clientv3.OpGet(s.store.Commands.pendingKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
 	for _, c := range scopesOf(node, role) {
-		ops = append(ops, clientv3.OpGet(s.SwitchKey(c)))
+		ops = append(ops, clientv3.OpGet(s.Key(c)))
 	}
 	return ops
 }
 
-func (s *Store) ordersOf(node, role string, answers []*pb.ResponseOp) (o Orders) {
+func (s *Switches) ordersOf(node, role string, answers []*pb.ResponseOp) (o Orders) {
 	for _, kv := range answers[0].GetResponseRange().Kvs {
-		if k, err := s.Key(kv); err == nil {
+		if k, err := s.store.Key(kv); err == nil {
 			o.Commands = append(o.Commands, k.Word)
 		}
 	}
 	set := map[string]Switch{}
 	for i, c := range scopesOf(node, role) {
 		for _, kv := range answers[1+i].GetResponseRange().Kvs {
-			set[c.String()] = s.ReadSwitch(kv)
+			set[c.String()] = s.Read(kv)
 		}
 	}
 	o.Freeze, o.Scope = FreezeOf(set, node, role)

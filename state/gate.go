@@ -12,18 +12,19 @@ import (
 
 // Gate is the switch of a group in one rollout: admissions compare it, so that none slips past a halt.
 type Gate struct {
-	State   string    `json:"state"`             // open, halted
-	Node    string    `json:"node,omitempty"`    // whose failure halted it
-	By      string    `json:"by,omitempty"`      // the operator who halted it
-	Reason  string    `json:"reason,omitempty"`  // why it is halted; Why says it in full
-	At      time.Time `json:"at,omitzero"`       // since when it is halted, or open again, by the clock of who did it
-	Failed  []string  `json:"failed,omitempty"`  // the nodes whose upgrade failed
-	Hosts   []string  `json:"hosts,omitempty"`   // those that failed by a fault of the host, not of the commit; no node is in both
-	Resumed string    `json:"resumed,omitempty"` // who opened it again
-	Seen    int64     `json:"seen,omitempty"`    // the revision of etcd up to which who opened it again saw the fleet
-	Step    string    `json:"step,omitempty"`    // the serialized step that it guards
-	Unknown string    `json:"unknown,omitempty"` // the targeted step for which it is halted: nobody knows what came of it
-	Clock   bool      `json:"clock,omitempty"`   // the progress deadline was set going
+	State  string    `json:"state"`            // open, halted
+	Node   string    `json:"node,omitempty"`   // whose failure halted it
+	By     string    `json:"by,omitempty"`     // the operator who halted it
+	Reason string    `json:"reason,omitempty"` // why it is halted; Why says it in full
+	At     time.Time `json:"at,omitzero"`      // since when it is halted, or open again, by the clock of who did it
+	Failed []string  `json:"failed,omitempty"` // the nodes whose upgrade failed
+	// those that failed by a fault of the host, not of the commit; no node is in both
+	Hosts   []string `json:"hosts,omitempty"`
+	Resumed string   `json:"resumed,omitempty"` // who opened it again
+	Seen    int64    `json:"seen,omitempty"`    // the revision of etcd up to which who opened it again saw the fleet
+	Step    string   `json:"step,omitempty"`    // the serialized step that it guards
+	Unknown string   `json:"unknown,omitempty"` // the targeted step for which it is halted: nobody knows what came of it
+	Clock   bool     `json:"clock,omitempty"`   // the progress deadline was set going
 }
 
 // Halted is the state of a gate that admits nobody.
@@ -96,11 +97,11 @@ func (g GroupGate) Why() string {
 }
 
 // GateKey is the gate of a group in a rollout.
-func (s *Store) GateKey(rollout, group string) string { return s.rolloutKey(rollout, "gate", group) }
+func (s *Rollouts) GateKey(rollout, group string) string { return s.key(rollout, "gate", group) }
 
 // Gate is the gate of a group in a rollout, open unless something was said, and its revision.
-func (s *Store) Gate(ctx context.Context, rollout, group string) (Gate, int64, error) {
-	got, err := s.Client.Get(ctx, s.GateKey(rollout, group))
+func (s *Rollouts) Gate(ctx context.Context, rollout, group string) (Gate, int64, error) {
+	got, err := s.store.Client.Get(ctx, s.GateKey(rollout, group))
 	if err != nil || len(got.Kvs) == 0 {
 		return Gate{State: "open"}, 0, err
 	}
@@ -109,10 +110,10 @@ func (s *Store) Gate(ctx context.Context, rollout, group string) (Gate, int64, e
 }
 
 // ReadGate is a gate as it stands in etcd, with its group. One that cannot be read admits nobody.
-func (s *Store) ReadGate(kv *mvccpb.KeyValue) (group string, g Gate) {
-	k, err := s.Key(kv)
+func (s *Rollouts) ReadGate(kv *mvccpb.KeyValue) (group string, g Gate) {
+	k, err := s.store.Key(kv)
 	if err == nil {
-		g, err = Read[Gate](s, kv)
+		g, err = Read[Gate](s.store, kv)
 	}
 	if err != nil {
 		return k.Group, Gate{State: Halted, Reason: err.Error()}
@@ -121,29 +122,29 @@ func (s *Store) ReadGate(kv *mvccpb.KeyValue) (group string, g Gate) {
 }
 
 // GateOp writes a gate.
-func (s *Store) GateOp(rollout, group string, g Gate) clientv3.Op {
+func (s *Rollouts) GateOp(rollout, group string, g Gate) clientv3.Op {
 	return Put(s.GateKey(rollout, group), g)
 }
 
 // Resume opens the halted gates of the current rollout: those of some groups, or all where none is named. It is
 // recorded with who did it, and returns the gates as they were.
-func (s *Store) Resume(ctx context.Context, by string, groups ...string) ([]GroupGate, error) {
+func (s *Rollouts) Resume(ctx context.Context, by string, groups ...string) ([]GroupGate, error) {
 	return s.reopen(ctx, by, func(g GroupGate) bool { return len(groups) == 0 || slices.Contains(groups, g.Group) })
 }
 
 // reopen opens those of the halted gates of the current rollout that which says.
-func (s *Store) reopen(ctx context.Context, by string, which func(GroupGate) bool) ([]GroupGate, error) {
-	current, _, err := s.Current(ctx)
+func (s *Rollouts) reopen(ctx context.Context, by string, which func(GroupGate) bool) ([]GroupGate, error) {
+	current, _, err := s.store.Versions.Current(ctx)
 	if err != nil || current == nil {
 		return nil, err
 	}
 	prefix := s.GateKey(current.Rollout(), "")
-	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix())
+	got, err := s.store.Client.Get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
 	var opened []GroupGate
-	ops := []clientv3.Op{s.RingOp(), s.wakeOp()} // agents that back off, too
+	ops := []clientv3.Op{s.store.Bells.RingOp(), s.store.Bells.wakeOp()} // agents that back off, too
 	for _, kv := range got.Kvs {
 		name, gate := s.ReadGate(kv)
 		g := GroupGate{name, gate}
@@ -164,7 +165,7 @@ func (s *Store) reopen(ctx context.Context, by string, which func(GroupGate) boo
 		return nil, nil
 	}
 	still := clientv3.Compare(clientv3.ModRevision(prefix), "<", got.Header.Revision+1)
-	done, err := s.Client.Txn(ctx).If(still.WithPrefix()).Then(ops...).Commit()
+	done, err := s.store.Client.Txn(ctx).If(still.WithPrefix()).Then(ops...).Commit()
 	if err == nil && !done.Succeeded {
 		err = &MovedError{What: "the rollout"}
 	}

@@ -32,23 +32,25 @@ type Lock struct {
 
 // Locks are the slots, the claims of serialized steps, the barriers that are not open and the elections of the current
 // rollout, at the revision of an overview.
-func (s *Store) Locks(ctx context.Context, o *Overview) ([]Lock, error) {
+func (s *Views) Locks(ctx context.Context, o *Overview) ([]Lock, error) {
 	var out []Lock
 	for group, claims := range o.Slots {
 		for place, c := range claims {
 			out = append(out, o.claimed("slot", group, place, c))
 		}
 	}
-	got, err := s.Client.Get(ctx, s.SemaphorePrefix(""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision))
+	got, err := s.store.Client.Get(
+		ctx, s.store.Steps.SemaphorePrefix(""), clientv3.WithPrefix(), clientv3.WithRev(o.Revision),
+	)
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range got.Kvs {
-		k, err := s.Key(kv)
+		k, err := s.store.Key(kv)
 		if err != nil {
 			continue
 		}
-		c := s.ReadClaim(kv)
+		c := s.store.Rollouts.ReadClaim(kv)
 		name := cmp.Or(c.Step, k.Hash) // it is about to start it
 		out = append(out, o.claimed("serialize", name, strconv.Itoa(k.Place), c))
 	}
@@ -57,7 +59,7 @@ func (s *Store) Locks(ctx context.Context, o *Overview) ([]Lock, error) {
 	}
 	// Elections are the version's, barriers the rollout's.
 	for _, of := range slices.Compact([]string{o.Current.ID, o.Current.Rollout()}) {
-		byHash, err := s.stepKeys(ctx, of, o.Revision)
+		byHash, err := s.store.Steps.stepKeys(ctx, of, o.Revision)
 		if err != nil {
 			return nil, err
 		}
@@ -65,26 +67,26 @@ func (s *Store) Locks(ctx context.Context, o *Overview) ([]Lock, error) {
 			if of != o.Current.Rollout() { // a barrier of an earlier move to this version
 				delete(keys, "roster")
 			}
-			out = append(out, o.stepLocks(s, hash, keys)...)
+			out = append(out, o.stepLocks(s.store, hash, keys)...)
 		}
 	}
 	return out, nil
 }
 
 // stepKeys are the keys of the steps and elections of a version or a rollout, by their hash.
-func (s *Store) stepKeys(
+func (s *Steps) stepKeys(
 	ctx context.Context,
 	of string,
 	revision int64,
 ) (map[string]map[string]*mvccpb.KeyValue, error) {
-	prefix := s.key("run", of) + "/"
-	got, err := s.Client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision))
+	prefix := s.store.key("run", of) + "/"
+	got, err := s.store.Client.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithRev(revision))
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]map[string]*mvccpb.KeyValue{}
 	for _, kv := range got.Kvs {
-		if k, err := s.Key(kv); err == nil && k.Hash != "" {
+		if k, err := s.store.Key(kv); err == nil && k.Hash != "" {
 			_, rest, _ := strings.Cut(string(kv.Key[len(prefix):]), "/")
 			file(out, k.Hash, rest, kv)
 		}
@@ -136,7 +138,7 @@ func (o *Overview) stepLocks(s *Store, hash string, keys map[string]*mvccpb.KeyV
 	if keys["roster"] == nil || keys["open"] != nil || keys["count"] == nil { // nobody came yet, or all did
 		return out
 	}
-	roster, err := s.readRoster(keys["roster"])
+	roster, err := s.Rosters.read(keys["roster"])
 	if err != nil {
 		return append(out, Lock{Kind: "barrier", Name: title("count"), Unread: err.Error()})
 	}

@@ -13,7 +13,7 @@ import (
 const Grace = 45 * time.Second
 
 // GraceKey is there during the grace time. It goes with its lease.
-func (s *Store) GraceKey() string { return s.key("store_grace") }
+func (s *Doubts) GraceKey() string { return s.store.key("store_grace") }
 
 // graceOps begin the grace time of an incarnation, unless it runs, and record the incarnation. A store of one host has
 // neither.
@@ -25,14 +25,14 @@ func graceOps(ctx context.Context, s *Store, is Incarnation) ([]clientv3.Op, err
 	if err != nil {
 		return nil, err
 	}
-	none := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.GraceKey()), "=", 0)}
+	none := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.Doubts.GraceKey()), "=", 0)}
 	return []clientv3.Op{
 		clientv3.OpTxn(
 			none,
-			[]clientv3.Op{Put(s.GraceKey(), time.Now().UTC().Add(Grace), clientv3.WithLease(lease.ID))},
+			[]clientv3.Op{Put(s.Doubts.GraceKey(), time.Now().UTC().Add(Grace), clientv3.WithLease(lease.ID))},
 			nil,
 		),
-		Put(s.IncarnationKey(), is),
+		Put(s.Doubts.IncarnationKey(), is),
 	}, nil
 }
 
@@ -41,7 +41,8 @@ func graceOps(ctx context.Context, s *Store, is Incarnation) ([]clientv3.Op, err
 // begins now, in the name of who asks. told is told once until when it lasts; it may be nil.
 func AwaitReports(ctx context.Context, s *Store, by string, told func(until time.Time)) error {
 	for {
-		got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.IncarnationKey()), clientv3.OpGet(s.GraceKey())).Commit()
+		got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.Doubts.IncarnationKey()), clientv3.OpGet(s.Doubts.GraceKey())).
+			Commit()
 		if err != nil || !s.ServesHosts() {
 			return err
 		}
@@ -58,7 +59,7 @@ func AwaitReports(ctx context.Context, s *Store, by string, told func(until time
 			told(until.Time)
 			told = nil
 		}
-		if looked && !s.Await(ctx, s.GraceKey(), got.Header.Revision, Grace/10) {
+		if looked && !s.Bells.Await(ctx, s.Doubts.GraceKey(), got.Header.Revision, Grace/10) {
 			return ctx.Err()
 		}
 	}
@@ -72,9 +73,9 @@ func look(ctx context.Context, s *Store, by string, record []*mvccpb.KeyValue) (
 		was, _ = Read[Incarnation](s, kv)
 		seen = kv.ModRevision
 	}
-	is, err := s.Incarnation(ctx)
+	is, err := s.Doubts.Incarnation(ctx)
 	if err != nil || seen != 0 && is.Continues(was) && is.Replaced(was) == "" {
 		return err == nil, err
 	}
-	return false, s.Recognise(ctx, by, was, seen)
+	return false, s.Doubts.Recognise(ctx, by, was, seen)
 }

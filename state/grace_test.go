@@ -30,8 +30,8 @@ func TestAwaitReports(t *testing.T) {
 			e.start()
 			defer e.stop()
 			if c.change == nil { // it did restart, and somebody looked
-				_, seen, err := get[Incarnation](ctx, e.node, e.node.IncarnationKey())
-				must(t, err, e.node.Recognise(ctx, "n1", Incarnation{}, seen))
+				_, seen, err := get[Incarnation](ctx, e.node, e.node.Doubts.IncarnationKey())
+				must(t, err, e.node.Doubts.Recognise(ctx, "n1", Incarnation{}, seen))
 				e.reported()
 			}
 			told := 0
@@ -54,7 +54,7 @@ func TestAwaitReports(t *testing.T) {
 // reported ends the grace time.
 func (e *etcdOf) reported() {
 	e.t.Helper()
-	_, err := e.node.Client.Delete(ctx, e.node.GraceKey())
+	_, err := e.node.Client.Delete(ctx, e.node.Doubts.GraceKey())
 	must(e.t, err)
 }
 
@@ -94,10 +94,10 @@ func TestFirstVersionHasNoGraceTime(t *testing.T) {
 	must(t, err)
 	defer func() { must(t, s.Close()) }()
 	s.endpoints = e.node.endpoints
-	must(t, s.Move(ctx, Version{ID: "v1"}, nil, 0))
+	must(t, s.Versions.Move(ctx, Version{ID: "v1"}, nil, 0))
 	must(t, AwaitReports(ctx, s, "n1", func(until time.Time) {
 		t.Errorf("a grace time, until %s", until)
-		_, err := s.Client.Delete(ctx, s.GraceKey())
+		_, err := s.Client.Delete(ctx, s.Doubts.GraceKey())
 		must(t, err)
 	}))
 }

@@ -25,7 +25,8 @@ type WentBackError struct {
 }
 
 func (e *WentBackError) Error() string {
-	return e.What() + "; look whether anybody is in the middle of an upgrade, then accept it: pullet rollout resume --store"
+	return e.What() +
+		"; look whether anybody is in the middle of an upgrade, then accept it: pullet rollout resume --store"
 }
 
 // What says what the node saw, without what helps.
@@ -49,22 +50,22 @@ func (e *WentBackError) What() string {
 // StoreScope is where a doubt in the fleet's record stands among switches.
 const StoreScope = "store"
 
-// DoubtKey is there while nobody accepted the fleet's record, of which a node knows better: nobody is admitted. It is
+// Key is there while nobody accepted the fleet's record, of which a node knows better: nobody is admitted. It is
 // apart from the pause, which an operator may lift for reasons of his own.
-func (s *Store) DoubtKey() string { return s.key("config_state", StoreScope) }
+func (s *Doubts) Key() string { return s.store.key("config_state", StoreScope) }
 
-// Doubted is the condition that nobody accepted the fleet's record since a node doubted it.
-func (s *Store) Doubted() clientv3.Cmp {
-	return clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), ">", 0)
+// None is the condition that nobody accepted the fleet's record since a node doubted it.
+func (s *Doubts) None() clientv3.Cmp {
+	return clientv3.Compare(clientv3.CreateRevision(s.Key()), ">", 0)
 }
 
 // ClaimedKey is written with each claim of a node: its revision tells a record that lacks the last one. It is never
 // deleted.
-func (s *Store) ClaimedKey(node string) string { return s.key("claimed", node) }
+func (s *Doubts) ClaimedKey(node string) string { return s.store.key("claimed", node) }
 
 // doubtingKey is there, on a lease, while a node lives that does not accept the fleet's record: it is not registered
 // there.
-func (s *Store) doubtingKey(node string) string { return s.key("doubting", node) }
+func (s *Doubts) doubtingKey(node string) string { return s.store.key("doubting", node) }
 
 // Doubt is what a node says that does not accept the fleet's record, which may have forgotten what the node runs.
 type Doubt struct {
@@ -74,9 +75,9 @@ type Doubt struct {
 	Release string    `json:"release,omitempty"` // of that version
 }
 
-// Doubts tells for a time that a node lives, does not accept the fleet's record, and runs a version; nil is none. Where
+// Tell tells for a time that a node lives, does not accept the fleet's record, and runs a version; nil is none. Where
 // somebody accepted the record meanwhile it tells nothing.
-func (s *Store) Doubts(
+func (s *Doubts) Tell(
 	ctx context.Context,
 	node string,
 	back *WentBackError,
@@ -87,67 +88,68 @@ func (s *Store) Doubts(
 	if runs != nil {
 		d.Running, d.Release = runs.ID, runs.Release
 	}
-	op, err := forAWhile(ctx, s, s.doubtingKey(node), d, lasts)
+	op, err := forAWhile(ctx, s.store, s.doubtingKey(node), d, lasts)
 	if err == nil {
-		_, err = s.Client.Txn(ctx).If(s.Doubted()).Then(op).Commit()
+		_, err = s.store.Client.Txn(ctx).If(s.None()).Then(op).Commit()
 	}
 	return err
 }
 
-func (s *Store) acceptedKey() string { return s.key("store_accepted") }
+func (s *Doubts) acceptedKey() string { return s.store.key("store_accepted") }
 
 // Guard compares the fleet's record with what the node saw last; a *WentBackError tells that it is not to be trusted.
 // It returns where it is now. What is compared is the node's own: others may have written a lot since the store went
 // back. The doubt is recorded then, so that nobody is admitted who saw less. What comes later in this process is
 // compared by monotonic.
-func (s *Store) Guard(ctx context.Context, node string, seen Origin) (Origin, error) {
-	r := s.known.take(node)
+func (s *Doubts) Guard(ctx context.Context, node string, seen Origin) (Origin, error) {
+	r := s.store.known.take(node)
 	if r == nil || r.guarded {
-		s.monotonic.begin(Origin{})
+		s.store.monotonic.begin(Origin{})
 		var err error
-		if r, err = s.registration(ctx, node); err != nil {
+		if r, err = s.store.Presences.registration(ctx, node); err != nil {
 			return seen, err
 		}
 	} else {
-		s.monotonic.begin(Origin{Cluster: r.origin.Cluster, Revision: r.revision})
+		s.store.monotonic.begin(Origin{Cluster: r.origin.Cluster, Revision: r.revision})
 	}
 	now := r.origin
 	back := seen.Revision != 0 &&
 		(seen.Cluster != now.Cluster || now.Revision < seen.Revision || now.Claimed < seen.Claimed)
 	if back && !acceptedAt(now.Accepted).After(acceptedAt(seen.Accepted)) {
 		back := &WentBackError{seen, now}
-		return seen, errors.Join(back, doubt(ctx, s, node, back.What(), acceptedAt(seen.Accepted)))
+		return seen, errors.Join(back, doubt(ctx, s.store, node, back.What(), acceptedAt(seen.Accepted)))
 	}
 	r.guarded = true
-	s.known.keep(r)
+	s.store.known.keep(r)
 	return now, nil
 }
 
 // Accept tells every node that the fleet's record is to be trusted as it is. Its time is later than that of every
 // acceptance that the record or the node that doubts it knows, whatever the clock of this machine says. Where etcd
 // shows that it was restored, that is accepted as well: nobody is to find it out later.
-func (s *Store) Accept(ctx context.Context, by string) error {
-	got, err := s.Client.Txn(ctx).
-		Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.DoubtKey()), clientv3.OpGet(s.IncarnationKey())).
+func (s *Doubts) Accept(ctx context.Context, by string) error {
+	got, err := s.store.Client.Txn(ctx).
+		Then(clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.Key()), clientv3.OpGet(s.IncarnationKey())).
 		Commit()
 	if err != nil {
 		return err
 	}
 	at := time.Now().UTC()
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
-		before, _ := Read[Word](s, kv) // one that cannot be read accepts nothing
+		before, _ := Read[Word](s.store, kv) // one that cannot be read accepts nothing
 		at = after(at, acceptedAt(string(before)))
 	}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
-		doubt, _ := Read[Switch](s, kv)
+		doubt, _ := Read[Switch](s.store, kv)
 		at = after(at, doubt.At)
 	}
 	var was Incarnation // one that cannot be read is none
 	for _, kv := range got.Responses[2].GetResponseRange().Kvs {
-		was, _ = Read[Incarnation](s, kv)
+		was, _ = Read[Incarnation](s.store, kv)
 	}
 	ops := []clientv3.Op{
-		clientv3.OpPut(s.acceptedKey(), by+" "+at.Format(time.RFC3339Nano)), clientv3.OpDelete(s.DoubtKey()), clientv3.OpDelete(s.doubtingKey(""), clientv3.WithPrefix()), s.wakeOp(), s.RingOp(),
+		clientv3.OpPut(s.acceptedKey(), by+" "+at.Format(time.RFC3339Nano)), clientv3.OpDelete(s.Key()),
+		clientv3.OpDelete(s.doubtingKey(""), clientv3.WithPrefix()), s.store.Bells.wakeOp(), s.store.Bells.RingOp(),
 	}
 	is, err := s.Incarnation(ctx)
 	if err != nil {
@@ -156,7 +158,7 @@ func (s *Store) Accept(ctx context.Context, by string) error {
 	if is.Replaced(was) != "" {
 		ops = append(ops, Put(s.IncarnationKey(), is))
 	}
-	_, err = s.Client.Txn(ctx).Then(ops...).Commit()
+	_, err = s.store.Client.Txn(ctx).Then(ops...).Commit()
 	return err
 }
 

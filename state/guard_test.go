@@ -14,13 +14,13 @@ func TestGuard(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	register(t, s, "n1", "web", "secret", time.Minute)
-	is, err := s.Guard(ctx, "n1", Origin{})
+	is, err := s.Doubts.Guard(ctx, "n1", Origin{})
 	must(t, err)
 	if is.Revision == 0 || is.Cluster == 0 || is.Accepted != "" {
 		t.Fatalf("%+v", is)
 	}
-	must(t, s.Accept(ctx, "ada"))
-	accepted, err := s.Guard(ctx, "n1", is)
+	must(t, s.Doubts.Accept(ctx, "ada"))
+	accepted, err := s.Doubts.Guard(ctx, "n1", is)
 	must(t, err)
 	if accepted.Accepted == "" {
 		t.Fatalf("%+v", accepted)
@@ -29,7 +29,7 @@ func TestGuard(t *testing.T) {
 	claimed := func(o Origin) Origin { o.Claimed++; return o }
 	elsewhere := func(o Origin) Origin { o.Cluster++; return o }
 	earlier := func(o Origin) Origin { o.Accepted = "bob, for the restore before"; return o }
-	_, err = s.Client.Delete(ctx, s.acceptedKey())
+	_, err = s.Client.Delete(ctx, s.Doubts.acceptedKey())
 	must(t, err)
 	for _, c := range []struct {
 		name string
@@ -42,13 +42,13 @@ func TestGuard(t *testing.T) {
 		{"it lacks a claim", guarded{claimed(is), true}, nil},
 		{"it is another one", guarded{elsewhere(is), true}, nil},
 		{"it went back behind an acceptance", guarded{newer(accepted), true}, nil},
-		{"it went back, and was accepted", guarded{newer(is), false}, func() error { return s.Accept(ctx, "ada") }},
-		{"it lacks a claim, and was accepted", guarded{claimed(is), false}, func() error { return s.Accept(ctx, "ada") }},
-		{"it is another one, and was accepted", guarded{elsewhere(is), false}, func() error { return s.Accept(ctx, "ada") }},
-		{"it went back again, and was accepted again", guarded{newer(earlier(is)), false}, func() error { return s.Accept(ctx, "ada") }},
+		{"it went back, and was accepted", guarded{newer(is), false}, func() error { return s.Doubts.Accept(ctx, "ada") }},
+		{"it lacks a claim, and was accepted", guarded{claimed(is), false}, func() error { return s.Doubts.Accept(ctx, "ada") }},
+		{"it is another one, and was accepted", guarded{elsewhere(is), false}, func() error { return s.Doubts.Accept(ctx, "ada") }},
+		{"it went back again, and was accepted again", guarded{newer(earlier(is)), false}, func() error { return s.Doubts.Accept(ctx, "ada") }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := s.Client.Delete(ctx, s.DoubtKey())
+			_, err := s.Client.Delete(ctx, s.Doubts.Key())
 			must(t, err)
 			if c.before != nil {
 				must(t, c.before())
@@ -56,7 +56,7 @@ func TestGuard(t *testing.T) {
 			c.judge(t, s)
 		})
 	}
-	now, err := s.Guard(ctx, "n1", Origin{})
+	now, err := s.Doubts.Guard(ctx, "n1", Origin{})
 	must(t, err)
 	t.Run("it went back after it was accepted", func(t *testing.T) {
 		guarded{newer(now), true}.judge(t, s)
@@ -71,12 +71,12 @@ type guarded struct {
 
 func (g guarded) judge(t *testing.T, s *Store) {
 	t.Helper()
-	now, err := s.Guard(ctx, "n1", g.seen)
+	now, err := s.Doubts.Guard(ctx, "n1", g.seen)
 	var back *WentBackError
 	if errors.As(err, &back) != g.back || !g.back && err != nil {
 		t.Errorf("%v", err)
 	}
-	if doubted := count(t, s, s.DoubtKey()) == 1; doubted != g.back {
+	if doubted := count(t, s, s.Doubts.Key()) == 1; doubted != g.back {
 		t.Errorf("doubted: %v", doubted)
 	}
 	if g.back && now != g.seen {
@@ -92,18 +92,18 @@ func TestDoubtSaysWhatRuns(t *testing.T) {
 	back := &WentBackError{Seen: Origin{Revision: 9}, Is: Origin{Revision: 3}}
 	must(t, doubt(ctx, s, "web1", back.What(), time.Time{}))
 	_, err := s.Client.Txn(ctx).Then(
-		Put(s.NodeKey("web1"), Node{Name: "web1", Running: "old"}), clientv3.OpPut(s.RunningKey("old", "web1"), ""),
+		Put(s.Nodes.Key("web1"), Node{Name: "web1", Running: "old"}), clientv3.OpPut(s.Statuses.RunningKey("old", "web1"), ""),
 	).Commit()
 	must(t, err)
 	runs := &Version{ID: "new", Release: "v2"}
-	must(t, s.Doubts(ctx, "web1", back, runs, time.Minute))
-	must(t, s.Doubts(ctx, "web2", back, runs, time.Minute))
+	must(t, s.Doubts.Tell(ctx, "web1", back, runs, time.Minute))
+	must(t, s.Doubts.Tell(ctx, "web2", back, runs, time.Minute))
 	o := seen(t, s)
 	if _, known := o.Nodes["web2"]; !known || o.Running["web1"] != "new" || o.Running["web2"] != "new" || o.Releases["new"] != "v2" {
 		t.Errorf("%v %v %v", o.Nodes, o.Running, o.Releases)
 	}
-	must(t, s.Doubts(ctx, "web2", back, nil, time.Minute))
-	_, err = s.Client.Put(ctx, s.RunningKey("newer", "web1"), "")
+	must(t, s.Doubts.Tell(ctx, "web2", back, nil, time.Minute))
+	_, err = s.Client.Put(ctx, s.Statuses.RunningKey("newer", "web1"), "")
 	must(t, err)
 	o = seen(t, s)
 	if _, runs := o.Running["web2"]; runs || o.Running["web1"] != "newer" {
@@ -113,7 +113,7 @@ func TestDoubtSaysWhatRuns(t *testing.T) {
 
 func seen(t *testing.T, s *Store) *Overview {
 	t.Helper()
-	o, err := s.Overview(ctx, false)
+	o, err := s.Views.Fleet(ctx, false)
 	must(t, err)
 	return o
 }
@@ -123,7 +123,7 @@ func TestTellUnproven(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	me := Alive{Owner: "a", Machine: "m", Dir: 1}
-	_, err := s.Register(ctx, Node{Name: "web1", LastSeen: time.Now().UTC()}, me, map[string]string{"os": "linux"}, time.Minute)
+	_, err := s.Presences.Register(ctx, Node{Name: "web1", LastSeen: time.Now().UTC()}, me, map[string]string{"os": "linux"}, time.Minute)
 	must(t, err)
 	says := func() bool {
 		t.Helper()
@@ -137,7 +137,7 @@ func TestTellUnproven(t *testing.T) {
 	if why := seen(t, s).Statuses["web1"][Configured].Reason; why != "damaged" {
 		t.Errorf("another host that says to be the node says: %s", why)
 	}
-	_, err = s.Decommission(ctx, "web1", "ada", true)
+	_, err = s.Nodes.Decommission(ctx, "web1", "ada", true)
 	must(t, err)
 	if says() {
 		t.Error("a node that was given up says that it failed")

@@ -14,7 +14,7 @@ const haltAttempts = 10
 // resumed since. It may be done twice. A *MovedError says that the gate moved all the time.
 func HaltGroup(ctx context.Context, s *Store, rollout, group string, because Gate, news int64) error {
 	for range haltAttempts {
-		gate, rev, err := s.Gate(ctx, rollout, group)
+		gate, rev, err := s.Rollouts.Gate(ctx, rollout, group)
 		if err != nil || gate.State == Halted || gate.Resumed != "" && news <= gate.Seen {
 			return err
 		}
@@ -23,8 +23,9 @@ func HaltGroup(ctx context.Context, s *Store, rollout, group string, because Gat
 		if !gate.Counts(because.Node) {
 			gate.Failed, gate.Hosts = append(gate.Failed, because.Failed...), append(gate.Hosts, because.Hosts...)
 		}
-		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.GateKey(rollout, group)), "=", rev)).
-			Then(s.GateOp(rollout, group, gate), s.RingOp()).Commit()
+		done, err := s.Client.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(s.Rollouts.GateKey(rollout, group)), "=", rev)).
+			Then(s.Rollouts.GateOp(rollout, group, gate), s.Bells.RingOp()).Commit()
 		if err != nil || done.Succeeded {
 			return err
 		}

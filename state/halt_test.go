@@ -14,7 +14,7 @@ func TestHaltGroup(t *testing.T) {
 	halts := func(news int64, want string) {
 		t.Helper()
 		must(t, HaltGroup(ctx, s, "v1", "web", UnknownGate("m1", "db/migrate", "its result is unknown"), news))
-		if g, _, err := s.Gate(ctx, "v1", "web"); err != nil || g.State != want {
+		if g, _, err := s.Rollouts.Gate(ctx, "v1", "web"); err != nil || g.State != want {
 			t.Errorf("%+v, %v", g, err)
 		}
 	}
@@ -25,18 +25,18 @@ func TestHaltGroup(t *testing.T) {
 	}
 	first := news()
 	halts(first, Halted)
-	_, err := s.Resume(ctx, "ada")
+	_, err := s.Rollouts.Resume(ctx, "ada")
 	must(t, err)
 	halts(first, "open")
 	second := news()
-	gate, _, err := s.Gate(ctx, "v1", "web")
+	gate, _, err := s.Rollouts.Gate(ctx, "v1", "web")
 	must(t, err)
 	gate.Failed = []string{"web3"} // of many that may fail
-	_, err = s.Client.Txn(ctx).Then(s.GateOp("v1", "web", gate)).Commit()
+	_, err = s.Client.Txn(ctx).Then(s.Rollouts.GateOp("v1", "web", gate)).Commit()
 	must(t, err)
 	halts(first, "open")
 	halts(second, Halted)
-	g, _, err := s.Gate(ctx, "v1", "web")
+	g, _, err := s.Rollouts.Gate(ctx, "v1", "web")
 	if err != nil || len(g.Failed) != 2 || g.Unknown != "db/migrate" || g.Node != "m1" {
 		t.Errorf("%+v, %v", g, err)
 	}
@@ -54,14 +54,14 @@ func TestDecommissionHalts(t *testing.T) {
 		must(t, err)
 		return done.Header.Revision
 	}
-	puts(s.SlotPrefix("web")+"0", Claim{Node: "m1", Version: "v1", Rollout: "v1"})
-	began := puts(s.RunKey("v1", StepHash("db/migrate"), "started", "m1"), StepStart{Step: "db/migrate", Attempt: "1"})
+	puts(s.Rollouts.SlotPrefix("web")+"0", Claim{Node: "m1", Version: "v1", Rollout: "v1"})
+	began := puts(s.Steps.Key("v1", StepHash("db/migrate"), "started", "m1"), StepStart{Step: "db/migrate", Attempt: "1"})
 	must(t, HaltGroup(ctx, s, "v1", "web", Gate{Node: "m2", Reason: "it failed", Failed: []string{"m2"}}, began))
 	for _, want := range []string{Halted, "open"} {
-		_, err := s.Resume(ctx, "ada")
+		_, err := s.Rollouts.Resume(ctx, "ada")
 		must(t, err)
-		left, err := s.Decommission(ctx, "m1", "ada", true)
-		if g, _, _ := s.Gate(ctx, "v1", "web"); err != nil || g.State != want || len(left.Began) != 1 {
+		left, err := s.Nodes.Decommission(ctx, "m1", "ada", true)
+		if g, _, _ := s.Rollouts.Gate(ctx, "v1", "web"); err != nil || g.State != want || len(left.Began) != 1 {
 			t.Errorf("%+v: %+v, %v", left, g, err)
 		}
 	}

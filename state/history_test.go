@@ -18,14 +18,14 @@ func TestPropose(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	for round := range 10 {
-		_, seen, err := s.Current(ctx)
+		_, seen, err := s.Versions.Current(ctx)
 		must(t, err)
 		var mu sync.Mutex
 		var won []string
 		told := map[string]bool{}
 		atOnce(t, 20, func(i int) error {
 			v := Version{ID: fmt.Sprintf("v%d-%d", round, i)}
-			is, err := s.Propose(ctx, v, nil, seen)
+			is, err := s.Versions.Propose(ctx, v, nil, seen)
 			mu.Lock()
 			defer mu.Unlock()
 			if is.Done {
@@ -36,12 +36,12 @@ func TestPropose(t *testing.T) {
 			}
 			return err
 		})
-		current, rev, err := s.Current(ctx)
+		current, rev, err := s.Versions.Current(ctx)
 		if err != nil || len(won) != 1 || current.ID != won[0] || rev <= seen || len(told) != 1 || !told[won[0]] {
 			t.Errorf("round %d: %q won, current %v at %d, told %v, %v", round, won, current, rev, told, err)
 		}
 	}
-	if writes := history(t, s, s.CurrentKey()); len(writes) != 10 {
+	if writes := history(t, s, s.Versions.CurrentKey()); len(writes) != 10 {
 		t.Errorf("%d writes, want 10", len(writes))
 	}
 }
@@ -49,12 +49,12 @@ func TestPropose(t *testing.T) {
 // propose makes a version the current one.
 func propose(t *testing.T, s *Store, id string) *Version {
 	t.Helper()
-	current, rev, err := s.Current(ctx)
+	current, rev, err := s.Versions.Current(ctx)
 	must(t, err)
-	if is, err := s.Propose(ctx, Version{ID: id}, current, rev); !is.Done || err != nil {
+	if is, err := s.Versions.Propose(ctx, Version{ID: id}, current, rev); !is.Done || err != nil {
 		t.Fatalf("%s: %v %v", id, is.Done, err)
 	}
-	current, _, err = s.Current(ctx)
+	current, _, err = s.Versions.Current(ctx)
 	must(t, err)
 	return current
 }
@@ -75,17 +75,17 @@ func TestEpochs(t *testing.T) {
 	if !seen["a"] || !seen["b"] || len(seen) != 5 {
 		t.Errorf("%v", seen)
 	}
-	current, rev, err := s.Current(ctx)
+	current, rev, err := s.Versions.Current(ctx)
 	must(t, err)
-	if is, err := s.Propose(ctx, Version{ID: "a", Release: "v1.0"}, current, rev); !is.Done || err != nil { // its tag was seen later
+	if is, err := s.Versions.Propose(ctx, Version{ID: "a", Release: "v1.0"}, current, rev); !is.Done || err != nil { // its tag was seen later
 		t.Fatal(is.Done, err)
 	}
-	after, _, err := s.Current(ctx)
+	after, _, err := s.Versions.Current(ctx)
 	must(t, err)
 	if after.Rollout() != current.Rollout() || after.Seq != current.Seq || after.Release != "v1.0" {
 		t.Errorf("%+v, before %+v", after, current)
 	}
-	all, err := s.History(ctx)
+	all, err := s.Versions.History(ctx)
 	must(t, err)
 	if len(all) != 5 || all[4].Release != "v1.0" || !slices.IsSortedFunc(all, func(a, b Version) int { return a.Seq - b.Seq }) {
 		t.Errorf("history %+v", all)
@@ -97,18 +97,18 @@ func TestProposeEndsQueues(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	v := propose(t, s, "v1")
-	must(t, put(s, s.QueuePrefix("v1", "web")+"1-a", s.DoneKey("v1", "web", "b"), s.SlotPrefix("web")+"0"))
-	current, rev, err := s.Current(ctx)
+	must(t, put(s, s.Rollouts.QueuePrefix("v1", "web")+"1-a", s.Rollouts.DoneKey("v1", "web", "b"), s.Rollouts.SlotPrefix("web")+"0"))
+	current, rev, err := s.Versions.Current(ctx)
 	must(t, err)
 	v.Held = true
-	if is, err := s.Propose(ctx, *v, current, rev); !is.Done || err != nil {
+	if is, err := s.Versions.Propose(ctx, *v, current, rev); !is.Done || err != nil {
 		t.Fatal(is.Done, err)
 	}
-	if n := count(t, s, s.QueuesPrefix("v1")); n != 1 {
+	if n := count(t, s, s.Rollouts.QueuesPrefix("v1")); n != 1 {
 		t.Errorf("it is still the same version, and %d wait", n)
 	}
 	propose(t, s, "v2")
-	if a, b, c := count(t, s, s.QueuesPrefix("v1")), count(t, s, s.rolloutKey("v1", "done")+"/"), count(t, s, s.SlotPrefix("")); a != 0 || b != 1 || c != 1 {
+	if a, b, c := count(t, s, s.Rollouts.QueuesPrefix("v1")), count(t, s, s.Rollouts.key("v1", "done")+"/"), count(t, s, s.Rollouts.SlotPrefix("")); a != 0 || b != 1 || c != 1 {
 		t.Errorf("%d in queues, %d through, %d claims", a, b, c)
 	}
 }
@@ -146,12 +146,12 @@ func TestRetire(t *testing.T) {
 	s := open(t, t.TempDir())
 	for i := range 13 {
 		v := propose(t, s, fmt.Sprintf("v%02d", i))
-		must(t, put(s, s.DoneKey(v.Rollout(), "web", "a"), s.RunKey(v.Rollout(), "x", "open")))
+		must(t, put(s, s.Rollouts.DoneKey(v.Rollout(), "web", "a"), s.Steps.Key(v.Rollout(), "x", "open")))
 		for range 3 {
 			propose(t, s, v.ID)
 		}
 		kept := min(i+1, keptVersions)
-		all, err := s.History(ctx)
+		all, err := s.Versions.History(ctx)
 		must(t, err)
 		if len(all) != kept || all[kept-1].ID != v.ID {
 			t.Fatalf("after %s: %d are kept", v.ID, len(all))
@@ -175,23 +175,23 @@ func TestRetire(t *testing.T) {
 func TestRetireSparesRunning(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	place := s.RunKey("a", "election", "place", "0")
-	must(t, put(s, s.RunningKey("a", "web1"), place))
+	place := s.Steps.Key("a", "election", "place", "0")
+	must(t, put(s, s.Statuses.RunningKey("a", "web1"), place))
 	for _, id := range []string{"a", "b", "a"} {
 		propose(t, s, id)
 	}
 	for i := range 2 * keptVersions {
 		propose(t, s, fmt.Sprint("v", i))
 	}
-	all, err := s.History(ctx)
+	all, err := s.Versions.History(ctx)
 	must(t, err)
 	if n := count(t, s, place); n != 1 || len(all) != keptVersions+1 || all[0].ID != "a" {
 		t.Errorf("%d places are left, and of %d versions the oldest is %s", n, len(all), all[0].ID)
 	}
-	_, err = s.Client.Delete(ctx, s.RunningKey("a", "web1"))
+	_, err = s.Client.Delete(ctx, s.Statuses.RunningKey("a", "web1"))
 	must(t, err)
 	propose(t, s, "last")
-	all, err = s.History(ctx)
+	all, err = s.Versions.History(ctx)
 	must(t, err)
 	if n := count(t, s, place); n != 0 || len(all) != keptVersions {
 		t.Errorf("%d places and %d versions are left", n, len(all))
@@ -202,7 +202,7 @@ func TestRetireSparesRunning(t *testing.T) {
 func TestRetireSparesRollouts(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	must(t, put(s, s.DoneKey("a", "web", "n"), s.DoneKey("a.2", "web", "n")))
+	must(t, put(s, s.Rollouts.DoneKey("a", "web", "n"), s.Rollouts.DoneKey("a.2", "web", "n")))
 	for _, id := range []string{"a", "b", "a"} {
 		propose(t, s, id)
 	}

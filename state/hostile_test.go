@@ -104,45 +104,45 @@ func TestHostileRecords(t *testing.T) {
 // readAllOf reads the fleet's record in every way.
 func readAllOf(t *testing.T, s *Store) {
 	t.Helper()
-	o, err := s.Overview(ctx, true)
+	o, err := s.Views.Fleet(ctx, true)
 	must(t, err)
-	_, err = s.View(ctx)
+	_, err = s.Views.Templates(ctx)
 	must(t, err)
-	_, err = s.Locks(ctx, o)
+	_, err = s.Views.Locks(ctx, o)
 	must(t, err)
 	o.Current = &Version{ID: "v1"}
-	must(t, s.gates(ctx, o))
-	_, err = s.Locks(ctx, o)
+	must(t, s.Views.gates(ctx, o))
+	_, err = s.Views.Locks(ctx, o)
 	must(t, err)
-	history, err := s.History(ctx)
+	history, err := s.Versions.History(ctx)
 	must(t, err)
-	_, err = s.Endings(ctx, append(history, Version{ID: "v1"}))
+	_, err = s.Versions.Endings(ctx, append(history, Version{ID: "v1"}))
 	must(t, err)
-	_, err = s.Switches(ctx)
+	_, err = s.Switches.List(ctx)
 	must(t, err)
-	_, err = s.Services(ctx, "db")
+	_, err = s.Services.Instances(ctx, "db")
 	must(t, err)
-	_, err = s.Members(ctx, nil)
+	_, err = s.Rosters.Members(ctx, nil)
 	must(t, err)
-	_, _, err = s.Commands(ctx)
+	_, _, err = s.Commands.List(ctx)
 	must(t, err)
 	_, err = pendingCommands(s, "web1")
 	must(t, err)
-	_, err = s.BlockersOf(ctx, []string{"web1"})
+	_, err = s.Views.Blockers(ctx, []string{"web1"})
 	must(t, err)
-	_, err = s.StatusOf(ctx, "web1", Rollout, Failed)
+	_, err = s.Statuses.Get(ctx, "web1", Rollout, Failed)
 	must(t, err)
-	_, _, err = s.Gate(ctx, "v1", "web")
+	_, _, err = s.Rollouts.Gate(ctx, "v1", "web")
 	must(t, err)
-	_, err = s.CanariesDone(ctx, &Version{ID: "v1"}, "web")
+	_, err = s.Rollouts.CanariesDone(ctx, &Version{ID: "v1"}, "web")
 	must(t, err)
-	_, err = s.namedBlobs(ctx)
+	_, err = s.Results.named(ctx)
 	must(t, err)
-	must(t, s.LinkLog(ctx, "web1", "r1", "x"), s.ForgetCommands(ctx, time.Now()), s.SweepDNS(ctx, "db"))
-	if _, _, err := s.Current(ctx); unlessBad(err) != nil {
+	must(t, s.Statuses.LinkLog(ctx, "web1", "r1", "x"), s.Commands.Forget(ctx, time.Now()), s.Services.SweepDNS(ctx, "db"))
+	if _, _, err := s.Versions.Current(ctx); unlessBad(err) != nil {
 		t.Error(err)
 	}
-	_, err = s.Guard(ctx, "web1", Origin{})
+	_, err = s.Doubts.Guard(ctx, "web1", Origin{})
 	must(t, err)
 }
 
@@ -151,29 +151,29 @@ func TestUnreadableRestricts(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	plant(t, s, `{"`, true)
-	set, err := s.Switches(ctx)
+	set, err := s.Switches.List(ctx)
 	must(t, err)
 	for _, scope := range []string{"host web1", "role web", "global", "pause"} {
 		if w, ok := set[scope]; !ok || w.Enabled {
 			t.Errorf("%s: %+v", scope, w)
 		}
 	}
-	if g, rev, err := s.Gate(ctx, "v1", "web"); g.State != Halted || rev == 0 || err != nil || !strings.Contains(g.Reason, "rollout/v1/gate/web cannot be read") {
+	if g, rev, err := s.Rollouts.Gate(ctx, "v1", "web"); g.State != Halted || rev == 0 || err != nil || !strings.Contains(g.Reason, "rollout/v1/gate/web cannot be read") {
 		t.Errorf("%+v %d %v", g, rev, err)
 	}
-	o, err := s.Overview(ctx, false)
+	o, err := s.Views.Fleet(ctx, false)
 	must(t, err)
 	if c := o.Slots["web"]["0"]; c.Unread == nil {
 		t.Errorf("%+v", o.Slots)
 	}
-	p, err := s.BlockersOf(ctx, []string{"web1"})
+	p, err := s.Views.Blockers(ctx, []string{"web1"})
 	if n := p.Nodes["web1"]; err != nil || !n.Known || !n.Alive {
 		t.Errorf("%+v %v", n, err)
 	}
-	if _, _, err := s.Current(ctx); unlessBad(err) != nil || err == nil {
+	if _, _, err := s.Versions.Current(ctx); unlessBad(err) != nil || err == nil {
 		t.Error(err)
 	}
-	all, _, err := s.Commands(ctx)
+	all, _, err := s.Commands.List(ctx)
 	if err != nil || len(all) != 0 {
 		t.Errorf("%+v %v", all, err)
 	}
@@ -184,11 +184,11 @@ func TestRegisterRepairs(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	plant(t, s, `{"`, false)
-	p, err := s.Register(ctx, Node{Name: "web1", Running: "v1", LastSeen: time.Now()}, Alive{Owner: "me"}, map[string]any{"os": "linux"}, time.Minute)
+	p, err := s.Presences.Register(ctx, Node{Name: "web1", Running: "v1", LastSeen: time.Now()}, Alive{Owner: "me"}, map[string]any{"os": "linux"}, time.Minute)
 	if err != nil || p.Node.Running != "v1" {
 		t.Fatalf("%+v %v", p, err)
 	}
-	o, err := s.Overview(ctx, true)
+	o, err := s.Views.Fleet(ctx, true)
 	if err != nil || o.Facts["web1"]["os"] != "linux" || o.Nodes["web1"].Running != "v1" {
 		t.Errorf("%+v %v", o, err)
 	}
@@ -200,7 +200,7 @@ func TestForgedFacts(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	register := func() {
-		_, err := s.Register(ctx, Node{Name: "web1", LastSeen: time.Now()}, Alive{Owner: "me"}, map[string]any{"os": "linux"}, time.Minute)
+		_, err := s.Presences.Register(ctx, Node{Name: "web1", LastSeen: time.Now()}, Alive{Owner: "me"}, map[string]any{"os": "linux"}, time.Minute)
 		must(t, err)
 	}
 	etcd, err := raw(s)
@@ -210,7 +210,7 @@ func TestForgedFacts(t *testing.T) {
 	for value, want := range map[string]any{`{"os":"forged: {{ x }}"}`: "forged: {{ x }}", `{"os":"a\n- evil"}`: nil, `{"os":"\u001b[2J"}`: nil, `["os"]`: nil} {
 		_, err := etcd.Put(ctx, s.key("facts", "web1"), value)
 		must(t, err)
-		view, err := s.View(ctx)
+		view, err := s.Views.Templates(ctx)
 		if must(t, err); view.Facts["web1"]["os"] != want {
 			t.Errorf("%s: %v", value, view.Facts["web1"])
 		}
@@ -219,7 +219,7 @@ func TestForgedFacts(t *testing.T) {
 		}
 	}
 	register()
-	if view, err := s.View(ctx); err != nil || view.Facts["web1"]["os"] != "linux" {
+	if view, err := s.Views.Templates(ctx); err != nil || view.Facts["web1"]["os"] != "linux" {
 		t.Errorf("%v %v", view.Facts, err)
 	}
 }
@@ -260,23 +260,23 @@ func TestUnwritable(t *testing.T) {
 	s := open(t, t.TempDir())
 	for want, err := range map[string]error{
 		`label "a b": a key is one word`: func() error {
-			_, err := s.Register(ctx, Node{Name: "n", Labels: map[string]string{"a b": "c"}}, Alive{}, nil, time.Minute)
+			_, err := s.Presences.Register(ctx, Node{Name: "n", Labels: map[string]string{"a b": "c"}}, Alive{}, nil, time.Minute)
 			return err
 		}(),
-		`"10.0.0.1\n- evil" is neither an IP address`:                 s.Announce(ctx, "db", "n", Service{Address: "10.0.0.1\n- evil"}, false),
-		`port: 70000 is not between 0 and 65535`:                      s.Announce(ctx, "db", "n", Service{Port: 70000}, false),
-		`command/c1/given is not written to the fleet's record: max:`: s.Give(ctx, Command{ID: "c1", Max: -1, At: time.Now(), Until: time.Now()}),
+		`"10.0.0.1\n- evil" is neither an IP address`:                 s.Services.Announce(ctx, "db", "n", Service{Address: "10.0.0.1\n- evil"}, false),
+		`port: 70000 is not between 0 and 65535`:                      s.Services.Announce(ctx, "db", "n", Service{Port: 70000}, false),
+		`command/c1/given is not written to the fleet's record: max:`: s.Commands.Give(ctx, Command{ID: "c1", Max: -1, At: time.Now(), Until: time.Now()}),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	err := s.SetStatus(ctx, "a\x1bb", Rollout, Failed, Status{})
+	err := s.Statuses.Set(ctx, "a\x1bb", Rollout, Failed, Status{})
 	if err == nil || !strings.Contains(err.Error(), `is no name of a node`) {
 		t.Error(err)
 	}
-	must(t, s.SetStatus(ctx, "a", Rollout, Failed, Status{Reason: "it\x1b[31m failed\nand more"}))
-	st, err := s.StatusOf(ctx, "a", Rollout, Failed)
+	must(t, s.Statuses.Set(ctx, "a", Rollout, Failed, Status{Reason: "it\x1b[31m failed\nand more"}))
+	st, err := s.Statuses.Get(ctx, "a", Rollout, Failed)
 	if err != nil || st.Reason != "it\u241b[31m failed and more" {
 		t.Errorf("%q %v", st.Reason, err)
 	}

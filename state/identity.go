@@ -81,7 +81,7 @@ func (a Alive) sameHost(b Alive) bool {
 
 // rivalKey is there while a host is refused because another one uses its name and its secret; with an empty mark, the
 // prefix of all.
-func (s *Store) rivalKey(node, mark string) string { return s.key("rival", node, mark) }
+func (s *Presences) rivalKey(node, mark string) string { return s.store.key("rival", node, mark) }
 
 // registration is what is on record of who uses a name.
 type registration struct {
@@ -113,10 +113,11 @@ func (k *known) take(node string) *registration {
 	return nil
 }
 
-func (s *Store) registration(ctx context.Context, node string) (*registration, error) {
-	got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.AliveKey(node)), clientv3.OpGet(s.NodeKey(node)),
-		clientv3.OpGet(s.acceptedKey()), clientv3.OpGet(s.IncarnationKey(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(s.ClaimedKey(node), clientv3.WithKeysOnly()),
+func (s *Presences) registration(ctx context.Context, node string) (*registration, error) {
+	got, err := s.store.Client.Txn(ctx).Then(clientv3.OpGet(s.AliveKey(node)), clientv3.OpGet(s.store.Nodes.Key(node)),
+		clientv3.OpGet(s.store.Doubts.acceptedKey()),
+		clientv3.OpGet(s.store.Doubts.IncarnationKey(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.Doubts.ClaimedKey(node), clientv3.WithKeysOnly()),
 		clientv3.OpGet(s.rivalKey(node, ""), clientv3.WithPrefix())).Commit()
 	if err != nil {
 		return nil, err
@@ -126,21 +127,21 @@ func (s *Store) registration(ctx context.Context, node string) (*registration, e
 		for _, kv := range response.GetResponseRange().Kvs {
 			switch i {
 			case 0:
-				holder, err := Read[Alive](s, kv)
+				holder, err := Read[Alive](s.store, kv)
 				r.seen, r.lease, r.holder, r.named = kv.ModRevision, clientv3.LeaseID(kv.Lease), holder, err == nil
 			case 1:
-				node, err := Read[Node](s, kv)
+				node, err := Read[Node](s.store, kv)
 				r.nodeSeen, r.node, r.unread = kv.ModRevision, node, err != nil
 				r.origin.Revision = kv.ModRevision
 			case 2:
-				word, _ := Read[Word](s, kv) // one that cannot be read accepts nothing
+				word, _ := Read[Word](s.store, kv) // one that cannot be read accepts nothing
 				r.origin.Accepted = string(word)
 			case 3:
 				r.incarnated = true
 			case 4:
 				r.origin.Claimed = kv.ModRevision
 			default:
-				if rival, err := Read[Alive](s, kv); err == nil {
+				if rival, err := Read[Alive](s.store, kv); err == nil {
 					r.rivals = append(r.rivals, rival)
 				}
 			}
@@ -150,7 +151,7 @@ func (s *Store) registration(ctx context.Context, node string) (*registration, e
 }
 
 // identify refuses a host whose name another one uses. It returns the boots that the node's host was in before.
-func (s *Store) identify(ctx context.Context, r *registration, me Alive) (boots []string, err error) {
+func (s *Presences) identify(ctx context.Context, r *registration, me Alive) (boots []string, err error) {
 	boots = r.node.Boots
 	if r.named && r.holder.Owner != me.Owner {
 		return nil, &NameTakenError{r.name}
@@ -172,10 +173,10 @@ func (s *Store) identify(ctx context.Context, r *registration, me Alive) (boots 
 	if len(others) == 0 {
 		return boots, nil
 	}
-	lease, err := s.Client.Grant(ctx, int64(max(3*me.Every, rivalTime).Seconds()))
+	lease, err := s.store.Client.Grant(ctx, int64(max(3*me.Every, rivalTime).Seconds()))
 	if err == nil { // so that the other one learns of it, and status shows both
-		_, err = s.Client.Txn(ctx).
-			Then(Put(s.rivalKey(r.name, me.mark()), me, clientv3.WithLease(lease.ID)), s.RingOp()).
+		_, err = s.store.Client.Txn(ctx).
+			Then(Put(s.rivalKey(r.name, me.mark()), me, clientv3.WithLease(lease.ID)), s.store.Bells.RingOp()).
 			Commit()
 	}
 	if err != nil {
@@ -187,7 +188,7 @@ func (s *Store) identify(ctx context.Context, r *registration, me Alive) (boots 
 // TellUnproven says that a host could not pull which cannot prove its name, because its own record is damaged. Nothing
 // is said of a node that never registered or was given up, or while another host has its name.
 func TellUnproven(ctx context.Context, s *Store, node string, me Alive, st Status) error {
-	r, err := s.registration(ctx, node)
+	r, err := s.Presences.registration(ctx, node)
 	if err != nil || r.nodeSeen == 0 || r.node.Decommissioned {
 		return err
 	}
@@ -195,8 +196,8 @@ func TellUnproven(ctx context.Context, s *Store, node string, me Alive, st Statu
 		return nil
 	}
 	_, err = s.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.ModRevision(s.AliveKey(node)), "=", r.seen)).
-		Then(s.StatusOps(node, Configured, Failed, st)...).
+		If(clientv3.Compare(clientv3.ModRevision(s.Presences.AliveKey(node)), "=", r.seen)).
+		Then(s.Statuses.Ops(node, Configured, Failed, st)...).
 		Commit()
 	return err
 }
@@ -208,7 +209,7 @@ const (
 
 // booted reports that the holder of the name is this host, in an earlier boot or in this one. An earlier boot does not
 // come back, and nothing of it was alive after this one began: a holder whose lease was renewed since is another host.
-func (s *Store) booted(ctx context.Context, r *registration, me Alive) (bool, error) {
+func (s *Presences) booted(ctx context.Context, r *registration, me Alive) (bool, error) {
 	switch {
 	case !r.holder.sameHost(me) || slices.Contains(r.node.Boots, me.Boot):
 		return false, nil

@@ -24,7 +24,7 @@ func TestCloned(t *testing.T) {
 			clone := original
 			change(&clone)
 			enter := func(a Alive) error {
-				_, err := s.Register(ctx, Node{Name: "n1", Role: "web"}, a, nil, time.Minute)
+				_, err := s.Presences.Register(ctx, Node{Name: "n1", Role: "web"}, a, nil, time.Minute)
 				return err
 			}
 			must(t, enter(original))
@@ -39,12 +39,12 @@ func TestCloned(t *testing.T) {
 					}
 				}
 			}
-			o, err := s.Overview(ctx, false)
+			o, err := s.Views.Fleet(ctx, false)
 			must(t, err)
 			if len(o.Hosts["n1"]) != 2 {
 				t.Errorf("the fleet sees %v", o.Hosts)
 			}
-			_, err = s.Decommission(ctx, "n1", "op", true)
+			_, err = s.Nodes.Decommission(ctx, "n1", "op", true)
 			must(t, err)
 			must(t, enter(original))
 			must(t, enter(original))
@@ -70,13 +70,13 @@ func TestSameHost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := open(t, t.TempDir())
-			p, err := s.Register(ctx, Node{Name: "n1"}, first, nil, time.Minute)
+			p, err := s.Presences.Register(ctx, Node{Name: "n1"}, first, nil, time.Minute)
 			must(t, err)
 			if c.gone {
 				_, err = s.Client.Revoke(ctx, p.Lease)
 				must(t, err)
 			}
-			if _, err = s.Register(ctx, Node{Name: "n1"}, c.next, nil, time.Minute); err != nil {
+			if _, err = s.Presences.Register(ctx, Node{Name: "n1"}, c.next, nil, time.Minute); err != nil {
 				t.Error(err)
 			}
 		})
@@ -94,14 +94,14 @@ func TestBooted(t *testing.T) {
 	up := func() time.Duration { return time.Since(began) }
 	before, now := Alive{Owner: "secret", Dir: 7, Boot: "b1", Up: up}, Alive{Owner: "secret", Dir: 7, Boot: "b2", Up: up}
 	for _, a := range []Alive{before, now} {
-		_, err := s.Register(ctx, Node{Name: "n1"}, a, nil, time.Minute)
+		_, err := s.Presences.Register(ctx, Node{Name: "n1"}, a, nil, time.Minute)
 		must(t, err)
 	}
 	if took := time.Since(began); took < renewEvery {
 		t.Errorf("it took the name over after %s, and the other one may have worked", took)
 	}
 	var cloned *ClonedError
-	if _, err := s.Register(ctx, Node{Name: "n1"}, before, nil, time.Minute); !errors.As(err, &cloned) {
+	if _, err := s.Presences.Register(ctx, Node{Name: "n1"}, before, nil, time.Minute); !errors.As(err, &cloned) {
 		t.Errorf("a boot came back: %v", err)
 	}
 }

@@ -18,10 +18,10 @@ type LeaseTimes struct {
 // Idle is the first node of those that a status names where no pull is at work, since it was killed or ended: nobody
 // renews its lease. Where each may be at work, it is the first of them, with the time until which nobody can tell. nil:
 // none of them has a lease.
-func (s *Store) Idle(ctx context.Context, st Status) (*Blocked, error) {
+func (s *Views) Idle(ctx context.Context, st Status) (*Blocked, error) {
 	times := map[string]LeaseTimes{}
 	for _, node := range st.waitsFor(map[string]bool{}) {
-		got, err := s.Client.Get(ctx, s.AliveKey(node))
+		got, err := s.store.Client.Get(ctx, s.store.Presences.AliveKey(node))
 		if err != nil {
 			return nil, err
 		}
@@ -37,7 +37,7 @@ func (s *Store) Idle(ctx context.Context, st Status) (*Blocked, error) {
 
 // Idles asks for the lease times of the nodes that live and for which others may wait: of so many as Follow follows at
 // once, those first that hold slots.
-func (s *Store) Idles(ctx context.Context, o *Overview) error {
+func (s *Views) Idles(ctx context.Context, o *Overview) error {
 	for _, node := range o.awaited() {
 		var err error
 		if o.Times[node], err = s.leaseTimes(ctx, o.Leases[node]); err != nil {
@@ -75,8 +75,8 @@ func (o *Overview) awaited() (out []string) {
 	return out
 }
 
-func (s *Store) leaseTimes(ctx context.Context, lease int64) (LeaseTimes, error) {
-	left, err := s.Client.TimeToLive(ctx, clientv3.LeaseID(lease))
+func (s *Views) leaseTimes(ctx context.Context, lease int64) (LeaseTimes, error) {
+	left, err := s.store.Client.TimeToLive(ctx, clientv3.LeaseID(lease))
 	if err != nil {
 		return LeaseTimes{}, err
 	}
@@ -123,7 +123,8 @@ func idle(node string, now time.Time, t LeaseTimes, frees bool) *Blocked {
 		}
 	}
 	return &Blocked{
-		Node: node, Why: fmt.Sprintf("no pull of %s is at work since %s", node, now.Add(-t.Age).Local().Format(time.TimeOnly)),
+		Node:   node,
+		Why:    fmt.Sprintf("no pull of %s is at work since %s", node, now.Add(-t.Age).Local().Format(time.TimeOnly)),
 		Remedy: InTime(fmt.Sprintf("its next pull goes on, or it counts as lost from %s: then %s", ends, then)),
 	}
 }

@@ -11,12 +11,12 @@ import (
 func TestIdleOnRecord(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	b, err := s.Idle(ctx, Status{Ahead: "web1", Holders: []Holder{{Node: "web2"}}})
+	b, err := s.Views.Idle(ctx, Status{Ahead: "web1", Holders: []Holder{{Node: "web2"}}})
 	if b != nil || err != nil {
 		t.Fatalf("nobody has a lease: %+v, %v", b, err)
 	}
 	register(t, s, "web2", "web", "me", time.Minute)
-	b, err = s.Idle(ctx, Status{Ahead: "web1", Holders: []Holder{{Node: "web2"}}})
+	b, err = s.Views.Idle(ctx, Status{Ahead: "web1", Holders: []Holder{{Node: "web2"}}})
 	if err != nil || b == nil || b.Node != "web2" || !strings.Contains(b.Clear, "if no pull of web2 is at work, it counts as lost from ") {
 		t.Errorf("%+v, %v", b, err)
 	}

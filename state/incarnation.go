@@ -17,9 +17,11 @@ import (
 // etcd that runs on a copy of its files looks like one that restarted. So a new raft term only starts the grace time,
 // in which nodes that know better report; see Guard.
 type Incarnation struct {
-	Cluster uint64 `json:"cluster"`        // etcd's cluster id: it stays when members restart, are replaced or defragmented
-	Term    uint64 `json:"term"`           // raft term: it grows when a single member restarts and when the leader changes
-	Lead    *int64 `json:"lead,omitempty"` // by how many entries the raft log is longer than the revision; nil: etcd did not tell
+	// etcd's cluster id: it stays when members restart, are replaced or defragmented
+	Cluster uint64 `json:"cluster"`
+	Term    uint64 `json:"term"` // raft term: it grows when a single member restarts and when the leader changes
+	// by how many entries the raft log is longer than the revision; nil: etcd did not tell
+	Lead *int64 `json:"lead,omitempty"`
 }
 
 // leadSlack is by how much two looks at the lead may differ in one incarnation: etcd reads the revision first, and the
@@ -27,7 +29,7 @@ type Incarnation struct {
 const leadSlack = 20
 
 // IncarnationKey holds the incarnation in which the fleet's record was written.
-func (s *Store) IncarnationKey() string { return s.key("store_incarnation") }
+func (s *Doubts) IncarnationKey() string { return s.store.key("store_incarnation") }
 
 // ServesHosts reports a store that several hosts may use. One behind a socket of this host, embedded or not, restarts
 // with the processes of its only host.
@@ -65,14 +67,14 @@ func (i Incarnation) Replaced(was Incarnation) string {
 }
 
 // Incarnation asks etcd which one it is, with its lead where it says so.
-func (s *Store) Incarnation(ctx context.Context) (Incarnation, error) {
-	if s.maintenance != nil {
-		if status, err := s.maintenance.Status(ctx, &pb.StatusRequest{}); err == nil {
+func (s *Doubts) Incarnation(ctx context.Context) (Incarnation, error) {
+	if s.store.maintenance != nil {
+		if status, err := s.store.maintenance.Status(ctx, &pb.StatusRequest{}); err == nil {
 			lead := int64(status.RaftIndex) - status.Header.Revision
 			return Incarnation{Cluster: status.Header.ClusterId, Term: status.Header.RaftTerm, Lead: &lead}, nil
 		}
 	}
-	got, err := s.Client.Get(ctx, s.IncarnationKey(), clientv3.WithCountOnly()) // it may refuse to tell its status
+	got, err := s.store.Client.Get(ctx, s.IncarnationKey(), clientv3.WithCountOnly()) // it may refuse to tell its status
 	if err != nil {
 		return Incarnation{}, err
 	}
@@ -82,7 +84,7 @@ func (s *Store) Incarnation(ctx context.Context) (Incarnation, error) {
 // Recognise records the incarnation that etcd is in now over the one that was read at a revision, 0 for none. Where the
 // record was surely replaced it records the doubt, which an operator lifts; else nobody is admitted during the grace
 // time. Nothing happens where the incarnation is the recorded one, or another node was faster.
-func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, seen int64) error {
+func (s *Doubts) Recognise(ctx context.Context, node string, was Incarnation, seen int64) error {
 	is, err := s.Incarnation(ctx)
 	if err != nil {
 		return err
@@ -91,14 +93,14 @@ func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, see
 	if seen != 0 && why == "" && is.Continues(was) {
 		return nil
 	}
-	ops, err := graceOps(ctx, s, is)
+	ops, err := graceOps(ctx, s.store, is)
 	if err != nil {
 		return err
 	}
-	if ops = append(ops, s.RingOp()); seen != 0 && why != "" {
+	if ops = append(ops, s.store.Bells.RingOp()); seen != 0 && why != "" {
 		ops = append(ops, s.doubtOp(node, why, time.Time{}))
 	}
-	_, err = s.Client.Txn(ctx).
+	_, err = s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(s.IncarnationKey()), "=", seen)).
 		Then(ops...).
 		Commit()
@@ -109,36 +111,36 @@ func (s *Store) Recognise(ctx context.Context, node string, was Incarnation, see
 // operator accepts the record, whoever is at work has the time to report. The incarnation is recorded, too: who looks
 // later begins no second grace time.
 func doubt(ctx context.Context, s *Store, node, why string, accepted time.Time) error {
-	have, err := s.Client.Get(ctx, s.DoubtKey(), clientv3.WithCountOnly())
+	have, err := s.Client.Get(ctx, s.Doubts.Key(), clientv3.WithCountOnly())
 	if err != nil || have.Count > 0 {
 		return err
 	}
-	is, err := s.Incarnation(ctx)
+	is, err := s.Doubts.Incarnation(ctx)
 	if err != nil {
 		return err
 	}
 	ops, err := graceOps(ctx, s, is)
 	if err == nil {
-		_, err = s.Client.Txn(ctx).Then(append(ops, s.doubtOp(node, why, accepted), s.RingOp())...).Commit()
+		_, err = s.Client.Txn(ctx).Then(append(ops, s.Doubts.doubtOp(node, why, accepted), s.Bells.RingOp())...).Commit()
 	}
 	return err
 }
 
 // doubtOp records a doubt in the fleet's record, unless there is one. Its time is later than the acceptance that the
 // node saw last.
-func (s *Store) doubtOp(node, why string, accepted time.Time) clientv3.Op {
-	none := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.DoubtKey()), "=", 0)}
+func (s *Doubts) doubtOp(node, why string, accepted time.Time) clientv3.Op {
+	none := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(s.Key()), "=", 0)}
 	return clientv3.OpTxn(
 		none,
-		[]clientv3.Op{Put(s.DoubtKey(), Switch{Reason: why, By: node, At: after(time.Now().UTC(), accepted)})},
+		[]clientv3.Op{Put(s.Key(), Switch{Reason: why, By: node, At: after(time.Now().UTC(), accepted)})},
 		nil,
 	)
 }
 
 // firstOps record the incarnation in which a fleet's record begins, with its first node or its first version, unless
 // the caller knows that it has begun. One that was there before incarnations were recorded is not begun now.
-func (s *Store) firstOps(ctx context.Context, begun bool) ([]clientv3.Op, error) {
-	if begun || !s.ServesHosts() {
+func (s *Doubts) firstOps(ctx context.Context, begun bool) ([]clientv3.Op, error) {
+	if begun || !s.store.ServesHosts() {
 		return nil, nil
 	}
 	is, err := s.Incarnation(ctx)
@@ -147,7 +149,7 @@ func (s *Store) firstOps(ctx context.Context, begun bool) ([]clientv3.Op, error)
 	}
 	begins := []clientv3.Cmp{
 		clientv3.Compare(clientv3.CreateRevision(s.IncarnationKey()), "=", 0),
-		clientv3.Compare(clientv3.CreateRevision(s.CurrentKey()), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(s.store.Versions.CurrentKey()), "=", 0),
 	}
 	return []clientv3.Op{clientv3.OpTxn(begins, []clientv3.Op{Put(s.IncarnationKey(), is)}, nil)}, nil
 }

@@ -67,7 +67,7 @@ func TestIncarnations(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			short, e := usedEtcd(t)
-			was, seen, err := get[Incarnation](ctx, e.node, e.node.IncarnationKey())
+			was, seen, err := get[Incarnation](ctx, e.node, e.node.Doubts.IncarnationKey())
 			if must(t, err); seen == 0 || was.Lead == nil {
 				t.Fatalf("the first registration recorded %+v at %d", was, seen)
 			}
@@ -79,11 +79,11 @@ func TestIncarnations(t *testing.T) {
 				e.start()
 			}
 			defer e.stop()
-			is, err := e.node.Incarnation(ctx)
+			is, err := e.node.Doubts.Incarnation(ctx)
 			if must(t, err); is.Continues(was) != c.looks {
 				t.Errorf("it was %+v and is %+v", was, is)
 			}
-			must(t, e.node.Recognise(ctx, "n2", was, seen))
+			must(t, e.node.Doubts.Recognise(ctx, "n2", was, seen))
 			e.holds(ctx, c.grace, c.doubt)
 		})
 	}
@@ -92,9 +92,9 @@ func TestIncarnations(t *testing.T) {
 // holds checks what keeps everybody from being admitted.
 func (e *etcdOf) holds(ctx context.Context, grace bool, doubt string) {
 	e.t.Helper()
-	until, at, err := get[Moment](ctx, e.node, e.node.GraceKey())
+	until, at, err := get[Moment](ctx, e.node, e.node.Doubts.GraceKey())
 	must(e.t, err)
-	word, _, err := get[Switch](ctx, e.node, e.node.DoubtKey())
+	word, _, err := get[Switch](ctx, e.node, e.node.Doubts.Key())
 	must(e.t, err)
 	if (at != 0) != grace || grace && until.IsZero() {
 		e.t.Errorf("grace until %s, at revision %d", until, at)
@@ -102,9 +102,9 @@ func (e *etcdOf) holds(ctx context.Context, grace bool, doubt string) {
 	if (word.Reason != "") != (doubt != "") || !strings.Contains(word.Reason, doubt) {
 		e.t.Errorf("doubt: %q", word.Reason)
 	}
-	recorded, _, err := get[Incarnation](ctx, e.node, e.node.IncarnationKey())
+	recorded, _, err := get[Incarnation](ctx, e.node, e.node.Doubts.IncarnationKey())
 	must(e.t, err)
-	is, err := e.node.Incarnation(ctx)
+	is, err := e.node.Doubts.Incarnation(ctx)
 	if must(e.t, err); !is.Continues(recorded) {
 		e.t.Errorf("recorded is %+v, it is %+v", recorded, is)
 	}
@@ -145,24 +145,24 @@ func TestRenewalsNoticeARestore(t *testing.T) {
 	e := &etcdOf{t: t, dir: filepath.Join(short, "a")}
 	e.start()
 	me := Alive{Owner: "n1", Lasting: true}
-	before, err := e.node.Register(ctx, Node{Name: "n1"}, me, nil, 5*time.Second)
+	before, err := e.node.Presences.Register(ctx, Node{Name: "n1"}, me, nil, 5*time.Second)
 	must(t, err)
 	backup := filepath.Join(short, "backup")
 	e.save(backup)
-	p, err := e.node.Register(ctx, Node{Name: "n1"}, me, nil, 5*time.Second)
+	p, err := e.node.Presences.Register(ctx, Node{Name: "n1"}, me, nil, 5*time.Second)
 	must(t, err)
 	e.stop()
 	e.restores(backup, "etcd-cluster")
 	e.start()
 	defer e.stop()
-	is, err := e.node.Incarnation(ctx)
+	is, err := e.node.Doubts.Incarnation(ctx)
 	if must(t, err); p.Lease != before.Lease || !is.Continues(p.Incarnation) {
 		t.Fatalf("this is another case: lease %x and %x, %+v and %+v", before.Lease, p.Lease, p.Incarnation, is)
 	}
 	renewing, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	doubted := false
-	e.node.KeepAlive(renewing, p, func() bool { return true }, func(doubtful bool) {
+	e.node.Presences.KeepAlive(renewing, p, func() bool { return true }, func(doubtful bool) {
 		if doubtful {
 			doubted = true
 			cancel()
@@ -196,7 +196,7 @@ func usedEtcd(t *testing.T) (short string, e *etcdOf) {
 	t.Cleanup(func() { _ = os.RemoveAll(short) }) // an etcd that a failed test leaves may still write
 	e = &etcdOf{t: t, dir: filepath.Join(short, "a")}
 	e.start()
-	_, err = e.node.Register(ctx, Node{Name: "n1"}, Alive{Owner: "n1"}, nil, time.Minute)
+	_, err = e.node.Presences.Register(ctx, Node{Name: "n1"}, Alive{Owner: "n1"}, nil, time.Minute)
 	must(t, err)
 	for range 2 * leadSlack {
 		_, err := e.node.Client.Put(ctx, e.node.key("x"), "")
@@ -215,12 +215,12 @@ func TestAcceptedOnce(t *testing.T) {
 		e.stop()
 		e.restores(backup, token)
 		e.start()
-		_, err := e.node.Client.Txn(ctx).Then(e.node.doubtOp("n1", "its own record went back", time.Time{})).Commit()
+		_, err := e.node.Client.Txn(ctx).Then(e.node.Doubts.doubtOp("n1", "its own record went back", time.Time{})).Commit()
 		must(t, err)
-		must(t, e.node.Accept(ctx, "ada"))
-		was, seen, err := get[Incarnation](ctx, e.node, e.node.IncarnationKey())
+		must(t, e.node.Doubts.Accept(ctx, "ada"))
+		was, seen, err := get[Incarnation](ctx, e.node, e.node.Doubts.IncarnationKey())
 		must(t, err)
-		must(t, e.node.Recognise(ctx, "n2", was, seen))
+		must(t, e.node.Doubts.Recognise(ctx, "n2", was, seen))
 		e.holds(ctx, false, "")
 		e.stop()
 	}

@@ -32,7 +32,7 @@ func (l *Listed) check(Key) error {
 }
 
 // ListedKey is where the inventory of a version is listed.
-func (s *Store) ListedKey(version string) string { return s.key("inventory", version) }
+func (s *Nodes) ListedKey(version string) string { return s.store.key("inventory", version) }
 
 // ListedBy lists an inventory for a proposal.
 func ListedBy(inventory map[string]Member) Listed {
@@ -44,7 +44,7 @@ func ListedBy(inventory map[string]Member) Listed {
 }
 
 // listOps write the list of a version.
-func (s *Store) listOps(v Version) []clientv3.Op {
+func (s *Nodes) listOps(v Version) []clientv3.Op {
 	text, _ := json.Marshal(v.Listed) // plain data
 	if len(v.Listed) == 0 || len(text) > maxListed {
 		return nil

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 			s, err := Open(context.Background(), Config{Fleet: "f", Dir: dir})
 			held = s
 			if err == nil {
-				_, err = s.Propose(context.Background(), Version{ID: "theirs"}, nil, 0)
+				_, err = s.Versions.Propose(context.Background(), Version{ID: "theirs"}, nil, 0)
 			}
 			return err
 		})

@@ -53,7 +53,8 @@ func (o *monotonic) note(
 	if err != nil || !ok || answer.GetHeader() == nil {
 		return err
 	}
-	if back := o.see(before, era, Origin{Cluster: answer.GetHeader().ClusterId, Revision: answer.GetHeader().Revision}); back != nil {
+	if back := o.see(before, era,
+		Origin{Cluster: answer.GetHeader().ClusterId, Revision: answer.GetHeader().Revision}); back != nil {
 		return back
 	}
 	return nil

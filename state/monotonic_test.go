@@ -24,7 +24,7 @@ func TestRestoredInMidRun(t *testing.T) {
 	node, err := Open(ctx, Config{Fleet: "f", Endpoints: second.endpoints})
 	must(t, err)
 	defer node.Close()
-	_, err = node.Guard(ctx, "n1", Origin{})
+	_, err = node.Doubts.Guard(ctx, "n1", Origin{})
 	must(t, err)
 	for range 10 {
 		_, err := node.Client.Put(ctx, node.key("x"), "")
@@ -40,7 +40,7 @@ func TestRestoredInMidRun(t *testing.T) {
 	if _, err := node.Client.Put(ctx, node.key("y"), ""); !errors.As(err, &back) || count(t, server, server.key("y")) != 0 {
 		t.Errorf("it is written to: %v", err)
 	}
-	if _, err := node.Guard(ctx, "n1", Origin{}); err != nil {
+	if _, err := node.Doubts.Guard(ctx, "n1", Origin{}); err != nil {
 		t.Errorf("it joins anew: %v", err)
 	}
 	if _, err := node.Client.Put(ctx, node.key("y"), ""); err != nil || count(t, server, server.key("y")) != 1 {

@@ -13,7 +13,7 @@ func TestFoundOrders(t *testing.T) {
 	s := open(t, t.TempDir())
 	give(t, s, "c1", []string{"n1"})
 	must(t, func() error {
-		_, err := s.Client.Do(ctx, Put(s.SwitchKey(RoleScope("web")), Switch{AllChanges: true, At: time.Now()}))
+		_, err := s.Client.Do(ctx, Put(s.Switches.Key(RoleScope("web")), Switch{AllChanges: true, At: time.Now()}))
 		return err
 	}())
 	for role, frozen := range map[string]bool{"web": true, "db": false} {
@@ -42,15 +42,15 @@ func TestOrdersTell(t *testing.T) {
 		s := open(t, t.TempDir())
 		p := register(t, s, "n1", "web", "x", time.Minute)
 		if c.switched {
-			_, err := s.Client.Do(ctx, Put(s.SwitchKey(GlobalScope()), Switch{AllChanges: true, At: time.Now()}))
+			_, err := s.Client.Do(ctx, Put(s.Switches.Key(GlobalScope()), Switch{AllChanges: true, At: time.Now()}))
 			must(t, err)
 		}
 		if c.replaced {
 			register(t, s, "n1", "web", "x", time.Minute)
 		}
-		o, err := s.Orders(ctx, p, "web", &run, &waits)
+		o, err := s.Switches.Orders(ctx, p, "web", &run, &waits)
 		must(t, err)
-		got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.statusKey(Configured, Running, "n1")), clientv3.OpGet(s.statusKey(Rollout, Pending, "n1"))).Commit()
+		got, err := s.Client.Txn(ctx).Then(clientv3.OpGet(s.Statuses.key(Configured, Running, "n1")), clientv3.OpGet(s.Statuses.key(Rollout, Pending, "n1"))).Commit()
 		must(t, err)
 		begun, told := got.Responses[0].GetResponseRange(), got.Responses[1].GetResponseRange()
 		if begun.Count != c.begun || told.Count != c.waits || o.Begun != (c.begun == 1) || (o.Freeze != nil) != c.switched {

@@ -53,55 +53,60 @@ type StatusLine struct {
 	Revision int64 `json:"-"` // of etcd, at which it was said
 }
 
-// Overview reads the fleet's record at one revision. Facts and services are read only where they are asked for.
-func (s *Store) Overview(ctx context.Context, facts bool) (*Overview, error) {
+// Fleet reads the fleet's record at one revision. Facts and services are read only where they are asked for.
+func (s *Views) Fleet(ctx context.Context, facts bool) (*Overview, error) {
 	prefixes := []string{
-		"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/", "config_state/", "skipped", "settled/", "store_grace", "doubting/",
+		"node/", "alive/", "rival/", "running_version/", "status/", "slot/", "history/", "config_state/", "skipped",
+		"settled/", "store_grace", "doubting/",
 	}
 	if facts {
 		prefixes = append(prefixes, "facts/", "service/")
 	}
-	o, err := s.overview(ctx, prefixes...)
+	o, err := s.read(ctx, prefixes...)
 	if err != nil {
 		return nil, err
 	}
-	if o.Held, err = s.Holds(ctx, o.Current); err != nil {
+	if o.Held, err = s.store.Versions.Holds(ctx, o.Current); err != nil {
 		return nil, err
 	}
 	o.Skipped = o.Skipped.Beside(o.Current, o.Held)
 	o.unregistered()
 	o.clones()
-	if err := s.rerun(ctx, o); err != nil {
+	if err := s.store.Steps.rerun(ctx, o); err != nil {
 		return nil, err
 	}
 	return o, s.gates(ctx, o)
 }
 
-// View reads what templates see of the fleet, at one revision: nodes and who of them answers, facts, services.
-func (s *Store) View(ctx context.Context) (*Overview, error) {
-	return s.overview(ctx, "node/", "alive/", "facts/", "service/")
+// Templates reads what templates see of the fleet, at one revision: nodes and who of them answers, facts, services.
+func (s *Views) Templates(ctx context.Context) (*Overview, error) {
+	return s.read(ctx, "node/", "alive/", "facts/", "service/")
 }
 
-func (s *Store) overview(ctx context.Context, prefixes ...string) (*Overview, error) {
-	ops := []clientv3.Op{clientv3.OpGet(s.CurrentKey())}
+func (s *Views) read(ctx context.Context, prefixes ...string) (*Overview, error) {
+	ops := []clientv3.Op{clientv3.OpGet(s.store.Versions.CurrentKey())}
 	for _, p := range prefixes {
-		ops = append(ops, clientv3.OpGet(s.prefix+p, clientv3.WithPrefix()))
+		ops = append(ops, clientv3.OpGet(s.store.prefix+p, clientv3.WithPrefix()))
 	}
-	got, err := s.Client.Txn(ctx).Then(ops...).Commit()
+	got, err := s.store.Client.Txn(ctx).Then(ops...).Commit()
 	if err != nil {
 		return nil, err
 	}
 	o := &Overview{
-		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{}, Facts: map[string]Facts{}, Hosts: map[string][]Alive{},
-		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{}, Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
+		Revision: got.Header.Revision, Nodes: map[string]Node{}, Gone: map[string]bool{}, Alive: map[string]bool{},
+		Facts: map[string]Facts{}, Hosts: map[string][]Alive{},
+		Running: map[string]string{}, Statuses: map[string]map[string]StatusLine{}, Slots: map[string]map[string]Claim{},
+		Gates: map[string]Gate{}, Rosters: map[string]*Roster{},
 		Services: map[string]map[string]Service{}, Releases: map[string]string{}, Switches: map[string]Switch{},
 		Closed: map[string]bool{}, Soaks: map[string]time.Time{},
-		Leases: map[string]int64{}, Times: map[string]LeaseTimes{}, Doubting: map[string]Doubt{}, Settled: map[string]Settlement{}, settledIn: map[string]string{}, ran: map[string]int64{}, holders: map[string]int64{},
+		Leases: map[string]int64{}, Times: map[string]LeaseTimes{}, Doubting: map[string]Doubt{},
+		Settled: map[string]Settlement{}, settledIn: map[string]string{}, ran: map[string]int64{},
+		holders: map[string]int64{},
 	}
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
-			if k, err := s.Key(kv); err == nil {
-				o.take(s, k, kv)
+			if k, err := s.store.Key(kv); err == nil {
+				o.take(s.store, k, kv)
 			}
 		}
 	}
@@ -154,7 +159,7 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 	case "running_version/VERSION/NODE":
 		o.runs(k.Node, k.Version, kv.ModRevision)
 	case "slot/GROUP/PLACE":
-		c := s.ReadClaim(kv)
+		c := s.Rollouts.ReadClaim(kv)
 		file(o.Slots, k.Group, strconv.Itoa(k.Place), c)
 		o.holders[c.Node] = max(o.holders[c.Node], kv.ModRevision)
 	case "config_state/pause",
@@ -162,7 +167,7 @@ func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
 		"config_state/enable/global",
 		"config_state/enable/role/GROUP",
 		"config_state/enable/host/NODE":
-		o.Switches[k.scope()] = s.ReadSwitch(kv)
+		o.Switches[k.scope()] = s.Switches.Read(kv)
 	case "status/CATEGORY/STATE/NODE":
 		if st, err := Read[Status](s, kv); err == nil {
 			file(o.Statuses, k.Node, k.Category, StatusLine{k.State, st, cmp.Or(st.Said, kv.ModRevision)})
@@ -274,38 +279,40 @@ func (o *Overview) clones() {
 
 // gates reads the gates, the rosters, how far the groups are and the inventory of the current version, at the same
 // revision.
-func (s *Store) gates(ctx context.Context, o *Overview) error {
+func (s *Views) gates(ctx context.Context, o *Overview) error {
 	if o.Current == nil {
 		return nil
 	}
 	at := clientv3.WithRev(o.Revision)
-	got, err := s.Client.Txn(ctx).Then(
-		clientv3.OpGet(s.GateKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
-		clientv3.OpGet(s.RosterKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
-		clientv3.OpGet(s.ListedKey(o.Current.ID), at),
-		clientv3.OpGet(s.ClosedKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly(), at),
-		clientv3.OpGet(s.SoakKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
+	got, err := s.store.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.store.Rollouts.GateKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
+		clientv3.OpGet(s.store.Rosters.Key(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
+		clientv3.OpGet(s.store.Nodes.ListedKey(o.Current.ID), at),
+		clientv3.OpGet(
+			s.store.Rollouts.ClosedKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithKeysOnly(), at,
+		),
+		clientv3.OpGet(s.store.Rollouts.SoakKey(o.Current.Rollout(), ""), clientv3.WithPrefix(), at),
 	).Commit()
 	if err != nil {
 		return err
 	}
 	for _, kv := range got.Responses[0].GetResponseRange().Kvs {
-		if group, g := s.ReadGate(kv); group != "" {
+		if group, g := s.store.Rollouts.ReadGate(kv); group != "" {
 			o.Gates[group] = g
 		}
 	}
 	for _, kv := range got.Responses[1].GetResponseRange().Kvs {
-		if roster, err := s.readRoster(kv); err == nil {
-			k, _ := s.Key(kv)
+		if roster, err := s.store.Rosters.read(kv); err == nil {
+			k, _ := s.store.Key(kv)
 			o.Rosters[k.Group] = roster
 		}
 	}
 	for _, kv := range got.Responses[2].GetResponseRange().Kvs {
-		if listed, err := Read[Listed](s, kv); err == nil {
+		if listed, err := Read[Listed](s.store, kv); err == nil {
 			o.Listed = listed.roles()
 		}
 	}
-	o.passed(s, got.Responses[3].GetResponseRange().Kvs, got.Responses[4].GetResponseRange().Kvs)
+	o.passed(s.store, got.Responses[3].GetResponseRange().Kvs, got.Responses[4].GetResponseRange().Kvs)
 	return nil
 }
 

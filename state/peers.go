@@ -14,12 +14,12 @@ type Peer struct {
 
 // Peers are the records and facts of some nodes, decommissioned ones included. Nodes that never registered are left
 // out.
-func (s *Store) Peers(ctx context.Context, nodes []string) (map[string]Peer, error) {
+func (s *Nodes) Peers(ctx context.Context, nodes []string) (map[string]Peer, error) {
 	var ops []clientv3.Op
 	for _, node := range nodes {
-		ops = append(ops, clientv3.OpGet(s.NodeKey(node)), clientv3.OpGet(s.key("facts", node)))
+		ops = append(ops, clientv3.OpGet(s.Key(node)), clientv3.OpGet(s.store.key("facts", node)))
 	}
-	answers, _, err := s.readMany(ctx, ops)
+	answers, _, err := s.store.readMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}
@@ -30,10 +30,10 @@ func (s *Store) Peers(ctx context.Context, nodes []string) (map[string]Peer, err
 			continue
 		}
 		var p Peer
-		p.Node, _ = Read[Node](s, records[0]) // one that cannot be read says nothing, and keeps its name
+		p.Node, _ = Read[Node](s.store, records[0]) // one that cannot be read says nothing, and keeps its name
 		p.Name = node
 		if len(facts) > 0 {
-			p.Facts, _ = Read[Facts](s, facts[0])
+			p.Facts, _ = Read[Facts](s.store, facts[0])
 		}
 		out[node] = p
 	}

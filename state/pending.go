@@ -21,16 +21,16 @@ type PendingCommand struct {
 
 // endedKey has the number of a stage's nodes that are through as its version: to read all of their results would cost
 // each node the more, the more they are.
-func (s *Store) endedKey(id string, stage int) string {
-	return s.CommandPrefix(id, "ended") + strconv.Itoa(stage)
+func (s *Commands) endedKey(id string, stage int) string {
+	return s.Prefix(id, "ended") + strconv.Itoa(stage)
 }
 
 // failuresKey has the number of nodes on which a command failed as its version.
-func (s *Store) failuresKey(id string) string { return s.key("command_failed", id) }
+func (s *Commands) failuresKey(id string) string { return s.store.key("command_failed", id) }
 
-// CommandsFor are those of some commands that a node may have to do something about. Nothing is asked where there are
+// For are those of some commands that a node may have to do something about. Nothing is asked where there are
 // none.
-func (s *Store) CommandsFor(ctx context.Context, node string, ids []string) ([]PendingCommand, error) {
+func (s *Commands) For(ctx context.Context, node string, ids []string) ([]PendingCommand, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
@@ -38,28 +38,30 @@ func (s *Store) CommandsFor(ctx context.Context, node string, ids []string) ([]P
 }
 
 // pending reads commands as a node sees them, without those that were forgotten meanwhile.
-func (s *Store) pending(ctx context.Context, node string, ids ...string) ([]PendingCommand, error) {
-	ops := []clientv3.Op{clientv3.OpGet(s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())}
+func (s *Commands) pending(ctx context.Context, node string, ids ...string) ([]PendingCommand, error) {
+	ops := []clientv3.Op{
+		clientv3.OpGet(s.store.Nodes.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+	}
 	const each = 5
 	for _, id := range ids {
 		ops = append(
 			ops,
-			clientv3.OpGet(s.commandKey(id, "given")),
-			clientv3.OpGet(s.commandKey(id, "open"), clientv3.WithCountOnly()),
+			clientv3.OpGet(s.key(id, "given")),
+			clientv3.OpGet(s.key(id, "open"), clientv3.WithCountOnly()),
 			clientv3.OpGet(
-				s.commandKey(id, "result", node),
+				s.key(id, "result", node),
 			),
 			clientv3.OpGet(s.failuresKey(id), clientv3.WithKeysOnly()),
-			clientv3.OpGet(s.CommandPrefix(id, "ended"), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+			clientv3.OpGet(s.Prefix(id, "ended"), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 		)
 	}
-	answers, _, err := s.readMany(ctx, ops)
+	answers, _, err := s.store.readMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}
 	gone := map[string]bool{}
 	for _, kv := range answers[0].GetResponseRange().Kvs {
-		if k, err := s.Key(kv); err == nil {
+		if k, err := s.store.Key(kv); err == nil {
 			gone[k.Node] = true
 		}
 	}
@@ -79,26 +81,26 @@ func (s *Store) pending(ctx context.Context, node string, ids ...string) ([]Pend
 
 // pendingOf files the answers about one command, and by stage how many nodes are through; nil where there is nothing to
 // do about it.
-func (s *Store) pendingOf(answers []*pb.ResponseOp) (*PendingCommand, map[string]int64) {
+func (s *Commands) pendingOf(answers []*pb.ResponseOp) (*PendingCommand, map[string]int64) {
 	c := &PendingCommand{Open: answers[1].GetResponseRange().Count > 0}
 	given := answers[0].GetResponseRange().Kvs
 	if len(given) == 0 {
 		return nil, nil
 	}
 	var err error
-	if c.Command, err = Read[Command](s, given[0]); err != nil {
+	if c.Command, err = Read[Command](s.store, given[0]); err != nil {
 		return nil, nil
 	}
 	for _, kv := range answers[2].GetResponseRange().Kvs {
-		k, _ := s.Key(kv)
-		c.Own = s.commandResult(k, kv)
+		k, _ := s.store.Key(kv)
+		c.Own = s.result(k, kv)
 	}
 	for _, kv := range answers[3].GetResponseRange().Kvs {
 		c.Halted = kv.Version > int64(c.MaxFailures)
 	}
 	ended := map[string]int64{}
 	for _, kv := range answers[4].GetResponseRange().Kvs {
-		if k, err := s.Key(kv); err == nil {
+		if k, err := s.store.Key(kv); err == nil {
 			ended[strconv.Itoa(k.Place)] = kv.Version
 		}
 	}
@@ -107,7 +109,7 @@ func (s *Store) pendingOf(answers []*pb.ResponseOp) (*PendingCommand, map[string
 
 // stageOf is the first stage that is not complete. Where nodes of it were decommissioned it takes all results to know
 // who is still waited for.
-func (s *Store) stageOf(ctx context.Context, c Command, ended map[string]int64, gone map[string]bool) (int, error) {
+func (s *Commands) stageOf(ctx context.Context, c Command, ended map[string]int64, gone map[string]bool) (int, error) {
 	for i, nodes := range c.Stages {
 		if ended[strconv.Itoa(i)] >= int64(len(nodes)) {
 			continue
@@ -115,7 +117,7 @@ func (s *Store) stageOf(ctx context.Context, c Command, ended map[string]int64, 
 		if !slices.ContainsFunc(nodes, func(n string) bool { return gone[n] }) {
 			return i, nil
 		}
-		all, gone, err := s.commands(ctx, s.commandKey(c.ID)+"/")
+		all, gone, err := s.list(ctx, s.key(c.ID)+"/")
 		if err != nil || len(all) == 0 {
 			return i, err
 		}
@@ -127,13 +129,14 @@ func (s *Store) stageOf(ctx context.Context, c Command, ended map[string]int64, 
 // errBegun says that a node began with a command before.
 var errBegun = errors.New("the command was begun before")
 
-// BeginCommand records that a node begins with a command: it happens once. It is false for a command with which no
+// Begin records that a node begins with a command: it happens once. It is false for a command with which no
 // further node begins.
-func (s *Store) BeginCommand(ctx context.Context, c Command, r CommandResult) (bool, error) {
-	key := s.commandKey(c.ID, "result", r.Node)
-	done, err := s.Client.Txn(ctx).
-		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0), clientv3.Compare(clientv3.CreateRevision(s.pendingKey(c.ID)), ">", 0),
-			clientv3.Compare(clientv3.CreateRevision(s.commandKey(c.ID, "open")), ">", 0),
+func (s *Commands) Begin(ctx context.Context, c Command, r CommandResult) (bool, error) {
+	key := s.key(c.ID, "result", r.Node)
+	done, err := s.store.Client.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(s.pendingKey(c.ID)), ">", 0),
+			clientv3.Compare(clientv3.CreateRevision(s.key(c.ID, "open")), ">", 0),
 			clientv3.Compare(clientv3.Version(s.failuresKey(c.ID)), "<", c.MaxFailures+1)).
 		Then(Put(key, r)).
 		Else(clientv3.OpGet(key, clientv3.WithCountOnly())).Commit()
@@ -143,31 +146,31 @@ func (s *Store) BeginCommand(ctx context.Context, c Command, r CommandResult) (b
 	return err == nil && done.Succeeded, err
 }
 
-// EndCommand records what came of a command on a node of a stage.
-func (s *Store) EndCommand(ctx context.Context, id string, r CommandResult, stage int) error {
-	if _, err := s.Client.Txn(ctx).Then(s.endOps(id, r, stage)...).Commit(); err != nil {
+// End records what came of a command on a node of a stage.
+func (s *Commands) End(ctx context.Context, id string, r CommandResult, stage int) error {
+	if _, err := s.store.Client.Txn(ctx).Then(s.endOps(id, r, stage)...).Commit(); err != nil {
 		return err
 	}
 	return s.proceed(ctx, id, r.Node, stage)
 }
 
 // endOps record a node's end. It is counted once: with its output.
-func (s *Store) endOps(id string, r CommandResult, stage int) []clientv3.Op {
-	output := s.CommandPrefix(id, "output") + r.Node
+func (s *Commands) endOps(id string, r CommandResult, stage int) []clientv3.Op {
+	output := s.Prefix(id, "output") + r.Node
 	counts := []clientv3.Op{clientv3.OpPut(output, r.Output), clientv3.OpPut(s.endedKey(id, stage), "")}
 	if r.fails() {
 		counts = append(counts, clientv3.OpPut(s.failuresKey(id), ""))
 	}
 	r.Output = ""
 	return []clientv3.Op{
-		Put(s.commandKey(id, "result", r.Node), r), s.RingOp(),
+		Put(s.key(id, "result", r.Node), r), s.store.Bells.RingOp(),
 		clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(output), "=", 0)}, counts, nil),
 	}
 }
 
 // proceed wakes the nodes of the next stage when one is complete. Behind the last, and when a command that failed runs
 // nowhere any more, no node has to do anything about it.
-func (s *Store) proceed(ctx context.Context, id, node string, stage int) error {
+func (s *Commands) proceed(ctx context.Context, id, node string, stage int) error {
 	all, err := s.pending(ctx, node, id)
 	if err != nil || len(all) == 0 {
 		return err
@@ -181,18 +184,18 @@ func (s *Store) proceed(ctx context.Context, id, node string, stage int) error {
 	}
 	switch {
 	case over:
-		_, err = s.Client.Delete(ctx, s.pendingKey(id))
+		_, err = s.store.Client.Delete(ctx, s.pendingKey(id))
 	case c.Stage > stage:
-		_, err = s.Client.Txn(ctx).Then(s.wakeOp()).Commit()
+		_, err = s.store.Client.Txn(ctx).Then(s.store.Bells.wakeOp()).Commit()
 	}
 	return err
 }
 
 // runsNowhere reports that all nodes which began with a command are through.
-func (s *Store) runsNowhere(ctx context.Context, id string) (bool, error) {
-	got, err := s.Client.Txn(ctx).
-		Then(clientv3.OpGet(s.commandKey(id, "result")+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
-			clientv3.OpGet(s.CommandPrefix(id, "output"), clientv3.WithPrefix(), clientv3.WithCountOnly())).
+func (s *Commands) runsNowhere(ctx context.Context, id string) (bool, error) {
+	got, err := s.store.Client.Txn(ctx).
+		Then(clientv3.OpGet(s.key(id, "result")+"/", clientv3.WithPrefix(), clientv3.WithCountOnly()),
+			clientv3.OpGet(s.Prefix(id, "output"), clientv3.WithPrefix(), clientv3.WithCountOnly())).
 		Commit()
 	if err != nil {
 		return false, err
@@ -200,24 +203,24 @@ func (s *Store) runsNowhere(ctx context.Context, id string) (bool, error) {
 	return got.Responses[0].GetResponseRange().Count == got.Responses[1].GetResponseRange().Count, nil
 }
 
-// AbandonCommand records the end of a command whose agent was killed, and gives back the place that it had.
-func (s *Store) AbandonCommand(ctx context.Context, id string, r CommandResult, stage int) error {
-	claims, err := s.Client.Get(ctx, s.CommandPrefix(id, "claim"), clientv3.WithPrefix())
+// Abandon records the end of a command whose agent was killed, and gives back the place that it had.
+func (s *Commands) Abandon(ctx context.Context, id string, r CommandResult, stage int) error {
+	claims, err := s.store.Client.Get(ctx, s.Prefix(id, "claim"), clientv3.WithPrefix())
 	if err != nil {
 		return err
 	}
 	ops := s.endOps(id, r, stage)
 	for _, kv := range claims.Kvs {
-		if c, err := Read[Claim](s, kv); err == nil && c.Node == r.Node {
-			k, _ := s.Key(kv)
+		if c, err := Read[Claim](s.store, kv); err == nil && c.Node == r.Node {
+			k, _ := s.store.Key(kv)
 			ops = append(
 				ops,
 				clientv3.OpDelete(string(kv.Key)),
-				clientv3.OpDelete(s.CommandPrefix(id, "mark")+strconv.Itoa(k.Place)),
+				clientv3.OpDelete(s.Prefix(id, "mark")+strconv.Itoa(k.Place)),
 			)
 		}
 	}
-	if _, err = s.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
+	if _, err = s.store.Client.Txn(ctx).Then(ops...).Commit(); err != nil {
 		return err
 	}
 	return s.proceed(ctx, id, r.Node, stage)

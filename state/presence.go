@@ -61,11 +61,13 @@ func (p *Presence) Lives() clientv3.Cmp {
 // Register writes the node's record and facts, and its lease of ttl. The version that the node says it runs counts only
 // where its record cannot be read. It fails with a *NameTakenError while another state directory holds the name, and
 // with a *ClonedError while a copy of this one does.
-func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, ttl time.Duration) (*Presence, error) {
+func (s *Presences) Register(
+	ctx context.Context, n Node, owner Alive, facts any, ttl time.Duration,
+) (*Presence, error) {
 	key, runs := s.AliveKey(n.Name), n.Running
 	var lease clientv3.LeaseID
 	var began time.Duration
-	for r := s.known.take(n.Name); ; r = nil {
+	for r := s.store.known.take(n.Name); ; r = nil {
 		var err error
 		if r == nil {
 			if r, err = s.registration(ctx, n.Name); err != nil {
@@ -76,7 +78,7 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 			return nil, err
 		}
 		if lease == 0 {
-			began = s.clock()
+			began = s.store.clock()
 			if lease, ttl, err = s.leaseFor(ctx, r, owner, ttl); err != nil {
 				return nil, err
 			}
@@ -94,23 +96,25 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 		if n.UUID == "" {
 			n.UUID = uuid.NewString()
 		}
-		first, err := s.firstOps(ctx, r.incarnated)
+		first, err := s.store.Doubts.firstOps(ctx, r.incarnated)
 		if err != nil {
 			return nil, err
 		}
 		ops := []clientv3.Op{
 			Put(key, owner, clientv3.WithLease(lease)),
-			Put(s.NodeKey(n.Name), n),
-			Put(s.key("facts", n.Name), facts),
+			Put(s.store.Nodes.Key(n.Name), n),
+			Put(s.store.key("facts", n.Name), facts),
 			clientv3.OpDelete(
-				s.DecommissionedKey(n.Name),
+				s.store.Nodes.DecommissionedKey(n.Name),
 			),
 			clientv3.OpDelete(s.rivalKey(n.Name, owner.mark())),
-			s.provisionOp(n.Name, n.LastSeen),
+			s.store.Statuses.provisionOp(n.Name, n.LastSeen),
 		}
-		done, err := s.Client.Txn(ctx).
-			If(clientv3.Compare(clientv3.ModRevision(key), "=", r.seen), clientv3.Compare(clientv3.ModRevision(s.NodeKey(n.Name)), "=", r.nodeSeen)).
-			Then(slices.Concat(s.foundOps(n.Name, n.Role), ops, first, s.countOps(n.Name, old.Role, n.Role, lease))...).
+		done, err := s.store.Client.Txn(ctx).
+			If(clientv3.Compare(clientv3.ModRevision(key), "=", r.seen),
+				clientv3.Compare(clientv3.ModRevision(s.store.Nodes.Key(n.Name)), "=", r.nodeSeen)).
+			Then(slices.Concat(s.store.Statuses.foundOps(n.Name, n.Role), ops, first,
+				s.countOps(n.Name, old.Role, n.Role, lease))...).
 			Commit()
 		if errors.Is(err, rpctypes.ErrLeaseNotFound) { // somebody revoked it just now
 			lease = 0
@@ -127,7 +131,7 @@ func (s *Store) Register(ctx context.Context, n Node, owner Alive, facts any, tt
 				Key:         key,
 				Revision:    done.Header.Revision,
 				Incarnation: IncarnationOf(done.Header),
-				Found:       s.found(n.Name, n.Role, done.Responses),
+				Found:       s.store.Statuses.found(n.Name, n.Role, done.Responses),
 			}
 			p.renewed.Store(int64(began))
 			return p, nil
@@ -142,7 +146,7 @@ const keptLonger = 0.1
 // leaseFor is a lease of about ttl, and how long it really is. A host whose pulls leave their leases behind renews the
 // one of its last pull, if it is in the same boot and that lease is long enough: etcd writes nothing then. Others have
 // one for each process: what a process leaves on it goes with it.
-func (s *Store) leaseFor(
+func (s *Presences) leaseFor(
 	ctx context.Context,
 	r *registration,
 	me Alive,
@@ -151,7 +155,7 @@ func (s *Store) leaseFor(
 	if me.Lasting && r.named && r.lease != 0 && r.holder.Owner == me.Owner && r.holder.mark() == me.mark() {
 		bounded, cancel := context.WithTimeout(ctx, operationTimeout)
 		defer cancel()
-		kept, err := s.Client.KeepAliveOnce(bounded, r.lease)
+		kept, err := s.store.Client.KeepAliveOnce(bounded, r.lease)
 		if err != nil && !errors.Is(err, rpctypes.ErrLeaseNotFound) {
 			return 0, 0, err
 		}
@@ -162,16 +166,16 @@ func (s *Store) leaseFor(
 			}
 		}
 	}
-	granted, err := s.Client.Grant(ctx, int64(ttl.Seconds()))
+	granted, err := s.store.Client.Grant(ctx, int64(ttl.Seconds()))
 	if err != nil {
 		return 0, 0, err
 	}
 	return granted.ID, ttl, nil
 }
 
-// Registered is how many nodes the fleet has. It is read beside writes and rarely: etcd counts keys one by one.
-func (s *Store) Registered(ctx context.Context) (int, error) {
-	got, err := s.Client.Get(ctx, s.NodeKey(""), clientv3.WithPrefix(), clientv3.WithCountOnly())
+// Count is how many nodes the fleet has. It is read beside writes and rarely: etcd counts keys one by one.
+func (s *Presences) Count(ctx context.Context) (int, error) {
+	got, err := s.store.Client.Get(ctx, s.store.Nodes.Key(""), clientv3.WithPrefix(), clientv3.WithCountOnly())
 	if err != nil {
 		return 0, err
 	}
@@ -179,31 +183,33 @@ func (s *Store) Registered(ctx context.Context) (int, error) {
 }
 
 // countOps move a node to its role where nodes are counted: those that were ever seen, and those that live.
-func (s *Store) countOps(node, from, to string, lease clientv3.LeaseID) []clientv3.Op {
+func (s *Presences) countOps(node, from, to string, lease clientv3.LeaseID) []clientv3.Op {
 	ops := []clientv3.Op{
-		clientv3.OpPut(s.SeenKey(to, node), ""),
-		clientv3.OpPut(s.LiveKey(to, node), "", clientv3.WithLease(lease)),
+		clientv3.OpPut(s.store.Nodes.SeenKey(to, node), ""),
+		clientv3.OpPut(s.store.Nodes.LiveKey(to, node), "", clientv3.WithLease(lease)),
 	}
 	if GroupOf(from) != GroupOf(to) {
-		ops = append(ops, clientv3.OpDelete(s.SeenKey(from, node)), clientv3.OpDelete(s.LiveKey(from, node)))
+		ops = append(
+			ops, clientv3.OpDelete(s.store.Nodes.SeenKey(from, node)), clientv3.OpDelete(s.store.Nodes.LiveKey(from, node)),
+		)
 	}
 	return ops
 }
 
 // SeenKey is there for a node of a role that was ever registered; with an empty node it is the prefix of all.
-func (s *Store) SeenKey(role, node string) string { return s.key("seen", GroupOf(role), node) }
+func (s *Nodes) SeenKey(role, node string) string { return s.store.key("seen", GroupOf(role), node) }
 
 // LiveKey is on the lease of a node of a role; with an empty node it is the prefix of all.
-func (s *Store) LiveKey(role, node string) string { return s.key("live", GroupOf(role), node) }
+func (s *Nodes) LiveKey(role, node string) string { return s.store.key("live", GroupOf(role), node) }
 
 // Relabel changes the labels in a node's record.
-func (s *Store) Relabel(ctx context.Context, p *Presence, labels map[string]string) error {
+func (s *Presences) Relabel(ctx context.Context, p *Presence, labels map[string]string) error {
 	from := p.Node.Role
 	p.Node.Labels, p.Node.Role = labels, labels["role"]
-	return s.Tell(
+	return s.store.Statuses.Tell(
 		ctx,
 		p,
-		append(s.countOps(p.Node.Name, from, p.Node.Role, p.Lease), Put(s.NodeKey(p.Node.Name), p.Node))...)
+		append(s.countOps(p.Node.Name, from, p.Node.Role, p.Lease), Put(s.store.Nodes.Key(p.Node.Name), p.Node))...)
 }
 
 // ErrLeaseLost says that the node's lease ended, or that another host took its name: it counts as dead until it
@@ -214,7 +220,7 @@ var ErrLeaseLost = errors.New("the lease of this node ended: the next pull regis
 // a failure, until ctx ends or the lease does. A node that hangs stops wanting it, and counts as dead. It calls renewed
 // behind each renewal. The record is doubtful when etcd is in another incarnation than before, or its revision went
 // back, which a member that lags shows as well; and when etcd does not know the lease any more: it stops then.
-func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, renewed func(doubtful bool)) {
+func (s *Presences) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, renewed func(doubtful bool)) {
 	go func() {
 		var err error
 		for seen, last := p.Incarnation, p.Revision; wanted(); {
@@ -246,12 +252,12 @@ func (s *Store) KeepAlive(ctx context.Context, p *Presence, wanted func() bool, 
 const renewEvery = 20 * time.Second
 
 // LeaseAge is how long ago a node that answers registered or renewed its lease, by the clock of etcd.
-func (s *Store) LeaseAge(ctx context.Context, node string) (time.Duration, error) {
-	got, err := s.Client.Get(ctx, s.AliveKey(node)) // its key alone would come without the lease
+func (s *Presences) LeaseAge(ctx context.Context, node string) (time.Duration, error) {
+	got, err := s.store.Client.Get(ctx, s.AliveKey(node)) // its key alone would come without the lease
 	if err != nil || len(got.Kvs) == 0 {
 		return 0, err
 	}
-	left, err := s.Client.TimeToLive(ctx, clientv3.LeaseID(got.Kvs[0].Lease))
+	left, err := s.store.Client.TimeToLive(ctx, clientv3.LeaseID(got.Kvs[0].Lease))
 	if err != nil {
 		return 0, err
 	}
@@ -259,11 +265,11 @@ func (s *Store) LeaseAge(ctx context.Context, node string) (time.Duration, error
 }
 
 // renew renews the lease. It returns the incarnation that answered: the one that was seen before where none did.
-func (s *Store) renew(ctx context.Context, p *Presence) (*pb.ResponseHeader, error) {
+func (s *Presences) renew(ctx context.Context, p *Presence) (*pb.ResponseHeader, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.Time/6)
 	defer cancel()
-	began := s.clock()
-	got, err := s.Client.KeepAliveOnce(ctx, p.Lease)
+	began := s.store.clock()
+	got, err := s.store.Client.KeepAliveOnce(ctx, p.Lease)
 	if err != nil {
 		return nil, err
 	}
@@ -273,8 +279,8 @@ func (s *Store) renew(ctx context.Context, p *Presence) (*pb.ResponseHeader, err
 
 // CutOff reports that the lease was not renewed for so long that it may be about to end. It is counted by the boot
 // clock, which goes on while the host is suspended and which nobody sets.
-func (s *Store) CutOff(p *Presence) bool {
-	return s.clock()-time.Duration(p.renewed.Load()) > p.Time*2/3
+func (s *Presences) CutOff(p *Presence) bool {
+	return s.store.clock()-time.Duration(p.renewed.Load()) > p.Time*2/3
 }
 
 // bootClock is the time since the host booted, suspended times included.

@@ -16,7 +16,7 @@ import (
 
 func register(t *testing.T, s *Store, node, role, owner string, ttl time.Duration) *Presence {
 	t.Helper()
-	p, err := s.Register(ctx, Node{Name: node, Role: role, LastSeen: time.Now().UTC()}, Alive{Owner: owner}, map[string]string{"os": "linux"}, ttl)
+	p, err := s.Presences.Register(ctx, Node{Name: node, Role: role, LastSeen: time.Now().UTC()}, Alive{Owner: owner}, map[string]string{"os": "linux"}, ttl)
 	if err != nil {
 		t.Fatalf("register %s: %v", node, err)
 	}
@@ -29,12 +29,12 @@ func TestRegister(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	first := register(t, s, "n1", "web", "secret", time.Minute)
-	_, err := s.Register(ctx, Node{Name: "n1"}, Alive{Owner: "another"}, nil, time.Minute)
+	_, err := s.Presences.Register(ctx, Node{Name: "n1"}, Alive{Owner: "another"}, nil, time.Minute)
 	var taken *NameTakenError
 	if !errors.As(err, &taken) || taken.Node != "n1" || !strings.Contains(err.Error(), "pullet decommission --force n1") {
 		t.Fatalf("a second host: %v", err)
 	}
-	if _, err := s.Client.Txn(ctx).Then(s.RunningOps(first, "v1")...).Commit(); err != nil {
+	if _, err := s.Client.Txn(ctx).Then(s.Statuses.RunningOps(first, "v1")...).Commit(); err != nil {
 		t.Fatal(err)
 	}
 	second := register(t, s, "n1", "db", "secret", time.Minute)
@@ -45,14 +45,14 @@ func TestRegister(t *testing.T) {
 	if _, err := s.Client.Revoke(ctx, first.Lease); err != nil { // the lease of before ends: the node lives on
 		t.Fatal(err)
 	}
-	o, err := s.Overview(ctx, true)
+	o, err := s.Views.Fleet(ctx, true)
 	if err != nil || !o.Alive["n1"] || o.Nodes["n1"].Role != "db" || o.Facts["n1"]["os"] != "linux" {
 		t.Errorf("%+v %v", o, err)
 	}
 	if _, err := s.Client.Revoke(ctx, second.Lease); err != nil {
 		t.Fatal(err)
 	}
-	if p, err := s.Register(ctx, Node{Name: "n1"}, Alive{Owner: "another"}, nil, time.Minute); err != nil || p.Node.Running != "v1" {
+	if p, err := s.Presences.Register(ctx, Node{Name: "n1"}, Alive{Owner: "another"}, nil, time.Minute); err != nil || p.Node.Running != "v1" {
 		t.Errorf("the lease ended, the name is free: %+v %v", p, err)
 	}
 }
@@ -80,15 +80,15 @@ func TestKeptLease(t *testing.T) {
 	} {
 		s := open(t, t.TempDir())
 		node := Node{Name: "n1", LastSeen: time.Now()}
-		first, err := s.Register(ctx, node, single, nil, 1000*time.Second)
+		first, err := s.Presences.Register(ctx, node, single, nil, 1000*time.Second)
 		must(t, err)
-		r, err := s.registration(ctx, "n1")
+		r, err := s.Presences.registration(ctx, "n1")
 		must(t, err)
 		if c.name == "a lease that ended" {
 			_, err := s.Client.Revoke(ctx, first.Lease)
 			must(t, err)
 		}
-		lease, lasts, err := s.leaseFor(ctx, r, c.next, c.ttl)
+		lease, lasts, err := s.Presences.leaseFor(ctx, r, c.next, c.ttl)
 		must(t, err)
 		if kept := lease == first.Lease; kept != c.keep || kept && lasts != first.Time || !kept && lasts != c.ttl {
 			t.Errorf("%s: kept %v, %s", c.name, kept, lasts)
@@ -104,20 +104,20 @@ func TestRegisterOnKeptLease(t *testing.T) {
 	var pulls [2]*Presence
 	for i := range pulls {
 		var err error
-		pulls[i], err = s.Register(ctx, Node{Name: "n1", LastSeen: time.Now()}, Alive{Owner: "x", Lasting: true}, nil, time.Minute)
+		pulls[i], err = s.Presences.Register(ctx, Node{Name: "n1", LastSeen: time.Now()}, Alive{Owner: "x", Lasting: true}, nil, time.Minute)
 		must(t, err)
 	}
 	if pulls[0].Lease != pulls[1].Lease || pulls[0].Revision >= pulls[1].Revision {
 		t.Errorf("%+v\n%+v", pulls[0], pulls[1])
 	}
-	if err := s.Tell(ctx, pulls[0]); !errors.Is(err, ErrLeaseLost) {
+	if err := s.Statuses.Tell(ctx, pulls[0]); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("the pull before: %v", err)
 	}
-	must(t, s.Tell(ctx, pulls[1]))
-	if _, err := s.Decommission(ctx, "n1", "ada", true); err != nil {
+	must(t, s.Statuses.Tell(ctx, pulls[1]))
+	if _, err := s.Nodes.Decommission(ctx, "n1", "ada", true); err != nil {
 		t.Fatal(err)
 	}
-	after, err := s.Register(ctx, Node{Name: "n1", LastSeen: time.Now()}, Alive{Owner: "x", Lasting: true}, nil, time.Minute)
+	after, err := s.Presences.Register(ctx, Node{Name: "n1", LastSeen: time.Now()}, Alive{Owner: "x", Lasting: true}, nil, time.Minute)
 	must(t, err)
 	if after.Lease == pulls[1].Lease {
 		t.Error("it comes back on the lease of before it was given up")
@@ -140,7 +140,7 @@ func TestRegisterOnRevokedLease(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	pull := func() *Presence {
-		p, err := s.Register(ctx, Node{Name: "n1", LastSeen: time.Now()}, Alive{Owner: "x", Lasting: true}, nil, time.Minute)
+		p, err := s.Presences.Register(ctx, Node{Name: "n1", LastSeen: time.Now()}, Alive{Owner: "x", Lasting: true}, nil, time.Minute)
 		must(t, err)
 		return p
 	}
@@ -150,7 +150,7 @@ func TestRegisterOnRevokedLease(t *testing.T) {
 	if second.Lease == first.Lease {
 		t.Error("it is registered on a lease that ended")
 	}
-	must(t, s.Tell(ctx, second))
+	must(t, s.Statuses.Tell(ctx, second))
 }
 
 // TestRegisterAtOnce: of several hosts with one name one wins.
@@ -160,7 +160,7 @@ func TestRegisterAtOnce(t *testing.T) {
 	var mu sync.Mutex
 	won := 0
 	atOnce(t, 10, func(i int) error {
-		_, err := s.Register(ctx, Node{Name: "n1"}, Alive{Owner: fmt.Sprint(i)}, nil, time.Minute)
+		_, err := s.Presences.Register(ctx, Node{Name: "n1"}, Alive{Owner: fmt.Sprint(i)}, nil, time.Minute)
 		var taken *NameTakenError
 		mu.Lock()
 		defer mu.Unlock()
@@ -184,7 +184,7 @@ func TestCounts(t *testing.T) {
 		t.Helper()
 		got := []int64{}
 		for _, role := range []string{"web", "db"} {
-			got = append(got, count(t, s, s.SeenKey(role, "")), count(t, s, s.LiveKey(role, "")))
+			got = append(got, count(t, s, s.Nodes.SeenKey(role, "")), count(t, s, s.Nodes.LiveKey(role, "")))
 		}
 		if !slices.Equal(got, counts) {
 			t.Errorf("%s: %v, want %v", when, got, counts)
@@ -192,14 +192,14 @@ func TestCounts(t *testing.T) {
 	}
 	p := register(t, s, "n1", "web", "x", time.Minute)
 	want("registered", 1, 1, 0, 0)
-	must(t, s.Relabel(ctx, p, map[string]string{"role": "db"}))
+	must(t, s.Presences.Relabel(ctx, p, map[string]string{"role": "db"}))
 	want("relabeled", 0, 0, 1, 1)
 	p = register(t, s, "n1", "web", "x", time.Minute)
 	want("registered with another role", 1, 1, 0, 0)
 	_, err := s.Client.Revoke(ctx, p.Lease)
 	must(t, err)
 	want("away", 1, 0, 0, 0)
-	if err := s.Relabel(ctx, p, map[string]string{"role": "db"}); !errors.Is(err, ErrLeaseLost) {
+	if err := s.Presences.Relabel(ctx, p, map[string]string{"role": "db"}); !errors.Is(err, ErrLeaseLost) {
 		t.Error("relabeled without a lease")
 	}
 	want("still away", 1, 0, 0, 0)
@@ -214,18 +214,18 @@ func TestKeepAlive(t *testing.T) {
 	living, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lost := make(chan struct{})
-	s.KeepAlive(living, p, func() bool { return true }, func(doubtful bool) {
+	s.Presences.KeepAlive(living, p, func() bool { return true }, func(doubtful bool) {
 		if doubtful {
 			close(lost)
 		}
 	})
-	s.KeepAlive(living, hung, func() bool { return false }, func(bool) {})
-	must(t, ended(s, s.AliveKey("n")))
-	if a, b := count(t, s, s.AliveKey("n1")), count(t, s, s.AliveKey("n2")); a != 1 || b != 0 {
+	s.Presences.KeepAlive(living, hung, func() bool { return false }, func(bool) {})
+	must(t, ended(s, s.Presences.AliveKey("n")))
+	if a, b := count(t, s, s.Presences.AliveKey("n1")), count(t, s, s.Presences.AliveKey("n2")); a != 1 || b != 0 {
 		t.Errorf("kept %d, hung %d", a, b)
 	}
-	if s.CutOff(p) || !s.CutOff(hung) {
-		t.Errorf("cut off: kept %v, hung %v", s.CutOff(p), s.CutOff(hung))
+	if s.Presences.CutOff(p) || !s.Presences.CutOff(hung) {
+		t.Errorf("cut off: kept %v, hung %v", s.Presences.CutOff(p), s.Presences.CutOff(hung))
 	}
 	_, err := s.Client.Revoke(ctx, p.Lease)
 	must(t, err)
@@ -238,7 +238,7 @@ func TestLeaseAge(t *testing.T) {
 	s := open(t, t.TempDir())
 	register(t, s, "n1", "web", "x", time.Minute)
 	for range 300 {
-		if age, err := s.LeaseAge(ctx, "n1"); err != nil || age >= 3*time.Second {
+		if age, err := s.Presences.LeaseAge(ctx, "n1"); err != nil || age >= 3*time.Second {
 			must(t, err)
 			return
 		}

@@ -17,9 +17,9 @@ func TestProven(t *testing.T) {
 		v := Version{ID: "v1"}
 		etcd, err := raw(s) // pullet writes no such roster
 		must(t, err)
-		_, err = etcd.Txn(ctx).Then(clientv3.OpPut(s.RosterKey(v.Rollout(), "web"), roster), clientv3.OpPut(s.ClosedKey(v.Rollout(), "web"), "")).Commit()
+		_, err = etcd.Txn(ctx).Then(clientv3.OpPut(s.Rosters.Key(v.Rollout(), "web"), roster), clientv3.OpPut(s.Rollouts.ClosedKey(v.Rollout(), "web"), "")).Commit()
 		must(t, err, etcd.Close())
-		if proven, err := s.proven(ctx, v); err != nil || proven != want {
+		if proven, err := s.Versions.proven(ctx, v); err != nil || proven != want {
 			t.Errorf("%q: %t, %v", roster, proven, err)
 		}
 	}

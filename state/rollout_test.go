@@ -23,14 +23,14 @@ func TestFreezeRoster(t *testing.T) {
 	for _, n := range []string{"a", "b", "gone", "db1"} {
 		register(t, s, n, map[bool]string{true: "db", false: "web"}[n == "db1"], n, time.Minute)
 	}
-	_, err := s.Decommission(ctx, "gone", "x", true)
+	_, err := s.Nodes.Decommission(ctx, "gone", "x", true)
 	must(t, err)
 	inventory := map[string]Member{"b": {Role: "web"}, "never": {Role: "web"}, "gone": {Role: "web"}, "db2": {Role: "db"}}
 	lists := make([]*Roster, 10)
 	atOnce(t, 10, func(i int) error {
 		register(t, s, fmt.Sprint("late", i), "web", "x", time.Minute)
 		var err error
-		lists[i], err = s.FreezeRoster(ctx, s.RosterKey("v1", "web"), inventory, ofRole("web"))
+		lists[i], err = s.Rosters.Freeze(ctx, s.Rosters.Key("v1", "web"), inventory, ofRole("web"))
 		return err
 	})
 	for _, l := range lists {
@@ -49,13 +49,13 @@ func TestFreezeRoster(t *testing.T) {
 			}
 		}
 	}
-	if n := len(history(t, s, s.RosterKey("v1", "web"))); n != 1 {
+	if n := len(history(t, s, s.Rosters.Key("v1", "web"))); n != 1 {
 		t.Errorf("%d writes", n)
 	}
 	register(t, s, "later", "web", "x", time.Minute)
 	freeze := func(rollout, role string) *Roster {
 		t.Helper()
-		l, err := s.FreezeRoster(ctx, s.RosterKey(rollout, role), nil, ofRole(role))
+		l, err := s.Rosters.Freeze(ctx, s.Rosters.Key(rollout, role), nil, ofRole(role))
 		must(t, err)
 		return l
 	}
@@ -76,7 +76,7 @@ func TestRosterLeavesOut(t *testing.T) {
 	s := open(t, t.TempDir())
 	inventory := map[string]Member{"a": {Role: "web"}, "b": {Role: "web", Labels: map[string]string{"frozen": "yes"}}, "c": {Role: "web"}, "d": {Role: "db"}}
 	for range 2 { // made, and read
-		l, err := s.FreezeRoster(ctx, s.RunKey("v1", StepHash("x"), "roster"), inventory, Belongs(func(node string, m Member) (bool, string) {
+		l, err := s.Rosters.Freeze(ctx, s.Steps.Key("v1", StepHash("x"), "roster"), inventory, Belongs(func(node string, m Member) (bool, string) {
 			switch {
 			case node == "c":
 				return false, "disabled"
@@ -100,10 +100,10 @@ func TestLargeRoster(t *testing.T) {
 	for i := range 10_000 {
 		inventory[fmt.Sprintf("node-with-a-long-name-%05d.example.org", i)] = Member{Role: "web"}
 	}
-	key := s.RosterKey("v1", "web")
-	l, err := s.FreezeRoster(ctx, key, inventory, ofRole("web"))
+	key := s.Rosters.Key("v1", "web")
+	l, err := s.Rosters.Freeze(ctx, key, inventory, ofRole("web"))
 	must(t, err)
-	again, err := s.FreezeRoster(ctx, key, nil, ofRole("web"))
+	again, err := s.Rosters.Freeze(ctx, key, nil, ofRole("web"))
 	must(t, err)
 	if l.Size != 10_000 || again.Size != 10_000 || !again.Has("node-with-a-long-name-09999.example.org") || again.Has("node-with-a-long-name-0999") {
 		t.Errorf("%d and %d nodes", l.Size, again.Size)
@@ -114,14 +114,14 @@ func TestLargeRoster(t *testing.T) {
 func TestResume(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	if opened, err := s.Resume(ctx, "op"); len(opened) != 0 || err != nil {
+	if opened, err := s.Rollouts.Resume(ctx, "op"); len(opened) != 0 || err != nil {
 		t.Errorf("a new fleet: %v %v", opened, err)
 	}
 	propose(t, s, "v1")
 	halt := func(rollout string, groups ...string) {
 		t.Helper()
 		for _, g := range groups {
-			_, err := s.Client.Txn(ctx).Then(s.GateOp(rollout, g, Gate{State: Halted, Node: "x", Failed: []string{"x"}, Clock: true}), clientv3.OpPut(s.ClockKey(rollout, g), "")).Commit()
+			_, err := s.Client.Txn(ctx).Then(s.Rollouts.GateOp(rollout, g, Gate{State: Halted, Node: "x", Failed: []string{"x"}, Clock: true}), clientv3.OpPut(s.Rollouts.ClockKey(rollout, g), "")).Commit()
 			must(t, err)
 		}
 	}
@@ -131,7 +131,7 @@ func TestResume(t *testing.T) {
 		groups []string
 		want   string
 	}{{[]string{"web"}, "web"}, {[]string{"web"}, ""}, {nil, "* db"}, {nil, ""}} {
-		opened, err := s.Resume(ctx, "op", c.groups...)
+		opened, err := s.Rollouts.Resume(ctx, "op", c.groups...)
 		var names []string
 		for _, g := range opened {
 			names = append(names, g.Group)
@@ -144,7 +144,7 @@ func TestResume(t *testing.T) {
 		}
 	}
 	for rollout, want := range map[string]Gate{"v1": {State: "open", Resumed: "op"}, "v0": {State: Halted, Node: "x", Failed: []string{"x"}, Clock: true}} {
-		g, _, err := s.Gate(ctx, rollout, "web")
+		g, _, err := s.Rollouts.Gate(ctx, rollout, "web")
 		if (g.State == Halted) != g.At.IsZero() || (g.State == Halted) != (g.Seen == 0) {
 			t.Errorf("%s: it says nothing of when it was resumed: %+v", rollout, g)
 		}
@@ -152,7 +152,7 @@ func TestResume(t *testing.T) {
 			t.Errorf("%s: %+v %v", rollout, g, err)
 		}
 	}
-	if got, err := s.Client.Get(ctx, s.ClockKey("v1", ""), clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil || got.Count != 0 {
+	if got, err := s.Client.Get(ctx, s.Rollouts.ClockKey("v1", ""), clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil || got.Count != 0 {
 		t.Errorf("the deadline of before goes on: %v %v", got, err)
 	}
 }

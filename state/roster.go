@@ -67,15 +67,15 @@ func (r *Roster) decode(value []byte) error {
 	return unpackJSON(value[:end], r)
 }
 
-// RosterKey is the frozen roster of a group in a rollout.
-func (s *Store) RosterKey(rollout, group string) string {
-	return s.rolloutKey(rollout, "roster", group)
+// Key is the frozen roster of a group in a rollout.
+func (s *Rosters) Key(rollout, group string) string {
+	return s.store.Rollouts.key(rollout, "roster", group)
 }
 
 // Members are the nodes that count: those of the inventory, and every registered one outside it, less the
 // decommissioned; and those that put their claims back in a restored record which does not know them.
-func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[string]Member, error) {
-	got, err := s.Client.Txn(ctx).Then(s.membersOps()...).Commit()
+func (s *Rosters) Members(ctx context.Context, inventory map[string]Member) (map[string]Member, error) {
+	got, err := s.store.Client.Txn(ctx).Then(s.membersOps()...).Commit()
 	if err != nil {
 		return nil, err
 	}
@@ -83,21 +83,21 @@ func (s *Store) Members(ctx context.Context, inventory map[string]Member) (map[s
 }
 
 // membersOps read what membersOf takes: the nodes, and who is in the middle of an upgrade.
-func (s *Store) membersOps() []clientv3.Op {
+func (s *Rosters) membersOps() []clientv3.Op {
 	return []clientv3.Op{
-		clientv3.OpGet(s.NodeKey(""), clientv3.WithPrefix()),
-		clientv3.OpGet(s.SlotPrefix(""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.store.Nodes.Key(""), clientv3.WithPrefix()),
+		clientv3.OpGet(s.store.Rollouts.SlotPrefix(""), clientv3.WithPrefix()),
 	}
 }
 
 // membersOf are the members among what membersOps found.
-func (s *Store) membersOf(inventory map[string]Member, answers []*pb.ResponseOp) map[string]Member {
+func (s *Rosters) membersOf(inventory map[string]Member, answers []*pb.ResponseOp) map[string]Member {
 	out := maps.Clone(inventory)
 	if out == nil {
 		out = map[string]Member{}
 	}
 	for _, kv := range answers[0].GetResponseRange().Kvs {
-		n, err := Read[Node](s, kv)
+		n, err := Read[Node](s.store, kv)
 		if err != nil {
 			continue
 		}
@@ -108,7 +108,7 @@ func (s *Store) membersOf(inventory map[string]Member, answers []*pb.ResponseOp)
 		}
 	}
 	for _, kv := range answers[1].GetResponseRange().Kvs {
-		c := s.ReadClaim(kv)
+		c := s.store.Rollouts.ReadClaim(kv)
 		if _, known := out[c.Node]; c.Member != nil && !known {
 			out[c.Node] = *c.Member
 		}
@@ -117,19 +117,19 @@ func (s *Store) membersOf(inventory map[string]Member, answers []*pb.ResponseOp)
 }
 
 // MembersOf are some nodes as their own records say, without those that are not registered or are decommissioned.
-func (s *Store) MembersOf(ctx context.Context, nodes []string) (map[string]Member, error) {
+func (s *Rosters) MembersOf(ctx context.Context, nodes []string) (map[string]Member, error) {
 	var ops []clientv3.Op
 	for _, node := range nodes {
-		ops = append(ops, clientv3.OpGet(s.NodeKey(node)))
+		ops = append(ops, clientv3.OpGet(s.store.Nodes.Key(node)))
 	}
-	answers, _, err := s.readMany(ctx, ops)
+	answers, _, err := s.store.readMany(ctx, ops)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]Member{}
 	for _, a := range answers {
 		for _, kv := range a.GetResponseRange().Kvs {
-			n, err := Read[Node](s, kv)
+			n, err := Read[Node](s.store, kv)
 			if err == nil && !n.Decommissioned {
 				out[n.Name] = Member{n.Role, n.Labels}
 			}
@@ -147,39 +147,39 @@ type Choose func(ctx context.Context) (Belongs, error)
 // Always chooses by the node alone.
 func (b Belongs) Always() Choose { return func(context.Context) (Belongs, error) { return b, nil } }
 
-// FreezeRoster is the roster at a key: what it was when somebody first asked. A new one has the members that belong.
-func (s *Store) FreezeRoster(
+// Freeze is the roster at a key: what it was when somebody first asked. A new one has the members that belong.
+func (s *Rosters) Freeze(
 	ctx context.Context,
 	key string,
 	inventory map[string]Member,
 	choose Choose,
 ) (*Roster, error) {
-	return s.freeze(ctx, key, clientv3.OpTxn(nil, s.wholeOps(key), nil), false, inventory, choose)
+	return s.agree(ctx, key, clientv3.OpTxn(nil, s.wholeOps(key), nil), false, inventory, choose)
 }
 
-// RosterFor is the same as far as one node needs it: how large the roster is, and whether the node is of it.
-func (s *Store) RosterFor(
+// For is the same as far as one node needs it: how large the roster is, and whether the node is of it.
+func (s *Rosters) For(
 	ctx context.Context,
 	key, node string,
 	inventory map[string]Member,
 	choose Choose,
 ) (*Roster, error) {
-	return s.freeze(ctx, key, s.RosterOp(key, node), false, inventory, choose)
+	return s.agree(ctx, key, s.Op(key, node), false, inventory, choose)
 }
 
-// NewRosterFor is RosterFor for a node that looked just now, with a RosterOp, and found none.
-func (s *Store) NewRosterFor(
+// NewFor is For, for a node that looked just now, with Op, and found none.
+func (s *Rosters) NewFor(
 	ctx context.Context,
 	key, node string,
 	inventory map[string]Member,
 	choose Choose,
 ) (*Roster, error) {
-	return s.freeze(ctx, key, s.RosterOp(key, node), true, inventory, choose)
+	return s.agree(ctx, key, s.Op(key, node), true, inventory, choose)
 }
 
-// freeze reads a roster, unless it is known that there is none. One of those that come at once then makes it, for which
+// agree reads a roster, unless it is known that there is none. One of those that come at once then makes it, for which
 // it reads all nodes; the others wait for that one, for a while.
-func (s *Store) freeze(
+func (s *Rosters) agree(
 	ctx context.Context,
 	key string,
 	read clientv3.Op,
@@ -191,11 +191,11 @@ func (s *Store) freeze(
 	for ; ; none = false {
 		since := int64(0)
 		if !none {
-			got, err := s.Client.Txn(ctx).Then(read).Commit()
+			got, err := s.store.Client.Txn(ctx).Then(read).Commit()
 			if err != nil {
 				return nil, err
 			}
-			if roster, err := s.RosterOf(got.Responses[0]); roster != nil || err != nil {
+			if roster, err := s.Of(got.Responses[0]); roster != nil || err != nil {
 				return roster, err
 			}
 			if made := got.Responses[0].GetResponseTxn().Responses[1].GetResponseRange().Count > 0; made && !waited {
@@ -208,12 +208,12 @@ func (s *Store) freeze(
 				return nil, err
 			}
 			if mine {
-				return s.makeRoster(ctx, key, s.membersOf(inventory, found), choose)
+				return s.make(ctx, key, s.membersOf(inventory, found), choose)
 			}
 			since = at
 		}
 		if waited = since > 0; waited &&
-			!s.Await(ctx, s.partKey(key, "maker"), since, makerTime, clientv3.WithFilterPut()) {
+			!s.store.Bells.Await(ctx, s.partKey(key, "maker"), since, makerTime, clientv3.WithFilterPut()) {
 			return nil, ctx.Err()
 		}
 	}
@@ -224,7 +224,7 @@ const makerTime = 3 * time.Second
 
 // begin says that the caller makes a roster, and reads all nodes for it. Else somebody else makes it, since a revision;
 // 0: that one is done. With over, the caller waited for that one long enough.
-func (s *Store) begin(
+func (s *Rosters) begin(
 	ctx context.Context,
 	key string,
 	over bool,
@@ -234,7 +234,7 @@ func (s *Store) begin(
 	if !over {
 		free = append(free, clientv3.Compare(clientv3.CreateRevision(maker), "=", 0))
 	}
-	done, err := s.Client.Txn(ctx).
+	done, err := s.store.Client.Txn(ctx).
 		If(free...).
 		Then(append(s.membersOps(), clientv3.OpPut(maker, ""))...).
 		Else(clientv3.OpGet(maker, clientv3.WithKeysOnly())).
@@ -254,7 +254,7 @@ func (s *Store) begin(
 	return false, nil, since, nil
 }
 
-func (s *Store) makeRoster(ctx context.Context, key string, members map[string]Member, choose Choose) (*Roster, error) {
+func (s *Rosters) make(ctx context.Context, key string, members map[string]Member, choose Choose) (*Roster, error) {
 	belongs, err := choose(ctx)
 	if err != nil {
 		return nil, err
@@ -270,12 +270,12 @@ func (s *Store) makeRoster(ctx context.Context, key string, members map[string]M
 	}
 	roster := newRoster(roles)
 	roster.Left = slices.Sorted(slices.Values(out))
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
-		Then(s.rosterOps(key, roster)...).Else(clientv3.OpGet(key)).Commit()
+	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+		Then(s.ops(key, roster)...).Else(clientv3.OpGet(key)).Commit()
 	if err != nil || done.Succeeded {
 		return roster, err
 	}
-	return s.readRoster(done.Responses[0].GetResponseRange().Kvs[0]) // another node was faster: its list holds
+	return s.read(done.Responses[0].GetResponseRange().Kvs[0]) // another node was faster: its list holds
 }
 
 // The roster of a large fleet is cut: ten thousand nodes that read all names at once would move gigabytes.
@@ -285,9 +285,9 @@ const (
 )
 
 // partKey is a part of a roster that is cut. It lies below what is forgotten together with the roster.
-func (s *Store) partKey(key string, part string) string {
-	in := strings.SplitN(strings.TrimPrefix(key, s.prefix), "/", 3)
-	return s.key(in[0], in[1], "part", in[2], part)
+func (s *Rosters) partKey(key string, part string) string {
+	in := strings.SplitN(strings.TrimPrefix(key, s.store.prefix), "/", 3)
+	return s.store.key(in[0], in[1], "part", in[2], part)
 }
 
 // partOf is the part in which a node is.
@@ -297,37 +297,37 @@ func partOf(node string) string {
 	return strconv.Itoa(int(h.Sum32() % parts))
 }
 
-// RosterOp reads the roster at a key as RosterFor does, for RosterOf.
-func (s *Store) RosterOp(key, node string) clientv3.Op {
+// Op reads the roster at a key as For does; Of takes the answer.
+func (s *Rosters) Op(key, node string) clientv3.Op {
 	part := s.partKey(key, partOf(node))
 	cut := clientv3.Compare(clientv3.CreateRevision(part), ">", 0)
 	return clientv3.OpTxn([]clientv3.Cmp{cut}, []clientv3.Op{clientv3.OpGet(part)}, s.wholeOps(key))
 }
 
 // wholeOps read a roster with all names, and whether somebody makes it now.
-func (s *Store) wholeOps(key string) []clientv3.Op {
+func (s *Rosters) wholeOps(key string) []clientv3.Op {
 	return []clientv3.Op{clientv3.OpGet(key), clientv3.OpGet(s.partKey(key, "maker"), clientv3.WithCountOnly())}
 }
 
-// RosterOf is what a RosterOp found; nil while there is none. One that cannot be read is a *BadRecordError.
-func (s *Store) RosterOf(answer *pb.ResponseOp) (*Roster, error) {
+// Of is what Op found; nil while there is none. One that cannot be read is a *BadRecordError.
+func (s *Rosters) Of(answer *pb.ResponseOp) (*Roster, error) {
 	kvs := answer.GetResponseTxn().Responses[0].GetResponseRange().Kvs
 	if len(kvs) == 0 {
 		return nil, nil
 	}
-	return s.readRoster(kvs[0])
+	return s.read(kvs[0])
 }
 
-func (s *Store) readRoster(kv *mvccpb.KeyValue) (*Roster, error) {
-	r, err := Read[Roster](s, kv)
+func (s *Rosters) read(kv *mvccpb.KeyValue) (*Roster, error) {
+	r, err := Read[Roster](s.store, kv)
 	if err != nil {
 		return nil, err
 	}
 	return &r, nil
 }
 
-// rosterOps write a roster, and its parts where it is cut.
-func (s *Store) rosterOps(key string, r *Roster) []clientv3.Op {
+// ops write a roster, and its parts where it is cut.
+func (s *Rosters) ops(key string, r *Roster) []clientv3.Op {
 	ops := []clientv3.Op{clientv3.OpPut(key, r.encode()), clientv3.OpDelete(s.partKey(key, "maker"))}
 	if r.Size <= cutAbove {
 		return ops

@@ -20,14 +20,14 @@ func TestRosterFor(t *testing.T) {
 		for i := range n {
 			inventory[fmt.Sprint("web", i)] = Member{Role: "web"}
 		}
-		key := s.RosterKey(fmt.Sprint("v", n), "web")
-		whole, err := s.FreezeRoster(ctx, key, inventory, Belongs(everybody).Always())
+		key := s.Rosters.Key(fmt.Sprint("v", n), "web")
+		whole, err := s.Rosters.Freeze(ctx, key, inventory, Belongs(everybody).Always())
 		must(t, err)
 		if len(whole.Nodes()) != n {
 			t.Errorf("%d of %d nodes", len(whole.Nodes()), n)
 		}
 		for _, node := range []string{"web0", "web199", "web200", "web2999", "web", "other"} {
-			part, err := s.RosterFor(ctx, key, node, nil, Belongs(everybody).Always())
+			part, err := s.Rosters.For(ctx, key, node, nil, Belongs(everybody).Always())
 			must(t, err)
 			if part.Size != n || part.Has(node) != whole.Has(node) || !slices.Equal(part.Roles, whole.Roles) {
 				t.Errorf("%s of %d: %d nodes, %v, has it: %v", node, n, part.Size, part.Roles, part.Has(node))
@@ -44,10 +44,10 @@ func TestRosterIsMadeOnce(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	inventory := map[string]Member{"web1": {Role: "web"}}
-	key := s.RosterKey("v1", "web")
+	key := s.Rosters.Key("v1", "web")
 	made := make([]int, 20)
 	atOnce(t, len(made), func(i int) error {
-		_, err := s.RosterFor(ctx, key, "web1", inventory, Belongs(func(node string, m Member) (bool, string) { made[i]++; return everybody(node, m) }).Always())
+		_, err := s.Rosters.For(ctx, key, "web1", inventory, Belongs(func(node string, m Member) (bool, string) { made[i]++; return everybody(node, m) }).Always())
 		return err
 	})
 	total := 0
@@ -57,16 +57,16 @@ func TestRosterIsMadeOnce(t *testing.T) {
 	if total != 1 {
 		t.Errorf("it was made %d times", total)
 	}
-	left, err := s.Client.Get(ctx, strings.TrimSuffix(s.partKey(key, "x"), "x"), clientv3.WithPrefix())
+	left, err := s.Client.Get(ctx, strings.TrimSuffix(s.Rosters.partKey(key, "x"), "x"), clientv3.WithPrefix())
 	must(t, err)
 	if len(left.Kvs) != 0 {
 		t.Errorf("left: %s", left.Kvs)
 	}
-	key = s.RosterKey("v2", "web")
-	if mine, _, _, err := s.begin(ctx, key, false); !mine || err != nil { // and dies
+	key = s.Rosters.Key("v2", "web")
+	if mine, _, _, err := s.Rosters.begin(ctx, key, false); !mine || err != nil { // and dies
 		t.Fatalf("%v %v", mine, err)
 	}
-	if r, err := s.RosterFor(ctx, key, "web1", inventory, Belongs(everybody).Always()); err != nil || !r.Has("web1") {
+	if r, err := s.Rosters.For(ctx, key, "web1", inventory, Belongs(everybody).Always()); err != nil || !r.Has("web1") {
 		t.Errorf("%v %v", r, err)
 	}
 }

@@ -59,7 +59,7 @@ func (s *Store) Remove(ctx context.Context, key string) (*BadRecordError, error)
 			return nil, ErrNotBad
 		}
 		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(one.raw), "=", got.Kvs[0].ModRevision)).
-			Then(clientv3.OpDelete(one.raw), s.RingOp(), s.wakeOp()).Commit()
+			Then(clientv3.OpDelete(one.raw), s.Bells.RingOp(), s.Bells.wakeOp()).Commit()
 		if err == nil && !done.Succeeded {
 			err = &MovedError{What: one.Key}
 		}

@@ -23,19 +23,19 @@ type Service struct {
 	DNS       string         `json:"dns,omitempty"`  // its name there
 }
 
-// serviceKey is the key of a node's instance; with an empty node, the prefix of all.
-func (s *Store) serviceKey(name, node string) string { return s.key("service", name, node) }
+// key is the key of a node's instance; with an empty node, the prefix of all.
+func (s *Services) key(name, node string) string { return s.store.key("service", name, node) }
 
-// Services are the instances of a service by node.
-func (s *Store) Services(ctx context.Context, name string) (map[string]Service, error) {
-	got, err := s.Client.Get(ctx, s.serviceKey(name, ""), clientv3.WithPrefix())
+// Instances are the instances of a service by node.
+func (s *Services) Instances(ctx context.Context, name string) (map[string]Service, error) {
+	got, err := s.store.Client.Get(ctx, s.key(name, ""), clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]Service{}
 	for _, kv := range got.Kvs {
-		if one, err := Read[Service](s, kv); err == nil {
-			k, _ := s.Key(kv)
+		if one, err := Read[Service](s.store, kv); err == nil {
+			k, _ := s.store.Key(kv)
 			out[k.Node] = one
 		}
 	}
@@ -44,8 +44,8 @@ func (s *Store) Services(ctx context.Context, name string) (map[string]Service, 
 
 // Announce publishes a node's instance of a service. One that is the same stays as it is, and ready where it was; what
 // changed has to prove itself anew. With keep, one that is there stays, whatever it says.
-func (s *Store) Announce(ctx context.Context, name, node string, service Service, keep bool) error {
-	return s.editService(ctx, name, node, "", func(have *Service) *Service {
+func (s *Services) Announce(ctx context.Context, name, node string, service Service, keep bool) error {
+	return s.edit(ctx, name, node, "", func(have *Service) *Service {
 		if have != nil && (keep || have.same(service)) {
 			return have
 		}
@@ -66,14 +66,14 @@ func (s Service) same(other Service) bool {
 }
 
 // Withdraw takes a node's instance of a service back.
-func (s *Store) Withdraw(ctx context.Context, name, node string) error {
-	return s.editService(ctx, name, node, "", func(*Service) *Service { return nil })
+func (s *Services) Withdraw(ctx context.Context, name, node string) error {
+	return s.edit(ctx, name, node, "", func(*Service) *Service { return nil })
 }
 
 // SetReady says of a node's instance whether it works, or else why not. One that is not announced stays unknown. With a
 // zone, what works stands in DNS too.
-func (s *Store) SetReady(ctx context.Context, name, node, zone string, ready bool, why string) error {
-	return s.editService(ctx, name, node, zone, func(have *Service) *Service {
+func (s *Services) SetReady(ctx context.Context, name, node, zone string, ready bool, why string) error {
+	return s.edit(ctx, name, node, zone, func(have *Service) *Service {
 		if have == nil {
 			return nil
 		}
@@ -89,10 +89,10 @@ func (s *Store) SetReady(ctx context.Context, name, node, zone string, ready boo
 	})
 }
 
-// editService changes a node's instance, and in the same transaction takes out of DNS what does not hold any longer.
+// edit changes a node's instance, and in the same transaction takes out of DNS what does not hold any longer.
 // Nobody is woken where nothing changes.
-func (s *Store) editService(ctx context.Context, name, node, zone string, edit func(have *Service) *Service) error {
-	key := s.serviceKey(name, node)
+func (s *Services) edit(ctx context.Context, name, node, zone string, edit func(have *Service) *Service) error {
+	key := s.key(name, node)
 	for {
 		have, seen, err := s.instance(ctx, key)
 		if unlessBad(err) != nil {
@@ -113,8 +113,8 @@ func (s *Store) editService(ctx context.Context, name, node, zone string, edit f
 		if have != nil && (want == nil || want.DNS != have.DNS || want.Address != have.Address) {
 			ops = append(ops, have.leaveDNS()...)
 		}
-		ops = append(ops, s.RingOp(), s.serviceBell(name))
-		done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(ops...).Commit()
+		ops = append(ops, s.store.Bells.RingOp(), s.bell(name))
+		done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).Then(ops...).Commit()
 		if err != nil {
 			return err
 		}
@@ -125,24 +125,24 @@ func (s *Store) editService(ctx context.Context, name, node, zone string, edit f
 }
 
 // instance is a node's instance of a service: nil where there is none, or it cannot be read.
-func (s *Store) instance(ctx context.Context, key string) (*Service, int64, error) {
-	one, seen, err := get[Service](ctx, s, key)
+func (s *Services) instance(ctx context.Context, key string) (*Service, int64, error) {
+	one, seen, err := get[Service](ctx, s.store, key)
 	if seen == 0 || err != nil {
 		return nil, seen, err
 	}
 	return &one, seen, nil
 }
 
-// serviceBellKey is written when something about a service changed: the nodes that read it watch it.
-func (s *Store) serviceBellKey(name string) string { return s.key("wake_service", name) }
+// bellKey is written when something about a service changed: the nodes that read it watch it.
+func (s *Services) bellKey(name string) string { return s.store.key("wake_service", name) }
 
-func (s *Store) serviceBell(name string) clientv3.Op {
-	return clientv3.OpPut(s.serviceBellKey(name), strconv.FormatInt(time.Now().UnixNano(), 36))
+func (s *Services) bell(name string) clientv3.Op {
+	return clientv3.OpPut(s.bellKey(name), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
-// AwaitServices returns nil as soon as something changed about one of these services after a revision, or why it cannot
+// Await returns nil as soon as something changed about one of these services after a revision, or why it cannot
 // tell any more.
-func (s *Store) AwaitServices(ctx context.Context, names []string, seen int64) error {
+func (s *Services) Await(ctx context.Context, names []string, seen int64) error {
 	for {
 		rung, now, err := s.lastRung(ctx, names)
 		if err != nil {
@@ -158,12 +158,12 @@ func (s *Store) AwaitServices(ctx context.Context, names []string, seen int64) e
 }
 
 // lastRung is the revision of the last change of any of the services, and the one at which that was read.
-func (s *Store) lastRung(ctx context.Context, names []string) (rung, now int64, err error) {
+func (s *Services) lastRung(ctx context.Context, names []string) (rung, now int64, err error) {
 	var ops []clientv3.Op
 	for _, name := range names {
-		ops = append(ops, clientv3.OpGet(s.serviceBellKey(name), clientv3.WithKeysOnly()))
+		ops = append(ops, clientv3.OpGet(s.bellKey(name), clientv3.WithKeysOnly()))
 	}
-	answers, now, err := s.readMany(ctx, ops) // what is read later is newer, and watched from here on
+	answers, now, err := s.store.readMany(ctx, ops) // what is read later is newer, and watched from here on
 	if err != nil {
 		return 0, 0, err
 	}
@@ -176,13 +176,13 @@ func (s *Store) lastRung(ctx context.Context, names []string) (rung, now int64, 
 }
 
 // awaitAny waits for the bell of any of the services, or for as long as a poll takes.
-func (s *Store) awaitAny(ctx context.Context, names []string, after int64) bool {
+func (s *Services) awaitAny(ctx context.Context, names []string, after int64) bool {
 	watch, cancel := context.WithCancel(ctx)
 	defer cancel()
 	rung := make(chan struct{}, len(names))
 	for _, name := range names {
 		go func() {
-			s.Await(watch, s.serviceBellKey(name), after, time.Minute)
+			s.store.Bells.Await(watch, s.bellKey(name), after, time.Minute)
 			rung <- struct{}{}
 		}()
 	}

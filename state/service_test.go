@@ -32,14 +32,14 @@ func TestServiceInDNS(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	db := Service{Address: "192.0.2.1", Port: 5432, Tags: []string{"primary"}}
-	must(t, s.Announce(ctx, "db", "DB1.example.org", db, false))
-	must(t, s.Announce(ctx, "db", "db2", Service{Address: "2001:db8::a1"}, false))
-	must(t, s.Announce(ctx, "db", "db3", Service{Address: "elsewhere.example.org"}, false))
+	must(t, s.Services.Announce(ctx, "db", "DB1.example.org", db, false))
+	must(t, s.Services.Announce(ctx, "db", "db2", Service{Address: "2001:db8::a1"}, false))
+	must(t, s.Services.Announce(ctx, "db", "db3", Service{Address: "elsewhere.example.org"}, false))
 	if got := inDNS(t, s); got != "" {
 		t.Errorf("announced, and in DNS already:\n%s", got)
 	}
 	for _, node := range []string{"DB1.example.org", "db2", "db3"} {
-		must(t, s.SetReady(ctx, "db", node, "fleet.example", true, ""))
+		must(t, s.Services.SetReady(ctx, "db", node, "fleet.example", true, ""))
 	}
 	want := strings.Join([]string{
 		`/skydns/arpa/in-addr/192/0/2/1={"host":"db1.example.org.db.service.fleet.example.","ttl":30}`,
@@ -52,16 +52,16 @@ func TestServiceInDNS(t *testing.T) {
 		t.Errorf("in DNS\n%s\nwant\n%s", got, want)
 	}
 	db.Port = 5433
-	must(t, s.Announce(ctx, "db", "DB1.example.org", db, false))
+	must(t, s.Services.Announce(ctx, "db", "DB1.example.org", db, false))
 	if got := inDNS(t, s); strings.Contains(got, "db1") {
 		t.Errorf("another port, which nobody has tried:\n%s", got)
 	}
-	must(t, s.SetReady(ctx, "db", "db2", "other.example", true, ""))
+	must(t, s.Services.SetReady(ctx, "db", "db2", "other.example", true, ""))
 	if got := inDNS(t, s); !strings.Contains(got, "/other/service/db/db2=") || strings.Contains(got, "/fleet/service/db/db2=") {
 		t.Errorf("another domain:\n%s", got)
 	}
-	must(t, s.SetReady(ctx, "db", "db2", "other.example", false, "broken"))
-	must(t, s.Withdraw(ctx, "db", "db3"))
+	must(t, s.Services.SetReady(ctx, "db", "db2", "other.example", false, "broken"))
+	must(t, s.Services.Withdraw(ctx, "db", "db3"))
 	if got := inDNS(t, s); got != "" {
 		t.Errorf("nothing is ready:\n%s", got)
 	}
@@ -80,14 +80,14 @@ func TestOneAddressForTwo(t *testing.T) {
 		}
 	}
 	for _, node := range []string{"n1", "n2"} {
-		must(t, s.Announce(ctx, "db", node, Service{Address: "192.0.2.1"}, false), s.SetReady(ctx, "db", node, "a.example", true, ""))
+		must(t, s.Services.Announce(ctx, "db", node, Service{Address: "192.0.2.1"}, false), s.Services.SetReady(ctx, "db", node, "a.example", true, ""))
 		is("n1")
 	}
-	must(t, s.SetReady(ctx, "db", "n1", "a.example", false, ""))
+	must(t, s.Services.SetReady(ctx, "db", "n1", "a.example", false, ""))
 	is("")
-	must(t, s.SetReady(ctx, "db", "n2", "a.example", true, "")) // its next pull
+	must(t, s.Services.SetReady(ctx, "db", "n2", "a.example", true, "")) // its next pull
 	is("n2")
-	must(t, s.SetReady(ctx, "db", "n1", "a.example", true, ""), s.Withdraw(ctx, "db", "n1"))
+	must(t, s.Services.SetReady(ctx, "db", "n1", "a.example", true, ""), s.Services.Withdraw(ctx, "db", "n1"))
 	is("n2")
 }
 
@@ -95,19 +95,19 @@ func TestOneAddressForTwo(t *testing.T) {
 func TestDecommissionedServices(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	_, err := s.Register(ctx, Node{Name: "db1", LastSeen: time.Now()}, Alive{Owner: "me"}, nil, time.Minute)
+	_, err := s.Presences.Register(ctx, Node{Name: "db1", LastSeen: time.Now()}, Alive{Owner: "me"}, nil, time.Minute)
 	must(t, err)
-	must(t, s.Announce(ctx, "db", "db1", Service{Address: "192.0.2.1"}, false))
-	must(t, s.SetReady(ctx, "db", "db1", "fleet.example", true, ""))
-	before, _, err := s.lastRung(ctx, []string{"db"})
+	must(t, s.Services.Announce(ctx, "db", "db1", Service{Address: "192.0.2.1"}, false))
+	must(t, s.Services.SetReady(ctx, "db", "db1", "fleet.example", true, ""))
+	before, _, err := s.Services.lastRung(ctx, []string{"db"})
 	must(t, err)
-	_, err = s.Decommission(ctx, "db1", "ada", true)
+	_, err = s.Nodes.Decommission(ctx, "db1", "ada", true)
 	must(t, err)
-	left, err := s.Services(ctx, "db")
+	left, err := s.Services.Instances(ctx, "db")
 	if err != nil || len(left) > 0 || inDNS(t, s) != "" {
 		t.Errorf("%v, %v, %s", left, err, inDNS(t, s))
 	}
-	must(t, s.AwaitServices(ctx, []string{"db"}, before))
+	must(t, s.Services.Await(ctx, []string{"db"}, before))
 }
 
 // TestServiceStaysReady: what did not change is not written, so that nobody is woken for nothing; what changed is not
@@ -116,22 +116,22 @@ func TestServiceStaysReady(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	db := Service{Address: "192.0.2.1", Addresses: map[string]any{"eth0": []any{"192.0.2.1"}}, Tags: []string{"a"}}
-	must(t, s.Announce(ctx, "db", "n1", db, false))
-	must(t, s.SetReady(ctx, "db", "n1", "", true, ""))
-	must(t, s.SetReady(ctx, "db", "n1", "", true, ""))
-	must(t, s.Announce(ctx, "db", "n1", db, false))
-	must(t, s.SetReady(ctx, "db", "unknown", "", true, ""))
+	must(t, s.Services.Announce(ctx, "db", "n1", db, false))
+	must(t, s.Services.SetReady(ctx, "db", "n1", "", true, ""))
+	must(t, s.Services.SetReady(ctx, "db", "n1", "", true, ""))
+	must(t, s.Services.Announce(ctx, "db", "n1", db, false))
+	must(t, s.Services.SetReady(ctx, "db", "unknown", "", true, ""))
 	if writes := history(t, s, s.key("service")); len(writes) != 2 {
 		t.Errorf("%d writes, want 2: announced and ready", len(writes))
 	}
 	db.Tags = nil
-	must(t, s.Announce(ctx, "db", "n1", db, false))
-	all, err := s.Services(ctx, "db")
+	must(t, s.Services.Announce(ctx, "db", "n1", db, false))
+	all, err := s.Services.Instances(ctx, "db")
 	if err != nil || !all["n1"].Ready.IsZero() || all["n1"].Announced.IsZero() {
 		t.Errorf("%+v, %v", all, err)
 	}
-	must(t, s.SetReady(ctx, "db", "n1", "", false, "no answer"))
-	if all, err = s.Services(ctx, "db"); err != nil || all["n1"].Why != "no answer" {
+	must(t, s.Services.SetReady(ctx, "db", "n1", "", false, "no answer"))
+	if all, err = s.Services.Instances(ctx, "db"); err != nil || all["n1"].Why != "no answer" {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -141,8 +141,8 @@ func TestServiceStaysReady(t *testing.T) {
 func TestAwaitServices(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	must(t, s.Announce(ctx, "db", "n1", Service{Address: "192.0.2.1"}, false))
-	_, seen, err := s.lastRung(ctx, []string{"db"})
+	must(t, s.Services.Announce(ctx, "db", "n1", Service{Address: "192.0.2.1"}, false))
+	_, seen, err := s.Services.lastRung(ctx, []string{"db"})
 	must(t, err)
 	many := []string{"web"}
 	for i := range 2 * opsAtOnce {
@@ -150,9 +150,9 @@ func TestAwaitServices(t *testing.T) {
 	}
 	other, cancel := context.WithCancel(ctx)
 	woken, asleep := make(chan error, 1), make(chan error, 1)
-	go func() { woken <- s.AwaitServices(ctx, many, seen) }()
-	go func() { asleep <- s.AwaitServices(other, []string{"db", "cache"}, seen) }()
-	must(t, s.Announce(ctx, "s150", "n1", Service{Address: "192.0.2.1"}, false))
+	go func() { woken <- s.Services.Await(ctx, many, seen) }()
+	go func() { asleep <- s.Services.Await(other, []string{"db", "cache"}, seen) }()
+	must(t, s.Services.Announce(ctx, "s150", "n1", Service{Address: "192.0.2.1"}, false))
 	if err := <-woken; err != nil {
 		t.Error(err)
 	}
@@ -160,7 +160,7 @@ func TestAwaitServices(t *testing.T) {
 	if err := <-asleep; !errors.Is(err, context.Canceled) {
 		t.Errorf("woken by a service that it does not read: %v", err)
 	}
-	must(t, s.AwaitServices(ctx, []string{"cache", "db"}, seen-1)) // it changed before
+	must(t, s.Services.Await(ctx, []string{"cache", "db"}, seen-1)) // it changed before
 }
 
 // TestReverseKeys spell the names under which reverse look-ups ask, from the last label to the first.

@@ -89,8 +89,8 @@ func NotAgainHint(hosts ...string) string {
 // and resumes the groups that were halted for it. That it succeeded everywhere stays on record when it is said again.
 // Where it succeeded on some nodes only, their results stay, unless it runs again by force; so does a success of a step
 // that runs once in the fleet's life. A step that is to run again and has not begun is an *AskedError.
-func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Settled, error) {
-	current, rev, err := s.Current(ctx)
+func (s *Steps) Settle(ctx context.Context, step, by string, how Settling) (*Settled, error) {
+	current, rev, err := s.store.Versions.Current(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,12 +98,12 @@ func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Set
 		return nil, ErrNoVersion
 	}
 	for _, scope := range []string{current.ID, OnceScope} {
-		r, err := s.stepRecord(ctx, scope, step)
+		r, err := s.record(ctx, scope, step)
 		if err != nil {
 			return nil, err
 		}
 		if how.Done && r.stands() {
-			resumed, err := s.reopen(ctx, by, func(g GroupGate) bool { return g.Unknown == step })
+			resumed, err := s.store.Rollouts.reopen(ctx, by, func(g GroupGate) bool { return g.Unknown == step })
 			return &Settled{step, true, scope == OnceScope, []string{}, r.nodes(), r.gone, resumed}, err
 		}
 		nodes, err := r.settles(how)
@@ -125,10 +125,11 @@ func (s *Store) Settle(ctx context.Context, step, by string, how Settling) (*Set
 			Version: current.ID,
 			Rollout: current.Rollout(),
 		}
-		if err := s.settle(ctx, r, clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", rev), said); err != nil {
+		if err := s.write(ctx, r, clientv3.Compare(clientv3.ModRevision(s.store.Versions.CurrentKey()), "=", rev),
+			said); err != nil {
 			return nil, err
 		}
-		resumed, err := s.reopen(ctx, by, func(g GroupGate) bool { return g.Unknown == step })
+		resumed, err := s.store.Rollouts.reopen(ctx, by, func(g GroupGate) bool { return g.Unknown == step })
 		kept := slices.DeleteFunc(r.nodes(), func(node string) bool { return slices.Contains(nodes, node) })
 		return &Settled{step, how.Done, scope == OnceScope, nodes, kept, r.gone, resumed}, err
 	}
@@ -177,26 +178,26 @@ func (r *stepRecord) settles(how Settling) ([]string, error) {
 	return all, nil
 }
 
-// settle replaces the record on the nodes that it is about, if it is as it was read: nobody settled, started or ended
+// write replaces the record on the nodes that it is about, if it is as it was read: nobody settled, started or ended
 // the step since.
-func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, said Settlement) error {
+func (s *Steps) write(ctx context.Context, r *stepRecord, same clientv3.Cmp, said Settlement) error {
 	hash := StepHash(r.step)
 	compares := []clientv3.Cmp{
 		same,
 		clientv3.Compare(clientv3.ModRevision(s.SettledKey(r.scope, hash)), "=", r.settled),
 	}
 	for _, began := range []string{"started", "result"} {
-		prefix := s.RunKey(r.scope, hash, began, "")
+		prefix := s.Key(r.scope, hash, began, "")
 		compares = append(compares, clientv3.Compare(clientv3.ModRevision(prefix), "<", r.revision+1).WithPrefix())
 	}
-	ops := []clientv3.Op{s.RingOp(), s.wakeOp()}
+	ops := []clientv3.Op{s.store.Bells.RingOp(), s.store.Bells.wakeOp()}
 	fresh, err := s.freshOps(ctx, r, said)
 	if err != nil {
 		return err
 	}
 	ops = append(ops, fresh...)
 	for _, node := range r.nodes() {
-		started, result := s.RunKey(r.scope, hash, "started", node), s.RunKey(r.scope, hash, "result", node)
+		started, result := s.Key(r.scope, hash, "started", node), s.Key(r.scope, hash, "result", node)
 		switch {
 		case !slices.Contains(said.Nodes, node):
 		case said.Done:
@@ -219,7 +220,7 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, sa
 				ops,
 				clientv3.OpDelete(started),
 				clientv3.OpDelete(result),
-				clientv3.OpDelete(s.RunKey(r.scope, hash, "fresh", node)),
+				clientv3.OpDelete(s.Key(r.scope, hash, "fresh", node)),
 			)
 			for _, mark := range r.took[node] {
 				ops = append(ops, clientv3.OpDelete(mark))
@@ -227,7 +228,7 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, sa
 		}
 	}
 	ops = append(ops, Put(s.SettledKey(r.scope, hash), said.after(r)))
-	done, err := s.Client.Txn(ctx).If(compares...).Then(ops...).Commit()
+	done, err := s.store.Client.Txn(ctx).If(compares...).Then(ops...).Commit()
 	if err == nil && !done.Succeeded {
 		err = &MovedError{What: "the record of " + r.step}
 	}
@@ -236,34 +237,34 @@ func (s *Store) settle(ctx context.Context, r *stepRecord, same clientv3.Cmp, sa
 
 // freshOps say of the results that an operator settles as done that they are as old as his word: else a step with a
 // maxAge would run again at once.
-func (s *Store) freshOps(ctx context.Context, r *stepRecord, said Settlement) (ops []clientv3.Op, err error) {
+func (s *Steps) freshOps(ctx context.Context, r *stepRecord, said Settlement) (ops []clientv3.Op, err error) {
 	for _, node := range said.Nodes {
 		age := r.starts[node].MaxAge
 		if !said.Done || age == 0 {
 			continue
 		}
-		lease, err := s.Client.Grant(ctx, int64(max(1, age.Seconds())))
+		lease, err := s.store.Client.Grant(ctx, int64(max(1, age.Seconds())))
 		if err != nil {
 			return nil, err
 		}
 		ops = append(
 			ops,
-			clientv3.OpPut(s.RunKey(r.scope, StepHash(r.step), "fresh", node), "", clientv3.WithLease(lease.ID)),
+			clientv3.OpPut(s.Key(r.scope, StepHash(r.step), "fresh", node), "", clientv3.WithLease(lease.ID)),
 		)
 	}
 	return ops, nil
 }
 
 // Settleable are the targeted steps that are on record for a version, or for the fleet.
-func (s *Store) Settleable(ctx context.Context, version string) ([]string, error) {
+func (s *Steps) Settleable(ctx context.Context, version string) ([]string, error) {
 	steps := map[string]bool{}
 	for _, scope := range []string{version, OnceScope} {
-		got, err := s.Client.Get(ctx, s.key("run", scope)+"/", clientv3.WithPrefix())
+		got, err := s.store.Client.Get(ctx, s.store.key("run", scope)+"/", clientv3.WithPrefix())
 		if err != nil {
 			return nil, err
 		}
 		for _, kv := range got.Kvs {
-			k, err := s.Key(kv)
+			k, err := s.store.Key(kv)
 			named := ""
 			switch {
 			case err != nil:

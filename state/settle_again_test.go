@@ -14,15 +14,15 @@ import (
 func ran(t *testing.T, s *Store, scope, node, started, result, of string) {
 	t.Helper()
 	hash := StepHash("init")
-	_, err := s.Client.Txn(ctx).Then(Put(s.RunKey(scope, hash, "started", node), StepStart{Step: "init", Attempt: started}),
-		Put(s.RunKey(scope, hash, "result", node), StepResult{Node: node, Step: "init", Result: result, Attempt: of})).Commit()
+	_, err := s.Client.Txn(ctx).Then(Put(s.Steps.Key(scope, hash, "started", node), StepStart{Step: "init", Attempt: started}),
+		Put(s.Steps.Key(scope, hash, "result", node), StepResult{Node: node, Step: "init", Result: result, Attempt: of})).Commit()
 	must(t, err)
 }
 
 // waits checks where step init is to run again, and who asked for it.
 func waits(t *testing.T, s *Store, nodes, asker string) {
 	t.Helper()
-	o, err := s.Overview(ctx, false)
+	o, err := s.Views.Fleet(ctx, false)
 	must(t, err)
 	got := o.Settled["init"]
 	if strings.Join(got.Waiting, " ") != nodes || got.Asker().By != asker {
@@ -35,12 +35,12 @@ func TestSettleLastAttempt(t *testing.T) {
 	t.Parallel()
 	for _, how := range []Settling{{Done: true}, {}} {
 		s := open(t, t.TempDir())
-		_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+		_, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0)
 		must(t, err)
 		ran(t, s, "v1", "n1", "2", "ok", "1")
 		ran(t, s, "v1", "n2", "1", "unknown", "1")
 		ran(t, s, "v1", "n3", "1", "ok", "1")
-		settled, err := s.Settle(ctx, "init", "ada", how)
+		settled, err := s.Steps.Settle(ctx, "init", "ada", how)
 		must(t, err)
 		if !slices.Equal(settled.Nodes, []string{"n1", "n2"}) || !slices.Equal(settled.Kept, []string{"n3"}) {
 			t.Errorf("%+v: %+v", how, settled)
@@ -54,18 +54,18 @@ func TestSettleMoved(t *testing.T) {
 	t.Parallel()
 	settles := func(done bool) func(*Store, *stepRecord) error {
 		return func(s *Store, r *stepRecord) error {
-			return s.settle(ctx, r, always(s), Settlement{Step: "init", By: "ada", At: time.Now(), Done: done, Nodes: []string{"n1"}, Version: "v1"})
+			return s.Steps.write(ctx, r, always(s), Settlement{Step: "init", By: "ada", At: time.Now(), Done: done, Nodes: []string{"n1"}, Version: "v1"})
 		}
 	}
 	begins := func(s *Store, _ *stepRecord) error {
-		_, err := s.Client.Do(ctx, Put(s.RunKey("v1", StepHash("init"), "started", "n2"), StepStart{Step: "init", Attempt: "1"}))
+		_, err := s.Client.Do(ctx, Put(s.Steps.Key("v1", StepHash("init"), "started", "n2"), StepStart{Step: "init", Attempt: "1"}))
 		return err
 	}
 	for name, first := range map[string]func(*Store, *stepRecord) error{"again": settles(false), "done": settles(true), "begun elsewhere": begins} {
 		for _, done := range []bool{false, true} {
 			s := open(t, t.TempDir())
 			ran(t, s, "v1", "n1", "1", "unknown", "1")
-			read, err := s.stepRecord(ctx, "v1", "init")
+			read, err := s.Steps.record(ctx, "v1", "init")
 			must(t, err)
 			must(t, first(s, read))
 			var moved *MovedError
@@ -78,7 +78,7 @@ func TestSettleMoved(t *testing.T) {
 
 // always is a comparison that holds.
 func always(s *Store) clientv3.Cmp {
-	return clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", 0)
+	return clientv3.Compare(clientv3.ModRevision(s.Versions.CurrentKey()), "=", 0)
 }
 
 // TestSettleDoneAfterAgain: where a step is still to run again stays on record when it is settled as done on another
@@ -86,29 +86,29 @@ func always(s *Store) clientv3.Cmp {
 func TestSettleDoneAfterAgain(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+	_, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0)
 	must(t, err)
 	settle := func(by string, how Settling) {
 		t.Helper()
-		_, err := s.Settle(ctx, "init", by, how)
+		_, err := s.Steps.Settle(ctx, "init", by, how)
 		must(t, err)
 	}
 	ran(t, s, "v1", "n1", "1", "unknown", "1")
 	ran(t, s, "v1", "n2", "1", "unknown", "1")
 	settle("ada", Settling{})
 	waits(t, s, "n1 n2", "ada")
-	before, err := s.Overview(ctx, false)
+	before, err := s.Views.Fleet(ctx, false)
 	must(t, err)
 	ran(t, s, "v1", "n1", "2", "unknown", "2")
 	settle("bob", Settling{Done: true})
 	waits(t, s, "n2", "ada")
-	o, err := s.Overview(ctx, false)
+	o, err := s.Views.Fleet(ctx, false)
 	must(t, err)
 	if got := o.Settled["init"]; !got.Done || got.By != "bob" || got.Again == "" || got.Again != before.Settled["init"].Again {
 		t.Errorf("%+v", got)
 	}
 	var asked *AskedError
-	if _, err := s.Settle(ctx, "init", "eve", Settling{}); !errors.As(err, &asked) || asked.By != "ada" || asked.Where != "n2" {
+	if _, err := s.Steps.Settle(ctx, "init", "eve", Settling{}); !errors.As(err, &asked) || asked.By != "ada" || asked.Where != "n2" {
 		t.Errorf("%v", err)
 	}
 	ran(t, s, "v1", "n1", "3", "unknown", "3")
@@ -123,17 +123,17 @@ func TestSettleOnceInTheNextVersion(t *testing.T) {
 	t.Parallel()
 	for scope, want := range map[string]string{OnceScope: "n1", "v1": ""} {
 		s := open(t, t.TempDir())
-		_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+		_, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0)
 		must(t, err)
 		ran(t, s, scope, "n1", "1", "unknown", "1")
-		_, err = s.Settle(ctx, "init", "ada", Settling{})
+		_, err = s.Steps.Settle(ctx, "init", "ada", Settling{})
 		must(t, err)
 		waits(t, s, "n1", "ada")
-		current, rev, err := s.Current(ctx)
+		current, rev, err := s.Versions.Current(ctx)
 		must(t, err)
-		_, err = s.Propose(ctx, Version{ID: "v2"}, current, rev)
+		_, err = s.Versions.Propose(ctx, Version{ID: "v2"}, current, rev)
 		must(t, err)
-		o, err := s.Overview(ctx, false)
+		o, err := s.Views.Fleet(ctx, false)
 		must(t, err)
 		if got := strings.Join(o.Settled["init"].Waiting, " "); got != want {
 			t.Errorf("%s: waits on %q, want %q", scope, got, want)
@@ -146,19 +146,19 @@ func TestSettleOnceInTheNextVersion(t *testing.T) {
 func TestSettleDoneAfterAgainElsewhere(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+	_, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0)
 	must(t, err)
 	ran(t, s, "v1", "n1", "1", "unknown", "1")
 	ran(t, s, "v1", "n2", "1", "unknown", "1")
-	_, err = s.Settle(ctx, "init", "ada", Settling{})
+	_, err = s.Steps.Settle(ctx, "init", "ada", Settling{})
 	must(t, err)
 	ran(t, s, "v1", "n1", "2", "unknown", "2")
-	_, err = s.Client.Txn(ctx).Then(Put(s.DecommissionedKey("n2"), gone{By: "ada"}), Put(s.NodeKey("n2"), Node{Name: "n2", Decommissioned: true})).Commit()
+	_, err = s.Client.Txn(ctx).Then(Put(s.Nodes.DecommissionedKey("n2"), gone{By: "ada"}), Put(s.Nodes.Key("n2"), Node{Name: "n2", Decommissioned: true})).Commit()
 	must(t, err)
-	_, err = s.Settle(ctx, "init", "bob", Settling{Done: true})
+	_, err = s.Steps.Settle(ctx, "init", "bob", Settling{Done: true})
 	must(t, err)
 	var asked *AskedError
-	if _, err := s.Settle(ctx, "init", "eve", Settling{}); !errors.As(err, &asked) || asked.Where != "the host that takes the place of n2 (decommissioned)" {
+	if _, err := s.Steps.Settle(ctx, "init", "eve", Settling{}); !errors.As(err, &asked) || asked.Where != "the host that takes the place of n2 (decommissioned)" {
 		t.Errorf("%v", err)
 	}
 	waits(t, s, "n2", "ada")
@@ -172,15 +172,15 @@ func TestSettleAgainReplaced(t *testing.T) {
 	t.Parallel()
 	for _, replaced := range []bool{true, false} {
 		s := open(t, t.TempDir())
-		_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+		_, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0)
 		must(t, err)
 		ran(t, s, OnceScope, "n1", "1", "ok", "1")
-		_, err = s.Settle(ctx, "init", "ada", Settling{Force: true})
+		_, err = s.Steps.Settle(ctx, "init", "ada", Settling{Force: true})
 		must(t, err)
 		election, hash := StepHash("election\x001 of role=web for init"), StepHash("init")
-		ops := []clientv3.Op{clientv3.OpPut(s.RunKey(OnceScope, election, "place", "0"), "n2"), clientv3.OpPut(s.RunKey(OnceScope, election, "took", "n2", hash), "init")}
+		ops := []clientv3.Op{clientv3.OpPut(s.Steps.Key(OnceScope, election, "place", "0"), "n2"), clientv3.OpPut(s.Steps.Key(OnceScope, election, "took", "n2", hash), "init")}
 		if !replaced {
-			ops = append(ops, clientv3.OpPut(s.RunKey(OnceScope, election, "place", "1"), "n1"))
+			ops = append(ops, clientv3.OpPut(s.Steps.Key(OnceScope, election, "place", "1"), "n1"))
 		}
 		_, err = s.Client.Txn(ctx).Then(ops...).Commit()
 		must(t, err)
@@ -188,7 +188,7 @@ func TestSettleAgainReplaced(t *testing.T) {
 		ran(t, s, OnceScope, "n2", "1", "ok", "1")
 		waits(t, s, map[bool]string{false: "n1"}[replaced], "ada")
 		var asked *AskedError
-		if _, err := s.Settle(ctx, "init", "eve", Settling{}); errors.As(err, &asked) == replaced {
+		if _, err := s.Steps.Settle(ctx, "init", "eve", Settling{}); errors.As(err, &asked) == replaced {
 			t.Errorf("replaced %v: %v", replaced, err)
 		}
 	}
@@ -203,11 +203,11 @@ func TestSettleBothScopes(t *testing.T) {
 		if version == OnceScope {
 			version = scopes[1]
 		}
-		_, err := s.Propose(ctx, Version{ID: version}, nil, 0)
+		_, err := s.Versions.Propose(ctx, Version{ID: version}, nil, 0)
 		must(t, err)
 		for i, scope := range scopes {
 			said := Settlement{Step: "init", By: scope, At: time.Now().Add(-time.Duration(i) * time.Hour), Nodes: []string{"n1"}, Version: version}
-			_, err := s.Client.Do(ctx, Put(s.SettledKey(scope, StepHash("init")), said))
+			_, err := s.Client.Do(ctx, Put(s.Steps.SettledKey(scope, StepHash("init")), said))
 			must(t, err)
 		}
 		waits(t, s, "n1", scopes[1])
@@ -223,19 +223,19 @@ func TestSettleThrough(t *testing.T) {
 	p := register(t, s, "m1", "web", "a", time.Minute)
 	begins := func(attempt string) {
 		start := StepStart{Step: "db/migrate", Attempt: attempt}
-		_, err := s.Client.Txn(ctx).Then(Put(s.RunKey("v1", StepHash("db/migrate"), "started", "m1"), start)).Commit()
+		_, err := s.Client.Txn(ctx).Then(Put(s.Steps.Key("v1", StepHash("db/migrate"), "started", "m1"), start)).Commit()
 		must(t, err)
 	}
 	settles := func(want string) {
 		t.Helper()
-		_, err := s.Settle(ctx, "db/migrate", "ada", Settling{})
+		_, err := s.Steps.Settle(ctx, "db/migrate", "ada", Settling{})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}
 	}
 	begins("1")
 	settles("m1 runs db/migrate since ")
-	_, err := s.Client.Txn(ctx).Then(s.RunningOps(p, "v1")...).Commit()
+	_, err := s.Client.Txn(ctx).Then(s.Statuses.RunningOps(p, "v1")...).Commit()
 	must(t, err)
 	settles("")
 	begins("2")

@@ -38,7 +38,7 @@ func (r *stepRecord) nodes() []string {
 	return slices.Sorted(maps.Keys(nodes))
 }
 
-func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord, error) {
+func (s *Steps) record(ctx context.Context, scope, step string) (*stepRecord, error) {
 	r := &stepRecord{
 		scope:   scope,
 		step:    step,
@@ -47,10 +47,10 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 		results: map[string]StepResult{},
 		took:    map[string][]string{},
 	}
-	got, err := s.Client.Txn(ctx).Then(append(s.beganOps(scope, step),
+	got, err := s.store.Client.Txn(ctx).Then(append(s.beganOps(scope, step),
 		clientv3.OpGet(s.SettledKey(scope, StepHash(step))),
-		clientv3.OpGet(s.key("run", scope)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.key("run", scope)+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.Nodes.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly()),
 	)...).Commit()
 	if err != nil {
 		return nil, err
@@ -62,12 +62,12 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 		r.settled = kv.ModRevision
 	}
 	for _, kv := range kvs(0) {
-		if k, err := s.Key(kv); err == nil {
+		if k, err := s.store.Key(kv); err == nil {
 			r.starts[k.Node], r.began[k.Node] = s.ReadStart(kv), kv.ModRevision
 		}
 	}
 	for _, kv := range kvs(1) {
-		if k, err := s.Key(kv); err == nil {
+		if k, err := s.store.Key(kv); err == nil {
 			r.results[k.Node] = s.ReadResult(kv)
 		}
 	}
@@ -78,7 +78,7 @@ func (s *Store) stepRecord(ctx context.Context, scope, step string) (*stepRecord
 	}
 	gone := map[string]bool{}
 	for _, kv := range kvs(4) {
-		k, err := s.Key(kv)
+		k, err := s.store.Key(kv)
 		_, started := r.starts[k.Node]
 		if gone[k.Node] = err == nil; gone[k.Node] &&
 			(started || r.said != nil && slices.Contains(slices.Concat(r.said.Nodes, r.said.Waiting), k.Node)) {
@@ -130,15 +130,15 @@ func (r *stepRecord) succeeded() error {
 
 // busy refuses to settle a step that runs now: what comes of it is about to be known. It does not run any more on a
 // node that was through with the fleet's version after it began the step.
-func (s *Store) busy(ctx context.Context, r *stepRecord, version string) error {
+func (s *Steps) busy(ctx context.Context, r *stepRecord, version string) error {
 	for _, node := range slices.Sorted(maps.Keys(r.starts)) {
 		if result := r.results[node]; result.Result != "" &&
 			(result.Attempt == r.starts[node].Attempt || result.Result == "unknown") {
 			continue
 		}
-		got, err := s.Client.Txn(ctx).Then(
-			clientv3.OpGet(s.AliveKey(node), clientv3.WithCountOnly()),
-			clientv3.OpGet(s.RunningKey(version, node), clientv3.WithKeysOnly()),
+		got, err := s.store.Client.Txn(ctx).Then(
+			clientv3.OpGet(s.store.Presences.AliveKey(node), clientv3.WithCountOnly()),
+			clientv3.OpGet(s.store.Statuses.RunningKey(version, node), clientv3.WithKeysOnly()),
 		).Commit()
 		if err != nil {
 			return err
@@ -149,7 +149,8 @@ func (s *Store) busy(ctx context.Context, r *stepRecord, version string) error {
 		}
 		if alive && !through {
 			return fmt.Errorf(
-				"%s runs %s since %s and has not said what came of it: wait for it, or stop pullet there and wait until its lease ends (pullet status)",
+				"%s runs %s since %s and has not said what came of it: wait for it, or stop pullet there and wait until its "+
+					"lease ends (pullet status)",
 				node,
 				r.step,
 				r.starts[node].At.Format(time.TimeOnly),

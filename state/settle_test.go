@@ -14,20 +14,20 @@ import (
 func TestSettleAgain(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+	_, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0)
 	must(t, err)
 	election := StepHash("election")
 	var all []clientv3.Op
 	for _, step := range []string{"init", "token"} {
 		hash := StepHash(step)
-		all = append(all, Put(s.RunKey("v1", hash, "started", "n1"), StepStart{Step: step, Attempt: "1"}),
-			Put(s.RunKey("v1", hash, "result", "n1"), StepResult{Node: "n1", Step: step, Result: "unknown", Attempt: "1"}),
-			Put(s.RunKey("v1", election, "took", "n1", hash), Title(step)))
+		all = append(all, Put(s.Steps.Key("v1", hash, "started", "n1"), StepStart{Step: step, Attempt: "1"}),
+			Put(s.Steps.Key("v1", hash, "result", "n1"), StepResult{Node: "n1", Step: step, Result: "unknown", Attempt: "1"}),
+			Put(s.Steps.Key("v1", election, "took", "n1", hash), Title(step)))
 	}
-	all = append(all, Put(s.DecommissionedKey("n1"), gone{By: "ada"}))
+	all = append(all, Put(s.Nodes.DecommissionedKey("n1"), gone{By: "ada"}))
 	_, err = s.Client.Txn(ctx).Then(all...).Commit()
 	must(t, err)
-	settled, err := s.Settle(ctx, "token", "ada", Settling{})
+	settled, err := s.Steps.Settle(ctx, "token", "ada", Settling{})
 	must(t, err)
 	if !slices.Equal(settled.Nodes, []string{"n1"}) || !slices.Equal(settled.Gone, []string{"n1"}) || settled.Once || settled.Done {
 		t.Errorf("%+v", settled)
@@ -48,16 +48,16 @@ func TestSettleAgain(t *testing.T) {
 func TestSettleUnknown(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+	_, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0)
 	must(t, err)
 	settle := func(want string) {
 		t.Helper()
-		if _, err := s.Settle(ctx, "x", "ada", Settling{Done: true}); err == nil || err.Error() != want {
+		if _, err := s.Steps.Settle(ctx, "x", "ada", Settling{Done: true}); err == nil || err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
 	settle(`there is no record of a targeted step "x" in version v1, nor of any other`)
-	_, err = s.Client.Do(ctx, Put(s.RunKey("v1", StepHash("init"), "result", "n1"), StepResult{Node: "n1", Step: "init", Result: "ok"}))
+	_, err = s.Client.Do(ctx, Put(s.Steps.Key("v1", StepHash("init"), "result", "n1"), StepResult{Node: "n1", Step: "init", Result: "ok"}))
 	must(t, err)
 	settle(`there is no record of a targeted step "x" in version v1: there is one of init`)
 }
@@ -77,33 +77,33 @@ func TestSettleSome(t *testing.T) {
 		{OnceScope, Settling{}, "n1", "n2"}, {OnceScope, Settling{Force: true}, "n1", "n1 n2"}, {OnceScope, Settling{Done: true}, "n2", "n2"},
 	} {
 		s := open(t, t.TempDir())
-		_, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0)
+		_, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0)
 		must(t, err)
 		begins := func(node, result string) {
 			t.Helper()
-			_, err := s.Client.Txn(ctx).Then(Put(s.RunKey(c.scope, StepHash("init"), "started", node), StepStart{Step: "init", Attempt: "1"}),
-				Put(s.RunKey(c.scope, StepHash("init"), "result", node), StepResult{Node: node, Step: "init", Result: result, Attempt: "1"})).Commit()
+			_, err := s.Client.Txn(ctx).Then(Put(s.Steps.Key(c.scope, StepHash("init"), "started", node), StepStart{Step: "init", Attempt: "1"}),
+				Put(s.Steps.Key(c.scope, StepHash("init"), "result", node), StepResult{Node: node, Step: "init", Result: result, Attempt: "1"})).Commit()
 			must(t, err)
 		}
 		begins("n1", "ok")
 		begins("n2", "unknown")
 		for _, node := range []string{"n1", "n2"} {
 			n := Node{Name: node, Decommissioned: node == c.gone}
-			_, err := s.Client.Txn(ctx).Then(Put(s.NodeKey(node), n)).Commit()
+			_, err := s.Client.Txn(ctx).Then(Put(s.Nodes.Key(node), n)).Commit()
 			must(t, err)
 		}
 		if c.gone != "" {
-			_, err := s.Client.Txn(ctx).Then(Put(s.DecommissionedKey(c.gone), gone{By: "ada"})).Commit()
+			_, err := s.Client.Txn(ctx).Then(Put(s.Nodes.DecommissionedKey(c.gone), gone{By: "ada"})).Commit()
 			must(t, err)
 		}
-		settled, err := s.Settle(ctx, "init", "ada", c.how)
+		settled, err := s.Steps.Settle(ctx, "init", "ada", c.how)
 		must(t, err)
 		if got := strings.Join(settled.Nodes, " "); got != c.nodes || len(settled.Nodes)+len(settled.Kept) != 2 {
 			t.Errorf("%+v: %q, kept %q", c, got, settled.Kept)
 		}
 		waiting := func(want string) {
 			t.Helper()
-			o, err := s.Overview(ctx, false)
+			o, err := s.Views.Fleet(ctx, false)
 			must(t, err)
 			if got := o.Settled["init"]; strings.Join(got.Waiting, " ") != want || got.Done != c.how.Done || got.By != "ada" {
 				t.Errorf("%+v: %+v, want %q", c, got, want)
@@ -115,7 +115,7 @@ func TestSettleSome(t *testing.T) {
 		}
 		waiting(c.nodes)
 		var asked *AskedError
-		if _, err := s.Settle(ctx, "init", "bob", Settling{}); !errors.As(err, &asked) || asked.By != "ada" {
+		if _, err := s.Steps.Settle(ctx, "init", "bob", Settling{}); !errors.As(err, &asked) || asked.By != "ada" {
 			t.Errorf("%+v: %v", c, err)
 		}
 		for i, node := range settled.Nodes {

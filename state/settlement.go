@@ -76,12 +76,12 @@ func (t Settlement) after(r *stepRecord) Settlement {
 
 // SettledKey is where the last settlement of a step is, in a version or, for a step that runs once in the fleet's life,
 // in OnceScope.
-func (s *Store) SettledKey(scope, hash string) string { return s.key("settled", scope, hash) }
+func (s *Steps) SettledKey(scope, hash string) string { return s.store.key("settled", scope, hash) }
 
 // settled reads the last settlement of a step; nil where there is none that can be read.
-func (s *Store) settled(kvs []*mvccpb.KeyValue) *Settlement {
+func (s *Steps) settled(kvs []*mvccpb.KeyValue) *Settlement {
 	for _, kv := range kvs {
-		if t, err := Read[Settlement](s, kv); err == nil {
+		if t, err := Read[Settlement](s.store, kv); err == nil {
 			t.Revision = kv.ModRevision
 			return &t
 		}
@@ -91,7 +91,7 @@ func (s *Store) settled(kvs []*mvccpb.KeyValue) *Settlement {
 
 // waiting are the nodes on which the step has not begun since it was to run again, by the keys of its starts and
 // results. Another node that began in the place of one that is replaced stands for it.
-func (s *Store) waiting(
+func (s *Steps) waiting(
 	ctx context.Context,
 	t *Settlement,
 	scope string,
@@ -99,7 +99,7 @@ func (s *Store) waiting(
 	gone map[string]bool,
 	revision int64,
 ) ([]string, error) {
-	left, others := t.left(s, began)
+	left, others := t.left(s.store, began)
 	if len(left) == 0 || others == 0 {
 		return left, nil
 	}
@@ -151,16 +151,16 @@ func Where(nodes []string, gone func(node string) bool) string {
 }
 
 // Settlements are the last ones of all steps that are on record, in the order in which they were made.
-func (s *Store) Settlements(ctx context.Context) ([]Settlement, error) {
-	got, err := s.Client.Get(ctx, s.key("settled")+"/", clientv3.WithPrefix())
+func (s *Steps) Settlements(ctx context.Context) ([]Settlement, error) {
+	got, err := s.store.Client.Get(ctx, s.store.key("settled")+"/", clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
-	current, _, err := s.Current(ctx)
+	current, _, err := s.store.Versions.Current(ctx)
 	if unlessBad(err) != nil {
 		return nil, err
 	}
-	gone, err := s.goneNodes(ctx)
+	gone, err := s.store.Nodes.gone(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (s *Store) Settlements(ctx context.Context) ([]Settlement, error) {
 		if t == nil {
 			continue
 		}
-		if k, err = s.Key(kv); err != nil {
+		if k, err = s.store.Key(kv); err != nil {
 			return nil, err
 		}
 		if k.Rollout != OnceScope && (current == nil || k.Rollout != current.ID) {
@@ -187,7 +187,7 @@ func (s *Store) Settlements(ctx context.Context) ([]Settlement, error) {
 // takeSettled files a settlement of the fleet's version, or of a step that runs once in the fleet's life: the later one
 // where a step has both.
 func (o *Overview) takeSettled(s *Store, k Key, kv *mvccpb.KeyValue) {
-	t := s.settled([]*mvccpb.KeyValue{kv})
+	t := s.Steps.settled([]*mvccpb.KeyValue{kv})
 	if t == nil || k.Rollout != OnceScope && (o.Current == nil || k.Rollout != o.Current.ID) {
 		return
 	}
@@ -197,7 +197,7 @@ func (o *Overview) takeSettled(s *Store, k Key, kv *mvccpb.KeyValue) {
 }
 
 // rerun finds out where steps that are to run again have not begun, at the overview's revision.
-func (s *Store) rerun(ctx context.Context, o *Overview) error {
+func (s *Steps) rerun(ctx context.Context, o *Overview) error {
 	for step, t := range o.Settled {
 		if err := s.stillWaiting(ctx, o.settledIn[step], &t, o.Gone, o.Revision); err != nil {
 			return err
@@ -209,15 +209,15 @@ func (s *Store) rerun(ctx context.Context, o *Overview) error {
 
 // replaced reports nodes that do not run a step again: they are given up, or have no place in the choice by which
 // another node started it.
-func (s *Store) replaced(
+func (s *Steps) replaced(
 	ctx context.Context,
 	scope, step string,
 	gone map[string]bool,
 	revision int64,
 ) (func(node string) bool, error) {
-	took, err := s.Client.Get(
+	took, err := s.store.Client.Get(
 		ctx,
-		s.key("run", scope)+"/",
+		s.store.key("run", scope)+"/",
 		clientv3.WithPrefix(),
 		clientv3.WithKeysOnly(),
 		clientv3.WithRev(revision),
@@ -230,18 +230,18 @@ func (s *Store) replaced(
 		if k, ok := s.tookKey(kv, step); ok {
 			places = append(
 				places,
-				clientv3.OpGet(s.RunKey(scope, k.Hash, "place", ""), clientv3.WithPrefix(), clientv3.WithRev(revision)),
+				clientv3.OpGet(s.Key(scope, k.Hash, "place", ""), clientv3.WithPrefix(), clientv3.WithRev(revision)),
 			)
 		}
 	}
-	answers, _, err := s.readMany(ctx, places)
+	answers, _, err := s.store.readMany(ctx, places)
 	if err != nil {
 		return nil, err
 	}
 	chosen := map[string]bool{}
 	for _, a := range answers {
 		for _, kv := range a.GetResponseRange().Kvs {
-			node, err := Read[NodeName](s, kv)
+			node, err := Read[NodeName](s.store, kv)
 			chosen[string(node)] = err == nil
 		}
 	}
@@ -249,13 +249,13 @@ func (s *Store) replaced(
 }
 
 // tookKey reads a key by which a node keeps its place because it started the step.
-func (s *Store) tookKey(kv *mvccpb.KeyValue, step string) (Key, bool) {
-	k, err := s.Key(kv)
+func (s *Steps) tookKey(kv *mvccpb.KeyValue, step string) (Key, bool) {
+	k, err := s.store.Key(kv)
 	return k, err == nil && k.kind.shape == "run/ROLLOUT/HASH/took/NODE/WORD" && k.Word == StepHash(step)
 }
 
 // stillWaiting finds out on which nodes a step that is to run again has not begun, at a revision.
-func (s *Store) stillWaiting(
+func (s *Steps) stillWaiting(
 	ctx context.Context,
 	scope string,
 	t *Settlement,
@@ -265,7 +265,7 @@ func (s *Store) stillWaiting(
 	if t.Done && len(t.Waiting) == 0 {
 		return nil
 	}
-	got, err := s.Client.Txn(ctx).
+	got, err := s.store.Client.Txn(ctx).
 		Then(s.beganOps(scope, t.Step, clientv3.WithRev(revision), clientv3.WithKeysOnly())...).
 		Commit()
 	if err != nil {
@@ -276,15 +276,15 @@ func (s *Store) stillWaiting(
 	return err
 }
 
-// goneNodes are the nodes that operators gave up.
-func (s *Store) goneNodes(ctx context.Context) (map[string]bool, error) {
-	got, err := s.Client.Get(ctx, s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
+// gone are the nodes that operators gave up.
+func (s *Nodes) gone(ctx context.Context) (map[string]bool, error) {
+	got, err := s.store.Client.Get(ctx, s.DecommissionedKey(""), clientv3.WithPrefix(), clientv3.WithKeysOnly())
 	if err != nil {
 		return nil, err
 	}
 	gone := map[string]bool{}
 	for _, kv := range got.Kvs {
-		if k, err := s.Key(kv); err == nil {
+		if k, err := s.store.Key(kv); err == nil {
 			gone[k.Node] = true
 		}
 	}
@@ -292,11 +292,11 @@ func (s *Store) goneNodes(ctx context.Context) (map[string]bool, error) {
 }
 
 // beganOps read the starts of a step, and its results.
-func (s *Store) beganOps(scope, step string, opts ...clientv3.OpOption) []clientv3.Op {
+func (s *Steps) beganOps(scope, step string, opts ...clientv3.OpOption) []clientv3.Op {
 	opts = append(opts, clientv3.WithPrefix())
 	return []clientv3.Op{
 		clientv3.OpGet(
-			s.RunKey(scope, StepHash(step), "started", ""),
-			opts...), clientv3.OpGet(s.RunKey(scope, StepHash(step), "result", ""), opts...),
+			s.Key(scope, StepHash(step), "started", ""),
+			opts...), clientv3.OpGet(s.Key(scope, StepHash(step), "result", ""), opts...),
 	}
 }

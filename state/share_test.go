@@ -17,12 +17,12 @@ func TestShare(t *testing.T) {
 	s := open(t, t.TempDir())
 	for size, chunks := range map[int]int64{0: 0, 1: 0, inline: 0, inline + 1: 1, chunkSize: 1, chunkSize + 1: 2, maxShared: 4, maxShared + maxShared/2: 6} {
 		value := bytes.Repeat([]byte{byte('a' + size%26)}, size)
-		r, err := s.Share(ctx, StepResult{Step: "init", Node: "m1"}, value)
+		r, err := s.Results.Share(ctx, StepResult{Step: "init", Node: "m1"}, value)
 		must(t, err)
 		if n := count(t, s, s.key("blob", r.Blob)+"/"); r.Blob != "" && n != chunks || r.Blob == "" && chunks != 0 {
 			t.Errorf("%d bytes: %d chunks, want %d", size, n, chunks)
 		}
-		if got, err := s.shared(ctx, r); err != nil || !bytes.Equal(got, value) {
+		if got, err := s.Results.read(ctx, r); err != nil || !bytes.Equal(got, value) {
 			t.Errorf("%d bytes: %d came back, %v", size, len(got), err)
 		}
 	}
@@ -32,7 +32,7 @@ func TestShare(t *testing.T) {
 func TestShareTooMuch(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	_, err := s.Share(ctx, StepResult{Step: "fetch image"}, make([]byte, maxShared+maxShared/2+1))
+	_, err := s.Results.Share(ctx, StepResult{Step: "fetch image"}, make([]byte, maxShared+maxShared/2+1))
 	want := "the result of fetch image is 1536 KiB: what nodes share is limited to 1024 KiB; large files belong into the repository or a file server"
 	if err == nil || err.Error() != want || !errors.Is(err, ErrTooLarge) {
 		t.Errorf("%v", err)
@@ -54,15 +54,15 @@ func TestSharedIsChecked(t *testing.T) {
 			return err
 		},
 	} {
-		r, err := s.Share(ctx, StepResult{Step: "init", Node: "m1"}, bytes.Repeat([]byte(name), chunkSize/8))
-		must(t, err, spoil(s.blobKey(r.Blob, 0)))
-		if got, err := s.shared(ctx, r); err == nil || !strings.Contains(err.Error(), "the shared result of init from m1 is not complete in etcd") {
+		r, err := s.Results.Share(ctx, StepResult{Step: "init", Node: "m1"}, bytes.Repeat([]byte(name), chunkSize/8))
+		must(t, err, spoil(s.Results.key(r.Blob, 0)))
+		if got, err := s.Results.read(ctx, r); err == nil || !strings.Contains(err.Error(), "the shared result of init from m1 is not complete in etcd") {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
-		if r, err = s.Share(ctx, r, bytes.Repeat([]byte(name), chunkSize/8)); err != nil {
+		if r, err = s.Results.Share(ctx, r, bytes.Repeat([]byte(name), chunkSize/8)); err != nil {
 			t.Error(err)
 		}
-		if _, err := s.shared(ctx, r); (err == nil) != (name != "one chunk too many") {
+		if _, err := s.Results.read(ctx, r); (err == nil) != (name != "one chunk too many") {
 			t.Errorf("%s: shared again: %v", name, err)
 		}
 	}
@@ -74,10 +74,10 @@ func TestSweepBlobs(t *testing.T) {
 	s := open(t, t.TempDir())
 	share := func(v *Version, text string, named bool) StepResult {
 		t.Helper()
-		r, err := s.Share(ctx, StepResult{Node: text, Step: text, Result: "ok"}, bytes.Repeat([]byte(text), inline))
+		r, err := s.Results.Share(ctx, StepResult{Node: text, Step: text, Result: "ok"}, bytes.Repeat([]byte(text), inline))
 		must(t, err)
 		if named {
-			_, err = s.Client.Do(ctx, Put(s.RunKey(v.Rollout(), StepHash("x"), "result", text), r))
+			_, err = s.Client.Do(ctx, Put(s.Steps.Key(v.Rollout(), StepHash("x"), "result", text), r))
 			must(t, err)
 		}
 		return r
@@ -103,12 +103,12 @@ func TestSweepSpares(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	first := propose(t, s, "first")
-	r, err := s.Share(ctx, StepResult{Node: "m1", Result: "ok"}, bytes.Repeat([]byte("x"), inline+1))
+	r, err := s.Results.Share(ctx, StepResult{Node: "m1", Result: "ok"}, bytes.Repeat([]byte("x"), inline+1))
 	must(t, err)
-	orphan, err := s.Share(ctx, StepResult{}, bytes.Repeat([]byte("y"), inline+1))
+	orphan, err := s.Results.Share(ctx, StepResult{}, bytes.Repeat([]byte("y"), inline+1))
 	must(t, err)
 	name := func(v *Version) {
-		_, err := s.Client.Do(ctx, Put(s.RunKey(v.Rollout(), StepHash("x"), "result", "m1"), r))
+		_, err := s.Client.Do(ctx, Put(s.Steps.Key(v.Rollout(), StepHash("x"), "result", "m1"), r))
 		must(t, err)
 	}
 	name(first)
@@ -121,7 +121,7 @@ func TestSweepSpares(t *testing.T) {
 	if n := count(t, s, s.key("blob", orphan.Blob)+"/"); n != 0 {
 		t.Error("nobody names it, and it is kept")
 	}
-	if got, err := s.shared(ctx, r); err != nil || len(got) != inline+1 {
+	if got, err := s.Results.read(ctx, r); err != nil || len(got) != inline+1 {
 		t.Errorf("%d bytes, %v", len(got), err)
 	}
 }
@@ -143,11 +143,11 @@ func (u unreadable) Get(ctx context.Context, key string, opts ...clientv3.OpOpti
 func TestSweepUnread(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	r, err := s.Share(ctx, StepResult{Node: "m1", Result: "ok"}, bytes.Repeat([]byte("x"), inline+1))
+	r, err := s.Results.Share(ctx, StepResult{Node: "m1", Result: "ok"}, bytes.Repeat([]byte("x"), inline+1))
 	must(t, err)
 	oldest := propose(t, s, "oldest")
 	s.Client.KV = unreadable{s.Client.KV, s.key("run") + "/"}
-	if err := s.sweepBlobs(ctx, *oldest); !errors.Is(err, context.DeadlineExceeded) {
+	if err := s.Results.sweep(ctx, *oldest); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
 	if n := count(t, s, s.key("blob", r.Blob)+"/"); n == 0 {

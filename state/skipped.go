@@ -58,16 +58,16 @@ func (s *Skipped) Beside(current *Version, held bool) *Skipped {
 	return s
 }
 
-func (s *Store) skippedKey() string { return s.key("skipped") }
+func (s *Versions) skippedKey() string { return s.store.key("skipped") }
 
 // Skipped is the newest commit that the fleet does not take beside its version; nil where none is on record that can be
 // read.
-func (s *Store) Skipped(ctx context.Context, current *Version) (*Skipped, bool, error) {
+func (s *Versions) Skipped(ctx context.Context, current *Version) (*Skipped, bool, error) {
 	held, err := s.Holds(ctx, current)
 	if err != nil {
 		return nil, false, err
 	}
-	one, seen, err := get[Skipped](ctx, s, s.skippedKey())
+	one, seen, err := get[Skipped](ctx, s.store, s.skippedKey())
 	if seen == 0 || err != nil {
 		return nil, held, unlessBad(err)
 	}
@@ -76,14 +76,14 @@ func (s *Store) Skipped(ctx context.Context, current *Version) (*Skipped, bool, 
 
 // Skip records a newer commit that the fleet does not take, or with nil that there is none, unless somebody did so
 // since the node registered.
-func (s *Store) Skip(ctx context.Context, p *Presence, skipped *Skipped) error {
+func (s *Versions) Skip(ctx context.Context, p *Presence, skipped *Skipped) error {
 	op := clientv3.OpDelete(s.skippedKey())
 	if skipped != nil {
 		op = Put(s.skippedKey(), skipped)
 	}
-	_, err := s.Client.Txn(ctx).
+	_, err := s.store.Client.Txn(ctx).
 		If(p.Lives(), clientv3.Compare(clientv3.ModRevision(s.skippedKey()), "=", p.Found.SkippedRev)).
-		Then(op, s.RingOp()).
+		Then(op, s.store.Bells.RingOp()).
 		Commit()
 	return err
 }

@@ -49,7 +49,7 @@ func (s *Service) inDNS() map[string]dnsRecord {
 }
 
 // standInDNS puts what stands for an instance where nothing stands.
-func (s *Store) standInDNS(ctx context.Context, key string, service *Service) error {
+func (s *Services) standInDNS(ctx context.Context, key string, service *Service) error {
 	var ops []clientv3.Op
 	for at, record := range service.inDNS() {
 		free := clientv3.Compare(clientv3.CreateRevision(at), "=", 0)
@@ -58,7 +58,7 @@ func (s *Store) standInDNS(ctx context.Context, key string, service *Service) er
 	if len(ops) == 0 {
 		return nil
 	}
-	_, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).Then(ops...).Commit()
+	_, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), ">", 0)).Then(ops...).Commit()
 	return err
 }
 

@@ -45,30 +45,30 @@ type StateOf struct {
 
 // ResultOps say what came of a run of a node: how its configuration is and how its validations are, and a digest of the
 // run.
-func (s *Store) ResultOps(node string, configured, validated StateOf, run *Digest) []clientv3.Op {
+func (s *Statuses) ResultOps(node string, configured, validated StateOf, run *Digest) []clientv3.Op {
 	configured.Digest = run
 	return append(
-		s.StatusOps(node, Configured, configured.State, configured.Status),
-		s.StatusOps(node, Validated, validated.State, validated.Status)...)
+		s.Ops(node, Configured, configured.State, configured.Status),
+		s.Ops(node, Validated, validated.State, validated.Status)...)
 }
 
 // BeginRun says that a run began: the node's configured state is running. A node that failed stays so until a run of it
 // ended otherwise: it would be missing in lists of failures each time it tries again. Nothing is written when another
 // host has the name by now.
-func (s *Store) BeginRun(ctx context.Context, p *Presence, st Status) error {
-	_, err := s.Client.Txn(ctx).Then(s.BeginOp(p, st)).Commit()
+func (s *Statuses) BeginRun(ctx context.Context, p *Presence, st Status) error {
+	_, err := s.store.Client.Txn(ctx).Then(s.BeginOp(p, st)).Commit()
 	return err
 }
 
 // BeginOp is BeginRun beside something else that is written.
-func (s *Store) BeginOp(p *Presence, st Status) clientv3.Op {
-	return clientv3.OpTxn(s.mayBegin(p), s.StatusOps(p.Node.Name, Configured, Running, st), nil)
+func (s *Statuses) BeginOp(p *Presence, st Status) clientv3.Op {
+	return clientv3.OpTxn(s.mayBegin(p), s.Ops(p.Node.Name, Configured, Running, st), nil)
 }
 
-func (s *Store) mayBegin(p *Presence) []clientv3.Cmp {
+func (s *Statuses) mayBegin(p *Presence) []clientv3.Cmp {
 	return []clientv3.Cmp{
 		p.Lives(),
-		clientv3.Compare(clientv3.CreateRevision(s.statusKey(Configured, Failed, p.Node.Name)), "=", 0),
+		clientv3.Compare(clientv3.CreateRevision(s.key(Configured, Failed, p.Node.Name)), "=", 0),
 	}
 }
 
@@ -77,8 +77,8 @@ const InRun = "in the middle of a run"
 
 // Tell writes what a node says of itself. It is ErrLeaseLost, and nothing is written, when the node was decommissioned
 // or another host has its name by now.
-func (s *Store) Tell(ctx context.Context, p *Presence, ops ...clientv3.Op) error {
-	done, err := s.Client.Txn(ctx).If(p.Lives()).Then(ops...).Commit()
+func (s *Statuses) Tell(ctx context.Context, p *Presence, ops ...clientv3.Op) error {
+	done, err := s.store.Client.Txn(ctx).If(p.Lives()).Then(ops...).Commit()
 	if err == nil && !done.Succeeded {
 		err = ErrLeaseLost
 	}
@@ -86,28 +86,28 @@ func (s *Store) Tell(ctx context.Context, p *Presence, ops ...clientv3.Op) error
 }
 
 // provisionOp says of a node that it is provisioned, because it pulls; unless something else said how far that is.
-func (s *Store) provisionOp(node string, at time.Time) clientv3.Op {
+func (s *Statuses) provisionOp(node string, at time.Time) clientv3.Op {
 	var unsaid []clientv3.Cmp
 	for _, state := range states {
 		unsaid = append(
 			unsaid,
-			clientv3.Compare(clientv3.CreateRevision(s.statusKey(Provisioned, state, node)), "=", 0),
+			clientv3.Compare(clientv3.CreateRevision(s.key(Provisioned, state, node)), "=", 0),
 		)
 	}
 	st := Status{Reason: "it pulls, and nothing else said how far it is", Time: at}
-	return clientv3.OpTxn(unsaid, []clientv3.Op{Put(s.statusKey(Provisioned, Success, node), st)}, nil)
+	return clientv3.OpTxn(unsaid, []clientv3.Op{Put(s.key(Provisioned, Success, node), st)}, nil)
 }
 
 // LinkLog says where the log of a run is, in all that the run says of its node.
-func (s *Store) LinkLog(ctx context.Context, node, run, log string) error {
+func (s *Statuses) LinkLog(ctx context.Context, node, run, log string) error {
 	var reads []clientv3.Op
 	for _, category := range Categories() {
 		for _, state := range states {
-			reads = append(reads, clientv3.OpGet(s.statusKey(category, state, node)))
+			reads = append(reads, clientv3.OpGet(s.key(category, state, node)))
 		}
 	}
 	for {
-		got, err := s.Client.Txn(ctx).Then(reads...).Commit()
+		got, err := s.store.Client.Txn(ctx).Then(reads...).Commit()
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (s *Store) LinkLog(ctx context.Context, node, run, log string) error {
 		var ops []clientv3.Op
 		for _, r := range got.Responses {
 			for _, kv := range r.GetResponseRange().Kvs {
-				if st, err := Read[Status](s, kv); err == nil && st.Run == run {
+				if st, err := Read[Status](s.store, kv); err == nil && st.Run == run {
 					st.Log, st.Said = log, cmp.Or(st.Said, kv.ModRevision)
 					same = append(same, clientv3.Compare(clientv3.ModRevision(string(kv.Key)), "=", kv.ModRevision))
 					ops = append(ops, Put(string(kv.Key), st))
@@ -125,13 +125,13 @@ func (s *Store) LinkLog(ctx context.Context, node, run, log string) error {
 		if len(ops) == 0 { // the node went on: what it says now is of another run
 			return nil
 		}
-		done, err := s.Client.Txn(ctx).If(same...).Then(ops...).Commit()
+		done, err := s.store.Client.Txn(ctx).If(same...).Then(ops...).Commit()
 		if err != nil || done.Succeeded {
 			return err
 		}
 	}
 }
 
-func (s *Store) statusKey(category, state, node string) string {
-	return s.key("status", category, state, node)
+func (s *Statuses) key(category, state, node string) string {
+	return s.store.key("status", category, state, node)
 }

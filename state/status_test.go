@@ -28,7 +28,7 @@ func TestDigestFits(t *testing.T) {
 // statusOf is what the record says of a node in a category.
 func statusOf(t *testing.T, s *Store, node, category string) StatusLine {
 	t.Helper()
-	o, err := s.Overview(ctx, false)
+	o, err := s.Views.Fleet(ctx, false)
 	must(t, err)
 	return o.Statuses[node][category]
 }
@@ -47,12 +47,12 @@ func TestProvisioned(t *testing.T) {
 	if got := statusOf(t, s, "n1", Provisioned); !got.Time.Equal(first.Time) {
 		t.Errorf("the time moved with a later pull: %s, %s", first.Time, got.Time)
 	}
-	must(t, s.SetStatus(ctx, "n1", Provisioned, Failed, Status{Reason: "cloud-init"}))
+	must(t, s.Statuses.Set(ctx, "n1", Provisioned, Failed, Status{Reason: "cloud-init"}))
 	register(t, s, "n1", "web", "x", time.Minute)
 	if got := statusOf(t, s, "n1", Provisioned); got.State != Failed {
 		t.Errorf("%+v", got)
 	}
-	_, err := s.Decommission(ctx, "n1", "x", true)
+	_, err := s.Nodes.Decommission(ctx, "n1", "x", true)
 	must(t, err)
 	if got := statusOf(t, s, "n1", Provisioned); got.State != "" {
 		t.Errorf("a decommissioned node is %+v", got)
@@ -74,18 +74,18 @@ func TestBeginRun(t *testing.T) {
 		p        *Presence
 		was, now string
 	}{{p, Success, Running}, {p, Pending, Running}, {p, Running, Running}, {p, Failed, Failed}, {old, Success, Success}, {old, Pending, Pending}} {
-		must(t, s.SetStatus(ctx, "n1", Configured, c.was, Status{Run: "before"}), s.BeginRun(ctx, c.p, Status{Run: "r"}))
+		must(t, s.Statuses.Set(ctx, "n1", Configured, c.was, Status{Run: "before"}), s.Statuses.BeginRun(ctx, c.p, Status{Run: "r"}))
 		if got := statusOf(t, s, "n1", Configured); got.State != c.now || (got.Run == "r") != (c.now == Running) {
 			t.Errorf("%s became %+v, want %s", c.was, got, c.now)
 		}
 	}
-	if err := s.Tell(ctx, old, s.StatusOps("n1", Configured, Failed, Status{Reason: "x"})...); !errors.Is(err, ErrLeaseLost) {
+	if err := s.Statuses.Tell(ctx, old, s.Statuses.Ops("n1", Configured, Failed, Status{Reason: "x"})...); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("another host has the name: %v", err)
 	}
 	if got := statusOf(t, s, "n1", Configured); got.State != Pending {
 		t.Errorf("another host has the name: %+v", got)
 	}
-	must(t, s.Tell(ctx, p, s.StatusOps("n1", Configured, Failed, Status{Reason: strings.Repeat("x", 1<<20)})...))
+	must(t, s.Statuses.Tell(ctx, p, s.Statuses.Ops("n1", Configured, Failed, Status{Reason: strings.Repeat("x", 1<<20)})...))
 	if got := statusOf(t, s, "n1", Configured); got.State != Failed || len(got.Reason) != maxReason {
 		t.Errorf("%.100v", got)
 	}
@@ -98,9 +98,9 @@ func TestLinkLog(t *testing.T) {
 	for _, c := range []struct{ node, category, state, run string }{
 		{"n1", Configured, Failed, "r1"}, {"n1", Rollout, Failed, "r1"}, {"n1", Validated, Pending, "r2"}, {"n2", Configured, Failed, "r1"},
 	} {
-		must(t, s.SetStatus(ctx, c.node, c.category, c.state, Status{Run: c.run, Reason: "why", Digest: &Digest{Seconds: 1}}))
+		must(t, s.Statuses.Set(ctx, c.node, c.category, c.state, Status{Run: c.run, Reason: "why", Digest: &Digest{Seconds: 1}}))
 	}
-	must(t, s.LinkLog(ctx, "n1", "r1", "https://logs/1"), s.LinkLog(ctx, "n1", "r0", "https://logs/0"), s.LinkLog(ctx, "nobody", "r1", "https://logs/1"))
+	must(t, s.Statuses.LinkLog(ctx, "n1", "r1", "https://logs/1"), s.Statuses.LinkLog(ctx, "n1", "r0", "https://logs/0"), s.Statuses.LinkLog(ctx, "nobody", "r1", "https://logs/1"))
 	for _, c := range []struct{ node, category, want string }{
 		{"n1", Configured, "https://logs/1"}, {"n1", Rollout, "https://logs/1"}, {"n1", Validated, ""}, {"n2", Configured, ""},
 	} {

@@ -18,7 +18,7 @@ var ErrNoVersion = errors.New("the fleet has no version yet: the first pull that
 
 // Halt halts the current rollout by hand: no group admits anybody. It reports the version, and false when it was halted
 // already.
-func (s *Store) Halt(ctx context.Context, by, reason string) (*Version, bool, error) {
+func (s *Versions) Halt(ctx context.Context, by, reason string) (*Version, bool, error) {
 	current, rev, err := s.Current(ctx)
 	if err != nil {
 		return nil, false, err
@@ -26,16 +26,16 @@ func (s *Store) Halt(ctx context.Context, by, reason string) (*Version, bool, er
 	if current == nil {
 		return nil, false, ErrNoVersion
 	}
-	gate, seen, err := s.Gate(ctx, current.Rollout(), AllGroups)
+	gate, seen, err := s.store.Rollouts.Gate(ctx, current.Rollout(), AllGroups)
 	if err != nil || gate.State == Halted {
 		return current, false, err
 	}
 	gate = Gate{By: by}
 	gate.Halt("", reason)
-	done, err := s.Client.Txn(ctx).
+	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(s.CurrentKey()), "=", rev),
-			clientv3.Compare(clientv3.ModRevision(s.GateKey(current.Rollout(), AllGroups)), "=", seen)).
-		Then(s.GateOp(current.Rollout(), AllGroups, gate), s.RingOp()).Commit()
+			clientv3.Compare(clientv3.ModRevision(s.store.Rollouts.GateKey(current.Rollout(), AllGroups)), "=", seen)).
+		Then(s.store.Rollouts.GateOp(current.Rollout(), AllGroups, gate), s.store.Bells.RingOp()).Commit()
 	if err == nil && !done.Succeeded {
 		err = &MovedError{What: "the rollout"}
 	}
@@ -44,7 +44,7 @@ func (s *Store) Halt(ctx context.Context, by, reason string) (*Version, bool, er
 
 // Undo pins the fleet to the newest version of its history that was neither halted nor undone, for a time where that is
 // not 0, if it is still at the version that was read at a revision. It reports the one that it set.
-func (s *Store) Undo(
+func (s *Versions) Undo(
 	ctx context.Context,
 	current *Version,
 	rev int64,
@@ -73,22 +73,22 @@ func (s *Store) Undo(
 }
 
 // hold writes a key that is there for a time, by the clock of etcd.
-func (s *Store) hold(ctx context.Context, by string, lasts time.Duration) (string, error) {
-	lease, err := s.Client.Grant(ctx, int64(max(1, lasts.Seconds())))
+func (s *Versions) hold(ctx context.Context, by string, lasts time.Duration) (string, error) {
+	lease, err := s.store.Client.Grant(ctx, int64(max(1, lasts.Seconds())))
 	if err != nil {
 		return "", err
 	}
 	name := strconv.FormatInt(int64(lease.ID), 36)
-	_, err = s.Client.Put(ctx, s.key("hold", name), by, clientv3.WithLease(lease.ID))
+	_, err = s.store.Client.Put(ctx, s.store.key("hold", name), by, clientv3.WithLease(lease.ID))
 	return name, err
 }
 
 // Holds reports that nobody proposes a newer version than this one now. The clocks of hosts do not count.
-func (s *Store) Holds(ctx context.Context, v *Version) (bool, error) {
+func (s *Versions) Holds(ctx context.Context, v *Version) (bool, error) {
 	if v == nil || !v.Held || v.Hold == "" {
 		return v != nil && v.Held, nil
 	}
-	got, err := s.Client.Get(ctx, s.key("hold", v.Hold), clientv3.WithCountOnly())
+	got, err := s.store.Client.Get(ctx, s.store.key("hold", v.Hold), clientv3.WithCountOnly())
 	return err == nil && got.Count > 0, err
 }
 
@@ -104,7 +104,7 @@ func badWith(current *Version) []string {
 // came after the last rewrite of a repository which an operator accepted. It also gives the versions that the fleet
 // leaves for good when it goes there, those that halted in between and those that only a newer record had as well: a
 // host that runs one of these goes back only from a version that somebody left.
-func (s *Store) LastGood(ctx context.Context, current *Version) (good Version, left []string, err error) {
+func (s *Versions) LastGood(ctx context.Context, current *Version) (good Version, left []string, err error) {
 	history, err := s.History(ctx)
 	if err != nil {
 		return good, nil, err
@@ -114,7 +114,7 @@ func (s *Store) LastGood(ctx context.Context, current *Version) (good Version, l
 		return good, nil, err
 	}
 	skipped := badWith(current)
-	forgotten, err := forgotten(ctx, s, history, skipped)
+	forgotten, err := forgotten(ctx, s.store, history, skipped)
 	if err != nil {
 		return good, nil, err
 	}
@@ -145,7 +145,7 @@ const maxForgotten = 100
 // forgotten are the versions that nodes run, or say that they run, and that neither the history nor known has: etcd was
 // restored from before they were set.
 func forgotten(ctx context.Context, s *Store, history []Version, known []string) ([]string, error) {
-	o, err := s.overview(ctx, "running_version/", "doubting/")
+	o, err := s.Views.read(ctx, "running_version/", "doubting/")
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func forgotten(ctx context.Context, s *Store, history []Version, known []string)
 
 // Move sets the fleet's version as an operator wants it, if it is still the one that was read at a revision: the second
 // of two operators is told.
-func (s *Store) Move(ctx context.Context, v Version, current *Version, seen int64) error {
+func (s *Versions) Move(ctx context.Context, v Version, current *Version, seen int64) error {
 	is, err := s.Propose(ctx, v, current, seen)
 	switch {
 	case is.Done:
@@ -172,7 +172,7 @@ func (s *Store) Move(ctx context.Context, v Version, current *Version, seen int6
 }
 
 // Follow lets the fleet follow its repositories again. It reports the version, and false when nothing held it.
-func (s *Store) Follow(ctx context.Context) (*Version, bool, error) {
+func (s *Versions) Follow(ctx context.Context) (*Version, bool, error) {
 	current, rev, err := s.Current(ctx)
 	if err != nil {
 		return nil, false, err
@@ -197,20 +197,20 @@ type Ending struct {
 }
 
 // Endings say of each version of the history how it ended.
-func (s *Store) Endings(ctx context.Context, history []Version) ([]Ending, error) {
+func (s *Versions) Endings(ctx context.Context, history []Version) ([]Ending, error) {
 	out := make([]Ending, len(history))
 	for i, v := range history {
-		got, err := s.Client.Txn(ctx).Then(
-			clientv3.OpGet(s.GateKey(v.Rollout(), ""), clientv3.WithPrefix()),
-			clientv3.OpGet(s.RosterKey(v.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
-			clientv3.OpGet(s.ClosedKey(v.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+		got, err := s.store.Client.Txn(ctx).Then(
+			clientv3.OpGet(s.store.Rollouts.GateKey(v.Rollout(), ""), clientv3.WithPrefix()),
+			clientv3.OpGet(s.store.Rosters.Key(v.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
+			clientv3.OpGet(s.store.Rollouts.ClosedKey(v.Rollout(), ""), clientv3.WithPrefix(), clientv3.WithCountOnly()),
 		).Commit()
 		if err != nil {
 			return nil, err
 		}
 		var halts []string
 		for _, kv := range got.Responses[0].GetResponseRange().Kvs {
-			if group, g := s.ReadGate(kv); g.State == Halted {
+			if group, g := s.store.Rollouts.ReadGate(kv); g.State == Halted {
 				halts = append(halts, GroupGate{group, g}.Why())
 			}
 		}

@@ -20,18 +20,18 @@ func StepHash(id string) string {
 	return hex.EncodeToString(sum[:10])
 }
 
-// RunKey is a key of a gate inside a run, in one rollout.
-func (s *Store) RunKey(rollout, hash string, parts ...string) string {
-	return s.key("run", rollout, hash) + "/" + strings.Join(parts, "/")
+// Key is a key of a gate inside a run, in one rollout.
+func (s *Steps) Key(rollout, hash string, parts ...string) string {
+	return s.store.key("run", rollout, hash) + "/" + strings.Join(parts, "/")
 }
 
 // SemaphorePrefix is where the claims of a serialized step are, of all for "". Like slots they outlive versions: two
 // nodes on different versions do not run the step side by side either.
-func (s *Store) SemaphorePrefix(hash string) string {
+func (s *Steps) SemaphorePrefix(hash string) string {
 	if hash == "" {
-		return s.key("semaphore") + "/"
+		return s.store.key("semaphore") + "/"
 	}
-	return s.key("semaphore", hash) + "/"
+	return s.store.key("semaphore", hash) + "/"
 }
 
 // StepResult is what a chosen node's step returned to the others.
@@ -53,14 +53,15 @@ type StepStart struct {
 	Attempt string    `json:"attempt"`
 	At      time.Time `json:"at"`
 
-	MaxAge     time.Duration `json:"maxAge,omitempty"`     // of its result: the step runs again when it is older; 0 is any age
+	// of its result: the step runs again when it is older; 0 is any age
+	MaxAge     time.Duration `json:"maxAge,omitempty"`
 	Repeatable bool          `json:"repeatable,omitempty"` // it may run again where its end is not on record
 }
 
 // ReadStart is the start of a step as it stands in etcd. Of one that cannot be read the attempt is nobody's: what came
 // of it is not known.
-func (s *Store) ReadStart(kv *mvccpb.KeyValue) StepStart {
-	start, err := Read[StepStart](s, kv)
+func (s *Steps) ReadStart(kv *mvccpb.KeyValue) StepStart {
+	start, err := Read[StepStart](s.store, kv)
 	if err != nil {
 		return StepStart{Attempt: "unreadable"}
 	}
@@ -68,10 +69,10 @@ func (s *Store) ReadStart(kv *mvccpb.KeyValue) StepStart {
 }
 
 // ReadResult is what came of a step, as it stands in etcd. What cannot be read is unknown.
-func (s *Store) ReadResult(kv *mvccpb.KeyValue) StepResult {
-	r, err := Read[StepResult](s, kv)
+func (s *Steps) ReadResult(kv *mvccpb.KeyValue) StepResult {
+	r, err := Read[StepResult](s.store, kv)
 	if err != nil {
-		k, _ := s.Key(kv)
+		k, _ := s.store.Key(kv)
 		return StepResult{Node: k.Node, Result: "unknown", Reason: err.Error()}
 	}
 	return r
@@ -91,7 +92,7 @@ const (
 var ErrTooLarge = errors.New("what nodes share is limited")
 
 // Share prepares a result for the others: what is large goes into chunks, named by its digest.
-func (s *Store) Share(ctx context.Context, r StepResult, value []byte) (StepResult, error) {
+func (s *Results) Share(ctx context.Context, r StepResult, value []byte) (StepResult, error) {
 	if len(value) > maxShared+maxShared/2 { // as JSON, bytes take more room
 		return r, fmt.Errorf(
 			"the result of %s is %d KiB: %w to %d KiB; large files belong into the repository or a file server",
@@ -109,8 +110,9 @@ func (s *Store) Share(ctx context.Context, r StepResult, value []byte) (StepResu
 	r.Blob = hex.EncodeToString(sum[:])
 	for i := 0; len(value) > 0; i++ {
 		n := min(len(value), chunkSize)
-		key := s.blobKey(r.Blob, i)
-		if _, err := s.Client.Put(ctx, key, string(value[:n])); err != nil { // also where it is there: it is in use again
+		key := s.key(r.Blob, i)
+		// also where it is there: it is in use again
+		if _, err := s.store.Client.Put(ctx, key, string(value[:n])); err != nil {
 			return r, err
 		}
 		value = value[n:]
@@ -118,13 +120,13 @@ func (s *Store) Share(ctx context.Context, r StepResult, value []byte) (StepResu
 	return r, nil
 }
 
-func (s *Store) blobKey(digest string, i int) string {
-	return s.key("blob", digest, fmt.Sprintf("%03d", i))
+func (s *Results) key(digest string, i int) string {
+	return s.store.key("blob", digest, fmt.Sprintf("%03d", i))
 }
 
-// Shared reads the value of a result, as JSON, checked against its digest.
-func (s *Store) Shared(ctx context.Context, r StepResult, into any) error {
-	value, err := s.shared(ctx, r)
+// Read reads the value of a result, as JSON, checked against its digest.
+func (s *Results) Read(ctx context.Context, r StepResult, into any) error {
+	value, err := s.read(ctx, r)
 	if err != nil || len(value) == 0 {
 		return err
 	}
@@ -139,13 +141,13 @@ func (s *Store) Shared(ctx context.Context, r StepResult, into any) error {
 	return nil
 }
 
-func (s *Store) shared(ctx context.Context, r StepResult) ([]byte, error) {
+func (s *Results) read(ctx context.Context, r StepResult) ([]byte, error) {
 	if r.Blob == "" {
 		return r.Value, nil
 	}
-	got, err := s.Client.Get(
+	got, err := s.store.Client.Get(
 		ctx,
-		s.key("blob", r.Blob)+"/",
+		s.store.key("blob", r.Blob)+"/",
 		clientv3.WithPrefix(),
 		clientv3.WithLimit(2*maxShared/chunkSize),
 	)
@@ -167,11 +169,11 @@ func (s *Store) shared(ctx context.Context, r StepResult) ([]byte, error) {
 	return value, nil
 }
 
-// sweepBlobs removes shared content that no result of a kept version names and that is older than the oldest of them.
-func (s *Store) sweepBlobs(ctx context.Context, oldest Version) error {
-	got, err := s.Client.Txn(ctx).Then(
-		clientv3.OpGet(s.key("blob")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
-		clientv3.OpGet(s.historyKey(oldest.Seq), clientv3.WithKeysOnly()),
+// sweep removes shared content that no result of a kept version names and that is older than the oldest of them.
+func (s *Results) sweep(ctx context.Context, oldest Version) error {
+	got, err := s.store.Client.Txn(ctx).Then(
+		clientv3.OpGet(s.store.key("blob")+"/", clientv3.WithPrefix(), clientv3.WithKeysOnly()),
+		clientv3.OpGet(s.store.Versions.historyKey(oldest.Seq), clientv3.WithKeysOnly()),
 	).Commit()
 	if err != nil {
 		return err
@@ -180,18 +182,18 @@ func (s *Store) sweepBlobs(ctx context.Context, oldest Version) error {
 	if len(blobs) == 0 || len(first) == 0 {
 		return nil
 	}
-	named, err := s.namedBlobs(ctx)
+	named, err := s.named(ctx)
 	if err != nil {
 		return err
 	}
 	for _, kv := range blobs {
-		if k, err := s.Key(kv); err == nil && kv.ModRevision < first[0].CreateRevision && !named[k.Word] {
+		if k, err := s.store.Key(kv); err == nil && kv.ModRevision < first[0].CreateRevision && !named[k.Word] {
 			unused := clientv3.Compare(
 				clientv3.ModRevision(string(kv.Key)),
 				"=",
 				kv.ModRevision,
 			) // nobody shares the same content just now
-			if _, err := s.Client.Txn(ctx).If(unused).Then(clientv3.OpDelete(string(kv.Key))).Commit(); err != nil {
+			if _, err := s.store.Client.Txn(ctx).If(unused).Then(clientv3.OpDelete(string(kv.Key))).Commit(); err != nil {
 				return err
 			}
 		}
@@ -199,18 +201,18 @@ func (s *Store) sweepBlobs(ctx context.Context, oldest Version) error {
 	return nil
 }
 
-// namedBlobs are the digests that results name.
-func (s *Store) namedBlobs(ctx context.Context) (map[string]bool, error) {
-	got, err := s.Client.Get(ctx, s.key("run")+"/", clientv3.WithPrefix())
+// named are the digests that results name.
+func (s *Results) named(ctx context.Context) (map[string]bool, error) {
+	got, err := s.store.Client.Get(ctx, s.store.key("run")+"/", clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
 	named := map[string]bool{}
 	for _, kv := range got.Kvs {
-		if k, err := s.Key(kv); err != nil || k.kind.shape != "run/ROLLOUT/HASH/result/NODE" {
+		if k, err := s.store.Key(kv); err != nil || k.kind.shape != "run/ROLLOUT/HASH/result/NODE" {
 			continue
 		}
-		if r, err := Read[StepResult](s, kv); err == nil && r.Blob != "" {
+		if r, err := Read[StepResult](s.store, kv); err == nil && r.Blob != "" {
 			named[r.Blob] = true
 		}
 	}

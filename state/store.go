@@ -41,6 +41,21 @@ type TLS struct {
 
 // Store is the fleet's record. It is safe for concurrent use.
 type Store struct {
+	Presences *Presences
+	Nodes     *Nodes
+	Statuses  *Statuses
+	Doubts    *Doubts
+	Versions  *Versions
+	Rollouts  *Rollouts
+	Rosters   *Rosters
+	Steps     *Steps
+	Results   *Results
+	Services  *Services
+	Commands  *Commands
+	Switches  *Switches
+	Bells     *Bells
+	Views     *Views
+
 	Client    *clientv3.Client
 	prefix    string
 	endpoints []string
@@ -58,7 +73,7 @@ type Store struct {
 
 // Over is a store over a client that is open, with a clock that only goes forward. Close closes the client.
 func Over(client *clientv3.Client, fleet string, clock func() time.Duration) *Store {
-	return &Store{Client: client, prefix: "/pullet/" + fleet + "/", clock: clock}
+	return (&Store{Client: client, prefix: "/pullet/" + fleet + "/", clock: clock}).divide()
 }
 
 // dialTimeout is how long the first answer of a store may take where nothing else is said.
@@ -132,10 +147,10 @@ func Greet(ctx context.Context, s *Store, node string, within time.Duration) err
 // greet asks the store something, whatever it is; of a node that is about to join, what is on record.
 func (s *Store) greet(ctx context.Context, node string) error {
 	if node == "" {
-		_, err := s.Client.Get(ctx, s.CurrentKey(), clientv3.WithCountOnly())
+		_, err := s.Client.Get(ctx, s.Versions.CurrentKey(), clientv3.WithCountOnly())
 		return err
 	}
-	r, err := s.registration(ctx, node)
+	r, err := s.Presences.registration(ctx, node)
 	s.known.keep(r)
 	return err
 }

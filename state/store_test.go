@@ -69,7 +69,7 @@ func history(t *testing.T, s *Store, key string) []*clientv3.Event {
 func TestCurrent(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
-	if v, rev, err := s.Current(ctx); v != nil || rev != 0 || err != nil {
+	if v, rev, err := s.Versions.Current(ctx); v != nil || rev != 0 || err != nil {
 		t.Errorf("%v %d %v", v, rev, err)
 	}
 }
@@ -82,7 +82,7 @@ func TestStatus(t *testing.T) {
 		var errs []error
 		for j := range 12 {
 			category := Categories()[(i+j)%4]
-			errs = append(errs, s.SetStatus(ctx, "n1", category, states[(i*7+j)%4], Status{Version: "v", Time: time.Now()}))
+			errs = append(errs, s.Statuses.Set(ctx, "n1", category, states[(i*7+j)%4], Status{Version: "v", Time: time.Now()}))
 		}
 		return errors.Join(errs...)
 	})
@@ -123,21 +123,21 @@ func TestOverview(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	p := register(t, s, "n1", "web", "x", time.Minute)
-	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v"}, nil, 0); return err }())
+	must(t, func() error { _, err := s.Versions.Propose(ctx, Version{ID: "v"}, nil, 0); return err }())
 	done := make(chan error, 1)
 	go func() {
 		var err error
 		for i := range 100 {
 			to := fmt.Sprint("v", i)
-			ops := append(s.RunningOps(p, to), s.StatusOps("n1", Rollout, states[i%4], Status{Version: to})...)
-			_, bad := s.Client.Txn(ctx).Then(append(ops, s.GateOp("v", "web", Gate{State: Halted, Reason: to}))...).Commit()
+			ops := append(s.Statuses.RunningOps(p, to), s.Statuses.Ops("n1", Rollout, states[i%4], Status{Version: to})...)
+			_, bad := s.Client.Txn(ctx).Then(append(ops, s.Rollouts.GateOp("v", "web", Gate{State: Halted, Reason: to}))...).Commit()
 			p.Node.Running = to
 			err = errors.Join(err, bad)
 		}
 		done <- err
 	}()
 	for reads := 0; ; reads++ {
-		o, err := s.Overview(ctx, false)
+		o, err := s.Views.Fleet(ctx, false)
 		must(t, err)
 		line := o.Statuses["n1"][Rollout]
 		if o.Running["n1"] != o.Nodes["n1"].Running || line.Version != o.Running["n1"] || o.Gates["web"].Reason != line.Version || o.Current.ID != "v" {

@@ -44,22 +44,22 @@ func (c Scope) String() string {
 	return c.Kind + " " + c.Name
 }
 
-// SwitchKey is the key of a scope's switch.
-func (s *Store) SwitchKey(c Scope) string {
+// Key is the key of a scope's switch.
+func (s *Switches) Key(c Scope) string {
 	if c.Name == "" {
-		return s.key("config_state", "enable", c.Kind)
+		return s.store.key("config_state", "enable", c.Kind)
 	}
-	return s.key("config_state", "enable", c.Kind, c.Name)
+	return s.store.key("config_state", "enable", c.Kind, c.Name)
 }
 
 // PauseKey is there while all rollouts are paused.
-func (s *Store) PauseKey() string { return s.key("config_state", "pause") }
+func (s *Switches) PauseKey() string { return s.store.key("config_state", "pause") }
 
-// SetSwitch sets a scope's switch, for a time where that is not 0; nil removes it. It is an error when the switch is
+// Set sets a scope's switch, for a time where that is not 0; nil removes it. It is an error when the switch is
 // another one than was: somebody else was faster.
-func (s *Store) SetSwitch(ctx context.Context, c Scope, w, was *Switch, lasts time.Duration) error {
-	key := s.SwitchKey(c)
-	have, seen, err := get[Switch](ctx, s, key)
+func (s *Switches) Set(ctx context.Context, c Scope, w, was *Switch, lasts time.Duration) error {
+	key := s.Key(c)
+	have, seen, err := get[Switch](ctx, s.store, key)
 	if unlessBad(err) != nil {
 		return err
 	}
@@ -72,14 +72,14 @@ func (s *Store) SetSwitch(ctx context.Context, c Scope, w, was *Switch, lasts ti
 			return err
 		}
 	}
-	done, err := s.Client.Txn(ctx).
+	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.ModRevision(key), "=", seen)).
-		Then(op, s.RingOp()).
+		Then(op, s.store.Bells.RingOp()).
 		Commit()
 	if err != nil || done.Succeeded {
 		return err
 	}
-	now, _, err := get[Switch](ctx, s, key)
+	now, _, err := get[Switch](ctx, s.store, key)
 	return errors.Join(unlessBad(err), &MovedError{"the switch of " + c.String(), now.By})
 }
 
@@ -95,12 +95,12 @@ func (e *MovedError) Error() string {
 }
 
 // lasting writes a switch on a lease of its own where it ends by itself.
-func (s *Store) lasting(ctx context.Context, key string, w *Switch, lasts time.Duration) (clientv3.Op, error) {
+func (s *Switches) lasting(ctx context.Context, key string, w *Switch, lasts time.Duration) (clientv3.Op, error) {
 	if lasts <= 0 {
 		return Put(key, w), nil
 	}
 	w.Until = w.At.Add(lasts)
-	return forAWhile(ctx, s, key, w, lasts)
+	return forAWhile(ctx, s.store, key, w, lasts)
 }
 
 // forAWhile writes a record on a lease of its own.
@@ -113,14 +113,14 @@ func forAWhile(ctx context.Context, s *Store, key string, record any, lasts time
 }
 
 // Pause stops admissions everywhere, until Unpause or for a time. It reports false when it was paused already.
-func (s *Store) Pause(ctx context.Context, w *Switch, lasts time.Duration) (bool, error) {
+func (s *Switches) Pause(ctx context.Context, w *Switch, lasts time.Duration) (bool, error) {
 	op, err := s.lasting(ctx, s.PauseKey(), w, lasts)
 	if err != nil {
 		return false, err
 	}
-	done, err := s.Client.Txn(ctx).
+	done, err := s.store.Client.Txn(ctx).
 		If(clientv3.Compare(clientv3.CreateRevision(s.PauseKey()), "=", 0)).
-		Then(op, s.RingOp()).
+		Then(op, s.store.Bells.RingOp()).
 		Commit()
 	if err != nil {
 		return false, err
@@ -129,29 +129,29 @@ func (s *Store) Pause(ctx context.Context, w *Switch, lasts time.Duration) (bool
 }
 
 // Unpause lets admissions go on. It returns the pause that it lifted; nil where nothing was paused.
-func (s *Store) Unpause(ctx context.Context) (*Switch, error) {
-	done, err := s.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.PauseKey()), ">", 0)).
-		Then(clientv3.OpDelete(s.PauseKey(), clientv3.WithPrevKV()), s.RingOp()).Commit()
+func (s *Switches) Unpause(ctx context.Context) (*Switch, error) {
+	done, err := s.store.Client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(s.PauseKey()), ">", 0)).
+		Then(clientv3.OpDelete(s.PauseKey(), clientv3.WithPrevKV()), s.store.Bells.RingOp()).Commit()
 	if err != nil || !done.Succeeded {
 		return nil, err
 	}
 	var was Switch
 	for _, kv := range done.Responses[0].GetResponseDeleteRange().PrevKvs {
-		was = s.ReadSwitch(kv)
+		was = s.Read(kv)
 	}
 	return &was, nil
 }
 
-// Switches are all switches that are set, by scope ("host web1", "role web", "global"), with "pause" among them.
-func (s *Store) Switches(ctx context.Context) (map[string]Switch, error) {
-	got, err := s.Client.Get(ctx, s.key("config_state")+"/", clientv3.WithPrefix())
+// List are all switches that are set, by scope ("host web1", "role web", "global"), with "pause" among them.
+func (s *Switches) List(ctx context.Context) (map[string]Switch, error) {
+	got, err := s.store.Client.Get(ctx, s.store.key("config_state")+"/", clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]Switch{}
 	for _, kv := range got.Kvs {
-		if k, err := s.Key(kv); err == nil {
-			out[k.scope()] = s.ReadSwitch(kv)
+		if k, err := s.store.Key(kv); err == nil {
+			out[k.scope()] = s.Read(kv)
 		}
 	}
 	return out, nil
@@ -185,9 +185,9 @@ func OffScope(switches map[string]Switch, node, role, version string) string {
 	return ""
 }
 
-// ReadSwitch is a switch as it stands in etcd. One that cannot be read keeps everybody where they are.
-func (s *Store) ReadSwitch(kv *mvccpb.KeyValue) Switch {
-	w, err := Read[Switch](s, kv)
+// Read is a switch as it stands in etcd. One that cannot be read keeps everybody where they are.
+func (s *Switches) Read(kv *mvccpb.KeyValue) Switch {
+	w, err := Read[Switch](s.store, kv)
 	if err != nil {
 		return Switch{Reason: err.Error()}
 	}

@@ -18,7 +18,7 @@ func TestSwitches(t *testing.T) {
 	set := func(c Scope, w Switch) { t.Helper(); must(t, setSwitch(s, c, w, 0)) }
 	want := func(scopes ...string) map[string]Switch {
 		t.Helper()
-		got, err := s.Switches(ctx)
+		got, err := s.Switches.List(ctx)
 		must(t, err)
 		if names := slices.Sorted(maps.Keys(got)); !slices.Equal(names, scopes) {
 			t.Errorf("%q, want %q", names, scopes)
@@ -47,7 +47,7 @@ func TestPause(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	unpause := func() (bool, error) {
-		was, err := s.Unpause(ctx)
+		was, err := s.Switches.Unpause(ctx)
 		if was != nil && was.By != "first" {
 			t.Errorf("it lifted another pause: %+v", was)
 		}
@@ -58,15 +58,15 @@ func TestPause(t *testing.T) {
 		want bool
 	}{
 		{unpause, false},
-		{func() (bool, error) { return s.Pause(ctx, &Switch{By: "first"}, 0) }, true},
-		{func() (bool, error) { return s.Pause(ctx, &Switch{By: "second"}, time.Hour) }, false},
+		{func() (bool, error) { return s.Switches.Pause(ctx, &Switch{By: "first"}, 0) }, true},
+		{func() (bool, error) { return s.Switches.Pause(ctx, &Switch{By: "second"}, time.Hour) }, false},
 		{unpause, true},
 		{unpause, false},
 	} {
 		if ok, err := c.do(); ok != c.want || err != nil {
 			t.Errorf("%d: %v %v", i, ok, err)
 		}
-		if got, err := s.Switches(ctx); err != nil || i == 2 && got["pause"].By != "first" {
+		if got, err := s.Switches.List(ctx); err != nil || i == 2 && got["pause"].By != "first" {
 			t.Errorf("%d: %v %v", i, got, err)
 		}
 	}
@@ -78,10 +78,10 @@ func TestSwitchesEnd(t *testing.T) {
 	s := open(t, t.TempDir())
 	now := time.Now().UTC()
 	must(t, setSwitch(s, HostScope("web1"), Switch{At: now}, time.Second), setSwitch(s, GlobalScope(), Switch{At: now}, time.Hour))
-	if ok, err := s.Pause(ctx, &Switch{At: now}, time.Second); !ok || err != nil {
+	if ok, err := s.Switches.Pause(ctx, &Switch{At: now}, time.Second); !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	got, err := s.Switches(ctx)
+	got, err := s.Switches.List(ctx)
 	must(t, err)
 	for name, lasts := range map[string]time.Duration{"host web1": time.Second, "pause": time.Second, "global": time.Hour} {
 		if w := got[name]; !w.Until.Equal(now.Add(lasts)) || w.Enabled {
@@ -90,13 +90,13 @@ func TestSwitchesEnd(t *testing.T) {
 	}
 	for len(got) > 1 {
 		must(t, ended(s, s.key("config_state")+"/"))
-		got, err = s.Switches(ctx)
+		got, err = s.Switches.List(ctx)
 		must(t, err)
 	}
 	if _, there := got["global"]; !there {
 		t.Errorf("%v", got)
 	}
-	if ok, err := s.Pause(ctx, &Switch{}, 0); !ok || err != nil {
+	if ok, err := s.Switches.Pause(ctx, &Switch{}, 0); !ok || err != nil {
 		t.Errorf("the pause ended, and nobody can pause: %v %v", ok, err)
 	}
 }
@@ -109,7 +109,7 @@ func ended(s *Store, prefix string) error {
 	if err != nil || len(got.Kvs) < 2 {
 		return err
 	}
-	if !s.Await(waiting, prefix, got.Header.Revision, 20*time.Second, clientv3.WithPrefix(), clientv3.WithFilterPut()) {
+	if !s.Bells.Await(waiting, prefix, got.Header.Revision, 20*time.Second, clientv3.WithPrefix(), clientv3.WithFilterPut()) {
 		return errors.New("nothing ends")
 	}
 	return nil
@@ -117,7 +117,7 @@ func ended(s *Store, prefix string) error {
 
 // setSwitch sets a switch whatever it was before.
 func setSwitch(s *Store, c Scope, w Switch, lasts time.Duration) error {
-	all, err := s.Switches(ctx)
+	all, err := s.Switches.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,5 +129,5 @@ func setSwitch(s *Store, c Scope, w Switch, lasts time.Duration) error {
 	if w.Enabled && w.Version == "" && c.Kind != "host" { // as if it had never been set
 		to = nil
 	}
-	return s.SetSwitch(ctx, c, to, was, lasts)
+	return s.Switches.Set(ctx, c, to, was, lasts)
 }

@@ -9,9 +9,9 @@ import (
 // undo goes back to the last good version.
 func undo(t *testing.T, s *Store) *Version {
 	t.Helper()
-	current, rev, err := s.Current(ctx)
+	current, rev, err := s.Versions.Current(ctx)
 	must(t, err)
-	set, err := s.Undo(ctx, current, rev, "ada", "", 0)
+	set, err := s.Versions.Undo(ctx, current, rev, "ada", "", 0)
 	must(t, err)
 	return set
 }
@@ -22,7 +22,7 @@ func TestUndoOverHalted(t *testing.T) {
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
 	propose(t, s, "v2")
-	_, _, err := s.Halt(ctx, "ada", "")
+	_, _, err := s.Versions.Halt(ctx, "ada", "")
 	must(t, err)
 	propose(t, s, "v3")
 	set := undo(t, s)
@@ -38,11 +38,11 @@ func TestUndoPastALaterHalt(t *testing.T) {
 	propose(t, s, "v1")
 	propose(t, s, "v2")
 	undo(t, s)
-	_, _, err := s.Halt(ctx, "ada", "")
+	_, _, err := s.Versions.Halt(ctx, "ada", "")
 	must(t, err)
-	current, rev, err := s.Current(ctx)
+	current, rev, err := s.Versions.Current(ctx)
 	must(t, err)
-	is, err := s.Propose(ctx, Version{ID: "v3", Previous: current.ID, Bad: current.Bad}, current, rev)
+	is, err := s.Versions.Propose(ctx, Version{ID: "v3", Previous: current.ID, Bad: current.Bad}, current, rev)
 	if !is.Done || err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestUndoOverForgotten(t *testing.T) {
 	propose(t, s, "v1")
 	propose(t, s, "v3") // v2 was set before a restore
 	for version, node := range map[string]string{"v1": "web1", "v2": "web2"} {
-		_, err := s.Client.Put(ctx, s.RunningKey(version, node), "2000-01-01T00:00:00Z")
+		_, err := s.Client.Put(ctx, s.Statuses.RunningKey(version, node), "2000-01-01T00:00:00Z")
 		must(t, err)
 	}
 	set := undo(t, s)
@@ -76,7 +76,7 @@ func TestUndoInDoubt(t *testing.T) {
 	}
 	back := &WentBackError{Seen: Origin{Revision: 9}, Is: Origin{Revision: 3}}
 	must(t, doubt(ctx, s, "web1", back.What(), time.Time{}))
-	must(t, s.Doubts(ctx, "web1", back, &Version{ID: "v3"}, time.Minute))
+	must(t, s.Doubts.Tell(ctx, "web1", back, &Version{ID: "v3"}, time.Minute))
 	undo(t, s)
 	if set := undo(t, s); set.ID != "v1" || !slices.Equal(slices.Sorted(slices.Values(set.Bad)), []string{"v2", "v3", "v4"}) {
 		t.Errorf("back to %s, bad are %q", set.ID, set.Bad)

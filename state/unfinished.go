@@ -25,14 +25,14 @@ func unfinished(ctx context.Context, s *Store, node, version string) (steps []st
 			case k.kind.shape == "run/ROLLOUT/HASH/started/NODE":
 				starts = append(starts, kv)
 			case k.kind.shape == "run/ROLLOUT/HASH/result/NODE":
-				if r := s.ReadResult(kv); r.Result != "unknown" {
+				if r := s.Steps.ReadResult(kv); r.Result != "unknown" {
 					attempts[k.Hash] = r.Attempt
 				}
 			}
 		}
 		for _, kv := range starts {
 			k, _ := s.Key(kv)
-			start := s.ReadStart(kv)
+			start := s.Steps.ReadStart(kv)
 			if ended, known := attempts[k.Hash]; start.Step != "" && !start.Repeatable && (!known || ended != start.Attempt) {
 				steps, began = append(steps, start.Step), max(began, kv.ModRevision)
 			}
@@ -46,7 +46,7 @@ func unfinished(ctx context.Context, s *Store, node, version string) (steps []st
 // that slot and nobody will know what came of it, until an operator says so. Who resumes before the node is given up,
 // at the revision mark, does not say so. It returns all such steps.
 func haltUnfinished(ctx context.Context, s *Store, node string, mark int64) ([]string, error) {
-	current, _, err := s.Current(ctx)
+	current, _, err := s.Versions.Current(ctx)
 	if current == nil || err != nil {
 		return nil, unlessBad(err)
 	}
@@ -54,12 +54,12 @@ func haltUnfinished(ctx context.Context, s *Store, node string, mark int64) ([]s
 	if len(steps) == 0 || err != nil {
 		return nil, err
 	}
-	held, err := s.Client.Get(ctx, s.SlotPrefix(""), clientv3.WithPrefix())
+	held, err := s.Client.Get(ctx, s.Rollouts.SlotPrefix(""), clientv3.WithPrefix())
 	if err != nil {
 		return nil, err
 	}
 	for _, kv := range held.Kvs {
-		if k, err := s.Key(kv); err == nil && s.ReadClaim(kv).Node == node && began > kv.CreateRevision {
+		if k, err := s.Key(kv); err == nil && s.Rollouts.ReadClaim(kv).Node == node && began > kv.CreateRevision {
 			why := "its result is unknown: " + node + " began it and was decommissioned; look at " + node
 			if err := HaltGroup(ctx, s, current.Rollout(), k.Group, UnknownGate(node, steps[0], why), mark); err != nil {
 				return nil, err

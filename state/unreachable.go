@@ -77,7 +77,9 @@ func (e *UnreachableError) denial() string {
 
 // denied reports an answer that refuses who asks.
 func denied(err error) bool {
-	for _, known := range []error{rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound} {
+	for _, known := range []error{
+		rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrUserNotFound,
+	} {
 		if errors.Is(err, known) {
 			return true
 		}

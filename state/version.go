@@ -9,13 +9,14 @@ import (
 // Version is the identity of a snapshot: the commit id, or a digest over several repositories' commits. As the fleet's
 // current_version it also says who set it and what it follows.
 type Version struct {
-	ID       string    `json:"version"`
-	Release  string    `json:"release,omitempty"` // the annotated tag on the commit
-	Commits  []Commit  `json:"commits"`
-	Previous string    `json:"previous,omitempty"`
-	Rewound  []Commit  `json:"rewound,omitempty"` // the last rewritten history of each repository that an operator accepted
-	By       string    `json:"by,omitempty"`
-	At       time.Time `json:"at,omitzero"`
+	ID       string   `json:"version"`
+	Release  string   `json:"release,omitempty"` // the annotated tag on the commit
+	Commits  []Commit `json:"commits"`
+	Previous string   `json:"previous,omitempty"`
+	// the last rewritten history of each repository that an operator accepted
+	Rewound []Commit  `json:"rewound,omitempty"`
+	By      string    `json:"by,omitempty"`
+	At      time.Time `json:"at,omitzero"`
 
 	Seq int `json:"seq,omitempty"` // of the fleet's versions in their order
 

@@ -36,13 +36,14 @@ const (
 	WaitEtcd       WaitKind = "etcd"       // is unreachable
 	WaitRepository WaitKind = "repository" // lacks the commit, or is unreachable
 	WaitRefused    WaitKind = "refused"    // what the repository offers, or the fleet's version
-	WaitStale      WaitKind = "stale"      // the repository is unreachable or behind, and the host continues with the last good commit
-	WaitLease      WaitKind = "lease"      // of the node ended
-	WaitOrphan     WaitKind = "orphan"     // a command outlived its pull
-	WaitTime       WaitKind = "time"       // the time to wait is over
-	WaitClone      WaitKind = "clone"      // two hosts use one state directory
-	WaitName       WaitKind = "name"       // another host has it
-	WaitDisk       WaitKind = "disk"       // is full
+	// the repository is unreachable or behind, and the host continues with the last good commit
+	WaitStale  WaitKind = "stale"
+	WaitLease  WaitKind = "lease"  // of the node ended
+	WaitOrphan WaitKind = "orphan" // a command outlived its pull
+	WaitTime   WaitKind = "time"   // the time to wait is over
+	WaitClone  WaitKind = "clone"  // two hosts use one state directory
+	WaitName   WaitKind = "name"   // another host has it
+	WaitDisk   WaitKind = "disk"   // is full
 )
 
 // Switched reports a wait that an operator set for the host, its role or all, and that an operator ends.

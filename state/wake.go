@@ -12,20 +12,20 @@ import (
 )
 
 // AliveKey is the key on a node's lease.
-func (s *Store) AliveKey(node string) string { return s.key("alive", node) }
+func (s *Presences) AliveKey(node string) string { return s.store.key("alive", node) }
 
-// BellKey is the one key that those watch who are first in a queue: it is written whenever something changed that a
+// Key is the one key that those watch who are first in a queue: it is written whenever something changed that a
 // node may wait for.
-func (s *Store) BellKey() string { return s.key("bell") }
+func (s *Bells) Key() string { return s.store.key("bell") }
 
 // RingOp wakes the nodes that are first in a queue.
-func (s *Store) RingOp() clientv3.Op {
-	return clientv3.OpPut(s.BellKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
+func (s *Bells) RingOp() clientv3.Op {
+	return clientv3.OpPut(s.Key(), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 
 // Await waits until a key changes after a revision, or for as long as a poll takes: a watch is never trusted alone. It
 // is false when ctx ends first.
-func (s *Store) Await(
+func (s *Bells) Await(
 	ctx context.Context,
 	key string,
 	after int64,
@@ -38,7 +38,7 @@ func (s *Store) Await(
 		opts = append(opts, clientv3.WithRev(after+1))
 	}
 	select {
-	case _, open := <-s.Client.Watch(watch, key, opts...):
+	case _, open := <-s.store.Client.Watch(watch, key, opts...):
 		if !open && watch.Err() == nil { // the watch broke: not so fast again
 			pause(watch, time.Second)
 		}
@@ -56,11 +56,11 @@ type Listener struct {
 }
 
 // Listen begins to listen to what happens to a key from now on: what was there before is to be read afterwards.
-func (s *Store) Listen(ctx context.Context, key string) *Listener {
+func (s *Bells) Listen(ctx context.Context, key string) *Listener {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	late := time.AfterFunc(operationTimeout, cancel) // it waits for the store
 	defer late.Stop()
-	return &Listener{s.Client.Watch(ctx, key), Lost(ctx, s), cancel}
+	return &Listener{s.store.Client.Watch(ctx, key), Lost(ctx, s.store), cancel}
 }
 
 // Await waits until the key changes after a revision, or for as long as a poll takes. It is false when nothing is heard
@@ -101,9 +101,9 @@ func pause(ctx context.Context, d time.Duration) {
 
 // AwaitWork returns nil as soon as the fleet's version is another than the given one, or there is something else to do;
 // or why it cannot tell any more. What was there at the revision woken is not new.
-func (s *Store) AwaitWork(ctx context.Context, version string, woken int64) error {
+func (s *Bells) AwaitWork(ctx context.Context, version string, woken int64) error {
 	for {
-		got, err := s.Client.Get(ctx, s.wakeKey(), clientv3.WithKeysOnly())
+		got, err := s.store.Client.Get(ctx, s.wakeKey(), clientv3.WithKeysOnly())
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (s *Store) AwaitWork(ctx context.Context, version string, woken int64) erro
 		if len(got.Kvs) > 0 {
 			now = got.Kvs[0].ModRevision
 		}
-		v, _, err := s.Current(ctx)
+		v, _, err := s.store.Versions.Current(ctx)
 		if unlessBad(err) != nil {
 			return err
 		}
@@ -126,11 +126,11 @@ func (s *Store) AwaitWork(ctx context.Context, version string, woken int64) erro
 
 // AwaitNodes returns nil as soon as a node registered, changed or left after a revision, or why it cannot tell any
 // more.
-func (s *Store) AwaitNodes(ctx context.Context, seen int64) error {
+func (s *Bells) AwaitNodes(ctx context.Context, seen int64) error {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()
-	nodes := s.Client.Watch(ctx, s.key("node", ""), clientv3.WithPrefix(), clientv3.WithRev(seen+1))
-	facts := s.Client.Watch(ctx, s.key("facts", ""), clientv3.WithPrefix(), clientv3.WithRev(seen+1))
+	nodes := s.store.Client.Watch(ctx, s.store.key("node", ""), clientv3.WithPrefix(), clientv3.WithRev(seen+1))
+	facts := s.store.Client.Watch(ctx, s.store.key("facts", ""), clientv3.WithPrefix(), clientv3.WithRev(seen+1))
 	var answer clientv3.WatchResponse
 	select {
 	case answer = <-nodes:
@@ -148,10 +148,10 @@ func (s *Store) AwaitNodes(ctx context.Context, seen int64) error {
 var errWatchEnded = errors.New("the watch ended")
 
 // wakeKey is written when there is something new to do for agents: a version, a command to run.
-func (s *Store) wakeKey() string { return s.key("wake") }
+func (s *Bells) wakeKey() string { return s.store.key("wake") }
 
 // wakeOp wakes the agents that wait for their next pull.
-func (s *Store) wakeOp() clientv3.Op {
+func (s *Bells) wakeOp() clientv3.Op {
 	return clientv3.OpPut(s.wakeKey(), strconv.FormatInt(time.Now().UnixNano(), 36))
 }
 

@@ -10,19 +10,19 @@ import (
 // TestAwait: the bell wakes at once, also when it rang before anybody listened; a context that ends says so.
 func TestAwait(t *testing.T) {
 	s := open(t, t.TempDir())
-	_, rev, err := s.Current(ctx)
+	_, rev, err := s.Versions.Current(ctx)
 	must(t, err)
-	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v"}, nil, rev); return err }())
+	must(t, func() error { _, err := s.Versions.Propose(ctx, Version{ID: "v"}, nil, rev); return err }())
 	began := time.Now()
-	if !s.Await(ctx, s.BellKey(), 1, time.Minute) || time.Since(began) > 5*time.Second {
+	if !s.Bells.Await(ctx, s.Bells.Key(), 1, time.Minute) || time.Since(began) > 5*time.Second {
 		t.Errorf("it rang before, and nobody woke for %s", time.Since(began))
 	}
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if s.Await(ended, s.BellKey(), 1<<40, time.Minute) {
+	if s.Bells.Await(ended, s.Bells.Key(), 1<<40, time.Minute) {
 		t.Error("the context ended")
 	}
-	if !s.Await(ctx, s.BellKey(), 1<<40, 10*time.Millisecond) {
+	if !s.Bells.Await(ctx, s.Bells.Key(), 1<<40, 10*time.Millisecond) {
 		t.Error("a poll that is over is no end")
 	}
 }
@@ -40,7 +40,7 @@ func TestAwaitLost(t *testing.T) {
 		t.Error("it is connected")
 	}
 	heard := make(chan bool, 1)
-	go func() { heard <- s.Listen(ctx, s.BellKey()).Await(ctx, 1<<40, time.Minute) }()
+	go func() { heard <- s.Bells.Listen(ctx, s.Bells.Key()).Await(ctx, 1<<40, time.Minute) }()
 	lost := Lost(ctx, s)
 	time.Sleep(100 * time.Millisecond) // they listen
 	must(t, member.Close())
@@ -61,7 +61,7 @@ func TestAwaitLost(t *testing.T) {
 		t.Error("it is not connected")
 	}
 	began := time.Now()
-	_, err = s.Client.Get(ctx, s.BellKey())
+	_, err = s.Client.Get(ctx, s.Bells.Key())
 	if took := time.Since(began); took > operationTimeout {
 		t.Errorf("it was known after %s", took)
 	}
@@ -75,16 +75,16 @@ func TestAwaitWork(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	woken := make(chan error, 1)
-	go func() { woken <- s.AwaitWork(ctx, "v1", 1<<40) }()
-	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v1"}, nil, 0); return err }())
-	_, rev, err := s.Current(ctx)
+	go func() { woken <- s.Bells.AwaitWork(ctx, "v1", 1<<40) }()
+	must(t, func() error { _, err := s.Versions.Propose(ctx, Version{ID: "v1"}, nil, 0); return err }())
+	_, rev, err := s.Versions.Current(ctx)
 	must(t, err)
 	select {
 	case err := <-woken:
 		t.Fatalf("woken by its own version: %v", err)
 	default:
 	}
-	must(t, func() error { _, err := s.Propose(ctx, Version{ID: "v2"}, nil, rev); return err }())
+	must(t, func() error { _, err := s.Versions.Propose(ctx, Version{ID: "v2"}, nil, rev); return err }())
 	select {
 	case err := <-woken:
 		must(t, err)
@@ -98,26 +98,26 @@ func TestAwaitCommand(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
-	got, err := s.Client.Get(ctx, s.wakeKey())
+	got, err := s.Client.Get(ctx, s.Bells.wakeKey())
 	must(t, err)
 	seen := got.Kvs[0].ModRevision
-	if err := s.AwaitWork(ctx, "v1", seen-1); err != nil { // it came in between
+	if err := s.Bells.AwaitWork(ctx, "v1", seen-1); err != nil { // it came in between
 		t.Error(err)
 	}
 	woken := make(chan error, 1)
-	go func() { woken <- s.AwaitWork(ctx, "v1", seen) }()
-	must(t, put(s, s.BellKey()))
+	go func() { woken <- s.Bells.AwaitWork(ctx, "v1", seen) }()
+	must(t, put(s, s.Bells.Key()))
 	select {
 	case err := <-woken:
 		t.Fatalf("woken by nothing: %v", err)
 	default:
 	}
-	_, err = s.Client.Do(ctx, s.wakeOp())
+	_, err = s.Client.Do(ctx, s.Bells.wakeOp())
 	must(t, err)
 	must(t, <-woken)
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := s.AwaitWork(ended, "v1", 1<<40); err == nil {
+	if err := s.Bells.AwaitWork(ended, "v1", 1<<40); err == nil {
 		t.Error("the context ended")
 	}
 }
@@ -127,13 +127,13 @@ func TestResumeWakes(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	propose(t, s, "v1")
-	_, err := s.Client.Do(ctx, s.GateOp("v1", "web", Gate{State: Halted, Node: "web1"}))
+	_, err := s.Client.Do(ctx, s.Rollouts.GateOp("v1", "web", Gate{State: Halted, Node: "web1"}))
 	must(t, err)
-	got, err := s.Client.Get(ctx, s.wakeKey())
+	got, err := s.Client.Get(ctx, s.Bells.wakeKey())
 	must(t, err)
 	woken := make(chan error, 1)
-	go func() { woken <- s.AwaitWork(ctx, "v1", got.Header.Revision) }()
-	opened, err := s.Resume(ctx, "ada")
+	go func() { woken <- s.Bells.AwaitWork(ctx, "v1", got.Header.Revision) }()
+	opened, err := s.Rollouts.Resume(ctx, "ada")
 	if must(t, err); len(opened) != 1 {
 		t.Fatal(opened)
 	}

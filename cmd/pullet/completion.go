@@ -25,20 +25,27 @@ const completionTime = 2 * time.Second
 func (a *app) complete(root *cobra.Command) {
 	nodes, roles, versions := a.ofFleet(nodesIn), a.ofFleet(rolesIn), a.ofFleet(versionsIn)
 	for path, find := range map[string]candidates{
-		"explain": places(topicNames), "schema": places(kindNames), "facts": places(fixed(factNames()...)), "history": places(a.runs),
-		"verify": first(versions, nodes), "wait": places(versions), "decommission": places(nodes),
-		"rollout start": places(versions), "rollout undo": places(versions), "rollout settle": places(a.ofFleet(targetedIn)), "services": places(a.services),
-		"set-status": places(fixed(state.Provisioned, state.Configured, state.Validated), fixed(state.Running, state.Success, state.Failed, state.Pending)),
+		"explain": places(topicNames), "schema": places(kindNames), "facts": places(fixed(factNames()...)),
+		"history": places(a.runs),
+		"verify":  first(versions, nodes), "wait": places(versions), "decommission": places(nodes),
+		"rollout start": places(versions), "rollout undo": places(versions), "rollout settle": places(a.ofFleet(targetedIn)),
+		"services": places(a.services),
+		"set-status": places(fixed(state.Provisioned, state.Configured, state.Validated),
+			fixed(state.Running, state.Success, state.Failed, state.Pending)),
 	} {
 		if c, _, err := root.Find(strings.Fields(path)); err == nil {
 			c.ValidArgsFunction = completes(find)
 		}
 	}
 	for flag, find := range map[string]candidates{
-		"enable --host": nodes, "enable --role": roles, "enable --version": versions, "disable --host": nodes, "disable --role": roles,
-		" --output": outputs, "run --target": nodes, "run --stage": nodes, "run --cancel": a.ofFleet(commandsIn), " --log-format": fixed("text", "json"), "failures --category": fixed(state.Categories()...),
-		"nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles, "set-status --node": nodes, "forget --job": a.leftJobs,
-		"render --node": inventoryNames, "graph --node": inventoryNames, "eval --node": func(ctx context.Context, args []string, typed string) ([]string, error) {
+		"enable --host": nodes, "enable --role": roles, "enable --version": versions, "disable --host": nodes,
+		"disable --role": roles,
+		" --output":      outputs, "run --target": nodes, "run --stage": nodes, "run --cancel": a.ofFleet(commandsIn),
+		" --log-format": fixed("text", "json"), "failures --category": fixed(state.Categories()...),
+		"nodes --role": roles, "nodes --state": fixed(allStates...), "rollout resume --role": roles,
+		"set-status --node": nodes, "forget --job": a.leftJobs,
+		"render --node": inventoryNames, "graph --node": inventoryNames,
+		"eval --node": func(ctx context.Context, args []string, typed string) ([]string, error) {
 			return inventoryNames(ctx, args[min(1, len(args)):], typed)
 		}, "validate --node": inventoryNames,
 	} {
@@ -73,7 +80,7 @@ func namesFile(flag string) bool {
 
 // commandsIn are the commands of run that nodes may still begin with.
 func commandsIn(ctx context.Context, store *state.Store, _ *state.Overview) (ids []string, err error) {
-	all, _, err := store.Commands(ctx)
+	all, _, err := store.Commands.List(ctx)
 	for _, c := range all {
 		if c.Open {
 			ids = append(ids, c.ID)
@@ -178,7 +185,7 @@ func (a *app) ofFleet(find func(context.Context, *state.Store, *state.Overview) 
 			return nil, err
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
-		o, err := store.Overview(ctx, false)
+		o, err := store.Views.Fleet(ctx, false)
 		if err != nil {
 			return nil, err
 		}
@@ -196,7 +203,7 @@ func rolesIn(_ context.Context, _ *state.Store, o *state.Overview) ([]string, er
 
 // versionsIn are the versions that the fleet had, has or runs: their releases and short ids.
 func versionsIn(ctx context.Context, store *state.Store, o *state.Overview) ([]string, error) {
-	history, err := store.History(ctx)
+	history, err := store.Versions.History(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -216,13 +223,13 @@ func targetedIn(ctx context.Context, store *state.Store, o *state.Overview) ([]s
 	if o.Current == nil {
 		return nil, nil
 	}
-	return store.Settleable(ctx, o.Current.ID)
+	return store.Steps.Settleable(ctx, o.Current.ID)
 }
 
 // services are those that nodes publish.
 func (a *app) services(ctx context.Context, args []string, typed string) ([]string, error) {
 	return a.ofFleet(func(ctx context.Context, store *state.Store, _ *state.Overview) ([]string, error) {
-		o, err := store.Overview(ctx, true)
+		o, err := store.Views.Fleet(ctx, true)
 		if err != nil {
 			return nil, err
 		}

@@ -15,10 +15,9 @@ func (a *app) demoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "demo", GroupID: "repo", Args: noArgs,
 		Short: "A fleet on this machine: a rollout, a bad commit, and the fix",
-		Long: "Demo runs five agents, each below a directory of its own, with one etcd and one git repository, all in a " +
-			"temporary directory. It\n" +
-			"needs no root, no network and no git. You see a release roll out role by role, a bad one halt at the canary, and " +
-			"the fix.",
+		Long: "Demo runs five agents, each below a directory of its own, with one etcd and one git repository, all\n" +
+			"in a temporary directory. It needs no root, no network and no git. You see a release roll out role\n" +
+			"by role, a bad one halt at the canary, and the fix.",
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.demo(cmd.Context(), keep, fast) },
 	}
 	c.Flags().BoolVar(&keep, "keep", false, "leave the fleet's directory for looking around")
@@ -131,7 +130,7 @@ func (s *stage) until(ctx context.Context, done func(*fleetStatus) bool) error {
 	every := time.NewTicker(100 * time.Millisecond)
 	defer every.Stop()
 	for {
-		o, err := s.fleet.store.Overview(ctx, false)
+		o, err := s.fleet.store.Views.Fleet(ctx, false)
 		if err != nil {
 			return s.fleet.explain(err)
 		}
@@ -168,7 +167,7 @@ func halted(v *fleetStatus) bool { return len(v.Halted) > 0 }
 
 // untouched makes sure that nobody but the canary moved.
 func (s *stage) untouched(ctx context.Context, release string) error {
-	o, err := s.fleet.store.Overview(ctx, false)
+	o, err := s.fleet.store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err
 	}

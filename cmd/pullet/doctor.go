@@ -43,10 +43,13 @@ func (a *app) doctorCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "doctor", GroupID: "node", Args: noArgs,
 		Short: "Check what this node depends on, and say what to do",
-		Long: "Doctor looks at everything that a pull depends on, and at every record of the fleet, and changes nothing of the host or the fleet. With\n" +
-			"--remove it removes one record that cannot be read, by its key, and looks at nothing else. Before you remove a claim, make sure that nobody\n" +
-			"changes under it.\n" +
-			"\nEXIT STATUS\n  0  nothing is bad\n  1  something is, or an error",
+		Long: "Doctor looks at everything that a pull depends on, and at every record of the fleet, and changes\n" +
+			"nothing of the host or the fleet. With --remove it removes one record that cannot be read, by its\n" +
+			"key, and looks at nothing else. Before you remove a claim, make sure that nobody changes under it.\n" +
+			"\n" +
+			"EXIT STATUS\n" +
+			"  0  nothing is bad\n" +
+			"  1  something is, or an error",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if remove != "" {
 				return a.steers(

@@ -20,7 +20,7 @@ const setClock = "set it: chronyc makestep, or timedatectl set-ntp true"
 
 // clocks compares this node's clock with what others wrote, and asks the kernel.
 func clocks(ctx context.Context, store *state.Store, self string) []finding {
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return []finding{{"clock", bad, store.Explain(err).Error(), ""}}
 	}
@@ -89,7 +89,7 @@ func offClocks(
 			ahead = append(ahead, fmt.Sprintf("%s (%s)", name, time.Until(seen).Round(time.Second)))
 		case o.Alive[name] && time.Since(seen) > longAgo && looked < mostSeen:
 			looked++
-			age, err := store.LeaseAge(ctx, name)
+			age, err := store.Presences.LeaseAge(ctx, name)
 			if err != nil {
 				return nil, nil, 0, err
 			}

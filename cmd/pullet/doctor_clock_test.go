@@ -45,7 +45,7 @@ func TestDoctorNamesClocks(t *testing.T) {
 		}
 		for i, off := range append(c.off, 0) {
 			n := state.Node{Name: fmt.Sprint("n", i), LastSeen: time.Now().Add(off)}
-			if _, err := s.Register(ctx, n, state.Alive{Owner: n.Name}, nil, time.Minute); err != nil {
+			if _, err := s.Presences.Register(ctx, n, state.Alive{Owner: n.Name}, nil, time.Minute); err != nil {
 				t.Fatal(err)
 			}
 		}

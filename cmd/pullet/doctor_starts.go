@@ -35,7 +35,8 @@ func starts(root string) []finding {
 		{
 			"start",
 			warn,
-			"nothing starts pullet on this host: neither pullet.timer nor pullet-agent.service is enabled, and no crontab has pullet pull",
+			"nothing starts pullet on this host: neither pullet.timer nor pullet-agent.service is enabled, and no crontab " +
+				"has pullet pull",
 			do,
 		},
 	}
@@ -82,7 +83,10 @@ var pullsLine = regexp.MustCompile(`^[^#]*\bpullet\b.*\bpull\b`)
 
 // crontab is the file that makes cron start pulls, and what kept from looking.
 func crontab(root string) (file string, unread error) {
-	for _, pattern := range []string{"etc/crontab", "etc/cron.d/*", "etc/cron.hourly/*", "etc/cron.daily/*", "var/spool/cron/*", "var/spool/cron/crontabs/*"} {
+	for _, pattern := range []string{
+		"etc/crontab", "etc/cron.d/*", "etc/cron.hourly/*", "etc/cron.daily/*", "var/spool/cron/*",
+		"var/spool/cron/crontabs/*",
+	} {
 		found, _ := filepath.Glob(filepath.Join(root, pattern)) // the pattern is good
 		for _, file := range found {
 			pulls, err := startsPulls(file)

@@ -17,10 +17,12 @@ func (a *app) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "explain [NAME]", GroupID: "repo", Args: upToOne,
 		Short: "Explain an action, a field, a fact or a template function",
-		Long: "Explain shows what NAME means: its type, default, values and, for an action, an example. Without NAME it lists what there is.\n" +
-			"In a state repository it knows the repository's extensions, too.",
-		Example: "  pullet explain file.managed\n  pullet explain file.managed.mode\n  pullet explain job.steps.conditions.when.retry\n" +
-			"  pullet explain pullet.rollout.rollingRules\n  pullet explain config.agent.splay\n  pullet explain server.os\n  pullet explain toYaml",
+		Long: "Explain shows what NAME means: its type, default, values and, for an action, an example. Without\n" +
+			"NAME it lists what there is. In a state repository it knows the repository's extensions, too.",
+		Example: "  pullet explain file.managed\n  pullet explain file.managed.mode\n" +
+			"  pullet explain job.steps.conditions.when.retry\n" +
+			"  pullet explain pullet.rollout.rollingRules\n  pullet explain config.agent.splay\n  pullet explain server.os\n" +
+			"  pullet explain toYaml",
 		RunE: func(_ *cobra.Command, args []string) error {
 			topics, err := allTopics()
 			if err != nil {

@@ -24,15 +24,20 @@ func (a *app) failuresCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "failures", GroupID: "fleet", Args: noArgs,
 		Short: "Which nodes failed, in which category, why, and in which run",
-		Long: "Failures lists the nodes whose state is failed: provisioned and validated as tools say it with set-status, configured, validated and rollout\n" +
-			"as pulls do. A node whose name several hosts use failed as configured. pullet history RUN on the node shows the run.\n" +
-			"\nEXIT STATUS\n  0  nothing failed\n  1  something did, or an error\n  64 the command line is wrong",
+		Long: "Failures lists the nodes whose state is failed: provisioned and validated as tools say it with\n" +
+			"set-status, configured, validated and rollout as pulls do. A node whose name several hosts use\n" +
+			"failed as configured. pullet history RUN on the node shows the run.\n" +
+			"\n" +
+			"EXIT STATUS\n" +
+			"  0  nothing failed\n" +
+			"  1  something did, or an error\n" +
+			"  64 the command line is wrong",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := knownWord("category", category, state.Categories()); category != "" && err != nil {
 				return err
 			}
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
-				o, err := store.Overview(ctx, false)
+				o, err := store.Views.Fleet(ctx, false)
 				if err != nil {
 					return err
 				}

@@ -161,7 +161,7 @@ func nodesOf(o *state.Overview) []string {
 
 // knownVersion finds a version that the fleet had, has or runs, by its release or its id, which may be cut off.
 func knownVersion(ctx context.Context, store *state.Store, o *state.Overview, name string) (state.Version, error) {
-	history, err := store.History(ctx)
+	history, err := store.Versions.History(ctx)
 	if err != nil {
 		return state.Version{}, err
 	}

@@ -115,7 +115,7 @@ func (f *fleet) longStop(r *rand.Rand) {
 func (f *fleet) holder(end time.Time) *fleetNodeProcess {
 	for ; time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(f.t.Context(), time.Second)
-		got, err := f.client.Get(ctx, f.store.SlotPrefix(""), clientv3.WithPrefix())
+		got, err := f.client.Get(ctx, f.store.Rollouts.SlotPrefix(""), clientv3.WithPrefix())
 		cancel()
 		if err != nil {
 			continue
@@ -187,12 +187,12 @@ func (f *fleet) memberFault(r *rand.Rand) {
 func (f *fleet) pauseFault(r *rand.Rand) {
 	sleepFor(r, 5*time.Second, 20*time.Second)
 	ctx := f.t.Context()
-	if _, err := f.store.Pause(ctx, &state.Switch{By: "operator", At: time.Now().UTC()}, 0); err == nil {
+	if _, err := f.store.Switches.Pause(ctx, &state.Switch{By: "operator", At: time.Now().UTC()}, 0); err == nil {
 		f.count("pauses")
 		sleepFor(r, time.Second, 3*time.Second)
 	}
 	for { // also what could not be written may have been
-		if _, err := f.store.Unpause(ctx); err == nil || ctx.Err() != nil {
+		if _, err := f.store.Switches.Unpause(ctx); err == nil || ctx.Err() != nil {
 			return
 		}
 	}

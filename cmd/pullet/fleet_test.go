@@ -296,11 +296,11 @@ func (f *fleet) unsettled() string {
 func (f *fleet) halted() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	current, _, err := f.store.Current(ctx)
+	current, _, err := f.store.Versions.Current(ctx)
 	if err != nil || current == nil {
 		return false
 	}
-	got, err := f.client.Get(ctx, f.store.GateKey(current.Rollout(), ""), clientv3.WithPrefix())
+	got, err := f.client.Get(ctx, f.store.Rollouts.GateKey(current.Rollout(), ""), clientv3.WithPrefix())
 	if err != nil {
 		return false
 	}

@@ -17,9 +17,10 @@ func (a *app) forgetCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "forget [THING...]", GroupID: "node",
 		Short: "Stop reporting what jobs left on this node; it stays on the host",
-		Long: "Forget takes things off the list of what a job brought to this node and no job declares any longer. They stay on the host, and no\n" +
-			"pull reports or removes them again. A THING is written as pull reports it, such as 'file /etc/motd'; --job takes all that a job left.\n" +
-			"Without either, forget lists the things. To remove what removed jobs left: pullet pull --prune-removed.",
+		Long: "Forget takes things off the list of what a job brought to this node and no job declares any longer.\n" +
+			"They stay on the host, and no pull reports or removes them again. A THING is written as pull reports\n" +
+			"it, such as 'file /etc/motd'; --job takes all that a job left. Without either, forget lists the\n" +
+			"things. To remove what removed jobs left: pullet pull --prune-removed.",
 		RunE: func(_ *cobra.Command, things []string) error {
 			config, err := a.readConfig()
 			if err != nil {

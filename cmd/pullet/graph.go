@@ -22,8 +22,8 @@ func (a *app) graphCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "graph [DIR] --node NAME", GroupID: "repo", Args: upToOne,
 		Short: "Draw what runs after what on a node, and why",
-		Long: "Graph compiles the repository in DIR (default: here) for a node and draws its steps with their order: -o dot for graphviz, -o mermaid\n" +
-			"for Markdown, -o table as text.",
+		Long: "Graph compiles the repository in DIR (default: here) for a node and draws its steps with their\n" +
+			"order: -o dot for graphviz, -o mermaid for Markdown, -o table as text.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			repo, cat, err := of.compile(cmd.Context(), args)
 			if err != nil {
@@ -128,7 +128,9 @@ func (a *app) evalCommand() *cobra.Command {
 	}
 	of.add(c)
 	c.Flags().
-		StringVar(&event, "event", "", "a YAML or JSON file with the event that a reaction would answer: name, occurrences, data")
+		StringVar(
+			&event, "event", "", "a YAML or JSON file with the event that a reaction would answer: name, occurrences, data",
+		)
 	return c
 }
 
@@ -161,7 +163,9 @@ type nodeFlags struct {
 func (f *nodeFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.node, "node", "", "the node")
 	c.Flags().
-		StringVar(&f.facts, "facts", "", "its facts, as pullet facts -o json prints them (default: those of a made-up Debian host)")
+		StringVar(
+			&f.facts, "facts", "", "its facts, as pullet facts -o json prints them (default: those of a made-up Debian host)",
+		)
 	c.Flags().StringToStringVar(&f.labels, "label", nil, "labels of a node that is not under nodes/: role=web,env=prod")
 }
 

@@ -21,8 +21,9 @@ func (a *app) historyCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "history [RUN]", GroupID: "node", Args: upToOne,
 		Short: "The last runs on this node; with RUN all that one did",
-		Long: "History lists the reports that are kept in the state directory, the newest first: runs that changed something, failed, or upgraded. RUN is\n" +
-			"the id of one, or the beginning of it; last is the newest. With -v diffs and what was skipped are shown, too.",
+		Long: "History lists the reports that are kept in the state directory, the newest first: runs that changed\n" +
+			"something, failed, or upgraded. RUN is the id of one, or the beginning of it; last is the newest.\n" +
+			"With -v diffs and what was skipped are shown, too.",
 		RunE: func(_ *cobra.Command, args []string) error {
 			config, err := a.readConfig()
 			if err != nil {
@@ -173,8 +174,9 @@ func (a *app) journalCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "journal", GroupID: "node", Args: noArgs,
 		Short: "The run in progress on this node, or the one that was cut off",
-		Long: "Journal shows what a pull that runs now, waits, or was killed has on record. The next pull goes on with it: steps that are done are not\n" +
-			"repeated. -o wide also lists the commands that succeeded for good and do not run again.",
+		Long: "Journal shows what a pull that runs now, waits, or was killed has on record. The next pull goes on\n" +
+			"with it: steps that are done are not repeated. -o wide also lists the commands that succeeded for\n" +
+			"good and do not run again.",
 		RunE: func(_ *cobra.Command, _ []string) error {
 			config, err := a.readConfig()
 			if err != nil {
@@ -198,7 +200,9 @@ func (a *app) printJournal(p inProgress) error {
 	if p.Run == "" {
 		fmt.Fprintln(a.out, "no run is unfinished on this node: pullet history has those that ended")
 	} else {
-		fmt.Fprintf(a.out, "run %s, version %s, is not finished; the next pull goes on with it\n", p.Run, state.Short(p.Version))
+		fmt.Fprintf(
+			a.out, "run %s, version %s, is not finished; the next pull goes on with it\n", p.Run, state.Short(p.Version),
+		)
 		for _, e := range p.Steps {
 			fmt.Fprintf(a.out, "  %-8s %s\n", e.State, e.Step)
 		}

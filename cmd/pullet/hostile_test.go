@@ -100,7 +100,7 @@ func hostileFleet(t *testing.T, value string) {
 	if code, text := pullet("pull"); code != 0 {
 		t.Fatal(code, text)
 	}
-	current, _, err := store.Current(context.Background())
+	current, _, err := store.Versions.Current(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,8 +26,9 @@ func (a *app) locksCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "locks", GroupID: "fleet", Args: noArgs,
 		Short: "Who holds which gate, at which step, and who waits for it",
-		Long: "Locks lists the slots and the serialized steps that nodes hold, the barriers (sync) to which not all have come, and the nodes that were\n" +
-			"chosen (target), for the fleet's version. A holder that does not answer keeps its gate.",
+		Long: "Locks lists the slots and the serialized steps that nodes hold, the barriers (sync) to which not all\n" +
+			"have come, and the nodes that were chosen (target), for the fleet's version. A holder that does not\n" +
+			"answer keeps its gate.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				locks, err := readLocks(ctx, store)
@@ -63,11 +64,11 @@ func (a *app) locksCommand() *cobra.Command {
 
 // readLocks are all gates, with who waits at each.
 func readLocks(ctx context.Context, store *state.Store) ([]heldLock, error) {
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return nil, err
 	}
-	locks, err := store.Locks(ctx, o)
+	locks, err := store.Views.Locks(ctx, o)
 	if err != nil {
 		return nil, err
 	}

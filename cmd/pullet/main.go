@@ -138,10 +138,12 @@ func (a *app) root() *cobra.Command {
 	)
 	for _, c := range []*cobra.Command{
 		a.pullCommand(), a.agentCommand(), a.planCommand(), a.forgetCommand(), a.factsCommand(),
-		a.statusCommand(), a.nodesCommand(), a.failuresCommand(), a.locksCommand(), a.servicesCommand(), a.rolloutCommand(), a.runCommand(), a.enableCommand(), a.disableCommand(),
+		a.statusCommand(), a.nodesCommand(), a.failuresCommand(), a.locksCommand(), a.servicesCommand(), a.rolloutCommand(),
+		a.runCommand(), a.enableCommand(), a.disableCommand(),
 		a.verifyCommand(), a.pendingCommand(), a.waitCommand(), a.setStatusCommand(), a.decommissionCommand(),
 		a.historyCommand(), a.journalCommand(), a.doctorCommand(),
-		a.initCommand(), a.validateCommand(), a.renderCommand(), a.explainCommand(), a.schemaCommand(), a.graphCommand(), a.evalCommand(), a.demoCommand(), a.versionCommand(),
+		a.initCommand(), a.validateCommand(), a.renderCommand(), a.explainCommand(), a.schemaCommand(), a.graphCommand(),
+		a.evalCommand(), a.demoCommand(), a.versionCommand(),
 	} {
 		root.AddCommand(c)
 	}
@@ -272,7 +274,9 @@ func (a *app) logger() *logrus.Entry {
 	} else if a.logFormat == "json" {
 		l.SetFormatter(harmless{&logrus.JSONFormatter{}})
 	} else {
-		l.SetFormatter(harmless{&logrus.TextFormatter{DisableColors: !colour(a.err), ForceColors: colour(a.err), FullTimestamp: true}})
+		l.SetFormatter(
+			harmless{&logrus.TextFormatter{DisableColors: !colour(a.err), ForceColors: colour(a.err), FullTimestamp: true}},
+		)
 	}
 	return logrus.NewEntry(l)
 }

@@ -39,9 +39,9 @@ func (a *app) nodesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "nodes", GroupID: "fleet", Args: noArgs,
 		Short: "All nodes with what they run and their states",
-		Long: "Nodes lists every node of the fleet. With --missing it lists the machines of the inventory (nodes/ of the " +
-			"repository, as this node has it)\n" +
-			"and those that ever reported or were provisioned, less those that live.",
+		Long: "Nodes lists every node of the fleet. With --missing it lists the machines of the inventory (nodes/\n" +
+			"of the repository, as this node has it) and those that ever reported or were provisioned, less those\n" +
+			"that live.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			for _, s := range l.states {
 				if err := knownWord("state", s, allStates); err != nil {
@@ -57,7 +57,7 @@ func (a *app) nodesCommand() *cobra.Command {
 				)
 			}
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
-				o, err := store.Overview(ctx, false)
+				o, err := store.Views.Fleet(ctx, false)
 				if err != nil {
 					return err
 				}
@@ -76,7 +76,7 @@ var allStates = []string{upToDate, upgrading, waiting, pending, failed, lost, mi
 
 // listMissing lists who should be there and does not answer.
 func (a *app) listMissing(ctx context.Context, node *agent.Agent, store *state.Store, l listed) error {
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err
 	}

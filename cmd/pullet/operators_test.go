@@ -34,12 +34,12 @@ func TestOperatorsTold(t *testing.T) {
 	var current *state.Version
 	rev := int64(0)
 	for _, id := range []string{"v1", "v2", "v3"} {
-		_, err := s.Propose(ctx, state.Version{ID: id, By: "web1"}, current, rev)
+		_, err := s.Versions.Propose(ctx, state.Version{ID: id, By: "web1"}, current, rev)
 		must(err)
-		current, rev, err = s.Current(ctx)
+		current, rev, err = s.Versions.Current(ctx)
 		must(err)
 	}
-	_, err = s.Register(ctx, state.Node{Name: "web1", LastSeen: time.Now()}, state.Alive{Owner: "x"}, nil, time.Minute)
+	_, err = s.Presences.Register(ctx, state.Node{Name: "web1", LastSeen: time.Now()}, state.Alive{Owner: "x"}, nil, time.Minute)
 	must(err)
 	moved := " was changed just now.*: look at pullet status and try again"
 	given := state.Command{ID: "c", By: "ada", Args: []string{"true"}}
@@ -53,12 +53,12 @@ func TestOperatorsTold(t *testing.T) {
 		{"fail", func(a *app, _ int) error { return a.failRollout(ctx, s, "slow") }, "(the rollout of v3 is halted already: halted by .*: slow|the rollout" + moved + ")"},
 		{"resume a halt", func(a *app, _ int) error { return a.resume(ctx, s, resuming{}) }, "(nothing is paused or halted; \\S+ resumed the rollout: see pullet status|the rollout" + moved + ")"},
 		{"set-status", func(_ *app, i int) error {
-			return s.ChangeStatus(ctx, "web1", state.Validated, []string{state.Failed, state.Success}[i], state.Status{}, rev+1)
+			return s.Statuses.Change(ctx, "web1", state.Validated, []string{state.Failed, state.Success}[i], state.Status{}, rev+1)
 		}, "the state validated of web1" + moved},
 		{"set-status, both looked", func(a *app, i int) error {
 			return a.setStatus(ctx, s, state.Provisioned, []string{state.Failed, state.Success}[i], "web9", "")
 		}, `(the state provisioned of web9` + moved + `|web9: provisioned is \S+ \(before: \S+\))`},
-		{"run", func(_ *app, _ int) error { return s.Give(ctx, given) }, "nothing was given: ada gave a command at the very same moment .*; look at pullet run and try again"},
+		{"run", func(_ *app, _ int) error { return s.Commands.Give(ctx, given) }, "nothing was given: ada gave a command at the very same moment .*; look at pullet run and try again"},
 		{"undo", func(a *app, _ int) error { return a.undo(ctx, s, nil, lasting{}) }, `(\S+ took the fleet back to v2 \d+s ago: to leave that one too, name it: pullet rollout undo v2|the fleet's version` + moved + ")"},
 		{"follow", func(a *app, _ int) error { return a.follow(ctx, s) }, "(nothing holds the fleet: .*|the fleet's version" + moved + ")"},
 		{"decommission", func(a *app, _ int) error { return a.decommission(ctx, s, "web1", true) }, `web1 is decommissioned \(it was already, by \S+ \d+s ago\)`},

@@ -27,9 +27,11 @@ func (a *app) pendingCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "pending", GroupID: "node", Args: noArgs,
 		Short: "Tell by the exit code whether another version waits for this node",
-		Long: "Pending compares what runs on this node with the fleet's record. It looks at no repository. It prints which\n" +
-			"repositories the last pull could not follow, and the newest commit where the fleet does not take it.\n" +
-			"\nEXIT STATUS\n" +
+		Long: "Pending compares what runs on this node with the fleet's record. It looks at no repository. It\n" +
+			"prints which repositories the last pull could not follow, and the newest commit where the fleet does\n" +
+			"not take it.\n" +
+			"\n" +
+			"EXIT STATUS\n" +
 			"  0   an update is available\n" +
 			"  1   the node is up to date\n" +
 			"  2   etcd is unreachable or has no version, and the node runs one\n" +
@@ -76,7 +78,7 @@ func hear(ctx context.Context, node string, open func() (*state.Store, error)) (
 		return heard{}, err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	v, _, err := store.Current(ctx)
+	v, _, err := store.Versions.Current(ctx)
 	if err = store.Explain(err); errors.As(err, &away) {
 		return heard{why: err.Error()}, nil
 	}
@@ -86,7 +88,7 @@ func hear(ctx context.Context, node string, open func() (*state.Store, error)) (
 	if v == nil || err != nil {
 		return heard{why: "the fleet has no version yet"}, err
 	}
-	said, err := store.StatusOf(ctx, node, state.Rollout, state.Pending)
+	said, err := store.Statuses.Get(ctx, node, state.Rollout, state.Pending)
 	if err != nil {
 		return heard{}, err
 	}
@@ -94,7 +96,7 @@ func hear(ctx context.Context, node string, open func() (*state.Store, error)) (
 	if said.Version == v.ID && said.Gate != "" {
 		h.wait, _ = lock.WaitOf(said).Follow(ctx, store, v.ID) // what cannot be asked is printed as it is
 	}
-	one, held, err := store.Skipped(ctx, v)
+	one, held, err := store.Versions.Skipped(ctx, v)
 	h.skipped = skippedOf(&state.Overview{Current: v, Held: held, Skipped: one})
 	return h, err
 }

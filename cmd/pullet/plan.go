@@ -19,9 +19,13 @@ func (a *app) planCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "plan [DIR]", GroupID: "node", Args: upToOne,
 		Short: "Show what a pull would change on this node, with diffs",
-		Long: "Plan fetches and renders as a pull does, and compares the result with the node. It touches nothing, here or in the fleet's record.\n" +
-			"With DIR it takes a state repository as it stands in that directory instead.\n" +
-			"\nEXIT STATUS\n  0  nothing is wrong\n  1  an error, or a step that could not be compared\n" +
+		Long: "Plan fetches and renders as a pull does, and compares the result with the node. It touches nothing,\n" +
+			"here or in the fleet's record. With DIR it takes a state repository as it stands in that directory\n" +
+			"instead.\n" +
+			"\n" +
+			"EXIT STATUS\n" +
+			"  0  nothing is wrong\n" +
+			"  1  an error, or a step that could not be compared\n" +
 			"With --detailed-exitcode: 0 nothing would change, 2 something would, 4 failed, 6 both.",
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			dir := ""

@@ -44,8 +44,9 @@ func (a *app) pullCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "pull", GroupID: "node", Args: noArgs,
 		Short: "Bring this node to the fleet's version, once",
-		Long: "Pull fetches the state repositories, agrees with the fleet on a version, renders it for this node and applies it. A version that\n" +
-			"is new to the node waits for its turn; one that it runs already is checked, and drift is corrected. For cron and timers.\n" + exitStatusHelp,
+		Long: "Pull fetches the state repositories, agrees with the fleet on a version, renders it for this node\n" +
+			"and applies it. A version that is new to the node waits for its turn; one that it runs already is\n" +
+			"checked, and drift is corrected. For cron and timers.\n" + exitStatusHelp,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.pull(cmd, o, p)
 		},

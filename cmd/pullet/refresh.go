@@ -101,7 +101,8 @@ func (n *nodeStatus) waitsNow(w *lock.Wait) {
 	if !w.Since.IsZero() && (n.Kind != w.Kind || n.Gate != w.Gate) { // else it has waited for longer
 		n.Since, n.lasts = w.Since, true
 	}
-	n.Kind, n.Gate, n.Why, n.Remedy, n.Halt, n.Holders, n.left = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy, w.Halt, w.Holders, w.Holders
+	n.Kind, n.Gate, n.Why, n.Remedy = w.Kind, w.Gate, w.Gate+": "+w.Reason, w.Remedy
+	n.Halt, n.Holders, n.left = w.Halt, w.Holders, w.Holders
 }
 
 // lifted reports that what stopped the node at its last pull does not stop it any more.

@@ -26,18 +26,18 @@ func TestSinceByRevision(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(s.Propose(ctx, state.Version{ID: "v1"}, nil, 0))
-	gate := s.GateKey("v1", state.AllGroups)
+	must(s.Versions.Propose(ctx, state.Version{ID: "v1"}, nil, 0))
+	gate := s.Rollouts.GateKey("v1", state.AllGroups)
 	settle := func(how state.Settling) func() {
 		return func() {
-			result := s.RunKey("v1", state.StepHash("init"), "result", "n1")
+			result := s.Steps.Key("v1", state.StepHash("init"), "result", "n1")
 			must(s.Client.Do(ctx, state.Put(result, state.StepResult{Node: "n1", Step: "init", Result: "unknown"})))
-			must(s.Settle(ctx, "init", "ada", how))
+			must(s.Steps.Settle(ctx, "init", "ada", how))
 		}
 	}
 	resume := func() {
 		must(s.Client.Do(ctx, state.Put(gate, state.Gate{State: state.Halted, Reason: "x"})))
-		must(s.Resume(ctx, "ada"))
+		must(s.Rollouts.Resume(ctx, "ada"))
 	}
 	for name, c := range map[string]struct {
 		acts    func()
@@ -51,11 +51,11 @@ func TestSinceByRevision(t *testing.T) {
 		for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
 			fails := func() {
 				st := state.Status{Version: "v1", Run: "r1", Unknown: c.unknown, Remedy: state.Act("look at it"), Time: time.Now().Add(ahead)}
-				must(nil, s.SetStatus(ctx, "n1", state.Rollout, state.Failed, st))
+				must(nil, s.Statuses.Set(ctx, "n1", state.Rollout, state.Failed, st))
 			}
 			shows := func(when, want string) {
 				t.Helper()
-				o, err := s.Overview(ctx, false)
+				o, err := s.Views.Fleet(ctx, false)
 				must(o, err)
 				if got := failuresOf(o, state.Rollout)[state.Rollout]; len(got) != 1 || got[0].Clear != want {
 					t.Errorf("%s, the node's clock %s ahead, %s: %+v, want %q", name, ahead, when, got, want)
@@ -67,7 +67,7 @@ func TestSinceByRevision(t *testing.T) {
 			must(s.Client.Do(ctx, clientv3.OpPut(gate, strings.Replace(gateNow(t, s, gate), "{", `{"failed":["n2"],`, 1))))
 			shows("another node failed since", "look at it")
 			c.acts()
-			must(nil, s.LinkLog(ctx, "n1", "r1", "http://logs/r1"))
+			must(nil, s.Statuses.LinkLog(ctx, "n1", "r1", "http://logs/r1"))
 			shows("the node first", c.want)
 			must(s.Client.Delete(ctx, gate))
 		}

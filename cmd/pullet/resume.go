@@ -27,11 +27,10 @@ func (a *app) resumeCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "resume", Args: noArgs,
 		Short: "Go on after a pause, or after a halt by a host's fault",
-		Long: "Resume lifts the pause and every halt of the fleet's version: those that a failure caused, and that of " +
-			"rollout fail. It prints what it\n" +
-			"lifted and what remains. --pause, --halts and --role lift a part only. It is recorded. The node that failed " +
-			"tries again by itself also without\n" +
-			"it; the others go on with it.",
+		Long: "Resume lifts the pause and every halt of the fleet's version: those that a failure caused, and that\n" +
+			"of rollout fail. It prints what it lifted and what remains. --pause, --halts and --role lift a part\n" +
+			"only. It is recorded. The node that failed tries again by itself also without it; the others go on\n" +
+			"with it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := r.check(); err != nil {
 				return err
@@ -83,7 +82,7 @@ func (a *app) acceptStore(ctx context.Context, store *state.Store, force bool) e
 	if err != nil {
 		return err
 	}
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -102,7 +101,7 @@ func (a *app) acceptStore(ctx context.Context, store *state.Store, force bool) e
 			strings.Join(busy, ", "),
 		)
 	}
-	if err := store.Accept(ctx, operator()); err != nil {
+	if err := store.Doubts.Accept(ctx, operator()); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(
@@ -161,7 +160,7 @@ type resumed struct {
 }
 
 func (a *app) resume(ctx context.Context, store *state.Store, r resuming) error {
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -173,7 +172,7 @@ func (a *app) resume(ctx context.Context, store *state.Store, r resuming) error 
 	}
 	lifted, err := r.lift(ctx, store, o)
 	if err == nil {
-		o, err = store.Overview(ctx, false)
+		o, err = store.Views.Fleet(ctx, false)
 	}
 	if err != nil {
 		lifted.printLifted(a.err, false)
@@ -196,14 +195,14 @@ func (r resuming) lift(ctx context.Context, store *state.Store, o *state.Overvie
 	lifted := stops{Halts: []state.GroupGate{}}
 	var err error
 	if r.role == "" && !r.halts {
-		if lifted.Pause, err = store.Unpause(ctx); err != nil {
+		if lifted.Pause, err = store.Switches.Unpause(ctx); err != nil {
 			return lifted, err
 		}
 	}
 	if r.pause {
 		return lifted, nil
 	}
-	halts, err := store.Resume(ctx, operator(), r.groups(o)...)
+	halts, err := store.Rollouts.Resume(ctx, operator(), r.groups(o)...)
 	lifted.Halts = append(lifted.Halts, halts...)
 	return lifted, err
 }

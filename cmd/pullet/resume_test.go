@@ -20,7 +20,7 @@ func TestUnreadableGate(t *testing.T) {
 	defer s.Close()
 	o := &state.Overview{Gates: map[string]state.Gate{}}
 	for _, group := range []string{"web", "step-" + state.StepHash("site/restart")} {
-		name, g := s.ReadGate(&mvccpb.KeyValue{Key: []byte(s.GateKey("v1", group)), Value: []byte("{")})
+		name, g := s.Rollouts.ReadGate(&mvccpb.KeyValue{Key: []byte(s.Rollouts.GateKey("v1", group)), Value: []byte("{")})
 		o.Gates[name] = g
 	}
 	lines := stopsOf(o).lines()

@@ -30,9 +30,10 @@ func (a *app) decommissionCommand() *cobra.Command {
 		Use: "decommission NODE", GroupID: "fleet",
 		Args:  arguments(cobra.ExactArgs(1)),
 		Short: "Give a node up: free its slot and forget that it should answer",
-		Long: "Decommission takes a node that will not come back out of the fleet's record: its slot is freed and nobody waits for it any more.\n" +
-			"It is recorded. A node that comes back registers again at its next pull. This also gives up a node that is listed under nodes/ and\n" +
-			"never came; pullet status names those that are listed there and decommissioned.",
+		Long: "Decommission takes a node that will not come back out of the fleet's record: its slot is freed and\n" +
+			"nobody waits for it any more. It is recorded. A node that comes back registers again at its next\n" +
+			"pull. This also gives up a node that is listed under nodes/ and never came; pullet status names\n" +
+			"those that are listed there and decommissioned.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steers(
 				cmd,
@@ -45,7 +46,7 @@ func (a *app) decommissionCommand() *cobra.Command {
 }
 
 func (a *app) decommission(ctx context.Context, store *state.Store, node string, force bool) error {
-	done, err := store.Decommission(ctx, node, operator(), force)
+	done, err := store.Nodes.Decommission(ctx, node, operator(), force)
 	if err != nil {
 		return err
 	}
@@ -56,7 +57,7 @@ func (a *app) decommission(ctx context.Context, store *state.Store, node string,
 	if len(done.Freed) > 0 {
 		fmt.Fprintf(a.out, "; freed %s", strings.Join(done.Freed, ", "))
 	}
-	o, unread := store.Overview(ctx, false) // it is done: what cannot be read now is only a hint
+	o, unread := store.Views.Fleet(ctx, false) // it is done: what cannot be read now is only a hint
 	if unread == nil && slices.Contains(stillListed(o), node) {
 		fmt.Fprint(a.out, "; it is still listed under nodes/: remove it there")
 	}

@@ -74,15 +74,15 @@ func (a *app) reasonWidth() int {
 
 // history are the fleet's versions, the newest first.
 func history(ctx context.Context, store *state.Store) ([]pastVersion, error) {
-	versions, err := store.History(ctx)
+	versions, err := store.Versions.History(ctx)
 	if err != nil {
 		return nil, err
 	}
-	ends, err := store.Endings(ctx, versions)
+	ends, err := store.Versions.Endings(ctx, versions)
 	if err != nil {
 		return nil, err
 	}
-	settled, err := store.Settlements(ctx)
+	settled, err := store.Steps.Settlements(ctx)
 	if err != nil {
 		return nil, err
 	}

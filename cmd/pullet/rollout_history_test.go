@@ -24,12 +24,12 @@ func TestHistoryOfSettled(t *testing.T) {
 			}
 		}
 		for i, id := range []string{"v1", "v2", "v1"} {
-			current, rev, err := s.Current(ctx)
+			current, rev, err := s.Versions.Current(ctx)
 			must(current, err)
-			must(s.Propose(ctx, state.Version{ID: id}, current, rev))
+			must(s.Versions.Propose(ctx, state.Version{ID: id}, current, rev))
 			if i == at {
-				must(s.Client.Do(ctx, state.Put(s.RunKey(id, state.StepHash("init"), "result", "n1"), state.StepResult{Node: "n1", Step: "init", Result: "unknown"})))
-				must(s.Settle(ctx, "init", "ada", state.Settling{Done: true}))
+				must(s.Client.Do(ctx, state.Put(s.Steps.Key(id, state.StepHash("init"), "result", "n1"), state.StepResult{Node: "n1", Step: "init", Result: "unknown"})))
+				must(s.Steps.Settle(ctx, "init", "ada", state.Settling{Done: true}))
 			}
 		}
 		past, err := history(ctx, s)

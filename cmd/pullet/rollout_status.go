@@ -51,9 +51,8 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Args: noArgs,
 		Short: "How far the rollout is: groups, and nodes with their reasons",
-		Long: "Status lists who is upgraded, upgrading, pending (with what it waits for), failed, lost and parked. Groups " +
-			"are shown with their stage and\n" +
-			"their limit, from the repository as this node has it.",
+		Long: "Status lists who is upgraded, upgrading, pending (with what it waits for), failed, lost and parked.\n" +
+			"Groups are shown with their stage and their limit, from the repository as this node has it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
 				v, err := a.readRollout(ctx, node, store)
@@ -70,14 +69,14 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 }
 
 func (a *app) readRollout(ctx context.Context, node *agent.Agent, store *state.Store) (*rolloutView, error) {
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return nil, err
 	}
 	if o.Current == nil {
 		return nil, o.NoVersion()
 	}
-	if err := store.Idles(ctx, o); err != nil {
+	if err := store.Views.Idles(ctx, o); err != nil {
 		return nil, err
 	}
 	v := &rolloutView{

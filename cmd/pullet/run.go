@@ -33,13 +33,16 @@ type runOptions struct {
 func (a *app) runCommand() *cobra.Command {
 	var o runOptions
 	c := &cobra.Command{
-		Use: "run --target T [--max N] [--stage T]... [--wait] -- COMMAND [ARG...]", GroupID: "fleet", DisableFlagsInUseLine: true,
-		Short: "Run a command on several nodes, so many at a time",
-		Long: "Run has every node of the target that answers run a command, once, at its next pull or at once where its agent runs. Nodes take turns as\n" +
-			"in a rollout: role after role in the order of roleDependencies, canaries first, and of each as many at a time as rollingRules allow. They\n" +
-			"obey pauses and switches, and stop when it failed somewhere (--max-failures). --max says another number; --stage another order: the nodes\n" +
-			"of each stage are through before the next begin, and the rest of the target comes last. A node runs it only where its own configuration has\n" +
-			"agent.allowRun: true. A single argument is a line for the shell. Without a command it shows what was given lately.",
+		Use: "run --target T [--max N] [--stage T]... [--wait] -- COMMAND [ARG...]", GroupID: "fleet",
+		DisableFlagsInUseLine: true,
+		Short:                 "Run a command on several nodes, so many at a time",
+		Long: "Run has every node of the target that answers run a command, once, at its next pull or at once where\n" +
+			"its agent runs. Nodes take turns as in a rollout: role after role in the order of roleDependencies,\n" +
+			"canaries first, and of each as many at a time as rollingRules allow. They obey pauses and switches,\n" +
+			"and stop when it failed somewhere (--max-failures). --max says another number; --stage another\n" +
+			"order: the nodes of each stage are through before the next begin, and the rest of the target comes\n" +
+			"last. A node runs it only where its own configuration has agent.allowRun: true. A single argument is\n" +
+			"a line for the shell. Without a command it shows what was given lately.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if before := cmd.ArgsLenAtDash(); len(args) > 0 && before != 0 {
 				return misplaced(o.target, args, before)
@@ -95,11 +98,11 @@ func (a *app) give(ctx context.Context, node *agent.Agent, store *state.Store, o
 	if err != nil {
 		return err
 	}
-	if err := store.ForgetCommands(ctx, time.Now()); err != nil {
+	if err := store.Commands.Forget(ctx, time.Now()); err != nil {
 		return err
 	}
 	var away *state.UnreachableError
-	if err := store.Explain(store.Give(ctx, *c)); errors.As(err, &away) {
+	if err := store.Explain(store.Commands.Give(ctx, *c)); errors.As(err, &away) {
 		return fmt.Errorf("%w; whether it was given is not known: look at pullet run", err)
 	} else if err != nil {
 		return err
@@ -108,7 +111,7 @@ func (a *app) give(ctx context.Context, node *agent.Agent, store *state.Store, o
 	for _, n := range c.LeftOut {
 		fmt.Fprintf(a.out, "left out: %s does not answer\n", n)
 	}
-	all, gone, err := store.Commands(ctx)
+	all, gone, err := store.Commands.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,7 +143,7 @@ func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string, m
 	shown, timer := map[string]bool{}, time.NewTimer(most)
 	defer timer.Stop()
 	for {
-		c, gone, err := store.Command(ctx, id)
+		c, gone, err := store.Commands.Get(ctx, id)
 		if err != nil {
 			return err
 		}
@@ -202,7 +205,7 @@ func unfinished(c state.CommandStatus) string {
 
 // cancelCommand takes a command back.
 func (a *app) cancelCommand(ctx context.Context, store *state.Store, id string) error {
-	taken, err := store.CancelCommand(ctx, id)
+	taken, err := store.Commands.Cancel(ctx, id)
 	if err == nil && !taken {
 		err = fmt.Errorf("there is no command %s that nodes may still begin with: see pullet run", id)
 	}
@@ -264,7 +267,7 @@ func viewOfCommands(all []state.CommandStatus) []commandView {
 
 // showCommands lists what was given lately.
 func (a *app) showCommands(ctx context.Context, store *state.Store) error {
-	all, gone, err := store.Commands(ctx)
+	all, gone, err := store.Commands.List(ctx)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,8 @@ func misplaced(target string, args []string, before int) error {
 	}
 	return usage(
 		fmt.Errorf(
-			"%q stands before --: put the whole command behind it; a list of targets is one word with commas, and --wait takes no time",
+			"%q stands before --: put the whole command behind it; a list of targets is one word with commas, and --wait "+
+				"takes no time",
 			args[0],
 		),
 	)
@@ -43,7 +44,8 @@ func expanded(words ...string) string {
 	for _, word := range words {
 		if _, err := os.Lstat(word); word != "" && err == nil {
 			return fmt.Sprintf(
-				"; %q is the name of a file here: where you wrote a star, the shell replaced it, so put the target in quotes, such as --target 'web*'",
+				"; %q is the name of a file here: where you wrote a star, the shell replaced it, so put the target in quotes, "+
+					"such as --target 'web*'",
 				word,
 			)
 		}

@@ -41,7 +41,7 @@ func (a *app) command(
 	o runOptions,
 	args []string,
 ) (*state.Command, error) {
-	fleet, err := store.Overview(ctx, false)
+	fleet, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return nil, err
 	}

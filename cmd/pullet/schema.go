@@ -20,10 +20,13 @@ func (a *app) schemaCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "schema [KIND]", GroupID: "repo", Args: upToOne,
 		Short: "Print the JSON Schema of a kind of file, for editors",
-		Long: "Schema prints the JSON Schema of a kind of file; without KIND it lists the kinds and the files that they are for. Editors check and\n" +
-			"complete a file that names its schema in its first line:\n\n" +
-			"  # yaml-language-server: $schema=../.pullet/schema/jobs.schema.json\n\n" +
-			"In a state repository the names of its extensions are known, too: write the schemas again when there is a new one.",
+		Long: "Schema prints the JSON Schema of a kind of file; without KIND it lists the kinds and the files that\n" +
+			"they are for. Editors check and complete a file that names its schema in its first line:\n" +
+			"\n" +
+			"  # yaml-language-server: $schema=../.pullet/schema/jobs.schema.json\n" +
+			"\n" +
+			"In a state repository the names of its extensions are known, too: write the schemas again when there\n" +
+			"is a new one.",
 		Example: "  pullet schema jobs\n  pullet schema --write .pullet/schema",
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch {

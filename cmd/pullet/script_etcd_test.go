@@ -76,7 +76,7 @@ func runMember(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(m.Close())
 		m.Store = nil
 	case "calm":
-		_, err = m.Client.Delete(context.Background(), m.GraceKey())
+		_, err = m.Client.Delete(context.Background(), m.Doubts.GraceKey())
 		ts.Check(err)
 	}
 }
@@ -89,7 +89,7 @@ func loseNode(ts *testscript.TestScript, neg bool, args []string) {
 	s, err := state.Open(context.Background(), state.Config{Fleet: "default", Dir: ts.MkAbs("etcd")})
 	ts.Check(err)
 	defer func() { ts.Check(s.Close()) }()
-	got, err := s.Client.Get(context.Background(), s.AliveKey(args[0]))
+	got, err := s.Client.Get(context.Background(), s.Presences.AliveKey(args[0]))
 	ts.Check(err)
 	if len(got.Kvs) == 0 {
 		ts.Fatalf("%s does not live", args[0])
@@ -140,7 +140,7 @@ func forgeVersion(ts *testscript.TestScript, neg bool, args []string) {
 	s, err := state.Open(context.Background(), state.Config{Fleet: "default", Dir: ts.MkAbs("etcd")})
 	ts.Check(err)
 	defer func() { ts.Check(s.Close()) }()
-	current, _, err := s.Current(context.Background())
+	current, _, err := s.Versions.Current(context.Background())
 	ts.Check(err)
 	commit := runGit(ts, args[0], "rev-parse", args[1]+"^{commit}")
 	forged := *current
@@ -149,6 +149,6 @@ func forgeVersion(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) == 3 {
 		forged.ID = runGit(ts, args[0], "rev-parse", args[2]+"^{commit}")
 	}
-	_, err = s.Client.Do(context.Background(), state.Put(s.CurrentKey(), forged))
+	_, err = s.Client.Do(context.Background(), state.Put(s.Versions.CurrentKey(), forged))
 	ts.Check(err)
 }

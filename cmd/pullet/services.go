@@ -32,14 +32,15 @@ func (a *app) servicesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "services [NAME]", GroupID: "fleet", Args: upToOne,
 		Short: "Which nodes offer which services, announced or ready",
-		Long: "Services lists what nodes publish. An instance is announced as soon as its address is known, ready when its node was validated, and lost\n" +
-			"when its node does not answer. Lists for other tools leave lost ones out, unless more than half of a service's instances are lost.\n" +
-			"-o hosts prints lines for /etc/hosts, ADDRESS NODE SERVICE; -o hiera prints services::NAME::address with a list of the\n" +
+		Long: "Services lists what nodes publish. An instance is announced as soon as its address is known, ready\n" +
+			"when its node was validated, and lost when its node does not answer. Lists for other tools leave\n" +
+			"lost ones out, unless more than half of a service's instances are lost. -o hosts prints lines for\n" +
+			"/etc/hosts, ADDRESS NODE SERVICE; -o hiera prints services::NAME::address with a list of the\n" +
 			"addresses to use, and services::NAME::INTERFACE with those of an interface.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var o *state.Overview
 			err := a.onFleet(cmd, func(ctx context.Context, store *state.Store) (err error) {
-				o, err = store.Overview(ctx, true)
+				o, err = store.Views.Fleet(ctx, true)
 				return err
 			})
 			var away *state.UnreachableError

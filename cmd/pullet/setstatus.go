@@ -18,9 +18,10 @@ func (a *app) setStatusCommand() *cobra.Command {
 		Use: "set-status CATEGORY STATE", GroupID: "fleet",
 		Args:  arguments(cobra.ExactArgs(2)),
 		Short: "Record a node's state, for tools such as cloud-init",
-		Long: "Set-status moves a node to a state of a category, out of every other: provisioned, configured or validated; running, success, failed or\n" +
-			"pending. Pulls say configured and validated themselves, each time anew. Only provisioned may name a machine that never pulled:\n" +
-			"nodes --missing lists those that do not come.",
+		Long: "Set-status moves a node to a state of a category, out of every other: provisioned, configured or\n" +
+			"validated; running, success, failed or pending. Pulls say configured and validated themselves, each\n" +
+			"time anew. Only provisioned may name a machine that never pulled: nodes --missing lists those that\n" +
+			"do not come.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkStatus(args[0], args[1]); err != nil {
 				return err
@@ -66,7 +67,7 @@ func (a *app) setStatus(ctx context.Context, store *state.Store, category, value
 	if node == "" {
 		node = config.Node.Name
 	}
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (a *app) setStatus(ctx context.Context, store *state.Store, category, value
 		return usage(fmt.Errorf("--node %q: a name has no slash and no blanks", node))
 	}
 	st := state.Status{Version: o.Running[node], Reason: reason, Time: time.Now().UTC()}
-	if err := store.ChangeStatus(ctx, node, category, value, st, o.Revision); err != nil {
+	if err := store.Statuses.Change(ctx, node, category, value, st, o.Revision); err != nil {
 		return err
 	}
 	before := o.Statuses[node][category].State

@@ -22,12 +22,15 @@ func (a *app) settleCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "settle STEP", Args: arguments(cobra.ExactArgs(1)),
 		Short: "Say what became of a targeted step whose result is unknown",
-		Long: "Settle replaces what the fleet's record says of a step that chosen nodes take for all (target), named job/step. With --done the step did its\n" +
-			"work, and nobody runs it again; steps that read its result find an empty one. With --again the chosen node runs it once more at its next\n" +
-			"pull; until then pullet status names it. Where that node was decommissioned another one takes its place, as soon as every step that it\n" +
-			"started under the same target is to run again: pullet status names them. Where the step succeeded on some of several chosen nodes, it runs\n" +
-			"again on the others; with --force on all. A step with runs: once that succeeded on all runs again only with --force. Settle works on the\n" +
-			"fleet's version, and on steps that run once in the fleet's life. It lifts the halts that the unknown result caused, before or after a resume.",
+		Long: "Settle replaces what the fleet's record says of a step that chosen nodes take for all (target),\n" +
+			"named job/step. With --done the step did its work, and nobody runs it again; steps that read its\n" +
+			"result find an empty one. With --again the chosen node runs it once more at its next pull; until\n" +
+			"then pullet status names it. Where that node was decommissioned another one takes its place, as soon\n" +
+			"as every step that it started under the same target is to run again: pullet status names them. Where\n" +
+			"the step succeeded on some of several chosen nodes, it runs again on the others; with --force on\n" +
+			"all. A step with runs: once that succeeded on all runs again only with --force. Settle works on the\n" +
+			"fleet's version, and on steps that run once in the fleet's life. It lifts the halts that the unknown\n" +
+			"result caused, before or after a resume.",
 		Example: "  pullet rollout settle database/migrate --done",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := s.check(); err != nil {
@@ -57,7 +60,7 @@ func (s settling) check() error {
 }
 
 func (a *app) settle(ctx context.Context, store *state.Store, step string, s settling) error {
-	settled, err := store.Settle(ctx, step, operator(), state.Settling{Done: s.done, Force: s.force})
+	settled, err := store.Steps.Settle(ctx, step, operator(), state.Settling{Done: s.done, Force: s.force})
 	if err != nil {
 		return err
 	}
@@ -81,7 +84,7 @@ func (a *app) settle(ctx context.Context, store *state.Store, step string, s set
 		)
 	}
 	stops{Halts: settled.Resumed}.printLifted(a.out, true)
-	o, unread := store.Overview(ctx, false) // it is done: what cannot be read now is only a hint
+	o, unread := store.Views.Fleet(ctx, false) // it is done: what cannot be read now is only a hint
 	if unread == nil {
 		stopsOf(o).printLeft(a.out)
 	}

@@ -40,8 +40,10 @@ func (a *app) startCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "start REV | NAME=REV...", Args: s.revisions,
 		Short: "Move the fleet to a tag, a branch or a commit, and hold it there",
-		Long: "Start makes a revision the fleet's version and holds it there until rollout follow. It is fetched and compiled on this node first, and must\n" +
-			"come after the version that the fleet has. Nodes take it at their next pull, under the rules of the rollout.\n" + waitExits,
+		Long: "Start makes a revision the fleet's version and holds it there until rollout follow. It is fetched\n" +
+			"and compiled on this node first, and must come after the version that the fleet has. Nodes take it\n" +
+			"at their next pull, under the rules of the rollout.\n" +
+			waitExits,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("instructions") && s.instructions == "" { // such as from a variable that is not set
 				return usage(errors.New("--instructions is empty: write a file, - for the input, or the JSON itself"))
@@ -59,7 +61,8 @@ func (a *app) startCommand() *cobra.Command {
 		&s.instructions,
 		"instructions",
 		"",
-		"rules of this rollout: a JSON file, - for the input, or the JSON itself (default: upgrade.json beside the configuration, where it exists)",
+		"rules of this rollout: a JSON file, - for the input, or the JSON itself (default: upgrade.json beside the "+
+			"configuration, where it exists)",
 	)
 	f.BoolVar(&s.noop, "noop", false, "show what would happen, and change nothing")
 	f.BoolVar(&s.wait, "wait", false, "follow it to its end")
@@ -122,7 +125,7 @@ func (a *app) start(
 	}
 	if !s.noop && !settled(p) {
 		p.Version.By, p.Version.Reason = operator(), s.reason
-		if err := store.Move(ctx, p.Version, p.Current, p.Seen); err != nil {
+		if err := store.Versions.Move(ctx, p.Version, p.Current, p.Seen); err != nil {
 			return err
 		}
 	}
@@ -136,7 +139,7 @@ func (a *app) start(
 	if s.noop || !s.wait && !s.retry {
 		return nil
 	}
-	v, _, err := store.Current(ctx)
+	v, _, err := store.Versions.Current(ctx)
 	if err != nil {
 		return err
 	}
@@ -168,7 +171,7 @@ func planOf(
 	store *state.Store,
 	p *agent.Proposal,
 ) (plan []plannedGroup, warnings []string, err error) {
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -20,9 +20,9 @@ func (a *app) statusCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "status", GroupID: "fleet", Args: noArgs,
 		Short: "Who runs what, who waits for whom and what clears it",
-		Long: "Status shows the fleet in one screen: its version and what holds it, how many nodes are in which state, and " +
-			"who stands still and why. Of a\n" +
-			"large fleet it shows the exceptions, and the waiting nodes by what they wait for; pullet nodes lists all.",
+		Long: "Status shows the fleet in one screen: its version and what holds it, how many nodes are in which\n" +
+			"state, and who stands still and why. Of a large fleet it shows the exceptions, and the waiting nodes\n" +
+			"by what they wait for; pullet nodes lists all.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				if watch {
@@ -45,11 +45,11 @@ func (a *app) statusCommand() *cobra.Command {
 
 // readStatus reads the fleet's record with its switches, and the revision at which it was so.
 func readStatus(ctx context.Context, store *state.Store) (*fleetStatus, int64, error) {
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return nil, 0, err
 	}
-	if err := store.Idles(ctx, o); err != nil {
+	if err := store.Views.Idles(ctx, o); err != nil {
 		return nil, 0, err
 	}
 	v := viewOf(o)
@@ -79,7 +79,7 @@ func (a *app) watchStatus(ctx context.Context, store *state.Store) error {
 		} else if !done {
 			s.show(v)
 		}
-		if !store.Await(ctx, store.BellKey(), revision, lookEvery) {
+		if !store.Bells.Await(ctx, store.Bells.Key(), revision, lookEvery) {
 			return nil
 		}
 	}

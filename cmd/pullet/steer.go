@@ -18,9 +18,8 @@ func (a *app) pauseCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "pause", Args: noArgs,
 		Short: "Let no further node start to change",
-		Long: "Pause keeps every node that has not started where it is, until resume. Nodes that change just now finish. " +
-			"Nothing lifts it for a host or\n" +
-			"a role. Nodes still correct drift of their current version.",
+		Long: "Pause keeps every node that has not started where it is, until resume. Nodes that change just now\n" +
+			"finish. Nothing lifts it for a host or a role. Nodes still correct drift of their current version.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := l.check(cmd); err != nil {
 				return err
@@ -34,12 +33,12 @@ func (a *app) pauseCommand() *cobra.Command {
 
 func (a *app) pause(ctx context.Context, store *state.Store, l lasting) error {
 	w := &state.Switch{Reason: l.reason, By: operator(), At: time.Now().UTC()}
-	done, err := store.Pause(ctx, w, l.lasts)
+	done, err := store.Switches.Pause(ctx, w, l.lasts)
 	if err != nil {
 		return err
 	}
 	if !done {
-		set, err := store.Switches(ctx)
+		set, err := store.Switches.List(ctx)
 		if err != nil {
 			return err
 		}
@@ -55,7 +54,7 @@ func (a *app) pause(ctx context.Context, store *state.Store, l lasting) error {
 	if done, err := a.structured(w); done || err != nil {
 		return err
 	}
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -93,9 +92,9 @@ func (a *app) failCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "fail", Args: noArgs,
 		Short: "Halt the current rollout by hand",
-		Long: "Fail halts the fleet's move to its current version, as a failed node would, for all roles. A newer version " +
-			"clears it, and so does\n" +
-			"rollout resume; rollout undo goes back. Nodes that change just now finish.",
+		Long: "Fail halts the fleet's move to its current version, as a failed node would, for all roles. A newer\n" +
+			"version clears it, and so does rollout resume; rollout undo goes back. Nodes that change just now\n" +
+			"finish.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.steers(
 				cmd,
@@ -108,12 +107,12 @@ func (a *app) failCommand() *cobra.Command {
 }
 
 func (a *app) failRollout(ctx context.Context, store *state.Store, reason string) error {
-	v, done, err := store.Halt(ctx, operator(), reason)
+	v, done, err := store.Versions.Halt(ctx, operator(), reason)
 	if err != nil {
 		return err
 	}
 	if !done {
-		gate, _, err := store.Gate(ctx, v.Rollout(), state.AllGroups)
+		gate, _, err := store.Rollouts.Gate(ctx, v.Rollout(), state.AllGroups)
 		if err != nil {
 			return err
 		}
@@ -142,12 +141,11 @@ func (a *app) undoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "undo [VERSION]", Args: upToOne,
 		Short: "Go back to the last good version, and stay there",
-		Long: "Undo sets the fleet's version back to the newest one of its history that was neither halted nor undone, and " +
-			"holds it there: until\n" +
-			"rollout follow or rollout start, or for the time of --for. The version that it leaves is not followed again; a " +
-			"newer commit is.\n" +
-			"With VERSION it leaves that one and no other. It must be named when somebody just went back: two who undo the " +
-			"same one would go back twice.",
+		Long: "Undo sets the fleet's version back to the newest one of its history that was neither halted nor\n" +
+			"undone, and holds it there: until rollout follow or rollout start, or for the time of --for. The\n" +
+			"version that it leaves is not followed again; a newer commit is. With VERSION it leaves that one and\n" +
+			"no other. It must be named when somebody just went back: two who undo the same one would go back\n" +
+			"twice.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := l.check(cmd); err != nil {
 				return err
@@ -167,7 +165,7 @@ const justUndone = 10 * time.Minute
 
 // leaves checks which version is to be left, and returns it with its revision.
 func (a *app) leaves(ctx context.Context, store *state.Store, args []string) (*state.Version, int64, error) {
-	current, rev, err := store.Current(ctx)
+	current, rev, err := store.Versions.Current(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -176,7 +174,7 @@ func (a *app) leaves(ctx context.Context, store *state.Store, args []string) (*s
 	}
 	back := slices.Contains(current.Bad, current.Previous)
 	if len(args) == 0 && back && time.Since(current.At) < justUndone {
-		if _, _, err := store.LastGood(ctx, current); err != nil {
+		if _, _, err := store.Versions.LastGood(ctx, current); err != nil {
 			return nil, 0, fmt.Errorf(
 				"%s took the fleet back to %s %s ago; %w",
 				current.By,
@@ -196,7 +194,7 @@ func (a *app) leaves(ctx context.Context, store *state.Store, args []string) (*s
 	if len(args) == 0 {
 		return current, rev, nil
 	}
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -212,7 +210,7 @@ func (a *app) undo(ctx context.Context, store *state.Store, args []string, l las
 	if err != nil {
 		return err
 	}
-	set, err := store.Undo(ctx, current, rev, operator(), l.reason, l.lasts)
+	set, err := store.Versions.Undo(ctx, current, rev, operator(), l.reason, l.lasts)
 	if err != nil {
 		return err
 	}
@@ -234,9 +232,9 @@ func (a *app) followCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "follow", Args: noArgs,
 		Short: "Let the fleet follow its repositories again",
-		Long: "Follow ends what rollout start or rollout undo set: the next node that sees a newer commit proposes it. " +
-			"Versions that were undone are left\n" +
-			"out. Where the repository says follow: false, one newer version is taken, and held again.",
+		Long: "Follow ends what rollout start or rollout undo set: the next node that sees a newer commit proposes\n" +
+			"it. Versions that were undone are left out. Where the repository says follow: false, one newer\n" +
+			"version is taken, and held again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.steers(cmd, a.follow)
 		},
@@ -244,7 +242,7 @@ func (a *app) followCommand() *cobra.Command {
 }
 
 func (a *app) follow(ctx context.Context, store *state.Store) error {
-	v, held, err := store.Follow(ctx)
+	v, held, err := store.Versions.Follow(ctx)
 	if err != nil {
 		return err
 	}

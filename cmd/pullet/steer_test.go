@@ -71,22 +71,22 @@ func TestOperatorsAtOnce(t *testing.T) {
 	var current *state.Version
 	rev := int64(0)
 	for _, id := range []string{"v1", "v2"} {
-		if is, err := s.Propose(ctx, state.Version{ID: id, By: "web1"}, current, rev); err != nil || !is.Done {
+		if is, err := s.Versions.Propose(ctx, state.Version{ID: id, By: "web1"}, current, rev); err != nil || !is.Done {
 			t.Fatal(is, err)
 		}
-		if current, rev, err = s.Current(ctx); err != nil {
+		if current, rev, err = s.Versions.Current(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}
 	told := atOnce(t, func(i int) error {
-		return s.Move(ctx, state.Version{ID: fmt.Sprint("v", 3+i), By: fmt.Sprint("operator", i)}, current, rev)
+		return s.Versions.Move(ctx, state.Version{ID: fmt.Sprint("v", 3+i), By: fmt.Sprint("operator", i)}, current, rev)
 	})
 	if want := "the fleet's version was changed just now by operator"; !strings.HasPrefix(told.Error(), want) {
 		t.Errorf("%q does not begin with %q", told, want)
 	}
 	web := state.RoleScope("web")
 	told = atOnce(t, func(i int) error {
-		return s.SetSwitch(ctx, web, &state.Switch{By: fmt.Sprint("operator", i), At: time.Now()}, nil, 0)
+		return s.Switches.Set(ctx, web, &state.Switch{By: fmt.Sprint("operator", i), At: time.Now()}, nil, 0)
 	})
 	if want := "the switch of role web was changed just now"; !strings.HasPrefix(told.Error(), want) {
 		t.Errorf("%q does not begin with %q", told, want)

@@ -271,7 +271,7 @@ func (s *storm) revoke(x *mrand.Rand) {
 	h := s.hosts[x.IntN(len(s.hosts))]
 	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Second)
 	defer cancel()
-	got, err := s.client.Get(ctx, s.store.AliveKey(h.node))
+	got, err := s.client.Get(ctx, s.store.Presences.AliveKey(h.node))
 	if err != nil || len(got.Kvs) == 0 {
 		return
 	}

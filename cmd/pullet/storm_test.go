@@ -339,7 +339,7 @@ func (s *storm) unsettled() (done int, why string) {
 func (s *storm) anyHalted() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	current, _, err := s.store.Current(ctx)
+	current, _, err := s.store.Versions.Current(ctx)
 	if err != nil || current == nil {
 		return false
 	}

@@ -121,7 +121,7 @@ func (w *switching) scope(o *state.Overview) (state.Scope, error) {
 }
 
 func (a *app) setSwitch(ctx context.Context, store *state.Store, w *switching, enabled bool) error {
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (a *app) setSwitch(ctx context.Context, store *state.Store, w *switching, e
 	if !enabled && was != nil && !was.Enabled && was.AllChanges { // what restricts more lasts until somebody enables
 		next.AllChanges = true
 	}
-	if err := store.SetSwitch(ctx, scope, next, was, w.lasts); err != nil {
+	if err := store.Switches.Set(ctx, scope, next, was, w.lasts); err != nil {
 		return err
 	}
 	return a.printSwitch(o, scope, next, was, set)

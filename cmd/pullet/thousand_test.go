@@ -41,31 +41,31 @@ func TestThousandFailAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err = s.Propose(ctx, state.Version{ID: "v1", By: "ada"}, nil, 0)
+	_, err = s.Versions.Propose(ctx, state.Version{ID: "v1", By: "ada"}, nil, 0)
 	must(err)
-	current, rev, err := s.Current(ctx)
+	current, rev, err := s.Versions.Current(ctx)
 	must(err)
-	_, err = s.Propose(ctx, state.Version{ID: "v2", By: "ada", Previous: "v1"}, current, rev)
+	_, err = s.Versions.Propose(ctx, state.Version{ID: "v2", By: "ada", Previous: "v1"}, current, rev)
 	must(err)
-	current, rev, err = s.Current(ctx)
+	current, rev, err = s.Versions.Current(ctx)
 	must(err)
 	turns := make([]*lock.Turn, nodes)
 	all(t, nodes, func(i int) error {
 		name := fmt.Sprintf("web%04d", i)
-		p, err := s.Register(ctx, state.Node{Name: name, Role: "web", LastSeen: time.Now()}, state.Alive{Owner: name}, nil, time.Minute)
+		p, err := s.Presences.Register(ctx, state.Node{Name: name, Role: "web", LastSeen: time.Now()}, state.Alive{Owner: name}, nil, time.Minute)
 		if err != nil {
 			return err
 		}
 		turns[i] = lock.NewTurn(s, lock.Request{Presence: p, Version: current, VersionRev: rev, Run: "run-" + name, Rules: lock.Rules{
 			Group: "web", Role: "web", Limit: func(roster int) int { return roster }, GroupOf: func(_ string, m state.Member) string { return m.Role },
 		}})
-		_, err = s.Client.Txn(ctx).Then(append(s.RunningOps(p, "v1"), s.StatusOps(name, state.Configured, state.Running, state.Status{Version: "v2"})...)...).Commit()
+		_, err = s.Client.Txn(ctx).Then(append(s.Statuses.RunningOps(p, "v1"), s.Statuses.Ops(name, state.Configured, state.Running, state.Status{Version: "v2"})...)...).Commit()
 		return err
 	})
 	all(t, nodes, func(i int) error {
 		name := fmt.Sprintf("web%04d", i)
 		reason := "site/motd: no disk on " + name
-		if err := s.SetStatus(ctx, name, state.Configured, state.Failed, state.Status{Version: "v2", Reason: reason, Time: time.Now()}); err != nil {
+		if err := s.Statuses.Set(ctx, name, state.Configured, state.Failed, state.Status{Version: "v2", Reason: reason, Time: time.Now()}); err != nil {
 			return err
 		}
 		asked, cancel := context.WithTimeout(ctx, 30*time.Second) // a pull has 10 s to record its end, on a host of its own
@@ -104,7 +104,7 @@ func TestThousandFailAtOnce(t *testing.T) {
 	if lines := strings.Count(screen, "\n"); lines > 40 {
 		t.Errorf("%d lines do not fit on a screen", lines)
 	}
-	gate, _, err := s.Gate(ctx, "v2", "web") // the first failure is what it says, however many came after
+	gate, _, err := s.Rollouts.Gate(ctx, "v2", "web") // the first failure is what it says, however many came after
 	must(err)
 	if gate.State != state.Halted || len(gate.Failed) == 0 || gate.Node != gate.Failed[0] || gate.Reason != "site/motd: no disk on "+gate.Node {
 		t.Errorf("%s, %d failed, the first %s: %s", gate.State, len(gate.Failed), gate.Node, gate.Reason)

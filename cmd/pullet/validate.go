@@ -28,13 +28,21 @@ func (a *app) validateCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "validate [DIR]", GroupID: "repo", Args: upToOne,
 		Short: "Find everything that is wrong with a state repository",
-		Long: "Validate compiles the repository in DIR (default: here) for every node of its inventory; without an inventory, for a made-up node\n" +
-			"for each target of its base files. It prints every mistake with its place. Warnings are about what works and is most likely not\n" +
-			"what was meant; notes say what will happen. With --node, what can be said only of all nodes together is left out. -o json and -o github are for programs.\n\n" +
-			"The nodes are taken for Debian hosts, or with --facts for what it says; given several times, each node is checked with each. What hosts\n" +
-			"keep for themselves in /etc/pullet/vars.d is not in the repository: --host-vars gives every node checked the variables of a directory,\n" +
-			"which override those of the repository.\n\n" +
-			"EXIT STATUS\n  0  nothing is wrong; there may be warnings\n  1  something is, or --strict and there are warnings\n  64 the command line is wrong",
+		Long: "Validate compiles the repository in DIR (default: here) for every node of its inventory; without an\n" +
+			"inventory, for a made-up node for each target of its base files. It prints every mistake with its\n" +
+			"place. Warnings are about what works and is most likely not what was meant; notes say what will\n" +
+			"happen. With --node, what can be said only of all nodes together is left out. -o json and -o github\n" +
+			"are for programs.\n" +
+			"\n" +
+			"The nodes are taken for Debian hosts, or with --facts for what it says; given several times, each\n" +
+			"node is checked with each. What hosts keep for themselves in /etc/pullet/vars.d is not in the\n" +
+			"repository: --host-vars gives every node checked the variables of a directory, which override those\n" +
+			"of the repository.\n" +
+			"\n" +
+			"EXIT STATUS\n" +
+			"  0  nothing is wrong; there may be warnings\n" +
+			"  1  something is, or --strict and there are warnings\n" +
+			"  64 the command line is wrong",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			repo, dir, err := openDir(args)
 			if err != nil {
@@ -75,7 +83,9 @@ func (a *app) validateCommand() *cobra.Command {
 	c.Flags().
 		StringVar(&hostVars, "host-vars", "", "a directory with the hosts' own variables, such as /etc/pullet/vars.d")
 	c.Flags().
-		StringArrayVar(&others, "facts", nil, "facts of the nodes, as pullet facts -o json prints them; several times for several systems")
+		StringArrayVar(
+			&others, "facts", nil, "facts of the nodes, as pullet facts -o json prints them; several times for several systems",
+		)
 	c.Flags().DurationVar(&timeout, "timeout", 10*time.Minute, "how long it may take, for all nodes together")
 	c.Flags().BoolVar(&strict, "strict", false, "take warnings for mistakes")
 	return c

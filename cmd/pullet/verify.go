@@ -19,10 +19,13 @@ func (a *app) verifyCommand() *cobra.Command {
 		Use: "verify VERSION [NODE...]", GroupID: "fleet",
 		Args:  arguments(cobra.MinimumNArgs(1)),
 		Short: "Check that nodes run a version; the ones that do not are named",
-		Long: "Verify takes the nodes as arguments, or from its input, one or more a line. An empty list is an error, so " +
-			"that a list that could not be made\n" +
-			"does not pass.\n\nEXIT STATUS\n  0  all of them run it\n  1  some do not, or an error\n  64 the command line is " +
-			"wrong, or the list is empty",
+		Long: "Verify takes the nodes as arguments, or from its input, one or more a line. An empty list is an\n" +
+			"error, so that a list that could not be made does not pass.\n" +
+			"\n" +
+			"EXIT STATUS\n" +
+			"  0  all of them run it\n" +
+			"  1  some do not, or an error\n" +
+			"  64 the command line is wrong, or the list is empty",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			nodes, err := nodeList(args[1:], cmd.InOrStdin())
 			if err != nil {
@@ -66,7 +69,7 @@ type verified struct {
 }
 
 func (a *app) verify(ctx context.Context, store *state.Store, name string, nodes []string) error {
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err
 	}

@@ -264,8 +264,9 @@ func slotsByNode(o *state.Overview) map[string]state.Claim {
 // waitsAt takes what a status says of the node.
 func (n *nodeStatus) waitsAt(s state.StatusLine) {
 	n.Host = s.Host && s.State == state.Failed
-	n.Kind, n.Since, n.Why, n.Remedy, n.Gate, n.Halt, n.Holders, n.Until, n.Parked = s.Kind, s.Time, s.Reason, s.Remedy, s.Gate, s.Halt, s.Holders, s.Until, s.Parked &&
-		s.State == state.Pending
+	n.Kind, n.Since, n.Why, n.Remedy = s.Kind, s.Time, s.Reason, s.Remedy
+	n.Gate, n.Halt, n.Holders, n.Until = s.Gate, s.Halt, s.Holders, s.Until
+	n.Parked = s.Parked && s.State == state.Pending
 	n.unknown, n.told, n.said, n.depends, n.left = s.Unknown, s.Time, s.Revision, s.Depends, s.Holders
 	if n.lasts = !s.Since.IsZero(); n.lasts {
 		n.Since = s.Since

@@ -46,7 +46,7 @@ func (a *app) waitCommand() *cobra.Command {
 
 // awaited is the version to wait for.
 func (a *app) awaited(ctx context.Context, store *state.Store, args []string) (*state.Version, error) {
-	o, err := store.Overview(ctx, false)
+	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (a *app) await(
 	said, told := "", time.Now()
 	for {
 		// A look is finished also when the time just ran out: its answer is what is reported.
-		o, err := store.Overview(context.WithoutCancel(ctx), false)
+		o, err := store.Views.Fleet(context.WithoutCancel(ctx), false)
 		if err = store.Explain(err); isAway(err) {
 			if said, err = outlast(ctx, a.err, said, err); err != nil {
 				return err
@@ -116,8 +116,8 @@ func (a *app) await(
 			fmt.Fprintln(a.err, line)
 			said, told = line, time.Now()
 		}
-		if !store.Await(ctx, store.BellKey(), o.Revision, lookEvery) {
-			if err := store.Idles(context.WithoutCancel(ctx), o); err != nil {
+		if !store.Bells.Await(ctx, store.Bells.Key(), o.Revision, lookEvery) {
+			if err := store.Views.Idles(context.WithoutCancel(ctx), o); err != nil {
 				return err
 			}
 			viewOf(o).printBehind(a.err)
@@ -165,7 +165,7 @@ func (a *app) afterHalt(
 		if h.Node == "" || len(h.Failed) > 0 { // by hand or by its deadline, or not mended yet
 			continue
 		}
-		opened, err := store.Resume(ctx, operator(), h.Group)
+		opened, err := store.Rollouts.Resume(ctx, operator(), h.Group)
 		var moved *state.MovedError
 		if err != nil && !errors.As(err, &moved) {
 			return true, err

@@ -42,9 +42,10 @@ func waitsOf(o *state.Overview, nodes []nodeStatus) []waitGroup {
 			g = &waitGroup{Since: n.Since}
 			groups[key] = g
 		}
-		if g.Gate == "" || len(n.Holders) > 0 && (n.said > g.said || len(g.Holders) == 0) { // the latest look, by etcd: clocks differ
-			g.Kind, g.Gate, g.Reason, g.Remedy, g.Holders, g.said = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": "), n.Remedy, n.Holders, n.said
-			g.left = n.left
+		// the latest look, by etcd: clocks differ
+		if g.Gate == "" || len(n.Holders) > 0 && (n.said > g.said || len(g.Holders) == 0) {
+			g.Kind, g.Gate, g.Reason = n.Kind, n.Gate, strings.TrimPrefix(n.Why, n.Gate+": ")
+			g.Remedy, g.Holders, g.said, g.left = n.Remedy, n.Holders, n.said, n.left
 		}
 		if n.Since.Before(g.Since) {
 			g.Since = n.Since

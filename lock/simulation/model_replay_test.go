@@ -51,7 +51,7 @@ func history(t *testing.T, seed uint64) []write {
 			if err := begin(ctx, admin); err != nil {
 				return err
 			}
-			_, err := admin.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
+			_, err := admin.Versions.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
 			return err
 		})
 		var wait sync.WaitGroup
@@ -97,14 +97,14 @@ func turn(ctx context.Context, t *testing.T, n *connection) {
 	s := storeOf(n)
 	q := request("web", 2)
 	again(ctx, t, func() (err error) {
-		q.Version, q.VersionRev, err = s.Current(ctx)
+		q.Version, q.VersionRev, err = s.Versions.Current(ctx)
 		return err
 	})
 	again(ctx, t, func() (err error) {
-		q.Presence, err = s.Register(ctx, state.Node{Name: n.name, Role: "web", UUID: uuidOf(n.name)}, state.Alive{Owner: n.name}, nil, time.Minute)
+		q.Presence, err = s.Presences.Register(ctx, state.Node{Name: n.name, Role: "web", UUID: uuidOf(n.name)}, state.Alive{Owner: n.name}, nil, time.Minute)
 		return err
 	})
-	s.KeepAlive(ctx, q.Presence, func() bool { return true }, func(bool) {})
+	s.Presences.KeepAlive(ctx, q.Presence, func() bool { return true }, func(bool) {})
 	slot := lock.NewTurn(s, q)
 	again(ctx, t, func() error { return slot.Acquire(ctx) })
 	if !slot.Holds() {

@@ -103,15 +103,15 @@ func (o *operator) more() []act {
 
 // fail halts the rollout by hand.
 func (o *operator) fail(ctx context.Context) error {
-	_, _, err := o.store.Halt(ctx, "operator", "")
+	_, _, err := o.store.Versions.Halt(ctx, "operator", "")
 	return err
 }
 
 // undo goes back to the last good version.
 func (o *operator) undo(ctx context.Context) error {
-	current, rev, err := o.store.Current(ctx)
+	current, rev, err := o.store.Versions.Current(ctx)
 	if err == nil && current != nil {
-		_, _ = o.store.Undo(ctx, current, rev, "operator", "", 0) // there may be none
+		_, _ = o.store.Versions.Undo(ctx, current, rev, "operator", "", 0) // there may be none
 	}
 	return err
 }
@@ -128,7 +128,7 @@ func (o *operator) settle(any bool) {
 		}
 	}
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
-		_, _ = o.store.Settle(o.ctx, step, "operator", state.Settling{Done: o.mood.IntN(2) == 0, Force: o.mood.IntN(2) == 0}) // it may run just now, or be of another version
+		_, _ = o.store.Steps.Settle(o.ctx, step, "operator", state.Settling{Done: o.mood.IntN(2) == 0, Force: o.mood.IntN(2) == 0}) // it may run just now, or be of another version
 	}
 }
 
@@ -138,19 +138,19 @@ func (o *operator) accept(ctx context.Context) error {
 	if err := state.AwaitReports(ctx, o.store, "operator", nil); err != nil {
 		return err
 	}
-	if _, doubted := o.present()[o.store.DoubtKey()]; !doubted {
+	if _, doubted := o.present()[o.store.Doubts.Key()]; !doubted {
 		return nil
 	}
-	return o.store.Accept(ctx, "operator")
+	return o.store.Doubts.Accept(ctx, "operator")
 }
 
 func (o *operator) pause(ctx context.Context) error {
-	_, err := o.store.Pause(ctx, &state.Switch{By: "operator"}, 0)
+	_, err := o.store.Switches.Pause(ctx, &state.Switch{By: "operator"}, 0)
 	return err
 }
 
 func (o *operator) unpause(ctx context.Context) error {
-	_, err := o.store.Unpause(ctx)
+	_, err := o.store.Switches.Unpause(ctx)
 	return err
 }
 
@@ -159,14 +159,14 @@ func (o *operator) switching(c state.Scope, w state.Switch) func(context.Context
 }
 
 func (o *operator) resume(ctx context.Context) error {
-	_, err := o.store.Resume(ctx, "operator")
+	_, err := o.store.Rollouts.Resume(ctx, "operator")
 	return err
 }
 
 // decommission gives a host up that does not answer.
 func (o *operator) decommission(h *host, once, force bool) {
 	o.try(func(ctx context.Context) error {
-		_, err := o.store.Decommission(ctx, h.name, "operator", force)
+		_, err := o.store.Nodes.Decommission(ctx, h.name, "operator", force)
 		if once {
 			return nil
 		}
@@ -176,16 +176,16 @@ func (o *operator) decommission(h *host, once, force bool) {
 
 // back sets the version before the current one again, and holds the fleet there.
 func (o *operator) back(ctx context.Context) error {
-	current, rev, err := o.store.Current(ctx)
+	current, rev, err := o.store.Versions.Current(ctx)
 	if err != nil || current == nil || current.Previous == "" {
 		return err
 	}
 	bad := append(slices.Clone(current.Bad), current.ID)
-	if _, left, err := o.store.LastGood(ctx, current); err == nil { // with what a restored record forgot
+	if _, left, err := o.store.Versions.LastGood(ctx, current); err == nil { // with what a restored record forgot
 		bad = slices.DeleteFunc(left, func(id string) bool { return id == current.Previous })
 	}
 	v := state.Version{ID: current.Previous, Commits: commits(current.Previous), Previous: current.ID, Held: true, By: "operator", Bad: bad, Canary: o.find(current.Previous).waitsForCanaries()}
-	is, err := o.store.Propose(ctx, v, current, rev)
+	is, err := o.store.Versions.Propose(ctx, v, current, rev)
 	if err == nil && !is.Done {
 		err = errors.New("another was faster")
 	}
@@ -194,16 +194,16 @@ func (o *operator) back(ctx context.Context) error {
 
 // start sets the head of the repository as the fleet's version.
 func (o *operator) start(ctx context.Context) error {
-	current, rev, err := o.store.Current(ctx)
+	current, rev, err := o.store.Versions.Current(ctx)
 	if err != nil || current == nil || current.ID == o.head().id {
 		return err
 	}
-	return o.store.Move(ctx, state.Version{ID: o.head().id, Commits: commits(o.head().id), Previous: current.ID, Bad: current.Bad, By: "operator", At: time.Now().UTC()}, current, rev)
+	return o.store.Versions.Move(ctx, state.Version{ID: o.head().id, Commits: commits(o.head().id), Previous: current.ID, Bad: current.Bad, By: "operator", At: time.Now().UTC()}, current, rev)
 }
 
 // follow ends a hold.
 func (o *operator) follow(ctx context.Context) error {
-	_, _, err := o.store.Follow(ctx)
+	_, _, err := o.store.Versions.Follow(ctx)
 	if errors.Is(err, state.ErrNoVersion) {
 		return nil
 	}
@@ -212,7 +212,7 @@ func (o *operator) follow(ctx context.Context) error {
 
 // help does what the reasons to wait ask of an operator.
 func (o *operator) help() {
-	if _, doubted := o.present()[o.store.DoubtKey()]; doubted {
+	if _, doubted := o.present()[o.store.Doubts.Key()]; doubted {
 		o.try(o.accept)
 	}
 	o.try(o.unpause)
@@ -258,7 +258,7 @@ func (o *operator) handOver() {
 		}
 	}
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
-		_, _ = o.store.Settle(o.ctx, step, "operator", state.Settling{Force: true}) // it may be done already
+		_, _ = o.store.Steps.Settle(o.ctx, step, "operator", state.Settling{Force: true}) // it may be done already
 	}
 }
 
@@ -269,7 +269,7 @@ func (o *operator) lost(node string) bool {
 
 // setSwitch sets a switch whatever it was before.
 func setSwitch(ctx context.Context, s *state.Store, c state.Scope, w state.Switch, lasts time.Duration) error {
-	all, err := s.Switches(ctx)
+	all, err := s.Switches.List(ctx)
 	if err != nil {
 		return err
 	}
@@ -281,5 +281,5 @@ func setSwitch(ctx context.Context, s *state.Store, c state.Scope, w state.Switc
 	if w.Enabled && w.Version == "" && c.Kind != "host" { // as if it had never been set
 		to = nil
 	}
-	return s.SetSwitch(ctx, c, to, was, lasts)
+	return s.Switches.Set(ctx, c, to, was, lasts)
 }

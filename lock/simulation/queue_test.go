@@ -36,7 +36,7 @@ func play(t *testing.T, do func(s *scene)) {
 		if err := begin(ctx, s.admin); err != nil {
 			t.Fatal(err)
 		}
-		is, err := s.admin.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
+		is, err := s.admin.Versions.Propose(ctx, state.Version{ID: "v1"}, nil, 0)
 		if !is.Done {
 			t.Fatal(err)
 		}
@@ -46,11 +46,11 @@ func play(t *testing.T, do func(s *scene)) {
 
 // begin records the incarnation of etcd, as the first registration of a fleet does.
 func begin(ctx context.Context, s *state.Store) error {
-	is, err := s.Incarnation(ctx)
+	is, err := s.Doubts.Incarnation(ctx)
 	if err != nil {
 		return err
 	}
-	_, err = s.Client.Do(ctx, state.Put(s.IncarnationKey(), is))
+	_, err = s.Client.Do(ctx, state.Put(s.Doubts.IncarnationKey(), is))
 	return err
 }
 
@@ -68,14 +68,14 @@ func (s *scene) enters(name string, order int64) *actor {
 	s.t.Helper()
 	n := s.connect(name)
 	a := &actor{Store: storeOf(n), connection: n, Request: request("web", 1)}
-	s.must(func() (err error) { a.Version, a.VersionRev, err = a.Current(s.ctx); return err }())
+	s.must(func() (err error) { a.Version, a.VersionRev, err = a.Versions.Current(s.ctx); return err }())
 	s.must(func() (err error) {
-		a.Presence, err = a.Register(s.ctx, state.Node{Name: name, Role: "web"}, state.Alive{Owner: name}, nil, time.Minute)
+		a.Presence, err = a.Presences.Register(s.ctx, state.Node{Name: name, Role: "web"}, state.Alive{Owner: name}, nil, time.Minute)
 		return err
 	}())
 	var living context.Context
 	living, a.die = context.WithCancel(s.ctx)
-	a.KeepAlive(living, a.Presence, func() bool { return true }, func(bool) {})
+	a.Presences.KeepAlive(living, a.Presence, func() bool { return true }, func(bool) {})
 	a.Order = order
 	a.Waiting = func(w *lock.Wait) { a.told = append(a.told, w.Error()) }
 	return a
@@ -155,7 +155,7 @@ func TestLastingTicket(t *testing.T) {
 		s.must(<-done)
 		_, ended := s.queues(waits)
 		tickets := func() int64 {
-			got, err := s.admin.Client.Get(s.ctx, s.admin.QueuesPrefix("v1"), clientv3.WithPrefix(), clientv3.WithCountOnly())
+			got, err := s.admin.Client.Get(s.ctx, s.admin.Rollouts.QueuesPrefix("v1"), clientv3.WithPrefix(), clientv3.WithCountOnly())
 			s.must(err)
 			return got.Count
 		}

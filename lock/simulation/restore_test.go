@@ -85,7 +85,7 @@ func TestFleetRestored(t *testing.T) {
 			time.Sleep(20 * time.Minute)
 			accepted := time.Now()
 			operator := state.Over(f.c.connect("operator").client(), "f", f.clock)
-			for operator.Accept(ctx, "operator") != nil {
+			for operator.Doubts.Accept(ctx, "operator") != nil {
 				time.Sleep(time.Second)
 			}
 			time.Sleep(20 * time.Minute)

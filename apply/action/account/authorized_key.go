@@ -33,8 +33,9 @@ import (
 //	      keys:
 //	        - ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDmQMr2tQW0PdmoQ1e5d9gmPsKTxgS+nPDOLaHEVWcaI ci@example.org
 type AuthorizedKey struct {
-	User      string   `yaml:"user,required"`                // login name
-	Key       string   `yaml:"key"`                          // a public key: type and long word, or a whole line of an authorized_keys file
+	User string `yaml:"user,required"` // login name
+	// a public key: type and long word, or a whole line of an authorized_keys file
+	Key       string   `yaml:"key"`
 	Keys      []string `yaml:"keys"`                         // several of them
 	Options   []string `yaml:"options"`                      // of each of the keys, such as no-pty or from="10.0.0.0/8"
 	Comment   string   `yaml:"comment"`                      // at the end of the key's line

@@ -22,10 +22,11 @@ import (
 //	    action: group.present
 //	    parameters: {name: operators, gid: 3000}
 type GroupPresent struct {
-	Name          string   `yaml:"name,required"` // its name
-	GID           *int     `yaml:"gid"`           // its number; default: the next free one
-	System        bool     `yaml:"system"`        // a number from those of the system, when it is made
-	Members       []string `yaml:"members"`       // users that are in it beside those whose primary group it is; they must exist
+	Name   string `yaml:"name,required"` // its name
+	GID    *int   `yaml:"gid"`           // its number; default: the next free one
+	System bool   `yaml:"system"`        // a number from those of the system, when it is made
+	// users that are in it beside those whose primary group it is; they must exist
+	Members       []string `yaml:"members"`
 	AppendMembers bool     `yaml:"appendMembers"` // leave members that are not named; false: exactly these; default true
 }
 

@@ -32,11 +32,12 @@ import (
 //	      host: git.example.org
 //	      key: ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDmQMr2tQW0PdmoQ1e5d9gmPsKTxgS+nPDOLaHEVWcaI
 type KnownHost struct {
-	Host  string `yaml:"host,required"`                // name or address, as ssh is called with it
-	Port  int    `yaml:"port"`                         // where its ssh listens; default 22
-	Key   string `yaml:"key"`                          // its public key: type and long word, or a line of ssh-keyscan
-	User  string `yaml:"user"`                         // only for this user; default: for all of the host
-	State string `yaml:"state" words:"present absent"` // absent removes the host's key, or without key all of them; default present
+	Host string `yaml:"host,required"` // name or address, as ssh is called with it
+	Port int    `yaml:"port"`          // where its ssh listens; default 22
+	Key  string `yaml:"key"`           // its public key: type and long word, or a line of ssh-keyscan
+	User string `yaml:"user"`          // only for this user; default: for all of the host
+	// absent removes the host's key, or without key all of them; default present
+	State string `yaml:"state" words:"present absent"`
 
 	want ssh.PublicKey
 }

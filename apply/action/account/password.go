@@ -29,7 +29,8 @@ func checkPassword(text string) error {
 		}
 	}
 	return fmt.Errorf(
-		"password: it looks like clear text, or like a hash that was cut: give what openssl passwd -6 or mkpasswd prints, or '*' for none",
+		"password: it looks like clear text, or like a hash that was cut: give what openssl passwd -6 or mkpasswd " +
+			"prints, or '*' for none",
 	)
 }
 

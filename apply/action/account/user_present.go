@@ -35,20 +35,22 @@ import (
 //	      comment: rolls out the shop
 //	      password: '*'
 type UserPresent struct {
-	Name         string   `yaml:"name,required"` // login name
-	UID          *int     `yaml:"uid"`           // its number; default: the next free one
-	Group        string   `yaml:"group"`         // its primary group, name or number; default: a group of its own name
-	Groups       []string `yaml:"groups"`        // further groups, names or numbers; they must exist
-	AppendGroups bool     `yaml:"appendGroups"`  // leave the user in groups that are not named; false: in exactly these; default true
-	Home         string   `yaml:"home"`          // absolute path of its home; default: /home and its name
-	CreateHome   *bool    `yaml:"createHome"`    // make a missing home, with the files of /etc/skel; default: true, and false for a system user
-	MoveHome     bool     `yaml:"moveHome"`      // move the files of the old home when home changes
-	Shell        string   `yaml:"shell"`         // absolute path of its shell; default: the host's
-	Comment      *string  `yaml:"comment"`       // its full name, or what it is for
-	Password     string   `yaml:"password"`      // a hash of crypt(3), never clear text; '*' is none; it is nowhere shown
-	Locked       *bool    `yaml:"locked"`        // lock the password, or unlock it; keys still work; default: as it is
-	Expires      string   `yaml:"expires"`       // the day from which nobody can log in: 2030-12-31, or never
-	System       bool     `yaml:"system"`        // a number from those of the system, when it is made
+	Name   string   `yaml:"name,required"` // login name
+	UID    *int     `yaml:"uid"`           // its number; default: the next free one
+	Group  string   `yaml:"group"`         // its primary group, name or number; default: a group of its own name
+	Groups []string `yaml:"groups"`        // further groups, names or numbers; they must exist
+	// leave the user in groups that are not named; false: in exactly these; default true
+	AppendGroups bool   `yaml:"appendGroups"`
+	Home         string `yaml:"home"` // absolute path of its home; default: /home and its name
+	// make a missing home, with the files of /etc/skel; default: true, and false for a system user
+	CreateHome *bool   `yaml:"createHome"`
+	MoveHome   bool    `yaml:"moveHome"` // move the files of the old home when home changes
+	Shell      string  `yaml:"shell"`    // absolute path of its shell; default: the host's
+	Comment    *string `yaml:"comment"`  // its full name, or what it is for
+	Password   string  `yaml:"password"` // a hash of crypt(3), never clear text; '*' is none; it is nowhere shown
+	Locked     *bool   `yaml:"locked"`   // lock the password, or unlock it; keys still work; default: as it is
+	Expires    string  `yaml:"expires"`  // the day from which nobody can log in: 2030-12-31, or never
+	System     bool    `yaml:"system"`   // a number from those of the system, when it is made
 }
 
 // never is the expiry of an account that has none.

@@ -41,18 +41,20 @@ import (
 //	      json: {version: "{{ pullet.version }}"}
 //	      status: [200, 201]
 type Request struct {
-	URL         string            `yaml:"url,required"`                                          // http or https, without a password
-	Method      string            `yaml:"method" words:"GET HEAD POST PUT PATCH DELETE OPTIONS"` // what to do; default GET
-	Headers     map[string]string `yaml:"headers"`                                               // sent with it
-	HeadersFile string            `yaml:"headersFile"`                                           // more of them, a line for each (Name: value), in a file of mode 0600
-	Body        string            `yaml:"body"`                                                  // what is sent, as it stands
-	JSON        any               `yaml:"json"`                                                  // what is sent, as JSON
-	Status      render.Strings    `yaml:"status"`                                                // expected: numbers, or classes such as 2xx; default 2xx
-	Redirects   int               `yaml:"redirects"`                                             // how many are followed; 0: a redirect is the answer; default 10
-	Timeout     render.Duration   `yaml:"timeout"`                                               // for the whole exchange; default 30s
-	CA          string            `yaml:"ca"`                                                    // certificates to trust instead of the system's, a file on the host
-	Cert        string            `yaml:"cert"`                                                  // certificate to show, a file on the host
-	Key         string            `yaml:"key"`                                                   // key of cert, in a file of mode 0600
+	// http or https, without a password
+	URL     string            `yaml:"url,required"`
+	Method  string            `yaml:"method" words:"GET HEAD POST PUT PATCH DELETE OPTIONS"` // what to do; default GET
+	Headers map[string]string `yaml:"headers"`                                               // sent with it
+	// more of them, a line for each (Name: value), in a file of mode 0600
+	HeadersFile string          `yaml:"headersFile"`
+	Body        string          `yaml:"body"`      // what is sent, as it stands
+	JSON        any             `yaml:"json"`      // what is sent, as JSON
+	Status      render.Strings  `yaml:"status"`    // expected: numbers, or classes such as 2xx; default 2xx
+	Redirects   int             `yaml:"redirects"` // how many are followed; 0: a redirect is the answer; default 10
+	Timeout     render.Duration `yaml:"timeout"`   // for the whole exchange; default 30s
+	CA          string          `yaml:"ca"`        // certificates to trust instead of the system's, a file on the host
+	Cert        string          `yaml:"cert"`      // certificate to show, a file on the host
+	Key         string          `yaml:"key"`       // key of cert, in a file of mode 0600
 	Guards      `yaml:",inline"`
 
 	body []byte

@@ -35,11 +35,12 @@ import (
 //	      user: postgres
 //	      unless: psql -lqt | cut -d '|' -f 1 | grep -qw shop
 type Script struct {
-	Source      string         `yaml:"source"`      // a file below files/ of the repository
-	Template    bool           `yaml:"template"`    // execute the source as a template
-	Script      string         `yaml:"script"`      // the text itself
-	Args        []string       `yaml:"args"`        // what the script gets as $1 and so on
-	Interpreter render.Strings `yaml:"interpreter"` // a program, or a list of it and its arguments; default: the one in the first line
+	Source   string   `yaml:"source"`   // a file below files/ of the repository
+	Template bool     `yaml:"template"` // execute the source as a template
+	Script   string   `yaml:"script"`   // the text itself
+	Args     []string `yaml:"args"`     // what the script gets as $1 and so on
+	// a program, or a list of it and its arguments; default: the one in the first line
+	Interpreter render.Strings `yaml:"interpreter"`
 	Options     `yaml:",inline"`
 
 	text []byte
@@ -81,7 +82,8 @@ func (a *Script) checkText() error {
 	case bytes.HasPrefix(first, []byte("#!")) && bytes.HasSuffix(first, []byte("\r")):
 		return apply.BadParam(
 			param,
-			"its lines end as on Windows, and no interpreter has a name that ends in a carriage return: save it with unix line ends",
+			"its lines end as on Windows, and no interpreter has a name that ends in a carriage return: save it with unix "+
+				"line ends",
 		)
 	}
 	return nil

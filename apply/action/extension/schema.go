@@ -235,10 +235,14 @@ type schemaReader struct {
 const (
 	schemaMaps  = " properties patternProperties $defs dependentSchemas "
 	schemaLists = " allOf anyOf oneOf prefixItems "
-	schemaOnes  = " items contains additionalProperties propertyNames if then else not unevaluatedItems unevaluatedProperties contentSchema "
-	otherWords  = " $schema $id $ref $anchor $dynamicRef $dynamicAnchor $vocabulary $comment type const enum multipleOf maximum exclusiveMaximum" +
-		" minimum exclusiveMinimum maxLength minLength pattern maxItems minItems uniqueItems maxContains minContains maxProperties minProperties" +
-		" required dependentRequired title description default deprecated readOnly writeOnly examples format contentEncoding contentMediaType "
+	schemaOnes  = " items contains additionalProperties propertyNames if then else not unevaluatedItems " +
+		"unevaluatedProperties contentSchema "
+	otherWords = " $schema $id $ref $anchor $dynamicRef $dynamicAnchor $vocabulary $comment type const enum " +
+		"multipleOf maximum exclusiveMaximum" +
+		" minimum exclusiveMinimum maxLength minLength pattern maxItems minItems uniqueItems maxContains minContains " +
+		"maxProperties minProperties" +
+		" required dependentRequired title description default deprecated readOnly writeOnly examples format " +
+		"contentEncoding contentMediaType "
 )
 
 func (r *schemaReader) fail(at []string, format string, args ...any) {

@@ -27,15 +27,16 @@ import (
 //	        192.0.2.11 db2
 type Block struct {
 	Editing  `yaml:",inline"`
-	Content  *string `yaml:"content"`                      // the text itself
-	Source   string  `yaml:"source"`                       // a file below files/ of the repository
-	Template bool    `yaml:"template"`                     // execute the source as a template
-	Marker   string  `yaml:"marker"`                       // what the marker lines say behind BEGIN and END: another one for each block of a file; default pullet
-	Comment  string  `yaml:"comment"`                      // what comments of the file begin with; default #
-	Begin    string  `yaml:"begin"`                        // the whole first marker line, instead of comment and marker
-	End      string  `yaml:"end"`                          // the whole last marker line
-	State    string  `yaml:"state" words:"present absent"` // whether the block is there
-	Where    `yaml:",inline"`
+	Content  *string `yaml:"content"`  // the text itself
+	Source   string  `yaml:"source"`   // a file below files/ of the repository
+	Template bool    `yaml:"template"` // execute the source as a template
+	// what the marker lines say behind BEGIN and END: another one for each block of a file; default pullet
+	Marker  string `yaml:"marker"`
+	Comment string `yaml:"comment"`                      // what comments of the file begin with; default #
+	Begin   string `yaml:"begin"`                        // the whole first marker line, instead of comment and marker
+	End     string `yaml:"end"`                          // the whole last marker line
+	State   string `yaml:"state" words:"present absent"` // whether the block is there
+	Where   `yaml:",inline"`
 
 	begin, end string
 	want       []string

@@ -28,10 +28,11 @@ import (
 //	      validate: sshd -t -f %s
 type Line struct {
 	Editing `yaml:",inline"`
-	Line    string `yaml:"line"`                         // the whole line
-	Match   string `yaml:"match"`                        // a regular expression for the line that it replaces, or that is removed
-	State   string `yaml:"state" words:"present absent"` // whether the line is there
-	Where   `yaml:",inline"`
+	Line    string `yaml:"line"` // the whole line
+	// a regular expression for the line that it replaces, or that is removed
+	Match string `yaml:"match"`
+	State string `yaml:"state" words:"present absent"` // whether the line is there
+	Where `yaml:",inline"`
 
 	match *regexp.Regexp
 }

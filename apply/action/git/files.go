@@ -50,7 +50,8 @@ func (g *gitTree) files(commit plumbing.Hash) (gitFiles, error) {
 			return out, nil
 		case err != nil:
 			return nil, err
-		case !filepath.IsLocal(name) || slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") }):
+		case !filepath.IsLocal(name) ||
+			slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool { return strings.EqualFold(part, ".git") }):
 			return nil, fmt.Errorf(
 				"commit %s has a file with the name %q, which is not safe",
 				shortCommit(commit),

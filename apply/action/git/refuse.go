@@ -18,7 +18,8 @@ func (g *gitTree) refuse(files gitFiles) error {
 		f := files[name]
 		if f.mode == filemode.Submodule {
 			return fmt.Errorf(
-				"%s is a submodule, which is not fetched: put its files into the repository, or check it out with a step of its own",
+				"%s is a submodule, which is not fetched: put its files into the repository, or check "+
+					"it out with a step of its own",
 				name,
 			)
 		}

@@ -48,14 +48,15 @@ import (
 //	      device: /srv/data/www
 //	      options: [bind, ro]
 type Mounted struct {
-	Name     string         `yaml:"name,required"`   // the mount point, an absolute path
-	Device   string         `yaml:"device,required"` // a device, UUID=, LABEL=, host:/path, an image, a directory to bind, or tmpfs
-	FSType   string         `yaml:"fstype"`          // as mount -t has it, and none for a bind; default auto
-	Options  render.Strings `yaml:"options"`         // as mount -o has them: a list, or one text with commas; none: defaults
-	Dump     int            `yaml:"dump"`            // the fifth field of /etc/fstab
-	Pass     int            `yaml:"pass"`            // the order of checks at boot: 0 is none, 1 the root, 2 the others
-	Persist  bool           `yaml:"persist"`         // keep the entry in /etc/fstab; false leaves the file alone; default true
-	MakeDirs bool           `yaml:"makeDirs"`        // make the mount point and its parents, mode 0755
+	Name string `yaml:"name,required"` // the mount point, an absolute path
+	// a device, UUID=, LABEL=, host:/path, an image, a directory to bind, or tmpfs
+	Device   string         `yaml:"device,required"`
+	FSType   string         `yaml:"fstype"`   // as mount -t has it, and none for a bind; default auto
+	Options  render.Strings `yaml:"options"`  // as mount -o has them: a list, or one text with commas; none: defaults
+	Dump     int            `yaml:"dump"`     // the fifth field of /etc/fstab
+	Pass     int            `yaml:"pass"`     // the order of checks at boot: 0 is none, 1 the root, 2 the others
+	Persist  bool           `yaml:"persist"`  // keep the entry in /etc/fstab; false leaves the file alone; default true
+	MakeDirs bool           `yaml:"makeDirs"` // make the mount point and its parents, mode 0755
 
 	entry   fstabEntry
 	options []string

@@ -196,7 +196,8 @@ func outside(name string) bool {
 	return word ||
 		slices.Contains(
 			[]string{"defaults", "auto", "noauto", "nofail", "_netdev", "nouser", "nousers", "nogroup", "noowner",
-				"comment", "loop", "offset", "sizelimit", "shared", "private", "slave", "unbindable", "rshared", "rprivate", "rslave", "runbindable"},
+				"comment", "loop", "offset", "sizelimit", "shared", "private", "slave", "unbindable", "rshared", "rprivate",
+				"rslave", "runbindable"},
 			name,
 		)
 }

@@ -22,11 +22,12 @@ import (
 //	    action: service.publish
 //	    parameters: {name: db, port: 5432, tags: [primary]}
 type Publish struct {
-	Name      string         `yaml:"name,required"` // of the service: letters, digits and dashes
-	Port      int            `yaml:"port"`          // on which it answers
-	Interface string         `yaml:"interface"`     // whose first address is the one to use; default: that of the default route
-	Address   string         `yaml:"address"`       // the one to use, instead of an interface's
-	Tags      render.Strings `yaml:"tags"`          // words for those who choose among instances
+	Name string `yaml:"name,required"` // of the service: letters, digits and dashes
+	Port int    `yaml:"port"`          // on which it answers
+	// whose first address is the one to use; default: that of the default route
+	Interface string         `yaml:"interface"`
+	Address   string         `yaml:"address"` // the one to use, instead of an interface's
+	Tags      render.Strings `yaml:"tags"`    // words for those who choose among instances
 
 	service render.Service
 }
@@ -50,7 +51,8 @@ func (a *Publish) Bind(b apply.Binding) error {
 		address = a.Address
 	}
 	a.service = render.Service{
-		Name: a.Name, Node: b.Catalog.Node.Name, Address: address, Addresses: addresses, Port: a.Port, Tags: slices.Clone(a.Tags),
+		Name: a.Name, Node: b.Catalog.Node.Name, Address: address, Addresses: addresses, Port: a.Port,
+		Tags: slices.Clone(a.Tags),
 	}
 	return nil
 }

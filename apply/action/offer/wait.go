@@ -27,14 +27,16 @@ import (
 //	    action: service.wait
 //	    parameters: {name: db, count: 2, reachable: tcp, timeout: 5m}
 type Wait struct {
-	Name      string          `yaml:"name,required"`                // of the service
-	Count     int             `yaml:"count"`                        // how many instances; default 1
-	Kind      string          `yaml:"kind" words:"announced ready"` // ready: on hosts that were validated; announced: their addresses are enough; default ready
-	Reachable string          `yaml:"reachable" words:"tcp http"`   // they also have to answer: a connection, or GET of path with a status below 400
-	Path      string          `yaml:"path"`                         // of the request; default /
-	Tag       string          `yaml:"tag"`                          // only instances with this tag count
-	Timeout   render.Duration `yaml:"timeout"`                      // how long to wait in one pull; default 10m
-	Interval  render.Duration `yaml:"interval"`                     // between two looks; default 5s
+	Name  string `yaml:"name,required"` // of the service
+	Count int    `yaml:"count"`         // how many instances; default 1
+	// ready: on hosts that were validated; announced: their addresses are enough; default ready
+	Kind string `yaml:"kind" words:"announced ready"`
+	// they also have to answer: a connection, or GET of path with a status below 400
+	Reachable string          `yaml:"reachable" words:"tcp http"`
+	Path      string          `yaml:"path"`     // of the request; default /
+	Tag       string          `yaml:"tag"`      // only instances with this tag count
+	Timeout   render.Duration `yaml:"timeout"`  // how long to wait in one pull; default 10m
+	Interval  render.Duration `yaml:"interval"` // between two looks; default 5s
 
 	offerers []string // who should offer it
 }

@@ -25,7 +25,8 @@ func (a apt) read(context.Context, []string) (pkgSet, error) { return readDpkg(a
 func (a apt) env() map[string]string {
 	env := map[string]string{
 		"DEBIAN_FRONTEND": "noninteractive", "DEBCONF_NONINTERACTIVE_SEEN": "true", "APT_LISTCHANGES_FRONTEND": "none",
-		"APT_LISTBUGS_FRONTEND": "none", "NEEDRESTART_MODE": "l", "NEEDRESTART_SUSPEND": "1", "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8",
+		"APT_LISTBUGS_FRONTEND": "none", "NEEDRESTART_MODE": "l", "NEEDRESTART_SUSPEND": "1", "LANG": "C.UTF-8",
+		"LC_ALL": "C.UTF-8",
 	}
 	if !a.h.IsMachine() {
 		env["SYSTEMD_OFFLINE"] = "1"

@@ -61,8 +61,9 @@ func noVersion(name, version string, known []string) error {
 
 // Lines of apt and dpkg that say nothing of the cause.
 var aptNoise = regexp.MustCompile(
-	`^(W: |N: |E: Sub-process |E: Some index files failed|E: Failed to fetch .*\bSome index|Errors were encountered|debconf: |` +
-		`Extracting templates|dpkg-preconfigure: |Waiting for cache lock|Use 'apt|Reading |Building |Preconfiguring |Processing was halted)`,
+	`^(W: |N: |E: Sub-process |E: Some index files failed|E: Failed to fetch .*\bSome index|` +
+		`Errors were encountered|debconf: |Extracting templates|dpkg-preconfigure: |Waiting for cache lock|` +
+		`Use 'apt|Reading |Building |Preconfiguring |Processing was halted)`,
 )
 
 // aptHolder is who has the lock, which apt says while it waits.

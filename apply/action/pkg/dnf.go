@@ -242,7 +242,9 @@ func (d dnf) explain(ctx context.Context, out apply.Output, wants []pkgWant) err
 
 func (d dnf) remove(ctx context.Context, names []string, _, autoremove bool) error {
 	args := []string{
-		map[bool]string{true: "--setopt=clean_requirements_on_remove=True", false: "--setopt=clean_requirements_on_remove=False"}[autoremove],
+		map[bool]string{
+			true: "--setopt=clean_requirements_on_remove=True", false: "--setopt=clean_requirements_on_remove=False",
+		}[autoremove],
 		"remove",
 	}
 	for _, name := range names {

@@ -40,22 +40,27 @@ import (
 //	      recommends: false
 //	      hold: true
 type Installed struct {
-	Name           string   `yaml:"name"`           // a package, or pkgs; NAME:ARCH is one of another architecture
-	Version        string   `yaml:"version"`        // exactly this version, or how it begins: 1.2*
-	Pkgs           []string `yaml:"pkgs"`           // several packages, each NAME or NAME=VERSION
-	Refresh        bool     `yaml:"refresh"`        // refresh the package lists before something is installed, at most once a run; a host without any lists gets them always
-	Hold           *bool    `yaml:"hold"`           // true: nothing else changes its version (apt-mark hold); false: not held; default: as it is
-	AllowDowngrade bool     `yaml:"allowDowngrade"` // install a lower version than the installed one
-	Recommends     *bool    `yaml:"recommends"`     // install what the packages recommend, too; default: as the system is set up
-	Configuring    `yaml:",inline"`
-	Locking        `yaml:",inline"`
+	Name    string   `yaml:"name"`    // a package, or pkgs; NAME:ARCH is one of another architecture
+	Version string   `yaml:"version"` // exactly this version, or how it begins: 1.2*
+	Pkgs    []string `yaml:"pkgs"`    // several packages, each NAME or NAME=VERSION
+	// refresh the package lists before something is installed, at most once a run; a host without any lists gets them
+	// always
+	Refresh bool `yaml:"refresh"`
+	// true: nothing else changes its version (apt-mark hold); false: not held; default: as it is
+	Hold           *bool `yaml:"hold"`
+	AllowDowngrade bool  `yaml:"allowDowngrade"` // install a lower version than the installed one
+	// install what the packages recommend, too; default: as the system is set up
+	Recommends  *bool `yaml:"recommends"`
+	Configuring `yaml:",inline"`
+	Locking     `yaml:",inline"`
 
 	wants []pkgWant
 }
 
 // Configuring says what happens to configuration files that were changed by hand.
 type Configuring struct {
-	ConfFiles string `yaml:"conffiles" words:"keep replace"` // what happens to configuration files that were changed by hand and that the package brings anew; default keep
+	// what happens to configuration files that were changed by hand and that the package brings anew; default keep
+	ConfFiles string `yaml:"conffiles" words:"keep replace"`
 }
 
 func newConfiguring() Configuring { return Configuring{"keep"} }

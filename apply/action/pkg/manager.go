@@ -125,7 +125,8 @@ func (s pkgSet) providing(name string) (pkgState, bool) {
 
 // Locking is how long the package manager is waited for.
 type Locking struct {
-	LockTimeout render.Duration `yaml:"lockTimeout"` // how long to wait while another program holds the package manager's lock; default 5m
+	// how long to wait while another program holds the package manager's lock; default 5m
+	LockTimeout render.Duration `yaml:"lockTimeout"`
 }
 
 func newLocking() Locking { return Locking{render.Duration(5 * time.Minute)} }

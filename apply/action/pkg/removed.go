@@ -20,11 +20,13 @@ import (
 //	    action: pkg.removed
 //	    parameters: {pkgs: [telnetd, inetutils-telnetd], purge: true}
 type Removed struct {
-	Name       string   `yaml:"name"`       // a package, or pkgs
-	Pkgs       []string `yaml:"pkgs"`       // several packages, removed in one transaction
-	Purge      bool     `yaml:"purge"`      // remove the configuration files, too; dnf does so anyway, where they were not changed
-	AutoRemove bool     `yaml:"autoremove"` // remove with them everything that was installed as a dependency and that nothing needs any more
-	Alone      bool     `yaml:"alone"`      // fail when other packages need one of these
+	Name string   `yaml:"name"` // a package, or pkgs
+	Pkgs []string `yaml:"pkgs"` // several packages, removed in one transaction
+	// remove the configuration files, too; dnf does so anyway, where they were not changed
+	Purge bool `yaml:"purge"`
+	// remove with them everything that was installed as a dependency and that nothing needs any more
+	AutoRemove bool `yaml:"autoremove"`
+	Alone      bool `yaml:"alone"` // fail when other packages need one of these
 	Locking    `yaml:",inline"`
 
 	names []string

@@ -36,14 +36,16 @@ import (
 //	      keySource: https://packages.example.org/key.asc
 //	      keyDigest: sha256:9b871512327c09ce91dd649b3f96a63b7408ef267c8cc5710114e629730cb61f
 type RepoManaged struct {
-	Name          string         `yaml:"name,required"` // of its files, and what it is called
-	URL           render.Strings `yaml:"url"`           // where it is; several are mirrors for dnf, and repositories of one kind for apt
-	Enabled       bool           `yaml:"enabled"`       // whether it is used; default true
-	Key           string         `yaml:"key"`           // the armored public key that signs it
-	KeySource     string         `yaml:"keySource"`     // the same from a file below files/, or from a URL
-	KeyDigest     string         `yaml:"keyDigest"`     // sha256:HEX of the key, needed with a URL
-	Trusted       bool           `yaml:"trusted"`       // take packages that nobody signed
-	Suites        render.Strings `yaml:"suites"`        // apt only: distributions such as bookworm; ./ for a repository without
+	Name string `yaml:"name,required"` // of its files, and what it is called
+	// where it is; several are mirrors for dnf, and repositories of one kind for apt
+	URL       render.Strings `yaml:"url"`
+	Enabled   bool           `yaml:"enabled"`   // whether it is used; default true
+	Key       string         `yaml:"key"`       // the armored public key that signs it
+	KeySource string         `yaml:"keySource"` // the same from a file below files/, or from a URL
+	KeyDigest string         `yaml:"keyDigest"` // sha256:HEX of the key, needed with a URL
+	Trusted   bool           `yaml:"trusted"`   // take packages that nobody signed
+	// apt only: distributions such as bookworm; ./ for a repository without
+	Suites        render.Strings `yaml:"suites"`
 	Components    render.Strings `yaml:"components"`    // apt only: such as main
 	Architectures render.Strings `yaml:"architectures"` // apt only; default: those of the host
 	Types         render.Strings `yaml:"types"`         // apt only: deb, deb-src; default deb
@@ -78,7 +80,9 @@ func (a *RepoManaged) Bind(b apply.Binding) error {
 	if a.Metalink != "" && !repoURL.MatchString(a.Metalink) {
 		return apply.BadParam("metalink", "%q is not a URL", a.Metalink)
 	}
-	for param, list := range map[string]render.Strings{"suites": a.Suites, "components": a.Components, "architectures": a.Architectures, "types": a.Types} {
+	for param, list := range map[string]render.Strings{
+		"suites": a.Suites, "components": a.Components, "architectures": a.Architectures, "types": a.Types,
+	} {
 		for _, word := range list {
 			if !repoWord.MatchString(word) {
 				return apply.BadParam(param, "%q is not one word: write a list", word)
@@ -213,7 +217,9 @@ func (l Locking) form(h *apply.Host) (repoForm, error) {
 		form, _ := p.(repoForm) // both are
 		return form, nil
 	}
-	for dir, form := range map[string]repoForm{"/etc/apt": apt{pkgRunner{h, 0}}, "/etc/yum.repos.d": dnf{pkgRunner{h, 0}}} {
+	for dir, form := range map[string]repoForm{
+		"/etc/apt": apt{pkgRunner{h, 0}}, "/etc/yum.repos.d": dnf{pkgRunner{h, 0}},
+	} {
 		if at, err := h.Resolve(dir); err == nil && hostfile.Exists(at) {
 			return form, nil
 		}

@@ -29,8 +29,10 @@ import (
 //	    parameters: {exclude: ['linux-*'], maxAge: 1d}
 //	    conditions: {when: {condition: "macros['pkg.uptodate']() != true"}}
 type Uptodate struct {
-	Full        bool     `yaml:"full"`    // also upgrades for which other packages are removed (apt-get dist-upgrade, dnf --allowerasing)
-	Exclude     []string `yaml:"exclude"` // packages that stay as they are, names or globs; what needs them in a newer version stays, too
+	// also upgrades for which other packages are removed (apt-get dist-upgrade, dnf --allowerasing)
+	Full bool `yaml:"full"`
+	// packages that stay as they are, names or globs; what needs them in a newer version stays, too
+	Exclude     []string `yaml:"exclude"`
 	Refreshing  `yaml:",inline"`
 	Configuring `yaml:",inline"`
 	Locking     `yaml:",inline"`

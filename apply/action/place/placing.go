@@ -20,9 +20,10 @@ import (
 // labels of the old one.
 type Placing struct {
 	Permissions `yaml:",inline"`
-	Validate    string `yaml:"validate"` // a command that must succeed before the file is replaced; %s is the path of a copy of it, with its name
-	Backup      bool   `yaml:"backup"`   // keep the file that is replaced, in the state directory
-	MakeDirs    bool   `yaml:"makeDirs"` // make missing parents, mode 0755
+	// a command that must succeed before the file is replaced; %s is the path of a copy of it, with its name
+	Validate string `yaml:"validate"`
+	Backup   bool   `yaml:"backup"`   // keep the file that is replaced, in the state directory
+	MakeDirs bool   `yaml:"makeDirs"` // make missing parents, mode 0755
 }
 
 // NewMode is the mode of a new file that says none.

@@ -35,17 +35,19 @@ import (
 //	      command: /usr/local/bin/backup --to "backup-$(date +\%F)"
 //	      env: {MAILTO: ops@example.org}
 type CronPresent struct {
-	Name       string            `yaml:"name,required"`    // of the file: letters, digits, - and _, because cron leaves out other files
-	Command    string            `yaml:"command,required"` // a line for the shell, with every % as \%
-	User       string            `yaml:"user"`             // who runs it; default root
-	Schedule   string            `yaml:"schedule"`         // five words, such as '*/5 * * * *', or @hourly, @daily, @weekly, @monthly, @yearly, @reboot
-	Minute     string            `yaml:"minute"`           // 0-59, instead of schedule; default *
-	Hour       string            `yaml:"hour"`             // 0-23; default *
-	DayOfMonth string            `yaml:"dayOfMonth"`       // 1-31; default *
-	Month      string            `yaml:"month"`            // 1-12, or jan to dec; default *
-	DayOfWeek  string            `yaml:"dayOfWeek"`        // 0-7, or sun to sat; default *
-	Env        map[string]string `yaml:"env"`              // of the command, such as MAILTO or PATH; nothing in it is expanded
-	Mode       string            `yaml:"mode"`             // of the file, in octal: 0600 where env has secrets; default 0644
+	// of the file: letters, digits, - and _, because cron leaves out other files
+	Name    string `yaml:"name,required"`
+	Command string `yaml:"command,required"` // a line for the shell, with every % as \%
+	User    string `yaml:"user"`             // who runs it; default root
+	// five words, such as '*/5 * * * *', or @hourly, @daily, @weekly, @monthly, @yearly, @reboot
+	Schedule   string            `yaml:"schedule"`
+	Minute     string            `yaml:"minute"`     // 0-59, instead of schedule; default *
+	Hour       string            `yaml:"hour"`       // 0-23; default *
+	DayOfMonth string            `yaml:"dayOfMonth"` // 1-31; default *
+	Month      string            `yaml:"month"`      // 1-12, or jan to dec; default *
+	DayOfWeek  string            `yaml:"dayOfWeek"`  // 0-7, or sun to sat; default *
+	Env        map[string]string `yaml:"env"`        // of the command, such as MAILTO or PATH; nothing in it is expanded
+	Mode       string            `yaml:"mode"`       // of the file, in octal: 0600 where env has secrets; default 0644
 
 	schedule string
 }

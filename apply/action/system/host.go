@@ -26,10 +26,11 @@ import (
 //	      names: [db.example.org, db]
 //	      unique: true
 type HostPresent struct {
-	IP     string   `yaml:"ip,required"`    // IPv4 or IPv6 address
-	Names  []string `yaml:"names,required"` // what it is called
-	Exact  bool     `yaml:"exact"`          // these names in this order and no others
-	Unique bool     `yaml:"unique"`         // take the names away from other addresses of the same kind: IPv4 does not touch IPv6
+	IP    string   `yaml:"ip,required"`    // IPv4 or IPv6 address
+	Names []string `yaml:"names,required"` // what it is called
+	Exact bool     `yaml:"exact"`          // these names in this order and no others
+	// take the names away from other addresses of the same kind: IPv4 does not touch IPv6
+	Unique bool `yaml:"unique"`
 
 	ip netip.Addr
 }

@@ -93,7 +93,8 @@ func (a *Ensure) enablingOthers(ctx context.Context, h *apply.Host, m units, u u
 func neverEnabled(u unit) string {
 	switch u.file {
 	case "static":
-		return "it is static, which means that its unit file has no [Install] section; what needs it starts it, so leave out enabled"
+		return "it is static, which means that its unit file has no [Install] section; what needs it starts it, so leave " +
+			"out enabled"
 	case "generated":
 		return "it is generated anew at each boot, from " + orElse(u.source, "what a generator found") + ": change that"
 	case "transient", "":
@@ -146,7 +147,8 @@ const unitStarted, unitFailed = "39f53479d3a045ac8e11786248231fbf", "be02cf6855d
 // conditions kept from starting has a message too, of no invocation.
 func journalTells(ctx context.Context, h *apply.Host, u unit, since string) (bool, error) {
 	out, err := h.Run(ctx, apply.Command{Args: []string{
-		"journalctl", "--quiet", "--no-pager", "--output=json", "--output-fields=MESSAGE_ID,INVOCATION_ID", "--lines=1", since,
+		"journalctl", "--quiet", "--no-pager", "--output=json", "--output-fields=MESSAGE_ID,INVOCATION_ID", "--lines=1",
+		since,
 		"UNIT=" + u.name, "MESSAGE_ID=" + unitStarted, "MESSAGE_ID=" + unitFailed,
 	}})
 	switch {

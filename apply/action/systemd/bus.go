@@ -296,7 +296,8 @@ func busError(err error) error {
 	switch {
 	case !ok:
 		return err
-	case strings.HasSuffix(said.Name, ".AccessDenied") || strings.HasSuffix(said.Name, ".InteractiveAuthorizationRequired"):
+	case strings.HasSuffix(said.Name, ".AccessDenied") ||
+		strings.HasSuffix(said.Name, ".InteractiveAuthorizationRequired"):
 		return errNotPermitted
 	}
 	return errors.New(strings.TrimSuffix(said.Error(), "."))

@@ -177,7 +177,8 @@ func (o offline) show(ctx context.Context, name string) (map[string]string, erro
 
 func (o offline) job(_ context.Context, verb, name string) (string, error) {
 	return "", fmt.Errorf(
-		"systemd does not run here (a container or a chroot?), so it cannot %s %s: manage only enabled and masked on such a host",
+		"systemd does not run here (a container or a chroot?), so it cannot %s %s: manage only enabled and masked on "+
+			"such a host",
 		verb,
 		name,
 	)

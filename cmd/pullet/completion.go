@@ -21,8 +21,11 @@ type candidates func(ctx context.Context, args []string, typed string) ([]string
 // completionTime is how long a shell waits for completions at most.
 const completionTime = 2 * time.Second
 
+// completions are what the shell offers for an argument.
+type completions struct{ *app }
+
 // complete gives commands and flags their completions: the tables below are all of them.
-func (a *app) complete(root *cobra.Command) {
+func (a completions) complete(root *cobra.Command) {
 	nodes, roles, versions := a.ofFleet(nodesIn), a.ofFleet(rolesIn), a.ofFleet(versionsIn)
 	for path, find := range map[string]candidates{
 		"explain": places(topicNames), "schema": places(kindNames), "facts": places(fixed(factNames()...)),
@@ -171,7 +174,7 @@ func fixed(words ...string) candidates {
 }
 
 // ofFleet are words that the fleet's record has. A record that this host never used is not made.
-func (a *app) ofFleet(find func(context.Context, *state.Store, *state.Overview) ([]string, error)) candidates {
+func (a completions) ofFleet(find func(context.Context, *state.Store, *state.Overview) ([]string, error)) candidates {
 	return func(ctx context.Context, _ []string, _ string) (words []string, err error) {
 		config, err := a.readConfig()
 		if err != nil {
@@ -227,7 +230,7 @@ func targetedIn(ctx context.Context, store *state.Store, o *state.Overview) ([]s
 }
 
 // services are those that nodes publish.
-func (a *app) services(ctx context.Context, args []string, typed string) ([]string, error) {
+func (a completions) services(ctx context.Context, args []string, typed string) ([]string, error) {
 	return a.ofFleet(func(ctx context.Context, store *state.Store, _ *state.Overview) ([]string, error) {
 		o, err := store.Views.Fleet(ctx, true)
 		if err != nil {
@@ -238,7 +241,7 @@ func (a *app) services(ctx context.Context, args []string, typed string) ([]stri
 }
 
 // leftJobs are the jobs that left something on this host.
-func (a *app) leftJobs(context.Context, []string, string) ([]string, error) {
+func (a completions) leftJobs(context.Context, []string, string) ([]string, error) {
 	config, err := a.readConfig()
 	if err != nil {
 		return nil, err
@@ -252,7 +255,7 @@ func (a *app) leftJobs(context.Context, []string, string) ([]string, error) {
 }
 
 // runs are those of which this host keeps a report.
-func (a *app) runs(context.Context, []string, string) ([]string, error) {
+func (a completions) runs(context.Context, []string, string) ([]string, error) {
 	config, err := a.readConfig()
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) demoCommand() *cobra.Command {
+func demoCommand(a *app) *cobra.Command {
 	var keep, fast bool
 	c := &cobra.Command{
 		Use: "demo", GroupID: "repo", Args: noArgs,

@@ -38,7 +38,7 @@ const (
 	bad  = "bad"
 )
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(a *app) *cobra.Command {
 	var remove string
 	c := &cobra.Command{
 		Use: "doctor", GroupID: "node", Args: noArgs,
@@ -54,10 +54,10 @@ func (a *app) doctorCommand() *cobra.Command {
 			if remove != "" {
 				return a.steers(
 					cmd,
-					func(ctx context.Context, store *state.Store) error { return a.removeBad(ctx, store, remove) },
+					func(ctx context.Context, store *state.Store) error { return doctorCmd{a}.removeBad(ctx, store, remove) },
 				)
 			}
-			found := a.examine(cmd.Context())
+			found := doctorCmd{a}.examine(cmd.Context())
 			err := a.list(found, "CHECK\tSTATE\tWHAT", func(w io.Writer) {
 				for _, f := range found {
 					do := ""
@@ -79,8 +79,11 @@ func (a *app) doctorCommand() *cobra.Command {
 	return c
 }
 
+// doctorCmd is pullet doctor.
+type doctorCmd struct{ *app }
+
 // removeBad removes a record that cannot be read.
-func (a *app) removeBad(ctx context.Context, store *state.Store, key string) error {
+func (a doctorCmd) removeBad(ctx context.Context, store *state.Store, key string) error {
 	bad, err := store.Remove(ctx, key)
 	if errors.Is(err, state.ErrNotBad) {
 		return fmt.Errorf("%s: %w: pullet doctor lists them", key, err)
@@ -120,7 +123,7 @@ func records(ctx context.Context, store *state.Store) []finding {
 }
 
 // examine makes all checks, the ones first without which the others say little.
-func (a *app) examine(ctx context.Context) []finding {
+func (a doctorCmd) examine(ctx context.Context) []finding {
 	config, err := a.readConfig()
 	if err != nil {
 		return []finding{{"configuration", bad, err.Error(), "mend it, or name another with --config"}}
@@ -247,7 +250,7 @@ func memory(config agent.Config) finding {
 }
 
 // repositories asks each repository.
-func (a *app) repositories(ctx context.Context, config agent.Config) []finding {
+func (a doctorCmd) repositories(ctx context.Context, config agent.Config) []finding {
 	node, err := agent.New(config, build().Version, a.logger())
 	if err != nil {
 		return []finding{{"repositories", bad, err.Error(), "mend the configuration"}}
@@ -313,7 +316,7 @@ func etcd(ctx context.Context, store *state.Store) []finding {
 }
 
 // bus checks that services can be managed.
-func (a *app) bus(ctx context.Context) finding {
+func (a doctorCmd) bus(ctx context.Context) finding {
 	if a.rootDir != "/" {
 		return finding{Check: "systemd", State: fine, What: "not asked: everything is applied below " + a.rootDir}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-func (a *app) explainCommand() *cobra.Command {
+func explainCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "explain [NAME]", GroupID: "repo", Args: upToOne,
 		Short: "Explain an action, a field, a fact or a template function",

@@ -19,7 +19,7 @@ type failure struct {
 	state.Status
 }
 
-func (a *app) failuresCommand() *cobra.Command {
+func failuresCommand(a *app) *cobra.Command {
 	var category string
 	c := &cobra.Command{
 		Use: "failures", GroupID: "fleet", Args: noArgs,
@@ -41,7 +41,7 @@ func (a *app) failuresCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.printFailures(failuresOf(o, category))
+				return printFailures(a, failuresOf(o, category))
 			})
 		},
 	}
@@ -87,7 +87,7 @@ func cureNow(o *state.Overview, node string, s state.StatusLine) state.Remedy {
 	return n.Remedy
 }
 
-func (a *app) printFailures(byCategory map[string][]failure) error {
+func printFailures(a *app, byCategory map[string][]failure) error {
 	n := 0
 	for _, list := range byCategory {
 		n += len(list)
@@ -115,7 +115,7 @@ func (a *app) printFailures(byCategory map[string][]failure) error {
 					ago(f.Time),
 					&version,
 					orDash(f.Run),
-					shorten(reason, a.whyWidth()),
+					shorten(reason, statusCmd{a}.whyWidth()),
 				)
 			}
 		}

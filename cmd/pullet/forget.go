@@ -12,7 +12,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func (a *app) forgetCommand() *cobra.Command {
+func forgetCommand(a *app) *cobra.Command {
 	var job string
 	c := &cobra.Command{
 		Use: "forget [THING...]", GroupID: "node",
@@ -27,16 +27,19 @@ func (a *app) forgetCommand() *cobra.Command {
 				return err
 			}
 			if job == "" && len(things) == 0 {
-				return a.listLeftovers(config)
+				return forgetCmd{a}.listLeftovers(config)
 			}
-			return a.forget(config, job, things)
+			return forgetCmd{a}.forget(config, job, things)
 		},
 	}
 	c.Flags().StringVar(&job, "job", "", "all that this job left")
 	return c
 }
 
-func (a *app) listLeftovers(c agent.Config) error {
+// forgetCmd is pullet forget.
+type forgetCmd struct{ *app }
+
+func (a forgetCmd) listLeftovers(c agent.Config) error {
 	all, err := agent.Leftovers(c)
 	if err != nil {
 		return err
@@ -49,7 +52,7 @@ func (a *app) listLeftovers(c agent.Config) error {
 }
 
 // forget forgets all of the things, or none where one of them is not known.
-func (a *app) forget(c agent.Config, job string, things []string) error {
+func (a forgetCmd) forget(c agent.Config, job string, things []string) error {
 	all, err := agent.Leftovers(c)
 	if err != nil {
 		return err

@@ -17,7 +17,7 @@ import (
 	"github.com/pullet/pullet/render/facts"
 )
 
-func (a *app) graphCommand() *cobra.Command {
+func graphCommand(a *app) *cobra.Command {
 	var of nodeFlags
 	c := &cobra.Command{
 		Use: "graph [DIR] --node NAME", GroupID: "repo", Args: upToOne,
@@ -37,7 +37,7 @@ func (a *app) graphCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.printGraph(program)
+			return printGraph(a, program)
 		},
 	}
 	of.add(c)
@@ -50,7 +50,7 @@ type graphView struct {
 	Edges []apply.Edge `json:"edges"`
 }
 
-func (a *app) printGraph(p *apply.Program) error {
+func printGraph(a *app, p *apply.Program) error {
 	steps, edges := p.Graph()
 	switch a.output {
 	case "dot":
@@ -94,7 +94,7 @@ func printMermaid(w io.Writer, steps []string, edges []apply.Edge) {
 	}
 }
 
-func (a *app) evalCommand() *cobra.Command {
+func evalCommand(a *app) *cobra.Command {
 	var of nodeFlags
 	var event string
 	c := &cobra.Command{

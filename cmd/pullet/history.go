@@ -17,7 +17,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func (a *app) historyCommand() *cobra.Command {
+func historyCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "history [RUN]", GroupID: "node", Args: upToOne,
 		Short: "The last runs on this node; with RUN all that one did",
@@ -34,9 +34,9 @@ func (a *app) historyCommand() *cobra.Command {
 				return err
 			}
 			if len(args) == 1 {
-				return a.showRun(config.Paths.State, runs, args[0])
+				return historyCmd{a}.showRun(config.Paths.State, runs, args[0])
 			}
-			return a.listRuns(config.Paths.State, runs)
+			return historyCmd{a}.listRuns(config.Paths.State, runs)
 		},
 	}
 	return c
@@ -55,7 +55,10 @@ type pastRun struct {
 	Why     string                `json:"why,omitempty"`
 }
 
-func (a *app) listRuns(dir string, runs []string) error {
+// historyCmd is pullet history.
+type historyCmd struct{ *app }
+
+func (a historyCmd) listRuns(dir string, runs []string) error {
 	list := []pastRun{}
 	for _, run := range runs {
 		var r apply.Report
@@ -104,7 +107,7 @@ func (a *app) listRuns(dir string, runs []string) error {
 				r.Counts[apply.Changed],
 				r.Counts[apply.Failed],
 				time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond),
-				shorten(orDash(r.Why), a.whyWidth()),
+				shorten(orDash(r.Why), statusCmd{a.app}.whyWidth()),
 				orDash(strings.Join(r.Commits, "; ")),
 			)
 		}
@@ -112,7 +115,7 @@ func (a *app) listRuns(dir string, runs []string) error {
 }
 
 // showRun prints a report as the pull did.
-func (a *app) showRun(dir string, runs []string, name string) error {
+func (a historyCmd) showRun(dir string, runs []string, name string) error {
 	i := slices.IndexFunc(runs, func(run string) bool { return run == name || strings.HasPrefix(run, name) })
 	if name == "last" && len(runs) > 0 {
 		i = 0
@@ -154,7 +157,7 @@ func (a *app) showRun(dir string, runs []string, name string) error {
 }
 
 // printOutput shows what a step's command printed.
-func (a *app) printOutput(s *apply.StepReport) {
+func (a historyCmd) printOutput(s *apply.StepReport) {
 	for _, text := range []string{s.Result.StdOut, s.Result.StdErr} {
 		for line := range strings.Lines(text) {
 			fmt.Fprintf(a.out, "  %s/%s: %s\n", s.Job, s.Step, strings.TrimRight(line, "\n"))
@@ -170,7 +173,7 @@ type inProgress struct {
 	Done    []string        `json:"done"` // for good, by earlier runs too
 }
 
-func (a *app) journalCommand() *cobra.Command {
+func journalCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "journal", GroupID: "node", Args: noArgs,
 		Short: "The run in progress on this node, or the one that was cut off",
@@ -191,12 +194,12 @@ func (a *app) journalCommand() *cobra.Command {
 			if done, err := a.structured(p); done || err != nil {
 				return err
 			}
-			return a.printJournal(p)
+			return historyCmd{a}.printJournal(p)
 		},
 	}
 }
 
-func (a *app) printJournal(p inProgress) error {
+func (a historyCmd) printJournal(p inProgress) error {
 	if p.Run == "" {
 		fmt.Fprintln(a.out, "no run is unfinished on this node: pullet history has those that ended")
 	} else {

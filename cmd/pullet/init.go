@@ -17,7 +17,7 @@ var starter embed.FS
 // schemaDir is where the first lines of the starter's files look for their schemas.
 const schemaDir = ".pullet/schema"
 
-func (a *app) initCommand() *cobra.Command {
+func initCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "init [DIR]", GroupID: "repo", Args: upToOne,
 		Short: "Start a state repository: a small one that validates",

@@ -22,7 +22,7 @@ type heldLock struct {
 	state.Remedy
 }
 
-func (a *app) locksCommand() *cobra.Command {
+func locksCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "locks", GroupID: "fleet", Args: noArgs,
 		Short: "Who holds which gate, at which step, and who waits for it",

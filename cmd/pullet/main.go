@@ -70,6 +70,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, endNow <-
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	_, _, unknown := root.Find(args)
 	var ended *exit
 	switch {
 	case err == nil:
@@ -82,7 +83,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer, endNow <-
 	case isUnverified(err):
 		tell(stderr, logrus.ErrorLevel, "pullet: %v", err)
 		return agent.ExitRefused
-	case strings.HasPrefix(err.Error(), "unknown command"):
+	case unknown != nil:
 		tell(stderr, logrus.ErrorLevel, "pullet: %v", err)
 		return exitUsage
 	}
@@ -137,13 +138,13 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: "repo", Title: "On a laptop or in CI:"},
 	)
 	for _, c := range []*cobra.Command{
-		a.pullCommand(), a.agentCommand(), a.planCommand(), a.forgetCommand(), a.factsCommand(),
-		a.statusCommand(), a.nodesCommand(), a.failuresCommand(), a.locksCommand(), a.servicesCommand(), a.rolloutCommand(),
-		a.runCommand(), a.enableCommand(), a.disableCommand(),
-		a.verifyCommand(), a.pendingCommand(), a.waitCommand(), a.setStatusCommand(), a.decommissionCommand(),
-		a.historyCommand(), a.journalCommand(), a.doctorCommand(),
-		a.initCommand(), a.validateCommand(), a.renderCommand(), a.explainCommand(), a.schemaCommand(), a.graphCommand(),
-		a.evalCommand(), a.demoCommand(), a.versionCommand(),
+		pullCommand(a), agentCommand(a), planCommand(a), forgetCommand(a), factsCommand(a),
+		statusCommand(a), nodesCommand(a), failuresCommand(a), locksCommand(a), servicesCommand(a), rolloutCommand(a),
+		runCommand(a), enableCommand(a), disableCommand(a),
+		verifyCommand(a), pendingCommand(a), waitCommand(a), setStatusCommand(a), decommissionCommand(a),
+		historyCommand(a), journalCommand(a), doctorCommand(a),
+		initCommand(a), validateCommand(a), renderCommand(a), explainCommand(a), schemaCommand(a), graphCommand(a),
+		evalCommand(a), demoCommand(a), versionCommand(a),
 	} {
 		root.AddCommand(c)
 	}
@@ -154,7 +155,7 @@ func (a *app) root() *cobra.Command {
 			c.Args = noArgs
 		}
 	}
-	a.complete(root)
+	completions{a}.complete(root)
 	most := proseWidth(a.out)
 	root.SetUsageTemplate(
 		strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", fmt.Sprintf(".FlagUsagesWrapped %d", most)),

@@ -34,7 +34,7 @@ type fullNode struct {
 	Statuses map[string]state.StatusLine `json:"statuses"` // by category
 }
 
-func (a *app) nodesCommand() *cobra.Command {
+func nodesCommand(a *app) *cobra.Command {
 	var l listed
 	c := &cobra.Command{
 		Use: "nodes", GroupID: "fleet", Args: noArgs,
@@ -52,7 +52,7 @@ func (a *app) nodesCommand() *cobra.Command {
 				return a.onFleet(
 					cmd,
 					a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
-						return a.listMissing(ctx, node, store, l)
+						return nodesCmd{a}.listMissing(ctx, node, store, l)
 					}),
 				)
 			}
@@ -61,7 +61,7 @@ func (a *app) nodesCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return a.listNodes(o, nil, l)
+				return nodesCmd{a}.listNodes(o, nil, l)
 			})
 		},
 	}
@@ -74,8 +74,11 @@ func (a *app) nodesCommand() *cobra.Command {
 // allStates are the states of nodes as status counts them.
 var allStates = []string{upToDate, upgrading, waiting, pending, failed, lost, missing}
 
+// nodesCmd is pullet nodes.
+type nodesCmd struct{ *app }
+
 // listMissing lists who should be there and does not answer.
-func (a *app) listMissing(ctx context.Context, node *agent.Agent, store *state.Store, l listed) error {
+func (a nodesCmd) listMissing(ctx context.Context, node *agent.Agent, store *state.Store, l listed) error {
 	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err
@@ -87,7 +90,7 @@ func (a *app) listMissing(ctx context.Context, node *agent.Agent, store *state.S
 	return a.listNodes(o, inventory, l)
 }
 
-func (a *app) listNodes(o *state.Overview, inventory render.Inventory, l listed) error {
+func (a nodesCmd) listNodes(o *state.Overview, inventory render.Inventory, l listed) error {
 	if l.role != "" && !slices.Contains(rolesOf(o), l.role) {
 		return unknown("role", l.role, rolesOf(o), "pullet nodes")
 	}
@@ -131,14 +134,14 @@ func absent(o *state.Overview, v *fleetStatus, inventory render.Inventory) []nod
 	return out
 }
 
-func (a *app) printNodes(v *fleetStatus, nodes []fullNode) error {
+func (a nodesCmd) printNodes(v *fleetStatus, nodes []fullNode) error {
 	if nodes == nil {
 		nodes = []fullNode{}
 	}
 	if a.output != "wide" {
 		return a.list(nodes, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY", func(w io.Writer) {
 			for _, n := range nodes {
-				fmt.Fprintf(w, "%s\t%s\n", v.cells(n.nodeStatus), n.why(a.whyWidth()))
+				fmt.Fprintf(w, "%s\t%s\n", v.cells(n.nodeStatus), n.why(statusCmd{a.app}.whyWidth()))
 			}
 		})
 	}
@@ -151,7 +154,7 @@ func (a *app) printNodes(v *fleetStatus, nodes []fullNode) error {
 				for _, c := range state.Categories() {
 					fmt.Fprintf(w, "\t%s", orDash(n.Statuses[c].State))
 				}
-				fmt.Fprintf(w, "\t%s\t%s\t%s\t%s\n", ago(n.First), ago(n.Last), orDash(n.Agent), n.why(a.whyWidth()))
+				fmt.Fprintf(w, "\t%s\t%s\t%s\t%s\n", ago(n.First), ago(n.Last), orDash(n.Agent), n.why(statusCmd{a.app}.whyWidth()))
 			}
 		},
 	)

@@ -48,20 +48,20 @@ func TestOperatorsTold(t *testing.T) {
 		do   func(a *app, i int) error
 		told string
 	}{
-		{"pause", func(a *app, _ int) error { return a.pause(ctx, s, lasting{}) }, `the rollout is paused already, by \S+ \d+s ago: to change that, resume it first`},
-		{"resume a pause", func(a *app, _ int) error { return a.resume(ctx, s, resuming{}) }, "nothing is paused or halted: see pullet status"},
-		{"fail", func(a *app, _ int) error { return a.failRollout(ctx, s, "slow") }, "(the rollout of v3 is halted already: halted by .*: slow|the rollout" + moved + ")"},
-		{"resume a halt", func(a *app, _ int) error { return a.resume(ctx, s, resuming{}) }, "(nothing is paused or halted; \\S+ resumed the rollout: see pullet status|the rollout" + moved + ")"},
+		{"pause", func(a *app, _ int) error { return steerCmd{a}.pause(ctx, s, lasting{}) }, `the rollout is paused already, by \S+ \d+s ago: to change that, resume it first`},
+		{"resume a pause", func(a *app, _ int) error { return steerCmd{a}.resume(ctx, s, resuming{}) }, "nothing is paused or halted: see pullet status"},
+		{"fail", func(a *app, _ int) error { return steerCmd{a}.failRollout(ctx, s, "slow") }, "(the rollout of v3 is halted already: halted by .*: slow|the rollout" + moved + ")"},
+		{"resume a halt", func(a *app, _ int) error { return steerCmd{a}.resume(ctx, s, resuming{}) }, "(nothing is paused or halted; \\S+ resumed the rollout: see pullet status|the rollout" + moved + ")"},
 		{"set-status", func(_ *app, i int) error {
 			return s.Statuses.Change(ctx, "web1", state.Validated, []string{state.Failed, state.Success}[i], state.Status{}, rev+1)
 		}, "the state validated of web1" + moved},
 		{"set-status, both looked", func(a *app, i int) error {
-			return a.setStatus(ctx, s, state.Provisioned, []string{state.Failed, state.Success}[i], "web9", "")
+			return steerCmd{a}.setStatus(ctx, s, state.Provisioned, []string{state.Failed, state.Success}[i], "web9", "")
 		}, `(the state provisioned of web9` + moved + `|web9: provisioned is \S+ \(before: \S+\))`},
 		{"run", func(_ *app, _ int) error { return s.Commands.Give(ctx, given) }, "nothing was given: ada gave a command at the very same moment .*; look at pullet run and try again"},
-		{"undo", func(a *app, _ int) error { return a.undo(ctx, s, nil, lasting{}) }, `(\S+ took the fleet back to v2 \d+s ago: to leave that one too, name it: pullet rollout undo v2|the fleet's version` + moved + ")"},
-		{"follow", func(a *app, _ int) error { return a.follow(ctx, s) }, "(nothing holds the fleet: .*|the fleet's version" + moved + ")"},
-		{"decommission", func(a *app, _ int) error { return a.decommission(ctx, s, "web1", true) }, `web1 is decommissioned \(it was already, by \S+ \d+s ago\)`},
+		{"undo", func(a *app, _ int) error { return steerCmd{a}.undo(ctx, s, nil, lasting{}) }, `(\S+ took the fleet back to v2 \d+s ago: to leave that one too, name it: pullet rollout undo v2|the fleet's version` + moved + ")"},
+		{"follow", func(a *app, _ int) error { return steerCmd{a}.follow(ctx, s) }, "(nothing holds the fleet: .*|the fleet's version" + moved + ")"},
+		{"decommission", func(a *app, _ int) error { return steerCmd{a}.decommission(ctx, s, "web1", true) }, `web1 is decommissioned \(it was already, by \S+ \d+s ago\)`},
 	} {
 		var said [2]string
 		var both sync.WaitGroup

@@ -23,7 +23,7 @@ const (
 	pendingNewAlone = 3
 )
 
-func (a *app) pendingCommand() *cobra.Command {
+func pendingCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "pending", GroupID: "node", Args: noArgs,
 		Short: "Tell by the exit code whether another version waits for this node",
@@ -54,7 +54,7 @@ func (a *app) pendingCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			return a.printPending(local, h)
+			return printPending(a, local, h)
 		},
 	}
 }
@@ -114,7 +114,7 @@ type pendingView struct {
 }
 
 // printPending says what there is to do, and why the node may not hear of more.
-func (a *app) printPending(local state.Local, h heard) error {
+func printPending(a *app, local state.Local, h heard) error {
 	running, current, why := local.Running, h.current, h.why
 	code, text := pendingUpdate, fmt.Sprintf("%s is available; the node runs %s", current, running)
 	switch {

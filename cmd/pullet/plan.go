@@ -13,7 +13,7 @@ import (
 	"github.com/pullet/pullet/puller"
 )
 
-func (a *app) planCommand() *cobra.Command {
+func planCommand(a *app) *cobra.Command {
 	var detailed bool
 	var o agent.Options
 	c := &cobra.Command{

@@ -38,7 +38,7 @@ type pullFlags struct {
 	splay    time.Duration
 }
 
-func (a *app) pullCommand() *cobra.Command {
+func pullCommand(a *app) *cobra.Command {
 	var o agent.Options
 	var p pullFlags
 	c := &cobra.Command{
@@ -211,7 +211,7 @@ func operator() string {
 	return name
 }
 
-func (a *app) agentCommand() *cobra.Command {
+func agentCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "agent", GroupID: "node", Args: noArgs,
 		Short: "Pull on a timer, when a file changes and when the fleet moves on",
@@ -255,7 +255,7 @@ func (a *app) agent(ctx context.Context, reload <-chan os.Signal) (err error) {
 	)
 }
 
-func (a *app) factsCommand() *cobra.Command {
+func factsCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "facts [NAME]", GroupID: "node", Args: upToOne,
 		Short: "What is true of this host: what templates see as server.NAME",

@@ -69,7 +69,7 @@ func nodeNamed(repo *render.Repository, name string, labels map[string]string) (
 	)
 }
 
-func (a *app) renderCommand() *cobra.Command {
+func renderCommand(a *app) *cobra.Command {
 	var of nodeFlags
 	var hostVars string
 	var varsOnly, origin bool
@@ -90,12 +90,12 @@ func (a *app) renderCommand() *cobra.Command {
 			}
 			in.Context = cmd.Context()
 			if origin {
-				return a.printOrigins(repo, in, hostVars)
+				return printOrigins(a, repo, in, hostVars)
 			}
 			if in.HostVars, err = ownVars(hostVars); err != nil {
 				return err
 			}
-			return a.printCatalog(repo, in, varsOnly)
+			return printCatalog(a, repo, in, varsOnly)
 		},
 	}
 	of.add(c)
@@ -140,7 +140,7 @@ func readFacts(file string, sample render.Facts) (render.Facts, error) {
 }
 
 // printOrigins shows where each variable came from.
-func (a *app) printOrigins(repo *render.Repository, in render.Input, hostVars string) error {
+func printOrigins(a *app, repo *render.Repository, in render.Input, hostVars string) error {
 	var own fs.FS
 	if hostVars != "" {
 		own = os.DirFS(hostVars)
@@ -167,7 +167,7 @@ func (a *app) printOrigins(repo *render.Repository, in render.Input, hostVars st
 	return w.Flush()
 }
 
-func (a *app) printCatalog(repo *render.Repository, in render.Input, varsOnly bool) error {
+func printCatalog(a *app, repo *render.Repository, in render.Input, varsOnly bool) error {
 	cat, err := repo.Compile(in)
 	if err != nil {
 		return err

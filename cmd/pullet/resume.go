@@ -22,7 +22,7 @@ type resuming struct {
 	store, force bool   // only the doubt in the fleet's record; also while nodes hold slots
 }
 
-func (a *app) resumeCommand() *cobra.Command {
+func resumeCommand(a *app) *cobra.Command {
 	var r resuming
 	c := &cobra.Command{
 		Use: "resume", Args: noArgs,
@@ -37,9 +37,9 @@ func (a *app) resumeCommand() *cobra.Command {
 			}
 			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
 				if r.store {
-					return a.acceptStore(ctx, store, r.force)
+					return steerCmd{a}.acceptStore(ctx, store, r.force)
 				}
-				return a.resume(ctx, store, r)
+				return steerCmd{a}.resume(ctx, store, r)
 			})
 		},
 	}
@@ -71,7 +71,7 @@ func (r resuming) check() error {
 }
 
 // acceptStore accepts the fleet's record, once hosts at work had the time to report what it has forgotten.
-func (a *app) acceptStore(ctx context.Context, store *state.Store, force bool) error {
+func (a steerCmd) acceptStore(ctx context.Context, store *state.Store, force bool) error {
 	err := state.AwaitReports(ctx, store, operator(), func(until time.Time) {
 		fmt.Fprintf(
 			a.err,
@@ -159,7 +159,7 @@ type resumed struct {
 	Left   stops `json:"left"`
 }
 
-func (a *app) resume(ctx context.Context, store *state.Store, r resuming) error {
+func (a steerCmd) resume(ctx context.Context, store *state.Store, r resuming) error {
 	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err

@@ -11,20 +11,20 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func (a *app) rolloutCommand() *cobra.Command {
+func rolloutCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "rollout", GroupID: "fleet", Args: noArgs,
 		Short: "Steer the fleet's move to a version",
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.AddCommand(
-		a.startCommand(), a.followCommand(), a.rolloutStatusCommand(), a.rolloutHistoryCommand(),
-		a.pauseCommand(), a.resumeCommand(), a.failCommand(), a.undoCommand(), a.settleCommand(),
+		startCommand(a), followCommand(a), rolloutStatusCommand(a), rolloutHistoryCommand(a),
+		pauseCommand(a), resumeCommand(a), failCommand(a), undoCommand(a), settleCommand(a),
 	)
 	return c
 }
 
-func (a *app) decommissionCommand() *cobra.Command {
+func decommissionCommand(a *app) *cobra.Command {
 	var force bool
 	c := &cobra.Command{
 		Use: "decommission NODE", GroupID: "fleet",
@@ -37,7 +37,9 @@ func (a *app) decommissionCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.steers(
 				cmd,
-				func(ctx context.Context, store *state.Store) error { return a.decommission(ctx, store, args[0], force) },
+				func(ctx context.Context, store *state.Store) error {
+					return steerCmd{a}.decommission(ctx, store, args[0], force)
+				},
 			)
 		},
 	}
@@ -45,7 +47,7 @@ func (a *app) decommissionCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) decommission(ctx context.Context, store *state.Store, node string, force bool) error {
+func (a steerCmd) decommission(ctx context.Context, store *state.Store, node string, force bool) error {
 	done, err := store.Nodes.Decommission(ctx, node, operator(), force)
 	if err != nil {
 		return err

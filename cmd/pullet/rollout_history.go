@@ -23,7 +23,7 @@ type pastVersion struct {
 	Settled []state.Settlement `json:"settled,omitempty"` // what operators said last of its targeted steps
 }
 
-func (a *app) rolloutHistoryCommand() *cobra.Command {
+func rolloutHistoryCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "history", Args: noArgs,
 		Short: "The fleet's last versions: by whom, when, why, how they ended",
@@ -33,7 +33,7 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				most := a.reasonWidth()
+				most := rolloutCmd{a}.reasonWidth()
 				return a.list(past, "VERSION\tSET\tBY\tENDED\tWHY\tCOMMIT", func(w io.Writer) {
 					for _, v := range past {
 						ended := v.Ended
@@ -62,7 +62,7 @@ func (a *app) rolloutHistoryCommand() *cobra.Command {
 
 // reasonWidth is how wide each of the two columns with reasons may be: one that is long would push the other one far
 // away.
-func (a *app) reasonWidth() int {
+func (a rolloutCmd) reasonWidth() int {
 	switch {
 	case a.output == "wide":
 		return 1 << 20

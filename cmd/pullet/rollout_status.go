@@ -47,7 +47,7 @@ const closed = "closed"
 // parked is the state of a node that gave its slot back in mid-run.
 const parked = "parked"
 
-func (a *app) rolloutStatusCommand() *cobra.Command {
+func rolloutStatusCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "status", Args: noArgs,
 		Short: "How far the rollout is: groups, and nodes with their reasons",
@@ -55,7 +55,7 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 			"Groups are shown with their stage and their limit, from the repository as this node has it.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
-				v, err := a.readRollout(ctx, node, store)
+				v, err := rolloutCmd{a}.readRollout(ctx, node, store)
 				if err != nil {
 					return err
 				}
@@ -68,7 +68,10 @@ func (a *app) rolloutStatusCommand() *cobra.Command {
 	}
 }
 
-func (a *app) readRollout(ctx context.Context, node *agent.Agent, store *state.Store) (*rolloutView, error) {
+// rolloutCmd is pullet rollout status, and its history.
+type rolloutCmd struct{ *app }
+
+func (a rolloutCmd) readRollout(ctx context.Context, node *agent.Agent, store *state.Store) (*rolloutView, error) {
 	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return nil, err
@@ -119,7 +122,7 @@ func rolloutState(n nodeStatus) string {
 }
 
 // rolloutGroups are the groups by stage; without the rules, those whose roster somebody asked for.
-func (a *app) rolloutGroups(
+func (a rolloutCmd) rolloutGroups(
 	ctx context.Context,
 	node *agent.Agent,
 	store *state.Store,

@@ -30,7 +30,7 @@ type runOptions struct {
 	cancel  string
 }
 
-func (a *app) runCommand() *cobra.Command {
+func runCommand(a *app) *cobra.Command {
 	var o runOptions
 	c := &cobra.Command{
 		Use: "run --target T [--max N] [--stage T]... [--wait] -- COMMAND [ARG...]", GroupID: "fleet",
@@ -50,12 +50,12 @@ func (a *app) runCommand() *cobra.Command {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				switch {
 				case o.cancel != "":
-					return a.cancelCommand(ctx, store, o.cancel)
+					return runCmd{a}.cancelCommand(ctx, store, o.cancel)
 				case len(args) == 0 && o.target == "":
-					return a.showCommands(ctx, store)
+					return runCmd{a}.showCommands(ctx, store)
 				}
 				return a.withNode(func(ctx context.Context, node *agent.Agent, store *state.Store) error {
-					return a.give(ctx, node, store, o, args)
+					return runCmd{a}.give(ctx, node, store, o, args)
 				})(ctx, store)
 			})
 		},
@@ -89,8 +89,11 @@ func (a *app) runCommand() *cobra.Command {
 	return c
 }
 
+// runCmd is pullet run.
+type runCmd struct{ *app }
+
 // give gives a command, says what else is under way, and waits for its end where that was asked for.
-func (a *app) give(ctx context.Context, node *agent.Agent, store *state.Store, o runOptions, args []string) error {
+func (a runCmd) give(ctx context.Context, node *agent.Agent, store *state.Store, o runOptions, args []string) error {
 	if err := o.check(args); err != nil {
 		return err
 	}
@@ -139,7 +142,7 @@ func (a *app) give(ctx context.Context, node *agent.Agent, store *state.Store, o
 const endsLate = time.Minute
 
 // awaitCommand shows results as they come, until all are there, nobody goes on, or the time to wait is up.
-func (a *app) awaitCommand(ctx context.Context, store *state.Store, id string, most time.Duration) error {
+func (a runCmd) awaitCommand(ctx context.Context, store *state.Store, id string, most time.Duration) error {
 	shown, timer := map[string]bool{}, time.NewTimer(most)
 	defer timer.Stop()
 	for {
@@ -204,7 +207,7 @@ func unfinished(c state.CommandStatus) string {
 }
 
 // cancelCommand takes a command back.
-func (a *app) cancelCommand(ctx context.Context, store *state.Store, id string) error {
+func (a runCmd) cancelCommand(ctx context.Context, store *state.Store, id string) error {
 	taken, err := store.Commands.Cancel(ctx, id)
 	if err == nil && !taken {
 		err = fmt.Errorf("there is no command %s that nodes may still begin with: see pullet run", id)
@@ -240,7 +243,7 @@ func endOf(c state.CommandStatus, over bool) error {
 	return nil
 }
 
-func (a *app) printResult(r state.CommandResult) {
+func (a runCmd) printResult(r state.CommandResult) {
 	head := r.Node + ": " + r.State
 	if r.Reason != "" {
 		head += ": " + r.Reason
@@ -266,7 +269,7 @@ func viewOfCommands(all []state.CommandStatus) []commandView {
 }
 
 // showCommands lists what was given lately.
-func (a *app) showCommands(ctx context.Context, store *state.Store) error {
+func (a runCmd) showCommands(ctx context.Context, store *state.Store) error {
 	all, gone, err := store.Commands.List(ctx)
 	if err != nil {
 		return err

@@ -34,7 +34,7 @@ func (o runOptions) check(args []string) error {
 }
 
 // command makes the command with its nodes frozen.
-func (a *app) command(
+func (a runCmd) command(
 	ctx context.Context,
 	node *agent.Agent,
 	store *state.Store,
@@ -129,7 +129,7 @@ type turns struct {
 }
 
 // turns reads the rules of the fleet's version; nil where they are not known here.
-func (a *app) turns(ctx context.Context, node *agent.Agent, store *state.Store, fleet *state.Overview) *turns {
+func (a runCmd) turns(ctx context.Context, node *agent.Agent, store *state.Store, fleet *state.Overview) *turns {
 	rules, inventory, ok := a.rulesOf(ctx, node, store, fleet.Current)
 	if !ok {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/pullet/pullet/reference"
 )
 
-func (a *app) schemaCommand() *cobra.Command {
+func schemaCommand(a *app) *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use: "schema [KIND]", GroupID: "repo", Args: upToOne,
@@ -35,7 +35,7 @@ func (a *app) schemaCommand() *cobra.Command {
 			case dir != "":
 				return writeSchemas(dir)
 			case len(args) == 0:
-				return a.listKinds()
+				return listKinds(a)
 			}
 			schemas, err := reference.Schemas(extensionNames()...)
 			if err != nil {
@@ -91,7 +91,7 @@ type fileKind struct {
 	Template bool   `json:"template"`
 }
 
-func (a *app) listKinds() error {
+func listKinds(a *app) error {
 	var list []fileKind
 	for _, k := range reference.Kinds() {
 		list = append(list, fileKind{k.Name, k.Files, k.Template})

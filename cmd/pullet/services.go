@@ -27,7 +27,7 @@ type instance struct {
 	unused bool // lists for other tools leave it out
 }
 
-func (a *app) servicesCommand() *cobra.Command {
+func servicesCommand(a *app) *cobra.Command {
 	var ready bool
 	c := &cobra.Command{
 		Use: "services [NAME]", GroupID: "fleet", Args: upToOne,
@@ -45,7 +45,7 @@ func (a *app) servicesCommand() *cobra.Command {
 			})
 			var away *state.UnreachableError
 			if errors.As(err, &away) {
-				o, err = a.servicesSeen(away)
+				o, err = servicesCmd{a}.servicesSeen(away)
 			}
 			if err != nil {
 				return err
@@ -59,17 +59,20 @@ func (a *app) servicesCommand() *cobra.Command {
 			}
 			list := instancesOf(o, names, ready)
 			if a.output == "hosts" || a.output == "hiera" {
-				list = a.used(list)
+				list = servicesCmd{a}.used(list)
 			}
-			return a.printServices(list)
+			return servicesCmd{a}.printServices(list)
 		},
 	}
 	c.Flags().BoolVar(&ready, "ready", false, "only those that are ready")
 	return c
 }
 
+// servicesCmd is pullet services.
+type servicesCmd struct{ *app }
+
 // servicesSeen are the services as this node saw them last, while the fleet's record is away. It says how old that is.
-func (a *app) servicesSeen(away error) (*state.Overview, error) {
+func (a servicesCmd) servicesSeen(away error) (*state.Overview, error) {
 	config, err := a.readConfig()
 	if err != nil {
 		return nil, err
@@ -123,7 +126,7 @@ func instancesOf(o *state.Overview, names []string, ready bool) []instance {
 }
 
 // used are the instances that other tools are given. It says where some are among them that do not answer.
-func (a *app) used(list []instance) []instance {
+func (a servicesCmd) used(list []instance) []instance {
 	var out []instance
 	var doubtful []string
 	for _, s := range list {
@@ -143,7 +146,7 @@ func (a *app) used(list []instance) []instance {
 	return out
 }
 
-func (a *app) printServices(list []instance) error {
+func (a servicesCmd) printServices(list []instance) error {
 	switch a.output {
 	case "hosts":
 		for _, s := range list {

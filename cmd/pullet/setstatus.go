@@ -12,7 +12,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func (a *app) setStatusCommand() *cobra.Command {
+func setStatusCommand(a *app) *cobra.Command {
 	var node, reason string
 	c := &cobra.Command{
 		Use: "set-status CATEGORY STATE", GroupID: "fleet",
@@ -27,7 +27,7 @@ func (a *app) setStatusCommand() *cobra.Command {
 				return err
 			}
 			return a.steers(cmd, func(ctx context.Context, store *state.Store) error {
-				return a.setStatus(ctx, store, args[0], args[1], node, reason)
+				return steerCmd{a}.setStatus(ctx, store, args[0], args[1], node, reason)
 			})
 		},
 	}
@@ -59,7 +59,7 @@ type statusSet struct {
 	Reason   string `json:"reason"`
 }
 
-func (a *app) setStatus(ctx context.Context, store *state.Store, category, value, node, reason string) error {
+func (a steerCmd) setStatus(ctx context.Context, store *state.Store, category, value, node, reason string) error {
 	config, err := a.readConfig()
 	if err != nil {
 		return err

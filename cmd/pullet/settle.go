@@ -17,7 +17,7 @@ import (
 // settling is what an operator says of a targeted step.
 type settling struct{ done, again, force bool }
 
-func (a *app) settleCommand() *cobra.Command {
+func settleCommand(a *app) *cobra.Command {
 	var s settling
 	c := &cobra.Command{
 		Use: "settle STEP", Args: arguments(cobra.ExactArgs(1)),
@@ -38,7 +38,7 @@ func (a *app) settleCommand() *cobra.Command {
 			}
 			return a.steers(
 				cmd,
-				func(ctx context.Context, store *state.Store) error { return a.settle(ctx, store, args[0], s) },
+				func(ctx context.Context, store *state.Store) error { return steerCmd{a}.settle(ctx, store, args[0], s) },
 			)
 		},
 	}
@@ -59,7 +59,7 @@ func (s settling) check() error {
 	return nil
 }
 
-func (a *app) settle(ctx context.Context, store *state.Store, step string, s settling) error {
+func (a steerCmd) settle(ctx context.Context, store *state.Store, step string, s settling) error {
 	settled, err := store.Steps.Settle(ctx, step, operator(), state.Settling{Done: s.done, Force: s.force})
 	if err != nil {
 		return err

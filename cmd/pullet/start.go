@@ -35,7 +35,7 @@ EXIT STATUS
   3   with --wait: not finished in time, or another version took its place
   64  the command line is wrong`
 
-func (a *app) startCommand() *cobra.Command {
+func startCommand(a *app) *cobra.Command {
 	var s starting
 	c := &cobra.Command{
 		Use: "start REV | NAME=REV...", Args: s.revisions,
@@ -143,7 +143,7 @@ func (a *app) start(
 	if err != nil {
 		return err
 	}
-	return a.await(ctx, store, v, s.timeout, s.retry)
+	return waitCmd{a}.await(ctx, store, v, s.timeout, s.retry)
 }
 
 // settled reports that the fleet is at the version already, as it is to be: to set it again would make who waits start

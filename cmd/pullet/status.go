@@ -15,7 +15,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func (a *app) statusCommand() *cobra.Command {
+func statusCommand(a *app) *cobra.Command {
 	var watch bool
 	c := &cobra.Command{
 		Use: "status", GroupID: "fleet", Args: noArgs,
@@ -26,7 +26,7 @@ func (a *app) statusCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
 				if watch {
-					return a.watchStatus(ctx, store)
+					return statusCmd{a}.watchStatus(ctx, store)
 				}
 				v, _, err := readStatus(ctx, store)
 				if err != nil {
@@ -35,7 +35,7 @@ func (a *app) statusCommand() *cobra.Command {
 				if done, err := a.structured(v); done || err != nil {
 					return err
 				}
-				return onPage(a.out, a.output == "wide", func(w io.Writer) { v.print(w, a.whyWidth()) })
+				return onPage(a.out, a.output == "wide", func(w io.Writer) { v.print(w, statusCmd{a}.whyWidth()) })
 			})
 		},
 	}
@@ -57,8 +57,11 @@ func readStatus(ctx context.Context, store *state.Store) (*fleetStatus, int64, e
 	return v, o.Revision, nil
 }
 
+// statusCmd is pullet status.
+type statusCmd struct{ *app }
+
 // watchStatus shows the fleet as it changes: on a terminal it is drawn over, elsewhere each change is a line.
-func (a *app) watchStatus(ctx context.Context, store *state.Store) error {
+func (a statusCmd) watchStatus(ctx context.Context, store *state.Store) error {
 	s := newScreen(a.out)
 	for {
 		v, revision, err := readStatus(ctx, store)
@@ -86,7 +89,7 @@ func (a *app) watchStatus(ctx context.Context, store *state.Store) error {
 }
 
 // whyWidth is how much of a reason fits on a terminal beside the other columns; elsewhere, and with -o wide, all of it.
-func (a *app) whyWidth() int {
+func (a statusCmd) whyWidth() int {
 	if a.output == "wide" || !terminal(a.out) {
 		return 1 << 20
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func (a *app) pauseCommand() *cobra.Command {
+func pauseCommand(a *app) *cobra.Command {
 	var l lasting
 	c := &cobra.Command{
 		Use: "pause", Args: noArgs,
@@ -24,14 +24,17 @@ func (a *app) pauseCommand() *cobra.Command {
 			if err := l.check(cmd); err != nil {
 				return err
 			}
-			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return a.pause(ctx, store, l) })
+			return a.steers(cmd, func(ctx context.Context, store *state.Store) error { return steerCmd{a}.pause(ctx, store, l) })
 		},
 	}
 	l.flags(c)
 	return c
 }
 
-func (a *app) pause(ctx context.Context, store *state.Store, l lasting) error {
+// steerCmd is the commands that change how the fleet goes on: pause, undo, resume, settle and their like.
+type steerCmd struct{ *app }
+
+func (a steerCmd) pause(ctx context.Context, store *state.Store, l lasting) error {
 	w := &state.Switch{Reason: l.reason, By: operator(), At: time.Now().UTC()}
 	done, err := store.Switches.Pause(ctx, w, l.lasts)
 	if err != nil {
@@ -87,7 +90,7 @@ func slotHolders(o *state.Overview) []string {
 	return slices.Compact(names)
 }
 
-func (a *app) failCommand() *cobra.Command {
+func failCommand(a *app) *cobra.Command {
 	var reason string
 	c := &cobra.Command{
 		Use: "fail", Args: noArgs,
@@ -98,7 +101,9 @@ func (a *app) failCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.steers(
 				cmd,
-				func(ctx context.Context, store *state.Store) error { return a.failRollout(ctx, store, reason) },
+				func(ctx context.Context, store *state.Store) error {
+					return steerCmd{a}.failRollout(ctx, store, reason)
+				},
 			)
 		},
 	}
@@ -106,7 +111,7 @@ func (a *app) failCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) failRollout(ctx context.Context, store *state.Store, reason string) error {
+func (a steerCmd) failRollout(ctx context.Context, store *state.Store, reason string) error {
 	v, done, err := store.Versions.Halt(ctx, operator(), reason)
 	if err != nil {
 		return err
@@ -136,7 +141,7 @@ type undone struct {
 	Version *state.Version `json:"version"`
 }
 
-func (a *app) undoCommand() *cobra.Command {
+func undoCommand(a *app) *cobra.Command {
 	var l lasting
 	c := &cobra.Command{
 		Use: "undo [VERSION]", Args: upToOne,
@@ -152,7 +157,7 @@ func (a *app) undoCommand() *cobra.Command {
 			}
 			return a.steers(
 				cmd,
-				func(ctx context.Context, store *state.Store) error { return a.undo(ctx, store, args, l) },
+				func(ctx context.Context, store *state.Store) error { return steerCmd{a}.undo(ctx, store, args, l) },
 			)
 		},
 	}
@@ -164,7 +169,7 @@ func (a *app) undoCommand() *cobra.Command {
 const justUndone = 10 * time.Minute
 
 // leaves checks which version is to be left, and returns it with its revision.
-func (a *app) leaves(ctx context.Context, store *state.Store, args []string) (*state.Version, int64, error) {
+func (a steerCmd) leaves(ctx context.Context, store *state.Store, args []string) (*state.Version, int64, error) {
 	current, rev, err := store.Versions.Current(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -205,7 +210,7 @@ func (a *app) leaves(ctx context.Context, store *state.Store, args []string) (*s
 	return current, rev, err
 }
 
-func (a *app) undo(ctx context.Context, store *state.Store, args []string, l lasting) error {
+func (a steerCmd) undo(ctx context.Context, store *state.Store, args []string, l lasting) error {
 	current, rev, err := a.leaves(ctx, store, args)
 	if err != nil {
 		return err
@@ -228,7 +233,7 @@ func (a *app) undo(ctx context.Context, store *state.Store, args []string, l las
 	return err
 }
 
-func (a *app) followCommand() *cobra.Command {
+func followCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "follow", Args: noArgs,
 		Short: "Let the fleet follow its repositories again",
@@ -236,12 +241,12 @@ func (a *app) followCommand() *cobra.Command {
 			"it. Versions that were undone are left out. Where the repository says follow: false, one newer\n" +
 			"version is taken, and held again.",
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.steers(cmd, a.follow)
+			return a.steers(cmd, steerCmd{a}.follow)
 		},
 	}
 }
 
-func (a *app) follow(ctx context.Context, store *state.Store) error {
+func (a steerCmd) follow(ctx context.Context, store *state.Store) error {
 	v, held, err := store.Versions.Follow(ctx)
 	if err != nil {
 		return err

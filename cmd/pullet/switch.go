@@ -22,8 +22,8 @@ type switching struct {
 	lasting
 }
 
-func (a *app) disableCommand() *cobra.Command {
-	return a.switchCommand(
+func disableCommand(a *app) *cobra.Command {
+	return switchCommand(a,
 		"disable",
 		"Keep a host, a role or all where they are",
 		false,
@@ -35,8 +35,8 @@ func (a *app) disableCommand() *cobra.Command {
 	)
 }
 
-func (a *app) enableCommand() *cobra.Command {
-	return a.switchCommand(
+func enableCommand(a *app) *cobra.Command {
+	return switchCommand(a,
 		"enable",
 		"Let a host, a role or all go on",
 		true,
@@ -46,7 +46,7 @@ func (a *app) enableCommand() *cobra.Command {
 	)
 }
 
-func (a *app) switchCommand(name, short string, enabled bool, long string) *cobra.Command {
+func switchCommand(a *app, name, short string, enabled bool, long string) *cobra.Command {
 	var w switching
 	c := &cobra.Command{
 		Use: name + " --host NODE | --role ROLE | --global", GroupID: "fleet", Args: named, Short: short, Long: long,
@@ -56,7 +56,9 @@ func (a *app) switchCommand(name, short string, enabled bool, long string) *cobr
 			}
 			return a.steers(
 				cmd,
-				func(ctx context.Context, store *state.Store) error { return a.setSwitch(ctx, store, &w, enabled) },
+				func(ctx context.Context, store *state.Store) error {
+					return steerCmd{a}.setSwitch(ctx, store, &w, enabled)
+				},
 			)
 		},
 	}
@@ -120,7 +122,7 @@ func (w *switching) scope(o *state.Overview) (state.Scope, error) {
 	return state.GlobalScope(), nil
 }
 
-func (a *app) setSwitch(ctx context.Context, store *state.Store, w *switching, enabled bool) error {
+func (a steerCmd) setSwitch(ctx context.Context, store *state.Store, w *switching, enabled bool) error {
 	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return err
@@ -182,7 +184,7 @@ type switched struct {
 }
 
 // printSwitch says what was done, to whom, what it replaced, and what else holds.
-func (a *app) printSwitch(
+func (a steerCmd) printSwitch(
 	o *state.Overview,
 	scope state.Scope,
 	now, was *state.Switch,

@@ -20,7 +20,7 @@ import (
 	"github.com/pullet/pullet/render/lint"
 )
 
-func (a *app) validateCommand() *cobra.Command {
+func validateCommand(a *app) *cobra.Command {
 	var only, hostVars string
 	var strict bool
 	var timeout time.Duration
@@ -76,7 +76,7 @@ func (a *app) validateCommand() *cobra.Command {
 					}
 				}
 			}
-			return a.printMistakes(checked, mistakes)
+			return printMistakes(a, checked, mistakes)
 		},
 	}
 	c.Flags().StringVar(&only, "node", "", "check for this node only")
@@ -243,7 +243,7 @@ func sampleView(nodes []render.Node) render.View {
 var githubEscape = strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A")
 
 // printMistakes prints what validate found, in the form that was asked for.
-func (a *app) printMistakes(checked int, mistakes render.ErrorList) error {
+func printMistakes(a *app, checked int, mistakes render.ErrorList) error {
 	switch a.output {
 	case "json":
 		if mistakes == nil {

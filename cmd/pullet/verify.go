@@ -14,7 +14,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func (a *app) verifyCommand() *cobra.Command {
+func verifyCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "verify VERSION [NODE...]", GroupID: "fleet",
 		Args:  arguments(cobra.MinimumNArgs(1)),

@@ -44,7 +44,7 @@ func (b buildInfo) String() string {
 	return fmt.Sprintf("pullet %s (%s, etcd %s)", b.Version, b.Go, b.Etcd)
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use: "version", Args: noArgs, Short: "Show the version of pullet",
 		RunE: func(*cobra.Command, []string) error {

@@ -16,7 +16,7 @@ import (
 	"github.com/pullet/pullet/state"
 )
 
-func (a *app) waitCommand() *cobra.Command {
+func waitCommand(a *app) *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use: "wait [VERSION]", GroupID: "fleet", Args: upToOne,
@@ -32,11 +32,11 @@ func (a *app) waitCommand() *cobra.Command {
 			),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.onFleet(cmd, func(ctx context.Context, store *state.Store) error {
-				v, err := a.awaited(ctx, store, args)
+				v, err := waitCmd{a}.awaited(ctx, store, args)
 				if err != nil {
 					return err
 				}
-				return a.await(ctx, store, v, timeout, false)
+				return waitCmd{a}.await(ctx, store, v, timeout, false)
 			})
 		},
 	}
@@ -44,8 +44,11 @@ func (a *app) waitCommand() *cobra.Command {
 	return c
 }
 
+// waitCmd is pullet wait.
+type waitCmd struct{ *app }
+
 // awaited is the version to wait for.
-func (a *app) awaited(ctx context.Context, store *state.Store, args []string) (*state.Version, error) {
+func (a waitCmd) awaited(ctx context.Context, store *state.Store, args []string) (*state.Version, error) {
 	o, err := store.Views.Fleet(ctx, false)
 	if err != nil {
 		return nil, err
@@ -73,7 +76,7 @@ func (a *app) awaited(ctx context.Context, store *state.Store, args []string) (*
 const lookEvery = 2 * time.Second
 
 // await follows a rollout to its end.
-func (a *app) await(
+func (a waitCmd) await(
 	ctx context.Context,
 	store *state.Store,
 	v *state.Version,
@@ -147,7 +150,7 @@ func outlast(ctx context.Context, w io.Writer, said string, away error) (string,
 }
 
 // afterHalt ends the wait at a halt, or opens groups again whose failed nodes have succeeded since.
-func (a *app) afterHalt(
+func (a waitCmd) afterHalt(
 	ctx context.Context,
 	store *state.Store,
 	o *state.Overview,
@@ -237,7 +240,7 @@ type finished struct {
 	Counts  map[string]int `json:"counts"`
 }
 
-func (a *app) printEnd(v *state.Version, fleet *fleetStatus) error {
+func (a waitCmd) printEnd(v *state.Version, fleet *fleetStatus) error {
 	if done, err := a.structured(finished{v, fleet.Counts}); done || err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ const mostMethods = 30
 // largeTypes had more methods before there was a limit. A type may only get smaller: its line goes when it is small
 // enough.
 var largeTypes = map[string]int{
-	"apply.running":        92,
 	"apply/hostfile.Entry": 46,
 	"render.compiler":      59,
 }

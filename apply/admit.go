@@ -7,40 +7,43 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
+// admission is whether a step runs: what its conditions and its requisites say.
+type admission struct{ s *running }
+
 // admitted asks one after the other whether the step runs. It leaves the outcome of a step that does not.
-func (s *running) admitted(ctx context.Context, asked ...func(context.Context) (Outcome, string)) bool {
+func (a *admission) admitted(ctx context.Context, asked ...func(context.Context) (Outcome, string)) bool {
 	for _, ask := range asked {
 		if outcome, reason := ask(ctx); outcome != "" {
-			s.r.Outcome, s.r.Reason = outcome, reason
+			a.s.r.Outcome, a.s.r.Reason = outcome, reason
 			return false
 		}
 	}
 	return true
 }
 
-func (s *running) ownCondition(ctx context.Context) (Outcome, string) {
-	if s.step.Conditions.When == nil || s.undecided(s.step.Conditions.When) {
+func (a *admission) ownCondition(ctx context.Context) (Outcome, string) {
+	if a.s.step.Conditions.When == nil || a.undecided(a.s.step.Conditions.When) {
 		return "", ""
 	}
-	return s.ask(ctx, whenCondition, s.step.Conditions.When)
+	return a.ask(ctx, whenCondition, a.s.step.Conditions.When)
 }
 
 // undecided reports, in a plan, a condition that reads what only a run returns: whether the step runs is not known, so
 // it counts.
-func (s *running) undecided(when *render.Condition) bool {
-	if !s.x.plan {
+func (a *admission) undecided(when *render.Condition) bool {
+	if !a.s.x.plan {
 		return false
 	}
 	outputs := when.Expression.Outputs()
 	for _, name := range when.Expression.Steps() {
-		s.x.mu.Lock()
-		id, ended := s.x.resultID(s.step.Job, name)
-		s.x.mu.Unlock()
+		a.s.x.mu.Lock()
+		id, ended := a.s.x.resultID(a.s.step.Job, name)
+		a.s.x.mu.Unlock()
 		if !ended {
 			continue
 		}
-		if r := s.x.of(id); r.others || r.toRun() && slices.Contains(outputs, name) {
-			s.r.Unknown, s.maybe = true, "if its condition holds, which depends on what "+id+" returns"
+		if r := a.s.x.of(id); r.others || r.toRun() && slices.Contains(outputs, name) {
+			a.s.r.Unknown, a.s.maybe = true, "if its condition holds, which depends on what "+id+" returns"
 			return true
 		}
 	}
@@ -53,41 +56,41 @@ func (r *StepReport) toRun() bool {
 }
 
 // jobCondition is the answer to the condition of the step's job.
-func (s *running) jobCondition(ctx context.Context) (Outcome, string) {
-	if s.step.job.Conditions.When == nil || s.undecided(s.step.job.Conditions.When) {
+func (a *admission) jobCondition(ctx context.Context) (Outcome, string) {
+	if a.s.step.job.Conditions.When == nil || a.undecided(a.s.step.job.Conditions.When) {
 		return "", ""
 	}
-	a := s.x.answers[s.step.job]
-	s.x.mu.Lock()
-	first := !a.asked
-	a.asked = true
-	s.x.mu.Unlock()
+	said := a.s.x.answers[a.s.step.job]
+	a.s.x.mu.Lock()
+	first := !said.asked
+	said.asked = true
+	a.s.x.mu.Unlock()
 	if first {
-		a.outcome, a.reason = s.ask(ctx, whenCondition, s.step.job.Conditions.When)
-		close(a.done)
-		return a.outcome, a.reason
+		said.outcome, said.reason = a.ask(ctx, whenCondition, a.s.step.job.Conditions.When)
+		close(said.done)
+		return said.outcome, said.reason
 	}
 	select {
-	case <-a.done:
+	case <-said.done:
 	default: // others go on while the first step of the job waits
-		s.aside("the condition of job "+s.step.Job, func() {
+		a.s.gates.aside("the condition of job "+a.s.step.Job, func() {
 			select {
-			case <-a.done:
+			case <-said.done:
 			case <-ctx.Done():
 			}
 		})
 	}
 	if ctx.Err() != nil {
-		return Pending, "waiting for the condition of job " + s.step.Job
+		return Pending, "waiting for the condition of job " + a.s.step.Job
 	}
-	return a.outcome, a.reason
+	return said.outcome, said.reason
 }
 
 // requisites asks what the step refers to, with Salt's meaning. A step that its own condition skipped satisfies what
 // requires it; one that was skipped for an unmet requisite does not.
-func (s *running) requisites(ctx context.Context) (Outcome, string) {
-	for _, rule := range []func(context.Context) (Outcome, string){s.required, s.anyRequired, s.onFailure, s.onChanges,
-		s.prerequired} {
+func (a *admission) requisites(ctx context.Context) (Outcome, string) {
+	for _, rule := range []func(context.Context) (Outcome, string){a.required, a.anyRequired, a.onFailure, a.onChanges,
+		a.prerequired} {
 		if outcome, reason := rule(ctx); outcome != "" {
 			return outcome, reason
 		}
@@ -96,9 +99,9 @@ func (s *running) requisites(ctx context.Context) (Outcome, string) {
 }
 
 // required: all targets of require, watch and prereq (seen from its target) succeeded.
-func (s *running) required(context.Context) (Outcome, string) {
-	for _, t := range slices.Concat(s.step.needs["require"], s.step.needs["watch"], s.step.needs["prereq of"]) {
-		switch outcome := s.x.outcome(t); outcome {
+func (a *admission) required(context.Context) (Outcome, string) {
+	for _, t := range slices.Concat(a.s.step.needs["require"], a.s.step.needs["watch"], a.s.step.needs["prereq of"]) {
+		switch outcome := a.s.x.outcome(t); outcome {
 		case Failed, Unmet:
 			return Unmet, "requires " + t.ID() + ", which " + past(outcome)
 		case Pending, "":
@@ -109,11 +112,11 @@ func (s *running) required(context.Context) (Outcome, string) {
 }
 
 // anyRequired: at least one target of require_any, and of watch_any, succeeded.
-func (s *running) anyRequired(context.Context) (Outcome, string) {
+func (a *admission) anyRequired(context.Context) (Outcome, string) {
 	for _, kind := range []string{"require_any", "watch_any"} {
-		targets := s.step.needs[kind]
+		targets := a.s.step.needs[kind]
 		met := slices.ContainsFunc(targets, func(t *boundStep) bool {
-			return slices.Contains([]Outcome{OK, Changed, Skipped}, s.x.outcome(t))
+			return slices.Contains([]Outcome{OK, Changed, Skipped}, a.s.x.outcome(t))
 		})
 		if len(targets) > 0 && !met {
 			return Unmet, "requires any of " + names(targets) + ", and none succeeded"
@@ -123,36 +126,36 @@ func (s *running) anyRequired(context.Context) (Outcome, string) {
 }
 
 // onFailure: with onfail any target failed, with onfail_all all did.
-func (s *running) onFailure(context.Context) (Outcome, string) {
-	failed := func(t *boundStep) bool { return s.x.outcome(t) == Failed }
-	if targets := s.step.needs["onfail"]; len(targets) > 0 && !slices.ContainsFunc(targets, failed) {
+func (a *admission) onFailure(context.Context) (Outcome, string) {
+	failed := func(t *boundStep) bool { return a.s.x.outcome(t) == Failed }
+	if targets := a.s.step.needs["onfail"]; len(targets) > 0 && !slices.ContainsFunc(targets, failed) {
 		return Skipped, "runs only when one of " + names(targets) + " fails"
 	}
-	for _, t := range s.step.needs["onfail_all"] {
+	for _, t := range a.s.step.needs["onfail_all"] {
 		if !failed(t) {
-			return Skipped, "runs only when all of " + names(s.step.needs["onfail_all"]) + " fail"
+			return Skipped, "runs only when all of " + names(a.s.step.needs["onfail_all"]) + " fail"
 		}
 	}
 	return "", ""
 }
 
 // onChanges: any target changed something.
-func (s *running) onChanges(context.Context) (Outcome, string) {
-	targets := s.step.needs["onchanges"]
-	if len(targets) > 0 && !s.x.anyChanged(targets) && !s.x.reactionDue(s.step) {
+func (a *admission) onChanges(context.Context) (Outcome, string) {
+	targets := a.s.step.needs["onchanges"]
+	if len(targets) > 0 && !a.s.x.anyChanged(targets) && !a.s.x.reactionDue(a.s.step) {
 		return Skipped, "runs only when one of " + names(targets) + " changes"
 	}
 	return "", ""
 }
 
 // prerequired: a target of prereq is about to change.
-func (s *running) prerequired(ctx context.Context) (Outcome, string) {
-	targets := s.step.needs["prereq"]
+func (a *admission) prerequired(ctx context.Context) (Outcome, string) {
+	targets := a.s.step.needs["prereq"]
 	if len(targets) == 0 {
 		return "", ""
 	}
 	for _, t := range targets {
-		would, err := s.wouldChange(ctx, t)
+		would, err := a.wouldChange(ctx, t)
 		if err != nil {
 			return Failed, "prereq " + t.ID() + ": " + err.Error()
 		}
@@ -164,14 +167,15 @@ func (s *running) prerequired(ctx context.Context) (Outcome, string) {
 }
 
 // wouldChange compares a step that has not run with the host.
-func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
+func (a *admission) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
 	if t.Waits() || t.late {
 		return true, nil // not known before the steps that it reads have run
 	}
-	s.alone() // it may have to wait for the other's condition
-	trial := &running{x: s.x, step: t, r: &StepReport{}, schedule: s.schedule, place: s.place, run: s.run}
+	a.s.mates.alone() // it may have to wait for the other's condition
+	trial := newRunning(a.s.run, a.s.x, t, &StepReport{})
+	trial.schedule, trial.place = a.s.schedule, a.s.place
 	if trial.step.Conditions.When != nil {
-		if outcome, _ := trial.ownCondition(ctx); outcome != "" {
+		if outcome, _ := trial.admission.ownCondition(ctx); outcome != "" {
 			return false, nil
 		}
 	}
@@ -180,23 +184,23 @@ func (s *running) wouldChange(ctx context.Context, t *boundStep) (bool, error) {
 }
 
 // watched reports that a target of watch or watch_any changed, and that the action can react.
-func (s *running) watched() bool {
-	_, can := s.step.act.(Reactor)
-	targets := slices.Concat(s.step.needs["watch"], s.step.needs["watch_any"])
-	return can && len(targets) > 0 && (s.x.anyChanged(targets) || s.x.reactionDue(s.step))
+func (a *admission) watched() bool {
+	_, can := a.s.step.act.(Reactor)
+	targets := slices.Concat(a.s.step.needs["watch"], a.s.step.needs["watch_any"])
+	return can && len(targets) > 0 && (a.s.x.anyChanged(targets) || a.s.x.reactionDue(a.s.step))
 }
 
 // react lets the action react to a change of what it watches: it restarts, reloads, runs again.
-func (s *running) react(ctx context.Context) {
-	reactor, _ := s.step.act.(Reactor)
-	summary := reactor.Reaction() + " (because " + s.triggeredBy() + ")"
-	s.r.Reacted = true
-	if s.x.plan {
-		s.r.Outcome, s.r.Summary = Changed, summary
+func (a *admission) react(ctx context.Context) {
+	reactor, _ := a.s.step.act.(Reactor)
+	summary := reactor.Reaction() + " (because " + a.s.triggeredBy() + ")"
+	a.s.r.Reacted = true
+	if a.s.x.plan {
+		a.s.r.Outcome, a.s.r.Summary = Changed, summary
 		return
 	}
-	s.apply(ctx, Change{Summary: summary}, func(ctx context.Context) (Output, error) {
-		return s.step.answer(s.live(ctx), s.x.options.Host, reactor)
+	a.s.apply(ctx, Change{Summary: summary}, func(ctx context.Context) (Output, error) {
+		return a.s.step.answer(a.s.live(ctx), a.s.x.options.Host, reactor)
 	})
 }
 
@@ -225,14 +229,14 @@ func (x *execution) reactions(ctx context.Context, why string, ids map[string]bo
 		if x.stopped() && !x.over || ctx.Err() != nil {
 			continue
 		}
-		s := &running{x: x, step: reaction, run: ctx, r: &StepReport{
+		s := newRunning(ctx, x, reaction, &StepReport{
 			Job: t.Job, Step: t.Name + " (" + why + ")", Action: t.Action, Pos: t.Pos,
-		}}
-		if !s.carried(ctx) {
+		})
+		if !s.entry.carried(ctx) {
 			if _, err := s.resolve(ctx); err != nil {
 				s.r.fail(err)
 			} else {
-				s.react(ctx)
+				s.admission.react(ctx)
 			}
 		}
 		x.finish(s.step, s.r)

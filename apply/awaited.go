@@ -29,25 +29,25 @@ type Awaited struct {
 }
 
 // awaits is a condition that begins to wait. Options.Await learns of it.
-func (s *running) awaits(ctx context.Context, name string, c *render.Condition, fleet FleetReader) *Awaited {
-	a := &Awaited{
-		Of: s.step.ID(), Name: name, Pos: c.Expression.Pos(), Text: c.Expression.Text,
+func (a *admission) awaits(ctx context.Context, name string, c *render.Condition, fleet FleetReader) *Awaited {
+	w := &Awaited{
+		Of: a.s.step.ID(), Name: name, Pos: c.Expression.Pos(), Text: c.Expression.Text,
 		Every: c.Retry.Interval.Std(), Attempts: c.Retry.Limit, Since: time.Now(),
 	}
-	if c == s.step.job.Conditions.When {
-		a.Of = "job " + s.step.Job
+	if c == a.s.step.job.Conditions.When {
+		w.Of = "job " + a.s.step.Job
 	}
-	if fleet != nil && a.Every > leastPause {
-		a.Watches = fleet.Watches()
+	if fleet != nil && w.Every > leastPause {
+		w.Watches = fleet.Watches()
 	}
-	a.Until, _ = ctx.Deadline()
-	if a.Attempts > 0 {
-		a.Until = a.sooner(a.Since.Add(time.Duration(a.Attempts-1) * a.Every))
+	w.Until, _ = ctx.Deadline()
+	if w.Attempts > 0 {
+		w.Until = w.sooner(w.Since.Add(time.Duration(w.Attempts-1) * w.Every))
 	}
-	if s.x.options.Await != nil {
-		a.over = s.x.options.Await(*a)
+	if a.s.x.options.Await != nil {
+		w.over = a.s.x.options.Await(*w)
 	}
-	return a
+	return w
 }
 
 // sooner is the sooner of two ends.
@@ -65,15 +65,15 @@ func (a Awaited) Within(end time.Time) Awaited {
 }
 
 // waited notes what came of a condition that was waited for.
-func (s *running) waited(a *Awaited, outcome Outcome) {
-	if a == nil {
+func (a *admission) waited(w *Awaited, outcome Outcome) {
+	if w == nil {
 		return
 	}
 	if outcome == Pending {
-		s.r.awaits = a
+		a.s.r.awaits = w
 	}
-	if a.over != nil {
-		a.over(outcome == "")
+	if w.over != nil {
+		w.over(outcome == "")
 	}
 }
 

@@ -20,17 +20,17 @@ type Begun struct {
 func (b Begun) Place() string { return fmt.Sprintf("step %d of %d", b.Number, b.Total) }
 
 // tellBegin lets whoever watches the run see that the step begins.
-func (s *running) tellBegin(change Change) {
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	if s.x.options.Begin == nil {
+func (e *entry) tellBegin(change Change) {
+	e.s.x.mu.Lock()
+	defer e.s.x.mu.Unlock()
+	if e.s.x.options.Begin == nil {
 		return
 	}
 	doing := change.Summary
-	if s.step.Sensitive {
+	if e.s.step.Sensitive {
 		doing = "(sensitive: not shown)"
 	}
-	title := (&StepReport{Job: s.step.Job, Step: s.step.Name, Item: s.step.ItemName()}).Title()
-	total := len(s.x.program.steps)
-	s.x.options.Begin(Begun{s.step.ID(), title, s.step.Pos, doing, min(len(s.x.report.Steps)+1, total), total})
+	title := (&StepReport{Job: e.s.step.Job, Step: e.s.step.Name, Item: e.s.step.ItemName()}).Title()
+	total := len(e.s.x.program.steps)
+	e.s.x.options.Begin(Begun{e.s.step.ID(), title, e.s.step.Pos, doing, min(len(e.s.x.report.Steps)+1, total), total})
 }

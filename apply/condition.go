@@ -26,26 +26,26 @@ type FleetReader interface {
 // used up. When the attempts are, it is Pending before a step and Failed after it.
 //
 // A wait before the step is one for others: the node gives its slot back when nothing else is left to do.
-func (s *running) ask(ctx context.Context, name string, c *render.Condition) (outcome Outcome, reason string) {
+func (a *admission) ask(ctx context.Context, name string, c *render.Condition) (outcome Outcome, reason string) {
 	before, usedUp := name == whenCondition, Failed
 	if before {
 		usedUp = Pending
 	}
 	var waits *Awaited
-	defer func() { s.waited(waits, outcome) }()
-	done := s.repeat(ctx, func(attempt int) *pause {
+	defer func() { a.waited(waits, outcome) }()
+	done := a.s.tries.repeat(ctx, func(attempt int) *pause {
 		var fleet FleetReader
-		if s.x.options.FleetReader != nil {
-			fleet = s.x.options.FleetReader()
+		if a.s.x.options.FleetReader != nil {
+			fleet = a.s.x.options.FleetReader()
 		}
-		outcome, reason = s.asked(ctx, c, fleet)
+		outcome, reason = a.asked(ctx, c, fleet)
 		if outcome != Skipped || c.Retry == nil {
 			return nil
 		}
-		if waits == nil && !s.x.plan {
-			waits = s.awaits(ctx, name, c, fleet)
+		if waits == nil && !a.s.x.plan {
+			waits = a.awaits(ctx, name, c, fleet)
 		}
-		if s.x.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit {
+		if a.s.x.plan || c.Retry.Limit > 0 && attempt >= c.Retry.Limit {
 			outcome, reason = usedUp, fmt.Sprintf(
 				"condition is still false after %d attempts: %s",
 				attempt,
@@ -55,7 +55,7 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 		}
 		next := &pause{every: c.Retry.Interval.Std(), fleet: fleet}
 		if before {
-			next.why = s.step.ID() + ": " + c.Expression.Text
+			next.why = a.s.step.ID() + ": " + c.Expression.Text
 		}
 		return next
 	})
@@ -69,8 +69,8 @@ func (s *running) ask(ctx context.Context, name string, c *render.Condition) (ou
 }
 
 // asked is one answer to a condition: empty is yes, Skipped is no.
-func (s *running) asked(ctx context.Context, c *render.Condition, fleet FleetReader) (Outcome, string) {
-	yes, err := s.evaluate(ctx, c.Expression, s.r.Result, fleet)
+func (a *admission) asked(ctx context.Context, c *render.Condition, fleet FleetReader) (Outcome, string) {
+	yes, err := a.evaluate(ctx, c.Expression, a.s.r.Result, fleet)
 	var pending *PendingError
 	var lacks *lackingError
 	switch {
@@ -87,41 +87,41 @@ func (s *running) asked(ctx context.Context, c *render.Condition, fleet FleetRea
 }
 
 // evaluate evaluates an expression once. Own is what came of the step itself; fleet may be nil.
-func (s *running) evaluate(
+func (a *admission) evaluate(
 	ctx context.Context,
 	e render.Expression,
 	own render.StepResult,
 	fleet FleetReader,
 ) (yes bool, err error) {
-	err = s.reading(ctx, func() (err error) {
-		by := render.Judged{Context: ctx, Own: own, Results: s.results(s.step.Job), Run: s.x.runMacro(ctx)}
+	err = a.s.gates.reading(ctx, func() (err error) {
+		by := render.Judged{Context: ctx, Own: own, Results: a.results(a.s.step.Job), Run: a.s.x.runMacro(ctx)}
 		if fleet != nil {
 			by.Look = func() (render.View, error) { return fleet.View(ctx) }
 		}
-		yes, err = s.x.program.catalog.Eval(e, by)
+		yes, err = a.s.x.program.catalog.Eval(e, by)
 		return err
 	})
-	return yes, unseen(ctx, s.x.program.catalog.Inventory, fleet, err)
+	return yes, unseen(ctx, a.s.x.program.catalog.Inventory, fleet, err)
 }
 
 // results are the steps' results as a job names them. One of a step that another node takes is wanted from there.
-func (s *running) results(job string) render.Results {
+func (a *admission) results(job string) render.Results {
 	return func(name string) (render.StepResult, bool) {
-		s.x.mu.Lock()
-		defer s.x.mu.Unlock()
-		id, ok := s.x.resultID(job, name)
-		if t := s.x.foreign[id]; ok && t != nil && t.ID() != s.step.ID() {
-			s.wanted = append(s.wanted, t)
+		a.s.x.mu.Lock()
+		defer a.s.x.mu.Unlock()
+		id, ok := a.s.x.resultID(job, name)
+		if t := a.s.x.foreign[id]; ok && t != nil && t.ID() != a.s.step.ID() {
+			a.s.gates.wanted = append(a.s.gates.wanted, t)
 		}
-		t, r := s.x.program.byID[id], s.x.reports[id]
+		t, r := a.s.x.program.byID[id], a.s.x.reports[id]
 		if ok && r != nil && r.Outcome == Failed && t != nil && t.Options.Target != nil {
-			s.refused = fmt.Errorf(
+			a.s.gates.refused = fmt.Errorf(
 				"it reads the result of %s, which failed here: %s",
 				id,
 				r.Reason,
 			) // as it does on the other nodes
 		}
-		return s.x.values[id], ok
+		return a.s.x.values[id], ok
 	}
 }
 

@@ -51,41 +51,53 @@ type GatedStep struct {
 
 func (s *boundStep) gated() GatedStep { return GatedStep{s.Step, s.job, s.repeatable()} }
 
+// gating is a step among those of other nodes: whether this node takes it, and what it holds and gives them.
+type gating struct {
+	s         *running
+	elected   bool         // this node was chosen for the step
+	fleet     Record       // what the fleet knows of it then
+	attempt   string       // the last one that was started, here or before
+	stale     bool         // its result is too old for the others
+	refused   error        // what it reads failed for all
+	wanted    []*boundStep // whose results of other nodes it turned out to read
+	endSerial EndSerial    // gives its place at a serialized step back
+}
+
 // elsewhere asks whether another node takes the step for this one, and leaves the outcome then.
-func (s *running) elsewhere(ctx context.Context) bool {
-	target := s.step.Options.Target
+func (g *gating) elsewhere(ctx context.Context) bool {
+	target := g.s.step.Options.Target
 	if target == nil {
 		return false
 	}
-	labels := s.x.program.catalog.Node.Labels
-	if target.Hosts.Text != "" && !target.Hosts.Matches(s.x.program.catalog.Node.Name, labels) {
-		s.skipElsewhere("it is for " + target.Hosts.Text)
+	labels := g.s.x.program.catalog.Node.Labels
+	if target.Hosts.Text != "" && !target.Hosts.Matches(g.s.x.program.catalog.Node.Name, labels) {
+		g.skipElsewhere("it is for " + target.Hosts.Text)
 		return true
 	}
-	if s.x.plan { // who will be chosen is not known before
+	if g.s.x.plan { // who will be chosen is not known before
 		return false
 	}
-	if s.x.options.Gates == nil {
-		if _, done := s.done(); done {
+	if g.s.x.options.Gates == nil {
+		if _, done := g.s.entry.done(); done {
 			return false
 		}
-		s.skipElsewhere(noStore + ", so who takes it is not known")
+		g.skipElsewhere(noStore + ", so who takes it is not known")
 		return true
 	}
-	chosen, others, err := s.x.options.Gates.Chosen(ctx, s.step.gated())
+	chosen, others, err := g.s.x.options.Gates.Chosen(ctx, g.s.step.gated())
 	if err != nil {
-		s.waitOrFail(err)
+		g.s.waitOrFail(err)
 		return true
 	}
 	if !chosen {
-		s.skipElsewhere(others + " takes it")
+		g.skipElsewhere(others + " takes it")
 		return true
 	}
-	if s.fleet, err = s.x.options.Gates.Record(ctx, s.step.gated()); err != nil {
-		s.waitOrFail(err)
+	if g.fleet, err = g.s.x.options.Gates.Record(ctx, g.s.step.gated()); err != nil {
+		g.s.waitOrFail(err)
 		return true
 	}
-	s.elected, s.stale, s.attempt = true, s.fleet.published() && !s.fleet.Fresh, s.fleet.Attempt
+	g.elected, g.stale, g.attempt = true, g.fleet.published() && !g.fleet.Fresh, g.fleet.Attempt
 	return false
 }
 
@@ -93,32 +105,32 @@ func (s *running) elsewhere(ctx context.Context) bool {
 const noStore = "etcd is unreachable"
 
 // skipElsewhere leaves a step to others.
-func (s *running) skipElsewhere(why string) {
-	s.r.Outcome, s.r.Reason, s.r.others = Skipped, why, true
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	s.x.foreign[s.step.ID()] = s.step
+func (g *gating) skipElsewhere(why string) {
+	g.s.r.Outcome, g.s.r.Reason, g.s.r.others = Skipped, why, true
+	g.s.x.mu.Lock()
+	defer g.s.x.mu.Unlock()
+	g.s.x.foreign[g.s.step.ID()] = g.s.step
 }
 
 // reading does something that may read results of steps that other nodes took: those are waited for, and it is done
 // again.
-func (s *running) reading(ctx context.Context, do func() error) error {
+func (g *gating) reading(ctx context.Context, do func() error) error {
 	for {
-		s.x.mu.Lock()
-		s.wanted = nil
-		s.x.mu.Unlock()
+		g.s.x.mu.Lock()
+		g.wanted = nil
+		g.s.x.mu.Unlock()
 		err := do()
-		s.x.mu.Lock()
-		wanted, refused := s.wanted, s.refused
-		s.x.mu.Unlock()
+		g.s.x.mu.Lock()
+		wanted, refused := g.wanted, g.refused
+		g.s.x.mu.Unlock()
 		if refused != nil {
 			return refused
 		}
 		if len(wanted) == 0 {
-			return unannounced(ctx, s.x.options.Host.Fleet, err)
+			return unannounced(ctx, g.s.x.options.Host.Fleet, err)
 		}
 		for _, t := range wanted {
-			if err := s.fetch(ctx, t); err != nil {
+			if err := g.fetch(ctx, t); err != nil {
 				return err
 			}
 		}
@@ -166,73 +178,75 @@ func unseen(ctx context.Context, inventory render.Inventory, fleet FleetReader, 
 }
 
 // fetch waits for the result of a step that another node took.
-func (s *running) fetch(ctx context.Context, t *boundStep) (err error) {
-	if s.x.options.Gates == nil {
+func (g *gating) fetch(ctx context.Context, t *boundStep) (err error) {
+	if g.s.x.options.Gates == nil {
 		return &PendingError{Reason: "waiting for the result of " + t.ID() + ": " + noStore}
 	}
 	var result render.StepResult
-	s.aside("the result of "+t.ID(), func() { result, err = s.x.options.Gates.Result(ctx, t.gated()) })
+	g.aside("the result of "+t.ID(), func() { result, err = g.s.x.options.Gates.Result(ctx, t.gated()) })
 	if err != nil {
 		return err
 	}
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	s.x.values[t.ID()] = result
-	delete(s.x.foreign, t.ID())
+	g.s.x.mu.Lock()
+	defer g.s.x.mu.Unlock()
+	g.s.x.values[t.ID()] = result
+	delete(g.s.x.foreign, t.ID())
 	return nil
 }
 
 // aside waits while other steps run. Where only other nodes can end the wait, why says what it is for.
-func (s *running) aside(why string, wait func()) {
-	s.alone()
-	if s.schedule == nil { // a reaction, behind all other steps
+func (g *gating) aside(why string, wait func()) {
+	g.s.mates.alone()
+	if g.s.schedule == nil { // a reaction, behind all other steps
 		wait()
 		return
 	}
-	s.schedule.aside(s.place, why, wait)
+	g.s.schedule.aside(g.s.place, why, wait)
 }
 
 // arrive tells the barrier of the step how it ended here, and waits there until all have.
-func (s *running) arrive(ctx context.Context) {
-	o := s.step.Options
-	if s.x.options.Gates == nil || s.x.plan || !o.Sync && !o.FailAfterAllTargetsRan || s.r.Outcome == Pending {
+func (g *gating) arrive(ctx context.Context) {
+	o := g.s.step.Options
+	if g.s.x.options.Gates == nil || g.s.x.plan || !o.Sync && !o.FailAfterAllTargetsRan || g.s.r.Outcome == Pending {
 		return
 	}
-	how := map[Outcome]string{Skipped: "skipped", Failed: "failed", Unmet: "failed"}[s.r.Outcome]
+	how := map[Outcome]string{Skipped: "skipped", Failed: "failed", Unmet: "failed"}[g.s.r.Outcome]
 	if how == "" {
 		how = "done"
 	}
-	open, err := s.x.options.Gates.Arrive(ctx, s.step.gated(), how, s.faultNow())
+	open, err := g.s.x.options.Gates.Arrive(ctx, g.s.step.gated(), how, g.s.faultNow())
 	if err != nil {
 		if how != "failed" {
-			s.waitOrFail(err)
+			g.s.waitOrFail(err)
 		} else {
-			s.also(err)
+			g.s.also(err)
 		}
 		return
 	}
 	if open || !o.Sync || how == "failed" {
 		return
 	}
-	s.aside("the barrier of "+s.step.ID(), func() { err = s.x.options.Gates.Await(ctx, s.step.gated()) })
+	g.aside("the barrier of "+g.s.step.ID(), func() { err = g.s.x.options.Gates.Await(ctx, g.s.step.gated()) })
 	if err != nil {
-		here := string(s.r.Outcome)
-		s.waitOrFail(err)
-		s.r.Reason = here + " here; " + s.r.Reason
+		here := string(g.s.r.Outcome)
+		g.s.waitOrFail(err)
+		g.s.r.Reason = here + " here; " + g.s.r.Reason
 	}
 }
 
 // held reports a step that comes after one that waits, at a gate or for what others offer, or whose continue did not
 // hold: nothing goes on beyond that.
-func (s *running) held() bool {
-	for _, e := range s.step.after {
-		r := s.x.of(e.step.ID())
-		if r != nil && r.closed != "" && e.step.job == s.step.job {
-			s.r.Outcome, s.r.Reason, s.r.closed = Unmet, "behind "+r.closed+", which did not let the job continue", r.closed
+func (g *gating) held() bool {
+	for _, e := range g.s.step.after {
+		r := g.s.x.of(e.step.ID())
+		if r != nil && r.closed != "" && e.step.job == g.s.step.job {
+			g.s.r.Outcome, g.s.r.closed = Unmet, r.closed
+			g.s.r.Reason = "behind " + r.closed + ", which did not let the job continue"
 			return true
 		}
 		if r != nil && (r.Held || r.stays) {
-			s.r.Outcome, s.r.Reason, s.r.Held, s.r.stays = Pending, "behind "+e.step.ID()+", which waits", r.Held, r.stays
+			g.s.r.Outcome, g.s.r.Reason = Pending, "behind "+e.step.ID()+", which waits"
+			g.s.r.Held, g.s.r.stays = r.Held, r.stays
 			return true
 		}
 	}
@@ -240,79 +254,79 @@ func (s *running) held() bool {
 }
 
 // serialize makes the node one of those that may take the step now.
-func (s *running) serialize(ctx context.Context) bool {
-	if s.step.Options.Serialize == nil {
+func (g *gating) serialize(ctx context.Context) bool {
+	if g.s.step.Options.Serialize == nil {
 		return true
 	}
-	if s.x.options.Gates == nil {
-		s.waitOrFail(&PendingError{Reason: "waiting for its turn: " + noStore})
+	if g.s.x.options.Gates == nil {
+		g.s.waitOrFail(&PendingError{Reason: "waiting for its turn: " + noStore})
 		return false
 	}
-	end, err := s.x.options.Gates.Serialize(ctx, s.step.gated())
+	end, err := g.s.x.options.Gates.Serialize(ctx, g.s.step.gated())
 	if err != nil {
-		s.waitOrFail(err)
+		g.s.waitOrFail(err)
 		return false
 	}
-	s.endSerial = end
+	g.endSerial = end
 	return true
 }
 
 // serialized lets the next node take the step. A step that a signal stopped keeps its place, and goes on with it.
-func (s *running) serialized(ctx context.Context) {
-	if s.endSerial == nil || s.r.Outcome == Pending {
+func (g *gating) serialized(ctx context.Context) {
+	if g.endSerial == nil || g.s.r.Outcome == Pending {
 		return
 	}
-	s.r.assignFault(s.step, s.x.options.Host)
-	if err := s.endSerial(ctx, s.r.Outcome, s.r.Fault, s.publicReason()); err != nil {
-		s.also(err)
+	g.s.r.assignFault(g.s.step, g.s.x.options.Host)
+	if err := g.endSerial(ctx, g.s.r.Outcome, g.s.r.Fault, g.s.publicReason()); err != nil {
+		g.s.also(err)
 	}
 }
 
 // notSerialized gives the place at a serialized step back that does not start after all.
-func (s *running) notSerialized(ctx context.Context) {
-	if s.endSerial == nil {
+func (g *gating) notSerialized(ctx context.Context) {
+	if g.endSerial == nil {
 		return
 	}
-	if err := s.endSerial(ctx, Pending, "", ""); err != nil {
-		s.also(err)
+	if err := g.endSerial(ctx, Pending, "", ""); err != nil {
+		g.s.also(err)
 	}
-	s.endSerial = nil
+	g.endSerial = nil
 }
 
 // share gives the result of a step that this node took for all the form that it has on the others. Where several nodes
 // are chosen, who reads it waits for all of them here, too.
-func (s *running) share() {
-	target := s.step.Options.Target
+func (g *gating) share() {
+	target := g.s.step.Options.Target
 	// Without etcd only its own journal lets a targeted step stand.
-	took := s.elected || target != nil && s.x.options.Gates == nil
-	if !took || s.r.Outcome != OK && s.r.Outcome != Changed {
+	took := g.elected || target != nil && g.s.x.options.Gates == nil
+	if !took || g.s.r.Outcome != OK && g.s.r.Outcome != Changed {
 		return
 	}
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
+	g.s.x.mu.Lock()
+	defer g.s.x.mu.Unlock()
 	if target.Limit > 1 {
-		s.r.others = true
-		s.x.foreign[s.step.ID()] = s.step
+		g.s.r.others = true
+		g.s.x.foreign[g.s.step.ID()] = g.s.step
 		return
 	}
-	own := s.x.values[s.step.ID()]
-	own.ByNode = map[string]render.StepResult{s.x.program.catalog.Node.Name: own}
-	s.x.values[s.step.ID()] = own
+	own := g.s.x.values[g.s.step.ID()]
+	own.ByNode = map[string]render.StepResult{g.s.x.program.catalog.Node.Name: own}
+	g.s.x.values[g.s.step.ID()] = own
 }
 
 // publish gives the others the result of a step that this node was chosen for.
-func (s *running) publish(ctx context.Context) {
-	if !s.elected || s.r.Outcome == Pending || s.fleet.final() {
+func (g *gating) publish(ctx context.Context) {
+	if !g.elected || g.s.r.Outcome == Pending || g.fleet.final() {
 		return
 	}
-	r := s.r.Result
-	r.Result = result(s.r.Outcome)
+	r := g.s.r.Result
+	r.Result = result(g.s.r.Outcome)
 	if r.State == unknown {
 		r.Result = unknown
 	} else if r.State == "" {
 		r.State = r.Result
 	}
-	if err := s.x.options.Gates.Publish(ctx, s.step.gated(), s.attempt, r, s.publicReason()); err != nil {
-		s.also(err)
+	if err := g.s.x.options.Gates.Publish(ctx, g.s.step.gated(), g.attempt, r, g.s.publicReason()); err != nil {
+		g.s.also(err)
 	}
 }

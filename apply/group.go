@@ -146,41 +146,49 @@ type seen struct {
 	prepare Prepare
 }
 
+// mates are the steps that a step is made with.
+type mates struct {
+	s     *running
+	batch *batch // those that are made together with this one; nil: none, or it came or left
+	group *group // those whose files become durable together with its own; nil: none
+	seen  *seen  // what it found as one of them, until it is changed; nil: nothing
+}
+
 // inspect compares the step with the host. One that cannot be in its group after all waits until the others have their
 // turn, and looks again.
-func (s *running) inspect(ctx context.Context) (Change, error) {
-	if s.group == nil {
-		return s.step.compare(ctx, s.x.options.Host)
+func (m *mates) inspect(ctx context.Context) (Change, error) {
+	if m.group == nil {
+		return m.s.step.compare(ctx, m.s.x.options.Host)
 	}
-	found, err := s.group.check(ctx, s)
+	found, err := m.group.check(ctx, m.s)
 	switch {
 	case err != nil:
 		return Change{}, err
 	case found.alone:
-		s.schedule.leave(s.place)
-		s.group = nil
-		return s.step.compare(ctx, s.x.options.Host)
+		m.s.schedule.leave(m.s.place)
+		m.group = nil
+		return m.s.step.compare(ctx, m.s.x.options.Host)
 	}
-	s.seen = found
+	m.seen = found
 	return found.change, nil
 }
 
 // letGo closes what the step looked at and did not change.
-func (s *running) letGo() {
-	if s.seen != nil {
-		s.seen.at.Close()
-		s.seen = nil
+func (m *mates) letGo() {
+	if m.seen != nil {
+		m.seen.at.Close()
+		m.seen = nil
 	}
 }
 
 // grouped prepares a change as one of the step's group. When the files of all are durable, the step goes on with what
 // remains.
-func (s *running) grouped(ctx context.Context, change Change) {
-	at, prepare := s.seen.at, s.seen.prepare
-	s.seen = nil // from here on it belongs to who prepares, and may hang
+func (m *mates) grouped(ctx context.Context, change Change) {
+	at, prepare := m.seen.at, m.seen.prepare
+	m.seen = nil // from here on it belongs to who prepares, and may hang
 	closed := sync.OnceFunc(func() { at.Close() })
-	p, err := inline(ctx, s, "change", func() (*Prepared, error) {
-		p, err := prepare(s.live(ctx))
+	p, err := inline(ctx, m.s, "change", func() (*Prepared, error) {
+		p, err := prepare(m.s.live(ctx))
 		if err != nil {
 			closed()
 		}
@@ -190,22 +198,22 @@ func (s *running) grouped(ctx context.Context, change Change) {
 			p.Drop()
 		}
 		closed()
-	}, func(hung error) { s.abandon(ctx, hung) })
+	}, func(hung error) { m.s.abandon(ctx, hung) })
 	if err != nil {
-		s.cameOf(ctx, change, Output{}, err)
+		m.s.cameOf(ctx, change, Output{}, err)
 		return
 	}
-	m := &member{s, ctx, change, at, p, sync.OnceFunc(func() { p.Drop(); closed() })}
-	if g := s.group; g.add(at, p) {
-		s.remaining = func() {
-			m.place(g.err)
-			s.ended()
+	one := &member{m.s, ctx, change, at, p, sync.OnceFunc(func() { p.Drop(); closed() })}
+	if g := m.group; g.add(at, p) {
+		m.s.remaining = func() {
+			one.place(g.err)
+			m.s.ended()
 		}
 		return
 	}
 	g := newGroup() // it came too late: it is one of its own
 	g.add(at, p)
-	m.place(s.x.harden(s.run, g))
+	one.place(m.s.x.harden(m.s.run, g))
 }
 
 // member is a step of a group with the change that it prepared.

@@ -65,36 +65,36 @@ func (j *batch) leave() {
 
 // together applies the step's action, together with those that it can be joined with. What is still to be done
 // afterwards it does alone, so that a mistake in one of them fails that one.
-func (s *running) together(ctx context.Context, change Change) (Output, error) {
-	act, ok := s.step.act.(Joiner)
-	if !ok || s.batch == nil {
-		return s.step.change(s.live(ctx), s.x.options.Host, change)
+func (m *mates) together(ctx context.Context, change Change) (Output, error) {
+	act, ok := m.s.step.act.(Joiner)
+	if !ok || m.batch == nil {
+		return m.s.step.change(m.s.live(ctx), m.s.x.options.Host, change)
 	}
-	j := s.batch
-	s.batch = nil
-	err := j.join(s.live(j.run), s.x.options.Host, s.step, act)
+	j := m.batch
+	m.batch = nil
+	err := j.join(m.s.live(j.run), m.s.x.options.Host, m.s.step, act)
 	var hung *HungError
 	if errors.As(err, &hung) {
 		return Output{}, hung
 	}
-	if err != nil && s.x.options.Log != nil {
-		s.x.options.Log.WithError(err).Info("steps could not be made together: each is tried alone")
+	if err != nil && m.s.x.options.Log != nil {
+		m.s.x.options.Log.WithError(err).Info("steps could not be made together: each is tried alone")
 	}
-	left, err := s.step.compare(ctx, s.x.options.Host)
+	left, err := m.s.step.compare(ctx, m.s.x.options.Host)
 	if err != nil || left.Empty() {
 		return Output{State: left.State}, err
 	}
-	if s.interrupted = errors.Is(s.run.Err(), context.Canceled); s.interrupted { // what was begun together has ended
+	if m.s.interrupted = errors.Is(m.s.run.Err(), context.Canceled); m.s.interrupted { // what was begun together has ended
 		return Output{}, errStopped
 	}
-	return s.step.change(s.live(ctx), s.x.options.Host, left)
+	return m.s.step.change(m.s.live(ctx), m.s.x.options.Host, left)
 }
 
 // alone takes the step out of its batch: it waits, or has nothing to change.
-func (s *running) alone() {
-	if s.batch != nil {
-		s.batch.leave()
-		s.batch = nil
+func (m *mates) alone() {
+	if m.batch != nil {
+		m.batch.leave()
+		m.batch = nil
 	}
 }
 

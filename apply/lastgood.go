@@ -17,18 +17,18 @@ const restoreTime = time.Minute
 
 // keep remembers the files that a step is about to change, where its job wants them back when an upgrade fails. What a
 // step corrects that says what it said before is no last good.
-func (s *running) keep() error {
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	past := s.x.options.Journal
-	if !s.step.job.Restore || !s.x.options.Upgrade || past.Managed().Steps[s.step.ID()] == s.step.fingerprint() {
+func (e *entry) keep() error {
+	e.s.x.mu.Lock()
+	defer e.s.x.mu.Unlock()
+	past := e.s.x.options.Journal
+	if !e.s.step.job.Restore || !e.s.x.options.Upgrade || past.Managed().Steps[e.s.step.ID()] == e.s.step.fingerprint() {
 		return nil
 	}
-	for _, what := range s.step.manages() {
+	for _, what := range e.s.step.manages() {
 		if what.Path == "" || what.Part {
 			continue
 		}
-		if err := s.x.keeper.keep(s.x.options.Host, s.step.ID(), what.Path); err != nil {
+		if err := e.s.x.keeper.keep(e.s.x.options.Host, e.s.step.ID(), what.Path); err != nil {
 			return fmt.Errorf("keeping %s, to restore it if the upgrade fails: %w", what.Path, err)
 		}
 	}

@@ -54,37 +54,38 @@ func stopping(ctx context.Context) bool {
 
 // leaves reports that the step's command asked for a boot. The run ends behind it, as behind a step that makes the host
 // boot: the step counts as done once the host booted.
-func (s *running) leaves(ctx context.Context) bool {
-	leaving := s.x.options.Host.Leaving
-	if _, command := s.step.act.(OutcomeRules); !command || leaving == nil || s.step.job.Validation || !leaving(ctx) {
+func (g *gating) leaves(ctx context.Context) bool {
+	leaving := g.s.x.options.Host.Leaving
+	if _, command := g.s.step.act.(OutcomeRules); !command || leaving == nil || g.s.step.job.Validation || !leaving(ctx) {
 		return false
 	}
-	line := *s.r
+	line := *g.s.r
 	line.Diff = ""
 	line.Result.Result, line.Result.Changed = "ok", line.Outcome == Changed
 	if line.Result.State == "" {
 		line.Result.State = "booted"
 	}
-	if s.step.Sensitive {
+	if g.s.step.Sensitive {
 		line.hideText()
 	}
-	s.x.mu.Lock()
-	err := s.x.options.Journal.StartBoot(s.step.ID(), s.x.options.Host.Boot, s.key(), line)
-	s.x.mu.Unlock()
+	g.s.x.mu.Lock()
+	err := g.s.x.options.Journal.StartBoot(g.s.step.ID(), g.s.x.options.Host.Boot, g.s.entry.key(), line)
+	g.s.x.mu.Unlock()
 	if err != nil {
-		s.failRun(err)
+		g.s.failRun(err)
 		return true
 	}
-	s.boots(errLeaving, &s.x.report.Leaving)
+	g.s.boots(errLeaving, &g.s.x.report.Leaving)
 	return true
 }
 
 // stillLeaving reports a command that asked for a boot which has not come yet: to run it again would ask for another
 // one.
-func (s *running) stillLeaving(ctx context.Context) bool {
-	if _, itself := s.step.act.(Rebooter); itself || s.x.options.Host.Leaving == nil || !s.x.options.Host.Leaving(ctx) {
+func (g *gating) stillLeaving(ctx context.Context) bool {
+	leaving := g.s.x.options.Host.Leaving
+	if _, itself := g.s.step.act.(Rebooter); itself || leaving == nil || !leaving(ctx) {
 		return false
 	}
-	s.boots(errLeaving, &s.x.report.Leaving)
+	g.s.boots(errLeaving, &g.s.x.report.Leaving)
 	return true
 }

@@ -69,20 +69,21 @@ func (s *boundStep) manages() []Resource {
 
 // absent are the resources of the step that are not on the host. Where that cannot be told they count as being there:
 // only what pullet brought is ever removed.
-func (s *running) absent(ctx context.Context) []string {
+func (e *entry) absent(ctx context.Context) []string {
 	var out []string
-	for _, what := range s.step.manages() {
+	for _, what := range e.s.step.manages() {
 		if what.Path != "" && !what.Part {
-			if s.seen != nil && s.seen.gone || s.seen == nil && !s.step.isThere(ctx, s.x.options.Host, what.Path) {
+			seen := e.s.mates.seen
+			if seen != nil && seen.gone || seen == nil && !e.s.step.isThere(ctx, e.s.x.options.Host, what.Path) {
 				out = append(out, what.ID)
 			}
 			continue
 		}
-		removal := s.x.program.removal(what.ID, journal.Thing{Job: s.step.Job, Absent: what.Absent, Params: what.Params})
+		removal := e.s.x.program.removal(what.ID, journal.Thing{Job: e.s.step.Job, Absent: what.Absent, Params: what.Params})
 		if removal == nil {
 			continue
 		}
-		if change, err := removal.compare(ctx, s.x.options.Host); err == nil && change.Empty() {
+		if change, err := removal.compare(ctx, e.s.x.options.Host); err == nil && change.Empty() {
 			out = append(out, what.ID)
 		}
 	}
@@ -162,14 +163,14 @@ func (s *boundStep) thing(what Resource, isNew bool, watchers []string) journal.
 }
 
 // making are the things that the step is about to make.
-func (s *running) making() map[string]journal.Thing {
-	if len(s.r.Made) == 0 {
+func (e *entry) making() map[string]journal.Thing {
+	if len(e.s.r.Made) == 0 {
 		return nil
 	}
 	out := map[string]journal.Thing{}
-	for _, what := range s.step.manages() {
-		if slices.Contains(s.r.Made, what.ID) {
-			out[what.ID] = s.step.thing(what, true, s.step.watchers)
+	for _, what := range e.s.step.manages() {
+		if slices.Contains(e.s.r.Made, what.ID) {
+			out[what.ID] = e.s.step.thing(what, true, e.s.step.watchers)
 		}
 	}
 	return out

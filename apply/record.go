@@ -13,58 +13,67 @@ import (
 // unknown is the state of a step of which nobody can say what came of it.
 const unknown = "unknown"
 
+// entry is what the journal has of a step, and gets.
+type entry struct {
+	s       *running
+	cutOff  bool       // the step was started before, and its end is not on record
+	doubted bool       // it is, and may be lost
+	before  StepReport // what is on record of it
+}
+
 // onRecord reports a step that ended in the run that this one goes on with. Of one that the fleet chooses nodes for,
 // the fleet's record decides.
-func (s *running) onRecord() bool {
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
+func (e *entry) onRecord() bool {
+	e.s.x.mu.Lock()
+	defer e.s.x.mu.Unlock()
 	var before StepReport
-	return !s.x.plan && s.step.Options.Target == nil && s.x.options.Journal.Ended(s.step.ID(), &before)
+	return !e.s.x.plan && e.s.step.Options.Target == nil && e.s.x.options.Journal.Ended(e.s.step.ID(), &before)
 }
 
 // carried takes over what a run that was cut off has on record of the step.
-func (s *running) carried(ctx context.Context) bool {
-	if s.x.plan {
+func (e *entry) carried(ctx context.Context) bool {
+	if e.s.x.plan {
 		return false
 	}
-	s.x.mu.Lock()
+	e.s.x.mu.Lock()
 	var before StepReport
-	past, id := s.x.options.Journal, s.step.ID()
+	past, id := e.s.x.options.Journal, e.s.step.ID()
 	boots := past.Boots(id)
 	ended, cutOff, making := past.Ended(id, &before), past.CutOff(id), past.Making(id)
-	if s.elected {
-		if key := s.key(); key != "" { // the fleet's record decides what ran
+	if e.s.gates.elected {
+		if key := e.key(); key != "" { // the fleet's record decides what ran
 			var result StepReport
-			done, known := s.x.options.Journal.Done(s.step.ID(), key, &result), s.x.options.Journal.Attempt(s.step.ID(), key)
-			ended, cutOff = ended && done, s.fleet.Standing(known, done && !s.stale, s.step.repeatable()) == StandsUnknown
+			done, known := past.Done(id, key, &result), past.Attempt(id, key)
+			stands := e.s.gates.fleet.Standing(known, done && !e.s.gates.stale, e.s.step.repeatable())
+			ended, cutOff = ended && done, stands == StandsUnknown
 		}
 	}
-	s.doubted = s.x.options.Journal.Doubted(s.step.ID(), &before)
-	s.x.mu.Unlock()
-	s.before = before
+	e.doubted = e.s.x.options.Journal.Doubted(e.s.step.ID(), &before)
+	e.s.x.mu.Unlock()
+	e.before = before
 	if ended {
-		s.takeOver()
+		e.takeOver()
 		if boots {
-			s.afterwards(ctx) // which could not be asked before the host booted
+			e.s.afterwards(ctx) // which could not be asked before the host booted
 		}
 		return true
 	}
-	s.r.Made, s.cutOff = making, cutOff
-	if cutOff && boots && s.stillLeaving(ctx) {
+	e.s.r.Made, e.cutOff = making, cutOff
+	if cutOff && boots && e.s.gates.stillLeaving(ctx) {
 		return true
 	}
-	if cutOff && !s.step.repeatable() {
-		s.r.Result.State = unknown
-		s.r.fail(s.lost())
-		s.record(true)
+	if cutOff && !e.s.step.repeatable() {
+		e.s.r.Result.State = unknown
+		e.s.r.fail(e.lost())
+		e.write(true)
 		return true
 	}
 	return false
 }
 
 // takeOver lets what is on record of the step stand.
-func (s *running) takeOver() {
-	r, before := s.r, s.before
+func (e *entry) takeOver() {
+	r, before := e.s.r, e.before
 	r.Outcome, r.Summary, r.Reason, r.Result = before.Outcome, before.Summary, before.Reason, before.Result
 	r.Fault, r.Unsettled = before.Fault, before.Unsettled
 	r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
@@ -80,11 +89,11 @@ type UnsettledError struct {
 func (e *UnsettledError) Error() string { return e.Why }
 
 // lost says that nobody knows what came of the step, and where to look.
-func (s *running) lost() error {
+func (e *entry) lost() error {
 	text := "its result is unknown: it was started before, its end is not on record, and it must not run twice " +
 		"(idempotent: false); look at "
-	if s.elected {
-		return &UnsettledError{s.step.job.GateID(s.step.Step), text + s.x.program.catalog.Node.Name}
+	if e.s.gates.elected {
+		return &UnsettledError{e.s.step.job.GateID(e.s.step.Step), text + e.s.x.program.catalog.Node.Name}
 	}
 	return errors.New(text + "the host; the next commit runs it again")
 }
@@ -95,31 +104,33 @@ func (s *running) check(ctx context.Context) (Change, error) {
 		s.r.Outcome, s.r.Reason = Skipped, "runs: onUpdate, and the version is the same"
 		return Change{}, nil
 	}
-	if before, ok := s.done(); ok && !s.stale {
+	if before, ok := s.entry.done(); ok && !s.gates.stale {
 		s.r.Outcome, s.r.Result = OK, before.Result
 		if before.Outcome == Failed {
 			s.r.Outcome, s.r.Reason, s.r.Fault, s.r.Unsettled = Failed, before.Reason, before.Fault, before.Unsettled
 		}
 		return Change{}, nil
 	}
-	return s.inspect(ctx)
+	return s.mates.inspect(ctx)
 }
 
 // key is under what the journal remembers the step for good: see doneKey.
-func (s *running) key() string { return s.step.doneKey(s.x.program.catalog.Version, s.fleet.Again) }
+func (e *entry) key() string {
+	return e.s.step.doneKey(e.s.x.program.catalog.Version, e.s.gates.fleet.Again)
+}
 
 // done is the result on record that stands for the step: the fleet's, else the node's own.
-func (s *running) done() (before StepReport, ok bool) {
-	key := s.key()
+func (e *entry) done() (before StepReport, ok bool) {
+	key := e.key()
 	if key == "" {
 		return before, false
 	}
-	if s.elected && s.fleet.final() {
-		return StepReport{Outcome: OK, Result: s.fleet.Result}, true
+	if e.s.gates.elected && e.s.gates.fleet.final() {
+		return StepReport{Outcome: OK, Result: e.s.gates.fleet.Result}, true
 	}
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	return before, s.x.options.Journal.Done(s.step.ID(), key, &before)
+	e.s.x.mu.Lock()
+	defer e.s.x.mu.Unlock()
+	return before, e.s.x.options.Journal.Done(e.s.step.ID(), key, &before)
 }
 
 // repeatable reports a step that may run again when its end is not on record.
@@ -158,21 +169,21 @@ func (s *running) acted() bool {
 
 // continues goes on with a step whose action succeeded in an earlier pull that had no time left for the conditions
 // after it. The action is not repeated, and a serialized step keeps its place meanwhile.
-func (s *running) continues(ctx context.Context) bool {
-	s.x.mu.Lock()
+func (e *entry) continues(ctx context.Context) bool {
+	e.s.x.mu.Lock()
 	var before StepReport
-	ok := !s.x.plan && s.x.options.Journal.Open(s.step.ID()) && s.x.options.Journal.Ended(s.step.ID(), &before)
-	s.x.mu.Unlock()
+	ok := !e.s.x.plan && e.s.x.options.Journal.Open(e.s.step.ID()) && e.s.x.options.Journal.Ended(e.s.step.ID(), &before)
+	e.s.x.mu.Unlock()
 	if !ok {
 		return false
 	}
-	s.r.Outcome, s.r.Summary, s.r.Result = before.Outcome, before.Summary, before.Result
-	if !s.serialize(ctx) {
+	e.s.r.Outcome, e.s.r.Summary, e.s.r.Result = before.Outcome, before.Summary, before.Result
+	if !e.s.gates.serialize(ctx) {
 		return true
 	}
-	defer s.serialized(s.run)
-	s.afterwards(ctx)
-	s.record(s.acted())
+	defer e.s.gates.serialized(e.s.run)
+	e.s.afterwards(ctx)
+	e.write(e.s.acted())
 	return true
 }
 
@@ -181,117 +192,64 @@ func (s *running) begin(ctx context.Context) bool {
 	if s.step.job.Validation {
 		return true
 	}
-	if !s.hold(ctx) || !s.serialize(ctx) || !s.claimed(ctx) {
-		s.notSerialized(ctx)
+	if !s.gates.hold(ctx) || !s.gates.serialize(ctx) || !s.gates.claimed(ctx) {
+		s.gates.notSerialized(ctx)
 		return false
 	}
-	err := s.start(ctx)
+	err := s.entry.start(ctx)
 	if err != nil {
-		s.notSerialized(ctx)
+		s.gates.notSerialized(ctx)
 		s.failRun(err)
 		return false
 	}
 	return true
 }
 
-// hold makes sure that it is the node's turn.
-func (s *running) hold(ctx context.Context) bool {
-	if s.x.options.Gates == nil {
-		return true
-	}
-	ask := func() error { return s.x.options.Gates.Hold(ctx, s.step.gated()) }
-	var err error
-	if s.group != nil {
-		err = s.group.gate.get(ask)
-	} else {
-		err = ask()
-	}
-	var pending *PendingError
-	switch {
-	case err == nil:
-		return true
-	case errors.As(err, &pending):
-		s.waitOrFail(err)
-	default:
-		s.endRun(err)
-		s.r.Reason = "not started: " + s.r.Reason
-	}
-	return false
-}
-
-// claimed records with the others that this node, which was chosen for the step, starts it.
-func (s *running) claimed(ctx context.Context) bool {
-	if !s.elected {
-		return true
-	}
-	err := s.claim()
-	if err == nil {
-		err = s.x.options.Gates.Begin(ctx, s.step.gated(), s.attempt)
-	}
-	if err != nil {
-		s.waitOrFail(err)
-	}
-	return err == nil
-}
-
-// claim writes which attempt the node is about to start, for a step that the fleet's record is asked for: so that a
-// node which lost its journal is told from one that was killed before it began.
-func (s *running) claim() error {
-	s.attempt = s.x.options.Run
-	key := s.key()
-	if key == "" {
-		return nil
-	}
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	return s.x.options.Journal.Claim(s.step.ID(), key, s.attempt)
-}
-
 // start writes that the step starts. One that makes the host boot ends with the boot.
-func (s *running) start(ctx context.Context) error {
-	if s.group == nil {
-		if err := s.x.makeDurable(ctx); err != nil {
+func (e *entry) start(ctx context.Context) error {
+	if e.s.mates.group == nil {
+		if err := e.s.x.makeDurable(ctx); err != nil {
 			return err
 		}
 	}
-	s.x.mu.Lock()
-	defer s.x.mu.Unlock()
-	if s.group != nil {
-		return s.x.options.Journal.StartGrouped(s.step.ID(), s.making())
+	e.s.x.mu.Lock()
+	defer e.s.x.mu.Unlock()
+	if e.s.mates.group != nil {
+		return e.s.x.options.Journal.StartGrouped(e.s.step.ID(), e.making())
 	}
-	if _, ok := s.step.act.(Rebooter); !ok {
-		return s.x.options.Journal.Start(s.step.ID(), s.making())
+	if _, ok := e.s.step.act.(Rebooter); !ok {
+		return e.s.x.options.Journal.Start(e.s.step.ID(), e.making())
 	}
-	line := *s.r
+	line := *e.s.r
 	line.Outcome, line.Summary, line.Result = Changed, "reboot", render.StepResult{State: "booted"}
-	return s.x.options.Journal.StartBoot(s.step.ID(), s.x.options.Host.Boot, s.key(), line)
+	return e.s.x.options.Journal.StartBoot(e.s.step.ID(), e.s.x.options.Host.Boot, e.key(), line)
 }
 
-// record writes how the step ended; what is kept stands for the step until its parameters or the version change. Output
+// write writes how the step ended; what is kept stands for the step until its parameters or the version change. Output
 // of a sensitive step is on record too, because a run that resumes needs it: the journal is for the agent's user alone.
-func (s *running) record(kept bool) {
-	if s.step.job.Validation {
+func (e *entry) write(kept bool) {
+	if e.s.step.job.Validation {
 		return
 	}
-	line, key := *s.r, s.key()
+	line, key := *e.s.r, e.key()
 	line.Diff = ""
-	if s.r.open != "" {
-		line.Outcome, line.Reason, key = s.r.open, "", journal.OpenStep
+	if e.s.r.open != "" {
+		line.Outcome, line.Reason, key = e.s.r.open, "", journal.OpenStep
 	}
-	if s.step.Sensitive { // they may quote the command; the output stays, for the steps that read it in a run that goes on
+	if e.s.step.Sensitive { // they may quote the command; the output stays, for the steps that read it later
 		line.hideText()
 	}
-	s.x.mu.Lock()
-	err := s.end(key, kept, line)
-	s.x.mu.Unlock()
+	e.s.x.mu.Lock()
+	err := e.end(key, kept, line)
+	e.s.x.mu.Unlock()
 	if err != nil {
-		s.failRun(err)
+		e.s.failRun(err)
 	}
 }
 
-func (s *running) end(key string, kept bool, line StepReport) error {
-	if s.group != nil {
-		return s.x.options.Journal.EndGrouped(s.step.ID(), kept, line)
+func (e *entry) end(key string, kept bool, line StepReport) error {
+	if e.s.mates.group != nil {
+		return e.s.x.options.Journal.EndGrouped(e.s.step.ID(), kept, line)
 	}
-	return s.x.options.Journal.End(s.step.ID(), key, kept, line)
+	return e.s.x.options.Journal.End(e.s.step.ID(), key, kept, line)
 }

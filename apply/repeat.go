@@ -17,15 +17,18 @@ type pause struct {
 	fleet FleetReader // a change of what it read ends the pause; may be nil
 }
 
+// tries are the attempts of a step, and what they wait for.
+type tries struct{ s *running }
+
 // repeat tries, and again after each pause that a try asks for. A pause that a change of what was looked at ends counts
 // as no new attempt. It is false when a pause was not over before ctx ended, or the pull's time to wait.
-func (s *running) repeat(ctx context.Context, try func(attempt int) *pause) bool {
+func (t *tries) repeat(ctx context.Context, try func(attempt int) *pause) bool {
 	for attempt := 1; ; {
 		next := try(attempt)
 		if next == nil {
 			return true
 		}
-		due, err := s.rest(ctx, next)
+		due, err := t.rest(ctx, next)
 		switch {
 		case err != nil, errors.Is(ctx.Err(), context.DeadlineExceeded):
 			return false
@@ -37,14 +40,14 @@ func (s *running) repeat(ctx context.Context, try func(attempt int) *pause) bool
 
 // persist acts, and again as often as the step's retry says while that fails. When there is no time left, the last
 // attempt stands.
-func (s *running) persist(ctx context.Context, act func() (Output, error)) (out Output, err error) {
-	retry := s.step.Options.Retry
-	s.repeat(ctx, func(attempt int) *pause {
+func (t *tries) persist(ctx context.Context, act func() (Output, error)) (out Output, err error) {
+	retry := t.s.step.Options.Retry
+	t.repeat(ctx, func(attempt int) *pause {
 		var pending *PendingError
 		if attempt == 1 {
-			out, err = s.await(ctx, act)
+			out, err = t.await(ctx, act)
 		} else {
-			out, err = s.actAgain(ctx, attempt, act)
+			out, err = t.actAgain(ctx, attempt, act)
 		}
 		switch {
 		case err == nil,
@@ -59,11 +62,11 @@ func (s *running) persist(ctx context.Context, act func() (Output, error)) (out 
 }
 
 // actAgain acts after an attempt that failed, unless that one got there all the same.
-func (s *running) actAgain(ctx context.Context, attempt int, act func() (Output, error)) (Output, error) {
-	if change, bad := s.step.compare(ctx, s.x.options.Host); bad == nil && change.Empty() && !s.r.Reacted {
+func (t *tries) actAgain(ctx context.Context, attempt int, act func() (Output, error)) (Output, error) {
+	if change, bad := t.s.step.compare(ctx, t.s.x.options.Host); bad == nil && change.Empty() && !t.s.r.Reacted {
 		return Output{State: change.State}, nil
 	}
-	out, err := s.verdict(ctx, act)
+	out, err := t.s.verdict(ctx, act)
 	if err != nil {
 		err = fmt.Errorf("%w (attempt %d)", err, attempt)
 	}
@@ -71,10 +74,10 @@ func (s *running) actAgain(ctx context.Context, attempt int, act func() (Output,
 }
 
 // await acts, and again while what the action waits for is not there.
-func (s *running) await(ctx context.Context, act func() (Output, error)) (out Output, err error) {
+func (t *tries) await(ctx context.Context, act func() (Output, error)) (out Output, err error) {
 	began := time.Now()
-	s.repeat(ctx, func(int) *pause {
-		out, err = s.verdict(ctx, act)
+	t.repeat(ctx, func(int) *pause {
+		out, err = t.s.verdict(ctx, act)
 		var pending *PendingError
 		if !errors.As(err, &pending) {
 			return nil
@@ -83,26 +86,26 @@ func (s *running) await(ctx context.Context, act func() (Output, error)) (out Ou
 		if left <= 0 {
 			return nil
 		}
-		return &pause{every: min(pending.Every, left), why: s.step.ID() + ": " + pending.Reason}
+		return &pause{every: min(pending.Every, left), why: t.s.step.ID() + ": " + pending.Reason}
 	})
 	return out, err
 }
 
 // rest waits for the next attempt while other steps run. Due says that the interval is over. It is an error when ctx
 // ended, or the pull's time to wait.
-func (s *running) rest(ctx context.Context, p *pause) (due bool, err error) {
+func (t *tries) rest(ctx context.Context, p *pause) (due bool, err error) {
 	wait := func(ctx context.Context) { due = p.over(ctx) }
 	ctx, cancel := context.WithCancel(ctx) // a step that is finished does not wait
 	defer cancel()
-	defer context.AfterFunc(s.run, cancel)()
-	defer func() { s.interrupted = s.interrupted || errors.Is(s.run.Err(), context.Canceled) }()
-	s.aside(p.why, func() {
-		if s.x.options.Rest == nil {
+	defer context.AfterFunc(t.s.run, cancel)()
+	defer func() { t.s.interrupted = t.s.interrupted || errors.Is(t.s.run.Err(), context.Canceled) }()
+	t.s.gates.aside(p.why, func() {
+		if t.s.x.options.Rest == nil {
 			wait(ctx)
 			err = ctx.Err()
 			return
 		}
-		err = s.x.options.Rest(ctx, wait)
+		err = t.s.x.options.Rest(ctx, wait)
 	})
 	return due, err
 }

@@ -24,7 +24,7 @@ func (s *running) resolve(ctx context.Context) (done bool, err error) {
 		return true, nil
 	}
 	var bound *boundStep
-	err = s.reading(ctx, func() (err error) {
+	err = s.gates.reading(ctx, func() (err error) {
 		bound, err = s.rebound(ctx)
 		return err
 	})
@@ -40,7 +40,7 @@ func (s *running) resolve(ctx context.Context) (done bool, err error) {
 
 // rebound is the step with its parameters and its action as they are now that it runs.
 func (s *running) rebound(ctx context.Context) (*boundStep, error) {
-	results, run := s.results(s.step.Job), s.x.runMacro(ctx)
+	results, run := s.admission.results(s.step.Job), s.x.runMacro(ctx)
 	params, err := s.x.program.catalog.Fill(s.step.Step, results, run)
 	if err != nil {
 		return nil, err

@@ -185,17 +185,8 @@ func (x *execution) of(id string) *StepReport {
 func (x *execution) one(ctx context.Context, t *turn, c *schedule) event {
 	s := t.step
 	r := &StepReport{Job: s.Job, Step: s.Name, Action: s.Action, Validation: s.job.Validation, Pos: s.Pos}
-	step := &running{
-		x:        x,
-		step:     s,
-		r:        r,
-		schedule: c,
-		place:    s,
-		batch:    t.batch,
-		group:    t.group,
-		run:      ctx,
-		started:  time.Now(),
-	}
+	step := newRunning(ctx, x, s, r)
+	step.schedule, step.mates.batch, step.mates.group = c, t.batch, t.group
 	x.step(ctx, step)
 	if step.remaining != nil {
 		return event{step: s, turn: &turn{step: s, rest: step.remaining}, gathers: true}
@@ -209,15 +200,15 @@ func (s *running) ended() {
 	for _, done := range slices.Backward(s.atEnd) {
 		done()
 	}
-	s.alone()
-	s.letGo()
-	s.settled(s.run)
+	s.mates.alone()
+	s.mates.letGo()
+	s.entry.settled(s.run)
 	s.r.assignFault(s.step, s.x.options.Host)
-	s.publish(s.run)
-	s.arrive(s.run)
+	s.gates.publish(s.run)
+	s.gates.arrive(s.run)
 	s.r.Seconds = time.Since(s.started).Seconds()
 	s.x.finish(s.step, s.r)
-	s.share()
+	s.gates.share()
 }
 
 // finish records a step's report and lets its watcher see it.

@@ -64,19 +64,19 @@ func (m *member) changed() error {
 
 // found notes what stands at the paths of a step that was cut off and has nothing left to do: the run that was cut off
 // made it, and may not have made it durable.
-func (s *running) found(ctx context.Context) error {
-	for _, what := range s.step.manages() {
+func (e *entry) found(ctx context.Context) error {
+	for _, what := range e.s.step.manages() {
 		if what.Path == "" {
 			continue
 		}
-		_, err := bounded(ctx, s.x.options.Host, s.step, "check", func() (struct{}, error) {
-			at, err := s.x.options.Host.Entry(what.Path)
+		_, err := bounded(ctx, e.s.x.options.Host, e.s.step, "check", func() (struct{}, error) {
+			at, err := e.s.x.options.Host.Entry(what.Path)
 			if err != nil {
 				return struct{}{}, err
 			}
 			defer at.Close()
-			err = s.x.unsynced.AddName(at)
-			if bad := s.x.unsynced.AddAttributes(at); err == nil && !hostfile.NotThere(bad) {
+			err = e.s.x.unsynced.AddName(at)
+			if bad := e.s.x.unsynced.AddAttributes(at); err == nil && !hostfile.NotThere(bad) {
 				err = bad
 			}
 			return struct{}{}, err
@@ -89,20 +89,20 @@ func (s *running) found(ctx context.Context) error {
 }
 
 // settled makes durable what a step may count on that other nodes learn of.
-func (s *running) settled(ctx context.Context) {
-	if !s.step.tells() || s.x.plan {
+func (e *entry) settled(ctx context.Context) {
+	if !e.s.step.tells() || e.s.x.plan {
 		return
 	}
-	if err := s.x.makeDurable(ctx); err != nil {
-		s.r.fail(err)
+	if err := e.s.x.makeDurable(ctx); err != nil {
+		e.s.r.fail(err)
 	}
 }
 
 // confirm lets the end stand that a step had before the run was cut off: the host is as the step left it.
-func (s *running) confirm() {
-	s.takeOver()
-	if s.group != nil { // else the next run that goes on looks again
-		s.record(true)
+func (e *entry) confirm() {
+	e.takeOver()
+	if e.s.mates.group != nil { // else the next run that goes on looks again
+		e.write(true)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// running is one step while it runs.
+// running is one step while it runs. Its parts are what it asks, what it writes, and whom it waits for.
 type running struct {
 	x         *execution
 	step      *boundStep
@@ -19,39 +19,40 @@ type running struct {
 	place     *boundStep      // the step whose place in the schedule it has: its own, but for a trial
 	run       context.Context // of the whole run: what waits for other nodes is not the step's time
 	started   time.Time
-	atEnd     []func()   // what to let go of when the step has ended
-	remaining func()     // what is left of a step that waits in its group; nil: it has ended
-	batch     *batch     // the steps that are made together with this one; nil: none, or it came or left
-	group     *group     // the steps whose files become durable together with its own; nil: none
-	seen      *seen      // what it found as one of them, until it is changed; nil: nothing
-	cutOff    bool       // it was started before, and its end is not on record
-	doubted   bool       // it is, and may be lost
-	before    StepReport // what is on record of it
+	atEnd     []func() // what to let go of when the step has ended
+	remaining func()   // what is left of a step that waits in its group; nil: it has ended
 
-	elected     bool         // this node was chosen for the step
-	fleet       Record       // what the fleet knows of it then
-	attempt     string       // the last one that was started, here or before
-	stale       bool         // its result is too old for the others
-	ran         bool         // its action was applied
-	interrupted bool         // a signal stopped the run while the step waited
-	refused     error        // what it reads failed for all
-	maybe       string       // in a plan: on what it depends whether the step runs; "" is known
-	wanted      []*boundStep // whose results of other nodes it turned out to read
-	endSerial   EndSerial    // gives its place at a serialized step back
+	ran         bool   // its action was applied
+	interrupted bool   // a signal stopped the run while the step waited
+	maybe       string // in a plan: on what it depends whether the step runs; "" is known
+
+	admission admission
+	entry     entry
+	gates     gating
+	tries     tries
+	mates     mates
+}
+
+// newRunning is a step about to run, at its own place.
+func newRunning(ctx context.Context, x *execution, s *boundStep, r *StepReport) *running {
+	step := &running{x: x, step: s, place: s, r: r, run: ctx, started: time.Now()}
+	step.admission.s, step.entry.s, step.gates.s, step.tries.s, step.mates.s = step, step, step, step, step
+	return step
 }
 
 // step decides what becomes of one step.
 func (x *execution) step(ctx context.Context, s *running) {
-	if s.held() {
+	if s.gates.held() {
 		return
 	}
-	ran := s.onRecord() // what ran is not asked again whether it may
-	if !ran && !s.admitted(ctx, s.jobCondition) {
+	ran := s.entry.onRecord() // what ran is not asked again whether it may
+	if !ran && !s.admission.admitted(ctx, s.admission.jobCondition) {
 		return
 	}
 	ctx, cancel := s.timed() // from here on: what the whole job waits for is not the step's time
 	s.atEnd = append(s.atEnd, cancel)
-	if !ran && !s.admitted(ctx, s.requisites, s.ownCondition) || s.elsewhere(s.run) || s.continues(ctx) || s.carried(ctx) {
+	admitted := ran || s.admission.admitted(ctx, s.admission.requisites, s.admission.ownCondition)
+	if !admitted || s.gates.elsewhere(s.run) || s.entry.continues(ctx) || s.entry.carried(ctx) {
 		return
 	}
 	if done, err := s.resolve(s.run); done || err != nil {
@@ -61,8 +62,8 @@ func (x *execution) step(ctx context.Context, s *running) {
 		return
 	}
 	change, err := s.check(ctx)
-	if err == nil && change.Empty() && s.cutOff {
-		err = s.found(ctx)
+	if err == nil && change.Empty() && s.entry.cutOff {
+		err = s.entry.found(ctx)
 	}
 	var pending *PendingError
 	switch {
@@ -78,11 +79,11 @@ func (x *execution) step(ctx context.Context, s *running) {
 	case err != nil:
 		s.r.fail(err)
 		return
-	case s.r.Outcome == "" && change.Empty() && s.doubted:
-		s.confirm()
+	case s.r.Outcome == "" && change.Empty() && s.entry.doubted:
+		s.entry.confirm()
 		return
-	case s.r.Outcome == "" && change.Empty() && s.watched(), s.r.Outcome == OK && s.watched():
-		s.react(ctx)
+	case s.r.Outcome == "" && change.Empty() && s.admission.watched(), s.r.Outcome == OK && s.admission.watched():
+		s.admission.react(ctx)
 		return
 	case s.r.Outcome != "": // done for good
 	case change.Empty():
@@ -113,28 +114,28 @@ func (s *boundStep) passive() bool { return s.spec.Passive || s.job.Validation }
 func (s *running) apply(ctx context.Context, change Change, act func(context.Context) (Output, error)) {
 	r := s.r
 	r.Drift, r.Lost = s.x.drifted(s.step), change.Lost
-	for _, id := range s.absent(ctx) {
+	for _, id := range s.entry.absent(ctx) {
 		if !slices.Contains(r.Made, id) {
 			r.Made = append(r.Made, id)
 		}
 	}
-	if err := s.keep(); err != nil {
+	if err := s.entry.keep(); err != nil {
 		r.fail(err)
 		return
 	}
 	if !s.turn() || !s.begin(s.run) {
 		return
 	}
-	defer s.serialized(s.run)
+	defer s.gates.serialized(s.run)
 	s.ran = true
-	s.tellBegin(change)
+	s.entry.tellBegin(change)
 	ctx, finished := s.finishing(ctx)
 	s.atEnd = append(s.atEnd, finished)
-	if s.group != nil {
-		s.grouped(ctx, change)
+	if s.mates.group != nil {
+		s.mates.grouped(ctx, change)
 		return
 	}
-	out, err := s.persist(ctx, func() (Output, error) { return act(ctx) })
+	out, err := s.tries.persist(ctx, func() (Output, error) { return act(ctx) })
 	s.cameOf(ctx, change, out, err)
 }
 
@@ -165,7 +166,7 @@ func (s *running) cameOf(ctx context.Context, change Change, out Output, err err
 	case out.Reboot:
 		s.boots(errReboot, &s.x.report.Reboot)
 		return // no end on record: the run goes on behind this step after the boot
-	case s.leaves(ctx):
+	case s.gates.leaves(ctx):
 		return // as above
 	default:
 		s.afterwards(ctx)
@@ -174,7 +175,7 @@ func (s *running) cameOf(ctx context.Context, change Change, out Output, err err
 		s.endRun(errStopped) // no end on record: the next pull runs it again
 		return
 	}
-	s.record(s.acted())
+	s.entry.write(s.acted())
 }
 
 // abandon fails a step whose action hangs. Its end is not on record: a run that goes on here runs it again, if it may
@@ -187,15 +188,15 @@ func (s *running) abandon(ctx context.Context, err error) {
 		s.r.fail(err)
 	default:
 		s.r.Result.State = unknown
-		s.r.fail(fmt.Errorf("%w; %w", err, s.lost()))
-		s.record(true)
+		s.r.fail(fmt.Errorf("%w; %w", err, s.entry.lost()))
+		s.entry.write(true)
 	}
 }
 
 // answered applies the action, and lets it react to a change of what it watches where applying was no answer to that.
 func (s *running) answered(ctx context.Context, change Change) (Output, error) {
-	out, err := s.together(ctx, change)
-	if reactor, ok := s.step.act.(Reactor); ok && err == nil && out.Late && s.watched() {
+	out, err := s.mates.together(ctx, change)
+	if reactor, ok := s.step.act.(Reactor); ok && err == nil && out.Late && s.admission.watched() {
 		s.r.Reacted = true // from here on the state does not tell whether it is done
 		return s.step.answer(s.live(ctx), s.x.options.Host, reactor)
 	}
@@ -215,7 +216,7 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 		State: out.State, ExitCode: out.ExitCode, StdOut: out.StdOut, StdErr: out.StdErr, Data: out.Data,
 	}
 	if failed != nil {
-		bad, broken := s.evaluate(ctx, *failed, result, nil)
+		bad, broken := s.admission.evaluate(ctx, *failed, result, nil)
 		switch {
 		case broken != nil:
 			return out, fmt.Errorf("failed: %w", broken)
@@ -225,7 +226,7 @@ func (s *running) verdict(ctx context.Context, act func() (Output, error)) (Outp
 		err = nil
 	}
 	if err == nil && changed != nil {
-		yes, broken := s.evaluate(ctx, *changed, result, nil)
+		yes, broken := s.admission.evaluate(ctx, *changed, result, nil)
 		if broken != nil {
 			return out, fmt.Errorf("changed: %w", broken)
 		}
@@ -278,7 +279,7 @@ func (s *running) afterwards(ctx context.Context) {
 		if c.Condition == nil {
 			continue
 		}
-		outcome, reason := s.ask(ctx, c.name, c.Condition)
+		outcome, reason := s.admission.ask(ctx, c.name, c.Condition)
 		if s.cut(ctx) {
 			s.endRun(errStopped)
 			return

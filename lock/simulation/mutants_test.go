@@ -29,7 +29,7 @@ var mutants = []mutant{
 	{"C", "a copy of a host is refused", []overlay.Patch{overlay.Change("../../state/identity.go", "if len(others) == 0 {", "if true {")}},
 	{"D", "who knows better doubts a restored record", []overlay.Patch{overlay.Change("../../state/guard.go", "back := seen.Revision != 0 &&", "back := false &&")}},
 	{"D", "nobody begins a serialized step in a record that nobody accepted", []overlay.Patch{overlay.Change("../incarnation.go", "r.stops(l.store, state.StoreScope, l.store.Doubts.Key(), doubt)", "if l.pool.slots {\n\t\tr.stops(l.store, state.StoreScope, l.store.Doubts.Key(), doubt)\n\t}")}},
-	{"I1", "a step asks for its claim before it begins", []overlay.Patch{overlay.Change("../../apply/record.go", "if s.x.options.Gates == nil {\n\t\treturn true", "if s.x.options.Gates == nil || s.step != nil {\n\t\treturn true")}},
+	{"I1", "a step asks for its claim before it begins", []overlay.Patch{overlay.Change("../../apply/hold.go", "if g.s.x.options.Gates == nil {\n\t\treturn true", "if g.s.x.options.Gates == nil || g.s != nil {\n\t\treturn true")}},
 	{"E", "who is in mid-rollout belongs to its barriers", []overlay.Patch{overlay.Change("../roster.go", "if yes && !admitted[node] &&", "if _ = admitted; yes &&")}},
 	{"F", "the version is compared before each step", []overlay.Patch{overlay.Change("../claim.go", "if c.pool.follows {\n\t\t\tconditions", "if false {\n\t\t\tconditions")}},
 }

@@ -38,21 +38,33 @@ type Catalog struct {
 type compiler struct {
 	repo      *Repository
 	scope     *scope
-	jobs      []*Job
-	steps     int
-	known     stepIndex // once all jobs are read
 	fleet     Fleet
 	inventory Inventory
 	offers    []Offer
 	offering  offering
 	targets   []TargetUse
-	heard     map[string]bool // files that rest on what other hosts say
-	tracing   bool            // keep the places of variables
-	places    map[string]any  // the variables, each with its place instead of its value
+	tracing   bool           // keep the places of variables
+	places    map[string]any // the variables, each with its place instead of its value
 	errs      ErrorList
 	warned    ErrorList
 	failed    map[string]bool // macros that conditions call and that were reported
-	salvaged  []*Error        // failures of templates of which the rest was looked at
+
+	files documents
+	jobs  jobsCompiler
+	refs  crossReferences
+}
+
+func newCompiler(r *Repository, s *scope) *compiler {
+	c := &compiler{repo: r, scope: s, failed: map[string]bool{}}
+	c.files.c, c.jobs.c, c.refs.c = c, c, c
+	return c
+}
+
+// documents reads the files of a catalog.
+type documents struct {
+	c        *compiler
+	heard    map[string]bool // files that rest on what other hosts say
+	salvaged []*Error        // failures of templates of which the rest was looked at
 }
 
 // Compile says what the repository means for one node. The error is an ErrorList with every mistake that this node can
@@ -70,21 +82,21 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 	c.compileServices()
 	c.compileVars()
 	c.compileMacros()
-	c.compileJobs()
-	slices.SortStableFunc(c.jobs, validationsLast)
-	c.checkReferences()
-	c.checkMacroCalls()
+	c.jobs.compile()
+	slices.SortStableFunc(c.jobs.all, validationsLast)
+	c.refs.check()
+	c.refs.macroCalls()
 	c.checkOwners()
 	if err := stopped(ctx); err != nil {
 		return nil, err
 	}
 	c.scope.in.Context = nil // what a run evaluates has a time of its own
 	cat := &Catalog{
-		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.plainVars(), Jobs: c.jobs,
+		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.plainVars(), Jobs: c.jobs.all,
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
-		targets: c.targets, warned: c.warned, failed: c.failed, offers: c.offers, offering: c.offering, heard: c.heard,
+		targets: c.targets, warned: c.warned, failed: c.failed, offers: c.offers, offering: c.offering, heard: c.files.heard,
 	}
-	if err := c.unlisted(c.ownMistakes()).Err(); err != nil {
+	if err := c.unlisted(c.files.ownMistakes()).Err(); err != nil {
 		cat.incomplete = true
 		return cat, err
 	}
@@ -93,7 +105,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 }
 
 func (r *Repository) compiler(in Input) *compiler {
-	c := &compiler{repo: r, failed: map[string]bool{}, scope: &scope{in: in, vars: map[string]any{}, all: newPool()}}
+	c := newCompiler(r, &scope{in: in, vars: map[string]any{}, all: newPool()})
 	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, funcs: r.funcs, later: true}
 	return c
 }
@@ -124,75 +136,81 @@ func validationsLast(a, b *Job) int {
 
 func (c *compiler) fail(e *Error) { c.errs = append(c.errs, e) }
 
-// checkReferences finds names of steps that nothing has.
-func (c *compiler) checkReferences() {
-	c.index()
-	for _, j := range c.jobs {
-		c.checkConditions(j.Conditions, j.Name)
+// crossReferences are the names of steps and macros that a catalog uses.
+type crossReferences struct {
+	c     *compiler
+	known stepIndex // once all jobs are read
+}
+
+// check finds names of steps that nothing has.
+func (r *crossReferences) check() {
+	r.index()
+	for _, j := range r.c.jobs.all {
+		r.conditions(j.Conditions, j.Name)
 		for _, s := range j.Steps {
-			c.checkConditions(s.Conditions, j.Name)
-			c.checkWaits(s)
+			r.conditions(s.Conditions, j.Name)
+			r.waits(s)
 		}
 	}
-	c.checkGates()
+	r.gates()
 }
 
-func (c *compiler) checkConditions(cond Conditions, job string) {
+func (r *crossReferences) conditions(cond Conditions, job string) {
 	for _, one := range cond.All() {
-		c.checkSteps(one.Expression, job)
-		c.checkEvent(one.Expression)
+		r.steps(one.Expression, job)
+		r.event(one.Expression)
 	}
 }
 
-// baseFiles are a base file of every layer that has it, rendered.
-func (c *compiler) baseFiles(name string) []*document {
+// base are a base file of every layer that has it, rendered.
+func (f *documents) base(name string) []*document {
 	var out []*document
-	for _, l := range c.repo.layers {
+	for _, l := range f.c.repo.layers {
 		if _, err := fs.Stat(l.FS, name); err != nil {
 			continue
 		}
-		if doc := c.render(place{l, name}, c.repo.funcs); doc != nil && doc.root != nil {
+		if doc := f.render(place{l, name}, f.c.repo.funcs); doc != nil && doc.root != nil {
 			out = append(out, doc)
 		}
 	}
 	return out
 }
 
-// document is a named file, rendered; nil after a mistake, which is recorded.
-func (c *compiler) document(name string) *document {
-	p, _ := c.repo.locate(name)
-	return c.render(p, c.repo.funcs)
+// named is a named file, rendered; nil after a mistake, which is recorded.
+func (f *documents) named(name string) *document {
+	p, _ := f.c.repo.locate(name)
+	return f.render(p, f.c.repo.funcs)
 }
 
-// plainDocument is a named file that is no template.
-func (c *compiler) plainDocument(name string) *document {
-	p, _ := c.repo.locate(name)
-	return c.render(p, nil)
+// plain is a named file that is no template.
+func (f *documents) plain(name string) *document {
+	p, _ := f.c.repo.locate(name)
+	return f.render(p, nil)
 }
 
 // render makes a document of a file. Without functions it is no template.
-func (c *compiler) render(p place, funcs template.FuncMap) *document {
-	src, bad := c.repo.load(p, funcs)
-	c.scope.asked = false
-	defer c.hear(c.repo.displayName(p))
+func (f *documents) render(p place, funcs template.FuncMap) *document {
+	src, bad := f.c.repo.load(p, funcs)
+	f.c.scope.asked = false
+	defer f.hear(f.c.repo.displayName(p))
 	var out *rendered
 	if bad == nil {
-		c.repo.meter.reset()
-		if out, bad = c.execute(src); bad == nil {
-			bad = c.countOutput(src, out)
+		f.c.repo.meter.reset()
+		if out, bad = f.execute(src); bad == nil {
+			bad = f.countOutput(src, out)
 		}
 	}
 	salvaged, cut := bad != nil, false
-	if bad != nil && c.scope.asked {
+	if bad != nil && f.c.scope.asked {
 		bad.hearsay = true
 	}
 	switch {
 	case salvaged && src != nil && (strings.HasPrefix(p.path, "jobs/") || strings.HasPrefix(p.path, "vars/")):
-		out, cut = c.renderPartly(src, funcs, bad)
+		out, cut = f.partly(src, funcs, bad)
 	case salvaged:
-		c.fail(bad)
+		f.c.fail(bad)
 	}
-	if out == nil || c.scope.all.full() {
+	if out == nil || f.c.scope.all.full() {
 		return nil
 	}
 	doc, errs := parseYAML(out)
@@ -204,10 +222,10 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 	if salvaged && doc == nil { // what was taken out may be what is missing
 		return nil
 	}
-	c.errs = slices.Concat(c.errs, jinja, errs)
+	f.c.errs = slices.Concat(f.c.errs, jinja, errs)
 	if doc != nil {
-		if err := c.scope.all.hold(doc.values); err != nil {
-			c.fail(out.errorAt(1, 1, "%v", err))
+		if err := f.c.scope.all.hold(doc.values); err != nil {
+			f.c.fail(out.errorAt(1, 1, "%v", err))
 			return nil
 		}
 	}
@@ -215,44 +233,44 @@ func (c *compiler) render(p place, funcs template.FuncMap) *document {
 		doc.salvaged, doc.cut, doc.broken = salvaged, cut, len(errs) > 0 || cut
 		doc.waits = strings.HasPrefix(p.path, "jobs/")
 		if !doc.waits { // the steps of a job are looked at one by one, when their forEach is expanded
-			c.checkPlaces(doc, doc.root, false)
+			f.checkPlaces(doc, doc.root, false)
 		}
 	}
 	return doc
 }
 
 // execute renders a template whose output is YAML.
-func (c *compiler) execute(src *source) (*rendered, *Error) {
-	outer, from := c.scope.carrier, len(c.scope.waiting)
-	defer func() { c.scope.carrier = outer }()
-	c.scope.carrier = &carrier{yaml: true}
-	defer c.scope.begin(src)()
+func (f *documents) execute(src *source) (*rendered, *Error) {
+	outer, from := f.c.scope.carrier, len(f.c.scope.waiting)
+	defer func() { f.c.scope.carrier = outer }()
+	f.c.scope.carrier = &carrier{yaml: true}
+	defer f.c.scope.begin(src)()
 	out, bad := src.execute(nil)
 	if bad == nil {
-		out.carrier, out.waits = c.scope.carrier, [2]int{from, len(c.scope.waiting)}
+		out.carrier, out.waits = f.c.scope.carrier, [2]int{from, len(f.c.scope.waiting)}
 	}
 	return out, bad
 }
 
 // countOutput refuses what a template wrote where there is too much of it already.
-func (c *compiler) countOutput(src *source, out *rendered) *Error {
+func (f *documents) countOutput(src *source, out *rendered) *Error {
 	if src.tmpl == nil {
 		return nil
 	}
-	if err := c.scope.all.written(len(out.text)); err != nil {
+	if err := f.c.scope.all.written(len(out.text)); err != nil {
 		return src.errorAt(Position{File: src.path, Line: 1, Col: 1}, "%v", err)
 	}
 	return nil
 }
 
 // decode fills v from a document and reports whether that went without a mistake.
-func (c *compiler) decode(doc *document, v any) bool {
+func (f *documents) decode(doc *document, v any) bool {
 	if doc.root == nil {
 		return false
 	}
 	d := &decoder{doc: doc}
 	d.into(fileBody(doc.root, reflect.TypeOf(v).Elem()), v)
-	c.errs = append(c.errs, d.errs...)
+	f.c.errs = append(f.c.errs, d.errs...)
 	return len(d.errs) == 0
 }
 

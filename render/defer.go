@@ -262,10 +262,10 @@ func (d *deferred) failed(err error) *Error {
 
 // checkPlaces reports placeholders that stand where a value must be known when the catalog is compiled: everywhere but
 // in the values of a step's parameters.
-func (c *compiler) checkPlaces(doc *document, n *yaml.Node, allowed bool) {
+func (f *documents) checkPlaces(doc *document, n *yaml.Node, allowed bool) {
 	if !allowed && n.Kind == yaml.ScalarNode {
 		for _, number := range placeholders(n) {
-			c.fail(c.misplaced(number))
+			f.c.fail(f.misplaced(number))
 		}
 	}
 	for i, child := range n.Content {
@@ -274,12 +274,12 @@ func (c *compiler) checkPlaces(doc *document, n *yaml.Node, allowed bool) {
 			key := n.Content[i-i%2].Value
 			inner = i%2 == 1 && (allowed || doc.waits && key == "parameters") && !isRequisite(key)
 		}
-		c.checkPlaces(doc, child, inner)
+		f.checkPlaces(doc, child, inner)
 	}
 }
 
-func (c *compiler) misplaced(number int) *Error {
-	d := c.scope.waiting[number]
+func (f *documents) misplaced(number int) *Error {
+	d := f.c.scope.waiting[number]
 	e := d.src.errorAt(
 		d.src.pos(int(d.at)),
 		"%s: this is not known before its step has run, and stands where it must be known",
@@ -296,14 +296,14 @@ func (s *Step) Waits() bool { return s.Params.Waits() }
 func (s *Step) After() []string { return s.after }
 
 // waitsFor notes the deferred actions of a step's parameters, and the steps that they and the conditions name.
-func (c *compiler) waitsFor(s *Step) {
+func (r *crossReferences) waitsFor(s *Step) {
 	for _, e := range s.Params.pairs {
 		s.waits = append(s.waits, placeholders(e.value)...)
 	}
 	for _, number := range s.waits {
-		d := c.scope.waiting[number]
+		d := r.c.scope.waiting[number]
 		if d.item && d.value == nil {
-			c.fail(d.src.errorAt(d.src.pos(int(d.at)), "%s: item is known only in a step with forEach", d.text))
+			r.c.fail(d.src.errorAt(d.src.pos(int(d.at)), "%s: item is known only in a step with forEach", d.text))
 		}
 		s.after = append(s.after, d.steps...)
 	}
@@ -316,13 +316,13 @@ func (c *compiler) waitsFor(s *Step) {
 	}
 }
 
-// checkWaits finds names of steps that nothing has in the deferred actions of a step.
-func (c *compiler) checkWaits(s *Step) {
+// waits finds names of steps that nothing has in the deferred actions of a step.
+func (r *crossReferences) waits(s *Step) {
 	for _, number := range s.waits {
-		d := c.scope.waiting[number]
+		d := r.c.scope.waiting[number]
 		for _, name := range d.steps {
-			if _, missing := c.find(name, s.Job); missing != "" {
-				c.fail(d.src.errorAt(d.src.pos(int(d.at)), "%s", missing))
+			if _, missing := r.find(name, s.Job); missing != "" {
+				r.c.fail(d.src.errorAt(d.src.pos(int(d.at)), "%s", missing))
 			}
 		}
 	}

@@ -245,22 +245,22 @@ func (c *Catalog) Eval(e Expression, by Judged) (bool, error) {
 	return yes, nil
 }
 
-// checkSteps reports literal step names that the catalog does not have.
-func (c *compiler) checkSteps(e Expression, job string) {
+// steps reports literal step names that the catalog does not have.
+func (r *crossReferences) steps(e Expression, job string) {
 	for _, ref := range e.steps {
-		if _, err := c.find(ref.name, job); err != "" {
+		if _, err := r.find(ref.name, job); err != "" {
 			bad := e.error(&file.Error{Location: file.Location{From: ref.at}, Message: err})
-			c.fail(bad)
+			r.c.fail(bad)
 		}
 	}
 }
 
-// checkEvent reports a condition that asks for an event where there is none: it would never hold.
-func (c *compiler) checkEvent(e Expression) {
-	_, err := c.scope.in.event()
+// event reports a condition that asks for an event where there is none: it would never hold.
+func (r *crossReferences) event(e Expression) {
+	_, err := r.c.scope.in.event()
 	for _, at := range e.events {
 		if err != nil {
-			c.fail(e.error(&file.Error{Location: file.Location{From: at}, Message: err.Error()}))
+			r.c.fail(e.error(&file.Error{Location: file.Location{From: at}, Message: err.Error()}))
 		}
 	}
 }
@@ -273,30 +273,30 @@ type stepIndex struct {
 }
 
 // index makes the index when all steps are there.
-func (c *compiler) index() {
-	c.known = stepIndex{map[string]*Step{}, map[string][]*Step{}}
-	for _, j := range c.jobs {
+func (r *crossReferences) index() {
+	r.known = stepIndex{map[string]*Step{}, map[string][]*Step{}}
+	for _, j := range r.c.jobs.all {
 		for _, s := range j.Steps {
-			c.known.byID[s.ID()] = s
-			c.known.byName[s.Name] = append(c.known.byName[s.Name], s)
+			r.known.byID[s.ID()] = s
+			r.known.byName[s.Name] = append(r.known.byName[s.Name], s)
 		}
 	}
 }
 
 // find is the step that a name means in a job: a step of the job, "job/step", or of the only other job that has one so
 // named.
-func (c *compiler) find(name, job string) (*Step, string) {
-	if s := c.known.byID[job+"/"+name]; s != nil {
+func (r *crossReferences) find(name, job string) (*Step, string) {
+	if s := r.known.byID[job+"/"+name]; s != nil {
 		return s, ""
 	}
-	if s := c.known.byID[name]; s != nil {
+	if s := r.known.byID[name]; s != nil {
 		return s, ""
 	}
-	switch found := c.known.byName[name]; len(found) {
+	switch found := r.known.byName[name]; len(found) {
 	case 1:
 		return found[0], ""
 	case 0:
-		if of := path.Dir(name); of != "." && c.repo.exists("jobs/"+of+".yaml") && !c.runs(of) {
+		if of := path.Dir(name); of != "." && r.c.repo.exists("jobs/"+of+".yaml") && !r.runs(of) {
 			return nil, fmt.Sprintf(
 				"there is no step %q on this node, which does not run the job %s: give it the job in base/jobs.yaml; "+
 					"runOptions.target says which nodes take a step",
@@ -305,7 +305,7 @@ func (c *compiler) find(name, job string) (*Step, string) {
 			)
 		}
 		return nil, strings.TrimSuffix(
-			fmt.Sprintf("there is no step %q: %s", name, DidYouMean(name, c.known.names(job))),
+			fmt.Sprintf("there is no step %q: %s", name, DidYouMean(name, r.known.names(job))),
 			": ",
 		)
 	default:
@@ -314,8 +314,8 @@ func (c *compiler) find(name, job string) (*Step, string) {
 }
 
 // runs reports that a job is among those of the node.
-func (c *compiler) runs(job string) bool {
-	return slices.ContainsFunc(c.jobs, func(j *Job) bool { return j.Name == job })
+func (r *crossReferences) runs(job string) bool {
+	return slices.ContainsFunc(r.c.jobs.all, func(j *Job) bool { return j.Name == job })
 }
 
 // maxNear bounds the names that a misspelt one is held against.

@@ -76,9 +76,9 @@ func (c *compiler) compileFleet() {
 func (c *compiler) compileInventory() {
 	c.inventory = Inventory{}
 	for _, path := range c.repo.list("nodes") {
-		doc := c.plainDocument(path)
+		doc := c.files.plain(path)
 		var body inventoryFile
-		if doc == nil || !c.decode(doc, &body) {
+		if doc == nil || !c.files.decode(doc, &body) {
 			continue
 		}
 		for name, n := range body.Nodes {
@@ -140,11 +140,11 @@ func (c *compiler) compileRules() {
 	if !c.repo.exists(FleetFile) {
 		return
 	}
-	doc := c.plainDocument(FleetFile)
+	doc := c.files.plain(FleetFile)
 	if doc == nil || doc.root == nil {
 		return
 	}
-	c.decode(doc, &c.fleet) // an invalid value does not hide a role that no node has
+	c.files.decode(doc, &c.fleet) // an invalid value does not hide a role that no node has
 	c.checkRoles(doc)
 	c.checkServices(doc)
 	if canary := c.fleet.Rollout.Canary; canary != nil {

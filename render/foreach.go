@@ -16,7 +16,7 @@ type instance struct {
 
 // instances are the steps that a step with forEach stands for, or the step itself. Their names have the number of the
 // item behind them, and item is filled in.
-func (c *compiler) instances(d *decoder, node *yaml.Node) []instance {
+func (j *jobsCompiler) instances(d *decoder, node *yaml.Node) []instance {
 	node = resolve(node)
 	if node.Kind != yaml.MappingNode {
 		return []instance{{node: node}}
@@ -35,13 +35,13 @@ func (c *compiler) instances(d *decoder, node *yaml.Node) []instance {
 		return []instance{{node: node}}
 	}
 	var out []instance
-	for i, item := range c.items(d, list) {
-		one, err := c.filledItem(d.doc, &bare, item)
+	for i, item := range j.items(d, list) {
+		one, err := j.filledItem(d.doc, &bare, item)
 		if err != nil {
-			c.errs = append(c.errs, asError(d.doc, node, err))
+			j.c.errs = append(j.c.errs, asError(d.doc, node, err))
 			return nil
 		}
-		if err := c.scope.all.written(textIn(one)); err != nil {
+		if err := j.c.scope.all.written(textIn(one)); err != nil {
 			d.failf(list, "forEach: %v", err)
 			return nil
 		}
@@ -83,7 +83,7 @@ func nameIn(step *yaml.Node) string {
 const maxInstances = 10_000
 
 // items are the values of a forEach: a list as it stands there, or what an expression gives.
-func (c *compiler) items(d *decoder, n *yaml.Node) []any {
+func (j *jobsCompiler) items(d *decoder, n *yaml.Node) []any {
 	if n.Kind == yaml.SequenceNode {
 		values := &decoder{doc: d.doc, keepOpaque: true}
 		list, _ := values.any(n).([]any)
@@ -97,12 +97,12 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 		return nil
 	}
 	refs := &references{}
-	c.scope.asked = false
-	value, bad := evalValue(d.doc, n, c.scope, refs)
-	c.scope.asked = c.scope.asked || c.scope.readsForeign(refs)
-	c.hear(d.doc.from.src.path)
+	j.c.scope.asked = false
+	value, bad := evalValue(d.doc, n, j.c.scope, refs)
+	j.c.scope.asked = j.c.scope.asked || j.c.scope.readsForeign(refs)
+	j.c.files.hear(d.doc.from.src.path)
 	if bad != nil {
-		c.fail(bad)
+		j.c.fail(bad)
 		return nil
 	}
 	list, ok := asList(value)
@@ -120,7 +120,7 @@ func (c *compiler) items(d *decoder, n *yaml.Node) []any {
 		d.failf(n, "forEach: %d items are more than %d", len(list), maxInstances)
 		return nil
 	}
-	if c.scope.readsForeign(refs) {
+	if j.c.scope.readsForeign(refs) {
 		list, _ = foreign(list).([]any)
 	}
 	return list
@@ -154,30 +154,30 @@ func asList(value any) ([]any, bool) {
 }
 
 // filledItem is a step with an item in the place of the actions that ask for it.
-func (c *compiler) filledItem(doc *document, step *yaml.Node, item any) (*yaml.Node, error) {
-	outer, own := c.scope.carrier, &carrier{yaml: true}
-	defer func() { c.scope.carrier = outer }()
-	c.scope.carrier = own
+func (j *jobsCompiler) filledItem(doc *document, step *yaml.Node, item any) (*yaml.Node, error) {
+	outer, own := j.c.scope.carrier, &carrier{yaml: true}
+	defer func() { j.c.scope.carrier = outer }()
+	j.c.scope.carrier = own
 	from := *doc.from // the marks of the item are none of the document
 	from.carrier = own
 	of := *doc
 	of.from = &from
-	return filled(&of, step, func(number int) (string, error) { return c.fillItem(number, item) }, true)
+	return filled(&of, step, func(number int) (string, error) { return j.fillItem(number, item) }, true)
 }
 
 // fillItem is what takes the place of a placeholder in an instance: the text of an action that only needs the item,
 // else a placeholder of its own that remembers it.
-func (c *compiler) fillItem(number int, item any) (string, error) {
-	if !c.scope.waiting[number].item {
+func (j *jobsCompiler) fillItem(number int, item any) (string, error) {
+	if !j.c.scope.waiting[number].item {
 		return waitingMark(number), nil
 	}
-	d := *c.scope.waiting[number]
+	d := *j.c.scope.waiting[number]
 	d.value = item
-	if !d.waits && !c.scope.macros.runsCommand(d.names) {
-		return d.execute(c.repo)
+	if !d.waits && !j.c.scope.macros.runsCommand(d.names) {
+		return d.execute(j.c.repo)
 	}
-	c.scope.waiting = append(c.scope.waiting, &d)
-	return waitingMark(len(c.scope.waiting) - 1), nil
+	j.c.scope.waiting = append(j.c.scope.waiting, &d)
+	return waitingMark(len(j.c.scope.waiting) - 1), nil
 }
 
 // written is what an item's text means where it stands alone and without quotes, as if it had been written there: a

@@ -23,17 +23,17 @@ func (d *decoder) checkGateName(b *stepBody, o RunOptions) {
 	}
 }
 
-// checkGates finds waits that could never end, or that leave more nodes half changed than the limit says.
-func (c *compiler) checkGates() {
+// gates finds waits that could never end, or that leave more nodes half changed than the limit says.
+func (r *crossReferences) gates() {
 	roots := map[string]string{}
-	for _, j := range c.jobs {
+	for _, j := range r.c.jobs.all {
 		for _, s := range j.Steps {
 			if !s.Options.gated() {
 				continue
 			}
 			if other := roots[j.Name]; len(j.others) > 0 && other == "" {
 				roots[j.Name] = j.others[0]
-				c.fail(
+				r.c.fail(
 					s.ErrorAt(
 						s.Pos,
 						"step %q waits for other nodes, and its job comes with both %s and %s: list %s in base/jobs.yaml, so that "+
@@ -47,32 +47,32 @@ func (c *compiler) checkGates() {
 			}
 		}
 		for _, s := range j.Steps {
-			c.checkStages(j, s)
+			r.stages(j, s)
 		}
 	}
 }
 
-// checkStages refuses a step that reads a result which only nodes of a later stage make.
-func (c *compiler) checkStages(j *Job, s *Step) {
-	r := c.fleet.Rollout
-	own := r.Stage(r.Group(c.scope.in.Node.Name, c.scope.in.Node.Labels))
-	for _, name := range s.reads(c.scope) {
-		t, _ := c.find(name, j.Name)
+// stages refuses a step that reads a result which only nodes of a later stage make.
+func (r *crossReferences) stages(j *Job, s *Step) {
+	rollout := r.c.fleet.Rollout
+	own := rollout.Stage(rollout.Group(r.c.scope.in.Node.Name, r.c.scope.in.Node.Labels))
+	for _, name := range s.reads(r.c.scope) {
+		t, _ := r.find(name, j.Name)
 		if t == nil || t.Options.Target == nil || t.Options.Target.Hosts.Text == "" {
 			continue
 		}
 		earliest, at := -1, ""
-		for node, n := range c.inventory {
+		for node, n := range r.c.inventory {
 			if !t.Options.Target.Hosts.Matches(node, n.Labels) {
 				continue
 			}
-			if stage := r.Stage(r.Group(node, n.Labels)); earliest < 0 || stage < earliest ||
+			if stage := rollout.Stage(rollout.Group(node, n.Labels)); earliest < 0 || stage < earliest ||
 				stage == earliest && node < at {
 				earliest, at = stage, node
 			}
 		}
 		if earliest > own {
-			c.fail(
+			r.c.fail(
 				s.ErrorAt(
 					s.Pos,
 					"step %q reads the result of %q, which only nodes of a later stage of the rollout make (%s): this node would "+

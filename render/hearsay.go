@@ -31,14 +31,14 @@ func (s *source) aboutFact(at string) bool {
 }
 
 // hear notes that what stands in a file rests on the fleet, if something was asked of it since the last note.
-func (c *compiler) hear(file string) {
-	if c.scope.asked {
-		if c.heard == nil {
-			c.heard = map[string]bool{}
+func (f *documents) hear(file string) {
+	if f.c.scope.asked {
+		if f.heard == nil {
+			f.heard = map[string]bool{}
 		}
-		c.heard[file] = true
+		f.heard[file] = true
 	}
-	c.scope.asked = false
+	f.c.scope.asked = false
 }
 
 // Hearsay reports a mistake that may have its cause in what hosts say of themselves: its file reads other hosts or

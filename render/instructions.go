@@ -36,8 +36,9 @@ func (r Rollout) Instruct(name string, instructions []byte, inventory Inventory)
 		return r, errs.Err()
 	}
 	r.drop(doc.root.Content[1])
-	c := &compiler{inventory: inventory, fleet: Fleet{Rollout: r}, scope: &scope{}}
-	if c.decode(doc, &c.fleet) && len(c.errs) == 0 {
+	c := newCompiler(nil, &scope{})
+	c.inventory, c.fleet.Rollout = inventory, r
+	if c.files.decode(doc, &c.fleet) && len(c.errs) == 0 {
 		c.checkRoles(doc)
 	}
 	return c.fleet.Rollout, inSnakeCase(c.errs).Err()

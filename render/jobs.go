@@ -207,38 +207,45 @@ func (d *decoder) oneOf(e entry, value string, allowed []string) {
 	}
 }
 
-// compileJobs collects the node's jobs, then its validations.
-func (c *compiler) compileJobs() {
+// jobsCompiler reads the jobs of a catalog.
+type jobsCompiler struct {
+	c     *compiler
+	all   []*Job
+	count int // of steps
+}
+
+// compile collects the node's jobs, then its validations.
+func (j *jobsCompiler) compile() {
 	known, given := map[string]bool{}, map[string][]Target{}
-	if !c.repo.exists("base/jobs.yaml") { // an empty catalog would count as applied
+	if !j.c.repo.exists("base/jobs.yaml") { // an empty catalog would count as applied
 		e := &Error{
 			Pos:     Position{File: "base/jobs.yaml"},
 			Message: "there is no such file, so nothing would be applied",
 		}
-		if c.repo.exists("base/jobs.yml") {
+		if j.c.repo.exists("base/jobs.yml") {
 			e.Hint = "base/jobs.yml is not read: rename it"
 		}
-		c.fail(e)
+		j.c.fail(e)
 	}
-	for _, base := range c.baseFiles("base/jobs.yaml") {
+	for _, base := range j.c.files.base("base/jobs.yaml") {
 		var body jobsBase
-		c.decode(base, &body) // what is wrong here does not hide what is wrong in the jobs
-		c.jobsFor(base, body.Jobs, false, known)
-		c.jobsFor(base, body.Validations, true, known)
+		j.c.files.decode(base, &body) // what is wrong here does not hide what is wrong in the jobs
+		j.jobsFor(base, body.Jobs, false, known)
+		j.jobsFor(base, body.Validations, true, known)
 		for _, t := range slices.Concat(body.Jobs, body.Validations) {
 			for _, e := range t.entries {
 				given[e.Name] = append(given[e.Name], t.target)
 			}
 		}
 	}
-	for _, job := range c.jobs {
+	for _, job := range j.all {
 		job.Targets = given[job.root]
 	}
 }
 
-func (c *compiler) jobsFor(base *document, targets targeted[jobEntry], validation bool, known map[string]bool) {
+func (j *jobsCompiler) jobsFor(base *document, targets targeted[jobEntry], validation bool, known map[string]bool) {
 	for _, t := range targets {
-		if !c.matches(base, t.key, t.target) {
+		if !j.c.matches(base, t.key, t.target) {
 			continue
 		}
 		for i, e := range t.entries {
@@ -251,7 +258,7 @@ func (c *compiler) jobsFor(base *document, targets targeted[jobEntry], validatio
 				runs:       e.Runs,
 			}
 			if validation && e.Runs != "" && e.Runs != "always" {
-				c.fail(
+				j.c.fail(
 					base.errorAt(
 						t.nodes[i],
 						"validation %q: runs: %s would leave it out, and a validation runs at every pull",
@@ -260,16 +267,16 @@ func (c *compiler) jobsFor(base *document, targets targeted[jobEntry], validatio
 					),
 				)
 			}
-			c.addJob(base, t.nodes[i], job, known)
+			j.add(base, t.nodes[i], job, known)
 		}
 	}
 }
 
-// addJob reads a job that stands at a node of a document. Several targets and includes may name the same one: it runs
+// add reads a job that stands at a node of a document. Several targets and includes may name the same one: it runs
 // once.
-func (c *compiler) addJob(from *document, at *yaml.Node, job *Job, known map[string]bool) {
+func (j *jobsCompiler) add(from *document, at *yaml.Node, job *Job, known map[string]bool) {
 	if job.Name == "" || known[job.Name] { // a missing name was reported
-		for _, first := range c.jobs {
+		for _, first := range j.all {
 			if first.Name == job.Name && first.root != job.root && first.root != job.Name {
 				first.others = append(first.others, job.root)
 			}
@@ -278,17 +285,17 @@ func (c *compiler) addJob(from *document, at *yaml.Node, job *Job, known map[str
 	}
 	known[job.Name] = true
 	path := "jobs/" + job.Name + ".yaml"
-	if !c.repo.exists(path) {
+	if !j.c.repo.exists(path) {
 		err := from.errorAt(at, "job %q: there is no %s", job.Name, path)
-		err.Hint = c.repo.fileHint("jobs", job.Name)
-		c.fail(err)
+		err.Hint = j.c.repo.fileHint("jobs", job.Name)
+		j.c.fail(err)
 		return
 	}
-	if place, _ := c.repo.locate(path); len(c.repo.layers) > 1 {
+	if place, _ := j.c.repo.locate(path); len(j.c.repo.layers) > 1 {
 		job.Repo = place.layer.Name
 	}
-	c.jobFile(c.document(path), job, known)
-	c.jobs = append(c.jobs, job)
+	j.jobFile(j.c.files.named(path), job, known)
+	j.all = append(j.all, job)
 }
 
 // Has reports whether the base files give the job to another node, as far as this node's rendering of them tells.

@@ -67,9 +67,9 @@ type macroBody struct {
 func (c *compiler) compileMacros() {
 	c.scope.macros.later = false
 	c.shipMacros()
-	for _, base := range c.baseFiles("base/macros.yaml") {
+	for _, base := range c.files.base("base/macros.yaml") {
 		var body macrosBase
-		if !c.decode(base, &body) {
+		if !c.files.decode(base, &body) {
 			continue
 		}
 		for _, t := range body.Macros {
@@ -84,7 +84,7 @@ func (c *compiler) compileMacros() {
 					c.fail(err)
 					continue
 				}
-				c.macroFile(c.plainDocument(path))
+				c.macroFile(c.files.plain(path))
 			}
 		}
 	}

@@ -75,32 +75,32 @@ func (m *Macro) asksForFleet(all map[string]*Macro, seen map[string]bool) bool {
 		slices.ContainsFunc(m.calls(), func(name string) bool { return all[name].asksForFleet(all, seen) })
 }
 
-// checkMacroCalls evaluates the conditions that call macros, and reports the macros that fail.
-func (c *compiler) checkMacroCalls() {
-	for _, j := range c.jobs {
-		c.checkCallsOf(j.Conditions)
+// macroCalls evaluates the conditions that call macros, and reports the macros that fail.
+func (r *crossReferences) macroCalls() {
+	for _, j := range r.c.jobs.all {
+		r.callsOf(j.Conditions)
 		for _, s := range j.Steps {
-			c.checkCallsOf(s.Conditions)
+			r.callsOf(s.Conditions)
 		}
 	}
 }
 
-func (c *compiler) checkCallsOf(conditions Conditions) {
+func (r *crossReferences) callsOf(conditions Conditions) {
 	for _, one := range conditions.All() {
 		e := one.Expression
 		if e.code == nil || !slices.ContainsFunc(e.keys, KeyRef.ofMacro) {
 			continue
 		}
-		c.scope.item = e.item
-		_, err := runExpression(e.code, c.scope)
-		c.scope.item = nil
+		r.c.scope.item = e.item
+		_, err := runExpression(e.code, r.c.scope)
+		r.c.scope.item = nil
 		var failed *macroError
-		if !errors.As(err, &failed) || c.failed[failed.macro.Name] {
+		if !errors.As(err, &failed) || r.c.failed[failed.macro.Name] {
 			continue
 		}
-		if bad := failed.mistake(c.scope.macros.all, false); bad != nil {
-			c.failed[failed.macro.Name] = true
-			c.fail(bad)
+		if bad := failed.mistake(r.c.scope.macros.all, false); bad != nil {
+			r.c.failed[failed.macro.Name] = true
+			r.c.fail(bad)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (r *Repository) Nodes() ([]Node, error) {
 
 // Inventory are the nodes that must exist; with an error, those of them that could be read.
 func (r *Repository) Inventory() (Inventory, error) {
-	c := &compiler{repo: r, scope: &scope{macros: &macroSet{}}}
+	c := newCompiler(r, &scope{macros: &macroSet{}})
 	release := r.enter(c.scope)
 	defer release()
 	c.compileInventory()

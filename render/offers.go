@@ -88,12 +88,12 @@ func (c *compiler) compileServices() {
 		if _, err := fs.Stat(l.FS, ServicesFile); err != nil {
 			continue
 		}
-		base := c.render(place{l, ServicesFile}, c.repo.early)
+		base := c.files.render(place{l, ServicesFile}, c.repo.early)
 		var body servicesBase
 		if base == nil || base.root == nil {
 			continue
 		}
-		c.decode(base, &body)
+		c.files.decode(base, &body)
 		for _, t := range body.Services {
 			yes := c.matches(base, t.key, t.target)
 			for i, o := range t.entries {
@@ -199,7 +199,7 @@ func (c *compiler) checkOwners() {
 	for _, o := range c.offers {
 		offered[o.Name] = true
 	}
-	for _, j := range c.jobs {
+	for _, j := range c.jobs.all {
 		for _, s := range j.Steps {
 			if name := s.Params.Text("name"); offered[name] &&
 				(s.Action == "service.publish" || s.Action == "service.withdraw") {

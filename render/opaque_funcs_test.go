@@ -87,7 +87,7 @@ func printedBy(c *compiler, name, text string) (string, error) {
 	if bad := src.parse(funcs, true); bad != nil {
 		return "", bad
 	}
-	out, bad := c.execute(src)
+	out, bad := c.files.execute(src)
 	if bad != nil {
 		return "", bad
 	}

@@ -20,19 +20,19 @@ const lost = "\uE002"
 // maxSalvaged bounds how many failures of one file are taken out.
 const maxSalvaged = 20
 
-// renderPartly executes what is left of a job's file without the actions that fail, and records each failure; nil where
+// partly executes what is left of a job's file without the actions that fail, and records each failure; nil where
 // that cannot be done. Cut tells that a block was left out: what seems to be missing may stand in it.
-func (c *compiler) renderPartly(src *source, funcs template.FuncMap, bad *Error) (out *rendered, cut bool) {
+func (f *documents) partly(src *source, funcs template.FuncMap, bad *Error) (out *rendered, cut bool) {
 	text := src.text
-	if known := c.repo.byPath; known[src.path] != nil { // by which deferred actions are found
+	if known := f.c.repo.byPath; known[src.path] != nil { // by which deferred actions are found
 		defer func() { known[src.path] = src }()
 	}
 	for range maxSalvaged {
-		if slices.ContainsFunc(c.salvaged, func(s *Error) bool { return s.Pos == bad.Pos }) { // it was no help
+		if slices.ContainsFunc(f.salvaged, func(s *Error) bool { return s.Pos == bad.Pos }) { // it was no help
 			return nil, false
 		}
-		c.fail(bad)
-		c.salvaged = append(c.salvaged, bad)
+		f.c.fail(bad)
+		f.salvaged = append(f.salvaged, bad)
 		if bad.Pos.File != src.path || bad.Pos.Line == 0 {
 			return nil, false
 		}
@@ -54,9 +54,9 @@ func (c *compiler) renderPartly(src *source, funcs template.FuncMap, bad *Error)
 			src.quote(bad)
 			continue
 		}
-		c.repo.meter.reset()
-		c.repo.byPath[src.path] = rest
-		if out, bad = c.execute(rest); bad == nil {
+		f.c.repo.meter.reset()
+		f.c.repo.byPath[src.path] = rest
+		if out, bad = f.execute(rest); bad == nil {
 			return out, cut
 		}
 	}
@@ -118,10 +118,10 @@ func loses(n *yaml.Node) bool {
 }
 
 // ownMistakes are those that do not follow from what was taken out.
-func (c *compiler) ownMistakes() ErrorList {
-	return onlyFirst(slices.DeleteFunc(slices.Clone(c.errs), func(e *Error) bool {
-		return !slices.Contains(c.salvaged, e) &&
-			slices.ContainsFunc(c.salvaged, func(s *Error) bool { return e.follows(s) })
+func (f *documents) ownMistakes() ErrorList {
+	return onlyFirst(slices.DeleteFunc(slices.Clone(f.c.errs), func(e *Error) bool {
+		return !slices.Contains(f.salvaged, e) &&
+			slices.ContainsFunc(f.salvaged, func(s *Error) bool { return e.follows(s) })
 	}))
 }
 

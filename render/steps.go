@@ -65,7 +65,7 @@ func (b *stepBody) decode(d *decoder, n *yaml.Node) {
 }
 
 // jobFile reads the steps of a job.
-func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
+func (j *jobsCompiler) jobFile(doc *document, job *Job, known map[string]bool) {
 	if doc == nil || doc.root == nil {
 		return
 	}
@@ -74,7 +74,7 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 		if doc.cut { // it may stand in the block
 			d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool { return errors.Is(e, errMissing) })
 		}
-		c.errs = append(c.errs, d.errs...)
+		j.c.errs = append(j.c.errs, d.errs...)
 	}()
 	var file jobFile
 	d.value(fileBody(doc.root, reflect.TypeFor[jobFile]()), reflect.ValueOf(&file).Elem(), "")
@@ -84,11 +84,11 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 	job.Prune, job.Restore = file.Prune, file.OnFailure == "restore"
 	for _, e := range entries(doc.root) {
 		if e.key.Value != "steps" && e.key.Value != "spec" {
-			c.checkPlaces(doc, e.value, false)
+			j.c.files.checkPlaces(doc, e.value, false)
 		}
 	}
 	for _, include := range file.Include {
-		c.addJob(
+		j.add(
 			doc,
 			include.node,
 			&Job{
@@ -103,13 +103,13 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 	}
 	names := map[string]bool{}
 	for _, body := range file.Steps {
-		instances := c.instances(d, body.node)
+		instances := j.instances(d, body.node)
 		if len(instances) == 0 {
 			job.empty = append(job.empty, nameIn(body.node))
 		}
 		for _, one := range instances {
 			node := one.node
-			step := c.step(d, one, job, &file)
+			step := j.step(d, one, job, &file)
 			if names[step.Name] {
 				d.failf(
 					node,
@@ -119,7 +119,7 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 			}
 			names[step.Name] = true
 			job.Steps = append(job.Steps, step)
-			if c.steps++; c.steps > maxSteps {
+			if j.count++; j.count > maxSteps {
 				d.failf(node, "the node has more than %d steps", maxSteps)
 				return
 			}
@@ -128,18 +128,18 @@ func (c *compiler) jobFile(doc *document, job *Job, known map[string]bool) {
 }
 
 // step decodes one step.
-func (c *compiler) step(d *decoder, one instance, job *Job, file *jobFile) *Step {
+func (j *jobsCompiler) step(d *decoder, one instance, job *Job, file *jobFile) *Step {
 	before := len(d.errs)
 	var body stepBody
 	d.value(one.node, reflect.ValueOf(&body).Elem(), "step")
 	step := d.step(&body, job, file)
 	step.item = one.item
-	step.Sensitive = step.Sensitive || c.scope.in.Secrets.inNode(d.doc, one.node)
+	step.Sensitive = step.Sensitive || j.c.scope.in.Secrets.inNode(d.doc, one.node)
 	for _, condition := range step.Conditions.All() {
 		condition.Expression.withItem(d, one.item)
 	}
-	c.checkPlaces(d.doc, one.node, false)
-	c.waitsFor(step)
+	j.c.files.checkPlaces(d.doc, one.node, false)
+	j.c.refs.waitsFor(step)
 	step.broken = d.doc.broken || len(d.errs) > before || d.doc.salvaged && loses(one.node)
 	if d.doc.salvaged && strings.Contains(step.Action, lost) {
 		step.Action = ""

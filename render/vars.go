@@ -72,9 +72,9 @@ func (t *targeted[E]) decode(d *decoder, n *yaml.Node) {
 
 // compileVars merges the node's variables: later targets override earlier ones, the host's own override git.
 func (c *compiler) compileVars() {
-	for _, base := range c.baseFiles("base/vars.yaml") {
+	for _, base := range c.files.base("base/vars.yaml") {
 		var body varsBase
-		if !c.decode(base, &body) {
+		if !c.files.decode(base, &body) {
 			continue
 		}
 		for _, t := range body.Files {
@@ -126,7 +126,7 @@ func (c *compiler) varsOf(base *document, e varsEntry) located {
 
 // varsFile is the content of one variables file: free YAML, or under spec.variables where it has metadata.
 func (c *compiler) varsFile(path string) located {
-	doc := c.document(path)
+	doc := c.files.named(path)
 	if doc == nil || doc.root == nil {
 		return located{}
 	}

@@ -125,10 +125,18 @@ func (f *documents) ownMistakes() ErrorList {
 	}))
 }
 
-// follows reports a mistake that the failure of a template makes: it names a mark, or stands at the text in which one
-// is.
+// quotedLost is the mark in a quoted text.
+var quotedLost = strings.Trim(strconv.QuoteToASCII(lost), `"`)
+
+// namesLost reports a value, or a quoted one, with a mark in it.
+func namesLost(value string) bool {
+	return strings.Contains(value, lost) || strings.Contains(value, quotedLost)
+}
+
+// follows reports a mistake that the failure of a template makes: it is about a mark, or stands at the text in which
+// one is.
 func (e *Error) follows(failed *Error) bool {
-	if strings.Contains(e.Message, lost) || strings.Contains(e.Message, strings.Trim(strconv.QuoteToASCII(lost), `"`)) {
+	if e.lost {
 		return true
 	}
 	if e.Pos.File != failed.Pos.File || e.Pos.Line != failed.Pos.Line || e.Pos.Col > failed.Pos.Col {

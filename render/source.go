@@ -48,6 +48,7 @@ func (s *source) errorAt(pos Position, format string, args ...any) *Error {
 	out := &Error{Pos: pos, Message: message}
 	s.quote(out)
 	for _, arg := range args {
+		out.lost = out.lost || namesLost(fmt.Sprint(arg))
 		if err, ok := arg.(error); ok {
 			out.cause = err
 		}

@@ -31,15 +31,15 @@ func (e *Entry) Candidate() (*Candidate, error) {
 // CandidateNamed is Candidate under another name.
 func (e *Entry) CandidateNamed(name string) (*Candidate, error) {
 	if e.gone != nil {
-		return nil, e.failed("create", e.gone)
+		return nil, failed("create", e.path, e.gone)
 	}
-	at := e.beside(name)
-	f, err := at.create(unix.O_RDWR, 0o600)
+	at := nextTo(e, name)
+	f, err := create(at, unix.O_RDWR, 0o600)
 	if errors.Is(err, unix.EEXIST) { // what a killed run left
 		if err := at.Remove(); err != nil && !errors.Is(err, unix.ENOENT) {
 			return nil, err
 		}
-		f, err = at.create(unix.O_RDWR, 0o600)
+		f, err = create(at, unix.O_RDWR, 0o600)
 	}
 	if err != nil {
 		return nil, err
@@ -47,26 +47,26 @@ func (e *Entry) CandidateNamed(name string) (*Candidate, error) {
 	c := &Candidate{File: f, at: at, to: e}
 	if c.made, err = statFD(int(f.Fd()), name); err != nil {
 		c.Drop()
-		return nil, at.failed("stat", err)
+		return nil, failed("stat", at.path, err)
 	}
 	return c, nil
 }
 
 // disown takes away what a directory of another user hands down to what is made in it: its group and its access list.
-func (e *Entry) disown(fd int) error {
+func disown(e *Entry, fd int) error {
 	private, err := e.Private()
 	if err != nil || private {
 		return err
 	}
 	err = unix.Fremovexattr(fd, accessList)
 	if err != nil && !errors.Is(err, unix.ENODATA) && !errors.Is(err, unix.EOPNOTSUPP) {
-		return e.failed("removexattr", err)
+		return failed("removexattr", e.path, err)
 	}
 	info, err := statFD(fd, e.base)
 	if err != nil || int(info.st.Gid) == os.Getegid() {
-		return e.failed("stat", err)
+		return failed("stat", e.path, err)
 	}
-	return e.failed("chown", unix.Fchown(fd, -1, os.Getegid()))
+	return failed("chown", e.path, unix.Fchown(fd, -1, os.Getegid()))
 }
 
 // besides is the name of a file's candidate.
@@ -83,9 +83,9 @@ func besides(base string) string {
 // it is dropped.
 func (e *Entry) CandidateNear(name string) (*Candidate, error) {
 	if e.dir == nil {
-		return nil, e.failed("create", e.gone)
+		return nil, failed("create", e.path, e.gone)
 	}
-	return e.beside(name).CandidateNamed(name)
+	return nextTo(e, name).CandidateNamed(name)
 }
 
 // Set gives the candidate owner and mode.
@@ -97,14 +97,14 @@ func (c *Candidate) Set(a Attributes) error {
 	if err == nil {
 		err = setFD(int(c.Fd()), info, a)
 	}
-	return c.at.failed("chown", err)
+	return failed("chown", c.at.path, err)
 }
 
 // SetTime sets when the candidate was changed last.
 func (c *Candidate) SetTime(t time.Time) error {
 	ts := unix.NsecToTimespec(t.UnixNano())
 	name := "/proc/self/fd/" + strconv.Itoa(int(c.Fd())) // nobody else can change that name
-	return c.at.failed("utimensat", unix.UtimesNanoAt(unix.AT_FDCWD, name, []unix.Timespec{ts, ts}, 0))
+	return failed("utimensat", c.at.path, unix.UtimesNanoAt(unix.AT_FDCWD, name, []unix.Timespec{ts, ts}, 0))
 }
 
 // ReadOnly ends the writing. The kernel executes no program that somebody has open to write.
@@ -112,7 +112,7 @@ func (c *Candidate) ReadOnly() error {
 	name := "/proc/self/fd/" + strconv.Itoa(int(c.Fd())) // nobody else can change that name
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return c.at.failed("open", err)
+		return failed("open", c.at.path, err)
 	}
 	written := c.File
 	c.File = os.NewFile(uintptr(fd), written.Name())
@@ -130,7 +130,7 @@ func (c *Candidate) Place() error {
 // PlaceUnsynced is Place without making the candidate durable: SyncAll did that before, or what comes of a power loss
 // is found by a record that is written later.
 func (c *Candidate) PlaceUnsynced() error {
-	if err := c.at.renamed(c.to, c.made); err != nil {
+	if err := renamed(c.at, c.to, c.made); err != nil {
 		return err
 	}
 	c.placed = true
@@ -138,10 +138,10 @@ func (c *Candidate) PlaceUnsynced() error {
 }
 
 // renamed renames what is open under the entry's name, and finds out whether it was that which got the name.
-func (e *Entry) renamed(to *Entry, open Info) error {
+func renamed(e *Entry, to *Entry, open Info) error {
 	err := again(func() error { return unix.Renameat(e.dir.fd, e.base, to.dir.fd, to.base) })
 	if err != nil {
-		return to.failed("rename", err)
+		return failed("rename", to.path, err)
 	}
 	now, err := to.Lstat()
 	if err != nil {

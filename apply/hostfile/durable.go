@@ -22,7 +22,7 @@ func SyncAll(all []*Candidate) error {
 		if len(
 			some,
 		) > manyFiles { // through a file that was open before anything was written: it reports all failed writes
-			if err := some[0].at.failed("syncfs", unix.Syncfs(int(some[0].Fd()))); err != nil {
+			if err := failed("syncfs", some[0].at.path, unix.Syncfs(int(some[0].Fd()))); err != nil {
 				return err
 			}
 			continue
@@ -53,7 +53,7 @@ type changedFS struct {
 // AddName notes that the entry's name changed.
 func (u *Unsynced) AddName(e *Entry) error {
 	if e.gone != nil {
-		return e.failed("sync", e.gone)
+		return failed("sync", e.path, e.gone)
 	}
 	info, err := e.dir.Stat()
 	if err != nil {

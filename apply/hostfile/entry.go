@@ -57,15 +57,13 @@ func (e *Entry) Place() Place {
 // Path is where the entry is, beneath the root.
 func (e *Entry) Path() string { return e.path }
 
-func (e *Entry) failed(op string, err error) error { return failed(op, e.path, err) }
-
 // Lstat says what is there. It is fs.ErrNotExist or ENOTDIR where nothing is.
 func (e *Entry) Lstat() (Info, error) {
 	if e.gone != nil {
-		return Info{}, e.failed("lstat", e.gone)
+		return Info{}, failed("lstat", e.path, e.gone)
 	}
 	info, err := statAt(e.dir.fd, e.base)
-	return info, e.failed("lstat", err)
+	return info, failed("lstat", e.path, err)
 }
 
 // Exists reports that something is there, a dangling link included.
@@ -80,16 +78,16 @@ func (e *Entry) HasParent() bool { return e.gone == nil }
 // Readlink is what a symbolic link says.
 func (e *Entry) Readlink() (string, error) {
 	if e.gone != nil {
-		return "", e.failed("readlink", e.gone)
+		return "", failed("readlink", e.path, e.gone)
 	}
 	target, err := readLink(e.dir.fd, e.base)
-	return target, e.failed("readlink", err)
+	return target, failed("readlink", e.path, err)
 }
 
 // Dir opens the directory that the entry is.
 func (e *Entry) Dir() (*Dir, error) {
 	if e.gone != nil {
-		return nil, e.failed("open", e.gone)
+		return nil, failed("open", e.path, e.gone)
 	}
 	fd, err := openOne(e.dir.fd, e.base)
 	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
@@ -104,28 +102,28 @@ func (e *Entry) Dir() (*Dir, error) {
 		}
 	}
 	if err != nil {
-		return nil, e.failed("open", err)
+		return nil, failed("open", e.path, err)
 	}
 	return e.dir.root.newDir(fd, e.path), nil
 }
 
 // Open opens a regular file for reading. What is not one, and a file that is another user's under a second name, is
 // refused.
-func (e *Entry) Open() (*os.File, error) { return e.open(unix.O_RDONLY) }
+func (e *Entry) Open() (*os.File, error) { return openAs(e, unix.O_RDONLY) }
 
 // OpenWrite opens a regular file to write into it where it stands.
-func (e *Entry) OpenWrite() (*os.File, error) { return e.open(unix.O_WRONLY) }
+func (e *Entry) OpenWrite() (*os.File, error) { return openAs(e, unix.O_WRONLY) }
 
-func (e *Entry) open(how int) (*os.File, error) {
-	fd, _, err := e.openFD(how)
+func openAs(e *Entry, how int) (*os.File, error) {
+	fd, _, err := openRegular(e, how)
 	if err != nil {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), e.path), nil
 }
 
-// openFD opens the regular file that the entry names.
-func (e *Entry) openFD(how int) (fd int, info Info, err error) {
+// openRegular opens the regular file that the entry names.
+func openRegular(e *Entry, how int) (fd int, info Info, err error) {
 	err = WhileReplaced(func() (err error) {
 		fd, info, err = openFound(e, how)
 		return err
@@ -147,16 +145,16 @@ func openFound(e *Entry, how int) (int, Info, error) {
 		return err
 	})
 	if err != nil {
-		return -1, found, e.failed("open", err)
+		return -1, found, failed("open", e.path, err)
 	}
 	info, err := statFD(fd, e.base)
 	switch {
 	case err != nil:
-		err = e.failed("stat", err)
+		err = failed("stat", e.path, err)
 	case !info.same(found):
 		err = replaced(e.path)
 	default:
-		err = e.oneName(info)
+		err = oneName(e, info)
 	}
 	if err != nil {
 		_ = unix.Close(fd) // nothing was written
@@ -167,23 +165,23 @@ func openFound(e *Entry, how int) (int, Info, error) {
 
 // ReadFile reads a regular file of at most so many bytes.
 func (e *Entry) ReadFile(most int64) ([]byte, error) {
-	fd, info, err := e.openFD(unix.O_RDONLY)
+	fd, info, err := openRegular(e, unix.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), e.path)
 	defer f.Close()
 	if info.Size() > most {
-		return nil, e.tooLarge(info.Size(), most)
+		return nil, tooLarge(e, info.Size(), most)
 	}
 	data, err := readAll(f, info.Size(), most)
 	if err == nil && int64(len(data)) > most {
-		err = e.tooLarge(int64(len(data)), most)
+		err = tooLarge(e, int64(len(data)), most)
 	}
 	return data, err
 }
 
-func (e *Entry) tooLarge(have, most int64) error {
+func tooLarge(e *Entry, have, most int64) error {
 	return &FileRefused{e.path, fmt.Sprintf("has %d bytes, more than the %d that are read", have, most), "remove it"}
 }
 
@@ -207,18 +205,18 @@ func readAll(f io.Reader, size, most int64) ([]byte, error) {
 
 // CopyTo writes the content of a regular file of at most so many bytes.
 func (e *Entry) CopyTo(to io.Writer, most int64) error {
-	fd, info, err := e.openFD(unix.O_RDONLY)
+	fd, info, err := openRegular(e, unix.O_RDONLY)
 	if err != nil {
 		return err
 	}
 	f := os.NewFile(uintptr(fd), e.path)
 	defer f.Close()
 	if info.Size() > most {
-		return e.tooLarge(info.Size(), most)
+		return tooLarge(e, info.Size(), most)
 	}
 	n, err := io.Copy(to, io.LimitReader(f, most+1))
 	if err == nil && n > most {
-		err = e.tooLarge(n, most)
+		err = tooLarge(e, n, most)
 	}
 	return err
 }
@@ -226,30 +224,30 @@ func (e *Entry) CopyTo(to io.Writer, most int64) error {
 // IsMount reports that something is mounted there.
 func (e *Entry) IsMount() (bool, error) {
 	if e.gone != nil {
-		return false, e.failed("statx", e.gone)
+		return false, failed("statx", e.path, e.gone)
 	}
 	var st unix.Statx_t
 	err := unix.Statx(e.dir.fd, e.base, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BASIC_STATS, &st)
-	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, e.failed("statx", err)
+	return st.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0, failed("statx", e.path, err)
 }
 
 // SyncDir makes the entry's name durable, or that it is gone.
 func (e *Entry) SyncDir() error {
 	if e.gone != nil {
-		return e.failed("sync", e.gone)
+		return failed("sync", e.path, e.gone)
 	}
 	return e.dir.Sync()
 }
 
-// beside is another name in the entry's directory.
-func (e *Entry) beside(base string) *Entry {
+// nextTo is another name in the entry's directory.
+func nextTo(e *Entry, base string) *Entry {
 	return &Entry{dir: e.dir, base: base, path: path.Join(e.dir.path, base)}
 }
 
 // Private reports that only root can change what is in the entry's directory, or the agent's own user.
 func (e *Entry) Private() (bool, error) {
 	if e.gone != nil {
-		return false, e.failed("stat", e.gone)
+		return false, failed("stat", e.path, e.gone)
 	}
 	info, err := e.dir.Stat()
 	return info.private(), err

@@ -11,7 +11,7 @@ import (
 // MakeParents makes the directories that are missing on the way to the entry.
 func (e *Entry) MakeParents(mode fs.FileMode) error {
 	for len(e.missing) > 0 {
-		at := e.beside(e.missing[0])
+		at := nextTo(e, e.missing[0])
 		dir, err := at.Mkdir(mode)
 		if errors.Is(err, fs.ErrExist) { // another step made it
 			dir, err = at.Dir()
@@ -24,7 +24,7 @@ func (e *Entry) MakeParents(mode fs.FileMode) error {
 		e.gone = nil
 	}
 	if e.gone != nil {
-		return e.failed("mkdir", e.gone)
+		return failed("mkdir", e.path, e.gone)
 	}
 	return nil
 }
@@ -33,17 +33,17 @@ func (e *Entry) MakeParents(mode fs.FileMode) error {
 // refused.
 func (e *Entry) Mkdir(mode fs.FileMode) (*Dir, error) {
 	if e.gone != nil {
-		return nil, e.failed("mkdir", e.gone)
+		return nil, failed("mkdir", e.path, e.gone)
 	}
 	if err := again(func() error { return unix.Mkdirat(e.dir.fd, e.base, 0o700) }); err != nil {
-		return nil, e.failed("mkdir", err)
+		return nil, failed("mkdir", e.path, err)
 	}
 	fd, err := openOne(e.dir.fd, e.base)
 	if err != nil {
-		return nil, e.failed("open", err)
+		return nil, failed("open", e.path, err)
 	}
 	d := e.dir.root.newDir(fd, e.path)
-	if err := e.fresh(d, mode); err != nil {
+	if err := fresh(e, d, mode); err != nil {
 		d.Close()
 		return nil, err
 	}
@@ -51,10 +51,10 @@ func (e *Entry) Mkdir(mode fs.FileMode) (*Dir, error) {
 }
 
 // fresh holds a directory that was just made against that, and gives it its mode.
-func (e *Entry) fresh(d *Dir, mode fs.FileMode) error {
+func fresh(e *Entry, d *Dir, mode fs.FileMode) error {
 	info, err := statFD(d.fd, e.base)
 	if err != nil {
-		return e.failed("stat", err)
+		return failed("stat", e.path, err)
 	}
 	f, err := d.reopen()
 	if err != nil {
@@ -64,10 +64,10 @@ func (e *Entry) fresh(d *Dir, mode fs.FileMode) error {
 	if _, err := f.Readdirnames(1); !own(info.UID()) || info.st.Mode&0o077 != 0 || !errors.Is(err, io.EOF) {
 		return replaced(e.path)
 	}
-	if err := e.disown(int(f.Fd())); err != nil {
+	if err := disown(e, int(f.Fd())); err != nil {
 		return err
 	}
-	return e.failed("chmod", chmodFD(d.fd, bits(mode)))
+	return failed("chmod", e.path, chmodFD(d.fd, bits(mode)))
 }
 
 // Symlink makes a link in place of what is there, which must not be a directory. It appears with its owner: -1 is the
@@ -75,16 +75,16 @@ func (e *Entry) fresh(d *Dir, mode fs.FileMode) error {
 func (e *Entry) Symlink(target string, uid, gid int) error {
 	name := besides(e.base)
 	if e.gone != nil {
-		return e.failed("symlink", e.gone)
+		return failed("symlink", e.path, e.gone)
 	}
-	at := e.beside(name)
+	at := nextTo(e, name)
 	if err := at.Remove(); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
 	if err := again(func() error { return unix.Symlinkat(target, e.dir.fd, name) }); err != nil {
-		return e.failed("symlink", err)
+		return failed("symlink", e.path, err)
 	}
-	fd, info, err := at.pin()
+	fd, info, err := pin(at)
 	if err != nil {
 		return err
 	}
@@ -94,51 +94,51 @@ func (e *Entry) Symlink(target string, uid, gid int) error {
 	}
 	err = setFD(fd, info, Attributes{UID: uid, GID: gid})
 	if err == nil {
-		err = at.renamed(e, info)
+		err = renamed(at, e, info)
 	}
 	if err != nil {
-		return errors.Join(e.failed("symlink", err), at.Remove())
+		return errors.Join(failed("symlink", e.path, err), at.Remove())
 	}
 	return nil
 }
 
 // Rename gives what is at the entry another name, in place of what is there.
 func (e *Entry) Rename(to *Entry) error {
-	fd, info, err := e.pin()
+	fd, info, err := pin(e)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
 	if to.gone != nil {
-		return to.failed("rename", to.gone)
+		return failed("rename", to.path, to.gone)
 	}
-	return e.renamed(to, info)
+	return renamed(e, to, info)
 }
 
 // LinkOver gives the regular file another name, in place of what is there.
 func (e *Entry) LinkOver(to *Entry) error {
-	fd, info, err := e.pin()
+	fd, info, err := pin(e)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
 	switch {
 	case to.gone != nil:
-		return to.failed("link", to.gone)
+		return failed("link", to.path, to.gone)
 	case !info.Mode().IsRegular():
 		return replaced(e.path)
 	}
 	if now, err := to.Lstat(); err == nil && now.same(info) { // renaming one name of a file over another does nothing
 		return nil
 	}
-	at := to.beside(besides(to.base))
+	at := nextTo(to, besides(to.base))
 	if err := at.Remove(); err != nil && !errors.Is(err, unix.ENOENT) {
 		return err
 	}
 	if err := again(func() error { return unix.Linkat(e.dir.fd, e.base, at.dir.fd, at.base, 0) }); err != nil {
-		return to.failed("link", err)
+		return failed("link", to.path, err)
 	}
-	if err := at.renamed(to, info); err != nil {
+	if err := renamed(at, to, info); err != nil {
 		return errors.Join(err, at.Remove())
 	}
 	return nil

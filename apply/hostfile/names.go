@@ -4,7 +4,7 @@ import "fmt"
 
 // oneName refuses a file that may be somebody else's under a second name: one with several names, where a user can put
 // names and does not own the file.
-func (e *Entry) oneName(open Info) error {
+func oneName(e *Entry, open Info) error {
 	if open.IsDir() {
 		return nil
 	}
@@ -14,7 +14,7 @@ func (e *Entry) oneName(open Info) error {
 	}
 	names := open.st.Nlink
 	if !dir.private() {
-		names, err = e.namesNow(open)
+		names, err = namesNow(e, open)
 	}
 	if err != nil || names < 2 {
 		return err
@@ -38,10 +38,10 @@ func (e *Entry) oneName(open Info) error {
 
 // namesNow is how many names a file has. What is under this name, and the number, are looked at together, after the
 // file was opened: so a name that the user took away meanwhile is not counted out.
-func (e *Entry) namesNow(open Info) (uint64, error) {
+func namesNow(e *Entry, open Info) (uint64, error) {
 	now, err := statAt(e.dir.fd, e.base)
 	if err != nil {
-		return 0, e.failed("lstat", err)
+		return 0, failed("lstat", e.path, err)
 	}
 	if !now.same(open) {
 		return 0, replaced(e.path)

@@ -13,16 +13,16 @@ import (
 // user.
 func (e *Entry) OpenFile(flag int, perm fs.FileMode) (*os.File, error) {
 	if e.gone != nil {
-		return nil, e.failed("open", e.gone)
+		return nil, failed("open", e.path, e.gone)
 	}
 	how := flag & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR | os.O_APPEND)
 	if flag&os.O_CREATE != 0 {
-		f, err := e.create(how, perm)
+		f, err := create(e, how, perm)
 		if err == nil || flag&os.O_EXCL != 0 || !errors.Is(err, fs.ErrExist) {
 			return f, err
 		}
 	}
-	f, err := e.open(how)
+	f, err := openAs(e, how)
 	if err != nil || flag&os.O_TRUNC == 0 {
 		return f, err
 	}
@@ -32,17 +32,17 @@ func (e *Entry) OpenFile(flag int, perm fs.FileMode) (*os.File, error) {
 	return f, nil
 }
 
-func (e *Entry) create(how int, perm fs.FileMode) (*os.File, error) {
+func create(e *Entry, how int, perm fs.FileMode) (*os.File, error) {
 	var fd int
 	err := again(func() (err error) {
 		fd, err = unix.Openat(e.dir.fd, e.base, how|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, bits(perm))
 		return err
 	})
 	if err != nil {
-		return nil, e.failed("open", err)
+		return nil, failed("open", e.path, err)
 	}
 	f := os.NewFile(uintptr(fd), e.path)
-	if err := e.disown(fd); err != nil {
+	if err := disown(e, fd); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
@@ -51,10 +51,10 @@ func (e *Entry) create(how int, perm fs.FileMode) (*os.File, error) {
 // Beside is another name in the entry's directory, to be closed for itself. The directory must be there.
 func (e *Entry) Beside(name string) (*Entry, error) {
 	if e.gone != nil {
-		return nil, e.failed("open", e.gone)
+		return nil, failed("open", e.path, e.gone)
 	}
 	e.dir.keep()
-	return e.beside(name), nil
+	return nextTo(e, name), nil
 }
 
 // MkdirAll makes a directory below this one, with those that lead to it.

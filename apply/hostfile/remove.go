@@ -16,7 +16,7 @@ const maxDepth = 1000
 // Remove removes a file, a link, or an empty directory.
 func (e *Entry) Remove() error {
 	if e.gone != nil {
-		return e.failed("remove", e.gone)
+		return failed("remove", e.path, e.gone)
 	}
 	err := again(func() error { return unix.Unlinkat(e.dir.fd, e.base, 0) })
 	if errors.Is(err, unix.EISDIR) || errors.Is(err, unix.EPERM) {
@@ -27,19 +27,19 @@ func (e *Entry) Remove() error {
 			err = as
 		}
 	}
-	return e.failed("remove", err)
+	return failed("remove", e.path, err)
 }
 
 // RemoveAll removes what is there with all that is in it. It enters no link. That nothing is there is no error.
-func (e *Entry) RemoveAll(ctx context.Context) error { return e.removeAll(ctx, 0) }
+func (e *Entry) RemoveAll(ctx context.Context) error { return removeAll(ctx, e, 0) }
 
-func (e *Entry) removeAll(ctx context.Context, depth int) error {
+func removeAll(ctx context.Context, e *Entry, depth int) error {
 	err := e.Remove()
 	for tries := 0; tries < 3 && (errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST)); tries++ {
 		if depth > maxDepth {
 			return tooDeep(e.path)
 		}
-		if err := e.empty(ctx, depth); err != nil {
+		if err := emptyDir(ctx, e, depth); err != nil {
 			return err
 		}
 		err = e.Remove()
@@ -54,8 +54,8 @@ func tooDeep(path string) error {
 	return &FileRefused{path, "lies deeper than a thousand directories", "remove it"}
 }
 
-// empty removes what is in a directory.
-func (e *Entry) empty(ctx context.Context, depth int) error {
+// emptyDir removes what is in a directory.
+func emptyDir(ctx context.Context, e *Entry, depth int) error {
 	d, err := e.Dir()
 	if NotThere(err) {
 		return nil
@@ -73,7 +73,7 @@ func (e *Entry) empty(ctx context.Context, depth int) error {
 			return err
 		}
 		in := &Entry{dir: d, base: name, path: path.Join(d.path, name)}
-		if err := in.removeAll(ctx, depth+1); err != nil {
+		if err := removeAll(ctx, in, depth+1); err != nil {
 			return err
 		}
 	}
@@ -101,14 +101,14 @@ func (d *Dir) walk(ctx context.Context, rel string, depth int, visit func(string
 			return err
 		}
 		e := &Entry{dir: d, base: name, path: path.Join(d.path, name)}
-		if err := e.walk(ctx, path.Join(rel, name), depth, visit); err != nil {
+		if err := walkEntry(ctx, e, path.Join(rel, name), depth, visit); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *Entry) walk(ctx context.Context, rel string, depth int, visit func(string, *Entry, Info) error) error {
+func walkEntry(ctx context.Context, e *Entry, rel string, depth int, visit func(string, *Entry, Info) error) error {
 	info, err := e.Lstat()
 	if NotThere(err) {
 		return nil

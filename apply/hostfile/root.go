@@ -33,7 +33,7 @@ func (r Root) find(name string, follow bool) (*Entry, error) {
 	clean := path.Clean("/" + name)
 	dir, base := path.Split(clean)
 	e := r.direct(dir, base)
-	if e != nil && !(follow && e.isLink()) {
+	if e != nil && !(follow && isLink(e)) {
 		return e, nil
 	}
 	e.Close()
@@ -61,7 +61,7 @@ func (r Root) direct(dir, base string) *Entry {
 	return &Entry{dir: r.newDir(fd, path.Clean(dir)), base: base, path: path.Join(dir, base)}
 }
 
-func (e *Entry) isLink() bool {
+func isLink(e *Entry) bool {
 	info, err := e.Lstat()
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }

@@ -21,12 +21,12 @@ var errForeign = errors.New("the content is another user's")
 
 // Set gives what is there owner and mode: a file, a directory, a link, a device.
 func (e *Entry) Set(a Attributes) error {
-	fd, info, err := e.pin()
+	fd, info, err := pin(e)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := e.oneName(info); err != nil {
+	if err := oneName(e, info); err != nil {
 		return err
 	}
 	err = setFD(fd, info, a)
@@ -37,13 +37,13 @@ func (e *Entry) Set(a Attributes) error {
 			"give its content in the same step, with the mode, so that it is written anew",
 		}
 	}
-	return e.failed("chown", err)
+	return failed("chown", e.path, err)
 }
 
 // pin opens whatever is there, without reading from it.
-func (e *Entry) pin() (int, Info, error) {
+func pin(e *Entry) (int, Info, error) {
 	if e.gone != nil {
-		return -1, Info{}, e.failed("open", e.gone)
+		return -1, Info{}, failed("open", e.path, e.gone)
 	}
 	var fd int
 	err := again(func() (err error) {
@@ -51,12 +51,12 @@ func (e *Entry) pin() (int, Info, error) {
 		return err
 	})
 	if err != nil {
-		return -1, Info{}, e.failed("open", err)
+		return -1, Info{}, failed("open", e.path, err)
 	}
 	info, err := statFD(fd, e.base)
 	if err != nil {
 		_ = unix.Close(fd) // nothing was written
-		return -1, info, e.failed("stat", err)
+		return -1, info, failed("stat", e.path, err)
 	}
 	return fd, info, nil
 }

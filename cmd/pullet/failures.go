@@ -115,7 +115,7 @@ func printFailures(a *app, byCategory map[string][]failure) error {
 					ago(f.Time),
 					&version,
 					orDash(f.Run),
-					shorten(reason, statusCmd{a}.whyWidth()),
+					shorten(reason, whyWidth(a)),
 				)
 			}
 		}

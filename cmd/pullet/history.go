@@ -107,7 +107,7 @@ func (a historyCmd) listRuns(dir string, runs []string) error {
 				r.Counts[apply.Changed],
 				r.Counts[apply.Failed],
 				time.Duration(r.Seconds*float64(time.Second)).Round(time.Millisecond),
-				shorten(orDash(r.Why), statusCmd{a.app}.whyWidth()),
+				shorten(orDash(r.Why), whyWidth(a.app)),
 				orDash(strings.Join(r.Commits, "; ")),
 			)
 		}

@@ -141,7 +141,7 @@ func (a nodesCmd) printNodes(v *fleetStatus, nodes []fullNode) error {
 	if a.output != "wide" {
 		return a.list(nodes, "NODE\tROLE\tRUNS\tSTATE\tSINCE\tWHY", func(w io.Writer) {
 			for _, n := range nodes {
-				fmt.Fprintf(w, "%s\t%s\n", v.cells(n.nodeStatus), n.why(statusCmd{a.app}.whyWidth()))
+				fmt.Fprintf(w, "%s\t%s\n", v.cells(n.nodeStatus), n.why(whyWidth(a.app)))
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func (a nodesCmd) printNodes(v *fleetStatus, nodes []fullNode) error {
 				for _, c := range state.Categories() {
 					fmt.Fprintf(w, "\t%s", orDash(n.Statuses[c].State))
 				}
-				fmt.Fprintf(w, "\t%s\t%s\t%s\t%s\n", ago(n.First), ago(n.Last), orDash(n.Agent), n.why(statusCmd{a.app}.whyWidth()))
+				fmt.Fprintf(w, "\t%s\t%s\t%s\t%s\n", ago(n.First), ago(n.Last), orDash(n.Agent), n.why(whyWidth(a.app)))
 			}
 		},
 	)

@@ -35,7 +35,7 @@ func statusCommand(a *app) *cobra.Command {
 				if done, err := a.structured(v); done || err != nil {
 					return err
 				}
-				return onPage(a.out, a.output == "wide", func(w io.Writer) { v.print(w, statusCmd{a}.whyWidth()) })
+				return onPage(a.out, a.output == "wide", func(w io.Writer) { v.print(w, whyWidth(a)) })
 			})
 		},
 	}
@@ -77,7 +77,7 @@ func (a statusCmd) watchStatus(ctx context.Context, store *state.Store) error {
 		}
 		if !done && s.live {
 			var text bytes.Buffer
-			v.print(&text, a.whyWidth())
+			v.print(&text, whyWidth(a.app))
 			s.draw(strings.Split(strings.TrimRight(text.String(), "\n"), "\n"))
 		} else if !done {
 			s.show(v)
@@ -89,7 +89,7 @@ func (a statusCmd) watchStatus(ctx context.Context, store *state.Store) error {
 }
 
 // whyWidth is how much of a reason fits on a terminal beside the other columns; elsewhere, and with -o wide, all of it.
-func (a statusCmd) whyWidth() int {
+func whyWidth(a *app) int {
 	if a.output == "wide" || !terminal(a.out) {
 		return 1 << 20
 	}

@@ -40,8 +40,8 @@ func (c *Catalog) Template(
 	}
 	release := c.repo.enter(scope)
 	defer release()
-	src := &source{path: name, text: text, names: c.repo.current}
-	out, err := src.run(scope, c.repo.funcs, nil)
+	src := &source{path: name, text: text}
+	out, err := src.run(scope, nil)
 	if err != nil {
 		return nil, ErrorList{err}
 	}

@@ -106,7 +106,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 
 func (r *Repository) compiler(in Input) *compiler {
 	c := newCompiler(r, &scope{in: in, vars: map[string]any{}, all: newPool()})
-	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, funcs: r.funcs, later: true}
+	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, later: true}
 	return c
 }
 
@@ -169,7 +169,7 @@ func (f *documents) base(name string) []*document {
 		if _, err := fs.Stat(l.FS, name); err != nil {
 			continue
 		}
-		if doc := f.render(place{l, name}, f.c.repo.funcs); doc != nil && doc.root != nil {
+		if doc := f.render(place{l, name}, f.c.repo.first.funcs); doc != nil && doc.root != nil {
 			out = append(out, doc)
 		}
 	}
@@ -179,7 +179,7 @@ func (f *documents) base(name string) []*document {
 // named is a named file, rendered; nil after a mistake, which is recorded.
 func (f *documents) named(name string) *document {
 	p, _ := f.c.repo.locate(name)
-	return f.render(p, f.c.repo.funcs)
+	return f.render(p, f.c.repo.first.funcs)
 }
 
 // plain is a named file that is no template.
@@ -190,12 +190,12 @@ func (f *documents) plain(name string) *document {
 
 // render makes a document of a file. Without functions it is no template.
 func (f *documents) render(p place, funcs template.FuncMap) *document {
-	src, bad := f.c.repo.load(p, funcs)
+	src, bad := f.c.repo.load(f.c.scope, p, funcs)
 	f.c.scope.asked = false
 	defer f.hear(f.c.repo.displayName(p))
 	var out *rendered
 	if bad == nil {
-		f.c.repo.meter.reset()
+		f.c.scope.x.meter.reset()
 		if out, bad = f.execute(src); bad == nil {
 			bad = f.countOutput(src, out)
 		}
@@ -245,7 +245,7 @@ func (f *documents) execute(src *source) (*rendered, *Error) {
 	defer func() { f.c.scope.carrier = outer }()
 	f.c.scope.carrier = &carrier{yaml: true}
 	defer f.c.scope.begin(src)()
-	out, bad := src.execute(nil)
+	out, bad := src.execute(f.c.scope, nil)
 	if bad == nil {
 		out.carrier, out.waits = f.c.scope.carrier, [2]int{from, len(f.c.scope.waiting)}
 	}

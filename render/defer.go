@@ -128,7 +128,7 @@ func (d *deferrable) compile(number int, funcs template.FuncMap) (call *parse.Pi
 			exportMethods(chain)
 		}
 	})
-	text := fmt.Sprintf("%s{{ deferred %q %d . %s }}", declare.String(), d.src.path, number, strings.Join(d.vars, " "))
+	text := fmt.Sprintf("%s{{ deferred %d . %s }}", declare.String(), number, strings.Join(d.vars, " "))
 	t, err = template.New(d.src.path).Funcs(funcs).Parse(text)
 	if err != nil {
 		return nil, err
@@ -206,27 +206,26 @@ func (s *source) cannotWait(pipe *parse.PipeNode) *Error {
 	return e
 }
 
-// deferredFunc is the template function "deferred".
-func deferredFunc(r *Repository) func(path string, number int, dot any, vars ...any) (any, error) {
-	return func(path string, number int, dot any, vars ...any) (any, error) {
-		d := &deferred{deferrable: r.byPath[path].deferrables[number], dot: dot, vars: map[string]any{}}
-		for i, v := range vars {
-			d.vars[d.deferrable.vars[i]] = v
-		}
-		if !d.waits && !d.item && !r.now.macros.runsCommand(d.names) {
-			return d.execute(r)
-		}
-		r.now.waiting = append(r.now.waiting, d)
-		return fmt.Sprintf("%s%d%s", markOpen, len(r.now.waiting)-1, markClose), nil
+// deferred is the template function of the same name: it stands for an action of the file that is executed.
+func (x *execution) deferred(number int, dot any, vars ...any) (any, error) {
+	s := x.scope
+	d := &deferred{deferrable: s.src.deferrables[number], dot: dot, vars: map[string]any{}}
+	for i, v := range vars {
+		d.vars[d.deferrable.vars[i]] = v
 	}
+	if !d.waits && !d.item && !s.macros.runsCommand(d.names) {
+		return d.execute(s)
+	}
+	s.waiting = append(s.waiting, d)
+	return fmt.Sprintf("%s%d%s", markOpen, len(s.waiting)-1, markClose), nil
 }
 
 // execute runs the original action with the values of its place.
-func (d *deferred) execute(r *Repository) (string, error) {
-	outer := r.now.item
-	r.now.item = d.value
-	defer func() { r.now.item = outer }()
-	defer r.now.begin(d.src)()
+func (d *deferred) execute(in *scope) (string, error) {
+	outer := in.item
+	in.item = d.value
+	defer func() { in.item = outer }()
+	defer in.begin(d.src)()
 	dot, vars := d.dot, d.vars
 	if d.src.changes {
 		dot, vars = ownCopy(dot), map[string]any{}
@@ -234,17 +233,21 @@ func (d *deferred) execute(r *Repository) (string, error) {
 			vars[name] = ownCopy(value)
 		}
 	}
-	r.now.local = append(r.now.local, vars)
-	defer func() { r.now.local = r.now.local[:len(r.now.local)-1] }()
+	in.local = append(in.local, vars)
+	defer func() { in.local = in.local[:len(in.local)-1] }()
 	var out strings.Builder
-	if err := d.tmpl.Execute(&out, dot); err != nil {
+	t, err := d.src.bind(d.tmpl, in.x)
+	if err == nil {
+		err = t.Execute(&out, dot)
+	}
+	if err != nil {
 		return "", d.failed(err)
 	}
 	return out.String(), nil
 }
 
 // local is the template function of the same name: a variable of the place that a deferred action was taken from.
-func (r *Repository) local(name string) any { return r.now.local[len(r.now.local)-1][name] }
+func (x *execution) local(name string) any { return x.scope.local[len(x.scope.local)-1][name] }
 
 // failed gives an error of the action its place: the tree that was executed has no text to tell it from.
 func (d *deferred) failed(err error) *Error {
@@ -335,6 +338,6 @@ func (s *scope) at(results Results, run func(*Macro) (string, error)) *scope {
 	if results != nil {
 		out.all = nil
 	}
-	out.macros = &macroSet{all: s.macros.all, funcs: s.macros.funcs, values: map[string]any{}, run: run}
+	out.macros = &macroSet{all: s.macros.all, values: map[string]any{}, run: run}
 	return &out
 }

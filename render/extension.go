@@ -100,11 +100,11 @@ func (r *Repository) readExtensions() *extensions {
 
 // readExtension reads one manifest; nil where not even its name can be known.
 func (r *Repository) readExtension(p place) (*Extension, ErrorList) {
-	src, bad := r.load(p, nil)
+	src, bad := r.load(nil, p, nil)
 	if bad != nil {
 		return nil, ErrorList{bad}
 	}
-	text, bad := src.execute(nil)
+	text, bad := src.execute(nil, nil)
 	if bad != nil {
 		return nil, ErrorList{bad}
 	}

@@ -13,7 +13,7 @@ func (c *Catalog) Fill(s *Step, results Results, run func(*Macro) (string, error
 		value, err := filled(
 			s.Params.doc,
 			e.value,
-			func(number int) (string, error) { return c.scope.waiting[number].execute(c.repo) },
+			func(number int) (string, error) { return c.scope.waiting[number].execute(scope) },
 			false,
 		)
 		if err != nil {

@@ -174,7 +174,7 @@ func (j *jobsCompiler) fillItem(number int, item any) (string, error) {
 	d := *j.c.scope.waiting[number]
 	d.value = item
 	if !d.waits && !j.c.scope.macros.runsCommand(d.names) {
-		return d.execute(j.c.repo)
+		return d.execute(j.c.scope)
 	}
 	j.c.scope.waiting = append(j.c.scope.waiting, &d)
 	return waitingMark(len(j.c.scope.waiting) - 1), nil

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"text/template"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -159,8 +158,7 @@ type macroSet struct {
 	all    map[string]*Macro
 	values map[string]any
 	active []string // the macros that are being evaluated, to tell recursion
-	funcs  template.FuncMap
-	later  bool // they are not read yet
+	later  bool     // they are not read yet
 	// run executes a macro's command and returns what it prints. It is nil where nothing may be executed.
 	run func(m *Macro) (string, error)
 }
@@ -265,7 +263,7 @@ func (s *macroSet) evaluate(in *scope, m *Macro, args []any) (string, error) {
 // text executes a text of a macro.
 func (s *macroSet) text(in *scope, m *Macro, text string, dot map[string]any) (string, error) {
 	src := &source{path: m.pos.File, text: text}
-	out, bad := src.run(in, s.funcs, dot)
+	out, bad := src.run(in, dot)
 	if bad != nil {
 		if errors.Is(bad, ErrNotYet) {
 			return "", fmt.Errorf("macro %q (%s): it uses what %w", m.Name, m.pos, ErrNotYet)
@@ -311,15 +309,16 @@ func (s *macroSet) filled(in *scope, m *Macro, of *yaml.Node, dot map[string]any
 }
 
 // run parses and executes the source.
-func (s *source) run(in *scope, funcs template.FuncMap, dot any) ([]byte, *Error) {
-	if err := s.parse(funcs, false); err != nil {
+func (s *source) run(in *scope, dot any) ([]byte, *Error) {
+	s.owner = in.x
+	if err := s.parse(in, in.x.funcs, false); err != nil {
 		return nil, err
 	}
 	defer in.begin(s)()
 	if s.changes {
 		dot = ownCopy(dot)
 	}
-	r, err := s.execute(dot)
+	r, err := s.execute(in, dot)
 	if err != nil {
 		return nil, err
 	}

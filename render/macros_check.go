@@ -119,7 +119,7 @@ func (c *Catalog) brokenMacros() ErrorList {
 			continue
 		}
 		src := &source{path: m.pos.File, text: m.Params.Text("content")}
-		if bad := src.parse(s.macros.funcs, false); bad != nil {
+		if bad := src.parse(s, s.x.funcs, false); bad != nil {
 			out = append(out, m.atContent(bad))
 			continue
 		}

@@ -88,7 +88,7 @@ func (c *compiler) compileServices() {
 		if _, err := fs.Stat(l.FS, ServicesFile); err != nil {
 			continue
 		}
-		base := c.files.render(place{l, ServicesFile}, c.repo.early)
+		base := c.files.render(place{l, ServicesFile}, c.repo.first.early)
 		var body servicesBase
 		if base == nil || base.root == nil {
 			continue

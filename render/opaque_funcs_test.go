@@ -22,9 +22,9 @@ func TestNoFunctionLetsForeignTextThrough(t *testing.T) {
 	c.identify()
 	c.compileVars()
 	c.compileMacros()
-	r.meter.all, c.scope.all = nil, nil // the calls are too many for one catalog
+	r.first.meter.all, c.scope.all = nil, nil // the calls are too many for one catalog
 	ran := map[string]bool{}
-	names := append(slices.Collect(maps.Keys(r.funcs)), ofText...)
+	names := append(slices.Collect(maps.Keys(r.first.funcs)), ofText...)
 	for _, name := range names {
 		if slices.Contains(internals, name) {
 			continue
@@ -77,14 +77,13 @@ func callsOf(name string) []string {
 func printedBy(c *compiler, name, text string) (string, error) {
 	funcs := template.FuncMap{} // the parser copies them all
 	for _, used := range append(slices.Clone(internals), "server", "services", "servervars", "list", "dict", "toJson", "b64enc", "b32enc", name) {
-		if f := c.repo.funcs[used]; f != nil {
+		if f := c.repo.first.funcs[used]; f != nil {
 			funcs[used] = f
 		}
 	}
-	src := &source{path: "t", text: text}
-	c.repo.byPath["t"] = src
-	c.repo.meter.reset()
-	if bad := src.parse(funcs, true); bad != nil {
+	src := &source{path: "t", text: text, owner: c.repo.first}
+	c.scope.x.meter.reset()
+	if bad := src.parse(c.scope, funcs, true); bad != nil {
 		return "", bad
 	}
 	out, bad := c.files.execute(src)

@@ -59,8 +59,8 @@ func (c *carrier) scalar(text string) string {
 }
 
 // printed is the last function of every action that prints: it keeps opaque texts out of what is read as YAML.
-func (r *Repository) printed(v any) (any, error) {
-	c := r.now.carrier
+func (x *execution) printed(v any) (any, error) {
+	c := x.scope.carrier
 	if c == nil {
 		c = &carrier{}
 	}

@@ -11,14 +11,14 @@ import (
 // changers are the functions that change a map.
 var changers = []string{"set", "unset", "merge", "mergeOverwrite"}
 
-// begin makes the values of the roots those of one file, until end is called.
+// begin makes the values of the roots those of one file, which is executed until end is called.
 func (s *scope) begin(src *source) (end func()) {
-	outer := s.private
-	s.private = nil
+	outer, around := s.private, s.src
+	s.private, s.src = nil, src
 	if src.changes {
 		s.private = map[string]any{}
 	}
-	return func() { s.private = outer }
+	return func() { s.private, s.src = outer, around }
 }
 
 // ownRoot is the value of a root, which the file that is executed may change where it changes maps at all.

@@ -24,9 +24,6 @@ const maxSalvaged = 20
 // that cannot be done. Cut tells that a block was left out: what seems to be missing may stand in it.
 func (f *documents) partly(src *source, funcs template.FuncMap, bad *Error) (out *rendered, cut bool) {
 	text := src.text
-	if known := f.c.repo.byPath; known[src.path] != nil { // by which deferred actions are found
-		defer func() { known[src.path] = src }()
-	}
 	for range maxSalvaged {
 		if slices.ContainsFunc(f.salvaged, func(s *Error) bool { return s.Pos == bad.Pos }) { // it was no help
 			return nil, false
@@ -46,16 +43,16 @@ func (f *documents) partly(src *source, funcs template.FuncMap, bad *Error) (out
 			text:       text,
 			shapes:     src.shapes,
 			conditions: src.conditions,
-			names:      src.names,
+			owner:      src.owner,
+			early:      src.early,
 		}
-		bad = rest.parse(funcs, true)
+		bad = rest.parse(f.c.scope, funcs, true)
 		rest.text, rest.lines = src.text, nil // of the same length: messages show what is written
 		if bad != nil {
 			src.quote(bad)
 			continue
 		}
-		f.c.repo.meter.reset()
-		f.c.repo.byPath[src.path] = rest
+		f.c.scope.x.meter.reset()
 		if out, bad = f.execute(rest); bad == nil {
 			return out, cut
 		}

@@ -28,10 +28,8 @@ type Repository struct {
 	mu         sync.Mutex
 	shapes     sync.Map // of structs, by type
 	conditions sync.Map // compiled, by text
-	now        *scope   // what template functions see while mu is held
-	meter      meter    // of the file that is being executed
-	funcs      template.FuncMap
-	early      template.FuncMap // of base/services.yaml
+	first      *execution
+	others     []*execution // idle
 	parsed     map[string]*source
 	byPath     map[string]*source // by the name that messages have
 	broken     map[string]*Error
@@ -57,44 +55,12 @@ func (r *Repository) detectFleetUse(text string) {
 
 // Open makes a repository of the layers, which are read when a catalog needs them.
 func Open(layers ...Layer) *Repository {
-	r := &Repository{
+	return &Repository{
 		layers: layers,
+		first:  newExecution(),
 		parsed: map[string]*source{},
 		byPath: map[string]*source{},
 		broken: map[string]*Error{},
-	}
-	r.funcs = pureFuncs()
-	r.meter.install(r.funcs)
-	r.funcs["deferred"], r.funcs["local"] = deferredFunc(r), r.local
-	r.funcs["printed"] = r.printed
-	for name, f := range roots(r.current) {
-		r.funcs[name] = f
-	}
-	r.funcs["macro"] = r.meter.metered("macro", r.funcs["macro"])
-	r.early = earlyFuncs(r.funcs)
-	return r
-}
-
-// enter makes a scope the one that templates see, until release is called.
-func (r *Repository) enter(s *scope) (release func()) {
-	r.mu.Lock()
-	r.now = s
-	r.meter.all, r.meter.ctx = s.all, s.in.Context
-	r.meter.reset()
-	if run := s.macros.run; run != nil { // a command takes its time: others may enter meanwhile
-		s.macros.run = func(m *Macro) (string, error) {
-			left := r.meter
-			r.mu.Unlock()
-			defer func() {
-				r.mu.Lock()
-				r.now, r.meter = s, left
-			}()
-			return run(m)
-		}
-	}
-	return func() {
-		r.now = nil
-		r.mu.Unlock()
 	}
 }
 
@@ -156,13 +122,14 @@ func (r *Repository) names(dir string) []string {
 	return out
 }
 
-// load reads and parses a file once. With no functions it is a plain file.
-func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
+// load reads and parses a file once, with functions of the first execution. With none it is a plain file.
+func (r *Repository) load(in *scope, p place, funcs template.FuncMap) (*source, *Error) {
 	key := p.layer.Name + "\x00" + p.path
 	if s, ok := r.parsed[key]; ok {
 		return s, r.broken[key]
 	}
-	s := &source{path: r.displayName(p), shapes: &r.shapes, conditions: &r.conditions, names: r.current}
+	s := &source{path: r.displayName(p), shapes: &r.shapes, conditions: &r.conditions, owner: r.first}
+	s.early = p.path == ServicesFile
 	text, err := fs.ReadFile(p.layer.FS, p.path)
 	if err != nil {
 		return nil, &Error{Pos: Position{File: s.path}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))}
@@ -170,7 +137,7 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 	s.text = string(text)
 	r.detectFleetUse(s.text)
 	if funcs != nil && strings.Contains(s.text, "{{") {
-		if bad := s.parse(funcs, true); bad != nil {
+		if bad := s.parse(in, funcs, true); bad != nil {
 			r.broken[key] = bad
 		}
 		if r.actions += strings.Count(s.text, "{{"); r.actions > maxAllActions && r.broken[key] == nil {
@@ -185,9 +152,6 @@ func (r *Repository) load(p place, funcs template.FuncMap) (*source, *Error) {
 	r.parsed[key], r.byPath[s.path] = s, s
 	return s, r.broken[key]
 }
-
-// current is what the templates see that are executed now; nil while none is.
-func (r *Repository) current() *scope { return r.now }
 
 // plainFSError drops the operation and path that the message has already.
 func plainFSError(err error) error {

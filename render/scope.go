@@ -30,6 +30,8 @@ type scope struct {
 	keyed   bool           // some name of a variable is opaque
 	private map[string]any // the roots of the file that is executed, where it changes maps; nil: those of all files
 
+	x         *execution           // executes its templates, from Repository.enter to the release
+	src       *source              // the file that is executed
 	inventory Inventory            // is laid over every view
 	look      func() (View, error) // reads the fleet anew when it is asked for; nil: in.View stands
 	unseen    error                // why that failed

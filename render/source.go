@@ -28,7 +28,8 @@ type source struct {
 	lines       []int               // offsets of the lines of text; made when first needed
 	changes     bool                // it calls functions that change maps
 	deferrables []*deferrable       // actions that may have to wait for a step
-	names       func() *scope       // what its templates may name; nil: nothing is known of it
+	owner       *execution          // with whose functions it is parsed
+	early       bool                // with those of base/services.yaml
 }
 
 // pos is the position of a byte offset in the source.
@@ -61,7 +62,7 @@ const maxMessage = 2000
 
 // parse reads the source as a template with these functions. Actions that ask for a step's result wait where the file's
 // values are kept apart by YAML; in a text that is executed when it is used, they do not.
-func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
+func (s *source) parse(in *scope, funcs template.FuncMap, mayWait bool) *Error {
 	if len(s.text) > maxDocument {
 		return &Error{
 			Pos:     Position{File: s.path},
@@ -82,7 +83,7 @@ func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 		return s.errorAt(s.pos(last), "%s has no {{ end }}", openingAction.FindString(s.text[last:]))
 	}
 	if err != nil {
-		return s.unknownFunction(s.templateError(err), funcs)
+		return s.unknownFunction(in, s.templateError(in, err), funcs)
 	}
 	if bad := s.internal(t); bad != nil {
 		return bad
@@ -109,7 +110,7 @@ func (s *source) parse(funcs template.FuncMap, mayWait bool) *Error {
 		}
 		guardTree(t)
 		if err := meterTree(t, funcs); err != nil {
-			return s.templateError(err)
+			return s.templateError(in, err)
 		}
 	}
 	return nil
@@ -120,7 +121,7 @@ var openingAction = regexp.MustCompile(`^\{\{.{0,60}?\}\}|^\{\{-?\s*\w+`)
 var notDefined = regexp.MustCompile(`^function "(\w+)" not defined$`)
 
 // unknownFunction gives the mistake of a function that does not exist its column and the nearest that does.
-func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
+func (s *source) unknownFunction(in *scope, e *Error, funcs template.FuncMap) *Error {
 	m := notDefined.FindStringSubmatch(e.Message)
 	if m == nil {
 		if e.Hint == "" {
@@ -135,10 +136,8 @@ func (s *source) unknownFunction(e *Error, funcs template.FuncMap) *Error {
 			m[1],
 		)
 	}
-	if s.names != nil {
-		if e.Hint = s.names().bareName(m[1]); e.Hint != "" {
-			return e
-		}
+	if e.Hint = in.bareName(m[1]); e.Hint != "" {
+		return e
 	}
 	if e.Hint = loopHint(s.text, m[1]); e.Hint != "" {
 		return e
@@ -195,14 +194,18 @@ func (s *source) literal(p []byte) (int, bool) {
 	return int(at), ok
 }
 
-// execute renders the template. A plain source renders as itself.
-func (s *source) execute(dot any) (*rendered, *Error) {
+// execute renders the template for a scope that has an execution. A plain source renders as itself.
+func (s *source) execute(in *scope, dot any) (*rendered, *Error) {
 	if s.tmpl == nil {
 		return &rendered{src: s, text: []byte(s.text)}, nil
 	}
 	r := &rendered{src: s, segs: make([]segment, 0, len(s.texts)+1)}
-	if err := s.tmpl.Execute(r, dot); err != nil {
-		bad := s.templateError(err)
+	t, err := s.bind(s.tmpl, in.x)
+	if err == nil {
+		err = t.Execute(r, dot)
+	}
+	if err != nil {
+		bad := s.templateError(in, err)
 		if n := len(r.segs); bad.Pos.Line == 0 && n > 0 { // from Write: it is where the output ends
 			at := s.errorAt(s.pos(r.segs[n-1].src), "%s", bad.Message)
 			at.cause = err
@@ -223,7 +226,7 @@ type execErr struct {
 var templateErr = regexp.MustCompile(`(?s)^template: (.*?):(\d+)(?::(\d+))?: (?:executing ".*?" at <(.*?)>: )?(.*)$`)
 
 // templateError gives an error of text/template its position in the source.
-func (s *source) templateError(err error) *Error {
+func (s *source) templateError(in *scope, err error) *Error {
 	var known *Error
 	if errors.As(err, &known) { // from a macro: it has a better position of its own
 		return known
@@ -247,9 +250,7 @@ func (s *source) templateError(err error) *Error {
 	out := s.errorAt(pos, "%s", plainMessage(e))
 	out.cause, out.hearsay = err, s.aboutFact(e.at)
 	out.reads(s.services(e.line, e.col), s.servers(e.line, e.col), err)
-	if s.names != nil {
-		out.Hint = s.names().missing(e)
-	}
+	out.Hint = in.missing(e)
 	return out
 }
 

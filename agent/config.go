@@ -13,9 +13,9 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/gitremote"
 	"github.com/pullet/pullet/ownfile"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -171,19 +171,19 @@ func (c *Config) complete() error {
 		c.Node.Name = host
 	}
 	var errs []error
-	if !plain.Name(c.Node.Name) {
+	if !safetext.Name(c.Node.Name) {
 		errs = append(
 			errs,
 			fmt.Errorf("%s: node.name %q: use letters, digits, dots, dashes and underscores", c.file, c.Node.Name),
 		)
 	}
-	if !plain.Name(c.Fleet) {
+	if !safetext.Name(c.Fleet) {
 		errs = append(
 			errs,
 			fmt.Errorf("%s: fleet %q: use letters, digits, dots, dashes and underscores", c.file, c.Fleet),
 		)
 	}
-	if err := plain.Labels(c.Node.Labels); err != nil {
+	if err := safetext.Labels(c.Node.Labels); err != nil {
 		errs = append(errs, fmt.Errorf("%s: node.labels: %w", c.file, err))
 	}
 	if len(c.Etcd.Endpoints) > 0 && c.Etcd.Dir != "" {

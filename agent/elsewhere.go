@@ -11,10 +11,10 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/extension"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
 	"github.com/pullet/pullet/render/facts"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -57,7 +57,7 @@ func whyBroken(err error) string {
 }
 
 // hosts are the first nodes, and how many there are beside them.
-func (e *elsewhereError) hosts() string { return plain.Some(e.nodes, 3) }
+func (e *elsewhereError) hosts() string { return safetext.Some(e.nodes, 3) }
 
 // elsewhere looks for mistakes that other nodes of the inventory meet in a version that compiles here. A mistake
 // counts when it is certain: it does not depend on what other hosts say, and the fleet's version compiles for the

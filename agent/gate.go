@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -95,7 +95,7 @@ func firstLine(err error) string {
 	if list, ok := errors.AsType[render.ErrorList](err); ok && text == list.Error() {
 		text = list.Mistakes().Error() // a warning is no reason
 	}
-	line, more := plain.Headline(text)
+	line, more := safetext.Headline(text)
 	if more {
 		line += " ..."
 	}

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -21,7 +21,7 @@ func (a *agreement) describe(ctx context.Context, v *state.Version) {
 			a.log.WithError(err).Debug("the subject of a commit is not known")
 			continue
 		}
-		c.Subject, c.Author = plain.Line(subject, state.MaxSubject), plain.Line(author, state.MaxSubject)
+		c.Subject, c.Author = safetext.Line(subject, state.MaxSubject), safetext.Line(author, state.MaxSubject)
 	}
 }
 

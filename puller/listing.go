@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 
 	"github.com/pullet/pullet/gitremote"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // listing is what a remote says it has.
@@ -43,7 +43,7 @@ func newListing(remote gitremote.Listing) listing {
 		switch {
 		case ref.Name.IsBranch():
 			l.branches[ref.Name.Short()] = ref.ID.String()
-		case ref.Name.IsTag() && !plain.Obeyed(ref.Name.Short()): // no record can hold another name
+		case ref.Name.IsTag() && !safetext.Obeyed(ref.Name.Short()): // no record can hold another name
 			t := tag{name: ref.Name.Short(), id: ref.ID, annotated: !ref.Peeled.IsZero()}
 			if t.annotated {
 				t.commit = ref.Peeled.String()

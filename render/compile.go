@@ -62,9 +62,9 @@ func newCompiler(r *Repository, s *scope) *compiler {
 
 // documents reads the files of a catalog.
 type documents struct {
-	c        *compiler
-	heard    map[string]bool // files that rest on what other hosts say
-	salvaged []*Error        // failures of templates of which the rest was looked at
+	c      *compiler
+	heard  map[string]bool // files that rest on what other hosts say
+	failed []*Error        // failures of templates of which the rest was looked at
 }
 
 // Compile says what the repository means for one node. The error is an ErrorList with every mistake that this node can
@@ -200,14 +200,14 @@ func (f *documents) render(p place, funcs template.FuncMap) *document {
 			bad = f.countOutput(src, out)
 		}
 	}
-	salvaged, cut := bad != nil, false
+	partial, cut := bad != nil, false
 	if bad != nil && f.c.scope.asked {
 		bad.hearsay = true
 	}
 	switch {
-	case salvaged && src != nil && (strings.HasPrefix(p.path, "jobs/") || strings.HasPrefix(p.path, "vars/")):
+	case partial && src != nil && (strings.HasPrefix(p.path, "jobs/") || strings.HasPrefix(p.path, "vars/")):
 		out, cut = f.partly(src, funcs, bad)
-	case salvaged:
+	case partial:
 		f.c.fail(bad)
 	}
 	if out == nil || f.c.scope.all.full() {
@@ -217,9 +217,9 @@ func (f *documents) render(p place, funcs template.FuncMap) *document {
 	var jinja ErrorList // what they enclose is there
 	if doc == nil && jinjaTag.Match(out.text) {
 		doc, jinja, errs = withoutJinja(out)
-		salvaged = salvaged || doc != nil
+		partial = partial || doc != nil
 	}
-	if salvaged && doc == nil { // what was taken out may be what is missing
+	if partial && doc == nil { // what was taken out may be what is missing
 		return nil
 	}
 	f.c.errs = slices.Concat(f.c.errs, jinja, errs)
@@ -230,7 +230,7 @@ func (f *documents) render(p place, funcs template.FuncMap) *document {
 		}
 	}
 	if doc != nil && doc.root != nil {
-		doc.salvaged, doc.cut, doc.broken = salvaged, cut, len(errs) > 0 || cut
+		doc.partial, doc.cut, doc.broken = partial, cut, len(errs) > 0 || cut
 		doc.waits = strings.HasPrefix(p.path, "jobs/")
 		if !doc.waits { // the steps of a job are looked at one by one, when their forEach is expanded
 			f.checkPlaces(doc, doc.root, false)

@@ -6,7 +6,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Position is a place in a file of a state repository. Line and Col count from 1; a zero Line means the file as a
@@ -82,7 +82,7 @@ func (e *Error) Error() string {
 }
 
 // SomeHosts are the first hosts, and how many there are beside them.
-func SomeHosts(hosts []string) string { return plain.Some(hosts, 3) }
+func SomeHosts(hosts []string) string { return safetext.Some(hosts, 3) }
 
 // ErrorList is every mistake that was found, in the order of the files.
 type ErrorList []*Error

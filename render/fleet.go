@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Fleet is pullet.yaml: what holds for all nodes.
@@ -90,7 +90,7 @@ func (c *compiler) compileInventory() {
 
 // checkListed refuses what the fleet's record could not hold.
 func (c *compiler) checkListed(doc *document, name string, labels map[string]string) {
-	if !plain.Name(name) {
+	if !safetext.Name(name) {
 		c.fail(
 			doc.errorAt(
 				doc.find("nodes", name),
@@ -99,7 +99,7 @@ func (c *compiler) checkListed(doc *document, name string, labels map[string]str
 			),
 		)
 	}
-	if err := plain.Labels(labels); err != nil {
+	if err := safetext.Labels(labels); err != nil {
 		c.fail(doc.errorAt(doc.find("nodes", name), "node %s: %v", name, err))
 	}
 }

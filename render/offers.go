@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // ServicesFile is where a repository says who offers which services.
@@ -144,7 +144,7 @@ func (c *compiler) checkOffer(doc *document, at *yaml.Node, o Offer) bool {
 	if o.Port < 0 || o.Port > 65535 {
 		wrong("port", "%d is no port", o.Port)
 	}
-	if o.Address != "" && !plain.Address(o.Address) {
+	if o.Address != "" && !safetext.Address(o.Address) {
 		wrong("address", "%q is neither an IP address nor the name of a host", o.Address)
 	}
 	if o.Address != "" && o.Interface != "" {

@@ -17,19 +17,19 @@ import (
 // lost stands where a value would be that could not be made.
 const lost = "\uE002"
 
-// maxSalvaged bounds how many failures of one file are taken out.
-const maxSalvaged = 20
+// maxPartial bounds how many failures of one file are taken out.
+const maxPartial = 20
 
 // partly executes what is left of a job's file without the actions that fail, and records each failure; nil where
 // that cannot be done. Cut tells that a block was left out: what seems to be missing may stand in it.
 func (f *documents) partly(src *source, funcs template.FuncMap, bad *Error) (out *rendered, cut bool) {
 	text := src.text
-	for range maxSalvaged {
-		if slices.ContainsFunc(f.salvaged, func(s *Error) bool { return s.Pos == bad.Pos }) { // it was no help
+	for range maxPartial {
+		if slices.ContainsFunc(f.failed, func(s *Error) bool { return s.Pos == bad.Pos }) { // it was no help
 			return nil, false
 		}
 		f.c.fail(bad)
-		f.salvaged = append(f.salvaged, bad)
+		f.failed = append(f.failed, bad)
 		if bad.Pos.File != src.path || bad.Pos.Line == 0 {
 			return nil, false
 		}
@@ -117,8 +117,8 @@ func loses(n *yaml.Node) bool {
 // ownMistakes are those that do not follow from what was taken out.
 func (f *documents) ownMistakes() ErrorList {
 	return onlyFirst(slices.DeleteFunc(slices.Clone(f.c.errs), func(e *Error) bool {
-		return !slices.Contains(f.salvaged, e) &&
-			slices.ContainsFunc(f.salvaged, func(s *Error) bool { return e.follows(s) })
+		return !slices.Contains(f.failed, e) &&
+			slices.ContainsFunc(f.failed, func(s *Error) bool { return e.follows(s) })
 	}))
 }
 

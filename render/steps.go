@@ -140,8 +140,8 @@ func (j *jobsCompiler) step(d *decoder, one instance, job *Job, file *jobFile) *
 	}
 	j.c.files.checkPlaces(d.doc, one.node, false)
 	j.c.refs.waitsFor(step)
-	step.broken = d.doc.broken || len(d.errs) > before || d.doc.salvaged && loses(one.node)
-	if d.doc.salvaged && strings.Contains(step.Action, lost) {
+	step.broken = d.doc.broken || len(d.errs) > before || d.doc.partial && loses(one.node)
+	if d.doc.partial && strings.Contains(step.Action, lost) {
 		step.Action = ""
 	}
 	return step

@@ -18,7 +18,7 @@ type document struct {
 	waits  bool       // values of parameters may wait for steps
 	broken bool       // keys stand twice in it, or a block was left out
 
-	salvaged, cut bool // its template failed: marks stand for values, or a block was left out
+	partial, cut bool // its template failed: marks stand for values, or a block was left out
 }
 
 // parseYAML reads the output of a template, which holds one YAML document. It reports every key that stands twice in a

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // checks gathers what is wrong with a record: the first thing counts.
@@ -30,7 +30,7 @@ const (
 // line makes free text one harmless line.
 func line(texts ...*string) {
 	for _, t := range texts {
-		*t = plain.Line(*t, maxText)
+		*t = safetext.Line(*t, maxText)
 	}
 }
 
@@ -42,7 +42,7 @@ func lines(list []string) {
 }
 
 func (c *checks) node(name string) {
-	c.unless(plain.Name(name), "%s is no name of a node", quoted(name))
+	c.unless(safetext.Name(name), "%s is no name of a node", quoted(name))
 }
 
 func (c *checks) nodes(names []string) {
@@ -59,7 +59,7 @@ func (c *checks) version(id string) {
 
 // word checks one word, which may be missing.
 func (c *checks) word(what, text string) {
-	c.unless(text == "" || plain.Word(text), "%s: %s is no word", what, quoted(text))
+	c.unless(text == "" || safetext.Word(text), "%s: %s is no word", what, quoted(text))
 }
 
 // times checks that times are in a century of which JSON and clocks can speak; year 1 is none.
@@ -74,13 +74,13 @@ func (c *checks) count(what string, n, most int) {
 	c.unless(n >= 0 && n <= most, "%s: %d is not between 0 and %d", what, n, most)
 }
 
-func quoted(text string) string { return fmt.Sprintf("%+q", plain.Cut(text, 60)) }
+func quoted(text string) string { return fmt.Sprintf("%+q", safetext.Cut(text, 60)) }
 
 // Title is a text for people in one line.
 type Title string
 
 func (t *Title) decode(value []byte) error {
-	*t = Title(plain.Line(string(value), maxText))
+	*t = Title(safetext.Line(string(value), maxText))
 	return nil
 }
 
@@ -90,7 +90,7 @@ func (t *Title) check(Key) error { return nil }
 type Output string
 
 func (o *Output) decode(value []byte) error {
-	*o = Output(plain.Text(string(value)))
+	*o = Output(safetext.Text(string(value)))
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (w *Word) decode(value []byte) error {
 func (w *Word) check(Key) error {
 	var c checks
 	c.unless(
-		len(*w) <= 200 && !plain.Obeyed(string(*w)),
+		len(*w) <= 200 && !safetext.Obeyed(string(*w)),
 		"%s is not one line of 200 letters at most",
 		quoted(string(*w)),
 	)

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 func (n *Node) check(k Key) error {
@@ -13,13 +13,13 @@ func (n *Node) check(k Key) error {
 	if n.Name != k.Node {
 		return errOtherNode
 	}
-	c.err = plain.Labels(n.Labels)
+	c.err = safetext.Labels(n.Labels)
 	c.word("role", n.Role)
 	c.version(n.Running)
 	c.times(n.FirstSeen, n.LastSeen)
 	c.unless(len(n.Boots) <= maxList, "it has %d boots, of %d at most", len(n.Boots), maxList)
 	for _, boot := range n.Boots {
-		c.unless(len(boot) <= maxText && !plain.Obeyed(boot), "%s is not one line", quoted(boot))
+		c.unless(len(boot) <= maxText && !safetext.Obeyed(boot), "%s is not one line", quoted(boot))
 	}
 	line(&n.Agent, &n.UUID)
 	return c.err
@@ -28,7 +28,7 @@ func (n *Node) check(k Key) error {
 func (a *Alive) check(Key) error {
 	var c checks
 	for _, text := range []string{a.Instance, a.Owner, a.Machine, a.Boot} {
-		c.unless(len(text) <= maxText && !plain.Obeyed(text), "%s is not one line", quoted(text))
+		c.unless(len(text) <= maxText && !safetext.Obeyed(text), "%s is not one line", quoted(text))
 	}
 	line(&a.Host)
 	c.times(a.Booted)
@@ -88,7 +88,7 @@ func (c *checks) digest(d *Digest) {
 func (s *Service) check(k Key) error {
 	c := serviceChecks(s)
 	c.unless(
-		s.DNS == "" || plain.Host(s.DNS) && strings.HasPrefix(s.DNS, strings.ToLower(k.Node+"."+k.Service+".service.")),
+		s.DNS == "" || safetext.Host(s.DNS) && strings.HasPrefix(s.DNS, strings.ToLower(k.Node+"."+k.Service+".service.")),
 		"%s is not its name in DNS",
 		quoted(s.DNS),
 	)
@@ -101,20 +101,20 @@ func (s Service) Check() error { return serviceChecks(&s).err }
 func serviceChecks(s *Service) *checks {
 	c := &checks{}
 	c.unless(
-		s.Address == "" || plain.Address(s.Address),
+		s.Address == "" || safetext.Address(s.Address),
 		"%s is neither an IP address nor the name of a host",
 		quoted(s.Address),
 	)
 	c.unless(len(s.Addresses) <= maxList, "it has %d interfaces, of %d at most", len(s.Addresses), maxList)
 	for name, all := range s.Addresses {
-		c.unless(plain.Interface(name), "%s is no name of an interface", quoted(name))
+		c.unless(safetext.Interface(name), "%s is no name of an interface", quoted(name))
 		c.addresses(name, all)
 	}
 	c.count("port", s.Port, 65535)
 	c.unless(len(s.Tags) <= 100, "it has %d tags, of 100 at most", len(s.Tags))
 	for _, tag := range s.Tags {
 		c.unless(
-			len(tag) <= 253 && !plain.Obeyed(tag),
+			len(tag) <= 253 && !safetext.Obeyed(tag),
 			"the tag %s is not one line of 253 letters at most",
 			quoted(tag),
 		)
@@ -130,18 +130,18 @@ func (c *checks) addresses(name string, all any) {
 		c.unless(len(list) <= maxList, "interface %s has %d addresses, of %d at most", name, len(list), maxList)
 		for _, one := range list {
 			text, ok := one.(string)
-			c.unless(ok && plain.Address(text), "interface %s: %s is no address", name, quoted(fmt.Sprint(one)))
+			c.unless(ok && safetext.Address(text), "interface %s: %s is no address", name, quoted(fmt.Sprint(one)))
 		}
 		return
 	}
 	if list, ok := all.([]string); ok { // before it was written
 		for _, text := range list {
-			c.unless(plain.Address(text), "interface %s: %s is no address", name, quoted(text))
+			c.unless(safetext.Address(text), "interface %s: %s is no address", name, quoted(text))
 		}
 		return
 	}
 	text, ok := all.(string)
-	c.unless(ok && plain.Address(text), "interface %s: %s is no address", name, quoted(fmt.Sprint(all)))
+	c.unless(ok && safetext.Address(text), "interface %s: %s is no address", name, quoted(fmt.Sprint(all)))
 }
 
 // Facts are what a node published of itself.
@@ -166,7 +166,7 @@ func (c *checks) facts(path string, value any) {
 	case map[string]any:
 		c.unless(len(v) <= maxList, "%s has %d facts, of %d at most", path, len(v), maxList)
 		for key, one := range v {
-			c.unless(plain.Word(key), "%s is no name of a fact", quoted(key))
+			c.unless(safetext.Word(key), "%s is no name of a fact", quoted(key))
 			c.facts(path+"."+key, one)
 		}
 	case []any:
@@ -175,7 +175,7 @@ func (c *checks) facts(path string, value any) {
 			c.facts(path, one)
 		}
 	case string:
-		c.unless(len(v) <= maxText && !plain.Obeyed(v), "the fact %s is not one line of %d letters at most",
+		c.unless(len(v) <= maxText && !safetext.Obeyed(v), "the fact %s is not one line of %d letters at most",
 			strings.TrimPrefix(path, "."), maxText)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 func (v *Version) check(k Key) error {
@@ -21,10 +21,11 @@ func (v *Version) check(k Key) error {
 	}
 	for _, list := range [][]Commit{v.Commits, v.Rewound} {
 		for i := range list {
-			list[i].Subject, list[i].Author = plain.Line(list[i].Subject, MaxSubject), plain.Line(list[i].Author, MaxSubject)
+			list[i].Subject = safetext.Line(list[i].Subject, MaxSubject)
+			list[i].Author = safetext.Line(list[i].Author, MaxSubject)
 		}
 	}
-	c.unless(len(v.Release) <= maxText && !plain.Obeyed(v.Release), "its release is not one line")
+	c.unless(len(v.Release) <= maxText && !safetext.Obeyed(v.Release), "its release is not one line")
 	c.count("seq", v.Seq, math.MaxInt32)
 	c.count("epoch", v.Epoch, v.Seq)
 	c.unless(
@@ -50,11 +51,11 @@ const maxBad = 2000
 
 // commit checks where one repository is. A repository is named with small letters, digits, dashes and underscores.
 func (c *checks) commit(one Commit) {
-	c.unless(plain.Word(one.Repo), "%s is no repository", quoted(one.Repo))
+	c.unless(safetext.Word(one.Repo), "%s is no repository", quoted(one.Repo))
 	c.unless(one.Commit != "", "repository %s has no commit", one.Repo)
 	c.version(one.Commit)
 	c.version(one.Left)
-	c.unless(len(one.Tag) <= maxText && !plain.Obeyed(one.Tag), "the tag %s is not one line", quoted(one.Tag))
+	c.unless(len(one.Tag) <= maxText && !safetext.Obeyed(one.Tag), "the tag %s is not one line", quoted(one.Tag))
 }
 
 func (l *Claim) check(Key) error {
@@ -69,7 +70,7 @@ func (l *Claim) check(Key) error {
 	line(&l.Release, &l.Step)
 	if l.Member != nil {
 		c.word("role", l.Member.Role)
-		c.err = cmp.Or(c.err, plain.Labels(l.Member.Labels))
+		c.err = cmp.Or(c.err, safetext.Labels(l.Member.Labels))
 	}
 	return c.err
 }
@@ -163,7 +164,7 @@ func (r *CommandResult) check(k Key) error {
 	)
 	c.word("instance", r.Instance)
 	c.times(r.Started, r.Ended)
-	r.Reason, r.Output = plain.Text(plain.Cut(r.Reason, maxText)), plain.Text(r.Output)
+	r.Reason, r.Output = safetext.Text(safetext.Cut(r.Reason, maxText)), safetext.Text(r.Output)
 	return c.err
 }
 

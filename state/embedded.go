@@ -197,8 +197,8 @@ func socketURL(dir, name string) url.URL {
 	return url.URL{Scheme: "unix", Path: filepath.Join(dir, name+".sock:0")}
 }
 
-// settle ends what may still make this process run the member.
-func (e *embedded) settle() {
+// stopFollowing ends what may still make this process run the member.
+func (e *embedded) stopFollowing() {
 	if e.rest != nil {
 		e.rest()
 		e.follows.Wait()

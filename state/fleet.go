@@ -6,7 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Node is a node's lasting record.
@@ -124,7 +124,7 @@ func (s *Nodes) Key(node string) string { return s.store.key("node", node) }
 
 // Ops move a node to a state of a category, out of every other one.
 func (s *Statuses) Ops(node, category, state string, st Status) []clientv3.Op {
-	st.Reason, st.Holders = plain.Cut(st.Reason, maxReason), st.Holders[:min(len(st.Holders), maxList)]
+	st.Reason, st.Holders = safetext.Cut(st.Reason, maxReason), st.Holders[:min(len(st.Holders), maxList)]
 	ops := []clientv3.Op{Put(s.key(category, state, node), st)}
 	for _, other := range states {
 		if other != state {

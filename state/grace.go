@@ -46,7 +46,7 @@ func AwaitReports(ctx context.Context, s *Store, by string, told func(until time
 		if err != nil || !s.ServesHosts() {
 			return err
 		}
-		looked, err := look(ctx, s, by, got.Responses[0].GetResponseRange().Kvs)
+		looked, err := sameIncarnation(ctx, s, by, got.Responses[0].GetResponseRange().Kvs)
 		if err != nil {
 			return err
 		}
@@ -65,8 +65,9 @@ func AwaitReports(ctx context.Context, s *Store, by string, told func(until time
 	}
 }
 
-// look compares etcd's incarnation with that on record, and reports that it is the same. Else it is recognised.
-func look(ctx context.Context, s *Store, by string, record []*mvccpb.KeyValue) (same bool, err error) {
+// sameIncarnation compares etcd's incarnation with that on record, and reports that it is the same. Else it is
+// recognised.
+func sameIncarnation(ctx context.Context, s *Store, by string, record []*mvccpb.KeyValue) (same bool, err error) {
 	var was Incarnation // one that cannot be read is none
 	var seen int64
 	for _, kv := range record {

@@ -102,7 +102,7 @@ func (s *Doubts) acceptedKey() string { return s.store.key("store_accepted") }
 // back. The doubt is recorded then, so that nobody is admitted who saw less. What comes later in this process is
 // compared by monotonic.
 func (s *Doubts) Guard(ctx context.Context, node string, seen Origin) (Origin, error) {
-	r := s.store.known.take(node)
+	r := s.store.known.pop(node)
 	if r == nil || r.guarded {
 		s.store.monotonic.begin(Origin{})
 		var err error

@@ -8,7 +8,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // example is a key of a kind, below the fleet's prefix.
@@ -302,7 +302,7 @@ func FuzzRecords(f *testing.F) {
 			_ = k.examine(key, value)
 		}
 		st, err := examine[Status](key, value)
-		if text := st.Reason + st.Gate + st.Clear + st.Log; err == nil && plain.Obeyed(text) {
+		if text := st.Reason + st.Gate + st.Clear + st.Log; err == nil && safetext.Obeyed(text) {
 			t.Errorf("%q", text)
 		}
 	})

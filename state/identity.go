@@ -105,8 +105,8 @@ type known struct{ last atomic.Pointer[registration] }
 
 func (k *known) keep(r *registration) { k.last.Store(r) }
 
-// take is what is known of a node, once.
-func (k *known) take(node string) *registration {
+// pop is what is known of a node, once.
+func (k *known) pop(node string) *registration {
 	if r := k.last.Swap(nil); r != nil && r.name == node {
 		return r
 	}

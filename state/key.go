@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Key is what the key of a record says. Of what its kind does not have it is empty.
@@ -64,21 +64,21 @@ func (k *Key) fill(words, parts []string) (wrong string, other bool) {
 			}
 			continue
 		}
-		if bad := k.take(word, parts[i]); bad != "" && wrong == "" {
-			wrong = fmt.Sprintf("%s %s", strconv.QuoteToASCII(plain.Cut(parts[i], 60)), bad)
+		if bad := k.set(word, parts[i]); bad != "" && wrong == "" {
+			wrong = fmt.Sprintf("%s %s", strconv.QuoteToASCII(safetext.Cut(parts[i], 60)), bad)
 		}
 	}
 	return wrong, false
 }
 
-// take checks and keeps one part of a key.
-func (k *Key) take(word, part string) (wrong string) {
+// set checks and keeps one part of a key.
+func (k *Key) set(word, part string) (wrong string) {
 	ok := true
 	switch word {
 	case "NODE":
-		ok, wrong, k.Node = plain.Name(part), "is no name of a node", part
+		ok, wrong, k.Node = safetext.Name(part), "is no name of a node", part
 	case "GROUP":
-		ok, wrong, k.Group = plain.Word(part), "is no group", part
+		ok, wrong, k.Group = safetext.Word(part), "is no group", part
 	case "VERSION":
 		ok, wrong, k.Version = versionID(part), "is no version", part
 	case "ROLLOUT":
@@ -90,7 +90,7 @@ func (k *Key) take(word, part string) (wrong string) {
 	case "STATE":
 		ok, wrong, k.State = slices.Contains(states[:], part), "is no state", part
 	case "WORD":
-		ok, wrong, k.Word = plain.Word(part), "is no id", part
+		ok, wrong, k.Word = safetext.Word(part), "is no id", part
 	case "HASH":
 		ok, wrong, k.Hash = hexOf(part, 20), "is no step", part
 	case "DIGEST":
@@ -104,7 +104,7 @@ func (k *Key) take(word, part string) (wrong string) {
 		ok, wrong = digits(part, 3), "is no chunk"
 	case "TICKET":
 		number, node, _ := strings.Cut(part, "-")
-		ok, wrong, k.Node = digits(number, 19) && plain.Name(node), "is no ticket", node
+		ok, wrong, k.Node = digits(number, 19) && safetext.Name(node), "is no ticket", node
 	}
 	if ok {
 		return ""
@@ -137,11 +137,11 @@ func (k Key) bad(why error) *BadRecordError {
 }
 
 // versionID reports what identifies a version: a commit, or a digest; with an epoch it is a rollout.
-func versionID(id string) bool { return plain.Name(id) && len(id) <= 128 }
+func versionID(id string) bool { return safetext.Name(id) && len(id) <= 128 }
 
 // serviceName reports the name of a service: letters, digits and dashes, 63 at most.
 func serviceName(name string) bool {
-	return plain.Name(name) && len(name) <= 63 && !strings.ContainsAny(name, "._")
+	return safetext.Name(name) && len(name) <= 63 && !strings.ContainsAny(name, "._")
 }
 
 func hexOf(text string, digits int) bool {

@@ -106,15 +106,15 @@ func (s *Views) read(ctx context.Context, prefixes ...string) (*Overview, error)
 	for _, r := range got.Responses {
 		for _, kv := range r.GetResponseRange().Kvs {
 			if k, err := s.store.Key(kv); err == nil {
-				o.take(s.store, k, kv)
+				o.add(s.store, k, kv)
 			}
 		}
 	}
 	return o, nil
 }
 
-// take files one record under what it says.
-func (o *Overview) take(s *Store, k Key, kv *mvccpb.KeyValue) {
+// add files one record under what it says.
+func (o *Overview) add(s *Store, k Key, kv *mvccpb.KeyValue) {
 	switch k.kind.shape {
 	case "current_version":
 		v, err := Read[Version](s, kv)

@@ -67,7 +67,7 @@ func (s *Presences) Register(
 	key, runs := s.AliveKey(n.Name), n.Running
 	var lease clientv3.LeaseID
 	var began time.Duration
-	for r := s.store.known.take(n.Name); ; r = nil {
+	for r := s.store.known.pop(n.Name); ; r = nil {
 		var err error
 		if r == nil {
 			if r, err = s.registration(ctx, n.Name); err != nil {

@@ -14,7 +14,7 @@ import (
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // BadRecordError is about a record of the fleet that cannot be read: its key, or its value, is not what pullet writes.
@@ -107,7 +107,7 @@ func unpackJSON(value []byte, v any) error {
 		return errors.New("it is null")
 	}
 	if err := json.Unmarshal(value, v); err != nil {
-		return errors.New(plain.Line(err.Error(), 200))
+		return errors.New(safetext.Line(err.Error(), 200))
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func (s *Store) BadRecords() []*BadRecordError {
 // cannot be seen, and cut where it is long.
 func shownKey(key string) string {
 	const most = 200
-	if len(key) <= most && plain.Word(strings.ReplaceAll(key, "/", "_")) &&
+	if len(key) <= most && safetext.Word(strings.ReplaceAll(key, "/", "_")) &&
 		!strings.ContainsAny(key, "'\"\\$`*?;&|<>()#~!") {
 		return key
 	}
@@ -181,5 +181,5 @@ func shownKey(key string) string {
 	if len(key) > most {
 		end = fmt.Sprintf("...%08x", crc32.ChecksumIEEE([]byte(key)))
 	}
-	return "'" + strings.ReplaceAll(strconv.QuoteToASCII(plain.Cut(key, most-len("..."))), "'", `\x27`) + end + "'"
+	return "'" + strings.ReplaceAll(strconv.QuoteToASCII(safetext.Cut(key, most-len("..."))), "'", `\x27`) + end + "'"
 }

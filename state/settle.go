@@ -10,7 +10,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // SettleHint is what an operator does about a step whose result is unknown.
@@ -27,7 +27,7 @@ func AgainHint(step string) string { return "to have it run: " + SettleCommand(s
 
 // SettleCommand is the command that settles a step, as it is typed into a shell.
 func SettleCommand(step, how string) string {
-	return "pullet rollout settle " + plain.ShellWord(step) + " " + how
+	return "pullet rollout settle " + safetext.ShellWord(step) + " " + how
 }
 
 // Settling is what an operator says of a targeted step: that it did its work, or else that it is to run again.

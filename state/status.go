@@ -8,7 +8,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Digest is what the fleet keeps of a run: the rest is in the run's report on the node.
@@ -29,7 +29,7 @@ const (
 func (d Digest) Fit() *Digest {
 	failed := d.Failed
 	for most := maxDigest; ; most /= 2 {
-		d.Failed = plain.Cut(failed, most)
+		d.Failed = safetext.Cut(failed, most)
 		// Encoding cannot fail: it is a plain struct.
 		if data, _ := json.Marshal(d); len(data) <= maxDigest || most == 0 {
 			return &d

@@ -223,7 +223,7 @@ func (s *Store) Broken() error {
 func (s *Store) Close() error {
 	var err error
 	if s.embedded != nil {
-		s.embedded.settle()
+		s.embedded.stopFollowing()
 	}
 	if s.Client != nil {
 		err = s.Client.Close()

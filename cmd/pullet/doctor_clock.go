@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -44,7 +44,7 @@ func clocks(ctx context.Context, store *state.Store, self string) []finding {
 		if 2*len(ahead) > others {
 			do = "this clock is behind, or theirs are ahead: compare them with date -u; when it is this one, " + setClock
 		}
-		found = append(found, finding{"clock", bad, "nodes were seen in the future: " + plain.Some(ahead, 5), do})
+		found = append(found, finding{"clock", bad, "nodes were seen in the future: " + safetext.Some(ahead, 5), do})
 	}
 	if len(behind) > 0 {
 		do := "their clocks are behind: set them there; compare with date -u"
@@ -53,7 +53,7 @@ func clocks(ctx context.Context, store *state.Store, self string) []finding {
 		}
 		found = append(
 			found,
-			finding{"clock", bad, "nodes answer and were seen last in the past: " + plain.Some(behind, 5), do},
+			finding{"clock", bad, "nodes answer and were seen last in the past: " + safetext.Some(behind, 5), do},
 		)
 	}
 	if found == nil {

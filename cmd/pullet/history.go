@@ -13,7 +13,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/journal"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -85,7 +85,7 @@ func (a historyCmd) listRuns(dir string, runs []string) error {
 			r.Why(),
 		}
 		if one.Why == "" && len(r.Errors) > 0 { // of the pull, which ran what it had all the same
-			one.Why, _ = plain.Headline(r.Errors[0])
+			one.Why, _ = safetext.Headline(r.Errors[0])
 		}
 		switch {
 		case r.Failed() || len(r.Errors) > 0:

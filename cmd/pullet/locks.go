@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -124,7 +124,7 @@ func (l heldLock) holder(most int) string {
 		if len(l.Missing) == 0 { // those who did not come were given up since
 			return fmt.Sprintf("%d came; nobody is missing", l.In)
 		}
-		return fmt.Sprintf("%d came; not yet: %s", l.In, plain.Some(l.Missing, most))
+		return fmt.Sprintf("%d came; not yet: %s", l.In, safetext.Some(l.Missing, most))
 	case l.Alive:
 		return l.Node + " (alive)"
 	}
@@ -138,7 +138,7 @@ func (l heldLock) waiters(most int) string {
 	}
 	text := "nobody"
 	if len(l.Waiting) > 0 {
-		text = plain.Some(l.Waiting, most)
+		text = safetext.Some(l.Waiting, most)
 	}
 	if l.Clear != "" && !l.Itself() {
 		text += "; " + l.Clear

@@ -20,8 +20,8 @@ import (
 	"golang.org/x/term"
 
 	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/safetext"
 )
 
 func main() {
@@ -63,7 +63,7 @@ func (e *exit) Unwrap() error { return e.err }
 // run executes one command line and returns its exit code. Once ctx and endNow have ended, it ends also what a step has
 // begun.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer, endNow <-chan struct{}) int {
-	stdout, stderr = &plain.Writer{To: stdout}, &plain.Writer{To: stderr}
+	stdout, stderr = &safetext.Writer{To: stdout}, &safetext.Writer{To: stderr}
 	a := &app{out: stdout, err: stderr, endNow: endNow}
 	root := a.root()
 	root.SetArgs(args)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // ink is a colour of a terminal. The words and marks say the same without it.
@@ -24,15 +24,15 @@ const (
 // on is a text in this colour, if a writer takes colours. What a terminal would obey is made harmless first.
 func (i ink) on(text string) string {
 	if i == noInk || text == "" {
-		return plain.Text(text)
+		return safetext.Text(text)
 	}
-	return "\x1b[" + string(i) + "m" + plain.Text(text) + "\x1b[0m"
+	return "\x1b[" + string(i) + "m" + safetext.Text(text) + "\x1b[0m"
 }
 
 // inked writes a line of which the beginning is coloured.
 func inked(w io.Writer, i ink, begin, rest string) {
 	if colour(w) {
-		own(w, i.on(begin)+plain.Text(rest)+"\n")
+		own(w, i.on(begin)+safetext.Text(rest)+"\n")
 		return
 	}
 	fmt.Fprintln(w, begin+rest)

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -40,7 +40,7 @@ func printYAML(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	if plain.Text(string(out)) != string(out) { // YAML would leave some characters as they are; JSON is YAML, too
+	if safetext.Text(string(out)) != string(out) { // YAML would leave some characters as they are; JSON is YAML, too
 		return printJSON(w, v)
 	}
 	_, err = w.Write(out)

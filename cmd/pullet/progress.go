@@ -9,7 +9,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // progress shows what a long pull is at: on a terminal in one line that is drawn over, elsewhere a line for each new
@@ -86,7 +86,7 @@ func (p *progress) tell() {
 	}
 	p.drawn = time.Now()
 	if p.live {
-		own(p.w, "\r\x1b[K"+shorten(plain.Line(text+since, 1000), 150))
+		own(p.w, "\r\x1b[K"+shorten(safetext.Line(text+since, 1000), 150))
 	} else if text != p.told {
 		fmt.Fprintln(p.w, text)
 	}

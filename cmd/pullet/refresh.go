@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/lock"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -59,7 +59,7 @@ func (n *nodeStatus) othersNow(o *state.Overview) {
 		n.Remedy = lock.RemedyFor(left...)
 	}
 	if n.Holders, n.left = now, left; len(news) > 0 {
-		n.Why += "; since its last pull: " + plain.Some(news, 5)
+		n.Why += "; since its last pull: " + safetext.Some(news, 5)
 	}
 	n.chosen(o)
 }
@@ -168,7 +168,7 @@ func (n *nodeStatus) slotsHeld(o *state.Overview) string {
 	if len(holders) == 0 {
 		return ""
 	}
-	return "slots of its group are held by " + plain.Some(holders, 5)
+	return "slots of its group are held by " + safetext.Some(holders, 5)
 }
 
 // haltedBeside names the groups that are halted beside the node's own, where the node has not said after which its own
@@ -187,7 +187,7 @@ func (n *nodeStatus) haltedBeside(o *state.Overview) string {
 	if len(halted) == 0 {
 		return ""
 	}
-	return plain.Some(halted, 5) + " may come first, and is halted"
+	return safetext.Some(halted, 5) + " may come first, and is halted"
 }
 
 // chosen takes what operators did since about the nodes for whose result this one waits: they were given up, or are to

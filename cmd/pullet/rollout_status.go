@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -238,7 +238,7 @@ func printByReason(w io.Writer, nodes []nodeStatus, all bool) {
 		for _, n := range same {
 			of = append(of, n.Node)
 		}
-		fmt.Fprintf(w, "  %s%s\n", plain.Some(of, names), reasonSuffix(same[0].why(1<<20)))
+		fmt.Fprintf(w, "  %s%s\n", safetext.Some(of, names), reasonSuffix(same[0].why(1<<20)))
 	}
 	if len(order) > most {
 		fmt.Fprintf(w, "  and for %d other reasons: pullet rollout status -o wide\n", len(order)-most)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -198,10 +198,10 @@ func unfinished(c state.CommandStatus) string {
 	}
 	var parts []string
 	if len(running) > 0 {
-		parts = append(parts, "it runs on "+plain.Some(running, 10))
+		parts = append(parts, "it runs on "+safetext.Some(running, 10))
 	}
 	if len(waiting) > 0 {
-		parts = append(parts, "not begun on "+plain.Some(waiting, 10))
+		parts = append(parts, "not begun on "+safetext.Some(waiting, 10))
 	}
 	return strings.Join(parts, ", ")
 }

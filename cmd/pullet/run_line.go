@@ -5,7 +5,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // misplaced is what is wrong with a command line of run that has arguments before its --, or no --.
@@ -16,12 +16,12 @@ func misplaced(target string, args []string, before int) error {
 		}
 		words := make([]string, len(args))
 		for i, arg := range args {
-			words[i] = plain.ShellWord(arg)
+			words[i] = safetext.ShellWord(arg)
 		}
 		return usage(
 			fmt.Errorf(
 				"there is no -- before the command: write pullet run --target %s -- %s",
-				plain.ShellWord(target),
+				safetext.ShellWord(target),
 				strings.Join(words, " "),
 			),
 		)

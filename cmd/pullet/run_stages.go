@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -197,7 +197,7 @@ func atATime(c *state.Command) string {
 	var out []string
 	for i, nodes := range c.Stages {
 		if len(nodes) > 0 {
-			out = append(out, fmt.Sprintf("%s %d at a time", plain.Some(nodes, 3), c.Limits[i]))
+			out = append(out, fmt.Sprintf("%s %d at a time", safetext.Some(nodes, 3), c.Limits[i]))
 		}
 	}
 	return strings.Join(out, ", then ")

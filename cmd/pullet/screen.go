@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // screen shows a fleet that changes: on a terminal a table that is redrawn, elsewhere a line for each change.
@@ -28,7 +28,7 @@ func newScreen(w io.Writer) *screen {
 
 // say prints a paragraph above what follows.
 func (s *screen) say(format string, args ...any) {
-	text := plain.Text(fmt.Sprintf(format, args...))
+	text := safetext.Text(fmt.Sprintf(format, args...))
 	if s.colours {
 		text = bold.on(text)
 	}
@@ -88,7 +88,7 @@ func (s *screen) draw(lines []string) {
 		own(s.w, fmt.Sprintf("\x1b[%dA\x1b[J", s.drawn))
 	}
 	s.drawn = len(lines)
-	text := plain.Text(strings.Join(lines, "\n") + "\n")
+	text := safetext.Text(strings.Join(lines, "\n") + "\n")
 	if s.colours {
 		text = paint(text)
 	}

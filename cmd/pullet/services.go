@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -140,7 +140,7 @@ func (a servicesCmd) used(list []instance) []instance {
 	if len(doubtful) > 0 {
 		a.warn(
 			"listed although it does not answer, as more than half of the service's nodes do not: %s",
-			plain.Some(doubtful, 5),
+			safetext.Some(doubtful, 5),
 		)
 	}
 	return out

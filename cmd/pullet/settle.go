@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -71,7 +71,7 @@ func (a steerCmd) settle(ctx context.Context, store *state.Store, step string, s
 	case len(settled.Nodes) == 0:
 		fmt.Fprintf(a.out, "%s succeeded: nobody runs it again\n", step)
 	case s.done:
-		fmt.Fprintf(a.out, "%s is done on %s: nobody runs it again\n", step, plain.Some(settled.Nodes, 10))
+		fmt.Fprintf(a.out, "%s is done on %s: nobody runs it again\n", step, safetext.Some(settled.Nodes, 10))
 	default:
 		fmt.Fprintf(a.out, "%s runs again on %s, at the next pull there\n", step, settled.Where())
 	}
@@ -79,7 +79,7 @@ func (a steerCmd) settle(ctx context.Context, store *state.Store, step string, s
 		fmt.Fprintf(
 			a.out,
 			"  what it did on %s stays%s\n",
-			plain.Some(settled.Kept, 10),
+			safetext.Some(settled.Kept, 10),
 			map[bool]string{false: "; to run it there, too: --force"}[s.done],
 		)
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/puller"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -249,7 +249,7 @@ func (a *app) printStart(p *agent.Proposal, plan []plannedGroup, noop bool) {
 	fmt.Fprintln(t, "STAGE\tGROUP\tAT A TIME\tNODES")
 	for _, g := range plan {
 		if len(g.Behind) > 0 {
-			fmt.Fprintf(t, "%d\t%s\t%d of %d\t%s\n", g.Stage, g.Group, g.Limit, g.Nodes, plain.Some(g.Behind, 20))
+			fmt.Fprintf(t, "%d\t%s\t%d of %d\t%s\n", g.Stage, g.Group, g.Limit, g.Nodes, safetext.Some(g.Behind, 20))
 		}
 	}
 	t.Flush()

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -110,13 +110,13 @@ func (v *fleetStatus) print(w io.Writer, whyWidth int) {
 	fmt.Fprintln(w, strings.TrimSuffix(count(len(v.Nodes), "node")+": "+v.counts(), ": "))
 	if len(v.Decommissioned) > 0 {
 		fmt.Fprintf(w, "decommissioned, and still listed under nodes/: %s; remove them there, or start them again\n",
-			plain.Some(v.Decommissioned, 10))
+			safetext.Some(v.Decommissioned, 10))
 	}
 	if len(v.Ahead) > 0 {
 		fmt.Fprintf(
 			w,
 			"clocks: %s seen in the future: their clocks are ahead, or this one is behind; pullet doctor\n",
-			plain.Some(v.Ahead, 5),
+			safetext.Some(v.Ahead, 5),
 		)
 	}
 	fmt.Fprintln(w)

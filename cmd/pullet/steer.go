@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -73,7 +73,7 @@ func changing(o *state.Overview) string {
 	if len(names) == 0 {
 		return "nobody changes now"
 	}
-	return mayFinish + plain.Some(names, 10)
+	return mayFinish + safetext.Some(names, 10)
 }
 
 const mayFinish = "who changes now may finish: "
@@ -193,7 +193,7 @@ func (a steerCmd) leaves(ctx context.Context, store *state.Store, args []string)
 			current.By,
 			current,
 			ago(current.At),
-			plain.ShellWord(current.String()),
+			safetext.ShellWord(current.String()),
 		)
 	}
 	if len(args) == 0 {

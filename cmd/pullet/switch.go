@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -208,10 +208,10 @@ func (a steerCmd) printSwitch(
 	fmt.Fprintln(a.out, line)
 	if now != nil && !now.Enabled {
 		if others := exceptions(o, scope, set); len(others) > 0 {
-			fmt.Fprintf(a.out, "  not so, by switches of their own: %s\n", plain.Some(others, 10))
+			fmt.Fprintf(a.out, "  not so, by switches of their own: %s\n", safetext.Some(others, 10))
 		}
 		if at := changingIn(o, scope); len(at) > 0 {
-			fmt.Fprintf(a.out, "  %s%s\n", mayFinish, plain.Some(at, 10))
+			fmt.Fprintf(a.out, "  %s%s\n", mayFinish, safetext.Some(at, 10))
 		}
 	}
 	if now != nil && now.Enabled {

@@ -9,12 +9,12 @@ import (
 
 	"github.com/sirupsen/logrus"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // own writes the program's own control sequences where everything else is made harmless.
 func own(w io.Writer, text string) {
-	if p, ok := w.(*plain.Writer); ok {
+	if p, ok := w.(*safetext.Writer); ok {
 		_ = p.Own(text) // as with every line for people
 		return
 	}
@@ -23,7 +23,7 @@ func own(w io.Writer, text string) {
 
 // fileOf is the file behind a writer, if there is one.
 func fileOf(w io.Writer) (*os.File, bool) {
-	if p, ok := w.(*plain.Writer); ok {
+	if p, ok := w.(*safetext.Writer); ok {
 		w = p.To
 	}
 	f, ok := w.(*os.File)
@@ -42,13 +42,13 @@ func (w ownWriter) Write(p []byte) (int, error) {
 type harmless struct{ logrus.Formatter }
 
 func (h harmless) Format(e *logrus.Entry) ([]byte, error) {
-	e.Message = plain.Text(e.Message)
+	e.Message = safetext.Text(e.Message)
 	for key, value := range e.Data {
 		switch v := value.(type) {
 		case string:
-			e.Data[key] = plain.Text(v)
+			e.Data[key] = safetext.Text(v)
 		case error:
-			e.Data[key] = plain.Text(v.Error())
+			e.Data[key] = safetext.Text(v.Error())
 		}
 	}
 	return h.Formatter.Format(e)
@@ -65,7 +65,7 @@ func printJSON(w io.Writer, v any) error {
 	}
 	var out bytes.Buffer
 	for _, r := range text.String() {
-		if r >= 0x7f && plain.Obeyed(string(r)) {
+		if r >= 0x7f && safetext.Obeyed(string(r)) {
 			fmt.Fprintf(&out, `\u%04x`, r)
 		} else {
 			out.WriteRune(r)

@@ -7,7 +7,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // TestYAMLIsPlain: -o yaml prints nothing that a terminal obeys. Where YAML would leave such a character as it is, it
@@ -24,7 +24,7 @@ func TestYAMLIsPlain(t *testing.T) {
 		if err := yaml.Load(out.Bytes(), &back); err != nil || back["text"] != text {
 			t.Errorf("%q comes back as %q, %v", text, back["text"], err)
 		}
-		if plain.Text(out.String()) != out.String() || want != "" && out.String() != want || strings.Contains(out.String(), "\x1b") {
+		if safetext.Text(out.String()) != out.String() || want != "" && out.String() != want || strings.Contains(out.String(), "\x1b") {
 			t.Errorf("%q prints %q", text, out.String())
 		}
 	}

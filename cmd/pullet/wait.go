@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pullet/pullet/agent"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 	"github.com/pullet/pullet/state"
 )
 
@@ -229,7 +229,7 @@ func (v *fleetStatus) printPending(w io.Writer) {
 		if of := nodes[reason]; len(of) == 1 {
 			fmt.Fprintf(w, "%s is pending%s\n", of[0], reason)
 		} else {
-			fmt.Fprintf(w, "%s: pending%s\n", plain.Some(of, 10), reason)
+			fmt.Fprintf(w, "%s: pending%s\n", safetext.Some(of, 10), reason)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // maxAnswer is how much of an answer's body is kept.
@@ -137,15 +137,15 @@ func (a *Request) redirect(next *http.Request, before []*http.Request) error {
 	case a.Redirects == 0:
 		return http.ErrUseLastResponse
 	case len(before) > a.Redirects:
-		return fmt.Errorf("it was redirected more than %d times, the last time to %s", a.Redirects, plain.URL(next.URL))
+		return fmt.Errorf("it was redirected more than %d times, the last time to %s", a.Redirects, safetext.URL(next.URL))
 	case first.URL.Scheme == "https" && next.URL.Scheme != "https":
-		return fmt.Errorf("it was redirected from https to %s, where everybody can read it", plain.URL(next.URL))
+		return fmt.Errorf("it was redirected from https to %s, where everybody can read it", safetext.URL(next.URL))
 	case sameServer(first, next):
 		return nil
 	case next.Body != nil || next.ContentLength != 0:
 		return fmt.Errorf(
 			"it was redirected to another server, which does not get the body: if that is intended, write its url, %s",
-			plain.URL(next.URL),
+			safetext.URL(next.URL),
 		)
 	}
 	next.Header = http.Header{"User-Agent": {"pullet"}}

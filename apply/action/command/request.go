@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Request sends a request to a web server. It succeeds when the answer has an expected status. Later steps read the
@@ -99,7 +99,7 @@ func (a *Request) checkURL() error {
 	case err != nil: // it quotes the whole url
 		return apply.BadParam("url", "cannot be parsed: write https://HOST/PATH")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return apply.BadParam("url", "%q is no address of a web server: write https://HOST/PATH", plain.URL(u))
+		return apply.BadParam("url", "%q is no address of a web server: write https://HOST/PATH", safetext.URL(u))
 	case u.User != nil:
 		return apply.BadParam("url", "holds a user or password: put an Authorization header into headersFile")
 	case a.HeadersFile != "" && apply.Cleartext(u):
@@ -157,7 +157,7 @@ func (a *Request) String() string {
 	if err != nil {
 		return a.Method
 	}
-	return a.Method + " " + plain.URL(u)
+	return a.Method + " " + safetext.URL(u)
 }
 
 // reads reports a method that changes nothing.

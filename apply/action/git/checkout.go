@@ -17,8 +17,8 @@ import (
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Checkout is a directory with the files of a git repository at a branch, a tag or a commit. A branch is followed: each
@@ -118,7 +118,7 @@ func (a *Checkout) checkURL() error {
 
 func (a *Checkout) shownURL() string {
 	if u, err := url.Parse(a.URL); err == nil {
-		return plain.URL(u)
+		return safetext.URL(u)
 	}
 	return a.URL
 }

@@ -18,7 +18,7 @@ import (
 
 	"github.com/pullet/pullet/apply/action/place"
 	"github.com/pullet/pullet/apply/hostfile"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // gitPlace is what stands where a checkout is to be.
@@ -250,7 +250,7 @@ func (g *gitTree) local(t gitTarget) (string, error) {
 // someNames are the first of a few names, in order.
 func someNames(names []string) string {
 	slices.Sort(names)
-	return plain.Some(names, 5)
+	return safetext.Some(names, 5)
 }
 
 // ownCommits are what is checked out, and the branch that is about to be moved, where the remote is not known to have

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Publish tells the fleet that this host offers a service, for services "NAME" in templates and for service.wait. That
@@ -40,7 +40,7 @@ func (a *Publish) Bind(b apply.Binding) error {
 	if a.Port < 0 || a.Port > 65535 {
 		return apply.BadParam("port", "%d is no port", a.Port)
 	}
-	if a.Address != "" && !plain.Address(a.Address) {
+	if a.Address != "" && !safetext.Address(a.Address) {
 		return apply.BadParam("address", "%q is neither an IP address nor the name of a host", a.Address)
 	}
 	if a.Address != "" && a.Interface != "" {

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/pullet/pullet/apply"
-	"github.com/pullet/pullet/plain"
 	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Wait waits until enough instances of a service are known to the fleet. Too few is no failure: the step is pending,
@@ -115,13 +115,13 @@ func (a *Wait) missing(ctx context.Context, h *apply.Host) (string, error) {
 	}
 	text := fmt.Sprintf("%d of %d instances of service %s", len(good), a.Count, a.Name)
 	if len(good) > 0 {
-		text += ": " + plain.Some(good, maxHosts)
+		text += ": " + safetext.Some(good, maxHosts)
 	}
 	if len(bad) > 0 {
-		text += "; not yet " + plain.Some(bad, maxHosts)
+		text += "; not yet " + safetext.Some(bad, maxHosts)
 	}
 	if absent := a.absent(all); len(absent) > 0 {
-		text += "; not there " + plain.Some(absent, maxHosts)
+		text += "; not there " + safetext.Some(absent, maxHosts)
 	}
 	if stale := h.Fleet.Stale(); stale != "" {
 		text += " (" + stale + ")"

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/place"
-	"github.com/pullet/pullet/plain"
+	"github.com/pullet/pullet/safetext"
 )
 
 // Uptodate is all packages in the newest version that the host's repositories have. Held packages stay. The plan lists
@@ -75,7 +75,7 @@ func upgradeSummary(news []packageChange) string {
 	for _, n := range news {
 		names = append(names, n.name)
 	}
-	return "upgrade " + plain.Some(names, maxNamed)
+	return "upgrade " + safetext.Some(names, maxNamed)
 }
 
 // upgradeDiff shows the versions as a change of a list of packages.

@@ -1,6 +1,7 @@
-// Package plain says which characters names may have, and makes texts harmless to a terminal. A terminal obeys control
-// characters, and what directs the order of writing hides what stands there: a value that others chose may hold either.
-package plain
+// Package safetext says which characters names may have, and makes texts harmless to a terminal. A terminal obeys
+// control characters, and what directs the order of writing hides what stands there: a value that others chose may hold
+// either.
+package safetext
 
 import (
 	"fmt"

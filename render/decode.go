@@ -2,7 +2,6 @@ package render
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -29,8 +28,10 @@ type selfDecoding interface {
 	decode(d *decoder, n *yaml.Node)
 }
 
-// errMissing is the cause of a mistake about a field that has to be there.
-var errMissing = errors.New("is missing")
+// missingField is the cause of a mistake about a field that has to be there.
+type missingField struct{ name string }
+
+func (missingField) Error() string { return "is missing" }
 
 func (d *decoder) failf(n *yaml.Node, format string, args ...any) {
 	d.errs = append(d.errs, d.doc.errorAt(n, format, args...))
@@ -164,7 +165,7 @@ func (d *decoder) object(n *yaml.Node, v reflect.Value, what string) {
 	}
 	for _, name := range names {
 		if fields[name].required && !seen[name] && !misplaced { // else the file is of another kind
-			d.failf(n, "%s%q %v", prefix(what), name, errMissing)
+			d.failf(n, "%s%q %v", prefix(what), name, missingField{name})
 		}
 	}
 }

@@ -134,11 +134,11 @@ func (r *Repository) readExtension(p place) (*Extension, ErrorList) {
 	}
 	e.Digest, _ = strings.CutPrefix(file.Digest, "sha256:")
 	e.schema(d, file.Parameters.node)
+	e.missing(d.errs)
 	errs = append(d.errs, e.check(file)...)
 	if len(errs) == 0 && e.URL == "" {
 		errs = r.locateExecutable(e)
 	}
-	e.hint(errs)
 	e.Broken = len(errs) > 0
 	return e, errs
 }

@@ -3,6 +3,7 @@ package render
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"io/fs"
 	"net/url"
@@ -20,7 +21,7 @@ var (
 func (e *Extension) check(file extensionFile) ErrorList {
 	var errs ErrorList
 	fail := func(field, format string, args ...any) {
-		errs = append(errs, e.ErrorAt([]string{field}, field+": "+format, args...))
+		errs = append(errs, e.badField(field, format, args...))
 	}
 	if file.Name != "" && !actionOfOwn.MatchString(file.Name) {
 		fail(
@@ -51,16 +52,30 @@ func (e *Extension) check(file extensionFile) ErrorList {
 	return errs
 }
 
-// hint says how to print the digest where something is wrong with it.
-func (e *Extension) hint(errs ErrorList) {
-	if e.File == "" && e.URL == "" {
-		return
+// badField is a mistake at a field of the manifest.
+func (e *Extension) badField(field, format string, args ...any) *Error {
+	bad := e.ErrorAt([]string{field}, field+": "+format, args...)
+	if field == "digest" {
+		bad.Hint = e.digestHint()
 	}
+	return bad
+}
+
+// missing says how to print the digest, where it is not there.
+func (e *Extension) missing(errs ErrorList) {
 	for _, one := range errs {
-		if strings.HasPrefix(one.Message, "digest:") || one.Message == `"digest" is missing` {
-			one.Hint = "print the right one with: " + e.PrintDigest()
+		if field, missing := errors.AsType[missingField](one); missing && field.name == "digest" {
+			one.Hint = e.digestHint()
 		}
 	}
+}
+
+// digestHint is how to print the digest; "" where nothing says of what.
+func (e *Extension) digestHint() string {
+	if e.File == "" && e.URL == "" {
+		return ""
+	}
+	return "print the right one with: " + e.PrintDigest()
 }
 
 // Source is where the executable comes from.
@@ -93,7 +108,7 @@ func (r *Repository) locateExecutable(e *Extension) ErrorList {
 	}
 	e.executable = p
 	fail := func(field, format string, args ...any) ErrorList {
-		return ErrorList{e.ErrorAt([]string{field}, field+": "+format, args...)}
+		return ErrorList{e.badField(field, format, args...)}
 	}
 	info, err := fs.Stat(p.layer.FS, p.path)
 	if err == nil && info.Size() > MaxExecutable {

@@ -72,7 +72,10 @@ func (j *jobsCompiler) jobFile(doc *document, job *Job, known map[string]bool) {
 	d := &decoder{doc: doc}
 	defer func() {
 		if doc.cut { // it may stand in the block
-			d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool { return errors.Is(e, errMissing) })
+			d.errs = slices.DeleteFunc(d.errs, func(e *Error) bool {
+				_, missing := errors.AsType[missingField](e)
+				return missing
+			})
 		}
 		j.c.errs = append(j.c.errs, d.errs...)
 	}()
@@ -175,7 +178,7 @@ func (d *decoder) step(b *stepBody, job *Job, file *jobFile) *Step {
 	}
 	if spec.Action.name == "" {
 		if b.node.Kind == yaml.MappingNode { // else that was said
-			d.failf(b.node, "%s\"action\" %v", stepPrefix(b.Name), errMissing)
+			d.failf(b.node, "%s\"action\" %v", stepPrefix(b.Name), missingField{"action"})
 		}
 	}
 	options := file.RunOptions

@@ -6,9 +6,10 @@ import "testing"
 // executes after it still sees the first's.
 func TestExecutions(t *testing.T) {
 	cat := compile(t, map[string]string{
-		"base/macros.yaml": "macros: {'*': [{name: m}]}\n",
-		"macros/m.yaml":    "read: {cmd.run: [{name: id}]}\nshout: {template.expression: [{content: '{{ .x | upper }}'}], params: [x]}\n",
-		"base/jobs.yaml":   "jobs: {'*': [{name: j}]}\n",
+		"base/macros.yaml":   "macros: {'*': [{name: m}]}\n",
+		"macros/m.yaml":      "read: {cmd.run: [{name: id}]}\nshout: {template.expression: [{content: '{{ .x | upper }}'}], params: [x]}\n",
+		"base/services.yaml": "services:\n  '*':\n  - {name: '{{ server.name }}s', port: 80}\n",
+		"base/jobs.yaml":     "jobs: {'*': [{name: j}]}\n",
 		"jobs/j.yaml": "steps:\n- {name: zero, action: x, parameters: {a: b}}\n" +
 			"- {name: one, action: x, parameters: {a: '{{ macro `read` }} {{ (step `zero`).StdOut | upper }} {{ macro `shout` `x` }}'}}\n" +
 			"- {name: two, action: x, parameters: {a: '{{ (step `zero`).StdOut }} {{ macro `shout` `y` }}'}}\n",
@@ -18,6 +19,7 @@ func TestExecutions(t *testing.T) {
 	}
 	steps := cat.Jobs[0].Steps
 	var inner, text string
+	var again *Catalog
 	got, err := cat.Fill(steps[1], results("outer"), func(*Macro) (string, error) {
 		p, err := cat.Fill(steps[2], results("inner"), nil)
 		if err != nil {
@@ -26,6 +28,12 @@ func TestExecutions(t *testing.T) {
 		inner, _ = p.Value()["a"].(string)
 		out, err := cat.Template(nil, "t", "{{ (step `zero`).StdOut }} {{ macro `shout` `z` }}", results("third"), nil)
 		text = string(out)
+		if err != nil {
+			return "", err
+		}
+		other := web1
+		other.Node.Name = "web2"
+		again, err = cat.repo.Compile(other)
 		return "read", err
 	})
 	if err != nil {
@@ -33,6 +41,9 @@ func TestExecutions(t *testing.T) {
 	}
 	if a := got.Value()["a"]; a != "read OUTER X" || inner != "inner Y" || text != "third Z" {
 		t.Errorf("the first %q, the second %q, the third %q", a, inner, text)
+	}
+	if offers := again.Offers(); again.Digest != cat.Digest || len(offers) != 1 || offers[0].Name != "web2s" {
+		t.Errorf("compiled meanwhile it offers %v", offers)
 	}
 	if n := len(cat.repo.others); n != 1 || cat.repo.others[0].scope != nil || cat.repo.first.scope != nil {
 		t.Errorf("%d other executions are left", n)

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"text/template"
 )
 
 // Catalog is what a snapshot says for one node. It is immutable.
@@ -169,7 +168,7 @@ func (f *documents) base(name string) []*document {
 		if _, err := fs.Stat(l.FS, name); err != nil {
 			continue
 		}
-		if doc := f.render(place{l, name}, f.c.repo.first.funcs); doc != nil && doc.root != nil {
+		if doc := f.render(place{l, name}, true); doc != nil && doc.root != nil {
 			out = append(out, doc)
 		}
 	}
@@ -179,18 +178,18 @@ func (f *documents) base(name string) []*document {
 // named is a named file, rendered; nil after a mistake, which is recorded.
 func (f *documents) named(name string) *document {
 	p, _ := f.c.repo.locate(name)
-	return f.render(p, f.c.repo.first.funcs)
+	return f.render(p, true)
 }
 
 // plain is a named file that is no template.
 func (f *documents) plain(name string) *document {
 	p, _ := f.c.repo.locate(name)
-	return f.render(p, nil)
+	return f.render(p, false)
 }
 
-// render makes a document of a file. Without functions it is no template.
-func (f *documents) render(p place, funcs template.FuncMap) *document {
-	src, bad := f.c.repo.load(f.c.scope, p, funcs)
+// render makes a document of a file.
+func (f *documents) render(p place, isTemplate bool) *document {
+	src, bad := f.c.repo.load(f.c.scope, p, isTemplate)
 	f.c.scope.asked = false
 	defer f.hear(f.c.repo.displayName(p))
 	var out *rendered
@@ -206,7 +205,7 @@ func (f *documents) render(p place, funcs template.FuncMap) *document {
 	}
 	switch {
 	case partial && src != nil && (strings.HasPrefix(p.path, "jobs/") || strings.HasPrefix(p.path, "vars/")):
-		out, cut = f.partly(src, funcs, bad)
+		out, cut = f.partly(src, bad)
 	case partial:
 		f.c.fail(bad)
 	}

@@ -71,11 +71,16 @@ func (s *source) bind(t *template.Template, x *execution) (*template.Template, e
 		return t, nil
 	}
 	bound, err := t.Clone()
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case s.early:
-		return bound.Funcs(x.early), nil
 	}
-	return bound.Funcs(x.funcs), nil
+	return bound.Funcs(s.functions(x)), nil
+}
+
+// functions are those of an execution that the source may call.
+func (s *source) functions(x *execution) template.FuncMap {
+	if s.early {
+		return x.early
+	}
+	return x.funcs
 }

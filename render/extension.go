@@ -100,7 +100,7 @@ func (r *Repository) readExtensions() *extensions {
 
 // readExtension reads one manifest; nil where not even its name can be known.
 func (r *Repository) readExtension(p place) (*Extension, ErrorList) {
-	src, bad := r.load(nil, p, nil)
+	src, bad := r.load(nil, p, false)
 	if bad != nil {
 		return nil, ErrorList{bad}
 	}

@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"strings"
@@ -84,15 +83,8 @@ func (r *Repository) HasServices() bool { return r.exists(ServicesFile) }
 func (c *compiler) compileServices() {
 	c.offering = offering{}
 	mine := map[string]Offer{}
-	for _, l := range c.repo.layers {
-		if _, err := fs.Stat(l.FS, ServicesFile); err != nil {
-			continue
-		}
-		base := c.files.render(place{l, ServicesFile}, c.repo.first.early)
+	for _, base := range c.files.base(ServicesFile) {
 		var body servicesBase
-		if base == nil || base.root == nil {
-			continue
-		}
 		c.files.decode(base, &body)
 		for _, t := range body.Services {
 			yes := c.matches(base, t.key, t.target)

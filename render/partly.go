@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -22,7 +21,7 @@ const maxPartial = 20
 
 // partly executes what is left of a job's file without the actions that fail, and records each failure; nil where
 // that cannot be done. Cut tells that a block was left out: what seems to be missing may stand in it.
-func (f *documents) partly(src *source, funcs template.FuncMap, bad *Error) (out *rendered, cut bool) {
+func (f *documents) partly(src *source, bad *Error) (out *rendered, cut bool) {
 	text := src.text
 	for range maxPartial {
 		if slices.ContainsFunc(f.failed, func(s *Error) bool { return s.Pos == bad.Pos }) { // it was no help
@@ -46,7 +45,7 @@ func (f *documents) partly(src *source, funcs template.FuncMap, bad *Error) (out
 			owner:      src.owner,
 			early:      src.early,
 		}
-		bad = rest.parse(f.c.scope, funcs, true)
+		bad = rest.parse(f.c.scope, rest.functions(rest.owner), true)
 		rest.text, rest.lines = src.text, nil // of the same length: messages show what is written
 		if bad != nil {
 			src.quote(bad)

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"text/template"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -122,8 +121,8 @@ func (r *Repository) names(dir string) []string {
 	return out
 }
 
-// load reads and parses a file once, with functions of the first execution. With none it is a plain file.
-func (r *Repository) load(in *scope, p place, funcs template.FuncMap) (*source, *Error) {
+// load reads a file, and parses a template with the functions of the first execution, once.
+func (r *Repository) load(in *scope, p place, isTemplate bool) (*source, *Error) {
 	key := p.layer.Name + "\x00" + p.path
 	if s, ok := r.parsed[key]; ok {
 		return s, r.broken[key]
@@ -136,8 +135,8 @@ func (r *Repository) load(in *scope, p place, funcs template.FuncMap) (*source, 
 	}
 	s.text = string(text)
 	r.detectFleetUse(s.text)
-	if funcs != nil && strings.Contains(s.text, "{{") {
-		if bad := s.parse(in, funcs, true); bad != nil {
+	if isTemplate && strings.Contains(s.text, "{{") {
+		if bad := s.parse(in, s.functions(r.first), true); bad != nil {
 			r.broken[key] = bad
 		}
 		if r.actions += strings.Count(s.text, "{{"); r.actions > maxAllActions && r.broken[key] == nil {

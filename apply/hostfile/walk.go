@@ -13,7 +13,7 @@ import (
 // maxLinks is how many links one path may lead through, as in the kernel.
 const maxLinks = 40
 
-// walkEntry resolves a path one component at a time.
+// walk resolves a path one component at a time.
 type walk struct {
 	root   *Dir
 	follow bool     // the last component, too

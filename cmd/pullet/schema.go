@@ -66,7 +66,7 @@ func schemaCommand(a *app) *cobra.Command {
 	return c
 }
 
-// completeKinds offers the kinds of files.
+// kindNames are the kinds of files, for completion.
 func kindNames(context.Context, []string, string) ([]string, error) {
 	var out []string
 	for _, k := range reference.Kinds() {

@@ -21,7 +21,7 @@ func (a apt) rules() pkgRules {
 
 func (a apt) read(context.Context, []string) (pkgSet, error) { return readDpkg(a.h) }
 
-// aptEnv is the environment in which nothing asks and nothing restarts services behind our back.
+// env is the environment in which nothing asks and nothing restarts services behind our back.
 func (a apt) env() map[string]string {
 	env := map[string]string{
 		"DEBIAN_FRONTEND": "noninteractive", "DEBCONF_NONINTERACTIVE_SEEN": "true", "APT_LISTCHANGES_FRONTEND": "none",

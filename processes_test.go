@@ -11,8 +11,12 @@ import (
 	"testing"
 )
 
-// startsProcesses are the files that may start programs: the one for commands of the host, and the child that fetches.
-var startsProcesses = []string{"apply/start.go", "gitremote/child.go"}
+// startsProcesses are the files that may start programs: the one for commands of the host, the child that fetches, and
+// the editor of who edits secrets, with the child that runs it.
+var startsProcesses = []string{
+	"apply/start.go", "gitremote/child.go",
+	"cmd/pullet/editor.go", "cmd/pullet/editor_inside.go", "cmd/pullet/editor_program.go",
+}
 
 // starters are the functions that start a program, by package.
 var starters = map[string][]string{

@@ -54,6 +54,7 @@ type compiler struct {
 	out      *Outcome
 	facts    func() render.Facts     // of this host, gathered once: what is registered is what is compiled
 	ownVars  func() (ownVars, error) // of this host, read once
+	keys     *keyring                // of this host
 	ahead    *compiled               // what this node proposed; nil: nothing
 	offers   map[string]offered      // by version, as far as it was compiled
 	asked    asked                   // the services that were read
@@ -116,8 +117,11 @@ func (c *compiler) bind(
 		return nil, err
 	}
 	in := c.input(ctx, v)
-	in.View, in.HostVars, in.Secrets = view, own.vars, own.secrets
+	in.View, in.HostVars, in.Secrets, in.Unseal = view, own.vars, own.secrets, c.keys.unseal
 	program, cat, err := apply.Compile(repo, in, slices.Concat(c.outside.Actions, extensions.Specs()))
+	if c.keys.failed != nil {
+		return nil, &ownVarsError{c.keys.failed}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ type Config struct {
 	Etcd         Etcd            `yaml:"etcd"`         // no endpoints: embedded, for this node alone
 	Agent        Loop            `yaml:"agent"`        // how often and how long
 	Paths        Paths           `yaml:"paths"`        // where things are kept
+	Secrets      Secrets         `yaml:"secrets"`      // with which keys encrypted files of the repository are opened
 
 	Root string `yaml:"-"` // below which everything is applied; default /
 	file string // that was read
@@ -98,6 +99,13 @@ type Logs struct {
 type Paths struct {
 	State    string `yaml:"state"`    // what pullet keeps for itself: for root only
 	HostVars string `yaml:"hostVars"` // variables of this host, *.yaml: they override those of git
+}
+
+// Secrets says with which keys the host opens encrypted files of the repository.
+type Secrets struct {
+	// files with private keys of OpenSSH (ssh-ed25519, ssh-rsa) or age, without a passphrase; mode 0600. Default: the keys
+	// of the host's SSH server
+	Identities render.Strings `yaml:"identities"`
 }
 
 // DefaultConfig is where the configuration is when nothing else is said.

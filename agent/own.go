@@ -47,6 +47,9 @@ func (c *Config) ownFiles() []ownFile {
 		{"agent.logs.headersFile", &c.Agent.Logs.HeadersFile, refused},
 		{"agent.logs.tokenFile", &c.Agent.Logs.TokenFile, refused},
 	}
+	for i := range c.Secrets.Identities {
+		out = append(out, ownFile{"secrets.identities", &c.Secrets.Identities[i], refused})
+	}
 	for i := range c.Repositories {
 		r := &c.Repositories[i]
 		verify := "repositories." + r.Name + ".verify."

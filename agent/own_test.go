@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pullet/pullet/puller"
+	"github.com/pullet/pullet/render"
 )
 
 // namesFile are the keys of the configuration that name a file or a directory.
@@ -24,6 +25,9 @@ func fill(v reflect.Value, n *int) {
 		switch {
 		case f.Kind() == reflect.Struct && v.Type().Field(i).IsExported():
 			fill(f, n)
+		case key == "identities":
+			*n++
+			f.Set(reflect.ValueOf(render.Strings{fmt.Sprint("/own/", *n)}))
 		case f.Kind() == reflect.String && namesFile.MatchString(key):
 			*n++
 			f.SetString(fmt.Sprint("/own/", *n))

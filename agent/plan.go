@@ -43,6 +43,7 @@ func (a *Agent) Plan(ctx context.Context, dir string, o Options) (*Outcome, erro
 	p.out.ran(program.Plan(ctx, apply.Options{
 		Run: p.out.Run, Host: host, Journal: p.local.journal, Upgrade: true, Log: p.log,
 		PruneLimit: a.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
+		Vault: p.compiler.keys.vault(),
 	}))
 	return p.out, nil
 }

@@ -104,7 +104,7 @@ func (a *Agent) pull(ctx context.Context, o Options) *pull {
 	p.waits.allowed, p.places.node, p.places.log = o.Wait, a.config.Node.Name, log
 	p.compiler = &compiler{
 		self: a.self, joined: member, versions: a.versions, out: out, offers: map[string]offered{},
-		ownVars: sync.OnceValues(a.readOwnVars), facts: sync.OnceValue(a.outside.Host.Facts),
+		ownVars: sync.OnceValues(a.readOwnVars), keys: newKeyring(&a.config), facts: sync.OnceValue(a.outside.Host.Facts),
 	}
 	p.reporter = &reporter{
 		joined: member, ctx: ctx, local: own, node: a.config.Node.Name, run: out.Run, out: out, log: log, shows: o.Waiting,
@@ -305,6 +305,7 @@ func (p *pull) run(ctx context.Context, v *state.Version, program *compiled, tur
 		Keep: filepath.Join(p.config.Paths.State, "lastgood"), Turn: turn != nil,
 		PruneLimit: p.config.Agent.PruneLimit, PruneAll: p.PruneAll, PruneRemoved: p.PruneRemoved,
 		Upgrade: !p.local.upToDate(v) && turn != nil, Rest: p.waits.rest, FleetReader: p.fleetReaders(gates),
+		Vault: p.compiler.keys.vault(),
 	}
 	if gates != nil { // an interface that holds a nil pointer would not be nil
 		o.Gates, o.Host.Fence = gates, gates.Fence

@@ -89,8 +89,14 @@ func (b Binding) Template(name, text string) ([]byte, error) {
 func (b Binding) File(name string) ([]byte, error) {
 	data, err := b.Catalog.File(name)
 	b.read.Write(data)
+	if render.IsSealed(name) && b.secret != nil {
+		*b.secret = true
+	}
 	return data, err
 }
+
+// Secret reports that what the action read so far, or a parameter of it, is a secret.
+func (b Binding) Secret() bool { return b.Step.Secret || b.secret != nil && *b.secret }
 
 // Source is the file below files/ that a parameter source names, executed where it is a template.
 func (b Binding) Source(name string, template bool) ([]byte, error) {
@@ -236,11 +242,20 @@ type Spec struct {
 	// genius, who needs a thing comes after all who provide it. Nil: none.
 	Provides, Needs Things
 
+	Shows Shown // parameters that others than root can see, beside name
+
 	// Removes is what people call the things that the action removes, where the kind in their ids says less: "published
 	// service".
 	Removes string
 	// RemovesFirst is set where these things use others, which are therefore removed after them.
 	RemovesFirst bool
+}
+
+// Shown are parameters that others than root can see. A secret in one is refused.
+type Shown struct {
+	Params  []string
+	Where   string // they are seen
+	Instead string // of it: where secrets belong
 }
 
 // ByName are actions by their names. Of two with one name the later counts.

@@ -80,7 +80,7 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 			b.errs = append(b.errs, s.bind(cat, b.program.specs)...)
 		}
 	}
-	if err := b.errs.Err(); err != nil {
+	if err := cat.Redacted(b.errs).Err(); err != nil {
 		return nil, err
 	}
 	if loop := b.program.sort(); loop != nil {
@@ -147,6 +147,10 @@ func (b *binder) add(j *render.Job, s *render.Step) {
 func (s *boundStep) bind(cat *render.Catalog, specs map[string]Spec) render.ErrorList {
 	s.act = s.spec.New()
 	if errs := s.Params.Into(s.act, s.Pos); len(errs) > 0 {
+		return errs
+	}
+	s.Step = cat.Holding(s.Step, false)
+	if errs := s.secretShown(cat); len(errs) > 0 {
 		return errs
 	}
 	binder, ok := s.act.(Binder)

@@ -23,7 +23,7 @@ func (r *StepReport) hideText() {
 // publicReason is why the step ended as it did, as others may know it.
 func (s *running) publicReason() string {
 	line := *s.r
-	if s.step.Sensitive {
+	if s.sensitive() {
 		line.hideText()
 	}
 	return line.Reason

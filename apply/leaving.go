@@ -65,11 +65,13 @@ func (g *gating) leaves(ctx context.Context) bool {
 	if line.Result.State == "" {
 		line.Result.State = "booted"
 	}
-	if g.s.step.Sensitive {
-		line.hideText()
+	onDisk, err := g.s.forRecord(line)
+	if err != nil {
+		g.s.failRun(err)
+		return true
 	}
 	g.s.x.mu.Lock()
-	err := g.s.x.options.Journal.StartBoot(g.s.step.ID(), g.s.x.options.Host.Boot, g.s.entry.key(), line)
+	err = g.s.x.options.Journal.StartBoot(g.s.step.ID(), g.s.x.options.Host.Boot, g.s.entry.key(), onDisk)
 	g.s.x.mu.Unlock()
 	if err != nil {
 		g.s.failRun(err)

@@ -11,8 +11,14 @@ import (
 // maxLiveLine is how much of a line is shown while a command runs, in bytes.
 const maxLiveLine = 1000
 
-// liveStep is the key of a context's step: the one for which commands run.
+// liveStep is the key of a context's watched step: the one for which commands run.
 type liveStep struct{}
+
+// watched is a step whose commands may be shown.
+type watched struct {
+	id     string
+	redact func(line string) string
+}
 
 // live is the context of what a step does to the host: what commands print there may be shown, unless it is a secret.
 // What compares the host with the step, and what conditions ask, is done without it.
@@ -20,20 +26,20 @@ func (s *running) live(ctx context.Context) context.Context {
 	if s.step.Sensitive {
 		return ctx
 	}
-	return context.WithValue(ctx, liveStep{}, s.step.ID())
+	return context.WithValue(ctx, liveStep{}, watched{s.step.ID(), s.x.program.catalog.Redact})
 }
 
 // show makes what is written to out and errs also go to whoever watches the host, line by line. The last lines may have
 // no end: finish shows them.
 func (h *Host) show(ctx context.Context, c Command, out, errs io.Writer) (toOut, toErrs io.Writer, finish func()) {
-	step, ok := ctx.Value(liveStep{}).(string)
+	step, ok := ctx.Value(liveStep{}).(watched)
 	if !ok || h.Live == nil || c.Quiet {
 		return out, errs, func() {}
 	}
 	say := func(line string) {
 		h.liveMu.Lock()
 		defer h.liveMu.Unlock()
-		h.Live(step, line)
+		h.Live(step.id, step.redact(line))
 	}
 	outLines, errLines := &lines{say: say}, &lines{say: say}
 	return io.MultiWriter(out, outLines), io.MultiWriter(errs, errLines), func() {

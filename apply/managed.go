@@ -63,6 +63,9 @@ func (s *boundStep) manages() []Resource {
 			sum := sha256.Sum256([]byte(what.ID))
 			all[i].ID = "file " + what.Path + ": sensitive " + hex.EncodeToString(sum[:4])
 		}
+		if s.Secret && what.Part { // what removes it names its text, which is on disk here alone
+			all[i].Absent, all[i].Params = "", nil
+		}
 	}
 	return all
 }

@@ -26,7 +26,7 @@ type entry struct {
 func (e *entry) onRecord() bool {
 	e.s.x.mu.Lock()
 	defer e.s.x.mu.Unlock()
-	var before StepReport
+	var before recorded
 	return !e.s.x.plan && e.s.step.Options.Target == nil && e.s.x.options.Journal.Ended(e.s.step.ID(), &before)
 }
 
@@ -36,13 +36,12 @@ func (e *entry) carried(ctx context.Context) bool {
 		return false
 	}
 	e.s.x.mu.Lock()
-	var before StepReport
+	var before, result recorded
 	past, id := e.s.x.options.Journal, e.s.step.ID()
 	boots := past.Boots(id)
 	ended, cutOff, making := past.Ended(id, &before), past.CutOff(id), past.Making(id)
 	if e.s.gates.elected {
 		if key := e.key(); key != "" { // the fleet's record decides what ran
-			var result StepReport
 			done, known := past.Done(id, key, &result), past.Attempt(id, key)
 			stands := e.s.gates.fleet.Standing(known, done && !e.s.gates.stale, e.s.step.repeatable())
 			ended, cutOff = ended && done, stands == StandsUnknown
@@ -50,8 +49,9 @@ func (e *entry) carried(ctx context.Context) bool {
 	}
 	e.doubted = e.s.x.options.Journal.Doubted(e.s.step.ID(), &before)
 	e.s.x.mu.Unlock()
-	e.before = before
-	if ended {
+	var whole bool
+	e.before, whole = e.s.x.opened(before)
+	if ended && whole {
 		e.takeOver()
 		if boots {
 			e.s.afterwards(ctx) // which could not be asked before the host booted
@@ -120,17 +120,20 @@ func (e *entry) key() string {
 }
 
 // done is the result on record that stands for the step: the fleet's, else the node's own.
-func (e *entry) done() (before StepReport, ok bool) {
+func (e *entry) done() (_ StepReport, ok bool) {
 	key := e.key()
 	if key == "" {
-		return before, false
+		return StepReport{}, false
 	}
 	if e.s.gates.elected && e.s.gates.fleet.final() {
 		return StepReport{Outcome: OK, Result: e.s.gates.fleet.Result}, true
 	}
+	var before recorded
 	e.s.x.mu.Lock()
-	defer e.s.x.mu.Unlock()
-	return before, e.s.x.options.Journal.Done(e.s.step.ID(), key, &before)
+	known := e.s.x.options.Journal.Done(e.s.step.ID(), key, &before)
+	e.s.x.mu.Unlock()
+	r, whole := e.s.x.opened(before)
+	return r, known && whole
 }
 
 // repeatable reports a step that may run again when its end is not on record.
@@ -170,11 +173,12 @@ func (s *running) acted() bool {
 // continues goes on with a step whose action succeeded in an earlier pull that had no time left for the conditions
 // after it. The action is not repeated, and a serialized step keeps its place meanwhile.
 func (e *entry) continues(ctx context.Context) bool {
+	var on recorded
 	e.s.x.mu.Lock()
-	var before StepReport
-	ok := !e.s.x.plan && e.s.x.options.Journal.Open(e.s.step.ID()) && e.s.x.options.Journal.Ended(e.s.step.ID(), &before)
+	ok := !e.s.x.plan && e.s.x.options.Journal.Open(e.s.step.ID()) && e.s.x.options.Journal.Ended(e.s.step.ID(), &on)
 	e.s.x.mu.Unlock()
-	if !ok {
+	before, whole := e.s.x.opened(on)
+	if !ok || !whole {
 		return false
 	}
 	e.s.r.Outcome, e.s.r.Summary, e.s.r.Result = before.Outcome, before.Summary, before.Result
@@ -226,7 +230,7 @@ func (e *entry) start(ctx context.Context) error {
 }
 
 // write writes how the step ended; what is kept stands for the step until its parameters or the version change. Output
-// of a sensitive step is on record too, because a run that resumes needs it: the journal is for the agent's user alone.
+// of a sensitive step is on record too, encrypted where the host has a key, because a run that resumes needs it.
 func (e *entry) write(kept bool) {
 	if e.s.step.job.Validation {
 		return
@@ -236,18 +240,18 @@ func (e *entry) write(kept bool) {
 	if e.s.r.open != "" {
 		line.Outcome, line.Reason, key = e.s.r.open, "", journal.OpenStep
 	}
-	if e.s.step.Sensitive { // they may quote the command; the output stays, for the steps that read it later
-		line.hideText()
+	onDisk, err := e.s.forRecord(line)
+	if err == nil {
+		e.s.x.mu.Lock()
+		err = e.end(key, kept, onDisk)
+		e.s.x.mu.Unlock()
 	}
-	e.s.x.mu.Lock()
-	err := e.end(key, kept, line)
-	e.s.x.mu.Unlock()
 	if err != nil {
 		e.s.failRun(err)
 	}
 }
 
-func (e *entry) end(key string, kept bool, line StepReport) error {
+func (e *entry) end(key string, kept bool, line recorded) error {
 	if e.s.mates.group != nil {
 		return e.s.x.options.Journal.EndGrouped(e.s.step.ID(), kept, line)
 	}

@@ -45,11 +45,15 @@ func (s *running) rebound(ctx context.Context) (*boundStep, error) {
 	if err != nil {
 		return nil, err
 	}
-	step := *s.step.Step
-	step.Params = params
+	filled := *s.step.Step
+	filled.Params = params
+	step := *s.x.program.catalog.Holding(&filled, false)
 	bound := *s.step
 	bound.Step, bound.act = &step, s.step.spec.New()
 	if errs := params.Into(bound.act, s.step.Pos); len(errs) > 0 {
+		return nil, errs
+	}
+	if errs := bound.secretShown(s.x.program.catalog); len(errs) > 0 {
 		return nil, errs
 	}
 	if binder, ok := bound.act.(Binder); ok {
@@ -61,9 +65,8 @@ func (s *running) rebound(ctx context.Context) (*boundStep, error) {
 		if err := binder.Bind(binding); err != nil {
 			return nil, bindErrors(&step, err)
 		}
-		step.Sensitive = step.Sensitive || *binding.secret
+		bound.Step = s.x.program.catalog.Holding(&step, *binding.secret)
 	}
-	bound.Step = s.x.program.catalog.Holding(&step, false)
 	return &bound, nil
 }
 

@@ -43,6 +43,7 @@ type Options struct {
 	Begin func(Begun)
 	// Watch sees each step's report as it comes, one at a time. It may be nil.
 	Watch func(*StepReport)
+	Vault Vault // for what sensitive steps returned, in the journal
 	Log   *logrus.Entry
 }
 
@@ -222,8 +223,9 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	defer x.mu.Unlock()
 	r.Drift = r.Drift && r.Outcome == Changed && !r.Reacted
 	x.values[s.ID()] = r.Result
-	if s.Sensitive {
+	if x.sensitive(s, r) {
 		r.hide()
+		r.Reason = x.program.catalog.Redact(r.Reason)
 	}
 	x.reports[s.ID()] = r
 	x.report.add(r)

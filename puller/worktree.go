@@ -1,8 +1,11 @@
 package puller
 
 import (
+	"errors"
 	"io/fs"
 	"os"
+
+	"github.com/go-git/go-git/v5"
 )
 
 // WorkTree is a state repository as it stands in a directory, committed or not. A link that leads out of the directory
@@ -13,4 +16,29 @@ func WorkTree(dir string) (fs.FS, error) {
 		return nil, err
 	}
 	return root.FS(), nil
+}
+
+// Committed is a file of the directory's last commit; fs.ErrNotExist where there is no commit, or no such file in it.
+func Committed(dir, name string) ([]byte, error) {
+	repo, err := git.PlainOpenWithOptions(dir, &git.PlainOpenOptions{DetectDotGit: true})
+	if errors.Is(err, git.ErrRepositoryNotExists) {
+		return nil, fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
+	}
+	head, err := repo.Head()
+	if err != nil {
+		return nil, fs.ErrNotExist
+	}
+	commit, err := repo.CommitObject(head.Hash())
+	if err != nil {
+		return nil, err
+	}
+	file, err := commit.File(name)
+	if err != nil {
+		return nil, fs.ErrNotExist
+	}
+	text, err := file.Contents()
+	return []byte(text), err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -18,11 +19,31 @@ func (c *Catalog) File(name string) ([]byte, error) {
 		hint := DidYouMean(name, c.repo.filesBelow("files"))
 		return nil, fmt.Errorf("there is no %s in the repository%s", full, inBrackets(hint))
 	}
+	if IsSealed(full) {
+		return c.sealedFile(p)
+	}
 	data, err := fs.ReadFile(p.layer.FS, p.path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.repo.displayName(p), plainFSError(err))
 	}
 	return data, nil
+}
+
+// sealedFile is the content of an encrypted file. Where there are no keys it is not known yet.
+func (c *Catalog) sealedFile(p place) ([]byte, error) {
+	c.repo.mu.Lock()
+	defer c.repo.mu.Unlock()
+	text, open, err := c.repo.openSealed(c.scope, p)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", c.repo.displayName(p), err)
+	case !open && slices.Contains(c.scope.closed.unknown, c.repo.displayName(p)):
+		return nil, errNotOpened
+	case !open:
+		return nil, fmt.Errorf("%s is not for this host: %s says who may read it", c.repo.displayName(p), SecretsFile)
+	}
+	c.scope.secrets.addText(text)
+	return []byte(text), nil
 }
 
 // Template executes the text of a file template with the catalog's roots, and the item of a step that a forEach made;

@@ -95,7 +95,10 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
 		targets: c.targets, warned: c.warned, failed: c.failed, offers: c.offers, offering: c.offering, heard: c.files.heard,
 	}
-	if err := c.unlisted(c.files.ownMistakes()).Err(); err != nil {
+	mistakes, notes := c.scope.withoutUnopened(c.files.ownMistakes())
+	c.scope.secrets.redactMistakes(mistakes)
+	cat.warned = append(cat.warned, notes...)
+	if err := c.unlisted(mistakes).Err(); err != nil {
 		cat.incomplete = true
 		return cat, err
 	}
@@ -104,7 +107,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 }
 
 func (r *Repository) compiler(in Input) *compiler {
-	c := newCompiler(r, &scope{in: in, vars: map[string]any{}, all: newPool()})
+	c := newCompiler(r, &scope{in: in, vars: map[string]any{}, all: newPool(), secrets: newSecretTexts()})
 	c.scope.macros = &macroSet{all: map[string]*Macro{}, values: map[string]any{}, later: true}
 	return c
 }
@@ -233,6 +236,9 @@ func (f *documents) render(p place, isTemplate bool) *document {
 		doc.waits = strings.HasPrefix(p.path, "jobs/")
 		if !doc.waits { // the steps of a job are looked at one by one, when their forEach is expanded
 			f.checkPlaces(doc, doc.root, false)
+			if !strings.HasPrefix(p.path, "vars/") {
+				f.checkSecretPlaces(doc, doc.root)
+			}
 		}
 	}
 	return doc
@@ -242,7 +248,7 @@ func (f *documents) render(p place, isTemplate bool) *document {
 func (f *documents) execute(src *source) (*rendered, *Error) {
 	outer, from := f.c.scope.carrier, len(f.c.scope.waiting)
 	defer func() { f.c.scope.carrier = outer }()
-	f.c.scope.carrier = &carrier{yaml: true}
+	f.c.scope.carrier = &carrier{yaml: true, secrets: f.c.scope.secrets}
 	defer f.c.scope.begin(src)()
 	out, bad := src.execute(f.c.scope, nil)
 	if bad == nil {

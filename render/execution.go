@@ -33,7 +33,7 @@ func (r *Repository) enter(s *scope) (release func()) {
 	r.mu.Lock()
 	x := r.idle()
 	x.scope, s.x = s, x
-	x.meter = meter{all: s.all, ctx: s.in.Context}
+	x.meter = meter{all: s.all, ctx: s.in.Context, secrets: s.secrets}
 	x.meter.reset()
 	if run := s.macros.run; run != nil {
 		s.macros.run = func(m *Macro) (string, error) {

@@ -155,7 +155,7 @@ func asList(value any) ([]any, bool) {
 
 // filledItem is a step with an item in the place of the actions that ask for it.
 func (j *jobsCompiler) filledItem(doc *document, step *yaml.Node, item any) (*yaml.Node, error) {
-	outer, own := j.c.scope.carrier, &carrier{yaml: true}
+	outer, own := j.c.scope.carrier, &carrier{yaml: true, secrets: j.c.scope.secrets}
 	defer func() { j.c.scope.carrier = outer }()
 	j.c.scope.carrier = own
 	from := *doc.from // the marks of the item are none of the document

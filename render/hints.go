@@ -110,7 +110,7 @@ var foreignFunctions = map[string]string{
 	"groups": `pullet.servers "role=web" are the hosts of a target`,
 	"lookup": "a macro with cmd.run reads what a host has", "include": "a macro is a text that several use",
 	"inventory_hostname": "this host is server.name",
-	"Values":             "variables are vars.NAME", "secret": noSecrets, "secrets": noSecrets,
+	"Values":             "variables are vars.NAME", "secret": encryptedVars, "secrets": encryptedVars,
 }
 
 // functionHint is the hint for a function that does not exist, in the text from where it stands.

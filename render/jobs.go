@@ -52,6 +52,7 @@ type Step struct {
 	ActionPos  Position
 	Params     Params
 	Sensitive  bool // what it reads and writes stays out of reports and logs
+	Secret     bool // it is sensitive because it holds a secret
 	Requisites []Requisite
 	Conditions Conditions
 	Options    RunOptions

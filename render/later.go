@@ -15,9 +15,8 @@ const (
 	noReactions = "pullet has no triggers and reactions yet"
 	noDataStore = "pullet does not run the fleet's etcd yet: each host names it under etcd.endpoints in its own " +
 		"/etc/pullet/pullet.yaml"
-	noSecrets = "pullet has no secrets yet: a host's own variables (/etc/pullet/vars.d, with sensitive: true) stay " +
-		"out of git"
-	ofTheHost = "a repository cannot vouch for itself: each host says it below repositories in its own " +
+	encryptedVars = "secrets are variables in encrypted files, vars/NAME.yaml.age: pullet secrets --help"
+	ofTheHost     = "a repository cannot vouch for itself: each host says it below repositories in its own " +
 		"/etc/pullet/pullet.yaml"
 )
 
@@ -26,7 +25,7 @@ var laterNames = map[string]string{
 	"events": noReactions, "reactions": noReactions, "triggers": noReactions, "reactor": noReactions,
 	"reactors": noReactions,
 	"config":   noDataStore, "dataStore": noDataStore, "datastore": noDataStore,
-	"secret": noSecrets, "secrets": noSecrets,
+	"secret": encryptedVars, "secrets": encryptedVars,
 	"verify": ofTheHost, "signatures": ofTheHost,
 }
 

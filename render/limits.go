@@ -36,9 +36,10 @@ type meter struct {
 	left, depth int
 	all         *pool
 	ctx         context.Context // ends the work early; may be nil
+	secrets     *secretTexts    // learns what functions make of secrets; may be nil
 }
 
-func (m *meter) reset() { *m = meter{left: maxWork, all: m.all, ctx: m.ctx} }
+func (m *meter) reset() { *m = meter{left: maxWork, all: m.all, ctx: m.ctx, secrets: m.secrets} }
 
 // spend counts work, which is never negative.
 func (m *meter) spend(work int) error {

@@ -214,7 +214,7 @@ func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 		return v, nil
 	}
 	s.active = append(s.active, name)
-	outer, own := in.carrier, &carrier{}
+	outer, own := in.carrier, &carrier{secrets: in.secrets}
 	defer func() { s.active, in.carrier = s.active[:len(s.active)-1], outer }()
 	in.carrier = own
 	text, err := s.evaluate(in, m, args)
@@ -224,6 +224,9 @@ func (s *macroSet) call(in *scope, name string, args []any) (any, error) {
 	value := scalarValue(text)
 	if own.touched || m.Action != templateExpression {
 		value = foreign(value)
+	}
+	if own.secret {
+		in.secrets.addMade(text)
 	}
 	s.values[key] = value
 	return value, nil

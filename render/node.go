@@ -77,9 +77,12 @@ type Input struct {
 	Event    map[string]any // what a reaction answers: name, occurrences, data; nil outside of one
 	HostVars map[string]any // the node's own variables: they override those of git
 	Secrets  Secrets        // those of them that are sensitive
-	Version  string         // the version that the repository is at
-	Release  string
-	Agent    string // the version of pullet
+	// Unseal decrypts a file of the repository; ErrNotForNode where the node is not meant to read it. Nil: there are no
+	// keys here, and what stands in encrypted files is not known.
+	Unseal  func(sealed []byte) ([]byte, error)
+	Version string // the version that the repository is at
+	Release string
+	Agent   string // the version of pullet
 }
 
 // server is the root of the same name: facts and identity, flat and as the source documents spell them.

@@ -120,9 +120,13 @@ func (fn *function) call(args []any) (any, error) {
 		}
 	}
 	out, err := fn.metered(seen)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
+	}
+	if touched {
+		fn.m.secrets.made(args, out)
+	}
+	switch {
 	case fn.class == decodes:
 		return foreign(out), nil
 	case fn.class == quotes:

@@ -13,6 +13,7 @@ const (
 	opaqueStyle  yaml.Style = 1 << 30 // some of the text is opaque
 	unnamedStyle yaml.Style = 1 << 29 // some opaque text of it is not a plain name
 	bareStyle    yaml.Style = 1 << 28 // some opaque text of it is not quoted for a shell
+	secretStyle  yaml.Style = 1 << 27 // some opaque text of it is a secret
 )
 
 // insert puts opaque texts into the scalars of a tree, where their marks stand. A mark that no action wrote is a
@@ -105,6 +106,9 @@ func (c carried) in(n *yaml.Node, whole bool) string {
 // boolean.
 func setType(n *yaml.Node, one carried, whole bool) {
 	n.Style |= opaqueStyle
+	if one.secret {
+		n.Style |= secretStyle
+	}
 	if one.form != asWord {
 		n.Style |= bareStyle
 	}
@@ -130,6 +134,9 @@ func setType(n *yaml.Node, one carried, whole bool) {
 
 // isOpaque reports a scalar with an opaque text in it.
 func isOpaque(n *yaml.Node) bool { return n.Style&opaqueStyle != 0 }
+
+// isSecret reports a scalar with a secret in it.
+func isSecret(n *yaml.Node) bool { return n.Style&secretStyle != 0 }
 
 // named refuses a scalar that is read as more than text, such as a target or an expression, with an opaque text that is
 // not a plain name.
@@ -157,7 +164,11 @@ func (r *rendered) readable(text string) string {
 			return out.String()
 		}
 		if number, ok := markNumber(name); ok && name[0] == 'f' && r.carrier != nil && number < len(r.carrier.texts) {
-			fmt.Fprintf(&out, "%q", r.carrier.texts[number].text)
+			if one := r.carrier.texts[number]; one.secret {
+				out.WriteString(shownSecret)
+			} else {
+				fmt.Fprintf(&out, "%q", one.text)
+			}
 		}
 		text = rest
 	}

@@ -14,7 +14,9 @@ import (
 // that is executed when it is used, it gives the text, and remembers that there was one.
 type carrier struct {
 	yaml    bool
+	secrets *secretTexts // nil: none
 	touched bool
+	secret  bool // it printed one
 	texts   []carried
 }
 
@@ -23,6 +25,7 @@ type carried struct {
 	text    string
 	escaped string // as the encoder wrote it, for a scalar in which the encoder's quotes are part of the value
 	form    form
+	secret  bool
 }
 
 // form is how the text was written.
@@ -38,6 +41,8 @@ const (
 // carry is what stands for an opaque text in the output.
 func (c *carrier) carry(one carried) string {
 	c.touched = true
+	one.secret = c.secrets != nil && c.secrets.within(one.text)
+	c.secret = c.secret || one.secret
 	if !c.yaml {
 		return one.text
 	}
@@ -47,7 +52,7 @@ func (c *carrier) carry(one carried) string {
 }
 
 func (c *carrier) quoted(text, escaped string) string {
-	return c.carry(carried{text, escaped, inQuotes})
+	return c.carry(carried{text: text, escaped: escaped, form: inQuotes})
 }
 
 func (c *carrier) scalar(text string) string {
@@ -55,7 +60,7 @@ func (c *carrier) scalar(text string) string {
 	if err != nil || strings.Contains(escaped, "\n") {
 		escaped = `"` + insideJSON(text, "toRawJson") + `"`
 	}
-	return c.carry(carried{text, escaped, asScalar})
+	return c.carry(carried{text: text, escaped: escaped, form: asScalar})
 }
 
 // printed is the last function of every action that prints: it keeps opaque texts out of what is read as YAML.

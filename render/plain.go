@@ -31,11 +31,22 @@ func HostVars(files fs.FS, dir string) (map[string]any, Secrets, error) {
 	all, err := hostVars(files, dir, func(d *decoder, root *yaml.Node, sensitive bool) map[string]any {
 		vars, _ := d.any(root).(map[string]any)
 		if sensitive {
+			vars, _ = sealed(vars).(map[string]any)
 			secret = merge(secret, vars)
 		}
 		return vars
 	})
-	return all, secretsOf(secret), err
+	return all, Secrets{secret}, err
+}
+
+// CheckVars finds what is wrong with a text that shall be a file of variables and is no template. The error, an ErrorList,
+// quotes the text.
+func CheckVars(path string, text []byte) error {
+	_, err := plainVars(path, text, func(d *decoder, root *yaml.Node, _ bool) map[string]any {
+		vars, _ := d.any(root).(map[string]any)
+		return vars
+	})
+	return err
 }
 
 // readVars makes variables of the root of a file, which is marked as sensitive or not.

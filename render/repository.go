@@ -32,7 +32,8 @@ type Repository struct {
 	parsed     map[string]*source
 	byPath     map[string]*source // by the name that messages have
 	broken     map[string]*Error
-	actions    int // of all templates that were read
+	actions    int               // of all templates that were read
+	unsealed   map[string]string // the texts of encrypted files
 
 	extensions *extensions // nil: not read yet
 	asks       atomic.Bool // something that was read may ask for the fleet
@@ -60,6 +61,8 @@ func Open(layers ...Layer) *Repository {
 		parsed: map[string]*source{},
 		byPath: map[string]*source{},
 		broken: map[string]*Error{},
+
+		unsealed: map[string]string{},
 	}
 }
 
@@ -80,11 +83,16 @@ func (r *Repository) displayName(p place) string {
 // locate finds a file in the last layer that has it.
 func (r *Repository) locate(name string) (place, bool) {
 	for _, l := range slices.Backward(r.layers) {
-		if info, err := fs.Stat(l.FS, name); err == nil && info.Mode().IsRegular() {
-			return place{l, name}, true
+		if p, ok := locateIn(l, name); ok {
+			return p, true
 		}
 	}
 	return place{}, false
+}
+
+func locateIn(l Layer, name string) (place, bool) {
+	info, err := fs.Stat(l.FS, name)
+	return place{l, name}, err == nil && info.Mode().IsRegular()
 }
 
 func (r *Repository) exists(name string) bool {

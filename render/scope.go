@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -28,6 +29,8 @@ type scope struct {
 	seen    shownRoots     // what templates see of what others say
 	known   map[string]any // what plainVars made
 	keyed   bool           // some name of a variable is opaque
+	secrets *secretTexts   // of the catalog
+	closed  closedFiles    // that were met so far
 	private map[string]any // the roots of the file that is executed, where it changes maps; nil: those of all files
 
 	x         *execution           // executes its templates, from Repository.enter to the release
@@ -260,7 +263,7 @@ func (s *scope) plainVars() map[string]any {
 // missing names the key that a missing one most likely means. No scope knows of none.
 func (s *scope) missing(e *execErr) string {
 	if m := missingKey.FindStringSubmatch(e.msg); m != nil && s != nil {
-		return s.nearKey(e.at, m[1])
+		return cmp.Or(s.sealedHint(e.at), s.nearKey(e.at, m[1]))
 	}
 	return ""
 }

@@ -1,87 +1,57 @@
 package render
 
 import (
-	"fmt"
-	"maps"
 	"regexp"
 	"slices"
-	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// Secrets are host variables whose values stay out of reports. A step is sensitive if it, or a template that it
-// executes, names one of them or holds the value of one. The zero value has none.
-type Secrets struct {
-	values []string
-	named  *regexp.Regexp // vars, and the last key of one of them in the same action or expression
-}
-
-// leastSecret is the shortest value that is recognised wherever it stands: shorter ones stand everywhere.
-const leastSecret = 4
+// Secrets are host variables that are marked as sensitive: their values stay out of reports. A step is sensitive if it,
+// or a template that it executes, names one of them or holds the value of one. The zero value has none.
+type Secrets struct{ vars map[string]any }
 
 // sensitiveKey marks all variables of a file as sensitive, at its top.
 const sensitiveKey = "sensitive"
 
-// secretsOf are the variables of files that are marked.
-func secretsOf(vars map[string]any) Secrets {
-	leaves := map[string]bool{}
-	var s Secrets
-	var visit func(key string, value any)
-	visit = func(key string, value any) {
-		switch v := value.(type) {
-		case map[string]any:
-			for k, inner := range v {
-				visit(k, inner)
-			}
-		case []any:
-			for _, inner := range v {
-				visit(key, inner)
-			}
-		default:
-			leaves[regexp.QuoteMeta(key)] = true
-			if text := strings.TrimSpace(fmt.Sprint(v)); len(text) >= leastSecret && text != "true" && text != "false" {
-				s.values = append(s.values, text)
-			}
-		}
-	}
-	visit("", vars)
-	if len(leaves) > 0 {
-		keys := strings.Join(slices.Sorted(maps.Keys(leaves)), "|")
-		s.named = regexp.MustCompile(`\b(?:vars|variables)\b[^}\n]*[."'\x60\[](?:` + keys + `)(?:$|[^\pL\pN_-])`)
-	}
-	slices.Sort(s.values)
-	return s
+// Holds reports that a text which a step of the catalog reads or writes names a secret, or holds one.
+func (c *Catalog) Holds(text string) bool { return c.scope.secrets.in(text) }
+
+// Redact is a text for people, with a word in place of every secret that the catalog knows.
+func (c *Catalog) Redact(text string) string { return c.scope.secrets.redact(text) }
+
+// Redacted are mistakes of the catalog without the secrets that they quote.
+func (c *Catalog) Redacted(list ErrorList) ErrorList {
+	c.scope.secrets.redactMistakes(list)
+	return list
 }
 
-// In reports that a text names a secret, or holds one.
-func (s Secrets) In(text string) bool {
-	return s.named != nil && s.named.MatchString(text) ||
-		slices.ContainsFunc(s.values, func(value string) bool { return strings.Contains(text, value) })
-}
+// Quotes reports that a text holds a secret that the catalog knows.
+func (c *Catalog) Quotes(text string) bool { return text != "" && c.scope.secrets.within(text) }
 
-// inNode reports a secret in a value, as it is or as it stands in the source.
-func (s Secrets) inNode(doc *document, n *yaml.Node) bool {
-	if s.named == nil && len(s.values) == 0 {
+// HasSecrets reports that the catalog knows a secret.
+func (c *Catalog) HasSecrets() bool { return !c.scope.secrets.none() }
+
+// SecretIn reports a secret in a parameter.
+func (c *Catalog) SecretIn(p Params, name string) bool {
+	n := p.lookup(name)
+	if n == nil {
 		return false
 	}
-	n = resolve(n)
-	if n.Kind == yaml.ScalarNode {
-		return s.In(n.Value) || doc != nil && s.In(doc.from.src.scalarAt(doc.pos(n), n))
-	}
-	return slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return s.inNode(doc, c) })
+	return c.scope.secrets.certainIn(n) ||
+		slices.ContainsFunc(placeholders(n), func(number int) bool { return c.scope.secrets.in(c.scope.waiting[number].text) })
 }
 
-// Holds reports that a text which a step of the catalog reads or writes names a sensitive variable, or holds its value.
-func (c *Catalog) Holds(text string) bool { return c.scope.in.Secrets.In(text) }
+// Unopened are the encrypted files that were not opened because there are no keys.
+func (c *Catalog) Unopened() []string { return c.scope.closed.unknown }
 
-// Holding is the step, sensitive where its parameters hold a sensitive variable now that they are known.
+// Holding is the step, sensitive where its parameters hold a secret now that they are known.
 func (c *Catalog) Holding(s *Step, secret bool) *Step {
-	if s.Sensitive || !secret && !c.scope.in.Secrets.inNode(nil, s.Params.node()) {
+	if s.Secret || !secret && !c.scope.secrets.inNode(nil, s.Params.node()) {
 		return s
 	}
 	out := *s
-	out.Sensitive = true
+	out.Sensitive, out.Secret = true, true
 	return &out
 }
 

@@ -250,7 +250,7 @@ func (s *source) templateError(in *scope, err error) *Error {
 	out := s.errorAt(pos, "%s", plainMessage(e))
 	out.cause, out.hearsay = err, s.aboutFact(e.at)
 	out.reads(s.services(e.line, e.col), s.servers(e.line, e.col), err)
-	out.Hint = in.missing(e)
+	in.explain(out, e)
 	return out
 }
 

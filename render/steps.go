@@ -88,6 +88,7 @@ func (j *jobsCompiler) jobFile(doc *document, job *Job, known map[string]bool) {
 	for _, e := range entries(doc.root) {
 		if e.key.Value != "steps" && e.key.Value != "spec" {
 			j.c.files.checkPlaces(doc, e.value, false)
+			j.c.files.checkSecretPlaces(doc, &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{e.key, e.value}})
 		}
 	}
 	for _, include := range file.Include {
@@ -137,11 +138,13 @@ func (j *jobsCompiler) step(d *decoder, one instance, job *Job, file *jobFile) *
 	d.value(one.node, reflect.ValueOf(&body).Elem(), "step")
 	step := d.step(&body, job, file)
 	step.item = one.item
-	step.Sensitive = step.Sensitive || j.c.scope.in.Secrets.inNode(d.doc, one.node)
+	step.Secret = j.c.scope.secrets.inNode(d.doc, one.node)
+	step.Sensitive = step.Sensitive || step.Secret
 	for _, condition := range step.Conditions.All() {
 		condition.Expression.withItem(d, one.item)
 	}
 	j.c.files.checkPlaces(d.doc, one.node, false)
+	j.c.files.checkSecretPlaces(d.doc, one.node)
 	j.c.refs.waitsFor(step)
 	step.broken = d.doc.broken || len(d.errs) > before || d.doc.partial && loses(one.node)
 	if d.doc.partial && strings.Contains(step.Action, lost) {

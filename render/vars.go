@@ -89,6 +89,7 @@ func (c *compiler) compileVars() {
 		}
 	}
 	c.scope.vars, c.scope.known = merge(c.scope.vars, c.scope.in.HostVars), nil
+	c.scope.secrets.addVars(c.scope.in.Secrets.vars)
 }
 
 // located are variables and, where that was asked for, the same with a place in each value's stead.
@@ -102,16 +103,20 @@ func (c *compiler) varsOf(base *document, e varsEntry) located {
 	}
 	out, found := located{}, false
 	for _, p := range paths {
-		path := "vars/" + strings.TrimPrefix(p, "/")
+		path := "vars/" + strings.TrimPrefix(strings.TrimSuffix(p, SealedSuffix), "/")
 		if !strings.HasSuffix(path, ".yaml") && !strings.HasSuffix(path, ".yml") {
 			path += ".yaml"
 		}
-		if !c.repo.exists(path) {
-			continue
+		if c.repo.exists(path + SealedSuffix) { // what is secret wins over what stands in clear
+			found = true
+			vars := c.sealedVars(path + SealedSuffix)
+			out = located{merge(vars.values, out.values), merge(vars.places, out.places)}
 		}
-		found = true
-		vars := c.varsFile(path)
-		out = located{merge(vars.values, out.values), merge(vars.places, out.places)}
+		if c.repo.exists(path) {
+			found = true
+			vars := c.varsFile(path)
+			out = located{merge(vars.values, out.values), merge(vars.places, out.places)}
+		}
 	}
 	if !found && !e.Optional {
 		err := base.errorAt(e.pos, "variables %q: there is no %s", e.Name, "vars/"+strings.Join(paths, " and no vars/"))

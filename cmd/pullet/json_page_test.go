@@ -38,7 +38,7 @@ func jsonOf() map[string]reflect.Type {
 		"run": reflect.TypeFor[[]commandView](), "enable": reflect.TypeFor[switched](), "disable": reflect.TypeFor[switched](),
 		"verify": reflect.TypeFor[verified](), "pending": reflect.TypeFor[pendingView](), "wait": reflect.TypeFor[finished](),
 		"set-status": reflect.TypeFor[statusSet](), "history": reflect.TypeFor[[]pastRun](), "history RUN": reflect.TypeFor[apply.Report](),
-		"journal": reflect.TypeFor[inProgress](), "doctor": reflect.TypeFor[[]finding](), "validate": reflect.TypeFor[render.ErrorList](),
+		"journal": reflect.TypeFor[inProgress](), "secrets who": reflect.TypeFor[[]secretReader](), "doctor": reflect.TypeFor[[]finding](), "validate": reflect.TypeFor[render.ErrorList](),
 		"render": reflect.TypeFor[catalogView](), "render --vars": reflect.TypeFor[map[string]any](), "render --vars --origin": reflect.TypeFor[[]render.Origin](),
 		"explain": reflect.TypeFor[[]reference.Topic](), "schema": reflect.TypeFor[[]fileKind](), "graph": reflect.TypeFor[graphView](),
 		"eval": reflect.TypeFor[any](), "version": reflect.TypeFor[buildInfo](),

@@ -143,7 +143,8 @@ func (a *app) root() *cobra.Command {
 		runCommand(a), enableCommand(a), disableCommand(a),
 		verifyCommand(a), pendingCommand(a), waitCommand(a), setStatusCommand(a), decommissionCommand(a),
 		historyCommand(a), journalCommand(a), doctorCommand(a),
-		initCommand(a), validateCommand(a), renderCommand(a), explainCommand(a), schemaCommand(a), graphCommand(a),
+		initCommand(a), validateCommand(a), renderCommand(a), secretsCommand(a), explainCommand(a), schemaCommand(a),
+		graphCommand(a),
 		evalCommand(a), demoCommand(a), versionCommand(a),
 	} {
 		root.AddCommand(c)

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0))); err != nil {
 		panic(err)
 	}
-	testscript.Main(m, map[string]func(){"pullet": main, "lab": runLab, "on": runOn, "tty": runTerminal, etcdMember: runEtcdMember})
+	testscript.Main(m, map[string]func(){"pullet": main, "lab": runLab, "on": runOn, "tty": runTerminal, etcdMember: runEtcdMember, editorProcess: runEditorProcess})
 }
 
 // TestScripts runs the specification of the command line. testdata/script/README.md says how to read and write a

@@ -69,7 +69,7 @@ func (l *Lint) unknownKeys() render.ErrorList {
 			tree, what = l.server, "fact"
 		}
 		i, known := tree.missing(use.ref.Path)
-		if i < 0 {
+		if i < 0 || what == "variable" && l.unopened {
 			continue
 		}
 		e := use.expression.ErrorAt(use.ref.At[i], fmt.Sprintf("no node has the %s %q", what, use.ref.Path[i]))

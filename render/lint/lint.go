@@ -22,6 +22,7 @@ type Lint struct {
 	server    keyTree
 	services  serviceUse
 	first     *firstRollout
+	unopened  bool // some variables are not known
 	found     render.ErrorList
 }
 
@@ -46,6 +47,7 @@ func (l *Lint) Add(c *render.Catalog) {
 		l.target(t)
 	}
 	l.vars.unite(c.Vars)
+	l.unopened = l.unopened || len(c.Unopened()) > 0
 	l.server.uniteServer(c.FactNames())
 	l.services.learn(c)
 	l.first.learn(c)
@@ -101,7 +103,7 @@ func (l *Lint) noteConditions(c render.Conditions) {
 
 // Findings is all that was found. What can be said only when every node was added is left out unless complete is true.
 func (l *Lint) Findings(complete bool) render.ErrorList {
-	out := slices.Concat(l.found, strays(l.repo), signers(l.repo))
+	out := slices.Concat(l.found, strays(l.repo), signers(l.repo), encrypted(l.repo))
 	for _, f := range l.repo.Texts() {
 		out = append(out, f.SecretsInClear()...)
 	}

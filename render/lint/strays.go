@@ -12,7 +12,7 @@ import (
 
 // What pullet reads of a repository: directories and files at its top, and files in base.
 var (
-	topNames  = []string{"base", "files", "nodes", "vars", "macros", "jobs", "extensions", render.FleetFile}
+	topNames  = []string{"base", "files", "nodes", "vars", "macros", "jobs", "extensions", render.FleetFile, render.SecretsFile}
 	baseNames = []string{"vars.yaml", "macros.yaml", "jobs.yaml", "services.yaml"}
 )
 
@@ -100,6 +100,7 @@ func straysBelow(r *render.Repository, l render.Layer, dir string) render.ErrorL
 			if hint, stray := strayInBase(l.FS, d.Name()); stray {
 				out = append(out, strayed(r, l, p, false, hint))
 			}
+		case dir == "vars" && render.IsYAML(strings.TrimSuffix(p, render.SealedSuffix)):
 		case !render.IsYAML(p) && !slices.Contains(notes, path.Ext(p)):
 			out = append(out, strayed(r, l, p, false, "files in "+dir+" end with .yaml"))
 		case dir == "base":

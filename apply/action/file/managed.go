@@ -17,6 +17,9 @@ import (
 // A source at an address is fetched when the file has another digest than the one that is given; comparing needs no
 // network.
 //
+// A source that ends in .age is decrypted; of a directory with recurse, such files lose the suffix. What holds a secret
+// gets mode 0600 where the step says none.
+//
 // With recurse the source is a directory: all that is below it is put below name. Files of the repository that can be
 // executed become executable; a mode without x gets it for them, and for directories wherever it has r.
 //
@@ -83,6 +86,9 @@ func (a *Managed) Bind(b apply.Binding) error {
 	if err := a.read(b); err != nil {
 		return err
 	}
+	if b.Secret() {
+		a.private()
+	}
 	if a.tree == nil {
 		return nil
 	}
@@ -93,6 +99,16 @@ func (a *Managed) Bind(b apply.Binding) error {
 		)
 	}
 	return a.Cleaning.bind(b, a.Name)
+}
+
+// private gives files that hold a secret a mode, unless the step says one.
+func (a *Managed) private() {
+	switch {
+	case a.tree == nil && a.Mode == "":
+		a.Mode = "0600"
+	case a.tree != nil && a.Mode == "" && a.FileMode == "":
+		a.FileMode = "0600"
+	}
 }
 
 // Manages is the file, or with recurse all that is below it.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/pullet/pullet/apply"
 	"github.com/pullet/pullet/apply/action/fetch"
@@ -93,7 +94,11 @@ func readTree(b apply.Binding, source string, template bool) (*fileTree, error) 
 		if err != nil {
 			return nil, err
 		}
-		t.add(treeFile{path: f.Path, data: data, exec: f.Executable})
+		name := strings.TrimSuffix(f.Path, render.SealedSuffix)
+		if t.has(name) {
+			return nil, apply.BadParam("source", "%s/%s stands in the repository in clear and encrypted: keep one", source, name)
+		}
+		t.add(treeFile{path: name, data: data, exec: f.Executable})
 	}
 	return t, nil
 }

@@ -10,6 +10,10 @@ func Actions() []apply.Spec {
 			Name:    "mount.mounted",
 			Summary: "a mounted file system, now and at boot",
 			New:     func() apply.Action { return &Mounted{FSType: "auto", Persist: true} },
+			Shows: apply.Shown{
+				Params: []string{"device", "options"}, Where: "every user of the host can read the table of mounts",
+				Instead: "write a file with it, such as the one that credentials= of cifs names",
+			},
 		},
 		{
 			Name:    "mount.unmounted",

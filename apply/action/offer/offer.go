@@ -10,6 +10,9 @@ func Actions() []apply.Spec {
 		{
 			Name: "service.publish", Summary: "this host's instance of a service, known to the fleet", NoFiles: true,
 			Needs: packaged, New: func() apply.Action { return &Publish{} },
+			Shows: apply.Shown{
+				Params: []string{"interface", "address", "tags", "port"}, Where: "all hosts of the fleet read the services of others",
+			},
 		},
 		{
 			Name: "service.withdraw", Summary: "no instance of a service on this host", NoFiles: true,

@@ -47,7 +47,7 @@ type CronPresent struct {
 	Month      string            `yaml:"month"`      // 1-12, or jan to dec; default *
 	DayOfWeek  string            `yaml:"dayOfWeek"`  // 0-7, or sun to sat; default *
 	Env        map[string]string `yaml:"env"`        // of the command, such as MAILTO or PATH; nothing in it is expanded
-	Mode       string            `yaml:"mode"`       // of the file, in octal: 0600 where env has secrets; default 0644
+	Mode       string            `yaml:"mode"`       // of the file, in octal: default 0644, or 0600 where env has secrets of the repository
 
 	schedule string
 }
@@ -63,7 +63,10 @@ var (
 const maxCronCommand = 999
 
 // Bind checks all that cron would only say to its log.
-func (a *CronPresent) Bind(apply.Binding) error {
+func (a *CronPresent) Bind(b apply.Binding) error {
+	if b.Secret() && b.Step.Params.Text("mode") == "" {
+		a.Mode = "0600"
+	}
 	if err := cmp.Or(checkCronName(a.Name), passwd.CheckName("user", a.User), a.permissions().CheckMode()); err != nil {
 		return err
 	}

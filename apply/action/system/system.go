@@ -10,6 +10,10 @@ func Actions() []apply.Spec {
 		{
 			Name: "cron.present", Summary: "a command that cron runs at its times",
 			Needs: apply.Named("user", "user"), New: func() apply.Action { return &CronPresent{User: "root", Mode: "0644"} },
+			Shows: apply.Shown{
+				Params: []string{"command"}, Where: "every user of the host can read the arguments of commands (ps)",
+				Instead: "put it into env",
+			},
 		},
 		{
 			Name:    "cron.absent",
@@ -31,11 +35,13 @@ func Actions() []apply.Spec {
 			Name:    "sysctl.present",
 			Summary: "a kernel parameter with this value, now and at boot",
 			New:     func() apply.Action { return &SysctlPresent{} },
+			Shows:   apply.Shown{Params: []string{"value"}, Where: "every user of the host can read kernel parameters"},
 		},
 		{
 			Name:    "kmod.present",
 			Summary: "a kernel module that is loaded, now and at boot",
 			New:     func() apply.Action { return &KmodPresent{Persist: true} },
+			Shows:   apply.Shown{Params: []string{"options"}, Where: "every user of the host can read options of modules"},
 		},
 		{
 			Name:    "kmod.absent",

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/ownfile"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/trust"
+)
+
+// hostKeys are the private keys of the host's SSH server that can decrypt.
+var hostKeys = []string{"/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/ssh_host_rsa_key"}
+
+// keyring opens what is encrypted for the host. Its keys are read when they are first needed.
+type keyring struct {
+	read   func() ([]trust.Identity, error)
+	failed error // why they could not be read
+}
+
+func newKeyring(c *Config) *keyring { return &keyring{read: sync.OnceValues(c.Identities)} }
+
+// Identities are the host's private keys: those that the configuration names, else those of its SSH server.
+func (c *Config) Identities() ([]trust.Identity, error) {
+	var out []trust.Identity
+	for _, file := range c.Secrets.Identities {
+		ids, err := readIdentities(file)
+		if err != nil {
+			return nil, fmt.Errorf("secrets.identities: %w", err)
+		}
+		out = append(out, ids...)
+	}
+	if len(c.Secrets.Identities) > 0 {
+		return out, nil
+	}
+	for _, file := range hostKeys {
+		text, err := ownfile.Read(file)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		ids, err := trust.ParseIdentities(trust.File{Name: file, Content: text}, nil)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, ids...)
+	}
+	return out, nil
+}
+
+func readIdentities(file string) ([]trust.Identity, error) {
+	if err := ownfile.Private(file); err != nil {
+		return nil, err
+	}
+	text, err := ownfile.Read(file)
+	if err != nil {
+		return nil, err
+	}
+	return trust.ParseIdentities(trust.File{Name: file, Content: text}, nil)
+}
+
+// unseal decrypts a file of the repository.
+func (k *keyring) unseal(sealed []byte) ([]byte, error) {
+	ids, err := k.read()
+	if err != nil {
+		k.failed = err
+		return nil, err
+	}
+	text, err := trust.Unseal(sealed, ids)
+	if errors.Is(err, trust.ErrNotRecipient) {
+		return nil, render.ErrNotForNode
+	}
+	return text, err
+}
+
+// vault encrypts what the journal has of sensitive steps with the host's first key.
+func (k *keyring) vault() apply.Vault {
+	return apply.Vault{
+		Seal: func(text []byte) ([]byte, error) {
+			ids, err := k.read()
+			if err != nil || len(ids) == 0 {
+				return nil, err
+			}
+			return trust.Seal(text, []trust.Recipient{ids[0].Recipient})
+		},
+		Open: func(sealed []byte) ([]byte, error) {
+			ids, err := k.read()
+			if err != nil {
+				return nil, err
+			}
+			return trust.Unseal(sealed, ids)
+		},
+	}
+}

@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/secrets"
+)
+
+func (s *secretsCmd) editCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "edit PATH", Args: arguments(cobra.ExactArgs(1)),
+		Short: "Edit a file, or make a new one, and encrypt it for its readers",
+		Long: "Edit opens $VISUAL or $EDITOR on the text in a file system in memory that only the editor sees: whatever\n" +
+			"ends the editor or pullet, no text is left behind. What is saved is encrypted for the readers that\n" +
+			"secrets.yaml names. Without standard input as a terminal nothing is asked.",
+		RunE: func(cmd *cobra.Command, args []string) error { return s.edit(cmd.Context(), args[0]) },
+	}
+}
+
+func (s *secretsCmd) edit(ctx context.Context, name string) error {
+	if err := secrets.CheckPath(name); err != nil {
+		return usage(err)
+	}
+	rules, err := s.rules()
+	if err != nil {
+		return err
+	}
+	keys, err := s.keys(rules, name)
+	if err != nil {
+		return err
+	}
+	before, err := s.open(name)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !isNew {
+		return err
+	}
+	text, err := s.edited(ctx, name, before)
+	if err != nil {
+		return err
+	}
+	if !isNew && bytes.Equal(text, before) {
+		fmt.Fprintf(s.out, "%s: unchanged\n", name)
+		return nil
+	}
+	if err := s.put(name, text, keys); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%s: encrypted for %s\n", name, count(len(keys), "key"))
+	return nil
+}
+
+// edited is the text after the user edited it. Variables have to be a map; a user at a terminal can mend them.
+func (s *secretsCmd) edited(ctx context.Context, name string, text []byte) ([]byte, error) {
+	for {
+		out, err := editPrivately(ctx, strings.TrimSuffix(name, render.SealedSuffix), text)
+		if err != nil || !strings.HasPrefix(name, "vars/") {
+			return out, err
+		}
+		err = render.CheckVars(strings.TrimSuffix(name, render.SealedSuffix), out)
+		if err == nil {
+			return out, nil
+		}
+		if !s.askAgain(err) {
+			return nil, fmt.Errorf("%w\nnothing was changed", err)
+		}
+		text = out
+	}
+}
+
+// askAgain shows a mistake to a user at a terminal, who can go back to the editor.
+func (s *secretsCmd) askAgain(err error) bool {
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return false
+	}
+	fmt.Fprintf(s.err, "%v\nEnter: edit again, Ctrl-C: give up and lose what was edited ", err)
+	one := make([]byte, 1)
+	n, err := os.Stdin.Read(one)
+	return err == nil && n == 1
+}
+
+// ownedLike gives a file the owner of a directory, where root runs the command in the directory of a user.
+func ownedLike(file, dir string) error {
+	if os.Geteuid() != 0 {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
+		return os.Lchown(file, int(owner.Uid), int(owner.Gid))
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// ErrNotForNode says that an encrypted file is not encrypted for the node.
+var ErrNotForNode = errors.New("it is not encrypted for a key of this host")
+
+// IsSealed reports the name of an encrypted file.
+func IsSealed(name string) bool { return strings.HasSuffix(name, SealedSuffix) }
+
+// closedFiles are the encrypted files that a catalog would have read.
+type closedFiles struct {
+	others  []string // that are for other nodes
+	unknown []string // that nobody tried to open: there are no keys
+}
+
+// openSealed is the text of an encrypted file; false where the node is not meant to read it, or nobody has keys.
+func (r *Repository) openSealed(s *scope, p place) (text string, open bool, err error) {
+	name := r.displayName(p)
+	if s.in.Unseal == nil {
+		return "", false, r.notOpened(s, p)
+	}
+	key := p.layer.Name + "\x00" + p.path
+	if known, ok := r.unsealed[key]; ok {
+		return known, true, nil
+	}
+	sealed, err := fs.ReadFile(p.layer.FS, p.path)
+	if err != nil {
+		return "", false, fmt.Errorf("cannot be read: %w", plainFSError(err))
+	}
+	plain, err := s.in.Unseal(sealed)
+	if errors.Is(err, ErrNotForNode) {
+		s.closed.others = append(s.closed.others, name)
+		return "", false, r.meant(s.in.Node, p)
+	}
+	if err != nil {
+		return "", false, err
+	}
+	r.unsealed[key] = string(plain)
+	return string(plain), true, nil
+}
+
+// notOpened notes an encrypted file where there are no keys.
+func (r *Repository) notOpened(s *scope, p place) error {
+	rules, err := r.SecretRules(p.layer)
+	if err != nil {
+		return err
+	}
+	rule, found := rules.For(p.path)
+	name := r.displayName(p)
+	if rules == nil || found && rule.Meant(s.in.Node) {
+		s.closed.unknown = append(s.closed.unknown, name)
+	} else {
+		s.closed.others = append(s.closed.others, name)
+	}
+	return nil
+}
+
+// meant is an error for an encrypted file that the node cannot read and should.
+func (r *Repository) meant(n Node, p place) error {
+	rules, err := r.SecretRules(p.layer)
+	if err != nil {
+		return err
+	}
+	rule, found := rules.For(p.path)
+	if !found || !rule.Meant(n) {
+		return nil
+	}
+	return fmt.Errorf("%s gives it to this host, but %w: pullet secrets rekey %s", SecretsFile, ErrNotForNode, p.path)
+}
+
+// sealedVars are the variables of an encrypted file. They are no template: what stands there is what it says.
+func (c *compiler) sealedVars(path string) located {
+	p, _ := c.repo.locate(path)
+	fail := func(format string, args ...any) located {
+		c.fail((&source{path: c.repo.displayName(p)}).errorAt(Position{File: c.repo.displayName(p)}, format, args...))
+		return located{}
+	}
+	text, open, err := c.repo.openSealed(c.scope, p)
+	if err != nil {
+		return fail("%v", err)
+	}
+	if !open {
+		return located{}
+	}
+	doc, errs := parseYAML(&rendered{src: &source{path: c.repo.displayName(p), text: text}, text: []byte(text)})
+	if len(errs) > 0 {
+		return fail("line %d: invalid YAML, which is not shown here: pullet secrets edit %s", errs[0].Pos.Line, p.path)
+	}
+	if doc.root == nil {
+		return located{}
+	}
+	d := &decoder{doc: doc}
+	vars, isMap := d.any(doc.root).(map[string]any)
+	if !isMap || len(d.errs) > 0 {
+		return fail("expected a map of variables: pullet secrets edit %s", p.path)
+	}
+	values, _ := sealed(vars).(map[string]any)
+	c.scope.secrets.addVars(values)
+	if !c.tracing {
+		return located{values: values}
+	}
+	places := doc.places(doc.root)
+	hidePlaces(places)
+	return located{values, places}
+}
+
+// sealedHint says where a variable may stand that the node does not have.
+func (s *scope) sealedHint(at string) string {
+	if len(s.closed.others) == 0 || !readsVars(at) {
+		return ""
+	}
+	return fmt.Sprintf("it may stand in %s, which is not for this host: %s says who may read it",
+		strings.Join(s.closed.others, ", "), SecretsFile)
+}
+
+// errNotOpened is the cause of what only looks like a mistake, because encrypted files were not opened.
+var errNotOpened = fmt.Errorf("encrypted files were not opened: %w", ErrNotYet)
+
+// explain gives the failure of an action its hint. Where encrypted files were not opened it may be none.
+func (s *scope) explain(e *Error, failed *execErr) {
+	e.Hint = s.missing(failed)
+	if s != nil && len(s.closed.unknown) > 0 && readsVars(failed.at) {
+		e.cause = errNotOpened
+	}
+}
+
+// withoutUnopened are the mistakes, with a note for each encrypted file in place of those that it may explain.
+func (s *scope) withoutUnopened(list ErrorList) (mistakes, notes ErrorList) {
+	for _, e := range list {
+		if !errors.Is(e, errNotOpened) {
+			mistakes = append(mistakes, e)
+			continue
+		}
+		for _, name := range s.closed.unknown {
+			notes = append(notes, &Error{
+				Pos: Position{File: name}, Severity: Note,
+				Message: "is encrypted and was not opened: what reads its variables was not checked",
+			})
+		}
+	}
+	return mistakes, notes
+}
+
+// readsVars reports an action that reads variables.
+func readsVars(at string) bool {
+	return strings.Contains(at, "vars") || strings.Contains(at, "variables")
+}
+
+// checkSecretPlaces refuses secrets where people would see them: everywhere but in the parameters of steps, and in
+// variables.
+func (f *documents) checkSecretPlaces(doc *document, n *yaml.Node) {
+	if n.Kind == yaml.ScalarNode && isSecret(n) {
+		e := doc.errorAt(n, "a secret cannot stand here, where it would be shown")
+		e.Hint = "secrets belong in the parameters of steps; an expression reads variables itself"
+		f.c.fail(e)
+		return
+	}
+	for i, c := range n.Content {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && slices.Contains(hiddenFields, n.Content[i-1].Value) {
+			continue
+		}
+		f.checkSecretPlaces(doc, c)
+	}
+}
+
+// hiddenFields are the fields of steps and jobs whose values are not shown where they hold secrets.
+var hiddenFields = []string{"parameters", "defaults"}

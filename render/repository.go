@@ -34,6 +34,7 @@ type Repository struct {
 	broken     map[string]*Error
 	actions    int               // of all templates that were read
 	unsealed   map[string]string // the texts of encrypted files
+	sops       map[string]bool   // files of variables: SOPS encrypted them
 
 	extensions *extensions // nil: not read yet
 	asks       atomic.Bool // something that was read may ask for the fleet
@@ -63,6 +64,7 @@ func Open(layers ...Layer) *Repository {
 		broken: map[string]*Error{},
 
 		unsealed: map[string]string{},
+		sops:     map[string]bool{},
 	}
 }
 

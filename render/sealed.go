@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -15,6 +16,21 @@ var ErrNotForNode = errors.New("it is not encrypted for a key of this host")
 
 // IsSealed reports the name of an encrypted file.
 func IsSealed(name string) bool { return strings.HasSuffix(name, SealedSuffix) }
+
+// ofSOPS are the lines that every YAML file of SOPS has.
+var ofSOPS = regexp.MustCompile(`(?ms)^sops:\s*$.*^\s+mac: \S*ENC\[`)
+
+// isSOPS reports a file of variables that SOPS encrypted, by its text.
+func (r *Repository) isSOPS(p place) bool {
+	key := p.layer.Name + "\x00" + p.path
+	known, ok := r.sops[key]
+	if !ok {
+		text, err := fs.ReadFile(p.layer.FS, p.path) // a file that cannot be read is reported where it is used
+		known = err == nil && ofSOPS.Match(text)
+		r.sops[key] = known
+	}
+	return known
+}
 
 // closedFiles are the encrypted files that a catalog would have read.
 type closedFiles struct {
@@ -93,7 +109,7 @@ func (c *compiler) sealedVars(path string) located {
 	}
 	doc, errs := parseYAML(&rendered{src: &source{path: c.repo.displayName(p), text: text}, text: []byte(text)})
 	if len(errs) > 0 {
-		return fail("line %d: invalid YAML, which is not shown here: pullet secrets edit %s", errs[0].Pos.Line, p.path)
+		return fail("invalid YAML in line %d, which is not shown here: pullet secrets show %s", errs[0].Pos.Line, p.path)
 	}
 	if doc.root == nil {
 		return located{}
@@ -101,7 +117,7 @@ func (c *compiler) sealedVars(path string) located {
 	d := &decoder{doc: doc}
 	vars, isMap := d.any(doc.root).(map[string]any)
 	if !isMap || len(d.errs) > 0 {
-		return fail("expected a map of variables: pullet secrets edit %s", p.path)
+		return fail("expected a map of variables: pullet secrets show %s", p.path)
 	}
 	values, _ := sealed(vars).(map[string]any)
 	c.scope.secrets.addVars(values)

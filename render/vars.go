@@ -112,9 +112,13 @@ func (c *compiler) varsOf(base *document, e varsEntry) located {
 			vars := c.sealedVars(path + SealedSuffix)
 			out = located{merge(vars.values, out.values), merge(vars.places, out.places)}
 		}
-		if c.repo.exists(path) {
+		if p, exists := c.repo.locate(path); exists {
 			found = true
-			vars := c.varsFile(path)
+			read := c.varsFile
+			if c.repo.isSOPS(p) {
+				read = c.sealedVars
+			}
+			vars := read(path)
 			out = located{merge(vars.values, out.values), merge(vars.places, out.places)}
 		}
 	}

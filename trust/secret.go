@@ -108,7 +108,8 @@ func Seal(text []byte, to []Recipient) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// Unseal decrypts a file of age, armored or not. The error is ErrNotRecipient where none of the identities is meant.
+// Unseal decrypts a file of age, armored or not, or a YAML file of SOPS with age recipients. The error is
+// ErrNotRecipient where none of the identities is meant.
 func Unseal(sealed []byte, ids []Identity) ([]byte, error) {
 	if len(sealed) > maxSecret {
 		return nil, fmt.Errorf("larger than %d MiB", maxSecret>>20)
@@ -119,6 +120,9 @@ func Unseal(sealed []byte, ids []Identity) ([]byte, error) {
 	}
 	if len(keys) == 0 {
 		return nil, ErrNotRecipient
+	}
+	if isSOPS(sealed) {
+		return openSOPS(sealed, keys)
 	}
 	r, err := age.Decrypt(unarmored(sealed), keys...)
 	var stranger *age.NoIdentityMatchError

@@ -320,6 +320,9 @@ func (g *gating) publish(ctx context.Context) {
 		return
 	}
 	r := g.s.r.Result
+	if g.s.step.Secret || g.s.sensitive() && !g.s.step.Sensitive {
+		r.StdOut, r.StdErr, r.Data, r.Withheld = "", "", nil, true
+	}
 	r.Result = result(g.s.r.Outcome)
 	if r.State == unknown {
 		r.Result = unknown

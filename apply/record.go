@@ -75,7 +75,7 @@ func (e *entry) carried(ctx context.Context) bool {
 func (e *entry) takeOver() {
 	r, before := e.s.r, e.before
 	r.Outcome, r.Summary, r.Reason, r.Result = before.Outcome, before.Summary, before.Reason, before.Result
-	r.Fault, r.Unsettled = before.Fault, before.Unsettled
+	r.Fault, r.Unsettled, r.secret = before.Fault, before.Unsettled, before.secret
 	r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
 }
 
@@ -105,7 +105,7 @@ func (s *running) check(ctx context.Context) (Change, error) {
 		return Change{}, nil
 	}
 	if before, ok := s.entry.done(); ok && !s.gates.stale {
-		s.r.Outcome, s.r.Result = OK, before.Result
+		s.r.Outcome, s.r.Result, s.r.secret = OK, before.Result, before.secret
 		if before.Outcome == Failed {
 			s.r.Outcome, s.r.Reason, s.r.Fault, s.r.Unsettled = Failed, before.Reason, before.Fault, before.Unsettled
 		}
@@ -125,7 +125,7 @@ func (e *entry) done() (_ StepReport, ok bool) {
 	if key == "" {
 		return StepReport{}, false
 	}
-	if e.s.gates.elected && e.s.gates.fleet.final() {
+	if e.s.gates.elected && e.s.gates.fleet.final() && !e.s.gates.fleet.Result.Withheld {
 		return StepReport{Outcome: OK, Result: e.s.gates.fleet.Result}, true
 	}
 	var before recorded
@@ -133,6 +133,9 @@ func (e *entry) done() (_ StepReport, ok bool) {
 	known := e.s.x.options.Journal.Done(e.s.step.ID(), key, &before)
 	e.s.x.mu.Unlock()
 	r, whole := e.s.x.opened(before)
+	if e.s.gates.elected && e.s.gates.fleet.final() && !(known && whole) {
+		return StepReport{Outcome: OK, Result: e.s.gates.fleet.Result}, true
+	}
 	return r, known && whole
 }
 
@@ -181,7 +184,7 @@ func (e *entry) continues(ctx context.Context) bool {
 	if !ok || !whole {
 		return false
 	}
-	e.s.r.Outcome, e.s.r.Summary, e.s.r.Result = before.Outcome, before.Summary, before.Result
+	e.s.r.Outcome, e.s.r.Summary, e.s.r.Result, e.s.r.secret = before.Outcome, before.Summary, before.Result, before.secret
 	if !e.s.gates.serialize(ctx) {
 		return true
 	}

@@ -40,14 +40,15 @@ func (s *running) resolve(ctx context.Context) (done bool, err error) {
 
 // rebound is the step with its parameters and its action as they are now that it runs.
 func (s *running) rebound(ctx context.Context) (*boundStep, error) {
-	results, run := s.admission.results(s.step.Job), s.x.runMacro(ctx)
+	hidden, run := false, s.x.runMacro(ctx)
+	results := s.reading(s.admission.results(s.step.Job), &hidden)
 	params, err := s.x.program.catalog.Fill(s.step.Step, results, run)
 	if err != nil {
 		return nil, err
 	}
 	filled := *s.step.Step
 	filled.Params = params
-	step := *s.x.program.catalog.Holding(&filled, false)
+	step := *s.x.program.catalog.Holding(&filled, hidden)
 	bound := *s.step
 	bound.Step, bound.act = &step, s.step.spec.New()
 	if errs := params.Into(bound.act, s.step.Pos); len(errs) > 0 {
@@ -65,7 +66,7 @@ func (s *running) rebound(ctx context.Context) (*boundStep, error) {
 		if err := binder.Bind(binding); err != nil {
 			return nil, bindErrors(&step, err)
 		}
-		bound.Step = s.x.program.catalog.Holding(&step, *binding.secret)
+		bound.Step = s.x.program.catalog.Holding(&step, hidden || *binding.secret)
 	}
 	return &bound, nil
 }

@@ -56,6 +56,7 @@ type execution struct {
 	mu      sync.Mutex
 	reports map[string]*StepReport       // of the steps that have ended
 	values  map[string]render.StepResult // their results, those of sensitive steps as they are
+	hidden  map[string]bool              // the steps of which nothing is shown, nor of those that read their results
 	answers map[*render.Job]*answer
 	report  *Report
 
@@ -122,7 +123,8 @@ func (p *Program) Run(ctx context.Context, o Options) (*Report, error) {
 func (p *Program) execution(o Options) *execution {
 	x := &execution{
 		program: p, options: o,
-		reports: map[string]*StepReport{}, values: map[string]render.StepResult{}, answers: map[*render.Job]*answer{},
+		reports: map[string]*StepReport{}, values: map[string]render.StepResult{}, hidden: map[string]bool{},
+		answers:  map[*render.Job]*answer{},
 		resolved: map[string]*boundStep{}, foreign: map[string]*boundStep{},
 		restored: map[string]bool{}, due: map[string]bool{}, keeper: &keeper{},
 		report: &Report{
@@ -224,6 +226,7 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	r.Drift = r.Drift && r.Outcome == Changed && !r.Reacted
 	x.values[s.ID()] = r.Result
 	if x.sensitive(s, r) {
+		x.hidden[s.ID()] = true
 		r.hide()
 		r.Reason = x.program.catalog.Redact(r.Reason)
 	}

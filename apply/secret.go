@@ -18,6 +18,7 @@ type Vault struct {
 // key: a later run needs it, and nobody else.
 type recorded struct {
 	StepReport
+	Secret bool   `json:"secret,omitempty"` // it is sensitive
 	Sealed []byte `json:"sealed,omitempty"` // the result
 }
 
@@ -27,7 +28,7 @@ func (s *running) forRecord(line StepReport) (recorded, error) {
 		return recorded{StepReport: line}, nil
 	}
 	line.hideText()
-	out := recorded{StepReport: line}
+	out := recorded{StepReport: line, Secret: true}
 	seal := s.x.options.Vault.Seal
 	if seal == nil || line.Result.StdOut == "" && line.Result.StdErr == "" && line.Result.Data == nil {
 		return out, nil
@@ -45,6 +46,7 @@ func (s *running) forRecord(line StepReport) (recorded, error) {
 // opened is a report of the journal with its result; false where that cannot be decrypted any more, such as after the
 // host got new keys.
 func (x *execution) opened(r recorded) (StepReport, bool) {
+	r.secret = r.Secret
 	if len(r.Sealed) == 0 {
 		return r.StepReport, true
 	}
@@ -62,7 +64,7 @@ func (x *execution) opened(r recorded) (StepReport, bool) {
 func (s *running) sensitive() bool { return s.x.sensitive(s.step, s.r) }
 
 func (x *execution) sensitive(s *boundStep, r *StepReport) bool {
-	if s.Sensitive {
+	if s.Sensitive || r.secret {
 		return true
 	}
 	cat := x.program.catalog
@@ -81,6 +83,17 @@ func (x *execution) sensitive(s *boundStep, r *StepReport) bool {
 		[]string{r.Diff, r.Summary, r.Reason, r.Result.StdOut, r.Result.StdErr, r.Result.State, data},
 		cat.Quotes,
 	)
+}
+
+// reading gives results, and notes when one of them is that of a step of which nothing is shown.
+func (s *running) reading(results render.Results, hidden *bool) render.Results {
+	return func(name string) (render.StepResult, bool) {
+		s.x.mu.Lock()
+		id, ok := s.x.resultID(s.step.Job, name)
+		*hidden = *hidden || ok && s.x.hidden[id]
+		s.x.mu.Unlock()
+		return results(name)
+	}
 }
 
 // secretShown finds secrets in parameters that others can see: in the arguments of a command, in names, in the fleet's

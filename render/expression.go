@@ -224,6 +224,14 @@ type Judged struct {
 
 // Eval evaluates a condition of a catalog. Macros are evaluated afresh.
 func (c *Catalog) Eval(e Expression, by Judged) (bool, error) {
+	for _, name := range e.Outputs() {
+		if by.Results == nil {
+			break
+		}
+		if r, _ := by.Results(name); r.Withheld {
+			return false, e.error(r.withheld(name))
+		}
+	}
 	s := c.scope.at(by.Results, by.Run)
 	s.own, s.item, s.look, s.in.Context = by.Own, e.item, by.Look, by.Context
 	release := c.repo.enter(s)

@@ -71,6 +71,9 @@ type StepResult struct {
 	StdErr   string `json:"stdErr,omitempty"`   // what its command wrote to standard error
 	Data     any    `json:"data,omitempty"`     // what the action returned beside text, such as a decoded JSON answer
 
+	// what it returned is a secret and not in the fleet's record
+	Withheld bool `json:"withheld,omitempty"`
+
 	// of a step with target that other nodes took: what each of them returned
 	ByNode map[string]StepResult `json:"byNode,omitempty"`
 }
@@ -171,7 +174,15 @@ func (s *scope) result(name string) (StepResult, error) {
 	if !ok {
 		return r, fmt.Errorf("step %q has not run", name)
 	}
-	return r, nil
+	return r, r.withheld(name)
+}
+
+// withheld is an error where what a step returned is known on another node alone.
+func (r StepResult) withheld(name string) error {
+	if !r.Withheld {
+		return nil
+	}
+	return fmt.Errorf("what step %q returned holds a secret, and stays on the node that took it", name)
 }
 
 // event is the event with both spellings of its count.

@@ -90,26 +90,32 @@ func (r *Repository) meant(n Node, p place) error {
 	if !found || !rule.Meant(n) {
 		return nil
 	}
-	return fmt.Errorf("%s gives it to this host, but %w: pullet secrets rekey %s", SecretsFile, ErrNotForNode, p.path)
+	return fmt.Errorf("%s gives it to this host, but %w: pullet secrets rekey %s, after a look at its key below hosts",
+		SecretsFile, ErrNotForNode, p.path)
 }
 
 // sealedVars are the variables of an encrypted file. They are no template: what stands there is what it says.
 func (c *compiler) sealedVars(path string) located {
 	p, _ := c.repo.locate(path)
 	fail := func(format string, args ...any) located {
+		c.scope.closed.unknown = append(c.scope.closed.unknown, c.repo.displayName(p)) // what is missing follows from it
 		c.fail((&source{path: c.repo.displayName(p)}).errorAt(Position{File: c.repo.displayName(p)}, format, args...))
 		return located{}
 	}
 	text, open, err := c.repo.openSealed(c.scope, p)
-	if err != nil {
+	var rules ErrorList
+	if errors.As(err, &rules) {
+		c.scope.closed.unknown = append(c.scope.closed.unknown, c.repo.displayName(p))
+		c.errs = append(c.errs, rules...)
+	} else if err != nil {
 		return fail("%v", err)
 	}
-	if !open {
+	if !open || err != nil {
 		return located{}
 	}
 	doc, errs := parseYAML(&rendered{src: &source{path: c.repo.displayName(p), text: text}, text: []byte(text)})
 	if len(errs) > 0 {
-		return fail("invalid YAML in line %d, which is not shown here: pullet secrets show %s", errs[0].Pos.Line, p.path)
+		return fail("invalid YAML in line %d, which is not shown here: %s", errs[0].Pos.Line, editorOf(p.path))
 	}
 	if doc.root == nil {
 		return located{}
@@ -117,10 +123,11 @@ func (c *compiler) sealedVars(path string) located {
 	d := &decoder{doc: doc}
 	vars, isMap := d.any(doc.root).(map[string]any)
 	if !isMap || len(d.errs) > 0 {
-		return fail("expected a map of variables: pullet secrets show %s", p.path)
+		return fail("expected a map of variables: %s", editorOf(p.path))
 	}
 	values, _ := sealed(vars).(map[string]any)
-	c.scope.secrets.addVars(values)
+	secret, _ := c.repo.secretPart(p, values).(map[string]any)
+	c.scope.secrets.addVars(secret)
 	if !c.tracing {
 		return located{values: values}
 	}
@@ -129,13 +136,71 @@ func (c *compiler) sealedVars(path string) located {
 	return located{values, places}
 }
 
+// secretPart are the variables of an encrypted file that are secrets: all of them, but for what SOPS left in clear.
+func (r *Repository) secretPart(p place, vars map[string]any) any {
+	if IsSealed(p.path) {
+		return vars
+	}
+	text, err := fs.ReadFile(p.layer.FS, p.path)
+	if err != nil {
+		return vars
+	}
+	doc, errs := parseYAML(&rendered{src: &source{path: p.path, text: string(text)}, text: text})
+	if len(errs) > 0 || doc.root == nil {
+		return vars
+	}
+	return encryptedPart(vars, (&decoder{doc: doc}).any(doc.root))
+}
+
+// encryptedPart is what is encrypted of a value, by how it stands in the file.
+func encryptedPart(v, written any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		in, _ := written.(map[string]any)
+		out := map[string]any{}
+		for key, value := range v {
+			if part := encryptedPart(value, in[key]); part != nil {
+				out[key] = part
+			}
+		}
+		return out
+	case []any:
+		in, _ := written.([]any)
+		if len(in) != len(v) { // encrypted comments are items in the file
+			return v
+		}
+		var out []any
+		for i := range v {
+			if part := encryptedPart(v[i], in[i]); part != nil {
+				out = append(out, part)
+			}
+		}
+		return out
+	}
+	if text, ok := written.(string); ok && strings.HasPrefix(text, "ENC[") {
+		return v
+	}
+	return nil
+}
+
+// editorOf is the command that edits an encrypted file.
+func editorOf(path string) string {
+	if IsSealed(path) {
+		return "pullet secrets edit " + path
+	}
+	return "sops edit " + path
+}
+
 // sealedHint says where a variable may stand that the node does not have.
 func (s *scope) sealedHint(at string) string {
 	if len(s.closed.others) == 0 || !readsVars(at) {
 		return ""
 	}
-	return fmt.Sprintf("it may stand in %s, which is not for this host: %s says who may read it",
-		strings.Join(s.closed.others, ", "), SecretsFile)
+	said := fmt.Sprintf("it may stand in %s, which is not encrypted for this host", strings.Join(s.closed.others, ", "))
+	if slices.ContainsFunc(s.closed.others, IsSealed) {
+		said += ": " + SecretsFile + " says who may read it"
+	}
+	return said
 }
 
 // errNotOpened is the cause of what only looks like a mistake, because encrypted files were not opened.

@@ -110,8 +110,8 @@ func literalSecret(value string) bool {
 			return false
 		}
 	}
-	// $ is a shell's variable or a crypt hash, * an alias, & an anchor, / a path, < a hint to fill something in.
-	return value != "" && !strings.ContainsAny(value[:1], "$*&!/<%@|>{[") && !strings.ContainsAny(value, "{}()")
+	// ENC[ is encrypted by SOPS, $ is a shell's variable or a crypt hash, * an alias, & an anchor, / a path, < a hint to fill something in.
+	return value != "" && !strings.HasPrefix(value, "ENC[") && !strings.ContainsAny(value[:1], "$*&!/<%@|>{[") && !strings.ContainsAny(value, "{}()")
 }
 
 // isComment reports that an offset stands behind a # in its line.

@@ -71,7 +71,7 @@ type Binding struct {
 
 // watchSecrets remembers that what the action reads holds a sensitive variable.
 func (b Binding) watchSecrets(text string, data []byte) {
-	if b.secret != nil && (b.Catalog.Holds(text) || b.Catalog.Holds(string(data))) {
+	if known := b.Catalog.Secrets(); b.secret != nil && (known.Hold(text) || known.Hold(string(data))) {
 		*b.secret = true
 	}
 }
@@ -96,7 +96,9 @@ func (b Binding) File(name string) ([]byte, error) {
 }
 
 // Secret reports that what the action read so far, or a parameter of it, is a secret.
-func (b Binding) Secret() bool { return b.Step.Secret || b.secret != nil && *b.secret }
+func (b Binding) Secret() bool {
+	return b.Step != nil && b.Step.Secret || b.secret != nil && *b.secret
+}
 
 // Source is the file below files/ that a parameter source names, executed where it is a template.
 func (b Binding) Source(name string, template bool) ([]byte, error) {

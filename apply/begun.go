@@ -27,7 +27,7 @@ func (e *entry) tellBegin(change Change) {
 		return
 	}
 	doing := change.Summary
-	if e.s.step.Sensitive || e.s.x.program.catalog.Quotes(doing) {
+	if e.s.step.Sensitive || e.s.x.program.catalog.Secrets().Quoted(doing) {
 		doing = "(sensitive: not shown)"
 	}
 	title := (&StepReport{Job: e.s.step.Job, Step: e.s.step.Name, Item: e.s.step.ItemName()}).Title()

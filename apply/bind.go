@@ -80,7 +80,7 @@ func Bind(cat *render.Catalog, specs []Spec) (*Program, error) {
 			b.errs = append(b.errs, s.bind(cat, b.program.specs)...)
 		}
 	}
-	if err := cat.Redacted(b.errs).Err(); err != nil {
+	if err := cat.Secrets().Redacted(b.errs).Err(); err != nil {
 		return nil, err
 	}
 	if loop := b.program.sort(); loop != nil {
@@ -149,7 +149,7 @@ func (s *boundStep) bind(cat *render.Catalog, specs map[string]Spec) render.Erro
 	if errs := s.Params.Into(s.act, s.Pos); len(errs) > 0 {
 		return errs
 	}
-	s.Step = cat.Holding(s.Step, false)
+	s.Step = cat.Secrets().Holding(s.Step, false)
 	if errs := s.secretShown(cat); len(errs) > 0 {
 		return errs
 	}
@@ -160,7 +160,7 @@ func (s *boundStep) bind(cat *render.Catalog, specs map[string]Spec) render.Erro
 	s.read = sha256.New()
 	var secret bool
 	err := binder.Bind(Binding{Catalog: cat, Step: s.Step, specs: specs, read: s.read, secret: &secret})
-	s.Step = cat.Holding(s.Step, secret)
+	s.Step = cat.Secrets().Holding(s.Step, secret)
 	if s.late = errors.Is(err, render.ErrNotYet); s.late || err == nil {
 		return nil
 	}

@@ -106,7 +106,7 @@ func TestChildrenOfOtherSessions(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var pids atomic.Value
 	h := &Host{Root: "/", Live: func(_, line string) { pids.Store(line); cancel() }}
-	_, err := h.Run(context.WithValue(ctx, liveStep{}, "a/s"), Command{Args: Shell("setsid sh -c 'setsid sleep 60 & echo $$ $!; wait' & wait")})
+	_, err := h.Run(context.WithValue(ctx, liveStep{}, watched{"a/s", strings.Clone}), Command{Args: Shell("setsid sh -c 'setsid sleep 60 & echo $$ $!; wait' & wait")})
 	if !errors.Is(err, errStopped) {
 		t.Fatal(err)
 	}

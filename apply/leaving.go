@@ -65,7 +65,7 @@ func (g *gating) leaves(ctx context.Context) bool {
 	if line.Result.State == "" {
 		line.Result.State = "booted"
 	}
-	onDisk, err := g.s.forRecord(line)
+	onDisk, err := g.s.x.options.Vault.record(line, g.s.sensitive())
 	if err != nil {
 		g.s.failRun(err)
 		return true

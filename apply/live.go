@@ -26,7 +26,7 @@ func (s *running) live(ctx context.Context) context.Context {
 	if s.step.Sensitive {
 		return ctx
 	}
-	return context.WithValue(ctx, liveStep{}, watched{s.step.ID(), s.x.program.catalog.Redact})
+	return context.WithValue(ctx, liveStep{}, watched{s.step.ID(), s.x.program.catalog.Secrets().Redact})
 }
 
 // show makes what is written to out and errs also go to whoever watches the host, line by line. The last lines may have

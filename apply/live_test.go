@@ -27,7 +27,7 @@ func watchedHost(t *testing.T) (*Host, func() []string) {
 }
 
 func inStep(name string) context.Context {
-	return context.WithValue(context.Background(), liveStep{}, name)
+	return context.WithValue(context.Background(), liveStep{}, watched{name, strings.Clone})
 }
 
 // TestLiveLines: whole lines of both outputs arrive, bounded, without what would move a terminal's cursor; what is kept

@@ -31,7 +31,10 @@ func (b *binder) macros() {
 			continue
 		}
 		reader, err := b.program.reader(m)
+		shown := b.program.specs[m.Action].Shows.secretInMacro(b.cat, m)
+		b.errs = append(b.errs, shown...)
 		switch {
+		case len(shown) > 0:
 		case err != nil:
 			b.errs = append(b.errs, b.noMacro(m, err))
 		case m.Params.Templated(): // the values are known when the macro is called
@@ -101,6 +104,9 @@ func bindMacro(cat *render.Catalog, m *render.Macro, reader Reader) render.Error
 func (x *execution) runMacro(ctx context.Context) func(*render.Macro) (string, error) {
 	return func(m *render.Macro) (string, error) {
 		reader, err := x.program.reader(m)
+		if err == nil {
+			err = x.program.specs[m.Action].Shows.secretInMacro(x.program.catalog, m).Err()
+		}
 		if err == nil {
 			err = bindMacro(x.program.catalog, m, reader).Err()
 		}

@@ -50,7 +50,7 @@ func (e *entry) carried(ctx context.Context) bool {
 	e.doubted = e.s.x.options.Journal.Doubted(e.s.step.ID(), &before)
 	e.s.x.mu.Unlock()
 	var whole bool
-	e.before, whole = e.s.x.opened(before)
+	e.before, whole = e.s.x.options.Vault.report(before)
 	if ended && whole {
 		e.takeOver()
 		if boots {
@@ -75,7 +75,7 @@ func (e *entry) carried(ctx context.Context) bool {
 func (e *entry) takeOver() {
 	r, before := e.s.r, e.before
 	r.Outcome, r.Summary, r.Reason, r.Result = before.Outcome, before.Summary, before.Reason, before.Result
-	r.Fault, r.Unsettled, r.secret = before.Fault, before.Unsettled, before.secret
+	r.Fault, r.Unsettled, r.hidden = before.Fault, before.Unsettled, before.hidden
 	r.Made, r.Lost, r.Reacted, r.Drift = before.Made, before.Lost, before.Reacted, before.Drift
 }
 
@@ -105,7 +105,7 @@ func (s *running) check(ctx context.Context) (Change, error) {
 		return Change{}, nil
 	}
 	if before, ok := s.entry.done(); ok && !s.gates.stale {
-		s.r.Outcome, s.r.Result, s.r.secret = OK, before.Result, before.secret
+		s.r.Outcome, s.r.Result, s.r.hidden = OK, before.Result, before.hidden
 		if before.Outcome == Failed {
 			s.r.Outcome, s.r.Reason, s.r.Fault, s.r.Unsettled = Failed, before.Reason, before.Fault, before.Unsettled
 		}
@@ -132,7 +132,7 @@ func (e *entry) done() (_ StepReport, ok bool) {
 	e.s.x.mu.Lock()
 	known := e.s.x.options.Journal.Done(e.s.step.ID(), key, &before)
 	e.s.x.mu.Unlock()
-	r, whole := e.s.x.opened(before)
+	r, whole := e.s.x.options.Vault.report(before)
 	if e.s.gates.elected && e.s.gates.fleet.final() && !(known && whole) {
 		return StepReport{Outcome: OK, Result: e.s.gates.fleet.Result}, true
 	}
@@ -180,11 +180,11 @@ func (e *entry) continues(ctx context.Context) bool {
 	e.s.x.mu.Lock()
 	ok := !e.s.x.plan && e.s.x.options.Journal.Open(e.s.step.ID()) && e.s.x.options.Journal.Ended(e.s.step.ID(), &on)
 	e.s.x.mu.Unlock()
-	before, whole := e.s.x.opened(on)
+	before, whole := e.s.x.options.Vault.report(on)
 	if !ok || !whole {
 		return false
 	}
-	e.s.r.Outcome, e.s.r.Summary, e.s.r.Result, e.s.r.secret = before.Outcome, before.Summary, before.Result, before.secret
+	e.s.r.Outcome, e.s.r.Summary, e.s.r.Result, e.s.r.hidden = before.Outcome, before.Summary, before.Result, before.hidden
 	if !e.s.gates.serialize(ctx) {
 		return true
 	}
@@ -243,7 +243,7 @@ func (e *entry) write(kept bool) {
 	if e.s.r.open != "" {
 		line.Outcome, line.Reason, key = e.s.r.open, "", journal.OpenStep
 	}
-	onDisk, err := e.s.forRecord(line)
+	onDisk, err := e.s.x.options.Vault.record(line, e.s.sensitive())
 	if err == nil {
 		e.s.x.mu.Lock()
 		err = e.end(key, kept, onDisk)

@@ -45,7 +45,7 @@ type StepReport struct {
 	Held    bool              `json:"held,omitempty"`    // it waits for other nodes, and so does what comes after it
 	stays   bool              // it waits for what others offer, and what comes after it stays behind; validations do not
 	others  bool              // other nodes have a part in its result, which this run has not asked for
-	secret  bool              // it was sensitive when it ended, by what is on record
+	hidden  bool              // it was sensitive when it ended, by what is on record
 	open    Outcome           // what its action did, while its conditions after it are still asked for
 	awaits  *Awaited          // the condition that it waits for; nil: none
 	closed  string            // the step whose continue did not hold: what comes after it in its job is not run

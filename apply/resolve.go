@@ -41,32 +41,32 @@ func (s *running) resolve(ctx context.Context) (done bool, err error) {
 // rebound is the step with its parameters and its action as they are now that it runs.
 func (s *running) rebound(ctx context.Context) (*boundStep, error) {
 	hidden, run := false, s.x.runMacro(ctx)
-	results := s.reading(s.admission.results(s.step.Job), &hidden)
-	params, err := s.x.program.catalog.Fill(s.step.Step, results, run)
+	results, catalog := s.admission.reading(&hidden), s.x.program.catalog
+	params, err := catalog.Fill(s.step.Step, results, run)
 	if err != nil {
 		return nil, err
 	}
 	filled := *s.step.Step
 	filled.Params = params
-	step := *s.x.program.catalog.Holding(&filled, hidden)
+	step := *catalog.Secrets().Holding(&filled, hidden)
 	bound := *s.step
 	bound.Step, bound.act = &step, s.step.spec.New()
 	if errs := params.Into(bound.act, s.step.Pos); len(errs) > 0 {
 		return nil, errs
 	}
-	if errs := bound.secretShown(s.x.program.catalog); len(errs) > 0 {
+	if errs := bound.secretShown(catalog); len(errs) > 0 {
 		return nil, errs
 	}
 	if binder, ok := bound.act.(Binder); ok {
 		bound.read = sha256.New()
 		binding := Binding{
-			Catalog: s.x.program.catalog, Step: &step, specs: s.x.program.specs, read: bound.read,
+			Catalog: catalog, Step: &step, specs: s.x.program.specs, read: bound.read,
 			results: results, run: run, secret: new(bool),
 		}
 		if err := binder.Bind(binding); err != nil {
 			return nil, bindErrors(&step, err)
 		}
-		bound.Step = s.x.program.catalog.Holding(&step, hidden || *binding.secret)
+		bound.Step = catalog.Secrets().Holding(&step, hidden || *binding.secret)
 	}
 	return &bound, nil
 }

@@ -225,10 +225,10 @@ func (x *execution) finish(s *boundStep, r *StepReport) {
 	defer x.mu.Unlock()
 	r.Drift = r.Drift && r.Outcome == Changed && !r.Reacted
 	x.values[s.ID()] = r.Result
-	if x.sensitive(s, r) {
+	if isSensitive(x.program.catalog, s, r) {
 		x.hidden[s.ID()] = true
 		r.hide()
-		r.Reason = x.program.catalog.Redact(r.Reason)
+		r.Reason = x.program.catalog.Secrets().Redact(r.Reason)
 	}
 	x.reports[s.ID()] = r
 	x.report.add(r)

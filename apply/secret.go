@@ -22,38 +22,37 @@ type recorded struct {
 	Sealed []byte `json:"sealed,omitempty"` // the result
 }
 
-// forRecord is a step's report for the journal.
-func (s *running) forRecord(line StepReport) (recorded, error) {
-	if !s.sensitive() { // before anything of the line is left out
-		return recorded{StepReport: line}, nil
+// record is a step's report for the journal.
+func (v Vault) record(line StepReport, sensitive bool) (recorded, error) {
+	out := recorded{StepReport: line, Secret: sensitive}
+	if !sensitive {
+		return out, nil
 	}
-	line.hideText()
-	out := recorded{StepReport: line, Secret: true}
-	seal := s.x.options.Vault.Seal
-	if seal == nil || line.Result.StdOut == "" && line.Result.StdErr == "" && line.Result.Data == nil {
+	out.hideText()
+	if v.Seal == nil || line.Result.StdOut == "" && line.Result.StdErr == "" && line.Result.Data == nil {
 		return out, nil
 	}
 	text, err := json.Marshal(line.Result)
 	if err != nil {
 		return out, err
 	}
-	if out.Sealed, err = seal(text); err == nil && out.Sealed != nil {
+	if out.Sealed, err = v.Seal(text); err == nil && out.Sealed != nil {
 		out.Result.StdOut, out.Result.StdErr, out.Result.Data = "", "", nil
 	}
 	return out, err
 }
 
-// opened is a report of the journal with its result; false where that cannot be decrypted any more, such as after the
+// report is a report of the journal with its result; false where that cannot be decrypted any more, such as after the
 // host got new keys.
-func (x *execution) opened(r recorded) (StepReport, bool) {
-	r.secret = r.Secret
+func (v Vault) report(r recorded) (StepReport, bool) {
+	r.hidden = r.Secret
 	if len(r.Sealed) == 0 {
 		return r.StepReport, true
 	}
-	if x.options.Vault.Open == nil {
+	if v.Open == nil {
 		return r.StepReport, false
 	}
-	text, err := x.options.Vault.Open(r.Sealed)
+	text, err := v.Open(r.Sealed)
 	if err != nil || json.Unmarshal(text, &r.Result) != nil {
 		return r.StepReport, false
 	}
@@ -61,14 +60,14 @@ func (x *execution) opened(r recorded) (StepReport, bool) {
 }
 
 // sensitive reports a step of which nothing is shown: it is one, or what it returned holds a secret.
-func (s *running) sensitive() bool { return s.x.sensitive(s.step, s.r) }
+func (s *running) sensitive() bool { return isSensitive(s.x.program.catalog, s.step, s.r) }
 
-func (x *execution) sensitive(s *boundStep, r *StepReport) bool {
-	if s.Sensitive || r.secret {
+func isSensitive(cat *render.Catalog, s *boundStep, r *StepReport) bool {
+	if s.Sensitive || r.hidden {
 		return true
 	}
-	cat := x.program.catalog
-	if !cat.HasSecrets() {
+	known := cat.Secrets()
+	if !known.Any() {
 		return false
 	}
 	data := ""
@@ -81,35 +80,53 @@ func (x *execution) sensitive(s *boundStep, r *StepReport) bool {
 	}
 	return slices.ContainsFunc(
 		[]string{r.Diff, r.Summary, r.Reason, r.Result.StdOut, r.Result.StdErr, r.Result.State, data},
-		cat.Quotes,
+		known.Quoted,
 	)
 }
 
 // reading gives results, and notes when one of them is that of a step of which nothing is shown.
-func (s *running) reading(results render.Results, hidden *bool) render.Results {
+func (a *admission) reading(hidden *bool) render.Results {
+	x, job := a.s.x, a.s.step.Job
+	results := a.results(job)
 	return func(name string) (render.StepResult, bool) {
-		s.x.mu.Lock()
-		id, ok := s.x.resultID(s.step.Job, name)
-		*hidden = *hidden || ok && s.x.hidden[id]
-		s.x.mu.Unlock()
+		x.mu.Lock()
+		id, ok := x.resultID(job, name)
+		*hidden = *hidden || ok && x.hidden[id]
+		x.mu.Unlock()
 		return results(name)
 	}
 }
 
 // secretShown finds secrets in parameters that others can see: in the arguments of a command, in names, in the fleet's
 // record.
-func (s *boundStep) secretShown(cat *render.Catalog) render.ErrorList {
-	out := s.secretIn(cat, Shown{Params: []string{"name"}, Where: "plans and reports show names"})
-	return append(out, s.secretIn(cat, s.spec.Shows)...)
-}
-
-func (s *boundStep) secretIn(cat *render.Catalog, shown Shown) (out render.ErrorList) {
-	for _, param := range shown.Params {
-		if cat.SecretIn(s.Params, param) {
+func (s *boundStep) secretShown(cat *render.Catalog) (out render.ErrorList) {
+	names := Shown{Params: []string{"name"}, Where: "plans and reports show names"}
+	for _, shown := range []Shown{names, s.spec.Shows} {
+		for _, param := range shown.secret(cat, s.Params) {
 			e := s.ErrorAt(s.Params.Position(param, s.Pos), "%s: a secret cannot stand here: %s", param, shown.Where)
 			e.Hint = shown.Instead
 			out = append(out, e)
 		}
+	}
+	return out
+}
+
+// secret are the parameters that hold a secret and can be seen.
+func (s Shown) secret(cat *render.Catalog, p render.Params) (out []string) {
+	for _, param := range s.Params {
+		if cat.Secrets().In(p, param) {
+			out = append(out, param)
+		}
+	}
+	return out
+}
+
+// secretInMacro is secretShown for what a macro reads with.
+func (s Shown) secretInMacro(cat *render.Catalog, m *render.Macro) (out render.ErrorList) {
+	for _, param := range s.secret(cat, m.Params) {
+		e := m.ErrorAt("macro %q: %s: a secret cannot stand here: %s", m.Name, param, s.Where)
+		e.Hint = s.Instead
+		out = append(out, e)
 	}
 	return out
 }

@@ -151,6 +151,10 @@ func TestSchemas(t *testing.T) {
 			"rollout: {maxHostFailures: 2}", "rollout: {maxHostFailures: 10%}", "!rollout: {maxHostFailures: some}", "!rollout: {maxHostFailures: 0%}",
 			"!rollout: {maxFailures: '{{ 1 }}'}", "!rollout: {roleDependencies: {web: {db: 1}}}", "!- a", "!spec: {rolout: {}}",
 		},
+		"secrets": {
+			"hosts: {a: ssh-ed25519 AAAA}\npeople: {b: [age1x, age1y]}\nfiles: {'vars/**': {targets: '*', people: [b]}}", "files: {}",
+			"!files: [a]", "!files: {a: {target: x}}", "!hosts: {a: {}}",
+		},
 		"nodes":         {"nodes: {a: {labels: {role: web, n: 1}}, b: }", "spec: {nodes: {a: {}}}", "!{metadata: {name: a}}", "!nodes: [a]", "!nodes: {a: {label: {}}}"},
 		"base-vars":     {"files: {'*': [{name: a, paths: [x, y], optional: true}, {name: b, optional: '{{ x }}'}]}", "!files: {'*': {name: a}}", "!files: {'*': [{paths: a}]}", "!files: {'*': [{name: a, optional: maybe}]}"},
 		"base-macros":   {"macros: {'*': [{name: a}]}", "!macros: {'*': [a]}"},

@@ -33,7 +33,7 @@ func (c *Catalog) File(name string) ([]byte, error) {
 func (c *Catalog) sealedFile(p place) ([]byte, error) {
 	c.repo.mu.Lock()
 	defer c.repo.mu.Unlock()
-	text, open, err := c.repo.openSealed(c.scope, p)
+	text, open, err := c.repo.sealed.open(c.scope, p)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", c.repo.displayName(p), err)

@@ -39,7 +39,8 @@ func HostVars(files fs.FS, dir string) (map[string]any, Secrets, error) {
 	return all, Secrets{secret}, err
 }
 
-// CheckVars finds what is wrong with a text that shall be a file of variables and is no template. The error, an ErrorList,
+// CheckVars finds what is wrong with a text that shall be a file of variables and is no template. The error, an
+// ErrorList,
 // quotes the text.
 func CheckVars(path string, text []byte) error {
 	_, err := plainVars(path, text, func(d *decoder, root *yaml.Node, _ bool) map[string]any {

@@ -32,9 +32,8 @@ type Repository struct {
 	parsed     map[string]*source
 	byPath     map[string]*source // by the name that messages have
 	broken     map[string]*Error
-	actions    int               // of all templates that were read
-	unsealed   map[string]string // the texts of encrypted files
-	sops       map[string]bool   // files of variables: SOPS encrypted them
+	actions    int // of all templates that were read
+	sealed     sealedFiles
 
 	extensions *extensions // nil: not read yet
 	asks       atomic.Bool // something that was read may ask for the fleet
@@ -56,16 +55,15 @@ func (r *Repository) detectFleetUse(text string) {
 
 // Open makes a repository of the layers, which are read when a catalog needs them.
 func Open(layers ...Layer) *Repository {
-	return &Repository{
+	r := &Repository{
 		layers: layers,
 		first:  newExecution(),
 		parsed: map[string]*source{},
 		byPath: map[string]*source{},
 		broken: map[string]*Error{},
-
-		unsealed: map[string]string{},
-		sops:     map[string]bool{},
 	}
+	r.sealed = sealedFiles{r: r, texts: map[string]string{}, sops: map[string]bool{}}
+	return r
 }
 
 // place is a file in a layer.

@@ -17,17 +17,24 @@ var ErrNotForNode = errors.New("it is not encrypted for a key of this host")
 // IsSealed reports the name of an encrypted file.
 func IsSealed(name string) bool { return strings.HasSuffix(name, SealedSuffix) }
 
+// sealedFiles are the encrypted files of a repository.
+type sealedFiles struct {
+	r     *Repository
+	texts map[string]string // of those that were opened
+	sops  map[string]bool   // files of variables: SOPS encrypted them
+}
+
 // ofSOPS are the lines that every YAML file of SOPS has.
 var ofSOPS = regexp.MustCompile(`(?ms)^sops:\s*$.*^\s+mac: \S*ENC\[`)
 
 // isSOPS reports a file of variables that SOPS encrypted, by its text.
-func (r *Repository) isSOPS(p place) bool {
+func (f *sealedFiles) isSOPS(p place) bool {
 	key := p.layer.Name + "\x00" + p.path
-	known, ok := r.sops[key]
+	known, ok := f.sops[key]
 	if !ok {
 		text, err := fs.ReadFile(p.layer.FS, p.path) // a file that cannot be read is reported where it is used
 		known = err == nil && ofSOPS.Match(text)
-		r.sops[key] = known
+		f.sops[key] = known
 	}
 	return known
 }
@@ -38,14 +45,14 @@ type closedFiles struct {
 	unknown []string // that nobody tried to open: there are no keys
 }
 
-// openSealed is the text of an encrypted file; false where the node is not meant to read it, or nobody has keys.
-func (r *Repository) openSealed(s *scope, p place) (text string, open bool, err error) {
-	name := r.displayName(p)
+// open is the text of an encrypted file; false where the node is not meant to read it, or nobody has keys.
+func (f *sealedFiles) open(s *scope, p place) (text string, open bool, err error) {
+	name := f.r.displayName(p)
 	if s.in.Unseal == nil {
-		return "", false, r.notOpened(s, p)
+		return "", false, f.notOpened(s, p)
 	}
 	key := p.layer.Name + "\x00" + p.path
-	if known, ok := r.unsealed[key]; ok {
+	if known, ok := f.texts[key]; ok {
 		return known, true, nil
 	}
 	sealed, err := fs.ReadFile(p.layer.FS, p.path)
@@ -55,23 +62,23 @@ func (r *Repository) openSealed(s *scope, p place) (text string, open bool, err 
 	plain, err := s.in.Unseal(sealed)
 	if errors.Is(err, ErrNotForNode) {
 		s.closed.others = append(s.closed.others, name)
-		return "", false, r.meant(s.in.Node, p)
+		return "", false, f.meant(s.in.Node, p)
 	}
 	if err != nil {
 		return "", false, err
 	}
-	r.unsealed[key] = string(plain)
+	f.texts[key] = string(plain)
 	return string(plain), true, nil
 }
 
 // notOpened notes an encrypted file where there are no keys.
-func (r *Repository) notOpened(s *scope, p place) error {
-	rules, err := r.SecretRules(p.layer)
+func (f *sealedFiles) notOpened(s *scope, p place) error {
+	rules, err := f.r.SecretRules(p.layer)
 	if err != nil {
 		return err
 	}
 	rule, found := rules.For(p.path)
-	name := r.displayName(p)
+	name := f.r.displayName(p)
 	if rules == nil || found && rule.Meant(s.in.Node) {
 		s.closed.unknown = append(s.closed.unknown, name)
 	} else {
@@ -81,8 +88,8 @@ func (r *Repository) notOpened(s *scope, p place) error {
 }
 
 // meant is an error for an encrypted file that the node cannot read and should.
-func (r *Repository) meant(n Node, p place) error {
-	rules, err := r.SecretRules(p.layer)
+func (f *sealedFiles) meant(n Node, p place) error {
+	rules, err := f.r.SecretRules(p.layer)
 	if err != nil {
 		return err
 	}
@@ -102,7 +109,7 @@ func (c *compiler) sealedVars(path string) located {
 		c.fail((&source{path: c.repo.displayName(p)}).errorAt(Position{File: c.repo.displayName(p)}, format, args...))
 		return located{}
 	}
-	text, open, err := c.repo.openSealed(c.scope, p)
+	text, open, err := c.repo.sealed.open(c.scope, p)
 	var rules ErrorList
 	if errors.As(err, &rules) {
 		c.scope.closed.unknown = append(c.scope.closed.unknown, c.repo.displayName(p))
@@ -126,7 +133,7 @@ func (c *compiler) sealedVars(path string) located {
 		return fail("expected a map of variables: %s", editorOf(p.path))
 	}
 	values, _ := sealed(vars).(map[string]any)
-	secret, _ := c.repo.secretPart(p, values).(map[string]any)
+	secret, _ := c.repo.sealed.secretPart(p, values).(map[string]any)
 	c.scope.secrets.addVars(secret)
 	if !c.tracing {
 		return located{values: values}
@@ -137,7 +144,7 @@ func (c *compiler) sealedVars(path string) located {
 }
 
 // secretPart are the variables of an encrypted file that are secrets: all of them, but for what SOPS left in clear.
-func (r *Repository) secretPart(p place, vars map[string]any) any {
+func (f *sealedFiles) secretPart(p place, vars map[string]any) any {
 	if IsSealed(p.path) {
 		return vars
 	}

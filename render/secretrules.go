@@ -42,14 +42,22 @@ type secretFiles []SecretRule
 
 func (f *secretFiles) decode(d *decoder, n *yaml.Node) {
 	if n.Kind != yaml.MappingNode {
-		d.failf(n, "expected a map of patterns such as 'vars/db/**': {targets: [role=db], people: [ada]}, found %s", kindName(n))
+		d.failf(
+			n,
+			"expected a map of patterns such as 'vars/db/**': {targets: [role=db], people: [ada]}, found %s",
+			kindName(n),
+		)
 		return
 	}
 	for _, e := range entries(n) {
 		rule := SecretRule{Pattern: e.key.Value, key: e.key}
 		d.into(e.value, &rule)
 		if _, err := path.Match(withoutBelow(rule.Pattern), ""); err != nil || strings.HasPrefix(rule.Pattern, "/") {
-			d.failf(e.key, "invalid pattern %q: paths begin at the top of the repository, as in vars/db/** or files/*.age", rule.Pattern)
+			d.failf(
+				e.key,
+				"invalid pattern %q: paths begin at the top of the repository, as in vars/db/** or files/*.age",
+				rule.Pattern,
+			)
 		}
 		for _, text := range rule.Targets {
 			target, err := ParseTarget(text)
@@ -61,6 +69,10 @@ func (f *secretFiles) decode(d *decoder, n *yaml.Node) {
 		}
 		*f = append(*f, rule)
 	}
+}
+
+func (f *secretFiles) shape() *Shape {
+	return &Shape{Kind: Table, Name: "rules by pattern", Elem: ShapeOf(reflect.TypeFor[SecretRule]()), NotNull: true}
 }
 
 // withoutBelow is a pattern without the /** at its end.
@@ -116,7 +128,9 @@ func (r *Repository) SecretRules(l Layer) (*SecretRules, error) {
 	}
 	text, err := fs.ReadFile(l.FS, SecretsFile)
 	if err != nil {
-		return nil, ErrorList{{Pos: Position{File: r.displayName(p)}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))}}
+		return nil, ErrorList{
+			{Pos: Position{File: r.displayName(p)}, Message: fmt.Sprintf("cannot be read: %v", plainFSError(err))},
+		}
 	}
 	return ParseSecretRules(r.displayName(p), text)
 }

@@ -88,8 +88,8 @@ func (p secretPattern) find(f TextFile) ErrorList {
 			Severity: Warning,
 			Message:  p.what + " stands here in clear, for everybody who can read the repository",
 		}
-		e.Hint = "encrypt it with pullet secrets edit vars/NAME.yaml.age, or give it to the hosts as a variable of their own, in " +
-			"/etc/pullet/vars.d"
+		e.Hint = "encrypt it with pullet secrets edit vars/NAME.yaml.age, or give it to the hosts as a variable of their own, " +
+			"in /etc/pullet/vars.d"
 		e.Excerpt = excerpt(
 			f.Text[from-(pos.Col-1):from]+"...",
 			pos.Line,
@@ -110,8 +110,10 @@ func literalSecret(value string) bool {
 			return false
 		}
 	}
-	// ENC[ is encrypted by SOPS, $ is a shell's variable or a crypt hash, * an alias, & an anchor, / a path, < a hint to fill something in.
-	return value != "" && !strings.HasPrefix(value, "ENC[") && !strings.ContainsAny(value[:1], "$*&!/<%@|>{[") && !strings.ContainsAny(value, "{}()")
+	// ENC[ is encrypted by SOPS, $ is a shell's variable or a crypt hash, * an alias, & an anchor, / a path, < a hint to
+	// fill something in.
+	return value != "" && !strings.HasPrefix(value, "ENC[") && !strings.ContainsAny(value[:1], "$*&!/<%@|>{[") &&
+		!strings.ContainsAny(value, "{}()")
 }
 
 // isComment reports that an offset stands behind a # in its line.

@@ -199,7 +199,10 @@ func (s *secretTexts) certainIn(n *yaml.Node) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return isSecret(n) || s.names(n.Value) ||
-		slices.ContainsFunc(s.found, func(text string) bool { return len(text) >= leastMade && strings.Contains(n.Value, text) })
+		slices.ContainsFunc(
+			s.found,
+			func(text string) bool { return len(text) >= leastMade && strings.Contains(n.Value, text) },
+		)
 }
 
 // names reports a text that names a secret variable, such as an action that is executed later.

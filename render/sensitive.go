@@ -14,46 +14,56 @@ type Secrets struct{ vars map[string]any }
 // sensitiveKey marks all variables of a file as sensitive, at its top.
 const sensitiveKey = "sensitive"
 
-// Holds reports that a text which a step of the catalog reads or writes names a secret, or holds one.
-func (c *Catalog) Holds(text string) bool { return c.scope.secrets.in(text) }
+// KnownSecrets are the secrets that a catalog knows: those of sensitive variables and encrypted files, and what
+// templates made of them.
+type KnownSecrets struct{ c *Catalog }
 
-// Redact is a text for people, with a word in place of every secret that the catalog knows.
-func (c *Catalog) Redact(text string) string { return c.scope.secrets.redact(text) }
+// Secrets are those that the catalog knows. They grow while steps run.
+func (c *Catalog) Secrets() KnownSecrets { return KnownSecrets{c} }
 
-// Redacted are mistakes of the catalog without the secrets that they quote.
-func (c *Catalog) Redacted(list ErrorList) ErrorList {
-	c.scope.secrets.redactMistakes(list)
+// Any reports that there is one.
+func (k KnownSecrets) Any() bool { return !k.c.scope.secrets.none() }
+
+// Hold reports that a text which a step reads or writes names a secret, or holds one.
+func (k KnownSecrets) Hold(text string) bool { return k.c.scope.secrets.in(text) }
+
+// Quoted reports that a text holds a secret.
+func (k KnownSecrets) Quoted(text string) bool { return text != "" && k.c.scope.secrets.within(text) }
+
+// Redact is a text for people, with a word in place of every secret.
+func (k KnownSecrets) Redact(text string) string { return k.c.scope.secrets.redact(text) }
+
+// Redacted are mistakes without the secrets that they quote.
+func (k KnownSecrets) Redacted(list ErrorList) ErrorList {
+	k.c.scope.secrets.redactMistakes(list)
 	return list
 }
 
-// Quotes reports that a text holds a secret that the catalog knows.
-func (c *Catalog) Quotes(text string) bool { return text != "" && c.scope.secrets.within(text) }
-
-// HasSecrets reports that the catalog knows a secret.
-func (c *Catalog) HasSecrets() bool { return !c.scope.secrets.none() }
-
-// SecretIn reports a secret in a parameter.
-func (c *Catalog) SecretIn(p Params, name string) bool {
+// In reports a secret in a parameter.
+func (k KnownSecrets) In(p Params, name string) bool {
 	n := p.lookup(name)
 	if n == nil {
 		return false
 	}
-	return c.scope.secrets.certainIn(n) ||
-		slices.ContainsFunc(placeholders(n), func(number int) bool { return c.scope.secrets.in(c.scope.waiting[number].text) })
+	scope := k.c.scope
+	return scope.secrets.certainIn(n) ||
+		slices.ContainsFunc(placeholders(n), func(number int) bool { return scope.secrets.in(scope.waiting[number].text) })
 }
 
-// Unopened are the encrypted files that were not opened because there are no keys.
-func (c *Catalog) Unopened() []string { return c.scope.closed.unknown }
-
-// Holding is the step, sensitive where its parameters hold a secret now that they are known.
-func (c *Catalog) Holding(s *Step, secret bool) *Step {
-	if s.Secret || !secret && !c.scope.secrets.inNode(nil, s.Params.node()) {
+// Holding is the step, sensitive where its parameters hold a secret now that they are known, or where it is said to
+// read
+// one.
+func (k KnownSecrets) Holding(s *Step, reads bool) *Step {
+	if s.Secret || !reads && !k.c.scope.secrets.inNode(nil, s.Params.node()) {
 		return s
 	}
 	out := *s
 	out.Sensitive, out.Secret = true, true
 	return &out
 }
+
+// Unopened are the encrypted files that were not opened because there are no keys.
+func (c *Catalog) Unopened() []string { return c.scope.closed.unknown }
 
 // takeSensitive removes the mark of a file from its variables, and reports it.
 func (d *decoder) takeSensitive(root *yaml.Node) (*yaml.Node, bool) {

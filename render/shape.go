@@ -80,6 +80,7 @@ func Kinds() []Kind {
 		{"macros", "macros/**.yaml", true, false, macros},
 		{"jobs", "jobs/**.yaml", true, true, of(jobFile{})},
 		{"extensions", "extensions/**.yaml", false, true, of(extensionFile{})},
+		{"secrets", SecretsFile, false, true, of(SecretRules{})},
 	}
 }
 

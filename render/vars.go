@@ -115,7 +115,7 @@ func (c *compiler) varsOf(base *document, e varsEntry) located {
 		if p, exists := c.repo.locate(path); exists {
 			found = true
 			read := c.varsFile
-			if c.repo.isSOPS(p) {
+			if c.repo.sealed.isSOPS(p) {
 				read = c.sealedVars
 			}
 			vars := read(path)

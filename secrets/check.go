@@ -56,7 +56,13 @@ func (r *Rules) checkFile(name string) (out render.ErrorList) {
 		}
 	}
 	if others := header.Others(Keys(readers)); others > 0 {
-		say(render.Warning, rekey, "is encrypted for %s that %s does not name as readers", count(others, "key"), render.SecretsFile)
+		say(
+			render.Warning,
+			rekey,
+			"is encrypted for %s that %s does not name as readers",
+			count(others, "key"),
+			render.SecretsFile,
+		)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 // Package secrets knows who may read the encrypted files of a state repository.
 //
-// secrets.yaml gives each of them a rule: targets of hosts, and people. A Reader is a host that the inventory lists and a
+// secrets.yaml gives each of them a rule: targets of hosts, and people. A Reader is a host that the inventory lists and
+// a
 // target matches, or a person; its keys stand in secrets.yaml too. A file is encrypted for the keys of all its readers.
 // Nothing here decrypts: what a file is encrypted for stands in its header.
 package secrets
@@ -81,8 +82,12 @@ func keysOf(file *render.SecretRules) (map[string][]trust.Recipient, error) {
 type NoRuleError struct{ Path string }
 
 func (e *NoRuleError) Error() string {
-	return fmt.Sprintf("nobody may read %s: no pattern in %s covers it; add one such as '%s/**': {targets: [role=db], people: [ada]}",
-		e.Path, render.SecretsFile, path.Dir(e.Path))
+	return fmt.Sprintf(
+		"nobody may read %s: no pattern in %s covers it; add one such as '%s/**': {targets: [role=db], people: [ada]}",
+		e.Path,
+		render.SecretsFile,
+		path.Dir(e.Path),
+	)
 }
 
 // Readers are the hosts and people that may read a file, by name; hosts first. The error is a *NoRuleError where there
@@ -144,7 +149,7 @@ func (r *Rules) Files() ([]string, error) {
 	return out, nil
 }
 
-// CheckPath refuses a path that is none of an encrypted file which pullet reads.
+// CheckPath refuses the path of anything but an encrypted file that pullet reads.
 func CheckPath(name string) error {
 	dir, _, below := strings.Cut(name, "/")
 	if !fs.ValidPath(name) || !below || !slices.Contains(Folders, dir) || !render.IsSealed(name) {
@@ -157,7 +162,8 @@ func CheckPath(name string) error {
 	return nil
 }
 
-// Former are the names of those that could read a file until now and cannot any more: by an earlier secrets.yaml, by the
+// Former are the names of those that could read a file until now and cannot any more: by an earlier secrets.yaml, by
+// the
 // header of the file as it was, and by the keys that it is encrypted for from now on.
 func Former(was []byte, name string, header trust.Readers, keys []trust.Recipient) ([]string, error) {
 	file, err := render.ParseSecretRules(render.SecretsFile, was)

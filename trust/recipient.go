@@ -20,7 +20,8 @@ type Recipient struct {
 	to age.Recipient
 }
 
-// stanza is how the header of an encrypted file names a recipient. Only SSH keys have a tag there: others cannot be told
+// stanza is how the header of an encrypted file names a recipient. Only SSH keys have a tag there: others cannot be
+// told
 // from each other.
 type stanza struct{ kind, tag string }
 
@@ -31,7 +32,9 @@ func ParseRecipient(text string) (Recipient, error) {
 	case strings.ContainsAny(strings.TrimSpace(text), "\r\n"):
 		return Recipient{}, errors.New("invalid key: it has more than one line")
 	case strings.HasPrefix(text, "AGE-SECRET-KEY-") || strings.Contains(text, "PRIVATE KEY"):
-		return Recipient{}, errors.New("this is a private key, and now a known one: replace it, and write the public key here")
+		return Recipient{}, errors.New(
+			"this is a private key, and now a known one: replace it, and write the public key here",
+		)
 	case len(fields) == 1 && strings.HasPrefix(fields[0], "age1"):
 		return parseAgeRecipient(fields[0])
 	case len(fields) >= 2 && strings.Contains(fields[0], "-"):
@@ -59,7 +62,10 @@ func readable(err error) error {
 
 func parseSSHRecipient(kind, key string) (Recipient, error) {
 	if kind != ssh.KeyAlgoED25519 && kind != ssh.KeyAlgoRSA {
-		return Recipient{}, fmt.Errorf("SSH keys of the kind %.40q cannot encrypt: use ssh-ed25519, ssh-rsa or an age key", kind)
+		return Recipient{}, fmt.Errorf(
+			"SSH keys of the kind %.40q cannot encrypt: use ssh-ed25519, ssh-rsa or an age key",
+			kind,
+		)
 	}
 	wire, err := base64.StdEncoding.DecodeString(key)
 	if err != nil {

@@ -29,7 +29,8 @@ type Identity struct {
 	key       age.Identity
 }
 
-// ParseIdentities reads private keys: a file of age-keygen, or an OpenSSH key. An OpenSSH key with a passphrase asks for
+// ParseIdentities reads private keys: a file of age-keygen, or an OpenSSH key. An OpenSSH key with a passphrase asks
+// for
 // it when it is used; where passphrase is nil, it is refused.
 func ParseIdentities(f File, passphrase func() ([]byte, error)) ([]Identity, error) {
 	if bytes.Contains(f.Content, []byte("PRIVATE KEY-----")) {

@@ -134,8 +134,11 @@ func userKeys() ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("you have no key: there is no %s/.ssh/id_ed25519 or id_rsa; name one with --identity FILE, or make "+
-			"one with ssh-keygen -t ed25519", home)
+		return nil, fmt.Errorf(
+			"you have no key: there is no %s/.ssh/id_ed25519 or id_rsa; name one with --identity FILE, or make "+
+				"one with ssh-keygen -t ed25519",
+			home,
+		)
 	}
 	return out, nil
 }

@@ -12,7 +12,17 @@ import (
 
 // What pullet reads of a repository: directories and files at its top, and files in base.
 var (
-	topNames  = []string{"base", "files", "nodes", "vars", "macros", "jobs", "extensions", render.FleetFile, render.SecretsFile}
+	topNames = []string{
+		"base",
+		"files",
+		"nodes",
+		"vars",
+		"macros",
+		"jobs",
+		"extensions",
+		render.FleetFile,
+		render.SecretsFile,
+	}
 	baseNames = []string{"vars.yaml", "macros.yaml", "jobs.yaml", "services.yaml"}
 )
 

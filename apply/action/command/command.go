@@ -15,7 +15,13 @@ func Actions() []apply.Spec {
 			Name: "cmd.script", Summary: "run a script", New: func() apply.Action { return &Script{} },
 			Shows: arguments("args", "interpreter", "unless", "onlyif", "cwd", "creates", "removes"),
 		},
-		{Name: "http.request", Summary: "a request to a web server", NoFiles: true, New: newRequest, Shows: arguments("unless", "onlyif")},
+		{
+			Name:    "http.request",
+			Summary: "a request to a web server",
+			NoFiles: true,
+			New:     newRequest,
+			Shows:   arguments("unless", "onlyif"),
+		},
 	}
 }
 

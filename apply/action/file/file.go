@@ -14,7 +14,10 @@ func Actions() []apply.Spec {
 		{
 			Name: "file.managed", Summary: "a regular file with this content, owner and mode",
 			Needs: surroundings, New: func() apply.Action { return &Managed{Replace: true} },
-			Shows: apply.Shown{Params: []string{"validate"}, Where: "every user of the host can read the arguments of commands (ps)"},
+			Shows: apply.Shown{
+				Params: []string{"validate"},
+				Where:  "every user of the host can read the arguments of commands (ps)",
+			},
 		},
 		{
 			Name: "file.line", Summary: "a line in a text file",

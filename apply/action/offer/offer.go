@@ -11,7 +11,12 @@ func Actions() []apply.Spec {
 			Name: "service.publish", Summary: "this host's instance of a service, known to the fleet", NoFiles: true,
 			Needs: packaged, New: func() apply.Action { return &Publish{} },
 			Shows: apply.Shown{
-				Params: []string{"interface", "address", "tags", "port"}, Where: "all hosts of the fleet read the services of others",
+				Params: []string{
+					"interface",
+					"address",
+					"tags",
+					"port",
+				}, Where: "all hosts of the fleet read the services of others",
 			},
 		},
 		{

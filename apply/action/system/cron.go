@@ -47,7 +47,7 @@ type CronPresent struct {
 	Month      string            `yaml:"month"`      // 1-12, or jan to dec; default *
 	DayOfWeek  string            `yaml:"dayOfWeek"`  // 0-7, or sun to sat; default *
 	Env        map[string]string `yaml:"env"`        // of the command, such as MAILTO or PATH; nothing in it is expanded
-	Mode       string            `yaml:"mode"`       // of the file, in octal: default 0644, or 0600 where env has secrets of the repository
+	Mode       string            `yaml:"mode"`       // of the file, in octal; default 0644, with secrets 0600
 
 	schedule string
 }

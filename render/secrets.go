@@ -88,8 +88,8 @@ func (p secretPattern) find(f TextFile) ErrorList {
 			Severity: Warning,
 			Message:  p.what + " stands here in clear, for everybody who can read the repository",
 		}
-		e.Hint = "encrypt it with pullet secrets edit vars/NAME.yaml.age, or give it to the hosts as a variable of their own, " +
-			"in /etc/pullet/vars.d"
+		e.Hint = "encrypt it with pullet secrets edit vars/NAME.yaml.age, or give it to the hosts as a variable of their " +
+			"own, in /etc/pullet/vars.d"
 		e.Excerpt = excerpt(
 			f.Text[from-(pos.Col-1):from]+"...",
 			pos.Line,

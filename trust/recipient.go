@@ -40,7 +40,7 @@ func ParseRecipient(text string) (Recipient, error) {
 	case len(fields) >= 2 && strings.Contains(fields[0], "-"):
 		return parseSSHRecipient(fields[0], fields[1])
 	}
-	return Recipient{}, fmt.Errorf("invalid key %.40q: write age1..., ssh-ed25519 ... or ssh-rsa ...", text)
+	return Recipient{}, fmt.Errorf("invalid key %.40q: write age1..., ssh-ed25519 KEY or ssh-rsa KEY", text)
 }
 
 func parseAgeRecipient(text string) (Recipient, error) {

@@ -161,8 +161,8 @@ func TestSecretRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ text, want string }{
-		{"", `invalid key "": write age1..., ssh-ed25519 ... or ssh-rsa ...`},
-		{"ada", `invalid key "ada": write age1..., ssh-ed25519 ... or ssh-rsa ...`},
+		{"", `invalid key "": write age1..., ssh-ed25519 KEY or ssh-rsa KEY`},
+		{"ada", `invalid key "ada": write age1..., ssh-ed25519 KEY or ssh-rsa KEY`},
 		{"age1xyz", "invalid age key: it is damaged, or of a kind that is not supported"},
 		{"age1pq1xyz", "invalid age key: it is damaged, or of a kind that is not supported"},
 		{id.String(), "this is a private key, and now a known one: replace it, and write the public key here"},

@@ -16,14 +16,16 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/pullet/pullet/render"
 )
 
 // mostEdited bounds a text that is edited, before and after.
 const mostEdited = 1 << 20
 
 // editPrivately lets the user edit a text in a file system that only the editor sees, and gives what was saved. The
-// file has the last part of name, by which editors know its syntax. Whoever may debug the editor, root and the user
-// itself, can look into that file system through /proc as long as the editor runs.
+// file has the last part of name without .age, by which editors know its syntax. Whoever may debug the editor, root and
+// the user itself, can look into that file system through /proc as long as the editor runs.
 //
 // A child of this binary mounts the file system in namespaces of its own and runs the editor there (editor_inside.go).
 // It is the first process of its pid namespace and is killed with this process: with either of them the kernel ends the
@@ -44,7 +46,7 @@ func editPrivately(ctx context.Context, name string, text []byte) ([]byte, error
 	if err != nil {
 		return nil, err
 	}
-	e, err := newEditing(ctx, filepath.Join(dir, filepath.Base(name)), len(text))
+	e, err := newEditing(ctx, filepath.Join(dir, strings.TrimSuffix(filepath.Base(name), render.SealedSuffix)), len(text))
 	if err != nil {
 		return nil, err
 	}

@@ -2,10 +2,12 @@ package main
 
 import (
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -92,4 +94,42 @@ func TestEditIsForbidden(t *testing.T) {
 	if want := why + " to users: mounts cannot be made private: operation not permitted: run sudo pullet secrets edit secrets/db.yaml"; got != want {
 		t.Error(got)
 	}
+}
+
+// restricted starts a process after a thread of its own, which ends then, has given something up.
+func (d *desk) restricted(giveUp func() error) edited {
+	d.Helper()
+	script, done := d.script(`echo was here >"$out/ran"`), make(chan edited)
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // not unlocked
+		if err := giveUp(); err != nil {
+			d.Error(err)
+			return
+		}
+		s := d.start(script, d.canary)
+		done <- s.end()
+	}()
+	got := <-done
+	if _, err := os.Stat(d.out + "/ran"); err == nil || got.Saved != "" {
+		d.Error("the editor ran")
+	}
+	d.nothingLeft(0)
+	return got
+}
+
+// noMounts forbids a thread to mount, as a security module may that permits namespaces.
+func noMounts() error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	rules := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SOCK) // any rule will do
+	fd, _, no := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), 8, 0)
+	if no != 0 {
+		return no
+	}
+	if _, _, no := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); no != 0 {
+		return no
+	}
+	return unix.Close(int(fd))
 }

@@ -10,12 +10,10 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -25,8 +23,8 @@ const nobody = 65534 // a user without rights
 // edited is what editPrivately gave.
 type edited struct{ Saved, Failed string }
 
-// editorProcess is the name under which the test binary edits PATH in the tests below. It gets the text on descriptor 3,
-// and answers on 4.
+// editorProcess is the name under which the test binary edits a file, in the tests below. It gets the text on
+// descriptor 3, and answers on 4.
 const editorProcess = "edit-privately"
 
 func runEditorProcess() {
@@ -105,29 +103,28 @@ func newDesk(t *testing.T, uid int) *desk {
 	return d
 }
 
-// needsNamespaces skips the test where the user may have none.
+// needsNamespaces skips the test where the user may have none, as another program finds.
 func (d *desk) needsNamespaces() {
 	d.Helper()
-	cmd := exec.Command("/bin/true")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.attr.Credential, Cloneflags: syscall.CLONE_NEWNS | syscall.CLONE_NEWPID}
+	cmd := exec.Command("unshare", "--mount", "--pid", "--fork", "true")
 	if d.uid != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: d.uid, HostID: d.uid, Size: 1}}
+		cmd.Args = append(cmd.Args[:1], append([]string{"--user", "--map-root-user"}, cmd.Args[1:]...)...)
 	}
-	if err := cmd.Run(); err != nil && notPermitted(err) {
-		d.Skipf("namespaces are not permitted here to uid %d: %v", d.uid, err)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.attr.Credential}
+	if said, err := cmd.CombinedOutput(); cmd.ProcessState != nil && err != nil {
+		d.Skipf("namespaces are not permitted here to uid %d: %s", d.uid, said)
 	}
 }
 
-// script makes an editor of a shell's commands. It knows $out.
+// script makes an editor of a shell's commands, which know $out. It is not started as a program, which a test that
+// starts another just now would keep busy.
 func (d *desk) script(commands string) string {
 	d.Helper()
 	path := d.out + "/ed itor"
-	text := "#!/bin/sh\nout='" + d.out + "'\n" + commands + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+	if err := os.WriteFile(path, []byte("out='"+d.out+"'\n"+commands+"\n"), 0o644); err != nil {
 		d.Fatal(err)
 	}
-	return "'" + path + "'"
+	return "sh '" + path + "'"
 }
 
 // session is a process that edits.
@@ -310,42 +307,4 @@ func TestEditFails(t *testing.T) {
 		}
 		d.nothingLeft(0)
 	})
-}
-
-// restricted starts a process after a thread of its own, which ends then, has given something up.
-func (d *desk) restricted(giveUp func() error) edited {
-	d.Helper()
-	script, done := d.script(`echo was here >"$out/ran"`), make(chan edited)
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // not unlocked
-		if err := giveUp(); err != nil {
-			d.Error(err)
-			return
-		}
-		s := d.start(script, d.canary)
-		done <- s.end()
-	}()
-	got := <-done
-	if _, err := os.Stat(d.out + "/ran"); err == nil || got.Saved != "" {
-		d.Error("the editor ran")
-	}
-	d.nothingLeft(0)
-	return got
-}
-
-// noMounts forbids a thread to mount, as a security module may that permits namespaces.
-func noMounts() error {
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	rules := uint64(unix.LANDLOCK_ACCESS_FS_MAKE_SOCK) // any rule will do
-	fd, _, no := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&rules)), 8, 0)
-	if no != 0 {
-		return no
-	}
-	if _, _, no := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); no != 0 {
-		return no
-	}
-	return unix.Close(int(fd))
 }

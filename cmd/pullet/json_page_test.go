@@ -49,7 +49,7 @@ func jsonOf() map[string]reflect.Type {
 func textOnly() []string {
 	return []string{
 		"agent", "init", "demo", "decommission", "rollout", "completion", "completion bash", "completion fish", "completion powershell",
-		"completion zsh",
+		"completion zsh", "secrets", "secrets edit", "secrets rekey", "secrets show",
 	}
 }
 

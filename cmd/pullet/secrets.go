@@ -19,7 +19,7 @@ import (
 func secretsCommand(a *app) *cobra.Command {
 	c := &cobra.Command{
 		Use: "secrets", GroupID: "repo", Args: noArgs,
-		Short: "Edit encrypted files of a state repository, and see who can read them",
+		Short: "Edit encrypted files, and see who can read them",
 		Long: "Files vars/NAME.yaml.age hold variables, files/NAME.age files; both are encrypted with age for the hosts\n" +
 			"and people that secrets.yaml names:\n" +
 			"\n" +

@@ -63,7 +63,7 @@ func (s *secretsCmd) edit(ctx context.Context, name string) error {
 // edited is the text after the user edited it. Variables have to be a map; a user at a terminal can mend them.
 func (s *secretsCmd) edited(ctx context.Context, name string, text []byte) ([]byte, error) {
 	for {
-		out, err := editPrivately(ctx, strings.TrimSuffix(name, render.SealedSuffix), text)
+		out, err := editPrivately(ctx, name, text)
 		if err != nil || !strings.HasPrefix(name, "vars/") {
 			return out, err
 		}

@@ -125,6 +125,9 @@ func (c *compiler) bind(
 	if err != nil {
 		return nil, err
 	}
+	if cat.Untargeted() {
+		return nil, &untargetedError{cat.Node}
+	}
 	err = extensions.Fetch(ctx, filepath.Join(c.config.Paths.State, "extensions"), cat)
 	return &compiled{Program: program, catalog: cat}, err
 }
@@ -133,7 +136,7 @@ func (c *compiler) bind(
 func (c *compiler) input(ctx context.Context, v *state.Version) render.Input {
 	return render.Input{
 		Context: ctx,
-		Node:    c.config.Node,
+		Node:    c.config.Node.Node,
 		Facts:   c.facts(),
 		Version: v.ID,
 		Release: v.Release,

@@ -22,7 +22,7 @@ import (
 // Config is /etc/pullet/pullet.yaml: what a node must know before it can pull. Every key but repositories has a
 // default.
 type Config struct {
-	Node         render.Node     `yaml:"node"`         // this host
+	Node         Self            `yaml:"node"`         // this host
 	Fleet        string          `yaml:"fleet"`        // several fleets can share an etcd
 	Repositories []puller.Source `yaml:"repositories"` // the same list in the same order on every host; at least one
 	Etcd         Etcd            `yaml:"etcd"`         // no endpoints: embedded, for this node alone

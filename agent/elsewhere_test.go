@@ -112,7 +112,7 @@ func TestNoPeerStopsCommits(t *testing.T) {
 func proposer(t testing.TB, store *state.Store, v *state.Version, files fstest.MapFS) *pull {
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	config := Config{Root: t.TempDir(), Node: render.Node{Name: "db1", Labels: map[string]string{"role": "db"}}}
+	config := Config{Root: t.TempDir(), Node: Self{Node: render.Node{Name: "db1", Labels: map[string]string{"role": "db"}}}}
 	config.Paths.State = t.TempDir()
 	a, err := NewIn(outside(config, nil), config, "test", logrus.NewEntry(log))
 	if err != nil {
@@ -138,7 +138,7 @@ func BenchmarkElsewhere(b *testing.B) {
 			v := &state.Version{ID: strings.Repeat("a", 40)}
 			p := proposer(b, nil, v, files)
 			repo := p.agent.versions.parsed
-			cat, err := repo.Compile(render.Input{Node: p.config.Node, Facts: facts.Sample("db1")})
+			cat, err := repo.Compile(render.Input{Node: p.config.Node.Node, Facts: facts.Sample("db1")})
 			if err != nil {
 				b.Fatal(err)
 			}

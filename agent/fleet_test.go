@@ -19,7 +19,7 @@ func (h *host) member(fleet, name, role, endpoint string) *host {
 	h.t.Helper()
 	m := &host{t: h.t, home: h.home, Config: h.Config}
 	m.Fleet, m.Etcd.Endpoints, m.Etcd.Timeout = fleet, []string{endpoint}, render.Duration(time.Minute) // a machine under load may be slow
-	m.Node = render.Node{Name: name, Labels: map[string]string{"role": role}}
+	m.Node.Node = render.Node{Name: name, Labels: map[string]string{"role": role}}
 	at := filepath.Join(fleet, name)
 	h.write(filepath.Join(at, "root/etc/keep"), "")
 	m.Root, m.Paths = filepath.Join(h.home, at, "root"), Paths{State: filepath.Join(h.home, at, "state"), HostVars: filepath.Join(h.home, at, "vars.d")}

@@ -204,7 +204,7 @@ func (r *registration) relabel(ctx context.Context, labels map[string]string) er
 
 // node is this node with the labels that the inventory gave it last.
 func (r *registration) node() render.Node {
-	n := r.config.Node
+	n := r.config.Node.Node
 	if r.local.Labels != nil {
 		n.Labels = r.local.Labels
 	}

@@ -16,7 +16,7 @@ func TestLabelsOfTheInventory(t *testing.T) {
 	own, given := map[string]string{"role": "web"}, map[string]string{"role": "db"}
 	for _, c := range []struct{ given, want map[string]string }{{nil, own}, {given, given}, {map[string]string{}, nil}} {
 		p := &registration{self: &self{}, local: &local{Local: state.Local{Labels: c.given}}}
-		p.config.Node = render.Node{Name: "n1", Labels: own}
+		p.config.Node.Node = render.Node{Name: "n1", Labels: own}
 		if got := p.node(); got.Name != "n1" || !maps.Equal(got.Labels, c.want) {
 			t.Errorf("given %v: %v", c.given, got.Labels)
 		}

@@ -291,7 +291,7 @@ func TestManyLogs(t *testing.T) {
 	var wait sync.WaitGroup
 	for i := range nodes {
 		h := &host{t: t, home: fleet.home, Config: fleet.Config}
-		h.Node = render.Node{Name: fmt.Sprint("n", i), Labels: map[string]string{"role": fmt.Sprint("r", i)}}
+		h.Node.Node = render.Node{Name: fmt.Sprint("n", i), Labels: map[string]string{"role": fmt.Sprint("r", i)}}
 		h.Root, h.Paths.State = filepath.Join(h.home, h.Node.Name), filepath.Join(h.home, "state", h.Node.Name)
 		h.Agent.Logs.Put = s.URL + "/{node}/{run}.log"
 		h.write(h.Node.Name+"/etc/keep", "")

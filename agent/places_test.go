@@ -89,7 +89,7 @@ func TestRenewalsCompare(t *testing.T) {
 	}
 	log := logrus.New()
 	log.SetOutput(io.Discard)
-	config := Config{Node: render.Node{Name: "web1"}}
+	config := Config{Node: Self{Node: render.Node{Name: "web1"}}}
 	config.Etcd.Endpoints = []string{"http://192.0.2.1:2379"}
 	p := &registration{self: &self{config: config}, connection: &connection{}, pulse: &pulse{began: time.Now()}, places: &places{node: "web1", log: logrus.NewEntry(log)}, joined: &joined{store: store}, local: &local{}}
 	p.pulse.work(time.Minute)

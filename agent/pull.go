@@ -160,6 +160,9 @@ func (p *pull) do(ctx context.Context) error {
 	if err := p.config.CheckFiles(); err != nil { // they may have changed since the agent began
 		return err
 	}
+	if err := p.config.Node.checkMachine(p.outside.Host.ID()); err != nil {
+		return err
+	}
 	p.out.warn(p.config.openSecrets(warned)...)
 	if err := p.local.open(p.config.Node.Name); err != nil {
 		p.registration.cannotJoin(ctx, err)

@@ -33,7 +33,7 @@ type host struct {
 // newHost makes a host that runs a job.
 func newHost(t *testing.T, job string) *host {
 	h := &host{t: t, home: t.TempDir(), Config: Default()}
-	h.Node = render.Node{Name: "web1", Labels: map[string]string{"role": "web"}}
+	h.Node.Node = render.Node{Name: "web1", Labels: map[string]string{"role": "web"}}
 	h.Root, h.Paths = filepath.Join(h.home, "root"), Paths{State: filepath.Join(h.home, "state"), HostVars: filepath.Join(h.home, "vars.d")}
 	h.Agent.Wait = 0
 	h.Repositories = []puller.Source{{Name: "main", URL: filepath.Join(h.home, "repo")}}

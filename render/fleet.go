@@ -116,7 +116,7 @@ func (c *compiler) unlisted(mistakes ErrorList) ErrorList {
 		Message: fmt.Sprintf(
 			"node %q is not listed under nodes/, and has only the labels of its own configuration: %s",
 			node.Name,
-			labelsText(node.Labels),
+			LabelsText(node.Labels),
 		),
 	}
 	e.Hint = cmp.Or(
@@ -126,8 +126,8 @@ func (c *compiler) unlisted(mistakes ErrorList) ErrorList {
 	return append(ErrorList{e}, mistakes...)
 }
 
-// labelsText is labels for people, sorted.
-func labelsText(labels map[string]string) string {
+// LabelsText is labels for people, sorted.
+func LabelsText(labels map[string]string) string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		out = append(out, key+"="+labels[key])

@@ -129,6 +129,9 @@ func (a doctorCmd) examine(ctx context.Context) []finding {
 		return []finding{{"configuration", bad, err.Error(), "mend it, or name another with --config"}}
 	}
 	found := []finding{{Check: "configuration", State: fine, What: a.config}}
+	if err := config.CheckMachine(); err != nil {
+		found[0] = finding{"configuration", bad, err.Error(), "until this is mended every pull fails"}
+	}
 	found = append(found, permissions(config.Paths.State), disk(config.Paths.State), memory(config))
 	found = append(found, isolation(ctx))
 	found = append(found, starts(a.rootDir)...)

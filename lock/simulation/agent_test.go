@@ -48,7 +48,7 @@ func (p *process) work() {
 // config is the host's.
 func (p *process) config() agent.Config {
 	c := agent.Default()
-	c.Node = render.Node{Name: p.name, Labels: map[string]string{"role": p.role}}
+	c.Node.Node = render.Node{Name: p.name, Labels: map[string]string{"role": p.role}}
 	c.Fleet, c.Root = "f", filepath.Join(p.fleet.disks, "root")
 	c.Etcd.Endpoints = []string{"simulation"}
 	c.Repositories = []puller.Source{{Name: repositoryName}}

@@ -60,7 +60,7 @@ func (l *Lint) Add(c *render.Catalog) {
 			l.noteConditions(s.Conditions)
 		}
 	}
-	l.found = slices.Concat(l.found, duplicatePaths(c), c.Warnings(), ofItself(c), boots(c))
+	l.found = slices.Concat(l.found, untargeted(c), duplicatePaths(c), c.Warnings(), ofItself(c), boots(c))
 }
 
 func (l *Lint) target(t render.TargetUse) {
@@ -86,6 +86,19 @@ func chosen(c *render.Catalog) []render.TargetUse {
 		}
 	}
 	return out
+}
+
+// untargeted warns of a node of the inventory that no target gives a job.
+func untargeted(c *render.Catalog) render.ErrorList {
+	if _, listed := c.Inventory[c.Node.Name]; !listed || !c.Untargeted() {
+		return nil
+	}
+	return render.ErrorList{{
+		Pos:      render.Position{File: "base/jobs.yaml"},
+		Severity: render.Warning,
+		Message:  fmt.Sprintf("no target matches the node %s, whose pulls fail", c.Node.Name),
+		Hint:     "mend its labels below nodes/, or give it a job",
+	}}
 }
 
 func (l *Lint) noteConditions(c render.Conditions) {

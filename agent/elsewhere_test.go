@@ -91,7 +91,7 @@ func TestNoPeerStopsCommits(t *testing.T) {
 				p := proposer(t, store, v, fstest.MapFS{
 					"nodes/all.yaml": {Data: []byte("nodes: {web1: {labels: {role: web}}, web2: {labels: {role: web}}, db1: {labels: {role: db}}}")},
 					"base/vars.yaml": {Data: []byte(c.base)}, "vars/web1.yaml": {Data: []byte("x: 1")},
-					"base/jobs.yaml": {Data: []byte("jobs: {role=web: [{name: web}]}")},
+					"base/jobs.yaml": {Data: []byte("jobs: {role=web: [{name: web}], role=db: []}")},
 					"jobs/web.yaml":  {Data: []byte("steps: [{name: s, action: file.managed, parameters: {name: /x, content: \"" + c.job + "\"}}]")},
 				})
 				here, err := p.compiler.compile(t.Context(), v)

@@ -52,7 +52,7 @@ type untargetedError struct{ Node render.Node }
 func (e *untargetedError) Error() string {
 	return fmt.Sprintf(
 		"no target in base/jobs.yaml matches this host (node %s; labels: %s): list it below nodes/ with its labels, "+
-			"or set node.name and node.labels in its configuration",
+			"or set node.name and node.labels in its configuration; a host without jobs gets an empty list",
 		e.Node.Name,
 		render.LabelsText(e.Node.Labels),
 	)

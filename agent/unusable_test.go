@@ -24,7 +24,7 @@ func (h *host) said(category, state, kind, reason string) {
 func TestLackingService(t *testing.T) {
 	t.Parallel()
 	reads := "steps: [{name: motd, action: file.managed, parameters: {name: /etc/motd, content: \"{{ (index (services `db`) 0).address }}\"}}]\n"
-	web1, web2, _ := pair(t, reads, map[string]string{"base/jobs.yaml": "jobs: {web1: [{name: site}]}\n", "pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
+	web1, web2, _ := pair(t, reads, map[string]string{"base/jobs.yaml": "jobs: {web1: [{name: site}], web2: []}\n", "pullet.yaml": "rollout: {rollingRules: {global: 2}}\n"})
 	web1.exits(ExitWaiting, "waiting for service db: nobody has announced it, and version ")
 	web1.said(state.Configured, state.Pending, string(state.WaitService), "service db: nobody has announced it")
 	o := web1.overview()

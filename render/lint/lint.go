@@ -97,7 +97,7 @@ func untargeted(c *render.Catalog) render.ErrorList {
 		Pos:      render.Position{File: "base/jobs.yaml"},
 		Severity: render.Warning,
 		Message:  fmt.Sprintf("no target matches the node %s, whose pulls fail", c.Node.Name),
-		Hint:     "mend its labels below nodes/, or give it a job",
+		Hint:     "mend its labels below nodes/, or give it a job, or an empty list",
 	}}
 }
 

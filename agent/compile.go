@@ -22,6 +22,7 @@ import (
 type compiled struct {
 	*apply.Program
 	catalog *render.Catalog
+	repo    *render.Repository // that it was made of
 
 	rollout    render.Rollout  // see rules
 	instructed json.RawMessage // the instructions that rollout has
@@ -129,7 +130,7 @@ func (c *compiler) bind(
 		return nil, &untargetedError{cat.Node}
 	}
 	err = extensions.Fetch(ctx, filepath.Join(c.config.Paths.State, "extensions"), cat)
-	return &compiled{Program: program, catalog: cat}, err
+	return &compiled{Program: program, catalog: cat, repo: repo}, err
 }
 
 // input is what a version is compiled with on this node, but for the fleet and the host's own variables.

@@ -34,6 +34,15 @@ type Config struct {
 	file string // that was read
 }
 
+// Self is this host, as its configuration knows it.
+type Self struct {
+	render.Node `yaml:",inline"`
+
+	// of the machine that the configuration is for, as /etc/machine-id has it: on another one, such as a copy of its disk,
+	// pulls refuse to work. Nothing: of any
+	MachineID string `yaml:"machineId"`
+}
+
 // Etcd says how the fleet's record is reached.
 type Etcd struct {
 	Endpoints    render.Strings `yaml:"endpoints"`    // URLs of its members

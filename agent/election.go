@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -41,8 +40,17 @@ func (g *gates) election(s apply.GatedStep) lock.Election {
 func once(s apply.GatedStep) bool { return s.Options.Target != nil && s.Options.Runs == "once" }
 
 // value is what a result holds; one that an operator said holds nothing.
-func (g *gates) value(ctx context.Context, steps *lock.Steps, r state.StepResult) (one render.StepResult, err error) {
-	if err = steps.Value(ctx, r, &one); one.Result == "" {
+func (g *gates) value(
+	ctx context.Context,
+	steps *lock.Steps,
+	s apply.GatedStep,
+	r state.StepResult,
+) (one render.StepResult, err error) {
+	var shared sharedResult
+	if err = steps.Value(ctx, r, &shared); err == nil {
+		one, err = g.vouches.open(s, r, shared)
+	}
+	if one.Result == "" {
 		one.Result, one.State = r.Result, r.Result
 	}
 	return one, err
@@ -99,7 +107,7 @@ func (g *gates) Record(ctx context.Context, s apply.GatedStep) (apply.Record, er
 	g.records[s.ID()] = r
 	g.electing.Unlock()
 	out := apply.Record{Attempt: r.Attempt, Of: r.Result.Attempt, Fresh: r.Fresh, Again: r.Again}
-	out.Result, err = g.value(ctx, g.with(s), r.Result)
+	out.Result, err = g.value(ctx, g.with(s), s, r.Result)
 	return out, err
 }
 
@@ -125,7 +133,7 @@ func (g *gates) Publish(
 	if err != nil {
 		return g.pending(err)
 	}
-	value, err := json.Marshal(r)
+	value, err := g.vouches.pack(s, attempt, r)
 	if err != nil {
 		return err
 	}
@@ -163,7 +171,7 @@ func (g *gates) Result(ctx context.Context, s apply.GatedStep) (render.StepResul
 			why = "it reads the result of " + s.ID() + ", which is unknown" + why
 			return render.StepResult{}, &apply.UnsettledError{Step: g.step(s).ID, Why: why}
 		}
-		one, err := g.value(ctx, steps, r)
+		one, err := g.value(ctx, steps, s, r)
 		if err != nil {
 			return render.StepResult{}, err
 		}

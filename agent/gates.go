@@ -31,6 +31,7 @@ type gates struct {
 	req     lock.Request
 	rollout render.Rollout
 	catalog *render.Catalog
+	vouches vouches
 	steps   *lock.Steps
 	passed  bool // the node came through here before, or its version is not the fleet's any more: nobody waits for it
 
@@ -88,6 +89,7 @@ func (p *pull) gatesFor(
 		passed: turn == nil &&
 			(req.Stale || p.local.Through == v.Rollout()), candidates: map[string]*lock.Candidate{},
 		records: map[string]lock.Record{},
+		vouches: vouches{keys: p.compiler.keys, program: program, fleet: p.config.Fleet, node: p.config.Node.Name},
 		turning: newDoor(), electing: newDoor(),
 	}
 	return g, g.leaveSteps(ctx)

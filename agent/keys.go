@@ -86,7 +86,7 @@ func (k *keyring) vault() apply.Vault {
 			if err != nil || len(ids) == 0 {
 				return nil, err
 			}
-			return trust.Seal(text, []trust.Recipient{ids[0].Recipient})
+			return trust.SealBinary(text, []trust.Recipient{ids[0].Recipient})
 		},
 		Open: func(sealed []byte) ([]byte, error) {
 			ids, err := k.read()

@@ -6,15 +6,6 @@ import (
 	"github.com/pullet/pullet/render"
 )
 
-// Self is this host, as its configuration knows it.
-type Self struct {
-	render.Node `yaml:",inline"`
-
-	// of the machine that the configuration is for, as /etc/machine-id has it: on another one, such as a copy of its disk,
-	// pulls refuse to work. Nothing: of any
-	MachineID string `yaml:"machineId"`
-}
-
 // wrongMachineError says that the configuration is for another machine.
 type wrongMachineError struct{ Is, Wants string }
 

@@ -23,7 +23,8 @@ type Gates interface {
 	Record(ctx context.Context, s GatedStep) (Record, error)
 	// Begin records that the chosen node starts an attempt of the step, if the record is what Record read.
 	Begin(ctx context.Context, s GatedStep, attempt string) error
-	// Publish gives the others the step's result. One that is final stays as it is.
+	// Publish gives the others the step's result. One that is final stays as it is. What a Secret one holds is
+	// for those alone for whom it can be encrypted.
 	Publish(ctx context.Context, s GatedStep, attempt string, r render.StepResult, reason string) error
 	// Result waits for that of the node that was chosen.
 	Result(ctx context.Context, s GatedStep) (render.StepResult, error)
@@ -190,6 +191,7 @@ func (g *gating) fetch(ctx context.Context, t *boundStep) (err error) {
 	g.s.x.mu.Lock()
 	defer g.s.x.mu.Unlock()
 	g.s.x.values[t.ID()] = result
+	g.s.x.hidden[t.ID()] = g.s.x.hidden[t.ID()] || result.Secret
 	delete(g.s.x.foreign, t.ID())
 	return nil
 }
@@ -320,9 +322,7 @@ func (g *gating) publish(ctx context.Context) {
 		return
 	}
 	r := g.s.r.Result
-	if g.s.step.Secret || g.s.sensitive() && !g.s.step.Sensitive {
-		r.StdOut, r.StdErr, r.Data, r.Withheld = "", "", nil, true
-	}
+	r.Secret = g.s.step.Secret || g.s.sensitive() && !g.s.step.Sensitive
 	r.Result = result(g.s.r.Outcome)
 	if r.State == unknown {
 		r.Result = unknown

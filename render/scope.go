@@ -71,7 +71,9 @@ type StepResult struct {
 	StdErr   string `json:"stdErr,omitempty"`   // what its command wrote to standard error
 	Data     any    `json:"data,omitempty"`     // what the action returned beside text, such as a decoded JSON answer
 
-	// what it returned is a secret and not in the fleet's record
+	// what it returned is a secret
+	Secret bool `json:"secret,omitempty"`
+	// it is not in the fleet's record, or not for this host
 	Withheld bool `json:"withheld,omitempty"`
 
 	// of a step with target that other nodes took: what each of them returned
@@ -182,7 +184,8 @@ func (r StepResult) withheld(name string) error {
 	if !r.Withheld {
 		return nil
 	}
-	return fmt.Errorf("what step %q returned holds a secret, and stays on the node that took it", name)
+	return fmt.Errorf("what step %q returned is a secret, and the node that took it could not encrypt it for this host: "+
+		"list the keys of both below hosts in %s", name, SecretsFile)
 }
 
 // event is the event with both spellings of its count.

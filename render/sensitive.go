@@ -63,7 +63,7 @@ func (k KnownSecrets) Holding(s *Step, reads bool) *Step {
 }
 
 // Unopened are the encrypted files that were not opened because there are no keys.
-func (c *Catalog) Unopened() []string { return c.scope.closed.unknown }
+func (k KnownSecrets) Unopened() []string { return k.c.scope.closed.unknown }
 
 // takeSensitive removes the mark of a file from its variables, and reports it.
 func (d *decoder) takeSensitive(root *yaml.Node) (*yaml.Node, bool) {

@@ -111,6 +111,9 @@ func (r *Rules) Readers(name string) ([]Reader, error) {
 	return out, nil
 }
 
+// HostKeys are the keys of a host; none where secrets.yaml does not name it.
+func (r *Rules) HostKeys(name string) []trust.Recipient { return r.keys["hosts/"+name] }
+
 // Keys are the keys of readers, each once.
 func Keys(readers []Reader) []trust.Recipient {
 	var out []trust.Recipient
@@ -181,7 +184,7 @@ func Former(was []byte, name string, header trust.Readers, keys []trust.Recipien
 		for _, key := range theirs {
 			has, sure := header.Has(key)
 			named := section == "people" && slices.Contains(rule.People, who)
-			if has && (sure && !strings.HasPrefix(key.Text, "age1") || named) && !holds(keys, key) {
+			if has && (sure && key.IsSSH() || named) && !holds(keys, key) {
 				out = append(out, who)
 			}
 		}

@@ -93,7 +93,7 @@ var ErrTooLarge = errors.New("what nodes share is limited")
 
 // Share prepares a result for the others: what is large goes into chunks, named by its digest.
 func (s *Results) Share(ctx context.Context, r StepResult, value []byte) (StepResult, error) {
-	if len(value) > maxShared+maxShared/2 { // as JSON, bytes take more room
+	if len(value) > 2*maxShared { // as JSON, bytes take more room, and encrypted ones more again
 		return r, fmt.Errorf(
 			"the result of %s is %d KiB: %w to %d KiB; large files belong into the repository or a file server",
 			r.Step,

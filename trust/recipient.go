@@ -79,8 +79,8 @@ func parseSSHRecipient(kind, key string) (Recipient, error) {
 	return Recipient{kind + " " + key, stanza{kind, base64.RawStdEncoding.EncodeToString(sum[:4])}, to}, nil
 }
 
-// Named reports a key that the header of a file names. Age keys are not.
-func (r Recipient) Named() bool { return r.tag != "" }
+// IsSSH reports an SSH key: the header of a file names it, and it can sign.
+func (r Recipient) IsSSH() bool { return r.tag != "" }
 
 // Readers are the recipients that the header of an encrypted file names. Nothing in it is signed: it says who can read
 // the file, if what wrote the file was honest.

@@ -27,6 +27,7 @@ var ErrNotRecipient = errors.New("it is not encrypted for a key of this host or 
 type Identity struct {
 	Recipient Recipient // the public half
 	key       age.Identity
+	signer    ssh.Signer // nil: it cannot sign
 }
 
 // ParseIdentities reads private keys: a file of age-keygen, or an OpenSSH key. An OpenSSH key with a passphrase asks
@@ -57,7 +58,7 @@ func ParseIdentities(f File, passphrase func() ([]byte, error)) ([]Identity, err
 		if err != nil {
 			return nil, fmt.Errorf("%s: a key of a kind that is not supported", f.Name)
 		}
-		out = append(out, Identity{to, key})
+		out = append(out, Identity{Recipient: to, key: key})
 	}
 	return out, nil
 }
@@ -74,7 +75,7 @@ func parseSSHIdentity(f File, passphrase func() ([]byte, error)) (Identity, erro
 			return Identity{}, err
 		}
 		key, err := agessh.NewEncryptedSSHIdentity(locked.PublicKey, f.Content, passphrase)
-		return Identity{to, key}, err
+		return Identity{Recipient: to, key: key}, err
 	}
 	if err != nil {
 		return Identity{}, errors.New("only keys of the kinds ssh-ed25519 and ssh-rsa open secrets")
@@ -84,29 +85,41 @@ func parseSSHIdentity(f File, passphrase func() ([]byte, error)) (Identity, erro
 		return Identity{}, err
 	}
 	to, err := ParseRecipient(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
-	return Identity{to, key}, err
+	return Identity{to, key, signer}, err
 }
 
 // Seal encrypts a text for all recipients, in the armored form of age: lines of text, which git can compare.
 func Seal(text []byte, to []Recipient) ([]byte, error) {
+	var out bytes.Buffer
+	lines := armor.NewWriter(&out)
+	if err := sealTo(lines, text, to); err != nil {
+		return nil, err
+	}
+	err := lines.Close()
+	return out.Bytes(), err
+}
+
+// SealBinary is Seal in the binary form of age.
+func SealBinary(text []byte, to []Recipient) ([]byte, error) {
+	var out bytes.Buffer
+	err := sealTo(&out, text, to)
+	return out.Bytes(), err
+}
+
+func sealTo(out io.Writer, text []byte, to []Recipient) error {
 	if len(to) == 0 {
-		return nil, errors.New("nobody could read it: no recipient is named")
+		return errors.New("nobody could read it: no recipient is named")
 	}
 	var keys []age.Recipient
 	for _, r := range to {
 		keys = append(keys, r.to)
 	}
-	var out bytes.Buffer
-	lines := armor.NewWriter(&out)
-	w, err := age.Encrypt(lines, keys...)
+	w, err := age.Encrypt(out, keys...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	_, err = w.Write(text)
-	if err = errors.Join(err, w.Close(), lines.Close()); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
+	return errors.Join(err, w.Close())
 }
 
 // Unseal decrypts a file of age, armored or not, or a YAML file of SOPS with age recipients. The error is

@@ -99,7 +99,7 @@ func canRead(header trust.Readers, r secrets.Reader) string {
 	out := "no"
 	for _, key := range r.Keys {
 		switch has, sure := header.Has(key); {
-		case has && key.Named():
+		case has && key.IsSSH():
 			return "yes"
 		case has || !sure:
 			out = "unknown"

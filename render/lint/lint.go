@@ -47,7 +47,7 @@ func (l *Lint) Add(c *render.Catalog) {
 		l.target(t)
 	}
 	l.vars.unite(c.Vars)
-	l.unopened = l.unopened || len(c.Unopened()) > 0
+	l.unopened = l.unopened || len(c.Secrets().Unopened()) > 0
 	l.server.uniteServer(c.FactNames())
 	l.services.learn(c)
 	l.first.learn(c)

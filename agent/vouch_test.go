@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/pullet/pullet/apply"
+	"github.com/pullet/pullet/render"
+	"github.com/pullet/pullet/state"
+	"github.com/pullet/pullet/trust"
+)
+
+// vouching are hosts with a targeted step. web1 and web2 have keys in secrets.yaml, web3 has none.
+type vouching struct {
+	t    *testing.T
+	keys map[string][]trust.Identity
+	repo *render.Repository
+}
+
+func newVouching(t *testing.T) *vouching {
+	t.Helper()
+	v := &vouching{t: t, keys: map[string][]trust.Identity{}}
+	listed := "hosts:\n"
+	for _, name := range []string{"web1", "web2", "web3"} {
+		file := filepath.Join(t.TempDir(), name)
+		if out, err := exec.Command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", file).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.keys[name], err = trust.ParseIdentities(trust.File{Name: name, Content: text}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if name != "web3" {
+			listed += "  " + name + ": " + v.keys[name][0].Recipient.Text + "\n"
+		}
+	}
+	v.repo = render.Open(render.Layer{Name: "main", FS: fstest.MapFS{
+		"secrets.yaml":     {Data: []byte(listed)},
+		"nodes/hosts.yaml": {Data: []byte("nodes: {web1: {}, web2: {}, web3: {}}")},
+		"base/jobs.yaml":   {Data: []byte("jobs: {'web*': [{name: site}]}")},
+		"jobs/site.yaml": {Data: []byte("steps:\n" +
+			"  - {name: a, action: cmd.run, parameters: {cmd: x}, runOptions: {target: {limit: 1}}}\n" +
+			"  - {name: b, action: cmd.run, parameters: {cmd: x}, runOptions: {target: {limit: 1}}}\n")},
+	}})
+	return v
+}
+
+// on is a host's part, at a version, and its steps a and b.
+func (v *vouching) on(node, version string) (*vouches, []apply.GatedStep) {
+	v.t.Helper()
+	cat, err := v.repo.Compile(render.Input{Node: render.Node{Name: node}, Version: version})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	var steps []apply.GatedStep
+	for _, s := range cat.Jobs[0].Steps {
+		steps = append(steps, apply.GatedStep{Step: s, Job: cat.Jobs[0]})
+	}
+	read := func() ([]trust.Identity, error) { return v.keys[node], nil }
+	return &vouches{
+		keys: &keyring{read: read}, program: &compiled{catalog: cat, repo: v.repo}, fleet: "f", node: node,
+	}, steps
+}
+
+// opened is what a host makes of a value that etcd has.
+func (v *vouching) opened(node, version string, step int, of state.StepResult, value []byte) (render.StepResult, error) {
+	v.t.Helper()
+	var shared sharedResult
+	if err := json.Unmarshal(value, &shared); err != nil {
+		v.t.Fatal(err)
+	}
+	here, steps := v.on(node, version)
+	return here.open(steps[step], of, shared)
+}
+
+// TestVouches: a host believes a result that the key of its writer signed for this attempt of this step of this
+// version, and no other.
+func TestVouches(t *testing.T) {
+	t.Parallel()
+	v := newVouching(t)
+	web1, steps := v.on("web1", "v1")
+	result := render.StepResult{Result: "ok", StdOut: "canary", Secret: true}
+	value, err := web1.pack(steps[0], "1", result)
+	if err != nil || strings.Contains(string(value), "canary") {
+		t.Fatalf("%s, %v", value, err)
+	}
+	of := state.StepResult{Node: "web1", Result: "ok", Attempt: "1"}
+	for _, node := range []string{"web1", "web2"} {
+		if r, err := v.opened(node, "v1", 0, of, value); err != nil || r.StdOut != "canary" || !r.Secret {
+			t.Errorf("%s: %+v, %v", node, r, err)
+		}
+	}
+	if r, err := v.opened("web3", "v1", 0, of, value); err != nil || r.StdOut != "" || !r.Withheld {
+		t.Errorf("a host without a key: %+v, %v", r, err)
+	}
+
+	plain, err := web1.pack(steps[0], "1", render.StepResult{Result: "ok", StdOut: "in clear"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := v.opened("web3", "v1", 0, of, plain); err != nil || r.StdOut != "in clear" {
+		t.Errorf("what is no secret: %+v, %v", r, err)
+	}
+	web2, _ := v.on("web2", "v1")
+	forged, err := web2.pack(steps[0], "1", render.StepResult{Result: "ok", StdOut: "forged"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	unsigned := []byte(`{"result":"ok","stdOut":"forged"}`)
+	stripped := []byte(fmt.Sprintf(`{"signed":%q}`, "eyJyZXN1bHQiOiJvayJ9"))
+	for name, c := range map[string]struct {
+		value   []byte
+		version string
+		step    int
+		of      state.StepResult
+	}{
+		"another host in its name":  {forged, "v1", 0, of},
+		"nobody's":                  {unsigned, "v1", 0, of},
+		"without the signature":     {stripped, "v1", 0, of},
+		"of another version":        {plain, "v2", 0, of},
+		"of another step":           {plain, "v1", 1, of},
+		"of an attempt before":      {plain, "v1", 0, state.StepResult{Node: "web1", Result: "ok", Attempt: "2"}},
+		"one host's as another's":   {plain, "v1", 0, state.StepResult{Node: "web2", Result: "ok", Attempt: "1"}},
+		"encrypted, said to be not": {[]byte(strings.Replace(string(value), `"encrypted":true,`, "", 1)), "v1", 0, of},
+	} {
+		r, err := v.opened("web2", c.version, c.step, c.of, c.value)
+		want := "the result of site/" + []string{"a", "b"}[c.step] + " that etcd has from " + c.of.Node + " was not written by " + c.of.Node
+		if err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %+v, %v\nwant %s", name, r, err, want)
+		}
+	}
+
+	// A host without a key signs nothing, and an operator's word holds nothing.
+	if r, err := v.opened("web1", "v1", 0, state.StepResult{Node: "web3", Result: "ok"}, unsigned); err != nil || r.StdOut != "forged" {
+		t.Errorf("a host without a key: %+v, %v", r, err)
+	}
+	if r, err := v.opened("web1", "v1", 0, of, []byte("{}")); err != nil || r.StdOut != "" {
+		t.Errorf("an operator's word: %+v, %v", r, err)
+	}
+}
+
+// TestVouchesWithoutReaders: a secret that can be encrypted for nobody is kept from the fleet's record.
+func TestVouchesWithoutReaders(t *testing.T) {
+	t.Parallel()
+	v := newVouching(t)
+	v.repo = render.Open(render.Layer{Name: "main", FS: fstest.MapFS{
+		"base/jobs.yaml": {Data: []byte("jobs: {'web*': [{name: site}]}")},
+		"jobs/site.yaml": {Data: []byte("steps: [{name: a, action: cmd.run, parameters: {cmd: x}}]")},
+	}})
+	web1, steps := v.on("web1", "v1")
+	value, err := web1.pack(steps[0], "1", render.StepResult{Result: "ok", StdOut: "canary", Secret: true})
+	if err != nil || strings.Contains(string(value), "canary") || !strings.Contains(string(value), `"withheld":true`) {
+		t.Errorf("%s, %v", value, err)
+	}
+	value, err = web1.pack(steps[0], "1", render.StepResult{Result: "ok", StdOut: "in clear"})
+	if err != nil || string(value) != `{"result":"ok","stdOut":"in clear"}` {
+		t.Errorf("%s, %v", value, err)
+	}
+}
+
+// TestVouchesOfAnotherKey: a host whose key is not the listed one says so, and shares nothing that nobody would believe.
+func TestVouchesOfAnotherKey(t *testing.T) {
+	t.Parallel()
+	v := newVouching(t)
+	v.keys["web1"] = v.keys["web3"]
+	web1, steps := v.on("web1", "v1")
+	_, err := web1.pack(steps[0], "1", render.StepResult{Result: "ok"})
+	if want := "secrets.yaml has another SSH key for this host than it has: mend it below hosts"; err == nil || err.Error() != want {
+		t.Errorf("%v\nwant %s", err, want)
+	}
+}

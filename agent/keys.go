@@ -12,20 +12,17 @@ import (
 	"github.com/pullet/pullet/trust"
 )
 
-// hostKeys are the private keys of the host's SSH server that can decrypt.
-var hostKeys = []string{"/etc/ssh/ssh_host_ed25519_key", "/etc/ssh/ssh_host_rsa_key"}
-
 // keyring opens what is encrypted for the host. Its keys are read when they are first needed.
 type keyring struct {
 	read   func() ([]trust.Identity, error)
 	failed error // why they could not be read
 }
 
-func newKeyring(c *Config) *keyring { return &keyring{read: sync.OnceValues(c.Identities)} }
+func newKeyring(c *Config) *keyring { return &keyring{read: sync.OnceValues(c.identities)} }
 
-// Identities are the host's private keys: those that the configuration names, else those of its SSH server.
-func (c *Config) Identities() ([]trust.Identity, error) {
-	var out []trust.Identity
+// identities are the host's private keys: those that the configuration names, else those of its SSH server that can
+// decrypt.
+func (c *Config) identities() (out []trust.Identity, err error) {
 	for _, file := range c.Secrets.Identities {
 		ids, err := readIdentities(file)
 		if err != nil {
@@ -36,7 +33,8 @@ func (c *Config) Identities() ([]trust.Identity, error) {
 	if len(c.Secrets.Identities) > 0 {
 		return out, nil
 	}
-	for _, file := range hostKeys {
+	for _, kind := range []string{"ed25519", "rsa"} {
+		file := "/etc/ssh/ssh_host_" + kind + "_key"
 		text, err := ownfile.Read(file)
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 			continue
@@ -44,11 +42,10 @@ func (c *Config) Identities() ([]trust.Identity, error) {
 		if err != nil {
 			return nil, err
 		}
-		ids, err := trust.ParseIdentities(trust.File{Name: file, Content: text}, nil)
-		if err != nil {
-			return nil, err
+		// One that is not suited, such as a short one, is none of those that secrets are encrypted for.
+		if ids, err := trust.ParseIdentities(trust.File{Name: file, Content: text}, nil); err == nil {
+			out = append(out, ids...)
 		}
-		out = append(out, ids...)
 	}
 	return out, nil
 }
@@ -70,6 +67,10 @@ func (k *keyring) unseal(sealed []byte) ([]byte, error) {
 	if err != nil {
 		k.failed = err
 		return nil, err
+	}
+	if len(ids) == 0 {
+		return nil, fmt.Errorf("%w, which has none that can be read: there is no /etc/ssh/ssh_host_ed25519_key, and "+
+			"secrets.identities names no other", render.ErrNotForNode)
 	}
 	text, err := trust.Unseal(sealed, ids)
 	if errors.Is(err, trust.ErrNotRecipient) {

@@ -14,7 +14,7 @@ type ownVars struct {
 	secrets render.Secrets
 }
 
-// ownVarsError says that the host's own variables cannot be read: the host is at fault, and not the commit.
+// ownVarsError says that the host's own variables or keys cannot be read: the host is at fault, and not the commit.
 type ownVarsError struct{ error }
 
 func (e *ownVarsError) Unwrap() error { return e.error }

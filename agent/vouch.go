@@ -83,14 +83,12 @@ func (v *vouches) open(s apply.GatedStep, of state.StepResult, shared sharedResu
 	if errors.Is(err, trust.ErrNotRecipient) {
 		return render.StepResult{Secret: true, Withheld: true}, nil
 	}
-	var out render.StepResult
-	if err == nil {
-		err = json.Unmarshal(value, &out)
-	}
 	if err != nil {
 		return render.StepResult{}, fmt.Errorf("the result of %s from %s: %w", s.ID(), of.Node, err)
 	}
-	return out, nil
+	var out render.StepResult
+	err = state.ReadValue(of, value, &out)
+	return out, err
 }
 
 func (v *vouches) decrypted(shared sharedResult) ([]byte, error) {

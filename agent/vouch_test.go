@@ -167,7 +167,8 @@ func TestVouchesWithoutReaders(t *testing.T) {
 	}
 }
 
-// TestVouchesOfAnotherKey: a host whose key is not the listed one says so, and shares nothing that nobody would believe.
+// TestVouchesOfAnotherKey: a host whose key is not the listed one says so, and shares nothing that nobody would
+// believe.
 func TestVouchesOfAnotherKey(t *testing.T) {
 	t.Parallel()
 	v := newVouching(t)

@@ -322,7 +322,7 @@ func (g *gating) publish(ctx context.Context) {
 		return
 	}
 	r := g.s.r.Result
-	r.Secret = g.s.step.Secret || g.s.sensitive() && !g.s.step.Sensitive
+	r.Secret = holdsSecret(g.s.x.program.catalog, g.s.step, g.s.r)
 	r.Result = result(g.s.r.Outcome)
 	if r.State == unknown {
 		r.Result = unknown

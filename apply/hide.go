@@ -6,7 +6,7 @@ func (r *StepReport) hide() {
 		r.Diff = "(sensitive: not shown)\n"
 	}
 	r.hideText()
-	r.Result.StdOut, r.Result.StdErr, r.Result.Data = "", "", nil
+	r.Result = r.Result.Outcome()
 }
 
 // hideText keeps the command of a sensitive step, which what is said about it may quote, out of reports and the
@@ -23,7 +23,7 @@ func (r *StepReport) hideText() {
 // publicReason is why the step ended as it did, as others may know it.
 func (s *running) publicReason() string {
 	line := *s.r
-	if s.sensitive() {
+	if s.step.Sensitive || holdsSecret(s.x.program.catalog, s.step, s.r) {
 		line.hideText()
 	}
 	return line.Reason

@@ -65,13 +65,9 @@ func (g *gating) leaves(ctx context.Context) bool {
 	if line.Result.State == "" {
 		line.Result.State = "booted"
 	}
-	onDisk, err := g.s.x.options.Vault.record(line, g.s.sensitive())
-	if err != nil {
-		g.s.failRun(err)
-		return true
-	}
+	onDisk := g.s.record(line)
 	g.s.x.mu.Lock()
-	err = g.s.x.options.Journal.StartBoot(g.s.step.ID(), g.s.x.options.Host.Boot, g.s.entry.key(), onDisk)
+	err := g.s.x.options.Journal.StartBoot(g.s.step.ID(), g.s.x.options.Host.Boot, g.s.entry.key(), onDisk)
 	g.s.x.mu.Unlock()
 	if err != nil {
 		g.s.failRun(err)

@@ -39,9 +39,9 @@ func (h *Host) show(ctx context.Context, c Command, out, errs io.Writer) (toOut,
 	say := func(line string) {
 		h.liveMu.Lock()
 		defer h.liveMu.Unlock()
-		h.Live(step.id, step.redact(line))
+		h.Live(step.id, line)
 	}
-	outLines, errLines := &lines{say: say}, &lines{say: say}
+	outLines, errLines := &lines{say: say, redact: step.redact}, &lines{say: say, redact: step.redact}
 	return io.MultiWriter(out, outLines), io.MultiWriter(errs, errLines), func() {
 		outLines.end()
 		errLines.end()
@@ -50,14 +50,19 @@ func (h *Host) show(ctx context.Context, c Command, out, errs io.Writer) (toOut,
 
 // lines hands on what is written to it by the line, without what is no text: it may be shown on a terminal.
 type lines struct {
-	say  func(line string)
-	rest []byte // of a line that has no end yet, as much as is shown
+	say    func(line string)
+	redact func(line string) string // before a line is cut
+	rest   []byte                   // of a line that has no end yet, as much as is looked at
 }
+
+// mostOfLine is how much of a line is searched for secrets before it is cut, in bytes: those that begin in what is
+// shown have to be whole.
+const mostOfLine = 64 << 10
 
 func (l *lines) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0; {
 		part, after, whole := bytes.Cut(rest, []byte("\n"))
-		room := maxLiveLine + 1 - len(l.rest)
+		room := mostOfLine - len(l.rest)
 		l.rest = append(l.rest, part[:min(len(part), room)]...)
 		if rest = after; whole {
 			l.flush()
@@ -74,7 +79,7 @@ func (l *lines) end() {
 }
 
 func (l *lines) flush() {
-	text := strings.TrimRight(string(l.rest), "\r")
+	text := l.redact(strings.TrimRight(string(l.rest), "\r"))
 	l.rest = l.rest[:0]
 	if len(text) > maxLiveLine {
 		text = text[:maxLiveLine] + "..."

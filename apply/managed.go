@@ -63,7 +63,7 @@ func (s *boundStep) manages() []Resource {
 			sum := sha256.Sum256([]byte(what.ID))
 			all[i].ID = "file " + what.Path + ": sensitive " + hex.EncodeToString(sum[:4])
 		}
-		if s.Secret && what.Part { // what removes it names its text, which is on disk here alone
+		if s.Secret && what.Part { // its removal would quote the secret in managed.json, so there is none
 			all[i].Absent, all[i].Params = "", nil
 		}
 	}
@@ -160,8 +160,9 @@ func (x *execution) recordThings(s *boundStep, r *StepReport, watchers []string,
 
 func (s *boundStep) thing(what Resource, isNew bool, watchers []string) journal.Thing {
 	return journal.Thing{
-		Job: s.Job, Step: s.Name, Order: s.index, New: isNew, Prune: s.job.Prune, Sensitive: s.Sensitive, Watchers: watchers,
-		Path: what.Path, Part: what.Part, Absent: what.Absent, Params: what.Params,
+		Job: s.Job, Step: s.Name, Order: s.index, New: isNew, Prune: s.job.Prune, Sensitive: s.Sensitive, Secret: s.Secret,
+		Watchers: watchers,
+		Path:     what.Path, Part: what.Part, Absent: what.Absent, Params: what.Params,
 	}
 }
 

@@ -49,9 +49,8 @@ func (e *entry) carried(ctx context.Context) bool {
 	}
 	e.doubted = e.s.x.options.Journal.Doubted(e.s.step.ID(), &before)
 	e.s.x.mu.Unlock()
-	var whole bool
-	e.before, whole = e.s.x.options.Vault.report(before)
-	if ended && whole {
+	e.before = e.s.x.options.Vault.report(before)
+	if ended {
 		e.takeOver()
 		if boots {
 			e.s.afterwards(ctx) // which could not be asked before the host booted
@@ -132,11 +131,10 @@ func (e *entry) done() (_ StepReport, ok bool) {
 	e.s.x.mu.Lock()
 	known := e.s.x.options.Journal.Done(e.s.step.ID(), key, &before)
 	e.s.x.mu.Unlock()
-	r, whole := e.s.x.options.Vault.report(before)
-	if e.s.gates.elected && e.s.gates.fleet.final() && !(known && whole) {
+	if e.s.gates.elected && e.s.gates.fleet.final() && !known {
 		return StepReport{Outcome: OK, Result: e.s.gates.fleet.Result}, true
 	}
-	return r, known && whole
+	return e.s.x.options.Vault.report(before), known
 }
 
 // repeatable reports a step that may run again when its end is not on record.
@@ -180,10 +178,10 @@ func (e *entry) continues(ctx context.Context) bool {
 	e.s.x.mu.Lock()
 	ok := !e.s.x.plan && e.s.x.options.Journal.Open(e.s.step.ID()) && e.s.x.options.Journal.Ended(e.s.step.ID(), &on)
 	e.s.x.mu.Unlock()
-	before, whole := e.s.x.options.Vault.report(on)
-	if !ok || !whole {
+	if !ok {
 		return false
 	}
+	before := e.s.x.options.Vault.report(on)
 	e.s.r.Outcome, e.s.r.Summary, e.s.r.Result, e.s.r.hidden = before.Outcome, before.Summary, before.Result, before.hidden
 	if !e.s.gates.serialize(ctx) {
 		return true
@@ -243,12 +241,10 @@ func (e *entry) write(kept bool) {
 	if e.s.r.open != "" {
 		line.Outcome, line.Reason, key = e.s.r.open, "", journal.OpenStep
 	}
-	onDisk, err := e.s.x.options.Vault.record(line, e.s.sensitive())
-	if err == nil {
-		e.s.x.mu.Lock()
-		err = e.end(key, kept, onDisk)
-		e.s.x.mu.Unlock()
-	}
+	onDisk := e.s.record(line)
+	e.s.x.mu.Lock()
+	err := e.end(key, kept, onDisk)
+	e.s.x.mu.Unlock()
 	if err != nil {
 		e.s.failRun(err)
 	}

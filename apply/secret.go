@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/pullet/pullet/journal"
 	"github.com/pullet/pullet/render"
 )
 
@@ -18,70 +19,68 @@ type Vault struct {
 // key: a later run needs it, and nobody else.
 type recorded struct {
 	StepReport
-	Secret bool   `json:"secret,omitempty"` // it is sensitive
+	Secret bool   `json:"secret,omitempty"` // it holds a secret
 	Sealed []byte `json:"sealed,omitempty"` // the result
 }
 
-// record is a step's report for the journal.
-func (v Vault) record(line StepReport, sensitive bool) (recorded, error) {
-	out := recorded{StepReport: line, Secret: sensitive}
+// record is a step's report for the journal; secret says that it holds one. A result that cannot be encrypted although
+// the host has a key is left out: the step has ended, whatever is with the key.
+func (v Vault) record(line StepReport, sensitive, secret bool) recorded {
+	out := recorded{StepReport: line, Secret: secret}
 	if !sensitive {
-		return out, nil
+		return out
 	}
 	out.hideText()
-	if v.Seal == nil || line.Result.StdOut == "" && line.Result.StdErr == "" && line.Result.Data == nil {
-		return out, nil
+	if v.Seal == nil || !line.Result.Returned() {
+		return out
 	}
 	text, err := json.Marshal(line.Result)
-	if err != nil {
-		return out, err
+	if err == nil {
+		out.Sealed, err = v.Seal(text)
 	}
-	if out.Sealed, err = v.Seal(text); err == nil && out.Sealed != nil {
-		out.Result.StdOut, out.Result.StdErr, out.Result.Data = "", "", nil
+	if err != nil || out.Sealed != nil {
+		out.Result = line.Result.Outcome()
+		out.Result.Withheld = err != nil
 	}
-	return out, err
+	return out
 }
 
-// report is a report of the journal with its result; false where that cannot be decrypted any more, such as after the
-// host got new keys.
-func (v Vault) report(r recorded) (StepReport, bool) {
+// report is a report of the journal with its result. Where that cannot be decrypted any more, such as after the host
+// got new keys, the step still is what it was, and its result is withheld.
+func (v Vault) report(r recorded) StepReport {
 	r.hidden = r.Secret
 	if len(r.Sealed) == 0 {
-		return r.StepReport, true
+		return r.StepReport
 	}
-	if v.Open == nil {
-		return r.StepReport, false
+	if v.Open != nil {
+		text, err := v.Open(r.Sealed)
+		if err == nil && json.Unmarshal(text, &r.Result) == nil {
+			return r.StepReport
+		}
 	}
-	text, err := v.Open(r.Sealed)
-	if err != nil || json.Unmarshal(text, &r.Result) != nil {
-		return r.StepReport, false
-	}
-	return r.StepReport, true
+	r.Result.Withheld = true
+	return r.StepReport
 }
 
-// sensitive reports a step of which nothing is shown: it is one, or what it returned holds a secret.
-func (s *running) sensitive() bool { return isSensitive(s.x.program.catalog, s.step, s.r) }
+// record is a step's report for the journal.
+func (s *running) record(line StepReport) recorded {
+	secret := holdsSecret(s.x.program.catalog, s.step, s.r)
+	return s.x.options.Vault.record(line, s.step.Sensitive || secret, secret)
+}
 
-func isSensitive(cat *render.Catalog, s *boundStep, r *StepReport) bool {
-	if s.Sensitive || r.hidden {
-		return true
-	}
+// holdsSecret reports a step that was made with a secret, or returned one.
+func holdsSecret(cat *render.Catalog, s *boundStep, r *StepReport) bool {
 	known := cat.Secrets()
-	if !known.Any() {
-		return false
+	if s.Secret || r.hidden || !known.Any() {
+		return s.Secret || r.hidden
 	}
-	data := ""
-	if r.Result.Data != nil {
-		text, err := json.Marshal(r.Result.Data)
-		if err != nil {
-			return true
-		}
-		data = string(text)
-	}
-	return slices.ContainsFunc(
-		[]string{r.Diff, r.Summary, r.Reason, r.Result.StdOut, r.Result.StdErr, r.Result.State, data},
-		known.Quoted,
-	)
+	texts := append(r.Result.Texts(), r.Diff, r.Summary, r.Reason)
+	return slices.ContainsFunc(texts, known.Quoted)
+}
+
+// hadSecret reports a step that manages what held a secret before: its diff would show that.
+func hadSecret(things map[string]journal.Thing, s *boundStep) bool {
+	return slices.ContainsFunc(s.manages(), func(what Resource) bool { return things[what.ID].Secret })
 }
 
 // reading gives results, and notes when one of them is that of a step of which nothing is shown.
@@ -123,7 +122,10 @@ func (s Shown) secret(cat *render.Catalog, p render.Params) (out []string) {
 
 // secretInMacro is secretShown for what a macro reads with.
 func (s Shown) secretInMacro(cat *render.Catalog, m *render.Macro) (out render.ErrorList) {
-	for _, param := range s.secret(cat, m.Params) {
+	for _, param := range s.Params {
+		if !cat.Secrets().In(m.Params, param) && !cat.Secrets().Named(m.Params, param) {
+			continue
+		}
 		e := m.ErrorAt("macro %q: %s: a secret cannot stand here: %s", m.Name, param, s.Where)
 		e.Hint = s.Instead
 		out = append(out, e)

@@ -33,6 +33,7 @@ type Thing struct {
 	Watchers []string       `json:"watchers,omitempty"` // the steps that react when it changes
 
 	Sensitive bool `json:"sensitive,omitempty"` // what is said of it stays out of reports
+	Secret    bool `json:"secret,omitempty"`    // it holds a secret: so may the next diff of it
 }
 
 // loadManaged reads what is managed.

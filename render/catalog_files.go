@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -33,13 +32,13 @@ func (c *Catalog) File(name string) ([]byte, error) {
 func (c *Catalog) sealedFile(p place) ([]byte, error) {
 	c.repo.mu.Lock()
 	defer c.repo.mu.Unlock()
-	text, open, err := c.repo.sealed.open(c.scope, p)
+	text, how, err := c.repo.sealed.open(c.scope.in, p)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", c.repo.displayName(p), err)
-	case !open && slices.Contains(c.scope.closed.unknown, c.repo.displayName(p)):
+	case how == notOpened:
 		return nil, errNotOpened
-	case !open:
+	case how == notForNode:
 		return nil, fmt.Errorf("%s is not for this host: %s says who may read it", c.repo.displayName(p), SecretsFile)
 	}
 	c.scope.secrets.addText(text)

@@ -31,7 +31,7 @@ type Catalog struct {
 	warned     ErrorList       // for Lint
 	failed     map[string]bool // macros that conditions call and that were reported
 	incomplete bool
-	untargeted bool // base/jobs.yaml has targets, and none matches the node
+	untargeted bool // base/jobs.yaml and base/services.yaml have targets, and none matches the node
 }
 
 // compiler collects a catalog and every mistake on the way.
@@ -48,6 +48,8 @@ type compiler struct {
 	errs      ErrorList
 	warned    ErrorList
 	failed    map[string]bool // macros that conditions call and that were reported
+
+	asked, matched bool // a target of what hosts do; one that matches
 
 	files documents
 	jobs  jobsCompiler
@@ -95,7 +97,7 @@ func (r *Repository) Compile(in Input) (*Catalog, error) {
 		Node: c.scope.in.Node, Version: in.Version, Release: in.Release, Vars: c.scope.plainVars(), Jobs: c.jobs.all,
 		Fleet: c.fleet, Inventory: c.inventory, repo: r, scope: c.scope,
 		targets: c.targets, warned: c.warned, failed: c.failed, offers: c.offers, offering: c.offering, heard: c.files.heard,
-		untargeted: c.jobs.asked && !c.jobs.matched,
+		untargeted: c.asked && !c.matched,
 	}
 	mistakes, notes := c.scope.withoutUnopened(c.files.ownMistakes())
 	c.scope.secrets.redactMistakes(mistakes)
@@ -125,7 +127,7 @@ func (c *compiler) identify() {
 	c.scope.server = c.scope.in.server()
 }
 
-// Untargeted reports a node that no target of base/jobs.yaml matches, although there are some.
+// Untargeted reports a node that no target of base/jobs.yaml and base/services.yaml matches, although there are some.
 func (c *Catalog) Untargeted() bool { return c.untargeted }
 
 // Incomplete reports a catalog with mistakes: what could be read of it, in which more can be found. It cannot be run.

@@ -213,8 +213,6 @@ type jobsCompiler struct {
 	c     *compiler
 	all   []*Job
 	count int // of steps
-
-	asked, matched bool // a target of base/jobs.yaml; one that matches
 }
 
 // compile collects the node's jobs, then its validations.
@@ -248,11 +246,9 @@ func (j *jobsCompiler) compile() {
 
 func (j *jobsCompiler) jobsFor(base *document, targets targeted[jobEntry], validation bool, known map[string]bool) {
 	for _, t := range targets {
-		j.asked = true
 		if !j.c.matches(base, t.key, t.target) {
 			continue
 		}
-		j.matched = true
 		for i, e := range t.entries {
 			job := &Job{
 				Name:       e.Name,

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"reflect"
 	"regexp"
 	"strings"
@@ -58,7 +59,7 @@ func holds(v any) bool {
 	switch v := v.(type) {
 	case nil, bool, int, int64, float64, string:
 		return false
-	case opaque, encoded:
+	case opaque, encoded, opaqueInt, opaqueFloat:
 		return true
 	case opaqueMap:
 		return len(v) > 0
@@ -90,7 +91,7 @@ func mayHold(t reflect.Type) bool {
 	case reflect.Interface, reflect.Map, reflect.Slice:
 		return true
 	}
-	return t == reflect.TypeFor[opaque]()
+	return t == reflect.TypeFor[opaque]() || t == reflect.TypeFor[opaqueInt]() || t == reflect.TypeFor[opaqueFloat]()
 }
 
 // revealed is a value with the texts themselves in place of the opaque ones.
@@ -106,6 +107,12 @@ func replaced(v any, with func(text string) string) any {
 	switch v := v.(type) {
 	case opaque:
 		return with(string(v))
+	case opaqueInt: // a number stays one
+		with(fmt.Sprint(int64(v)))
+		return int(v)
+	case opaqueFloat:
+		with(fmt.Sprint(float64(v)))
+		return float64(v)
 	case encoded:
 		return with(v.text)
 	case opaqueMap:

@@ -41,7 +41,7 @@ const (
 // carry is what stands for an opaque text in the output.
 func (c *carrier) carry(one carried) string {
 	c.touched = true
-	one.secret = c.secrets != nil && c.secrets.within(one.text)
+	one.secret = c.secrets != nil && c.secrets.has(one.text)
 	c.secret = c.secret || one.secret
 	if !c.yaml {
 		return one.text

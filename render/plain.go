@@ -40,8 +40,7 @@ func HostVars(files fs.FS, dir string) (map[string]any, Secrets, error) {
 }
 
 // CheckVars finds what is wrong with a text that shall be a file of variables and is no template. The error, an
-// ErrorList,
-// quotes the text.
+// ErrorList, quotes the text.
 func CheckVars(path string, text []byte) error {
 	_, err := plainVars(path, text, func(d *decoder, root *yaml.Node, _ bool) map[string]any {
 		vars, _ := d.any(root).(map[string]any)

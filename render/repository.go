@@ -62,7 +62,7 @@ func Open(layers ...Layer) *Repository {
 		byPath: map[string]*source{},
 		broken: map[string]*Error{},
 	}
-	r.sealed = sealedFiles{r: r, texts: map[string]string{}, sops: map[string]bool{}}
+	r.sealed = sealedFiles{r: r, texts: map[string]string{}, sops: map[string]bool{}, rules: map[string]layerRules{}}
 	return r
 }
 

@@ -61,25 +61,6 @@ type shownRoots struct{ server, servers any }
 // Results gives what steps returned so far, by "job/step" or a short name. It is nil while a catalog is compiled.
 type Results func(name string) (StepResult, bool)
 
-// StepResult is what `steps['name']` holds in an expression. The zero value is a step that has not run.
-type StepResult struct {
-	State    string `json:"state,omitempty"`    // the resource's own word, such as systemd's; else the result
-	Result   string `json:"result,omitempty"`   // ok, failed, skipped, pending; empty before it ran
-	Changed  bool   `json:"changed,omitempty"`  // it changed something
-	ExitCode int    `json:"exitCode,omitempty"` // of its command
-	StdOut   string `json:"stdOut,omitempty"`   // what its command wrote, or what template.expression computed
-	StdErr   string `json:"stdErr,omitempty"`   // what its command wrote to standard error
-	Data     any    `json:"data,omitempty"`     // what the action returned beside text, such as a decoded JSON answer
-
-	// what it returned is a secret
-	Secret bool `json:"secret,omitempty"`
-	// it is not in the fleet's record, or not for this host
-	Withheld bool `json:"withheld,omitempty"`
-
-	// of a step with target that other nodes took: what each of them returned
-	ByNode map[string]StepResult `json:"byNode,omitempty"`
-}
-
 // fleetRoot is the root "pullet" (alias "eden").
 type fleetRoot struct {
 	Version opaque // the commit
@@ -177,15 +158,6 @@ func (s *scope) result(name string) (StepResult, error) {
 		return r, fmt.Errorf("step %q has not run", name)
 	}
 	return r, r.withheld(name)
-}
-
-// withheld is an error where what a step returned is known on another node alone.
-func (r StepResult) withheld(name string) error {
-	if !r.Withheld {
-		return nil
-	}
-	return fmt.Errorf("what step %q returned is a secret, and the node that took it could not encrypt it for this host: "+
-		"list the keys of both below hosts in %s", name, SecretsFile)
 }
 
 // event is the event with both spellings of its count.

@@ -22,10 +22,17 @@ type sealedFiles struct {
 	r     *Repository
 	texts map[string]string // of those that were opened
 	sops  map[string]bool   // files of variables: SOPS encrypted them
+	rules map[string]layerRules
+}
+
+// layerRules is what was read of secrets.yaml of a layer.
+type layerRules struct {
+	rules *SecretRules
+	err   error
 }
 
 // ofSOPS are the lines that every YAML file of SOPS has.
-var ofSOPS = regexp.MustCompile(`(?ms)^sops:\s*$.*^\s+mac: \S*ENC\[`)
+var ofSOPS = regexp.MustCompile(`(?ms)^["']?sops["']?\s*:.*\bmac["']?\s*:\s*["']?ENC\[`)
 
 // isSOPS reports a file of variables that SOPS encrypted, by its text.
 func (f *sealedFiles) isSOPS(p place) bool {
@@ -39,57 +46,71 @@ func (f *sealedFiles) isSOPS(p place) bool {
 	return known
 }
 
-// closedFiles are the encrypted files that a catalog would have read.
+// closedFiles are the encrypted files of variables that a catalog would have read.
 type closedFiles struct {
 	others  []string // that are for other nodes
 	unknown []string // that nobody tried to open: there are no keys
 }
 
-// open is the text of an encrypted file; false where the node is not meant to read it, or nobody has keys.
-func (f *sealedFiles) open(s *scope, p place) (text string, open bool, err error) {
-	name := f.r.displayName(p)
-	if s.in.Unseal == nil {
-		return "", false, f.notOpened(s, p)
+// note remembers a file that was not opened.
+func (c *closedFiles) note(name string, how access) {
+	switch {
+	case how == notForNode && !slices.Contains(c.others, name):
+		c.others = append(c.others, name)
+	case how == notOpened && !slices.Contains(c.unknown, name):
+		c.unknown = append(c.unknown, name)
+	}
+}
+
+// access is what became of an encrypted file.
+type access int
+
+const (
+	opened     access = iota
+	notForNode        // the node is not meant to read it
+	notOpened         // there are no keys, and it may be meant to
+)
+
+// open is the text of an encrypted file.
+func (f *sealedFiles) open(in Input, p place) (text string, how access, err error) {
+	if in.Unseal == nil {
+		how, err = f.unopened(in.Node, p)
+		return "", how, err
 	}
 	key := p.layer.Name + "\x00" + p.path
 	if known, ok := f.texts[key]; ok {
-		return known, true, nil
+		return known, opened, nil
 	}
 	sealed, err := fs.ReadFile(p.layer.FS, p.path)
 	if err != nil {
-		return "", false, fmt.Errorf("cannot be read: %w", plainFSError(err))
+		return "", opened, fmt.Errorf("cannot be read: %w", plainFSError(err))
 	}
-	plain, err := s.in.Unseal(sealed)
+	plain, err := in.Unseal(sealed)
 	if errors.Is(err, ErrNotForNode) {
-		s.closed.others = append(s.closed.others, name)
-		return "", false, f.meant(s.in.Node, p)
+		return "", notForNode, f.meant(in.Node, p, err)
 	}
 	if err != nil {
-		return "", false, err
+		return "", opened, err
 	}
 	f.texts[key] = string(plain)
-	return string(plain), true, nil
+	return string(plain), opened, nil
 }
 
-// notOpened notes an encrypted file where there are no keys.
-func (f *sealedFiles) notOpened(s *scope, p place) error {
-	rules, err := f.r.SecretRules(p.layer)
+// unopened says what becomes of an encrypted file where there are no keys.
+func (f *sealedFiles) unopened(n Node, p place) (access, error) {
+	rules, err := f.rulesOf(p.layer)
 	if err != nil {
-		return err
+		return notOpened, err
 	}
-	rule, found := rules.For(p.path)
-	name := f.r.displayName(p)
-	if rules == nil || found && rule.Meant(s.in.Node) {
-		s.closed.unknown = append(s.closed.unknown, name)
-	} else {
-		s.closed.others = append(s.closed.others, name)
+	if rule, found := rules.For(p.path); rules == nil || found && rule.Meant(n) {
+		return notOpened, nil
 	}
-	return nil
+	return notForNode, nil
 }
 
-// meant is an error for an encrypted file that the node cannot read and should.
-func (f *sealedFiles) meant(n Node, p place) error {
-	rules, err := f.r.SecretRules(p.layer)
+// meant is an error for an encrypted file that the node cannot read and should; why is what it lacks.
+func (f *sealedFiles) meant(n Node, p place, why error) error {
+	rules, err := f.rulesOf(p.layer)
 	if err != nil {
 		return err
 	}
@@ -97,30 +118,47 @@ func (f *sealedFiles) meant(n Node, p place) error {
 	if !found || !rule.Meant(n) {
 		return nil
 	}
-	return fmt.Errorf("%s gives it to this host, but %w: pullet secrets rekey %s, after a look at its key below hosts",
-		SecretsFile, ErrNotForNode, p.path)
+	return fmt.Errorf(
+		"%s gives it to this host, but %w: pullet secrets rekey %s, when its key below hosts is right",
+		SecretsFile,
+		why,
+		p.path,
+	)
+}
+
+// rulesOf are the rules of a layer, which are read once.
+func (f *sealedFiles) rulesOf(l Layer) (*SecretRules, error) {
+	known, ok := f.rules[l.Name]
+	if !ok {
+		known.rules, known.err = f.r.SecretRules(l)
+		f.rules[l.Name] = known
+	}
+	return known.rules, known.err
 }
 
 // sealedVars are the variables of an encrypted file. They are no template: what stands there is what it says.
 func (c *compiler) sealedVars(path string) located {
 	p, _ := c.repo.locate(path)
+	name := c.repo.displayName(p)
 	fail := func(format string, args ...any) located {
-		c.scope.closed.unknown = append(c.scope.closed.unknown, c.repo.displayName(p)) // what is missing follows from it
-		c.fail((&source{path: c.repo.displayName(p)}).errorAt(Position{File: c.repo.displayName(p)}, format, args...))
+		c.scope.closed.note(name, notOpened) // what is missing follows from it
+		c.fail((&source{path: name}).errorAt(Position{File: name}, format, args...))
 		return located{}
 	}
-	text, open, err := c.repo.sealed.open(c.scope, p)
+	text, how, err := c.repo.sealed.open(c.scope.in, p)
 	var rules ErrorList
-	if errors.As(err, &rules) {
-		c.scope.closed.unknown = append(c.scope.closed.unknown, c.repo.displayName(p))
+	switch {
+	case errors.As(err, &rules):
+		c.scope.closed.note(name, notOpened)
 		c.errs = append(c.errs, rules...)
-	} else if err != nil {
+		return located{}
+	case err != nil:
 		return fail("%v", err)
-	}
-	if !open || err != nil {
+	case how != opened:
+		c.scope.closed.note(name, how)
 		return located{}
 	}
-	doc, errs := parseYAML(&rendered{src: &source{path: c.repo.displayName(p), text: text}, text: []byte(text)})
+	doc, errs := parseYAML(&rendered{src: &source{path: name, text: text}, text: []byte(text)})
 	if len(errs) > 0 {
 		return fail("invalid YAML in line %d, which is not shown here: %s", errs[0].Pos.Line, editorOf(p.path))
 	}
@@ -134,7 +172,9 @@ func (c *compiler) sealedVars(path string) located {
 	}
 	values, _ := sealed(vars).(map[string]any)
 	secret, _ := c.repo.sealed.secretPart(p, values).(map[string]any)
-	c.scope.secrets.addVars(secret)
+	if err := c.scope.secrets.addVars(secret); err != nil {
+		return fail("%v", err)
+	}
 	if !c.tracing {
 		return located{values: values}
 	}
@@ -213,10 +253,11 @@ func (s *scope) sealedHint(at string) string {
 // errNotOpened is the cause of what only looks like a mistake, because encrypted files were not opened.
 var errNotOpened = fmt.Errorf("encrypted files were not opened: %w", ErrNotYet)
 
-// explain gives the failure of an action its hint. Where encrypted files were not opened it may be none.
+// explain gives the failure of an action its hint. Where encrypted files were not opened, that may be its cause, and
+// nothing but that: what the action reads can have got there in many ways.
 func (s *scope) explain(e *Error, failed *execErr) {
 	e.Hint = s.missing(failed)
-	if s != nil && len(s.closed.unknown) > 0 && readsVars(failed.at) {
+	if s != nil && len(s.closed.unknown) > 0 && failed.at != "" {
 		e.cause = errNotOpened
 	}
 }
@@ -246,6 +287,7 @@ func readsVars(at string) bool {
 // checkSecretPlaces refuses secrets where people would see them: everywhere but in the parameters of steps, and in
 // variables.
 func (f *documents) checkSecretPlaces(doc *document, n *yaml.Node) {
+	n = resolve(n)
 	if n.Kind == yaml.ScalarNode && isSecret(n) {
 		e := doc.errorAt(n, "a secret cannot stand here, where it would be shown")
 		e.Hint = "secrets belong in the parameters of steps; an expression reads variables itself"

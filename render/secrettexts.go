@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,54 +14,60 @@ import (
 // template functions made of them. It is safe for concurrent use.
 type secretTexts struct {
 	mu    sync.RWMutex
-	keys  map[string]bool
-	named *regexp.Regexp  // vars, and the last key of a secret variable in the same action or expression
-	exact map[string]bool // all of them
+	keys  map[string]bool // the last keys of secret variables
+	paths map[string]bool // their whole paths: db.password
+	exact map[string]bool // all texts: opaque ones are compared with them
 	found []string        // those that are recognised as a part of a text, too; longer ones first
 }
 
 const (
-	leastSecret = 4  // bytes of the shortest value that is recognised in a text: shorter ones stand everywhere
-	leastMade   = 8  // the same of what a function made of one: it may be a word of any text
-	leastLine   = 12 // the same of a line of a value
+	leastSecret = 4        // bytes of the shortest value that is recognised in a text: shorter ones stand everywhere
+	leastMade   = 8        // the same of what a function made of one: it may be a word of any text
+	leastLine   = 12       // the same of a line of a value
+	mostLines   = 64 << 10 // bytes of a value whose lines are recognised each for itself
+	mostSecrets = 10_000   // texts that are recognised in others, which every text is searched for
 )
 
 func newSecretTexts() *secretTexts {
-	return &secretTexts{keys: map[string]bool{}, exact: map[string]bool{}}
+	return &secretTexts{keys: map[string]bool{}, paths: map[string]bool{}, exact: map[string]bool{}}
 }
 
 // none reports that there is no secret at all.
 func (s *secretTexts) none() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.named == nil && len(s.exact) == 0
+	return len(s.keys) == 0 && len(s.exact) == 0
 }
 
-// addVars adds the values of secret variables, and their names.
-func (s *secretTexts) addVars(vars map[string]any) {
+// addVars adds the values of secret variables, and their names. There may be too many.
+func (s *secretTexts) addVars(vars map[string]any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.visit("", vars)
-	if len(s.keys) > 0 {
-		keys := strings.Join(slices.Sorted(maps.Keys(s.keys)), "|")
-		s.named = regexp.MustCompile(`\b(?:vars|variables)\b[^}\n]*[."'\x60\[](?:` + keys + `)(?:$|[^\pL\pN_-])`)
+	s.visit("", "", vars)
+	if len(s.exact) > mostSecrets {
+		return fmt.Errorf("more than %d secrets: keep data that is no secret out of encrypted files", mostSecrets)
 	}
+	s.sort()
+	return nil
 }
 
-func (s *secretTexts) visit(key string, value any) {
+func (s *secretTexts) visit(path, key string, value any) {
+	if len(s.exact) > mostSecrets {
+		return
+	}
 	if m, ok := mapOf(value); ok {
 		for k, inner := range m {
-			s.visit(k, inner)
+			s.visit(path+"."+k, k, inner)
 		}
 		return
 	}
 	if list, ok := value.([]any); ok {
 		for _, inner := range list {
-			s.visit(key, inner)
+			s.visit(path, key, inner)
 		}
 		return
 	}
-	s.keys[regexp.QuoteMeta(key)] = true
+	s.keys[key], s.paths[strings.TrimPrefix(path, ".")] = true, true
 	text, isText := textOf(value)
 	if !isText {
 		text = fmt.Sprint(value)
@@ -71,35 +76,51 @@ func (s *secretTexts) visit(key string, value any) {
 }
 
 // addText adds the text of a secret file.
-func (s *secretTexts) addText(text string) {
+func (s *secretTexts) addText(text string) { s.add(text, leastSecret) }
+
+// addMade adds a text that was made of secrets.
+func (s *secretTexts) addMade(text string) { s.add(text, leastMade) }
+
+func (s *secretTexts) add(text string, least int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.learn(text, leastSecret)
-}
-
-// learn adds a text, which is recognised within others from a length on, and its lines.
-func (s *secretTexts) learn(text string, least int) {
-	s.learnOne(text, 1<<30)
-	text = strings.TrimSpace(text)
-	s.learnOne(text, least)
-	if strings.Contains(text, "\n") {
-		for line := range strings.SplitSeq(text, "\n") {
-			s.learnOne(strings.TrimSpace(line), leastLine)
-		}
+	if !s.exact[text] && len(s.found) < mostSecrets {
+		s.learn(text, least)
+		s.sort()
 	}
 }
 
-func (s *secretTexts) learnOne(text string, least int) {
+// sort orders what learn added, each once.
+func (s *secretTexts) sort() {
+	slices.SortFunc(s.found, longerFirst)
+	s.found = slices.Compact(s.found)
+}
+
+// learn adds a text, which is recognised within others from a length on, as it is and as JSON has it; and its lines.
+func (s *secretTexts) learn(text string, least int) {
 	if text == "" || text == "true" || text == "false" {
 		return
 	}
 	s.exact[text] = true
+	text = strings.TrimSpace(text)
+	s.learnPart(text, least)
+	if !strings.Contains(text, "\n") || len(text) > mostLines {
+		return
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		s.learnPart(strings.TrimSpace(line), leastLine)
+	}
+}
+
+func (s *secretTexts) learnPart(text string, least int) {
 	if len(text) < least {
 		return
 	}
-	at, known := slices.BinarySearchFunc(s.found, text, longerFirst)
-	if !known {
-		s.found = slices.Insert(s.found, at, text)
+	s.found = append(s.found, text)
+	for _, escaped := range []string{insideJSON(text, "toJson"), insideJSON(text, "toRawJson")} {
+		if escaped != text {
+			s.found = append(s.found, escaped)
+		}
 	}
 }
 
@@ -118,6 +139,40 @@ func (s *secretTexts) in(text string) bool {
 	return s.names(text) || s.holds(text)
 }
 
+// What an action or expression reads of variables: the whole action, the keys in it, a path.
+var (
+	readsOfVars = regexp.MustCompile(`\b(?:vars|variables)\b[^}\n]*`)
+	keyOfVars   = regexp.MustCompile(`[."'\x60\[]([\pL\pN_-]+)`)
+	pathOfVars  = regexp.MustCompile(`\b(?:vars|variables)((?:\.[\pL\pN_]+)+)`)
+)
+
+// names reports a text that reads a variable with the last key of a secret one. It may be another one.
+func (s *secretTexts) names(text string) bool {
+	if len(s.keys) == 0 || !strings.Contains(text, "var") {
+		return false
+	}
+	for _, read := range readsOfVars.FindAllString(text, -1) {
+		for _, key := range keyOfVars.FindAllStringSubmatch(read, -1) {
+			if s.keys[key[1]] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// namesPath reports a text that reads a secret variable by its path.
+func (s *secretTexts) namesPath(text string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, m := range pathOfVars.FindAllStringSubmatch(text, -1) {
+		if s.paths[strings.TrimPrefix(m[1], ".")] {
+			return true
+		}
+	}
+	return false
+}
+
 // within reports that a text holds a secret.
 func (s *secretTexts) within(text string) bool {
 	s.mu.RLock()
@@ -126,7 +181,14 @@ func (s *secretTexts) within(text string) bool {
 }
 
 func (s *secretTexts) holds(text string) bool {
-	return s.exact[text] || slices.ContainsFunc(s.found, func(known string) bool { return strings.Contains(text, known) })
+	return slices.ContainsFunc(s.found, func(known string) bool { return strings.Contains(text, known) })
+}
+
+// has reports an opaque text that is a secret, however short, or holds one.
+func (s *secretTexts) has(text string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.exact[text] || s.holds(text)
 }
 
 // made notes what a function made of its arguments, if one of them is a secret.
@@ -134,19 +196,10 @@ func (s *secretTexts) made(args []any, out any) {
 	if s == nil || s.none() || !slices.ContainsFunc(args, s.holdsValue) {
 		return
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	replaced(foreign(out), func(text string) string {
-		s.learn(text, leastMade)
+		s.addMade(text)
 		return text
 	})
-}
-
-// addMade adds a text that was made of secrets.
-func (s *secretTexts) addMade(text string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.learn(text, leastMade)
 }
 
 // holdsValue reports a secret among the opaque texts of a value.
@@ -156,7 +209,7 @@ func (s *secretTexts) holdsValue(v any) bool {
 	}
 	found := false
 	replaced(v, func(text string) string {
-		found = found || s.within(text)
+		found = found || s.has(text)
 		return text
 	})
 	return found
@@ -174,6 +227,12 @@ func (s *secretTexts) redact(text string) string {
 
 // shownSecret stands where a secret would.
 const shownSecret = "(secret)"
+
+// namesIn is namesPath for a value.
+func (s *secretTexts) namesIn(n *yaml.Node) bool {
+	n = resolve(n)
+	return s.namesPath(n.Value) || slices.ContainsFunc(n.Content, s.namesIn)
+}
 
 // inNode reports a secret in a value, as it is or as it stands in the source.
 func (s *secretTexts) inNode(doc *document, n *yaml.Node) bool {
@@ -198,15 +257,12 @@ func (s *secretTexts) certainIn(n *yaml.Node) bool {
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return isSecret(n) || s.names(n.Value) ||
+	return isSecret(n) ||
 		slices.ContainsFunc(
 			s.found,
 			func(text string) bool { return len(text) >= leastMade && strings.Contains(n.Value, text) },
 		)
 }
-
-// names reports a text that names a secret variable, such as an action that is executed later.
-func (s *secretTexts) names(text string) bool { return s.named != nil && s.named.MatchString(text) }
 
 // redactMistakes keeps secrets out of what is said of a mistake.
 func (s *secretTexts) redactMistakes(list ErrorList) {
@@ -218,12 +274,24 @@ func (s *secretTexts) redactMistakes(list ErrorList) {
 	}
 }
 
-// sealed is a value of a secret with every text in it opaque: what a secret holds is never read as YAML or as a
-// template.
+// opaqueInt and opaqueFloat are numbers of secrets. Templates count and compare with them as with any number.
+type (
+	opaqueInt   int64
+	opaqueFloat float64
+)
+
+// sealed is a value of a secret with every text and number in it opaque: what a secret holds is never read as YAML or
+// as a template.
 func sealed(v any) any {
 	switch v := v.(type) {
 	case string:
 		return opaque(v)
+	case int:
+		return opaqueInt(v)
+	case int64:
+		return opaqueInt(v)
+	case float64:
+		return opaqueFloat(v)
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, value := range v {

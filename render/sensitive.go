@@ -2,7 +2,6 @@ package render
 
 import (
 	"regexp"
-	"slices"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -42,17 +41,17 @@ func (k KnownSecrets) Redacted(list ErrorList) ErrorList {
 // In reports a secret in a parameter.
 func (k KnownSecrets) In(p Params, name string) bool {
 	n := p.lookup(name)
-	if n == nil {
-		return false
-	}
-	scope := k.c.scope
-	return scope.secrets.certainIn(n) ||
-		slices.ContainsFunc(placeholders(n), func(number int) bool { return scope.secrets.in(scope.waiting[number].text) })
+	return n != nil && k.c.scope.secrets.certainIn(n)
+}
+
+// Named reports a parameter that is a template and reads a secret variable by its path.
+func (k KnownSecrets) Named(p Params, name string) bool {
+	n := p.lookup(name)
+	return n != nil && k.c.scope.secrets.namesIn(n)
 }
 
 // Holding is the step, sensitive where its parameters hold a secret now that they are known, or where it is said to
-// read
-// one.
+// read one.
 func (k KnownSecrets) Holding(s *Step, reads bool) *Step {
 	if s.Secret || !reads && !k.c.scope.secrets.inNode(nil, s.Params.node()) {
 		return s

@@ -89,7 +89,9 @@ func (c *compiler) compileVars() {
 		}
 	}
 	c.scope.vars, c.scope.known = merge(c.scope.vars, c.scope.in.HostVars), nil
-	c.scope.secrets.addVars(c.scope.in.Secrets.vars)
+	if err := c.scope.secrets.addVars(c.scope.in.Secrets.vars); err != nil {
+		c.fail(&Error{Pos: Position{File: "vars.d"}, Message: err.Error()})
+	}
 }
 
 // located are variables and, where that was asked for, the same with a place in each value's stead.

@@ -1,9 +1,8 @@
 // Package secrets knows who may read the encrypted files of a state repository.
 //
 // secrets.yaml gives each of them a rule: targets of hosts, and people. A Reader is a host that the inventory lists and
-// a
-// target matches, or a person; its keys stand in secrets.yaml too. A file is encrypted for the keys of all its readers.
-// Nothing here decrypts: what a file is encrypted for stands in its header.
+// a target matches, or a person; its keys stand in secrets.yaml too. A file is encrypted for the keys of all its
+// readers. Nothing here decrypts: what a file is encrypted for stands in its header.
 package secrets
 
 import (
@@ -166,8 +165,7 @@ func CheckPath(name string) error {
 }
 
 // Former are the names of those that could read a file until now and cannot any more: by an earlier secrets.yaml, by
-// the
-// header of the file as it was, and by the keys that it is encrypted for from now on.
+// the header of the file as it was, and by the keys that it is encrypted for from now on.
 func Former(was []byte, name string, header trust.Readers, keys []trust.Recipient) ([]string, error) {
 	file, err := render.ParseSecretRules(render.SecretsFile, was)
 	if err != nil {
@@ -183,7 +181,7 @@ func Former(was []byte, name string, header trust.Readers, keys []trust.Recipien
 		section, who, _ := strings.Cut(at, "/")
 		for _, key := range theirs {
 			has, sure := header.Has(key)
-			named := section == "people" && slices.Contains(rule.People, who)
+			named := section == "people" && slices.Contains(rule.People, who) || section == "hosts" && len(rule.Targets) > 0
 			if has && (sure && key.IsSSH() || named) && !holds(keys, key) {
 				out = append(out, who)
 			}

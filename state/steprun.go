@@ -130,6 +130,11 @@ func (s *Results) Read(ctx context.Context, r StepResult, into any) error {
 	if err != nil || len(value) == 0 {
 		return err
 	}
+	return ReadValue(r, value, into)
+}
+
+// ReadValue reads what a result holds, as JSON within the bounds of records.
+func ReadValue(r StepResult, value []byte, into any) error {
 	if err := unpackJSON(value, into); err != nil {
 		return fmt.Errorf(
 			"the shared result of %s from %s cannot be read: %w; commit a change to the step, or run it again",

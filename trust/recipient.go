@@ -21,8 +21,7 @@ type Recipient struct {
 }
 
 // stanza is how the header of an encrypted file names a recipient. Only SSH keys have a tag there: others cannot be
-// told
-// from each other.
+// told from each other.
 type stanza struct{ kind, tag string }
 
 // ParseRecipient reads a public key as it stands in secrets.yaml, or in a .pub file of ssh-keygen.
@@ -95,10 +94,10 @@ func (r Readers) Has(key Recipient) (has, sure bool) {
 	return has, !has || key.tag != ""
 }
 
-// Fits reports a file that is encrypted for as many keys as these, and for each of them that a header names.
+// Fits reports a file that is surely encrypted for these keys and no others. Of age keys nobody can be sure.
 func (r Readers) Fits(keys []Recipient) bool {
 	for _, key := range keys {
-		if has, _ := r.Has(key); !has {
+		if has, _ := r.Has(key); !has || !key.IsSSH() {
 			return false
 		}
 	}

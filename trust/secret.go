@@ -14,9 +14,6 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// SecretSuffix ends the names of encrypted files.
-const SecretSuffix = ".age"
-
 // maxSecret bounds an encrypted file.
 const maxSecret = 16 << 20
 
@@ -31,8 +28,7 @@ type Identity struct {
 }
 
 // ParseIdentities reads private keys: a file of age-keygen, or an OpenSSH key. An OpenSSH key with a passphrase asks
-// for
-// it when it is used; where passphrase is nil, it is refused.
+// for it when it is used; where passphrase is nil, it is refused.
 func ParseIdentities(f File, passphrase func() ([]byte, error)) ([]Identity, error) {
 	if bytes.Contains(f.Content, []byte("PRIVATE KEY-----")) {
 		id, err := parseSSHIdentity(f, passphrase)
@@ -153,15 +149,15 @@ func Unseal(sealed []byte, ids []Identity) ([]byte, error) {
 	return text, nil
 }
 
-// DamagedError says that a file is none of age, or was changed after it was encrypted.
-type DamagedError struct{ Err error }
+// damagedError says that a file is none of age, or was changed after it was encrypted.
+type damagedError struct{ Err error }
 
-func (e *DamagedError) Error() string {
+func (e *damagedError) Error() string {
 	return "not a file of age, or changed after it was encrypted (" + strings.TrimPrefix(e.Err.Error(), "failed to ") + ")"
 }
-func (e *DamagedError) Unwrap() error { return e.Err }
+func (e *damagedError) Unwrap() error { return e.Err }
 
-func damaged(err error) error { return &DamagedError{err} }
+func damaged(err error) error { return &damagedError{err} }
 
 // unarmored is the binary form of an encrypted file.
 func unarmored(sealed []byte) io.Reader {

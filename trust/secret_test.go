@@ -207,7 +207,7 @@ func TestTampered(t *testing.T) {
 			continue
 		}
 		text, err := Unseal(bad, ids)
-		var damaged *DamagedError
+		var damaged *damagedError
 		if !errors.As(err, &damaged) && !errors.Is(err, ErrNotRecipient) || len(text) > 0 {
 			t.Fatalf("byte %d: %q, %v", at, text, err)
 		}

@@ -12,7 +12,8 @@ import (
 // purposes.
 const resultNamespace = "pullet-result"
 
-// Sign signs what a host tells others, in the format PROTOCOL.sshsig of OpenSSH. Only SSH keys without a passphrase can.
+// Sign signs what a host tells others, in the format PROTOCOL.sshsig of OpenSSH. Only SSH keys without a passphrase
+// can.
 func (id Identity) Sign(message []byte) ([]byte, error) {
 	if id.signer == nil {
 		return nil, errors.New("this key cannot sign")

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
@@ -39,7 +40,8 @@ var makings = []made{
 	{`{{ $s := %s }}{{ $s | title }}`, func(s string) string { return strings.ToUpper(s[:1]) + s[1:] }},
 	{`{{ list "a" (%s) | join "+" | b64enc }}`, func(s string) string { return base64.StdEncoding.EncodeToString([]byte("a+" + s)) }},
 	{`{{ dict "k" (%s) | toJson | sha256sum }}`, func(s string) string {
-		sum := sha256.Sum256([]byte(`{"k":"` + s + `"}`))
+		text, _ := json.Marshal(map[string]string{"k": s}) // a text can be encoded
+		sum := sha256.Sum256(text)
 		return hex.EncodeToString(sum[:])
 	}},
 	{`{{ macro "wrapped" (%s) | b64enc }}`, func(s string) string { return base64.StdEncoding.EncodeToString([]byte("<" + s + ">")) }},
@@ -55,7 +57,11 @@ var secretPlaces = []string{
 	`{name: %[1]s, action: cmd.run, parameters: {cmd: 'printenv SECRET >&2; exit 3', env: {SECRET: '%[2]s'}}}`,
 	`{name: %[1]s, action: cmd.run, runOptions: {runs: once}, parameters: {cmd: 'printenv SECRET; touch x', env: {SECRET: '%[2]s'}}}`,
 	`{name: %[1]s, action: cmd.run, runOptions: {target: {limit: 1}}, parameters: {cmd: 'printenv SECRET', env: {SECRET: '%[2]s'}}}`,
-	`{name: %[1]s, action: cmd.script, parameters: {script: "#!/bin/sh\necho '%[2]s'; exit 1"}}`,
+	`{name: %[1]s, action: cmd.run, sensitive: true, runOptions: {target: {limit: 1}}, parameters: {cmd: 'cat etc/key'}}`,
+	`{name: %[1]s, action: cmd.run, parameters: {cmd: 'cat etc/key; printenv PIN >&2', env: {PIN: '{{ vars.db.pin }}'}}}`,
+	`{name: %[1]s, action: file.managed, parameters: {name: /etc/%[1]s, data: {key: '%[2]s', pin: '{{ vars.db.pin }}'}, format: yaml}}`,
+	`{name: %[1]s, action: file.content, runOptions: {target: {limit: 1}}, parameters: {name: /etc/key}}`,
+	`{name: %[1]s, action: cmd.script, parameters: {script: "#!/bin/sh\necho %[2]s; exit 1"}}`,
 	`{name: %[1]s, action: cron.present, parameters: {name: %[1]s, command: 'true', schedule: '@daily', env: {S: '%[2]s'}}}`,
 	`{name: %[1]s, action: http.request, parameters: {url: 'http://127.0.0.1:1/', headers: {Authorization: '%[2]s'}, timeout: 1s}}`,
 	`{name: %[1]s, action: template.expression, parameters: {content: '%[2]s'}}`,
@@ -126,6 +132,12 @@ func (f *secretFleet) left(secrets []string) (found []string) {
 	return found
 }
 
+// digits are those of the random part of a secret.
+func digits(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return fmt.Sprintf("%08d", uint32(sum[0])<<16|uint32(sum[1])<<8|uint32(sum[2]))
+}
+
 func newSecretFleet(t *testing.T, secret string) *secretFleet {
 	f := &secretFleet{t: t, dir: t.TempDir()}
 	f.exec("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", "host.key")
@@ -137,7 +149,7 @@ func newSecretFleet(t *testing.T, secret string) *secretFleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sealed, err := trust.Seal([]byte("db: {password: "+secret+"}\n"), []trust.Recipient{to})
+	sealed, err := trust.Seal(fmt.Appendf(nil, "db: {password: %q, pin: 77%.6s}\n", secret, digits(secret)), []trust.Recipient{to})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,12 +184,17 @@ func TestNoSecretIsLeft(t *testing.T) {
 		t.Run(fmt.Sprint("seed=", seed), func(t *testing.T) {
 			t.Parallel()
 			x := rand.New(rand.NewPCG(uint64(seed), 1))
-			secret := fmt.Sprintf("canary%016xc", x.Uint64())
+			secret := fmt.Sprintf([]string{"canary%016xc", `cana"ry<%016x>c`, "canary %016x: {c}", "canary'%016x&c"}[seed%4], x.Uint64())
 			f := newSecretFleet(t, secret)
-			secrets := []string{secret}
+			inJSON, err := json.Marshal(secret)
+			if err != nil {
+				t.Fatal(err)
+			}
+			secrets := []string{secret, strings.Trim(string(inJSON), `"`), "77" + digits(secret)[:6]}
 			steps := "  - {name: key, action: file.managed, parameters: {name: /etc/key, source: key.age}}\n" +
 				"  - {name: read, action: cmd.run, parameters: {cmd: cat etc/key}}\n" +
 				"  - {name: spread, action: file.managed, parameters: {name: /etc/spread, content: '{{ (step `read`).StdOut | b64enc }}'}}\n"
+			secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte("key=" + secret + "\n"))[:24])
 			secrets = append(secrets, base64.StdEncoding.EncodeToString([]byte("key="+secret+"\n")))
 			for i, place := range secretPlaces {
 				how := makings[x.IntN(len(makings))]

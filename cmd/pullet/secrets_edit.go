@@ -40,10 +40,13 @@ func (s *secretsCmd) edit(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	before, err := s.open(name)
+	_, err = os.Lstat(s.path(name))
 	isNew := errors.Is(err, fs.ErrNotExist)
-	if err != nil && !isNew {
-		return err
+	var before []byte
+	if !isNew {
+		if before, err = s.open(name); err != nil {
+			return err
+		}
 	}
 	text, err := s.edited(ctx, name, before)
 	if err != nil {

@@ -43,7 +43,8 @@ type untargetedError struct{ Node render.Node }
 func (e *untargetedError) Error() string {
 	return fmt.Sprintf(
 		"no target in base/jobs.yaml or base/services.yaml matches this host (node %s; labels: %s): "+
-			"list it below nodes/ with its labels, or set node.name and node.labels in its configuration; a host without jobs gets an empty list",
+			"list it below nodes/ with its labels, or set node.name and node.labels in its configuration; "+
+			"a host without jobs gets an empty list",
 		e.Node.Name,
 		render.LabelsText(e.Node.Labels),
 	)

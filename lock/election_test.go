@@ -373,7 +373,7 @@ func TestPublishLarge(t *testing.T) {
 		t.Errorf("%d bytes in a watched key", n)
 	}
 	began := time.Now()
-	err = c.Publish(f.ctx, chosenStep("huge"), "", state.StepResult{Result: "ok"}, make([]byte, 2<<20), 0)
+	err = c.Publish(f.ctx, chosenStep("huge"), "", state.StepResult{Result: "ok"}, make([]byte, 2<<20+1), 0)
 	if !errors.Is(err, state.ErrTooLarge) || time.Since(began) > 5*time.Second {
 		t.Errorf("after %s: %v", time.Since(began), err)
 	}

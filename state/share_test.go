@@ -33,7 +33,7 @@ func TestShareTooMuch(t *testing.T) {
 	t.Parallel()
 	s := open(t, t.TempDir())
 	_, err := s.Results.Share(ctx, StepResult{Step: "fetch image"}, make([]byte, 2*maxShared+1))
-	want := "the result of fetch image is 1536 KiB: what nodes share is limited to 1024 KiB; large files belong into the repository or a file server"
+	want := "the result of fetch image is 2048 KiB: what nodes share is limited to 1024 KiB; large files belong into the repository or a file server"
 	if err == nil || err.Error() != want || !errors.Is(err, ErrTooLarge) {
 		t.Errorf("%v", err)
 	}

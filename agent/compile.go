@@ -126,7 +126,7 @@ func (c *compiler) bind(
 	if err != nil {
 		return nil, err
 	}
-	if cat.Untargeted() {
+	if _, listed := cat.Inventory[cat.Node.Name]; !listed && cat.Untargeted() {
 		return nil, &untargetedError{cat.Node}
 	}
 	err = extensions.Fetch(ctx, filepath.Join(c.config.Paths.State, "extensions"), cat)

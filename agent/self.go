@@ -37,14 +37,14 @@ func (s Self) checkMachine(id string) error {
 // CheckMachine refuses another machine than the one that the configuration is for.
 func (c *Config) CheckMachine() error { return c.Node.checkMachine(machineID(c.Root)) }
 
-// untargetedError says that a host is no host of the repository: it would count as up to date without a single step.
+// untargetedError says that a host is no host of the repository, neither listed nor matched by a target: it would count
+// as up to date without a single step.
 type untargetedError struct{ Node render.Node }
 
 func (e *untargetedError) Error() string {
 	return fmt.Sprintf(
 		"no target in base/jobs.yaml or base/services.yaml matches this host (node %s; labels: %s): "+
-			"list it below nodes/ with its labels, or set node.name and node.labels in its configuration; "+
-			"a host without jobs gets an empty list",
+			"list it below nodes/ with its labels, or set node.name and node.labels in its configuration",
 		e.Node.Name,
 		render.LabelsText(e.Node.Labels),
 	)

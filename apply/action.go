@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash"
 	"iter"
@@ -112,10 +113,19 @@ func (b Binding) Source(name string, template bool) ([]byte, error) {
 		}
 		return nil, &ParamError{Param: "source", Err: err}
 	}
-	if template {
-		return b.Template("files/"+name, string(data))
+	if !template {
+		return data, nil
 	}
-	return data, nil
+	out, err := b.Template("files/"+name, string(data))
+	bad, failed := errors.AsType[render.ErrorList](err)
+	if failed && render.IsSealed(name) && !errors.Is(err, render.ErrNotYet) {
+		return nil, fmt.Errorf(
+			"files/%s: invalid template in line %d, which is not shown here: pullet secrets edit files/%[1]s",
+			name,
+			bad[0].Pos.Line,
+		)
+	}
+	return out, err
 }
 
 // CheckSource refuses the scheme of Salt's file server in a parameter source: what it would serve is a file of the

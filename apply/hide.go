@@ -1,5 +1,7 @@
 package apply
 
+import "fmt"
+
 // hide keeps what a sensitive step read and wrote out of reports.
 func (r *StepReport) hide() {
 	if r.Diff != "" {
@@ -16,7 +18,11 @@ func (r *StepReport) hideText() {
 		r.Summary = "(sensitive: not shown)"
 	}
 	if r.Outcome == Failed {
-		r.Reason = "failed (sensitive: the output is not shown)"
+		how := ""
+		if r.Result.ExitCode != 0 {
+			how = fmt.Sprintf(" with exit code %d", r.Result.ExitCode)
+		}
+		r.Reason = "failed" + how + " (sensitive: the output is not shown)"
 	}
 }
 

@@ -101,6 +101,10 @@ func (j *jobsCompiler) items(d *decoder, n *yaml.Node) []any {
 	value, bad := evalValue(d.doc, n, j.c.scope, refs)
 	j.c.scope.asked = j.c.scope.asked || j.c.scope.readsForeign(refs)
 	j.c.files.hear(d.doc.from.src.path)
+	if len(j.c.scope.closed.unknown) > 0 && (bad != nil || value == nil) { // it may stand in a file that was not opened
+		j.c.fail(j.c.scope.notOpenedAt(d.doc, n))
+		return nil
+	}
 	if bad != nil {
 		j.c.fail(bad)
 		return nil
@@ -236,10 +240,11 @@ func (s *Step) ItemName() string {
 	default:
 		return ""
 	}
-	if name := fmt.Sprint(value); !s.Sensitive && len(name) <= maxItemName && !strings.ContainsAny(name, "\n\t") {
-		return name
+	name := fmt.Sprint(value)
+	if s.Sensitive || s.secretItem || len(name) > maxItemName || strings.ContainsAny(name, "\n\t") {
+		return ""
 	}
-	return ""
+	return name
 }
 
 // NoItems reports a step with forEach that there are no items for: what refers to it has nothing to wait for.

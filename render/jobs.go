@@ -62,6 +62,8 @@ type Step struct {
 	after []string // steps that Params and Conditions name
 	item  any      // of the forEach that made it
 
+	secretItem bool // item is a secret, or holds one
+
 	broken bool // it has mistakes of its own
 }
 

@@ -144,6 +144,9 @@ func (d *decoder) named(n *yaml.Node, what, hint string) bool {
 	if n.Style&unnamedStyle == 0 {
 		return true
 	}
+	if isSecret(n) { // which is reported as such
+		return false
+	}
 	d.failf(
 		n,
 		"%s cannot hold a text that comes from a host's facts or from another host, unless that is a plain name",

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"errors"
 	"regexp"
 	"slices"
 	"strconv"
@@ -48,6 +49,9 @@ func (f *documents) partly(src *source, bad *Error) (out *rendered, cut bool) {
 		bad = rest.parse(f.c.scope, rest.functions(rest.owner), true)
 		rest.text, rest.lines = src.text, nil // of the same length: messages show what is written
 		if bad != nil {
+			if before := f.failed[len(f.failed)-1]; errors.Is(before, errNotOpened) { // it declared what is missing now
+				bad.cause = errNotOpened
+			}
 			src.quote(bad)
 			continue
 		}

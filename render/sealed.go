@@ -262,6 +262,13 @@ func (s *scope) explain(e *Error, failed *execErr) {
 	}
 }
 
+// notOpenedAt is what there is to say of a value that cannot be known without the encrypted files.
+func (s *scope) notOpenedAt(doc *document, n *yaml.Node) *Error {
+	e := doc.errorAt(n, "this is not known while encrypted files are not opened")
+	e.cause = errNotOpened
+	return e
+}
+
 // withoutUnopened are the mistakes, with a note for each encrypted file in place of those that it may explain.
 func (s *scope) withoutUnopened(list ErrorList) (mistakes, notes ErrorList) {
 	for _, e := range list {

@@ -23,7 +23,7 @@ type secretTexts struct {
 const (
 	leastSecret = 4        // bytes of the shortest value that is recognised in a text: shorter ones stand everywhere
 	leastMade   = 8        // the same of what a function made of one: it may be a word of any text
-	leastLine   = 12       // the same of a line of a value
+	leastLine   = 8        // the same of a line of a value
 	mostLines   = 64 << 10 // bytes of a value whose lines are recognised each for itself
 	mostSecrets = 10_000   // texts that are recognised in others, which every text is searched for
 )
@@ -68,11 +68,9 @@ func (s *secretTexts) visit(path, key string, value any) {
 		return
 	}
 	s.keys[key], s.paths[strings.TrimPrefix(path, ".")] = true, true
-	text, isText := textOf(value)
-	if !isText {
-		text = fmt.Sprint(value)
+	for _, text := range textsIn(revealed(value), nil) {
+		s.learn(text, leastSecret)
 	}
-	s.learn(text, leastSecret)
 }
 
 // addText adds the text of a secret file.
@@ -108,7 +106,9 @@ func (s *secretTexts) learn(text string, least int) {
 		return
 	}
 	for line := range strings.SplitSeq(text, "\n") {
-		s.learnPart(strings.TrimSpace(line), leastLine)
+		if line = strings.TrimSpace(line); !strings.HasPrefix(line, "-----") { // every PEM file has such lines
+			s.learnPart(line, leastLine)
+		}
 	}
 }
 
@@ -196,10 +196,14 @@ func (s *secretTexts) made(args []any, out any) {
 	if s == nil || s.none() || !slices.ContainsFunc(args, s.holdsValue) {
 		return
 	}
-	replaced(foreign(out), func(text string) string {
+	for _, text := range textsIn(revealed(out), nil) {
 		s.addMade(text)
-		return text
-	})
+	}
+}
+
+// hasAny is has for one of several texts.
+func (s *secretTexts) hasAny(texts []string) bool {
+	return !s.none() && slices.ContainsFunc(texts, s.has)
 }
 
 // holdsValue reports a secret among the opaque texts of a value.

@@ -89,7 +89,9 @@ func walkPipes(n parse.Node, visit func(*parse.PipeNode)) {
 		case *parse.WithNode:
 			visit(n.Pipe)
 		case *parse.TemplateNode:
-			visit(n.Pipe)
+			if n.Pipe != nil { // {{ template "x" }} hands on nothing
+				visit(n.Pipe)
+			}
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strconv"
 )
 
 // StepResult is what `steps['name']` holds in an expression. The zero value is a step that has not run.
@@ -53,8 +54,12 @@ func textsIn(v any, out []string) []string {
 			out = append(out, string(raw))
 		}
 		return append(out, v)
-	case float64:
-		return append(out, fmt.Sprint(v))
+	case int:
+		return append(out, strconv.Itoa(v))
+	case int64:
+		return append(out, strconv.FormatInt(v, 10))
+	case float64: // as templates print it, and as people write it
+		return append(out, fmt.Sprint(v), strconv.FormatFloat(v, 'f', -1, 64))
 	case map[string]any:
 		for key, value := range v {
 			out = textsIn(value, append(out, key))

@@ -137,7 +137,7 @@ func (j *jobsCompiler) step(d *decoder, one instance, job *Job, file *jobFile) *
 	var body stepBody
 	d.value(one.node, reflect.ValueOf(&body).Elem(), "step")
 	step := d.step(&body, job, file)
-	step.item = one.item
+	step.item, step.secretItem = one.item, j.c.scope.secrets.hasAny(textsIn(one.item, nil))
 	step.Secret = j.c.scope.secrets.inNode(d.doc, one.node)
 	step.Sensitive = step.Sensitive || step.Secret
 	for _, condition := range step.Conditions.All() {

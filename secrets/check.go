@@ -38,7 +38,7 @@ func (r *Rules) checkFile(name string) (out render.ErrorList) {
 	}
 	header, err := trust.ReadersOf(text)
 	if err != nil {
-		say(render.Mistake, "write it with pullet secrets edit "+name, "%v", err)
+		say(render.Mistake, "remove it, and write it anew: pullet secrets edit "+name, "%v", err)
 		return out
 	}
 	readers, err := r.Readers(name)

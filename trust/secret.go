@@ -153,7 +153,7 @@ func Unseal(sealed []byte, ids []Identity) ([]byte, error) {
 type damagedError struct{ Err error }
 
 func (e *damagedError) Error() string {
-	return "not a file of age, or changed after it was encrypted (" + strings.TrimPrefix(e.Err.Error(), "failed to ") + ")"
+	return "not a file of age, or changed after it was encrypted"
 }
 func (e *damagedError) Unwrap() error { return e.Err }
 

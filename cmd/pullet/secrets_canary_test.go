@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,6 +30,10 @@ var makings = []made{
 	{`{{ %s }}`, func(s string) string { return s }},
 	{`{{ %s | upper }}`, strings.ToUpper},
 	{`{{ %s | b64enc }}`, func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }},
+	{`{{ mul 2 vars.db.pin }}{{ if not (kindIs "string" (%s)) }}{{ end }}`, func(s string) string {
+		pin, _ := strconv.Atoi("77" + digits(s)[:6])
+		return strconv.Itoa(2 * pin)
+	}},
 	{`{{ printf "user:%%s" (%s) | b64enc }}`, func(s string) string { return base64.StdEncoding.EncodeToString([]byte("user:" + s)) }},
 	{`{{ %s | sha256sum }}`, func(s string) string { sum := sha256.Sum256([]byte(s)); return hex.EncodeToString(sum[:]) }},
 	{`{{ %s | sha256sum | upper }}`, func(s string) string {

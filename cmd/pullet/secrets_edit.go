@@ -48,9 +48,16 @@ func (s *secretsCmd) edit(ctx context.Context, name string) error {
 			return err
 		}
 	}
+	sealed, err := s.onDisk(name)
+	if err != nil {
+		return err
+	}
 	text, err := s.edited(ctx, name, before)
 	if err != nil {
 		return err
+	}
+	if now, err := s.onDisk(name); err != nil || !bytes.Equal(now, sealed) {
+		return errors.Join(err, fmt.Errorf("%s was changed by somebody else meanwhile: nothing was written", name))
 	}
 	if !isNew && bytes.Equal(text, before) {
 		fmt.Fprintf(s.out, "%s: unchanged\n", name)
@@ -63,6 +70,15 @@ func (s *secretsCmd) edit(ctx context.Context, name string) error {
 	return nil
 }
 
+// onDisk is the file as it stands there; nothing where there is none.
+func (s *secretsCmd) onDisk(name string) ([]byte, error) {
+	sealed, err := os.ReadFile(s.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return sealed, err
+}
+
 // edited is the text after the user edited it. Variables have to be a map; a user at a terminal can mend them.
 func (s *secretsCmd) edited(ctx context.Context, name string, text []byte) ([]byte, error) {
 	for {
@@ -70,7 +86,7 @@ func (s *secretsCmd) edited(ctx context.Context, name string, text []byte) ([]by
 		if err != nil || !strings.HasPrefix(name, "vars/") {
 			return out, err
 		}
-		err = render.CheckVars(strings.TrimSuffix(name, render.SealedSuffix), out)
+		err = render.CheckVars(name, out)
 		if err == nil {
 			return out, nil
 		}

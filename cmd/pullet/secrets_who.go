@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -178,6 +179,9 @@ func (s *secretsCmd) rekey(rules *secrets.Rules, name string, always bool) error
 		return err
 	}
 	fmt.Fprintf(s.out, "%s: encrypted for %s\n", name, count(len(keys), "key"))
+	if mine, _, err := s.ownKeys(); err == nil && !anyOf(mine, keys) {
+		s.warn("%s is encrypted for none of your keys: you cannot read it any more", name)
+	}
 	if len(former) == 0 && header.Others(keys) > 0 {
 		former = []string{"whoever has the " + count(header.Others(keys), "other key")}
 	}
@@ -186,6 +190,13 @@ func (s *secretsCmd) rekey(rules *secrets.Rules, name string, always bool) error
 			"pullet secrets edit %[1]s", name, strings.Join(former, ", "))
 	}
 	return nil
+}
+
+// anyOf reports that one of the private keys opens what is encrypted for these.
+func anyOf(ids []trust.Identity, keys []trust.Recipient) bool {
+	return slices.ContainsFunc(ids, func(id trust.Identity) bool {
+		return slices.ContainsFunc(keys, func(key trust.Recipient) bool { return key.Text == id.Recipient.Text })
+	})
 }
 
 // former are those that the last commit let read a file, and who may not any more.

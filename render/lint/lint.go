@@ -96,7 +96,10 @@ func untargeted(c *render.Catalog) render.ErrorList {
 	return render.ErrorList{{
 		Pos:      render.Position{File: "base/jobs.yaml"},
 		Severity: render.Warning,
-		Message:  fmt.Sprintf("no target there or in base/services.yaml matches the node %s, whose pulls fail", c.Node.Name),
+		Message: fmt.Sprintf(
+			"no target there or in base/services.yaml matches the node %s: nothing is applied there",
+			c.Node.Name,
+		),
 		Hint:     "mend its labels below nodes/, or give it a job, or an empty list",
 	}}
 }

@@ -36,13 +36,18 @@ func unused(r *render.Repository) render.ErrorList {
 	words := mentions(files)
 	for _, f := range files {
 		switch {
-		case f.Dir == "vars" && inYAML(f) && !anyUse(files, wholeVars):
+		case f.Dir == "vars" && inYAML(f) && !ofSOPS(f) && !anyUse(files, wholeVars):
 			out = append(out, unusedKeys(f, "variable", words, nil)...)
 		case f.Dir == "macros" && inYAML(f) && !anyUse(files, someMacro):
 			out = append(out, unusedKeys(f, "macro", words, definitions(files, "macros"))...)
 		}
 	}
 	return out
+}
+
+// ofSOPS reports a file that SOPS encrypted: who reads what it holds is told from its other files.
+func ofSOPS(f render.TextFile) bool {
+	return strings.Contains(f.Text, "\nsops:") && strings.Contains(f.Text, "ENC[")
 }
 
 // mentions counts the words of all texts. Those of vars files count where a template of theirs has them: else they are
@@ -104,7 +109,7 @@ func unusedKeys(f render.TextFile, what string, words, defined map[string]int) r
 			}
 			continue
 		}
-		if name == "sops" || word.FindString(name) != name || words[name] > defined[name] {
+		if word.FindString(name) != name || words[name] > defined[name] {
 			continue
 		}
 		e := f.WarningAt(m[4], "nothing in the repository mentions the %s %q", what, name)

@@ -1,6 +1,11 @@
 package render
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
 
 // DisplayParams is the step's parameters for people: what only a run can tell is named, <macro load>.
 func (c *Catalog) DisplayParams(s *Step) Params {
@@ -13,9 +18,21 @@ func (c *Catalog) DisplayParams(s *Step) Params {
 			func(number int) (string, error) { return c.scope.waiting[number].placeholder(), nil },
 			false,
 		)
+		showLost(value)
 		out.pairs = append(out.pairs, entry{e.key, value})
 	}
 	return out
+}
+
+// whatIsLost is what stands for an action that failed, such as one that reads an encrypted file.
+var whatIsLost = regexp.MustCompile(lost + `_*`)
+
+// showLost names what is not known.
+func showLost(n *yaml.Node) {
+	n.Value = whatIsLost.ReplaceAllString(n.Value, "(not known)")
+	for _, c := range n.Content {
+		showLost(c)
+	}
 }
 
 // placeholder is what stands for the action until it has a value.

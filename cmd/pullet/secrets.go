@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
@@ -77,7 +77,7 @@ func (s *secretsCmd) keys(rules *secrets.Rules, name string) ([]trust.Recipient,
 
 // open decrypts a file of the repository.
 func (s *secretsCmd) open(name string) ([]byte, error) {
-	sealed, err := os.ReadFile(s.path(name))
+	sealed, err := s.read(name)
 	if err != nil {
 		return nil, err
 	}
@@ -95,8 +95,6 @@ func (s *secretsCmd) open(name string) ([]byte, error) {
 	}
 	return text, nil
 }
-
-func (s *secretsCmd) path(name string) string { return filepath.Join(s.dir, filepath.FromSlash(name)) }
 
 // ownKeys are the keys of whoever runs the command, and the files that they are in.
 func (s *secretsCmd) ownKeys() (out []trust.Identity, files []string, err error) {
@@ -158,21 +156,42 @@ func (s *secretsCmd) passphrase(file string) func() ([]byte, error) {
 	}
 }
 
-// put writes an encrypted file. Under sudo it belongs to whom the directory belongs.
+// read is an encrypted file as it stands there. A link that leads out of the repository is not followed.
+func (s *secretsCmd) read(name string) ([]byte, error) {
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.ReadFile(name)
+}
+
+// put writes an encrypted file, whole. Under sudo it belongs to whom the repository belongs.
 func (s *secretsCmd) put(name string, text []byte, keys []trust.Recipient) error {
 	sealed, err := trust.Seal(text, keys)
 	if err != nil {
 		return err
 	}
-	file := s.path(name)
-	dir := filepath.Dir(file)
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	root, err := os.OpenRoot(s.dir)
+	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(file, sealed, 0o644, renameio.WithTempDir(dir)); err != nil {
+	defer root.Close()
+	if err := root.MkdirAll(path.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return ownedLike(file, s.dir)
+	beside := name + ".new"
+	err = root.WriteFile(beside, sealed, 0o644)
+	if err == nil {
+		err = ownedLikeTop(root, beside)
+	}
+	if err == nil {
+		err = root.Rename(beside, name)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(beside))
+	}
+	return nil
 }
 
 func (s *secretsCmd) showCommand() *cobra.Command {

@@ -40,17 +40,16 @@ func (s *secretsCmd) edit(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	_, err = os.Lstat(s.path(name))
-	isNew := errors.Is(err, fs.ErrNotExist)
+	sealed, err := s.onDisk(name)
+	if err != nil {
+		return err
+	}
 	var before []byte
+	isNew := sealed == nil
 	if !isNew {
 		if before, err = s.open(name); err != nil {
 			return err
 		}
-	}
-	sealed, err := s.onDisk(name)
-	if err != nil {
-		return err
 	}
 	text, err := s.edited(ctx, name, before)
 	if err != nil {
@@ -72,7 +71,7 @@ func (s *secretsCmd) edit(ctx context.Context, name string) error {
 
 // onDisk is the file as it stands there; nothing where there is none.
 func (s *secretsCmd) onDisk(name string) ([]byte, error) {
-	sealed, err := os.ReadFile(s.path(name))
+	sealed, err := s.read(name)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -108,17 +107,18 @@ func (s *secretsCmd) askAgain(err error) bool {
 	return err == nil && n == 1
 }
 
-// ownedLike gives a file the owner of a directory, where root runs the command in the directory of a user.
-func ownedLike(file, dir string) error {
+// ownedLikeTop gives a file the owner of the repository's directory, where root runs the command in the repository of a
+// user.
+func ownedLikeTop(root *os.Root, file string) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	info, err := os.Stat(dir)
+	info, err := root.Stat(".")
 	if err != nil {
 		return err
 	}
 	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
-		return os.Lchown(file, int(owner.Uid), int(owner.Gid))
+		return root.Lchown(file, int(owner.Uid), int(owner.Gid))
 	}
 	return nil
 }

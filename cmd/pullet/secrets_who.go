@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 	"strings"
 
@@ -84,7 +83,7 @@ func (s *secretsCmd) readersOf(rules *secrets.Rules, name string) ([]secretReade
 
 // header is that of an encrypted file.
 func (s *secretsCmd) header(name string) (trust.Readers, error) {
-	sealed, err := os.ReadFile(s.path(name))
+	sealed, err := s.read(name)
 	if err != nil {
 		return nil, err
 	}

@@ -158,7 +158,7 @@ func (s *secretsCmd) passphrase(file string) func() ([]byte, error) {
 
 // read is an encrypted file as it stands there. A link that leads out of the repository is not followed.
 func (s *secretsCmd) read(name string) ([]byte, error) {
-	root, err := os.OpenRoot(s.dir)
+	root, err := os.OpenRoot(s.dir + "/.")
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +172,7 @@ func (s *secretsCmd) put(name string, text []byte, keys []trust.Recipient) error
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(s.dir)
+	root, err := os.OpenRoot(s.dir + "/.")
 	if err != nil {
 		return err
 	}

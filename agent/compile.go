@@ -142,6 +142,8 @@ func (c *compiler) input(ctx context.Context, v *state.Version) render.Input {
 		Version: v.ID,
 		Release: v.Release,
 		Agent:   c.build,
+
+		CheckSealed: checkSealed,
 	}
 }
 

@@ -79,6 +79,24 @@ func (k *keyring) unseal(sealed []byte) ([]byte, error) {
 	return text, err
 }
 
+// checkSealed finds what keeps a host with these public keys from opening a file.
+func checkSealed(sealed []byte, keys []string) error {
+	header, err := trust.ReadersOf(sealed)
+	if err != nil {
+		return err
+	}
+	for _, text := range keys {
+		key, err := trust.ParseRecipient(text)
+		if err != nil {
+			continue // a mistake of secrets.yaml, which keeps nobody from what is encrypted for another key
+		}
+		if has, sure := header.Has(key); has || !sure {
+			return nil
+		}
+	}
+	return render.ErrNotForNode
+}
+
 // vault encrypts what the journal has of sensitive steps with the host's first key.
 func (k *keyring) vault() apply.Vault {
 	return apply.Vault{

@@ -79,10 +79,13 @@ type Input struct {
 	Secrets  Secrets        // those of them that are sensitive
 	// Unseal decrypts a file of the repository; ErrNotForNode where the node is not meant to read it. Nil: there are no
 	// keys here, and what stands in encrypted files is not known.
-	Unseal  func(sealed []byte) ([]byte, error)
-	Version string // the version that the repository is at
-	Release string
-	Agent   string // the version of pullet
+	Unseal func(sealed []byte) ([]byte, error)
+	// CheckSealed finds without a key that a file of the repository cannot be opened by a host with these public keys. Nil:
+	// that is not asked.
+	CheckSealed func(sealed []byte, keys []string) error
+	Version     string // the version that the repository is at
+	Release     string
+	Agent       string // the version of pullet
 }
 
 // server is the root of the same name: facts and identity, flat and as the source documents spell them.

@@ -74,7 +74,7 @@ const (
 // open is the text of an encrypted file.
 func (f *sealedFiles) open(in Input, p place) (text string, how access, err error) {
 	if in.Unseal == nil {
-		how, err = f.unopened(in.Node, p)
+		how, err = f.unopened(in, p)
 		return "", how, err
 	}
 	key := p.layer.Name + "\x00" + p.path
@@ -97,15 +97,25 @@ func (f *sealedFiles) open(in Input, p place) (text string, how access, err erro
 }
 
 // unopened says what becomes of an encrypted file where there are no keys.
-func (f *sealedFiles) unopened(n Node, p place) (access, error) {
+func (f *sealedFiles) unopened(in Input, p place) (access, error) {
 	rules, err := f.rulesOf(p.layer)
-	if err != nil {
+	if err != nil || rules == nil {
 		return notOpened, err
 	}
-	if rule, found := rules.For(p.path); rules == nil || found && rule.Meant(n) {
+	if rule, found := rules.For(p.path); !found || !rule.Meant(in.Node) {
+		return notForNode, nil
+	}
+	if in.CheckSealed == nil || !IsSealed(p.path) {
 		return notOpened, nil
 	}
-	return notForNode, nil
+	sealed, err := fs.ReadFile(p.layer.FS, p.path)
+	if err != nil {
+		return notOpened, fmt.Errorf("cannot be read: %w", plainFSError(err))
+	}
+	if err = in.CheckSealed(sealed, rules.Hosts[in.Node.Name]); errors.Is(err, ErrNotForNode) {
+		err = f.meant(in.Node, p, err)
+	}
+	return notOpened, err
 }
 
 // meant is an error for an encrypted file that the node cannot read and should; why is what it lacks.

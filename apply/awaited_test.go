@@ -85,7 +85,7 @@ func TestHidden(t *testing.T) {
 		{
 			StepReport{Outcome: Failed, Summary: "s", Diff: "d", Reason: "r", Result: full},
 			StepReport{
-				Outcome: Failed, Summary: hidden, Diff: hidden + "\n", Reason: "failed (sensitive: the output is not shown)",
+				Outcome: Failed, Summary: hidden, Diff: hidden + "\n", Reason: "failed with exit code 3 (sensitive: the output is not shown)",
 				Result: render.StepResult{ExitCode: 3},
 			},
 		},

@@ -80,8 +80,8 @@ type Input struct {
 	// Unseal decrypts a file of the repository; ErrNotForNode where the node is not meant to read it. Nil: there are no
 	// keys here, and what stands in encrypted files is not known.
 	Unseal func(sealed []byte) ([]byte, error)
-	// CheckSealed finds without a key that a file of the repository cannot be opened by a host with these public keys. Nil:
-	// that is not asked.
+	// CheckSealed finds without a key that a file of the repository cannot be opened by a host with these public keys.
+	// Nil: that is not asked.
 	CheckSealed func(sealed []byte, keys []string) error
 	Version     string // the version that the repository is at
 	Release     string
